@@ -1,0 +1,3 @@
+module github.com/dovetail-sh/dovetail
+
+go 1.26.0
