@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package model
+
+import "time"
+
+// Node is a Kubernetes node and the pods bound to it.
+type Node struct {
+	Name, UID, ProviderID string
+	Labels                Labels
+	Annotations           Labels
+	Taints                []Taint // as on the object, spec.unschedulable included as its taint
+	Capacity              Resources
+	Allocatable           Resources
+	Used                  Resources // sum over Pods that are not terminal
+	Pods                  []*Pod    // bound and not terminal, sorted by namespace and name
+	Ready                 bool
+	ReadySince            time.Time // last transition of condition Ready
+	Created               time.Time
+	Deleting              time.Time        // zero: not being deleted
+	Claim                 string           // NodeClaim it belongs to (same provider id); empty: not ours
+	HasFinalizer          bool             // karpenter.sh/termination
+	CSILimits             map[string]int64 // attach limit by driver, from CSINode; absent: no limit known
+	Conditions            map[string]Condition
+}
+
+// Condition is one status condition.
+type Condition struct {
+	Status  string // True, False, Unknown; empty: not there
+	Reason  string
+	Message string
+	Since   time.Time
+}
+
+// True says whether the condition holds.
+func (c Condition) True() bool { return c.Status == "True" }
+
+// InstanceType is a kind of machine.
+type InstanceType struct {
+	Name        string
+	Labels      Labels    // single-valued: instance type, arch, os, provider labels. Zone and capacity type are the offering's
+	Capacity    Resources // what the machine has
+	Allocatable Resources // what pods may ask for in sum, before DaemonSets
+	Offerings   []Offering
+	CSILimits   map[string]int64 // expected attach limit by CSI driver; absent: none known
+}
+
+// Offering is where, how and for how much a type can be had.
+type Offering struct {
+	Zone         string
+	CapacityType string // on-demand, spot, reserved
+	PriceMicro   int64  // micro-dollars per hour
+	Available    bool   // false: set aside, out of capacity
+	Labels       Labels // further labels the node will bear, e.g. a reservation id; may be nil
+	Remaining    int64  // for reserved capacity and node groups: how many more can be had; negative: not limited
+	Modelled     bool   // the price is a model's, not a published one; said wherever it is shown
+}
+
+// Capacity types.
+const (
+	OnDemand = "on-demand"
+	Spot     = "spot"
+	Reserved = "reserved"
+)
+
+// NodePool is what may be bought and how it must look.
+type NodePool struct {
+	Name, UID     string
+	Weight        int32
+	Requirements  Requirements // on the node, template labels and nodepool label included as In
+	Labels        Labels       // template labels
+	Annotations   Labels       // template annotations
+	Taints        []Taint
+	StartupTaints []Taint
+	Limits        Resources // meaningful where HasLimit
+	HasLimit      []bool    // by Dim
+	NodeLimit     int64     // spec.limits.nodes; negative: none
+	Replicas      int64     // static pool; negative: dynamic
+
+	ClassGroup, ClassKind, ClassName string
+
+	ExpireAfter            time.Duration // negative: Never
+	TerminationGracePeriod time.Duration // negative: none
+
+	ConsolidateAfter    time.Duration // negative: Never
+	ConsolidationPolicy string
+	Budgets             []Budget
+
+	Hash        string // of the template, version v3
+	Provisioner string // name of the v1alpha5 Provisioner it comes from; empty: none
+
+	Ready    bool
+	NotReady Condition // why not: reason and message
+	Deleting bool
+
+	Types []*InstanceType // what the provider offers it, sorted by name; offerings set aside are there with Available false
+}
+
+// Budget is one disruption budget.
+type Budget struct {
+	Nodes    int64 // absolute; or percent when Percent
+	Percent  bool
+	Reasons  []string // empty: every reason
+	Schedule string   // cron; empty: always
+	Duration time.Duration
+}
+
+// Slot is room on a claim kept for pods of one class and one owner (contract 9).
+type Slot struct {
+	Class string `json:"class"`           // hash of Class.Key
+	Owner string `json:"owner,omitempty"` // uid of the pods' controller; for a pod without one, the pod's uid
+	Count int    `json:"count"`
+}
+
+// Claim is a NodeClaim.
+type Claim struct {
+	Name, UID     string
+	Pool          string // empty: standalone
+	Requirements  Requirements
+	Labels        Labels
+	Annotations   Labels
+	Taints        []Taint
+	StartupTaints []Taint
+	Requests      Resources
+
+	ClassGroup, ClassKind, ClassName string
+
+	ExpireAfter            time.Duration // negative: Never
+	TerminationGracePeriod time.Duration // negative: none
+
+	Created      time.Time
+	Deleting     time.Time // zero: not being deleted
+	HasFinalizer bool
+
+	ProviderID  string
+	NodeName    string
+	ImageID     string
+	Capacity    Resources // status
+	Allocatable Resources
+
+	Conditions   map[string]Condition
+	LastPodEvent time.Time
+
+	// Exact landing (contract 9).
+	Reserved  bool
+	Slots     []Slot   // sorted by class, owner
+	NoReserve string   // why not reserved; empty when reserved
+	Evicting  []string // reserved
+}
+
+// Is says whether a condition of the claim is True.
+func (c *Claim) Is(condition string) bool { return c.Conditions[condition].True() }
+
+// Daemon is a DaemonSet: its pods will stand on every node they match, so new nodes are charged for them.
+type Daemon struct {
+	Namespace, Name string
+	Class           *Class
+}
+
+// PDB is a PodDisruptionBudget.
+type PDB struct {
+	Namespace, Name    string
+	Selector           *Requirements // nil selects nothing
+	DisruptionsAllowed int32
+	AlwaysAllowUnready bool // unhealthyPodEvictionPolicy AlwaysAllow
+}
+
+// Instance is a machine as its cloud lists it.
+type Instance struct {
+	ProviderID string
+	ClaimUID   string
+	ClaimName  string
+	Launched   time.Time
+	Gone       bool // shutting down or terminated
+}
+
+// SetAside is an offering that said it has no capacity, until when it is not asked again.
+type SetAside struct {
+	InstanceType, Zone, CapacityType string
+	Until                            time.Time
+}
+
+// Snapshot is all that a decision may look at. It is immutable; equal clusters give equal Snapshots.
+type Snapshot struct {
+	ResourceNames []string    // by Dim
+	Nodes         []*Node     // by name
+	Claims        []*Claim    // by name
+	Pools         []*NodePool // by weight descending, then name
+	Pending       []*Pod      // not bound, not terminal, not being deleted; by namespace and name
+	Daemons       []*Daemon   // by namespace and name
+	PDBs          []*PDB      // by namespace and name
+	Namespaces    map[string]Labels
+	Instances     []*Instance          // by provider id; from the last List
+	InstancesAt   time.Time            // when that List was asked for; zero: never
+	InFlight      map[string]time.Time // actions begun whose effect has not come back yet, by Action key
+}
+
+// Labels and taints that the house itself reads.
+const (
+	LabelNodePool     = "karpenter.sh/nodepool"
+	LabelCapacityType = "karpenter.sh/capacity-type"
+	LabelRegistered   = "karpenter.sh/registered"
+	LabelInitialized  = "karpenter.sh/initialized"
+	LabelZone         = "topology.kubernetes.io/zone"
+	LabelRegion       = "topology.kubernetes.io/region"
+	LabelInstanceType = "node.kubernetes.io/instance-type"
+	LabelArch         = "kubernetes.io/arch"
+	LabelOS           = "kubernetes.io/os"
+	LabelHostname     = "kubernetes.io/hostname"
+	LabelProvisioner  = "karpenter.sh/provisioner-name"
+	TaintUnregistered = "karpenter.sh/unregistered"
+	TaintDisrupted    = "karpenter.sh/disrupted"
+	TaintReserved     = "dovetail.sh/reserved"
+)

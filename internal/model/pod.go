@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package model
+
+import "time"
+
+// Class is what all pods alike share: the same namespace, labels, requests and constraints. The solver works on classes with
+// counts, never on single pods. Interned by Key in state: one Class value a key, so pointers compare.
+type Class struct {
+	Key string // canonical text of all that follows; equal keys mean equal classes. Orders classes where an order is needed
+
+	Namespace string
+	Labels    Labels
+	Requests  Resources // what kube-scheduler counts: init, sidecar, overhead, pod-level resources; Pods is 1
+
+	// Node selection: the pod may go where any Term matches; no Terms means anywhere. nodeSelector is merged into every Term.
+	Terms     []NodeTerm
+	Preferred []WeightedNodeTerm
+
+	Tolerations []Toleration
+
+	Spread                []SpreadConstraint
+	Affinity              []PodTerm
+	AntiAffinity          []PodTerm
+	PreferredAffinity     []WeightedPodTerm
+	PreferredAntiAffinity []WeightedPodTerm
+
+	HostPorts []HostPort
+	Volumes   []Volume
+
+	Priority  int32
+	Preempts  bool     // preemptionPolicy is not Never
+	Critical  bool     // priority class system-cluster-critical or system-node-critical
+	Daemon    bool     // owned by a DaemonSet (or a mirror pod): never demand
+	Unsolved  []string // constraints that can't be honoured at all, each a reason to refuse: "resourceClaims gpu: …"
+	Scheduler string   // spec.schedulerName
+}
+
+// NodeTerm is one alternative of required node affinity: labels, and with matchFields the names of the nodes allowed.
+type NodeTerm struct {
+	Requirements Requirements
+	Names        *Requirement // on metadata.name; nil: any
+}
+
+// WeightedNodeTerm is a preferred node affinity term, weight 1 to 100.
+type WeightedNodeTerm struct {
+	Weight int32
+	Term   NodeTerm
+}
+
+// Selector chooses pods by namespace and label.
+type Selector struct {
+	Namespaces []string      // sorted; names allowed
+	NamespaceL *Requirements // namespaces whose labels match are allowed too; nil: none beside Namespaces
+	Pods       *Requirements // nil selects no pod
+}
+
+// PodTerm is a required pod affinity or anti-affinity term. matchLabelKeys and mismatchLabelKeys are already merged into Selector.
+type PodTerm struct {
+	TopologyKey string
+	Selector    Selector
+}
+
+// WeightedPodTerm is a preferred one, weight 1 to 100.
+type WeightedPodTerm struct {
+	Weight int32
+	Term   PodTerm
+}
+
+// SpreadConstraint is a topology spread constraint. matchLabelKeys are already merged into Selector. The Selector counts pods of
+// the class's own namespace.
+type SpreadConstraint struct {
+	TopologyKey     string
+	MaxSkew         int32
+	MinDomains      int32 // 0: not set, which means 1
+	Hard            bool  // DoNotSchedule
+	Selector        *Requirements
+	IgnoreAffinity  bool // nodeAffinityPolicy Ignore: domains the pod could not go to count too
+	HonorTaints     bool // nodeTaintsPolicy Honor
+	ClusterDefaults bool // from the scheduler's configuration, not from the pod
+}
+
+// Toleration mirrors the Kubernetes one.
+type Toleration struct {
+	Key      string
+	Exists   bool // operator Exists; else Equal
+	Value    string
+	Effect   string        // empty: every effect
+	Seconds  time.Duration // for NoExecute; negative: for ever
+	Operator string        // Gt or Lt where the cluster has numeric tolerations, else empty
+}
+
+// Taint mirrors the Kubernetes one.
+type Taint struct {
+	Key, Value, Effect string
+}
+
+// Taint effects.
+const (
+	NoSchedule       = "NoSchedule"
+	PreferNoSchedule = "PreferNoSchedule"
+	NoExecute        = "NoExecute"
+)
+
+// Tolerates says whether the toleration covers the taint.
+func (t *Toleration) Tolerates(x Taint) bool {
+	if t.Effect != "" && t.Effect != x.Effect {
+		return false
+	}
+	if t.Key != "" && t.Key != x.Key {
+		return false
+	}
+	if t.Exists {
+		return true
+	}
+	return t.Key != "" && t.Value == x.Value
+}
+
+// Tolerated says whether some toleration covers the taint.
+func Tolerated(x Taint, ts []Toleration) bool {
+	for i := range ts {
+		if ts[i].Tolerates(x) {
+			return true
+		}
+	}
+	return false
+}
+
+// Untolerated returns the first hard taint (NoSchedule, NoExecute) that no toleration covers, nil if there is none.
+func Untolerated(taints []Taint, ts []Toleration) *Taint {
+	for i := range taints {
+		if taints[i].Effect != PreferNoSchedule && !Tolerated(taints[i], ts) {
+			return &taints[i]
+		}
+	}
+	return nil
+}
+
+// ToleratesEverything says whether a pod would land on any taint, so that no reservation can keep it to its node.
+func (c *Class) ToleratesEverything() bool {
+	for _, t := range c.Tolerations {
+		if t.Key == "" && t.Exists && (t.Effect == "" || t.Effect == NoSchedule) {
+			return true
+		}
+	}
+	return false
+}
+
+// HostPort is a port taken on the node. IP is empty or 0.0.0.0 for every address.
+type HostPort struct {
+	IP       string
+	Protocol string
+	Port     int32
+}
+
+// Conflicts says whether two ports cannot be on one node.
+func (p HostPort) Conflicts(o HostPort) bool {
+	all := func(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
+	return p.Port == o.Port && p.Protocol == o.Protocol && (p.IP == o.IP || all(p.IP) || all(o.IP))
+}
+
+// Volume is what one volume of a pod asks of its node.
+type Volume struct {
+	Claim     string         // namespace/name of the PersistentVolumeClaim
+	Driver    string         // CSI driver whose attach limit counts it; empty: not counted
+	Handle    string         // identity for the limit and for ReadWriteOncePod: equal handles are one volume
+	Topology  []Requirements // the node must match one; empty: any
+	Exclusive bool           // ReadWriteOncePod: one pod in the cluster
+}
+
+// Owner is the controller of a pod.
+type Owner struct {
+	Kind, Name, UID string
+}
+
+// Pod is one pod as the autoscaler needs it.
+type Pod struct {
+	Namespace, Name, UID string
+	Class                *Class
+	Owner                Owner
+	Node                 string // bound to; empty: not bound
+	Nominated            string // status.nominatedNodeName
+	Created              time.Time
+	Unschedulable        time.Time // when kube-scheduler last said so; zero: it has not
+	Bound                time.Time // PodScheduled's transition; zero: not bound
+	Deleting             time.Time // deletionTimestamp; zero: not being deleted
+	GracePeriod          time.Duration
+	Terminal             bool   // Succeeded or Failed
+	Ready                bool   // condition Ready
+	Gated                bool   // has scheduling gates
+	Mirror               bool   // static pod
+	DoNotDisrupt         string // value of karpenter.sh/do-not-disrupt
+	ReservedFor          string // NodeClaim named by the dovetail.sh/reserved toleration; the last one where there are several
+	Reservations         []string
+	DeletionCost         int32 // controller.kubernetes.io/pod-deletion-cost
+}
+
+// Key is namespace/name.
+func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Dim is the position of a resource in every Resources vector of one process. The first four are fixed, extended resources
+// are interned behind them in the order they are first seen.
+type Dim int
+
+// The fixed dimensions.
+const (
+	CPU              Dim = iota // milli-cores
+	Memory                      // bytes
+	EphemeralStorage            // bytes
+	Pods                        // pod slots
+	FirstExtended
+)
+
+// FixedNames are the names of the fixed dimensions, in order. A copy is the start of every ResourceNames table.
+func FixedNames() []string { return []string{"cpu", "memory", "ephemeral-storage", "pods"} }
+
+// Resources is an amount of each resource, by Dim. A vector shorter than the table of names is zero from there on; nil is zero.
+type Resources []int64
+
+// At returns the amount of one resource.
+func (r Resources) At(d Dim) int64 {
+	if int(d) < len(r) {
+		return r[d]
+	}
+	return 0
+}
+
+// With returns a copy in which one resource has the given amount.
+func (r Resources) With(d Dim, v int64) Resources {
+	out := make(Resources, max(len(r), int(d)+1))
+	copy(out, r)
+	out[d] = v
+	return out
+}
+
+// Clone returns a copy that shares nothing.
+func (r Resources) Clone() Resources { return slices.Clone(r) }
+
+// Add returns the sum as a new vector.
+func (r Resources) Add(o Resources) Resources {
+	out := make(Resources, max(len(r), len(o)))
+	copy(out, r)
+	for i, v := range o {
+		out[i] += v
+	}
+	return out
+}
+
+// AddInto adds o times n to r in place, growing it if needed, and returns it. Only for vectors the caller owns.
+func (r Resources) AddInto(o Resources, n int64) Resources {
+	for len(r) < len(o) {
+		r = append(r, 0)
+	}
+	for i, v := range o {
+		r[i] += v * n
+	}
+	return r
+}
+
+// Sub returns the difference as a new vector; amounts may be negative.
+func (r Resources) Sub(o Resources) Resources {
+	out := make(Resources, max(len(r), len(o)))
+	copy(out, r)
+	for i, v := range o {
+		out[i] -= v
+	}
+	return out
+}
+
+// Fits says whether r is at most room in every resource that r asks for. A zero request fits even where the room is negative,
+// as kube-scheduler has it.
+func (r Resources) Fits(room Resources) bool {
+	for i, v := range r {
+		if v > 0 && v > room.At(Dim(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Max returns the elementwise maximum as a new vector.
+func (r Resources) Max(o Resources) Resources {
+	out := make(Resources, max(len(r), len(o)))
+	for i := range out {
+		out[i] = max(r.At(Dim(i)), o.At(Dim(i)))
+	}
+	return out
+}
+
+// Min returns the elementwise minimum as a new vector, a missing amount counting as zero.
+func (r Resources) Min(o Resources) Resources {
+	out := make(Resources, max(len(r), len(o)))
+	for i := range out {
+		out[i] = min(r.At(Dim(i)), o.At(Dim(i)))
+	}
+	return out
+}
+
+// IsZero says whether nothing is asked for.
+func (r Resources) IsZero() bool {
+	for _, v := range r {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Equal compares amounts; trailing zeros do not count.
+func (r Resources) Equal(o Resources) bool {
+	for i := range max(len(r), len(o)) {
+		if r.At(Dim(i)) != o.At(Dim(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Key returns the amounts as a canonical string, for use in a map key.
+func (r Resources) Key() string {
+	n := len(r)
+	for n > 0 && r[n-1] == 0 {
+		n--
+	}
+	b := make([]byte, 0, 8*n)
+	for i, v := range r[:n] {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, v, 10)
+	}
+	return string(b)
+}
+
+// Format writes the non-zero amounts with their names in Kubernetes units: cpu=1500m, memory=2Gi.
+func (r Resources) Format(names []string) string {
+	var parts []string
+	for i, v := range r {
+		if v == 0 {
+			continue
+		}
+		name := fmt.Sprintf("resource-%d", i)
+		if i < len(names) {
+			name = names[i]
+		}
+		parts = append(parts, name+"="+FormatAmount(Dim(i), v))
+	}
+	return strings.Join(parts, " ")
+}
+
+// FormatAmount writes one amount the way kubectl would.
+func FormatAmount(d Dim, v int64) string {
+	switch d {
+	case CPU:
+		if v%1000 == 0 {
+			return strconv.FormatInt(v/1000, 10)
+		}
+		return strconv.FormatInt(v, 10) + "m"
+	case Memory, EphemeralStorage:
+		for _, u := range []struct {
+			suffix string
+			size   int64
+		}{{"Ti", 1 << 40}, {"Gi", 1 << 30}, {"Mi", 1 << 20}, {"Ki", 1 << 10}} {
+			if v != 0 && v%u.size == 0 {
+				return strconv.FormatInt(v/u.size, 10) + u.suffix
+			}
+		}
+	}
+	return strconv.FormatInt(v, 10)
+}

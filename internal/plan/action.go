@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package plan
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Action is one change to the cluster or the cloud. The concrete types below are all there are.
+type Action interface {
+	// Key names the effect: two actions with equal keys have the same effect, and one in flight is not begun again.
+	Key() string
+	// Because says why.
+	Because() Reason
+}
+
+// CreateClaim makes a NodeClaim: durable intent, before any call to a cloud.
+type CreateClaim struct {
+	Name         string
+	Pool         string
+	Requirements model.Requirements
+	Requests     model.Resources
+	Slots        []model.Slot // sorted; empty where not reserved
+	Reserved     bool
+	NoReserve    Reason // why not reserved, where Reserved is false
+	Pods         []*model.Pod
+	Type         string // the cheapest choice, what the price is of
+	Types        []*model.InstanceType
+	Zone         string
+	CapacityType string
+	PriceMicro   int64
+	Why          Reason
+}
+
+// LaunchClaim asks the cloud for the claim's machine, with the claim's uid as the idempotency key.
+type LaunchClaim struct {
+	Claim, UID string
+	Why        Reason
+}
+
+// DeleteClaim deletes a NodeClaim; its finalizer then drains the node and ends the machine.
+type DeleteClaim struct {
+	Claim, UID string
+	Why        Reason
+}
+
+// UpdateClaim changes a NodeClaim's metadata and status. Nil and zero fields are left alone.
+type UpdateClaim struct {
+	Claim, UID      string
+	AddFinalizer    bool
+	RemoveFinalizer bool
+	Annotations     map[string]string // set; an empty value removes
+	Labels          map[string]string
+	NodeName        string
+	Capacity        model.Resources
+	Allocatable     model.Resources
+	Conditions      map[string]model.Condition // Since is ignored: set when the status changes
+	Slots           []model.Slot               // with SetSlots
+	SetSlots        bool
+	Why             Reason
+}
+
+// UpdateNode changes a node: one patch, all or nothing, tested against the node's uid.
+type UpdateNode struct {
+	Node, UID       string
+	Labels          map[string]string // set; an empty value removes
+	Annotations     map[string]string
+	AddTaints       []model.Taint
+	RemoveTaints    []model.Taint // by key and effect
+	AddFinalizer    bool
+	RemoveFinalizer bool
+	OwnerClaim      string // set an owner reference to this NodeClaim
+	OwnerUID        string
+	Why             Reason
+}
+
+// DeleteNode deletes a node object.
+type DeleteNode struct {
+	Node, UID string
+	Why       Reason
+}
+
+// Tolerate adds the toleration of a claim's reservation to a pod (contract 9).
+type Tolerate struct {
+	Namespace, Pod, UID string
+	Claim               string
+	Why                 Reason
+}
+
+// Evict asks the eviction API to remove a pod; PodDisruptionBudgets are the API server's to enforce.
+type Evict struct {
+	Namespace, Pod, UID string
+	Node                string
+	Why                 Reason
+}
+
+// DeletePod deletes a pod with a grace period, past PodDisruptionBudgets: only when a node's termination deadline forces it.
+type DeletePod struct {
+	Namespace, Pod, UID string
+	Node                string
+	Grace               time.Duration
+	Why                 Reason
+}
+
+// Terminate ends an instance.
+type Terminate struct {
+	ProviderID string
+	Claim      string // NodeClaim it belongs to; empty for an orphan
+	Why        Reason
+}
+
+// Key implements Action.
+func (a CreateClaim) Key() string { return "create/" + a.Name }
+
+// Key implements Action.
+func (a LaunchClaim) Key() string { return "launch/" + a.UID }
+
+// Key implements Action.
+func (a DeleteClaim) Key() string { return "delete/" + a.UID }
+
+// Key implements Action.
+func (a UpdateClaim) Key() string { return "claim/" + a.UID }
+
+// Key implements Action.
+func (a UpdateNode) Key() string { return "node/" + a.UID }
+
+// Key implements Action.
+func (a DeleteNode) Key() string { return "deletenode/" + a.UID }
+
+// Key implements Action.
+func (a Tolerate) Key() string { return "tolerate/" + a.UID + "/" + a.Claim }
+
+// Key implements Action.
+func (a Evict) Key() string { return "evict/" + a.UID }
+
+// Key implements Action.
+func (a DeletePod) Key() string { return "deletepod/" + a.UID }
+
+// Key implements Action.
+func (a Terminate) Key() string { return "terminate/" + a.ProviderID }
+
+// Because implements Action.
+func (a CreateClaim) Because() Reason { return a.Why }
+
+// Because implements Action.
+func (a LaunchClaim) Because() Reason { return a.Why }
+
+// Because implements Action.
+func (a DeleteClaim) Because() Reason { return a.Why }
+
+// Because implements Action.
+func (a UpdateClaim) Because() Reason { return a.Why }
+
+// Because implements Action.
+func (a UpdateNode) Because() Reason { return a.Why }
+
+// Because implements Action.
+func (a DeleteNode) Because() Reason { return a.Why }
+
+// Because implements Action.
+func (a Tolerate) Because() Reason { return a.Why }
+
+// Because implements Action.
+func (a Evict) Because() Reason { return a.Why }
+
+// Because implements Action.
+func (a DeletePod) Because() Reason { return a.Why }
+
+// Because implements Action.
+func (a Terminate) Because() Reason { return a.Why }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package plan says what to do and why: actions, decisions about pods, and the reasons for both, as typed data. A sentence is
+// made of them in report, never here.
+//
+// It never does anything and never decides anything. Every Action is idempotent: its Key names the effect, and doing it twice is
+// doing it once (contract 4). Start reading at Plan.
+package plan
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Plan is the output of one decision.
+type Plan struct {
+	Actions []Action      // in the order they should be begun; those of different objects may run at once
+	Pods    []PodDecision // one for each pending pod that was looked at, by namespace and name
+	Cost    Cost          // what CreateClaim actions add; zero where nothing was solved
+	Solved  bool          // whether demand was looked at
+	Stats   Stats
+	Next    time.Time // when to decide again though nothing happens; zero: no need
+}
+
+// Cost is a plan's price and how far it is from the least possible.
+type Cost struct {
+	NewMicroPerHour   int64    // what the new machines cost
+	BoundMicroPerHour int64    // no plan for the same pods costs less
+	ProvenBy          string   // which bound: "lp", "columns", "none"
+	Unpriced          []string // constraints that the bound leaves out, which keeps it valid
+}
+
+// Gap is the relative distance of cost from bound in parts per million, 0 when the bound is met or there is no cost.
+func (c Cost) Gap() int64 {
+	if c.NewMicroPerHour <= 0 || c.BoundMicroPerHour >= c.NewMicroPerHour {
+		return 0
+	}
+	if c.BoundMicroPerHour <= 0 {
+		return 1_000_000
+	}
+	return (c.NewMicroPerHour - c.BoundMicroPerHour) * 1_000_000 / c.BoundMicroPerHour
+}
+
+// Stats are a solve's size and effort, in work, not seconds.
+type Stats struct {
+	Pods, Classes, Offerings int
+	Tier                     int
+	Work                     int64
+	Truncated                bool // the work budget ran out before the gap was met
+}
+
+// Outcome is what becomes of a pending pod.
+type Outcome string
+
+// The outcomes.
+const (
+	OnNode   Outcome = "node"    // fits an existing node; kube-scheduler will put it there
+	OnClaim  Outcome = "claim"   // fits a machine that is coming
+	OnNew    Outcome = "new"     // a machine is bought for it in this plan
+	Refused  Outcome = "refused" // can't be placed: see Reasons
+	NotOurs  Outcome = "ignored" // not for the autoscaler: gated, another scheduler, nominated
+	Existing         = OnNode
+)
+
+// PodDecision is the answer for one pod.
+type PodDecision struct {
+	Pod     *model.Pod
+	Outcome Outcome
+	Target  string   // node or claim name
+	Reasons []Reason // for Refused: one a pool at least, nearest miss first
+}
+
+// Code names the check that failed, or the cause of an action.
+type Code string
+
+// Reason is why, as data: which check, on which object, what was wanted and what there was. It is true in this sense: make Have
+// satisfy Want, and this check passes (contract 3).
+type Reason struct {
+	Code    Code   `json:"code"`
+	Pool    string `json:"nodePool,omitempty"`
+	Subject string `json:"subject,omitempty"` // node, type, claim, budget … that the check looked at
+	Key     string `json:"key,omitempty"`     // label, resource, taint, port, condition
+	Want    string `json:"want,omitempty"`
+	Have    string `json:"have,omitempty"`
+}
+
+// Codes of a pod refused, in the order the checks are made.
+const (
+	NoPools          Code = "NoPools"         // there is no ready NodePool at all
+	PoolNotReady     Code = "PoolNotReady"    // Have: the condition's reason and message
+	Taint            Code = "Taint"           // Key: the taint not tolerated
+	Requirement      Code = "Requirement"     // Key: the label; Want: the pod's requirement, Have: the pool's
+	NoInstanceType   Code = "NoInstanceType"  // no type of the pool satisfies pod and pool together; Key: the label that empties the set
+	Resource         Code = "Resource"        // Key: the resource; Want: request plus DaemonSets, Have: the largest allocatable
+	Offering         Code = "Offering"        // types fit, but none is offered in zone and capacity type wanted
+	OutOfCapacity    Code = "OutOfCapacity"   // every offering that fits is set aside
+	Limit            Code = "Limit"           // Key: the resource of spec.limits
+	MinValues        Code = "MinValues"       // fewer distinct values left than minValues asks
+	TopologySpread   Code = "TopologySpread"  // Key: the topology key
+	PodAffinity      Code = "PodAffinity"     // Key: the topology key
+	PodAntiAffinity  Code = "PodAntiAffinity" // Key: the topology key; Subject: a pod it conflicts with, where known
+	HostPortConflict Code = "HostPort"        // Key: the port
+	VolumeTopology   Code = "VolumeTopology"  // Key: the claim
+	VolumeLimit      Code = "VolumeLimit"     // Key: the CSI driver
+	VolumeExclusive  Code = "VolumeExclusive" // ReadWriteOncePod volume in use
+	Unsupported      Code = "Unsupported"     // Have: what can't be honoured
+	NodeName         Code = "NodeName"        // matchFields names nodes that no new machine can be
+	NotSchedulable   Code = "NotSchedulable"  // the pod is gated, nominated or another scheduler's
+)
+
+// Codes of actions and of things kept.
+const (
+	Demand              Code = "Demand"              // pods need it
+	Launching           Code = "Launching"           // claim has no machine yet
+	Registering         Code = "Registering"         // node has come
+	Initializing        Code = "Initializing"        // node is ready, startup taints gone, extended resources there
+	Landed              Code = "Landed"              // every reserved slot is bound
+	LandingTimeout      Code = "LandingTimeout"      // reserved pods did not come in time
+	Empty               Code = "Empty"               // consolidateAfter passed without pods
+	Expired             Code = "Expired"             // expireAfter passed
+	LaunchTimeout       Code = "LaunchTimeout"       // no machine within 5 minutes
+	RegistrationTimeout Code = "RegistrationTimeout" // no node within 15 minutes
+	InsufficientCap     Code = "InsufficientCapacity"
+	NodeClassNotReady   Code = "NodeClassNotReady"
+	InstanceGone        Code = "InstanceGone" // claim without instance
+	Orphan              Code = "Orphan"       // instance without claim
+	PoolGone            Code = "PoolGone"
+	Draining            Code = "Draining"
+	Deleted             Code = "Deleted" // somebody deleted the claim or the node
+	TolerateAll         Code = "ToleratesEverything"
+	StartupTaints       Code = "StartupTaints"
+	ExtendedResource    Code = "ExtendedResource"
+	SpreadTaints        Code = "SpreadHonorsTaints"
+	PatchRefused        Code = "PatchRefused"
+	LandingOff          Code = "ExactLandingOff"
+)

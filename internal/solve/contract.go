@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Problem is everything the solver may look at. Order of slices does not change the Result (contract 1).
+type Problem struct {
+	ResourceNames []string
+	Demand        []*model.Pod // pods to place; also pods of nodes being drained, as their successors would be
+	Rooms         []Room       // existing nodes and claims in flight
+	Pools         []Pool       // what may be bought
+	Daemons       []*model.Daemon
+	Namespaces    map[string]model.Labels
+}
+
+// Room is a machine that stands or comes: pods may be put on it for nothing.
+type Room struct {
+	Name        string
+	InFlight    bool               // a claim not yet a usable node
+	Labels      model.Labels       // hostname included; for a claim in flight what is certain
+	Open        model.Requirements // in flight only: labels not certain yet (zone, type while several are allowed)
+	Taints      []model.Taint      // those that will still be there when pods come: ephemeral and startup taints are left out by the caller
+	Free        model.Resources    // allocatable minus bound pods; DaemonSets that will still come are charged by solve
+	Allocatable model.Resources
+	Pods        []*model.Pod // bound to it, or planned on it before
+	CSILimits   map[string]int64
+	Closed      bool // takes no new pods (being deleted, cordoned), but its Pods count for spread and affinity
+	Drained     bool // its Pods do not count either: they are leaving
+}
+
+// Pool is a NodePool with what is left of its limits.
+type Pool struct {
+	*model.NodePool
+	Left      model.Resources // limits minus what is used or in flight; meaningful where HasLimit
+	NodesLeft int64           // negative: not limited
+}
+
+// Policy are the knobs of a solve, all of them work or quality, none of them time.
+type Policy struct {
+	MaxGapPPM  int64 // stop refining below this gap, in parts per million of the bound
+	Work       int64 // steps allowed for refinement; 0: tier 1 only
+	PremiumPPM int64 // a claim carries every type that holds its fill at no more than this much above its cheapest
+	MaxTypes   int   // at most so many types a claim
+}
+
+// Memory carries the columns and prices of the last solve. The zero value is an empty memory; any memory is valid for any problem.
+type Memory struct {
+	columns *columnPool
+}
+
+// Result is a plan for the demand.
+type Result struct {
+	OnRooms []Assignment // by room name
+	New     []NewNode    // by pool weight, pool, price, then first pod
+	Refused []Refusal    // by namespace and name
+	Cost    plan.Cost
+	Stats   plan.Stats
+}
+
+// Assignment is pods put on a room.
+type Assignment struct {
+	Room string
+	Pods []*model.Pod // by namespace and name
+}
+
+// NewNode is one machine to buy.
+type NewNode struct {
+	Pool          string
+	Type          *model.InstanceType // the cheapest choice, which Cost counts
+	Offering      model.Offering
+	Choices       []*model.InstanceType // every type the claim may become, cheapest first, Type included
+	Zones         []string              // every zone it may be in, sorted; one when a pod's constraints fix it
+	CapacityTypes []string              // sorted
+	Requirements  model.Requirements    // pool and pods together, zone and capacity type and type narrowed to the choices
+	Pods          []*model.Pod          // by namespace and name
+	Requests      model.Resources       // pods plus DaemonSets
+	PriceMicro    int64
+}
+
+// Refusal is a pod that can't be placed.
+type Refusal struct {
+	Pod     *model.Pod
+	Reasons []plan.Reason // at least one; a pool each, nearest miss first
+}
