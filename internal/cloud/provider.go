@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cloud
+
+import (
+	"context"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Provider sells machines. All methods are safe for concurrent use.
+type Provider interface {
+	// Traits are fixed facts about the provider.
+	Traits() Traits
+
+	// Offerings says what a pool with this node class may buy: sorted by type name, each type's offerings by zone, then
+	// capacity type. Types that the pool's requirements exclude may be there; the solver excludes them. The result is shared
+	// and must not be changed; as long as nothing has changed it is the same slice, so a caller may compare its address.
+	//
+	// Errors: NotReady when the class can't be bought with, Throttled, Denied, Unknown.
+	Offerings(ctx context.Context, pool *model.NodePool, class NodeClass) ([]*model.InstanceType, error)
+
+	// Launch buys one machine for each request: the cheapest available offering that the request allows. Results are in the
+	// order of the requests. A second request with the same ClaimUID, also a concurrent one, one after a lost reply, or one
+	// after a restart of either side, buys nothing and answers what the first one bought; when that machine is gone by then,
+	// the answer is NotFound. A context that ends leaves items with its error; their machines may or may not have been bought,
+	// and repeating the request tells.
+	//
+	// Errors of an item: InsufficientCapacity with the offerings that had none, NotFound, NotReady, Throttled, Denied, Unknown.
+	Launch(ctx context.Context, requests []LaunchRequest) []LaunchResult
+
+	// List is every machine that bears one of our claims, by provider id. It shows what Launch made at most Traits.ListDelay
+	// after Launch answered, and a machine that is gone either with Gone set or not at all.
+	//
+	// Errors: Throttled, Denied, Unknown.
+	List(ctx context.Context) ([]model.Instance, error)
+
+	// Terminate ends machines. Errors are in the order of the ids: nil when the machine is on its way out because of this call,
+	// NotFound when it is unknown or was already on its way out.
+	Terminate(ctx context.Context, providerIDs []string) []error
+}
+
+// Traits are fixed facts about a provider.
+type Traits struct {
+	Name      string
+	Classes   []ClassKind   // node classes it serves
+	ListDelay time.Duration // how long List may lag behind Launch; a younger machine's absence means nothing
+}
+
+// Serves says whether node classes of this group and kind are the provider's.
+func (t Traits) Serves(group, kind string) bool {
+	for _, c := range t.Classes {
+		if c.Group == group && c.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// ClassKind is a kind of node class.
+type ClassKind struct{ Group, Kind string }
+
+// NodeClass is a node class as the API server has it. Only its own provider reads Spec.
+type NodeClass struct {
+	Group, Kind, Name, UID string
+	Generation             int64
+	Annotations            model.Labels
+	Spec                   []byte // JSON of the object's spec; empty: an empty spec
+}
+
+// LaunchRequest asks for one machine.
+type LaunchRequest struct {
+	ClaimName, ClaimUID string // ClaimUID is the idempotency key
+	Pool                string // empty: standalone claim
+	Class               NodeClass
+
+	// What may be bought: every offering that satisfies Requirements, whose type is in Types, zone in Zones and capacity type
+	// in CapacityTypes (an empty list allows all), and whose allocatable holds Requests.
+	Requirements  model.Requirements
+	Types         []string
+	Zones         []string
+	CapacityTypes []string
+	Requests      model.Resources
+
+	// How the node has to look when it registers. The provider adds the labels of the offering it chose and the bootstrap
+	// taint karpenter.sh/unregistered:NoExecute.
+	NodeLabels    model.Labels
+	Annotations   model.Labels
+	Taints        []model.Taint
+	StartupTaints []model.Taint
+}
+
+// LaunchResult is what became of one request. With Err nil a machine was bought and the rest describes it.
+type LaunchResult struct {
+	ClaimUID string
+	Err      error
+
+	// ProviderID is the machine's. It is empty where the cloud has accepted the launch but can't tell yet which machine it
+	// will be (a node group's desired size was raised): List then names the machine with the claim's UID.
+	ProviderID   string
+	InstanceType string
+	Zone         string
+	CapacityType string
+	PriceMicro   int64
+	Modelled     bool // the price is a model's, not a published one
+	ImageID      string
+	Capacity     model.Resources
+	Allocatable  model.Resources
+	Labels       model.Labels // single-valued labels of the offering: type, zone, capacity type, arch, os, region, provider's
+
+	// Unavailable are offerings that were allowed and would have been cheaper, but had no capacity.
+	Unavailable []OfferingKey
+}
+
+// OfferingKey names an offering.
+type OfferingKey struct {
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
+}
+
+// String writes type/zone/capacity type.
+func (k OfferingKey) String() string { return k.InstanceType + "/" + k.Zone + "/" + k.CapacityType }
+
+// Drifter is a provider that can tell when a machine no longer is what its node class asks for.
+type Drifter interface {
+	// Drifted answers in the order of the queries: the reason, empty where there is no drift.
+	Drifted(ctx context.Context, queries []DriftQuery) ([]string, error)
+}
+
+// DriftQuery is one claim and its class as it is now.
+type DriftQuery struct {
+	Claim *model.Claim
+	Class NodeClass
+}
+
+// Repairer is a provider that knows which node conditions mean that a machine is broken.
+type Repairer interface {
+	RepairPolicies() []RepairPolicy
+}
+
+// RepairPolicy says that a node whose condition has had this status for this long is broken.
+type RepairPolicy struct {
+	Condition, Status string
+	After             time.Duration
+}
+
+// Interrupter is a provider that is told in advance about machines it will lose.
+type Interrupter interface {
+	// Interruptions hands each notice to handle, until the context ends or the source fails. A notice for which handle
+	// returns nil is done with; any other comes again.
+	Interruptions(ctx context.Context, handle func(context.Context, Interruption) error) error
+}
+
+// Interruption is one notice.
+type Interruption struct {
+	ProviderID string
+	Kind       string    // SpotInterruption, Rebalance, ScheduledChange, StateChange
+	At         time.Time // when the machine goes; zero: not said
+}
+
+// ClassStatuser is a provider whose node classes have a status to be written; the controller writes it.
+type ClassStatuser interface {
+	ClassStatus(ctx context.Context, class NodeClass) (ClassStatus, error)
+}
+
+// ClassStatus is what a node class's status should say.
+type ClassStatus struct {
+	Conditions map[string]model.Condition // by type; Since is ignored
+	Status     []byte                     // JSON of further status fields; empty: none
+}
+
+// Decorator is a Provider around another one.
+type Decorator interface {
+	Provider
+	Unwrap() Provider
+}
+
+// As finds an optional interface (Drifter, Repairer, Interrupter, ClassStatuser) in a provider or in what it decorates.
+func As[T any](p Provider) (T, bool) {
+	for {
+		if t, ok := p.(T); ok {
+			return t, true
+		}
+		d, ok := p.(Decorator)
+		if !ok {
+			var none T
+			return none, false
+		}
+		p = d.Unwrap()
+	}
+}
