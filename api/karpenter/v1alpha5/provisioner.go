@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package v1alpha5
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const (
+	// LabelProvisionerName names the Provisioner on the Nodes of the NodePool that it became.
+	LabelProvisionerName = Group + "/provisioner-name"
+	// AnnotationDoNotEvict on a Pod is what do-not-disrupt is in v1.
+	AnnotationDoNotEvict = Group + "/do-not-evict"
+	// AnnotationDoNotConsolidate on a Node is what do-not-disrupt is in v1.
+	AnnotationDoNotConsolidate = Group + "/do-not-consolidate"
+)
+
+// Conditions of a Provisioner.
+const (
+	// ConditionReady is that of the NodePool that the Provisioner became.
+	ConditionReady = "Ready"
+	// ConditionTranslated says whether the NodePool means all that the Provisioner says.
+	ConditionTranslated = "Translated"
+)
+
+// Reasons of ConditionTranslated.
+const (
+	// ReasonTranslated (True): all of it.
+	ReasonTranslated = "Translated"
+	// ReasonPartlyTranslated (False): the fields in status.translation.untranslated have no effect.
+	ReasonPartlyTranslated = "PartlyTranslated"
+	// ReasonNodePoolConflict (False): a NodePool of that name exists and is not the Provisioner's own.
+	ReasonNodePoolConflict = "NodePoolConflict"
+	// ReasonNodePoolRejected (False): the API server refused the NodePool.
+	ReasonNodePoolRejected = "NodePoolRejected"
+)
+
+// Provisioner says which machines may be bought, how many, and when they may be given back, in the form of Karpenter before v0.33.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=provisioners,scope=Cluster,categories=karpenter
+// +kubebuilder:printcolumn:name="Template",type="string",JSONPath=".spec.providerRef.name"
+// +kubebuilder:printcolumn:name="NodePool",type="string",JSONPath=".status.translation.nodePool"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Translated",type="string",JSONPath=".status.conditions[?(@.type==\"Translated\")].status"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Weight",type="integer",JSONPath=".spec.weight",priority=1
+type Provisioner struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ProvisionerSpec   `json:"spec,omitempty"`
+	Status ProvisionerStatus `json:"status,omitempty"`
+}
+
+// ProvisionerList is a list of Provisioners.
+//
+// +kubebuilder:object:root=true
+type ProvisionerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Provisioner `json:"items"`
+}
+
+// ProvisionerSpec says which machines may be bought, how many, and when they may be given back.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.ttlSecondsAfterEmpty) && has(self.consolidation) && has(self.consolidation.enabled) && self.consolidation.enabled)",message="ttlSecondsAfterEmpty and consolidation.enabled exclude each other"
+// +kubebuilder:validation:XValidation:rule="!(has(self.provider) && has(self.providerRef))",message="provider and providerRef exclude each other"
+type ProvisionerSpec struct {
+	// Annotations of each Node.
+	//
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Labels of each Node.
+	//
+	// +kubebuilder:validation:MaxProperties=100
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x in [\"karpenter.sh/capacity-type\", \"karpenter.sh/provisioner-name\"] || !x.find(\"^([^/]+)\").endsWith(\"karpenter.sh\"))",message="labels of the domain karpenter.sh are reserved, except karpenter.sh/capacity-type"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"karpenter.sh/provisioner-name\")",message="label karpenter.sh/provisioner-name is reserved: it is the Provisioner's own name"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"kubernetes.io/hostname\")",message="label kubernetes.io/hostname is reserved: a machine that is not bought yet has no name"
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Taints stay on the Node for its life. Pods must tolerate them.
+	//
+	// +optional
+	Taints []corev1.Taint `json:"taints,omitempty"`
+
+	// StartupTaints are on the Node when it comes and are taken off by something that prepares it.
+	//
+	// +optional
+	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
+
+	// Requirements on the Node's labels. Any offering that meets them all will do.
+	//
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'In' ? has(x.values) && x.values.size() != 0 : true)",message="a requirement with operator In needs at least one value"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, (x.operator == 'Gt' || x.operator == 'Lt') ? (has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0) : true)",message="a requirement with operator Gt or Lt needs exactly one value, a whole number not below zero"
+	// +optional
+	Requirements []Requirement `json:"requirements,omitempty"`
+
+	// KubeletConfiguration is kept as it was written. In v1 it is the node class's.
+	//
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +optional
+	KubeletConfiguration *runtime.RawExtension `json:"kubeletConfiguration,omitempty"`
+
+	// Provider is the provider's own settings, written in place. They are kept as they were written.
+	//
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +optional
+	Provider *runtime.RawExtension `json:"provider,omitempty"`
+
+	// ProviderRef names the object that holds the provider's own settings.
+	//
+	// +optional
+	ProviderRef *ProviderRef `json:"providerRef,omitempty"`
+
+	// TTLSecondsAfterEmpty is how long after its last pod left a machine is given back. Without it, and without consolidation,
+	// an empty machine is kept.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	TTLSecondsAfterEmpty *int64 `json:"ttlSecondsAfterEmpty,omitempty"`
+
+	// TTLSecondsUntilExpired is the age at which a machine is given back. Without it a machine does not expire.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	TTLSecondsUntilExpired *int64 `json:"ttlSecondsUntilExpired,omitempty"`
+
+	// Limits bound the sum of what the machines have.
+	//
+	// +optional
+	Limits *Limits `json:"limits,omitempty"`
+
+	// Weight orders Provisioners: one of higher weight is used up before another is looked at. Unset is 0.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+
+	// Consolidation says whether machines may be given back for the sake of cost.
+	//
+	// +optional
+	Consolidation *Consolidation `json:"consolidation,omitempty"`
+}
+
+// Requirement is a rule on one label of a Node.
+type Requirement struct {
+	// Key of the label.
+	//
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
+	// +kubebuilder:validation:XValidation:rule="self == \"karpenter.sh/capacity-type\" || !self.find(\"^([^/]+)\").endsWith(\"karpenter.sh\")",message="labels of the domain karpenter.sh are reserved, except karpenter.sh/capacity-type"
+	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label kubernetes.io/hostname is reserved: a machine that is not bought yet has no name"
+	// +required
+	Key string `json:"key"`
+
+	// Operator relates the label's value to Values.
+	//
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt
+	// +required
+	Operator corev1.NodeSelectorOperator `json:"operator"`
+
+	// Values: at least one for In, exactly one whole number for Gt and Lt, none for Exists and DoesNotExist.
+	//
+	// +optional
+	Values []string `json:"values,omitempty"`
+}
+
+// ProviderRef names the object that holds the provider's own settings.
+type ProviderRef struct {
+	// Kind of the object.
+	//
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// Name of the object.
+	//
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// APIVersion of the object: group and version.
+	//
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+}
+
+// Limits bound the sum of what the machines have.
+type Limits struct {
+	// Resources that are bounded, and by how much.
+	//
+	// +optional
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+}
+
+// Consolidation says whether machines may be given back for the sake of cost.
+type Consolidation struct {
+	// Enabled says that they may.
+	//
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// ProvisionerStatus is what became of a Provisioner.
+type ProvisionerStatus struct {
+	// LastScaleTime is when a machine was last bought or given back.
+	//
+	// +optional
+	LastScaleTime *metav1.Time `json:"lastScaleTime,omitempty"`
+
+	// Conditions say whether the Provisioner came over whole and can be bought from.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Resources is the sum of what the machines have.
+	//
+	// +optional
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+
+	// Translation says what the Provisioner became. Dovetail's own.
+	//
+	// +optional
+	Translation *Translation `json:"translation,omitempty"`
+}
+
+// Translation says what a Provisioner became.
+type Translation struct {
+	// ObservedGeneration is the generation of the Provisioner that this was said of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// NodePool is the name of the NodePool that the Provisioner owns.
+	//
+	// +optional
+	NodePool string `json:"nodePool,omitempty"`
+
+	// Translated lists what came over, in the order of the Provisioner's fields.
+	//
+	// +optional
+	// +listType=atomic
+	Translated []TranslatedField `json:"translated,omitempty"`
+
+	// Untranslated lists what has no effect, in the order of the Provisioner's fields.
+	//
+	// +optional
+	// +listType=atomic
+	Untranslated []UntranslatedField `json:"untranslated,omitempty"`
+}
+
+// TranslatedField is a field of the Provisioner and where its meaning is now.
+type TranslatedField struct {
+	// Field of the Provisioner, such as spec.ttlSecondsAfterEmpty, or what its absence stands for.
+	Field string `json:"field"`
+
+	// NodePoolField that bears it, with its value, such as spec.disruption.consolidateAfter=30s.
+	NodePoolField string `json:"nodePoolField"`
+}
+
+// UntranslatedField is a field of the Provisioner that has no effect.
+type UntranslatedField struct {
+	// Field of the Provisioner, such as spec.kubeletConfiguration.
+	Field string `json:"field"`
+
+	// Message says why, and what to do instead.
+	Message string `json:"message"`
+}
