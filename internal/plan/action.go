@@ -20,7 +20,7 @@ type Action interface {
 // CreateClaim makes a NodeClaim: durable intent, before any call to a cloud.
 type CreateClaim struct {
 	Name         string
-	Pool         string
+	Pool         *model.NodePool // labels, annotations, taints, class, times and hash are taken from it
 	Requirements model.Requirements
 	Requests     model.Resources
 	Slots        []model.Slot // sorted; empty where not reserved
@@ -111,6 +111,35 @@ type Terminate struct {
 	Claim      string // NodeClaim it belongs to; empty for an orphan
 	Why        Reason
 }
+
+// UpdatePool writes a NodePool's status and its hash annotations. Conditions' Since is ignored: set when the status changes.
+type UpdatePool struct {
+	Pool, UID  string
+	Conditions map[string]model.Condition
+	Resources  model.Resources // sum of the capacity of its nodes and of claims in flight
+	Nodes      int64
+	Hash       string
+	Why        Reason
+}
+
+// UpdateNodeClass writes a node class's status conditions.
+type UpdateNodeClass struct {
+	Group, Kind, Name string
+	Conditions        map[string]model.Condition
+	Why               Reason
+}
+
+// Key implements Action.
+func (a UpdatePool) Key() string { return "pool/" + a.UID }
+
+// Key implements Action.
+func (a UpdateNodeClass) Key() string { return "class/" + a.Group + "/" + a.Kind + "/" + a.Name }
+
+// Because implements Action.
+func (a UpdatePool) Because() Reason { return a.Why }
+
+// Because implements Action.
+func (a UpdateNodeClass) Because() Reason { return a.Why }
 
 // Key implements Action.
 func (a CreateClaim) Key() string { return "create/" + a.Name }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package plan
+
+import "errors"
+
+// What whoever carries out an action may answer, so that the loop knows what to do next. Any other error means: try again later.
+var (
+	// ErrBlocked: the API server refuses for now, a PodDisruptionBudget being in the way. Try again; the error's text says which.
+	ErrBlocked = errors.New("blocked")
+	// ErrGone: the object is not there any more, or is another one of that name. The effect can't be had and isn't needed.
+	ErrGone = errors.New("gone")
+	// ErrConflict: the object changed since the Snapshot. Decide again.
+	ErrConflict = errors.New("conflict")
+	// ErrInvalid: the API server will never accept this. Don't repeat it; tell.
+	ErrInvalid = errors.New("invalid")
+)

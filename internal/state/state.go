@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package state turns a stream of changes into immutable Snapshots of the cluster.
+//
+// A State has one owner, which alone calls its methods; it is not safe for concurrent use and needs not be. Cost follows what
+// changed: a pod that moves makes one new Node value, and a Snapshot copies only the lists that changed since the last one. It
+// interns pod classes, so that equal classes are one pointer, and the names of resources.
+//
+// It also remembers what is in flight (contract 4): an action that was begun hides its own repetition from decide until its
+// answer has come back through the watch, or, where it failed, until it may be tried again.
+//
+// It never calls anything and reads no clock. Start reading at State, then Snapshot.
+package state
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Change is one change of the world, as kube and the providers hand them over.
+type Change func(*State)
+
+// State is the cluster as last seen.
+type State struct {
+	resources *ResourceTable
+	classes   map[string]*model.Class
+
+	pods       map[string]*model.Pod            // by namespace/name
+	nodes      map[string]*nodeEntry            // by name
+	orphans    map[string]map[string]*model.Pod // pods bound to a node not seen yet, by node name
+	claims     map[string]*model.Claim
+	byProvider map[string]string // provider id to claim name
+	pools      map[string]*model.NodePool
+	daemons    map[string]*model.Daemon
+	pdbs       map[string]*model.PDB
+	namespaces map[string]model.Labels
+	instances  []*model.Instance
+	instAt     time.Time
+
+	versions map[string]uint64  // resource version last seen, by object
+	flights  map[string]*flight // by action key
+
+	pending                                                      map[string]*model.Pod
+	nodesDirty, claimsDirty, poolsDirty, daemonsDirty, pdbsDirty bool
+	pendingDirty, namespacesDirty, flightsDirty                  bool
+	last                                                         model.Snapshot
+}
+
+type nodeEntry struct {
+	object *model.Node // as kube gave it: no Pods, no Used
+	pods   map[string]*model.Pod
+	built  *model.Node // what Snapshots show; nil: to be made anew
+}
+
+// flight is an action begun.
+type flight struct {
+	object   string // what it changes, as in versions
+	version  uint64 // the version to wait for, once answered
+	answered bool
+	until    time.Time // forgotten then, whatever happened
+	failures int
+}
+
+// New makes an empty State.
+func New() *State {
+	return &State{
+		resources: NewResourceTable(), classes: map[string]*model.Class{},
+		pods: map[string]*model.Pod{}, nodes: map[string]*nodeEntry{}, orphans: map[string]map[string]*model.Pod{},
+		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
+		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
+		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{},
+		nodesDirty: true, claimsDirty: true, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
+		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
+	}
+}
+
+// ResourceTable interns the names of resources. Unlike State it may be used by several goroutines: whoever translates objects
+// needs it.
+type ResourceTable struct {
+	mu    sync.Mutex
+	index map[string]model.Dim
+	names []string
+}
+
+// NewResourceTable makes a table with the fixed dimensions.
+func NewResourceTable() *ResourceTable {
+	t := &ResourceTable{index: map[string]model.Dim{}, names: model.FixedNames()}
+	for i, n := range t.names {
+		t.index[n] = model.Dim(i)
+	}
+	return t
+}
+
+// Dim returns the dimension of a resource, adding it when it is new.
+func (t *ResourceTable) Dim(name string) model.Dim {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d, ok := t.index[name]
+	if !ok {
+		d = model.Dim(len(t.names))
+		t.index[name] = d
+		t.names = append(t.names, name)
+	}
+	return d
+}
+
+// Names returns the names by dimension. The result must not be changed; it does not grow.
+func (t *ResourceTable) Names() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clip(t.names)
+}
+
+// Resources is the table that all vectors of this State use.
+func (s *State) Resources() *ResourceTable { return s.resources }
+
+func (s *State) intern(c *model.Class) *model.Class {
+	if have, ok := s.classes[c.Key]; ok {
+		return have
+	}
+	s.classes[c.Key] = c
+	return c
+}
+
+// SetPod adds or changes a pod. Its Class is interned. A pod that is terminal or being deleted and not bound is no demand.
+func (s *State) SetPod(p *model.Pod) {
+	key := p.Key()
+	q := *p
+	q.Class = s.intern(p.Class)
+	if old, ok := s.pods[key]; ok {
+		if old.UID == q.UID && old.Unschedulable.Equal(q.Unschedulable) && old.Node != "" && !q.Deleting.IsZero() == !old.Deleting.IsZero() &&
+			old.Class == q.Class && old.Node == q.Node && old.Terminal == q.Terminal && old.Ready == q.Ready && old.DoNotDisrupt == q.DoNotDisrupt {
+			s.pods[key] = &q
+			if e := s.nodes[q.Node]; e != nil {
+				e.pods[key] = &q
+			}
+			s.pods[key] = &q
+			s.settlePod(&q)
+			return // nothing that a Snapshot's reader could tell apart on a bound pod
+		}
+		s.unplace(key, old)
+	}
+	s.pods[key] = &q
+	s.place(key, &q)
+	s.settlePod(&q)
+}
+
+// DeletePod forgets a pod by namespace/name.
+func (s *State) DeletePod(key string) {
+	if old, ok := s.pods[key]; ok {
+		s.unplace(key, old)
+		delete(s.pods, key)
+		s.forget("evict/" + old.UID)
+		s.forget("deletepod/" + old.UID)
+		for _, c := range old.Reservations {
+			s.forget("tolerate/" + old.UID + "/" + c)
+		}
+	}
+}
+
+func (s *State) place(key string, p *model.Pod) {
+	switch {
+	case p.Node != "":
+		if p.Terminal {
+			return
+		}
+		if e := s.nodes[p.Node]; e != nil {
+			e.pods[key], e.built, s.nodesDirty = p, nil, true
+			return
+		}
+		m := s.orphans[p.Node]
+		if m == nil {
+			m = map[string]*model.Pod{}
+			s.orphans[p.Node] = m
+		}
+		m[key] = p
+	case !p.Terminal && p.Deleting.IsZero():
+		s.pending[key], s.pendingDirty = p, true
+	}
+}
+
+func (s *State) unplace(key string, p *model.Pod) {
+	if p.Node != "" {
+		if e := s.nodes[p.Node]; e != nil {
+			if _, ok := e.pods[key]; ok {
+				delete(e.pods, key)
+				e.built, s.nodesDirty = nil, true
+			}
+		}
+		if m := s.orphans[p.Node]; m != nil {
+			delete(m, key)
+			if len(m) == 0 {
+				delete(s.orphans, p.Node)
+			}
+		}
+	}
+	if _, ok := s.pending[key]; ok {
+		delete(s.pending, key)
+		s.pendingDirty = true
+	}
+}
+
+func (s *State) settlePod(p *model.Pod) {
+	for _, c := range p.Reservations {
+		s.forget("tolerate/" + p.UID + "/" + c)
+	}
+	if !p.Deleting.IsZero() {
+		s.forget("evict/" + p.UID)
+	}
+}
+
+// SetNode adds or changes a node; Pods, Used and Claim are this State's to fill in.
+func (s *State) SetNode(n *model.Node, version uint64) {
+	s.saw("node/"+n.Name, version)
+	e := s.nodes[n.Name]
+	if e == nil {
+		e = &nodeEntry{pods: map[string]*model.Pod{}}
+		s.nodes[n.Name] = e
+		for k, p := range s.orphans[n.Name] {
+			e.pods[k] = p
+		}
+		delete(s.orphans, n.Name)
+	}
+	e.object, e.built, s.nodesDirty = n, nil, true
+}
+
+// DeleteNode forgets a node by name; its pods stay known as pods of a node not seen.
+func (s *State) DeleteNode(name string) {
+	e := s.nodes[name]
+	if e == nil {
+		return
+	}
+	if len(e.pods) > 0 {
+		s.orphans[name] = e.pods
+	}
+	s.forgetOf("node/" + name)
+	delete(s.nodes, name)
+	s.nodesDirty = true
+}
+
+// SetClaim adds or changes a NodeClaim.
+func (s *State) SetClaim(c *model.Claim, version uint64) {
+	s.saw("claim/"+c.Name, version)
+	s.forget("create/" + c.Name)
+	if !c.Deleting.IsZero() {
+		s.forget("delete/" + c.UID)
+	}
+	if old := s.claims[c.Name]; old != nil && old.ProviderID != c.ProviderID {
+		delete(s.byProvider, old.ProviderID)
+		s.relink(old.ProviderID)
+	}
+	s.claims[c.Name], s.claimsDirty = c, true
+	if c.ProviderID != "" && s.byProvider[c.ProviderID] != c.Name {
+		s.byProvider[c.ProviderID] = c.Name
+		s.relink(c.ProviderID)
+	}
+}
+
+// DeleteClaim forgets a NodeClaim by name.
+func (s *State) DeleteClaim(name string) {
+	c := s.claims[name]
+	if c == nil {
+		return
+	}
+	delete(s.claims, name)
+	s.claimsDirty = true
+	s.forgetOf("claim/" + name)
+	s.forget("delete/" + c.UID)
+	s.forget("launch/" + c.UID)
+	if s.byProvider[c.ProviderID] == name {
+		delete(s.byProvider, c.ProviderID)
+		s.relink(c.ProviderID)
+	}
+}
+
+// relink has the nodes of a provider id built anew.
+func (s *State) relink(providerID string) {
+	if providerID == "" {
+		return
+	}
+	for _, e := range s.nodes {
+		if e.object.ProviderID == providerID {
+			e.built, s.nodesDirty = nil, true
+		}
+	}
+}
+
+// SetPool adds or changes a NodePool. Where types is nil the types known before are kept.
+func (s *State) SetPool(p *model.NodePool) {
+	q := *p
+	if old := s.pools[p.Name]; old != nil && q.Types == nil && old.UID == p.UID {
+		q.Types = old.Types
+	}
+	s.pools[p.Name], s.poolsDirty = &q, true
+}
+
+// SetPoolTypes gives a pool what its provider offers it.
+func (s *State) SetPoolTypes(name string, types []*model.InstanceType) {
+	if old := s.pools[name]; old != nil {
+		q := *old
+		q.Types = types
+		s.pools[name], s.poolsDirty = &q, true
+	}
+}
+
+// SetPoolReady says whether a pool may be used, and why not.
+func (s *State) SetPoolReady(name string, ready bool, why model.Condition) {
+	if old := s.pools[name]; old != nil && (old.Ready != ready || old.NotReady != why) {
+		q := *old
+		q.Ready, q.NotReady = ready, why
+		s.pools[name], s.poolsDirty = &q, true
+	}
+}
+
+// Pool returns a pool by name, nil if there is none.
+func (s *State) Pool(name string) *model.NodePool { return s.pools[name] }
+
+// DeletePool forgets a NodePool by name.
+func (s *State) DeletePool(name string) {
+	delete(s.pools, name)
+	s.poolsDirty = true
+}
+
+// SetDaemon adds or changes a DaemonSet.
+func (s *State) SetDaemon(d *model.Daemon) {
+	q := *d
+	q.Class = s.intern(d.Class)
+	s.daemons[d.Namespace+"/"+d.Name], s.daemonsDirty = &q, true
+}
+
+// DeleteDaemon forgets a DaemonSet by namespace/name.
+func (s *State) DeleteDaemon(key string) {
+	delete(s.daemons, key)
+	s.daemonsDirty = true
+}
+
+// SetPDB adds or changes a PodDisruptionBudget.
+func (s *State) SetPDB(p *model.PDB) {
+	s.pdbs[p.Namespace+"/"+p.Name], s.pdbsDirty = p, true
+}
+
+// DeletePDB forgets a PodDisruptionBudget by namespace/name.
+func (s *State) DeletePDB(key string) {
+	delete(s.pdbs, key)
+	s.pdbsDirty = true
+}
+
+// SetNamespace adds or changes a namespace.
+func (s *State) SetNamespace(name string, l model.Labels) {
+	s.namespaces[name], s.namespacesDirty = l, true
+}
+
+// DeleteNamespace forgets a namespace.
+func (s *State) DeleteNamespace(name string) {
+	delete(s.namespaces, name)
+	s.namespacesDirty = true
+}
+
+// SetInstances replaces the list of machines, as asked for at the given instant.
+func (s *State) SetInstances(list []*model.Instance, at time.Time) {
+	out := slices.Clone(list)
+	slices.SortFunc(out, func(a, b *model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	s.instances, s.instAt = out, at
+}
+
+func (s *State) saw(object string, version uint64) {
+	s.versions[object] = version
+	for k, f := range s.flights {
+		if f.object == object && f.answered && version >= f.version {
+			delete(s.flights, k)
+			s.flightsDirty = true
+		}
+	}
+}
+
+func (s *State) forgetOf(object string) {
+	delete(s.versions, object)
+	for k, f := range s.flights {
+		if f.object == object {
+			delete(s.flights, k)
+			s.flightsDirty = true
+		}
+	}
+}
+
+func (s *State) forget(key string) {
+	if _, ok := s.flights[key]; ok {
+		delete(s.flights, key)
+		s.flightsDirty = true
+	}
+}
+
+// Begin records that an action is about to be done. object is "claim/NAME", "node/NAME" or empty; until is when to forget it
+// though nothing was heard.
+func (s *State) Begin(key, object string, until time.Time) {
+	f := s.flights[key]
+	if f == nil {
+		f = &flight{}
+		s.flights[key] = f
+	}
+	f.object, f.answered, f.version, f.until = object, false, 0, until
+	s.flightsDirty = true
+}
+
+// Done records the answer to an action: the version of the object that shows its effect, 0 where there is nothing to wait for
+// but the object's own change or disappearance, which ends the flight by itself, or until at the latest.
+func (s *State) Done(key string, version uint64, until time.Time) {
+	f := s.flights[key]
+	if f == nil {
+		return
+	}
+	f.answered, f.version, f.until, f.failures = true, version, until, 0
+	if f.object != "" && version > 0 && s.versions[f.object] >= version {
+		s.forget(key)
+	}
+}
+
+// Settle ends a flight at once.
+func (s *State) Settle(key string) { s.forget(key) }
+
+// Failed records that an action failed; it is hidden until the given instant. It returns how often it failed in a row.
+func (s *State) Failed(key string, retry func(failures int) time.Time) int {
+	f := s.flights[key]
+	if f == nil {
+		f = &flight{}
+		s.flights[key] = f
+	}
+	f.failures++
+	f.answered, f.version, f.until = false, 0, retry(f.failures)
+	s.flightsDirty = true
+	return f.failures
+}
+
+// Expire ends the flights whose time has passed and says when the next one will; zero: none. A failed action keeps its count of
+// failures for a minute, so that its pauses grow.
+func (s *State) Expire(now time.Time) time.Time {
+	var next time.Time
+	for k, f := range s.flights {
+		if !f.until.After(now) {
+			if f.failures > 0 && now.Sub(f.until) < time.Minute {
+				continue
+			}
+			delete(s.flights, k)
+			s.flightsDirty = true
+			continue
+		}
+		if next.IsZero() || f.until.Before(next) {
+			next = f.until
+		}
+	}
+	return next
+}
+
+// Flying says whether an action is hidden at the given instant.
+func (s *State) Flying(key string, now time.Time) bool {
+	f := s.flights[key]
+	return f != nil && f.until.After(now)
+}
+
+// Pod returns a pod by namespace/name, nil if there is none.
+func (s *State) Pod(key string) *model.Pod { return s.pods[key] }
+
+// Claim returns a claim by name, nil if there is none.
+func (s *State) Claim(name string) *model.Claim { return s.claims[name] }
+
+// PodCount says how many pods are known.
+func (s *State) PodCount() int { return len(s.pods) }
+
+// PendingCount says how many pods are not bound and not terminal.
+func (s *State) PendingCount() int { return len(s.pending) }
+
+// Snapshot returns the cluster as it is now. Lists that did not change since the last Snapshot are shared with it.
+func (s *State) Snapshot(now time.Time) *model.Snapshot {
+	out := s.last
+	out.ResourceNames = s.resources.Names()
+	if s.nodesDirty {
+		out.Nodes = s.buildNodes()
+	}
+	if s.claimsDirty {
+		out.Claims = sorted(s.claims, func(a, b *model.Claim) int { return strings.Compare(a.Name, b.Name) })
+	}
+	if s.poolsDirty {
+		out.Pools = sorted(s.pools, func(a, b *model.NodePool) int {
+			return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Name, b.Name))
+		})
+	}
+	if s.daemonsDirty {
+		out.Daemons = sorted(s.daemons, func(a, b *model.Daemon) int {
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		})
+	}
+	if s.pdbsDirty {
+		out.PDBs = sorted(s.pdbs, func(a, b *model.PDB) int {
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		})
+	}
+	if s.pendingDirty {
+		out.Pending = sorted(s.pending, comparePods)
+	}
+	if s.namespacesDirty {
+		out.Namespaces = maps.Clone(s.namespaces)
+	}
+	out.InFlight = map[string]time.Time{}
+	for k, f := range s.flights {
+		if f.until.After(now) {
+			out.InFlight[k] = f.until
+		}
+	}
+	out.Instances, out.InstancesAt = s.instances, s.instAt
+	s.nodesDirty, s.claimsDirty, s.poolsDirty, s.daemonsDirty, s.pdbsDirty = false, false, false, false, false
+	s.pendingDirty, s.namespacesDirty, s.flightsDirty = false, false, false
+	s.last = out
+	return &out
+}
+
+func (s *State) buildNodes() []*model.Node {
+	list := make([]*model.Node, 0, len(s.nodes))
+	for _, e := range s.nodes {
+		if e.built == nil {
+			n := *e.object
+			n.Claim = ""
+			if n.ProviderID != "" {
+				n.Claim = s.byProvider[n.ProviderID]
+			}
+			n.Pods = sorted(e.pods, comparePods)
+			n.Used = nil
+			for _, p := range n.Pods {
+				n.Used = n.Used.AddInto(p.Class.Requests, 1)
+			}
+			e.built = &n
+		}
+		list = append(list, e.built)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return list
+}
+
+func comparePods(a, b *model.Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+func sorted[T any](m map[string]T, compare func(a, b T) int) []T {
+	out := make([]T, 0, len(m))
+	for _, v := range m {
+		out = append(out, v)
+	}
+	slices.SortFunc(out, compare)
+	return out
+}
