@@ -118,7 +118,7 @@ type Requirement struct {
 
 	// Operator relates the label's value to Values.
 	//
-	// +kubebuilder:validation:Enum=Gte;Lte
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt;Gte;Lte
 	// +required
 	Operator corev1.NodeSelectorOperator `json:"operator"`
 
