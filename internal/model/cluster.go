@@ -23,6 +23,7 @@ type Node struct {
 	HasFinalizer          bool             // karpenter.sh/termination
 	CSILimits             map[string]int64 // attach limit by driver, from CSINode; absent: no limit known
 	Conditions            map[string]Condition
+	LastPodEvent          time.Time // when a pod that is not a daemon's last came or left, as far as is known
 }
 
 // Condition is one status condition.
@@ -108,9 +109,11 @@ type Budget struct {
 
 // Slot is room on a claim kept for pods of one class and one owner (contract 9).
 type Slot struct {
-	Class string `json:"class"`           // hash of Class.Key
-	Owner string `json:"owner,omitempty"` // uid of the pods' controller; for a pod without one, the pod's uid
-	Count int    `json:"count"`
+	Class    string    `json:"class"`           // hash of Class.Key
+	Owner    string    `json:"owner,omitempty"` // uid of the pods' controller; for a pod without one, the pod's uid
+	Count    int       `json:"count"`
+	Requests Resources `json:"requests"`        // of one pod, fixed dimensions only
+	Loose    bool      `json:"loose,omitempty"` // these pods can't be kept to the node: they tolerate everything
 }
 
 // Claim is a NodeClaim.
@@ -144,9 +147,11 @@ type Claim struct {
 
 	// Exact landing (contract 9).
 	Reserved  bool
-	Slots     []Slot   // sorted by class, owner
-	NoReserve string   // why not reserved; empty when reserved
-	Evicting  []string // reserved
+	Slots     []Slot // sorted by class, owner
+	NoReserve string // why not reserved; empty when reserved
+
+	// Provisional: the claim was decided and its creation is under way; UID is empty.
+	Provisional bool
 }
 
 // Is says whether a condition of the claim is True.
@@ -175,12 +180,6 @@ type Instance struct {
 	Gone       bool // shutting down or terminated
 }
 
-// SetAside is an offering that said it has no capacity, until when it is not asked again.
-type SetAside struct {
-	InstanceType, Zone, CapacityType string
-	Until                            time.Time
-}
-
 // Snapshot is all that a decision may look at. It is immutable; equal clusters give equal Snapshots.
 type Snapshot struct {
 	ResourceNames []string    // by Dim
@@ -191,9 +190,16 @@ type Snapshot struct {
 	Daemons       []*Daemon   // by namespace and name
 	PDBs          []*PDB      // by namespace and name
 	Namespaces    map[string]Labels
-	Instances     []*Instance          // by provider id; from the last List
-	InstancesAt   time.Time            // when that List was asked for; zero: never
-	InFlight      map[string]time.Time // actions begun whose effect has not come back yet, by Action key
+	Instances     []*Instance              // by provider id; from the last List
+	InstancesAt   time.Time                // when that List was asked for; zero: never
+	InFlight      map[string]time.Time     // actions begun whose effect has not come back yet, by Action key
+	Failures      map[string]LaunchFailure // of the last launch, by claim uid
+}
+
+// LaunchFailure is why the last launch of a claim failed.
+type LaunchFailure struct {
+	Kind    string // as in cloud.Kind
+	Message string
 }
 
 // Labels and taints that the house itself reads.

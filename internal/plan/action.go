@@ -55,6 +55,9 @@ type UpdateClaim struct {
 	Annotations     map[string]string // set; an empty value removes
 	Labels          map[string]string
 	NodeName        string
+	ProviderID      string
+	ImageID         string
+	LastPodEvent    time.Time
 	Capacity        model.Resources
 	Allocatable     model.Resources
 	Conditions      map[string]model.Condition // Since is ignored: set when the status changes
@@ -151,7 +154,12 @@ func (a LaunchClaim) Key() string { return "launch/" + a.UID }
 func (a DeleteClaim) Key() string { return "delete/" + a.UID }
 
 // Key implements Action.
-func (a UpdateClaim) Key() string { return "claim/" + a.UID }
+func (a UpdateClaim) Key() string {
+	if a.SetSlots {
+		return "slots/" + a.UID // not to wait for a status that is under way
+	}
+	return "claim/" + a.UID
+}
 
 // Key implements Action.
 func (a UpdateNode) Key() string { return "node/" + a.UID }
