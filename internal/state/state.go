@@ -33,17 +33,18 @@ type State struct {
 	resources *ResourceTable
 	classes   map[string]*model.Class
 
-	pods       map[string]*model.Pod            // by namespace/name
-	nodes      map[string]*nodeEntry            // by name
-	orphans    map[string]map[string]*model.Pod // pods bound to a node not seen yet, by node name
-	claims     map[string]*model.Claim
-	byProvider map[string]string // provider id to claim name
-	pools      map[string]*model.NodePool
-	daemons    map[string]*model.Daemon
-	pdbs       map[string]*model.PDB
-	namespaces map[string]model.Labels
-	instances  []*model.Instance
-	instAt     time.Time
+	pods        map[string]*model.Pod            // by namespace/name
+	nodes       map[string]*nodeEntry            // by name
+	orphans     map[string]map[string]*model.Pod // pods bound to a node not seen yet, by node name
+	claims      map[string]*model.Claim
+	byProvider  map[string]string // provider id to claim name
+	pools       map[string]*model.NodePool
+	daemons     map[string]*model.Daemon
+	pdbs        map[string]*model.PDB
+	namespaces  map[string]model.Labels
+	nodeClasses map[string]*NodeClass
+	instances   []*model.Instance
+	instAt      time.Time
 
 	versions map[string]uint64  // resource version last seen, by object
 	flights  map[string]*flight // by action key
