@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package plane
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"time"
+)
+
+// The components inside the binary, by the names they are called and logged by.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kwok              = "kwok"
+)
+
+// serviceRange holds the virtual addresses of Services; nothing answers there.
+const (
+	serviceRange = "10.96.0.0/16"
+	serviceIP    = "10.96.0.1"
+	podRange     = "10.0.0.0/9"
+)
+
+// Options are what a person chooses about a sandbox.
+type Options struct {
+	Dovetail       string        `json:"dovetail,omitempty"` // path of the dovetail binary; empty: no manifests, no cloud, no controller
+	NoAutoscaler   bool          `json:"noAutoscaler"`
+	Boot           time.Duration `json:"boot"`
+	Pull           time.Duration `json:"pull"`
+	Seed           int64         `json:"seed"`
+	Catalog        string        `json:"catalog,omitempty"`
+	Base           string        `json:"base,omitempty"`
+	Replicas       int           `json:"replicas"`
+	ControllerArgs []string      `json:"controllerArgs,omitempty"`
+	MachinesArgs   []string      `json:"machinesArgs,omitempty"`
+}
+
+// Component is one child process: how to start it and how to ask whether it is
+// ready.
+type Component struct {
+	Name    string
+	Args    []string // after the executable
+	Env     []string // added to the environment
+	Exe     string   // empty: this binary
+	Ports   map[string]int
+	Health  string // URL that answers 200 when ready
+	Restart bool   // started again when it dies, as a kubelet would
+}
+
+// Ports draws free loopback ports. They are drawn below the range from which
+// kernels take the source ports of outgoing connections: a port found free by
+// listening on port 0 could be taken by one of our own connections before its
+// server listens.
+type Ports struct{ given map[int]bool }
+
+// Next is a port that nobody listened on a moment ago.
+func (p *Ports) Next() (int, error) {
+	if p.given == nil {
+		p.given = map[int]bool{}
+	}
+	const low, high, tries = 15000, 32000, 1000
+	for range tries {
+		port := low + rand.IntN(high-low)
+		if p.given[port] {
+			continue
+		}
+		listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			return 0, fmt.Errorf("release port %d: %w", port, err)
+		}
+		p.given[port] = true
+		return port, nil
+	}
+	return 0, fmt.Errorf("no free port on 127.0.0.1 between %d and %d after %d tries", low, high, tries)
+}
+
+// Plan is every component of one sandbox, with its ports drawn.
+type Plan struct {
+	Server            string // URL of the API server
+	MachinesURL       string
+	Etcd              Component
+	APIServer         Component
+	ControllerManager Component
+	Scheduler         Component
+	Kwok              Component
+	Machines          *Component
+	Controllers       []Component
+}
+
+// Components draws ports, writes the configuration files that name them and
+// says how each component is started.
+func Components(d Dir, o Options) (*Plan, error) {
+	ports := &Ports{}
+	next := make([]int, 6+1+2*o.Replicas)
+	for i := range next {
+		port, err := ports.Next()
+		if err != nil {
+			return nil, err
+		}
+		next[i] = port
+	}
+	etcd, peer, api, kcm, sched, kwok, machines := next[0], next[1], next[2], next[3], next[4], next[5], next[6]
+	server := "https://" + loopback(api)
+	if err := d.WriteKubeconfigs(server); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(d.kwokConfig(), []byte(KwokConfig(o.Pull, o.Seed)), 0o600); err != nil {
+		return nil, fmt.Errorf("write kwok's configuration: %w", err)
+	}
+	// The collector would otherwise take a fifth of both cores while a burst of
+	// a thousand pods goes through; memory is the cheaper of the two here.
+	gc := []string{"GOGC=400"}
+	etcdURL, peerURL := "https://"+loopback(etcd), "https://"+loopback(peer)
+	serving := []string{"--tls-cert-file=" + d.Cert("serving.crt"), "--tls-private-key-file=" + d.Cert("serving.key")}
+	p := &Plan{
+		Server: server,
+		Etcd: Component{
+			Name: Etcd, Env: gc, Ports: map[string]int{"client": etcd, "peer": peer}, Health: etcdURL + "/readyz",
+			Args: []string{Etcd,
+				"--name=sandbox", "--data-dir=" + d.etcdData(), "--log-level=warn",
+				"--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,
+				"--listen-peer-urls=" + peerURL, "--initial-advertise-peer-urls=" + peerURL,
+				"--initial-cluster=sandbox=" + peerURL,
+				"--client-cert-auth", "--trusted-ca-file=" + d.Cert("ca.crt"),
+				"--cert-file=" + d.Cert("serving.crt"), "--key-file=" + d.Cert("serving.key"),
+				"--peer-client-cert-auth", "--peer-trusted-ca-file=" + d.Cert("ca.crt"),
+				"--peer-cert-file=" + d.Cert("serving.crt"), "--peer-key-file=" + d.Cert("serving.key"),
+				// A sandbox that loses its last second when the machine loses
+				// power is no loss; an fsync for every write is.
+				"--unsafe-no-fsync", "--snapshot-count=10000", "--quota-backend-bytes=4294967296",
+			},
+		},
+		APIServer: Component{
+			Name: APIServer, Env: gc, Ports: map[string]int{"https": api}, Health: server + "/readyz",
+			Args: append([]string{APIServer,
+				"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(api), "--advertise-address=127.0.0.1",
+				// Endpoints on loopback are refused by validation, and no pod
+				// here would call them.
+				"--endpoint-reconciler-type=none",
+				"--etcd-servers=" + etcdURL, "--etcd-cafile=" + d.Cert("ca.crt"),
+				"--etcd-certfile=" + d.Cert(etcdClient+".crt"), "--etcd-keyfile=" + d.Cert(etcdClient+".key"),
+				"--client-ca-file=" + d.Cert("ca.crt"), "--authorization-mode=Node,RBAC", "--allow-privileged",
+				"--service-cluster-ip-range=" + serviceRange,
+				"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+				"--service-account-key-file=" + d.Cert("sa.key"), "--service-account-signing-key-file=" + d.Cert("sa.key"),
+				// Fair queuing stays on as in any cluster, with room enough that
+				// a burst is limited by the cores and not by it.
+				"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
+				"--profiling=false",
+			}, serving...),
+		},
+		ControllerManager: Component{
+			Name: ControllerManager, Env: gc, Ports: map[string]int{"https": kcm}, Health: "https://" + loopback(kcm) + "/healthz",
+			Args: append([]string{ControllerManager,
+				"--kubeconfig=" + d.Kubeconfig(ControllerManager), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(kcm),
+				"--use-service-account-credentials", "--service-account-private-key-file=" + d.Cert("sa.key"),
+				"--root-ca-file=" + d.Cert("ca.crt"), "--leader-elect=false", "--profiling=false",
+				// At the default of 20 requests a second a Deployment of a
+				// thousand pods takes 48 s to exist.
+				"--kube-api-qps=5000", "--kube-api-burst=10000",
+				"--concurrent-deployment-syncs=10", "--concurrent-replicaset-syncs=20", "--concurrent-statefulset-syncs=10",
+				"--concurrent-daemonset-syncs=5", "--concurrent-job-syncs=10", "--concurrent-gc-syncs=20",
+				// Five seconds by default; it is how long a new Node may keep
+				// its not-ready:NoExecute taint after it is ready.
+				"--node-monitor-period=1s",
+			}, serving...),
+		},
+		Scheduler: Component{
+			Name: Scheduler, Env: gc, Ports: map[string]int{"https": sched}, Health: "https://" + loopback(sched) + "/readyz",
+			Args: append([]string{Scheduler,
+				"--kubeconfig=" + d.Kubeconfig(Scheduler), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(sched),
+				"--leader-elect=false", "--profiling=false", "--kube-api-qps=5000", "--kube-api-burst=10000",
+			}, serving...),
+		},
+		Kwok: Component{
+			Name: Kwok, Ports: map[string]int{"http": kwok}, Health: "http://" + loopback(kwok) + "/healthz",
+			// kwok reads a configuration of the user's, where there is one,
+			// from its work directory.
+			Env: append(gc, "KWOK_WORKDIR="+d.kwokHome()),
+			Args: []string{Kwok,
+				"--kubeconfig=" + d.Kubeconfig(Kwok), "--config=" + d.kwokConfig(),
+				"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+				"--node-lease-duration-seconds=40", "--cidr=" + podRange, "--server-address=" + loopback(kwok),
+			},
+		},
+	}
+	if o.Dovetail == "" {
+		return p, nil
+	}
+	p.MachinesURL = "http://" + loopback(machines)
+	args := []string{"machines",
+		"--kubeconfig", d.Kubeconfig(Machines), "--listen", loopback(machines), "--journal", d.Journal(),
+		"--boot", o.Boot.String(), "--seed", strconv.FormatInt(o.Seed, 10)}
+	if o.Catalog != "" {
+		args = append(args, "--catalog", o.Catalog)
+	}
+	p.Machines = &Component{
+		Name: Machines, Exe: o.Dovetail, Ports: map[string]int{"http": machines}, Health: p.MachinesURL + "/healthz",
+		Args: append(args, o.MachinesArgs...),
+	}
+	if o.NoAutoscaler {
+		return p, nil
+	}
+	for i := range o.Replicas {
+		metrics, health := next[7+2*i], next[8+2*i]
+		c := Component{
+			Name: Dovetail, Exe: o.Dovetail, Restart: true,
+			Ports:  map[string]int{"metrics": metrics, "health": health},
+			Health: "http://" + loopback(health) + "/readyz",
+			Args: append([]string{"controller",
+				"--kubeconfig", d.Kubeconfig(Dovetail), "--cloud", "kwok", "--machines", p.MachinesURL,
+				"--leader-elect=" + strconv.FormatBool(o.Replicas > 1),
+				"--metrics-address", loopback(metrics), "--health-address", loopback(health),
+			}, o.ControllerArgs...),
+		}
+		if o.Replicas > 1 {
+			c.Name = fmt.Sprintf("%s-%d", Dovetail, i)
+		}
+		p.Controllers = append(p.Controllers, c)
+	}
+	return p, nil
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package verbs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/sandbox/internal/plane"
+	"github.com/dovetail-sh/dovetail/sandbox/internal/supervise"
+)
+
+// The files that a supervisor inherits from up, after the standard three.
+const (
+	progressFD = 3 + iota // it writes events, one JSON line each
+	leashFD               // it reads: a byte sets it free, the end before that means up is gone
+	lockFD                // the directory's lock, held while it lives
+)
+
+// interrupted is the shell's status for a command ended by Ctrl-C.
+const interrupted = 130
+
+func newUp(resolve func() (plane.Dir, error)) *cobra.Command {
+	var (
+		options         plane.Options
+		controllerFlags string
+		noManifests     bool
+	)
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Start the sandbox, and Dovetail in it",
+		Long: `Start the control plane, apply Dovetail's manifests, and start the simulated
+cloud and Dovetail's controller. It returns when all of them answer, and leaves
+them running; "down" stops them. Ctrl-C while it starts stops everything.
+
+A sandbox that was stopped with "down --keep" comes up with the data it had.`,
+		Example: `  # a cluster that Dovetail scales, with machines that boot as slowly as real ones
+  dovetail-sandbox up
+
+  # no waiting for machines and images, and one node that Dovetail doesn't own
+  dovetail-sandbox up --boot 0 --pull 0 --base m5.large
+
+  # only the control plane and the simulated cloud: run a controller of your own
+  dovetail-sandbox up --no-autoscaler`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			dir, err := resolve()
+			if err != nil {
+				return err
+			}
+			options.ControllerArgs = append(strings.Fields(controllerFlags), options.ControllerArgs...)
+			if noManifests {
+				options.Dovetail, options.NoAutoscaler = "", true
+			} else if options.Dovetail == "" {
+				self, err := os.Executable()
+				if err != nil {
+					return fmt.Errorf("find the sandbox's own executable: %w", err)
+				}
+				options.Dovetail = filepath.Join(filepath.Dir(self), "dovetail")
+			}
+			if err := check(&options); err != nil {
+				return err
+			}
+			return up(dir, options)
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&options.NoAutoscaler, "no-autoscaler", false, "don't start Dovetail's controller (its manifests are applied all the same)")
+	flags.DurationVar(&options.Boot, "boot", 35*time.Second, "how long a simulated machine takes to register its node, more or less")
+	flags.DurationVar(&options.Pull, "pull", 3*time.Second, "how long a bound pod takes to run, a fifth more or less")
+	flags.StringVar(&options.Catalog, "catalog", "", "file of instance types and prices for the simulated cloud (default: real EC2 types)")
+	flags.StringVar(&options.Base, "base", "", "add one node of this instance type that Dovetail doesn't own, such as m5.large")
+	flags.Int64Var(&options.Seed, "seed", 1, "seed of what is random in boot and pull times")
+	flags.IntVar(&options.Replicas, "replicas", 1, "how many controllers to start; with more than one they elect a leader")
+	flags.StringVar(&options.Dovetail, "dovetail", "", "path of the dovetail binary (default: beside this one)")
+	flags.StringVar(&controllerFlags, "controller-flags", "", "further flags for the controller, separated by spaces")
+	flags.StringArrayVar(&options.ControllerArgs, "controller-arg", nil, "one further argument for the controller, taken as it is (repeatable)")
+	flags.StringArrayVar(&options.MachinesArgs, "machines-arg", nil, "one further argument for the simulated cloud, taken as it is (repeatable)")
+	flags.BoolVar(&noManifests, "no-manifests", false, "start the control plane and kwok alone, without anything of Dovetail's")
+	if err := flags.MarkHidden("no-manifests"); err != nil {
+		panic(err) // The flag is defined on the line above.
+	}
+	return command
+}
+
+// check refuses options that would only fail later, inside a child's log.
+func check(o *plane.Options) error {
+	switch {
+	case o.Boot < 0:
+		return fmt.Errorf("--boot %s: must not be negative", o.Boot)
+	case o.Pull < 0:
+		return fmt.Errorf("--pull %s: must not be negative", o.Pull)
+	case o.Replicas < 1:
+		return fmt.Errorf("--replicas %d: must be at least 1; use --no-autoscaler to start no controller", o.Replicas)
+	case o.Base != "" && o.Dovetail == "":
+		return fmt.Errorf("--base %s: only the simulated cloud knows instance types, and --no-manifests starts none", o.Base)
+	}
+	for _, file := range []struct{ flag, path *string }{{new("--dovetail"), &o.Dovetail}, {new("--catalog"), &o.Catalog}} {
+		if *file.path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*file.path)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", *file.flag, *file.path, err)
+		}
+		*file.path = abs // The supervisor works elsewhere.
+		info, err := os.Stat(abs)
+		if err == nil && info.IsDir() {
+			err = errors.New("is a directory")
+		}
+		if err != nil && *file.flag == "--dovetail" {
+			return fmt.Errorf("no dovetail binary at %s: build it with `make build`, or say where it is with --dovetail PATH", abs)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", *file.flag, abs, err)
+		}
+	}
+	return nil
+}
+
+func up(dir plane.Dir, options plane.Options) error {
+	lock, err := supervise.Acquire(dir)
+	if errors.Is(err, supervise.ErrLocked) {
+		return alreadyUp(dir)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // The supervisor has its own reference.
+	if err := clearLeftovers(dir); err != nil {
+		return err
+	}
+	if dir.HasData() {
+		fmt.Printf("going on with the data of an earlier run in %s\n", dir)
+	}
+	return launch(dir, options, lock)
+}
+
+// alreadyUp explains why a directory's lock is taken.
+func alreadyUp(dir plane.Dir) error {
+	state, err := supervise.Read(dir)
+	if err != nil {
+		return err
+	}
+	switch {
+	case state == nil || state.Phase == supervise.Starting:
+		return fmt.Errorf("a sandbox is being started in %s by another command", dir)
+	case state.Phase == supervise.Stopping:
+		return fmt.Errorf("the sandbox in %s is being stopped; try again in a moment", dir)
+	}
+	fmt.Printf("the sandbox in %s is already running, since %s\nkubeconfig: %s\n",
+		dir, state.StartedAt.Local().Format(time.DateTime), state.Kubeconfig)
+	return reportDead(dir, state)
+}
+
+// reportDead says which children died, with the end of their logs.
+func reportDead(dir plane.Dir, state *supervise.State) error {
+	dead := state.Dead()
+	for _, child := range dead {
+		exit := child.Exit
+		if child.State == supervise.Running {
+			exit = "its end was not recorded"
+		}
+		fmt.Fprintf(os.Stderr, "\n%s\n", supervise.DeathReport(child.Name, exit, child.Log))
+	}
+	if len(dead) > 0 {
+		fmt.Fprintf(os.Stderr, "\nstart afresh with `%s` and `%s`\n", hint(dir, "down"), hint(dir, "up"))
+		return errQuiet
+	}
+	return nil
+}
+
+// clearLeftovers ends what a supervisor that died without a chance left behind.
+// The caller holds the lock, so nothing of it is anybody's.
+func clearLeftovers(dir plane.Dir) error {
+	state, err := supervise.Read(dir)
+	if err != nil || state == nil {
+		return err
+	}
+	left := append([]supervise.Child{{Name: "supervisor", Process: state.Supervisor}}, state.Components...)
+	for _, child := range left {
+		if !child.Alive() {
+			continue
+		}
+		fmt.Printf("ending %s (process %d), left over from an earlier run\n", child.Name, child.PID)
+		if err := child.Kill(); err != nil {
+			return err
+		}
+		if err := waitGone(child.Process); err != nil {
+			return err
+		}
+	}
+	return supervise.Remove(dir)
+}
+
+func waitGone(p supervise.Process) error {
+	const limit = 10 * time.Second
+	for deadline := time.Now().Add(limit); p.Alive(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("process %d is still there %s after SIGKILL", p.PID, limit)
+		}
+	}
+	return nil
+}
+
+// launch starts the supervisor, shows its progress and lets go of it when all
+// is up. Until then the supervisor is on a leash: if this process goes, however
+// it goes, the supervisor tears everything down.
+func launch(dir plane.Dir, options plane.Options, lock *os.File) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the sandbox's own executable: %w", err)
+	}
+	encoded, err := json.Marshal(options)
+	if err != nil {
+		return fmt.Errorf("encode the options: %w", err)
+	}
+	if err := dir.Prepare(); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(dir.Log("supervisor"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the supervisor's log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	events, eventsIn, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make a pipe: %w", err)
+	}
+	leashOut, leash, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make a pipe: %w", err)
+	}
+
+	// Before the supervisor exists, so that no signal finds it unattended.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+
+	cmd := exec.Command(self, "supervise", "--dir", string(dir), "--options", string(encoded))
+	cmd.Dir = string(dir)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{eventsIn, leashOut, lock} // progressFD, leashFD, lockFD
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the supervisor: %w", err)
+	}
+	_, _ = eventsIn.Close(), leashOut.Close() // The supervisor's ends.
+
+	stopped := false
+	messages := decode(events)
+	for {
+		select {
+		case received := <-signals:
+			if !stopped {
+				fmt.Printf("%s: stopping what was started\n", received)
+				stopped = true
+			}
+			// Its end of the leash is how the supervisor learns of it.
+			_ = leash.Close()
+		case event, ok := <-messages:
+			switch {
+			case !ok: // The supervisor is gone or going, without a word.
+				err := cmd.Wait()
+				if stopped {
+					return exitError{errQuiet, interrupted}
+				}
+				return fmt.Errorf("the supervisor ended early (%v); the end of %s:\n%s", err, dir.Log("supervisor"), supervise.LogTail(dir.Log("supervisor"), 15))
+			case event.Up && !stopped:
+				if _, err := leash.Write([]byte{'.'}); err != nil {
+					return fmt.Errorf("let go of the supervisor: %w", err)
+				}
+				fmt.Printf("the sandbox is up after %.1fs\n\n", event.Elapsed.Seconds())
+				fmt.Printf("  kubeconfig  %s\n  look        %s\n  stop        %s\n",
+					dir.Kubeconfig(plane.Admin), hint(dir, "kubectl get nodes"), hint(dir, "down"))
+				return nil
+			case event.Step != "":
+				fmt.Printf("%s %.1fs\n", event.Step, event.Elapsed.Seconds())
+			case event.Note != "":
+				fmt.Println(event.Note)
+			case event.Failed != "":
+				_ = cmd.Wait() // Nothing must be left when we return.
+				if stopped {
+					return exitError{errQuiet, interrupted}
+				}
+				fmt.Fprintf(os.Stderr, "the sandbox did not come up: %s\n", event.Failed)
+				return errQuiet
+			}
+		}
+	}
+}
+
+func decode(events io.Reader) <-chan supervise.Event {
+	messages := make(chan supervise.Event)
+	go func() {
+		defer close(messages)
+		for decoder := json.NewDecoder(events); ; {
+			var event supervise.Event
+			if decoder.Decode(&event) != nil {
+				return
+			}
+			messages <- event
+		}
+	}()
+	return messages
+}
+
+func newSupervise(resolve func() (plane.Dir, error)) *cobra.Command {
+	encoded := ""
+	command := &cobra.Command{
+		Use:    "supervise",
+		Short:  "Run the sandbox (up starts this)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			dir, err := resolve()
+			if err != nil {
+				return err
+			}
+			var options plane.Options
+			if err := json.Unmarshal([]byte(encoded), &options); err != nil {
+				return fmt.Errorf("decode --options: %w", err)
+			}
+			return superviseUntilTold(dir, options)
+		},
+	}
+	command.Flags().StringVar(&encoded, "options", "{}", "what up was told, as JSON")
+	return command
+}
+
+func superviseUntilTold(dir plane.Dir, options plane.Options) error {
+	// The children must inherit none of these: a child that held the lock
+	// would keep it after us.
+	for _, fd := range []int{progressFD, leashFD, lockFD} {
+		syscall.CloseOnExec(fd)
+	}
+	progress := os.NewFile(progressFD, "progress")
+	leash := os.NewFile(leashFD, "leash")
+	lock := os.NewFile(lockFD, "lock")
+	if progress == nil || leash == nil || lock == nil {
+		return errors.New("supervise is started by up, which hands it files")
+	}
+	signal.Ignore(syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		if n, _ := leash.Read(make([]byte, 1)); n == 0 {
+			cancel()
+		}
+	}()
+	err := supervise.Run(ctx, dir, options, progress)
+	_ = lock.Close() // Held to the very end.
+	return err
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Command dovetail-sandbox is a real Kubernetes control plane on loopback in
+// one file: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+// kwok and kubectl, and the verbs that start and stop them (up, down, status).
+// There is no container, no download at run time and nothing that listens
+// beyond 127.0.0.1.
+//
+// It is a multi-call binary: the first argument, or the name it was called by,
+// says which of the programs to be. It never contains Dovetail itself: the
+// controller and the simulated cloud are the binary `dovetail` beside it, which
+// `up` starts as children.
+//
+// Start reading at internal/supervise (what runs, in which order, and who
+// stops it) and internal/plane (what each component is told). Only this
+// package knows the components' code; the internal packages use the standard
+// library and cobra, so that their tests build in seconds.
+//
+// Build it with
+//
+//	V=k8s.io/component-base/version
+//	CGO_ENABLED=0 go -C sandbox build -trimpath -ldflags "-s -w \
+//	  -X $V.gitVersion=v1.36.3 -X $V.gitMajor=1 -X $V.gitMinor=36 -X $V.gitTreeState=clean" \
+//	  -o ../bin/dovetail-sandbox .
+//
+// Without the -X flags the control plane says that it is v0.0.0-master.
+// CGO_ENABLED=0 and -trimpath are part of the build cache's key: use them for
+// vet and test of this module too, or everything is compiled a second time.
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/dovetail-sh/dovetail/sandbox/internal/verbs"
+)
+
+func main() {
+	if name := filepath.Base(os.Args[0]); components[name] != nil {
+		runComponent(name, os.Args[1:], "")
+	}
+	// A component's arguments are its own: they must not pass through our flag
+	// parser. Only --dir may stand before kubectl.
+	dir, rest, err := verbs.SplitDir(os.Args[1:])
+	if err == nil && len(rest) > 0 && components[rest[0]] != nil {
+		runComponent(rest[0], rest[1:], dir)
+	}
+	os.Exit(verbs.Main(os.Args[1:]))
+}
