@@ -95,6 +95,12 @@ type NodePool struct {
 	NotReady Condition // why not: reason and message
 	Deleting bool
 
+	// The status as it is in the API server, so that only a difference is written.
+	StatusResources Resources
+	StatusNodes     int64
+	StatusHash      string // of the hash annotation
+	Conditions      map[string]Condition
+
 	Types []*InstanceType // what the provider offers it, sorted by name; offerings set aside are there with Available false
 }
 
