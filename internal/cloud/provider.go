@@ -124,6 +124,17 @@ type OfferingKey struct {
 // String writes type/zone/capacity type.
 func (k OfferingKey) String() string { return k.InstanceType + "/" + k.Zone + "/" + k.CapacityType }
 
+// Less orders offerings by type, zone, capacity type.
+func (k OfferingKey) Less(o OfferingKey) bool {
+	if k.InstanceType != o.InstanceType {
+		return k.InstanceType < o.InstanceType
+	}
+	if k.Zone != o.Zone {
+		return k.Zone < o.Zone
+	}
+	return k.CapacityType < o.CapacityType
+}
+
 // Drifter is a provider that can tell when a machine no longer is what its node class asks for.
 type Drifter interface {
 	// Drifted answers in the order of the queries: the reason, empty where there is no drift.

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Command gen makes the built-in catalogue of package catalog from the published figures:
+//
+//	go run ./internal/cloud/catalog/gen -in ec2-us-east-1.json -out internal/cloud/catalog/ec2-us-east-1.json.gz
+//
+// It keeps what the catalogue reads and drops the rest, reads its own output back, and fails when that says anything else than
+// the input. The output depends on nothing but the input.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"sort"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+)
+
+func main() {
+	in := flag.String("in", "", "catalogue to distil, JSON")
+	out := flag.String("out", "", "file to write, gzip of JSON")
+	flag.Parse()
+	if err := run(*in, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+type figures struct {
+	Region        string         `json:"region"`
+	PricesAsOf    string         `json:"pricesAsOf"`
+	Source        string         `json:"source"`
+	Zones         []string       `json:"zones"`
+	InstanceTypes []instanceType `json:"instanceTypes"`
+}
+
+type instanceType struct {
+	Name        string            `json:"name"`
+	Arch        string            `json:"arch"`
+	VCPU        json.Number       `json:"vcpu"`
+	MemoryMiB   json.Number       `json:"memoryMiB"`
+	Labels      map[string]string `json:"labels"`
+	Allocatable map[string]string `json:"allocatable"`
+	OnDemand    json.Number       `json:"onDemandUSDPerHour"`
+}
+
+func run(in, out string) error {
+	data, err := os.ReadFile(in)
+	if err != nil {
+		return err
+	}
+	want, err := catalog.Parse(in, data)
+	if err != nil {
+		return err
+	}
+	var f figures
+	if err := json.Unmarshal(data, &f); err != nil {
+		return fmt.Errorf("read %s: %w", in, err)
+	}
+	f.Zones = want.Zones()
+	sort.Slice(f.InstanceTypes, func(i, j int) bool { return f.InstanceTypes[i].Name < f.InstanceTypes[j].Name })
+	distilled, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	have, err := catalog.Parse(in, distilled)
+	if err != nil {
+		return fmt.Errorf("read the distilled catalogue back: %w", err)
+	}
+	if !reflect.DeepEqual(want, have) {
+		return fmt.Errorf("the distilled catalogue differs from %s", in)
+	}
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := z.Write(distilled); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, packed.Bytes(), 0o644); err != nil {
+		return err
+	}
+	fmt.Printf("%s: %d types, prices as of %s, %d bytes\n", out, len(have.Types), have.PricesAsOf, packed.Len())
+	return nil
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Parse reads a catalogue of either format: an object is ours, a list is Karpenter's KWOK instance-types file. name is what
+// errors call it.
+//
+// Ours:
+//
+//	{"region": "us-east-1",            optional, default us-east-1
+//	 "zones": ["us-east-1a", …],       optional, default the region's a, b and c
+//	 "pricesAsOf": "…", "source": "…", optional
+//	 "instanceTypes": [{
+//	   "name": "m5.large", "arch": "amd64", "vcpu": 2, "memoryMiB": 8192,
+//	   "allocatable": {"cpu": "1930m", "memory": "6903Mi", "pods": "29", …},
+//	   "onDemandUSDPerHour": 0.096,    one of the two prices
+//	   "spotUSDPerHour": 0.0423,       optional: one price, or one a zone as an object; without it spot is modelled
+//	   "os": "linux",                  optional
+//	   "zones": ["us-east-1a"],        optional, default the file's
+//	   "labels": {"instance-family": "m5", …}}]}  optional; keys without a domain are given karpenter.k8s.aws/
+func Parse(name string, data []byte) (*Catalog, error) {
+	p := &parser{name: name, data: data}
+	c, err := p.parse()
+	if err != nil {
+		return nil, err
+	}
+	sort.SliceStable(c.Types, func(i, j int) bool { return c.Types[i].Name < c.Types[j].Name })
+	for i := range c.Types {
+		o := c.Types[i].Offerings
+		sort.Slice(o, func(a, b int) bool {
+			if o[a].Zone != o[b].Zone {
+				return o[a].Zone < o[b].Zone
+			}
+			return o[a].CapacityType < o[b].CapacityType
+		})
+	}
+	return c, nil
+}
+
+type parser struct {
+	name string
+	data []byte
+	at   map[string]int64 // offset of each type, by name
+}
+
+// line counts from 1.
+func (p *parser) line(offset int64) int {
+	return 1 + bytes.Count(p.data[:min(max(offset, 0), int64(len(p.data)))], []byte{'\n'})
+}
+
+func (p *parser) errorf(offset int64, format string, args ...any) error {
+	return fmt.Errorf("catalogue %s line %d: %w", p.name, p.line(offset), fmt.Errorf(format, args...))
+}
+
+func (p *parser) parse() (*Catalog, error) {
+	if len(bytes.TrimSpace(p.data)) == 0 {
+		return nil, fmt.Errorf("catalogue %s: the file is empty", p.name)
+	}
+	if !json.Valid(p.data) {
+		return nil, p.jsonError(0, "", json.Unmarshal(p.data, new(json.RawMessage)))
+	}
+	p.at = map[string]int64{}
+	dec := json.NewDecoder(bytes.NewReader(p.data))
+	start, err := dec.Token()
+	if err != nil {
+		return nil, p.jsonError(0, "", err)
+	}
+	switch start {
+	case json.Delim('['):
+		return p.kwok(dec)
+	case json.Delim('{'):
+		return p.ours(dec)
+	}
+	return nil, p.errorf(0, "need an object with instanceTypes, or a list of KWOK instance types, have %v", start)
+}
+
+// jsonError says where and what. base is the offset that the error's own offset counts from.
+func (p *parser) jsonError(base int64, object string, err error) error {
+	if object != "" {
+		object += ": "
+	}
+	var syntax *json.SyntaxError
+	var typed *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return p.errorf(base+syntax.Offset, "%snot JSON: %s", object, syntax)
+	case errors.As(err, &typed):
+		if typed.Field != "" {
+			object += typed.Field + ": "
+		}
+		return p.errorf(base+typed.Offset, "%sneed %s, have %s", object, kindName(typed.Type.Kind().String()), kindName(typed.Value))
+	}
+	return p.errorf(base, "%s%s", object, err)
+}
+
+func kindName(k string) string {
+	switch k {
+	case "int64", "float64", "int":
+		return "a number"
+	case "slice", "array":
+		return "a list"
+	case "map", "struct", "object":
+		return "an object"
+	case "bool":
+		return "true or false"
+	}
+	return "a " + k
+}
+
+// wrong says what is wrong with a field of an object, and with which value of it.
+func wrong(field, value, format string, args ...any) error {
+	if value != "" {
+		field += ": " + value
+	}
+	return fmt.Errorf("%s: %w", field, fmt.Errorf(format, args...))
+}
+
+// each decodes the elements of the list the decoder is in, and names each one in its errors.
+func each[T any](p *parser, dec *json.Decoder, list string, add func(T) (Type, error), nameOf func(T) string) ([]Type, error) {
+	var out []Type
+	for i := 0; dec.More(); i++ {
+		at := dec.InputOffset()
+		for at < int64(len(p.data)) && strings.IndexByte(", \t\r\n", p.data[at]) >= 0 {
+			at++
+		}
+		object := fmt.Sprintf("%s[%d]", list, i)
+		var raw T
+		err := dec.Decode(&raw)
+		if n := nameOf(raw); n != "" {
+			object += fmt.Sprintf(" %q", n)
+		}
+		if err != nil {
+			return nil, p.jsonError(at, object, err)
+		}
+		t, err := add(raw)
+		if err == nil {
+			err = t.check()
+		}
+		if before, ok := p.at[t.Name]; ok && err == nil {
+			err = wrong("name", "", "already used on line %d", p.line(before))
+		}
+		if err != nil {
+			return nil, p.jsonError(at, object, err)
+		}
+		p.at[t.Name] = at
+		out = append(out, t)
+	}
+	if len(out) == 0 {
+		return nil, p.errorf(dec.InputOffset(), "%s: there are no instance types", list)
+	}
+	return out, nil
+}
+
+// check holds what both formats must.
+func (t *Type) check() error {
+	for _, r := range sortedKeys(t.Allocatable) {
+		if have, of := t.Allocatable[r], t.Capacity[r]; have > of {
+			return wrong("allocatable."+r, FormatQuantity(r, have), "more than the machine's %s", FormatQuantity(r, of))
+		}
+	}
+	for _, r := range []string{"cpu", "memory", "pods"} {
+		if t.Allocatable[r] <= 0 {
+			return wrong("allocatable."+r, FormatQuantity(r, t.Allocatable[r]), "must be more than 0")
+		}
+	}
+	for _, k := range sortedKeys(t.Labels) {
+		if !isLabelKey(k) {
+			return wrong("labels", fmt.Sprintf("%q", k), "not a label key")
+		}
+		if err := checkLabelValue("labels."+k, t.Labels[k]); err != nil {
+			return err
+		}
+	}
+	seen := map[[2]string]bool{}
+	for _, o := range t.Offerings {
+		k := [2]string{o.Zone, o.CapacityType}
+		if seen[k] {
+			return wrong("offerings", o.Zone+" "+o.CapacityType, "offered twice")
+		}
+		seen[k] = true
+	}
+	return nil
+}
+
+func checkLabelValue(field, v string) error {
+	if v != "" && !isName(v) {
+		return wrong(field, fmt.Sprintf("%q", v), "not a label value: at most 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit")
+	}
+	return nil
+}
+
+// isName says whether s can be a label value, or a label key without its domain.
+func isName(s string) bool {
+	if s == "" || len(s) > 63 || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// isLabelKey says whether s can be a label key or the name of a resource.
+func isLabelKey(s string) bool {
+	domain, name, ok := strings.Cut(s, "/")
+	if !ok {
+		return isName(s)
+	}
+	if domain == "" || len(domain) > 253 {
+		return false
+	}
+	for _, part := range strings.Split(domain, ".") {
+		if !isName(part) || strings.ToLower(part) != part || strings.Contains(part, "_") {
+			return false
+		}
+	}
+	return isName(name)
+}
+
+func alphanumeric(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// checkName wants a name that can be a label value and is not empty.
+func checkName(field, v string) error {
+	if v == "" {
+		return wrong(field, "", "missing")
+	}
+	return checkLabelValue(field, v)
+}
+
+func checkArch(field, v string) error {
+	switch v {
+	case "x86_64":
+		return wrong(field, fmt.Sprintf("%q", v), "Kubernetes calls it amd64")
+	case "aarch64":
+		return wrong(field, fmt.Sprintf("%q", v), "Kubernetes calls it arm64")
+	}
+	return checkName(field, v)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// text is a JSON value as it was written, a string without its quotes. It takes anything, so that whoever knows the field's name
+// can say what is wrong with the value.
+type text string
+
+func (t *text) UnmarshalJSON(b []byte) error {
+	switch {
+	case bytes.Equal(b, []byte("null")):
+		return nil
+	case b[0] == '"':
+		return json.Unmarshal(b, (*string)(t))
+	}
+	*t = text(b)
+	return nil
+}
+
+func amounts(field string, in map[string]text) (Amounts, error) {
+	out := make(Amounts, len(in))
+	for _, r := range sortedKeys(in) {
+		v, err := ParseQuantity(r, string(in[r]))
+		if err != nil {
+			return nil, wrong(field+"."+r, fmt.Sprintf("%q", string(in[r])), "%s", err)
+		}
+		if !isLabelKey(r) {
+			return nil, wrong(field, fmt.Sprintf("%q", r), "not a resource name")
+		}
+		out[r] = v
+	}
+	return out, nil
+}
+
+// labelsOf are the labels every type has.
+func labelsOf(name, arch, os, region string) model.Labels {
+	l := model.Labels{model.LabelInstanceType: name, model.LabelArch: arch, model.LabelOS: os}
+	if region != "" {
+		l[model.LabelRegion] = region
+	}
+	return l
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cloud
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// SetAsideFor is how long an offering that had no capacity is not offered again.
+const SetAsideFor = 3 * time.Minute
+
+// SetAside remembers the offerings that had no capacity, and shows them as not available until their time is up. It forgets
+// them with the process: the cloud then says so again.
+type SetAside struct {
+	Provider
+	clock Clock
+	ttl   time.Duration
+
+	mu      sync.Mutex
+	until   map[OfferingKey]time.Time
+	overlay map[sliceID][]*model.InstanceType // of the offerings set aside now; emptied when those change
+}
+
+// Aside is an offering set aside.
+type Aside struct {
+	Offering OfferingKey
+	Until    time.Time
+}
+
+// sliceID is the identity of a slice that the provider shares.
+type sliceID struct {
+	first **model.InstanceType
+	n     int
+}
+
+// overlays is how many shared slices are remembered: one for each node class in use, and some for those just replaced.
+const overlays = 64
+
+// NewSetAside decorates a provider.
+func NewSetAside(p Provider, clock Clock, ttl time.Duration) *SetAside {
+	return &SetAside{Provider: p, clock: clock, ttl: ttl, until: map[OfferingKey]time.Time{}, overlay: map[sliceID][]*model.InstanceType{}}
+}
+
+// Unwrap implements Decorator.
+func (s *SetAside) Unwrap() Provider { return s.Provider }
+
+// Set sets offerings aside from now on, as an InsufficientCapacity answer does; an interruption notice may.
+func (s *SetAside) Set(keys ...OfferingKey) {
+	if len(keys) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	until := s.clock.Now().Add(s.ttl)
+	for _, k := range keys {
+		if _, ok := s.until[k]; !ok {
+			clear(s.overlay)
+		}
+		s.until[k] = until
+	}
+}
+
+// Asides are the offerings set aside now, by type, zone and capacity type.
+func (s *SetAside) Asides() []Aside {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	out := make([]Aside, 0, len(s.until))
+	for k, t := range s.until {
+		out = append(out, Aside{k, t})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Offering.Less(out[j].Offering) })
+	return out
+}
+
+// expire drops what is over. The caller holds mu.
+func (s *SetAside) expire() {
+	now := s.clock.Now()
+	for k, t := range s.until {
+		if !now.Before(t) {
+			delete(s.until, k)
+			clear(s.overlay)
+		}
+	}
+}
+
+// Launch implements Provider.
+func (s *SetAside) Launch(ctx context.Context, requests []LaunchRequest) []LaunchResult {
+	results := s.Provider.Launch(ctx, requests)
+	for _, r := range results {
+		if KindOf(r.Err) == InsufficientCapacity {
+			s.Set(OfferingsOf(r.Err)...)
+		}
+		s.Set(r.Unavailable...)
+	}
+	return results
+}
+
+// Offerings implements Provider.
+func (s *SetAside) Offerings(ctx context.Context, pool *model.NodePool, class NodeClass) ([]*model.InstanceType, error) {
+	types, err := s.Provider.Offerings(ctx, pool, class)
+	if err != nil || len(types) == 0 {
+		return types, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	if len(s.until) == 0 {
+		return types, nil
+	}
+	id := sliceID{&types[0], len(types)}
+	if out, ok := s.overlay[id]; ok {
+		return out, nil
+	}
+	out := types
+	byType := map[string][]OfferingKey{}
+	for k := range s.until {
+		byType[k.InstanceType] = append(byType[k.InstanceType], k)
+	}
+	for i, t := range types {
+		for j, o := range t.Offerings {
+			for _, k := range byType[t.Name] {
+				if !o.Available || o.Zone != k.Zone || o.CapacityType != k.CapacityType {
+					continue
+				}
+				if &out[0] == &types[0] {
+					out = append([]*model.InstanceType(nil), types...)
+				}
+				if out[i] == t {
+					changed := *t
+					changed.Offerings = append([]model.Offering(nil), t.Offerings...)
+					out[i] = &changed
+				}
+				out[i].Offerings[j].Available = false
+			}
+		}
+	}
+	if len(s.overlay) >= overlays {
+		clear(s.overlay)
+	}
+	s.overlay[id] = out
+	return out, nil
+}
