@@ -115,11 +115,11 @@ type Budget struct {
 
 // Slot is room on a claim kept for pods of one class and one owner (contract 9).
 type Slot struct {
-	Class    string    `json:"class"`           // hash of Class.Key
-	Owner    string    `json:"owner,omitempty"` // uid of the pods' controller; for a pod without one, the pod's uid
-	Count    int       `json:"count"`
-	Requests Resources `json:"requests"`        // of one pod, fixed dimensions only
-	Loose    bool      `json:"loose,omitempty"` // these pods can't be kept to the node: they tolerate everything
+	Class    string // hash of Class.Key
+	Owner    string // uid of the pods' controller; for a pod without one, the pod's uid
+	Count    int
+	Requests Resources // of one pod
+	Loose    bool      // these pods can't be kept to the node: they tolerate everything
 }
 
 // Claim is a NodeClaim.

@@ -46,6 +46,9 @@ type State struct {
 	instances   []*model.Instance
 	instAt      time.Time
 
+	failures map[string]model.LaunchFailure // by claim uid
+	slots    map[string][]model.Slot        // by claim name: slots being written, shown though not read back yet
+
 	versions map[string]uint64  // resource version last seen, by object
 	flights  map[string]*flight // by action key
 
@@ -53,10 +56,27 @@ type State struct {
 	nodesDirty, claimsDirty, poolsDirty, daemonsDirty, pdbsDirty bool
 	pendingDirty, namespacesDirty, flightsDirty                  bool
 	last                                                         model.Snapshot
+
+	now time.Time
+	gen Generation
 }
+
+// Generation counts the changes of a kind since the start, so that a reader can tell whether anything it depends on is new.
+type Generation struct {
+	Demand  uint64 // pods that kube-scheduler refuses came, or changed
+	Supply  uint64 // nodes, claims, pools, offerings, DaemonSets changed
+	Release uint64 // pods left or ended, so that room may have become free
+}
+
+// Generation returns the counters.
+func (s *State) Generation() Generation { return s.gen }
+
+// Tick sets the instant that the following changes are taken to happen at.
+func (s *State) Tick(now time.Time) { s.now = now }
 
 type nodeEntry struct {
 	object *model.Node // as kube gave it: no Pods, no Used
+	event  time.Time   // when a workload's pod last came or left
 	pods   map[string]*model.Pod
 	built  *model.Node // what Snapshots show; nil: to be made anew
 }
@@ -77,6 +97,7 @@ func New() *State {
 		pods: map[string]*model.Pod{}, nodes: map[string]*nodeEntry{}, orphans: map[string]map[string]*model.Pod{},
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
+		failures: map[string]model.LaunchFailure{}, slots: map[string][]model.Slot{},
 		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{},
 		nodesDirty: true, claimsDirty: true, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
@@ -147,6 +168,12 @@ func (s *State) SetPod(p *model.Pod) {
 			s.settlePod(&q)
 			return // nothing that a Snapshot's reader could tell apart on a bound pod
 		}
+		if old.UID == q.UID && old.Node == "" && q.Node == "" && old.Class == q.Class && s.pending[key] == old && q.Deleting.IsZero() && !q.Terminal &&
+			old.Unschedulable.IsZero() == q.Unschedulable.IsZero() && old.Nominated == q.Nominated && old.Gated == q.Gated {
+			s.pods[key], s.pending[key], s.pendingDirty = &q, &q, true // as pending as before
+			s.settlePod(&q)
+			return
+		}
 		s.unplace(key, old)
 	}
 	s.pods[key] = &q
@@ -175,6 +202,7 @@ func (s *State) place(key string, p *model.Pod) {
 		}
 		if e := s.nodes[p.Node]; e != nil {
 			e.pods[key], e.built, s.nodesDirty = p, nil, true
+			s.touch(e, p)
 			return
 		}
 		m := s.orphans[p.Node]
@@ -185,6 +213,16 @@ func (s *State) place(key string, p *model.Pod) {
 		m[key] = p
 	case !p.Terminal && p.Deleting.IsZero():
 		s.pending[key], s.pendingDirty = p, true
+		if !p.Unschedulable.IsZero() {
+			s.gen.Demand++
+		}
+	}
+}
+
+// touch notes that a workload's pod came to a node or left it.
+func (s *State) touch(e *nodeEntry, p *model.Pod) {
+	if !p.Class.Daemon && !p.Mirror {
+		e.event = s.now
 	}
 }
 
@@ -194,6 +232,8 @@ func (s *State) unplace(key string, p *model.Pod) {
 			if _, ok := e.pods[key]; ok {
 				delete(e.pods, key)
 				e.built, s.nodesDirty = nil, true
+				s.touch(e, p)
+				s.gen.Release++
 			}
 		}
 		if m := s.orphans[p.Node]; m != nil {
@@ -231,6 +271,7 @@ func (s *State) SetNode(n *model.Node, version uint64) {
 		delete(s.orphans, n.Name)
 	}
 	e.object, e.built, s.nodesDirty = n, nil, true
+	s.gen.Supply++
 }
 
 // DeleteNode forgets a node by name; its pods stay known as pods of a node not seen.
@@ -245,6 +286,7 @@ func (s *State) DeleteNode(name string) {
 	s.forgetOf("node/" + name)
 	delete(s.nodes, name)
 	s.nodesDirty = true
+	s.gen.Supply++
 }
 
 // SetClaim adds or changes a NodeClaim.
@@ -258,7 +300,20 @@ func (s *State) SetClaim(c *model.Claim, version uint64) {
 		delete(s.byProvider, old.ProviderID)
 		s.relink(old.ProviderID)
 	}
+	if slots, ok := s.slots[c.Name]; ok {
+		if s.flights["slots/"+c.UID] == nil {
+			delete(s.slots, c.Name)
+		} else {
+			d := *c
+			d.Slots = slots
+			c = &d
+		}
+	}
 	s.claims[c.Name], s.claimsDirty = c, true
+	s.gen.Supply++
+	if c.Is("Launched") {
+		delete(s.failures, c.UID)
+	}
 	if c.ProviderID != "" && s.byProvider[c.ProviderID] != c.Name {
 		s.byProvider[c.ProviderID] = c.Name
 		s.relink(c.ProviderID)
@@ -272,7 +327,10 @@ func (s *State) DeleteClaim(name string) {
 		return
 	}
 	delete(s.claims, name)
+	delete(s.slots, name)
+	delete(s.failures, c.UID)
 	s.claimsDirty = true
+	s.gen.Supply++
 	s.forgetOf("claim/" + name)
 	s.forget("delete/" + c.UID)
 	s.forget("launch/" + c.UID)
@@ -282,12 +340,58 @@ func (s *State) DeleteClaim(name string) {
 	}
 }
 
+// Provisional shows a claim whose creation is under way, until the API server shows it or Settle ends the flight.
+func (s *State) Provisional(c *model.Claim) {
+	if s.claims[c.Name] == nil {
+		s.claims[c.Name], s.claimsDirty = c, true
+	}
+}
+
+// Unprovisional drops a claim that was shown ahead of its creation, the creation having failed.
+func (s *State) Unprovisional(name string) {
+	if c := s.claims[name]; c != nil && c.Provisional {
+		delete(s.claims, name)
+		s.claimsDirty = true
+		s.gen.Supply++
+	}
+}
+
+// AssumeSlots shows a claim with slots that are being written.
+func (s *State) AssumeSlots(name string, slots []model.Slot) {
+	if c := s.claims[name]; c != nil {
+		d := *c
+		d.Slots = slots
+		s.slots[name], s.claims[name], s.claimsDirty = slots, &d, true
+	}
+}
+
+// LaunchFailed keeps why a claim's launch failed.
+func (s *State) LaunchFailed(uid string, f model.LaunchFailure) { s.failures[uid] = f }
+
+// MarkGone records that the cloud has said a machine is on its way out.
+func (s *State) MarkGone(providerID, claimUID string) {
+	out := make([]*model.Instance, 0, len(s.instances)+1)
+	found := false
+	for _, i := range s.instances {
+		if i.ProviderID == providerID {
+			j := *i
+			j.Gone, found = true, true
+			i = &j
+		}
+		out = append(out, i)
+	}
+	if !found {
+		out = append(out, &model.Instance{ProviderID: providerID, ClaimUID: claimUID, Gone: true})
+	}
+	s.SetInstances(out, s.instAt)
+}
+
 // relink has the nodes of a provider id built anew.
 func (s *State) relink(providerID string) {
 	if providerID == "" {
 		return
 	}
-	for _, e := range s.nodes {
+	for _, e := range s.nodes { // claims get their provider id once
 		if e.object.ProviderID == providerID {
 			e.built, s.nodesDirty = nil, true
 		}
@@ -301,6 +405,7 @@ func (s *State) SetPool(p *model.NodePool) {
 		q.Types = old.Types
 	}
 	s.pools[p.Name], s.poolsDirty = &q, true
+	s.gen.Supply++
 }
 
 // SetPoolTypes gives a pool what its provider offers it.
@@ -309,6 +414,7 @@ func (s *State) SetPoolTypes(name string, types []*model.InstanceType) {
 		q := *old
 		q.Types = types
 		s.pools[name], s.poolsDirty = &q, true
+		s.gen.Supply++
 	}
 }
 
@@ -318,6 +424,7 @@ func (s *State) SetPoolReady(name string, ready bool, why model.Condition) {
 		q := *old
 		q.Ready, q.NotReady = ready, why
 		s.pools[name], s.poolsDirty = &q, true
+		s.gen.Supply++
 	}
 }
 
@@ -328,6 +435,7 @@ func (s *State) Pool(name string) *model.NodePool { return s.pools[name] }
 func (s *State) DeletePool(name string) {
 	delete(s.pools, name)
 	s.poolsDirty = true
+	s.gen.Supply++
 }
 
 // SetDaemon adds or changes a DaemonSet.
@@ -335,6 +443,7 @@ func (s *State) SetDaemon(d *model.Daemon) {
 	q := *d
 	q.Class = s.intern(d.Class)
 	s.daemons[d.Namespace+"/"+d.Name], s.daemonsDirty = &q, true
+	s.gen.Supply++
 }
 
 // DeleteDaemon forgets a DaemonSet by namespace/name.
@@ -515,6 +624,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 			out.InFlight[k] = f.until
 		}
 	}
+	out.Failures = maps.Clone(s.failures)
 	out.Instances, out.InstancesAt = s.instances, s.instAt
 	s.nodesDirty, s.claimsDirty, s.poolsDirty, s.daemonsDirty, s.pdbsDirty = false, false, false, false, false
 	s.pendingDirty, s.namespacesDirty, s.flightsDirty = false, false, false
@@ -532,6 +642,7 @@ func (s *State) buildNodes() []*model.Node {
 				n.Claim = s.byProvider[n.ProviderID]
 			}
 			n.Pods = sorted(e.pods, comparePods)
+			n.LastPodEvent = e.event
 			n.Used = nil
 			for _, p := range n.Pods {
 				n.Used = n.Used.AddInto(p.Class.Requests, 1)
