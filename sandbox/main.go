@@ -33,6 +33,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/pflag"
+
 	"github.com/dovetail-sh/dovetail/sandbox/internal/verbs"
 )
 
@@ -46,5 +48,8 @@ func main() {
 	if err == nil && len(rest) > 0 && components[rest[0]] != nil {
 		runComponent(rest[0], rest[1:], dir)
 	}
+	// The components' packages put flags of theirs into the process-wide set,
+	// which cobra would show as ours.
+	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
 	os.Exit(verbs.Main(os.Args[1:]))
 }

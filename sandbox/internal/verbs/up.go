@@ -143,10 +143,17 @@ func up(dir plane.Dir, options plane.Options) error {
 	if err := clearLeftovers(dir); err != nil {
 		return err
 	}
-	if dir.HasData() {
+	kept := dir.HasData()
+	if kept {
 		fmt.Printf("going on with the data of an earlier run in %s\n", dir)
 	}
-	return launch(dir, options, lock)
+	if err := launch(dir, options, lock); err != nil {
+		if !kept { // A cluster that never was is not worth going on with.
+			return errors.Join(err, dir.RemoveData())
+		}
+		return err
+	}
+	return nil
 }
 
 // alreadyUp explains why a directory's lock is taken.
