@@ -1,0 +1,830 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Actor carries out the actions of a plan. Each method does one action and answers the resource version that shows its effect, 0
+// where there is none to wait for. An error wraps one of plan's where one applies: ErrGone, ErrConflict, ErrBlocked, ErrInvalid;
+// any other means that the same call may work later. Methods may be called from several goroutines.
+type Actor struct {
+	c   *Client
+	t   *Translator
+	now func() time.Time
+}
+
+// NewActor makes an Actor that uses what Watch has seen of the same Client. now dates the conditions it writes.
+func NewActor(c *Client, table *state.ResourceTable, now func() time.Time) *Actor {
+	return &Actor{c: c, t: &Translator{Table: table, Lookup: lookup{c}}, now: now}
+}
+
+func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
+
+// classify wraps an error of the API server with verb and object, and with what the caller should do about it.
+func classify(err error, verb, kind, name string) error {
+	if err == nil {
+		return nil
+	}
+	var sort error
+	switch {
+	case apierrors.IsNotFound(err):
+		sort = plan.ErrGone
+	case apierrors.IsConflict(err):
+		sort = plan.ErrConflict
+		if strings.Contains(err.Error(), "Precondition failed: UID") {
+			sort = plan.ErrGone
+		}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err),
+		apierrors.IsRequestEntityTooLargeError(err):
+		sort = plan.ErrInvalid
+	default:
+		return fmt.Errorf("%s %s %q: %w", verb, kind, name, err)
+	}
+	return fmt.Errorf("%s %s %q: %w: %w", verb, kind, name, sort, err)
+}
+
+func gone(verb, kind, name, uid string) error {
+	return fmt.Errorf("%s %s %q: %w: no object with uid %s", verb, kind, name, plan.ErrGone, uid)
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// MarshalJSON keeps the value null of a test that something is absent.
+func (o operation) MarshalJSON() ([]byte, error) {
+	type full struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	type bare struct {
+		Op   string `json:"op"`
+		Path string `json:"path"`
+	}
+	if o.Op == "remove" {
+		return json.Marshal(bare{o.Op, o.Path})
+	}
+	return json.Marshal(full(o))
+}
+
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// newer keeps what a write answered, so that the next write builds on it though the watch has not brought it yet. An object that
+// the watch does not know, or no longer, is left alone.
+func newer[T metav1.Object](o *objects[T], key string, x T) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if have, ok := o.m[key]; ok && have.GetUID() == x.GetUID() && version(have.GetResourceVersion()) < version(x.GetResourceVersion()) {
+		o.m[key] = x
+	}
+}
+
+// seen is newer for what the watch brings: it may lag behind what a write answered.
+func seen[T metav1.Object](o *objects[T], key string, x T) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.m == nil {
+		o.m = map[string]T{}
+	}
+	if have, ok := o.m[key]; ok && have.GetUID() == x.GetUID() && version(have.GetResourceVersion()) > version(x.GetResourceVersion()) {
+		return
+	}
+	o.m[key] = x
+}
+
+// kind is how to reach the objects of one kind.
+type kind[T metav1.Object] struct {
+	name     string // for messages
+	resource string
+	client   rest.Interface
+	have     *objects[T]
+	fresh    func() T
+}
+
+func (k kind[T]) get(ctx context.Context, name string) (T, error) {
+	x := k.fresh()
+	obj, err := k.client.Get().Resource(k.resource).Name(name).Do(ctx).Get()
+	if err != nil {
+		return x, err
+	}
+	x, ok := obj.(T)
+	if !ok {
+		return x, fmt.Errorf("got a %T", obj)
+	}
+	return x, nil
+}
+
+func (k kind[T]) patch(ctx context.Context, name string, how types.PatchType, body any, subresource ...string) (T, error) {
+	var none T
+	data, err := json.Marshal(body)
+	if err != nil {
+		return none, fmt.Errorf("write patch: %w", err)
+	}
+	obj, err := k.client.Patch(how).Resource(k.resource).Name(name).SubResource(subresource...).Body(data).Do(ctx).Get()
+	if err != nil {
+		return none, err
+	}
+	x, ok := obj.(T)
+	if !ok {
+		return none, fmt.Errorf("got a %T", obj)
+	}
+	trim(x)
+	newer(k.have, name, x)
+	return x, nil
+}
+
+// edit runs a change on the object as last seen; when that turns out to be outdated, once more on the object as it is.
+func (k kind[T]) edit(ctx context.Context, verb, name, uid string, change func(cur T) (T, error)) (uint64, error) {
+	cur, ok := k.have.get(name)
+	for attempt := 0; ; attempt++ {
+		if !ok {
+			var err error
+			if cur, err = k.get(ctx, name); err != nil {
+				return 0, classify(err, verb, k.name, name)
+			}
+		}
+		if uid != "" && string(cur.GetUID()) != uid {
+			if ok {
+				ok = false // the watch may be behind
+				continue
+			}
+			return 0, gone(verb, k.name, name, uid)
+		}
+		next, err := change(cur)
+		if err == nil {
+			return version(next.GetResourceVersion()), nil
+		}
+		outdated := apierrors.IsConflict(err) || refusedPatch(err)
+		if outdated && attempt == 0 {
+			ok = false
+			continue
+		}
+		if refusedPatch(err) {
+			return 0, fmt.Errorf("%s %s %q: %w: %w", verb, k.name, name, plan.ErrConflict, err)
+		}
+		return 0, classify(err, verb, k.name, name)
+	}
+}
+
+// refusedPatch says whether a JSON patch could not be applied, which is to say that a test in it failed or a place in it is gone.
+// The API server answers that with the code of an invalid object, but names no field.
+func refusedPatch(err error) bool {
+	var s apierrors.APIStatus
+	if !errors.As(err, &s) {
+		return false
+	}
+	st := s.Status()
+	if st.Code != http.StatusUnprocessableEntity {
+		return false
+	}
+	m := st.Message
+	return strings.Contains(m, "testing path") || strings.Contains(m, "testing value") || strings.Contains(m, "operation does not apply") ||
+		strings.Contains(m, "Unable to") || strings.Contains(m, "missing")
+}
+
+func (a *Actor) nodeKind() kind[*corev1.Node] {
+	return kind[*corev1.Node]{"node", "nodes", a.c.core, &a.c.nodes, func() *corev1.Node { return &corev1.Node{} }}
+}
+
+func (a *Actor) claimKind() kind[*karpv1.NodeClaim] {
+	return kind[*karpv1.NodeClaim]{"nodeclaim", "nodeclaims", a.c.karpenter, &a.c.claims, func() *karpv1.NodeClaim { return &karpv1.NodeClaim{} }}
+}
+
+func (a *Actor) poolKind() kind[*karpv1.NodePool] {
+	return kind[*karpv1.NodePool]{"nodepool", "nodepools", a.c.karpenter, &a.c.pools, func() *karpv1.NodePool { return &karpv1.NodePool{} }}
+}
+
+func (a *Actor) kwokKind() kind[*kwokv1alpha1.KWOKNodeClass] {
+	return kind[*kwokv1alpha1.KWOKNodeClass]{
+		"kwoknodeclass", "kwoknodeclasses", a.c.kwok, &a.c.kwokClasses, func() *kwokv1alpha1.KWOKNodeClass { return &kwokv1alpha1.KWOKNodeClass{} },
+	}
+}
+
+// CreateClaim makes a NodeClaim. One of that name that is there already is this one: its name says what it is for.
+func (a *Actor) CreateClaim(ctx context.Context, c plan.CreateClaim) (uint64, error) {
+	claim, err := a.claimOf(c)
+	if err != nil {
+		return 0, fmt.Errorf("create nodeclaim %q: %w: %w", c.Name, plan.ErrInvalid, err)
+	}
+	var out karpv1.NodeClaim
+	err = a.c.karpenter.Post().Resource("nodeclaims").Body(claim).Do(ctx).Into(&out)
+	if apierrors.IsAlreadyExists(err) {
+		have, err := a.claimKind().get(ctx, c.Name)
+		if err != nil {
+			return 0, classify(err, "create", "nodeclaim", c.Name)
+		}
+		return version(have.ResourceVersion), nil
+	}
+	if err != nil {
+		return 0, classify(err, "create", "nodeclaim", c.Name)
+	}
+	return version(out.ResourceVersion), nil
+}
+
+// claimOf is the object of a CreateClaim.
+func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
+	p := c.Pool
+	if p == nil {
+		return nil, errors.New("no pool given")
+	}
+	reqs, err := wireRequirements(c.Requirements)
+	if err != nil {
+		return nil, err
+	}
+	yes := true
+	out := &karpv1.NodeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: c.Name, Labels: map[string]string{}, Annotations: map[string]string{},
+			Finalizers: []string{karpv1.FinalizerTermination},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool", Name: p.Name, UID: types.UID(p.UID), BlockOwnerDeletion: &yes,
+			}},
+		},
+		Spec: karpv1.NodeClaimSpec{
+			Taints: wireTaints(p.Taints), StartupTaints: wireTaints(p.StartupTaints), Requirements: reqs,
+			Resources:    karpv1.ResourceRequirements{Requests: a.t.resourceList(c.Requests)},
+			NodeClassRef: &karpv1.NodeClassReference{Group: p.ClassGroup, Kind: p.ClassKind, Name: p.ClassName},
+			ExpireAfter:  wireNillable(p.ExpireAfter),
+		},
+	}
+	if p.TerminationGracePeriod >= 0 {
+		out.Spec.TerminationGracePeriod = &metav1.Duration{Duration: p.TerminationGracePeriod}
+	}
+	maps.Copy(out.Labels, p.Labels)
+	out.Labels[karpv1.LabelNodePool] = p.Name
+	out.Labels[karpv1.NodeClassLabel(p.ClassGroup, p.ClassKind)] = p.ClassName
+	if p.Provisioner != "" {
+		out.Labels[model.LabelProvisioner] = p.Provisioner
+	}
+	maps.Copy(out.Annotations, p.Annotations)
+	out.Annotations[karpv1.AnnotationNodePoolHash] = p.Hash
+	out.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.NodePoolHashVersion
+	if c.Reserved {
+		out.Annotations[AnnotationReserved] = "true"
+	} else {
+		out.Annotations[AnnotationNotReserved] = cmp.Or(string(c.NoReserve.Code), string(plan.LandingOff))
+	}
+	if len(c.Slots) > 0 {
+		if out.Annotations[AnnotationSlots], err = slotsText(c.Slots); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func slotsText(slots []model.Slot) (string, error) {
+	b, err := json.Marshal(slots)
+	if err != nil {
+		return "", fmt.Errorf("write slots: %w", err)
+	}
+	return string(b), nil
+}
+
+func wireTaints(list []model.Taint) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range list {
+		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return out
+}
+
+// wireNillable writes whole hours as hours, as people do.
+func wireNillable(d time.Duration) karpv1.NillableDuration {
+	if d < 0 {
+		return karpv1.NillableDuration{}
+	}
+	out := karpv1.NillableDurationOf(d)
+	switch {
+	case d%time.Hour == 0 && d > 0:
+		out.Text = fmt.Sprintf("%dh", d/time.Hour)
+	case d%time.Minute == 0 && d > 0:
+		out.Text = fmt.Sprintf("%dm", d/time.Minute)
+	default:
+		out.Text = fmt.Sprintf("%ds", d/time.Second)
+	}
+	return out
+}
+
+// DeleteClaim asks for a claim's end; its finalizer holds it until its machine is gone.
+func (a *Actor) DeleteClaim(ctx context.Context, d plan.DeleteClaim) (uint64, error) {
+	err := a.c.karpenter.Delete().Resource("nodeclaims").Name(d.Claim).Body(deleteOptions(d.UID, nil)).Do(ctx).Error()
+	return 0, classify(err, "delete", "nodeclaim", d.Claim)
+}
+
+// DeleteNode deletes a node object.
+func (a *Actor) DeleteNode(ctx context.Context, d plan.DeleteNode) (uint64, error) {
+	err := a.c.core.Delete().Resource("nodes").Name(d.Node).Body(deleteOptions(d.UID, nil)).Do(ctx).Error()
+	return 0, classify(err, "delete", "node", d.Node)
+}
+
+func deleteOptions(uid string, grace *int64) *metav1.DeleteOptions {
+	out := &metav1.DeleteOptions{GracePeriodSeconds: grace}
+	out.APIVersion, out.Kind = "v1", "DeleteOptions"
+	if uid != "" {
+		u := types.UID(uid)
+		out.Preconditions = &metav1.Preconditions{UID: &u}
+	}
+	return out
+}
+
+// UpdateClaim changes a claim's metadata and its status, in at most two calls: none for what is so already.
+func (a *Actor) UpdateClaim(ctx context.Context, u plan.UpdateClaim) (uint64, error) {
+	k := a.claimKind()
+	return k.edit(ctx, "update", u.Claim, u.UID, func(cur *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
+		meta, err := claimMetadata(cur, u)
+		if err != nil {
+			return nil, err
+		}
+		status := a.claimStatus(cur, u)
+		// What lets the object go comes last, what makes a step durable before the status that speaks of it.
+		if !u.RemoveFinalizer && meta != nil {
+			if cur, err = k.patch(ctx, u.Claim, types.MergePatchType, meta); err != nil {
+				return nil, err
+			}
+			meta = nil
+		}
+		if status != nil {
+			body := map[string]any{"metadata": map[string]any{"uid": cur.UID, "resourceVersion": cur.ResourceVersion}, "status": status}
+			if cur, err = k.patch(ctx, u.Claim, types.MergePatchType, body, "status"); err != nil {
+				return nil, err
+			}
+		}
+		if meta != nil {
+			m := meta["metadata"].(map[string]any)
+			m["resourceVersion"] = cur.ResourceVersion
+			if cur, err = k.patch(ctx, u.Claim, types.MergePatchType, meta); err != nil {
+				return nil, err
+			}
+		}
+		return cur, nil
+	})
+}
+
+func claimMetadata(cur *karpv1.NodeClaim, u plan.UpdateClaim) (map[string]any, error) {
+	annotations := u.Annotations
+	if u.SetSlots {
+		annotations = maps.Clone(annotations)
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[AnnotationSlots] = ""
+		if len(u.Slots) > 0 {
+			s, err := slotsText(u.Slots)
+			if err != nil {
+				return nil, err
+			}
+			annotations[AnnotationSlots] = s
+		}
+	}
+	m := map[string]any{}
+	if d := difference(cur.Annotations, annotations); len(d) > 0 {
+		m["annotations"] = d
+	}
+	if d := difference(cur.Labels, u.Labels); len(d) > 0 {
+		m["labels"] = d
+	}
+	if f, changed := finalizers(cur.Finalizers, u.AddFinalizer, u.RemoveFinalizer); changed {
+		m["finalizers"] = f
+		m["resourceVersion"] = cur.ResourceVersion // the list is replaced: nobody else's may be lost
+	}
+	if len(m) == 0 {
+		return nil, nil
+	}
+	m["uid"] = cur.UID
+	return map[string]any{"metadata": m}, nil
+}
+
+// difference is what a merge patch must say to have the wanted values: null for an empty one, which removes.
+func difference(have, want map[string]string) map[string]any {
+	out := map[string]any{}
+	for k, v := range want {
+		h, ok := have[k]
+		switch {
+		case v == "" && ok:
+			out[k] = nil
+		case v != "" && h != v:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func finalizers(have []string, add, remove bool) ([]string, bool) {
+	is := slices.Contains(have, karpv1.FinalizerTermination)
+	switch {
+	case add && !is:
+		return append(slices.Clone(have), karpv1.FinalizerTermination), true
+	case remove && is:
+		return slices.DeleteFunc(slices.Clone(have), func(s string) bool { return s == karpv1.FinalizerTermination }), true
+	}
+	return have, false
+}
+
+func (a *Actor) claimStatus(cur *karpv1.NodeClaim, u plan.UpdateClaim) map[string]any {
+	out := map[string]any{}
+	if u.NodeName != "" && u.NodeName != cur.Status.NodeName {
+		out["nodeName"] = u.NodeName
+	}
+	if u.Capacity != nil && !a.t.resources(cur.Status.Capacity, 0).Equal(u.Capacity) {
+		out["capacity"] = replaceList(cur.Status.Capacity, a.t.resourceList(u.Capacity))
+	}
+	if u.Allocatable != nil && !a.t.resources(cur.Status.Allocatable, 0).Equal(u.Allocatable) {
+		out["allocatable"] = replaceList(cur.Status.Allocatable, a.t.resourceList(u.Allocatable))
+	}
+	if len(u.Conditions) > 0 {
+		list, changed := mergeConditions(cur.Status.Conditions, u.Conditions, cur.Generation, a.now(),
+			karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized)
+		if changed {
+			out["conditions"] = list
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// replaceList is a merge patch that leaves nothing of the list before.
+func replaceList(have, want corev1.ResourceList) map[string]any {
+	out := map[string]any{}
+	for k := range have {
+		out[string(k)] = nil
+	}
+	for k, q := range want {
+		out[string(k)] = q.String()
+	}
+	return out
+}
+
+// mergeConditions writes conditions into a list; the time of transition changes with the status only, and one with an empty status
+// is taken away. parts are the conditions that Ready sums up; those not decided yet are Unknown, as a reader of the API expects.
+func mergeConditions(have []metav1.Condition, want map[string]model.Condition, generation int64, now time.Time, parts ...string) ([]metav1.Condition, bool) {
+	out := slices.Clone(have)
+	changed := false
+	set := func(c metav1.Condition) {
+		c.Reason = cmp.Or(c.Reason, c.Type)
+		c.ObservedGeneration = generation
+		if len(c.Message) > 32768 {
+			c.Message = c.Message[:32768]
+		}
+		i := slices.IndexFunc(out, func(o metav1.Condition) bool { return o.Type == c.Type })
+		if i < 0 {
+			c.LastTransitionTime = metav1.NewTime(now)
+			out, changed = append(out, c), true
+			return
+		}
+		c.LastTransitionTime = out[i].LastTransitionTime
+		if out[i].Status != c.Status {
+			c.LastTransitionTime = metav1.NewTime(now)
+		}
+		if out[i] != c {
+			out[i], changed = c, true
+		}
+	}
+	for _, p := range parts {
+		if _, given := want[p]; !given && !slices.ContainsFunc(out, func(o metav1.Condition) bool { return o.Type == p }) {
+			set(metav1.Condition{
+				Type: p, Status: metav1.ConditionUnknown, Reason: karpv1.ReasonAwaitingReconciliation, Message: "object is awaiting reconciliation",
+			})
+		}
+	}
+	for _, t := range slices.Sorted(maps.Keys(want)) {
+		c := want[t]
+		if c.Status == "" {
+			n := len(out)
+			out = slices.DeleteFunc(out, func(o metav1.Condition) bool { return o.Type == t })
+			changed = changed || len(out) != n
+			continue
+		}
+		set(metav1.Condition{Type: t, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message})
+	}
+	if _, given := want[karpv1.ConditionReady]; len(parts) > 0 && !given {
+		ready := metav1.Condition{Type: karpv1.ConditionReady, Status: metav1.ConditionTrue, Reason: karpv1.ConditionReady}
+		var not []string
+		for _, p := range parts {
+			i := slices.IndexFunc(out, func(o metav1.Condition) bool { return o.Type == p })
+			if i < 0 || out[i].Status == metav1.ConditionTrue {
+				continue
+			}
+			not = append(not, p+"="+string(out[i].Status))
+			if ready.Status == metav1.ConditionTrue || out[i].Status == metav1.ConditionFalse {
+				ready.Status = out[i].Status
+			}
+		}
+		if len(not) > 0 {
+			ready.Reason, ready.Message = karpv1.ReasonUnhealthyDependents, strings.Join(not, ", ")
+		}
+		set(ready)
+	}
+	return out, changed
+}
+
+// UpdateNode changes a node in one patch, all or nothing. Lists are tested to be as they were when the patch was made, so that no
+// other writer's taint, finalizer or owner is lost.
+func (a *Actor) UpdateNode(ctx context.Context, u plan.UpdateNode) (uint64, error) {
+	k := a.nodeKind()
+	return k.edit(ctx, "update", u.Node, u.UID, func(cur *corev1.Node) (*corev1.Node, error) {
+		ops := nodePatch(cur, u)
+		if len(ops) == 0 {
+			return cur, nil
+		}
+		return k.patch(ctx, u.Node, types.JSONPatchType, append([]operation{{"test", "/metadata/uid", cur.UID}}, ops...))
+	})
+}
+
+func nodePatch(cur *corev1.Node, u plan.UpdateNode) []operation {
+	var ops []operation
+	ops = mapPatch(ops, "/metadata/labels", cur.Labels, u.Labels)
+	ops = mapPatch(ops, "/metadata/annotations", cur.Annotations, u.Annotations)
+
+	taints := slices.DeleteFunc(slices.Clone(cur.Spec.Taints), func(t corev1.Taint) bool {
+		return slices.ContainsFunc(u.RemoveTaints, func(r model.Taint) bool { return r.Key == t.Key && r.Effect == string(t.Effect) })
+	})
+	for _, t := range u.AddTaints {
+		w := corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
+		i := slices.IndexFunc(taints, func(h corev1.Taint) bool { return h.Key == w.Key && h.Effect == w.Effect })
+		switch {
+		case i < 0:
+			taints = append(taints, w)
+		case taints[i].Value != w.Value:
+			taints[i] = w
+		}
+	}
+	if !sameJSON(cur.Spec.Taints, taints) {
+		ops = listPatch(ops, "/spec/taints", cur.Spec.Taints, taints)
+	}
+	if f, changed := finalizers(cur.Finalizers, u.AddFinalizer, u.RemoveFinalizer); changed {
+		ops = listPatch(ops, "/metadata/finalizers", cur.Finalizers, f)
+	}
+	if u.OwnerClaim != "" && !slices.ContainsFunc(cur.OwnerReferences, func(o metav1.OwnerReference) bool { return string(o.UID) == u.OwnerUID }) {
+		yes := true
+		ops = listPatch(ops, "/metadata/ownerReferences", cur.OwnerReferences, append(slices.Clone(cur.OwnerReferences), metav1.OwnerReference{
+			APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim", Name: u.OwnerClaim, UID: types.UID(u.OwnerUID), BlockOwnerDeletion: &yes,
+		}))
+	}
+	return ops
+}
+
+func sameJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func mapPatch(ops []operation, path string, have, want map[string]string) []operation {
+	if have == nil {
+		set := map[string]string{}
+		for k, v := range want {
+			if v != "" {
+				set[k] = v
+			}
+		}
+		if len(set) > 0 {
+			ops = append(ops, operation{"test", path, nil}, operation{"add", path, set})
+		}
+		return ops
+	}
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		h, ok := have[k]
+		switch {
+		case want[k] == "" && ok:
+			ops = append(ops, operation{"remove", path + "/" + pointer.Replace(k), nil})
+		case want[k] != "" && h != want[k]:
+			ops = append(ops, operation{"add", path + "/" + pointer.Replace(k), want[k]})
+		}
+	}
+	return ops
+}
+
+func listPatch[T any](ops []operation, path string, have, want []T) []operation {
+	if len(have) == 0 {
+		return append(ops, operation{"test", path, nil}, operation{"add", path, want})
+	}
+	ops = append(ops, operation{"test", path, have})
+	if len(want) == 0 {
+		return append(ops, operation{"remove", path, nil})
+	}
+	return append(ops, operation{"replace", path, want})
+}
+
+// Tolerate adds to a pod the toleration of a claim's reservation. Nothing else of the pod is touched.
+func (a *Actor) Tolerate(ctx context.Context, t plan.Tolerate) (uint64, error) {
+	name := t.Namespace + "/" + t.Pod
+	toleration := corev1.Toleration{Key: model.TaintReserved, Operator: corev1.TolerationOpEqual, Value: t.Claim, Effect: corev1.TaintEffectNoSchedule}
+	patch := func(ops ...operation) (*corev1.Pod, error) {
+		data, err := json.Marshal(append([]operation{{"test", "/metadata/uid", t.UID}}, ops...))
+		if err != nil {
+			return nil, fmt.Errorf("write patch: %w", err)
+		}
+		var out corev1.Pod
+		err = a.c.core.Patch(types.JSONPatchType).Namespace(t.Namespace).Resource("pods").Name(t.Pod).Body(data).Do(ctx).Into(&out)
+		return &out, err
+	}
+	out, err := patch(operation{"add", "/spec/tolerations/-", toleration})
+	if err != nil && refusedPatch(err) {
+		// Another pod of that name, or one that tolerates nothing: admission gives nearly every pod two tolerations.
+		var cur corev1.Pod
+		if err := a.c.core.Get().Namespace(t.Namespace).Resource("pods").Name(t.Pod).Do(ctx).Into(&cur); err != nil {
+			return 0, classify(err, "tolerate reservation on", "pod", name)
+		}
+		if string(cur.UID) != t.UID {
+			return 0, gone("tolerate reservation on", "pod", name, t.UID)
+		}
+		if len(cur.Spec.Tolerations) > 0 {
+			return 0, fmt.Errorf("tolerate reservation on pod %q: %w: %w", name, plan.ErrConflict, err)
+		}
+		out, err = patch(operation{"test", "/spec/tolerations", nil}, operation{"add", "/spec/tolerations", []corev1.Toleration{toleration}})
+	}
+	if err != nil {
+		return 0, classify(err, "tolerate reservation on", "pod", name)
+	}
+	return version(out.ResourceVersion), nil
+}
+
+// Evict asks the eviction API to remove a pod. A PodDisruptionBudget in the way is ErrBlocked with the budget's own words.
+func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {
+	name := e.Namespace + "/" + e.Pod
+	body := &policyv1.Eviction{
+		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
+		ObjectMeta:    metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Pod},
+		DeleteOptions: deleteOptions(e.UID, nil),
+	}
+	// No retries in here: the server may say "in 10 seconds", and the loop has better things to do than wait for that.
+	err := a.c.core.Post().MaxRetries(0).Namespace(e.Namespace).Resource("pods").Name(e.Pod).SubResource("eviction").Body(body).Do(ctx).Error()
+	switch {
+	case apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
+		return 0, fmt.Errorf("evict pod %q: %w: %s", name, plan.ErrBlocked, blockedBy(err))
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
+		return 0, fmt.Errorf("evict pod %q: %w: %w", name, plan.ErrBlocked, err)
+	case apierrors.IsConflict(err):
+		return 0, fmt.Errorf("evict pod %q: %w: %w", name, plan.ErrGone, err)
+	}
+	return 0, classify(err, "evict", "pod", name)
+}
+
+// blockedBy is the cause's own message, which names the budget; the status' is the same for every budget.
+func blockedBy(err error) string {
+	var s apierrors.APIStatus
+	if errors.As(err, &s) && s.Status().Details != nil {
+		for _, c := range s.Status().Details.Causes {
+			if c.Type == policyv1.DisruptionBudgetCause && c.Message != "" {
+				return c.Message
+			}
+		}
+	}
+	return err.Error()
+}
+
+// DeletePod deletes a pod, PodDisruptionBudgets or not. The grace period is at least a second: none at all would take the pod off
+// the API server while its containers may still run.
+func (a *Actor) DeletePod(ctx context.Context, d plan.DeletePod) (uint64, error) {
+	grace := max(1, int64((d.Grace+time.Second-1)/time.Second))
+	err := a.c.core.Delete().Namespace(d.Namespace).Resource("pods").Name(d.Pod).Body(deleteOptions(d.UID, &grace)).Do(ctx).Error()
+	return 0, classify(err, "delete", "pod", d.Namespace+"/"+d.Pod)
+}
+
+// UpdatePool writes a pool's status and its hash annotations.
+func (a *Actor) UpdatePool(ctx context.Context, u plan.UpdatePool) (uint64, error) {
+	k := a.poolKind()
+	return k.edit(ctx, "update", u.Pool, u.UID, func(cur *karpv1.NodePool) (*karpv1.NodePool, error) {
+		var err error
+		if u.Hash != "" {
+			want := map[string]string{karpv1.AnnotationNodePoolHash: u.Hash, karpv1.AnnotationNodePoolHashVersion: karpv1.NodePoolHashVersion}
+			if d := difference(cur.Annotations, want); len(d) > 0 {
+				body := map[string]any{"metadata": map[string]any{"uid": cur.UID, "annotations": d}}
+				if cur, err = k.patch(ctx, u.Pool, types.MergePatchType, body); err != nil {
+					return nil, err
+				}
+			}
+		}
+		status := map[string]any{}
+		if u.Resources != nil || u.Nodes > 0 || cur.Status.Nodes == nil {
+			want := a.poolResources(u.Resources, u.Nodes)
+			if !sameJSON(cur.Status.Resources, want) {
+				status["resources"] = replaceList(cur.Status.Resources, want)
+			}
+		}
+		if cur.Status.Nodes == nil || *cur.Status.Nodes != u.Nodes {
+			status["nodes"] = u.Nodes
+		}
+		if len(u.Conditions) > 0 {
+			list, changed := mergeConditions(cur.Status.Conditions, u.Conditions, cur.Generation, a.now(),
+				karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady)
+			if changed {
+				status["conditions"] = list
+			}
+		}
+		if len(status) == 0 {
+			return cur, nil
+		}
+		body := map[string]any{"metadata": map[string]any{"uid": cur.UID, "resourceVersion": cur.ResourceVersion}, "status": status}
+		return k.patch(ctx, u.Pool, types.MergePatchType, body, "status")
+	})
+}
+
+// poolResources has the resources that every pool has also where they are zero, as a reader of the API expects.
+func (a *Actor) poolResources(r model.Resources, nodes int64) corev1.ResourceList {
+	out := a.t.resourceList(r)
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {
+		if _, ok := out[name]; !ok {
+			out[name] = *resource.NewQuantity(0, resource.DecimalSI)
+		}
+	}
+	out[karpv1.ResourceNodes] = *resource.NewQuantity(nodes, resource.DecimalSI)
+	return out
+}
+
+// UpdateNodeClass writes a node class's status conditions.
+func (a *Actor) UpdateNodeClass(ctx context.Context, u plan.UpdateNodeClass) (uint64, error) {
+	if u.Group != kwokv1alpha1.Group || u.Kind != kwokv1alpha1.KindKWOKNodeClass {
+		return 0, fmt.Errorf("update node class %s/%s %q: %w: not a kind this program writes", u.Group, u.Kind, u.Name, plan.ErrInvalid)
+	}
+	k := a.kwokKind()
+	return k.edit(ctx, "update", u.Name, "", func(cur *kwokv1alpha1.KWOKNodeClass) (*kwokv1alpha1.KWOKNodeClass, error) {
+		list, changed := mergeConditions(cur.Status.Conditions, u.Conditions, cur.Generation, a.now())
+		if !changed {
+			return cur, nil
+		}
+		body := map[string]any{
+			"metadata": map[string]any{"uid": cur.UID, "resourceVersion": cur.ResourceVersion}, "status": map[string]any{"conditions": list},
+		}
+		return k.patch(ctx, u.Name, types.MergePatchType, body, "status")
+	})
+}
+
+// Launched is what a claim's status says once its machine is bought. LaunchClaim itself is the provider's to do.
+type Launched struct {
+	Claim, UID            string
+	ProviderID, ImageID   string
+	Labels                map[string]string // of the offering chosen: instance type, zone, capacity type …
+	Capacity, Allocatable model.Resources
+	Conditions            map[string]model.Condition // nil: Launched True
+}
+
+// RecordLaunch writes what was bought into a claim. Provider id, labels and condition are in one object but two calls, labels first:
+// a claim with a provider id always has the labels of its machine.
+func (a *Actor) RecordLaunch(ctx context.Context, l Launched) (uint64, error) {
+	k := a.claimKind()
+	if l.Conditions == nil {
+		l.Conditions = map[string]model.Condition{karpv1.ConditionLaunched: {Status: string(metav1.ConditionTrue)}}
+	}
+	u := plan.UpdateClaim{Claim: l.Claim, UID: l.UID, Labels: l.Labels, Capacity: l.Capacity, Allocatable: l.Allocatable, Conditions: l.Conditions}
+	return k.edit(ctx, "record launch of", l.Claim, l.UID, func(cur *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
+		meta, err := claimMetadata(cur, u)
+		if err != nil {
+			return nil, err
+		}
+		if meta != nil {
+			if cur, err = k.patch(ctx, l.Claim, types.MergePatchType, meta); err != nil {
+				return nil, err
+			}
+		}
+		status := a.claimStatus(cur, u)
+		if status == nil {
+			status = map[string]any{}
+		}
+		if l.ProviderID != "" && cur.Status.ProviderID != l.ProviderID {
+			status["providerID"] = l.ProviderID
+		}
+		if l.ImageID != "" && cur.Status.ImageID != l.ImageID {
+			status["imageID"] = l.ImageID
+		}
+		if len(status) == 0 {
+			return cur, nil
+		}
+		body := map[string]any{"metadata": map[string]any{"uid": cur.UID, "resourceVersion": cur.ResourceVersion}, "status": status}
+		return k.patch(ctx, l.Claim, types.MergePatchType, body, "status")
+	})
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+)
+
+// scheme holds the kinds that this room reads or writes and no others.
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(s))
+	utilruntime.Must(appsv1.AddToScheme(s))
+	utilruntime.Must(policyv1.AddToScheme(s))
+	utilruntime.Must(storagev1.AddToScheme(s))
+	utilruntime.Must(coordinationv1.AddToScheme(s))
+	utilruntime.Must(karpv1.AddToScheme(s))
+	utilruntime.Must(karpv1alpha5.AddToScheme(s))
+	utilruntime.Must(kwokv1alpha1.AddToScheme(s))
+	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
+	return s
+}()
+
+var codecs = serializer.NewCodecFactory(scheme)
+
+// Client is a connection to one API server.
+type Client struct {
+	// Address of the API server, for messages.
+	Address string
+	// Log gets what goes wrong with a watch.
+	Log *slog.Logger
+
+	config *rest.Config
+	http   *http.Client
+
+	core, apps, policy, storage     rest.Interface
+	karpenter, provisioner, kwok    rest.Interface
+	nodes                           objects[*corev1.Node]
+	claims                          objects[*karpv1.NodeClaim]
+	pools                           objects[*karpv1.NodePool]
+	kwokClasses                     objects[*kwokv1alpha1.KWOKNodeClass]
+	provisioners                    objects[*karpv1alpha5.Provisioner]
+	claimsOfPods                    objects[*corev1.PersistentVolumeClaim]
+	volumes                         objects[*corev1.PersistentVolume]
+	storageClasses                  objects[*storagev1.StorageClass]
+	csiNodes                        objects[*storagev1.CSINode]
+	limitRanges                     objects[*corev1.LimitRange]
+	provisionerChanged, poolChanged signal
+}
+
+// Connect reaches an API server, by a kubeconfig file or, where its name is empty, as a pod of the cluster. A qps of 0 or less
+// leaves the pace to the server's own priority and fairness, which is the default.
+func Connect(kubeconfig string, qps float32, burst int, userAgent string) (*Client, error) {
+	var config *rest.Config
+	var err error
+	if kubeconfig == "" {
+		if config, err = rest.InClusterConfig(); err != nil {
+			return nil, fmt.Errorf("connect to the API server: not in a cluster and no kubeconfig given: %w", err)
+		}
+	} else if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		return nil, fmt.Errorf("read kubeconfig %q: %w", kubeconfig, err)
+	}
+	if qps <= 0 {
+		qps, burst = -1, 0
+	}
+	config.QPS, config.Burst, config.UserAgent = qps, burst, userAgent
+	return connect(config)
+}
+
+func connect(config *rest.Config) (*Client, error) {
+	h, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to API server %s: %w", config.Host, err)
+	}
+	c := &Client{Address: config.Host, Log: slog.Default(), config: config, http: h}
+	for _, g := range []struct {
+		gv     schema.GroupVersion
+		binary bool
+		into   *rest.Interface
+	}{
+		{corev1.SchemeGroupVersion, true, &c.core},
+		{appsv1.SchemeGroupVersion, true, &c.apps},
+		{policyv1.SchemeGroupVersion, true, &c.policy},
+		{storagev1.SchemeGroupVersion, true, &c.storage},
+		{karpv1.GroupVersion, false, &c.karpenter},
+		{karpv1alpha5.GroupVersion, false, &c.provisioner},
+		{kwokv1alpha1.GroupVersion, false, &c.kwok},
+	} {
+		r, err := c.restClient(g.gv, g.binary)
+		if err != nil {
+			return nil, fmt.Errorf("connect to API server %s: group %s: %w", config.Host, g.gv, err)
+		}
+		*g.into = r
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	if err := c.core.Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error(); err != nil {
+		return nil, fmt.Errorf("connect to API server %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// restClient talks protobuf for built-in kinds; the kinds of CRDs have JSON only.
+func (c *Client) restClient(gv schema.GroupVersion, binary bool) (rest.Interface, error) {
+	config := rest.CopyConfig(c.config)
+	config.GroupVersion, config.APIPath = &gv, "/apis"
+	if gv.Group == "" {
+		config.APIPath = "/api"
+	}
+	config.ContentType = runtime.ContentTypeJSON
+	if binary {
+		config.ContentType = runtime.ContentTypeProtobuf
+		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	}
+	config.NegotiatedSerializer = codecs.WithoutConversion()
+	r, err := rest.RESTClientForConfigAndClient(config, c.http)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// serves says whether the API server has a resource.
+func (c *Client) serves(ctx context.Context, gv schema.GroupVersion, resource string) (bool, error) {
+	var list metav1.APIResourceList
+	err := c.core.Get().AbsPath("/apis", gv.Group, gv.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Into(&list)
+	if isNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask API server %s for %s: %w", c.Address, gv, err)
+	}
+	for _, r := range list.APIResources {
+		if r.Name == resource {
+			return true, nil
+		}
+	}
+	return false, nil
+}

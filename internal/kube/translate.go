@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podresources "k8s.io/component-helpers/resource"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Lookup finds the objects that others refer to. Each method answers nil for what isn't there.
+type Lookup interface {
+	PersistentVolumeClaim(namespace, name string) *corev1.PersistentVolumeClaim
+	PersistentVolume(name string) *corev1.PersistentVolume
+	StorageClass(name string) *storagev1.StorageClass
+	CSINode(node string) *storagev1.CSINode
+	LimitRanges(namespace string) []*corev1.LimitRange
+}
+
+// Translator turns API objects into the nouns of model. It holds no state of its own and may be used by several goroutines.
+type Translator struct {
+	Table  *state.ResourceTable
+	Lookup Lookup // nil: nothing is found
+}
+
+// aliases are the old names of labels that pods may still use.
+var aliases = map[string]string{
+	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
+	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
+	"beta.kubernetes.io/arch":           corev1.LabelArchStable,
+	"beta.kubernetes.io/os":             corev1.LabelOSStable,
+	corev1.LabelInstanceType:            corev1.LabelInstanceTypeStable,
+}
+
+func label(key string) string {
+	if a, ok := aliases[key]; ok {
+		return a
+	}
+	return key
+}
+
+// Pod translates a pod.
+func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
+	out := &model.Pod{
+		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
+		Node: p.Spec.NodeName, Nominated: p.Status.NominatedNodeName, Created: p.CreationTimestamp.Time,
+		Terminal: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		Gated:    len(p.Spec.SchedulingGates) > 0, GracePeriod: 30 * time.Second,
+	}
+	if o := metav1.GetControllerOfNoCopy(p); o != nil {
+		out.Owner = model.Owner{Kind: o.Kind, Name: o.Name, UID: string(o.UID)}
+	}
+	if p.DeletionTimestamp != nil {
+		out.Deleting = p.DeletionTimestamp.Time
+	}
+	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
+		out.GracePeriod = time.Duration(*g) * time.Second
+	}
+	for i := range p.Status.Conditions {
+		switch c := &p.Status.Conditions[i]; c.Type {
+		case corev1.PodReady:
+			out.Ready = c.Status == corev1.ConditionTrue
+		case corev1.PodScheduled:
+			switch {
+			case c.Status == corev1.ConditionTrue:
+				out.Bound = c.LastTransitionTime.Time
+			case c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable:
+				out.Unschedulable = c.LastTransitionTime.Time
+			}
+		}
+	}
+	if out.Node == "" {
+		out.Bound = time.Time{}
+	} else {
+		out.Unschedulable = time.Time{}
+		if out.Bound.IsZero() {
+			// Bound without kube-scheduler (spec.nodeName was given): no condition says when.
+			out.Bound = p.CreationTimestamp.Time
+		}
+	}
+	if len(p.Annotations) > 0 {
+		_, out.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
+		out.DoNotDisrupt = p.Annotations[karpv1.AnnotationDoNotDisrupt]
+		if out.DoNotDisrupt == "" && p.Annotations[karpv1alpha5.AnnotationDoNotEvict] == "true" {
+			out.DoNotDisrupt = "true"
+		}
+		if s, ok := p.Annotations[corev1.PodDeletionCost]; ok {
+			if n, err := strconv.ParseInt(s, 10, 32); err == nil {
+				out.DeletionCost = int32(n)
+			}
+		}
+	}
+	out.Mirror = out.Mirror || out.Owner.Kind == "Node"
+	for i := range p.Spec.Tolerations {
+		if p.Spec.Tolerations[i].Key == model.TaintReserved && p.Spec.Tolerations[i].Value != "" {
+			v := p.Spec.Tolerations[i].Value
+			if !slices.Contains(out.Reservations, v) {
+				out.Reservations = append(out.Reservations, v)
+			}
+			out.ReservedFor = v
+		}
+	}
+	out.Class = t.class(p, out.Mirror || out.Owner.Kind == "DaemonSet")
+	return out
+}
+
+// class compiles what all pods alike share. It reads status only for the sizes of containers resized in place.
+func (t *Translator) class(p *corev1.Pod, daemon bool) *model.Class {
+	s := &p.Spec
+	c := &model.Class{
+		Namespace: p.Namespace, Labels: p.Labels, Daemon: daemon, Scheduler: cmp.Or(s.SchedulerName, corev1.DefaultSchedulerName),
+		Preempts: s.PreemptionPolicy == nil || *s.PreemptionPolicy != corev1.PreemptNever,
+		Critical: s.PriorityClassName == "system-cluster-critical" || s.PriorityClassName == "system-node-critical",
+	}
+	switch {
+	case s.Priority != nil:
+		c.Priority = *s.Priority
+	case s.PriorityClassName == "system-cluster-critical":
+		c.Priority = 2_000_000_000
+	case s.PriorityClassName == "system-node-critical":
+		c.Priority = 2_000_001_000
+	}
+	c.Requests = t.resources(podresources.PodRequests(p, podresources.PodResourcesOptions{
+		UseStatusResources: hasStatusResources(p), InPlacePodLevelResourcesVerticalScalingEnabled: true,
+	}), 1)
+	t.nodeSelection(c, s, daemon && s.NodeName != "")
+	c.Tolerations = tolerations(s.Tolerations)
+	for i := range s.TopologySpreadConstraints {
+		c.Spread = append(c.Spread, t.spread(c, &s.TopologySpreadConstraints[i], p.Labels))
+	}
+	if a := s.Affinity; a != nil && a.PodAffinity != nil {
+		c.Affinity = t.podTerms(c, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		c.PreferredAffinity = t.weightedTerms(c, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := s.Affinity; a != nil && a.PodAntiAffinity != nil {
+		c.AntiAffinity = t.podTerms(c, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		c.PreferredAntiAffinity = t.weightedTerms(c, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	c.HostPorts = hostPorts(s)
+	for i := range s.ResourceClaims {
+		c.Unsolved = append(c.Unsolved, "resourceClaims "+s.ResourceClaims[i].Name+": dynamic resource allocation is not supported")
+	}
+	t.podVolumes(c, p)
+	c.Key = classText(c, t.Table.Names())
+	return c
+}
+
+func hasStatusResources(p *corev1.Pod) bool {
+	for i := range p.Status.ContainerStatuses {
+		if p.Status.ContainerStatuses[i].Resources != nil {
+			return true
+		}
+	}
+	for i := range p.Status.InitContainerStatuses {
+		if p.Status.InitContainerStatuses[i].Resources != nil {
+			return true
+		}
+	}
+	return p.Status.Resources != nil
+}
+
+// resources turns a list into a vector; pods is what to write in the dimension Pods when the list doesn't say.
+func (t *Translator) resources(list corev1.ResourceList, pods int64) model.Resources {
+	out := make(model.Resources, model.FirstExtended, int(model.FirstExtended)+len(list))
+	out[model.Pods] = pods
+	for name, q := range list {
+		switch name {
+		case corev1.ResourceCPU:
+			out[model.CPU] = q.MilliValue()
+		case corev1.ResourceMemory:
+			out[model.Memory] = q.Value()
+		case corev1.ResourceEphemeralStorage:
+			out[model.EphemeralStorage] = q.Value()
+		case corev1.ResourcePods:
+			out[model.Pods] = q.Value()
+		default:
+			v := q.Value()
+			if v == 0 {
+				continue
+			}
+			d := t.Table.Dim(string(name))
+			for len(out) <= int(d) {
+				out = append(out, 0)
+			}
+			out[d] = v
+		}
+	}
+	return out
+}
+
+// resourceList is the way back; amounts of zero are left out unless they are of a fixed dimension other than Pods.
+func (t *Translator) resourceList(r model.Resources) corev1.ResourceList {
+	names := t.Table.Names()
+	out := corev1.ResourceList{}
+	for i, v := range r {
+		if v == 0 || i >= len(names) {
+			continue
+		}
+		switch model.Dim(i) {
+		case model.CPU:
+			out[corev1.ResourceCPU] = *resource.NewMilliQuantity(v, resource.DecimalSI)
+		case model.Memory, model.EphemeralStorage:
+			out[corev1.ResourceName(names[i])] = *resource.NewQuantity(v, resource.BinarySI)
+		default:
+			out[corev1.ResourceName(names[i])] = *resource.NewQuantity(v, resource.DecimalSI)
+		}
+	}
+	return out
+}
+
+// never is a rule on a node's name that no node meets.
+func never() *model.Requirement {
+	return &model.Requirement{Key: metav1.ObjectNameField, Min: math.MinInt64, Max: math.MaxInt64}
+}
+
+// nodeSelection fills in Terms and Preferred. The pods of a DaemonSet are each bound to their node by name; once they are there
+// the name says nothing more, and leaving it out gives them one class.
+func (t *Translator) nodeSelection(c *model.Class, s *corev1.PodSpec, dropNames bool) {
+	var base model.Requirements
+	if len(s.NodeSelector) > 0 {
+		for k, v := range s.NodeSelector {
+			base = base.With(model.OneOf(label(k), v))
+		}
+	}
+	var required *corev1.NodeSelector
+	if s.Affinity != nil && s.Affinity.NodeAffinity != nil {
+		a := s.Affinity.NodeAffinity
+		required = a.RequiredDuringSchedulingIgnoredDuringExecution
+		for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+			p := &a.PreferredDuringSchedulingIgnoredDuringExecution[i]
+			term, ok, err := nodeTerm(&p.Preference, nil, false)
+			if err == nil && ok && p.Weight > 0 {
+				c.Preferred = append(c.Preferred, model.WeightedNodeTerm{Weight: p.Weight, Term: term})
+			}
+		}
+	}
+	if required == nil {
+		if base != nil {
+			c.Terms = []model.NodeTerm{{Requirements: base}}
+		}
+		return
+	}
+	var broken error
+	open := false
+	for i := range required.NodeSelectorTerms {
+		term, ok, err := nodeTerm(&required.NodeSelectorTerms[i], base, dropNames)
+		switch {
+		case err != nil:
+			broken = err
+		case ok:
+			c.Terms = append(c.Terms, term)
+			open = open || len(term.Requirements) == 0 && term.Names == nil
+		}
+	}
+	switch {
+	case open:
+		c.Terms = nil // a term without rules is left only where names were dropped, and matches every node
+	case len(c.Terms) == 0:
+		c.Terms = []model.NodeTerm{{Requirements: base, Names: never()}}
+		if broken != nil {
+			c.Unsolved = append(c.Unsolved, "nodeAffinity: "+broken.Error())
+		}
+	}
+}
+
+// nodeTerm answers false for a term without rules, which matches no node.
+func nodeTerm(n *corev1.NodeSelectorTerm, base model.Requirements, dropNames bool) (model.NodeTerm, bool, error) {
+	out := model.NodeTerm{Requirements: base}
+	if len(n.MatchExpressions)+len(n.MatchFields) == 0 {
+		return out, false, nil
+	}
+	for i := range n.MatchExpressions {
+		e := &n.MatchExpressions[i]
+		r, err := model.NewRequirement(label(e.Key), model.Operator(e.Operator), e.Values...)
+		if err != nil {
+			return out, false, err
+		}
+		out.Requirements = out.Requirements.With(r)
+	}
+	for i := range n.MatchFields {
+		e := &n.MatchFields[i]
+		r, err := model.NewRequirement(e.Key, model.Operator(e.Operator), e.Values...)
+		if err != nil {
+			return out, false, err
+		}
+		if e.Key != metav1.ObjectNameField {
+			out.Names = never()
+			continue
+		}
+		if dropNames {
+			continue
+		}
+		if out.Names != nil {
+			r = out.Names.Intersect(r)
+		}
+		out.Names = &r
+	}
+	return out, true, nil
+}
+
+// tolerations leaves out our own, which say where a pod will land and not what it is like. Their order means nothing, so they are
+// sorted.
+func tolerations(list []corev1.Toleration) []model.Toleration {
+	out := make([]model.Toleration, 0, len(list))
+	for i := range list {
+		x := &list[i]
+		if x.Key == model.TaintReserved {
+			continue
+		}
+		m := model.Toleration{Key: x.Key, Value: x.Value, Effect: string(x.Effect), Seconds: -1}
+		switch x.Operator {
+		case "", corev1.TolerationOpEqual:
+		case corev1.TolerationOpExists:
+			m.Exists = true
+		default:
+			m.Operator = string(x.Operator)
+		}
+		if x.TolerationSeconds != nil {
+			m.Seconds = max(0, time.Duration(*x.TolerationSeconds)*time.Second)
+		}
+		out = append(out, m)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	slices.SortFunc(out, func(a, b model.Toleration) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Effect, b.Effect), strings.Compare(a.Value, b.Value),
+			strings.Compare(a.Operator, b.Operator), compareBool(a.Exists, b.Exists), cmp.Compare(a.Seconds, b.Seconds))
+	})
+	return slices.Compact(out)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// selector translates a label selector; nil stays nil and selects nothing. A selector that can't be read selects nothing either,
+// and the class says so.
+func selector(c *model.Class, where string, s *metav1.LabelSelector) *model.Requirements {
+	if s == nil {
+		return nil
+	}
+	rs, err := labelSelector(s)
+	if err != nil {
+		if c != nil {
+			c.Unsolved = append(c.Unsolved, where+": "+err.Error())
+		}
+		return nil
+	}
+	return &rs
+}
+
+func labelSelector(s *metav1.LabelSelector) (model.Requirements, error) {
+	rs := make(model.Requirements, 0, len(s.MatchLabels)+len(s.MatchExpressions))
+	for k, v := range s.MatchLabels {
+		rs = append(rs, model.Requirement{Key: k, Values: []string{v}, Min: math.MinInt64, Max: math.MaxInt64})
+	}
+	sort.Slice(rs, func(i, j int) bool { return rs[i].Key < rs[j].Key })
+	for i := range s.MatchExpressions {
+		e := &s.MatchExpressions[i]
+		r, err := model.NewRequirement(e.Key, model.Operator(e.Operator), e.Values...)
+		if err != nil {
+			return nil, err
+		}
+		rs = rs.With(r)
+	}
+	return rs, nil
+}
+
+// withLabels adds the rule that a selected pod has (or, negated, has not) the same value as this pod in each of the labels. A
+// label that the pod lacks is no rule.
+func withLabels(rs *model.Requirements, keys []string, labels map[string]string, negate bool) {
+	if rs == nil {
+		return
+	}
+	for _, k := range keys {
+		v, ok := labels[k]
+		if !ok {
+			continue
+		}
+		r := model.OneOf(k, v)
+		if negate {
+			r.Complement, r.AllowAbsent = true, true
+		}
+		*rs = rs.With(r)
+	}
+}
+
+func (t *Translator) spread(c *model.Class, s *corev1.TopologySpreadConstraint, labels map[string]string) model.SpreadConstraint {
+	out := model.SpreadConstraint{
+		TopologyKey: label(s.TopologyKey), MaxSkew: s.MaxSkew, Hard: s.WhenUnsatisfiable != corev1.ScheduleAnyway,
+		IgnoreAffinity: s.NodeAffinityPolicy != nil && *s.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore,
+		HonorTaints:    s.NodeTaintsPolicy != nil && *s.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor,
+		Selector:       selector(c, "topologySpreadConstraints on "+s.TopologyKey, s.LabelSelector),
+	}
+	if s.MinDomains != nil {
+		out.MinDomains = *s.MinDomains
+	}
+	withLabels(out.Selector, s.MatchLabelKeys, labels, false)
+	return out
+}
+
+func (t *Translator) podTerms(c *model.Class, list []corev1.PodAffinityTerm) []model.PodTerm {
+	var out []model.PodTerm
+	for i := range list {
+		out = append(out, t.podTerm(c, &list[i]))
+	}
+	return out
+}
+
+func (t *Translator) weightedTerms(c *model.Class, list []corev1.WeightedPodAffinityTerm) []model.WeightedPodTerm {
+	var out []model.WeightedPodTerm
+	for i := range list {
+		out = append(out, model.WeightedPodTerm{Weight: list[i].Weight, Term: t.podTerm(c, &list[i].PodAffinityTerm)})
+	}
+	return out
+}
+
+func (t *Translator) podTerm(c *model.Class, a *corev1.PodAffinityTerm) model.PodTerm {
+	out := model.PodTerm{TopologyKey: label(a.TopologyKey)}
+	out.Selector.Pods = selector(c, "pod affinity on "+a.TopologyKey, a.LabelSelector)
+	withLabels(out.Selector.Pods, a.MatchLabelKeys, c.Labels, false)
+	withLabels(out.Selector.Pods, a.MismatchLabelKeys, c.Labels, true)
+	out.Selector.Namespaces = slices.Clone(a.Namespaces)
+	sort.Strings(out.Selector.Namespaces)
+	out.Selector.Namespaces = slices.Compact(out.Selector.Namespaces)
+	if a.NamespaceSelector != nil {
+		out.Selector.NamespaceL = selector(c, "namespaceSelector of pod affinity on "+a.TopologyKey, a.NamespaceSelector)
+	} else if len(out.Selector.Namespaces) == 0 {
+		out.Selector.Namespaces = []string{c.Namespace}
+	}
+	return out
+}
+
+// hostPorts are those of containers that run as long as the pod does.
+func hostPorts(s *corev1.PodSpec) []model.HostPort {
+	var out []model.HostPort
+	add := func(ports []corev1.ContainerPort) {
+		for i := range ports {
+			if ports[i].HostPort > 0 {
+				out = append(out, model.HostPort{
+					IP: ports[i].HostIP, Port: ports[i].HostPort,
+					Protocol: cmp.Or(string(ports[i].Protocol), string(corev1.ProtocolTCP)),
+				})
+			}
+		}
+	}
+	for i := range s.InitContainers {
+		if r := s.InitContainers[i].RestartPolicy; r != nil && *r == corev1.ContainerRestartPolicyAlways {
+			add(s.InitContainers[i].Ports)
+		}
+	}
+	for i := range s.Containers {
+		add(s.Containers[i].Ports)
+	}
+	slices.SortFunc(out, func(a, b model.HostPort) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.IP, b.IP))
+	})
+	return slices.Compact(out)
+}
+
+// daemonTolerations are what the DaemonSet controller adds to every pod that it makes.
+func daemonTolerations(hostNetwork bool) []corev1.Toleration {
+	out := []corev1.Toleration{
+		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	}
+	if hostNetwork {
+		out = append(out, corev1.Toleration{
+			Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
+		})
+	}
+	return out
+}
+
+// DaemonSet translates a DaemonSet into what each of its pods will be, admission's defaults included.
+func (t *Translator) DaemonSet(d *appsv1.DaemonSet) *model.Daemon {
+	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Labels = d.Namespace, d.Spec.Template.Labels
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
+	t.applyDefaults(pod)
+	return &model.Daemon{Namespace: d.Namespace, Name: d.Name, Class: t.class(pod, true)}
+}
+
+// Defaults gives a pod that no API server has seen the requests that admission would: those of limits without requests, and those
+// of the namespace's LimitRanges.
+func (t *Translator) applyDefaults(p *corev1.Pod) {
+	var ranges []*corev1.LimitRange
+	if t.Lookup != nil {
+		ranges = t.Lookup.LimitRanges(p.Namespace)
+	}
+	fill := func(c *corev1.Container) {
+		missing := func(name corev1.ResourceName, q resource.Quantity) {
+			if _, ok := c.Resources.Requests[name]; !ok {
+				if c.Resources.Requests == nil {
+					c.Resources.Requests = corev1.ResourceList{}
+				}
+				c.Resources.Requests[name] = q
+			}
+		}
+		for name, q := range c.Resources.Limits {
+			missing(name, q)
+		}
+		for _, r := range ranges {
+			for i := range r.Spec.Limits {
+				if r.Spec.Limits[i].Type == corev1.LimitTypeContainer {
+					for name, q := range r.Spec.Limits[i].DefaultRequest {
+						missing(name, q)
+					}
+				}
+			}
+		}
+	}
+	for i := range p.Spec.InitContainers {
+		fill(&p.Spec.InitContainers[i])
+	}
+	for i := range p.Spec.Containers {
+		fill(&p.Spec.Containers[i])
+	}
+}
+
+// PDB translates a PodDisruptionBudget.
+func (t *Translator) PDB(p *policyv1.PodDisruptionBudget) *model.PDB {
+	return &model.PDB{
+		Namespace: p.Namespace, Name: p.Name, Selector: selector(nil, "", p.Spec.Selector),
+		DisruptionsAllowed: p.Status.DisruptionsAllowed,
+		AlwaysAllowUnready: p.Spec.UnhealthyPodEvictionPolicy != nil && *p.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow,
+	}
+}
+
+// Node translates a node.
+func (t *Translator) Node(n *corev1.Node) *model.Node {
+	out := &model.Node{
+		Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Labels: n.Labels, Annotations: n.Annotations,
+		Taints: taints(n.Spec.Taints), Capacity: t.resources(n.Status.Capacity, 0), Allocatable: t.resources(n.Status.Allocatable, 0),
+		Created: n.CreationTimestamp.Time, HasFinalizer: slices.Contains(n.Finalizers, karpv1.FinalizerTermination),
+		Conditions: make(map[string]model.Condition, len(n.Status.Conditions)),
+	}
+	if n.DeletionTimestamp != nil {
+		out.Deleting = n.DeletionTimestamp.Time
+	}
+	if n.Spec.Unschedulable {
+		x := model.Taint{Key: corev1.TaintNodeUnschedulable, Effect: model.NoSchedule}
+		if !slices.Contains(out.Taints, x) {
+			out.Taints = append(out.Taints, x)
+		}
+	}
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		out.Conditions[string(c.Type)] = model.Condition{
+			Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time,
+		}
+		if c.Type == corev1.NodeReady {
+			out.Ready, out.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+		}
+	}
+	if t.Lookup != nil {
+		if csi := t.Lookup.CSINode(n.Name); csi != nil {
+			for i := range csi.Spec.Drivers {
+				if a := csi.Spec.Drivers[i].Allocatable; a != nil && a.Count != nil {
+					if out.CSILimits == nil {
+						out.CSILimits = map[string]int64{}
+					}
+					out.CSILimits[csi.Spec.Drivers[i].Name] = int64(*a.Count)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func taints(list []corev1.Taint) []model.Taint {
+	var out []model.Taint
+	for i := range list {
+		out = append(out, model.Taint{Key: list[i].Key, Value: list[i].Value, Effect: string(list[i].Effect)})
+	}
+	return out
+}
+
+func conditions(list []metav1.Condition) map[string]model.Condition {
+	out := make(map[string]model.Condition, len(list))
+	for i := range list {
+		c := &list[i]
+		out[c.Type] = model.Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
+	}
+	return out
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Annotations by which a NodeClaim remembers its reservation (contract 9), so that it outlives whoever made it.
+const (
+	// AnnotationSlots is a JSON list of model.Slot.
+	AnnotationSlots = "dovetail.sh/slots"
+	// AnnotationReserved is "true" on a claim whose node is kept for the pods planned for it.
+	AnnotationReserved = "dovetail.sh/reserved"
+	// AnnotationNotReserved is the code of the reason why a claim is not reserved.
+	AnnotationNotReserved = "dovetail.sh/not-reserved"
+)
+
+// NodePool translates a pool. One that can't be used as it is written is not Ready, and NotReady names the object, the field, the
+// value and the remedy. Types are the provider's to fill in.
+func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
+	spec := &p.Spec.Template.Spec
+	out := &model.NodePool{
+		Name: p.Name, UID: string(p.UID), Labels: p.Spec.Template.Labels, Annotations: p.Spec.Template.Annotations,
+		Taints: taints(spec.Taints), StartupTaints: taints(spec.StartupTaints), NodeLimit: -1, Replicas: -1,
+		ExpireAfter: nillable(spec.ExpireAfter), TerminationGracePeriod: duration(spec.TerminationGracePeriod),
+		ConsolidateAfter:    nillable(p.Spec.Disruption.ConsolidateAfter),
+		ConsolidationPolicy: string(cmp.Or(p.Spec.Disruption.ConsolidationPolicy, karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized)),
+		Deleting:            p.DeletionTimestamp != nil, Ready: true,
+	}
+	if p.Spec.Weight != nil {
+		out.Weight = *p.Spec.Weight
+	}
+	if p.Spec.Replicas != nil {
+		out.Replicas = *p.Spec.Replicas
+	}
+	for i := range p.OwnerReferences {
+		if o := &p.OwnerReferences[i]; o.Kind == "Provisioner" && strings.HasPrefix(o.APIVersion, karpv1alpha5.Group+"/") {
+			out.Provisioner = o.Name
+		}
+	}
+	fail := func(field, message string) {
+		if out.Ready {
+			out.Ready = false
+			out.NotReady = model.Condition{
+				Status: string(metav1.ConditionFalse), Reason: karpv1.ReasonNodePoolValidationFailed,
+				Message: "nodepool " + p.Name + ": " + field + ": " + message,
+			}
+		}
+	}
+
+	if r := spec.NodeClassRef; r == nil || r.Kind == "" || r.Name == "" || r.Group == "" {
+		fail("spec.template.spec.nodeClassRef", "group, kind and name are needed; name the node class to buy with")
+	} else {
+		out.ClassGroup, out.ClassKind, out.ClassName = r.Group, r.Kind, r.Name
+	}
+
+	for _, k := range slices.Sorted(maps.Keys(p.Spec.Template.Labels)) {
+		if why := restricted(k); why != "" {
+			fail("spec.template.metadata.labels["+k+"]", why)
+		}
+		out.Requirements = out.Requirements.With(model.OneOf(label(k), p.Spec.Template.Labels[k]))
+	}
+	for i := range spec.Requirements {
+		field := "spec.template.spec.requirements[" + strconv.Itoa(i) + "]"
+		if why := restricted(spec.Requirements[i].Key); why != "" {
+			fail(field+".key", why)
+			continue
+		}
+		r, err := requirement(&spec.Requirements[i])
+		if err != nil {
+			fail(field, err.Error())
+			continue
+		}
+		if spec.Requirements[i].Key == karpv1.LabelCapacityType && !r.Complement &&
+			!slices.ContainsFunc(r.Values, func(v string) bool { return v == model.OnDemand || v == model.Spot || v == model.Reserved }) {
+			fail(field+".values", fmt.Sprintf("none of %q is a capacity type; use on-demand, spot or reserved", r.Values))
+		}
+		out.Requirements = out.Requirements.With(r)
+	}
+	for i := range out.Requirements {
+		if out.Requirements[i].Empty() {
+			fail("spec.template.spec.requirements", "no value of label "+out.Requirements[i].Key+
+				" satisfies all rules on it, template labels included; take one of them away")
+		}
+	}
+	own := map[string]string{model.LabelNodePool: p.Name}
+	if out.ClassKind != "" {
+		own[karpv1.NodeClassLabel(out.ClassGroup, out.ClassKind)] = out.ClassName
+	}
+	if out.Provisioner != "" {
+		own[model.LabelProvisioner] = out.Provisioner
+		// The API forbids this label in the template; it follows from the owner.
+		out.Labels = maps.Clone(out.Labels)
+		if out.Labels == nil {
+			out.Labels = model.Labels{}
+		}
+		out.Labels[model.LabelProvisioner] = out.Provisioner
+	}
+	for k, v := range own {
+		out.Requirements = out.Requirements.With(model.OneOf(k, v))
+	}
+
+	seen := map[string]string{}
+	for _, f := range []struct {
+		field string
+		list  []corev1.Taint
+	}{{"spec.template.spec.taints", spec.Taints}, {"spec.template.spec.startupTaints", spec.StartupTaints}} {
+		for i := range f.list {
+			k, at := f.list[i].Key+":"+string(f.list[i].Effect), f.field+"["+strconv.Itoa(i)+"]"
+			if first, ok := seen[k]; ok {
+				fail(at, "taint "+k+" is there already as "+first+"; a node bears a key and effect once")
+			}
+			seen[k] = at
+		}
+	}
+
+	for _, name := range sortedNames(corev1.ResourceList(p.Spec.Limits)) {
+		q := p.Spec.Limits[name]
+		if name == karpv1.ResourceNodes {
+			out.NodeLimit = q.Value()
+			continue
+		}
+		d := t.Table.Dim(string(name))
+		v := q.Value()
+		if d == model.CPU {
+			v = q.MilliValue()
+		}
+		out.Limits = out.Limits.With(d, v)
+		for len(out.HasLimit) <= int(d) {
+			out.HasLimit = append(out.HasLimit, false)
+		}
+		out.HasLimit[d] = true
+	}
+	for i := range p.Spec.Disruption.Budgets {
+		b, err := budget(&p.Spec.Disruption.Budgets[i])
+		if err != nil {
+			fail("spec.disruption.budgets["+strconv.Itoa(i)+"].nodes", err.Error())
+		}
+		out.Budgets = append(out.Budgets, b)
+	}
+	hash, err := p.Hash()
+	if err != nil {
+		fail("spec.template", err.Error())
+	}
+	out.Hash = hash
+	return out
+}
+
+func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
+	return slices.Sorted(maps.Keys(list))
+}
+
+// restricted says why a label may not stand in a pool's template, empty if it may.
+func restricted(key string) string {
+	switch {
+	case key == corev1.LabelHostname:
+		return "label " + key + " is reserved: a machine that is not bought yet has no name; take it away"
+	case key == karpv1.LabelNodePool:
+		return "label " + key + " is reserved: it is the pool's own name; take it away"
+	case key == karpv1.LabelCapacityType:
+		return ""
+	}
+	domain, _, ok := strings.Cut(key, "/")
+	if ok && (domain == karpv1.Group || strings.HasSuffix(domain, "."+karpv1.Group)) {
+		return "label " + key + ": labels of the domain " + karpv1.Group + " are reserved, except " + karpv1.LabelCapacityType + "; take it away"
+	}
+	return ""
+}
+
+func requirement(r *karpv1.Requirement) (model.Requirement, error) {
+	out, err := model.NewRequirement(label(r.Key), model.Operator(r.Operator), r.Values...)
+	if r.MinValues != nil {
+		out.MinValues = *r.MinValues
+	}
+	return out, err
+}
+
+// wireRequirements writes requirements back with the operators of the API. Labels that the API refuses in a NodeClaim's
+// requirements are left out: they follow from its metadata.
+func wireRequirements(rs model.Requirements) ([]karpv1.Requirement, error) {
+	out := make([]karpv1.Requirement, 0, len(rs))
+	for i := range rs {
+		r := &rs[i]
+		if r.Key != karpv1.LabelNodePool && restricted(r.Key) != "" {
+			continue
+		}
+		start := len(out)
+		add := func(op corev1.NodeSelectorOperator, values ...string) {
+			out = append(out, karpv1.Requirement{Key: r.Key, Operator: op, Values: values})
+		}
+		switch {
+		case r.Empty() && !r.AllowAbsent, r.Complement && r.Max < 0:
+			return nil, fmt.Errorf("requirement %s: nothing satisfies it", r)
+		case !r.Complement && len(r.Values) > 0:
+			add(corev1.NodeSelectorOpIn, r.Values...)
+		case !r.Complement:
+			add(corev1.NodeSelectorOpDoesNotExist)
+		default:
+			if len(r.Values) > 0 {
+				add(corev1.NodeSelectorOpNotIn, r.Values...)
+			}
+			// Bounds of the API are not below zero; neither are the labels that have any.
+			if r.Min != math.MinInt64 && r.Min >= 0 {
+				add(karpv1.NodeSelectorOpGte, strconv.FormatInt(r.Min, 10))
+			}
+			if r.Max != math.MaxInt64 {
+				add(karpv1.NodeSelectorOpLte, strconv.FormatInt(r.Max, 10))
+			}
+			if !r.AllowAbsent && (len(out) == start || len(out) == start+1 && len(r.Values) > 0) {
+				add(corev1.NodeSelectorOpExists)
+			}
+			if len(out) == start {
+				continue // no rule at all
+			}
+		}
+		if r.MinValues > 0 {
+			n := r.MinValues
+			out[start].MinValues = &n
+		}
+	}
+	return out, nil
+}
+
+func nillable(d karpv1.NillableDuration) time.Duration {
+	if d.Duration == nil {
+		return -1
+	}
+	return *d.Duration
+}
+
+func duration(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return -1
+	}
+	return d.Duration
+}
+
+// budget answers a budget of no nodes when it can't be read: a mistake must not make things move.
+func budget(b *karpv1.Budget) (model.Budget, error) {
+	out := model.Budget{}
+	for _, r := range b.Reasons {
+		out.Reasons = append(out.Reasons, string(r))
+	}
+	sort.Strings(out.Reasons)
+	if b.Schedule != nil {
+		out.Schedule = *b.Schedule
+	}
+	if b.Duration != nil {
+		out.Duration = b.Duration.Duration
+	}
+	digits, percent := strings.CutSuffix(b.Nodes, "%")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || percent && n > 100 {
+		return out, fmt.Errorf("%q is neither a count nor a percentage up to 100%%", b.Nodes)
+	}
+	out.Nodes, out.Percent = n, percent
+	return out, nil
+}
+
+// NodeClaim translates a claim.
+func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
+	out := &model.Claim{
+		Name: c.Name, UID: string(c.UID), Pool: c.Labels[karpv1.LabelNodePool], Labels: c.Labels, Annotations: c.Annotations,
+		Taints: taints(c.Spec.Taints), StartupTaints: taints(c.Spec.StartupTaints),
+		Requests: t.resources(c.Spec.Resources.Requests, 0), ExpireAfter: nillable(c.Spec.ExpireAfter),
+		TerminationGracePeriod: duration(c.Spec.TerminationGracePeriod),
+		Created:                c.CreationTimestamp.Time, HasFinalizer: slices.Contains(c.Finalizers, karpv1.FinalizerTermination),
+		ProviderID: c.Status.ProviderID, NodeName: c.Status.NodeName, ImageID: c.Status.ImageID,
+		Conditions: conditions(c.Status.Conditions), Reserved: c.Annotations[AnnotationReserved] == "true",
+		NoReserve: c.Annotations[AnnotationNotReserved],
+	}
+	if c.DeletionTimestamp != nil {
+		out.Deleting = c.DeletionTimestamp.Time
+	}
+	if r := c.Spec.NodeClassRef; r != nil {
+		out.ClassGroup, out.ClassKind, out.ClassName = r.Group, r.Kind, r.Name
+	}
+	for i := range c.Spec.Requirements {
+		// The API server has checked them; one that it let through and we can't read is as good as not there.
+		if r, err := requirement(&c.Spec.Requirements[i]); err == nil {
+			out.Requirements = out.Requirements.With(r)
+		}
+	}
+	if len(c.Status.Capacity) > 0 {
+		out.Capacity = t.resources(c.Status.Capacity, 0)
+	}
+	if len(c.Status.Allocatable) > 0 {
+		out.Allocatable = t.resources(c.Status.Allocatable, 0)
+	}
+	if c.Status.LastPodEventTime != nil {
+		out.LastPodEvent = c.Status.LastPodEventTime.Time
+	}
+	if s := c.Annotations[AnnotationSlots]; s != "" {
+		if err := json.Unmarshal([]byte(s), &out.Slots); err != nil {
+			out.Slots = nil // somebody else's handwriting: no reservation can be read from it
+		}
+		slices.SortFunc(out.Slots, func(a, b model.Slot) int {
+			return cmp.Or(strings.Compare(a.Class, b.Class), strings.Compare(a.Owner, b.Owner))
+		})
+	}
+	return out
+}
+
+// KWOKNodeClass translates the node class of simulated machines.
+func (t *Translator) KWOKNodeClass(k *kwokv1alpha1.KWOKNodeClass) state.NodeClass {
+	spec, err := json.Marshal(k.Spec)
+	if err != nil {
+		spec = nil // of plain fields: it can't fail
+	}
+	return state.NodeClass{
+		Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.KindKWOKNodeClass, Name: k.Name, UID: string(k.UID), Generation: k.Generation,
+		Version: version(k.ResourceVersion), Deleting: k.DeletionTimestamp != nil, Annotations: k.Annotations,
+		RegistrationDelay: k.Spec.NodeRegistrationDelay.Duration, Spec: spec, Conditions: conditions(k.Status.Conditions),
+	}
+}
+
+// version reads a resource version, which has been an integer in every release; 0 where it is not.
+func version(s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// objects keeps the API objects of a kind that an Actor or a Translator looks at again. Objects in it are never changed.
+type objects[T any] struct {
+	mu sync.RWMutex
+	m  map[string]T
+}
+
+func (o *objects[T]) get(key string) (T, bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	x, ok := o.m[key]
+	return x, ok
+}
+
+func (o *objects[T]) set(key string, x T) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.m == nil {
+		o.m = map[string]T{}
+	}
+	o.m[key] = x
+}
+
+func (o *objects[T]) delete(key string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.m, key)
+}
+
+func (o *objects[T]) list() []T {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	out := make([]T, 0, len(o.m))
+	for _, x := range o.m {
+		out = append(out, x)
+	}
+	return out
+}
+
+// signal wakes one waiter; several in a row are one.
+type signal struct {
+	once sync.Once
+	ch   chan struct{}
+}
+
+func (s *signal) c() chan struct{} {
+	s.once.Do(func() { s.ch = make(chan struct{}, 1) })
+	return s.ch
+}
+
+func (s *signal) raise() {
+	select {
+	case s.c() <- struct{}{}:
+	default:
+	}
+}
+
+// feed is the store of one reflector. It keeps of each object only that it is there, and hands on what happens.
+type feed[T metav1.Object] struct {
+	mu     *sync.Mutex // held while a change is handed on, so that changes keep their order; feeds that touch the same thing share one
+	known  map[string]types.UID
+	set    func(key string, x T)
+	gone   func(key string)
+	synced func()
+}
+
+func key(x metav1.Object) string {
+	if ns := x.GetNamespace(); ns != "" {
+		return ns + "/" + x.GetName()
+	}
+	return x.GetName()
+}
+
+// Add implements cache.ReflectorStore.
+func (f *feed[T]) Add(obj any) error {
+	x, ok := obj.(T)
+	if !ok {
+		return fmt.Errorf("watch: got a %T, want a %T", obj, x)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.put(x)
+	return nil
+}
+
+func (f *feed[T]) put(x T) {
+	k := key(x)
+	if uid, ok := f.known[k]; ok && uid != x.GetUID() {
+		f.gone(k) // its end was missed while the watch was down
+	}
+	f.known[k] = x.GetUID()
+	f.set(k, x)
+}
+
+// Update implements cache.ReflectorStore.
+func (f *feed[T]) Update(obj any) error { return f.Add(obj) }
+
+// Delete implements cache.ReflectorStore.
+func (f *feed[T]) Delete(obj any) error {
+	x, ok := obj.(T)
+	if !ok {
+		return fmt.Errorf("watch: got a %T, want a %T", obj, x)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := key(x)
+	if _, ok := f.known[k]; ok {
+		delete(f.known, k)
+		f.gone(k)
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore: the first list, and one after a watch that could not be resumed.
+func (f *feed[T]) Replace(list []any, _ string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	there := make(map[string]struct{}, len(list))
+	for _, obj := range list {
+		x, ok := obj.(T)
+		if !ok {
+			return fmt.Errorf("watch: got a %T, want a %T", obj, x)
+		}
+		there[key(x)] = struct{}{}
+	}
+	for k := range f.known {
+		if _, ok := there[k]; !ok {
+			delete(f.known, k)
+			f.gone(k)
+		}
+	}
+	for _, obj := range list {
+		f.put(obj.(T))
+	}
+	if f.synced != nil {
+		f.synced()
+		f.synced = nil
+	}
+	return nil
+}
+
+// Resync implements cache.ReflectorStore. Nothing here needs to be told twice.
+func (f *feed[T]) Resync() error { return nil }
+
+// Transformer implements cache.TransformingStore: what nobody here reads is dropped before a list is held whole in memory.
+func (f *feed[T]) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		trim(obj)
+		return obj, nil
+	}
+}
+
+func trim(obj any) {
+	if m, ok := obj.(metav1.Object); ok {
+		m.SetManagedFields(nil)
+	}
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		for _, list := range [][]corev1.Container{o.Spec.InitContainers, o.Spec.Containers} {
+			for i := range list {
+				c := &list[i]
+				c.Command, c.Args, c.Env, c.EnvFrom, c.VolumeMounts = nil, nil, nil, nil, nil
+				c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.Lifecycle, c.SecurityContext = nil, nil, nil, nil, nil
+			}
+		}
+		o.Spec.EphemeralContainers, o.Spec.SecurityContext = nil, nil
+	case *corev1.Node:
+		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil, nil
+	case *appsv1.DaemonSet:
+		o.Status = appsv1.DaemonSetStatus{}
+	}
+}
+
+// source is where a kind comes from.
+type source struct {
+	client   rest.Interface
+	resource string
+	example  runtime.Object
+}
+
+// follow runs a reflector until the context ends. A watch that breaks is taken up again where it stood; only when the server has
+// forgotten that point is the kind listed anew.
+func follow[T metav1.Object](ctx context.Context, c *Client, wg *sync.WaitGroup, src source, mu *sync.Mutex, set func(string, T), gone func(string)) {
+	wg.Add(1)
+	f := &feed[T]{mu: mu, known: map[string]types.UID{}, set: set, gone: gone, synced: wg.Done}
+	lw := cache.NewListWatchFromClient(src.client, src.resource, metav1.NamespaceAll, fields.Everything())
+	r := cache.NewReflectorWithOptions(lw, src.example, f, cache.ReflectorOptions{Name: src.resource})
+	go func() {
+		backoff := newBackoff(100*time.Millisecond, 10*time.Second)
+		for ctx.Err() == nil {
+			began := time.Now()
+			err := r.ListAndWatchWithContext(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil && !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+				c.Log.Warn("watch failed, trying again", "resource", src.resource, "server", c.Address, "error", err)
+			}
+			if time.Since(began) > time.Minute {
+				backoff.reset()
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(backoff.next()):
+			}
+		}
+	}()
+}
+
+// backoff doubles up to a limit.
+type backoff struct{ first, last, now time.Duration }
+
+func newBackoff(first, last time.Duration) *backoff { return &backoff{first: first, last: last} }
+
+func (b *backoff) next() time.Duration {
+	b.now = min(max(b.first, 2*b.now), b.last)
+	return b.now
+}
+
+func (b *backoff) reset() { b.now = 0 }
+
+// Watch hands every change of the cluster to emit, until the context ends. synced is closed when all that was there at the start
+// has been handed over. emit is called from several goroutines, and for one object never twice at once; it may block, which stops
+// the kind's watch until it returns. Watch must be called once a Client.
+func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func(state.Change)) (synced <-chan struct{}, err error) {
+	for _, r := range []string{"nodepools", "nodeclaims"} {
+		if err := c.await(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	hasProvisioners, err := c.serves(ctx, karpv1alpha5.GroupVersion, "provisioners")
+	if err != nil {
+		return nil, err
+	}
+	hasKWOK, err := c.serves(ctx, kwokv1alpha1.GroupVersion, "kwoknodeclasses")
+	if err != nil {
+		return nil, err
+	}
+
+	t := &Translator{Table: table, Lookup: lookup{c}}
+	w := &watcher{c: c, t: t, emit: emit, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}}
+	done := make(chan struct{})
+
+	// What a translation looks up comes first, so that no pod is translated twice at the start.
+	var first sync.WaitGroup
+	follow(ctx, c, &first, source{c.core, "limitranges", &corev1.LimitRange{}}, &sync.Mutex{},
+		func(k string, l *corev1.LimitRange) { c.limitRanges.set(k, l); w.limitRangeChanged(l.Namespace) },
+		func(k string) { c.limitRanges.delete(k); w.limitRangeChanged(namespaceOf(k)) })
+	w.followVolumes(ctx, &first)
+	go func() {
+		defer close(done)
+		if !waitFor(ctx, &first) {
+			return
+		}
+		var rest sync.WaitGroup
+		w.followRest(ctx, &rest, hasProvisioners, hasKWOK)
+		waitFor(ctx, &rest)
+	}()
+	out := make(chan struct{})
+	go func() {
+		<-done
+		if ctx.Err() == nil {
+			close(out)
+		}
+	}()
+	return out, nil
+}
+
+// waitFor waits for a group or the end of the context; it says whether the group was done.
+func waitFor(ctx context.Context, wg *sync.WaitGroup) bool {
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// await waits a little for a CRD that is being installed.
+func (c *Client) await(ctx context.Context, resource string) error {
+	b := newBackoff(100*time.Millisecond, time.Second)
+	for range 12 {
+		ok, err := c.serves(ctx, karpv1.GroupVersion, resource)
+		if err != nil {
+			return err
+		}
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(b.next()):
+		}
+	}
+	return fmt.Errorf("API server %s does not serve %s.%s: install the CustomResourceDefinitions of charts/dovetail/crds", c.Address, resource, karpv1.GroupVersion)
+}
+
+// watcher holds what must be translated again when something it refers to changes.
+type watcher struct {
+	c    *Client
+	t    *Translator
+	emit func(state.Change)
+
+	daemonMu sync.Mutex
+	daemons  map[string]*appsv1.DaemonSet
+
+	podMu      sync.Mutex
+	volumePods map[string]*corev1.Pod // pods with volumes that are looked up
+
+	nodeMu sync.Mutex
+}
+
+func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisioners, kwok bool) {
+	c, t, emit := w.c, w.t, w.emit
+	follow(ctx, c, wg, source{c.core, "namespaces", &corev1.Namespace{}}, &sync.Mutex{},
+		func(_ string, n *corev1.Namespace) {
+			name, labels := n.Name, n.Labels
+			emit(func(s *state.State) { s.SetNamespace(name, labels) })
+		},
+		func(k string) { emit(func(s *state.State) { s.DeleteNamespace(k) }) })
+	follow(ctx, c, wg, source{c.core, "nodes", &corev1.Node{}}, &w.nodeMu,
+		func(k string, n *corev1.Node) { trim(n); seen(&c.nodes, k, n); w.setNode(n) },
+		func(k string) { c.nodes.delete(k); emit(func(s *state.State) { s.DeleteNode(k) }) })
+	follow(ctx, c, wg, source{c.apps, "daemonsets", &appsv1.DaemonSet{}}, &w.daemonMu,
+		func(k string, d *appsv1.DaemonSet) { trim(d); w.daemons[k] = d; w.setDaemon(d) },
+		func(k string) { delete(w.daemons, k); emit(func(s *state.State) { s.DeleteDaemon(k) }) })
+	follow(ctx, c, wg, source{c.policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}}, &sync.Mutex{},
+		func(_ string, p *policyv1.PodDisruptionBudget) {
+			m := t.PDB(p)
+			emit(func(s *state.State) { s.SetPDB(m) })
+		},
+		func(k string) { emit(func(s *state.State) { s.DeletePDB(k) }) })
+	follow(ctx, c, wg, source{c.karpenter, "nodepools", &karpv1.NodePool{}}, &sync.Mutex{},
+		func(k string, p *karpv1.NodePool) {
+			trim(p)
+			seen(&c.pools, k, p)
+			c.poolChanged.raise()
+			m := t.NodePool(p)
+			emit(func(s *state.State) { s.SetPool(m) })
+		},
+		func(k string) {
+			c.pools.delete(k)
+			c.poolChanged.raise()
+			emit(func(s *state.State) { s.DeletePool(k) })
+		})
+	follow(ctx, c, wg, source{c.karpenter, "nodeclaims", &karpv1.NodeClaim{}}, &sync.Mutex{},
+		func(k string, n *karpv1.NodeClaim) {
+			trim(n)
+			seen(&c.claims, k, n)
+			m, v := t.NodeClaim(n), version(n.ResourceVersion)
+			emit(func(s *state.State) { s.SetClaim(m, v) })
+		},
+		func(k string) { c.claims.delete(k); emit(func(s *state.State) { s.DeleteClaim(k) }) })
+	if kwok {
+		follow(ctx, c, wg, source{c.kwok, "kwoknodeclasses", &kwokv1alpha1.KWOKNodeClass{}}, &sync.Mutex{},
+			func(k string, n *kwokv1alpha1.KWOKNodeClass) {
+				trim(n)
+				seen(&c.kwokClasses, k, n)
+				m := t.KWOKNodeClass(n)
+				emit(func(s *state.State) { s.SetNodeClass(m) })
+			},
+			func(k string) {
+				c.kwokClasses.delete(k)
+				emit(func(s *state.State) {
+					s.DeleteNodeClass(kwokv1alpha1.Group, kwokv1alpha1.KindKWOKNodeClass, k)
+				})
+			})
+	}
+	if provisioners {
+		follow(ctx, c, wg, source{c.provisioner, "provisioners", &karpv1alpha5.Provisioner{}}, &sync.Mutex{},
+			func(k string, p *karpv1alpha5.Provisioner) {
+				trim(p)
+				c.provisioners.set(k, p)
+				c.provisionerChanged.raise()
+			},
+			func(k string) { c.provisioners.delete(k); c.provisionerChanged.raise() })
+	}
+	follow(ctx, c, wg, source{c.core, "pods", &corev1.Pod{}}, &w.podMu,
+		func(k string, p *corev1.Pod) {
+			if looksUpVolumes(p) {
+				trim(p)
+				w.volumePods[k] = p
+			} else {
+				delete(w.volumePods, k)
+			}
+			w.setPod(p)
+		},
+		func(k string) { delete(w.volumePods, k); emit(func(s *state.State) { s.DeletePod(k) }) })
+}
+
+func (w *watcher) setPod(p *corev1.Pod) {
+	m := w.t.Pod(p)
+	w.emit(func(s *state.State) { s.SetPod(m) })
+}
+
+func (w *watcher) setNode(n *corev1.Node) {
+	m, v := w.t.Node(n), version(n.ResourceVersion)
+	w.emit(func(s *state.State) { s.SetNode(m, v) })
+}
+
+func (w *watcher) setDaemon(d *appsv1.DaemonSet) {
+	m := w.t.DaemonSet(d)
+	w.emit(func(s *state.State) { s.SetDaemon(m) })
+}
+
+func (w *watcher) limitRangeChanged(namespace string) {
+	w.daemonMu.Lock()
+	defer w.daemonMu.Unlock()
+	for _, d := range w.daemons {
+		if d.Namespace == namespace {
+			w.setDaemon(d)
+		}
+	}
+}
+
+func namespaceOf(key string) string {
+	for i := range key {
+		if key[i] == '/' {
+			return key[:i]
+		}
+	}
+	return ""
+}
+
+// lookup serves a Translator from what is watched.
+type lookup struct{ c *Client }
+
+func (l lookup) PersistentVolumeClaim(namespace, name string) *corev1.PersistentVolumeClaim {
+	x, _ := l.c.claimsOfPods.get(namespace + "/" + name)
+	return x
+}
+
+func (l lookup) PersistentVolume(name string) *corev1.PersistentVolume {
+	x, _ := l.c.volumes.get(name)
+	return x
+}
+
+func (l lookup) StorageClass(name string) *storagev1.StorageClass {
+	x, _ := l.c.storageClasses.get(name)
+	return x
+}
+
+func (l lookup) CSINode(node string) *storagev1.CSINode {
+	x, _ := l.c.csiNodes.get(node)
+	return x
+}
+
+func (l lookup) LimitRanges(namespace string) []*corev1.LimitRange {
+	var out []*corev1.LimitRange
+	for _, r := range l.c.limitRanges.list() {
+		if r.Namespace == namespace {
+			out = append(out, r)
+		}
+	}
+	return out
+}
