@@ -297,15 +297,34 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 		out.Annotations[AnnotationNotReserved] = cmp.Or(string(c.NoReserve.Code), string(plan.LandingOff))
 	}
 	if len(c.Slots) > 0 {
-		if out.Annotations[AnnotationSlots], err = slotsText(c.Slots); err != nil {
+		if out.Annotations[AnnotationSlots], err = a.t.slotsText(c.Slots); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func slotsText(slots []model.Slot) (string, error) {
-	b, err := json.Marshal(slots)
+// wireSlot is a slot in the annotation: resources by name, since dimensions are one process's own.
+type wireSlot struct {
+	Class    string           `json:"class"`
+	Owner    string           `json:"owner,omitempty"`
+	Count    int              `json:"count"`
+	Requests map[string]int64 `json:"requests"`
+	Loose    bool             `json:"loose,omitempty"`
+}
+
+func (t *Translator) slotsText(slots []model.Slot) (string, error) {
+	names := t.Table.Names()
+	out := make([]wireSlot, len(slots))
+	for i, s := range slots {
+		out[i] = wireSlot{Class: s.Class, Owner: s.Owner, Count: s.Count, Loose: s.Loose, Requests: map[string]int64{}}
+		for d, v := range s.Requests {
+			if v != 0 {
+				out[i].Requests[names[d]] = v
+			}
+		}
+	}
+	b, err := json.Marshal(out)
 	if err != nil {
 		return "", fmt.Errorf("write slots: %w", err)
 	}
@@ -363,7 +382,7 @@ func deleteOptions(uid string, grace *int64) *metav1.DeleteOptions {
 func (a *Actor) UpdateClaim(ctx context.Context, u plan.UpdateClaim) (uint64, error) {
 	k := a.claimKind()
 	return k.edit(ctx, "update", u.Claim, u.UID, func(cur *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
-		meta, err := claimMetadata(cur, u)
+		meta, err := a.t.claimMetadata(cur, u)
 		if err != nil {
 			return nil, err
 		}
@@ -392,7 +411,7 @@ func (a *Actor) UpdateClaim(ctx context.Context, u plan.UpdateClaim) (uint64, er
 	})
 }
 
-func claimMetadata(cur *karpv1.NodeClaim, u plan.UpdateClaim) (map[string]any, error) {
+func (t *Translator) claimMetadata(cur *karpv1.NodeClaim, u plan.UpdateClaim) (map[string]any, error) {
 	annotations := u.Annotations
 	if u.SetSlots {
 		annotations = maps.Clone(annotations)
@@ -401,7 +420,7 @@ func claimMetadata(cur *karpv1.NodeClaim, u plan.UpdateClaim) (map[string]any, e
 		}
 		annotations[AnnotationSlots] = ""
 		if len(u.Slots) > 0 {
-			s, err := slotsText(u.Slots)
+			s, err := t.slotsText(u.Slots)
 			if err != nil {
 				return nil, err
 			}
@@ -456,6 +475,15 @@ func (a *Actor) claimStatus(cur *karpv1.NodeClaim, u plan.UpdateClaim) map[strin
 	out := map[string]any{}
 	if u.NodeName != "" && u.NodeName != cur.Status.NodeName {
 		out["nodeName"] = u.NodeName
+	}
+	if u.ProviderID != "" && u.ProviderID != cur.Status.ProviderID {
+		out["providerID"] = u.ProviderID
+	}
+	if u.ImageID != "" && u.ImageID != cur.Status.ImageID {
+		out["imageID"] = u.ImageID
+	}
+	if !u.LastPodEvent.IsZero() {
+		out["lastPodEventTime"] = metav1.NewTime(u.LastPodEvent)
 	}
 	if u.Capacity != nil && !a.t.resources(cur.Status.Capacity, 0).Equal(u.Capacity) {
 		out["capacity"] = replaceList(cur.Status.Capacity, a.t.resourceList(u.Capacity))
@@ -781,50 +809,5 @@ func (a *Actor) UpdateNodeClass(ctx context.Context, u plan.UpdateNodeClass) (ui
 			"metadata": map[string]any{"uid": cur.UID, "resourceVersion": cur.ResourceVersion}, "status": map[string]any{"conditions": list},
 		}
 		return k.patch(ctx, u.Name, types.MergePatchType, body, "status")
-	})
-}
-
-// Launched is what a claim's status says once its machine is bought. LaunchClaim itself is the provider's to do.
-type Launched struct {
-	Claim, UID            string
-	ProviderID, ImageID   string
-	Labels                map[string]string // of the offering chosen: instance type, zone, capacity type …
-	Capacity, Allocatable model.Resources
-	Conditions            map[string]model.Condition // nil: Launched True
-}
-
-// RecordLaunch writes what was bought into a claim. Provider id, labels and condition are in one object but two calls, labels first:
-// a claim with a provider id always has the labels of its machine.
-func (a *Actor) RecordLaunch(ctx context.Context, l Launched) (uint64, error) {
-	k := a.claimKind()
-	if l.Conditions == nil {
-		l.Conditions = map[string]model.Condition{karpv1.ConditionLaunched: {Status: string(metav1.ConditionTrue)}}
-	}
-	u := plan.UpdateClaim{Claim: l.Claim, UID: l.UID, Labels: l.Labels, Capacity: l.Capacity, Allocatable: l.Allocatable, Conditions: l.Conditions}
-	return k.edit(ctx, "record launch of", l.Claim, l.UID, func(cur *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
-		meta, err := claimMetadata(cur, u)
-		if err != nil {
-			return nil, err
-		}
-		if meta != nil {
-			if cur, err = k.patch(ctx, l.Claim, types.MergePatchType, meta); err != nil {
-				return nil, err
-			}
-		}
-		status := a.claimStatus(cur, u)
-		if status == nil {
-			status = map[string]any{}
-		}
-		if l.ProviderID != "" && cur.Status.ProviderID != l.ProviderID {
-			status["providerID"] = l.ProviderID
-		}
-		if l.ImageID != "" && cur.Status.ImageID != l.ImageID {
-			status["imageID"] = l.ImageID
-		}
-		if len(status) == 0 {
-			return cur, nil
-		}
-		body := map[string]any{"metadata": map[string]any{"uid": cur.UID, "resourceVersion": cur.ResourceVersion}, "status": status}
-		return k.patch(ctx, l.Claim, types.MergePatchType, body, "status")
 	})
 }

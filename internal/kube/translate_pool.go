@@ -311,8 +311,16 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 		out.LastPodEvent = c.Status.LastPodEventTime.Time
 	}
 	if s := c.Annotations[AnnotationSlots]; s != "" {
-		if err := json.Unmarshal([]byte(s), &out.Slots); err != nil {
-			out.Slots = nil // somebody else's handwriting: no reservation can be read from it
+		var slots []wireSlot
+		if err := json.Unmarshal([]byte(s), &slots); err != nil {
+			slots = nil // somebody else's handwriting: no reservation can be read from it
+		}
+		for _, w := range slots {
+			slot := model.Slot{Class: w.Class, Owner: w.Owner, Count: w.Count, Loose: w.Loose}
+			for name, v := range w.Requests {
+				slot.Requests = slot.Requests.AddInto(model.Resources(nil).With(t.Table.Dim(name), v), 1)
+			}
+			out.Slots = append(out.Slots, slot)
 		}
 		slices.SortFunc(out.Slots, func(a, b model.Slot) int {
 			return cmp.Or(strings.Compare(a.Class, b.Class), strings.Compare(a.Owner, b.Owner))
