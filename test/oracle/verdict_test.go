@@ -198,10 +198,13 @@ func note(broken map[string]bool, v verdict) {
 // mustCover fails for every rule that no case broke.
 func mustCover(t *testing.T, whose string, crd *apiextensionsv1.CustomResourceDefinition, broken map[string]bool) {
 	t.Helper()
+	messages := slices.Collect(maps.Keys(broken))
 	var walk func(path string, s *apiextensionsv1.JSONSchemaProps)
 	walk = func(path string, s *apiextensionsv1.JSONSchemaProps) {
 		for _, rule := range s.XValidations {
-			if !broken[rule.Message] {
+			// An API server says the kind of error first.
+			said := func(message string) bool { return strings.HasSuffix(message, rule.Message) }
+			if !slices.ContainsFunc(messages, said) {
 				t.Errorf("no case breaks %s rule at %s: %s", whose, path, rule.Message)
 			}
 		}
