@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package charts holds what has to be in a cluster before the controller can work there: the CustomResourceDefinitions, the
+// controller's identity and its rights. The files are those of the Helm chart, plain YAML that kubectl takes as it is, so that the
+// sandbox runs with exactly the rights that are shipped.
+package charts
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"io/fs"
+)
+
+//go:embed dovetail/crds/*.yaml dovetail/templates/*.yaml
+var files embed.FS
+
+// Manifests is all of it as one stream of YAML documents, in the order in which to apply it.
+func Manifests() ([]byte, error) {
+	names, err := fs.Glob(files, "dovetail/crds/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("list manifests: %w", err)
+	}
+	templates, err := fs.Glob(files, "dovetail/templates/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("list manifests: %w", err)
+	}
+	// A namespace comes before what is in it.
+	const namespace = "dovetail/templates/namespace.yaml"
+	names = append(names, namespace)
+	for _, name := range templates {
+		if name != namespace {
+			names = append(names, name)
+		}
+	}
+	var out bytes.Buffer
+	for _, name := range names {
+		b, err := files.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read manifest %s: %w", name, err)
+		}
+		if !bytes.HasPrefix(b, []byte("---\n")) {
+			out.WriteString("---\n")
+		}
+		out.Write(bytes.TrimRight(b, "\n"))
+		out.WriteByte('\n')
+	}
+	return out.Bytes(), nil
+}
