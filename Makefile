@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Dovetail Authors
+
+# Few verbs; `make help` lists them. Nothing but Go and make is needed.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+export CGO_ENABLED := 0
+
+K8S_VERSION := v1.36.3
+KV := k8s.io/component-base/version
+SANDBOX_LDFLAGS := -s -w -X $(KV).gitVersion=$(K8S_VERSION) -X $(KV).gitMajor=1 -X $(KV).gitMinor=36 -X $(KV).gitTreeState=clean
+UNIT = $$(go list ./... | grep -v /test/e2e)
+
+.PHONY: help
+help: ## list the verbs
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: bin/dovetail bin/dovetail-sandbox ## build bin/dovetail and bin/dovetail-sandbox (the first time some minutes, with progress)
+
+.PHONY: bin/dovetail
+bin/dovetail:
+	@bash build/progress.sh "dovetail" . -trimpath -o bin/dovetail ./cmd/dovetail
+
+.PHONY: bin/dovetail-sandbox
+bin/dovetail-sandbox:
+	@bash build/progress.sh "the control plane" sandbox -trimpath -ldflags "$(SANDBOX_LDFLAGS)" -o ../bin/dovetail-sandbox .
+
+.PHONY: demo
+demo: build ## show the whole: a control plane, a workload that grows and shrinks, machines bought and given back
+	@bin/dovetail demo
+
+.PHONY: check
+check: ## the fast loop: format, vet, archtest, unit tests
+	@out=$$(gofmt -l api charts cmd internal sandbox test build 2>/dev/null); if [ -n "$$out" ]; then echo "not gofmt'ed, run gofmt -w on:"; echo "$$out"; exit 1; fi
+	go vet ./...
+	go tool -modfile=go.tools.mod staticcheck ./...
+	go test -short $(UNIT)
+
+.PHONY: test
+test: build ## everything, on the real control plane
+	go vet ./...
+	go test $(UNIT)
+	go -C sandbox test -trimpath ./...
+	bash test/oracle/run.sh
+	go test -count=1 -timeout 30m ./test/e2e/...
+
+.PHONY: soak
+soak: build ## the long series: every seed of every test that make test runs a few of
+	DOVETAIL_SOAK=1 go test -count=1 -timeout 6h ./internal/... ./test/e2e/...
+
+.PHONY: bench
+bench: build bench-reaction ## figures of docs/PERFORMANCE.md: the solver's benchmarks, then the reaction on the sandbox
+	go test -run '^$$' -bench . -benchmem ./internal/...
+
+.PHONY: bench-reaction
+bench-reaction: build ## from pending pod to NodeClaim and to Running, beside the floor, as JSON
+	go run ./test/reaction
+
+.PHONY: gen
+gen: ## regenerate the CRDs, the deep copies and the built-in catalogue
+	go generate ./...
+
+.PHONY: clean
+clean: ## stop sandboxes of this user and remove what was built
+	@if [ -x bin/dovetail-sandbox ]; then bin/dovetail-sandbox down || true; fi
+	rm -rf bin bench-out

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/dovetail-sh/dovetail"
+
+var root = filepath.Join("..", "..")
+
+// allowed reads the policy: for each room, the rooms that it may import.
+func allowed(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	direct := map[string][]string{}
+	for _, line := range strings.Split(strings.TrimSpace(Policy), "\n") {
+		steps := strings.Split(line, "<")
+		for i := range steps {
+			for _, room := range names(steps[i]) {
+				if direct[room] == nil {
+					direct[room] = []string{}
+				}
+				if i > 0 {
+					direct[room] = append(direct[room], names(steps[i-1])...)
+				}
+			}
+		}
+	}
+	out := map[string]map[string]bool{}
+	var visit func(into map[string]bool, room string)
+	visit = func(into map[string]bool, room string) {
+		for _, r := range direct[room] {
+			if !into[r] {
+				into[r] = true
+				visit(into, r)
+			}
+		}
+	}
+	for room := range direct {
+		out[room] = map[string]bool{}
+		visit(out[room], room)
+		if out[room][room] {
+			t.Fatalf("the policy is a circle through %s", room)
+		}
+	}
+	return out
+}
+
+func names(s string) []string {
+	var out []string
+	for _, n := range strings.Split(s, ",") {
+		out = append(out, strings.TrimSpace(n))
+	}
+	return out
+}
+
+// roomOf is the room a folder (slash-separated, from the top) belongs to; empty: none.
+func roomOf(dir string, rooms map[string]map[string]bool) string {
+	dir = strings.TrimPrefix(dir, "internal/")
+	for d := dir; d != "." && d != ""; d = filepath.ToSlash(filepath.Dir(d)) {
+		if _, ok := rooms[d]; ok {
+			return d
+		}
+	}
+	return ""
+}
+
+type file struct {
+	path, dir string
+	ast       *ast.File
+	fset      *token.FileSet
+	text      string
+}
+
+func goFiles(t *testing.T) []file {
+	t.Helper()
+	var out []file
+	for _, top := range []string{"internal", "api", "cmd", "charts", "sandbox", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(p string, d fs.DirEntry, err error) error {
+			if os.IsNotExist(err) {
+				return nil
+			}
+			if err != nil || d.IsDir() || !strings.HasSuffix(p, ".go") {
+				return err
+			}
+			b, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			fset := token.NewFileSet()
+			f, err := parser.ParseFile(fset, p, b, parser.ParseComments)
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(root, p)
+			if err != nil {
+				return err
+			}
+			rel = filepath.ToSlash(rel)
+			out = append(out, file{path: rel, dir: filepath.ToSlash(filepath.Dir(rel)), ast: f, fset: fset, text: string(b)})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(out) < 10 {
+		t.Fatalf("only %d Go files found: the test looks in the wrong place", len(out))
+	}
+	return out
+}
+
+func product(f file) bool {
+	return !strings.HasSuffix(f.path, "_test.go") && !strings.HasPrefix(f.path, "sandbox/") && !strings.HasPrefix(f.path, "test/") &&
+		!strings.HasPrefix(f.path, "internal/archtest/")
+}
+
+func TestImports(t *testing.T) {
+	rooms := allowed(t)
+	checked := 0
+	for _, f := range goFiles(t) {
+		if !product(f) {
+			continue
+		}
+		room := roomOf(f.dir, rooms)
+		if room == "" {
+			t.Errorf("%s: its folder is in no room of the policy; put it in one, or give it a line in archtest and docs/ARCHITECTURE.md", f.path)
+			continue
+		}
+		if strings.HasSuffix(f.dir, "/gen") {
+			continue // a generator runs on a developer's machine and is not in the product
+		}
+		for _, i := range f.ast.Imports {
+			path := strings.Trim(i.Path.Value, `"`)
+			if rest, ok := strings.CutPrefix(path, module+"/"); ok {
+				other := roomOf(rest, rooms)
+				checked++
+				if other != room && !rooms[room][other] {
+					t.Errorf("%s: room %s may not import room %s (%s)", f.path, room, other, path)
+				}
+			}
+			for prefix, who := range KubernetesOnly {
+				if strings.HasPrefix(path, prefix) && !slices.Contains(who, room) {
+					t.Errorf("%s: only %s may import %s", f.path, strings.Join(who, ", "), path)
+				}
+			}
+		}
+	}
+	if checked == 0 {
+		t.Fatal("no import between rooms was checked")
+	}
+}
+
+func TestPureRooms(t *testing.T) {
+	rooms := allowed(t)
+	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
+	checked := 0
+	for _, f := range goFiles(t) {
+		if !product(f) || !slices.Contains(Pure, roomOf(f.dir, rooms)) {
+			continue
+		}
+		checked++
+		for _, i := range f.ast.Imports {
+			path := strings.Trim(i.Path.Value, `"`)
+			for prefix, why := range Banned {
+				if path == strings.TrimSuffix(prefix, "/") || strings.HasPrefix(path, strings.TrimSuffix(prefix, "/")+"/") {
+					t.Errorf("%s: a pure room may not import %s: %s", f.path, path, why)
+				}
+			}
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clock, n.Sel.Name) {
+					t.Errorf("%s: a pure room may not call time.%s: the instant is an argument", f.fset.Position(n.Pos()), n.Sel.Name)
+				}
+			case *ast.GoStmt:
+				t.Errorf("%s: a pure room starts no goroutine", f.fset.Position(n.Pos()))
+			}
+			return true
+		})
+	}
+	if checked == 0 {
+		t.Fatal("no pure room was checked")
+	}
+}
+
+func TestFileManners(t *testing.T) {
+	packages := map[string]int{}
+	for _, f := range goFiles(t) {
+		generated := strings.Contains(f.text, "DO NOT EDIT.")
+		if !strings.HasPrefix(f.text, "// SPDX-License-Identifier: Apache-2.0\n// Copyright 2026 The Dovetail Authors\n") && !generated {
+			t.Errorf("%s: the first two lines must be the SPDX header", f.path)
+		}
+		if _, ok := packages[f.dir]; !ok {
+			packages[f.dir] = 0
+		}
+		if strings.HasSuffix(f.path, "_test.go") {
+			continue
+		}
+		if f.ast.Doc != nil && strings.TrimSpace(f.ast.Doc.Text()) != "" {
+			packages[f.dir]++
+			if strings.Contains(f.ast.Doc.Text(), "SPDX") {
+				t.Errorf("%s: the licence header has become the package comment: put an empty line after it", f.path)
+			}
+		}
+		switch f.ast.Name.Name {
+		case "util", "utils", "common", "helpers", "manager", "pkg":
+			t.Errorf("%s: package %s says nothing about what is in it", f.path, f.ast.Name.Name)
+		}
+	}
+	for _, f := range goFiles(t) {
+		if !strings.HasSuffix(f.path, "_test.go") && packages[f.dir] != 1 {
+			t.Errorf("%s: the package has %d package comments, must have one", f.dir, packages[f.dir])
+			packages[f.dir] = 1
+		}
+	}
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package archtest is the plan of the house as a test: who may import whom, what the pure rooms may not touch, and what every
+// file must bear. It holds no code of the product; start reading at Policy.
+package archtest
+
+// Policy says who may import whom: in "a < b", b may import a, and whatever a may. A room is a folder under internal, or one of
+// the folders api, charts, cmd at the top; a folder below a room belongs to it unless it is named here itself. Change this text
+// only together with docs/ARCHITECTURE.md: it is the design, not a list of what the code happens to do.
+const Policy = `
+model < plan < solve < disrupt
+plan < lifecycle, verify
+solve, disrupt, lifecycle < decide
+model, plan < state, cloud, ledger, cloud/catalog
+api, state, plan < kube
+cloud, cloud/catalog < cloud/machines < cloud/kwok, cloud/cloudtest
+api, cloud, cloud/catalog < cloud/kwok, cloud/aws
+plan, ledger < report < web
+decide, verify, state, cloud, ledger < controller
+controller, cloud/machines < sim
+controller, kube, cloud/machines, cloud/kwok, cloud/aws, cloud/catalog, report, web, sim, charts < cli < cmd
+`
+
+// Pure are the rooms between a Snapshot and a Plan.
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "decide", "verify"}
+
+// Banned are import prefixes that pure rooms may not use, each with the reason.
+var Banned = map[string]string{
+	"k8s.io/":      "kube translates; a decision knows no Kubernetes type",
+	"sigs.k8s.io/": "kube translates; a decision knows no Kubernetes type",
+	"context":      "a decision can't be cancelled: its budget is work (contract 7)",
+	"log":          "a decision explains itself in its Plan; controller logs",
+	"os":           "a decision does no I/O",
+	"net":          "a decision does no I/O",
+	"sync":         "a decision runs in one goroutine",
+	"math/rand":    "randomness is an input, never a source of the room's own",
+	"crypto/rand":  "randomness is an input, never a source of the room's own",
+	"unsafe":       "nothing here is worth it",
+}
+
+// KubernetesOnly may be imported by these rooms alone.
+var KubernetesOnly = map[string][]string{
+	"k8s.io/client-go":               {"kube", "cmd"},
+	"sigs.k8s.io/controller-runtime": {"kube", "cmd"},
+	"github.com/aws/":                {"cloud/aws", "cli", "cmd"},
+}

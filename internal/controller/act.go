@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+const (
+	settleLimit  = 15 * time.Second // an effect that is not seen by then is decided on again
+	refusedPause = 10 * time.Minute // what the API server will never accept is not repeated for this long
+)
+
+// begin records an action and starts it.
+func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Action) {
+	key, until := action.Key(), now.Add(c.Config.CallLimit+settleLimit)
+	switch a := action.(type) {
+	case plan.CreateClaim:
+		c.State.Begin(key, "", until)
+		c.State.Provisional(provisional(a, now))
+		c.run(ctx, "CreateClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.CreateClaim(ctx, a) }, func(s *state.State, err error) {
+			if err != nil {
+				s.Unprovisional(a.Name)
+				c.fail("create", "nodeclaim/"+a.Name, a.Why, err)
+				return
+			}
+			c.Metrics.created(a)
+		})
+	case plan.LaunchClaim:
+		c.State.Begin(key, "claim/"+a.Claim, until)
+		c.launch(ctx, now, a)
+	case plan.DeleteClaim:
+		c.State.Begin(key, "", until)
+		c.run(ctx, "DeleteClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.told1("delete", "nodeclaim/"+a.Claim, a.Why))
+	case plan.UpdateClaim:
+		c.State.Begin(key, "claim/"+a.Claim, until)
+		if a.SetSlots {
+			c.State.AssumeSlots(a.Claim, a.Slots)
+		}
+		c.run(ctx, "UpdateClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.told1("update", "nodeclaim/"+a.Claim, a.Why))
+	case plan.UpdateNode:
+		c.State.Begin(key, "node/"+a.Node, until)
+		c.run(ctx, "UpdateNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.told1("update", "node/"+a.Node, a.Why))
+	case plan.DeleteNode:
+		c.State.Begin(key, "node/"+a.Node, until)
+		c.run(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.told1("delete", "node/"+a.Node, a.Why))
+	case plan.Tolerate:
+		c.State.Begin(key, "", until)
+		c.run(ctx, "Tolerate", key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, c.told1("tolerate", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
+	case plan.Evict:
+		c.State.Begin(key, "", until)
+		c.run(ctx, "Evict", key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, func(_ *state.State, err error) {
+			switch {
+			case err == nil:
+				c.Cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "evicted from node "+a.Node+", which is being drained")
+			case errors.Is(err, plan.ErrBlocked):
+				c.Cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
+			}
+			c.Metrics.evicted(err)
+		})
+	case plan.DeletePod:
+		c.State.Begin(key, "", until)
+		c.run(ctx, "DeletePod", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.told1("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
+	case plan.Terminate:
+		c.State.Begin(key, "", until)
+		c.terminate(ctx, a)
+	case plan.UpdatePool:
+		c.State.Begin(key, "", now.Add(time.Second))
+		c.run(ctx, "UpdatePool", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, c.told1("update", "nodepool/"+a.Pool, a.Why))
+	case plan.UpdateNodeClass:
+		c.State.Begin(key, "class/"+a.Group+"/"+a.Kind+"/"+a.Name, until)
+		c.run(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, c.told1("update", "nodeclass/"+a.Name, a.Why))
+	}
+}
+
+// run makes one call in a goroutine of its own, at most Parallel of a kind at once, and has its answer recorded.
+func (c *Controller) run(ctx context.Context, kind, key string, call func(context.Context) (uint64, error), then func(*state.State, error)) {
+	lane := c.lane(kind)
+	go func() {
+		select {
+		case lane <- struct{}{}:
+			defer func() { <-lane }()
+		case <-ctx.Done():
+			return
+		}
+		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		version, err := call(cctx)
+		cancel()
+		if ctx.Err() != nil {
+			return // the loop has ended; whoever comes next reads what became of it
+		}
+		c.Emit(func(s *state.State) {
+			now := time.Now()
+			switch {
+			case err == nil:
+				s.Done(key, version, now.Add(settleLimit))
+			case errors.Is(err, plan.ErrGone):
+				s.Done(key, 0, now.Add(time.Second))
+			case errors.Is(err, plan.ErrInvalid):
+				s.Failed(key, func(int) time.Time { return now.Add(refusedPause) })
+			case errors.Is(err, plan.ErrBlocked):
+				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, 100*time.Millisecond, 10*time.Second)) })
+			case errors.Is(err, plan.ErrConflict):
+				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, 20*time.Millisecond, time.Second)) })
+			default:
+				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, 200*time.Millisecond, time.Minute)) })
+			}
+			if then != nil {
+				then(s, err)
+			}
+		})
+	}()
+}
+
+func (c *Controller) lane(kind string) chan struct{} {
+	l := c.lanes[kind]
+	if l == nil {
+		l = make(chan struct{}, c.Config.Parallel)
+		c.lanes[kind] = l
+	}
+	return l
+}
+
+func isBlocked(err error) bool { return errors.Is(err, plan.ErrBlocked) }
+func isGone(err error) bool    { return errors.Is(err, plan.ErrGone) }
+
+// backoff is the pause after the n-th failure in a row.
+func backoff(n int, first, most time.Duration) time.Duration {
+	d := first
+	for i := 1; i < n && d < most; i++ {
+		d *= 2
+	}
+	return min(d, most)
+}
+
+// told1 records an answer that needs nothing further.
+func (c *Controller) told1(kind, subject string, why plan.Reason) func(*state.State, error) {
+	return func(_ *state.State, err error) {
+		if err != nil {
+			c.fail(kind, subject, why, err)
+		}
+	}
+}
+
+func (c *Controller) fail(kind, subject string, why plan.Reason, err error) {
+	switch {
+	case errors.Is(err, plan.ErrGone), errors.Is(err, plan.ErrConflict), errors.Is(err, plan.ErrBlocked):
+		c.Log.Debug("action did not apply", "action", kind, "object", subject, "error", err.Error())
+		return
+	}
+	c.Log.Warn("action failed, will be decided again", "action", kind, "object", subject, "why", string(why.Code), "error", err.Error())
+	c.Ledger.Add(ledger.Entry{At: time.Now(), Kind: kind, Subject: subject, Why: []plan.Reason{why}, Outcome: "failed: " + err.Error()})
+}
+
+// provisional is how a claim looks until the API server shows it.
+func provisional(a plan.CreateClaim, now time.Time) *model.Claim {
+	return &model.Claim{
+		Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Taints: a.Pool.Taints,
+		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
+		Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code), Provisional: true,
+	}
+}
+
+// launch buys a claim's machine and writes what was bought into the claim.
+func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchClaim) {
+	claim := c.State.Claim(a.Claim)
+	class := c.State.NodeClass(claim.ClassGroup, claim.ClassKind, claim.ClassName)
+	if class == nil {
+		f := model.LaunchFailure{Kind: "NodeClassNotReady", Message: claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) does not exist"}
+		c.State.LaunchFailed(a.UID, f)
+		c.State.Settle(a.Key())
+		c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, "NodeClassNotReady", f.Message)
+		c.Emit(func(*state.State) {}) // look again at once
+		return
+	}
+	req := launchRequest(claim, class)
+	key := a.Key()
+	lane := c.lane("Launch")
+	go func() {
+		select {
+		case lane <- struct{}{}:
+			defer func() { <-lane }()
+		case <-ctx.Done():
+			return
+		}
+		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		defer cancel()
+		res := c.Provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
+		c.Metrics.call("Create", time.Since(now), res.Err)
+		if res.Err != nil {
+			c.Emit(func(s *state.State) { c.launchFailed(s, a, res.Err) })
+			return
+		}
+		u := launched(claim, res)
+		version, err := c.Cluster.UpdateClaim(cctx, u)
+		c.Emit(func(s *state.State) {
+			now := time.Now()
+			if err != nil {
+				c.fail("launch", "nodeclaim/"+a.Claim, a.Why, err)
+				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, 50*time.Millisecond, 10*time.Second)) })
+				return
+			}
+			s.Done(key, version, now.Add(settleLimit))
+			c.Log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
+				"capacityType", res.CapacityType, "usdPerHour", usd(res.PriceMicro), "priceModelled", res.Modelled)
+			c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
+		})
+	}()
+}
+
+func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchRequest {
+	req := cloud.LaunchRequest{
+		ClaimName: claim.Name, ClaimUID: claim.UID, Pool: claim.Pool, Requirements: claim.Requirements, Requests: claim.Requests,
+		NodeLabels: claim.Labels, Annotations: claim.Annotations, Taints: claim.Taints, StartupTaints: claim.StartupTaints,
+		Class: cloud.NodeClass{Group: class.Group, Kind: class.Kind, Name: class.Name, UID: class.UID, Generation: class.Generation,
+			Annotations: class.Annotations, Spec: class.Spec},
+	}
+	in := func(key string) []string {
+		if q := claim.Requirements.Get(key); q != nil && !q.Complement {
+			return q.Values
+		}
+		return nil
+	}
+	req.Types, req.Zones, req.CapacityTypes = in(model.LabelInstanceType), in(model.LabelZone), in(model.LabelCapacityType)
+	return req
+}
+
+// launched is what the claim's status and labels say once its machine is bought.
+func launched(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
+	labels := map[string]string{}
+	for k, v := range r.Labels {
+		if claim.Labels[k] != v {
+			labels[k] = v
+		}
+	}
+	return plan.UpdateClaim{
+		Claim: claim.Name, UID: claim.UID, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: labels,
+		Conditions: map[string]model.Condition{"Launched": {Status: "True", Reason: "Launched"}}, Why: plan.Reason{Code: plan.Launching, Pool: claim.Pool},
+	}
+}
+
+func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error) {
+	now, kind := time.Now(), cloud.KindOf(err)
+	s.LaunchFailed(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
+	c.Log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
+	c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
+	reason := "LaunchFailed"
+	switch kind {
+	case cloud.InsufficientCapacity:
+		reason = "InsufficientCapacityError"
+		for _, p := range c.pools { // what was set aside is seen by the next decision
+			p.due, p.again = time.Time{}, p.asking
+		}
+		s.Settle(a.Key())
+	case cloud.NotReady, cloud.NotFound:
+		reason = "NodeClassNotReady"
+		s.Settle(a.Key())
+	case cloud.Throttled:
+		s.Failed(a.Key(), func(n int) time.Time {
+			return now.Add(max(cloud.AfterOf(err), backoff(n, 100*time.Millisecond, 10*time.Second)))
+		})
+	default:
+		s.Failed(a.Key(), func(n int) time.Time { return now.Add(backoff(n, 200*time.Millisecond, time.Minute)) })
+	}
+	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, reason, err.Error())
+}
+
+// terminate ends a machine. A machine that is unknown or on its way out already is as good as ended.
+func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
+	claimUID := ""
+	if cl := c.State.Claim(a.Claim); cl != nil {
+		claimUID = cl.UID
+	}
+	begin := time.Now()
+	c.run(ctx, "Terminate", a.Key(), func(ctx context.Context) (uint64, error) {
+		err := c.Provider.Terminate(ctx, []string{a.ProviderID})[0]
+		c.Metrics.call("Delete", time.Since(begin), err)
+		if cloud.KindOf(err) == cloud.NotFound {
+			return 0, nil
+		}
+		return 0, err
+	}, func(s *state.State, err error) {
+		if err != nil {
+			c.fail("terminate", a.ProviderID, a.Why, err)
+			return
+		}
+		s.MarkGone(a.ProviderID, claimUID)
+		c.Log.Info("terminated", "instance", a.ProviderID, "nodeclaim", a.Claim, "why", string(a.Why.Code))
+		c.Ledger.Add(ledger.Entry{At: time.Now(), Kind: "terminate", Subject: "instance/" + a.ProviderID, Why: []plan.Reason{a.Why}, Outcome: "done"})
+	})
+}

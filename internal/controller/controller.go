@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package controller is the loop: gather changes, decide, verify, act, record.
+//
+// One goroutine owns the State and alone calls decide; actions run in goroutines of their own and report back as changes, so that
+// a slow one delays only itself (contract 5). Before an action is begun it is recorded in the State, which hides its repetition
+// until its effect has come back through the watch (contract 4).
+//
+// It never talks to Kubernetes or a cloud by itself: Cluster and cloud.Provider are handed in. It decides nothing that decide
+// could, and it holds the only wall-clock limits of the house.
+//
+// Start reading at Run, then step.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Cluster is the power over Kubernetes that the loop needs. Each call carries out one action, answers the version of the object
+// that shows its effect (0 where there is none), and classifies its errors by plan.Err*.
+type Cluster interface {
+	CreateClaim(context.Context, plan.CreateClaim) (uint64, error)
+	DeleteClaim(context.Context, plan.DeleteClaim) (uint64, error)
+	UpdateClaim(context.Context, plan.UpdateClaim) (uint64, error)
+	UpdateNode(context.Context, plan.UpdateNode) (uint64, error)
+	DeleteNode(context.Context, plan.DeleteNode) (uint64, error)
+	Tolerate(context.Context, plan.Tolerate) (uint64, error)
+	Evict(context.Context, plan.Evict) (uint64, error)
+	DeletePod(context.Context, plan.DeletePod) (uint64, error)
+	UpdatePool(context.Context, plan.UpdatePool) (uint64, error)
+	UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error)
+	// Event tells the people who watch an object. kind is Pod, NodeClaim, Node or NodePool; warn marks what needs attention.
+	Event(kind, namespace, name, uid string, warn bool, reason, message string)
+}
+
+// Config are the loop's times and widths.
+type Config struct {
+	Idle       time.Duration // demand is decided on when none came for this long
+	Max        time.Duration // and at the latest this long after the first
+	Coalesce   time.Duration // changes that come within this time are looked at together
+	ListEvery  time.Duration // how often the cloud is asked for its machines
+	OfferEvery time.Duration // how often the cloud is asked for its offerings
+	RetryAfter time.Duration // pods that could not be placed are looked at again this often though nothing changed
+	CallLimit  time.Duration // an action's call is given up after this long, and repeated
+	Parallel   int           // actions under way at once, a kind
+}
+
+// DefaultConfig is what the controller runs with.
+func DefaultConfig() Config {
+	return Config{
+		Idle: 50 * time.Millisecond, Max: time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
+		OfferEvery: time.Minute, RetryAfter: 30 * time.Second, CallLimit: 60 * time.Second, Parallel: 64,
+	}
+}
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	switch {
+	case c.Idle <= 0 || c.Max < c.Idle:
+		return fmt.Errorf("batch window: idle %s must be positive and at most max %s", c.Idle, c.Max)
+	case c.Parallel < 1:
+		return fmt.Errorf("parallel actions: %d, must be at least 1", c.Parallel)
+	case c.ListEvery <= 0 || c.OfferEvery <= 0 || c.RetryAfter <= 0 || c.CallLimit <= 0:
+		return errors.New("intervals must be positive")
+	}
+	return nil
+}
+
+// Controller is the loop and what it works with.
+type Controller struct {
+	Cluster  Cluster
+	Provider *cloud.SetAside
+	State    *state.State
+	Ledger   *ledger.Ledger
+	Metrics  *Metrics
+	Log      *slog.Logger
+	Config   Config
+	Policy   decide.Policy
+
+	base    context.Context // Run's; what is begun outside a step ends with it
+	changes chan state.Change
+	lanes   map[string]chan struct{}
+	leading atomic.Bool
+	synced  atomic.Bool
+
+	mem     decide.Memory
+	window  window
+	pools   map[string]*poolInfo
+	listing bool
+	listed  time.Time         // when the last list was asked for
+	told    map[string]string // by pod uid: the refusal last told, so that it is not told again
+}
+
+// window is the adaptive batch window over demand.
+type window struct {
+	first, last time.Time // of the demand not yet decided on; zero: none
+	seen        state.Generation
+	solved      time.Time
+}
+
+// New makes a controller; Changes must be fed before Run can see anything.
+func New(c Controller) *Controller {
+	n := c
+	n.changes = make(chan state.Change, 16384)
+	n.lanes = map[string]chan struct{}{}
+	n.pools = map[string]*poolInfo{}
+	n.told = map[string]string{}
+	return &n
+}
+
+// Emit hands a change to the loop. It blocks when the loop is far behind.
+func (c *Controller) Emit(ch state.Change) { c.changes <- ch }
+
+// Lead starts acting; until then the loop only watches.
+func (c *Controller) Lead() {
+	c.leading.Store(true)
+	c.Emit(func(*state.State) {})
+}
+
+// Synced says that the watch has delivered everything once; before, nothing is decided.
+func (c *Controller) Synced() {
+	c.synced.Store(true)
+	c.Emit(func(*state.State) {})
+}
+
+// Ready says whether the loop has seen the cluster.
+func (c *Controller) Ready() bool { return c.synced.Load() }
+
+// Run is the loop. It returns when the context ends.
+func (c *Controller) Run(ctx context.Context) error {
+	c.base = ctx
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var pause time.Duration // grows with the cost of a step, so that a large cluster's loop doesn't spin
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case ch := <-c.changes:
+			c.State.Tick(time.Now())
+			ch(c.State)
+			if err := c.drain(ctx, max(c.Config.Coalesce, pause)); err != nil {
+				return nil
+			}
+		case <-timer.C:
+			c.State.Tick(time.Now())
+		}
+		if !c.synced.Load() || !c.leading.Load() {
+			continue
+		}
+		begin := time.Now()
+		next := c.step(ctx, begin)
+		pause = min(2*time.Since(begin), 50*time.Millisecond)
+		timer.Reset(max(time.Millisecond, time.Until(next)))
+	}
+}
+
+// drain takes the changes that come within a short time.
+func (c *Controller) drain(ctx context.Context, limit time.Duration) error {
+	end := time.NewTimer(limit)
+	defer end.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case ch := <-c.changes:
+			ch(c.State)
+		case <-end.C:
+			c.State.Tick(time.Now())
+			return nil
+		}
+	}
+}
+
+// step decides once and begins what was decided. It says when to look again though nothing happens.
+func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
+	next := now.Add(time.Hour)
+	sooner := func(t time.Time) {
+		if !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
+	sooner(c.offerings(ctx, now))
+	sooner(c.State.Expire(now))
+	solve, at := c.demand(now)
+	sooner(at)
+
+	snap := c.State.Snapshot(now)
+	sooner(c.list(ctx, now, snap))
+	out, mem := decide.Step(snap, c.mem, now, c.Policy, decide.Request{Solve: solve})
+	if solve {
+		c.Metrics.decided(time.Since(now), &out)
+	}
+	if err := c.verify(snap, &out); err != nil {
+		// The plan is refused whole: nothing of it is done. The claims' own steps are looked at again without it.
+		c.Metrics.refused()
+		c.Log.Error("plan refused by verify, nothing of it is done", "violations", err.Error())
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + err.Error()})
+		out, mem = decide.Step(snap, c.mem, now, c.Policy, decide.Request{})
+		sooner(now.Add(c.Config.RetryAfter))
+	}
+	c.mem = mem
+	c.record(now, snap, &out)
+	for _, a := range out.Actions {
+		c.begin(ctx, now, a)
+	}
+	c.Metrics.cluster(snap)
+	sooner(out.Next)
+	return next
+}
+
+// demand says whether to look at demand now, and otherwise when.
+func (c *Controller) demand(now time.Time) (bool, time.Time) {
+	w, gen := &c.window, c.State.Generation()
+	if gen != w.seen {
+		if gen.Demand != w.seen.Demand || w.first.IsZero() {
+			w.last = now
+		}
+		if w.first.IsZero() {
+			w.first = now
+		}
+		w.seen = gen
+	}
+	if w.first.IsZero() {
+		again := w.solved.Add(c.Config.RetryAfter)
+		if c.State.PendingCount() == 0 {
+			return false, time.Time{}
+		}
+		if now.Before(again) {
+			return false, again
+		}
+		w.solved = now
+		return true, time.Time{}
+	}
+	due := w.last.Add(c.Config.Idle)
+	if limit := w.first.Add(c.Config.Max); limit.Before(due) {
+		due = limit
+	}
+	if now.Before(due) {
+		return false, due
+	}
+	w.first, w.last, w.solved = time.Time{}, time.Time{}, now
+	return true, time.Time{}
+}
+
+// list asks the cloud for its machines now and then, and soon where a claim's end waits for it.
+func (c *Controller) list(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
+	every := c.Config.ListEvery
+	for _, cl := range snap.Claims {
+		if !cl.Deleting.IsZero() {
+			every = time.Second
+			break
+		}
+	}
+	due := c.listed.Add(every)
+	if c.listing {
+		return time.Time{}
+	}
+	if now.Before(due) {
+		return due
+	}
+	c.listing, c.listed = true, now
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		defer cancel()
+		list, err := c.Provider.List(ctx)
+		c.Metrics.call("List", time.Since(now), err)
+		c.Emit(func(s *state.State) {
+			c.listing = false
+			if err != nil {
+				c.Log.Warn("list instances failed, will repeat", "error", err.Error(), "kind", string(cloud.KindOf(err)))
+				return
+			}
+			out := make([]*model.Instance, len(list))
+			for i := range list {
+				out[i] = &list[i]
+			}
+			s.SetInstances(out, now)
+		})
+	}()
+	return time.Time{}
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Metrics are the loop's figures, by the reference's names where the reference has one (karpenter_…), else dovetail_….
+type Metrics struct {
+	schedulingDuration prometheus.Histogram
+	queueDepth         prometheus.Gauge
+	unschedulablePods  prometheus.Gauge
+	claimsCreated      *prometheus.CounterVec
+	claimsTerminated   *prometheus.CounterVec
+	claimsDisrupted    *prometheus.CounterVec
+	cloudDuration      *prometheus.HistogramVec
+	cloudErrors        *prometheus.CounterVec
+	evictions          *prometheus.CounterVec
+	nodeCount          prometheus.Gauge
+	poolUsage          *prometheus.GaugeVec
+	poolLimit          *prometheus.GaugeVec
+	synced             prometheus.Gauge
+	plansRefused       prometheus.Counter
+	planCost           prometheus.Gauge
+	planBound          prometheus.Gauge
+	planGap            prometheus.Histogram
+
+	lastUsage map[string]bool
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(r prometheus.Registerer, version string) *Metrics {
+	buckets := prometheus.ExponentialBuckets(0.0005, 2, 18)
+	m := &Metrics{
+		schedulingDuration: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_scheduler_scheduling_duration_seconds", Help: "Time of one decision over pending pods.", Buckets: buckets}),
+		queueDepth:         prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_scheduler_queue_depth", Help: "Pods looked at by the last decision."}),
+		unschedulablePods:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_scheduler_unschedulable_pods_count", Help: "Pods that the last decision could not place."}),
+		claimsCreated:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_nodeclaims_created_total", Help: "NodeClaims created."}, []string{"nodepool", "reason", "capacity_type"}),
+		claimsTerminated:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_nodeclaims_terminated_total", Help: "NodeClaims whose deletion was begun."}, []string{"nodepool"}),
+		claimsDisrupted:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_nodeclaims_disrupted_total", Help: "NodeClaims deleted, by reason."}, []string{"nodepool", "reason"}),
+		cloudDuration:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "karpenter_cloudprovider_duration_seconds", Help: "Time of calls to the cloud.", Buckets: buckets}, []string{"method"}),
+		cloudErrors:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_cloudprovider_errors_total", Help: "Calls to the cloud that failed, by kind of error."}, []string{"method", "error"}),
+		evictions:          prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_pods_eviction_requests_total", Help: "Calls to the eviction API."}, []string{"code"}),
+		nodeCount:          prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_cluster_state_node_count", Help: "Nodes known."}),
+		poolUsage:          prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_usage", Help: "Capacity in use, in the base unit of the resource."}, []string{"nodepool", "resource_type"}),
+		poolLimit:          prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_limit", Help: "spec.limits, in the base unit of the resource."}, []string{"nodepool", "resource_type"}),
+		synced:             prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_cluster_state_synced", Help: "1 once the cluster has been read."}),
+		plansRefused:       prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_plans_refused_total", Help: "Plans that verify refused; nothing of them was done."}),
+		planCost:           prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_cost_usd_per_hour", Help: "Price of the machines of the last plan that bought any."}),
+		planBound:          prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_lower_bound_usd_per_hour", Help: "Proven lower bound on that price."}),
+		planGap:            prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dovetail_plan_gap_ratio", Help: "Cost over bound, less one, of plans that bought.", Buckets: []float64{.001, .003, .01, .02, .05, .1, .2, .5, 1, 2}}),
+		lastUsage:          map[string]bool{},
+	}
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_build_info", Help: "1; the version is the label."}, []string{"version"})
+	info.WithLabelValues(version).Set(1)
+	r.MustRegister(m.schedulingDuration, m.queueDepth, m.unschedulablePods, m.claimsCreated, m.claimsTerminated, m.claimsDisrupted, m.cloudDuration,
+		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.plansRefused, m.planCost, m.planBound, m.planGap, info)
+	return m
+}
+
+func (m *Metrics) decided(d time.Duration, out *decide.Output) {
+	m.schedulingDuration.Observe(d.Seconds())
+	m.queueDepth.Set(float64(out.Stats.Pods))
+	if out.Cost.NewMicroPerHour > 0 {
+		m.planCost.Set(float64(out.Cost.NewMicroPerHour) / 1e6)
+		m.planBound.Set(float64(out.Cost.BoundMicroPerHour) / 1e6)
+		m.planGap.Observe(float64(out.Cost.Gap()) / 1e6)
+	}
+}
+
+func (m *Metrics) refused()            { m.plansRefused.Inc() }
+func (m *Metrics) unschedulable(n int) { m.unschedulablePods.Set(float64(n)) }
+
+func (m *Metrics) created(a plan.CreateClaim) {
+	m.claimsCreated.WithLabelValues(a.Pool.Name, "provisioned", a.CapacityType).Inc()
+}
+
+func (m *Metrics) disrupted(snap *model.Snapshot, a plan.DeleteClaim) {
+	pool := a.Why.Pool
+	m.claimsTerminated.WithLabelValues(pool).Inc()
+	m.claimsDisrupted.WithLabelValues(pool, string(a.Why.Code)).Inc()
+}
+
+func (m *Metrics) call(method string, d time.Duration, err error) {
+	m.cloudDuration.WithLabelValues(method).Observe(d.Seconds())
+	if kind := cloud.KindOf(err); kind != cloud.None {
+		m.cloudErrors.WithLabelValues(method, string(kind)).Inc()
+	}
+}
+
+func (m *Metrics) evicted(err error) {
+	code := 200
+	switch {
+	case err == nil:
+	case isBlocked(err):
+		code = 429
+	case isGone(err):
+		code = 404
+	default:
+		code = 500
+	}
+	m.evictions.WithLabelValues(strconv.Itoa(code)).Inc()
+}
+
+// cluster sets the gauges that follow the Snapshot.
+func (m *Metrics) cluster(s *model.Snapshot) {
+	m.synced.Set(1)
+	m.nodeCount.Set(float64(len(s.Nodes)))
+	seen := map[string]bool{}
+	for _, p := range s.Pools {
+		seen[p.Name] = true
+		for i, name := range s.ResourceNames {
+			d := model.Dim(i)
+			if v := p.StatusResources.At(d); v != 0 {
+				m.poolUsage.WithLabelValues(p.Name, name).Set(base(d, v))
+			}
+			if i < len(p.HasLimit) && p.HasLimit[i] {
+				m.poolLimit.WithLabelValues(p.Name, name).Set(base(d, p.Limits.At(d)))
+			}
+		}
+	}
+	for name := range m.lastUsage {
+		if !seen[name] {
+			m.poolUsage.DeletePartialMatch(prometheus.Labels{"nodepool": name})
+			m.poolLimit.DeletePartialMatch(prometheus.Labels{"nodepool": name})
+		}
+	}
+	m.lastUsage = seen
+}
+
+// base is an amount in the base unit: cores, bytes, counts.
+func base(d model.Dim, v int64) float64 {
+	if d == model.CPU {
+		return float64(v) / 1000
+	}
+	return float64(v)
+}

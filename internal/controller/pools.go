@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// poolInfo is what the provider last said about a pool and its node class.
+type poolInfo struct {
+	uid     string
+	class   string // uid and generation of the node class it was asked with
+	asking  bool
+	again   bool      // something changed while it was asked
+	due     time.Time // when to ask again
+	types   []*model.InstanceType
+	problem model.Condition // why the pool can't buy; empty status: it can
+	fails   int
+}
+
+// offerings keeps every pool's offerings and readiness up to date. It says when it has something to do next.
+func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
+	var next time.Time
+	seen := map[string]bool{}
+	for _, p := range c.State.Pools() {
+		seen[p.Name] = true
+		if p.NotReady.Reason == "NodePoolValidationFailed" {
+			continue
+		}
+		info := c.pools[p.Name]
+		if info == nil || info.uid != p.UID {
+			info = &poolInfo{uid: p.UID, problem: model.Condition{Status: "False", Reason: "NodeClassReadinessUnknown", Message: "the provider has not been asked yet"}}
+			c.pools[p.Name] = info
+		}
+		class := c.State.NodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
+		if class == nil {
+			info.class, info.due, info.types = "", time.Time{}, nil
+			info.problem = model.Condition{Status: "False", Reason: "NodeClassNotFound",
+				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"}
+		} else if class.Deleting {
+			info.problem = model.Condition{Status: "False", Reason: "NodeClassTerminating", Message: p.ClassKind + " " + p.ClassName + " is being deleted"}
+		} else {
+			c.class(ctx, now, p, class, info)
+		}
+		if len(info.types) > 0 && !sameTypes(info.types, p.Types) {
+			c.State.SetPoolTypes(p.Name, info.types)
+		}
+		c.State.SetPoolReady(p.Name, info.problem.Status == "", info.problem)
+		if !info.due.IsZero() && !info.asking && (next.IsZero() || info.due.Before(next)) {
+			next = info.due
+		}
+	}
+	for name := range c.pools {
+		if !seen[name] {
+			delete(c.pools, name)
+		}
+	}
+	return next
+}
+
+func sameTypes(a, b []*model.InstanceType) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// class asks the provider about a pool when it is time to.
+func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool, class *state.NodeClass, info *poolInfo) {
+	id := class.UID + "/" + time.Duration(class.Generation).String()
+	if info.class != id {
+		info.class, info.due = id, time.Time{}
+	}
+	if info.asking || now.Before(info.due) {
+		return
+	}
+	info.asking = true
+	nc := cloud.NodeClass{Group: class.Group, Kind: class.Kind, Name: class.Name, UID: class.UID, Generation: class.Generation, Annotations: class.Annotations, Spec: class.Spec}
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		defer cancel()
+		types, err := c.Provider.Offerings(ctx, p, nc)
+		var status *cloud.ClassStatus
+		if cs, ok := cloud.As[cloud.ClassStatuser](c.Provider); ok && err == nil {
+			if st, serr := cs.ClassStatus(ctx, nc); serr == nil {
+				status = &st
+			} else {
+				err = serr
+			}
+		}
+		c.Metrics.call("GetInstanceTypes", time.Since(now), err)
+		c.Emit(func(s *state.State) { c.offered(s, info, class, types, status, err) })
+	}()
+}
+
+// offered takes in the provider's answer.
+func (c *Controller) offered(s *state.State, info *poolInfo, class *state.NodeClass, types []*model.InstanceType, status *cloud.ClassStatus, err error) {
+	now := time.Now()
+	info.asking = false
+	if err != nil {
+		info.fails++
+		info.due = now.Add(max(cloud.AfterOf(err), backoff(info.fails, time.Second, time.Minute)))
+		c.Log.Warn("offerings unknown, will ask again", "nodeClass", class.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
+		if info.types == nil || cloud.KindOf(err) == cloud.NotReady {
+			info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()}
+		}
+		return
+	}
+	info.fails, info.types, info.problem = 0, types, model.Condition{}
+	info.due = now.Add(c.Config.OfferEvery)
+	if info.again {
+		info.again, info.due = false, time.Time{}
+	}
+	if len(types) == 0 {
+		info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: "the provider offers no instance type for " + class.Kind + " " + class.Name}
+	}
+	if status == nil {
+		return
+	}
+	ready := status.Conditions["Ready"]
+	if ready.Status != "" && ready.Status != "True" {
+		info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: class.Kind + " " + class.Name + ": " + ready.Message}
+	}
+	for k, want := range status.Conditions {
+		if have := class.Conditions[k]; have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
+			c.classStatus(s, class, status.Conditions)
+			return
+		}
+	}
+}
+
+func (c *Controller) classStatus(s *state.State, class *state.NodeClass, conditions map[string]model.Condition) {
+	a := plan.UpdateNodeClass{Group: class.Group, Kind: class.Kind, Name: class.Name, Conditions: conditions, Why: plan.Reason{Code: plan.Initializing}}
+	if !s.Flying(a.Key(), time.Now()) {
+		c.begin(c.base, time.Now(), a)
+	}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// usd writes micro-dollars as dollars.
+func usd(micro int64) string { return strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64) }
+
+// record tells what was decided: a log line and a ledger entry a decision, events for those concerned.
+func (c *Controller) record(now time.Time, snap *model.Snapshot, out *decide.Output) {
+	bought := 0
+	for _, a := range out.Actions {
+		switch a := a.(type) {
+		case plan.CreateClaim:
+			bought++
+			c.recordCreate(now, a, out)
+		case plan.DeleteClaim:
+			c.recordDelete(now, snap, a)
+		case plan.UpdateNode:
+			if a.Why.Code == plan.LandingTimeout {
+				c.Log.Warn("reservation ended before its pods came", "node", a.Node, "after", a.Why.Want)
+				c.Ledger.Add(ledger.Entry{At: now, Kind: "release", Subject: "node/" + a.Node, Why: []plan.Reason{a.Why}})
+			}
+		}
+	}
+	if out.Solved {
+		c.recordPods(now, out)
+	}
+	if bought > 0 {
+		c.Log.Info("bought for pending pods", "machines", bought, "pods", out.Stats.Pods, "classes", out.Stats.Classes,
+			"usdPerHour", usd(out.Cost.NewMicroPerHour), "lowerBound", usd(out.Cost.BoundMicroPerHour),
+			"gapPercent", strconv.FormatFloat(float64(out.Cost.Gap())/1e4, 'f', 2, 64), "provenBy", out.Cost.ProvenBy)
+	}
+}
+
+func (c *Controller) recordCreate(now time.Time, a plan.CreateClaim, out *decide.Output) {
+	names := make([]string, len(a.Pods))
+	for i, p := range a.Pods {
+		names[i] = p.Key()
+		c.Cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "should land on the machine of NodeClaim "+a.Name)
+	}
+	why := []plan.Reason{a.Why}
+	if !a.Reserved {
+		why = append(why, a.NoReserve)
+	}
+	c.Log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(a.Pods), "type", a.Type, "types", len(a.Types),
+		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", usd(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
+	c.Ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour})
+}
+
+func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
+	c.Log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", a.Why.Want, "have", a.Why.Have)
+	c.Ledger.Add(ledger.Entry{At: now, Kind: "delete", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}})
+	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("is deleted: %s", a.Why.Code))
+	c.Metrics.disrupted(snap, a)
+}
+
+// recordPods tells each refused pod once why, and again when the reason changes.
+func (c *Controller) recordPods(now time.Time, out *decide.Output) {
+	told := map[string]string{}
+	refused := 0
+	for _, d := range out.Pods {
+		if d.Outcome != plan.Refused {
+			continue
+		}
+		refused++
+		text := Sentence(d.Reasons)
+		told[d.Pod.UID] = text
+		if c.told[d.Pod.UID] == text {
+			continue
+		}
+		c.Log.Info("pod can't be placed", "pod", d.Pod.Key(), "reasons", text)
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "refuse", Subject: "pod/" + d.Pod.Key(), Why: d.Reasons})
+		c.Cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
+	}
+	c.told = told
+	c.Metrics.unschedulable(refused)
+}
+
+// Sentence is what an event says of a refusal; report has the long form.
+func Sentence(reasons []plan.Reason) string {
+	s := "no NodePool can hold the pod"
+	for i, r := range reasons {
+		if i == 3 {
+			s += fmt.Sprintf("; and %d more", len(reasons)-i)
+			break
+		}
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		s += sep
+		if r.Pool != "" {
+			s += "nodepool " + r.Pool + ": "
+		}
+		s += string(r.Code)
+		if r.Key != "" {
+			s += " " + r.Key
+		}
+		if r.Subject != "" {
+			s += " (" + r.Subject + ")"
+		}
+		if r.Want != "" {
+			s += ", wants " + r.Want
+		}
+		if r.Have != "" {
+			s += ", has " + r.Have
+		}
+	}
+	return s
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package decide is one step of the whole: from a Snapshot, a Memory, an instant and a Policy to a Plan and the next Memory.
+//
+// It composes lifecycle (each claim's next step), demand (which pods need a machine, which have one coming) and solve (what to
+// buy for the rest). It is a pure function: no clock, no I/O, no goroutine, no order of a map in an output. Equal inputs give
+// equal plans.
+//
+// Invariants: a pod with a slot on a machine that is coming is never bought for again; a limit is never exceeded, claims whose
+// creation is under way included; a claim's name says what it is for, so that making it twice makes it once.
+//
+// Start reading at Step.
+package decide
+
+import (
+	"sort"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// Policy are the knobs of a step.
+type Policy struct {
+	Lifecycle    lifecycle.Policy
+	Solve        solve.Policy
+	ExactLanding bool          // contract 9
+	OrphanGrace  time.Duration // a machine without a claim is left alone this long after its launch
+	PoolStatus   time.Duration // a pool's status is written at most this often
+	Settle       time.Duration // how long kube-scheduler has for pods of an unreserved machine once it is usable
+	Distrust     time.Duration // a pod that was to fit a standing node and is still pending after this long is bought for
+	MaxRounds    int           // evictions begun in one step
+}
+
+// DefaultPolicy is what the controller runs with.
+func DefaultPolicy() Policy {
+	return Policy{
+		Lifecycle: lifecycle.DefaultPolicy(), Solve: solve.DefaultPolicy(), ExactLanding: true,
+		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, MaxRounds: 500,
+	}
+}
+
+// Memory is what makes the next step cheap or calm. The zero value is valid.
+type Memory struct {
+	solve      solve.Memory
+	onRoom     map[string]placement // by pod uid: the standing node it is expected on
+	poolAt     map[string]time.Time // by pool uid: when its status was last written
+	mismatches map[string][]string  // by pod uid: standing nodes that kube-scheduler would not use for it
+	refusals   []plan.PodDecision   // of the last solve, for what is asked in between
+}
+
+type placement struct {
+	room  string
+	since time.Time
+}
+
+// Request says what kind of step is wanted.
+type Request struct {
+	Solve bool // look at demand too, not only at claims
+}
+
+// Refusals are the pods that the last solve could not place.
+func (m *Memory) Refusals() []plan.PodDecision { return m.refusals }
+
+// Output is a Plan and what it was solved from, for verify.
+type Output struct {
+	plan.Plan
+	Problem *solve.Problem // nil where nothing was solved
+	Result  *solve.Result
+}
+
+// Step decides.
+func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) (Output, Memory) {
+	st := &step{s: s, mem: mem, now: now, pol: pol, index: newIndex(s)}
+	st.claims()
+	st.orphans()
+	st.demand(req.Solve)
+	st.empty()
+	st.pools()
+	st.drop()
+	return st.out, st.mem
+}
+
+type step struct {
+	s     *model.Snapshot
+	mem   Memory
+	now   time.Time
+	pol   Policy
+	index *index
+	out   Output
+
+	held  map[string]*holding // by claim name
+	cover map[string]bool     // by pod uid: it has a slot
+	busy  map[string]bool     // nodes and claims that pending pods are expected on
+}
+
+// index finds things by name; made once a step.
+type index struct {
+	pools     map[string]*model.NodePool
+	claims    map[string]*model.Claim
+	nodesOf   map[string][]*model.Node // by provider id
+	instances map[string][]*model.Instance
+	byUID     map[string]*model.Claim
+}
+
+func newIndex(s *model.Snapshot) *index {
+	x := &index{
+		pools: make(map[string]*model.NodePool, len(s.Pools)), claims: make(map[string]*model.Claim, len(s.Claims)),
+		nodesOf: make(map[string][]*model.Node, len(s.Nodes)), instances: make(map[string][]*model.Instance, len(s.Instances)),
+		byUID: make(map[string]*model.Claim, len(s.Claims)),
+	}
+	for _, p := range s.Pools {
+		x.pools[p.Name] = p
+	}
+	for _, c := range s.Claims {
+		x.claims[c.Name] = c
+		if c.UID != "" {
+			x.byUID[c.UID] = c
+		}
+	}
+	for _, n := range s.Nodes {
+		if n.ProviderID != "" {
+			x.nodesOf[n.ProviderID] = append(x.nodesOf[n.ProviderID], n)
+		}
+	}
+	owner := map[string]string{} // provider id to claim name
+	for _, c := range s.Claims {
+		if c.ProviderID != "" {
+			owner[c.ProviderID] = c.Name
+		}
+	}
+	for _, i := range s.Instances {
+		name := owner[i.ProviderID]
+		if name == "" {
+			if c := x.byUID[i.ClaimUID]; c != nil {
+				name = c.Name
+			}
+		}
+		if name != "" {
+			x.instances[name] = append(x.instances[name], i)
+		}
+	}
+	return x
+}
+
+func (st *step) node(c *model.Claim) *model.Node {
+	if c.ProviderID == "" {
+		return nil
+	}
+	if ns := st.index.nodesOf[c.ProviderID]; len(ns) == 1 {
+		return ns[0]
+	}
+	return nil
+}
+
+func (st *step) act(a plan.Action) { st.out.Actions = append(st.out.Actions, a) }
+
+func (st *step) at(t time.Time) {
+	if t.IsZero() {
+		return
+	}
+	if st.out.Next.IsZero() || t.Before(st.out.Next) {
+		st.out.Next = t
+	}
+}
+
+// claims asks lifecycle for every claim's next step.
+func (st *step) claims() {
+	st.hold()
+	for _, c := range st.s.Claims {
+		in := lifecycle.Input{
+			Claim: c, Pool: st.index.pools[c.Pool], Instances: st.index.instances[c.Name], InstancesAt: st.s.InstancesAt,
+			Awaited: st.held[c.Name].awaited(), Now: st.now, Policy: st.pol.Lifecycle,
+		}
+		if c.ProviderID != "" {
+			in.Nodes = st.index.nodesOf[c.ProviderID]
+		}
+		if f, ok := st.s.Failures[c.UID]; ok {
+			in.Failure = &f
+		}
+		out := lifecycle.Next(in)
+		st.out.Actions = append(st.out.Actions, out.Actions...)
+		st.at(out.Next)
+	}
+}
+
+// orphans ends machines whose claim is gone.
+func (st *step) orphans() {
+	for _, i := range st.s.Instances {
+		if i.Gone || st.index.byUID[i.ClaimUID] != nil {
+			continue
+		}
+		if c := st.index.claims[i.ClaimName]; c != nil && c.ProviderID == i.ProviderID {
+			continue
+		}
+		if due := i.Launched.Add(st.pol.OrphanGrace); st.now.Before(due) {
+			st.at(due)
+			continue
+		}
+		st.act(plan.Terminate{ProviderID: i.ProviderID, Why: plan.Reason{Code: plan.Orphan, Subject: i.ClaimName}})
+	}
+}
+
+// pools writes what has changed in the pools' status.
+func (st *step) pools() {
+	at := map[string]time.Time{}
+	used := map[string]model.Resources{}
+	count := map[string]int64{}
+	for _, c := range st.s.Claims {
+		if c.Pool == "" || c.Provisional || c.ProviderID == "" {
+			continue
+		}
+		used[c.Pool] = used[c.Pool].AddInto(c.Capacity, 1)
+		count[c.Pool]++
+	}
+	for _, p := range st.s.Pools {
+		last := st.mem.poolAt[p.UID]
+		due := last.Add(st.pol.PoolStatus)
+		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: used[p.Name], Nodes: count[p.Name], Hash: p.Hash}
+		if !poolDiffers(p, a) {
+			at[p.UID] = last
+			continue
+		}
+		if st.now.Before(due) {
+			at[p.UID] = last
+			st.at(due)
+			continue
+		}
+		at[p.UID] = st.now
+		st.act(a)
+	}
+	st.mem.poolAt = at
+}
+
+func poolConditions(p *model.NodePool) map[string]model.Condition {
+	out := map[string]model.Condition{
+		"ValidationSucceeded": {Status: "True", Reason: "ValidationSucceeded"},
+		"NodeClassReady":      {Status: "True", Reason: "NodeClassReady"},
+	}
+	if p.Ready {
+		return out
+	}
+	name, reason := "NodeClassReady", p.NotReady.Reason
+	if reason == "NodePoolValidationFailed" {
+		name = "ValidationSucceeded"
+	}
+	out[name] = model.Condition{Status: "False", Reason: reason, Message: p.NotReady.Message}
+	return out
+}
+
+func poolDiffers(p *model.NodePool, a plan.UpdatePool) bool {
+	if p.StatusNodes != a.Nodes || !p.StatusResources.Equal(a.Resources) || p.StatusHash != a.Hash {
+		return true
+	}
+	for k, want := range a.Conditions {
+		have := p.Conditions[k]
+		if have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
+			return true
+		}
+	}
+	return false
+}
+
+// drop leaves out what is in flight already, and has the loop look again when a failed action may be repeated.
+func (st *step) drop() {
+	kept := st.out.Actions[:0]
+	evictions := 0
+	for _, a := range st.out.Actions {
+		if until, flying := st.s.InFlight[a.Key()]; flying {
+			st.at(until)
+			continue
+		}
+		if _, ok := a.(plan.Evict); ok {
+			if evictions++; evictions > st.pol.MaxRounds {
+				continue
+			}
+		}
+		kept = append(kept, a)
+	}
+	st.out.Actions = kept
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// room is what a solve.Room stands for.
+type room struct {
+	node  *model.Node
+	claim *model.Claim
+	held  *holding
+}
+
+// demand finds the pods that need a machine and have none coming, and buys for them.
+func (st *step) demand(look bool) {
+	if !look {
+		st.remember(nil, nil)
+		return
+	}
+	leaving := st.leaving()
+	left := make([]*model.Pod, 0, len(st.s.Pending))
+	for _, p := range st.s.Pending {
+		if wanted(p) && !st.cover[p.UID] {
+			left = append(left, p)
+		}
+	}
+	for _, p := range leaving {
+		if !st.cover[p.UID] {
+			left = append(left, p)
+		}
+	}
+	st.out.Solved = true
+	if len(left) == 0 {
+		st.remember(map[string]placement{}, nil)
+		return
+	}
+	rooms, what := st.rooms()
+	left, refused := st.distrust(left, rooms, what)
+	problem := &solve.Problem{
+		ResourceNames: st.s.ResourceNames, Demand: left, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
+	}
+	res, mem := solve.Solve(problem, st.mem.solve, st.pol.Solve)
+	st.mem.solve = mem
+	st.out.Cost, st.out.Stats = res.Cost, res.Stats
+	st.out.Problem, st.out.Result = problem, &res
+
+	placed := map[string]placement{}
+	st.standing(res.OnRooms, what, placed)
+	st.buy(res.New)
+	for _, r := range res.Refused {
+		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: r.Reasons})
+	}
+	st.out.Pods = append(st.out.Pods, refused...)
+	st.remember(placed, refused)
+}
+
+// remember keeps what pending pods are expected where; nil: as before, less those that are not pending any more.
+func (st *step) remember(placed map[string]placement, refused []plan.PodDecision) {
+	if placed == nil {
+		placed = map[string]placement{}
+		for _, p := range st.s.Pending {
+			if was, ok := st.mem.onRoom[p.UID]; ok && !st.cover[p.UID] {
+				placed[p.UID] = was
+			}
+		}
+	} else {
+		st.mem.refusals = refused
+	}
+	st.mem.onRoom = placed
+	for _, was := range placed {
+		st.busy[was.room] = true
+	}
+	for name, h := range st.held {
+		if h.awaited() > 0 {
+			st.busy[name] = true
+		}
+	}
+	if len(placed) > 0 {
+		st.at(st.now.Add(st.pol.Distrust))
+	}
+}
+
+// distrust closes standing rooms that kube-scheduler has not used for a pod that we think fits, and gives up on a pod after two
+// such rooms: buying a third machine of the kind would not help it.
+func (st *step) distrust(left []*model.Pod, rooms []solve.Room, what []room) ([]*model.Pod, []plan.PodDecision) {
+	mismatches := map[string][]string{}
+	kept := left[:0:0]
+	var refused []plan.PodDecision
+	for _, p := range left {
+		seen := st.mem.mismatches[p.UID]
+		if was, ok := st.mem.onRoom[p.UID]; ok && p.Node == "" && !st.now.Before(was.since.Add(st.pol.Distrust)) && !contains(seen, was.room) {
+			seen = append(seen[:len(seen):len(seen)], was.room)
+		}
+		if len(seen) > 0 {
+			mismatches[p.UID] = seen
+		}
+		if len(seen) >= 2 {
+			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{{
+				Code: plan.Mismatch, Subject: "node/" + seen[len(seen)-1], Want: "kube-scheduler to bind the pod", Have: "it refused nodes that hold the pod by every check"}}})
+			continue
+		}
+		kept = append(kept, p)
+	}
+	for i := range rooms {
+		for _, p := range kept {
+			if contains(mismatches[p.UID], rooms[i].Name) {
+				rooms[i].Closed = true
+			}
+		}
+	}
+	st.mem.mismatches = mismatches
+	return kept, refused
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// rooms are all standing nodes and all claims in flight.
+func (st *step) rooms() ([]solve.Room, []room) {
+	rooms := make([]solve.Room, 0, len(st.s.Nodes)+len(st.held))
+	what := make([]room, 0, cap(rooms))
+	taken := map[string]bool{}
+	for _, n := range st.s.Nodes {
+		c := st.index.claims[n.Claim]
+		h := (*holding)(nil)
+		if c != nil {
+			h = st.held[c.Name]
+		}
+		rooms = append(rooms, st.nodeRoom(n, c, h))
+		what = append(what, room{node: n, claim: c, held: h})
+		taken[n.Name] = true
+	}
+	for _, c := range st.s.Claims {
+		if !c.Deleting.IsZero() || st.node(c) != nil || c.Is(lifecycle.Registered) {
+			continue
+		}
+		r, ok := st.claimRoom(c)
+		if !ok {
+			continue
+		}
+		if taken[r.Name] {
+			r.Name += "#claim"
+		}
+		rooms = append(rooms, r)
+		what = append(what, room{claim: c, held: st.held[c.Name]})
+	}
+	return rooms, what
+}
+
+func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
+	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, CSILimits: n.CSILimits,
+		Free: n.Allocatable.Sub(n.Used)}
+	leaving := !n.Deleting.IsZero() || c != nil && !c.Deleting.IsZero()
+	if leaving {
+		r.Closed, r.Drained = true, true
+		return r
+	}
+	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" || c == nil && st.now.Sub(n.Created) < 2*time.Minute
+	r.Taints = st.lasting(n.Taints, c, fresh, h)
+	if h != nil {
+		r.InFlight = true
+		st.hold1(&r, h)
+		if n.Labels[model.LabelRegistered] != "true" {
+			r.Labels = merged(n.Labels, c.Labels)
+			r.Taints = append(r.Taints[:len(r.Taints):len(r.Taints)], c.Taints...)
+		}
+	}
+	return r
+}
+
+// hold1 takes the room of a claim's slots, less what stands there already, off what is free.
+func (st *step) hold1(r *solve.Room, h *holding) {
+	r.Free = r.Free.Clone()
+	for _, s := range h.slots {
+		r.Free = r.Free.AddInto(s.Requests, -int64(s.Count-s.bound))
+	}
+	r.Pods = append(r.Pods[:len(r.Pods):len(r.Pods)], h.pods...)
+}
+
+// lasting are the taints that will still be there when pods come.
+func (st *step) lasting(taints []model.Taint, c *model.Claim, fresh bool, h *holding) []model.Taint {
+	var out []model.Taint
+	for _, t := range taints {
+		if h != nil && t.Key == model.TaintReserved {
+			continue // pods that are put here are let in
+		}
+		if fresh && lifecycle.Ephemeral(t) {
+			continue
+		}
+		if fresh && c != nil && startup(c, t) {
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+func startup(c *model.Claim, t model.Taint) bool {
+	for _, s := range c.StartupTaints {
+		if s.Key == t.Key && s.Effect == t.Effect {
+			return true
+		}
+	}
+	return false
+}
+
+func merged(a, b model.Labels) model.Labels {
+	out := make(model.Labels, len(a)+len(b))
+	for k, v := range a {
+		out[k] = v
+	}
+	for k, v := range b {
+		out[k] = v
+	}
+	return out
+}
+
+// claimRoom is a machine that is coming: what is certain about it. Several types still possible means the least of each.
+func (st *step) claimRoom(c *model.Claim) (solve.Room, bool) {
+	r := solve.Room{Name: c.Name, InFlight: true, Taints: c.Taints, Allocatable: c.Allocatable}
+	labels := merged(c.Labels, model.Labels{model.LabelHostname: c.Name})
+	for _, q := range c.Requirements {
+		if _, ok := labels[q.Key]; ok {
+			continue
+		}
+		if !q.Complement && len(q.Values) == 1 {
+			labels[q.Key] = q.Values[0]
+		} else {
+			r.Open = append(r.Open, q)
+		}
+	}
+	r.Labels = labels
+	if !c.Is(lifecycle.Launched) {
+		least, _, n := st.span(c)
+		if n == 0 {
+			return r, false
+		}
+		r.Allocatable = least
+	}
+	r.Free = r.Allocatable
+	if h := st.held[c.Name]; h != nil {
+		st.hold1(&r, h)
+	} else {
+		r.Free = r.Allocatable.Sub(c.Requests)
+	}
+	return r, true
+}
+
+// span is the least allocatable and the most capacity over the types a claim may become, and how many those are.
+func (st *step) span(c *model.Claim) (least, most model.Resources, n int) {
+	pool := st.index.pools[c.Pool]
+	q := c.Requirements.Get(model.LabelInstanceType)
+	if pool == nil || q == nil {
+		return nil, nil, 0
+	}
+	for _, t := range pool.Types {
+		if !q.Matches(t.Name, true) {
+			continue
+		}
+		if n == 0 {
+			least, most = t.Allocatable, t.Capacity
+		} else {
+			least, most = least.Min(t.Allocatable), most.Max(t.Capacity)
+		}
+		n++
+	}
+	return least, most, n
+}
+
+// buyable are the pools that may buy, with what is left of their limits.
+func (st *step) buyable() []solve.Pool {
+	used := map[string]model.Resources{}
+	count := map[string]int64{}
+	for _, c := range st.s.Claims {
+		if c.Pool == "" {
+			continue
+		}
+		count[c.Pool]++
+		if !c.Capacity.IsZero() {
+			used[c.Pool] = used[c.Pool].AddInto(c.Capacity, 1)
+		} else if _, most, n := st.span(c); n > 0 {
+			used[c.Pool] = used[c.Pool].AddInto(most, 1)
+		}
+	}
+	var out []solve.Pool
+	for _, p := range st.s.Pools {
+		if p.Deleting || p.Replicas >= 0 {
+			continue
+		}
+		sp := solve.Pool{NodePool: p, NodesLeft: -1, Left: p.Limits.Sub(used[p.Name])}
+		if p.NodeLimit >= 0 {
+			sp.NodesLeft = max(0, p.NodeLimit-count[p.Name])
+		}
+		out = append(out, sp)
+	}
+	return out
+}
+
+// standing records what goes to machines that are there or coming, and widens the slots of those that are reserved.
+func (st *step) standing(on []solve.Assignment, what []room, placed map[string]placement) {
+	byName := make(map[string]room, len(what))
+	for _, w := range what {
+		switch {
+		case w.node != nil:
+			byName[w.node.Name] = w
+		default:
+			name := w.claim.Name
+			if _, ok := byName[name]; ok {
+				name += "#claim"
+			}
+			byName[name] = w
+		}
+	}
+	for _, a := range on {
+		w := byName[a.Room]
+		if w.held == nil {
+			for _, p := range a.Pods {
+				st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNode, Target: a.Room})
+				placed[p.UID] = placement{room: a.Room, since: st.since(p, a.Room)}
+			}
+			continue
+		}
+		for _, p := range a.Pods {
+			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnClaim, Target: w.claim.Name})
+		}
+		if w.claim.UID == "" {
+			continue // not created yet: the next step has it
+		}
+		st.act(plan.UpdateClaim{Claim: w.claim.Name, UID: w.claim.UID, SetSlots: true, Slots: addSlots(w.claim.Slots, a.Pods),
+			Why: plan.Reason{Code: plan.Demand, Pool: w.claim.Pool, Subject: w.claim.Name}})
+	}
+}
+
+// buy makes a claim for each new machine.
+func (st *step) buy(nodes []solve.NewNode) {
+	for i := range nodes {
+		n := &nodes[i]
+		pool := st.index.pools[n.Pool]
+		why := st.noReserve(pool, n.Requests, n.Pods)
+		a := plan.CreateClaim{
+			Name: st.claimName(n.Pool, n.Pods), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
+			Slots: slotsFor(n.Pods), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,
+			Type: n.Type.Name, Types: n.Choices, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro,
+			Why: plan.Reason{Code: plan.Demand, Pool: n.Pool},
+		}
+		st.act(a)
+		for _, p := range n.Pods {
+			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNew, Target: a.Name})
+		}
+	}
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// holding is a claim whose slots still hold room for pods (contract 9): it is coming, or its reservation is not over.
+type holding struct {
+	claim *model.Claim
+	node  *model.Node
+	slots []openSlot
+	at    map[slotKey]int
+	pods  []*model.Pod // pending pods that the slots are for
+}
+
+type openSlot struct {
+	model.Slot
+	bound   int // pods on the node
+	matched int // pending pods that will come
+}
+
+// awaited is how many reserved pods are not on the node yet.
+func (h *holding) awaited() int {
+	if h == nil {
+		return 0
+	}
+	n := 0
+	for _, s := range h.slots {
+		if !s.Loose {
+			n += max(0, s.Count-s.bound)
+		}
+	}
+	return n
+}
+
+// encode writes hashes as Kubernetes likes names: lower case letters and digits.
+var encode = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+func hash(n int, parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write([]byte(p))
+		h.Write([]byte{0})
+	}
+	return encode.EncodeToString(h.Sum(nil))[:n]
+}
+
+// ClassHash names a class in a slot.
+func ClassHash(c *model.Class) string { return hash(13, c.Key) }
+
+// slotOwner is whose successors inherit a slot: the pod's controller, or the pod itself.
+func slotOwner(p *model.Pod) string {
+	if p.Owner.UID != "" {
+		return p.Owner.UID
+	}
+	return p.UID
+}
+
+type slotKey struct{ class, owner string }
+
+// hold finds the claims that hold room, and which of it is taken.
+func (st *step) hold() {
+	st.held = map[string]*holding{}
+	st.busy = map[string]bool{}
+	hashes := map[*model.Class]string{}
+	classHash := func(c *model.Class) string {
+		h, ok := hashes[c]
+		if !ok {
+			h = ClassHash(c)
+			hashes[c] = h
+		}
+		return h
+	}
+	for _, c := range st.s.Claims {
+		n := st.node(c)
+		if !st.holds(c, n) {
+			continue
+		}
+		h := &holding{claim: c, node: n, at: make(map[slotKey]int, len(c.Slots))}
+		for i, s := range c.Slots {
+			h.slots = append(h.slots, openSlot{Slot: s})
+			h.at[slotKey{s.Class, s.Owner}] = i
+		}
+		if n != nil {
+			for _, p := range n.Pods {
+				if i, ok := h.at[slotKey{classHash(p.Class), slotOwner(p)}]; ok && h.slots[i].bound < h.slots[i].Count {
+					h.slots[i].bound++
+				}
+			}
+		}
+		st.held[c.Name] = h
+	}
+	st.match(classHash)
+}
+
+// holds says whether a claim's slots still count.
+func (st *step) holds(c *model.Claim, n *model.Node) bool {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 {
+		return false
+	}
+	if n == nil || n.Labels[model.LabelRegistered] != "true" {
+		return !c.Is("Registered") // not there yet; a node that was there and is gone holds nothing
+	}
+	if c.Reserved {
+		return hasReservation(n, c)
+	}
+	if !c.Is("Initialized") {
+		return true
+	}
+	over := c.Conditions["Initialized"].Since.Add(st.pol.Settle)
+	if st.now.Before(over) {
+		st.at(over)
+		return true
+	}
+	return false
+}
+
+func hasReservation(n *model.Node, c *model.Claim) bool {
+	for _, t := range n.Taints {
+		if t.Key == model.TaintReserved && t.Value == c.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// match hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to open slots of
+// their class and owner, claims by name. Pods on nodes being drained take open slots too: their successors will come for them.
+func (st *step) match(classHash func(*model.Class) string) {
+	names := sortedKeys(st.held)
+	open := map[slotKey][]*holding{}
+	for _, name := range names {
+		h := st.held[name]
+		for _, s := range h.slots {
+			k := slotKey{s.Class, s.Owner}
+			open[k] = append(open[k], h)
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	take := func(p *model.Pod, only string, tolerate bool) bool {
+		k := slotKey{classHash(p.Class), slotOwner(p)}
+		for _, h := range open[k] {
+			if only != "" && h.claim.Name != only {
+				continue
+			}
+			s := &h.slots[h.at[k]]
+			if s.bound+s.matched >= s.Count {
+				continue
+			}
+			s.matched++
+			h.pods = append(h.pods, p)
+			if tolerate && h.claim.Reserved && !s.Loose && h.claim.UID != "" {
+				st.act(plan.Tolerate{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Claim: h.claim.Name,
+					Why: plan.Reason{Code: plan.Demand, Pool: h.claim.Pool, Subject: h.claim.Name}})
+			}
+			return true
+		}
+		return false
+	}
+	st.covered(take)
+}
+
+// covered remembers which demand has a slot.
+func (st *step) covered(take func(p *model.Pod, only string, tolerate bool) bool) {
+	st.cover = map[string]bool{}
+	for _, p := range st.s.Pending {
+		for _, r := range p.Reservations {
+			if st.held[r] != nil && take(p, r, false) {
+				st.cover[p.UID] = true
+				break
+			}
+		}
+	}
+	for _, p := range st.s.Pending {
+		if !st.cover[p.UID] && wanted(p) && take(p, "", true) {
+			st.cover[p.UID] = true
+		}
+	}
+	for _, p := range st.leaving() {
+		if take(p, "", false) {
+			st.cover[p.UID] = true
+		}
+	}
+}
+
+// wanted says whether a pending pod is demand: kube-scheduler has said that it fits nowhere, and nothing else is being done.
+func wanted(p *model.Pod) bool {
+	return !p.Unschedulable.IsZero() && !p.Gated && p.Nominated == "" && !p.Class.Daemon && !p.Mirror
+}
+
+// leaving are the pods of nodes being drained that will have a successor somewhere else.
+func (st *step) leaving() []*model.Pod {
+	var out []*model.Pod
+	for _, c := range st.s.Claims {
+		if c.Deleting.IsZero() {
+			continue
+		}
+		n := st.node(c)
+		if n == nil {
+			continue
+		}
+		for _, p := range n.Pods {
+			if p.Deleting.IsZero() && !p.Class.Daemon && !p.Mirror && p.Owner.UID != "" && p.Owner.Kind != "Node" {
+				out = append(out, p)
+			}
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Key() < out[j].Key() })
+	return out
+}
+
+// slotsFor are the slots that a set of pods takes, sorted by class and owner.
+func slotsFor(pods []*model.Pod) []model.Slot {
+	count := map[slotKey]*model.Slot{}
+	for _, p := range pods {
+		k := slotKey{ClassHash(p.Class), slotOwner(p)}
+		s := count[k]
+		if s == nil {
+			s = &model.Slot{Class: k.class, Owner: k.owner, Requests: p.Class.Requests, Loose: p.Class.ToleratesEverything()}
+			count[k] = s
+		}
+		s.Count++
+	}
+	return sortSlots(count)
+}
+
+// addSlots merges more pods into slots.
+func addSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
+	count := map[slotKey]*model.Slot{}
+	for _, s := range have {
+		count[slotKey{s.Class, s.Owner}] = &s
+	}
+	for _, s := range slotsFor(pods) {
+		k := slotKey{s.Class, s.Owner}
+		if old := count[k]; old != nil {
+			old.Count += s.Count
+		} else {
+			count[k] = &s
+		}
+	}
+	return sortSlots(count)
+}
+
+func sortSlots(m map[slotKey]*model.Slot) []model.Slot {
+	out := make([]model.Slot, 0, len(m))
+	for _, s := range m {
+		out = append(out, *s)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].Class != out[j].Class {
+			return out[i].Class < out[j].Class
+		}
+		return out[i].Owner < out[j].Owner
+	})
+	return out
+}
+
+// noReserve says why a new claim's room can't be kept to its pods; an empty code: it can.
+func (st *step) noReserve(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
+	if !st.pol.ExactLanding {
+		return plan.Reason{Code: plan.LandingOff, Pool: pool.Name}
+	}
+	for d := int(model.FirstExtended); d < len(requests); d++ {
+		if requests[d] > 0 {
+			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Key: st.s.ResourceNames[d]}
+		}
+	}
+	if len(pool.StartupTaints) > 0 {
+		return plan.Reason{Code: plan.StartupTaints, Pool: pool.Name, Key: pool.StartupTaints[0].Key}
+	}
+	strict := false
+	for _, p := range pods {
+		for _, s := range p.Class.Spread {
+			if s.Hard && s.HonorTaints && s.MinDomains > 0 {
+				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: "pod/" + p.Key(), Key: s.TopologyKey}
+			}
+		}
+		strict = strict || !p.Class.ToleratesEverything()
+	}
+	if !strict {
+		return plan.Reason{Code: plan.TolerateAll, Pool: pool.Name, Subject: "pod/" + pods[0].Key()}
+	}
+	return plan.Reason{}
+}
+
+// claimName names a claim after what it is for. A name that is taken by a claim on its way out is salted with that claim's uid.
+func (st *step) claimName(pool string, pods []*model.Pod) string {
+	uids := make([]string, len(pods))
+	for i, p := range pods {
+		uids[i] = p.UID
+	}
+	sort.Strings(uids)
+	parts := append([]string{pool}, uids...)
+	prefix := pool
+	if len(prefix) > 52 {
+		prefix = strings.TrimRight(prefix[:52], "-.")
+	}
+	for {
+		name := prefix + "-" + hash(10, parts...)
+		c := st.index.claims[name]
+		if c == nil || c.Provisional {
+			return name
+		}
+		parts = append(parts, c.UID)
+	}
+}
+
+// since is when a pod was first expected on a standing node.
+func (st *step) since(p *model.Pod, room string) time.Time {
+	if was, ok := st.mem.onRoom[p.UID]; ok && was.room == room {
+		return was.since
+	}
+	return st.now
+}

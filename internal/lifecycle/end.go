@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// end takes a claim that is being deleted to its end: taint, drain, terminate, let go.
+func end(in *Input, out *Output) {
+	c := in.Claim
+	deadline, forced := terminationTime(c)
+	if forced && c.Annotations[terminationAnnotation] == "" {
+		out.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID,
+			Annotations: map[string]string{terminationAnnotation: deadline.UTC().Format(time.RFC3339)},
+			Why:         plan.Reason{Code: plan.Draining, Key: "terminationGracePeriod", Want: c.TerminationGracePeriod.String()}})
+	}
+	waiting := false
+	for _, n := range in.Nodes {
+		if machineGone(in) && !n.Ready {
+			continue // nothing left to drain
+		}
+		if !drained(in, n, deadline, forced, out) {
+			waiting = true
+		}
+	}
+	if waiting {
+		return
+	}
+	if len(in.Nodes) > 0 && !machineGone(in) {
+		if limit := c.Deleting.Add(in.Policy.MinDrain); in.Now.Before(limit) {
+			out.at(limit)
+			return
+		}
+	}
+	if !terminated(in, out) {
+		return
+	}
+	for _, n := range in.Nodes {
+		if n.HasFinalizer {
+			out.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
+		}
+	}
+	if c.HasFinalizer {
+		out.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
+	}
+}
+
+// terminationTime is when pods are no longer waited for, and whether there is such a time.
+func terminationTime(c *model.Claim) (time.Time, bool) {
+	if s := c.Annotations[terminationAnnotation]; s != "" {
+		if t, err := time.Parse(time.RFC3339, s); err == nil {
+			return t, true
+		}
+	}
+	if c.TerminationGracePeriod < 0 {
+		return time.Time{}, false
+	}
+	return c.Deleting.Add(c.TerminationGracePeriod), true
+}
+
+// machineGone says whether the cloud has told that the machine is on its way out.
+func machineGone(in *Input) bool {
+	for _, i := range in.Instances {
+		if !i.Gone {
+			return false
+		}
+	}
+	return len(in.Instances) > 0 || listed(in)
+}
+
+// listed says whether the last list was asked for late enough to know every machine the claim may have.
+func listed(in *Input) bool {
+	since := in.Claim.Deleting
+	if l := in.Claim.Conditions[Launched]; l.True() {
+		since = l.Since
+	}
+	return in.InstancesAt.After(since.Add(in.Policy.ListDelay))
+}
+
+// terminated ends the claim's machine, and says whether there is none any more.
+func terminated(in *Input, out *Output) bool {
+	c := in.Claim
+	if c.ProviderID == "" && len(in.Instances) == 0 && !listed(in) {
+		out.at(c.Deleting.Add(in.Policy.ListDelay)) // a launch whose answer was lost may have made one
+		return false
+	}
+	done := true
+	seen := false
+	for _, i := range in.Instances {
+		seen = seen || i.ProviderID == c.ProviderID
+		if !i.Gone {
+			out.act(plan.Terminate{ProviderID: i.ProviderID, Claim: c.Name, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
+			done = false
+		}
+	}
+	if c.ProviderID != "" && !seen && !listed(in) {
+		out.act(plan.Terminate{ProviderID: c.ProviderID, Claim: c.Name, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
+		done = false
+	}
+	return done
+}
+
+// drained moves a node's drain on and says whether it is over.
+func drained(in *Input, n *model.Node, deadline time.Time, forced bool, out *Output) bool {
+	c := in.Claim
+	u := plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: map[string]string{}}
+	disrupted := model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
+	tainted := has(n.Taints, disrupted)
+	if !tainted {
+		u.AddTaints = append(u.AddTaints, disrupted)
+		u.Labels[excludeBalancersLabel] = "karpenter"
+		u.AddFinalizer = !n.HasFinalizer && n.Deleting.IsZero()
+	}
+	if t := (model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}); tainted && has(n.Taints, t) {
+		u.RemoveTaints = append(u.RemoveTaints, t)
+	}
+	if len(u.AddTaints)+len(u.RemoveTaints) > 0 {
+		u.Why = plan.Reason{Code: plan.Draining, Pool: c.Pool}
+		out.act(u)
+	}
+	if !tainted {
+		return false // no pod is asked to go before the scheduler knows that none may come
+	}
+	if n.Deleting.IsZero() && n.HasFinalizer {
+		out.act(plan.DeleteNode{Node: n.Name, UID: n.UID, Why: plan.Reason{Code: plan.Draining, Pool: c.Pool}})
+	}
+	tier := firstTier(n, disrupted, in.Now, in.Policy.StuckPod)
+	for _, p := range tier {
+		removePod(in, n, p, deadline, forced, out)
+	}
+	return len(tier) == 0
+}
+
+// firstTier are the pods to wait for now: of the first of the four tiers that still has any. Tiers: others before critical
+// ones, and in each those of workloads before those of DaemonSets.
+func firstTier(n *model.Node, disrupted model.Taint, now time.Time, stuck time.Duration) []*model.Pod {
+	var tiers [4][]*model.Pod
+	for _, p := range n.Pods {
+		if p.Mirror || p.Terminal || model.Tolerated(disrupted, p.Class.Tolerations) {
+			continue
+		}
+		if !p.Deleting.IsZero() && now.Sub(p.Deleting) > stuck {
+			continue // its kubelet will not finish the work any more
+		}
+		i := 0
+		if p.Class.Daemon {
+			i = 1
+		}
+		if p.Class.Critical {
+			i += 2
+		}
+		tiers[i] = append(tiers[i], p)
+	}
+	for _, t := range tiers {
+		if len(t) > 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, forced bool, out *Output) {
+	if forced {
+		last := deadline.Add(-p.GracePeriod)
+		if !in.Now.Before(last) {
+			if p.Deleting.IsZero() || p.Deleting.After(deadline) {
+				out.act(plan.DeletePod{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Grace: max(deadline.Sub(in.Now), time.Second),
+					Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Key: "terminationGracePeriod"}})
+			}
+			out.at(deadline)
+			return
+		}
+		out.at(last)
+	}
+	if !p.Deleting.IsZero() {
+		out.at(p.Deleting.Add(in.Policy.StuckPod + time.Second))
+		return
+	}
+	if held, until := doNotDisrupt(p, in.Now); held {
+		if !until.IsZero() {
+			out.at(until)
+		}
+		return // the drain waits; only the node's termination grace period ends that
+	}
+	out.act(plan.Evict{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool}})
+}
+
+// doNotDisrupt says whether a pod's karpenter.sh/do-not-disrupt holds, and until when; zero: for ever. A duration counts from
+// when the pod was bound.
+func doNotDisrupt(p *model.Pod, now time.Time) (bool, time.Time) {
+	switch p.DoNotDisrupt {
+	case "":
+		return false, time.Time{}
+	case trueValue:
+		return true, time.Time{}
+	}
+	d, err := time.ParseDuration(p.DoNotDisrupt)
+	if err != nil || d <= 0 {
+		return false, time.Time{}
+	}
+	until := p.Bound.Add(d)
+	return now.Before(until), until
+}
