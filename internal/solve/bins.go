@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// bin is a machine to buy, or copies of one: what it holds, and which offers would do.
+type bin struct {
+	pool    int
+	mask    *mask // offers of the pool that admit every class on it
+	items   []binItem
+	req     vec
+	copies  int64
+	charged model.Resources // to the pool's limits, for one copy
+	host    int             // number among hosts once bins are opened one by one; -1 before
+	guests  guests
+}
+
+type binItem struct {
+	class int
+	n     int64
+}
+
+// binOf turns a batch into a bin.
+func (s *solver) binOf(p *packing, b *batch) *bin {
+	out := &bin{pool: b.m.pool, copies: b.copies, charged: b.m.capacity, host: -1, mask: s.poolMask(b.m.pool)}
+	for _, it := range b.items {
+		d := p.demands[it.d]
+		out.mask = s.and(out.mask, d.mask)
+		out.add(d.c, it.n, s.nd)
+	}
+	return out
+}
+
+func (b *bin) add(c *class, n int64, nd int) {
+	for k := range nd {
+		b.req[k] += c.req[k] * n
+	}
+	if len(c.ports) > 0 || len(c.attach) > 0 {
+		b.guests.add(c.c)
+	}
+	for i := range b.items {
+		if b.items[i].class == c.id {
+			b.items[i].n += n
+			return
+		}
+	}
+	b.items = append(b.items, binItem{c.id, n})
+}
+
+// poolMask is all the offers of a pool.
+func (s *solver) poolMask(pool int) *mask {
+	for len(s.poolMasks) < len(s.in.Pools) {
+		bits := make([]uint64, (len(s.offers)+63)/64)
+		for i := range s.offers {
+			if s.offers[i].pool == len(s.poolMasks) {
+				bits[i>>6] |= 1 << (i & 63)
+			}
+		}
+		s.poolMasks = append(s.poolMasks, s.internMask(bits))
+	}
+	return s.poolMasks[pool]
+}
+
+// binFits says whether a machine of the offer holds the bin.
+func (s *solver) binFits(b *bin, o *offer) bool {
+	if !fitsIn(&b.req, &o.avail, s.nd) {
+		return false
+	}
+	if len(b.guests.ports) > 0 && len(o.ports) > 0 {
+		for _, p := range b.guests.ports {
+			if slices.ContainsFunc(o.ports, p.Conflicts) {
+				return false
+			}
+		}
+	}
+	for driver, handles := range b.guests.handles {
+		if limit, ok := o.t.CSILimits[driver]; ok && int64(len(handles)) > limit {
+			return false
+		}
+	}
+	return true
+}
+
+// chosen is what a bin may become.
+type chosen struct {
+	offer   int // the cheapest
+	types   []*model.InstanceType
+	zones   []string
+	charged model.Resources
+}
+
+// choose lists every type that holds the bin at no more than the premium over the cheapest, of the cheapest's capacity type and with
+// the same labels of the pool's own, as far as limits allow the largest of them. Cheapest first, then by name, then by zone.
+func (s *solver) choose(b *bin) *chosen {
+	var fit []int
+	for i := range s.offers {
+		if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) {
+			fit = append(fit, i)
+		}
+	}
+	slices.SortStableFunc(fit, func(x, y int) int { return cmp.Compare(s.offers[x].price, s.offers[y].price) })
+	left := &s.left[b.pool]
+	if left.limited {
+		left.take(b.charged, -1) // the charge is made anew below
+	}
+	out := &chosen{offer: -1}
+	need := s.minValuesOf(b.pool)
+	for _, i := range fit {
+		o := &s.offers[i]
+		if out.offer >= 0 {
+			first := &s.offers[out.offer]
+			if o.o.CapacityType != first.o.CapacityType || !sameVariant(o, first) || o.o.Remaining > 0 || first.o.Remaining > 0 {
+				continue
+			}
+			if o.price > first.price+mulDiv(first.price, s.pol.PremiumPPM, 1_000_000) && !need.wants(out.types, o.t) {
+				continue
+			}
+		}
+		if !slices.Contains(out.types, o.t) {
+			most := out.charged.Max(o.t.Capacity)
+			if left.copies(most) < 1 || len(out.types) >= s.pol.MaxTypes && !need.wants(out.types, o.t) {
+				continue
+			}
+			out.charged = most
+			out.types = append(out.types, o.t)
+		}
+		if out.offer < 0 {
+			out.offer = i
+		}
+		if !slices.Contains(out.zones, o.o.Zone) {
+			out.zones = append(out.zones, o.o.Zone)
+		}
+	}
+	left.take(out.charged, 1)
+	slices.Sort(out.zones)
+	return out
+}
+
+func sameVariant(a, b *offer) bool {
+	return slices.EqualFunc(a.variant, b.variant, func(x, y model.Requirement) bool {
+		return x.Key == y.Key && slices.Equal(x.Values, y.Values)
+	})
+}
+
+// nodeOf writes one copy of a bin down, without its pods.
+func (s *solver) nodeOf(b *bin, ch *chosen) NewNode {
+	o := &s.offers[ch.offer]
+	p := &s.in.Pools[b.pool]
+	names := make([]string, len(ch.types))
+	for i, t := range ch.types {
+		names[i] = t.Name
+	}
+	narrow := []model.Requirement{model.OneOf(model.LabelInstanceType, names...), model.OneOf(model.LabelCapacityType, o.o.CapacityType)}
+	if len(ch.zones) > 0 && ch.zones[0] != "" {
+		narrow = append(narrow, model.OneOf(model.LabelZone, ch.zones...))
+	}
+	for k, v := range o.o.Labels {
+		if o.o.Remaining > 0 {
+			narrow = append(narrow, model.OneOf(k, v))
+		}
+	}
+	narrow = append(narrow, o.variant...)
+	node := NewNode{Pool: p.Name, Type: o.t, Offering: *o.o, Choices: ch.types, Zones: ch.zones, CapacityTypes: []string{o.o.CapacityType},
+		Requirements: p.Requirements.With(narrow...), PriceMicro: o.price}
+	for _, it := range b.items {
+		node.Requests = node.Requests.AddInto(s.classes[it.class].c.Requests, it.n)
+	}
+	for _, d := range s.daemons {
+		if model.Untolerated(p.Taints, d.filter.tolerations) == nil && d.filter.passes(&s.keys, o.vals, nil, "") {
+			node.Requests = node.Requests.AddInto(d.in.Class.Requests, 1)
+		}
+	}
+	return node
+}
+
+// minValues is how many distinct values of a label the choices must keep, by label.
+type minValues []model.Requirement
+
+func (s *solver) minValuesOf(pool int) (out minValues) {
+	for _, r := range s.in.Pools[pool].Requirements {
+		if r.MinValues > 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// wants says whether a further type brings a value that is still lacking.
+func (m minValues) wants(types []*model.InstanceType, t *model.InstanceType) bool {
+	for i := range m {
+		have := distinct(m[i].Key, types)
+		if len(have) < m[i].MinValues && len(distinct(m[i].Key, append(slices.Clip(types), t))) > len(have) {
+			return true
+		}
+	}
+	return false
+}
+
+// lacking returns the first rule that the types do not meet.
+func (m minValues) lacking(types []*model.InstanceType) *model.Requirement {
+	for i := range m {
+		if len(distinct(m[i].Key, types)) < m[i].MinValues {
+			return &m[i]
+		}
+	}
+	return nil
+}
+
+// distinct lists the values of a label among types; zone and capacity type are their offerings'.
+func distinct(key string, types []*model.InstanceType) []string {
+	var out []string
+	for _, t := range types {
+		switch v, ok := t.Labels[key]; {
+		case key == model.LabelInstanceType:
+			out = append(out, t.Name)
+		case ok:
+			out = append(out, v)
+		case key == model.LabelZone || key == model.LabelCapacityType:
+			for i := range t.Offerings {
+				if o := &t.Offerings[i]; o.Available {
+					v, _ := providerLabel(key, t, o)
+					out = append(out, v)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// fillable is how much of an offer a fill may use. Where the pool wants several values of a label kept, it is what that many types
+// have in common: those that lose the offer least.
+func (s *solver) fillable(o *offer) vec {
+	need := s.minValuesOf(o.pool)
+	if len(need) == 0 {
+		return o.avail
+	}
+	type other struct {
+		t    *model.InstanceType
+		v    *vec
+		loss int64
+	}
+	var others []other
+	for i := range s.offers {
+		x := &s.offers[i]
+		if x.pool != o.pool || !x.ok || x.o.CapacityType != o.o.CapacityType || !sameVariant(x, o) {
+			continue
+		}
+		loss := int64(0)
+		for k := range s.nd {
+			if o.avail[k] > 0 {
+				loss = max(loss, mulDiv(max(0, o.avail[k]-x.avail[k]), 1_000_000, o.avail[k]))
+			}
+		}
+		others = append(others, other{x.t, &x.avail, loss})
+	}
+	slices.SortStableFunc(others, func(a, b other) int {
+		return cmp.Or(cmp.Compare(a.loss, b.loss), strings.Compare(a.t.Name, b.t.Name))
+	})
+	out := o.avail
+	types := []*model.InstanceType{o.t}
+	for _, x := range others {
+		if need.lacking(types) == nil {
+			break
+		}
+		if !slices.Contains(types, x.t) && need.wants(types, x.t) {
+			types = append(types, x.t)
+			for k := range s.nd {
+				out[k] = min(out[k], x.v[k])
+			}
+		}
+	}
+	if need.lacking(types) != nil {
+		return vec{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1} // nothing may be bought
+	}
+	return out
+}

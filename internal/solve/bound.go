@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"math/bits"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
+)
+
+// weightShift is the number of binary digits behind the point in a resource's price: a byte of memory costs a few millionths of a
+// micro-dollar an hour.
+const weightShift = 36
+
+// wide is a sum of products of amounts and prices, 128 bits, not negative.
+type wide struct{ hi, lo uint64 }
+
+func (w *wide) addMul(a, b int64) {
+	h, l := bits.Mul64(uint64(a), uint64(b))
+	var c uint64
+	w.lo, c = bits.Add64(w.lo, l, 0)
+	w.hi, _ = bits.Add64(w.hi, h, c)
+}
+
+func (w wide) less(o wide) bool { return w.hi < o.hi || w.hi == o.hi && w.lo < o.lo }
+
+func (w wide) sub(o wide) wide {
+	lo, b := bits.Sub64(w.lo, o.lo, 0)
+	hi, _ := bits.Sub64(w.hi, o.hi, b)
+	return wide{hi, lo}
+}
+
+// micro is the sum in micro-dollars, rounded down.
+func (w wide) micro() int64 { return int64(w.hi<<(64-weightShift) | w.lo>>weightShift) }
+
+func priceWide(price int64) wide {
+	return wide{uint64(price) >> (64 - weightShift), uint64(price) << weightShift}
+}
+
+// prices solves the resource-price program: what is a unit of each resource worth, at most, such that no machine is worth more than
+// it costs, and the amounts in total are worth as much as possible. The answer is integer and exactly feasible: rounded down, then
+// scaled down until no machine is worth more than its price.
+func prices(sizes []vec, cost []int64, total []float64, nd int) (u [maxDims]int64) {
+	gain := make([]float64, nd)
+	copy(gain, total)
+	rows, limit := make([][]float64, len(sizes)), make([]float64, len(sizes))
+	for i := range sizes {
+		rows[i], limit[i] = make([]float64, nd), float64(cost[i])
+		for k := range nd {
+			rows[i][k] = float64(max(0, sizes[i][k]))
+		}
+	}
+	x, _, _, _ := lp.Maximize(gain, rows, limit, 1000)
+	for k := range nd {
+		if v := x[k] * (1 << weightShift); v > 0 && v < 1<<60 {
+			u[k] = int64(v)
+		}
+	}
+	for i := range sizes {
+		for {
+			var v wide
+			for k := range nd {
+				if sizes[i][k] > 0 {
+					v.addMul(u[k], sizes[i][k])
+				}
+			}
+			limit := priceWide(cost[i])
+			if !limit.less(v) {
+				break
+			}
+			shrink(&u, limit, v, nd)
+		}
+	}
+	return u
+}
+
+// shrink scales prices by limit/value, rounding down, and by a little more so that it ends.
+func shrink(u *[maxDims]int64, limit, value wide, nd int) {
+	for value.hi>>20 != 0 { // keep 84 bits: enough digits, and room to divide
+		limit, value = wide{limit.hi >> 1, limit.lo>>1 | limit.hi<<63}, wide{value.hi >> 1, value.lo>>1 | value.hi<<63}
+	}
+	for value.hi != 0 {
+		limit, value = wide{limit.hi >> 1, limit.lo>>1 | limit.hi<<63}, wide{value.hi >> 1, value.lo>>1 | value.hi<<63}
+	}
+	for k := range nd {
+		if u[k] > 0 {
+			hi, lo := bits.Mul64(uint64(u[k]), limit.lo)
+			q, _ := bits.Div64(hi, lo, value.lo+1)
+			u[k] = max(0, int64(q)-1)
+		}
+	}
+}
+
+// price sets what resources are worth in a packing: the dual prices, and a little of what each costs at least, so that what
+// is plentiful does not seem free.
+func (p *packing) price(left []int64) {
+	nd := p.s.nd
+	total := make([]float64, nd)
+	for d, n := range left {
+		for k := range nd {
+			total[k] += float64(p.demands[d].c.req[k]) * float64(n)
+		}
+	}
+	sizes, cost := make([]vec, len(p.machines)), make([]int64, len(p.machines))
+	for i, m := range p.machines {
+		sizes[i], cost[i] = m.avail, m.price
+	}
+	p.weight = prices(sizes, cost, total, nd)
+	for k := range nd {
+		least := int64(-1)
+		for _, m := range p.machines {
+			if m.avail[k] > 0 {
+				if v := mulDiv(m.price, 1<<weightShift, m.avail[k]); least < 0 || v < least {
+					least = v
+				}
+			}
+		}
+		p.weight[k] += max(0, least) / 64
+	}
+	p.worth = make([]int64, len(p.demands))
+	for d, x := range p.demands {
+		var v wide
+		for k := range nd {
+			v.addMul(p.weight[k], x.c.req[k])
+		}
+		p.worth[d] = max(1, int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)))
+	}
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+// colocate places what must share a host with other pods and found none standing: onto machines being bought, which may have to
+// become larger for it, or onto one bought to begin the group. Repeated until nothing moves, for one group may wait for another.
+func (s *solver) colocate() {
+	waiting := false
+	for _, c := range s.classes {
+		waiting = waiting || c.topo.nearHost && c.left() > 0 && c.bad == "" && len(c.c.Unsolved) == 0 && !c.c.Daemon
+	}
+	if !waiting {
+		return
+	}
+	s.separate()
+	for moved := true; moved; {
+		moved = false
+		for _, c := range s.classes {
+			if !c.topo.nearHost || c.left() == 0 || c.bad != "" || len(c.c.Unsolved) > 0 || c.c.Daemon || s.exclusive(c) != nil {
+				continue
+			}
+			before := c.taken
+			s.fillRooms(c, 0)
+			for _, b := range s.bins {
+				if c.left() > 0 {
+					s.joinBin(c, b)
+				}
+			}
+			if c.left() > 0 && s.starts(c) {
+				s.startBin(c)
+			}
+			moved = moved || c.taken > before
+		}
+	}
+}
+
+// separate makes every copy a bin of its own, with a number among the hosts.
+func (s *solver) separate() {
+	var out []*bin
+	for _, b := range s.bins {
+		for range b.copies {
+			one := *b
+			one.copies, one.host = 1, s.slots
+			one.items = append([]binItem(nil), b.items...)
+			one.guests = guests{}
+			s.slots++
+			for _, it := range one.items {
+				c := s.classes[it.class]
+				s.bumpHost(c, one.host, it.n)
+				if len(c.ports) > 0 || len(c.attach) > 0 {
+					one.guests.add(c.c)
+				}
+			}
+			out = append(out, &one)
+		}
+	}
+	s.bins = out
+}
+
+// joinBin adds as many pods as a bin takes, over the first site of the class that allows it.
+func (s *solver) joinBin(c *class, b *bin) bool {
+	n := min(s.hostAllows(c, b.host), portsFit(c, b.guests.ports), int64(c.left()))
+	if n == 0 {
+		return false
+	}
+	if len(c.topo.keys) == 0 {
+		return s.grow(c, b, c.mask, n, nil)
+	}
+	for _, at := range s.sitesOf(c) {
+		if m, _ := s.wideAllows(c, at.vals); m > 0 && at.offers != nil && s.grow(c, b, at.offers, min(n, m), at) {
+			return true
+		}
+	}
+	return false
+}
+
+// grow puts up to n pods into a bin, which from then on may only be an offer of the mask.
+func (s *solver) grow(c *class, b *bin, m *mask, n int64, at *site) bool {
+	m = s.and(b.mask, m)
+	if !s.holds(m, &b.req) {
+		return false
+	}
+	most := int64(0)
+	for i := range m.tops {
+		rem := m.tops[i]
+		for k := range s.nd {
+			rem[k] -= b.req[k]
+		}
+		if fitsIn(&c.req, &rem, s.nd) {
+			most = max(most, timesIn(&c.req, &rem, s.nd))
+		}
+	}
+	for n = min(n, most); n > 0; n-- {
+		s.work++
+		next := *b
+		next.items = append([]binItem(nil), b.items...)
+		next.guests = guests{}
+		for _, it := range next.items {
+			if x := s.classes[it.class]; len(x.ports) > 0 || len(x.attach) > 0 {
+				next.guests.add(x.c)
+			}
+		}
+		next.mask = m
+		next.add(c, n, s.nd)
+		if !s.recharge(&next) {
+			continue
+		}
+		*b = next
+		c.taken += int(n)
+		s.bumpHost(c, b.host, n)
+		if at != nil {
+			s.bumpWide(c, at.vals, n)
+		}
+		s.takeExclusive(c)
+		return true
+	}
+	return false
+}
+
+// recharge charges the pool for the cheapest machine that holds the bin within the limits, in place of what was charged before.
+func (s *solver) recharge(b *bin) bool {
+	left := &s.left[b.pool]
+	if b.charged != nil {
+		left.take(b.charged, -1)
+	}
+	best := -1
+	for i := range s.offers {
+		o := &s.offers[i]
+		if b.mask.has(i) && (best < 0 || o.price < s.offers[best].price) && s.binFits(b, o) && left.copies(o.t.Capacity) > 0 {
+			best = i
+		}
+	}
+	if best < 0 {
+		if b.charged != nil {
+			left.take(b.charged, 1)
+		}
+		return false
+	}
+	b.charged = s.offers[best].t.Capacity
+	left.take(b.charged, 1)
+	return true
+}
+
+// startBin buys a machine to begin a group: of the first pool, by weight and name, that has one, for as many pods as it can hold.
+func (s *solver) startBin(c *class) {
+	for pool := range s.in.Pools {
+		b := &bin{pool: pool, mask: s.poolMask(pool), copies: 1, host: s.slots}
+		if s.joinBin(c, b) {
+			s.slots++
+			s.bins = append(s.bins, b)
+			return
+		}
+	}
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// maxDims is how many resources one problem may use. A class that asks for a further one is refused, and told so.
+const maxDims = 16
+
+// vec is an amount of each resource that the demand uses, by position in solver.dims.
+type vec [maxDims]int64
+
+// unlimited is a count larger than any.
+const unlimited = int64(1) << 40
+
+// class is pods alike with how many of them wait.
+type class struct {
+	id     int
+	c      *model.Class
+	pods   []*model.Pod // by namespace and name; the first taken are placed, the rest wait or are refused
+	taken  int
+	req    vec
+	filter *filter
+	mask   *mask // offers that admit it
+	topo   topo
+	ports  []model.HostPort
+	attach []model.Volume // those a CSI limit counts
+	bad    string         // why it can't be placed at all
+}
+
+func (c *class) left() int { return len(c.pods) - c.taken }
+
+// solver is a compiled problem and the plan as far as it has grown.
+type solver struct {
+	in  *Problem
+	pol Policy
+
+	dims []model.Dim // used, ascending
+	nd   int
+
+	classes []*class // by the order they are placed in: see compileClasses
+	daemons []*daemon
+	keys    keyTable
+	filters map[string]*filter
+
+	offers  []offer // by pool (weight, name), type, zone, capacity type, variant
+	sizes   []vec   // the different amounts an offer has room for
+	sizeIDs map[vec]int
+	levels  []level
+	masks   []*mask
+	byMask  map[string]*mask
+
+	rooms    rooms
+	counters []counter
+	excluded map[string]bool // exclusive volumes in use
+
+	placed []placement
+	bins   []*bin
+	slots  int // hosts numbered so far: rooms, then bins
+	left   []poolLeft
+	work   int64
+
+	demands   []*demand
+	start     start
+	siteMaps  map[siteMapKey][]site
+	blocked   map[siteKey]bool // nothing can be bought there for the class
+	poolMasks []*mask
+}
+
+// placement is pods of a class put on a room.
+type placement struct{ class, room, n int }
+
+// daemon is a DaemonSet as far as it matters to machines.
+type daemon struct {
+	in     *model.Daemon
+	req    vec
+	filter *filter
+}
+
+// project keeps the used dimensions.
+func (s *solver) project(r model.Resources) (v vec) {
+	for i, d := range s.dims {
+		v[i] = r.At(d)
+	}
+	return v
+}
+
+// compile interns the problem. Nothing is placed yet.
+func compile(p *Problem, pol Policy) *solver {
+	s := &solver{in: p, pol: pol, filters: map[string]*filter{}, byMask: map[string]*mask{}}
+	s.compileClasses()
+	s.compileKeys()
+	for _, c := range s.classes {
+		c.filter = s.filterOf(c.c)
+	}
+	for _, d := range p.Daemons {
+		s.daemons = append(s.daemons, &daemon{in: d, req: s.project(d.Class.Requests), filter: s.filterOf(d.Class)})
+	}
+	s.compileOffers()
+	s.compileRooms()
+	s.compileTopology()
+	return s
+}
+
+// compileClasses groups the demand. Classes are placed in this order: priority, constrained before free (they have fewer places
+// to go), large before small (what is small fits into what is left), then by key.
+func (s *solver) compileClasses() {
+	byPtr, byKey := map[*model.Class]*class{}, map[string]*class{}
+	for _, p := range s.in.Demand {
+		c := byPtr[p.Class]
+		if c == nil {
+			if c = byKey[p.Class.Key]; c == nil {
+				c = &class{c: p.Class}
+				byKey[p.Class.Key] = c
+				s.classes = append(s.classes, c)
+			}
+			byPtr[p.Class] = c
+		}
+		c.pods = append(c.pods, p)
+	}
+	used := map[model.Dim]bool{}
+	for _, c := range s.classes {
+		for d, v := range c.c.Requests {
+			if v > 0 {
+				used[model.Dim(d)] = true
+			}
+		}
+	}
+	for d := range used {
+		s.dims = append(s.dims, d)
+	}
+	slices.Sort(s.dims)
+	if len(s.dims) > maxDims {
+		s.dims = s.dims[:maxDims]
+	}
+	s.nd = len(s.dims)
+	total := vec{}
+	for _, c := range s.classes {
+		slices.SortFunc(c.pods, comparePods)
+		c.req = s.project(c.c.Requests)
+		for d, v := range c.c.Requests {
+			if _, ok := slices.BinarySearch(s.dims, model.Dim(d)); v > 0 && !ok {
+				c.bad = "more resources in one problem than the solver has room for: " + s.resourceName(model.Dim(d))
+			}
+		}
+		for k := range s.nd {
+			total[k] += c.req[k] * int64(len(c.pods))
+		}
+		c.ports = c.c.HostPorts
+		for _, v := range c.c.Volumes {
+			if v.Driver != "" {
+				c.attach = append(c.attach, v)
+			}
+		}
+	}
+	size := func(c *class) (share int64) {
+		for k := range s.nd {
+			if total[k] > 0 {
+				share += c.req[k] * 1_000_000 / (total[k]/int64(len(s.in.Demand)) + 1)
+			}
+		}
+		return share
+	}
+	sizes := make(map[*class]int64, len(s.classes))
+	for _, c := range s.classes {
+		sizes[c] = size(c)
+	}
+	slices.SortFunc(s.classes, func(a, b *class) int {
+		return cmp.Or(cmp.Compare(b.c.Priority, a.c.Priority), cmp.Compare(constrained(b.c), constrained(a.c)),
+			cmp.Compare(sizes[b], sizes[a]), strings.Compare(a.c.Key, b.c.Key))
+	})
+	for i, c := range s.classes {
+		c.id = i
+	}
+}
+
+// constrained ranks how tied to others a class is.
+func constrained(c *model.Class) int {
+	n := 0
+	if len(c.Spread) > 0 {
+		n++
+	}
+	if len(c.AntiAffinity) > 0 || len(c.HostPorts) > 0 {
+		n++
+	}
+	if len(c.Affinity) > 0 { // what it wants to be near had better be placed first
+		return 0
+	}
+	return n
+}
+
+func comparePods(a, b *model.Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+}
+
+func (s *solver) resourceName(d model.Dim) string {
+	if int(d) < len(s.in.ResourceNames) {
+		return s.in.ResourceNames[d]
+	}
+	return "resource"
+}
+
+// keyTable interns the label keys that anything in the problem looks at, and their values; value 0 is "no such label".
+type keyTable struct {
+	ids   map[string]int
+	names []string
+	vals  []map[string]int32
+	text  [][]string
+}
+
+func (t *keyTable) add(key string) {
+	if _, ok := t.ids[key]; ok {
+		return
+	}
+	if t.ids == nil {
+		t.ids = map[string]int{}
+	}
+	t.ids[key] = len(t.names)
+	t.names = append(t.names, key)
+	t.vals = append(t.vals, map[string]int32{})
+	t.text = append(t.text, []string{""})
+}
+
+func (t *keyTable) value(key int, v string) int32 {
+	id, ok := t.vals[key][v]
+	if !ok {
+		id = int32(len(t.text[key]))
+		t.vals[key][v] = id
+		t.text[key] = append(t.text[key], v)
+	}
+	return id
+}
+
+// compileKeys collects the keys in sorted order, so that what depends on their numbers does not depend on input order.
+func (s *solver) compileKeys() {
+	set := map[string]bool{}
+	reqs := func(rs model.Requirements) {
+		for i := range rs {
+			set[rs[i].Key] = true
+		}
+	}
+	class := func(c *model.Class) {
+		for i := range c.Terms {
+			reqs(c.Terms[i].Requirements)
+		}
+		for _, v := range c.Volumes {
+			for _, t := range v.Topology {
+				reqs(t)
+			}
+		}
+	}
+	topoKey := func(k string) {
+		if k != model.LabelHostname {
+			set[k] = true
+		}
+	}
+	for _, c := range s.classes {
+		class(c.c)
+		for _, t := range c.c.Spread {
+			topoKey(t.TopologyKey)
+		}
+		for _, t := range c.c.Affinity {
+			topoKey(t.TopologyKey)
+		}
+		for _, t := range c.c.AntiAffinity {
+			topoKey(t.TopologyKey)
+		}
+	}
+	for _, d := range s.in.Daemons {
+		class(d.Class)
+	}
+	for _, c := range s.standingAnti() {
+		for _, t := range c.AntiAffinity {
+			topoKey(t.TopologyKey)
+		}
+	}
+	names := make([]string, 0, len(set))
+	for k := range set {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	for _, k := range names {
+		s.keys.add(k)
+	}
+}
+
+// standingAnti returns the classes of standing pods that have required anti-affinity, by key: those can refuse what comes.
+func (s *solver) standingAnti() []*model.Class {
+	if s.rooms.anti != nil || s.rooms.antiKnown {
+		return s.rooms.anti
+	}
+	s.rooms.antiKnown = true
+	seen := map[*model.Class]bool{}
+	for i := range s.in.Rooms {
+		r := &s.in.Rooms[i]
+		if r.Drained {
+			continue
+		}
+		for _, p := range r.Pods {
+			if len(p.Class.AntiAffinity) > 0 && !seen[p.Class] {
+				seen[p.Class] = true
+				s.rooms.anti = append(s.rooms.anti, p.Class)
+			}
+		}
+	}
+	slices.SortFunc(s.rooms.anti, func(a, b *model.Class) int { return strings.Compare(a.Key, b.Key) })
+	return s.rooms.anti
+}

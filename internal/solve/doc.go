@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package solve packs pods onto machines: a Problem in, a Result out, nothing else.
+//
+// It never talks to anything, never reads a clock and never keeps a package variable; what makes the next solve cheap is the
+// Memory it hands back. Equal problems give equal results, whatever the order of the input slices (contract 1): everything that is
+// ordered is ordered by the rules stated where it happens, and no map is ranged over where order could show.
+//
+// How it works, in the order it happens. compile turns pods into classes with counts, labels into small integers and
+// the catalogue into offers (pool, type, zone, capacity type: one concrete set of labels each). rooms fills what stands or comes
+// already. cells splits what is left by topology domain, so that zone spread and zone affinity become demand of a zone. The demands
+// of one pool weight are packed by greedy (price-directed) and refined by columns. bins turns fills into machines to buy, with every
+// type that would do. bound proves how far that is from the least possible; reasons says why each refused pod is refused.
+//
+// Invariants: a pod is answered exactly once; no integer decision rests on a float comparison; bound ≤ cost.
+//
+// Start reading at Solve.
+package solve

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// filter is what a class asks of a node's labels, taints and name. Classes that ask the same share one.
+type filter struct {
+	id          int
+	tolerations []model.Toleration
+	terms       []term   // empty: any node
+	volumes     [][]term // of each volume one must match
+	named       bool     // some term looks at the node's name
+	mask        *mask    // offers that pass
+	loose       *mask    // offers whose taints are tolerated, labels ignored
+	verdicts    []int8   // by room shape: 0 not known, 1 passes, 2 does not
+	taintOK     []int8   // by room shape, taints alone
+}
+
+// term is one alternative.
+type term struct {
+	reqs  []req
+	names *model.Requirement
+	none  bool // the empty term, which matches nothing
+}
+
+// req is one requirement with its verdict on every value seen so far.
+type req struct {
+	key     int
+	r       *model.Requirement
+	verdict []int8
+}
+
+func (q *req) matches(t *keyTable, v int32) bool {
+	for int(v) >= len(q.verdict) {
+		q.verdict = append(q.verdict, 0)
+	}
+	if q.verdict[v] == 0 {
+		q.verdict[v] = 2
+		if q.r.Matches(t.text[q.key][v], v != 0) {
+			q.verdict[v] = 1
+		}
+	}
+	return q.verdict[v] == 1
+}
+
+// filterOf returns the shared filter of a class.
+func (s *solver) filterOf(c *model.Class) *filter {
+	var b strings.Builder
+	for i := range c.Terms {
+		b.WriteString(c.Terms[i].Requirements.Key())
+		if n := c.Terms[i].Names; n != nil {
+			b.WriteString("@" + model.Requirements{*n}.Key())
+		}
+		b.WriteByte('|')
+	}
+	for _, v := range c.Volumes {
+		if len(v.Topology) == 0 {
+			continue
+		}
+		b.WriteByte('&')
+		for _, t := range v.Topology {
+			b.WriteString(t.Key())
+			b.WriteByte('|')
+		}
+	}
+	for _, t := range c.Tolerations {
+		b.WriteString("\x00" + t.Key + "\x01" + t.Value + "\x01" + t.Effect + "\x01" + t.Operator)
+		if t.Exists {
+			b.WriteByte('*')
+		}
+	}
+	key := b.String()
+	f := s.filters[key]
+	if f != nil {
+		return f
+	}
+	f = &filter{id: len(s.filters), tolerations: c.Tolerations}
+	for i := range c.Terms {
+		t := s.termOf(c.Terms[i].Requirements)
+		t.names = c.Terms[i].Names
+		t.none = len(t.reqs) == 0 && t.names == nil
+		f.named = f.named || t.names != nil
+		f.terms = append(f.terms, t)
+	}
+	for _, v := range c.Volumes {
+		var alt []term
+		for _, t := range v.Topology {
+			alt = append(alt, s.termOf(t))
+		}
+		if len(alt) > 0 {
+			f.volumes = append(f.volumes, alt)
+		}
+	}
+	s.filters[key] = f
+	return f
+}
+
+func (s *solver) termOf(rs model.Requirements) (t term) {
+	for i := range rs {
+		t.reqs = append(t.reqs, req{key: s.keys.ids[rs[i].Key], r: &rs[i]})
+	}
+	return t
+}
+
+// passes says whether a node with these label values and this name is one the filter wants, taints aside.
+func (f *filter) passes(t *keyTable, vals []int32, open model.Requirements, name string) bool {
+	if len(f.terms) > 0 && !anyTerm(f.terms, t, vals, open, name) {
+		return false
+	}
+	for _, alt := range f.volumes {
+		if !anyTerm(alt, t, vals, open, name) {
+			return false
+		}
+	}
+	return true
+}
+
+func anyTerm(terms []term, t *keyTable, vals []int32, open model.Requirements, name string) bool {
+	for i := range terms {
+		if terms[i].matches(t, vals, open, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *term) matches(t *keyTable, vals []int32, open model.Requirements, name string) bool {
+	if m.none || m.names != nil && !m.names.Matches(name, name != "") {
+		return false
+	}
+	for i := range m.reqs {
+		q := &m.reqs[i]
+		if open != nil {
+			if o := open.Get(t.names[q.key]); o != nil {
+				if !within(o, q.r) {
+					return false
+				}
+				continue
+			}
+		}
+		if !q.matches(t, vals[q.key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// within says whether every value that o still allows satisfies r. When in doubt it says no.
+func within(o, r *model.Requirement) bool {
+	if o.AllowAbsent && !r.AllowAbsent {
+		return false
+	}
+	if !o.Complement {
+		for _, v := range o.Values {
+			if !r.Matches(v, true) {
+				return false
+			}
+		}
+		return len(o.Values) > 0 || o.AllowAbsent
+	}
+	if !r.Complement || o.Min < r.Min || o.Max > r.Max {
+		return false
+	}
+	for _, v := range r.Values {
+		if _, ok := slices.BinarySearch(o.Values, v); !ok {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// machine is offers alike: one type of one pool at one price with the same room, which admit the same demands. Only machines that no
+// other beats in room, price and demands are packed.
+type machine struct {
+	pool     int
+	t        *model.InstanceType
+	avail    vec
+	price    int64
+	admits   []uint64 // demand masks, by number in packing
+	offers   []int
+	ports    []model.HostPort
+	most     int64 // how many can be had, where the cloud says
+	capacity model.Resources
+}
+
+// item is a number of pods of one demand on a machine.
+type item struct {
+	d int
+	n int64
+}
+
+// fill is what one machine holds.
+type fill struct {
+	m     int
+	items []item // by demand
+	value int64
+	known bool
+}
+
+// packing is the work of buying machines for demands within one level.
+type packing struct {
+	s        *solver
+	demands  []*demand
+	maskOf   []int // by demand, number of its mask
+	machines []*machine
+	weight   [maxDims]int64 // what a unit of each resource is worth, scaled by shift
+	shift    uint
+	worth    []int64 // by demand, what one pod is worth in units of price >> nothing: micro-dollars << worthShift
+	hosted   []bool  // by demand: rules or ports or volumes that a fill must keep
+	counts   []int32 // scratch: counters within a fill
+	touched  []int
+}
+
+// worthShift gives values more digits than prices have.
+const worthShift = 12
+
+// newPacking finds the machines of a level that matter for the demands.
+func (s *solver) newPacking(l level, demands []*demand) *packing {
+	p := &packing{s: s, maskOf: make([]int, len(demands)), demands: demands, hosted: make([]bool, len(demands))}
+	number := map[int]int{}
+	var masks []*mask
+	for i, d := range demands {
+		n, ok := number[d.mask.id]
+		if !ok {
+			n = len(masks)
+			number[d.mask.id] = n
+			masks = append(masks, d.mask)
+		}
+		p.maskOf[i] = n
+		c := d.c
+		p.hosted[i] = len(c.topo.host) > 0 || len(c.topo.bumpHost) > 0 || len(c.ports) > 0 || len(c.attach) > 0
+	}
+	p.counts = make([]int32, len(s.counters))
+	words := (len(masks) + 63) / 64
+	byKey := map[string]*machine{}
+	var all []*machine
+	var key []byte
+	for i := l.lo; i < l.hi; i++ {
+		o := &s.offers[i]
+		admits, some := make([]uint64, words), false
+		for j, m := range masks {
+			if m.has(i) {
+				admits[j>>6] |= 1 << (j & 63)
+				some = true
+			}
+		}
+		if !some {
+			continue
+		}
+		key = machineKey(key[:0], o, i, admits)
+		m := byKey[string(key)]
+		if m == nil {
+			m = &machine{pool: o.pool, t: o.t, avail: s.fillable(o), price: o.price, admits: admits, ports: o.ports, most: unlimited,
+				capacity: o.t.Capacity}
+			byKey[string(key)] = m
+			all = append(all, m)
+			if o.o.Remaining > 0 {
+				m.most = o.o.Remaining
+			}
+		}
+		m.offers = append(m.offers, i)
+	}
+	p.machines = p.undominated(all)
+	return p
+}
+
+func machineKey(key []byte, o *offer, i int, admits []uint64) []byte {
+	put := func(v uint64) {
+		key = append(key, byte(v), byte(v>>8), byte(v>>16), byte(v>>24), byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
+	}
+	put(uint64(o.pool))
+	put(uint64(o.size))
+	put(uint64(o.price))
+	for _, w := range admits {
+		put(w)
+	}
+	if o.o.Remaining > 0 {
+		put(uint64(i))
+	}
+	for _, r := range o.variant {
+		key = append(key, r.Values[0]...)
+		key = append(key, 0)
+	}
+	return append(key, o.t.Name...)
+}
+
+// undominated drops machines that another beats: no less room, no higher price, no fewer demands, and nothing that limits tell apart.
+func (p *packing) undominated(all []*machine) []*machine {
+	slices.SortStableFunc(all, func(a, b *machine) int {
+		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(b.avail[0], a.avail[0]))
+	})
+	var kept []*machine
+	for _, m := range all {
+		if !slices.ContainsFunc(kept, func(k *machine) bool { return p.beats(k, m) }) {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+func (p *packing) beats(a, b *machine) bool {
+	if a.most != unlimited || len(a.ports) > 0 || !leq(&b.avail, &a.avail, p.s.nd) {
+		return false
+	}
+	for i, w := range b.admits {
+		if w&^a.admits[i] != 0 {
+			return false
+		}
+	}
+	l := &p.s.left[a.pool]
+	if !l.limited {
+		return true
+	}
+	if a.pool != b.pool {
+		return false
+	}
+	for d, h := range l.has {
+		if h && a.capacity.At(model.Dim(d)) > b.capacity.At(model.Dim(d)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *packing) admits(m *machine, d int) bool {
+	w := p.maskOf[d]
+	return m.admits[w>>6]>>(w&63)&1 != 0
+}
+
+// pack buys machines for the demands until nothing more can be bought. left is by demand and is counted down.
+func (p *packing) pack(left []int64) []batch {
+	var out []batch
+	fills := make([]fill, len(p.machines))
+	for {
+		best := p.bestFill(fills, left)
+		if best < 0 {
+			return out
+		}
+		f := &fills[best]
+		m := p.machines[f.m]
+		copies := min(p.s.left[m.pool].copies(m.capacity), m.most)
+		for _, it := range f.items {
+			copies = min(copies, left[it.d]/it.n)
+		}
+		for _, it := range f.items {
+			left[it.d] -= it.n * copies
+		}
+		p.s.left[m.pool].take(m.capacity, copies)
+		if m.most != unlimited {
+			m.most -= copies
+		}
+		out = append(out, batch{m: m, items: slices.Clone(f.items), copies: copies})
+	}
+}
+
+// batch is copies of one machine with one fill.
+type batch struct {
+	m      *machine
+	items  []item
+	copies int64
+}
+
+// bestFill returns the machine whose fill is worth most for its price. A fill is made anew only when the pods left no longer
+// allow the one known; with fewer pods no better one comes, near enough.
+func (p *packing) bestFill(fills []fill, left []int64) int {
+	for {
+		best := -1
+		for i, m := range p.machines {
+			f := &fills[i]
+			if !f.known {
+				f.m = i
+				p.build(f, left)
+			}
+			if f.value <= 0 || m.most <= 0 || p.s.left[m.pool].copies(m.capacity) <= 0 {
+				continue
+			}
+			if best < 0 || ratioLess(fills[best].value, p.machines[best].price, f.value, m.price) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return -1
+		}
+		stale := false
+		for _, it := range fills[best].items {
+			stale = stale || left[it.d] < it.n
+		}
+		if !stale {
+			return best
+		}
+		fills[best].known = false
+	}
+}
+
+// ratioLess says whether a/x < b/y, for amounts not negative. A price of zero is better than any.
+func ratioLess(a, x, b, y int64) bool {
+	h1, l1 := bits.Mul64(uint64(a), uint64(y))
+	h2, l2 := bits.Mul64(uint64(b), uint64(x))
+	return h1 < h2 || h1 == h2 && l1 < l2
+}
+
+// build makes a good fill for a machine: again and again the demand whose pods ask for most of what there is still plenty of.
+func (p *packing) build(f *fill, left []int64) {
+	m := p.machines[f.m]
+	f.known, f.value, f.items = true, 0, f.items[:0]
+	rem := m.avail
+	var weight vec
+	guest := guests{ports: slices.Clone(m.ports)}
+	for {
+		p.s.work++
+		for k := range p.s.nd {
+			weight[k] = 0
+			if m.avail[k] > 0 && rem[k] > 0 {
+				weight[k] = mulDiv(p.scale(k), rem[k], m.avail[k])
+			}
+		}
+		best, bestScore := -1, int64(-1)
+		for d, n := range left {
+			if n <= 0 || !p.admits(m, d) || !fitsIn(&p.demands[d].c.req, &rem, p.s.nd) || f.count(d) >= n {
+				continue
+			}
+			score := p.score(d, &weight)
+			if score > bestScore && (!p.hosted[d] || p.hostRoom(f, d, m, &guest) > 0) {
+				best, bestScore = d, score
+			}
+		}
+		if best < 0 {
+			break
+		}
+		c := p.demands[best].c
+		n := min(left[best]-f.count(best), max(1, timesIn(&c.req, &rem, p.s.nd)/4))
+		if p.hosted[best] {
+			n = min(n, p.hostRoom(f, best, m, &guest))
+			p.join(c, n, &guest)
+		}
+		f.add(best, n)
+		for k := range p.s.nd {
+			rem[k] -= c.req[k] * n
+		}
+		f.value += p.worth[best] * n
+	}
+	for _, id := range p.touched {
+		p.counts[id] = 0
+	}
+	p.touched = p.touched[:0]
+	slices.SortFunc(f.items, func(a, b item) int { return cmp.Compare(a.d, b.d) })
+}
+
+func (f *fill) count(d int) int64 {
+	for _, it := range f.items {
+		if it.d == d {
+			return it.n
+		}
+	}
+	return 0
+}
+
+func (f *fill) add(d int, n int64) {
+	for i := range f.items {
+		if f.items[i].d == d {
+			f.items[i].n += n
+			return
+		}
+	}
+	f.items = append(f.items, item{d, n})
+}
+
+// timesIn is how many copies of req fit.
+func timesIn(req, rem *vec, nd int) int64 {
+	n := unlimited
+	for k := range nd {
+		if req[k] > 0 {
+			n = min(n, rem[k]/req[k])
+		}
+	}
+	return n
+}
+
+// mulDiv is a*b/c without overflow, for amounts not negative and a quotient that fits.
+func mulDiv(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return 1<<63 - 1
+	}
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(min(q, 1<<63-1))
+}
+
+// scale is the price of a resource with enough digits to multiply.
+func (p *packing) scale(k int) int64 { return p.weight[k] }
+
+func (p *packing) score(d int, weight *vec) (score int64) {
+	req := &p.demands[d].c.req
+	for k := range p.s.nd {
+		if weight[k] > 0 {
+			score += mulDiv(req[k], weight[k], 1<<weightShift)
+		}
+	}
+	return score
+}
+
+// hostRoom is how many more pods of a demand the fill takes, ports, volumes and host topology considered.
+func (p *packing) hostRoom(f *fill, d int, m *machine, g *guests) int64 {
+	c := p.demands[d].c
+	n := portsFit(c, g.ports)
+	for i := range c.topo.host {
+		r := &c.topo.host[i]
+		if r.kind != ruleAffinity {
+			n = min(n, p.s.allows(c, r, int64(p.counts[r.counter]), 0, true))
+		}
+	}
+	if n > 0 && len(c.attach) > 0 {
+		if _, ok := attachFit(c, g.handles, m.t.CSILimits); !ok {
+			return 0
+		}
+	}
+	return n
+}
+
+// join counts pods as in the fill.
+func (p *packing) join(c *class, n int64, g *guests) {
+	for _, id := range c.topo.bumpHost {
+		p.counts[id] += int32(n)
+		p.touched = append(p.touched, id)
+	}
+	if len(c.ports) > 0 || len(c.attach) > 0 {
+		g.add(c.c)
+	}
+}

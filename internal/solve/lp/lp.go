@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package lp solves small linear programs by the simplex method in floating point.
+//
+// Its answers are guides, never proof and never a choice: whoever uses them rounds to integers and checks there. Products are
+// converted before they are added, so that no processor fuses them and every processor gives the same digits.
+//
+// Start reading at Maximize.
+package lp
+
+// tiny is below what counts as different from zero; programs are scaled so that 1 is a usual size.
+const tiny = 1e-9
+
+// Maximize finds x ≥ 0 that maximises gain·x while rows[i]·x ≤ limit[i]. Limits must not be negative, so x = 0 starts feasible.
+// It returns x, the dual value of each row, and the number of pivots. A program without a finite optimum, or one that needs more
+// than maxPivots, returns the best point met; ok is then false.
+func Maximize(gain []float64, rows [][]float64, limit []float64, maxPivots int) (x, dual []float64, pivots int, ok bool) {
+	t := newTable(gain, rows, limit)
+	for pivots = 0; pivots < maxPivots; pivots++ {
+		in := t.entering(pivots)
+		if in < 0 {
+			ok = true
+			break
+		}
+		out := t.leaving(in)
+		if out < 0 {
+			break
+		}
+		t.pivot(out, in)
+	}
+	x, dual = t.solution(len(gain), len(rows))
+	return x, dual, pivots, ok
+}
+
+// table is a dictionary: basic[i] = b[i] - Σ a[i][k]·free[k], objective = const + Σ gain[k]·free[k]. Variables 0..n-1 are x,
+// n+i is the slack of row i. Columns are scaled to a largest entry of 1.
+type table struct {
+	a     [][]float64
+	b     []float64
+	gain  []float64
+	basic []int
+	free  []int
+	scale []float64
+	unit  float64 // gains are divided by it
+}
+
+func newTable(gain []float64, rows [][]float64, limit []float64) *table {
+	n := len(gain)
+	t := &table{a: make([][]float64, len(rows)), b: make([]float64, len(rows)), gain: make([]float64, n),
+		basic: make([]int, len(rows)), free: make([]int, n), scale: make([]float64, n)}
+	for k := range n {
+		t.free[k], t.scale[k] = k, 1
+		for i := range rows {
+			if v := abs(rows[i][k]); v > t.scale[k] || i == 0 && v > 0 {
+				t.scale[k] = v
+			}
+		}
+		t.gain[k] = gain[k] / t.scale[k]
+	}
+	for k := range n {
+		t.unit = max(t.unit, abs(t.gain[k]))
+	}
+	for k := range n {
+		if t.unit > 0 {
+			t.gain[k] /= t.unit
+		}
+	}
+	for i := range rows {
+		t.basic[i], t.b[i] = n+i, limit[i]
+		t.a[i] = make([]float64, n)
+		for k := range n {
+			t.a[i][k] = rows[i][k] / t.scale[k]
+		}
+	}
+	return t
+}
+
+// entering picks the free variable of the greatest gain; after many pivots the first that gains at all, which cannot cycle.
+func (t *table) entering(pivots int) int {
+	best := -1
+	for k, g := range t.gain {
+		if g <= tiny {
+			continue
+		}
+		if pivots > 50*(len(t.gain)+1) {
+			if best < 0 || t.free[k] < t.free[best] {
+				best = k
+			}
+			continue
+		}
+		if best < 0 || g > t.gain[best] {
+			best = k
+		}
+	}
+	return best
+}
+
+func (t *table) leaving(in int) int {
+	out, step := -1, 0.0
+	for i := range t.a {
+		if t.a[i][in] <= tiny {
+			continue
+		}
+		q := t.b[i] / t.a[i][in]
+		if out < 0 || q < step || q == step && t.basic[i] < t.basic[out] {
+			out, step = i, q
+		}
+	}
+	return out
+}
+
+func (t *table) pivot(out, in int) {
+	row := t.a[out]
+	inv := 1 / row[in]
+	for k := range row {
+		row[k] *= inv
+	}
+	row[in] = inv
+	t.b[out] *= inv
+	for i := range t.a {
+		f := t.a[i][in]
+		if i == out || f == 0 {
+			continue
+		}
+		other := t.a[i]
+		for k := range row {
+			if k != in {
+				other[k] -= float64(f * row[k])
+			}
+		}
+		other[in] = -float64(f * inv)
+		t.b[i] -= float64(f * t.b[out])
+		if t.b[i] < 0 {
+			t.b[i] = 0 // rounding only: leaving took the smallest ratio
+		}
+	}
+	f := t.gain[in]
+	for k := range t.gain {
+		if k != in {
+			t.gain[k] -= float64(f * row[k])
+		}
+	}
+	t.gain[in] = -float64(f * inv)
+	t.basic[out], t.free[in] = t.free[in], t.basic[out]
+}
+
+func (t *table) solution(n, rows int) (x, dual []float64) {
+	x, dual = make([]float64, n), make([]float64, rows)
+	for i, v := range t.basic {
+		if v < n {
+			x[v] = t.b[i] / t.scale[v]
+		}
+	}
+	for k, v := range t.free {
+		if v >= n {
+			dual[v-n] = max(0, -t.gain[k]) * t.unit
+		}
+	}
+	return x, dual
+}
+
+func abs(v float64) float64 {
+	if v < 0 {
+		return -v
+	}
+	return v
+}

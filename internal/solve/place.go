@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import "slices"
+
+// demand is pods of one class for which machines must be bought, all within one set of offers. Its pods are counted in the topology
+// domains already, as if they stood.
+type demand struct {
+	c    *class
+	mask *mask
+	n    int64
+	site *site // nil where no topology ties the class
+}
+
+// site is one combination of topology domains a class could go to: rooms there, and offers there.
+type site struct {
+	name   string
+	vals   []int32
+	rooms  []int32 // that admit the class, in filling order
+	next   int     // the first of them not found full
+	offers *mask   // nil: nothing can be bought there
+	level  int
+	price  int64 // of the cheapest offer that holds one pod, in the first level that has one
+}
+
+// place decides for every pod between free room and a machine to buy. Classes that want to be near others are tried again after
+// those have been placed, until nothing moves.
+func (s *solver) place() []*demand {
+	var out []*demand
+	byMask := map[[2]int]*demand{}
+	add := func(c *class, m *mask, n int64, at *site) {
+		c.taken += int(n)
+		if at != nil {
+			s.bumpWide(c, at.vals, n)
+		}
+		s.takeExclusive(c)
+		k := [2]int{c.id, m.id}
+		d := byMask[k]
+		if d == nil {
+			d = &demand{c: c, mask: m, site: at}
+			byMask[k] = d
+			out = append(out, d)
+		}
+		d.n += n
+	}
+	waiting := s.classes
+	for len(waiting) > 0 {
+		moved := false
+		var again []*class
+		for _, c := range waiting {
+			before := c.taken
+			s.placeClass(c, add)
+			moved = moved || c.taken > before
+			if c.left() > 0 && c.topo.near {
+				again = append(again, c)
+			}
+		}
+		if !moved {
+			break
+		}
+		waiting = again
+	}
+	return out
+}
+
+// placeClass places what it can of one class.
+func (s *solver) placeClass(c *class, add func(*class, *mask, int64, *site)) {
+	if c.bad != "" || c.c.Daemon || len(c.c.Unsolved) > 0 {
+		return
+	}
+	limit := c.left()
+	for i := range c.c.Volumes {
+		if c.c.Volumes[i].Exclusive {
+			if limit = min(limit, 1); s.exclusive(c) != nil || c.taken > 0 {
+				return
+			}
+		}
+	}
+	keep := c.left() - limit // pods that must not be placed now
+	if len(c.topo.keys) > 0 {
+		s.placeBySite(c, keep, add)
+		return
+	}
+	s.fillRooms(c, keep)
+	if n := int64(c.left() - keep); n > 0 && !c.topo.nearHost && s.holds(c.mask, &c.req) {
+		add(c, c.mask, n, nil)
+	}
+}
+
+// fillRooms puts pods that no wide topology ties onto rooms, in filling order.
+func (s *solver) fillRooms(c *class, keep int) {
+	if c.topo.nearHost && s.starts(c) {
+		s.startOnRoom(c, keep)
+		return
+	}
+	for room := range s.rooms.in {
+		if c.left() <= keep {
+			return
+		}
+		if n := min(s.roomTakes(c, room), int64(c.left()-keep)); n > 0 {
+			s.putOnRoom(c, room, n)
+		}
+	}
+}
+
+// startOnRoom begins a group that must share one host on a room, but only where that room holds all that waits of the class: begun on
+// a small one, the rest could go nowhere.
+func (s *solver) startOnRoom(c *class, keep int) {
+	for room := range s.rooms.in {
+		if s.roomTakes(c, room) >= int64(c.left()-keep) {
+			s.putOnRoom(c, room, int64(c.left()-keep))
+			return
+		}
+	}
+}
+
+// placeBySite places a class that topology ties, few pods at a time: free room before new machines, then the domain where a spread
+// counts least, then the cheaper one, then by name.
+func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, *site)) {
+	sites := s.sitesOf(c)
+	spreads := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleSpread })
+	for c.left() > keep {
+		best, bestN, bestRoom := (*site)(nil), int64(0), -1
+		var bestCount int64
+		for _, at := range sites {
+			n, _ := s.wideAllows(c, at.vals)
+			if n == 0 {
+				continue
+			}
+			room := s.nextRoom(c, at)
+			if room < 0 && (at.offers == nil || c.topo.nearHost || s.blocked[siteKey{c.id, at.name}]) {
+				continue
+			}
+			count := s.spreadCount(c, at.vals)
+			if best == nil || siteBefore(at, room, count, best, bestRoom, bestCount) {
+				best, bestN, bestRoom, bestCount = at, n, room, count
+			}
+		}
+		if best == nil {
+			return
+		}
+		n := min(bestN, int64(c.left()-keep))
+		if spreads {
+			n = 1
+		}
+		if bestRoom >= 0 {
+			s.putOnRoom(c, bestRoom, min(n, s.roomTakes(c, bestRoom)))
+			continue
+		}
+		add(c, best.offers, n, best)
+	}
+}
+
+func siteBefore(a *site, aRoom int, aCount int64, b *site, bRoom int, bCount int64) bool {
+	if (aRoom >= 0) != (bRoom >= 0) {
+		return aRoom >= 0
+	}
+	if aCount != bCount {
+		return aCount < bCount
+	}
+	if a.level != b.level {
+		return a.level < b.level
+	}
+	return a.price < b.price // sites are sorted by name: the first of equals stays
+}
+
+// spreadCount is how crowded the domains are by what the class's spreads count.
+func (s *solver) spreadCount(c *class, vals []int32) (n int64) {
+	for i := range c.topo.wide {
+		if r := &c.topo.wide[i]; r.kind == ruleSpread && vals[r.key] > 0 {
+			n += s.counters[r.counter].at(int(vals[r.key]))
+		}
+	}
+	return n
+}
+
+// nextRoom is the first room of the site that still takes a pod, -1 if there is none. What a class's own pods do to a room only ever
+// closes it, so a room once found full is not looked at again.
+func (s *solver) nextRoom(c *class, at *site) int {
+	for ; at.next < len(at.rooms); at.next++ {
+		if s.roomTakes(c, int(at.rooms[at.next])) > 0 {
+			return int(at.rooms[at.next])
+		}
+	}
+	return -1
+}
+
+// sitesOf lists the sites of a class by name.
+func (s *solver) sitesOf(c *class) []*site {
+	byName := map[string]*site{}
+	var out []*site
+	var buf []byte
+	find := func(vals []int32) *site {
+		buf = buf[:0]
+		for _, k := range c.topo.keys {
+			if vals[k] == openValue {
+				buf = append(buf, "?\x00"...)
+				continue
+			}
+			buf = append(append(buf, s.keys.text[k][vals[k]]...), 0)
+		}
+		at := byName[string(buf)]
+		if at == nil {
+			at = &site{name: string(buf), vals: vals, level: len(s.levels)}
+			byName[at.name] = at
+			out = append(out, at)
+		}
+		return at
+	}
+	for room := range s.rooms.in {
+		x := s.rooms.in[room]
+		if !x.Closed && !x.Drained && s.roomFits(c, room) > 0 && s.admits(c.filter, room) {
+			at := find(s.rooms.vals[s.rooms.shape[room]])
+			at.rooms = append(at.rooms, int32(room))
+		}
+	}
+	for _, o := range s.offerSites(c) {
+		if !s.holds(o.offers, &c.req) {
+			continue
+		}
+		at := find(o.vals)
+		at.offers = o.offers
+		at.level, at.price = s.cheapest(o.offers, &c.req)
+	}
+	slices.SortFunc(out, func(a, b *site) int {
+		if a.name < b.name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// offerSites splits the offers that admit a class by the values of its topology keys. Shared by classes alike in both.
+func (s *solver) offerSites(c *class) []site {
+	key := siteMapKey{c.mask.id, keysText(c.topo.keys)}
+	if got, ok := s.siteMaps[key]; ok {
+		return got
+	}
+	byVals := map[string]int{}
+	var out []site
+	var bits [][]uint64
+	var buf []byte
+	for i := range s.offers {
+		if !c.mask.has(i) {
+			continue
+		}
+		vals := s.offers[i].vals
+		buf = buf[:0]
+		for _, k := range c.topo.keys {
+			buf = append(buf, byte(vals[k]), byte(vals[k]>>8), byte(vals[k]>>16), byte(vals[k]>>24))
+		}
+		at, ok := byVals[string(buf)]
+		if !ok {
+			at = len(out)
+			byVals[string(buf)] = at
+			out = append(out, site{vals: vals})
+			bits = append(bits, make([]uint64, len(c.mask.bits)))
+		}
+		bits[at][i>>6] |= 1 << (i & 63)
+	}
+	for i := range out {
+		out[i].offers = s.internMask(bits[i])
+	}
+	s.siteMaps[key] = out
+	return out
+}
+
+type siteMapKey struct {
+	mask int
+	keys string
+}
+
+type siteKey struct {
+	class int
+	site  string
+}
+
+func keysText(keys []int) string {
+	b := make([]byte, 0, 2*len(keys))
+	for _, k := range keys {
+		b = append(b, byte(k), byte(k>>8))
+	}
+	return string(b)
+}
+
+// cheapest is the first level in which an offer of the mask holds the amount, and the least price there.
+func (s *solver) cheapest(m *mask, req *vec) (int, int64) {
+	for li, l := range s.levels {
+		price := int64(-1)
+		for i := l.lo; i < l.hi; i++ {
+			if o := &s.offers[i]; m.has(i) && (price < 0 || o.price < price) && fitsIn(req, &o.avail, s.nd) {
+				price = o.price
+			}
+		}
+		if price >= 0 {
+			return li, price
+		}
+	}
+	return len(s.levels), 0
+}

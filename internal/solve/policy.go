@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import "fmt"
+
+// DefaultPolicy is good for a controller: refine a little, keep claims flexible.
+func DefaultPolicy() Policy {
+	return Policy{
+		MaxGapPPM:  3_000,
+		Work:       4_000_000,
+		PremiumPPM: 100_000,
+		MaxTypes:   60,
+	}
+}
+
+// Validate says which knob is out of range.
+func (p Policy) Validate() error {
+	switch {
+	case p.MaxGapPPM < 0:
+		return fmt.Errorf("policy maxGapPPM is %d, must not be negative", p.MaxGapPPM)
+	case p.Work < 0:
+		return fmt.Errorf("policy work is %d, must not be negative", p.Work)
+	case p.PremiumPPM < 0 || p.PremiumPPM > 10_000_000:
+		return fmt.Errorf("policy premiumPPM is %d, must be between 0 and 10000000", p.PremiumPPM)
+	case p.MaxTypes < 1:
+		return fmt.Errorf("policy maxTypes is %d, must be at least 1", p.MaxTypes)
+	}
+	return nil
+}

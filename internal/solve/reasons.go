@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// checks are the codes in the order the checks are made; the further a pool gets, the nearer the miss.
+var checks = [...]plan.Code{plan.NoPools, plan.PoolNotReady, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.Offering,
+	plan.OutOfCapacity, plan.Limit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
+	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.NotSchedulable}
+
+// explain says why pods of the class could not be placed: the first check that fails in each pool, the nearest miss first.
+func (s *solver) explain(c *class) []plan.Reason {
+	if c.c.Daemon {
+		return []plan.Reason{{Code: plan.NotSchedulable, Have: "the pod is a DaemonSet's"}}
+	}
+	var out []plan.Reason
+	for i := range s.in.Pools {
+		if s.in.Pools[i].Replicas >= 0 {
+			continue // a static pool buys for nobody
+		}
+		r := s.explainPool(c, i)
+		r.Pool = s.in.Pools[i].Name
+		out = append(out, r)
+	}
+	if len(out) == 0 {
+		out = append(out, plan.Reason{Code: plan.NoPools})
+	}
+	slices.SortStableFunc(out, func(a, b plan.Reason) int {
+		return cmp.Compare(slices.Index(checks[:], b.Code), slices.Index(checks[:], a.Code))
+	})
+	return out
+}
+
+// explainPool makes the checks for one pool in order.
+func (s *solver) explainPool(c *class, pi int) plan.Reason {
+	p := &s.in.Pools[pi]
+	switch {
+	case p.Deleting:
+		return plan.Reason{Code: plan.PoolNotReady, Have: "the pool is being deleted"}
+	case !p.Ready:
+		return plan.Reason{Code: plan.PoolNotReady, Key: "Ready", Want: "True", Have: strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": ")}
+	}
+	if t := model.Untolerated(p.Taints, c.c.Tolerations); t != nil {
+		return plan.Reason{Code: plan.Taint, Key: t.Key, Want: "a toleration", Have: taintText(*t)}
+	}
+	if r := s.explainLabels(c, p); r != nil {
+		return *r
+	}
+	if r := s.explainOffers(c, pi); r != nil {
+		return *r
+	}
+	return s.explainRest(c, pi)
+}
+
+func taintText(t model.Taint) string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// explainLabels holds the class's terms against the pool's requirements, then against its types. Of several terms the one that gets
+// furthest speaks.
+func (s *solver) explainLabels(c *class, p *Pool) *plan.Reason {
+	known := providerKeys(p.Types)
+	terms := make([]model.NodeTerm, len(c.c.Terms))
+	copy(terms, c.c.Terms)
+	if len(terms) == 0 {
+		terms = []model.NodeTerm{{}}
+	}
+	var best *plan.Reason
+	for i := range terms {
+		r := s.explainTerm(&terms[i], p, known)
+		if r == nil {
+			return nil
+		}
+		if best == nil || slices.Index(checks[:], r.Code) > slices.Index(checks[:], best.Code) {
+			best = r
+		}
+	}
+	return best
+}
+
+func (s *solver) explainTerm(t *model.NodeTerm, p *Pool, known map[string]bool) *plan.Reason {
+	for i := range t.Requirements {
+		want := &t.Requirements[i]
+		r := plan.Reason{Code: plan.Requirement, Key: want.Key, Want: want.String()}
+		if v, ok := poolLabel(p, want.Key); ok {
+			if !want.Matches(v, true) {
+				r.Have = v
+				return &r
+			}
+			continue
+		}
+		if have := p.Requirements.Get(want.Key); have != nil {
+			if both := have.Intersect(*want); both.Empty() {
+				r.Have = have.String()
+				return &r
+			}
+			continue
+		}
+		if !known[want.Key] && !want.AllowAbsent {
+			r.Have = "the pool does not define the label"
+			return &r
+		}
+	}
+	// Types, by what is the type's alone: where and how it can be had is looked at later.
+	left := slices.Clone(p.Types)
+	for _, rs := range []model.Requirements{p.Requirements, t.Requirements} {
+		for i := range rs {
+			q := &rs[i]
+			if q.Key == model.LabelZone || q.Key == model.LabelCapacityType || !known[q.Key] || q.Key == model.LabelHostname {
+				continue
+			}
+			before := left
+			left = nil
+			for _, x := range before {
+				if typeMatches(q, x) {
+					left = append(left, x)
+				}
+			}
+			if len(left) == 0 {
+				return &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: strings.Join(distinct(q.Key, before), " ")}
+			}
+		}
+	}
+	if len(left) == 0 {
+		return &plan.Reason{Code: plan.NoInstanceType, Have: "the pool is offered no instance type"}
+	}
+	if t.Names != nil && !t.Names.Matches("", false) {
+		return &plan.Reason{Code: plan.NodeName, Key: "metadata.name", Want: t.Names.String(), Have: "a new node"}
+	}
+	return nil
+}
+
+// typeMatches says whether the type, or some offering of it, meets a requirement.
+func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
+	for i := range t.Offerings {
+		if v, ok := providerLabel(q.Key, t, &t.Offerings[i]); q.Matches(v, ok) {
+			return true
+		}
+	}
+	if len(t.Offerings) > 0 {
+		return false
+	}
+	v, ok := t.Labels[q.Key]
+	return q.Matches(v, ok)
+}
+
+// explainOffers holds the class against the pool's offers: size, place, availability, limits.
+func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
+	var labels, fit, have, allowed int // offers that pass so far
+	var topo, volume bool
+	var nearest *offer
+	for i := range s.offers {
+		o := &s.offers[i]
+		if o.pool != pi {
+			continue
+		}
+		if typeOnly(c, o, s) {
+			labels++
+			if nearest == nil || s.shortfall(c, o) < s.shortfall(c, nearest) {
+				nearest = o
+			}
+			if !fitsIn(&c.req, &o.avail, s.nd) {
+				continue
+			}
+			fit++
+			if len(c.filter.terms) > 0 && !anyTerm(c.filter.terms, &s.keys, o.vals, nil, "") {
+				topo = true
+				continue
+			}
+			if !c.filter.passes(&s.keys, o.vals, nil, "") {
+				volume = true
+				continue
+			}
+			have++
+			if o.ok {
+				allowed++
+			}
+		}
+	}
+	switch {
+	case labels == 0:
+		return &plan.Reason{Code: plan.Offering, Key: model.LabelZone, Have: "no offering meets the pool's requirements and the pod's together"}
+	case fit == 0:
+		return s.explainSize(c, nearest)
+	case have == 0 && topo:
+		return s.explainPlace(c, pi)
+	case have == 0 && volume:
+		v := c.c.Volumes[slices.IndexFunc(c.c.Volumes, func(v model.Volume) bool { return len(v.Topology) > 0 })]
+		return &plan.Reason{Code: plan.VolumeTopology, Key: v.Claim, Want: v.Topology[0].String(), Have: "no offering there"}
+	case allowed == 0:
+		return &plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: fmt.Sprintf("%d offerings set aside", have)}
+	}
+	return s.explainLimit(c, pi)
+}
+
+// typeOnly says whether an offer would pass the class's labels if zone and capacity type did not matter.
+func typeOnly(c *class, o *offer, s *solver) bool {
+	if len(c.filter.terms) == 0 {
+		return true
+	}
+	for i := range c.filter.terms {
+		t := &c.filter.terms[i]
+		ok := !t.none && (t.names == nil || t.names.Matches("", false))
+		for j := range t.reqs {
+			q := &t.reqs[j]
+			if k := s.keys.names[q.key]; k != model.LabelZone && k != model.LabelCapacityType {
+				ok = ok && q.matches(&s.keys, o.vals[q.key])
+			}
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// shortfall is by how much an offer is too small, in millionths of the request, the worst resource.
+func (s *solver) shortfall(c *class, o *offer) (worst int64) {
+	for k := range s.nd {
+		if q := c.req[k]; q > o.avail[k] && q > 0 {
+			worst = max(worst, mulDiv(q-max(0, o.avail[k]), 1_000_000, q))
+		}
+	}
+	return worst
+}
+
+// explainSize names the resource that the nearest type lacks most of.
+func (s *solver) explainSize(c *class, o *offer) *plan.Reason {
+	worst, at := int64(-1), 0
+	for k := range s.nd {
+		if q := c.req[k]; q > o.avail[k] && q > 0 {
+			if v := mulDiv(q-max(0, o.avail[k]), 1_000_000, q); v > worst {
+				worst, at = v, k
+			}
+		}
+	}
+	d := s.dims[at]
+	alloc := o.t.Allocatable.At(d)
+	return &plan.Reason{Code: plan.Resource, Subject: o.t.Name, Key: s.resourceName(d),
+		Want: model.FormatAmount(d, c.req[at]+alloc-o.avail[at]), Have: model.FormatAmount(d, alloc)}
+}
+
+// explainPlace names the label of the offering that keeps the types that fit away.
+func (s *solver) explainPlace(c *class, pi int) *plan.Reason {
+	for _, key := range []string{model.LabelZone, model.LabelCapacityType} {
+		k, ok := s.keys.ids[key]
+		if !ok {
+			continue
+		}
+		for i := range c.filter.terms {
+			for j := range c.filter.terms[i].reqs {
+				q := &c.filter.terms[i].reqs[j]
+				if q.key != k {
+					continue
+				}
+				met, seen := false, map[string]bool{}
+				var have []string
+				for x := range s.offers {
+					o := &s.offers[x]
+					if o.pool == pi && typeOnly(c, o, s) && fitsIn(&c.req, &o.avail, s.nd) {
+						met = met || q.matches(&s.keys, o.vals[k])
+						if v := s.keys.text[k][o.vals[k]]; !seen[v] {
+							seen[v] = true
+							have = append(have, v)
+						}
+					}
+				}
+				if !met {
+					slices.Sort(have)
+					return &plan.Reason{Code: plan.Offering, Key: key, Want: q.r.String(), Have: strings.Join(have, " ")}
+				}
+			}
+		}
+	}
+	return &plan.Reason{Code: plan.Offering, Have: "no type that fits is offered in zone and capacity type wanted together"}
+}
+
+// explainLimit says which limit keeps every offer that fits from being bought, nil if none does.
+func (s *solver) explainLimit(c *class, pi int) *plan.Reason {
+	left := &s.left[pi]
+	if !left.limited {
+		return nil
+	}
+	var least *model.InstanceType
+	for i := range s.offers {
+		o := &s.offers[i]
+		if o.pool != pi || !c.mask.has(i) || !fitsIn(&c.req, &o.avail, s.nd) {
+			continue
+		}
+		if left.copies(o.t.Capacity) > 0 {
+			return nil
+		}
+		if least == nil || o.t.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
+			least = o.t
+		}
+	}
+	if least == nil {
+		return nil
+	}
+	if left.nodes == 0 {
+		return &plan.Reason{Code: plan.Limit, Subject: least.Name, Key: "nodes", Want: "1", Have: "0"}
+	}
+	for d, h := range left.has {
+		if want := least.Capacity.At(model.Dim(d)); h && want > 0 && left.left[d] < want {
+			return &plan.Reason{Code: plan.Limit, Subject: least.Name, Key: s.resourceName(model.Dim(d)),
+				Want: model.FormatAmount(model.Dim(d), want), Have: model.FormatAmount(model.Dim(d), max(0, left.left[d]))}
+		}
+	}
+	return nil
+}
+
+// explainRest looks at what is left when an offer could be had: minValues, topology, ports, volumes.
+func (s *solver) explainRest(c *class, pi int) plan.Reason {
+	need := s.minValuesOf(pi)
+	if len(need) > 0 {
+		var types []*model.InstanceType
+		for i := range s.offers {
+			if o := &s.offers[i]; o.pool == pi && c.mask.has(i) && fitsIn(&c.req, &o.avail, s.nd) && !slices.Contains(types, o.t) {
+				types = append(types, o.t)
+			}
+		}
+		if r := need.lacking(types); r != nil {
+			return plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues), Have: fmt.Sprint(len(distinct(r.Key, types)))}
+		}
+	}
+	if r := s.explainTopology(c, pi); r != nil {
+		return *r
+	}
+	for i := range c.c.HostPorts {
+		for _, d := range s.daemons {
+			for _, p := range d.in.Class.HostPorts {
+				if p.Conflicts(c.c.HostPorts[i]) {
+					return plan.Reason{Code: plan.HostPortConflict, Key: fmt.Sprintf("%d/%s", p.Port, p.Protocol),
+						Subject: d.in.Namespace + "/" + d.in.Name, Want: "a free port", Have: "a DaemonSet's pod has it on every node"}
+				}
+			}
+		}
+	}
+	if r := s.explainVolumes(c, pi); r != nil {
+		return *r
+	}
+	if len(c.c.Unsolved) > 0 {
+		return plan.Reason{Code: plan.Unsupported, Have: c.c.Unsolved[0]}
+	}
+	if c.bad != "" {
+		return plan.Reason{Code: plan.Unsupported, Have: c.bad}
+	}
+	for i := range c.topo.wide { // only pods of the same kind that were placed before can be in the way now
+		if r := &c.topo.wide[i]; r.hard {
+			return ruleReason(r)
+		}
+	}
+	for i := range c.topo.host {
+		return ruleReason(&c.topo.host[i])
+	}
+	return plan.Reason{Code: plan.Limit, Have: "other pods took what the pool's limits left"}
+}
+
+func (s *solver) explainVolumes(c *class, pi int) *plan.Reason {
+	if v := s.exclusive(c); v != nil {
+		return &plan.Reason{Code: plan.VolumeExclusive, Key: v.Claim, Want: "the volume to itself", Have: "another pod uses it"}
+	}
+	if len(c.attach) == 0 {
+		return nil
+	}
+	for i := range s.offers {
+		if o := &s.offers[i]; o.pool == pi && c.mask.has(i) {
+			driver, ok := attachFit(c, nil, o.t.CSILimits)
+			if ok {
+				return nil
+			}
+			return &plan.Reason{Code: plan.VolumeLimit, Subject: o.t.Name, Key: driver, Want: fmt.Sprint(len(c.attach)),
+				Have: fmt.Sprint(o.t.CSILimits[driver])}
+		}
+	}
+	return nil
+}
+
+// explainTopology names the first rule that refuses the class in every domain the pool could buy in; where domains differ, the
+// one met in the first of them by name speaks.
+func (s *solver) explainTopology(c *class, pi int) *plan.Reason {
+	var first *rule
+	if len(c.topo.keys) > 0 {
+		for _, at := range s.sitesOf(c) {
+			if at.offers == nil || !s.inPool(at.offers, pi) {
+				continue
+			}
+			n, r := s.wideAllows(c, at.vals)
+			if n > 0 {
+				first = nil
+				break
+			}
+			if first == nil {
+				first = r
+			}
+		}
+	}
+	if first == nil && c.topo.nearHost && !s.starts(c) {
+		for i := range c.topo.host {
+			if c.topo.host[i].kind == ruleAffinity {
+				first = &c.topo.host[i]
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	r := ruleReason(first)
+	return &r
+}
+
+func (s *solver) inPool(m *mask, pi int) bool {
+	for i := range s.offers {
+		if s.offers[i].pool == pi && m.has(i) {
+			return true
+		}
+	}
+	return false
+}
+
+func ruleReason(r *rule) plan.Reason {
+	switch r.kind {
+	case ruleSpread:
+		return plan.Reason{Code: plan.TopologySpread, Key: r.name, Want: fmt.Sprintf("skew at most %d", r.maxSkew), Have: "every domain would exceed it"}
+	case ruleAffinity:
+		return plan.Reason{Code: plan.PodAffinity, Key: r.name, Want: "a domain with a pod that the term selects", Have: "none with room"}
+	case ruleAnti:
+		return plan.Reason{Code: plan.PodAntiAffinity, Key: r.name, Want: "a domain without a pod that the term selects", Have: "none with room"}
+	}
+	return plan.Reason{Code: plan.PodAntiAffinity, Key: r.name, Want: "a domain without a pod whose term selects this one", Have: "none with room"}
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// maxRestarts bounds how often domains in which nothing can be bought are taken out one by one; after that they go all at once.
+const maxRestarts = 32
+
+// Solve answers every pod of the demand: on a room, on a machine to buy, or refused with reasons.
+func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
+	s := compile(p, pol)
+	s.siteMaps, s.blocked = map[siteMapKey][]site{}, map[siteKey]bool{}
+	s.remember()
+	for try := 0; ; try++ {
+		short := s.attempt()
+		if !s.block(short, try >= maxRestarts) {
+			break
+		}
+		s.reset()
+	}
+	s.colocate()
+	res := s.result()
+	return res, mem
+}
+
+// start is the state an attempt begins from.
+type start struct {
+	free []int64
+	left []poolLeft
+	used map[string]bool
+}
+
+func (s *solver) remember() {
+	s.start = start{free: slices.Clone(s.rooms.free), used: map[string]bool{}}
+	for k := range s.excluded {
+		s.start.used[k] = true
+	}
+	for i := range s.left {
+		l := s.left[i]
+		l.left = l.left.Clone()
+		s.start.left = append(s.start.left, l)
+	}
+}
+
+// reset takes back everything placed.
+func (s *solver) reset() {
+	copy(s.rooms.free, s.start.free)
+	clear(s.rooms.settle)
+	clear(s.rooms.guests)
+	for i := range s.left {
+		s.left[i].nodes = s.start.left[i].nodes
+		copy(s.left[i].left, s.start.left[i].left)
+	}
+	if s.excluded != nil {
+		clear(s.excluded)
+		for k := range s.start.used {
+			s.excluded[k] = true
+		}
+	}
+	for i := range s.counters {
+		c := &s.counters[i]
+		clear(c.n)
+		copy(c.n, c.start)
+		c.total, c.floating = c.total0, c.float0
+	}
+	for _, c := range s.classes {
+		c.taken = 0
+	}
+	s.placed, s.bins, s.demands = s.placed[:0], nil, nil
+}
+
+// attempt places and packs everything once, and returns the demands that found no machine.
+func (s *solver) attempt() (short []*demand) {
+	s.demands = s.place()
+	open := s.demands
+	for li := range s.levels {
+		var here, rest []*demand
+		for _, d := range open {
+			if s.inLevel(d.mask, s.levels[li]) {
+				here = append(here, d)
+			} else {
+				rest = append(rest, d)
+			}
+		}
+		if len(here) > 0 {
+			s.buy(s.levels[li], here)
+		}
+		open = rest
+		for _, d := range here {
+			if d.n > 0 {
+				open = append(open, d)
+			}
+		}
+	}
+	for _, d := range s.demands {
+		if d.n > 0 {
+			short = append(short, d)
+			d.c.taken -= int(d.n)
+		}
+	}
+	return short
+}
+
+func (s *solver) inLevel(m *mask, l level) bool {
+	for i := l.lo; i < l.hi; i++ {
+		if m.has(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// buy packs the demands onto machines of one level and counts down what it could not.
+func (s *solver) buy(l level, demands []*demand) {
+	p := s.newPacking(l, demands)
+	left := make([]int64, len(demands))
+	for i, d := range demands {
+		left[i] = d.n
+	}
+	p.price(left)
+	for _, b := range p.pack(left) {
+		s.bins = append(s.bins, s.binOf(p, &b))
+	}
+	for i, d := range demands {
+		d.n = left[i]
+	}
+}
+
+// block takes the domains of demands that found no machine out of the choice, so that the pods of a spread elsewhere are not
+// counted against pods that never come. It says whether anything changed, and the attempt must be made again.
+func (s *solver) block(short []*demand, all bool) bool {
+	changed := false
+	for _, d := range short {
+		if d.site == nil {
+			continue
+		}
+		k := siteKey{d.c.id, d.site.name}
+		changed = changed || !s.blocked[k]
+		s.blocked[k] = true
+	}
+	if changed && all {
+		for _, d := range s.demands {
+			if d.site != nil {
+				s.blocked[siteKey{d.c.id, d.site.name}] = true
+			}
+		}
+	}
+	return changed
+}
+
+// result writes the plan down.
+func (s *solver) result() Result {
+	var res Result
+	next := make([]int, len(s.classes))
+	take := func(class int, n int) []*model.Pod {
+		c := s.classes[class]
+		pods := c.pods[next[class] : next[class]+n]
+		next[class] += n
+		return pods
+	}
+	onRoom := make(map[int][]*model.Pod)
+	for _, p := range s.placed {
+		onRoom[p.room] = append(onRoom[p.room], take(p.class, p.n)...)
+	}
+	for room, x := range s.rooms.in {
+		if pods := onRoom[room]; len(pods) > 0 {
+			slices.SortFunc(pods, comparePods)
+			res.OnRooms = append(res.OnRooms, Assignment{Room: x.Name, Pods: pods})
+		}
+	}
+	slices.SortFunc(res.OnRooms, func(a, b Assignment) int { return strings.Compare(a.Room, b.Room) })
+	for _, b := range s.bins {
+		var ch *chosen
+		for range b.copies {
+			if ch == nil || s.left[b.pool].limited {
+				ch = s.choose(b)
+			}
+			node := s.nodeOf(b, ch)
+			for _, it := range b.items {
+				node.Pods = append(node.Pods, take(it.class, int(it.n))...)
+			}
+			slices.SortFunc(node.Pods, comparePods)
+			res.New = append(res.New, node)
+			res.Cost.NewMicroPerHour += node.PriceMicro
+		}
+	}
+	rank := map[string]int{}
+	for i := range s.in.Pools {
+		rank[s.in.Pools[i].Name] = i
+	}
+	slices.SortFunc(res.New, func(a, b NewNode) int {
+		return cmp.Or(cmp.Compare(rank[a.Pool], rank[b.Pool]), cmp.Compare(a.PriceMicro, b.PriceMicro), comparePods(a.Pods[0], b.Pods[0]))
+	})
+	for i, c := range s.classes {
+		if next[i] == len(c.pods) {
+			continue
+		}
+		reasons := s.explain(c)
+		for _, p := range c.pods[next[i]:] {
+			res.Refused = append(res.Refused, Refusal{Pod: p, Reasons: reasons})
+		}
+	}
+	slices.SortFunc(res.Refused, func(a, b Refusal) int { return comparePods(a.Pod, b.Pod) })
+	s.cost(&res)
+	res.Stats = plan.Stats{Pods: len(s.in.Demand), Classes: len(s.classes), Offerings: len(s.offers), Tier: 1, Work: s.work}
+	return res
+}
