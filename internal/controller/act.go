@@ -75,7 +75,13 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		c.terminate(ctx, a)
 	case plan.UpdatePool:
 		c.State.Begin(key, "", now.Add(time.Second))
-		c.run(ctx, "UpdatePool", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, c.told1("update", "nodepool/"+a.Pool, a.Why))
+		c.run(ctx, "UpdatePool", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
+			if err != nil {
+				c.fail("update", "nodepool/"+a.Pool, a.Why, err)
+				return
+			}
+			s.Settle(key) // decide compares with what the watch shows, and paces itself
+		})
 	case plan.UpdateNodeClass:
 		c.State.Begin(key, "class/"+a.Group+"/"+a.Kind+"/"+a.Name, until)
 		c.run(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, c.told1("update", "nodeclass/"+a.Name, a.Why))

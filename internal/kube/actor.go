@@ -208,9 +208,14 @@ func refusedPatch(err error) bool {
 	if st.Code != http.StatusUnprocessableEntity {
 		return false
 	}
-	m := st.Message
-	return strings.Contains(m, "testing path") || strings.Contains(m, "testing value") || strings.Contains(m, "operation does not apply") ||
-		strings.Contains(m, "Unable to") || strings.Contains(m, "missing")
+	if st.Details != nil {
+		for _, c := range st.Details.Causes {
+			if c.Field != "" {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (a *Actor) nodeKind() kind[*corev1.Node] {
