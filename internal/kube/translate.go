@@ -122,11 +122,28 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 	return out
 }
 
+// classLabels leaves out the labels that the API server copies from the node when it binds a pod (KEP-4742): a pod must be of the
+// same class before and after, or its slot on the node would never be seen as taken.
+func classLabels(l map[string]string) model.Labels {
+	_, zone := l[corev1.LabelTopologyZone]
+	_, region := l[corev1.LabelTopologyRegion]
+	if !zone && !region {
+		return l
+	}
+	out := make(model.Labels, len(l))
+	for k, v := range l {
+		if k != corev1.LabelTopologyZone && k != corev1.LabelTopologyRegion {
+			out[k] = v
+		}
+	}
+	return out
+}
+
 // class compiles what all pods alike share. It reads status only for the sizes of containers resized in place.
 func (t *Translator) class(p *corev1.Pod, daemon bool) *model.Class {
 	s := &p.Spec
 	c := &model.Class{
-		Namespace: p.Namespace, Labels: p.Labels, Daemon: daemon, Scheduler: cmp.Or(s.SchedulerName, corev1.DefaultSchedulerName),
+		Namespace: p.Namespace, Labels: classLabels(p.Labels), Daemon: daemon, Scheduler: cmp.Or(s.SchedulerName, corev1.DefaultSchedulerName),
 		Preempts: s.PreemptionPolicy == nil || *s.PreemptionPolicy != corev1.PreemptNever,
 		Critical: s.PriorityClassName == "system-cluster-critical" || s.PriorityClassName == "system-node-critical",
 	}
