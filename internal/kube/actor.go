@@ -38,11 +38,16 @@ type Actor struct {
 	c   *Client
 	t   *Translator
 	now func() time.Time
+
+	events *recorder
 }
 
 // NewActor makes an Actor that uses what Watch has seen of the same Client. now dates the conditions it writes.
 func NewActor(c *Client, table *state.ResourceTable, now func() time.Time) *Actor {
-	return &Actor{c: c, t: &Translator{Table: table, Lookup: lookup{c}}, now: now}
+	return &Actor{
+		c: c, t: &Translator{Table: table, Lookup: lookup{c}}, now: now,
+		events: &recorder{c: c, now: now, last: map[string]time.Time{}, tokens: eventBurst, filled: now()},
+	}
 }
 
 func isNotFound(err error) bool { return apierrors.IsNotFound(err) }

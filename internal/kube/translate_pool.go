@@ -47,6 +47,19 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		ConsolidationPolicy: string(cmp.Or(p.Spec.Disruption.ConsolidationPolicy, karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized)),
 		Deleting:            p.DeletionTimestamp != nil, Ready: true,
 	}
+	out.StatusHash = p.Annotations[karpv1.AnnotationNodePoolHash]
+	if p.Annotations[karpv1.AnnotationNodePoolHashVersion] != karpv1.NodePoolHashVersion {
+		out.StatusHash = "" // another rule's number: not comparable
+	}
+	out.Conditions = conditions(p.Status.Conditions)
+	if p.Status.Nodes != nil {
+		out.StatusNodes = *p.Status.Nodes
+	}
+	if len(p.Status.Resources) > 0 {
+		have := maps.Clone(p.Status.Resources)
+		delete(have, karpv1.ResourceNodes)
+		out.StatusResources = t.resources(have, 0)
+	}
 	if p.Spec.Weight != nil {
 		out.Weight = *p.Spec.Weight
 	}

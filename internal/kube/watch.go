@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +65,17 @@ func (o *objects[T]) list() []T {
 	out := make([]T, 0, len(o.m))
 	for _, x := range o.m {
 		out = append(out, x)
+	}
+	return out
+}
+
+// sorted lists by key.
+func (o *objects[T]) sorted() []T {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	out := make([]T, 0, len(o.m))
+	for _, k := range slices.Sorted(maps.Keys(o.m)) {
+		out = append(out, o.m[k])
 	}
 	return out
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+)
+
+const (
+	eventRepeat = 2 * time.Minute // an equal event within this time is not written again
+	eventBurst  = 100             // events that may be written at once
+	eventRate   = 20              // and in each second from then on
+	eventQueue  = 1000
+	eventSource = "dovetail"
+)
+
+// recorder writes Kubernetes events in the background. Events inform people and nothing else, so a flood is cut off rather than
+// carried: the API server has better things to do while a thousand pods wait. Its goroutine lives as long as there is something
+// to write, so there is nothing to shut down.
+type recorder struct {
+	c   *Client
+	now func() time.Time
+
+	mu      sync.Mutex
+	last    map[string]time.Time // by what makes events equal
+	tokens  float64
+	filled  time.Time
+	queue   []*corev1.Event
+	writing bool
+	serial  uint64
+}
+
+// Event tells the people who watch an object what happened to it. kind is Pod, Node, NodeClaim or NodePool; warn marks what needs
+// attention. Equal events are written once in two minutes.
+func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, message string) {
+	r := a.events
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := kind + "\x00" + namespace + "\x00" + name + "\x00" + uid + "\x00" + reason + "\x00" + message
+	if at, ok := r.last[key]; ok && now.Sub(at) < eventRepeat {
+		return
+	}
+	r.tokens = min(eventBurst, r.tokens+eventRate*now.Sub(r.filled).Seconds())
+	r.filled = now
+	if r.tokens < 1 || len(r.queue) >= eventQueue {
+		return
+	}
+	r.tokens--
+	if len(r.last) > 4096 {
+		for k, at := range r.last {
+			if now.Sub(at) >= eventRepeat {
+				delete(r.last, k)
+			}
+		}
+	}
+	r.last[key] = now
+	r.serial++
+	r.queue = append(r.queue, event(kind, namespace, name, uid, warn, reason, message, now, r.serial))
+	if !r.writing {
+		r.writing = true
+		go r.write()
+	}
+}
+
+func event(kind, namespace, name, uid string, warn bool, reason, message string, now time.Time, serial uint64) *corev1.Event {
+	e := &corev1.Event{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: kind, Namespace: namespace, Name: name, UID: types.UID(uid),
+		},
+		Reason: reason, Message: message, Type: corev1.EventTypeNormal, Count: 1,
+		FirstTimestamp: metav1.NewTime(now), LastTimestamp: metav1.NewTime(now),
+		Source: corev1.EventSource{Component: eventSource}, ReportingController: eventSource,
+	}
+	if len(e.Message) > 1024 {
+		e.Message = e.Message[:1021] + "..." // the API server takes no more
+	}
+	if warn {
+		e.Type = corev1.EventTypeWarning
+	}
+	if kind == "NodeClaim" || kind == "NodePool" {
+		e.InvolvedObject.APIVersion = karpv1.GroupVersion.String()
+	}
+	e.Namespace = cmp.Or(namespace, metav1.NamespaceDefault)
+	suffix := "." + strconv.FormatInt(now.UnixNano(), 16) + strconv.FormatUint(serial, 16)
+	if len(name)+len(suffix) > 253 {
+		name = name[:253-len(suffix)]
+	}
+	e.Name = name + suffix
+	return e
+}
+
+func (r *recorder) write() {
+	for {
+		r.mu.Lock()
+		if len(r.queue) == 0 {
+			r.queue, r.writing = nil, false
+			r.mu.Unlock()
+			return
+		}
+		e := r.queue[0]
+		r.queue = r.queue[1:]
+		r.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		err := r.c.core.Post().MaxRetries(0).Namespace(e.Namespace).Resource("events").Body(e).Do(ctx).Error()
+		cancel()
+		if err != nil {
+			r.c.Log.Debug("event not written", "reason", e.Reason, "object", e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, "error", err)
+		}
+	}
+}
