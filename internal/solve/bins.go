@@ -6,6 +6,7 @@ package solve
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -124,6 +125,9 @@ func (s *solver) choose(b *bin) *chosen {
 				continue
 			}
 		}
+		if !s.crossing(b, out, o) {
+			continue
+		}
 		if !slices.Contains(out.types, o.t) {
 			most := out.charged.Max(o.t.Capacity)
 			if left.copies(most) < 1 || len(out.types) >= s.pol.MaxTypes && !need.wants(out.types, o.t) {
@@ -142,6 +146,44 @@ func (s *solver) choose(b *bin) *chosen {
 	left.take(out.charged, 1)
 	slices.Sort(out.zones)
 	return out
+}
+
+// crossing says whether an offer may join the choices. A claim names types and zones apart from each other, so the cloud may put any
+// of its types in any of its zones, and all of those must do, also offerings set aside now.
+func (s *solver) crossing(b *bin, ch *chosen, o *offer) bool {
+	newType, newZone := !slices.Contains(ch.types, o.t), !slices.Contains(ch.zones, o.o.Zone)
+	if !newType && !newZone {
+		return true
+	}
+	lo, hi := s.poolRange(b.pool)
+	for i := lo; i < hi; i++ {
+		x := &s.offers[i]
+		if b.mask.has(i) || x.o.CapacityType != o.o.CapacityType || !sameVariant(x, o) {
+			continue
+		}
+		in := x.t == o.t && (slices.Contains(ch.zones, x.o.Zone) || x.o.Zone == o.o.Zone) || x.o.Zone == o.o.Zone && slices.Contains(ch.types, x.t)
+		if in && (x.ok || !s.passesAll(b, x)) {
+			return false
+		}
+	}
+	return true
+}
+
+// passesAll says whether every class on the bin would go to the offer, could it be had.
+func (s *solver) passesAll(b *bin, o *offer) bool {
+	for _, it := range b.items {
+		if !s.classes[it.class].filter.passes(&s.keys, o.vals, nil, "") {
+			return false
+		}
+	}
+	return true
+}
+
+// poolRange is where a pool's offers lie.
+func (s *solver) poolRange(pool int) (lo, hi int) {
+	lo = sort.Search(len(s.offers), func(i int) bool { return s.offers[i].pool >= pool })
+	hi = sort.Search(len(s.offers), func(i int) bool { return s.offers[i].pool > pool })
+	return lo, hi
 }
 
 func sameVariant(a, b *offer) bool {

@@ -3,6 +3,40 @@
 
 package solve
 
-import "testing"
+import (
+	"testing"
 
-func check(t *testing.T, p *Problem, r Result) {}
+	"github.com/dovetail-sh/dovetail/internal/verify"
+)
+
+// verifyInput is the plan as verify wants it.
+func verifyInput(p *Problem, r Result) *verify.Input {
+	in := &verify.Input{ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost}
+	for i := range p.Rooms {
+		x := &p.Rooms[i]
+		in.Rooms = append(in.Rooms, verify.Room{Name: x.Name, Labels: x.Labels, Open: x.Open, Taints: x.Taints, Free: x.Free, Pods: x.Pods,
+			CSILimits: x.CSILimits, Closed: x.Closed, Drained: x.Drained})
+	}
+	for _, x := range p.Pools {
+		in.Pools = append(in.Pools, verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft})
+	}
+	for _, a := range r.OnRooms {
+		in.OnRooms = append(in.OnRooms, verify.Placement{Room: a.Room, Pods: a.Pods})
+	}
+	for _, n := range r.New {
+		in.New = append(in.New, verify.Machine{Pool: n.Pool, Type: n.Type, Choices: n.Choices, Zones: n.Zones, CapacityTypes: n.CapacityTypes,
+			Requirements: n.Requirements, Pods: n.Pods, PriceMicro: n.PriceMicro})
+	}
+	for _, x := range r.Refused {
+		in.Refused = append(in.Refused, verify.Refusal{Pod: x.Pod, Reasons: x.Reasons})
+	}
+	return in
+}
+
+// check has every result of every test looked at by verify.
+func check(t testing.TB, p *Problem, r Result) {
+	t.Helper()
+	for _, v := range verify.Plan(verifyInput(p, r)) {
+		t.Error(v)
+	}
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package verify
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// room checks the pods put on a room.
+func (c *checker) room(a *Placement) {
+	r := c.rooms[a.Room]
+	switch {
+	case r == nil:
+		c.report(Place, nil, a.Room, "there is no such room")
+		return
+	case r.Closed || r.Drained:
+		c.report(Place, nil, a.Room, "takes no pods")
+	}
+	for _, p := range a.Pods {
+		if why := admitted(p.Class, r.Labels, r.Open, r.Taints, r.Name); why != "" {
+			c.report(Admission, p, a.Room, "%s", why)
+		}
+	}
+	coming := c.daemonsToCome(r)
+	c.holds(a.Room, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, r.CSILimits)
+}
+
+// daemonsToCome are the DaemonSets whose pod will come to the room: it matches, is not there yet, and fits.
+func (c *checker) daemonsToCome(r *Room) (out []*model.Class) {
+	free := r.Free.Clone()
+	for _, d := range c.in.Daemons {
+		there := slices.ContainsFunc(r.Pods, func(p *model.Pod) bool {
+			return p.Owner.Kind == "DaemonSet" && p.Owner.Name == d.Name && p.Namespace == d.Namespace
+		})
+		if !there && admitted(d.Class, r.Labels, r.Open, r.Taints, r.Name) == "" && d.Class.Requests.Fits(free) {
+			free = free.Sub(d.Class.Requests)
+			out = append(out, d.Class)
+		}
+	}
+	return out
+}
+
+func classesOf(pods []*model.Pod) []*model.Class {
+	out := make([]*model.Class, len(pods))
+	for i, p := range pods {
+		out[i] = p.Class
+	}
+	return out
+}
+
+// holds checks that a node with this much free takes the DaemonSets coming and the pods, beside those there already.
+func (c *checker) holds(where string, free model.Resources, there, coming []*model.Class, pods []*model.Pod, limits map[string]int64) {
+	var sum model.Resources
+	for _, d := range coming {
+		sum = sum.AddInto(d.Requests, 1)
+	}
+	var asked model.Resources // by pods: what only DaemonSets overfill is not the plan's doing
+	for _, p := range pods {
+		sum = sum.AddInto(p.Class.Requests, 1)
+		asked = asked.AddInto(p.Class.Requests, 1)
+	}
+	for d, v := range sum {
+		d := model.Dim(d)
+		if asked.At(d) > 0 && v > free.At(d) {
+			c.report(Capacity, nil, where, "asked for %s of resource %d, has %s", model.FormatAmount(d, v), d, model.FormatAmount(d, free.At(d)))
+		}
+	}
+	var ports []model.HostPort
+	attached := map[string]map[string]bool{}
+	attach := func(class *model.Class) {
+		for _, v := range class.Volumes {
+			if v.Driver != "" {
+				if attached[v.Driver] == nil {
+					attached[v.Driver] = map[string]bool{}
+				}
+				attached[v.Driver][v.Handle] = true
+			}
+		}
+	}
+	for _, class := range there {
+		ports = append(ports, class.HostPorts...)
+		attach(class)
+	}
+	before := map[string]int{}
+	for driver, handles := range attached {
+		before[driver] = len(handles)
+	}
+	for _, p := range pods {
+		for _, mine := range p.Class.HostPorts {
+			if slices.ContainsFunc(ports, mine.Conflicts) {
+				c.report(Capacity, p, where, "port %d is taken", mine.Port)
+			}
+		}
+		ports = append(ports, p.Class.HostPorts...)
+		attach(p.Class)
+	}
+	for driver, limit := range limits {
+		if n := len(attached[driver]); int64(n) > limit && n > before[driver] {
+			c.report(Capacity, nil, where, "attaches %d volumes of %s, at most %d", n, driver, limit)
+		}
+	}
+}
+
+// machine checks one to be bought, as each thing it may become.
+func (c *checker) machine(i int, m *Machine) {
+	where := machineName(i, m)
+	p := c.pools[m.Pool]
+	switch {
+	case p == nil:
+		c.report(Place, nil, where, "there is no such pool")
+		return
+	case !p.Ready || p.Deleting || p.Replicas >= 0:
+		c.report(Place, nil, where, "nothing may be bought from the pool")
+	case len(m.Pods) == 0:
+		c.report(Place, nil, where, "is for no pod")
+	}
+	if !slices.Contains(m.Choices, m.Type) {
+		c.report(Choice, nil, where, "type %s is not among its choices", m.Type.Name)
+	}
+	cheapest := int64(-1)
+	prices := c.choices(where, p, m)
+	for _, t := range m.Choices {
+		if !c.offered[p.Name][t] {
+			c.report(Choice, nil, where, "type %s is not one of the pool's", t.Name)
+		}
+		least, ok := prices[t]
+		if !ok {
+			c.report(Choice, nil, where, "type %s has no offering where the machine may be", t.Name)
+		} else if cheapest < 0 || least < cheapest {
+			cheapest = least
+		}
+	}
+	if cheapest != m.PriceMicro {
+		c.report(Choice, nil, where, "price is %d, the cheapest choice costs %d", m.PriceMicro, cheapest)
+	}
+	for _, r := range p.Requirements {
+		if n := len(values(r.Key, m)); r.MinValues > n {
+			c.report(Choice, nil, where, "%d values of %s are left, %d are wanted", n, r.Key, r.MinValues)
+		}
+	}
+}
+
+// values are the distinct values of a label among what the machine may become.
+func values(key string, m *Machine) map[string]bool {
+	out := map[string]bool{}
+	for _, t := range m.Choices {
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			if o.Available && slices.Contains(m.Zones, o.Zone) && slices.Contains(m.CapacityTypes, o.CapacityType) {
+				if v, ok := offeringLabels(t, o)[key]; ok {
+					out[v] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+func offeringLabels(t *model.InstanceType, o *model.Offering) model.Labels {
+	labels := model.Labels{model.LabelInstanceType: t.Name}
+	for k, v := range t.Labels {
+		labels[k] = v
+	}
+	for k, v := range o.Labels {
+		labels[k] = v
+	}
+	if o.Zone != "" {
+		labels[model.LabelZone] = o.Zone
+	}
+	if o.CapacityType != "" {
+		labels[model.LabelCapacityType] = o.CapacityType
+	}
+	return labels
+}
+
+// variant is an offering of a pool as nodes of a machine would be.
+type variant struct {
+	labels model.Labels
+	usable bool           // the machine's requirements let it be chosen
+	fits   bool           // the pool's requirements hold
+	coming []*model.Class // DaemonSets that will stand on it
+	daemon model.Resources
+}
+
+type variantKey struct {
+	pool  string
+	o     *model.Offering
+	fixed string
+}
+
+type verdictKey struct {
+	class *model.Class
+	v     *variant
+}
+
+// fixedBy is what a machine's requirements say beside type, zone and capacity type, which choices and zones say too.
+func fixedBy(m *Machine) model.Requirements {
+	var out model.Requirements
+	for _, r := range m.Requirements {
+		if r.Key != model.LabelInstanceType && r.Key != model.LabelZone && r.Key != model.LabelCapacityType {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// variant looks one up or makes it. Its labels are the offering's, the pool's, and what the machine's requirements fix. The name is
+// not known, but there will be one.
+func (c *checker) variant(p *Pool, fixed model.Requirements, fixedKey string, t *model.InstanceType, o *model.Offering) *variant {
+	k := variantKey{p.Name, o, fixedKey}
+	if v := c.variants[k]; v != nil {
+		return v
+	}
+	v := &variant{labels: offeringLabels(t, o)}
+	for _, r := range fixed {
+		if _, ok := v.labels[r.Key]; !ok && !r.Complement && len(r.Values) == 1 {
+			v.labels[r.Key] = r.Values[0]
+		}
+	}
+	for k, x := range p.Labels {
+		v.labels[k] = x
+	}
+	v.labels[model.LabelNodePool] = p.Name
+	if p.Provisioner != "" {
+		v.labels[model.LabelProvisioner] = p.Provisioner
+	}
+	v.labels[model.LabelHostname] = "(new)"
+	v.usable, v.fits = holds(ofType(fixed, v.labels), v.labels, nil), holds(ofType(p.Requirements, v.labels), v.labels, nil)
+	for _, d := range c.in.Daemons {
+		if admitted(d.Class, v.labels, nil, p.Taints, "") == "" {
+			v.coming = append(v.coming, d.Class)
+			v.daemon = v.daemon.AddInto(d.Class.Requests, 1)
+		}
+	}
+	c.variants[k] = v
+	return v
+}
+
+// ofType leaves out requirements on labels that the pool leaves open and nobody fixed: whoever makes the node will choose a value.
+func ofType(rs model.Requirements, labels model.Labels) model.Requirements {
+	var out model.Requirements
+	for _, r := range rs {
+		if _, ok := labels[r.Key]; ok || !r.HasValue() || wellKnown(r.Key) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func wellKnown(key string) bool {
+	switch key {
+	case model.LabelArch, model.LabelOS, model.LabelZone, model.LabelCapacityType, model.LabelInstanceType, model.LabelRegion:
+		return true
+	}
+	return false
+}
+
+// offers calls f for every offering that the machine may be made of.
+func (c *checker) offers(p *Pool, m *Machine, f func(*model.InstanceType, *model.Offering, *variant)) {
+	fixed := fixedBy(m)
+	key := fixed.Key()
+	for _, t := range m.Choices {
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			if !o.Available || !slices.Contains(m.Zones, o.Zone) || !slices.Contains(m.CapacityTypes, o.CapacityType) {
+				continue
+			}
+			if v := c.variant(p, fixed, key, t, o); v.usable {
+				f(t, o, v)
+			}
+		}
+	}
+}
+
+// choices checks every offering the machine may be made of, and returns the least price of each type.
+func (c *checker) choices(where string, p *Pool, m *Machine) map[*model.InstanceType]int64 {
+	least := map[*model.InstanceType]int64{}
+	var asked model.Resources
+	var classes []*model.Class
+	special := false
+	for _, pod := range m.Pods {
+		asked = asked.AddInto(pod.Class.Requests, 1)
+		if !slices.Contains(classes, pod.Class) {
+			classes = append(classes, pod.Class)
+			special = special || len(pod.Class.HostPorts) > 0 || len(pod.Class.Volumes) > 0
+		}
+	}
+	c.offers(p, m, func(t *model.InstanceType, o *model.Offering, v *variant) {
+		if was, ok := least[t]; !ok || o.PriceMicro < was {
+			least[t] = o.PriceMicro
+		}
+		if !v.fits {
+			c.report(Choice, nil, where, "%s in %s is not what the pool requires", t.Name, o.Zone)
+		}
+		for _, class := range classes {
+			k := verdictKey{class, v}
+			why, ok := c.verdicts[k]
+			if !ok {
+				why = admitted(class, v.labels, nil, p.Taints, "")
+				c.verdicts[k] = why
+			}
+			if why != "" {
+				c.report(Admission, m.Pods[slices.IndexFunc(m.Pods, func(x *model.Pod) bool { return x.Class == class })], where,
+					"%s in %s: %s", t.Name, o.Zone, why)
+			}
+		}
+		if special {
+			c.holds(where, t.Allocatable, v.coming, v.coming, m.Pods, t.CSILimits)
+			return
+		}
+		for d, q := range asked {
+			d := model.Dim(d)
+			if have := t.Allocatable.At(d) - v.daemon.At(d); q > 0 && q > have {
+				c.report(Capacity, nil, where, "pods ask for %s of resource %d, %s has %s beside DaemonSets", model.FormatAmount(d, q), d,
+					t.Name, model.FormatAmount(d, have))
+			}
+		}
+	})
+	return least
+}
