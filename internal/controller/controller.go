@@ -48,8 +48,9 @@ type Cluster interface {
 
 // Config are the loop's times and widths.
 type Config struct {
-	Idle       time.Duration // demand is decided on when none came for this long
+	Idle       time.Duration // demand is decided on when none came for this long; doubled while decisions follow each other within Max
 	Max        time.Duration // and at the latest this long after the first
+	Fresh      time.Duration // pods younger than this that kube-scheduler has not looked at yet are waited for, up to Max
 	Coalesce   time.Duration // changes that come within this time are looked at together
 	ListEvery  time.Duration // how often the cloud is asked for its machines
 	OfferEvery time.Duration // how often the cloud is asked for its offerings
@@ -61,7 +62,7 @@ type Config struct {
 // DefaultConfig is what the controller runs with.
 func DefaultConfig() Config {
 	return Config{
-		Idle: 50 * time.Millisecond, Max: time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
+		Idle: 50 * time.Millisecond, Max: time.Second, Fresh: 2 * time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
 		OfferEvery: time.Minute, RetryAfter: 30 * time.Second, CallLimit: 60 * time.Second, Parallel: 64,
 	}
 }
@@ -107,6 +108,7 @@ type Controller struct {
 // window is the adaptive batch window over demand.
 type window struct {
 	first, last time.Time // of the demand not yet decided on; zero: none
+	idle        time.Duration
 	seen        state.Generation
 	solved      time.Time
 }
@@ -245,12 +247,19 @@ func (c *Controller) demand(now time.Time) (bool, time.Time) {
 		w.solved = now
 		return true, time.Time{}
 	}
-	due := w.last.Add(c.Config.Idle)
-	if limit := w.first.Add(c.Config.Max); limit.Before(due) {
-		due = limit
+	due := w.last.Add(max(w.idle, c.Config.Idle))
+	limit := w.first.Add(c.Config.Max)
+	if c.State.Unseen(now.Add(-c.Config.Fresh)) > 0 || limit.Before(due) {
+		due = limit // kube-scheduler is still at work on a batch: one plan for all of it is cheaper than many
 	}
 	if now.Before(due) {
 		return false, due
+	}
+	// A stream of demand is decided on in fewer and larger plans; a pod after a quiet second is decided on at once.
+	if now.Sub(w.solved) < c.Config.Max+c.Config.Idle {
+		w.idle = min(2*max(w.idle, c.Config.Idle), c.Config.Max)
+	} else {
+		w.idle = 0
 	}
 	w.first, w.last, w.solved = time.Time{}, time.Time{}, now
 	return true, time.Time{}

@@ -431,6 +431,13 @@ func (s *State) SetPoolReady(name string, ready bool, why model.Condition) {
 // Pool returns a pool by name, nil if there is none.
 func (s *State) Pool(name string) *model.NodePool { return s.pools[name] }
 
+// Pools returns the pools by weight descending, then name.
+func (s *State) Pools() []*model.NodePool {
+	return sorted(s.pools, func(a, b *model.NodePool) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Name, b.Name))
+	})
+}
+
 // DeletePool forgets a NodePool by name.
 func (s *State) DeletePool(name string) {
 	delete(s.pools, name)
@@ -586,6 +593,17 @@ func (s *State) PodCount() int { return len(s.pods) }
 
 // PendingCount says how many pods are not bound and not terminal.
 func (s *State) PendingCount() int { return len(s.pending) }
+
+// Unseen says how many pods created since an instant wait for kube-scheduler's first look at them.
+func (s *State) Unseen(since time.Time) int {
+	n := 0
+	for _, p := range s.pending {
+		if p.Unschedulable.IsZero() && !p.Gated && p.Created.After(since) {
+			n++
+		}
+	}
+	return n
+}
 
 // Snapshot returns the cluster as it is now. Lists that did not change since the last Snapshot are shared with it.
 func (s *State) Snapshot(now time.Time) *model.Snapshot {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package cli is the command line: one file a verb, each of which parses its flags, wires rooms together and runs them.
+//
+// It never decides and never renders by itself. Exit statuses: 0 done, 1 bad input or a broken world, 2 wrong usage, others as a
+// verb's help says. Start reading at Main.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Version is the release, set when linking; a build from a module says its version itself.
+var Version = ""
+
+func version() string {
+	if Version != "" {
+		return Version
+	}
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" && b.Main.Version != "(devel)" {
+		return b.Main.Version
+	}
+	return "devel"
+}
+
+// exit is an error that carries its own exit status.
+type exit struct {
+	status int
+	err    error
+}
+
+func (e exit) Error() string { return e.err.Error() }
+func (e exit) Unwrap() error { return e.err }
+
+// Main runs one command and returns the exit status.
+func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	root := &cobra.Command{
+		Use:   "dovetail",
+		Short: "node autoscaler for Kubernetes",
+		Long: "Dovetail sees pods that no node can hold, buys the cheapest machines that hold them, lands each pod on the machine\n" +
+			"bought for it, and gives machines back when the cluster can live on less. It says why, for every decision.",
+		SilenceUsage: true, SilenceErrors: true, Version: version(),
+	}
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	root.SetArgs(args)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return exit{2, fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
+	})
+	root.AddCommand(controllerCommand(), machinesCommand(), manifestsCommand(), versionCommand())
+	root.CompletionOptions.HiddenDefaultCmd = true
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	var e exit
+	if !errors.As(err, &e) {
+		e = exit{1, err}
+		if strings.HasPrefix(err.Error(), "unknown command") {
+			e = exit{2, fmt.Errorf("%w; see 'dovetail --help'", err)}
+		}
+	}
+	if e.err != nil && e.Error() != "" {
+		fmt.Fprintln(errs, "dovetail:", e.Error())
+	}
+	return e.status
+}
+
+// logger makes the structured log, one JSON object a line or text.
+func logger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, exit{2, fmt.Errorf("--log-level %q: use debug, info, warn or error", level)}
+	}
+	opts := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	case "text":
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	}
+	return nil, exit{2, fmt.Errorf("--log-format %q: use json or text", format)}
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "print the version", Args: cobra.NoArgs,
+		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "dovetail", version()) },
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
+	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// setAsideFor is how long an offering that had no capacity is not asked for again; the reference's value.
+const setAsideFor = 3 * time.Minute
+
+type controllerFlags struct {
+	kubeconfig, cloud, machines, metrics, health, format, level string
+	leaderElect, exactLanding, profiling                        bool
+	lease                                                       kube.Lease
+	config                                                      controller.Config
+	ledgerSize                                                  int
+}
+
+func controllerCommand() *cobra.Command {
+	f := controllerFlags{config: controller.DefaultConfig(), lease: kube.DefaultLease()}
+	c := &cobra.Command{
+		Use:   "controller",
+		Short: "run the autoscaler against a cluster",
+		Long: "Watches the cluster, buys machines for pods that fit nowhere, lands them there, and gives machines back.\n" +
+			"Only the leader acts; a second replica watches and takes over.",
+		Example: "  dovetail controller --kubeconfig dovetail.kubeconfig --cloud kwok --machines http://127.0.0.1:7080 --leader-elect=false",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return runController(c, f) },
+	}
+	g := c.Flags()
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the controller's identity; empty: in-cluster")
+	g.StringVar(&f.cloud, "cloud", "kwok", "where machines are bought: kwok (the simulated cloud)")
+	g.StringVar(&f.machines, "machines", "", "address of the simulated cloud, for --cloud kwok")
+	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics and /ledger; empty: none")
+	g.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; empty: none")
+	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address")
+	g.BoolVar(&f.leaderElect, "leader-elect", true, "act only while holding the lease; for more than one replica")
+	g.DurationVar(&f.lease.Duration, "leader-elect-lease-duration", f.lease.Duration, "how long a lease lasts that is not renewed")
+	g.DurationVar(&f.lease.Renew, "leader-elect-renew-deadline", f.lease.Renew, "how long the leader tries to renew before it stops acting")
+	g.DurationVar(&f.lease.Retry, "leader-elect-retry-period", f.lease.Retry, "pause between tries")
+	g.BoolVar(&f.exactLanding, "exact-landing", true, "keep each bought machine to the pods it was bought for until they have landed")
+	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "decide when no new unschedulable pod came for this long")
+	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "decide at the latest this long after the first one")
+	g.IntVar(&f.ledgerSize, "ledger-size", 10000, "how many decisions are kept for /ledger")
+	g.StringVar(&f.format, "log-format", "json", "text or json")
+	g.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
+	return c
+}
+
+func runController(c *cobra.Command, f controllerFlags) error {
+	log, err := logger(c.ErrOrStderr(), f.format, f.level)
+	if err != nil {
+		return err
+	}
+	if err := f.config.Validate(); err != nil {
+		return exit{2, err}
+	}
+	if f.cloud != "kwok" {
+		return exit{2, fmt.Errorf("--cloud %q: kwok is the only one", f.cloud)}
+	}
+	if f.machines == "" {
+		return exit{2, errors.New("--machines: the address of the simulated cloud is needed for --cloud kwok, e.g. http://127.0.0.1:7080")}
+	}
+	slog.SetDefault(log)
+	client, err := kube.Connect(f.kubeconfig, 0, 0, "dovetail/"+version())
+	if err != nil {
+		return err
+	}
+	client.Log = log
+
+	st := state.New()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	provider := cloud.Retry(kwok.New(f.machines, http.DefaultClient, st.Resources(), cloud.Wall{}), cloud.Wall{}, cloud.DefaultRetry())
+	actor := kube.NewActor(client, st.Resources(), time.Now)
+	policy := decide.DefaultPolicy()
+	policy.ExactLanding = f.exactLanding
+	policy.Lifecycle.ListDelay = max(policy.Lifecycle.ListDelay, provider.Traits().ListDelay)
+	ctl := controller.New(controller.Controller{
+		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
+		Metrics: controller.NewMetrics(registry, version()), Log: log, Config: f.config, Policy: policy,
+	})
+
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	failed := make(chan error, 4)
+	if err := serveController(ctx, f, ctl, registry, failed); err != nil {
+		return err
+	}
+	synced, err := kube.Watch(ctx, client, st.Resources(), ctl.Emit)
+	if err != nil {
+		return err
+	}
+	go func() {
+		select {
+		case <-synced:
+			log.Info("cluster is known")
+			ctl.Synced()
+		case <-ctx.Done():
+		}
+	}()
+	lead := func(ctx context.Context) {
+		log.Info("acting")
+		ctl.Lead()
+		if err := kube.Provisioners(ctx, client, log); err != nil && ctx.Err() == nil {
+			failed <- err
+		}
+	}
+	go func() {
+		if !f.leaderElect {
+			lead(ctx)
+			return
+		}
+		// A leader that loses its lease must not act on: the process ends, as the supervisor will start another.
+		if err := kube.Lead(ctx, client, f.lease, lead); ctx.Err() == nil {
+			failed <- fmt.Errorf("leader election: lost the lease: %w", err)
+		}
+	}()
+	go func() { failed <- ctl.Run(ctx) }()
+	err = <-failed
+	cancel()
+	if c.Context().Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// serveController serves metrics, the ledger and health.
+func serveController(ctx context.Context, f controllerFlags, ctl *controller.Controller, registry *prometheus.Registry, failed chan<- error) error {
+	metrics := http.NewServeMux()
+	metrics.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	metrics.HandleFunc("/ledger", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(ctl.Ledger.Entries(nil)); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+	if f.profiling {
+		metrics.HandleFunc("/debug/pprof/", pprof.Index)
+		metrics.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		metrics.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	health := http.NewServeMux()
+	health.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	health.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !ctl.Ready() {
+			http.Error(w, "the cluster is not known yet", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	for _, s := range []struct {
+		flag, address string
+		handler       http.Handler
+	}{{"--metrics-address", f.metrics, metrics}, {"--health-address", f.health, health}} {
+		if s.address == "" {
+			continue
+		}
+		l, err := net.Listen("tcp", s.address)
+		if err != nil {
+			return fmt.Errorf("listen on %s (%s): %w", s.address, s.flag, err)
+		}
+		server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
+		go func() {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("serve %s: %w", s.address, err)
+			}
+		}()
+		go func() {
+			<-ctx.Done()
+			_ = server.Close()
+		}()
+	}
+	return nil
+}

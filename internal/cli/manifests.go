@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/charts"
+)
+
+func manifestsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "manifests",
+		Short: "print what a cluster needs before the controller can run",
+		Long: "Prints the CustomResourceDefinitions, the namespace, the identity with its rights, and the policy that limits what the\n" +
+			"controller may change on pods. The output is for 'kubectl apply --server-side -f -'.",
+		Example: "  dovetail manifests | kubectl apply --server-side -f -",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			b, err := charts.Manifests()
+			if err != nil {
+				return fmt.Errorf("read embedded manifests: %w", err)
+			}
+			_, err = c.OutOrStdout().Write(b)
+			return err
+		},
+	}
+}
