@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package cloudtest is the suite that every provider passes: the text of cloud.Provider as tests.
+//
+// It knows no provider. A Harness brings one with a fresh cloud behind it, the means to make that cloud misbehave, and the
+// cloud's own books, against which "at most once" is counted. Nothing in a Harness is optional: a rule that was not tried is not
+// kept.
+//
+// Start reading at Run.
+package cloudtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Harness is one provider and a cloud in which nothing has been launched.
+type Harness struct {
+	Provider cloud.Provider
+	Pool     *model.NodePool
+	Class    cloud.NodeClass // one that is ready
+
+	// Another gives a second provider on the same cloud, as a restarted controller has it.
+	Another func() cloud.Provider
+	// Exhaust takes all capacity of the offerings away.
+	Exhaust func(...cloud.OfferingKey)
+	// Throttle makes the next call be refused, to be repeated after the delay.
+	Throttle func(after time.Duration)
+	// LoseReply makes the next call that changes something have its effect and no answer.
+	LoseReply func()
+	// Hang makes all calls hang until the function returned is called.
+	Hang func() (release func())
+	// Launches counts, by claim UID, how many machines the cloud ever launched. It is asked of the cloud, not of the provider.
+	Launches func() map[string]int
+}
+
+// Run holds a provider against its contract. new is called for each test.
+func Run(t *testing.T, new func(t *testing.T) Harness) {
+	for _, c := range []struct {
+		name string
+		test func(*suite)
+	}{
+		{"traits", (*suite).traits},
+		{"offerings are sorted, priced and shared", (*suite).offerings},
+		{"a foreign node class is refused", (*suite).foreignClass},
+		{"launch buys what is allowed and cheapest", (*suite).launchCheapest},
+		{"a batch answers item by item", (*suite).batch},
+		{"launching twice is launching once", (*suite).launchTwice},
+		{"launching at the same time is launching once", (*suite).launchConcurrently},
+		{"launching after a lost reply is launching once", (*suite).launchLostReply},
+		{"list sees what launch made", (*suite).list},
+		{"terminate, and terminate again", (*suite).terminate},
+		{"terminate after a lost reply", (*suite).terminateLostReply},
+		{"a terminated claim is not launched again", (*suite).launchTerminated},
+		{"insufficient capacity names its offerings", (*suite).insufficientCapacity},
+		{"insufficient capacity of some offerings falls to the next", (*suite).nextCheapest},
+		{"throttling carries its delay", (*suite).throttled},
+		{"cancellation is honoured", (*suite).cancelled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := new(t)
+			if h.Provider == nil || h.Pool == nil || h.Another == nil || h.Exhaust == nil || h.Throttle == nil || h.LoseReply == nil || h.Hang == nil || h.Launches == nil {
+				t.Fatal("the harness lacks a part; all are needed")
+			}
+			c.test(&suite{T: t, Harness: h})
+		})
+	}
+}
+
+type suite struct {
+	*testing.T
+	Harness
+}
+
+func (s *suite) types() []*model.InstanceType {
+	s.Helper()
+	types, err := s.Provider.Offerings(s.Context(), s.Pool, s.Class)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if len(types) < 2 {
+		s.Fatalf("have %d types; the suite needs at least two", len(types))
+	}
+	return types
+}
+
+// cheapest is the least price at which a type can be had, and where; ties by zone and capacity type don't matter here.
+func cheapest(t *model.InstanceType) (best model.Offering) {
+	for _, o := range t.Offerings {
+		if o.Available && (best.PriceMicro == 0 || o.PriceMicro < best.PriceMicro) {
+			best = o
+		}
+	}
+	return best
+}
+
+func keys(types ...*model.InstanceType) []cloud.OfferingKey {
+	var out []cloud.OfferingKey
+	for _, t := range types {
+		for _, o := range t.Offerings {
+			out = append(out, cloud.OfferingKey{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType})
+		}
+	}
+	slices.SortFunc(out, func(a, b cloud.OfferingKey) int {
+		if a.Less(b) {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+func (s *suite) request(uid string, types ...*model.InstanceType) cloud.LaunchRequest {
+	r := cloud.LaunchRequest{
+		ClaimName: "claim-" + uid, ClaimUID: uid, Pool: s.Pool.Name, Class: s.Class,
+		NodeLabels: model.Labels{"example.com/team": "a"}, Annotations: model.Labels{"example.com/note": "b"},
+		Taints:        []model.Taint{{Key: "example.com/only", Value: "x", Effect: model.NoSchedule}},
+		StartupTaints: []model.Taint{{Key: "example.com/starting", Effect: model.NoExecute}},
+	}
+	for _, t := range types {
+		r.Types = append(r.Types, t.Name)
+	}
+	return r
+}
+
+// launch launches one machine and wants it to succeed.
+func (s *suite) launch(p cloud.Provider, r cloud.LaunchRequest) cloud.LaunchResult {
+	s.Helper()
+	res := p.Launch(s.Context(), []cloud.LaunchRequest{r})
+	if len(res) != 1 {
+		s.Fatalf("have %d results for one request", len(res))
+	}
+	if res[0].Err != nil {
+		s.Fatal(res[0].Err)
+	}
+	if res[0].ClaimUID != r.ClaimUID {
+		s.Fatalf("the result is for claim %q, want %q", res[0].ClaimUID, r.ClaimUID)
+	}
+	return res[0]
+}
+
+func (s *suite) wantLaunches(want map[string]int) {
+	s.Helper()
+	have := s.Launches()
+	for uid, n := range want {
+		if have[uid] != n {
+			s.Errorf("claim %s: the cloud launched %d machines, want %d", uid, have[uid], n)
+		}
+	}
+	for uid, n := range have {
+		if _, ok := want[uid]; !ok {
+			s.Errorf("claim %s: the cloud launched %d machines, want none", uid, n)
+		}
+	}
+}
+
+func (s *suite) wantKind(err error, want cloud.Kind) {
+	s.Helper()
+	if have := cloud.KindOf(err); have != want {
+		s.Errorf("have %q (%v), want %s", have, err, want)
+	}
+	if err != nil && err.Error() == "" {
+		s.Error("the error says nothing")
+	}
+}
+
+// eventually asks until it is so, for as long as the provider says that List may lag.
+func (s *suite) eventually(what string, so func() bool) {
+	s.Helper()
+	deadline := time.NewTimer(s.Provider.Traits().ListDelay + time.Second)
+	defer deadline.Stop()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for !so() {
+		select {
+		case <-deadline.C:
+			s.Fatalf("not within the list delay of %s: %s", s.Provider.Traits().ListDelay, what)
+		case <-again.C:
+		}
+	}
+}
+
+func (s *suite) find(p cloud.Provider, providerID string) (model.Instance, bool) {
+	s.Helper()
+	list, err := p.List(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	if !slices.IsSortedFunc(list, func(a, b model.Instance) int {
+		if a.ProviderID < b.ProviderID {
+			return -1
+		}
+		return 1
+	}) {
+		s.Errorf("the list is not sorted by provider id: %v", list)
+	}
+	for _, in := range list {
+		if in.ProviderID == providerID {
+			return in, true
+		}
+	}
+	return model.Instance{}, false
+}
+
+func (s *suite) traits() {
+	tr := s.Provider.Traits()
+	if tr.Name == "" || !tr.Serves(s.Class.Group, s.Class.Kind) || tr.Serves("example.com", "Nothing") {
+		s.Errorf("traits are %+v, class is %s/%s", tr, s.Class.Group, s.Class.Kind)
+	}
+}
+
+func (s *suite) offerings() {
+	types := s.types()
+	for i, t := range types {
+		if i > 0 && types[i-1].Name >= t.Name {
+			s.Errorf("type %q stands before %q", types[i-1].Name, t.Name)
+		}
+		if t.Labels[model.LabelInstanceType] != t.Name || t.Labels[model.LabelArch] == "" || t.Labels[model.LabelOS] == "" {
+			s.Errorf("%s: labels are %v", t.Name, t.Labels)
+		}
+		if !t.Allocatable.Fits(t.Capacity) || t.Allocatable.At(model.CPU) <= 0 || t.Allocatable.At(model.Pods) <= 0 {
+			s.Errorf("%s: allocatable %v of capacity %v", t.Name, t.Allocatable, t.Capacity)
+		}
+		if len(t.Offerings) == 0 {
+			s.Errorf("%s: no offerings", t.Name)
+		}
+		for j, o := range t.Offerings {
+			if o.PriceMicro <= 0 || o.Zone == "" || o.CapacityType == "" {
+				s.Errorf("%s: offering %+v", t.Name, o)
+			}
+			if j > 0 && (t.Offerings[j-1].Zone > o.Zone || t.Offerings[j-1].Zone == o.Zone && t.Offerings[j-1].CapacityType > o.CapacityType) {
+				s.Errorf("%s: offering %s/%s is not in order", t.Name, o.Zone, o.CapacityType)
+			}
+		}
+	}
+	if again := s.types(); &again[0] != &types[0] {
+		s.Error("nothing has changed, but the slice is another one")
+	}
+}
+
+func (s *suite) foreignClass() {
+	foreign := s.Class
+	foreign.Group = "example.com"
+	if _, err := s.Provider.Offerings(s.Context(), s.Pool, foreign); err == nil {
+		s.Error("offerings: no error")
+	}
+	r := s.request("a", s.types()[0])
+	r.Class = foreign
+	if err := s.Provider.Launch(s.Context(), []cloud.LaunchRequest{r})[0].Err; err == nil {
+		s.Error("launch: no error")
+	}
+	s.wantLaunches(nil)
+}
+
+func (s *suite) launchCheapest() {
+	types := s.types()
+	two := []*model.InstanceType{types[0], types[len(types)-1]}
+	best := min(cheapest(two[0]).PriceMicro, cheapest(two[1]).PriceMicro)
+	res := s.launch(s.Provider, s.request("free", two...))
+	if res.PriceMicro != best {
+		s.Errorf("bought %s for %d, the cheapest costs %d", res.InstanceType, res.PriceMicro, best)
+	}
+	// One zone and capacity type, by lists and by requirements: both ways say the same.
+	last := two[1].Offerings[len(two[1].Offerings)-1]
+	narrow := s.request("lists", two...)
+	narrow.Types, narrow.Zones, narrow.CapacityTypes = []string{two[1].Name}, []string{last.Zone}, []string{last.CapacityType}
+	byRequirement := s.request("requirements")
+	byRequirement.Requirements = model.NewRequirements(model.OneOf(model.LabelInstanceType, two[1].Name), model.OneOf(model.LabelZone, last.Zone),
+		model.OneOf(model.LabelCapacityType, last.CapacityType), model.OneOf("example.com/team", "a"))
+	for _, r := range []cloud.LaunchRequest{narrow, byRequirement} {
+		res := s.launch(s.Provider, r)
+		if res.InstanceType != two[1].Name || res.Zone != last.Zone || res.CapacityType != last.CapacityType || res.PriceMicro != last.PriceMicro || res.Modelled != last.Modelled {
+			s.Errorf("%s: bought %+v, want %s in %s, %s", r.ClaimUID, res, two[1].Name, last.Zone, last.CapacityType)
+		}
+		if res.ProviderID == "" || res.ImageID == "" || !res.Capacity.Equal(two[1].Capacity) || !res.Allocatable.Equal(two[1].Allocatable) {
+			s.Errorf("%s: bought %+v, the type has capacity %v and allocatable %v", r.ClaimUID, res, two[1].Capacity, two[1].Allocatable)
+		}
+		want := model.Labels{model.LabelZone: last.Zone, model.LabelCapacityType: last.CapacityType}
+		for _, k := range []string{model.LabelInstanceType, model.LabelArch, model.LabelOS} {
+			want[k] = two[1].Labels[k]
+		}
+		for k, v := range want {
+			if res.Labels[k] != v {
+				s.Errorf("%s: label %s is %q, want %q", r.ClaimUID, k, res.Labels[k], v)
+			}
+		}
+	}
+	// What a request asks for has to fit.
+	huge := s.request("huge", two...)
+	huge.Requests = model.Resources{}.With(model.CPU, 1<<50)
+	if err := s.Provider.Launch(s.Context(), []cloud.LaunchRequest{huge})[0].Err; err == nil {
+		s.Error("a machine was bought that does not hold the requests")
+	}
+	s.wantLaunches(map[string]int{"free": 1, "lists": 1, "requirements": 1})
+}
+
+func (s *suite) batch() {
+	types := s.types()
+	var requests []cloud.LaunchRequest
+	want := map[string]int{}
+	for i := range 20 {
+		r := s.request(fmt.Sprintf("uid-%02d", i), types[i%len(types)])
+		if i%5 == 4 {
+			r.Types = []string{"no-such-type"}
+		} else {
+			want[r.ClaimUID] = 1
+		}
+		requests = append(requests, r)
+	}
+	requests = append(requests, requests[0]) // twice in one batch
+	res := s.Provider.Launch(s.Context(), requests)
+	if len(res) != len(requests) {
+		s.Fatalf("have %d results for %d requests", len(res), len(requests))
+	}
+	ids := map[string]bool{}
+	for i, r := range res[:20] {
+		if r.ClaimUID != requests[i].ClaimUID {
+			s.Errorf("result %d is for claim %q, want %q", i, r.ClaimUID, requests[i].ClaimUID)
+		}
+		if (r.Err != nil) != (i%5 == 4) {
+			s.Errorf("result %d: error is %v", i, r.Err)
+		}
+		if r.Err == nil && ids[r.ProviderID] {
+			s.Errorf("result %d: provider id %s for a second time", i, r.ProviderID)
+		}
+		ids[r.ProviderID] = true
+	}
+	if res[20].Err != nil || res[20].ProviderID != res[0].ProviderID {
+		s.Errorf("the same request twice in a batch: %q and %q (%v)", res[0].ProviderID, res[20].ProviderID, res[20].Err)
+	}
+	s.wantLaunches(want)
+	if res := s.Provider.Launch(s.Context(), nil); len(res) != 0 {
+		s.Errorf("an empty batch has %d results", len(res))
+	}
+	if errs := s.Provider.Terminate(s.Context(), nil); len(errs) != 0 {
+		s.Errorf("an empty batch has %d errors", len(errs))
+	}
+}
+
+func (s *suite) launchTwice() {
+	types := s.types()
+	first := s.launch(s.Provider, s.request("a", types...))
+	for _, p := range []cloud.Provider{s.Provider, s.Another()} {
+		again := s.launch(p, s.request("a", types...))
+		if again.ProviderID != first.ProviderID || again.InstanceType != first.InstanceType || again.Zone != first.Zone || again.PriceMicro != first.PriceMicro || !again.Allocatable.Equal(first.Allocatable) {
+			s.Errorf("the second answer is %+v, the first %+v", again, first)
+		}
+	}
+	s.wantLaunches(map[string]int{"a": 1})
+}
+
+func (s *suite) launchConcurrently() {
+	types := s.types()
+	const callers = 16
+	ids := make([]string, callers)
+	errs := make([]error, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		p := s.Provider
+		if i%2 == 1 {
+			p = s.Another()
+		}
+		wg.Go(func() {
+			res := p.Launch(s.Context(), []cloud.LaunchRequest{s.request("a", types...)})
+			ids[i], errs[i] = res[0].ProviderID, res[0].Err
+		})
+	}
+	wg.Wait()
+	for i := range callers {
+		if errs[i] != nil || ids[i] != ids[0] {
+			s.Errorf("caller %d: %q, %v; caller 0: %q", i, ids[i], errs[i], ids[0])
+		}
+	}
+	s.wantLaunches(map[string]int{"a": 1})
+}
+
+func (s *suite) launchLostReply() {
+	types := s.types()
+	s.LoseReply()
+	res := s.Provider.Launch(s.Context(), []cloud.LaunchRequest{s.request("a", types...)})
+	s.wantKind(res[0].Err, cloud.Unknown)
+	s.wantLaunches(map[string]int{"a": 1})
+	again := s.launch(s.Another(), s.request("a", types...))
+	s.eventually("the machine whose reply was lost is listed", func() bool {
+		in, ok := s.find(s.Provider, again.ProviderID)
+		return ok && in.ClaimUID == "a"
+	})
+	s.wantLaunches(map[string]int{"a": 1})
+}
+
+func (s *suite) list() {
+	types := s.types()
+	if list, err := s.Provider.List(s.Context()); err != nil || len(list) != 0 {
+		s.Errorf("a cloud in which nothing was launched lists %v, %v", list, err)
+	}
+	res := s.launch(s.Provider, s.request("a", types[0]))
+	for _, p := range []cloud.Provider{s.Provider, s.Another()} {
+		s.eventually("the machine is listed", func() bool { _, ok := s.find(p, res.ProviderID); return ok })
+		in, _ := s.find(p, res.ProviderID)
+		if in.ClaimUID != "a" || in.ClaimName != "claim-a" || in.Gone || in.Launched.IsZero() {
+			s.Errorf("the machine is listed as %+v", in)
+		}
+	}
+}
+
+func (s *suite) terminate() {
+	types := s.types()
+	a := s.launch(s.Provider, s.request("a", types[0]))
+	b := s.launch(s.Provider, s.request("b", types[0]))
+	errs := s.Provider.Terminate(s.Context(), []string{a.ProviderID, "no-such-machine", a.ProviderID + "0"})
+	if len(errs) != 3 || errs[0] != nil {
+		s.Fatalf("have %v", errs)
+	}
+	s.wantKind(errs[1], cloud.NotFound)
+	s.wantKind(errs[2], cloud.NotFound)
+	s.wantKind(s.Provider.Terminate(s.Context(), []string{a.ProviderID})[0], cloud.NotFound)
+	s.wantKind(s.Another().Terminate(s.Context(), []string{a.ProviderID})[0], cloud.NotFound)
+	s.eventually("the machine is listed as gone, or not at all", func() bool {
+		in, ok := s.find(s.Provider, a.ProviderID)
+		return !ok || in.Gone
+	})
+	s.eventually("the other machine is still there", func() bool {
+		in, ok := s.find(s.Provider, b.ProviderID)
+		return ok && !in.Gone
+	})
+}
+
+func (s *suite) terminateLostReply() {
+	a := s.launch(s.Provider, s.request("a", s.types()[0]))
+	s.LoseReply()
+	s.wantKind(s.Provider.Terminate(s.Context(), []string{a.ProviderID})[0], cloud.Unknown)
+	s.wantKind(s.Provider.Terminate(s.Context(), []string{a.ProviderID})[0], cloud.NotFound)
+}
+
+func (s *suite) launchTerminated() {
+	types := s.types()
+	a := s.launch(s.Provider, s.request("a", types[0]))
+	if err := s.Provider.Terminate(s.Context(), []string{a.ProviderID})[0]; err != nil {
+		s.Fatal(err)
+	}
+	s.wantKind(s.Provider.Launch(s.Context(), []cloud.LaunchRequest{s.request("a", types[0])})[0].Err, cloud.NotFound)
+	s.wantLaunches(map[string]int{"a": 1})
+}
+
+func (s *suite) insufficientCapacity() {
+	types := s.types()
+	out, other := types[0], types[1]
+	s.Exhaust(keys(out)...)
+	res := s.Provider.Launch(s.Context(), []cloud.LaunchRequest{s.request("a", out), s.request("b", other)})
+	s.wantKind(res[0].Err, cloud.InsufficientCapacity)
+	if have, want := cloud.OfferingsOf(res[0].Err), keys(out); !slices.Equal(have, want) {
+		s.Errorf("the error names %v, want %v", have, want)
+	}
+	if res[1].Err != nil {
+		s.Errorf("the other item of the batch: %v", res[1].Err)
+	}
+	// Only what was allowed is named.
+	narrow := s.request("c", out)
+	narrow.Zones = []string{out.Offerings[0].Zone}
+	err := s.Provider.Launch(s.Context(), []cloud.LaunchRequest{narrow})[0].Err
+	s.wantKind(err, cloud.InsufficientCapacity)
+	if len(cloud.OfferingsOf(err)) == 0 {
+		s.Error("the error names no offering")
+	}
+	for _, k := range cloud.OfferingsOf(err) {
+		if k.Zone != narrow.Zones[0] || k.InstanceType != out.Name {
+			s.Errorf("the error names %s, which was not asked for", k)
+		}
+	}
+	s.wantLaunches(map[string]int{"b": 1})
+}
+
+func (s *suite) nextCheapest() {
+	types := s.types()
+	a, b := types[0], types[1]
+	if cheapest(b).PriceMicro < cheapest(a).PriceMicro {
+		a, b = b, a
+	}
+	s.Exhaust(keys(a)...)
+	res := s.launch(s.Provider, s.request("a", a, b))
+	if res.InstanceType != b.Name {
+		s.Errorf("bought %s, want %s", res.InstanceType, b.Name)
+	}
+	if len(res.Unavailable) == 0 {
+		s.Error("the result doesn't name the cheaper offerings that had no capacity")
+	}
+	for _, k := range res.Unavailable {
+		if k.InstanceType != a.Name {
+			s.Errorf("the result names %s, which has capacity", k)
+		}
+	}
+}
+
+func (s *suite) throttled() {
+	types := s.types()
+	const after = 1300 * time.Millisecond
+	wantAfter := func(err error) {
+		s.Helper()
+		s.wantKind(err, cloud.Throttled)
+		if cloud.AfterOf(err) != after {
+			s.Errorf("repeat after %s, want %s", cloud.AfterOf(err), after)
+		}
+	}
+	s.Throttle(after)
+	wantAfter(s.Provider.Launch(s.Context(), []cloud.LaunchRequest{s.request("a", types[0])})[0].Err)
+	s.Throttle(after)
+	_, err := s.Provider.List(s.Context())
+	wantAfter(err)
+	s.Throttle(after)
+	wantAfter(s.Provider.Terminate(s.Context(), []string{"x"})[0])
+	s.wantLaunches(nil)
+}
+
+func (s *suite) cancelled() {
+	types := s.types()
+	release := s.Hang()
+	ctx, cancel := context.WithCancel(s.Context())
+	errs := make(chan error, 3)
+	go func() { errs <- s.Provider.Launch(ctx, []cloud.LaunchRequest{s.request("a", types[0])})[0].Err }()
+	go func() { _, err := s.Provider.List(ctx); errs <- err }()
+	go func() { errs <- s.Provider.Terminate(ctx, []string{"x"})[0] }()
+	cancel()
+	for range 3 { // a call that doesn't come back ends the test with its time-out
+		if err := <-errs; !errors.Is(err, context.Canceled) {
+			s.Errorf("have %v, want the context's error", err)
+		}
+	}
+	release()
+	s.launch(s.Provider, s.request("a", types[0]))
+	s.wantLaunches(map[string]int{"a": 1})
+	// A context that has ended before the call.
+	if err := s.Provider.Launch(ctx, []cloud.LaunchRequest{s.request("b", types[0])})[0].Err; !errors.Is(err, context.Canceled) {
+		s.Errorf("have %v, want the context's error", err)
+	}
+	if _, err := s.Provider.Offerings(ctx, s.Pool, s.Class); !errors.Is(err, context.Canceled) {
+		s.Errorf("offerings: have %v, want the context's error", err)
+	}
+	s.wantLaunches(map[string]int{"a": 1})
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package machines
+
+import (
+	"context"
+	"time"
+)
+
+// drive has a machine driven. The caller holds mu, or is Open.
+func (s *Server) drive(id string) {
+	ending := make(chan struct{})
+	if s.model.instances[id].State == ShuttingDown {
+		close(ending)
+	} else {
+		s.ending[id] = ending
+	}
+	select {
+	case s.wake <- id:
+	default:
+		go func() { // more at once than there is room for
+			select {
+			case s.wake <- id:
+			case <-s.stopped:
+			}
+		}()
+	}
+}
+
+// live is one machine's life: wait, make the Node, wait for the end, delete the Node. What the journal says is done is not done
+// again; what it doesn't say may have been done, and is repeated, which is harmless.
+func (s *Server) live(ctx context.Context, id string) {
+	s.mu.Lock()
+	in := s.model.Instance(id)
+	ending := s.ending[id]
+	s.mu.Unlock()
+	if ending == nil { // terminated between Open or launch and now
+		ending = make(chan struct{})
+		close(ending)
+	}
+	log := s.log.With("machine", id, "node", in.Node.Name, "claim", in.ClaimName)
+
+	if in.State == Pending && !in.NeverRegisters && !isClosed(ending) {
+		if !s.waitUntil(ctx, in.Registers, ending) {
+			return
+		}
+		if !isClosed(ending) {
+			create := func(ctx context.Context) error { return s.maker.CreateNode(ctx, in.Node) }
+			made := s.until(ctx, ending, func(err error) { log.Warn("node not made, will be tried again", "error", err) }, create)
+			if ctx.Err() != nil {
+				return
+			}
+			if made {
+				// Not synced: a record that is lost means that the Node is made again, which is success.
+				if s.change(false, func(m *Model, now time.Time) { m.NodeCreated(id, now) }) != nil {
+					return
+				}
+				log.Info("node made", "type", in.InstanceType, "zone", in.Zone, "capacityType", in.CapacityType)
+			}
+		}
+	}
+	select {
+	case <-ending:
+	case <-ctx.Done():
+		return
+	}
+	remove := func(ctx context.Context) error { return s.maker.DeleteNode(ctx, in.Node.Name, in.ProviderID) }
+	if !s.until(ctx, nil, func(err error) { log.Warn("node not deleted, will be tried again", "error", err) }, remove) {
+		return
+	}
+	if s.change(false, func(m *Model, now time.Time) { m.NodeDeleted(id, now) }) == nil {
+		log.Info("machine terminated")
+	}
+}
+
+// waitUntil says false when the context has ended; it returns early when the machine's end is asked for.
+func (s *Server) waitUntil(ctx context.Context, at time.Time, ending <-chan struct{}) bool {
+	wait, stop := context.WithCancel(ctx)
+	defer stop()
+	unhook := make(chan struct{})
+	go func() {
+		defer close(unhook)
+		select {
+		case <-ending:
+			stop()
+		case <-wait.Done():
+		}
+	}()
+	_ = s.clock.Wait(wait, at.Sub(s.clock.Now()))
+	stop()
+	<-unhook
+	return ctx.Err() == nil
+}
+
+// until repeats a call with growing pauses until it succeeds. It gives up, and says so, when the context ends or, after a call
+// that failed, when the machine's end is asked for.
+func (s *Server) until(ctx context.Context, ending <-chan struct{}, failed func(error), call func(context.Context) error) bool {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
+		select {
+		case s.slots <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		}
+		err := call(ctx)
+		<-s.slots
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		failed(err)
+		if s.clock.Wait(ctx, pause) != nil || isClosed(ending) {
+			return false
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

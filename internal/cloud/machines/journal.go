@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package machines
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// journal is an append-only file of records, one JSON object a line. One process has it at a time.
+type journal struct {
+	f    *os.File
+	size int64 // up to the end of the last whole line
+
+	syncing sync.Mutex
+	synced  int64 // up to here it is on disk
+}
+
+// torn is a last line that was not written whole.
+type torn struct {
+	Line  int
+	Bytes int
+}
+
+// openJournal opens or makes a journal and hands every record in it to apply. A last line without its end is what a kill in the
+// middle of a write leaves; nobody was told of it, so it is cut off and said. Anything else that can't be read is an error.
+func openJournal(path string, apply func(Record) error) (*journal, *torn, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open journal: %w", err)
+	}
+	j := &journal{f: f}
+	cut, err := j.replay(path, apply)
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return j, cut, nil
+}
+
+func (j *journal) replay(path string, apply func(Record) error) (*torn, error) {
+	if err := syscall.Flock(int(j.f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("open journal %s: another process has it; stop that one first", path)
+		}
+		return nil, fmt.Errorf("lock journal %s: %w", path, err)
+	}
+	data, err := io.ReadAll(j.f)
+	if err != nil {
+		return nil, fmt.Errorf("read journal %s: %w", path, err)
+	}
+	line := 0
+	for int(j.size) < len(data) {
+		line++
+		rest := data[j.size:]
+		end := bytes.IndexByte(rest, '\n')
+		if end < 0 {
+			if err := j.f.Truncate(j.size); err != nil {
+				return nil, fmt.Errorf("cut torn line %d off journal %s: %w", line, path, err)
+			}
+			if _, err := j.f.Seek(j.size, io.SeekStart); err != nil {
+				return nil, fmt.Errorf("seek in journal %s: %w", path, err)
+			}
+			return &torn{Line: line, Bytes: len(rest)}, nil
+		}
+		var r Record
+		if err := json.Unmarshal(rest[:end], &r); err != nil {
+			return nil, fmt.Errorf("journal %s line %d: %w", path, line, err)
+		}
+		if err := apply(r); err != nil {
+			return nil, fmt.Errorf("journal %s line %d: %w", path, line, err)
+		}
+		j.size += int64(end) + 1
+	}
+	return nil, nil
+}
+
+// append writes records behind the last one. After an error the journal may end in part of them, and must not be appended to any
+// more.
+func (j *journal) append(records []Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, r := range records {
+		if err := enc.Encode(r); err != nil {
+			return fmt.Errorf("encode record %d: %w", r.Seq, err)
+		}
+	}
+	n, err := j.f.Write(b.Bytes())
+	if err != nil {
+		return fmt.Errorf("append to journal %s: %w", j.f.Name(), err)
+	}
+	j.size += int64(n)
+	return nil
+}
+
+// syncTo returns when the first n bytes are on disk. Calls that wait at the same time share one sync; unlike the other methods
+// it may be called while the journal is appended to.
+func (j *journal) syncTo(n int64) error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	if n <= j.synced {
+		return nil
+	}
+	info, err := j.f.Stat()
+	if err == nil {
+		err = j.f.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("sync journal %s: %w", j.f.Name(), err)
+	}
+	j.synced = info.Size()
+	return nil
+}
+
+// reader reads what is in the journal now, from its start.
+func (j *journal) reader() io.Reader {
+	return io.NewSectionReader(j.f, 0, j.size)
+}
+
+func (j *journal) close() error { return j.f.Close() }

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package machines
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Settings are how the machines behave.
+type Settings struct {
+	Boot time.Duration // from launch to the Node, beside the request's registration delay; spread by ±10 %
+	Seed int64         // of that spread
+}
+
+// Validate says what is wrong with the settings.
+func (s Settings) Validate() error {
+	if s.Boot < 0 {
+		return fmt.Errorf("machines: boot is %s, need at least 0", s.Boot)
+	}
+	return nil
+}
+
+// Kinds of Record.
+const (
+	RecordLaunched    = "launched"     // a machine was bought: Instance, whole
+	RecordNodeCreated = "node-created" // its Node was made
+	RecordTerminating = "terminating"  // its termination was asked for
+	RecordTerminated  = "terminated"   // its Node is gone
+)
+
+// Record is one thing that happened: a line of the journal.
+type Record struct {
+	Seq      int64     `json:"seq"` // from 1, without gaps
+	At       time.Time `json:"at"`
+	Kind     string    `json:"kind"`
+	ID       string    `json:"id"`
+	ClaimUID string    `json:"claimUID,omitempty"`
+	Instance *Instance `json:"instance,omitempty"`
+}
+
+// Model is the cloud: every call takes the time and leaves behind the records of what it did, to be fetched with Take. It is
+// deterministic, and not safe for concurrent use.
+type Model struct {
+	catalog  *catalog.Catalog
+	settings Settings
+
+	instances map[string]*Instance // by id
+	byClaim   map[string]*Instance // by claim UID, also those terminated
+	byNode    map[string]*Instance // by node name, those not terminated
+	faults    []*activeFault
+	seq       int64
+	records   []Record // not taken yet
+}
+
+// NewModel is a cloud in which nothing has happened.
+func NewModel(c *catalog.Catalog, s Settings) *Model {
+	return &Model{catalog: c, settings: s, instances: map[string]*Instance{}, byClaim: map[string]*Instance{}, byNode: map[string]*Instance{}}
+}
+
+// Take gives the records made since the last Take.
+func (m *Model) Take() []Record {
+	r := m.records
+	m.records = nil
+	return r
+}
+
+// record makes a record and applies it.
+func (m *Model) record(at time.Time, kind string, in *Instance) {
+	r := Record{Seq: m.seq + 1, At: at, Kind: kind, ID: in.ID, ClaimUID: in.ClaimUID}
+	if kind == RecordLaunched {
+		whole := *in
+		r.Instance = &whole
+	}
+	if err := m.Apply(r); err != nil {
+		panic(err) // it was made here, of what is here
+	}
+	m.records = append(m.records, r)
+}
+
+// Apply replays one record: the only place where machines change.
+func (m *Model) Apply(r Record) error {
+	if r.Seq != m.seq+1 {
+		return fmt.Errorf("record %d follows record %d", r.Seq, m.seq)
+	}
+	in := m.instances[r.ID]
+	if (r.Kind == RecordLaunched) != (in == nil) {
+		return fmt.Errorf("record %d: %s of machine %s: machine known: %t", r.Seq, r.Kind, r.ID, in != nil)
+	}
+	switch r.Kind {
+	case RecordLaunched:
+		if r.Instance == nil || r.Instance.ID != r.ID {
+			return fmt.Errorf("record %d: launched without its machine", r.Seq)
+		}
+		fresh := *r.Instance
+		in = &fresh
+		m.instances[in.ID] = in
+		m.byNode[in.Node.Name] = in
+		if in.ClaimUID != "" {
+			m.byClaim[in.ClaimUID] = in
+		}
+	case RecordNodeCreated:
+		if in.State == Pending {
+			in.State = Running
+		}
+	case RecordTerminating:
+		in.State, in.Terminated = ShuttingDown, r.At
+	case RecordTerminated:
+		in.State = Terminated
+		delete(m.byNode, in.Node.Name)
+	default:
+		return fmt.Errorf("record %d: unknown kind %q", r.Seq, r.Kind)
+	}
+	m.seq = r.Seq
+	return nil
+}
+
+// choice is an offering that a request allows.
+type choice struct {
+	t *catalog.Type
+	o *model.Offering
+}
+
+func (c choice) key() cloud.OfferingKey {
+	return cloud.OfferingKey{InstanceType: c.t.Name, Zone: c.o.Zone, CapacityType: c.o.CapacityType}
+}
+
+// choices are the offerings allowed, cheapest first; ties by type, zone, capacity type.
+func (m *Model) choices(types, zones, capacityTypes []string) []choice {
+	var out []choice
+	seen := map[string]bool{}
+	for _, name := range types {
+		t := m.catalog.Find(name)
+		if t == nil || seen[name] {
+			continue
+		}
+		seen[name] = true
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			if (len(zones) == 0 || slices.Contains(zones, o.Zone)) && (len(capacityTypes) == 0 || slices.Contains(capacityTypes, o.CapacityType)) {
+				out = append(out, choice{t, o})
+			}
+		}
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].o.PriceMicro != out[j].o.PriceMicro {
+			return out[i].o.PriceMicro < out[j].o.PriceMicro
+		}
+		return out[i].key().Less(out[j].key())
+	})
+	return out
+}
+
+// Launch buys one machine, or tells which one was bought before.
+func (m *Model) Launch(r LaunchRequest, now time.Time) LaunchResult {
+	res := LaunchResult{ClaimUID: r.ClaimUID}
+	fail := func(kind cloud.Kind, format string, args ...any) LaunchResult {
+		res.Error = &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+		return res
+	}
+	if r.ClaimUID == "" {
+		return fail(cloud.Denied, "claimUID: missing")
+	}
+	if in := m.byClaim[r.ClaimUID]; in != nil {
+		if in.State == ShuttingDown || in.State == Terminated {
+			return fail(cloud.NotFound, "machine %s was launched for this claim and is %s", in.ID, in.State)
+		}
+		res.Instance = in.clone()
+		return res
+	}
+	allowed := m.choices(r.Types, r.Zones, r.CapacityTypes)
+	if len(allowed) == 0 {
+		return fail(cloud.Denied, "the catalogue has no offering with type in %s, zone in %s and capacity type in %s", listed(r.Types), listed(r.Zones), listed(r.CapacityTypes))
+	}
+	var took *choice
+	struck := map[*activeFault]bool{}
+	for i, c := range allowed {
+		f := m.offeringFault(OutOfCapacity, c.key(), now, false)
+		if f == nil && c.o.Available {
+			took = &allowed[i]
+			break
+		}
+		if f != nil {
+			struck[f] = true
+		}
+		res.Unavailable = append(res.Unavailable, c.key())
+	}
+	for f := range struck { // a fault counts launches, not offerings
+		f.left--
+	}
+	if took == nil {
+		sort.Slice(res.Unavailable, func(i, j int) bool { return res.Unavailable[i].Less(res.Unavailable[j]) })
+		res.Error = &Error{Kind: cloud.InsufficientCapacity, Message: "none of the offerings allowed has capacity", Offerings: res.Unavailable}
+		res.Unavailable = nil
+		return res
+	}
+	in := m.machine(machineID(r.ClaimUID), *took, r.Labels, now)
+	in.ClaimUID, in.ClaimName, in.Pool = r.ClaimUID, r.ClaimName, r.Pool
+	in.Registers = now.Add(time.Duration(r.RegistrationDelay) + jitter(m.settings.Seed, in.ID, m.settings.Boot))
+	in.NeverRegisters = m.offeringFault(NeverRegisters, took.key(), now, true) != nil
+	in.NeverReady = m.offeringFault(NeverReady, took.key(), now, true) != nil
+	maps.Copy(in.Node.Annotations, r.Annotations)
+	if in.NeverReady {
+		delete(in.Node.Annotations, KwokNode)
+		delete(in.Node.Labels, KwokNode)
+	}
+	in.Node.Taints = []Taint{{Key: model.TaintUnregistered, Effect: model.NoExecute}}
+	for _, t := range r.Taints {
+		if !slices.ContainsFunc(in.Node.Taints, func(o Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
+			in.Node.Taints = append(in.Node.Taints, t)
+		}
+	}
+	m.record(now, RecordLaunched, in)
+	res.Instance = m.instances[in.ID].clone()
+	return res
+}
+
+func listed(v []string) string {
+	switch n := len(v); {
+	case n == 0:
+		return "all"
+	case n > 5:
+		return "[" + strings.Join(v[:5], " ") + " and " + strconv.Itoa(n-5) + " more]"
+	}
+	return "[" + strings.Join(v, " ") + "]"
+}
+
+// machine describes a machine of an offering, and the Node it will have. The labels of the offering are the truth and win.
+func (m *Model) machine(id string, c choice, labels model.Labels, now time.Time) *Instance {
+	in := &Instance{
+		ID: id, ProviderID: providerID(c.o.Zone, id), InstanceType: c.t.Name, Zone: c.o.Zone, CapacityType: c.o.CapacityType,
+		PriceMicro: c.o.PriceMicro, Modelled: c.o.Modelled, State: Pending, Launched: now, Registers: now,
+		ImageID: "image-" + c.t.Labels[model.LabelOS] + "-" + c.t.Labels[model.LabelArch],
+	}
+	name := nodeName(id, 0)
+	for n := 1; m.byNode[name] != nil; n++ {
+		name = nodeName(id, n)
+	}
+	l := model.Labels{}
+	maps.Copy(l, labels)
+	maps.Copy(l, c.t.Labels)
+	maps.Copy(l, c.o.Labels)
+	l[model.LabelZone], l[model.LabelCapacityType], l[model.LabelHostname] = c.o.Zone, c.o.CapacityType, name
+	l[KwokNode] = KwokNodeValue
+	l[NodeViewerPrice] = fmt.Sprintf("%d.%06d", c.o.PriceMicro/1_000_000, c.o.PriceMicro%1_000_000)
+	in.Node = NodeSpec{
+		Name: name, ProviderID: in.ProviderID, Labels: l, Annotations: model.Labels{KwokNode: KwokNodeValue},
+		Capacity: Quantities(c.t.Capacity), Allocatable: Quantities(c.t.Allocatable),
+	}
+	return in
+}
+
+// Base launches a machine that belongs to no claim. Its Node says nothing of Karpenter's.
+func (m *Model) Base(r BaseNode, now time.Time) (*Instance, *Error) {
+	t := m.catalog.Find(r.InstanceType)
+	if t == nil {
+		return nil, &Error{Kind: cloud.Denied, Message: fmt.Sprintf("instanceType: %q: not in catalogue %s", r.InstanceType, m.catalog.Name)}
+	}
+	if r.Name == "" {
+		r.Name = "base-" + strings.ReplaceAll(r.InstanceType, ".", "-")
+	}
+	if in := m.byNode[r.Name]; in != nil {
+		if in.ClaimUID != "" || in.InstanceType != r.InstanceType {
+			return nil, &Error{Kind: cloud.Denied, Message: fmt.Sprintf("name: %q: a %s has this name", r.Name, in.InstanceType)}
+		}
+		return in.clone(), nil
+	}
+	var zones []string
+	if r.Zone != "" {
+		zones = []string{r.Zone}
+	}
+	// List price where there is one; beside it only what the type has.
+	allowed := m.choices([]string{r.InstanceType}, zones, []string{model.OnDemand})
+	if len(allowed) == 0 {
+		allowed = m.choices([]string{r.InstanceType}, zones, nil)
+	}
+	if len(allowed) == 0 {
+		return nil, &Error{Kind: cloud.Denied, Message: fmt.Sprintf("zone: %q: %s is not offered there", r.Zone, r.InstanceType)}
+	}
+	in := m.machine(machineID("base "+r.Name+" "+strconv.FormatInt(m.seq, 10)), allowed[0], nil, now)
+	in.Node.Name = r.Name
+	in.Node.Labels[model.LabelHostname] = r.Name
+	maps.DeleteFunc(in.Node.Labels, func(k, _ string) bool {
+		domain, _, _ := strings.Cut(k, "/")
+		return domain == NodeViewerDomain || domain == "karpenter.sh" || strings.HasPrefix(domain, "karpenter.")
+	})
+	m.record(now, RecordLaunched, in)
+	return m.instances[in.ID].clone(), nil
+}
+
+// Terminate asks for a machine's end.
+func (m *Model) Terminate(providerID string, now time.Time) TerminateResult {
+	res := TerminateResult{ProviderID: providerID}
+	in := m.find(providerID)
+	if in == nil || in.State == ShuttingDown || in.State == Terminated {
+		state := "unknown"
+		if in != nil {
+			state = string(in.State)
+		}
+		res.Error = &Error{Kind: cloud.NotFound, Message: "machine is " + state}
+		return res
+	}
+	m.record(now, RecordTerminating, in)
+	return res
+}
+
+func (m *Model) find(providerID string) *Instance {
+	i := strings.LastIndexByte(providerID, '/')
+	if in := m.instances[providerID[i+1:]]; in != nil && in.ProviderID == providerID {
+		return in
+	}
+	return nil
+}
+
+// NodeCreated says that a machine's Node was made.
+func (m *Model) NodeCreated(id string, now time.Time) {
+	m.record(now, RecordNodeCreated, m.instances[id])
+}
+
+// NodeDeleted says that the Node of a machine that shuts down is gone.
+func (m *Model) NodeDeleted(id string, now time.Time) {
+	m.record(now, RecordTerminated, m.instances[id])
+}
+
+// Instance returns a machine as it is, nil if there is none of that id.
+func (m *Model) Instance(id string) *Instance {
+	if in := m.instances[id]; in != nil {
+		return in.clone()
+	}
+	return nil
+}
+
+// List is every machine, by id; those terminated only when all are asked for.
+func (m *Model) List(all bool, now time.Time) []Instance {
+	var lag time.Duration
+	for _, f := range m.faults {
+		if f.Kind == ListLag && !f.over(now) {
+			lag = max(lag, time.Duration(f.Delay))
+			f.left--
+		}
+	}
+	out := make([]Instance, 0, len(m.byNode))
+	for _, in := range m.instances {
+		if (all || in.State != Terminated) && (lag == 0 || now.Sub(in.Launched) >= lag) {
+			out = append(out, *in.clone())
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
+	return out
+}
+
+// clone shares the Node's maps, which nobody changes once the machine is launched.
+func (in *Instance) clone() *Instance {
+	c := *in
+	return &c
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package machines
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// The protocol, JSON over HTTP:
+//
+//	GET    /healthz
+//	POST   /v1/launch     LaunchBatch      answers LaunchAnswer
+//	GET    /v1/instances  ?all=true        answers InstanceList; with all also those terminated
+//	POST   /v1/terminate  TerminateBatch   answers TerminateAnswer
+//	GET    /v1/offerings  If-None-Match    answers OfferingList, or 304
+//	GET    /v1/journal    ?after=SEQ       answers Records, one a line
+//	POST   /v1/faults     FaultList        adds faults
+//	GET    /v1/faults                      answers FaultList
+//	DELETE /v1/faults                      clears all
+//	POST   /v1/base-node  BaseNode         answers Instance
+//
+// Quantities are Kubernetes quantities, durations are Go's (1m30s), money is micro-dollars per hour. A call that failed as a
+// whole answers ErrorAnswer with a status: 400 Denied, 404 NotFound, 429 Throttled, 500 Unknown, 503 NotReady.
+
+// Duration is a duration that JSON has as text.
+type Duration time.Duration
+
+// MarshalJSON writes 1m30s.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON reads 1m30s.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("need a duration such as \"1m30s\", have %s", b)
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil || v < 0 {
+		return fmt.Errorf("need a duration such as \"1m30s\", have %q", s)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Taint is a node taint.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
+// LaunchBatch asks for one machine an element.
+type LaunchBatch struct {
+	Requests []LaunchRequest `json:"requests"`
+}
+
+// LaunchRequest asks for one machine: the cheapest offering whose type, zone and capacity type are listed; an empty list of
+// zones or capacity types allows all.
+type LaunchRequest struct {
+	ClaimUID          string       `json:"claimUID"` // the idempotency key
+	ClaimName         string       `json:"claimName"`
+	Pool              string       `json:"pool,omitempty"`
+	Types             []string     `json:"types"`
+	Zones             []string     `json:"zones,omitempty"`
+	CapacityTypes     []string     `json:"capacityTypes,omitempty"`
+	RegistrationDelay Duration     `json:"registrationDelay,omitzero"` // before the boot delay of the server
+	Labels            model.Labels `json:"labels,omitempty"`           // of the node, beside the offering's
+	Annotations       model.Labels `json:"annotations,omitempty"`
+	Taints            []Taint      `json:"taints,omitempty"` // of the node, beside karpenter.sh/unregistered
+}
+
+// LaunchAnswer has a result for each request, in order.
+type LaunchAnswer struct {
+	Results []LaunchResult `json:"results"`
+}
+
+// LaunchResult is what became of one request.
+type LaunchResult struct {
+	ClaimUID    string              `json:"claimUID"`
+	Instance    *Instance           `json:"instance,omitempty"`
+	Unavailable []cloud.OfferingKey `json:"unavailable,omitempty"` // cheaper ones that had no capacity
+	Error       *Error              `json:"error,omitempty"`
+}
+
+// State is where a machine is in its life.
+type State string
+
+// The states.
+const (
+	Pending      State = "pending"       // boots; has no Node yet
+	Running      State = "running"       // has its Node
+	ShuttingDown State = "shutting-down" // terminated; its Node is being deleted
+	Terminated   State = "terminated"
+)
+
+// Instance is a machine.
+type Instance struct {
+	ID           string    `json:"id"`
+	ProviderID   string    `json:"providerID"`
+	ClaimUID     string    `json:"claimUID,omitempty"` // empty: a base node
+	ClaimName    string    `json:"claimName,omitempty"`
+	Pool         string    `json:"pool,omitempty"`
+	InstanceType string    `json:"instanceType"`
+	Zone         string    `json:"zone"`
+	CapacityType string    `json:"capacityType"`
+	PriceMicro   int64     `json:"priceMicroUSDPerHour"`
+	Modelled     bool      `json:"priceModelled,omitempty"`
+	ImageID      string    `json:"imageID"`
+	State        State     `json:"state"`
+	Launched     time.Time `json:"launched"`
+	Registers    time.Time `json:"registers"`           // when its Node is made
+	Terminated   time.Time `json:"terminated,omitzero"` // when termination was asked for
+	Node         NodeSpec  `json:"node"`
+
+	NeverRegisters bool `json:"neverRegisters,omitempty"` // a fault
+	NeverReady     bool `json:"neverReady,omitempty"`     // a fault
+}
+
+// InstanceList is the answer of /v1/instances, by id.
+type InstanceList struct {
+	Instances []Instance `json:"instances"`
+}
+
+// TerminateBatch ends machines, by provider id.
+type TerminateBatch struct {
+	ProviderIDs []string `json:"providerIDs"`
+}
+
+// TerminateAnswer has a result for each id, in order.
+type TerminateAnswer struct {
+	Results []TerminateResult `json:"results"`
+}
+
+// TerminateResult is what became of one id.
+type TerminateResult struct {
+	ProviderID string `json:"providerID"`
+	Error      *Error `json:"error,omitempty"`
+}
+
+// BaseNode asks for a machine that belongs to no claim; its Node bears no label and no taint of Karpenter's. The name makes it
+// idempotent.
+type BaseNode struct {
+	InstanceType string `json:"instanceType"`
+	Name         string `json:"name,omitempty"` // of the Node; default: made from the type
+	Zone         string `json:"zone,omitempty"` // default: the first
+}
+
+// OfferingList is the catalogue.
+type OfferingList struct {
+	Catalog    string         `json:"catalog"`
+	Region     string         `json:"region,omitempty"`
+	PricesAsOf string         `json:"pricesAsOf,omitempty"`
+	Types      []InstanceType `json:"types"`
+}
+
+// InstanceType is a type of the catalogue.
+type InstanceType struct {
+	Name        string            `json:"name"`
+	Labels      model.Labels      `json:"labels"`
+	Capacity    map[string]string `json:"capacity"`
+	Allocatable map[string]string `json:"allocatable"`
+	Offerings   []Offering        `json:"offerings"`
+}
+
+// Offering is an offering of a type.
+type Offering struct {
+	Zone         string       `json:"zone"`
+	CapacityType string       `json:"capacityType"`
+	PriceMicro   int64        `json:"priceMicroUSDPerHour"`
+	Modelled     bool         `json:"priceModelled,omitempty"`
+	Available    bool         `json:"available"` // as the catalogue has it; running out of capacity is found out by launching
+	Labels       model.Labels `json:"labels,omitempty"`
+}
+
+// Error is a cloud.Error on the wire.
+type Error struct {
+	Kind      cloud.Kind          `json:"kind"`
+	Message   string              `json:"message"`
+	Offerings []cloud.OfferingKey `json:"offerings,omitempty"`
+	After     Duration            `json:"after,omitzero"`
+}
+
+// ErrorAnswer is the answer of a call that failed as a whole.
+type ErrorAnswer struct {
+	Error Error `json:"error"`
+}
+
+// Quantities writes amounts as Kubernetes quantities.
+func Quantities(a catalog.Amounts) map[string]string {
+	out := make(map[string]string, len(a))
+	for r, v := range a {
+		out[r] = catalog.FormatQuantity(r, v)
+	}
+	return out
+}
+
+// offeringList is the catalogue on the wire.
+func offeringList(c *catalog.Catalog) OfferingList {
+	list := OfferingList{Catalog: c.Name, Region: c.Region, PricesAsOf: c.PricesAsOf, Types: make([]InstanceType, len(c.Types))}
+	for i, t := range c.Types {
+		out := InstanceType{Name: t.Name, Labels: t.Labels, Capacity: Quantities(t.Capacity), Allocatable: Quantities(t.Allocatable)}
+		for _, o := range t.Offerings {
+			out.Offerings = append(out.Offerings, Offering{o.Zone, o.CapacityType, o.PriceMicro, o.Modelled, o.Available, o.Labels})
+		}
+		list.Types[i] = out
+	}
+	return list
+}
