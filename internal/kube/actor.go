@@ -63,7 +63,7 @@ func classify(err error, verb, kind, name string) error {
 		sort = plan.ErrGone
 	case apierrors.IsConflict(err):
 		sort = plan.ErrConflict
-		if strings.Contains(err.Error(), "Precondition failed: UID") {
+		if strings.Contains(err.Error(), "Precondition failed: UID") || strings.Contains(err.Error(), "UID in the precondition") {
 			sort = plan.ErrGone
 		}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err),

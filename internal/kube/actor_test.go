@@ -385,6 +385,7 @@ func TestEvict(t *testing.T) {
 	p.makeNode(t, "node-evict")
 	bind := func(pod *corev1.Pod) { pod.Spec.NodeName = "node-evict" }
 	free := p.makePod(t, "evict-free", bind)
+	// The API server itself tries this one again for ten seconds.
 	_, err := p.actor.Evict(p.ctx, plan.Evict{Namespace: "default", Pod: free.Name, UID: "00000000-0000-0000-0000-000000000000"})
 	wantErr(t, err, plan.ErrGone, "default/evict-free")
 	must(p.actor.Evict(p.ctx, plan.Evict{Namespace: "default", Pod: free.Name, UID: string(free.UID)}))(t)

@@ -149,12 +149,21 @@ func (w *text) resources(r model.Resources, names []string) {
 			w.b.WriteByte('=')
 			w.num(v)
 		default:
-			w.keys = append(w.keys, names[i]+"="+strconv.FormatInt(v, 10))
+			w.keys = append(w.keys, names[i])
 		}
+	}
+	if len(w.keys) == 0 {
+		return
 	}
 	sort.Strings(w.keys)
 	for _, k := range w.keys {
-		w.field(k)
+		for i, v := range r {
+			if v != 0 && i < len(names) && names[i] == k {
+				w.field(k)
+				w.b.WriteByte('=')
+				w.num(v)
+			}
+		}
 	}
 }
 

@@ -73,6 +73,7 @@ type plane struct {
 
 func newPlane(t *testing.T) *plane {
 	t.Helper()
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("needs the sandbox; -short was given")
 	}

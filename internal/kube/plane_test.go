@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// A Provisioner becomes a NodePool that follows it and goes with it, and says what it became.
+func TestProvisioners(t *testing.T) {
+	p := newPlane(t)
+	w := p.watch(t)
+	ctx, cancel := context.WithCancel(p.ctx)
+	done := make(chan error)
+	go func() { done <- Provisioners(ctx, p.us, slog.New(slog.DiscardHandler)) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	apply := func(name, spec string) {
+		t.Helper()
+		if err := kubectl([]byte(`{"apiVersion":"karpenter.sh/v1alpha5","kind":"Provisioner","metadata":{"name":"`+name+`"},"spec":`+spec+`}`), "apply", "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply("old", `{"ttlSecondsAfterEmpty":30,"limits":{"resources":{"cpu":"100"}},"kubeletConfiguration":{"maxPods":5},"labels":{"team":"a"}}`)
+	w.until("its pool", func(s *state.State) bool { return s.Pool("old") != nil })
+	pool := w.s.Pool("old")
+	if !pool.Ready || pool.Provisioner != "old" || pool.Labels[model.LabelProvisioner] != "old" || pool.ConsolidateAfter != 30*time.Second ||
+		pool.ConsolidationPolicy != "WhenEmpty" || pool.ExpireAfter != -1 || pool.Limits.At(model.CPU) != 100_000 ||
+		len(pool.Budgets) != 1 || pool.Budgets[0].Nodes != 100 || pool.ClassName != "default" {
+		t.Fatalf("pool came out as %+v", pool)
+	}
+	w.until("the default node class", func(s *state.State) bool {
+		return s.NodeClass(kwokv1alpha1.Group, kwokv1alpha1.KindKWOKNodeClass, "default") != nil
+	})
+	// A claim for it is one that the API takes, and bears the Provisioner's label.
+	must(p.actor.CreateClaim(p.ctx, plan.CreateClaim{Name: "old-1", Pool: pool, Requirements: pool.Requirements}))(t)
+	w.until("its claim", func(s *state.State) bool { return s.Claim("old-1") != nil })
+	if c := w.s.Claim("old-1"); c.Labels[model.LabelProvisioner] != "old" || c.ExpireAfter != -1 || c.NoReserve == "" {
+		t.Fatalf("claim came out as %+v", c)
+	}
+	must(p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{Claim: "old-1", UID: w.s.Claim("old-1").UID, RemoveFinalizer: true}))(t)
+
+	// The pool's status is the Provisioner's too.
+	must(p.actor.UpdatePool(p.ctx, plan.UpdatePool{
+		Pool: "old", UID: pool.UID, Nodes: 1, Resources: model.Resources{2000},
+		Conditions: map[string]model.Condition{karpv1.ConditionValidationSucceeded: {Status: "True"}, karpv1.ConditionNodeClassReady: {Status: "True"}},
+	}))(t)
+	status := func(name, condition, want string) karpv1alpha5.ProvisionerStatus {
+		t.Helper()
+		var out karpv1alpha5.Provisioner
+		for p.ctx.Err() == nil {
+			if err := p.admin.provisioner.Get().Resource("provisioners").Name(name).Do(p.ctx).Into(&out); err != nil {
+				t.Fatal(err)
+			}
+			if c := conditions(out.Status.Conditions)[condition]; c.Reason == want {
+				return out.Status
+			}
+			select { // there is nothing of ours to wait on: the status is for people
+			case <-time.After(20 * time.Millisecond):
+			case <-p.ctx.Done():
+			}
+		}
+		t.Fatalf("provisioner %s never got condition %s with reason %s: %+v", name, condition, want, out.Status)
+		return out.Status
+	}
+	s := status("old", karpv1alpha5.ConditionReady, "Ready")
+	cpu := s.Resources["cpu"]
+	if cpu.String() != "2" || s.LastScaleTime == nil || s.Translation == nil || len(s.Translation.Untranslated) != 1 ||
+		conditions(s.Conditions)[karpv1alpha5.ConditionTranslated].Reason != karpv1alpha5.ReasonPartlyTranslated {
+		t.Fatalf("status came out as %+v", s)
+	}
+
+	apply("old", `{"consolidation":{"enabled":true}}`)
+	w.until("the pool changed", func(s *state.State) bool {
+		x := s.Pool("old")
+		return x.ConsolidationPolicy == "WhenEmptyOrUnderutilized" && x.ConsolidateAfter == 0 && x.Limits == nil
+	})
+	status("old", karpv1alpha5.ConditionTranslated, karpv1alpha5.ReasonTranslated)
+
+	p.makePool(t, "taken")
+	apply("taken", `{}`)
+	status("taken", karpv1alpha5.ConditionTranslated, karpv1alpha5.ReasonNodePoolConflict)
+
+	if err := kubectl(nil, "delete", "provisioner", "old", "taken"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the pool gone", func(s *state.State) bool { return s.Pool("old") == nil })
+	if w.s.Pool("taken") == nil {
+		t.Fatal("a pool that was not the Provisioner's went with it")
+	}
+}
+
+func TestNodeMaker(t *testing.T) {
+	p := newPlane(t)
+	m := NewNodeMaker(p.admin)
+	spec := NodeSpec{
+		Name: "made", ProviderID: "x://1", Labels: map[string]string{"made": "yes"}, Annotations: map[string]string{"a": "b"},
+		Taints:   []model.Taint{{Key: model.TaintUnregistered, Effect: model.NoExecute}},
+		Capacity: map[string]string{"cpu": "2", "pods": "10"}, Allocatable: map[string]string{"cpu": "1900m", "pods": "10"},
+	}
+	for range 2 { // twice is once
+		if err := m.CreateNode(p.ctx, spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var n corev1.Node
+	if err := p.admin.core.Get().Resource("nodes").Name("made").Do(p.ctx).Into(&n); err != nil {
+		t.Fatal(err)
+	}
+	if x := (&Translator{Table: p.table}).Node(&n); x.Allocatable.At(model.CPU) != 1900 || x.Capacity.At(model.Pods) != 10 || x.ProviderID != "x://1" {
+		t.Fatalf("node came out as %+v", x)
+	}
+	list, err := m.Nodes(p.ctx, "made=yes")
+	if err != nil || len(list) != 1 || list[0].ProviderID != "x://1" {
+		t.Fatalf("list: %v, %v", list, err)
+	}
+	other := spec
+	other.ProviderID = "x://2"
+	if err := m.CreateNode(p.ctx, other); err == nil || !strings.Contains(err.Error(), `"made"`) {
+		t.Fatalf("another machine took the name: %v", err)
+	}
+	if err := m.DeleteNode(p.ctx, "made", "x://2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.admin.core.Get().Resource("nodes").Name("made").Do(p.ctx).Into(&n); err != nil {
+		t.Fatalf("another machine's node was deleted: %v", err)
+	}
+	for range 2 {
+		if err := m.DeleteNode(p.ctx, "made", "x://1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.admin.core.Get().Resource("nodes").Name("made").Do(p.ctx).Error(); !apierrors.IsNotFound(err) {
+		t.Fatalf("the node is there still: %v", err)
+	}
+	// The controller itself has no right to make one.
+	if err := NewNodeMaker(p.us).CreateNode(p.ctx, spec); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Fatalf("the controller made a node: %v", err)
+	}
+}
+
+// One leads, the other waits; the second leads after the first has stopped, and not before.
+func TestLead(t *testing.T) {
+	p := newPlane(t)
+	l := DefaultLease()
+	l.Duration, l.Renew, l.Retry = 3*time.Second, 2*time.Second, 100*time.Millisecond
+	events := make(chan string, 8)
+	run := func(name string) (context.CancelFunc, chan error) {
+		ctx, cancel := context.WithCancel(p.ctx)
+		t.Cleanup(cancel)
+		done := make(chan error, 1)
+		go func() {
+			done <- Lead(ctx, p.us, l, func(held context.Context) {
+				events <- name + " leads"
+				<-held.Done()
+				events <- name + " stops"
+			})
+		}()
+		return cancel, done
+	}
+	want := func(s string) {
+		t.Helper()
+		select {
+		case e := <-events:
+			if e != s {
+				t.Fatalf("got %q, want %q", e, s)
+			}
+		case <-p.ctx.Done():
+			t.Fatalf("never: %q", s)
+		}
+	}
+	stopA, doneA := run("a")
+	want("a leads")
+	_, doneB := run("b")
+	stopA()
+	want("a stops")
+	if err := <-doneA; err != nil {
+		t.Fatal(err)
+	}
+	want("b leads")
+	// Somebody takes the lease away: b must stop and say so.
+	if err := kubectl(nil, "-n", l.Namespace, "patch", "lease", l.Name, "--type=merge", "-p",
+		`{"spec":{"holderIdentity":"thief","leaseDurationSeconds":3600,"renewTime":"2099-01-01T00:00:00.000000Z"}}`); err != nil {
+		t.Fatal(err)
+	}
+	want("b stops")
+	if err := <-doneB; err == nil || !strings.Contains(err.Error(), "dovetail-system/dovetail-leader") {
+		t.Fatalf("got %v, want an error that names the lease", err)
+	}
+	if err := kubectl(nil, "-n", l.Namespace, "delete", "lease", l.Name); err != nil {
+		t.Fatal(err)
+	}
+	l.Retry = 5 * time.Second
+	if err := Lead(p.ctx, p.us, l, nil); err == nil || !strings.Contains(err.Error(), "retry period 5s") {
+		t.Fatalf("got %v, want an error that names the value", err)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	p := newPlane(t)
+	for range 3 {
+		p.actor.Event("NodeClaim", "", "some-claim", "u-1", true, "InsufficientCapacityError", "no m5.large in z1")
+	}
+	p.actor.Event("Pod", "default", "some-pod", "u-2", false, "Nominated", strings.Repeat("x", 2000))
+	var list corev1.EventList
+	for p.ctx.Err() == nil {
+		if err := p.admin.core.Get().Namespace("default").Resource("events").Param("fieldSelector", "source=dovetail").Do(p.ctx).Into(&list); err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) >= 2 {
+			break
+		}
+		select { // events are for people: nothing tells us that one is there
+		case <-time.After(20 * time.Millisecond):
+		case <-p.ctx.Done():
+		}
+	}
+	if len(list.Items) != 2 {
+		t.Fatalf("%d events, want 2: equal ones are one", len(list.Items))
+	}
+	for _, e := range list.Items {
+		switch e.InvolvedObject.Kind {
+		case "NodeClaim":
+			if e.Type != "Warning" || e.Reason != "InsufficientCapacityError" || e.InvolvedObject.APIVersion != "karpenter.sh/v1" {
+				t.Errorf("event came out as %+v", e)
+			}
+		default:
+			if e.Type != "Normal" || e.InvolvedObject.Name != "some-pod" || len(e.Message) != 1024 {
+				t.Errorf("event came out as %+v", e)
+			}
+		}
+	}
+}
+
+// Volumes are looked up again when what they refer to changes.
+func TestVolumesFollow(t *testing.T) {
+	p := newPlane(t)
+	w := p.watch(t)
+	pod := p.makePod(t, "with-volume", func(x *corev1.Pod) {
+		x.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "with-volume"},
+		}}}
+	})
+	key := "default/" + pod.Name
+	w.until("the pod, refused", func(s *state.State) bool {
+		x := s.Pod(key)
+		return x != nil && len(x.Class.Unsolved) == 1 && strings.Contains(x.Class.Unsolved[0], "is not there")
+	})
+	if err := kubectl([]byte(`
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: late}
+provisioner: test.csi
+volumeBindingMode: WaitForFirstConsumer
+allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [z1]}]}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: with-volume, namespace: default}
+spec: {storageClassName: late, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`), "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the pod with its volume's zone", func(s *state.State) bool {
+		x := s.Pod(key).Class
+		return len(x.Unsolved) == 0 && len(x.Volumes) == 1 && len(x.Volumes[0].Topology) == 1 && x.Volumes[0].Driver == "test.csi"
+	})
+}

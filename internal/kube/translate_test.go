@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in testdata")
+
+// TestTranslate runs testdata/*.txt: cases separated by an empty line, each a comment, manifests, ----, and what they mean. Of a
+// result only fields that are not zero are shown.
+func TestTranslate(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases in testdata: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases := strings.Split(strings.TrimSpace(string(data)), "\n\n")
+		for i, c := range cases {
+			head, want, ok := strings.Cut(strings.TrimSpace(c)+"\n", "\n----\n")
+			if !ok {
+				t.Fatalf("%s case %d: no ---- line:\n%s", file, i, c)
+			}
+			have := strings.TrimSpace(translateAll(head))
+			if have == "" {
+				t.Fatalf("%s case %d: nothing came out", file, i)
+			}
+			switch {
+			case *update:
+				cases[i] = head + "\n----\n" + have
+			case have != strings.TrimSpace(want):
+				t.Errorf("%s:\n%s\n---- have\n%s", file, c, have)
+			}
+		}
+		if *update {
+			if err := os.WriteFile(file, []byte(strings.Join(cases, "\n\n")+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func translateAll(input string) string {
+	m, err := ReadManifests("input", []byte(input))
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	s := state.New()
+	m.Feed(s)
+	snap := s.Snapshot(time.Time{})
+	names := s.Resources().Names()
+	var b strings.Builder
+	for _, n := range snap.Nodes {
+		show(&b, "node "+n.Name, n, names)
+	}
+	for _, p := range snap.Pending {
+		show(&b, "pod "+p.Key(), p, names)
+	}
+	for _, d := range snap.Daemons {
+		show(&b, "daemon "+d.Namespace+"/"+d.Name, d, names)
+	}
+	for _, p := range snap.PDBs {
+		show(&b, "pdb "+p.Namespace+"/"+p.Name, p, names)
+	}
+	for _, o := range m.objects {
+		if p, ok := o.(*karpv1alpha5.Provisioner); ok {
+			pool, translation := TranslateProvisioner(p)
+			pool.OwnerReferences, pool.Status.Conditions = nil, nil
+			for _, v := range []any{pool, translation} {
+				text, err := yaml.Marshal(v)
+				if err != nil {
+					return "error: " + err.Error()
+				}
+				b.Write(bytes.ReplaceAll(text, []byte("status: {}\n"), nil))
+			}
+			return b.String()
+		}
+	}
+	for _, p := range snap.Pools {
+		show(&b, "pool "+p.Name, p, names)
+		wire, err := wireRequirements(p.Requirements)
+		if err != nil {
+			fmt.Fprintf(&b, "  written back: %v\n", err)
+		}
+		for _, r := range wire {
+			min := ""
+			if r.MinValues != nil {
+				min = fmt.Sprintf(" minValues %d", *r.MinValues)
+			}
+			fmt.Fprintf(&b, "  written back: %s %s %v%s\n", r.Key, r.Operator, r.Values, min)
+		}
+	}
+	for _, c := range snap.Claims {
+		show(&b, "claim "+c.Name, c, names)
+	}
+	for _, c := range s.NodeClasses() {
+		show(&b, "class "+c.Name, c, names)
+	}
+	for _, k := range m.Skipped {
+		fmt.Fprintf(&b, "skipped %s\n", k)
+	}
+	return b.String()
+}
+
+// show writes the fields of a struct that are not zero, a class by its key.
+func show(b *strings.Builder, title string, v any, names []string) {
+	b.WriteString(title + "\n")
+	x := reflect.Indirect(reflect.ValueOf(v))
+	for i := range x.NumField() {
+		f := x.Field(i)
+		name := x.Type().Field(i).Name
+		if f.IsZero() || !f.CanInterface() || name == "Namespace" || name == "Name" || name == "UID" || name == "Hash" {
+			continue
+		}
+		var text string
+		switch y := f.Interface().(type) {
+		case *model.Class:
+			text = y.Key
+		case model.Resources:
+			text = y.Format(names)
+		case model.Requirements:
+			text = y.String()
+		case *model.Requirements:
+			text = "{" + y.String() + "}"
+		case time.Time:
+			text = y.UTC().Format(time.RFC3339)
+		case []*model.Pod:
+			continue
+		case map[string]model.Condition:
+			for _, k := range sortedKeys(y) {
+				text += fmt.Sprintf("%s=%s %s %s; ", k, y[k].Status, y[k].Reason, y[k].Message)
+			}
+			if text == "" {
+				continue
+			}
+		case []bool:
+			for d, on := range y {
+				if on {
+					text += names[d] + " "
+				}
+			}
+		default:
+			text = fmt.Sprintf("%+v", y)
+			if r, ok := f.Interface().(fmt.Stringer); ok {
+				text = r.String()
+			}
+			if text == "map[]" {
+				continue
+			}
+			if raw, ok := f.Interface().(interface{ MarshalJSON() ([]byte, error) }); ok && f.Kind() == reflect.Slice {
+				if j, err := raw.MarshalJSON(); err == nil {
+					text = string(j)
+				}
+			}
+		}
+		fmt.Fprintf(b, "  %s: %s\n", name, strings.TrimSpace(text))
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
