@@ -4,8 +4,57 @@
 package controller
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/verify"
 )
 
-func (c *Controller) verify(_ *model.Snapshot, _ *decide.Output) error { return nil }
+// verified asks the second opinion about a plan (contract 2); an error names what is wrong with it.
+func verified(out *decide.Output) error {
+	if out.Problem == nil {
+		return nil
+	}
+	found := verify.Plan(verifyInput(out))
+	if len(found) == 0 {
+		return nil
+	}
+	text := make([]string, 0, 4)
+	for i, v := range found {
+		if i == 3 {
+			text = append(text, fmt.Sprintf("and %d more", len(found)-i))
+			break
+		}
+		text = append(text, v.String())
+	}
+	return fmt.Errorf("%s", strings.Join(text, "; "))
+}
+
+// verifyInput is a plan in the values of verify, which shares no code with solve.
+func verifyInput(out *decide.Output) *verify.Input {
+	p, r := out.Problem, out.Result
+	in := &verify.Input{
+		ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost,
+		Rooms: make([]verify.Room, len(p.Rooms)), Pools: make([]verify.Pool, len(p.Pools)),
+	}
+	for i := range p.Rooms {
+		x := &p.Rooms[i]
+		in.Rooms[i] = verify.Room{Name: x.Name, Labels: x.Labels, Open: x.Open, Taints: x.Taints, Free: x.Free, Pods: x.Pods,
+			CSILimits: x.CSILimits, Closed: x.Closed, Drained: x.Drained}
+	}
+	for i, x := range p.Pools {
+		in.Pools[i] = verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft}
+	}
+	for _, a := range r.OnRooms {
+		in.OnRooms = append(in.OnRooms, verify.Placement{Room: a.Room, Pods: a.Pods})
+	}
+	for _, n := range r.New {
+		in.New = append(in.New, verify.Machine{Pool: n.Pool, Type: n.Type, Choices: n.Choices, Zones: n.Zones, CapacityTypes: n.CapacityTypes,
+			Requirements: n.Requirements, Pods: n.Pods, PriceMicro: n.PriceMicro})
+	}
+	for _, x := range r.Refused {
+		in.Refused = append(in.Refused, verify.Refusal{Pod: x.Pod, Reasons: x.Reasons})
+	}
+	return in
+}

@@ -42,10 +42,13 @@ type Pool struct {
 
 // Policy are the knobs of a solve, all of them work or quality, none of them time.
 type Policy struct {
-	MaxGapPPM  int64 // stop refining below this gap, in parts per million of the bound
-	Work       int64 // steps allowed for refinement; 0: tier 1 only
-	PremiumPPM int64 // a claim carries every type that holds its fill at no more than this much above its cheapest
-	MaxTypes   int   // at most so many types a claim
+	MaxGapPPM int64 // stop refining below this gap, in parts per million of the bound
+	Work      int64 // steps allowed for refinement; 0: tier 1 only
+	// MachineMicro is what one machine costs beside its price: a lease and a kubelet to watch, an address, agents. It makes
+	// fewer and larger machines win where prices are near; it is not in Cost, nor in the bound.
+	MachineMicro int64
+	PremiumPPM   int64 // a claim carries every type that holds its fill at no more than this much above its cheapest
+	MaxTypes     int   // at most so many types a claim
 }
 
 // Memory carries the columns and prices of the last solve. The zero value is an empty memory; any memory is valid for any problem.

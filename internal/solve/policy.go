@@ -8,10 +8,11 @@ import "fmt"
 // DefaultPolicy is good for a controller: refine a little, keep claims flexible.
 func DefaultPolicy() Policy {
 	return Policy{
-		MaxGapPPM:  3_000,
-		Work:       4_000_000,
-		PremiumPPM: 100_000,
-		MaxTypes:   60,
+		MaxGapPPM:    3_000,
+		MachineMicro: 20_000,
+		Work:         4_000_000,
+		PremiumPPM:   100_000,
+		MaxTypes:     60,
 	}
 }
 
@@ -22,6 +23,8 @@ func (p Policy) Validate() error {
 		return fmt.Errorf("policy maxGapPPM is %d, must not be negative", p.MaxGapPPM)
 	case p.Work < 0:
 		return fmt.Errorf("policy work is %d, must not be negative", p.Work)
+	case p.MachineMicro < 0:
+		return fmt.Errorf("policy machineMicro is %d, must not be negative", p.MachineMicro)
 	case p.PremiumPPM < 0 || p.PremiumPPM > 10_000_000:
 		return fmt.Errorf("policy premiumPPM is %d, must be between 0 and 10000000", p.PremiumPPM)
 	case p.MaxTypes < 1:
