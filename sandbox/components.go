@@ -14,7 +14,6 @@ import (
 	"k8s.io/component-base/logs"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kwokconfig "sigs.k8s.io/kwok/pkg/config"
@@ -29,7 +28,7 @@ import (
 // components are the programs inside; each returns the process's exit status.
 var components = map[string]func(dir string) int{
 	plane.Etcd:              runEtcd,
-	plane.APIServer:         func(string) int { return cli.Run(apiserver.NewAPIServerCommand()) },
+	plane.APIServer:         func(string) int { return cli.Run(newAPIServerCommand()) },
 	plane.ControllerManager: func(string) int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
 	plane.Scheduler:         func(string) int { return cli.Run(scheduler.NewSchedulerCommand()) },
 	plane.Kwok:              func(string) int { return runKwok() },

@@ -173,6 +173,10 @@ func Components(d Dir, o Options) (*Plan, error) {
 				// Five seconds by default; it is how long a new Node may keep
 				// its not-ready:NoExecute taint after it is ready.
 				"--node-monitor-period=1s",
+				// It annotates every new Node for the benefit of kubelets' caches.
+				// That write collides with the one that takes the not-ready taint
+				// away, which is then tried again 150 ms later.
+				"--controllers=*,-ttl-controller",
 			}, serving...),
 		},
 		Scheduler: Component{
@@ -190,6 +194,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 			Args: []string{Kwok,
 				"--kubeconfig=" + d.Kubeconfig(Kwok), "--config=" + d.kwokConfig(),
 				"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+				"--v=WARN", // At INFO it is a line for each change of each pod.
 				"--node-lease-duration-seconds=40", "--cidr=" + podRange, "--server-address=" + loopback(kwok),
 			},
 		},

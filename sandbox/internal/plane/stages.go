@@ -52,7 +52,7 @@ func pullDelay(pull time.Duration, seed int64) string {
 	const prime = 1000003
 	start := ((seed % prime) + prime) % prime
 	base, span := (pull * 4 / 5).Milliseconds(), (pull * 2 / 5).Milliseconds()
-	hash := fmt.Sprintf(`(.metadata.namespace + "/" + .metadata.name) | explode | reduce .[] as $c (%d; (. * 33 + $c) %% %d) | (. * 48271) %% %d`,
+	hash := fmt.Sprintf(`(.metadata.namespace + "/" + .metadata.name) | explode | reduce .[] as $c (%d; (. * 33 + $c) %% %d) | (. * 618033) %% %d`,
 		start, prime, prime)
 	return fmt.Sprintf(`  delay:
     durationMilliseconds: %d

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -234,6 +235,9 @@ func (s *supervisor) startDovetail(ctx context.Context) error {
 
 // applyManifests hands kubectl, which is this binary, what Dovetail prints.
 func (s *supervisor) applyManifests(ctx context.Context) error {
+	if err := os.Remove(s.dir.Log("manifests")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clear the log of the manifests: %w", err)
+	}
 	printed, err := s.output(ctx, "manifests", s.options.Dovetail, []string{"manifests"}, nil)
 	if err != nil {
 		return fmt.Errorf("ask %s for its manifests: %w", s.options.Dovetail, err)
