@@ -73,6 +73,13 @@ func serve(address, health string, args []string) int {
 		fmt.Fprintln(os.Stderr, "this is the last thing it said")
 		return 3
 	}
+	if marker := value(args, "--lose-port-once"); marker != "" {
+		if file, err := os.OpenFile(marker, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			_ = file.Close()
+			fmt.Fprintln(os.Stderr, "listen tcp "+address+": bind: address already in use")
+			return 1
+		}
+	}
 	http.HandleFunc(health, func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("/v1/base-node", func(w http.ResponseWriter, r *http.Request) {
 		var request struct{ InstanceType, Name string }
@@ -451,6 +458,18 @@ func TestChildThatFailsAtStart(t *testing.T) {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
 	s.noProcess()
+}
+
+// TestLostPort: a port can be taken between its choice and its use; the sandbox
+// tries again with others.
+func TestLostPort(t *testing.T) {
+	s := newSandbox(t)
+	marker := filepath.Join(t.TempDir(), "lost")
+	out := s.run("", "up", "--dovetail", os.Args[0], "--no-autoscaler", "--machines-arg=--lose-port-once", "--machines-arg="+marker)
+	if !strings.Contains(out, "machines lost its port to another process") {
+		t.Errorf("up does not say that it started again:\n%s", out)
+	}
+	s.run("", "status")
 }
 
 func TestBadOptions(t *testing.T) {
