@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
@@ -95,6 +97,7 @@ func connect(config *rest.Config) (*Client, error) {
 		return nil, fmt.Errorf("connect to API server %s: %w", config.Host, err)
 	}
 	c := &Client{Address: config.Host, Log: slog.Default(), config: config, http: h}
+	config.WarningHandlerWithContext = warnings{c}
 	for _, g := range []struct {
 		gv     schema.GroupVersion
 		binary bool
@@ -120,6 +123,18 @@ func connect(config *rest.Config) (*Client, error) {
 		return nil, fmt.Errorf("connect to API server %s: %w", config.Host, err)
 	}
 	return c, nil
+}
+
+// logging has client-go write what it has to say to our log.
+func (c *Client) logging(ctx context.Context) context.Context {
+	return klog.NewContext(ctx, logr.FromSlogHandler(c.Log.Handler()))
+}
+
+// warnings are the API server's remarks on a request that it carried out.
+type warnings struct{ c *Client }
+
+func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	w.c.Log.Debug("API server warns", "server", w.c.Address, "warning", text)
 }
 
 // restClient talks protobuf for built-in kinds; the kinds of CRDs have JSON only.

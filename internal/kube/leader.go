@@ -66,7 +66,7 @@ func Lead(ctx context.Context, c *Client, l Lease, lead func(context.Context)) e
 	if err != nil {
 		return fmt.Errorf("lead: connect to API server %s: %w", c.Address, err)
 	}
-	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	electing, stop := context.WithCancel(c.logging(context.WithoutCancel(ctx)))
 	defer stop()
 	var leading, finished atomic.Bool
 	done := make(chan struct{})

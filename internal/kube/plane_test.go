@@ -67,19 +67,13 @@ func TestProvisioners(t *testing.T) {
 	status := func(name, condition, want string) karpv1alpha5.ProvisionerStatus {
 		t.Helper()
 		var out karpv1alpha5.Provisioner
-		for p.ctx.Err() == nil {
-			if err := p.admin.provisioner.Get().Resource("provisioners").Name(name).Do(p.ctx).Into(&out); err != nil {
-				t.Fatal(err)
-			}
-			if c := conditions(out.Status.Conditions)[condition]; c.Reason == want {
-				return out.Status
-			}
-			select { // there is nothing of ours to wait on: the status is for people
-			case <-time.After(20 * time.Millisecond):
-			case <-p.ctx.Done():
-			}
+		if err := kubectl(nil, "wait", "provisioner/"+name, "--timeout=90s",
+			"--for=jsonpath={.status.conditions[?(@.type==\""+condition+"\")].reason}="+want); err != nil {
+			t.Fatal(err)
 		}
-		t.Fatalf("provisioner %s never got condition %s with reason %s: %+v", name, condition, want, out.Status)
+		if err := p.admin.provisioner.Get().Resource("provisioners").Name(name).Do(p.ctx).Into(&out); err != nil {
+			t.Fatal(err)
+		}
 		return out.Status
 	}
 	s := status("old", karpv1alpha5.ConditionReady, "Ready")
@@ -100,12 +94,20 @@ func TestProvisioners(t *testing.T) {
 	apply("taken", `{}`)
 	status("taken", karpv1alpha5.ConditionTranslated, karpv1alpha5.ReasonNodePoolConflict)
 
-	if err := kubectl(nil, "delete", "provisioner", "old", "taken"); err != nil {
+	// It goes with its Provisioner: Kubernetes sees to that by the owner reference.
+	var object karpv1.NodePool
+	if err := p.admin.karpenter.Get().Resource("nodepools").Name("old").Do(p.ctx).Into(&object); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the pool gone", func(s *state.State) bool { return s.Pool("old") == nil })
-	if w.s.Pool("taken") == nil {
-		t.Fatal("a pool that was not the Provisioner's went with it")
+	if len(object.OwnerReferences) != 1 || !*object.OwnerReferences[0].Controller || object.OwnerReferences[0].Kind != "Provisioner" {
+		t.Fatalf("owners: %+v", object.OwnerReferences)
+	}
+	object = karpv1.NodePool{}
+	if err := p.admin.karpenter.Get().Resource("nodepools").Name("taken").Do(p.ctx).Into(&object); err != nil {
+		t.Fatal(err)
+	}
+	if len(object.OwnerReferences) != 0 || object.Spec.Template.Labels["team"] != "a" {
+		t.Fatalf("a pool that was not the Provisioner's was changed: %+v", object)
 	}
 }
 
@@ -217,21 +219,21 @@ func TestLead(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	p := newPlane(t)
+	w, err := p.admin.core.Get().Namespace("default").Resource("events").Param("fieldSelector", "source=dovetail").Param("watch", "true").Watch(p.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
 	for range 3 {
 		p.actor.Event("NodeClaim", "", "some-claim", "u-1", true, "InsufficientCapacityError", "no m5.large in z1")
 	}
 	p.actor.Event("Pod", "default", "some-pod", "u-2", false, "Nominated", strings.Repeat("x", 2000))
+	// They are written in order, so when the last one is there no other is to come.
 	var list corev1.EventList
-	for p.ctx.Err() == nil {
-		if err := p.admin.core.Get().Namespace("default").Resource("events").Param("fieldSelector", "source=dovetail").Do(p.ctx).Into(&list); err != nil {
-			t.Fatal(err)
-		}
-		if len(list.Items) >= 2 {
+	for e := range w.ResultChan() {
+		list.Items = append(list.Items, *e.Object.(*corev1.Event))
+		if list.Items[len(list.Items)-1].Reason == "Nominated" {
 			break
-		}
-		select { // events are for people: nothing tells us that one is there
-		case <-time.After(20 * time.Millisecond):
-		case <-p.ctx.Done():
 		}
 	}
 	if len(list.Items) != 2 {

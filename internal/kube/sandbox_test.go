@@ -84,7 +84,7 @@ func newPlane(t *testing.T) *plane {
 	if sandbox.err != nil {
 		t.Fatal(sandbox.err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	p := &plane{ctx: ctx, table: state.NewResourceTable()}
 	for _, c := range []struct {
@@ -139,7 +139,7 @@ func (p *plane) watch(t *testing.T) *world {
 // until applies changes until the condition holds.
 func (w *world) until(what string, ok func(*state.State) bool) {
 	w.t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(60 * time.Second)
 	for !ok(w.s) {
 		select {
 		case c := <-w.changes:

@@ -280,6 +280,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 		return nil, err
 	}
 
+	ctx = c.logging(ctx)
 	t := &Translator{Table: table, Lookup: lookup{c}}
 	w := &watcher{c: c, t: t, emit: emit, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}}
 	done := make(chan struct{})
