@@ -158,7 +158,7 @@ func (s *solver) crossing(b *bin, ch *chosen, o *offer) bool {
 	lo, hi := s.poolRange(b.pool)
 	for i := lo; i < hi; i++ {
 		x := &s.offers[i]
-		if b.mask.has(i) || x.o.CapacityType != o.o.CapacityType || !sameVariant(x, o) {
+		if b.mask.has(i) && s.binFits(b, x) || x.o.CapacityType != o.o.CapacityType || !sameVariant(x, o) {
 			continue
 		}
 		in := x.t == o.t && (slices.Contains(ch.zones, x.o.Zone) || x.o.Zone == o.o.Zone) || x.o.Zone == o.o.Zone && slices.Contains(ch.types, x.t)
@@ -278,50 +278,83 @@ func distinct(key string, types []*model.InstanceType) []string {
 	return slices.Compact(out)
 }
 
-// fillable is how much of an offer a fill may use. Where the pool wants several values of a label kept, it is what that many types
-// have in common: those that lose the offer least.
-func (s *solver) fillable(o *offer) vec {
-	need := s.minValuesOf(o.pool)
+// shared narrows a machine of a pool that wants several values of a label kept: a fill may use only what that many types have in
+// common, those that lose it least, and limits are charged for the largest of them. Demands for which there are not that many types
+// are not admitted.
+func (p *packing) shared(m *machine, need minValues) {
+	s := p.s
 	if len(need) == 0 {
-		return o.avail
+		return
 	}
+	first := &s.offers[m.offers[0]]
 	type other struct {
-		t    *model.InstanceType
-		v    *vec
+		o    *offer
+		i    int
 		loss int64
 	}
 	var others []other
-	for i := range s.offers {
+	lo, hi := s.poolRange(m.pool)
+	for i := lo; i < hi; i++ {
 		x := &s.offers[i]
-		if x.pool != o.pool || !x.ok || x.o.CapacityType != o.o.CapacityType || !sameVariant(x, o) {
+		if !x.ok || x.o.CapacityType != first.o.CapacityType || !sameVariant(x, first) || x.o.Remaining > 0 {
 			continue
 		}
 		loss := int64(0)
 		for k := range s.nd {
-			if o.avail[k] > 0 {
-				loss = max(loss, mulDiv(max(0, o.avail[k]-x.avail[k]), 1_000_000, o.avail[k]))
+			if m.avail[k] > 0 {
+				loss = max(loss, mulDiv(max(0, m.avail[k]-x.avail[k]), 1_000_000, m.avail[k]))
 			}
 		}
-		others = append(others, other{x.t, &x.avail, loss})
+		others = append(others, other{x, i, loss})
 	}
 	slices.SortStableFunc(others, func(a, b other) int {
-		return cmp.Or(cmp.Compare(a.loss, b.loss), strings.Compare(a.t.Name, b.t.Name))
+		return cmp.Or(cmp.Compare(a.loss, b.loss), strings.Compare(a.o.t.Name, b.o.t.Name))
 	})
-	out := o.avail
-	types := []*model.InstanceType{o.t}
-	for _, x := range others {
-		if need.lacking(types) == nil {
-			break
-		}
-		if !slices.Contains(types, x.t) && need.wants(types, x.t) {
-			types = append(types, x.t)
+	gather := func(masks []*mask) ([]*model.InstanceType, vec, model.Resources) {
+		types, room, most := []*model.InstanceType{m.t}, m.avail, m.t.Capacity
+		for _, x := range others {
+			if slices.ContainsFunc(masks, func(k *mask) bool { return !k.has(x.i) }) || !need.wants(types, x.o.t) {
+				continue
+			}
+			types, most = append(types, x.o.t), most.Max(x.o.t.Capacity)
 			for k := range s.nd {
-				out[k] = min(out[k], x.v[k])
+				room[k] = min(room[k], x.o.avail[k])
 			}
 		}
+		return types, room, most
 	}
-	if need.lacking(types) != nil {
-		return vec{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1} // nothing may be bought
+	var kept []*mask
+	for j, k := range p.masks {
+		if m.admits[j>>6]>>(j&63)&1 == 0 {
+			continue
+		}
+		if types, _, _ := gather(append(slices.Clip(kept), k)); need.lacking(types) == nil {
+			kept = append(kept, k)
+		} else {
+			m.admits[j>>6] &^= 1 << (j & 63)
+		}
 	}
-	return out
+	_, m.avail, m.capacity = gather(kept)
+}
+
+// improper returns the first bin whose pool wants more values of a label kept than the bin leaves it, nil if all are well.
+func (s *solver) improper() *bin {
+	for _, b := range s.bins {
+		if !s.keepsValues(b) {
+			return b
+		}
+	}
+	return nil
+}
+
+func (s *solver) keepsValues(b *bin) bool {
+	need := s.minValuesOf(b.pool)
+	if len(need) == 0 {
+		return true
+	}
+	was := s.left[b.pool]
+	s.left[b.pool].left = was.left.Clone()
+	ch := s.choose(b)
+	s.left[b.pool] = was
+	return need.lacking(ch.types) == nil
 }

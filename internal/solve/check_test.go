@@ -36,7 +36,14 @@ func verifyInput(p *Problem, r Result) *verify.Input {
 // check has every result of every test looked at by verify.
 func check(t testing.TB, p *Problem, r Result) {
 	t.Helper()
-	for _, v := range verify.Plan(verifyInput(p, r)) {
+	for _, v := range violations(p, r) {
 		t.Error(v)
 	}
+}
+
+func violations(p *Problem, r Result) (out []string) {
+	for _, v := range verify.Plan(verifyInput(p, r)) {
+		out = append(out, v.String())
+	}
+	return out
 }

@@ -8,7 +8,7 @@ package solve
 func (s *solver) colocate() {
 	waiting := false
 	for _, c := range s.classes {
-		waiting = waiting || c.topo.nearHost && c.left() > 0 && c.bad == "" && len(c.c.Unsolved) == 0 && !c.c.Daemon
+		waiting = waiting || c.topo.nearHost && s.wanted(c) > 0
 	}
 	if !waiting {
 		return
@@ -17,17 +17,17 @@ func (s *solver) colocate() {
 	for moved := true; moved; {
 		moved = false
 		for _, c := range s.classes {
-			if !c.topo.nearHost || c.left() == 0 || c.bad != "" || len(c.c.Unsolved) > 0 || c.c.Daemon || s.exclusive(c) != nil {
+			if !c.topo.nearHost || s.wanted(c) == 0 {
 				continue
 			}
 			before := c.taken
-			s.fillRooms(c, 0)
+			s.placeClass(c, nil) // on rooms only: nothing is bought for a class that must share a host
 			for _, b := range s.bins {
-				if c.left() > 0 {
+				if s.wanted(c) > 0 {
 					s.joinBin(c, b)
 				}
 			}
-			if c.left() > 0 && s.starts(c) {
+			if s.wanted(c) > 0 && s.starts(c) {
 				s.startBin(c)
 			}
 			moved = moved || c.taken > before
@@ -60,7 +60,7 @@ func (s *solver) separate() {
 
 // joinBin adds as many pods as a bin takes, over the first site of the class that allows it.
 func (s *solver) joinBin(c *class, b *bin) bool {
-	n := min(s.hostAllows(c, b.host), portsFit(c, b.guests.ports), int64(c.left()))
+	n := min(s.hostAllows(c, b.host), portsFit(c, b.guests.ports), int64(s.wanted(c)))
 	if n == 0 {
 		return false
 	}
@@ -110,7 +110,7 @@ func (s *solver) grow(c *class, b *bin, m *mask, n int64, at *site) bool {
 		c.taken += int(n)
 		s.bumpHost(c, b.host, n)
 		if at != nil {
-			s.bumpWide(c, at.vals, n)
+			s.bumpWide(c, at.vals, m, n)
 		}
 		s.takeExclusive(c)
 		return true
@@ -137,8 +137,16 @@ func (s *solver) recharge(b *bin) bool {
 		}
 		return false
 	}
+	was := b.charged
 	b.charged = s.offers[best].t.Capacity
 	left.take(b.charged, 1)
+	if !s.keepsValues(b) {
+		left.take(b.charged, -1)
+		if b.charged = was; was != nil {
+			left.take(was, 1)
+		}
+		return false
+	}
 	return true
 }
 

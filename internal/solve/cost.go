@@ -39,9 +39,6 @@ func (s *solver) cost(res *Result) {
 	if rooms.less(total) {
 		res.Cost.BoundMicroPerHour = total.sub(rooms).micro()
 	}
-	if res.Cost.BoundMicroPerHour > res.Cost.NewMicroPerHour {
-		panic("solve: the lower bound is above the cost of a plan: the certificate is wrong")
-	}
 }
 
 // boundGroup is demand and the offers it may go to.
@@ -53,16 +50,23 @@ type boundGroup struct {
 }
 
 func (s *solver) boundGroups() []*boundGroup {
-	joined := false
+	joined := len(s.levels) < 2
 	for i := range s.left {
-		l := &s.left[i]
-		joined = joined || l.limited
+		joined = joined || s.left[i].limited || len(s.minValuesOf(i)) > 0
+	}
+	for _, b := range s.bins { // whatever else sent a pod further down, ports or volumes for instance
+		for _, it := range b.items {
+			c := s.classes[it.class]
+			g, _ := s.cheapest(c.mask, &c.req)
+			lo, _ := s.poolRange(b.pool)
+			joined = joined || g >= len(s.levels) || lo < s.levels[g].lo || lo >= s.levels[g].hi
+		}
+		if joined {
+			break
+		}
 	}
 	for _, c := range s.classes { // topology may send pods to a pool of less weight that has the domain
 		joined = joined || (len(c.topo.keys) > 0 || c.topo.nearHost) && s.spansLevels(c.mask)
-	}
-	if len(s.levels) < 2 {
-		joined = true
 	}
 	n := len(s.levels)
 	if joined {

@@ -19,6 +19,7 @@ type filter struct {
 	named       bool     // some term looks at the node's name
 	mask        *mask    // offers that pass
 	loose       *mask    // offers whose taints are tolerated, labels ignored
+	reach       *mask    // offers that node affinity and taints let it on; volumes ignored
 	verdicts    []int8   // by room shape: 0 not known, 1 passes, 2 does not
 	taintOK     []int8   // by room shape, taints alone
 }
@@ -38,6 +39,9 @@ type req struct {
 }
 
 func (q *req) matches(t *keyTable, v int32) bool {
+	if v == openValue {
+		return false // not certain
+	}
 	for int(v) >= len(q.verdict) {
 		q.verdict = append(q.verdict, 0)
 	}
@@ -109,9 +113,14 @@ func (s *solver) termOf(rs model.Requirements) (t term) {
 	return t
 }
 
+// affine says whether node affinity lets the class on a node with these label values and this name.
+func (f *filter) affine(t *keyTable, vals []int32, open model.Requirements, name string) bool {
+	return len(f.terms) == 0 || anyTerm(f.terms, t, vals, open, name)
+}
+
 // passes says whether a node with these label values and this name is one the filter wants, taints aside.
 func (f *filter) passes(t *keyTable, vals []int32, open model.Requirements, name string) bool {
-	if len(f.terms) > 0 && !anyTerm(f.terms, t, vals, open, name) {
+	if !f.affine(t, vals, open, name) {
 		return false
 	}
 	for _, alt := range f.volumes {

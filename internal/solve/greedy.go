@@ -44,6 +44,7 @@ type packing struct {
 	s        *solver
 	demands  []*demand
 	maskOf   []int // by demand, number of its mask
+	masks    []*mask
 	machines []*machine
 	weight   [maxDims]int64 // what a unit of each resource is worth, scaled by shift
 	shift    uint
@@ -92,7 +93,7 @@ func (s *solver) newPacking(l level, demands []*demand) *packing {
 		key = machineKey(key[:0], o, i, admits)
 		m := byKey[string(key)]
 		if m == nil {
-			m = &machine{pool: o.pool, t: o.t, avail: s.fillable(o), price: o.price, admits: admits, ports: o.ports, most: unlimited,
+			m = &machine{pool: o.pool, t: o.t, avail: o.avail, price: o.price, admits: admits, ports: o.ports, most: unlimited,
 				capacity: o.t.Capacity}
 			byKey[string(key)] = m
 			all = append(all, m)
@@ -101,6 +102,10 @@ func (s *solver) newPacking(l level, demands []*demand) *packing {
 			}
 		}
 		m.offers = append(m.offers, i)
+	}
+	p.masks = masks
+	for _, m := range all {
+		p.shared(m, s.minValuesOf(m.pool))
 	}
 	p.machines = p.undominated(all)
 	return p
@@ -216,7 +221,7 @@ func (p *packing) bestFill(fills []fill, left []int64) int {
 			if f.value <= 0 || m.most <= 0 || p.s.left[m.pool].copies(m.capacity) <= 0 {
 				continue
 			}
-			if best < 0 || ratioLess(fills[best].value, p.machines[best].price, f.value, m.price) {
+			if best < 0 || ratioLess(fills[best].value, p.weigh(p.machines[best]), f.value, p.weigh(m)) {
 				best = i
 			}
 		}
@@ -233,6 +238,9 @@ func (p *packing) bestFill(fills []fill, left []int64) int {
 		fills[best].known = false
 	}
 }
+
+// weigh is what a machine counts as when fills are compared: its price, and what every machine costs beside it.
+func (p *packing) weigh(m *machine) int64 { return m.price + p.s.pol.MachineMicro }
 
 // ratioLess says whether a/x < b/y, for amounts not negative. A price of zero is better than any.
 func ratioLess(a, x, b, y int64) bool {
@@ -347,7 +355,7 @@ func (p *packing) hostRoom(f *fill, d int, m *machine, g *guests) int64 {
 	n := portsFit(c, g.ports)
 	for i := range c.topo.host {
 		r := &c.topo.host[i]
-		if r.kind != ruleAffinity {
+		if r.kind != ruleAffinity && (r.kind != ruleGuest || p.counts[r.owners] > 0) {
 			n = min(n, p.s.allows(c, r, int64(p.counts[r.counter]), 0, true))
 		}
 	}

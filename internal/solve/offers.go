@@ -146,7 +146,7 @@ func (s *solver) compileOffers() {
 	}
 	words := (len(s.offers) + 63) / 64
 	for _, f := range s.filters {
-		bits, loose := make([]uint64, words), make([]uint64, words)
+		bits, loose, reach := make([]uint64, words), make([]uint64, words), make([]uint64, words)
 		tolerated := make([]bool, len(pools))
 		for i := range pools {
 			tolerated[i] = model.Untolerated(pools[i].Taints, f.tolerations) == nil
@@ -157,11 +157,14 @@ func (s *solver) compileOffers() {
 				continue
 			}
 			loose[i>>6] |= 1 << (i & 63)
+			if f.affine(&s.keys, o.vals, nil, "") {
+				reach[i>>6] |= 1 << (i & 63)
+			}
 			if f.passes(&s.keys, o.vals, nil, "") {
 				bits[i>>6] |= 1 << (i & 63)
 			}
 		}
-		f.mask, f.loose = &mask{bits: bits}, &mask{bits: loose}
+		f.mask, f.loose, f.reach = &mask{bits: bits}, &mask{bits: loose}, &mask{bits: reach}
 	}
 	for _, c := range s.classes { // interned in class order: the map above has none
 		c.filter.mask = s.internMask(c.filter.mask.bits)

@@ -33,7 +33,7 @@ func (s *solver) place() []*demand {
 	add := func(c *class, m *mask, n int64, at *site) {
 		c.taken += int(n)
 		if at != nil {
-			s.bumpWide(c, at.vals, n)
+			s.bumpWide(c, at.vals, m, n)
 		}
 		s.takeExclusive(c)
 		k := [2]int{c.id, m.id}
@@ -67,16 +67,9 @@ func (s *solver) place() []*demand {
 
 // placeClass places what it can of one class.
 func (s *solver) placeClass(c *class, add func(*class, *mask, int64, *site)) {
-	if c.bad != "" || c.c.Daemon || len(c.c.Unsolved) > 0 {
+	limit := s.wanted(c)
+	if limit == 0 {
 		return
-	}
-	limit := c.left()
-	for i := range c.c.Volumes {
-		if c.c.Volumes[i].Exclusive {
-			if limit = min(limit, 1); s.exclusive(c) != nil || c.taken > 0 {
-				return
-			}
-		}
 	}
 	keep := c.left() - limit // pods that must not be placed now
 	if len(c.topo.keys) > 0 {
@@ -87,6 +80,22 @@ func (s *solver) placeClass(c *class, add func(*class, *mask, int64, *site)) {
 	if n := int64(c.left() - keep); n > 0 && !c.topo.nearHost && s.holds(c.mask, &c.req) {
 		add(c, c.mask, n, nil)
 	}
+}
+
+// wanted is how many pods of a class may be placed at all: none that can't be, and only one that wants a volume to itself.
+func (s *solver) wanted(c *class) int {
+	if c.bad != "" || c.c.Daemon || len(c.c.Unsolved) > 0 {
+		return 0
+	}
+	for i := range c.c.Volumes {
+		if c.c.Volumes[i].Exclusive {
+			if c.taken > 0 || s.exclusive(c) != nil {
+				return 0
+			}
+			return min(1, c.left())
+		}
+	}
+	return c.left()
 }
 
 // fillRooms puts pods that no wide topology ties onto rooms, in filling order.
@@ -120,7 +129,8 @@ func (s *solver) startOnRoom(c *class, keep int) {
 // counts least, then the cheaper one, then by name.
 func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, *site)) {
 	sites := s.sitesOf(c)
-	spreads := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleSpread })
+	spreads := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleSpread }) ||
+		slices.ContainsFunc(c.topo.bumpWide, func(id int) bool { return s.counters[id].spread })
 	for c.left() > keep {
 		best, bestN, bestRoom := (*site)(nil), int64(0), -1
 		var bestCount int64
@@ -166,11 +176,16 @@ func siteBefore(a *site, aRoom int, aCount int64, b *site, bRoom int, bCount int
 	return a.price < b.price // sites are sorted by name: the first of equals stays
 }
 
-// spreadCount is how crowded the domains are by what the class's spreads count.
+// spreadCount is how crowded the domains are by what spreads count, the class's own and those that count it.
 func (s *solver) spreadCount(c *class, vals []int32) (n int64) {
 	for i := range c.topo.wide {
 		if r := &c.topo.wide[i]; r.kind == ruleSpread && vals[r.key] > 0 {
 			n += s.counters[r.counter].at(int(vals[r.key]))
+		}
+	}
+	for _, id := range c.topo.bumpWide { // what others spread it would rather not upset
+		if x := &s.counters[id]; x.spread && vals[x.key] > 0 {
+			n += x.at(int(vals[x.key]))
 		}
 	}
 	return n

@@ -297,7 +297,7 @@ func (s *solver) explainLimit(c *class, pi int) *plan.Reason {
 	var least *model.InstanceType
 	for i := range s.offers {
 		o := &s.offers[i]
-		if o.pool != pi || !c.mask.has(i) || !fitsIn(&c.req, &o.avail, s.nd) {
+		if o.pool != pi || !c.filter.mask.has(i) || !fitsIn(&c.req, &o.avail, s.nd) {
 			continue
 		}
 		if left.copies(o.t.Capacity) > 0 {
@@ -328,7 +328,7 @@ func (s *solver) explainRest(c *class, pi int) plan.Reason {
 	if len(need) > 0 {
 		var types []*model.InstanceType
 		for i := range s.offers {
-			if o := &s.offers[i]; o.pool == pi && c.mask.has(i) && fitsIn(&c.req, &o.avail, s.nd) && !slices.Contains(types, o.t) {
+			if o := &s.offers[i]; o.pool == pi && c.filter.mask.has(i) && fitsIn(&c.req, &o.avail, s.nd) && !slices.Contains(types, o.t) {
 				types = append(types, o.t)
 			}
 		}

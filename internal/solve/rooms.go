@@ -320,7 +320,7 @@ func (s *solver) putOnRoom(c *class, room int, n int64) {
 		s.guestsOf(room).add(c.c)
 	}
 	s.bumpHost(c, room, n)
-	s.bumpWide(c, s.rooms.vals[s.rooms.shape[room]], n)
+	s.bumpWide(c, s.rooms.vals[s.rooms.shape[room]], nil, n)
 	s.takeExclusive(c)
 }
 

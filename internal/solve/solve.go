@@ -22,12 +22,16 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	s.remember()
 	for try := 0; ; try++ {
 		short := s.attempt()
-		if !s.block(short, try >= maxRestarts) {
+		again := s.block(short, try >= maxRestarts)
+		if !again {
+			s.colocate()
+			again = s.ban() || s.widen()
+		}
+		if !again {
 			break
 		}
 		s.reset()
 	}
-	s.colocate()
 	res := s.result()
 	return res, mem
 }
@@ -70,7 +74,7 @@ func (s *solver) reset() {
 		c := &s.counters[i]
 		clear(c.n)
 		copy(c.n, c.start)
-		c.total, c.floating = c.total0, c.float0
+		c.total, c.floating, c.unsure = c.total0, c.float0, nil
 	}
 	for _, c := range s.classes {
 		c.taken = 0
@@ -155,6 +159,52 @@ func (s *solver) block(short []*demand, all bool) bool {
 		}
 	}
 	return changed
+}
+
+// widen adds domains to the spreads that did not expect them: machines bought for others stand there now, and kube-scheduler will count
+// them, whether the class tolerates their taints or not. It says whether the attempt must be made again.
+func (s *solver) widen() bool {
+	changed := false
+	for _, c := range s.classes {
+		for i := range c.topo.wide {
+			r := &c.topo.wide[i]
+			if r.kind != ruleSpread || !r.hard {
+				continue
+			}
+			for _, b := range s.bins {
+				lo, hi := s.poolRange(b.pool)
+				for x := lo; x < hi; x++ {
+					o := &s.offers[x]
+					if !b.mask.has(x) || o.vals[r.key] == 0 || slices.Contains(r.domains, o.vals[r.key]) {
+						continue
+					}
+					if r.ignore || c.filter.affine(&s.keys, o.vals, nil, "") {
+						r.domains = append(slices.Clip(r.domains), o.vals[r.key])
+						slices.Sort(r.domains)
+						changed = true
+					}
+				}
+			}
+		}
+	}
+	return changed
+}
+
+// ban takes a pool from the classes of a bin that leaves it too little choice. It says whether the attempt must be made again.
+func (s *solver) ban() bool {
+	b := s.improper()
+	if b == nil {
+		return false
+	}
+	for _, it := range b.items {
+		c := s.classes[it.class]
+		bits := slices.Clone(c.mask.bits)
+		for i, w := range s.poolMask(b.pool).bits {
+			bits[i] &^= w
+		}
+		c.mask = s.internMask(bits)
+	}
+	return true
 }
 
 // result writes the plan down.

@@ -19,11 +19,14 @@ type counter struct {
 	owner    bool
 	spread   bool             // pods being deleted do not count
 	sels     []model.Selector // all must match
+	filter   *filter          // for a spread: only pods on nodes it lets on count; nil: all
+	taints   bool             // and only where it tolerates the taints
 	n        []int32          // by value of the key, or by host
 	start    []int32          // n as the problem states it
 	total    int64            // in any domain
 	total0   int64
-	floating int64 // on claims in flight whose domain is not certain
+	unsure   []int32 // of n, those that may turn out not to count; nil: none
+	floating int64   // on claims in flight whose domain is not certain
 	float0   int64
 }
 
@@ -34,19 +37,23 @@ const (
 	ruleAffinity                 // own required affinity
 	ruleAnti                     // own required anti-affinity
 	ruleOthers                   // anti-affinity that others have against it
+	ruleGuest                    // a spread over hosts of others that counts it: where they are, it may not crowd
 )
 
 // rule is one thing a class asks of the domain it goes to.
 type rule struct {
 	kind       ruleKind
 	counter    int
+	owners     int // for ruleGuest: the counter of pods that own the spread
 	key        int
 	name       string // the topology key
 	self       bool   // pods of the class count themselves
 	hard       bool
+	ignore     bool // domains that node affinity keeps the class from count too
 	maxSkew    int64
 	minDomains int
 	domains    []int32 // that count for the least of a spread
+	standing   []int32 // those of them that a room is in already
 }
 
 // topo is what a class asks of topology, and which counters its pods move.
@@ -64,7 +71,14 @@ type topoCompiler struct {
 	ids     map[string]int
 	byLabel map[[2]string][]int // counters by a label value that their selector wants
 	general []int               // counters without such a label
-	domains map[domainKey][]int32
+	domains map[domainKey][2][]int32
+	hosted  map[int][]hostSpread // by counter
+}
+
+// hostSpread is a hard spread over hosts that some demand has.
+type hostSpread struct {
+	owners  int
+	maxSkew int64
 }
 
 type domainKey struct {
@@ -74,7 +88,8 @@ type domainKey struct {
 
 // compileTopology makes counters and rules, and counts the pods that stand.
 func (s *solver) compileTopology() {
-	t := &topoCompiler{s: s, ids: map[string]int{}, byLabel: map[[2]string][]int{}, domains: map[domainKey][]int32{}}
+	t := &topoCompiler{s: s, ids: map[string]int{}, byLabel: map[[2]string][]int{}, domains: map[domainKey][2][]int32{},
+		hosted: map[int][]hostSpread{}}
 	for _, c := range s.classes {
 		t.rules(c)
 	}
@@ -97,11 +112,19 @@ func (s *solver) compileTopology() {
 
 // counter returns the number of the counter, made when new.
 func (t *topoCompiler) counter(key string, owner, spread bool, sels ...model.Selector) int {
+	return t.counterOn(nil, false, key, owner, spread, sels...)
+}
+
+// counterOn is counter for pods on nodes that the filter lets on.
+func (t *topoCompiler) counterOn(f *filter, taints bool, key string, owner, spread bool, sels ...model.Selector) int {
 	k := hostKey
 	if key != model.LabelHostname {
 		k = t.s.keys.ids[key]
 	}
 	text := fmt.Sprintf("%d %t %t", k, owner, spread)
+	if f != nil {
+		text += fmt.Sprintf(" on %d %t", f.id, taints)
+	}
 	for i := range sels {
 		text += selectorKey(&sels[i])
 	}
@@ -114,7 +137,8 @@ func (t *topoCompiler) counter(key string, owner, spread bool, sels ...model.Sel
 	}
 	id := len(t.s.counters)
 	t.ids[text] = id
-	t.s.counters = append(t.s.counters, counter{key: k, owner: owner, spread: spread, sels: sels, n: make([]int32, size)})
+	t.s.counters = append(t.s.counters, counter{key: k, owner: owner, spread: spread, sels: sels, filter: f, taints: taints,
+		n: make([]int32, size)})
 	return id
 }
 
@@ -166,10 +190,17 @@ func (t *topoCompiler) rules(c *class) {
 			continue // only a wish, and one that the scheduler itself sees to when it scores
 		}
 		sel := model.Selector{Namespaces: []string{c.c.Namespace}, Pods: x.Selector}
-		r := rule{kind: ruleSpread, counter: t.counter(x.TopologyKey, false, true, sel), name: x.TopologyKey, hard: x.Hard,
+		var on *filter
+		if x.HonorTaints || !x.IgnoreAffinity && len(c.c.Terms) > 0 {
+			on = c.filter
+		}
+		r := rule{kind: ruleSpread, counter: t.counterOn(on, x.HonorTaints, x.TopologyKey, false, true, sel), name: x.TopologyKey, hard: x.Hard,
 			maxSkew: int64(x.MaxSkew), minDomains: int(x.MinDomains), self: t.s.selects(&sel, c.c)}
-		if x.TopologyKey != model.LabelHostname {
-			r.domains = t.domainsOf(c, x)
+		if x.TopologyKey == model.LabelHostname {
+			t.ownSpread(c, &r)
+		} else {
+			r.domains, r.standing = t.domainsOf(c, x)
+			r.ignore = x.IgnoreAffinity
 		}
 		add(r)
 	}
@@ -194,9 +225,20 @@ func (t *topoCompiler) rules(c *class) {
 	}
 }
 
+// ownSpread counts the owners of a spread over hosts, so that others may be kept from crowding them: kube-scheduler would let those
+// come, and then not let the owners.
+func (t *topoCompiler) ownSpread(c *class, r *rule) {
+	nobody := model.Selector{Namespaces: []string{fmt.Sprint(r.counter), fmt.Sprint(r.maxSkew)}}
+	h := hostSpread{owners: t.counter(model.LabelHostname, true, true, nobody), maxSkew: r.maxSkew}
+	if !slices.Contains(t.hosted[r.counter], h) {
+		t.hosted[r.counter] = append(t.hosted[r.counter], h)
+	}
+	c.topo.bumpHost = append(c.topo.bumpHost, h.owners)
+}
+
 // domainsOf lists the domains whose least count a spread is measured from: those of nodes that the class could go to, standing or
 // still to be bought.
-func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint) []int32 {
+func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint) (all, standing []int32) {
 	s := t.s
 	key := s.keys.ids[x.TopologyKey]
 	id := domainKey{filter: c.filter.id, key: key, ignore: x.IgnoreAffinity, hard: x.HonorTaints}
@@ -207,7 +249,7 @@ func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint) []int32 {
 		}
 	}
 	if d, ok := t.domains[id]; ok && len(also) == 0 {
-		return d
+		return d[0], d[1]
 	}
 	seen := make([]bool, len(s.keys.text[key]))
 	add := func(vals []int32) {
@@ -226,12 +268,21 @@ func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint) []int32 {
 	}
 	for shape, vals := range s.rooms.vals {
 		r := s.rooms.in[s.rooms.of[shape]]
-		if present[shape] && (x.IgnoreAffinity || c.filter.passes(&s.keys, vals, r.Open, r.Name)) &&
+		if present[shape] && (x.IgnoreAffinity || c.filter.affine(&s.keys, vals, r.Open, r.Name)) &&
 			(!x.HonorTaints || model.Untolerated(r.Taints, c.filter.tolerations) == nil) {
 			add(vals)
 		}
 	}
-	offers := c.mask
+	list := func() (out []int32) {
+		for v, ok := range seen {
+			if ok {
+				out = append(out, int32(v))
+			}
+		}
+		return out
+	}
+	standing = list()
+	offers := c.filter.reach
 	if x.IgnoreAffinity {
 		offers = c.filter.loose
 	}
@@ -240,14 +291,9 @@ func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint) []int32 {
 			add(s.offers[i].vals)
 		}
 	}
-	var out []int32
-	for v, ok := range seen {
-		if ok {
-			out = append(out, int32(v))
-		}
-	}
-	t.domains[id] = out
-	return out
+	all = list()
+	t.domains[id] = [2][]int32{all, standing}
+	return all, standing
 }
 
 // index files a counter under a label value its selector wants, so that a class need not be held against every counter.
@@ -308,6 +354,10 @@ func (t *topoCompiler) relate(c *class) {
 	chosen := t.chosenBy(c.c)
 	for _, id := range chosen {
 		x := &t.s.counters[id]
+		for _, h := range t.hosted[id] {
+			c.topo.host = append(c.topo.host, rule{kind: ruleGuest, counter: id, owners: h.owners, key: hostKey, name: model.LabelHostname,
+				hard: true, maxSkew: h.maxSkew})
+		}
 		if !x.owner {
 			continue
 		}
@@ -353,10 +403,15 @@ func (t *topoCompiler) countStanding() {
 				memo[p.Class] = ids
 			}
 			for _, id := range ids {
-				if s.counters[id].spread && !p.Deleting.IsZero() {
+				k := &s.counters[id]
+				if k.spread && !p.Deleting.IsZero() {
 					continue
 				}
-				s.counters[id].bump(vals, room, 1)
+				if f := k.filter; f != nil && (!f.affine(&s.keys, vals, x.Open, x.Name) ||
+					k.taints && model.Untolerated(x.Taints, f.tolerations) != nil) {
+					continue
+				}
+				k.bump(vals, room, 1)
 			}
 		}
 	}
@@ -395,10 +450,45 @@ func (x *counter) at(d int) int64 {
 	return 0
 }
 
-func (s *solver) bumpWide(c *class, vals []int32, n int64) {
+// bumpWide counts n pods more of the class in the domains of vals. Where a machine is still to be bought from offers, some of
+// which a spread would count and some not, the pods are counted as unsure.
+func (s *solver) bumpWide(c *class, vals []int32, offers *mask, n int64) {
 	for _, id := range c.topo.bumpWide {
-		s.counters[id].bump(vals, 0, n)
+		x := &s.counters[id]
+		f := x.filter
+		if f == nil || f == c.filter {
+			x.bump(vals, 0, n)
+			continue
+		}
+		if offers == nil {
+			if f.affine(&s.keys, vals, nil, "") {
+				x.bump(vals, 0, n)
+			}
+			continue
+		}
+		some, all := s.reaches(f, offers)
+		if some {
+			x.bump(vals, 0, n)
+		}
+		if d := vals[x.key]; some && !all && d > 0 {
+			if x.unsure == nil {
+				x.unsure = make([]int32, len(s.keys.text[x.key]))
+			}
+			x.unsure[d] += int32(n)
+		}
 	}
+}
+
+// reaches says whether the filter lets a class on some of the offers, and on all.
+func (s *solver) reaches(f *filter, offers *mask) (some, all bool) {
+	all = true
+	for i := range s.offers {
+		if offers.has(i) {
+			ok := f.affine(&s.keys, s.offers[i].vals, nil, "")
+			some, all = some || ok, all && ok
+		}
+	}
+	return some, all
 }
 
 func (s *solver) bumpHost(c *class, host int, n int64) {
@@ -407,15 +497,22 @@ func (s *solver) bumpHost(c *class, host int, n int64) {
 	}
 }
 
-// least is the smallest count among the domains of a spread.
+// least is the smallest count among the domains of a spread; zero while fewer of them than wanted have a node.
 func (s *solver) least(r *rule) int64 {
-	if len(r.domains) < r.minDomains {
-		return 0
-	}
 	x := &s.counters[r.counter]
-	out := unlimited
+	out, with := unlimited, 0
 	for _, d := range r.domains {
-		out = min(out, x.at(int(d)))
+		have := x.at(int(d))
+		if x.unsure != nil {
+			have -= int64(x.unsure[d])
+		}
+		out = min(out, have)
+		if r.minDomains > 1 && (have > 0 || slices.Contains(r.standing, d)) {
+			with++
+		}
+	}
+	if r.minDomains > 1 && with < r.minDomains {
+		return 0
 	}
 	if out == unlimited {
 		return 0
@@ -464,6 +561,8 @@ func (s *solver) allows(c *class, r *rule, have, least int64, known bool) int64 
 		if have > 0 {
 			return 0
 		}
+	case ruleGuest:
+		return max(0, r.maxSkew-have)
 	}
 	return unlimited
 }
@@ -506,6 +605,9 @@ func (s *solver) hostAllows(c *class, host int) int64 {
 	n := unlimited
 	for i := range c.topo.host {
 		r := &c.topo.host[i]
+		if r.kind == ruleGuest && s.counters[r.owners].at(host) == 0 {
+			continue
+		}
 		if n = min(n, s.allows(c, r, s.counters[r.counter].at(host), 0, true)); n == 0 {
 			return 0
 		}

@@ -12,46 +12,83 @@ import (
 )
 
 // topology replays the plan: all machines stand, and pods come one by one, each to its own machine, as soon as kube-scheduler would
-// let it on. Pods that never get there are violations. Those with spread constraints try first, for others may come later but not
-// be taken back.
+// let it on. One order that works is enough. The first tried has those that spread come first, then those that want to be near others
+// or away from them; pods without rules come last, for they may come at any time, but once come can't be taken back. Classes that got
+// stuck come earlier in the next.
 func (c *checker) topology() {
 	if !c.tied() {
 		return
 	}
 	c.makeHosts()
-	t := &replay{c: c, selected: map[countKey]map[string]int{}, memo: map[memoKey]bool{}, eligible: map[eligibleKey][]*host{}}
+	var first []Violation
+	earlier := map[*model.Class]int{}
+	for range 8 {
+		stuck := c.replay(func(x coming) int {
+			class := x.pod.Class
+			return 1000*earlier[class] + 100*len(class.Spread) + 10*len(class.Affinity) + len(class.AntiAffinity)
+		})
+		if len(stuck) == 0 {
+			return
+		}
+		if first == nil {
+			first = stuck
+		}
+		seen := map[*model.Class]bool{}
+		for _, v := range stuck {
+			if class := v.pod.Class; !seen[class] {
+				seen[class] = true
+				earlier[class]++
+			}
+		}
+	}
+	c.found = append(c.found, first...)
+}
+
+// replay plays the plan in one order and returns who is stuck.
+func (c *checker) replay(rank func(coming) int) (out []Violation) {
+	t := &replay{c: c, selected: map[countKey]map[string]int{}, memo: map[memoKey]bool{},
+		known: map[countKey]*term{}, spreads: map[*model.SpreadConstraint]*term{}}
 	var waiting []coming
 	for _, h := range c.hosts {
 		for _, p := range h.planned {
 			waiting = append(waiting, coming{p, h})
 		}
 	}
-	slices.SortStableFunc(waiting, func(a, b coming) int { return len(b.pod.Class.Spread) - len(a.pod.Class.Spread) })
+	slices.SortStableFunc(waiting, func(a, b coming) int { return rank(b) - rank(a) })
 	t.register(waiting)
-	if len(t.terms) == 0 {
-		return
-	}
 	for _, h := range c.hosts {
 		for _, p := range h.pods {
 			t.count(p, h)
 		}
 	}
-	for moved := true; moved && len(waiting) > 0; {
-		moved = false
-		var still []coming
-		for _, x := range waiting {
-			if t.refuses(x.pod, x.host) == "" {
-				t.count(x.pod, x.host)
-				moved = true
-			} else {
-				still = append(still, x)
-			}
+	for _, x := range t.play(waiting, rank) {
+		out = append(out, Violation{Rule: Topology, Pod: x.pod.Key(), Where: x.host.name, Detail: t.refuses(x.pod, x.host), pod: x.pod})
+	}
+	return out
+}
+
+// play lets pods come until nobody can, and returns those that could not. Pods of lower rank come when none of higher rank can.
+func (t *replay) play(waiting []coming, rank func(coming) int) (stuck []coming) {
+	for len(waiting) > 0 {
+		n := 1
+		for n < len(waiting) && rank(waiting[n]) == rank(waiting[0]) {
+			n++
 		}
-		waiting = still
+		stuck = append(stuck, waiting[:n]...)
+		waiting = waiting[n:]
+		for moved := true; moved; {
+			before := len(stuck)
+			stuck = slices.DeleteFunc(stuck, func(x coming) bool {
+				if t.refuses(x.pod, x.host) != "" {
+					return false
+				}
+				t.count(x.pod, x.host)
+				return true
+			})
+			moved = len(stuck) < before
+		}
 	}
-	for _, x := range waiting {
-		c.report(Topology, x.pod, x.host.name, "%s", t.refuses(x.pod, x.host))
-	}
+	return stuck
 }
 
 // tied says whether any pod at all has a rule about where others are.
@@ -133,17 +170,13 @@ type countKey struct {
 
 type term struct {
 	countKey
-	sels []model.Selector
+	sels  []model.Selector
+	hosts map[*host]bool // those that count; nil: all
 }
 
 type memoKey struct {
 	term  string
 	class *model.Class
-}
-
-type eligibleKey struct {
-	class *model.Class
-	i     int
 }
 
 // replay is the cluster as it fills.
@@ -153,7 +186,7 @@ type replay struct {
 	known    map[countKey]*term
 	selected map[countKey]map[string]int // by domain; under "?" those whose domain is open
 	memo     map[memoKey]bool
-	eligible map[eligibleKey][]*host
+	spreads  map[*model.SpreadConstraint]*term
 }
 
 func (t *replay) term(key string, owner, live bool, sels ...model.Selector) *term {
@@ -168,22 +201,69 @@ func (t *replay) term(key string, owner, live bool, sels ...model.Selector) *ter
 		}
 		text += "; "
 	}
-	k := countKey{text, key, owner, live}
-	if t.known == nil {
-		t.known = map[countKey]*term{}
-	}
+	return t.add(countKey{text, key, owner, live}, sels, nil)
+}
+
+func (t *replay) add(k countKey, sels []model.Selector, hosts map[*host]bool) *term {
 	if got := t.known[k]; got != nil {
 		return got
 	}
-	x := &term{k, sels}
+	x := &term{k, sels, hosts}
 	t.known[k] = x
 	t.terms = append(t.terms, x)
 	t.selected[k] = map[string]int{}
 	return x
 }
 
-func spreadSelector(class *model.Class, s *model.SpreadConstraint) model.Selector {
-	return model.Selector{Namespaces: []string{class.Namespace}, Pods: s.Selector}
+// spreadTerm counts for a spread constraint: the class's own namespace, on the hosts that node affinity and taints make eligible and
+// that have the keys of all hard constraints.
+func (t *replay) spreadTerm(class *model.Class, s *model.SpreadConstraint) *term {
+	if got := t.spreads[s]; got != nil {
+		return got
+	}
+	sel := model.Selector{Namespaces: []string{class.Namespace}, Pods: s.Selector}
+	text := fmt.Sprintf("%q pods ", sel.Namespaces)
+	if s.Selector != nil {
+		text += s.Selector.Key()
+	}
+	if !s.IgnoreAffinity {
+		for _, x := range class.Terms {
+			text += " at " + x.Requirements.Key()
+			if x.Names != nil {
+				text += "@" + x.Names.String()
+			}
+		}
+	}
+	if s.HonorTaints {
+		text += fmt.Sprint(" tolerating ", class.Tolerations)
+	}
+	var keys []string
+	for _, o := range class.Spread {
+		if o.Hard {
+			keys = append(keys, o.TopologyKey)
+		}
+	}
+	k := countKey{text + fmt.Sprint(" with ", keys), s.TopologyKey, false, true}
+	if got := t.known[k]; got != nil {
+		t.spreads[s] = got
+		return got
+	}
+	hosts := map[*host]bool{}
+	for _, h := range t.c.hosts {
+		ok := s.IgnoreAffinity || len(class.Terms) == 0 || slices.ContainsFunc(class.Terms, func(x model.NodeTerm) bool {
+			return termHolds(&x, h.labels, nil, h.name)
+		})
+		ok = ok && (!s.HonorTaints || model.Untolerated(h.taints, class.Tolerations) == nil)
+		for _, key := range keys {
+			_, has := domain(h, key)
+			ok = ok && has
+		}
+		if ok {
+			hosts[h] = true
+		}
+	}
+	t.spreads[s] = t.add(k, []model.Selector{sel}, hosts)
+	return t.spreads[s]
 }
 
 func affinitySelectors(class *model.Class) []model.Selector {
@@ -211,7 +291,7 @@ func (t *replay) register(waiting []coming) {
 		}
 		for i := range x.Spread {
 			if x.Spread[i].Hard {
-				t.term(x.Spread[i].TopologyKey, false, true, spreadSelector(x, &x.Spread[i]))
+				t.spreadTerm(x, &x.Spread[i])
 			}
 		}
 		for i := range x.Affinity {
@@ -265,7 +345,7 @@ func domain(h *host, key string) (string, bool) {
 // count adds a pod that stands on a host to all that counts it.
 func (t *replay) count(p *model.Pod, h *host) {
 	for _, x := range t.terms {
-		if x.owner || !t.chooses(x, p.Class) || x.live && !p.Deleting.IsZero() {
+		if x.owner || x.hosts != nil && !x.hosts[h] || x.live && !p.Deleting.IsZero() || !t.chooses(x, p.Class) {
 			continue
 		}
 		if d, ok := domain(h, x.key); ok {
@@ -285,7 +365,7 @@ func (t *replay) refuses(p *model.Pod, h *host) string {
 	class := p.Class
 	for i := range class.Spread {
 		if s := &class.Spread[i]; s.Hard {
-			if why := t.spread(class, i, s, h); why != "" {
+			if why := t.spread(class, s, h); why != "" {
 				return why
 			}
 		}
@@ -348,15 +428,15 @@ func (t *replay) affinity(class *model.Class, h *host) string {
 	return "affinity over " + first.key + ": no pod it selects is there"
 }
 
-func (t *replay) spread(class *model.Class, i int, s *model.SpreadConstraint, h *host) string {
-	x := t.term(s.TopologyKey, false, true, spreadSelector(class, s))
+func (t *replay) spread(class *model.Class, s *model.SpreadConstraint, h *host) string {
+	x := t.spreadTerm(class, s)
 	d, ok := domain(h, s.TopologyKey)
 	if !ok || d == "?" {
 		return "spread over " + s.TopologyKey + ": the domain is not known"
 	}
 	domains := map[string]bool{}
 	least := math.MaxInt
-	for _, e := range t.eligibleFor(class, i, s) {
+	for e := range x.hosts { // the least of all: in whatever order
 		if v, ok := domain(e, s.TopologyKey); ok && v != "?" && !domains[v] {
 			domains[v] = true
 			least = min(least, t.selected[x.countKey][v])
@@ -373,33 +453,4 @@ func (t *replay) spread(class *model.Class, i int, s *model.SpreadConstraint, h 
 		return fmt.Sprintf("spread over %s: %d in %s, %d elsewhere, skew at most %d", s.TopologyKey, have+self, d, least, s.MaxSkew)
 	}
 	return ""
-}
-
-// eligibleFor lists the hosts whose domains count for a spread constraint of the class.
-func (t *replay) eligibleFor(class *model.Class, i int, s *model.SpreadConstraint) []*host {
-	k := eligibleKey{class, i}
-	if got, ok := t.eligible[k]; ok {
-		return got
-	}
-	var out []*host
-	for _, h := range t.c.hosts {
-		if !s.IgnoreAffinity && len(class.Terms) > 0 && !slices.ContainsFunc(class.Terms, func(x model.NodeTerm) bool {
-			return termHolds(&x, h.labels, nil, h.name)
-		}) {
-			continue
-		}
-		if s.HonorTaints && model.Untolerated(h.taints, class.Tolerations) != nil {
-			continue
-		}
-		all := true
-		for _, o := range class.Spread {
-			_, ok := domain(h, o.TopologyKey)
-			all = all && (ok || !o.Hard)
-		}
-		if all {
-			out = append(out, h)
-		}
-	}
-	t.eligible[k] = out
-	return out
 }

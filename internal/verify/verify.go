@@ -99,6 +99,8 @@ type Violation struct {
 	Pod    string // where it is about a pod
 	Where  string // room, or pool and number of the machine
 	Detail string
+
+	pod *model.Pod
 }
 
 // String writes it in one line.

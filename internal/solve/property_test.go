@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"pgregory.net/rapid"
+)
+
+// chance draws numbers: rapid's when it searches for a counterexample, a seeded source's or a fuzzer's bytes elsewhere.
+type chance interface{ n(limit int) int }
+
+type rapidChance struct{ t *rapid.T }
+
+func (r rapidChance) n(limit int) int { return rapid.IntRange(0, limit-1).Draw(r.t, "n") }
+
+type randChance struct{ *rand.Rand }
+
+func (r randChance) n(limit int) int { return r.Intn(limit) }
+
+type byteChance struct{ data []byte }
+
+func (b *byteChance) n(limit int) int {
+	if len(b.data) == 0 {
+		return 0
+	}
+	v := int(b.data[0])
+	b.data = b.data[1:]
+	return v % limit
+}
+
+func one(c chance, of ...string) string { return of[c.n(len(of))] }
+
+func maybe(c chance, s string) string {
+	if c.n(3) == 2 {
+		return " " + s
+	}
+	return ""
+}
+
+// randomProblem writes a problem with every constraint in it, small enough to be looked at.
+func randomProblem(c chance) string {
+	var b strings.Builder
+	for i := range 1 + c.n(3) {
+		fmt.Fprintf(&b, "pool p%d weight=%d", i, c.n(2)*10)
+		b.WriteString(maybe(c, fmt.Sprintf("limit.cpu=%d", 1+c.n(12))) + maybe(c, fmt.Sprintf("limit.nodes=%d", c.n(4))))
+		b.WriteString(maybe(c, "taint="+one(c, "t1=x:NoSchedule", "t2=y:NoExecute", "t1=z:PreferNoSchedule")))
+		b.WriteString(maybe(c, "label=team="+one(c, "red", "blue")) + maybe(c, "req=zone:"+one(c, "In:a,b", "NotIn:c", "In:b")))
+		b.WriteString(maybe(c, "req=tier:"+one(c, "In:1,2", "Exists", "Gt:3", "NotIn:1")) + maybe(c, fmt.Sprintf("minvalues=type:%d", 1+c.n(3))))
+		b.WriteByte('\n')
+	}
+	for i := range 1 + c.n(4) {
+		fmt.Fprintf(&b, "type t%d cpu=%d mem=%dGi price=0.%02d", i, 1+c.n(6), 1+c.n(12), 1+c.n(60))
+		if c.n(3) == 2 {
+			fmt.Fprintf(&b, " pods=%d", 1+c.n(5))
+		}
+		b.WriteString(maybe(c, fmt.Sprintf("spot=0.%02d", 1+c.n(30))) + maybe(c, "zones="+one(c, "a", "a,b", "b,c")) + maybe(c, "gone="+one(c, "a", "b")))
+		b.WriteString(maybe(c, "label=arch="+one(c, "amd64", "arm64")) + maybe(c, fmt.Sprintf("csi=ebs:%d", 1+c.n(2))) + maybe(c, "gpu=1") + "\n")
+	}
+	rooms := c.n(4)
+	for i := range rooms {
+		fmt.Fprintf(&b, "room r%d cpu=%d mem=%dGi", i, 1+c.n(6), 1+c.n(12))
+		if c.n(4) > 0 {
+			b.WriteString(" label=zone=" + one(c, "a", "b", "c"))
+		}
+		b.WriteString(maybe(c, "label=team="+one(c, "red", "blue")) + maybe(c, "taint="+one(c, "t1=x:NoSchedule", "t3=x:NoSchedule")))
+		if c.n(4) == 3 {
+			b.WriteString(" inflight open=" + one(c, "zone:In:a,b", "arch:In:amd64,arm64", "zone:Exists"))
+		}
+		switch c.n(8) {
+		case 7:
+			b.WriteString(" closed")
+		case 6:
+			b.WriteString(" drained")
+		}
+		b.WriteString(maybe(c, fmt.Sprintf("csi=ebs:%d", 1+c.n(2))) + "\n")
+		for range c.n(3) {
+			fmt.Fprintf(&b, "on r%d x%d%s\n", i, 1+c.n(2), randomPod(c))
+		}
+	}
+	for i := range c.n(3) {
+		fmt.Fprintf(&b, "daemon d%d cpu=%dm mem=64Mi%s%s\n", i, 100+100*c.n(4), maybe(c, "select=zone:In:"+one(c, "a", "b")), maybe(c, "tolerate=*"))
+	}
+	b.WriteString("namespace other label=env=prod\n")
+	for i := range 1 + c.n(5) {
+		fmt.Fprintf(&b, "pod w%d x%d%s\n", i, 1+c.n(5), randomPod(c))
+	}
+	return b.String()
+}
+
+func randomPod(c chance) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, " cpu=%dm mem=%dMi label=app=%s", 100*(1+c.n(25)), 128*(1+c.n(24)), one(c, "x", "y", "z"))
+	b.WriteString(maybe(c, "tolerate="+one(c, "t1", "t1=x", "t2", "*")))
+	if c.n(2) == 0 {
+		return b.String() // a plain pod
+	}
+	app := func() string { return "app=" + one(c, "x", "y", "z") }
+	key := func() string { return one(c, "zone", "host", "ct") }
+	b.WriteString(maybe(c, "select="+one(c, "zone:In:a,b", "zone:NotIn:a", "team:In:red", "team:NotIn:red", "team:DoesNotExist", "tier:In:1",
+		"tier:Gt:2", "ct:In:on-demand", "type:In:t0,t1", "arch:In:amd64", "host:In:r0", "pool:In:p0")))
+	b.WriteString(maybe(c, "or="+one(c, "zone:In:c", "team:In:blue", "type:In:t1")))
+	b.WriteString(maybe(c, fmt.Sprintf("spread=%s:%d:%s%s", key(), 1+c.n(2), app(), one(c, "", "", ":soft", ":min=2"))))
+	b.WriteString(maybe(c, fmt.Sprintf("near=%s:%s", key(), app())) + maybe(c, fmt.Sprintf("apart=%s:%s", key(), app())))
+	b.WriteString(maybe(c, fmt.Sprintf("port=%d", 80+c.n(2))) + maybe(c, fmt.Sprintf("priority=%d", c.n(2))))
+	b.WriteString(maybe(c, "volume="+one(c, "v0:ebs", "v1:ebs", "v2:ebs:zone=b", "v3:only", "v4:zone=a")) + maybe(c, "gpu=1"))
+	return b.String()
+}
+
+// TestEveryPlanPasses holds random plans against verify, and the bound against the cost.
+func TestEveryPlanPasses(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		text := randomProblem(rapidChance{rt})
+		p := parseProblem(t, text)
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		checkRapid(rt, text, p, r)
+	})
+}
+
+func checkRapid(t interface{ Fatalf(string, ...any) }, text string, p *Problem, r Result) {
+	if found := violations(p, r); len(found) > 0 {
+		t.Fatalf("%s----\n%s%s", text, describe(p, r), strings.Join(found, "\n"))
+	}
+}
+
+// FuzzSolve does the same with bytes that the fuzzer chooses.
+func FuzzSolve(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		text := randomProblem(&byteChance{data})
+		p := parseProblem(t, text)
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		checkRapid(t, text, p, r)
+	})
+}
+
+// TestOrderDoesNotMatter shuffles every slice of a problem fifty times.
+func TestOrderDoesNotMatter(t *testing.T) {
+	for seed := range int64(40) {
+		text := randomProblem(randChance{rand.New(rand.NewSource(seed))})
+		p := parseProblem(t, text)
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		want := describe(p, r)
+		for i := range 50 {
+			q := shuffled(p, rand.New(rand.NewSource(int64(i))))
+			r, _ := Solve(q, Memory{}, DefaultPolicy())
+			if got := describe(q, r); got != want {
+				t.Fatalf("seed %d shuffle %d: the plan depends on the order of its input\n%s--- got\n%s--- want\n%s", seed, i, text, got, want)
+			}
+		}
+	}
+}
+
+func shuffled(p *Problem, r *rand.Rand) *Problem {
+	mix := func(n int, swap func(i, j int)) { r.Shuffle(n, swap) }
+	q := *p
+	q.Demand, q.Rooms, q.Daemons = slices.Clone(p.Demand), slices.Clone(p.Rooms), slices.Clone(p.Daemons)
+	mix(len(q.Demand), func(i, j int) { q.Demand[i], q.Demand[j] = q.Demand[j], q.Demand[i] })
+	mix(len(q.Rooms), func(i, j int) { q.Rooms[i], q.Rooms[j] = q.Rooms[j], q.Rooms[i] })
+	mix(len(q.Daemons), func(i, j int) { q.Daemons[i], q.Daemons[j] = q.Daemons[j], q.Daemons[i] })
+	for i := range q.Rooms {
+		pods := slices.Clone(q.Rooms[i].Pods)
+		mix(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+		q.Rooms[i].Pods = pods
+	}
+	q.Pools = nil
+	for _, x := range p.Pools {
+		pool := *x.NodePool
+		pool.Types = nil
+		for _, t := range x.Types {
+			mixed := *t
+			mixed.Offerings = slices.Clone(t.Offerings)
+			mix(len(mixed.Offerings), func(i, j int) { mixed.Offerings[i], mixed.Offerings[j] = mixed.Offerings[j], mixed.Offerings[i] })
+			pool.Types = append(pool.Types, &mixed)
+		}
+		mix(len(pool.Types), func(i, j int) { pool.Types[i], pool.Types[j] = pool.Types[j], pool.Types[i] })
+		x.NodePool = &pool
+		q.Pools = append(q.Pools, x)
+	}
+	mix(len(q.Pools), func(i, j int) { q.Pools[i], q.Pools[j] = q.Pools[j], q.Pools[i] })
+	return &q
+}
+
+// TestAgainstEveryPacking holds small problems without topology against the cheapest of all packings, found by trying each.
+func TestAgainstEveryPacking(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := rapidChance{rt}
+		var b strings.Builder
+		b.WriteString("pool default\n")
+		for i := range 1 + c.n(4) {
+			fmt.Fprintf(&b, "type t%d cpu=%d mem=%dGi price=0.%02d zones=a\n", i, 1+c.n(8), 1+c.n(16), 1+c.n(60))
+		}
+		for i := range 1 + c.n(6) {
+			fmt.Fprintf(&b, "pod w%d cpu=%dm mem=%dMi\n", i, 100*(1+c.n(40)), 256*(1+c.n(24)))
+		}
+		p := parseProblem(t, b.String())
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		checkRapid(rt, b.String(), p, r)
+		best, fit := cheapest(p)
+		if len(p.Demand)-len(r.Refused) != fit {
+			rt.Fatalf("%s----\n%s%d pods fit on some type", b.String(), describe(p, r), fit)
+		}
+		if r.Cost.BoundMicroPerHour > best || r.Cost.NewMicroPerHour < best {
+			rt.Fatalf("%s----\n%sthe cheapest packing costs %d", b.String(), describe(p, r), best)
+		}
+	})
+}
+
+// cheapest tries every way to share machines among the pods that fit anywhere.
+func cheapest(p *Problem) (best int64, fit int) {
+	price := func(sum model.Resources) int64 {
+		least := int64(-1)
+		for _, t := range p.Pools[0].Types {
+			if sum.Fits(t.Allocatable) && (least < 0 || t.Offerings[0].PriceMicro < least) {
+				least = t.Offerings[0].PriceMicro
+			}
+		}
+		return least
+	}
+	var pods []model.Resources
+	for _, x := range p.Demand {
+		if price(x.Class.Requests) >= 0 {
+			pods = append(pods, x.Class.Requests)
+		}
+	}
+	best = -1
+	var groups []model.Resources
+	var try func(i int)
+	try = func(i int) {
+		if i == len(pods) {
+			var sum int64
+			for _, g := range groups {
+				sum += price(g)
+			}
+			if best < 0 || sum < best {
+				best = sum
+			}
+			return
+		}
+		for g := range groups {
+			was := groups[g]
+			if next := was.Add(pods[i]); price(next) >= 0 {
+				groups[g] = next
+				try(i + 1)
+				groups[g] = was
+			}
+		}
+		groups = append(groups, pods[i])
+		try(i + 1)
+		groups = groups[:len(groups)-1]
+	}
+	try(0)
+	return max(0, best), len(pods)
+}
