@@ -113,12 +113,19 @@ func (c catalogue) labels(m *machines.Instance) model.Labels {
 	return out
 }
 
-// labelsOf are the labels that a node of an offering will have from it.
-func labelsOf(t *model.InstanceType, o *model.Offering) model.Labels {
-	l := maps.Clone(t.Labels)
-	maps.Copy(l, o.Labels)
-	l[model.LabelZone], l[model.LabelCapacityType] = o.Zone, o.CapacityType
-	return l
+// label is a label that a node of an offering will have from it.
+func label(t *model.InstanceType, o *model.Offering, key string) (string, bool) {
+	switch key {
+	case model.LabelZone:
+		return o.Zone, true
+	case model.LabelCapacityType:
+		return o.CapacityType, true
+	}
+	if v, ok := o.Labels[key]; ok {
+		return v, true
+	}
+	v, ok := t.Labels[key]
+	return v, ok
 }
 
 // resolve turns what a request allows into the lists of types, zones and capacity types that the cloud takes. Requirements on
@@ -142,8 +149,13 @@ func (c catalogue) resolve(r cloud.LaunchRequest) (machines.LaunchRequest, error
 		}
 	}
 	allows := func(t *model.InstanceType, o *model.Offering) bool {
+		for i := range asked {
+			if v, ok := label(t, o, asked[i].Key); !asked[i].Matches(v, ok) {
+				return false
+			}
+		}
 		return (len(r.Zones) == 0 || slices.Contains(r.Zones, o.Zone)) &&
-			(len(r.CapacityTypes) == 0 || slices.Contains(r.CapacityTypes, o.CapacityType)) && asked.Matches(labelsOf(t, o))
+			(len(r.CapacityTypes) == 0 || slices.Contains(r.CapacityTypes, o.CapacityType))
 	}
 	var types []*model.InstanceType
 	var cheapest *model.Offering

@@ -11,8 +11,10 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,13 +90,13 @@ func (n *nodes) DeleteNode(_ context.Context, name, _ string) error {
 
 // server is a machines server on a loopback socket.
 type server struct {
-	t         *testing.T
+	t         testing.TB
 	url       string
 	client    *http.Client
 	resources *table
 }
 
-func serve(t *testing.T, c *catalog.Catalog) *server {
+func serve(t testing.TB, c *catalog.Catalog) *server {
 	s, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c}, &nodes{nodes: map[string]machines.NodeSpec{}})
 	if err != nil {
 		t.Fatal(err)
@@ -335,4 +337,31 @@ func TestCancelWhileAnotherRefreshes(t *testing.T) {
 	if _, err := p.Offerings(t.Context(), nil, class("")); err != nil {
 		t.Error(err)
 	}
+}
+
+// BenchmarkLaunch is what a burst of claims costs, each launched by a call of its own, as a controller does that lets no claim
+// wait for another.
+func BenchmarkLaunch(b *testing.B) {
+	all, err := catalog.Builtin()
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := serve(b, all)
+	p := s.provider()
+	var types []string
+	for _, t := range all.Types[:60] {
+		types = append(types, t.Name)
+	}
+	var n atomic.Int64
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			uid := strconv.FormatInt(n.Add(1), 10)
+			res := p.Launch(b.Context(), []cloud.LaunchRequest{{ClaimUID: uid, ClaimName: uid, Class: class(""), Types: types,
+				Requirements: model.NewRequirements(model.OneOf(model.LabelOS, "linux"), model.OneOf(model.LabelInstanceType, types...))}})
+			if res[0].Err != nil {
+				b.Error(res[0].Err)
+			}
+		}
+	})
 }
