@@ -40,6 +40,8 @@ type Amounts map[string]int64
 // BuiltinName is the name of the built-in catalogue.
 const BuiltinName = "built-in EC2 us-east-1"
 
+//go:generate go run ./gen -in ../../../../shared/data/ec2-us-east-1.json -out ec2-us-east-1.json.gz
+
 // The file is made by make gen from the published figures; see gen.
 //
 //go:embed ec2-us-east-1.json.gz
