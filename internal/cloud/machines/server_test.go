@@ -48,9 +48,12 @@ func (k *kube) CreateNode(ctx context.Context, n machines.NodeSpec) error {
 		return fmt.Errorf("node %s exists", n.Name)
 	}
 	k.nodes[n.Name] = n
-	if k.vanish {
-		k.vanish = false
+	vanish := k.vanish
+	k.vanish = false
+	if vanish {
+		k.mu.Unlock()
 		<-ctx.Done()
+		k.mu.Lock()
 		return ctx.Err()
 	}
 	return nil
@@ -67,6 +70,13 @@ func (k *kube) DeleteNode(_ context.Context, name, providerID string) error {
 		delete(k.nodes, name)
 	}
 	return nil
+}
+
+// set changes how it behaves.
+func (k *kube) set(change func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change()
 }
 
 func (k *kube) count() int {
@@ -221,13 +231,13 @@ func TestNodesAreRetried(t *testing.T) {
 		k := newKube()
 		c := run(t, journal, k, 0)
 		defer c.stop()
-		k.fail = 5
+		k.set(func() { k.fail = 5 })
 		in := c.launch("a")
 		pass(0)
 		c.want(in.ID, machines.Pending, 0)
 		pass(time.Minute)
 		c.want(in.ID, machines.Running, 1)
-		k.fail = 5
+		k.set(func() { k.fail = 5 })
 		c.terminate(in.ProviderID)
 		pass(0)
 		c.want(in.ID, machines.ShuttingDown, 1)
@@ -235,13 +245,13 @@ func TestNodesAreRetried(t *testing.T) {
 		c.want(in.ID, machines.Terminated, 0)
 
 		// Away from boot to termination: nothing is left behind.
-		k.fail = 1000
+		k.set(func() { k.fail = 1000 })
 		b := c.launch("b")
 		pass(time.Minute)
 		c.terminate(b.ProviderID)
 		pass(time.Minute)
 		c.want(b.ID, machines.ShuttingDown, 0)
-		k.fail = 0
+		k.set(func() { k.fail = 0 })
 		pass(time.Minute)
 		c.want(b.ID, machines.Terminated, 0)
 	})
@@ -262,7 +272,7 @@ func TestRestart(t *testing.T) {
 		}
 		pass(time.Until(in.Registers) - time.Second)
 		c.want(in.ID, machines.Pending, 0)
-		k.vanish = true
+		k.set(func() { k.vanish = true })
 		pass(2 * time.Second)
 		c.stop() // when the Node is made and nobody knows
 		if k.count() != 1 {
@@ -278,11 +288,11 @@ func TestRestart(t *testing.T) {
 		if k.creates != 2 {
 			t.Errorf("the node was made %d times, want 2", k.creates)
 		}
-		k.fail = 1000
+		k.set(func() { k.fail = 1000 })
 		c.terminate(in.ProviderID)
 		pass(time.Second)
 		c.stop() // while its Node is being deleted
-		k.fail = 0
+		k.set(func() { k.fail = 0 })
 		c = run(t, journal, k, 100*time.Second)
 		pass(0)
 		c.want(in.ID, machines.Terminated, 0)
