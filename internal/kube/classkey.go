@@ -96,7 +96,7 @@ func classText(c *model.Class, resources []string) string {
 		w.b.WriteByte(')')
 	}
 	if c.Priority != 0 {
-		w.b.WriteString(" prio=")
+		w.b.WriteString(" priority:")
 		w.num(int64(c.Priority))
 	}
 	w.flag(!c.Preempts, " nopreempt")
@@ -107,7 +107,7 @@ func classText(c *model.Class, resources []string) string {
 		w.str(u)
 	}
 	if c.Scheduler != "default-scheduler" {
-		w.b.WriteString(" sched=")
+		w.b.WriteString(" scheduler:")
 		w.str(c.Scheduler)
 	}
 	return w.b.String()

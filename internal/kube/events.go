@@ -19,8 +19,8 @@ import (
 
 const (
 	eventRepeat = 2 * time.Minute // an equal event within this time is not written again
-	eventBurst  = 100             // events that may be written at once
-	eventRate   = 20              // and in each second from then on
+	eventBurst  = 25              // events that may be written at once
+	eventRate   = 5               // and in each second from then on
 	eventQueue  = 1000
 	eventSource = "dovetail"
 )

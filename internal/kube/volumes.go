@@ -181,18 +181,49 @@ func (w *watcher) followVolumes(ctx context.Context, wg *sync.WaitGroup) {
 		func(k string) { c.csiNodes.delete(k); w.csiNodeChanged(k) })
 }
 
-// claimChanged translates again the pods that use a claim, all pods with claims where key is empty.
-func (w *watcher) claimChanged(key string) {
-	w.podMu.Lock()
-	defer w.podMu.Unlock()
-	for _, p := range w.volumePods {
-		for i := range p.Spec.Volumes {
-			name := claimOf(p, &p.Spec.Volumes[i])
-			if name != "" && (key == "" || key == p.Namespace+"/"+name) {
-				w.setPod(p)
-				break
+// rememberVolumes and forgetVolumes keep which pods use which claim. The caller holds podMu.
+func (w *watcher) rememberVolumes(key string, p *corev1.Pod) {
+	w.volumePods[key] = p
+	for i := range p.Spec.Volumes {
+		if name := claimOf(p, &p.Spec.Volumes[i]); name != "" {
+			claim := p.Namespace + "/" + name
+			if w.claimUsers[claim] == nil {
+				w.claimUsers[claim] = map[string]struct{}{}
+			}
+			w.claimUsers[claim][key] = struct{}{}
+		}
+	}
+}
+
+func (w *watcher) forgetVolumes(key string) {
+	p := w.volumePods[key]
+	if p == nil {
+		return
+	}
+	delete(w.volumePods, key)
+	for i := range p.Spec.Volumes {
+		if name := claimOf(p, &p.Spec.Volumes[i]); name != "" {
+			claim := p.Namespace + "/" + name
+			delete(w.claimUsers[claim], key)
+			if len(w.claimUsers[claim]) == 0 {
+				delete(w.claimUsers, claim)
 			}
 		}
+	}
+}
+
+// claimChanged translates again the pods that use a claim, all pods with claims where claim is empty.
+func (w *watcher) claimChanged(claim string) {
+	w.podMu.Lock()
+	defer w.podMu.Unlock()
+	if claim == "" {
+		for _, p := range w.volumePods {
+			w.setPod(p)
+		}
+		return
+	}
+	for key := range w.claimUsers[claim] {
+		w.setPod(w.volumePods[key])
 	}
 }
 

@@ -282,7 +282,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 
 	ctx = c.logging(ctx)
 	t := &Translator{Table: table, Lookup: lookup{c}}
-	w := &watcher{c: c, t: t, emit: emit, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}}
+	w := &watcher{c: c, t: t, emit: emit, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{}}
 	done := make(chan struct{})
 
 	// What a translation looks up comes first, so that no pod is translated twice at the start.
@@ -352,7 +352,8 @@ type watcher struct {
 	daemons  map[string]*appsv1.DaemonSet
 
 	podMu      sync.Mutex
-	volumePods map[string]*corev1.Pod // pods with volumes that are looked up
+	volumePods map[string]*corev1.Pod         // pods with volumes that are looked up
+	claimUsers map[string]map[string]struct{} // their keys, by the claim they use
 
 	nodeMu sync.Mutex
 }
@@ -424,15 +425,14 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 	}
 	follow(ctx, c, wg, source{c.core, "pods", &corev1.Pod{}}, &w.podMu,
 		func(k string, p *corev1.Pod) {
+			w.forgetVolumes(k)
 			if looksUpVolumes(p) {
 				trim(p)
-				w.volumePods[k] = p
-			} else {
-				delete(w.volumePods, k)
+				w.rememberVolumes(k, p)
 			}
 			w.setPod(p)
 		},
-		func(k string) { delete(w.volumePods, k); emit(func(s *state.State) { s.DeletePod(k) }) })
+		func(k string) { w.forgetVolumes(k); emit(func(s *state.State) { s.DeletePod(k) }) })
 }
 
 func (w *watcher) setPod(p *corev1.Pod) {
