@@ -99,7 +99,7 @@ func runController(c *cobra.Command, f controllerFlags) error {
 	policy := decide.DefaultPolicy()
 	policy.ExactLanding = f.exactLanding
 	policy.Lifecycle.ListDelay = max(policy.Lifecycle.ListDelay, provider.Traits().ListDelay)
-	ctl := controller.New(controller.Controller{
+	ctl := controller.New(&controller.Controller{
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: controller.NewMetrics(registry, version()), Log: log, Config: f.config, Policy: policy,
 	})

@@ -55,7 +55,14 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		c.run(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.told1("delete", "node/"+a.Node, a.Why))
 	case plan.Tolerate:
 		c.State.Begin(key, "", until)
-		c.run(ctx, "Tolerate", key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, c.told1("tolerate", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
+		pod := a.Namespace + "/" + a.Pod
+		c.State.AssumeReservation(pod, a.UID, a.Claim, true)
+		c.run(ctx, "Tolerate", key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, func(s *state.State, err error) {
+			if err != nil {
+				s.AssumeReservation(pod, a.UID, a.Claim, false)
+				c.fail("tolerate", "pod/"+pod, a.Why, err)
+			}
+		})
 	case plan.Evict:
 		c.State.Begin(key, "", until)
 		c.run(ctx, "Evict", key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, func(_ *state.State, err error) {

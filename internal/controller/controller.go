@@ -50,7 +50,6 @@ type Cluster interface {
 type Config struct {
 	Idle       time.Duration // demand is decided on when none came for this long; doubled while decisions follow each other within Max
 	Max        time.Duration // and at the latest this long after the first
-	Fresh      time.Duration // pods younger than this that kube-scheduler has not looked at yet are waited for, up to Max
 	Coalesce   time.Duration // changes that come within this time are looked at together
 	ListEvery  time.Duration // how often the cloud is asked for its machines
 	OfferEvery time.Duration // how often the cloud is asked for its offerings
@@ -62,7 +61,7 @@ type Config struct {
 // DefaultConfig is what the controller runs with.
 func DefaultConfig() Config {
 	return Config{
-		Idle: 50 * time.Millisecond, Max: time.Second, Fresh: 2 * time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
+		Idle: 50 * time.Millisecond, Max: time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
 		OfferEvery: time.Minute, RetryAfter: 30 * time.Second, CallLimit: 60 * time.Second, Parallel: 64,
 	}
 }
@@ -113,14 +112,13 @@ type window struct {
 	solved      time.Time
 }
 
-// New makes a controller; Changes must be fed before Run can see anything.
-func New(c Controller) *Controller {
-	n := c
-	n.changes = make(chan state.Change, 16384)
-	n.lanes = map[string]chan struct{}{}
-	n.pools = map[string]*poolInfo{}
-	n.told = map[string]string{}
-	return &n
+// New completes a controller whose exported fields are set; changes must be emitted before Run can see anything.
+func New(c *Controller) *Controller {
+	c.changes = make(chan state.Change, 16384)
+	c.lanes = map[string]chan struct{}{}
+	c.pools = map[string]*poolInfo{}
+	c.told = map[string]string{}
+	return c
 }
 
 // Emit hands a change to the loop. It blocks when the loop is far behind.
@@ -249,7 +247,7 @@ func (c *Controller) demand(now time.Time) (bool, time.Time) {
 	}
 	due := w.last.Add(max(w.idle, c.Config.Idle))
 	limit := w.first.Add(c.Config.Max)
-	if c.State.Unseen(now.Add(-c.Config.Fresh)) > 0 || limit.Before(due) {
+	if c.State.Unseen(now.Add(-c.Policy.Verdict)) > 0 || limit.Before(due) {
 		due = limit // kube-scheduler is still at work on a batch: one plan for all of it is cheaper than many
 	}
 	if now.Before(due) {

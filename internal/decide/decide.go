@@ -32,6 +32,9 @@ type Policy struct {
 	PoolStatus   time.Duration // a pool's status is written at most this often
 	Settle       time.Duration // how long kube-scheduler has for pods of an unreserved machine once it is usable
 	Distrust     time.Duration // a pod that was to fit a standing node and is still pending after this long is bought for
+	Verdict      time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
+	DeadSlot     time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
+	SlowBoot     time.Duration // a machine longer in coming has its pods prepared before its node is there
 	MaxRounds    int           // evictions begun in one step
 }
 
@@ -39,7 +42,7 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		Lifecycle: lifecycle.DefaultPolicy(), Solve: solve.DefaultPolicy(), ExactLanding: true,
-		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, MaxRounds: 500,
+		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, MaxRounds: 500,
 	}
 }
 
@@ -48,6 +51,7 @@ type Memory struct {
 	solve      solve.Memory
 	onRoom     map[string]placement // by pod uid: the standing node it is expected on
 	poolAt     map[string]time.Time // by pool uid: when its status was last written
+	idleSlots  map[string]time.Time // by claim: since when it has slots without pods
 	mismatches map[string][]string  // by pod uid: standing nodes that kube-scheduler would not use for it
 	refusals   []plan.PodDecision   // of the last solve, for what is asked in between
 }
@@ -92,9 +96,10 @@ type step struct {
 	index *index
 	out   Output
 
-	held  map[string]*holding // by claim name
-	cover map[string]bool     // by pod uid: it has a slot
-	busy  map[string]bool     // nodes and claims that pending pods are expected on
+	held          map[string]*holding   // by claim name
+	cover         map[string]bool       // by pod uid: it has a slot
+	unschedulable map[*model.Class]bool // kube-scheduler has refused a pod of it that is still pending
+	busy          map[string]bool       // nodes and claims that pending pods are expected on
 }
 
 // index finds things by name; made once a step.

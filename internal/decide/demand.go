@@ -28,7 +28,7 @@ func (st *step) demand(look bool) {
 	leaving := st.leaving()
 	left := make([]*model.Pod, 0, len(st.s.Pending))
 	for _, p := range st.s.Pending {
-		if wanted(p) && !st.cover[p.UID] {
+		if st.wanted(p) && !st.cover[p.UID] {
 			left = append(left, p)
 		}
 	}

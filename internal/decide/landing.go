@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -70,6 +71,12 @@ type slotKey struct{ class, owner string }
 
 // hold finds the claims that hold room, and which of it is taken.
 func (st *step) hold() {
+	st.unschedulable = map[*model.Class]bool{}
+	for _, p := range st.s.Pending {
+		if !p.Unschedulable.IsZero() {
+			st.unschedulable[p.Class] = true
+		}
+	}
 	st.held = map[string]*holding{}
 	st.busy = map[string]bool{}
 	hashes := map[*model.Class]string{}
@@ -101,6 +108,57 @@ func (st *step) hold() {
 		st.held[c.Name] = h
 	}
 	st.match(classHash)
+	st.shrink(classHash)
+}
+
+// shrink gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a successor. A node that is
+// usable has waited for them long enough after Policy.DeadSlot.
+func (st *step) shrink(classHash func(*model.Class) string) {
+	idle := map[string]time.Time{}
+	var coming map[slotKey]bool
+	for _, name := range sortedKeys(st.held) {
+		h := st.held[name]
+		if h.node == nil || h.claim.UID == "" || !st.usable(h) {
+			continue
+		}
+		if coming == nil {
+			coming = map[slotKey]bool{}
+			for _, p := range st.s.Pending {
+				if !st.cover[p.UID] {
+					coming[slotKey{classHash(p.Class), slotOwner(p)}] = true
+				}
+			}
+		}
+		dead := false
+		for _, s := range h.slots {
+			dead = dead || s.bound+s.matched < s.Count && !coming[slotKey{s.Class, s.Owner}]
+		}
+		if !dead {
+			continue
+		}
+		since, ok := st.mem.idleSlots[name]
+		if !ok {
+			since = st.now
+		}
+		if due := since.Add(st.pol.DeadSlot); st.now.Before(due) {
+			idle[name] = since
+			st.at(due)
+			continue
+		}
+		var left []model.Slot
+		for i := range h.slots {
+			s := &h.slots[i]
+			if !coming[slotKey{s.Class, s.Owner}] {
+				s.Count = s.bound + s.matched
+			}
+			if s.Count > 0 {
+				left = append(left, s.Slot)
+			}
+		}
+		st.act(plan.UpdateClaim{Claim: name, UID: h.claim.UID, SetSlots: true, Slots: left,
+			Why: plan.Reason{Code: plan.Landed, Pool: h.claim.Pool, Subject: name}})
+	}
+	st.mem.idleSlots = idle
 }
 
 // holds says whether a claim's slots still count.
@@ -161,7 +219,7 @@ func (st *step) match(classHash func(*model.Class) string) {
 			}
 			s.matched++
 			h.pods = append(h.pods, p)
-			if tolerate && h.claim.Reserved && !s.Loose && h.claim.UID != "" {
+			if tolerate && h.claim.Reserved && !s.Loose && h.claim.UID != "" && st.usable(h) {
 				st.act(plan.Tolerate{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Claim: h.claim.Name,
 					Why: plan.Reason{Code: plan.Demand, Pool: h.claim.Pool, Subject: h.claim.Name}})
 			}
@@ -184,7 +242,7 @@ func (st *step) covered(take func(p *model.Pod, only string, tolerate bool) bool
 		}
 	}
 	for _, p := range st.s.Pending {
-		if !st.cover[p.UID] && wanted(p) && take(p, "", true) {
+		if !st.cover[p.UID] && st.wanted(p) && take(p, "", true) {
 			st.cover[p.UID] = true
 		}
 	}
@@ -195,9 +253,64 @@ func (st *step) covered(take func(p *model.Pod, only string, tolerate bool) bool
 	}
 }
 
-// wanted says whether a pending pod is demand: kube-scheduler has said that it fits nowhere, and nothing else is being done.
-func wanted(p *model.Pod) bool {
-	return !p.Unschedulable.IsZero() && !p.Gated && p.Nominated == "" && !p.Class.Daemon && !p.Mirror
+// wanted says whether a pending pod is demand: kube-scheduler has said that it fits nowhere, of it or of another pod of its class
+// (a batch of a thousand alike is not waited for one by one), or has been so busy that it has said nothing for a while; then it is
+// for solve to find free room first. Pods that something else is being done about are no demand.
+func (st *step) wanted(p *model.Pod) bool {
+	if p.Gated || p.Nominated != "" || p.Class.Daemon || p.Mirror {
+		return false
+	}
+	if !p.Unschedulable.IsZero() || st.unschedulable[p.Class] {
+		return true
+	}
+	if p.Class.Scheduler != defaultScheduler || p.Class.Priority > 0 {
+		return false // another scheduler's to look at, or it may make room by preemption
+	}
+	due := p.Created.Add(st.pol.Verdict)
+	if st.now.Before(due) {
+		st.at(due)
+		return false
+	}
+	return true
+}
+
+const defaultScheduler = "default-scheduler"
+
+// usable says whether a claim's node would take pods now, but for its reservation. Pods are given their toleration then: earlier,
+// kube-scheduler would try them in vain, and tell everybody so. Where a machine is long in coming they get it before, so that a
+// thousand of them need not wait for a thousand writes.
+func (st *step) usable(h *holding) bool {
+	n := h.node
+	if n == nil {
+		l := h.claim.Conditions[lifecycle.Launched]
+		if !l.True() {
+			return false
+		}
+		due := l.Since.Add(st.pol.SlowBoot)
+		if st.now.Before(due) {
+			st.at(due)
+			return false
+		}
+		return true
+	}
+	if !n.Ready {
+		return false
+	}
+	for _, t := range n.Taints {
+		if t.Key != model.TaintReserved && t.Effect != model.PreferNoSchedule && !has(h.claim.Taints, t) {
+			return false
+		}
+	}
+	return true
+}
+
+func has(ts []model.Taint, t model.Taint) bool {
+	for _, x := range ts {
+		if x == t {
+			return true
+		}
+	}
+	return false
 }
 
 // leaving are the pods of nodes being drained that will have a successor somewhere else.

@@ -49,6 +49,7 @@ type Policy struct {
 	MinDrain            time.Duration // disrupted taint to the machine's end, so that load balancers hear of it
 	StuckPod            time.Duration // past its deletionTimestamp a pod is waited for this long
 	ListDelay           time.Duration // how long the cloud's list may lag behind a launch
+	QuickBoot           time.Duration // a new node that is not Ready yet is given this long before it is registered without
 	EventDedup          time.Duration // lastPodEventTime is written at most this often
 }
 
@@ -56,7 +57,7 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, LandingTimeout: 30 * time.Second,
-		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, EventDedup: 10 * time.Second,
+		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, QuickBoot: time.Second, EventDedup: 10 * time.Second,
 	}
 }
 
@@ -234,6 +235,10 @@ func settle(in *Input, n *model.Node, out *Output) {
 	ready, why := initialized(c, n)
 	u := plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: map[string]string{}, Annotations: map[string]string{}}
 	if n.Labels[model.LabelRegistered] != trueValue {
+		if soon := n.Created.Add(in.Policy.QuickBoot); !ready && in.Now.Before(soon) {
+			out.at(soon) // most likely one patch will do for registration and initialisation
+			return
+		}
 		register(in, n, &u)
 	}
 	if ready && n.Labels[model.LabelInitialized] != trueValue {

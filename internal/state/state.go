@@ -47,6 +47,7 @@ type State struct {
 	instAt      time.Time
 
 	failures map[string]model.LaunchFailure // by claim uid
+	assumed  map[string]string              // by pod uid: the claim whose toleration is being written, shown though not read back yet
 	slots    map[string][]model.Slot        // by claim name: slots being written, shown though not read back yet
 
 	versions map[string]uint64  // resource version last seen, by object
@@ -97,7 +98,7 @@ func New() *State {
 		pods: map[string]*model.Pod{}, nodes: map[string]*nodeEntry{}, orphans: map[string]map[string]*model.Pod{},
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
-		failures: map[string]model.LaunchFailure{}, slots: map[string][]model.Slot{},
+		failures: map[string]model.LaunchFailure{}, slots: map[string][]model.Slot{}, assumed: map[string]string{},
 		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{},
 		nodesDirty: true, claimsDirty: true, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
@@ -157,6 +158,13 @@ func (s *State) SetPod(p *model.Pod) {
 	key := p.Key()
 	q := *p
 	q.Class = s.intern(p.Class)
+	if claim, ok := s.assumed[q.UID]; ok {
+		if slices.Contains(q.Reservations, claim) {
+			delete(s.assumed, q.UID)
+		} else {
+			q.Reservations = append(slices.Clip(q.Reservations), claim)
+		}
+	}
 	if old, ok := s.pods[key]; ok {
 		if old.UID == q.UID && old.Unschedulable.Equal(q.Unschedulable) && old.Node != "" && !q.Deleting.IsZero() == !old.Deleting.IsZero() &&
 			old.Class == q.Class && old.Node == q.Node && old.Terminal == q.Terminal && old.Ready == q.Ready && old.DoNotDisrupt == q.DoNotDisrupt {
@@ -186,6 +194,7 @@ func (s *State) DeletePod(key string) {
 	if old, ok := s.pods[key]; ok {
 		s.unplace(key, old)
 		delete(s.pods, key)
+		delete(s.assumed, old.UID)
 		s.forget("evict/" + old.UID)
 		s.forget("deletepod/" + old.UID)
 		for _, c := range old.Reservations {
@@ -213,9 +222,7 @@ func (s *State) place(key string, p *model.Pod) {
 		m[key] = p
 	case !p.Terminal && p.Deleting.IsZero():
 		s.pending[key], s.pendingDirty = p, true
-		if !p.Unschedulable.IsZero() {
-			s.gen.Demand++
-		}
+		s.gen.Demand++
 	}
 }
 
@@ -251,7 +258,9 @@ func (s *State) unplace(key string, p *model.Pod) {
 
 func (s *State) settlePod(p *model.Pod) {
 	for _, c := range p.Reservations {
-		s.forget("tolerate/" + p.UID + "/" + c)
+		if s.assumed[p.UID] != c {
+			s.forget("tolerate/" + p.UID + "/" + c)
+		}
 	}
 	if !p.Deleting.IsZero() {
 		s.forget("evict/" + p.UID)
@@ -362,6 +371,31 @@ func (s *State) AssumeSlots(name string, slots []model.Slot) {
 		d := *c
 		d.Slots = slots
 		s.slots[name], s.claims[name], s.claimsDirty = slots, &d, true
+	}
+}
+
+// AssumeReservation shows a pod with a toleration that is being written, or no longer where that failed.
+func (s *State) AssumeReservation(key, uid, claim string, holds bool) {
+	p := s.pods[key]
+	if p == nil || p.UID != uid {
+		return
+	}
+	q := *p
+	if holds {
+		s.assumed[uid] = claim
+		if !slices.Contains(q.Reservations, claim) {
+			q.Reservations = append(slices.Clip(q.Reservations), claim)
+		}
+	} else {
+		delete(s.assumed, uid)
+		q.Reservations = slices.DeleteFunc(slices.Clone(q.Reservations), func(c string) bool { return c == claim })
+	}
+	s.pods[key] = &q
+	if s.pending[key] != nil {
+		s.pending[key], s.pendingDirty = &q, true
+	}
+	if e := s.nodes[q.Node]; e != nil && e.pods[key] != nil {
+		e.pods[key] = &q
 	}
 }
 
@@ -594,11 +628,17 @@ func (s *State) PodCount() int { return len(s.pods) }
 // PendingCount says how many pods are not bound and not terminal.
 func (s *State) PendingCount() int { return len(s.pending) }
 
-// Unseen says how many pods created since an instant wait for kube-scheduler's first look at them.
+// Unseen says how many pods created since an instant wait for kube-scheduler's first look at one of their class.
 func (s *State) Unseen(since time.Time) int {
+	known := map[*model.Class]bool{}
+	for _, p := range s.pending {
+		if !p.Unschedulable.IsZero() {
+			known[p.Class] = true
+		}
+	}
 	n := 0
 	for _, p := range s.pending {
-		if p.Unschedulable.IsZero() && !p.Gated && p.Created.After(since) {
+		if p.Unschedulable.IsZero() && !known[p.Class] && !p.Gated && p.Created.After(since) {
 			n++
 		}
 	}
