@@ -29,7 +29,7 @@ bin/dovetail-sandbox:
 
 .PHONY: demo
 demo: build ## show the whole: a control plane, a workload that grows and shrinks, machines bought and given back
-	@bin/dovetail demo
+	@bin/dovetail-sandbox demo
 
 .PHONY: check
 check: ## the fast loop: format, vet, archtest, unit tests
