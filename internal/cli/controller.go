@@ -94,7 +94,7 @@ func runController(c *cobra.Command, f controllerFlags) error {
 	st := state.New()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	provider := cloud.Retry(kwok.New(f.machines, http.DefaultClient, st.Resources(), cloud.Wall{}), cloud.Wall{}, cloud.DefaultRetry())
+	provider := cloud.Retry(kwok.New(f.machines, machinesClient(), st.Resources(), cloud.Wall{}), cloud.Wall{}, cloud.DefaultRetry())
 	actor := kube.NewActor(client, st.Resources(), time.Now)
 	policy := decide.DefaultPolicy()
 	policy.ExactLanding = f.exactLanding
@@ -146,6 +146,11 @@ func runController(c *cobra.Command, f controllerFlags) error {
 		return nil
 	}
 	return err
+}
+
+// machinesClient keeps a connection for each launch that may be under way at once.
+func machinesClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256, IdleConnTimeout: time.Minute}}
 }
 
 // serveController serves metrics, the ledger and health.
