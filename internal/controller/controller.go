@@ -48,7 +48,7 @@ type Cluster interface {
 
 // Config are the loop's times and widths.
 type Config struct {
-	Idle       time.Duration // demand is decided on when none came for this long; doubled while decisions follow each other within Max
+	Idle       time.Duration // demand is decided on when none came for this long; longer while decisions follow each other within Max
 	Max        time.Duration // and at the latest this long after the first
 	Coalesce   time.Duration // changes that come within this time are looked at together
 	ListEvery  time.Duration // how often the cloud is asked for its machines
@@ -255,7 +255,7 @@ func (c *Controller) demand(now time.Time) (bool, time.Time) {
 	}
 	// A stream of demand is decided on in fewer and larger plans; a pod after a quiet second is decided on at once.
 	if now.Sub(w.solved) < c.Config.Max+c.Config.Idle {
-		w.idle = min(2*max(w.idle, c.Config.Idle), c.Config.Max)
+		w.idle = min(4*max(w.idle, c.Config.Idle), c.Config.Max)
 	} else {
 		w.idle = 0
 	}

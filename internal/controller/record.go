@@ -37,8 +37,15 @@ func (c *Controller) record(now time.Time, snap *model.Snapshot, out *decide.Out
 	if out.Solved {
 		c.recordPods(now, out)
 	}
+	count := map[plan.Outcome]int{}
+	for _, d := range out.Pods {
+		count[d.Outcome]++
+	}
+	if len(out.Pods) > 0 {
+		c.Log.Debug("decided on pending pods", "onNodes", count[plan.OnNode], "onClaims", count[plan.OnClaim], "onNew", count[plan.OnNew], "refused", count[plan.Refused])
+	}
 	if bought > 0 {
-		c.Log.Info("bought for pending pods", "machines", bought, "pods", out.Stats.Pods, "classes", out.Stats.Classes,
+		c.Log.Info("bought for pending pods", "machines", bought, "pods", count[plan.OnNew], "classes", out.Stats.Classes,
 			"usdPerHour", usd(out.Cost.NewMicroPerHour), "lowerBound", usd(out.Cost.BoundMicroPerHour),
 			"gapPercent", strconv.FormatFloat(float64(out.Cost.Gap())/1e4, 'f', 2, 64), "provenBy", out.Cost.ProvenBy)
 	}
