@@ -86,8 +86,7 @@ func listed(in *Input) bool {
 func terminated(in *Input, out *Output) bool {
 	c := in.Claim
 	if c.ProviderID == "" && len(in.Instances) == 0 && !listed(in) {
-		out.at(c.Deleting.Add(in.Policy.ListDelay)) // a launch whose answer was lost may have made one
-		return false
+		return false // a launch whose answer was lost may have made one: the next list tells
 	}
 	done := true
 	seen := false
@@ -129,16 +128,21 @@ func drained(in *Input, n *model.Node, deadline time.Time, forced bool, out *Out
 	if n.Deleting.IsZero() && n.HasFinalizer {
 		out.act(plan.DeleteNode{Node: n.Name, UID: n.UID, Why: plan.Reason{Code: plan.Draining, Pool: c.Pool}})
 	}
-	tier := firstTier(n, disrupted, in.Now, in.Policy.StuckPod)
+	tier, rest := firstTier(n, disrupted, in.Now, in.Policy.StuckPod)
 	for _, p := range tier {
 		removePod(in, n, p, deadline, forced, out)
+	}
+	for _, p := range rest { // the deadline is every tier's, whoever is still waited for
+		if forced && !in.Now.Before(deadline.Add(-p.GracePeriod)) {
+			removePod(in, n, p, deadline, forced, out)
+		}
 	}
 	return len(tier) == 0
 }
 
-// firstTier are the pods to wait for now: of the first of the four tiers that still has any. Tiers: others before critical
-// ones, and in each those of workloads before those of DaemonSets.
-func firstTier(n *model.Node, disrupted model.Taint, now time.Time, stuck time.Duration) []*model.Pod {
+// firstTier are the pods to wait for now, of the first of the four tiers that still has any, and those after them. Tiers: others
+// before critical ones, and in each those of workloads before those of DaemonSets.
+func firstTier(n *model.Node, disrupted model.Taint, now time.Time, stuck time.Duration) (first, rest []*model.Pod) {
 	var tiers [4][]*model.Pod
 	for _, p := range n.Pods {
 		if p.Mirror || p.Terminal || model.Tolerated(disrupted, p.Class.Tolerations) {
@@ -157,11 +161,13 @@ func firstTier(n *model.Node, disrupted model.Taint, now time.Time, stuck time.D
 		tiers[i] = append(tiers[i], p)
 	}
 	for _, t := range tiers {
-		if len(t) > 0 {
-			return t
+		if len(first) == 0 {
+			first = t
+		} else {
+			rest = append(rest, t...)
 		}
 	}
-	return nil
+	return first, rest
 }
 
 func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, forced bool, out *Output) {
@@ -172,7 +178,9 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 				out.act(plan.DeletePod{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Grace: max(deadline.Sub(in.Now), time.Second),
 					Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Key: "terminationGracePeriod"}})
 			}
-			out.at(deadline)
+			if !p.Deleting.IsZero() {
+				out.at(p.Deleting.Add(in.Policy.StuckPod + time.Second))
+			}
 			return
 		}
 		out.at(last)
