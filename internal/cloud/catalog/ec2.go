@@ -149,7 +149,12 @@ func (in ec2Type) build(region string, zones []string) (Type, error) {
 	for r, v := range t.Allocatable {
 		t.Capacity[r] = v
 	}
-	t.Capacity["cpu"], t.Capacity["memory"] = vcpu*1000, mem<<20
+	if vcpu > 0 {
+		t.Capacity["cpu"] = vcpu * 1000
+	}
+	if mem > 0 {
+		t.Capacity["memory"] = mem << 20
+	}
 	if v := t.Allocatable["ephemeral-storage"]; v > 0 {
 		// The published figures keep 1Gi for the kubelet and evict below a tenth: undo both.
 		t.Capacity["ephemeral-storage"] = (v + 1<<30) / 9 * 10
@@ -211,9 +216,10 @@ func (in ec2Type) offer(t *Type, zones []string) error {
 	return nil
 }
 
+// positive reads a whole number; 0 where it is not given.
 func positive(field string, n text) (int64, error) {
 	if n == "" {
-		return 0, wrong(field, "", "missing")
+		return 0, nil
 	}
 	v, err := strconv.ParseInt(string(n), 10, 64)
 	if err != nil || v < 1 || v > 1<<40 {

@@ -23,7 +23,8 @@ import (
 //	 "zones": ["us-east-1a", …],       optional, default the region's a, b and c
 //	 "pricesAsOf": "…", "source": "…", optional
 //	 "instanceTypes": [{
-//	   "name": "m5.large", "arch": "amd64", "vcpu": 2, "memoryMiB": 8192,
+//	   "name": "m5.large", "arch": "amd64",
+//	   "vcpu": 2, "memoryMiB": 8192,   optional: the machine's whole size, default what is allocatable
 //	   "allocatable": {"cpu": "1930m", "memory": "6903Mi", "pods": "29", …},
 //	   "onDemandUSDPerHour": 0.096,    one of the two prices
 //	   "spotUSDPerHour": 0.0423,       optional: one price, or one a zone as an object; without it spot is modelled
