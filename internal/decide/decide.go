@@ -95,6 +95,7 @@ type step struct {
 	pol   Policy
 	index *index
 	out   Output
+	all   bool // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
 
 	held          map[string]*holding   // by claim name
 	cover         map[string]bool       // by pod uid: it has a slot

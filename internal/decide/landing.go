@@ -263,6 +263,9 @@ func (st *step) wanted(p *model.Pod) bool {
 	if !p.Unschedulable.IsZero() || st.unschedulable[p.Class] {
 		return true
 	}
+	if st.all {
+		return p.Class.Scheduler == defaultScheduler
+	}
 	if p.Class.Scheduler != defaultScheduler || p.Class.Priority > 0 {
 		return false // another scheduler's to look at, or it may make room by preemption
 	}

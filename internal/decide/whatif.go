@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"sort"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// WhatIf answers every pending pod at once, as Step would had kube-scheduler just looked at each of them and found no node. It buys
+// what Step would buy, from the same rooms and the same pools; nothing else that a Step does is in it. Every pending pod is in
+// Plan.Pods, by namespace and name: those that Step leaves alone as NotOurs with the reason.
+func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
+	st := &step{s: s, now: now, pol: pol, index: newIndex(s), all: true}
+	st.hold()
+	st.demand(true)
+	kept := st.out.Actions[:0]
+	for _, a := range st.out.Actions {
+		if c, ok := a.(plan.CreateClaim); ok {
+			kept = append(kept, c)
+		}
+	}
+	st.out.Actions = kept
+	for _, name := range sortedKeys(st.held) {
+		h := st.held[name]
+		for _, p := range h.pods {
+			if p.Node == "" {
+				st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnClaim, Target: name})
+			}
+		}
+	}
+	for _, p := range s.Pending {
+		if !st.cover[p.UID] && !st.wanted(p) {
+			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{leftAlone(p)}})
+		}
+	}
+	sort.SliceStable(st.out.Pods, func(i, j int) bool {
+		a, b := st.out.Pods[i].Pod, st.out.Pods[j].Pod
+		return a.Namespace < b.Namespace || a.Namespace == b.Namespace && a.Name < b.Name
+	})
+	if st.out.Problem == nil {
+		st.out.Cost.ProvenBy = "lp" // nothing for nothing
+	}
+	return st.out
+}
+
+// leftAlone says why a pending pod is no demand.
+func leftAlone(p *model.Pod) plan.Reason {
+	r := plan.Reason{Code: plan.NotSchedulable}
+	switch {
+	case p.Class.Daemon, p.Mirror:
+		r.Key, r.Have = "owner", "made for one node: a DaemonSet's or a static pod"
+	case p.Gated:
+		r.Key, r.Have = "schedulingGates", "not to be scheduled before its gates are taken away"
+	case p.Nominated != "":
+		r.Key, r.Have = "nominatedNodeName", p.Nominated
+	default:
+		r.Key, r.Want, r.Have = "schedulerName", defaultScheduler, p.Class.Scheduler
+	}
+	return r
+}
