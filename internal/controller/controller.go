@@ -204,7 +204,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	if solve {
 		c.Metrics.decided(time.Since(now), &out)
 	}
-	if err := verified(&out); err != nil {
+	if err := Verified(&out); err != nil {
 		// The plan is refused whole: nothing of it is done. The claims' own steps are looked at again without it.
 		c.Metrics.refused()
 		c.Log.Error("plan refused by verify, nothing of it is done", "violations", err.Error())

@@ -11,8 +11,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/verify"
 )
 
-// verified asks the second opinion about a plan (contract 2); an error names what is wrong with it.
-func verified(out *decide.Output) error {
+// Verified asks the second opinion about a plan (contract 2); an error names what is wrong with it.
+func Verified(out *decide.Output) error {
 	if out.Problem == nil {
 		return nil
 	}
