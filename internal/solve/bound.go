@@ -118,12 +118,25 @@ func (p *packing) price(left []int64) {
 		}
 		p.weight[k] += max(0, least) / 64
 	}
-	p.worth = make([]int64, len(p.demands))
+	for _, m := range p.machines {
+		for k := range nd {
+			p.largest[k] = max(p.largest[k], m.avail[k])
+		}
+	}
+	n := len(p.demands)
+	p.worth, p.plain, p.lean, p.share = make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n*nd)
 	for d, x := range p.demands {
 		var v wide
 		for k := range nd {
 			v.addMul(p.weight[k], x.c.req[k])
+			if p.largest[k] > 0 {
+				p.share[d*nd+k] = min(mulDiv(x.c.req[k], 1<<shareShift, p.largest[k]), 1<<shareShift)
+			}
 		}
 		p.worth[d] = max(1, int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)))
+		p.plain[d], p.lean[d] = p.worth[d], p.worth[d]>>leanShift+1
 	}
 }
+
+// leanShift takes digits off a worth, so that its product with a share does not overflow.
+const leanShift = 8

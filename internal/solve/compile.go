@@ -66,6 +66,9 @@ type solver struct {
 	slots  int // hosts numbered so far: rooms, then bins
 	left   []poolLeft
 	work   int64
+	tier   int // the highest that was used
+
+	truncated bool
 
 	demands   []*demand
 	start     start
@@ -94,7 +97,7 @@ func (s *solver) project(r model.Resources) (v vec) {
 
 // compile interns the problem. Nothing is placed yet.
 func compile(p *Problem, pol Policy) *solver {
-	s := &solver{in: p, pol: pol, filters: map[string]*filter{}, byMask: map[string]*mask{}}
+	s := &solver{in: p, pol: pol, tier: 1, filters: map[string]*filter{}, byMask: map[string]*mask{}}
 	s.compileClasses()
 	s.compileKeys()
 	for _, c := range s.classes {

@@ -46,12 +46,14 @@ type packing struct {
 	maskOf   []int // by demand, number of its mask
 	masks    []*mask
 	machines []*machine
-	weight   [maxDims]int64 // what a unit of each resource is worth, scaled by shift
-	shift    uint
-	worth    []int64 // by demand, what one pod is worth in units of price >> nothing: micro-dollars << worthShift
-	hosted   []bool  // by demand: rules or ports or volumes that a fill must keep
-	counts   []int32 // scratch: counters within a fill
-	touched  []int
+	weight   [maxDims]int64 // what a unit of each resource is worth, micro-dollars << weightShift
+	largest  vec            // the most of each resource that a machine has
+	share    []int64        // nd a demand: its request as a share of largest
+	plain    []int64        // by demand: what its resources are worth
+	worth    []int64        // by demand: what one pod is worth, micro-dollars << worthShift
+	lean     []int64        // by demand: worth, exaggerated or not, as fills are built by it
+	hosted   []bool         // by demand: rules or ports or volumes that a fill must keep
+	scratch  scratch
 }
 
 // worthShift gives values more digits than prices have.
@@ -73,7 +75,7 @@ func (s *solver) newPacking(l level, demands []*demand) *packing {
 		c := d.c
 		p.hosted[i] = len(c.topo.host) > 0 || len(c.topo.bumpHost) > 0 || len(c.ports) > 0 || len(c.attach) > 0
 	}
-	p.counts = make([]int32, len(s.counters))
+	p.scratch = scratch{used: make([]int64, len(demands)), counts: make([]int32, len(s.counters))}
 	words := (len(masks) + 63) / 64
 	byKey := map[string]*machine{}
 	var all []*machine
@@ -184,19 +186,11 @@ func (p *packing) pack(left []int64) []batch {
 			return out
 		}
 		f := &fills[best]
-		m := p.machines[f.m]
-		copies := min(p.s.left[m.pool].copies(m.capacity), m.most)
+		copies := unlimited
 		for _, it := range f.items {
 			copies = min(copies, left[it.d]/it.n)
 		}
-		for _, it := range f.items {
-			left[it.d] -= it.n * copies
-		}
-		p.s.left[m.pool].take(m.capacity, copies)
-		if m.most != unlimited {
-			m.most -= copies
-		}
-		out = append(out, batch{m: m, items: slices.Clone(f.items), copies: copies})
+		out = append(out, p.commit(f.m, f.items, copies, left))
 	}
 }
 
@@ -249,72 +243,6 @@ func ratioLess(a, x, b, y int64) bool {
 	return h1 < h2 || h1 == h2 && l1 < l2
 }
 
-// build makes a good fill for a machine: again and again the demand whose pods ask for most of what there is still plenty of.
-func (p *packing) build(f *fill, left []int64) {
-	m := p.machines[f.m]
-	f.known, f.value, f.items = true, 0, f.items[:0]
-	rem := m.avail
-	var weight vec
-	guest := guests{ports: slices.Clone(m.ports)}
-	for {
-		p.s.work++
-		for k := range p.s.nd {
-			weight[k] = 0
-			if m.avail[k] > 0 && rem[k] > 0 {
-				weight[k] = mulDiv(p.scale(k), rem[k], m.avail[k])
-			}
-		}
-		best, bestScore := -1, int64(-1)
-		for d, n := range left {
-			if n <= 0 || !p.admits(m, d) || !fitsIn(&p.demands[d].c.req, &rem, p.s.nd) || f.count(d) >= n {
-				continue
-			}
-			score := p.score(d, &weight)
-			if score > bestScore && (!p.hosted[d] || p.hostRoom(f, d, m, &guest) > 0) {
-				best, bestScore = d, score
-			}
-		}
-		if best < 0 {
-			break
-		}
-		c := p.demands[best].c
-		n := min(left[best]-f.count(best), max(1, timesIn(&c.req, &rem, p.s.nd)/4))
-		if p.hosted[best] {
-			n = min(n, p.hostRoom(f, best, m, &guest))
-			p.join(c, n, &guest)
-		}
-		f.add(best, n)
-		for k := range p.s.nd {
-			rem[k] -= c.req[k] * n
-		}
-		f.value += p.worth[best] * n
-	}
-	for _, id := range p.touched {
-		p.counts[id] = 0
-	}
-	p.touched = p.touched[:0]
-	slices.SortFunc(f.items, func(a, b item) int { return cmp.Compare(a.d, b.d) })
-}
-
-func (f *fill) count(d int) int64 {
-	for _, it := range f.items {
-		if it.d == d {
-			return it.n
-		}
-	}
-	return 0
-}
-
-func (f *fill) add(d int, n int64) {
-	for i := range f.items {
-		if f.items[i].d == d {
-			f.items[i].n += n
-			return
-		}
-	}
-	f.items = append(f.items, item{d, n})
-}
-
 // timesIn is how many copies of req fit.
 func timesIn(req, rem *vec, nd int) int64 {
 	n := unlimited
@@ -336,27 +264,14 @@ func mulDiv(a, b, c int64) int64 {
 	return int64(min(q, 1<<63-1))
 }
 
-// scale is the price of a resource with enough digits to multiply.
-func (p *packing) scale(k int) int64 { return p.weight[k] }
-
-func (p *packing) score(d int, weight *vec) (score int64) {
-	req := &p.demands[d].c.req
-	for k := range p.s.nd {
-		if weight[k] > 0 {
-			score += mulDiv(req[k], weight[k], 1<<weightShift)
-		}
-	}
-	return score
-}
-
 // hostRoom is how many more pods of a demand the fill takes, ports, volumes and host topology considered.
-func (p *packing) hostRoom(f *fill, d int, m *machine, g *guests) int64 {
+func (p *packing) hostRoom(d int, m *machine, g *guests) int64 {
 	c := p.demands[d].c
 	n := portsFit(c, g.ports)
 	for i := range c.topo.host {
 		r := &c.topo.host[i]
-		if r.kind != ruleAffinity && (r.kind != ruleGuest || p.counts[r.owners] > 0) {
-			n = min(n, p.s.allows(c, r, int64(p.counts[r.counter]), 0, true))
+		if r.kind != ruleAffinity && (r.kind != ruleGuest || p.scratch.counts[r.owners] > 0) {
+			n = min(n, p.s.allows(c, r, int64(p.scratch.counts[r.counter]), 0, true))
 		}
 	}
 	if n > 0 && len(c.attach) > 0 {
@@ -370,8 +285,8 @@ func (p *packing) hostRoom(f *fill, d int, m *machine, g *guests) int64 {
 // join counts pods as in the fill.
 func (p *packing) join(c *class, n int64, g *guests) {
 	for _, id := range c.topo.bumpHost {
-		p.counts[id] += int32(n)
-		p.touched = append(p.touched, id)
+		p.scratch.counts[id] += int32(n)
+		p.scratch.touched = append(p.scratch.touched, id)
 	}
 	if len(c.ports) > 0 || len(c.attach) > 0 {
 		g.add(c.c)

@@ -131,12 +131,57 @@ func (s *solver) buy(l level, demands []*demand) {
 		left[i] = d.n
 	}
 	p.price(left)
-	for _, b := range p.pack(left) {
-		s.bins = append(s.bins, s.binOf(p, &b))
+	whole := slices.Clone(left)
+	batches := p.pack(left)
+	if s.pol.Work > 0 && len(demands) <= maxRows {
+		batches = p.refine(whole, left, batches)
+	}
+	for i := range batches {
+		s.bins = append(s.bins, s.binOf(p, &batches[i]))
 	}
 	for i, d := range demands {
 		d.n = left[i]
 	}
+}
+
+// refine makes a plan of columns and keeps the cheaper of the two. left is what the greedy plan leaves, and then what is left by the
+// one kept.
+func (p *packing) refine(whole, left []int64, batches []batch) []batch {
+	s := p.s
+	t := newMaster(p, whole)
+	if len(t.rows) == 0 {
+		return batches
+	}
+	for _, b := range batches {
+		t.offer(column{m: slices.Index(p.machines, b.m), items: b.items})
+	}
+	s.tier = 2
+	s.truncated = !t.generate(s.work + s.pol.Work)
+	p.refund(batches)
+	rest := slices.Clone(whole)
+	other := t.plan(rest)
+	if covers(rest, left) && costOf(other) < costOf(batches) {
+		copy(left, rest)
+		return other
+	}
+	p.refund(other)
+	for _, b := range batches {
+		s.left[b.m.pool].take(b.m.capacity, b.copies)
+		if b.m.most != unlimited {
+			b.m.most -= b.copies
+		}
+	}
+	return batches
+}
+
+// covers says whether a leaves no pod that b places.
+func covers(a, b []int64) bool {
+	for i := range a {
+		if a[i] > b[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // block takes the domains of demands that found no machine out of the choice, so that the pods of a spread elsewhere are not
@@ -261,6 +306,6 @@ func (s *solver) result() Result {
 	}
 	slices.SortFunc(res.Refused, func(a, b Refusal) int { return comparePods(a.Pod, b.Pod) })
 	s.cost(&res)
-	res.Stats = plan.Stats{Pods: len(s.in.Demand), Classes: len(s.classes), Offerings: len(s.offers), Tier: 1, Work: s.work}
+	res.Stats = plan.Stats{Pods: len(s.in.Demand), Classes: len(s.classes), Offerings: len(s.offers), Tier: s.tier, Work: s.work, Truncated: s.truncated}
 	return res
 }

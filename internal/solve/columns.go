@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"slices"
+)
+
+// maxRows is how many demands column generation takes on; with more of them fills come out well by themselves, for there is always a
+// pod that fits the gap.
+const maxRows = 640
+
+// column is a fill of a machine, and how many of it the program buys.
+type column struct {
+	m     int
+	items []item
+}
+
+// master is the program over columns: the cheapest fractional number of each such that every demand is met. It is solved by the
+// revised simplex method with the inverse of the basis kept whole: inverse[i] is the row of basic variable i.
+type master struct {
+	p       *packing
+	rows    []int // demands that some machine holds
+	rowOf   []int // by demand, -1: none
+	need    []float64
+	cols    []column
+	basic   []int // column by row; -1-r: surplus of row r
+	x       []float64
+	y       []float64
+	inverse [][]float64
+	step    []float64 // scratch
+	seen    map[string]bool
+}
+
+// newMaster begins with a machine full of one demand for each demand.
+func newMaster(p *packing, left []int64) *master {
+	t := &master{p: p, rowOf: make([]int, len(left)), seen: map[string]bool{}}
+	for d, n := range left {
+		t.rowOf[d] = -1
+		if n <= 0 {
+			continue
+		}
+		c, ok := p.alone(d)
+		if !ok {
+			continue
+		}
+		t.rowOf[d] = len(t.rows)
+		t.rows = append(t.rows, d)
+		t.need = append(t.need, float64(n))
+		t.cols = append(t.cols, c)
+	}
+	n := len(t.rows)
+	t.basic, t.x, t.y, t.step = make([]int, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	t.inverse = make([][]float64, n)
+	for r := range n {
+		t.basic[r] = r
+		t.inverse[r] = make([]float64, n)
+		k := float64(t.cols[r].items[0].n)
+		t.inverse[r][r] = 1 / k
+		t.x[r] = t.need[r] / k
+		t.y[r] = float64(p.machines[t.cols[r].m].price) / k
+	}
+	return t
+}
+
+// alone is the machine that holds pods of one demand at the least price for each.
+func (p *packing) alone(d int) (column, bool) {
+	best, bestN := -1, int64(0)
+	for i, m := range p.machines {
+		c := p.demands[d].c
+		if !p.admits(m, d) || !fitsIn(&c.req, &m.avail, p.s.nd) {
+			continue
+		}
+		n := timesIn(&c.req, &m.avail, p.s.nd)
+		if p.hosted[d] {
+			n = min(n, p.hostRoom(d, m, &guests{ports: m.ports}))
+		}
+		if n <= 0 {
+			continue
+		}
+		if best < 0 || ratioLess(bestN, p.machines[best].price, n, m.price) {
+			best, bestN = i, n
+		}
+	}
+	return column{m: best, items: []item{{d, bestN}}}, best >= 0
+}
+
+// offer brings a column into the basis if that makes the plan cheaper, and says whether it did.
+func (t *master) offer(c column) bool {
+	gain := -float64(t.p.machines[c.m].price)
+	for _, it := range c.items {
+		gain += float64(t.y[t.rowOf[it.d]] * float64(it.n))
+	}
+	if gain <= 1e-7*float64(t.p.machines[c.m].price)+1e-9 {
+		return false
+	}
+	for i := range t.step {
+		t.step[i] = 0
+		row := t.inverse[i]
+		for _, it := range c.items {
+			t.step[i] += float64(row[t.rowOf[it.d]] * float64(it.n))
+		}
+	}
+	t.cols = append(t.cols, c)
+	if !t.enter(len(t.cols)-1, -gain) {
+		t.cols = t.cols[:len(t.cols)-1]
+		return false
+	}
+	return true
+}
+
+// surplus lets rows be met more than fully where their price has become negative.
+func (t *master) surplus() {
+	for r := range t.rows {
+		if t.y[r] >= -1e-9 {
+			continue
+		}
+		for i := range t.step {
+			t.step[i] = -t.inverse[i][r]
+		}
+		t.enter(-1-r, t.y[r])
+	}
+}
+
+// enter pivots on the row that runs out first; cost is the reduced cost, negative.
+func (t *master) enter(col int, cost float64) bool {
+	out, least := -1, 0.0
+	for i, s := range t.step {
+		if s <= 1e-9 {
+			continue
+		}
+		if q := t.x[i] / s; out < 0 || q < least || q == least && t.basic[i] < t.basic[out] {
+			out, least = i, q
+		}
+	}
+	if out < 0 {
+		return false
+	}
+	row, inv := t.inverse[out], 1/t.step[out]
+	for k := range row {
+		row[k] *= inv
+	}
+	for i, s := range t.step {
+		if i == out || s == 0 {
+			continue
+		}
+		other := t.inverse[i]
+		for k, v := range row {
+			if v != 0 {
+				other[k] -= float64(s * v)
+			}
+		}
+		t.x[i] = max(0, t.x[i]-float64(s*least))
+	}
+	t.x[out] = least
+	t.basic[out] = col
+	for k, v := range row {
+		t.y[k] += float64(cost * v)
+	}
+	t.p.s.work += int64(len(row)*len(row))/4 + 1
+	return true
+}
+
+// value is the cost of the fractional plan.
+func (t *master) value() float64 {
+	sum := 0.0
+	for i, b := range t.basic {
+		if b >= 0 {
+			sum += float64(t.x[i] * float64(t.p.machines[t.cols[b].m].price))
+		}
+	}
+	return sum
+}
+
+// generate makes columns until none makes the plan cheaper, or the work allowed is done. It says which.
+func (t *master) generate(until int64) (done bool) {
+	p := t.p
+	whole := make([]int64, len(p.demands)) // a column may hold as much as there is of a demand
+	for i, d := range t.rows {
+		whole[d] = int64(t.need[i] + 0.5)
+	}
+	hosted := slices.Contains(p.hosted, true)
+	for p.s.work < until {
+		before := t.value()
+		found := 0
+		for mi := range p.machines {
+			if p.s.work >= until {
+				return false
+			}
+			for _, power := range [...]int{0, 5, -1} {
+				t.value2worth(max(0, power))
+				f := fill{m: mi}
+				if power < 0 {
+					if hosted {
+						continue // the search knows nothing of rules between pods
+					}
+					sack := knapsack{p: p, m: p.machines[mi], whole: whole}
+					sack.search(&f)
+				} else {
+					p.build(&f, whole)
+				}
+				if len(f.items) > 0 && t.offer(column{m: mi, items: slices.Clone(f.items)}) {
+					found++
+				}
+			}
+		}
+		t.surplus()
+		if found == 0 || before-t.value() < 1e-5*before {
+			return found == 0
+		}
+	}
+	return false
+}
+
+// value2worth tells the packing what pods are worth now. The power says how much more the fills should lean towards pods that are
+// worth more than their resources.
+func (t *master) value2worth(power int) {
+	p := t.p
+	for i, d := range t.rows {
+		p.worth[d] = int64(max(0, t.y[i]) * (1 << worthShift))
+		ratio, lean := float64(p.worth[d])/float64(p.plain[d]), float64(p.worth[d])
+		for range power {
+			lean *= ratio
+		}
+		p.lean[d] = int64(min(lean, 1<<44))>>leanShift + 1
+	}
+}
+
+// plan rounds the fractional plan down, and lets greedy buy the rest at the prices found.
+func (t *master) plan(left []int64) []batch {
+	p := t.p
+	var out []batch
+	type part struct {
+		col int
+		x   float64
+	}
+	var parts []part
+	for i, b := range t.basic {
+		if b >= 0 && t.x[i] > 1e-9 {
+			parts = append(parts, part{b, t.x[i]})
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.col, b.col) })
+	for _, x := range parts {
+		c := t.cols[x.col]
+		copies := int64(x.x + 1e-6)
+		for _, it := range c.items {
+			copies = min(copies, left[it.d]/it.n)
+		}
+		if b := p.commit(c.m, c.items, copies, left); b.copies > 0 {
+			out = append(out, b)
+		}
+	}
+	t.value2worth(0)
+	for d := range p.worth {
+		p.worth[d] = max(1, p.worth[d])
+	}
+	return append(out, p.pack(left)...)
+}
+
+// commit buys copies of a fill as far as limits allow.
+func (p *packing) commit(mi int, items []item, copies int64, left []int64) batch {
+	m := p.machines[mi]
+	copies = min(copies, p.s.left[m.pool].copies(m.capacity), m.most)
+	if copies <= 0 {
+		return batch{}
+	}
+	for _, it := range items {
+		left[it.d] -= it.n * copies
+	}
+	p.s.left[m.pool].take(m.capacity, copies)
+	if m.most != unlimited {
+		m.most -= copies
+	}
+	return batch{m: m, items: slices.Clone(items), copies: copies}
+}
+
+// refund takes back what batches were charged.
+func (p *packing) refund(batches []batch) {
+	for _, b := range batches {
+		p.s.left[b.m.pool].take(b.m.capacity, -b.copies)
+		if b.m.most != unlimited {
+			b.m.most += b.copies
+		}
+	}
+}
+
+func costOf(batches []batch) (sum int64) {
+	for _, b := range batches {
+		sum += b.m.price * b.copies
+	}
+	return sum
+}

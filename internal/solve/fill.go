@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// scratch is memory that fills are made in, so that making one allocates next to nothing.
+type scratch struct {
+	used    []int64 // by demand, in the fill being made
+	counts  []int32 // counters within the fill
+	touched []int   // of counts
+	cand    []int32 // demands that still fit
+	ports   []model.HostPort
+}
+
+// build makes a good fill for a machine: again and again the demand that would be worth most if it had what is still free to itself,
+// a third of that at a time, so that what is free keeps a shape that something fits. What the fill holds already stays in it as
+// far as the pods left allow; the rest of the machine is filled up.
+func (p *packing) build(f *fill, left []int64) {
+	m, nd, sc := p.machines[f.m], p.s.nd, &p.scratch
+	rem := m.avail
+	sc.ports = append(sc.ports[:0], m.ports...)
+	guest := guests{ports: sc.ports}
+	f.value = 0
+	for _, it := range f.items {
+		if it.n = min(it.n, left[it.d]); it.n > 0 {
+			p.put(it.d, it.n, &rem, &guest)
+			f.value += p.worth[it.d] * it.n
+		}
+	}
+	f.known = true
+	sc.cand = sc.cand[:0]
+	for d, n := range left {
+		if n > sc.used[d] && p.admits(m, d) {
+			sc.cand = append(sc.cand, int32(d))
+		}
+	}
+	for len(sc.cand) > 0 {
+		p.s.work += int64(len(sc.cand))
+		best := p.nextItem(left, &rem, m, &guest)
+		if best < 0 {
+			break
+		}
+		c := p.demands[best].c
+		n := min(left[best]-sc.used[best], max(1, timesIn(&c.req, &rem, nd)/3))
+		if p.hosted[best] {
+			n = min(n, p.hostRoom(best, m, &guest))
+		}
+		p.put(best, n, &rem, &guest)
+		f.value += p.worth[best] * n
+	}
+	p.collect(f)
+}
+
+// put books pods in the fill being made.
+func (p *packing) put(d int, n int64, rem *vec, g *guests) {
+	c := p.demands[d].c
+	for k := range p.s.nd {
+		rem[k] -= c.req[k] * n
+	}
+	p.scratch.used[d] += n
+	if p.hosted[d] {
+		p.join(c, n, g)
+	}
+}
+
+// shareShift is the number of binary digits of a request as a share of the largest machine.
+const shareShift = 20
+
+// nextItem picks the demand that would be worth most if it filled what is free alone, the first of equals, and drops those that no
+// longer fit. That worth is worth/share, share being the largest part that one pod takes of what is free of a resource.
+func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests) int {
+	nd, sc := p.s.nd, &p.scratch
+	var inverse [maxDims]int64
+	for k := range nd {
+		if rem[k] > 0 && p.largest[k] > 0 {
+			inverse[k] = mulDiv(p.largest[k], 1<<shareShift, rem[k])
+		}
+	}
+	best, bestShare := -1, int64(1)
+	kept := sc.cand[:0]
+	for _, d32 := range sc.cand {
+		d := int(d32)
+		if left[d] <= sc.used[d] || !fitsIn(&p.demands[d].c.req, rem, nd) {
+			continue
+		}
+		share := int64(1)
+		for k, v := range p.share[d*nd : d*nd+nd] {
+			share = max(share, v*inverse[k]>>shareShift)
+		}
+		if best < 0 || p.lean[d]*bestShare > p.lean[best]*share {
+			if p.hosted[d] && p.hostRoom(d, m, g) <= 0 {
+				continue // in this fill it will not fit again
+			}
+			best, bestShare = d, share
+		}
+		kept = append(kept, d32)
+	}
+	sc.cand = kept
+	return best
+}
+
+// collect reads the fill from the scratch memory and clears that.
+func (p *packing) collect(f *fill) {
+	sc := &p.scratch
+	f.items = f.items[:0]
+	for d, n := range sc.used {
+		if n > 0 {
+			f.items = append(f.items, item{d, n})
+			sc.used[d] = 0
+		}
+	}
+	for _, id := range sc.touched {
+		sc.counts[id] = 0
+	}
+	sc.touched = sc.touched[:0]
+	slices.SortFunc(f.items, func(a, b item) int { return cmp.Compare(a.d, b.d) })
+}
