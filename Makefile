@@ -60,7 +60,9 @@ bench-reaction: build ## from pending pod to NodeClaim and to Running, beside th
 
 .PHONY: gen
 gen: ## regenerate the CRDs, the deep copies and the built-in catalogue
-	go generate ./...
+	go tool -modfile=go.tools.mod controller-gen object:headerFile=api/gen/header.txt crd paths=./api/... output:crd:dir=charts/dovetail/crds
+	go run ./api/gen charts/dovetail/crds
+	go generate ./internal/...
 
 .PHONY: clean
 clean: ## stop sandboxes of this user and remove what was built
