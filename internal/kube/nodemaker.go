@@ -44,7 +44,7 @@ func NewNodeMaker(c *Client) *NodeMaker { return &NodeMaker{c} }
 func (m *NodeMaker) CreateNode(ctx context.Context, s NodeSpec) error {
 	n := &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: s.Labels, Annotations: s.Annotations},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: kubeletLabels(s.Labels), Annotations: s.Annotations},
 		Spec:       corev1.NodeSpec{ProviderID: s.ProviderID, Taints: wireTaints(s.Taints)},
 	}
 	var err error
@@ -66,6 +66,19 @@ func (m *NodeMaker) CreateNode(ctx context.Context, s NodeSpec) error {
 		return fmt.Errorf("create node %q: another machine's node has that name: provider id %q, want %q", s.Name, have.Spec.ProviderID, s.ProviderID)
 	}
 	return classify(err, "create", "node", s.Name)
+}
+
+// kubeletLabels adds what every kubelet says of itself beside the labels it is given.
+func kubeletLabels(l map[string]string) map[string]string {
+	out := maps.Clone(l)
+	for from, to := range map[string]string{
+		corev1.LabelOSStable: "beta.kubernetes.io/os", corev1.LabelArchStable: "beta.kubernetes.io/arch", corev1.LabelInstanceTypeStable: corev1.LabelInstanceType,
+	} {
+		if v, ok := out[from]; ok && out[to] == "" {
+			out[to] = v
+		}
+	}
+	return out
 }
 
 func quantities(m map[string]string) (corev1.ResourceList, error) {

@@ -380,7 +380,7 @@ func podEvent(in *Input, n *model.Node, u *plan.UpdateClaim, out *Output) {
 	if in.Pool == nil || in.Pool.ConsolidateAfter < 0 || !c.Is(Initialized) {
 		return
 	}
-	if n.LastPodEvent.Sub(c.LastPodEvent) >= in.Policy.EventDedup {
+	if n.LastPodEvent.Sub(later(c.LastPodEvent, c.Conditions[Initialized].Since)) >= in.Policy.EventDedup {
 		u.LastPodEvent = n.LastPodEvent
 		if u.Why.Code == "" {
 			u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Key: "lastPodEventTime"}
@@ -401,6 +401,13 @@ func podEvent(in *Input, n *model.Node, u *plan.UpdateClaim, out *Output) {
 	if u.Why.Code == "" {
 		u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Key: Consolidable}
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // Quiet is since when nothing has changed on a node that consolidateAfter would count.
