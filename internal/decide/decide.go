@@ -32,6 +32,7 @@ type Policy struct {
 	PoolStatus   time.Duration // a pool's status is written at most this often
 	Settle       time.Duration // how long kube-scheduler has for pods of an unreserved machine once it is usable
 	Distrust     time.Duration // a pod that was to fit a standing node and is still pending after this long is bought for
+	Doubt        time.Duration // and what kube-scheduler would not use for it is tried again after this long
 	Verdict      time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
 	DeadSlot     time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
 	SlowBoot     time.Duration // a machine longer in coming has its pods prepared before its node is there
@@ -42,7 +43,7 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		Lifecycle: lifecycle.DefaultPolicy(), Solve: solve.DefaultPolicy(), ExactLanding: true,
-		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, MaxRounds: 500,
+		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, MaxRounds: 500,
 	}
 }
 
@@ -52,13 +53,18 @@ type Memory struct {
 	onRoom     map[string]placement // by pod uid: the standing node it is expected on
 	poolAt     map[string]time.Time // by pool uid: when its status was last written
 	idleSlots  map[string]time.Time // by claim: since when it has slots without pods
-	mismatches map[string][]string  // by pod uid: standing nodes that kube-scheduler would not use for it
+	mismatches map[string]mismatch  // by pod uid: standing nodes that kube-scheduler would not use for it
 	refusals   []plan.PodDecision   // of the last solve, for what is asked in between
 }
 
 type placement struct {
 	room  string
 	since time.Time
+}
+
+type mismatch struct {
+	rooms []string
+	since time.Time // of the first
 }
 
 // Request says what kind of step is wanted.
@@ -193,7 +199,7 @@ func (st *step) claims() {
 	}
 }
 
-// orphans ends machines whose claim is gone.
+// orphans ends machines whose claim is gone, and lets go of their nodes.
 func (st *step) orphans() {
 	for _, i := range st.s.Instances {
 		if i.Gone || st.index.byUID[i.ClaimUID] != nil {
@@ -207,6 +213,25 @@ func (st *step) orphans() {
 			continue
 		}
 		st.act(plan.Terminate{ProviderID: i.ProviderID, Why: plan.Reason{Code: plan.Orphan, Subject: i.ClaimName}})
+	}
+	st.strays()
+}
+
+// strays lets go of nodes that are being deleted and wait for our finalizer, when neither a claim nor a machine is left that could
+// see to it: somebody took the claim's finalizer off by hand.
+func (st *step) strays() {
+	alive := map[string]bool{}
+	for _, i := range st.s.Instances {
+		alive[i.ProviderID] = !i.Gone
+	}
+	for _, n := range st.s.Nodes {
+		if n.Deleting.IsZero() || !n.HasFinalizer || n.ProviderID == "" || n.Claim != "" || alive[n.ProviderID] {
+			continue
+		}
+		if due := n.Deleting.Add(st.pol.OrphanGrace); !st.s.InstancesAt.After(due) {
+			continue // the next list tells
+		}
+		st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Orphan, Subject: n.ProviderID}})
 	}
 }
 
@@ -274,7 +299,12 @@ func poolDiffers(p *model.NodePool, a plan.UpdatePool) bool {
 func (st *step) drop() {
 	kept := st.out.Actions[:0]
 	evictions := 0
+	said := make(map[string]bool, len(st.out.Actions))
 	for _, a := range st.out.Actions {
+		if said[a.Key()] {
+			continue // two writes to one thing would race: the second is for the next step, which sees the first
+		}
+		said[a.Key()] = true
 		if until, flying := st.s.InFlight[a.Key()]; flying {
 			st.at(until)
 			continue

@@ -91,16 +91,24 @@ func (st *step) remember(placed map[string]placement, refused []plan.PodDecision
 // distrust closes standing rooms that kube-scheduler has not used for a pod that we think fits, and gives up on a pod after two
 // such rooms: buying a third machine of the kind would not help it.
 func (st *step) distrust(left []*model.Pod, rooms []solve.Room, what []room) ([]*model.Pod, []plan.PodDecision) {
-	mismatches := map[string][]string{}
+	mismatches := map[string]mismatch{}
 	kept := left[:0:0]
 	var refused []plan.PodDecision
 	for _, p := range left {
-		seen := st.mem.mismatches[p.UID]
-		if was, ok := st.mem.onRoom[p.UID]; ok && p.Node == "" && !st.now.Before(was.since.Add(st.pol.Distrust)) && !contains(seen, was.room) {
-			seen = append(seen[:len(seen):len(seen)], was.room)
+		m := st.mem.mismatches[p.UID]
+		if !m.since.IsZero() && !st.now.Before(m.since.Add(st.pol.Doubt)) {
+			m = mismatch{} // the cluster is another one by now
 		}
+		// A pod that kube-scheduler has not looked at has not been refused: it is behind, not of another opinion.
+		if was, ok := st.mem.onRoom[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !st.now.Before(was.since.Add(st.pol.Distrust)) && !contains(m.rooms, was.room) {
+			m.rooms = append(m.rooms[:len(m.rooms):len(m.rooms)], was.room)
+			if m.since.IsZero() {
+				m.since = st.now
+			}
+		}
+		seen := m.rooms
 		if len(seen) > 0 {
-			mismatches[p.UID] = seen
+			mismatches[p.UID] = m
 		}
 		if len(seen) >= 2 {
 			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{{
@@ -111,7 +119,7 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room, what []room) ([]
 	}
 	for i := range rooms {
 		for _, p := range kept {
-			if contains(mismatches[p.UID], rooms[i].Name) {
+			if contains(mismatches[p.UID].rooms, rooms[i].Name) {
 				rooms[i].Closed = true
 			}
 		}

@@ -30,7 +30,9 @@ func TestMain(m *testing.M) {
 // drawInput draws any claim with anything around it, also what should never be.
 func drawInput(t *rapid.T) Input {
 	yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
-	at := func(what string) time.Time { return epoch.Add(time.Duration(rapid.IntRange(0, 1200).Draw(t, what)) * time.Second) }
+	at := func(what string) time.Time {
+		return epoch.Add(time.Duration(rapid.IntRange(0, 1200).Draw(t, what)) * time.Second)
+	}
 	maybe := func(what string) (out time.Time) {
 		if yes(what + "?") {
 			out = at(what)

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// A script tells a cluster's story, one thing a line; what is decided at its instants is the output. Instants are distances from
+// the beginning: +90s. A thing that is named again is changed: its line is the whole of it.
+//
+//	at AT                        decide, with a look at demand
+//	glance AT                    decide without
+//	begin                        what was decided last is under way: recorded as the controller does
+//	refuse                       the writes of what was decided last have failed, and may be repeated at once
+//	forget                       the controller starts anew: nothing of it is remembered but what the API server has
+//	off                          exact landing is turned off
+//	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
+//	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [status]    (status: not yet written)
+//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
+//	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
+//	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep]
+//	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
+//	    [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
+//	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
+//	machine ID [claim=C] [launched=AT] [gone]
+//	listed AT
+//	failure CLAIM KIND MESSAGE…
+//	gone pod|node|claim NAME     it was deleted
+type script struct {
+	t      testing.TB
+	st     *state.State
+	mem    Memory
+	pol    Policy
+	pools  map[string]*model.NodePool
+	status map[string]bool
+	types  map[string]*model.InstanceType
+	claims map[string]*model.Claim
+	groups map[string]*model.Pod // by the name of a pod line: one pod of it
+	listed time.Time
+	list   []*model.Instance
+	last   Output
+	now    time.Time
+	out    strings.Builder
+}
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newScript(t testing.TB) *script {
+	x := &script{t: t, st: state.New(), pol: DefaultPolicy(), pools: map[string]*model.NodePool{}, status: map[string]bool{}, now: epoch,
+		types: map[string]*model.InstanceType{}, claims: map[string]*model.Claim{}, groups: map[string]*model.Pod{}}
+	x.st.Tick(epoch)
+	x.st.Resources().Dim("gpu")
+	x.st.SetNamespace("default", nil)
+	return x
+}
+
+// run plays a script and returns what was decided.
+func run(t testing.TB, text string) string {
+	t.Helper()
+	x := newScript(t)
+	for _, line := range strings.Split(text, "\n") {
+		if f := strings.Fields(line); len(f) > 0 && !strings.HasPrefix(f[0], "#") {
+			x.line(f)
+		}
+	}
+	return x.out.String()
+}
+
+func (x *script) line(f []string) {
+	switch f[0] {
+	case "at", "glance":
+		x.now = x.when(f[1])
+		x.decide(f[0] == "at")
+		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
+	case "begin":
+		for _, a := range x.last.Actions {
+			record(x.st, a, x.now)
+		}
+	case "refuse":
+		for _, a := range x.last.Actions {
+			failed(x.st, a, x.now)
+		}
+	case "forget":
+		x.mem = Memory{}
+	case "off":
+		x.pol.ExactLanding = false
+	case "pool":
+		x.pool(f[1], f[2:])
+	case "type":
+		x.instanceType(f[1], f[2:])
+	case "claim":
+		x.claim(f[1], f[2:])
+	case "node":
+		x.node(f[1], f[2:])
+	case "pod":
+		x.pod(f[1], f[2:])
+	case "machine":
+		x.machine(f[1], f[2:])
+	case "listed":
+		x.listed = x.when(f[1])
+		x.st.SetInstances(x.list, x.listed)
+	case "failure":
+		x.st.LaunchFailed("uid-"+f[1], model.LaunchFailure{Kind: f[2], Message: strings.Join(f[3:], " ")})
+	case "gone":
+		switch f[1] {
+		case "pod":
+			x.st.DeletePod("default/" + f[2])
+		case "node":
+			x.st.DeleteNode(f[2])
+		case "claim":
+			x.st.DeleteClaim(f[2])
+		}
+	default:
+		x.t.Fatalf("unknown line %q", strings.Join(f, " "))
+	}
+}
+
+func (x *script) decide(look bool) {
+	x.st.Tick(x.now)
+	x.st.Expire(x.now)
+	snap := x.st.Snapshot(x.now)
+	x.last, x.mem = Step(snap, x.mem, x.now, x.pol, Request{Solve: look})
+}
+
+// record notes an action as begun, as the controller does before it makes the call.
+func record(st *state.State, action plan.Action, now time.Time) {
+	key, until := action.Key(), now.Add(time.Minute)
+	object := ""
+	switch a := action.(type) {
+	case plan.LaunchClaim:
+		object = "claim/" + a.Claim
+	case plan.UpdateClaim:
+		object = "claim/" + a.Claim
+	case plan.UpdateNode:
+		object = "node/" + a.Node
+	case plan.DeleteNode:
+		object = "node/" + a.Node
+	}
+	st.Begin(key, object, until)
+	switch a := action.(type) {
+	case plan.CreateClaim:
+		st.Provisional(&model.Claim{
+			Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Taints: a.Pool.Taints,
+			StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
+			Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code), Provisional: true,
+		})
+	case plan.UpdateClaim:
+		if a.SetSlots {
+			st.AssumeSlots(a.Claim, a.Slots)
+		}
+	case plan.Tolerate:
+		st.AssumeReservation(a.Namespace+"/"+a.Pod, a.UID, a.Claim, true)
+	}
+}
+
+// failed notes that an action's call failed.
+func failed(st *state.State, action plan.Action, now time.Time) {
+	st.Failed(action.Key(), func(int) time.Time { return now })
+	switch a := action.(type) {
+	case plan.CreateClaim:
+		st.Unprovisional(a.Name)
+	case plan.Tolerate:
+		st.AssumeReservation(a.Namespace+"/"+a.Pod, a.UID, a.Claim, false)
+	}
+}
+
+func (x *script) duration(s string) time.Duration {
+	if s == "Never" {
+		return -1
+	}
+	d, err := time.ParseDuration(strings.TrimPrefix(s, "+"))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return d
+}
+
+func (x *script) when(s string) time.Time { return epoch.Add(x.duration(s)) }
+
+func (x *script) number(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return n
+}
+
+// amount reads RES=AMOUNT.
+func (x *script) amount(k, v string) (model.Dim, int64) {
+	if k == "mem" {
+		k = "memory"
+	}
+	d := slices.Index(x.st.Resources().Names(), k)
+	if d < 0 {
+		x.t.Fatalf("option %s=%s", k, v)
+	}
+	mult := int64(1)
+	for suffix, m := range map[string]int64{"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30} {
+		if s, ok := strings.CutSuffix(v, suffix); ok {
+			v, mult = s, m
+		}
+	}
+	if model.Dim(d) == model.CPU {
+		s, milli := strings.CutSuffix(v, "m")
+		if v = s; !milli {
+			mult = 1000
+		}
+	}
+	return model.Dim(d), x.number(v) * mult
+}
+
+func (x *script) taint(v string) model.Taint {
+	kv, effect, ok := strings.Cut(v, ":")
+	k, val, _ := strings.Cut(kv, "=")
+	if !ok {
+		effect = model.NoSchedule
+	}
+	return model.Taint{Key: k, Value: val, Effect: effect}
+}
+
+var shortKeys = map[string]string{"zone": model.LabelZone, "host": model.LabelHostname}
+
+func longKey(k string) string {
+	if l, ok := shortKeys[k]; ok {
+		return l
+	}
+	return k
+}
+
+func (x *script) pool(name string, opts []string) {
+	p := &model.NodePool{Name: name, UID: "uid-" + name, Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1,
+		ConsolidateAfter: -1, Labels: model.Labels{model.LabelNodePool: name}, Hash: "h", StatusHash: "h",
+		Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, name)), Conditions: map[string]model.Condition{
+			"ValidationSucceeded": {Status: "True", Reason: "ValidationSucceeded"}, "NodeClassReady": {Status: "True", Reason: "NodeClassReady"}}}
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		switch {
+		case k == "weight":
+			p.Weight = int32(x.number(v))
+		case k == "limit.nodes":
+			p.NodeLimit = x.number(v)
+		case strings.HasPrefix(k, "limit."):
+			d, n := x.amount(strings.TrimPrefix(k, "limit."), v)
+			p.Limits = p.Limits.With(d, n)
+			p.HasLimit = append(p.HasLimit, make([]bool, max(0, int(d)+1-len(p.HasLimit)))...)
+			p.HasLimit[d] = true
+		case k == "taint":
+			p.Taints = append(p.Taints, x.taint(v))
+		case k == "startup":
+			p.StartupTaints = append(p.StartupTaints, x.taint(v))
+		case k == "after":
+			p.ConsolidateAfter = x.duration(v)
+		case k == "budget":
+			p.Budgets = append(p.Budgets, x.budget(v))
+		case k == "notready":
+			p.Ready, p.NotReady = false, model.Condition{Status: "False", Reason: "NodeClassNotFound", Message: "no such class"}
+		case k == "deleting":
+			p.Deleting = true
+		case k == "static":
+			p.Replicas = 1
+		case k == "status":
+			x.status[name] = true
+		default:
+			x.t.Fatalf("pool option %q", o)
+		}
+	}
+	x.pools[name] = p
+	x.st.SetPool(p)
+}
+
+func (x *script) budget(v string) model.Budget {
+	parts := strings.Split(v, ";")
+	var b model.Budget
+	n, percent := strings.CutSuffix(parts[0], "%")
+	b.Nodes, b.Percent = x.number(n), percent
+	if len(parts) > 1 && parts[1] != "" {
+		b.Reasons = strings.Split(parts[1], ",")
+	}
+	if len(parts) > 3 {
+		b.Schedule, b.Duration = strings.ReplaceAll(parts[2], "_", " "), x.duration(parts[3])
+	}
+	return b
+}
+
+func (x *script) instanceType(name string, opts []string) {
+	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
+	zones, gone, price := []string{"a", "b"}, "", int64(0)
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		switch k {
+		case "price":
+			f, err := strconv.ParseFloat(v, 64)
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			price = int64(math.Round(f * 1e6))
+		case "zones":
+			zones = strings.Split(v, ",")
+		case "gone":
+			gone = v
+		default:
+			d, n := x.amount(k, v)
+			t.Allocatable = t.Allocatable.With(d, n)
+		}
+	}
+	t.Allocatable = t.Allocatable.With(model.Pods, 110)
+	t.Capacity = t.Allocatable
+	for _, z := range zones {
+		t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: price, Available: z != gone, Remaining: -1})
+	}
+	x.types[name] = t
+	for _, n := range sortedKeys(x.pools) {
+		q := *x.pools[n]
+		q.Types = append(slices.Clip(q.Types), t)
+		x.pools[n] = &q
+		x.st.SetPool(&q)
+	}
+}
+
+func (x *script) claim(name string, opts []string) {
+	c := &model.Claim{Name: name, UID: "uid-" + name, ExpireAfter: -1, TerminationGracePeriod: -1, Created: epoch, HasFinalizer: true,
+		Labels: model.Labels{}, Conditions: map[string]model.Condition{}, Requests: model.Resources{}.With(model.CPU, 1)}
+	var types, zones []string
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		switch k {
+		case "pool":
+			c.Pool = v
+			c.Labels[model.LabelNodePool] = v
+			c.Taints, c.StartupTaints = x.pools[v].Taints, x.pools[v].StartupTaints
+		case "types":
+			types = strings.Split(v, ",")
+		case "zones":
+			zones = strings.Split(v, ",")
+		case "launched", "registered", "initialized":
+			k = strings.ToUpper(k[:1]) + k[1:]
+			c.Conditions[k] = model.Condition{Status: "True", Reason: k, Since: x.when(v)}
+		case "deleting":
+			c.Deleting = x.when(v)
+		case "reserved":
+			c.Reserved = true
+		case "slot":
+			group, n, _ := strings.Cut(v, ":")
+			p := x.groups[group]
+			if p == nil {
+				x.t.Fatalf("slot for %q: no such pods", group)
+			}
+			for range x.number(n) {
+				c.Slots = addSlots(c.Slots, []*model.Pod{p})
+			}
+		default:
+			x.t.Fatalf("claim option %q", o)
+		}
+	}
+	c.Requirements = model.NewRequirements(model.OneOf(model.LabelNodePool, c.Pool), model.OneOf(model.LabelInstanceType, types...))
+	if len(zones) > 0 {
+		c.Requirements = c.Requirements.With(model.OneOf(model.LabelZone, zones...))
+	}
+	if c.Is("Launched") {
+		t := x.types[types[0]]
+		c.ProviderID, c.Capacity, c.Allocatable = "m-"+name, t.Capacity, t.Allocatable
+		c.Labels[model.LabelInstanceType] = t.Name
+		if len(zones) > 0 {
+			c.Labels[model.LabelZone] = zones[0]
+		}
+	}
+	x.claims[name] = c
+	x.st.SetClaim(c, 1)
+}
+
+func (x *script) node(name string, opts []string) {
+	n := &model.Node{Name: name, UID: "uid-" + name, Ready: true, Created: epoch.Add(-time.Hour), Labels: model.Labels{model.LabelHostname: name}, Annotations: model.Labels{}}
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		switch k {
+		case "type":
+			t := x.types[v]
+			n.Capacity, n.Allocatable = t.Capacity, t.Allocatable
+			n.Labels[model.LabelInstanceType] = v
+		case "zone":
+			n.Labels[model.LabelZone] = v
+		case "claim":
+			n.ProviderID = "m-" + v
+			if c := *x.claims[v]; c.Is("Registered") {
+				c.NodeName = name
+				x.claims[v] = &c
+				x.st.SetClaim(&c, 1)
+			}
+			n.Labels[model.LabelNodePool] = x.claims[v].Pool
+			n.HasFinalizer = true
+		case "notready":
+			n.Ready = false
+		case "registered":
+			n.Labels[model.LabelRegistered] = "true"
+		case "initialized":
+			n.Labels[model.LabelRegistered], n.Labels[model.LabelInitialized] = "true", "true"
+		case "deleting":
+			n.Deleting = x.now
+		case "finalizer":
+			n.HasFinalizer = true
+		case "taint":
+			n.Taints = append(n.Taints, x.taint(v))
+		case "created":
+			n.Created = x.when(v)
+		case "keep":
+			n.Annotations["karpenter.sh/do-not-disrupt"] = "true"
+		default:
+			x.t.Fatalf("node option %q", o)
+		}
+	}
+	x.st.SetNode(n, 1)
+}
+
+// classOf makes a class whose key says all of it.
+func classOf(c model.Class) *model.Class {
+	c.Key = ""
+	key, err := json.Marshal(c)
+	if err != nil {
+		panic(err)
+	}
+	c.Key = string(key)
+	return &c
+}
+
+func (x *script) pod(name string, opts []string) {
+	c := model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: defaultScheduler}
+	p := model.Pod{Namespace: "default", Created: epoch, Owner: model.Owner{Kind: "ReplicaSet", Name: name, UID: "rs-" + name}}
+	count, unseen := int64(-1), false
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		if n, err := strconv.ParseInt(strings.TrimPrefix(o, "x"), 10, 64); err == nil && o[0] == 'x' {
+			count = n
+			continue
+		}
+		switch k {
+		case "owner":
+			c.Labels["app"] = v
+			p.Owner = model.Owner{Kind: "ReplicaSet", Name: v, UID: "rs-" + v}
+			if v == "none" {
+				p.Owner = model.Owner{}
+			}
+		case "on":
+			p.Node = v
+		case "for":
+			p.Reservations = append(p.Reservations, v)
+		case "created":
+			p.Created = x.when(v)
+		case "unseen":
+			unseen = true
+		case "deleting":
+			p.Deleting = x.when(v)
+		case "gated":
+			p.Gated = true
+		case "nominated":
+			p.Nominated = "somewhere"
+		case "tolerate":
+			if v == "*" {
+				v = ""
+			}
+			c.Tolerations = append(c.Tolerations, model.Toleration{Key: v, Exists: true, Seconds: -1})
+		case "select":
+			sk, sv, _ := strings.Cut(v, "=")
+			c.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(longKey(sk), sv))}}
+		case "spread":
+			parts := strings.Split(v, ":")
+			sel := model.NewRequirements(model.OneOf("app", c.Labels["app"]))
+			s := model.SpreadConstraint{TopologyKey: longKey(parts[0]), MaxSkew: int32(x.number(parts[1])), Hard: true, Selector: &sel}
+			for _, o := range parts[2:] {
+				if m, ok := strings.CutPrefix(o, "min="); ok {
+					s.MinDomains = int32(x.number(m))
+				} else {
+					s.HonorTaints = o == "honor"
+				}
+			}
+			c.Spread = append(c.Spread, s)
+		case "priority":
+			c.Priority, c.Preempts = int32(x.number(v)), true
+		case "daemon":
+			c.Daemon = true
+			p.Owner.Kind = "DaemonSet"
+		case "scheduler":
+			c.Scheduler = v
+		default:
+			d, n := x.amount(k, v)
+			c.Requests = c.Requests.With(d, n)
+		}
+	}
+	p.Class = classOf(c)
+	if p.Node == "" && !unseen {
+		p.Unschedulable = p.Created
+	}
+	x.groups[name] = &p
+	for i := range max(count, 1) {
+		q := p
+		q.Name = name
+		if count >= 0 {
+			q.Name = fmt.Sprintf("%s-%d", name, i)
+		}
+		q.UID = "uid-" + q.Name
+		if count != 0 {
+			x.st.SetPod(&q)
+		}
+	}
+}
+
+func (x *script) machine(id string, opts []string) {
+	i := &model.Instance{ProviderID: id, Launched: epoch}
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		switch k {
+		case "claim":
+			i.ClaimName, i.ClaimUID = v, "uid-"+v
+		case "launched":
+			i.Launched = x.when(v)
+		case "gone":
+			i.Gone = true
+		default:
+			x.t.Fatalf("machine option %q", o)
+		}
+	}
+	x.list = slices.DeleteFunc(slices.Clone(x.list), func(o *model.Instance) bool { return o.ProviderID == id })
+	x.list = append(x.list, i)
+	x.st.SetInstances(x.list, x.listed)
+}
