@@ -51,7 +51,7 @@ spec:
 				b.Fatal(err)
 			}
 			t := &Translator{Table: state.NewResourceTable()}
-			p := m.objects[0].(*corev1.Pod)
+			p := m.objects[0].Object.(*corev1.Pod)
 			b.ReportAllocs()
 			for b.Loop() {
 				t.Pod(p)

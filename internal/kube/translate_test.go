@@ -61,8 +61,9 @@ func TestTranslate(t *testing.T) {
 }
 
 func translateAll(input string) string {
-	m, err := ReadManifests("input", []byte(input))
-	if err != nil {
+	m := NewManifests()
+	m.unchecked = true
+	if err := m.Read("input", []byte(input)); err != nil {
 		return "error: " + err.Error()
 	}
 	s := state.New()
@@ -83,7 +84,7 @@ func translateAll(input string) string {
 		show(&b, "pdb "+p.Namespace+"/"+p.Name, p, names)
 	}
 	for _, o := range m.objects {
-		if p, ok := o.(*karpv1alpha5.Provisioner); ok {
+		if p, ok := o.Object.(*karpv1alpha5.Provisioner); ok {
 			pool, translation := TranslateProvisioner(p)
 			pool.OwnerReferences, pool.Status.Conditions = nil, nil
 			for _, v := range []any{pool, translation} {

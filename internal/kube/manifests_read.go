@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+)
+
+// ManifestError is what is wrong with a manifest, and where.
+type ManifestError struct {
+	File   string
+	Line   int    // from 1
+	Object string // kind and name, as far as known
+	Field  string // path, e.g. spec.template.spec.containers[0].resources.requests.cpu; empty: the object as a whole
+	Value  string // as it is written; empty: there is none
+	Reason string // what is wrong, and what would be right
+}
+
+// Error implements error.
+func (e *ManifestError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s line %d: ", e.File, e.Line)
+	for _, s := range []string{e.Object, e.Field, e.Value} {
+		if s != "" {
+			b.WriteString(s + ": ")
+		}
+	}
+	b.WriteString(e.Reason)
+	return b.String()
+}
+
+var manifestScheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, schedulingv1.AddToScheme,
+		karpv1.AddToScheme, karpv1alpha5.AddToScheme, kwokv1alpha1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			panic(err) // the same kinds twice: a mistake in this file
+		}
+	}
+	return s
+}()
+
+var strict = serializer.NewCodecFactory(manifestScheme, serializer.EnableStrict).UniversalDeserializer()
+
+// reader reads one document of a file.
+type reader struct {
+	m    *Manifests
+	file string
+	line int    // of the document's first line
+	text []byte // as it is written
+	json json.RawMessage
+}
+
+// Read takes in a stream of YAML or JSON documents. name is the stream's, for messages. An error is a *ManifestError.
+func (m *Manifests) Read(name string, data []byte) error {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	for _, d := range split(data) {
+		docs, err := d.documents(name)
+		if err != nil {
+			return err
+		}
+		for i := range docs {
+			docs[i].m, docs[i].file = m, name
+			if err := docs[i].add(docs[i].json, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+type part struct {
+	line int
+	text []byte
+}
+
+// split cuts a stream at the lines that begin with three dashes.
+func split(data []byte) []part {
+	var out []part
+	cur := part{line: 1}
+	line, start := 1, 0
+	for at := 0; at < len(data); line++ {
+		end := bytes.IndexByte(data[at:], '\n')
+		if end < 0 {
+			end = len(data)
+		} else {
+			end += at + 1
+		}
+		if l := data[at:end]; bytes.HasPrefix(l, []byte("---")) && (len(l) == 3 || strings.IndexByte(" \t\r\n", l[3]) >= 0) {
+			cur.text = data[start:at]
+			out = append(out, cur)
+			// What stands behind the dashes belongs to the next document.
+			start, cur = at+3, part{line: line}
+		}
+		at = end
+	}
+	cur.text = data[start:]
+	return append(out, cur)
+}
+
+// documents are what a part holds: one text of YAML, or any number of JSON texts in a row.
+func (p part) documents(file string) ([]reader, error) {
+	if t := bytes.TrimSpace(p.text); len(t) > 0 && t[0] == '{' {
+		var out []reader
+		dec := json.NewDecoder(bytes.NewReader(p.text))
+		for {
+			var one json.RawMessage
+			if err := dec.Decode(&one); err != nil {
+				break
+			}
+			end := dec.InputOffset()
+			begin := end - int64(len(one))
+			out = append(out, reader{line: p.line + bytes.Count(p.text[:begin], []byte{'\n'}), text: p.text[begin:end], json: one})
+		}
+		if rest := bytes.TrimSpace(p.text[dec.InputOffset():]); len(rest) == 0 {
+			return out, nil
+		}
+		// YAML in braces, or a mistake that the YAML parser will name.
+	}
+	doc, err := yaml.YAMLToJSONStrict(p.text)
+	if err != nil {
+		return nil, p.syntax(file, err)
+	}
+	if len(doc) == 0 || bytes.Equal(doc, []byte("null")) {
+		return nil, nil
+	}
+	return []reader{{line: p.line, text: p.text, json: doc}}, nil
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+// syntax says where a text is no YAML.
+func (p part) syntax(file string, err error) error {
+	text := err.Error()
+	for _, p := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:", "\n"} {
+		text = strings.TrimSpace(strings.TrimPrefix(text, p))
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	line := p.line
+	if at := yamlLine.FindStringSubmatchIndex(text); at != nil {
+		if n, err := strconv.Atoi(text[at[2]:at[3]]); err == nil {
+			line += max(0, n-1)
+		}
+		text = text[:at[0]] + text[at[1]:]
+	}
+	return &ManifestError{File: file, Line: line, Reason: "not YAML or JSON: " + text}
+}
+
+// header is what every object has.
+type header struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name         string `json:"name"`
+		GenerateName string `json:"generateName"`
+		Namespace    string `json:"namespace"`
+		UID          string `json:"uid"`
+	} `json:"metadata"`
+	Items *[]json.RawMessage `json:"items"`
+}
+
+// add takes in one object, or the items of a list. path is where it stands in the document.
+func (r *reader) add(raw json.RawMessage, path []any) error {
+	if t := bytes.TrimSpace(raw); len(t) == 0 || t[0] != '{' {
+		return r.wrong(path, "", "need an object with apiVersion and kind")
+	}
+	var h header
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return r.undecodable(raw, path, "", func(b []byte) error { return json.Unmarshal(b, &header{}) }, err)
+	}
+	if h.Items != nil && (strings.HasSuffix(h.Kind, "List") || h.Kind == "") {
+		for i, item := range *h.Items {
+			var typed header
+			if len(h.Kind) > 4 && json.Unmarshal(item, &typed) == nil && typed.Kind == "" {
+				item = withType(item, h.APIVersion, strings.TrimSuffix(h.Kind, "List"))
+			}
+			if err := r.add(item, append(slices.Clip(path), "items", i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	object := h.Kind
+	if name := h.Metadata.Name; name != "" {
+		if h.Metadata.Namespace != "" {
+			name = h.Metadata.Namespace + "/" + name
+		}
+		object += " " + strconv.Quote(name)
+	}
+	switch {
+	case h.Kind == "":
+		return r.wrong(append(slices.Clip(path), "kind"), "", "missing; every object names its kind")
+	case h.APIVersion == "":
+		return r.wrong(append(slices.Clip(path), "apiVersion"), object, "missing; every object names its API version")
+	}
+	return r.object(raw, path, h, object)
+}
+
+// withType gives an item of a typed list what the list says of all.
+func withType(raw json.RawMessage, apiVersion, kind string) json.RawMessage {
+	var o map[string]any
+	if json.Unmarshal(raw, &o) != nil {
+		return raw
+	}
+	o["apiVersion"], o["kind"] = apiVersion, kind
+	out, err := json.Marshal(o)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// object decodes an object of a kind that is known.
+func (r *reader) object(raw json.RawMessage, path []any, h header, name string) error {
+	gv, err := schema.ParseGroupVersion(h.APIVersion)
+	if err != nil {
+		return r.wrong(append(slices.Clip(path), "apiVersion"), name, "need group/version")
+	}
+	if !manifestScheme.Recognizes(gv.WithKind(h.Kind)) {
+		if want := r.meant(gv, h.Kind); want != "" {
+			return r.wrong(append(slices.Clip(path), "apiVersion"), name, want)
+		}
+		if manifestScheme.IsVersionRegistered(gv) && !strings.HasSuffix(gv.Group, ".sh") {
+			return r.wrong(append(slices.Clip(path), "kind"), name, "there is no such kind in "+h.APIVersion)
+		}
+		r.m.Skipped = append(r.m.Skipped, h.Kind+" "+h.Metadata.Name)
+		return nil
+	}
+	ours := gv == karpv1.GroupVersion
+	data := []byte(raw)
+	if ours {
+		data = defaulted(h.Kind, raw)
+	}
+	obj, _, err := strict.Decode(data, nil, nil)
+	// A field of a Kubernetes newer than this program is no mistake on an object that a cluster has taken.
+	tolerated := err != nil && runtime.IsStrictDecodingError(err) && obj != nil && !ours && h.Metadata.UID != ""
+	if err != nil && !tolerated {
+		return r.undecodable(data, path, name, func(b []byte) error { _, _, err := strict.Decode(b, nil, nil); return err }, err)
+	}
+	x, ok := obj.(metav1.Object)
+	if !ok {
+		return nil // of the meta kinds, such as Status
+	}
+	if x.GetName() == "" && x.GetGenerateName() != "" {
+		k := h.Kind + " " + x.GetNamespace() + "/" + x.GetGenerateName()
+		x.SetName(x.GetGenerateName() + strconv.Itoa(r.m.generated[k]))
+		r.m.generated[k]++
+	}
+	if x.GetName() == "" {
+		return r.wrong(append(slices.Clip(path), "metadata", "name"), name, "missing; give the object a name")
+	}
+	if x.GetNamespace() == "" && namespaced(obj) {
+		x.SetNamespace(metav1.NamespaceDefault)
+	}
+	if x.GetUID() == "" {
+		if field, why := check(obj); why != "" && !r.m.unchecked {
+			return r.wrong(append(slices.Clip(path), parsePath(field)...), name, why)
+		}
+		x.SetUID(types.UID("file:" + h.Kind + "/" + key(x)))
+	}
+	r.m.keep(h.Kind, x)
+	return nil
+}
+
+// meant says which API version a kind that we know by another one should have.
+func (r *reader) meant(gv schema.GroupVersion, kind string) string {
+	var have []string
+	for k := range manifestScheme.AllKnownTypes() {
+		if k.Kind == kind && (k.Group == gv.Group || gv.Group == "extensions") && k.Version != runtime.APIVersionInternal {
+			have = append(have, k.GroupVersion().String())
+		}
+	}
+	if len(have) == 0 {
+		return ""
+	}
+	slices.Sort(have)
+	return "this version of " + kind + " is not read; use " + strings.Join(have, " or ")
+}
+
+func namespaced(obj runtime.Object) bool {
+	switch obj.(type) {
+	case *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *corev1.Node, *corev1.Namespace, *schedulingv1.PriorityClass,
+		*karpv1.NodePool, *karpv1.NodeClaim, *kwokv1alpha1.KWOKNodeClass, *karpv1alpha5.Provisioner:
+		return false
+	}
+	return true
+}
+
+// defaulted fills in the defaults of the CustomResourceDefinitions. They must be there before decoding: a duration that is absent
+// can't be told from Never afterwards.
+func defaulted(kind string, raw []byte) []byte {
+	var object map[string]any
+	if json.Unmarshal(raw, &object) != nil {
+		return raw
+	}
+	at := func(m map[string]any, path ...string) map[string]any {
+		for _, p := range path {
+			next, ok := m[p].(map[string]any)
+			if !ok {
+				if _, there := m[p]; there {
+					return map[string]any{} // of the wrong type; decoding says so
+				}
+				next = map[string]any{}
+				m[p] = next
+			}
+			m = next
+		}
+		return m
+	}
+	set := func(m map[string]any, key string, v any) {
+		if _, ok := m[key]; !ok {
+			m[key] = v
+		}
+	}
+	switch kind {
+	case "NodePool":
+		set(at(object, "spec", "template", "spec"), "expireAfter", "720h")
+		d := at(object, "spec", "disruption")
+		set(d, "consolidateAfter", "0s")
+		set(d, "consolidationPolicy", string(karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized))
+		set(d, "budgets", []any{map[string]any{"nodes": "10%"}})
+	case "NodeClaim":
+		set(at(object, "spec"), "expireAfter", "720h")
+	}
+	out, err := json.Marshal(object)
+	if err != nil {
+		return raw
+	}
+	return out
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// workloads knows which pods and which middlemen (ReplicaSets of a Deployment, Jobs of a CronJob) each workload has already, so that
+// only the rest of its pods is made. Owners are known by kind, namespace and name: a file that a person wrote has no uids.
+type workloads struct {
+	m      *Manifests
+	pods   map[string][]*corev1.Pod // that are neither over nor going, by their controller
+	loose  map[string][]*corev1.Pod // of those, the ones whose controller is not among the objects, by its kind and namespace
+	middle map[string][]metav1.Object
+}
+
+func ownerKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
+
+func newWorkloads(m *Manifests) *workloads {
+	w := &workloads{m: m, pods: map[string][]*corev1.Pod{}, loose: map[string][]*corev1.Pod{}, middle: map[string][]metav1.Object{}}
+	for _, x := range m.objects {
+		o := metav1.GetControllerOfNoCopy(x)
+		if o == nil {
+			continue
+		}
+		by := ownerKey(o.Kind, x.GetNamespace(), o.Name)
+		p, ok := x.Object.(*corev1.Pod)
+		if !ok {
+			w.middle[by] = append(w.middle[by], x.Object)
+			continue
+		}
+		if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		w.pods[by] = append(w.pods[by], p)
+		if _, there := m.at[by]; !there {
+			k := o.Kind + " " + p.Namespace
+			w.loose[k] = append(w.loose[k], p)
+		}
+	}
+	return w
+}
+
+// has is how many pods the workload has.
+func (w *workloads) has(kind string, o metav1.Object) int {
+	return len(w.pods[ownerKey(kind, o.GetNamespace(), o.GetName())])
+}
+
+func count(n *int32) int {
+	if n == nil {
+		return 1
+	}
+	return int(*n)
+}
+
+// expand makes the pods of a workload as its controller would; other objects mean nothing here.
+func (w *workloads) expand(s *state.State, t *Translator, x metav1.Object) {
+	switch o := x.(type) {
+	case *appsv1.Deployment:
+		covered, hash := 0, "new"
+		for _, r := range w.middle[ownerKey("Deployment", o.Namespace, o.Name)] {
+			if r, ok := r.(*appsv1.ReplicaSet); ok {
+				covered += max(count(r.Spec.Replicas), w.has("ReplicaSet", r))
+			}
+		}
+		if sel, err := metav1.LabelSelectorAsSelector(o.Spec.Selector); err == nil && o.Spec.Selector != nil {
+			for _, p := range w.loose["ReplicaSet "+o.Namespace] {
+				if sel.Matches(labels.Set(p.Labels)) {
+					covered++
+					if h := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; h != "" {
+						hash = h
+					}
+				}
+			}
+		}
+		template := o.Spec.Template.DeepCopy()
+		template.Labels = maps.Clone(template.Labels)
+		metav1.SetMetaDataLabel(&template.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name + "-" + hash, UID: string(o.UID)}, template, count(o.Spec.Replicas)-covered)
+	case *appsv1.ReplicaSet:
+		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, count(o.Spec.Replicas)-w.has("ReplicaSet", o))
+	case *corev1.ReplicationController:
+		if o.Spec.Template != nil {
+			w.make(s, t, o, model.Owner{Kind: "ReplicationController", Name: o.Name, UID: string(o.UID)}, o.Spec.Template, count(o.Spec.Replicas)-w.has("ReplicationController", o))
+		}
+	case *appsv1.StatefulSet:
+		w.stateful(s, t, o)
+	case *batchv1.Job:
+		w.make(s, t, o, model.Owner{Kind: "Job", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, jobPods(&o.Spec, &o.Status)-w.has("Job", o))
+	case *batchv1.CronJob:
+		if o.Spec.Suspend != nil && *o.Spec.Suspend {
+			return
+		}
+		for _, j := range w.middle[ownerKey("CronJob", o.Namespace, o.Name)] {
+			if j, ok := j.(*batchv1.Job); ok && jobPods(&j.Spec, &j.Status) > 0 {
+				return // it runs
+			}
+		}
+		covered := 0
+		for _, p := range w.loose["Job "+o.Namespace] {
+			run, ok := strings.CutPrefix(metav1.GetControllerOfNoCopy(p).Name, o.Name+"-")
+			if _, err := strconv.ParseUint(run, 10, 64); ok && err == nil {
+				covered++
+			}
+		}
+		w.make(s, t, o, model.Owner{Kind: "Job", Name: o.Name, UID: string(o.UID)}, &o.Spec.JobTemplate.Spec.Template,
+			jobPods(&o.Spec.JobTemplate.Spec, &batchv1.JobStatus{})-covered)
+	}
+}
+
+// jobPods is how many pods of a Job run at once from now on.
+func jobPods(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
+	if spec.Suspend != nil && *spec.Suspend {
+		return 0
+	}
+	for _, c := range status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
+			return 0
+		}
+	}
+	n := count(spec.Parallelism)
+	if spec.Completions != nil {
+		n = min(n, int(*spec.Completions-status.Succeeded))
+	}
+	return n
+}
+
+// make adds n pods of a template. They are alike but for their names, so one is translated and the others are copies of it.
+func (w *workloads) make(s *state.State, t *Translator, o metav1.Object, owner model.Owner, template *corev1.PodTemplateSpec, n int) {
+	if n <= 0 {
+		return
+	}
+	p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	p.Namespace, p.CreationTimestamp = o.GetNamespace(), o.GetCreationTimestamp()
+	ephemeral := slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
+	w.m.admit(t, p)
+	var first *model.Pod
+	for i, made := 0, 0; made < n; i++ {
+		name := o.GetName() + "-" + strconv.Itoa(i)
+		if w.taken(p.Namespace, name) {
+			continue
+		}
+		made++
+		if first == nil || ephemeral { // an ephemeral volume's claim bears the pod's name
+			p.Name, p.UID = name, types.UID("file:Pod/"+p.Namespace+"/"+name)
+			first = demand(t.Pod(p))
+		}
+		q := *first
+		q.Name, q.UID, q.Owner = name, "file:Pod/"+p.Namespace+"/"+name, owner
+		s.SetPod(&q)
+	}
+}
+
+func (w *workloads) taken(namespace, name string) bool {
+	_, ok := w.m.at["Pod "+namespace+"/"+name]
+	return ok
+}
+
+// stateful makes the pods of a StatefulSet that are not there by name, and the claims of their volumes.
+func (w *workloads) stateful(s *state.State, t *Translator, o *appsv1.StatefulSet) {
+	start := 0
+	if o.Spec.Ordinals != nil {
+		start = int(o.Spec.Ordinals.Start)
+	}
+	for i := start; i < start+count(o.Spec.Replicas); i++ {
+		name := o.Name + "-" + strconv.Itoa(i)
+		if w.taken(o.Namespace, name) {
+			continue
+		}
+		p := &corev1.Pod{ObjectMeta: *o.Spec.Template.ObjectMeta.DeepCopy(), Spec: *o.Spec.Template.Spec.DeepCopy()}
+		p.Name, p.Namespace, p.UID, p.CreationTimestamp = name, o.Namespace, types.UID("file:Pod/"+o.Namespace+"/"+name), o.CreationTimestamp
+		metav1.SetMetaDataLabel(&p.ObjectMeta, appsv1.StatefulSetPodNameLabel, name)
+		metav1.SetMetaDataLabel(&p.ObjectMeta, appsv1.PodIndexLabel, strconv.Itoa(i))
+		for j := range o.Spec.VolumeClaimTemplates {
+			c := o.Spec.VolumeClaimTemplates[j].DeepCopy()
+			volume := corev1.Volume{Name: c.Name}
+			c.Name, c.Namespace = c.Name+"-"+name, o.Namespace
+			volume.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}
+			p.Spec.Volumes = append(slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume.Name }), volume)
+			if w.m.pvcs[key(c)] == nil {
+				w.m.defaultClass(&c.Spec)
+				w.m.pvcs[key(c)] = c
+			}
+		}
+		w.m.admit(t, p)
+		q := demand(t.Pod(p))
+		q.Owner = model.Owner{Kind: "StatefulSet", Name: o.Name, UID: string(o.UID)}
+		s.SetPod(q)
+	}
+}
+
+// admit does to a pod what the API server does when it is made.
+func (m *Manifests) admit(t *Translator, p *corev1.Pod) {
+	t.applyDefaults(p)
+	for i := range p.Spec.Volumes {
+		if e := p.Spec.Volumes[i].Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
+			m.defaultClass(&e.VolumeClaimTemplate.Spec)
+		}
+	}
+	if p.Spec.Priority != nil {
+		return
+	}
+	class := m.priorities[p.Spec.PriorityClassName]
+	if p.Spec.PriorityClassName == "" {
+		for _, k := range slices.Sorted(maps.Keys(m.priorities)) {
+			if c := m.priorities[k]; c.GlobalDefault && (class == nil || c.Value < class.Value) {
+				class = c
+			}
+		}
+	}
+	if class != nil {
+		v := class.Value
+		p.Spec.Priority = &v
+		if p.Spec.PreemptionPolicy == nil {
+			p.Spec.PreemptionPolicy = class.PreemptionPolicy
+		}
+	}
+}
+
+// defaultClasses gives claims that name no StorageClass the default one.
+func (m *Manifests) defaultClasses() {
+	for _, c := range m.pvcs {
+		if c.Spec.VolumeName == "" {
+			m.defaultClass(&c.Spec)
+		}
+	}
+}
+
+func (m *Manifests) defaultClass(spec *corev1.PersistentVolumeClaimSpec) {
+	if spec.StorageClassName != nil {
+		return
+	}
+	var best string
+	for _, k := range slices.Sorted(maps.Keys(m.classes)) {
+		c := m.classes[k]
+		if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" &&
+			(best == "" || m.classes[best].CreationTimestamp.Before(&c.CreationTimestamp)) {
+			best = k
+		}
+	}
+	if best != "" {
+		spec.StorageClassName = &best
+	}
+}
+
+// defaultLimits fills in what the API server does: a default limit is the maximum, a default request the default limit, else the
+// minimum.
+func defaultLimits(l *corev1.LimitRange) {
+	fill := func(into *corev1.ResourceList, from corev1.ResourceList) {
+		for k, v := range from {
+			if _, ok := (*into)[k]; !ok {
+				if *into == nil {
+					*into = corev1.ResourceList{}
+				}
+				(*into)[k] = v
+			}
+		}
+	}
+	for i := range l.Spec.Limits {
+		if x := &l.Spec.Limits[i]; x.Type == corev1.LimitTypeContainer {
+			fill(&x.Default, x.Max)
+			fill(&x.DefaultRequest, x.Default)
+			fill(&x.DefaultRequest, x.Min)
+		}
+	}
+}
