@@ -107,6 +107,13 @@ func (p *packing) price(left []int64) {
 		sizes[i], cost[i] = m.avail, m.price
 	}
 	p.weight = prices(sizes, cost, total, nd)
+	var floor wide
+	for d, n := range left {
+		for k := range nd {
+			floor.addMul(p.weight[k], p.demands[d].c.req[k]*n)
+		}
+	}
+	p.floor = floor.micro()
 	for k := range nd {
 		least := int64(-1)
 		for _, m := range p.machines {

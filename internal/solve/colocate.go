@@ -3,6 +3,8 @@
 
 package solve
 
+import "slices"
+
 // colocate places what must share a host with other pods and found none standing: onto machines being bought, which may have to
 // become larger for it, or onto one bought to begin the group. Repeated until nothing moves, for one group may wait for another.
 func (s *solver) colocate() {
@@ -35,10 +37,68 @@ func (s *solver) colocate() {
 	}
 }
 
+// seed opens machines for what must share a host, before anything else is packed: later there may be no room left beside what it
+// wants to be near. A machine begins with one pod of that, or, where there is none, with the group itself.
+func (s *solver) seed() {
+	for moved := true; moved; {
+		moved = false
+		for _, c := range s.classes {
+			if !c.topo.nearHost || s.wanted(c) == 0 {
+				continue
+			}
+			before := c.taken
+			for _, b := range s.bins {
+				if s.wanted(c) > 0 {
+					s.joinBin(c, b)
+				}
+			}
+			for _, d := range s.demands {
+				for s.wanted(c) > 0 && d.n > 0 && s.anchors(d.c, c) && s.seedBin(c, d) {
+				}
+			}
+			if s.wanted(c) > 0 && s.starts(c) {
+				s.startBin(c)
+			}
+			moved = moved || c.taken > before
+		}
+	}
+}
+
+// anchors says whether pods of a are what pods of c want to share a host with.
+func (s *solver) anchors(a, c *class) bool {
+	for i := range c.topo.host {
+		if r := &c.topo.host[i]; r.kind == ruleAffinity && !slices.Contains(a.topo.bumpHost, r.counter) {
+			return false
+		}
+	}
+	return true
+}
+
+// seedBin opens a machine with one pod of the demand and as many of the class as it can hold.
+func (s *solver) seedBin(c *class, d *demand) bool {
+	for pool := range s.in.Pools {
+		b := &bin{pool: pool, mask: s.and(s.poolMask(pool), d.mask), copies: 1, host: s.slots}
+		b.add(d.c, 1, s.nd)
+		s.bumpHost(d.c, b.host, 1)
+		if s.holds(b.mask, &b.req) && s.joinBin(c, b) {
+			s.slots++
+			d.n--
+			s.bins = append(s.bins, b)
+			return true
+		}
+		s.bumpHost(d.c, b.host, -1)
+	}
+	return false
+}
+
 // separate makes every copy a bin of its own, with a number among the hosts.
 func (s *solver) separate() {
 	var out []*bin
 	for _, b := range s.bins {
+		if b.host >= 0 {
+			out = append(out, b)
+			continue
+		}
 		for range b.copies {
 			one := *b
 			one.copies, one.host = 1, s.slots

@@ -31,12 +31,13 @@ type master struct {
 	y       []float64
 	inverse [][]float64
 	step    []float64 // scratch
-	seen    map[string]bool
+	bare    bool      // count prices alone: for a proof
+	calm    float64   // how much of the prices is taken from those of resources: those of the program alone swing wildly at first
 }
 
 // newMaster begins with a machine full of one demand for each demand.
 func newMaster(p *packing, left []int64) *master {
-	t := &master{p: p, rowOf: make([]int, len(left)), seen: map[string]bool{}}
+	t := &master{p: p, rowOf: make([]int, len(left))}
 	for d, n := range left {
 		t.rowOf[d] = -1
 		if n <= 0 {
@@ -60,7 +61,7 @@ func newMaster(p *packing, left []int64) *master {
 		k := float64(t.cols[r].items[0].n)
 		t.inverse[r][r] = 1 / k
 		t.x[r] = t.need[r] / k
-		t.y[r] = float64(p.machines[t.cols[r].m].price) / k
+		t.y[r] = t.price(t.cols[r].m) / k
 	}
 	return t
 }
@@ -80,7 +81,7 @@ func (p *packing) alone(d int) (column, bool) {
 		if n <= 0 {
 			continue
 		}
-		if best < 0 || ratioLess(bestN, p.machines[best].price, n, m.price) {
+		if best < 0 || ratioLess(bestN, p.machines[best].effort, n, m.effort) {
 			best, bestN = i, n
 		}
 	}
@@ -89,11 +90,11 @@ func (p *packing) alone(d int) (column, bool) {
 
 // offer brings a column into the basis if that makes the plan cheaper, and says whether it did.
 func (t *master) offer(c column) bool {
-	gain := -float64(t.p.machines[c.m].price)
+	gain := -t.price(c.m)
 	for _, it := range c.items {
 		gain += float64(t.y[t.rowOf[it.d]] * float64(it.n))
 	}
-	if gain <= 1e-7*float64(t.p.machines[c.m].price)+1e-9 {
+	if gain <= 1e-7*t.price(c.m)+1e-9 {
 		return false
 	}
 	for i := range t.step {
@@ -163,12 +164,20 @@ func (t *master) enter(col int, cost float64) bool {
 	return true
 }
 
+// price is what the program counts for a machine.
+func (t *master) price(m int) float64 {
+	if t.bare {
+		return float64(t.p.machines[m].price)
+	}
+	return float64(t.p.machines[m].effort)
+}
+
 // value is the cost of the fractional plan.
 func (t *master) value() float64 {
 	sum := 0.0
 	for i, b := range t.basic {
 		if b >= 0 {
-			sum += float64(t.x[i] * float64(t.p.machines[t.cols[b].m].price))
+			sum += float64(t.x[i] * t.price(t.cols[b].m))
 		}
 	}
 	return sum
@@ -182,7 +191,8 @@ func (t *master) generate(until int64) (done bool) {
 		whole[d] = int64(t.need[i] + 0.5)
 	}
 	hosted := slices.Contains(p.hosted, true)
-	for p.s.work < until {
+	for round := 0; p.s.work < until; round++ {
+		t.calm = [...]float64{0.9, 0.6, 0.3, 0}[round%4]
 		before := t.value()
 		found := 0
 		for mi := range p.machines {
@@ -207,7 +217,7 @@ func (t *master) generate(until int64) (done bool) {
 			}
 		}
 		t.surplus()
-		if found == 0 || before-t.value() < 1e-5*before {
+		if round >= 3 && t.calm == 0 && (found == 0 || before-t.value() < 1e-5*before) {
 			return found == 0
 		}
 	}
@@ -219,7 +229,7 @@ func (t *master) generate(until int64) (done bool) {
 func (t *master) value2worth(power int) {
 	p := t.p
 	for i, d := range t.rows {
-		p.worth[d] = int64(max(0, t.y[i]) * (1 << worthShift))
+		p.worth[d] = int64((max(0, t.y[i])*(1-t.calm) + t.calm*float64(p.plain[d])/(1<<worthShift)) * (1 << worthShift))
 		ratio, lean := float64(p.worth[d])/float64(p.plain[d]), float64(p.worth[d])
 		for range power {
 			lean *= ratio
@@ -253,10 +263,7 @@ func (t *master) plan(left []int64) []batch {
 			out = append(out, b)
 		}
 	}
-	t.value2worth(0)
-	for d := range p.worth {
-		p.worth[d] = max(1, p.worth[d])
-	}
+	p.price(left)
 	return append(out, p.pack(left)...)
 }
 
@@ -287,9 +294,10 @@ func (p *packing) refund(batches []batch) {
 	}
 }
 
-func costOf(batches []batch) (sum int64) {
+// effortOf is what plans are compared by.
+func effortOf(batches []batch) (sum int64) {
 	for _, b := range batches {
-		sum += b.m.price * b.copies
+		sum += b.m.effort * b.copies
 	}
 	return sum
 }

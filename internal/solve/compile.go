@@ -193,8 +193,8 @@ func constrained(c *model.Class) int {
 	if len(c.AntiAffinity) > 0 || len(c.HostPorts) > 0 {
 		n++
 	}
-	if len(c.Affinity) > 0 { // what it wants to be near had better be placed first
-		return 0
+	if len(c.Affinity) > 0 { // what it wants to be near is placed first, or the group might begin elsewhere
+		return -1
 	}
 	return n
 }

@@ -18,6 +18,7 @@ type machine struct {
 	t        *model.InstanceType
 	avail    vec
 	price    int64
+	effort   int64    // price and what a machine costs beside it: what plans are compared by
 	admits   []uint64 // demand masks, by number in packing
 	offers   []int
 	ports    []model.HostPort
@@ -47,6 +48,8 @@ type packing struct {
 	masks    []*mask
 	machines []*machine
 	weight   [maxDims]int64 // what a unit of each resource is worth, micro-dollars << weightShift
+	hair     uint           // binary digits of the loss that greedy overlooks
+	floor    int64          // what the demand costs at least, by resource prices, were it alone
 	largest  vec            // the most of each resource that a machine has
 	share    []int64        // nd a demand: its request as a share of largest
 	plain    []int64        // by demand: what its resources are worth
@@ -75,6 +78,10 @@ func (s *solver) newPacking(l level, demands []*demand) *packing {
 		c := d.c
 		p.hosted[i] = len(c.topo.host) > 0 || len(c.topo.bumpHost) > 0 || len(c.ports) > 0 || len(c.attach) > 0
 	}
+	p.hair = 20
+	if slices.Contains(p.hosted, true) {
+		p.hair = 8 // fills change with every pod that hosts tell apart: making all anew each time would take for ever
+	}
 	p.scratch = scratch{used: make([]int64, len(demands)), counts: make([]int32, len(s.counters))}
 	words := (len(masks) + 63) / 64
 	byKey := map[string]*machine{}
@@ -95,7 +102,7 @@ func (s *solver) newPacking(l level, demands []*demand) *packing {
 		key = machineKey(key[:0], o, i, admits)
 		m := byKey[string(key)]
 		if m == nil {
-			m = &machine{pool: o.pool, t: o.t, avail: o.avail, price: o.price, admits: admits, ports: o.ports, most: unlimited,
+			m = &machine{pool: o.pool, t: o.t, avail: o.avail, price: o.price, effort: o.price + s.pol.MachineMicro, admits: admits, ports: o.ports, most: unlimited,
 				capacity: o.t.Capacity}
 			byKey[string(key)] = m
 			all = append(all, m)
@@ -176,10 +183,13 @@ func (p *packing) admits(m *machine, d int) bool {
 	return m.admits[w>>6]>>(w&63)&1 != 0
 }
 
-// pack buys machines for the demands until nothing more can be bought. left is by demand and is counted down.
+// pack buys machines for the demands until nothing more can be bought. left is by demand and is counted down. Prices are found anew
+// whenever half of what was there to buy is bought: what is left asks for another mix of resources.
 func (p *packing) pack(left []int64) []batch {
 	var out []batch
 	fills := make([]fill, len(p.machines))
+	value := p.valueOf(left)
+	mark := value
 	for {
 		best := p.bestFill(fills, left)
 		if best < 0 {
@@ -190,8 +200,25 @@ func (p *packing) pack(left []int64) []batch {
 		for _, it := range f.items {
 			copies = min(copies, left[it.d]/it.n)
 		}
-		out = append(out, p.commit(f.m, f.items, copies, left))
+		b := p.commit(f.m, f.items, copies, left)
+		out = append(out, b)
+		if value -= float64(f.value) * float64(b.copies); value < mark/2 && len(left) > 2 {
+			p.price(left)
+			for i := range fills {
+				fills[i].known, fills[i].items = false, fills[i].items[:0]
+			}
+			value = p.valueOf(left)
+			mark = value
+		}
 	}
+}
+
+// valueOf is what pods are worth together; it only says when to price anew.
+func (p *packing) valueOf(left []int64) (sum float64) {
+	for d, n := range left {
+		sum += float64(p.worth[d]) * float64(n)
+	}
+	return sum
 }
 
 // batch is copies of one machine with one fill.
@@ -201,11 +228,12 @@ type batch struct {
 	copies int64
 }
 
-// bestFill returns the machine whose fill is worth most for its price. A fill is made anew only when the pods left no longer
-// allow the one known; with fewer pods no better one comes, near enough.
+// bestFill returns the machine whose fill is worth most for its price. A fill is made anew only when the pods left no longer allow the
+// one known: with fewer pods no better one comes, near enough. One made anew is taken when it has lost next to nothing, though
+// others, not made anew yet, seem a hair better.
 func (p *packing) bestFill(fills []fill, left []int64) int {
 	for {
-		best := -1
+		best, second := -1, -1
 		for i, m := range p.machines {
 			f := &fills[i]
 			if !f.known {
@@ -215,26 +243,30 @@ func (p *packing) bestFill(fills []fill, left []int64) int {
 			if f.value <= 0 || m.most <= 0 || p.s.left[m.pool].copies(m.capacity) <= 0 {
 				continue
 			}
-			if best < 0 || ratioLess(fills[best].value, p.weigh(p.machines[best]), f.value, p.weigh(m)) {
-				best = i
+			switch {
+			case best < 0 || ratioLess(fills[best].value, p.machines[best].effort, f.value, m.effort):
+				best, second = i, best
+			case second < 0 || ratioLess(fills[second].value, p.machines[second].effort, f.value, m.effort):
+				second = i
 			}
 		}
 		if best < 0 {
 			return -1
 		}
+		f := &fills[best]
 		stale := false
-		for _, it := range fills[best].items {
+		for _, it := range f.items {
 			stale = stale || left[it.d] < it.n
 		}
 		if !stale {
 			return best
 		}
-		fills[best].known = false
+		if p.build(f, left); f.value > 0 && (second < 0 ||
+			!ratioLess(f.value+f.value>>p.hair, p.machines[best].effort, fills[second].value, p.machines[second].effort)) {
+			return best
+		}
 	}
 }
-
-// weigh is what a machine counts as when fills are compared: its price, and what every machine costs beside it.
-func (p *packing) weigh(m *machine) int64 { return m.price + p.s.pol.MachineMicro }
 
 // ratioLess says whether a/x < b/y, for amounts not negative. A price of zero is better than any.
 func ratioLess(a, x, b, y int64) bool {

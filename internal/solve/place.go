@@ -35,6 +35,9 @@ func (s *solver) place() []*demand {
 		if at != nil {
 			s.bumpWide(c, at.vals, m, n)
 		}
+		for _, id := range c.topo.bumpHost {
+			s.counters[id].promised += n
+		}
 		s.takeExclusive(c)
 		k := [2]int{c.id, m.id}
 		d := byMask[k]

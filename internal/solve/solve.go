@@ -85,6 +85,7 @@ func (s *solver) reset() {
 // attempt places and packs everything once, and returns the demands that found no machine.
 func (s *solver) attempt() (short []*demand) {
 	s.demands = s.place()
+	s.seed()
 	open := s.demands
 	for li := range s.levels {
 		var here, rest []*demand
@@ -104,6 +105,9 @@ func (s *solver) attempt() (short []*demand) {
 				open = append(open, d)
 			}
 		}
+	}
+	for i := range s.counters {
+		s.counters[i].promised = 0 // what was kept is on bins now
 	}
 	for _, d := range s.demands {
 		if d.n > 0 {
@@ -133,7 +137,7 @@ func (s *solver) buy(l level, demands []*demand) {
 	p.price(left)
 	whole := slices.Clone(left)
 	batches := p.pack(left)
-	if s.pol.Work > 0 && len(demands) <= maxRows {
+	if s.pol.Work > 0 && len(demands) <= maxRows && p.worthwhile(batches) {
 		batches = p.refine(whole, left, batches)
 	}
 	for i := range batches {
@@ -142,6 +146,15 @@ func (s *solver) buy(l level, demands []*demand) {
 	for i, d := range demands {
 		d.n = left[i]
 	}
+}
+
+// worthwhile says whether the plan is further from the resource-price bound than the policy asks.
+func (p *packing) worthwhile(batches []batch) bool {
+	cost := int64(0)
+	for _, b := range batches {
+		cost += b.m.price * b.copies
+	}
+	return cost-p.floor > mulDiv(p.floor, p.s.pol.MaxGapPPM, 1_000_000)
 }
 
 // refine makes a plan of columns and keeps the cheaper of the two. left is what the greedy plan leaves, and then what is left by the
@@ -156,22 +169,19 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 		t.offer(column{m: slices.Index(p.machines, b.m), items: b.items})
 	}
 	s.tier = 2
-	s.truncated = !t.generate(s.work + s.pol.Work)
+	until := s.work + s.pol.Work
+	s.truncated = !t.generate(s.work + s.pol.Work*3/4)
 	p.refund(batches)
 	rest := slices.Clone(whole)
 	other := t.plan(rest)
-	if covers(rest, left) && costOf(other) < costOf(batches) {
+	if covers(rest, left) && effortOf(other) < effortOf(batches) {
 		copy(left, rest)
-		return other
+		batches = other
+	} else {
+		p.refund(other)
+		p.charge(batches)
 	}
-	p.refund(other)
-	for _, b := range batches {
-		s.left[b.m.pool].take(b.m.capacity, b.copies)
-		if b.m.most != unlimited {
-			b.m.most -= b.copies
-		}
-	}
-	return batches
+	return p.repair(batches, until)
 }
 
 // covers says whether a leaves no pod that b places.

@@ -26,6 +26,7 @@ type counter struct {
 	total    int64            // in any domain
 	total0   int64
 	unsure   []int32 // of n, those that may turn out not to count; nil: none
+	promised int64   // to be on machines not packed yet
 	floating int64   // on claims in flight whose domain is not certain
 	float0   int64
 }
@@ -524,7 +525,7 @@ func (s *solver) least(r *rule) int64 {
 func (s *solver) starts(c *class) bool {
 	for _, rules := range [][]rule{c.topo.wide, c.topo.host} {
 		for i := range rules {
-			if r := &rules[i]; r.kind == ruleAffinity && (!r.self || s.counters[r.counter].total > 0) {
+			if r := &rules[i]; r.kind == ruleAffinity && (!r.self || s.counters[r.counter].total+s.counters[r.counter].promised > 0) {
 				return false
 			}
 		}
