@@ -681,16 +681,16 @@ func listPatch[T any](ops []operation, path string, have, want []T) []operation 
 func (a *Actor) Tolerate(ctx context.Context, t plan.Tolerate) (uint64, error) {
 	name := t.Namespace + "/" + t.Pod
 	toleration := corev1.Toleration{Key: model.TaintReserved, Operator: corev1.TolerationOpEqual, Value: t.Claim, Effect: corev1.TaintEffectNoSchedule}
-	patch := func(ops ...operation) (*corev1.Pod, error) {
+	patch := func(ops ...operation) error {
 		data, err := json.Marshal(append([]operation{{"test", "/metadata/uid", t.UID}}, ops...))
 		if err != nil {
-			return nil, fmt.Errorf("write patch: %w", err)
+			return fmt.Errorf("write patch: %w", err)
 		}
-		var out corev1.Pod
-		err = a.c.core.Patch(types.JSONPatchType).Namespace(t.Namespace).Resource("pods").Name(t.Pod).Body(data).Do(ctx).Into(&out)
-		return &out, err
+		// A thousand of these may be under way: the answer need not hold the pod, the watch will show it.
+		return a.c.core.Patch(types.JSONPatchType).SetHeader("Accept", partialMetadata).Namespace(t.Namespace).Resource("pods").Name(t.Pod).
+			Body(data).Do(ctx).Error()
 	}
-	out, err := patch(operation{"add", "/spec/tolerations/-", toleration})
+	err := patch(operation{"add", "/spec/tolerations/-", toleration})
 	if err != nil && refusedPatch(err) {
 		// Another pod of that name, or one that tolerates nothing: admission gives nearly every pod two tolerations.
 		var cur corev1.Pod
@@ -703,13 +703,16 @@ func (a *Actor) Tolerate(ctx context.Context, t plan.Tolerate) (uint64, error) {
 		if len(cur.Spec.Tolerations) > 0 {
 			return 0, fmt.Errorf("tolerate reservation on pod %q: %w: %w", name, plan.ErrConflict, err)
 		}
-		out, err = patch(operation{"test", "/spec/tolerations", nil}, operation{"add", "/spec/tolerations", []corev1.Toleration{toleration}})
+		err = patch(operation{"test", "/spec/tolerations", nil}, operation{"add", "/spec/tolerations", []corev1.Toleration{toleration}})
 	}
 	if err != nil {
 		return 0, classify(err, "tolerate reservation on", "pod", name)
 	}
-	return version(out.ResourceVersion), nil
+	return 0, nil
 }
+
+// partialMetadata asks for an answer without spec and status.
+const partialMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // Evict asks the eviction API to remove a pod. A PodDisruptionBudget in the way is ErrBlocked with the budget's own words.
 func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {

@@ -54,6 +54,7 @@ type State struct {
 	flights  map[string]*flight // by action key
 
 	pending                                                      map[string]*model.Pod
+	verdicts                                                     map[*model.Class]int // pending pods that kube-scheduler has refused
 	nodesDirty, claimsDirty, poolsDirty, daemonsDirty, pdbsDirty bool
 	pendingDirty, namespacesDirty, flightsDirty                  bool
 	last                                                         model.Snapshot
@@ -99,7 +100,7 @@ func New() *State {
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
 		failures: map[string]model.LaunchFailure{}, slots: map[string][]model.Slot{}, assumed: map[string]string{},
-		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{},
+		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
 		nodesDirty: true, claimsDirty: true, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
 	}
@@ -177,8 +178,13 @@ func (s *State) SetPod(p *model.Pod) {
 			return // nothing that a Snapshot's reader could tell apart on a bound pod
 		}
 		if old.UID == q.UID && old.Node == "" && q.Node == "" && old.Class == q.Class && s.pending[key] == old && q.Deleting.IsZero() && !q.Terminal &&
-			old.Unschedulable.IsZero() == q.Unschedulable.IsZero() && old.Nominated == q.Nominated && old.Gated == q.Gated {
-			s.pods[key], s.pending[key], s.pendingDirty = &q, &q, true // as pending as before
+			old.Nominated == q.Nominated && old.Gated == q.Gated {
+			if old.Unschedulable.IsZero() && !q.Unschedulable.IsZero() && s.verdicts[q.Class] == 0 {
+				s.gen.Demand++ // the first of its class: all alike are demand now
+			}
+			s.unpend(key)
+			s.pend(key, &q)
+			s.pods[key] = &q
 			s.settlePod(&q)
 			return
 		}
@@ -221,8 +227,29 @@ func (s *State) place(key string, p *model.Pod) {
 		}
 		m[key] = p
 	case !p.Terminal && p.Deleting.IsZero():
-		s.pending[key], s.pendingDirty = p, true
+		s.pend(key, p)
 		s.gen.Demand++
+	}
+}
+
+func (s *State) pend(key string, p *model.Pod) {
+	s.pending[key], s.pendingDirty = p, true
+	if !p.Unschedulable.IsZero() {
+		s.verdicts[p.Class]++
+	}
+}
+
+func (s *State) unpend(key string) {
+	p := s.pending[key]
+	if p == nil {
+		return
+	}
+	delete(s.pending, key)
+	s.pendingDirty = true
+	if !p.Unschedulable.IsZero() {
+		if s.verdicts[p.Class]--; s.verdicts[p.Class] == 0 {
+			delete(s.verdicts, p.Class)
+		}
 	}
 }
 
@@ -250,10 +277,7 @@ func (s *State) unplace(key string, p *model.Pod) {
 			}
 		}
 	}
-	if _, ok := s.pending[key]; ok {
-		delete(s.pending, key)
-		s.pendingDirty = true
-	}
+	s.unpend(key)
 }
 
 func (s *State) settlePod(p *model.Pod) {
@@ -630,15 +654,9 @@ func (s *State) PendingCount() int { return len(s.pending) }
 
 // Unseen says how many pods created since an instant wait for kube-scheduler's first look at one of their class.
 func (s *State) Unseen(since time.Time) int {
-	known := map[*model.Class]bool{}
-	for _, p := range s.pending {
-		if !p.Unschedulable.IsZero() {
-			known[p.Class] = true
-		}
-	}
 	n := 0
 	for _, p := range s.pending {
-		if p.Unschedulable.IsZero() && !known[p.Class] && !p.Gated && p.Created.After(since) {
+		if p.Unschedulable.IsZero() && s.verdicts[p.Class] == 0 && !p.Gated && p.Created.After(since) {
 			n++
 		}
 	}
