@@ -209,7 +209,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		c.Metrics.refused()
 		c.Log.Error("plan refused by verify, nothing of it is done", "violations", err.Error())
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + err.Error()})
-		out, mem = decide.Step(snap, c.mem, now, c.Policy, decide.Request{})
+		out, mem = decide.Step(snap, c.mem, now, c.Policy, decide.Request{Never: true})
 		sooner(now.Add(c.Config.RetryAfter))
 	}
 	c.mem = mem

@@ -52,6 +52,7 @@ type Memory struct {
 	solve      solve.Memory
 	onRoom     map[string]placement // by pod uid: the standing node it is expected on
 	poolAt     map[string]time.Time // by pool uid: when its status was last written
+	covered    map[string]bool      // by pod uid: it had a slot at the last step
 	idleSlots  map[string]time.Time // by claim: since when it has slots without pods
 	mismatches map[string]mismatch  // by pod uid: standing nodes that kube-scheduler would not use for it
 	refusals   []plan.PodDecision   // of the last solve, for what is asked in between
@@ -70,6 +71,7 @@ type mismatch struct {
 // Request says what kind of step is wanted.
 type Request struct {
 	Solve bool // look at demand too, not only at claims
+	Never bool // don't, though a pod has lost the machine that was coming for it
 }
 
 // Refusals are the pods that the last solve could not place.
@@ -87,7 +89,8 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 	st := &step{s: s, mem: mem, now: now, pol: pol, index: newIndex(s)}
 	st.claims()
 	st.orphans()
-	st.demand(req.Solve)
+	bereft := st.bereft()
+	st.demand(!req.Never && (req.Solve || bereft))
 	st.empty()
 	st.pools()
 	st.drop()

@@ -19,6 +19,17 @@ type room struct {
 	held  *holding
 }
 
+// bereft says whether a pod that had a slot has none any more: its claim failed, or its reservation is over. It is decided on at
+// once, its batch being long complete.
+func (st *step) bereft() bool {
+	found := false
+	for _, p := range st.s.Pending {
+		found = found || st.mem.covered[p.UID] && !st.cover[p.UID] && st.wanted(p)
+	}
+	st.mem.covered = st.cover
+	return found
+}
+
 // demand finds the pods that need a machine and have none coming, and buys for them.
 func (st *step) demand(look bool) {
 	if !look {
@@ -177,7 +188,7 @@ func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 		r.Closed, r.Drained = true, true
 		return r
 	}
-	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" || c == nil && st.now.Sub(n.Created) < 2*time.Minute
+	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !st.stuck(c) || c == nil && st.now.Sub(n.Created) < 2*time.Minute
 	r.Taints = st.lasting(n.Taints, c, fresh, h)
 	if h != nil {
 		r.InFlight = true

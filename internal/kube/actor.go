@@ -771,11 +771,8 @@ func (a *Actor) UpdatePool(ctx context.Context, u plan.UpdatePool) (uint64, erro
 			}
 		}
 		status := map[string]any{}
-		if u.Resources != nil || u.Nodes > 0 || cur.Status.Nodes == nil {
-			want := a.poolResources(u.Resources, u.Nodes)
-			if !sameJSON(cur.Status.Resources, want) {
-				status["resources"] = replaceList(cur.Status.Resources, want)
-			}
+		if want := a.poolResources(u.Resources, u.Nodes); !sameJSON(cur.Status.Resources, want) {
+			status["resources"] = replaceList(cur.Status.Resources, want)
 		}
 		if cur.Status.Nodes == nil || *cur.Status.Nodes != u.Nodes {
 			status["nodes"] = u.Nodes

@@ -107,7 +107,7 @@ const (
 	VolumeExclusive  Code = "VolumeExclusive" // ReadWriteOncePod volume in use
 	Unsupported      Code = "Unsupported"     // Have: what can't be honoured
 	NodeName         Code = "NodeName"        // matchFields names nodes that no new machine can be
-	Mismatch         Code = "Mismatch"         // kube-scheduler refused, twice, a node that every check here accepts; Subject: the node
+	Mismatch         Code = "Mismatch"        // kube-scheduler refused, twice, a node that every check here accepts; Subject: the node
 	NotSchedulable   Code = "NotSchedulable"  // the pod is gated, nominated or another scheduler's
 )
 
