@@ -108,6 +108,7 @@ type Controller struct {
 type window struct {
 	first, last time.Time // of the demand not yet decided on; zero: none
 	idle        time.Duration
+	streamed    time.Time // when a plan was last part of a stream
 	seen        state.Generation
 	solved      time.Time
 }
@@ -201,8 +202,9 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	snap := c.State.Snapshot(now)
 	sooner(c.list(ctx, now, snap))
 	out, mem := decide.Step(snap, c.mem, now, c.Policy, decide.Request{Solve: solve})
-	if solve {
+	if out.Solved {
 		c.Metrics.decided(time.Since(now), &out)
+		c.window.widen(c.Config, now, out.Plan)
 	}
 	if err := Verified(&out); err != nil {
 		// The plan is refused whole: nothing of it is done. The claims' own steps are looked at again without it.
@@ -253,15 +255,28 @@ func (c *Controller) demand(now time.Time) (bool, time.Time) {
 	if now.Before(due) {
 		return false, due
 	}
-	// A stream of demand is decided on in fewer and larger plans; a pod after a quiet second is decided on at once.
-	if now.Sub(w.solved) < c.Config.Max+c.Config.Idle {
-		w.idle = min(4*max(w.idle, c.Config.Idle), c.Config.Max)
-	} else {
-		w.idle = 0
-	}
 	w.first, w.last, w.solved = time.Time{}, time.Time{}, now
 	return true, time.Time{}
 }
+
+// widen has a stream of demand decided on in fewer and larger plans. A pod after a quiet second is decided on at once, and so is one
+// among few.
+func (w *window) widen(cfg Config, now time.Time, p plan.Plan) {
+	n := 0
+	for _, d := range p.Pods {
+		if d.Outcome == plan.OnNew {
+			n++
+		}
+	}
+	if n >= stream {
+		w.streamed, w.idle = now, min(4*max(w.idle, cfg.Idle), cfg.Max)
+	} else if now.Sub(w.streamed) > cfg.Max {
+		w.idle = 0
+	}
+}
+
+// stream is how many pods one plan must buy for to be taken for part of a stream.
+const stream = 20
 
 // list asks the cloud for its machines now and then, and soon where a claim's end waits for it.
 func (c *Controller) list(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
