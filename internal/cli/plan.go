@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// unplaced is the exit status of a plan that leaves pods without a place.
+const unplaced = 3
+
+// liveLimit is how long a cluster has to show all it has.
+const liveLimit = time.Minute
+
+type planFlags struct {
+	files                               []string
+	live                                bool
+	kubeconfig, catalog, output, maxGap string
+	work                                int64
+}
+
+func planCommand() *cobra.Command {
+	f := planFlags{}
+	defaults := decide.DefaultPolicy().Solve
+	c := &cobra.Command{
+		Use:   "plan (-f FILE… | --live)",
+		Short: "say what would be bought for the pods that wait, for how much, and why",
+		Long: "Reads workloads, nodes and NodePools from files or from a cluster, and says which machines would be launched for the pods\n" +
+			"that are bound to no node, what lands on them, what fits on nodes that are there, what can't be placed and why, what it\n" +
+			"costs, and how far from the least possible that is. It changes nothing. Files need no cluster and no network.\n\n" +
+			"Files are YAML or JSON as kubectl reads and prints it: several documents, Lists, directories (of *.yaml, *.yml, *.json), and -\n" +
+			"for the standard input. Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs become the pods that they would make, less\n" +
+			"those in the input already. Every pod not bound is taken as one that kube-scheduler has found no node for, unless it is gated,\n" +
+			"nominated or another scheduler's. With --live, files are added to what the cluster has.\n\n" +
+			"Exit status: 0 every pod has a place, 3 some have none, 1 an input is wrong (file, line, field and value are said), 2 wrong usage.",
+		Example: "  dovetail plan -f examples/nodepool.yaml -f examples/deployment.yaml\n" +
+			"  kubectl get deployments,nodepools -A -o yaml | dovetail plan -f - -o json\n" +
+			"  dovetail plan -f manifests/ --catalog catalog.json --max-gap 1%\n" +
+			"  dovetail plan --live --kubeconfig ~/.kube/config",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return runPlan(c, f) },
+	}
+	g := c.Flags()
+	g.StringArrayVarP(&f.files, "filename", "f", nil, "file, directory or - to read; may be repeated")
+	g.BoolVar(&f.live, "live", false, "read the cluster of the kubeconfig; it is only read")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig for --live; empty: $KUBECONFIG, else ~/.kube/config, else in-cluster")
+	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, in the form of the built-in EC2 catalogue or of Karpenter's KWOK instance types; empty: "+catalog.BuiltinName)
+	g.StringVarP(&f.output, "output", "o", "text", "text or json (docs/PLAN.md)")
+	g.StringVar(&f.maxGap, "max-gap", ppmText(defaults.MaxGapPPM), "refine no further once the cost is proven this near to the least possible: a percentage or a fraction")
+	g.Int64Var(&f.work, "work", defaults.Work, "steps allowed for refining; 0: launch the first good plan")
+	return c
+}
+
+// ppmText writes parts per million as a percentage.
+func ppmText(ppm int64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%04d", ppm/10_000, ppm%10_000), "0"), ".") + "%"
+}
+
+// parsePPM reads a percentage or a fraction.
+func parsePPM(s string) (int64, error) {
+	digits, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	v, ok := new(big.Rat).SetString(strings.TrimSpace(digits))
+	if !ok || v.Sign() < 0 || strings.ContainsAny(digits, "/eEpPxX_") {
+		return 0, fmt.Errorf("--max-gap %q: need a percentage such as 0.3%% or a fraction such as 0.003", s)
+	}
+	if percent {
+		v.Quo(v, big.NewRat(100, 1))
+	}
+	v.Mul(v, big.NewRat(1_000_000, 1))
+	n := new(big.Int).Quo(v.Num(), v.Denom())
+	if !n.IsInt64() || n.Int64() > 1_000_000_000 {
+		return 0, fmt.Errorf("--max-gap %q: more than a thousand times the least possible", s)
+	}
+	return n.Int64(), nil
+}
+
+func (f *planFlags) policy() (decide.Policy, error) {
+	pol := decide.DefaultPolicy()
+	gap, err := parsePPM(f.maxGap)
+	if err != nil {
+		return pol, exit{2, err}
+	}
+	pol.Solve.MaxGapPPM, pol.Solve.Work = gap, f.work
+	if err := pol.Solve.Validate(); err != nil {
+		return pol, exit{2, err}
+	}
+	switch {
+	case f.output != "text" && f.output != "json":
+		return pol, exit{2, fmt.Errorf("--output %q: use text or json", f.output)}
+	case len(f.files) == 0 && !f.live:
+		return pol, exit{2, errors.New("nothing to plan for: give files with -f, or --live; see 'dovetail plan --help'")}
+	case f.kubeconfig != "" && !f.live:
+		return pol, exit{2, errors.New("--kubeconfig says which cluster to read: give --live too")}
+	}
+	return pol, nil
+}
+
+func runPlan(c *cobra.Command, f planFlags) error {
+	began := time.Now()
+	pol, err := f.policy()
+	if err != nil {
+		return err
+	}
+	cat, err := loadCatalog(f.catalog)
+	if err != nil {
+		return err
+	}
+	s := state.New()
+	// First, so that the numbers of resources do not depend on the input.
+	types := cat.InstanceTypes(s.Resources().Dim)
+	m := kube.NewManifests()
+	if err := readFiles(m, f.files, c.InOrStdin()); err != nil {
+		return err
+	}
+	if f.live {
+		if err := readCluster(c.Context(), s, f.kubeconfig, c.ErrOrStderr()); err != nil {
+			return err
+		}
+	}
+	m.Feed(s)
+	offer(s, types, f.live)
+
+	start := time.Now()
+	snap := s.Snapshot(start)
+	out := decide.WhatIf(snap, start, pol)
+	if err := controller.Verified(&out); err != nil {
+		return fmt.Errorf("internal error: the plan made is not valid, so it is not shown; please report this with the input: %w", err)
+	}
+	p := reported(snap, &out)
+	p.Catalog, p.PricesAsOf, p.Skipped = cat.Name, cat.PricesAsOf, m.Skipped
+	p.Planned, p.Elapsed = time.Since(start), time.Since(began)
+	write := report.Text
+	if f.output == "json" {
+		write = report.JSON
+	}
+	if err := write(c.OutOrStdout(), p); err != nil {
+		return fmt.Errorf("write the plan: %w", err)
+	}
+	if len(p.Refused) > 0 {
+		return exit{unplaced, errors.New("")}
+	}
+	return nil
+}
+
+// offer gives every pool all that the catalogue has. A pool of a node class that files do not hold is taken as ready: whoever plans
+// with files need not have one. In a cluster the simulated cloud's own kind must be there; of others nothing is known here.
+func offer(s *state.State, types []*model.InstanceType, live bool) {
+	for _, p := range s.Pools() {
+		s.SetPoolTypes(p.Name, types)
+		if live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && s.NodeClass(p.ClassGroup, p.ClassKind, p.ClassName) == nil {
+			s.SetPoolReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
+				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
+		}
+	}
+}
+
+// readFiles reads what -f names, in the order given.
+func readFiles(m *kube.Manifests, files []string, in io.Reader) error {
+	stdin := false
+	for _, name := range files {
+		if name == "-" {
+			if stdin {
+				return exit{2, errors.New("-f -: the standard input can be read only once")}
+			}
+			stdin = true
+			data, err := io.ReadAll(in)
+			if err != nil {
+				return fmt.Errorf("read the standard input: %w", err)
+			}
+			if err := m.Read("standard input", data); err != nil {
+				return err
+			}
+			continue
+		}
+		paths := []string{name}
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			if paths, err = manifestsIn(name); err != nil {
+				return err
+			}
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return fmt.Errorf("read manifests: %w", err)
+			}
+			if err := m.Read(path, data); err != nil {
+				return err
+			}
+		}
+	}
+	if len(files) > 0 && m.Len() == 0 {
+		if len(m.Skipped) > 0 {
+			return fmt.Errorf("%s: no object of a kind that a plan is made of; there are %s", strings.Join(files, ", "), strings.Join(m.Skipped[:min(3, len(m.Skipped))], ", "))
+		}
+		return fmt.Errorf("%s: no object in it", strings.Join(files, ", "))
+	}
+	return nil
+}
+
+// manifestsIn lists the manifests of a directory by name, those of directories in it left out, as kubectl does.
+func manifestsIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read manifests: %w", err)
+	}
+	var out []string
+	for _, e := range entries {
+		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: no file of it ends in .yaml, .yml or .json", dir)
+	}
+	return out, nil
+}
+
+// readCluster takes in all that a cluster has, once.
+func readCluster(ctx context.Context, s *state.State, kubeconfig string, errs io.Writer) error {
+	if kubeconfig == "" {
+		kubeconfig = os.Getenv("KUBECONFIG")
+	}
+	if home, err := os.UserHomeDir(); kubeconfig == "" && err == nil {
+		if path := filepath.Join(home, ".kube", "config"); exists(path) {
+			kubeconfig = path
+		}
+	}
+	client, err := kube.Connect(kubeconfig, 0, 0, "dovetail-plan/"+version())
+	if err != nil {
+		return err
+	}
+	if client.Log, err = logger(errs, "text", "warn"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveLimit)
+	defer cancel()
+	var mu sync.Mutex
+	done := false
+	synced, err := kube.Watch(ctx, client, s.Resources(), func(change state.Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !done {
+			change(s)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-synced:
+	case <-ctx.Done():
+		return fmt.Errorf("API server %s has not shown all objects within %s; the warnings above say which", client.Address, liveLimit)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	done = true
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// reported hands a decision over to report.
+func reported(snap *model.Snapshot, out *decide.Output) *report.Plan {
+	p := &report.Plan{ResourceNames: snap.ResourceNames, Cost: out.Cost, Stats: out.Stats}
+	if out.Result != nil {
+		for _, n := range out.Result.New {
+			p.New = append(p.New, report.Machine{Pool: n.Pool, Type: n.Type, Offering: n.Offering, Choices: n.Choices, Zones: n.Zones,
+				Pods: n.Pods, Requests: n.Requests, PriceMicro: n.PriceMicro})
+		}
+	}
+	nodes := map[string]string{} // by claim
+	for _, n := range snap.Nodes {
+		if n.Claim != "" {
+			nodes[n.Claim] = n.Name
+		}
+	}
+	standing := map[string][]*model.Pod{}
+	for _, d := range out.Pods {
+		switch d.Outcome {
+		case plan.OnNode:
+			standing[d.Target] = append(standing[d.Target], d.Pod)
+		case plan.OnClaim:
+			at := cmp.Or(nodes[d.Target], d.Target)
+			standing[at] = append(standing[at], d.Pod)
+		case plan.Refused:
+			p.Refused = append(p.Refused, d)
+		case plan.NotOurs:
+			p.Ignored = append(p.Ignored, d)
+		}
+	}
+	for node, pods := range standing {
+		p.Existing = append(p.Existing, report.Standing{Node: node, Pods: pods})
+	}
+	slices.SortFunc(p.Existing, func(a, b report.Standing) int { return cmp.Compare(a.Node, b.Node) })
+	return p
+}

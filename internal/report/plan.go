@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Plan is what would be done about pods that wait, and what it was made from.
+type Plan struct {
+	ResourceNames []string // by Dim
+
+	New      []Machine
+	Existing []Standing         // by name
+	Refused  []plan.PodDecision // by namespace and name, each with a reason a pool at least
+	Ignored  []plan.PodDecision // pods that are not to be placed by anybody but somebody else, each with the reason
+	Cost     plan.Cost
+	Stats    plan.Stats
+
+	Catalog    string // where types and prices come from
+	PricesAsOf string // empty: not said
+	Skipped    []string
+	Planned    time.Duration // what planning and checking took
+	Elapsed    time.Duration // what all took, reading included
+}
+
+// Machine is one to be bought.
+type Machine struct {
+	Pool       string
+	Type       *model.InstanceType // the cheapest choice, which Cost counts
+	Offering   model.Offering
+	Choices    []*model.InstanceType // every type that would do, Type included, cheapest first
+	Zones      []string              // every zone that would do, sorted
+	Pods       []*model.Pod          // by namespace and name
+	Requests   model.Resources       // pods and DaemonSets
+	PriceMicro int64
+}
+
+// Standing is a machine that is there or coming, and the waiting pods that it holds.
+type Standing struct {
+	Node string
+	Pods []*model.Pod // by namespace and name
+}
+
+// usd writes dollars an hour to four digits, more where those would say nothing.
+func usd(micro int64) string {
+	if micro != 0 && micro < 100 {
+		return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 6, 64)
+	}
+	return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
+}
+
+// price marks a modelled price.
+func price(micro int64, modelled bool) string {
+	if modelled {
+		return "~" + usd(micro)
+	}
+	return usd(micro)
+}
+
+func percent(part, whole int64) string {
+	if whole <= 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(part)*100/float64(whole), 'f', 0, 64) + " %"
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "s") {
+		return strconv.Itoa(n) + " " + noun + "es"
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// group is pods of one workload.
+type group struct {
+	name string
+	pods []*model.Pod
+}
+
+func (g group) String() string { return strconv.Itoa(len(g.pods)) + " × " + g.name }
+
+// workload names what a pod belongs to: its Deployment (the ReplicaSet's name without the hash), its controller, or, of pods without
+// one, those of its class.
+func workload(p *model.Pod) (key, name string) {
+	if p.Owner.Name == "" {
+		return "pod " + p.Class.Key, p.Key()
+	}
+	name = p.Owner.Name
+	if h := p.Class.Labels["pod-template-hash"]; h != "" && p.Owner.Kind == "ReplicaSet" {
+		name = strings.TrimSuffix(name, "-"+h)
+	}
+	name = p.Namespace + "/" + name
+	return p.Owner.Kind + " " + name, name
+}
+
+// byWorkload groups pods, most pods first, then by name.
+func byWorkload(pods []*model.Pod) []group {
+	at := map[string]int{}
+	var out []group
+	for _, p := range pods {
+		k, name := workload(p)
+		i, ok := at[k]
+		if !ok {
+			i = len(out)
+			at[k] = i
+			out = append(out, group{name: name})
+		}
+		out[i].pods = append(out[i].pods, p)
+	}
+	for i := range out {
+		if g := &out[i]; g.pods[0].Owner.Name == "" && len(g.pods) > 1 {
+			g.name = "pods like " + g.name
+		}
+	}
+	slices.SortStableFunc(out, func(a, b group) int {
+		return cmp.Or(cmp.Compare(len(b.pods), len(a.pods)), strings.Compare(a.name, b.name))
+	})
+	return out
+}
+
+// list writes at most so many groups.
+func list(groups []group, most int) string {
+	var parts []string
+	rest, pods := 0, 0
+	for i, g := range groups {
+		if i < most || len(groups) == most+1 {
+			parts = append(parts, g.String())
+			continue
+		}
+		rest++
+		pods += len(g.pods)
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %d more workloads", count(pods, "pod"), rest))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// How much of a long list is written; the JSON has all of it.
+const (
+	mostWorkloads = 6
+	mostNodes     = 20
+	mostRefused   = 20
+	mostPools     = 5
+	mostKinds     = 6
+)
+
+// Text writes a plan for people.
+func Text(w io.Writer, p *Plan) error {
+	t := &text{p: p}
+	t.launch()
+	t.existing()
+	t.decisions("Can't be placed", p.Refused)
+	t.decisions("Not looked at", p.Ignored)
+	if len(p.New)+len(p.Existing)+len(p.Refused)+len(p.Ignored) == 0 {
+		t.line("No pod waits for a machine.")
+		t.line("")
+	}
+	t.summary()
+	_, err := w.Write(t.b.Bytes())
+	return err
+}
+
+type text struct {
+	p *Plan
+	b bytes.Buffer
+}
+
+func (t *text) line(format string, args ...any) {
+	fmt.Fprintf(&t.b, format+"\n", args...)
+}
+
+// row is machines that differ only in what lands on them.
+type row struct {
+	first    *Machine
+	machines int
+	total    int64
+	requests model.Resources
+	pods     []*model.Pod
+}
+
+func (t *text) rows() []*row {
+	at := map[string]*row{}
+	var out []*row
+	for i := range t.p.New {
+		m := &t.p.New[i]
+		k := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%d\x00%d\x00%s", m.Pool, m.Type.Name, m.Offering.Zone, m.Offering.CapacityType, m.PriceMicro, len(m.Choices), strings.Join(m.Zones, " "))
+		r := at[k]
+		if r == nil {
+			r = &row{first: m}
+			at[k] = r
+			out = append(out, r)
+		}
+		r.machines++
+		r.total += m.PriceMicro
+		r.requests = r.requests.AddInto(m.Requests, 1)
+		r.pods = append(r.pods, m.Pods...)
+	}
+	slices.SortStableFunc(out, func(a, b *row) int {
+		return cmp.Or(strings.Compare(a.first.Pool, b.first.Pool), cmp.Compare(b.total, a.total))
+	})
+	return out
+}
+
+func (t *text) launch() {
+	if len(t.p.New) == 0 {
+		return
+	}
+	pods, modelled := 0, false
+	for i := range t.p.New {
+		pods += len(t.p.New[i].Pods)
+		modelled = modelled || t.p.New[i].Offering.Modelled
+	}
+	t.line("To launch: %s for %s, %s/h", count(len(t.p.New), "machine"), count(pods, "pod"), price(t.p.Cost.NewMicroPerHour, modelled))
+	t.line("")
+	rows := t.rows()
+	table := newTable("COUNT>", "TYPE", "ZONE", "CAPACITY", "EACH/H>", "TOTAL/H>", "CPU>", "MEMORY>", "PODS>", "NODEPOOL")
+	for _, r := range rows {
+		m := r.first
+		zone := m.Offering.Zone
+		if n := len(m.Zones) - 1; n > 0 {
+			zone += " or " + count(n, "other")
+		}
+		use := func(d model.Dim) string {
+			return percent(r.requests.At(d), m.Type.Allocatable.At(d)*int64(r.machines))
+		}
+		table.add(strconv.Itoa(r.machines), m.Type.Name, zone, m.Offering.CapacityType, price(m.PriceMicro, m.Offering.Modelled),
+			price(r.total, m.Offering.Modelled), use(model.CPU), use(model.Memory), strconv.Itoa(len(r.pods)), m.Pool)
+		what := list(byWorkload(r.pods), mostWorkloads)
+		if n := len(m.Choices) - 1; n > 0 {
+			what += "; " + count(n, "other type") + " would do"
+		}
+		table.note("       " + what)
+	}
+	table.write(&t.b)
+	t.line("")
+	if modelled {
+		t.line("~ is a modelled spot price, not a published one.")
+		t.line("")
+	}
+}
+
+func (t *text) existing() {
+	if len(t.p.Existing) == 0 {
+		return
+	}
+	pods := 0
+	for _, s := range t.p.Existing {
+		pods += len(s.Pods)
+	}
+	t.line("Fits already: %s on %s", count(pods, "pod"), count(len(t.p.Existing), "node"))
+	t.line("")
+	table := newTable("NODE", "PODS")
+	rest, restPods := 0, 0
+	for i, s := range t.p.Existing {
+		if i >= mostNodes && len(t.p.Existing) > mostNodes+1 {
+			rest++
+			restPods += len(s.Pods)
+			continue
+		}
+		table.add(s.Node, list(byWorkload(s.Pods), mostWorkloads))
+	}
+	table.write(&t.b)
+	if rest > 0 {
+		t.line("  and %s on %d more nodes", count(restPods, "pod"), rest)
+	}
+	t.line("")
+}
+
+// decisions writes pods that get no place, those of one workload with the same reasons together.
+func (t *text) decisions(title string, list []plan.PodDecision) {
+	if len(list) == 0 {
+		return
+	}
+	t.line("%s: %s", title, count(len(list), "pod"))
+	t.line("")
+	type entry struct {
+		group
+		reasons []string
+	}
+	at := map[string]*entry{}
+	var entries []*entry
+	for _, d := range list {
+		reasons := sentences(d.Reasons)
+		key, name := workload(d.Pod)
+		k := key + "\x00" + strings.Join(reasons, "\x00")
+		e := at[k]
+		if e == nil {
+			e = &entry{group: group{name: name}, reasons: reasons}
+			at[k] = e
+			entries = append(entries, e)
+		}
+		e.pods = append(e.pods, d.Pod)
+	}
+	for i, e := range entries {
+		if i >= mostRefused && len(entries) > mostRefused+1 {
+			pods := 0
+			for _, r := range entries[i:] {
+				pods += len(r.pods)
+			}
+			t.line("  and %s of %d more workloads; -o json has them all", count(pods, "pod"), len(entries)-i)
+			break
+		}
+		t.line("  %s", byWorkload(e.pods)[0])
+		for _, r := range e.reasons {
+			t.line("    %s", r)
+		}
+	}
+	t.line("")
+}
+
+// sentences are reasons with their pools, nearest miss first.
+func sentences(reasons []plan.Reason) []string {
+	var out []string
+	for i, r := range reasons {
+		if i >= mostPools && len(reasons) > mostPools+1 {
+			out = append(out, fmt.Sprintf("and %d more NodePools", len(reasons)-i))
+			break
+		}
+		s := Sentence(r)
+		if r.Pool != "" {
+			s = "nodepool " + r.Pool + ": " + s
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+var provers = map[string]string{
+	"lp":      "tier 0, the linear programme over resource prices",
+	"columns": "tier 2, column generation",
+}
+
+func (t *text) summary() {
+	p := t.p
+	table := newTable("", "")
+	add := func(name, format string, args ...any) { table.add(name, fmt.Sprintf(format, args...)) }
+	add("New machines", "%s/h", usd(p.Cost.NewMicroPerHour))
+	if by := provers[p.Cost.ProvenBy]; by != "" || p.Cost.BoundMicroPerHour > 0 {
+		add("Lower bound", "%s/h, gap %s, proven by %s", usd(p.Cost.BoundMicroPerHour), ratio(p.Cost.Gap()), or(by, p.Cost.ProvenBy))
+	} else {
+		add("Lower bound", "none proven")
+	}
+	for i, u := range p.Cost.Unpriced {
+		name := ""
+		if i == 0 {
+			name = "Not in the bound"
+		}
+		add(name, "%s", u)
+	}
+	from := ""
+	if p.Catalog != "" {
+		from = ", prices of " + p.Catalog + with(" as of ", p.PricesAsOf, "")
+	}
+	add("Looked at", "%s in %s, %s%s", count(p.Stats.Pods, "pod"), count(p.Stats.Classes, "class"), count(p.Stats.Offerings, "offering"), from)
+	more := ""
+	if p.Stats.Truncated {
+		more = "; the work allowed was used up before the gap wanted was met"
+	}
+	add("Time", "%s to plan (tier %d), %s in all%s", span(p.Planned), p.Stats.Tier, span(p.Elapsed), more)
+	if len(p.Skipped) > 0 {
+		add("Not read", "%s", kinds(p.Skipped))
+	}
+	table.write(&t.b)
+}
+
+// ratio writes parts per million as percent.
+func ratio(ppm int64) string {
+	return strconv.FormatFloat(float64(ppm)/1e4, 'f', 2, 64) + " %"
+}
+
+func span(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return strconv.FormatInt(d.Microseconds(), 10) + " µs"
+	case d < time.Second:
+		return strconv.FormatInt((d+time.Millisecond/2).Milliseconds(), 10) + " ms"
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) + " s"
+}
+
+// kinds counts objects by kind.
+func kinds(skipped []string) string {
+	n := map[string]int{}
+	var order []string
+	for _, s := range skipped {
+		kind, _, _ := strings.Cut(s, " ")
+		if n[kind] == 0 {
+			order = append(order, kind)
+		}
+		n[kind]++
+	}
+	slices.Sort(order)
+	var parts []string
+	for i, k := range order {
+		if i >= mostKinds && len(order) > mostKinds+1 {
+			parts = append(parts, fmt.Sprintf("%d more kinds", len(order)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", n[k], k))
+	}
+	return strings.Join(parts, ", ") + ": no object of these kinds says anything about machines"
+}
+
+// table aligns columns; a header that ends in > is of numbers, aligned right. A note is a line of its own below a row.
+type table struct {
+	right []bool
+	rows  [][]string // a row of one cell is a note
+}
+
+func newTable(header ...string) *table {
+	t := &table{right: make([]bool, len(header))}
+	head := make([]string, len(header))
+	empty := true
+	for i, h := range header {
+		head[i], t.right[i] = strings.CutSuffix(h, ">")
+		empty = empty && h == ""
+	}
+	if !empty {
+		t.rows = append(t.rows, head)
+	}
+	return t
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) note(s string)       { t.rows = append(t.rows, []string{s}) }
+
+func (t *table) write(w *bytes.Buffer) {
+	width := make([]int, len(t.right))
+	for _, r := range t.rows {
+		for i, c := range r {
+			if len(r) > 1 {
+				width[i] = max(width[i], utf8.RuneCountInString(c))
+			}
+		}
+	}
+	for _, r := range t.rows {
+		line := "  "
+		for i, c := range r {
+			pad := ""
+			if len(r) > 1 {
+				pad = strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
+			}
+			if i > 0 {
+				line += "  "
+			}
+			if t.right[i] && len(r) > 1 {
+				line += pad + c
+			} else {
+				line += c + pad
+			}
+		}
+		w.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
