@@ -169,6 +169,9 @@ func (st *step) holds(c *model.Claim, n *model.Node) bool {
 	if n == nil || n.Labels[model.LabelRegistered] != "true" {
 		return !c.Is("Registered") // not there yet; a node that was there and is gone holds nothing
 	}
+	if st.stuck(c) {
+		return false
+	}
 	if c.Reserved {
 		return hasReservation(n, c)
 	}
@@ -181,6 +184,20 @@ func (st *step) holds(c *model.Claim, n *model.Node) bool {
 		return true
 	}
 	return false
+}
+
+// stuck says whether a claim's node has come and is still of no use when a machine without a node would be given up: nobody waits for
+// it any longer, though it may yet come round.
+func (st *step) stuck(c *model.Claim) bool {
+	if c.Is(lifecycle.Initialized) {
+		return false
+	}
+	due := c.Created.Add(st.pol.Lifecycle.RegistrationTimeout)
+	if st.now.Before(due) {
+		st.at(due)
+		return false
+	}
+	return true
 }
 
 func hasReservation(n *model.Node, c *model.Claim) bool {

@@ -153,7 +153,7 @@ func record(st *state.State, action plan.Action, now time.Time) {
 	switch a := action.(type) {
 	case plan.CreateClaim:
 		st.Provisional(&model.Claim{
-			Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Taints: a.Pool.Taints,
+			Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Annotations: a.Annotations, Taints: a.Pool.Taints,
 			StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
 			Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code), Provisional: true,
 		})

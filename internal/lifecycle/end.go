@@ -41,6 +41,9 @@ func end(in *Input, out *Output) {
 		return
 	}
 	for _, n := range in.Nodes {
+		if n.Deleting.IsZero() { // its machine went before it was drained, or before it was ours
+			out.act(plan.DeleteNode{Node: n.Name, UID: n.UID, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
+		}
 		if n.HasFinalizer {
 			out.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
 		}

@@ -51,6 +51,7 @@ type Policy struct {
 	ListDelay           time.Duration // how long the cloud's list may lag behind a launch
 	QuickBoot           time.Duration // a new node that is not Ready yet is given this long before it is registered without
 	EventDedup          time.Duration // lastPodEventTime is written at most this often
+	ExpireGrace         time.Duration // past expireAfter a usable node is left to be replaced first; then it is deleted as it is
 }
 
 // DefaultPolicy are the reference's limits, and contract 9's for landing.
@@ -137,6 +138,10 @@ func expired(in *Input, out *Output) bool {
 	end := c.Created.Add(c.ExpireAfter)
 	if in.Now.Before(end) {
 		out.at(end)
+		return false
+	}
+	if last := end.Add(in.Policy.ExpireGrace); in.Pool != nil && c.Is(Initialized) && in.Now.Before(last) {
+		out.at(last)
 		return false
 	}
 	out.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{
@@ -240,6 +245,7 @@ func settle(in *Input, n *model.Node, out *Output) {
 			return
 		}
 		register(in, n, &u)
+		ready = ready && !slices.ContainsFunc(u.AddTaints, func(t model.Taint) bool { return has(c.StartupTaints, t) })
 	}
 	if ready && n.Labels[model.LabelInitialized] != trueValue {
 		u.Labels[model.LabelInitialized] = trueValue

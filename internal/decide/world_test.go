@@ -1,0 +1,870 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// world is a small cluster with everything that Step is at work in: an API server, a scheduler, kubelets, workloads, a cloud, and
+// a controller that sees it all late, whose calls fail or whose answers are lost, and that dies now and then. It runs in virtual
+// time and has no luck but what rapid draws.
+type world struct {
+	t    *rapid.T
+	now  time.Time
+	wild bool // things go wrong
+
+	// The API server.
+	version   uint64
+	pods      map[string]*model.Pod
+	nodes     map[string]*model.Node
+	claims    map[string]*model.Claim
+	pool      *model.NodePool
+	nodeOwner map[string]string // by node name: claim uid
+
+	workloads []*workload
+	serial    int
+
+	// The cloud.
+	machines map[string]*machine // by claim uid
+	aside    map[string]time.Time
+	types    []*model.InstanceType
+
+	// The controller.
+	st     *state.State
+	mem    Memory
+	pol    Policy
+	watch  [3][]func(*state.State) // pods, nodes, claims: each in order, but not with each other
+	calls  []*call
+	listed time.Time
+	next   time.Time
+	acted  bool
+
+	created  int // claims ever made
+	history  []string
+	launches map[string]int // by claim uid: machines ever bought
+}
+
+type workload struct {
+	name  string
+	class *model.Class
+	want  int
+}
+
+type machine struct {
+	id, claimUID, claimName string
+	typ                     *model.InstanceType
+	zone                    string
+	launched                time.Time
+	gone                    bool
+	boot                    time.Duration // to the node
+	ready                   time.Duration // from there to Ready; negative: never
+	node                    string
+}
+
+type call struct {
+	action plan.Action
+	begun  bool // the effect is there, the answer is not
+	err    error
+	ver    uint64
+	due    int // ticks
+}
+
+const (
+	watchPods = iota
+	watchNodes
+	watchClaims
+)
+
+func newWorld(t *rapid.T) *world {
+	w := &world{t: t, now: epoch, pods: map[string]*model.Pod{}, nodes: map[string]*model.Node{}, claims: map[string]*model.Claim{},
+		nodeOwner: map[string]string{}, machines: map[string]*machine{}, aside: map[string]time.Time{}, launches: map[string]int{}, pol: DefaultPolicy()}
+	w.pol.ExactLanding = rapid.IntRange(0, 3).Draw(t, "exact landing") > 0
+	for _, d := range []struct {
+		name  string
+		cpu   int64
+		price int64
+	}{{"small", 2000, 100_000}, {"medium", 4000, 195_000}, {"large", 8000, 380_000}} {
+		x := &model.InstanceType{Name: d.name, Labels: model.Labels{model.LabelInstanceType: d.name},
+			Capacity: model.Resources{d.cpu, d.cpu << 22, 0, 20}, Allocatable: model.Resources{d.cpu - 100, d.cpu << 22, 0, 20}}
+		for _, z := range []string{"a", "b"} {
+			x.Offerings = append(x.Offerings, model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: d.price, Available: true, Remaining: -1})
+		}
+		w.types = append(w.types, x)
+	}
+	w.pool = &model.NodePool{Name: "p", UID: "uid-p", Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1,
+		Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p")), Types: w.types}
+	for i := range rapid.IntRange(1, 3).Draw(t, "workloads") {
+		c := model.Class{Namespace: "default", Labels: model.Labels{"app": fmt.Sprint("w", i)}, Scheduler: defaultScheduler,
+			Requests: model.Resources{rapid.SampledFrom([]int64{250, 900, 1500, 3000}).Draw(t, "cpu"), 128 << 20, 0, 1}}
+		switch rapid.IntRange(0, 5).Draw(t, "kind of pods") {
+		case 0:
+			c.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(model.LabelZone, "b"))}}
+		case 1:
+			c.Tolerations = []model.Toleration{{Exists: true, Effect: model.NoSchedule}}
+		}
+		w.workloads = append(w.workloads, &workload{name: fmt.Sprint("w", i), class: classOf(c), want: rapid.IntRange(0, 8).Draw(t, "replicas")})
+	}
+	w.restart()
+	return w
+}
+
+func (w *world) chance(what string, percent int) bool {
+	return w.wild && rapid.IntRange(0, 99).Draw(w.t, what) >= 100-percent
+}
+
+func (w *world) say(format string, args ...any) {
+	w.history = append(w.history, fmt.Sprintf("+%s ", w.now.Sub(epoch))+fmt.Sprintf(format, args...))
+}
+
+func (w *world) fatalf(format string, args ...any) {
+	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.history, "\n"))
+}
+
+// restart makes a new controller that lists everything.
+func (w *world) restart() {
+	w.st, w.mem, w.calls, w.watch, w.listed, w.next = state.New(), Memory{}, nil, [3][]func(*state.State){}, time.Time{}, time.Time{}
+	w.st.Tick(w.now)
+	w.st.SetNamespace("default", nil)
+	w.st.SetPool(w.pool)
+	for _, k := range sortedKeys(w.claims) {
+		w.st.SetClaim(w.claims[k], w.version)
+	}
+	for _, k := range sortedKeys(w.nodes) {
+		w.st.SetNode(w.nodes[k], w.version)
+	}
+	for _, k := range sortedKeys(w.pods) {
+		w.st.SetPod(w.pods[k])
+	}
+}
+
+// crash ends the controller: of its calls, some have been made and some have not.
+func (w *world) crash() {
+	w.say("the controller dies")
+	for _, c := range w.calls {
+		if !c.begun && rapid.Bool().Draw(w.t, "call made before death") {
+			w.do(c.action)
+		}
+	}
+	w.restart()
+}
+
+// The API server: each write is a new version, told to the watch.
+
+func (w *world) setPod(p *model.Pod) {
+	w.version++
+	w.pods[p.Key()] = p
+	w.watch[watchPods] = append(w.watch[watchPods], func(s *state.State) { s.SetPod(p) })
+}
+
+func (w *world) dropPod(p *model.Pod) {
+	w.version++
+	delete(w.pods, p.Key())
+	w.watch[watchPods] = append(w.watch[watchPods], func(s *state.State) { s.DeletePod(p.Key()) })
+}
+
+func (w *world) setNode(n *model.Node) {
+	w.version++
+	v := w.version
+	w.nodes[n.Name] = n
+	w.watch[watchNodes] = append(w.watch[watchNodes], func(s *state.State) { s.SetNode(n, v) })
+}
+
+func (w *world) dropNode(name string) {
+	w.version++
+	delete(w.nodes, name)
+	delete(w.nodeOwner, name)
+	w.watch[watchNodes] = append(w.watch[watchNodes], func(s *state.State) { s.DeleteNode(name) })
+	for _, k := range sortedKeys(w.pods) { // the pod garbage collector
+		if p := w.pods[k]; p.Node == name {
+			w.dropPod(p)
+		}
+	}
+}
+
+func (w *world) setClaim(c *model.Claim) {
+	w.version++
+	v := w.version
+	w.claims[c.Name] = c
+	w.watch[watchClaims] = append(w.watch[watchClaims], func(s *state.State) { s.SetClaim(c, v) })
+}
+
+func (w *world) dropClaim(c *model.Claim) {
+	w.version++
+	delete(w.claims, c.Name)
+	w.watch[watchClaims] = append(w.watch[watchClaims], func(s *state.State) { s.DeleteClaim(c.Name) })
+	for _, k := range sortedKeys(w.nodes) { // the garbage collector: owned nodes go too
+		if w.nodeOwner[k] == c.UID {
+			w.deleteNode(w.nodes[k])
+		}
+	}
+}
+
+func (w *world) deleteNode(n *model.Node) {
+	if !n.HasFinalizer {
+		w.dropNode(n.Name)
+		return
+	}
+	if n.Deleting.IsZero() {
+		m := *n
+		m.Deleting = w.now
+		w.setNode(&m)
+	}
+}
+
+func (w *world) deleteClaim(c *model.Claim) {
+	if !c.HasFinalizer {
+		w.dropClaim(c)
+		return
+	}
+	if c.Deleting.IsZero() {
+		d := *c
+		d.Deleting = w.now
+		w.setClaim(&d)
+	}
+}
+
+func (w *world) deletePod(p *model.Pod, grace time.Duration) {
+	if p.Node == "" {
+		w.dropPod(p)
+		return
+	}
+	q := *p
+	q.Deleting = w.now.Add(grace)
+	w.setPod(&q)
+}
+
+var errCloud = errors.New("the cloud is not well")
+
+// do carries an action out.
+func (w *world) do(action plan.Action) (uint64, error) {
+	switch a := action.(type) {
+	case plan.CreateClaim:
+		return w.createClaim(a)
+	case plan.LaunchClaim:
+		return w.launch(a)
+	case plan.DeleteClaim:
+		c := w.claims[a.Claim]
+		if c == nil || c.UID != a.UID {
+			return 0, plan.ErrGone
+		}
+		w.deleteClaim(c)
+		return 0, nil
+	case plan.UpdateClaim:
+		return w.updateClaim(a)
+	case plan.UpdateNode:
+		return w.updateNode(a)
+	case plan.DeleteNode:
+		n := w.nodes[a.Node]
+		if n == nil || n.UID != a.UID {
+			return 0, plan.ErrGone
+		}
+		w.deleteNode(n)
+		return w.version, nil
+	case plan.Tolerate:
+		p := w.pods[a.Namespace+"/"+a.Pod]
+		if p == nil || p.UID != a.UID {
+			return 0, plan.ErrGone
+		}
+		if !slices.Contains(p.Reservations, a.Claim) {
+			q := *p
+			q.Reservations = append(slices.Clip(q.Reservations), a.Claim)
+			w.setPod(&q)
+		}
+		return w.version, nil
+	case plan.Evict:
+		return w.removePod(a.Namespace+"/"+a.Pod, a.UID, time.Second)
+	case plan.DeletePod:
+		return w.removePod(a.Namespace+"/"+a.Pod, a.UID, a.Grace)
+	case plan.Terminate:
+		for _, m := range w.machines {
+			if m.id == a.ProviderID {
+				m.gone = true
+			}
+		}
+		return 0, nil
+	case plan.UpdatePool:
+		p := *w.pool
+		p.StatusResources, p.StatusNodes, p.StatusHash, p.Conditions = a.Resources, a.Nodes, a.Hash, a.Conditions
+		w.pool = &p
+		w.st.SetPool(&p)
+		return 0, nil
+	}
+	w.fatalf("unknown action %T", action)
+	return 0, nil
+}
+
+func (w *world) removePod(key, uid string, grace time.Duration) (uint64, error) {
+	p := w.pods[key]
+	if p == nil || p.UID != uid {
+		return 0, plan.ErrGone
+	}
+	if p.Deleting.IsZero() {
+		w.deletePod(p, grace)
+	}
+	return 0, nil
+}
+
+func (w *world) createClaim(a plan.CreateClaim) (uint64, error) {
+	if w.claims[a.Name] != nil {
+		return w.version, nil // AlreadyExists
+	}
+	w.created++
+	w.say("claim %s is made", a.Name)
+	labels := maps.Clone(a.Pool.Labels)
+	labels[model.LabelNodePool] = a.Pool.Name
+	w.setClaim(&model.Claim{
+		Name: a.Name, UID: fmt.Sprintf("uid-%s-%d", a.Name, w.created), Pool: a.Pool.Name, Requirements: a.Requirements, Labels: labels,
+		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: a.Pool.ExpireAfter, TerminationGracePeriod: -1, Created: w.now,
+		HasFinalizer: true, Conditions: map[string]model.Condition{}, Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code),
+	})
+	return w.version, nil
+}
+
+// launch buys the cheapest machine that the claim, as the controller knows it, allows; a second time it answers the first one.
+func (w *world) launch(a plan.LaunchClaim) (uint64, error) {
+	c := w.st.Claim(a.Claim)
+	if c == nil || c.UID != a.UID {
+		return 0, plan.ErrGone
+	}
+	m := w.machines[a.UID]
+	if m == nil {
+		if w.chance("no capacity", 10) {
+			q := c.Requirements.Get(model.LabelInstanceType)
+			for _, n := range q.Values {
+				w.aside[n] = w.now.Add(30 * time.Second)
+			}
+			w.offer()
+			w.say("no capacity for %s", a.Claim)
+			w.st.LaunchFailed(a.UID, model.LaunchFailure{Kind: "InsufficientCapacity", Message: "none left"})
+			return 0, nil
+		}
+		m = w.buy(c)
+		w.machines[a.UID] = m
+		w.launches[a.UID]++
+		w.say("machine %s (%s) is bought", m.id, m.typ.Name)
+		if w.chance("answer of the launch lost", 10) {
+			w.st.LaunchFailed(a.UID, model.LaunchFailure{Kind: "Unknown", Message: "connection reset"})
+			return 0, errCloud
+		}
+	}
+	if m.gone {
+		w.st.LaunchFailed(a.UID, model.LaunchFailure{Kind: "NotFound", Message: "it is gone"})
+		return 0, nil
+	}
+	return w.updateClaim(plan.UpdateClaim{Claim: a.Claim, UID: a.UID, ProviderID: m.id, Capacity: m.typ.Capacity, Allocatable: m.typ.Allocatable,
+		Labels:     map[string]string{model.LabelInstanceType: m.typ.Name, model.LabelZone: m.zone},
+		Conditions: map[string]model.Condition{lifecycle.Launched: {Status: "True", Reason: lifecycle.Launched}}})
+}
+
+func (w *world) buy(c *model.Claim) *machine {
+	types, zones := c.Requirements.Get(model.LabelInstanceType), c.Requirements.Get(model.LabelZone)
+	m := &machine{claimUID: c.UID, claimName: c.Name, launched: w.now, boot: 3 * time.Second, ready: time.Second}
+	for _, t := range w.types {
+		if m.typ == nil && types.Matches(t.Name, true) && c.Requests.Fits(t.Allocatable) {
+			m.typ = t
+		}
+	}
+	if m.typ == nil {
+		w.fatalf("claim %s: none of its types %v holds what it asks for, %v", c.Name, types.Values, c.Requests)
+	}
+	for _, z := range []string{"a", "b"} {
+		if m.zone == "" && (zones == nil || zones.Matches(z, true)) {
+			m.zone = z
+		}
+	}
+	w.serial++
+	m.id = fmt.Sprint("m", w.serial)
+	switch {
+	case w.chance("never registers", 5):
+		m.boot = -1
+	case w.chance("never ready", 5):
+		m.ready = -1
+	case w.chance("slow to boot", 30):
+		m.boot = time.Duration(rapid.IntRange(1, 90).Draw(w.t, "boot")) * time.Second
+	}
+	return m
+}
+
+// offer tells the controller what can be had.
+func (w *world) offer() {
+	p := *w.pool
+	p.Types = nil
+	for _, t := range w.types {
+		if until, ok := w.aside[t.Name]; ok && w.now.Before(until) {
+			x := *t
+			x.Offerings = slices.Clone(t.Offerings)
+			for i := range x.Offerings {
+				x.Offerings[i].Available = false
+			}
+			t = &x
+		}
+		p.Types = append(p.Types, t)
+	}
+	w.pool = &p
+	w.st.SetPool(&p)
+}
+
+func (w *world) updateClaim(a plan.UpdateClaim) (uint64, error) {
+	have := w.claims[a.Claim]
+	if have == nil || have.UID != a.UID {
+		return 0, plan.ErrGone
+	}
+	c := *have
+	if a.NodeName != "" {
+		c.NodeName = a.NodeName
+	}
+	if a.ProviderID != "" {
+		c.ProviderID = a.ProviderID
+	}
+	if a.Capacity != nil {
+		c.Capacity, c.Allocatable = a.Capacity, a.Allocatable
+	}
+	if !a.LastPodEvent.IsZero() {
+		c.LastPodEvent = a.LastPodEvent
+	}
+	if a.SetSlots {
+		c.Slots = a.Slots
+	}
+	c.Labels, c.Annotations = edited(c.Labels, a.Labels), edited(c.Annotations, a.Annotations)
+	c.Conditions = maps.Clone(c.Conditions)
+	for k, v := range a.Conditions {
+		old := c.Conditions[k]
+		v.Since = old.Since
+		if old.Status != v.Status {
+			v.Since = w.now
+		}
+		c.Conditions[k] = v
+	}
+	if a.RemoveFinalizer {
+		if m := w.machines[c.UID]; m != nil && !m.gone && (c.ProviderID != "" || w.now.Sub(m.launched) > time.Minute) {
+			w.fatalf("claim %s is let go while its machine %s runs", c.Name, m.id)
+		}
+		w.say("claim %s is let go", c.Name)
+		c.HasFinalizer = false
+		if !c.Deleting.IsZero() {
+			w.dropClaim(&c)
+			return w.version, nil
+		}
+	}
+	w.setClaim(&c)
+	return w.version, nil
+}
+
+func edited(have model.Labels, change map[string]string) model.Labels {
+	out := model.Labels{}
+	maps.Copy(out, have)
+	for k, v := range change {
+		if v == "" {
+			delete(out, k)
+		} else {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func (w *world) updateNode(a plan.UpdateNode) (uint64, error) {
+	have := w.nodes[a.Node]
+	if have == nil || have.UID != a.UID {
+		return 0, plan.ErrGone
+	}
+	n := *have
+	n.Labels, n.Annotations = edited(n.Labels, a.Labels), edited(n.Annotations, a.Annotations)
+	n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
+		return slices.ContainsFunc(a.RemoveTaints, func(r model.Taint) bool { return r.Key == t.Key && r.Effect == t.Effect })
+	})
+	n.Taints = append(n.Taints, a.AddTaints...)
+	if a.OwnerUID != "" {
+		w.nodeOwner[n.Name] = a.OwnerUID
+	}
+	n.HasFinalizer = n.HasFinalizer || a.AddFinalizer
+	if a.RemoveFinalizer {
+		n.HasFinalizer = false
+		if !n.Deleting.IsZero() {
+			w.dropNode(n.Name)
+			return w.version, nil
+		}
+	}
+	w.say("node %s: %s", n.Name, describeAction(a))
+	w.setNode(&n)
+	return w.version, nil
+}
+
+var (
+	notReady   = model.Taint{Key: "node.kubernetes.io/not-ready", Effect: model.NoSchedule}
+	bootstrap  = model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute}
+	startupCNI = model.Taint{Key: "cni", Effect: model.NoSchedule}
+)
+
+// kubelets make nodes of machines, and let pods end.
+func (w *world) kubelets() {
+	for _, uid := range sortedKeys(w.machines) {
+		m := w.machines[uid]
+		n := w.nodes[m.node]
+		switch {
+		case m.gone:
+			if n != nil && n.Ready {
+				w.setReady(n, false)
+			} else if n != nil && w.now.Sub(n.ReadySince) > 5*time.Second {
+				w.deleteNode(n) // the cloud's node controller
+			}
+		case m.node == "" && m.boot >= 0 && !w.now.Before(m.launched.Add(m.boot)):
+			m.node = "n-" + m.id
+			w.setNode(&model.Node{Name: m.node, UID: "uid-" + m.node, ProviderID: m.id, Created: w.now, Capacity: m.typ.Capacity, Allocatable: m.typ.Allocatable,
+				Labels:      model.Labels{model.LabelHostname: m.node, model.LabelInstanceType: m.typ.Name, model.LabelZone: m.zone, model.LabelNodePool: "p"},
+				Annotations: model.Labels{}, Taints: append([]model.Taint{bootstrap, notReady}, w.pool.StartupTaints...)})
+			w.say("node %s has come", m.node)
+		case n != nil && !n.Ready && m.ready >= 0 && !w.now.Before(n.Created.Add(m.ready)):
+			w.setReady(n, true)
+		case n != nil && n.Ready && slices.Contains(n.Taints, startupCNI):
+			k := *n
+			k.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t == startupCNI })
+			w.setNode(&k)
+		}
+	}
+	for _, k := range sortedKeys(w.pods) {
+		p := w.pods[k]
+		if p.Node == "" || p.Deleting.IsZero() || w.now.Before(p.Deleting) {
+			continue
+		}
+		for _, m := range w.machines {
+			if m.node == p.Node && !m.gone {
+				w.dropPod(p)
+			}
+		}
+	}
+}
+
+func (w *world) setReady(n *model.Node, ready bool) {
+	m := *n
+	m.Ready, m.ReadySince = ready, w.now
+	m.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t == notReady })
+	if !ready {
+		m.Taints = append(m.Taints, notReady)
+	}
+	w.say("node %s: Ready %t", n.Name, ready)
+	w.setNode(&m)
+}
+
+// controllers keep as many pods of each workload as are wanted.
+func (w *world) controllers() {
+	for _, l := range w.workloads {
+		var have []*model.Pod
+		for _, k := range sortedKeys(w.pods) {
+			if p := w.pods[k]; p.Owner.Name == l.name && p.Deleting.IsZero() {
+				have = append(have, p)
+			}
+		}
+		for range l.want - len(have) {
+			w.serial++
+			name := fmt.Sprintf("%s-%d", l.name, w.serial)
+			w.setPod(&model.Pod{Namespace: "default", Name: name, UID: "uid-" + name, Class: l.class, Created: w.now, GracePeriod: time.Second,
+				Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: "uid-" + l.name}})
+		}
+		sort.SliceStable(have, func(i, j int) bool { return have[i].Node == "" && have[j].Node != "" })
+		for i := range len(have) - l.want {
+			w.deletePod(have[i], time.Second)
+		}
+	}
+}
+
+// scheduler binds what fits, to the emptiest node, and says of the rest that it does not.
+func (w *world) scheduler() {
+	used := map[string]model.Resources{}
+	for _, p := range w.pods {
+		if p.Node != "" {
+			used[p.Node] = used[p.Node].Add(p.Class.Requests)
+		}
+	}
+	for _, k := range sortedKeys(w.pods) {
+		p := w.pods[k]
+		if p.Node != "" || !p.Deleting.IsZero() {
+			continue
+		}
+		tolerations := slices.Clone(p.Class.Tolerations)
+		for _, c := range p.Reservations {
+			tolerations = append(tolerations, model.Toleration{Key: model.TaintReserved, Value: c, Effect: model.NoSchedule})
+		}
+		best, free := "", int64(-1)
+		for _, name := range sortedKeys(w.nodes) {
+			n := w.nodes[name]
+			room := n.Allocatable.Sub(used[name])
+			if model.Untolerated(n.Taints, tolerations) != nil || !p.Class.Requests.Fits(room) ||
+				len(p.Class.Terms) > 0 && !p.Class.Terms[0].Requirements.Matches(n.Labels) {
+				continue
+			}
+			if room.At(model.CPU) > free {
+				best, free = name, room.At(model.CPU)
+			}
+		}
+		q := *p
+		switch {
+		case best != "":
+			q.Node, q.Bound = best, w.now
+			used[best] = used[best].Add(p.Class.Requests)
+		case p.Unschedulable.IsZero():
+			q.Unschedulable = w.now
+		default:
+			continue
+		}
+		w.setPod(&q)
+	}
+}
+
+// deliver hands the controller what its watches have.
+func (w *world) deliver() {
+	for i := range w.watch {
+		n := len(w.watch[i])
+		if w.chance("watch lags", 25) {
+			n = rapid.IntRange(0, n).Draw(w.t, "events")
+		}
+		for _, ev := range w.watch[i][:n] {
+			ev(w.st)
+		}
+		w.watch[i] = slices.Clone(w.watch[i][n:])
+	}
+}
+
+// answer finishes calls that are due.
+func (w *world) answer() {
+	var left []*call
+	for _, c := range w.calls {
+		if !c.begun {
+			c.begun = true
+			switch {
+			case w.chance("call fails", 8):
+				c.err = errCloud
+			default:
+				if c.ver, c.err = w.do(c.action); c.err == nil && w.chance("answer lost", 5) {
+					c.err = errCloud
+				}
+			}
+		}
+		if c.due--; c.due > 0 {
+			left = append(left, c)
+			continue
+		}
+		key := c.action.Key()
+		switch {
+		case c.err == nil:
+			w.st.Done(key, c.ver, w.now.Add(15*time.Second))
+			if l, ok := c.action.(plan.LaunchClaim); ok && c.ver == 0 {
+				w.st.Settle(l.Key())
+			}
+			if t, ok := c.action.(plan.Terminate); ok {
+				uid := ""
+				if cl := w.st.Claim(t.Claim); cl != nil {
+					uid = cl.UID
+				}
+				w.st.MarkGone(t.ProviderID, uid)
+			}
+			if _, ok := c.action.(plan.UpdatePool); ok {
+				w.st.Settle(key)
+			}
+		case errors.Is(c.err, plan.ErrGone):
+			w.st.Done(key, 0, w.now.Add(time.Second))
+		default:
+			failed(w.st, c.action, w.now.Add(time.Second))
+		}
+	}
+	w.calls = left
+}
+
+// list asks the cloud for its machines; a list lags up to two seconds behind.
+func (w *world) list() {
+	if w.now.Sub(w.listed) < time.Second || w.chance("list fails", 20) {
+		return
+	}
+	w.listed = w.now
+	var out []*model.Instance
+	for _, uid := range sortedKeys(w.machines) {
+		m := w.machines[uid]
+		if w.now.Sub(m.launched) < 2*time.Second && w.chance("not listed yet", 50) || m.gone && w.chance("gone and not listed", 50) {
+			continue
+		}
+		out = append(out, &model.Instance{ProviderID: m.id, ClaimUID: m.claimUID, ClaimName: m.claimName, Launched: m.launched, Gone: m.gone})
+	}
+	w.st.SetInstances(out, w.now)
+}
+
+// control decides, and begins what was decided.
+func (w *world) control() {
+	w.st.Tick(w.now)
+	w.st.Expire(w.now)
+	look := !w.chance("no look at demand", 30)
+	out, mem := Step(w.st.Snapshot(w.now), w.mem, w.now, w.pol, Request{Solve: look})
+	w.mem, w.next, w.acted = mem, out.Next, false
+	if !out.Next.IsZero() && !out.Next.After(w.now) {
+		w.fatalf("to look again at %s, which is not after now, %s", out.Next, w.now)
+	}
+	for _, a := range out.Actions {
+		if _, ok := a.(plan.UpdatePool); !ok {
+			w.acted = true
+			w.say("decided: %s", describeAction(a))
+		}
+		record(w.st, a, w.now)
+		c := &call{action: a, due: 1}
+		if w.chance("slow call", 25) {
+			c.due += rapid.IntRange(1, 8).Draw(w.t, "ticks")
+		}
+		w.calls = append(w.calls, c)
+	}
+}
+
+// mischief is what people and clouds do.
+func (w *world) mischief() {
+	if w.chance("scale", 20) {
+		l := rapid.SampledFrom(w.workloads).Draw(w.t, "workload")
+		l.want = rapid.IntRange(0, 7).Draw(w.t, "replicas")
+		w.say("%s is scaled to %d", l.name, l.want)
+	}
+	if w.chance("a pod is deleted", 10) && len(w.pods) > 0 {
+		p := w.pods[rapid.SampledFrom(sortedKeys(w.pods)).Draw(w.t, "pod")]
+		w.say("pod %s is deleted", p.Name)
+		w.deletePod(p, time.Second)
+	}
+	if w.chance("a claim is deleted", 3) && len(w.claims) > 0 {
+		c := w.claims[rapid.SampledFrom(sortedKeys(w.claims)).Draw(w.t, "claim")]
+		w.say("claim %s is deleted", c.Name)
+		w.deleteClaim(c)
+	}
+	if w.chance("a node is deleted", 3) && len(w.nodes) > 0 {
+		n := w.nodes[rapid.SampledFrom(sortedKeys(w.nodes)).Draw(w.t, "node")]
+		w.say("node %s is deleted", n.Name)
+		w.deleteNode(n)
+	}
+	if w.chance("a machine dies", 3) && len(w.machines) > 0 {
+		m := w.machines[rapid.SampledFrom(sortedKeys(w.machines)).Draw(w.t, "machine")]
+		w.say("machine %s dies", m.id)
+		m.gone = true
+	}
+	if w.chance("crash", 4) {
+		w.crash()
+	}
+}
+
+// tick is one round of everybody.
+func (w *world) tick() {
+	w.mischief()
+	w.controllers()
+	w.kubelets()
+	if !w.chance("scheduler is slow", 30) {
+		w.scheduler()
+	}
+	for n, until := range w.aside {
+		if !w.now.Before(until) {
+			delete(w.aside, n)
+			w.offer()
+		}
+	}
+	w.deliver()
+	w.list()
+	w.answer()
+	w.deliver()
+	w.control()
+	w.check()
+}
+
+// check is what holds at every moment.
+func (w *world) check() {
+	charged := model.Resources{}
+	for _, c := range w.claims {
+		most := c.Capacity
+		if most.IsZero() {
+			for _, t := range w.types {
+				if q := c.Requirements.Get(model.LabelInstanceType); q.Matches(t.Name, true) {
+					most = most.Max(t.Capacity)
+				}
+			}
+		}
+		charged = charged.Add(most)
+	}
+	if len(w.pool.HasLimit) > 0 && charged.At(model.CPU) > w.pool.Limits.At(model.CPU) {
+		w.fatalf("the pool's limit of %d is exceeded: %d", w.pool.Limits.At(model.CPU), charged.At(model.CPU))
+	}
+	for uid, n := range w.launches {
+		if n > 1 {
+			w.fatalf("%d machines were bought for claim %s", n, uid)
+		}
+	}
+}
+
+// quiet says whether nothing happens any more but by the clock.
+func (w *world) quiet() bool {
+	return len(w.calls) == 0 && !w.acted && len(w.watch[0])+len(w.watch[1])+len(w.watch[2]) == 0
+}
+
+// settle lets the world run without faults until nothing is left to happen, and says whether that came to an end.
+func (w *world) settle(rounds int) bool {
+	w.wild = false
+	calm := 0
+	for range rounds {
+		w.tick()
+		if !w.quiet() {
+			calm = 0
+			w.now = w.now.Add(100 * time.Millisecond)
+			continue
+		}
+		if calm++; calm > 3 && w.still() {
+			return true
+		}
+		step := time.Second
+		if calm > 3 && !w.next.IsZero() { // nobody is at work: on to the next moment that anybody waits for
+			step = max(step, min(w.next.Sub(w.now), 20*time.Second))
+		}
+		w.now = w.now.Add(step)
+	}
+	return false
+}
+
+// still says whether the only thing to wait for is distant.
+func (w *world) still() bool {
+	if len(w.aside) > 0 {
+		return false
+	}
+	for _, p := range w.pods {
+		if p.Node == "" || !p.Deleting.IsZero() {
+			return false
+		}
+	}
+	for _, c := range w.claims {
+		if !c.Deleting.IsZero() || !c.Is(lifecycle.Initialized) && w.now.Before(c.Created.Add(w.pol.Lifecycle.RegistrationTimeout+time.Minute)) {
+			return false
+		}
+	}
+	for _, n := range w.nodes {
+		if !n.Deleting.IsZero() {
+			return false
+		}
+	}
+	for _, m := range w.machines {
+		if !m.gone && w.claimOf(m) == nil {
+			return false
+		}
+	}
+	return w.next.IsZero() || w.next.Sub(w.now) > time.Minute
+}
+
+func (w *world) claimOf(m *machine) *model.Claim {
+	for _, c := range w.claims {
+		if c.UID == m.claimUID {
+			return c
+		}
+	}
+	return nil
+}
