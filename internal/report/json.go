@@ -80,6 +80,8 @@ type wirePod struct {
 type wireReason struct {
 	NodePool string `json:"nodePool"`
 	Code     string `json:"code"`
+	Key      string `json:"key"`
+	Subject  string `json:"subject"`
 	Want     string `json:"want"`
 	Have     string `json:"have"`
 	Message  string `json:"message"`
@@ -136,7 +138,7 @@ func wirePods(list []plan.PodDecision) []wirePod {
 	for _, d := range list {
 		p := wirePod{Pod: d.Pod.Key(), Reasons: make([]wireReason, len(d.Reasons))}
 		for i, r := range d.Reasons {
-			p.Reasons[i] = wireReason{NodePool: r.Pool, Code: string(r.Code), Want: r.Want, Have: r.Have, Message: Sentence(r)}
+			p.Reasons[i] = wireReason{NodePool: r.Pool, Code: string(r.Code), Key: r.Key, Subject: r.Subject, Want: r.Want, Have: r.Have, Message: Sentence(r)}
 		}
 		out = append(out, p)
 	}

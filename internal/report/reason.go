@@ -4,6 +4,7 @@
 package report
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -43,7 +44,11 @@ func sentence(r plan.Reason) string {
 		}
 		return "no instance type left has " + r.Want + "; those that pod and pool allow have " + or(brief(r.Have), "no such label")
 	case plan.Resource:
-		return "the pod needs " + r.Want + " " + unit(r.Key) + ", DaemonSets included; the nearest type, " + r.Subject + ", has " + r.Have
+		need := "the pod needs " + amount(r.Key, r.Want) + " for itself and the DaemonSets"
+		if r.Have == "0" {
+			return need + "; no type that pod and pool allow has any"
+		}
+		return need + "; the nearest type" + with(", ", r.Subject, ",") + " has " + amount(r.Key, r.Have)
 	case plan.Offering:
 		if r.Want == "" {
 			return or(r.Have, "no type that fits is offered where the pod may run")
@@ -58,11 +63,11 @@ func sentence(r plan.Reason) string {
 		case r.Key == "nodes":
 			return "the pool's limit on nodes is reached"
 		}
-		return "the pool's limits leave " + r.Have + " " + unit(r.Key) + "; the smallest machine that fits, " + r.Subject + ", has " + r.Want
+		return "the pool's limits leave " + amount(r.Key, r.Have) + "; the smallest machine that fits" + with(", ", r.Subject, ",") + " has " + amount(r.Key, r.Want)
 	case plan.MinValues:
 		return "the pool asks for a choice of " + r.Want + " values of " + r.Key + "; " + r.Have + " would do for the pod"
 	case plan.TopologySpread:
-		return "the pod's spread over " + r.Key + " allows a " + r.Want + "; " + r.Have
+		return "the pod's spread over " + r.Key + " asks for " + r.Want + "; " + r.Have
 	case plan.PodAffinity:
 		return "the pod's affinity over " + r.Key + " needs " + r.Want + "; " + r.Have
 	case plan.PodAntiAffinity:
@@ -115,11 +120,14 @@ func with(before, s, after string) string {
 	return before + s + after
 }
 
-func unit(resource string) string {
-	if resource == "" {
-		return "of a resource"
+// amount writes an amount of a resource with its name, cpu in cores.
+func amount(resource, text string) string {
+	if milli, ok := strings.CutSuffix(text, "m"); ok && resource == "cpu" {
+		if n, err := strconv.ParseInt(milli, 10, 64); err == nil {
+			text = strconv.FormatFloat(float64(n)/1000, 'f', -1, 64)
+		}
 	}
-	return "of " + resource
+	return text + with(" ", resource, "")
 }
 
 // brief cuts a list of values that nobody would read to its end.

@@ -183,7 +183,11 @@ func (t *text) decisions(title string, list []plan.PodDecision) {
 			t.line("  and %s of %d more workloads; -o json has them all", count(pods, "pod"), len(entries)-i)
 			break
 		}
-		t.line("  %s", byWorkload(e.pods)[0])
+		if g := byWorkload(e.pods)[0]; len(g.pods) == 1 {
+			t.line("  %s", g.pods[0].Key())
+		} else {
+			t.line("  %s", g)
+		}
 		for _, r := range e.reasons {
 			t.line("    %s", r)
 		}
@@ -217,9 +221,10 @@ func (t *text) summary() {
 	p := t.p
 	table := newTable("", "")
 	add := func(name, format string, args ...any) { table.add(name, fmt.Sprintf(format, args...)) }
-	add("New machines", "%s/h", usd(p.Cost.NewMicroPerHour))
+	modelled := slices.ContainsFunc(p.New, func(m Machine) bool { return m.Offering.Modelled })
+	add("New machines", "%s/h", price(p.Cost.NewMicroPerHour, modelled))
 	if by := provers[p.Cost.ProvenBy]; by != "" || p.Cost.BoundMicroPerHour > 0 {
-		add("Lower bound", "%s/h, gap %s, proven by %s", usd(p.Cost.BoundMicroPerHour), ratio(p.Cost.Gap()), or(by, p.Cost.ProvenBy))
+		add("Lower bound", "%s/h, gap %s, proven by %s", price(p.Cost.BoundMicroPerHour, modelled), ratio(p.Cost.Gap()), or(by, p.Cost.ProvenBy))
 	} else {
 		add("Lower bound", "none proven")
 	}
