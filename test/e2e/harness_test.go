@@ -217,15 +217,29 @@ func newEnv(t *testing.T, s *sandbox.Sandbox, name string) *env {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		for _, d := range [][2]string{
-			{"/api/v1/namespaces/" + name, ""}, {pools, "e2e=" + name}, {claims, karpv1.LabelNodePool + "=" + name},
-		} {
-			if err := s.Delete(ctx, d[0], d[1]); err != nil && !apierrors.IsNotFound(err) {
-				t.Errorf("clean up %s: %v", d[0], err)
+		remove := func(path, selector string) {
+			if err := s.Delete(ctx, path, selector); err != nil && !apierrors.IsNotFound(err) {
+				t.Errorf("clean up %s: %v", path, err)
 			}
 		}
+		// Pods first: those of a node that is drained would be bought for again.
+		remove("/api/v1/namespaces/"+name, "")
+		if err := waitFor(ctx, func(ctx context.Context) error { return e.noPods(ctx) }); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+		remove(pools, "e2e="+name)
+		remove(claims, karpv1.LabelNodePool+"="+name)
 	})
 	return e
+}
+
+// noPods says that the test has pods.
+func (e *env) noPods(ctx context.Context) error {
+	list, err := e.s.Kube.CoreV1().Pods(e.name).List(ctx, metav1.ListOptions{})
+	if err == nil && len(list.Items) > 0 {
+		err = fmt.Errorf("namespace %s has %d pods", e.name, len(list.Items))
+	}
+	return err
 }
 
 // dump writes what helps to understand a failure.
@@ -404,7 +418,7 @@ func (e *env) podsRun(n int) []corev1.Pod {
 	return pods
 }
 
-// podsExist waits until this many pods are there and kube-scheduler has found no place for any.
+// podsRefused waits until kube-scheduler has found no place for this many pods.
 func (e *env) podsRefused(n int) {
 	e.t.Helper()
 	e.until(fmt.Sprintf("kube-scheduler has refused %d pods", n), func() error {
@@ -572,7 +586,7 @@ func reservations(p *corev1.Pod) []string {
 	return out
 }
 
-// empty gives the workload up and waits until nothing is left of the pool's nodes, claims and machines.
+// givenBack waits until nothing is left of the pool's nodes, claims and machines.
 func (e *env) givenBack() {
 	e.t.Helper()
 	e.until("claims, nodes and machines are gone", func() error {

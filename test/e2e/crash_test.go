@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
+)
+
+// The leader is killed at seeded moments of a burst. Whatever was under way, the other replica or the restarted one brings it to the
+// same end: every pod runs, each claim has one machine and each machine its claim, and it costs no more than it would have.
+func TestLeaderKilled(t *testing.T) {
+	seeds := 3
+	if os.Getenv("DOVETAIL_SOAK") != "" {
+		seeds = 20
+	}
+	s := own(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
+		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
+	calm := burst(t, s, "calm", 0)
+	for seed := 1; seed <= seeds; seed++ {
+		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
+			// A moment between the first pod and the last one to run.
+			after := time.Duration(rand.New(rand.NewPCG(uint64(seed), 0)).Int64N(int64(calm.took)))
+			cost := burst(t, s, fmt.Sprintf("killed-%d", seed), after)
+			t.Logf("killed after %s, %s: %d machines for $%.4f an hour; undisturbed %d for $%.4f in %s", after.Round(time.Millisecond), cost.killedAt,
+				cost.machines, dollars(cost.micro), calm.machines, dollars(calm.micro), calm.took.Round(time.Millisecond))
+			if cost.micro*100 > calm.micro*105 {
+				t.Errorf("it costs $%.4f an hour, more than 1.05 times the $%.4f of the undisturbed run", dollars(cost.micro), dollars(calm.micro))
+			}
+		})
+	}
+}
+
+func dollars(micro int64) float64 { return float64(micro) / 1e6 }
+
+// outcome is what a burst ended in.
+type outcome struct {
+	machines int
+	micro    int64 // an hour
+	took     time.Duration
+	killedAt string // what there was then
+}
+
+// burst has 100 small and 100 large pods run, kills the leader in between if told when, and checks what stands in the end.
+func burst(t *testing.T, s *sandbox.Sandbox, name string, killAfter time.Duration) outcome {
+	t.Helper()
+	e := newEnv(t, s, name)
+	e.nodePool(nil)
+	var out outcome
+	began := time.Now()
+	e.deploy("small", 100, e.pod("900m", "3100Mi"))
+	e.deploy("large", 100, e.pod("3500m", "28Gi"))
+	if killAfter > 0 {
+		moment := time.NewTimer(killAfter)
+		defer moment.Stop()
+		select {
+		case <-moment.C:
+		case <-t.Context().Done():
+		}
+		out.killedAt = e.killLeader()
+	}
+	e.podsRun(200)
+	out.took = time.Since(began)
+	e.until("each claim has one machine that stands, and each machine its claim", func() error {
+		out.machines, out.micro = 0, 0
+		all := e.claims()
+		machineOf := map[string]machines.Instance{}
+		for _, in := range e.standing() {
+			machineOf[in.ClaimUID] = in
+			out.machines++
+			out.micro += in.PriceMicro
+		}
+		var wrong []string
+		for i := range all {
+			c := &all[i]
+			in, ok := machineOf[string(c.UID)]
+			if c.DeletionTimestamp != nil || !ready(c) || !ok || in.ProviderID != c.Status.ProviderID {
+				wrong = append(wrong, fmt.Sprintf("claim %s (deleting %t, machine %q): %s", c.Name, c.DeletionTimestamp != nil, in.ID, conditionsText(c.Status.Conditions)))
+			}
+			delete(machineOf, string(c.UID))
+		}
+		for uid, in := range machineOf {
+			wrong = append(wrong, fmt.Sprintf("machine %s: its claim %s (%s) is not there", in.ID, in.ClaimName, uid))
+		}
+		if len(all) == 0 || len(wrong) > 0 {
+			return fmt.Errorf("%d claims; %s", len(all), strings.Join(wrong, "; "))
+		}
+		return nil
+	})
+	if n := len(e.launches(name)); n < out.machines { // launches also checks that no claim was launched twice
+		t.Errorf("%d machines stand, but the journal has only %d launches", out.machines, n)
+	}
+	// The next burst starts from an empty cluster, as this one did.
+	e.must(s.Delete(e.ctx, "/apis/apps/v1/namespaces/"+name+"/deployments", ""))
+	e.until("the pods are gone", func() error { return e.noPods(e.ctx) })
+	e.must(s.Delete(e.ctx, claims, "karpenter.sh/nodepool="+name))
+	e.givenBack()
+	return out
+}
+
+// killLeader kills the controller that acts, with SIGKILL, and says what there was just after.
+func (e *env) killLeader() string {
+	e.t.Helper()
+	leader, err := e.s.Leader()
+	e.must(err)
+	err = syscall.Kill(leader.PID, syscall.SIGKILL)
+	if errors.Is(err, syscall.ESRCH) {
+		e.t.Fatalf("the leader %s (%d) is not running", leader.Name, leader.PID)
+	}
+	e.must(err)
+	launched, bound := 0, 0
+	all := e.claims()
+	for _, c := range all {
+		if c.Status.ProviderID != "" {
+			launched++
+		}
+	}
+	pods := e.pods()
+	for _, p := range pods {
+		if p.Spec.NodeName != "" {
+			bound++
+		}
+	}
+	e.until(leader.Name+" has been started again", func() error {
+		all, err := e.s.Components(sandbox.Controller)
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			if c.Name == leader.Name && c.Restarts > leader.Restarts {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", all)
+	})
+	return fmt.Sprintf("with %d of %d pods bound and %d of %d claims launched", bound, len(pods), launched, len(all))
+}
