@@ -3,7 +3,8 @@
 
 // Command dovetail-sandbox is a real Kubernetes control plane on loopback in
 // one file: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
-// kwok and kubectl, and the verbs that start and stop them (up, down, status).
+// kwok and kubectl, and the verbs that start and stop them (up, down, status)
+// and show what Dovetail does (demo).
 // There is no container, no download at run time and nothing that listens
 // beyond 127.0.0.1.
 //
@@ -14,8 +15,8 @@
 //
 // Start reading at internal/supervise (what runs, in which order, and who
 // stops it) and internal/plane (what each component is told). Only this
-// package knows the components' code; the internal packages use the standard
-// library and cobra, so that their tests build in seconds.
+// package knows the components' code; of the internal packages only demo uses
+// client-go, so that the others' tests build in seconds.
 //
 // Build it with
 //

@@ -147,12 +147,19 @@ func up(dir plane.Dir, options plane.Options) error {
 	if kept {
 		fmt.Printf("going on with the data of an earlier run in %s\n", dir)
 	}
-	if err := launch(dir, options, lock); err != nil {
+	leash, err := launch(dir, options, lock)
+	if err != nil {
 		if !kept { // A cluster that never was is not worth going on with.
 			return errors.Join(err, dir.RemoveData())
 		}
 		return err
 	}
+	defer func() { _ = leash.Close() }()
+	if err := letGo(leash); err != nil {
+		return err
+	}
+	fmt.Printf("\n  kubeconfig  %s\n  look        %s\n  stop        %s\n",
+		dir.Kubeconfig(plane.Admin), hint(dir, "kubectl get nodes"), hint(dir, "down"))
 	return nil
 }
 
@@ -223,33 +230,33 @@ func waitGone(p supervise.Process) error {
 	return nil
 }
 
-// launch starts the supervisor, shows its progress and lets go of it when all
-// is up. Until then the supervisor is on a leash: if this process goes, however
-// it goes, the supervisor tears everything down.
-func launch(dir plane.Dir, options plane.Options, lock *os.File) error {
+// launch starts the supervisor, shows its progress and returns when all is up.
+// The supervisor is on a leash: until the caller lets go of it, everything is
+// torn down if this process goes, however it goes, or closes the leash.
+func launch(dir plane.Dir, options plane.Options, lock *os.File) (*os.File, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("find the sandbox's own executable: %w", err)
+		return nil, fmt.Errorf("find the sandbox's own executable: %w", err)
 	}
 	encoded, err := json.Marshal(options)
 	if err != nil {
-		return fmt.Errorf("encode the options: %w", err)
+		return nil, fmt.Errorf("encode the options: %w", err)
 	}
 	if err := dir.Prepare(); err != nil {
-		return err
+		return nil, err
 	}
 	log, err := os.OpenFile(dir.Log("supervisor"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
-		return fmt.Errorf("open the supervisor's log: %w", err)
+		return nil, fmt.Errorf("open the supervisor's log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
 	events, eventsIn, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("make a pipe: %w", err)
+		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	leashOut, leash, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("make a pipe: %w", err)
+		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
 
 	// Before the supervisor exists, so that no signal finds it unattended.
@@ -263,7 +270,7 @@ func launch(dir plane.Dir, options plane.Options, lock *os.File) error {
 	cmd.ExtraFiles = []*os.File{eventsIn, leashOut, lock} // progressFD, leashFD, lockFD
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the supervisor: %w", err)
+		return nil, fmt.Errorf("start the supervisor: %w", err)
 	}
 	_, _ = eventsIn.Close(), leashOut.Close() // The supervisor's ends.
 
@@ -283,17 +290,12 @@ func launch(dir plane.Dir, options plane.Options, lock *os.File) error {
 			case !ok: // The supervisor is gone or going, without a word.
 				err := cmd.Wait()
 				if stopped {
-					return exitError{errQuiet, interrupted}
+					return nil, exitError{errQuiet, interrupted}
 				}
-				return fmt.Errorf("the supervisor ended early (%v); the end of %s:\n%s", err, dir.Log("supervisor"), supervise.LogTail(dir.Log("supervisor"), 15))
+				return nil, fmt.Errorf("the supervisor ended early (%v); the end of %s:\n%s", err, dir.Log("supervisor"), supervise.LogTail(dir.Log("supervisor"), 15))
 			case event.Up && !stopped:
-				if _, err := leash.Write([]byte{'.'}); err != nil {
-					return fmt.Errorf("let go of the supervisor: %w", err)
-				}
-				fmt.Printf("the sandbox is up after %.1fs\n\n", event.Elapsed.Seconds())
-				fmt.Printf("  kubeconfig  %s\n  look        %s\n  stop        %s\n",
-					dir.Kubeconfig(plane.Admin), hint(dir, "kubectl get nodes"), hint(dir, "down"))
-				return nil
+				fmt.Printf("the sandbox is up after %.1fs\n", event.Elapsed.Seconds())
+				return leash, nil
 			case event.Step != "":
 				fmt.Printf("%s %.1fs\n", event.Step, event.Elapsed.Seconds())
 			case event.Note != "":
@@ -301,13 +303,21 @@ func launch(dir plane.Dir, options plane.Options, lock *os.File) error {
 			case event.Failed != "":
 				_ = cmd.Wait() // Nothing must be left when we return.
 				if stopped {
-					return exitError{errQuiet, interrupted}
+					return nil, exitError{errQuiet, interrupted}
 				}
 				fmt.Fprintf(os.Stderr, "the sandbox did not come up: %s\n", event.Failed)
-				return errQuiet
+				return nil, errQuiet
 			}
 		}
 	}
+}
+
+// letGo makes the supervisor outlive this process.
+func letGo(leash *os.File) error {
+	if _, err := leash.Write([]byte{'.'}); err != nil {
+		return fmt.Errorf("let go of the supervisor: %w", err)
+	}
+	return nil
 }
 
 func decode(events io.Reader) <-chan supervise.Event {

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// newShow is a sandbox for the demo, which needs the real dovetail beside it.
+func newShow(t *testing.T) *sandbox {
+	t.Helper()
+	s := newSandbox(t)
+	dovetail := filepath.Join(filepath.Dir(s.bin), "dovetail")
+	if _, err := os.Stat(dovetail); err != nil {
+		t.Fatalf("no dovetail beside the sandbox: %v: build it with `make build`", err)
+	}
+	return s
+}
+
+// TestDemo plays the whole show, fast, and reads it as a person would.
+func TestDemo(t *testing.T) {
+	s := newShow(t)
+	out, status, _ := s.try("", "demo", "--fast")
+	t.Logf("the show:\n%s", out)
+	if status != 0 {
+		t.Fatalf("exit status %d", status)
+	}
+	steps := regexp.MustCompile(`(?m)^── .* ──+$`).FindAllStringIndex(out, -1)
+	if len(steps) != 6 {
+		t.Fatalf("%d steps, want 6", len(steps))
+	}
+	bought := regexp.MustCompile(`(?m)^    \d+ machines? bought: \$0\.\d{4} an hour`)
+	for i, want := range []struct {
+		title  string
+		buys   bool // the step ends with machines that are bought
+		events []string
+	}{
+		{"1 replica, ", false, []string{"pods running", "nothing is bought: $0 an hour"}},
+		{"5 replicas", true, []string{"pods pending", "NodeClaim", "machine bought", "machine registered", "node Ready", "pods running", "5 of 5"}},
+		{"20 replicas", true, []string{"pods pending", "NodeClaim", "machine bought", "machine registered", "node Ready", "pods running", "20 of 20"}},
+		{"10 replicas: as nodes expire", true, []string{"pods ended", "NodeClaim deleted", ": expired", "machine given back", "(a step ago"}},
+		{"5 replicas: as nodes expire", true, []string{"pods ended", "NodeClaim deleted", ": expired", "machine given back", "(a step ago"}},
+		{"no replicas", false, []string{"pods ended", "NodeClaim deleted", "machine given back", "nothing is bought: $0 an hour (a step ago"}},
+	} {
+		end := len(out)
+		if i+1 < len(steps) {
+			end = steps[i+1][0]
+		}
+		step := out[steps[i][0]:end]
+		if !strings.HasPrefix(step, "── "+want.title) {
+			t.Errorf("step %d is %q, want %q", i+1, step[:strings.Index(step, "\n")], want.title)
+		}
+		for _, event := range want.events {
+			if !strings.Contains(step, event) {
+				t.Errorf("step %d (%s) does not show %q", i+1, want.title, event)
+			}
+		}
+		if got := bought.MatchString(step); got != want.buys {
+			t.Errorf("step %d (%s) says that machines are bought: %t, want %t", i+1, want.title, got, want.buys)
+		}
+		if !strings.Contains(step, "base-0") || !strings.Contains(step, "m5.large") {
+			t.Errorf("step %d (%s) does not show the node that Dovetail does not own", i+1, want.title)
+		}
+		if i == 0 && (strings.Contains(step, "NodeClaim") || strings.Contains(step, "pods pending")) {
+			t.Error("something was bought for a pod that fits")
+		}
+	}
+	// A modelled price is called so wherever it stands.
+	spot := regexp.MustCompile(`(?m)^.*\sspot\s.*$`).FindAllString(out, -1)
+	if len(spot) == 0 {
+		t.Error("no spot machine was shown, so nothing was checked of their prices")
+	}
+	for _, line := range spot {
+		if strings.Contains(line, "$") && !strings.Contains(line, "modelled") {
+			t.Errorf("a spot price is not said to be modelled: %s", line)
+		}
+	}
+	for _, want := range []string{"system pods request 73 % of its CPU", "back to no bought node", "demo --keep", "kubectl scale deployment inflate"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the show does not say %q", want)
+		}
+	}
+	s.noProcess()
+	if s.dir.HasData() {
+		t.Error("the data of the show's cluster are still there")
+	}
+}
+
+// TestDemoStopped ends the show in its midst, by Ctrl-C and by a signal that it
+// can't answer.
+func TestDemoStopped(t *testing.T) {
+	for _, test := range []struct {
+		signal syscall.Signal
+		status int
+	}{{syscall.SIGINT, 130}, {syscall.SIGKILL, -1}} {
+		t.Run(test.signal.String(), func(t *testing.T) {
+			s := newShow(t)
+			cmd := s.command("demo", "--fast")
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			seen, sent := "", false
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				seen += lines.Text() + "\n"
+				if !sent && strings.Contains(lines.Text(), "machine bought") {
+					if err := cmd.Process.Signal(test.signal); err != nil {
+						t.Fatal(err)
+					}
+					sent = true
+				}
+			}
+			_ = cmd.Wait() // The status says it.
+			if status := cmd.ProcessState.ExitCode(); !sent || status != test.status {
+				t.Errorf("signal sent: %t, exit status %d, want %d; it printed\n%s", sent, status, test.status, seen)
+			}
+			if test.signal == syscall.SIGINT && !strings.Contains(seen, "interrupted: stopping the sandbox") {
+				t.Errorf("it does not say that it was interrupted:\n%s", seen)
+			}
+			s.noProcess()
+			if test.signal == syscall.SIGINT && s.dir.HasData() {
+				t.Error("the data of the show's cluster are still there")
+			}
+		})
+	}
+}
+
+// TestDemoLeavesOthersAlone: a sandbox that runs, and data that were kept.
+func TestDemoLeavesOthersAlone(t *testing.T) {
+	s := newShow(t)
+	s.run("", "up", "--no-manifests")
+	if out, status, _ := s.try("", "demo", "--fast"); status != 1 || !strings.Contains(out, "a sandbox runs in "+string(s.dir)+" already") {
+		t.Errorf("demo beside a running sandbox: exit status %d\n%s", status, out)
+	}
+	s.run("", "status")
+	s.run("", "down", "--keep")
+	if out, status, _ := s.try("", "demo", "--fast"); status != 1 || !strings.Contains(out, "holds the data of an earlier sandbox") {
+		t.Errorf("demo on kept data: exit status %d\n%s", status, out)
+	}
+	if !s.dir.HasData() {
+		t.Error("the kept data are gone")
+	}
+}
+
+// TestByHand does what the README says under "try it by hand".
+func TestByHand(t *testing.T) {
+	s := newShow(t)
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.run("", "up", "--boot", "0", "--pull", "0")
+	s.run("", "kubectl", "apply", "-f", filepath.Join(examples, "nodepool.yaml"), "-f", filepath.Join(examples, "deployment.yaml"))
+	s.run("", "kubectl", "rollout", "status", "deployment/inflate", "--timeout=120s")
+	if out := s.run("", "kubectl", "get", "nodeclaims"); !strings.Contains(out, "on-demand") {
+		t.Errorf("nothing is bought:\n%s", out)
+	}
+	s.run("", "kubectl", "scale", "deployment", "inflate", "--replicas", "40")
+	s.run("", "kubectl", "rollout", "status", "deployment/inflate", "--timeout=120s")
+	s.run("", "kubectl", "delete", "nodepool", "default", "--timeout=120s")
+	s.run("", "kubectl", "delete", "deployment", "inflate")
+	eventually(t, "every machine is given back", func() error {
+		if out := s.run("", "kubectl", "get", "nodeclaims,nodes", "-o", "name"); strings.TrimSpace(out) != "" {
+			return fmt.Errorf("left: %s", out)
+		}
+		return nil
+	})
+	s.run("", "kubectl", "apply", "-f", filepath.Join(examples, "provisioner.yaml"))
+	s.run("", "kubectl", "wait", "--for=condition=Ready", "provisioner/default", "--timeout=60s")
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package demo
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// pod is what the show needs to know of a Pod.
+type pod struct {
+	name    string // namespace/name
+	node    string // empty: not bound
+	ours    bool   // of the Deployment that is scaled
+	stuck   bool   // kube-scheduler says Unschedulable
+	running bool   // and Ready
+	ending  bool
+	requests
+}
+
+// requests of a pod or of all pods on a node.
+type requests struct{ cpu, memory, pods int64 } // milli-CPU, bytes, count
+
+// node is what the show needs to know of a Node.
+type node struct {
+	name, pool, machine, zone, capacityType string // no pool: Dovetail does not own it
+	ready                                   bool
+	cpu, memory                             int64 // allocatable
+}
+
+// claim is what the show needs to know of a NodeClaim.
+type claim struct {
+	name, machine, zone, capacityType string
+	launched, initialized, ending     bool
+	expires                           time.Time // zero: never
+}
+
+// price of an offering.
+type price struct {
+	micro    int64 // micro-dollars per hour
+	modelled bool
+}
+
+type offering struct{ machine, zone, capacityType string }
+
+// onDemand is also what a machine without a capacity type is.
+const onDemand = "on-demand"
+
+// change is what a watch told: one of the pointers, and whether it is gone, or
+// why a claim is given up.
+type change struct {
+	at    time.Time
+	gone  bool
+	pod   *pod
+	node  *node
+	claim *claim
+	ended reason
+}
+
+// reason why a NodeClaim is deleted, in the controller's word.
+type reason struct{ claim, why string }
+
+// cluster is what the watches told so far.
+type cluster struct {
+	prices map[offering]price
+	pods   map[string]pod
+	nodes  map[string]node
+	claims map[string]claim
+	why    map[string]string // by claim
+	wanted int               // replicas
+	epoch  time.Time         // when the step began
+}
+
+func newCluster(prices map[offering]price) *cluster {
+	return &cluster{prices: prices, pods: map[string]pod{}, nodes: map[string]node{}, claims: map[string]claim{}, why: map[string]string{}}
+}
+
+// take enters a change and says what happened by it.
+func (c *cluster) take(ch change) []moment {
+	at := max(0, ch.at.Sub(c.epoch))
+	var out []moment
+	say := func(what kind, name, text string) { out = append(out, moment{at, what, name, text}) }
+	switch {
+	case ch.pod != nil:
+		p, was := *ch.pod, c.pods[ch.pod.name]
+		if ch.gone {
+			delete(c.pods, p.name)
+		} else {
+			c.pods[p.name] = p
+		}
+		switch {
+		case !p.ours:
+		case (ch.gone || p.ending) && was.name != "" && !was.ending:
+			say(podsEnded, p.name, "")
+		case ch.gone || p.ending:
+		case p.stuck && !was.stuck:
+			say(podsPending, p.name, "")
+		case p.running && !was.running:
+			say(podsRunning, p.name, fmt.Sprintf("%d of %d", c.running(), c.wanted))
+		}
+	case ch.node != nil:
+		n, was := *ch.node, c.nodes[ch.node.name]
+		if ch.gone {
+			delete(c.nodes, n.name)
+		} else {
+			c.nodes[n.name] = n
+		}
+		if n.pool == "" || ch.gone {
+			break
+		}
+		if was.name == "" {
+			say(machineRegistered, short(n.name), "")
+		}
+		if n.ready && !was.ready {
+			say(nodeReady, short(n.name), "")
+		}
+	case ch.claim != nil:
+		n, was := *ch.claim, c.claims[ch.claim.name]
+		if ch.gone {
+			delete(c.claims, n.name)
+			say(machineGone, n.name, n.machine)
+			break
+		}
+		c.claims[n.name] = n
+		if was.name == "" {
+			say(claimMade, n.name, "")
+		}
+		if n.launched && !was.launched {
+			say(machineBought, n.name, fmt.Sprintf("%s %s %s at %s", n.machine, n.capacityType, n.zone, c.price(n.machine, n.zone, n.capacityType)))
+		}
+		if n.ending && !was.ending {
+			say(claimEnded, n.name, "")
+			if why := c.why[n.name]; why != "" {
+				say(claimReason, n.name, why)
+			}
+		}
+	case ch.ended.claim != "":
+		if c.why[ch.ended.claim] == "" {
+			c.why[ch.ended.claim] = ch.ended.why
+			say(claimReason, ch.ended.claim, ch.ended.why)
+		}
+	}
+	return out
+}
+
+func (c *cluster) running() int {
+	n := 0
+	for _, p := range c.pods {
+		if p.ours && p.running && !p.ending {
+			n++
+		}
+	}
+	return n
+}
+
+// podsOn counts the pods that run on a node, of the Deployment or not.
+func (c *cluster) podsOn(node string) int {
+	n := 0
+	for _, p := range c.pods {
+		if p.node == node && p.running && !p.ending {
+			n++
+		}
+	}
+	return n
+}
+
+// requests of the pods bound to each node.
+func (c *cluster) requests() map[string]requests {
+	out := map[string]requests{}
+	for _, p := range c.pods {
+		if p.node != "" {
+			r := out[p.node]
+			out[p.node] = requests{r.cpu + p.cpu, r.memory + p.memory, r.pods + 1}
+		}
+	}
+	return out
+}
+
+// sortedNodes has those first that Dovetail does not own.
+func (c *cluster) sortedNodes() []node {
+	return slices.SortedFunc(maps.Values(c.nodes), func(a, b node) int {
+		if (a.pool == "") != (b.pool == "") {
+			if a.pool == "" {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.name, b.name)
+	})
+}
+
+func (c *cluster) sortedClaims() []claim {
+	return slices.SortedFunc(maps.Values(c.claims), func(a, b claim) int { return strings.Compare(a.name, b.name) })
+}
+
+func (c *cluster) claimNames() []string { return slices.Sorted(maps.Keys(c.claims)) }
+
+// baseName is the name of the node that Dovetail does not own.
+func (c *cluster) baseName() string {
+	for _, n := range c.sortedNodes() {
+		if n.pool == "" {
+			return short(n.name)
+		}
+	}
+	return "no node"
+}
+
+// bought is what Dovetail's machines cost, in micro-dollars per hour, and how
+// many there are.
+func (c *cluster) bought() (micro int64, machines int) {
+	for _, n := range c.nodes {
+		if n.pool != "" {
+			micro += c.prices[offering{n.machine, n.zone, n.capacityType}].micro
+			machines++
+		}
+	}
+	return micro, machines
+}
+
+// untilRunning says what is missing until every replica runs and no machine is
+// on its way; "" when nothing is.
+func (c *cluster) untilRunning() string {
+	total, running := 0, 0
+	for _, p := range c.pods {
+		if p.ours {
+			total++
+			if p.running && !p.ending {
+				running++
+			}
+		}
+	}
+	var boot []string
+	for _, n := range c.sortedClaims() {
+		if !n.initialized && !n.ending {
+			boot = append(boot, n.name)
+		}
+	}
+	switch {
+	case running != c.wanted || total != c.wanted:
+		text := fmt.Sprintf("%d of %d pods run", running, c.wanted)
+		if total > c.wanted {
+			text = fmt.Sprintf("%d pods, %d wanted", total, c.wanted)
+		}
+		if len(boot) > 0 {
+			text += "; booting: " + listed(boot)
+		}
+		return text
+	case len(boot) > 0:
+		return "booting: " + listed(boot)
+	}
+	return ""
+}
+
+// untilRenewed says what is missing until none of the claims named is left and
+// the replicas run without them.
+func (c *cluster) untilRenewed(old []string, now time.Time) string {
+	next, left := time.Time{}, 0
+	for _, name := range old {
+		n, ok := c.claims[name]
+		if !ok {
+			continue
+		}
+		left++
+		if !n.ending && !n.expires.IsZero() && (next.IsZero() || n.expires.Before(next)) {
+			next = n.expires
+		}
+	}
+	missing := c.untilRunning()
+	switch {
+	case missing != "":
+		return missing
+	case left == 0:
+		for _, n := range c.sortedClaims() {
+			if n.ending {
+				return "giving back " + n.name
+			}
+		}
+		return ""
+	case next.IsZero():
+		return fmt.Sprintf("%s being given back", count(left, "machine is", "machines are"))
+	}
+	return fmt.Sprintf("the next of %s expires in %.0f s", count(left, "old node", "old nodes"), max(0, next.Sub(now).Seconds()))
+}
+
+// untilEmpty says what is missing until nothing is bought and no replica left.
+func (c *cluster) untilEmpty() string {
+	pods, bought, ending := 0, 0, 0
+	for _, p := range c.pods {
+		if p.ours {
+			pods++
+		}
+	}
+	for _, n := range c.nodes {
+		if n.pool != "" {
+			bought++
+		}
+	}
+	for _, n := range c.claims {
+		if n.ending {
+			ending++
+		}
+	}
+	switch {
+	case pods > 0:
+		return count(pods, "pod is", "pods are") + " left"
+	case ending > 0:
+		return count(ending, "machine is", "machines are") + " being given back"
+	case bought > 0 || len(c.claims) > 0:
+		return count(max(bought, len(c.claims)), "empty node is", "empty nodes are") + " kept for a while"
+	}
+	return ""
+}
+
+// short is a node's name without the domain that every simulated one has.
+func short(node string) string { return strings.TrimSuffix(node, ".ec2.internal") }
+
+func count(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package demo plays a workload that grows and shrinks on a sandbox that runs,
+// and shows what Dovetail does about it: at each step a timeline as the watches
+// tell it, then the nodes, what they cost and how full they are.
+//
+// It only looks and scales. It starts no process and ends none (internal/verbs
+// does), and it knows nothing of Dovetail but what any client sees: the
+// Kubernetes API and the simulated cloud's price list. A time that it prints is
+// when its own watch heard of the thing. A price that is modelled is called so
+// on the line that shows it.
+//
+// cluster.go, timeline.go and table.go are pure: observations in, text out, and
+// tested as text. Start reading at Run.
+package demo
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/sandbox/internal/supervise"
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// Options are what a person chooses about the show.
+type Options struct {
+	AfterEmpty   time.Duration // ttlSecondsAfterEmpty, in whole seconds
+	UntilExpired time.Duration // ttlSecondsUntilExpired, in whole seconds
+	Slack        time.Duration // how much longer than it should a step may take
+	Terminal     bool          // the output can overwrite its last line
+}
+
+// Default is the show at a pace that can be read.
+func Default() Options {
+	return Options{AfterEmpty: 30 * time.Second, UntilExpired: 45 * time.Second, Slack: 2 * time.Minute}
+}
+
+// Fast is the show for a test. Nodes must live longer than a busy machine takes
+// to bring them up, or they would be renewed for ever.
+func Fast() Options {
+	o := Default()
+	o.AfterEmpty, o.UntilExpired = 3*time.Second, 12*time.Second
+	return o
+}
+
+// replicas of the Deployment, step by step.
+var replicas = []int{1, 5, 20, 10, 5, 0}
+
+// Run plays the show on the sandbox that state describes. An error says why the
+// show ended early, or what was left at its end.
+func Run(ctx context.Context, out io.Writer, state *supervise.State, o Options) error {
+	s := &show{out: &screen{w: out, terminal: o.Terminal}, state: state, options: o}
+	s.out.status("reading the simulated cloud's price list")
+	prices, err := readPrices(ctx, state.MachinesURL)
+	if err != nil {
+		return err
+	}
+	s.cluster = newCluster(prices)
+	s.out.status("watching the cluster")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if s.api, err = connect(ctx, state.Kubeconfig); err != nil {
+		return err
+	}
+	s.changes = s.api.changes
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	for i, n := range replicas {
+		before := 0
+		if i > 0 {
+			before = replicas[i-1]
+		}
+		if err := s.scale(ctx, before, n); err != nil {
+			return err
+		}
+	}
+	return s.finish(ctx)
+}
+
+type show struct {
+	out     *screen
+	state   *supervise.State
+	options Options
+	api     *api
+	changes <-chan change
+	cluster *cluster
+}
+
+// prepare fills the node that is not Dovetail's and applies the Provisioner.
+func (s *show) prepare(ctx context.Context) error {
+	var base node
+	err := s.wait(ctx, nil, "base node", time.Minute, 0, func() string {
+		for _, n := range s.cluster.sortedNodes() {
+			if n.pool == "" && n.ready {
+				base = n
+				return ""
+			}
+		}
+		return "the node that Dovetail does not own is not Ready"
+	})
+	if err != nil {
+		return err
+	}
+	const pods, percent = 4, 73
+	each := base.cpu * percent / 100 / pods
+	if err := s.apply(ctx, "platform", map[string]string{"NODE": base.name, "CPU": strconv.FormatInt(each, 10) + "m"}); err != nil {
+		return err
+	}
+	err = s.wait(ctx, nil, "system pods", time.Minute+2*s.state.Options.Pull, 0, func() string {
+		if n := s.cluster.podsOn(base.name); n < pods {
+			return fmt.Sprintf("%d of %d system pods run", n, pods)
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	s.out.print(fmt.Sprintf("%s is an %s that Dovetail does not own; system pods request %d %% of its CPU.",
+		base.name, base.machine, share(s.cluster.requests()[base.name].cpu, base.cpu)))
+	settings := map[string]string{
+		"AFTER_EMPTY": strconv.Itoa(int(s.options.AfterEmpty.Seconds())), "UNTIL_EXPIRED": strconv.Itoa(int(s.options.UntilExpired.Seconds())),
+	}
+	s.out.print("", "Dovetail may buy by this Provisioner (nodes expire this soon for the show only):", "")
+	text, err := manifest("provisioner", settings)
+	if err != nil {
+		return err
+	}
+	s.out.print(indent(uncommented(text), "    "))
+	if err := s.apply(ctx, "provisioner", settings); err != nil {
+		return err
+	}
+	if err := s.api.waitForProvisioner(ctx, s.options.Slack); err != nil {
+		return fmt.Errorf("%w; the controller's log: %s", err, s.log())
+	}
+	return s.apply(ctx, "deployment", nil)
+}
+
+// scale plays one step.
+func (s *show) scale(ctx context.Context, before, n int) error {
+	o := s.options
+	old := s.cluster.claimNames()
+	oldCost, _ := s.cluster.bought()
+	s.cluster.wanted = n
+	line := &timeline{}
+	title := fmt.Sprintf("%d replicas", n)
+	switch {
+	case before == 0:
+		title = "1 replica, of 500m CPU and 512Mi of memory: it fits on " + s.cluster.baseName()
+	case n == 0:
+		title = fmt.Sprintf("no replicas: empty nodes are given back after %s", o.AfterEmpty)
+	case n < before:
+		title += fmt.Sprintf(": as nodes expire, %s old, fewer and smaller ones take their place", o.UntilExpired)
+	}
+	s.out.print("", "── "+title+" "+strings.Repeat("─", max(2, 96-len(title))), "")
+
+	began := time.Now()
+	s.cluster.epoch = began
+	if err := s.api.scale(ctx, n); err != nil {
+		return err
+	}
+	line.add(moment{what: scaled, text: strconv.Itoa(n)})
+	limit, settle := s.state.Options.Boot*2+s.state.Options.Pull*2+o.Slack, 300*time.Millisecond
+	if before == 0 {
+		settle = 1500 * time.Millisecond // Long enough to see that nothing is bought.
+	}
+	if n < before {
+		limit += o.UntilExpired
+	}
+	err := s.wait(ctx, line, fmt.Sprintf("step to %d replicas", n), limit, settle, func() string {
+		switch {
+		case before == 0 && len(s.cluster.claims) > 0:
+			return "something is bought for a pod that fits"
+		case n == 0:
+			return s.cluster.untilEmpty()
+		case n < before:
+			return s.cluster.untilRenewed(old, time.Now())
+		}
+		return s.cluster.untilRunning()
+	})
+	if err != nil {
+		return err
+	}
+	s.out.print("", s.cluster.table())
+	s.out.print("", s.cluster.total(oldCost))
+	return nil
+}
+
+// finish looks at the end with the cloud's own eyes as well.
+func (s *show) finish(ctx context.Context) error {
+	const limit = 30 * time.Second // for machines that are shutting down
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left, err := machinesLeft(ctx, s.state.MachinesURL)
+		if err != nil {
+			return err
+		}
+		if len(left) == 0 {
+			s.out.print("", "The cluster is back to no bought node, and the simulated cloud has no machine of Dovetail's left.")
+			return nil
+		}
+		s.out.status("shutting down: " + strings.Join(left, ", "))
+		select {
+		case <-ctx.Done():
+			s.out.flush()
+			return context.Cause(ctx)
+		case <-deadline.C:
+			s.out.flush()
+			return fmt.Errorf("no node is left, but the simulated cloud still has %s %s later: %s; the controller's log: %s",
+				count(len(left), "machine that Dovetail bought", "machines that Dovetail bought"), limit, strings.Join(left, ", "), s.log())
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *show) apply(ctx context.Context, name string, settings map[string]string) error {
+	text, err := manifest(name, settings)
+	if err != nil {
+		return err
+	}
+	return s.api.apply(ctx, name, text)
+}
+
+func (s *show) log() string {
+	for _, child := range s.state.Components {
+		if strings.HasPrefix(child.Name, "dovetail") {
+			return child.Log
+		}
+	}
+	return "there is no controller"
+}
+
+// wait takes what the watches tell until awaited, which says what is missing,
+// has had nothing to say for as long as settle. A nil line shows no timeline.
+func (s *show) wait(ctx context.Context, line *timeline, what string, limit, settle time.Duration, awaited func() string) error {
+	const (
+		tickEvery = 50 * time.Millisecond
+		lookEvery = time.Second // at whether everything still runs
+	)
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	began := time.Now()
+	missing, since, looked := "", time.Time{}, began
+	ready := true // whether what is missing may have changed
+	for {
+		select {
+		case <-ctx.Done():
+			s.out.flush()
+			return context.Cause(ctx)
+		case c := <-s.changes:
+			for _, m := range s.cluster.take(c) {
+				if line != nil {
+					line.add(m)
+				}
+			}
+			ready = true
+			continue // Whatever else has come is taken before anything is judged.
+		case <-tick.C:
+		}
+		now := time.Now()
+		if line != nil {
+			s.out.print(line.take(now.Sub(s.cluster.epoch))...)
+		}
+		if ready || missing != "" {
+			before := missing
+			if missing = awaited(); missing == "" && (before != "" || since.IsZero()) {
+				since = now
+			}
+			ready = false
+		}
+		if missing == "" && now.Sub(since) >= settle {
+			if line != nil {
+				s.out.print(line.rest()...)
+			}
+			s.out.flush()
+			return nil
+		}
+		if missing != "" && now.Sub(began) > limit {
+			s.out.flush()
+			return fmt.Errorf("the %s was not done after %s: %s; the controller's log: %s", what, limit, missing, s.log())
+		}
+		if missing != "" {
+			s.out.status(fmt.Sprintf("%5.0f s  %s", now.Sub(began).Seconds(), missing))
+		}
+		if now.Sub(looked) > lookEvery {
+			looked = now
+			if err := s.alive(); err != nil {
+				s.out.flush()
+				return err
+			}
+		}
+	}
+}
+
+// alive says which part of the sandbox died.
+func (s *show) alive() error {
+	var died []error
+	for _, child := range s.state.Components {
+		// The controller is started again by its supervisor.
+		if !child.Alive() && !strings.HasPrefix(child.Name, "dovetail") {
+			died = append(died, errors.New(supervise.DeathReport(child.Name, "its end ended the show", child.Log)))
+		}
+	}
+	return errors.Join(died...)
+}
+
+// manifest is one of the embedded files with its settings filled in.
+func manifest(name string, settings map[string]string) (string, error) {
+	raw, err := manifests.ReadFile("manifests/" + name + ".yaml")
+	if err != nil {
+		return "", fmt.Errorf("read the manifest of %s: %w", name, err)
+	}
+	var unset []string
+	text := os.Expand(string(raw), func(key string) string {
+		if _, ok := settings[key]; !ok {
+			unset = append(unset, key)
+		}
+		return settings[key]
+	})
+	if len(unset) > 0 {
+		slices.Sort(unset)
+		return "", fmt.Errorf("the manifest of %s needs %s", name, strings.Join(unset, ", "))
+	}
+	return text, nil
+}
+
+func uncommented(text string) string {
+	var out bytes.Buffer
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") && strings.TrimSpace(line) != "" {
+			out.WriteString(line)
+		}
+	}
+	return strings.TrimRight(out.String(), "\n")
+}
+
+func indent(text, by string) string { return by + strings.ReplaceAll(text, "\n", "\n"+by) }
+
+// screen prints lines, and says what it waits for when nothing was printed for
+// a while: on a terminal in a line that is overwritten, else now and then.
+type screen struct {
+	w        io.Writer
+	terminal bool
+	last     time.Time // when something was printed
+	said     time.Time // when a status was
+	shown    bool      // a status stands in the terminal's last line
+}
+
+const (
+	patience  = 2 * time.Second        // silence after which a status is due
+	repeat    = 10 * time.Second       // between two where each takes a line
+	overwrite = 250 * time.Millisecond // between two where none does
+)
+
+func (s *screen) print(lines ...string) {
+	if len(lines) == 0 {
+		return
+	}
+	s.flush()
+	_, _ = fmt.Fprintln(s.w, strings.Join(lines, "\n")) // Nobody to tell when the output is gone.
+	s.last, s.said = time.Now(), time.Time{}
+}
+
+func (s *screen) status(text string) {
+	now := time.Now()
+	if s.last.IsZero() {
+		s.last = now
+	}
+	every := repeat
+	if s.terminal {
+		every = overwrite
+	}
+	if now.Sub(s.last) < patience || now.Sub(s.said) < every {
+		return
+	}
+	s.said = now
+	if s.terminal {
+		_, _ = fmt.Fprintf(s.w, "\r\x1b[K  …%s", text)
+		s.shown = true
+		return
+	}
+	_, _ = fmt.Fprintf(s.w, "  …%s\n", text)
+}
+
+// flush takes the status away.
+func (s *screen) flush() {
+	if s.shown {
+		_, _ = fmt.Fprint(s.w, "\r\x1b[K")
+		s.shown = false
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/sandbox/internal/demo"
+	"github.com/dovetail-sh/dovetail/sandbox/internal/plane"
+	"github.com/dovetail-sh/dovetail/sandbox/internal/supervise"
+)
+
+// demoBase is the machine that Dovetail does not own.
+const demoBase = "m5.large"
+
+// resolveDemo is where the demo's sandbox lives, and whether it is the demo's
+// own place, beside the one of `up`: nobody's cluster is kept there.
+func resolveDemo(dir string) (plane.Dir, bool, error) {
+	if dir != "" || os.Getenv("DOVETAIL_SANDBOX_DIR") != "" {
+		d, err := resolveDir(dir)
+		return d, false, err
+	}
+	standard, err := plane.DefaultDir()
+	if err != nil {
+		return "", false, err
+	}
+	return plane.Dir(filepath.Join(filepath.Dir(string(standard)), "demo")), true, nil
+}
+
+func newDemo(resolve func() (dir plane.Dir, own bool, err error)) *cobra.Command {
+	options := plane.Options{Base: demoBase, Seed: 1, Replicas: 1}
+	var fast, keep bool
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Show a workload that grows and shrinks, and machines bought and given back",
+		Long: `Start a sandbox with one ` + demoBase + ` that Dovetail does not own, scale a
+Deployment from 1 to 20 replicas and down to none, and show at each step what
+happened when, which nodes there are, what they cost and how full they are. In
+the end the sandbox is stopped. It takes about three minutes.
+
+The sandbox is one of its own: the directory demo beside that of "up", or --dir
+or $DOVETAIL_SANDBOX_DIR. The exit status is 0 when no bought node is left at the
+end, and 1 otherwise.`,
+		Example: `  dovetail-sandbox demo
+
+  # leave the sandbox up at the end, to play on with kubectl
+  dovetail-sandbox demo --keep
+
+  # machines and pods that start at once and nodes that are given back soon
+  dovetail-sandbox demo --fast`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			dir, own, err := resolve()
+			if err != nil {
+				return err
+			}
+			pace := demo.Default()
+			if fast {
+				pace = demo.Fast()
+				for name, delay := range map[string]*time.Duration{"boot": &options.Boot, "pull": &options.Pull} {
+					if !command.Flags().Changed(name) {
+						*delay = 0
+					}
+				}
+			}
+			if options.Dovetail == "" {
+				self, err := os.Executable()
+				if err != nil {
+					return fmt.Errorf("find the sandbox's own executable: %w", err)
+				}
+				options.Dovetail = filepath.Join(filepath.Dir(self), "dovetail")
+			}
+			if err := check(&options); err != nil {
+				return err
+			}
+			// Nodes that expire before they are up would be renewed for ever.
+			if least := 2 * (options.Boot + options.Pull); pace.UntilExpired < least+10*time.Second {
+				pace.UntilExpired = (least + 10*time.Second).Round(time.Second)
+			}
+			return perform(dir, own, keep, options, pace)
+		},
+	}
+	flags := command.Flags()
+	flags.DurationVar(&options.Boot, "boot", 8*time.Second, "how long a simulated machine takes to register its node, more or less")
+	flags.DurationVar(&options.Pull, "pull", time.Second, "how long a bound pod takes to run, a fifth more or less")
+	flags.BoolVar(&fast, "fast", false, "no boot and pull times unless they are given, and nodes that go sooner")
+	flags.BoolVar(&keep, "keep", false, "leave the sandbox up at the end")
+	flags.StringVar(&options.Dovetail, "dovetail", "", "path of the dovetail binary (default: beside this one)")
+	return command
+}
+
+// perform brings the sandbox up, plays, and takes it down. The supervisor stays on
+// its leash: whatever ends this process ends the sandbox.
+func perform(dir plane.Dir, own, keep bool, options plane.Options, pace demo.Options) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	lock, err := takeDemo(dir, own)
+	if err != nil {
+		return err
+	}
+	leash, err := launch(dir, options, lock)
+	_ = lock.Close() // The supervisor has its own reference.
+	if err != nil {
+		return errors.Join(err, dir.RemoveData())
+	}
+	defer func() { _ = leash.Close() }()
+	state, err := supervise.Read(dir)
+	if err == nil && state == nil {
+		err = fmt.Errorf("the sandbox in %s went as soon as it was up; its logs are in %s", dir, filepath.Dir(dir.Log("supervisor")))
+	}
+	if err == nil {
+		fmt.Println()
+		info, statErr := os.Stdout.Stat()
+		pace.Terminal = statErr == nil && info.Mode()&os.ModeCharDevice != 0
+		err = demo.Run(ctx, os.Stdout, state, pace)
+	}
+	interrupt := ctx.Err() != nil
+	stop() // A second Ctrl-C ends this process at once, and the leash the rest.
+	if interrupt {
+		fmt.Println("interrupted: stopping the sandbox")
+		err = exitError{errQuiet, interrupted}
+	}
+	if keep && !interrupt {
+		if letErr := letGo(leash); letErr != nil {
+			return errors.Join(err, letErr)
+		}
+		playOn(dir, pace)
+		return err
+	}
+	fmt.Println()
+	if downErr := down(dir, false); downErr != nil {
+		return errors.Join(err, downErr)
+	}
+	if err == nil {
+		fmt.Printf("\nTo play on, leave the sandbox up: `%s`, and then for example\n  %s\n",
+			hintDemo(dir, own), hint(dir, "kubectl scale deployment inflate --replicas 30"))
+	}
+	return err
+}
+
+// takeDemo locks the demo's directory, or says whose it is.
+func takeDemo(dir plane.Dir, own bool) (*os.File, error) {
+	lock, err := supervise.Acquire(dir)
+	if errors.Is(err, supervise.ErrLocked) {
+		return nil, fmt.Errorf("a sandbox runs in %s already, and the demo wants one of its own: stop it with `%s`, or give the demo another directory with --dir",
+			dir, hint(dir, "down"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := clearLeftovers(dir); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if !dir.HasData() {
+		return lock, nil
+	}
+	if own { // Of a demo that could not tidy up.
+		if err := dir.RemoveData(); err != nil {
+			return nil, errors.Join(err, lock.Close())
+		}
+		return lock, nil
+	}
+	return nil, errors.Join(lock.Close(), fmt.Errorf("%s holds the data of an earlier sandbox, and the demo wants a fresh one: remove them with `%s`, or give the demo another directory with --dir",
+		dir, hint(dir, "down")))
+}
+
+func playOn(dir plane.Dir, pace demo.Options) {
+	fmt.Printf(`
+The sandbox stays up. Play on:
+  %s
+  %s
+  %s
+Nodes still expire when they are %s old; let them live:
+  %s
+Stop it:
+  %s
+`, hint(dir, "kubectl scale deployment inflate --replicas 30"), hint(dir, "kubectl get nodeclaims,nodes"), hint(dir, "kubectl get pods -o wide --watch"),
+		pace.UntilExpired, hint(dir, `kubectl patch provisioner default --type merge -p '{"spec":{"ttlSecondsUntilExpired":null}}'`), hint(dir, "down"))
+}
+
+// hintDemo is a command that leaves the demo's sandbox up.
+func hintDemo(dir plane.Dir, own bool) string {
+	if own {
+		return os.Args[0] + " demo --keep"
+	}
+	return hint(dir, "demo --keep")
+}
