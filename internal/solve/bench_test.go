@@ -119,11 +119,15 @@ func diverseProblem(tb testing.TB, n int) *Problem {
 	return &Problem{ResourceNames: append(model.FixedNames(), "nvidia.com/gpu"), Pools: []Pool{ec2(tb, "cmr")}, Demand: demandOf(count)}
 }
 
-func bench(b *testing.B, p *Problem) {
+func bench(b *testing.B, p *Problem) { benchWork(b, p, DefaultPolicy().Work) }
+
+func benchWork(b *testing.B, p *Problem, work int64) {
 	b.ReportAllocs()
 	var r Result
+	pol := DefaultPolicy()
+	pol.Work = work
 	for b.Loop() {
-		r, _ = Solve(p, Memory{}, DefaultPolicy())
+		r, _ = Solve(p, Memory{}, pol)
 	}
 	b.ReportMetric(float64(r.Cost.NewMicroPerHour)/float64(max(1, r.Cost.BoundMicroPerHour)), "cost/bound")
 	b.ReportMetric(float64(r.Cost.NewMicroPerHour)/1e6, "$/h")
@@ -335,7 +339,7 @@ func mixProblem(n int) *Problem {
 
 func BenchmarkTianchi(b *testing.B)             { bench(b, tianchiProblem(b, false)) }
 func BenchmarkTianchiInterference(b *testing.B) { bench(b, tianchiProblem(b, true)) }
-func BenchmarkOpenb(b *testing.B)               { bench(b, openbProblem(b)) }
+func BenchmarkOpenb(b *testing.B)               { benchWork(b, openbProblem(b), 400_000_000) }
 func BenchmarkOnePod(b *testing.B)              { bench(b, onePodProblem(b)) }
 func BenchmarkMany(b *testing.B)                { bench(b, manyProblem(b)) }
 func BenchmarkMix(b *testing.B)                 { bench(b, mixProblem(10000)) }

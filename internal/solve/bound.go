@@ -113,7 +113,7 @@ func (p *packing) price(left []int64) {
 			floor.addMul(p.weight[k], p.demands[d].c.req[k]*n)
 		}
 	}
-	p.floor = floor.micro()
+	p.floor = max(floor.micro(), p.dearest(left))
 	for k := range nd {
 		least := int64(-1)
 		for _, m := range p.machines {
@@ -147,3 +147,21 @@ func (p *packing) price(left []int64) {
 
 // leanShift takes digits off a worth, so that its product with a share does not overflow.
 const leanShift = 8
+
+// dearest is the price of the cheapest machine that holds one pod of a demand, for the demand where that is most: whatever the plan, it
+// has such a machine.
+func (p *packing) dearest(left []int64) (most int64) {
+	if len(left) > 64 {
+		return 0 // among so many one machine is nothing
+	}
+	for d, n := range left {
+		least := int64(-1)
+		for _, m := range p.machines {
+			if n > 0 && p.admits(m, d) && (least < 0 || m.price < least) && fitsIn(&p.demands[d].c.req, &m.avail, p.s.nd) {
+				least = m.price
+			}
+		}
+		most = max(most, least)
+	}
+	return most
+}

@@ -16,6 +16,14 @@ const maxRows = 640
 type column struct {
 	m     int
 	items []item
+	part  []float64 // amounts instead of the items': a relaxed fill, only ever for a bound
+}
+
+func (c *column) amount(i int) float64 {
+	if c.part != nil {
+		return c.part[i]
+	}
+	return float64(c.items[i].n)
 }
 
 // master is the program over columns: the cheapest fractional number of each such that every demand is met. It is solved by the
@@ -91,8 +99,8 @@ func (p *packing) alone(d int) (column, bool) {
 // offer brings a column into the basis if that makes the plan cheaper, and says whether it did.
 func (t *master) offer(c column) bool {
 	gain := -t.price(c.m)
-	for _, it := range c.items {
-		gain += float64(t.y[t.rowOf[it.d]] * float64(it.n))
+	for i, it := range c.items {
+		gain += float64(t.y[t.rowOf[it.d]] * c.amount(i))
 	}
 	if gain <= 1e-7*t.price(c.m)+1e-9 {
 		return false
@@ -100,8 +108,8 @@ func (t *master) offer(c column) bool {
 	for i := range t.step {
 		t.step[i] = 0
 		row := t.inverse[i]
-		for _, it := range c.items {
-			t.step[i] += float64(row[t.rowOf[it.d]] * float64(it.n))
+		for j, it := range c.items {
+			t.step[i] += float64(row[t.rowOf[it.d]] * c.amount(j))
 		}
 	}
 	t.cols = append(t.cols, c)
@@ -129,11 +137,15 @@ func (t *master) surplus() {
 func (t *master) enter(col int, cost float64) bool {
 	out, least := -1, 0.0
 	for i, s := range t.step {
-		if s <= 1e-9 {
+		if s <= 1e-8 {
 			continue
 		}
-		if q := t.x[i] / s; out < 0 || q < least || q == least && t.basic[i] < t.basic[out] {
+		q := t.x[i] / s
+		switch {
+		case out < 0 || q < least-1e-12:
 			out, least = i, q
+		case q <= least+1e-12 && s > t.step[out]: // of equals the largest pivot, which rounding hurts least
+			out, least = i, min(q, least)
 		}
 	}
 	if out < 0 {
@@ -172,6 +184,73 @@ func (t *master) price(m int) float64 {
 	return float64(t.p.machines[m].effort)
 }
 
+// recall has the program count prices alone, lets it settle, and remembers what pods are worth in it, for the proof.
+func (t *master) recall(until int64) {
+	t.bare = true
+	t.settle()
+	s := t.p.s
+	for s.work < until {
+		t.generate(until)
+		if !t.relax(until) {
+			break
+		}
+	}
+	if s.bare == nil {
+		s.bare = map[int]int64{}
+	}
+	for i, d := range t.rows {
+		id := t.p.demands[d].c.id
+		v := int64(max(0, t.y[i]) * (1 << worthShift))
+		if was, ok := s.bare[id]; ok {
+			v = min(v, was)
+		}
+		s.bare[id] = v
+	}
+}
+
+// relax gives the program the relaxed fills of machines that can't be shown to be worth no more than their price: the bound then holds
+// for fills in fractions there, and is as good as can be shown. It says whether any changed anything.
+func (t *master) relax(until int64) bool {
+	p := t.p
+	t.calm = 0
+	whole := t.whole()
+	found := false
+	for mi, m := range p.machines {
+		price := m.price << ceilingShift
+		for range 20 {
+			if p.s.work >= until {
+				return false
+			}
+			t.value2worth(0)
+			top, ds, amount := p.ceiling(m, whole, price+price>>10)
+			if top <= price+price>>10 {
+				break
+			}
+			c := column{m: mi}
+			for i, d := range ds {
+				if amount[i] > 1e-9 {
+					c.items, c.part = append(c.items, item{d: d}), append(c.part, amount[i])
+				}
+			}
+			if !t.offer(c) {
+				break
+			}
+			found = true
+		}
+	}
+	t.surplus()
+	return found
+}
+
+// whole is how much there is of each demand: a column may hold as much.
+func (t *master) whole() []int64 {
+	out := make([]int64, len(t.p.demands))
+	for i, d := range t.rows {
+		out[d] = int64(t.need[i] + 0.5)
+	}
+	return out
+}
+
 // value is the cost of the fractional plan.
 func (t *master) value() float64 {
 	sum := 0.0
@@ -186,13 +265,12 @@ func (t *master) value() float64 {
 // generate makes columns until none makes the plan cheaper, or the work allowed is done. It says which.
 func (t *master) generate(until int64) (done bool) {
 	p := t.p
-	whole := make([]int64, len(p.demands)) // a column may hold as much as there is of a demand
-	for i, d := range t.rows {
-		whole[d] = int64(t.need[i] + 0.5)
-	}
+	whole := t.whole()
 	hosted := slices.Contains(p.hosted, true)
+	slow := 0
 	for round := 0; p.s.work < until; round++ {
-		t.calm = [...]float64{0.9, 0.6, 0.3, 0}[round%4]
+		t.calm = [...]float64{0.9, 0.6, 0.3, 0}[min(round, 3)]
+		t.settle()
 		before := t.value()
 		found := 0
 		for mi := range p.machines {
@@ -217,11 +295,39 @@ func (t *master) generate(until int64) (done bool) {
 			}
 		}
 		t.surplus()
-		if round >= 3 && t.calm == 0 && (found == 0 || before-t.value() < 1e-5*before) {
-			return found == 0
+		if t.calm > 0 {
+			continue
+		}
+		if found == 0 {
+			return true
+		}
+		if slow++; before-t.value() > 1e-5*before {
+			slow = 0
+		}
+		if slow > 4 {
+			return false
 		}
 	}
 	return false
+}
+
+// settle works out amounts and prices anew from the inverse, so that rounding does not add up.
+func (t *master) settle() {
+	clear(t.y)
+	for i, b := range t.basic {
+		x := 0.0
+		for k, v := range t.inverse[i] {
+			x += float64(v * t.need[k])
+		}
+		t.x[i] = max(0, x)
+		if b < 0 {
+			continue
+		}
+		c := t.price(t.cols[b].m)
+		for k, v := range t.inverse[i] {
+			t.y[k] += float64(c * v)
+		}
+	}
 }
 
 // value2worth tells the packing what pods are worth now. The power says how much more the fills should lean towards pods that are

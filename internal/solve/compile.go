@@ -69,6 +69,7 @@ type solver struct {
 	tier   int // the highest that was used
 
 	truncated bool
+	bare      map[int]int64 // by class: what a pod is worth in the program over columns, by prices alone
 
 	demands   []*demand
 	start     start

@@ -3,6 +3,8 @@
 
 package solve
 
+import "slices"
+
 // cost completes the price of the plan with a lower bound on that of any plan for the same pods.
 //
 // The certificate: resource prices under which no machine that the demand may go to is worth more than it costs. What a machine
@@ -10,35 +12,145 @@ package solve
 // A pod belongs to the first level of weight that offers it a machine, as the weight rule has it; where limits bind, that rule may
 // drive it further down, and the levels are priced together.
 func (s *solver) cost(res *Result) {
-	res.Cost.ProvenBy = "none"
+	res.Cost.ProvenBy = "lp"
 	if res.Cost.NewMicroPerHour == 0 {
-		res.Cost.ProvenBy = "lp"
 		return
 	}
-	groups := s.boundGroups()
+	groups, ls := s.boundGroups()
+	useful := s.usefulRooms()
 	var total, rooms wide
 	var most [maxDims]int64
 	for _, g := range groups {
-		u := prices(g.sizes, g.cost, g.total[:s.nd], s.nd)
+		g.u = prices(g.sizes, g.cost, g.total[:s.nd], s.nd)
 		for k := range s.nd {
-			total.addMul(u[k], g.sum[k])
-			most[k] = max(most[k], u[k])
+			total.addMul(g.u[k], g.sum[k])
+			most[k] = max(most[k], g.u[k])
 		}
 	}
-	for i, x := range s.rooms.in {
-		if x.Closed || x.Drained {
-			continue
-		}
+	for _, i := range useful {
 		for k := range s.nd {
 			if v := s.start.free[i*s.nd+k]; v > 0 {
 				rooms.addMul(most[k], v)
 			}
 		}
 	}
-	res.Cost.ProvenBy = "lp"
 	if rooms.less(total) {
 		res.Cost.BoundMicroPerHour = total.sub(rooms).micro()
 	}
+	res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.dearestPod(groups, useful))
+	if s.bare == nil {
+		return
+	}
+	if by := s.boundByColumns(groups, ls, useful, &most); by > res.Cost.BoundMicroPerHour {
+		res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "columns"
+	}
+}
+
+// dearestPod is the price of the cheapest machine that holds one pod of a class that no room takes, for the class where that is most. It
+// matters where little is bought.
+func (s *solver) dearestPod(groups []*boundGroup, useful []int) (most int64) {
+	if len(s.bins) > 4 {
+		return 0
+	}
+	for _, g := range groups {
+		for _, c := range g.classes {
+			if slices.ContainsFunc(useful, func(i int) bool {
+				return fitsSlice(&c.req, s.start.free[i*s.nd:i*s.nd+s.nd]) && s.admits(c.filter, i)
+			}) {
+				continue
+			}
+			least := int64(-1)
+			for i, size := range g.sizes {
+				if fitsIn(&c.req, &size, s.nd) && (least < 0 || g.cost[i] < least) {
+					least = g.cost[i]
+				}
+			}
+			most = max(most, least)
+		}
+	}
+	return most
+}
+
+// boundByColumns is the bound from what pods are worth in the program over columns, where that knows them, and else by their
+// resources.
+func (s *solver) boundByColumns(groups []*boundGroup, ls []level, useful []int, u *[maxDims]int64) int64 {
+	if len(useful)*len(s.classes) > 2_000_000 {
+		return 0
+	}
+	sum := int64(0)
+	scaledBy := map[int]int64{} // by class
+	for gi, g := range groups {
+		worth := make([]int64, len(g.classes))
+		for i, c := range g.classes {
+			if v, ok := s.bare[c.id]; ok {
+				worth[i] = v
+				continue
+			}
+			var v wide
+			for k := range s.nd {
+				v.addMul(g.u[k], c.req[k])
+			}
+			worth[i] = int64(v.hi<<(64-weightShift+worthShift) | v.lo>>(weightShift-worthShift))
+		}
+		for i, v := range s.prove(ls[gi], g.classes, worth) {
+			sum += v * int64(g.classes[i].taken)
+			scaledBy[g.classes[i].id] = v
+		}
+	}
+	for _, room := range useful {
+		sum -= s.roomCeiling(room, scaledBy, u)
+		if sum <= 0 {
+			return 0
+		}
+	}
+	return sum >> worthShift
+}
+
+// roomCeiling is at least what the pods that free room could hold are worth.
+func (s *solver) roomCeiling(room int, worth map[int]int64, u *[maxDims]int64) int64 {
+	var v wide
+	free := s.start.free[room*s.nd : room*s.nd+s.nd]
+	for k, x := range free {
+		if x > 0 {
+			v.addMul(u[k], x)
+		}
+	}
+	sum := int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)) + 1
+	for _, c := range s.classes {
+		y, ok := worth[c.id]
+		if !ok || !fitsSlice(&c.req, free) || !s.admits(c.filter, room) {
+			continue
+		}
+		var r wide
+		n := int64(c.taken)
+		for k := range s.nd {
+			r.addMul(u[k], c.req[k])
+			if c.req[k] > 0 {
+				n = min(n, free[k]/c.req[k])
+			}
+		}
+		if gain := y - int64(r.hi<<(64-weightShift+worthShift)|r.lo>>(weightShift-worthShift)); gain > 0 {
+			sum += gain * n
+		}
+	}
+	return sum
+}
+
+// usefulRooms are those that could hold some pod of the demand: only their free room can save anything.
+func (s *solver) usefulRooms() (out []int) {
+	for i, x := range s.rooms.in {
+		if x.Closed || x.Drained {
+			continue
+		}
+		free := s.start.free[i*s.nd : i*s.nd+s.nd]
+		for _, c := range s.classes {
+			if c.taken > 0 && fitsSlice(&c.req, free) && s.admits(c.filter, i) {
+				out = append(out, i)
+				break
+			}
+		}
+	}
+	return out
 }
 
 // boundGroup is demand and the offers it may go to.
@@ -47,9 +159,12 @@ type boundGroup struct {
 	cost  []int64
 	total [maxDims]float64
 	sum   vec
+
+	classes []*class
+	u       [maxDims]int64
 }
 
-func (s *solver) boundGroups() []*boundGroup {
+func (s *solver) boundGroups() ([]*boundGroup, []level) {
 	joined := len(s.levels) < 2
 	for i := range s.left {
 		joined = joined || s.left[i].limited || len(s.minValuesOf(i)) > 0
@@ -86,6 +201,7 @@ func (s *solver) boundGroups() []*boundGroup {
 		if !joined {
 			g, _ = s.cheapest(c.mask, &c.req)
 		}
+		groups[g].classes = append(groups[g].classes, c)
 		for k := range s.nd {
 			groups[g].sum[k] += c.req[k] * int64(c.taken)
 			groups[g].total[k] += float64(c.req[k]) * float64(c.taken)
@@ -117,7 +233,10 @@ func (s *solver) boundGroups() []*boundGroup {
 			g.cost = append(g.cost, least[id])
 		}
 	}
-	return groups
+	if joined {
+		return groups, []level{{lo: 0, hi: len(s.offers)}}
+	}
+	return groups, s.levels
 }
 
 func (s *solver) spansLevels(m *mask) bool {

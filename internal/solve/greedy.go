@@ -22,6 +22,7 @@ type machine struct {
 	admits   []uint64 // demand masks, by number in packing
 	offers   []int
 	ports    []model.HostPort
+	relaxed  bool  // no use to search its fills for a ceiling
 	most     int64 // how many can be had, where the cloud says
 	capacity model.Resources
 }
@@ -64,6 +65,11 @@ const worthShift = 12
 
 // newPacking finds the machines of a level that matter for the demands.
 func (s *solver) newPacking(l level, demands []*demand) *packing {
+	return s.newPackingOf(l, demands, true)
+}
+
+// newPackingOf narrows machines to what minValues leaves of them, or does not: a bound may not.
+func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing {
 	p := &packing{s: s, maskOf: make([]int, len(demands)), demands: demands, hosted: make([]bool, len(demands))}
 	number := map[int]int{}
 	var masks []*mask
@@ -114,7 +120,9 @@ func (s *solver) newPacking(l level, demands []*demand) *packing {
 	}
 	p.masks = masks
 	for _, m := range all {
-		p.shared(m, s.minValuesOf(m.pool))
+		if narrow {
+			p.shared(m, s.minValuesOf(m.pool))
+		}
 	}
 	p.machines = p.undominated(all)
 	return p

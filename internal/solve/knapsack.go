@@ -51,7 +51,7 @@ func (k *knapsack) relax() {
 		}
 	}
 	var amount []float64
-	k.w, amount = p.machinePrices(k.m, ds)
+	k.w, amount = p.relaxHeld(k.m, ds, nil, nil)
 	k.items = k.items[:0]
 	for i, d := range ds {
 		req := &p.demands[d].c.req
@@ -78,12 +78,13 @@ func (k *knapsack) relax() {
 	slices.SortStableFunc(k.items, func(a, b sackItem) int { return cmp.Compare(b.size, a.size) })
 }
 
-// machinePrices are the resource prices of the relaxed knapsack of one machine over some demands: any prices would do for a bound, the
-// best make it tight.
-func (p *packing) machinePrices(m *machine, ds []int) (w [maxDims]int64, amount []float64) {
+// relaxHeld relaxes the knapsack of one machine over some demands: fractions of pods, and no more than most of those held. It returns
+// the prices of the machine's resources (any would do for a bound, these make it tight) and the amounts taken.
+func (p *packing) relaxHeld(m *machine, ds []int, most []int64, held []int) (w [maxDims]int64, amount []float64) {
 	nd := p.s.nd
-	gain, rows, limit := make([]float64, len(ds)), make([][]float64, nd), make([]float64, nd)
-	for j := range nd {
+	n := nd + len(held)
+	gain, rows, limit := make([]float64, len(ds)), make([][]float64, n), make([]float64, n)
+	for j := range rows {
 		rows[j], limit[j] = make([]float64, len(ds)), 1
 	}
 	for i, d := range ds {
@@ -94,8 +95,11 @@ func (p *packing) machinePrices(m *machine, ds []int) (w [maxDims]int64, amount 
 			}
 		}
 	}
-	amount, dual, pivots, _ := lp.Maximize(gain, rows, limit, 60)
-	p.s.work += int64(pivots * nd * len(ds))
+	for j, i := range held {
+		rows[nd+j][i] = 1 / float64(most[i])
+	}
+	amount, dual, pivots, _ := lp.Maximize(gain, rows, limit, 60+4*len(held))
+	p.s.work += int64(pivots * n * len(ds))
 	for j := range nd {
 		if m.avail[j] > 0 {
 			if v := dual[j] / float64(m.avail[j]) * (1 << (weightShift - worthShift)); v > 0 && v < 1<<60 {

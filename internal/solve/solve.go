@@ -148,6 +148,10 @@ func (s *solver) buy(l level, demands []*demand) {
 	}
 }
 
+// maxProofRows is how many demands the bound by columns takes on; with more of them fills are so full that resource prices prove as
+// much.
+const maxProofRows = 200
+
 // worthwhile says whether the plan is further from the resource-price bound than the policy asks.
 func (p *packing) worthwhile(batches []batch) bool {
 	cost := int64(0)
@@ -169,8 +173,8 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 		t.offer(column{m: slices.Index(p.machines, b.m), items: b.items})
 	}
 	s.tier = 2
-	until := s.work + s.pol.Work
-	s.truncated = !t.generate(s.work + s.pol.Work*3/4)
+	until := s.work + s.pol.Work*3/4
+	s.truncated = !t.generate(s.work + s.pol.Work/2)
 	p.refund(batches)
 	rest := slices.Clone(whole)
 	other := t.plan(rest)
@@ -181,7 +185,11 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 		p.refund(other)
 		p.charge(batches)
 	}
-	return p.repair(batches, until)
+	batches = p.repair(batches, until)
+	if len(t.rows) <= maxProofRows && p.worthwhile(batches) {
+		t.recall(until + s.pol.Work)
+	}
+	return batches
 }
 
 // covers says whether a leaves no pod that b places.
