@@ -167,15 +167,11 @@ func (s *State) SetPod(p *model.Pod) {
 		}
 	}
 	if old, ok := s.pods[key]; ok {
-		if old.UID == q.UID && old.Unschedulable.Equal(q.Unschedulable) && old.Node != "" && !q.Deleting.IsZero() == !old.Deleting.IsZero() &&
-			old.Class == q.Class && old.Node == q.Node && old.Terminal == q.Terminal && old.Ready == q.Ready && old.DoNotDisrupt == q.DoNotDisrupt {
+		if old.UID == q.UID && old.Node != "" && old.Node == q.Node && !old.Terminal && !q.Terminal {
 			s.pods[key] = &q
-			if e := s.nodes[q.Node]; e != nil {
-				e.pods[key] = &q
-			}
-			s.pods[key] = &q
+			s.restand(key, old, &q)
 			s.settlePod(&q)
-			return // nothing that a Snapshot's reader could tell apart on a bound pod
+			return
 		}
 		if old.UID == q.UID && old.Node == "" && q.Node == "" && old.Class == q.Class && s.pending[key] == old && q.Deleting.IsZero() && !q.Terminal &&
 			old.Nominated == q.Nominated && old.Gated == q.Gated {
@@ -217,7 +213,7 @@ func (s *State) place(key string, p *model.Pod) {
 		}
 		if e := s.nodes[p.Node]; e != nil {
 			e.pods[key], e.built, s.nodesDirty = p, nil, true
-			s.touch(e, p)
+			s.came(e, p)
 			return
 		}
 		m := s.orphans[p.Node]
@@ -253,8 +249,41 @@ func (s *State) unpend(key string) {
 	}
 }
 
-// touch notes that a workload's pod came to a node or left it.
-func (s *State) touch(e *nodeEntry, p *model.Pod) {
+// restand changes a pod where it stands.
+func (s *State) restand(key string, old, p *model.Pod) {
+	if m := s.orphans[p.Node]; m != nil {
+		m[key] = p
+	}
+	e := s.nodes[p.Node]
+	if e == nil {
+		return
+	}
+	e.pods[key] = p
+	same := old.Unschedulable.Equal(p.Unschedulable) && old.Deleting.Equal(p.Deleting) && old.Class == p.Class && old.Ready == p.Ready &&
+		old.DoNotDisrupt == p.DoNotDisrupt && old.Bound.Equal(p.Bound) && old.Owner == p.Owner && slices.Equal(old.Reservations, p.Reservations)
+	if same {
+		return // nothing that a Snapshot's reader could tell apart
+	}
+	e.built, s.nodesDirty = nil, true
+	if old.Deleting.IsZero() && !p.Deleting.IsZero() {
+		s.left(e, p)
+	}
+}
+
+// came notes that a workload's pod was bound to a node: when it was, not when that was heard of, or a controller that starts anew
+// would take every node for busy.
+func (s *State) came(e *nodeEntry, p *model.Pod) {
+	at := p.Bound
+	if at.IsZero() {
+		at = s.now
+	}
+	if !p.Class.Daemon && !p.Mirror && at.After(e.event) {
+		e.event = at
+	}
+}
+
+// left notes that a workload's pod left a node.
+func (s *State) left(e *nodeEntry, p *model.Pod) {
 	if !p.Class.Daemon && !p.Mirror {
 		e.event = s.now
 	}
@@ -266,7 +295,7 @@ func (s *State) unplace(key string, p *model.Pod) {
 			if _, ok := e.pods[key]; ok {
 				delete(e.pods, key)
 				e.built, s.nodesDirty = nil, true
-				s.touch(e, p)
+				s.left(e, p)
 				s.gen.Release++
 			}
 		}
@@ -300,6 +329,7 @@ func (s *State) SetNode(n *model.Node, version uint64) {
 		s.nodes[n.Name] = e
 		for k, p := range s.orphans[n.Name] {
 			e.pods[k] = p
+			s.came(e, p)
 		}
 		delete(s.orphans, n.Name)
 	}
