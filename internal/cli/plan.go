@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -256,29 +255,9 @@ func readCluster(ctx context.Context, s *state.State, kubeconfig string, errs io
 	if client.Log, err = logger(errs, "text", "warn"); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, liveLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not shown all objects within %s", client.Address, liveLimit))
 	defer cancel()
-	var mu sync.Mutex
-	done := false
-	synced, err := kube.Watch(ctx, client, s.Resources(), func(change state.Change) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !done {
-			change(s)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	select {
-	case <-synced:
-	case <-ctx.Done():
-		return fmt.Errorf("API server %s has not shown all objects within %s; the warnings above say which", client.Address, liveLimit)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	done = true
-	return nil
+	return kube.Read(ctx, client, s.Resources(), s)
 }
 
 func exists(path string) bool {

@@ -56,6 +56,7 @@ type Client struct {
 
 	config *rest.Config
 	http   *http.Client
+	once   context.CancelCauseFunc // set: kinds are listed once, and this is called with what went wrong
 
 	core, apps, policy, storage     rest.Interface
 	karpenter, provisioner, kwok    rest.Interface

@@ -18,6 +18,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -227,6 +228,14 @@ func follow[T metav1.Object](ctx context.Context, c *Client, wg *sync.WaitGroup,
 	wg.Add(1)
 	f := &feed[T]{mu: mu, known: map[string]types.UID{}, set: set, gone: gone, synced: wg.Done}
 	lw := cache.NewListWatchFromClient(src.client, src.resource, metav1.NamespaceAll, fields.Everything())
+	if c.once != nil {
+		go func() {
+			if err := f.fill(ctx, lw); err != nil {
+				c.once(fmt.Errorf("list %s of API server %s: %w", src.resource, c.Address, err))
+			}
+		}()
+		return
+	}
 	r := cache.NewReflectorWithOptions(lw, src.example, f, cache.ReflectorOptions{Name: src.resource})
 	go func() {
 		backoff := newBackoff(100*time.Millisecond, 10*time.Second)
@@ -248,6 +257,48 @@ func follow[T metav1.Object](ctx context.Context, c *Client, wg *sync.WaitGroup,
 			}
 		}
 	}()
+}
+
+// fill takes over what is there now.
+func (f *feed[T]) fill(ctx context.Context, lw *cache.ListWatch) error {
+	list, err := lw.ListWithContext(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return err
+	}
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	items := make([]any, len(objects))
+	for i, o := range objects {
+		trim(o)
+		items[i] = o
+	}
+	return f.Replace(items, "")
+}
+
+// Read hands over all that a cluster has, once. It lists and does not watch, so it needs no right but to list; the first kind that
+// can't be listed ends it. A Client that has read can't watch.
+func Read(ctx context.Context, c *Client, table *state.ResourceTable, into *state.State) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.once = cancel
+	var mu sync.Mutex
+	synced, err := Watch(ctx, c, table, func(change state.Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		change(into)
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-synced:
+		return nil
+	case <-ctx.Done():
+		mu.Lock() // and keep it: what is still under way must not change into any more
+		return context.Cause(ctx)
+	}
 }
 
 // backoff doubles up to a limit.
