@@ -365,6 +365,7 @@ const (
 	patience  = 2 * time.Second        // silence after which a status is due
 	repeat    = 10 * time.Second       // between two where each takes a line
 	overwrite = 250 * time.Millisecond // between two where none does
+	width     = 78                     // of a line that is overwritten: it must not wrap
 )
 
 func (s *screen) print(lines ...string) {
@@ -390,7 +391,8 @@ func (s *screen) status(text string) {
 	}
 	s.said = now
 	if s.terminal {
-		_, _ = fmt.Fprintf(s.w, "\r\x1b[K  …%s", text)
+		line := []rune("  …" + text)
+		_, _ = fmt.Fprintf(s.w, "\r\x1b[K%s", string(line[:min(len(line), width)]))
 		s.shown = true
 		return
 	}
