@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Read takes over what is there, and says at once what it may not list.
+func TestRead(t *testing.T) {
+	p := newPlane(t)
+	if err := kubectl([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"to-be-read"},"spec":{"nodeSelector":{"no":"where"},"containers":[{"name":"c","image":"c"}]}}`),
+		"apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	s := state.New()
+	if err := Read(p.ctx, p.us, s.Resources(), s); err != nil {
+		t.Fatal(err)
+	}
+	if pod := s.Pod("default/to-be-read"); pod == nil || pod.Node != "" {
+		t.Errorf("the pod was read as %+v", pod)
+	}
+
+	config := rest.CopyConfig(p.admin.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
+	nobody, err := connect(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = state.New()
+	err = Read(p.ctx, nobody, s.Resources(), s)
+	if err == nil || !strings.Contains(err.Error(), "list ") || !strings.Contains(err.Error(), "forbidden") || !strings.Contains(err.Error(), nobody.Address) {
+		t.Errorf("want the kind that may not be listed and where, have %v", err)
+	}
+
+	ctx, cancel := context.WithCancel(p.ctx)
+	cancel()
+	other, err := connect(rest.CopyConfig(p.admin.config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Read(ctx, other, s.Resources(), state.New()); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context: %v", err)
+	}
+}
