@@ -344,3 +344,9 @@ func BenchmarkOnePod(b *testing.B)              { bench(b, onePodProblem(b)) }
 func BenchmarkMany(b *testing.B)                { bench(b, manyProblem(b)) }
 func BenchmarkMix(b *testing.B)                 { bench(b, mixProblem(10000)) }
 func BenchmarkMixSmall(b *testing.B)            { bench(b, mixProblem(3000)) }
+
+func BenchmarkOnePodFits(b *testing.B) {
+	p := onePodProblem(b)
+	p.Demand = demandOf(map[shape]int{{500, 512, 0}: 1})
+	bench(b, p)
+}

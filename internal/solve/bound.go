@@ -102,6 +102,9 @@ func (p *packing) price(left []int64) {
 			total[k] += float64(p.demands[d].c.req[k]) * float64(n)
 		}
 	}
+	for k := range nd {
+		total[k] = max(0, total[k]-p.free[k])
+	}
 	sizes, cost := make([]vec, len(p.machines)), make([]int64, len(p.machines))
 	for i, m := range p.machines {
 		sizes[i], cost[i] = m.avail, m.price

@@ -20,7 +20,18 @@ func (s *solver) cost(res *Result) {
 	useful := s.usefulRooms()
 	var total, rooms wide
 	var most [maxDims]int64
+	var free [maxDims]float64
+	for _, i := range useful {
+		for k := range s.nd {
+			free[k] += float64(max(0, s.start.free[i*s.nd+k]))
+		}
+	}
 	for _, g := range groups {
+		if len(groups) == 1 { // prices that make the most of the demand less the free room
+			for k := range s.nd {
+				g.total[k] = max(0, g.total[k]-free[k])
+			}
+		}
 		g.u = prices(g.sizes, g.cost, g.total[:s.nd], s.nd)
 		for k := range s.nd {
 			total.addMul(g.u[k], g.sum[k])

@@ -41,6 +41,7 @@ func (p *packing) build(f *fill, left []int64) {
 			sc.cand = append(sc.cand, int32(d))
 		}
 	}
+	p.sample(4*maxCandidates, p.keep)
 	for len(sc.cand) > 0 {
 		p.s.work += int64(len(sc.cand))
 		best := p.nextItem(left, &rem, m, &guest)
@@ -56,6 +57,26 @@ func (p *packing) build(f *fill, left []int64) {
 		f.value += p.worth[best] * n
 	}
 	p.collect(f)
+}
+
+// maxCandidates is how many demands a fill is chosen from. Of more, every so many-th is looked at, others each time: there is always
+// something to fit a gap among this many.
+const maxCandidates = 160
+
+// sample thins the candidates out where there are more than so many.
+func (p *packing) sample(many, keep int) {
+	sc := &p.scratch
+	n := len(sc.cand)
+	if n <= many {
+		return
+	}
+	p.samples++
+	stride := (n + keep - 1) / keep
+	kept := sc.cand[:0]
+	for i := p.samples % stride; i < n; i += stride {
+		kept = append(kept, sc.cand[i])
+	}
+	sc.cand = kept
 }
 
 // put books pods in the fill being made.

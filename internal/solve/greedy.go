@@ -48,16 +48,19 @@ type packing struct {
 	maskOf   []int // by demand, number of its mask
 	masks    []*mask
 	machines []*machine
-	weight   [maxDims]int64 // what a unit of each resource is worth, micro-dollars << weightShift
-	hair     uint           // binary digits of the loss that greedy overlooks
-	floor    int64          // what the demand costs at least, by resource prices, were it alone
-	largest  vec            // the most of each resource that a machine has
-	share    []int64        // nd a demand: its request as a share of largest
-	plain    []int64        // by demand: what its resources are worth
-	worth    []int64        // by demand: what one pod is worth, micro-dollars << worthShift
-	lean     []int64        // by demand: worth, exaggerated or not, as fills are built by it
-	hosted   []bool         // by demand: rules or ports or volumes that a fill must keep
+	weight   [maxDims]int64   // what a unit of each resource is worth, micro-dollars << weightShift
+	hair     uint             // binary digits of the loss that greedy overlooks
+	floor    int64            // what the demand costs at least, by resource prices, were it alone
+	free     [maxDims]float64 // room that will be filled before anything is bought
+	largest  vec              // the most of each resource that a machine has
+	share    []int64          // nd a demand: its request as a share of largest
+	plain    []int64          // by demand: what its resources are worth
+	worth    []int64          // by demand: what one pod is worth, micro-dollars << worthShift
+	lean     []int64          // by demand: worth, exaggerated or not, as fills are built by it
+	hosted   []bool           // by demand: rules or ports or volumes that a fill must keep
 	scratch  scratch
+	samples  int
+	keep     int // candidates kept of many
 }
 
 // worthShift gives values more digits than prices have.
@@ -84,8 +87,9 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 		c := d.c
 		p.hosted[i] = len(c.topo.host) > 0 || len(c.topo.bumpHost) > 0 || len(c.ports) > 0 || len(c.attach) > 0
 	}
-	p.hair = 20
+	p.hair, p.keep = 20, 4*maxCandidates
 	if slices.Contains(p.hosted, true) {
+		p.keep = maxCandidates
 		p.hair = 8 // fills change with every pod that hosts tell apart: making all anew each time would take for ever
 	}
 	p.scratch = scratch{used: make([]int64, len(demands)), counts: make([]int32, len(s.counters))}

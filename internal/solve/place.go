@@ -52,7 +52,8 @@ func (s *solver) place() []*demand {
 	for len(waiting) > 0 {
 		moved := false
 		var again []*class
-		for _, c := range waiting {
+		for i, c := range waiting {
+			s.fillByPrice(waiting, i)
 			before := c.taken
 			s.placeClass(c, add)
 			moved = moved || c.taken > before
@@ -66,6 +67,86 @@ func (s *solver) place() []*demand {
 		waiting = again
 	}
 	return out
+}
+
+// manyPods is how many pods are worth filling rooms by price for; fewer are put where they fit first.
+const manyPods = 64
+
+// fillByPrice fills rooms with the plain classes of one priority that begin at i of those waiting, all at once: what is bought for the
+// rest costs least when each room is given the pods that suit its shape. It does nothing elsewhere than at their beginning.
+func (s *solver) fillByPrice(waiting []*class, i int) {
+	if len(s.rooms.in) == 0 || !waiting[i].plain() || i > 0 && waiting[i-1].plain() && waiting[i-1].c.Priority == waiting[i].c.Priority {
+		return
+	}
+	var demands []*demand
+	pods := 0
+	for _, c := range waiting[i:] {
+		if !c.plain() || c.c.Priority != waiting[i].c.Priority {
+			break
+		}
+		if n := s.wanted(c); n > 0 {
+			demands = append(demands, &demand{c: c, mask: c.mask, n: int64(n)})
+			pods += n
+		}
+	}
+	if pods < manyPods || len(demands) < 2 || len(s.offers) == 0 {
+		return
+	}
+	p := s.newPackingOf(level{lo: 0, hi: len(s.offers)}, demands, false)
+	left := make([]int64, len(demands))
+	for d := range demands {
+		left[d] = demands[d].n
+	}
+	for room, x := range s.rooms.in {
+		for k := range s.nd {
+			if !x.Closed && !x.Drained {
+				p.free[k] += float64(max(0, s.rooms.free[room*s.nd+k]))
+			}
+		}
+	}
+	p.price(left)
+	for room, x := range s.rooms.in {
+		if !x.Closed && !x.Drained {
+			p.fillRoom(room, left)
+		}
+	}
+}
+
+// plain says whether nothing ties a class to other pods.
+func (c *class) plain() bool {
+	return len(c.topo.keys) == 0 && len(c.topo.host) == 0 && len(c.topo.bumpHost) == 0 && len(c.ports) == 0 && len(c.attach) == 0 &&
+		len(c.c.Volumes) == 0
+}
+
+// fillRoom is build for a room.
+func (p *packing) fillRoom(room int, left []int64) {
+	s, sc, nd := p.s, &p.scratch, p.s.nd
+	s.settleRoom(room)
+	var rem vec
+	copy(rem[:], s.rooms.free[room*nd:room*nd+nd])
+	sc.cand = sc.cand[:0]
+	for d, n := range left {
+		if c := p.demands[d].c; n > 0 && fitsIn(&c.req, &rem, nd) && s.admits(c.filter, room) {
+			sc.cand = append(sc.cand, int32(d))
+		}
+	}
+	p.sample(maxCandidates, maxCandidates)
+	var guest guests
+	for len(sc.cand) > 0 {
+		s.work += int64(len(sc.cand))
+		best := p.nextItem(left, &rem, nil, &guest)
+		if best < 0 {
+			break
+		}
+		n := min(left[best]-sc.used[best], max(1, timesIn(&p.demands[best].c.req, &rem, nd)/3))
+		p.put(best, n, &rem, &guest)
+	}
+	var f fill
+	p.collect(&f)
+	for _, it := range f.items {
+		left[it.d] -= it.n
+		s.putOnRoom(p.demands[it.d].c, room, it.n)
+	}
 }
 
 // placeClass places what it can of one class.

@@ -158,6 +158,9 @@ func fitsSlice(req *vec, free []int64) bool {
 // settleRoom charges the DaemonSets whose pod is not on the room yet but will be. One that no longer fits will not come, and takes
 // nothing.
 func (s *solver) settleRoom(room int) {
+	if s.rooms.settle[room] {
+		return
+	}
 	s.rooms.settle[room] = true
 	if len(s.daemons) == 0 {
 		return

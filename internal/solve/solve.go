@@ -227,6 +227,29 @@ func (s *solver) block(short []*demand, all bool) bool {
 // widen adds domains to the spreads that did not expect them: machines bought for others stand there now, and kube-scheduler will count
 // them, whether the class tolerates their taints or not. It says whether the attempt must be made again.
 func (s *solver) widen() bool {
+	bought := make([]uint64, (len(s.offers)+63)/64)
+	seen := make([]bool, len(s.masks))
+	for _, b := range s.bins {
+		if !seen[b.mask.id] {
+			seen[b.mask.id] = true
+			for i, w := range b.mask.bits {
+				bought[i] |= w
+			}
+		}
+	}
+	values := map[int][]int32{} // by key: the domains machines are bought in
+	for _, c := range s.classes {
+		for i := range c.topo.wide {
+			if k := c.topo.wide[i].key; values[k] == nil && c.topo.wide[i].kind == ruleSpread {
+				values[k] = []int32{}
+				for x := range s.offers {
+					if v := s.offers[x].vals[k]; v != 0 && bought[x>>6]>>(x&63)&1 != 0 && !slices.Contains(values[k], v) {
+						values[k] = append(values[k], v)
+					}
+				}
+			}
+		}
+	}
 	changed := false
 	for _, c := range s.classes {
 		for i := range c.topo.wide {
@@ -234,23 +257,26 @@ func (s *solver) widen() bool {
 			if r.kind != ruleSpread || !r.hard {
 				continue
 			}
-			for _, b := range s.bins {
-				lo, hi := s.poolRange(b.pool)
-				for x := lo; x < hi; x++ {
-					o := &s.offers[x]
-					if !b.mask.has(x) || o.vals[r.key] == 0 || slices.Contains(r.domains, o.vals[r.key]) {
-						continue
-					}
-					if r.ignore || c.filter.affine(&s.keys, o.vals, nil, "") {
-						r.domains = append(slices.Clip(r.domains), o.vals[r.key])
-						slices.Sort(r.domains)
-						changed = true
-					}
+			for _, v := range values[r.key] {
+				if !slices.Contains(r.domains, v) && s.reachesDomain(c, r, bought, v) {
+					r.domains = append(slices.Clip(r.domains), v)
+					slices.Sort(r.domains)
+					changed = true
 				}
 			}
 		}
 	}
 	return changed
+}
+
+// reachesDomain says whether something bought in a domain counts for the class's spread.
+func (s *solver) reachesDomain(c *class, r *rule, bought []uint64, v int32) bool {
+	for x := range s.offers {
+		if o := &s.offers[x]; bought[x>>6]>>(x&63)&1 != 0 && o.vals[r.key] == v && (r.ignore || c.filter.affine(&s.keys, o.vals, nil, "")) {
+			return true
+		}
+	}
+	return false
 }
 
 // ban takes a pool from the classes of a bin that leaves it too little choice. It says whether the attempt must be made again.
