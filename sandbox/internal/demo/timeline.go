@@ -50,6 +50,7 @@ type entry struct {
 	moment
 	first time.Duration
 	names []string // of what the line is about, in the order of its coming
+	full  bool     // one of them has gone on: who comes after that takes a line of its own
 }
 
 // timeline turns moments into lines as they come. What happens together takes
@@ -62,9 +63,13 @@ func (t *timeline) add(m moment) {
 		t.explain(m.name, m.text)
 		return
 	}
+	for i := range t.open {
+		e := &t.open[i]
+		e.full = e.full || e.what != m.what && slices.Contains(e.names, m.name)
+	}
 	for i := len(t.open) - 1; i >= 0; i-- {
 		e := &t.open[i]
-		if e.what != m.what || m.at-e.first >= joinFor {
+		if e.what != m.what || e.full || m.at-e.first >= joinFor {
 			continue
 		}
 		if m.what != podsRunning && e.text != m.text {
