@@ -48,7 +48,7 @@ type State struct {
 
 	failures map[string]model.LaunchFailure // by claim uid
 	assumed  map[string]string              // by pod uid: the claim whose toleration is being written, shown though not read back yet
-	slots    map[string][]model.Slot        // by claim name: slots being written, shown though not read back yet
+	slots    map[string]assumedSlots        // by claim name: slots being written, shown though not read back yet
 
 	versions map[string]uint64  // resource version last seen, by object
 	flights  map[string]*flight // by action key
@@ -99,7 +99,7 @@ func New() *State {
 		pods: map[string]*model.Pod{}, nodes: map[string]*nodeEntry{}, orphans: map[string]map[string]*model.Pod{},
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
-		failures: map[string]model.LaunchFailure{}, slots: map[string][]model.Slot{}, assumed: map[string]string{},
+		failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, assumed: map[string]string{},
 		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
 		nodesDirty: true, claimsDirty: true, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
@@ -363,12 +363,13 @@ func (s *State) SetClaim(c *model.Claim, version uint64) {
 		delete(s.byProvider, old.ProviderID)
 		s.relink(old.ProviderID)
 	}
-	if slots, ok := s.slots[c.Name]; ok {
+	if assumed, ok := s.slots[c.Name]; ok {
 		if s.flights["slots/"+c.UID] == nil {
 			delete(s.slots, c.Name)
 		} else {
+			s.slots[c.Name] = assumedSlots{shown: assumed.shown, read: c.Slots}
 			d := *c
-			d.Slots = slots
+			d.Slots = assumed.shown
 			c = &d
 		}
 	}
@@ -419,13 +420,35 @@ func (s *State) Unprovisional(name string) {
 	}
 }
 
+// assumedSlots are those shown for a claim, and those that it was last read with.
+type assumedSlots struct{ shown, read []model.Slot }
+
 // AssumeSlots shows a claim with slots that are being written.
 func (s *State) AssumeSlots(name string, slots []model.Slot) {
 	if c := s.claims[name]; c != nil {
-		d := *c
-		d.Slots = slots
-		s.slots[name], s.claims[name], s.claimsDirty = slots, &d, true
+		read := c.Slots
+		if have, ok := s.slots[name]; ok {
+			read = have.read
+		}
+		s.slots[name] = assumedSlots{shown: slots, read: read}
+		s.showSlots(c, slots)
 	}
+}
+
+// DropSlots shows a claim with the slots that it was last read with, what was assumed having failed.
+func (s *State) DropSlots(name string) {
+	if have, ok := s.slots[name]; ok {
+		delete(s.slots, name)
+		if c := s.claims[name]; c != nil {
+			s.showSlots(c, have.read)
+		}
+	}
+}
+
+func (s *State) showSlots(c *model.Claim, slots []model.Slot) {
+	d := *c
+	d.Slots = slots
+	s.claims[c.Name], s.claimsDirty = &d, true
 }
 
 // AssumeReservation shows a pod with a toleration that is being written, or no longer where that failed.
