@@ -32,6 +32,13 @@ type binItem struct {
 // binOf turns a batch into a bin.
 func (s *solver) binOf(p *packing, b *batch) *bin {
 	out := &bin{pool: b.m.pool, copies: b.copies, charged: b.m.capacity, host: -1, mask: s.poolMask(b.m.pool)}
+	if b.m.stock >= 0 { // this one and no other: it is counted
+		bits := make([]uint64, len(out.mask.bits))
+		for _, i := range b.m.offers {
+			bits[i>>6] |= 1 << (i & 63)
+		}
+		out.mask = s.internMask(bits)
+	}
 	for _, it := range b.items {
 		d := p.demands[it.d]
 		out.mask = s.and(out.mask, d.mask)
@@ -56,12 +63,12 @@ func (b *bin) add(c *class, n int64, nd int) {
 	b.items = append(b.items, binItem{c.id, n})
 }
 
-// poolMask is all the offers of a pool.
+// poolMask is all the offers of a pool of which there are as many as wanted.
 func (s *solver) poolMask(pool int) *mask {
 	for len(s.poolMasks) < len(s.in.Pools) {
 		bits := make([]uint64, (len(s.offers)+63)/64)
 		for i := range s.offers {
-			if s.offers[i].pool == len(s.poolMasks) {
+			if s.offers[i].pool == len(s.poolMasks) && s.offers[i].stock < 0 {
 				bits[i>>6] |= 1 << (i & 63)
 			}
 		}
@@ -118,7 +125,7 @@ func (s *solver) choose(b *bin) *chosen {
 		o := &s.offers[i]
 		if out.offer >= 0 {
 			first := &s.offers[out.offer]
-			if o.o.CapacityType != first.o.CapacityType || !sameVariant(o, first) || o.o.Remaining > 0 || first.o.Remaining > 0 {
+			if o.o.CapacityType != first.o.CapacityType || !sameVariant(o, first) {
 				continue
 			}
 			if o.price > first.price+mulDiv(first.price, s.pol.PremiumPPM, 1_000_000) && !need.wants(out.types, o.t) {
@@ -205,7 +212,7 @@ func (s *solver) nodeOf(b *bin, ch *chosen) NewNode {
 		narrow = append(narrow, model.OneOf(model.LabelZone, ch.zones...))
 	}
 	for k, v := range o.o.Labels {
-		if o.o.Remaining > 0 {
+		if o.stock >= 0 {
 			narrow = append(narrow, model.OneOf(k, v))
 		}
 	}
@@ -296,7 +303,7 @@ func (p *packing) shared(m *machine, need minValues) {
 	lo, hi := s.poolRange(m.pool)
 	for i := lo; i < hi; i++ {
 		x := &s.offers[i]
-		if !x.ok || x.o.CapacityType != first.o.CapacityType || !sameVariant(x, first) || x.o.Remaining > 0 {
+		if !x.ok || x.o.CapacityType != first.o.CapacityType || !sameVariant(x, first) || x.stock >= 0 {
 			continue
 		}
 		loss := int64(0)

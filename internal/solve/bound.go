@@ -105,9 +105,12 @@ func (p *packing) price(left []int64) {
 	for k := range nd {
 		total[k] = max(0, total[k]-p.free[k])
 	}
-	sizes, cost := make([]vec, len(p.machines)), make([]int64, len(p.machines))
-	for i, m := range p.machines {
-		sizes[i], cost[i] = m.avail, m.price
+	var sizes []vec
+	var cost []int64
+	for _, m := range p.machines {
+		if m.stock < 0 { // of the others there are too few to set prices
+			sizes, cost = append(sizes, m.avail), append(cost, m.price)
+		}
 	}
 	p.weight = prices(sizes, cost, total, nd)
 	var floor wide

@@ -79,7 +79,7 @@ func (p *packing) alone(d int) (column, bool) {
 	best, bestN := -1, int64(0)
 	for i, m := range p.machines {
 		c := p.demands[d].c
-		if !p.admits(m, d) || !fitsIn(&c.req, &m.avail, p.s.nd) {
+		if m.stock >= 0 || !p.admits(m, d) || !fitsIn(&c.req, &m.avail, p.s.nd) {
 			continue
 		}
 		n := timesIn(&c.req, &m.avail, p.s.nd)
@@ -273,9 +273,12 @@ func (t *master) generate(until int64) (done bool) {
 		t.settle()
 		before := t.value()
 		found := 0
-		for mi := range p.machines {
+		for mi, m := range p.machines {
 			if p.s.work >= until {
 				return false
+			}
+			if m.stock >= 0 {
+				continue // greedy has had them: the program would buy more than there are
 			}
 			for _, power := range [...]int{0, 5, -1} {
 				t.value2worth(max(0, power))
@@ -284,7 +287,7 @@ func (t *master) generate(until int64) (done bool) {
 					if hosted {
 						continue // the search knows nothing of rules between pods
 					}
-					sack := knapsack{p: p, m: p.machines[mi], whole: whole}
+					sack := knapsack{p: p, m: m, whole: whole}
 					sack.search(&f)
 				} else {
 					p.build(&f, whole)
@@ -376,27 +379,21 @@ func (t *master) plan(left []int64) []batch {
 // commit buys copies of a fill as far as limits allow.
 func (p *packing) commit(mi int, items []item, copies int64, left []int64) batch {
 	m := p.machines[mi]
-	copies = min(copies, p.s.left[m.pool].copies(m.capacity), m.most)
+	copies = min(copies, p.canHave(m))
 	if copies <= 0 {
 		return batch{}
 	}
 	for _, it := range items {
 		left[it.d] -= it.n * copies
 	}
-	p.s.left[m.pool].take(m.capacity, copies)
-	if m.most != unlimited {
-		m.most -= copies
-	}
+	p.take(m, copies)
 	return batch{m: m, items: slices.Clone(items), copies: copies}
 }
 
 // refund takes back what batches were charged.
 func (p *packing) refund(batches []batch) {
 	for _, b := range batches {
-		p.s.left[b.m.pool].take(b.m.capacity, -b.copies)
-		if b.m.most != unlimited {
-			b.m.most += b.copies
-		}
+		p.take(b.m, -b.copies)
 	}
 }
 

@@ -53,9 +53,12 @@ type solver struct {
 	offers  []offer // by pool (weight, name), type, zone, capacity type, variant
 	sizes   []vec   // the different amounts an offer has room for
 	sizeIDs map[vec]int
-	levels  []level
-	masks   []*mask
-	byMask  map[string]*mask
+
+	stockIDs map[string]int
+	stock    []int64 // what is left of offerings that are limited in number
+	levels   []level
+	masks    []*mask
+	byMask   map[string]*mask
 
 	rooms    rooms
 	counters []counter
@@ -69,6 +72,7 @@ type solver struct {
 	tier   int // the highest that was used
 
 	truncated bool
+	ranked    bool          // priorities are packed one after the other
 	bare      map[int]int64 // by class: what a pod is worth in the program over columns, by prices alone
 
 	demands   []*demand

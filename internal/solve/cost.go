@@ -3,7 +3,10 @@
 
 package solve
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // cost completes the price of the plan with a lower bound on that of any plan for the same pods.
 //
@@ -45,15 +48,47 @@ func (s *solver) cost(res *Result) {
 			}
 		}
 	}
+	s.stockWorth(&most, &rooms)
 	if rooms.less(total) {
 		res.Cost.BoundMicroPerHour = total.sub(rooms).micro()
 	}
-	res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.dearestPod(groups, useful))
+	if len(s.stock) == 0 {
+		res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.dearestPod(groups, useful))
+	}
 	if s.bare == nil {
 		return
 	}
 	if by := s.boundByColumns(groups, ls, useful, &most); by > res.Cost.BoundMicroPerHour {
 		res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "columns"
+	}
+}
+
+// stockWorth adds what machines of limited stock can save: as many as there are, each worth its room and costing its price.
+func (s *solver) stockWorth(u *[maxDims]int64, sum *wide) {
+	best := make([]wide, len(s.start.stock))
+	for i := range s.offers {
+		o := &s.offers[i]
+		if o.stock < 0 {
+			continue
+		}
+		var v wide
+		for k := range s.nd {
+			if o.avail[k] > 0 {
+				v.addMul(u[k], o.avail[k])
+			}
+		}
+		if p := priceWide(o.price); p.less(v) {
+			if v = v.sub(p); best[o.stock].less(v) {
+				best[o.stock] = v
+			}
+		}
+	}
+	for i, v := range best {
+		for range min(s.start.stock[i], int64(len(s.in.Demand))) {
+			lo, c := bits.Add64(sum.lo, v.lo, 0)
+			hi, _ := bits.Add64(sum.hi, v.hi, c)
+			*sum = wide{hi, lo}
+		}
 	}
 }
 
@@ -103,7 +138,9 @@ func (s *solver) boundByColumns(groups []*boundGroup, ls []level, useful []int, 
 			}
 			worth[i] = int64(v.hi<<(64-weightShift+worthShift) | v.lo>>(weightShift-worthShift))
 		}
-		for i, v := range s.prove(ls[gi], g.classes, worth) {
+		scaled, stocked := s.prove(ls[gi], g.classes, worth)
+		sum -= stocked
+		for i, v := range scaled {
 			sum += v * int64(g.classes[i].taken)
 			scaledBy[g.classes[i].id] = v
 		}
@@ -229,6 +266,9 @@ func (s *solver) boundGroups() ([]*boundGroup, []level) {
 				continue
 			}
 			o := &s.offers[i]
+			if o.stock >= 0 {
+				continue // too few to set prices; see stockWorth
+			}
 			if !joined && (i < s.levels[gi].lo || i >= s.levels[gi].hi) {
 				continue
 			}

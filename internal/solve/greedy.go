@@ -22,8 +22,8 @@ type machine struct {
 	admits   []uint64 // demand masks, by number in packing
 	offers   []int
 	ports    []model.HostPort
-	relaxed  bool  // no use to search its fills for a ceiling
-	most     int64 // how many can be had, where the cloud says
+	relaxed  bool // no use to search its fills for a ceiling
+	stock    int  // of solver.stock, -1: as many as wanted
 	capacity model.Resources
 }
 
@@ -109,16 +109,13 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 		if !some {
 			continue
 		}
-		key = machineKey(key[:0], o, i, admits)
+		key = machineKey(key[:0], o, admits)
 		m := byKey[string(key)]
 		if m == nil {
-			m = &machine{pool: o.pool, t: o.t, avail: o.avail, price: o.price, effort: o.price + s.pol.MachineMicro, admits: admits, ports: o.ports, most: unlimited,
+			m = &machine{pool: o.pool, t: o.t, avail: o.avail, price: o.price, effort: o.price + s.pol.MachineMicro, admits: admits, ports: o.ports, stock: o.stock,
 				capacity: o.t.Capacity}
 			byKey[string(key)] = m
 			all = append(all, m)
-			if o.o.Remaining > 0 {
-				m.most = o.o.Remaining
-			}
 		}
 		m.offers = append(m.offers, i)
 	}
@@ -132,7 +129,7 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	return p
 }
 
-func machineKey(key []byte, o *offer, i int, admits []uint64) []byte {
+func machineKey(key []byte, o *offer, admits []uint64) []byte {
 	put := func(v uint64) {
 		key = append(key, byte(v), byte(v>>8), byte(v>>16), byte(v>>24), byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
 	}
@@ -142,9 +139,7 @@ func machineKey(key []byte, o *offer, i int, admits []uint64) []byte {
 	for _, w := range admits {
 		put(w)
 	}
-	if o.o.Remaining > 0 {
-		put(uint64(i))
-	}
+	put(uint64(o.stock + 1))
 	for _, r := range o.variant {
 		key = append(key, r.Values[0]...)
 		key = append(key, 0)
@@ -167,7 +162,7 @@ func (p *packing) undominated(all []*machine) []*machine {
 }
 
 func (p *packing) beats(a, b *machine) bool {
-	if a.most != unlimited || len(a.ports) > 0 || !leq(&b.avail, &a.avail, p.s.nd) {
+	if a.stock >= 0 || len(a.ports) > 0 || !leq(&b.avail, &a.avail, p.s.nd) {
 		return false
 	}
 	for i, w := range b.admits {
@@ -193,6 +188,23 @@ func (p *packing) beats(a, b *machine) bool {
 func (p *packing) admits(m *machine, d int) bool {
 	w := p.maskOf[d]
 	return m.admits[w>>6]>>(w&63)&1 != 0
+}
+
+// canHave is how many of a machine limits and stock still allow.
+func (p *packing) canHave(m *machine) int64 {
+	n := p.s.left[m.pool].copies(m.capacity)
+	if m.stock >= 0 {
+		n = min(n, p.s.stock[m.stock])
+	}
+	return n
+}
+
+// take books machines against limits and stock; a negative number gives them back.
+func (p *packing) take(m *machine, copies int64) {
+	p.s.left[m.pool].take(m.capacity, copies)
+	if m.stock >= 0 {
+		p.s.stock[m.stock] -= copies
+	}
 }
 
 // pack buys machines for the demands until nothing more can be bought. left is by demand and is counted down. Prices are found anew
@@ -252,7 +264,7 @@ func (p *packing) bestFill(fills []fill, left []int64) int {
 				f.m = i
 				p.build(f, left)
 			}
-			if f.value <= 0 || m.most <= 0 || p.s.left[m.pool].copies(m.capacity) <= 0 {
+			if f.value <= 0 || p.canHave(m) <= 0 {
 				continue
 			}
 			switch {

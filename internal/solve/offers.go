@@ -25,6 +25,7 @@ type offer struct {
 	ports   []model.HostPort
 	price   int64
 	ok      bool // can be had now
+	stock   int  // of solver.stock: what several pools may draw on; -1 where the cloud sets no number
 	variant []model.Requirement
 }
 
@@ -133,7 +134,7 @@ func (s *solver) compileOffers() {
 	})
 	s.in = &Problem{ResourceNames: s.in.ResourceNames, Demand: s.in.Demand, Rooms: s.in.Rooms, Pools: pools,
 		Daemons: s.in.Daemons, Namespaces: s.in.Namespaces}
-	s.sizeIDs = map[vec]int{}
+	s.sizeIDs, s.stockIDs = map[vec]int{}, map[string]int{}
 	for i := range pools {
 		if n := len(s.levels); n == 0 || s.levels[n-1].weight != pools[i].Weight {
 			s.levels = append(s.levels, level{weight: pools[i].Weight, lo: len(s.offers)})
@@ -195,7 +196,7 @@ func (s *solver) poolOffers(pi int) {
 				continue
 			}
 			for _, variant := range variants {
-				x := offer{pool: pi, t: t, o: o, price: o.PriceMicro, ok: o.Available && o.Remaining != 0, variant: variant}
+				x := offer{pool: pi, t: t, o: o, price: o.PriceMicro, ok: o.Available && o.Remaining != 0, variant: variant, stock: s.stockOf(t, o)}
 				x.vals = s.offerVals(p, t, o, variant)
 				x.avail = s.project(t.Allocatable)
 				for _, d := range s.daemons {
@@ -217,6 +218,21 @@ func (s *solver) poolOffers(pi int) {
 			}
 		}
 	}
+}
+
+// stockOf numbers offerings of which the cloud has only so many. The same one offered to two pools is one stock.
+func (s *solver) stockOf(t *model.InstanceType, o *model.Offering) int {
+	if o.Remaining < 0 {
+		return -1
+	}
+	key := t.Name + "\x00" + o.Zone + "\x00" + o.CapacityType + "\x00" + labelsKey(o.Labels)
+	id, ok := s.stockIDs[key]
+	if !ok {
+		id = len(s.stock)
+		s.stockIDs[key] = id
+		s.stock = append(s.stock, o.Remaining)
+	}
+	return id
 }
 
 func compareOfferings(a, b *model.Offering) int {

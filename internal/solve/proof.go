@@ -12,7 +12,7 @@ import (
 // prove makes a lower bound of what each pod of each class is said to be worth (micro-dollars << worthShift). No machine can be filled
 // with more than ceiling says; scaled down until that is at most its price, for every machine, the worths are a certificate in the
 // way of Farley: what the pods are worth together, no plan can undercut. Everything is integer and rounded against the bound.
-func (s *solver) prove(l level, classes []*class, worth []int64) (scaled []int64) {
+func (s *solver) prove(l level, classes []*class, worth []int64) (scaled []int64, stocked int64) {
 	demands := make([]*demand, len(classes))
 	whole := make([]int64, len(classes))
 	for i, c := range classes {
@@ -23,6 +23,9 @@ func (s *solver) prove(l level, classes []*class, worth []int64) (scaled []int64
 	p.worth = worth
 	num, den := int64(1), int64(1) // the least of price / ceiling
 	for _, m := range p.machines {
+		if m.stock >= 0 {
+			continue
+		}
 		price := m.price << ceilingShift
 		top, _, _ := p.ceiling(m, whole, price)
 		if top > price && less(price, top, num, den) {
@@ -33,7 +36,18 @@ func (s *solver) prove(l level, classes []*class, worth []int64) (scaled []int64
 	for i, v := range worth {
 		scaled[i] = mulDiv(v, num, den)
 	}
-	return scaled
+	p.worth = scaled
+	best := make([]int64, len(s.start.stock)) // what one of a stock can save, offered by whichever pool
+	for _, m := range p.machines {
+		if m.stock >= 0 {
+			top, _, _ := p.ceiling(m, whole, 1<<62)
+			best[m.stock] = max(best[m.stock], top-m.price<<ceilingShift)
+		}
+	}
+	for i, v := range best {
+		stocked += v * min(s.start.stock[i], int64(len(s.in.Demand)))
+	}
+	return scaled, stocked
 }
 
 // ceilingShift is the number of binary digits behind the point in a ceiling.

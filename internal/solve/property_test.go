@@ -62,7 +62,7 @@ func randomProblem(c chance) string {
 			fmt.Fprintf(&b, " pods=%d", 1+c.n(5))
 		}
 		b.WriteString(maybe(c, fmt.Sprintf("spot=0.%02d", 1+c.n(30))) + maybe(c, "zones="+one(c, "a", "a,b", "b,c")) + maybe(c, "gone="+one(c, "a", "b")))
-		b.WriteString(maybe(c, "label=arch="+one(c, "amd64", "arm64")) + maybe(c, fmt.Sprintf("csi=ebs:%d", 1+c.n(2))) + maybe(c, "gpu=1") + "\n")
+		b.WriteString(maybe(c, "label=arch="+one(c, "amd64", "arm64")) + maybe(c, fmt.Sprintf("csi=ebs:%d", 1+c.n(2))) + maybe(c, "gpu=1") + maybe(c, fmt.Sprintf("reserved=%d", c.n(3))) + "\n")
 	}
 	rooms := c.n(4)
 	for i := range rooms {

@@ -94,9 +94,6 @@ func placed(batches []batch) (n int64) {
 // charge is the reverse of refund.
 func (p *packing) charge(batches []batch) {
 	for _, b := range batches {
-		p.s.left[b.m.pool].take(b.m.capacity, b.copies)
-		if b.m.most != unlimited {
-			b.m.most -= b.copies
-		}
+		p.take(b.m, b.copies)
 	}
 }

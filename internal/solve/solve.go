@@ -22,7 +22,7 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	s.remember()
 	for try := 0; ; try++ {
 		short := s.attempt()
-		again := s.block(short, try >= maxRestarts)
+		again := s.rank(short) || s.block(short, try >= maxRestarts)
 		if !again {
 			s.colocate()
 			again = s.ban() || s.widen()
@@ -41,10 +41,12 @@ type start struct {
 	free []int64
 	left []poolLeft
 	used map[string]bool
+
+	stock []int64
 }
 
 func (s *solver) remember() {
-	s.start = start{free: slices.Clone(s.rooms.free), used: map[string]bool{}}
+	s.start = start{free: slices.Clone(s.rooms.free), used: map[string]bool{}, stock: slices.Clone(s.stock)}
 	for k := range s.excluded {
 		s.start.used[k] = true
 	}
@@ -58,6 +60,7 @@ func (s *solver) remember() {
 // reset takes back everything placed.
 func (s *solver) reset() {
 	copy(s.rooms.free, s.start.free)
+	copy(s.stock, s.start.stock)
 	clear(s.rooms.settle)
 	clear(s.rooms.guests)
 	for i := range s.left {
@@ -86,23 +89,16 @@ func (s *solver) reset() {
 func (s *solver) attempt() (short []*demand) {
 	s.demands = s.place()
 	s.seed()
-	open := s.demands
-	for li := range s.levels {
-		var here, rest []*demand
-		for _, d := range open {
-			if s.inLevel(d.mask, s.levels[li]) {
-				here = append(here, d)
-			} else {
-				rest = append(rest, d)
+	for _, tier := range s.tiers() {
+		for li := range s.levels {
+			var here []*demand
+			for _, d := range tier {
+				if d.n > 0 && s.inLevel(d.mask, s.levels[li]) {
+					here = append(here, d)
+				}
 			}
-		}
-		if len(here) > 0 {
-			s.buy(s.levels[li], here)
-		}
-		open = rest
-		for _, d := range here {
-			if d.n > 0 {
-				open = append(open, d)
+			if len(here) > 0 {
+				s.buy(s.levels[li], here)
 			}
 		}
 	}
@@ -116,6 +112,38 @@ func (s *solver) attempt() (short []*demand) {
 		}
 	}
 	return short
+}
+
+// tiers are the demands that are packed together: all of them, or, once limits have left a pod without a machine that one of lower
+// priority got, those of one priority at a time, the highest first.
+func (s *solver) tiers() (out [][]*demand) {
+	if !s.ranked {
+		return [][]*demand{s.demands}
+	}
+	byRank := slices.Clone(s.demands)
+	slices.SortStableFunc(byRank, func(a, b *demand) int { return cmp.Compare(b.c.c.Priority, a.c.c.Priority) })
+	for i, d := range byRank {
+		if i == 0 || byRank[i-1].c.c.Priority != d.c.c.Priority {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], d)
+	}
+	return out
+}
+
+// rank has priorities respected, and says whether that was needed and not done yet.
+func (s *solver) rank(short []*demand) bool {
+	if s.ranked {
+		return false
+	}
+	for _, d := range short {
+		for _, b := range s.bins {
+			for _, it := range b.items {
+				s.ranked = s.ranked || s.classes[it.class].c.Priority < d.c.c.Priority
+			}
+		}
+	}
+	return s.ranked
 }
 
 func (s *solver) inLevel(m *mask, l level) bool {
@@ -165,9 +193,16 @@ func (p *packing) worthwhile(batches []batch) bool {
 // one kept.
 func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 	s := p.s
+	fixed := slices.DeleteFunc(slices.Clone(batches), func(b batch) bool { return b.m.stock < 0 })
+	batches = slices.DeleteFunc(batches, func(b batch) bool { return b.m.stock >= 0 })
+	for _, b := range fixed { // greedy has taken what there is of limited stock
+		for _, it := range b.items {
+			whole[it.d] -= it.n * b.copies
+		}
+	}
 	t := newMaster(p, whole)
 	if len(t.rows) == 0 {
-		return batches
+		return fixed
 	}
 	for _, b := range batches {
 		t.offer(column{m: slices.Index(p.machines, b.m), items: b.items})
@@ -189,7 +224,7 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 	if len(t.rows) <= maxProofRows && p.worthwhile(batches) {
 		t.recall(until + s.pol.Work)
 	}
-	return batches
+	return append(fixed, batches...)
 }
 
 // covers says whether a leaves no pod that b places.

@@ -20,7 +20,8 @@ import (
 // well-known labels.
 //
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [label=K=V] [req=K:OP:V,V] [minvalues=K:N] [notready]
-//	type NAME RES=AMOUNT… price=DOLLARS [spot=DOLLARS] [zones=a,b] [label=K=V] [gone=ZONE] [csi=DRIVER:N]     (offered to every pool above)
+//	type NAME RES=AMOUNT… price=DOLLARS [spot=DOLLARS] [zones=a,b] [label=K=V] [gone=ZONE] [csi=DRIVER:N] [reserved=N]
+//	                                                                (offered to every pool above; reserved: so many for nothing)
 //	room NAME RES=AMOUNT… [label=K=V] [taint=…] [inflight] [open=K:OP:V,V] [closed] [drained] [csi=DRIVER:N]
 //	on ROOM POD-OPTIONS                                             (pods standing on the room; their requests come off its free room)
 //	daemon NAME POD-OPTIONS
@@ -190,7 +191,7 @@ func dollars(v string) int64 {
 
 func (x *problemText) instanceType(name string, opts []string) {
 	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
-	zones, gone, price, spot := []string{"a", "b", "c"}, "", int64(0), int64(0)
+	zones, gone, price, spot, reserved := []string{"a", "b", "c"}, "", int64(0), int64(0), int64(-1)
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch k {
@@ -202,6 +203,8 @@ func (x *problemText) instanceType(name string, opts []string) {
 			zones = strings.Split(v, ",")
 		case "gone":
 			gone = v
+		case "reserved":
+			reserved, _ = strconv.ParseInt(v, 10, 64)
 		case "csi":
 			d, n, _ := strings.Cut(v, ":")
 			limit, _ := strconv.ParseInt(n, 10, 64)
@@ -226,6 +229,10 @@ func (x *problemText) instanceType(name string, opts []string) {
 		if spot > 0 {
 			t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.Spot, PriceMicro: spot, Available: z != gone, Remaining: -1})
 		}
+	}
+	if reserved >= 0 {
+		t.Offerings = append(t.Offerings, model.Offering{Zone: zones[0], CapacityType: model.Reserved, Available: true, Remaining: reserved,
+			Labels: model.Labels{"reservation-id": name + "-r"}})
 	}
 	for i := range x.p.Pools {
 		x.p.Pools[i].Types = append(x.p.Pools[i].Types, t)

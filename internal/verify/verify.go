@@ -155,6 +155,7 @@ func Plan(in *Input) []Violation {
 		c.machine(i, &in.New[i])
 	}
 	c.limits()
+	c.stock()
 	c.exclusive()
 	c.cost()
 	c.topology()
@@ -231,6 +232,33 @@ func (c *checker) limits() {
 			}
 		}
 	}
+}
+
+// stock checks that no more machines are made of an offering than there are, whichever pools offer it.
+func (c *checker) stock() {
+	type id struct{ t, zone, capacityType, labels string }
+	used, left := map[id]int64{}, map[id]int64{}
+	for i := range c.in.New {
+		m := &c.in.New[i]
+		p := c.pools[m.Pool]
+		if p == nil {
+			continue
+		}
+		c.offers(p, m, func(t *model.InstanceType, o *model.Offering, _ *variant) {
+			if o.Remaining >= 0 {
+				k := id{t.Name, o.Zone, o.CapacityType, fmt.Sprint(o.Labels)}
+				used[k]++
+				left[k] = o.Remaining
+			}
+		})
+	}
+	before := len(c.found)
+	for k, n := range used {
+		if n > left[k] {
+			c.report(Limits, nil, k.t, "%d machines of an offering in %s of which %d are left", n, k.zone, left[k])
+		}
+	}
+	slices.SortFunc(c.found[before:], func(a, b Violation) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // exclusive checks that a volume for one pod is used by one pod.
