@@ -202,6 +202,8 @@ type env struct {
 	ctx  context.Context
 	s    *sandbox.Sandbox
 	name string // of the namespace, of the pool, and value of the label that binds its pods to the pool's nodes
+
+	others []string // pools of the test beside the one of its name
 }
 
 // newEnv makes the namespace. In the end the test's workload, pool and claims are deleted, and not waited for: whether all is
@@ -224,11 +226,13 @@ func newEnv(t *testing.T, s *sandbox.Sandbox, name string) *env {
 		}
 		// Pods first: those of a node that is drained would be bought for again.
 		remove("/api/v1/namespaces/"+name, "")
-		if err := waitFor(ctx, func(ctx context.Context) error { return e.noPods(ctx) }); err != nil {
+		if err := waitFor(ctx, e.noPods); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 		remove(pools, "e2e="+name)
-		remove(claims, karpv1.LabelNodePool+"="+name)
+		for _, pool := range append(e.others, name) {
+			remove(claims, karpv1.LabelNodePool+"="+pool)
+		}
 	})
 	return e
 }
@@ -300,6 +304,13 @@ func (e *env) until(what string, ask func() error) {
 func (e *env) nodePool(set map[string]any) {
 	e.t.Helper()
 	e.must(e.tryNodePool(e.name, set))
+}
+
+// otherPool makes one more pool for the test's pods.
+func (e *env) otherPool(name string, set map[string]any) {
+	e.t.Helper()
+	e.others = append(e.others, name)
+	e.must(e.tryNodePool(name, set))
 }
 
 func (e *env) tryNodePool(name string, set map[string]any) error {
