@@ -9,10 +9,12 @@ import "fmt"
 func DefaultPolicy() Policy {
 	return Policy{
 		MaxGapPPM:    3_000,
-		MachineMicro: 20_000,
+		MachineMicro: 2_000,
 		Work:         60_000_000,
 		PremiumPPM:   100_000,
 		MaxTypes:     60,
+
+		PreferencePPM: 200_000,
 	}
 }
 
@@ -27,6 +29,8 @@ func (p Policy) Validate() error {
 		return fmt.Errorf("policy machineMicro is %d, must not be negative", p.MachineMicro)
 	case p.PremiumPPM < 0 || p.PremiumPPM > 10_000_000:
 		return fmt.Errorf("policy premiumPPM is %d, must be between 0 and 10000000", p.PremiumPPM)
+	case p.PreferencePPM < 0 || p.PreferencePPM > 10_000_000:
+		return fmt.Errorf("policy preferencePPM is %d, must be between 0 and 10000000", p.PreferencePPM)
 	case p.MaxTypes < 1:
 		return fmt.Errorf("policy maxTypes is %d, must be at least 1", p.MaxTypes)
 	}
