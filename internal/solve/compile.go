@@ -29,6 +29,7 @@ type class struct {
 	req    vec
 	filter *filter
 	mask   *mask // offers that admit it
+	wish   *mask // those of them it would rather have, at what wishes are worth; made when first needed
 	topo   topo
 	ports  []model.HostPort
 	attach []model.Volume // those a CSI limit counts
@@ -72,8 +73,10 @@ type solver struct {
 	tier   int // the highest that was used
 
 	truncated bool
-	ranked    bool          // priorities are packed one after the other
-	bare      map[int]int64 // by class: what a pod is worth in the program over columns, by prices alone
+	// Some pool has a PreferNoSchedule taint.
+	discouraged bool
+	ranked      bool          // priorities are packed one after the other
+	bare        map[int]int64 // by class: what a pod is worth in the program over columns, by prices alone
 
 	demands   []*demand
 	start     start
@@ -258,6 +261,9 @@ func (s *solver) compileKeys() {
 		for i := range c.Terms {
 			reqs(c.Terms[i].Requirements)
 		}
+		for i := range c.Preferred {
+			reqs(c.Preferred[i].Term.Requirements)
+		}
 		for _, v := range c.Volumes {
 			for _, t := range v.Topology {
 				reqs(t)
@@ -279,6 +285,11 @@ func (s *solver) compileKeys() {
 		}
 		for _, t := range c.c.AntiAffinity {
 			topoKey(t.TopologyKey)
+		}
+		for _, list := range [][]model.WeightedPodTerm{c.c.PreferredAffinity, c.c.PreferredAntiAffinity} {
+			for _, t := range list {
+				topoKey(t.Term.TopologyKey)
+			}
 		}
 	}
 	for _, d := range s.in.Daemons {

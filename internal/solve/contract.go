@@ -49,6 +49,8 @@ type Policy struct {
 	MachineMicro int64
 	PremiumPPM   int64 // a claim carries every type that holds its fill at no more than this much above its cheapest
 	MaxTypes     int   // at most so many types a claim
+	// PreferencePPM is what a preference of weight 100 is worth: so much more may be paid to meet it.
+	PreferencePPM int64
 }
 
 // Memory carries the columns and prices of the last solve. The zero value is an empty memory; any memory is valid for any problem.

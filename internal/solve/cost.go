@@ -19,6 +19,7 @@ func (s *solver) cost(res *Result) {
 	if res.Cost.NewMicroPerHour == 0 {
 		return
 	}
+	res.Cost.Unpriced = s.unpriced()
 	groups, ls := s.boundGroups()
 	useful := s.usefulRooms()
 	var total, rooms wide
@@ -61,6 +62,40 @@ func (s *solver) cost(res *Result) {
 	if by := s.boundByColumns(groups, ls, useful, &most); by > res.Cost.BoundMicroPerHour {
 		res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "columns"
 	}
+}
+
+// unpriced names, sorted, what the problem has and the bound knows nothing of. Leaving it out keeps the bound valid: it can only make plans
+// dearer.
+func (s *solver) unpriced() (out []string) {
+	var ports, volumes, spread, affinity, limits, values bool
+	for _, c := range s.classes {
+		ports = ports || len(c.ports) > 0
+		volumes = volumes || len(c.attach) > 0
+		for _, rules := range [][]rule{c.topo.wide, c.topo.host} {
+			for i := range rules {
+				switch rules[i].kind {
+				case ruleSpread:
+					spread = spread || rules[i].hard
+				case ruleAffinity, ruleAnti, ruleOthers:
+					affinity = true
+				}
+			}
+		}
+	}
+	for i := range s.left {
+		limits = limits || s.left[i].limited
+		values = values || len(s.minValuesOf(i)) > 0
+	}
+	for _, x := range []struct {
+		is   bool
+		name string
+	}{{ports, "host ports"}, {limits, "limits"}, {values, "minValues"}, {affinity, "pod affinity and anti-affinity"},
+		{spread, "topology spread"}, {volumes, "volume limits"}} {
+		if x.is {
+			out = append(out, x.name)
+		}
+	}
+	return out
 }
 
 // stockWorth adds what machines of limited stock can save: as many as there are, each worth its room and costing its price.

@@ -142,6 +142,9 @@ func (s *solver) compileOffers() {
 		if usable(&pools[i]) {
 			s.poolOffers(i)
 		}
+		for _, t := range pools[i].Taints {
+			s.discouraged = s.discouraged || t.Effect == model.PreferNoSchedule
+		}
 		s.levels[len(s.levels)-1].hi = len(s.offers)
 		s.left = append(s.left, newPoolLeft(&pools[i]))
 	}

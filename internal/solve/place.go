@@ -10,6 +10,7 @@ import "slices"
 type demand struct {
 	c    *class
 	mask *mask
+	full *mask // where mask is only what the class would rather have: all it may
 	n    int64
 	site *site // nil where no topology ties the class
 }
@@ -23,6 +24,10 @@ type site struct {
 	offers *mask   // nil: nothing can be bought there
 	level  int
 	price  int64 // of the cheapest offer that holds one pod, in the first level that has one
+
+	// As the next pod finds it.
+	room               int // -1: none has room
+	count, unmet, cost int64
 }
 
 // place decides for every pod between free room and a machine to buy. Classes that want to be near others are tried again after
@@ -43,6 +48,9 @@ func (s *solver) place() []*demand {
 		d := byMask[k]
 		if d == nil {
 			d = &demand{c: c, mask: m, site: at}
+			if w := s.and(m, s.wishOf(c)); w != m && s.holds(w, &c.req) {
+				d.mask, d.full = w, m
+			}
 			byMask[k] = d
 			out = append(out, d)
 		}
@@ -215,9 +223,9 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 	sites := s.sitesOf(c)
 	spreads := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleSpread }) ||
 		slices.ContainsFunc(c.topo.bumpWide, func(id int) bool { return s.counters[id].spread })
+	wishes := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleWish })
 	for c.left() > keep {
-		best, bestN, bestRoom := (*site)(nil), int64(0), -1
-		var bestCount int64
+		best, bestN := (*site)(nil), int64(0)
 		for _, at := range sites {
 			n, _ := s.wideAllows(c, at.vals)
 			if n == 0 {
@@ -227,37 +235,41 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 			if room < 0 && (at.offers == nil || c.topo.nearHost || s.blocked[siteKey{c.id, at.name}]) {
 				continue
 			}
-			count := s.spreadCount(c, at.vals)
-			if best == nil || siteBefore(at, room, count, best, bestRoom, bestCount) {
-				best, bestN, bestRoom, bestCount = at, n, room, count
+			at.count, at.room = s.spreadCount(c, at.vals), room
+			at.unmet = s.unmetWishes(c, at.vals)
+			at.cost = s.withWish(at.price, at.unmet)
+			if best == nil || at.before(best) {
+				best, bestN = at, n
 			}
 		}
 		if best == nil {
 			return
 		}
 		n := min(bestN, int64(c.left()-keep))
-		if spreads {
+		if spreads || wishes {
 			n = 1
 		}
-		if bestRoom >= 0 {
-			s.putOnRoom(c, bestRoom, min(n, s.roomTakes(c, bestRoom)))
+		if best.room >= 0 {
+			s.putOnRoom(c, best.room, min(n, s.roomTakes(c, best.room)))
 			continue
 		}
 		add(c, best.offers, n, best)
 	}
 }
 
-func siteBefore(a *site, aRoom int, aCount int64, b *site, bRoom int, bCount int64) bool {
-	if (aRoom >= 0) != (bRoom >= 0) {
-		return aRoom >= 0
-	}
-	if aCount != bCount {
-		return aCount < bCount
-	}
-	if a.level != b.level {
+// before orders sites for the next pod, as they stand now.
+func (a *site) before(b *site) bool {
+	switch {
+	case (a.room >= 0) != (b.room >= 0):
+		return a.room >= 0
+	case a.count != b.count:
+		return a.count < b.count
+	case a.room >= 0:
+		return a.unmet < b.unmet
+	case a.level != b.level:
 		return a.level < b.level
 	}
-	return a.price < b.price // sites are sorted by name: the first of equals stays
+	return a.cost < b.cost // sites are sorted by name: the first of equals stays
 }
 
 // spreadCount is how crowded the domains are by what spreads count, the class's own and those that count it.
@@ -322,6 +334,13 @@ func (s *solver) sitesOf(c *class) []*site {
 		at := find(o.vals)
 		at.offers = o.offers
 		at.level, at.price = s.cheapest(o.offers, &c.req)
+		if w := s.and(o.offers, s.wishOf(c)); w != o.offers {
+			if s.holds(w, &c.req) {
+				at.level, at.price = s.cheapest(w, &c.req)
+			} else {
+				at.price = s.withWish(at.price, 100)
+			}
+		}
 	}
 	slices.SortFunc(out, func(a, b *site) int {
 		if a.name < b.name {

@@ -90,16 +90,15 @@ func (s *solver) attempt() (short []*demand) {
 	s.demands = s.place()
 	s.seed()
 	for _, tier := range s.tiers() {
-		for li := range s.levels {
-			var here []*demand
-			for _, d := range tier {
-				if d.n > 0 && s.inLevel(d.mask, s.levels[li]) {
-					here = append(here, d)
-				}
+		s.buyTier(tier)
+		again := false
+		for _, d := range tier { // a wish gives way where it can't be had
+			if d.n > 0 && d.full != nil {
+				d.mask, d.full, again = d.full, nil, true
 			}
-			if len(here) > 0 {
-				s.buy(s.levels[li], here)
-			}
+		}
+		if again {
+			s.buyTier(tier)
 		}
 	}
 	for i := range s.counters {
@@ -112,6 +111,21 @@ func (s *solver) attempt() (short []*demand) {
 		}
 	}
 	return short
+}
+
+// buyTier buys for demands level by level.
+func (s *solver) buyTier(tier []*demand) {
+	for li := range s.levels {
+		var here []*demand
+		for _, d := range tier {
+			if d.n > 0 && s.inLevel(d.mask, s.levels[li]) {
+				here = append(here, d)
+			}
+		}
+		if len(here) > 0 {
+			s.buy(s.levels[li], here)
+		}
+	}
 }
 
 // tiers are the demands that are packed together: all of them, or, once limits have left a pod without a machine that one of lower
@@ -326,7 +340,7 @@ func (s *solver) ban() bool {
 		for i, w := range s.poolMask(b.pool).bits {
 			bits[i] &^= w
 		}
-		c.mask = s.internMask(bits)
+		c.mask, c.wish = s.internMask(bits), nil
 	}
 	return true
 }

@@ -30,7 +30,7 @@ import (
 //
 // Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), name=NODE,
 // tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N], near=KEY:K=V, apart=KEY:K=V, port=N, volume=CLAIM[:DRIVER][:only][:K=V],
-// priority=N, unsupported=TEXT.
+// priority=N, unsupported=TEXT, prefer=WEIGHT:K:OP:V, preferNear=WEIGHT:KEY:K=V, preferApart=WEIGHT:KEY:K=V.
 type problemText struct {
 	t *testing.T
 	p *Problem
@@ -350,6 +350,20 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 			}
 		}
 		c.Spread = append(c.Spread, s)
+	case "prefer", "preferNear", "preferApart":
+		n, _ := strconv.Atoi(parts[0])
+		rest := strings.Join(parts[1:], ":")
+		if k == "prefer" {
+			c.Preferred = append(c.Preferred, model.WeightedNodeTerm{Weight: int32(n), Term: model.NodeTerm{
+				Requirements: model.NewRequirements(x.requirement(rest))}})
+			break
+		}
+		w := model.WeightedPodTerm{Weight: int32(n), Term: model.PodTerm{TopologyKey: longKey(parts[1]), Selector: x.selector(c.Namespace, parts[2])}}
+		if k == "preferNear" {
+			c.PreferredAffinity = append(c.PreferredAffinity, w)
+		} else {
+			c.PreferredAntiAffinity = append(c.PreferredAntiAffinity, w)
+		}
 	case "near":
 		c.Affinity = append(c.Affinity, model.PodTerm{TopologyKey: longKey(parts[0]), Selector: x.selector(c.Namespace, parts[1])})
 	case "apart":

@@ -38,6 +38,7 @@ const (
 	ruleAffinity                 // own required affinity
 	ruleAnti                     // own required anti-affinity
 	ruleOthers                   // anti-affinity that others have against it
+	ruleWish                     // own preferred affinity or anti-affinity: refuses nothing
 	ruleGuest                    // a spread over hosts of others that counts it: where they are, it may not crowd
 )
 
@@ -52,6 +53,7 @@ type rule struct {
 	hard       bool
 	ignore     bool // domains that node affinity keeps the class from count too
 	maxSkew    int64
+	weight     int64 // of a wish; negative: to be away
 	minDomains int
 	domains    []int32 // that count for the least of a spread
 	standing   []int32 // those of them that a room is in already
@@ -205,6 +207,7 @@ func (t *topoCompiler) rules(c *class) {
 		}
 		add(r)
 	}
+	t.wishRules(c, add)
 	if len(c.c.Affinity) > 0 {
 		sels := make([]model.Selector, len(c.c.Affinity))
 		for i := range sels {

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import "github.com/dovetail-sh/dovetail/internal/model"
+
+// Wishes are what pods prefer: node affinity terms, domains with or without other pods, nodes without a PreferNoSchedule taint they do
+// not tolerate. A wish has a price, never a veto: one of weight 100 is worth Policy.PreferencePPM of what the pod costs anyway. Wishes
+// over hostname are left to kube-scheduler, which weighs them when it places the pod.
+
+// preferNoSchedule is the weight of a PreferNoSchedule taint not tolerated.
+const preferNoSchedule = 100
+
+// wishOf is wishMask, found once.
+func (s *solver) wishOf(c *class) *mask {
+	if c.wish == nil {
+		c.wish = s.wishMask(c)
+	}
+	return c.wish
+}
+
+// wishMask narrows the offers of a class to those it would pay for, within the first level that holds it; all of them where it has no
+// wish, or none that tells offers apart.
+func (s *solver) wishMask(c *class) *mask {
+	if len(c.c.Preferred) == 0 && !s.discouraged {
+		return c.mask
+	}
+	li, _ := s.cheapest(c.mask, &c.req)
+	if li == len(s.levels) {
+		return c.mask
+	}
+	l := s.levels[li]
+	terms := make([]term, len(c.c.Preferred))
+	for i := range terms {
+		p := &c.c.Preferred[i].Term
+		terms[i] = s.termOf(p.Requirements)
+		terms[i].names = p.Names
+		terms[i].none = len(terms[i].reqs) == 0 && p.Names == nil
+	}
+	score := make([]int64, l.hi-l.lo)
+	unit := map[int64]int64{} // by score: the least that a pod costs
+	most := int64(0)
+	first := true
+	for i := l.lo; i < l.hi; i++ {
+		o := &s.offers[i]
+		if !c.mask.has(i) || !fitsIn(&c.req, &o.avail, s.nd) {
+			continue
+		}
+		n := s.wishScore(c, terms, o)
+		score[i-l.lo] = n
+		price := mulDiv(o.price, 1<<10, timesIn(&c.req, &o.avail, s.nd))
+		if was, ok := unit[n]; !ok || price < was {
+			unit[n] = price
+		}
+		if first || n > most {
+			most, first = n, false
+		}
+	}
+	if len(unit) < 2 {
+		return c.mask
+	}
+	best, bestCost := most, int64(-1)
+	for n, price := range unit { // the least cost, of equals the most wishes: whatever the order
+		cost := s.withWish(price, most-n)
+		if bestCost < 0 || cost < bestCost || cost == bestCost && n > best {
+			best, bestCost = n, cost
+		}
+	}
+	bits := make([]uint64, len(c.mask.bits))
+	copy(bits, c.mask.bits)
+	for i := l.lo; i < l.hi; i++ {
+		if score[i-l.lo] < best {
+			bits[i>>6] &^= 1 << (i & 63)
+		}
+	}
+	return s.internMask(bits)
+}
+
+// wishScore is the weight of the wishes that an offer meets.
+func (s *solver) wishScore(c *class, terms []term, o *offer) (n int64) {
+	for i := range terms {
+		if terms[i].matches(&s.keys, o.vals, nil, "") {
+			n += int64(c.c.Preferred[i].Weight)
+		}
+	}
+	for _, t := range s.in.Pools[o.pool].Taints {
+		if t.Effect == model.PreferNoSchedule && !model.Tolerated(t, c.c.Tolerations) {
+			n -= preferNoSchedule
+		}
+	}
+	return n
+}
+
+// withWish is a price with what wishes of that weight, not met, are worth.
+func (s *solver) withWish(price, unmet int64) int64 {
+	return price + mulDiv(price, s.pol.PreferencePPM*max(0, unmet)/100, 1_000_000)
+}
+
+// wishRules are the preferred pod affinity and anti-affinity terms over keys larger than a host.
+func (t *topoCompiler) wishRules(c *class, add func(rule)) {
+	one := func(w *model.WeightedPodTerm, sign int64) {
+		if w.Term.TopologyKey != model.LabelHostname {
+			add(rule{kind: ruleWish, counter: t.counter(w.Term.TopologyKey, false, false, w.Term.Selector), name: w.Term.TopologyKey,
+				weight: sign * int64(w.Weight)})
+		}
+	}
+	for i := range c.c.PreferredAffinity {
+		one(&c.c.PreferredAffinity[i], 1)
+	}
+	for i := range c.c.PreferredAntiAffinity {
+		one(&c.c.PreferredAntiAffinity[i], -1)
+	}
+}
+
+// unmetWishes is the weight of the wishes that a site does not meet.
+func (s *solver) unmetWishes(c *class, vals []int32) (n int64) {
+	for i := range c.topo.wide {
+		r := &c.topo.wide[i]
+		if r.kind != ruleWish {
+			continue
+		}
+		there := vals[r.key] > 0 && s.counters[r.counter].at(int(vals[r.key])) > 0
+		switch {
+		case r.weight > 0 && !there:
+			n += r.weight
+		case r.weight < 0 && there:
+			n -= r.weight
+		}
+	}
+	return n
+}
