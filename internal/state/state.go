@@ -150,8 +150,22 @@ func (s *State) intern(c *model.Class) *model.Class {
 	if have, ok := s.classes[c.Key]; ok {
 		return have
 	}
+	if len(s.classes) > 1000+2*(len(s.pods)+len(s.daemons)) {
+		s.sweep()
+	}
 	s.classes[c.Key] = c
 	return c
+}
+
+// sweep forgets the classes that no pod is of any more: every StatefulSet's pod and every roll-out has one of its own.
+func (s *State) sweep() {
+	clear(s.classes)
+	for _, p := range s.pods {
+		s.classes[p.Class.Key] = p.Class
+	}
+	for _, d := range s.daemons {
+		s.classes[d.Class.Key] = d.Class
+	}
 }
 
 // SetPod adds or changes a pod. Its Class is interned. A pod that is terminal or being deleted and not bound is no demand.
@@ -678,6 +692,9 @@ func (s *State) Expire(now time.Time) time.Time {
 			}
 			delete(s.flights, k)
 			s.flightsDirty = true
+			if name, ok := strings.CutPrefix(k, "create/"); ok {
+				s.Unprovisional(name) // it was made and was gone again before any watch showed it
+			}
 			continue
 		}
 		if next.IsZero() || f.until.Before(next) {

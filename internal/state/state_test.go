@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package state
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(seconds int) time.Time { return t0.Add(time.Duration(seconds) * time.Second) }
+
+func class(key string) *model.Class {
+	return &model.Class{Key: key, Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}}
+}
+
+func pod(name, key, node string) *model.Pod {
+	return &model.Pod{Namespace: "default", Name: name, UID: "uid-" + name, Class: class(key), Node: node}
+}
+
+func claim(name, provider string) *model.Claim {
+	return &model.Claim{Name: name, UID: "uid-" + name, ProviderID: provider}
+}
+
+// fresh is a State at an instant.
+func fresh() *State {
+	s := New()
+	s.Tick(at(0))
+	return s
+}
+
+func names(pods []*model.Pod) []string {
+	out := []string{}
+	for _, p := range pods {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+func want[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
+		t.Errorf("%s: %s, want %s", what, g, w)
+	}
+}
+
+func TestEqualClassesAreOnePointer(t *testing.T) {
+	s := fresh()
+	s.SetPod(pod("a", "k", ""))
+	s.SetPod(pod("b", "k", ""))
+	s.SetPod(pod("c", "other", ""))
+	s.SetDaemon(&model.Daemon{Namespace: "default", Name: "d", Class: class("k")})
+	snap := s.Snapshot(at(0))
+	if snap.Pending[0].Class != snap.Pending[1].Class || snap.Pending[0].Class != snap.Daemons[0].Class {
+		t.Error("pods and a DaemonSet of one class have different ones")
+	}
+	if snap.Pending[0].Class == snap.Pending[2].Class {
+		t.Error("different classes are one")
+	}
+}
+
+func TestClassesThatNoPodIsOfAreForgotten(t *testing.T) {
+	s := fresh()
+	s.SetPod(pod("stays", "stays", ""))
+	kept := s.Snapshot(at(0)).Pending[0].Class
+	for i := range 5000 {
+		p := pod("p", fmt.Sprint("class", i), "")
+		s.SetPod(p)
+		s.DeletePod(p.Key())
+	}
+	if len(s.classes) > 2000 {
+		t.Errorf("%d classes are kept for one pod", len(s.classes))
+	}
+	s.SetPod(pod("again", "stays", ""))
+	if s.Snapshot(at(0)).Pending[0].Class != kept {
+		t.Error("a class that is in use was made anew")
+	}
+}
+
+func TestResourcesAreInternedInTheOrderTheyCome(t *testing.T) {
+	r := NewResourceTable()
+	before := r.Names()
+	want(t, "cpu", r.Dim("cpu"), model.CPU)
+	want(t, "gpu", r.Dim("gpu"), model.FirstExtended)
+	want(t, "fpga", r.Dim("fpga"), model.FirstExtended+1)
+	want(t, "gpu again", r.Dim("gpu"), model.FirstExtended)
+	want(t, "names", r.Names(), []string{"cpu", "memory", "ephemeral-storage", "pods", "gpu", "fpga"})
+	want(t, "names handed out before", before, []string{"cpu", "memory", "ephemeral-storage", "pods"})
+}
+
+func TestPodsBeforeTheirNode(t *testing.T) {
+	s := fresh()
+	s.SetPod(pod("b", "k", "n"))
+	s.SetPod(pod("a", "k", "n"))
+	s.SetPod(pod("gone", "k", "n"))
+	changed := pod("a", "k", "n")
+	changed.Ready = true
+	s.SetPod(changed)
+	s.DeletePod("default/gone")
+	want(t, "nodes", len(s.Snapshot(at(0)).Nodes), 0)
+	s.SetNode(&model.Node{Name: "n"}, 1)
+	n := s.Snapshot(at(0)).Nodes[0]
+	want(t, "pods", names(n.Pods), []string{"a", "b"})
+	want(t, "a is Ready", n.Pods[0].Ready, true)
+	want(t, "used", n.Used, model.Resources{2000, 2 << 30, 0, 2})
+	s.DeleteNode("n")
+	want(t, "nodes", len(s.Snapshot(at(0)).Nodes), 0)
+	s.SetNode(&model.Node{Name: "n"}, 2)
+	want(t, "pods of the node come back", names(s.Snapshot(at(0)).Nodes[0].Pods), []string{"a", "b"})
+}
+
+func TestAPodThatEndsGivesItsRoomBack(t *testing.T) {
+	s := fresh()
+	s.SetNode(&model.Node{Name: "n"}, 1)
+	s.SetPod(pod("a", "k", "n"))
+	want(t, "used", s.Snapshot(at(0)).Nodes[0].Used.At(model.CPU), 1000)
+	ended := pod("a", "k", "n")
+	ended.Terminal = true
+	s.SetPod(ended)
+	want(t, "used", s.Snapshot(at(0)).Nodes[0].Used.At(model.CPU), 0)
+	again := *ended // its object changes once more, a finalizer goes for instance
+	s.SetPod(&again)
+	s.SetNode(&model.Node{Name: "n", Ready: true}, 2)
+	want(t, "used", s.Snapshot(at(0)).Nodes[0].Used.At(model.CPU), 0)
+}
+
+func TestPending(t *testing.T) {
+	s := fresh()
+	for _, name := range []string{"b", "a", "ended", "deleted", "bound"} {
+		p := pod(name, "k", "")
+		switch name {
+		case "ended":
+			p.Terminal = true
+		case "deleted":
+			p.Deleting = at(1)
+		case "bound":
+			p.Node = "n"
+		}
+		s.SetPod(p)
+	}
+	want(t, "pending", names(s.Snapshot(at(0)).Pending), []string{"a", "b"})
+	s.SetPod(pod("b", "k", "n"))
+	want(t, "pending", names(s.Snapshot(at(0)).Pending), []string{"a"})
+	s.DeletePod("default/a")
+	s.DeletePod("default/never was")
+	want(t, "pending", len(s.Snapshot(at(0)).Pending), 0)
+	want(t, "pods", s.PodCount(), 4)
+}
+
+func TestAPodOfTheSameNameIsAnotherOne(t *testing.T) {
+	s := fresh()
+	s.SetNode(&model.Node{Name: "n"}, 1)
+	s.SetPod(pod("a", "k", "n"))
+	p := pod("a", "k", "")
+	p.UID = "uid-a-2"
+	s.SetPod(p) // the deletion of the first was never heard of
+	snap := s.Snapshot(at(0))
+	want(t, "on the node", len(snap.Nodes[0].Pods), 0)
+	want(t, "pending", snap.Pending[0].UID, "uid-a-2")
+}
+
+func TestANodeIsItsClaims(t *testing.T) {
+	of := func(s *State) string { return s.Snapshot(at(0)).Nodes[0].Claim }
+	s := fresh()
+	s.SetNode(&model.Node{Name: "n", ProviderID: "m1"}, 1)
+	want(t, "nobody's", of(s), "")
+	s.SetClaim(claim("c", ""), 1)
+	want(t, "not known yet", of(s), "")
+	s.SetClaim(claim("c", "m1"), 2)
+	want(t, "known", of(s), "c")
+	s.SetClaim(claim("c", "m2"), 3)
+	want(t, "another machine", of(s), "")
+	s.SetClaim(claim("d", "m1"), 4)
+	want(t, "another claim", of(s), "d")
+	s.DeleteClaim("d")
+	want(t, "gone", of(s), "")
+	s.SetNode(&model.Node{Name: "n", ProviderID: "m2"}, 2)
+	want(t, "another provider id", of(s), "c")
+}
+
+func TestLastPodEvent(t *testing.T) {
+	s := fresh()
+	event := func() time.Time { return s.Snapshot(at(0)).Nodes[0].LastPodEvent }
+	s.SetNode(&model.Node{Name: "n"}, 1)
+	want(t, "nothing came", event().IsZero(), true)
+	bound := pod("a", "k", "n")
+	bound.Bound = at(-100)
+	s.SetPod(bound)
+	want(t, "when it was bound, not when that was heard of", event(), at(-100))
+	daemon := pod("d", "daemon", "n")
+	daemon.Class.Daemon = true
+	s.Tick(at(10))
+	s.SetPod(daemon)
+	want(t, "a daemon's is none", event(), at(-100))
+	s.Tick(at(20))
+	ready := *bound
+	ready.Ready = true
+	s.SetPod(&ready)
+	want(t, "to become Ready is none", event(), at(-100))
+	s.Tick(at(30))
+	leaving := ready
+	leaving.Deleting = at(60)
+	s.SetPod(&leaving)
+	want(t, "it is being deleted", event(), at(30))
+	s.Tick(at(40))
+	s.DeletePod("default/a")
+	want(t, "it has left", event(), at(40))
+}
+
+func TestFlights(t *testing.T) {
+	flying := func(s *State, seconds int) []string {
+		out := []string{}
+		for k := range s.Snapshot(at(seconds)).InFlight {
+			out = append(out, k)
+		}
+		slices.Sort(out)
+		return out
+	}
+	begin := func() *State {
+		s := fresh()
+		s.SetClaim(claim("c", ""), 5)
+		s.Begin("claim/uid-c", "claim/c", at(60))
+		return s
+	}
+	s := begin()
+	want(t, "begun", flying(s, 0), []string{"claim/uid-c"})
+	want(t, "given up", flying(s, 60), []string{})
+	s.Done("claim/uid-c", 7, at(15))
+	want(t, "answered, not read back", flying(s, 1), []string{"claim/uid-c"})
+	s.SetClaim(claim("c", ""), 6)
+	want(t, "an older version was read", flying(s, 1), []string{"claim/uid-c"})
+	s.SetClaim(claim("c", ""), 7)
+	want(t, "read back", flying(s, 1), []string{})
+
+	s = begin()
+	s.SetClaim(claim("c", ""), 7)
+	s.Done("claim/uid-c", 7, at(15))
+	want(t, "read before the answer came", flying(s, 1), []string{})
+
+	s = begin()
+	s.Done("claim/uid-c", 7, at(15))
+	s.Expire(at(15))
+	want(t, "never read back", flying(s, 15), []string{})
+
+	s = begin()
+	s.DeleteClaim("c")
+	want(t, "its object is gone", flying(s, 1), []string{})
+
+	s = fresh()
+	s.Begin("create/c", "", at(60))
+	s.SetClaim(claim("c", ""), 1)
+	want(t, "a claim that was to be made is there", flying(s, 1), []string{})
+
+	s = fresh()
+	s.SetClaim(claim("c", ""), 1)
+	s.Begin("delete/uid-c", "", at(60))
+	d := claim("c", "")
+	d.Deleting = at(1)
+	s.SetClaim(d, 2)
+	want(t, "a claim that was to go goes", flying(s, 1), []string{})
+
+	s = fresh()
+	s.SetPod(pod("a", "k", "n"))
+	s.Begin("evict/uid-a", "", at(60))
+	p := pod("a", "k", "n")
+	p.Deleting = at(1)
+	s.SetPod(p)
+	want(t, "a pod that was to go goes", flying(s, 1), []string{})
+
+	s.Done("never begun", 1, at(1))
+	s.Settle("never begun")
+	want(t, "nothing", flying(s, 1), []string{})
+}
+
+func TestFailuresAreHiddenLongerAndLonger(t *testing.T) {
+	s := fresh()
+	retry := func(from int) func(int) time.Time { return func(n int) time.Time { return at(from + n*10) } }
+	s.Begin("launch/u", "claim/c", at(60))
+	want(t, "first", s.Failed("launch/u", retry(0)), 1)
+	want(t, "hidden", s.Flying("launch/u", at(9)), true)
+	want(t, "next to be looked at", s.Expire(at(5)), at(10))
+	want(t, "may be repeated", s.Flying("launch/u", at(10)), false)
+	s.Expire(at(10))
+	s.Begin("launch/u", "claim/c", at(70))
+	want(t, "second", s.Failed("launch/u", retry(10)), 2)
+	want(t, "hidden longer", s.Flying("launch/u", at(29)), true)
+	s.Expire(at(29 + 61 + 1))
+	want(t, "after a quiet minute", s.Failed("launch/u", retry(100)), 1)
+	s.Begin("launch/u", "claim/c", at(200))
+	s.Done("launch/u", 0, at(115))
+	s.Expire(at(115))
+	want(t, "after it went well", s.Failed("launch/u", retry(120)), 1)
+}
+
+func TestProvisionalClaims(t *testing.T) {
+	show := func(s *State) string {
+		out := ""
+		for _, c := range s.Snapshot(at(0)).Claims {
+			out += fmt.Sprintf("%s provisional=%t ", c.Name, c.Provisional)
+		}
+		return out
+	}
+	provisional := &model.Claim{Name: "c", Provisional: true}
+	s := fresh()
+	s.Begin("create/c", "", at(60))
+	s.Provisional(provisional)
+	want(t, "shown", show(s), "c provisional=true ")
+	s.SetClaim(claim("c", ""), 1)
+	want(t, "has come", show(s), "c provisional=false ")
+	s.Unprovisional("c")
+	want(t, "what has come stays", show(s), "c provisional=false ")
+	s.Provisional(provisional)
+	want(t, "what is there is not shadowed", show(s), "c provisional=false ")
+
+	s = fresh()
+	s.Begin("create/c", "", at(60))
+	s.Provisional(provisional)
+	s.Unprovisional("c")
+	want(t, "failed", show(s), "")
+
+	s = fresh()
+	s.Begin("create/c", "", at(60))
+	s.Provisional(provisional)
+	s.Done("create/c", 9, at(15))
+	s.Expire(at(14))
+	want(t, "waited for", show(s), "c provisional=true ")
+	s.Expire(at(15))
+	want(t, "never seen: made and gone again", show(s), "")
+}
+
+func TestAssumedSlots(t *testing.T) {
+	show := func(s *State) string { return fmt.Sprint(len(s.Snapshot(at(0)).Claims[0].Slots)) }
+	slots := func(n int) []model.Slot { return make([]model.Slot, n) }
+	with := func(n int) *model.Claim {
+		c := claim("c", "")
+		c.Slots = slots(n)
+		return c
+	}
+	begin := func() *State {
+		s := fresh()
+		s.SetClaim(with(1), 1)
+		s.Begin("slots/uid-c", "claim/c", at(60))
+		s.AssumeSlots("c", slots(2))
+		return s
+	}
+	s := begin()
+	want(t, "shown before they are written", show(s), "2")
+	s.SetClaim(with(1), 2)
+	want(t, "the claim changed otherwise", show(s), "2")
+	s.Done("slots/uid-c", 3, at(15))
+	s.SetClaim(with(2), 3)
+	want(t, "read back", show(s), "2")
+	s.SetClaim(with(0), 4)
+	want(t, "changed later", show(s), "0")
+
+	s = begin()
+	s.SetClaim(with(5), 2)
+	s.AssumeSlots("c", slots(3))
+	s.DropSlots("c")
+	want(t, "not written: as last read", show(s), "5")
+	s.DropSlots("c")
+	s.DropSlots("nobody")
+	s.AssumeSlots("nobody", slots(1))
+	want(t, "once more", show(s), "5")
+}
+
+func TestAssumedReservations(t *testing.T) {
+	show := func(s *State) string {
+		snap := s.Snapshot(at(0))
+		if len(snap.Pending) == 0 {
+			return fmt.Sprint(snap.Nodes[0].Pods[0].Reservations)
+		}
+		return fmt.Sprint(snap.Pending[0].Reservations)
+	}
+	s := fresh()
+	s.SetPod(pod("a", "k", ""))
+	s.Begin("tolerate/uid-a/c", "", at(60))
+	s.AssumeReservation("default/a", "uid-a", "c", true)
+	want(t, "shown before it is written", show(s), "[c]")
+	s.SetPod(pod("a", "k", ""))
+	want(t, "the pod changed otherwise", show(s), "[c]")
+	want(t, "in flight still", s.Flying("tolerate/uid-a/c", at(1)), true)
+	p := pod("a", "k", "")
+	p.Reservations = []string{"c"}
+	s.SetPod(p)
+	want(t, "read back", show(s), "[c]")
+	want(t, "not in flight", s.Flying("tolerate/uid-a/c", at(1)), false)
+
+	s = fresh()
+	s.SetPod(pod("a", "k", ""))
+	s.AssumeReservation("default/a", "uid-a", "c", true)
+	s.AssumeReservation("default/a", "uid-a", "c", false)
+	want(t, "not written", show(s), "[]")
+	s.AssumeReservation("default/a", "another uid", "c", true)
+	s.AssumeReservation("default/nobody", "uid", "c", true)
+	want(t, "another pod's", show(s), "[]")
+}
+
+func TestPools(t *testing.T) {
+	s := fresh()
+	types := []*model.InstanceType{{Name: "m"}}
+	s.SetPool(&model.NodePool{Name: "light", UID: "1", Weight: 1})
+	s.SetPool(&model.NodePool{Name: "b", UID: "2", Weight: 5})
+	s.SetPool(&model.NodePool{Name: "a", UID: "3", Weight: 5})
+	s.SetPoolTypes("a", types)
+	s.SetPoolReady("a", true, model.Condition{})
+	s.SetPool(&model.NodePool{Name: "a", UID: "3", Weight: 5, Ready: true})
+	got := ""
+	for _, p := range s.Snapshot(at(0)).Pools {
+		got += fmt.Sprintf("%s types=%d ready=%t ", p.Name, len(p.Types), p.Ready)
+	}
+	want(t, "by weight, then name; types stay", got, "a types=1 ready=true b types=0 ready=false light types=0 ready=false ")
+	s.SetPool(&model.NodePool{Name: "a", UID: "4"})
+	want(t, "another pool of that name", len(s.Pool("a").Types), 0)
+	s.DeletePool("a")
+	if s.Pool("a") != nil || len(s.Pools()) != 2 {
+		t.Error("a deleted pool is there")
+	}
+	s.SetPoolTypes("a", types)
+	s.SetPoolReady("a", true, model.Condition{})
+}
+
+func TestInstances(t *testing.T) {
+	s := fresh()
+	list := []*model.Instance{{ProviderID: "b"}, {ProviderID: "a", ClaimUID: "u"}}
+	s.SetInstances(list, at(1))
+	before := s.Snapshot(at(1))
+	s.MarkGone("a", "u")
+	s.MarkGone("unlisted", "w")
+	show := func(snap *model.Snapshot) string {
+		out := ""
+		for _, i := range snap.Instances {
+			out += fmt.Sprintf("%s gone=%t ", i.ProviderID, i.Gone)
+		}
+		return out
+	}
+	want(t, "before", show(before), "a gone=false b gone=false ")
+	want(t, "after", show(s.Snapshot(at(2))), "a gone=true b gone=false unlisted gone=true ")
+	want(t, "asked for", s.Snapshot(at(2)).InstancesAt, at(1))
+}
+
+func TestLaunchFailures(t *testing.T) {
+	s := fresh()
+	s.SetClaim(claim("c", ""), 1)
+	s.LaunchFailed("uid-c", model.LaunchFailure{Kind: "Unknown", Message: "no"})
+	before := s.Snapshot(at(0))
+	want(t, "kept", before.Failures["uid-c"].Kind, "Unknown")
+	c := claim("c", "m")
+	c.Conditions = map[string]model.Condition{"Launched": {Status: "True"}}
+	s.SetClaim(c, 2)
+	want(t, "launched after all", len(s.Snapshot(at(0)).Failures), 0)
+	want(t, "a snapshot stays as it was", len(before.Failures), 1)
+	s.LaunchFailed("uid-c", model.LaunchFailure{Kind: "Unknown"})
+	s.DeleteClaim("c")
+	want(t, "claim gone", len(s.Snapshot(at(0)).Failures), 0)
+}
+
+func TestNodeClasses(t *testing.T) {
+	s := fresh()
+	s.SetNodeClass(NodeClass{Group: "g", Kind: "K", Name: "b", Version: 1})
+	s.SetNodeClass(NodeClass{Group: "g", Kind: "K", Name: "a", Version: 2})
+	list := s.NodeClasses()
+	want(t, "sorted", list[0].Name+list[1].Name, "ab")
+	s.Begin("class/g/K/a", "class/g/K/a", at(60))
+	s.Done("class/g/K/a", 3, at(15))
+	want(t, "in flight", s.Flying("class/g/K/a", at(1)), true)
+	s.SetNodeClass(NodeClass{Group: "g", Kind: "K", Name: "a", Version: 3})
+	want(t, "read back", s.Flying("class/g/K/a", at(1)), false)
+	s.DeleteNodeClass("g", "K", "a")
+	if s.NodeClass("g", "K", "a") != nil {
+		t.Error("a deleted class is there")
+	}
+}
