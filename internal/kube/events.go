@@ -19,9 +19,9 @@ import (
 
 const (
 	eventRepeat = 2 * time.Minute // an equal event within this time is not written again
-	eventBurst  = 25              // events that may be written at once
+	eventBurst  = 25              // events of the ordinary that may be written at once
 	eventRate   = 5               // and in each second from then on
-	eventQueue  = 1000
+	eventQueue  = 10000           // waiting to be written, one after the other
 	eventSource = "dovetail"
 )
 
@@ -54,10 +54,13 @@ func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, mess
 	}
 	r.tokens = min(eventBurst, r.tokens+eventRate*now.Sub(r.filled).Seconds())
 	r.filled = now
-	if r.tokens < 1 || len(r.queue) >= eventQueue {
+	// What needs attention is never left out for want of tokens: it is told once, and nobody would hear of it again.
+	if len(r.queue) >= eventQueue || !warn && r.tokens < 1 {
 		return
 	}
-	r.tokens--
+	if !warn {
+		r.tokens--
+	}
 	if len(r.last) > 4096 {
 		for k, at := range r.last {
 			if now.Sub(at) >= eventRepeat {

@@ -89,7 +89,6 @@ type Reason struct {
 // Codes of a pod refused, in the order the checks are made.
 const (
 	NoPools          Code = "NoPools"         // there is no ready NodePool at all
-	PoolNotReady     Code = "PoolNotReady"    // Have: the condition's reason and message
 	Taint            Code = "Taint"           // Key: the taint not tolerated
 	Requirement      Code = "Requirement"     // Key: the label; Want: the pod's requirement, Have: the pool's
 	NoInstanceType   Code = "NoInstanceType"  // no type of the pool satisfies pod and pool together; Key: the label that empties the set
@@ -108,6 +107,7 @@ const (
 	Unsupported      Code = "Unsupported"     // Have: what can't be honoured
 	NodeName         Code = "NodeName"        // matchFields names nodes that no new machine can be
 	Mismatch         Code = "Mismatch"        // kube-scheduler refused, twice, a node that every check here accepts; Subject: the node
+	PoolNotReady     Code = "PoolNotReady"    // labels and taints match, but: Have is the condition's reason and message
 	NotSchedulable   Code = "NotSchedulable"  // the pod is gated, nominated or another scheduler's
 )
 

@@ -14,9 +14,9 @@ import (
 )
 
 // checks are the codes in the order the checks are made; the further a pool gets, the nearer the miss.
-var checks = [...]plan.Code{plan.NoPools, plan.PoolNotReady, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.Offering,
+var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.Offering,
 	plan.OutOfCapacity, plan.Limit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
-	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.NotSchedulable}
+	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.NotSchedulable}
 
 // explain says why pods of the class could not be placed: the first check that fails in each pool, the nearest miss first.
 func (s *solver) explain(c *class) []plan.Reason {
@@ -44,17 +44,17 @@ func (s *solver) explain(c *class) []plan.Reason {
 // explainPool makes the checks for one pool in order.
 func (s *solver) explainPool(c *class, pi int) plan.Reason {
 	p := &s.in.Pools[pi]
-	switch {
-	case p.Deleting:
-		return plan.Reason{Code: plan.PoolNotReady, Have: "the pool is being deleted"}
-	case !p.Ready:
-		return plan.Reason{Code: plan.PoolNotReady, Key: "Ready", Want: "True", Have: strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": ")}
-	}
 	if t := model.Untolerated(p.Taints, c.c.Tolerations); t != nil {
 		return plan.Reason{Code: plan.Taint, Key: t.Key, Want: "a toleration", Have: taintText(*t)}
 	}
 	if r := s.explainLabels(c, p); r != nil {
 		return *r
+	}
+	switch { // last of what the pool's own text decides: a pool that would match but for this is the nearest miss
+	case p.Deleting:
+		return plan.Reason{Code: plan.PoolNotReady, Have: "the pool is being deleted"}
+	case !p.Ready:
+		return plan.Reason{Code: plan.PoolNotReady, Key: "Ready", Want: "True", Have: strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": ")}
 	}
 	if r := s.explainOffers(c, pi); r != nil {
 		return *r
@@ -114,6 +114,9 @@ func (s *solver) explainTerm(t *model.NodeTerm, p *Pool, known map[string]bool) 
 			return &r
 		}
 	}
+	if !p.Ready && len(p.Types) == 0 {
+		return nil // nobody was asked for types yet
+	}
 	// Types, by what is the type's alone: where and how it can be had is looked at later.
 	left := slices.Clone(p.Types)
 	for _, rs := range []model.Requirements{p.Requirements, t.Requirements} {
@@ -130,7 +133,7 @@ func (s *solver) explainTerm(t *model.NodeTerm, p *Pool, known map[string]bool) 
 				}
 			}
 			if len(left) == 0 {
-				return &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: strings.Join(distinct(q.Key, before), " ")}
+				return &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: some(distinct(q.Key, before))}
 			}
 		}
 	}
@@ -141,6 +144,15 @@ func (s *solver) explainTerm(t *model.NodeTerm, p *Pool, known map[string]bool) 
 		return &plan.Reason{Code: plan.NodeName, Key: "metadata.name", Want: t.Names.String(), Have: "a new node"}
 	}
 	return nil
+}
+
+// some writes the first few of many values, and how many there are.
+func some(values []string) string {
+	const few = 8
+	if len(values) <= few {
+		return strings.Join(values, " ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(values[:few], " "), len(values)-few)
 }
 
 // typeMatches says whether the type, or some offering of it, meets a requirement.
