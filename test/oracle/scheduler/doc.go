@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package scheduler holds the solver's answers beside those of the real kube-scheduler.
+//
+// For each seed a small cluster is drawn: NodePools, a catalogue of at most twelve offerings, standing nodes with pods on them, volumes,
+// DaemonSets, and pending pods with every constraint that the solver knows. It is planned on the product's own way (objects, their
+// translation, state, decide.WhatIf), the second opinion of verify is asked, and then the plan is made true in the sandbox:
+//
+//   - Each machine of the plan becomes a node, as one of the types, zones and capacity types that its claim allows, drawn at random. Where
+//     the claim is reserved the node bears the reservation's taint and its pods the toleration, until all of them are there.
+//   - Each placed pod also asks for a resource that its node alone has, so that what is tested is the plan and not what kube-scheduler
+//     would have made of the room: no constraint but that of resources looks at it. The pod must be bound there.
+//   - Then the pods of DaemonSets come, and must find the room that was kept for them.
+//   - Each class of pods that was refused must find no node among all those, and then none among one empty node of every offering that a
+//     pool allows and can pay out of its limits. Where kube-scheduler says why it refuses those, it must name the check that we name.
+//
+// A seed is all there is to a case; -seed N repeats one, -seeds N runs that many. Start reading at TestScheduler, then scenario.
+package scheduler
