@@ -177,7 +177,7 @@ func (c *Controller) fail(kind, subject string, why plan.Reason, err error) {
 // provisional is how a claim looks until the API server shows it.
 func provisional(a plan.CreateClaim, now time.Time) *model.Claim {
 	return &model.Claim{
-		Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Taints: a.Pool.Taints,
+		Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Annotations: a.Annotations, Taints: a.Pool.Taints,
 		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
 		Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code), Provisional: true,
 	}

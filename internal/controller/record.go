@@ -20,10 +20,13 @@ func usd(micro int64) string { return strconv.FormatFloat(float64(micro)/1e6, 'f
 // record tells what was decided: a log line and a ledger entry a decision, events for those concerned.
 func (c *Controller) record(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
+	c.recordMoves(now, out)
 	for _, a := range out.Actions {
 		switch a := a.(type) {
 		case plan.CreateClaim:
-			bought++
+			if a.Why.Code == plan.Demand {
+				bought++
+			}
 			c.recordCreate(now, a, out)
 		case plan.DeleteClaim:
 			c.recordDelete(now, snap, a)

@@ -8,15 +8,21 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/solve"
 	"github.com/dovetail-sh/dovetail/internal/verify"
 )
 
 // Verified asks the second opinion about a plan (contract 2); an error names what is wrong with it.
 func Verified(out *decide.Output) error {
-	if out.Problem == nil {
-		return nil
+	var found []verify.Violation
+	if out.Problem != nil {
+		found = verify.Plan(verifyInput(out.Problem, out.Result))
 	}
-	found := verify.Plan(verifyInput(out))
+	for _, m := range out.Moves {
+		if m.Problem != nil {
+			found = append(found, verify.Plan(verifyInput(m.Problem, m.Result))...)
+		}
+	}
 	if len(found) == 0 {
 		return nil
 	}
@@ -32,8 +38,7 @@ func Verified(out *decide.Output) error {
 }
 
 // verifyInput is a plan in the values of verify, which shares no code with solve.
-func verifyInput(out *decide.Output) *verify.Input {
-	p, r := out.Problem, out.Result
+func verifyInput(p *solve.Problem, r *solve.Result) *verify.Input {
 	in := &verify.Input{
 		ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost,
 		Rooms: make([]verify.Room, len(p.Rooms)), Pools: make([]verify.Pool, len(p.Pools)),

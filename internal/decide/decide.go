@@ -17,6 +17,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -27,6 +28,12 @@ import (
 type Policy struct {
 	Lifecycle    lifecycle.Policy
 	Solve        solve.Policy
+	Disrupt      disrupt.Policy
+	Look         time.Duration // machines are looked at for consolidation at most this often
+	Gather       time.Duration // machines that will be at rest this soon are waited for, twice as long at most
+	Settled      time.Duration // pods on their way to standing room are waited for this long before more are sent
+	MoveTimeout  time.Duration // a move whose replacements are not ready by then is taken back
+	Shun         time.Duration // a machine whose move failed is not moved again for this long
 	ExactLanding bool          // contract 9
 	OrphanGrace  time.Duration // a machine without a claim is left alone this long after its launch
 	PoolStatus   time.Duration // a pool's status is written at most this often
@@ -41,8 +48,11 @@ type Policy struct {
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
+	l := lifecycle.DefaultPolicy()
+	l.ExpireGrace = 10 * time.Minute
 	return Policy{
-		Lifecycle: lifecycle.DefaultPolicy(), Solve: solve.DefaultPolicy(), ExactLanding: true,
+		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
+		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Gather: 5 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Shun: 5 * time.Minute,
 		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, MaxRounds: 500,
 	}
 }
@@ -56,6 +66,12 @@ type Memory struct {
 	idleSlots  map[string]time.Time // by claim: since when it has slots without pods
 	mismatches map[string]mismatch  // by pod uid: standing nodes that kube-scheduler would not use for it
 	refusals   []plan.PodDecision   // of the last solve, for what is asked in between
+
+	units         map[string]*disrupt.Unit // by claim
+	consolidation disrupt.Memory
+	waiting       time.Time            // since when there are machines to consolidate
+	looked        time.Time            // when machines were last looked at for consolidation
+	shunned       map[string]time.Time // by claim uid: not to be moved before
 }
 
 type placement struct {
@@ -82,16 +98,19 @@ type Output struct {
 	plan.Plan
 	Problem *solve.Problem // nil where nothing was solved
 	Result  *solve.Result
+	Moves   []MoveBegun // begun in this step
+	Kept    []Kept      // machines that should go and could not
 }
 
 // Step decides.
 func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) (Output, Memory) {
-	st := &step{s: s, mem: mem, now: now, pol: pol, index: newIndex(s)}
+	st := &step{s: s, mem: mem, now: now, pol: pol, index: newIndex(s), named: map[string]bool{}}
+	st.gather()
 	st.claims()
 	st.orphans()
 	bereft := st.bereft()
 	st.demand(!req.Never && (req.Solve || bereft))
-	st.empty()
+	st.moves(!req.Never)
 	st.pools()
 	st.drop()
 	return st.out, st.mem
@@ -110,6 +129,13 @@ type step struct {
 	cover         map[string]bool       // by pod uid: it has a slot
 	unschedulable map[*model.Class]bool // kube-scheduler has refused a pod of it that is still pending
 	busy          map[string]bool       // nodes and claims that pending pods are expected on
+
+	under  map[string]*ongoing // moves under way, by id
+	moveOf map[string]string   // by claim that goes in one: its id
+	unit   []*disrupt.Unit     // by node name
+	count  map[string]disrupt.Count
+	guard  *disrupt.Guard
+	named  map[string]bool // claims named in this step
 }
 
 // index finds things by name; made once a step.

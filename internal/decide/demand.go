@@ -188,6 +188,7 @@ func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 		r.Closed, r.Drained = true, true
 		return r
 	}
+	r.Closed = c != nil && st.moveOf[c.Name] != ""
 	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !st.stuck(c) || c == nil && st.now.Sub(n.Created) < 2*time.Minute
 	r.Taints = st.lasting(n.Taints, c, fresh, h)
 	if h != nil {

@@ -263,7 +263,7 @@ func (st *step) covered(take func(p *model.Pod, only string, tolerate bool) bool
 			st.cover[p.UID] = true
 		}
 	}
-	for _, p := range st.leaving() {
+	for _, p := range append(st.leaving(), st.moving()...) {
 		if take(p, "", false) {
 			st.cover[p.UID] = true
 		}

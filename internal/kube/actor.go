@@ -299,6 +299,7 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 		out.Labels[model.LabelProvisioner] = p.Provisioner
 	}
 	maps.Copy(out.Annotations, p.Annotations)
+	maps.Copy(out.Annotations, c.Annotations)
 	out.Annotations[karpv1.AnnotationNodePoolHash] = p.Hash
 	out.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.NodePoolHashVersion
 	if c.Reserved {

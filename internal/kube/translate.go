@@ -57,6 +57,9 @@ func label(key string) string {
 	return key
 }
 
+// annotationSafeToEvict is Cluster Autoscaler's word for pods that may be moved, or may not.
+const annotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
 // Pod translates a pod.
 func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 	out := &model.Pod{
@@ -77,7 +80,9 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 	for i := range p.Status.Conditions {
 		switch c := &p.Status.Conditions[i]; c.Type {
 		case corev1.PodReady:
-			out.Ready = c.Status == corev1.ConditionTrue
+			if out.Ready = c.Status == corev1.ConditionTrue; out.Ready {
+				out.ReadySince = c.LastTransitionTime.Time
+			}
 		case corev1.PodScheduled:
 			switch {
 			case c.Status == corev1.ConditionTrue:
@@ -102,6 +107,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 		if out.DoNotDisrupt == "" && p.Annotations[karpv1alpha5.AnnotationDoNotEvict] == "true" {
 			out.DoNotDisrupt = "true"
 		}
+		out.SafeToEvict = p.Annotations[annotationSafeToEvict]
 		if s, ok := p.Annotations[corev1.PodDeletionCost]; ok {
 			if n, err := strconv.ParseInt(s, 10, 32); err == nil {
 				out.DeletionCost = int32(n)

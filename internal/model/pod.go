@@ -3,10 +3,7 @@
 
 package model
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
 // Class is what all pods alike share: the same namespace, labels, requests and constraints. The solver works on classes with
 // counts, never on single pods. Interned by Key in state: one Class value a key, so pointers compare.
@@ -117,11 +114,6 @@ func (t *Toleration) Tolerates(x Taint) bool {
 	if t.Exists {
 		return true
 	}
-	if t.Operator != "" {
-		bound, err := strconv.ParseInt(t.Value, 10, 64)
-		have, herr := strconv.ParseInt(x.Value, 10, 64)
-		return err == nil && herr == nil && (t.Operator == "Gt" && have > bound || t.Operator == "Lt" && have < bound)
-	}
 	return t.Key != "" && t.Value == x.Value
 }
 
@@ -194,12 +186,14 @@ type Pod struct {
 	Bound                time.Time // PodScheduled's transition; zero: not bound
 	Deleting             time.Time // deletionTimestamp; zero: not being deleted
 	GracePeriod          time.Duration
-	Terminal             bool   // Succeeded or Failed
-	Ready                bool   // condition Ready
-	Gated                bool   // has scheduling gates
-	Mirror               bool   // static pod
-	DoNotDisrupt         string // value of karpenter.sh/do-not-disrupt
-	ReservedFor          string // NodeClaim named by the dovetail.sh/reserved toleration; the last one where there are several
+	Terminal             bool      // Succeeded or Failed
+	Ready                bool      // condition Ready
+	Gated                bool      // has scheduling gates
+	Mirror               bool      // static pod
+	ReadySince           time.Time // last transition of condition Ready to True; zero: not Ready
+	DoNotDisrupt         string    // value of karpenter.sh/do-not-disrupt
+	SafeToEvict          string    // value of cluster-autoscaler.kubernetes.io/safe-to-evict
+	ReservedFor          string    // NodeClaim named by the dovetail.sh/reserved toleration; the last one where there are several
 	Reservations         []string
 	DeletionCost         int32 // controller.kubernetes.io/pod-deletion-cost
 }

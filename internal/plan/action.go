@@ -27,7 +27,8 @@ type CreateClaim struct {
 	Reserved     bool
 	NoReserve    Reason // why not reserved, where Reserved is false
 	Pods         []*model.Pod
-	Type         string // the cheapest choice, what the price is of
+	Annotations  map[string]string // beside the pool's
+	Type         string            // the cheapest choice, what the price is of
 	Types        []*model.InstanceType
 	Zone         string
 	CapacityType string

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// recordMoves tells which moves were begun and which were taken back.
+func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
+	for _, m := range out.Moves {
+		names, pods := make([]string, len(m.Units)), 0
+		for i, u := range m.Units {
+			names[i] = u.Node.Name
+			pods += len(u.Pods)
+		}
+		why := m.Why
+		if why.Code == "" {
+			why.Code = m.Cause
+		}
+		c.Log.Info("move", "move", m.ID, "why", string(m.Cause), "nodes", len(m.Units), "replacements", len(m.New), "pods", pods, "podsOnStandingRoom", m.Standing,
+			"usdPerHourBefore", usd(m.OldMicro), "usdPerHourAfter", usd(m.NewMicro), "usdOnce", usd(m.CostMicro), "names", names)
+		for _, u := range m.Units {
+			own := why
+			own.Pool, own.Key = u.Pool.Name, "move "+m.ID
+			keys := make([]string, len(u.Pods))
+			for i, p := range u.Pods {
+				keys[i] = p.Key()
+			}
+			c.Ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys,
+				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro})
+			text := fmt.Sprintf("%s: %d machines for %d, $%s an hour for $%s", m.Cause, len(m.New), len(m.Units), usd(m.NewMicro), usd(m.OldMicro))
+			c.Cluster.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
+		}
+	}
+	for _, k := range out.Kept {
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "keep", Subject: "node/" + k.Node, Why: []plan.Reason{k.Why}, Outcome: "wanted to go: " + string(k.Cause)})
+	}
+	for _, a := range out.Actions {
+		u, ok := a.(plan.UpdateClaim)
+		if !ok || u.Why.Code != plan.Aborted || len(u.Conditions) == 0 {
+			continue
+		}
+		c.Log.Info("move taken back", "move", u.Why.Key, "nodeclaim", u.Claim, "because", u.Why.Have)
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
+		c.Cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "move taken back: "+u.Why.Have)
+	}
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+const (
+	drifted               = "Drifted"
+	hashAnnotation        = "karpenter.sh/nodepool-hash"
+	hashVersionAnnotation = "karpenter.sh/nodepool-hash-version"
+	hashVersion           = "v3"
+)
+
+// drift keeps the condition Drifted of every machine: its pool's template has changed, it is not what its pool's requirements allow
+// any more, or its type is no longer sold.
+func (st *step) drift() {
+	for _, u := range st.unit {
+		c := u.Claim
+		if st.writing(c) {
+			continue // one write of a status at a time
+		}
+		if c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && u.Pool.Hash != "" {
+			// Another version's number can't be compared: it is taken to be today's.
+			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{hashAnnotation: u.Pool.Hash, hashVersionAnnotation: hashVersion},
+				Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Key: hashVersionAnnotation, Want: hashVersion, Have: c.Annotations[hashVersionAnnotation]}})
+			continue
+		}
+		key, text := st.driftOf(u)
+		have := c.Conditions[drifted]
+		want := model.Condition{Status: "True", Reason: key, Message: text}
+		if key == "" {
+			if !have.True() {
+				continue
+			}
+			want = model.Condition{Status: "False", Reason: "NotDrifted"}
+		}
+		if have.Status == want.Status && have.Reason == want.Reason {
+			continue
+		}
+		st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{drifted: want},
+			Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: key, Have: text}})
+	}
+}
+
+func (st *step) driftOf(u *disrupt.Unit) (reason, message string) {
+	c, p := u.Claim, u.Pool
+	if have := c.Annotations[hashAnnotation]; have != "" && p.Hash != "" && have != p.Hash {
+		return "NodePoolDrifted", "spec.template of the NodePool has changed"
+	}
+	if r := p.Requirements.Mismatch(merged(c.Labels, u.Node.Labels)); r != nil {
+		return "RequirementsDrifted", "the NodePool requires " + r.String()
+	}
+	if old := c.Created.Add(time.Hour); len(p.Types) > 0 && u.PriceMicro < 0 && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !st.now.Before(old) {
+		return "InstanceTypeNotFound", c.Labels[model.LabelInstanceType] + " is not offered any more in " + c.Labels[model.LabelZone] + " as " + c.Labels[model.LabelCapacityType]
+	}
+	return "", ""
+}
+
+// writing says whether a write to a claim is under way or decided on in this step.
+func (st *step) writing(c *model.Claim) bool {
+	key := "claim/" + c.UID
+	if _, ok := st.s.InFlight[key]; ok {
+		return true
+	}
+	return slices.ContainsFunc(st.out.Actions, func(a plan.Action) bool { return a.Key() == key })
+}
+
+// static keeps pools with spec.replicas at that number. It says whether it bought.
+func (st *step) static() bool {
+	bought := false
+	for _, p := range st.s.Pools {
+		if p.Replicas < 0 {
+			continue
+		}
+		var live []*model.Claim
+		all := int64(0)
+		for _, c := range st.s.Claims {
+			if c.Pool != p.Name {
+				continue
+			}
+			all++
+			if c.Deleting.IsZero() && st.moveOf[c.Name] == "" {
+				live = append(live, c)
+			}
+		}
+		want := p.Replicas
+		if p.Deleting {
+			want = min(want, int64(len(live)))
+		}
+		for n := int64(len(live)); n < want && p.Ready; n++ {
+			if p.NodeLimit >= 0 && all >= p.NodeLimit {
+				break
+			}
+			a, ok := st.machine(p, plan.Reason{Code: plan.Replicas, Pool: p.Name, Key: "spec.replicas", Want: strconv.FormatInt(want, 10), Have: strconv.FormatInt(n, 10)})
+			if !ok {
+				break
+			}
+			st.act(a)
+			st.named[a.Name] = true
+			all++
+			bought = true
+		}
+		if n := len(live) - int(want); n > 0 {
+			st.scaleDown(p, live, n)
+		}
+	}
+	return bought
+}
+
+// scaleDown deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted last.
+func (st *step) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
+	weight := func(c *model.Claim) int64 {
+		u := st.mem.units[c.Name]
+		switch {
+		case u == nil:
+			return -1
+		case len(u.Pods) == 0:
+			return 0
+		}
+		w := u.Weight()
+		if u.Node.Annotations[disrupt.DoNotDisrupt] == "true" || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
+			held, _ := disrupt.Held(p, st.now)
+			return held
+		}) {
+			w += 1 << 40
+		}
+		return w
+	}
+	slices.SortStableFunc(live, func(a, b *model.Claim) int {
+		return cmp.Or(cmp.Compare(weight(a), weight(b)), strings.Compare(a.Name, b.Name))
+	})
+	for _, c := range live[:n] {
+		if c.UID == "" {
+			continue
+		}
+		st.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: "nodeclaim/" + c.Name,
+			Key: "spec.replicas", Want: strconv.FormatInt(p.Replicas, 10), Have: strconv.Itoa(len(live))}})
+	}
+}
+
+// machine is a claim of a pool that is for no pod in particular: whatever the pool allows, the cheapest first.
+func (st *step) machine(p *model.NodePool, why plan.Reason) (plan.CreateClaim, bool) {
+	types, zones, capacity, price := disrupt.Choices(p, st.pol.Solve.MaxTypes)
+	if len(types) == 0 {
+		return plan.CreateClaim{}, false
+	}
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Name
+	}
+	prefix := p.Name
+	if len(prefix) > 52 {
+		prefix = strings.TrimRight(prefix[:52], "-.")
+	}
+	name := ""
+	for i := 0; name == "" || st.index.claims[name] != nil || st.named[name]; i++ {
+		name = prefix + "-" + hash(10, p.UID, "static", strconv.Itoa(i))
+	}
+	return plan.CreateClaim{
+		Name: name, Pool: p, Type: types[0].Name, Types: types, PriceMicro: price, Zone: zones[0], CapacityType: capacity[0], Why: why,
+		NoReserve: plan.Reason{Code: plan.Static, Pool: p.Name},
+		Requirements: p.Requirements.With(model.OneOf(model.LabelInstanceType, names...), model.OneOf(model.LabelZone, zones...),
+			model.OneOf(model.LabelCapacityType, capacity...)),
+	}, true
+}
+
+// another is the move of a static pool's machine: one like it comes first, where the pool's node limit leaves room for both.
+func (st *step) another(u *disrupt.Unit, cause plan.Code) *disrupt.Move {
+	p := u.Pool
+	all := int64(0)
+	for _, c := range st.s.Claims {
+		if c.Pool == p.Name {
+			all++
+		}
+	}
+	if p.NodeLimit >= 0 && all >= p.NodeLimit || !p.Ready || p.Deleting {
+		return nil
+	}
+	return &disrupt.Move{Cause: cause, Units: []*disrupt.Unit{u}, Alike: true}
+}

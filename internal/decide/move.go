@@ -1,0 +1,680 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// A move takes machines away for a reason: replacements first where pods need them, each with slots for those pods' successors; when
+// all of them are initialised the old nodes are tainted; when the taints are seen and every pod still has a home the old claims are
+// deleted, and lifecycle drains them. Until then it can be taken back: taints and conditions are removed and the replacements become
+// machines like any other.
+//
+// Its record is in the API server alone, so that it outlives whoever began it: AnnotationMove on each replacement names the move, how
+// many replacements it has and which claims go; the condition DisruptionReason on each of those names the move too. A move whose
+// replacements are not all there was not begun whole, or has lost one: it is taken back.
+
+// AnnotationMove on a NodeClaim says which move it was made for.
+const AnnotationMove = "dovetail.sh/move"
+
+// moveRecord is the value of AnnotationMove.
+type moveRecord struct {
+	ID     string    `json:"id"`
+	Cause  plan.Code `json:"cause"`
+	Of     int       `json:"of"`     // replacements in all
+	Claims []string  `json:"claims"` // that go
+}
+
+// ongoing is a move as the Snapshot shows it.
+type ongoing struct {
+	moveRecord
+	since   time.Time
+	victims []*model.Claim // that are not being deleted yet
+	going   int            // that are
+	news    []*model.Claim
+}
+
+var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
+
+// gather reads the moves under way from the Snapshot, and the units.
+func (st *step) gather() {
+	st.under = map[string]*ongoing{}
+	st.moveOf = map[string]string{}
+	get := func(r moveRecord, since time.Time) *ongoing {
+		m := st.under[r.ID]
+		if m == nil {
+			m = &ongoing{moveRecord: r, since: since}
+			st.under[r.ID] = m
+		}
+		if since.Before(m.since) {
+			m.since = since
+		}
+		return m
+	}
+	for _, c := range st.s.Claims {
+		if text := c.Annotations[AnnotationMove]; text != "" {
+			var r moveRecord
+			if json.Unmarshal([]byte(text), &r) != nil || r.ID == "" {
+				continue // somebody else's writing: no move of ours
+			}
+			m := get(r, c.Created)
+			m.Of, m.Claims = r.Of, r.Claims
+			if c.Deleting.IsZero() {
+				m.news = append(m.news, c)
+			}
+		}
+	}
+	for _, c := range st.s.Claims {
+		d := c.Conditions[lifecycle.Disrupted]
+		id, ok := strings.CutPrefix(d.Message, "move ")
+		if !d.True() || !ok || !c.Deleting.IsZero() {
+			continue
+		}
+		m := get(moveRecord{ID: id, Cause: plan.Code(d.Reason)}, d.Since)
+		if !slices.Contains(m.Claims, c.Name) {
+			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], c.Name)
+		}
+	}
+	for _, id := range sortedKeys(st.under) {
+		m := st.under[id]
+		for _, name := range m.Claims {
+			switch c := st.index.claims[name]; {
+			case c == nil || c.Provisional:
+			case !c.Deleting.IsZero():
+				m.going++
+			case st.moveOf[name] == "":
+				m.victims = append(m.victims, c)
+				st.moveOf[name] = id
+			}
+		}
+	}
+}
+
+// moving are the pods on machines of moves that have replacements: slots are kept for them though they have not been asked to go yet.
+func (st *step) moving() []*model.Pod {
+	var out []*model.Pod
+	for _, id := range sortedKeys(st.under) {
+		m := st.under[id]
+		if len(m.news) == 0 {
+			continue
+		}
+		for _, c := range m.victims {
+			if n := st.node(c); n != nil {
+				for _, p := range n.Pods {
+					if disrupt.Moves(p) {
+						out = append(out, p)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// units are the machines of pools with a node, by node name, and how many each pool has for its budgets.
+func (st *step) units() {
+	st.count = map[string]disrupt.Count{}
+	cache := make(map[string]*disrupt.Unit, len(st.s.Claims))
+	for _, c := range st.s.Claims {
+		pool := st.index.pools[c.Pool]
+		if pool == nil {
+			continue
+		}
+		n := st.node(c)
+		initial := c.Is(lifecycle.Initialized)
+		if initial && !c.Is(lifecycle.Terminating) {
+			k := st.count[pool.Name]
+			k.Total++
+			if !c.Deleting.IsZero() || n == nil || !n.Ready || !n.Deleting.IsZero() || st.moveOf[c.Name] != "" {
+				k.Down++
+			}
+			st.count[pool.Name] = k
+		}
+		if n == nil || !c.Deleting.IsZero() || !n.Deleting.IsZero() {
+			continue
+		}
+		u := st.mem.units[c.Name]
+		if u == nil || u.Claim != c || u.Node != n || u.Pool != pool {
+			u = disrupt.NewUnit(c, n, pool)
+			u.Quiet = lifecycle.Quiet(c, n)
+		}
+		cache[c.Name] = u
+		u.Initial, u.Move = initial, st.moveOf[c.Name]
+		u.Busy = st.busy[n.Name] || st.busy[c.Name] || st.held[c.Name] != nil
+		st.unit = append(st.unit, u)
+	}
+	st.mem.units = cache
+	slices.SortFunc(st.unit, func(a, b *disrupt.Unit) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+}
+
+// left is how many more machines of a pool may go for a reason.
+func (st *step) left(pool *model.NodePool, cause plan.Code) (int64, plan.Reason) {
+	return disrupt.Allowance(pool, st.count[pool.Name], cause, st.now)
+}
+
+func (st *step) down(pool *model.NodePool, n int64) {
+	k := st.count[pool.Name]
+	k.Down += n
+	st.count[pool.Name] = k
+}
+
+// moves is the queue of all moves: those under way first, then new ones, what must go before what may.
+func (st *step) moves(begin bool) {
+	st.units()
+	st.guard = disrupt.NewGuard(st.s.PDBs, st.now)
+	st.carryOn()
+	st.drift()
+	st.empty()
+	bought := slices.ContainsFunc(st.out.Actions, func(a plan.Action) bool { _, ok := a.(plan.CreateClaim); return ok })
+	if bought || !begin {
+		return // limits are counted anew first; what was bought comes back as a change
+	}
+	if st.static() || st.mustGo() {
+		st.at(st.now.Add(st.pol.Look / 10))
+		return
+	}
+	st.consolidate()
+}
+
+// carryOn takes each move under way one step on.
+func (st *step) carryOn() {
+	for _, id := range sortedKeys(st.under) {
+		m := st.under[id]
+		switch {
+		case len(m.victims) == 0 && m.going == 0:
+			for _, c := range m.news { // it is over: they are machines like any other
+				st.forgetMove(c, true)
+			}
+		case len(m.victims) == 0:
+		case m.going > 0:
+			st.commit(m) // begun to delete: no way back
+		default:
+			st.advance(m)
+		}
+	}
+	st.untaint()
+}
+
+func (st *step) advance(m *ongoing) {
+	if why := st.hopeless(m); why != "" {
+		st.abort(m, why, st.pol.Shun)
+		return
+	}
+	for _, c := range m.victims {
+		if d := c.Conditions[lifecycle.Disrupted]; !d.True() || d.Message != "move "+m.ID {
+			st.mark(c, m.moveRecord)
+		}
+	}
+	for _, c := range m.news {
+		if !c.Is(lifecycle.Initialized) {
+			st.at(m.since.Add(st.pol.MoveTimeout))
+			return
+		}
+	}
+	ready := true
+	for _, c := range m.victims {
+		n := st.node(c)
+		if n == nil || slices.Contains(n.Taints, disruptedTaint) {
+			continue
+		}
+		ready = false
+		st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: m.ID}})
+	}
+	if !ready {
+		return
+	}
+	if p := st.homeless(m); p != nil {
+		st.abort(m, "pod "+p.Key()+" has no home any more", 5*st.pol.Look)
+		return
+	}
+	st.commit(m)
+}
+
+// hopeless says why a move must be taken back; empty: it may go on.
+func (st *step) hopeless(m *ongoing) string {
+	if len(m.news) < m.Of {
+		return "a replacement is gone or was never made"
+	}
+	if !st.now.Before(m.since.Add(st.pol.MoveTimeout)) {
+		return "it has taken longer than " + st.pol.MoveTimeout.String()
+	}
+	if m.Cause == plan.Expired || m.Cause == plan.Unhealthy {
+		return ""
+	}
+	for _, u := range st.unit {
+		if u.Move != m.ID {
+			continue
+		}
+		free := *u
+		free.Move, free.Busy, free.Initial = "", false, true
+		for _, r := range st.guard.Blocks(&free, m.Cause, false) {
+			switch r.Code {
+			case plan.Quiet, plan.Payback, plan.NoPrice, plan.DisruptionBudgetPDB: // decided on before, or for the drain to wait for
+			default:
+				return string(r.Code) + " " + r.Subject
+			}
+		}
+	}
+	pools := map[string]bool{}
+	for _, c := range m.victims {
+		if pool := st.index.pools[c.Pool]; pool != nil && !pools[c.Pool] {
+			pools[c.Pool] = true
+			if left, why := st.left(pool, m.Cause); left < 0 {
+				return string(why.Code) + " " + why.Key
+			}
+		}
+	}
+	return ""
+}
+
+// homeless returns a pod on a machine that is about to go for which there is no room kept and that finds none on what stands.
+func (st *step) homeless(m *ongoing) *model.Pod {
+	slots := map[slotKey]int{}
+	for _, c := range m.news {
+		for _, s := range c.Slots {
+			slots[slotKey{s.Class, s.Owner}] += s.Count
+		}
+	}
+	var rest []*model.Pod
+	var closed []string
+	for _, c := range m.victims {
+		n := st.node(c)
+		if n == nil {
+			continue
+		}
+		closed = append(closed, n.Name)
+		for _, p := range n.Pods {
+			if !disrupt.Moves(p) {
+				continue
+			}
+			k := slotKey{ClassHash(p.Class), slotOwner(p)}
+			if slots[k] > 0 {
+				slots[k]--
+				continue
+			}
+			rest = append(rest, p)
+		}
+	}
+	if len(rest) == 0 || m.Cause == plan.Expired || m.Cause == plan.Unhealthy {
+		return nil
+	}
+	rooms, _ := st.rooms()
+	return disrupt.Homes(rooms, len(st.s.ResourceNames), closed, rest)
+}
+
+// commit deletes the claims that go. There is no way back from here; lifecycle drains them.
+func (st *step) commit(m *ongoing) {
+	for _, c := range m.victims {
+		st.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + c.NodeName, Key: "move " + m.ID}})
+	}
+}
+
+// abort puts everything back as it was. What was bought stays, and is free room like any other from now on.
+func (st *step) abort(m *ongoing, why string, rest time.Duration) {
+	reason := plan.Reason{Code: plan.Aborted, Key: m.ID, Want: string(m.Cause), Have: why}
+	for _, c := range m.victims {
+		r := reason
+		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
+		if n := st.node(c); n != nil && slices.Contains(n.Taints, disruptedTaint) {
+			st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint}, Why: r})
+		}
+		if c.Is(lifecycle.Disrupted) {
+			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: r, Conditions: map[string]model.Condition{
+				lifecycle.Disrupted: {Status: "False", Reason: string(plan.Aborted), Message: why}}})
+		}
+		st.shun(c.UID, rest)
+	}
+	for _, c := range m.news {
+		st.forgetMove(c, false)
+	}
+}
+
+// forgetMove takes the record of a move off a replacement: the move is over, or taken back.
+func (st *step) forgetMove(c *model.Claim, done bool) {
+	if c.UID == "" {
+		return // not seen yet: when it is
+	}
+	u := plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{AnnotationMove: ""},
+		Why: plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}}
+	if !done {
+		u.Annotations[disrupt.KeepUntil] = ""
+		u.Why.Code = plan.Aborted
+	}
+	st.act(u)
+}
+
+// untaint frees nodes that were tainted for a move that nobody knows of any more.
+func (st *step) untaint() {
+	for _, u := range st.unit {
+		c, n := u.Claim, u.Node
+		if u.Move == "" && !c.Is(lifecycle.Disrupted) && slices.Contains(n.Taints, disruptedTaint) {
+			st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
+				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "node/" + n.Name, Have: "no move"}})
+		}
+	}
+}
+
+func (st *step) mark(c *model.Claim, r moveRecord) {
+	st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: r.ID},
+		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: "move " + r.ID}}})
+}
+
+// begin starts a move: the replacements first, which makes it durable, and the mark on what goes.
+func (st *step) begin(m *disrupt.Move) {
+	r := moveRecord{Cause: m.Cause, Of: len(m.New)}
+	if m.Alike {
+		r.Of = len(m.Units)
+	}
+	parts := []string{string(m.Cause), strconv.FormatInt(st.now.Unix(), 10)}
+	for _, u := range m.Units {
+		r.Claims = append(r.Claims, u.Claim.Name)
+		parts = append(parts, u.Claim.UID)
+		u.Move = "begun"
+		st.down(u.Pool, 1)
+	}
+	r.ID = hash(10, parts...)
+	st.out.Moves = append(st.out.Moves, MoveBegun{ID: r.ID, Move: m})
+	if r.Of > 0 {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return // a struct of strings can be written
+		}
+		notes := map[string]string{AnnotationMove: string(text)}
+		if s := m.Saving(); s > 0 && m.Cause == plan.Underutilized {
+			hours := float64(m.CostMicro) / float64(s)
+			notes[disrupt.KeepUntil] = st.now.Add(min(time.Duration(hours*float64(time.Hour)), st.pol.Disrupt.Horizon)).UTC().Format(time.RFC3339)
+		}
+		at := len(st.out.Actions)
+		st.buy(m.New)
+		if m.Alike {
+			for _, u := range m.Units {
+				if a, ok := st.machine(u.Pool, m.Why); ok {
+					st.act(a)
+					st.named[a.Name] = true
+				}
+			}
+		}
+		for i := at; i < len(st.out.Actions); i++ {
+			if a, ok := st.out.Actions[i].(plan.CreateClaim); ok {
+				a.Annotations = notes
+				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Key: "move " + r.ID, Want: m.Why.Want, Have: m.Why.Have}
+				st.out.Actions[i] = a
+			}
+		}
+	}
+	for _, u := range m.Units {
+		st.mark(u.Claim, r)
+	}
+}
+
+// MoveBegun is a move as it was decided.
+type MoveBegun struct {
+	ID string
+	*disrupt.Move
+}
+
+// shun keeps a claim from new moves for a while after one failed.
+func (st *step) shun(uid string, d time.Duration) {
+	if st.mem.shunned == nil {
+		st.mem.shunned = map[string]time.Time{}
+	}
+	st.mem.shunned[uid] = st.now.Add(d)
+}
+
+func (st *step) shunned(uid string) bool {
+	until, ok := st.mem.shunned[uid]
+	if ok && st.now.Before(until) {
+		st.at(until)
+		return true
+	}
+	return false
+}
+
+// search is what disrupt looks at.
+func (st *step) search() *disrupt.Input {
+	rooms, _ := st.rooms()
+	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
+		Left: map[string]int64{}, Starts: disrupt.Starts{}, Whole: map[string]disrupt.Whole{}}
+	for _, n := range st.s.Nodes {
+		in.Starts.Measure(n)
+	}
+	var boots []time.Duration
+	for _, c := range st.s.Claims {
+		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
+			boots = append(boots, l.Since.Sub(c.Created))
+		}
+	}
+	if slices.Sort(boots); len(boots) > 0 {
+		in.Boot = max(boots[len(boots)/2], time.Second)
+	}
+	for _, p := range st.s.Pending {
+		if st.wanted(p) && !st.cover[p.UID] {
+			in.Transit = append(in.Transit, p)
+		}
+	}
+	for _, p := range append(st.leaving(), st.homeward()...) {
+		if !st.cover[p.UID] {
+			in.Transit = append(in.Transit, p)
+		}
+	}
+	for _, u := range st.unit {
+		w := in.Whole[u.Pool.Name]
+		w.PriceMicro += max(u.PriceMicro, 0)
+		w.Disruption += u.Weight()
+		in.Whole[u.Pool.Name] = w
+	}
+	return in
+}
+
+// homeward are the pods of moves under way that have no replacement of their own: they count on standing room.
+func (st *step) homeward() []*model.Pod {
+	var out []*model.Pod
+	for _, id := range sortedKeys(st.under) {
+		for _, c := range st.under[id].victims {
+			if n := st.node(c); n != nil {
+				for _, p := range n.Pods {
+					if disrupt.Moves(p) {
+						out = append(out, p)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// unsettled says whether pods are on their way to standing room because of a move or a drain begun within the last minute: what they take is
+// not known before they are there. A drain that lasts longer is not waited for; what its pods will take is then reckoned with.
+func (st *step) unsettled() bool {
+	recent := func(since time.Time) bool { return st.now.Before(since.Add(st.pol.Settled)) }
+	uncovered := func(c *model.Claim) bool {
+		n := st.node(c)
+		return n != nil && slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return disrupt.Moves(p) && !st.cover[p.UID] })
+	}
+	for _, id := range sortedKeys(st.under) {
+		for _, c := range st.under[id].victims {
+			if recent(st.under[id].since) && uncovered(c) {
+				return true
+			}
+		}
+	}
+	for _, c := range st.s.Claims {
+		if !c.Deleting.IsZero() && recent(c.Deleting) && uncovered(c) {
+			return true
+		}
+	}
+	for _, p := range st.s.Pending {
+		if st.wanted(p) && !st.cover[p.UID] && recent(p.Created) {
+			return true
+		}
+	}
+	return false
+}
+
+// consolidate looks for machines whose pods can be had for less.
+func (st *step) consolidate() {
+	var may []*disrupt.Unit
+	left := map[string]int64{}
+	flying := make(map[string]bool, len(st.s.InFlight))
+	for k := range st.s.InFlight {
+		flying[k] = true
+	}
+	for _, a := range st.out.Actions {
+		flying[a.Key()] = true
+	}
+	var soon time.Time
+	for _, u := range st.unit {
+		if len(u.Pods) == 0 || st.shunned(u.Claim.UID) {
+			continue
+		}
+		if why := st.guard.Blocks(u, plan.Underutilized, true); len(why) > 0 {
+			if due := st.guard.Due(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(st.now.Add(st.pol.Gather)) && due.After(soon) {
+				soon = due
+			}
+			continue
+		}
+		if flying["claim/"+u.Claim.UID] { // a write of its own, and then it may
+			if due := st.now.Add(st.pol.Look / 5); due.After(soon) {
+				soon = due
+			}
+			continue
+		}
+		n, ok := left[u.Pool.Name]
+		if !ok {
+			n, _ = st.left(u.Pool, plan.Underutilized)
+			left[u.Pool.Name] = n
+		}
+		if n <= 0 {
+			st.at(st.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
+			continue
+		}
+		may = append(may, u)
+	}
+	if len(may) == 0 {
+		st.mem.waiting = time.Time{}
+		return
+	}
+	// Machines whose pods left together come to rest one after another: all of them at once make a better move than each by itself.
+	if st.mem.waiting.IsZero() {
+		st.mem.waiting = st.now
+	}
+	if !soon.IsZero() && st.now.Before(st.mem.waiting.Add(2*st.pol.Gather)) {
+		st.at(soon)
+		return
+	}
+	if due := st.mem.looked.Add(st.pol.Look); st.now.Before(due) {
+		st.at(due)
+		return
+	}
+	if st.unsettled() {
+		st.at(st.now.Add(st.pol.Look))
+		return
+	}
+	st.mem.looked = st.now
+	in := st.search()
+	in.Units, in.Left, in.Joint = may, left, true
+	m, mem := disrupt.Consolidate(in, st.pol.Disrupt, st.pol.Solve, st.mem.consolidation)
+	st.mem.consolidation = mem
+	if m != nil {
+		st.begin(m)
+	}
+	if m != nil || mem.More {
+		st.at(st.now.Add(st.pol.Look))
+	}
+}
+
+// mustGo starts the next move of a machine that must go: broken, expired, drifted. Those without pods just go. It says whether
+// something was begun that is bought for.
+func (st *step) mustGo() bool {
+	type due struct {
+		u     *disrupt.Unit
+		cause plan.Code
+		since time.Time
+		rank  int
+	}
+	var queue []due
+	for _, u := range st.unit {
+		c := u.Claim
+		switch {
+		case u.Move != "":
+		case c.ExpireAfter >= 0 && u.Initial && !st.now.Before(c.Created.Add(c.ExpireAfter)):
+			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
+		case c.Is(drifted):
+			queue = append(queue, due{u, plan.Drifted, c.Conditions[drifted].Since, 1})
+		}
+	}
+	slices.SortStableFunc(queue, func(a, b due) int {
+		if a.rank != b.rank {
+			return a.rank - b.rank
+		}
+		if x, y := len(a.u.Pods) > 0, len(b.u.Pods) > 0; x != y { // empty ones first: they cost nobody anything
+			if y {
+				return -1
+			}
+			return 1
+		}
+		return a.since.Compare(b.since)
+	})
+	for _, d := range queue {
+		u := d.u
+		if len(st.guard.Blocks(u, d.cause, true)) > 0 || st.shunned(u.Claim.UID) || st.writing(u.Claim) {
+			continue
+		}
+		if left, _ := st.left(u.Pool, d.cause); left <= 0 {
+			st.at(st.now.Add(10 * time.Second))
+			continue
+		}
+		if len(u.Pods) == 0 && u.Pool.Replicas < 0 {
+			st.down(u.Pool, 1)
+			st.act(plan.DeleteClaim{Claim: u.Claim.Name, UID: u.Claim.UID, Why: st.whyGone(u, d.cause)})
+			continue
+		}
+		var m *disrupt.Move
+		if u.Pool.Replicas >= 0 {
+			if m = st.another(u, d.cause); m == nil {
+				continue
+			}
+		} else {
+			var why plan.Reason
+			if m, why = disrupt.Replace(st.search(), []*disrupt.Unit{u}, d.cause, st.pol.Disrupt, st.pol.Solve); m == nil {
+				st.shun(u.Claim.UID, st.pol.Shun/10)
+				st.out.Kept = append(st.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})
+				continue
+			}
+		}
+		m.Why = st.whyGone(u, d.cause)
+		st.begin(m)
+		return true
+	}
+	return false
+}
+
+// Kept is a machine that should go and can't.
+type Kept struct {
+	Node  string
+	Cause plan.Code
+	Why   plan.Reason
+}
+
+func (st *step) whyGone(u *disrupt.Unit, cause plan.Code) plan.Reason {
+	r := plan.Reason{Code: cause, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name}
+	switch cause {
+	case plan.Expired:
+		r.Key, r.Want, r.Have = "expireAfter", u.Claim.ExpireAfter.String(), st.now.Sub(u.Claim.Created).Round(time.Second).String()
+	case plan.Drifted:
+		d := u.Claim.Conditions[drifted]
+		r.Key, r.Have = d.Reason, d.Message
+	}
+	return r
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// grown is a cluster of n machines with ten pods each of forty kinds, nine tenths full.
+func grown(tb testing.TB, n int) (*script, *Input) {
+	x := market(tb, "m5", "c5", "r5", "m6i", "c6i", "r6i")
+	kinds := make([]*model.Class, 40)
+	for i := range kinds {
+		k := fmt.Sprintf("k%d", i)
+		x.line(strings.Fields(fmt.Sprintf("pods %s cpu=%dm mem=%dGi", k, 250+50*(i%10), 1+i%3)))
+		kinds[i] = x.pods[k][0].Class
+	}
+	for i := range n {
+		name := fmt.Sprintf("n%05d", i)
+		x.addNode(name, [][2]string{{"pool", "p"}, {"type", []string{"m5.2xlarge", "c5.2xlarge", "r5.xlarge"}[i%3]}})
+		u := x.nodes[len(x.nodes)-1]
+		for j := range 10 {
+			c := kinds[(i*7+j*3)%len(kinds)]
+			if !c.Requests.Fits(u.Node.Allocatable.Sub(u.Node.Used)) {
+				break
+			}
+			p := &model.Pod{Namespace: "default", Name: fmt.Sprintf("p-%d-%d", i, j), UID: fmt.Sprintf("p-%d-%d", i, j), Class: c, Ready: true,
+				Owner: model.Owner{Kind: "ReplicaSet", Name: c.Key, UID: c.Key}, Bound: epoch}
+			u.Node.Pods, u.Node.Used = append(u.Node.Pods, p), u.Node.Used.Add(c.Requests)
+		}
+	}
+	return x, x.input()
+}
+
+// packed is a cluster of about n machines planned tightly for their pods, so that little or nothing pays.
+func packed(tb testing.TB, n int) (*script, *Input) {
+	x := market(tb, "m5", "c5", "r5", "m6i", "c6i", "r6i")
+	for i := range x.types { // ordinary machines, so that there are many
+		if x.types[i].Allocatable.At(model.CPU) > 8000 {
+			x.types[i].Offerings[0].Available = false
+		}
+	}
+	for i := range 40 {
+		x.line(strings.Fields(fmt.Sprintf("pods k%d x%d cpu=%dm mem=%dGi", i, n/4, 250+50*(i%10), 1+i%3)))
+	}
+	x.fill()
+	return x, x.input()
+}
+
+// BenchmarkSweep looks at 10,000 machines with 80,000 pods from nothing, one by one and together, where a thousand may go.
+func BenchmarkSweep(b *testing.B) {
+	x, in := grown(b, 10_000)
+	sweep(b, x, in)
+}
+
+// BenchmarkSweepPacked does the same with machines that were planned tightly.
+func BenchmarkSweepPacked(b *testing.B) {
+	x, in := packed(b, 10_000)
+	sweep(b, x, in)
+}
+
+func sweep(b *testing.B, x *script, in *Input) {
+	pods := 0
+	for _, u := range in.Units {
+		pods += len(u.Pods)
+	}
+	in.Left["p"] = 1000 // the default budget, a tenth
+	for b.Loop() {
+		m, mem := Consolidate(in, x.pol, solve.DefaultPolicy(), Memory{})
+		b.ReportMetric(float64(mem.Work), "steps")
+		if m != nil {
+			b.ReportMetric(float64(len(m.Units)), "moved")
+		}
+	}
+	b.ReportMetric(float64(pods), "pods")
+	b.ReportMetric(float64(len(in.Units)), "machines")
+}
+
+// BenchmarkOneChanged looks again after one machine of 10,000 has changed.
+func BenchmarkOneChanged(b *testing.B) {
+	x, in := packed(b, 10_000)
+	in.Joint = false
+	_, mem := Consolidate(in, x.pol, solve.DefaultPolicy(), Memory{})
+	for mem.More {
+		_, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem)
+	}
+	for i := 0; b.Loop(); i++ {
+		u := *in.Units[i%len(in.Units)]
+		n := *u.Node
+		u.Node = &n
+		in.Units[i%len(in.Units)] = &u
+		_, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem)
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// market is a pool that may buy real machines of some families, on demand.
+func market(t testing.TB, families ...string) *script {
+	x := newScript(t)
+	x.line(strings.Fields("pool p"))
+	cat, err := catalog.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := model.FixedNames()
+	for _, it := range cat.InstanceTypes(func(n string) model.Dim {
+		if i := slices.Index(names, n); i >= 0 {
+			return model.Dim(i)
+		}
+		names = append(names, n)
+		return model.Dim(len(names) - 1)
+	}) {
+		family, _, _ := strings.Cut(it.Name, ".")
+		if !slices.Contains(families, family) {
+			continue
+		}
+		u := *it
+		u.Offerings = slices.DeleteFunc(slices.Clone(it.Offerings), func(o model.Offering) bool {
+			return o.CapacityType != model.OnDemand || !strings.HasSuffix(o.Zone, "a")
+		})
+		if len(u.Offerings) == 0 {
+			continue
+		}
+		u.Offerings[0].Zone = "a"
+		x.types = append(x.types, &u)
+	}
+	if len(x.types) == 0 {
+		t.Fatal("the catalogue has none of these families")
+	}
+	slices.SortFunc(x.types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	x.pools[0].Types = slices.Clone(x.types)
+	return x
+}
+
+// fill buys machines for what is pending and puts the pods on them as planned.
+func (x *script) fill() {
+	p := &solve.Problem{ResourceNames: model.FixedNames(), Pools: x.input().Pools}
+	for _, group := range sortedGroups(x.pods) {
+		for _, pod := range x.pods[group] {
+			if pod.Node == "" {
+				p.Demand = append(p.Demand, pod)
+			}
+		}
+	}
+	res, _ := solve.Solve(p, solve.Memory{}, solve.DefaultPolicy())
+	if len(res.Refused) > 0 {
+		x.fatal("can't be bought for: %s", res.Refused[0].Pod.Key())
+	}
+	for _, n := range res.New {
+		x.next++
+		name := fmt.Sprintf("node%03d", x.next)
+		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}})
+		u := x.unit(name)
+		for _, pod := range n.Pods {
+			pod.Node = name
+			u.Node.Pods = append(u.Node.Pods, pod)
+			u.Node.Used = u.Node.Used.Add(pod.Class.Requests)
+		}
+	}
+}
+
+func sortedGroups(m map[string][]*model.Pod) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// thin takes pods away, those that pick says; a machine left without any goes too.
+func (x *script) thin(pick func(i int) bool) {
+	i := 0
+	for _, u := range x.nodes {
+		kept := u.Node.Pods[:0:0]
+		var used model.Resources
+		for _, p := range u.Node.Pods {
+			if i++; !pick(i) {
+				kept = append(kept, p)
+				used = used.AddInto(p.Class.Requests, 1)
+			}
+		}
+		u.Node.Pods, u.Node.Used = kept, used
+	}
+	x.nodes = slices.DeleteFunc(x.nodes, func(u *Unit) bool { return len(u.Node.Pods) == 0 })
+}
+
+// bound is what the pods of the cluster would cost bought anew, and that no plan costs less.
+func (x *script) bound() int64 {
+	p := &solve.Problem{ResourceNames: model.FixedNames(), Pools: x.input().Pools}
+	for _, u := range x.nodes {
+		p.Demand = append(p.Demand, u.Node.Pods...)
+	}
+	res, _ := solve.Solve(p, solve.Memory{}, solve.DefaultPolicy())
+	return res.Cost.BoundMicroPerHour
+}
+
+// TestScaleDown takes three pods of ten away from a tightly planned cluster of a thousand and lets it move until nothing pays: the end
+// is near the least that the pods can cost.
+func TestScaleDown(t *testing.T) {
+	x := market(t, "m5", "c5", "r5")
+	x.line(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
+	x.line(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
+	x.fill()
+	rnd := uint32(7)
+	x.thin(func(int) bool {
+		rnd = rnd*1664525 + 1013904223
+		return rnd>>8%10 < 3
+	})
+	x.end()
+	t.Log(x.out.String())
+	price, bound := x.price(), x.bound()
+	t.Logf("%s an hour, at least %s: %.2f %% above", dollars(price), dollars(bound), 100*float64(price-bound)/float64(bound))
+	if price > bound+bound*4/100 {
+		t.Errorf("the cluster ends at %s an hour, more than 4 %% above the bound %s", dollars(price), dollars(bound))
+	}
+}

@@ -1,0 +1,655 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// Input is what a search for moves may look at.
+type Input struct {
+	ResourceNames []string
+	Units         []*Unit      // those that may go as far as Guard is concerned, by node name
+	Rooms         []solve.Room // every machine that stands or comes, as for a solve
+	Pools         []solve.Pool
+	Daemons       []*model.Daemon
+	Namespaces    map[string]model.Labels
+	Left          map[string]int64 // by pool: how many more machines its budgets let go
+	Transit       []*model.Pod     // pods on their way without a machine of their own: standing room is theirs first
+	Starts        Starts           // measured
+	Boot          time.Duration    // measured; 0: not known
+	Whole         map[string]Whole // by pool, for policy Balanced
+	Joint         bool             // look for sets of machines too, not only at each machine that changed
+}
+
+// Whole is all of a pool: what its machines cost, and what disrupting all of them would weigh.
+type Whole struct{ PriceMicro, Disruption int64 }
+
+// Move is a set of machines that go, and what comes for them.
+type Move struct {
+	Cause     plan.Code
+	Units     []*Unit         // by node name
+	New       []solve.NewNode // reserved for the pods' successors
+	Alike     bool            // one machine of the pool comes for each, whatever pods it has: static pools
+	Standing  int             // pods that standing room is for
+	OldMicro  int64           // per hour
+	NewMicro  int64           // per hour
+	CostMicro int64           // once
+	Gain      int64           // what the saving comes to over the horizon, less the cost
+	Problem   *solve.Problem  // what New was solved from; nil where nothing is bought
+	Result    *solve.Result
+	Why       plan.Reason
+}
+
+// Saving is what a move saves an hour.
+func (m *Move) Saving() int64 { return m.OldMicro - m.NewMicro }
+
+// Memory carries what was examined and found not worth moving. The zero value is valid; any memory is valid for any input.
+type Memory struct {
+	solve   solve.Memory
+	seen    map[string]seen // by node name
+	free    []shelf         // of standing machines, in the order of the input
+	pools   []*model.InstanceType
+	rules   string // of the pools
+	epoch   int    // rises when a machine that did not pay to move might now
+	joint   int    // the epoch and set of the last joint search
+	jointOf string
+	prices  prices
+	Work    int64 // steps of the last search, for whoever measures
+	More    bool  // the last search left machines for another
+}
+
+type seen struct {
+	node  *model.Node
+	epoch int
+	why   plan.Reason
+}
+
+// Verdict is why a machine was left alone when it was last examined; an empty code: it was not.
+func (m *Memory) Verdict(node string) plan.Reason { return m.seen[node].why }
+
+type shelf struct {
+	name string
+	free model.Resources
+}
+
+// larger says whether there is more room anywhere than there was.
+func larger(was, is []shelf) bool {
+	at := map[string]model.Resources(nil)
+	for i := range is {
+		if i < len(was) && was[i].name == is[i].name {
+			if !is[i].free.Fits(was[i].free) {
+				return true
+			}
+			continue
+		}
+		if at == nil {
+			at = make(map[string]model.Resources, len(was))
+			for _, x := range was {
+				at[x.name] = x.free
+			}
+		}
+		if had, ok := at[is[i].name]; !ok || !is[i].free.Fits(had) {
+			return true
+		}
+	}
+	return false
+}
+
+type search struct {
+	in   *Input
+	pol  Policy
+	sol  solve.Policy
+	mem  *Memory
+	f    *floor
+	x    prices
+	work int64
+}
+
+// Consolidate finds the move that is worth most, nil where none pays.
+func Consolidate(in *Input, pol Policy, sol solve.Policy, mem Memory) (*Move, Memory) {
+	sol.Work = min(sol.Work, pol.Work)
+	s := &search{in: in, pol: pol, sol: sol, mem: &mem}
+	fresh := s.changed()
+	joint := in.Joint && (mem.jointOf != s.signature() || mem.joint != mem.epoch)
+	if !fresh && !joint {
+		return nil, mem
+	}
+	look := in.Units
+	if !joint {
+		look = slices.DeleteFunc(slices.Clone(look), func(u *Unit) bool { _, known := mem.seen[u.Node.Name]; return known })
+	}
+	s.begin(look)
+	order := s.order(look)
+	mem.More = false
+	found := s.singles(order)
+	if joint {
+		mem.jointOf, mem.joint = s.signature(), mem.epoch
+		found = append(found, s.sets(order)...)
+	}
+	best := pick(found)
+	mem.Work = s.work + s.f.work
+	return best, mem
+}
+
+// Replace finds what must come for machines that go for another reason than price.
+func Replace(in *Input, units []*Unit, cause plan.Code, pol Policy, sol solve.Policy) (*Move, plan.Reason) {
+	sol.Work = min(sol.Work, pol.Work)
+	s := &search{in: in, pol: pol, sol: sol, mem: &Memory{}}
+	s.begin(units)
+	m, why := s.homes(units)
+	if m != nil {
+		m.Cause = cause
+	}
+	return m, why
+}
+
+// Homes says whether pods that have no machine of their own coming still find standing room one by one, whichever way kube-scheduler
+// chooses, while the given nodes are closed; otherwise which pod does not.
+func Homes(rooms []solve.Room, dims int, closed []string, pods []*model.Pod) *model.Pod {
+	f := newFloor(rooms, dims)
+	for _, n := range closed {
+		f.close(n)
+	}
+	for _, c := range courses {
+		mark := f.mark()
+		for _, p := range c.order(pods, f.share) {
+			if f.sticky(p.Class) {
+				continue // solve found it a place when the move was planned
+			}
+			if f.put(p.Class, c.manner) < 0 {
+				return p
+			}
+		}
+		f.back(mark)
+	}
+	return nil
+}
+
+func (s *search) begin(look []*Unit) {
+	s.f = newFloor(s.in.Rooms, len(s.in.ResourceNames))
+	for _, p := range s.in.Transit {
+		s.f.put(p.Class, leastAllocated)
+	}
+	var classes []*model.Class
+	known := map[*model.Class]bool{}
+	for _, u := range look {
+		for _, p := range u.Pods {
+			if !known[p.Class] {
+				known[p.Class] = true
+				classes = append(classes, p.Class)
+			}
+		}
+	}
+	s.f.settle(classes)
+	if s.mem.prices == nil {
+		var demand model.Resources
+		for _, u := range s.in.Units {
+			for _, p := range u.Pods {
+				demand = demand.AddInto(p.Class.Requests, 1)
+			}
+		}
+		s.mem.prices = newPrices(s.in.Pools, demand, len(s.in.ResourceNames))
+	}
+	s.x = s.mem.prices
+}
+
+// changed compares with what was examined last, and says whether any machine wants another look. More free room anywhere, a new
+// machine, another catalogue or other pools make every verdict stale; a machine's own change only its own.
+func (s *search) changed() bool {
+	m := s.mem
+	var b strings.Builder
+	var types []*model.InstanceType
+	for _, p := range s.in.Pools {
+		b.WriteString(p.Name + "|" + p.Requirements.Key() + "|" + p.ConsolidationPolicy + "|" + strconv.FormatBool(p.Ready) + "\n")
+		types = append(types, p.Types...)
+	}
+	grown := b.String() != m.rules
+	if !slices.Equal(types, m.pools) {
+		grown = true
+		m.prices = nil
+	}
+	m.rules, m.pools = b.String(), types
+	free := make([]shelf, 0, len(s.in.Rooms))
+	for i := range s.in.Rooms {
+		if r := &s.in.Rooms[i]; !r.Closed && !r.Drained && !r.InFlight {
+			free = append(free, shelf{r.Name, r.Free})
+		}
+	}
+	grown = grown || larger(m.free, free)
+	m.free = free
+	if grown || m.seen == nil {
+		m.epoch++
+		m.prices = nil
+	}
+	now := make(map[string]seen, len(s.in.Units))
+	fresh := false
+	for _, u := range s.in.Units {
+		v, ok := m.seen[u.Node.Name]
+		if ok && v.node == u.Node && v.epoch == m.epoch {
+			now[u.Node.Name] = v
+		} else {
+			fresh = true
+		}
+	}
+	m.seen = now // a new map: the caller's memory stays as it was
+	return fresh
+}
+
+func (s *search) signature() string {
+	h := uint64(14695981039346656037)
+	for _, u := range s.in.Units {
+		for _, b := range []byte(u.Node.Name) {
+			h = (h ^ uint64(b)) * 1099511628211
+		}
+		h = (h ^ uint64(len(u.Pods))) * 1099511628211
+		if len(u.Pods) > 0 {
+			for _, b := range []byte(u.Pods[0].UID) {
+				h = (h ^ uint64(b)) * 1099511628211
+			}
+		}
+	}
+	for _, p := range s.in.Pools {
+		h = (h ^ uint64(s.in.Left[p.Name])) * 1099511628211
+	}
+	return strconv.FormatUint(h, 16)
+}
+
+// candidate is a unit with what its order follows from.
+type candidate struct {
+	*Unit
+	worth int64   // its pods at the prices of resources
+	waste float64 // share of its price that its pods are not worth
+}
+
+// order puts those first that are worth least for what they cost.
+func (s *search) order(look []*Unit) []candidate {
+	out := make([]candidate, 0, len(look))
+	for _, u := range look {
+		c := candidate{Unit: u}
+		for _, p := range u.Pods {
+			c.worth += s.x.of(p.Class.Requests)
+		}
+		if u.PriceMicro > 0 {
+			c.waste = float64(u.PriceMicro-c.worth) / float64(u.PriceMicro)
+		}
+		out = append(out, c)
+	}
+	slices.SortStableFunc(out, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.waste, a.waste), strings.Compare(a.Node.Name, b.Node.Name))
+	})
+	return out
+}
+
+// singles looks at machines one by one: whose pods all find standing room may go at once, for the others a lower bound on what their
+// pods cost elsewhere tells most away; what is left is put to the solver.
+func (s *search) singles(order []candidate) []*Move {
+	var found []*Move
+	asked, looked := 0, 0
+	for _, c := range order {
+		if _, known := s.mem.seen[c.Node.Name]; known {
+			continue
+		}
+		if looked++; looked > s.pol.Sweep {
+			s.mem.More = true
+			break
+		}
+		verdict := func(r plan.Reason) {
+			r.Pool, r.Subject = c.Pool.Name, cmp.Or(r.Subject, "node/"+c.Node.Name)
+			s.mem.seen[c.Node.Name] = seen{node: c.Node, epoch: s.mem.epoch, why: r}
+		}
+		if s.in.Left[c.Pool.Name] <= 0 {
+			continue // not examined: the budget is told by whoever counts it
+		}
+		set := []*Unit{c.Unit}
+		rest := s.rest(set)
+		least := int64(0)
+		for _, p := range rest {
+			least += s.x.of(p.Class.Requests)
+		}
+		cost := s.cost(set, least)
+		if saving := c.PriceMicro - least; saving <= 0 {
+			verdict(plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(c.PriceMicro), Have: "at least " + dollars(least)})
+			continue
+		} else if gain := hourly(saving, s.pol.Horizon) - cost; gain <= 0 {
+			verdict(plan.Reason{Code: plan.DoesNotPay, Want: "more than " + dollars(cost), Have: "at most " + dollars(hourly(saving, s.pol.Horizon))})
+			continue
+		}
+		if len(rest) > 0 {
+			if asked++; asked > s.pol.Confirm {
+				s.mem.More = true
+				continue
+			}
+		}
+		m, why := s.homes(set)
+		if m != nil {
+			why = s.pays(m)
+		}
+		if why.Code != "" {
+			verdict(why)
+			continue
+		}
+		if found = append(found, m); len(found) >= s.pol.Enough {
+			s.mem.More = true // one of them is taken, and then the others are looked at again
+			break
+		}
+	}
+	return found
+}
+
+// sets looks at the worst machines together, in growing numbers as far as the budgets allow.
+func (s *search) sets(order []candidate) []*Move {
+	left := map[string]int64{}
+	for k, v := range s.in.Left {
+		left[k] = v
+	}
+	var worst []*Unit
+	for _, c := range order {
+		if left[c.Pool.Name] > 0 && len(worst) < s.pol.Set {
+			left[c.Pool.Name]--
+			worst = append(worst, c.Unit)
+		}
+	}
+	var found []*Move
+	for k := 2; k <= len(worst); {
+		m, _ := s.homes(worst[:k])
+		if m != nil && s.pays(m).Code == "" {
+			found = append(found, m)
+		}
+		switch next := k + 1 + k/2; {
+		case k == len(worst):
+			return found
+		case next > len(worst):
+			k = len(worst)
+		default:
+			k = next
+		}
+	}
+	return found
+}
+
+// nearly is how much of the best gain a move may miss and be taken before it because it moves fewer pods, in thousandths.
+const nearly = 30
+
+// pick is the move that disturbs fewest pods among those that gain nearly the most; nil where there is none.
+func pick(found []*Move) *Move {
+	most := int64(0)
+	for _, m := range found {
+		most = max(most, m.Gain)
+	}
+	var best *Move
+	for _, m := range found {
+		if m.Gain < most-most*nearly/1000 {
+			continue
+		}
+		if best == nil || m.moved() < best.moved() || m.moved() == best.moved() && m.Gain > best.Gain {
+			best = m
+		}
+	}
+	return best
+}
+
+func (m *Move) moved() int {
+	n := 0
+	for _, u := range m.Units {
+		n += len(u.Pods)
+	}
+	return n
+}
+
+type kin struct {
+	class *model.Class
+	owner string
+}
+
+func kinOf(p *model.Pod) kin {
+	if p.Owner.UID != "" {
+		return kin{p.Class, p.Owner.UID}
+	}
+	return kin{p.Class, p.UID}
+}
+
+// rest are the pods of a set for which a machine must be bought: of each kind as many as find no standing room in one course or another,
+// so that whichever way it goes there is room kept for all. What the others find is looked at again without them: fewer pods in another
+// order may not fit where more did.
+func (s *search) rest(set []*Unit) []*model.Pod {
+	start := s.f.mark()
+	defer s.f.back(start)
+	var all []*model.Pod
+	for _, u := range set {
+		s.f.close(u.Node.Name)
+		all = append(all, u.Pods...)
+	}
+	slots := map[kin]int{}
+	total := 0
+	for range 8 {
+		others := all
+		if total > 0 {
+			_, others = split(all, slots)
+		}
+		more := map[kin]int{}
+		for _, c := range courses {
+			short := map[kin]int{}
+			mark := s.f.mark()
+			for _, p := range c.order(others, s.f.share) {
+				if s.f.put(p.Class, c.manner) < 0 {
+					short[kinOf(p)]++
+				}
+			}
+			s.f.back(mark)
+			for k, n := range short {
+				more[k] = max(more[k], n)
+			}
+		}
+		for k, n := range more {
+			slots[k] += n
+			total += n
+		}
+		if len(more) == 0 || total >= len(all) {
+			rest, _ := split(all, slots)
+			return rest
+		}
+	}
+	return all
+}
+
+// split are the pods that slots are for, the first of each kind, and the others.
+func split(pods []*model.Pod, slots map[kin]int) (in, out []*model.Pod) {
+	used := map[kin]int{}
+	for _, p := range pods {
+		if k := kinOf(p); used[k] < slots[k] {
+			used[k]++
+			in = append(in, p)
+		} else {
+			out = append(out, p)
+		}
+	}
+	return in, out
+}
+
+// homes finds a home for every pod of a set of machines, or says which pod has none.
+func (s *search) homes(set []*Unit) (*Move, plan.Reason) {
+	m := &Move{Cause: plan.Underutilized, Units: slices.Clone(set)}
+	slices.SortFunc(m.Units, func(a, b *Unit) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+	for _, u := range set {
+		m.OldMicro += max(u.PriceMicro, 0)
+	}
+	rest, standing := s.rest(m.Units), 0
+	for _, u := range m.Units {
+		standing += len(u.Pods)
+	}
+	m.Standing = standing - len(rest)
+	s.work += int64(len(rest))
+	if len(rest) > 0 {
+		if why := s.buy(m, rest); why.Code != "" {
+			return nil, why
+		}
+	}
+	m.CostMicro = s.cost(set, m.NewMicro) + int64(len(m.New))*s.pol.LaunchMicro
+	return m, plan.Reason{}
+}
+
+// buy has solve find machines for pods, and standing room for those that only solve can place.
+func (s *search) buy(m *Move, rest []*model.Pod) plan.Reason {
+	sticky := slices.ContainsFunc(rest, func(p *model.Pod) bool { return s.f.sticky(p.Class) })
+	p := &solve.Problem{ResourceNames: s.in.ResourceNames, Demand: rest, Pools: s.in.Pools, Daemons: s.in.Daemons, Namespaces: s.in.Namespaces}
+	if sticky {
+		p.Rooms = s.around(m.Units, false)
+	}
+	res := s.solve(p)
+	if sticky && slices.ContainsFunc(res.OnRooms, func(a solve.Assignment) bool {
+		return slices.ContainsFunc(a.Pods, func(p *model.Pod) bool { return !s.f.sticky(p.Class) })
+	}) {
+		p.Rooms = s.around(m.Units, true)
+		res = s.solve(p)
+	}
+	if len(res.Refused) > 0 {
+		r := res.Refused[0]
+		why := plan.Reason{Code: plan.NoHome, Subject: "pod/" + r.Pod.Key()}
+		if len(r.Reasons) > 0 {
+			x := r.Reasons[0]
+			why.Key, why.Want, why.Have = string(x.Code)+" "+x.Key, x.Want, x.Have
+		}
+		return why
+	}
+	for _, a := range res.OnRooms {
+		m.Standing += len(a.Pods)
+	}
+	m.New, m.NewMicro, m.Problem, m.Result = res.New, res.Cost.NewMicroPerHour, p, &res
+	return plan.Reason{}
+}
+
+func (s *search) solve(p *solve.Problem) solve.Result {
+	res, mem := solve.Solve(p, s.mem.solve, s.sol)
+	s.mem.solve = mem
+	s.work += res.Stats.Work + int64(len(p.Demand)+len(p.Rooms))
+	return res
+}
+
+// around are the machines that stay, as solve needs them for what pods tell each other. What pods of the set are counted on to take of
+// them one by one is taken off.
+func (s *search) around(set []*Unit, closed bool) []solve.Room {
+	going := map[string]bool{}
+	start := s.f.mark()
+	for _, u := range set {
+		going[u.Node.Name] = true
+		s.f.close(u.Node.Name)
+	}
+	least := map[int]model.Resources{}
+	var all []*model.Pod
+	for _, u := range set {
+		all = append(all, u.Pods...)
+	}
+	for _, c := range courses {
+		mark := s.f.mark()
+		for _, p := range c.order(all, s.f.share) {
+			if i := s.f.put(p.Class, c.manner); i >= 0 {
+				free := model.Resources(slices.Clone(s.f.free[i*s.f.nd : (i+1)*s.f.nd]))
+				if have, ok := least[i]; ok {
+					free = have.Min(free)
+				}
+				least[i] = free
+			}
+		}
+		s.f.back(mark)
+	}
+	s.f.back(start)
+	out := slices.Clone(s.in.Rooms)
+	for i := range out {
+		r := &out[i]
+		switch j, ok := s.f.at[r.Name]; {
+		case going[r.Name]:
+			r.Closed, r.Drained = true, true
+		case closed || !ok || r.InFlight:
+			r.Closed = true
+		case least[j] != nil:
+			r.Free = least[j]
+		}
+	}
+	return out
+}
+
+// cost is what a move costs once: the pods' restarts at what their resources cost while they start, and old and new machines side by
+// side while the new ones come.
+func (s *search) cost(set []*Unit, newMicro int64) int64 {
+	sum := int64(0)
+	for _, u := range set {
+		for _, p := range u.Pods {
+			start, ok := s.in.Starts[p.Class]
+			if !ok {
+				start = s.pol.Start
+			}
+			sum += hourly(s.x.of(p.Class.Requests), start) * Disruption(p) / 1000
+		}
+	}
+	boot := s.in.Boot
+	if boot == 0 {
+		boot = s.pol.Boot
+	}
+	return sum + hourly(newMicro, boot)
+}
+
+// pays says why a move is not worth it; an empty code: it is.
+func (s *search) pays(m *Move) plan.Reason {
+	saving := m.Saving()
+	if saving <= 0 {
+		return plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(m.OldMicro), Have: dollars(m.NewMicro)}
+	}
+	got := hourly(saving, s.pol.Horizon)
+	if m.Gain = got - m.CostMicro; m.Gain <= 0 {
+		return plan.Reason{Code: plan.DoesNotPay, Want: "more than " + dollars(m.CostMicro), Have: dollars(got)}
+	}
+	m.Why = plan.Reason{Code: plan.Underutilized, Want: dollars(m.CostMicro) + " once", Have: dollars(saving) + " an hour"}
+	return s.balanced(m)
+}
+
+// balanced holds a move against the pools of policy Balanced that it takes machines from: the share of the pool's price that is saved
+// must be at least half the share of its pods' weight that is disturbed.
+func (s *search) balanced(m *Move) plan.Reason {
+	price, weight := map[string]int64{}, map[string]int64{}
+	var names []string
+	for _, u := range m.Units {
+		if u.Pool.ConsolidationPolicy != balanced {
+			continue
+		}
+		if _, ok := price[u.Pool.Name]; !ok {
+			names = append(names, u.Pool.Name)
+		}
+		price[u.Pool.Name] += u.PriceMicro
+		weight[u.Pool.Name] += u.Weight()
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		w := s.in.Whole[n]
+		if w.PriceMicro <= 0 || w.Disruption <= 0 || m.OldMicro <= 0 {
+			continue
+		}
+		saved := float64(m.Saving()) * (float64(price[n]) / float64(m.OldMicro)) / float64(w.PriceMicro)
+		moved := float64(weight[n]) / float64(w.Disruption)
+		if score := saved / moved; score < 0.5 {
+			return plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/" + n, Key: "spec.disruption.consolidationPolicy",
+				Want: "a score of at least 0.5", Have: strconv.FormatFloat(score, 'f', 2, 64)}
+		}
+	}
+	return plan.Reason{}
+}
+
+// Weight is what disrupting the machine weighs: one, and its pods by Disruption, in thousandths.
+func (u *Unit) Weight() int64 {
+	w := int64(1000)
+	for _, p := range u.Pods {
+		w += Disruption(p)
+	}
+	return w
+}
+
+func dollars(micro int64) string { return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64) }

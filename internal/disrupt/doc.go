@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package disrupt answers which machines may go, what keeps those that may not, and which set of them to replace by what.
+//
+// It never acts and never waits: a Move is a value, and carrying it out over many steps, or taking it back, is decide's. Whether
+// pods fit new machines is for solve to say; where kube-scheduler will put pods on machines that stand is simulated here, one by
+// one, both by LeastAllocated and by worst fit, and a move counts on standing room only as far as both agree.
+//
+// Invariants: a voluntary move lowers the hourly price of the cluster and saves more over Policy.Horizon than it costs, so with
+// pods and prices frozen moves end (contract 8). A budget that can't be read allows nothing. Every machine kept has a reason that
+// is true: remove it and that check passes.
+//
+// Start reading at Guard (what keeps a machine), Allowance (budgets), then Consolidate.
+package disrupt

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Annotations by which people keep machines and pods.
+const (
+	DoNotDisrupt      = "karpenter.sh/do-not-disrupt"
+	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	safeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	// KeepUntil on a NodeClaim is until when the move that it came from has not paid for itself.
+	KeepUntil = "dovetail.sh/keep-until"
+)
+
+// Consolidation policies.
+const (
+	underutilized = "WhenEmptyOrUnderutilized"
+	balanced      = "Balanced"
+)
+
+const trueValue = "true"
+
+// Unit is a machine of a pool: what may go.
+type Unit struct {
+	Claim      *model.Claim
+	Node       *model.Node
+	Pool       *model.NodePool
+	PriceMicro int64        // what it costs; negative: not known
+	Pods       []*model.Pod // those that need a home elsewhere when it goes, by namespace and name
+	Initial    bool         // initialised
+	Quiet      time.Time    // since when nothing has come or gone
+	Busy       bool         // pods are expected on it
+	Move       string       // the move it goes in; empty: none
+}
+
+// NewUnit looks up what a unit is made of, but for Busy, Move, Initial and Quiet.
+func NewUnit(c *model.Claim, n *model.Node, p *model.NodePool) *Unit {
+	u := &Unit{Claim: c, Node: n, Pool: p, PriceMicro: Price(p, n.Labels)}
+	for _, x := range n.Pods {
+		if Moves(x) {
+			u.Pods = append(u.Pods, x)
+		}
+	}
+	return u
+}
+
+// Moves says whether a pod needs a home elsewhere when its node goes.
+func Moves(p *model.Pod) bool {
+	return !p.Class.Daemon && !p.Mirror && !p.Terminal && p.Deleting.IsZero()
+}
+
+// Occupied says whether a pod that is not a daemon's stands on a node, those on their way out included.
+func Occupied(n *model.Node) bool {
+	for _, p := range n.Pods {
+		if !p.Class.Daemon && !p.Mirror && !p.Terminal {
+			return true
+		}
+	}
+	return false
+}
+
+// Price is what a machine with these labels costs in its pool; negative: its type or offering is not there any more.
+func Price(p *model.NodePool, l model.Labels) int64 {
+	t := typeOf(p, l[model.LabelInstanceType])
+	if t == nil {
+		return -1
+	}
+	for i := range t.Offerings {
+		if o := &t.Offerings[i]; o.Zone == l[model.LabelZone] && o.CapacityType == l[model.LabelCapacityType] {
+			return o.PriceMicro
+		}
+	}
+	return -1
+}
+
+func typeOf(p *model.NodePool, name string) *model.InstanceType {
+	i, ok := slices.BinarySearchFunc(p.Types, name, func(t *model.InstanceType, n string) int {
+		switch {
+		case t.Name < n:
+			return -1
+		case t.Name > n:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		return nil
+	}
+	return p.Types[i]
+}
+
+// Guard finds what keeps machines: annotations, PodDisruptionBudgets, times.
+type Guard struct {
+	Now  time.Time
+	pdbs map[string][]*model.PDB // by namespace
+	of   map[*model.Class][]*model.PDB
+}
+
+// NewGuard is the guard of a Snapshot's PodDisruptionBudgets.
+func NewGuard(pdbs []*model.PDB, now time.Time) *Guard {
+	g := &Guard{Now: now, pdbs: map[string][]*model.PDB{}, of: map[*model.Class][]*model.PDB{}}
+	for _, b := range pdbs {
+		if b.Selector != nil {
+			g.pdbs[b.Namespace] = append(g.pdbs[b.Namespace], b)
+		}
+	}
+	return g
+}
+
+// Blocks are the reasons that keep a machine from going for a cause, in the order of the checks; with first, only the first. The
+// budgets of its pool are not among them: those are counted, not looked at.
+func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
+	var out []plan.Reason
+	full := func(r plan.Reason) bool {
+		r.Pool = u.Pool.Name
+		out = append(out, r)
+		return first
+	}
+	node := "node/" + u.Node.Name
+	if u.Move != "" && full(plan.Reason{Code: plan.Moving, Subject: node, Key: u.Move}) {
+		return out
+	}
+	if !u.Initial && full(plan.Reason{Code: plan.NotInitialized, Subject: node, Key: model.LabelInitialized, Want: trueValue, Have: u.Node.Labels[model.LabelInitialized]}) {
+		return out
+	}
+	if cause != plan.Unhealthy {
+		for _, a := range []string{DoNotDisrupt, ScaleDownDisabled} {
+			if u.Node.Annotations[a] == trueValue && cause != plan.Expired {
+				if full(plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: node, Key: a, Want: "not " + trueValue, Have: trueValue}) {
+					return out
+				}
+			}
+		}
+	}
+	if u.Busy && full(plan.Reason{Code: plan.Nominated, Subject: node, Want: "no pods expected on it", Have: "pods are on their way to it"}) {
+		return out
+	}
+	if cause == plan.Underutilized || cause == plan.Empty {
+		for _, r := range g.voluntary(u, cause, node) {
+			if full(r) {
+				return out
+			}
+		}
+	}
+	// What must end is not kept by pods where the machine's own time limit will end them anyway.
+	eventual := cause != plan.Underutilized && cause != plan.Empty && u.Claim.TerminationGracePeriod >= 0
+	if eventual || cause == plan.Unhealthy || cause == plan.Expired {
+		return out
+	}
+	for _, p := range u.Node.Pods {
+		if r, held := g.pod(p, cause); held && full(r) {
+			return out
+		}
+	}
+	return out
+}
+
+// voluntary are the checks of consolidation alone.
+func (g *Guard) voluntary(u *Unit, cause plan.Code, node string) []plan.Reason {
+	var out []plan.Reason
+	p := u.Pool
+	if p.Replicas >= 0 {
+		out = append(out, plan.Reason{Code: plan.Static, Subject: "nodepool/" + p.Name, Key: "spec.replicas", Want: "not set", Have: strconv.FormatInt(p.Replicas, 10)})
+	}
+	if cause == plan.Underutilized {
+		if p.ConsolidationPolicy != underutilized && p.ConsolidationPolicy != balanced {
+			out = append(out, plan.Reason{Code: plan.ConsolidationOff, Subject: "nodepool/" + p.Name, Key: "spec.disruption.consolidationPolicy",
+				Want: underutilized, Have: p.ConsolidationPolicy})
+		}
+		if u.PriceMicro < 0 {
+			out = append(out, plan.Reason{Code: plan.NoPrice, Subject: node, Key: model.LabelInstanceType, Want: "a type and offering of the catalogue",
+				Have: u.Node.Labels[model.LabelInstanceType] + " " + u.Node.Labels[model.LabelZone] + " " + u.Node.Labels[model.LabelCapacityType]})
+		}
+	}
+	switch due := u.Quiet.Add(p.ConsolidateAfter); {
+	case p.ConsolidateAfter < 0:
+		out = append(out, plan.Reason{Code: plan.Quiet, Subject: "nodepool/" + p.Name, Key: "spec.disruption.consolidateAfter", Want: "a duration", Have: "Never"})
+	case g.Now.Before(due):
+		out = append(out, plan.Reason{Code: plan.Quiet, Subject: node, Key: "spec.disruption.consolidateAfter",
+			Want: p.ConsolidateAfter.String(), Have: g.Now.Sub(u.Quiet).Round(time.Second).String()})
+	}
+	if until, ok := paying(u.Claim, g.Now); ok && cause == plan.Underutilized {
+		out = append(out, plan.Reason{Code: plan.Payback, Subject: node, Key: KeepUntil, Want: until.UTC().Format(time.RFC3339), Have: g.Now.UTC().Format(time.RFC3339)})
+	}
+	return out
+}
+
+// Due is when a machine kept only by time may be looked at again; zero: time alone will not free it.
+func (g *Guard) Due(u *Unit) time.Time {
+	if u.Pool.ConsolidateAfter < 0 {
+		return time.Time{}
+	}
+	at := u.Quiet.Add(u.Pool.ConsolidateAfter)
+	if until, ok := paying(u.Claim, g.Now); ok && until.After(at) {
+		at = until
+	}
+	if at.After(g.Now) {
+		return at
+	}
+	return time.Time{}
+}
+
+func paying(c *model.Claim, now time.Time) (time.Time, bool) {
+	s := c.Annotations[KeepUntil]
+	if s == "" {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	return t, err == nil && now.Before(t)
+}
+
+// pod says what keeps a pod where it is.
+func (g *Guard) pod(p *model.Pod, cause plan.Code) (plan.Reason, bool) {
+	if p.Terminal || !p.Deleting.IsZero() {
+		return plan.Reason{}, false
+	}
+	if held, until := Held(p, g.Now); held {
+		r := plan.Reason{Code: plan.PodDoNotDisrupt, Subject: "pod/" + p.Key(), Key: DoNotDisrupt, Want: "not set", Have: p.DoNotDisrupt}
+		if !until.IsZero() {
+			r.Want = "past " + until.UTC().Format(time.RFC3339)
+		}
+		return r, true
+	}
+	if p.Mirror || p.Class.Daemon {
+		return plan.Reason{}, false
+	}
+	voluntary := cause == plan.Underutilized || cause == plan.Empty
+	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && voluntary {
+		return plan.Reason{Code: plan.SafeToEvict, Subject: "pod/" + p.Key(), Key: safeToEvict, Want: trueValue, Have: p.SafeToEvict}, true
+	}
+	if p.Owner.UID == "" && p.SafeToEvict != trueValue && voluntary {
+		return plan.Reason{Code: plan.NoController, Subject: "pod/" + p.Key(), Key: "metadata.ownerReferences",
+			Want: "a controller, or " + safeToEvict + "=true", Have: "none"}, true
+	}
+	return g.pdb(p)
+}
+
+func (g *Guard) pdb(p *model.Pod) (plan.Reason, bool) {
+	list, ok := g.of[p.Class]
+	if !ok {
+		for _, b := range g.pdbs[p.Class.Namespace] {
+			if b.Selector.Matches(p.Class.Labels) {
+				list = append(list, b)
+			}
+		}
+		g.of[p.Class] = list
+	}
+	switch {
+	case len(list) == 0:
+		return plan.Reason{}, false
+	case len(list) > 1: // the eviction API refuses such a pod always
+		names := list[0].Namespace + "/" + list[0].Name
+		for _, b := range list[1:] {
+			names += " " + b.Namespace + "/" + b.Name
+		}
+		return plan.Reason{Code: plan.SeveralPDBs, Subject: "pod/" + p.Key(), Key: names, Want: "at most 1", Have: strconv.Itoa(len(list))}, true
+	}
+	b := list[0]
+	if b.DisruptionsAllowed > 0 || !p.Ready && b.AlwaysAllowUnready {
+		return plan.Reason{}, false
+	}
+	return plan.Reason{Code: plan.DisruptionBudgetPDB, Subject: "pod/" + p.Key(), Key: b.Namespace + "/" + b.Name, Want: "disruptionsAllowed of at least 1", Have: "0"}, true
+}
+
+// Held says whether a pod's karpenter.sh/do-not-disrupt holds, and until when; zero: for ever. A duration counts from when the pod
+// was bound; a value that is neither true nor a duration holds nothing.
+func Held(p *model.Pod, now time.Time) (bool, time.Time) {
+	switch p.DoNotDisrupt {
+	case "":
+		return false, time.Time{}
+	case trueValue:
+		return true, time.Time{}
+	}
+	d, err := time.ParseDuration(p.DoNotDisrupt)
+	if err != nil || d <= 0 {
+		return false, time.Time{}
+	}
+	until := p.Bound.Add(d)
+	return now.Before(until), until
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// anyCluster draws a small cluster in which everything stands somewhere.
+func anyCluster(t *rapid.T, tb testing.TB) *script {
+	x := newScript(tb)
+	pools := []string{"p", "q"}[:rapid.IntRange(1, 2).Draw(t, "pools")]
+	for _, p := range pools {
+		x.line(strings.Fields("pool " + p + " policy=" + rapid.SampledFrom([]string{"all", "all", "balanced", "empty"}).Draw(t, "policy")))
+	}
+	for i := range rapid.IntRange(1, 4).Draw(t, "types") {
+		cpu := 1 << rapid.IntRange(0, 4).Draw(t, "cpu")
+		x.line(strings.Fields(fmt.Sprintf("type t%d cpu=%d mem=%dGi price=%.3f", i, cpu, cpu*rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "mem"),
+			float64(cpu)*(0.04+0.001*float64(rapid.IntRange(0, 20).Draw(t, "price"))))))
+	}
+	for i := range rapid.IntRange(1, 12).Draw(t, "nodes") {
+		typ := rapid.IntRange(0, len(x.types)-1).Draw(t, "type")
+		name := fmt.Sprintf("n%02d", i)
+		x.addNode(name, [][2]string{{"pool", rapid.SampledFrom(pools).Draw(t, "pool")}, {"type", x.types[typ].Name}})
+	}
+	if rapid.Bool().Draw(t, "kept node") {
+		x.nodes[0].Node.Annotations[DoNotDisrupt] = "true"
+	}
+	for g := range rapid.IntRange(1, 4).Draw(t, "workloads") {
+		opts := fmt.Sprintf("pods w%d cpu=%dm mem=%dGi", g, 100*rapid.IntRange(1, 20).Draw(t, "milli"), rapid.IntRange(0, 4).Draw(t, "gi"))
+		opts += rapid.SampledFrom([]string{"", "", "", " apart", " dnd=true", " bare", " evict=false", " cost=1000000"}).Draw(t, "trait")
+		x.line(strings.Fields(fmt.Sprintf("%s x%d", opts, rapid.IntRange(2, 12).Draw(t, "replicas"))))
+		for _, p := range x.pods[fmt.Sprintf("w%d", g)] {
+			at := rapid.IntRange(0, len(x.nodes)-1).Draw(t, "at")
+			for i := range x.nodes {
+				n := x.nodes[(at+i)%len(x.nodes)].Node
+				apart := len(p.Class.AntiAffinity) > 0 && slices.ContainsFunc(n.Pods, func(o *model.Pod) bool { return o.Class == p.Class })
+				if !apart && p.Class.Requests.Fits(n.Allocatable.Sub(n.Used)) {
+					p.Node = n.Name
+					n.Pods, n.Used = append(n.Pods, p), n.Used.Add(p.Class.Requests)
+					break
+				}
+			}
+		}
+	}
+	if rapid.Bool().Draw(t, "budget that allows nothing") {
+		x.line(strings.Fields("pdb b app=w0 allowed=0"))
+	}
+	return x
+}
+
+// TestMovesEnd: with pods and prices frozen every move lowers the price of the cluster by what it promised, takes nothing that is kept,
+// keeps within budgets, finds a home for every pod whichever way kube-scheduler goes, and after a while nothing pays any more.
+func TestMovesEnd(t *testing.T) {
+	begun := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		x := anyCluster(rt, t)
+		left := int64(rapid.IntRange(0, 12).Draw(rt, "budget"))
+		for n := 0; ; n++ {
+			if n > 60 {
+				rt.Fatalf("moves don't end")
+			}
+			in := x.input()
+			for p := range in.Left {
+				in.Left[p] = left
+			}
+			m, mem := Consolidate(in, x.pol, solve.DefaultPolicy(), Memory{})
+			if m == nil {
+				if m, _ = Consolidate(in, x.pol, solve.DefaultPolicy(), mem); m != nil {
+					rt.Fatalf("found %v where nothing had changed", m.Why)
+				}
+				return
+			}
+			begun++
+			guard := NewGuard(x.pdbs, x.now)
+			gone := map[string]int64{}
+			for _, u := range m.Units {
+				if why := guard.Blocks(u, plan.Underutilized, true); len(why) > 0 {
+					rt.Fatalf("node %s is taken though %s", u.Node.Name, text(why[0]))
+				}
+				if gone[u.Pool.Name]++; gone[u.Pool.Name] > left {
+					rt.Fatalf("more than %d machines of pool %s are taken", left, u.Pool.Name)
+				}
+			}
+			if m.Saving() <= 0 || m.Gain <= 0 {
+				rt.Fatalf("saves %d, gains %d", m.Saving(), m.Gain)
+			}
+			before := x.price()
+			x.carryOut(m, courses[rapid.IntRange(0, len(courses)-1).Draw(rt, "course")])
+			if after := x.price(); before-after != m.Saving() {
+				rt.Fatalf("promised to save %d, saved %d", m.Saving(), before-after)
+			}
+		}
+	})
+	if begun == 0 {
+		t.Fatal("no cluster had a move: nothing was tested")
+	}
+}
+
+// TestSameAgain: equal inputs, equal move, whatever the order of machines and pods.
+func TestSameAgain(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		x := anyCluster(rt, t)
+		say := func() string {
+			x.out.Reset()
+			m, _ := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
+			if m == nil {
+				return "nothing"
+			}
+			x.describe(m)
+			return x.out.String()
+		}
+		first := say()
+		for _, u := range x.nodes {
+			slices.Reverse(u.Node.Pods)
+		}
+		slices.Reverse(x.nodes)
+		slices.Reverse(x.pools)
+		if second := say(); second != first {
+			rt.Fatalf("%s then %s", first, second)
+		}
+	})
+}

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in testdata")
+
+var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
+
+// A script describes a cluster, one thing a line, and asks. Instants are distances from Wednesday noon.
+//
+//	pool NAME [policy=empty|balanced|all] [after=DURATION|Never] [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [replicas=N]
+//	type NAME cpu=N mem=NGi price=DOLLARS [gone]            (offered to every pool in zone a; gone: not to be had)
+//	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [young] [busy] [moving] [keep=AT] [grace] [taint=KEY]
+//	pods NAME [xN] cpu=N mem=NGi on=NODE [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [cost=N] [priority=N] [unready] [leaving]
+//	     [apart] [select=KEY=VALUE] [spread]
+//	pdb NAME app=A allowed=N [unready]
+//	now AT
+//	blocks NODE CAUSE [first]                what keeps a machine
+//	allow POOL CAUSE total=N down=N          what its budgets allow
+//	move [left=N] [transit=POD]              the best move
+//	replace NODE                             what must come for it
+//	end                                      move until nothing pays any more, and say what that came to
+type script struct {
+	t     testing.TB
+	now   time.Time
+	pools []*model.NodePool
+	types []*model.InstanceType
+	nodes []*Unit
+	pods  map[string][]*model.Pod
+	pdbs  []*model.PDB
+	mem   Memory
+	pol   Policy
+	out   strings.Builder
+	next  int
+}
+
+func newScript(t testing.TB) *script {
+	return &script{t: t, now: epoch, pods: map[string][]*model.Pod{}, pol: DefaultPolicy()}
+}
+
+func (x *script) fatal(format string, args ...any) {
+	x.t.Helper()
+	x.t.Fatalf(format, args...)
+}
+
+func (x *script) say(format string, args ...any) { fmt.Fprintf(&x.out, format+"\n", args...) }
+
+func (x *script) dur(s string) time.Duration {
+	if s == "Never" {
+		return -1
+	}
+	d, err := time.ParseDuration(strings.TrimPrefix(s, "+"))
+	if err != nil {
+		x.fatal("%v", err)
+	}
+	return d
+}
+
+func (x *script) num(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		x.fatal("%v", err)
+	}
+	return n
+}
+
+func (x *script) amount(r model.Resources, k, v string) model.Resources {
+	switch k {
+	case "cpu":
+		if m, ok := strings.CutSuffix(v, "m"); ok {
+			return r.With(model.CPU, x.num(m))
+		}
+		return r.With(model.CPU, x.num(v)*1000)
+	case "mem":
+		return r.With(model.Memory, x.num(strings.TrimSuffix(v, "Gi"))<<30)
+	}
+	x.fatal("amount %s=%s", k, v)
+	return nil
+}
+
+func (x *script) pool(name string) *model.NodePool {
+	for _, p := range x.pools {
+		if p.Name == name {
+			return p
+		}
+	}
+	x.fatal("no pool %s", name)
+	return nil
+}
+
+func (x *script) unit(name string) *Unit {
+	for _, u := range x.nodes {
+		if u.Node.Name == name {
+			return u
+		}
+	}
+	x.fatal("no node %s", name)
+	return nil
+}
+
+func (x *script) line(f []string) {
+	name, opts := "", [][2]string{}
+	for i, o := range f[1:] {
+		k, v, _ := strings.Cut(o, "=")
+		if i == 0 && v == "" {
+			name = o
+			continue
+		}
+		opts = append(opts, [2]string{k, v})
+	}
+	switch f[0] {
+	case "pool":
+		x.addPool(name, opts)
+	case "type":
+		x.addType(name, opts)
+	case "node":
+		x.addNode(name, opts)
+	case "pods":
+		x.addPods(name, opts)
+	case "pdb":
+		b := &model.PDB{Namespace: "default", Name: name}
+		for _, o := range opts {
+			switch o[0] {
+			case "app":
+				q := model.NewRequirements(model.OneOf("app", o[1]))
+				b.Selector = &q
+			case "allowed":
+				b.DisruptionsAllowed = int32(x.num(o[1]))
+			case "unready":
+				b.AlwaysAllowUnready = true
+			}
+		}
+		x.pdbs = append(x.pdbs, b)
+	case "now":
+		x.now = epoch.Add(x.dur(name))
+	case "blocks":
+		x.say("%s", strings.Join(f, " "))
+		for _, r := range NewGuard(x.pdbs, x.now).Blocks(x.build(x.unit(name)), plan.Code(f[2]), len(f) > 3) {
+			x.say("  %s", text(r))
+		}
+	case "allow":
+		var n Count
+		for _, o := range opts[1:] {
+			if o[0] == "total" {
+				n.Total = x.num(o[1])
+			} else {
+				n.Down = x.num(o[1])
+			}
+		}
+		left, why := Allowance(x.pool(name), n, plan.Code(f[2]), x.now)
+		x.say("allow %s %s: %d (%s)", name, f[2], left, text(why))
+	case "move":
+		in := x.input()
+		for i, f := range f[1:] {
+			k, v, _ := strings.Cut(f, "=")
+			switch k {
+			case "left":
+				for p := range in.Left {
+					in.Left[p] = x.num(v)
+				}
+			case "transit":
+				in.Transit = x.pods[v]
+			default:
+				x.fatal("move option %d %s", i, f)
+			}
+		}
+		var m *Move
+		m, x.mem = Consolidate(in, x.pol, solve.DefaultPolicy(), x.mem)
+		x.say("move")
+		if m == nil {
+			x.say("  nothing pays")
+			for _, u := range in.Units {
+				if why := x.mem.Verdict(u.Node.Name); why.Code != "" {
+					x.say("  %s: %s", u.Node.Name, text(why))
+				}
+			}
+			return
+		}
+		x.describe(m)
+	case "replace":
+		m, why := Replace(x.input(), []*Unit{x.build(x.unit(name))}, plan.Drifted, x.pol, solve.DefaultPolicy())
+		x.say("replace %s", name)
+		if m == nil {
+			x.say("  not possible: %s", text(why))
+			return
+		}
+		x.describe(m)
+	case "end":
+		x.end()
+	default:
+		x.fatal("unknown line %q", strings.Join(f, " "))
+	}
+}
+
+func text(r plan.Reason) string {
+	s := string(r.Code)
+	for _, kv := range [][2]string{{"pool", r.Pool}, {"subject", r.Subject}, {"key", r.Key}, {"want", r.Want}, {"have", r.Have}} {
+		if kv[1] != "" {
+			s += " " + kv[0] + "=" + strconv.Quote(kv[1])
+		}
+	}
+	return s
+}
+
+func (x *script) describe(m *Move) {
+	var from, to []string
+	for _, u := range m.Units {
+		from = append(from, u.Node.Name)
+	}
+	for _, n := range m.New {
+		to = append(to, fmt.Sprintf("%s×%d", n.Type.Name, len(n.Pods)))
+	}
+	if len(to) == 0 {
+		to = []string{"nothing"}
+	}
+	x.say("  %s → %s, %d pods on standing room, %s → %s an hour", strings.Join(from, " "), strings.Join(to, " "), m.Standing, dollars(m.OldMicro), dollars(m.NewMicro))
+}
+
+func (x *script) addPool(name string, opts [][2]string) {
+	p := &model.NodePool{Name: name, UID: name, Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1,
+		ConsolidationPolicy: underutilized, Labels: model.Labels{model.LabelNodePool: name},
+		Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, name))}
+	for _, o := range opts {
+		switch o[0] {
+		case "policy":
+			p.ConsolidationPolicy = map[string]string{"empty": "WhenEmpty", "balanced": balanced, "all": underutilized}[o[1]]
+		case "after":
+			p.ConsolidateAfter = x.dur(o[1])
+		case "replicas":
+			p.Replicas = x.num(o[1])
+		case "budget":
+			parts := strings.Split(o[1], ";")
+			var b model.Budget
+			n, percent := strings.CutSuffix(parts[0], "%")
+			b.Nodes, b.Percent = x.num(n), percent
+			if len(parts) > 1 && parts[1] != "" {
+				b.Reasons = strings.Split(parts[1], ",")
+			}
+			if len(parts) > 3 {
+				b.Schedule, b.Duration = strings.ReplaceAll(parts[2], "_", " "), x.dur(parts[3])
+			}
+			p.Budgets = append(p.Budgets, b)
+		default:
+			x.fatal("pool option %s", o[0])
+		}
+	}
+	x.pools = append(x.pools, p)
+}
+
+func (x *script) addType(name string, opts [][2]string) {
+	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
+	o := model.Offering{Zone: "a", CapacityType: model.OnDemand, Available: true, Remaining: -1}
+	for _, kv := range opts {
+		switch kv[0] {
+		case "price":
+			f, err := strconv.ParseFloat(kv[1], 64)
+			if err != nil {
+				x.fatal("%v", err)
+			}
+			o.PriceMicro = int64(f*1e6 + 0.5)
+		case "gone":
+			o.Available = false
+		default:
+			t.Allocatable = x.amount(t.Allocatable, kv[0], kv[1])
+		}
+	}
+	t.Allocatable = t.Allocatable.With(model.Pods, 110)
+	t.Capacity, t.Offerings = t.Allocatable, []model.Offering{o}
+	x.types = append(x.types, t)
+	slices.SortFunc(x.types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	for i, p := range x.pools {
+		q := *p
+		q.Types = slices.Clone(x.types)
+		x.pools[i] = &q
+	}
+}
+
+func (x *script) addNode(name string, opts [][2]string) {
+	n := &model.Node{Name: name, UID: name, Ready: true, Annotations: model.Labels{}, Labels: model.Labels{model.LabelHostname: name,
+		model.LabelZone: "a", model.LabelCapacityType: model.OnDemand, model.LabelInitialized: "true"}}
+	u := &Unit{Node: n, Claim: &model.Claim{Name: "c-" + name, UID: "c-" + name, TerminationGracePeriod: -1, Annotations: model.Labels{}}, Initial: true, Quiet: epoch.Add(-time.Hour)}
+	for _, o := range opts {
+		switch o[0] {
+		case "pool":
+			u.Pool = x.pool(o[1])
+			n.Labels[model.LabelNodePool] = o[1]
+		case "type":
+			n.Labels[model.LabelInstanceType] = o[1]
+			n.Allocatable = typeOf(u.Pool, o[1]).Allocatable
+		case "annotate":
+			n.Annotations[o[1]] = "true"
+		case "quiet":
+			u.Quiet = epoch.Add(x.dur(o[1]))
+		case "young":
+			u.Initial = false
+			delete(n.Labels, model.LabelInitialized)
+		case "busy":
+			u.Busy = true
+		case "moving":
+			u.Move = "m1"
+		case "keep":
+			u.Claim.Annotations[KeepUntil] = epoch.Add(x.dur(o[1])).Format(time.RFC3339)
+		case "grace":
+			u.Claim.TerminationGracePeriod = time.Hour
+		case "taint":
+			n.Taints = append(n.Taints, model.Taint{Key: o[1], Effect: model.NoSchedule})
+		default:
+			x.fatal("node option %s", o[0])
+		}
+	}
+	x.nodes = append(x.nodes, u)
+}
+
+func (x *script) addPods(name string, opts [][2]string) {
+	n := 1
+	class := &model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Requests: model.Resources{}.With(model.Pods, 1), Scheduler: "default-scheduler"}
+	pod := model.Pod{Namespace: "default", Class: class, Owner: model.Owner{Kind: "ReplicaSet", Name: name, UID: "rs-" + name}, Ready: true, Bound: epoch.Add(-time.Hour)}
+	for _, o := range opts {
+		if c, ok := strings.CutPrefix(o[0], "x"); ok && o[1] == "" {
+			n = int(x.num(c))
+			continue
+		}
+		switch o[0] {
+		case "on":
+			pod.Node = o[1]
+		case "app":
+			class.Labels = model.Labels{"app": o[1]}
+		case "bare":
+			pod.Owner = model.Owner{}
+		case "daemon":
+			class.Daemon = true
+		case "dnd":
+			pod.DoNotDisrupt = o[1]
+		case "evict":
+			pod.SafeToEvict = o[1]
+		case "cost":
+			pod.DeletionCost = int32(x.num(o[1]))
+		case "priority":
+			class.Priority = int32(x.num(o[1]))
+		case "unready":
+			pod.Ready = false
+		case "leaving":
+			pod.Deleting = epoch
+		case "apart":
+			q := model.NewRequirements(model.OneOf("app", name))
+			class.AntiAffinity = []model.PodTerm{{TopologyKey: model.LabelHostname, Selector: model.Selector{Namespaces: []string{"default"}, Pods: &q}}}
+		case "select":
+			k, v, _ := strings.Cut(o[1], ":")
+			class.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(k, v))}}
+		default:
+			class.Requests = x.amount(class.Requests, o[0], o[1])
+		}
+	}
+	class.Key = fmt.Sprintf("%s %s %v", name, class.Requests.Key(), class.Terms)
+	for i := range n {
+		p := pod
+		p.Name = name
+		if n > 1 {
+			p.Name += "-" + strconv.Itoa(i)
+		}
+		p.UID = "uid-" + p.Name
+		x.pods[name] = append(x.pods[name], &p)
+		if p.Node != "" {
+			node := x.unit(p.Node).Node
+			node.Pods = append(node.Pods, &p)
+			node.Used = node.Used.Add(class.Requests)
+		}
+	}
+}
+
+// build is a unit with its pods and price as they are now.
+func (x *script) build(u *Unit) *Unit {
+	slices.SortFunc(u.Node.Pods, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
+	v := NewUnit(u.Claim, u.Node, x.pool(u.Pool.Name))
+	v.Initial, v.Quiet, v.Busy, v.Move = u.Initial, u.Quiet, u.Busy, u.Move
+	return v
+}
+
+func (x *script) input() *Input {
+	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Joint: true, Whole: map[string]Whole{}}
+	guard := NewGuard(x.pdbs, x.now)
+	for _, p := range x.pools {
+		in.Left[p.Name] = 1000
+		in.Pools = append(in.Pools, solve.Pool{NodePool: p, NodesLeft: -1})
+	}
+	slices.SortFunc(x.nodes, func(a, b *Unit) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+	for _, u := range x.nodes {
+		v := x.build(u)
+		n := v.Node
+		in.Rooms = append(in.Rooms, solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Free: n.Allocatable.Sub(n.Used), Allocatable: n.Allocatable, Pods: n.Pods})
+		w := in.Whole[v.Pool.Name]
+		w.PriceMicro += max(v.PriceMicro, 0)
+		w.Disruption += v.Weight()
+		in.Whole[v.Pool.Name] = w
+		if len(v.Pods) > 0 && len(guard.Blocks(v, plan.Underutilized, true)) == 0 {
+			in.Units = append(in.Units, v)
+		}
+	}
+	return in
+}
+
+// price is what the cluster costs an hour.
+func (x *script) price() int64 {
+	sum := int64(0)
+	for _, u := range x.nodes {
+		sum += max(x.build(u).PriceMicro, 0)
+	}
+	return sum
+}
+
+// carryOut does what a move says, pods landing one by one in a manner, first those without a machine of their own.
+func (x *script) carryOut(m *Move, how course) {
+	x.t.Helper()
+	in := x.input()
+	f := newFloor(in.Rooms, 4)
+	var pods []*model.Pod
+	for _, u := range m.Units {
+		f.close(u.Node.Name)
+		pods = append(pods, u.Pods...)
+		x.nodes = slices.DeleteFunc(x.nodes, func(v *Unit) bool { return v.Node.Name == u.Node.Name })
+	}
+	slots := map[kin][]*Unit{}
+	for _, n := range m.New {
+		x.next++
+		name := fmt.Sprintf("new%03d", x.next)
+		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}})
+		for _, p := range n.Pods {
+			slots[kinOf(p)] = append(slots[kinOf(p)], x.unit(name))
+		}
+	}
+	onRoom := map[*model.Pod]string{}
+	if m.Result != nil {
+		for _, a := range m.Result.OnRooms {
+			for _, p := range a.Pods {
+				onRoom[p] = a.Room
+			}
+		}
+	}
+	for _, p := range how.order(pods, f.share) {
+		var to *Unit
+		if r := onRoom[p]; r != "" {
+			to = x.unit(r)
+		} else if list := slots[kinOf(p)]; len(list) > 0 && f.sticky(p.Class) {
+			to, slots[kinOf(p)] = list[0], list[1:]
+		} else if i := f.put(p.Class, how.manner); i >= 0 {
+			to = x.unit(f.rooms[i].Name)
+		} else if len(list) > 0 {
+			to, slots[kinOf(p)] = list[0], list[1:]
+		} else {
+			x.fatal("pod %s has no home", p.Key())
+		}
+		q := *p
+		q.Node = to.Node.Name
+		to.Node.Pods = append(to.Node.Pods, &q)
+		to.Node.Used = to.Node.Used.Add(p.Class.Requests)
+		if !to.Node.Used.Fits(to.Node.Allocatable) {
+			x.fatal("node %s is overfull", to.Node.Name)
+		}
+	}
+}
+
+func (x *script) end() {
+	before := x.price()
+	moves, pods := 0, 0
+	for ; ; moves++ {
+		if moves > 1000 {
+			x.fatal("moves don't end")
+		}
+		var m *Move
+		m, x.mem = Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
+		if m == nil {
+			break
+		}
+		was := x.price()
+		for _, u := range m.Units {
+			pods += len(u.Pods)
+		}
+		x.carryOut(m, courses[moves%len(courses)])
+		if now := x.price(); was-now != m.Saving() || now >= was {
+			x.fatal("the move promised to save %d and saved %d", m.Saving(), was-now)
+		}
+	}
+	x.say("end: %d moves, %d pods moved, %s → %s an hour on %d nodes", moves, pods, dollars(before), dollars(x.price()), len(x.nodes))
+}
+
+func run(t testing.TB, input string) string {
+	x := newScript(t)
+	for _, line := range strings.Split(input, "\n") {
+		if f := strings.Fields(line); len(f) > 0 && !strings.HasPrefix(f[0], "#") {
+			x.line(f)
+		}
+	}
+	return x.out.String()
+}
+
+// TestCases runs testdata: cases separated by a line of equals signs, each a comment and a script, a line of four dashes, the answers.
+func TestCases(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, c := range strings.Split(string(raw), "\n====\n") {
+			input, want, _ := strings.Cut(c, "\n----\n")
+			name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(input), "# "), "\n")
+			got := ""
+			t.Run(filepath.Base(file)+"/"+name, func(t *testing.T) {
+				got = run(t, input)
+				if !*update && strings.TrimSpace(got) != strings.TrimSpace(want) {
+					t.Errorf("%s\n--- got\n%s--- want\n%s", input, got, want)
+				}
+			})
+			out = append(out, strings.TrimSpace(input)+"\n----\n"+strings.TrimSpace(got))
+		}
+		if *update {
+			if err := os.WriteFile(file, []byte(strings.Join(out, "\n\n====\n")+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

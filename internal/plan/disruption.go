@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package plan
+
+// Codes of why a machine goes, beside Empty, Expired and Deleted.
+const (
+	Underutilized Code = "Underutilized" // its pods can be had for less elsewhere; Have: the saving, Want: what the move costs
+	Drifted       Code = "Drifted"       // Key: NodePoolDrifted, RequirementsDrifted, InstanceTypeNotFound or the provider's word
+	Unhealthy     Code = "Unhealthy"     // Key: the node condition, Have: its status
+	ScaledDown    Code = "ScaledDown"    // its static pool has more machines than spec.replicas
+	Replicas      Code = "Replicas"      // a static pool has fewer machines than spec.replicas
+	Aborted       Code = "MoveAborted"   // a move could not be finished; everything is put back
+)
+
+// Codes of what keeps a machine, in the order the checks are made.
+const (
+	NotInitialized      Code = "NotInitialized"
+	Moving              Code = "Moving"              // a move of it is under way; Key: the move
+	NoPrice             Code = "NoPrice"             // its type or offering is not in the catalogue any more
+	NodeDoNotDisrupt    Code = "NodeDoNotDisrupt"    // Key: the annotation
+	Nominated           Code = "Nominated"           // pods are expected on it
+	ConsolidationOff    Code = "ConsolidationPolicy" // the pool's policy allows no move of nodes with pods
+	Static              Code = "StaticPool"          // pools with spec.replicas are not consolidated
+	Quiet               Code = "ConsolidateAfter"    // pods came or left too recently
+	Payback             Code = "Payback"             // it is the replacement of a move that has not paid for itself yet; Want: until when
+	PodDoNotDisrupt     Code = "PodDoNotDisrupt"     // Subject: the pod
+	SafeToEvict         Code = "SafeToEvict"         // cluster-autoscaler.kubernetes.io/safe-to-evict; Subject: the pod
+	NoController        Code = "NoController"        // nobody would make the pod again; Subject: the pod
+	DisruptionBudgetPDB Code = "PodDisruptionBudget" // Subject: the pod, Key: the budget
+	SeveralPDBs         Code = "SeveralPodDisruptionBudgets"
+	Budget              Code = "DisruptionBudget" // the pool's; Key: its schedule, Want: what it allows, Have: what is disrupted
+	NoHome              Code = "NoHome"           // a pod fits nowhere else, and no machine can be bought for it; Subject: the pod
+	NotCheaper          Code = "NotCheaper"       // Want: less than what it costs; Have: the least that its pods cost elsewhere
+	DoesNotPay          Code = "DoesNotPay"       // Want: the cost of the move, Have: the saving over the horizon
+	NotBalanced         Code = "NotBalanced"      // policy Balanced: the share saved is too small for the share disrupted
+	RepairBlocked       Code = "RepairBlocked"    // too many nodes of the pool are unhealthy at once
+)
