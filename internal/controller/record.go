@@ -85,11 +85,12 @@ func (c *Controller) recordPods(now time.Time, out *decide.Output) {
 			continue
 		}
 		refused++
-		text := Sentence(d.Reasons)
-		told[d.Pod.UID] = text
-		if c.told[d.Pod.UID] == text {
+		nearest := Sentence(d.Reasons[:1]) // what other pools have against it may change with every pool that comes or goes
+		told[d.Pod.UID] = nearest
+		if c.told[d.Pod.UID] == nearest {
 			continue
 		}
+		text := Sentence(d.Reasons)
 		c.Log.Info("pod can't be placed", "pod", d.Pod.Key(), "reasons", text)
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "refuse", Subject: "pod/" + d.Pod.Key(), Why: d.Reasons})
 		c.Cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
