@@ -81,7 +81,8 @@ type solver struct {
 	demands   []*demand
 	start     start
 	siteMaps  map[siteMapKey][]site
-	blocked   map[siteKey]bool // nothing can be bought there for the class
+	caps      map[siteKey]int64 // no more of the class can be bought for there
+	bought    map[siteKey]int64 // so many are to be
 	poolMasks []*mask
 }
 

@@ -8,11 +8,12 @@ import "slices"
 // demand is pods of one class for which machines must be bought, all within one set of offers. Its pods are counted in the topology
 // domains already, as if they stood.
 type demand struct {
-	c    *class
-	mask *mask
-	full *mask // where mask is only what the class would rather have: all it may
-	n    int64
-	site *site // nil where no topology ties the class
+	c     *class
+	mask  *mask
+	full  *mask // where mask is only what the class would rather have: all it may
+	n     int64 // left to buy for
+	asked int64
+	site  *site // nil where no topology ties the class
 }
 
 // site is one combination of topology domains a class could go to: rooms there, and offers there.
@@ -33,9 +34,33 @@ type site struct {
 // place decides for every pod between free room and a machine to buy. Classes that want to be near others are tried again after
 // those have been placed, until nothing moves.
 func (s *solver) place() []*demand {
+	out, add := s.collector()
+	waiting := s.classes
+	for len(waiting) > 0 {
+		moved := false
+		var again []*class
+		for i, c := range waiting {
+			s.fillByPrice(waiting, i)
+			before := c.taken
+			s.placeClass(c, add)
+			moved = moved || c.taken > before
+			if c.left() > 0 && c.topo.near {
+				again = append(again, c)
+			}
+		}
+		if !moved {
+			break
+		}
+		waiting = again
+	}
+	return *out
+}
+
+// collector gathers pods to buy for into demands.
+func (s *solver) collector() (*[]*demand, func(*class, *mask, int64, *site)) {
 	var out []*demand
 	byMask := map[[2]int]*demand{}
-	add := func(c *class, m *mask, n int64, at *site) {
+	return &out, func(c *class, m *mask, n int64, at *site) {
 		c.taken += int(n)
 		if at != nil {
 			s.bumpWide(c, at.vals, m, n)
@@ -55,26 +80,39 @@ func (s *solver) place() []*demand {
 			out = append(out, d)
 		}
 		d.n += n
+		d.asked += n
 	}
-	waiting := s.classes
-	for len(waiting) > 0 {
-		moved := false
-		var again []*class
-		for i, c := range waiting {
-			s.fillByPrice(waiting, i)
+}
+
+// maxTopUps bounds how many pods are tried again one by one.
+const maxTopUps = 200
+
+// topUp tries the pods that limits left out once more, one at a time. What was lowered for one class may have taken the ground from
+// under another, and there is room again.
+func (s *solver) topUp() {
+	s.caps = map[siteKey]int64{}
+	tries := 0
+	for _, c := range s.classes {
+		for len(c.topo.keys) > 0 && !c.topo.nearHost && s.wanted(c) > 0 && tries < maxTopUps {
+			tries++
 			before := c.taken
-			s.placeClass(c, add)
-			moved = moved || c.taken > before
-			if c.left() > 0 && c.topo.near {
-				again = append(again, c)
+			demands, add := s.collector()
+			s.placeBySite(c, c.left()-1, add)
+			s.buyTier(*demands)
+			for _, d := range *demands {
+				if d.n > 0 {
+					c.taken -= int(d.n)
+					s.bumpWide(c, d.site.vals, d.site.offers, -d.n)
+				}
+				for _, id := range c.topo.bumpHost {
+					s.counters[id].promised = 0
+				}
+			}
+			if c.taken == before {
+				break
 			}
 		}
-		if !moved {
-			break
-		}
-		waiting = again
 	}
-	return out
 }
 
 // manyPods is how many pods are worth filling rooms by price for; fewer are put where they fit first.
@@ -232,8 +270,10 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 				continue
 			}
 			room := s.nextRoom(c, at)
-			if room < 0 && (at.offers == nil || c.topo.nearHost || s.blocked[siteKey{c.id, at.name}]) {
-				continue
+			if room < 0 {
+				if n = min(n, s.mayBuy(c, at)); n == 0 {
+					continue
+				}
 			}
 			at.count, at.room = s.spreadCount(c, at.vals), room
 			at.unmet = s.unmetWishes(c, at.vals)
@@ -253,8 +293,21 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 			s.putOnRoom(c, best.room, min(n, s.roomTakes(c, best.room)))
 			continue
 		}
+		s.bought[siteKey{c.id, best.name}] += n
 		add(c, best.offers, n, best)
 	}
+}
+
+// mayBuy is for how many more pods of the class machines may be bought at a site.
+func (s *solver) mayBuy(c *class, at *site) int64 {
+	if at.offers == nil || c.topo.nearHost {
+		return 0
+	}
+	k := siteKey{c.id, at.name}
+	if most, ok := s.caps[k]; ok {
+		return max(0, most-s.bought[k])
+	}
+	return unlimited
 }
 
 // before orders sites for the next pod, as they stand now.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/verify"
 	"pgregory.net/rapid"
 )
 
@@ -260,4 +262,54 @@ func cheapest(p *Problem) (best int64, fit int) {
 	}
 	try(0)
 	return max(0, best), len(pods)
+}
+
+// TestRefusalsAreTrue buys for each pod refused, against the plan's word, one machine of every offering of every pool, the pod on it
+// alone: verify must object to each. What topology refuses is left out, for it depends on what else stands where.
+func TestRefusalsAreTrue(t *testing.T) {
+	tried := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		text := randomProblem(rapidChance{rt})
+		p := parseProblem(t, text)
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		for i, x := range r.Refused {
+			if slices.ContainsFunc(x.Reasons, func(y plan.Reason) bool {
+				return y.Code == plan.TopologySpread || y.Code == plan.PodAffinity || y.Code == plan.PodAntiAffinity
+			}) {
+				continue
+			}
+			for _, pool := range p.Pools {
+				if slices.ContainsFunc(pool.Requirements, func(q model.Requirement) bool { return q.Key == "tier" || q.MinValues > 0 }) {
+					continue
+				}
+				for _, it := range pool.Types {
+					for _, o := range it.Offerings {
+						tried++
+						if o.Available && o.Remaining != 0 && !refuses(p, r, i, pool, it, o) {
+							rt.Fatalf("%s----\n%s%s could go to %s %s %s of %s", text, describe(p, r), x.Pod.Name, it.Name, o.Zone, o.CapacityType, pool.Name)
+						}
+					}
+				}
+			}
+		}
+	})
+	if tried == 0 {
+		t.Fatal("no refusal was looked at")
+	}
+}
+
+// refuses says whether verify objects when the refused pod gets a machine of the offering to itself.
+func refuses(p *Problem, r Result, refused int, pool Pool, it *model.InstanceType, o model.Offering) bool {
+	pod := r.Refused[refused].Pod
+	narrow := []model.Requirement{model.OneOf(model.LabelInstanceType, it.Name), model.OneOf(model.LabelZone, o.Zone),
+		model.OneOf(model.LabelCapacityType, o.CapacityType)}
+	for k, v := range o.Labels {
+		narrow = append(narrow, model.OneOf(k, v))
+	}
+	in := verifyInput(p, r)
+	in.Refused = slices.Delete(slices.Clone(in.Refused), refused, refused+1)
+	in.New = append(slices.Clip(in.New), verify.Machine{Pool: pool.Name, Type: it, Choices: []*model.InstanceType{it}, Zones: []string{o.Zone},
+		CapacityTypes: []string{o.CapacityType}, Requirements: pool.Requirements.With(narrow...), Pods: []*model.Pod{pod}, PriceMicro: o.PriceMicro})
+	in.Cost.NewMicroPerHour += o.PriceMicro
+	return len(verify.Plan(in)) > 0
 }

@@ -18,7 +18,7 @@ const maxRestarts = 32
 // Solve answers every pod of the demand: on a room, on a machine to buy, or refused with reasons.
 func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	s := compile(p, pol)
-	s.siteMaps, s.blocked = map[siteMapKey][]site{}, map[siteKey]bool{}
+	s.siteMaps, s.caps = map[siteMapKey][]site{}, map[siteKey]int64{}
 	s.remember()
 	for try := 0; ; try++ {
 		short := s.attempt()
@@ -31,6 +31,9 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 			break
 		}
 		s.reset()
+	}
+	if len(s.caps) > 0 {
+		s.topUp()
 	}
 	res := s.result()
 	return res, mem
@@ -87,6 +90,7 @@ func (s *solver) reset() {
 
 // attempt places and packs everything once, and returns the demands that found no machine.
 func (s *solver) attempt() (short []*demand) {
+	s.bought = map[siteKey]int64{}
 	s.demands = s.place()
 	s.seed()
 	for _, tier := range s.tiers() {
@@ -251,22 +255,20 @@ func covers(a, b []int64) bool {
 	return true
 }
 
-// block takes the domains of demands that found no machine out of the choice, so that the pods of a spread elsewhere are not
-// counted against pods that never come. It says whether anything changed, and the attempt must be made again.
+// block lowers how many pods may be bought for where some found no machine, so that they are not counted against others that spread
+// with them or want to be near them. It says whether anything changed, and the attempt must be made again.
 func (s *solver) block(short []*demand, all bool) bool {
 	changed := false
 	for _, d := range short {
-		if d.site == nil {
-			continue
+		if d.site != nil {
+			changed = true
+			s.caps[siteKey{d.c.id, d.site.name}] = d.asked - d.n
 		}
-		k := siteKey{d.c.id, d.site.name}
-		changed = changed || !s.blocked[k]
-		s.blocked[k] = true
 	}
 	if changed && all {
 		for _, d := range s.demands {
 			if d.site != nil {
-				s.blocked[siteKey{d.c.id, d.site.name}] = true
+				s.caps[siteKey{d.c.id, d.site.name}] = 0
 			}
 		}
 	}
