@@ -17,6 +17,7 @@ import (
 
 const (
 	settleLimit  = 15 * time.Second // an effect that is not seen by then is decided on again
+	createTries  = 8                // then a claim that may or may not have been made is taken for not made: its watch would have shown it
 	refusedPause = 10 * time.Minute // what the API server will never accept is not repeated for this long
 )
 
@@ -25,16 +26,7 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 	key, until := action.Key(), now.Add(c.Config.CallLimit+settleLimit)
 	switch a := action.(type) {
 	case plan.CreateClaim:
-		c.State.Begin(key, "", until)
-		c.State.Provisional(provisional(a, now))
-		c.run(ctx, "CreateClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.CreateClaim(ctx, a) }, func(s *state.State, err error) {
-			if err != nil {
-				s.Unprovisional(a.Name)
-				c.fail("create", "nodeclaim/"+a.Name, a.Why, err)
-				return
-			}
-			c.Metrics.created(a)
-		})
+		c.create(ctx, now, a, 1)
 	case plan.LaunchClaim:
 		c.State.Begin(key, "claim/"+a.Claim, until)
 		c.launch(ctx, now, a)
@@ -46,7 +38,14 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		if a.SetSlots {
 			c.State.AssumeSlots(a.Claim, a.Slots)
 		}
-		c.run(ctx, "UpdateClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.told1("update", "nodeclaim/"+a.Claim, a.Why))
+		c.run(ctx, "UpdateClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, func(s *state.State, err error) {
+			if err != nil {
+				if a.SetSlots {
+					s.DropSlots(a.Claim)
+				}
+				c.fail("update", "nodeclaim/"+a.Claim, a.Why, err)
+			}
+		})
 	case plan.UpdateNode:
 		c.State.Begin(key, "node/"+a.Node, until)
 		c.run(ctx, "UpdateNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.told1("update", "node/"+a.Node, a.Why))
@@ -93,6 +92,34 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		c.State.Begin(key, "class/"+a.Group+"/"+a.Kind+"/"+a.Name, until)
 		c.run(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, c.told1("update", "nodeclass/"+a.Name, a.Why))
 	}
+}
+
+// create makes a claim. Where it is not known whether that has been done, the very same is asked again, and until it is known the claim
+// is shown: pods alike are one to another for decide, and a second decision could be for other ones of them, under another name.
+func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
+	c.State.Begin(a.Key(), "", now.Add(c.Config.CallLimit+settleLimit))
+	c.State.Provisional(provisional(a, now))
+	c.run(ctx, "CreateClaim", a.Key(), func(ctx context.Context) (uint64, error) { return c.Cluster.CreateClaim(ctx, a) }, func(s *state.State, err error) {
+		if err == nil {
+			c.Metrics.created(a)
+			return
+		}
+		c.fail("create", "nodeclaim/"+a.Name, a.Why, err)
+		if errors.Is(err, plan.ErrInvalid) || try >= createTries {
+			s.Unprovisional(a.Name)
+			return
+		}
+		time.AfterFunc(backoff(try, 200*time.Millisecond, 5*time.Second), func() {
+			if ctx.Err() != nil {
+				return
+			}
+			c.Emit(func(s *state.State) {
+				if have := s.Claim(a.Name); have != nil && have.Provisional { // else it has come
+					c.create(ctx, time.Now(), a, try+1)
+				}
+			})
+		})
+	})
 }
 
 // run makes one call in a goroutine of its own, at most Parallel of a kind at once, and has its answer recorded.

@@ -5,13 +5,17 @@ package decide
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // TestMain has the soak look longer.
@@ -29,13 +33,14 @@ func TestMain(m *testing.M) {
 // nothing is left behind.
 func TestWorldSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newWorld(t, true)
 		if rapid.IntRange(0, 3).Draw(t, "consolidates") == 0 {
 			w.pool.ConsolidateAfter = 10 * time.Second
 		}
 		if rapid.IntRange(0, 3).Draw(t, "startup taints") == 0 {
 			w.pool.StartupTaints = []model.Taint{startupCNI}
 		}
+		w.st.SetPool(w.pool)
 		w.wild = true
 		for range rapid.IntRange(10, 150).Draw(t, "wild ticks") {
 			w.tick()
@@ -47,6 +52,155 @@ func TestWorldSettles(t *testing.T) {
 		}
 		w.clean()
 	})
+}
+
+// TestLimitHolds lets everything go wrong under a limit: it is never exceeded, whatever is in flight.
+func TestLimitHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, true)
+		w.pool.Limits, w.pool.HasLimit = model.Resources{rapid.SampledFrom([]int64{2000, 6000, 8000, 14000}).Draw(t, "limit")}, []bool{true}
+		w.st.SetPool(w.pool)
+		w.wild = true
+		for range rapid.IntRange(10, 100).Draw(t, "wild ticks") {
+			w.tick() // which checks it
+			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000}).Draw(t, "ms")) * time.Millisecond)
+		}
+	})
+}
+
+// TestNothingIsBoughtTwice has waves of pods come while calls are slow, watches lag and the controller dies: room is bought for each
+// pod once.
+func TestNothingIsBoughtTwice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pol.ExactLanding = true
+		w.wild, w.only = true, map[string]bool{"watch lags": true, "slow call": true, "crash": true, "call fails": true, "answer lost": true,
+			"answer of the launch lost": true, "scheduler is slow": true, "no look at demand": true, "list fails": true, "not listed yet": true}
+		room := func() map[string]int {
+			out := map[string]int{}
+			for _, c := range w.claims {
+				for _, s := range c.Slots {
+					out[s.Owner] += s.Count
+				}
+			}
+			return out
+		}
+		for range rapid.IntRange(10, 60).Draw(t, "ticks") {
+			if rapid.IntRange(0, 9).Draw(t, "wave") == 9 {
+				l := rapid.SampledFrom(w.workloads).Draw(t, "workload")
+				l.want += rapid.IntRange(1, 5).Draw(t, "more")
+				w.say("%s is scaled to %d", l.name, l.want)
+			}
+			w.tick()
+			have := room()
+			for _, l := range w.workloads {
+				if n := have["uid-"+l.name]; n > l.want {
+					w.fatalf("%d slots were bought for the %d pods of %s", n, l.want, l.name)
+				}
+			}
+			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{20, 50, 200, 400}).Draw(t, "ms")) * time.Millisecond)
+		}
+	})
+}
+
+// TestAskedAgain decides on any cluster, has what was decided recorded as under way, and decides again: nothing more is bought, and
+// nothing is begun twice.
+func TestAskedAgain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawCluster(t)
+		first, mem := Step(w.st.Snapshot(w.now), w.mem, w.now, w.pol, Request{Solve: true})
+		begun := map[string]bool{}
+		for _, a := range first.Actions {
+			if begun[a.Key()] {
+				w.fatalf("twice in one plan: %s", describeAction(a))
+			}
+			begun[a.Key()] = true
+			record(w.st, a, w.now)
+		}
+		second, _ := Step(w.st.Snapshot(w.now), mem, w.now, w.pol, Request{Solve: true})
+		for _, a := range second.Actions {
+			if _, ok := a.(plan.CreateClaim); ok {
+				w.fatalf("bought once more: %s\nfirst: %s", describeAction(a), actions(first))
+			}
+			if begun[a.Key()] {
+				w.fatalf("begun twice: %s", describeAction(a))
+			}
+		}
+	})
+}
+
+// TestOrderDoesNotMatter hands one cluster to two controllers, its objects in different orders: they decide the same, and the same
+// again when asked again, for a decision changes nothing that it looked at.
+func TestOrderDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawCluster(t)
+		var events []func(*state.State)
+		for _, k := range sortedKeys(w.claims) {
+			events = append(events, func(s *state.State) { s.SetClaim(w.claims[k], 1) })
+		}
+		for _, k := range sortedKeys(w.nodes) {
+			events = append(events, func(s *state.State) { s.SetNode(w.nodes[k], 1) })
+		}
+		for _, k := range sortedKeys(w.pods) {
+			events = append(events, func(s *state.State) { s.SetPod(w.pods[k]) })
+		}
+		answer := func(events []func(*state.State)) string {
+			s := state.New()
+			s.Tick(w.now)
+			s.SetNamespace("default", nil)
+			s.SetPool(w.pool)
+			for _, ev := range events {
+				ev(s)
+			}
+			snap := s.Snapshot(w.now)
+			first, mem := Step(snap, Memory{}, w.now, w.pol, Request{Solve: true})
+			again, _ := Step(snap, Memory{}, w.now, w.pol, Request{Solve: true})
+			if a, b := actions(first), actions(again); a != b {
+				w.fatalf("asked twice, answered twice:\n%s\n%s", a, b)
+			}
+			later, _ := Step(snap, mem, w.now.Add(time.Minute), w.pol, Request{Solve: true})
+			return actions(first) + actions(later)
+		}
+		a, b := answer(events), answer(rapid.Permutation(events).Draw(t, "order"))
+		if a != b {
+			w.fatalf("the order of events matters:\n%s\n%s", a, b)
+		}
+	})
+}
+
+// drawCluster is a cluster as it may be at any moment.
+func drawCluster(t *rapid.T) *world {
+	w := newWorld(t, true)
+	if rapid.Bool().Draw(t, "consolidates") {
+		w.pool.ConsolidateAfter = 10 * time.Second
+	}
+	w.st.SetPool(w.pool)
+	w.wild = true
+	for range rapid.IntRange(1, 60).Draw(t, "wild ticks") {
+		w.tick()
+		w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000}).Draw(t, "ms")) * time.Millisecond)
+	}
+	w.mischief()
+	w.controllers()
+	w.kubelets()
+	w.scheduler()
+	w.deliver()
+	w.st.Tick(w.now)
+	w.st.Expire(w.now)
+	return w
+}
+
+// actions writes all that an answer says.
+func actions(out Output) string {
+	var b strings.Builder
+	for _, a := range out.Actions {
+		fmt.Fprintf(&b, "%s: %s\n", a.Key(), describeAction(a))
+	}
+	for _, d := range out.Pods {
+		fmt.Fprintf(&b, "%s %s %s %v\n", d.Pod.Name, d.Outcome, d.Target, d.Reasons)
+	}
+	fmt.Fprintf(&b, "%+v next %s\n", out.Cost, out.Next)
+	return b.String()
 }
 
 // remains says what is not as it should be in the end.

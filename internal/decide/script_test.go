@@ -172,6 +172,10 @@ func failed(st *state.State, action plan.Action, now time.Time) {
 	switch a := action.(type) {
 	case plan.CreateClaim:
 		st.Unprovisional(a.Name)
+	case plan.UpdateClaim:
+		if a.SetSlots {
+			st.DropSlots(a.Claim)
+		}
 	case plan.Tolerate:
 		st.AssumeReservation(a.Namespace+"/"+a.Pod, a.UID, a.Claim, false)
 	}

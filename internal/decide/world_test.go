@@ -26,7 +26,8 @@ import (
 type world struct {
 	t    *rapid.T
 	now  time.Time
-	wild bool // things go wrong
+	wild bool            // things go wrong
+	only map[string]bool // of all that may, these; nil: everything
 
 	// The API server.
 	version   uint64
@@ -82,6 +83,7 @@ type call struct {
 	err    error
 	ver    uint64
 	due    int // ticks
+	try    int
 }
 
 const (
@@ -90,7 +92,9 @@ const (
 	watchClaims
 )
 
-func newWorld(t *rapid.T) *world {
+// newWorld makes an empty cluster with workloads that want pods. Loose ones tolerate everything, so that nothing can be kept for or
+// from them.
+func newWorld(t *rapid.T, loose bool) *world {
 	w := &world{t: t, now: epoch, pods: map[string]*model.Pod{}, nodes: map[string]*model.Node{}, claims: map[string]*model.Claim{},
 		nodeOwner: map[string]string{}, machines: map[string]*machine{}, aside: map[string]time.Time{}, launches: map[string]int{}, pol: DefaultPolicy()}
 	w.pol.ExactLanding = rapid.IntRange(0, 3).Draw(t, "exact landing") > 0
@@ -111,10 +115,10 @@ func newWorld(t *rapid.T) *world {
 	for i := range rapid.IntRange(1, 3).Draw(t, "workloads") {
 		c := model.Class{Namespace: "default", Labels: model.Labels{"app": fmt.Sprint("w", i)}, Scheduler: defaultScheduler,
 			Requests: model.Resources{rapid.SampledFrom([]int64{250, 900, 1500, 3000}).Draw(t, "cpu"), 128 << 20, 0, 1}}
-		switch rapid.IntRange(0, 5).Draw(t, "kind of pods") {
-		case 0:
+		switch kind := rapid.IntRange(0, 5).Draw(t, "kind of pods"); {
+		case kind == 1:
 			c.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(model.LabelZone, "b"))}}
-		case 1:
+		case kind == 2 && loose:
 			c.Tolerations = []model.Toleration{{Exists: true, Effect: model.NoSchedule}}
 		}
 		w.workloads = append(w.workloads, &workload{name: fmt.Sprint("w", i), class: classOf(c), want: rapid.IntRange(0, 8).Draw(t, "replicas")})
@@ -124,7 +128,7 @@ func newWorld(t *rapid.T) *world {
 }
 
 func (w *world) chance(what string, percent int) bool {
-	return w.wild && rapid.IntRange(0, 99).Draw(w.t, what) >= 100-percent
+	return w.wild && (w.only == nil || w.only[what]) && rapid.IntRange(0, 99).Draw(w.t, what) >= 100-percent
 }
 
 func (w *world) say(format string, args ...any) {
@@ -328,7 +332,7 @@ func (w *world) createClaim(a plan.CreateClaim) (uint64, error) {
 	labels := maps.Clone(a.Pool.Labels)
 	labels[model.LabelNodePool] = a.Pool.Name
 	w.setClaim(&model.Claim{
-		Name: a.Name, UID: fmt.Sprintf("uid-%s-%d", a.Name, w.created), Pool: a.Pool.Name, Requirements: a.Requirements, Labels: labels,
+		Name: a.Name, UID: fmt.Sprintf("uid-%s-%d", a.Name, w.created), Pool: a.Pool.Name, Requirements: a.Requirements, Labels: labels, Annotations: a.Annotations,
 		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: a.Pool.ExpireAfter, TerminationGracePeriod: -1, Created: w.now,
 		HasFinalizer: true, Conditions: map[string]model.Condition{}, Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code),
 	})
@@ -367,7 +371,7 @@ func (w *world) launch(a plan.LaunchClaim) (uint64, error) {
 		return 0, nil
 	}
 	return w.updateClaim(plan.UpdateClaim{Claim: a.Claim, UID: a.UID, ProviderID: m.id, Capacity: m.typ.Capacity, Allocatable: m.typ.Allocatable,
-		Labels:     map[string]string{model.LabelInstanceType: m.typ.Name, model.LabelZone: m.zone},
+		Labels:     map[string]string{model.LabelInstanceType: m.typ.Name, model.LabelZone: m.zone, model.LabelCapacityType: model.OnDemand},
 		Conditions: map[string]model.Condition{lifecycle.Launched: {Status: "True", Reason: lifecycle.Launched}}})
 }
 
@@ -526,7 +530,7 @@ func (w *world) kubelets() {
 		case m.node == "" && m.boot >= 0 && !w.now.Before(m.launched.Add(m.boot)):
 			m.node = "n-" + m.id
 			w.setNode(&model.Node{Name: m.node, UID: "uid-" + m.node, ProviderID: m.id, Created: w.now, Capacity: m.typ.Capacity, Allocatable: m.typ.Allocatable,
-				Labels:      model.Labels{model.LabelHostname: m.node, model.LabelInstanceType: m.typ.Name, model.LabelZone: m.zone, model.LabelNodePool: "p"},
+				Labels:      model.Labels{model.LabelHostname: m.node, model.LabelInstanceType: m.typ.Name, model.LabelZone: m.zone, model.LabelCapacityType: model.OnDemand, model.LabelNodePool: "p"},
 				Annotations: model.Labels{}, Taints: append([]model.Taint{bootstrap, notReady}, w.pool.StartupTaints...)})
 			w.say("node %s has come", m.node)
 		case n != nil && !n.Ready && m.ready >= 0 && !w.now.Before(n.Created.Add(m.ready)):
@@ -680,6 +684,10 @@ func (w *world) answer() {
 			w.st.Done(key, 0, w.now.Add(time.Second))
 		default:
 			failed(w.st, c.action, w.now.Add(time.Second))
+			if a, ok := c.action.(plan.CreateClaim); ok && c.try < 7 { // it may have been made: the same again, as the controller does
+				record(w.st, a, w.now)
+				left = append(left, &call{action: a, due: 2, try: c.try + 1})
+			}
 		}
 	}
 	w.calls = left
