@@ -155,15 +155,24 @@ func (s *Sandbox) Kubeconfig(identity string) string {
 	return filepath.Join(s.Dir, identity+".kubeconfig")
 }
 
-// As is a client with an identity of the sandbox. It is not slowed down on this side.
+// As is a client with an identity of the sandbox. It speaks JSON.
 func (s *Sandbox) As(identity string) (*kubernetes.Clientset, error) {
+	config, err := s.Config(identity)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// Config is how an identity reaches the API server. It is not slowed down on this side.
+func (s *Sandbox) Config(identity string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig(identity))
 	if err != nil {
 		return nil, err
 	}
 	config.QPS, config.Burst = -1, 0
 	config.WarningHandler = rest.NoWarnings{}
-	return kubernetes.NewForConfig(config)
+	return config, nil
 }
 
 // State reads what the supervisor says now.
@@ -268,7 +277,8 @@ func (s *Sandbox) Patch(ctx context.Context, path, merge string) error {
 	return s.Kube.CoreV1().RESTClient().Patch("application/merge-patch+json").AbsPath(path).Body([]byte(merge)).Do(ctx).Error()
 }
 
-// Watch hands on every change of a collection, in order, those there already first, until the context ends or the API server closes.
+// Watch hands on every change of a collection, in order, those there already first, until the context ends. That the API server
+// ended it is an error, as changes may have been missed.
 func Watch[T any](ctx context.Context, s *Sandbox, path string, change func(kind string, object *T)) error {
 	body, err := s.Kube.CoreV1().RESTClient().Get().AbsPath(path).Param("watch", "true").Stream(ctx)
 	if err != nil {
@@ -281,7 +291,7 @@ func Watch[T any](ctx context.Context, s *Sandbox, path string, change func(kind
 			Object json.RawMessage `json:"object"`
 		}
 		if err := dec.Decode(&e); err != nil {
-			if ctx.Err() != nil || errors.Is(err, io.EOF) {
+			if ctx.Err() != nil {
 				return nil
 			}
 			return fmt.Errorf("watch %s: %w", path, err)
