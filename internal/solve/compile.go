@@ -78,6 +78,9 @@ type solver struct {
 	ranked      bool          // priorities are packed one after the other
 	bare        map[int]int64 // by class: what a pod is worth in the program over columns, by prices alone
 
+	banned    map[[2]int]bool // by class and pool: minValues can't be kept there
+	memory    *columnPool     // of the last solve; nil: none
+	learnt    columnPool      // for the next
 	demands   []*demand
 	start     start
 	siteMaps  map[siteMapKey][]site

@@ -95,11 +95,15 @@ func (s *solver) topUp() {
 	for _, c := range s.classes {
 		for len(c.topo.keys) > 0 && !c.topo.nearHost && s.wanted(c) > 0 && tries < maxTopUps {
 			tries++
-			before := c.taken
+			before, bins := c.taken, len(s.bins)
 			demands, add := s.collector()
 			s.placeBySite(c, c.left()-1, add)
 			s.buyTier(*demands)
 			for _, d := range *demands {
+				if len(s.bins) > bins && !s.keepsValues(s.bins[bins]) { // one pod, one bin
+					s.left[s.bins[bins].pool].take(s.bins[bins].charged, -1)
+					s.bins, d.n = s.bins[:bins], d.asked
+				}
 				if d.n > 0 {
 					c.taken -= int(d.n)
 					s.bumpWide(c, d.site.vals, d.site.offers, -d.n)

@@ -313,3 +313,22 @@ func refuses(p *Problem, r Result, refused int, pool Pool, it *model.InstanceTyp
 	in.Cost.NewMicroPerHour += o.PriceMicro
 	return len(verify.Plan(in)) > 0
 }
+
+// TestMemoryIsOnlyAHint solves one problem with the memory of another, and again with its own: plans stay valid, and a memory
+// does not make its plan much dearer.
+func TestMemoryIsOnlyAHint(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		one, other := randomProblem(rapidChance{rt}), randomProblem(rapidChance{rt})
+		p, q := parseProblem(t, one), parseProblem(t, other)
+		first, mem := Solve(p, Memory{}, DefaultPolicy())
+		r, foreign := Solve(q, mem, DefaultPolicy())
+		checkRapid(rt, other, q, r)
+		for _, m := range []Memory{mem, foreign} {
+			again, _ := Solve(p, m, DefaultPolicy())
+			checkRapid(rt, one, p, again)
+			if len(again.Refused) == len(first.Refused) && again.Cost.NewMicroPerHour > first.Cost.NewMicroPerHour*5/4 {
+				rt.Fatalf("%s----\n%swith a memory:\n%s", one, describe(p, first), describe(p, again))
+			}
+		}
+	})
+}

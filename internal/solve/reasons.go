@@ -344,6 +344,10 @@ func (s *solver) explainRest(c *class, pi int) plan.Reason {
 				types = append(types, o.t)
 			}
 		}
+		if s.banned[[2]int{c.id, pi}] {
+			return plan.Reason{Code: plan.MinValues, Key: need[0].Key, Want: fmt.Sprint(need[0].MinValues),
+				Have: "fewer that hold the pods together in one zone and capacity type"}
+		}
 		if r := need.lacking(types); r != nil {
 			return plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues), Have: fmt.Sprint(len(distinct(r.Key, types)))}
 		}

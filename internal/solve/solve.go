@@ -19,6 +19,7 @@ const maxRestarts = 32
 func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	s := compile(p, pol)
 	s.siteMaps, s.caps = map[siteMapKey][]site{}, map[siteKey]int64{}
+	s.memory, s.banned = mem.columns, map[[2]int]bool{}
 	s.remember()
 	for try := 0; ; try++ {
 		short := s.attempt()
@@ -36,6 +37,9 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 		s.topUp()
 	}
 	res := s.result()
+	if len(s.learnt.fills) > 0 {
+		mem.columns = &s.learnt
+	}
 	return res, mem
 }
 
@@ -85,7 +89,7 @@ func (s *solver) reset() {
 	for _, c := range s.classes {
 		c.taken = 0
 	}
-	s.placed, s.bins, s.demands = s.placed[:0], nil, nil
+	s.placed, s.bins, s.demands, s.learnt.fills = s.placed[:0], nil, nil, nil
 }
 
 // attempt places and packs everything once, and returns the demands that found no machine.
@@ -225,9 +229,11 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 	for _, b := range batches {
 		t.offer(column{m: slices.Index(p.machines, b.m), items: b.items})
 	}
+	t.recollect(s.memory)
 	s.tier = 2
 	until := s.work + s.pol.Work*3/4
 	s.truncated = !t.generate(s.work + s.pol.Work/2)
+	t.memorize(&s.learnt)
 	p.refund(batches)
 	rest := slices.Clone(whole)
 	other := t.plan(rest)
@@ -338,6 +344,7 @@ func (s *solver) ban() bool {
 	}
 	for _, it := range b.items {
 		c := s.classes[it.class]
+		s.banned[[2]int{c.id, b.pool}] = true
 		bits := slices.Clone(c.mask.bits)
 		for i, w := range s.poolMask(b.pool).bits {
 			bits[i] &^= w

@@ -14,7 +14,7 @@ import (
 // topology replays the plan: all machines stand, and pods come one by one, each to its own machine, as soon as kube-scheduler would
 // let it on. One order that works is enough. The first tried has those that spread come first, then those that want to be near others
 // or away from them; pods without rules come last, for they may come at any time, but once come can't be taken back. Classes that got
-// stuck come earlier in the next.
+// stuck come earlier in the next, all of them first, then one by one.
 func (c *checker) topology() {
 	if !c.tied() {
 		return
@@ -22,7 +22,7 @@ func (c *checker) topology() {
 	c.makeHosts()
 	var first []Violation
 	earlier := map[*model.Class]int{}
-	for range 8 {
+	for try := range 12 {
 		stuck := c.replay(func(x coming) int {
 			class := x.pod.Class
 			return 1000*earlier[class] + 100*len(class.Spread) + 10*len(class.Affinity) + len(class.AntiAffinity)
@@ -33,13 +33,19 @@ func (c *checker) topology() {
 		if first == nil {
 			first = stuck
 		}
-		seen := map[*model.Class]bool{}
+		var classes []*model.Class
 		for _, v := range stuck {
-			if class := v.pod.Class; !seen[class] {
-				seen[class] = true
-				earlier[class]++
+			if !slices.Contains(classes, v.pod.Class) {
+				classes = append(classes, v.pod.Class)
 			}
 		}
+		if try == 0 {
+			for _, class := range classes {
+				earlier[class]++
+			}
+			continue
+		}
+		earlier[classes[try%len(classes)]]++ // one alone: two that are stuck may be in each other's way
 	}
 	c.found = append(c.found, first...)
 }
