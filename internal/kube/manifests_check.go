@@ -75,9 +75,16 @@ func (c *checker) fail(field, format string, args ...any) {
 	}
 }
 
+// mostPods of one workload are several times what the largest clusters run in all; more is a slip of the finger.
+const mostPods = 1_000_000
+
 func (c *checker) count(field string, n *int32) {
-	if n != nil && *n < 0 {
+	switch {
+	case n == nil:
+	case *n < 0:
 		c.fail(field, "must not be negative")
+	case *n > mostPods:
+		c.fail(field, "more than %d pods of one workload can't be planned for", mostPods)
 	}
 }
 

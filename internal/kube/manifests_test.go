@@ -4,9 +4,11 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -99,4 +101,39 @@ func feedAll(input string) string {
 		fmt.Fprintf(&b, "skipped %s\n", k)
 	}
 	return b.String()
+}
+
+// FuzzManifests: whatever a file holds is read or refused with a place in it, and nothing else.
+func FuzzManifests(f *testing.F) {
+	files, err := filepath.Glob("testdata/manifests/*.txt")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no seeds in testdata/manifests: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, c := range strings.Split(string(data), "\n\n") {
+			input, _, _ := strings.Cut(c, "\n----\n")
+			f.Add(input)
+		}
+	}
+	f.Fuzz(func(t *testing.T, input string) {
+		if regexp.MustCompile(`(replicas|arallelism)\W*\d{4}`).MatchString(input) {
+			t.Skip("a workload of very many pods only takes long")
+		}
+		m := NewManifests()
+		err := m.Read("f", []byte(input))
+		if err != nil {
+			var e *ManifestError
+			if !errors.As(err, &e) || e.Line < 1 || e.Line > 1+strings.Count(input, "\n")+1 || e.Reason == "" {
+				t.Fatalf("of %q came the error %#v", input, err)
+			}
+			return
+		}
+		s := state.New()
+		m.Feed(s)
+		s.Snapshot(time.Time{})
+	})
 }
