@@ -96,6 +96,7 @@ type Controller struct {
 	leading atomic.Bool
 	synced  atomic.Bool
 
+	verify  func(*decide.Output) error // the second opinion
 	mem     decide.Memory
 	window  window
 	pools   map[string]*poolInfo
@@ -119,6 +120,7 @@ func New(c *Controller) *Controller {
 	c.lanes = map[string]chan struct{}{}
 	c.pools = map[string]*poolInfo{}
 	c.told = map[string]string{}
+	c.verify = Verified
 	return c
 }
 
@@ -206,7 +208,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		c.Metrics.decided(time.Since(now), &out)
 		c.window.widen(c.Config, now, out.Plan)
 	}
-	if err := Verified(&out); err != nil {
+	if err := c.verify(&out); err != nil {
 		// The plan is refused whole: nothing of it is done. The claims' own steps are looked at again without it.
 		c.Metrics.refused()
 		c.Log.Error("plan refused by verify, nothing of it is done", "violations", err.Error())

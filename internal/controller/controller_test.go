@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+var errDown = errors.New("connection refused")
+
+// afters are when calls were made.
+func afters(calls []made) []time.Duration {
+	var out []time.Duration
+	for _, m := range calls {
+		out = append(out, m.after)
+	}
+	return out
+}
+
+// subjects are what calls were about, each once.
+func subjects(calls []made) []string {
+	var out []string
+	for _, m := range calls {
+		if !slices.Contains(out, m.what) {
+			out = append(out, m.what)
+		}
+	}
+	return out
+}
+
+func TestOnePodIsDecidedOnAtOnce(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(time.Second)
+		made := b.made("create")
+		if len(made) != 1 {
+			t.Fatalf("created %v, want one claim", made)
+		}
+		if limit := b.c.Config.Idle + b.c.Config.Coalesce; made[0].after > limit {
+			t.Errorf("decided after %s, want %s at most", made[0].after, limit)
+		}
+		if n := len(b.made("launch")); n != 1 {
+			t.Errorf("%d launches, want one", n)
+		}
+	})
+}
+
+func TestABurstIsFewDecisions(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.lead()
+		for i := range 400 {
+			b.pod(fmt.Sprintf("a-%03d", i), "a")
+			time.Sleep(2 * time.Millisecond)
+		}
+		last := time.Since(b.start)
+		time.Sleep(10 * time.Second)
+		made := b.made("create")
+		if want := 400 / 4; len(made) < want || len(made) > want+5 {
+			t.Errorf("%d claims for 400 pods of which a machine holds four, want about %d", len(made), want)
+		}
+		at := slices.Compact(afters(made))
+		if len(at) > 6 {
+			t.Errorf("decided %d times, at %v", len(at), at)
+		}
+		if end := at[len(at)-1]; end > last+b.c.Config.Max+b.c.Config.Idle {
+			t.Errorf("the last pod came at %s and was decided on at %s", last, end)
+		}
+	})
+}
+
+func TestPodsThatKeepComingAreNotPutOffForEver(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.lead()
+		for i := range 300 { // never a pause as long as the idle time
+			b.pod(fmt.Sprintf("a-%03d", i), "a")
+			time.Sleep(b.c.Config.Idle / 2)
+		}
+		at := slices.Compact(afters(b.made("create")))
+		if len(at) == 0 || at[0] > b.c.Config.Max+b.c.Config.Coalesce {
+			t.Fatalf("first decided at %v, want within %s", at, b.c.Config.Max)
+		}
+		for i := 1; i < len(at); i++ {
+			if gap := at[i] - at[i-1]; gap > 2*b.c.Config.Max {
+				t.Errorf("nothing was decided between %s and %s", at[i-1], at[i])
+			}
+		}
+	})
+}
+
+func TestNothingIsDoneBeforeItLeads(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.pod("a", "a")
+		time.Sleep(time.Minute)
+		b.c.Lead()
+		time.Sleep(time.Minute)
+		if made := b.made("create"); len(made) > 0 {
+			t.Fatalf("before all was seen: %v", made)
+		}
+		if b.c.Ready() {
+			t.Error("is ready before all was seen")
+		}
+		b.c.Synced()
+		time.Sleep(time.Second)
+		if made := b.made("create"); len(made) != 1 {
+			t.Fatalf("created %v, want one claim", made)
+		}
+	})
+}
+
+// A create whose answer was lost may have been done. It is asked for again under the same name, and for no other pods, until that is known.
+func TestTheSameClaimIsAskedForAgain(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		t.Run(fmt.Sprintf("made=%t", made), func(t *testing.T) {
+			run(t, func(t *testing.T, b *bench) {
+				fails := 3
+				b.createClaim = func(a plan.CreateClaim) error {
+					if fails--; fails >= 0 {
+						if made {
+							b.make(a)
+						}
+						return errDown
+					}
+					return nil
+				}
+				b.lead()
+				for i := range 3 {
+					b.pod(fmt.Sprint("a", i), "a")
+				}
+				time.Sleep(30 * time.Second)
+				got := b.made("create")
+				if len(subjects(got)) != 1 {
+					t.Fatalf("created %v, want one name", got)
+				}
+				want := 4
+				if made {
+					want = 1 // the watch has shown it before the second try
+				}
+				if len(got) != want {
+					t.Errorf("asked at %v, want %d times", afters(got), want)
+				}
+			})
+		})
+	}
+}
+
+func TestFailuresAreRepeatedLessAndLess(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.createClaim = func(plan.CreateClaim) error { return errDown }
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(10 * time.Minute)
+		at := afters(b.made("create"))
+		if len(at) < 10 || len(at) > 150 {
+			t.Errorf("asked %d times in ten minutes", len(at))
+		}
+		for i := 2; i < 5; i++ {
+			if at[i]-at[i-1] < at[i-1]-at[i-2] {
+				t.Errorf("pauses shrink: %v", at[:6])
+			}
+		}
+	})
+}
+
+func TestWhatIsRefusedForGoodIsNotRepeated(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.createClaim = func(plan.CreateClaim) error { return fmt.Errorf("spec.x: %w", plan.ErrInvalid) }
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(9 * time.Minute)
+		if made := b.made("create"); len(made) != 1 {
+			t.Errorf("created %v, want one try", made)
+		}
+		told := false
+		for _, e := range b.c.Ledger.Entries(nil) {
+			told = told || strings.Contains(e.Outcome, "spec.x")
+		}
+		if !told {
+			t.Error("the ledger does not say why")
+		}
+	})
+}
+
+func TestARefusedPlanDoesNothing(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		refused := 0
+		b.lead()
+		b.c.Emit(func(*state.State) {
+			b.c.verify = func(out *decide.Output) error {
+				if out.Problem == nil {
+					return nil
+				}
+				refused++
+				return errors.New("pod a is on no machine")
+			}
+		})
+		b.pod("a", "a")
+		time.Sleep(5 * time.Minute)
+		if made := b.made("create"); len(made) > 0 {
+			t.Errorf("created %v", made)
+		}
+		synced := make(chan int)
+		b.c.Emit(func(*state.State) { go func() { synced <- refused }() })
+		if n := <-synced; n < 2 || n > 20 {
+			t.Errorf("%d plans refused in five minutes, want one now and then", n)
+		}
+		entries := 0
+		for _, e := range b.c.Ledger.Entries(nil) {
+			if e.Kind == "verify" && e.Outcome == "refused: pod a is on no machine" {
+				entries++
+			}
+		}
+		if entries == 0 {
+			t.Error("the ledger does not say it")
+		}
+	})
+}
+
+func TestASlowCallDelaysOnlyItself(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.launch = func(ctx context.Context, r cloud.LaunchRequest) cloud.LaunchResult {
+			if len(b.made0("launch")) == 1 {
+				<-ctx.Done() // the first one hangs until it is given up
+				return cloud.LaunchResult{ClaimUID: r.ClaimUID, Err: ctx.Err()}
+			}
+			return b.buy(r)
+		}
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(time.Second)
+		for i := range 4 {
+			b.pod(fmt.Sprint("b", i), "b")
+		}
+		time.Sleep(time.Second)
+		launches := b.made("launch")
+		if len(launches) != 2 {
+			t.Fatalf("launches: %v, want the first to hang and the second to be made", launches)
+		}
+		time.Sleep(2 * b.c.Config.CallLimit)
+		if again := b.made("launch"); len(again) != 3 || again[2].what != launches[0].what {
+			t.Errorf("launches: %v, want the first again when its time was up", again)
+		}
+	})
+}
+
+func TestAThrottledLaunchWaitsAsLongAsItIsTold(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.launch = func(_ context.Context, r cloud.LaunchRequest) cloud.LaunchResult {
+			return cloud.LaunchResult{ClaimUID: r.ClaimUID, Err: &cloud.Error{Kind: cloud.Throttled, Op: "launch", Object: r.ClaimName, After: 7 * time.Second}}
+		}
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(30 * time.Second)
+		at := afters(b.made("launch"))
+		if len(at) < 3 {
+			t.Fatalf("launched at %v", at)
+		}
+		for i := 1; i < len(at); i++ {
+			if at[i]-at[i-1] < 7*time.Second || at[i]-at[i-1] > 12*time.Second {
+				t.Errorf("launched at %v, was told to wait 7s", at)
+			}
+		}
+		if len(subjects(b.made("create"))) != 1 {
+			t.Errorf("created %v, want one claim", b.made("create"))
+		}
+	})
+}
+
+func TestWithoutCapacityItGoesElsewhereAtOnce(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.launch = func(_ context.Context, r cloud.LaunchRequest) cloud.LaunchResult {
+			if slices.Contains(r.Types, "cheap") {
+				return cloud.LaunchResult{ClaimUID: r.ClaimUID, Err: &cloud.Error{Kind: cloud.InsufficientCapacity, Op: "launch", Object: r.ClaimName,
+					Offerings: []cloud.OfferingKey{{InstanceType: "cheap", Zone: "a", CapacityType: model.OnDemand}}}}
+			}
+			return b.buy(r)
+		}
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(20 * time.Second)
+		launches := b.made("launch")
+		if len(launches) != 2 || launches[0].what == launches[1].what {
+			t.Fatalf("launches %v, want one that fails and one of another claim", launches)
+		}
+		if gap := launches[1].after - launches[0].after; gap > time.Second {
+			t.Errorf("decided again after %s", gap)
+		}
+		if made := b.made("delete"); len(made) != 1 || made[0].what != launches[0].what {
+			t.Errorf("deleted %v, want the claim that got nothing", made)
+		}
+	})
+}
+
+// The machine was bought and the claim could not be told so: the launch is repeated, for the same claim.
+func TestALostWriteAfterALaunchIsRepeated(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		fails := 2
+		b.updateClaim = func(a plan.UpdateClaim) error {
+			if a.ProviderID != "" {
+				if fails--; fails >= 0 {
+					return errDown
+				}
+			}
+			return nil
+		}
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(10 * time.Second)
+		launches := b.made("launch")
+		if len(launches) != 3 || len(subjects(launches)) != 1 || len(b.made("create")) != 1 {
+			t.Errorf("launches %v of claims %v, want three of one", launches, b.made("create"))
+		}
+	})
+}
+
+func TestAMissingNodeClassIsSaidAndHealed(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Emit(func(s *state.State) { s.DeleteNodeClass("g", "K", "c") })
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(5 * time.Second)
+		if made := b.made("create"); len(made) > 0 {
+			t.Fatalf("created %v without a node class", made)
+		}
+		said := ""
+		for _, e := range b.made("event") {
+			if strings.HasPrefix(e.what, "Pod a FailedScheduling") {
+				said = e.what
+			}
+		}
+		if !strings.Contains(said, "K.g c, which does not exist") {
+			t.Errorf("told the pod %q", said)
+		}
+		healed := time.Since(b.start)
+		b.c.Emit(func(s *state.State) {
+			s.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1})
+		})
+		time.Sleep(5 * time.Second)
+		made := b.made("create")
+		if len(made) != 1 {
+			t.Fatalf("created %v once the class was there", made)
+		}
+		if made[0].after-healed > time.Second {
+			t.Errorf("decided %s after the class was there", made[0].after-healed)
+		}
+	})
+}
+
+func TestOfferingsThatFailAreAskedForAgain(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		asked := 0
+		b.offerings = func() ([]*model.InstanceType, error) {
+			if asked++; asked < 4 {
+				return nil, &cloud.Error{Kind: cloud.Unknown, Op: "offerings", Err: errDown}
+			}
+			return catalogue, nil
+		}
+		b.c.Synced()
+		b.c.Lead()
+		b.pod("a", "a")
+		time.Sleep(30 * time.Second)
+		if made := b.made("create"); len(made) != 1 {
+			t.Errorf("created %v once offerings were known, after %d questions", made, asked)
+		}
+	})
+}
+
+func TestConfigurationsThatAreNone(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("the default: %v", err)
+	}
+	for says, change := range map[string]func(*Config){
+		"batch window: idle 0s must be positive and at most max 1s": func(c *Config) { c.Idle = 0 },
+		"batch window: idle 2s must be positive and at most max 1s": func(c *Config) { c.Idle = 2 * time.Second },
+		"parallel actions: 0, must be at least 1":                   func(c *Config) { c.Parallel = 0 },
+		"intervals must be positive":                                func(c *Config) { c.ListEvery = 0 },
+	} {
+		c := DefaultConfig()
+		change(&c)
+		if err := c.Validate(); err == nil || err.Error() != says {
+			t.Errorf("%v, want %s", err, says)
+		}
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	var got []time.Duration
+	for n := range 7 {
+		got = append(got, backoff(n, time.Second, 10*time.Second))
+	}
+	if s := fmt.Sprint(got); s != "[1s 1s 2s 4s 8s 10s 10s]" {
+		t.Errorf("pauses are %s", s)
+	}
+}
+
+func TestSentence(t *testing.T) {
+	reasons := []plan.Reason{{Code: plan.Resource, Pool: "p", Key: "cpu", Want: "64", Have: "32"}, {Code: plan.Taint, Pool: "q", Key: "team"},
+		{Code: plan.NoPools}, {Code: plan.Offering}, {Code: plan.Limit}}
+	want := "no NodePool can hold the pod: nodepool p: Resource cpu, wants 64, has 32; nodepool q: Taint team; NoPools; and 2 more"
+	if got := Sentence(reasons); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

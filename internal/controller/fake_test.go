@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// bench is a loop in virtual time with a cluster and a cloud that do as they are told. What a test does not say succeeds and has
+// the effect that the watch then shows.
+type bench struct {
+	c     *Controller
+	start time.Time
+
+	mu      sync.Mutex
+	version uint64
+	calls   []made
+	claims  map[string]*model.Claim
+	bought  []model.Instance
+
+	createClaim func(plan.CreateClaim) error
+	updateClaim func(plan.UpdateClaim) error
+	deleteClaim func(plan.DeleteClaim) error
+	launch      func(context.Context, cloud.LaunchRequest) cloud.LaunchResult
+	offerings   func() ([]*model.InstanceType, error)
+}
+
+// made is a call that the loop made.
+type made struct {
+	after time.Duration // since the bench began
+	kind  string        // create, launch, delete, event …
+	what  string
+}
+
+func (m made) String() string { return fmt.Sprintf("+%s %s %s", m.after, m.kind, m.what) }
+
+// run plays a test in virtual time: the loop leads and has seen a cluster with one pool.
+func run(t *testing.T, play func(t *testing.T, b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{claims: map[string]*model.Claim{}}
+		b.c = New(&Controller{Cluster: b, Provider: cloud.NewSetAside(b, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
+			Metrics: NewMetrics(prometheus.NewRegistry(), "test"), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.c.Run(ctx) }()
+		b.c.Emit(func(s *state.State) {
+			s.SetNamespace("default", nil)
+			s.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1})
+			s.SetPool(&model.NodePool{Name: "p", UID: "uid-p", Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1,
+				Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p")), ClassGroup: "g", ClassKind: "K", ClassName: "c"})
+		})
+		b.start = time.Now()
+		play(t, b)
+		cancel()
+		synctest.Wait()
+		if err := <-ended; err != nil {
+			t.Errorf("the loop ended with %v", err)
+		}
+	})
+}
+
+// lead has the loop act, from now on.
+func (b *bench) lead() {
+	b.c.Synced()
+	b.c.Lead()
+	time.Sleep(5 * time.Second)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls, b.start = nil, time.Now()
+}
+
+func (b *bench) note(kind, what string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls = append(b.calls, made{time.Since(b.start), kind, what})
+}
+
+// made are the calls of a kind so far, when all that was to happen has.
+func (b *bench) made(kind string) []made {
+	synctest.Wait()
+	return b.made0(kind)
+}
+
+// made0 is made for what is itself called by the loop.
+func (b *bench) made0(kind string) []made {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []made
+	for _, m := range b.calls {
+		if m.kind == kind {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// pod has a pod come that kube-scheduler has refused, a class a name unless said.
+func (b *bench) pod(name, class string) {
+	now := time.Now()
+	b.c.Emit(func(s *state.State) {
+		s.SetPod(&model.Pod{Namespace: "default", Name: name, UID: "uid-" + name, Created: now, Unschedulable: now,
+			Owner: model.Owner{Kind: "ReplicaSet", Name: class, UID: "uid-" + class},
+			Class: &model.Class{Key: class, Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}})
+	})
+}
+
+// show has the watch show a claim.
+func (b *bench) show(c *model.Claim, v uint64) {
+	b.c.Emit(func(s *state.State) { s.SetClaim(c, v) })
+}
+
+// CreateClaim implements Cluster.
+func (b *bench) CreateClaim(_ context.Context, a plan.CreateClaim) (uint64, error) {
+	b.note("create", a.Name)
+	if b.createClaim != nil {
+		if err := b.createClaim(a); err != nil {
+			return 0, err
+		}
+	}
+	return b.make(a), nil
+}
+
+// make makes a claim, once.
+func (b *bench) make(a plan.CreateClaim) uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.claims[a.Name] == nil {
+		b.version++
+		b.claims[a.Name] = &model.Claim{Name: a.Name, UID: "uid-" + a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Requests: a.Requests,
+			Created: time.Now(), HasFinalizer: true, ExpireAfter: -1, TerminationGracePeriod: -1, Reserved: a.Reserved, Slots: a.Slots,
+			ClassGroup: "g", ClassKind: "K", ClassName: "c", Conditions: map[string]model.Condition{}, Labels: model.Labels{}}
+	}
+	c, v := b.claims[a.Name], b.version
+	go b.show(c, v)
+	return v
+}
+
+// UpdateClaim implements Cluster.
+func (b *bench) UpdateClaim(_ context.Context, a plan.UpdateClaim) (uint64, error) {
+	b.note("update", a.Claim)
+	if b.updateClaim != nil {
+		if err := b.updateClaim(a); err != nil {
+			return 0, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	have := b.claims[a.Claim]
+	if have == nil {
+		return 0, plan.ErrGone
+	}
+	if a.RemoveFinalizer {
+		delete(b.claims, a.Claim)
+		go b.c.Emit(func(s *state.State) { s.DeleteClaim(a.Claim) })
+		return 0, nil
+	}
+	c := *have
+	c.Conditions = map[string]model.Condition{}
+	for k, v := range have.Conditions {
+		c.Conditions[k] = v
+	}
+	for k, v := range a.Conditions {
+		v.Since = time.Now()
+		c.Conditions[k] = v
+	}
+	if a.ProviderID != "" {
+		c.ProviderID, c.Capacity, c.Allocatable = a.ProviderID, a.Capacity, a.Allocatable
+	}
+	b.version++
+	b.claims[a.Claim] = &c
+	go b.show(&c, b.version)
+	return b.version, nil
+}
+
+// DeleteClaim implements Cluster.
+func (b *bench) DeleteClaim(_ context.Context, a plan.DeleteClaim) (uint64, error) {
+	b.note("delete", a.Claim)
+	if b.deleteClaim != nil {
+		if err := b.deleteClaim(a); err != nil {
+			return 0, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if have := b.claims[a.Claim]; have != nil {
+		c := *have
+		c.Deleting = time.Now()
+		b.version++
+		b.claims[a.Claim] = &c
+		go b.show(&c, b.version)
+	}
+	return 0, nil
+}
+
+// UpdateNode implements Cluster.
+func (b *bench) UpdateNode(context.Context, plan.UpdateNode) (uint64, error) { return 0, nil }
+
+// DeleteNode implements Cluster.
+func (b *bench) DeleteNode(context.Context, plan.DeleteNode) (uint64, error) { return 0, nil }
+
+// Tolerate implements Cluster.
+func (b *bench) Tolerate(context.Context, plan.Tolerate) (uint64, error) { return 0, nil }
+
+// Evict implements Cluster.
+func (b *bench) Evict(context.Context, plan.Evict) (uint64, error) { return 0, nil }
+
+// DeletePod implements Cluster.
+func (b *bench) DeletePod(context.Context, plan.DeletePod) (uint64, error) { return 0, nil }
+
+// UpdatePool implements Cluster.
+func (b *bench) UpdatePool(context.Context, plan.UpdatePool) (uint64, error) {
+	b.note("pool", "")
+	return 0, nil
+}
+
+// UpdateNodeClass implements Cluster.
+func (b *bench) UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error) { return 0, nil }
+
+// Event implements Cluster.
+func (b *bench) Event(kind, _, name, _ string, _ bool, reason, message string) {
+	b.note("event", kind+" "+name+" "+reason+": "+message)
+}
+
+// Traits implements cloud.Provider.
+func (b *bench) Traits() cloud.Traits {
+	return cloud.Traits{Name: "bench", Classes: []cloud.ClassKind{{Group: "g", Kind: "K"}}}
+}
+
+var catalogue = []*model.InstanceType{instanceType("cheap", 4000, 100_000), instanceType("dear", 4000, 300_000)}
+
+func instanceType(name string, cpu, price int64) *model.InstanceType {
+	r := model.Resources{cpu, 16 << 30, 0, 110}
+	return &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}, Capacity: r, Allocatable: r,
+		Offerings: []model.Offering{{Zone: "a", CapacityType: model.OnDemand, PriceMicro: price, Available: true, Remaining: -1}}}
+}
+
+// Offerings implements cloud.Provider.
+func (b *bench) Offerings(context.Context, *model.NodePool, cloud.NodeClass) ([]*model.InstanceType, error) {
+	if b.offerings != nil {
+		return b.offerings()
+	}
+	return catalogue, nil
+}
+
+// Launch implements cloud.Provider.
+func (b *bench) Launch(ctx context.Context, reqs []cloud.LaunchRequest) []cloud.LaunchResult {
+	out := make([]cloud.LaunchResult, len(reqs))
+	for i, r := range reqs {
+		b.note("launch", r.ClaimName)
+		if b.launch != nil {
+			out[i] = b.launch(ctx, r)
+			continue
+		}
+		out[i] = b.buy(r)
+	}
+	return out
+}
+
+// buy buys what is asked for.
+func (b *bench) buy(r cloud.LaunchRequest) cloud.LaunchResult {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := "m-" + r.ClaimName
+	b.bought = append(b.bought, model.Instance{ProviderID: id, ClaimUID: r.ClaimUID, ClaimName: r.ClaimName, Launched: time.Now()})
+	return cloud.LaunchResult{ClaimUID: r.ClaimUID, ProviderID: id, InstanceType: r.Types[0], Capacity: catalogue[0].Capacity, Allocatable: catalogue[0].Allocatable}
+}
+
+// List implements cloud.Provider.
+func (b *bench) List(context.Context) ([]model.Instance, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.bought), nil
+}
+
+// Terminate implements cloud.Provider.
+func (b *bench) Terminate(_ context.Context, ids []string) []error { return make([]error, len(ids)) }
