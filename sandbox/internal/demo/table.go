@@ -38,7 +38,11 @@ func (c *cluster) total(before int64) string {
 			text += ", spot prices being modelled"
 		}
 	}
-	if before != micro {
+	switch {
+	case before == micro:
+	case before == 0:
+		text += " (a step ago nothing was)"
+	default:
 		text += fmt.Sprintf(" (a step ago %s)", dollars(before))
 	}
 	return text
