@@ -80,6 +80,7 @@ func TestDocumented(t *testing.T) {
 		Cost struct {
 			NewPerHour, LowerBoundPerHour, Gap float64
 			ProvenBy                           string
+			Unpriced                           []string
 		}
 		Stats struct {
 			Pods, Classes, Offerings, Tier int

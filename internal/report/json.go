@@ -21,7 +21,7 @@ func JSON(w io.Writer, p *Plan) error {
 		Unschedulable: wirePods(p.Refused), Ignored: wirePods(p.Ignored),
 		Cost: wireCost{
 			NewPerHour: dollars(p.Cost.NewMicroPerHour), LowerBoundPerHour: dollars(p.Cost.BoundMicroPerHour),
-			Gap: dollars(p.Cost.Gap()), ProvenBy: p.Cost.ProvenBy,
+			Gap: dollars(p.Cost.Gap()), ProvenBy: p.Cost.ProvenBy, Unpriced: append([]string{}, p.Cost.Unpriced...),
 		},
 		Stats: wireStats{Pods: p.Stats.Pods, Classes: p.Stats.Classes, Offerings: p.Stats.Offerings, Tier: p.Stats.Tier, Seconds: dollars(p.Planned / time.Microsecond)},
 	}
@@ -88,10 +88,11 @@ type wireReason struct {
 }
 
 type wireCost struct {
-	NewPerHour        dollars `json:"newPerHour"`
-	LowerBoundPerHour dollars `json:"lowerBoundPerHour"`
-	Gap               dollars `json:"gap"`
-	ProvenBy          string  `json:"provenBy"`
+	NewPerHour        dollars  `json:"newPerHour"`
+	LowerBoundPerHour dollars  `json:"lowerBoundPerHour"`
+	Gap               dollars  `json:"gap"`
+	ProvenBy          string   `json:"provenBy"`
+	Unpriced          []string `json:"unpriced"`
 }
 
 type wireStats struct {

@@ -224,16 +224,10 @@ func (t *text) summary() {
 	modelled := slices.ContainsFunc(p.New, func(m Machine) bool { return m.Offering.Modelled })
 	add("New machines", "%s/h", price(p.Cost.NewMicroPerHour, modelled))
 	if by := provers[p.Cost.ProvenBy]; by != "" || p.Cost.BoundMicroPerHour > 0 {
-		add("Lower bound", "%s/h, gap %s, proven by %s", price(p.Cost.BoundMicroPerHour, modelled), ratio(p.Cost.Gap()), or(by, p.Cost.ProvenBy))
+		add("Lower bound", "%s/h, gap %s, proven by %s%s", price(p.Cost.BoundMicroPerHour, modelled), ratio(p.Cost.Gap()), or(by, p.Cost.ProvenBy),
+			with("; it leaves out ", strings.Join(p.Cost.Unpriced, ", "), ""))
 	} else {
 		add("Lower bound", "none proven")
-	}
-	for i, u := range p.Cost.Unpriced {
-		name := ""
-		if i == 0 {
-			name = "Not in the bound"
-		}
-		add(name, "%s", u)
 	}
 	from := ""
 	if p.Catalog != "" {
