@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/verify"
 )
 
 // ec2 reads the catalogue beside the repository and offers it from one pool, on demand, as shared/bench does: amd64, no metal.
@@ -350,3 +351,19 @@ func BenchmarkOnePodFits(b *testing.B) {
 	p.Demand = demandOf(map[shape]int{{500, 512, 0}: 1})
 	bench(b, p)
 }
+
+// benchVerify times the checker on a plan, for every plan passes it before anything is done.
+func benchVerify(b *testing.B, p *Problem) {
+	r, _ := Solve(p, Memory{}, DefaultPolicy())
+	in := verifyInput(p, r)
+	for b.Loop() {
+		if found := verify.Plan(in); len(found) > 0 {
+			b.Fatal(found[0])
+		}
+	}
+}
+
+func BenchmarkVerifyTianchi(b *testing.B) { benchVerify(b, tianchiProblem(b, false)) }
+func BenchmarkVerifyMany(b *testing.B)    { benchVerify(b, manyProblem(b)) }
+func BenchmarkVerifyMix(b *testing.B)     { benchVerify(b, mixProblem(10000)) }
+func BenchmarkVerifyOnePod(b *testing.B)  { benchVerify(b, onePodProblem(b)) }

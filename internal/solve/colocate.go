@@ -200,12 +200,15 @@ func (s *solver) recharge(b *bin) bool {
 	was := b.charged
 	b.charged = s.offers[best].t.Capacity
 	left.take(b.charged, 1)
-	if !s.keepsValues(b) {
-		left.take(b.charged, -1)
-		if b.charged = was; was != nil {
-			left.take(was, 1)
+	if need := s.minValuesOf(b.pool); len(need) > 0 { // charge what the choice that must be kept may cost
+		ch := s.choose(b)
+		if b.charged = ch.charged; need.lacking(ch.types) != nil {
+			left.take(b.charged, -1)
+			if b.charged = was; was != nil {
+				left.take(was, 1)
+			}
+			return false
 		}
-		return false
 	}
 	return true
 }

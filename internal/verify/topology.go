@@ -52,7 +52,7 @@ func (c *checker) topology() {
 
 // replay plays the plan in one order and returns who is stuck.
 func (c *checker) replay(rank func(coming) int) (out []Violation) {
-	t := &replay{c: c, selected: map[countKey]map[string]int{}, memo: map[memoKey]bool{},
+	t := &replay{c: c, memo: map[memoKey]bool{}, rules: map[*model.Class]*rules{},
 		known: map[countKey]*term{}, spreads: map[*model.SpreadConstraint]*term{}}
 	var waiting []coming
 	for _, h := range c.hosts {
@@ -178,21 +178,63 @@ type term struct {
 	countKey
 	sels  []model.Selector
 	hosts map[*host]bool // those that count; nil: all
+	// How many, by domain; under "?" those whose domain is open.
+	counts  map[string]int
+	domains []string // of a spread
 }
 
 type memoKey struct {
-	term  string
+	term  *term
 	class *model.Class
+}
+
+// rules are the terms of one class, found once.
+type rules struct {
+	affinity, anti, owned []*term
+	against               []*term // of others, once all are registered
+	known                 bool
+}
+
+// rulesOf finds them.
+func (t *replay) rulesOf(class *model.Class) *rules {
+	r := t.rules[class]
+	if r == nil {
+		r = &rules{}
+		for i := range class.Affinity {
+			r.affinity = append(r.affinity, t.term(class.Affinity[i].TopologyKey, false, false, affinitySelectors(class)...))
+		}
+		for i := range class.AntiAffinity {
+			x := &class.AntiAffinity[i]
+			r.anti = append(r.anti, t.term(x.TopologyKey, false, false, x.Selector))
+			r.owned = append(r.owned, t.term(x.TopologyKey, true, false, x.Selector))
+		}
+		t.rules[class] = r
+	}
+	return r
+}
+
+// againstOf are the anti-affinity terms of others that choose the class.
+func (t *replay) againstOf(class *model.Class) []*term {
+	r := t.rulesOf(class)
+	if !r.known {
+		r.known = true
+		for _, x := range t.terms {
+			if x.owner && t.chooses(x, class) {
+				r.against = append(r.against, x)
+			}
+		}
+	}
+	return r.against
 }
 
 // replay is the cluster as it fills.
 type replay struct {
-	c        *checker
-	terms    []*term
-	known    map[countKey]*term
-	selected map[countKey]map[string]int // by domain; under "?" those whose domain is open
-	memo     map[memoKey]bool
-	spreads  map[*model.SpreadConstraint]*term
+	c       *checker
+	terms   []*term
+	known   map[countKey]*term
+	rules   map[*model.Class]*rules
+	memo    map[memoKey]bool
+	spreads map[*model.SpreadConstraint]*term
 }
 
 func (t *replay) term(key string, owner, live bool, sels ...model.Selector) *term {
@@ -214,10 +256,10 @@ func (t *replay) add(k countKey, sels []model.Selector, hosts map[*host]bool) *t
 	if got := t.known[k]; got != nil {
 		return got
 	}
-	x := &term{k, sels, hosts}
+	x := &term{countKey: k, sels: sels, hosts: hosts}
 	t.known[k] = x
 	t.terms = append(t.terms, x)
-	t.selected[k] = map[string]int{}
+	x.counts = map[string]int{}
 	return x
 }
 
@@ -268,8 +310,16 @@ func (t *replay) spreadTerm(class *model.Class, s *model.SpreadConstraint) *term
 			hosts[h] = true
 		}
 	}
-	t.spreads[s] = t.add(k, []model.Selector{sel}, hosts)
-	return t.spreads[s]
+	x := t.add(k, []model.Selector{sel}, hosts)
+	seen := map[string]bool{}
+	for _, h := range t.c.hosts {
+		if v, ok := domain(h, s.TopologyKey); ok && hosts[h] && v != "?" && !seen[v] {
+			seen[v] = true
+			x.domains = append(x.domains, v)
+		}
+	}
+	t.spreads[s] = x
+	return x
 }
 
 func affinitySelectors(class *model.Class) []model.Selector {
@@ -288,10 +338,7 @@ func (t *replay) register(waiting []coming) {
 			return
 		}
 		seen[x] = true
-		for i := range x.AntiAffinity {
-			t.term(x.AntiAffinity[i].TopologyKey, true, false, x.AntiAffinity[i].Selector)
-			t.term(x.AntiAffinity[i].TopologyKey, false, false, x.AntiAffinity[i].Selector)
-		}
+		t.rulesOf(x)
 		if !comes {
 			return
 		}
@@ -299,9 +346,6 @@ func (t *replay) register(waiting []coming) {
 			if x.Spread[i].Hard {
 				t.spreadTerm(x, &x.Spread[i])
 			}
-		}
-		for i := range x.Affinity {
-			t.term(x.Affinity[i].TopologyKey, false, false, affinitySelectors(x)...)
 		}
 	}
 	for _, x := range waiting {
@@ -318,7 +362,7 @@ func (t *replay) register(waiting []coming) {
 
 // chooses says whether every selector of the term chooses pods of the class.
 func (t *replay) chooses(x *term, class *model.Class) bool {
-	k := memoKey{x.text, class}
+	k := memoKey{x, class}
 	got, ok := t.memo[k]
 	if !ok {
 		got = true
@@ -355,13 +399,12 @@ func (t *replay) count(p *model.Pod, h *host) {
 			continue
 		}
 		if d, ok := domain(h, x.key); ok {
-			t.selected[x.countKey][d]++
+			x.counts[d]++
 		}
 	}
-	for i := range p.Class.AntiAffinity {
-		x := t.term(p.Class.AntiAffinity[i].TopologyKey, true, false, p.Class.AntiAffinity[i].Selector)
+	for _, x := range t.rulesOf(p.Class).owned {
 		if d, ok := domain(h, x.key); ok {
-			t.selected[x.countKey][d]++
+			x.counts[d]++
 		}
 	}
 }
@@ -379,14 +422,13 @@ func (t *replay) refuses(p *model.Pod, h *host) string {
 	if why := t.affinity(class, h); why != "" {
 		return why
 	}
-	for i := range class.AntiAffinity {
-		x := t.term(class.AntiAffinity[i].TopologyKey, false, false, class.AntiAffinity[i].Selector)
+	for _, x := range t.rulesOf(class).anti {
 		if t.in(x, h) > 0 {
 			return "anti-affinity over " + x.key + ": a pod it selects is there"
 		}
 	}
-	for _, x := range t.terms {
-		if x.owner && t.chooses(x, class) && t.in(x, h) > 0 {
+	for _, x := range t.againstOf(class) {
+		if t.in(x, h) > 0 {
 			return "anti-affinity over " + x.key + ": a pod there has it against this one"
 		}
 	}
@@ -399,7 +441,7 @@ func (t *replay) in(x *term, h *host) int {
 	if !ok {
 		return 0
 	}
-	counts := t.selected[x.countKey]
+	counts := x.counts
 	if d != "?" {
 		return counts[d] + counts["?"]
 	}
@@ -416,8 +458,7 @@ func (t *replay) affinity(class *model.Class, h *host) string {
 	}
 	met, anywhere := true, false
 	var first *term
-	for i := range class.Affinity {
-		x := t.term(class.Affinity[i].TopologyKey, false, false, affinitySelectors(class)...)
+	for _, x := range t.rulesOf(class).affinity {
 		d, ok := domain(h, x.key)
 		if !ok || d == "?" {
 			return "affinity over " + x.key + ": the domain is not known"
@@ -425,8 +466,8 @@ func (t *replay) affinity(class *model.Class, h *host) string {
 		if first == nil {
 			first = x
 		}
-		met = met && t.selected[x.countKey][d] > 0
-		anywhere = anywhere || len(t.selected[x.countKey]) > 0
+		met = met && x.counts[d] > 0
+		anywhere = anywhere || len(x.counts) > 0
 	}
 	if met || !anywhere && t.chooses(first, class) {
 		return ""
@@ -440,22 +481,18 @@ func (t *replay) spread(class *model.Class, s *model.SpreadConstraint, h *host) 
 	if !ok || d == "?" {
 		return "spread over " + s.TopologyKey + ": the domain is not known"
 	}
-	domains := map[string]bool{}
-	least := math.MaxInt
-	for e := range x.hosts { // the least of all: in whatever order
-		if v, ok := domain(e, s.TopologyKey); ok && v != "?" && !domains[v] {
-			domains[v] = true
-			least = min(least, t.selected[x.countKey][v])
+	least := 0
+	if n := len(x.domains); n > 0 && n >= int(s.MinDomains) && len(x.counts) >= n { // fewer are counted: some domain has none
+		least = math.MaxInt
+		for _, v := range x.domains {
+			least = min(least, x.counts[v])
 		}
-	}
-	if len(domains) < int(s.MinDomains) || len(domains) == 0 {
-		least = 0
 	}
 	self := 0
 	if t.chooses(x, class) {
 		self = 1
 	}
-	if have := t.selected[x.countKey][d]; have+self-least > int(s.MaxSkew) {
+	if have := x.counts[d]; have+self-least > int(s.MaxSkew) {
 		return fmt.Sprintf("spread over %s: %d in %s, %d elsewhere, skew at most %d", s.TopologyKey, have+self, d, least, s.MaxSkew)
 	}
 	return ""

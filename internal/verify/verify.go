@@ -136,8 +136,14 @@ type host struct {
 func Plan(in *Input) []Violation {
 	c := &checker{in: in, rooms: map[string]*Room{}, pools: map[string]*Pool{}, offered: map[string]map[*model.InstanceType]bool{},
 		variants: map[variantKey]*variant{}, verdicts: map[verdictKey]string{}}
+	wanted := map[string]bool{}
+	for _, a := range in.OnRooms {
+		wanted[a.Room] = true
+	}
 	for i := range in.Rooms {
-		c.rooms[in.Rooms[i].Name] = &in.Rooms[i]
+		if wanted[in.Rooms[i].Name] {
+			c.rooms[in.Rooms[i].Name] = &in.Rooms[i]
+		}
 	}
 	for i := range in.Pools {
 		p := &in.Pools[i]
@@ -263,6 +269,11 @@ func (c *checker) stock() {
 
 // exclusive checks that a volume for one pod is used by one pod.
 func (c *checker) exclusive() {
+	if !slices.ContainsFunc(c.in.Demand, func(p *model.Pod) bool {
+		return slices.ContainsFunc(p.Class.Volumes, func(v model.Volume) bool { return v.Exclusive })
+	}) {
+		return
+	}
 	used := map[string]string{}
 	for i := range c.in.Rooms {
 		if c.in.Rooms[i].Drained {
