@@ -31,6 +31,7 @@ type class struct {
 	mask   *mask // offers that admit it
 	wish   *mask // those of them it would rather have, at what wishes are worth; made when first needed
 	topo   topo
+	apart  apart
 	ports  []model.HostPort
 	attach []model.Volume // those a CSI limit counts
 	bad    string         // why it can't be placed at all
@@ -168,7 +169,7 @@ func (s *solver) compileClasses() {
 		for k := range s.nd {
 			total[k] += c.req[k] * int64(len(c.pods))
 		}
-		c.ports = c.c.HostPorts
+		c.ports, c.apart = c.c.HostPorts, s.apartOf(c.c)
 		for _, v := range c.c.Volumes {
 			if v.Driver != "" {
 				c.attach = append(c.attach, v)

@@ -58,6 +58,7 @@ type packing struct {
 	worth    []int64          // by demand: what one pod is worth, micro-dollars << worthShift
 	lean     []int64          // by demand: worth, exaggerated or not, as fills are built by it
 	hosted   []bool           // by demand: rules or ports or volumes that a fill must keep
+	apart    bool             // wishes of pods to be apart are kept
 	scratch  scratch
 	samples  int
 	keep     int // candidates kept of many
@@ -324,6 +325,9 @@ func mulDiv(a, b, c int64) int64 {
 func (p *packing) hostRoom(d int, m *machine, g *guests) int64 {
 	c := p.demands[d].c
 	n := portsFit(c, g.ports)
+	if p.apart && c.apart.most > 0 {
+		n = min(n, max(0, c.apart.most-p.scratch.used[d]))
+	}
 	for i := range c.topo.host {
 		r := &c.topo.host[i]
 		if r.kind != ruleAffinity && (r.kind != ruleGuest || p.scratch.counts[r.owners] > 0) {

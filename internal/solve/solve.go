@@ -180,15 +180,17 @@ func (s *solver) inLevel(m *mask, l level) bool {
 // buy packs the demands onto machines of one level and counts down what it could not.
 func (s *solver) buy(l level, demands []*demand) {
 	p := s.newPacking(l, demands)
-	left := make([]int64, len(demands))
-	for i, d := range demands {
-		left[i] = d.n
-	}
-	p.price(left)
-	whole := slices.Clone(left)
-	batches := p.pack(left)
-	if s.pol.Work > 0 && len(demands) <= maxRows && p.worthwhile(batches) {
-		batches = p.refine(whole, left, batches)
+	batches, left := p.plan()
+	if p.keepApart() {
+		together, rest := batches, left
+		cost := effortOf(together) + p.unspread(together)
+		p.refund(together)
+		batches, left = p.plan()
+		if !covers(left, rest) || effortOf(batches)+p.unspread(batches) > cost {
+			p.refund(batches)
+			p.charge(together)
+			batches, left = together, rest
+		}
 	}
 	for i := range batches {
 		s.bins = append(s.bins, s.binOf(p, &batches[i]))
@@ -196,6 +198,31 @@ func (s *solver) buy(l level, demands []*demand) {
 	for i, d := range demands {
 		d.n = left[i]
 	}
+}
+
+// plan packs the demands and returns what is left of them.
+func (p *packing) plan() (batches []batch, left []int64) {
+	left = make([]int64, len(p.demands))
+	for i, d := range p.demands {
+		left[i] = d.n
+	}
+	p.price(left)
+	whole := slices.Clone(left)
+	batches = p.pack(left)
+	if p.s.pol.Work > 0 && len(left) <= maxRows && p.worthwhile(batches) {
+		batches = p.refine(whole, left, batches)
+	}
+	return batches, left
+}
+
+// keepApart has fills keep the wishes of pods to be apart, and says whether there are any.
+func (p *packing) keepApart() bool {
+	for d, x := range p.demands {
+		if x.c.apart.most > 0 && x.n > x.c.apart.most {
+			p.apart, p.hosted[d] = true, true
+		}
+	}
+	return p.apart
 }
 
 // maxProofRows is how many demands the bound by columns takes on; with more of them fills are so full that resource prices prove as

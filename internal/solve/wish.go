@@ -6,8 +6,8 @@ package solve
 import "github.com/dovetail-sh/dovetail/internal/model"
 
 // Wishes are what pods prefer: node affinity terms, domains with or without other pods, nodes without a PreferNoSchedule taint they do
-// not tolerate. A wish has a price, never a veto: one of weight 100 is worth Policy.PreferencePPM of what the pod costs anyway. Wishes
-// over hostname are left to kube-scheduler, which weighs them when it places the pod.
+// not tolerate. A wish has a price, never a veto: one of weight 100 is worth Policy.PreferencePPM of what the pod costs anyway. To be
+// near others on one host is left to kube-scheduler, which weighs it when it places the pod.
 
 // preferNoSchedule is the weight of a PreferNoSchedule taint not tolerated.
 const preferNoSchedule = 100
@@ -129,4 +129,44 @@ func (s *solver) unmetWishes(c *class, vals []int32) (n int64) {
 		}
 	}
 	return n
+}
+
+// apart is what a class would rather: no more than so many of its pods on one machine, and how much that weighs.
+type apart struct {
+	most   int64 // 0: no such wish
+	weight int64
+}
+
+// apartOf reads it from ScheduleAnyway spreads and preferred anti-affinity over hostname that a class has against itself. Those from the
+// scheduler's own defaults are the scheduler's to see to.
+func (s *solver) apartOf(c *model.Class) (a apart) {
+	wish := func(most, weight int64, sel model.Selector) {
+		if s.selects(&sel, c) && (a.most == 0 || most < a.most) {
+			a = apart{most, weight}
+		}
+	}
+	for i := range c.Spread {
+		if x := &c.Spread[i]; !x.Hard && !x.ClusterDefaults && x.TopologyKey == model.LabelHostname {
+			wish(int64(x.MaxSkew), 100, model.Selector{Namespaces: []string{c.Namespace}, Pods: x.Selector})
+		}
+	}
+	for i := range c.PreferredAntiAffinity {
+		if x := &c.PreferredAntiAffinity[i]; x.Term.TopologyKey == model.LabelHostname {
+			wish(1, int64(x.Weight), x.Term.Selector)
+		}
+	}
+	return a
+}
+
+// unspread is what batches cost beside their effort: pods that would rather be apart and are not, at what that wish is worth.
+func (p *packing) unspread(batches []batch) (sum int64) {
+	for _, b := range batches {
+		for _, it := range b.items {
+			if a := p.demands[it.d].c.apart; a.most > 0 && it.n > a.most {
+				unit := p.plain[it.d] >> worthShift
+				sum += (p.s.withWish(unit, a.weight) - unit) * (it.n - a.most) * b.copies
+			}
+		}
+	}
+	return sum
 }
