@@ -46,6 +46,17 @@ test: build ## everything, on the real control plane
 	bash test/oracle/run.sh
 	go test -count=1 -timeout 30m ./test/e2e/...
 
+.PHONY: oracle
+oracle: build ## hold plans for 300 drawn clusters against the real kube-scheduler
+	bash test/oracle/run.sh -v -timeout 6h -run '^TestScheduler$$' ./scheduler -args -seeds 300
+
+.PHONY: optima
+optima: ## have HiGHS (from npm) find the optima that TestOptima holds plans and bounds against
+	rm -rf .cache/optima && mkdir -p .cache/optima
+	go test -count=1 ./internal/solve -run '^TestOptima$$' -args -write-lp "$(CURDIR)/.cache/optima"
+	npm install --silent --no-audit --no-fund --prefix .cache/optima highs@1.15.3
+	node internal/solve/testdata/optima/solve.mjs .cache/optima internal/solve/testdata/optima/optima.txt
+
 .PHONY: soak
 soak: build ## the long series: every seed of every test that make test runs a few of
 	DOVETAIL_SOAK=1 go test -count=1 -timeout 6h ./internal/... ./test/e2e/...

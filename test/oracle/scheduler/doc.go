@@ -12,8 +12,9 @@
 //   - Each placed pod also asks for a resource that its node alone has, so that what is tested is the plan and not what kube-scheduler
 //     would have made of the room: no constraint but that of resources looks at it. The pod must be bound there.
 //   - Then the pods of DaemonSets come, and must find the room that was kept for them.
-//   - Each class of pods that was refused must find no node among all those, and then none among one empty node of every offering that a
-//     pool allows and can pay out of its limits. Where kube-scheduler says why it refuses those, it must name the check that we name.
+//   - For each class of pods that was refused there is then one empty node of every offering that a pool allows and can pay out of its
+//     limits, with the pods of its DaemonSets, and kube-scheduler must refuse them all. Where it says why, it must be for the check that
+//     we name, or for one that it makes before.
 //
 // A seed is all there is to a case; -seed N repeats one, -seeds N runs that many. Start reading at TestScheduler, then scenario.
 package scheduler

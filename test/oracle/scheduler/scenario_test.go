@@ -542,7 +542,8 @@ func (d *draw) selects(p *corev1.Pod) *metav1.LabelSelector {
 	}
 	switch d.IntN(6) {
 	case 0:
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{app}}}}
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{app}},
+			{Key: "version", Operator: metav1.LabelSelectorOpExists}}} // so that the pods of DaemonSets are not meant
 	case 1:
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{app, "x"}}}}
 	}

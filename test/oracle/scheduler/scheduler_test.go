@@ -50,19 +50,19 @@ func TestScheduler(t *testing.T) {
 			total.add(run(t, k, seed))
 		})
 	}
-	t.Logf("%d seeds: %d pods landed on %d planned and %d standing nodes, %d left alone; %d classes refused by %d nodes, %d of %d reasons compared",
-		n, total.landed, total.planned, total.standing, total.ignored, total.refused, total.probed, total.compared, total.reasons)
+	t.Logf("%d seeds: %d pods landed on %d planned and %d standing nodes, %d left alone; %d classes refused, by %d empty nodes, %d of %d reasons compared; %d found room last of all",
+		n, total.landed, total.planned, total.standing, total.ignored, total.refused, total.probed, total.compared, total.reasons, total.late)
 	if n > 1 && (total.landed == 0 || total.refused == 0 || total.compared == 0) {
 		t.Error("the seeds had nothing to check")
 	}
 }
 
 // tally counts what was checked.
-type tally struct{ landed, planned, standing, ignored, refused, probed, reasons, compared int }
+type tally struct{ landed, planned, standing, ignored, refused, late, probed, reasons, compared int }
 
 func (a *tally) add(b tally) {
 	a.landed, a.planned, a.standing, a.ignored = a.landed+b.landed, a.planned+b.planned, a.standing+b.standing, a.ignored+b.ignored
-	a.refused, a.probed, a.reasons, a.compared = a.refused+b.refused, a.probed+b.probed, a.reasons+b.reasons, a.compared+b.compared
+	a.refused, a.late, a.probed, a.reasons, a.compared = a.refused+b.refused, a.late+b.late, a.probed+b.probed, a.reasons+b.reasons, a.compared+b.compared
 }
 
 // trial is one seed being tried.
@@ -366,12 +366,29 @@ func (x *trial) refusals() {
 		return
 	}
 	base := len(x.s.nodes) + len(x.planned)
-	without, on, err := x.k.refused(all, base, len(x.s.storage) > 0)
+	_, on, err := x.k.refused(all, base, len(x.s.storage) > 0)
 	if !x.must(err) {
 		return
 	}
+	// A plan holds in whichever order its pods come, so that it may leave out one that fits when it is the last: that is worth knowing, and
+	// no mistake.
 	for p, node := range on {
-		x.disagree("room", "%s/%s was refused (%v) and kube-scheduler bound it to %s", p.Namespace, p.Name, reasons[p], node)
+		x.tally.late++
+		x.t.Logf("seed %d: %s/%s was refused (%v), and last of all found room on %s", x.s.seed, p.Namespace, p.Name, reasons[p], node)
+	}
+	// From here on only new nodes will do.
+	for i, p := range all {
+		q := p.DeepCopy()
+		r := &q.Spec.Containers[0].Resources
+		if r.Limits == nil {
+			r.Limits = corev1.ResourceList{}
+		}
+		r.Requests[pin("probe")], r.Limits[pin("probe")] = resource.MustParse("1"), resource.MustParse("1")
+		all[i], reasons[q] = q, reasons[p]
+	}
+	without, _, err := x.k.refused(all, base, len(x.s.storage) > 0)
+	if !x.must(err) {
+		return
 	}
 	count := 0
 	for _, pool := range x.s.pools {
@@ -379,7 +396,7 @@ func (x *trial) refusals() {
 		probes, attach := x.s.probes(x.a, m, func() string { count++; return fmt.Sprintf("%s-probe%d", x.k.seed, count) })
 		var asked []*corev1.Pod
 		for _, p := range all {
-			if without[p] != "" && reasonOf(reasons[p], pool.Name).Code != plan.MinValues {
+			if reasonOf(reasons[p], pool.Name).Code != plan.MinValues {
 				asked = append(asked, p)
 			}
 		}
@@ -407,6 +424,7 @@ func (x *trial) probe(pool string, probes []*corev1.Node, attach map[string]int6
 	var daemons []*corev1.Pod
 	for _, n := range probes {
 		daemons = append(daemons, x.daemonPods(n, true)...)
+		n.Status.Capacity[pin("probe")], n.Status.Allocatable[pin("probe")] = resource.MustParse("1000"), resource.MustParse("1000")
 	}
 	if !x.must(x.k.nodes(probes, attach)) || !x.must(each(daemons, x.k.pod)) {
 		return false
@@ -513,7 +531,7 @@ func tallyOf(message string) (map[string]int, bool) {
 	for _, f := range found {
 		n, _ := strconv.Atoi(f[1])
 		for _, t := range texts {
-			if t.says.MatchString(f[2]) {
+			if !strings.Contains(f[2], pinDomain) && t.says.MatchString(f[2]) {
 				out[t.check] += n
 			}
 		}
