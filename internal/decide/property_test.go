@@ -40,6 +40,12 @@ func TestWorldSettles(t *testing.T) {
 		if rapid.IntRange(0, 3).Draw(t, "startup taints") == 0 {
 			w.pool.StartupTaints = []model.Taint{startupCNI}
 		}
+		if rapid.IntRange(0, 3).Draw(t, "expires") == 3 {
+			w.pool.ExpireAfter = 40 * time.Second
+		}
+		if rapid.IntRange(0, 3).Draw(t, "is forced to end") == 3 {
+			w.pool.TerminationGracePeriod = 20 * time.Second
+		}
 		w.st.SetPool(w.pool)
 		w.wild = true
 		for range rapid.IntRange(10, 150).Draw(t, "wild ticks") {
@@ -47,6 +53,10 @@ func TestWorldSettles(t *testing.T) {
 			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000}).Draw(t, "ms")) * time.Millisecond)
 		}
 		w.say("from here on nothing goes wrong")
+		p := *w.pool
+		p.ExpireAfter = -1
+		w.pool = &p
+		w.st.SetPool(w.pool)
 		if !w.settle(3000) {
 			w.fatalf("it does not end\n%s", w.remains())
 		}

@@ -61,9 +61,11 @@ type world struct {
 }
 
 type workload struct {
-	name  string
-	class *model.Class
-	want  int
+	name     string
+	class    *model.Class
+	want     int
+	stateful bool // its pods' names come again
+	bare     bool // its pods have no controller that anybody could see
 }
 
 type machine struct {
@@ -102,7 +104,7 @@ func newWorld(t *rapid.T, loose bool) *world {
 		name  string
 		cpu   int64
 		price int64
-	}{{"small", 2000, 100_000}, {"medium", 4000, 195_000}, {"large", 8000, 380_000}} {
+	}{{"large", 8000, 380_000}, {"medium", 4000, 195_000}, {"small", 2000, 100_000}} {
 		x := &model.InstanceType{Name: d.name, Labels: model.Labels{model.LabelInstanceType: d.name},
 			Capacity: model.Resources{d.cpu, d.cpu << 22, 0, 20}, Allocatable: model.Resources{d.cpu - 100, d.cpu << 22, 0, 20}}
 		for _, z := range []string{"a", "b"} {
@@ -121,7 +123,8 @@ func newWorld(t *rapid.T, loose bool) *world {
 		case kind == 2 && loose:
 			c.Tolerations = []model.Toleration{{Exists: true, Effect: model.NoSchedule}}
 		}
-		w.workloads = append(w.workloads, &workload{name: fmt.Sprint("w", i), class: classOf(c), want: rapid.IntRange(0, 8).Draw(t, "replicas")})
+		w.workloads = append(w.workloads, &workload{name: fmt.Sprint("w", i), class: classOf(c), want: rapid.IntRange(0, 8).Draw(t, "replicas"),
+			stateful: rapid.IntRange(0, 2).Draw(t, "stateful") == 2, bare: loose && rapid.IntRange(0, 4).Draw(t, "bare") == 4})
 	}
 	w.restart()
 	return w
@@ -291,6 +294,9 @@ func (w *world) do(action plan.Action) (uint64, error) {
 		}
 		return w.version, nil
 	case plan.Evict:
+		if w.chance("eviction blocked", 40) {
+			return 0, plan.ErrBlocked
+		}
 		return w.removePod(a.Namespace+"/"+a.Pod, a.UID, time.Second)
 	case plan.DeletePod:
 		return w.removePod(a.Namespace+"/"+a.Pod, a.UID, a.Grace)
@@ -317,7 +323,7 @@ func (w *world) removePod(key, uid string, grace time.Duration) (uint64, error) 
 	if p == nil || p.UID != uid {
 		return 0, plan.ErrGone
 	}
-	if p.Deleting.IsZero() {
+	if p.Deleting.IsZero() || p.Deleting.After(w.now.Add(grace)) {
 		w.deletePod(p, grace)
 	}
 	return 0, nil
@@ -333,7 +339,7 @@ func (w *world) createClaim(a plan.CreateClaim) (uint64, error) {
 	labels[model.LabelNodePool] = a.Pool.Name
 	w.setClaim(&model.Claim{
 		Name: a.Name, UID: fmt.Sprintf("uid-%s-%d", a.Name, w.created), Pool: a.Pool.Name, Requirements: a.Requirements, Labels: labels, Annotations: a.Annotations,
-		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: a.Pool.ExpireAfter, TerminationGracePeriod: -1, Created: w.now,
+		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: a.Pool.ExpireAfter, TerminationGracePeriod: a.Pool.TerminationGracePeriod, Created: w.now,
 		HasFinalizer: true, Conditions: map[string]model.Condition{}, Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code),
 	})
 	return w.version, nil
@@ -379,7 +385,8 @@ func (w *world) buy(c *model.Claim) *machine {
 	types, zones := c.Requirements.Get(model.LabelInstanceType), c.Requirements.Get(model.LabelZone)
 	m := &machine{claimUID: c.UID, claimName: c.Name, launched: w.now, boot: 3 * time.Second, ready: time.Second}
 	for _, t := range w.types {
-		if m.typ == nil && types.Matches(t.Name, true) && c.Requests.Fits(t.Allocatable) {
+		cheaper := m.typ == nil || t.Offerings[0].PriceMicro < m.typ.Offerings[0].PriceMicro
+		if cheaper && types.Matches(t.Name, true) && c.Requests.Fits(t.Allocatable) {
 			m.typ = t
 		}
 	}
@@ -570,15 +577,23 @@ func (w *world) controllers() {
 	for _, l := range w.workloads {
 		var have []*model.Pod
 		for _, k := range sortedKeys(w.pods) {
-			if p := w.pods[k]; p.Owner.Name == l.name && p.Deleting.IsZero() {
+			if p := w.pods[k]; p.Class == l.class && p.Deleting.IsZero() {
 				have = append(have, p)
 			}
 		}
 		for range l.want - len(have) {
 			w.serial++
-			name := fmt.Sprintf("%s-%d", l.name, w.serial)
-			w.setPod(&model.Pod{Namespace: "default", Name: name, UID: "uid-" + name, Class: l.class, Created: w.now, GracePeriod: time.Second,
-				Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: "uid-" + l.name}})
+			p := &model.Pod{Namespace: "default", Name: fmt.Sprintf("%s-%d", l.name, w.serial), UID: fmt.Sprintf("uid-%s-%d", l.name, w.serial), Class: l.class,
+				Created: w.now, GracePeriod: time.Second, Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: "uid-" + l.name}}
+			for n := 0; l.stateful; n++ {
+				if p.Name = fmt.Sprintf("%s-%d", l.name, n); w.pods[p.Key()] == nil {
+					break
+				}
+			}
+			if l.bare {
+				p.Owner = model.Owner{}
+			}
+			w.setPod(p)
 		}
 		sort.SliceStable(have, func(i, j int) bool { return have[i].Node == "" && have[j].Node != "" })
 		for i := range len(have) - l.want {
