@@ -30,7 +30,7 @@ type Policy struct {
 	Solve        solve.Policy
 	Disrupt      disrupt.Policy
 	Look         time.Duration // machines are looked at for consolidation at most this often
-	Gather       time.Duration // machines that will be at rest this soon are waited for, twice as long at most
+	Gather       time.Duration // machines that will be at rest this soon are waited for, and not longer than this in all
 	Settled      time.Duration // pods on their way to standing room are waited for this long before more are sent
 	MoveTimeout  time.Duration // a move whose replacements are not ready by then is taken back
 	Shun         time.Duration // a machine whose move failed is not moved again for this long
@@ -52,7 +52,7 @@ func DefaultPolicy() Policy {
 	l.ExpireGrace = 10 * time.Minute
 	return Policy{
 		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
-		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Gather: 5 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Shun: 5 * time.Minute,
+		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Shun: 5 * time.Minute,
 		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, MaxRounds: 500,
 	}
 }
@@ -69,9 +69,9 @@ type Memory struct {
 
 	units         map[string]*disrupt.Unit // by claim
 	consolidation disrupt.Memory
-	waiting       time.Time            // since when there are machines to consolidate
-	looked        time.Time            // when machines were last looked at for consolidation
-	shunned       map[string]time.Time // by claim uid: not to be moved before
+	waiting       time.Time           // since when there are machines to consolidate
+	looked        time.Time           // when machines were last looked at for consolidation
+	shunned       map[string]shunning // by claim uid: not to be moved for now
 }
 
 type placement struct {

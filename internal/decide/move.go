@@ -208,7 +208,7 @@ func (st *step) carryOn() {
 
 func (st *step) advance(m *ongoing) {
 	if why := st.hopeless(m); why != "" {
-		st.abort(m, why, st.pol.Shun)
+		st.abort(m, why, st.pol.Shun) // what failed once may well fail again
 		return
 	}
 	for _, c := range m.victims {
@@ -408,6 +408,10 @@ func (st *step) begin(m *disrupt.Move) {
 		for i := at; i < len(st.out.Actions); i++ {
 			if a, ok := st.out.Actions[i].(plan.CreateClaim); ok {
 				a.Annotations = notes
+				if keep := st.now.Add(st.pol.Disrupt.Horizon).UTC().Format(time.RFC3339); !a.Reserved && notes[disrupt.KeepUntil] != "" {
+					// Others may take its room, and then the move has not saved what it promised: not soon again.
+					a.Annotations = map[string]string{AnnotationMove: notes[AnnotationMove], disrupt.KeepUntil: keep}
+				}
 				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Key: "move " + r.ID, Want: m.Why.Want, Have: m.Why.Have}
 				st.out.Actions[i] = a
 			}
@@ -424,18 +428,32 @@ type MoveBegun struct {
 	*disrupt.Move
 }
 
-// shun keeps a claim from new moves for a while after one failed.
+// shunning is since when and how often moves of a claim failed.
+type shunning struct {
+	until time.Time
+	times int
+}
+
+// shun keeps a claim from new moves for a while after one failed, twice as long each time.
 func (st *step) shun(uid string, d time.Duration) {
-	if st.mem.shunned == nil {
-		st.mem.shunned = map[string]time.Time{}
+	old := st.mem.shunned[uid]
+	if st.now.Before(old.until) {
+		return // the same failure, told again
 	}
-	st.mem.shunned[uid] = st.now.Add(d)
+	m := make(map[string]shunning, len(st.mem.shunned)+1)
+	for k, v := range st.mem.shunned {
+		if st.index.byUID[k] != nil {
+			m[k] = v
+		}
+	}
+	m[uid] = shunning{until: st.now.Add(min(d<<min(old.times, 10), 2*time.Hour)), times: old.times + 1}
+	st.mem.shunned = m
 }
 
 func (st *step) shunned(uid string) bool {
-	until, ok := st.mem.shunned[uid]
-	if ok && st.now.Before(until) {
-		st.at(until)
+	s, ok := st.mem.shunned[uid]
+	if ok && st.now.Before(s.until) {
+		st.at(s.until)
 		return true
 	}
 	return false
@@ -444,6 +462,17 @@ func (st *step) shunned(uid string) bool {
 // search is what disrupt looks at.
 func (st *step) search() *disrupt.Input {
 	rooms, _ := st.rooms()
+	going := map[string]bool{}
+	for _, u := range st.unit {
+		if u.Move != "" {
+			going[u.Node.Name] = true
+		}
+	}
+	for i := range rooms {
+		if going[rooms[i].Name] { // decided in this very step, which no object shows yet
+			rooms[i].Closed = true
+		}
+	}
 	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
 		Left: map[string]int64{}, Starts: disrupt.Starts{}, Whole: map[string]disrupt.Whole{}}
 	for _, n := range st.s.Nodes {
@@ -519,6 +548,11 @@ func (st *step) unsettled() bool {
 			return true
 		}
 	}
+	for _, name := range sortedKeys(st.held) { // room that others may take until its pods are there
+		if h := st.held[name]; !h.claim.Reserved && h.awaited() > 0 && recent(h.claim.Created) {
+			return true
+		}
+	}
 	return false
 }
 
@@ -569,7 +603,7 @@ func (st *step) consolidate() {
 	if st.mem.waiting.IsZero() {
 		st.mem.waiting = st.now
 	}
-	if !soon.IsZero() && st.now.Before(st.mem.waiting.Add(2*st.pol.Gather)) {
+	if !soon.IsZero() && st.now.Before(st.mem.waiting.Add(st.pol.Gather)) {
 		st.at(soon)
 		return
 	}
@@ -587,6 +621,7 @@ func (st *step) consolidate() {
 	m, mem := disrupt.Consolidate(in, st.pol.Disrupt, st.pol.Solve, st.mem.consolidation)
 	st.mem.consolidation = mem
 	if m != nil {
+		st.mem.waiting = time.Time{}
 		st.begin(m)
 	}
 	if m != nil || mem.More {
@@ -637,6 +672,7 @@ func (st *step) mustGo() bool {
 		}
 		if len(u.Pods) == 0 && u.Pool.Replicas < 0 {
 			st.down(u.Pool, 1)
+			u.Move = "begun"
 			st.act(plan.DeleteClaim{Claim: u.Claim.Name, UID: u.Claim.UID, Why: st.whyGone(u, d.cause)})
 			continue
 		}

@@ -378,7 +378,7 @@ func (s *search) sets(order []candidate) []*Move {
 }
 
 // nearly is how much of the best gain a move may miss and be taken before it because it moves fewer pods, in thousandths.
-const nearly = 30
+const nearly = 10
 
 // pick is the move that disturbs fewest pods among those that gain nearly the most; nil where there is none.
 func pick(found []*Move) *Move {
@@ -605,6 +605,9 @@ func (s *search) pays(m *Move) plan.Reason {
 		return plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(m.OldMicro), Have: dollars(m.NewMicro)}
 	}
 	got := hourly(saving, s.pol.Horizon)
+	if least := int64(float64(m.OldMicro) / 1e6 * float64(s.pol.LeastPPM)); saving < least {
+		return plan.Reason{Code: plan.DoesNotPay, Want: "at least " + dollars(least) + " an hour", Have: dollars(saving) + " an hour"}
+	}
 	if m.Gain = got - m.CostMicro; m.Gain <= 0 {
 		return plan.Reason{Code: plan.DoesNotPay, Want: "more than " + dollars(m.CostMicro), Have: dollars(got)}
 	}

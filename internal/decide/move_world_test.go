@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// bill is what the machines that run cost an hour.
+func (w *world) bill() int64 {
+	sum := int64(0)
+	for _, m := range w.machines {
+		if !m.gone {
+			sum += m.typ.Offerings[0].PriceMicro
+		}
+	}
+	return sum
+}
+
+// putBack holds when no move is under way: nothing is tainted or marked for one, and nothing bears the record of one.
+func (w *world) putBack() {
+	for _, n := range sortedKeys(w.nodes) {
+		if slices.Contains(w.nodes[n].Taints, disruptedTaint) {
+			w.fatalf("node %s is tainted for a move that is over", n)
+		}
+	}
+	for _, n := range sortedKeys(w.claims) {
+		c := w.claims[n]
+		if c.Is(lifecycle.Disrupted) {
+			w.fatalf("claim %s is marked for a move that is over", n)
+		}
+		if c.Annotations[AnnotationMove] != "" {
+			w.fatalf("claim %s bears the record of a move that is over: %s", n, c.Annotations[AnnotationMove])
+		}
+	}
+}
+
+// TestMovesSettle consolidates while everything goes wrong, the controller's death included, and then nothing: every move is finished or
+// taken back, every pod runs, nothing is left cordoned, and then nothing moves any more.
+func TestMovesSettle(t *testing.T) {
+	moved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pool.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5, 20}).Draw(t, "consolidateAfter")) * time.Second
+		w.pol.Shun = 20 * time.Second
+		w.pool.ConsolidationPolicy = "WhenEmptyOrUnderutilized"
+		if n := rapid.SampledFrom([]int64{-1, 1, 2}).Draw(t, "budget"); n >= 0 {
+			w.pool.Budgets = []model.Budget{{Nodes: n}}
+		}
+		w.st.SetPool(w.pool)
+		w.wild = true
+		for range rapid.IntRange(10, 120).Draw(t, "wild ticks") {
+			w.tick()
+			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000}).Draw(t, "ms")) * time.Millisecond)
+		}
+		w.say("from here on nothing goes wrong")
+		if !w.settle(4000) {
+			w.fatalf("it does not end\n%s", w.remains())
+		}
+		w.putBack()
+		// From here on pods and prices are frozen: moves end, each lowering the bill.
+		for round := 0; ; round++ {
+			if round > 20 {
+				w.fatalf("moves don't end")
+			}
+			before, made := w.bill(), w.created
+			w.now = w.now.Add(2 * time.Hour) // what was bought to save money has paid for itself
+			if !w.settle(4000) {
+				w.fatalf("it does not end\n%s", w.remains())
+			}
+			w.putBack()
+			if w.created == made {
+				break
+			}
+			if w.bill() > before {
+				w.fatalf("the bill rises from $%d an hour to $%d", before, w.bill())
+			}
+		}
+		for _, line := range w.history {
+			if strings.Contains(line, "("+string(plan.Underutilized)) {
+				moved++
+				break
+			}
+		}
+	})
+	if moved == 0 {
+		t.Fatal("nothing was ever moved: nothing was tested")
+	}
+}
+
+// TestDriftSettles changes the pool's template while everything goes wrong: in the end every machine is of the new one.
+func TestDriftSettles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pol.Shun = 20 * time.Second
+		w.st.SetPool(w.pool)
+		if !w.settle(3000) {
+			w.fatalf("it does not begin\n%s", w.remains())
+		}
+		p := *w.pool
+		p.Requirements = p.Requirements.With(model.OneOf(model.LabelZone, "b"))
+		if rapid.Bool().Draw(t, "budget") {
+			p.Budgets = []model.Budget{{Nodes: 1}}
+		}
+		w.pool = &p
+		w.st.SetPool(w.pool)
+		w.say("the pool now wants zone b")
+		w.wild = true
+		for range rapid.IntRange(0, 60).Draw(t, "wild ticks") {
+			w.tick()
+			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000}).Draw(t, "ms")) * time.Millisecond)
+		}
+		w.say("from here on nothing goes wrong")
+		if !w.settle(6000) {
+			w.fatalf("it does not end\n%s", w.remains())
+		}
+		w.putBack()
+		for _, n := range sortedKeys(w.nodes) {
+			if z := w.nodes[n].Labels[model.LabelZone]; z != "b" {
+				w.fatalf("node %s is still in zone %s", n, z)
+			}
+		}
+	})
+}
