@@ -60,8 +60,11 @@ func planCommand() *cobra.Command {
 			"  kubectl get deployments,nodepools -A -o yaml | dovetail plan -f - -o json\n" +
 			"  dovetail plan -f manifests/ --catalog catalog.json --max-gap 1%\n" +
 			"  dovetail plan --live --kubeconfig ~/.kube/config",
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return runPlan(c, f) },
+		// Arguments are files too: a shell turns -f *.yaml into one file of the flag and others behind it.
+		RunE: func(c *cobra.Command, args []string) error {
+			f.files = append(f.files, args...)
+			return runPlan(c, f)
+		},
 	}
 	g := c.Flags()
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "file, directory or - to read; may be repeated")
