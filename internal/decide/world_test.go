@@ -20,6 +20,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
+// SecondOpinion is what the controller asks about a plan before it does anything (contract 2).
+var SecondOpinion func(*Output) error
+
 // world is a small cluster with everything that Step is at work in: an API server, a scheduler, kubelets, workloads, a cloud, and
 // a controller that sees it all late, whose calls fail or whose answers are lost, and that dies now and then. It runs in virtual
 // time and has no luck but what rapid draws.
@@ -734,6 +737,9 @@ func (w *world) control() {
 	w.mem, w.next, w.acted = mem, out.Next, false
 	if !out.Next.IsZero() && !out.Next.After(w.now) {
 		w.fatalf("to look again at %s, which is not after now, %s", out.Next, w.now)
+	}
+	if err := SecondOpinion(&out); err != nil {
+		w.fatalf("the plan is refused: %v", err)
 	}
 	for _, a := range out.Actions {
 		if _, ok := a.(plan.UpdatePool); !ok {
