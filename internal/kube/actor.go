@@ -298,6 +298,12 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 	if p.Provisioner != "" {
 		out.Labels[model.LabelProvisioner] = p.Provisioner
 	}
+	// What the plan counted on by a requirement alone must be on the node too; what the cloud gives comes with the launch.
+	for _, r := range c.Requirements {
+		if _, set := out.Labels[r.Key]; !set && !r.Complement && len(r.Values) == 1 && r.Key != corev1.LabelHostname {
+			out.Labels[r.Key] = r.Values[0]
+		}
+	}
 	maps.Copy(out.Annotations, p.Annotations)
 	maps.Copy(out.Annotations, c.Annotations)
 	out.Annotations[karpv1.AnnotationNodePoolHash] = p.Hash
