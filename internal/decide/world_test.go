@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -123,6 +124,12 @@ func newWorld(t *rapid.T, loose bool) *world {
 		switch kind := rapid.IntRange(0, 5).Draw(t, "kind of pods"); {
 		case kind == 1:
 			c.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(model.LabelZone, "b"))}}
+		case kind == 3:
+			sel := model.NewRequirements(model.OneOf("app", fmt.Sprint("w", i)))
+			c.AntiAffinity = []model.PodTerm{{TopologyKey: model.LabelHostname, Selector: model.Selector{Namespaces: []string{"default"}, Pods: &sel}}}
+		case kind == 4:
+			sel := model.NewRequirements(model.OneOf("app", fmt.Sprint("w", i)))
+			c.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Hard: true, Selector: &sel}}
 		case kind == 2 && loose:
 			c.Tolerations = []model.Toleration{{Exists: true, Effect: model.NoSchedule}}
 		}
@@ -627,7 +634,7 @@ func (w *world) scheduler() {
 			n := w.nodes[name]
 			room := n.Allocatable.Sub(used[name])
 			if model.Untolerated(n.Taints, tolerations) != nil || !p.Class.Requests.Fits(room) ||
-				len(p.Class.Terms) > 0 && !p.Class.Terms[0].Requirements.Matches(n.Labels) {
+				len(p.Class.Terms) > 0 && !p.Class.Terms[0].Requirements.Matches(n.Labels) || !w.topology(p.Class, n) {
 				continue
 			}
 			if room.At(model.CPU) > free {
@@ -637,7 +644,7 @@ func (w *world) scheduler() {
 		q := *p
 		switch {
 		case best != "":
-			q.Node, q.Bound = best, w.now
+			q.Node, q.Bound = best, w.now // seen by those that come after
 			used[best] = used[best].Add(p.Class.Requests)
 		case p.Unschedulable.IsZero():
 			q.Unschedulable = w.now
@@ -646,6 +653,33 @@ func (w *world) scheduler() {
 		}
 		w.setPod(&q)
 	}
+}
+
+// topology says whether a node will do for a class that keeps its pods apart, or spreads them over zones.
+func (w *world) topology(c *model.Class, n *model.Node) bool {
+	if len(c.AntiAffinity)+len(c.Spread) == 0 {
+		return true
+	}
+	zones := map[string]int{}
+	for _, o := range w.nodes {
+		zones[o.Labels[model.LabelZone]] += 0
+	}
+	for _, p := range w.pods {
+		if p.Class != c || p.Node == "" {
+			continue
+		}
+		if len(c.AntiAffinity) > 0 && p.Node == n.Name {
+			return false
+		}
+		if o := w.nodes[p.Node]; o != nil && p.Deleting.IsZero() {
+			zones[o.Labels[model.LabelZone]]++
+		}
+	}
+	least := math.MaxInt
+	for _, n := range zones {
+		least = min(least, n)
+	}
+	return len(c.Spread) == 0 || zones[n.Labels[model.LabelZone]]+1-least <= int(c.Spread[0].MaxSkew)
 }
 
 // deliver hands the controller what its watches have.
