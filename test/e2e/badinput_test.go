@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -86,7 +87,9 @@ func TestUnusableNodePools(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t, s, "bad-"+c.name)
 			e.nodePool(c.set)
-			e.deploy("waits", 1, e.pod("4", "1Gi"))
+			e.deploy("waits", 1, e.pod("4", "1Gi", func(p *corev1.PodTemplateSpec) {
+				p.Spec.Tolerations = []corev1.Toleration{{Key: "twice", Operator: corev1.TolerationOpExists}} // so that the pool's fault is all that is left
+			}))
 			if c.condition == "" {
 				e.poolCondition(e.name, karpv1.ConditionReady, metav1.ConditionTrue)
 			} else {
