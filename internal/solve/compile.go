@@ -66,12 +66,13 @@ type solver struct {
 	counters []counter
 	excluded map[string]bool // exclusive volumes in use
 
-	placed []placement
-	bins   []*bin
-	slots  int // hosts numbered so far: rooms, then bins
-	left   []poolLeft
-	work   int64
-	tier   int // the highest that was used
+	placed   []placement
+	bins     []*bin
+	slots    int // hosts numbered so far: rooms, then bins
+	left     []poolLeft
+	work     int64
+	deadline int64 // of work
+	tier     int   // the highest that was used
 
 	truncated bool
 	// Some pool has a PreferNoSchedule taint.

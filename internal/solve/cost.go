@@ -56,7 +56,7 @@ func (s *solver) cost(res *Result) {
 	if len(s.stock) == 0 {
 		res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.dearestPod(groups, useful))
 	}
-	if s.bare == nil {
+	if s.bare == nil || len(s.classes) > maxProofRows {
 		return
 	}
 	if by := s.boundByColumns(groups, ls, useful, &most); by > res.Cost.BoundMicroPerHour {

@@ -10,7 +10,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		MaxGapPPM:    3_000,
 		MachineMicro: 2_000,
-		Work:         60_000_000,
+		Work:         20_000_000,
 		PremiumPPM:   100_000,
 		MaxTypes:     60,
 

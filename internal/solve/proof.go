@@ -98,7 +98,7 @@ func (p *packing) ceiling(m *machine, whole []int64, price int64) (top int64, ds
 			break
 		}
 	}
-	if top > price && !m.relaxed {
+	if top > price && !m.relaxed && p.s.work < p.s.deadline {
 		top = p.exhaust(m, ds, most, price, top)
 		m.relaxed = top > price // not to be tried again: the bound will make do with fractions
 	}
@@ -156,7 +156,7 @@ func (p *packing) exhaust(m *machine, ds []int, most []int64, price, ceiling int
 	x.list(m, ds, most)
 	for _, ppm := range [...]int64{0, 2_000, 5_000, 10_000, 20_000, 40_000} {
 		x.target = price + mulDiv(price, ppm, 1_000_000)
-		if x.target >= ceiling {
+		if x.target >= ceiling || p.s.work >= p.s.deadline {
 			break
 		}
 		x.steps, x.rem = maxExhaustSteps, m.avail
@@ -312,6 +312,7 @@ func (x *exhaustion) proves(i int, worth int64) bool {
 	}
 	for i < len(x.items) && !fitsIn(x.items[i].req, &x.rem, x.nd) {
 		i++
+		x.steps--
 	}
 	if i == len(x.items) {
 		return worth <= x.target

@@ -20,6 +20,7 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	s := compile(p, pol)
 	s.siteMaps, s.caps = map[siteMapKey][]site{}, map[siteKey]int64{}
 	s.memory, s.banned = mem.columns, map[[2]int]bool{}
+	s.deadline = 2 * pol.Work // however often it is begun anew
 	s.remember()
 	for try := 0; ; try++ {
 		short := s.attempt()
@@ -209,7 +210,7 @@ func (p *packing) plan() (batches []batch, left []int64) {
 	p.price(left)
 	whole := slices.Clone(left)
 	batches = p.pack(left)
-	if p.s.pol.Work > 0 && len(left) <= maxRows && p.worthwhile(batches) {
+	if p.s.work < p.s.deadline && len(left) <= maxRows && p.worthwhile(batches) {
 		batches = p.refine(whole, left, batches)
 	}
 	return batches, left
@@ -258,8 +259,8 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 	}
 	t.recollect(s.memory)
 	s.tier = 2
-	until := s.work + s.pol.Work*3/4
-	s.truncated = !t.generate(s.work + s.pol.Work/2)
+	until := min(s.work+s.pol.Work*3/4, s.deadline)
+	s.truncated = !t.generate(min(s.work+s.pol.Work/2, s.deadline))
 	t.memorize(&s.learnt)
 	p.refund(batches)
 	rest := slices.Clone(whole)
@@ -272,8 +273,8 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 		p.charge(batches)
 	}
 	batches = p.repair(batches, until)
-	if len(t.rows) <= maxProofRows && p.worthwhile(batches) {
-		t.recall(until + s.pol.Work)
+	if len(t.rows) <= maxProofRows && !slices.Contains(p.hosted, true) && p.worthwhile(batches) {
+		t.recall(min(s.work+s.pol.Work/2, s.deadline))
 	}
 	return append(fixed, batches...)
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"math/rand"
+	"testing"
+)
+
+// TestLargePlansPass holds plans for some hundred pods of every kind, with nodes standing and without, against verify, and each against
+// the same problem shuffled.
+func TestLargePlansPass(t *testing.T) {
+	withRooms := mixProblem(900)
+	withRooms.Rooms = standing(40, 8, 0.6)
+	limited := mixProblem(600)
+	limited.Pools[0].Left, limited.Pools[0].HasLimit = limited.Pools[0].Left.With(0, 60_000), []bool{true}
+	for name, p := range map[string]*Problem{"mix": mixProblem(900), "mix and rooms": withRooms, "mix and a limit": limited} {
+		t.Run(name, func(t *testing.T) {
+			r, mem := Solve(p, Memory{}, DefaultPolicy())
+			check(t, p, r)
+			if len(r.New) == 0 {
+				t.Fatal("nothing was bought")
+			}
+			if r.Cost.BoundMicroPerHour == 0 || r.Stats.Work == 0 {
+				t.Fatalf("no bound: %+v", r.Cost)
+			}
+			want := describe(p, r)
+			for i := range 3 {
+				q := shuffled(p, rand.New(rand.NewSource(int64(i))))
+				got, _ := Solve(q, Memory{}, DefaultPolicy())
+				if describe(q, got) != want {
+					t.Fatal("the plan depends on the order of its input")
+				}
+			}
+			again, _ := Solve(p, mem, DefaultPolicy())
+			check(t, p, again)
+		})
+	}
+}
