@@ -47,8 +47,8 @@ test: build ## everything, on the real control plane
 	go test -count=1 -timeout 30m ./test/e2e/...
 
 .PHONY: oracle
-oracle: build ## hold plans for 300 drawn clusters against the real kube-scheduler
-	bash test/oracle/run.sh -v -timeout 6h -run '^TestScheduler$$' ./scheduler -args -seeds 300
+oracle: build ## hold plans for 300 drawn clusters against the real kube-scheduler, and 300 more against Karpenter's
+	bash test/oracle/run.sh -v -timeout 6h -run '^(TestScheduler|TestKarpenter)$$' ./scheduler ./karpenter -args -seeds 300
 
 .PHONY: optima
 optima: ## have HiGHS (from npm) find the optima that TestOptima holds plans and bounds against
