@@ -59,7 +59,12 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		c.run(ctx, "Tolerate", key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
 				s.AssumeReservation(pod, a.UID, a.Claim, false)
-				c.fail("tolerate", "pod/"+pod, a.Why, err)
+				why := a.Why
+				if errors.Is(err, plan.ErrInvalid) { // its room is kept for nobody then, and waits for nobody
+					s.RefuseReservation(pod, a.UID)
+					why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: a.Why.Subject}
+				}
+				c.fail("tolerate", "pod/"+pod, why, err)
 			}
 		})
 	case plan.Evict:

@@ -28,6 +28,7 @@ type openSlot struct {
 	model.Slot
 	bound   int // pods on the node
 	matched int // pending pods that will come
+	refused int // of these, pods that no reservation can let in
 }
 
 // awaited is how many reserved pods are not on the node yet.
@@ -38,7 +39,7 @@ func (h *holding) awaited() int {
 	n := 0
 	for _, s := range h.slots {
 		if !s.Loose {
-			n += max(0, s.Count-s.bound)
+			n += max(0, s.Count-s.bound-s.refused)
 		}
 	}
 	return n
@@ -236,6 +237,10 @@ func (st *step) match(classHash func(*model.Class) string) {
 			}
 			s.matched++
 			h.pods = append(h.pods, p)
+			if p.Unreservable {
+				s.refused++
+				return true
+			}
 			if tolerate && h.claim.Reserved && !s.Loose && h.claim.UID != "" && st.usable(h) {
 				st.act(plan.Tolerate{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Claim: h.claim.Name,
 					Why: plan.Reason{Code: plan.Demand, Pool: h.claim.Pool, Subject: h.claim.Name}})
@@ -414,16 +419,21 @@ func (st *step) noReserve(pool *model.NodePool, requests model.Resources, pods [
 		return plan.Reason{Code: plan.StartupTaints, Pool: pool.Name, Key: pool.StartupTaints[0].Key}
 	}
 	strict := false
+	why := plan.Reason{Code: plan.TolerateAll, Pool: pool.Name, Subject: "pod/" + pods[0].Key()}
 	for _, p := range pods {
 		for _, s := range p.Class.Spread {
 			if s.Hard && s.HonorTaints && s.MinDomains > 0 {
 				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: "pod/" + p.Key(), Key: s.TopologyKey}
 			}
 		}
+		if p.Unreservable {
+			why = plan.Reason{Code: plan.PatchRefused, Pool: pool.Name, Subject: "pod/" + p.Key()}
+			continue
+		}
 		strict = strict || !p.Class.ToleratesEverything()
 	}
 	if !strict {
-		return plan.Reason{Code: plan.TolerateAll, Pool: pool.Name, Subject: "pod/" + pods[0].Key()}
+		return why
 	}
 	return plan.Reason{}
 }

@@ -297,6 +297,9 @@ func (w *world) do(action plan.Action) (uint64, error) {
 		if p == nil || p.UID != a.UID {
 			return 0, plan.ErrGone
 		}
+		if w.chance("toleration refused", 10) {
+			return 0, plan.ErrInvalid
+		}
 		if !slices.Contains(p.Reservations, a.Claim) {
 			q := *p
 			q.Reservations = append(slices.Clip(q.Reservations), a.Claim)
@@ -736,6 +739,9 @@ func (w *world) answer() {
 			w.st.Done(key, 0, w.now.Add(time.Second))
 		default:
 			failed(w.st, c.action, w.now.Add(time.Second))
+			if a, ok := c.action.(plan.Tolerate); ok && errors.Is(c.err, plan.ErrInvalid) {
+				w.st.RefuseReservation(a.Namespace+"/"+a.Pod, a.UID)
+			}
 			if a, ok := c.action.(plan.CreateClaim); ok && c.try < 7 { // it may have been made: the same again, as the controller does
 				record(w.st, a, w.now)
 				left = append(left, &call{action: a, due: 2, try: c.try + 1})

@@ -3,7 +3,10 @@
 
 package model
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Class is what all pods alike share: the same namespace, labels, requests and constraints. The solver works on classes with
 // counts, never on single pods. Interned by Key in state: one Class value a key, so pointers compare.
@@ -114,6 +117,11 @@ func (t *Toleration) Tolerates(x Taint) bool {
 	if t.Exists {
 		return true
 	}
+	if t.Operator != "" {
+		bound, err := strconv.ParseInt(t.Value, 10, 64)
+		have, herr := strconv.ParseInt(x.Value, 10, 64)
+		return err == nil && herr == nil && (t.Operator == "Gt" && have > bound || t.Operator == "Lt" && have < bound)
+	}
 	return t.Key != "" && t.Value == x.Value
 }
 
@@ -195,6 +203,7 @@ type Pod struct {
 	SafeToEvict          string    // value of cluster-autoscaler.kubernetes.io/safe-to-evict
 	ReservedFor          string    // NodeClaim named by the dovetail.sh/reserved toleration; the last one where there are several
 	Reservations         []string
+	Unreservable         bool  // the API server refused its toleration: no reservation can let it in
 	DeletionCost         int32 // controller.kubernetes.io/pod-deletion-cost
 }
 

@@ -402,6 +402,21 @@ func TestAssumedReservations(t *testing.T) {
 	want(t, "another pod's", show(s), "[]")
 }
 
+func TestARefusedTolerationIsRemembered(t *testing.T) {
+	s := fresh()
+	s.SetPod(pod("a", "k", ""))
+	s.RefuseReservation("default/a", "another uid")
+	want(t, "another pod's", s.Snapshot(at(0)).Pending[0].Unreservable, false)
+	before := s.Snapshot(at(0))
+	s.RefuseReservation("default/a", "uid-a")
+	want(t, "refused", s.Snapshot(at(0)).Pending[0].Unreservable, true)
+	want(t, "a snapshot stays as it was", before.Pending[0].Unreservable, false)
+	s.SetPod(pod("a", "k", ""))
+	want(t, "the pod changed otherwise", s.Snapshot(at(0)).Pending[0].Unreservable, true)
+	s.DeletePod("default/a")
+	want(t, "forgotten with the pod", len(s.refused), 0)
+}
+
 func TestPools(t *testing.T) {
 	s := fresh()
 	types := []*model.InstanceType{{Name: "m"}}
