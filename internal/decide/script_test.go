@@ -30,19 +30,16 @@ import (
 //	off                          exact landing is turned off
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [status]    (status: not yet written)
-//	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE]
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep]
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
-//	    [dnd=VALUE] [evict=VALUE] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
+//	    [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone]
 //	listed AT
 //	failure CLAIM KIND MESSAGE…
-//	pdb NAME app=NAME allowed=N
-//	why SUBJECT                  what is in the way of it
-//	gone pod|node|claim|pdb NAME it was deleted
+//	gone pod|node|claim NAME     it was deleted
 type script struct {
 	t      testing.TB
 	st     *state.State
@@ -128,26 +125,6 @@ func (x *script) line(f []string) {
 			x.st.DeleteNode(f[2])
 		case "claim":
 			x.st.DeleteClaim(f[2])
-		case "pdb":
-			x.st.DeletePDB("default/" + f[2])
-		}
-	case "pdb":
-		q := model.NewRequirements(model.OneOf("app", strings.TrimPrefix(f[2], "app=")))
-		x.st.SetPDB(&model.PDB{Namespace: "default", Name: f[1], Selector: &q, DisruptionsAllowed: int32(x.number(strings.TrimPrefix(f[3], "allowed=")))})
-	case "why":
-		a, err := Why(x.st.Snapshot(x.now), x.mem, x.now, x.pol, f[1])
-		fmt.Fprintf(&x.out, "why %s\n", f[1])
-		if err != nil {
-			fmt.Fprintf(&x.out, "  %v\n", err)
-		}
-		for _, y := range a.Findings {
-			fmt.Fprintf(&x.out, "  %s %s\n", y.Of, reason(y.Reason))
-			if y.Change != nil {
-				fmt.Fprintf(&x.out, "    change %s %s: %s\n", y.Change.Object, y.Change.Field, y.Change.To)
-			}
-		}
-		if err == nil && len(a.Findings) == 0 {
-			x.out.WriteString("  nothing\n")
 		}
 	default:
 		x.t.Fatalf("unknown line %q", strings.Join(f, " "))
@@ -303,19 +280,9 @@ func (x *script) pool(name string, opts []string) {
 			p.Replicas = 1
 		case k == "status":
 			x.status[name] = true
-		case k == "policy":
-			p.ConsolidationPolicy = map[string]string{"all": "WhenEmptyOrUnderutilized", "balanced": "Balanced", "empty": "WhenEmpty"}[v]
-		case k == "hash":
-			p.Hash, p.StatusHash = v, v
-		case k == "only":
-			key, val, _ := strings.Cut(v, ":")
-			p.Requirements = p.Requirements.With(model.OneOf(longKey(key), val))
 		default:
 			x.t.Fatalf("pool option %q", o)
 		}
-	}
-	if old := x.pools[name]; old != nil {
-		p.Types = old.Types // still offered
 	}
 	x.pools[name] = p
 	x.st.SetPool(p)
@@ -385,7 +352,7 @@ func (x *script) claim(name string, opts []string) {
 			types = strings.Split(v, ",")
 		case "zones":
 			zones = strings.Split(v, ",")
-		case "launched", "registered", "initialized", "consolidatable", "drifted":
+		case "launched", "registered", "initialized":
 			k = strings.ToUpper(k[:1]) + k[1:]
 			c.Conditions[k] = model.Condition{Status: "True", Reason: k, Since: x.when(v)}
 		case "deleting":
@@ -429,7 +396,7 @@ func (x *script) node(name string, opts []string) {
 		case "type":
 			t := x.types[v]
 			n.Capacity, n.Allocatable = t.Capacity, t.Allocatable
-			n.Labels[model.LabelInstanceType], n.Labels[model.LabelCapacityType] = v, model.OnDemand
+			n.Labels[model.LabelInstanceType] = v
 		case "zone":
 			n.Labels[model.LabelZone] = v
 		case "claim":
@@ -504,12 +471,6 @@ func (x *script) pod(name string, opts []string) {
 			p.Deleting = x.when(v)
 		case "gated":
 			p.Gated = true
-		case "dnd":
-			p.DoNotDisrupt = v
-		case "evict":
-			p.SafeToEvict = v
-		case "port":
-			c.HostPorts = append(c.HostPorts, model.HostPort{Protocol: "TCP", Port: int32(x.number(v))})
 		case "nominated":
 			p.Nominated = "somewhere"
 		case "tolerate":
