@@ -54,7 +54,7 @@ func controllerCommand() *cobra.Command {
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the controller's identity; empty: in-cluster")
 	g.StringVar(&f.cloud, "cloud", "kwok", "where machines are bought: kwok (the simulated cloud)")
 	g.StringVar(&f.machines, "machines", "", "address of the simulated cloud, for --cloud kwok")
-	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics and /ledger; empty: none")
+	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics, /ledger and /why/KIND/NAME; empty: none")
 	g.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; empty: none")
 	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address")
 	g.BoolVar(&f.leaderElect, "leader-elect", true, "act only while holding the lease; for more than one replica")
@@ -163,6 +163,7 @@ func serveController(ctx context.Context, f controllerFlags, ctl *controller.Con
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
+	metrics.HandleFunc("/why/", func(w http.ResponseWriter, r *http.Request) { serveWhy(ctl, w, r) })
 	if f.profiling {
 		metrics.HandleFunc("/debug/pprof/", pprof.Index)
 		metrics.HandleFunc("/debug/pprof/profile", pprof.Profile)

@@ -25,21 +25,23 @@ import (
 //	glance AT                    decide without
 //	begin                        what was decided last is under way: recorded as the controller does
 //	refuse                       the writes of what was decided last have failed, and may be repeated at once
-//	refused POD                  the API server refuses the pod's toleration
 //	forget                       the controller starts anew: nothing of it is remembered but what the API server has
 //	off                          exact landing is turned off
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [status]    (status: not yet written)
+//	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE]
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep]
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
-//	    [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
+//	    [dnd=VALUE] [evict=VALUE] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone]
 //	listed AT
 //	failure CLAIM KIND MESSAGE…
-//	gone pod|node|claim NAME     it was deleted
+//	pdb NAME app=NAME allowed=N
+//	why SUBJECT                  what is in the way of it
+//	gone pod|node|claim|pdb NAME it was deleted
 type script struct {
 	t      testing.TB
 	st     *state.State
@@ -94,8 +96,6 @@ func (x *script) line(f []string) {
 		for _, a := range x.last.Actions {
 			failed(x.st, a, x.now)
 		}
-	case "refused":
-		x.st.RefuseReservation("default/"+f[1], "uid-"+f[1])
 	case "forget":
 		x.mem = Memory{}
 	case "off":
@@ -125,6 +125,26 @@ func (x *script) line(f []string) {
 			x.st.DeleteNode(f[2])
 		case "claim":
 			x.st.DeleteClaim(f[2])
+		case "pdb":
+			x.st.DeletePDB("default/" + f[2])
+		}
+	case "pdb":
+		q := model.NewRequirements(model.OneOf("app", strings.TrimPrefix(f[2], "app=")))
+		x.st.SetPDB(&model.PDB{Namespace: "default", Name: f[1], Selector: &q, DisruptionsAllowed: int32(x.number(strings.TrimPrefix(f[3], "allowed=")))})
+	case "why":
+		a, err := Why(x.st.Snapshot(x.now), x.mem, x.now, x.pol, f[1])
+		fmt.Fprintf(&x.out, "why %s\n", f[1])
+		if err != nil {
+			fmt.Fprintf(&x.out, "  %v\n", err)
+		}
+		for _, y := range a.Findings {
+			fmt.Fprintf(&x.out, "  %s %s\n", y.Of, reason(y.Reason))
+			if y.Change != nil {
+				fmt.Fprintf(&x.out, "    change %s %s: %s\n", y.Change.Object, y.Change.Field, y.Change.To)
+			}
+		}
+		if err == nil && len(a.Findings) == 0 {
+			x.out.WriteString("  nothing\n")
 		}
 	default:
 		x.t.Fatalf("unknown line %q", strings.Join(f, " "))
@@ -280,9 +300,19 @@ func (x *script) pool(name string, opts []string) {
 			p.Replicas = 1
 		case k == "status":
 			x.status[name] = true
+		case k == "policy":
+			p.ConsolidationPolicy = map[string]string{"all": "WhenEmptyOrUnderutilized", "balanced": "Balanced", "empty": "WhenEmpty"}[v]
+		case k == "hash":
+			p.Hash, p.StatusHash = v, v
+		case k == "only":
+			key, val, _ := strings.Cut(v, ":")
+			p.Requirements = p.Requirements.With(model.OneOf(longKey(key), val))
 		default:
 			x.t.Fatalf("pool option %q", o)
 		}
+	}
+	if old := x.pools[name]; old != nil {
+		p.Types = old.Types // still offered
 	}
 	x.pools[name] = p
 	x.st.SetPool(p)
@@ -352,7 +382,7 @@ func (x *script) claim(name string, opts []string) {
 			types = strings.Split(v, ",")
 		case "zones":
 			zones = strings.Split(v, ",")
-		case "launched", "registered", "initialized":
+		case "launched", "registered", "initialized", "consolidatable", "drifted":
 			k = strings.ToUpper(k[:1]) + k[1:]
 			c.Conditions[k] = model.Condition{Status: "True", Reason: k, Since: x.when(v)}
 		case "deleting":
@@ -396,7 +426,7 @@ func (x *script) node(name string, opts []string) {
 		case "type":
 			t := x.types[v]
 			n.Capacity, n.Allocatable = t.Capacity, t.Allocatable
-			n.Labels[model.LabelInstanceType] = v
+			n.Labels[model.LabelInstanceType], n.Labels[model.LabelCapacityType] = v, model.OnDemand
 		case "zone":
 			n.Labels[model.LabelZone] = v
 		case "claim":
@@ -471,6 +501,12 @@ func (x *script) pod(name string, opts []string) {
 			p.Deleting = x.when(v)
 		case "gated":
 			p.Gated = true
+		case "dnd":
+			p.DoNotDisrupt = v
+		case "evict":
+			p.SafeToEvict = v
+		case "port":
+			c.HostPorts = append(c.HostPorts, model.HostPort{Protocol: "TCP", Port: int32(x.number(v))})
 		case "nominated":
 			p.Nominated = "somewhere"
 		case "tolerate":

@@ -15,6 +15,9 @@ func Sentence(r plan.Reason) string {
 	if s := sentence(r); s != "" {
 		return s
 	}
+	if s := kept(r); s != "" {
+		return s
+	}
 	// A code without words of its own: all that the reason holds.
 	s := string(r.Code)
 	for _, part := range []struct{ before, text string }{{" ", r.Key}, {" on ", r.Subject}, {"; want ", r.Want}, {"; have ", r.Have}} {

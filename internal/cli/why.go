@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/report"
+)
+
+// serveWhy answers GET /why/KIND/NAME with report.Why as JSON.
+func serveWhy(ctl *controller.Controller, w http.ResponseWriter, r *http.Request) {
+	subject := strings.TrimPrefix(r.URL.Path, "/why/")
+	a, err := ctl.Why(r.Context(), subject)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	out := report.Why{Answer: a, Decided: ctl.Ledger.Entries(about(subject))}
+	w.Header().Set("Content-Type", "application/json")
+	if err := report.WhyJSON(w, &out); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// about accepts the entries that are about an object or were for a pod.
+func about(subject string) func(ledger.Entry) bool {
+	pod := strings.TrimPrefix(subject, "pod/")
+	return func(e ledger.Entry) bool {
+		return e.Subject == subject || pod != subject && slices.Contains(e.Pods, pod)
+	}
+}
+
+func whyCommand() *cobra.Command {
+	server, output := "", ""
+	c := &cobra.Command{
+		Use:   "why pod/[NAMESPACE/]NAME | node/NAME | nodepool/NAME",
+		Short: "say what is in the way of an object now, what was decided about it, and what would change that",
+		Long: "Asks a running controller: why a pod has no machine, why a node stays, what a NodePool may do. For each obstacle it\n" +
+			"names the smallest change that takes it away, where there is one.",
+		Example: "  kubectl -n dovetail port-forward deploy/dovetail 8080 &\n  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit{2, fmt.Errorf("why takes one object, has %d: pod/NAME, node/NAME or nodepool/NAME", len(args))}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			subject, err := subjectOf(args[0])
+			if err != nil {
+				return exit{2, err}
+			}
+			if output != "text" && output != "json" {
+				return exit{2, fmt.Errorf("--output %q: use text or json", output)}
+			}
+			a, err := askWhy(c.Context(), server, subject)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return report.WhyJSON(c.OutOrStdout(), a)
+			}
+			return report.WhyText(c.OutOrStdout(), a)
+		},
+	}
+	address := os.Getenv("DOVETAIL_SERVER")
+	if address == "" {
+		address = "http://127.0.0.1:8080"
+	}
+	c.Flags().StringVar(&server, "server", address, "address of the controller's metrics port; the environment's DOVETAIL_SERVER, where set")
+	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return c
+}
+
+// subjectOf reads what the command line names; a pod without a namespace is in default.
+func subjectOf(arg string) (string, error) {
+	kind, name, ok := strings.Cut(arg, "/")
+	if !ok || name == "" {
+		return "", fmt.Errorf("object %q: use pod/NAME, node/NAME or nodepool/NAME", arg)
+	}
+	switch kind {
+	case "pod", "pods", "po":
+		if !strings.Contains(name, "/") {
+			name = "default/" + name
+		}
+		return "pod/" + name, nil
+	case "node", "nodes", "no":
+		return "node/" + name, nil
+	case "nodepool", "nodepools":
+		return "nodepool/" + name, nil
+	}
+	return "", fmt.Errorf("object %q: kind %q is not one of pod, node, nodepool", arg, kind)
+}
+
+func askWhy(ctx context.Context, server, subject string) (*report.Why, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	at, err := url.JoinPath(server, "why", subject)
+	if err != nil {
+		return nil, exit{2, fmt.Errorf("--server %q: %w", server, err)}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, exit{2, fmt.Errorf("--server %q: %w", server, err)}
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the controller at %s (--server): %w", server, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
+	if err != nil {
+		return nil, fmt.Errorf("ask the controller at %s: %w", server, err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, errors.New(strings.TrimSpace(string(body)))
+	}
+	var a report.Why
+	if err := json.Unmarshal(body, &a); err != nil {
+		return nil, fmt.Errorf("answer of the controller at %s: %w", server, err)
+	}
+	return &a, nil
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Why is an answer about one object, and what was decided about it before.
+type Why struct {
+	plan.Answer
+	Decided []ledger.Entry `json:"decided"` // oldest first
+}
+
+// WhyJSON writes an answer for programs.
+func WhyJSON(w io.Writer, a *Why) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(a)
+}
+
+// mostDecided is how many earlier decisions the text shows; the JSON has all.
+const mostDecided = 10
+
+// WhyText writes an answer for people.
+func WhyText(w io.Writer, a *Why) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s at %s\n", a.Subject, a.At.UTC().Format(time.RFC3339))
+	for _, f := range a.Facts {
+		fmt.Fprintf(&b, "  %s: %s\n", f.Name, f.Value)
+	}
+	of := plan.Code("")
+	for _, f := range a.Findings {
+		if f.Of != of {
+			of = f.Of
+			fmt.Fprintf(&b, "\n%s\n", question(of))
+		}
+		pool := ""
+		if of == plan.Demand && f.Reason.Pool != "" {
+			pool = "nodepool " + f.Reason.Pool + ": "
+		}
+		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
+		if f.Change != nil {
+			fmt.Fprintf(&b, "    change: %s, %s: %s\n", f.Change.Object, f.Change.Field, f.Change.To)
+		}
+	}
+	if len(a.Findings) == 0 {
+		fmt.Fprintf(&b, "\nNothing is in the way.\n")
+	}
+	if n := len(a.Decided); n > 0 {
+		fmt.Fprintf(&b, "\nDecided before\n")
+		first := max(0, n-mostDecided)
+		if first > 0 {
+			fmt.Fprintf(&b, "  (%d earlier ones are left out)\n", first)
+		}
+		for _, e := range a.Decided[first:] {
+			var why []string
+			for _, r := range e.Why {
+				why = append(why, Sentence(r))
+			}
+			line := fmt.Sprintf("  %s %s %s: %s", e.At.UTC().Format(time.RFC3339), e.Kind, e.Subject, strings.Join(why, "; "))
+			if e.Outcome != "" {
+				line += " (" + e.Outcome + ")"
+			}
+			fmt.Fprintln(&b, line)
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func question(of plan.Code) string {
+	switch of {
+	case plan.Demand:
+		return "In the way of a machine for it"
+	case plan.Empty:
+		return "It is empty; in the way of giving it back"
+	case plan.Underutilized:
+		return "In the way of moving its pods to cheaper machines"
+	case plan.Drifted:
+		return "It has drifted; in the way of replacing it"
+	case plan.Expired:
+		return "It has expired; in the way of replacing it"
+	case plan.Draining:
+		return "In the way of its drain"
+	}
+	return "In the way of " + string(of)
+}
+
+// kept says what keeps a machine; empty: not a reason of that kind.
+func kept(r plan.Reason) string {
+	switch r.Code {
+	case plan.NotInitialized:
+		return r.Subject + " is not initialised yet"
+	case plan.Moving:
+		return r.Subject + " goes already, in move " + r.Key
+	case plan.NoPrice:
+		return "what " + r.Subject + " is (" + r.Have + ") is not in the catalogue any more, so that nobody can say whether another is cheaper"
+	case plan.NodeDoNotDisrupt:
+		return r.Subject + " bears " + r.Key + "=" + r.Have
+	case plan.Nominated:
+		return "pods are expected on " + r.Subject
+	case plan.ConsolidationOff:
+		return r.Subject + " has " + r.Key + " " + or(r.Have, "not set") + ", which moves no pods"
+	case plan.Static:
+		return r.Subject + " has a fixed number of machines, " + r.Key + " " + r.Have
+	case plan.Quiet:
+		if r.Have == "Never" {
+			return r.Subject + " has " + r.Key + " Never"
+		}
+		return "pods came or left " + r.Have + " ago; " + r.Key + " is " + r.Want
+	case plan.Payback:
+		return r.Subject + " was bought to save money and has not paid for its move before " + r.Want
+	case plan.PodDoNotDisrupt:
+		return r.Subject + " bears " + r.Key + "=" + r.Have
+	case plan.SafeToEvict:
+		return r.Subject + " bears " + r.Key + "=" + r.Have
+	case plan.NoController:
+		return r.Subject + " has no controller that would make it again"
+	case plan.DisruptionBudgetPDB:
+		return r.Subject + " is guarded by PodDisruptionBudget " + r.Key + ", which allows no disruption now"
+	case plan.SeveralPDBs:
+		return r.Subject + " is guarded by " + r.Have + " PodDisruptionBudgets (" + r.Key + "); the eviction API refuses such a pod always"
+	case plan.Budget:
+		return "the disruption budget of " + r.Subject + with(", ", r.Key, ",") + " " + r.Have
+	case plan.NoHome:
+		return r.Subject + " would have no home: " + strings.TrimSpace(r.Key) + with(", wants ", r.Want, "") + with(", has ", r.Have, "")
+	case plan.NotCheaper:
+		return "its pods cost no less elsewhere: " + r.Have + " an hour, where " + r.Want + " is wanted"
+	case plan.DoesNotPay:
+		return "a move would save too little: " + r.Have + ", where " + r.Want + " is wanted"
+	case plan.NotBalanced:
+		return "policy Balanced wants " + r.Want + "; the best move scores " + r.Have
+	case plan.Aborted:
+		return r.Have + "; not tried again before " + strings.TrimPrefix(r.Want, "past ")
+	case plan.Underutilized:
+		return "its pods cost less elsewhere: saves " + r.Have + " for " + r.Want
+	}
+	return ""
+}
