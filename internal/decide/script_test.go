@@ -25,6 +25,7 @@ import (
 //	glance AT                    decide without
 //	begin                        what was decided last is under way: recorded as the controller does
 //	refuse                       the writes of what was decided last have failed, and may be repeated at once
+//	refused POD                  the API server refuses the pod's toleration
 //	forget                       the controller starts anew: nothing of it is remembered but what the API server has
 //	off                          exact landing is turned off
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
@@ -96,6 +97,8 @@ func (x *script) line(f []string) {
 		for _, a := range x.last.Actions {
 			failed(x.st, a, x.now)
 		}
+	case "refused":
+		x.st.RefuseReservation("default/"+f[1], "uid-"+f[1])
 	case "forget":
 		x.mem = Memory{}
 	case "off":

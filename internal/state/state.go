@@ -48,6 +48,7 @@ type State struct {
 
 	failures map[string]model.LaunchFailure // by claim uid
 	assumed  map[string]string              // by pod uid: the claim whose toleration is being written, shown though not read back yet
+	refused  map[string]bool                // by pod uid: the API server refused its toleration
 	slots    map[string]assumedSlots        // by claim name: slots being written, shown though not read back yet
 
 	versions map[string]uint64  // resource version last seen, by object
@@ -99,7 +100,7 @@ func New() *State {
 		pods: map[string]*model.Pod{}, nodes: map[string]*nodeEntry{}, orphans: map[string]map[string]*model.Pod{},
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
-		failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, assumed: map[string]string{},
+		failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, assumed: map[string]string{}, refused: map[string]bool{},
 		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
 		nodesDirty: true, claimsDirty: true, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
@@ -172,7 +173,7 @@ func (s *State) sweep() {
 func (s *State) SetPod(p *model.Pod) {
 	key := p.Key()
 	q := *p
-	q.Class = s.intern(p.Class)
+	q.Class, q.Unreservable = s.intern(p.Class), s.refused[p.UID]
 	if claim, ok := s.assumed[q.UID]; ok {
 		if slices.Contains(q.Reservations, claim) {
 			delete(s.assumed, q.UID)
@@ -211,6 +212,7 @@ func (s *State) DeletePod(key string) {
 		s.unplace(key, old)
 		delete(s.pods, key)
 		delete(s.assumed, old.UID)
+		delete(s.refused, old.UID)
 		s.forget("evict/" + old.UID)
 		s.forget("deletepod/" + old.UID)
 		for _, c := range old.Reservations {
@@ -488,6 +490,14 @@ func (s *State) AssumeReservation(key, uid, claim string, holds bool) {
 	}
 	if e := s.nodes[q.Node]; e != nil && e.pods[key] != nil {
 		e.pods[key] = &q
+	}
+}
+
+// RefuseReservation shows a pod as one whose toleration the API server has refused, until it is gone.
+func (s *State) RefuseReservation(key, uid string) {
+	if p := s.pods[key]; p != nil && p.UID == uid {
+		s.refused[uid] = true
+		s.SetPod(p)
 	}
 }
 
