@@ -494,7 +494,7 @@ func (d *draw) pod(kind string, cpu, mem int64) *corev1.Pod {
 	if d.has("namespaces", 2) {
 		p.Namespace = namespaces[d.IntN(len(namespaces))].Name
 	}
-	p.Labels = map[string]string{"app": d.one(apps...), "version": d.one("1", "2")}
+	p.Labels = map[string]string{"app": d.one(apps...), "version": d.one("1", "2"), "kind": "work"}
 	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{Requests: list(cpu, mem, 0)}}}
 	p.Spec.TerminationGracePeriodSeconds = pointer(int64(0))
 	p.Spec.AutomountServiceAccountToken = pointer(false)
@@ -543,7 +543,7 @@ func (d *draw) selects(p *corev1.Pod) *metav1.LabelSelector {
 	switch d.IntN(6) {
 	case 0:
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{app}},
-			{Key: "version", Operator: metav1.LabelSelectorOpExists}}} // so that the pods of DaemonSets are not meant
+			{Key: "kind", Operator: metav1.LabelSelectorOpExists}}} // so that the pods of DaemonSets are not meant
 	case 1:
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{app, "x"}}}}
 	}

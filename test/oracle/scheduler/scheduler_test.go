@@ -5,6 +5,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -27,6 +28,7 @@ var (
 	oneSeed = flag.Uint64("seed", 0, "run this seed only, and log the scenario and the plan")
 	seeds   = flag.Int("seeds", 6, "run this many seeds")
 	first   = flag.Uint64("first", 1, "the first of them")
+	shrink  = flag.Bool("shrink", false, "with -seed: take away what the disagreement does not need, and log what is left")
 	dump    = flag.String("dump", "", "write each scenario that fails into this directory, as dovetail plan reads it")
 )
 
@@ -47,7 +49,7 @@ func TestScheduler(t *testing.T) {
 	var total tally
 	for seed := from; seed < from+uint64(n); seed++ {
 		t.Run("seed-"+strconv.FormatUint(seed, 10), func(t *testing.T) {
-			total.add(run(t, k, seed))
+			total.add(check(t, k, seed))
 		})
 	}
 	t.Logf("%d seeds: %d pods landed on %d planned and %d standing nodes, %d left alone; %d classes refused, by %d empty nodes, %d of %d reasons compared; %d found room last of all",
@@ -65,14 +67,19 @@ func (a *tally) add(b tally) {
 	a.refused, a.late, a.probed, a.reasons, a.compared = a.refused+b.refused, a.late+b.late, a.probed+b.probed, a.reasons+b.reasons, a.compared+b.compared
 }
 
-// trial is one seed being tried.
+// disagreement is where a plan and kube-scheduler differ. kind sorts them.
+type disagreement struct{ kind, text string }
+
+// trial is one scenario being tried.
 type trial struct {
-	t     *testing.T
 	k     *cluster
 	s     *scenario
 	a     *answer
 	r     *rand.Rand
 	tally tally
+	found []disagreement
+	notes []string
+	err   error
 
 	planned []*corev1.Node // by claim, in order
 	attach  map[string]int64
@@ -82,31 +89,51 @@ type trial struct {
 	daemons []*corev1.Pod
 }
 
-// run makes one seed's scenario true and checks it.
-func run(t *testing.T, k *cluster, seed uint64) tally {
+// check holds one seed's scenario against kube-scheduler.
+func check(t *testing.T, k *cluster, seed uint64) tally {
 	k.seed = fmt.Sprintf("s%d", seed)
 	s := newScenario(seed, k.seed)
-	a, err := newAnswer(s)
+	x, err := run(k, s)
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	x := &trial{t: t, k: k, s: s, a: a, r: rand.New(rand.NewPCG(seed, 21)), attach: map[string]int64{}, pods: map[string]*corev1.Pod{}, target: map[string]string{}}
-	if *oneSeed != 0 {
-		text, _ := s.manifests()
-		t.Logf("%s\n%s\n%s", text, s.catalogue(), a.describe())
+	if *shrink && len(x.found) > 0 {
+		s = smaller(k, s, x.found[0].kind)
+		if x, err = run(k, s); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
 	}
-	defer func() {
-		if err := k.tearDown(); err != nil {
-			t.Errorf("tear down: %v", err)
+	text, err := s.manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := s.catalogue() + x.a.describe()
+	if *oneSeed != 0 {
+		t.Logf("%s\n%s", text, words)
+	}
+	for _, n := range x.notes {
+		t.Logf("seed %d: %s", seed, n)
+	}
+	for _, f := range x.found {
+		t.Errorf("seed %d: disagreement (%s): %s", seed, f.kind, f.text)
+	}
+	if len(x.found) > 0 && *dump != "" {
+		name := fmt.Sprintf("%s/seed-%d.yaml", *dump, seed)
+		if err := os.WriteFile(name, slices.Concat(text, []byte("\n# "+strings.ReplaceAll(words, "\n", "\n# ")+"\n")), 0o644); err != nil {
+			t.Error(err)
 		}
-		if t.Failed() && *dump != "" {
-			text, _ := s.manifests()
-			name := fmt.Sprintf("%s/seed-%d.yaml", *dump, seed)
-			if err := os.WriteFile(name, slices.Concat(text, []byte("\n# "+strings.ReplaceAll(s.catalogue()+a.describe(), "\n", "\n# ")+"\n")), 0o644); err != nil {
-				t.Error(err)
-			}
-		}
-	}()
+	}
+	return x.tally
+}
+
+// run makes a scenario true and says where the plan and kube-scheduler differ. An error is of the test's own.
+func run(k *cluster, s *scenario) (x *trial, err error) {
+	a, err := newAnswer(s)
+	if err != nil {
+		return nil, err
+	}
+	x = &trial{k: k, s: s, a: a, r: rand.New(rand.NewPCG(s.seed, 21)), attach: map[string]int64{}, pods: map[string]*corev1.Pod{}, target: map[string]string{}}
+	defer func() { err = errors.Join(err, x.err, k.tearDown()) }()
 	if a.broken != nil {
 		x.disagree("verify", "%v", a.broken)
 	}
@@ -114,7 +141,50 @@ func run(t *testing.T, k *cluster, seed uint64) tally {
 	if x.must(k.setUp(s)) && x.land() && x.comeDaemons() {
 		x.refusals()
 	}
-	return x.tally
+	return x, nil
+}
+
+// smaller takes parts of a scenario away, one after the other, as long as a disagreement of the kind is left.
+func smaller(k *cluster, s *scenario, kind string) *scenario {
+	still := func(c *scenario) bool {
+		x, err := run(k, c)
+		return err == nil && slices.ContainsFunc(x.found, func(d disagreement) bool { return d.kind == kind })
+	}
+	try := func(change func(c *scenario)) bool {
+		c := *s
+		change(&c)
+		if !still(&c) {
+			return false
+		}
+		s = &c
+		return true
+	}
+	for again := true; again; {
+		again = false
+		for i := len(s.pods) - 1; i >= 0; i-- {
+			again = i < len(s.pods) && try(func(c *scenario) { c.pods = slices.Delete(slices.Clone(c.pods), i, i+1) }) || again
+		}
+		for i := len(s.standing) - 1; i >= 0; i-- {
+			again = try(func(c *scenario) { c.standing = slices.Delete(slices.Clone(c.standing), i, i+1) }) || again
+		}
+		for i := len(s.nodes) - 1; i >= 0; i-- {
+			name := s.nodes[i].Name
+			again = try(func(c *scenario) {
+				c.nodes = slices.Delete(slices.Clone(c.nodes), i, i+1)
+				c.standing = slices.DeleteFunc(slices.Clone(c.standing), func(p *corev1.Pod) bool { return p.Spec.NodeName == name })
+			}) || again
+		}
+		for i := len(s.pools) - 1; i >= 0; i-- {
+			again = try(func(c *scenario) { c.pools = slices.Delete(slices.Clone(c.pools), i, i+1) }) || again
+		}
+		for i := len(s.machines) - 1; i >= 0; i-- {
+			again = try(func(c *scenario) { c.machines = slices.Delete(slices.Clone(c.machines), i, i+1) }) || again
+		}
+		for i := len(s.daemons) - 1; i >= 0; i-- {
+			again = try(func(c *scenario) { c.daemons = slices.Delete(slices.Clone(c.daemons), i, i+1) }) || again
+		}
+	}
+	return s
 }
 
 // catalogue writes the machines.
@@ -139,17 +209,12 @@ func (s *scenario) catalogue() string {
 	return b.String()
 }
 
-// disagree reports that the plan and kube-scheduler differ. kind sorts such reports.
 func (x *trial) disagree(kind, format string, args ...any) {
-	x.t.Helper()
-	x.t.Errorf("seed %d: disagreement (%s): %s", x.s.seed, kind, fmt.Sprintf(format, args...))
+	x.found = append(x.found, disagreement{kind, fmt.Sprintf(format, args...)})
 }
 
 func (x *trial) must(err error) bool {
-	x.t.Helper()
-	if err != nil {
-		x.t.Errorf("seed %d: %v", x.s.seed, err)
-	}
+	x.err = errors.Join(x.err, err)
 	return err == nil
 }
 
@@ -374,7 +439,7 @@ func (x *trial) refusals() {
 	// no mistake.
 	for p, node := range on {
 		x.tally.late++
-		x.t.Logf("seed %d: %s/%s was refused (%v), and last of all found room on %s", x.s.seed, p.Namespace, p.Name, reasons[p], node)
+		x.notes = append(x.notes, fmt.Sprintf("%s/%s was refused (%v), and last of all found room on %s", p.Namespace, p.Name, reasons[p], node))
 	}
 	// From here on only new nodes will do.
 	for i, p := range all {
