@@ -222,8 +222,8 @@ func (t *master) relax(until int64) bool {
 				return false
 			}
 			t.value2worth(0)
-			top, ds, amount := p.ceiling(m, whole, price+price>>10)
-			if top <= price+price>>10 {
+			top, ds, amount := p.ceiling(m, whole, price+price>>relaxShift)
+			if top <= price+price>>relaxShift {
 				break
 			}
 			c := column{m: mi}
@@ -267,8 +267,11 @@ func (t *master) generate(until int64) (done bool) {
 	p := t.p
 	whole := t.whole()
 	hosted := slices.Contains(p.hosted, true)
-	slow := 0
-	for round := 0; p.s.work < until; round++ {
+	slow, patience, first := 0, 4, 0
+	if t.bare {
+		patience, first = 1, 3 // prices swing no more
+	}
+	for round := first; p.s.work < until; round++ {
 		t.calm = [...]float64{0.9, 0.6, 0.3, 0}[min(round, 3)]
 		t.settle()
 		before := t.value()
@@ -277,8 +280,8 @@ func (t *master) generate(until int64) (done bool) {
 			if p.s.work >= until {
 				return false
 			}
-			if m.stock >= 0 {
-				continue // greedy has had them: the program would buy more than there are
+			if m.stock >= 0 || t.bare && m.relaxed {
+				continue // greedy has had the first: the program would buy more than there are; of the others it knows fills in fractions, which are no worse
 			}
 			for _, power := range [...]int{0, 5, -1} {
 				t.value2worth(max(0, power))
@@ -307,7 +310,7 @@ func (t *master) generate(until int64) (done bool) {
 		if slow++; before-t.value() > 1e-5*before {
 			slow = 0
 		}
-		if slow > 4 {
+		if slow > patience {
 			return false
 		}
 	}
@@ -404,3 +407,7 @@ func effortOf(batches []batch) (sum int64) {
 	}
 	return sum
 }
+
+// relaxShift says how much above its price a machine's fills may be left: a part in so many powers of two, which the whole bound
+// then loses.
+const relaxShift = 10

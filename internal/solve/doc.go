@@ -9,11 +9,17 @@
 //
 // How it works, in the order it happens. compile turns pods into classes with counts, labels into small integers and
 // the catalogue into offers (pool, type, zone, capacity type: one concrete set of labels each). rooms fills what stands or comes
-// already. cells splits what is left by topology domain, so that zone spread and zone affinity become demand of a zone. The demands
-// of one pool weight are packed by greedy (price-directed) and refined by columns. bins turns fills into machines to buy, with every
-// type that would do. bound proves how far that is from the least possible; reasons says why each refused pod is refused.
+// already. place splits what is left by topology domain, so that zone spread and zone affinity become demand of a zone; colocate
+// opens machines for groups that must share a host. The demands of one pool weight are packed by greedy (price-directed, fills made by
+// fill), refined by columns (a program over fills, priced by knapsack) and repair. bins turns fills into machines to buy, with every
+// type that would do. cost, bound and proof show how far that is from the least possible; reasons says why each refused pod is
+// refused. Where limits leave pods without a machine, or a rule turns out to be broken by what was bought, the attempt is made again
+// with that known; all attempts share one allowance of work.
 //
-// Invariants: a pod is answered exactly once; no integer decision rests on a float comparison; bound ≤ cost.
+// Floating point guides (what resources and pods are worth) and never decides: worths are rounded to integers, plans are compared in
+// integers, and the certificate is checked in integers with every rounding against it.
+//
+// Invariants: a pod is answered exactly once; no limit is overshot by any type a machine may become; bound ≤ cost, which verify checks.
 //
 // Start reading at Solve.
 package solve
