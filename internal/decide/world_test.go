@@ -738,13 +738,16 @@ func (w *world) answer() {
 		case errors.Is(c.err, plan.ErrGone):
 			w.st.Done(key, 0, w.now.Add(time.Second))
 		default:
+			if a, ok := c.action.(plan.CreateClaim); ok && c.try < 7 { // it may have been made: until it has come, the same again, as the controller does
+				if have := w.st.Claim(a.Name); have != nil && have.Provisional {
+					record(w.st, a, w.now)
+					left = append(left, &call{action: a, due: 2, try: c.try + 1})
+				}
+				continue
+			}
 			failed(w.st, c.action, w.now.Add(time.Second))
 			if a, ok := c.action.(plan.Tolerate); ok && errors.Is(c.err, plan.ErrInvalid) {
 				w.st.RefuseReservation(a.Namespace+"/"+a.Pod, a.UID)
-			}
-			if a, ok := c.action.(plan.CreateClaim); ok && c.try < 7 { // it may have been made: the same again, as the controller does
-				record(w.st, a, w.now)
-				left = append(left, &call{action: a, due: 2, try: c.try + 1})
 			}
 		}
 	}
@@ -922,7 +925,7 @@ func (w *world) still() bool {
 		}
 	}
 	for _, m := range w.machines {
-		if !m.gone && w.claimOf(m) == nil {
+		if m.gone && w.nodes[m.node] != nil || !m.gone && w.claimOf(m) == nil {
 			return false
 		}
 	}
