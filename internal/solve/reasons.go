@@ -374,15 +374,24 @@ func (s *solver) explainRest(c *class, pi int) plan.Reason {
 	if c.bad != "" {
 		return plan.Reason{Code: plan.Unsupported, Have: c.bad}
 	}
-	for i := range c.topo.wide { // only pods of the same kind that were placed before can be in the way now
-		if r := &c.topo.wide[i]; r.hard {
-			return ruleReason(r)
+	return s.explainLast(c, pi)
+}
+
+// explainLast speaks when a machine could be had for one pod alone: then it is others, placed before, that are in the way.
+func (s *solver) explainLast(c *class, pi int) plan.Reason {
+	for _, kind := range [...]ruleKind{ruleAffinity, ruleSpread, ruleAnti, ruleOthers} {
+		for _, rules := range [][]rule{c.topo.host, c.topo.wide} {
+			for i := range rules {
+				if rules[i].kind == kind && rules[i].hard {
+					return ruleReason(&rules[i])
+				}
+			}
 		}
 	}
-	for i := range c.topo.host {
-		return ruleReason(&c.topo.host[i])
+	if s.left[pi].limited {
+		return plan.Reason{Code: plan.Limit, Have: "other pods took what the pool's limits left"}
 	}
-	return plan.Reason{Code: plan.Limit, Have: "other pods took what the pool's limits left"}
+	return plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: "other pods took the last"}
 }
 
 func (s *solver) explainVolumes(c *class, pi int) *plan.Reason {

@@ -409,6 +409,9 @@ func (s *solver) result() Result {
 			if ch == nil || s.left[b.pool].limited {
 				ch = s.choose(b)
 			}
+			if ch.offer < 0 {
+				continue // nothing holds what was packed; its pods are refused rather than lost
+			}
 			node := s.nodeOf(b, ch)
 			for _, it := range b.items {
 				node.Pods = append(node.Pods, take(it.class, int(it.n))...)
