@@ -332,3 +332,82 @@ func TestMemoryIsOnlyAHint(t *testing.T) {
 		}
 	})
 }
+
+// TestReasonsAreTrue takes the obstacle that a reason names out of the way and solves again: that reason must be gone (contract 3).
+func TestReasonsAreTrue(t *testing.T) {
+	seen := map[plan.Code]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		text := randomProblem(rapidChance{rt})
+		p := parseProblem(t, text)
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		if len(r.Refused) == 0 {
+			return
+		}
+		x := r.Refused[0]
+		for _, why := range x.Reasons {
+			q := without(p, x.Pod.Class, why)
+			if q == nil {
+				continue
+			}
+			seen[why.Code]++
+			again, _ := Solve(q, Memory{}, DefaultPolicy())
+			for _, y := range again.Refused {
+				if y.Pod.Name != x.Pod.Name {
+					continue
+				}
+				for _, z := range y.Reasons {
+					if z.Pool == why.Pool && z.Code == why.Code && z.Key == why.Key && z.Have == why.Have {
+						rt.Fatalf("%s----\n%swithout the obstacle %+v:\n%s", text, describe(p, r), why, describe(q, again))
+					}
+				}
+			}
+		}
+	})
+	for _, code := range []plan.Code{plan.Taint, plan.Resource, plan.Limit, plan.Requirement} {
+		if seen[code] == 0 {
+			t.Errorf("no reason %s was looked at", code)
+		}
+	}
+}
+
+// without is the problem with what the reason names taken away, nil where there is no simple way to.
+func without(p *Problem, class *model.Class, why plan.Reason) *Problem {
+	q := *p
+	c := *class
+	q.Pools = slices.Clone(p.Pools)
+	at := slices.IndexFunc(q.Pools, func(x Pool) bool { return x.Name == why.Pool })
+	if at < 0 {
+		return nil
+	}
+	pool := *q.Pools[at].NodePool
+	switch why.Code {
+	case plan.Taint:
+		pool.Taints = slices.DeleteFunc(slices.Clone(pool.Taints), func(x model.Taint) bool { return taintText(x) == why.Have })
+	case plan.Resource:
+		c.Requests = c.Requests.Clone()
+		for d, name := range p.ResourceNames {
+			if name == why.Key && d < len(c.Requests) {
+				c.Requests[d] = 0
+			}
+		}
+	case plan.Requirement:
+		c.Terms = nil
+	case plan.Limit:
+		pool.HasLimit = nil
+		q.Pools[at].NodesLeft = -1
+	default:
+		return nil
+	}
+	q.Pools[at].NodePool = &pool
+	c.Key += " without"
+	q.Demand = nil
+	for _, x := range p.Demand {
+		if x.Class.Key == class.Key {
+			pod := *x
+			pod.Class = &c
+			x = &pod
+		}
+		q.Demand = append(q.Demand, x)
+	}
+	return &q
+}
