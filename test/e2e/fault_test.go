@@ -101,29 +101,29 @@ func typesOf(c *karpv1.NodeClaim) []string {
 
 // The cheapest type is nowhere to be had: its claim goes, the offerings are set aside, and the pods run on the next best at once.
 func TestOutOfCapacity(t *testing.T) {
-	e := newEnv(t, shared(t), "capacity")
+	e := newEnv(t, shared(t), "capacity") // with types that no other test of this sandbox wants: they stay set aside for a while
 	h := e.watchClaims()
-	e.faults(machines.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"})
-	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.large", "m5.2xlarge")})
+	e.faults(machines.Fault{Kind: machines.OutOfCapacity, InstanceType: "m4.large"})
+	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m4.large", "m4.2xlarge")})
 	e.deploy("first", 1, e.pod("1", "1Gi"))
 	e.podsRun(1)
 	all := e.claimsAre(1, "Ready", ready)
-	if got := all[0].Labels[corev1.LabelInstanceTypeStable]; got != "m5.2xlarge" {
-		t.Errorf("the pod runs on %s, want m5.2xlarge", got)
+	if got := all[0].Labels[corev1.LabelInstanceTypeStable]; got != "m4.2xlarge" {
+		t.Errorf("the pod runs on %s, want m4.2xlarge", got)
 	}
 	var failed string
 	for _, c := range h.seen(t) {
-		if slices.Contains(typesOf(&c), "m5.large") {
+		if slices.Contains(typesOf(&c), "m4.large") {
 			failed = c.Name
 		}
 	}
 	if failed == "" {
-		t.Fatalf("no claim asked for m5.large, so nothing was tested: %+v", h.seen(t))
+		t.Fatalf("no claim asked for m4.large, so nothing was tested: %+v", h.seen(t))
 	}
 	if failed == all[0].Name {
 		t.Errorf("claim %s failed and is still there", failed)
 	}
-	e.event("NodeClaim", failed, "InsufficientCapacityError", "m5.large")
+	e.event("NodeClaim", failed, "InsufficientCapacityError", "m4.large")
 
 	// The fault is over, but for three minutes nobody asks for the type again.
 	e.must(e.s.ClearFaults(e.ctx))
@@ -132,12 +132,12 @@ func TestOutOfCapacity(t *testing.T) {
 	e.claimsAre(2, "Ready", ready)
 	asked := 0
 	for _, c := range h.seen(t) {
-		if c.Name != failed && slices.Contains(typesOf(&c), "m5.large") {
+		if c.Name != failed && slices.Contains(typesOf(&c), "m4.large") {
 			asked++
 		}
 	}
 	if asked > 0 {
-		t.Errorf("m5.large was asked for again by %d claims while it is set aside", asked)
+		t.Errorf("m4.large was asked for again by %d claims while it is set aside", asked)
 	}
 	if n := len(e.launches(e.name)); n != 2 {
 		t.Errorf("%d machines were launched, want 2", n)

@@ -210,36 +210,39 @@ func (r *rig) watch(ctx context.Context) error {
 	return nil
 }
 
+const patience = 3 * time.Minute // for anything that is measured
+
 const (
-	patience = 3 * time.Minute // for anything that is measured
-	// The rule by which it is judged says nothing of system pods; the pool is examples/nodepool.yaml.
-	nodeClass = "{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: default}, spec: {}}"
-	nodePool  = `
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: default}
-spec:
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      requirements:
-      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
-      - {key: kubernetes.io/arch, operator: In, values: [amd64]}
-      - {key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}
-      expireAfter: 720h
-  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: %s, budgets: [{nodes: "100%%"}]}`
+	classes = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
+	pools   = "/apis/karpenter.sh/v1/nodepools"
 )
 
-// pool makes the node class and the pool, and waits until it can be bought from.
-func (r *rig) pool(ctx context.Context, consolidateAfter string) error {
-	if err := r.s.Create(ctx, "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", nodeClass); err != nil {
+// pool makes the node class and the pool of examples/nodepool.yaml, and waits until it can be bought from.
+func (r *rig) pool(ctx context.Context) error {
+	root, err := sandbox.Root()
+	if err != nil {
 		return err
 	}
-	if err := r.s.Create(ctx, "/apis/karpenter.sh/v1/nodepools", fmt.Sprintf(nodePool, consolidateAfter)); err != nil {
+	text, err := os.ReadFile(filepath.Join(root, "examples", "nodepool.yaml"))
+	if err != nil {
 		return err
+	}
+	made := 0
+	for _, doc := range strings.Split(string(text), "\n---\n") {
+		path := pools
+		if strings.Contains(doc, "kind: KWOKNodeClass\n") {
+			path = classes
+		}
+		if err := r.s.Create(ctx, path, doc); err != nil {
+			return fmt.Errorf("create what examples/nodepool.yaml says: %w", err)
+		}
+		made++
+	}
+	if made != 2 {
+		return fmt.Errorf("examples/nodepool.yaml has %d documents, want a node class and a pool", made)
 	}
 	return r.poll(ctx, "the NodePool to be Ready", func() (bool, error) {
-		p, err := sandbox.Get[karpv1.NodePool](ctx, r.s, "/apis/karpenter.sh/v1/nodepools/default")
+		p, err := sandbox.Get[karpv1.NodePool](ctx, r.s, pools+"/default")
 		return err == nil && slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Ready" && c.Status == "True" }), err
 	})
 }
@@ -293,7 +296,11 @@ func podSpec(cpu, memory string) corev1.PodSpec {
 
 // single measures one pod at a time; the cluster is empty again before the next one comes.
 func (r *rig) single(ctx context.Context, runs int, out *SinglePod) error {
-	if err := r.pool(ctx, "0s"); err != nil {
+	if err := r.pool(ctx); err != nil {
+		return err
+	}
+	// What is bought is to be gone before the next pod comes.
+	if err := r.s.Patch(ctx, pools+"/default", `{"spec":{"disruption":{"consolidateAfter":"0s"}}}`); err != nil {
 		return err
 	}
 	cpu, err := r.usage()
@@ -320,6 +327,7 @@ func (r *rig) single(ctx context.Context, runs int, out *SinglePod) error {
 		if err != nil {
 			return err
 		}
+		fmt.Fprintf(os.Stderr, "single: %d of %d: NodeClaim after %s, running after %s\n", i+1, runs, claimed.Round(time.Millisecond), ran.Round(time.Millisecond))
 		toClaim, toRun = append(toClaim, claimed.Seconds()*1000), append(toRun, ran.Seconds()*1000)
 		if err := r.s.Kube.CoreV1().Pods("default").Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
@@ -414,7 +422,7 @@ func (r *rig) floor(ctx context.Context, nodes string, out *Burst) error {
 
 // burst measures the burst on nothing but a NodePool.
 func (r *rig) burst(ctx context.Context, out *Burst) error {
-	if err := r.pool(ctx, "30s"); err != nil {
+	if err := r.pool(ctx); err != nil {
 		return err
 	}
 	cpu, err := r.usage()

@@ -72,7 +72,7 @@ type Component struct {
 // Binaries are the paths of the built dovetail-sandbox and dovetail: bin/ of the module that the working directory is in, or what
 // DOVETAIL_SANDBOX_BIN and DOVETAIL_BIN say.
 func Binaries() (sandbox, dovetail string, err error) {
-	root, err := moduleRoot()
+	root, err := Root()
 	if err != nil {
 		return "", "", err
 	}
@@ -93,8 +93,8 @@ func Binaries() (sandbox, dovetail string, err error) {
 	return sandbox, dovetail, nil
 }
 
-// moduleRoot is the next folder upward with a go.mod.
-func moduleRoot() (string, error) {
+// Root is the top of the repository: the next folder upward from the working directory with a go.mod.
+func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
