@@ -352,3 +352,75 @@ func (p *packing) join(c *class, n int64, g *guests) {
 		g.add(c.c)
 	}
 }
+
+// maxMachines is how many machines fills are made for. Catalogues of real clouds stay below it once the dominated are gone.
+const maxMachines = 128
+
+// thin keeps, of too many machines, the one with the most worth for its price among those of nearly one price that admit the same
+// demands, and for each demand one that holds it. What a fill becomes is chosen among all types later.
+func (p *packing) thin(left []int64) {
+	if len(p.machines) <= maxMachines {
+		return
+	}
+	nd := p.s.nd
+	worth := func(m *machine) int64 {
+		var v wide
+		for k := range nd {
+			if m.avail[k] > 0 {
+				v.addMul(p.weight[k], m.avail[k])
+			}
+		}
+		return v.micro()
+	}
+	type bucket struct {
+		pool, stock int
+		admits      string
+		price       int
+	}
+	best := map[bucket]int{}
+	for i, m := range p.machines {
+		k := bucket{pool: m.pool, stock: m.stock, admits: string(appendWords(nil, m.admits))}
+		for x := m.price; x > 0; x = x * 7 / 8 {
+			k.price++
+		}
+		if was, ok := best[k]; !ok || ratioLess(worth(p.machines[was]), p.machines[was].effort, worth(m), m.effort) {
+			best[k] = i
+		}
+	}
+	keep := make([]bool, len(p.machines))
+	for _, i := range best {
+		keep[i] = true
+	}
+	for d, n := range left {
+		least := -1
+		for i, m := range p.machines {
+			if n <= 0 || !p.admits(m, d) || !fitsIn(&p.demands[d].c.req, &m.avail, nd) {
+				continue
+			}
+			if keep[i] {
+				least = -1
+				break
+			}
+			if least < 0 || m.price < p.machines[least].price {
+				least = i
+			}
+		}
+		if least >= 0 {
+			keep[least] = true
+		}
+	}
+	var out []*machine
+	for i, m := range p.machines {
+		if keep[i] {
+			out = append(out, m)
+		}
+	}
+	p.machines = out
+}
+
+func appendWords(b []byte, words []uint64) []byte {
+	for _, w := range words {
+		b = append(b, byte(w), byte(w>>8), byte(w>>16), byte(w>>24), byte(w>>32), byte(w>>40), byte(w>>48), byte(w>>56))
+	}
+	return b
+}

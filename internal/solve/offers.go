@@ -47,10 +47,7 @@ func (m *mask) has(i int) bool { return m.bits[i>>6]>>(i&63)&1 != 0 }
 
 // internMask returns the one mask with these bits. The bits must not be changed afterwards.
 func (s *solver) internMask(bits []uint64) *mask {
-	b := make([]byte, 0, 8*len(bits))
-	for _, w := range bits {
-		b = append(b, byte(w), byte(w>>8), byte(w>>16), byte(w>>24), byte(w>>32), byte(w>>40), byte(w>>48), byte(w>>56))
-	}
+	b := appendWords(make([]byte, 0, 8*len(bits)), bits)
 	if m := s.byMask[string(b)]; m != nil {
 		return m
 	}

@@ -208,6 +208,7 @@ func (p *packing) plan() (batches []batch, left []int64) {
 		left[i] = d.n
 	}
 	p.price(left)
+	p.thin(left)
 	whole := slices.Clone(left)
 	batches = p.pack(left)
 	if p.s.work < p.s.deadline && len(left) <= maxRows && p.worthwhile(batches) {
