@@ -18,6 +18,7 @@ import (
 const (
 	settleLimit  = 15 * time.Second // an effect that is not seen by then is decided on again
 	createTries  = 8                // then a claim that may or may not have been made is taken for not made: its watch would have shown it
+	createLimit  = 5 * time.Minute  // a claim that was made and is not seen by then was deleted before any watch showed it
 	refusedPause = 10 * time.Minute // what the API server will never accept is not repeated for this long
 )
 
@@ -106,6 +107,8 @@ func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateCla
 	c.State.Provisional(provisional(a, now))
 	c.run(ctx, "CreateClaim", a.Key(), func(ctx context.Context) (uint64, error) { return c.Cluster.CreateClaim(ctx, a) }, func(s *state.State, err error) {
 		if err == nil {
+			// It is there, whatever the watch shows: forgetting it after a moment's lag would buy for its pods again.
+			s.Done(a.Key(), 0, time.Now().Add(createLimit))
 			c.Metrics.created(a)
 			return
 		}
@@ -224,7 +227,7 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 		c.State.LaunchFailed(a.UID, f)
 		c.State.Settle(a.Key())
 		c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, "NodeClassNotReady", f.Message)
-		c.Emit(func(*state.State) {}) // look again at once
+		c.again = true // not by Emit: the loop, which alone takes what is emitted, is the one that runs here
 		return
 	}
 	req := launchRequest(claim, class)
@@ -295,7 +298,9 @@ func launched(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
 
 func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error) {
 	now, kind := time.Now(), cloud.KindOf(err)
-	s.LaunchFailed(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
+	if cl := s.Claim(a.Claim); cl != nil && cl.UID == a.UID {
+		s.LaunchFailed(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
+	}
 	c.Log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
 	c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
 	reason := "LaunchFailed"

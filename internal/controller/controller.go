@@ -90,6 +90,7 @@ type Controller struct {
 	Config   Config
 	Policy   decide.Policy
 
+	again   bool            // look again at once: something was found out while acting
 	base    context.Context // Run's; what is begun outside a step ends with it
 	changes chan state.Change
 	lanes   map[string]chan struct{}
@@ -220,6 +221,10 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	c.record(now, snap, &out)
 	for _, a := range out.Actions {
 		c.begin(ctx, now, a)
+	}
+	if c.again {
+		c.again = false
+		sooner(now)
 	}
 	c.Metrics.cluster(snap)
 	sooner(out.Next)

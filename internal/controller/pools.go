@@ -73,7 +73,7 @@ func sameTypes(a, b []*model.InstanceType) bool {
 func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool, class *state.NodeClass, info *poolInfo) {
 	id := class.UID + "/" + time.Duration(class.Generation).String()
 	if info.class != id {
-		info.class, info.due = id, time.Time{}
+		info.class, info.due, info.again = id, time.Time{}, info.asking
 	}
 	if info.asking || now.Before(info.due) {
 		return

@@ -77,9 +77,11 @@ func (st *step) demand(look bool) {
 func (st *step) remember(placed map[string]placement, refused []plan.PodDecision) {
 	if placed == nil {
 		placed = map[string]placement{}
-		for _, p := range st.s.Pending {
-			if was, ok := st.mem.onRoom[p.UID]; ok && !st.cover[p.UID] {
-				placed[p.UID] = was
+		for _, pods := range [][]*model.Pod{st.s.Pending, st.leaving()} { // a pod whose drain is held up is still expected
+			for _, p := range pods {
+				if was, ok := st.mem.onRoom[p.UID]; ok && !st.cover[p.UID] {
+					placed[p.UID] = was
+				}
 			}
 		}
 	} else {
@@ -97,6 +99,20 @@ func (st *step) remember(placed map[string]placement, refused []plan.PodDecision
 	if len(placed) > 0 {
 		st.at(st.now.Add(st.pol.Distrust))
 	}
+}
+
+// manyRooms is how many standing nodes kube-scheduler may leave unused for a pod before it is given up on without a purchase.
+const manyRooms = 6
+
+// boughtFor counts, among rooms, the nodes that were bought while the pod waited.
+func (st *step) boughtFor(p *model.Pod, names []string, what []room) int {
+	n := 0
+	for _, w := range what {
+		if w.node != nil && w.claim != nil && w.claim.Created.After(p.Created) && contains(names, w.node.Name) {
+			n++
+		}
+	}
+	return n
 }
 
 // distrust closes standing rooms that kube-scheduler has not used for a pod that we think fits, and gives up on a pod after two
@@ -121,7 +137,7 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room, what []room) ([]
 		if len(seen) > 0 {
 			mismatches[p.UID] = m
 		}
-		if len(seen) >= 2 {
+		if bought := st.boughtFor(p, seen, what); bought >= 2 || len(seen) >= manyRooms {
 			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{{
 				Code: plan.Mismatch, Subject: "node/" + seen[len(seen)-1], Want: "kube-scheduler to bind the pod", Have: "it refused nodes that hold the pod by every check"}}})
 			continue

@@ -106,6 +106,9 @@ func (st *step) static() bool {
 			if !ok {
 				break
 			}
+			if _, flying := st.s.InFlight[a.Key()]; flying {
+				break // under way, or refused: the other pools' moves go on
+			}
 			st.act(a)
 			st.named[a.Name] = true
 			all++

@@ -58,7 +58,12 @@ func hash(n int, parts ...string) string {
 }
 
 // ClassHash names a class in a slot.
-func ClassHash(c *model.Class) string { return hash(13, c.Key) }
+func ClassHash(c *model.Class) string {
+	if c.SlotKey != "" {
+		return hash(13, c.SlotKey)
+	}
+	return hash(13, c.Key)
+}
 
 // slotOwner is whose successors inherit a slot: the pod's controller, or the pod itself.
 func slotOwner(p *model.Pod) string {

@@ -358,7 +358,7 @@ func (st *step) forgetMove(c *model.Claim, done bool) {
 func (st *step) untaint() {
 	for _, u := range st.unit {
 		c, n := u.Claim, u.Node
-		if u.Move == "" && !c.Is(lifecycle.Disrupted) && slices.Contains(n.Taints, disruptedTaint) {
+		if u.Move == "" && !(c.Is(lifecycle.Disrupted) && strings.HasPrefix(c.Conditions[lifecycle.Disrupted].Message, "move ")) && slices.Contains(n.Taints, disruptedTaint) {
 			st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
 				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "node/" + n.Name, Have: "no move"}})
 		}
@@ -416,6 +416,9 @@ func (st *step) begin(m *disrupt.Move) {
 				st.out.Actions[i] = a
 			}
 		}
+	}
+	if r.Of > 0 {
+		return // the replacements say which claims go; those are marked once the replacements are there, or a lost one would go unnoticed
 	}
 	for _, u := range m.Units {
 		st.mark(u.Claim, r)

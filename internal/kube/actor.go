@@ -601,6 +601,9 @@ func mergeConditions(have []metav1.Condition, want map[string]model.Condition, g
 func (a *Actor) UpdateNode(ctx context.Context, u plan.UpdateNode) (uint64, error) {
 	k := a.nodeKind()
 	return k.edit(ctx, "update", u.Node, u.UID, func(cur *corev1.Node) (*corev1.Node, error) {
+		if u.OwnerClaim != "" && cur.Labels[model.LabelRegistered] == "true" {
+			return cur, nil // somebody registered it meanwhile: startup taints that are gone must not come back
+		}
 		ops := nodePatch(cur, u)
 		if len(ops) == 0 {
 			return cur, nil

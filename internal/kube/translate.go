@@ -183,6 +183,17 @@ func (t *Translator) class(p *corev1.Pod, daemon bool) *model.Class {
 	}
 	t.podVolumes(c, p)
 	c.Key = classText(c, t.Table.Names())
+	if len(c.Volumes) > 0 {
+		slot := *c
+		slot.Volumes = make([]model.Volume, len(c.Volumes))
+		for i, v := range c.Volumes {
+			slot.Volumes[i] = model.Volume{Claim: v.Claim}
+			if v.Claim == "" {
+				slot.Volumes[i] = v // no claim tells it from others
+			}
+		}
+		c.SlotKey = classText(&slot, t.Table.Names())
+	}
 	return c
 }
 

@@ -82,7 +82,7 @@ func listed(in *Input) bool {
 	if l := in.Claim.Conditions[Launched]; l.True() {
 		since = l.Since
 	}
-	return in.InstancesAt.After(since.Add(in.Policy.ListDelay))
+	return in.InstancesAt.After(since.Add(in.Policy.ListDelay + wholeSecond))
 }
 
 // terminated ends the claim's machine, and says whether there is none any more.

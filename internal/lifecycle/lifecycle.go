@@ -41,6 +41,9 @@ const (
 	trueValue             = "true"
 )
 
+// wholeSecond is how much earlier than the truth a time read from the API server may be: it keeps no fractions.
+const wholeSecond = time.Second
+
 // Policy are the time limits.
 type Policy struct {
 	LaunchTimeout       time.Duration // creation to a machine
@@ -189,7 +192,7 @@ func launch(in *Input, out *Output) {
 // gone deletes a claim whose machine the cloud does not list any more, unless its node still says it is well.
 func gone(in *Input, out *Output) bool {
 	c := in.Claim
-	if c.ProviderID == "" || in.InstancesAt.IsZero() || !in.InstancesAt.After(c.Conditions[Launched].Since.Add(in.Policy.ListDelay)) {
+	if c.ProviderID == "" || in.InstancesAt.IsZero() || !in.InstancesAt.After(c.Conditions[Launched].Since.Add(in.Policy.ListDelay+wholeSecond)) {
 		return false
 	}
 	for _, i := range in.Instances {

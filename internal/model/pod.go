@@ -13,6 +13,10 @@ import (
 type Class struct {
 	Key string // canonical text of all that follows; equal keys mean equal classes. Orders classes where an order is needed
 
+	// SlotKey is Key without what becomes known of a volume only when its pod is bound, so that a pod is taken for the one its slot
+	// was made for before and after. Empty where it is no other than Key.
+	SlotKey string
+
 	Namespace string
 	Labels    Labels
 	Requests  Resources // what kube-scheduler counts: init, sidecar, overhead, pod-level resources; Pods is 1
