@@ -100,15 +100,6 @@ func (s *solver) attempt() (short []*demand) {
 	s.seed()
 	for _, tier := range s.tiers() {
 		s.buyTier(tier)
-		again := false
-		for _, d := range tier { // a wish gives way where it can't be had
-			if d.n > 0 && d.full != nil {
-				d.mask, d.full, again = d.full, nil, true
-			}
-		}
-		if again {
-			s.buyTier(tier)
-		}
 	}
 	for i := range s.counters {
 		s.counters[i].promised = 0 // what was kept is on bins now
@@ -122,8 +113,22 @@ func (s *solver) attempt() (short []*demand) {
 	return short
 }
 
-// buyTier buys for demands level by level.
+// buyTier buys for demands what they would rather have, and, where a wish can't be had, what they may.
 func (s *solver) buyTier(tier []*demand) {
+	s.buyLevels(tier)
+	again := false
+	for _, d := range tier {
+		if d.n > 0 && d.full != nil {
+			d.mask, d.full, again = d.full, nil, true
+		}
+	}
+	if again {
+		s.buyLevels(tier)
+	}
+}
+
+// buyLevels buys for demands level by level.
+func (s *solver) buyLevels(tier []*demand) {
 	for li := range s.levels {
 		var here []*demand
 		for _, d := range tier {
