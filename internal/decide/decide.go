@@ -69,8 +69,9 @@ type Memory struct {
 
 	units         map[string]*disrupt.Unit // by claim
 	consolidation disrupt.Memory
-	waiting       time.Time           // since when there are machines to consolidate
-	looked        time.Time           // when machines were last looked at for consolidation
+	waiting       time.Time // since when there are machines to consolidate
+	looked        time.Time // when machines were last looked at for consolidation
+	remorse       remorse
 	shunned       map[string]shunning // by claim uid: not to be moved for now
 }
 

@@ -66,6 +66,7 @@ func (st *step) demand(look bool) {
 	placed := map[string]placement{}
 	st.standing(res.OnRooms, what, placed)
 	st.buy(res.New)
+	st.regret(res.New)
 	for _, r := range res.Refused {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: r.Reasons})
 	}

@@ -33,7 +33,7 @@ type moveRecord struct {
 	ID     string    `json:"id"`
 	Cause  plan.Code `json:"cause"`
 	Of     int       `json:"of"`     // replacements in all
-	Claims []string  `json:"claims"` // that go
+	Claims []string  `json:"claims"` // that go, by uid: a name may come back
 }
 
 // ongoing is a move as the Snapshot shows it.
@@ -82,20 +82,20 @@ func (st *step) gather() {
 			continue
 		}
 		m := get(moveRecord{ID: id, Cause: plan.Code(d.Reason)}, d.Since)
-		if !slices.Contains(m.Claims, c.Name) {
-			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], c.Name)
+		if !slices.Contains(m.Claims, c.UID) {
+			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], c.UID)
 		}
 	}
 	for _, id := range sortedKeys(st.under) {
 		m := st.under[id]
-		for _, name := range m.Claims {
-			switch c := st.index.claims[name]; {
-			case c == nil || c.Provisional:
+		for _, uid := range m.Claims {
+			switch c := st.index.byUID[uid]; {
+			case c == nil:
 			case !c.Deleting.IsZero():
 				m.going++
-			case st.moveOf[name] == "":
+			case st.moveOf[c.Name] == "":
 				m.victims = append(m.victims, c)
-				st.moveOf[name] = id
+				st.moveOf[c.Name] = id
 			}
 		}
 	}
@@ -370,6 +370,18 @@ func (st *step) mark(c *model.Claim, r moveRecord) {
 		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: "move " + r.ID}}})
 }
 
+// keepable says whether every machine that a move would buy to save money can be kept to the pods it is for. One that can't may be
+// taken by others on arrival; then the saving is not realised, a machine is bought again, and the move would come round for ever
+// (contract 8).
+func (st *step) keepable(m *disrupt.Move) bool {
+	for i := range m.New {
+		if st.noReserve(st.index.pools[m.New[i].Pool], m.New[i].Requests, m.New[i].Pods).Code != "" {
+			return false
+		}
+	}
+	return true
+}
+
 // begin starts a move: the replacements first, which makes it durable, and the mark on what goes.
 func (st *step) begin(m *disrupt.Move) {
 	r := moveRecord{Cause: m.Cause, Of: len(m.New)}
@@ -378,7 +390,7 @@ func (st *step) begin(m *disrupt.Move) {
 	}
 	parts := []string{string(m.Cause), strconv.FormatInt(st.now.Unix(), 10)}
 	for _, u := range m.Units {
-		r.Claims = append(r.Claims, u.Claim.Name)
+		r.Claims = append(r.Claims, u.Claim.UID)
 		parts = append(parts, u.Claim.UID)
 		u.Move = "begun"
 		st.down(u.Pool, 1)
@@ -572,7 +584,7 @@ func (st *step) consolidate() {
 	}
 	var soon time.Time
 	for _, u := range st.unit {
-		if len(u.Pods) == 0 || st.shunned(u.Claim.UID) {
+		if len(u.Pods) == 0 || st.shunned(u.Claim.UID) || st.resting(u.Pods) {
 			continue
 		}
 		if why := st.guard.Blocks(u, plan.Underutilized, true); len(why) > 0 {
@@ -623,8 +635,15 @@ func (st *step) consolidate() {
 	in.Units, in.Left, in.Joint = may, left, true
 	m, mem := disrupt.Consolidate(in, st.pol.Disrupt, st.pol.Solve, st.mem.consolidation)
 	st.mem.consolidation = mem
+	if m != nil && !st.keepable(m) {
+		for _, u := range m.Units {
+			st.shun(u.Claim.UID, st.pol.Disrupt.Horizon)
+		}
+		m = nil
+	}
 	if m != nil {
 		st.mem.waiting = time.Time{}
+		st.movedFor(m)
 		st.begin(m)
 	}
 	if m != nil || mem.More {
@@ -666,7 +685,11 @@ func (st *step) mustGo() bool {
 	})
 	for _, d := range queue {
 		u := d.u
-		if len(st.guard.Blocks(u, d.cause, true)) > 0 || st.shunned(u.Claim.UID) || st.writing(u.Claim) {
+		if len(st.guard.Blocks(u, d.cause, true)) > 0 || st.shunned(u.Claim.UID) {
+			continue
+		}
+		if st.writing(u.Claim) {
+			st.at(st.now.Add(st.pol.Look))
 			continue
 		}
 		if left, _ := st.left(u.Pool, d.cause); left <= 0 {

@@ -124,6 +124,10 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 	}
 	n := st.s.Nodes[i]
 	c := st.index.claims[n.Claim]
+	if !n.Deleting.IsZero() && c == nil {
+		fact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
+		return true
+	}
 	if c == nil || st.index.pools[c.Pool] == nil {
 		fact(a, "state", "not a machine of any NodePool: it is used, and never given back")
 		return true
