@@ -31,6 +31,10 @@ import (
 // setAsideFor is how long an offering that had no capacity is not asked for again; the reference's value.
 const setAsideFor = 3 * time.Minute
 
+// loopWork is how far a plan is refined before it is carried out: about a fifth of a second at most, since pods wait meanwhile and a
+// consolidation mends what is left. `dovetail plan` may take longer.
+const loopWork = 4_000_000
+
 type controllerFlags struct {
 	kubeconfig, cloud, machines, metrics, health, format, level string
 	leaderElect, exactLanding, profiling                        bool
@@ -98,6 +102,7 @@ func runController(c *cobra.Command, f controllerFlags) error {
 	actor := kube.NewActor(client, st.Resources(), time.Now)
 	policy := decide.DefaultPolicy()
 	policy.ExactLanding = f.exactLanding
+	policy.Solve.Work = loopWork
 	policy.Lifecycle.ListDelay = max(policy.Lifecycle.ListDelay, provider.Traits().ListDelay)
 	ctl := controller.New(&controller.Controller{
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
