@@ -463,6 +463,7 @@ func (st *step) shun(uid string, d time.Duration) {
 	}
 	m[uid] = shunning{until: st.now.Add(min(d<<min(old.times, 10), 2*time.Hour)), times: old.times + 1}
 	st.mem.shunned = m
+	st.at(m[uid].until)
 }
 
 func (st *step) shunned(uid string) bool {

@@ -6,6 +6,7 @@ package disrupt
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -157,8 +158,10 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 		return out
 	}
 	for _, p := range u.Node.Pods {
-		if r, held := g.pod(p, cause); held && full(r) {
-			return out
+		for _, r := range g.pod(p, cause) {
+			if full(r) {
+				return out
+			}
 		}
 	}
 	return out
@@ -218,33 +221,29 @@ func paying(c *model.Claim, now time.Time) (time.Time, bool) {
 	return t, err == nil && now.Before(t)
 }
 
-// pod says what keeps a pod where it is.
-func (g *Guard) pod(p *model.Pod, cause plan.Code) (plan.Reason, bool) {
+// pod says what keeps a pod where it is; mostly nothing.
+func (g *Guard) pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
 	if p.Terminal || !p.Deleting.IsZero() {
-		return plan.Reason{}, false
+		return nil
 	}
 	if held, until := Held(p, g.Now); held {
 		r := plan.Reason{Code: plan.PodDoNotDisrupt, Subject: "pod/" + p.Key(), Key: DoNotDisrupt, Want: "not set", Have: p.DoNotDisrupt}
 		if !until.IsZero() {
 			r.Want = "past " + until.UTC().Format(time.RFC3339)
 		}
-		return r, true
+		out = append(out, r)
 	}
 	if p.Mirror || p.Class.Daemon {
-		return plan.Reason{}, false
+		return out
 	}
 	voluntary := cause == plan.Underutilized || cause == plan.Empty
 	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && voluntary {
-		return plan.Reason{Code: plan.SafeToEvict, Subject: "pod/" + p.Key(), Key: safeToEvict, Want: trueValue, Have: p.SafeToEvict}, true
+		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: "pod/" + p.Key(), Key: safeToEvict, Want: trueValue, Have: p.SafeToEvict})
 	}
 	if p.Owner.UID == "" && p.SafeToEvict != trueValue && voluntary {
-		return plan.Reason{Code: plan.NoController, Subject: "pod/" + p.Key(), Key: "metadata.ownerReferences",
-			Want: "a controller, or " + safeToEvict + "=true", Have: "none"}, true
+		out = append(out, plan.Reason{Code: plan.NoController, Subject: "pod/" + p.Key(), Key: "metadata.ownerReferences",
+			Want: "a controller, or " + safeToEvict + "=true", Have: "none"})
 	}
-	return g.pdb(p)
-}
-
-func (g *Guard) pdb(p *model.Pod) (plan.Reason, bool) {
 	list, ok := g.of[p.Class]
 	if !ok {
 		for _, b := range g.pdbs[p.Class.Namespace] {
@@ -256,19 +255,17 @@ func (g *Guard) pdb(p *model.Pod) (plan.Reason, bool) {
 	}
 	switch {
 	case len(list) == 0:
-		return plan.Reason{}, false
 	case len(list) > 1: // the eviction API refuses such a pod always
-		names := list[0].Namespace + "/" + list[0].Name
-		for _, b := range list[1:] {
-			names += " " + b.Namespace + "/" + b.Name
+		names := make([]string, len(list))
+		for i, b := range list {
+			names[i] = b.Namespace + "/" + b.Name
 		}
-		return plan.Reason{Code: plan.SeveralPDBs, Subject: "pod/" + p.Key(), Key: names, Want: "at most 1", Have: strconv.Itoa(len(list))}, true
+		out = append(out, plan.Reason{Code: plan.SeveralPDBs, Subject: "pod/" + p.Key(), Key: strings.Join(names, " "), Want: "at most 1", Have: strconv.Itoa(len(list))})
+	case list[0].DisruptionsAllowed <= 0 && (p.Ready || !list[0].AlwaysAllowUnready):
+		out = append(out, plan.Reason{Code: plan.DisruptionBudgetPDB, Subject: "pod/" + p.Key(), Key: list[0].Namespace + "/" + list[0].Name,
+			Want: "disruptionsAllowed of at least 1", Have: "0"})
 	}
-	b := list[0]
-	if b.DisruptionsAllowed > 0 || !p.Ready && b.AlwaysAllowUnready {
-		return plan.Reason{}, false
-	}
-	return plan.Reason{Code: plan.DisruptionBudgetPDB, Subject: "pod/" + p.Key(), Key: b.Namespace + "/" + b.Name, Want: "disruptionsAllowed of at least 1", Have: "0"}, true
+	return out
 }
 
 // Held says whether a pod's karpenter.sh/do-not-disrupt holds, and until when; zero: for ever. A duration counts from when the pod
