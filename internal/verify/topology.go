@@ -4,15 +4,17 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // topology replays the plan: all machines stand, and pods come one by one, each to its own machine, as soon as kube-scheduler would
-// let it on. One order that works is enough. The first tried has those that spread come first, then those that want to be near others
+// let it on. One order that works is enough. The first tried is the usual one; the next has those that spread come first, then those that want to be near others
 // or away from them; pods without rules come last, for they may come at any time, but once come can't be taken back. Classes that got
 // stuck come earlier in the next, all of them first, then one by one.
 func (c *checker) topology() {
@@ -20,6 +22,10 @@ func (c *checker) topology() {
 		return
 	}
 	c.makeHosts()
+	order := c.usualOrder()
+	if len(c.replay(func(x coming) int { return -order[x.pod.Class] })) == 0 {
+		return
+	}
 	var first []Violation
 	earlier := map[*model.Class]int{}
 	for try := range 12 {
@@ -48,6 +54,50 @@ func (c *checker) topology() {
 		earlier[classes[try%len(classes)]]++ // one alone: two that are stuck may be in each other's way
 	}
 	c.found = append(c.found, first...)
+}
+
+// usualOrder numbers classes in the order in which a planner would take them, and which is therefore worth trying first: by priority,
+// those with most rules before those with few, those that want to be near others last, then large before small, and by key. One class
+// comes wholly before the next.
+func (c *checker) usualOrder() map[*model.Class]int {
+	var total model.Resources
+	var classes []*model.Class
+	out := map[*model.Class]int{}
+	for _, p := range c.in.Demand {
+		total = total.AddInto(p.Class.Requests, 1)
+		if _, ok := out[p.Class]; !ok {
+			out[p.Class] = 0
+			classes = append(classes, p.Class)
+		}
+	}
+	ties := func(x *model.Class) int {
+		n := 0
+		if len(x.Spread) > 0 {
+			n++
+		}
+		if len(x.AntiAffinity) > 0 || len(x.HostPorts) > 0 {
+			n++
+		}
+		if len(x.Affinity) > 0 {
+			n = -1
+		}
+		return n
+	}
+	size := map[*model.Class]int64{}
+	for _, x := range classes {
+		for d, v := range x.Requests {
+			if sum := total.At(model.Dim(d)); sum > 0 {
+				size[x] += v * 1_000_000 / (sum/int64(len(c.in.Demand)) + 1)
+			}
+		}
+	}
+	slices.SortStableFunc(classes, func(a, b *model.Class) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(ties(b), ties(a)), cmp.Compare(size[b], size[a]), strings.Compare(a.Key, b.Key))
+	})
+	for i, x := range classes {
+		out[x] = i
+	}
+	return out
 }
 
 // replay plays the plan in one order and returns who is stuck.
@@ -191,7 +241,7 @@ type memoKey struct {
 // rules are the terms of one class, found once.
 type rules struct {
 	affinity, anti, owned []*term
-	against               []*term // of others, once all are registered
+	against, counted      []*term // that choose the class: of others, and those that count; once all are registered
 	known                 bool
 }
 
@@ -214,17 +264,59 @@ func (t *replay) rulesOf(class *model.Class) *rules {
 }
 
 // againstOf are the anti-affinity terms of others that choose the class.
-func (t *replay) againstOf(class *model.Class) []*term {
+func (t *replay) againstOf(class *model.Class) []*term { return t.chosen(class).against }
+
+// chosen finds, once all terms are registered, those that choose the class: its pods are counted by some, and refused by the owners of
+// others. Terms are looked up by a label that they want, for there may be very many.
+func (t *replay) chosen(class *model.Class) *rules {
 	r := t.rulesOf(class)
-	if !r.known {
-		r.known = true
-		for _, x := range t.terms {
-			if x.owner && t.chooses(x, class) {
+	if r.known {
+		return r
+	}
+	r.known = true
+	look := func(list []*term) {
+		for _, x := range list {
+			switch {
+			case !t.chooses(x, class):
+			case x.owner:
 				r.against = append(r.against, x)
+			default:
+				r.counted = append(r.counted, x)
 			}
 		}
 	}
-	return r.against
+	if t.byLabel == nil {
+		t.file()
+	}
+	look(t.others)
+	for k, v := range class.Labels { // in whatever order: each term is found under one label, and all are asked
+		look(t.byLabel[[2]string{k, v}])
+	}
+	return r
+}
+
+// file puts every term under each value of the first label that it wants one of.
+func (t *replay) file() {
+	t.byLabel = map[[2]string][]*term{}
+	for _, x := range t.terms {
+		filed := false
+		if len(x.sels) > 0 && x.sels[0].Pods != nil {
+			for _, r := range *x.sels[0].Pods {
+				if r.Complement || r.AllowAbsent || len(r.Values) == 0 {
+					continue
+				}
+				for _, v := range r.Values {
+					k := [2]string{r.Key, v}
+					t.byLabel[k] = append(t.byLabel[k], x)
+				}
+				filed = true
+				break
+			}
+		}
+		if !filed {
+			t.others = append(t.others, x)
+		}
+	}
 }
 
 // replay is the cluster as it fills.
@@ -235,6 +327,9 @@ type replay struct {
 	rules   map[*model.Class]*rules
 	memo    map[memoKey]bool
 	spreads map[*model.SpreadConstraint]*term
+	byLabel map[[2]string][]*term
+	others  []*term             // not under any label
+	all     map[string][]string // by topology key: the domains of all hosts
 }
 
 func (t *replay) term(key string, owner, live bool, sels ...model.Selector) *term {
@@ -310,14 +405,20 @@ func (t *replay) spreadTerm(class *model.Class, s *model.SpreadConstraint) *term
 			hosts[h] = true
 		}
 	}
-	x := t.add(k, []model.Selector{sel}, hosts)
-	seen := map[string]bool{}
-	for _, h := range t.c.hosts {
-		if v, ok := domain(h, s.TopologyKey); ok && hosts[h] && v != "?" && !seen[v] {
-			seen[v] = true
-			x.domains = append(x.domains, v)
+	if len(hosts) == len(t.c.hosts) { // all of them, as is usual
+		x := t.add(k, []model.Selector{sel}, nil)
+		if t.all == nil {
+			t.all = map[string][]string{}
 		}
+		if t.all[s.TopologyKey] == nil {
+			t.all[s.TopologyKey] = t.domains(s.TopologyKey, hosts)
+		}
+		x.domains = t.all[s.TopologyKey]
+		t.spreads[s] = x
+		return x
 	}
+	x := t.add(k, []model.Selector{sel}, hosts)
+	x.domains = t.domains(s.TopologyKey, hosts)
 	t.spreads[s] = x
 	return x
 }
@@ -326,6 +427,18 @@ func affinitySelectors(class *model.Class) []model.Selector {
 	out := make([]model.Selector, len(class.Affinity))
 	for i := range out {
 		out[i] = class.Affinity[i].Selector
+	}
+	return out
+}
+
+// domains are the certain values of a topology key among hosts.
+func (t *replay) domains(key string, hosts map[*host]bool) (out []string) {
+	seen := map[string]bool{}
+	for _, h := range t.c.hosts {
+		if v, ok := domain(h, key); ok && hosts[h] && v != "?" && !seen[v] {
+			seen[v] = true
+			out = append(out, v)
+		}
 	}
 	return out
 }
@@ -394,8 +507,8 @@ func domain(h *host, key string) (string, bool) {
 
 // count adds a pod that stands on a host to all that counts it.
 func (t *replay) count(p *model.Pod, h *host) {
-	for _, x := range t.terms {
-		if x.owner || x.hosts != nil && !x.hosts[h] || x.live && !p.Deleting.IsZero() || !t.chooses(x, p.Class) {
+	for _, x := range t.chosen(p.Class).counted {
+		if x.hosts != nil && !x.hosts[h] || x.live && !p.Deleting.IsZero() {
 			continue
 		}
 		if d, ok := domain(h, x.key); ok {
