@@ -29,11 +29,16 @@ func TestLeaderKilled(t *testing.T) {
 	calm := burst(t, s, "calm", 0)
 	for seed := 1; seed <= seeds; seed++ {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
-			// A moment between the first pod and the last one to run.
-			after := time.Duration(rand.New(rand.NewPCG(uint64(seed), 0)).Int64N(int64(calm.took)))
+			// A moment from when there is a pool to buy from: while machines are bought, and for every other seed also while they
+			// register and their pods land.
+			within := 2 * calm.bought
+			if seed%2 == 0 {
+				within += 3 * time.Second
+			}
+			after := time.Duration(rand.New(rand.NewPCG(uint64(seed), 0)).Int64N(int64(within)))
 			cost := burst(t, s, fmt.Sprintf("killed-%d", seed), after)
-			t.Logf("killed after %s, %s: %d machines for $%.4f an hour; undisturbed %d for $%.4f in %s", after.Round(time.Millisecond), cost.killedAt,
-				cost.machines, dollars(cost.micro), calm.machines, dollars(calm.micro), calm.took.Round(time.Millisecond))
+			t.Logf("killed after %s, %s: %d machines for $%.4f an hour; undisturbed %d for $%.4f, the last bought after %s", after.Round(time.Millisecond), cost.killedAt,
+				cost.machines, dollars(cost.micro), calm.machines, dollars(calm.micro), calm.bought.Round(time.Millisecond))
 			if cost.micro*100 > calm.micro*105 {
 				t.Errorf("it costs $%.4f an hour, more than 1.05 times the $%.4f of the undisturbed run", dollars(cost.micro), dollars(calm.micro))
 			}
@@ -46,20 +51,22 @@ func dollars(micro int64) float64 { return float64(micro) / 1e6 }
 // outcome is what a burst ended in.
 type outcome struct {
 	machines int
-	micro    int64 // an hour
-	took     time.Duration
-	killedAt string // what there was then
+	micro    int64         // an hour
+	bought   time.Duration // from the pool to the last machine
+	killedAt string        // what there was then
 }
 
 // burst has 100 small and 100 large pods run, kills the leader in between if told when, and checks what stands in the end.
 func burst(t *testing.T, s *sandbox.Sandbox, name string, killAfter time.Duration) outcome {
 	t.Helper()
 	e := newEnv(t, s, name)
-	e.nodePool(nil)
-	var out outcome
-	began := time.Now()
 	e.deploy("small", 100, e.pod("900m", "3100Mi"))
 	e.deploy("large", 100, e.pod("3500m", "28Gi"))
+	// One plan for all of them, so that what it costs depends on the kill and not on how fast pods are made.
+	e.podsRefused(200)
+	var out outcome
+	began := time.Now()
+	e.nodePool(nil)
 	if killAfter > 0 {
 		moment := time.NewTimer(killAfter)
 		defer moment.Stop()
@@ -70,7 +77,6 @@ func burst(t *testing.T, s *sandbox.Sandbox, name string, killAfter time.Duratio
 		out.killedAt = e.killLeader()
 	}
 	e.podsRun(200)
-	out.took = time.Since(began)
 	e.until("each claim has one machine that stands, and each machine its claim", func() error {
 		out.machines, out.micro = 0, 0
 		all := e.claims()
@@ -97,9 +103,11 @@ func burst(t *testing.T, s *sandbox.Sandbox, name string, killAfter time.Duratio
 		}
 		return nil
 	})
-	if n := len(e.launches(name)); n < out.machines { // launches also checks that no claim was launched twice
-		t.Errorf("%d machines stand, but the journal has only %d launches", out.machines, n)
+	launches := e.launches(name) // which also checks that no claim was launched twice
+	if len(launches) < out.machines {
+		t.Fatalf("%d machines stand, but the journal has only %d launches", out.machines, len(launches))
 	}
+	out.bought = launches[len(launches)-1].Launched.Sub(began)
 	// The next burst starts from an empty cluster, as this one did.
 	e.must(s.Delete(e.ctx, "/apis/apps/v1/namespaces/"+name+"/deployments", ""))
 	e.until("the pods are gone", func() error { return e.noPods(e.ctx) })
