@@ -119,16 +119,46 @@ func (s *solver) choose(b *bin) *chosen {
 	if left.limited {
 		left.take(b.charged, -1) // the charge is made anew below
 	}
-	out := &chosen{offer: -1}
 	need := s.minValuesOf(b.pool)
+	var out *chosen
+	for n, i := range fit { // of several capacity types the cheapest that leaves the choice the pool wants
+		if slices.ContainsFunc(fit[:n], func(j int) bool { return s.alike(i, j) }) {
+			continue
+		}
+		ch := s.gather(b, fit, i, need)
+		if out == nil || out.offer < 0 {
+			out = ch
+		}
+		if ch.offer >= 0 && need.lacking(ch.types) == nil {
+			out = ch
+			break
+		}
+	}
+	if out == nil {
+		out = &chosen{offer: -1}
+	}
+	left.take(out.charged, 1)
+	slices.Sort(out.zones)
+	return out
+}
+
+// alike says whether two offers may be choices of one claim: of one capacity type, with the same labels of the pool's own.
+func (s *solver) alike(i, j int) bool {
+	return s.offers[i].o.CapacityType == s.offers[j].o.CapacityType && sameVariant(&s.offers[i], &s.offers[j])
+}
+
+// gather collects choices among the offers alike one of them, cheapest first.
+func (s *solver) gather(b *bin, fit []int, like int, need minValues) *chosen {
+	out := &chosen{offer: -1}
+	left := &s.left[b.pool]
 	for _, i := range fit {
 		o := &s.offers[i]
+		if !s.alike(i, like) {
+			continue
+		}
 		if out.offer >= 0 {
-			first := &s.offers[out.offer]
-			if o.o.CapacityType != first.o.CapacityType || !sameVariant(o, first) {
-				continue
-			}
-			if o.price > first.price+mulDiv(first.price, s.pol.PremiumPPM, 1_000_000) && !need.wants(out.types, o.t) {
+			first := s.offers[out.offer].price
+			if o.price > first+mulDiv(first, s.pol.PremiumPPM, 1_000_000) && !need.wants(out.types, o.t) {
 				continue
 			}
 		}
@@ -150,8 +180,6 @@ func (s *solver) choose(b *bin) *chosen {
 			out.zones = append(out.zones, o.o.Zone)
 		}
 	}
-	left.take(out.charged, 1)
-	slices.Sort(out.zones)
 	return out
 }
 
