@@ -114,18 +114,19 @@ func TestDriftSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
 		w.pol.Shun = 20 * time.Second
+		w.pool.Hash = "one"
 		w.st.SetPool(w.pool)
 		if !w.settle(3000) {
 			w.fatalf("it does not begin\n%s", w.remains())
 		}
 		p := *w.pool
-		p.Requirements = p.Requirements.With(model.OneOf(model.LabelZone, "b"))
+		p.Hash = "two"
 		if rapid.Bool().Draw(t, "budget") {
 			p.Budgets = []model.Budget{{Nodes: 1}}
 		}
 		w.pool = &p
 		w.st.SetPool(w.pool)
-		w.say("the pool now wants zone b")
+		w.say("the pool's template is another")
 		w.wild = true
 		for range rapid.IntRange(0, 60).Draw(t, "wild ticks") {
 			w.tick()
@@ -136,9 +137,9 @@ func TestDriftSettles(t *testing.T) {
 			w.fatalf("it does not end\n%s", w.remains())
 		}
 		w.putBack()
-		for _, n := range sortedKeys(w.nodes) {
-			if z := w.nodes[n].Labels[model.LabelZone]; z != "b" && !w.spread(n) {
-				w.fatalf("node %s is still in zone %s", n, z)
+		for _, n := range sortedKeys(w.claims) {
+			if h := w.claims[n].Annotations[hashAnnotation]; h != "two" {
+				w.fatalf("claim %s is still of template %s", n, h)
 			}
 		}
 	})

@@ -351,7 +351,7 @@ func (w *world) createClaim(a plan.CreateClaim) (uint64, error) {
 	labels := maps.Clone(a.Pool.Labels)
 	labels[model.LabelNodePool] = a.Pool.Name
 	w.setClaim(&model.Claim{
-		Name: a.Name, UID: fmt.Sprintf("uid-%s-%d", a.Name, w.created), Pool: a.Pool.Name, Requirements: a.Requirements, Labels: labels, Annotations: a.Annotations,
+		Name: a.Name, UID: fmt.Sprintf("uid-%s-%d", a.Name, w.created), Pool: a.Pool.Name, Requirements: a.Requirements, Labels: labels, Annotations: edited(a.Annotations, map[string]string{hashAnnotation: a.Pool.Hash, hashVersionAnnotation: hashVersion}),
 		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: a.Pool.ExpireAfter, TerminationGracePeriod: a.Pool.TerminationGracePeriod, Created: w.now,
 		HasFinalizer: true, Conditions: map[string]model.Condition{}, Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code),
 	})
