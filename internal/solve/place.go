@@ -107,12 +107,15 @@ func (s *solver) topUp() {
 				if d.n > 0 {
 					c.taken -= int(d.n)
 					s.bumpWide(c, d.site.vals, d.site.offers, -d.n)
+					k := siteKey{c.id, d.site.name}
+					s.bought[k] -= d.n
+					s.caps[k] = s.bought[k] // not there; elsewhere perhaps
 				}
 				for _, id := range c.topo.bumpHost {
 					s.counters[id].promised = 0
 				}
 			}
-			if c.taken == before {
+			if c.taken == before && len(*demands) == 0 {
 				break
 			}
 		}
