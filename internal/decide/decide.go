@@ -62,7 +62,7 @@ type Memory struct {
 	solve      solve.Memory
 	onRoom     map[string]placement // by pod uid: the standing node it is expected on
 	poolAt     map[string]time.Time // by pool uid: when its status was last written
-	covered    map[string]bool      // by pod uid: it had a slot at the last step
+	awaiting   map[string]bool      // by claim: pods were to come to it at the last step
 	idleSlots  map[string]time.Time // by claim: since when it has slots without pods
 	mismatches map[string]mismatch  // by pod uid: standing nodes that kube-scheduler would not use for it
 	refusals   []plan.PodDecision   // of the last solve, for what is asked in between

@@ -19,14 +19,30 @@ type room struct {
 	held  *holding
 }
 
-// bereft says whether a pod that had a slot has none any more: its claim failed, or its reservation is over. It is decided on at
-// once, its batch being long complete.
+// bereft says whether a claim that pods were to come to holds nothing for them any more, because it failed or its reservation is over,
+// and some pod has no machine now. Such pods are decided on at once, their batch being long complete. Which pod of many alike has a slot
+// changes with every pod that comes, so it is claims that are looked at.
 func (st *step) bereft() bool {
+	lost := false
+	for name := range st.mem.awaiting {
+		lost = lost || st.held[name] == nil
+	}
+	awaiting := make(map[string]bool, len(st.held))
+	for name, h := range st.held {
+		for i := range h.slots {
+			if h.slots[i].matched > 0 {
+				awaiting[name] = true
+			}
+		}
+	}
+	st.mem.awaiting = awaiting
+	if !lost {
+		return false
+	}
 	found := false
 	for _, p := range st.s.Pending {
-		found = found || st.mem.covered[p.UID] && !st.cover[p.UID] && st.wanted(p)
+		found = found || !st.cover[p.UID] && st.wanted(p)
 	}
-	st.mem.covered = st.cover
 	return found
 }
 
