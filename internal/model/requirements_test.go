@@ -25,6 +25,11 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	if os.Getenv("DOVETAIL_SOAK") == "" && flag.Lookup("rapid.seed").Value.String() == "0" {
+		if err := flag.Set("rapid.seed", "1"); err != nil { // the same series each time; the soak draws new ones
+			panic(err)
+		}
+	}
 	os.Exit(m.Run())
 }
 
