@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -125,7 +126,7 @@ const manyRooms = 6
 func (st *step) boughtFor(p *model.Pod, names []string, what []room) int {
 	n := 0
 	for _, w := range what {
-		if w.node != nil && w.claim != nil && w.claim.Created.After(p.Created) && contains(names, w.node.Name) {
+		if w.node != nil && w.claim != nil && w.claim.Created.After(p.Created) && slices.Contains(names, w.node.Name) {
 			n++
 		}
 	}
@@ -144,7 +145,7 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room, what []room) ([]
 			m = mismatch{} // the cluster is another one by now
 		}
 		// A pod that kube-scheduler has not looked at has not been refused: it is behind, not of another opinion.
-		if was, ok := st.mem.onRoom[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !st.now.Before(was.since.Add(st.pol.Distrust)) && !contains(m.rooms, was.room) {
+		if was, ok := st.mem.onRoom[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !st.now.Before(was.since.Add(st.pol.Distrust)) && !slices.Contains(m.rooms, was.room) {
 			m.rooms = append(m.rooms[:len(m.rooms):len(m.rooms)], was.room)
 			if m.since.IsZero() {
 				m.since = st.now
@@ -163,22 +164,13 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room, what []room) ([]
 	}
 	for i := range rooms {
 		for _, p := range kept {
-			if contains(mismatches[p.UID].rooms, rooms[i].Name) {
+			if slices.Contains(mismatches[p.UID].rooms, rooms[i].Name) {
 				rooms[i].Closed = true
 			}
 		}
 	}
 	st.mem.mismatches = mismatches
 	return kept, refused
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }
 
 // rooms are all standing nodes and all claims in flight.

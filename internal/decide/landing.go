@@ -6,6 +6,7 @@ package decide
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -327,20 +328,11 @@ func (st *step) usable(h *holding) bool {
 		return false
 	}
 	for _, t := range n.Taints {
-		if t.Key != model.TaintReserved && t.Effect != model.PreferNoSchedule && !has(h.claim.Taints, t) {
+		if t.Key != model.TaintReserved && t.Effect != model.PreferNoSchedule && !slices.Contains(h.claim.Taints, t) {
 			return false
 		}
 	}
 	return true
-}
-
-func has(ts []model.Taint, t model.Taint) bool {
-	for _, x := range ts {
-		if x == t {
-			return true
-		}
-	}
-	return false
 }
 
 // leaving are the pods of nodes being drained that will have a successor somewhere else.

@@ -127,7 +127,6 @@ const (
 	NodeClassNotReady   Code = "NodeClassNotReady"
 	InstanceGone        Code = "InstanceGone" // claim without instance
 	Orphan              Code = "Orphan"       // instance without claim
-	PoolGone            Code = "PoolGone"
 	Draining            Code = "Draining"
 	Deleted             Code = "Deleted" // somebody deleted the claim or the node
 	TolerateAll         Code = "ToleratesEverything"
