@@ -17,9 +17,10 @@ api, state, plan < kube
 cloud, cloud/catalog < cloud/machines < cloud/kwok, cloud/cloudtest
 api, cloud, cloud/catalog < cloud/kwok, cloud/aws
 plan, ledger < report < web
-decide, verify, state, cloud, ledger < controller
+decide, verify, state, cloud, report < controller
 controller, cloud/machines < sim
 controller, kube, cloud/machines, cloud/kwok, cloud/aws, cloud/catalog, report, web, sim, charts < cli < cmd
+casetest
 `
 
 // Pure are the rooms between a Snapshot and a Plan.

@@ -405,12 +405,3 @@ func TestBackoff(t *testing.T) {
 		t.Errorf("pauses are %s", s)
 	}
 }
-
-func TestSentence(t *testing.T) {
-	reasons := []plan.Reason{{Code: plan.Resource, Pool: "p", Key: "cpu", Want: "64", Have: "32"}, {Code: plan.Taint, Pool: "q", Key: "team"},
-		{Code: plan.NoPools}, {Code: plan.Offering}, {Code: plan.Limit}}
-	want := "no NodePool can hold the pod: nodepool p: Resource cpu, wants 64, has 32; nodepool q: Taint team; NoPools; and 2 more"
-	if got := Sentence(reasons); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
 // usd writes micro-dollars as dollars.
@@ -85,49 +86,16 @@ func (c *Controller) recordPods(now time.Time, out *decide.Output) {
 			continue
 		}
 		refused++
-		nearest := Sentence(d.Reasons[:1]) // what other pools have against it may change with every pool that comes or goes
+		nearest := report.Refusal(d.Reasons[:1]) // what other pools have against it may change with every pool that comes or goes
 		told[d.Pod.UID] = nearest
 		if c.told[d.Pod.UID] == nearest {
 			continue
 		}
-		text := Sentence(d.Reasons)
+		text := report.Refusal(d.Reasons)
 		c.Log.Info("pod can't be placed", "pod", d.Pod.Key(), "reasons", text)
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "refuse", Subject: "pod/" + d.Pod.Key(), Why: d.Reasons})
 		c.Cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
 	}
 	c.told = told
 	c.Metrics.unschedulable(refused)
-}
-
-// Sentence is what an event says of a refusal; report has the long form.
-func Sentence(reasons []plan.Reason) string {
-	s := "no NodePool can hold the pod"
-	for i, r := range reasons {
-		if i == 3 {
-			s += fmt.Sprintf("; and %d more", len(reasons)-i)
-			break
-		}
-		sep := "; "
-		if i == 0 {
-			sep = ": "
-		}
-		s += sep
-		if r.Pool != "" {
-			s += "nodepool " + r.Pool + ": "
-		}
-		s += string(r.Code)
-		if r.Key != "" {
-			s += " " + r.Key
-		}
-		if r.Subject != "" {
-			s += " (" + r.Subject + ")"
-		}
-		if r.Want != "" {
-			s += ", wants " + r.Want
-		}
-		if r.Have != "" {
-			s += ", has " + r.Have
-		}
-	}
-	return s
 }

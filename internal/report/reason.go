@@ -28,6 +28,22 @@ func Sentence(r plan.Reason) string {
 	return s
 }
 
+// mostReasons is how many pools' reasons an event names.
+const mostReasons = 3
+
+// Refusal says in one line why a pod can't be placed, with the codes for programs: what an event and a log line say.
+func Refusal(reasons []plan.Reason) string {
+	var parts []string
+	for i, r := range reasons {
+		if i == mostReasons {
+			parts = append(parts, "and "+strconv.Itoa(len(reasons)-i)+" more")
+			break
+		}
+		parts = append(parts, with("nodepool ", r.Pool, ": ")+string(r.Code)+": "+Sentence(r))
+	}
+	return "no NodePool can hold the pod: " + strings.Join(parts, "; ")
+}
+
 func sentence(r plan.Reason) string {
 	switch r.Code {
 	case plan.NoPools:
@@ -54,7 +70,7 @@ func sentence(r plan.Reason) string {
 		return need + "; the nearest type" + with(", ", r.Subject, ",") + " has " + amount(r.Key, r.Have)
 	case plan.Offering:
 		if r.Want == "" {
-			return or(r.Have, "no type that fits is offered where the pod may run")
+			return or(r.Have, "no type that fits is offered where the pod may run") + with(" (", r.Key, ")")
 		}
 		return "the types that fit are not to be had with " + r.Want + ", only with " + or(brief(r.Have), "nothing")
 	case plan.OutOfCapacity:

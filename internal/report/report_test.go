@@ -27,6 +27,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 //	type NAME cpu=N mem=Q                        cpu in milli-cores, memory in Gi
 //	buy TYPE x2 pool=P zone=Z price=USD [spot] [or=TYPE,…] [zones=Z,…] cpu=N mem=N WORKLOAD*N …
 //	room NODE WORKLOAD*N …
+//	refusal JSON                                 the line of an event about reasons, JSON a list of them
 //	refuse WORKLOAD*N JSON                       JSON a list of reasons
 //	ignore WORKLOAD*N JSON
 //	cost NEW BOUND PROVER [unpriced words]       in dollars an hour
@@ -91,6 +92,10 @@ func run(t *testing.T, input string) string {
 			var r plan.Reason
 			b.json(rest, &r)
 			fmt.Fprintln(&out, Sentence(r))
+		case "refusal":
+			var rs []plan.Reason
+			b.json(rest, &rs)
+			fmt.Fprintln(&out, Refusal(rs))
 		case "type":
 			b.types[words[1]] = &model.InstanceType{Name: words[1], Allocatable: b.resources(words[2:])}
 		case "buy":
