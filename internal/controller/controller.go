@@ -96,6 +96,7 @@ type Controller struct {
 	lanes   map[string]chan struct{}
 	leading atomic.Bool
 	synced  atomic.Bool
+	view    atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
 	verify  func(*decide.Output) error // the second opinion
 	mem     decide.Memory
@@ -218,6 +219,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		sooner(now.Add(c.Config.RetryAfter))
 	}
 	c.mem = mem
+	c.view.Store(&view{snap, mem})
 	c.record(now, snap, &out)
 	for _, a := range out.Actions {
 		c.begin(ctx, now, a)

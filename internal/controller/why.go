@@ -9,33 +9,36 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Why asks the loop what is in the way of an object now; see decide.Why. It may be called from anywhere.
+// view is what the last step saw and remembers. Neither is changed any more once it is shown.
+type view struct {
+	snap *model.Snapshot
+	mem  decide.Memory
+}
+
+// Why says what is in the way of an object now; see decide.Why. It may be called from anywhere and does its work in the caller's goroutine:
+// the loop does not wait for it.
 func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, error) {
-	type answer struct {
-		plan.Answer
-		err error
-	}
 	if !c.synced.Load() {
 		return plan.Answer{}, errors.New("the cluster is not known yet: ask again in a moment")
 	}
-	ch := make(chan answer, 1)
-	select {
-	case c.changes <- func(s *state.State) {
-		now := time.Now()
-		a, err := decide.Why(s.Snapshot(now), c.mem, now, c.Policy, subject)
-		ch <- answer{a, err}
-	}:
-	case <-ctx.Done():
-		return plan.Answer{}, ctx.Err()
+	v := c.view.Load()
+	if v == nil { // nothing has been decided here: this is not the leader, and only what it sees can be told
+		ch := make(chan *view, 1)
+		select {
+		case c.changes <- func(s *state.State) { ch <- &view{snap: s.Snapshot(time.Now())} }:
+		case <-ctx.Done():
+			return plan.Answer{}, ctx.Err()
+		}
+		select {
+		case v = <-ch:
+		case <-ctx.Done():
+			return plan.Answer{}, ctx.Err()
+		}
 	}
-	select {
-	case a := <-ch:
-		return a.Answer, a.err
-	case <-ctx.Done():
-		return plan.Answer{}, ctx.Err()
-	}
+	return decide.Why(v.snap, v.mem, time.Now(), c.Policy, subject)
 }
