@@ -149,7 +149,7 @@ func runPlan(c *cobra.Command, f planFlags) error {
 	start := time.Now()
 	snap := s.Snapshot(start)
 	out := decide.WhatIf(snap, start, pol)
-	if err := controller.Verified(&out); err != nil {
+	if err := controller.Verified(&out).Err(); err != nil {
 		return fmt.Errorf("internal error: the plan made is not valid, so it is not shown; please report this with the input: %w", err)
 	}
 	p := reported(snap, &out)

@@ -98,7 +98,7 @@ type Controller struct {
 	synced  atomic.Bool
 	view    atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
-	verify  func(*decide.Output) error // the second opinion
+	verify  func(*decide.Output) Opinion // the second opinion
 	mem     decide.Memory
 	window  window
 	pools   map[string]*poolInfo
@@ -210,13 +210,20 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		c.Metrics.decided(time.Since(now), &out)
 		c.window.widen(c.Config, now, out.Plan)
 	}
-	if err := c.verify(&out); err != nil {
-		// The plan is refused whole: nothing of it is done. The claims' own steps are looked at again without it.
-		c.Metrics.refused()
-		c.Log.Error("plan refused by verify, nothing of it is done", "violations", err.Error())
-		c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + err.Error()})
-		out, mem = decide.Step(snap, c.mem, now, c.Policy, decide.Request{Never: true})
-		sooner(now.Add(c.Config.RetryAfter))
+	if o := c.verify(&out); o.Err() != nil {
+		req := decide.Request{Solve: solve}
+		for _, m := range o.Moves { // what is decided for pods stands; the machines of the move are left alone for a while
+			req.Refused = append(req.Refused, c.refuseMove(now, m)...)
+		}
+		if o.Demand != nil {
+			// What was to be bought is refused whole: nothing of it is done. The claims' own steps are looked at again without it.
+			c.Metrics.refused()
+			c.Log.Error("plan refused by verify, nothing of it is done", "violations", o.Demand.Error())
+			c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + o.Demand.Error()})
+			req.Solve, req.Never = false, true
+			sooner(now.Add(c.Config.RetryAfter))
+		}
+		out, mem = decide.Step(snap, c.mem, now, c.Policy, req)
 	}
 	c.mem = mem
 	c.view.Store(&view{snap, mem})

@@ -199,12 +199,12 @@ func TestARefusedPlanDoesNothing(t *testing.T) {
 		refused := 0
 		b.lead()
 		b.c.Emit(func(*state.State) {
-			b.c.verify = func(out *decide.Output) error {
+			b.c.verify = func(out *decide.Output) Opinion {
 				if out.Problem == nil {
-					return nil
+					return Opinion{}
 				}
 				refused++
-				return errors.New("pod a is on no machine")
+				return Opinion{Demand: errors.New("pod a is on no machine")}
 			}
 		})
 		b.pod("a", "a")
@@ -404,4 +404,57 @@ func TestBackoff(t *testing.T) {
 	if s := fmt.Sprint(got); s != "[1s 1s 2s 4s 8s 10s 10s]" {
 		t.Errorf("pauses are %s", s)
 	}
+}
+
+// A move that verify refuses takes nothing else with it: what is bought for pods is bought, and the machine of the move is left alone for
+// longer each time.
+func TestARefusedMoveStopsNothingElse(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		refused := 0
+		b.lead()
+		b.c.Emit(func(s *state.State) {
+			b.c.verify = func(out *decide.Output) Opinion {
+				var o Opinion
+				for _, m := range out.Moves {
+					refused++
+					o.Moves = append(o.Moves, RefusedMove{m, errors.New("pod a is on no machine")})
+				}
+				return o
+			}
+			p := *s.Pool("p")
+			p.ConsolidateAfter = 0
+			s.SetPool(&p)
+			since := model.Condition{Status: "True", Since: time.Now().Add(-time.Hour)}
+			s.SetClaim(&model.Claim{Name: "idle", UID: "uid-idle", Pool: "p", ProviderID: "m-idle", NodeName: "idle", HasFinalizer: true, ExpireAfter: -1, TerminationGracePeriod: -1,
+				Conditions: map[string]model.Condition{"Launched": since, "Registered": since, "Initialized": since, "Consolidatable": since}}, 1)
+			s.SetNode(&model.Node{Name: "idle", UID: "uid-n", ProviderID: "m-idle", Ready: true, HasFinalizer: true,
+				Labels: model.Labels{model.LabelRegistered: "true", model.LabelInitialized: "true"}}, 1)
+		})
+		time.Sleep(time.Second)
+		b.pod("a", "a")
+		b.pod("b", "b")
+		time.Sleep(time.Hour)
+		if made := b.made("create"); len(made) == 0 || made[0].after > 2*time.Second {
+			t.Errorf("created %v, want a claim for the pods at once", made)
+		}
+		for _, m := range b.made("delete") {
+			if m.what == "idle" {
+				t.Error("the move was carried out")
+			}
+		}
+		synced := make(chan int)
+		b.c.Emit(func(*state.State) { go func() { synced <- refused }() })
+		if n := <-synced; n < 2 || n > 6 { // after 5, 10, 20 minutes
+			t.Errorf("the move was decided on %d times in an hour, want less and less often", n)
+		}
+		entries := 0
+		for _, e := range b.c.Ledger.Entries(nil) {
+			if e.Kind == "verify" && e.Subject == "node/idle" && e.Outcome == "refused: pod a is on no machine" {
+				entries++
+			}
+		}
+		if entries == 0 {
+			t.Error("the ledger does not say it")
+		}
+	})
 }

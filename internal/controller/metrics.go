@@ -31,6 +31,7 @@ type Metrics struct {
 	poolLimit          *prometheus.GaugeVec
 	synced             prometheus.Gauge
 	plansRefused       prometheus.Counter
+	movesRefused       *prometheus.CounterVec
 	planCost           prometheus.Gauge
 	planBound          prometheus.Gauge
 	planGap            prometheus.Histogram
@@ -56,6 +57,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 		poolLimit:          prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_limit", Help: "spec.limits, in the base unit of the resource."}, []string{"nodepool", "resource_type"}),
 		synced:             prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_cluster_state_synced", Help: "1 once the cluster has been read."}),
 		plansRefused:       prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_plans_refused_total", Help: "Plans that verify refused; nothing of them was done."}),
+		movesRefused:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_moves_refused_total", Help: "Moves that verify refused; nothing of them was done."}, []string{"reason"}),
 		planCost:           prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_cost_usd_per_hour", Help: "Price of the machines of the last plan that bought any."}),
 		planBound:          prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_lower_bound_usd_per_hour", Help: "Proven lower bound on that price."}),
 		planGap:            prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dovetail_plan_gap_ratio", Help: "Cost over bound, less one, of plans that bought.", Buckets: []float64{.001, .003, .01, .02, .05, .1, .2, .5, 1, 2}}),
@@ -64,7 +66,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_build_info", Help: "1; the version is the label."}, []string{"version"})
 	info.WithLabelValues(version).Set(1)
 	r.MustRegister(m.schedulingDuration, m.queueDepth, m.unschedulablePods, m.claimsCreated, m.claimsTerminated, m.claimsDisrupted, m.cloudDuration,
-		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.plansRefused, m.planCost, m.planBound, m.planGap, info)
+		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.plansRefused, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
 	return m
 }
 
@@ -78,7 +80,11 @@ func (m *Metrics) decided(d time.Duration, out *decide.Output) {
 	}
 }
 
-func (m *Metrics) refused()            { m.plansRefused.Inc() }
+func (m *Metrics) refused() { m.plansRefused.Inc() }
+func (m *Metrics) refusedMove(cause plan.Code) {
+	m.movesRefused.WithLabelValues(string(cause)).Inc()
+}
+
 func (m *Metrics) unschedulable(n int) { m.unschedulablePods.Set(float64(n)) }
 
 func (m *Metrics) created(a plan.CreateClaim) {

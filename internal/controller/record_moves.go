@@ -52,3 +52,16 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 		c.Cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "move taken back: "+u.Why.Have)
 	}
 }
+
+// refuseMove tells that a move was refused by verify, and which claims, by uid, would have gone in it.
+func (c *Controller) refuseMove(now time.Time, m RefusedMove) []string {
+	c.Metrics.refusedMove(m.Cause)
+	var uids, names []string
+	for _, u := range m.Units {
+		uids, names = append(uids, u.Claim.UID), append(names, u.Node.Name)
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Key: "move " + m.ID}},
+			Outcome: "refused: " + m.Err.Error()})
+	}
+	c.Log.Error("move refused by verify, nothing of it is done", "move", m.ID, "why", string(m.Cause), "names", names, "violations", m.Err.Error())
+	return uids
+}

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,17 +13,46 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/verify"
 )
 
-// Verified asks the second opinion about a plan (contract 2); an error names what is wrong with it.
-func Verified(out *decide.Output) error {
-	var found []verify.Violation
+// Opinion is what the second opinion has against a decision. A move that is wrong says nothing against what is bought for pods, and the
+// other way round.
+type Opinion struct {
+	Demand error         // what is placed and bought for pending pods; nil: nothing is wrong
+	Moves  []RefusedMove // moves begun that are wrong
+}
+
+// RefusedMove is a move that is not begun.
+type RefusedMove struct {
+	decide.MoveBegun
+	Err error
+}
+
+// Verified asks the second opinion about a plan (contract 2).
+func Verified(out *decide.Output) Opinion {
+	var o Opinion
 	if out.Problem != nil {
-		found = verify.Plan(verifyInput(out.Problem, out.Result))
+		o.Demand = violations(verify.Plan(verifyInput(out.Problem, out.Result)))
 	}
 	for _, m := range out.Moves {
-		if m.Problem != nil {
-			found = append(found, verify.Plan(verifyInput(m.Problem, m.Result))...)
+		if m.Problem == nil {
+			continue
+		}
+		if err := violations(verify.Plan(verifyInput(m.Problem, m.Result))); err != nil {
+			o.Moves = append(o.Moves, RefusedMove{m, err})
 		}
 	}
+	return o
+}
+
+// Err is all that is wrong; nil: nothing is.
+func (o Opinion) Err() error {
+	errs := []error{o.Demand}
+	for _, m := range o.Moves {
+		errs = append(errs, fmt.Errorf("move %s: %w", m.ID, m.Err))
+	}
+	return errors.Join(errs...)
+}
+
+func violations(found []verify.Violation) error {
 	if len(found) == 0 {
 		return nil
 	}
@@ -34,7 +64,7 @@ func Verified(out *decide.Output) error {
 		}
 		text = append(text, v.String())
 	}
-	return fmt.Errorf("%s", strings.Join(text, "; "))
+	return errors.New(strings.Join(text, "; "))
 }
 
 // verifyInput is a plan in the values of verify, which shares no code with solve.

@@ -33,6 +33,7 @@ type Policy struct {
 	Gather       time.Duration // machines that will be at rest this soon are waited for, and not longer than this in all
 	Settled      time.Duration // pods on their way to standing room are waited for this long before more are sent
 	MoveTimeout  time.Duration // a move whose replacements are not ready by then is taken back
+	Hush         time.Duration // a node tainted for a move is looked at again after this long: what was just being bound shows by then
 	Shun         time.Duration // a machine whose move failed is not moved again for this long
 	ExactLanding bool          // contract 9
 	OrphanGrace  time.Duration // a machine without a claim is left alone this long after its launch
@@ -52,7 +53,7 @@ func DefaultPolicy() Policy {
 	l.ExpireGrace = 10 * time.Minute
 	return Policy{
 		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
-		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Shun: 5 * time.Minute,
+		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
 		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, MaxRounds: 500,
 	}
 }
@@ -65,6 +66,7 @@ type Memory struct {
 	awaiting   map[string]bool      // by claim: pods were to come to it at the last step
 	idleSlots  map[string]time.Time // by claim: since when it has slots without pods
 	mismatches map[string]mismatch  // by pod uid: standing nodes that kube-scheduler would not use for it
+	nodeless   map[string]time.Time // by claim uid: since when it is registered and has no node
 	refusals   []plan.PodDecision   // of the last solve, for what is asked in between
 
 	units         map[string]*disrupt.Unit // by claim
@@ -72,7 +74,9 @@ type Memory struct {
 	waiting       time.Time // since when there are machines to consolidate
 	looked        time.Time // when machines were last looked at for consolidation
 	remorse       remorse
-	shunned       map[string]shunning // by claim uid: not to be moved for now
+	shunned       map[string]shunning  // by claim uid: not to be moved for now
+	begun         map[string]begun     // by claim uid: the move it goes in, where no object says so yet
+	tainted       map[string]time.Time // by move: when all its nodes were first seen tainted
 }
 
 type placement struct {
@@ -89,6 +93,10 @@ type mismatch struct {
 type Request struct {
 	Solve bool // look at demand too, not only at claims
 	Never bool // don't, though a pod has lost the machine that was coming for it
+
+	// Refused are the claims, by uid, of moves that verify refused when this step was decided before: they are left alone for a while,
+	// longer each time, and no other move is begun in this step.
+	Refused []string
 }
 
 // Refusals are the pods that the last solve could not place.
@@ -105,13 +113,16 @@ type Output struct {
 
 // Step decides.
 func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) (Output, Memory) {
-	st := &step{s: s, mem: mem, now: now, pol: pol, index: newIndex(s), named: map[string]bool{}}
+	st := newStep(s, mem, now, pol)
 	st.gather()
 	st.claims()
 	st.orphans()
 	bereft := st.bereft()
 	st.demand(!req.Never && (req.Solve || bereft))
-	st.moves(!req.Never)
+	for _, uid := range req.Refused {
+		st.shun(uid, pol.Shun)
+	}
+	st.moves(!req.Never && len(req.Refused) == 0)
 	st.pools()
 	st.drop()
 	return st.out, st.mem
@@ -124,7 +135,8 @@ type step struct {
 	pol   Policy
 	index *index
 	out   Output
-	all   bool // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
+	said  map[string]bool // keys of the actions decided on so far
+	all   bool            // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
 
 	held          map[string]*holding   // by claim name
 	cover         map[string]bool       // by pod uid: it has a slot
@@ -136,7 +148,12 @@ type step struct {
 	unit   []*disrupt.Unit     // by node name
 	count  map[string]disrupt.Count
 	guard  *disrupt.Guard
-	named  map[string]bool // claims named in this step
+	hushed map[string]time.Time // the next Memory.tainted
+	named  map[string]bool      // claims named in this step
+}
+
+func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
+	return &step{s: s, mem: mem, now: now, pol: pol, index: newIndex(s), named: map[string]bool{}, said: map[string]bool{}}
 }
 
 // index finds things by name; made once a step.
@@ -198,7 +215,10 @@ func (st *step) node(c *model.Claim) *model.Node {
 	return nil
 }
 
-func (st *step) act(a plan.Action) { st.out.Actions = append(st.out.Actions, a) }
+func (st *step) act(a plan.Action) {
+	st.out.Actions = append(st.out.Actions, a)
+	st.said[a.Key()] = true
+}
 
 func (st *step) at(t time.Time) {
 	if t.IsZero() {
@@ -212,6 +232,7 @@ func (st *step) at(t time.Time) {
 // claims asks lifecycle for every claim's next step.
 func (st *step) claims() {
 	st.hold()
+	nodeless := map[string]time.Time{}
 	for _, c := range st.s.Claims {
 		in := lifecycle.Input{
 			Claim: c, Pool: st.index.pools[c.Pool], Instances: st.index.instances[c.Name], InstancesAt: st.s.InstancesAt,
@@ -220,13 +241,23 @@ func (st *step) claims() {
 		if c.ProviderID != "" {
 			in.Nodes = st.index.nodesOf[c.ProviderID]
 		}
+		if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
+			since, ok := st.mem.nodeless[c.UID]
+			if !ok {
+				since = st.now
+			}
+			nodeless[c.UID], in.NodelessSince = since, since
+		}
 		if f, ok := st.s.Failures[c.UID]; ok {
 			in.Failure = &f
 		}
 		out := lifecycle.Next(in)
-		st.out.Actions = append(st.out.Actions, out.Actions...)
+		for _, a := range out.Actions {
+			st.act(a)
+		}
 		st.at(out.Next)
 	}
+	st.mem.nodeless = nodeless
 }
 
 // orphans ends machines whose claim is gone, and lets go of their nodes.

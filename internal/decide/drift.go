@@ -70,10 +70,8 @@ func (st *step) driftOf(u *disrupt.Unit) (reason, message string) {
 // writing says whether a write to a claim is under way or decided on in this step.
 func (st *step) writing(c *model.Claim) bool {
 	key := "claim/" + c.UID
-	if _, ok := st.s.InFlight[key]; ok {
-		return true
-	}
-	return slices.ContainsFunc(st.out.Actions, func(a plan.Action) bool { return a.Key() == key })
+	_, ok := st.s.InFlight[key]
+	return ok || st.said[key]
 }
 
 // static keeps pools with spec.replicas at that number. It says whether it bought.

@@ -10,7 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// empty gives back the nodes that have had no pod of a workload for their pool's consolidateAfter, as far as the budgets allow.
+// empty gives back the nodes that have had no pod of a workload for their pool's consolidateAfter, as far as the budgets allow. Each is a
+// move for which nothing comes: its node is tainted and looked at again before it goes, for kube-scheduler may just be binding a pod.
 func (st *step) empty() {
 	for _, u := range st.unit {
 		c, n, pool := u.Claim, u.Node, u.Pool
@@ -24,9 +25,10 @@ func (st *step) empty() {
 			st.at(st.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
-		st.down(pool, 1)
-		u.Move = "empty"
-		st.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{
+		if st.shunned(c.UID) {
+			continue
+		}
+		st.begin(&disrupt.Move{Cause: plan.Empty, Units: []*disrupt.Unit{u}, OldMicro: max(u.PriceMicro, 0), Why: plan.Reason{
 			Code: plan.Empty, Pool: pool.Name, Subject: "node/" + n.Name, Key: "consolidateAfter", Want: pool.ConsolidateAfter.String()}})
 	}
 }

@@ -23,7 +23,8 @@ import (
 //
 // Its record is in the API server alone, so that it outlives whoever began it: AnnotationMove on each replacement names the move, how
 // many replacements it has and which claims go; the condition DisruptionReason on each of those names the move too. A move whose
-// replacements are not all there was not begun whole, or has lost one: it is taken back.
+// replacements are not all there was not begun whole, or has lost one: it is taken back. A move that needs no replacement is written
+// down by the condition alone; until that has come back, Memory knows of it.
 
 // AnnotationMove on a NodeClaim says which move it was made for.
 const AnnotationMove = "dovetail.sh/move"
@@ -86,6 +87,7 @@ func (st *step) gather() {
 			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], c.UID)
 		}
 	}
+	st.unwritten(get)
 	for _, id := range sortedKeys(st.under) {
 		m := st.under[id]
 		for _, uid := range m.Claims {
@@ -99,6 +101,37 @@ func (st *step) gather() {
 			}
 		}
 	}
+}
+
+// begun is a move without replacements whose mark has not come back yet.
+type begun struct {
+	moveRecord
+	since time.Time
+}
+
+// unwritten takes up the moves that only Memory knows of, until the mark of each of their claims has been read.
+func (st *step) unwritten(get func(moveRecord, time.Time) *ongoing) {
+	if len(st.mem.begun) == 0 {
+		return
+	}
+	left := make(map[string]begun, len(st.mem.begun))
+	for _, uid := range sortedKeys(st.mem.begun) {
+		b, c := st.mem.begun[uid], st.index.byUID[uid]
+		if c == nil || !c.Deleting.IsZero() || marked(c, b.ID) {
+			continue
+		}
+		left[uid] = b
+		if m := get(b.moveRecord, b.since); !slices.Contains(m.Claims, uid) {
+			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], uid)
+		}
+	}
+	st.mem.begun = left
+}
+
+// marked says whether a claim is known to go in a move.
+func marked(c *model.Claim, id string) bool {
+	d := c.Conditions[lifecycle.Disrupted]
+	return d.True() && d.Message == "move "+id
 }
 
 // moving are the pods on machines of moves that have replacements: slots are kept for them though they have not been asked to go yet.
@@ -173,7 +206,9 @@ func (st *step) down(pool *model.NodePool, n int64) {
 func (st *step) moves(begin bool) {
 	st.units()
 	st.guard = disrupt.NewGuard(st.s.PDBs, st.now)
+	st.hushed = map[string]time.Time{}
 	st.carryOn()
+	st.mem.tainted = st.hushed
 	st.drift()
 	st.empty()
 	bought := slices.ContainsFunc(st.out.Actions, func(a plan.Action) bool { _, ok := a.(plan.CreateClaim); return ok })
@@ -211,9 +246,11 @@ func (st *step) advance(m *ongoing) {
 		st.abort(m, why, st.pol.Shun) // what failed once may well fail again
 		return
 	}
+	written := true
 	for _, c := range m.victims {
-		if d := c.Conditions[lifecycle.Disrupted]; !d.True() || d.Message != "move "+m.ID {
+		if !marked(c, m.ID) {
 			st.mark(c, m.moveRecord)
+			written = false
 		}
 	}
 	for _, c := range m.news {
@@ -229,16 +266,33 @@ func (st *step) advance(m *ongoing) {
 			continue
 		}
 		ready = false
-		st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: m.ID}})
+		st.taint(n, c, m.moveRecord)
 	}
 	if !ready {
 		return
 	}
+	since, ok := st.mem.tainted[m.ID]
+	if !ok {
+		since = st.now
+	}
+	st.hushed[m.ID] = since
+	if due := since.Add(st.pol.Hush); st.now.Before(due) {
+		st.at(due)
+		return
+	}
+	if !written {
+		return // what can't be taken back is not begun before it is known to all
+	}
 	if p := st.homeless(m); p != nil {
-		st.abort(m, "pod "+p.Key()+" has no home any more", 5*st.pol.Look)
+		st.abort(m, "pod "+p.Key()+" has come, or has no home any more", 5*st.pol.Look)
 		return
 	}
 	st.commit(m)
+}
+
+// taint keeps new pods off a node that is to go.
+func (st *step) taint(n *model.Node, c *model.Claim, r moveRecord) {
+	st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: r.ID}})
 }
 
 // hopeless says why a move must be taken back; empty: it may go on.
@@ -298,6 +352,9 @@ func (st *step) homeless(m *ongoing) *model.Pod {
 			if !disrupt.Moves(p) {
 				continue
 			}
+			if m.Cause == plan.Empty {
+				return p // wherever it might go: it came before the taint was known, and is not asked to leave again
+			}
 			k := slotKey{ClassHash(p.Class), slotOwner(p)}
 			if slots[k] > 0 {
 				slots[k]--
@@ -306,7 +363,7 @@ func (st *step) homeless(m *ongoing) *model.Pod {
 			rest = append(rest, p)
 		}
 	}
-	if len(rest) == 0 || m.Cause == plan.Expired || m.Cause == plan.Unhealthy {
+	if len(rest) == 0 {
 		return nil
 	}
 	rooms, _ := st.rooms()
@@ -326,6 +383,10 @@ func (st *step) abort(m *ongoing, why string, rest time.Duration) {
 	for _, c := range m.victims {
 		r := reason
 		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
+		if c.Is(lifecycle.Disrupted) && st.writing(c) {
+			st.at(st.now.Add(st.pol.Look / 10))
+			continue // both or neither: a claim still marked would have its node tainted again
+		}
 		if n := st.node(c); n != nil && slices.Contains(n.Taints, disruptedTaint) {
 			st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint}, Why: r})
 		}
@@ -334,10 +395,24 @@ func (st *step) abort(m *ongoing, why string, rest time.Duration) {
 				lifecycle.Disrupted: {Status: "False", Reason: string(plan.Aborted), Message: why}}})
 		}
 		st.shun(c.UID, rest)
+		if _, ok := st.mem.begun[c.UID]; ok {
+			st.mem.begun = without(st.mem.begun, c.UID)
+		}
 	}
 	for _, c := range m.news {
 		st.forgetMove(c, false)
 	}
+}
+
+// without is a map less one key; the map itself stays as it was.
+func without[T any](m map[string]T, key string) map[string]T {
+	out := make(map[string]T, len(m))
+	for k, v := range m {
+		if k != key {
+			out[k] = v
+		}
+	}
+	return out
 }
 
 // forgetMove takes the record of a move off a replacement: the move is over, or taken back.
@@ -432,9 +507,16 @@ func (st *step) begin(m *disrupt.Move) {
 	if r.Of > 0 {
 		return // the replacements say which claims go; those are marked once the replacements are there, or a lost one would go unnoticed
 	}
-	for _, u := range m.Units {
-		st.mark(u.Claim, r)
+	next := make(map[string]begun, len(st.mem.begun)+len(m.Units))
+	for k, v := range st.mem.begun {
+		next[k] = v
 	}
+	for _, u := range m.Units {
+		next[u.Claim.UID] = begun{r, st.now}
+		st.mark(u.Claim, r)
+		st.taint(u.Node, u.Claim, r)
+	}
+	st.mem.begun = next
 }
 
 // MoveBegun is a move as it was decided.
@@ -698,9 +780,7 @@ func (st *step) mustGo() bool {
 			continue
 		}
 		if len(u.Pods) == 0 && u.Pool.Replicas < 0 {
-			st.down(u.Pool, 1)
-			u.Move = "begun"
-			st.act(plan.DeleteClaim{Claim: u.Claim.Name, UID: u.Claim.UID, Why: st.whyGone(u, d.cause)})
+			st.begin(&disrupt.Move{Cause: d.cause, Units: []*disrupt.Unit{u}, OldMicro: max(u.PriceMicro, 0), Why: st.whyGone(u, d.cause)})
 			continue
 		}
 		var m *disrupt.Move

@@ -24,6 +24,7 @@ import (
 //	at AT                        decide, with a look at demand
 //	glance AT                    decide without
 //	begin                        what was decided last is under way: recorded as the controller does
+//	done                         what was decided last has been done and is read back
 //	refuse                       the writes of what was decided last have failed, and may be repeated at once
 //	refused POD                  the API server refuses the pod's toleration
 //	forget                       the controller starts anew: nothing of it is remembered but what the API server has
@@ -33,6 +34,7 @@ import (
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE]
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
+//	     [drifted=AT] [hash=H] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
 //	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep]
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [dnd=VALUE] [evict=VALUE] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
@@ -56,6 +58,7 @@ type script struct {
 	listed time.Time
 	list   []*model.Instance
 	last   Output
+	marks  map[string]string // by claim: the mark of the last move it was to go in
 	now    time.Time
 	out    strings.Builder
 }
@@ -64,7 +67,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newScript(t testing.TB) *script {
 	x := &script{t: t, st: state.New(), pol: DefaultPolicy(), pools: map[string]*model.NodePool{}, status: map[string]bool{}, now: epoch,
-		types: map[string]*model.InstanceType{}, claims: map[string]*model.Claim{}, groups: map[string]*model.Pod{}}
+		types: map[string]*model.InstanceType{}, claims: map[string]*model.Claim{}, groups: map[string]*model.Pod{}, marks: map[string]string{}}
 	x.st.Tick(epoch)
 	x.st.Resources().Dim("gpu")
 	x.st.SetNamespace("default", nil)
@@ -92,6 +95,10 @@ func (x *script) line(f []string) {
 	case "begin":
 		for _, a := range x.last.Actions {
 			record(x.st, a, x.now)
+		}
+	case "done":
+		for _, a := range x.last.Actions {
+			x.st.Settle(a.Key())
 		}
 	case "refuse":
 		for _, a := range x.last.Actions {
@@ -159,6 +166,11 @@ func (x *script) decide(look bool) {
 	x.st.Expire(x.now)
 	snap := x.st.Snapshot(x.now)
 	x.last, x.mem = Step(snap, x.mem, x.now, x.pol, Request{Solve: look})
+	for _, m := range x.last.Moves {
+		for _, u := range m.Units {
+			x.marks[u.Claim.Name] = "move " + m.ID
+		}
+	}
 }
 
 // record notes an action as begun, as the controller does before it makes the call.
@@ -388,6 +400,13 @@ func (x *script) claim(name string, opts []string) {
 		case "launched", "registered", "initialized", "consolidatable", "drifted":
 			k = strings.ToUpper(k[:1]) + k[1:]
 			c.Conditions[k] = model.Condition{Status: "True", Reason: k, Since: x.when(v)}
+			if k == drifted {
+				c.Conditions[k] = model.Condition{Status: "True", Reason: "NodePoolDrifted", Since: x.when(v)}
+			}
+		case "moving":
+			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: v, Message: x.moveMark(name), Since: x.now}
+		case "hash":
+			c.Annotations = model.Labels{hashAnnotation: v, hashVersionAnnotation: hashVersion}
 		case "deleting":
 			c.Deleting = x.when(v)
 		case "reserved":
@@ -421,6 +440,14 @@ func (x *script) claim(name string, opts []string) {
 	x.st.SetClaim(c, 1)
 }
 
+// moveMark is the message that the last decisions wrote into a claim that goes in a move.
+func (x *script) moveMark(claim string) string {
+	if x.marks[claim] == "" {
+		x.t.Fatalf("claim %s goes in no move", claim)
+	}
+	return x.marks[claim]
+}
+
 func (x *script) node(name string, opts []string) {
 	n := &model.Node{Name: name, UID: "uid-" + name, Ready: true, Created: epoch.Add(-time.Hour), Labels: model.Labels{model.LabelHostname: name}, Annotations: model.Labels{}}
 	for _, o := range opts {
@@ -449,6 +476,7 @@ func (x *script) node(name string, opts []string) {
 			n.Labels[model.LabelRegistered], n.Labels[model.LabelInitialized] = "true", "true"
 		case "deleting":
 			n.Deleting = x.now
+			n.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "karpenter"
 		case "finalizer":
 			n.HasFinalizer = true
 		case "taint":

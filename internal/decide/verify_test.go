@@ -8,4 +8,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide"
 )
 
-func init() { decide.SecondOpinion = controller.Verified }
+func init() {
+	decide.SecondOpinion = func(out *decide.Output) error { return controller.Verified(out).Err() }
+}

@@ -15,7 +15,8 @@ import (
 // what Step would buy, from the same rooms and the same pools; nothing else that a Step does is in it. Every pending pod is in
 // Plan.Pods, by namespace and name: those that Step leaves alone as NotOurs with the reason.
 func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
-	st := &step{s: s, now: now, pol: pol, index: newIndex(s), all: true, named: map[string]bool{}}
+	st := newStep(s, Memory{}, now, pol)
+	st.all = true
 	st.gather()
 	st.hold()
 	st.demand(true)

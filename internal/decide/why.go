@@ -19,7 +19,7 @@ import (
 // Why says how an object stands now and what is in the way of what might become of it: of a machine for a pod, of giving a node back, of
 // a pool's buying and giving back. The subject is pod/NAMESPACE/NAME, node/NAME or nodepool/NAME. It decides nothing and changes nothing.
 func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject string) (plan.Answer, error) {
-	st := &step{s: s, mem: mem, now: now, pol: pol, index: newIndex(s), named: map[string]bool{}}
+	st := newStep(s, mem, now, pol)
 	st.mem.units = nil // not to be shared with the next step
 	st.gather()
 	st.hold()

@@ -820,6 +820,11 @@ func (w *world) mischief() {
 		w.say("node %s is deleted", n.Name)
 		w.deleteNode(n)
 	}
+	if w.chance("a node is taken away by force", 2) && len(w.nodes) > 0 {
+		n := rapid.SampledFrom(sortedKeys(w.nodes)).Draw(w.t, "node")
+		w.say("node %s is taken away by force", n)
+		w.dropNode(n)
+	}
 	if w.chance("a machine dies", 3) && len(w.machines) > 0 {
 		m := w.machines[rapid.SampledFrom(sortedKeys(w.machines)).Draw(w.t, "machine")]
 		w.say("machine %s dies", m.id)

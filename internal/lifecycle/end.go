@@ -113,15 +113,17 @@ func drained(in *Input, n *model.Node, deadline time.Time, forced bool, out *Out
 	u := plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: map[string]string{}}
 	disrupted := model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 	tainted := has(n.Taints, disrupted)
+	if n.Labels[excludeBalancersLabel] == "" {
+		u.Labels[excludeBalancersLabel] = "karpenter"
+	}
 	if !tainted {
 		u.AddTaints = append(u.AddTaints, disrupted)
-		u.Labels[excludeBalancersLabel] = "karpenter"
 		u.AddFinalizer = !n.HasFinalizer && n.Deleting.IsZero()
 	}
 	if t := (model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}); tainted && has(n.Taints, t) {
 		u.RemoveTaints = append(u.RemoveTaints, t)
 	}
-	if len(u.AddTaints)+len(u.RemoveTaints) > 0 {
+	if len(u.AddTaints)+len(u.RemoveTaints)+len(u.Labels) > 0 {
 		u.Why = plan.Reason{Code: plan.Draining, Pool: c.Pool}
 		out.act(u)
 	}

@@ -53,6 +53,7 @@ type Policy struct {
 	StuckPod            time.Duration // past its deletionTimestamp a pod is waited for this long
 	ListDelay           time.Duration // how long the cloud's list may lag behind a launch
 	QuickBoot           time.Duration // a new node that is not Ready yet is given this long before it is registered without
+	NodeGone            time.Duration // a registered claim's node that is not there is waited for this long
 	EventDedup          time.Duration // lastPodEventTime is written at most this often
 	ExpireGrace         time.Duration // past expireAfter a usable node is left to be replaced first; then it is deleted as it is
 }
@@ -61,21 +62,22 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, LandingTimeout: 30 * time.Second,
-		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, QuickBoot: time.Second, EventDedup: 10 * time.Second,
+		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, QuickBoot: time.Second, NodeGone: 30 * time.Second, EventDedup: 10 * time.Second,
 	}
 }
 
 // Input is a claim and all that its next step depends on.
 type Input struct {
-	Claim       *model.Claim
-	Pool        *model.NodePool   // nil: standalone, or gone
-	Nodes       []*model.Node     // all nodes with the claim's provider id; more than one is a fault
-	Instances   []*model.Instance // its machines in the last list: one, or none
-	InstancesAt time.Time         // when that list was asked for; zero: never
-	Failure     *model.LaunchFailure
-	Awaited     int // slots of its reservation that are not bound on its node yet
-	Now         time.Time
-	Policy      Policy
+	Claim         *model.Claim
+	Pool          *model.NodePool   // nil: standalone, or gone
+	Nodes         []*model.Node     // all nodes with the claim's provider id; more than one is a fault
+	Instances     []*model.Instance // its machines in the last list: one, or none
+	InstancesAt   time.Time         // when that list was asked for; zero: never
+	Failure       *model.LaunchFailure
+	NodelessSince time.Time // since when the claim, registered, has been seen without a node; zero: for ever
+	Awaited       int       // slots of its reservation that are not bound on its node yet
+	Now           time.Time
+	Policy        Policy
 }
 
 // Output is the next step.
@@ -213,7 +215,17 @@ func gone(in *Input, out *Output) bool {
 func unregistered(in *Input, out *Output) {
 	c := in.Claim
 	if c.Is(Registered) {
-		return // it had one; whether the machine still stands is for the list to say
+		if len(in.Nodes) == 0 {
+			// It had one, and somebody took even its finalizer off: its pods are gone, and no kubelet makes it anew as ours. The machine
+			// goes as it would have, had the node been deleted in the ordinary way. Not at once: claims and nodes are read apart, and the
+			// node may only be late.
+			if due := in.NodelessSince.Add(in.Policy.NodeGone); in.Now.Before(due) {
+				out.at(due)
+				return
+			}
+			out.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool, Subject: "node/" + c.NodeName}})
+		}
+		return
 	}
 	limit := c.Created.Add(in.Policy.RegistrationTimeout)
 	if !in.Now.Before(limit) {

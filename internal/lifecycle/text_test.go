@@ -24,12 +24,13 @@ import (
 //	      [label=K=V] [annotation=K=V] [taint=K:EFFECT] [startup=K:EFFECT]      (launched means: has machine "m")
 //	pool [after=DURATION|Never]
 //	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [taint=K[=V]:EFFECT] [label=K=V]
-//	     [annotation=K=V] [gpu=N] [podevent=AT]
+//	     [annotation=K=V] [gpu=N] [podevent=AT] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
 //	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION]
 //	machine ID [gone]
 //	listed AT
 //	failure KIND MESSAGE…
 //	awaited N
+//	nodeless AT
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const gpu = model.FirstExtended
@@ -87,6 +88,8 @@ func (x *inputText) line(f []string) {
 		x.in.InstancesAt = x.when(f[1])
 	case "failure":
 		x.in.Failure = &model.LaunchFailure{Kind: f[1], Message: strings.Join(f[2:], " ")}
+	case "nodeless":
+		x.in.NodelessSince = x.when(f[1])
 	case "awaited":
 		x.in.Awaited = x.number(f[1])
 	default:
@@ -184,6 +187,7 @@ func (x *inputText) node(name string, opts []string) {
 			n.Deleting = epoch
 		case "finalizer":
 			n.HasFinalizer = true
+		case "balanced":
 		case "taint":
 			n.Taints = append(n.Taints, taint(v))
 		case "label":
@@ -197,6 +201,9 @@ func (x *inputText) node(name string, opts []string) {
 		default:
 			x.t.Fatalf("node option %q", o)
 		}
+	}
+	if has(n.Taints, model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}) && !slices.Contains(opts, "balanced") {
+		n.Labels[excludeBalancersLabel] = "karpenter"
 	}
 	x.in.Nodes = append(x.in.Nodes, n)
 }
