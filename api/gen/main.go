@@ -87,6 +87,7 @@ func amendments() map[string][]amendment {
 			relaxedConditions(status+"conditions"),
 		),
 		"karpenter.kwok.sh_kwoknodeclasses.yaml": nil,
+		"karpenter.k8s.aws_ec2nodeclasses.yaml":  nil,
 	}
 }
 

@@ -85,10 +85,10 @@ func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool
 		defer cancel()
 		types, err := c.Provider.Offerings(ctx, p, nc)
 		var status *cloud.ClassStatus
-		if cs, ok := cloud.As[cloud.ClassStatuser](c.Provider); ok && err == nil {
+		if cs, ok := cloud.As[cloud.ClassStatuser](c.Provider); ok && (err == nil || cloud.KindOf(err) == cloud.NotReady) {
 			if st, serr := cs.ClassStatus(ctx, nc); serr == nil {
 				status = &st
-			} else {
+			} else if err == nil {
 				err = serr
 			}
 		}
@@ -101,6 +101,9 @@ func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool
 func (c *Controller) offered(s *state.State, info *poolInfo, class *state.NodeClass, types []*model.InstanceType, status *cloud.ClassStatus, err error) {
 	now := time.Now()
 	info.asking = false
+	if status != nil {
+		c.classStatus(s, class, *status)
+	}
 	if err != nil {
 		info.fails++
 		info.due = now.Add(max(cloud.AfterOf(err), backoff(info.fails, time.Second, time.Minute)))
@@ -125,16 +128,24 @@ func (c *Controller) offered(s *state.State, info *poolInfo, class *state.NodeCl
 	if ready.Status != "" && ready.Status != "True" {
 		info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: class.Kind + " " + class.Name + ": " + ready.Message}
 	}
-	for k, want := range status.Conditions {
-		if have := class.Conditions[k]; have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
-			c.classStatus(s, class, status.Conditions)
-			return
-		}
-	}
 }
 
-func (c *Controller) classStatus(s *state.State, class *state.NodeClass, conditions map[string]model.Condition) {
-	a := plan.UpdateNodeClass{Group: class.Group, Kind: class.Kind, Name: class.Name, Conditions: conditions, Why: plan.Reason{Code: plan.Initializing}}
+// classStatus has a node class's status written where it differs from what the API server has.
+func (c *Controller) classStatus(s *state.State, class *state.NodeClass, status cloud.ClassStatus) {
+	if now := s.NodeClass(class.Group, class.Kind, class.Name); now != nil && now.UID == class.UID {
+		class = now // its status may have been written since it was asked about
+	}
+	differs := len(status.Status) > 0 && string(status.Status) != string(class.Status)
+	for k, want := range status.Conditions {
+		have := class.Conditions[k]
+		differs = differs || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message
+	}
+	if !differs {
+		return
+	}
+	a := plan.UpdateNodeClass{
+		Group: class.Group, Kind: class.Kind, Name: class.Name, Conditions: status.Conditions, Status: status.Status, Why: plan.Reason{Code: plan.Initializing},
+	}
 	if !s.Flying(a.Key(), time.Now()) {
 		c.begin(c.base, time.Now(), a)
 	}

@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -233,12 +232,6 @@ func (a *Actor) claimKind() kind[*karpv1.NodeClaim] {
 
 func (a *Actor) poolKind() kind[*karpv1.NodePool] {
 	return kind[*karpv1.NodePool]{"nodepool", "nodepools", a.c.karpenter, &a.c.pools, func() *karpv1.NodePool { return &karpv1.NodePool{} }}
-}
-
-func (a *Actor) kwokKind() kind[*kwokv1alpha1.KWOKNodeClass] {
-	return kind[*kwokv1alpha1.KWOKNodeClass]{
-		"kwoknodeclass", "kwoknodeclasses", a.c.kwok, &a.c.kwokClasses, func() *kwokv1alpha1.KWOKNodeClass { return &kwokv1alpha1.KWOKNodeClass{} },
-	}
 }
 
 // CreateClaim makes a NodeClaim. One of that name that is there already is this one: its name says what it is for.
@@ -812,22 +805,4 @@ func (a *Actor) poolResources(r model.Resources, nodes int64) corev1.ResourceLis
 	}
 	out[karpv1.ResourceNodes] = *resource.NewQuantity(nodes, resource.DecimalSI)
 	return out
-}
-
-// UpdateNodeClass writes a node class's status conditions.
-func (a *Actor) UpdateNodeClass(ctx context.Context, u plan.UpdateNodeClass) (uint64, error) {
-	if u.Group != kwokv1alpha1.Group || u.Kind != kwokv1alpha1.KindKWOKNodeClass {
-		return 0, fmt.Errorf("update node class %s/%s %q: %w: not a kind this program writes", u.Group, u.Kind, u.Name, plan.ErrInvalid)
-	}
-	k := a.kwokKind()
-	return k.edit(ctx, "update", u.Name, "", func(cur *kwokv1alpha1.KWOKNodeClass) (*kwokv1alpha1.KWOKNodeClass, error) {
-		list, changed := mergeConditions(cur.Status.Conditions, u.Conditions, cur.Generation, a.now())
-		if !changed {
-			return cur, nil
-		}
-		body := map[string]any{
-			"metadata": map[string]any{"uid": cur.UID, "resourceVersion": cur.ResourceVersion}, "status": map[string]any{"conditions": list},
-		}
-		return k.patch(ctx, u.Name, types.MergePatchType, body, "status")
-	})
 }

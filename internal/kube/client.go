@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
@@ -41,6 +42,7 @@ var scheme = func() *runtime.Scheme {
 	utilruntime.Must(karpv1.AddToScheme(s))
 	utilruntime.Must(karpv1alpha5.AddToScheme(s))
 	utilruntime.Must(kwokv1alpha1.AddToScheme(s))
+	utilruntime.Must(awsv1.AddToScheme(s))
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	return s
 }()
@@ -58,19 +60,20 @@ type Client struct {
 	http   *http.Client
 	once   context.CancelCauseFunc // set: kinds are listed once, and this is called with what went wrong
 
-	core, apps, policy, storage     rest.Interface
-	karpenter, provisioner, kwok    rest.Interface
-	nodes                           objects[*corev1.Node]
-	claims                          objects[*karpv1.NodeClaim]
-	pools                           objects[*karpv1.NodePool]
-	kwokClasses                     objects[*kwokv1alpha1.KWOKNodeClass]
-	provisioners                    objects[*karpv1alpha5.Provisioner]
-	claimsOfPods                    objects[*corev1.PersistentVolumeClaim]
-	volumes                         objects[*corev1.PersistentVolume]
-	storageClasses                  objects[*storagev1.StorageClass]
-	csiNodes                        objects[*storagev1.CSINode]
-	limitRanges                     objects[*corev1.LimitRange]
-	provisionerChanged, poolChanged signal
+	core, apps, policy, storage       rest.Interface
+	karpenter, provisioner, kwok, aws rest.Interface
+	nodes                             objects[*corev1.Node]
+	claims                            objects[*karpv1.NodeClaim]
+	pools                             objects[*karpv1.NodePool]
+	kwokClasses                       objects[*kwokv1alpha1.KWOKNodeClass]
+	ec2Classes                        objects[*awsv1.EC2NodeClass]
+	provisioners                      objects[*karpv1alpha5.Provisioner]
+	claimsOfPods                      objects[*corev1.PersistentVolumeClaim]
+	volumes                           objects[*corev1.PersistentVolume]
+	storageClasses                    objects[*storagev1.StorageClass]
+	csiNodes                          objects[*storagev1.CSINode]
+	limitRanges                       objects[*corev1.LimitRange]
+	provisionerChanged, poolChanged   signal
 }
 
 // Connect reaches an API server, by a kubeconfig file or, where its name is empty, as a pod of the cluster. A qps of 0 or less
@@ -111,6 +114,7 @@ func connect(config *rest.Config) (*Client, error) {
 		{karpv1.GroupVersion, false, &c.karpenter},
 		{karpv1alpha5.GroupVersion, false, &c.provisioner},
 		{kwokv1alpha1.GroupVersion, false, &c.kwok},
+		{awsv1.GroupVersion, false, &c.aws},
 	} {
 		r, err := c.restClient(g.gv, g.binary)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
@@ -88,7 +89,7 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 		m.priorities[o.Name] = o
 	case *corev1.Pod, *corev1.Node, *corev1.Namespace, *corev1.ReplicationController, *appsv1.DaemonSet, *appsv1.Deployment, *appsv1.ReplicaSet,
 		*appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget, *karpv1.NodePool, *karpv1.NodeClaim,
-		*kwokv1alpha1.KWOKNodeClass, *karpv1alpha5.Provisioner:
+		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *karpv1alpha5.Provisioner:
 		k := kind + " " + key(x)
 		if i, ok := m.at[k]; ok {
 			m.objects[i] = object{kind, x}
@@ -165,6 +166,8 @@ func (m *Manifests) Feed(s *state.State) {
 			s.SetClaim(t.NodeClaim(o), version(o.ResourceVersion))
 		case *kwokv1alpha1.KWOKNodeClass:
 			s.SetNodeClass(t.KWOKNodeClass(o))
+		case *awsv1.EC2NodeClass:
+			s.SetNodeClass(t.EC2NodeClass(o))
 		case *karpv1alpha5.Provisioner:
 			if _, ok := m.at["NodePool "+o.Name]; ok {
 				continue // its NodePool is there, as the API server has it

@@ -20,9 +20,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
-	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // Annotations by which a NodeClaim remembers its reservation (contract 9), so that it outlives whoever made it.
@@ -340,19 +338,6 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 		})
 	}
 	return out
-}
-
-// KWOKNodeClass translates the node class of simulated machines.
-func (t *Translator) KWOKNodeClass(k *kwokv1alpha1.KWOKNodeClass) state.NodeClass {
-	spec, err := json.Marshal(k.Spec)
-	if err != nil {
-		spec = nil // of plain fields: it can't fail
-	}
-	return state.NodeClass{
-		Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.KindKWOKNodeClass, Name: k.Name, UID: string(k.UID), Generation: k.Generation,
-		Version: version(k.ResourceVersion), Deleting: k.DeletionTimestamp != nil, Annotations: k.Annotations,
-		RegistrationDelay: k.Spec.NodeRegistrationDelay.Duration, Spec: spec, Conditions: conditions(k.Status.Conditions),
-	}
 }
 
 // version reads a resource version, which has been an integer in every release; 0 where it is not.

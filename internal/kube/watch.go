@@ -28,7 +28,6 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
-	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -326,7 +325,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	if err != nil {
 		return nil, err
 	}
-	hasKWOK, err := c.serves(ctx, kwokv1alpha1.GroupVersion, "kwoknodeclasses")
+	classes, err := c.servedClasses(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -348,7 +347,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 			return
 		}
 		var rest sync.WaitGroup
-		w.followRest(ctx, &rest, hasProvisioners, hasKWOK)
+		w.followRest(ctx, &rest, hasProvisioners, classes)
 		waitFor(ctx, &rest)
 	}()
 	out := make(chan struct{})
@@ -409,7 +408,7 @@ type watcher struct {
 	nodeMu sync.Mutex
 }
 
-func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisioners, kwok bool) {
+func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisioners bool, classes []nodeClassKind) {
 	c, t, emit := w.c, w.t, w.emit
 	follow(ctx, c, wg, source{c.core, "namespaces", &corev1.Namespace{}}, &sync.Mutex{},
 		func(_ string, n *corev1.Namespace) {
@@ -450,20 +449,8 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 			emit(func(s *state.State) { s.SetClaim(m, v) })
 		},
 		func(k string) { c.claims.delete(k); emit(func(s *state.State) { s.DeleteClaim(k) }) })
-	if kwok {
-		follow(ctx, c, wg, source{c.kwok, "kwoknodeclasses", &kwokv1alpha1.KWOKNodeClass{}}, &sync.Mutex{},
-			func(k string, n *kwokv1alpha1.KWOKNodeClass) {
-				trim(n)
-				seen(&c.kwokClasses, k, n)
-				m := t.KWOKNodeClass(n)
-				emit(func(s *state.State) { s.SetNodeClass(m) })
-			},
-			func(k string) {
-				c.kwokClasses.delete(k)
-				emit(func(s *state.State) {
-					s.DeleteNodeClass(kwokv1alpha1.Group, kwokv1alpha1.KindKWOKNodeClass, k)
-				})
-			})
+	for _, k := range classes {
+		k.follow(ctx, wg, t, emit)
 	}
 	if provisioners {
 		follow(ctx, c, wg, source{c.provisioner, "provisioners", &karpv1alpha5.Provisioner{}}, &sync.Mutex{},

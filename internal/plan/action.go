@@ -126,10 +126,11 @@ type UpdatePool struct {
 	Why        Reason
 }
 
-// UpdateNodeClass writes a node class's status conditions.
+// UpdateNodeClass writes a node class's status.
 type UpdateNodeClass struct {
 	Group, Kind, Name string
 	Conditions        map[string]model.Condition
+	Status            []byte // JSON of further fields, which replace those there; empty: they stay
 	Why               Reason
 }
 

@@ -22,6 +22,7 @@ type NodeClass struct {
 	Annotations            model.Labels
 	RegistrationDelay      time.Duration   // KWOKNodeClass: how long a machine takes to register
 	Spec                   json.RawMessage // JSON of the object's spec; empty: an empty spec
+	Status                 json.RawMessage // JSON of the object's status without conditions, as its provider writes it; empty: none
 	Conditions             map[string]model.Condition
 }
 
