@@ -48,6 +48,7 @@ func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassTerminating", Message: p.ClassKind + " " + p.ClassName + " is being deleted"}
 		} else {
 			c.class(ctx, now, p, class, info)
+			c.State.SetPoolClass(p.Name, class.Generation)
 		}
 		if len(info.types) > 0 && !sameTypes(info.types, p.Types) {
 			c.State.SetPoolTypes(p.Name, info.types)

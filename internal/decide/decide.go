@@ -60,14 +60,15 @@ func DefaultPolicy() Policy {
 
 // Memory is what makes the next step cheap or calm. The zero value is valid.
 type Memory struct {
-	solve      solve.Memory
-	onRoom     map[string]placement // by pod uid: the standing node it is expected on
-	poolAt     map[string]time.Time // by pool uid: when its status was last written
-	awaiting   map[string]bool      // by claim: pods were to come to it at the last step
-	idleSlots  map[string]time.Time // by claim: since when it has slots without pods
-	mismatches map[string]mismatch  // by pod uid: standing nodes that kube-scheduler would not use for it
-	nodeless   map[string]time.Time // by claim uid: since when it is registered and has no node
-	refusals   []plan.PodDecision   // of the last solve, for what is asked in between
+	solve         solve.Memory
+	onRoom        map[string]placement     // by pod uid: the standing node it is expected on
+	poolAt        map[string]time.Time     // by pool uid: when its status was last written
+	awaiting      map[string]bool          // by claim: pods were to come to it at the last step
+	idleSlots     map[string]time.Time     // by claim: since when it has slots without pods
+	mismatches    map[string]mismatch      // by pod uid: standing nodes that kube-scheduler would not use for it
+	registrations map[string]registrations // by pool uid
+	nodeless      map[string]time.Time     // by claim uid: since when it is registered and has no node
+	refusals      []plan.PodDecision       // of the last solve, for what is asked in between
 
 	units         map[string]*disrupt.Unit // by claim
 	consolidation disrupt.Memory
@@ -248,12 +249,18 @@ func (st *step) claims() {
 			}
 			nodeless[c.UID], in.NodelessSince = since, since
 		}
+		if in.Pool != nil && len(in.Nodes) == 1 && (!c.Is(lifecycle.Consistent) || !in.Nodes[0].Capacity.Equal(c.Capacity)) {
+			in.Type = disrupt.TypeOf(in.Pool, c.Labels[model.LabelInstanceType])
+		}
 		if f, ok := st.s.Failures[c.UID]; ok {
 			in.Failure = &f
 		}
 		out := lifecycle.Next(in)
 		for _, a := range out.Actions {
 			st.act(a)
+		}
+		if c.Pool != "" && !c.Is(lifecycle.Registered) {
+			st.registered(c, out.Actions)
 		}
 		st.at(out.Next)
 	}
@@ -311,7 +318,10 @@ func (st *step) pools() {
 	for _, p := range st.s.Pools {
 		last := st.mem.poolAt[p.UID]
 		due := last.Add(st.pol.PoolStatus)
-		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: used[p.Name], Nodes: count[p.Name], Hash: p.Hash}
+		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: used[p.Name], Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
+		if r := st.registrationCondition(p); r.Status != "" {
+			a.Conditions[registrationHealthy] = r
+		}
 		if !poolDiffers(p, a) {
 			at[p.UID] = last
 			continue
@@ -344,7 +354,8 @@ func poolConditions(p *model.NodePool) map[string]model.Condition {
 }
 
 func poolDiffers(p *model.NodePool, a plan.UpdatePool) bool {
-	if p.StatusNodes != a.Nodes || !p.StatusResources.Equal(a.Resources) || p.StatusHash != a.Hash {
+	if p.StatusNodes != a.Nodes || !p.StatusResources.Equal(a.Resources) || p.StatusHash != a.Hash ||
+		a.ClassGeneration != 0 && p.StatusClassGeneration != a.ClassGeneration {
 		return true
 	}
 	for k, want := range a.Conditions {

@@ -243,8 +243,8 @@ func (st *step) hold1(r *solve.Room, h *holding) {
 func (st *step) lasting(taints []model.Taint, c *model.Claim, fresh bool, h *holding) []model.Taint {
 	var out []model.Taint
 	for _, t := range taints {
-		if h != nil && t.Key == model.TaintReserved {
-			continue // pods that are put here are let in
+		if t.Key == model.TaintReserved && (h != nil || c != nil && t.Value == c.Name) {
+			continue // pods that are put here are let in; where nothing is held any more, it is being taken off
 		}
 		if fresh && lifecycle.Ephemeral(t) {
 			continue

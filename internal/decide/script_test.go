@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -31,7 +32,7 @@ import (
 //	off                          exact landing is turned off
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [status]    (status: not yet written)
-//	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE]
+//	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS]
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [drifted=AT] [hash=H] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
@@ -317,8 +318,14 @@ func (x *script) pool(name string, opts []string) {
 			x.status[name] = true
 		case k == "policy":
 			p.ConsolidationPolicy = map[string]string{"all": "WhenEmptyOrUnderutilized", "balanced": "Balanced", "empty": "WhenEmpty"}[v]
+		case k == "healthy":
+			p.Conditions[registrationHealthy] = model.Condition{Status: v, Reason: "RegistrationFailed"}
+			p.ClassGeneration = 1
 		case k == "hash":
-			p.Hash, p.StatusHash = v, v
+			p.Hash = v
+			if x.pools[name] == nil {
+				p.StatusHash = v
+			}
 		case k == "only":
 			key, val, _ := strings.Cut(v, ":")
 			p.Requirements = p.Requirements.With(model.OneOf(longKey(key), val))
@@ -400,6 +407,9 @@ func (x *script) claim(name string, opts []string) {
 		case "launched", "registered", "initialized", "consolidatable", "drifted":
 			k = strings.ToUpper(k[:1]) + k[1:]
 			c.Conditions[k] = model.Condition{Status: "True", Reason: k, Since: x.when(v)}
+			if k == lifecycle.Initialized { // and its node is what was bought
+				c.Conditions[lifecycle.Consistent] = model.Condition{Status: "True", Reason: lifecycle.Consistent, Since: x.when(v)}
+			}
 			if k == drifted {
 				c.Conditions[k] = model.Condition{Status: "True", Reason: "NodePoolDrifted", Since: x.when(v)}
 			}

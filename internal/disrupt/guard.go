@@ -71,7 +71,7 @@ func Occupied(n *model.Node) bool {
 
 // Price is what a machine with these labels costs in its pool; negative: its type or offering is not there any more.
 func Price(p *model.NodePool, l model.Labels) int64 {
-	t := typeOf(p, l[model.LabelInstanceType])
+	t := TypeOf(p, l[model.LabelInstanceType])
 	if t == nil {
 		return -1
 	}
@@ -83,7 +83,8 @@ func Price(p *model.NodePool, l model.Labels) int64 {
 	return -1
 }
 
-func typeOf(p *model.NodePool, name string) *model.InstanceType {
+// TypeOf finds a type among what a pool is offered, nil where it is not there.
+func TypeOf(p *model.NodePool, name string) *model.InstanceType {
 	i, ok := slices.BinarySearchFunc(p.Types, name, func(t *model.InstanceType, n string) int {
 		switch {
 		case t.Name < n:

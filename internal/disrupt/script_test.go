@@ -299,7 +299,7 @@ func (x *script) addNode(name string, opts [][2]string) {
 			n.Labels[model.LabelNodePool] = o[1]
 		case "type":
 			n.Labels[model.LabelInstanceType] = o[1]
-			n.Allocatable = typeOf(u.Pool, o[1]).Allocatable
+			n.Allocatable = TypeOf(u.Pool, o[1]).Allocatable
 		case "annotate":
 			n.Annotations[o[1]] = "true"
 		case "quiet":

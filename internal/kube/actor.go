@@ -780,6 +780,9 @@ func (a *Actor) UpdatePool(ctx context.Context, u plan.UpdatePool) (uint64, erro
 		if cur.Status.Nodes == nil || *cur.Status.Nodes != u.Nodes {
 			status["nodes"] = u.Nodes
 		}
+		if u.ClassGeneration != 0 && cur.Status.NodeClassObservedGeneration != u.ClassGeneration {
+			status["nodeClassObservedGeneration"] = u.ClassGeneration
+		}
 		if len(u.Conditions) > 0 {
 			list, changed := mergeConditions(cur.Status.Conditions, u.Conditions, cur.Generation, a.now(),
 				karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady)

@@ -53,6 +53,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	if p.Status.Nodes != nil {
 		out.StatusNodes = *p.Status.Nodes
 	}
+	out.StatusClassGeneration = p.Status.NodeClassObservedGeneration
 	if len(p.Status.Resources) > 0 {
 		have := maps.Clone(p.Status.Resources)
 		delete(have, karpv1.ResourceNodes)

@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // claimOf names the PersistentVolumeClaim behind a volume, empty where there is none. A generic ephemeral volume has one named
@@ -179,6 +180,28 @@ func (w *watcher) followVolumes(ctx context.Context, wg *sync.WaitGroup) {
 	follow(ctx, c, wg, source{c.storage, "csinodes", &storagev1.CSINode{}}, &sync.Mutex{},
 		func(k string, x *storagev1.CSINode) { trim(x); c.csiNodes.set(k, x); w.csiNodeChanged(k) },
 		func(k string) { c.csiNodes.delete(k); w.csiNodeChanged(k) })
+}
+
+// followAttachments watches which volumes are attached to which node. They are translated by the PersistentVolume known at the time: it
+// is bound before it is attached.
+func (w *watcher) followAttachments(ctx context.Context, wg *sync.WaitGroup) {
+	follow(ctx, w.c, wg, source{w.c.storage, "volumeattachments", &storagev1.VolumeAttachment{}}, &sync.Mutex{},
+		func(_ string, x *storagev1.VolumeAttachment) {
+			a, node := w.t.VolumeAttachment(x)
+			w.emit(func(s *state.State) { s.SetAttachment(a, node) })
+		},
+		func(k string) { w.emit(func(s *state.State) { s.DeleteAttachment(k) }) })
+}
+
+// VolumeAttachment translates a volume attached to a node, and names that node.
+func (t *Translator) VolumeAttachment(x *storagev1.VolumeAttachment) (model.Attachment, string) {
+	out := model.Attachment{Name: x.Name}
+	if name := x.Spec.Source.PersistentVolumeName; name != nil && t.Lookup != nil {
+		if pv := t.Lookup.PersistentVolume(*name); pv != nil && pv.Spec.ClaimRef != nil {
+			out.Claim = pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name
+		}
+	}
+	return out, x.Spec.NodeName
 }
 
 // rememberVolumes and forgetVolumes keep which pods use which claim. The caller holds podMu.

@@ -419,6 +419,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 	follow(ctx, c, wg, source{c.core, "nodes", &corev1.Node{}}, &w.nodeMu,
 		func(k string, n *corev1.Node) { trim(n); seen(&c.nodes, k, n); w.setNode(n) },
 		func(k string) { c.nodes.delete(k); emit(func(s *state.State) { s.DeleteNode(k) }) })
+	w.followAttachments(ctx, wg)
 	follow(ctx, c, wg, source{c.apps, "daemonsets", &appsv1.DaemonSet{}}, &w.daemonMu,
 		func(k string, d *appsv1.DaemonSet) { trim(d); w.daemons[k] = d; w.setDaemon(d) },
 		func(k string) { delete(w.daemons, k); emit(func(s *state.State) { s.DeleteDaemon(k) }) })

@@ -4,58 +4,135 @@
 package lifecycle
 
 import (
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// end takes a claim that is being deleted to its end: taint, drain, terminate, let go.
+// end takes a claim that is being deleted to its end: taint, drain, detach, terminate, let go. How far it has come is in its conditions.
 func end(in *Input, out *Output) {
 	c := in.Claim
-	deadline, forced := terminationTime(c)
-	if forced && c.Annotations[terminationAnnotation] == "" {
-		out.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID,
-			Annotations: map[string]string{terminationAnnotation: deadline.UTC().Format(time.RFC3339)},
-			Why:         plan.Reason{Code: plan.Draining, Key: "terminationGracePeriod", Want: c.TerminationGracePeriod.String()}})
+	w := ending{Input: in, u: plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{}, Why: plan.Reason{Code: plan.Draining, Pool: c.Pool}}}
+	w.deadline, w.forced = terminationTime(c)
+	if w.forced && c.Annotations[TerminationTime] == "" {
+		w.u.Annotations = map[string]string{TerminationTime: w.deadline.UTC().Format(time.RFC3339)}
+		w.u.Why.Key, w.u.Why.Want = "terminationGracePeriod", c.TerminationGracePeriod.String()
 	}
-	waiting := false
-	for _, n := range in.Nodes {
-		if machineGone(in) && !n.Ready {
+	if w.done() {
+		w.u.Conditions = nil // nobody would read them any more
+		w.u.RemoveFinalizer = c.HasFinalizer
+		w.u.Why.Code = plan.Deleted
+	}
+	if len(w.u.Annotations)+len(w.u.Conditions) > 0 || w.u.RemoveFinalizer {
+		if w.u.RemoveFinalizer {
+			w.act(w.u) // what lets go comes last
+		} else {
+			out.act(w.u)
+		}
+	}
+	out.act(w.Actions...)
+	if !w.Next.IsZero() {
+		out.at(w.Next)
+	}
+}
+
+// ending is the end of one claim.
+type ending struct {
+	*Input
+	Output
+	u        plan.UpdateClaim // what is to be written into the claim
+	deadline time.Time        // from when on pods and volumes are not waited for, with forced
+	forced   bool
+}
+
+func (w *ending) is(condition, status, reason, message string) {
+	if have := w.Claim.Conditions[condition]; have.Status != status || have.Reason != reason {
+		w.u.Conditions[condition] = model.Condition{Status: status, Reason: reason, Message: message}
+	}
+}
+
+// done says whether nothing is left of the claim's node and machine, and takes them one step on where something is.
+func (w *ending) done() bool {
+	waiting, stands := false, false
+	for _, n := range w.Nodes {
+		if machineGone(w.Input) && !n.Ready {
 			continue // nothing left to drain
 		}
-		if !drained(in, n, deadline, forced, out) {
+		stands = true
+		if !drained(w.Input, n, w.deadline, w.forced, &w.Output) {
 			waiting = true
 		}
 	}
 	if waiting {
-		return
+		w.is(Drained, "Unknown", "Draining", "pods are asked to go")
+		return false
 	}
-	if len(in.Nodes) > 0 && !machineGone(in) {
-		if limit := c.Deleting.Add(in.Policy.MinDrain); in.Now.Before(limit) {
-			out.at(limit)
-			return
+	if stands {
+		w.is(Drained, "True", Drained, "")
+		if !w.detached() {
+			return false
 		}
 	}
-	if !terminated(in, out) {
-		return
+	if len(w.Nodes) > 0 && !machineGone(w.Input) {
+		if limit := w.Claim.Deleting.Add(w.Policy.MinDrain); w.Now.Before(limit) {
+			w.at(limit)
+			return false
+		}
 	}
-	for _, n := range in.Nodes {
+	if !terminated(w.Input, &w.Output) {
+		if len(w.Actions) > 0 {
+			w.is(Terminating, "True", Terminating, "")
+		}
+		return false
+	}
+	for _, n := range w.Nodes {
 		if n.Deleting.IsZero() { // its machine went before it was drained, or before it was ours
-			out.act(plan.DeleteNode{Node: n.Name, UID: n.UID, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
+			w.act(plan.DeleteNode{Node: n.Name, UID: n.UID, Why: plan.Reason{Code: plan.Deleted, Pool: w.Claim.Pool}})
 		}
 		if n.HasFinalizer {
-			out.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
+			w.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: w.Claim.Pool}})
 		}
 	}
-	if c.HasFinalizer {
-		out.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
+	return true
+}
+
+// detached says whether the volumes of the pods that have left are off the node, so that they can be had elsewhere at once. Those of pods
+// that stay (static ones, and what tolerates the taint) go with the machine.
+func (w *ending) detached() bool {
+	var left []string
+	for _, n := range w.Nodes {
+		kept := map[string]bool{}
+		for _, p := range n.Pods {
+			for _, v := range p.Class.Volumes {
+				kept[v.Claim] = true
+			}
+		}
+		for _, a := range n.Attached {
+			if a.Claim == "" || !kept[a.Claim] {
+				left = append(left, a.Name)
+			}
+		}
 	}
+	switch {
+	case len(left) == 0:
+		w.is(Detached, "True", Detached, "")
+	case w.forced && !w.Now.Before(w.deadline):
+		w.is(Detached, "False", "TerminationGracePeriodElapsed", "still attached: "+strings.Join(left, ", "))
+	default:
+		w.is(Detached, "Unknown", "AwaitingVolumeDetachment", "still attached: "+strings.Join(left, ", "))
+		if w.forced {
+			w.at(w.deadline)
+		}
+		return false
+	}
+	return true
 }
 
 // terminationTime is when pods are no longer waited for, and whether there is such a time.
 func terminationTime(c *model.Claim) (time.Time, bool) {
-	if s := c.Annotations[terminationAnnotation]; s != "" {
+	if s := c.Annotations[TerminationTime]; s != "" {
 		if t, err := time.Parse(time.RFC3339, s); err == nil {
 			return t, true
 		}

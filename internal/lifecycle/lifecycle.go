@@ -29,7 +29,9 @@ const (
 	Registered   = "Registered"
 	Initialized  = "Initialized"
 	Drained      = "Drained"
+	Detached     = "VolumesDetached"
 	Terminating  = "InstanceTerminating"
+	Consistent   = "ConsistentStateFound"
 	Disrupted    = "DisruptionReason"
 	Consolidable = "Consolidatable"
 )
@@ -37,8 +39,9 @@ const (
 const (
 	finalizerlessLabel    = "karpenter.sh/do-not-sync-taints"
 	excludeBalancersLabel = "node.kubernetes.io/exclude-from-external-load-balancers"
-	terminationAnnotation = "karpenter.sh/nodeclaim-termination-timestamp"
-	trueValue             = "true"
+	// TerminationTime on a NodeClaim is the instant at which its pods are no longer waited for.
+	TerminationTime = "karpenter.sh/nodeclaim-termination-timestamp"
+	trueValue       = "true"
 )
 
 // wholeSecond is how much earlier than the truth a time read from the API server may be: it keeps no fractions.
@@ -69,10 +72,11 @@ func DefaultPolicy() Policy {
 // Input is a claim and all that its next step depends on.
 type Input struct {
 	Claim         *model.Claim
-	Pool          *model.NodePool   // nil: standalone, or gone
-	Nodes         []*model.Node     // all nodes with the claim's provider id; more than one is a fault
-	Instances     []*model.Instance // its machines in the last list: one, or none
-	InstancesAt   time.Time         // when that list was asked for; zero: never
+	Pool          *model.NodePool     // nil: standalone, or gone
+	Nodes         []*model.Node       // all nodes with the claim's provider id; more than one is a fault
+	Type          *model.InstanceType // what was bought, so that the node can be held against it; nil: not to be looked at
+	Instances     []*model.Instance   // its machines in the last list: one, or none
+	InstancesAt   time.Time           // when that list was asked for; zero: never
 	Failure       *model.LaunchFailure
 	NodelessSince time.Time // since when the claim, registered, has been seen without a node; zero: for ever
 	Awaited       int       // slots of its reservation that are not bound on its node yet
@@ -299,6 +303,9 @@ func register(in *Input, n *model.Node, u *plan.UpdateNode) {
 			}
 		}
 	}
+	if bootstrap := (model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute}); !has(n.Taints, bootstrap) {
+		u.Why.Key, u.Why.Want = model.TaintUnregistered, bootstrap.Effect // pods may have come before their node was ours
+	}
 	u.AddFinalizer = !n.HasFinalizer
 	u.OwnerClaim, u.OwnerUID = c.Name, c.UID
 	u.RemoveTaints = append(u.RemoveTaints, model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute})
@@ -389,10 +396,41 @@ func conditions(in *Input, n *model.Node, ready bool, why model.Condition, out *
 			u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Have: why.Message}
 		}
 	}
+	consistent(in, n, &u)
 	podEvent(in, n, &u, out)
 	if len(u.Conditions) > 0 || !u.LastPodEvent.IsZero() {
 		out.act(u)
 	}
+}
+
+// consistent holds a node against what was bought: of what the claim asks for it must have at least nine tenths.
+func consistent(in *Input, n *model.Node, u *plan.UpdateClaim) {
+	c := in.Claim
+	if in.Type == nil || !c.Is(Initialized) && u.Conditions[Initialized].Status != "True" {
+		return
+	}
+	want := model.Condition{Status: "True", Reason: Consistent}
+	for d := range c.Requests {
+		if bought, have := in.Type.Capacity.At(model.Dim(d)), n.Capacity.At(model.Dim(d)); c.Requests[d] > 0 && have < bought/10*9 {
+			want = model.Condition{Status: "False", Reason: "ConsistencyCheckFailed", Message: "node " + n.Name + " has " + model.FormatAmount(model.Dim(d), have) +
+				" of " + resource(model.Dim(d)) + ", " + in.Type.Name + " should have " + model.FormatAmount(model.Dim(d), bought)}
+			break
+		}
+	}
+	if have := c.Conditions[Consistent]; have.Status == want.Status && have.Message == want.Message {
+		return
+	}
+	u.Conditions[Consistent] = want
+	if u.Why.Code == "" {
+		u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Key: Consistent, Have: want.Message}
+	}
+}
+
+func resource(d model.Dim) string {
+	if names := model.FixedNames(); int(d) < len(names) {
+		return names[d]
+	}
+	return "an extended resource"
 }
 
 // podEvent keeps status.lastPodEventTime, from which consolidateAfter counts, and the condition Consolidatable.

@@ -20,17 +20,18 @@ import (
 //
 //	now AT
 //	claim [launched=AT] [registered=AT] [initialized=AT] [consolidatable=AT] [is=TYPE:STATUS:REASON] [node=NAME] [deleting=AT]
-//	      [provisional] [nofinalizer] [expire=DURATION] [grace=DURATION] [until=AT] [reserved] [gpu=N] [podevent=AT]
+//	      [provisional] [nofinalizer] [expire=DURATION] [grace=DURATION] [until=AT] [reserved] [gpu=N] [cpu=N] [podevent=AT]
 //	      [label=K=V] [annotation=K=V] [taint=K:EFFECT] [startup=K:EFFECT]      (launched means: has machine "m")
 //	pool [after=DURATION|Never]
 //	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [taint=K[=V]:EFFECT] [label=K=V]
-//	     [annotation=K=V] [gpu=N] [podevent=AT] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
-//	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION]
+//	     [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
+//	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [volume=PVC]
 //	machine ID [gone]
 //	listed AT
 //	failure KIND MESSAGE…
 //	awaited N
 //	nodeless AT
+//	type CPU                     (milli-CPU of the type that was bought)
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const gpu = model.FirstExtended
@@ -88,6 +89,8 @@ func (x *inputText) line(f []string) {
 		x.in.InstancesAt = x.when(f[1])
 	case "failure":
 		x.in.Failure = &model.LaunchFailure{Kind: f[1], Message: strings.Join(f[2:], " ")}
+	case "type":
+		x.in.Type = &model.InstanceType{Name: "t", Capacity: model.Resources{int64(x.number(f[1]))}}
 	case "nodeless":
 		x.in.NodelessSince = x.when(f[1])
 	case "awaited":
@@ -148,11 +151,13 @@ func (x *inputText) claim(opts []string) {
 		case "grace":
 			c.TerminationGracePeriod = x.duration(v)
 		case "until":
-			c.Annotations[terminationAnnotation] = x.when(v).Format(time.RFC3339)
+			c.Annotations[TerminationTime] = x.when(v).Format(time.RFC3339)
 		case "reserved":
 			c.Reserved = true
 		case "gpu":
 			c.Requests = c.Requests.With(gpu, int64(x.number(v)))
+		case "cpu":
+			c.Requests = c.Requests.With(model.CPU, int64(x.number(v)))
 		case "podevent":
 			c.LastPodEvent = x.when(v)
 		case "label":
@@ -188,6 +193,9 @@ func (x *inputText) node(name string, opts []string) {
 		case "finalizer":
 			n.HasFinalizer = true
 		case "balanced":
+		case "attached":
+			name, pvc, _ := strings.Cut(v, ":")
+			n.Attached = append(n.Attached, model.Attachment{Name: name, Claim: pvc})
 		case "taint":
 			n.Taints = append(n.Taints, taint(v))
 		case "label":
@@ -231,6 +239,8 @@ func (x *inputText) pod(node, name string, opts []string) {
 			p.Class.Tolerations = append(p.Class.Tolerations, model.Toleration{Key: v, Exists: true})
 		case "keep":
 			p.DoNotDisrupt = v
+		case "volume":
+			p.Class.Volumes = append(p.Class.Volumes, model.Volume{Claim: v})
 		case "bound":
 			p.Bound = x.when(v)
 		case "grace":

@@ -22,8 +22,15 @@ type Node struct {
 	Claim                 string           // NodeClaim it belongs to (same provider id); empty: not ours
 	HasFinalizer          bool             // karpenter.sh/termination
 	CSILimits             map[string]int64 // attach limit by driver, from CSINode; absent: no limit known
+	Attached              []Attachment     // volumes that are attached to it or being detached, by name
 	Conditions            map[string]Condition
 	LastPodEvent          time.Time // when a pod that is not a daemon's last came or left, as far as is known
+}
+
+// Attachment is a volume attached to a node, as its VolumeAttachment says.
+type Attachment struct {
+	Name  string // of the VolumeAttachment
+	Claim string // namespace/name of the PersistentVolumeClaim; empty: not known
 }
 
 // Condition is one status condition.
@@ -80,6 +87,7 @@ type NodePool struct {
 	Replicas      int64     // static pool; negative: dynamic
 
 	ClassGroup, ClassKind, ClassName string
+	ClassGeneration                  int64 // of the node class as it is; 0: not known
 
 	ExpireAfter            time.Duration // negative: Never
 	TerminationGracePeriod time.Duration // negative: none
@@ -96,10 +104,11 @@ type NodePool struct {
 	Deleting bool
 
 	// The status as it is in the API server, so that only a difference is written.
-	StatusResources Resources
-	StatusNodes     int64
-	StatusHash      string // of the hash annotation
-	Conditions      map[string]Condition
+	StatusResources       Resources
+	StatusNodes           int64
+	StatusHash            string // of the hash annotation
+	StatusClassGeneration int64  // of the node class
+	Conditions            map[string]Condition
 
 	Types []*InstanceType // what the provider offers it, sorted by name; offerings set aside are there with Available false
 }

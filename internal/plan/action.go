@@ -118,12 +118,13 @@ type Terminate struct {
 
 // UpdatePool writes a NodePool's status and its hash annotations. Conditions' Since is ignored: set when the status changes.
 type UpdatePool struct {
-	Pool, UID  string
-	Conditions map[string]model.Condition
-	Resources  model.Resources // sum of the capacity of its nodes and of claims in flight
-	Nodes      int64
-	Hash       string
-	Why        Reason
+	Pool, UID       string
+	Conditions      map[string]model.Condition
+	Resources       model.Resources // sum of the capacity of its nodes and of claims in flight
+	Nodes           int64
+	Hash            string
+	ClassGeneration int64 // of the node class; 0: not known, left alone
+	Why             Reason
 }
 
 // UpdateNodeClass writes a node class's status.

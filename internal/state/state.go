@@ -35,6 +35,7 @@ type State struct {
 
 	pods        map[string]*model.Pod            // by namespace/name
 	nodes       map[string]*nodeEntry            // by name
+	attached    map[string]attachment            // by name of the VolumeAttachment
 	orphans     map[string]map[string]*model.Pod // pods bound to a node not seen yet, by node name
 	claims      map[string]*model.Claim
 	byProvider  map[string]string // provider id to claim name
@@ -78,10 +79,11 @@ func (s *State) Generation() Generation { return s.gen }
 func (s *State) Tick(now time.Time) { s.now = now }
 
 type nodeEntry struct {
-	object *model.Node // as kube gave it: no Pods, no Used
-	event  time.Time   // when a workload's pod last came or left
-	pods   map[string]*model.Pod
-	built  *model.Node // what Snapshots show; nil: to be made anew
+	object  *model.Node                 // as kube gave it: no Pods, no Used
+	volumes map[string]model.Attachment // by name
+	event   time.Time                   // when a workload's pod last came or left
+	pods    map[string]*model.Pod
+	built   *model.Node // what Snapshots show; nil: to be made anew
 }
 
 // flight is an action begun.
@@ -97,7 +99,7 @@ type flight struct {
 func New() *State {
 	return &State{
 		resources: NewResourceTable(), classes: map[string]*model.Class{},
-		pods: map[string]*model.Pod{}, nodes: map[string]*nodeEntry{}, orphans: map[string]map[string]*model.Pod{},
+		pods: map[string]*model.Pod{}, nodes: map[string]*nodeEntry{}, orphans: map[string]map[string]*model.Pod{}, attached: map[string]attachment{},
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
 		failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, assumed: map[string]string{}, refused: map[string]bool{},
@@ -349,6 +351,11 @@ func (s *State) SetNode(n *model.Node, version uint64) {
 			s.came(e, p)
 		}
 		delete(s.orphans, n.Name)
+		for _, a := range s.attached { // nodes come seldom
+			if a.node == n.Name {
+				e.attach(a.Attachment)
+			}
+		}
 	}
 	e.object, e.built, s.nodesDirty = n, nil, true
 	s.gen.Supply++
@@ -367,6 +374,47 @@ func (s *State) DeleteNode(name string) {
 	delete(s.nodes, name)
 	s.nodesDirty = true
 	s.gen.Supply++
+}
+
+// attachment is a volume attached to a node, which may not have been seen yet.
+type attachment struct {
+	model.Attachment
+	node string
+}
+
+// SetAttachment adds or changes a volume attached to a node.
+func (s *State) SetAttachment(a model.Attachment, node string) {
+	if old, ok := s.attached[a.Name]; ok {
+		if old.node == node && old.Attachment == a {
+			return
+		}
+		s.DeleteAttachment(a.Name)
+	}
+	s.attached[a.Name] = attachment{a, node}
+	if e := s.nodes[node]; e != nil {
+		e.attach(a)
+		s.nodesDirty = true
+	}
+}
+
+// DeleteAttachment forgets a volume attached to a node, by the name of its VolumeAttachment.
+func (s *State) DeleteAttachment(name string) {
+	a, ok := s.attached[name]
+	if !ok {
+		return
+	}
+	delete(s.attached, name)
+	if e := s.nodes[a.node]; e != nil {
+		delete(e.volumes, name)
+		e.built, s.nodesDirty = nil, true
+	}
+}
+
+func (e *nodeEntry) attach(a model.Attachment) {
+	if e.volumes == nil {
+		e.volumes = map[string]model.Attachment{}
+	}
+	e.volumes[a.Name], e.built = a, nil
 }
 
 // SetClaim adds or changes a NodeClaim.
@@ -540,6 +588,9 @@ func (s *State) SetPool(p *model.NodePool) {
 	if old := s.pools[p.Name]; old != nil && q.Types == nil && old.UID == p.UID {
 		q.Types = old.Types
 	}
+	if old := s.pools[p.Name]; old != nil && old.UID == p.UID && q.ClassGeneration == 0 {
+		q.ClassGeneration = old.ClassGeneration
+	}
 	s.pools[p.Name], s.poolsDirty = &q, true
 	s.gen.Supply++
 }
@@ -551,6 +602,15 @@ func (s *State) SetPoolTypes(name string, types []*model.InstanceType) {
 		q.Types = types
 		s.pools[name], s.poolsDirty = &q, true
 		s.gen.Supply++
+	}
+}
+
+// SetPoolClass says of which generation a pool's node class is.
+func (s *State) SetPoolClass(name string, generation int64) {
+	if old := s.pools[name]; old != nil && old.ClassGeneration != generation {
+		q := *old
+		q.ClassGeneration = generation
+		s.pools[name], s.poolsDirty = &q, true
 	}
 }
 
@@ -800,6 +860,10 @@ func (s *State) buildNodes() []*model.Node {
 			}
 			n.Pods = sorted(e.pods, comparePods)
 			n.LastPodEvent = e.event
+			n.Attached = nil
+			if len(e.volumes) > 0 {
+				n.Attached = sorted(e.volumes, func(a, b model.Attachment) int { return strings.Compare(a.Name, b.Name) })
+			}
 			n.Used = nil
 			for _, p := range n.Pods {
 				n.Used = n.Used.AddInto(p.Class.Requests, 1)

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// registrationHealthy is the condition of a NodePool that says whether its machines become nodes. Nothing depends on it.
+const registrationHealthy = "NodeRegistrationHealthy"
+
+// Of the last machines of a pool as many are looked at, and so many failures are too many, as in the reference.
+const (
+	lookedAt = 4
+	tooMany  = 2
+)
+
+// registrations are the last machines of a pool that registered or failed to, under one template and one generation of its node class.
+type registrations struct {
+	basis string
+	last  []registration // oldest first
+}
+
+type registration struct {
+	uid    string // of the claim: told again, it is the same one
+	failed bool
+}
+
+// registered takes note of what lifecycle decided about a claim that was to become a node.
+func (st *step) registered(c *model.Claim, actions []plan.Action) {
+	p := st.index.pools[c.Pool]
+	if p == nil {
+		return
+	}
+	for _, a := range actions {
+		switch a := a.(type) {
+		case plan.UpdateClaim:
+			if a.Conditions[lifecycle.Registered].True() && !c.Is(lifecycle.Registered) {
+				st.noteRegistration(p, registration{c.UID, false})
+			}
+		case plan.DeleteClaim:
+			if a.Why.Code == plan.RegistrationTimeout || a.Why.Code == plan.LaunchTimeout {
+				st.noteRegistration(p, registration{c.UID, true})
+			}
+		}
+	}
+}
+
+func registrationBasis(p *model.NodePool) string {
+	return p.Hash + "/" + strconv.FormatInt(p.ClassGeneration, 10)
+}
+
+func (st *step) noteRegistration(p *model.NodePool, r registration) {
+	have := st.mem.registrations[p.UID]
+	if basis := registrationBasis(p); have.basis != basis {
+		have = registrations{basis: basis}
+	}
+	if slices.Contains(have.last, r) {
+		return
+	}
+	last := append(slices.Clone(have.last), r)
+	have.last = last[max(0, len(last)-lookedAt):]
+	all := make(map[string]registrations, len(st.mem.registrations)+1)
+	for _, q := range st.s.Pools {
+		if x, ok := st.mem.registrations[q.UID]; ok {
+			all[q.UID] = x
+		}
+	}
+	all[p.UID] = have
+	st.mem.registrations = all
+}
+
+// registrationCondition is what a pool's status should say about it; an empty one: nothing is known, what it says stays. What was judged
+// under another template or node class is not known any more.
+func (st *step) registrationCondition(p *model.NodePool) model.Condition {
+	have, ok := st.mem.registrations[p.UID]
+	if !ok || have.basis != registrationBasis(p) {
+		if now := p.Conditions[registrationHealthy]; now.Status != "" && p.ClassGeneration != 0 && (p.StatusClassGeneration != p.ClassGeneration || p.StatusHash != p.Hash) {
+			return model.Condition{Status: "Unknown", Reason: "AwaitingRegistration", Message: "no machine was launched since the NodePool or its node class changed"}
+		}
+		return model.Condition{}
+	}
+	failed := 0
+	for _, r := range have.last {
+		if r.failed {
+			failed++
+		}
+	}
+	if failed >= tooMany {
+		return model.Condition{Status: "False", Reason: "RegistrationFailed",
+			Message: strconv.Itoa(failed) + " of the last " + strconv.Itoa(len(have.last)) + " machines did not become nodes in time; see their NodeClaims' events"}
+	}
+	return model.Condition{Status: "True", Reason: registrationHealthy}
+}
