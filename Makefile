@@ -69,6 +69,10 @@ bench: build bench-reaction ## figures of docs/PERFORMANCE.md: the solver's benc
 bench-reaction: build ## from pending pod to NodeClaim and to Running, beside the floor, as JSON
 	go run ./test/reaction
 
+.PHONY: bench-consolidation
+bench-consolidation: build ## three pods of ten leave a thousand: how soon it is at rest, what it costs, who was moved, as JSON
+	go run ./test/consolidation
+
 .PHONY: gen
 gen: ## regenerate the CRDs, the deep copies and the built-in catalogue
 	go tool -modfile=go.tools.mod controller-gen object:headerFile=api/gen/header.txt crd paths=./api/... output:crd:dir=charts/dovetail/crds

@@ -44,7 +44,8 @@ type Policy struct {
 	Verdict      time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
 	DeadSlot     time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
 	SlowBoot     time.Duration // a machine longer in coming has its pods prepared before its node is there
-	MaxRounds    int           // evictions begun in one step
+	AtOnce       int           // pods asked to go within a second, and less those that wait for kube-scheduler
+	MaxRounds    int           // of those that were asked before and did not go, how many are asked again in one step
 }
 
 // DefaultPolicy is what the controller runs with.
@@ -54,7 +55,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
 		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
-		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, MaxRounds: 500,
+		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, AtOnce: 100, MaxRounds: 500,
 	}
 }
 
@@ -78,6 +79,7 @@ type Memory struct {
 	shunned       map[string]shunning  // by claim uid: not to be moved for now
 	begun         map[string]begun     // by claim uid: the move it goes in, where no object says so yet
 	tainted       map[string]time.Time // by move: when all its nodes were first seen tainted
+	asked         map[string]time.Time // by pod uid: since when it has been asked to go, if it has not gone or that was within a second
 }
 
 type placement struct {
@@ -125,6 +127,7 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 	}
 	st.moves(!req.Never && len(req.Refused) == 0)
 	st.pools()
+	st.paced()
 	st.drop()
 	return st.out, st.mem
 }
@@ -370,7 +373,6 @@ func poolDiffers(p *model.NodePool, a plan.UpdatePool) bool {
 // drop leaves out what is in flight already, and has the loop look again when a failed action may be repeated.
 func (st *step) drop() {
 	kept := st.out.Actions[:0]
-	evictions := 0
 	said := make(map[string]bool, len(st.out.Actions))
 	for _, a := range st.out.Actions {
 		if said[a.Key()] {
@@ -380,11 +382,6 @@ func (st *step) drop() {
 		if until, flying := st.s.InFlight[a.Key()]; flying {
 			st.at(until)
 			continue
-		}
-		if _, ok := a.(plan.Evict); ok {
-			if evictions++; evictions > st.pol.MaxRounds {
-				continue
-			}
 		}
 		kept = append(kept, a)
 	}

@@ -30,6 +30,7 @@ import (
 //	refused POD                  the API server refuses the pod's toleration
 //	forget                       the controller starts anew: nothing of it is remembered but what the API server has
 //	off                          exact landing is turned off
+//	pace N                       so many pods are asked to go within a second
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS]
@@ -109,6 +110,8 @@ func (x *script) line(f []string) {
 		x.st.RefuseReservation("default/"+f[1], "uid-"+f[1])
 	case "forget":
 		x.mem = Memory{}
+	case "pace":
+		x.pol.AtOnce = int(x.number(f[1]))
 	case "off":
 		x.pol.ExactLanding = false
 	case "pool":

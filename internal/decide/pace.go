@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Pods that are asked to go come back one by one: kube-scheduler binds some hundred a second, and none of those that wait for it runs.
+// So a drain asks no more of them at once than it can take, however many nodes go; the others run on until it is their turn.
+
+const (
+	second  = time.Second     // in which no more than Policy.AtOnce pods are asked to go
+	waiting = 5 * time.Second // a pod that is pending for longer waits for something else than its turn
+)
+
+// pace says how many pods may be asked to go now, beside those that have been asked before and did not go: those are asked again, since
+// what keeps them is not the scheduler.
+func (st *step) pace() int {
+	pending, recent := 0, 0
+	for _, p := range st.s.Pending {
+		if !p.Gated && !p.Class.Daemon && p.Nominated == "" && st.now.Before(p.Created.Add(waiting)) {
+			pending++
+		}
+	}
+	for _, at := range st.mem.asked {
+		if st.now.Before(at.Add(second)) {
+			recent++
+		}
+	}
+	return st.pol.AtOnce - max(pending, recent)
+}
+
+// paced leaves out the evictions whose turn has not come.
+func (st *step) paced() {
+	draining := false
+	for _, a := range st.out.Actions {
+		_, is := a.(plan.Evict)
+		draining = draining || is
+	}
+	if !draining && len(st.mem.asked) == 0 {
+		return
+	}
+	left, rounds := st.pace(), st.pol.MaxRounds
+	asked := map[string]time.Time{}
+	for uid, at := range st.mem.asked {
+		if st.now.Before(at.Add(second)) {
+			asked[uid] = at
+		}
+	}
+	kept := st.out.Actions[:0]
+	for _, a := range st.out.Actions {
+		e, ok := a.(plan.Evict)
+		if !ok {
+			kept = append(kept, a)
+			continue
+		}
+		first, again := st.mem.asked[e.UID]
+		if again {
+			asked[e.UID] = first
+		}
+		switch _, flying := st.s.InFlight[a.Key()]; {
+		case flying:
+			kept = append(kept, a) // drop sees to it
+		case again && rounds > 0:
+			rounds--
+			kept = append(kept, a)
+		case !again && left > 0:
+			left--
+			asked[e.UID] = st.now
+			kept = append(kept, a)
+		default:
+			st.at(st.now.Add(second / 4))
+		}
+	}
+	st.out.Actions, st.mem.asked = kept, asked
+}

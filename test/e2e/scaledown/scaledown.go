@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package scaledown measures what consolidation makes of a cluster that has lost three pods of ten: 500 small and 500 large ones run on
+// machines bought for them, then 350 and 350. How soon nothing moves any more, what the rest costs beside the least that it could cost,
+// how many pods were moved for it, and how long any of them was without a node.
+//
+// It looks from outside, through watches of its own; the bound is the solver's for the pods that are left, bought for from nothing. It
+// decides nothing about what is good enough: the test and the command do. Start reading at Run.
+package scaledown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
+)
+
+// Options say what to run.
+type Options struct {
+	Catalog          string // file of the catalogue; empty: Catalogue
+	Before, After    int32  // pods of each kind
+	Below            int    // only machines of fewer CPUs; 0: any
+	ConsolidateAfter time.Duration
+	Still            time.Duration // nothing has happened for so long: stable
+	Frozen           time.Duration // from then on, how long it is watched for moves
+	Log              func(format string, args ...any)
+}
+
+// Result is what is printed.
+type Result struct {
+	Pods             string   `json:"pods"`
+	ConsolidateAfter float64  `json:"consolidateAfterSeconds"`
+	MachinesBefore   []string `json:"machinesBefore"`
+	MachinesAfter    []string `json:"machinesAfter"`
+	USDBefore        float64  `json:"usdPerHourBefore"`
+	USDAfter         float64  `json:"usdPerHourAfter"`
+	USDBound         float64  `json:"usdPerHourBound"`
+	OverBound        float64  `json:"overBound"` // cost over the bound, 1: equal
+	FirstChange      float64  `json:"firstChangeSeconds"`
+	Stable           float64  `json:"stableSeconds"` // after the Deployments were scaled
+	PodsMoved        int      `json:"podsMoved"`
+	NodesReplaced    int      `json:"nodesGivenBack"`
+	NodesBought      int      `json:"nodesBought"`
+	LongestUnbound   float64  `json:"longestUnboundSeconds"`
+	UnboundOver3s    int      `json:"podsUnboundOverThreeSeconds"`
+	Frozen           float64  `json:"frozenSeconds"`
+	FrozenMoves      int      `json:"frozenMoves"` // claims made or deleted and pods made in that time
+}
+
+// Short is what the result misses of what consolidation promises.
+func (r *Result) Short() (out []string) {
+	miss := func(bad bool, format string, args ...any) {
+		if bad {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	miss(r.NodesReplaced == 0, "no machine was given back: nothing was tested")
+	miss(r.OverBound > 1.02, "it costs $%.2f an hour, more than 1.02 times the bound $%.2f", r.USDAfter, r.USDBound)
+	miss(r.FrozenMoves > 0, "%d things moved in the %.0f s after it was at rest", r.FrozenMoves, r.Frozen)
+	return out
+}
+
+// Slow is what takes longer than consolidation promises where nothing else keeps the machine busy.
+func (r *Result) Slow() (out []string) {
+	if most := r.ConsolidateAfter + 30; r.Stable > most {
+		out = append(out, fmt.Sprintf("at rest after %.1f s, later than the %.0f s after consolidateAfter and 30 s", r.Stable, most))
+	}
+	if r.UnboundOver3s > 0 {
+		out = append(out, fmt.Sprintf("%d pods had no node for over 3 s, one for %.1f s", r.UnboundOver3s, r.LongestUnbound))
+	}
+	return out
+}
+
+var kinds = []struct{ name, cpu, memory string }{{"small", "900m", "3100Mi"}, {"large", "3500m", "28Gi"}}
+
+const (
+	classes = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
+	pools   = "/apis/karpenter.sh/v1/nodepools"
+)
+
+const patience = 5 * time.Minute
+
+type event struct {
+	at      time.Time
+	deleted bool
+	pod     *corev1.Pod
+	claim   *metav1.PartialObjectMetadata
+}
+
+type run struct {
+	Options
+	s      *sandbox.Sandbox
+	events chan event
+	pods   map[string]*seen // by uid
+	claims map[string]*seen
+}
+
+// seen is when things happened to a pod or a claim.
+type seen struct {
+	name                 string
+	made, bound, deleted time.Time // of a claim deleted is when it was asked to go
+	running, gone        bool
+}
+
+// Run brings up a sandbox in a directory that is there for it, and measures.
+func Run(ctx context.Context, dir string, o Options, flags ...string) (res *Result, err error) {
+	if o.Catalog == "" {
+		text, err := Catalogue()
+		if err != nil {
+			return nil, err
+		}
+		o.Catalog = filepath.Join(dir, "catalogue.json")
+		if err := os.WriteFile(o.Catalog, text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	s, err := sandbox.Up(ctx, filepath.Join(dir, "sb"), append([]string{"--boot", "0", "--pull", "0", "--catalog", o.Catalog}, flags...)...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Down()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &run{Options: o, s: s, events: make(chan event, 1<<16), pods: map[string]*seen{}, claims: map[string]*seen{}}
+	if err := r.watch(ctx); err != nil {
+		return nil, err
+	}
+	return r.measure(ctx)
+}
+
+func (r *run) watch(ctx context.Context) error {
+	config, err := r.s.Config(sandbox.Admin)
+	if err != nil {
+		return err
+	}
+	config.AcceptContentTypes, config.ContentType = "application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	about, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	// Informers, which begin anew where the API server ends a watch.
+	of := func(i cache.SharedIndexInformer, as func(object any, e *event)) error {
+		tell := func(deleted bool) func(any) {
+			return func(object any) {
+				if d, ok := object.(cache.DeletedFinalStateUnknown); ok {
+					object = d.Obj
+				}
+				e := event{at: time.Now(), deleted: deleted}
+				as(object, &e)
+				r.events <- e
+			}
+		}
+		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell(false), UpdateFunc: func(_, object any) { tell(false)(object) }, DeleteFunc: tell(true)})
+		return err
+	}
+	pods := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default"))
+	claims := metadatainformer.NewSharedInformerFactory(about, 0)
+	err = errors.Join(
+		of(pods.Core().V1().Pods().Informer(), func(o any, e *event) { e.pod, _ = o.(*corev1.Pod) }),
+		of(claims.ForResource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}).Informer(), func(o any, e *event) {
+			e.claim, _ = o.(*metav1.PartialObjectMetadata)
+		}))
+	if err != nil {
+		return err
+	}
+	pods.Start(ctx.Done())
+	claims.Start(ctx.Done())
+	pods.WaitForCacheSync(ctx.Done())
+	claims.WaitForCacheSync(ctx.Done())
+	return nil
+}
+
+// see records an event, and says whether a machine or a pod comes, lands or goes with it.
+func (r *run) see(e event) bool {
+	change := false
+	note := func(m map[string]*seen, uid, name string) *seen {
+		x := m[uid]
+		if x == nil {
+			x = &seen{name: name, made: e.at}
+			m[uid] = x
+			change = true
+		}
+		if e.deleted && !x.gone {
+			x.gone, change = true, true
+		}
+		return x
+	}
+	switch {
+	case e.pod != nil:
+		x := note(r.pods, string(e.pod.UID), e.pod.Name)
+		if e.pod.Spec.NodeName != "" && x.bound.IsZero() {
+			x.bound, change = e.at, true
+		}
+		if e.pod.DeletionTimestamp != nil && x.deleted.IsZero() {
+			x.deleted, change = e.at, true
+		}
+		x.running = e.pod.Status.Phase == corev1.PodRunning
+	case e.claim != nil:
+		x := note(r.claims, string(e.claim.UID), e.claim.Name)
+		if e.claim.DeletionTimestamp != nil && x.deleted.IsZero() {
+			x.deleted, change = e.at, true
+		}
+	}
+	return change
+}
+
+// follow takes events in until done says so, or nothing has changed for a while where still is given. It returns the last change.
+func (r *run) follow(ctx context.Context, what string, limit, still time.Duration, done func() bool) (time.Time, error) {
+	end := time.NewTimer(limit)
+	defer end.Stop()
+	var last time.Time
+	quiet := time.NewTimer(limit)
+	if still > 0 {
+		quiet.Reset(still)
+	}
+	defer quiet.Stop()
+	for !done() {
+		select {
+		case e := <-r.events:
+			if r.see(e) {
+				if last = e.at; still > 0 {
+					quiet.Reset(still)
+				}
+			}
+		case <-quiet.C:
+			if still > 0 {
+				return last, nil
+			}
+		case <-end.C:
+			return last, fmt.Errorf("waited %s for %s", limit, what)
+		case <-ctx.Done():
+			return last, ctx.Err()
+		}
+	}
+	return last, nil
+}
+
+func (r *run) running() (n int) {
+	for _, p := range r.pods {
+		if p.running && !p.gone && p.deleted.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *run) measure(ctx context.Context) (*Result, error) {
+	pool := fmt.Sprintf(`{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {
+		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, expireAfter: Never,
+		requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, {key: kubernetes.io/arch, operator: In, values: [amd64]}, {key: kubernetes.io/os, operator: In, values: [linux]}%s]}},
+		disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: %s, budgets: [{nodes: "100%%"}]}}}`, r.below(), r.ConsolidateAfter)
+	err := r.s.Create(ctx, classes, "{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: default}, spec: {}}")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.s.Create(ctx, pools, pool); err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		if err := r.deploy(ctx, k.name, k.cpu, k.memory); err != nil {
+			return nil, err
+		}
+	}
+	all := int(r.Before) * len(kinds)
+	if _, err := r.follow(ctx, fmt.Sprint(all, " pods to run"), patience, 0, func() bool { return r.running() == all }); err != nil {
+		return nil, err
+	}
+	// What was bought stands, and nothing of it moves before it is scaled down: as many machines as there are claims, for a while.
+	if _, err := r.follow(ctx, "the machines to come to rest", patience, 5*time.Second, func() bool { return false }); err != nil {
+		return nil, err
+	}
+	out := &Result{ConsolidateAfter: r.ConsolidateAfter.Seconds(), Pods: fmt.Sprintf("%d -> %d of each kind", r.Before, r.After)}
+	if out.MachinesBefore, out.USDBefore, err = r.machines(ctx); err != nil {
+		return nil, err
+	}
+	if out.USDBound, err = r.bound(); err != nil {
+		return nil, err
+	}
+	r.Log("%d pods run on %v for $%.2f an hour; the rest could be had for $%.2f at least", all, out.MachinesBefore, out.USDBefore, out.USDBound)
+
+	begin := time.Now()
+	for _, k := range kinds {
+		if err := r.s.Patch(ctx, "/apis/apps/v1/namespaces/default/deployments/"+k.name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, r.After)); err != nil {
+			return nil, err
+		}
+	}
+	left := int(r.After) * len(kinds)
+	if _, err := r.follow(ctx, fmt.Sprint(left, " pods to be left"), patience, 0, func() bool { return r.running() == left }); err != nil {
+		return nil, err
+	}
+	scaled := time.Now()
+	first := time.Time{}
+	last, err := r.follow(ctx, "the first move", patience, r.ConsolidateAfter+20*time.Second, func() bool {
+		for _, c := range r.claims {
+			if c.made.After(begin) || c.deleted.After(begin) {
+				first = time.Now()
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !first.IsZero() {
+		if last, err = r.follow(ctx, "the cluster to come to rest", patience, r.Still, func() bool { return false }); err != nil {
+			return nil, err
+		}
+		out.FirstChange = round(first.Sub(begin).Seconds())
+	}
+	out.Stable = round(last.Sub(begin).Seconds())
+	r.count(out, scaled, last)
+	if out.MachinesAfter, out.USDAfter, err = r.machines(ctx); err != nil {
+		return nil, err
+	}
+	out.OverBound = round(out.USDAfter / out.USDBound)
+	if n := r.running(); n != left {
+		return nil, fmt.Errorf("%d pods run in the end, want %d", n, left)
+	}
+	r.Log("at rest after %.1f s: %v for $%.2f an hour; %d pods moved, %d machines given back", out.Stable, out.MachinesAfter, out.USDAfter, out.PodsMoved, out.NodesReplaced)
+
+	frozen := time.Now()
+	if rest := r.Frozen - frozen.Sub(last); rest > 0 {
+		moved := 0
+		_, err := r.follow(ctx, "nothing", rest+patience, rest, func() bool { moved = r.after(last); return moved > 0 })
+		if err != nil {
+			return nil, err
+		}
+	}
+	out.Frozen, out.FrozenMoves = round(time.Since(last).Seconds()), r.after(last)
+	return out, nil
+}
+
+// below is the requirement that keeps machines small.
+func (r *run) below() string {
+	if r.Below == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`, {key: karpenter.kwok.sh/instance-cpu, operator: Lt, values: ["%d"]}`, r.Below)
+}
+
+// after counts what has moved after an instant.
+func (r *run) after(t time.Time) (n int) {
+	for _, m := range []map[string]*seen{r.claims, r.pods} {
+		for _, x := range m {
+			if x.made.After(t) || x.deleted.After(t) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// count looks at what was recorded since the Deployments had been scaled down.
+func (r *run) count(out *Result, since, end time.Time) {
+	for _, p := range r.pods {
+		if !p.made.After(since) {
+			continue
+		}
+		out.PodsMoved++
+		until := p.bound
+		if until.IsZero() {
+			until = end
+		}
+		d := until.Sub(p.made).Seconds()
+		out.LongestUnbound = max(out.LongestUnbound, round(d))
+		if d > 3 {
+			out.UnboundOver3s++
+		}
+	}
+	for _, c := range r.claims {
+		if c.made.After(since) {
+			out.NodesBought++
+		}
+		if c.deleted.After(since) {
+			out.NodesReplaced++
+		}
+	}
+}
+
+func (r *run) deploy(ctx context.Context, name, cpu, memory string) error {
+	zero := int64(0)
+	labels := map[string]string{"app": name}
+	_, err := r.s.Kube.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{Replicas: &r.Before, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &zero,
+				Containers: []corev1.Container{{Name: "c", Image: "registry.k8s.io/pause:3.10", Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}}}}}}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// machines are the types that stand with their numbers, and what they cost an hour.
+func (r *run) machines(ctx context.Context) ([]string, float64, error) {
+	all, err := r.s.Instances(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	count, micro := map[string]int{}, int64(0)
+	for _, in := range all {
+		count[in.InstanceType]++
+		micro += in.PriceMicro
+	}
+	var out []string
+	for t, n := range count {
+		out = append(out, fmt.Sprintf("%s x %d", t, n))
+	}
+	slices.Sort(out)
+	return out, round(float64(micro) / 1e6), nil
+}
+
+// bound is the least that the pods that are left can cost, by the solver's proof.
+func (r *run) bound() (float64, error) {
+	cat, err := catalog.Load(r.Catalog)
+	if err != nil {
+		return 0, err
+	}
+	names := model.FixedNames()
+	pool := &model.NodePool{Name: "default", UID: "default", Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, Labels: model.Labels{model.LabelNodePool: "default"},
+		Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "default"), model.OneOf(model.LabelCapacityType, model.OnDemand),
+			model.OneOf(corev1.LabelArchStable, "amd64"), model.OneOf(corev1.LabelOSStable, "linux")),
+	}
+	for _, t := range cat.InstanceTypes(func(n string) model.Dim {
+		if i := slices.Index(names, n); i >= 0 {
+			return model.Dim(i)
+		}
+		names = append(names, n)
+		return model.Dim(len(names) - 1)
+	}) {
+		if r.Below == 0 || t.Capacity.At(model.CPU) < int64(r.Below)*1000 {
+			pool.Types = append(pool.Types, t)
+		}
+	}
+	p := &solve.Problem{Pools: []solve.Pool{{NodePool: pool, NodesLeft: -1}}}
+	for _, k := range kinds {
+		cpu, memory := resource.MustParse(k.cpu), resource.MustParse(k.memory)
+		class := &model.Class{Key: k.name, Namespace: "default", Scheduler: "default-scheduler",
+			Requests: model.Resources{}.With(model.CPU, cpu.MilliValue()).With(model.Memory, memory.Value()).With(model.Pods, 1)}
+		for i := range r.After {
+			name := fmt.Sprint(k.name, "-", i)
+			p.Demand = append(p.Demand, &model.Pod{Namespace: "default", Name: name, UID: name, Class: class})
+		}
+	}
+	p.ResourceNames = names
+	res, _ := solve.Solve(p, solve.Memory{}, solve.DefaultPolicy())
+	if len(res.Refused) > 0 || res.Cost.BoundMicroPerHour <= 0 {
+		return 0, fmt.Errorf("the solver places all but %d pods, with a bound of %d", len(res.Refused), res.Cost.BoundMicroPerHour)
+	}
+	return round(float64(res.Cost.BoundMicroPerHour) / 1e6), nil
+}
+
+func round(v float64) float64 { return math.Round(v*1000) / 1000 }
