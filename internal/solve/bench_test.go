@@ -344,7 +344,7 @@ func mixProblem(n int) *Problem {
 
 func BenchmarkTianchi(b *testing.B)             { bench(b, tianchiProblem(b, false)) }
 func BenchmarkTianchiInterference(b *testing.B) { bench(b, tianchiProblem(b, true)) }
-func BenchmarkOpenb(b *testing.B)               { benchWork(b, openbProblem(b), 400_000_000) }
+func BenchmarkOpenb(b *testing.B)               { benchWork(b, openbProblem(b), DefaultPolicy().Work) }
 func BenchmarkOnePod(b *testing.B)              { bench(b, onePodProblem(b)) }
 func BenchmarkMany(b *testing.B)                { bench(b, manyProblem(b)) }
 func BenchmarkMix(b *testing.B)                 { bench(b, mixProblem(10000)) }

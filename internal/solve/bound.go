@@ -93,8 +93,8 @@ func shrink(u *[maxDims]int64, limit, value wide, nd int) {
 }
 
 // price sets what resources are worth in a packing: the dual prices, and a little of what each costs at least, so that what
-// is plentiful does not seem free.
-func (p *packing) price(left []int64) {
+// is plentiful does not seem free. It returns what the pods left cost at least.
+func (p *packing) price(left []int64) int64 {
 	nd := p.s.nd
 	total := make([]float64, nd)
 	for d, n := range left {
@@ -119,17 +119,17 @@ func (p *packing) price(left []int64) {
 			floor.addMul(p.weight[k], p.demands[d].c.req[k]*n)
 		}
 	}
-	p.floor = max(floor.micro(), p.dearest(left))
+	least := max(floor.micro(), p.dearest(left))
 	for k := range nd {
-		least := int64(-1)
+		cheapest := int64(-1)
 		for _, m := range p.machines {
 			if m.avail[k] > 0 {
-				if v := mulDiv(m.price, 1<<weightShift, m.avail[k]); least < 0 || v < least {
-					least = v
+				if v := mulDiv(m.price, 1<<weightShift, m.avail[k]); cheapest < 0 || v < cheapest {
+					cheapest = v
 				}
 			}
 		}
-		p.weight[k] += max(0, least) / 64
+		p.weight[k] += max(0, cheapest) / 64
 	}
 	for _, m := range p.machines {
 		for k := range nd {
@@ -149,6 +149,7 @@ func (p *packing) price(left []int64) {
 		p.worth[d] = max(1, int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)))
 		p.plain[d], p.lean[d] = p.worth[d], p.worth[d]>>leanShift+1
 	}
+	return least
 }
 
 // leanShift takes digits off a worth, so that its product with a share does not overflow.

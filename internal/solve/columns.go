@@ -40,7 +40,8 @@ type master struct {
 	inverse [][]float64
 	step    []float64 // scratch
 	bare    bool      // count prices alone: for a proof
-	calm    float64   // how much of the prices is taken from those of resources: those of the program alone swing wildly at first
+	center  []float64 // a mean of what pods were worth in the rounds before, by row
+	calm    float64   // how much of the worth asked at is taken from it
 }
 
 // newMaster begins with a machine full of one demand for each demand.
@@ -184,64 +185,6 @@ func (t *master) price(m int) float64 {
 	return float64(t.p.machines[m].effort)
 }
 
-// recall has the program count prices alone, lets it settle, and remembers what pods are worth in it, for the proof.
-func (t *master) recall(until int64) {
-	t.bare = true
-	t.settle()
-	s := t.p.s
-	for s.work < until {
-		t.generate(until)
-		if !t.relax(until) {
-			break
-		}
-	}
-	if s.bare == nil {
-		s.bare = map[int]int64{}
-	}
-	for i, d := range t.rows {
-		id := t.p.demands[d].c.id
-		v := int64(max(0, t.y[i]) * (1 << worthShift))
-		if was, ok := s.bare[id]; ok {
-			v = min(v, was)
-		}
-		s.bare[id] = v
-	}
-}
-
-// relax gives the program the relaxed fills of machines that can't be shown to be worth no more than their price: the bound then holds
-// for fills in fractions there, and is as good as can be shown. It says whether any changed anything.
-func (t *master) relax(until int64) bool {
-	p := t.p
-	t.calm = 0
-	whole := t.whole()
-	found := false
-	for mi, m := range p.machines {
-		price := m.price << ceilingShift
-		for range 20 {
-			if p.s.work >= until {
-				return false
-			}
-			t.value2worth(0)
-			top, ds, amount := p.ceiling(m, whole, price+price>>relaxShift)
-			if top <= price+price>>relaxShift {
-				break
-			}
-			c := column{m: mi}
-			for i, d := range ds {
-				if amount[i] > 1e-9 {
-					c.items, c.part = append(c.items, item{d: d}), append(c.part, amount[i])
-				}
-			}
-			if !t.offer(c) {
-				break
-			}
-			found = true
-		}
-	}
-	t.surplus()
-	return found
-}
-
 // whole is how much there is of each demand: a column may hold as much.
 func (t *master) whole() []int64 {
 	out := make([]int64, len(t.p.demands))
@@ -262,59 +205,92 @@ func (t *master) value() float64 {
 	return sum
 }
 
-// generate makes columns until none makes the plan cheaper, or the work allowed is done. It says which.
+// mostCalm is how much of the prices asked at is the mean of those before, and keepCalm how much of that mean stays each round. Prices
+// straight from the program swing: what is asked for at one extreme is of no use at the next. Asked at a mean, half the rounds do.
+const (
+	mostCalm = 0.7
+	keepCalm = 0.8
+)
+
+// generate makes columns until none makes the plan cheaper, or the work allowed is done. It says which. Each round asks every machine
+// for fills by what pods are worth now: at first those that are quickly made, and tables only once these bring nothing more.
 func (t *master) generate(until int64) (done bool) {
 	p := t.p
 	whole := t.whole()
 	hosted := slices.Contains(p.hosted, true)
-	slow, patience, first := 0, 4, 0
-	if t.bare {
-		patience, first = 1, 3 // prices swing no more
+	center := make([]float64, len(t.rows))
+	for i, d := range t.rows {
+		center[i] = float64(p.plain[d]) / (1 << worthShift)
 	}
-	for round := first; p.s.work < until; round++ {
-		t.calm = [...]float64{0.9, 0.6, 0.3, 0}[min(round, 3)]
+	t.center, t.calm = center, mostCalm
+	fine, slow := false, 0
+	near := float64(p.floor) * (1 + float64(p.s.pol.MaxGapPPM)*0.75e-6)
+	for round := 0; p.s.work < until; round++ {
 		t.settle()
+		for i := range center {
+			if round > 0 {
+				center[i] = float64(keepCalm*center[i]) + float64((1-keepCalm)*max(0, t.y[i]))
+			}
+		}
 		before := t.value()
 		found := 0
 		for mi, m := range p.machines {
 			if p.s.work >= until {
 				return false
 			}
-			if m.stock >= 0 || t.bare && m.relaxed {
-				continue // greedy has had the first: the program would buy more than there are; of the others it knows fills in fractions, which are no worse
-			}
-			for _, power := range [...]int{0, 5, -1} {
-				t.value2worth(max(0, power))
-				f := fill{m: mi}
-				if power < 0 {
-					if hosted {
-						continue // the search knows nothing of rules between pods
-					}
-					sack := knapsack{p: p, m: m, whole: whole}
-					sack.search(&f)
-				} else {
-					p.build(&f, whole)
-				}
-				if len(f.items) > 0 && t.offer(column{m: mi, items: slices.Clone(f.items)}) {
-					found++
-				}
+			if m.stock < 0 { // greedy has had the others: the program would buy more than there are
+				found += t.ask(mi, whole, hosted, fine)
 			}
 		}
 		t.surplus()
-		if t.calm > 0 {
-			continue
-		}
-		if found == 0 {
-			return true
-		}
 		if slow++; before-t.value() > 1e-5*before {
 			slow = 0
 		}
-		if slow > patience {
+		switch {
+		case t.value() <= near:
+			return true // whole machines instead of parts will cost more than what is still to be won
+		case found > 0 && slow <= 4:
+			t.calm = mostCalm
+		case found > 0:
 			return false
+		case !fine && !hosted:
+			fine = true
+		case t.calm > 0:
+			t.calm = 0
+		default:
+			return true
 		}
 	}
 	return false
+}
+
+// ask offers the program fills of one machine, and returns how many it took.
+func (t *master) ask(mi int, whole []int64, hosted, fine bool) (found int) {
+	p := t.p
+	take := func(f *fill) {
+		if len(f.items) > 0 && t.offer(column{m: mi, items: slices.Clone(f.items)}) {
+			found++
+		}
+	}
+	for _, power := range [...]int{0, 5} {
+		t.value2worth(power)
+		f := fill{m: mi}
+		p.build(&f, whole)
+		take(&f)
+	}
+	if hosted {
+		return found // the searches know nothing of rules between pods
+	}
+	t.value2worth(0)
+	if fine {
+		p.gridFills(mi, whole, take)
+		return found
+	}
+	f := fill{m: mi}
+	sack := knapsack{p: p, m: p.machines[mi], whole: whole}
+	sack.search(&f)
+	take(&f)
+	return found
 }
 
 // settle works out amounts and prices anew from the inverse, so that rounding does not add up.
@@ -341,7 +317,7 @@ func (t *master) settle() {
 func (t *master) value2worth(power int) {
 	p := t.p
 	for i, d := range t.rows {
-		p.worth[d] = int64((max(0, t.y[i])*(1-t.calm) + t.calm*float64(p.plain[d])/(1<<worthShift)) * (1 << worthShift))
+		p.worth[d] = int64((float64(max(0, t.y[i])*(1-t.calm)) + float64(t.calm*t.center[i])) * (1 << worthShift))
 		ratio, lean := float64(p.worth[d])/float64(p.plain[d]), float64(p.worth[d])
 		for range power {
 			lean *= ratio
@@ -407,7 +383,3 @@ func effortOf(batches []batch) (sum int64) {
 	}
 	return sum
 }
-
-// relaxShift says how much above its price a machine's fills may be left: a part in so many powers of two, which the whole bound
-// then loses.
-const relaxShift = 10

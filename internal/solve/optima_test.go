@@ -289,7 +289,7 @@ func TestOptima(t *testing.T) {
 			}
 		}
 	}
-	var sumCost, sumBest int64
+	var sumCost, sumBest, sumBound int64
 	for _, o := range optima(t) {
 		lp := program(o.p)
 		hash := fmt.Sprintf("%x", sha256.Sum256([]byte(lp)))[:12]
@@ -337,13 +337,13 @@ func TestOptima(t *testing.T) {
 			if over := cost - best; over > max(dearest, mulDiv(best, optimaRatio, 1_000_000)) {
 				t.Errorf("%s: the plan costs %d, the optimum is %d\n%s%s", o.name, cost, best, o.text, describe(o.p, r))
 			}
-			sumCost, sumBest = sumCost+cost, sumBest+best
+			sumCost, sumBest, sumBound = sumCost+cost, sumBest+best, sumBound+bound
 		}
 	}
 	if *writeLP != "" {
 		return
 	}
-	t.Logf("all plans together cost %.4f of the optima", float64(sumCost)/float64(max(1, sumBest)))
+	t.Logf("all plans together cost %.4f of the optima, all bounds are %.4f of them", float64(sumCost)/float64(max(1, sumBest)), float64(sumBound)/float64(max(1, sumBest)))
 	if sumBest == 0 || sumCost-sumBest > mulDiv(sumBest, optimaTogether, 1_000_000) {
 		t.Errorf("all plans together cost %d, the optima %d", sumCost, sumBest)
 	}

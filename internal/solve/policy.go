@@ -5,12 +5,13 @@ package solve
 
 import "fmt"
 
-// DefaultPolicy is good for a controller: refine a little, keep claims flexible.
+// DefaultPolicy is good for a plan that a person asks for: a second of refining at most, claims kept flexible. A controller, for which pods
+// wait, allows itself less work.
 func DefaultPolicy() Policy {
 	return Policy{
 		MaxGapPPM:    3_000,
 		MachineMicro: 2_000,
-		Work:         20_000_000,
+		Work:         300_000_000,
 		PremiumPPM:   100_000,
 		MaxTypes:     60,
 

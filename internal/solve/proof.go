@@ -64,25 +64,12 @@ func less(a, b, c, d int64) bool {
 // each demand worth more than its room, the difference as often as a fill can hold one. Any prices give a ceiling; good ones are
 // found by relaxing the fill, with what the relaxation takes too many of held down, a few times over.
 func (p *packing) ceiling(m *machine, whole []int64, price int64) (top int64, ds []int, amount []float64) {
-	nd := p.s.nd
 	var most []int64
-	for d, n := range whole {
-		req := &p.demands[d].c.req
-		if n <= 0 || !p.admits(m, d) || !fitsIn(req, &m.avail, nd) {
-			continue
-		}
-		n = min(n, timesIn(req, &m.avail, nd))
-		if p.hosted[d] {
-			n = min(n, p.selfLimit(d))
-		}
-		if n > 0 {
-			ds, most = append(ds, d), append(most, n)
-		}
-	}
+	ds, most = p.candidates(m, whole)
 	top = -1
 	var held []int // demands whose number is held down in the relaxation
+	var w [maxDims]int64
 	for range 6 {
-		var w [maxDims]int64
 		w, amount = p.relaxHeld(m, ds, most, held)
 		if v := p.ceilingAt(m, ds, most, &w); top < 0 || v < top {
 			top = v
@@ -98,11 +85,30 @@ func (p *packing) ceiling(m *machine, whole []int64, price int64) (top int64, ds
 			break
 		}
 	}
-	if top > price && !m.relaxed && p.s.work < p.s.deadline {
+	if top > price && !m.relaxed && len(ds) <= maxExhaustItems && p.s.work < p.s.deadline {
 		top = p.exhaust(m, ds, most, price, top)
 		m.relaxed = top > price // not to be tried again: the bound will make do with fractions
 	}
 	return top, ds, amount
+}
+
+// candidates are the demands that the machine may hold, and how many of each.
+func (p *packing) candidates(m *machine, whole []int64) (ds []int, most []int64) {
+	nd := p.s.nd
+	for d, n := range whole {
+		req := &p.demands[d].c.req
+		if n <= 0 || !p.admits(m, d) || !fitsIn(req, &m.avail, nd) {
+			continue
+		}
+		n = min(n, timesIn(req, &m.avail, nd))
+		if p.hosted[d] {
+			n = min(n, p.selfLimit(d))
+		}
+		if n > 0 {
+			ds, most = append(ds, d), append(most, n)
+		}
+	}
+	return ds, most
 }
 
 // selfLimit is how many pods of a demand one new machine may hold by the class's own rules over hosts.
@@ -168,6 +174,9 @@ func (p *packing) exhaust(m *machine, ds []int, most []int64, price, ceiling int
 	}
 	return ceiling
 }
+
+// maxExhaustItems is how many demands a search may take on: with more it hardly ever ends.
+const maxExhaustItems = 14
 
 // maxExhaustSteps bounds one try.
 const maxExhaustSteps = int64(20_000)

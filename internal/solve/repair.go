@@ -11,8 +11,8 @@ import (
 // repair takes the machines that are used worst out of the plan, with a few others beside them, packs their pods again, and keeps
 // what is cheaper; again and again until the work allowed is done or nothing more comes of it.
 func (p *packing) repair(batches []batch, until int64) []batch {
-	misses := 0
-	for round := 0; p.s.work < until && misses < maxMisses && len(batches) > 0; round++ {
+	misses, enough := 0, p.floor+mulDiv(p.floor, p.s.pol.MaxGapPPM, 1_000_000)
+	for round := 0; p.s.work < until && misses < maxMisses && priceOf(batches) > enough; round++ {
 		keep, out := p.ruin(batches, round)
 		left := make([]int64, len(p.demands))
 		for _, b := range out {

@@ -212,7 +212,7 @@ func (p *packing) plan() (batches []batch, left []int64) {
 	for i, d := range p.demands {
 		left[i] = d.n
 	}
-	p.price(left)
+	p.floor = p.price(left)
 	p.thin(left)
 	whole := slices.Clone(left)
 	batches = p.pack(left)
@@ -238,11 +238,15 @@ const maxProofRows = 200
 
 // worthwhile says whether the plan is further from the resource-price bound than the policy asks.
 func (p *packing) worthwhile(batches []batch) bool {
-	cost := int64(0)
+	return priceOf(batches)-p.floor > mulDiv(p.floor, p.s.pol.MaxGapPPM, 1_000_000)
+}
+
+// priceOf is what batches cost.
+func priceOf(batches []batch) (sum int64) {
 	for _, b := range batches {
-		cost += b.m.price * b.copies
+		sum += b.m.price * b.copies
 	}
-	return cost-p.floor > mulDiv(p.floor, p.s.pol.MaxGapPPM, 1_000_000)
+	return sum
 }
 
 // refine makes a plan of columns and keeps the cheaper of the two. left is what the greedy plan leaves, and then what is left by the
@@ -280,7 +284,7 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 	}
 	batches = p.repair(batches, until)
 	if len(t.rows) <= maxProofRows && !slices.Contains(p.hosted, true) && p.worthwhile(batches) {
-		t.recall(min(s.work+s.pol.Work/2, s.deadline))
+		t.recall(priceOf(batches), min(s.work+s.pol.Work/2, s.deadline))
 	}
 	return append(fixed, batches...)
 }
