@@ -89,6 +89,7 @@ func classText(c *model.Class, resources []string) string {
 		w.field(v.Driver)
 		w.field(v.Handle)
 		w.flag(v.Exclusive, " exclusive")
+		w.flag(v.Unmade, " unmade")
 		for j := range v.Topology {
 			w.b.WriteByte('|')
 			w.requirements(v.Topology[j])

@@ -115,6 +115,7 @@ func (t *Translator) unboundVolume(out *model.Volume, class string, refuse func(
 	case sc.VolumeBindingMode == nil || *sc.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
 		refuse("it is not bound, and storageClass " + class + " binds without waiting for a pod")
 	default:
+		out.Unmade = true
 		if sc.Provisioner != "kubernetes.io/no-provisioner" {
 			out.Driver = sc.Provisioner
 		}

@@ -179,6 +179,7 @@ type Volume struct {
 	Handle    string         // identity for the limit and for ReadWriteOncePod: equal handles are one volume
 	Topology  []Requirements // the node must match one; empty: any
 	Exclusive bool           // ReadWriteOncePod: one pod in the cluster
+	Unmade    bool           // it will be made in the zone of the first pod that uses it, and the others must follow
 }
 
 // Owner is the controller of a pod.

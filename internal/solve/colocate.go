@@ -38,9 +38,9 @@ func (s *solver) colocate() {
 }
 
 // seed opens machines for what must share a host, before anything else is packed: later there may be no room left beside what it
-// wants to be near. A machine begins with one pod of that, or, where there is none, with the group itself.
-func (s *solver) seed() {
-	for moved := true; moved; {
+// wants to be near. A machine begins with one pod of that, or, where there is none, with the group itself. It says whether any was placed.
+func (s *solver) seed() (any bool) {
+	for moved := true; moved; any = any || moved {
 		moved = false
 		for _, c := range s.classes {
 			if !c.topo.nearHost || s.wanted(c) == 0 {
@@ -62,6 +62,7 @@ func (s *solver) seed() {
 			moved = moved || c.taken > before
 		}
 	}
+	return any
 }
 
 // anchors says whether pods of a are what pods of c want to share a host with.
@@ -77,7 +78,7 @@ func (s *solver) anchors(a, c *class) bool {
 // seedBin opens a machine with one pod of the demand and as many of the class as it can hold.
 func (s *solver) seedBin(c *class, d *demand) bool {
 	for pool := range s.in.Pools {
-		b := &bin{pool: pool, mask: s.and(s.poolMask(pool), d.mask), copies: 1, host: s.slots}
+		b := &bin{pool: pool, mask: s.and(s.poolMask(pool), d.mask), copies: 1, stock: -1, host: s.slots}
 		b.add(d.c, 1, s.nd)
 		s.bumpHost(d.c, b.host, 1)
 		if s.holds(b.mask, &b.req) && s.joinBin(c, b) {
@@ -170,7 +171,7 @@ func (s *solver) grow(c *class, b *bin, m *mask, n int64, at *site) bool {
 		c.taken += int(n)
 		s.bumpHost(c, b.host, n)
 		if at != nil {
-			s.bumpWide(c, at.vals, m, n)
+			s.bumpWide(c, at.vals, at.in, n)
 		}
 		s.takeExclusive(c)
 		return true
@@ -216,7 +217,7 @@ func (s *solver) recharge(b *bin) bool {
 // startBin buys a machine to begin a group: of the first pool, by weight and name, that has one, for as many pods as it can hold.
 func (s *solver) startBin(c *class) {
 	for pool := range s.in.Pools {
-		b := &bin{pool: pool, mask: s.poolMask(pool), copies: 1, host: s.slots}
+		b := &bin{pool: pool, mask: s.poolMask(pool), copies: 1, stock: -1, host: s.slots}
 		if s.joinBin(c, b) {
 			s.slots++
 			s.bins = append(s.bins, b)

@@ -31,6 +31,7 @@ type class struct {
 	mask   *mask // offers that admit it
 	wish   *mask // those of them it would rather have, at what wishes are worth; made when first needed
 	topo   topo
+	later  int // it is placed after classes of which this is less
 	apart  apart
 	ports  []model.HostPort
 	attach []model.Volume // those a CSI limit counts
@@ -89,6 +90,9 @@ type solver struct {
 	caps      map[siteKey]int64 // no more of the class can be bought for there
 	bought    map[siteKey]int64 // so many are to be
 	poolMasks []*mask
+	trial     *attempted // before domains were taken for hollow; nil: none were
+	full      bool       // none are any more
+	last      bool       // what is placed now must not disturb what was
 }
 
 // placement is pods of a class put on a room.
@@ -291,6 +295,11 @@ func (s *solver) compileKeys() {
 		}
 		for _, t := range c.c.AntiAffinity {
 			topoKey(t.TopologyKey)
+		}
+		for _, v := range c.c.Volumes {
+			if v.Unmade {
+				set[model.LabelZone] = true
+			}
 		}
 		for _, list := range [][]model.WeightedPodTerm{c.c.PreferredAffinity, c.c.PreferredAntiAffinity} {
 			for _, t := range list {

@@ -18,8 +18,6 @@ type filter struct {
 	volumes     [][]term // of each volume one must match
 	named       bool     // some term looks at the node's name
 	mask        *mask    // offers that pass
-	loose       *mask    // offers whose taints are tolerated, labels ignored
-	reach       *mask    // offers that node affinity and taints let it on; volumes ignored
 	verdicts    []int8   // by room shape: 0 not known, 1 passes, 2 does not
 	taintOK     []int8   // by room shape, taints alone
 }

@@ -147,7 +147,7 @@ func (s *solver) compileOffers() {
 	}
 	words := (len(s.offers) + 63) / 64
 	for _, f := range s.filters {
-		bits, loose, reach := make([]uint64, words), make([]uint64, words), make([]uint64, words)
+		bits := make([]uint64, words)
 		tolerated := make([]bool, len(pools))
 		for i := range pools {
 			tolerated[i] = model.Untolerated(pools[i].Taints, f.tolerations) == nil
@@ -157,19 +157,14 @@ func (s *solver) compileOffers() {
 			if !o.ok || !tolerated[o.pool] {
 				continue
 			}
-			loose[i>>6] |= 1 << (i & 63)
-			if f.affine(&s.keys, o.vals, nil, "") {
-				reach[i>>6] |= 1 << (i & 63)
-			}
 			if f.passes(&s.keys, o.vals, nil, "") {
 				bits[i>>6] |= 1 << (i & 63)
 			}
 		}
-		f.mask, f.loose, f.reach = &mask{bits: bits}, &mask{bits: loose}, &mask{bits: reach}
+		f.mask = &mask{bits: bits}
 	}
 	for _, c := range s.classes { // interned in class order: the map above has none
 		c.filter.mask = s.internMask(c.filter.mask.bits)
-		c.filter.loose = s.internMask(c.filter.loose.bits)
 		c.mask = c.filter.mask
 	}
 }
@@ -390,6 +385,13 @@ func (s *solver) openValues(r *model.Requirement, key int) []string {
 			set[v] = true
 		}
 	}
+	if s.topological(r.Key) { // beside pods that stand on a node that bears it
+		for i := range s.in.Rooms {
+			if v, ok := s.in.Rooms[i].Labels[r.Key]; ok {
+				add(v)
+			}
+		}
+	}
 	for _, f := range s.filters {
 		for _, t := range f.terms {
 			for _, q := range t.reqs {
@@ -423,6 +425,15 @@ func (s *solver) openValues(r *model.Requirement, key int) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// topological says whether some pod that waits counts others by the key.
+func (s *solver) topological(key string) bool {
+	return slices.ContainsFunc(s.classes, func(c *class) bool {
+		at := func(t model.PodTerm) bool { return t.TopologyKey == key }
+		return slices.ContainsFunc(c.c.Affinity, at) || slices.ContainsFunc(c.c.AntiAffinity, at) ||
+			slices.ContainsFunc(c.c.Spread, func(t model.SpreadConstraint) bool { return t.TopologyKey == key })
+	})
 }
 
 // poolLeft is what is left of a pool's limits while bins are opened.

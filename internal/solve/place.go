@@ -20,6 +20,7 @@ type demand struct {
 type site struct {
 	name   string
 	vals   []int32
+	in     []bool  // which of the class's scopes
 	rooms  []int32 // that admit the class, in filling order
 	next   int     // the first of them not found full
 	offers *mask   // nil: nothing can be bought there
@@ -33,9 +34,8 @@ type site struct {
 
 // place decides for every pod between free room and a machine to buy. Classes that want to be near others are tried again after
 // those have been placed, until nothing moves.
-func (s *solver) place() []*demand {
+func (s *solver) place(waiting []*class) {
 	out, add := s.collector()
-	waiting := s.classes
 	for len(waiting) > 0 {
 		moved := false
 		var again []*class
@@ -53,7 +53,7 @@ func (s *solver) place() []*demand {
 		}
 		waiting = again
 	}
-	return *out
+	s.demands = append(s.demands, *out...)
 }
 
 // collector gathers pods to buy for into demands.
@@ -63,7 +63,7 @@ func (s *solver) collector() (*[]*demand, func(*class, *mask, int64, *site)) {
 	return &out, func(c *class, m *mask, n int64, at *site) {
 		c.taken += int(n)
 		if at != nil {
-			s.bumpWide(c, at.vals, m, n)
+			s.bumpWide(c, at.vals, at.in, n)
 		}
 		for _, id := range c.topo.bumpHost {
 			s.counters[id].promised += n
@@ -87,26 +87,40 @@ func (s *solver) collector() (*[]*demand, func(*class, *mask, int64, *site)) {
 // maxTopUps bounds how many pods are tried again one by one.
 const maxTopUps = 200
 
-// topUp tries the pods that limits left out once more, one at a time. What was lowered for one class may have taken the ground from
-// under another, and there is room again.
+// topUp tries the pods left out once more, those that topology ties one at a time. What was lowered for one class may have taken the ground
+// from under another, and there is room again; what others did since may let in another of a spread.
 func (s *solver) topUp() {
-	s.caps = map[siteKey]int64{}
+	s.caps, s.last = map[siteKey]int64{}, true
+	s.thrift()
 	tries := 0
 	for _, c := range s.classes {
-		for len(c.topo.keys) > 0 && !c.topo.nearHost && s.wanted(c) > 0 && tries < maxTopUps {
+		for !c.topo.nearHost && s.wanted(c) > 0 && tries < maxTopUps {
 			tries++
 			before, bins := c.taken, len(s.bins)
 			demands, add := s.collector()
-			s.placeBySite(c, c.left()-1, add)
+			tied := len(c.topo.keys) > 0
+			if tied {
+				s.placeBySite(c, c.left()-1, add)
+			} else {
+				s.placeClass(c, add)
+			}
 			s.buyTier(*demands)
-			for _, d := range *demands {
-				if len(s.bins) > bins && !s.keepsValues(s.bins[bins]) { // one pod, one bin
-					s.left[s.bins[bins].pool].take(s.bins[bins].charged, -1)
-					s.bins, d.n = s.bins[:bins], d.asked
+			if slices.ContainsFunc(s.bins[bins:], func(b *bin) bool { return !s.keepsValues(b) }) || len(s.bins) > bins && s.widen(true) {
+				for _, b := range s.bins[bins:] {
+					s.left[b.pool].take(b.charged, -b.copies)
+					if b.stock >= 0 {
+						s.stock[b.stock] += b.copies
+					}
 				}
-				if d.n > 0 {
-					c.taken -= int(d.n)
-					s.bumpWide(c, d.site.vals, d.site.offers, -d.n)
+				for _, d := range *demands {
+					d.n = d.asked
+				}
+				s.bins = s.bins[:bins]
+			}
+			for _, d := range *demands {
+				c.taken -= int(d.n)
+				if d.n > 0 && tied {
+					s.bumpWide(c, d.site.vals, d.site.in, -d.n)
 					k := siteKey{c.id, d.site.name}
 					s.bought[k] -= d.n
 					s.caps[k] = s.bought[k] // not there; elsewhere perhaps
@@ -115,9 +129,35 @@ func (s *solver) topUp() {
 					s.counters[id].promised = 0
 				}
 			}
-			if c.taken == before && len(*demands) == 0 {
+			if c.taken == before && (len(*demands) == 0 || !tied) {
 				break
 			}
+		}
+	}
+}
+
+// thrift charges limits for each machine with no more than the smallest that holds its fill at the least price: what is to be chosen
+// from is narrowed before a pod is refused.
+func (s *solver) thrift() {
+	if !slices.ContainsFunc(s.classes, func(c *class) bool { return s.wanted(c) > 0 }) {
+		return
+	}
+	for _, b := range s.bins {
+		left := &s.left[b.pool]
+		if !left.limited || len(s.minValuesOf(b.pool)) > 0 {
+			continue
+		}
+		best := -1
+		for i := range s.offers {
+			if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) && o.t.Capacity.Fits(b.charged) && (best < 0 || o.price < s.offers[best].price ||
+				o.price == s.offers[best].price && o.t.Capacity.Fits(s.offers[best].t.Capacity)) {
+				best = i
+			}
+		}
+		if best >= 0 {
+			left.take(b.charged, -b.copies)
+			b.charged = s.offers[best].t.Capacity
+			left.take(b.charged, b.copies)
 		}
 	}
 }
@@ -273,7 +313,7 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 		best, bestN := (*site)(nil), int64(0)
 		for _, at := range sites {
 			n, _ := s.wideAllows(c, at.vals)
-			if n == 0 {
+			if n == 0 || s.last && s.crowds(c, at) {
 				continue
 			}
 			room := s.nextRoom(c, at)
@@ -282,7 +322,7 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 					continue
 				}
 			}
-			at.count, at.room = s.spreadCount(c, at.vals), room
+			at.count, at.room = s.spreadCount(c, at), room
 			at.unmet = s.unmetWishes(c, at.vals)
 			at.cost = s.withWish(at.price, at.unmet)
 			if best == nil || at.before(best) {
@@ -333,15 +373,16 @@ func (a *site) before(b *site) bool {
 }
 
 // spreadCount is how crowded the domains are by what spreads count, the class's own and those that count it.
-func (s *solver) spreadCount(c *class, vals []int32) (n int64) {
+func (s *solver) spreadCount(c *class, where *site) (n int64) {
 	for i := range c.topo.wide {
-		if r := &c.topo.wide[i]; r.kind == ruleSpread && vals[r.key] > 0 {
-			n += s.counters[r.counter].at(int(vals[r.key]))
+		if r := &c.topo.wide[i]; r.kind == ruleSpread && where.vals[r.key] > 0 {
+			n += s.counters[r.counter].at(int(where.vals[r.key]))
 		}
 	}
-	for _, id := range c.topo.bumpWide { // what others spread it would rather not upset
-		if x := &s.counters[id]; x.spread && vals[x.key] > 0 {
-			n += x.at(int(vals[x.key]))
+	for i, id := range c.topo.bumpWide { // what others spread it would rather not upset
+		at := c.topo.scopeOf[i]
+		if x := &s.counters[id]; x.spread && where.vals[x.key] > 0 && (at < 0 || where.in[at]) {
+			n += x.at(int(where.vals[x.key]))
 		}
 	}
 	return n
@@ -363,7 +404,7 @@ func (s *solver) sitesOf(c *class) []*site {
 	byName := map[string]*site{}
 	var out []*site
 	var buf []byte
-	find := func(vals []int32) *site {
+	find := func(vals []int32, in []bool) *site {
 		buf = buf[:0]
 		for _, k := range c.topo.keys {
 			if vals[k] == openValue {
@@ -372,9 +413,10 @@ func (s *solver) sitesOf(c *class) []*site {
 			}
 			buf = append(append(buf, s.keys.text[k][vals[k]]...), 0)
 		}
+		buf = appendBools(buf, in)
 		at := byName[string(buf)]
 		if at == nil {
-			at = &site{name: string(buf), vals: vals, level: len(s.levels)}
+			at = &site{name: string(buf), vals: vals, in: in, level: len(s.levels)}
 			byName[at.name] = at
 			out = append(out, at)
 		}
@@ -383,7 +425,7 @@ func (s *solver) sitesOf(c *class) []*site {
 	for room := range s.rooms.in {
 		x := s.rooms.in[room]
 		if !x.Closed && !x.Drained && s.roomFits(c, room) > 0 && s.admits(c.filter, room) {
-			at := find(s.rooms.vals[s.rooms.shape[room]])
+			at := find(s.rooms.vals[s.rooms.shape[room]], s.roomScopes(c, room))
 			at.rooms = append(at.rooms, int32(room))
 		}
 	}
@@ -391,7 +433,7 @@ func (s *solver) sitesOf(c *class) []*site {
 		if !s.holds(o.offers, &c.req) {
 			continue
 		}
-		at := find(o.vals)
+		at := find(o.vals, o.in)
 		at.offers = o.offers
 		at.level, at.price = s.cheapest(o.offers, &c.req)
 		if w := s.and(o.offers, s.wishOf(c)); w != o.offers {
@@ -411,9 +453,24 @@ func (s *solver) sitesOf(c *class) []*site {
 	return out
 }
 
-// offerSites splits the offers that admit a class by the values of its topology keys. Shared by classes alike in both.
+func appendBools(buf []byte, list []bool) []byte {
+	for _, b := range list {
+		if b {
+			buf = append(buf, 'y')
+		} else {
+			buf = append(buf, 'n')
+		}
+	}
+	return buf
+}
+
+// offerSites splits the offers that admit a class by the values of its topology keys, and by the scopes they are in. Shared by classes
+// alike in these.
 func (s *solver) offerSites(c *class) []site {
 	key := siteMapKey{c.mask.id, keysText(c.topo.keys)}
+	for _, on := range c.topo.scopes {
+		key.keys += on.text()
+	}
 	if got, ok := s.siteMaps[key]; ok {
 		return got
 	}
@@ -430,11 +487,16 @@ func (s *solver) offerSites(c *class) []site {
 		for _, k := range c.topo.keys {
 			buf = append(buf, byte(vals[k]), byte(vals[k]>>8), byte(vals[k]>>16), byte(vals[k]>>24))
 		}
+		var in []bool
+		for _, on := range c.topo.scopes {
+			in = append(in, s.inScope(on, &s.offers[i]))
+		}
+		buf = appendBools(buf, in)
 		at, ok := byVals[string(buf)]
 		if !ok {
 			at = len(out)
 			byVals[string(buf)] = at
-			out = append(out, site{vals: vals})
+			out = append(out, site{vals: vals, in: in})
 			bits = append(bits, make([]uint64, len(c.mask.bits)))
 		}
 		bits[at][i>>6] |= 1 << (i & 63)

@@ -114,7 +114,7 @@ func randomPod(c chance) string {
 	b.WriteString(maybe(c, fmt.Sprintf("prefer=%d:%s", 1+c.n(100), one(c, "zone:In:a", "ct:In:on-demand", "type:In:t1", "team:In:red"))))
 	b.WriteString(maybe(c, fmt.Sprintf("%s=%d:%s:%s", one(c, "preferNear", "preferApart"), 1+c.n(100), key(), app())))
 	b.WriteString(maybe(c, fmt.Sprintf("port=%d", 80+c.n(2))) + maybe(c, fmt.Sprintf("priority=%d", c.n(2))))
-	b.WriteString(maybe(c, "volume="+one(c, "v0:ebs", "v1:ebs", "v2:ebs:zone=b", "v3:only", "v4:zone=a")) + maybe(c, "gpu=1"))
+	b.WriteString(maybe(c, "volume="+one(c, "v0:ebs", "v1:ebs", "v2:ebs:zone=b", "v3:only", "v4:zone=a", "v5:ebs:unmade", "v5:ebs:unmade")) + maybe(c, "gpu=1"))
 	return b.String()
 }
 

@@ -379,7 +379,7 @@ func (s *solver) explainRest(c *class, pi int) plan.Reason {
 
 // explainLast speaks when a machine could be had for one pod alone: then it is others, placed before, that are in the way.
 func (s *solver) explainLast(c *class, pi int) plan.Reason {
-	for _, kind := range [...]ruleKind{ruleAffinity, ruleSpread, ruleAnti, ruleOthers} {
+	for _, kind := range [...]ruleKind{ruleDisk, ruleAffinity, ruleSpread, ruleAnti, ruleOthers} {
 		for _, rules := range [][]rule{c.topo.host, c.topo.wide} {
 			for i := range rules {
 				if rules[i].kind == kind && rules[i].hard {
@@ -462,6 +462,8 @@ func ruleReason(r *rule) plan.Reason {
 		return plan.Reason{Code: plan.TopologySpread, Key: r.name, Want: fmt.Sprintf("skew at most %d", r.maxSkew), Have: "every domain would exceed it"}
 	case ruleAffinity:
 		return plan.Reason{Code: plan.PodAffinity, Key: r.name, Want: "a domain with a pod that the term selects", Have: "none with room"}
+	case ruleDisk:
+		return plan.Reason{Code: plan.VolumeTopology, Key: r.name, Want: "the domain in which the volume will be made", Have: "none with room"}
 	case ruleAnti:
 		return plan.Reason{Code: plan.PodAntiAffinity, Key: r.name, Want: "a domain without a pod that the term selects", Have: "none with room"}
 	}

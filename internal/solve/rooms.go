@@ -323,7 +323,9 @@ func (s *solver) putOnRoom(c *class, room int, n int64) {
 		s.guestsOf(room).add(c.c)
 	}
 	s.bumpHost(c, room, n)
-	s.bumpWide(c, s.rooms.vals[s.rooms.shape[room]], nil, n)
+	if len(c.topo.keys) > 0 {
+		s.bumpWide(c, s.rooms.vals[s.rooms.shape[room]], s.roomScopes(c, room), n)
+	}
 	s.takeExclusive(c)
 }
 

@@ -5,6 +5,7 @@ package solve
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,16 +28,14 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 		again := s.rank(short) || s.block(short, try >= maxRestarts)
 		if !again {
 			s.colocate()
-			again = s.ban() || s.widen()
+			again = s.ban() || s.widen(false) || s.crowd() || s.hollow()
 		}
 		if !again {
 			break
 		}
 		s.reset()
 	}
-	if len(s.caps) > 0 {
-		s.topUp()
-	}
+	s.topUp()
 	res := s.result()
 	if len(s.learnt.fills) > 0 {
 		mem.columns = &s.learnt
@@ -85,10 +84,13 @@ func (s *solver) reset() {
 		c := &s.counters[i]
 		clear(c.n)
 		copy(c.n, c.start)
-		c.total, c.floating, c.unsure = c.total0, c.float0, nil
+		c.total, c.floating = c.total0, c.float0
 	}
 	for _, c := range s.classes {
 		c.taken = 0
+		for i := range c.topo.wide {
+			clear(c.topo.wide[i].own)
+		}
 	}
 	s.placed, s.bins, s.demands, s.learnt.fills = s.placed[:0], nil, nil, nil
 }
@@ -96,8 +98,15 @@ func (s *solver) reset() {
 // attempt places and packs everything once, and returns the demands that found no machine.
 func (s *solver) attempt() (short []*demand) {
 	s.bought = map[siteKey]int64{}
-	s.demands = s.place()
-	s.seed()
+	s.demands = nil
+	waiting := s.queue()
+	for {
+		s.place(waiting)
+		if !s.seed() {
+			break
+		}
+		waiting = slices.DeleteFunc(waiting, func(c *class) bool { return c.left() == 0 || !c.topo.near })
+	}
 	for _, tier := range s.tiers() {
 		s.buyTier(tier)
 	}
@@ -320,31 +329,9 @@ func (s *solver) block(short []*demand, all bool) bool {
 }
 
 // widen adds domains to the spreads that did not expect them: machines bought for others stand there now, and kube-scheduler will count
-// them, whether the class tolerates their taints or not. It says whether the attempt must be made again.
-func (s *solver) widen() bool {
-	bought := make([]uint64, (len(s.offers)+63)/64)
-	seen := make([]bool, len(s.masks))
-	for _, b := range s.bins {
-		if !seen[b.mask.id] {
-			seen[b.mask.id] = true
-			for i, w := range b.mask.bits {
-				bought[i] |= w
-			}
-		}
-	}
-	values := map[int][]int32{} // by key: the domains machines are bought in
-	for _, c := range s.classes {
-		for i := range c.topo.wide {
-			if k := c.topo.wide[i].key; values[k] == nil && c.topo.wide[i].kind == ruleSpread {
-				values[k] = []int32{}
-				for x := range s.offers {
-					if v := s.offers[x].vals[k]; v != 0 && bought[x>>6]>>(x&63)&1 != 0 && !slices.Contains(values[k], v) {
-						values[k] = append(values[k], v)
-					}
-				}
-			}
-		}
-	}
+// them, whether the class tolerates their taints or not. It says whether the attempt must be made again. dry only asks whether it would.
+func (s *solver) widen(dry bool) bool {
+	var bought []uint64
 	changed := false
 	for _, c := range s.classes {
 		for i := range c.topo.wide {
@@ -352,26 +339,165 @@ func (s *solver) widen() bool {
 			if r.kind != ruleSpread || !r.hard {
 				continue
 			}
-			for _, v := range values[r.key] {
-				if !slices.Contains(r.domains, v) && s.reachesDomain(c, r, bought, v) {
-					r.domains = append(slices.Clip(r.domains), v)
-					slices.Sort(r.domains)
-					changed = true
+			if bought == nil {
+				bought = s.becoming()
+			}
+			var more []int32
+			for x := range s.offers {
+				o := &s.offers[x]
+				if v := o.vals[r.key]; v > 0 && bought[x>>6]>>(x&63)&1 != 0 && !slices.Contains(r.domains, v) && !slices.Contains(more, v) &&
+					(r.on == nil || s.inScope(r.on, o)) {
+					more = append(more, v)
 				}
+			}
+			if changed = changed || len(more) > 0; dry && changed {
+				return true
+			}
+			if len(more) > 0 {
+				r.domains, r.filled = slices.Concat(r.domains, more), slices.Concat(r.filled, more)
+				slices.Sort(r.domains)
 			}
 		}
 	}
 	return changed
 }
 
-// reachesDomain says whether something bought in a domain counts for the class's spread.
-func (s *solver) reachesDomain(c *class, r *rule, bought []uint64, v int32) bool {
+// attempted is what an attempt came to, and what it assumed.
+type attempted struct {
+	left    int // pods not placed
+	domains map[*rule][]int32
+	caps    map[siteKey]int64
+}
+
+// hollow takes domains out of the spreads of classes with pods left over where, as it turned out, nothing stands and nothing is bought:
+// kube-scheduler does not count them. It is tried, and taken back where it places no more pods: a spread over fewer domains is worth less.
+// It says whether the attempt must be made again.
+func (s *solver) hollow() bool {
+	now := &attempted{caps: maps.Clone(s.caps), domains: map[*rule][]int32{}}
+	for _, c := range s.classes {
+		now.left += s.wanted(c)
+	}
+	was := s.trial
+	if was != nil && now.left >= was.left {
+		s.trial, s.caps, s.full = nil, was.caps, true
+		for r, domains := range was.domains {
+			r.domains = domains
+		}
+		return true
+	}
+	if now.left == 0 || s.full {
+		return false
+	}
+	var bought []uint64
+	for _, c := range s.classes {
+		for i := range c.topo.wide {
+			r := &c.topo.wide[i]
+			if r.kind != ruleSpread || !r.hard || s.wanted(c) == 0 {
+				continue
+			}
+			if bought == nil {
+				bought = s.becoming()
+			}
+			kept := slices.DeleteFunc(slices.Clone(r.domains), func(v int32) bool {
+				return !slices.Contains(r.standing, v) && !slices.Contains(r.filled, v) && !s.boughtIn(r, bought, v)
+			})
+			if len(kept) < len(r.domains) {
+				now.domains[r], r.domains = r.domains, kept
+			}
+		}
+	}
+	if len(now.domains) == 0 {
+		return false
+	}
+	s.trial = now
+	return true
+}
+
+// boughtIn says whether a machine that counts for the spread may come to stand in a domain.
+func (s *solver) boughtIn(r *rule, bought []uint64, v int32) bool {
 	for x := range s.offers {
-		if o := &s.offers[x]; bought[x>>6]>>(x&63)&1 != 0 && o.vals[r.key] == v && (r.ignore || c.filter.affine(&s.keys, o.vals, nil, "")) {
+		if o := &s.offers[x]; o.vals[r.key] == v && bought[x>>6]>>(x&63)&1 != 0 && (r.on == nil || s.inScope(r.on, o)) {
 			return true
 		}
 	}
 	return false
+}
+
+// becoming is every offer that some machine bought may turn out to be.
+func (s *solver) becoming() []uint64 {
+	out := make([]uint64, (len(s.offers)+63)/64)
+	for _, b := range s.bins {
+		for w, bits := range b.mask.bits {
+			if bits &^= out[w]; bits == 0 {
+				continue
+			}
+			for i := w * 64; i < min(w*64+64, len(s.offers)); i++ {
+				if bits>>(i&63)&1 != 0 && s.binFits(b, &s.offers[i]) {
+					out[w] |= 1 << (i & 63)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// crowd finds classes whose spread is kept only if they come before others that it counts, and nobody can say who comes first. Those are
+// placed after the others from then on, and where that was tried, go elsewhere. It says whether the attempt must be made again.
+func (s *solver) crowd() bool {
+	changed := false
+	for _, c := range s.classes {
+		moved := false
+		for i := range c.topo.wide {
+			r := &c.topo.wide[i]
+			if r.kind != ruleSpread || !r.hard {
+				continue
+			}
+			least := s.least(r)
+			for d, n := range r.own {
+				switch {
+				case n <= 0 || s.counters[r.counter].at(d)-least <= r.maxSkew:
+				case c.later >= maxLater:
+					r.shut, changed = append(r.shut, int32(d)), true
+				default:
+					moved, changed = true, true
+				}
+			}
+		}
+		if moved {
+			c.later++
+		}
+	}
+	return changed
+}
+
+// crowds says whether one more pod of the class at the site would leave a pod placed there beyond its spread, were that to come last.
+func (s *solver) crowds(c *class, where *site) bool {
+	for i, id := range c.topo.bumpWide {
+		x := &s.counters[id]
+		d := where.vals[x.key]
+		if at := c.topo.scopeOf[i]; !x.spread || d <= 0 || at >= 0 && !where.in[at] {
+			continue
+		}
+		for _, other := range s.classes {
+			for j := range other.topo.wide {
+				r := &other.topo.wide[j]
+				if r.kind == ruleSpread && r.hard && r.counter == id && int(d) < len(r.own) && r.own[d] > 0 && x.at(int(d))+1-s.least(r) > r.maxSkew {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// maxLater is how often a class is put behind others: two classes may be in each other's way.
+const maxLater = 3
+
+// queue is the classes in the order they are placed.
+func (s *solver) queue() []*class {
+	out := slices.Clone(s.classes)
+	slices.SortStableFunc(out, func(a, b *class) int { return cmp.Compare(a.later, b.later) })
+	return out
 }
 
 // ban takes a pool from the classes of a bin that leaves it too little choice. It says whether the attempt must be made again.

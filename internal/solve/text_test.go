@@ -29,7 +29,7 @@ import (
 //	pod NAME [xN] POD-OPTIONS
 //
 // Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), name=NODE,
-// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N], near=KEY:K=V, apart=KEY:K=V, port=N, volume=CLAIM[:DRIVER][:only][:K=V],
+// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N], near=KEY:K=V, apart=KEY:K=V, port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V],
 // priority=N, unsupported=TEXT, prefer=WEIGHT:K:OP:V, preferNear=WEIGHT:KEY:K=V, preferApart=WEIGHT:KEY:K=V.
 type problemText struct {
 	t *testing.T
@@ -376,6 +376,8 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 		for _, o := range parts[1:] {
 			if o == "only" {
 				vol.Exclusive = true
+			} else if o == "unmade" {
+				vol.Unmade = true
 			} else if lk, lv, ok := strings.Cut(o, "="); ok {
 				vol.Topology = append(vol.Topology, model.NewRequirements(model.OneOf(longKey(lk), lv)))
 			} else {

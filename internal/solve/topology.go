@@ -19,16 +19,33 @@ type counter struct {
 	owner    bool
 	spread   bool             // pods being deleted do not count
 	sels     []model.Selector // all must match
-	filter   *filter          // for a spread: only pods on nodes it lets on count; nil: all
-	taints   bool             // and only where it tolerates the taints
+	on       *scope           // for a spread: only pods on these nodes count; nil: on all
 	n        []int32          // by value of the key, or by host
 	start    []int32          // n as the problem states it
 	total    int64            // in any domain
 	total0   int64
-	unsure   []int32 // of n, those that may turn out not to count; nil: none
-	promised int64   // to be on machines not packed yet
-	floating int64   // on claims in flight whose domain is not certain
+	promised int64 // to be on machines not packed yet
+	floating int64 // on claims in flight whose domain is not certain
 	float0   int64
+}
+
+// scope is the nodes that a spread looks at: those that node affinity lets its pods on, whose taints they tolerate, and that have the
+// keys of all of its class's hard spreads.
+type scope struct {
+	affine   *filter // nil: whatever node affinity says
+	tolerant *filter // nil: whatever the taints
+	keys     []int
+}
+
+// has says whether a node of these labels, name and taints is in the scope.
+func (x *scope) has(t *keyTable, vals []int32, open model.Requirements, name string, taints []model.Taint) bool {
+	for _, k := range x.keys {
+		if vals[k] == 0 {
+			return false
+		}
+	}
+	return (x.affine == nil || x.affine.affine(t, vals, open, name)) &&
+		(x.tolerant == nil || model.Untolerated(taints, x.tolerant.tolerations) == nil)
 }
 
 type ruleKind int8
@@ -39,6 +56,7 @@ const (
 	ruleAnti                     // own required anti-affinity
 	ruleOthers                   // anti-affinity that others have against it
 	ruleWish                     // own preferred affinity or anti-affinity: refuses nothing
+	ruleDisk                     // a disk, still to be made, that other pods use too: all go where the first goes
 	ruleGuest                    // a spread over hosts of others that counts it: where they are, it may not crowd
 )
 
@@ -51,21 +69,26 @@ type rule struct {
 	name       string // the topology key
 	self       bool   // pods of the class count themselves
 	hard       bool
-	ignore     bool // domains that node affinity keeps the class from count too
+	on         *scope
 	maxSkew    int64
 	weight     int64 // of a wish; negative: to be away
 	minDomains int
 	domains    []int32 // that count for the least of a spread
 	standing   []int32 // those of them that a room is in already
+	filled     []int32 // those of them that only others fill
+	own        []int32 // by domain: pods of the class placed, for a hard spread
+	shut       []int32 // domains in which the class would be crowded by others, whatever comes first
 }
 
 // topo is what a class asks of topology, and which counters its pods move.
 type topo struct {
 	wide, host         []rule // by key: larger than a host, and the host itself
 	bumpWide, bumpHost []int
-	keys               []int // of wide and bumpWide: a pod's domain in these must be known to place it
-	nearHost           bool  // required affinity to pods on the same host
-	near               bool  // required affinity over any key
+	scopes             []*scope // of bumpWide: where a pod stands decides whether it counts
+	scopeOf            []int    // by position in bumpWide: in scopes, -1: it counts anywhere
+	keys               []int    // of wide and bumpWide: a pod's domain in these must be known to place it
+	nearHost           bool     // required affinity to pods on the same host
+	near               bool     // required affinity over any key
 }
 
 // topoCompiler holds what is needed only while rules are made.
@@ -74,7 +97,9 @@ type topoCompiler struct {
 	ids     map[string]int
 	byLabel map[[2]string][]int // counters by a label value that their selector wants
 	general []int               // counters without such a label
-	domains map[domainKey][2][]int32
+	domains map[domainKey][]int32
+	scopes  map[string]*scope
+	disks   map[string]int       // counters of pods with one disk that is still to be made
 	hosted  map[int][]hostSpread // by counter
 }
 
@@ -85,14 +110,14 @@ type hostSpread struct {
 }
 
 type domainKey struct {
-	filter, key  int
-	ignore, hard bool
+	on  *scope
+	key int
 }
 
 // compileTopology makes counters and rules, and counts the pods that stand.
 func (s *solver) compileTopology() {
-	t := &topoCompiler{s: s, ids: map[string]int{}, byLabel: map[[2]string][]int{}, domains: map[domainKey][2][]int32{},
-		hosted: map[int][]hostSpread{}}
+	t := &topoCompiler{s: s, ids: map[string]int{}, byLabel: map[[2]string][]int{}, domains: map[domainKey][]int32{},
+		scopes: map[string]*scope{}, disks: s.sharedDisks(), hosted: map[int][]hostSpread{}}
 	for _, c := range s.classes {
 		t.rules(c)
 	}
@@ -115,18 +140,18 @@ func (s *solver) compileTopology() {
 
 // counter returns the number of the counter, made when new.
 func (t *topoCompiler) counter(key string, owner, spread bool, sels ...model.Selector) int {
-	return t.counterOn(nil, false, key, owner, spread, sels...)
+	return t.counterOn(nil, key, owner, spread, sels...)
 }
 
-// counterOn is counter for pods on nodes that the filter lets on.
-func (t *topoCompiler) counterOn(f *filter, taints bool, key string, owner, spread bool, sels ...model.Selector) int {
+// counterOn is counter for pods on the nodes of a scope.
+func (t *topoCompiler) counterOn(on *scope, key string, owner, spread bool, sels ...model.Selector) int {
 	k := hostKey
 	if key != model.LabelHostname {
 		k = t.s.keys.ids[key]
 	}
 	text := fmt.Sprintf("%d %t %t", k, owner, spread)
-	if f != nil {
-		text += fmt.Sprintf(" on %d %t", f.id, taints)
+	if on != nil {
+		text += on.text()
 	}
 	for i := range sels {
 		text += selectorKey(&sels[i])
@@ -140,7 +165,7 @@ func (t *topoCompiler) counterOn(f *filter, taints bool, key string, owner, spre
 	}
 	id := len(t.s.counters)
 	t.ids[text] = id
-	t.s.counters = append(t.s.counters, counter{key: k, owner: owner, spread: spread, sels: sels, filter: f, taints: taints,
+	t.s.counters = append(t.s.counters, counter{key: k, owner: owner, spread: spread, sels: sels, on: on,
 		n: make([]int32, size)})
 	return id
 }
@@ -193,17 +218,13 @@ func (t *topoCompiler) rules(c *class) {
 			continue // only a wish, and one that the scheduler itself sees to when it scores
 		}
 		sel := model.Selector{Namespaces: []string{c.c.Namespace}, Pods: x.Selector}
-		var on *filter
-		if x.HonorTaints || !x.IgnoreAffinity && len(c.c.Terms) > 0 {
-			on = c.filter
-		}
-		r := rule{kind: ruleSpread, counter: t.counterOn(on, x.HonorTaints, x.TopologyKey, false, true, sel), name: x.TopologyKey, hard: x.Hard,
+		on := t.scopeOf(c, x)
+		r := rule{kind: ruleSpread, counter: t.counterOn(on, x.TopologyKey, false, true, sel), name: x.TopologyKey, hard: x.Hard, on: on,
 			maxSkew: int64(x.MaxSkew), minDomains: int(x.MinDomains), self: t.s.selects(&sel, c.c)}
 		if x.TopologyKey == model.LabelHostname {
 			t.ownSpread(c, &r)
 		} else {
-			r.domains, r.standing = t.domainsOf(c, x)
-			r.ignore = x.IgnoreAffinity
+			r.domains, r.standing = t.domainsOf(c, x, on)
 		}
 		add(r)
 	}
@@ -227,6 +248,39 @@ func (t *topoCompiler) rules(c *class) {
 			self: t.s.selects(&x.Selector, c.c)})
 		t.counter(x.TopologyKey, true, false, x.Selector)
 	}
+	for i := range c.c.Volumes {
+		if v := &c.c.Volumes[i]; t.disks[v.Claim] > 1 {
+			add(rule{kind: ruleDisk, counter: t.disk(v), name: model.LabelZone, hard: true})
+		}
+	}
+}
+
+// sharedDisks are the disks still to be made, by claim, with how many pods will use each: two stands for many.
+func (s *solver) sharedDisks() map[string]int {
+	out := map[string]int{}
+	count := func(c *model.Class, n int) {
+		for i := range c.Volumes {
+			if v := &c.Volumes[i]; v.Unmade && !v.Exclusive {
+				out[v.Claim] += n
+			}
+		}
+	}
+	for _, c := range s.classes {
+		count(c.c, len(c.pods))
+	}
+	if len(out) > 0 {
+		for i := range s.in.Rooms {
+			for _, p := range s.in.Rooms[i].Pods {
+				count(p.Class, 1)
+			}
+		}
+	}
+	return out
+}
+
+// disk is the counter of the pods that use a disk, by zone.
+func (t *topoCompiler) disk(v *model.Volume) int {
+	return t.counter(model.LabelZone, false, false, model.Selector{Namespaces: []string{"disk", v.Claim}})
 }
 
 // ownSpread counts the owners of a spread over hosts, so that others may be kept from crowding them: kube-scheduler would let those
@@ -240,43 +294,47 @@ func (t *topoCompiler) ownSpread(c *class, r *rule) {
 	c.topo.bumpHost = append(c.topo.bumpHost, h.owners)
 }
 
-// domainsOf lists the domains whose least count a spread is measured from: those of nodes that the class could go to, standing or
-// still to be bought.
-func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint) (all, standing []int32) {
+// scopeOf are the nodes that a spread looks at, nil when it looks at all.
+func (t *topoCompiler) scopeOf(c *class, x *model.SpreadConstraint) *scope {
+	out := &scope{}
+	if !x.IgnoreAffinity && len(c.c.Terms) > 0 {
+		out.affine = c.filter
+	}
+	if x.HonorTaints {
+		out.tolerant = c.filter
+	}
+	for i := range c.c.Spread {
+		if o := &c.c.Spread[i]; o.Hard && x.Hard && o.TopologyKey != model.LabelHostname && o.TopologyKey != x.TopologyKey {
+			out.keys = append(out.keys, t.s.keys.ids[o.TopologyKey])
+		}
+	}
+	if out.affine == nil && out.tolerant == nil && len(out.keys) == 0 {
+		return nil
+	}
+	slices.Sort(out.keys)
+	k := out.text()
+	if t.scopes[k] == nil {
+		t.scopes[k] = out
+	}
+	return t.scopes[k]
+}
+
+func (x *scope) text() string {
+	id := func(f *filter) int {
+		if f == nil {
+			return -1
+		}
+		return f.id
+	}
+	return fmt.Sprint(" on ", id(x.affine), id(x.tolerant), x.keys)
+}
+
+// domainsOf lists the domains whose least count a spread is measured from: those of nodes that stand, and those in which the class could
+// have a machine bought. Where only others have one bought, widen finds out: until then there is nothing there to count.
+func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint, on *scope) (all, standing []int32) {
 	s := t.s
 	key := s.keys.ids[x.TopologyKey]
-	id := domainKey{filter: c.filter.id, key: key, ignore: x.IgnoreAffinity, hard: x.HonorTaints}
-	var also []int // a node counts only where it has the keys of every hard constraint
-	for i := range c.c.Spread {
-		if o := &c.c.Spread[i]; o.Hard && o.TopologyKey != model.LabelHostname && o.TopologyKey != x.TopologyKey {
-			also = append(also, s.keys.ids[o.TopologyKey])
-		}
-	}
-	if d, ok := t.domains[id]; ok && len(also) == 0 {
-		return d[0], d[1]
-	}
 	seen := make([]bool, len(s.keys.text[key]))
-	add := func(vals []int32) {
-		for _, k := range also {
-			if vals[k] == 0 {
-				return
-			}
-		}
-		if v := vals[key]; v > 0 {
-			seen[v] = true
-		}
-	}
-	present := make([]bool, len(s.rooms.vals))
-	for i, r := range s.rooms.in {
-		present[s.rooms.shape[i]] = present[s.rooms.shape[i]] || !r.Drained
-	}
-	for shape, vals := range s.rooms.vals {
-		r := s.rooms.in[s.rooms.of[shape]]
-		if present[shape] && (x.IgnoreAffinity || c.filter.affine(&s.keys, vals, r.Open, r.Name)) &&
-			(!x.HonorTaints || model.Untolerated(r.Taints, c.filter.tolerations) == nil) {
-			add(vals)
-		}
-	}
 	list := func() (out []int32) {
 		for v, ok := range seen {
 			if ok {
@@ -285,19 +343,38 @@ func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint) (all, stan
 		}
 		return out
 	}
-	standing = list()
-	offers := c.filter.reach
-	if x.IgnoreAffinity {
-		offers = c.filter.loose
+	id := domainKey{on, key}
+	standing, known := t.domains[id]
+	if known {
+		for _, v := range standing {
+			seen[v] = true
+		}
+	} else {
+		present := make([]bool, len(s.rooms.vals))
+		for i, r := range s.rooms.in {
+			present[s.rooms.shape[i]] = present[s.rooms.shape[i]] || !r.Drained
+		}
+		for shape, vals := range s.rooms.vals {
+			r := s.rooms.in[s.rooms.of[shape]]
+			if v := vals[key]; v > 0 && present[shape] && (on == nil || on.has(&s.keys, vals, r.Open, r.Name, r.Taints)) {
+				seen[v] = true
+			}
+		}
+		standing = list()
+		t.domains[id] = standing
 	}
 	for i := range s.offers {
-		if offers.has(i) {
-			add(s.offers[i].vals)
+		o := &s.offers[i]
+		if v := o.vals[key]; v > 0 && !seen[v] && c.mask.has(i) && fitsIn(&c.req, &o.avail, s.nd) && (on == nil || s.inScope(on, o)) {
+			seen[v] = true
 		}
 	}
-	all = list()
-	t.domains[id] = [2][]int32{all, standing}
-	return all, standing
+	return list(), standing
+}
+
+// inScope says whether a machine of the offer would be in the scope.
+func (s *solver) inScope(on *scope, o *offer) bool {
+	return on.has(&s.keys, o.vals, nil, "", s.in.Pools[o.pool].Taints)
 }
 
 // index files a counter under a label value its selector wants, so that a class need not be held against every counter.
@@ -349,6 +426,11 @@ func (t *topoCompiler) moves(c *model.Class, chosen []int) (out []int) {
 		x := &c.AntiAffinity[i]
 		out = append(out, t.counter(x.TopologyKey, true, false, x.Selector))
 	}
+	for i := range c.Volumes {
+		if v := &c.Volumes[i]; t.disks[v.Claim] > 1 && v.Unmade {
+			out = append(out, t.disk(v))
+		}
+	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -380,7 +462,13 @@ func (t *topoCompiler) relate(c *class) {
 		if t.s.counters[id].key == hostKey {
 			c.topo.bumpHost = append(c.topo.bumpHost, id)
 		} else {
-			c.topo.bumpWide = append(c.topo.bumpWide, id)
+			on := t.s.counters[id].on
+			at := slices.Index(c.topo.scopes, on)
+			if at < 0 && on != nil {
+				at = len(c.topo.scopes)
+				c.topo.scopes = append(c.topo.scopes, on)
+			}
+			c.topo.bumpWide, c.topo.scopeOf = append(c.topo.bumpWide, id), append(c.topo.scopeOf, at)
 			c.topo.keys = append(c.topo.keys, t.s.counters[id].key)
 		}
 	}
@@ -411,8 +499,7 @@ func (t *topoCompiler) countStanding() {
 				if k.spread && !p.Deleting.IsZero() {
 					continue
 				}
-				if f := k.filter; f != nil && (!f.affine(&s.keys, vals, x.Open, x.Name) ||
-					k.taints && model.Untolerated(x.Taints, f.tolerations) != nil) {
+				if k.on != nil && !k.on.has(&s.keys, vals, x.Open, x.Name, x.Taints) {
 					continue
 				}
 				k.bump(vals, room, 1)
@@ -454,45 +541,35 @@ func (x *counter) at(d int) int64 {
 	return 0
 }
 
-// bumpWide counts n pods more of the class in the domains of vals. Where a machine is still to be bought from offers, some of
-// which a spread would count and some not, the pods are counted as unsure.
-func (s *solver) bumpWide(c *class, vals []int32, offers *mask, n int64) {
-	for _, id := range c.topo.bumpWide {
-		x := &s.counters[id]
-		f := x.filter
-		if f == nil || f == c.filter {
-			x.bump(vals, 0, n)
-			continue
+// bumpWide counts n pods more of the class in the domains of vals. counted says which of its scopes the node is in.
+func (s *solver) bumpWide(c *class, vals []int32, counted []bool, n int64) {
+	for i, id := range c.topo.bumpWide {
+		if at := c.topo.scopeOf[i]; at < 0 || counted[at] {
+			s.counters[id].bump(vals, 0, n)
 		}
-		if offers == nil {
-			if f.affine(&s.keys, vals, nil, "") {
-				x.bump(vals, 0, n)
+	}
+	for i := range c.topo.wide {
+		r := &c.topo.wide[i]
+		if d := vals[r.key]; r.kind == ruleSpread && r.hard && d > 0 {
+			for int(d) >= len(r.own) {
+				r.own = append(r.own, 0)
 			}
-			continue
-		}
-		some, all := s.reaches(f, offers)
-		if some {
-			x.bump(vals, 0, n)
-		}
-		if d := vals[x.key]; some && !all && d > 0 {
-			if x.unsure == nil {
-				x.unsure = make([]int32, len(s.keys.text[x.key]))
-			}
-			x.unsure[d] += int32(n)
+			r.own[d] += int32(n)
 		}
 	}
 }
 
-// reaches says whether the filter lets a class on some of the offers, and on all.
-func (s *solver) reaches(f *filter, offers *mask) (some, all bool) {
-	all = true
-	for i := range s.offers {
-		if offers.has(i) {
-			ok := f.affine(&s.keys, s.offers[i].vals, nil, "")
-			some, all = some || ok, all && ok
-		}
+// roomScopes says which scopes of the class a room is in.
+func (s *solver) roomScopes(c *class, room int) []bool {
+	if len(c.topo.scopes) == 0 {
+		return nil
 	}
-	return some, all
+	x := s.rooms.in[room]
+	out := make([]bool, len(c.topo.scopes))
+	for i, on := range c.topo.scopes {
+		out[i] = on.has(&s.keys, s.rooms.vals[s.rooms.shape[room]], x.Open, x.Name, x.Taints)
+	}
+	return out
 }
 
 func (s *solver) bumpHost(c *class, host int, n int64) {
@@ -507,9 +584,6 @@ func (s *solver) least(r *rule) int64 {
 	out, with := unlimited, 0
 	for _, d := range r.domains {
 		have := x.at(int(d))
-		if x.unsure != nil {
-			have -= int64(x.unsure[d])
-		}
 		out = min(out, have)
 		if r.minDomains > 1 && (have > 0 || slices.Contains(r.standing, d)) {
 			with++
@@ -565,6 +639,10 @@ func (s *solver) allows(c *class, r *rule, have, least int64, known bool) int64 
 		if have > 0 {
 			return 0
 		}
+	case ruleDisk:
+		if have < s.counters[r.counter].total {
+			return 0
+		}
 	case ruleGuest:
 		return max(0, r.maxSkew-have)
 	}
@@ -581,7 +659,9 @@ func (s *solver) wideAllows(c *class, vals []int32) (int64, *rule) {
 		d, have, least := vals[r.key], int64(0), int64(0)
 		switch {
 		case d == openValue:
-			have = x.total
+			if r.kind != ruleDisk {
+				have = x.total
+			}
 			if r.kind == ruleAnti && r.self {
 				n = min(n, 1)
 			}
@@ -595,7 +675,7 @@ func (s *solver) wideAllows(c *class, vals []int32) (int64, *rule) {
 			least = s.least(r)
 		}
 		m := s.allows(c, r, have, least, d > 0)
-		if m == 0 {
+		if m == 0 || slices.Contains(r.shut, d) {
 			return 0, r
 		}
 		n = min(n, m)

@@ -16,24 +16,28 @@ import (
 // topology replays the plan: all machines stand, and pods come one by one, each to its own machine, as soon as kube-scheduler would
 // let it on. One order that works is enough. The first tried is the usual one; the next has those that spread come first, then those that want to be near others
 // or away from them; pods without rules come last, for they may come at any time, but once come can't be taken back. Classes that got
-// stuck come earlier in the next, all of them first, then one by one.
+// stuck come earlier in the next, all of them first, then one by one. Once all have come, spreads must hold as they would had the pod that
+// bears them come last: nobody says who comes first.
 func (c *checker) topology() {
 	if !c.tied() {
 		return
 	}
 	c.makeHosts()
+	c.disks()
 	order := c.usualOrder()
-	if len(c.replay(func(x coming) int { return -order[x.pod.Class] })) == 0 {
+	if stuck, crowded := c.replay(func(x coming) int { return -order[x.pod.Class] }); len(stuck) == 0 {
+		c.found = append(c.found, crowded...)
 		return
 	}
 	var first []Violation
 	earlier := map[*model.Class]int{}
 	for try := range 12 {
-		stuck := c.replay(func(x coming) int {
+		stuck, crowded := c.replay(func(x coming) int {
 			class := x.pod.Class
 			return 1000*earlier[class] + 100*len(class.Spread) + 10*len(class.Affinity) + len(class.AntiAffinity)
 		})
 		if len(stuck) == 0 {
+			c.found = append(c.found, crowded...)
 			return
 		}
 		if first == nil {
@@ -100,8 +104,8 @@ func (c *checker) usualOrder() map[*model.Class]int {
 	return out
 }
 
-// replay plays the plan in one order and returns who is stuck.
-func (c *checker) replay(rank func(coming) int) (out []Violation) {
+// replay plays the plan in one order and returns who is stuck, and whom others would crowd out if they came first.
+func (c *checker) replay(rank func(coming) int) (stuck, crowded []Violation) {
 	t := &replay{c: c, memo: map[memoKey]bool{}, rules: map[*model.Class]*rules{},
 		known: map[countKey]*term{}, spreads: map[*model.SpreadConstraint]*term{}}
 	var waiting []coming
@@ -117,10 +121,58 @@ func (c *checker) replay(rank func(coming) int) (out []Violation) {
 			t.count(p, h)
 		}
 	}
-	for _, x := range t.play(waiting, rank) {
-		out = append(out, Violation{Rule: Topology, Pod: x.pod.Key(), Where: x.host.name, Detail: t.refuses(x.pod, x.host), pod: x.pod})
+	for _, x := range t.play(slices.Clone(waiting), rank) {
+		stuck = append(stuck, Violation{Rule: Topology, Pod: x.pod.Key(), Where: x.host.name, Detail: t.refuses(x.pod, x.host), pod: x.pod})
 	}
-	return out
+	type place struct {
+		class *model.Class
+		host  *host
+	}
+	seen := map[place]bool{}
+	for _, x := range waiting {
+		at := place{x.pod.Class, x.host}
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		for i := range x.pod.Class.Spread {
+			if s := &x.pod.Class.Spread[i]; s.Hard {
+				if why := t.spread(x.pod.Class, s, x.host, 0); why != "" {
+					crowded = append(crowded, Violation{Rule: Topology, Pod: x.pod.Key(), Where: x.host.name, Detail: "others may come first: " + why, pod: x.pod})
+				}
+			}
+		}
+	}
+	return stuck, crowded
+}
+
+// disks checks that pods with a disk still to be made are where one disk can serve them all.
+func (c *checker) disks() {
+	at := map[string]string{}
+	for _, planned := range []bool{false, true} {
+		for _, h := range c.hosts {
+			pods := h.pods
+			if planned {
+				pods = h.planned
+			}
+			for _, p := range pods {
+				for _, v := range p.Class.Volumes {
+					zone, ok := domain(h, model.LabelZone)
+					if !v.Unmade || !ok {
+						continue
+					}
+					if zone == "?" {
+						zone = "of " + h.name
+					}
+					if was, used := at[v.Claim]; !used {
+						at[v.Claim] = zone
+					} else if planned && was != zone {
+						c.report(Topology, p, h.name, "volume %s will be made in zone %s", v.Claim, was)
+					}
+				}
+			}
+		}
+	}
 }
 
 // play lets pods come until nobody can, and returns those that could not. Pods of lower rank come when none of higher rank can.
@@ -150,7 +202,8 @@ func (t *replay) play(waiting []coming, rank func(coming) int) (stuck []coming) 
 // tied says whether any pod at all has a rule about where others are.
 func (c *checker) tied() bool {
 	for _, p := range c.in.Demand {
-		if x := p.Class; len(x.Spread) > 0 || len(x.Affinity) > 0 || len(x.AntiAffinity) > 0 {
+		if x := p.Class; len(x.Spread) > 0 || len(x.Affinity) > 0 || len(x.AntiAffinity) > 0 ||
+			slices.ContainsFunc(x.Volumes, func(v model.Volume) bool { return v.Unmade }) {
 			return true
 		}
 	}
@@ -527,7 +580,11 @@ func (t *replay) refuses(p *model.Pod, h *host) string {
 	class := p.Class
 	for i := range class.Spread {
 		if s := &class.Spread[i]; s.Hard {
-			if why := t.spread(class, s, h); why != "" {
+			self := 0
+			if t.chooses(t.spreadTerm(class, s), class) {
+				self = 1
+			}
+			if why := t.spread(class, s, h, self); why != "" {
 				return why
 			}
 		}
@@ -588,7 +645,8 @@ func (t *replay) affinity(class *model.Class, h *host) string {
 	return "affinity over " + first.key + ": no pod it selects is there"
 }
 
-func (t *replay) spread(class *model.Class, s *model.SpreadConstraint, h *host) string {
+// spread says why the constraint does not hold on the host with so many pods more, nothing when it does.
+func (t *replay) spread(class *model.Class, s *model.SpreadConstraint, h *host, more int) string {
 	x := t.spreadTerm(class, s)
 	d, ok := domain(h, s.TopologyKey)
 	if !ok || d == "?" {
@@ -601,12 +659,8 @@ func (t *replay) spread(class *model.Class, s *model.SpreadConstraint, h *host) 
 			least = min(least, x.counts[v])
 		}
 	}
-	self := 0
-	if t.chooses(x, class) {
-		self = 1
-	}
-	if have := x.counts[d]; have+self-least > int(s.MaxSkew) {
-		return fmt.Sprintf("spread over %s: %d in %s, %d elsewhere, skew at most %d", s.TopologyKey, have+self, d, least, s.MaxSkew)
+	if have := x.counts[d]; have+more-least > int(s.MaxSkew) {
+		return fmt.Sprintf("spread over %s: %d in %s, %d elsewhere, skew at most %d", s.TopologyKey, have+more, d, least, s.MaxSkew)
 	}
 	return ""
 }

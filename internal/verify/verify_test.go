@@ -160,6 +160,18 @@ func TestFaults(t *testing.T) {
 		{"affinity on a machine whose zone is open", func(in *Input) {
 			anew(in.Demand[2]).Affinity = []model.PodTerm{{TopologyKey: model.LabelZone, Selector: pods("db")}}
 		}, Topology, "not known"},
+		{"a disk still to be made, wanted in two zones", func(in *Input) {
+			c := anew(in.Demand[0])
+			c.Volumes = []model.Volume{{Claim: "v", Handle: "v", Unmade: true}}
+			in.Demand[2].Class, in.New[0].Zones = c, []string{"b"}
+		}, Topology, "will be made in zone a"},
+		{"a spread that others would exceed if they came first", func(in *Input) {
+			in.New[0].Zones = []string{"b"}
+			sel := pods("web").Pods
+			in.Rooms[0].Pods = nil
+			in.OnRooms[0].Pods, in.New[0].Pods = in.Demand[:1], in.Demand[1:]
+			anew(in.Demand[1]).Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Hard: true, Selector: sel}}
+		}, Topology, "others may come first"},
 		{"a spread exceeded", func(in *Input) {
 			sel := pods("web").Pods
 			in.New[0].Zones = []string{"b"}

@@ -32,19 +32,6 @@ var (
 	dump    = flag.String("dump", "", "write each scenario that fails into this directory, as dovetail plan reads it")
 )
 
-// The causes of disagreements that are known. Each is a case in internal/solve/testdata/oracle.txt, marked wrong there.
-const (
-	crowded = "pods that a spread over zones counts may come before those that bear it"
-	late    = "a pod that another wants near is placed with others on its host, after that other was looked at"
-	open    = "a label that a pool leaves open does not take the values that standing nodes bear"
-	shared  = "pods that share a disk still to be made are planned into different zones"
-	hollow  = "a spread waits for domains in which no pod of the class has room"
-)
-
-// known are the seeds, of 300, that are known to disagree. They are to become none. Whether a crowded zone shows depends on who comes
-// first.
-var known = map[uint64]string{30: crowded, 55: late, 62: crowded, 82: crowded, 117: open, 129: crowded, 251: crowded, 281: hollow, 287: shared}
-
 // TestScheduler holds plans against kube-scheduler; see the package's comment.
 func TestScheduler(t *testing.T) {
 	file := os.Getenv("DOVETAIL_KUBECONFIG")
@@ -127,18 +114,11 @@ func check(t *testing.T, k *cluster, seed uint64) tally {
 	for _, n := range x.notes {
 		t.Logf("seed %d: %s", seed, n)
 	}
-	why := known[seed]
 	for _, f := range x.found {
-		if why != "" {
-			t.Logf("seed %d: known disagreement, %s (%s): %s", seed, why, f.kind, f.text)
-			continue
-		}
 		t.Errorf("seed %d: disagreement (%s): %s", seed, f.kind, f.text)
 	}
 	if len(x.found) > 0 {
 		x.tally.wrong++
-	} else if why != "" {
-		t.Logf("seed %d: agrees this time, though it is known that %s", seed, why)
 	}
 	if len(x.found) > 0 && *dump != "" {
 		name := fmt.Sprintf("%s/seed-%d.yaml", *dump, seed)
