@@ -16,10 +16,11 @@ model, plan < state, cloud, ledger, cloud/catalog
 api, state, plan < kube
 cloud, cloud/catalog < cloud/machines < cloud/kwok, cloud/cloudtest
 api, cloud, cloud/catalog < cloud/kwok, cloud/aws
+cloud, cloud/catalog, cloud/machines < cloud/aws/awstest
 plan, ledger < report < web
 decide, verify, state, cloud, report < controller
 controller, cloud/machines < sim
-controller, kube, cloud/machines, cloud/kwok, cloud/aws, cloud/catalog, report, web, sim, charts < cli < cmd
+controller, kube, cloud/machines, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, web, sim, charts < cli < cmd
 casetest
 `
 

@@ -49,6 +49,7 @@ func Connect(ctx context.Context, options ...func(*config.LoadOptions) error) (*
 
 func clients(c sdk.Config) *Clients {
 	c.Retryer = func() sdk.Retryer { return sdk.NopRetryer{} }
+	c.HTTPClient = PlainBodies(c.HTTPClient)
 	return &Clients{
 		Region: c.Region, EC2: ec2.NewFromConfig(c), AutoScaling: autoscaling.NewFromConfig(c), SSM: ssm.NewFromConfig(c), SQS: sqs.NewFromConfig(c),
 		Pricing: pricing.NewFromConfig(c, func(o *pricing.Options) { o.Region = pricingRegion(c.Region) }),

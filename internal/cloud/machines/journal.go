@@ -23,14 +23,15 @@ type journal struct {
 	synced  int64 // up to here it is on disk
 }
 
-// torn is a last line that was not written whole.
+// torn is a last change that was not written whole.
 type torn struct {
 	Line  int
 	Bytes int
 }
 
-// openJournal opens or makes a journal and hands every record in it to apply. A last line without its end is what a kill in the
-// middle of a write leaves; nobody was told of it, so it is cut off and said. Anything else that can't be read is an error.
+// openJournal opens or makes a journal and hands every record in it to apply. A last line without its end, or a last change
+// without its last record, is what a kill in the middle of a write leaves; nobody was told of it, so it is cut off and said.
+// Anything else that can't be read is an error.
 func openJournal(path string, apply func(Record) error) (*journal, *torn, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -57,32 +58,43 @@ func (j *journal) replay(path string, apply func(Record) error) (*torn, error) {
 		return nil, fmt.Errorf("read journal %s: %w", path, err)
 	}
 	line := 0
-	for int(j.size) < len(data) {
+	var group []Record // of one change, whose last record has not been read yet
+	at := int64(0)
+	for int(at) < len(data) {
 		line++
-		rest := data[j.size:]
+		rest := data[at:]
 		end := bytes.IndexByte(rest, '\n')
 		if end < 0 {
-			if err := j.f.Truncate(j.size); err != nil {
-				return nil, fmt.Errorf("cut torn line %d off journal %s: %w", line, path, err)
-			}
-			if _, err := j.f.Seek(j.size, io.SeekStart); err != nil {
-				return nil, fmt.Errorf("seek in journal %s: %w", path, err)
-			}
-			return &torn{Line: line, Bytes: len(rest)}, nil
+			break
 		}
 		var r Record
 		if err := json.Unmarshal(rest[:end], &r); err != nil {
 			return nil, fmt.Errorf("journal %s line %d: %w", path, line, err)
 		}
-		if err := apply(r); err != nil {
-			return nil, fmt.Errorf("journal %s line %d: %w", path, line, err)
+		at += int64(end) + 1
+		if group = append(group, r); r.More {
+			continue
 		}
-		j.size += int64(end) + 1
+		for i, r := range group {
+			if err := apply(r); err != nil {
+				return nil, fmt.Errorf("journal %s line %d: %w", path, line-len(group)+1+i, err)
+			}
+		}
+		j.size, group = at, nil
 	}
-	return nil, nil
+	if int(j.size) == len(data) {
+		return nil, nil
+	}
+	if err := j.f.Truncate(j.size); err != nil {
+		return nil, fmt.Errorf("cut torn line %d off journal %s: %w", line, path, err)
+	}
+	if _, err := j.f.Seek(j.size, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("seek in journal %s: %w", path, err)
+	}
+	return &torn{Line: line, Bytes: len(data) - int(j.size)}, nil
 }
 
-// append writes records behind the last one. After an error the journal may end in part of them, and must not be appended to any
+// append writes the records of one change behind the last one. After an error the journal may end in part of them, and must not be appended to any
 // more.
 func (j *journal) append(records []Record) error {
 	if len(records) == 0 {
@@ -90,7 +102,8 @@ func (j *journal) append(records []Record) error {
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	for _, r := range records {
+	for i, r := range records {
+		r.More = i < len(records)-1
 		if err := enc.Encode(r); err != nil {
 			return fmt.Errorf("encode record %d: %w", r.Seq, err)
 		}

@@ -4,6 +4,7 @@
 package machines
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,6 +38,7 @@ const (
 	RecordNodeCreated = "node-created" // its Node was made
 	RecordTerminating = "terminating"  // its termination was asked for
 	RecordTerminated  = "terminated"   // its Node is gone
+	RecordNote        = "note"         // something of the guest's: Data
 )
 
 // Record is one thing that happened: a line of the journal.
@@ -44,9 +46,18 @@ type Record struct {
 	Seq      int64     `json:"seq"` // from 1, without gaps
 	At       time.Time `json:"at"`
 	Kind     string    `json:"kind"`
-	ID       string    `json:"id"`
+	ID       string    `json:"id,omitempty"`
 	ClaimUID string    `json:"claimUID,omitempty"`
 	Instance *Instance `json:"instance,omitempty"`
+
+	Data json.RawMessage `json:"data,omitempty"`
+	More bool            `json:"more,omitempty"` // the next record happened with this one: both or none
+}
+
+// Guest is another cloud's interface to the same machines, which keeps what it knows beside them in the same journal.
+type Guest interface {
+	// Apply replays a note of the guest's. It is the only place where what the guest knows changes.
+	Apply(at time.Time, data json.RawMessage) error
 }
 
 // Model is the cloud: every call takes the time and leaves behind the records of what it did, to be fetched with Take. It is
@@ -58,6 +69,7 @@ type Model struct {
 	instances map[string]*Instance // by id
 	byClaim   map[string]*Instance // by claim UID, also those terminated
 	byNode    map[string]*Instance // by node name, those not terminated
+	guest     Guest                // nil: none
 	faults    []*activeFault
 	seq       int64
 	records   []Record // not taken yet
@@ -92,6 +104,16 @@ func (m *Model) record(at time.Time, kind string, in *Instance) {
 func (m *Model) Apply(r Record) error {
 	if r.Seq != m.seq+1 {
 		return fmt.Errorf("record %d follows record %d", r.Seq, m.seq)
+	}
+	if r.Kind == RecordNote {
+		if m.guest == nil {
+			return fmt.Errorf("record %d: a note without anybody to read it; serve what wrote it, too", r.Seq)
+		}
+		if err := m.guest.Apply(r.At, r.Data); err != nil {
+			return fmt.Errorf("record %d: %w", r.Seq, err)
+		}
+		m.seq = r.Seq
+		return nil
 	}
 	in := m.instances[r.ID]
 	if (r.Kind == RecordLaunched) != (in == nil) {
@@ -321,6 +343,48 @@ func (m *Model) find(providerID string) *Instance {
 	}
 	return nil
 }
+
+// Note records something of the guest's.
+func (m *Model) Note(data any, now time.Time) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // plain data of the guest's own
+	}
+	r := Record{Seq: m.seq + 1, At: now, Kind: RecordNote, Data: raw}
+	if err := m.Apply(r); err != nil {
+		panic(err) // it was made here, of what is here
+	}
+	m.records = append(m.records, r)
+}
+
+// Add is a machine that the guest has chosen and described; id and node name are free (see Seq, NodeNamed), and the Node is made
+// at Registers. Faults of its offering are had by it.
+func (m *Model) Add(in Instance, now time.Time) *Instance {
+	key := cloud.OfferingKey{InstanceType: in.InstanceType, Zone: in.Zone, CapacityType: in.CapacityType}
+	in.State, in.Launched = Pending, now
+	in.NeverRegisters = m.offeringFault(NeverRegisters, key, now, true) != nil || in.NeverRegisters
+	in.NeverReady = m.offeringFault(NeverReady, key, now, true) != nil
+	if in.NeverReady {
+		in.Node.Annotations = maps.Clone(in.Node.Annotations)
+		delete(in.Node.Annotations, KwokNode)
+	}
+	m.record(now, RecordLaunched, &in)
+	return m.instances[in.ID].clone()
+}
+
+// OutOfCapacity says whether an offering has none, by a fault; asking counts as a launch that the fault has hit.
+func (m *Model) OutOfCapacity(k cloud.OfferingKey, now time.Time) bool {
+	return m.offeringFault(OutOfCapacity, k, now, true) != nil
+}
+
+// Seq is the number of the last record: it never repeats, and is the same after a replay.
+func (m *Model) Seq() int64 { return m.seq }
+
+// NodeNamed says whether a machine has a Node of this name, or will have.
+func (m *Model) NodeNamed(name string) bool { return m.byNode[name] != nil }
+
+// Boot is how long a machine takes to register.
+func (m *Model) Boot(id string) time.Duration { return jitter(m.settings.Seed, id, m.settings.Boot) }
 
 // NodeCreated says that a machine's Node was made.
 func (m *Model) NodeCreated(id string, now time.Time) {

@@ -22,6 +22,7 @@ type Config struct {
 	Journal  string           // file, made if it is not there
 	Catalog  *catalog.Catalog // what there is to buy
 	Settings Settings
+	Guest    Guest        // nil: none
 	Clock    cloud.Clock  // nil: the wall clock
 	Log      *slog.Logger // nil: none
 }
@@ -67,6 +68,7 @@ func Open(cfg Config, maker NodeMaker) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.model.guest = cfg.Guest
 	j, cut, err := openJournal(cfg.Journal, s.model.Apply)
 	if err != nil {
 		return nil, err
@@ -127,6 +129,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		close(s.stopped)
 	}
 	return errors.Join(err, s.journal.close())
+}
+
+// Change lets a guest do something with the machines; what it has been told it may answer.
+func (s *Server) Change(durable bool, do func(m *Model, now time.Time)) error {
+	return s.change(durable, do)
 }
 
 // change lets the model do something, and returns when all that was ever to be durable is: an answer must not tell what a crash

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awstest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sort"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+)
+
+// Settings are the account and the cluster that the simulated AWS knows.
+type Settings struct {
+	Account           string // 12 digits
+	Cluster           string // name of the EKS cluster, and of the discovery tags of subnets and security group
+	Endpoint          string // of the cluster's API server. Empty: none, and user data may name any
+	Authority         string // its certificate authority, base64; empty: something that only looks like one
+	KubernetesVersion string // minor, such as 1.36
+	Queue             string // name of the interruption queue
+	Role              string // the nodes' role; an instance profile of that name is there, too
+	Seed              int64  // of everything that looks random
+	Notice            time.Duration
+	GroupDelay        time.Duration // from a group's desired capacity to the launch
+}
+
+// Default is the sandbox's account.
+func Default() Settings {
+	return Settings{
+		Account: "111122223333", Cluster: "sandbox", KubernetesVersion: "1.36", Queue: "sandbox", Role: "sandbox-node", Seed: 1,
+		Notice: 2 * time.Minute, GroupDelay: time.Second,
+	}
+}
+
+// Validate says what is wrong with the settings.
+func (s Settings) Validate() error {
+	for _, f := range []struct{ name, value string }{{"account", s.Account}, {"cluster", s.Cluster}, {"kubernetes version", s.KubernetesVersion}, {"queue", s.Queue}, {"role", s.Role}} {
+		if f.value == "" {
+			return fmt.Errorf("simulated AWS: %s is missing", f.name)
+		}
+	}
+	if s.Notice < 0 || s.GroupDelay < 0 {
+		return fmt.Errorf("simulated AWS: notice %s and group delay %s: need at least 0", s.Notice, s.GroupDelay)
+	}
+	return nil
+}
+
+// Cloud is the simulated AWS. It is the Guest of the machines that its instances are.
+type Cloud struct {
+	settings Settings
+	catalog  *catalog.Catalog
+	world    world
+	types    []ec2InstanceTypeInfo // of the catalogue, by name
+	log      *slog.Logger
+	clock    cloud.Clock
+	server   *machines.Server
+	requests atomic.Int64
+
+	// What follows changes only while the machines' model is held, by put and drop. See state.go.
+	shelves      map[string]applier
+	templates    *shelf[template]
+	fleets       *shelf[fleet]
+	instances    *shelf[instance]
+	profiles     *shelf[profile]
+	images       *shelf[image]
+	prices       *shelf[price]
+	reserved     *shelf[reservation]
+	messages     *shelf[message]
+	faults       []*activeFault
+	calls        map[string]*Calls
+	inFlight     map[string]time.Time // messages received and not deleted, until when they are hidden; in memory only
+	receipts     map[string]string    // receipt handle to message; in memory only
+	receiptCount int64
+
+	wake chan struct{} // something is to be done at another time than known
+	mail chan struct{} // closed and made anew when a message comes
+	mu   sync.Mutex    // holds for mail
+}
+
+// New is an account in which nothing has happened. Open the machines with it as their Guest, then Attach them.
+func New(c *catalog.Catalog, s Settings, clock cloud.Clock, log *slog.Logger) (*Cloud, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	if clock == nil {
+		clock = cloud.Wall{}
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	a := &Cloud{
+		settings: s, catalog: c, clock: clock, log: log, shelves: map[string]applier{},
+		calls: map[string]*Calls{}, inFlight: map[string]time.Time{}, receipts: map[string]string{},
+		wake: make(chan struct{}, 1), mail: make(chan struct{}),
+	}
+	a.world = newWorld(c, s)
+	a.types = instanceTypes(c)
+	a.templates = newShelf[template](a, "template")
+	a.fleets = newShelf[fleet](a, "fleet")
+	a.instances = newShelf[instance](a, "instance")
+	a.profiles = newShelf[profile](a, "profile")
+	a.images = newShelf[image](a, "image")
+	a.prices = newShelf[price](a, "price")
+	a.reserved = newShelf[reservation](a, "reservation")
+	a.messages = newShelf[message](a, "message")
+	return a, nil
+}
+
+// Attach says which machines the instances are. It comes before Serve and Handler.
+func (c *Cloud) Attach(s *machines.Server) { c.server = s }
+
+// Serve answers on a listener and does what happens by itself (groups, interruptions), until the context ends (nil) or something
+// fails. It closes the listener.
+func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
+	if c.server == nil {
+		return errors.New("serve simulated AWS: no machines are attached")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	web := &http.Server{
+		Handler: c.Handler(), ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(c.log.Handler(), slog.LevelWarn),
+	}
+	failed := make(chan error, 2)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("serve simulated AWS: %w", err)
+		}
+	})
+	running.Go(func() {
+		if err := c.live(ctx); err != nil && ctx.Err() == nil {
+			failed <- err
+		}
+	})
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	cancel()
+	web.Close()
+	running.Wait()
+	return err
+}
+
+// tx is one change of the account: a call's, or of something that happens by itself.
+type tx struct {
+	*Cloud
+	m   *machines.Model
+	now time.Time
+}
+
+// transact has something done while nothing else is. With durable, what it did is on disk when it returns.
+func (c *Cloud) transact(durable bool, do func(t *tx)) error {
+	return c.server.Change(durable, func(m *machines.Model, now time.Time) { do(&tx{c, m, now}) })
+}
+
+// note is a line of the journal: an object as it is now, or that it is gone.
+type note struct {
+	Kind  string          `json:"kind"`
+	Key   string          `json:"key"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// Apply implements machines.Guest.
+func (c *Cloud) Apply(_ time.Time, data json.RawMessage) error {
+	var n note
+	if err := json.Unmarshal(data, &n); err != nil {
+		return fmt.Errorf("note of the simulated AWS: %w", err)
+	}
+	s := c.shelves[n.Kind]
+	if s == nil {
+		return fmt.Errorf("note of the simulated AWS: unknown kind %q", n.Kind)
+	}
+	return s.apply(n.Key, n.Value)
+}
+
+type applier interface {
+	apply(key string, value json.RawMessage) error
+}
+
+// shelf holds the objects of one kind by their keys. What is on it is never changed but by put and drop.
+type shelf[T any] struct {
+	kind  string
+	items map[string]*T
+	moved func(was, is *T) // told of every change; nil: nobody
+}
+
+func newShelf[T any](c *Cloud, kind string) *shelf[T] {
+	s := &shelf[T]{kind: kind, items: map[string]*T{}}
+	c.shelves[kind] = s
+	return s
+}
+
+func (s *shelf[T]) apply(key string, value json.RawMessage) error {
+	var is *T
+	if len(value) > 0 {
+		is = new(T)
+		if err := json.Unmarshal(value, is); err != nil {
+			return fmt.Errorf("%s %s: %w", s.kind, key, err)
+		}
+	}
+	was := s.items[key]
+	if is == nil {
+		delete(s.items, key)
+	} else {
+		s.items[key] = is
+	}
+	if s.moved != nil {
+		s.moved(was, is)
+	}
+	return nil
+}
+
+// put records an object as it is now.
+func (s *shelf[T]) put(t *tx, key string, value T) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // plain data
+	}
+	t.m.Note(note{s.kind, key, raw}, t.now)
+}
+
+// drop records that an object is gone.
+func (s *shelf[T]) drop(t *tx, key string) { t.m.Note(note{Kind: s.kind, Key: key}, t.now) }
+
+// sorted are the objects by key.
+func (s *shelf[T]) sorted() []*T {
+	keys := make([]string, 0, len(s.items))
+	for k := range s.items {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	out := make([]*T, len(keys))
+	for i, k := range keys {
+		out[i] = s.items[k]
+	}
+	return out
+}
+
+// hash is the source of everything that looks random here: the same words, the same bits, in every process.
+func hash(words ...string) [sha256.Size]byte {
+	h := sha256.New()
+	for _, w := range words {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(w))))
+		h.Write([]byte(w))
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// draw is a number below n.
+func draw(n uint64, words ...string) uint64 {
+	h := hash(words...)
+	return binary.BigEndian.Uint64(h[:]) % n
+}
+
+// id is an id as AWS makes them: i-0123456789abcdef0.
+func id(prefix string, words ...string) string {
+	h := hash(append([]string{prefix}, words...)...)
+	return prefix + "-" + hex.EncodeToString(h[:])[:17]
+}
+
+// freshID is an id that was never given before.
+func (t *tx) freshID(prefix string) string {
+	return id(prefix, strconv.FormatInt(t.settings.Seed, 10), strconv.FormatInt(t.m.Seq(), 10))
+}
+
+func (c *Cloud) arn(service, resource string) string {
+	region := c.catalog.Region
+	if service == "iam" {
+		region = ""
+	}
+	return fmt.Sprintf("arn:aws:%s:%s:%s:%s", service, region, c.settings.Account, resource)
+}

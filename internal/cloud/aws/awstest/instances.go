@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awstest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// keepTerminated is how long an instance that has ended is still described.
+const keepTerminated = time.Hour
+
+// visible says whether the API already knows an instance: Describe lags behind what made it.
+func (t *tx) visible(in *instance) bool {
+	m := t.machine(in)
+	if m == nil {
+		return false
+	}
+	if m.State == machines.Terminated && t.now.Sub(m.Terminated) > keepTerminated {
+		return false
+	}
+	return t.now.Sub(m.Launched) >= t.lag()
+}
+
+// state is an instance's, by EC2's words.
+func (t *tx) state(in *instance) *ec2InstanceState {
+	s := &ec2InstanceState{Code: new(int64(16)), Name: "running"}
+	switch m := t.machine(in); m.State {
+	case machines.Pending:
+		if t.now.Before(in.Runs) {
+			s = &ec2InstanceState{Code: new(int64(0)), Name: "pending"}
+		}
+	case machines.ShuttingDown:
+		s = &ec2InstanceState{Code: new(int64(32)), Name: "shutting-down"}
+	case machines.Terminated:
+		s = &ec2InstanceState{Code: new(int64(48)), Name: "terminated"}
+	}
+	return s
+}
+
+func (t *tx) describeInstances(in *ec2DescribeInstancesRequest) (*ec2DescribeInstancesResult, error) {
+	if err := dryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	if len(in.InstanceIds) > 0 && in.MaxResults != nil {
+		return nil, refuse("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+	}
+	var candidates []*instance
+	if len(in.InstanceIds) > 0 {
+		for _, id := range in.InstanceIds {
+			i := t.instances.items[id]
+			if i == nil || !t.visible(i) {
+				return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+			}
+			if !slices.Contains(candidates, i) {
+				candidates = append(candidates, i)
+			}
+		}
+		slices.SortFunc(candidates, func(a, b *instance) int { return strings.Compare(a.ID, b.ID) })
+	} else {
+		candidates = t.instances.sorted()
+	}
+	var all []*instance
+	for _, i := range candidates {
+		if !t.visible(i) {
+			continue
+		}
+		pass, err := filtered(in.Filters, i.Tags, func(name string) ([]string, bool) { return t.instanceValues(i, name) })
+		if err != nil {
+			return nil, err
+		}
+		if pass {
+			all = append(all, i)
+		}
+	}
+	some, next := page(all, func(i *instance) string { return i.ID }, in.NextToken, in.MaxResults, 1000)
+	out := &ec2DescribeInstancesResult{NextToken: next}
+	for _, i := range some { // one reservation an instance, as a fleet's come
+		out.Reservations = append(out.Reservations, ec2Reservation{Instances: []ec2Instance{t.described(i)}, OwnerId: t.settings.Account, ReservationId: i.Reservation})
+	}
+	return out, nil
+}
+
+func (t *tx) instanceValues(i *instance, name string) ([]string, bool) {
+	m := t.machine(i)
+	switch name {
+	case "instance-state-name":
+		return []string{t.state(i).Name}, true
+	case "instance-id":
+		return []string{i.ID}, true
+	case "instance-type":
+		return []string{m.InstanceType}, true
+	case "availability-zone":
+		return []string{m.Zone}, true
+	case "image-id":
+		return []string{i.Image}, true
+	case "subnet-id":
+		return []string{i.Subnet}, true
+	case "vpc-id":
+		return []string{t.world.vpc.VpcId}, true
+	case "client-token":
+		return []string{i.Token}, true
+	case "private-dns-name":
+		return []string{m.Node.Name}, true
+	case "private-ip-address":
+		return []string{i.IP}, true
+	case "instance-lifecycle":
+		if m.CapacityType == model.Spot {
+			return []string{"spot"}, true
+		}
+		return nil, true
+	case "capacity-reservation-id":
+		return []string{i.Reserved}, true
+	}
+	return nil, false
+}
+
+func (t *tx) described(i *instance) ec2Instance {
+	m := t.machine(i)
+	var arch string
+	if im := t.image(i.Image); im != nil {
+		arch = im.Arch
+	}
+	var groups []ec2GroupIdentifier
+	for _, id := range i.Groups {
+		if g := t.securityGroup(id); g != nil {
+			groups = append(groups, ec2GroupIdentifier{GroupName: g.GroupName, GroupId: id})
+		}
+	}
+	d := ec2Instance{
+		AmiLaunchIndex: new(int64(0)), ImageId: i.Image, InstanceId: i.ID, InstanceType: m.InstanceType, LaunchTime: pointer(m.Launched.UTC().Truncate(time.Second)),
+		Placement: &ec2Placement{AvailabilityZone: m.Zone, Tenancy: "default"}, PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, State: t.state(i),
+		SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Architecture: arch, ClientToken: i.Token, EbsOptimized: new(true), EnaSupport: new(true), Hypervisor: "xen",
+		RootDeviceName: "/dev/xvda", RootDeviceType: "ebs", SecurityGroups: groups, SpotInstanceRequestId: i.SpotRequest, Tags: tagList(i.Tags),
+		VirtualizationType: "hvm", CapacityReservationId: i.Reserved,
+		MetadataOptions: &ec2InstanceMetadataOptionsResponse{State: "applied", HttpTokens: "required", HttpEndpoint: "enabled", HttpProtocolIpv6: "disabled", HttpPutResponseHopLimit: i.HopLimit},
+		NetworkInterfaces: []ec2InstanceNetworkInterface{{
+			NetworkInterfaceId: id("eni", i.ID), PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Groups: groups,
+			InterfaceType: "interface", Status: "in-use",
+		}},
+	}
+	if m.CapacityType == model.Spot {
+		d.InstanceLifecycle = "spot"
+	}
+	if i.Profile != "" {
+		p := t.profile(i.Profile)
+		d.IamInstanceProfile = &ec2IamInstanceProfile{Arn: t.arn("iam", "instance-profile/"+i.Profile)}
+		if p != nil {
+			d.IamInstanceProfile = &ec2IamInstanceProfile{Arn: t.arn("iam", "instance-profile"+p.Path+p.Name), Id: p.ID}
+		}
+	}
+	if gone(m) {
+		d.PrivateIpAddress, d.PrivateDnsName, d.NetworkInterfaces, d.SubnetId, d.VpcId = "", "", nil, "", ""
+		code, text := "Client.UserInitiatedShutdown", "User initiated"
+		if i.Reason != "" {
+			code, text = i.Reason, i.Reason
+		}
+		d.StateReason = &ec2StateReason{Code: code, Message: code + ": " + text}
+		d.StateTransitionReason = text + m.Terminated.UTC().Format(" (2006-01-02 15:04:05 GMT)")
+	}
+	return d
+}
+
+func (t *tx) terminateInstances(in *ec2TerminateInstancesRequest) (*ec2TerminateInstancesResult, error) {
+	if len(in.InstanceIds) == 0 {
+		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceId")
+	}
+	for _, id := range in.InstanceIds { // all or none
+		i := t.instances.items[id]
+		// Ending an instance is not behind Describe's lag: whoever knows the id may use it.
+		if i == nil || t.machine(i).State == machines.Terminated && !t.visible(i) {
+			return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+		}
+	}
+	if err := dryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	out := &ec2TerminateInstancesResult{}
+	for _, id := range in.InstanceIds {
+		i := t.instances.items[id]
+		before := t.state(i)
+		t.end(i, "")
+		out.TerminatingInstances = append(out.TerminatingInstances, ec2InstanceStateChange{InstanceId: id, PreviousState: before, CurrentState: t.state(i)})
+	}
+	return out, nil
+}
+
+// end terminates an instance, if it has not ended yet; reason is empty for one whose owner asked for it.
+func (t *tx) end(i *instance, reason string) {
+	m := t.machine(i)
+	if gone(m) {
+		return
+	}
+	if reason != "" {
+		is := *i
+		is.Reason = reason
+		t.instances.put(t, i.ID, is)
+	}
+	t.m.Terminate(m.ProviderID, t.now)
+	t.stir()
+}
+
+func (t *tx) describeInstanceStatus(in *ec2DescribeInstanceStatusRequest) (*ec2DescribeInstanceStatusResult, error) {
+	if err := dryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	var all []ec2InstanceStatus
+	for _, i := range t.instances.sorted() {
+		if len(in.InstanceIds) > 0 && !slices.Contains(in.InstanceIds, i.ID) || !t.visible(i) {
+			continue
+		}
+		state := t.state(i)
+		if state.Name != "running" && !is(in.IncludeAllInstances) {
+			continue
+		}
+		m := t.machine(i)
+		healthy := ec2InstanceStatusSummary{Status: "ok", Details: []ec2InstanceStatusDetails{{Name: "reachability", Status: "passed"}}}
+		status := healthy
+		if !i.Impaired.IsZero() {
+			status = ec2InstanceStatusSummary{Status: "impaired", Details: []ec2InstanceStatusDetails{{Name: "reachability", Status: "failed", ImpairedSince: pointer(i.Impaired)}}}
+		}
+		d := ec2InstanceStatus{AvailabilityZone: m.Zone, InstanceId: i.ID, InstanceState: state, InstanceStatus: &status, SystemStatus: &healthy}
+		if i.Event != "" {
+			d.Events = []ec2InstanceStatusEvent{{InstanceEventId: id("instance-event", i.ID), Code: i.Event, Description: "scheduled", NotBefore: pointer(i.Goes)}}
+		}
+		pass, err := filtered(in.Filters, i.Tags, func(name string) ([]string, bool) {
+			switch name {
+			case "instance-status.status":
+				return []string{status.Status}, true
+			case "system-status.status":
+				return []string{healthy.Status}, true
+			case "event.code":
+				return []string{i.Event}, true
+			}
+			return t.instanceValues(i, name)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if pass {
+			all = append(all, d)
+		}
+	}
+	some, next := page(all, func(d ec2InstanceStatus) string { return d.InstanceId }, in.NextToken, in.MaxResults, 1000)
+	return &ec2DescribeInstanceStatusResult{InstanceStatuses: some, NextToken: next}, nil
+}
+
+// runInstances is only there to be asked whether it may be called.
+func (t *tx) runInstances(in *ec2RunInstancesRequest) (*ec2Reservation, error) {
+	if in.LaunchTemplate != nil {
+		have, err := t.findTemplate(in.LaunchTemplate.LaunchTemplateId, in.LaunchTemplate.LaunchTemplateName)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := have.version(in.LaunchTemplate.Version); err != nil {
+			return nil, err
+		}
+	}
+	if err := dryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	return nil, refuse("UnsupportedOperation", "RunInstances is simulated with DryRun only; use CreateFleet")
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awstest
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// message is one in the interruption queue.
+type message struct {
+	ID   string
+	Body string
+	Sent time.Time
+}
+
+const (
+	hidden      = 30 * time.Second // how long a received message is hidden, unless the call says
+	longestPoll = 20 * time.Second
+)
+
+func (c *Cloud) queueAddress() string {
+	return "https://sqs." + c.catalog.Region + ".amazonaws.com/" + c.settings.Account + "/" + c.settings.Queue
+}
+
+func noQueue() error {
+	return &apiError{Code: "QueueDoesNotExist", Message: "The specified queue does not exist."}
+}
+
+// knownQueue takes the address of the queue, whatever host it has.
+func (c *Cloud) knownQueue(address string) error {
+	if !strings.HasSuffix(address, "/"+c.settings.Account+"/"+c.settings.Queue) {
+		return noQueue()
+	}
+	return nil
+}
+
+func (t *tx) queueURL(in *sqsGetQueueUrlRequest) (*sqsGetQueueUrlResult, error) {
+	if in.QueueName != t.settings.Queue || in.QueueOwnerAWSAccountId != "" && in.QueueOwnerAWSAccountId != t.settings.Account {
+		return nil, noQueue()
+	}
+	return &sqsGetQueueUrlResult{QueueUrl: t.queueAddress()}, nil
+}
+
+func (t *tx) queueAttributes(in *sqsGetQueueAttributesRequest) (*sqsGetQueueAttributesResult, error) {
+	if err := t.knownQueue(in.QueueUrl); err != nil {
+		return nil, err
+	}
+	flying := 0
+	for id := range t.messages.items {
+		if t.now.Before(t.inFlight[id]) {
+			flying++
+		}
+	}
+	all := map[string]string{
+		"QueueArn":                    t.arn("sqs", t.settings.Queue),
+		"ApproximateNumberOfMessages": strconv.Itoa(len(t.messages.items) - flying), "ApproximateNumberOfMessagesNotVisible": strconv.Itoa(flying),
+		"VisibilityTimeout": strconv.Itoa(int(hidden / time.Second)),
+	}
+	out := &sqsGetQueueAttributesResult{Attributes: map[string]string{}}
+	for _, name := range in.AttributeNames {
+		for k, v := range all {
+			if name == "All" || name == k {
+				out.Attributes[k] = v
+			}
+		}
+	}
+	return out, nil
+}
+
+// receiveMessage waits, where it is told to, until there is a message or its time is over.
+var receiveMessage = &operation{
+	in: reflect.TypeFor[sqsReceiveMessageRequest](), out: reflect.TypeFor[sqsReceiveMessageResult](), changes: true,
+	run: func(ctx context.Context, c *Cloud, raw any) (any, error) {
+		in := raw.(*sqsReceiveMessageRequest)
+		wait, atMost, hide := time.Duration(0), 1, hidden
+		if in.WaitTimeSeconds != nil {
+			wait = time.Duration(*in.WaitTimeSeconds) * time.Second
+		}
+		if in.MaxNumberOfMessages != nil {
+			atMost = int(*in.MaxNumberOfMessages)
+		}
+		if in.VisibilityTimeout != nil {
+			hide = time.Duration(*in.VisibilityTimeout) * time.Second
+		}
+		if wait < 0 || wait > longestPoll || atMost < 1 || atMost > 10 || hide < 0 || hide > 12*time.Hour {
+			return nil, refuse("InvalidParameterValue", "WaitTimeSeconds 0 to 20, MaxNumberOfMessages 1 to 10, VisibilityTimeout 0 to 43200")
+		}
+		if err := c.knownQueue(in.QueueUrl); err != nil {
+			return nil, err
+		}
+		end := c.clock.Now().Add(wait)
+		for {
+			c.mu.Lock()
+			mail := c.mail
+			c.mu.Unlock()
+			out := &sqsReceiveMessageResult{}
+			var again time.Time // when a hidden message shows itself
+			if err := c.transact(false, func(t *tx) { again = t.receive(out, atMost, hide) }); err != nil {
+				return nil, &apiError{Code: "InternalError", Message: err.Error(), Status: http.StatusInternalServerError}
+			}
+			now := c.clock.Now()
+			if len(out.Messages) > 0 || !now.Before(end) || ctx.Err() != nil {
+				return out, nil
+			}
+			until := end
+			if !again.IsZero() && again.Before(end) {
+				until = again
+			}
+			c.waitForMail(ctx, mail, until.Sub(now))
+		}
+	},
+}
+
+// waitForMail returns when a message comes, the time is over or the context ends.
+func (c *Cloud) waitForMail(ctx context.Context, mail <-chan struct{}, d time.Duration) {
+	wait, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-mail:
+			cancel()
+		case <-wait.Done():
+		}
+	}()
+	_ = c.clock.Wait(wait, d)
+	cancel()
+	<-done
+}
+
+// receive takes messages that nobody holds, oldest first, and says when the next held one shows itself.
+func (t *tx) receive(out *sqsReceiveMessageResult, atMost int, hide time.Duration) (again time.Time) {
+	for _, m := range t.messages.sorted() {
+		if until := t.inFlight[m.ID]; t.now.Before(until) {
+			if again.IsZero() || until.Before(again) {
+				again = until
+			}
+			continue
+		}
+		if len(out.Messages) == atMost {
+			break
+		}
+		t.receiptCount++
+		receipt := id("receipt", m.ID, strconv.FormatInt(t.receiptCount, 10))
+		t.receipts[receipt] = m.ID
+		t.inFlight[m.ID] = t.now.Add(hide)
+		out.Messages = append(out.Messages, sqsMessage{MessageId: m.ID, ReceiptHandle: receipt, MD5OfBody: md5Of(m.Body), Body: m.Body,
+			Attributes: map[string]string{"SentTimestamp": strconv.FormatInt(m.Sent.UnixMilli(), 10)}})
+	}
+	return again
+}
+
+func md5Of(body string) string {
+	sum := md5.Sum([]byte(body))
+	return hex.EncodeToString(sum[:])
+}
+
+func (t *tx) deleteMessage(in *sqsDeleteMessageRequest) (*none, error) {
+	if err := t.knownQueue(in.QueueUrl); err != nil {
+		return nil, err
+	}
+	return &none{}, t.forget(in.ReceiptHandle)
+}
+
+// forget deletes a message by the receipt with which it was received; one that is gone already is success.
+func (t *tx) forget(receipt string) error {
+	m, ok := t.receipts[receipt]
+	if !ok {
+		return &apiError{Code: "ReceiptHandleIsInvalid", Message: "The input receipt handle is invalid."}
+	}
+	if t.messages.items[m] != nil {
+		t.messages.drop(t, m)
+		delete(t.inFlight, m)
+	}
+	return nil
+}
+
+func (t *tx) deleteMessages(in *sqsDeleteMessageBatchRequest) (*sqsDeleteMessageBatchResult, error) {
+	if err := t.knownQueue(in.QueueUrl); err != nil {
+		return nil, err
+	}
+	if len(in.Entries) < 1 || len(in.Entries) > 10 {
+		return nil, &apiError{Code: "TooManyEntriesInBatchRequest", Message: "A batch has 1 to 10 entries."}
+	}
+	out := &sqsDeleteMessageBatchResult{}
+	for _, e := range in.Entries {
+		if err := t.forget(e.ReceiptHandle); err != nil {
+			out.Failed = append(out.Failed, sqsBatchResultErrorEntry{Id: e.Id, SenderFault: new(true), Code: "ReceiptHandleIsInvalid"})
+			continue
+		}
+		out.Successful = append(out.Successful, sqsDeleteMessageBatchResultEntry{e.Id})
+	}
+	return out, nil
+}
+
+func (t *tx) sendMessage(in *sqsSendMessageRequest) (*sqsSendMessageResult, error) {
+	if err := t.knownQueue(in.QueueUrl); err != nil {
+		return nil, err
+	}
+	return &sqsSendMessageResult{MessageId: t.send(in.MessageBody), MD5OfMessageBody: md5Of(in.MessageBody)}, nil
+}
+
+// send puts a message into the queue. Ids sort as messages were sent.
+func (t *tx) send(body string) string {
+	m := strconv.FormatInt(1_000_000_000_000+t.m.Seq(), 10) + "-" + id("m", strconv.FormatInt(t.m.Seq(), 10))
+	t.messages.put(t, m, message{ID: m, Body: body, Sent: t.now})
+	t.Cloud.mu.Lock()
+	close(t.Cloud.mail)
+	t.Cloud.mail = make(chan struct{})
+	t.Cloud.mu.Unlock()
+	return m
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awstest
+
+// The shapes of SSM, version 2014-11-06: of every call served, the members read and written. A type is named as its shape in the
+// service model, a field as its member; test/awsmodels holds names and tags against that model.
+
+type ssmGetParameterRequest struct {
+	Name           string `json:"Name,omitempty"`
+	WithDecryption *bool  `json:"WithDecryption,omitempty"`
+}
+
+type ssmGetParameterResult struct {
+	Parameter *ssmParameter `json:"Parameter,omitempty"`
+}
+
+type ssmParameter struct {
+	Name             string `json:"Name,omitempty"`
+	Type             string `json:"Type,omitempty"`
+	Value            string `json:"Value,omitempty"`
+	Version          *int64 `json:"Version,omitempty"`
+	Selector         string `json:"Selector,omitempty"`
+	SourceResult     string `json:"SourceResult,omitempty"`
+	LastModifiedDate *epoch `json:"LastModifiedDate,omitempty"`
+	ARN              string `json:"ARN,omitempty"`
+	DataType         string `json:"DataType,omitempty"`
+}
+
+type ssmGetParametersRequest struct {
+	Names          []string `json:"Names,omitempty"`
+	WithDecryption *bool    `json:"WithDecryption,omitempty"`
+}
+
+type ssmGetParametersResult struct {
+	Parameters        []ssmParameter `json:"Parameters,omitempty"`
+	InvalidParameters []string       `json:"InvalidParameters,omitempty"`
+}
