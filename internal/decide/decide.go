@@ -30,6 +30,7 @@ type Policy struct {
 	Solve        solve.Policy
 	Disrupt      disrupt.Policy
 	Look         time.Duration // machines are looked at for consolidation at most this often
+	Sweep        time.Duration // where little has changed, all of them together are looked at after this long
 	Gather       time.Duration // machines that will be at rest this soon are waited for, and not longer than this in all
 	Settled      time.Duration // pods on their way to standing room are waited for this long before more are sent
 	MoveTimeout  time.Duration // a move whose replacements are not ready by then is taken back
@@ -54,7 +55,7 @@ func DefaultPolicy() Policy {
 	l.ExpireGrace = 10 * time.Minute
 	return Policy{
 		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
-		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
+		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Sweep: 5 * time.Minute, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
 		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, AtOnce: 100, MaxRounds: 500,
 	}
 }
@@ -75,6 +76,7 @@ type Memory struct {
 	consolidation disrupt.Memory
 	waiting       time.Time // since when there are machines to consolidate
 	looked        time.Time // when machines were last looked at for consolidation
+	wide          time.Time // and when all of them, and sets
 	remorse       remorse
 	shunned       map[string]shunning  // by claim uid: not to be moved for now
 	begun         map[string]begun     // by claim uid: the move it goes in, where no object says so yet

@@ -715,7 +715,9 @@ func (st *step) consolidate() {
 	}
 	st.mem.looked = st.now
 	in := st.search()
-	in.Units, in.Left, in.Joint = may, left, true
+	in.Units, in.Left = may, left
+	var again time.Time
+	in.Scope, again = st.scope()
 	m, mem := disrupt.Consolidate(in, st.pol.Disrupt, st.pol.Solve, st.mem.consolidation)
 	st.mem.consolidation = mem
 	if m != nil && !st.keepable(m) {
@@ -729,8 +731,34 @@ func (st *step) consolidate() {
 		st.movedFor(m)
 		st.begin(m)
 	}
-	if m != nil || mem.More {
+	if mem.Wide {
+		st.mem.wide = st.now
+	}
+	switch {
+	case m != nil || mem.More:
 		st.at(st.now.Add(st.pol.Look))
+	case mem.Dirty():
+		st.at(again)
+	}
+}
+
+// restPerStep is how long searches rest after a wide one, for each step of its work: ten to twenty times as long as it took.
+const restPerStep = 100 * time.Nanosecond
+
+// scope is how far to look for moves now, and when further. Everything is looked at anew when much has changed, but no more often than
+// that costs a small part of a processor; and where little has, once in Policy.Sweep.
+func (st *step) scope() (disrupt.Scope, time.Time) {
+	mem := &st.mem.consolidation
+	rest := st.mem.wide.Add(max(st.pol.Look, min(time.Duration(mem.WideWork)*restPerStep, st.pol.Sweep)))
+	switch sweep := st.mem.wide.Add(st.pol.Sweep); {
+	case mem.More: // it goes on where it was
+		return disrupt.Narrow, st.now.Add(st.pol.Look)
+	case !st.now.Before(sweep):
+		return disrupt.WideIfAny, st.now.Add(st.pol.Sweep)
+	case !st.now.Before(rest):
+		return disrupt.WideIfMuch, sweep
+	default:
+		return disrupt.Narrow, rest
 	}
 }
 

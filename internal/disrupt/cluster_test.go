@@ -100,6 +100,7 @@ func (x *script) thin(pick func(i int) bool) {
 				used = used.AddInto(p.Class.Requests, 1)
 			}
 		}
+		u.touch()
 		u.Node.Pods, u.Node.Used = kept, used
 	}
 	x.nodes = slices.DeleteFunc(x.nodes, func(u *Unit) bool { return len(u.Node.Pods) == 0 })

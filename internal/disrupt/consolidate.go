@@ -28,7 +28,7 @@ type Input struct {
 	Starts        Starts           // measured
 	Boot          time.Duration    // measured; 0: not known
 	Whole         map[string]Whole // by pool, for policy Balanced
-	Joint         bool             // look for sets of machines too, not only at each machine that changed
+	Scope         Scope            // how far to look
 }
 
 // Whole is all of a pool: what its machines cost, and what disrupting all of them would weigh.
@@ -53,58 +53,6 @@ type Move struct {
 // Saving is what a move saves an hour.
 func (m *Move) Saving() int64 { return m.OldMicro - m.NewMicro }
 
-// Memory carries what was examined and found not worth moving. The zero value is valid; any memory is valid for any input.
-type Memory struct {
-	solve   solve.Memory
-	seen    map[string]seen // by node name
-	free    []shelf         // of standing machines, in the order of the input
-	pools   []*model.InstanceType
-	rules   string // of the pools
-	epoch   int    // rises when a machine that did not pay to move might now
-	joint   int    // the epoch and set of the last joint search
-	jointOf string
-	prices  prices
-	Work    int64 // steps of the last search, for whoever measures
-	More    bool  // the last search left machines for another
-}
-
-type seen struct {
-	node  *model.Node
-	epoch int
-	why   plan.Reason
-}
-
-// Verdict is why a machine was left alone when it was last examined; an empty code: it was not.
-func (m *Memory) Verdict(node string) plan.Reason { return m.seen[node].why }
-
-type shelf struct {
-	name string
-	free model.Resources
-}
-
-// larger says whether there is more room anywhere than there was.
-func larger(was, is []shelf) bool {
-	at := map[string]model.Resources(nil)
-	for i := range is {
-		if i < len(was) && was[i].name == is[i].name {
-			if !is[i].free.Fits(was[i].free) {
-				return true
-			}
-			continue
-		}
-		if at == nil {
-			at = make(map[string]model.Resources, len(was))
-			for _, x := range was {
-				at[x.name] = x.free
-			}
-		}
-		if had, ok := at[is[i].name]; !ok || !is[i].free.Fits(had) {
-			return true
-		}
-	}
-	return false
-}
-
 type search struct {
 	in   *Input
 	pol  Policy
@@ -115,37 +63,89 @@ type search struct {
 	work int64
 }
 
-// Consolidate finds the move that is worth most, nil where none pays.
-func Consolidate(in *Input, pol Policy, sol solve.Policy, mem Memory) (*Move, Memory) {
+// Consolidate finds the move that is worth most among those in its scope, nil where none pays.
+func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Memory) {
 	sol.Work = min(sol.Work, pol.Work)
-	s := &search{in: in, pol: pol, sol: sol, mem: &mem}
-	fresh := s.changed()
-	joint := in.Joint && (mem.jointOf != s.signature() || mem.joint != mem.epoch)
-	if !fresh && !joint {
-		return nil, mem
+	mem, f := compare(in, old)
+	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: f}
+	wide := mem.widen(in, in.Scope)
+	most, confirm := pol.Narrow, pol.NarrowConfirm
+	if wide {
+		mem.forget()
+		mem.Wide, most, confirm = true, pol.Sweep, pol.Confirm
+		for _, u := range in.Units {
+			mem.total += max(u.PriceMicro, 0)
+		}
 	}
-	look := in.Units
-	if !joint {
-		look = slices.DeleteFunc(slices.Clone(look), func(u *Unit) bool { _, known := mem.seen[u.Node.Name]; return known })
+	if mem.prices == nil {
+		mem.prices = pricesOf(in)
 	}
-	s.begin(look)
-	order := s.order(look)
-	mem.More = false
-	found := s.singles(order)
-	if joint {
-		mem.jointOf, mem.joint = s.signature(), mem.epoch
-		found = append(found, s.sets(order)...)
+	look, more := s.look(most)
+	mem.More = more
+	var best *Move
+	if len(look) > 0 || wide {
+		s.begin(look)
+		s.order(look)
+		found := s.singles(look, confirm)
+		if wide {
+			found = append(found, s.sets(look)...)
+		}
+		best = pick(found)
 	}
-	best := pick(found)
-	mem.Work = s.work + s.f.work
+	mem.dirty = mem.dirty || best != nil // what is looked at after it may find more
+	f.back(0)
+	mem.ground = f.ground // as it stands; from now on nobody writes to it
+	if mem.Work = s.work + f.work; wide {
+		mem.WideWork = mem.Work
+	}
 	return best, mem
+}
+
+// look are the machines that want a look, at most so many, and whether there are more: first those that have not been looked at, then
+// those for which most room has come free.
+func (s *search) look(most int) (out []candidate, more bool) {
+	var again []candidate // the largest over first
+	for i := range s.mem.seen {
+		x := &s.mem.seen[i]
+		switch {
+		case !s.mem.stale(x) || s.in.Left[x.unit.Pool.Name] <= 0: // the budget is told by whoever counts it
+		case x.why == nil:
+			if len(out) == most {
+				return out, true
+			}
+			out = append(out, candidate{Unit: s.in.Units[i], seen: x})
+		default:
+			c := candidate{Unit: s.in.Units[i], seen: x, again: true, over: s.mem.grown - x.at - x.short}
+			if len(again) == most {
+				more = true
+				if c.over <= again[most-1].over {
+					continue
+				}
+				again = again[:most-1]
+			}
+			k, _ := slices.BinarySearchFunc(again, c.over, func(a candidate, over int64) int {
+				if a.over >= over {
+					return -1
+				}
+				return 1
+			})
+			again = slices.Insert(again, k, c)
+		}
+	}
+	n := min(len(again), most-len(out))
+	return append(out, again[:n]...), more || n < len(again)
 }
 
 // Replace finds what must come for machines that go for another reason than price.
 func Replace(in *Input, units []*Unit, cause plan.Code, pol Policy, sol solve.Policy) (*Move, plan.Reason) {
 	sol.Work = min(sol.Work, pol.Work)
-	s := &search{in: in, pol: pol, sol: sol, mem: &Memory{}}
-	s.begin(units)
+	mem := Memory{prices: pricesOf(in)}
+	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: newFloor(in.Rooms, len(in.ResourceNames))}
+	look := make([]candidate, len(units))
+	for i, u := range units {
+		look[i].Unit = u
+	}
+	s.begin(look)
 	m, why := s.homes(units)
 	if m != nil {
 		m.Cause = cause
@@ -175,15 +175,15 @@ func Homes(rooms []solve.Room, dims int, closed []string, pods []*model.Pod) *mo
 	return nil
 }
 
-func (s *search) begin(look []*Unit) {
-	s.f = newFloor(s.in.Rooms, len(s.in.ResourceNames))
+func (s *search) begin(look []candidate) {
+	s.x = s.mem.prices
 	for _, p := range s.in.Transit {
 		s.f.put(p.Class, leastAllocated)
 	}
 	var classes []*model.Class
 	known := map[*model.Class]bool{}
-	for _, u := range look {
-		for _, p := range u.Pods {
+	for i := range look {
+		for _, p := range look[i].Pods {
 			if !known[p.Class] {
 				known[p.Class] = true
 				classes = append(classes, p.Class)
@@ -191,124 +191,52 @@ func (s *search) begin(look []*Unit) {
 		}
 	}
 	s.f.settle(classes)
-	if s.mem.prices == nil {
-		var demand model.Resources
-		for _, u := range s.in.Units {
-			for _, p := range u.Pods {
-				demand = demand.AddInto(p.Class.Requests, 1)
-			}
-		}
-		s.mem.prices = newPrices(s.in.Pools, demand, len(s.in.ResourceNames))
-	}
-	s.x = s.mem.prices
-}
-
-// changed compares with what was examined last, and says whether any machine wants another look. More free room anywhere, a new
-// machine, another catalogue or other pools make every verdict stale; a machine's own change only its own.
-func (s *search) changed() bool {
-	m := s.mem
-	var b strings.Builder
-	var types []*model.InstanceType
-	for _, p := range s.in.Pools {
-		b.WriteString(p.Name + "|" + p.Requirements.Key() + "|" + p.ConsolidationPolicy + "|" + strconv.FormatBool(p.Ready) + "\n")
-		types = append(types, p.Types...)
-	}
-	grown := b.String() != m.rules
-	if !slices.Equal(types, m.pools) {
-		grown = true
-		m.prices = nil
-	}
-	m.rules, m.pools = b.String(), types
-	free := make([]shelf, 0, len(s.in.Rooms))
-	for i := range s.in.Rooms {
-		if r := &s.in.Rooms[i]; !r.Closed && !r.Drained && !r.InFlight {
-			free = append(free, shelf{r.Name, r.Free})
-		}
-	}
-	grown = grown || larger(m.free, free)
-	m.free = free
-	if grown || m.seen == nil {
-		m.epoch++
-		m.prices = nil
-	}
-	now := make(map[string]seen, len(s.in.Units))
-	fresh := false
-	for _, u := range s.in.Units {
-		v, ok := m.seen[u.Node.Name]
-		if ok && v.node == u.Node && v.epoch == m.epoch {
-			now[u.Node.Name] = v
-		} else {
-			fresh = true
-		}
-	}
-	m.seen = now // a new map: the caller's memory stays as it was
-	return fresh
-}
-
-func (s *search) signature() string {
-	h := uint64(14695981039346656037)
-	for _, u := range s.in.Units {
-		for _, b := range []byte(u.Node.Name) {
-			h = (h ^ uint64(b)) * 1099511628211
-		}
-		h = (h ^ uint64(len(u.Pods))) * 1099511628211
-		if len(u.Pods) > 0 {
-			for _, b := range []byte(u.Pods[0].UID) {
-				h = (h ^ uint64(b)) * 1099511628211
-			}
-		}
-	}
-	for _, p := range s.in.Pools {
-		h = (h ^ uint64(s.in.Left[p.Name])) * 1099511628211
-	}
-	return strconv.FormatUint(h, 16)
 }
 
 // candidate is a unit with what its order follows from.
 type candidate struct {
 	*Unit
+	seen  *seen
+	again bool    // looked at before, and room has come free since
+	over  int64   // by how much more than it takes
 	worth int64   // its pods at the prices of resources
 	waste float64 // share of its price that its pods are not worth
 }
 
-// order puts those first that are worth least for what they cost.
-func (s *search) order(look []*Unit) []candidate {
-	out := make([]candidate, 0, len(look))
-	for _, u := range look {
-		c := candidate{Unit: u}
-		for _, p := range u.Pods {
+// order puts those first that have not been looked at, those that are worth least for what they cost before others; then those for
+// which most room has come free.
+func (s *search) order(look []candidate) {
+	for i := range look {
+		c := &look[i]
+		for _, p := range c.Pods {
 			c.worth += s.x.of(p.Class.Requests)
 		}
-		if u.PriceMicro > 0 {
-			c.waste = float64(u.PriceMicro-c.worth) / float64(u.PriceMicro)
+		if c.PriceMicro > 0 {
+			c.waste = float64(c.PriceMicro-c.worth) / float64(c.PriceMicro)
 		}
-		out = append(out, c)
 	}
-	slices.SortStableFunc(out, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.waste, a.waste), strings.Compare(a.Node.Name, b.Node.Name))
+	slices.SortStableFunc(look, func(a, b candidate) int {
+		switch {
+		case a.again != b.again && a.again:
+			return 1
+		case a.again != b.again:
+			return -1
+		}
+		return cmp.Or(cmp.Compare(b.over, a.over), cmp.Compare(b.waste, a.waste), strings.Compare(a.Node.Name, b.Node.Name))
 	})
-	return out
 }
 
 // singles looks at machines one by one: whose pods all find standing room may go at once, for the others a lower bound on what their
 // pods cost elsewhere tells most away; what is left is put to the solver.
-func (s *search) singles(order []candidate) []*Move {
+func (s *search) singles(order []candidate, confirm int) []*Move {
 	var found []*Move
-	asked, looked := 0, 0
-	for _, c := range order {
-		if _, known := s.mem.seen[c.Node.Name]; known {
-			continue
-		}
-		if looked++; looked > s.pol.Sweep {
-			s.mem.More = true
-			break
-		}
-		verdict := func(r plan.Reason) {
+	asked := 0
+	for i := range order {
+		c := &order[i]
+		verdict := func(r plan.Reason, saving, cost int64) {
 			r.Pool, r.Subject = c.Pool.Name, cmp.Or(r.Subject, "node/"+c.Node.Name)
-			s.mem.seen[c.Node.Name] = seen{node: c.Node, epoch: s.mem.epoch, why: r}
-		}
-		if s.in.Left[c.Pool.Name] <= 0 {
-			continue // not examined: the budget is told by whoever counts it
+			need := max(s.least(c.PriceMicro), int64(float64(cost)/s.pol.Horizon.Hours()))
+			c.seen.why, c.seen.at, c.seen.short = &r, s.mem.grown, max(1, need-saving)
 		}
 		set := []*Unit{c.Unit}
 		rest := s.rest(set)
@@ -318,24 +246,26 @@ func (s *search) singles(order []candidate) []*Move {
 		}
 		cost := s.cost(set, least)
 		if saving := c.PriceMicro - least; saving <= 0 {
-			verdict(plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(c.PriceMicro), Have: "at least " + dollars(least)})
+			verdict(plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(c.PriceMicro), Have: "at least " + dollars(least)}, saving, cost)
 			continue
 		} else if gain := hourly(saving, s.pol.Horizon) - cost; gain <= 0 {
-			verdict(plan.Reason{Code: plan.DoesNotPay, Want: "more than " + dollars(cost), Have: "at most " + dollars(hourly(saving, s.pol.Horizon))})
+			verdict(plan.Reason{Code: plan.DoesNotPay, Want: "more than " + dollars(cost), Have: "at most " + dollars(hourly(saving, s.pol.Horizon))}, saving, cost)
 			continue
 		}
 		if len(rest) > 0 {
-			if asked++; asked > s.pol.Confirm {
+			if asked++; asked > confirm {
 				s.mem.More = true
 				continue
 			}
 		}
 		m, why := s.homes(set)
+		saving := int64(0)
 		if m != nil {
+			saving, cost = m.Saving(), m.CostMicro
 			why = s.pays(m)
 		}
 		if why.Code != "" {
-			verdict(why)
+			verdict(why, saving, cost)
 			continue
 		}
 		if found = append(found, m); len(found) >= s.pol.Enough {
@@ -529,8 +459,7 @@ func (s *search) buy(m *Move, rest []*model.Pod) plan.Reason {
 }
 
 func (s *search) solve(p *solve.Problem) solve.Result {
-	res, mem := solve.Solve(p, s.mem.solve, s.sol)
-	s.mem.solve = mem
+	res, _ := solve.Solve(p, solve.Memory{}, s.sol) // what an earlier search knew must not change what this one finds
 	s.work += res.Stats.Work + int64(len(p.Demand)+len(p.Rooms))
 	return res
 }
@@ -598,6 +527,11 @@ func (s *search) cost(set []*Unit, newMicro int64) int64 {
 	return sum + hourly(newMicro, boot)
 }
 
+// least is what a move of machines of this price must save an hour at least.
+func (s *search) least(micro int64) int64 {
+	return int64(float64(micro) / 1e6 * float64(s.pol.LeastPPM))
+}
+
 // pays says why a move is not worth it; an empty code: it is.
 func (s *search) pays(m *Move) plan.Reason {
 	saving := m.Saving()
@@ -605,7 +539,7 @@ func (s *search) pays(m *Move) plan.Reason {
 		return plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(m.OldMicro), Have: dollars(m.NewMicro)}
 	}
 	got := hourly(saving, s.pol.Horizon)
-	if least := int64(float64(m.OldMicro) / 1e6 * float64(s.pol.LeastPPM)); saving < least {
+	if least := s.least(m.OldMicro); saving < least {
 		return plan.Reason{Code: plan.DoesNotPay, Want: "at least " + dollars(least) + " an hour", Have: dollars(saving) + " an hour"}
 	}
 	if m.Gain = got - m.CostMicro; m.Gain <= 0 {

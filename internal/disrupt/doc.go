@@ -7,6 +7,10 @@
 // pods fit new machines is for solve to say; where kube-scheduler will put pods on machines that stand is simulated here, one by
 // one, both by LeastAllocated and by worst fit, and a move counts on standing room only as far as both agree.
 //
+// A search is cheap where little has changed: Memory carries what was examined and found not worth moving. A wide search begins anew and
+// answers as one without memory does; between two of them a narrow one looks at what changed, and may overlook what else that makes
+// worth while until the next wide one.
+//
 // Invariants: a voluntary move lowers the hourly price of the cluster and saves more over Policy.Horizon than it costs, so with
 // pods and prices frozen moves end (contract 8). A budget that can't be read allows nothing. Every machine kept has a reason that
 // is true: remove it and that check passes.

@@ -48,21 +48,14 @@ func (f *floor) share(c *model.Class) float64 {
 }
 
 // floor is the free room on machines that stand, in which evicted pods are placed one by one. Placing is undone to the last mark,
-// so that a what-if costs what it touches. A tree over the machines holds the most that is free below each point, so that a search
-// visits few of them.
+// so that a what-if costs what it touches.
 type floor struct {
+	ground
 	rooms []*solve.Room
-	at    map[string]int // by node name
-	nd    int
-	free  []int64   // nd numbers a machine; of a closed one all negative
-	alloc []float64 // cpu and memory
-	norm  [2]float64
-	size  int       // leaves of the tree, a power of two
-	most  []int64   // nd numbers a point: the largest free below
-	score []float64 // manners numbers a point: the best score below
 	undo  []undo
+	base  int // of undo: what a search begins with
 	fits  map[*model.Class][]int8
-	anti  []*model.Class // classes on the floor whose anti-affinity keeps others away
+	anti  []*model.Class // classes that stand or come, whose anti-affinity keeps others away
 	stuck map[*model.Class]bool
 	dead  map[*model.Class]bool // fits nowhere though nothing has been placed yet
 	work  int64
@@ -73,37 +66,29 @@ type undo struct {
 	free []int64
 }
 
-func newFloor(rooms []solve.Room, dims int) *floor {
-	f := &floor{nd: dims, at: make(map[string]int, len(rooms)), fits: map[*model.Class][]int8{}, stuck: map[*model.Class]bool{}}
-	seen := map[*model.Class]bool{}
-	for i := range rooms {
-		r := &rooms[i]
-		for _, p := range r.Pods {
-			if len(p.Class.AntiAffinity) > 0 && !seen[p.Class] && !r.Drained {
-				seen[p.Class] = true
-				f.anti = append(f.anti, p.Class)
-			}
-		}
-		if r.InFlight || r.Closed || r.Drained {
-			continue
-		}
-		f.at[r.Name] = len(f.rooms)
-		f.rooms = append(f.rooms, r)
-	}
-	f.size = 1
-	for f.size < len(f.rooms) {
+// ground is that room as numbers. A tree over the machines holds the most that is free below each point, so that a search visits few of
+// them. Memory keeps it from one search to the next, in which few machines are different.
+type ground struct {
+	at    map[string]int // by node name; shared between grounds of the same machines
+	nd    int
+	free  []int64   // nd numbers a machine; of a closed one all negative
+	alloc []float64 // cpu and memory
+	norm  [2]float64
+	size  int       // leaves of the tree, a power of two
+	most  []int64   // nd numbers a point: the largest free below
+	score []float64 // manners numbers a point: the best score below
+}
+
+// newGround is the ground of these machines.
+func newGround(rooms []*solve.Room, dims int) ground {
+	n := len(rooms)
+	f := ground{nd: dims, at: make(map[string]int, n), size: 1, free: make([]int64, n*dims), alloc: make([]float64, n*2)}
+	for f.size < n {
 		f.size *= 2
 	}
-	n := len(f.rooms)
-	f.free, f.alloc = make([]int64, n*dims), make([]float64, n*2)
-	for i, r := range f.rooms {
-		for d := range dims {
-			f.free[i*dims+d] = r.Free.At(model.Dim(d))
-		}
-		for d := range 2 {
-			f.alloc[i*2+d] = float64(max(1, r.Allocatable.At(model.Dim(d))))
-			f.norm[d] = max(f.norm[d], f.alloc[i*2+d])
-		}
+	for i, r := range rooms {
+		f.at[r.Name] = i
+		f.write(i, r)
 	}
 	f.most, f.score = make([]int64, 2*f.size*dims), make([]float64, 2*f.size*int(manners))
 	for i := range f.most {
@@ -112,7 +97,7 @@ func newFloor(rooms []solve.Room, dims int) *floor {
 	for i := range f.score {
 		f.score[i] = math.Inf(-1)
 	}
-	for i := range f.rooms {
+	for i := range rooms {
 		f.leaf(i)
 	}
 	for k := f.size - 1; k >= 1; k-- {
@@ -121,7 +106,76 @@ func newFloor(rooms []solve.Room, dims int) *floor {
 	return f
 }
 
-func (f *floor) leaf(i int) {
+// write notes a machine's room.
+func (f *ground) write(i int, r *solve.Room) {
+	for d := range f.nd {
+		f.free[i*f.nd+d] = r.Free.At(model.Dim(d))
+	}
+	for d := range 2 {
+		f.alloc[i*2+d] = float64(max(1, r.Allocatable.At(model.Dim(d))))
+		f.norm[d] = max(f.norm[d], f.alloc[i*2+d])
+	}
+}
+
+// is says whether a machine's room is still what was written down.
+func (f *ground) is(i int, r *solve.Room) bool {
+	for d, v := range f.free[i*f.nd : (i+1)*f.nd] {
+		if r.Free.At(model.Dim(d)) != v {
+			return false
+		}
+	}
+	for d := range 2 {
+		if f.alloc[i*2+d] != float64(max(1, r.Allocatable.At(model.Dim(d)))) {
+			return false
+		}
+	}
+	return true
+}
+
+// clone is a ground that may be written to.
+func (f *ground) clone() ground {
+	g := *f
+	g.free, g.most, g.score = slices.Clone(f.free), slices.Clone(f.most), slices.Clone(f.score)
+	return g
+}
+
+// newFloor is the floor of these rooms, with nothing known of them before.
+func newFloor(rooms []solve.Room, dims int) *floor {
+	f := &floor{}
+	seen := map[*model.Class]bool{}
+	for i := range rooms {
+		r := &rooms[i]
+		if stands(r) {
+			f.rooms = append(f.rooms, r)
+		}
+		if !r.Drained {
+			f.anti = repelling(r.Pods, f.anti, seen)
+		}
+	}
+	f.ground = newGround(f.rooms, dims)
+	f.begin()
+	return f
+}
+
+func (f *floor) begin() {
+	f.fits, f.stuck = map[*model.Class][]int8{}, map[*model.Class]bool{}
+}
+
+// stands says whether pods may be put on a room now.
+func stands(r *solve.Room) bool { return !r.InFlight && !r.Closed && !r.Drained }
+
+// repelling adds the classes of pods whose anti-affinity keeps others away, each once.
+func repelling(pods []*model.Pod, to []*model.Class, seen map[*model.Class]bool) []*model.Class {
+	for _, p := range pods {
+		if len(p.Class.AntiAffinity) > 0 && !seen[p.Class] {
+			seen[p.Class] = true
+			to = append(to, p.Class)
+		}
+	}
+	return to
+}
+
+func (f *ground) leaf(i int) {
 	k := f.size + i
 	free := f.free[i*f.nd : (i+1)*f.nd]
 	copy(f.most[k*f.nd:], free)
@@ -131,7 +185,7 @@ func (f *floor) leaf(i int) {
 	s[worstFit] = c/f.norm[0] + m/f.norm[1]
 }
 
-func (f *floor) join(k int) {
+func (f *ground) join(k int) {
 	a, b := 2*k, 2*k+1
 	for d := range f.nd {
 		f.most[k*f.nd+d] = max(f.most[a*f.nd+d], f.most[b*f.nd+d])
@@ -141,7 +195,7 @@ func (f *floor) join(k int) {
 	}
 }
 
-func (f *floor) set(i int) {
+func (f *ground) set(i int) {
 	f.leaf(i)
 	for k := (f.size + i) / 2; k >= 1; k /= 2 {
 		f.join(k)
@@ -191,16 +245,16 @@ func (f *floor) put(c *model.Class, m manner) int {
 	return best
 }
 
-// settle makes the present the state that nothing goes back behind, and notes the classes that fit nowhere in it: they will not while
+// settle makes the present what a search begins with, and notes the classes that fit nowhere in it: they will not while
 // more is placed and closed either.
 func (f *floor) settle(classes []*model.Class) {
-	f.undo = f.undo[:0]
+	f.base = f.mark()
 	f.dead = map[*model.Class]bool{}
 	for _, c := range classes {
 		if f.put(c, leastAllocated) < 0 {
 			f.dead[c] = true
 		}
-		f.back(0)
+		f.back(f.base)
 	}
 }
 

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	name, value := "rapid.seed", "1"
 	if os.Getenv("DOVETAIL_SOAK") != "" {
-		name, value = "rapid.checks", "20000"
+		name, value = "rapid.checks", "100000"
 	}
 	if f := flag.Lookup(name); f.Value.String() == f.DefValue {
 		if err := flag.Set(name, value); err != nil {

@@ -16,21 +16,23 @@ import (
 
 // Policy are the knobs of consolidation: money, time as an argument of prices, and work. None of them is a clock.
 type Policy struct {
-	Horizon     time.Duration // how long what moves is expected to live on: what a saving is multiplied by
-	Start       time.Duration // how long a pod takes to start where none of its class has been seen to
-	Boot        time.Duration // how long a machine takes to come where none has been seen to: old and new are paid for so long
-	LaunchMicro int64         // what a launch costs beside double running
-	LeastPPM    int64         // a move saves at least so much of what its machines cost, in parts per million: nobody moves for pennies
-	Work        int64         // of one solve
-	Sweep       int           // machines looked at one by one in one search
-	Confirm     int           // of them, how many may be put to the solver
-	Enough      int           // machines found that may go by themselves, at which a search stops looking for more
-	Set         int           // machines moved together at most
+	Horizon       time.Duration // how long what moves is expected to live on: what a saving is multiplied by
+	Start         time.Duration // how long a pod takes to start where none of its class has been seen to
+	Boot          time.Duration // how long a machine takes to come where none has been seen to: old and new are paid for so long
+	LaunchMicro   int64         // what a launch costs beside double running
+	LeastPPM      int64         // a move saves at least so much of what its machines cost, in parts per million: nobody moves for pennies
+	Work          int64         // of one solve
+	Sweep         int           // machines looked at one by one in a wide search
+	Narrow        int           // and in a narrow one
+	Confirm       int           // of them, how many may be put to the solver
+	NarrowConfirm int           // and in a narrow one
+	Enough        int           // machines found that may go by themselves, at which a search stops looking for more
+	Set           int           // machines moved together at most
 }
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{Horizon: time.Hour, Start: 10 * time.Second, Boot: 40 * time.Second, LaunchMicro: 500, LeastPPM: 50_000, Work: 400_000, Sweep: 20_000, Confirm: 8, Enough: 16, Set: 1000}
+	return Policy{Horizon: time.Hour, Start: 10 * time.Second, Boot: 40 * time.Second, LaunchMicro: 500, LeastPPM: 50_000, Work: 400_000, Sweep: 20_000, Narrow: 48, Confirm: 8, NarrowConfirm: 2, Enough: 16, Set: 1000}
 }
 
 // Validate says which knob is out of range.
@@ -42,8 +44,8 @@ func (p Policy) Validate() error {
 		return fmt.Errorf("disruption policy leastPPM is %d, must be between 0 and 1000000", p.LeastPPM)
 	case p.Start < 0 || p.Boot < 0 || p.LaunchMicro < 0 || p.Work < 0:
 		return fmt.Errorf("disruption policy start %s, boot %s, launchMicro %d and work %d must not be negative", p.Start, p.Boot, p.LaunchMicro, p.Work)
-	case p.Sweep < 1 || p.Confirm < 0 || p.Set < 1 || p.Enough < 1:
-		return fmt.Errorf("disruption policy sweep %d, enough %d and set %d must be at least 1, confirm %d not negative", p.Sweep, p.Enough, p.Set, p.Confirm)
+	case p.Sweep < 1 || p.Narrow < 1 || p.Confirm < 0 || p.Set < 1 || p.Enough < 1:
+		return fmt.Errorf("disruption policy sweep %d, narrow %d, enough %d and set %d must be at least 1, confirm %d not negative", p.Sweep, p.Narrow, p.Enough, p.Set, p.Confirm)
 	}
 	return nil
 }

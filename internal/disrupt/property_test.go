@@ -131,3 +131,73 @@ func TestSameAgain(t *testing.T) {
 		}
 	})
 }
+
+// round searches until a move is found or nothing is left to look at, beginning anew if anything has changed.
+func round(in *Input, pol Policy, mem Memory) (*Move, Memory) {
+	in.Scope = WideIfAny
+	for {
+		var m *Move
+		if m, mem = Consolidate(in, pol, solve.DefaultPolicy(), mem); m != nil || !mem.More {
+			return m, mem
+		}
+		in.Scope = Narrow
+	}
+}
+
+// TestMemoryChangesNothing takes a cluster through changes with one memory. Whatever was searched before, a search that begins anew
+// answers what one without any memory does; and one of the few that changed only finds moves that keep what they promise.
+func TestMemoryChangesNothing(t *testing.T) {
+	moved, narrow := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		x := anyCluster(rt, t)
+		x.pol.Confirm, x.pol.Narrow = rapid.IntRange(1, 8).Draw(rt, "confirm"), rapid.IntRange(1, 8).Draw(rt, "narrow")
+		var mem Memory
+		for range rapid.IntRange(1, 8).Draw(rt, "changes") {
+			in := x.input()
+			for p := range in.Left {
+				in.Left[p] = int64(rapid.IntRange(0, 12).Draw(rt, "left"))
+			}
+			if rapid.Bool().Draw(rt, "narrow first") {
+				in.Scope = Narrow
+				var m *Move
+				if m, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem); m != nil {
+					narrow++
+					before := x.price()
+					x.carryOut(m, courses[rapid.IntRange(0, len(courses)-1).Draw(rt, "course")])
+					if after := x.price(); m.Gain <= 0 || before-after != m.Saving() {
+						rt.Fatalf("promised to save %d and to gain %d, saved %d", m.Saving(), m.Gain, before-after)
+					}
+					continue
+				}
+			}
+			var warm, cold *Move
+			warm, mem = round(in, x.pol, mem)
+			cold, _ = round(in, x.pol, Memory{})
+			say := func(m *Move) string {
+				x.out.Reset()
+				if m != nil {
+					x.describe(m)
+				}
+				return x.out.String()
+			}
+			if a, b := say(warm), say(cold); a != b {
+				rt.Fatalf("with memory: %swithout: %s", a, b)
+			}
+			if warm != nil {
+				moved++
+			}
+			switch rapid.IntRange(0, 2).Draw(rt, "change") {
+			case 0:
+				if warm != nil {
+					x.carryOut(warm, courses[0])
+				}
+			case 1:
+				gone := rapid.IntRange(1, 20).Draw(rt, "gone")
+				x.thin(func(i int) bool { return i == gone })
+			}
+		}
+	})
+	if moved == 0 || narrow == 0 {
+		t.Fatalf("%d moves were found by whole searches and %d by narrow ones: nothing was tested", moved, narrow)
+	}
+}

@@ -390,7 +390,7 @@ func (x *script) build(u *Unit) *Unit {
 }
 
 func (x *script) input() *Input {
-	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Joint: true, Whole: map[string]Whole{}}
+	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Scope: WideIfAny, Whole: map[string]Whole{}}
 	guard := NewGuard(x.pdbs, x.now)
 	for _, p := range x.pools {
 		in.Left[p.Name] = 1000
@@ -410,6 +410,12 @@ func (x *script) input() *Input {
 		}
 	}
 	return in
+}
+
+// touch makes the node another object, as any change of it is.
+func (u *Unit) touch() {
+	n := *u.Node
+	u.Node, n.Pods = &n, slices.Clone(n.Pods)
 }
 
 // price is what the cluster costs an hour.
@@ -464,6 +470,7 @@ func (x *script) carryOut(m *Move, how course) {
 		}
 		q := *p
 		q.Node = to.Node.Name
+		to.touch()
 		to.Node.Pods = append(to.Node.Pods, &q)
 		to.Node.Used = to.Node.Used.Add(p.Class.Requests)
 		if !to.Node.Used.Fits(to.Node.Allocatable) {
