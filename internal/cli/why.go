@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,18 +30,10 @@ func serveWhy(ctl *controller.Controller, w http.ResponseWriter, r *http.Request
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	out := report.Why{Answer: a, Decided: ctl.Ledger.Entries(about(subject))}
+	out := report.Why{Answer: a, Decided: ctl.Ledger.Entries(ledger.About(subject, a.Related))}
 	w.Header().Set("Content-Type", "application/json")
 	if err := report.WhyJSON(w, &out); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
-	}
-}
-
-// about accepts the entries that are about an object or were for a pod.
-func about(subject string) func(ledger.Entry) bool {
-	pod := strings.TrimPrefix(subject, "pod/")
-	return func(e ledger.Entry) bool {
-		return e.Subject == subject || pod != subject && slices.Contains(e.Pods, pod)
 	}
 }
 
@@ -51,8 +42,8 @@ func whyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "why pod/[NAMESPACE/]NAME | node/NAME | nodepool/NAME",
 		Short: "say what is in the way of an object now, what was decided about it, and what would change that",
-		Long: "Asks a running controller: why a pod has no machine, why a node stays, what a NodePool may do. For each obstacle it\n" +
-			"names the smallest change that takes it away, where there is one.",
+		Long: "Asks a running controller: why a pod has no machine, why a node stays, what a NodePool may do. It says what was decided,\n" +
+			"what is in the way now, what the alternatives would cost, and the changes after which it would go the other way.",
 		Example: "  kubectl -n dovetail port-forward deploy/dovetail 8080 &\n  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

@@ -40,7 +40,7 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 		}
 	}
 	for _, k := range out.Kept {
-		c.Ledger.Add(ledger.Entry{At: now, Kind: "keep", Subject: "node/" + k.Node, Why: []plan.Reason{k.Why}, Outcome: "wanted to go: " + string(k.Cause)})
+		c.Ledger.Add(ledger.Entry{At: now, Kind: ledger.Keep, Subject: "node/" + k.Node, Why: []plan.Reason{k.Why}, Outcome: "looked at because: " + string(k.Cause)})
 	}
 	for _, a := range out.Actions {
 		u, ok := a.(plan.UpdateClaim)

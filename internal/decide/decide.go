@@ -113,7 +113,7 @@ type Output struct {
 	Problem *solve.Problem // nil where nothing was solved
 	Result  *solve.Result
 	Moves   []MoveBegun // begun in this step
-	Kept    []Kept      // machines that should go and could not
+	Kept    []Kept      // machines that were looked at and left alone
 }
 
 // Step decides.

@@ -719,6 +719,12 @@ func (st *step) consolidate() {
 	var again time.Time
 	in.Scope, again = st.scope()
 	m, mem := disrupt.Consolidate(in, st.pol.Disrupt, st.pol.Solve, st.mem.consolidation)
+	for i := 0; i < len(may) && mem.Work > 0; i++ { // where anything was looked at
+		u := may[i]
+		if v := mem.Verdict(u.Node.Name); v.Code != "" && v.Code != st.mem.consolidation.Verdict(u.Node.Name).Code {
+			st.out.Kept = append(st.out.Kept, Kept{Node: u.Node.Name, Cause: plan.Underutilized, Why: v})
+		}
+	}
 	st.mem.consolidation = mem
 	if m != nil && !st.keepable(m) {
 		for _, u := range m.Units {
@@ -831,7 +837,7 @@ func (st *step) mustGo() bool {
 	return false
 }
 
-// Kept is a machine that should go and can't.
+// Kept is a machine that should go and can't, or was looked at and need not; told when the reason changes.
 type Kept struct {
 	Node  string
 	Cause plan.Code

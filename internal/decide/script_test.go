@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -33,19 +34,22 @@ import (
 //	pace N                       so many pods are asked to go within a second
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [status]    (status: not yet written)
-//	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS]
+//	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
-//	     [drifted=AT] [hash=H] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
-//	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep]
-//	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
+//	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
+//	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
+//	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [dnd=VALUE] [evict=VALUE] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
+//	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone]
 //	listed AT
 //	failure CLAIM KIND MESSAGE…
-//	pdb NAME app=NAME allowed=N
+//	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
+//	daemon NAME port=N
 //	why SUBJECT                  what is in the way of it
+//	flip SUBJECT                 make the first way's changes, and decide: what becomes of it must be another
 //	gone pod|node|claim|pdb NAME it was deleted
 type script struct {
 	t      testing.TB
@@ -144,22 +148,22 @@ func (x *script) line(f []string) {
 		}
 	case "pdb":
 		q := model.NewRequirements(model.OneOf("app", strings.TrimPrefix(f[2], "app=")))
-		x.st.SetPDB(&model.PDB{Namespace: "default", Name: f[1], Selector: &q, DisruptionsAllowed: int32(x.number(strings.TrimPrefix(f[3], "allowed=")))})
+		b := &model.PDB{Namespace: "default", Name: f[1], Selector: &q, DisruptionsAllowed: int32(x.number(strings.TrimPrefix(f[3], "allowed="))), Healthy: 1, Expected: 1}
+		b.Desired = max(0, b.Healthy-b.DisruptionsAllowed)
+		b.MinAvailable = strconv.Itoa(int(b.Desired))
+		x.st.SetPDB(b)
 	case "why":
-		a, err := Why(x.st.Snapshot(x.now), x.mem, x.now, x.pol, f[1])
-		fmt.Fprintf(&x.out, "why %s\n", f[1])
-		if err != nil {
-			fmt.Fprintf(&x.out, "  %v\n", err)
+		x.why(f[1])
+	case "flip":
+		x.flip(f[1])
+	case "daemon":
+		d := &model.Daemon{Namespace: "default", Name: f[1]}
+		c := model.Class{Namespace: "default", Labels: model.Labels{"app": f[1]}, Requests: model.Resources{100, 0, 0, 1}, Daemon: true, Scheduler: defaultScheduler}
+		for _, o := range f[2:] {
+			c.HostPorts = append(c.HostPorts, model.HostPort{Protocol: "TCP", Port: int32(x.number(strings.TrimPrefix(o, "port=")))})
 		}
-		for _, y := range a.Findings {
-			fmt.Fprintf(&x.out, "  %s %s\n", y.Of, reason(y.Reason))
-			if y.Change != nil {
-				fmt.Fprintf(&x.out, "    change %s %s: %s\n", y.Change.Object, y.Change.Field, y.Change.To)
-			}
-		}
-		if err == nil && len(a.Findings) == 0 {
-			x.out.WriteString("  nothing\n")
-		}
+		d.Class = classOf(c)
+		x.st.SetDaemon(d)
 	default:
 		x.t.Fatalf("unknown line %q", strings.Join(f, " "))
 	}
@@ -332,6 +336,14 @@ func (x *script) pool(name string, opts []string) {
 		case k == "only":
 			key, val, _ := strings.Cut(v, ":")
 			p.Requirements = p.Requirements.With(model.OneOf(longKey(key), val))
+		case k == "min":
+			key, n, _ := strings.Cut(v, ":")
+			q, err := model.NewRequirement(longKey(key), model.OpExists)
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			q.MinValues = int(x.number(n))
+			p.Requirements = p.Requirements.With(q)
 		default:
 			x.t.Fatalf("pool option %q", o)
 		}
@@ -424,6 +436,10 @@ func (x *script) claim(name string, opts []string) {
 			c.Deleting = x.when(v)
 		case "reserved":
 			c.Reserved = true
+		case "keep":
+			c.Annotations = model.Labels{disrupt.KeepUntil: x.when(v).Format(time.RFC3339)}
+		case "expire":
+			c.ExpireAfter = x.duration(v)
 		case "slot":
 			group, n, _ := strings.Cut(v, ":")
 			p := x.groups[group]
@@ -498,6 +514,8 @@ func (x *script) node(name string, opts []string) {
 			n.Created = x.when(v)
 		case "keep":
 			n.Annotations["karpenter.sh/do-not-disrupt"] = "true"
+		case "disabled":
+			n.Annotations[disrupt.ScaleDownDisabled] = "true"
 		default:
 			x.t.Fatalf("node option %q", o)
 		}
@@ -535,6 +553,8 @@ func (x *script) pod(name string, opts []string) {
 			}
 		case "on":
 			p.Node = v
+		case "bound":
+			p.Bound = x.when(v)
 		case "for":
 			p.Reservations = append(p.Reservations, v)
 		case "created":
@@ -573,6 +593,23 @@ func (x *script) pod(name string, opts []string) {
 				}
 			}
 			c.Spread = append(c.Spread, s)
+		case "anti":
+			sel := model.NewRequirements(model.OneOf("app", c.Labels["app"]))
+			c.AntiAffinity = append(c.AntiAffinity, model.PodTerm{TopologyKey: longKey(v), Selector: model.Selector{Namespaces: []string{"default"}, Pods: &sel}})
+		case "near":
+			key, app, _ := strings.Cut(v, ":")
+			sel := model.NewRequirements(model.OneOf("app", app))
+			c.Affinity = append(c.Affinity, model.PodTerm{TopologyKey: longKey(key), Selector: model.Selector{Namespaces: []string{"default"}, Pods: &sel}})
+		case "volume":
+			claim, zone, _ := strings.Cut(v, ":")
+			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + claim, Handle: claim, Topology: []model.Requirements{model.NewRequirements(model.OneOf(model.LabelZone, zone))}})
+		case "alone":
+			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + v, Handle: v, Exclusive: true})
+		case "unsolved":
+			c.Unsolved = append(c.Unsolved, strings.ReplaceAll(v, "_", " "))
+		case "named":
+			q := model.OneOf("metadata.name", v)
+			c.Terms = append(c.Terms, model.NodeTerm{Names: &q})
 		case "priority":
 			c.Priority, c.Preempts = int32(x.number(v)), true
 		case "daemon":

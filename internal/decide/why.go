@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,17 +17,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Why says how an object stands now and what is in the way of what might become of it: of a machine for a pod, of giving a node back, of
-// a pool's buying and giving back. The subject is pod/NAMESPACE/NAME, node/NAME or nodepool/NAME. It decides nothing and changes nothing.
+// Why says how an object stands now, what is in the way of what might become of it, what the alternatives would cost, and what would
+// have to change. The subject is pod/NAMESPACE/NAME, node/NAME or nodepool/NAME. It decides nothing and changes nothing: what it says of a
+// change it knows from making it in thought (Apply) and looking again.
 func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject string) (plan.Answer, error) {
-	st := newStep(s, mem, now, pol)
-	st.mem.units = nil // not to be shared with the next step
-	st.gather()
-	st.hold()
-	st.remember(nil, nil)
-	st.units()
-	st.guard = disrupt.NewGuard(s.PDBs, now)
-	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}}
+	st := wonder(s, mem, now, pol)
+	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 	kind, name, _ := strings.Cut(subject, "/")
 	var ok bool
 	switch kind {
@@ -42,79 +38,236 @@ func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject strin
 	if !ok {
 		return a, fmt.Errorf("subject %q: the cluster has no such %s", subject, kind)
 	}
+	slices.SortStableFunc(a.Ways, func(x, y plan.Way) int {
+		return cmp.Or(cmp.Compare(st.farness(x), st.farness(y)), cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))
+	})
 	return a, nil
+}
+
+// wonder is a step that only looks.
+func wonder(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
+	mem.units = nil // not to be shared with the next step
+	st := newStep(s, mem, now, pol)
+	st.gather()
+	st.hold()
+	st.remember(nil, nil)
+	st.units()
+	st.guard = disrupt.NewGuard(s.PDBs, now)
+	return st
+}
+
+// farness orders ways: fewer changes are nearer, and waiting is near for an hour.
+func (st *step) farness(w plan.Way) int {
+	n := 2 * len(w.Changes)
+	if w.After.After(st.now.Add(time.Hour)) {
+		n += 7
+	}
+	return n
 }
 
 func fact(a *plan.Answer, name, value string) {
 	a.Facts = append(a.Facts, plan.Fact{Name: name, Value: value})
 }
 
-func found(a *plan.Answer, of plan.Code, r plan.Reason, pod string) {
-	a.Findings = append(a.Findings, plan.Finding{Of: of, Reason: r, Change: plan.Remedy(r, pod)})
-}
-
 func usd(micro int64) string { return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64) }
 
 func (st *step) whyPod(a *plan.Answer, key string) bool {
 	for _, p := range st.s.Pending {
-		if p.Key() != key {
-			continue
-		}
-		fact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
-		for _, name := range sortedKeys(st.held) {
-			if slices.ContainsFunc(st.held[name].pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
-				fact(a, "room is kept for it on", "nodeclaim/"+name)
-			}
-		}
-		if was, ok := st.mem.onRoom[p.UID]; ok {
-			fact(a, "expected on", "node/"+was.room)
-		}
-		if !st.cover[p.UID] && !st.wanted(p) {
-			found(a, plan.Demand, leftAlone(p), "pod/"+key)
-		}
-		out := WhatIf(st.s, st.now, st.pol)
-		for _, d := range out.Pods {
-			if d.Pod.UID != p.UID {
-				continue
-			}
-			if d.Target != "" {
-				fact(a, "would go to", string(d.Outcome)+" "+d.Target)
-			}
-			if d.Outcome == plan.Refused {
-				for _, r := range d.Reasons {
-					found(a, plan.Demand, r, "pod/"+key)
-				}
-			}
-		}
-		return true
-	}
-	for _, n := range st.s.Nodes {
-		for _, p := range n.Pods {
-			if p.Key() != key {
-				continue
-			}
-			fact(a, "state", "bound since "+p.Bound.UTC().Format(time.RFC3339))
-			fact(a, "node", n.Name)
-			if p.ReservedFor != "" {
-				fact(a, "landed by the reservation of", "nodeclaim/"+p.ReservedFor)
-			}
-			if !p.Deleting.IsZero() {
-				fact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
-			}
-			for _, u := range st.unit {
-				if u.Node != n {
-					continue
-				}
-				for _, r := range st.guard.Blocks(u, plan.Underutilized, false) {
-					if r.Subject == "pod/"+key {
-						found(a, plan.Underutilized, r, "pod/"+key)
-					}
-				}
-			}
+		if p.Key() == key {
+			st.whyPending(a, p)
 			return true
 		}
 	}
+	for _, n := range st.s.Nodes {
+		for _, p := range n.Pods {
+			if p.Key() == key {
+				st.whyBound(a, n, p)
+				return true
+			}
+		}
+	}
 	return false
+}
+
+func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
+	fact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
+	for _, name := range sortedKeys(st.held) {
+		if h := st.held[name]; slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
+			fact(a, "room is kept for it on", "nodeclaim/"+name)
+			a.Related = append(a.Related, "nodeclaim/"+name)
+			st.coming(a, h.claim, h.node)
+		}
+	}
+	if was, ok := st.mem.onRoom[p.UID]; ok {
+		fact(a, "expected on", "node/"+was.room)
+		if i := slices.IndexFunc(st.s.Nodes, func(n *model.Node) bool { return n.Name == was.room }); i >= 0 {
+			st.coming(a, st.index.claims[st.s.Nodes[i].Claim], st.s.Nodes[i])
+		}
+	}
+	alt, reasons := st.outcome(p)
+	if alt != nil {
+		a.Alternatives = append(a.Alternatives, *alt)
+	}
+	if len(reasons) > 0 {
+		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
+		only, q := alone(st.s, p.UID, "")
+		if alt, own := newStep(only, Memory{}, st.now, st.pol).outcome(q); alt == nil {
+			reasons = own
+		}
+	}
+	const most = 8 // pools, nearest miss first, for which a way is looked for
+	for i, r := range reasons {
+		f := plan.Finding{Of: plan.Demand, Reason: r}
+		if i < most {
+			w, ch := st.podWay(p, r)
+			if f.Change = ch; w != nil {
+				a.Ways = append(a.Ways, *w)
+			}
+		}
+		a.Findings = append(a.Findings, f)
+	}
+}
+
+// coming says what a machine that a pod waits for waits for itself.
+func (st *step) coming(a *plan.Answer, c *model.Claim, n *model.Node) {
+	if c == nil || c.Is(lifecycle.Initialized) {
+		return
+	}
+	for _, step := range []string{lifecycle.Launched, lifecycle.Registered, lifecycle.Initialized} {
+		if cond := c.Conditions[step]; !cond.True() {
+			fact(a, "nodeclaim/"+c.Name, "not "+step+" yet"+colon(cond.Message))
+			break
+		}
+	}
+	if n == nil {
+		return
+	}
+	for _, t := range n.Taints {
+		if startup(c, t) {
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.Initializing,
+				Reason: plan.Reason{Code: plan.StartupTaints, Pool: c.Pool, Subject: "node/" + n.Name, Key: t.Key, Want: "taken off by whoever it waits for", Have: t.Key + ":" + t.Effect},
+				Change: &plan.Change{Object: "node/" + n.Name, Field: "spec.taints[" + t.Key + ":" + t.Effect + "]", Op: plan.Remove}})
+		}
+	}
+}
+
+func colon(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+// outcome is where a pending pod would go now, or why nowhere.
+func (st *step) outcome(p *model.Pod) (*plan.Alternative, []plan.Reason) {
+	out := WhatIf(st.s, st.now, st.pol)
+	for _, d := range out.Pods {
+		if d.Pod.UID != p.UID {
+			continue
+		}
+		if d.Outcome == plan.Refused || d.Outcome == plan.NotOurs {
+			return nil, d.Reasons
+		}
+		alt := plan.Alternative{Kind: plan.Fit, Of: plan.Demand, On: d.Target, Pods: 1, Machines: []plan.Machine{}}
+		if d.Outcome == plan.OnNew {
+			alt.Kind, alt.On = plan.Buy, ""
+		}
+		for _, x := range out.Actions {
+			if c, ok := x.(plan.CreateClaim); ok && d.Outcome == plan.OnNew && c.Name == d.Target {
+				alt.Pool, alt.NewMicro, alt.Pods = c.Pool.Name, c.PriceMicro, len(c.Pods)
+				alt.Machines = append(alt.Machines, plan.Machine{Pool: c.Pool.Name, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType, PriceMicro: c.PriceMicro, Count: 1})
+			}
+		}
+		return &alt, nil
+	}
+	return nil, nil
+}
+
+// alone is the cluster with one pending pod and, where it is named, one pool.
+func alone(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) {
+	out := *s
+	i := slices.IndexFunc(s.Pending, func(p *model.Pod) bool { return p.UID == uid })
+	out.Pending = s.Pending[i : i+1]
+	if pool != "" {
+		out.Pools = slices.DeleteFunc(slices.Clone(s.Pools), func(p *model.NodePool) bool { return p.Name != pool })
+	}
+	return &out, s.Pending[i]
+}
+
+// podWay looks for changes after which the pod has a place, beginning with what one pool has against it: one change a check, each of which
+// makes its check pass. It also returns the first.
+func (st *step) podWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
+	w := plan.Way{Of: plan.Demand, Pool: r.Pool}
+	cur := st.s
+	const deep = 6
+	for range deep {
+		found := false
+		x := newStep(cur, Memory{}, st.now, st.pol)
+		_, q := alone(cur, p.UID, "")
+		for _, ch := range x.remedies(q, r) {
+			if slices.ContainsFunc(w.Changes, func(o plan.Change) bool { return o.Object == ch.Object && o.Field == ch.Field && o.Value == ch.Value }) {
+				continue
+			}
+			next, err := Apply(cur, ch)
+			if err != nil {
+				continue
+			}
+			only, q := alone(next, p.UID, r.Pool)
+			alt, against := newStep(only, Memory{}, st.now, st.pol).outcome(q)
+			if alt == nil && (len(against) == 0 || sameCheck(against[0], r)) {
+				continue
+			}
+			w.Changes, cur, found = append(w.Changes, ch), next, true
+			if alt != nil {
+				// Alone it has a place; with all the others too?
+				_, against = newStep(cur, Memory{}, st.now, st.pol).outcome(q)
+				if len(against) == 0 {
+					w.Then = *alt
+					return &w, &w.Changes[0]
+				}
+			}
+			r = against[max(0, slices.IndexFunc(against, func(o plan.Reason) bool { return o.Pool == r.Pool }))]
+			break
+		}
+		if !found {
+			break
+		}
+	}
+	if len(w.Changes) == 0 {
+		return nil, nil
+	}
+	return nil, &w.Changes[0]
+}
+
+// sameCheck says whether a reason is still there.
+func sameCheck(a, b plan.Reason) bool {
+	return a.Code == b.Code && a.Key == b.Key && a.Pool == b.Pool && a.Want == b.Want && a.Have == b.Have
+}
+
+func (st *step) whyBound(a *plan.Answer, n *model.Node, p *model.Pod) {
+	fact(a, "state", "bound since "+p.Bound.UTC().Format(time.RFC3339))
+	fact(a, "node", n.Name)
+	if p.ReservedFor != "" {
+		fact(a, "landed by the reservation of", "nodeclaim/"+p.ReservedFor)
+	}
+	if !p.Deleting.IsZero() {
+		fact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
+	}
+	a.Related = append(a.Related, "node/"+n.Name)
+	for _, u := range st.unit {
+		if u.Node != n {
+			continue
+		}
+		fs, alt := st.obstacles(u, plan.Underutilized)
+		for _, f := range fs {
+			if f.Reason.Subject == "pod/"+p.Key() {
+				a.Findings = append(a.Findings, f)
+			}
+		}
+		if alt != nil {
+			a.Alternatives = append(a.Alternatives, *alt)
+		}
+	}
 }
 
 func (st *step) whyNode(a *plan.Answer, name string) bool {
@@ -132,34 +285,63 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 		fact(a, "state", "not a machine of any NodePool: it is used, and never given back")
 		return true
 	}
+	a.Related = append(a.Related, "nodeclaim/"+c.Name)
 	fact(a, "nodeclaim", c.Name)
 	fact(a, "nodepool", c.Pool)
 	fact(a, "machine", n.Labels[model.LabelInstanceType]+" "+n.Labels[model.LabelZone]+" "+n.Labels[model.LabelCapacityType])
 	if !c.Deleting.IsZero() {
-		fact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
-		for _, p := range n.Pods {
-			if held, _ := disrupt.Held(p, st.now); held {
-				found(a, plan.Draining, plan.Reason{Code: plan.PodDoNotDisrupt, Pool: c.Pool, Subject: "pod/" + p.Key(), Key: disrupt.DoNotDisrupt, Want: "not set", Have: p.DoNotDisrupt}, "")
-			}
-		}
+		st.whyDraining(a, c, n)
 		return true
 	}
-	for _, u := range st.unit {
-		if u.Node != n {
-			continue
+	u := st.unitOf(name)
+	if u == nil {
+		return true
+	}
+	if u.PriceMicro >= 0 {
+		fact(a, "price", usd(u.PriceMicro)+" an hour")
+	}
+	fact(a, "pods to move", strconv.Itoa(len(u.Pods)))
+	if u.Move != "" {
+		fact(a, "move under way", u.Move)
+	}
+	for _, cause := range st.causes(u) {
+		fs, alt := st.obstacles(u, cause)
+		a.Findings = append(a.Findings, fs...)
+		if alt != nil {
+			a.Alternatives = append(a.Alternatives, *alt)
 		}
-		if u.PriceMicro >= 0 {
-			fact(a, "price", usd(u.PriceMicro)+" an hour")
-		}
-		fact(a, "pods to move", strconv.Itoa(len(u.Pods)))
-		if u.Move != "" {
-			fact(a, "move under way", u.Move)
-		}
-		for _, cause := range st.causes(u) {
-			st.whyUnit(a, u, cause)
-		}
+		a.Ways = append(a.Ways, st.nodeWays(name, cause, fs)...)
 	}
 	return true
+}
+
+// whyDraining says what holds a drain up.
+func (st *step) whyDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
+	fact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
+	u := disrupt.NewUnit(c, n, st.index.pools[c.Pool])
+	var end time.Time
+	if c.TerminationGracePeriod >= 0 {
+		end = c.Deleting.Add(c.TerminationGracePeriod)
+		fact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
+	}
+	for _, p := range n.Pods {
+		for _, r := range st.guard.Pod(p, plan.Draining) {
+			r.Pool = c.Pool
+			f := plan.Finding{Of: plan.Draining, Reason: r, Change: st.remedy(u, r), Until: end}
+			if _, until := disrupt.Held(p, st.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
+				f.Until = until
+			}
+			a.Findings = append(a.Findings, f)
+		}
+	}
+}
+
+func (st *step) unitOf(node string) *disrupt.Unit {
+	i := slices.IndexFunc(st.unit, func(u *disrupt.Unit) bool { return u.Node.Name == node })
+	if i < 0 {
+		return nil
+	}
+	return st.unit[i]
 }
 
 // causes are what a machine might go for now.
@@ -177,25 +359,262 @@ func (st *step) causes(u *disrupt.Unit) []plan.Code {
 	return append(out, plan.Underutilized)
 }
 
-func (st *step) whyUnit(a *plan.Answer, u *disrupt.Unit, cause plan.Code) {
-	blocks := st.guard.Blocks(u, cause, false)
-	for _, r := range blocks {
-		found(a, cause, r, "")
+// obstacles are what keeps a machine from going for a cause now, and what its going would come to.
+func (st *step) obstacles(u *disrupt.Unit, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
+	var out []plan.Finding
+	found := func(r plan.Reason, until time.Time) {
+		out = append(out, plan.Finding{Of: cause, Reason: r, Change: st.remedy(u, r), Until: until})
+	}
+	for _, r := range st.guard.Blocks(u, cause, false) {
+		if r.Code == plan.NotInitialized {
+			r.Have = u.Claim.Conditions[lifecycle.Initialized].Message
+		}
+		found(r, st.until(u, r))
 	}
 	if left, why := st.left(u.Pool, cause); left <= 0 && st.count[u.Pool.Name].Total > 0 {
-		found(a, cause, why, "")
-	}
-	if u.Claim.Is(lifecycle.Initialized) && cause == plan.Underutilized {
-		if v := st.mem.consolidation.Verdict(u.Node.Name); v.Code != "" {
-			found(a, cause, v, "")
-		} else if len(blocks) == 0 {
-			fact(a, "consolidation", "not examined since it changed")
-		}
+		found(why, disrupt.Opens(u.Pool, st.count[u.Pool.Name], cause, st.now))
 	}
 	if s, ok := st.mem.shunned[u.Claim.UID]; ok && st.now.Before(s.until) {
-		found(a, cause, plan.Reason{Code: plan.Aborted, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339),
-			Have: strconv.Itoa(s.times) + " moves taken back"}, "")
+		found(plan.Reason{Code: plan.Aborted, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339),
+			Have: strconv.Itoa(s.times) + " moves taken back"}, s.until)
 	}
+	if cause == plan.Underutilized {
+		for _, p := range u.Pods {
+			if s, ok := st.mem.remorse.rest[slotOwner(p)]; ok && st.now.Before(s.until) {
+				found(plan.Reason{Code: plan.Regretted, Pool: u.Pool.Name, Subject: "pod/" + p.Key(), Want: "past " + s.until.UTC().Format(time.RFC3339),
+					Have: strconv.Itoa(s.times) + " times"}, s.until)
+				break
+			}
+		}
+	}
+	if !u.Initial || cause == plan.Underutilized && u.PriceMicro < 0 {
+		return out, nil
+	}
+	alt, f := st.examine(u, cause)
+	if f != nil {
+		out = append(out, *f)
+	}
+	return out, alt
+}
+
+// until is when time alone takes an obstacle away; zero: it does not.
+func (st *step) until(u *disrupt.Unit, r plan.Reason) time.Time {
+	switch r.Code {
+	case plan.Quiet:
+		if u.Pool.ConsolidateAfter >= 0 {
+			return u.Quiet.Add(u.Pool.ConsolidateAfter)
+		}
+	case plan.Payback, plan.PodDoNotDisrupt:
+		if t, err := time.Parse(time.RFC3339, strings.TrimPrefix(r.Want, "past ")); err == nil {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// examine is what a machine's going would come to, and what makes that not worth it.
+func (st *step) examine(u *disrupt.Unit, cause plan.Code) (*plan.Alternative, *plan.Finding) {
+	alt := &plan.Alternative{Kind: plan.Leave, Of: cause, Pods: len(u.Pods), NowMicro: max(u.PriceMicro, 0), Machines: []plan.Machine{}}
+	if len(u.Pods) == 0 {
+		return alt, nil
+	}
+	in := st.search()
+	for _, o := range st.unit {
+		if o == u || len(o.Pods) > 0 && len(st.guard.Blocks(o, plan.Underutilized, true)) == 0 {
+			in.Units = append(in.Units, o)
+		}
+	}
+	free := *u
+	free.Move = ""
+	e := disrupt.Examine(in, []*disrupt.Unit{&free}, st.pol.Disrupt, st.pol.Solve)
+	f := &plan.Finding{Of: cause, Reason: e.Why}
+	f.Reason.Pool, f.Reason.Subject = u.Pool.Name, cmp.Or(f.Reason.Subject, "node/"+u.Node.Name)
+	if e.Move == nil {
+		st.homeRemedy(u, e, f)
+		alt.Kind, alt.Why = plan.Replace, f.Reason
+		return alt, f
+	}
+	moved(alt, e.Move)
+	if cause != plan.Underutilized {
+		return alt, nil // it must go, whatever that costs
+	}
+	alt.Why = f.Reason
+	switch {
+	case e.Why.Code == plan.NotBalanced:
+		f.Change = st.remedy(u, f.Reason)
+	case e.Why.Code != "":
+		f.Change = st.priceRemedy(in, &free, e)
+	default:
+		alt.Why = plan.Reason{}
+		for i := range e.Move.New {
+			m := &e.Move.New[i]
+			if r := st.noReserve(st.index.pools[m.Pool], m.Requests, m.Pods); r.Code != "" {
+				f.Reason, alt.Why = r, r
+				return alt, f
+			}
+		}
+		return alt, nil
+	}
+	return alt, f
+}
+
+// moved fills in what a move comes to.
+func moved(alt *plan.Alternative, m *disrupt.Move) {
+	alt.Standing, alt.NowMicro, alt.NewMicro, alt.OnceMicro = m.Standing, m.OldMicro, m.NewMicro, m.CostMicro
+	for i := range m.New {
+		n := &m.New[i]
+		x := plan.Machine{Pool: n.Pool, Type: n.Type.Name, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro}
+		at := slices.IndexFunc(alt.Machines, func(y plan.Machine) bool { return y.Pool == x.Pool && y.Offering() == x.Offering() })
+		if at < 0 {
+			alt.Machines, at = append(alt.Machines, x), len(alt.Machines)
+		}
+		alt.Machines[at].Count++
+		alt.Kind = plan.Replace
+	}
+	if len(alt.Machines) > 0 {
+		alt.Pool = alt.Machines[0].Pool
+	}
+}
+
+// homeRemedy is the edit after which a pool has not that against a pod any more for which it gets no home now; of the pools, the first by
+// nearness for which there is one speaks.
+func (st *step) homeRemedy(u *disrupt.Unit, e disrupt.Examined, f *plan.Finding) {
+	if e.Refused.Pod == nil {
+		return
+	}
+	speak := func(r plan.Reason) {
+		f.Reason.Pool, f.Reason.Key, f.Reason.Want, f.Reason.Have = r.Pool, strings.TrimSpace(string(r.Code)+" "+r.Key), r.Want, r.Have
+	}
+	for i, r := range e.Refused.Reasons {
+		if i == 0 {
+			speak(r)
+		}
+		for _, ch := range st.remedies(e.Refused.Pod, r) {
+			next, err := Apply(st.s, ch)
+			if err != nil {
+				continue
+			}
+			x := wonder(next, st.mem, st.now, st.pol)
+			v := x.unitOf(u.Node.Name)
+			if v == nil {
+				continue
+			}
+			in := x.search()
+			in.Units = []*disrupt.Unit{v}
+			again := disrupt.Examine(in, in.Units, st.pol.Disrupt, st.pol.Solve)
+			if again.Move != nil || again.Refused.Pod.UID != e.Refused.Pod.UID || !slices.ContainsFunc(again.Refused.Reasons, func(o plan.Reason) bool { return sameCheck(o, r) }) {
+				speak(r)
+				f.Change = &ch
+				return
+			}
+		}
+	}
+}
+
+// priceRemedy is the price at which what would be bought is cheap enough. What the machine is itself can't be it: its own price would fall
+// too.
+func (st *step) priceRemedy(in *disrupt.Input, u *disrupt.Unit, e disrupt.Examined) *plan.Change {
+	own := plan.Machine{Type: u.Node.Labels[model.LabelInstanceType], Zone: u.Node.Labels[model.LabelZone], CapacityType: u.Node.Labels[model.LabelCapacityType]}
+	var alt plan.Alternative
+	moved(&alt, e.Move)
+	if slices.ContainsFunc(alt.Machines, func(m plan.Machine) bool { return m.Offering() == own.Offering() }) {
+		other := *in
+		other.Pools = slices.Clone(in.Pools)
+		for i := range other.Pools {
+			p := *other.Pools[i].NodePool
+			p.Types = slices.Clone(p.Types)
+			for j, t := range p.Types {
+				if t.Name == own.Type {
+					x := *t
+					x.Offerings = slices.DeleteFunc(slices.Clone(t.Offerings), func(o model.Offering) bool { return o.Zone == own.Zone && o.CapacityType == own.CapacityType })
+					p.Types[j] = &x
+				}
+			}
+			other.Pools[i].NodePool = &p
+		}
+		if e = disrupt.Examine(&other, []*disrupt.Unit{u}, st.pol.Disrupt, st.pol.Solve); e.Move == nil {
+			return nil
+		}
+		alt = plan.Alternative{}
+		moved(&alt, e.Move)
+	}
+	if e.Most < 0 || len(alt.Machines) == 0 {
+		return nil
+	}
+	most := slices.MaxFunc(alt.Machines, func(a, b plan.Machine) int {
+		return cmp.Compare(a.PriceMicro*int64(a.Count), b.PriceMicro*int64(b.Count))
+	})
+	n := int64(most.Count)
+	price := most.PriceMicro - (e.Move.NewMicro-e.Most+n-1)/n
+	if price < 0 {
+		return nil
+	}
+	return &plan.Change{Object: most.Offering(), Field: "price", Op: plan.Set, Value: formatUSD(price)}
+}
+
+// nodeWays are the ways a machine could go: by waiting, where every obstacle ends by itself, and by changes now.
+func (st *step) nodeWays(name string, cause plan.Code, fs []plan.Finding) []plan.Way {
+	var out []plan.Way
+	if len(fs) > 0 && !slices.ContainsFunc(fs, func(f plan.Finding) bool { return f.Until.IsZero() }) {
+		after := time.Time{}
+		for _, f := range fs {
+			after = later(after, f.Until)
+		}
+		x := wonder(st.s, st.mem, after, st.pol)
+		if u := x.unitOf(name); u != nil {
+			if left, alt := x.obstacles(u, cause); len(left) == 0 && alt != nil {
+				out = append(out, plan.Way{Of: cause, Pool: u.Pool.Name, Changes: []plan.Change{}, After: after, Then: *alt})
+			}
+		}
+	}
+	w := plan.Way{Of: cause, Changes: []plan.Change{}}
+	x := st
+	const deep = 8
+	for range deep {
+		u := x.unitOf(name)
+		if u == nil {
+			return out
+		}
+		left, alt := x.obstacles(u, cause)
+		if len(left) == 0 {
+			if alt != nil && (len(w.Changes) > 0 || len(out) == 0) {
+				w.Pool, w.Then = u.Pool.Name, *alt
+				out = append(out, w)
+			}
+			return out
+		}
+		next, helped := x.s, false
+		for _, f := range left {
+			helped = helped || f.Change != nil || !f.Until.IsZero()
+			switch {
+			case f.Change != nil:
+				y, err := Apply(next, *f.Change)
+				if err != nil {
+					return out
+				}
+				if !slices.Contains(w.Changes, *f.Change) {
+					w.Changes = append(w.Changes, *f.Change)
+				}
+				next = y
+			case !f.Until.IsZero():
+				w.After = later(w.After, f.Until)
+			case f.Reason.Code == plan.NotInitialized && len(w.Changes) > 0: // that comes by itself now
+				return append(out, plan.Way{Of: cause, Pool: u.Pool.Name, Changes: w.Changes, Then: plan.Alternative{Kind: plan.Usable, Of: plan.Initializing, On: "node/" + name, Machines: []plan.Machine{}}})
+			}
+		}
+		if !helped {
+			return out // nothing known does
+		}
+		x = wonder(next, st.mem, later(st.now, w.After), st.pol)
+	}
+	return out
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func (st *step) whyPool(a *plan.Answer, name string) bool {
@@ -203,49 +622,103 @@ func (st *step) whyPool(a *plan.Answer, name string) bool {
 	if p == nil {
 		return false
 	}
-	machines, price := 0, int64(0)
+	var own []*disrupt.Unit
+	price := int64(0)
 	for _, u := range st.unit {
 		if u.Pool == p {
-			machines++
+			own = append(own, u)
 			price += max(u.PriceMicro, 0)
 		}
 	}
-	fact(a, "machines", strconv.Itoa(machines))
+	fact(a, "machines", strconv.Itoa(len(own)))
 	fact(a, "price", usd(price)+" an hour")
 	fact(a, "consolidation", p.ConsolidationPolicy)
-	if !p.Ready {
-		found(a, plan.Demand, plan.Reason{Code: plan.PoolNotReady, Pool: name, Subject: "nodepool/" + name, Have: p.NotReady.Reason + ": " + p.NotReady.Message}, "")
-	}
 	if p.Deleting {
 		fact(a, "state", "being deleted")
 	}
-	for _, b := range st.buyable() {
-		if b.Name != name {
-			continue
-		}
-		for d, has := range p.HasLimit {
-			if has {
-				left := b.Left.At(model.Dim(d))
-				fact(a, "limit "+st.s.ResourceNames[d], "leaves "+model.FormatAmount(model.Dim(d), left)+" of "+model.FormatAmount(model.Dim(d), p.Limits.At(model.Dim(d))))
-				if left <= 0 {
-					found(a, plan.Demand, plan.Reason{Code: plan.Limit, Pool: name, Key: st.s.ResourceNames[d], Have: "0", Want: "any"}, "")
-				}
+	probe := &model.Pod{Class: &model.Class{}}
+	found := func(of plan.Code, r plan.Reason, until time.Time) {
+		f := plan.Finding{Of: of, Reason: r, Until: until}
+		if of == plan.Demand {
+			if list := st.remedies(probe, r); len(list) > 0 {
+				f.Change = &list[0]
 			}
+		} else {
+			f.Change = st.remedy(&disrupt.Unit{Pool: p}, r)
 		}
-		if b.NodesLeft == 0 {
-			found(a, plan.Demand, plan.Reason{Code: plan.Limit, Pool: name, Key: "nodes", Have: "0", Want: "1"}, "")
+		a.Findings = append(a.Findings, f)
+	}
+	if !p.Ready {
+		found(plan.Demand, plan.Reason{Code: plan.PoolNotReady, Pool: name, Subject: "nodepool/" + name, Have: p.NotReady.Reason + ": " + p.NotReady.Message}, time.Time{})
+	}
+	for _, b := range st.buyable() {
+		if b.Name == name {
+			st.whyLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
 		}
 	}
 	for _, cause := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted} {
 		left, why := st.left(p, cause)
 		fact(a, "budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(st.count[name].Total, 10))
 		if left <= 0 && st.count[name].Total > 0 {
-			found(a, cause, why, "")
+			found(cause, why, disrupt.Opens(p, st.count[name], cause, st.now))
 		}
 	}
 	if p.ConsolidationPolicy != "WhenEmptyOrUnderutilized" && p.ConsolidationPolicy != "Balanced" {
-		found(a, plan.Underutilized, plan.Reason{Code: plan.ConsolidationOff, Pool: name, Subject: "nodepool/" + name, Key: "spec.disruption.consolidationPolicy",
-			Want: "WhenEmptyOrUnderutilized", Have: p.ConsolidationPolicy}, "")
+		found(plan.Underutilized, plan.Reason{Code: plan.ConsolidationOff, Pool: name, Subject: "nodepool/" + name, Key: "spec.disruption.consolidationPolicy",
+			Want: "WhenEmptyOrUnderutilized", Have: p.ConsolidationPolicy}, time.Time{})
+	}
+	if len(own) > 0 {
+		a.Alternatives = append(a.Alternatives, st.elsewhere(p, own))
 	}
 	return true
+}
+
+func (st *step) whyLimits(a *plan.Answer, p *model.NodePool, left model.Resources, nodes int64, found func(plan.Reason)) {
+	var least *model.InstanceType // of all that could be bought
+	for _, t := range p.Types {
+		if least == nil || t.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
+			least = t
+		}
+	}
+	for d, has := range p.HasLimit {
+		if !has {
+			continue
+		}
+		dim := model.Dim(d)
+		fact(a, "limit "+st.s.ResourceNames[d], "leaves "+model.FormatAmount(dim, left.At(dim))+" of "+model.FormatAmount(dim, p.Limits.At(dim)))
+		if least != nil && left.At(dim) < least.Capacity.At(dim) {
+			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Subject: least.Name, Key: st.s.ResourceNames[d], Have: model.FormatAmount(dim, max(0, left.At(dim))), Want: model.FormatAmount(dim, least.Capacity.At(dim))})
+		}
+	}
+	if p.NodeLimit >= 0 {
+		fact(a, "limit nodes", "leaves "+strconv.FormatInt(nodes, 10)+" of "+strconv.FormatInt(p.NodeLimit, 10))
+		if nodes == 0 {
+			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Key: "nodes", Have: "0", Want: "1"})
+		}
+	}
+}
+
+// elsewhere is what the pods of a pool's machines would cost on machines of other pools.
+func (st *step) elsewhere(p *model.NodePool, own []*disrupt.Unit) plan.Alternative {
+	alt := plan.Alternative{Kind: plan.Leave, Of: plan.Underutilized, Machines: []plan.Machine{}}
+	in := st.search()
+	in.Units = own
+	for i := range in.Pools {
+		if in.Pools[i].Name == p.Name {
+			in.Pools = slices.Delete(slices.Clone(in.Pools), i, i+1)
+			break
+		}
+	}
+	for _, u := range own {
+		alt.NowMicro += max(u.PriceMicro, 0)
+		alt.Pods += len(u.Pods)
+	}
+	e := disrupt.Examine(in, own, st.pol.Disrupt, st.pol.Solve)
+	if e.Move == nil {
+		alt.Kind, alt.Why = plan.Replace, e.Why
+		return alt
+	}
+	moved(&alt, e.Move)
+	alt.Why = e.Why
+	return alt
 }

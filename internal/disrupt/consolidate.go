@@ -61,6 +61,8 @@ type search struct {
 	f    *floor
 	x    prices
 	work int64
+
+	refused solve.Refusal // the last pod found without a home
 }
 
 // Consolidate finds the move that is worth most among those in its scope, nil where none pays.
@@ -444,6 +446,7 @@ func (s *search) buy(m *Move, rest []*model.Pod) plan.Reason {
 	}
 	if len(res.Refused) > 0 {
 		r := res.Refused[0]
+		s.refused = r
 		why := plan.Reason{Code: plan.NoHome, Subject: "pod/" + r.Pod.Key()}
 		if len(r.Reasons) > 0 {
 			x := r.Reasons[0]

@@ -17,7 +17,7 @@ import (
 const (
 	DoNotDisrupt      = "karpenter.sh/do-not-disrupt"
 	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	safeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	SafeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	// KeepUntil on a NodeClaim is until when the move that it came from has not paid for itself.
 	KeepUntil = "dovetail.sh/keep-until"
 )
@@ -159,7 +159,7 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 		return out
 	}
 	for _, p := range u.Node.Pods {
-		for _, r := range g.pod(p, cause) {
+		for _, r := range g.Pod(p, cause) {
 			if full(r) {
 				return out
 			}
@@ -222,8 +222,8 @@ func paying(c *model.Claim, now time.Time) (time.Time, bool) {
 	return t, err == nil && now.Before(t)
 }
 
-// pod says what keeps a pod where it is; mostly nothing.
-func (g *Guard) pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
+// Pod says what keeps a pod where it is; mostly nothing.
+func (g *Guard) Pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
 	if p.Terminal || !p.Deleting.IsZero() {
 		return nil
 	}
@@ -239,11 +239,11 @@ func (g *Guard) pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
 	}
 	voluntary := cause == plan.Underutilized || cause == plan.Empty
 	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && voluntary {
-		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: "pod/" + p.Key(), Key: safeToEvict, Want: trueValue, Have: p.SafeToEvict})
+		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: "pod/" + p.Key(), Key: SafeToEvict, Want: trueValue, Have: p.SafeToEvict})
 	}
 	if p.Owner.UID == "" && p.SafeToEvict != trueValue && voluntary {
 		out = append(out, plan.Reason{Code: plan.NoController, Subject: "pod/" + p.Key(), Key: "metadata.ownerReferences",
-			Want: "a controller, or " + safeToEvict + "=true", Have: "none"})
+			Want: "a controller, or " + SafeToEvict + "=true", Have: "none"})
 	}
 	list, ok := g.of[p.Class]
 	if !ok {

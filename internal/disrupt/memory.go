@@ -91,7 +91,7 @@ func compare(in *Input, old Memory) (Memory, *floor) {
 	var rules strings.Builder
 	var types []*model.InstanceType
 	for _, p := range in.Pools {
-		rules.WriteString(p.Name + "|" + p.Requirements.Key() + "|" + p.ConsolidationPolicy + "|" + strconv.FormatBool(p.Ready) + "\n")
+		rules.WriteString(p.Name + "|" + p.Requirements.Key() + "|" + p.ConsolidationPolicy + "|" + strconv.FormatBool(p.Ready) + "|" + p.Limits.Key() + "|" + strconv.FormatInt(p.NodeLimit, 10) + "\n")
 		types = append(types, p.Types...)
 	}
 	anew := old.prices == nil

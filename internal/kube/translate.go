@@ -583,11 +583,19 @@ func (t *Translator) applyDefaults(p *corev1.Pod) {
 
 // PDB translates a PodDisruptionBudget.
 func (t *Translator) PDB(p *policyv1.PodDisruptionBudget) *model.PDB {
-	return &model.PDB{
+	out := &model.PDB{
 		Namespace: p.Namespace, Name: p.Name, Selector: selector(nil, "", p.Spec.Selector),
 		DisruptionsAllowed: p.Status.DisruptionsAllowed,
 		AlwaysAllowUnready: p.Spec.UnhealthyPodEvictionPolicy != nil && *p.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow,
+		Healthy:            p.Status.CurrentHealthy, Desired: p.Status.DesiredHealthy, Expected: p.Status.ExpectedPods,
 	}
+	if v := p.Spec.MinAvailable; v != nil {
+		out.MinAvailable = v.String()
+	}
+	if v := p.Spec.MaxUnavailable; v != nil {
+		out.MaxUnavailable = v.String()
+	}
+	return out
 }
 
 // Node translates a node.

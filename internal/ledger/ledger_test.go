@@ -5,10 +5,14 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // TestKeepsTheLast holds the ring against a list that forgets nothing.
@@ -17,11 +21,12 @@ func TestKeepsTheLast(t *testing.T) {
 		size := rapid.IntRange(0, 7).Draw(t, "size")
 		l, all := New(size), []Entry{}
 		for i := range rapid.IntRange(0, 30).Draw(t, "entries") {
-			e := Entry{Kind: rapid.SampledFrom([]string{"create", "delete"}).Draw(t, "kind"), Subject: fmt.Sprint("nodeclaim/", i)}
+			e := Entry{Kind: rapid.SampledFrom([]string{"create", "delete", Keep}).Draw(t, "kind"), Subject: fmt.Sprint("nodeclaim/", i)}
 			l.Add(e)
 			e.Seq = uint64(i + 1)
 			all = append(all, e)
-			last := all[max(0, len(all)-max(size, 1)):]
+			last := append(tail(all, size, false), tail(all, size, true)...)
+			slices.SortFunc(last, func(a, b Entry) int { return int(a.Seq) - int(b.Seq) })
 			if got := fmt.Sprint(l.Entries(nil)); got != fmt.Sprint(last) {
 				t.Fatalf("got %s, want %v", got, last)
 			}
@@ -36,6 +41,35 @@ func TestKeepsTheLast(t *testing.T) {
 			}
 		}
 	})
+}
+
+// tail are the last entries of kind Keep, or of all others.
+func tail(all []Entry, size int, kept bool) []Entry {
+	out := slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return (e.Kind == Keep) != kept })
+	return slices.Clip(out[max(0, len(out)-max(size, 1)):])
+}
+
+func TestAbout(t *testing.T) {
+	of := []Entry{
+		{Kind: "create", Subject: "nodeclaim/c", Pods: []string{"default/a"}, Why: []plan.Reason{{Pool: "p"}}},
+		{Kind: "refuse", Subject: "pod/default/b", Why: []plan.Reason{{Pool: "q"}}},
+		{Kind: Keep, Subject: "node/n"},
+	}
+	for subject, want := range map[string]string{"pod/default/a": "create", "pod/default/b": "refuse", "node/n": "create keep", "nodepool/p": "create", "nodepool/q": "refuse", "node/m": ""} {
+		var got []string
+		var related []string
+		if subject == "node/n" {
+			related = []string{"nodeclaim/c"}
+		}
+		for _, e := range of {
+			if About(subject, related)(e) {
+				got = append(got, e.Kind)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("of %s: %v, want %s", subject, got, want)
+		}
+	}
 }
 
 // TestIsForEverybody has writers and readers at once; the race detector looks on.

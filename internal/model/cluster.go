@@ -183,7 +183,12 @@ type PDB struct {
 	Namespace, Name    string
 	Selector           *Requirements // nil selects nothing
 	DisruptionsAllowed int32
-	AlwaysAllowUnready bool // unhealthyPodEvictionPolicy AlwaysAllow
+	AlwaysAllowUnready bool   // unhealthyPodEvictionPolicy AlwaysAllow
+	MinAvailable       string // as written: a number or a share; empty: not set
+	MaxUnavailable     string
+
+	// The status: pods that are healthy now, that must be, that are counted.
+	Healthy, Desired, Expected int32
 }
 
 // Instance is a machine as its cloud lists it.

@@ -11,6 +11,7 @@ const (
 	ScaledDown    Code = "ScaledDown"    // its static pool has more machines than spec.replicas
 	Replicas      Code = "Replicas"      // a static pool has fewer machines than spec.replicas
 	Aborted       Code = "MoveAborted"   // a move could not be finished; everything is put back
+	Regretted     Code = "Regretted"     // its workload was moved to save money, and bought for again; Subject: the pod, Have: how often
 )
 
 // Codes of what keeps a machine, in the order the checks are made.

@@ -3,18 +3,18 @@
 
 package plan
 
-import (
-	"strconv"
-	"strings"
-	"time"
-)
+import "time"
 
-// Answer is what there is to say about one object now: how it stands, and what is in the way of each thing that might become of it.
+// Answer is what there is to say about one object now: how it stands, what is in the way of each thing that might become of it, what
+// the alternatives would cost, and what would have to change.
 type Answer struct {
-	Subject  string    `json:"subject"` // pod/NAMESPACE/NAME, node/NAME, nodepool/NAME
-	At       time.Time `json:"at"`
-	Facts    []Fact    `json:"facts"`
-	Findings []Finding `json:"findings"`
+	Subject      string        `json:"subject"` // pod/NAMESPACE/NAME, node/NAME, nodepool/NAME
+	At           time.Time     `json:"at"`
+	Facts        []Fact        `json:"facts"`
+	Findings     []Finding     `json:"findings"`
+	Alternatives []Alternative `json:"alternatives"`
+	Ways         []Way         `json:"ways"`              // nearest first
+	Related      []string      `json:"related,omitempty"` // whose decisions are its own too: nodeclaim/NAME
 }
 
 // Fact is one thing about the object.
@@ -23,90 +23,82 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Finding is one obstacle: of what, and the smallest change that takes it away.
+// Finding is one obstacle: of what, and what takes it away.
 type Finding struct {
-	Of     Code    `json:"of"` // Demand: of a machine for a pod; else the reason for which a node would go
-	Reason Reason  `json:"reason"`
-	Change *Change `json:"change,omitempty"` // nil: only time or the market changes it
+	Of     Code      `json:"of"` // Demand: of a machine for a pod; else the reason for which a node would go
+	Reason Reason    `json:"reason"`
+	Change *Change   `json:"change,omitempty"` // the smallest edit that takes it away; nil: none is known
+	Until  time.Time `json:"until,omitzero"`   // when time alone takes it away; zero: it does not
 }
 
-// Change is one edit of one object.
+// Op is what a Change does to a field.
+type Op string
+
+// The operations.
+const (
+	Set    Op = "set"    // the field becomes Value
+	Remove Op = "remove" // the field goes; without a field the object
+	Add    Op = "add"    // Value comes to the list
+)
+
+// Change is one edit of one object, exact enough to be carried out. A pod's spec is changed in its workload's template.
 type Change struct {
-	Object string `json:"object"` // nodepool/NAME, pod/NAMESPACE/NAME, poddisruptionbudget/NAMESPACE/NAME …
-	Field  string `json:"field"`
-	To     string `json:"to"`
+	Object string `json:"object"` // nodepool/NAME, pod/NAMESPACE/NAME, offering/TYPE/ZONE/CAPACITYTYPE …
+	Field  string `json:"field,omitempty"`
+	Op     Op     `json:"op"`
+	Value  string `json:"value,omitempty"`
 }
 
-// Remedy is the smallest change that makes the check behind a reason pass; nil where there is none but waiting. pod names the pod that was
-// refused, where the reason is of one.
-func Remedy(r Reason, pod string) *Change {
-	pool := "nodepool/" + r.Pool
-	annotation := func(key string) string { return "metadata.annotations[" + key + "]" }
-	switch r.Code {
-	case NodeDoNotDisrupt, PodDoNotDisrupt:
-		return &Change{r.Subject, annotation(r.Key), "removed"}
-	case SafeToEvict:
-		return &Change{r.Subject, annotation(r.Key), "true"}
-	case NoController:
-		return &Change{r.Subject, annotation("cluster-autoscaler.kubernetes.io/safe-to-evict"), "true"}
-	case DisruptionBudgetPDB:
-		return &Change{"poddisruptionbudget/" + r.Key, "spec.maxUnavailable", "one more than are unavailable now"}
-	case SeveralPDBs:
-		_, others, _ := strings.Cut(r.Key, " ")
-		return &Change{"poddisruptionbudget/" + strings.Join(strings.Fields(others), " poddisruptionbudget/"), "spec.selector", "not to select " + r.Subject}
-	case Quiet:
-		if r.Have == "Never" {
-			return &Change{pool, r.Key, "a duration"}
-		}
-		return &Change{pool, r.Key, "at most " + r.Have}
-	case ConsolidationOff:
-		return &Change{pool, r.Key, r.Want}
-	case Budget:
-		if strings.Contains(r.Key, "budgets[") {
-			words := strings.Fields(strings.ReplaceAll(r.Have, ",", ""))
-			for i := 1; i < len(words); i++ {
-				if n, err := strconv.Atoi(words[i-1]); err == nil && words[i] == "down" {
-					return &Change{pool, r.Key + ".nodes", strconv.Itoa(n + 1)}
-				}
-			}
-			return &Change{pool, r.Key + ".nodes", "more"}
-		}
-	case Payback:
-		return &Change{r.Subject, annotation(r.Key) + " of its NodeClaim", "removed"}
-	case Taint:
-		return &Change{pod, "spec.tolerations", "with one of " + r.Key}
-	case Requirement, NoInstanceType:
-		if r.Key != "" && r.Want != "" {
-			return &Change{pool, "spec.template.spec.requirements[" + r.Key + "]", "allowing " + r.Want}
-		}
-	case Resource:
-		if r.Have != "" {
-			return &Change{pod, "spec.containers[*].resources.requests." + r.Key, "less: the largest machine allowed has " + r.Have + " for it and the DaemonSets"}
-		}
-	case Limit:
-		return &Change{pool, "spec.limits." + r.Key, "more by what is missing of " + r.Want}
-	case MinValues:
-		return &Change{pool, "spec.template.spec.requirements[" + r.Key + "].minValues", "at most " + r.Have}
-	case Offering:
-		return &Change{pod, "spec.nodeSelector or affinity", "allowing where the types that fit are offered"}
-	case TopologySpread:
-		return &Change{pod, "spec.topologySpreadConstraints[" + r.Key + "].whenUnsatisfiable", "ScheduleAnyway"}
-	case PodAffinity:
-		return &Change{pod, "spec.affinity.podAffinity[" + r.Key + "]", "preferred"}
-	case PodAntiAffinity:
-		return &Change{pod, "spec.affinity.podAntiAffinity[" + r.Key + "]", "preferred"}
-	case HostPortConflict:
-		return &Change{pod, "spec.containers[*].ports.hostPort " + r.Key, "another"}
-	case VolumeTopology:
-		return &Change{pool, "spec.template.spec.requirements", "allowing where volume " + r.Key + " is"}
-	case VolumeExclusive:
-		return &Change{"persistentvolumeclaim/" + r.Key, "spec.accessModes", "ReadWriteOnce"}
-	case NoHome:
-		return &Change{r.Subject, "what keeps it: " + strings.TrimSpace(r.Key), r.Want}
-	case NodeName:
-		return &Change{pod, "spec.affinity.nodeAffinity matchFields", "removed"}
-	case Unsupported:
-		return &Change{pod, r.Have, "removed"}
-	}
-	return nil
+// Way is how the object could go the other way.
+type Way struct {
+	Of      Code        `json:"of"`
+	Pool    string      `json:"nodePool,omitempty"`
+	Changes []Change    `json:"changes"`        // all of them; none: nothing is in its way but time
+	After   time.Time   `json:"after,omitzero"` // and not before
+	Then    Alternative `json:"then"`           // what would come of it
+}
+
+// Kind is what an Alternative does.
+type Kind string
+
+// The kinds of alternatives.
+const (
+	Buy     Kind = "buy"     // a machine for a pod
+	Fit     Kind = "fit"     // a pod goes onto a machine that is there or coming
+	Usable  Kind = "usable"  // a machine takes pods
+	Leave   Kind = "delete"  // a machine goes, and its pods find room on what stands
+	Replace Kind = "replace" // machines go, and others come for their pods
+)
+
+// Alternative is one thing that might be done about the object, and what it would cost. What keeps it from being done is in the findings.
+type Alternative struct {
+	Kind      Kind      `json:"kind"`
+	Of        Code      `json:"of"`
+	Pool      string    `json:"nodePool,omitempty"` // that would be bought in
+	On        string    `json:"on,omitempty"`       // the node or claim a pod would go to
+	Machines  []Machine `json:"machines"`           // that would be bought
+	Pods      int       `json:"pods"`               // that would move
+	Standing  int       `json:"podsOnStandingRoom,omitempty"`
+	NowMicro  int64     `json:"nowMicroUSDPerHour"` // what is paid now for what would go
+	NewMicro  int64     `json:"newMicroUSDPerHour"` // what would be paid for what would come
+	OnceMicro int64     `json:"onceMicroUSD"`       // what the move itself costs
+	Why       Reason    `json:"why,omitzero"`       // why it is not worth doing, or can't be; an empty code: nothing of the kind
+}
+
+// SavingMicro is what would be saved an hour; negative: lost.
+func (a *Alternative) SavingMicro() int64 { return a.NowMicro - a.NewMicro }
+
+// Machine is so many machines of one offering.
+type Machine struct {
+	Pool         string `json:"nodePool"`
+	Type         string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
+	PriceMicro   int64  `json:"priceMicroUSDPerHour"` // of one
+	Count        int    `json:"count"`
+}
+
+// Offering names what a Change of the market is about.
+func (m *Machine) Offering() string {
+	return "offering/" + m.Type + "/" + m.Zone + "/" + m.CapacityType
 }

@@ -28,6 +28,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 //	buy TYPE x2 pool=P zone=Z price=USD [spot] [or=TYPE,…] [zones=Z,…] cpu=N mem=N WORKLOAD*N …
 //	room NODE WORKLOAD*N …
 //	refusal JSON                                 the line of an event about reasons, JSON a list of them
+//	why JSON                                     the text of a Why
 //	refuse WORKLOAD*N JSON                       JSON a list of reasons
 //	ignore WORKLOAD*N JSON
 //	cost NEW BOUND PROVER [unpriced words]       in dollars an hour
@@ -96,6 +97,12 @@ func run(t *testing.T, input string) string {
 			var rs []plan.Reason
 			b.json(rest, &rs)
 			fmt.Fprintln(&out, Refusal(rs))
+		case "why":
+			var a Why
+			b.json(rest, &a)
+			if err := WhyText(&out, &a); err != nil {
+				t.Fatal(err)
+			}
 		case "type":
 			b.types[words[1]] = &model.InstanceType{Name: words[1], Allocatable: b.resources(words[2:])}
 		case "buy":

@@ -50,11 +50,26 @@ func WhyText(w io.Writer, a *Why) error {
 		}
 		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
 		if f.Change != nil {
-			fmt.Fprintf(&b, "    change: %s, %s: %s\n", f.Change.Object, f.Change.Field, f.Change.To)
+			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))
+		}
+		if !f.Until.IsZero() {
+			fmt.Fprintf(&b, "    ends by itself at %s\n", f.Until.UTC().Format(time.RFC3339))
 		}
 	}
 	if len(a.Findings) == 0 {
 		fmt.Fprintf(&b, "\nNothing is in the way.\n")
+	}
+	if len(a.Alternatives) > 0 {
+		fmt.Fprintf(&b, "\nWhat it would come to\n")
+		for i := range a.Alternatives {
+			fmt.Fprintf(&b, "  - %s\n", alternative(&a.Alternatives[i]))
+		}
+	}
+	if len(a.Ways) > 0 {
+		fmt.Fprintf(&b, "\nWhat would change that, nearest first\n")
+		for i := range a.Ways {
+			fmt.Fprintf(&b, "  %d. %s\n", i+1, way(&a.Ways[i]))
+		}
 	}
 	if n := len(a.Decided); n > 0 {
 		fmt.Fprintf(&b, "\nDecided before\n")
@@ -78,6 +93,76 @@ func WhyText(w io.Writer, a *Why) error {
 	return err
 }
 
+// change says an edit.
+func change(c plan.Change) string {
+	if c.Field == "" {
+		return string(c.Op) + " " + c.Object
+	}
+	at := c.Object + " " + c.Field
+	switch c.Op {
+	case plan.Add:
+		return at + ": add " + c.Value
+	case plan.Remove:
+		return at + ": remove"
+	}
+	return at + ": " + c.Value
+}
+
+func way(w *plan.Way) string {
+	parts := make([]string, 0, len(w.Changes)+1)
+	for _, c := range w.Changes {
+		parts = append(parts, change(c))
+	}
+	if !w.After.IsZero() {
+		parts = append(parts, "wait until "+w.After.UTC().Format(time.RFC3339))
+	}
+	if len(parts) == 0 {
+		return "nothing but time: " + alternative(&w.Then)
+	}
+	return strings.Join(parts, ", and ") + "; then: " + alternative(&w.Then)
+}
+
+// alternative says what might be done and what it would cost.
+func alternative(a *plan.Alternative) string {
+	var machines []string
+	for i := range a.Machines {
+		m := &a.Machines[i]
+		machines = append(machines, fmt.Sprintf("%d × %s in %s (%s) of nodepool %s at %s an hour", m.Count, m.Type, or(m.Zone, "any zone"), m.CapacityType, m.Pool, usd(m.PriceMicro)))
+	}
+	bought := strings.Join(machines, ", ")
+	s := ""
+	switch {
+	case a.Kind == plan.Fit:
+		return "it fits on " + a.On
+	case a.Kind == plan.Usable:
+		return a.On + " takes pods"
+	case a.Kind == plan.Buy:
+		return "buy " + bought
+	case a.Kind == plan.Replace && bought == "":
+		s = "replace it: can't be done"
+	case a.Kind == plan.Replace:
+		s = "replace it by " + bought
+	default:
+		s = "delete it"
+	}
+	s += fmt.Sprintf("; %s to move", count(a.Pods, "pod"))
+	if a.Standing > 0 {
+		s += fmt.Sprintf(", %d of them to machines that stand", a.Standing)
+	}
+	if a.Kind == plan.Leave || bought != "" {
+		if saved := a.SavingMicro(); saved >= 0 {
+			s += "; saves " + usd(saved) + " of " + usd(a.NowMicro) + " an hour"
+		} else {
+			s += "; costs " + usd(-saved) + " an hour more than now"
+		}
+		s += ", costs " + usd(a.OnceMicro) + " once"
+	}
+	if a.Why.Code != "" {
+		s += "; not done: " + Sentence(a.Why)
+	}
+	return s
+}
+
 func question(of plan.Code) string {
 	switch of {
 	case plan.Demand:
@@ -92,6 +177,8 @@ func question(of plan.Code) string {
 		return "It has expired; in the way of replacing it"
 	case plan.Draining:
 		return "In the way of its drain"
+	case plan.Initializing:
+		return "In the way of the machine it waits for"
 	}
 	return "In the way of " + string(of)
 }
@@ -140,6 +227,10 @@ func kept(r plan.Reason) string {
 		return "a move would save too little: " + r.Have + ", where " + r.Want + " is wanted"
 	case plan.NotBalanced:
 		return "policy Balanced wants " + r.Want + "; the best move scores " + r.Have
+	case plan.Regretted:
+		return r.Subject + " belongs to a workload that was moved to save money and had to be bought for again (" + r.Have + "); left alone until it is " + strings.TrimPrefix(r.Want, "past ")
+	case plan.StartupTaints:
+		return or(r.Subject, "the pool") + " bears startup taint " + or(r.Have, r.Key)
 	case plan.Aborted:
 		return r.Have + "; not tried again before " + strings.TrimPrefix(r.Want, "past ")
 	case plan.Underutilized:

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Apply is the cluster as it would be with a change made. What is not changed is shared with the Snapshot given, which stays as it is.
+func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
+	out := *s
+	kind, name, _ := strings.Cut(ch.Object, "/")
+	var err error
+	switch kind {
+	case "nodepool":
+		out.Pools, err = edit(s.Pools, func(p *model.NodePool) bool { return p.Name == name }, func(p *model.NodePool) error { return applyPool(p, s.ResourceNames, ch) })
+	case "pod":
+		err = applyPod(&out, name, ch)
+	case "node":
+		out.Nodes, err = edit(s.Nodes, func(n *model.Node) bool { return n.Name == name }, func(n *model.Node) error { return applyNode(n, ch) })
+	case "nodeclaim":
+		out.Claims, err = edit(s.Claims, func(c *model.Claim) bool { return c.Name == name }, func(c *model.Claim) error {
+			key, ok := bracket(ch.Field, "metadata.annotations")
+			if !ok {
+				return errField
+			}
+			c.Annotations = labelled(c.Annotations, key, ch)
+			return nil
+		})
+	case "poddisruptionbudget":
+		if ch.Op == plan.Remove && ch.Field == "" {
+			out.PDBs = slices.DeleteFunc(slices.Clone(s.PDBs), func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == name })
+			if len(out.PDBs) == len(s.PDBs) {
+				err = errAbsent
+			}
+			break
+		}
+		out.PDBs, err = edit(s.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == name }, func(b *model.PDB) error { return applyPDB(b, ch) })
+	case "offering":
+		err = applyOffering(&out, name, ch)
+	default:
+		err = fmt.Errorf("kind %q is not one that can be changed", kind)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("apply %s %s %s %q: %w", ch.Object, ch.Field, ch.Op, ch.Value, err)
+	}
+	return &out, nil
+}
+
+var (
+	errAbsent = fmt.Errorf("the cluster has no such object")
+	errField  = fmt.Errorf("the object has no such field")
+)
+
+// edit replaces the items that are meant by changed copies.
+func edit[T any](list []*T, is func(*T) bool, change func(*T) error) ([]*T, error) {
+	out := slices.Clone(list)
+	found := false
+	for i, x := range list {
+		if !is(x) {
+			continue
+		}
+		found = true
+		y := *x
+		if err := change(&y); err != nil {
+			return nil, err
+		}
+		out[i] = &y
+	}
+	if !found {
+		return nil, errAbsent
+	}
+	return out, nil
+}
+
+// bracket reads FIELD[KEY].
+func bracket(field, name string) (string, bool) {
+	rest, ok := strings.CutPrefix(field, name+"[")
+	if !ok {
+		return "", false
+	}
+	return strings.CutSuffix(rest, "]")
+}
+
+func labelled(l model.Labels, key string, ch plan.Change) model.Labels {
+	out := make(model.Labels, len(l)+1)
+	for k, v := range l {
+		out[k] = v
+	}
+	if ch.Op == plan.Remove {
+		delete(out, key)
+	} else {
+		out[key] = ch.Value
+	}
+	return out
+}
+
+func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
+	number := func() (int64, error) { return strconv.ParseInt(ch.Value, 10, 64) }
+	field, sub, _ := strings.Cut(ch.Field, "].")
+	if sub != "" {
+		field += "]"
+	}
+	var err error
+	switch field {
+	case "spec.disruption.consolidationPolicy":
+		p.ConsolidationPolicy = ch.Value
+		return nil
+	case "spec.disruption.consolidateAfter":
+		p.ConsolidateAfter, err = time.ParseDuration(ch.Value)
+		return err
+	case "spec.replicas":
+		p.Replicas = -1
+		return nil
+	case "spec.limits.nodes":
+		p.NodeLimit, err = number()
+		return err
+	case "status.conditions[Ready]":
+		p.Ready, p.NotReady = true, model.Condition{}
+		return nil
+	}
+	if key, ok := strings.CutPrefix(field, "spec.limits."); ok {
+		d := slices.Index(names, key)
+		if d < 0 {
+			return errField
+		}
+		v, err := parseAmount(model.Dim(d), ch.Value)
+		p.Limits = p.Limits.With(model.Dim(d), v)
+		return err
+	}
+	if key, ok := bracket(field, "spec.template.metadata.labels"); ok {
+		p.Labels = labelled(p.Labels, key, ch)
+		p.Requirements = slices.DeleteFunc(slices.Clone(p.Requirements), func(q model.Requirement) bool { return q.Key == key }).With(model.OneOf(key, ch.Value))
+		return nil
+	}
+	if i, ok := bracket(field, "spec.disruption.budgets"); ok {
+		at, err := strconv.Atoi(i)
+		if err != nil || at < 0 || at >= len(p.Budgets) || sub != "nodes" {
+			return errField
+		}
+		p.Budgets = slices.Clone(p.Budgets)
+		p.Budgets[at].Percent = false
+		p.Budgets[at].Nodes, err = number()
+		return err
+	}
+	if key, ok := bracket(field, "spec.template.spec.requirements"); ok {
+		return applyRequirement(p, key, sub, ch)
+	}
+	return errField
+}
+
+func applyRequirement(p *model.NodePool, key, sub string, ch plan.Change) error {
+	p.Requirements = slices.Clone(p.Requirements)
+	i := slices.IndexFunc(p.Requirements, func(q model.Requirement) bool { return q.Key == key })
+	switch {
+	case i < 0 && ch.Op == plan.Add:
+		p.Requirements = p.Requirements.With(model.OneOf(key, ch.Value))
+		return nil
+	case i < 0:
+		return errField
+	case sub == "minValues":
+		n := 0
+		var err error
+		if ch.Op == plan.Set {
+			n, err = strconv.Atoi(ch.Value)
+		}
+		p.Requirements[i].MinValues = n
+		return err
+	case ch.Op == plan.Remove:
+		p.Requirements = slices.Delete(p.Requirements, i, i+1)
+		return nil
+	case p.Requirements[i].Complement:
+		p.Requirements[i].Values = slices.DeleteFunc(slices.Clone(p.Requirements[i].Values), func(v string) bool { return v == ch.Value })
+		return nil
+	}
+	q := model.OneOf(key, append(slices.Clone(p.Requirements[i].Values), ch.Value)...)
+	q.MinValues = p.Requirements[i].MinValues
+	p.Requirements[i] = q
+	return nil
+}
+
+// parseAmount reads what model.FormatAmount writes.
+func parseAmount(d model.Dim, s string) (int64, error) {
+	mult := int64(1)
+	switch {
+	case d == model.CPU:
+		milli, ok := strings.CutSuffix(s, "m")
+		if s = milli; !ok {
+			mult = 1000
+		}
+	default:
+		for i, u := range []string{"Ki", "Mi", "Gi", "Ti"} {
+			if v, ok := strings.CutSuffix(s, u); ok {
+				s, mult = v, 1<<(10*(i+1))
+				break
+			}
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n * mult, err
+}
+
+func applyNode(n *model.Node, ch plan.Change) error {
+	if key, ok := bracket(ch.Field, "metadata.annotations"); ok {
+		n.Annotations = labelled(n.Annotations, key, ch)
+		return nil
+	}
+	if key, ok := bracket(ch.Field, "spec.taints"); ok && ch.Op == plan.Remove {
+		n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key+":"+t.Effect == key })
+		return nil
+	}
+	return errField
+}
+
+func applyPDB(b *model.PDB, ch plan.Change) error {
+	if ch.Field == "spec.unhealthyPodEvictionPolicy" {
+		b.AlwaysAllowUnready = ch.Value == "AlwaysAllow"
+		return nil
+	}
+	n, err := strconv.ParseInt(ch.Value, 10, 32)
+	if err != nil {
+		return err
+	}
+	switch ch.Field {
+	case "spec.minAvailable":
+		b.MinAvailable, b.Desired = ch.Value, int32(n)
+	case "spec.maxUnavailable":
+		b.MaxUnavailable, b.Desired = ch.Value, max(0, b.Expected-int32(n))
+	default:
+		return errField
+	}
+	b.DisruptionsAllowed = max(0, b.Healthy-b.Desired)
+	return nil
+}
+
+// applyOffering changes the market: TYPE/ZONE/CAPACITYTYPE.
+func applyOffering(s *model.Snapshot, name string, ch plan.Change) error {
+	part := strings.Split(name, "/")
+	if len(part) != 3 {
+		return errAbsent
+	}
+	done := map[*model.InstanceType]*model.InstanceType{}
+	s.Pools = slices.Clone(s.Pools)
+	for i, p := range s.Pools {
+		at := slices.IndexFunc(p.Types, func(t *model.InstanceType) bool { return t.Name == part[0] })
+		if at < 0 {
+			continue
+		}
+		old := p.Types[at]
+		if done[old] == nil {
+			t := *old
+			t.Offerings = slices.Clone(t.Offerings)
+			for j := range t.Offerings {
+				o := &t.Offerings[j]
+				if o.Zone != part[1] || o.CapacityType != part[2] {
+					continue
+				}
+				done[old] = &t
+				switch ch.Field {
+				case "price":
+					micro, err := parseUSD(ch.Value)
+					if err != nil {
+						return err
+					}
+					o.PriceMicro = micro
+				case "available":
+					o.Available = true
+				default:
+					return errField
+				}
+			}
+		}
+		if done[old] != nil {
+			q := *p
+			q.Types = slices.Clone(p.Types)
+			q.Types[at] = done[old]
+			s.Pools[i] = &q
+		}
+	}
+	if len(done) == 0 {
+		return errAbsent
+	}
+	return nil
+}
+
+// formatUSD writes micro-dollars without loss, parseUSD reads them.
+func formatUSD(micro int64) string { return fmt.Sprintf("%d.%06d", micro/1e6, micro%1e6) }
+
+func parseUSD(s string) (int64, error) {
+	whole, frac, ok := strings.Cut(s, ".")
+	if !ok || len(frac) != 6 {
+		return 0, fmt.Errorf("want dollars with six decimals")
+	}
+	return strconv.ParseInt(whole+frac, 10, 64)
+}
+
+// applyPod changes a pod. What is of its template changes in all that wait with it.
+func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
+	annotation, own := bracket(ch.Field, "metadata.annotations")
+	var was *model.Pod
+	for _, p := range s.Pending {
+		if p.Key() == key {
+			was = p
+		}
+	}
+	for _, n := range s.Nodes {
+		for _, p := range n.Pods {
+			if p.Key() == key {
+				was = p
+			}
+		}
+	}
+	if was == nil {
+		return errAbsent
+	}
+	class := was.Class
+	if !own && ch.Field != "spec.schedulingGates" {
+		c := *was.Class
+		if err := applyClass(&c, s.ResourceNames, ch); err != nil {
+			return err
+		}
+		c.Key += "\n" + ch.Field + " " + string(ch.Op) + " " + ch.Value // another class, told from every other
+		c.SlotKey = ""
+		class = &c
+	}
+	is := func(p *model.Pod) bool {
+		return p == was || !own && p.Class == was.Class && p.Owner.UID != "" && p.Owner == was.Owner
+	}
+	change := func(p *model.Pod) error {
+		switch {
+		case ch.Field == "spec.schedulingGates":
+			p.Gated = false
+		case !own:
+			p.Class = class
+		case annotation == disrupt.DoNotDisrupt:
+			p.DoNotDisrupt = ch.Value
+		case annotation == disrupt.SafeToEvict:
+			p.SafeToEvict = ch.Value
+		default:
+			return errField
+		}
+		return nil
+	}
+	if was.Node == "" {
+		var err error
+		s.Pending, err = edit(s.Pending, is, change)
+		return err
+	}
+	s.Nodes = slices.Clone(s.Nodes)
+	for i, n := range s.Nodes {
+		if !slices.ContainsFunc(n.Pods, is) {
+			continue
+		}
+		m := *n
+		var err error
+		if m.Pods, err = edit(n.Pods, is, change); err != nil {
+			return err
+		}
+		m.Used = nil
+		for _, p := range m.Pods {
+			m.Used = m.Used.AddInto(p.Class.Requests, 1)
+		}
+		s.Nodes[i] = &m
+	}
+	return nil
+}
+
+func applyClass(c *model.Class, names []string, ch plan.Change) error {
+	switch ch.Field {
+	case "spec.tolerations":
+		kv, effect, _ := strings.Cut(ch.Value, ":")
+		k, v, _ := strings.Cut(kv, "=")
+		c.Tolerations = append(slices.Clip(c.Tolerations), model.Toleration{Key: k, Value: v, Exists: v == "", Effect: effect, Seconds: -1})
+		return nil
+	case "spec.schedulerName":
+		c.Scheduler = ch.Value
+		return nil
+	case "spec.affinity.nodeAffinity[metadata.name]":
+		dropTerm(c, func(t *model.NodeTerm) { t.Names = nil })
+		return nil
+	}
+	if key, ok := bracket(ch.Field, "spec.affinity.nodeAffinity"); ok {
+		dropTerm(c, func(t *model.NodeTerm) {
+			t.Requirements = slices.DeleteFunc(slices.Clone(t.Requirements), func(q model.Requirement) bool { return q.Key == key })
+		})
+		return nil
+	}
+	if res, ok := bracket(ch.Field, "spec.containers[*].resources.requests"); ok {
+		d := slices.Index(names, res)
+		if d < 0 {
+			return errField
+		}
+		v, err := parseAmount(model.Dim(d), ch.Value)
+		c.Requests = c.Requests.With(model.Dim(d), v)
+		return err
+	}
+	if key, ok := bracket(strings.TrimSuffix(ch.Field, ".whenUnsatisfiable"), "spec.topologySpreadConstraints"); ok {
+		c.Spread = slices.Clone(c.Spread)
+		for i := range c.Spread {
+			if c.Spread[i].TopologyKey == key {
+				c.Spread[i].Hard = false
+			}
+		}
+		return nil
+	}
+	drop := func(list []model.PodTerm, key string) []model.PodTerm {
+		return slices.DeleteFunc(slices.Clone(list), func(t model.PodTerm) bool { return t.TopologyKey == key })
+	}
+	if key, ok := bracket(ch.Field, "spec.affinity.podAffinity"); ok {
+		c.Affinity = drop(c.Affinity, key)
+		return nil
+	}
+	if key, ok := bracket(ch.Field, "spec.affinity.podAntiAffinity"); ok {
+		c.AntiAffinity = drop(c.AntiAffinity, key)
+		return nil
+	}
+	if key, ok := bracket(ch.Field, "metadata.labels"); ok {
+		c.Labels = labelled(c.Labels, key, ch)
+		return nil
+	}
+	if port, ok := bracket(ch.Field, "spec.containers[*].ports"); ok {
+		c.HostPorts = slices.DeleteFunc(slices.Clone(c.HostPorts), func(p model.HostPort) bool { return portText(p) == port })
+		return nil
+	}
+	if claim, ok := bracket(ch.Field, "spec.volumes"); ok {
+		c.Volumes = slices.DeleteFunc(slices.Clone(c.Volumes), func(v model.Volume) bool { return v.Claim == claim })
+		return nil
+	}
+	if what, ok := bracket(ch.Field, "spec"); ok { // what can't be honoured at all
+		c.Unsolved = slices.DeleteFunc(slices.Clone(c.Unsolved), func(u string) bool { return u == what })
+		return nil
+	}
+	return errField
+}
+
+// dropTerm takes something out of every alternative; where one asks for nothing any more the pod may go anywhere.
+func dropTerm(c *model.Class, drop func(*model.NodeTerm)) {
+	c.Terms = slices.Clone(c.Terms)
+	for i := range c.Terms {
+		drop(&c.Terms[i])
+		if len(c.Terms[i].Requirements) == 0 && c.Terms[i].Names == nil {
+			c.Terms = nil
+			return
+		}
+	}
+}
+
+func portText(p model.HostPort) string { return fmt.Sprintf("%d/%s", p.Port, p.Protocol) }

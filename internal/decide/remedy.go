@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// remedies are edits that may make the check behind a reason for refusing a pod pass, the smallest first. They are candidates: whoever asks
+// makes them, in thought, and looks again.
+func (st *step) remedies(p *model.Pod, r plan.Reason) []plan.Change {
+	c, pod := p.Class, "pod/"+p.Key()
+	pool, name := st.index.pools[r.Pool], "nodepool/"+r.Pool
+	one := func(object, field string, op plan.Op, value string) []plan.Change {
+		return []plan.Change{{Object: object, Field: field, Op: op, Value: value}}
+	}
+	switch r.Code {
+	case plan.Taint:
+		return one(pod, "spec.tolerations", plan.Add, r.Have)
+	case plan.Requirement, plan.NoInstanceType, plan.Offering:
+		return labelRemedies(c, pool, pod, name, r)
+	case plan.PoolNotReady:
+		if pool != nil && !pool.Deleting {
+			return one(name, "status.conditions[Ready]", plan.Set, trueText)
+		}
+	case plan.Resource:
+		return st.sizeRemedy(c, pod, r)
+	case plan.OutOfCapacity:
+		return marketRemedies(pool)
+	case plan.Limit:
+		return st.limitRemedies(pool, name, r)
+	case plan.MinValues:
+		if _, err := strconv.Atoi(r.Have); err == nil && r.Have != "0" {
+			return one(name, "spec.template.spec.requirements["+r.Key+"].minValues", plan.Set, r.Have)
+		}
+		return one(name, "spec.template.spec.requirements["+r.Key+"].minValues", plan.Remove, "")
+	case plan.TopologySpread:
+		return one(pod, "spec.topologySpreadConstraints["+r.Key+"].whenUnsatisfiable", plan.Set, "ScheduleAnyway")
+	case plan.PodAffinity:
+		return one(pod, "spec.affinity.podAffinity["+r.Key+"]", plan.Remove, "")
+	case plan.PodAntiAffinity:
+		var out []plan.Change
+		if slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool { return t.TopologyKey == r.Key }) {
+			out = one(pod, "spec.affinity.podAntiAffinity["+r.Key+"]", plan.Remove, "")
+		}
+		return append(out, st.unselect(p, r.Key)...)
+	case plan.HostPortConflict:
+		return one(pod, "spec.containers[*].ports["+r.Key+"]", plan.Remove, "")
+	case plan.VolumeTopology:
+		return volumeRemedies(c, pool, pod, name, r)
+	case plan.VolumeExclusive, plan.VolumeLimit:
+		if r.Code == plan.VolumeLimit && len(c.Volumes) > 0 {
+			r.Key = c.Volumes[0].Claim
+		}
+		return one(pod, "spec.volumes["+r.Key+"]", plan.Remove, "")
+	case plan.Unsupported:
+		return one(pod, "spec["+r.Have+"]", plan.Remove, "")
+	case plan.NodeName:
+		return one(pod, "spec.affinity.nodeAffinity[metadata.name]", plan.Remove, "")
+	case plan.NotSchedulable:
+		switch r.Key {
+		case "schedulingGates":
+			return one(pod, "spec.schedulingGates", plan.Remove, "")
+		case "schedulerName":
+			return one(pod, "spec.schedulerName", plan.Set, defaultScheduler)
+		}
+	}
+	return nil
+}
+
+const trueText = "True"
+
+// labelRemedies have the pool allow what the pod wants, where it may, or the pod want it no more.
+func labelRemedies(c *model.Class, pool *model.NodePool, pod, name string, r plan.Reason) []plan.Change {
+	if pool == nil {
+		return nil
+	}
+	if r.Key == "" { // zone and capacity type together
+		var out []plan.Change
+		for _, r.Key = range []string{model.LabelZone, model.LabelCapacityType} {
+			if r.Code == plan.Offering {
+				out = append(out, labelRemedies(c, pool, pod, name, r)...)
+			}
+		}
+		return out
+	}
+	var out []plan.Change
+	wanted := false
+	have := pool.Requirements.Get(r.Key)
+	field := "spec.template.spec.requirements[" + r.Key + "]"
+	for i := range c.Terms {
+		q := c.Terms[i].Requirements.Get(r.Key)
+		if q == nil {
+			continue
+		}
+		wanted = true
+		values := q.Values
+		if q.Complement {
+			values = []string{"true", strconv.FormatInt(max(q.Min, 0), 10)} // of its own making: any that will do
+		}
+		for j, v := range values {
+			const tried = 4
+			if j == tried || !q.Matches(v, true) {
+				continue
+			}
+			_, labelled := pool.Labels[r.Key]
+			switch {
+			case r.Key == model.LabelNodePool || r.Key == model.LabelHostname:
+			case labelled || have == nil && !wellKnown(r.Key):
+				out = append(out, plan.Change{Object: name, Field: "spec.template.metadata.labels[" + r.Key + "]", Op: plan.Set, Value: v})
+			case have != nil:
+				out = append(out, plan.Change{Object: name, Field: field, Op: plan.Add, Value: v})
+			}
+		}
+	}
+	if wanted {
+		out = append(out, plan.Change{Object: pod, Field: "spec.affinity.nodeAffinity[" + r.Key + "]", Op: plan.Remove})
+	}
+	if have != nil && r.Key != model.LabelNodePool {
+		out = append(out, plan.Change{Object: name, Field: field, Op: plan.Remove})
+	}
+	return out
+}
+
+// wellKnown says whether a label is the cloud's or Kubernetes' to give.
+func wellKnown(key string) bool {
+	domain, _, ok := strings.Cut(key, "/")
+	return ok && (strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || strings.HasSuffix(domain, "karpenter.sh") || strings.HasSuffix(domain, "karpenter.k8s.aws"))
+}
+
+// sizeRemedy is the most that the pod may ask for.
+func (st *step) sizeRemedy(c *model.Class, pod string, r plan.Reason) []plan.Change {
+	d := model.Dim(slices.Index(st.s.ResourceNames, r.Key))
+	if d < 0 || d == model.Pods {
+		return nil
+	}
+	want, err1 := parseAmount(d, r.Want)
+	have, err2 := parseAmount(d, r.Have)
+	left := c.Requests.At(d) - (want - have)
+	if err1 != nil || err2 != nil || left < 0 {
+		return nil
+	}
+	return []plan.Change{{Object: pod, Field: "spec.containers[*].resources.requests[" + r.Key + "]", Op: plan.Set, Value: model.FormatAmount(d, left)}}
+}
+
+// marketRemedies are the offerings that would have to be to be had again, the cheapest first.
+func marketRemedies(pool *model.NodePool) []plan.Change {
+	if pool == nil {
+		return nil
+	}
+	type choice struct {
+		m     plan.Machine
+		price int64
+	}
+	var list []choice
+	for _, t := range pool.Types {
+		for i := range t.Offerings {
+			if o := &t.Offerings[i]; !o.Available {
+				list = append(list, choice{plan.Machine{Type: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}, o.PriceMicro})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b choice) int { return int(min(max(a.price-b.price, -1), 1)) })
+	const tried = 8
+	var out []plan.Change
+	for _, c := range list[:min(len(list), tried)] {
+		out = append(out, plan.Change{Object: c.m.Offering(), Field: "available", Op: plan.Set, Value: "true"})
+	}
+	return out
+}
+
+// limitRemedies raise the limit by what is missing; where others took what was left, each limit by a machine of the largest type.
+func (st *step) limitRemedies(pool *model.NodePool, name string, r plan.Reason) []plan.Change {
+	if pool == nil {
+		return nil
+	}
+	var out []plan.Change
+	for _, b := range st.buyable() {
+		if b.Name != r.Pool {
+			continue
+		}
+		var most model.Resources
+		for _, t := range pool.Types {
+			if r.Subject == "" || t.Name == r.Subject {
+				most = most.Max(t.Capacity)
+			}
+		}
+		for d, limited := range pool.HasLimit {
+			if dim := model.Dim(d); limited && (r.Key == "" || r.Key == st.s.ResourceNames[d]) {
+				need := pool.Limits.At(dim) - min(b.Left.At(dim), 0) + most.At(dim)
+				if have, err := parseAmount(dim, r.Have); err == nil && r.Key != "" {
+					need -= have
+				}
+				out = append(out, plan.Change{Object: name, Field: "spec.limits." + st.s.ResourceNames[d], Op: plan.Set, Value: model.FormatAmount(dim, need)})
+			}
+		}
+		if pool.NodeLimit >= 0 && (r.Key == "" || r.Key == "nodes") {
+			need := max(st.claimsOf(r.Pool), pool.NodeLimit) + 1 // it may be exceeded
+			out = append(out, plan.Change{Object: name, Field: "spec.limits.nodes", Op: plan.Set, Value: strconv.FormatInt(need, 10)})
+		}
+	}
+	return out
+}
+
+func (st *step) claimsOf(pool string) int64 {
+	n := int64(0)
+	for _, c := range st.s.Claims {
+		if c.Pool == pool {
+			n++
+		}
+	}
+	return n
+}
+
+// unselect takes off the pod the label by which others keep it away.
+func (st *step) unselect(p *model.Pod, key string) []plan.Change {
+	var out []plan.Change
+	look := func(o *model.Pod) {
+		for i := range o.Class.AntiAffinity {
+			t := &o.Class.AntiAffinity[i]
+			if o == p || t.TopologyKey != key || t.Selector.Pods == nil || !t.Selector.Pods.Matches(p.Class.Labels) {
+				continue
+			}
+			for _, q := range *t.Selector.Pods {
+				ch := plan.Change{Object: "pod/" + p.Key(), Field: "metadata.labels[" + q.Key + "]", Op: plan.Remove}
+				if !q.AllowAbsent && !slices.Contains(out, ch) {
+					out = append(out, ch)
+				}
+			}
+		}
+	}
+	for _, n := range st.s.Nodes {
+		for _, o := range n.Pods {
+			look(o)
+		}
+	}
+	for _, o := range st.s.Pending {
+		look(o)
+	}
+	return out
+}
+
+func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, r plan.Reason) []plan.Change {
+	var out []plan.Change
+	for _, v := range c.Volumes {
+		if v.Claim != r.Key || pool == nil {
+			continue
+		}
+		for _, at := range v.Topology {
+			for _, q := range at {
+				if have := pool.Requirements.Get(q.Key); have != nil && len(q.Values) > 0 && !q.Complement {
+					out = append(out, plan.Change{Object: name, Field: "spec.template.spec.requirements[" + q.Key + "]", Op: plan.Add, Value: q.Values[0]})
+				}
+			}
+		}
+	}
+	return append(out, plan.Change{Object: pod, Field: "spec.volumes[" + r.Key + "]", Op: plan.Remove})
+}
+
+// remedy is the edit that makes the check behind a reason for keeping a machine pass; nil where none is known.
+func (st *step) remedy(u *disrupt.Unit, r plan.Reason) *plan.Change {
+	pool := "nodepool/" + u.Pool.Name
+	annotation := func(key string) string { return "metadata.annotations[" + key + "]" }
+	switch r.Code {
+	case plan.NotInitialized:
+		for _, t := range u.Node.Taints {
+			if startup(u.Claim, t) {
+				return &plan.Change{Object: "node/" + u.Node.Name, Field: "spec.taints[" + t.Key + ":" + t.Effect + "]", Op: plan.Remove}
+			}
+		}
+	case plan.NodeDoNotDisrupt, plan.PodDoNotDisrupt:
+		return &plan.Change{Object: r.Subject, Field: annotation(r.Key), Op: plan.Remove}
+	case plan.SafeToEvict, plan.NoController:
+		return &plan.Change{Object: r.Subject, Field: annotation(disrupt.SafeToEvict), Op: plan.Set, Value: "true"}
+	case plan.Static:
+		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Remove}
+	case plan.ConsolidationOff:
+		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: r.Want}
+	case plan.NotBalanced:
+		return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
+	case plan.Quiet:
+		d := st.now.Sub(u.Quiet).Truncate(1e9)
+		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: max(d, 0).String()}
+	case plan.Payback:
+		return &plan.Change{Object: "nodeclaim/" + u.Claim.Name, Field: annotation(r.Key), Op: plan.Remove}
+	case plan.Budget:
+		if _, ok := bracket(r.Key, "spec.disruption.budgets"); ok {
+			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(st.count[u.Pool.Name].Down+1, 10)}
+		}
+	case plan.DisruptionBudgetPDB:
+		for _, b := range st.s.PDBs {
+			if b.Namespace+"/"+b.Name == r.Key {
+				return loosen(b)
+			}
+		}
+	case plan.SeveralPDBs: // one must go: that which allows least
+		var worst *model.PDB
+		names := strings.Fields(r.Key)
+		for _, b := range st.s.PDBs {
+			if slices.Contains(names, b.Namespace+"/"+b.Name) && (worst == nil || b.DisruptionsAllowed < worst.DisruptionsAllowed) {
+				worst = b
+			}
+		}
+		if worst != nil {
+			return &plan.Change{Object: "poddisruptionbudget/" + worst.Namespace + "/" + worst.Name, Op: plan.Remove}
+		}
+	}
+	return nil
+}
+
+// loosen is the edit of a PodDisruptionBudget after which it allows one disruption.
+func loosen(b *model.PDB) *plan.Change {
+	object := "poddisruptionbudget/" + b.Namespace + "/" + b.Name
+	switch {
+	case b.Healthy < 1:
+		return &plan.Change{Object: object, Field: "spec.unhealthyPodEvictionPolicy", Op: plan.Set, Value: "AlwaysAllow"}
+	case b.MinAvailable != "":
+		return &plan.Change{Object: object, Field: "spec.minAvailable", Op: plan.Set, Value: strconv.Itoa(int(b.Healthy) - 1)}
+	}
+	return &plan.Change{Object: object, Field: "spec.maxUnavailable", Op: plan.Set, Value: strconv.Itoa(int(b.Expected-b.Healthy) + 1)}
+}
