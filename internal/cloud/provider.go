@@ -108,6 +108,7 @@ type LaunchResult struct {
 	ImageID      string
 	Capacity     model.Resources
 	Allocatable  model.Resources
+	Annotations  model.Labels // for the claim, so that the provider can tell later what it was bought as
 	Labels       model.Labels // single-valued labels of the offering: type, zone, capacity type, arch, os, region, provider's
 
 	// Unavailable are offerings that were allowed and would have been cheaper, but had no capacity.
@@ -170,6 +171,7 @@ type Interruption struct {
 	ProviderID string
 	Kind       string    // SpotInterruption, Rebalance, ScheduledChange, StateChange
 	At         time.Time // when the machine goes; zero: not said
+	Sent       time.Time // when the cloud sent it; zero: not said
 }
 
 // ClassStatuser is a provider whose node classes have a status to be written; the controller writes it.

@@ -269,8 +269,7 @@ func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchReque
 	req := cloud.LaunchRequest{
 		ClaimName: claim.Name, ClaimUID: claim.UID, Pool: claim.Pool, Requirements: claim.Requirements, Requests: claim.Requests,
 		NodeLabels: claim.Labels, Annotations: claim.Annotations, Taints: claim.Taints, StartupTaints: claim.StartupTaints,
-		Class: cloud.NodeClass{Group: class.Group, Kind: class.Kind, Name: class.Name, UID: class.UID, Generation: class.Generation,
-			Annotations: class.Annotations, Spec: class.Spec},
+		Class: nodeClass(class),
 	}
 	in := func(key string) []string {
 		if q := claim.Requirements.Get(key); q != nil && !q.Complement {
@@ -291,7 +290,7 @@ func launched(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
 		}
 	}
 	return plan.UpdateClaim{
-		Claim: claim.Name, UID: claim.UID, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: labels,
+		Claim: claim.Name, UID: claim.UID, Annotations: r.Annotations, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: labels,
 		Conditions: map[string]model.Condition{"Launched": {Status: "True", Reason: "Launched"}}, Why: plan.Reason{Code: plan.Launching, Pool: claim.Pool},
 	}
 }
@@ -307,9 +306,7 @@ func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error)
 	switch kind {
 	case cloud.InsufficientCapacity:
 		reason = "InsufficientCapacityError"
-		for _, p := range c.pools { // what was set aside is seen by the next decision
-			p.due, p.again = time.Time{}, p.asking
-		}
+		c.askAgain()
 		s.Settle(a.Key())
 	case cloud.NotReady, cloud.NotFound:
 		reason = "NodeClassNotReady"
@@ -341,6 +338,9 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 	}, func(s *state.State, err error) {
 		if err != nil {
 			c.fail("terminate", a.ProviderID, a.Why, err)
+			if a.Claim != "" {
+				c.Cluster.Event("NodeClaim", "", a.Claim, claimUID, true, "FailedTermination", err.Error())
+			}
 			return
 		}
 		s.MarkGone(a.ProviderID, claimUID)

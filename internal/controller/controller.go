@@ -53,6 +53,7 @@ type Config struct {
 	Coalesce   time.Duration // changes that come within this time are looked at together
 	ListEvery  time.Duration // how often the cloud is asked for its machines
 	OfferEvery time.Duration // how often the cloud is asked for its offerings
+	DriftEvery time.Duration // how often the cloud is asked which machines have drifted
 	RetryAfter time.Duration // pods that could not be placed are looked at again this often though nothing changed
 	CallLimit  time.Duration // an action's call is given up after this long, and repeated
 	Parallel   int           // actions under way at once, a kind
@@ -62,7 +63,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Idle: 50 * time.Millisecond, Max: time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
-		OfferEvery: time.Minute, RetryAfter: 30 * time.Second, CallLimit: 60 * time.Second, Parallel: 64,
+		OfferEvery: time.Minute, DriftEvery: 5 * time.Minute, RetryAfter: 30 * time.Second, CallLimit: 60 * time.Second, Parallel: 64,
 	}
 }
 
@@ -73,7 +74,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("batch window: idle %s must be positive and at most max %s", c.Idle, c.Max)
 	case c.Parallel < 1:
 		return fmt.Errorf("parallel actions: %d, must be at least 1", c.Parallel)
-	case c.ListEvery <= 0 || c.OfferEvery <= 0 || c.RetryAfter <= 0 || c.CallLimit <= 0:
+	case c.ListEvery <= 0 || c.OfferEvery <= 0 || c.DriftEvery <= 0 || c.RetryAfter <= 0 || c.CallLimit <= 0:
 		return errors.New("intervals must be positive")
 	}
 	return nil
@@ -103,8 +104,11 @@ type Controller struct {
 	window  window
 	pools   map[string]*poolInfo
 	listing bool
-	listed  time.Time         // when the last list was asked for
-	told    map[string]string // by pod uid: the refusal last told, so that it is not told again
+	listed  time.Time // when the last list was asked for
+	drift   driftCheck
+	hears   bool                // the cloud's notices are listened to
+	notes   map[string]toldNote // by object and event
+	told    map[string]string   // by pod uid: the refusal last told, so that it is not told again
 }
 
 // window is the adaptive batch window over demand.
@@ -122,6 +126,12 @@ func New(c *Controller) *Controller {
 	c.lanes = map[string]chan struct{}{}
 	c.pools = map[string]*poolInfo{}
 	c.told = map[string]string{}
+	c.notes = map[string]toldNote{}
+	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
+		for _, p := range r.RepairPolicies() {
+			c.Policy.Repair = append(c.Policy.Repair, decide.RepairPolicy{Condition: p.Condition, Status: p.Status, After: p.After})
+		}
+	}
 	c.verify = Verified
 	return c
 }
@@ -205,6 +215,11 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 
 	snap := c.State.Snapshot(now)
 	sooner(c.list(ctx, now, snap))
+	sooner(c.drifted(ctx, now, snap))
+	if !c.hears {
+		c.hears = true
+		go c.listen(ctx)
+	}
 	out, mem := decide.Step(snap, c.mem, now, c.Policy, decide.Request{Solve: solve})
 	if out.Solved {
 		c.Metrics.decided(time.Since(now), &out)

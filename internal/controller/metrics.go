@@ -30,6 +30,9 @@ type Metrics struct {
 	poolUsage          *prometheus.GaugeVec
 	poolLimit          *prometheus.GaugeVec
 	synced             prometheus.Gauge
+	interruptions      *prometheus.CounterVec
+	interruptionsKept  prometheus.Counter
+	interruptionTime   prometheus.Histogram
 	plansRefused       prometheus.Counter
 	movesRefused       *prometheus.CounterVec
 	planCost           prometheus.Gauge
@@ -56,6 +59,9 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 		poolUsage:          prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_usage", Help: "Capacity in use, in the base unit of the resource."}, []string{"nodepool", "resource_type"}),
 		poolLimit:          prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_limit", Help: "spec.limits, in the base unit of the resource."}, []string{"nodepool", "resource_type"}),
 		synced:             prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_cluster_state_synced", Help: "1 once the cluster has been read."}),
+		interruptions:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_interruption_received_messages_total", Help: "Notices of machines that the cloud takes away, by kind."}, []string{"message_type"}),
+		interruptionsKept:  prometheus.NewCounter(prometheus.CounterOpts{Name: "karpenter_interruption_deleted_messages_total", Help: "Notices that are written down, and done with at their source."}),
+		interruptionTime:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_interruption_message_queue_duration_seconds", Help: "Time from when a notice was sent until it was written down.", Buckets: buckets}),
 		plansRefused:       prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_plans_refused_total", Help: "Plans that verify refused; nothing of them was done."}),
 		movesRefused:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_moves_refused_total", Help: "Moves that verify refused; nothing of them was done."}, []string{"reason"}),
 		planCost:           prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_cost_usd_per_hour", Help: "Price of the machines of the last plan that bought any."}),
@@ -66,7 +72,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_build_info", Help: "1; the version is the label."}, []string{"version"})
 	info.WithLabelValues(version).Set(1)
 	r.MustRegister(m.schedulingDuration, m.queueDepth, m.unschedulablePods, m.claimsCreated, m.claimsTerminated, m.claimsDisrupted, m.cloudDuration,
-		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.plansRefused, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
+		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.interruptions, m.interruptionsKept, m.interruptionTime, m.plansRefused, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
 	return m
 }
 
@@ -101,6 +107,17 @@ func (m *Metrics) call(method string, d time.Duration, err error) {
 	m.cloudDuration.WithLabelValues(method).Observe(d.Seconds())
 	if kind := cloud.KindOf(err); kind != cloud.None {
 		m.cloudErrors.WithLabelValues(method, string(kind)).Inc()
+	}
+}
+
+func (m *Metrics) interruptionReceived(i cloud.Interruption) {
+	m.interruptions.WithLabelValues(i.Kind).Inc()
+}
+
+func (m *Metrics) interruptionKept(i cloud.Interruption) {
+	m.interruptionsKept.Inc()
+	if !i.Sent.IsZero() {
+		m.interruptionTime.Observe(time.Since(i.Sent).Seconds())
 	}
 }
 

@@ -80,7 +80,7 @@ func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool
 		return
 	}
 	info.asking = true
-	nc := cloud.NodeClass{Group: class.Group, Kind: class.Kind, Name: class.Name, UID: class.UID, Generation: class.Generation, Annotations: class.Annotations, Spec: class.Spec}
+	nc := nodeClass(class)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()

@@ -6,6 +6,7 @@ package controller
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -22,6 +23,7 @@ func usd(micro int64) string { return strconv.FormatFloat(float64(micro)/1e6, 'f
 func (c *Controller) record(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
 	c.recordMoves(now, out)
+	c.tell(now, out.Notes)
 	for _, a := range out.Actions {
 		switch a := a.(type) {
 		case plan.CreateClaim:
@@ -31,7 +33,13 @@ func (c *Controller) record(now time.Time, snap *model.Snapshot, out *decide.Out
 			c.recordCreate(now, a, out)
 		case plan.DeleteClaim:
 			c.recordDelete(now, snap, a)
+		case plan.UpdateClaim:
+			c.recordUpdate(a)
 		case plan.UpdateNode:
+			if a.Why.Key == model.TaintUnregistered {
+				c.Cluster.Event("Node", "", a.Node, a.UID, true, "UnregisteredTaintMissing",
+					"the node came without taint "+model.TaintUnregistered+":"+a.Why.Want+": pods may have landed on it before it was ready for them")
+			}
 			if a.Why.Code == plan.LandingTimeout {
 				c.Log.Warn("reservation ended before its pods came", "node", a.Node, "after", a.Why.Want)
 				c.Ledger.Add(ledger.Entry{At: now, Kind: "release", Subject: "node/" + a.Node, Why: []plan.Reason{a.Why}})
@@ -74,6 +82,15 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 	c.Log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", a.Why.Want, "have", a.Why.Have)
 	c.Ledger.Add(ledger.Entry{At: now, Kind: "delete", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}})
 	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("is deleted: %s", a.Why.Code))
+	if cl := c.State.Claim(a.Claim); cl != nil && cl.NodeName != "" {
+		switch {
+		case a.Why.Code == plan.Interrupted:
+			c.Cluster.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "is drained: the cloud takes its machine away")
+		case strings.HasPrefix(a.Why.Key, "move "):
+			c.Cluster.Event("Node", "", cl.NodeName, "", false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
+			c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
+		}
+	}
 	c.Metrics.disrupted(snap, a)
 }
 

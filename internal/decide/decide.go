@@ -47,6 +47,11 @@ type Policy struct {
 	SlowBoot     time.Duration // a machine longer in coming has its pods prepared before its node is there
 	AtOnce       int           // pods asked to go within a second, and less those that wait for kube-scheduler
 	MaxRounds    int           // of those that were asked before and did not go, how many are asked again in one step
+
+	Notice      time.Duration  // a machine of which its cloud has not said when it takes it away is gone this long after it said so
+	AlarmIdle   time.Duration  // machines interrupted this soon after each other are replaced together
+	Repair      []RepairPolicy // which nodes are broken; the provider's
+	RepairGrace time.Duration  // a broken node is replaced first and within budgets for this long; then it is ended by force
 }
 
 // DefaultPolicy is what the controller runs with.
@@ -56,6 +61,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
 		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Sweep: 5 * time.Minute, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
+		Notice: 2 * time.Minute, AlarmIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
 		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, AtOnce: 100, MaxRounds: 500,
 	}
 }
@@ -70,6 +76,7 @@ type Memory struct {
 	mismatches    map[string]mismatch      // by pod uid: standing nodes that kube-scheduler would not use for it
 	registrations map[string]registrations // by pool uid
 	nodeless      map[string]time.Time     // by claim uid: since when it is registered and has no node
+	alarms        map[string]bool          // by claim uid: interrupted, and its pods have been decided on
 	refusals      []plan.PodDecision       // of the last solve, for what is asked in between
 
 	units         map[string]*disrupt.Unit // by claim
@@ -113,17 +120,20 @@ type Output struct {
 	Problem *solve.Problem // nil where nothing was solved
 	Result  *solve.Result
 	Moves   []MoveBegun // begun in this step
+	Notes   []plan.Note // to tell people
 	Kept    []Kept      // machines that were looked at and left alone
 }
 
 // Step decides.
 func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) (Output, Memory) {
 	st := newStep(s, mem, now, pol)
+	st.notices()
 	st.gather()
+	st.patients()
 	st.claims()
 	st.orphans()
-	bereft := st.bereft()
-	st.demand(!req.Never && (req.Solve || bereft))
+	bereft, alarmed := st.bereft(), st.alarmed()
+	st.demand(!req.Never && (req.Solve || bereft || alarmed))
 	for _, uid := range req.Refused {
 		st.shun(uid, pol.Shun)
 	}
@@ -149,13 +159,16 @@ type step struct {
 	unschedulable map[*model.Class]bool // kube-scheduler has refused a pod of it that is still pending
 	busy          map[string]bool       // nodes and claims that pending pods are expected on
 
-	under  map[string]*ongoing // moves under way, by id
-	moveOf map[string]string   // by claim that goes in one: its id
-	unit   []*disrupt.Unit     // by node name
-	count  map[string]disrupt.Count
-	guard  *disrupt.Guard
-	hushed map[string]time.Time // the next Memory.tainted
-	named  map[string]bool      // claims named in this step
+	taken   map[string]*interrupted // by claim name: machines that their cloud takes away
+	ill     map[string]sickness     // by claim name
+	illness map[string][2]int       // by pool: its nodes, and those that are ill
+	under   map[string]*ongoing     // moves under way, by id
+	moveOf  map[string]string       // by claim that goes in one: its id
+	unit    []*disrupt.Unit         // by node name
+	count   map[string]disrupt.Count
+	guard   *disrupt.Guard
+	hushed  map[string]time.Time // the next Memory.tainted
+	named   map[string]bool      // claims named in this step
 }
 
 func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
@@ -225,6 +238,8 @@ func (st *step) act(a plan.Action) {
 	st.out.Actions = append(st.out.Actions, a)
 	st.said[a.Key()] = true
 }
+
+func (st *step) note(n plan.Note) { st.out.Notes = append(st.out.Notes, n) }
 
 func (st *step) at(t time.Time) {
 	if t.IsZero() {

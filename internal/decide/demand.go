@@ -44,6 +44,9 @@ func (st *step) bereft() bool {
 	for _, p := range st.s.Pending {
 		found = found || !st.cover[p.UID] && st.wanted(p)
 	}
+	if !found {
+		found = slices.ContainsFunc(st.leaving(), func(p *model.Pod) bool { return !st.cover[p.UID] })
+	}
 	return found
 }
 
@@ -192,7 +195,7 @@ func (st *step) rooms() ([]solve.Room, []room) {
 		taken[n.Name] = true
 	}
 	for _, c := range st.s.Claims {
-		if !c.Deleting.IsZero() || st.node(c) != nil || c.Is(lifecycle.Registered) {
+		if !c.Deleting.IsZero() || st.taken[c.Name] != nil || st.node(c) != nil || c.Is(lifecycle.Registered) {
 			continue
 		}
 		r, ok := st.claimRoom(c)
@@ -211,7 +214,7 @@ func (st *step) rooms() ([]solve.Room, []room) {
 func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, CSILimits: n.CSILimits,
 		Free: n.Allocatable.Sub(n.Used)}
-	leaving := !n.Deleting.IsZero() || c != nil && !c.Deleting.IsZero()
+	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || st.taken[c.Name] != nil)
 	if leaving {
 		r.Closed, r.Drained = true, true
 		return r

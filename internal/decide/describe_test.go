@@ -41,6 +41,10 @@ func (x *script) describe() string {
 		b.WriteByte('\n')
 		n++
 	}
+	for _, m := range x.last.Notes {
+		n++
+		fmt.Fprintf(&b, "  tell %s/%s %s %s\n", m.Kind, m.Name, m.Event, reason(m.Why))
+	}
 	if n == 0 {
 		b.WriteString("  nothing to do\n")
 	}

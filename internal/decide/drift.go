@@ -64,8 +64,18 @@ func (st *step) driftOf(u *disrupt.Unit) (reason, message string) {
 	if old := c.Created.Add(time.Hour); len(p.Types) > 0 && u.PriceMicro < 0 && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !st.now.Before(old) {
 		return "InstanceTypeNotFound", c.Labels[model.LabelInstanceType] + " is not offered any more in " + c.Labels[model.LabelZone] + " as " + c.Labels[model.LabelCapacityType]
 	}
+	if reason, asked := st.s.Drift[c.UID]; asked {
+		if reason != "" {
+			return reason, "the machine is not what " + c.ClassKind + " " + c.ClassName + " asks for now"
+		}
+	} else if d := c.Conditions[drifted]; d.True() && !slices.Contains(ours, d.Reason) {
+		return d.Reason, d.Message // the provider's word, and it has not been asked again yet
+	}
 	return "", ""
 }
+
+// ours are the reasons that are found here.
+var ours = []string{"NodePoolDrifted", "RequirementsDrifted", "InstanceTypeNotFound"}
 
 // writing says whether a write to a claim is under way or decided on in this step.
 func (st *step) writing(c *model.Claim) bool {

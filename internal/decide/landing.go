@@ -170,7 +170,7 @@ func (st *step) shrink(classHash func(*model.Class) string) {
 
 // holds says whether a claim's slots still count.
 func (st *step) holds(c *model.Claim, n *model.Node) bool {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || st.taken[c.Name] != nil {
 		return false
 	}
 	if n == nil || n.Labels[model.LabelRegistered] != "true" {
@@ -335,11 +335,11 @@ func (st *step) usable(h *holding) bool {
 	return true
 }
 
-// leaving are the pods of nodes being drained that will have a successor somewhere else.
+// leaving are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere else.
 func (st *step) leaving() []*model.Pod {
 	var out []*model.Pod
 	for _, c := range st.s.Claims {
-		if c.Deleting.IsZero() {
+		if c.Deleting.IsZero() && st.taken[c.Name] == nil {
 			continue
 		}
 		n := st.node(c)

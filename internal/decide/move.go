@@ -71,12 +71,15 @@ func (st *step) gather() {
 			}
 			m := get(r, c.Created)
 			m.Of, m.Claims = r.Of, r.Claims
-			if c.Deleting.IsZero() {
+			if c.Deleting.IsZero() && st.taken[c.Name] == nil {
 				m.news = append(m.news, c)
 			}
 		}
 	}
 	for _, c := range st.s.Claims {
+		if st.taken[c.Name] != nil {
+			continue // it goes by itself
+		}
 		d := c.Conditions[lifecycle.Disrupted]
 		id, ok := strings.CutPrefix(d.Message, "move ")
 		if !d.True() || !ok || !c.Deleting.IsZero() {
@@ -93,6 +96,7 @@ func (st *step) gather() {
 		for _, uid := range m.Claims {
 			switch c := st.index.byUID[uid]; {
 			case c == nil:
+			case st.taken[c.Name] != nil: // it goes by itself; what was bought for its pods is there for them
 			case !c.Deleting.IsZero():
 				m.going++
 			case st.moveOf[c.Name] == "":
@@ -169,7 +173,7 @@ func (st *step) units() {
 		if initial && !c.Is(lifecycle.Terminating) {
 			k := st.count[pool.Name]
 			k.Total++
-			if !c.Deleting.IsZero() || n == nil || !n.Ready || !n.Deleting.IsZero() || st.moveOf[c.Name] != "" {
+			if !c.Deleting.IsZero() || n == nil || !n.Ready || !n.Deleting.IsZero() || st.moveOf[c.Name] != "" || st.taken[c.Name] != nil {
 				k.Down++
 			}
 			st.count[pool.Name] = k
@@ -184,6 +188,9 @@ func (st *step) units() {
 		}
 		cache[c.Name] = u
 		u.Initial, u.Move = initial, st.moveOf[c.Name]
+		if st.taken[c.Name] != nil {
+			u.Move = "interrupted"
+		}
 		u.Busy = st.busy[n.Name] || st.busy[c.Name] || st.held[c.Name] != nil
 		st.unit = append(st.unit, u)
 	}
@@ -207,6 +214,8 @@ func (st *step) moves(begin bool) {
 	st.units()
 	st.guard = disrupt.NewGuard(st.s.PDBs, st.now)
 	st.hushed = map[string]time.Time{}
+	st.interruptions()
+	st.repairs()
 	st.carryOn()
 	st.mem.tainted = st.hushed
 	st.drift()
@@ -324,7 +333,7 @@ func (st *step) hopeless(m *ongoing) string {
 	for _, c := range m.victims {
 		if pool := st.index.pools[c.Pool]; pool != nil && !pools[c.Pool] {
 			pools[c.Pool] = true
-			if left, why := st.left(pool, m.Cause); left < 0 {
+			if left, why := st.left(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
 				return string(why.Code) + " " + why.Key
 			}
 		}
@@ -782,6 +791,8 @@ func (st *step) mustGo() bool {
 		c := u.Claim
 		switch {
 		case u.Move != "":
+		case st.curable(c):
+			queue = append(queue, due{u, plan.Unhealthy, st.ill[c.Name].due, -1})
 		case c.ExpireAfter >= 0 && u.Initial && !st.now.Before(c.Created.Add(c.ExpireAfter)):
 			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
 		case c.Is(drifted):
@@ -809,7 +820,7 @@ func (st *step) mustGo() bool {
 			st.at(st.now.Add(st.pol.Look))
 			continue
 		}
-		if left, _ := st.left(u.Pool, d.cause); left <= 0 {
+		if left, _ := st.spared(u, d.cause); left <= 0 {
 			st.at(st.now.Add(10 * time.Second))
 			continue
 		}
@@ -847,6 +858,8 @@ type Kept struct {
 func (st *step) whyGone(u *disrupt.Unit, cause plan.Code) plan.Reason {
 	r := plan.Reason{Code: cause, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name}
 	switch cause {
+	case plan.Unhealthy:
+		return st.ill[u.Claim.Name].cause
 	case plan.Expired:
 		r.Key, r.Want, r.Have = "expireAfter", u.Claim.ExpireAfter.String(), st.now.Sub(u.Claim.Created).Round(time.Second).String()
 	case plan.Drifted:

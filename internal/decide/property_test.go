@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 func TestWorldSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, true)
+		w.sickly = rapid.IntRange(0, 2).Draw(t, "kubelets die") == 0
 		if rapid.IntRange(0, 3).Draw(t, "consolidates") == 0 {
 			w.pool.ConsolidateAfter = 10 * time.Second
 		}

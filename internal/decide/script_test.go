@@ -30,6 +30,7 @@ import (
 //	refuse                       the writes of what was decided last have failed, and may be repeated at once
 //	refused POD                  the API server refuses the pod's toleration
 //	forget                       the controller starts anew: nothing of it is remembered but what the API server has
+//	repair CONDITION STATUS AFTER    nodes like that are broken
 //	off                          exact landing is turned off
 //	pace N                       so many pods are asked to go within a second
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
@@ -37,8 +38,10 @@ import (
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
+//	     [interrupted=KIND,SEEN[,AT]] [ends=AT]
 //	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
 //	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
+//	     [bad=CONDITION,STATUS,SINCE]
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [dnd=VALUE] [evict=VALUE] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
@@ -116,6 +119,8 @@ func (x *script) line(f []string) {
 		x.mem = Memory{}
 	case "pace":
 		x.pol.AtOnce = int(x.number(f[1]))
+	case "repair":
+		x.pol.Repair = append(x.pol.Repair, RepairPolicy{Condition: f[1], Status: f[2], After: x.duration(f[3])})
 	case "off":
 		x.pol.ExactLanding = false
 	case "pool":
@@ -430,6 +435,19 @@ func (x *script) claim(name string, opts []string) {
 			}
 		case "moving":
 			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: v, Message: x.moveMark(name), Since: x.now}
+		case "ends":
+			c.Annotations = model.Labels{lifecycle.TerminationTime: x.when(v).Format(time.RFC3339)}
+		case "interrupted":
+			parts := strings.Split(v, ",")
+			n := Notice{Kind: parts[0], Seen: x.when(parts[1])}
+			if len(parts) > 2 {
+				n.At = x.when(parts[2])
+			}
+			text, err := n.Text()
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			c.Annotations = model.Labels{AnnotationInterrupted: text}
 		case "hash":
 			c.Annotations = model.Labels{hashAnnotation: v, hashVersionAnnotation: hashVersion}
 		case "deleting":
@@ -512,6 +530,10 @@ func (x *script) node(name string, opts []string) {
 			n.Taints = append(n.Taints, x.taint(v))
 		case "created":
 			n.Created = x.when(v)
+		case "bad":
+			parts := strings.Split(v, ",")
+			n.Conditions = map[string]model.Condition{parts[0]: {Status: parts[1], Since: x.when(parts[2])}}
+			n.Ready = n.Ready && parts[0] != "Ready"
 		case "keep":
 			n.Annotations["karpenter.sh/do-not-disrupt"] = "true"
 		case "disabled":

@@ -28,10 +28,11 @@ var SecondOpinion func(*Output) error
 // a controller that sees it all late, whose calls fail or whose answers are lost, and that dies now and then. It runs in virtual
 // time and has no luck but what rapid draws.
 type world struct {
-	t    *rapid.T
-	now  time.Time
-	wild bool            // things go wrong
-	only map[string]bool // of all that may, these; nil: everything
+	t      *rapid.T
+	now    time.Time
+	wild   bool            // things go wrong
+	sickly bool            // and kubelets die, for good: where more do than may be repaired at once, they stay as they are
+	only   map[string]bool // of all that may, these; nil: everything
 
 	// The API server.
 	version   uint64
@@ -81,6 +82,7 @@ type machine struct {
 	boot                    time.Duration // to the node
 	ready                   time.Duration // from there to Ready; negative: never
 	node                    string
+	doomed                  time.Time // when the cloud takes it away; zero: it does not
 }
 
 type call struct {
@@ -103,6 +105,7 @@ const (
 func newWorld(t *rapid.T, loose bool) *world {
 	w := &world{t: t, now: epoch, pods: map[string]*model.Pod{}, nodes: map[string]*model.Node{}, claims: map[string]*model.Claim{},
 		nodeOwner: map[string]string{}, machines: map[string]*machine{}, aside: map[string]time.Time{}, launches: map[string]int{}, pol: DefaultPolicy()}
+	w.pol.Repair = []RepairPolicy{{Condition: "Ready", Status: "False", After: 30 * time.Second}}
 	w.pol.ExactLanding = rapid.IntRange(0, 3).Draw(t, "exact landing") > 0
 	for _, d := range []struct {
 		name  string
@@ -540,6 +543,10 @@ func (w *world) kubelets() {
 	for _, uid := range sortedKeys(w.machines) {
 		m := w.machines[uid]
 		n := w.nodes[m.node]
+		if !m.doomed.IsZero() && !w.now.Before(m.doomed) && !m.gone {
+			m.gone = true
+			w.say("machine %s is taken away", m.id)
+		}
 		switch {
 		case m.gone:
 			if n != nil && n.Ready {
@@ -577,6 +584,7 @@ func (w *world) kubelets() {
 func (w *world) setReady(n *model.Node, ready bool) {
 	m := *n
 	m.Ready, m.ReadySince = ready, w.now
+	m.Conditions = map[string]model.Condition{"Ready": {Status: map[bool]string{true: "True", false: "False"}[ready], Since: w.now}}
 	m.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t == notReady })
 	if !ready {
 		m.Taints = append(m.Taints, notReady)
@@ -825,6 +833,30 @@ func (w *world) mischief() {
 		w.say("node %s is taken away by force", n)
 		w.dropNode(n)
 	}
+	if w.chance("a machine is interrupted", 3) && len(w.claims) > 0 {
+		c := *w.claims[rapid.SampledFrom(sortedKeys(w.claims)).Draw(w.t, "claim")]
+		if m := w.machines[c.UID]; m != nil && !m.gone && c.ProviderID != "" && m.doomed.IsZero() {
+			n := Notice{Kind: rapid.SampledFrom([]string{"SpotInterruption", "ScheduledChange", StateChange}).Draw(w.t, "kind"), Seen: w.now}
+			m.doomed = w.now.Add(2 * time.Minute)
+			if rapid.Bool().Draw(w.t, "time said") {
+				n.At = m.doomed
+			}
+			text, err := n.Text()
+			if err != nil {
+				w.fatalf("%v", err)
+			}
+			c.Annotations = edited(c.Annotations, map[string]string{AnnotationInterrupted: text})
+			w.say("machine %s of claim %s is interrupted: %s", m.id, c.Name, n.Kind)
+			w.setClaim(&c)
+		}
+	}
+	if w.sickly && w.chance("a kubelet dies", 2) && len(w.machines) > 0 {
+		m := w.machines[rapid.SampledFrom(sortedKeys(w.machines)).Draw(w.t, "machine")]
+		if n := w.nodes[m.node]; n != nil && n.Ready && !m.gone {
+			m.ready = -1
+			w.setReady(n, false)
+		}
+	}
 	if w.chance("a machine dies", 3) && len(w.machines) > 0 {
 		m := w.machines[rapid.SampledFrom(sortedKeys(w.machines)).Draw(w.t, "machine")]
 		w.say("machine %s dies", m.id)
@@ -930,7 +962,7 @@ func (w *world) still() bool {
 		}
 	}
 	for _, m := range w.machines {
-		if m.gone && w.nodes[m.node] != nil || !m.gone && w.claimOf(m) == nil {
+		if m.gone && w.nodes[m.node] != nil || !m.gone && !m.doomed.IsZero() || !m.gone && w.claimOf(m) == nil {
 			return false
 		}
 	}

@@ -131,7 +131,7 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 	if u.Move != "" && full(plan.Reason{Code: plan.Moving, Subject: node, Key: u.Move}) {
 		return out
 	}
-	if !u.Initial && full(plan.Reason{Code: plan.NotInitialized, Subject: node, Key: model.LabelInitialized, Want: trueValue, Have: u.Node.Labels[model.LabelInitialized]}) {
+	if !u.Initial && cause != plan.Unhealthy && full(plan.Reason{Code: plan.NotInitialized, Subject: node, Key: model.LabelInitialized, Want: trueValue, Have: u.Node.Labels[model.LabelInitialized]}) {
 		return out
 	}
 	if cause != plan.Unhealthy {
@@ -143,7 +143,7 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 			}
 		}
 	}
-	if u.Busy && full(plan.Reason{Code: plan.Nominated, Subject: node, Want: "no pods expected on it", Have: "pods are on their way to it"}) {
+	if u.Busy && cause != plan.Unhealthy && full(plan.Reason{Code: plan.Nominated, Subject: node, Want: "no pods expected on it", Have: "pods are on their way to it"}) {
 		return out
 	}
 	if cause == plan.Underutilized || cause == plan.Empty {

@@ -218,6 +218,7 @@ type Snapshot struct {
 	Namespaces    map[string]Labels
 	Instances     []*Instance              // by provider id; from the last List
 	InstancesAt   time.Time                // when that List was asked for; zero: never
+	Drift         map[string]string        // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked
 	InFlight      map[string]time.Time     // actions begun whose effect has not come back yet, by Action key
 	Failures      map[string]LaunchFailure // of the last launch, by claim uid
 }

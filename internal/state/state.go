@@ -47,6 +47,7 @@ type State struct {
 	instances   []*model.Instance
 	instAt      time.Time
 
+	drift    map[string]string              // by claim uid, as last asked; never changed
 	failures map[string]model.LaunchFailure // by claim uid
 	assumed  map[string]string              // by pod uid: the claim whose toleration is being written, shown though not read back yet
 	refused  map[string]bool                // by pod uid: the API server refused its toleration
@@ -549,6 +550,27 @@ func (s *State) RefuseReservation(key, uid string) {
 	}
 }
 
+// SetDrift replaces what the provider says about machines that are not what their node classes ask for, by claim uid; an empty reason: it
+// was asked, and it is.
+func (s *State) SetDrift(reasons map[string]string) {
+	s.drift = reasons
+	s.gen.Supply++
+}
+
+// ClaimOf finds the claim of a machine. Where there is none yet, owned says that the cloud lists the machine for a claim that is there.
+func (s *State) ClaimOf(providerID string) (c *model.Claim, owned bool) {
+	if c := s.claims[s.byProvider[providerID]]; c != nil && providerID != "" {
+		return c, true
+	}
+	for _, i := range s.instances {
+		if i.ProviderID == providerID && !i.Gone {
+			c := s.claims[i.ClaimName]
+			return nil, c != nil && c.UID == i.ClaimUID
+		}
+	}
+	return nil, false
+}
+
 // LaunchFailed keeps why a claim's launch failed.
 func (s *State) LaunchFailed(uid string, f model.LaunchFailure) { s.failures[uid] = f }
 
@@ -843,6 +865,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 	}
 	out.Failures = maps.Clone(s.failures)
 	out.Instances, out.InstancesAt = s.instances, s.instAt
+	out.Drift = s.drift
 	s.nodesDirty, s.claimsDirty, s.poolsDirty, s.daemonsDirty, s.pdbsDirty = false, false, false, false, false
 	s.pendingDirty, s.namespacesDirty, s.flightsDirty = false, false, false
 	s.last = out

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// driftCheck is when the provider was last asked which machines are not what their node classes ask for any more, and about which classes.
+type driftCheck struct {
+	asking  bool
+	asked   time.Time
+	fails   int
+	classes string // those asked about, by uid and generation
+}
+
+// drifted asks the provider now and then, and at once when a node class has changed. It says when it has something to do next.
+func (c *Controller) drifted(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
+	drifter, ok := cloud.As[cloud.Drifter](c.Provider)
+	d := &c.drift
+	if !ok || d.asking {
+		return time.Time{}
+	}
+	classes := ""
+	for _, name := range slices.Sorted(maps.Keys(c.pools)) {
+		classes += c.pools[name].class + " "
+	}
+	due := d.asked.Add(c.Config.DriftEvery)
+	if d.fails > 0 {
+		due = d.asked.Add(backoff(d.fails, time.Second, time.Minute))
+	}
+	if classes == d.classes && now.Before(due) {
+		return due
+	}
+	var queries []cloud.DriftQuery
+	for _, cl := range snap.Claims {
+		if !cl.Is("Launched") || !cl.Deleting.IsZero() {
+			continue
+		}
+		if k := c.State.NodeClass(cl.ClassGroup, cl.ClassKind, cl.ClassName); k != nil {
+			queries = append(queries, cloud.DriftQuery{Claim: cl, Class: nodeClass(k)})
+		}
+	}
+	d.classes, d.asked = classes, now
+	if len(queries) == 0 {
+		return now.Add(c.Config.DriftEvery)
+	}
+	d.asking = true
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		defer cancel()
+		reasons, err := drifter.Drifted(ctx, queries)
+		c.Metrics.call("IsDrifted", time.Since(now), err)
+		c.Emit(func(s *state.State) {
+			d.asking = false
+			if err != nil {
+				d.fails++
+				c.Log.Warn("drift of machines unknown, will ask again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
+				return
+			}
+			d.fails = 0
+			out := make(map[string]string, len(queries))
+			for i := range queries {
+				out[queries[i].Claim.UID] = reasons[i]
+			}
+			s.SetDrift(out)
+		})
+	}()
+	return time.Time{}
+}
+
+// nodeClass is a node class as a provider takes it.
+func nodeClass(k *state.NodeClass) cloud.NodeClass {
+	return cloud.NodeClass{Group: k.Group, Kind: k.Kind, Name: k.Name, UID: k.UID, Generation: k.Generation, Annotations: k.Annotations, Spec: k.Spec}
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
+)
+
+// noteAgain is how long a note that has not changed is not told again.
+const noteAgain = 15 * time.Minute
+
+// toldNote is when and with which words a note was last told.
+type toldNote struct {
+	at   time.Time
+	text string
+}
+
+// tell tells the people who watch an object what a step has to say about it: once, again when it changes, and again after a while.
+func (c *Controller) tell(now time.Time, notes []plan.Note) {
+	for _, n := range notes {
+		key := n.Kind + "/" + n.Namespace + "/" + n.Name + " " + n.Event
+		text := report.Sentence(n.Why)
+		last, ok := c.notes[key]
+		if ok && last.text == text && now.Sub(last.at) < noteAgain {
+			continue
+		}
+		if len(c.notes) > 50_000 {
+			for k, t := range c.notes {
+				if now.Sub(t.at) >= noteAgain {
+					delete(c.notes, k)
+				}
+			}
+		}
+		c.notes[key] = toldNote{now, text}
+		c.Cluster.Event(n.Kind, n.Namespace, n.Name, n.UID, n.Warn, n.Event, text)
+		if !ok && n.Warn {
+			c.Ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: subject(n), Why: []plan.Reason{n.Why}, Outcome: n.Event})
+		}
+	}
+}
+
+func subject(n plan.Note) string {
+	kinds := map[string]string{"Node": "node/", "NodeClaim": "nodeclaim/", "NodePool": "nodepool/", "Pod": "pod/" + n.Namespace + "/"}
+	return kinds[n.Kind] + n.Name
+}
+
+// recordUpdate tells what a write into a claim means for those who watch it.
+func (c *Controller) recordUpdate(a plan.UpdateClaim) {
+	cl := c.State.Claim(a.Claim)
+	if cl == nil {
+		return
+	}
+	both := func(reason, text string) {
+		c.Cluster.Event("NodeClaim", "", cl.Name, cl.UID, true, reason, text)
+		if cl.NodeName != "" {
+			c.Cluster.Event("Node", "", cl.NodeName, "", true, reason, text)
+		}
+	}
+	if at := a.Annotations[lifecycle.TerminationTime]; at != "" {
+		both("TerminationGracePeriodExpiring", "all pods will be deleted by "+at)
+	}
+	if w := a.Conditions[lifecycle.Detached]; w.Reason == "AwaitingVolumeDetachment" {
+		both("AwaitingVolumeDetachment", w.Message)
+	}
+	if w := a.Conditions[lifecycle.Consistent]; w.Status == "False" {
+		both("FailedConsistencyCheck", w.Message)
+	}
+}

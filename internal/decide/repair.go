@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// RepairPolicy says that a node whose condition has had this status for this long is broken. The provider states them.
+type RepairPolicy struct {
+	Condition, Status string
+	After             time.Duration
+}
+
+// mostUnhealthy is the share of a pool's nodes, in percent and rounded up, that may be broken at once. When more are, it is not the nodes
+// that are broken: nothing is repaired.
+const mostUnhealthy = 20
+
+// sickness is what is wrong with a node.
+type sickness struct {
+	cause plan.Reason // empty code: nothing is
+	due   time.Time   // when it counts as broken
+}
+
+// sick finds the condition for which a node counts as broken soonest.
+func (st *step) sick(n *model.Node) sickness {
+	var out sickness
+	for _, p := range st.pol.Repair {
+		c, ok := n.Conditions[p.Condition]
+		if !ok || c.Status != p.Status {
+			continue
+		}
+		if due := c.Since.Add(p.After); out.cause.Code == "" || due.Before(out.due) {
+			out = sickness{due: due, cause: plan.Reason{Code: plan.Unhealthy, Subject: "node/" + n.Name, Key: p.Condition,
+				Want: "not " + p.Status + " for " + p.After.String(), Have: p.Status + " since " + c.Since.UTC().Format(time.RFC3339)}}
+		}
+	}
+	return out
+}
+
+// patients are the nodes of pools that have something wrong with them, by claim name, and how many of each pool do.
+func (st *step) patients() {
+	if len(st.pol.Repair) == 0 {
+		return
+	}
+	st.ill = map[string]sickness{}
+	st.illness = map[string][2]int{} // by pool: nodes, and those of them that are ill
+	for _, c := range st.s.Claims {
+		pool := st.index.pools[c.Pool]
+		n := st.node(c)
+		if pool == nil || n == nil || !c.Is(lifecycle.Registered) {
+			continue
+		}
+		k := st.illness[pool.Name]
+		k[0]++
+		if s := st.sick(n); s.cause.Code != "" {
+			k[1]++
+			s.cause.Pool = pool.Name
+			st.ill[c.Name] = s
+			if st.now.Before(s.due) {
+				st.at(s.due)
+			}
+		}
+		st.illness[pool.Name] = k
+	}
+}
+
+// repairable says whether nodes of a pool may be repaired, and why not.
+func (st *step) repairable(pool string) (plan.Reason, bool) {
+	k := st.illness[pool]
+	most := (k[0]*mostUnhealthy + 99) / 100
+	return plan.Reason{Code: plan.RepairBlocked, Pool: pool, Subject: "nodepool/" + pool, Want: "at most " + strconv.Itoa(most) + " of " + strconv.Itoa(k[0]) + " nodes unhealthy",
+		Have: strconv.Itoa(k[1])}, k[1] <= most
+}
+
+// broken says whether a machine is to be repaired now.
+func (st *step) broken(c *model.Claim) (sickness, bool) {
+	s, ok := st.ill[c.Name]
+	return s, ok && !st.now.Before(s.due)
+}
+
+// repairs ends, at once and whatever stands on them, machines that have been broken for so long that nothing gentle can be waited for:
+// their time of termination is now, which makes their pods go past every budget. It says of pools of which too many nodes are ill that
+// nothing is repaired.
+func (st *step) repairs() {
+	for _, c := range st.s.Claims {
+		s, bad := st.broken(c)
+		if !bad {
+			continue
+		}
+		if why, ok := st.repairable(c.Pool); !ok {
+			n := st.node(c)
+			st.note(plan.Note{Event: "NodeRepairBlocked", Kind: "Node", Name: n.Name, UID: n.UID, Warn: true, Why: why})
+			continue
+		}
+		if due := s.due.Add(st.pol.RepairGrace); st.now.Before(due) {
+			st.at(due)
+			continue
+		}
+		if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err != nil || t.After(st.now) {
+			if st.writing(c) {
+				st.at(st.now.Add(st.pol.Look))
+				continue
+			}
+			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: st.now.UTC().Format(time.RFC3339)}, Why: s.cause})
+			continue // written down first: a drain that was begun without it would be a gentle one
+		}
+		if c.Deleting.IsZero() {
+			st.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: s.cause})
+		}
+	}
+}
+
+// spared is how many machines of a pool more may go for a repair: one that is down already does not count against itself.
+func (st *step) spared(u *disrupt.Unit, cause plan.Code) (int64, plan.Reason) {
+	left, why := st.left(u.Pool, cause)
+	if cause == plan.Unhealthy && u.Initial && !u.Node.Ready {
+		left++
+	}
+	return left, why
+}
+
+// curable says whether a machine is broken and may be repaired gently, its replacement first.
+func (st *step) curable(c *model.Claim) bool {
+	if _, bad := st.broken(c); !bad {
+		return false
+	}
+	_, ok := st.repairable(c.Pool)
+	return ok
+}
