@@ -219,7 +219,9 @@ func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 		r.Closed, r.Drained = true, true
 		return r
 	}
-	r.Closed = c != nil && st.moveOf[c.Name] != ""
+	// A node that nobody has registered and that is known to be no claim's is one whose launch has not been answered yet: its room is its
+	// claim's, and counted there.
+	r.Closed = c != nil && st.moveOf[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
 	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !st.stuck(c) || c == nil && st.now.Sub(n.Created) < 2*time.Minute
 	r.Taints = st.lasting(n.Taints, c, fresh, h)
 	if h != nil {
