@@ -62,8 +62,8 @@ soak: build ## the long series: every seed of every test that make test runs a f
 	DOVETAIL_SOAK=1 go test -count=1 -timeout 6h ./internal/... ./test/e2e/...
 
 .PHONY: bench
-bench: build bench-reaction ## figures of docs/PERFORMANCE.md: the solver's benchmarks, then the reaction on the sandbox
-	go test -run '^$$' -bench . -benchmem ./internal/...
+bench: build ## one table: how good plans are, how soon they are there and what they need, beside the bar of each
+	go run ./test/bench
 
 .PHONY: bench-reaction
 bench-reaction: build ## from pending pod to NodeClaim and to Running, beside the floor, as JSON

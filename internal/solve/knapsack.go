@@ -52,7 +52,12 @@ func (k *knapsack) relax() {
 	}
 	var amount []float64
 	k.w, amount = p.relaxHeld(k.m, ds, nil, nil)
-	k.items = k.items[:0]
+	type near struct {
+		by int64 // what it falls short of paying, in proportion to its room
+		i  int
+	}
+	list := make([]near, 0, len(ds))
+	all := make([]sackItem, len(ds))
 	for i, d := range ds {
 		req := &p.demands[d].c.req
 		most := min(k.whole[d], timesIn(req, &k.m.avail, nd))
@@ -68,13 +73,15 @@ func (k *knapsack) relax() {
 				it.size = max(it.size, mulDiv(req[j], 1<<20, k.m.avail[j]))
 			}
 		}
-		k.items = append(k.items, it)
+		all[i] = it
+		list = append(list, near{it.loss * (1 << 20) / (it.size + 1), i})
 	}
 	p.s.work += int64(len(ds) * nd * 4)
-	slices.SortStableFunc(k.items, func(a, b sackItem) int { // nearest to paying, in proportion to its room
-		return cmp.Compare(a.loss*(1<<20)/(a.size+1), b.loss*(1<<20)/(b.size+1))
-	})
-	k.items = k.items[:min(len(k.items), maxSackItems)]
+	slices.SortFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.by, b.by), cmp.Compare(a.i, b.i)) })
+	k.items = k.items[:0]
+	for _, x := range list[:min(len(list), maxSackItems)] {
+		k.items = append(k.items, all[x.i])
+	}
 	slices.SortStableFunc(k.items, func(a, b sackItem) int { return cmp.Compare(b.size, a.size) })
 }
 

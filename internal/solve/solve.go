@@ -279,7 +279,11 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 	t.recollect(s.memory)
 	s.tier = 2
 	until := min(s.work+s.pol.Work*3/4, s.deadline)
-	s.truncated = !t.generate(min(s.work+s.pol.Work/2, s.deadline))
+	most := s.pol.Work / 2
+	if len(t.rows) > maxProofRows {
+		most /= 2 // greedy is near already, and each round costs more
+	}
+	s.truncated = !t.generate(min(s.work+most, s.deadline))
 	t.memorize(&s.learnt)
 	p.refund(batches)
 	rest := slices.Clone(whole)

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Command bench prints one table: how good plans are, how soon they are there and what they need, beside the bar of each. The problems are
+// those of package problems; traces and prices lie in -data, and rows without theirs are said to be skipped.
+//
+// Everything runs on one thread. Time is processor time, the garbage collector's included, because a clock also counts what else the
+// machine does; of several runs the middle one stands. The row of the process counts the processor time of the whole process.
+//
+// It reads the product from outside, through the calls that the controller and `dovetail plan` make. Start reading at main.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+	"github.com/dovetail-sh/dovetail/internal/state"
+	"github.com/dovetail-sh/dovetail/test/problems"
+)
+
+// row is a line of the table.
+type row struct {
+	name      string
+	pods      int
+	ratio     float64 // cost over the proven bound; 0: nothing was bought
+	provenBy  string
+	first     time.Duration // the first plan that could be launched, and its bound by resource prices
+	firstCost float64       // its cost over the bound that was proven in the end
+	whole     time.Duration // plan and proof, at the default policy
+	clock     time.Duration
+	bytes     uint64 // allocated, a pod
+	allocs    uint64 // in all
+	bar       string
+	met       bool
+	note      string
+}
+
+func main() {
+	data := flag.String("data", "../shared/data", "folder of the catalogue and of traces/")
+	binary := flag.String("binary", "bin/dovetail", "what the row of the process runs")
+	runs := flag.Int("runs", 3, "runs of each problem; the middle one stands")
+	only := flag.String("only", "", "rows whose name contains this")
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	var rows []row
+	for _, x := range table(*data, *runs) {
+		if !strings.Contains(x.name, *only) {
+			continue
+		}
+		r, err := x.measure()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.note = "skipped: " + err.Error()
+		case err != nil:
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", x.name, err)
+			os.Exit(1)
+		}
+		r.name, r.bar = x.name, x.bar
+		rows = append(rows, r)
+	}
+	if strings.Contains("plan process", *only) {
+		r, err := process(*binary, *runs)
+		if errors.Is(err, fs.ErrNotExist) {
+			r.note = "skipped: " + err.Error()
+		} else if err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", r.name, err)
+			os.Exit(1)
+		}
+		rows = append(rows, r)
+	}
+	print(rows)
+	if strings.Contains("memory", *only) {
+		memory()
+	}
+}
+
+// entry is a problem with its bar.
+type entry struct {
+	name, bar string
+	measure   func() (row, error)
+}
+
+// table lists the rows. A bar is what cost over bound and processor time may be at most.
+func table(data string, runs int) []entry {
+	solved := func(name string, ratio float64, limit time.Duration, make func() (*problems.Problem, error)) entry {
+		bar := "stated"
+		if ratio > 0 {
+			bar = fmt.Sprintf("%.2f", ratio)
+		}
+		return entry{name, fmt.Sprintf("%s, %v", bar, limit), func() (row, error) {
+			x, err := make()
+			if err != nil {
+				return row{}, err
+			}
+			r := solveIt(x, runs)
+			r.met = r.whole <= limit && (ratio == 0 || r.ratio <= ratio)
+			return r, nil
+		}}
+	}
+	tianchi := func(sample int, rules bool) func() (*problems.Problem, error) {
+		return func() (*problems.Problem, error) { return problems.Tianchi(data, sample, rules) }
+	}
+	return []entry{
+		solved("basic, 636 types", 1.01, 20*time.Millisecond, func() (*problems.Problem, error) { return problems.Basic(data) }),
+		solved("diverse", 1.01, 100*time.Millisecond, func() (*problems.Problem, error) { return problems.Diverse(data, 20000) }),
+		solved("tianchi, sample", 1.02, time.Second, tianchi(20000, false)),
+		solved("tianchi, all", 1.02, time.Second, tianchi(0, false)),
+		solved("openb, GPUs, 695 types", 1.03, 2*time.Second, func() (*problems.Problem, error) { return problems.Openb(data) }),
+		solved("tianchi with its rules", 0, 5*time.Second, tianchi(0, true)),
+		solved("Karpenter's mix, 400 types", 0, 300*time.Millisecond, func() (*problems.Problem, error) { return problems.Mix(10000), nil }),
+		solved("2,000 classes onto 5,000 nodes", 1.02, time.Second, func() (*problems.Problem, error) { return problems.Many(data) }),
+		{"one pod, 10,000 nodes, event to plan", "5ms", func() (row, error) {
+			x, err := problems.OnePod(data, false)
+			if err != nil {
+				return row{}, err
+			}
+			r, err := event(x, 10*runs)
+			r.met = r.whole <= 5*time.Millisecond
+			return r, err
+		}},
+	}
+}
+
+// cost is what a call took.
+type cost struct {
+	cpu, clock    time.Duration
+	bytes, allocs uint64
+}
+
+// measure runs a call several times and returns the run in the middle by processor time.
+func measure(runs int, call func()) cost {
+	all := make([]cost, runs)
+	for i := range all {
+		runtime.GC()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		cpu, clock := cpuTime(syscall.RUSAGE_SELF), time.Now()
+		call()
+		all[i] = cost{cpu: cpuTime(syscall.RUSAGE_SELF) - cpu, clock: time.Since(clock)}
+		runtime.ReadMemStats(&after)
+		all[i].bytes, all[i].allocs = after.TotalAlloc-before.TotalAlloc, after.Mallocs-before.Mallocs
+	}
+	slices.SortFunc(all, func(a, b cost) int { return int(a.cpu - b.cpu) })
+	return all[runs/2]
+}
+
+func cpuTime(who int) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(who, &u); err != nil {
+		panic("read the processor time: " + err.Error())
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func solveIt(x *problems.Problem, runs int) row {
+	p := &solve.Problem{ResourceNames: x.ResourceNames, Demand: x.Demand, Pools: []solve.Pool{{NodePool: x.Pool, NodesLeft: -1}}}
+	for _, n := range x.Nodes {
+		p.Rooms = append(p.Rooms, solve.Room{Name: n.Name, Labels: n.Labels, Allocatable: n.Allocatable, Free: n.Allocatable.Sub(n.Used), Pods: n.Pods})
+	}
+	quick, full := solve.DefaultPolicy(), solve.DefaultPolicy()
+	quick.Work = 0
+	var plain, res solve.Result
+	first := measure(runs, func() { plain, _ = solve.Solve(p, solve.Memory{}, quick) })
+	whole := measure(runs, func() { res, _ = solve.Solve(p, solve.Memory{}, full) })
+	r := row{pods: len(x.Demand), provenBy: res.Cost.ProvenBy, first: first.cpu, whole: whole.cpu, clock: whole.clock,
+		bytes: whole.bytes / uint64(len(x.Demand)), allocs: whole.allocs}
+	if bound := res.Cost.BoundMicroPerHour; bound > 0 {
+		r.ratio = float64(res.Cost.NewMicroPerHour) / float64(bound)
+		r.firstCost = float64(plain.Cost.NewMicroPerHour) / float64(bound)
+	}
+	if len(res.Refused) > 0 {
+		r.note = fmt.Sprintf("%d refused", len(res.Refused))
+	}
+	return r
+}
+
+// cluster is a state of many nodes of ours with their pods.
+func cluster(x *problems.Problem) *state.State {
+	s := state.New()
+	for _, n := range x.ResourceNames {
+		s.Resources().Dim(n)
+	}
+	s.Tick(start)
+	s.SetPool(x.Pool)
+	s.SetPoolTypes(x.Pool.Name, x.Pool.Types)
+	s.SetPoolReady(x.Pool.Name, true, model.Condition{})
+	done := map[string]model.Condition{}
+	for _, k := range []string{"Launched", "Registered", "Initialized", "Ready"} {
+		done[k] = model.Condition{Status: "True", Since: start.Add(-time.Hour)}
+	}
+	for i, n := range x.Nodes {
+		labels := model.Labels{model.LabelNodePool: x.Pool.Name, model.LabelRegistered: "true", model.LabelInitialized: "true", model.LabelCapacityType: model.OnDemand}
+		for k, v := range n.Labels {
+			labels[k] = v
+		}
+		id := "cloud:///" + n.Name
+		s.SetNode(&model.Node{Name: n.Name, UID: n.UID, ProviderID: id, Labels: labels, Capacity: n.Allocatable, Allocatable: n.Allocatable, Ready: true,
+			ReadySince: start.Add(-time.Hour), Created: start.Add(-2 * time.Hour), HasFinalizer: true}, 1)
+		name := fmt.Sprintf("default-%05d", i)
+		s.SetClaim(&model.Claim{Name: name, UID: name, Pool: x.Pool.Name, Labels: labels, ProviderID: id, NodeName: n.Name, Capacity: n.Allocatable,
+			Allocatable: n.Allocatable, Created: start.Add(-2 * time.Hour), HasFinalizer: true, ExpireAfter: -1, TerminationGracePeriod: -1, Conditions: done}, 1)
+		for _, p := range n.Pods {
+			q := *p
+			q.Created, q.Bound, q.Ready = start.Add(-time.Hour), start.Add(-time.Hour), true
+			s.SetPod(&q)
+		}
+	}
+	return s
+}
+
+var start = time.Unix(1_800_000_000, 0)
+
+// event measures all that lies between what the watch tells and a checked plan: the pod goes into state, a Snapshot is taken, it is
+// decided, and the plan verified.
+func event(x *problems.Problem, runs int) (row, error) {
+	s := cluster(x)
+	now := start
+	out, mem := decide.Step(s.Snapshot(now), decide.Memory{}, now, decide.DefaultPolicy(), decide.Request{Solve: true})
+	pod := *x.Demand[0]
+	pod.Unschedulable = now
+	var failed error
+	c := measure(runs, func() {
+		now = now.Add(10 * time.Millisecond)
+		s.Tick(now)
+		s.SetPod(&pod)
+		out, mem = decide.Step(s.Snapshot(now), mem, now, decide.DefaultPolicy(), decide.Request{Solve: true})
+		if err := controller.Verified(&out).Err(); err != nil {
+			failed = err
+		}
+		if len(out.Result.New) != 1 {
+			failed = fmt.Errorf("%d machines are planned for one pod", len(out.Result.New))
+		}
+		s.DeletePod(pod.Key())
+	})
+	return row{pods: 1, ratio: float64(out.Cost.NewMicroPerHour) / float64(max(1, out.Cost.BoundMicroPerHour)), provenBy: out.Cost.ProvenBy, whole: c.cpu, clock: c.clock,
+		bytes: c.bytes, allocs: c.allocs}, failed
+}
+
+// process runs `dovetail plan` on a thousand pods of two sizes, start to end.
+func process(binary string, runs int) (row, error) {
+	const limit = 300 * time.Millisecond
+	r := row{name: "basic, plan process", pods: 1000, bar: limit.String()}
+	if _, err := os.Stat(binary); err != nil {
+		return r, err
+	}
+	dir, err := os.MkdirTemp("", "dovetail-bench-")
+	if err != nil {
+		return r, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "basic.json")
+	if err := os.WriteFile(file, []byte(basicManifests()), 0o600); err != nil {
+		return r, err
+	}
+	var failed error
+	type one struct{ cpu, clock time.Duration }
+	all := make([]one, 2*runs+1)
+	for i := range all {
+		c := exec.Command(binary, "plan", "-f", file, "-o", "json")
+		began := time.Now()
+		if text, err := c.CombinedOutput(); err != nil {
+			failed = fmt.Errorf("run %s: %w: %s", c, err, text)
+			break
+		}
+		all[i] = one{c.ProcessState.UserTime() + c.ProcessState.SystemTime(), time.Since(began)}
+	}
+	slices.SortFunc(all, func(a, b one) int { return int(a.cpu - b.cpu) })
+	r.whole, r.clock = all[len(all)/2].cpu, all[len(all)/2].clock
+	r.met = r.clock <= limit
+	return r, failed
+}
+
+func basicManifests() string {
+	var b strings.Builder
+	b.WriteString(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"default"},"spec":{"template":{"spec":{
+		"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"default"},
+		"requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand"]}]}}}}`)
+	for _, x := range [][3]string{{"small", "900m", "3100Mi"}, {"large", "3500m", "28Gi"}} {
+		fmt.Fprintf(&b, `,{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%[1]q},"spec":{"replicas":500,"selector":{"matchLabels":{"app":%[1]q}},
+			"template":{"metadata":{"labels":{"app":%[1]q}},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":%[2]q,"memory":%[3]q}}}]}}}}`, x[0], x[1], x[2])
+	}
+	b.WriteString("]}")
+	return b.String()
+}
+
+func print(rows []row) {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "problem\tpods\tfirst plan\tits cost/bound\tplan and proof\tcost/bound\tproven by\tclock\tbytes/pod\tallocations\tbar\tmet\t")
+	for _, r := range rows {
+		if strings.HasPrefix(r.note, "skipped") {
+			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t\t\t\t\t%s\t\t\n", r.name, r.note, r.bar)
+			continue
+		}
+		met := "no"
+		if r.met {
+			met = "yes"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.name, r.pods, duration(r.first), ratio(r.firstCost), duration(r.whole), ratio(r.ratio), r.provenBy,
+			duration(r.clock), number(r.bytes), number(r.allocs), r.bar, met, r.note)
+	}
+	w.Flush()
+	fmt.Println("\nTimes are processor time on one thread, and the clock beside it. The first plan is tier 1, which may be launched at once.")
+}
+
+func duration(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "-"
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1fms", d.Seconds()*1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.0fms", d.Seconds()*1e3)
+	}
+	return fmt.Sprintf("%.2fs", d.Seconds())
+}
+
+func ratio(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+func number(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+// memory says what the controller's picture of a cluster takes, for each pod and each node with its claim.
+func memory() {
+	x := &problems.Problem{ResourceNames: model.FixedNames(), Pool: problems.Mix(1).Pool}
+	held := func(nodes, podsEach int) float64 {
+		debug.FreeOSMemory()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		x.Nodes = problems.Standing(nodes, podsEach, 1.2)
+		s := cluster(x)
+		x.Nodes = nil
+		snap := s.Snapshot(start)
+		debug.FreeOSMemory()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(s)
+		runtime.KeepAlive(snap)
+		return float64(after.HeapAlloc) - float64(before.HeapAlloc)
+	}
+	few, many := held(5000, 2), held(5000, 12)
+	pod := (many - few) / 50_000
+	fmt.Printf("Memory held by state and its Snapshot: %.0f bytes a pod, %.0f bytes a node with its claim.\n", pod, (few-10_000*pod)/5000)
+}
