@@ -28,6 +28,7 @@ type bin struct {
 type binItem struct {
 	class int
 	n     int64
+	mask  *mask // where the pods may go and be counted as they are
 }
 
 // binOf turns a batch into a bin.
@@ -43,12 +44,12 @@ func (s *solver) binOf(p *packing, b *batch) *bin {
 	for _, it := range b.items {
 		d := p.demands[it.d]
 		out.mask = s.and(out.mask, d.mask)
-		out.add(d.c, it.n, s.nd)
+		out.add(d.c, d.mask, it.n, s.nd)
 	}
 	return out
 }
 
-func (b *bin) add(c *class, n int64, nd int) {
+func (b *bin) add(c *class, m *mask, n int64, nd int) {
 	for k := range nd {
 		b.req[k] += c.req[k] * n
 	}
@@ -61,7 +62,7 @@ func (b *bin) add(c *class, n int64, nd int) {
 			return
 		}
 	}
-	b.items = append(b.items, binItem{c.id, n})
+	b.items = append(b.items, binItem{c.id, n, m})
 }
 
 // poolMask is all the offers of a pool of which there are as many as wanted.

@@ -79,7 +79,7 @@ func (s *solver) anchors(a, c *class) bool {
 func (s *solver) seedBin(c *class, d *demand) bool {
 	for pool := range s.in.Pools {
 		b := &bin{pool: pool, mask: s.and(s.poolMask(pool), d.mask), copies: 1, stock: -1, host: s.slots}
-		b.add(d.c, 1, s.nd)
+		b.add(d.c, d.mask, 1, s.nd)
 		s.bumpHost(d.c, b.host, 1)
 		if s.holds(b.mask, &b.req) && s.joinBin(c, b) {
 			s.slots++
@@ -163,7 +163,7 @@ func (s *solver) grow(c *class, b *bin, m *mask, n int64, at *site) bool {
 			}
 		}
 		next.mask = m
-		next.add(c, n, s.nd)
+		next.add(c, m, n, s.nd)
 		if !s.recharge(&next) {
 			continue
 		}

@@ -35,6 +35,7 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 		}
 		s.reset()
 	}
+	s.tidy()
 	s.topUp()
 	res := s.result()
 	if len(s.learnt.fills) > 0 {

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// tidying empties machines that are to be bought into what is left free on the others, over all pools and weights: each level is packed
+// by itself, and a class of which a machine may hold only a few leaves room that nobody looks at again. A machine goes, or becomes a
+// smaller one, where its pods find room on others that grow dearer by less than is saved. Pods stay in the domains where they are
+// counted. A machine grows only for pods that its own weight would buy for.
+type tidying struct {
+	s       *solver
+	byPrice [][]int // offers of each pool, cheapest first
+	bins    []tidyBin
+	undo    []undoing // of what is being tried
+}
+
+// tidyBin is a bin and what it would be bought as.
+type tidyBin struct {
+	*bin
+	offer int // the cheapest; -1: nothing is done with it
+	free  vec // on that
+	firm  bool
+}
+
+type undoing struct {
+	j   int
+	was tidyBin
+	bin bin
+}
+
+// maxTidied bounds the machines that are looked at, maxEmptied those that one round tries to empty, and maxGrown those among which others
+// are tried in a larger size.
+const (
+	maxTidied  = 2048
+	maxEmptied = 256
+	maxGrown   = 128
+	maxRounds  = 8
+)
+
+// tidy does that until nothing more comes of it.
+func (s *solver) tidy() {
+	n := int64(0)
+	for _, b := range s.bins {
+		n += b.copies
+	}
+	if n < 2 || n > maxTidied || s.pol.Work == 0 {
+		return
+	}
+	s.separate()
+	t := &tidying{s: s}
+	t.prepare()
+	for round := 0; round < maxRounds && s.work < s.deadline && t.round(); round++ {
+	}
+	s.bins = slices.DeleteFunc(s.bins, func(b *bin) bool { return len(b.items) == 0 })
+	s.rejoin()
+}
+
+// rejoin makes machines alike copies again.
+func (s *solver) rejoin() {
+	seen := map[string]*bin{}
+	var out []*bin
+	for _, b := range s.bins {
+		slices.SortFunc(b.items, func(x, y binItem) int { return cmp.Compare(x.class, y.class) })
+		key := fmt.Sprint(b.pool, b.mask.id, b.stock, b.charged)
+		for _, it := range b.items {
+			key += fmt.Sprint(" ", it.class, it.n)
+		}
+		if was := seen[key]; was != nil {
+			was.copies += b.copies
+			continue
+		}
+		seen[key] = b
+		out = append(out, b)
+	}
+	s.bins = out
+}
+
+func (t *tidying) prepare() {
+	s := t.s
+	t.byPrice = make([][]int, len(s.in.Pools))
+	for i := range s.offers {
+		if o := &s.offers[i]; o.ok && o.stock < 0 {
+			t.byPrice[o.pool] = append(t.byPrice[o.pool], i)
+		}
+	}
+	for _, list := range t.byPrice {
+		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(s.offers[a].price, s.offers[b].price) })
+	}
+	for _, b := range s.bins {
+		x := tidyBin{bin: b, firm: b.stock >= 0}
+		for _, it := range b.items {
+			x.firm = x.firm || s.classes[it.class].topo.nearHost // others may want to be near what is on it
+		}
+		t.settle(&x)
+		t.bins = append(t.bins, x)
+	}
+}
+
+// settle finds what a bin would be bought as.
+func (t *tidying) settle(x *tidyBin) {
+	if x.offer = t.cheapest(x.bin); x.offer >= 0 {
+		x.free = t.s.offers[x.offer].avail
+		for k := range t.s.nd {
+			x.free[k] -= x.req[k]
+		}
+	}
+}
+
+// cheapest is the cheapest offer that holds the bin, and for which limits have been charged; -1 where there is none.
+func (t *tidying) cheapest(b *bin) int {
+	s := t.s
+	list := t.byPrice[b.pool]
+	if b.stock >= 0 {
+		list = nil
+		for i := range s.offers {
+			if s.offers[i].stock == b.stock && b.mask.has(i) {
+				list = append(list, i)
+			}
+		}
+	}
+	for _, i := range list {
+		s.work++
+		if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) && (!s.left[b.pool].limited || o.t.Capacity.Fits(b.charged)) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (t *tidying) effort(x *tidyBin) int64 {
+	return t.s.offers[x.offer].price + t.s.pol.MachineMicro
+}
+
+// round tries to empty machines, those least used first, and says whether any was emptied or made smaller.
+func (t *tidying) round() (any bool) {
+	s := t.s
+	type source struct {
+		i    int
+		used int64
+	}
+	var sources []source
+	var targets []int
+	most := make([]int64, len(t.bins)) // millionths of a machine in use, of the resource most used
+	for i := range t.bins {
+		x := &t.bins[i]
+		if x.offer < 0 || len(x.items) == 0 {
+			continue
+		}
+		avail := &s.offers[x.offer].avail
+		for k := range s.nd {
+			if avail[k] > 0 {
+				most[i] = max(most[i], mulDiv(x.req[k], 1_000_000, avail[k]))
+			}
+		}
+		targets = append(targets, i)
+		if !x.firm {
+			sources = append(sources, source{i, most[i]})
+		}
+	}
+	slices.SortStableFunc(sources, func(a, b source) int {
+		return cmp.Or(cmp.Compare(a.used, b.used), cmp.Compare(t.effort(&t.bins[b.i]), t.effort(&t.bins[a.i])))
+	})
+	slices.SortStableFunc(targets, func(a, b int) int { return cmp.Compare(most[b], most[a]) }) // the fullest first
+	for _, x := range sources[:min(len(sources), maxEmptied)] {
+		if s.work >= s.deadline {
+			break
+		}
+		if len(t.bins[x.i].items) > 0 && t.empty(x.i, targets) {
+			any = true
+		}
+	}
+	return any
+}
+
+// empty moves what it can of a bin elsewhere, and takes it back if that saves nothing.
+func (t *tidying) empty(i int, targets []int) bool {
+	s := t.s
+	t.undo = t.undo[:0]
+	was := t.bins[i]
+	rest := slices.Clone(was.items)
+	size := func(it *binItem) (n int64) {
+		for k := range s.nd {
+			if a := s.offers[was.offer].avail[k]; a > 0 {
+				n = max(n, mulDiv(s.classes[it.class].req[k], 1_000_000, a))
+			}
+		}
+		return n
+	}
+	slices.SortStableFunc(rest, func(a, b binItem) int { return cmp.Compare(size(&b), size(&a)) })
+	for k := range rest {
+		it := &rest[k]
+		for _, j := range targets {
+			if it.n == 0 {
+				break
+			}
+			if n := t.takes(j, i, it); n > 0 {
+				t.move(j, i, it, n)
+			}
+		}
+	}
+	rest = slices.DeleteFunc(rest, func(it binItem) bool { return it.n == 0 })
+	smaller := t.without(i, rest)
+	saved := t.effort(&was)
+	if len(rest) > 0 {
+		saved = 0
+		if smaller.offer >= 0 {
+			saved -= t.effort(&smaller) - t.effort(&was)
+		}
+		if j, grown, by := t.grow(i, rest, targets, t.effort(&was)-max(0, saved)); j >= 0 {
+			for k := range rest {
+				t.bump(j, i, &rest[k], rest[k].n)
+			}
+			t.keep(j)
+			*t.bins[j].bin = *grown.bin
+			grown.bin = t.bins[j].bin
+			t.bins[j] = grown
+			rest, saved = nil, t.effort(&was)-by
+		}
+	}
+	if saved <= 0 {
+		t.takeBack(i)
+		return false
+	}
+	left := &s.left[was.pool]
+	if len(rest) == 0 {
+		left.take(was.charged, -1)
+		was.items = nil
+		t.bins[i] = tidyBin{bin: was.bin, offer: -1}
+		was.bin.items = nil
+		return true
+	}
+	left.take(was.charged, -1)
+	smaller.charged = s.offers[smaller.offer].t.Capacity
+	left.take(smaller.charged, 1)
+	*was.bin = *smaller.bin
+	smaller.bin = was.bin
+	t.bins[i] = smaller
+	return true
+}
+
+// takes is how many pods of an item of bin i bin j has room for, as the machine that it is.
+func (t *tidying) takes(j, i int, it *binItem) int64 {
+	s, x := t.s, &t.bins[j]
+	s.work++
+	if j == i || x.offer < 0 || len(x.items) == 0 {
+		return 0
+	}
+	c := s.classes[it.class]
+	if !it.mask.has(x.offer) || !fitsIn(&c.req, &x.free, s.nd) {
+		return 0
+	}
+	return min(it.n, timesIn(&c.req, &x.free, s.nd), t.welcome(x, c))
+}
+
+// welcome is how many pods of a class may join those on a bin, resources aside.
+func (t *tidying) welcome(x *tidyBin, c *class) int64 {
+	s := t.s
+	if len(s.minValuesOf(x.pool)) > 0 {
+		return 0 // it would have to be seen how many types are left
+	}
+	n := s.hostAllows(c, x.host)
+	if n > 0 && len(c.ports) > 0 {
+		n = min(n, portsFit(c, x.guests.ports))
+		if x.offer >= 0 {
+			n = min(n, portsFit(c, s.offers[x.offer].ports))
+		}
+	}
+	if n > 0 && len(c.attach) > 0 {
+		if _, ok := attachFit(c, x.guests.handles, s.offers[x.offer].t.CSILimits); !ok {
+			return 0
+		}
+	}
+	if c.apart.most > 0 {
+		have := int64(0)
+		for _, it := range x.items {
+			if it.class == c.id {
+				have = it.n
+			}
+		}
+		n = min(n, max(0, c.apart.most-have))
+	}
+	return n
+}
+
+// keep notes how a bin is before it is changed.
+func (t *tidying) keep(j int) {
+	x := &t.bins[j]
+	was := undoing{j: j, was: *x, bin: *x.bin}
+	was.bin.items = slices.Clone(x.items)
+	t.undo = append(t.undo, was)
+}
+
+// bump has n pods counted on the host of bin j instead of that of bin i.
+func (t *tidying) bump(j, i int, it *binItem, n int64) {
+	c := t.s.classes[it.class]
+	t.s.bumpHost(c, t.bins[i].host, -n)
+	t.s.bumpHost(c, t.bins[j].host, n)
+}
+
+// move puts n pods of an item on bin j.
+func (t *tidying) move(j, i int, it *binItem, n int64) {
+	s := t.s
+	t.keep(j)
+	t.bump(j, i, it, n)
+	x := &t.bins[j]
+	x.mask = s.and(x.mask, it.mask)
+	x.bin.guests = t.guestsOf(x.items)
+	x.items = slices.Clone(x.items)
+	x.add(s.classes[it.class], it.mask, n, s.nd)
+	for k := range s.nd {
+		x.free[k] -= s.classes[it.class].req[k] * n
+	}
+	it.n -= n
+}
+
+func (t *tidying) guestsOf(items []binItem) (g guests) {
+	for _, it := range items {
+		if c := t.s.classes[it.class]; len(c.ports) > 0 || len(c.attach) > 0 {
+			g.add(c.c)
+		}
+	}
+	return g
+}
+
+// takeBack undoes all moves from bin i.
+func (t *tidying) takeBack(i int) {
+	for k := len(t.undo) - 1; k >= 0; k-- {
+		u := &t.undo[k]
+		for _, it := range t.bins[u.j].items {
+			for _, old := range u.bin.items {
+				if old.class == it.class {
+					it.n -= old.n
+				}
+			}
+			if it.n != 0 {
+				t.bump(i, u.j, &it, it.n)
+			}
+		}
+		*u.was.bin = u.bin
+		t.bins[u.j] = u.was
+	}
+}
+
+// without is bin i with only these items.
+func (t *tidying) without(i int, items []binItem) tidyBin {
+	b := *t.bins[i].bin
+	b.items, b.req, b.guests = nil, vec{}, guests{}
+	if b.stock < 0 {
+		b.mask = t.s.poolMask(b.pool)
+	}
+	for k := range items {
+		b.mask = t.s.and(b.mask, items[k].mask)
+		b.add(t.s.classes[items[k].class], items[k].mask, items[k].n, t.s.nd)
+	}
+	x := tidyBin{bin: &b}
+	if len(items) > 0 {
+		t.settle(&x)
+	} else {
+		x.offer = -1
+	}
+	return x
+}
+
+// grow finds the bin that would take all these items of bin i for the least more, less than a limit.
+func (t *tidying) grow(i int, items []binItem, targets []int, limit int64) (best int, grown tidyBin, by int64) {
+	s := t.s
+	best, by = -1, limit
+	if len(targets) > maxGrown {
+		return best, grown, by
+	}
+	weight := s.in.Pools[t.bins[i].pool].Weight
+	for _, j := range targets {
+		x := &t.bins[j]
+		if j == i || x.offer < 0 || len(x.items) == 0 || x.stock >= 0 || s.left[x.pool].limited || s.in.Pools[x.pool].Weight < weight {
+			continue
+		}
+		ok := true
+		next := *x.bin
+		next.items = slices.Clone(x.items)
+		next.guests = t.guestsOf(next.items)
+		for k := range items {
+			c := s.classes[items[k].class]
+			beside := *x
+			beside.bin = &next
+			if ok = t.welcome(&beside, c) >= items[k].n; !ok {
+				break
+			}
+			next.mask = s.and(next.mask, items[k].mask)
+			next.add(c, items[k].mask, items[k].n, s.nd)
+		}
+		if !ok {
+			continue
+		}
+		y := tidyBin{bin: &next, firm: x.firm}
+		if t.settle(&y); y.offer >= 0 {
+			if more := t.effort(&y) - t.effort(x); more < by {
+				best, grown, by = j, y, more
+			}
+		}
+	}
+	return best, grown, by
+}
