@@ -581,10 +581,7 @@ func (st *step) search() *disrupt.Input {
 		}
 	}
 	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
-		Left: map[string]int64{}, Starts: disrupt.Starts{}, Whole: map[string]disrupt.Whole{}}
-	for _, n := range st.s.Nodes {
-		in.Starts.Measure(n)
-	}
+		Left: map[string]int64{}, Starts: st.starts(), Whole: map[string]disrupt.Whole{}}
 	var boots []time.Duration
 	for _, c := range st.s.Claims {
 		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
@@ -605,12 +602,26 @@ func (st *step) search() *disrupt.Input {
 		}
 	}
 	for _, u := range st.unit {
+		if u.Pool.ConsolidationPolicy != disrupt.Balanced {
+			continue
+		}
 		w := in.Whole[u.Pool.Name]
 		w.PriceMicro += max(u.PriceMicro, 0)
 		w.Disruption += u.Weight()
 		in.Whole[u.Pool.Name] = w
 	}
 	return in
+}
+
+// starts are the measured start times. Every pod is looked at for them, so not in every search.
+func (st *step) starts() disrupt.Starts {
+	if due := st.mem.measured.Add(st.pol.Sweep / 10); st.mem.starts == nil || !st.now.Before(due) {
+		st.mem.starts, st.mem.measured = disrupt.Starts{}, st.now
+		for _, n := range st.s.Nodes {
+			st.mem.starts.Measure(n)
+		}
+	}
+	return st.mem.starts
 }
 
 // homeward are the pods of moves under way that have no replacement of their own: they count on standing room.
@@ -728,10 +739,9 @@ func (st *step) consolidate() {
 	var again time.Time
 	in.Scope, again = st.scope()
 	m, mem := disrupt.Consolidate(in, st.pol.Disrupt, st.pol.Solve, st.mem.consolidation)
-	for i := 0; i < len(may) && mem.Work > 0; i++ { // where anything was looked at
-		u := may[i]
-		if v := mem.Verdict(u.Node.Name); v.Code != "" && v.Code != st.mem.consolidation.Verdict(u.Node.Name).Code {
-			st.out.Kept = append(st.out.Kept, Kept{Node: u.Node.Name, Cause: plan.Underutilized, Why: v})
+	for _, name := range mem.Told {
+		if v := mem.Verdict(name); v.Code != st.mem.consolidation.Verdict(name).Code {
+			st.out.Kept = append(st.out.Kept, Kept{Node: name, Cause: plan.Underutilized, Why: v})
 		}
 	}
 	st.mem.consolidation = mem

@@ -238,6 +238,7 @@ func (s *search) singles(order []candidate, confirm int) []*Move {
 		verdict := func(r plan.Reason, saving, cost int64) {
 			r.Pool, r.Subject = c.Pool.Name, cmp.Or(r.Subject, "node/"+c.Node.Name)
 			need := max(s.least(c.PriceMicro), int64(float64(cost)/s.pol.Horizon.Hours()))
+			s.mem.Told = append(s.mem.Told, c.Node.Name)
 			c.seen.why, c.seen.at, c.seen.short = &r, s.mem.grown, max(1, need-saving)
 		}
 		set := []*Unit{c.Unit}
@@ -558,7 +559,7 @@ func (s *search) balanced(m *Move) plan.Reason {
 	price, weight := map[string]int64{}, map[string]int64{}
 	var names []string
 	for _, u := range m.Units {
-		if u.Pool.ConsolidationPolicy != balanced {
+		if u.Pool.ConsolidationPolicy != Balanced {
 			continue
 		}
 		if _, ok := price[u.Pool.Name]; !ok {

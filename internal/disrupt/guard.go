@@ -25,7 +25,7 @@ const (
 // Consolidation policies.
 const (
 	underutilized = "WhenEmptyOrUnderutilized"
-	balanced      = "Balanced"
+	Balanced      = "Balanced" // Input.Whole is asked for
 )
 
 const trueValue = "true"
@@ -176,7 +176,7 @@ func (g *Guard) voluntary(u *Unit, cause plan.Code, node string) []plan.Reason {
 		out = append(out, plan.Reason{Code: plan.Static, Subject: "nodepool/" + p.Name, Key: "spec.replicas", Want: "not set", Have: strconv.FormatInt(p.Replicas, 10)})
 	}
 	if cause == plan.Underutilized {
-		if p.ConsolidationPolicy != underutilized && p.ConsolidationPolicy != balanced {
+		if p.ConsolidationPolicy != underutilized && p.ConsolidationPolicy != Balanced {
 			out = append(out, plan.Reason{Code: plan.ConsolidationOff, Subject: "nodepool/" + p.Name, Key: "spec.disruption.consolidationPolicy",
 				Want: underutilized, Have: p.ConsolidationPolicy})
 		}

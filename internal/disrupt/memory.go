@@ -49,10 +49,11 @@ type Memory struct {
 	dirty   bool  // something is different since then, or it found a move: another might find one
 	awaited int   // pods in transit
 
-	Work     int64 // steps of the last search, for whoever measures
-	WideWork int64 // of the last wide one
-	More     bool  // the last search left machines for another
-	Wide     bool  // it was a wide one
+	Told     []string // nodes that the last search gave a verdict on
+	Work     int64    // steps of the last search, for whoever measures
+	WideWork int64    // of the last wide one
+	More     bool     // the last search left machines for another
+	Wide     bool     // it was a wide one
 }
 
 // seen is a machine as it was when it was looked at last.
@@ -87,7 +88,7 @@ func (m *Memory) forget() {
 // compare notes what is different from the last search in a new memory, and gives the floor as it is now.
 func compare(in *Input, old Memory) (Memory, *floor) {
 	m := old
-	m.Work, m.Wide = 0, false
+	m.Work, m.Wide, m.Told = 0, false, nil
 	var rules strings.Builder
 	var types []*model.InstanceType
 	for _, p := range in.Pools {

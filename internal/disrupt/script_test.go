@@ -236,7 +236,7 @@ func (x *script) addPool(name string, opts [][2]string) {
 	for _, o := range opts {
 		switch o[0] {
 		case "policy":
-			p.ConsolidationPolicy = map[string]string{"empty": "WhenEmpty", "balanced": balanced, "all": underutilized}[o[1]]
+			p.ConsolidationPolicy = map[string]string{"empty": "WhenEmpty", "balanced": Balanced, "all": underutilized}[o[1]]
 		case "after":
 			p.ConsolidateAfter = x.dur(o[1])
 		case "replicas":

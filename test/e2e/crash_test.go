@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
@@ -20,12 +21,7 @@ import (
 // The leader is killed at seeded moments of a burst. Whatever was under way, the other replica or the restarted one brings it to the
 // same end: every pod runs, each claim has one machine and each machine its claim, and it costs no more than it would have.
 func TestLeaderKilled(t *testing.T) {
-	seeds := 3
-	if os.Getenv("DOVETAIL_SOAK") != "" {
-		seeds = 20
-	}
-	s := own(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
-		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
+	seeds, s := kills(), pair(t)
 	calm := burst(t, s, "calm", 0)
 	for seed := 1; seed <= seeds; seed++ {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
@@ -44,6 +40,117 @@ func TestLeaderKilled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// kills is how often the leader is killed.
+func kills() int {
+	if os.Getenv("DOVETAIL_SOAK") != "" {
+		return 20
+	}
+	return 3
+}
+
+// pair is a sandbox with two controllers that soon notice when the leader is gone.
+func pair(t *testing.T) *sandbox.Sandbox {
+	t.Helper()
+	return own(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
+		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
+}
+
+// The leader is killed at seeded moments of a move: while replacements are bought, register, while what goes is tainted and drained. The
+// move is finished or taken back, what is left ends as it would have, and nothing stays cordoned, marked or without its other half.
+func TestLeaderKilledMoving(t *testing.T) {
+	s := pair(t)
+	for seed := 1; seed <= kills(); seed++ {
+		moment := func(stream uint64, within time.Duration) time.Duration {
+			return time.Duration(rand.New(rand.NewPCG(uint64(seed), stream)).Int64N(int64(within)))
+		}
+		t.Run(fmt.Sprintf("consolidation-%d", seed), func(t *testing.T) {
+			e := newEnv(t, s, fmt.Sprintf("moved-%d", seed))
+			e.nodePool(moves("m5.large", "m5.xlarge", "m5.2xlarge"))
+			e.deploy("web", 30, e.pod("900m", "1Gi"))
+			e.podsRun(30)
+			_, before := e.matched()
+			e.scale("web", 12)
+			when := e.killMoving(moment(1, 8*time.Second))
+			e.settled(10 * time.Second)
+			e.podsRun(12)
+			count, after := e.matched()
+			t.Logf("killed %s: $%.4f an hour before, $%.4f after, on %d machines", when, dollars(before), dollars(after), count)
+			if after*10 > before*6 {
+				t.Errorf("it costs $%.4f an hour, more than 0.6 times the $%.4f before", dollars(after), dollars(before))
+			}
+			e.nothingLeft()
+		})
+		t.Run(fmt.Sprintf("drift-%d", seed), func(t *testing.T) {
+			e := newEnv(t, s, fmt.Sprintf("drifted-%d", seed))
+			e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge"), "spec.disruption.budgets": []any{map[string]any{"nodes": "2"}}})
+			e.deploy("web", 3, e.pod("3", "2Gi"))
+			e.podsRun(3)
+			e.claimsAre(3, "Ready", ready)
+			e.must(s.Patch(e.ctx, pools+"/"+e.name, `{"spec":{"template":{"metadata":{"annotations":{"example.com/new":"yes"}}}}}`))
+			when := e.killMoving(moment(2, 12*time.Second))
+			e.until("every machine is of the new template", func() error {
+				for _, c := range e.claims() {
+					if c.Annotations["example.com/new"] != "yes" {
+						return fmt.Errorf("claim %s is not", c.Name)
+					}
+				}
+				return nil
+			})
+			e.settled(5 * time.Second)
+			e.podsRun(3)
+			count, _ := e.matched()
+			t.Logf("killed %s: %d machines in the end, %d bought in all", when, count, len(e.launches(e.name)))
+			e.nothingLeft()
+		})
+	}
+}
+
+// killMoving kills the leader so long after the first move has shown, and says what there was.
+func (e *env) killMoving(after time.Duration) string {
+	e.t.Helper()
+	e.until("a move has begun", func() error {
+		for _, c := range e.claims() {
+			if c.Annotations["dovetail.sh/move"] != "" || isTrue(&c, karpv1.ConditionDisruptionReason) || c.DeletionTimestamp != nil {
+				return nil
+			}
+		}
+		return errors.New("no claim says so")
+	})
+	moment := time.NewTimer(after)
+	defer moment.Stop()
+	select {
+	case <-moment.C:
+	case <-e.ctx.Done():
+	}
+	leader := e.killLeader()
+	return fmt.Sprintf("%s after a move had begun, %s", after.Round(time.Millisecond), leader)
+}
+
+// nothingLeft holds when nothing moves: no node keeps pods out, and none is without its claim.
+func (e *env) nothingLeft() {
+	e.t.Helper()
+	of := map[string]bool{}
+	for _, c := range e.claims() {
+		of[c.Status.NodeName] = true
+	}
+	nodes := e.nodes()
+	for _, n := range nodes {
+		if n.Spec.Unschedulable || len(n.Spec.Taints) > 0 || n.DeletionTimestamp != nil {
+			e.t.Errorf("node %s keeps pods out: unschedulable %t, taints %v, deleting %v", n.Name, n.Spec.Unschedulable, n.Spec.Taints, n.DeletionTimestamp)
+		}
+		if !of[n.Name] {
+			e.t.Errorf("node %s has no claim", n.Name)
+		}
+	}
+	if len(nodes) != len(of) {
+		e.t.Errorf("%d nodes for %d claims", len(nodes), len(of))
+	}
+	e.must(e.s.Delete(e.ctx, "/apis/apps/v1/namespaces/"+e.name+"/deployments", ""))
+	e.until("the pods are gone", func() error { return e.noPods(e.ctx) })
+	e.must(e.s.Delete(e.ctx, claims, "karpenter.sh/nodepool="+e.name))
+	e.givenBack()
 }
 
 func dollars(micro int64) float64 { return float64(micro) / 1e6 }
@@ -77,14 +184,32 @@ func burst(t *testing.T, s *sandbox.Sandbox, name string, killAfter time.Duratio
 		out.killedAt = e.killLeader()
 	}
 	e.podsRun(200)
+	out.machines, out.micro = e.matched()
+	launches := e.launches(name) // which also checks that no claim was launched twice
+	if len(launches) < out.machines {
+		t.Fatalf("%d machines stand, but the journal has only %d launches", out.machines, len(launches))
+	}
+	out.bought = launches[len(launches)-1].Launched.Sub(began)
+	// The next burst starts from an empty cluster, as this one did.
+	e.must(s.Delete(e.ctx, "/apis/apps/v1/namespaces/"+name+"/deployments", ""))
+	e.until("the pods are gone", func() error { return e.noPods(e.ctx) })
+	e.must(s.Delete(e.ctx, claims, "karpenter.sh/nodepool="+name))
+	e.givenBack()
+	return out
+}
+
+// matched waits until each claim is ready and has one machine that stands, and each machine its claim, and says how many there are and what
+// they cost an hour.
+func (e *env) matched() (count int, micro int64) {
+	e.t.Helper()
 	e.until("each claim has one machine that stands, and each machine its claim", func() error {
-		out.machines, out.micro = 0, 0
+		count, micro = 0, 0
 		all := e.claims()
 		machineOf := map[string]machines.Instance{}
 		for _, in := range e.standing() {
 			machineOf[in.ClaimUID] = in
-			out.machines++
-			out.micro += in.PriceMicro
+			count++
+			micro += in.PriceMicro
 		}
 		var wrong []string
 		for i := range all {
@@ -103,17 +228,7 @@ func burst(t *testing.T, s *sandbox.Sandbox, name string, killAfter time.Duratio
 		}
 		return nil
 	})
-	launches := e.launches(name) // which also checks that no claim was launched twice
-	if len(launches) < out.machines {
-		t.Fatalf("%d machines stand, but the journal has only %d launches", out.machines, len(launches))
-	}
-	out.bought = launches[len(launches)-1].Launched.Sub(began)
-	// The next burst starts from an empty cluster, as this one did.
-	e.must(s.Delete(e.ctx, "/apis/apps/v1/namespaces/"+name+"/deployments", ""))
-	e.until("the pods are gone", func() error { return e.noPods(e.ctx) })
-	e.must(s.Delete(e.ctx, claims, "karpenter.sh/nodepool="+name))
-	e.givenBack()
-	return out
+	return count, micro
 }
 
 // killLeader kills the controller that acts, with SIGKILL, and says what there was just after.
