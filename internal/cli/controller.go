@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -41,10 +43,11 @@ type controllerFlags struct {
 	lease                                                       kube.Lease
 	config                                                      controller.Config
 	ledgerSize                                                  int
+	aws                                                         awsFlags
 }
 
 func controllerCommand() *cobra.Command {
-	f := controllerFlags{config: controller.DefaultConfig(), lease: kube.DefaultLease()}
+	f := &controllerFlags{config: controller.DefaultConfig(), lease: kube.DefaultLease()}
 	c := &cobra.Command{
 		Use:   "controller",
 		Short: "run the autoscaler against a cluster",
@@ -52,12 +55,13 @@ func controllerCommand() *cobra.Command {
 			"Only the leader acts; a second replica watches and takes over.",
 		Example: "  dovetail controller --kubeconfig dovetail.kubeconfig --cloud kwok --machines http://127.0.0.1:7080 --leader-elect=false",
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return runController(c, f) },
+		RunE:    func(c *cobra.Command, _ []string) error { return runController(c, *f) },
 	}
 	g := c.Flags()
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the controller's identity; empty: in-cluster")
-	g.StringVar(&f.cloud, "cloud", "kwok", "where machines are bought: kwok (the simulated cloud)")
+	g.StringVar(&f.cloud, "cloud", "kwok", "where machines are bought: aws (EC2), or kwok (the simulated cloud)")
 	g.StringVar(&f.machines, "machines", "", "address of the simulated cloud, for --cloud kwok")
+	f.aws.add(g)
 	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics, /ledger and /why/KIND/NAME; empty: none")
 	g.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; empty: none")
 	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address")
@@ -82,13 +86,20 @@ func runController(c *cobra.Command, f controllerFlags) error {
 	if err := f.config.Validate(); err != nil {
 		return exit{2, err}
 	}
-	if f.cloud != "kwok" {
-		return exit{2, fmt.Errorf("--cloud %q: kwok is the only one", f.cloud)}
-	}
-	if f.machines == "" {
-		return exit{2, errors.New("--machines: the address of the simulated cloud is needed for --cloud kwok, e.g. http://127.0.0.1:7080")}
-	}
 	slog.SetDefault(log)
+	var ec2 aws.Config
+	switch f.cloud {
+	case "kwok":
+		if f.machines == "" {
+			return exit{2, errors.New("--machines: the address of the simulated cloud is needed for --cloud kwok, e.g. http://127.0.0.1:7080")}
+		}
+	case "aws":
+		if ec2, err = f.aws.read(os.Getenv); err != nil {
+			return err
+		}
+	default:
+		return exit{2, fmt.Errorf("--cloud %q: use aws or kwok", f.cloud)}
+	}
 	client, err := kube.Connect(f.kubeconfig, 0, 0, "dovetail/"+version())
 	if err != nil {
 		return err
@@ -98,7 +109,18 @@ func runController(c *cobra.Command, f controllerFlags) error {
 	st := state.New()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	provider := cloud.Retry(kwok.New(f.machines, machinesClient(), st.Resources(), cloud.Wall{}), cloud.Wall{}, cloud.DefaultRetry())
+	var source cloud.Provider
+	var refresh func(context.Context) // keeps what the provider knows fresh, on the leader
+	if f.cloud == "aws" {
+		bought, err := awsProvider(c.Context(), ec2, client, st.Resources(), log)
+		if err != nil {
+			return err
+		}
+		source, refresh = bought, bought.Run
+	} else {
+		source = kwok.New(f.machines, machinesClient(), st.Resources(), cloud.Wall{})
+	}
+	provider := cloud.Retry(source, cloud.Wall{}, cloud.DefaultRetry())
 	actor := kube.NewActor(client, st.Resources(), time.Now)
 	policy := decide.DefaultPolicy()
 	policy.ExactLanding = f.exactLanding
@@ -129,6 +151,9 @@ func runController(c *cobra.Command, f controllerFlags) error {
 	}()
 	lead := func(ctx context.Context) {
 		log.Info("acting")
+		if refresh != nil {
+			go refresh(ctx)
+		}
 		ctl.Lead()
 		if err := kube.Provisioners(ctx, client, log); err != nil && ctx.Err() == nil {
 			failed <- err

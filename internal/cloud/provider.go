@@ -22,8 +22,8 @@ type Provider interface {
 	// Errors: NotReady when the class can't be bought with, Throttled, Denied, Unknown.
 	Offerings(ctx context.Context, pool *model.NodePool, class NodeClass) ([]*model.InstanceType, error)
 
-	// Launch buys one machine for each request: the cheapest available offering that the request allows. Results are in the
-	// order of the requests. A second request with the same ClaimUID, also a concurrent one, one after a lost reply, or one
+	// Launch buys one machine for each request: the cheapest available offering that the request allows, or for spot one that the
+	// cloud prefers for its capacity at little more. Results are in the order of the requests. A second request with the same ClaimUID, also a concurrent one, one after a lost reply, or one
 	// after a restart of either side, buys nothing and answers what the first one bought; when that machine is gone by then,
 	// the answer is NotFound. A context that ends leaves items with its error; their machines may or may not have been bought,
 	// and repeating the request tells.

@@ -5,9 +5,11 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -160,6 +162,23 @@ func (c *Client) restClient(gv schema.GroupVersion, binary bool) (rest.Interface
 		return nil, err
 	}
 	return r, nil
+}
+
+// Version is the API server's minor version, such as 1.36.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	raw, err := c.core.Get().AbsPath("/version").SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+	if err != nil {
+		return "", fmt.Errorf("ask API server %s for its version: %w", c.Address, err)
+	}
+	var v struct{ Major, Minor string }
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return "", fmt.Errorf("ask API server %s for its version: %w", c.Address, err)
+	}
+	minor := strings.TrimRight(v.Minor, "+")
+	if v.Major == "" || minor == "" {
+		return "", fmt.Errorf("ask API server %s for its version: it says %q.%q", c.Address, v.Major, v.Minor)
+	}
+	return v.Major + "." + minor, nil
 }
 
 // serves says whether the API server has a resource.

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package aws buys machines from Amazon Web Services: the only room that knows the AWS SDK.
+// Package aws buys machines from Amazon Web Services: instances through CreateFleet for node classes of kind EC2NodeClass. It is the
+// only room that knows the AWS SDK.
 //
 // It never talks to Kubernetes and never repeats a call by itself: the SDK's own retries are off, so that a lost reply or a throttle
 // is an error with a kind and cloud.Retry alone decides.
 //
-// Start reading at Connect.
+// Invariants. A claim's machine is asked for with tokens made of the claim's uid and bears that uid as a tag from its first moment;
+// a request that got no answer is sent again as it was. A machine is ended by its id only, and one without our tag is listed but
+// never ours to collect. Equal classes and claims give equal launch templates, and a template's name is the hash of what is in it.
+// What is asked of AWS is remembered for as long as config.go says, one caller asking for all.
+//
+// Start reading at Provider.Launch; resolve.go says what a node class stands for, offerings.go what it can buy, userdata.go what a
+// machine boots with.
 package aws

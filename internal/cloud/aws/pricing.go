@@ -3,7 +3,26 @@
 
 package aws
 
-import "strings"
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
 
 // pricingRegion is the nearest region that has the price list service.
 func pricingRegion(region string) string {
@@ -16,4 +35,263 @@ func pricingRegion(region string) string {
 		return "eu-central-1"
 	}
 	return "us-east-1"
+}
+
+// market is what can be bought in the region and for how much. What stands in goods is never changed, only replaced.
+type market struct {
+	turn chan struct{} // holds one token; who has it may refresh
+
+	mu    sync.Mutex
+	goods *goods
+}
+
+// goods are types, where they are offered, and prices.
+type goods struct {
+	version  int
+	types    []*machineType
+	zones    map[string][]string // by type, sorted
+	onDemand map[string]int64    // micro-dollars by type
+	spot     map[string]int64    // by type/zone
+
+	typesAt, pricesAt           time.Time
+	onDemandPublished, spotMade bool // on-demand prices are the region's; spot prices are the model's
+}
+
+func (m *market) now() *goods {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.goods
+}
+
+// due is when the goods should be looked at again; zero: there are none yet.
+func (m *market) due(c Config) time.Time {
+	g := m.now()
+	if g == nil {
+		return time.Time{}
+	}
+	a, b := g.typesAt.Add(c.TypesRefresh), g.pricesAt.Add(c.PricesRefresh)
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// goods answers what is known; when nothing is, or with refresh what is old, is asked for first.
+func (p *Provider) goods(ctx context.Context, refresh bool) (*goods, error) {
+	if g := p.market.now(); g != nil && !refresh {
+		return g, ctx.Err()
+	}
+	select {
+	case <-p.market.turn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { p.market.turn <- struct{}{} }()
+	old := p.market.now()
+	if old != nil && !refresh {
+		return old, nil
+	}
+	now := p.clock.Now()
+	next := &goods{}
+	if old != nil {
+		*next = *old
+	}
+	if old == nil || now.Sub(old.typesAt) >= p.config.TypesRefresh {
+		if err := p.loadTypes(ctx, next); err != nil {
+			return nil, err
+		}
+		next.typesAt = now
+	}
+	if old == nil || now.Sub(old.pricesAt) >= p.config.PricesRefresh {
+		if err := p.loadPrices(ctx, next, old); err != nil {
+			return nil, err
+		}
+		next.pricesAt = now
+	}
+	next.version++
+	if old != nil && sameGoods(old, next) {
+		next.version = old.version
+	}
+	p.market.mu.Lock()
+	p.market.goods = next
+	p.market.mu.Unlock()
+	return next, nil
+}
+
+func sameGoods(a, b *goods) bool {
+	text := func(g *goods) string {
+		var list []machineType
+		for _, t := range g.types {
+			list = append(list, *t)
+		}
+		return fmt.Sprint(list, g.zones, g.onDemand, g.spot, g.onDemandPublished, g.spotMade)
+	}
+	return text(a) == text(b)
+}
+
+func (p *Provider) loadTypes(ctx context.Context, g *goods) error {
+	g.types, g.zones = nil, map[string][]string{}
+	pages := ec2.NewDescribeInstanceTypesPaginator(p.ec2, &ec2.DescribeInstanceTypesInput{})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for i := range page.InstanceTypes {
+			if t := readType(&page.InstanceTypes[i], p.region); t != nil {
+				if known := p.builtin.Find(t.name); known != nil && known.Capacity[resourcePodENI] > 0 {
+					t.extended[resourcePodENI] = known.Capacity[resourcePodENI] // EC2 does not tell
+				}
+				g.types = append(g.types, t)
+			}
+		}
+	}
+	sortBy(g.types, func(t *machineType) string { return t.name })
+	where := ec2.NewDescribeInstanceTypeOfferingsPaginator(p.ec2, &ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone})
+	for where.HasMorePages() {
+		page, err := where.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, o := range page.InstanceTypeOfferings {
+			n := string(o.InstanceType)
+			g.zones[n] = append(g.zones[n], deref(o.Location))
+		}
+	}
+	for _, z := range g.zones {
+		sortBy(z, func(s string) string { return s })
+	}
+	return nil
+}
+
+// loadPrices asks for prices. Where the price list can't be had the built-in one is used, and where spot prices can't be had the
+// model; both are said, and marked on every offering.
+func (p *Provider) loadPrices(ctx context.Context, g, old *goods) error {
+	onDemand, err := p.onDemandPrices(ctx)
+	switch {
+	case err == nil && len(onDemand) > 0:
+		g.onDemand, g.onDemandPublished = onDemand, true
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case old != nil && old.onDemandPublished:
+		p.log.Warn("on-demand prices not refreshed, those known stay in use", "asOf", old.pricesAt, "error", err)
+	default:
+		g.onDemand, g.onDemandPublished = map[string]int64{}, p.region == p.builtin.Region
+		for i := range p.builtin.Types {
+			t := &p.builtin.Types[i]
+			for _, o := range t.Offerings {
+				if o.CapacityType == model.OnDemand {
+					g.onDemand[t.Name] = o.PriceMicro
+				}
+			}
+		}
+		p.log.Warn("the price list can't be had: built-in on-demand prices are used", "of", p.builtin.Region, "asOf", p.builtin.PricesAsOf, "error", err)
+	}
+	spot, err := p.spotPrices(ctx)
+	switch {
+	case err == nil && len(spot) > 0:
+		g.spot, g.spotMade = spot, false
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case cloud.KindOf(failed(ctx, "", "", err)) == cloud.Throttled && old == nil:
+		return err
+	case old != nil && !old.spotMade:
+		p.log.Warn("spot prices not refreshed, those known stay in use", "asOf", old.pricesAt, "error", err)
+	default:
+		g.spot, g.spotMade = map[string]int64{}, true
+		for _, t := range g.types {
+			for _, z := range g.zones[t.name] {
+				if od := g.onDemand[t.name]; od > 0 && t.spot {
+					g.spot[t.name+"/"+z] = catalog.ModelledSpot(od, t.name, z)
+				}
+			}
+		}
+		p.log.Warn("spot prices can't be had: a model of them is used", "error", err)
+	}
+	return nil
+}
+
+// product is an entry of the price list, as much of it as we read.
+type product struct {
+	Product struct {
+		Attributes struct {
+			InstanceType string `json:"instanceType"`
+		} `json:"attributes"`
+	} `json:"product"`
+	Terms struct {
+		OnDemand map[string]struct {
+			PriceDimensions map[string]struct {
+				PricePerUnit map[string]string `json:"pricePerUnit"`
+			} `json:"priceDimensions"`
+		} `json:"OnDemand"`
+	} `json:"terms"`
+}
+
+func (p *Provider) onDemandPrices(ctx context.Context) (map[string]int64, error) {
+	if p.config.IsolatedVPC {
+		return nil, fmt.Errorf("the VPC is isolated (ISOLATED_VPC)")
+	}
+	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2")}
+	for _, f := range [][2]string{
+		{"regionCode", p.region}, {"operatingSystem", "Linux"}, {"preInstalledSw", "NA"}, {"capacitystatus", "Used"},
+		{"marketoption", "OnDemand"}, {"tenancy", "Shared"},
+	} {
+		in.Filters = append(in.Filters, pricingtypes.Filter{Field: sdk.String(f[0]), Type: pricingtypes.FilterTypeTermMatch, Value: sdk.String(f[1])})
+	}
+	currency := "USD"
+	if strings.HasPrefix(p.region, "cn-") {
+		currency = "CNY"
+	}
+	out := map[string]int64{}
+	pages := pricing.NewGetProductsPaginator(p.pricing, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range page.PriceList {
+			var entry product
+			if err := json.Unmarshal([]byte(text), &entry); err != nil {
+				return nil, fmt.Errorf("read the price list: %w", err)
+			}
+			for _, term := range entry.Terms.OnDemand {
+				for _, d := range term.PriceDimensions {
+					if micro := micros(d.PricePerUnit[currency]); micro > 0 {
+						out[entry.Product.Attributes.InstanceType] = micro
+					}
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+func (p *Provider) spotPrices(ctx context.Context) (map[string]int64, error) {
+	out := map[string]int64{}
+	at := map[string]time.Time{}
+	pages := ec2.NewDescribeSpotPriceHistoryPaginator(p.ec2, &ec2.DescribeSpotPriceHistoryInput{
+		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, StartTime: sdk.Time(p.clock.Now()),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range page.SpotPriceHistory {
+			k := string(s.InstanceType) + "/" + deref(s.AvailabilityZone)
+			if micro := micros(deref(s.SpotPrice)); micro > 0 && !deref(s.Timestamp).Before(at[k]) {
+				out[k], at[k] = micro, deref(s.Timestamp)
+			}
+		}
+	}
+	return out, nil
+}
+
+// micros reads a price in dollars; 0 where it is none.
+func micros(s string) int64 {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f <= 0 || math.IsInf(f, 0) {
+		return 0
+	}
+	return max(1, int64(math.Round(f*1e6)))
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// awsFlags are the settings of --cloud aws: each a flag and, where the flag is not given, Karpenter's environment variable.
+type awsFlags struct {
+	config *aws.Config
+	flags  *pflag.FlagSet
+}
+
+// awsVariables are the environment variables by flag.
+var awsVariables = []struct{ flag, variable string }{
+	{"cluster-name", "CLUSTER_NAME"}, {"cluster-endpoint", "CLUSTER_ENDPOINT"}, {"cluster-ca-bundle", "CLUSTER_CA_BUNDLE"},
+	{"interruption-queue", "INTERRUPTION_QUEUE"}, {"vm-memory-overhead-percent", "VM_MEMORY_OVERHEAD_PERCENT"}, {"reserved-enis", "RESERVED_ENIS"},
+	{"isolated-vpc", "ISOLATED_VPC"}, {"disable-dry-run", "DISABLE_DRY_RUN"}, {"ami-refresh-interval", "AMI_REFRESH_INTERVAL"},
+	{"subnet-refresh-interval", "SUBNET_REFRESH_INTERVAL"},
+}
+
+func (f *awsFlags) add(g *pflag.FlagSet) {
+	config := aws.DefaultConfig()
+	f.config, f.flags = &config, g
+	c := f.config
+	g.StringVar(&c.ClusterName, "cluster-name", "", "name of the EKS cluster, for --cloud aws (CLUSTER_NAME)")
+	g.StringVar(&c.ClusterEndpoint, "cluster-endpoint", "", "API server that machines join; empty: EKS says (CLUSTER_ENDPOINT)")
+	g.StringVar(&c.ClusterCABundle, "cluster-ca-bundle", "", "CA of the API server for machines, PEM in base64; empty: EKS says (CLUSTER_CA_BUNDLE)")
+	g.StringVar(&c.InterruptionQueue, "interruption-queue", "", "SQS queue that tells of interruptions; empty: none (INTERRUPTION_QUEUE)")
+	g.Float64Var(&c.VMMemoryOverhead, "vm-memory-overhead-percent", c.VMMemoryOverhead, "share of a machine's memory that its node is expected not to have, until one was seen (VM_MEMORY_OVERHEAD_PERCENT)")
+	g.IntVar(&c.ReservedENIs, "reserved-enis", c.ReservedENIs, "network interfaces of a machine that pods get no addresses from (RESERVED_ENIS)")
+	g.BoolVar(&c.IsolatedVPC, "isolated-vpc", false, "the price list can't be reached: use built-in prices (ISOLATED_VPC)")
+	g.BoolVar(&c.DisableDryRun, "disable-dry-run", false, "don't try permissions out before they are needed (DISABLE_DRY_RUN)")
+	g.DurationVar(&c.AMIRefresh, "ami-refresh-interval", c.AMIRefresh, "how old what is known of images may be (AMI_REFRESH_INTERVAL)")
+	g.DurationVar(&c.SubnetRefresh, "subnet-refresh-interval", c.SubnetRefresh, "how old what is known of subnets may be (SUBNET_REFRESH_INTERVAL)")
+}
+
+// read takes in the environment and says what is wrong with the settings.
+func (f *awsFlags) read(getenv func(string) string) (aws.Config, error) {
+	for _, v := range awsVariables {
+		value := getenv(v.variable)
+		if value == "" || f.flags.Changed(v.flag) {
+			continue
+		}
+		if err := f.flags.Set(v.flag, value); err != nil {
+			return *f.config, exit{2, fmt.Errorf("environment variable %s: %q: %s", v.variable, value, wanted(f.flags.Lookup(v.flag)))}
+		}
+	}
+	for _, v := range []struct{ variable, why string }{
+		{"ENABLE_ZONAL_SHIFT", "zonal shift is not served"}, {"AWS_FEATURE_GATES", "there are none"},
+	} {
+		if on, err := strconv.ParseBool(getenv(v.variable)); err == nil && on {
+			slog.Warn("environment variable has no effect", "variable", v.variable, "why", v.why)
+		}
+	}
+	if err := f.config.Validate(); err != nil {
+		return *f.config, exit{2, fmt.Errorf("--cloud aws: %w", err)}
+	}
+	return *f.config, nil
+}
+
+// wanted is what a flag takes.
+func wanted(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "need true or false"
+	case "int":
+		return "need a whole number"
+	case "float64":
+		return "need a number such as 0.075"
+	case "duration":
+		return "need a duration such as 1m"
+	}
+	return "need a " + f.Value.Type()
+}
+
+// awsProvider connects to AWS.
+func awsProvider(ctx context.Context, config aws.Config, client *kube.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	version, err := client.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config.KubernetesVersion = version
+	clients, err := aws.Connect(ctx)
+	if err != nil {
+		return nil, exit{2, fmt.Errorf("--cloud aws: %w", err)}
+	}
+	log.Info("buying from EC2", "region", clients.Region, "cluster", config.ClusterName, "kubernetes", version)
+	return aws.New(clients, config, resources, cloud.Wall{}, log)
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+var builtin = sync.OnceValues(catalog.Builtin)
+
+// some is the built-in catalogue with these types only.
+func some(t testing.TB, names ...string) *catalog.Catalog {
+	all, err := builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) == 0 {
+		return all
+	}
+	small := *all
+	small.Types = nil
+	for _, n := range names {
+		small.Types = append(small.Types, *all.Find(n))
+	}
+	return &small
+}
+
+// nodes takes the Nodes that the cloud makes.
+type nodes struct {
+	mu    sync.Mutex
+	nodes map[string]machines.NodeSpec
+}
+
+func (n *nodes) CreateNode(_ context.Context, node machines.NodeSpec) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.nodes[node.Name] = node
+	return nil
+}
+
+func (n *nodes) DeleteNode(_ context.Context, name, _ string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.nodes, name)
+	return nil
+}
+
+// account is a simulated AWS on a socket.
+type account struct {
+	t         testing.TB
+	url       string
+	clock     cloud.Clock
+	client    *http.Client
+	resources *table
+	throttle  atomic.Int64 // milliseconds that the next throttled answer asks for
+	nodes     *nodes
+}
+
+func open(t testing.TB, c *catalog.Catalog, clock cloud.Clock) *account {
+	t.Helper()
+	settings := awstest.Default()
+	settings.Endpoint = "https://127.0.0.1:6443"
+	simulated, err := awstest.New(c, settings, clock, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &account{t: t, clock: clock, resources: newTable(), nodes: &nodes{nodes: map[string]machines.NodeSpec{}}}
+	m, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c, Clock: clock, Guest: simulated}, a.nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	simulated.Attach(m)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	serve := func(what func(context.Context, net.Listener) error) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() {
+			if err := what(ctx, l); err != nil {
+				t.Error(err)
+			}
+		})
+		return "http://" + l.Addr().String()
+	}
+	serve(m.Serve)
+	a.url = serve(simulated.Serve)
+	a.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		a.client.CloseIdleConnections()
+	})
+	return a
+}
+
+// RoundTrip adds what a throttled answer asks for: the simulated EC2 does not say, as the real one.
+func (a *account) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := a.client.Transport.RoundTrip(r)
+	if err == nil && res.StatusCode >= 400 && a.throttle.Load() > 0 {
+		res.Header.Set("X-Amz-Retry-After", strconv.FormatInt(a.throttle.Swap(0), 10))
+	}
+	return res, err
+}
+
+func (a *account) config() aws.Config {
+	c := aws.DefaultConfig()
+	c.ClusterName = awstest.Default().Cluster
+	return c
+}
+
+func (a *account) provider(change ...func(*aws.Config)) *aws.Provider {
+	a.t.Helper()
+	a.t.Setenv("AWS_CA_BUNDLE", "") // the machine's own has no place here
+	clients, err := aws.Connect(context.Background(), config.WithBaseEndpoint(a.url), config.WithRegion("us-east-1"),
+		config.WithHTTPClient(&http.Client{Transport: a}), config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "none", "")))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	c := a.config()
+	for _, f := range change {
+		f(&c)
+	}
+	p, err := aws.New(clients, c, a.resources, a.clock, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return p
+}
+
+// control asks the simulated AWS itself.
+func (a *account) control(method, path string, in, out any) {
+	a.t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	req, err := http.NewRequest(method, a.url+"/_aws/"+path, bytes.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	res, err := a.client.Do(req)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		a.t.Fatalf("%s %s: %s %s %v", method, path, res.Status, text, err)
+	}
+	if out != nil {
+		if err := json.Unmarshal(text, out); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+func (a *account) fault(faults ...awstest.Fault) {
+	a.t.Helper()
+	a.control("POST", "faults", awstest.FaultList{Faults: faults}, nil)
+}
+
+func (a *account) books() awstest.Books {
+	a.t.Helper()
+	var b awstest.Books
+	a.control("GET", "books?tag="+awsv1.TagClaimUID, nil, &b)
+	return b
+}
+
+func (a *account) launches() map[string]int {
+	a.t.Helper()
+	out := map[string]int{}
+	for uid, list := range a.books().Launches {
+		out[uid] = len(list)
+	}
+	return out
+}
+
+const discovery = `"subnetSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}],"securityGroupSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}]`
+
+func class(spec string) cloud.NodeClass {
+	if spec == "" {
+		spec = `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],` + discovery + `}`
+	}
+	return cloud.NodeClass{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass, Name: "default", UID: "class-uid", Generation: 1, Spec: []byte(spec)}
+}
+
+type table struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func newTable() *table { return &table{names: model.FixedNames()} }
+
+func (t *table) Dim(name string) model.Dim {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, n := range t.names {
+		if n == name {
+			return model.Dim(i)
+		}
+	}
+	t.names = append(t.names, name)
+	return model.Dim(len(t.names) - 1)
+}
+
+func (t *table) Names() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]string(nil), t.names...)
+}
+
+// frozen is a clock that a test moves.
+type frozen struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (f *frozen) Now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+func (f *frozen) Wait(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+func (f *frozen) forward(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = f.now.Add(d)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Reasons of drift.
+const (
+	DriftNodeClass           = "NodeClassDrift"
+	DriftAMI                 = "AMIDrift"
+	DriftSubnet              = "SubnetDrift"
+	DriftSecurityGroup       = "SecurityGroupDrift"
+	DriftCapacityReservation = "CapacityReservationDrift"
+)
+
+// listFresh is how old a list may be that drift is judged by.
+const listFresh = time.Minute
+
+// Drifted implements cloud.Drifter. A class that is not ready drifts nothing: what it stands for is not known.
+func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]string, error) {
+	out := make([]string, len(queries))
+	if len(queries) == 0 {
+		return out, nil
+	}
+	list, err := p.machines(ctx, p.clock.Now().Add(-listFresh))
+	if err != nil {
+		return nil, failed(ctx, "drift", "", err)
+	}
+	for i, q := range queries {
+		if q.Claim == nil || q.Claim.ProviderID == "" {
+			continue
+		}
+		c, err := readClass("drift", q.Class)
+		if err != nil {
+			continue // not ours, or not readable: its status says so
+		}
+		r, err := p.resolve(ctx, c)
+		if err != nil {
+			return nil, failed(ctx, "drift", c.name, err)
+		}
+		if len(r.problems) > 0 {
+			continue
+		}
+		var m *machine
+		if at, ok := list.byID[instanceID(q.Claim.ProviderID)]; ok {
+			m = &list.all[at]
+		}
+		out[i] = p.drift(r, q.Claim, m)
+	}
+	return out, nil
+}
+
+// drift is why a machine is no longer what its class asks for, empty when it is. m is nil when it is not listed.
+func (p *Provider) drift(r *resolved, claim *model.Claim, m *machine) string {
+	if claim.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] == awsv1.EC2NodeClassHashVersion {
+		if h := claim.Annotations[awsv1.AnnotationEC2NodeClassHash]; h != "" && h != r.hash {
+			return DriftNodeClass
+		}
+	}
+	imageID := claim.ImageID
+	if m != nil && m.image != "" {
+		imageID = m.image
+	}
+	if imageID != "" && !p.current(r, claim.Labels[model.LabelInstanceType], imageID) {
+		return DriftAMI
+	}
+	if m == nil {
+		return ""
+	}
+	if m.subnet != "" && !slices.ContainsFunc(r.subnets, func(s *subnet) bool { return s.id == m.subnet }) {
+		return DriftSubnet
+	}
+	var groups []string
+	for _, g := range r.groups {
+		groups = append(groups, g.id)
+	}
+	slices.Sort(groups)
+	if len(m.groups) > 0 && !slices.Equal(groups, m.groups) {
+		return DriftSecurityGroup
+	}
+	if m.capacityType == model.Reserved && m.reservation != "" && len(r.spec.CapacityReservationSelectorTerms) > 0 &&
+		!slices.ContainsFunc(r.reservations, func(c reservation) bool { return c.ID == m.reservation }) {
+		return DriftCapacityReservation
+	}
+	return ""
+}
+
+// current says whether an image is the one that a machine of the type would boot from now.
+func (p *Provider) current(r *resolved, instanceType, imageID string) bool {
+	g := p.market.now()
+	if g != nil {
+		if i, ok := slices.BinarySearchFunc(g.types, instanceType, func(t *machineType, n string) int {
+			switch {
+			case t.name < n:
+				return -1
+			case t.name > n:
+				return 1
+			}
+			return 0
+		}); ok {
+			im := r.imageFor(g.types[i])
+			return im == nil || im.id == imageID
+		}
+	}
+	return slices.ContainsFunc(r.images, func(im image) bool { return im.id == imageID })
+}
+
+// RepairPolicies implements cloud.Repairer: what EKS's node monitoring agent reports, and for how long it is waited.
+func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
+	return []cloud.RepairPolicy{
+		{Condition: "Ready", Status: "False", After: 30 * time.Minute},
+		{Condition: "Ready", Status: "Unknown", After: 30 * time.Minute},
+		{Condition: "AcceleratedHardwareReady", Status: "False", After: 10 * time.Minute},
+		{Condition: "StorageReady", Status: "False", After: 30 * time.Minute},
+		{Condition: "NetworkingReady", Status: "False", After: 30 * time.Minute},
+		{Condition: "KernelReady", Status: "False", After: 30 * time.Minute},
+		{Condition: "ContainerRuntimeReady", Status: "False", After: 30 * time.Minute},
+	}
+}

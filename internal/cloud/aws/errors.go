@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+)
+
+// throttleAfter is the pause after a throttled call whose answer does not say how long: EC2's buckets refill within seconds.
+const throttleAfter = time.Second
+
+// Codes of EC2 that we act on.
+const (
+	codeTokenReused     = "IdempotentParameterMismatch"
+	codeDryRun          = "DryRunOperation"
+	codeInstanceUnknown = "InvalidInstanceID.NotFound"
+	codeInstanceBad     = "InvalidInstanceID.Malformed"
+	codeTemplateExists  = "InvalidLaunchTemplateName.AlreadyExistsException"
+)
+
+// noCapacity says whether a code of CreateFleet means that an offering can't be had now.
+func noCapacity(code string) bool {
+	switch code {
+	case "InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "Unsupported",
+		"InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded", "InsufficientHostCapacity",
+		"InsufficientCapacityOnHost", "InstanceLimitExceeded", "SpotMaxPriceTooLow", "InsufficientCapacity",
+		// Nobody may use spot in this account yet: as good as none to be had.
+		"AuthFailure.ServiceLinkedRoleCreationNotPermitted":
+		return true
+	}
+	return false
+}
+
+// noTemplate says whether a code means that the launch template is not there.
+func noTemplate(code string) bool {
+	return strings.HasPrefix(code, "InvalidLaunchTemplateName.NotFound") || strings.HasPrefix(code, "InvalidLaunchTemplateId.NotFound")
+}
+
+func throttled(code string) bool {
+	switch code {
+	case "RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
+		"TooManyRequestsException", "EC2ThrottledException", "SlowDown", "PriorRequestNotComplete", "BandwidthLimitExceeded",
+		"RequestThrottledExceptionError", "ProvisionedThroughputExceededException", "TransactionInProgressException":
+		return true
+	}
+	return false
+}
+
+func denied(code string) bool {
+	switch code {
+	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "UnauthorizedAccess", "InvalidClientTokenId",
+		"UnrecognizedClientException", "SignatureDoesNotMatch", "OptInRequired", "ExpiredToken", "ExpiredTokenException", "Blocked", "PendingVerification":
+		return true
+	}
+	return false
+}
+
+// codeOf is the code that a service answered, empty for any other error.
+func codeOf(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+// failed classifies what a call answered.
+func failed(ctx context.Context, op, object string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *cloud.Error
+	if errors.As(err, &known) {
+		named := *known
+		named.Op, named.Object = op, object
+		return &named
+	}
+	if ctx.Err() != nil {
+		return &cloud.Error{Kind: cloud.Unknown, Op: op, Object: object, Err: ctx.Err()}
+	}
+	out := &cloud.Error{Kind: cloud.Unknown, Op: op, Object: object, Err: brief(err)}
+	switch code := codeOf(err); {
+	case throttled(code):
+		out.Kind, out.After = cloud.Throttled, retryAfter(err)
+	case denied(code):
+		out.Kind = cloud.Denied
+	case code == codeInstanceUnknown, code == codeInstanceBad:
+		out.Kind = cloud.NotFound
+	}
+	return out
+}
+
+// brief is an error as a person wants to read it: the call, the code, what the service says.
+func brief(err error) error {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return err
+	}
+	name := api.ErrorCode()
+	var op *smithy.OperationError
+	if errors.As(err, &op) {
+		name = op.Service() + " " + op.Operation() + ": " + name
+	}
+	return &briefError{fmt.Sprintf("%s: %s", name, api.ErrorMessage()), err}
+}
+
+type briefError struct {
+	text  string
+	cause error
+}
+
+func (e *briefError) Error() string { return e.text }
+
+func (e *briefError) Unwrap() error { return e.cause }
+
+// retryAfter is the pause that an answer asks for.
+func retryAfter(err error) time.Duration {
+	var res *smithyhttp.ResponseError
+	if errors.As(err, &res) && res.HTTPResponse() != nil {
+		h := res.HTTPResponse().Header
+		if ms, err := strconv.ParseInt(h.Get("X-Amz-Retry-After"), 10, 64); err == nil && ms > 0 {
+			return time.Duration(ms) * time.Millisecond
+		}
+		if s, err := strconv.ParseInt(h.Get("Retry-After"), 10, 64); err == nil && s > 0 {
+			return time.Duration(s) * time.Second
+		}
+	}
+	return throttleAfter
+}
+
+func notReady(op, object, format string, args ...any) error {
+	return &cloud.Error{Kind: cloud.NotReady, Op: op, Object: object, Err: fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+)
+
+// Kinds of interruption.
+const (
+	SpotInterruption = "SpotInterruption"
+	Rebalance        = "Rebalance"
+	ScheduledChange  = "ScheduledChange"
+	StateChange      = "StateChange"
+)
+
+// spotNotice is how long before it goes a spot machine's end is told.
+const spotNotice = 2 * time.Minute
+
+// event is what EventBridge puts into the queue.
+type event struct {
+	Version    string          `json:"version"`
+	DetailType string          `json:"detail-type"`
+	Source     string          `json:"source"`
+	Time       time.Time       `json:"time"`
+	Detail     json.RawMessage `json:"detail"`
+}
+
+// notice is what an event tells of instances.
+type notice struct {
+	kind      string
+	instances []string
+	at        time.Time
+}
+
+// readEvent reads an event; the zero notice for one that is not about an instance's end.
+func readEvent(body string) (notice, error) {
+	var e event
+	if err := json.Unmarshal([]byte(body), &e); err != nil {
+		return notice{}, fmt.Errorf("read message: %w", err)
+	}
+	var d struct {
+		InstanceID        string `json:"instance-id"`
+		State             string `json:"state"`
+		Service           string `json:"service"`
+		EventTypeCategory string `json:"eventTypeCategory"`
+		StartTime         string `json:"startTime"`
+		AffectedEntities  []struct {
+			EntityValue string `json:"entityValue"`
+		} `json:"affectedEntities"`
+	}
+	if len(e.Detail) > 0 {
+		if err := json.Unmarshal(e.Detail, &d); err != nil {
+			return notice{}, fmt.Errorf("read message: detail: %w", err)
+		}
+	}
+	n := notice{}
+	if d.InstanceID != "" {
+		n.instances = []string{d.InstanceID}
+	}
+	switch e.Source + " " + e.DetailType {
+	case "aws.ec2 EC2 Spot Instance Interruption Warning":
+		n.kind, n.at = SpotInterruption, e.Time.Add(spotNotice)
+	case "aws.ec2 EC2 Instance Rebalance Recommendation":
+		n.kind = Rebalance
+	case "aws.ec2 EC2 Instance State-change Notification":
+		switch strings.ToLower(d.State) {
+		case "stopping", "stopped", "shutting-down", "terminated":
+			n.kind, n.at = StateChange, e.Time
+		default:
+			return notice{}, nil
+		}
+	case "aws.health AWS Health Event":
+		if d.Service != "EC2" || d.EventTypeCategory != "scheduledChange" {
+			return notice{}, nil
+		}
+		n.kind = ScheduledChange
+		if at, err := time.Parse(time.RFC1123, d.StartTime); err == nil {
+			n.at = at
+		}
+		n.instances = nil
+		for _, a := range d.AffectedEntities {
+			n.instances = append(n.instances, a.EntityValue)
+		}
+	default:
+		return notice{}, nil
+	}
+	return n, nil
+}
+
+// Interruptions implements cloud.Interrupter. Without a queue there are none, and it waits for the context to end. A message is
+// taken from the queue when all that it tells has been dealt with; one that is about no machine of the cluster's, or can't be read,
+// at once.
+func (p *Provider) Interruptions(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
+	if p.config.InterruptionQueue == "" {
+		<-ctx.Done()
+		return nil
+	}
+	q, err := p.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &p.config.InterruptionQueue})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return failed(ctx, "interruptions", "queue "+p.config.InterruptionQueue, err)
+	}
+	for ctx.Err() == nil {
+		res, err := p.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: q.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 20, VisibilityTimeout: 20,
+		})
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return failed(ctx, "interruptions", "queue "+p.config.InterruptionQueue, err)
+		}
+		var wg sync.WaitGroup
+		done := make([]*sqstypes.Message, len(res.Messages))
+		for i := range res.Messages {
+			wg.Go(func() {
+				if p.notify(ctx, deref(res.Messages[i].Body), handle) {
+					done[i] = &res.Messages[i]
+				}
+			})
+		}
+		wg.Wait()
+		var entries []sqstypes.DeleteMessageBatchRequestEntry
+		for i, m := range done {
+			if m != nil {
+				entries = append(entries, sqstypes.DeleteMessageBatchRequestEntry{Id: sdk.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle})
+			}
+		}
+		if len(entries) > 0 {
+			if _, err := p.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: q.QueueUrl, Entries: entries}); err != nil && ctx.Err() == nil {
+				p.log.Warn("messages dealt with stay in the queue and will come again", "queue", p.config.InterruptionQueue, "error", brief(err))
+			}
+		}
+	}
+	return nil
+}
+
+// notify hands on what a message tells, and says whether the message is done with.
+func (p *Provider) notify(ctx context.Context, body string, handle func(context.Context, cloud.Interruption) error) bool {
+	n, err := readEvent(body)
+	if err != nil {
+		p.log.Warn("a message that is no event is thrown away", "queue", p.config.InterruptionQueue, "error", err)
+		return true
+	}
+	done := true
+	for _, id := range n.instances {
+		if n.kind == "" {
+			break
+		}
+		where, err := p.locate(ctx, id)
+		if err != nil {
+			p.log.Warn("a notice can't be dealt with yet, it will come again", "instance", id, "error", err)
+			done = false
+			continue
+		}
+		if where == "" {
+			continue // not the cluster's
+		}
+		if err := handle(ctx, cloud.Interruption{ProviderID: where, Kind: n.kind, At: n.at}); err != nil {
+			done = false
+		}
+	}
+	return done
+}
+
+// locate is the provider id of an instance of the cluster's; empty when it is none.
+func (p *Provider) locate(ctx context.Context, id string) (string, error) {
+	known := func(l *listing) string {
+		if l != nil {
+			if i, ok := l.byID[id]; ok {
+				return providerID(l.all[i].zone, id)
+			}
+		}
+		p.fleet.mu.Lock()
+		defer p.fleet.mu.Unlock()
+		if m, ok := p.fleet.fresh[id]; ok {
+			return providerID(m.zone, id)
+		}
+		return ""
+	}
+	p.fleet.mu.Lock()
+	last := p.fleet.last
+	p.fleet.mu.Unlock()
+	if where := known(last); where != "" {
+		return where, nil
+	}
+	list, err := p.machines(ctx, p.clock.Now().Add(-listFresh/12))
+	if err != nil {
+		return "", err
+	}
+	return known(list), nil
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// kubelet is the part of a kubelet configuration that says how much of a machine pods may use. Whatever else it has is in all.
+type kubelet struct {
+	MaxPods        *int64            `json:"maxPods"`
+	PodsPerCore    *int64            `json:"podsPerCore"`
+	KubeReserved   map[string]string `json:"kubeReserved"`
+	SystemReserved map[string]string `json:"systemReserved"`
+	EvictionHard   map[string]string `json:"evictionHard"`
+	EvictionSoft   map[string]string `json:"evictionSoft"`
+	ClusterDNS     []string          `json:"clusterDNS"`
+
+	all map[string]any
+}
+
+var (
+	reservable      = []string{"cpu", "memory", "ephemeral-storage", "pid"}
+	evictionSignals = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
+)
+
+// readKubelet reads and checks spec.kubelet. The error names the field below it, the value and what would be right.
+func readKubelet(raw []byte) (*kubelet, error) {
+	k := &kubelet{all: map[string]any{}}
+	if len(raw) == 0 || string(raw) == "null" {
+		return k, nil
+	}
+	if err := json.Unmarshal(raw, k); err != nil {
+		return nil, fmt.Errorf("spec.kubelet: %w", err)
+	}
+	if err := json.Unmarshal(raw, &k.all); err != nil {
+		return nil, fmt.Errorf("spec.kubelet: %w", err)
+	}
+	for _, f := range []struct {
+		name string
+		v    *int64
+	}{{"maxPods", k.MaxPods}, {"podsPerCore", k.PodsPerCore}} {
+		if f.v != nil && (*f.v < 0 || *f.v > 1<<20) {
+			return nil, fmt.Errorf("spec.kubelet.%s: %d: need a number not below 0", f.name, *f.v)
+		}
+	}
+	for _, f := range []struct {
+		name    string
+		m       map[string]string
+		keys    []string
+		percent bool
+	}{
+		{"kubeReserved", k.KubeReserved, reservable, false}, {"systemReserved", k.SystemReserved, reservable, false},
+		{"evictionHard", k.EvictionHard, evictionSignals, true}, {"evictionSoft", k.EvictionSoft, evictionSignals, true},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(f.m)) {
+			if !slices.Contains(f.keys, key) {
+				return nil, fmt.Errorf("spec.kubelet.%s.%s: not one of %s", f.name, key, strings.Join(f.keys, ", "))
+			}
+			if _, err := amountOf(key, f.m[key], 0, f.percent); err != nil {
+				return nil, fmt.Errorf("spec.kubelet.%s.%s: %q: %w", f.name, key, f.m[key], err)
+			}
+		}
+	}
+	return k, nil
+}
+
+// amountOf reads a quantity, or where percent is allowed a share of the whole.
+func amountOf(key, text string, whole int64, percent bool) (int64, error) {
+	if digits, ok := strings.CutSuffix(text, "%"); ok {
+		p, err := strconv.ParseFloat(digits, 64)
+		if !percent || err != nil || p < 0 || p > 100 {
+			return 0, fmt.Errorf("need a quantity")
+		}
+		return int64(float64(whole) * p / 100), nil
+	}
+	resource := key
+	if strings.HasPrefix(key, "memory") || strings.HasPrefix(key, "nodefs") || strings.HasPrefix(key, "imagefs") || key == "pid" {
+		resource = "memory" // bytes or pieces, both without a fraction
+	}
+	v, err := catalog.ParseQuantity(resource, text)
+	if err != nil {
+		return 0, err
+	}
+	if v < 0 {
+		return 0, fmt.Errorf("must not be below 0")
+	}
+	return v, nil
+}
+
+// quantity is amountOf of something that was checked before.
+func quantity(key, text string, whole int64) int64 {
+	v, err := amountOf(key, text, whole, true)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+const (
+	mib = int64(1) << 20
+	gib = int64(1) << 30
+)
+
+// pods is how many pods a machine takes: those that the VPC has addresses for, unless the kubelet is told otherwise.
+func (k *kubelet) pods(t *machineType, family string, reservedENIs int64) int64 {
+	n := int64(110)
+	if k.MaxPods != nil {
+		n = *k.MaxPods
+	} else if !windows(family) && t.enis > 0 {
+		n = max(0, (t.enis-reservedENIs)*(t.addresses-1)) + 2
+		if t.enis <= reservedENIs {
+			n = 0
+		}
+	}
+	if k.PodsPerCore != nil && *k.PodsPerCore > 0 && family != familyBottlerocket {
+		n = min(n, *k.PodsPerCore*t.cpus)
+	}
+	return n
+}
+
+// reservedMilliCPU is what EKS's images keep for the kubelet: 6 % of the first core, 1 % of the second, 0.5 % of the next two and
+// 0.25 % of all others.
+func reservedMilliCPU(cpus int64) int64 {
+	hundredthsOfMilli := int64(0)
+	for _, step := range []struct{ cores, perCore int64 }{{1, 6000}, {1, 1000}, {2, 500}, {1 << 40, 250}} {
+		n := min(cpus, step.cores)
+		hundredthsOfMilli += n * step.perCore
+		cpus -= n
+	}
+	return hundredthsOfMilli / 100
+}
+
+// overhead is what pods can't use of a machine's capacity: kept for the kubelet, for the system, and free before eviction.
+func (k *kubelet) overhead(capacity model.Resources) model.Resources {
+	pods, storage, memory := capacity.At(model.Pods), capacity.At(model.EphemeralStorage), capacity.At(model.Memory)
+	kube := map[string]int64{"cpu": reservedMilliCPU(capacity.At(model.CPU) / 1000), "memory": (255 + 11*pods) * mib, "ephemeral-storage": gib}
+	out := make(model.Resources, model.FirstExtended)
+	for dim, key := range []string{"cpu", "memory", "ephemeral-storage"} {
+		reserved := kube[key]
+		if text, ok := k.KubeReserved[key]; ok {
+			reserved = quantity(key, text, 0)
+		}
+		if text, ok := k.SystemReserved[key]; ok {
+			reserved += quantity(key, text, 0)
+		}
+		out[dim] = reserved
+	}
+	eviction := func(signal string, whole, standard int64) int64 {
+		most := standard
+		if text, ok := k.EvictionHard[signal]; ok {
+			most = quantity(signal, text, whole)
+		}
+		if text, ok := k.EvictionSoft[signal]; ok {
+			most = max(most, quantity(signal, text, whole))
+		}
+		return most
+	}
+	out[model.Memory] += eviction("memory.available", memory, 100*mib)
+	out[model.EphemeralStorage] += eviction("nodefs.available", storage, storage/10)
+	return out
+}

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// launches are the launches of this process: what was asked for, so that a repetition asks for the same, and what came of it.
+type launches struct {
+	mu sync.Mutex
+	m  map[string]*launch // by claim uid
+}
+
+// launch is one claim's. Its fields are used by whoever has the turn.
+type launch struct {
+	turn chan struct{}
+	at   time.Time // when it was last looked at
+
+	attempt  int         // tokens before this one are used up
+	pending  *purchase   // sent, and not answered
+	tried    []candidate // all that the request allowed, when it was first made
+	missing  []cloud.OfferingKey
+	mended   bool      // a missing launch template was made again
+	reused   time.Time // when a token was first found used by other parameters; zero: never
+	bought   *cloud.LaunchResult
+	boughtAt time.Time
+}
+
+// keep is how long a launch is remembered after it was last looked at. Older ones are found by their tag.
+const keep = 30 * time.Minute
+
+// maxAttempts bounds how many tokens one claim may use: one for each capacity type, one for a launch template made again, and those
+// that another process used.
+const maxAttempts = 8
+
+// Launch implements cloud.Provider: one CreateFleet for each claim, side by side.
+//
+// The token of a claim's n-th request is its uid and n. A request that got no answer is sent again as it was; one that was answered
+// in vain is followed by the next. After a restart the request may differ from that sent before, for prices and addresses have moved
+// on: EC2 then says that the token was used, and the machine is looked for by its tag, for as long as Describe may lag, before the
+// next token.
+func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) []cloud.LaunchResult {
+	results := make([]cloud.LaunchResult, len(requests))
+	var wg sync.WaitGroup
+	for i, r := range requests {
+		wg.Go(func() {
+			results[i] = p.launch(ctx, r)
+			results[i].ClaimUID = r.ClaimUID
+		})
+	}
+	wg.Wait()
+	return results
+}
+
+func (p *Provider) launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult {
+	const op = "launch"
+	fail := func(err error) cloud.LaunchResult {
+		return cloud.LaunchResult{Err: failed(ctx, op, req.ClaimName, err)}
+	}
+	if ctx.Err() != nil {
+		return fail(ctx.Err())
+	}
+	c, err := readClass(op, req.Class)
+	if err != nil {
+		return fail(err)
+	}
+	l := p.launchOf(req.ClaimUID)
+	select {
+	case <-l.turn:
+	case <-ctx.Done():
+		return fail(ctx.Err())
+	}
+	defer func() { l.turn <- struct{}{} }()
+	l.at = p.clock.Now()
+	r, err := p.resolve(ctx, c)
+	if err != nil {
+		return fail(err)
+	}
+	// What was bought before this process began, or so long ago that it was forgotten.
+	if l.bought == nil && l.pending == nil && l.attempt == 0 {
+		list, err := p.machines(ctx, time.Time{})
+		if err != nil {
+			return fail(err)
+		}
+		if m := list.of(req.ClaimUID); m != nil {
+			return p.found(ctx, r, req, l, m)
+		}
+	}
+	if l.bought != nil {
+		return p.again(ctx, req, l)
+	}
+	if err := r.ready(op); err != nil && l.pending == nil {
+		return fail(err)
+	}
+	o, err := p.offer(ctx, r)
+	if err != nil {
+		return fail(err)
+	}
+	if l.tried == nil {
+		l.tried = o.candidates(req)
+	}
+	if len(l.tried) == 0 {
+		return fail(&cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("EC2NodeClass %s offers nothing in region %s for %s that holds %s", c.name, p.region, describe(req), requestsOf(req.Requests))})
+	}
+	for {
+		if l.pending == nil {
+			next := p.next(l)
+			if len(next) == 0 {
+				missing := l.missing
+				if len(missing) == 0 {
+					for _, c := range l.tried {
+						missing = append(missing, c.key())
+					}
+				}
+				slices.SortFunc(missing, func(a, b cloud.OfferingKey) int { return strings.Compare(a.String(), b.String()) })
+				return fail(&cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: sortedKeys(missing)})
+			}
+			if l.attempt >= maxAttempts {
+				return fail(fmt.Errorf("%d requests were made in vain", l.attempt))
+			}
+			token := req.ClaimUID
+			if l.attempt > 0 {
+				token = fmt.Sprintf("%s-%d", req.ClaimUID, l.attempt)
+			}
+			if l.pending, err = p.purchase(r, req, next, token); err != nil {
+				var bad *unresolvedError
+				if errors.As(err, &bad) {
+					return fail(notReady(op, req.ClaimName, "EC2NodeClass %s: %w", c.name, err))
+				}
+				return fail(notReady(op, req.ClaimName, "EC2NodeClass %s: %w", c.name, err))
+			}
+		}
+		for _, t := range l.pending.templates {
+			if err := p.ensureTemplate(ctx, t); err != nil {
+				return fail(err)
+			}
+		}
+		answer, err := p.ec2.CreateFleet(ctx, l.pending.input)
+		if err == nil {
+			if res, done := p.answered(ctx, r, req, l, answer); done {
+				return res
+			}
+			continue
+		}
+		switch code := codeOf(err); {
+		case code == codeTokenReused:
+			if res, done := p.tokenReused(ctx, r, req, l); done {
+				return res
+			}
+		case noTemplate(code) && !l.mended:
+			l.mended = true
+			p.forgetTemplates(l.pending)
+			// Nothing came of the request, and its token was not used.
+		default:
+			if code != "" && !throttled(code) && !denied(code) && !strings.HasPrefix(code, "Internal") && code != "Unavailable" && code != "ServiceUnavailable" {
+				// It was refused for what it says. Another one may be made of what is known by then.
+				l.pending, l.tried = nil, nil
+			}
+			return fail(err)
+		}
+	}
+}
+
+func (p *Provider) forgetTemplates(b *purchase) {
+	for _, t := range b.templates {
+		p.templates.forget(t.name)
+	}
+}
+
+// launchOf is what is remembered of a claim's launch.
+func (p *Provider) launchOf(uid string) *launch {
+	now := p.clock.Now()
+	p.launches.mu.Lock()
+	defer p.launches.mu.Unlock()
+	l := p.launches.m[uid]
+	if l == nil {
+		if len(p.launches.m)%64 == 63 {
+			for k, old := range p.launches.m {
+				select {
+				case <-old.turn:
+					if now.Sub(old.at) > keep && old.pending == nil {
+						delete(p.launches.m, k)
+					}
+					old.turn <- struct{}{}
+				default: // somebody is at it
+				}
+			}
+		}
+		l = &launch{turn: make(chan struct{}, 1), at: now}
+		l.turn <- struct{}{}
+		p.launches.m[uid] = l
+	}
+	return l
+}
+
+// next are the offerings to try now: of the first capacity type of which not all are known to be missing.
+func (p *Provider) next(l *launch) []candidate {
+	for _, step := range steps(l.tried) {
+		left := slices.DeleteFunc(slices.Clone(step), func(c candidate) bool { return slices.Contains(l.missing, c.key()) })
+		if len(left) > 0 {
+			return left
+		}
+	}
+	return nil
+}
+
+// answered takes in what CreateFleet said. It is not done when the next request is to be made.
+func (p *Provider) answered(ctx context.Context, r *resolved, req cloud.LaunchRequest, l *launch, a *ec2.CreateFleetOutput) (cloud.LaunchResult, bool) {
+	b := l.pending
+	for _, in := range a.Instances {
+		if len(in.InstanceIds) == 0 {
+			continue
+		}
+		res := cloud.LaunchResult{}
+		missing, _ := p.missing(b, a.Errors)
+		key := cloud.OfferingKey{InstanceType: string(in.InstanceType), CapacityType: b.capacityType()}
+		if o := in.LaunchTemplateAndOverrides; o != nil && o.Overrides != nil {
+			key.Zone = p.zoneOf(r, o.Overrides)
+			if key.InstanceType == "" {
+				key.InstanceType = string(o.Overrides.InstanceType)
+			}
+		}
+		c, ok := b.offers[key]
+		if !ok {
+			return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("EC2 bought %s, which was not asked for", key)}}, true
+		}
+		res = result(c, in.InstanceIds[0], req, r.hash)
+		price := c.o.PriceMicro
+		for _, k := range slices.Concat(l.missing, missing) {
+			if m, ok := b.offers[k]; !ok || m.o.PriceMicro <= price {
+				res.Unavailable = append(res.Unavailable, k)
+			}
+		}
+		res.Unavailable = sortedKeys(res.Unavailable)
+		b.take(c, r)
+		l.bought, l.boughtAt, l.pending, l.tried = &res, p.clock.Now(), nil, nil
+		p.fleet.bought(machine{id: in.InstanceIds[0], zone: key.Zone, claimUID: req.ClaimUID, claimName: req.ClaimName, launched: l.boughtAt})
+		// A token that another process has used may stand for a machine that has ended since.
+		if l.attempt == 0 && !l.reused.IsZero() {
+			return p.again(ctx, req, l), true
+		}
+		return res, true
+	}
+	// Nothing was bought: this token is used up.
+	l.attempt++
+	missing, other := p.missing(b, a.Errors)
+	l.pending = nil
+	if other != nil {
+		code := deref(other.ErrorCode)
+		switch {
+		case noTemplate(code) && !l.mended:
+			l.mended = true
+			p.forgetTemplates(b)
+			return cloud.LaunchResult{}, false
+		case noTemplate(code):
+			return cloud.LaunchResult{Err: notReady("launch", req.ClaimName, "EC2NodeClass %s: its launch template was deleted, made again and is missing still: %s", r.name, deref(other.ErrorMessage))}, true
+		case len(missing) == 0:
+			kind := cloud.Unknown
+			after := time.Duration(0)
+			switch {
+			case denied(code):
+				kind = cloud.Denied
+			case throttled(code):
+				kind, after = cloud.Throttled, throttleAfter
+			case strings.HasPrefix(code, "Invalid"):
+				kind = cloud.Denied
+			}
+			return cloud.LaunchResult{Err: &cloud.Error{Kind: kind, Op: "launch", Object: req.ClaimName, After: after,
+				Err: fmt.Errorf("EC2 CreateFleet: %s: %s", code, deref(other.ErrorMessage))}}, true
+		}
+	}
+	if len(missing) == 0 { // EC2 does not say of which
+		for k := range b.offers {
+			missing = append(missing, k)
+		}
+	}
+	l.missing = append(l.missing, missing...)
+	return cloud.LaunchResult{}, false
+}
+
+func (b *purchase) capacityType() string {
+	for k := range b.offers {
+		return k.CapacityType // all have the same
+	}
+	return ""
+}
+
+// missing are the offerings that had no capacity, and the first error of any other kind.
+func (p *Provider) missing(b *purchase, errs []types.CreateFleetError) (out []cloud.OfferingKey, other *types.CreateFleetError) {
+	for i := range errs {
+		e := &errs[i]
+		if !noCapacity(deref(e.ErrorCode)) {
+			if other == nil {
+				other = e
+			}
+			continue
+		}
+		a := e.LaunchTemplateAndOverrides
+		zone, name := "", ""
+		if a != nil && a.Overrides != nil {
+			name, zone = string(a.Overrides.InstanceType), deref(a.Overrides.AvailabilityZone)
+			for z, s := range b.subnets {
+				if s.id == deref(a.Overrides.SubnetId) {
+					zone = z
+				}
+			}
+		}
+		whole := deref(e.ErrorCode) == "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+		for k := range b.offers {
+			if whole || (name == "" || k.InstanceType == name) && (zone == "" || k.Zone == zone) ||
+				deref(e.ErrorCode) == "InsufficientFreeAddressesInSubnet" && k.Zone == zone {
+				if !slices.Contains(out, k) {
+					out = append(out, k)
+				}
+			}
+		}
+	}
+	return sortedKeys(out), other
+}
+
+func sortedKeys(list []cloud.OfferingKey) []cloud.OfferingKey {
+	slices.SortFunc(list, func(a, b cloud.OfferingKey) int {
+		switch {
+		case a.Less(b):
+			return -1
+		case b.Less(a):
+			return 1
+		}
+		return 0
+	})
+	return slices.Compact(list)
+}
+
+func (p *Provider) zoneOf(r *resolved, o *types.FleetLaunchTemplateOverrides) string {
+	for _, s := range r.subnets {
+		if s.id == deref(o.SubnetId) {
+			return s.zone
+		}
+	}
+	return deref(o.AvailabilityZone)
+}
+
+// result describes a machine that was bought.
+func result(c candidate, id string, req cloud.LaunchRequest, hash string) cloud.LaunchResult {
+	out := cloud.LaunchResult{
+		ClaimUID: req.ClaimUID, ProviderID: providerID(c.o.Zone, id), InstanceType: c.name, Zone: c.o.Zone, CapacityType: c.o.CapacityType,
+		PriceMicro: c.o.PriceMicro, Modelled: c.o.Modelled, ImageID: c.image.id, Capacity: c.it.Capacity, Allocatable: c.it.Allocatable,
+		Labels:      model.Labels{model.LabelZone: c.o.Zone, model.LabelCapacityType: c.o.CapacityType},
+		Annotations: model.Labels{awsv1.AnnotationEC2NodeClassHash: hash, awsv1.AnnotationEC2NodeClassHashVersion: awsv1.EC2NodeClassHashVersion},
+	}
+	for _, from := range []model.Labels{c.it.Labels, c.o.Labels} {
+		for k, v := range from {
+			out.Labels[k] = v
+		}
+	}
+	return out
+}
+
+func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }
+
+// instanceID is the instance of a provider id; what is none is taken as it is, for EC2 to say so.
+func instanceID(providerID string) string {
+	return providerID[strings.LastIndexByte(providerID, '/')+1:]
+}
+
+// again answers what a launch has bought, unless it has ended since.
+func (p *Provider) again(ctx context.Context, req cloud.LaunchRequest, l *launch) cloud.LaunchResult {
+	gone := func() cloud.LaunchResult {
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.NotFound, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its machine %s has ended", l.bought.ProviderID)}}
+	}
+	id := instanceID(l.bought.ProviderID)
+	if p.fleet.hasEnded(id) {
+		return gone()
+	}
+	res, err := p.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
+	switch {
+	case codeOf(err) == codeInstanceUnknown && p.clock.Now().Sub(l.boughtAt) < ListDelay:
+		return *l.bought // it is not described yet
+	case codeOf(err) == codeInstanceUnknown:
+		return gone()
+	case err != nil:
+		return cloud.LaunchResult{Err: failed(ctx, "launch", req.ClaimName, err)}
+	}
+	for _, in := range instancesOf(res.Reservations) {
+		if ended(in.State) {
+			return gone()
+		}
+	}
+	return *l.bought
+}
+
+// found answers for a machine that was bought earlier.
+func (p *Provider) found(ctx context.Context, r *resolved, req cloud.LaunchRequest, l *launch, m *machine) cloud.LaunchResult {
+	if m.gone {
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.NotFound, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its machine %s has ended", m.id)}}
+	}
+	o, err := p.offer(ctx, r)
+	if err != nil {
+		return cloud.LaunchResult{Err: failed(ctx, "launch", req.ClaimName, err)}
+	}
+	t := o.by[m.instanceType]
+	if t == nil {
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its machine %s is a %s, which EC2NodeClass %s does not offer any more", m.id, m.instanceType, r.name)}}
+	}
+	c := candidate{t, &model.Offering{Zone: m.zone, CapacityType: m.capacityType}}
+	for i := range t.it.Offerings {
+		if f := &t.it.Offerings[i]; f.Zone == m.zone && f.CapacityType == m.capacityType {
+			c.o = f
+		}
+	}
+	res := result(c, m.id, req, r.hash)
+	res.ImageID = m.image
+	l.bought, l.boughtAt, l.pending, l.tried = &res, m.launched, nil, nil
+	return res
+}
+
+// tokenReused looks for the machine that another process bought with the token. When there is none for as long as Describe may lag,
+// the request came to nothing, and the next token may be used.
+func (p *Provider) tokenReused(ctx context.Context, r *resolved, req cloud.LaunchRequest, l *launch) (cloud.LaunchResult, bool) {
+	now := p.clock.Now()
+	if l.reused.IsZero() {
+		l.reused = now
+	}
+	list, err := p.machines(ctx, now)
+	if err != nil {
+		return cloud.LaunchResult{Err: failed(ctx, "launch", req.ClaimName, err)}, true
+	}
+	if m := list.of(req.ClaimUID); m != nil {
+		return p.found(ctx, r, req, l, m), true
+	}
+	if wait := l.reused.Add(ListDelay).Sub(now); wait > 0 {
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Throttled, Op: "launch", Object: req.ClaimName, After: min(wait, time.Second),
+			Err: errors.New("its token was used before: looking for the machine by its tag")}}, true
+	}
+	l.attempt++
+	l.pending, l.tried = nil, nil
+	if l.attempt >= maxAttempts {
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("%d tokens were used before, and no machine bears the claim's tag", l.attempt)}}, true
+	}
+	o, err := p.offer(ctx, r)
+	if err != nil {
+		return cloud.LaunchResult{Err: failed(ctx, "launch", req.ClaimName, err)}, true
+	}
+	l.tried = o.candidates(req)
+	return cloud.LaunchResult{}, len(l.tried) == 0
+}
+
+func describe(r cloud.LaunchRequest) string {
+	var out []string
+	if len(r.Types) > 0 {
+		out = append(out, fmt.Sprintf("%d types", len(r.Types)))
+	}
+	if len(r.Zones) > 0 {
+		out = append(out, "zones "+strings.Join(r.Zones, ", "))
+	}
+	if len(r.CapacityTypes) > 0 {
+		out = append(out, "capacity types "+strings.Join(r.CapacityTypes, ", "))
+	}
+	if len(r.Requirements) > 0 {
+		s := r.Requirements.String()
+		if len(s) > 300 {
+			s = s[:300] + "…"
+		}
+		out = append(out, "requirements "+s)
+	}
+	if len(out) == 0 {
+		return "any requirements"
+	}
+	return strings.Join(out, ", ")
+}
+
+func requestsOf(r model.Resources) string {
+	if r.IsZero() {
+		return "a node"
+	}
+	return r.Format(model.FixedNames())
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"maps"
+	"sync"
+)
+
+// Memory is where what was learned outlives the process: bytes by "type image".
+type Memory interface {
+	Load(ctx context.Context) (map[string]int64, error)
+	Store(ctx context.Context, learned map[string]int64) error
+}
+
+// learned is how much memory nodes of a type and image really had.
+type learned struct {
+	store Memory // nil: nothing outlives the process
+
+	mu      sync.Mutex
+	bytes   map[string]int64
+	loaded  bool
+	changes int
+}
+
+// Remember says where what is learned is kept. It comes before the provider is used.
+func (p *Provider) Remember(m Memory) { p.learned.store = m }
+
+func (l *learned) load(ctx context.Context) error {
+	l.mu.Lock()
+	done := l.loaded || l.store == nil
+	l.mu.Unlock()
+	if done {
+		return nil
+	}
+	known, err := l.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loaded {
+		return nil
+	}
+	l.loaded = true
+	if l.bytes == nil {
+		l.bytes = map[string]int64{}
+	}
+	for k, v := range known {
+		if _, ok := l.bytes[k]; !ok && v > 0 {
+			l.bytes[k] = v
+		}
+	}
+	l.changes++
+	return nil
+}
+
+func (l *learned) version() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changes
+}
+
+func (l *learned) memory(instanceType, image string) (int64, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v, ok := l.bytes[instanceType+" "+image]
+	return v, ok
+}
+
+// Learn takes in how much memory a node has. Of several nodes of one type and image the smallest counts, so that what was planned
+// for the type fits on each.
+func (p *Provider) Learn(ctx context.Context, instanceType, image string, bytes int64) error {
+	l := &p.learned
+	if instanceType == "" || image == "" || bytes <= 0 {
+		return nil
+	}
+	if err := l.load(ctx); err != nil {
+		return err
+	}
+	k := instanceType + " " + image
+	l.mu.Lock()
+	if have, ok := l.bytes[k]; ok && have <= bytes {
+		l.mu.Unlock()
+		return nil
+	}
+	if l.bytes == nil {
+		l.bytes = map[string]int64{}
+	}
+	l.bytes[k] = bytes
+	l.changes++
+	all := maps.Clone(l.bytes)
+	l.mu.Unlock()
+	if l.store == nil {
+		return nil
+	}
+	return l.store.Store(ctx, all)
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// machine is an instance of the cluster's.
+type machine struct {
+	id, zone, instanceType, capacityType string
+	image, subnet, reservation           string
+	groups                               []string // sorted
+	claimUID, claimName                  string
+	launched                             time.Time
+	gone                                 bool
+}
+
+// fleet is what was last listed, and what this process knows better.
+type fleet struct {
+	turn chan struct{} // holds one token; who has it may list
+
+	mu     sync.Mutex
+	last   *listing
+	fresh  map[string]machine   // bought since the last list was asked for
+	ending map[string]time.Time // by instance id: ended by this process, and when
+}
+
+// listing is all instances at one moment.
+type listing struct {
+	at    time.Time // when it was asked for
+	all   []machine // by provider id
+	byUID map[string][]int
+	byID  map[string]int
+}
+
+// of is the machine of a claim: one that lives before one that has ended; nil if there is none.
+func (l *listing) of(uid string) *machine {
+	var out *machine
+	for _, i := range l.byUID[uid] {
+		if m := &l.all[i]; out == nil || out.gone && !m.gone {
+			out = m
+		}
+	}
+	return out
+}
+
+func (f *fleet) bought(m machine) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fresh == nil {
+		f.fresh = map[string]machine{}
+	}
+	f.fresh[m.id] = m
+}
+
+func (f *fleet) hasEnded(id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.ending[id]
+	return ok
+}
+
+func (f *fleet) ended(id string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ending == nil {
+		f.ending = map[string]time.Time{}
+	}
+	f.ending[id] = now
+	for k, t := range f.ending {
+		if now.Sub(t) > 2*time.Hour { // EC2 has forgotten it, too
+			delete(f.ending, k)
+		}
+	}
+}
+
+// machines lists all instances of the cluster, unless that was done since a moment; the zero moment: ever.
+func (p *Provider) machines(ctx context.Context, since time.Time) (*listing, error) {
+	select {
+	case <-p.fleet.turn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { p.fleet.turn <- struct{}{} }()
+	p.fleet.mu.Lock()
+	last := p.fleet.last
+	p.fleet.mu.Unlock()
+	if last != nil && (since.IsZero() || last.at.After(since)) {
+		return last, nil
+	}
+	out := &listing{at: p.clock.Now(), byUID: map[string][]int{}, byID: map[string]int{}}
+	pages := ec2.NewDescribeInstancesPaginator(p.ec2, &ec2.DescribeInstancesInput{MaxResults: sdk.Int32(1000), Filters: []types.Filter{
+		filter("tag:kubernetes.io/cluster/"+p.config.ClusterName, "owned"), filter("tag-key", awsv1.TagNodeClaim, awsv1.TagNodePool),
+	}})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, in := range instancesOf(page.Reservations) {
+			out.all = append(out.all, readInstance(in))
+		}
+	}
+	sortBy(out.all, func(m machine) string { return providerID(m.zone, m.id) })
+	p.fleet.mu.Lock()
+	defer p.fleet.mu.Unlock()
+	for i := range out.all {
+		m := &out.all[i]
+		if _, ok := p.fleet.ending[m.id]; ok {
+			m.gone = true // Describe may not know yet
+		}
+		out.byID[m.id] = i
+		if m.claimUID != "" {
+			out.byUID[m.claimUID] = append(out.byUID[m.claimUID], i)
+		}
+	}
+	for id, m := range p.fleet.fresh {
+		if _, listed := out.byID[id]; listed || out.at.Sub(m.launched) > ListDelay {
+			delete(p.fleet.fresh, id)
+		}
+	}
+	p.fleet.last = out
+	return out, nil
+}
+
+func instancesOf(list []types.Reservation) []*types.Instance {
+	var out []*types.Instance
+	for i := range list {
+		for j := range list[i].Instances {
+			out = append(out, &list[i].Instances[j])
+		}
+	}
+	return out
+}
+
+func ended(s *types.InstanceState) bool {
+	return s != nil && (s.Name == types.InstanceStateNameShuttingDown || s.Name == types.InstanceStateNameTerminated)
+}
+
+func readInstance(in *types.Instance) machine {
+	m := machine{
+		id: deref(in.InstanceId), instanceType: string(in.InstanceType), image: deref(in.ImageId), subnet: deref(in.SubnetId),
+		reservation: deref(in.CapacityReservationId), launched: deref(in.LaunchTime), gone: ended(in.State), capacityType: model.OnDemand,
+	}
+	if in.Placement != nil {
+		m.zone = deref(in.Placement.AvailabilityZone)
+	}
+	switch {
+	case in.InstanceLifecycle == types.InstanceLifecycleTypeSpot:
+		m.capacityType = model.Spot
+	case m.reservation != "":
+		m.capacityType = model.Reserved
+	}
+	for _, t := range in.Tags {
+		switch deref(t.Key) {
+		case awsv1.TagNodeClaim:
+			m.claimName = deref(t.Value)
+		case awsv1.TagClaimUID:
+			m.claimUID = deref(t.Value)
+		}
+	}
+	for _, g := range in.SecurityGroups {
+		m.groups = append(m.groups, deref(g.GroupId))
+	}
+	slices.Sort(m.groups)
+	return m
+}
+
+// List implements cloud.Provider. Machines that another autoscaler bought for a NodeClaim are there, too, without a claim's uid:
+// they are not ours to end unasked.
+func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
+	if ctx.Err() != nil {
+		return nil, failed(ctx, "list", "", ctx.Err())
+	}
+	l, err := p.machines(ctx, p.clock.Now())
+	if err != nil {
+		return nil, failed(ctx, "list", "", err)
+	}
+	out := make([]model.Instance, 0, len(l.all))
+	for _, m := range l.all {
+		out = append(out, model.Instance{ProviderID: providerID(m.zone, m.id), ClaimUID: m.claimUID, ClaimName: m.claimName, Launched: m.launched, Gone: m.gone})
+	}
+	return out, nil
+}
+
+// Terminate implements cloud.Provider: what several callers ask for at once is one call.
+func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error {
+	errs := make([]error, len(providerIDs))
+	all := func(err error) []error {
+		for i, id := range providerIDs {
+			errs[i] = failed(ctx, "terminate", id, err)
+		}
+		return errs
+	}
+	if len(providerIDs) == 0 {
+		return errs
+	}
+	if ctx.Err() != nil {
+		return all(ctx.Err())
+	}
+	ids := make([]string, len(providerIDs))
+	for i, id := range providerIDs {
+		ids[i] = instanceID(id)
+	}
+	answers, ok := p.ends.do(ctx, ids)
+	if !ok {
+		return all(ctx.Err())
+	}
+	for i, err := range answers {
+		errs[i] = failed(ctx, "terminate", providerIDs[i], err)
+	}
+	return errs
+}
+
+// terminate is the call of a batch. EC2 refuses a batch for one id that it does not know: that one is taken out, and the rest is
+// asked for again.
+func (p *Provider) terminate(ctx context.Context, ids []string) []error {
+	out := make([]error, len(ids))
+	open := slices.Compact(slices.Sorted(slices.Values(ids)))
+	answer := map[string]error{}
+	for len(open) > 0 {
+		res, err := p.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: open})
+		if code := codeOf(err); code == codeInstanceUnknown || code == codeInstanceBad {
+			unknown := slices.DeleteFunc(slices.Clone(open), func(id string) bool { return !names(err.Error(), id) })
+			if len(unknown) == 0 {
+				if len(open) > 1 { // it does not say which: one by one
+					for _, id := range open {
+						answer[id] = p.terminate(ctx, []string{id})[0]
+					}
+					break
+				}
+				unknown = open
+			}
+			for _, id := range unknown {
+				answer[id] = err
+			}
+			open = slices.DeleteFunc(open, func(id string) bool { return slices.Contains(unknown, id) })
+			continue
+		}
+		if err != nil {
+			for _, id := range open {
+				answer[id] = err
+			}
+			break
+		}
+		now := p.clock.Now()
+		for _, s := range res.TerminatingInstances {
+			id := deref(s.InstanceId)
+			p.fleet.ended(id, now)
+			if ended(s.PreviousState) {
+				answer[id] = &cloud.Error{Kind: cloud.NotFound}
+			}
+		}
+		break
+	}
+	for i, id := range ids {
+		out[i] = answer[id]
+	}
+	return out
+}
+
+// names says whether a text names an id, and not one that begins or ends with it.
+func names(text, id string) bool {
+	for i := 0; ; {
+		j := strings.Index(text[i:], id)
+		if j < 0 {
+			return false
+		}
+		at, end := i+j, i+j+len(id)
+		word := func(b byte) bool {
+			return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '-'
+		}
+		if (at == 0 || !word(text[at-1])) && (end == len(text) || !word(text[end])) {
+			return true
+		}
+		i = end
+	}
+}

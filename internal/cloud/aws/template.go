@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+)
+
+const templatePrefix = "karpenter.k8s.aws/"
+
+// template is a launch template: its name says what is in it.
+type template struct {
+	name string
+	data *types.RequestLaunchTemplateData
+	tags []types.Tag
+}
+
+// variation is in what the templates of one class and claim differ.
+type variation struct {
+	image       string
+	pods        int64
+	efa         int64
+	reservation string // empty: none is to be used
+}
+
+// template writes the launch template of one variation.
+func (p *Provider) template(r *resolved, pool string, j joining, v variation) (*template, error) {
+	data, err := r.userData(p.config.ClusterName, j)
+	if err != nil {
+		return nil, err
+	}
+	d := &types.RequestLaunchTemplateData{
+		ImageId: &v.image, BlockDeviceMappings: r.devices(),
+		IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &r.profile},
+		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationPreference: types.CapacityReservationPreferenceNone, // what is reserved is bought as such or not at all
+		},
+	}
+	if data != "" {
+		d.UserData = &data
+	}
+	if v.reservation != "" {
+		d.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &v.reservation},
+		}
+	}
+	if deref(r.spec.DetailedMonitoring) {
+		d.Monitoring = &types.LaunchTemplatesMonitoringRequest{Enabled: sdk.Bool(true)}
+	}
+	if m := r.spec.MetadataOptions; m != nil {
+		d.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptionsRequest{
+			HttpEndpoint: types.LaunchTemplateInstanceMetadataEndpointState(deref(m.HTTPEndpoint)),
+			HttpTokens:   types.LaunchTemplateHttpTokensState(deref(m.HTTPTokens)),
+		}
+		d.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6(deref(m.HTTPProtocolIPv6))
+		if m.HTTPPutResponseHopLimit != nil {
+			d.MetadataOptions.HttpPutResponseHopLimit = sdk.Int32(int32(*m.HTTPPutResponseHopLimit))
+		}
+	}
+	if g := r.placement; g != nil {
+		d.Placement = &types.LaunchTemplatePlacementRequest{GroupName: g.GroupName}
+	}
+	if o := r.spec.CPUOptions; o != nil && o.NestedVirtualization != nil {
+		d.CpuOptions = &types.LaunchTemplateCpuOptionsRequest{NestedVirtualization: types.NestedVirtualizationSpecification(*o.NestedVirtualization)}
+	}
+	var groups []string
+	for _, g := range r.groups {
+		groups = append(groups, g.id)
+	}
+	if d.NetworkInterfaces = r.interfaces(groups, v.efa); d.NetworkInterfaces == nil {
+		d.SecurityGroupIds = groups
+	}
+	tags := p.tags(r, pool)
+	for _, kind := range []types.ResourceType{types.ResourceTypeNetworkInterface, types.ResourceTypeSpotInstancesRequest} {
+		d.TagSpecifications = append(d.TagSpecifications, types.LaunchTemplateTagSpecificationRequest{ResourceType: kind, Tags: tags})
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("write launch template of EC2NodeClass %s: %w", r.name, err)
+	}
+	sum := sha256.Sum256(append([]byte(p.config.ClusterName+"\n"), text...))
+	return &template{templatePrefix + hex.EncodeToString(sum[:10]), d, tags}, nil
+}
+
+// tags are those of everything that is made for a class.
+func (p *Provider) tags(r *resolved, pool string) []types.Tag {
+	all := maps.Clone(r.spec.Tags)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all["kubernetes.io/cluster/"+p.config.ClusterName] = "owned"
+	all[awsv1.TagClusterName] = p.config.ClusterName
+	all[awsv1.LabelNodeClass] = r.name
+	if pool != "" {
+		all[awsv1.TagNodePool] = pool
+	}
+	return tagList(all)
+}
+
+func tagList(m map[string]string) []types.Tag {
+	var out []types.Tag
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, types.Tag{Key: sdk.String(k), Value: sdk.String(m[k])})
+	}
+	return out
+}
+
+// interfaces are a machine's network interfaces; nil where one with the groups alone will do.
+func (r *resolved) interfaces(groups []string, efa int64) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
+	list := r.spec.NetworkInterfaces
+	if len(list) == 0 && efa > 0 {
+		for i := range int32(efa) {
+			n := &awsv1.NetworkInterface{NetworkCardIndex: i, InterfaceType: "efa"}
+			if i > 0 {
+				n.DeviceIndex = 1
+			}
+			list = append(list, n)
+		}
+	}
+	if len(list) == 0 {
+		if r.spec.AssociatePublicIPAddress == nil && r.spec.ConnectionTracking == nil && r.spec.IPPrefixCount == nil {
+			return nil
+		}
+		list = []*awsv1.NetworkInterface{{InterfaceType: awsv1.InterfaceTypeInterface}}
+	}
+	var out []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
+	for _, n := range list {
+		o := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+			NetworkCardIndex: sdk.Int32(n.NetworkCardIndex), DeviceIndex: sdk.Int32(n.DeviceIndex), InterfaceType: sdk.String(string(n.InterfaceType)), Groups: groups,
+		}
+		if n.NetworkCardIndex == 0 && n.DeviceIndex == 0 {
+			if len(list) == 1 {
+				o.AssociatePublicIpAddress = r.spec.AssociatePublicIPAddress // EC2 takes it with one interface only
+			}
+			o.Ipv4PrefixCount = r.spec.IPPrefixCount
+		}
+		if c := r.spec.ConnectionTracking; c != nil && n.InterfaceType != awsv1.InterfaceTypeEFAOnly {
+			o.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{
+				TcpEstablishedTimeout: c.TCPEstablishedTimeout, UdpStreamTimeout: c.UDPStreamTimeout, UdpTimeout: c.UDPTimeout,
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// devices are a machine's volumes: the class's, or the family's own.
+func (r *resolved) devices() []types.LaunchTemplateBlockDeviceMappingRequest {
+	list := r.spec.BlockDeviceMappings
+	if len(list) == 0 {
+		list = familyDevices(r.family)
+	}
+	var out []types.LaunchTemplateBlockDeviceMappingRequest
+	for _, m := range list {
+		o := types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: m.DeviceName}
+		if e := m.EBS; e != nil {
+			o.Ebs = &types.LaunchTemplateEbsBlockDeviceRequest{
+				DeleteOnTermination: e.DeleteOnTermination, Encrypted: e.Encrypted, KmsKeyId: e.KMSKeyID, SnapshotId: e.SnapshotID,
+				VolumeInitializationRate: e.VolumeInitializationRate, VolumeType: types.VolumeType(deref(e.VolumeType)),
+			}
+			if e.IOPS != nil {
+				o.Ebs.Iops = sdk.Int32(int32(*e.IOPS))
+			}
+			if e.Throughput != nil {
+				o.Ebs.Throughput = sdk.Int32(int32(*e.Throughput))
+			}
+			if e.VolumeSize != nil {
+				o.Ebs.VolumeSize = sdk.Int32(int32((e.VolumeSize.Value() + gib - 1) / gib))
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// familyDevices are the volumes that a family's machines have when none are given.
+func familyDevices(family string) []*awsv1.BlockDeviceMapping {
+	device := func(name, size string) *awsv1.BlockDeviceMapping {
+		q := resource.MustParse(size)
+		return &awsv1.BlockDeviceMapping{DeviceName: &name, EBS: &awsv1.BlockDevice{Encrypted: sdk.Bool(true), VolumeType: sdk.String("gp3"), VolumeSize: &q, DeleteOnTermination: sdk.Bool(true)}}
+	}
+	switch {
+	case family == familyAL2, family == familyAL2023:
+		return []*awsv1.BlockDeviceMapping{device("/dev/xvda", "20Gi")}
+	case family == familyBottlerocket:
+		return []*awsv1.BlockDeviceMapping{device("/dev/xvda", "4Gi"), device("/dev/xvdb", "20Gi")}
+	case windows(family):
+		return []*awsv1.BlockDeviceMapping{device("/dev/sda1", "50Gi")}
+	}
+	return nil
+}
+
+// ensureTemplate makes a launch template unless it is there.
+func (p *Provider) ensureTemplate(ctx context.Context, t *template) error {
+	_, err := p.templates.get(ctx, t.name, func(ctx context.Context) (struct{}, error) {
+		// The name says what is in it: one that is there is this one, whoever made it.
+		_, err := p.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+			LaunchTemplateName: &t.name, LaunchTemplateData: t.data,
+			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: t.tags}},
+		})
+		if err != nil && codeOf(err) == codeTemplateExists {
+			err = nil
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// templateAge is how long a launch template that nobody here uses is left alone.
+const templateAge = 24 * time.Hour
+
+// sweepTemplates deletes the cluster's launch templates that have not been used for long. One that is needed again is made again.
+func (p *Provider) sweepTemplates(ctx context.Context) error {
+	pages := ec2.NewDescribeLaunchTemplatesPaginator(p.ec2, &ec2.DescribeLaunchTemplatesInput{
+		Filters: []types.Filter{filter("tag:"+awsv1.TagClusterName, p.config.ClusterName)},
+	})
+	var errs []error
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, t := range page.LaunchTemplates {
+			name := deref(t.LaunchTemplateName)
+			if !strings.HasPrefix(name, templatePrefix) || p.templates.has(name) || p.clock.Now().Sub(deref(t.CreateTime)) < templateAge {
+				continue
+			}
+			if _, err := p.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId}); err != nil && !noTemplate(codeOf(err)) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
