@@ -4,10 +4,12 @@
 package plane
 
 import (
+	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -38,9 +40,19 @@ type Options struct {
 	Catalog        string        `json:"catalog,omitempty"`
 	Base           string        `json:"base,omitempty"`
 	Replicas       int           `json:"replicas"`
+	Cloud          string        `json:"cloud"` // what the controller buys from: CloudKwok or CloudAWS
 	ControllerArgs []string      `json:"controllerArgs,omitempty"`
 	MachinesArgs   []string      `json:"machinesArgs,omitempty"`
 }
+
+// What the controller buys from. The machines are the same.
+const (
+	CloudKwok = "kwok"
+	CloudAWS  = "aws"
+)
+
+// clusterName is what the simulated AWS calls this cluster, and its queue.
+const clusterName = "sandbox"
 
 // Component is one child process: how to start it and how to ask whether it is
 // ready.
@@ -88,6 +100,7 @@ func (p *Ports) Next() (int, error) {
 type Plan struct {
 	Server            string // URL of the API server
 	MachinesURL       string
+	AWSURL            string // of the simulated AWS, empty without
 	Etcd              Component
 	APIServer         Component
 	ControllerManager Component
@@ -101,7 +114,7 @@ type Plan struct {
 // says how each component is started.
 func Components(d Dir, o Options) (*Plan, error) {
 	ports := &Ports{}
-	next := make([]int, 6+1+2*o.Replicas)
+	next := make([]int, 6+2+2*o.Replicas)
 	for i := range next {
 		port, err := ports.Next()
 		if err != nil {
@@ -109,7 +122,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 		}
 		next[i] = port
 	}
-	etcd, peer, api, kcm, sched, kwok, machines := next[0], next[1], next[2], next[3], next[4], next[5], next[6]
+	etcd, peer, api, kcm, sched, kwok, machines, aws := next[0], next[1], next[2], next[3], next[4], next[5], next[6], next[7]
 	server := "https://" + loopback(api)
 	if err := d.WriteKubeconfigs(server); err != nil {
 		return nil, err
@@ -211,22 +224,35 @@ func Components(d Dir, o Options) (*Plan, error) {
 	}
 	p.Machines = &Component{
 		Name: Machines, Exe: o.Dovetail, Ports: map[string]int{"http": machines}, Health: p.MachinesURL + "/healthz",
-		Args: append(args, o.MachinesArgs...),
 	}
+	cloud := []string{"--cloud", "kwok", "--machines", p.MachinesURL}
+	var env []string
+	if o.Cloud == CloudAWS {
+		p.AWSURL = "http://" + loopback(aws)
+		p.Machines.Ports["aws"] = aws
+		args = append(args, "--aws-address", loopback(aws), "--aws-cluster-name", clusterName, "--aws-cluster-endpoint", server,
+			"--aws-interruption-queue", clusterName)
+		var err error
+		if env, err = awsEnv(d, server, p.AWSURL); err != nil {
+			return nil, err
+		}
+		cloud = []string{"--cloud", "aws"}
+	}
+	p.Machines.Args = append(args, o.MachinesArgs...)
 	if o.NoAutoscaler {
 		return p, nil
 	}
 	for i := range o.Replicas {
-		metrics, health := next[7+2*i], next[8+2*i]
+		metrics, health := next[8+2*i], next[9+2*i]
 		c := Component{
 			Name: Dovetail, Exe: o.Dovetail, Restart: true,
 			Ports:  map[string]int{"metrics": metrics, "health": health},
 			Health: "http://" + loopback(health) + "/readyz",
-			Args: append([]string{"controller",
-				"--kubeconfig", d.Kubeconfig(Dovetail), "--cloud", "kwok", "--machines", p.MachinesURL,
+			Env:    env,
+			Args: slices.Concat([]string{"controller", "--kubeconfig", d.Kubeconfig(Dovetail)}, cloud, []string{
 				"--leader-elect=" + strconv.FormatBool(o.Replicas > 1),
 				"--metrics-address", loopback(metrics), "--health-address", loopback(health),
-			}, o.ControllerArgs...),
+			}, o.ControllerArgs),
 		}
 		if o.Replicas > 1 {
 			c.Name = fmt.Sprintf("%s-%d", Dovetail, i)
@@ -234,6 +260,22 @@ func Components(d Dir, o Options) (*Plan, error) {
 		p.Controllers = append(p.Controllers, c)
 	}
 	return p, nil
+}
+
+// awsEnv is the environment of a controller in an account of the simulated AWS,
+// in the names that Karpenter reads. A person's own configuration of AWS is
+// kept out: nothing here may ever reach a real account.
+func awsEnv(d Dir, server, url string) ([]string, error) {
+	ca, err := os.ReadFile(d.Cert("ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("read the sandbox's authority: %w", err)
+	}
+	return []string{
+		"AWS_ENDPOINT_URL=" + url, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDSANDBOX", "AWS_SECRET_ACCESS_KEY=sandbox", "AWS_SESSION_TOKEN=",
+		"AWS_PROFILE=", "AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
+		"CLUSTER_NAME=" + clusterName, "CLUSTER_ENDPOINT=" + server, "CLUSTER_CA_BUNDLE=" + base64.StdEncoding.EncodeToString(ca),
+		"INTERRUPTION_QUEUE=" + clusterName,
+	}, nil
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

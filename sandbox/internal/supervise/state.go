@@ -40,6 +40,7 @@ type State struct {
 	StartedAt   time.Time     `json:"startedAt"`
 	Server      string        `json:"server"`
 	MachinesURL string        `json:"machinesURL,omitempty"`
+	AWSURL      string        `json:"awsURL,omitempty"`
 	Kubeconfig  string        `json:"kubeconfig"`
 	Journal     string        `json:"journal,omitempty"`
 	Options     plane.Options `json:"options"`

@@ -147,7 +147,7 @@ func (s *supervisor) bringUp(parent context.Context) error {
 		return err
 	}
 	s.state = State{
-		Phase: Starting, Supervisor: me, StartedAt: s.began.UTC(), Server: plan.Server, MachinesURL: plan.MachinesURL,
+		Phase: Starting, Supervisor: me, StartedAt: s.began.UTC(), Server: plan.Server, MachinesURL: plan.MachinesURL, AWSURL: plan.AWSURL,
 		Kubeconfig: s.dir.Kubeconfig(plane.Admin), Options: s.options,
 	}
 	if plan.Machines != nil {

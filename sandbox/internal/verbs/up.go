@@ -53,6 +53,9 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
   # no waiting for machines and images, and one node that Dovetail doesn't own
   dovetail-sandbox up --boot 0 --pull 0 --base m5.large
 
+  # the same against a simulated AWS: EC2NodeClasses, fleets, interruptions
+  dovetail-sandbox up --cloud aws
+
   # only the control plane and the simulated cloud: run a controller of your own
   dovetail-sandbox up --no-autoscaler`,
 		Args: cobra.NoArgs,
@@ -84,6 +87,7 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
 	flags.StringVar(&options.Catalog, "catalog", "", "file of instance types and prices for the simulated cloud (default: real EC2 types)")
 	flags.StringVar(&options.Base, "base", "", "add one node of this instance type that Dovetail doesn't own, such as m5.large")
 	flags.Int64Var(&options.Seed, "seed", 1, "seed of what is random in boot and pull times")
+	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "what the controller buys from: kwok (KWOKNodeClass), or aws (EC2NodeClass, from a simulated AWS)")
 	flags.IntVar(&options.Replicas, "replicas", 1, "how many controllers to start; with more than one they elect a leader")
 	flags.StringVar(&options.Dovetail, "dovetail", "", "path of the dovetail binary (default: beside this one)")
 	flags.StringVar(&controllerFlags, "controller-flags", "", "further flags for the controller, separated by spaces")
@@ -105,6 +109,8 @@ func check(o *plane.Options) error {
 		return fmt.Errorf("--pull %s: must not be negative", o.Pull)
 	case o.Replicas < 1:
 		return fmt.Errorf("--replicas %d: must be at least 1; use --no-autoscaler to start no controller", o.Replicas)
+	case o.Cloud != plane.CloudKwok && o.Cloud != plane.CloudAWS:
+		return fmt.Errorf("--cloud %s: must be kwok or aws", o.Cloud)
 	case o.Base != "" && o.Dovetail == "":
 		return fmt.Errorf("--base %s: only the simulated cloud knows instance types, and --no-manifests starts none", o.Base)
 	}
@@ -160,6 +166,9 @@ func up(dir plane.Dir, options plane.Options) error {
 	}
 	fmt.Printf("\n  kubeconfig  %s\n  look        %s\n  stop        %s\n",
 		dir.Kubeconfig(plane.Admin), hint(dir, "kubectl get nodes"), hint(dir, "down"))
+	if state, err := supervise.Read(dir); err == nil && state != nil && state.AWSURL != "" {
+		fmt.Printf("  AWS         AWS_ENDPOINT_URL=%s\n", state.AWSURL)
+	}
 	return nil
 }
 

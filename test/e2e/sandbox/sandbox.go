@@ -47,6 +47,7 @@ type Sandbox struct {
 	Dir         string
 	Kube        *kubernetes.Clientset
 	MachinesURL string
+	AWSURL      string // of the simulated AWS, with --cloud aws
 	bin         string
 	http        http.Client
 }
@@ -55,6 +56,7 @@ type Sandbox struct {
 type State struct {
 	Phase       string      `json:"phase"`
 	MachinesURL string      `json:"machinesURL"`
+	AWSURL      string      `json:"awsURL"`
 	Journal     string      `json:"journal"`
 	Components  []Component `json:"components"`
 }
@@ -134,7 +136,7 @@ func (s *Sandbox) connect() error {
 	if err != nil {
 		return err
 	}
-	s.MachinesURL = st.MachinesURL
+	s.MachinesURL, s.AWSURL = st.MachinesURL, st.AWSURL
 	s.Kube, err = s.As(Admin)
 	return err
 }

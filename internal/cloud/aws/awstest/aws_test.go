@@ -388,3 +388,14 @@ func ids(out *ec2.CreateFleetOutput) []string {
 	sort.Strings(ids)
 	return ids
 }
+
+func encode(userData string) string { return base64.StdEncoding.EncodeToString([]byte(userData)) }
+
+func kibOf(t *testing.T, quantity string) int64 {
+	t.Helper()
+	v, err := catalog.ParseQuantity("memory", quantity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v >> 10
+}

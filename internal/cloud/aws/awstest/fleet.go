@@ -480,7 +480,7 @@ func (t *tx) launch(s launchSpec) (instanceID, code, message string) {
 // Tags from which the machines' journal has claim and pool.
 const (
 	ClaimTag    = "karpenter.sh/nodeclaim"
-	ClaimUIDTag = "dovetail.sh/claim-uid"
+	ClaimUIDTag = "dovetail.sh/nodeclaim-uid"
 	PoolTag     = "karpenter.sh/nodepool"
 )
 

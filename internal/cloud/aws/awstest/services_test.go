@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awstest
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+)
+
+func (a *account) queue() *string {
+	a.t.Helper()
+	return check[*sqs.GetQueueUrlOutput](a.t)(a.sqs.GetQueueUrl(a.t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("sandbox")})).QueueUrl
+}
+
+func (a *account) receive(waitSeconds int32) []sqstypes.Message {
+	a.t.Helper()
+	return check[*sqs.ReceiveMessageOutput](a.t)(a.sqs.ReceiveMessage(a.t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: a.queue(), MaxNumberOfMessages: 10, WaitTimeSeconds: waitSeconds, VisibilityTimeout: 20,
+	})).Messages
+}
+
+// TestInterruption: a spot interruption is told in EventBridge's words, hidden while somebody works on it, comes again, and two
+// minutes later the instance is gone whatever was done; also when the cloud was restarted between.
+func TestInterruption(t *testing.T) {
+	a := newAccount(t)
+	ctx := t.Context()
+	lt := a.template("nodes", nodeadmData)
+	out := check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(ctx, a.fleetOf(lt, "t", "c1", 2, types.DefaultTargetCapacityTypeSpot, "m5.large")))
+	a.cluster.until(t, func(n map[string]machines.NodeSpec) bool { return len(n) == 2 })
+	if err := a.control("POST", "interrupt", Interruption{Kind: SpotInterruption, Count: 3}, nil); err == nil {
+		t.Error("three of two were interrupted")
+	}
+	var hit Interrupted
+	if err := a.control("POST", "interrupt", Interruption{Kind: SpotInterruption, Instances: ids(out)[:1]}, &hit); err != nil {
+		t.Fatal(err)
+	}
+	got := a.receive(0)
+	if len(got) != 1 {
+		t.Fatalf("have %d messages, want 1", len(got))
+	}
+	var e struct {
+		DetailType string `json:"detail-type"`
+		Source     string `json:"source"`
+		Detail     struct {
+			InstanceID string `json:"instance-id"`
+			Action     string `json:"instance-action"`
+		} `json:"detail"`
+	}
+	if err := json.Unmarshal([]byte(*got[0].Body), &e); err != nil {
+		t.Fatal(err)
+	}
+	if e.DetailType != "EC2 Spot Instance Interruption Warning" || e.Source != "aws.ec2" || e.Detail.InstanceID != hit.Instances[0] || e.Detail.Action != "terminate" {
+		t.Errorf("have %+v", e)
+	}
+	if again := a.receive(0); len(again) != 0 {
+		t.Error("a message was received twice within its time")
+	}
+	a.clock.forward(20 * time.Second)
+	again := a.receive(0)
+	if len(again) != 1 || *again[0].MessageId != *got[0].MessageId || *again[0].ReceiptHandle == *got[0].ReceiptHandle {
+		t.Fatalf("after its time: have %d messages", len(again))
+	}
+	a.restart()
+	afresh := a.receive(0)
+	if len(afresh) != 1 {
+		t.Fatalf("after a restart: have %d messages", len(afresh))
+	}
+	if _, err := a.sqs.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: a.queue(), ReceiptHandle: afresh[0].ReceiptHandle}); err != nil {
+		t.Fatal(err)
+	}
+	a.clock.forward(21 * time.Second)
+	if left := a.receive(0); len(left) != 0 {
+		t.Errorf("%d messages are left", len(left))
+	}
+	// Not a moment before its time.
+	if b := a.books(); len(b.Alive) != 2 {
+		t.Errorf("have %d instances before the two minutes are over", len(b.Alive))
+	}
+	a.clock.forward(2 * time.Minute)
+	a.cluster.until(t, func(n map[string]machines.NodeSpec) bool { return len(n) == 1 })
+	state := check[*ec2.DescribeInstancesOutput](t)(a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: hit.Instances})).Reservations[0].Instances[0]
+	if *state.StateReason.Code != "Server.SpotInstanceTermination" {
+		t.Errorf("have reason %s", *state.StateReason.Code)
+	}
+	if gone := a.receive(0); len(gone) != 1 || !strings.Contains(*gone[0].Body, "EC2 Instance State-change Notification") {
+		t.Errorf("its end was told by %d messages", len(gone))
+	}
+}
+
+// TestLongPoll: a call that waits for a message is answered when one comes.
+func TestLongPoll(t *testing.T) {
+	a := newAccount(t)
+	queue := a.queue()
+	got := make(chan *sqs.ReceiveMessageOutput)
+	go func() {
+		out, err := a.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue, WaitTimeSeconds: 20})
+		if err != nil {
+			t.Error(err)
+		}
+		got <- out
+	}()
+	if _, err := a.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue, MessageBody: aws.String("hello")}); err != nil {
+		t.Fatal(err)
+	}
+	if out := <-got; len(out.Messages) != 1 || *out.Messages[0].Body != "hello" {
+		t.Errorf("have %+v", out.Messages)
+	}
+	if _, err := a.sqs.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("other")}); code(err) != "AWS.SimpleQueueService.NonExistentQueue" && code(err) != "QueueDoesNotExist" {
+		t.Errorf("an unknown queue: have %v", err)
+	}
+}
+
+// TestNotices: the other notices, each in its own words.
+func TestNotices(t *testing.T) {
+	a := newAccount(t)
+	lt := a.template("nodes", nodeadmData)
+	out := check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(t.Context(), a.fleetOf(lt, "t", "c1", 1, types.DefaultTargetCapacityTypeSpot, "m5.large")))
+	a.cluster.until(t, func(n map[string]machines.NodeSpec) bool { return len(n) == 1 })
+	for _, c := range []struct{ kind, want string }{
+		{Rebalance, "EC2 Instance Rebalance Recommendation"}, {ScheduledChange, "AWS Health Event"}, {StateChange, "EC2 Instance State-change Notification"},
+	} {
+		if err := a.control("POST", "interrupt", Interruption{Kind: c.kind, Instances: ids(out)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.receive(0); len(got) < 1 || !strings.Contains(*got[0].Body, `"detail-type":"`+c.want+`"`) || !strings.Contains(*got[0].Body, ids(out)[0]) {
+			t.Errorf("%s: have %d messages", c.kind, len(got))
+		}
+	}
+	a.cluster.until(t, func(n map[string]machines.NodeSpec) bool { return len(n) == 0 })
+}
+
+// TestProfiles: the life of an instance profile; an instance can't be launched with one that isn't there.
+func TestProfiles(t *testing.T) {
+	a := newAccount(t)
+	ctx := t.Context()
+	name := aws.String("p")
+	get := func() (*iam.GetInstanceProfileOutput, error) {
+		return a.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: name})
+	}
+	if _, err := get(); code(err) != "NoSuchEntity" {
+		t.Errorf("have %v", err)
+	}
+	create := &iam.CreateInstanceProfileInput{InstanceProfileName: name, Path: aws.String("/karpenter/us-east-1/sandbox/")}
+	if _, err := a.iam.CreateInstanceProfile(ctx, create); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.iam.CreateInstanceProfile(ctx, create); code(err) != "EntityAlreadyExists" {
+		t.Errorf("have %v", err)
+	}
+	if _, err := a.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("nobody")}); code(err) != "NoSuchEntity" {
+		t.Errorf("have %v", err)
+	}
+	if _, err := a.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("sandbox-node")}); err != nil {
+		t.Fatal(err)
+	}
+	a.restart()
+	p := check[*iam.GetInstanceProfileOutput](t)(get()).InstanceProfile
+	if len(p.Roles) != 1 || *p.Roles[0].RoleName != "sandbox-node" || *p.Arn != "arn:aws:iam::111122223333:instance-profile/karpenter/us-east-1/sandbox/p" {
+		t.Errorf("have %+v", p)
+	}
+	all := check[*iam.ListInstanceProfilesOutput](t)(a.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{PathPrefix: aws.String("/karpenter/")}))
+	if len(all.InstanceProfiles) != 1 {
+		t.Errorf("have %d profiles", len(all.InstanceProfiles))
+	}
+	if _, err := a.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: name}); code(err) != "DeleteConflict" {
+		t.Errorf("have %v", err)
+	}
+	if _, err := a.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("sandbox-node")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: name}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestClusterAndPrices: what EKS says of the cluster, and the price list of a type.
+func TestClusterAndPrices(t *testing.T) {
+	a := newAccount(t)
+	ctx := t.Context()
+	c := check[*eks.DescribeClusterOutput](t)(a.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("sandbox")})).Cluster
+	if *c.Version != "1.36" || *c.Endpoint != "https://127.0.0.1:6443" || *c.KubernetesNetworkConfig.ServiceIpv4Cidr == "" || *c.CertificateAuthority.Data == "" || c.Status != "ACTIVE" {
+		t.Errorf("have %+v", c)
+	}
+	if _, err := a.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("other")}); code(err) != "ResourceNotFoundException" {
+		t.Errorf("have %v", err)
+	}
+	match := func(field, value string) pricingtypes.Filter {
+		return pricingtypes.Filter{Type: pricingtypes.FilterTypeTermMatch, Field: &field, Value: &value}
+	}
+	seen := 0
+	for p := pricing.NewGetProductsPaginator(a.pricing, &pricing.GetProductsInput{
+		ServiceCode: aws.String("AmazonEC2"), Filters: []pricingtypes.Filter{match("regionCode", "us-east-1"), match("operatingSystem", "Linux"), match("tenancy", "Shared"), match("capacitystatus", "Used")},
+	}); p.HasMorePages(); {
+		for _, text := range check[*pricing.GetProductsOutput](t)(p.NextPage(ctx)).PriceList {
+			seen++
+			if strings.Contains(text, `"m5.large"`) && !strings.Contains(text, `"USD":"0.0960000000"`) {
+				t.Errorf("have %s", text)
+			}
+		}
+	}
+	if seen < 1000 {
+		t.Errorf("have %d prices", seen)
+	}
+}
+
+// TestReservations: an instance that targets a reservation runs in it, and one too many is refused with the code that says so.
+func TestReservations(t *testing.T) {
+	a := newAccount(t)
+	ctx := t.Context()
+	var r Reservation
+	if err := a.control("POST", "reservations", Reservation{InstanceType: "m5.large", Zone: "us-east-1a", Count: 1, Tags: map[string]string{"team": "x"}}, &r); err != nil {
+		t.Fatal(err)
+	}
+	lt := a.template("nodes", nodeadmData)
+	v := check[*ec2.DescribeLaunchTemplateVersionsOutput](t)(a.ec2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: &lt})).LaunchTemplateVersions[0].LaunchTemplateData
+	_, err := a.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("reserved"), LaunchTemplateData: &types.RequestLaunchTemplateData{
+		ImageId: v.ImageId, UserData: v.UserData, SecurityGroupIds: v.SecurityGroupIds,
+		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &r.ID}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(ctx, a.fleetOf("reserved", "1", "c1", 2, types.DefaultTargetCapacityTypeOnDemand, "m5.large")))
+	if len(ids(one)) != 1 || len(one.Errors) == 0 || *one.Errors[0].ErrorCode != "ReservationCapacityExceeded" {
+		t.Fatalf("have %d instances and %d errors", len(ids(one)), len(one.Errors))
+	}
+	i := check[*ec2.DescribeInstancesOutput](t)(a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids(one)})).Reservations[0].Instances[0]
+	if *i.CapacityReservationId != r.ID || *i.Placement.AvailabilityZone != "us-east-1a" {
+		t.Errorf("have %+v", i)
+	}
+	d := check[*ec2.DescribeCapacityReservationsOutput](t)(a.ec2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{
+		Filters: []types.Filter{{Name: aws.String("tag:team"), Values: []string{"x"}}, {Name: aws.String("state"), Values: []string{"active"}}},
+	})).CapacityReservations
+	if len(d) != 1 || *d[0].AvailableInstanceCount != 0 || *d[0].TotalInstanceCount != 1 {
+		t.Errorf("have %+v", d)
+	}
+}
+
+// TestUserData: what the images make of their user data.
+func TestUserData(t *testing.T) {
+	unregistered := machines.Taint{Key: "karpenter.sh/unregistered", Effect: "NoExecute"}
+	for _, c := range []struct {
+		name, family, data, wrong string
+		labels                    map[string]string
+		taints                    []machines.Taint
+		pods                      int64
+	}{
+		{name: "nodeadm in MIME", family: al2023, data: nodeadmData, labels: map[string]string{"karpenter.sh/nodepool": "default", "karpenter.sh/capacity-type": "spot"}, taints: []machines.Taint{unregistered}, pods: 42},
+		{name: "nodeadm alone", family: al2023, data: "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {cluster: {name: sandbox, apiServerEndpoint: x}, kubelet: {flags: [\"--node-labels=a=b\"]}}", labels: map[string]string{"a": "b"}},
+		{name: "a script alone configures nothing", family: al2023, data: "#!/bin/sh\necho hello: [", labels: map[string]string{}},
+		{name: "bottlerocket", family: bottlerocket, data: "[settings.kubernetes]\ncluster-name = 'sandbox'\napi-server = 'x'\nmax-pods = 7\n[settings.kubernetes.node-labels]\na = 'b'\n[settings.kubernetes.node-taints]\n'karpenter.sh/unregistered' = [':NoExecute']",
+			labels: map[string]string{"a": "b"}, taints: []machines.Taint{unregistered}, pods: 7},
+		{name: "bootstrap.sh", family: al2, data: "#!/bin/bash\n/etc/eks/bootstrap.sh 'sandbox' --apiserver-endpoint 'x' --kubelet-extra-args '--node-labels=\"a=b,c=d\" --register-with-taints=\"karpenter.sh/unregistered:NoExecute\" --max-pods=9'",
+			labels: map[string]string{"a": "b", "c": "d"}, taints: []machines.Taint{unregistered}, pods: 9},
+		{name: "a label that no kubelet may set", family: al2, data: "bootstrap.sh sandbox --apiserver-endpoint x --node-labels=kubernetes.io/colour=red", wrong: "unknown 'kubernetes.io' or 'k8s.io' labels"},
+		{name: "labels that a kubelet may set", family: al2, data: "--node-labels=node.kubernetes.io/colour=red,kubernetes.io/arch=amd64", labels: map[string]string{"node.kubernetes.io/colour": "red", "kubernetes.io/arch": "amd64"}},
+		{name: "no TOML", family: bottlerocket, data: "hello", wrong: "no TOML"},
+		{name: "a broken part", family: al2023, data: strings.Replace(nodeadmData, "kind: NodeConfig", "kind: [", 1), wrong: "nodeadm"},
+		{name: "a taint without effect", family: al2, data: "--register-with-taints=a=b", wrong: "need key=value:Effect"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k, err := readUserData(c.family, encode(c.data))
+			if c.wrong != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wrong) {
+					t.Fatalf("have error %v, want one with %q", err, c.wrong)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(k.labels) != len(c.labels) || !slices.Equal(k.taints, c.taints) || k.maxPods != c.pods {
+				t.Errorf("have labels %v, taints %v, %d pods", k.labels, k.taints, k.maxPods)
+			}
+			for key, v := range c.labels {
+				if k.labels[key] != v {
+					t.Errorf("label %s: have %q, want %q", key, k.labels[key], v)
+				}
+			}
+		})
+	}
+}
+
+// TestNeverJoins: an instance whose user data is not the cluster's runs, and never becomes a node; the books say why.
+func TestNeverJoins(t *testing.T) {
+	a := newAccount(t)
+	lt := a.template("nodes", strings.Replace(nodeadmData, "name: sandbox", "name: other", 1))
+	check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(t.Context(), a.fleetOf(lt, "t", "c1", 1, types.DefaultTargetCapacityTypeSpot, "m5.large")))
+	a.clock.forward(time.Hour)
+	b := a.books()
+	if len(b.Alive) != 1 || b.Alive[0].State != "running" || !strings.Contains(b.Alive[0].NeverJoins, `names cluster "other"`) {
+		t.Errorf("have %+v", b.Alive)
+	}
+	if len(a.cluster.nodes) != 0 {
+		t.Error("it became a node")
+	}
+}
+
+// TestMemory: a node has less memory than its type, by what is drawn for type and image, or by a fault.
+func TestMemory(t *testing.T) {
+	a := newAccount(t)
+	lt := a.template("nodes", nodeadmData)
+	a.fault(Fault{Kind: Overhead, InstanceType: "m5.xlarge", Percent: 20})
+	check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(t.Context(), a.fleetOf(lt, "1", "c1", 1, types.DefaultTargetCapacityTypeSpot, "m5.large")))
+	check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(t.Context(), a.fleetOf(lt, "2", "c2", 1, types.DefaultTargetCapacityTypeSpot, "m5.xlarge")))
+	a.cluster.until(t, func(n map[string]machines.NodeSpec) bool { return len(n) == 2 })
+	for _, n := range a.cluster.nodes {
+		kib := kibOf(t, n.Capacity["memory"])
+		switch n.Labels["node.kubernetes.io/instance-type"] {
+		case "m5.large":
+			if share := float64(kib) / (8192 << 10); share < 0.93 || share > 0.975 {
+				t.Errorf("m5.large has %.3f of its memory", share)
+			}
+		case "m5.xlarge":
+			if share := float64(kib) / (16384 << 10); share < 0.799 || share > 0.801 {
+				t.Errorf("m5.xlarge has %.3f of its memory, want 0.8", share)
+			}
+		}
+		if reserved := kib - kibOf(t, n.Allocatable["memory"]); reserved != (11*42+255+100)<<10 {
+			t.Errorf("%d KiB are reserved, want what 42 pods need", reserved)
+		}
+	}
+}
