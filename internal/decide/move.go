@@ -14,6 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // A move takes machines away for a reason: replacements first where pods need them, each with slots for those pods' successors; when
@@ -454,18 +455,6 @@ func (st *step) mark(c *model.Claim, r moveRecord) {
 		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: "move " + r.ID}}})
 }
 
-// keepable says whether every machine that a move would buy to save money can be kept to the pods it is for. One that can't may be
-// taken by others on arrival; then the saving is not realised, a machine is bought again, and the move would come round for ever
-// (contract 8).
-func (st *step) keepable(m *disrupt.Move) bool {
-	for i := range m.New {
-		if st.noReserve(st.index.pools[m.New[i].Pool], m.New[i].Requests, m.New[i].Pods).Code != "" {
-			return false
-		}
-	}
-	return true
-}
-
 // begin starts a move: the replacements first, which makes it durable, and the mark on what goes.
 func (st *step) begin(m *disrupt.Move) {
 	r := moveRecord{Cause: m.Cause, Of: len(m.New)}
@@ -581,7 +570,8 @@ func (st *step) search() *disrupt.Input {
 		}
 	}
 	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
-		Left: map[string]int64{}, Starts: st.starts(), Whole: map[string]disrupt.Whole{}}
+		Left: map[string]int64{}, Starts: st.starts(), Whole: map[string]disrupt.Whole{},
+		NoReserve: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.index.pools[n.Pool], n.Requests, n.Pods) }}
 	var boots []time.Duration
 	for _, c := range st.s.Claims {
 		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
@@ -745,12 +735,6 @@ func (st *step) consolidate() {
 		}
 	}
 	st.mem.consolidation = mem
-	if m != nil && !st.keepable(m) {
-		for _, u := range m.Units {
-			st.shun(u.Claim.UID, st.pol.Disrupt.Horizon)
-		}
-		m = nil
-	}
 	if m != nil {
 		st.mem.waiting = time.Time{}
 		st.movedFor(m)

@@ -442,17 +442,11 @@ func (st *step) examine(u *disrupt.Unit, cause plan.Code) (*plan.Alternative, *p
 	switch {
 	case e.Why.Code == plan.NotBalanced:
 		f.Change = st.remedy(u, f.Reason)
+	case e.Why.Code == plan.NotKept: // no price helps
 	case e.Why.Code != "":
 		f.Change = st.priceRemedy(in, &free, e)
 	default:
 		alt.Why = plan.Reason{}
-		for i := range e.Move.New {
-			m := &e.Move.New[i]
-			if r := st.noReserve(st.index.pools[m.Pool], m.Requests, m.Pods); r.Code != "" {
-				f.Reason, alt.Why = r, r
-				return alt, f
-			}
-		}
 		return alt, nil
 	}
 	return alt, f

@@ -29,6 +29,8 @@ type Input struct {
 	Boot          time.Duration    // measured; 0: not known
 	Whole         map[string]Whole // by pool, for policy Balanced
 	Scope         Scope            // how far to look
+
+	NoReserve func(*solve.NewNode) plan.Reason // why a machine can't be kept to its pods (contract 9), an empty code: it can; nil: all can
 }
 
 // Whole is all of a pool: what its machines cost, and what disrupting all of them would weigh.
@@ -265,7 +267,7 @@ func (s *search) singles(order []candidate, confirm int) []*Move {
 		saving := int64(0)
 		if m != nil {
 			saving, cost = m.Saving(), m.CostMicro
-			why = s.pays(m)
+			why = s.worth(m)
 		}
 		if why.Code != "" {
 			verdict(why, saving, cost)
@@ -295,7 +297,7 @@ func (s *search) sets(order []candidate) []*Move {
 	var found []*Move
 	for k := 2; k <= len(worst); {
 		m, _ := s.homes(worst[:k])
-		if m != nil && s.pays(m).Code == "" {
+		if m != nil && s.worth(m).Code == "" {
 			found = append(found, m)
 		}
 		switch next := k + 1 + k/2; {
@@ -529,6 +531,18 @@ func (s *search) cost(set []*Unit, newMicro int64) int64 {
 		boot = s.pol.Boot
 	}
 	return sum + hourly(newMicro, boot)
+}
+
+// worth says why a move is not worth beginning; an empty code: it is, and its claims are narrowed to what keeps it so.
+func (s *search) worth(m *Move) plan.Reason {
+	why := s.pays(m)
+	if why.Code == "" {
+		why = s.pin(m)
+	}
+	if why.Code == "" {
+		why = s.lands(m)
+	}
+	return why
 }
 
 // least is what a move of machines of this price must save an hour at least.

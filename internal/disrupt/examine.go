@@ -37,7 +37,7 @@ func Examine(in *Input, units []*Unit, pol Policy, sol solve.Policy) Examined {
 		return Examined{Why: why, Refused: s.refused, Most: -1}
 	}
 	out := Examined{Move: m, Most: -1}
-	out.Why = s.pays(m)
+	out.Why = s.worth(m)
 	out.Why.Pool = units[0].Pool.Name
 	low, high := int64(0), m.OldMicro
 	for low <= high { // the dearer what comes, the less it pays

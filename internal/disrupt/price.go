@@ -135,7 +135,7 @@ func (x prices) of(r model.Resources) int64 {
 }
 
 // Disruption is what moving a pod weighs beside one that nobody has an opinion of, in thousandths: more with a higher priority and a
-// higher pod-deletion-cost, by the reference's rule, between nothing and eleven times as much.
+// higher pod-deletion-cost, by the reference's rule, between nothing and ten times as much.
 func Disruption(p *model.Pod) int64 {
 	w := 1000 + int64(p.DeletionCost)*1000>>27 + int64(p.Class.Priority)*1000>>25
 	return min(max(w, 0), 10_000)

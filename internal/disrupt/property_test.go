@@ -53,6 +53,7 @@ func anyCluster(t *rapid.T, tb testing.TB) *script {
 			}
 		}
 	}
+	x.loose = rapid.IntRange(0, 3).Draw(t, "no machine can be kept to its pods") == 3
 	if rapid.Bool().Draw(t, "budget that allows nothing") {
 		x.line(strings.Fields("pdb b app=w0 allowed=0"))
 	}
@@ -94,6 +95,13 @@ func TestMovesEnd(t *testing.T) {
 			}
 			if m.Saving() <= 0 || m.Gain <= 0 {
 				rt.Fatalf("saves %d, gains %d", m.Saving(), m.Gain)
+			}
+			worst := int64(0)
+			for i := range m.New {
+				worst += dearest(&m.New[i])
+			}
+			if least := m.OldMicro / 1_000_000 * x.pol.LeastPPM; m.OldMicro-worst <= 0 || m.OldMicro-worst < least {
+				rt.Fatalf("saves %d, and %d if the dearest of the types left to the claims comes", m.Saving(), m.OldMicro-worst)
 			}
 			before := x.price()
 			x.carryOut(m, courses[rapid.IntRange(0, len(courses)-1).Draw(rt, "course")])

@@ -22,10 +22,14 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 // A script describes a cluster, one thing a line, and asks. Instants are distances from Wednesday noon.
 //
 //	pool NAME [policy=empty|balanced|all] [after=DURATION|Never] [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [replicas=N]
-//	type NAME cpu=N mem=NGi price=DOLLARS [gone]            (offered to every pool in zone a; gone: not to be had)
-//	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [young] [busy] [moving] [keep=AT] [grace] [taint=KEY]
+//	type NAME cpu=N mem=NGi price=DOLLARS [spot=DOLLARS] [reserved=DOLLARS:N] [zoneb=DOLLARS] [gone]
+//	     (offered to every pool, in zone a unless said; gone: not to be had on demand)
+//	only KEY=A,B,…                           what every pool requires
+//	off                                      no machine can be kept to its pods
+//	set KNOB=DURATION                        horizon, start or boot of the policy
+//	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [young] [busy] [moving] [keep=AT] [grace] [taint=KEY] [capacity=TYPE]
 //	pods NAME [xN] cpu=N mem=NGi on=NODE [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [cost=N] [priority=N] [unready] [leaving]
-//	     [apart] [select=KEY=VALUE] [spread]
+//	     [apart] [select=KEY:VALUE] [took=DURATION]              (took: to start, as measured)
 //	pdb NAME app=A allowed=N [unready]
 //	now AT
 //	blocks NODE CAUSE [first]                what keeps a machine
@@ -43,6 +47,7 @@ type script struct {
 	pdbs  []*model.PDB
 	mem   Memory
 	pol   Policy
+	loose bool
 	out   strings.Builder
 	next  int
 }
@@ -144,6 +149,26 @@ func (x *script) line(f []string) {
 			}
 		}
 		x.pdbs = append(x.pdbs, b)
+	case "off":
+		x.loose = true
+	case "only":
+		for i, p := range x.pools {
+			q := *p
+			q.Requirements = q.Requirements.With(model.OneOf(opts[0][0], strings.Split(opts[0][1], ",")...))
+			x.pools[i] = &q
+		}
+	case "set":
+		d := x.dur(opts[0][1])
+		switch opts[0][0] {
+		case "horizon":
+			x.pol.Horizon = d
+		case "start":
+			x.pol.Start = d
+		case "boot":
+			x.pol.Boot = d
+		default:
+			x.fatal("knob %s", opts[0][0])
+		}
 	case "now":
 		x.now = epoch.Add(x.dur(name))
 	case "blocks":
@@ -221,7 +246,17 @@ func (x *script) describe(m *Move) {
 		from = append(from, u.Node.Name)
 	}
 	for _, n := range m.New {
-		to = append(to, fmt.Sprintf("%s×%d", n.Type.Name, len(n.Pods)))
+		s := fmt.Sprintf("%s×%d", n.Type.Name, len(n.Pods))
+		if n.Offering.CapacityType != model.OnDemand {
+			s = n.Offering.CapacityType + " " + s
+		}
+		for _, t := range n.Choices[1:] {
+			s += " or " + t.Name
+		}
+		if len(n.Zones) > 1 {
+			s += " in " + strings.Join(n.Zones, " or ")
+		}
+		to = append(to, s)
 	}
 	if len(to) == 0 {
 		to = []string{"nothing"}
@@ -263,14 +298,26 @@ func (x *script) addPool(name string, opts [][2]string) {
 func (x *script) addType(name string, opts [][2]string) {
 	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
 	o := model.Offering{Zone: "a", CapacityType: model.OnDemand, Available: true, Remaining: -1}
+	micro := func(s string) int64 {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			x.fatal("%v", err)
+		}
+		return int64(f*1e6 + 0.5)
+	}
+	var more []model.Offering
 	for _, kv := range opts {
 		switch kv[0] {
 		case "price":
-			f, err := strconv.ParseFloat(kv[1], 64)
-			if err != nil {
-				x.fatal("%v", err)
-			}
-			o.PriceMicro = int64(f*1e6 + 0.5)
+			o.PriceMicro = micro(kv[1])
+		case "spot":
+			more = append(more, model.Offering{Zone: "a", CapacityType: model.Spot, Available: true, Remaining: -1, PriceMicro: micro(kv[1])})
+		case "zoneb":
+			more = append(more, model.Offering{Zone: "b", CapacityType: model.OnDemand, Available: true, Remaining: -1, PriceMicro: micro(kv[1])})
+		case "reserved":
+			price, n, _ := strings.Cut(kv[1], ":")
+			more = append(more, model.Offering{Zone: "a", CapacityType: model.Reserved, Available: true, Remaining: x.num(n), PriceMicro: micro(price),
+				Labels: model.Labels{"example.com/reservation": "r1"}})
 		case "gone":
 			o.Available = false
 		default:
@@ -278,7 +325,7 @@ func (x *script) addType(name string, opts [][2]string) {
 		}
 	}
 	t.Allocatable = t.Allocatable.With(model.Pods, 110)
-	t.Capacity, t.Offerings = t.Allocatable, []model.Offering{o}
+	t.Capacity, t.Offerings = t.Allocatable, append([]model.Offering{o}, more...)
 	x.types = append(x.types, t)
 	slices.SortFunc(x.types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
 	for i, p := range x.pools {
@@ -315,6 +362,8 @@ func (x *script) addNode(name string, opts [][2]string) {
 			u.Claim.Annotations[KeepUntil] = epoch.Add(x.dur(o[1])).Format(time.RFC3339)
 		case "grace":
 			u.Claim.TerminationGracePeriod = time.Hour
+		case "capacity":
+			n.Labels[model.LabelCapacityType] = o[1]
 		case "taint":
 			n.Taints = append(n.Taints, model.Taint{Key: o[1], Effect: model.NoSchedule})
 		default:
@@ -352,6 +401,8 @@ func (x *script) addPods(name string, opts [][2]string) {
 			class.Priority = int32(x.num(o[1]))
 		case "unready":
 			pod.Ready = false
+		case "took":
+			pod.ReadySince = pod.Bound.Add(x.dur(o[1]))
 		case "leaving":
 			pod.Deleting = epoch
 		case "apart":
@@ -390,7 +441,10 @@ func (x *script) build(u *Unit) *Unit {
 }
 
 func (x *script) input() *Input {
-	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Scope: WideIfAny, Whole: map[string]Whole{}}
+	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Scope: WideIfAny, Whole: map[string]Whole{}, Starts: Starts{}}
+	if x.loose {
+		in.NoReserve = func(*solve.NewNode) plan.Reason { return plan.Reason{Code: plan.LandingOff} }
+	}
 	guard := NewGuard(x.pdbs, x.now)
 	for _, p := range x.pools {
 		in.Left[p.Name] = 1000
@@ -400,6 +454,7 @@ func (x *script) input() *Input {
 	for _, u := range x.nodes {
 		v := x.build(u)
 		n := v.Node
+		in.Starts.Measure(n)
 		in.Rooms = append(in.Rooms, solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Free: n.Allocatable.Sub(n.Used), Allocatable: n.Allocatable, Pods: n.Pods})
 		w := in.Whole[v.Pool.Name]
 		w.PriceMicro += max(v.PriceMicro, 0)
@@ -430,11 +485,9 @@ func (x *script) price() int64 {
 // carryOut does what a move says, pods landing one by one in a manner, first those without a machine of their own.
 func (x *script) carryOut(m *Move, how course) {
 	x.t.Helper()
-	in := x.input()
-	f := newFloor(in.Rooms, 4)
 	var pods []*model.Pod
+	fresh := map[string]bool{}
 	for _, u := range m.Units {
-		f.close(u.Node.Name)
 		pods = append(pods, u.Pods...)
 		x.nodes = slices.DeleteFunc(x.nodes, func(v *Unit) bool { return v.Node.Name == u.Node.Name })
 	}
@@ -442,11 +495,20 @@ func (x *script) carryOut(m *Move, how course) {
 	for _, n := range m.New {
 		x.next++
 		name := fmt.Sprintf("new%03d", x.next)
-		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}})
+		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}, {"capacity", n.Offering.CapacityType}})
+		fresh[name] = true
 		for _, p := range n.Pods {
+			if x.loose {
+				break // all find room wherever they are put
+			}
 			slots[kinOf(p)] = append(slots[kinOf(p)], x.unit(name))
 		}
 	}
+	rooms := x.input().Rooms
+	for i := range rooms { // what is kept to its pods takes no others
+		rooms[i].Closed = !x.loose && strings.HasPrefix(rooms[i].Name, "new") && fresh[rooms[i].Name]
+	}
+	f := newFloor(rooms, 4)
 	onRoom := map[*model.Pod]string{}
 	if m.Result != nil {
 		for _, a := range m.Result.OnRooms {

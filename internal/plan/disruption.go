@@ -35,6 +35,7 @@ const (
 	NoHome              Code = "NoHome"           // a pod fits nowhere else, and no machine can be bought for it; Subject: the pod
 	NotCheaper          Code = "NotCheaper"       // Want: less than what it costs; Have: the least that its pods cost elsewhere
 	DoesNotPay          Code = "DoesNotPay"       // Want: the cost of the move, Have: the saving over the horizon
+	NotKept             Code = "NotKept"          // what would come can't be kept to its pods, and without that they might find no room; Key: why not, Subject: the pod
 	NotBalanced         Code = "NotBalanced"      // policy Balanced: the share saved is too small for the share disrupted
 	RepairBlocked       Code = "RepairBlocked"    // too many nodes of the pool are unhealthy at once
 )

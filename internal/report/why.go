@@ -225,6 +225,8 @@ func kept(r plan.Reason) string {
 		return "its pods cost no less elsewhere: " + r.Have + " an hour, where " + r.Want + " is wanted"
 	case plan.DoesNotPay:
 		return "a move would save too little: " + r.Have + ", where " + r.Want + " is wanted"
+	case plan.NotKept:
+		return "what would come can't be kept to its pods (" + r.Key + "), and then " + r.Subject + " might find no room"
 	case plan.NotBalanced:
 		return "policy Balanced wants " + r.Want + "; the best move scores " + r.Have
 	case plan.Regretted:

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// pin leaves a claim of a move that is to save money only those types and zones with which the move still saves enough, whichever of them
+// its cloud takes; otherwise a plan's saving could be lost to the choice that the claim leaves. Where a pool wants several values of a
+// label kept nothing may be taken away, and the dearest choice must do.
+func (s *search) pin(m *Move) plan.Reason {
+	spare := m.Saving() - s.least(m.OldMicro)
+	if len(m.New) == 0 || m.NewMicro <= 0 || spare < 0 {
+		return plan.Reason{}
+	}
+	share := float64(spare) / float64(m.NewMicro)
+	m.New = slices.Clone(m.New)
+	worst := int64(0)
+	for i := range m.New {
+		n := &m.New[i]
+		if s.pinned(n.Pool) {
+			worst += dearest(n)
+			continue
+		}
+		most := n.PriceMicro + int64(float64(n.PriceMicro)*share)
+		narrow(n, most)
+		worst += dearest(n)
+	}
+	if m.OldMicro-worst < s.least(m.OldMicro) {
+		return plan.Reason{Code: plan.DoesNotPay, Want: "at least " + dollars(s.least(m.OldMicro)) + " an hour with any of the types kept by minValues",
+			Have: dollars(m.OldMicro-worst) + " an hour"}
+	}
+	res := *m.Result
+	res.New = m.New
+	m.Result = &res
+	return plan.Reason{}
+}
+
+// pinned says whether the choices of a pool's claims must stay as they are.
+func (s *search) pinned(pool string) bool {
+	for i := range s.in.Pools {
+		if p := &s.in.Pools[i]; p.Name == pool {
+			return slices.ContainsFunc(p.Requirements, func(r model.Requirement) bool { return r.MinValues > 0 })
+		}
+	}
+	return true
+}
+
+// offers calls f with each offering that a machine may become in a zone as one of its types.
+func offers(n *solve.NewNode, t *model.InstanceType, zone string, f func(*model.Offering)) {
+	for i := range t.Offerings {
+		if o := &t.Offerings[i]; o.Available && o.Zone == zone && o.CapacityType == n.Offering.CapacityType {
+			f(o)
+		}
+	}
+}
+
+// dearest is what the dearest choice of a machine costs.
+func dearest(n *solve.NewNode) int64 {
+	most := n.PriceMicro
+	for _, t := range n.Choices {
+		for _, z := range n.Zones {
+			offers(n, t, z, func(o *model.Offering) { most = max(most, o.PriceMicro) })
+		}
+	}
+	return most
+}
+
+// narrow takes away from a machine first the zones in which its cheapest type costs more than so much, then the types that do anywhere in
+// what is left.
+func narrow(n *solve.NewNode, most int64) {
+	costs := func(t *model.InstanceType, zone string) (out int64) {
+		offers(n, t, zone, func(o *model.Offering) { out = max(out, o.PriceMicro) })
+		return out
+	}
+	zones := slices.DeleteFunc(slices.Clone(n.Zones), func(z string) bool { return z != n.Offering.Zone && costs(n.Type, z) > most })
+	types := slices.DeleteFunc(slices.Clone(n.Choices), func(t *model.InstanceType) bool {
+		return t != n.Type && slices.ContainsFunc(zones, func(z string) bool { return costs(t, z) > most })
+	})
+	if slices.ContainsFunc(zones, func(z string) bool { return costs(n.Type, z) > most }) {
+		zones = []string{n.Offering.Zone}
+	}
+	if len(zones) == len(n.Zones) && len(types) == len(n.Choices) {
+		return
+	}
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Name
+	}
+	reqs := []model.Requirement{model.OneOf(model.LabelInstanceType, names...)}
+	if len(zones) > 0 && zones[0] != "" {
+		reqs = append(reqs, model.OneOf(model.LabelZone, zones...))
+	}
+	n.Zones, n.Choices, n.Requirements = zones, types, n.Requirements.With(reqs...)
+}
+
+// lands says why the pods of a move may not come to stand as planned; an empty code: they will. A machine that can be kept to its pods is
+// theirs. On one that can't, kube-scheduler puts what it likes: then all the others of the move, placed one by one in each course on
+// what stands and on the machines that come, must find room; so whatever it does nothing needs to be bought again.
+func (s *search) lands(m *Move) plan.Reason {
+	open, why := s.open(m)
+	if len(open) == 0 {
+		return plan.Reason{}
+	}
+	kept := map[*model.Pod]bool{}
+	for i := range m.New {
+		if !slices.Contains(open, i) {
+			for _, p := range m.New[i].Pods {
+				kept[p] = true
+			}
+		}
+	}
+	var pods []*model.Pod
+	for _, u := range m.Units {
+		for _, p := range u.Pods {
+			if !kept[p] {
+				pods = append(pods, p)
+			}
+		}
+	}
+	rooms := slices.Clone(s.in.Rooms)
+	for i := range rooms {
+		if slices.ContainsFunc(m.Units, func(u *Unit) bool { return u.Node.Name == rooms[i].Name }) {
+			rooms[i].Closed, rooms[i].Drained = true, true
+		}
+	}
+	for _, i := range open {
+		rooms = append(rooms, s.coming(&m.New[i], i))
+	}
+	f := newFloor(rooms, len(s.in.ResourceNames))
+	defer func() { s.work += f.work + int64(len(rooms)) }()
+	for _, p := range s.in.Transit {
+		f.put(p.Class, leastAllocated)
+	}
+	for _, c := range courses {
+		mark := f.mark()
+		for _, p := range c.order(pods, f.share) {
+			if f.put(p.Class, c.manner) < 0 {
+				return plan.Reason{Code: plan.NotKept, Pool: m.New[open[0]].Pool, Subject: "pod/" + p.Key(), Key: string(why.Code),
+					Want: "room for it wherever kube-scheduler puts the others", Have: "a machine that can't be kept to its pods"}
+			}
+		}
+		f.back(mark)
+	}
+	return plan.Reason{}
+}
+
+// open are the machines of a move that can't be kept to their pods, and why the first can't.
+func (s *search) open(m *Move) (out []int, why plan.Reason) {
+	if s.in.NoReserve == nil {
+		return nil, why
+	}
+	for i := range m.New {
+		if r := s.in.NoReserve(&m.New[i]); r.Code != "" {
+			if out = append(out, i); len(out) == 1 {
+				why = r
+			}
+		}
+	}
+	return out, why
+}
+
+// coming is a machine to buy as a room: what its daemons take is taken off.
+func (s *search) coming(n *solve.NewNode, i int) solve.Room {
+	r := solve.Room{Name: "new machine " + n.Type.Name + " " + string(rune('0'+i%10)), Labels: model.Labels{}}
+	for k := range s.in.Pools {
+		if p := &s.in.Pools[k]; p.Name == n.Pool {
+			maps.Copy(r.Labels, p.Labels)
+			r.Taints = p.Taints
+		}
+	}
+	maps.Copy(r.Labels, n.Type.Labels)
+	r.Labels[model.LabelZone], r.Labels[model.LabelCapacityType] = n.Offering.Zone, n.Offering.CapacityType
+	least := n.Type.Allocatable
+	for _, t := range n.Choices {
+		least = least.Min(t.Allocatable)
+	}
+	r.Allocatable = least
+	r.Free = least.Sub(n.Requests)
+	for _, p := range n.Pods {
+		r.Free = r.Free.AddInto(p.Class.Requests, 1)
+	}
+	return r
+}
