@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,6 +30,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 	"github.com/dovetail-sh/dovetail/internal/state"
 	"github.com/dovetail-sh/dovetail/test/problems"
@@ -55,9 +57,21 @@ func main() {
 	data := flag.String("data", "../shared/data", "folder of the catalogue and of traces/")
 	binary := flag.String("binary", "bin/dovetail", "what the row of the process runs")
 	runs := flag.Int("runs", 3, "runs of each problem; the middle one stands")
+	profile := flag.String("cpuprofile", "", "write a profile of the processor time to this file")
 	only := flag.String("only", "", "rows whose name contains this")
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench: profile:", err)
+			os.Exit(1)
+		}
+		defer pprof.StopCPUProfile()
+	}
 	var rows []row
 	for _, x := range table(*data, *runs) {
 		if !strings.Contains(x.name, *only) {
@@ -201,8 +215,8 @@ func cluster(x *problems.Problem) *state.State {
 	s.SetPoolTypes(x.Pool.Name, x.Pool.Types)
 	s.SetPoolReady(x.Pool.Name, true, model.Condition{})
 	done := map[string]model.Condition{}
-	for _, k := range []string{"Launched", "Registered", "Initialized", "Ready"} {
-		done[k] = model.Condition{Status: "True", Since: start.Add(-time.Hour)}
+	for _, k := range []string{"Launched", "Registered", "Initialized", "Ready", "ConsistentStateFound"} {
+		done[k] = model.Condition{Status: "True", Reason: k, Since: start.Add(-time.Hour)}
 	}
 	for i, n := range x.Nodes {
 		labels := model.Labels{model.LabelNodePool: x.Pool.Name, model.LabelRegistered: "true", model.LabelInitialized: "true", model.LabelCapacityType: model.OnDemand}
@@ -234,6 +248,15 @@ func event(x *problems.Problem, runs int) (row, error) {
 	out, mem := decide.Step(s.Snapshot(now), decide.Memory{}, now, decide.DefaultPolicy(), decide.Request{Solve: true})
 	pod := *x.Demand[0]
 	pod.Unschedulable = now
+	for _, a := range out.Actions { // what the pool's status says is written and seen
+		if u, ok := a.(plan.UpdatePool); ok {
+			p := *s.Pool(u.Pool)
+			p.StatusNodes, p.StatusResources, p.Conditions = u.Nodes, u.Resources, u.Conditions
+			s.SetPool(&p)
+			continue
+		}
+		return row{}, fmt.Errorf("the cluster is not at rest: %+v", a)
+	}
 	var failed error
 	c := measure(runs, func() {
 		now = now.Add(10 * time.Millisecond)
