@@ -65,6 +65,10 @@ soak: build ## the long series: every seed of every test that make test runs a f
 bench: build ## one table: how good plans are, how soon they are there and what they need, beside the bar of each
 	go run ./test/bench
 
+.PHONY: bench-karpenter
+bench-karpenter: ## ours and Karpenter's scheduler in one run, on the mix of Karpenter's own benchmark: minutes, most of them Karpenter's
+	go -C test/oracle test -run '^$$' -bench Mix -benchtime 1x -timeout 30m ./karpenter
+
 .PHONY: bench-reaction
 bench-reaction: build ## from pending pod to NodeClaim and to Running, beside the floor, as JSON
 	go run ./test/reaction

@@ -69,7 +69,8 @@ func manyProblem(tb testing.TB) *Problem {
 	return problemOf(tb, x, err)
 }
 
-func mixProblem(n int) *Problem { return problemOf(nil, problems.Mix(n), nil) }
+// mixProblem is Karpenter's mix with host affinity too.
+func mixProblem(n int) *Problem { return problemOf(nil, problems.MixHosts(n), nil) }
 
 func bench(b *testing.B, p *Problem) {
 	b.ReportAllocs()

@@ -15,9 +15,11 @@ func TestLargePlansPass(t *testing.T) {
 	withRooms.Rooms = standing(40, 8, 0.6)
 	limited := mixProblem(600)
 	limited.Pools[0].Left, limited.Pools[0].HasLimit = limited.Pools[0].Left.With(0, 60_000), []bool{true}
+	pol := DefaultPolicy()
+	pol.Work = 20_000_000
 	for name, p := range map[string]*Problem{"mix": mixProblem(900), "mix and rooms": withRooms, "mix and a limit": limited} {
 		t.Run(name, func(t *testing.T) {
-			r, mem := Solve(p, Memory{}, DefaultPolicy())
+			r, mem := Solve(p, Memory{}, pol)
 			check(t, p, r)
 			if len(r.New) == 0 {
 				t.Fatal("nothing was bought")
@@ -28,12 +30,12 @@ func TestLargePlansPass(t *testing.T) {
 			want := describe(p, r)
 			for i := range 3 {
 				q := shuffled(p, rand.New(rand.NewSource(int64(i))))
-				got, _ := Solve(q, Memory{}, DefaultPolicy())
+				got, _ := Solve(q, Memory{}, pol)
 				if describe(q, got) != want {
 					t.Fatal("the plan depends on the order of its input")
 				}
 			}
-			again, _ := Solve(p, mem, DefaultPolicy())
+			again, _ := Solve(p, mem, pol)
 			check(t, p, again)
 		})
 	}

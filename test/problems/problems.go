@@ -317,20 +317,24 @@ func Many(data string) (*Problem, error) {
 	return p, err
 }
 
-// Mix is the mix of Karpenter's own scheduling benchmark: a sixth each plain, zone spread, host spread, affinity over host and
-// zone, and host anti-affinity, sizes and labels at random, 400 synthetic types.
-func Mix(n int) *Problem {
+// Mix is the mix of Karpenter's own scheduling benchmark: a fifth each plain, zone spread, host spread, zone affinity and host
+// anti-affinity, sizes and labels at random, 400 synthetic types.
+func Mix(n int) *Problem { return mix(n, 0, 1, 2, 4, 5) }
+
+// MixHosts is the same with host affinity too.
+func MixHosts(n int) *Problem { return mix(n, 0, 1, 2, 3, 4, 5) }
+
+func mix(n int, kinds ...int) *Problem {
 	r := rand.New(rand.NewSource(42))
 	p := &Problem{ResourceNames: model.FixedNames()}
 	pool := newPool()
 	for i := range 400 {
 		cpu, mem := int64(i+1)*1000, int64(i+1)*2<<30
-		alloc := model.Resources{cpu - 100, mem - 10<<20, 20 << 30, int64(i+1) * 10}
-		t := &model.InstanceType{Name: fmt.Sprintf("fake-it-%03d", i), Labels: model.Labels{model.LabelArch: "amd64", model.LabelOS: "linux"},
-			Allocatable: alloc, Capacity: alloc}
-		for _, z := range []string{"test-zone-1", "test-zone-2", "test-zone-3"} {
-			t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.OnDemand, Available: true, Remaining: -1,
-				PriceMicro: int64(i+1)*25_000 + int64(i+1)*2*1_000})
+		t := &model.InstanceType{Name: fmt.Sprintf("fake-it-%d", i), Labels: model.Labels{model.LabelArch: "amd64", model.LabelOS: "linux"},
+			Capacity: model.Resources{cpu, mem, 20 << 30, int64(i+1) * 10}, Allocatable: model.Resources{cpu - 100, mem - 10<<20, 20 << 30, int64(i+1) * 10}}
+		for _, o := range [][2]string{{"test-zone-1", model.Spot}, {"test-zone-2", model.Spot}, {"test-zone-1", model.OnDemand}, {"test-zone-2", model.OnDemand},
+			{"test-zone-3", model.OnDemand}} {
+			t.Offerings = append(t.Offerings, model.Offering{Zone: o[0], CapacityType: o[1], Available: true, Remaining: -1, PriceMicro: cpu*100 + mem/10_000})
 		}
 		pool.Types = append(pool.Types, t)
 	}
@@ -340,7 +344,7 @@ func Mix(n int) *Problem {
 		label := string(rune('a' + r.Intn(7)))
 		c := &model.Class{Namespace: "default", Labels: model.Labels{"my-label": label}, Requests: model.Resources{
 			[]int64{100, 250, 500, 1000, 1500}[r.Intn(5)], []int64{100, 256, 512, 1024, 2048, 4096}[r.Intn(6)] << 20, 0, 1}}
-		kind := i * 6 / n
+		kind := kinds[i*len(kinds)/n]
 		mine := model.NewRequirements(model.OneOf("my-label", string(rune('a'+r.Intn(7)))))
 		key := []string{"", model.LabelZone, model.LabelHostname, model.LabelHostname, model.LabelZone, model.LabelHostname}[kind]
 		sel := model.Selector{Namespaces: []string{"default"}, Pods: &mine}

@@ -72,6 +72,7 @@ type machine struct {
 // problem is what both are asked.
 type problem struct {
 	machines []machine
+	types    []*cloudprovider.InstanceType // Karpenter is asked with these instead, where given
 	pools    []*karpv1.NodePool
 	pods     []*corev1.Pod
 }
@@ -190,12 +191,22 @@ type noCloud struct{ cloudprovider.CloudProvider }
 
 // karpenterSays runs Karpenter's scheduler with the defaults of its binary.
 func karpenterSays(ctx context.Context, p *problem) (verdict, error) {
+	solve, err := karpenterReady(ctx, p)
+	if err != nil {
+		return verdict{}, err
+	}
+	return solve(0)
+}
+
+// karpenterReady builds the scheduler as its provisioner does and returns its Solve. With a limit it ends after that long, and what is
+// placed by then is the answer, as it is in the provisioner.
+func karpenterReady(ctx context.Context, p *problem) (func(limit time.Duration) (verdict, error), error) {
 	crlog.SetLogger(logr.Discard())
 	opts := &options.Options{}
 	fs := &options.FlagSet{FlagSet: stdflag.NewFlagSet("karpenter", stdflag.ContinueOnError)}
 	opts.AddFlags(fs)
 	if err := opts.Parse(fs); err != nil {
-		return verdict{}, err
+		return nil, err
 	}
 	ctx = options.ToContext(injection.WithControllerName(ctx, "provisioner"), opts)
 	client := crfake.NewFakeClient()
@@ -204,7 +215,9 @@ func karpenterSays(ctx context.Context, p *problem) (verdict, error) {
 	sort.SliceStable(pools, func(i, j int) bool { return weight(pools[i]) > weight(pools[j]) })
 	byPool := map[string][]*cloudprovider.InstanceType{}
 	for _, n := range pools {
-		byPool[n.Name] = instanceTypes(p.machines)
+		if byPool[n.Name] = p.types; p.types == nil {
+			byPool[n.Name] = instanceTypes(p.machines)
+		}
 	}
 	pods := make([]*corev1.Pod, len(p.pods))
 	for i, x := range p.pods {
@@ -215,13 +228,26 @@ func karpenterSays(ctx context.Context, p *problem) (verdict, error) {
 	how := []scheduling.Options{scheduling.DisableReservedCapacityFallback, scheduling.NumConcurrentReconciles(1), scheduling.MinValuesPolicy(opts.MinValuesPolicy)}
 	topology, err := scheduling.NewTopology(ctx, client, cluster, nil, pools, byPool, pods, how...)
 	if err != nil {
-		return verdict{}, err
+		return nil, err
 	}
 	s := scheduling.NewScheduler(ctx, client, pools, cluster, nil, topology, byPool, nil, events.NewRecorder(&record.FakeRecorder{}), clock.RealClock{}, nil, nil, how...)
-	res, err := s.Solve(ctx, pods)
-	if err != nil {
-		return verdict{}, err
-	}
+	return func(limit time.Duration) (verdict, error) {
+		ctx := ctx
+		if limit > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, limit)
+			defer cancel()
+		}
+		res, err := s.Solve(ctx, pods)
+		if err != nil && (limit == 0 || !errors.Is(err, context.DeadlineExceeded)) {
+			return verdict{}, err
+		}
+		return read(res)
+	}, nil
+}
+
+// read counts what a Solve of Karpenter's has placed.
+func read(res scheduling.Results) (verdict, error) {
 	out := verdict{placed: map[string]int{}}
 	for _, nc := range res.NewNodeClaims {
 		least := int64(-1)
