@@ -40,6 +40,8 @@ type bench struct {
 	deleteClaim func(plan.DeleteClaim) error
 	launch      func(context.Context, cloud.LaunchRequest) cloud.LaunchResult
 	offerings   func() ([]*model.InstanceType, error)
+	notices     chan cloud.Interruption
+	drifts      func(cloud.DriftQuery) string
 }
 
 // made is a call that the loop made.
@@ -55,7 +57,7 @@ func (m made) String() string { return fmt.Sprintf("+%s %s %s", m.after, m.kind,
 func run(t *testing.T, play func(t *testing.T, b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{claims: map[string]*model.Claim{}}
+		b := &bench{claims: map[string]*model.Claim{}, notices: make(chan cloud.Interruption)}
 		b.c = New(&Controller{Cluster: b, Provider: cloud.NewSetAside(b, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
 			Metrics: NewMetrics(prometheus.NewRegistry(), "test"), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -145,7 +147,7 @@ func (b *bench) make(a plan.CreateClaim) uint64 {
 	if b.claims[a.Name] == nil {
 		b.version++
 		b.claims[a.Name] = &model.Claim{Name: a.Name, UID: "uid-" + a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Requests: a.Requests,
-			Created: time.Now(), HasFinalizer: true, ExpireAfter: -1, TerminationGracePeriod: -1, Reserved: a.Reserved, Slots: a.Slots,
+			Created: time.Now(), Annotations: a.Annotations, HasFinalizer: true, ExpireAfter: -1, TerminationGracePeriod: -1, Reserved: a.Reserved, Slots: a.Slots,
 			ClassGroup: "g", ClassKind: "K", ClassName: "c", Conditions: map[string]model.Condition{}, Labels: model.Labels{}}
 	}
 	c, v := b.claims[a.Name], b.version
@@ -180,6 +182,12 @@ func (b *bench) UpdateClaim(_ context.Context, a plan.UpdateClaim) (uint64, erro
 	for k, v := range a.Conditions {
 		v.Since = time.Now()
 		c.Conditions[k] = v
+	}
+	c.Annotations = model.Labels{}
+	for _, from := range []map[string]string{have.Annotations, a.Annotations} {
+		for k, v := range from {
+			c.Annotations[k] = v
+		}
 	}
 	if a.ProviderID != "" {
 		c.ProviderID, c.Capacity, c.Allocatable = a.ProviderID, a.Capacity, a.Allocatable
@@ -292,3 +300,38 @@ func (b *bench) List(context.Context) ([]model.Instance, error) {
 
 // Terminate implements cloud.Provider.
 func (b *bench) Terminate(_ context.Context, ids []string) []error { return make([]error, len(ids)) }
+
+// Interruptions implements cloud.Interrupter: all that come are handed on at once, and again until they are taken.
+func (b *bench) Interruptions(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
+	for {
+		select {
+		case i := <-b.notices:
+			go func() {
+				for handle(ctx, i) != nil && ctx.Err() == nil {
+					b.note("notice refused", i.ProviderID)
+					time.Sleep(time.Second)
+				}
+				b.note("notice taken", i.ProviderID)
+			}()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// RepairPolicies implements cloud.Repairer.
+func (b *bench) RepairPolicies() []cloud.RepairPolicy {
+	return []cloud.RepairPolicy{{Condition: "Ready", Status: "False", After: 10 * time.Minute}}
+}
+
+// Drifted implements cloud.Drifter.
+func (b *bench) Drifted(_ context.Context, queries []cloud.DriftQuery) ([]string, error) {
+	out := make([]string, len(queries))
+	for i, q := range queries {
+		b.note("drift asked", q.Claim.Name)
+		if b.drifts != nil {
+			out[i] = b.drifts(q)
+		}
+	}
+	return out, nil
+}

@@ -158,7 +158,7 @@ func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) [
 }
 
 func (p *Provider) result(c catalogue, r cloud.LaunchRequest, in machines.LaunchResult) cloud.LaunchResult {
-	out := cloud.LaunchResult{ClaimUID: r.ClaimUID, Unavailable: in.Unavailable}
+	out := cloud.LaunchResult{ClaimUID: r.ClaimUID, Unavailable: in.Unavailable, Annotations: model.Labels{annotationHash: classHash(r.Class)}}
 	switch m := in.Instance; {
 	case in.Error != nil:
 		out.Err = itemError("launch", r.ClaimName, *in.Error)

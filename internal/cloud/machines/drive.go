@@ -16,12 +16,17 @@ func (s *Server) drive(id string) {
 	} else {
 		s.ending[id] = ending
 	}
+	s.hand(s.wake, id)
+}
+
+// hand has Serve see to a machine.
+func (s *Server) hand(to chan string, id string) {
 	select {
-	case s.wake <- id:
+	case to <- id:
 	default:
 		go func() { // more at once than there is room for
 			select {
-			case s.wake <- id:
+			case to <- id:
 			case <-s.stopped:
 			}
 		}()

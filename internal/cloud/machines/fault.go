@@ -36,13 +36,13 @@ const MaxListLag = 10 * time.Second
 type Fault struct {
 	Kind string `json:"kind"`
 
-	// OutOfCapacity, NeverRegisters, NeverReady: which offerings; an empty field matches all.
+	// OutOfCapacity, NeverRegisters, NeverReady, Interrupt: which offerings; an empty field matches all.
 	InstanceType string `json:"instanceType,omitempty"`
 	Zone         string `json:"zone,omitempty"`
 	CapacityType string `json:"capacityType,omitempty"`
 
 	Call  string   `json:"call,omitempty"` // Throttle, LostReply, Stall: launch, instances, terminate or offerings; empty: any
-	Delay Duration `json:"delay,omitzero"` // Throttle, Stall, ListLag
+	Delay Duration `json:"delay,omitzero"` // Throttle, Stall, ListLag, Interrupt (0: two minutes)
 
 	Count    int      `json:"count,omitempty"`
 	Duration Duration `json:"duration,omitzero"`
@@ -64,7 +64,7 @@ const (
 // Validate says what is wrong with the fault.
 func (f Fault) Validate() error {
 	switch f.Kind {
-	case OutOfCapacity, NeverRegisters, NeverReady:
+	case OutOfCapacity, NeverRegisters, NeverReady, Interrupt:
 	case Throttle, LostReply, Stall:
 		if f.Call != "" && !slices.Contains([]string{CallLaunch, CallInstances, CallTerminate, CallOfferings}, f.Call) {
 			return fmt.Errorf("fault %s: call: %q: use launch, instances, terminate or offerings", f.Kind, f.Call)
@@ -74,8 +74,8 @@ func (f Fault) Validate() error {
 			return fmt.Errorf("fault %s: delay: %s: at most %s", f.Kind, time.Duration(f.Delay), MaxListLag)
 		}
 	default:
-		return fmt.Errorf("fault: kind: %q: use %s, %s, %s, %s, %s, %s or %s", f.Kind,
-			OutOfCapacity, NeverRegisters, NeverReady, Throttle, LostReply, Stall, ListLag)
+		return fmt.Errorf("fault: kind: %q: use %s, %s, %s, %s, %s, %s, %s or %s", f.Kind,
+			OutOfCapacity, NeverRegisters, NeverReady, Interrupt, Throttle, LostReply, Stall, ListLag)
 	}
 	if f.Count < 0 {
 		return fmt.Errorf("fault %s: count: %d: need at least 0", f.Kind, f.Count)
@@ -103,6 +103,10 @@ func (f *activeFault) over(now time.Time) bool {
 func (m *Model) AddFault(f Fault, now time.Time) error {
 	if err := f.Validate(); err != nil {
 		return err
+	}
+	if f.Kind == Interrupt {
+		m.interrupt(f, now)
+		return nil
 	}
 	a := &activeFault{Fault: f, left: f.Count}
 	if f.Duration > 0 {

@@ -45,6 +45,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/faults", s.addFaults)
 	mux.HandleFunc("GET /v1/faults", s.listFaults)
 	mux.HandleFunc("DELETE /v1/faults", s.clearFaults)
+	mux.HandleFunc("GET /v1/interruptions", s.interruptions)
+	mux.HandleFunc("POST /v1/interruptions", s.noticed)
 	mux.HandleFunc("POST /v1/base-node", s.baseNode)
 	return mux
 }
@@ -187,7 +189,7 @@ func (s *Server) addFaults(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	err := s.change(false, func(m *Model, now time.Time) {
+	err := s.change(true, func(m *Model, now time.Time) {
 		for _, f := range list.Faults {
 			_ = m.AddFault(f, now) // valid, see above
 		}

@@ -38,6 +38,8 @@ const (
 	RecordNodeCreated = "node-created" // its Node was made
 	RecordTerminating = "terminating"  // its termination was asked for
 	RecordTerminated  = "terminated"   // its Node is gone
+	RecordInterrupted = "interrupted"  // it was announced that it will be taken away; Until says when
+	RecordNoticed     = "noticed"      // whoever has it has taken note of that
 	RecordNote        = "note"         // something of the guest's: Data
 )
 
@@ -48,6 +50,7 @@ type Record struct {
 	Kind     string    `json:"kind"`
 	ID       string    `json:"id,omitempty"`
 	ClaimUID string    `json:"claimUID,omitempty"`
+	Until    time.Time `json:"until,omitzero"`
 	Instance *Instance `json:"instance,omitempty"`
 
 	Data json.RawMessage `json:"data,omitempty"`
@@ -89,7 +92,11 @@ func (m *Model) Take() []Record {
 
 // record makes a record and applies it.
 func (m *Model) record(at time.Time, kind string, in *Instance) {
-	r := Record{Seq: m.seq + 1, At: at, Kind: kind, ID: in.ID, ClaimUID: in.ClaimUID}
+	m.recordUntil(at, kind, in, time.Time{})
+}
+
+func (m *Model) recordUntil(at time.Time, kind string, in *Instance, until time.Time) {
+	r := Record{Seq: m.seq + 1, At: at, Kind: kind, ID: in.ID, ClaimUID: in.ClaimUID, Until: until}
 	if kind == RecordLaunched {
 		whole := *in
 		r.Instance = &whole
@@ -137,6 +144,10 @@ func (m *Model) Apply(r Record) error {
 		}
 	case RecordTerminating:
 		in.State, in.Terminated = ShuttingDown, r.At
+	case RecordInterrupted:
+		in.Interrupted, in.Goes = r.At, r.Until
+	case RecordNoticed:
+		in.Noticed = true
 	case RecordTerminated:
 		in.State = Terminated
 		delete(m.byNode, in.Node.Name)
@@ -421,6 +432,10 @@ func (m *Model) List(all bool, now time.Time) []Instance {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
 	return out
+}
+
+func (in *Instance) offering() cloud.OfferingKey {
+	return cloud.OfferingKey{InstanceType: in.InstanceType, Zone: in.Zone, CapacityType: in.CapacityType}
 }
 
 // clone shares the Node's maps, which nobody changes once the machine is launched.

@@ -175,6 +175,12 @@ func play(t *testing.T, script string) string {
 			if err := m.AddFault(f, now); err != nil {
 				fmt.Fprintf(&b, "error: %s\n", err)
 			}
+		case "notices":
+			for _, n := range m.Interruptions() {
+				fmt.Fprintf(&b, "%s sent +%s goes +%s\n", byID(byUID, n.ProviderID), n.Sent.Sub(epoch), n.At.Sub(epoch))
+			}
+		case "noticed":
+			m.Noticed([]string{m.Instance(id).ProviderID}, now)
 		case "clear-faults":
 			m.ClearFaults()
 		case "records":
@@ -189,6 +195,16 @@ func play(t *testing.T, script string) string {
 	m.ClearFaults()
 	replayed(t, c, settings, records, m.List(true, now))
 	return b.String()
+}
+
+// byID is the claim of a machine.
+func byID(ids map[string]string, providerID string) string {
+	for uid, id := range ids {
+		if strings.HasSuffix(providerID, "/"+id) {
+			return uid
+		}
+	}
+	return "nobody's " + providerID
 }
 
 // replayed holds a model made of the records, after a way through JSON, against the one that made them.

@@ -44,6 +44,7 @@ type Server struct {
 	broken  error                    // the journal could not be written: nothing more is answered
 	ending  map[string]chan struct{} // by machine that is driven; closed when its termination is asked for
 	wake    chan string              // machines to be driven
+	doomed  chan string              // machines to be taken away
 	stopped chan struct{}            // closed with broken
 }
 
@@ -83,8 +84,12 @@ func Open(cfg Config, maker NodeMaker) (*Server, error) {
 	}
 	// Roomy enough for every machine of the journal, so that beginning to drive them never blocks.
 	s.wake = make(chan string, 1024+len(s.model.instances))
+	s.doomed = make(chan string, 1024+len(s.model.instances))
 	for _, in := range s.model.List(false, time.Time{}) {
 		s.drive(in.ID)
+		if !in.Goes.IsZero() && in.State != ShuttingDown {
+			s.hand(s.doomed, in.ID)
+		}
 	}
 	return s, nil
 }
@@ -107,6 +112,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		select {
 		case id := <-s.wake:
 			drivers.Go(func() { s.live(ctx, id) })
+		case id := <-s.doomed:
+			drivers.Go(func() { s.reclaim(ctx, id) })
 		case err = <-served:
 			served <- nil
 			err = fmt.Errorf("serve machines: %w", err)
@@ -173,6 +180,8 @@ func (s *Server) change(durable bool, do func(m *Model, now time.Time)) error {
 		switch r.Kind {
 		case RecordLaunched:
 			s.drive(r.ID)
+		case RecordInterrupted:
+			s.hand(s.doomed, r.ID)
 		case RecordTerminating:
 			if c := s.ending[r.ID]; c != nil {
 				close(c)

@@ -24,6 +24,8 @@ import (
 //	POST   /v1/faults     FaultList        adds faults
 //	GET    /v1/faults                      answers FaultList
 //	DELETE /v1/faults                      clears all
+//	GET    /v1/interruptions               answers InterruptionList: notices not done with
+//	POST   /v1/interruptions  NoticedBatch says which are done with
 //	POST   /v1/base-node  BaseNode         answers Instance
 //
 // Quantities are Kubernetes quantities, durations are Go's (1m30s), money is micro-dollars per hour. A call that failed as a
@@ -115,8 +117,11 @@ type Instance struct {
 	ImageID      string    `json:"imageID"`
 	State        State     `json:"state"`
 	Launched     time.Time `json:"launched"`
-	Registers    time.Time `json:"registers"`           // when its Node is made
-	Terminated   time.Time `json:"terminated,omitzero"` // when termination was asked for
+	Registers    time.Time `json:"registers"`            // when its Node is made
+	Terminated   time.Time `json:"terminated,omitzero"`  // when termination was asked for
+	Interrupted  time.Time `json:"interrupted,omitzero"` // when it was announced that it will be taken away
+	Goes         time.Time `json:"goes,omitzero"`        // when it will be
+	Noticed      bool      `json:"noticed,omitempty"`    // that announcement is known
 	Node         NodeSpec  `json:"node"`
 
 	NeverRegisters bool `json:"neverRegisters,omitempty"` // a fault

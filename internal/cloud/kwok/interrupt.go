@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kwok
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+)
+
+// askEvery is how often the simulated cloud is asked for notices.
+const askEvery = 250 * time.Millisecond
+
+// Interruptions implements cloud.Interrupter.
+func (p *Provider) Interruptions(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
+	for {
+		var list machines.InterruptionList
+		if err := p.call(ctx, http.MethodGet, "/v1/interruptions", nil, &list); err != nil {
+			return cause("interruptions", "", err)
+		}
+		done := make([]bool, len(list.Interruptions))
+		var all sync.WaitGroup
+		for i, n := range list.Interruptions {
+			all.Go(func() {
+				done[i] = handle(ctx, cloud.Interruption{ProviderID: n.ProviderID, Kind: "SpotInterruption", At: n.At, Sent: n.Sent}) == nil
+			})
+		}
+		all.Wait()
+		var noticed machines.NoticedBatch
+		for i, n := range list.Interruptions {
+			if done[i] {
+				noticed.ProviderIDs = append(noticed.ProviderIDs, n.ProviderID)
+			}
+		}
+		if len(noticed.ProviderIDs) > 0 {
+			if err := p.call(ctx, http.MethodPost, "/v1/interruptions", noticed, &list); err != nil {
+				return cause("interruptions", "", err)
+			}
+		}
+		if err := p.clock.Wait(ctx, askEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// annotationHash on a NodeClaim is the hash of the node class's spec that its machine was bought under.
+const annotationHash = Group + "/kwoknodeclass-hash"
+
+// driftedClass is the reference's word for a machine of a node class that has changed.
+const driftedClass = "NodeClassDrift"
+
+// classHash is the same for specs that say the same.
+func classHash(class cloud.NodeClass) string {
+	text := []byte("{}")
+	var spec map[string]any
+	if json.Unmarshal(class.Spec, &spec) == nil && len(spec) > 0 {
+		if b, err := json.Marshal(spec); err == nil {
+			text = b
+		}
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Drifted implements cloud.Drifter: a machine has drifted when its node class's spec is another than when it was bought.
+func (p *Provider) Drifted(_ context.Context, queries []cloud.DriftQuery) ([]string, error) {
+	out := make([]string, len(queries))
+	for i, q := range queries {
+		if was := q.Claim.Annotations[annotationHash]; was != "" && was != classHash(q.Class) {
+			out[i] = driftedClass
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package machines
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Interrupt, as a fault: machines that match are taken away after Delay, and a notice says so at once. It hits machines that stand, the
+// oldest first, as many as Count says (0: all), and none that come later.
+const Interrupt = "interrupt"
+
+// interruptAfter is how long a notice comes before the end where the fault does not say: as for spot machines of EC2.
+const interruptAfter = 2 * time.Minute
+
+// Interruption is a notice that nobody has taken note of yet.
+type Interruption struct {
+	ProviderID string    `json:"providerID"`
+	Sent       time.Time `json:"sent"`
+	At         time.Time `json:"at"` // when the machine goes
+}
+
+// InterruptionList is the answer of /v1/interruptions, by provider id.
+type InterruptionList struct {
+	Interruptions []Interruption `json:"interruptions"`
+}
+
+// NoticedBatch says which notices are done with, by provider id.
+type NoticedBatch struct {
+	ProviderIDs []string `json:"providerIDs"`
+}
+
+// interrupt announces the end of machines.
+func (m *Model) interrupt(f Fault, now time.Time) {
+	var hit []*Instance
+	for _, in := range m.instances {
+		if in.ClaimUID != "" && (in.State == Pending || in.State == Running) && in.Goes.IsZero() && f.hits(in.offering()) {
+			hit = append(hit, in)
+		}
+	}
+	sort.Slice(hit, func(i, j int) bool {
+		if !hit[i].Launched.Equal(hit[j].Launched) {
+			return hit[i].Launched.Before(hit[j].Launched)
+		}
+		return hit[i].ID < hit[j].ID
+	})
+	if f.Count > 0 && len(hit) > f.Count {
+		hit = hit[:f.Count]
+	}
+	after := time.Duration(f.Delay)
+	if after == 0 {
+		after = interruptAfter
+	}
+	for _, in := range hit {
+		m.recordUntil(now, RecordInterrupted, in, now.Add(after))
+	}
+}
+
+// Interruptions are the notices of machines that still stand which nobody has taken note of.
+func (m *Model) Interruptions() []Interruption {
+	out := []Interruption{}
+	for _, in := range m.instances {
+		if !in.Goes.IsZero() && !in.Noticed && (in.State == Pending || in.State == Running) {
+			out = append(out, Interruption{ProviderID: in.ProviderID, Sent: in.Interrupted, At: in.Goes})
+		}
+	}
+	slices.SortFunc(out, func(a, b Interruption) int {
+		switch {
+		case a.ProviderID < b.ProviderID:
+			return -1
+		case a.ProviderID > b.ProviderID:
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+// Noticed is told which notices are done with. Those that are not known, or were done with before, are passed over.
+func (m *Model) Noticed(providerIDs []string, now time.Time) {
+	for _, id := range providerIDs {
+		if in := m.find(id); in != nil && !in.Goes.IsZero() && !in.Noticed {
+			m.record(now, RecordNoticed, in)
+		}
+	}
+}
+
+func (s *Server) interruptions(w http.ResponseWriter, _ *http.Request) {
+	var out InterruptionList
+	err := s.change(false, func(m *Model, _ time.Time) { out.Interruptions = m.Interruptions() })
+	reply(w, out, err)
+}
+
+func (s *Server) noticed(w http.ResponseWriter, r *http.Request) {
+	var batch NoticedBatch
+	if !read(w, r, &batch) {
+		return
+	}
+	err := s.change(true, func(m *Model, now time.Time) { m.Noticed(batch.ProviderIDs, now) })
+	reply(w, InterruptionList{Interruptions: []Interruption{}}, err)
+}
+
+// reclaim takes an interrupted machine away when its time has come.
+func (s *Server) reclaim(ctx context.Context, id string) {
+	s.mu.Lock()
+	in := s.model.Instance(id)
+	s.mu.Unlock()
+	if s.clock.Wait(ctx, in.Goes.Sub(s.clock.Now())) != nil {
+		return
+	}
+	taken := false
+	err := s.change(true, func(m *Model, now time.Time) { taken = m.Terminate(in.ProviderID, now).Error == nil })
+	if err == nil && taken {
+		s.log.Info("machine taken away", "machine", id, "claim", in.ClaimName)
+	}
+}
