@@ -20,6 +20,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -80,10 +81,13 @@ type account struct {
 	nodes     *nodes
 }
 
-func open(t testing.TB, c *catalog.Catalog, clock cloud.Clock) *account {
+func open(t testing.TB, c *catalog.Catalog, clock cloud.Clock, change ...func(*awstest.Settings)) *account {
 	t.Helper()
 	settings := awstest.Default()
 	settings.Endpoint = "https://127.0.0.1:6443"
+	for _, f := range change {
+		f(&settings)
+	}
 	simulated, err := awstest.New(c, settings, clock, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +138,7 @@ func (a *account) config() aws.Config {
 	return c
 }
 
-func (a *account) provider(change ...func(*aws.Config)) *aws.Provider {
+func (a *account) clients() *aws.Clients {
 	a.t.Helper()
 	a.t.Setenv("AWS_CA_BUNDLE", "") // the machine's own has no place here
 	clients, err := aws.Connect(context.Background(), config.WithBaseEndpoint(a.url), config.WithRegion("us-east-1"),
@@ -142,6 +146,12 @@ func (a *account) provider(change ...func(*aws.Config)) *aws.Provider {
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	return clients
+}
+
+func (a *account) provider(change ...func(*aws.Config)) *aws.Provider {
+	a.t.Helper()
+	clients := a.clients()
 	c := a.config()
 	for _, f := range change {
 		f(&c)
@@ -199,6 +209,22 @@ func (a *account) launches() map[string]int {
 		out[uid] = len(list)
 	}
 	return out
+}
+
+// deleteTemplates deletes all launch templates and says how many there were.
+func (a *account) deleteTemplates() int {
+	a.t.Helper()
+	c := a.clients().EC2
+	res, err := c.DescribeLaunchTemplates(a.t.Context(), &ec2.DescribeLaunchTemplatesInput{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, t := range res.LaunchTemplates {
+		if _, err := c.DeleteLaunchTemplate(a.t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId}); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	return len(res.LaunchTemplates)
 }
 
 const discovery = `"subnetSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}],"securityGroupSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}]`

@@ -133,7 +133,7 @@ func (p *Provider) purchase(r *resolved, req cloud.LaunchRequest, list []candida
 	var order []string
 	named := map[string]bool{}
 	efaDim := p.resources.Dim(resourceEFA)
-	overrides := 0
+	overrides, block := 0, false
 	for _, c := range list {
 		if overrides == maxOverrides || len(named) == maxTypes && !named[c.name] {
 			continue
@@ -142,12 +142,17 @@ func (p *Provider) purchase(r *resolved, req cloud.LaunchRequest, list []candida
 			out.subnets[c.o.Zone] = r.best(c.o.Zone)
 		}
 		s := out.subnets[c.o.Zone]
-		v := variation{image: c.image.id, pods: c.pods}
+		if overrides > 0 && capacityType == model.Reserved && block != (c.o.Labels[awsv1.LabelCapacityReservationType] == "capacity-block") {
+			continue // a request is for the one or the other
+		}
+		v := variation{image: c.image.id, pods: c.pods, spot: capacityType == model.Spot}
 		if req.Requests.At(efaDim) > 0 {
 			v.efa = c.extended[resourceEFA]
 		}
 		if capacityType == model.Reserved {
 			v.reservation = c.o.Labels[awsv1.LabelCapacityReservationID]
+			v.block = c.o.Labels[awsv1.LabelCapacityReservationType] == "capacity-block"
+			block = block || v.block
 		}
 		t, err := p.template(r, req.Pool, join(req, c.pods), v)
 		if err != nil {
@@ -193,6 +198,10 @@ func (p *Provider) purchase(r *resolved, req cloud.LaunchRequest, list []candida
 		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
 		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized}
 	case model.Reserved:
+		if block {
+			in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeCapacityBlock
+			break
+		}
 		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice,
 			CapacityReservationOptions: &types.CapacityReservationOptionsRequest{UsageStrategy: types.FleetCapacityReservationUsageStrategyUseCapacityReservationsFirst}}
 	default:

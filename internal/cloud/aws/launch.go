@@ -250,10 +250,6 @@ func (p *Provider) answered(ctx context.Context, r *resolved, req cloud.LaunchRe
 		b.take(c, r)
 		l.bought, l.boughtAt, l.pending, l.tried = &res, p.clock.Now(), nil, nil
 		p.fleet.bought(machine{id: in.InstanceIds[0], zone: key.Zone, claimUID: req.ClaimUID, claimName: req.ClaimName, launched: l.boughtAt})
-		// A token that another process has used may stand for a machine that has ended since.
-		if l.attempt == 0 && !l.reused.IsZero() {
-			return p.again(ctx, req, l), true
-		}
 		return res, true
 	}
 	// Nothing was bought: this token is used up.

@@ -38,6 +38,8 @@ type variation struct {
 	pods        int64
 	efa         int64
 	reservation string // empty: none is to be used
+	block       bool   // the reservation is a capacity block
+	spot        bool
 }
 
 // template writes the launch template of one variation.
@@ -59,6 +61,9 @@ func (p *Provider) template(r *resolved, pool string, j joining, v variation) (*
 	if v.reservation != "" {
 		d.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
 			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &v.reservation},
+		}
+		if v.block {
+			d.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
 		}
 	}
 	if deref(r.spec.DetailedMonitoring) {
@@ -88,7 +93,11 @@ func (p *Provider) template(r *resolved, pool string, j joining, v variation) (*
 		d.SecurityGroupIds = groups
 	}
 	tags := p.tags(r, pool)
-	for _, kind := range []types.ResourceType{types.ResourceTypeNetworkInterface, types.ResourceTypeSpotInstancesRequest} {
+	kinds := []types.ResourceType{types.ResourceTypeNetworkInterface}
+	if v.spot { // EC2 refuses the tag where there is no such request
+		kinds = append(kinds, types.ResourceTypeSpotInstancesRequest)
+	}
+	for _, kind := range kinds {
 		d.TagSpecifications = append(d.TagSpecifications, types.LaunchTemplateTagSpecificationRequest{ResourceType: kind, Tags: tags})
 	}
 	text, err := json.Marshal(d)

@@ -78,9 +78,8 @@ func readType(in *types.InstanceTypeInfo, region string) *machineType {
 	if m := word(in.ProcessorInfo.Manufacturer); m != "" {
 		l[awsv1.LabelInstanceCPUManufacturer] = m
 	}
-	if ghz := deref(in.ProcessorInfo.SustainedClockSpeedInGhz); ghz > 0 {
-		l[awsv1.LabelInstanceCPUSustainedClockSpeedMhz] = number(int64(math.Round(ghz * 1000)))
-	}
+	// Of old machines EC2 doesn't say; the label is 0 then, as published.
+	l[awsv1.LabelInstanceCPUSustainedClockSpeedMhz] = number(int64(math.Round(deref(in.ProcessorInfo.SustainedClockSpeedInGhz) * 1000)))
 	if s := in.InstanceStorageInfo; s != nil && s.NvmeSupport != types.EphemeralNvmeSupportUnsupported && deref(s.TotalSizeInGB) > 0 {
 		t.localGB = deref(s.TotalSizeInGB)
 		l[awsv1.LabelInstanceLocalNVMe] = number(t.localGB)

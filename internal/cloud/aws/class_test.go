@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// TestOfferingsAreTheCatalogue: what is made of EC2's answers by the published rules is what is published of every type: labels,
+// allocatable, prices.
+func TestOfferingsAreTheCatalogue(t *testing.T) {
+	all := some(t)
+	a := open(t, all, cloud.Wall{})
+	have, err := a.provider().Offerings(t.Context(), nil, class(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]*model.InstanceType{}
+	for _, it := range have {
+		by[it.Name] = it
+	}
+	missing, memory := 0, 0
+	for i := range all.Types {
+		want := &all.Types[i]
+		it := by[want.Name]
+		if it == nil {
+			if want.Labels[awsv1.LabelInstanceGPUManufacturer] == "" || want.Labels[awsv1.LabelInstanceGPUManufacturer] == "nvidia" {
+				missing++ // there is no image for GPUs of others
+				t.Errorf("%s is not offered", want.Name)
+			}
+			continue
+		}
+		for _, k := range slices.Sorted(maps.Keys(want.Labels)) {
+			if it.Labels[k] != want.Labels[k] {
+				t.Errorf("%s: label %s is %q, want %q", want.Name, k, it.Labels[k], want.Labels[k])
+			}
+		}
+		for r, v := range want.Allocatable {
+			d := a.resources.Dim(r)
+			switch got := it.Allocatable.At(d); {
+			case r == "memory" && got/(1<<20) == v/(1<<20), r == "ephemeral-storage" && got/(1<<30) == v/(1<<30):
+				memory++
+			case r == "memory" && (got-v)/(1<<20) <= 1 && (v-got)/(1<<20) <= 1: // rounded on the way
+			case got != v:
+				t.Errorf("%s: %s of %d is allocatable, want %d", want.Name, r, got, v)
+			}
+		}
+	}
+	if len(have) < 1000 || memory < 2000 {
+		t.Fatalf("%d types, %d amounts agree: too few to mean anything", len(have), memory)
+	}
+}
+
+func statusOf(t *testing.T, p *aws.Provider, nc cloud.NodeClass) (map[string]model.Condition, awsv1.EC2NodeClassStatus) {
+	t.Helper()
+	st, err := p.ClassStatus(t.Context(), nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rest awsv1.EC2NodeClassStatus
+	if len(st.Status) > 0 {
+		if err := json.Unmarshal(st.Status, &rest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return st.Conditions, rest
+}
+
+func TestClassStatus(t *testing.T) {
+	a := open(t, some(t, "m5.large", "m6g.large"), cloud.Wall{})
+	conditions, st := statusOf(t, a.provider(), class(""))
+	for _, k := range []string{"SubnetsReady", "SecurityGroupsReady", "AMIsReady", "InstanceProfileReady", "ValidationSucceeded", "Ready"} {
+		if !conditions[k].True() {
+			t.Errorf("%s is %+v", k, conditions[k])
+		}
+	}
+	if len(st.Subnets) != 3 || len(st.SecurityGroups) != 1 || len(st.AMIs) < 2 || st.InstanceProfile == "" || st.Subnets[0].ZoneID == "" || len(st.AMIs[0].Requirements) == 0 {
+		t.Errorf("status is %+v", st)
+	}
+	again, _ := a.provider().ClassStatus(t.Context(), class(""))
+	first, _ := a.provider().ClassStatus(t.Context(), class(""))
+	if string(again.Status) != string(first.Status) {
+		t.Error("asked twice, the status is written in two ways")
+	}
+}
+
+// TestClassMistakes: whatever a person has to mend is a False condition that names field and cause; what can't be bought with is not
+// bought with.
+func TestClassMistakes(t *testing.T) {
+	const head = `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],`
+	for _, c := range []struct {
+		name, spec, condition, reason string
+		says                          []string
+		fault                         *awstest.Fault
+	}{
+		{name: "no subnet", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],"subnetSelectorTerms":[{"tags":{"no":"such"}}],"securityGroupSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}]}`,
+			condition: "SubnetsReady", reason: "SubnetsNotFound", says: []string{"spec.subnetSelectorTerms", `"no":"such"`}},
+		{name: "no security group", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],"subnetSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}],"securityGroupSelectorTerms":[{"name":"nobody"}]}`,
+			condition: "SecurityGroupsReady", reason: "SecurityGroupsNotFound", says: []string{"spec.securityGroupSelectorTerms", "nobody"}},
+		{name: "unknown alias version", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@v19990101"}],` + discovery + `}`,
+			condition: "AMIsReady", reason: "AMINotFound", says: []string{"spec.amiSelectorTerms[0].alias", "al2023@v19990101", "1.36"}},
+		{name: "an alias that has ended", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2@latest"}],` + discovery + `}`,
+			condition: "AMIsReady", reason: "AMINotFound", says: []string{"al2@latest"}},
+		{name: "no image of that id", spec: `{"role":"sandbox-node","amiFamily":"AL2023","amiSelectorTerms":[{"id":"ami-0123456789abcdef0"}],` + discovery + `}`,
+			condition: "AMIsReady", reason: "AMINotFound", says: []string{"spec.amiSelectorTerms", "ami-0123456789abcdef0"}},
+		{name: "no such parameter", spec: `{"role":"sandbox-node","amiFamily":"AL2023","amiSelectorTerms":[{"ssmParameter":"/no/such"}],` + discovery + `}`,
+			condition: "AMIsReady", reason: "AMINotFound", says: []string{"spec.amiSelectorTerms[0].ssmParameter", "/no/such"}},
+		{name: "no such role", spec: `{"role":"nobody","amiSelectorTerms":[{"alias":"al2023@latest"}],` + discovery + `}`,
+			condition: "InstanceProfileReady", reason: "InstanceProfileNotFound", says: []string{"spec.role", "nobody"}},
+		{name: "a kubelet configuration that is none", spec: head + discovery + `,"kubelet":{"kubeReserved":{"memory":"lots"}}}`,
+			condition: "ValidationSucceeded", reason: "InvalidKubeletConfiguration", says: []string{"spec.kubelet.kubeReserved.memory", "lots"}},
+		{name: "a kubelet configuration that the family can't be told", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"bottlerocket@latest"}],` + discovery + `,"kubelet":{"shutdownGracePeriod":"30s"}}`,
+			condition: "ValidationSucceeded", reason: "UnsupportedKubeletConfiguration", says: []string{"spec.kubelet", "shutdownGracePeriod", "Bottlerocket"}},
+		{name: "user data that is no TOML", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"bottlerocket@latest"}],` + discovery + `,"userData":"echo hello"}`,
+			condition: "ValidationSucceeded", reason: "InvalidUserData", says: []string{"spec.userData", "not TOML"}},
+		{name: "user data that is too long", spec: head + discovery + `,"userData":"#!` + strings.Repeat("x", 16<<10) + `"}`,
+			condition: "ValidationSucceeded", reason: "UserDataSizeLimitExceeded", says: []string{"spec.userData", "16384"}},
+		{name: "a reserved tag", spec: head + discovery + `,"tags":{"aws:mine":"x"}}`,
+			condition: "ValidationSucceeded", reason: "TagValidationFailed", says: []string{"spec.tags", "aws:mine"}},
+		{name: "subnets may not be asked for", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "DescribeSubnets"},
+			condition: "SubnetsReady", reason: "AccessDenied", says: []string{"spec.subnetSelectorTerms", "DescribeSubnets", "IAM"}},
+		{name: "images may not be asked for", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "GetParameters"},
+			condition: "AMIsReady", reason: "AccessDenied", says: []string{"spec.amiSelectorTerms", "GetParameters"}},
+		{name: "profiles may not be made", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "CreateInstanceProfile"},
+			condition: "InstanceProfileReady", reason: "AccessDenied", says: []string{"spec.role", "CreateInstanceProfile"}},
+		{name: "fleets may not be made", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "CreateFleet"},
+			condition: "ValidationSucceeded", reason: "CreateFleetAuthCheckFailed", says: []string{"ec2:CreateFleet", "IAM"}},
+		{name: "machines may not be run", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "RunInstances"},
+			condition: "ValidationSucceeded", reason: "RunInstancesAuthCheckFailed", says: []string{"ec2:RunInstances"}},
+		{name: "launch templates may not be made", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "CreateLaunchTemplate"},
+			condition: "ValidationSucceeded", reason: "CreateLaunchTemplateAuthCheckFailed", says: []string{"ec2:CreateLaunchTemplate"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := open(t, some(t, "m5.large"), cloud.Wall{})
+			if c.fault != nil {
+				a.fault(*c.fault)
+			}
+			p := a.provider()
+			conditions, _ := statusOf(t, p, class(c.spec))
+			bad := conditions[c.condition]
+			if bad.Status != "False" || bad.Reason != c.reason || conditions["Ready"].Status != "False" {
+				t.Errorf("%s is %+v, Ready is %+v", c.condition, bad, conditions["Ready"])
+			}
+			for _, s := range c.says {
+				if !strings.Contains(bad.Message, s) || !strings.Contains(conditions["Ready"].Message, s) {
+					t.Errorf("the message does not say %q: %s", s, bad.Message)
+				}
+			}
+			if c.fault != nil && c.condition == "ValidationSucceeded" {
+				return // seen by a dry run, not by the class
+			}
+			if _, err := p.Offerings(t.Context(), nil, class(c.spec)); cloud.KindOf(err) != cloud.NotReady || !strings.Contains(err.Error(), c.says[0]) {
+				t.Errorf("offerings: %v", err)
+			}
+			res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: "a", ClaimUID: "a", Class: class(c.spec)}})[0]
+			if cloud.KindOf(res.Err) != cloud.NotReady {
+				t.Errorf("launch: %v", res.Err)
+			}
+		})
+	}
+}
+
+// TestPrices: without the price list the built-in one is used, without a history the model, and both are said on the offerings.
+func TestPrices(t *testing.T) {
+	a := open(t, some(t, "m5.large"), cloud.Wall{})
+	a.fault(awstest.Fault{Kind: awstest.Deny, Action: "GetProducts"}, awstest.Fault{Kind: awstest.Deny, Action: "DescribeSpotPriceHistory"})
+	types, err := a.provider().Offerings(t.Context(), nil, class(""))
+	if err != nil || len(types) != 1 || len(types[0].Offerings) != 6 {
+		t.Fatalf("%v, %v", types, err)
+	}
+	for _, o := range types[0].Offerings {
+		if o.PriceMicro <= 0 || o.Modelled != (o.CapacityType == model.Spot) {
+			t.Errorf("offering %+v", o)
+		}
+	}
+	isolated := a.provider(func(c *aws.Config) { c.IsolatedVPC = true })
+	if _, err := isolated.Offerings(t.Context(), nil, class("")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMissingTemplate: a launch template that somebody deletes is made again.
+func TestMissingTemplate(t *testing.T) {
+	a := open(t, some(t, "m5.large"), cloud.Wall{})
+	p := a.provider()
+	launch := func(uid string) cloud.LaunchResult {
+		return p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: uid, ClaimUID: uid, Class: class("")}})[0]
+	}
+	if res := launch("a"); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if n := a.deleteTemplates(); n == 0 {
+		t.Fatal("there was no template to delete")
+	}
+	if res := launch("b"); res.Err != nil {
+		t.Error(res.Err)
+	}
+	if have := a.launches(); have["a"] != 1 || have["b"] != 1 {
+		t.Errorf("launches: %v", have)
+	}
+}
+
+// TestDrift: hash, image, subnet and group of a machine against its class as it is now.
+func TestDrift(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "m5.large"), clock)
+	p := a.provider()
+	res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: "a", ClaimUID: "a", Class: class("")}})[0]
+	if res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if err := clock.Wait(t.Context(), 2*time.Minute); err != nil { // until it is listed
+		t.Fatal(err)
+	}
+	claim := &model.Claim{Name: "a", UID: "a", ProviderID: res.ProviderID, ImageID: res.ImageID, Labels: res.Labels, Annotations: res.Annotations}
+	drift := func(what, want string, nc cloud.NodeClass, claim *model.Claim) {
+		t.Helper()
+		have, err := p.Drifted(t.Context(), []cloud.DriftQuery{{Claim: claim, Class: nc}})
+		if err != nil || have[0] != want {
+			t.Errorf("%s: drift %q, %v; want %q", what, have, err, want)
+		}
+	}
+	changed := func(spec string) cloud.NodeClass {
+		nc := class(spec)
+		nc.Generation++
+		return nc
+	}
+	_, st := statusOf(t, p, class(""))
+	const head = `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],`
+	drift("nothing has changed", "", class(""), claim)
+	drift("user data", "NodeClassDrift", changed(head+discovery+`,"userData":"#!/bin/sh"}`), claim)
+	migrated := *claim
+	migrated.Annotations = model.Labels{awsv1.AnnotationEC2NodeClassHash: "1", awsv1.AnnotationEC2NodeClassHashVersion: "v6"}
+	drift("another's hash", "", class(""), &migrated)
+	drift("another image", "AMIDrift", changed(`{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@v20260615"}],`+discovery+`}`), claim)
+	elsewhere := st.Subnets[0].ID
+	if st.Subnets[0].Zone == res.Zone {
+		elsewhere = st.Subnets[1].ID
+	}
+	drift("other subnets", "SubnetDrift", changed(fmt.Sprintf(`%s"subnetSelectorTerms":[{"id":%q}],"securityGroupSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}]}`, head, elsewhere)), claim)
+	drift("other groups", "SecurityGroupDrift", changed(head+`"subnetSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}],"securityGroupSelectorTerms":[{"name":"default"}]}`), claim)
+	drift("a class that is not ready", "", changed(head+`"subnetSelectorTerms":[{"tags":{"no":"such"}}],"securityGroupSelectorTerms":[{"name":"default"}]}`), claim)
+	// Amazon publishes a new image: a little later the old one has drifted.
+	a.control("POST", "releases", awstest.Release{}, nil)
+	if err := clock.Wait(t.Context(), 2*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	drift("a new image", "AMIDrift", class(""), claim)
+}
+
+// TestReservations: reserved capacity is offered as long as there is some, is bought first, and is said on the node.
+func TestReservations(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "m5.large", "r5.large"), clock)
+	var made awstest.Reservation
+	a.control("POST", "reservations", awstest.Reservation{InstanceType: "m5.large", Zone: "us-east-1b", Count: 1, Tags: map[string]string{"for": "us"}}, &made)
+	spec := `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],"capacityReservationSelectorTerms":[{"tags":{"for":"us"}}],` + discovery + `}`
+	p := a.provider()
+	offered := func() (out []model.Offering) {
+		types, err := p.Offerings(t.Context(), nil, class(spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range types {
+			for _, o := range it.Offerings {
+				if o.CapacityType == model.Reserved {
+					out = append(out, o)
+				}
+			}
+		}
+		return out
+	}
+	if o := offered(); len(o) != 1 || o[0].Remaining != 1 || o[0].Zone != "us-east-1b" || !o[0].Available || o[0].Labels[awsv1.LabelCapacityReservationID] != made.ID {
+		t.Fatalf("offered %+v of %+v", o, made)
+	}
+	launch := func(uid string) cloud.LaunchResult {
+		return p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: uid, ClaimUID: uid, Class: class(spec), Types: []string{"m5.large"}}})[0]
+	}
+	if res := launch("a"); res.Err != nil || res.CapacityType != model.Reserved || res.Labels[awsv1.LabelCapacityReservationID] != made.ID || res.PriceMicro != 1 {
+		t.Errorf("bought %+v", res)
+	}
+	if o := offered(); len(o) != 1 || o[0].Available || o[0].Remaining != 0 {
+		t.Errorf("offered %+v", o)
+	}
+	if res := launch("b"); res.Err != nil || res.CapacityType != model.Spot {
+		t.Errorf("bought %+v", res)
+	}
+	if _, st := statusOf(t, p, class(spec)); len(st.CapacityReservations) != 1 || st.CapacityReservations[0].ID != made.ID {
+		t.Errorf("status %+v", st.CapacityReservations)
+	}
+}
+
+// TestLearned: what a node really has replaces the estimate, outlives the process, and the smallest counts.
+func TestLearned(t *testing.T) {
+	a := open(t, some(t, "m5.large"), cloud.Wall{})
+	kept := &memory{}
+	make := func() *aws.Provider {
+		p := a.provider()
+		p.Remember(kept)
+		return p
+	}
+	p := make()
+	before, err := p.Offerings(t.Context(), nil, class(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, st := statusOf(t, p, class(""))
+	image := st.AMIs[0].ID
+	estimate := before[0].Capacity.At(model.Memory)
+	for _, bytes := range []int64{estimate + 500<<20, estimate + 400<<20, estimate + 450<<20} {
+		if err := p.Learn(t.Context(), "m5.large", image, bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range []*aws.Provider{p, make()} {
+		types, err := p.Offerings(t.Context(), nil, class(""))
+		if err != nil || types[0].Capacity.At(model.Memory) != estimate+400<<20 || types[0].Allocatable.At(model.Memory)-before[0].Allocatable.At(model.Memory) != 400<<20 {
+			t.Errorf("%v, %v", types, err)
+		}
+		again, err := p.Offerings(t.Context(), nil, class(""))
+		if err != nil || &again[0] != &types[0] {
+			t.Error("nothing has changed, but the slice is another one")
+		}
+	}
+}
+
+type memory struct{ known map[string]int64 }
+
+func (m *memory) Load(context.Context) (map[string]int64, error) { return maps.Clone(m.known), nil }
+
+func (m *memory) Store(_ context.Context, all map[string]int64) error {
+	m.known = maps.Clone(all)
+	return nil
+}

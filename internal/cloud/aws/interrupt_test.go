@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// TestInterruptions: each kind of message becomes a notice that names the machine. One that is not dealt with comes again, one that
+// is goes from the queue.
+func TestInterruptions(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "m5.large"), clock)
+	p := a.provider(func(c *aws.Config) { c.InterruptionQueue = awstest.Default().Queue })
+	running := map[string]string{} // a machine for each kind, by instance id
+	for _, uid := range []string{"a", "b", "c"} {
+		res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: uid, ClaimUID: uid, Class: class(""), CapacityTypes: []string{model.Spot}}})[0]
+		if res.Err != nil {
+			t.Fatal(res.Err)
+		}
+	}
+	for len(running) < 3 {
+		if err := clock.Wait(t.Context(), 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range a.books().Alive {
+			if in.State == "running" {
+				running[in.ID] = "aws:///" + in.Zone + "/" + in.ID
+			}
+		}
+	}
+	ids := slices.Sorted(maps.Keys(running))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	seen := make(chan cloud.Interruption, 100)
+	ended := make(chan error, 1)
+	refused := 0 // of the handler's, which is called for one message at a time here
+	go func() {
+		ended <- p.Interruptions(ctx, func(_ context.Context, i cloud.Interruption) error {
+			if i.Kind == aws.Rebalance && refused == 0 {
+				refused++
+				return errors.New("not now")
+			}
+			seen <- i
+			return nil
+		})
+	}()
+	gone := false
+	for n, c := range []struct {
+		asked, kind string
+		dated       bool
+	}{{awstest.Rebalance, aws.Rebalance, false}, {awstest.ScheduledChange, aws.ScheduledChange, true}, {awstest.SpotInterruption, aws.SpotInterruption, true}} {
+		a.control("POST", "interrupt", awstest.Interruption{Kind: c.asked, Instances: []string{ids[n]}}, nil)
+		for {
+			i := <-seen
+			if i.Kind == aws.StateChange {
+				gone = true // the notice before is over meanwhile
+				continue
+			}
+			if i.Kind != c.kind || i.ProviderID != running[ids[n]] || i.At.IsZero() == c.dated {
+				t.Errorf("%s came as %+v, want it about %s", c.asked, i, running[ids[n]])
+			}
+			break
+		}
+	}
+	for !gone { // EC2 takes a machine when its notice is over
+		gone = (<-seen).Kind == aws.StateChange
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if refused != 1 {
+		t.Errorf("refused %d notices, want 1", refused)
+	}
+}
+
+// TestNoQueue: a queue that is not there is an error that names it.
+func TestNoQueue(t *testing.T) {
+	a := open(t, some(t, "m5.large"), cloud.Wall{})
+	err := a.provider(func(c *aws.Config) { c.InterruptionQueue = "no-such" }).Interruptions(t.Context(), nil)
+	if err == nil || cloud.KindOf(err) == cloud.None {
+		t.Errorf("have %v", err)
+	}
+}
