@@ -77,6 +77,7 @@ type Memory struct {
 	registrations map[string]registrations // by pool uid
 	nodeless      map[string]time.Time     // by claim uid: since when it is registered and has no node
 	alarms        map[string]bool          // by claim uid: interrupted, and its pods have been decided on
+	landing       map[string]time.Time     // by claim: when a pod of its reservation was last seen running elsewhere
 	refusals      []plan.PodDecision       // of the last solve, for what is asked in between
 
 	units         map[string]*disrupt.Unit // by claim
@@ -255,7 +256,7 @@ func (st *step) at(t time.Time) {
 // claims asks lifecycle for every claim's next step.
 func (st *step) claims() {
 	st.hold()
-	nodeless := map[string]time.Time{}
+	nodeless, landing := map[string]time.Time{}, map[string]time.Time{}
 	for _, c := range st.s.Claims {
 		in := lifecycle.Input{
 			Claim: c, Pool: st.index.pools[c.Pool], Instances: st.index.instances[c.Name], InstancesAt: st.s.InstancesAt,
@@ -277,6 +278,12 @@ func (st *step) claims() {
 		if f, ok := st.s.Failures[c.UID]; ok {
 			in.Failure = &f
 		}
+		if h := st.held[c.Name]; h != nil && c.Reserved {
+			in.Elsewhere, in.Landing = st.landing(h)
+			if !in.Landing.IsZero() {
+				landing[c.Name] = in.Landing
+			}
+		}
 		out := lifecycle.Next(in)
 		for _, a := range out.Actions {
 			st.act(a)
@@ -286,7 +293,7 @@ func (st *step) claims() {
 		}
 		st.at(out.Next)
 	}
-	st.mem.nodeless = nodeless
+	st.mem.nodeless, st.mem.landing = nodeless, landing
 }
 
 // orphans ends machines whose claim is gone, and lets go of their nodes.

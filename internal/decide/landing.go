@@ -46,6 +46,19 @@ func (h *holding) awaited() int {
 	return n
 }
 
+// landing says whether some pods of a reservation still run where they are to go from, and when one did last. Machines of one move come at
+// different times, and their pods are asked to go when all are there, one after another; but none is waited for longer than a move.
+func (st *step) landing(h *holding) (elsewhere bool, since time.Time) {
+	if l := h.claim.Conditions[lifecycle.Initialized]; l.True() && slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" }) {
+		due := l.Since.Add(st.pol.MoveTimeout)
+		if st.now.Before(due) {
+			st.at(due)
+			return true, st.now
+		}
+	}
+	return false, st.mem.landing[h.claim.Name]
+}
+
 // encode writes hashes as Kubernetes likes names: lower case letters and digits.
 var encode = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
@@ -127,6 +140,9 @@ func (st *step) shrink(classHash func(*model.Class) string) {
 		h := st.held[name]
 		if h.node == nil || h.claim.UID == "" || !st.usable(h) {
 			continue
+		}
+		if m := st.moveTo(h.claim); m != nil && len(m.victims)+m.going > 0 {
+			continue // a pod that has been asked to go may have no successor yet
 		}
 		if coming == nil {
 			coming = map[slotKey]bool{}

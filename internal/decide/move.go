@@ -139,6 +139,16 @@ func marked(c *model.Claim, id string) bool {
 	return d.True() && d.Message == "move "+id
 }
 
+// moveTo is the move under way that a claim was made for; nil: none.
+func (st *step) moveTo(c *model.Claim) *ongoing {
+	for _, m := range st.under {
+		if slices.Contains(m.news, c) {
+			return m
+		}
+	}
+	return nil
+}
+
 // moving are the pods on machines of moves that have replacements: slots are kept for them though they have not been asked to go yet.
 func (st *step) moving() []*model.Pod {
 	var out []*model.Pod
@@ -581,16 +591,13 @@ func (st *step) search() *disrupt.Input {
 	if slices.Sort(boots); len(boots) > 0 {
 		in.Boot = max(boots[len(boots)/2], time.Second)
 	}
+	// Those with a slot too: a toleration lets a pod in to its machine and keeps it from no other.
 	for _, p := range st.s.Pending {
-		if st.wanted(p) && !st.cover[p.UID] {
+		if st.cover[p.UID] || st.wanted(p) {
 			in.Transit = append(in.Transit, p)
 		}
 	}
-	for _, p := range append(st.leaving(), st.homeward()...) {
-		if !st.cover[p.UID] {
-			in.Transit = append(in.Transit, p)
-		}
-	}
+	in.Transit = append(append(in.Transit, st.leaving()...), st.homeward()...)
 	for _, u := range st.unit {
 		if u.Pool.ConsolidationPolicy != disrupt.Balanced {
 			continue
@@ -614,7 +621,7 @@ func (st *step) starts() disrupt.Starts {
 	return st.mem.starts
 }
 
-// homeward are the pods of moves under way that have no replacement of their own: they count on standing room.
+// homeward are the pods on machines of moves under way that are not being deleted yet.
 func (st *step) homeward() []*model.Pod {
 	var out []*model.Pod
 	for _, id := range sortedKeys(st.under) {

@@ -24,7 +24,7 @@ type Input struct {
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels
 	Left          map[string]int64 // by pool: how many more machines its budgets let go
-	Transit       []*model.Pod     // pods on their way without a machine of their own: standing room is theirs first
+	Transit       []*model.Pod     // pods on their way: standing room is theirs first
 	Starts        Starts           // measured
 	Boot          time.Duration    // measured; 0: not known
 	Whole         map[string]Whole // by pool, for policy Balanced

@@ -80,6 +80,8 @@ type Input struct {
 	Failure       *model.LaunchFailure
 	NodelessSince time.Time // since when the claim, registered, has been seen without a node; zero: for ever
 	Awaited       int       // slots of its reservation that are not bound on its node yet
+	Elsewhere     bool      // some of their pods run elsewhere yet, and have not been asked to come
+	Landing       time.Time // when one last did
 	Now           time.Time
 	Policy        Policy
 }
@@ -366,7 +368,14 @@ func release(in *Input, n *model.Node, ready bool, u *plan.UpdateNode, out *Outp
 	if !ready || !c.Is(Initialized) {
 		return // the time-out starts when nothing else keeps the pods out
 	}
-	limit := c.Conditions[Initialized].Since.Add(in.Policy.LandingTimeout)
+	since := c.Conditions[Initialized].Since
+	if in.Landing.After(since) {
+		since = in.Landing
+	}
+	limit := since.Add(in.Policy.LandingTimeout)
+	if in.Elsewhere {
+		return // their move waits for another machine, or they for their turn
+	}
 	if in.Now.Before(limit) {
 		out.at(limit)
 		return
