@@ -20,6 +20,7 @@ type bin struct {
 	req     vec
 	copies  int64
 	charged model.Resources // to the pool's limits, for one copy
+	price   int64           // of the machine it was packed as
 	stock   int             // of solver.stock, when it is one of so many; else -1
 	host    int             // number among hosts once bins are opened one by one; -1 before
 	guests  guests
@@ -33,7 +34,7 @@ type binItem struct {
 
 // binOf turns a batch into a bin.
 func (s *solver) binOf(p *packing, b *batch) *bin {
-	out := &bin{pool: b.m.pool, copies: b.copies, charged: b.m.capacity, stock: b.m.stock, host: -1, mask: s.poolMask(b.m.pool)}
+	out := &bin{pool: b.m.pool, copies: b.copies, charged: b.m.capacity, price: b.m.price, stock: b.m.stock, host: -1, mask: s.poolMask(b.m.pool)}
 	if b.m.stock >= 0 { // this one and no other: it is counted
 		bits := make([]uint64, len(out.mask.bits))
 		for _, i := range b.m.offers {

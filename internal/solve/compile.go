@@ -93,6 +93,9 @@ type solver struct {
 	trial     *attempted // before domains were taken for hollow; nil: none were
 	full      bool       // none are any more
 	last      bool       // what is placed now must not disturb what was
+	floor     int64      // what the demands bought for cost at least, by resource prices
+	guess     guess
+	begun     []begun
 }
 
 // placement is pods of a class put on a room.

@@ -311,10 +311,18 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 	wishes := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleWish })
 	for c.left() > keep {
 		best, bestN := (*site)(nil), int64(0)
+		first := c.topo.near && s.starts(c)
+		var could []string
 		for _, at := range sites {
 			n, _ := s.wideAllows(c, at.vals)
 			if n == 0 || s.last && s.crowds(c, at) {
 				continue
+			}
+			if first {
+				could = append(could, at.name)
+				if s.elsewhere(c, at) {
+					continue
+				}
 			}
 			room := s.nextRoom(c, at)
 			if room < 0 {
@@ -331,6 +339,9 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 		}
 		if best == nil {
 			return
+		}
+		if first && len(could) > 1 {
+			s.begins(c, best, could)
 		}
 		n := min(bestN, int64(c.left()-keep))
 		if spreads || wishes {

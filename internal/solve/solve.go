@@ -18,7 +18,18 @@ const maxRestarts = 32
 
 // Solve answers every pod of the demand: on a room, on a machine to buy, or refused with reasons.
 func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
+	s := best(p, mem, pol)
+	res := s.result()
+	if len(s.learnt.fills) > 0 {
+		mem.columns = &s.learnt
+	}
+	return res, mem
+}
+
+// answer places and buys for every pod, in one of the ways that may be tried.
+func answer(p *Problem, mem Memory, pol Policy, g guess) *solver {
 	s := compile(p, pol)
+	s.guess = g
 	s.siteMaps, s.caps = map[siteMapKey][]site{}, map[siteKey]int64{}
 	s.memory, s.banned = mem.columns, map[[2]int]bool{}
 	s.deadline = 2 * pol.Work // however often it is begun anew
@@ -37,11 +48,7 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	}
 	s.tidy()
 	s.topUp()
-	res := s.result()
-	if len(s.learnt.fills) > 0 {
-		mem.columns = &s.learnt
-	}
-	return res, mem
+	return s
 }
 
 // start is the state an attempt begins from.
@@ -98,8 +105,8 @@ func (s *solver) reset() {
 
 // attempt places and packs everything once, and returns the demands that found no machine.
 func (s *solver) attempt() (short []*demand) {
-	s.bought = map[siteKey]int64{}
-	s.demands = nil
+	s.bought, s.floor = map[siteKey]int64{}, 0
+	s.demands, s.begun = nil, nil
 	waiting := s.queue()
 	for {
 		s.place(waiting)
@@ -137,19 +144,52 @@ func (s *solver) buyTier(tier []*demand) {
 	}
 }
 
-// buyLevels buys for demands level by level.
+// buyLevels buys for demands level by level. A guess may have pods go into room left on machines bought before: from the highest weight
+// down, or from the lowest up.
 func (s *solver) buyLevels(tier []*demand) {
-	for li := range s.levels {
+	if s.guess.fill == fillUp {
+		for first := len(s.levels) - 1; first >= 0; first-- {
+			var here []*demand
+			for _, d := range tier {
+				if s.firstLevel(d.mask) == first {
+					here = append(here, d)
+				}
+			}
+			s.fillLeft(here)
+			s.buyFrom(first, here)
+		}
+		return
+	}
+	s.buyFrom(0, tier)
+}
+
+// buyFrom buys from one level and those of less weight.
+func (s *solver) buyFrom(first int, demands []*demand) {
+	for li := first; li < len(s.levels); li++ {
 		var here []*demand
-		for _, d := range tier {
+		for _, d := range demands {
 			if d.n > 0 && s.inLevel(d.mask, s.levels[li]) {
 				here = append(here, d)
 			}
 		}
+		if s.guess.fill == fillDown {
+			s.fillLeft(here)
+		}
+		here = slices.DeleteFunc(here, func(d *demand) bool { return d.n == 0 })
 		if len(here) > 0 {
 			s.buy(s.levels[li], here)
 		}
 	}
+}
+
+// firstLevel is the highest weight with an offer of the mask.
+func (s *solver) firstLevel(m *mask) int {
+	for li := range s.levels {
+		if s.inLevel(m, s.levels[li]) {
+			return li
+		}
+	}
+	return -1
 }
 
 // tiers are the demands that are packed together: all of them, or, once limits have left a pod without a machine that one of lower
@@ -197,6 +237,7 @@ func (s *solver) inLevel(m *mask, l level) bool {
 func (s *solver) buy(l level, demands []*demand) {
 	p := s.newPacking(l, demands)
 	batches, left := p.plan()
+	s.floor += p.floor
 	if p.keepApart() {
 		together, rest := batches, left
 		cost := effortOf(together) + p.unspread(together)

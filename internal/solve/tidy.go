@@ -18,6 +18,7 @@ type tidying struct {
 	byPrice [][]int // offers of each pool, cheapest first
 	bins    []tidyBin
 	undo    []undoing // of what is being tried
+	until   int64     // of work
 }
 
 // tidyBin is a bin and what it would be bought as.
@@ -41,24 +42,42 @@ const (
 	maxEmptied = 256
 	maxGrown   = 128
 	maxRounds  = 8
+	tidyWork   = 2_000_000
 )
 
-// tidy does that until nothing more comes of it.
+// tidy does that until nothing more comes of it. Where the plan is as near to what its pods cost at least as the policy asks, it is left
+// as it is.
 func (s *solver) tidy() {
 	n := int64(0)
 	for _, b := range s.bins {
 		n += b.copies
 	}
-	if n < 2 || n > maxTidied || s.pol.Work == 0 {
+	if n < 2 || n > maxTidied || s.pol.Work == 0 || s.near() {
 		return
 	}
 	s.separate()
-	t := &tidying{s: s}
+	t := &tidying{s: s, until: min(s.work+tidyWork, s.deadline)}
 	t.prepare()
-	for round := 0; round < maxRounds && s.work < s.deadline && t.round(); round++ {
+	misses := 0
+	for round := 0; round < maxRounds && misses < 2 && s.work < t.until; round++ {
+		if misses++; t.round(round%2 == 1) {
+			misses = 0
+		}
 	}
 	s.bins = slices.DeleteFunc(s.bins, func(b *bin) bool { return len(b.items) == 0 })
 	s.rejoin()
+}
+
+// near says whether the machines cost no more than the policy's gap above what all their pods cost at least, packed together by resources.
+func (s *solver) near() bool {
+	sum := int64(0)
+	for _, b := range s.bins {
+		if b.host >= 0 {
+			return false // opened for what must share a host: not packed together with others
+		}
+		sum += b.price * b.copies
+	}
+	return !s.severalLevels() && sum-s.floor <= mulDiv(s.floor, s.pol.MaxGapPPM, 1_000_000)
 }
 
 // rejoin makes machines alike copies again.
@@ -137,8 +156,8 @@ func (t *tidying) effort(x *tidyBin) int64 {
 	return t.s.offers[x.offer].price + t.s.pol.MachineMicro
 }
 
-// round tries to empty machines, those least used first, and says whether any was emptied or made smaller.
-func (t *tidying) round() (any bool) {
+// round tries to empty machines, those least used first, into the fullest first or last, and says whether any was emptied or made smaller.
+func (t *tidying) round(last bool) (any bool) {
 	s := t.s
 	type source struct {
 		i    int
@@ -166,9 +185,12 @@ func (t *tidying) round() (any bool) {
 	slices.SortStableFunc(sources, func(a, b source) int {
 		return cmp.Or(cmp.Compare(a.used, b.used), cmp.Compare(t.effort(&t.bins[b.i]), t.effort(&t.bins[a.i])))
 	})
-	slices.SortStableFunc(targets, func(a, b int) int { return cmp.Compare(most[b], most[a]) }) // the fullest first
+	slices.SortStableFunc(targets, func(a, b int) int { return cmp.Compare(most[b], most[a]) })
+	if last {
+		slices.Reverse(targets)
+	}
 	for _, x := range sources[:min(len(sources), maxEmptied)] {
-		if s.work >= s.deadline {
+		if s.work >= t.until {
 			break
 		}
 		if len(t.bins[x.i].items) > 0 && t.empty(x.i, targets) {
@@ -296,10 +318,12 @@ func (t *tidying) keep(j int) {
 	t.undo = append(t.undo, was)
 }
 
-// bump has n pods counted on the host of bin j instead of that of bin i.
+// bump has n pods counted on the host of bin j instead of that of bin i; i is -1 where they come from none.
 func (t *tidying) bump(j, i int, it *binItem, n int64) {
 	c := t.s.classes[it.class]
-	t.s.bumpHost(c, t.bins[i].host, -n)
+	if i >= 0 {
+		t.s.bumpHost(c, t.bins[i].host, -n)
+	}
 	t.s.bumpHost(c, t.bins[j].host, n)
 }
 

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"slices"
+)
+
+// guess is what one way to answer a problem assumes where there is no telling beforehand what will turn out cheaper.
+type guess struct {
+	begin map[int]string // by class: the site where a group that must share a domain begins; none: the cheapest for one pod
+	fill  fillOrder
+}
+
+// fillOrder is whether pods go into room left on machines of other weights before their own buys for them.
+type fillOrder int8
+
+const (
+	fillNone fillOrder = iota
+	fillDown           // into room on those of higher weight
+	fillUp             // into room on those of lower weight, which buy first
+)
+
+// begun is a group that must share a domain, and where it could have begun.
+type begun struct {
+	class int
+	at    string
+	sites []string
+}
+
+// maxAgain bounds how often a problem is answered anew by another guess, and againPods the pods of problems for which that is done: among
+// many, one group or what is left of one weight matters little.
+const (
+	maxAgain  = 24
+	againPods = 1000
+	againWork = 20_000_000
+)
+
+// best answers the problem by other guesses too, where there are any and the first answer came cheap enough to afford them, and keeps the
+// cheapest that refuses no more pods.
+func best(p *Problem, mem Memory, pol Policy) *solver {
+	s := answer(p, mem, pol, guess{})
+	left := min(pol.Work/2, againWork)
+	try := func(g guess) bool {
+		if left <= 0 {
+			return false
+		}
+		x := answer(p, mem, pol, g)
+		left -= x.work + int64(len(p.Demand))*1000
+		if !x.better(s) {
+			return false
+		}
+		s = x
+		return true
+	}
+	if len(p.Demand) > againPods || pol.Work == 0 {
+		return s
+	}
+	tries := 0
+	if s.severalLevels() {
+		tries += 2
+		try(guess{fill: fillDown})
+		try(guess{fill: fillUp})
+	}
+	for again := true; again; {
+		again = false
+		for _, b := range s.begun {
+			for _, site := range b.sites {
+				if site == b.at || tries >= maxAgain {
+					continue
+				}
+				tries++
+				g := guess{begin: map[int]string{b.class: site}, fill: s.guess.fill}
+				for class, at := range s.guess.begin {
+					if class != b.class {
+						g.begin[class] = at
+					}
+				}
+				again = try(g) || again
+			}
+		}
+	}
+	return s
+}
+
+// severalLevels says whether machines of more than one weight are bought.
+func (s *solver) severalLevels() bool {
+	for _, b := range s.bins {
+		if s.in.Pools[b.pool].Weight != s.in.Pools[s.bins[0].pool].Weight {
+			return true
+		}
+	}
+	return false
+}
+
+// better says whether this answer places more pods, or as many for less.
+func (s *solver) better(o *solver) bool {
+	refused := func(s *solver) (n int) {
+		for _, c := range s.classes {
+			n += c.left()
+		}
+		return n
+	}
+	return cmp.Or(cmp.Compare(refused(s), refused(o)), cmp.Compare(s.effort(), o.effort())) < 0
+}
+
+// effort is what the machines cost, and what each costs beside its price.
+func (s *solver) effort() (sum int64) {
+	for _, b := range s.bins {
+		least := int64(-1)
+		for i := range s.offers {
+			if o := &s.offers[i]; b.mask.has(i) && (least < 0 || o.price < least) && s.binFits(b, o) {
+				least = o.price
+			}
+		}
+		sum += (least + s.pol.MachineMicro) * b.copies
+	}
+	return sum
+}
+
+// elsewhere says whether the guess has a group begin at another site.
+func (s *solver) elsewhere(c *class, at *site) bool {
+	want, ok := s.guess.begin[c.id]
+	return ok && want != at.name
+}
+
+// begins notes that the first of a group that must share a domain goes to one of the sites.
+func (s *solver) begins(c *class, at *site, could []string) {
+	if !slices.ContainsFunc(s.begun, func(b begun) bool { return b.class == c.id }) {
+		s.begun = append(s.begun, begun{class: c.id, at: at.name, sites: could})
+	}
+}
+
+// fillLeft puts pods into what is left on machines bought for higher weights.
+func (s *solver) fillLeft(demands []*demand) {
+	if len(s.bins) == 0 || len(demands) == 0 {
+		return
+	}
+	s.separate()
+	t := &tidying{s: s}
+	t.prepare()
+	var targets []int
+	for i := range t.bins {
+		targets = append(targets, i)
+	}
+	for _, d := range demands {
+		it := binItem{class: d.c.id, n: d.n, mask: d.mask}
+		for _, j := range targets {
+			if n := t.takes(j, -1, &it); n > 0 {
+				t.move(j, -1, &it, n)
+			}
+		}
+		d.n = it.n
+	}
+}
