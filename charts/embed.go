@@ -13,11 +13,12 @@ import (
 	"io/fs"
 )
 
-//go:embed dovetail/crds/*.yaml dovetail/templates/*.yaml
+//go:embed dovetail/crds/*.yaml dovetail/templates/*.yaml dovetail/optional/*.yaml
 var files embed.FS
 
-// Manifests is all of it as one stream of YAML documents, in the order in which to apply it.
-func Manifests() ([]byte, error) {
+// Manifests is all of it as one stream of YAML documents, in the order in which to apply it. Of what is optional it has only what is
+// named: surge is the right to restart Deployments.
+func Manifests(optional ...string) ([]byte, error) {
 	names, err := fs.Glob(files, "dovetail/crds/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("list manifests: %w", err)
@@ -33,6 +34,9 @@ func Manifests() ([]byte, error) {
 		if name != namespace {
 			names = append(names, name)
 		}
+	}
+	for _, name := range optional {
+		names = append(names, "dovetail/optional/"+name+".yaml")
 	}
 	var out bytes.Buffer
 	for _, name := range names {

@@ -12,7 +12,8 @@ import (
 )
 
 func manifestsCommand() *cobra.Command {
-	return &cobra.Command{
+	surge := false
+	c := &cobra.Command{
 		Use:   "manifests",
 		Short: "print what a cluster needs before the controller can run",
 		Long: "Prints the CustomResourceDefinitions, the namespace, the identity with its rights, and the policy that limits what the\n" +
@@ -20,7 +21,11 @@ func manifestsCommand() *cobra.Command {
 		Example: "  dovetail manifests | kubectl apply --server-side -f -",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			b, err := charts.Manifests()
+			var optional []string
+			if surge {
+				optional = append(optional, "surge")
+			}
+			b, err := charts.Manifests(optional...)
 			if err != nil {
 				return fmt.Errorf("read embedded manifests: %w", err)
 			}
@@ -28,4 +33,6 @@ func manifestsCommand() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().BoolVar(&surge, "surge", false, "with the right to restart Deployments that are opted in by dovetail.sh/surge")
+	return c
 }

@@ -79,6 +79,15 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 			}
 			c.Metrics.evicted(err)
 		})
+	case plan.Restart:
+		c.State.Begin(key, "", until)
+		c.run(ctx, "Restart", key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, func(_ *state.State, err error) {
+			if err != nil {
+				c.fail("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
+				return
+			}
+			c.Cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" makes its successor; node "+a.Node+" is drained when that is ready")
+		})
 	case plan.DeletePod:
 		c.State.Begin(key, "", until)
 		c.run(ctx, "DeletePod", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.told1("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))

@@ -39,6 +39,7 @@ type Cluster interface {
 	DeleteNode(context.Context, plan.DeleteNode) (uint64, error)
 	Tolerate(context.Context, plan.Tolerate) (uint64, error)
 	Evict(context.Context, plan.Evict) (uint64, error)
+	Restart(context.Context, plan.Restart) (uint64, error)
 	DeletePod(context.Context, plan.DeletePod) (uint64, error)
 	UpdatePool(context.Context, plan.UpdatePool) (uint64, error)
 	UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error)

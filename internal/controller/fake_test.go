@@ -230,6 +230,9 @@ func (b *bench) Tolerate(context.Context, plan.Tolerate) (uint64, error) { retur
 // Evict implements Cluster.
 func (b *bench) Evict(context.Context, plan.Evict) (uint64, error) { return 0, nil }
 
+// Restart implements Cluster.
+func (b *bench) Restart(context.Context, plan.Restart) (uint64, error) { return 0, nil }
+
 // DeletePod implements Cluster.
 func (b *bench) DeletePod(context.Context, plan.DeletePod) (uint64, error) { return 0, nil }
 

@@ -35,6 +35,11 @@ func (c *Controller) record(now time.Time, snap *model.Snapshot, out *decide.Out
 			c.recordDelete(now, snap, a)
 		case plan.UpdateClaim:
 			c.recordUpdate(a)
+		case plan.Restart:
+			c.Log.Info("restart deployment", "deployment", a.Namespace+"/"+a.Deployment, "pod", a.Pod, "node", a.Node)
+			c.Ledger.Add(ledger.Entry{At: now, Kind: "restart", Subject: "deployment/" + a.Namespace + "/" + a.Deployment, Why: []plan.Reason{a.Why}, Pods: []string{a.Namespace + "/" + a.Pod}})
+		case plan.Evict:
+			c.recordEvict(now, a)
 		case plan.UpdateNode:
 			if a.Why.Key == model.TaintUnregistered {
 				c.Cluster.Event("Node", "", a.Node, a.UID, true, "UnregisteredTaintMissing",
@@ -92,6 +97,18 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 		}
 	}
 	c.Metrics.disrupted(snap, a)
+}
+
+// recordEvict tells once of a pod that should have gone after its successor had come, and can't.
+func (c *Controller) recordEvict(now time.Time, a plan.Evict) {
+	subject := "pod/" + a.Namespace + "/" + a.Pod
+	if a.Why.Code != plan.NoSurge || len(c.Ledger.Entries(func(e ledger.Entry) bool {
+		return e.Subject == subject && e.Kind == "evict" && len(e.Why) == 1 && e.Why[0] == a.Why
+	})) > 0 {
+		return
+	}
+	c.Log.Info("pod is evicted before its successor has come", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", a.Why.Key, "because", a.Why.Have)
+	c.Ledger.Add(ledger.Entry{At: now, Kind: "evict", Subject: subject, Why: []plan.Reason{a.Why}})
 }
 
 // recordPods tells each refused pod once why, and again when the reason changes.

@@ -172,6 +172,9 @@ type step struct {
 	guard   *disrupt.Guard
 	hushed  map[string]time.Time // the next Memory.tainted
 	named   map[string]bool      // claims named in this step
+
+	deployments map[string]*model.Deployment // by key; made when asked for
+	successors  map[string]bool              // Deployments with a pod of their last restart; made when asked for
 }
 
 func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
@@ -283,6 +286,9 @@ func (st *step) claims() {
 			if !in.Landing.IsZero() {
 				landing[c.Name] = in.Landing
 			}
+		}
+		if !c.Deleting.IsZero() {
+			in.Rolls = st.rolls(c, in.Nodes)
 		}
 		out := lifecycle.Next(in)
 		for _, a := range out.Actions {

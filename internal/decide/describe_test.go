@@ -121,6 +121,8 @@ func describeAction(a plan.Action) string {
 		add(true, "let", a.Pod, "into", a.Claim)
 	case plan.Evict:
 		add(true, "evict", a.Pod)
+	case plan.Restart:
+		add(true, "restart", a.Deployment, "for", a.Pod)
 	case plan.DeletePod:
 		add(true, "delete pod", a.Pod)
 	case plan.Terminate:

@@ -79,8 +79,12 @@ func ClassHash(c *model.Class) string {
 	return hash(13, c.Key)
 }
 
-// slotOwner is whose successors inherit a slot: the pod's controller, or the pod itself.
+// slotOwner is whose successors inherit a slot: the pod's Deployment, which makes a new ReplicaSet when it is restarted, or its controller,
+// or the pod itself.
 func slotOwner(p *model.Pod) string {
+	if p.Deployment != "" {
+		return "deployment/" + p.Namespace + "/" + p.Deployment
+	}
 	if p.Owner.UID != "" {
 		return p.Owner.UID
 	}
@@ -363,7 +367,7 @@ func (st *step) leaving() []*model.Pod {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Deleting.IsZero() && !p.Class.Daemon && !p.Mirror && p.Owner.UID != "" && p.Owner.Kind != "Node" {
+			if p.Deleting.IsZero() && !p.Class.Daemon && !p.Mirror && p.Owner.UID != "" && p.Owner.Kind != "Node" && !st.succeeded(p) {
 				out = append(out, p)
 			}
 		}

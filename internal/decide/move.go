@@ -223,7 +223,7 @@ func (st *step) down(pool *model.NodePool, n int64) {
 // moves is the queue of all moves: those under way first, then new ones, what must go before what may.
 func (st *step) moves(begin bool) {
 	st.units()
-	st.guard = disrupt.NewGuard(st.s.PDBs, st.now)
+	st.guard = st.newGuard()
 	st.hushed = map[string]time.Time{}
 	st.interruptions()
 	st.repairs()

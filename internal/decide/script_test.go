@@ -34,7 +34,7 @@ import (
 //	off                          exact landing is turned off
 //	pace N                       so many pods are asked to go within a second
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
-//	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [status]    (status: not yet written)
+//	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
@@ -44,6 +44,7 @@ import (
 //	     [bad=CONDITION,STATUS,SINCE]
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [dnd=VALUE] [evict=VALUE] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
+//	    [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone]
@@ -51,6 +52,7 @@ import (
 //	failure CLAIM KIND MESSAGE…
 //	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
 //	daemon NAME port=N
+//	deployment NAME [replicas=N] [nosurge] [recreate] [paused] [restarted=WORD] [rolling]    (seen from now on; one replica, surges by one)
 //	why SUBJECT                  what is in the way of it
 //	flip SUBJECT                 make the first way's changes, and decide: what becomes of it must be another
 //	gone pod|node|claim|pdb NAME it was deleted
@@ -161,6 +163,28 @@ func (x *script) line(f []string) {
 		x.why(f[1])
 	case "flip":
 		x.flip(f[1])
+	case "deployment":
+		d := &model.Deployment{Namespace: "default", Name: f[1], UID: "uid-" + f[1], Replicas: 1, MaxSurge: 1}
+		for _, o := range f[2:] {
+			k, v, _ := strings.Cut(o, "=")
+			switch k {
+			case "replicas":
+				d.Replicas = int32(x.number(v))
+			case "nosurge":
+				d.MaxSurge = 0
+			case "recreate":
+				d.Recreate = true
+			case "paused":
+				d.Paused = true
+			case "restarted":
+				d.RestartedAt = v
+			case "rolling":
+				d.Rolling = true
+			default:
+				x.t.Fatalf("deployment option %q", o)
+			}
+		}
+		x.st.SetDeployment(d)
 	case "daemon":
 		d := &model.Daemon{Namespace: "default", Name: f[1]}
 		c := model.Class{Namespace: "default", Labels: model.Labels{"app": f[1]}, Requests: model.Resources{100, 0, 0, 1}, Daemon: true, Scheduler: defaultScheduler}
@@ -324,6 +348,8 @@ func (x *script) pool(name string, opts []string) {
 			p.Ready, p.NotReady = false, model.Condition{Status: "False", Reason: "NodeClassNotFound", Message: "no such class"}
 		case k == "deleting":
 			p.Deleting = true
+		case k == "surge":
+			p.Surge = "true"
 		case k == "static":
 			p.Replicas = 1
 		case k == "status":
@@ -627,6 +653,16 @@ func (x *script) pod(name string, opts []string) {
 			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + claim, Handle: claim, Topology: []model.Requirements{model.NewRequirements(model.OneOf(model.LabelZone, zone))}})
 		case "alone":
 			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + v, Handle: v, Exclusive: true})
+		case "deploy":
+			p.Deployment = v
+			c.Labels["app"] = v
+			p.Owner = model.Owner{Kind: "ReplicaSet", Name: name, UID: "rs-" + name}
+		case "restarted":
+			p.RestartedAt = v
+		case "surge":
+			p.Surge = "true"
+		case "onenode":
+			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + v, Handle: v, OneNode: true})
 		case "unsolved":
 			c.Unsolved = append(c.Unsolved, strings.ReplaceAll(v, "_", " "))
 		case "named":

@@ -52,7 +52,7 @@ func wonder(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st.hold()
 	st.remember(nil, nil)
 	st.units()
-	st.guard = disrupt.NewGuard(s.PDBs, now)
+	st.guard = st.newGuard()
 	return st
 }
 
@@ -254,6 +254,16 @@ func (st *step) whyBound(a *plan.Answer, n *model.Node, p *model.Pod) {
 		fact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
 	}
 	a.Related = append(a.Related, "node/"+n.Name)
+	if c := st.index.claims[n.Claim]; c != nil {
+		if r, ok := st.surge(p, st.index.pools[c.Pool]); ok {
+			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
+			if r.Refused.Code != "" {
+				leaves = "by eviction, though its successor should come first: " + r.Refused.Have + " (" + r.Refused.Key + ")"
+			}
+			fact(a, "leaves", leaves)
+			a.Related = append(a.Related, "deployment/"+p.Namespace+"/"+p.Deployment)
+		}
+	}
 	for _, u := range st.unit {
 		if u.Node != n {
 			continue

@@ -102,9 +102,10 @@ func TypeOf(p *model.NodePool, name string) *model.InstanceType {
 
 // Guard finds what keeps machines: annotations, PodDisruptionBudgets, times.
 type Guard struct {
-	Now  time.Time
-	pdbs map[string][]*model.PDB // by namespace
-	of   map[*model.Class][]*model.PDB
+	Now    time.Time
+	Surges func(*model.Pod) bool   // a pod's successor comes before it goes, whatever a PodDisruptionBudget says; nil: of none
+	pdbs   map[string][]*model.PDB // by namespace
+	of     map[*model.Class][]*model.PDB
 }
 
 // NewGuard is the guard of a Snapshot's PodDisruptionBudgets.
@@ -255,7 +256,7 @@ func (g *Guard) Pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
 		g.of[p.Class] = list
 	}
 	switch {
-	case len(list) == 0:
+	case len(list) == 0 || g.Surges != nil && g.Surges(p):
 	case len(list) > 1: // the eviction API refuses such a pod always
 		names := make([]string, len(list))
 		for i, b := range list {

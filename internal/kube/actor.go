@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -749,6 +750,31 @@ func blockedBy(err error) string {
 		}
 	}
 	return err.Error()
+}
+
+// Restart has a Deployment make its pods anew, by the annotation that kubectl uses. One that has been restarted since, by whomever, is left
+// alone: its pods come anew in any case.
+func (a *Actor) Restart(ctx context.Context, r plan.Restart) (uint64, error) {
+	name := r.Namespace + "/" + r.Deployment
+	var cur appsv1.Deployment
+	if err := a.c.apps.Get().Namespace(r.Namespace).Resource("deployments").Name(r.Deployment).Do(ctx).Into(&cur); err != nil {
+		return 0, classify(err, "restart", "deployment", name)
+	}
+	if string(cur.UID) != r.UID {
+		return 0, gone("restart", "deployment", name, r.UID)
+	}
+	if cur.Spec.Template.Annotations[model.AnnotationRestartedAt] != r.From {
+		return 0, nil
+	}
+	data, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": r.UID, "resourceVersion": cur.ResourceVersion},
+		"spec":     map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{model.AnnotationRestartedAt: r.To}}}},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("write patch: %w", err)
+	}
+	return 0, classify(a.c.apps.Patch(types.MergePatchType).Namespace(r.Namespace).Resource("deployments").Name(r.Deployment).Body(data).Do(ctx).Error(),
+		"restart", "deployment", name)
 }
 
 // DeletePod deletes a pod, PodDisruptionBudgets or not. The grace period is at least a second: none at all would take the pod off

@@ -18,6 +18,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	podresources "k8s.io/component-helpers/resource"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
@@ -70,6 +71,11 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 	}
 	if o := metav1.GetControllerOfNoCopy(p); o != nil {
 		out.Owner = model.Owner{Kind: o.Kind, Name: o.Name, UID: string(o.UID)}
+		if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" && o.Kind == "ReplicaSet" {
+			if name, ok := strings.CutSuffix(o.Name, "-"+hash); ok {
+				out.Deployment = name
+			}
+		}
 	}
 	if p.DeletionTimestamp != nil {
 		out.Deleting = p.DeletionTimestamp.Time
@@ -108,6 +114,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 			out.DoNotDisrupt = "true"
 		}
 		out.SafeToEvict = p.Annotations[annotationSafeToEvict]
+		out.RestartedAt, out.Surge = p.Annotations[model.AnnotationRestartedAt], p.Annotations[model.AnnotationSurge]
 		if s, ok := p.Annotations[corev1.PodDeletionCost]; ok {
 			if n, err := strconv.ParseInt(s, 10, 32); err == nil {
 				out.DeletionCost = int32(n)
@@ -183,7 +190,7 @@ func (t *Translator) class(p *corev1.Pod, daemon bool) *model.Class {
 	}
 	t.podVolumes(c, p)
 	c.Key = classText(c, t.Table.Names())
-	if len(c.Volumes) > 0 {
+	if _, hashed := c.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hashed || len(c.Volumes) > 0 {
 		slot := *c
 		slot.Volumes = make([]model.Volume, len(c.Volumes))
 		for i, v := range c.Volumes {
@@ -192,9 +199,48 @@ func (t *Translator) class(p *corev1.Pod, daemon bool) *model.Class {
 				slot.Volumes[i] = v // no claim tells it from others
 			}
 		}
+		if hashed {
+			withoutHash(&slot)
+		}
 		c.SlotKey = classText(&slot, t.Table.Names())
 	}
 	return c
+}
+
+// withoutHash takes out what tells pods of one ReplicaSet from those of the next that the same Deployment makes: a restarted one's pod takes
+// the slot of the pod before it.
+func withoutHash(c *model.Class) {
+	const key = appsv1.DefaultDeploymentUniqueLabelKey
+	l := make(model.Labels, len(c.Labels))
+	for k, v := range c.Labels {
+		if k != key {
+			l[k] = v
+		}
+	}
+	c.Labels = l
+	selects := func(rs *model.Requirements) *model.Requirements {
+		if rs == nil || rs.Get(key) == nil {
+			return rs
+		}
+		out := slices.DeleteFunc(slices.Clone(*rs), func(r model.Requirement) bool { return r.Key == key })
+		return &out
+	}
+	c.Spread = slices.Clone(c.Spread)
+	for i := range c.Spread {
+		c.Spread[i].Selector = selects(c.Spread[i].Selector)
+	}
+	for _, list := range []*[]model.PodTerm{&c.Affinity, &c.AntiAffinity} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Selector.Pods = selects((*list)[i].Selector.Pods)
+		}
+	}
+	for _, list := range []*[]model.WeightedPodTerm{&c.PreferredAffinity, &c.PreferredAntiAffinity} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Term.Selector.Pods = selects((*list)[i].Term.Selector.Pods)
+		}
+	}
 }
 
 func hasStatusResources(p *corev1.Pod) bool {
@@ -579,6 +625,24 @@ func (t *Translator) applyDefaults(p *corev1.Pod) {
 	for i := range p.Spec.Containers {
 		fill(&p.Spec.Containers[i])
 	}
+}
+
+// Deployment translates a Deployment.
+func (t *Translator) Deployment(d *appsv1.Deployment) *model.Deployment {
+	out := &model.Deployment{
+		Namespace: d.Namespace, Name: d.Name, UID: string(d.UID), Surge: d.Annotations[model.AnnotationSurge], Replicas: 1, Paused: d.Spec.Paused,
+		Recreate: d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType, RestartedAt: d.Spec.Template.Annotations[model.AnnotationRestartedAt],
+	}
+	if d.Spec.Replicas != nil {
+		out.Replicas = *d.Spec.Replicas
+	}
+	if r := d.Spec.Strategy.RollingUpdate; r != nil && r.MaxSurge != nil && !out.Recreate {
+		if n, err := intstr.GetScaledValueFromIntOrPercent(r.MaxSurge, int(out.Replicas), true); err == nil {
+			out.MaxSurge = int32(n)
+		}
+	}
+	out.Rolling = d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < out.Replicas
+	return out
 }
 
 // PDB translates a PodDisruptionBudget.

@@ -62,7 +62,7 @@ func (t *Translator) podVolumes(c *model.Class, p *corev1.Pod) {
 		class := ""
 		switch {
 		case pvc != nil && pvc.Spec.VolumeName != "":
-			out.Exclusive = slices.Contains(pvc.Spec.AccessModes, corev1.ReadWriteOncePod)
+			out.Exclusive, out.OneNode = accessOf(pvc.Spec.AccessModes)
 			pv := t.Lookup.PersistentVolume(pvc.Spec.VolumeName)
 			if pv == nil {
 				refuse("its volume " + pvc.Spec.VolumeName + " is not there")
@@ -78,7 +78,7 @@ func (t *Translator) podVolumes(c *model.Class, p *corev1.Pod) {
 			}
 			out.Topology = volumeAffinity(pv)
 		case pvc != nil:
-			out.Exclusive = slices.Contains(pvc.Spec.AccessModes, corev1.ReadWriteOncePod)
+			out.Exclusive, out.OneNode = accessOf(pvc.Spec.AccessModes)
 			out.Handle = "claim/" + out.Claim
 			if pvc.Spec.StorageClassName != nil {
 				class = *pvc.Spec.StorageClassName
@@ -87,7 +87,7 @@ func (t *Translator) podVolumes(c *model.Class, p *corev1.Pod) {
 		case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
 			// Its claim is made when the pod is; it may not have been seen yet.
 			spec := &v.Ephemeral.VolumeClaimTemplate.Spec
-			out.Exclusive = slices.Contains(spec.AccessModes, corev1.ReadWriteOncePod)
+			out.Exclusive, out.OneNode = accessOf(spec.AccessModes)
 			out.Handle = "claim/" + out.Claim
 			if spec.StorageClassName != nil {
 				class = *spec.StorageClassName
@@ -99,6 +99,12 @@ func (t *Translator) podVolumes(c *model.Class, p *corev1.Pod) {
 		c.Volumes = append(c.Volumes, out)
 	}
 	slices.SortFunc(c.Volumes, func(a, b model.Volume) int { return strings.Compare(a.Claim, b.Claim) })
+}
+
+// accessOf says whether a volume is for one pod, and whether it is for one node, at a time.
+func accessOf(modes []corev1.PersistentVolumeAccessMode) (pod, node bool) {
+	return slices.Contains(modes, corev1.ReadWriteOncePod),
+		slices.Contains(modes, corev1.ReadWriteOnce) && !slices.Contains(modes, corev1.ReadWriteMany) && !slices.Contains(modes, corev1.ReadOnlyMany)
 }
 
 // unboundVolume is a claim that waits for its first consumer.

@@ -209,6 +209,8 @@ func trim(obj any) {
 		o.Spec.EphemeralContainers, o.Spec.SecurityContext = nil, nil
 	case *corev1.Node:
 		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil, nil
+	case *appsv1.Deployment:
+		o.Spec.Template.Spec, o.Spec.Selector = corev1.PodSpec{}, nil
 	case *appsv1.DaemonSet:
 		o.Status = appsv1.DaemonSetStatus{}
 	}
@@ -450,6 +452,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 			emit(func(s *state.State) { s.SetClaim(m, v) })
 		},
 		func(k string) { c.claims.delete(k); emit(func(s *state.State) { s.DeleteClaim(k) }) })
+	w.followDeployments(ctx)
 	for _, k := range classes {
 		k.follow(ctx, wg, t, emit)
 	}

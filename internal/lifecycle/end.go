@@ -277,7 +277,32 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 		}
 		return // the drain waits; only the node's termination grace period ends that
 	}
-	out.act(plan.Evict{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool}})
+	why := plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool}
+	if r, ok := in.Rolls[p.UID]; ok {
+		if why = r.Refused; why.Code == "" {
+			if roll(in, n, p, r, out) {
+				return
+			}
+			why = plan.Reason{Code: plan.NoSurge, Subject: "pod/" + p.Key(), Key: "time", Want: in.Policy.SurgeTimeout.String(), Have: "its successor has not come in time"}
+		}
+		why.Pool = in.Claim.Pool
+	}
+	out.act(plan.Evict{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Why: why})
+}
+
+// roll waits for a pod's successor, having asked its Deployment for one, and says whether there is time left to.
+func roll(in *Input, n *model.Node, p *model.Pod, r Roll, out *Output) bool {
+	limit := in.Claim.Deleting.Add(in.Policy.SurgeTimeout)
+	if !in.Now.Before(limit) {
+		return false
+	}
+	out.at(limit)
+	if !r.Begun {
+		d := r.Deployment
+		out.act(plan.Restart{Namespace: d.Namespace, Deployment: d.Name, UID: d.UID, From: d.RestartedAt, To: in.Now.UTC().Format(time.RFC3339Nano),
+			Pod: p.Name, Node: n.Name, Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Subject: "pod/" + p.Key()}})
+	}
+	return true
 }
 
 // doNotDisrupt says whether a pod's karpenter.sh/do-not-disrupt holds, and until when; zero: for ever. A duration counts from

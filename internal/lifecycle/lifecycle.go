@@ -58,6 +58,7 @@ type Policy struct {
 	QuickBoot           time.Duration // a new node that is not Ready yet is given this long before it is registered without
 	NodeGone            time.Duration // a registered claim's node that is not there is waited for this long
 	EventDedup          time.Duration // lastPodEventTime is written at most this often
+	SurgeTimeout        time.Duration // a pod's successor is waited for this long; then the pod is evicted
 	ExpireGrace         time.Duration // past expireAfter a usable node is left to be replaced first; then it is deleted as it is
 }
 
@@ -65,7 +66,7 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, LandingTimeout: 30 * time.Second,
-		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, QuickBoot: time.Second, NodeGone: 30 * time.Second, EventDedup: 10 * time.Second,
+		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, QuickBoot: time.Second, NodeGone: 30 * time.Second, EventDedup: 10 * time.Second, SurgeTimeout: 10 * time.Minute,
 	}
 }
 
@@ -78,12 +79,20 @@ type Input struct {
 	Instances     []*model.Instance   // its machines in the last list: one, or none
 	InstancesAt   time.Time           // when that list was asked for; zero: never
 	Failure       *model.LaunchFailure
-	NodelessSince time.Time // since when the claim, registered, has been seen without a node; zero: for ever
-	Awaited       int       // slots of its reservation that are not bound on its node yet
-	Elsewhere     bool      // some of their pods run elsewhere yet, and have not been asked to come
-	Landing       time.Time // when one last did
+	NodelessSince time.Time       // since when the claim, registered, has been seen without a node; zero: for ever
+	Awaited       int             // slots of its reservation that are not bound on its node yet
+	Elsewhere     bool            // some of their pods run elsewhere yet, and have not been asked to come
+	Landing       time.Time       // when one last did
+	Rolls         map[string]Roll // by uid: pods that are to go after their successors have come
 	Now           time.Time
 	Policy        Policy
+}
+
+// Roll is how a pod goes after its successor has come: by its Deployment's own rollout.
+type Roll struct {
+	Deployment *model.Deployment
+	Begun      bool        // it is under way
+	Refused    plan.Reason // why it can't go so though that was asked for; an empty code: it can
 }
 
 // Output is the next step.

@@ -26,6 +26,7 @@ import (
 //	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [taint=K[=V]:EFFECT] [label=K=V]
 //	     [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
 //	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [volume=PVC]
+//	    [rolls] [rolling] [cantroll=KEY]    (goes after its successor: may be asked for, is on its way, can't)
 //	machine ID [gone]
 //	listed AT
 //	failure KIND MESSAGE…
@@ -241,6 +242,15 @@ func (x *inputText) pod(node, name string, opts []string) {
 			p.DoNotDisrupt = v
 		case "volume":
 			p.Class.Volumes = append(p.Class.Volumes, model.Volume{Claim: v})
+		case "rolls", "rolling", "cantroll":
+			r := Roll{Deployment: &model.Deployment{Namespace: "default", Name: "d", UID: "uid-d", RestartedAt: "before"}, Begun: k == "rolling"}
+			if k == "cantroll" {
+				r = Roll{Refused: plan.Reason{Code: plan.NoSurge, Subject: "pod/default/" + name, Key: v}}
+			}
+			if x.in.Rolls == nil {
+				x.in.Rolls = map[string]Roll{}
+			}
+			x.in.Rolls[p.UID] = r
 		case "bound":
 			p.Bound = x.when(v)
 		case "grace":
@@ -306,6 +316,8 @@ func action(a plan.Action) string {
 		w.add("delete node", a.Node)
 	case plan.Evict:
 		w.add("evict", a.Pod)
+	case plan.Restart:
+		w.add("restart", a.Deployment, "for", a.Pod)
 	case plan.DeletePod:
 		w.add("delete pod", a.Pod, "grace="+a.Grace.String())
 	case plan.Terminate:

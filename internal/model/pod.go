@@ -179,6 +179,7 @@ type Volume struct {
 	Handle    string         // identity for the limit and for ReadWriteOncePod: equal handles are one volume
 	Topology  []Requirements // the node must match one; empty: any
 	Exclusive bool           // ReadWriteOncePod: one pod in the cluster
+	OneNode   bool           // ReadWriteOnce: pods on one node at a time
 	Unmade    bool           // it will be made in the zone of the first pod that uses it, and the others must follow
 }
 
@@ -208,8 +209,11 @@ type Pod struct {
 	SafeToEvict          string    // value of cluster-autoscaler.kubernetes.io/safe-to-evict
 	ReservedFor          string    // NodeClaim named by the dovetail.sh/reserved toleration; the last one where there are several
 	Reservations         []string
-	Unreservable         bool  // the API server refused its toleration: no reservation can let it in
-	DeletionCost         int32 // controller.kubernetes.io/pod-deletion-cost
+	Deployment           string // name of the Deployment whose ReplicaSet controls it; empty: none
+	RestartedAt          string // annotation that it has from its template when its Deployment was restarted
+	Surge                string // value of dovetail.sh/surge
+	Unreservable         bool   // the API server refused its toleration: no reservation can let it in
+	DeletionCost         int32  // controller.kubernetes.io/pod-deletion-cost
 }
 
 // Key is namespace/name.

@@ -101,6 +101,16 @@ type Evict struct {
 	Why                 Reason
 }
 
+// Restart has a Deployment make its pods anew, each before the old one goes (as its strategy says). From and To are the annotation by
+// which it was restarted last and will be now: where it is not From any more, it has been done.
+type Restart struct {
+	Namespace, Deployment, UID string
+	From, To                   string
+	Pod                        string // for which
+	Node                       string
+	Why                        Reason
+}
+
 // DeletePod deletes a pod with a grace period, past PodDisruptionBudgets: only when a node's termination deadline forces it.
 type DeletePod struct {
 	Namespace, Pod, UID string
@@ -175,6 +185,12 @@ func (a Tolerate) Key() string { return "tolerate/" + a.UID + "/" + a.Claim }
 
 // Key implements Action.
 func (a Evict) Key() string { return "evict/" + a.UID }
+
+// Key implements Action.
+func (a Restart) Key() string { return "restart/" + a.UID + "/" + a.From }
+
+// Because implements Action.
+func (a Restart) Because() Reason { return a.Why }
 
 // Key implements Action.
 func (a DeletePod) Key() string { return "deletepod/" + a.UID }

@@ -38,4 +38,5 @@ const (
 	NotKept             Code = "NotKept"          // what would come can't be kept to its pods, and without that they might find no room; Key: why not, Subject: the pod
 	NotBalanced         Code = "NotBalanced"      // policy Balanced: the share saved is too small for the share disrupted
 	RepairBlocked       Code = "RepairBlocked"    // too many nodes of the pool are unhealthy at once
+	NoSurge             Code = "NoSurge"          // a pod was to go after its successor has come, and can't; Key: what is in the way
 )

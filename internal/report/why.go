@@ -229,6 +229,8 @@ func kept(r plan.Reason) string {
 		return "what would come can't be kept to its pods (" + r.Key + "), and then " + r.Subject + " might find no room"
 	case plan.NotBalanced:
 		return "policy Balanced wants " + r.Want + "; the best move scores " + r.Have
+	case plan.NoSurge:
+		return r.Subject + " can't wait for its successor: " + or(r.Have, r.Key) + with(" (", r.Key, ")")
 	case plan.Regretted:
 		return r.Subject + " belongs to a workload that was moved to save money and had to be bought for again (" + r.Have + "); left alone until it is " + strings.TrimPrefix(r.Want, "past ")
 	case plan.StartupTaints:

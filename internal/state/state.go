@@ -42,6 +42,7 @@ type State struct {
 	pools       map[string]*model.NodePool
 	daemons     map[string]*model.Daemon
 	pdbs        map[string]*model.PDB
+	deployments map[string]*model.Deployment // nil: nobody looks
 	namespaces  map[string]model.Labels
 	nodeClasses map[string]*NodeClass
 	instances   []*model.Instance
@@ -56,11 +57,11 @@ type State struct {
 	versions map[string]uint64  // resource version last seen, by object
 	flights  map[string]*flight // by action key
 
-	pending                                                      map[string]*model.Pod
-	verdicts                                                     map[*model.Class]int // pending pods that kube-scheduler has refused
-	nodesDirty, claimsDirty, poolsDirty, daemonsDirty, pdbsDirty bool
-	pendingDirty, namespacesDirty, flightsDirty                  bool
-	last                                                         model.Snapshot
+	pending                                                                        map[string]*model.Pod
+	verdicts                                                                       map[*model.Class]int // pending pods that kube-scheduler has refused
+	nodesDirty, claimsDirty, poolsDirty, daemonsDirty, pdbsDirty, deploymentsDirty bool
+	pendingDirty, namespacesDirty, flightsDirty                                    bool
+	last                                                                           model.Snapshot
 
 	now time.Time
 	gen Generation
@@ -677,6 +678,25 @@ func (s *State) DeleteDaemon(key string) {
 	s.daemonsDirty = true
 }
 
+// SetDeployments says that Deployments are looked at from now on.
+func (s *State) SetDeployments() {
+	if s.deployments == nil {
+		s.deployments, s.deploymentsDirty = map[string]*model.Deployment{}, true
+	}
+}
+
+// SetDeployment adds or replaces a Deployment.
+func (s *State) SetDeployment(d *model.Deployment) {
+	s.SetDeployments()
+	s.deployments[d.Key()], s.deploymentsDirty = d, true
+}
+
+// DeleteDeployment forgets a Deployment, by namespace/name.
+func (s *State) DeleteDeployment(key string) {
+	delete(s.deployments, key)
+	s.deploymentsDirty = true
+}
+
 // SetPDB adds or changes a PodDisruptionBudget.
 func (s *State) SetPDB(p *model.PDB) {
 	s.pdbs[p.Namespace+"/"+p.Name], s.pdbsDirty = p, true
@@ -846,6 +866,9 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 		})
 	}
+	if s.deploymentsDirty {
+		out.Deployments = sorted(s.deployments, func(a, b *model.Deployment) int { return strings.Compare(a.Key(), b.Key()) })
+	}
 	if s.pdbsDirty {
 		out.PDBs = sorted(s.pdbs, func(a, b *model.PDB) int {
 			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
@@ -867,6 +890,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 	out.Instances, out.InstancesAt = s.instances, s.instAt
 	out.Drift = s.drift
 	s.nodesDirty, s.claimsDirty, s.poolsDirty, s.daemonsDirty, s.pdbsDirty = false, false, false, false, false
+	s.deploymentsDirty = false
 	s.pendingDirty, s.namespacesDirty, s.flightsDirty = false, false, false
 	s.last = out
 	return &out

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// A workload of one pod that is evicted is down until its successor runs. Where it has been asked for (dovetail.sh/surge: "true" on the
+// Deployment, its pods or the NodePool) the drain has the Deployment make its pod anew instead, as kubectl rollout restart does: its
+// strategy brings the new pod up before the old one goes. That the roll was begun is written in the Deployment's template, and a pod that
+// is older than it bears another value: nothing else is remembered.
+
+// surge finds out how a pod leaves a machine of a pool. It is false where nothing but an eviction is asked for.
+func (st *step) surge(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, bool) {
+	if p.Class.Daemon || p.Mirror || p.Terminal {
+		return lifecycle.Roll{}, false
+	}
+	d := st.deployment(p)
+	asked := p.Surge
+	if asked == "" && d != nil {
+		asked = d.Surge
+	}
+	if asked == "" && pool != nil {
+		asked = pool.Surge
+	}
+	if asked != "true" || d != nil && d.Replicas > 1 {
+		return lifecycle.Roll{}, false // several pods are for a PodDisruptionBudget to keep up
+	}
+	no := func(key, have string) (lifecycle.Roll, bool) {
+		return lifecycle.Roll{Refused: plan.Reason{Code: plan.NoSurge, Subject: "pod/" + p.Key(), Key: key, Have: have}}, true
+	}
+	switch {
+	case p.Owner.UID == "":
+		return no("metadata.ownerReferences", "it has no controller that would make another")
+	case p.Deployment == "":
+		return no("metadata.ownerReferences", "a "+p.Owner.Kind+" has no second pod beside the one it replaces")
+	case st.s.Deployments == nil:
+		return no("rights", "the controller may not restart Deployments")
+	case d == nil:
+		return no("metadata.ownerReferences", "there is no Deployment "+p.Namespace+"/"+p.Deployment)
+	case d.Recreate:
+		return no("spec.strategy.type", "Recreate ends the old pod first")
+	case d.MaxSurge < 1:
+		return no("spec.strategy.rollingUpdate.maxSurge", "0 ends the old pod first")
+	case d.Paused:
+		return no("spec.paused", "the Deployment is paused")
+	}
+	for _, v := range p.Class.Volumes {
+		if v.OneNode || v.Exclusive {
+			return no("persistentvolumeclaim/"+v.Claim, "the volume can be used on one node at a time")
+		}
+	}
+	return lifecycle.Roll{Deployment: d, Begun: d.Rolling || p.RestartedAt != d.RestartedAt}, true
+}
+
+// surges says whether a pod's successor will be there before it goes.
+func (st *step) surges(p *model.Pod) bool {
+	if p.Deployment == "" || len(st.s.Deployments) == 0 {
+		return false
+	}
+	var pool *model.NodePool
+	if n := st.nodeNamed(p.Node); n != nil {
+		if c := st.index.claims[n.Claim]; c != nil {
+			pool = st.index.pools[c.Pool]
+		}
+	}
+	r, ok := st.surge(p, pool)
+	return ok && r.Refused.Code == ""
+}
+
+// deployment is the one that a pod belongs to; nil: none, or nobody may look.
+func (st *step) deployment(p *model.Pod) *model.Deployment {
+	if p.Deployment == "" || len(st.s.Deployments) == 0 {
+		return nil
+	}
+	if st.deployments == nil {
+		st.deployments = make(map[string]*model.Deployment, len(st.s.Deployments))
+		for _, d := range st.s.Deployments {
+			st.deployments[d.Key()] = d
+		}
+	}
+	return st.deployments[p.Namespace+"/"+p.Deployment]
+}
+
+// rolls are how the pods of a claim's nodes leave.
+func (st *step) rolls(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Roll {
+	var out map[string]lifecycle.Roll
+	for _, n := range nodes {
+		for _, p := range n.Pods {
+			if r, ok := st.surge(p, st.index.pools[c.Pool]); ok {
+				if out == nil {
+					out = map[string]lifecycle.Roll{}
+				}
+				out[p.UID] = r
+			}
+		}
+	}
+	return out
+}
+
+// succeeded says whether a pod's successor is there already, pending or bound, so that nobody need come for it any more.
+func (st *step) succeeded(p *model.Pod) bool {
+	d := st.deployment(p)
+	if d == nil || p.RestartedAt == d.RestartedAt || !st.surges(p) {
+		return false
+	}
+	if st.successors == nil { // by Deployment: pods of its last restart
+		st.successors = map[string]bool{}
+		look := func(q *model.Pod) {
+			if e := st.deployment(q); e != nil && q.RestartedAt == e.RestartedAt && q.Deleting.IsZero() && !q.Terminal {
+				st.successors[e.Key()] = true
+			}
+		}
+		for _, q := range st.s.Pending {
+			look(q)
+		}
+		for _, n := range st.s.Nodes {
+			for _, q := range n.Pods {
+				look(q)
+			}
+		}
+	}
+	return st.successors[d.Key()]
+}
+
+// newGuard is the guard of this step: a PodDisruptionBudget does not keep a pod whose successor comes first.
+func (st *step) newGuard() *disrupt.Guard {
+	g := disrupt.NewGuard(st.s.PDBs, st.now)
+	g.Surges = st.surges
+	return g
+}
+
+func (st *step) nodeNamed(name string) *model.Node {
+	i, ok := slices.BinarySearchFunc(st.s.Nodes, name, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
+	if !ok {
+		return nil
+	}
+	return st.s.Nodes[i]
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Deployments are watched where that has been allowed (charts/dovetail/optional/surge.yaml), and that may come later.
+const askRightsEvery = 15 * time.Second
+
+// followDeployments watches Deployments from when it may. Nobody waits for that.
+func (w *watcher) followDeployments(ctx context.Context) {
+	if w.c.once != nil {
+		return // what is read once is not restarted
+	}
+	go func() {
+		for ctx.Err() == nil {
+			may, err := w.c.mayRestart(ctx)
+			if err != nil && ctx.Err() == nil {
+				w.c.Log.Warn("can't find out whether Deployments may be restarted, trying again", "server", w.c.Address, "error", err)
+			}
+			if may {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(askRightsEvery):
+			}
+		}
+		w.emit(func(s *state.State) { s.SetDeployments() })
+		var wg sync.WaitGroup
+		follow(ctx, w.c, &wg, source{w.c.apps, "deployments", &appsv1.Deployment{}}, &sync.Mutex{},
+			func(_ string, d *appsv1.Deployment) {
+				m := w.t.Deployment(d)
+				w.emit(func(s *state.State) { s.SetDeployment(m) })
+			},
+			func(k string) { w.emit(func(s *state.State) { s.DeleteDeployment(k) }) })
+	}()
+}
+
+// mayRestart asks whether this identity may watch and patch Deployments.
+func (c *Client) mayRestart(ctx context.Context) (bool, error) {
+	for _, verb := range []string{"watch", "patch"} {
+		body, err := json.Marshal(&authorizationv1.SelfSubjectAccessReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
+			Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "apps", Resource: "deployments", Verb: verb}},
+		})
+		if err != nil {
+			return false, fmt.Errorf("write access review: %w", err)
+		}
+		raw, err := c.core.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").SetHeader("Content-Type", "application/json").
+			SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
+		if err != nil {
+			return false, fmt.Errorf("review access to deployments: %w", err)
+		}
+		var answer authorizationv1.SelfSubjectAccessReview
+		if err := json.Unmarshal(raw, &answer); err != nil {
+			return false, fmt.Errorf("read access review: %w", err)
+		}
+		if !answer.Status.Allowed {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
+)
+
+// allowSurge gives the controller the right that is not in its default role, and takes it away again.
+func (e *env) allowSurge() {
+	e.t.Helper()
+	raw, err := os.ReadFile("../../charts/dovetail/optional/surge.yaml")
+	e.must(err)
+	at := map[string]string{
+		"ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles", "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+		"ValidatingAdmissionPolicy":        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+		"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+	}
+	for _, doc := range strings.Split(string(raw), "\n---\n") {
+		var o struct{ Kind string }
+		e.must(yaml.Unmarshal([]byte(doc), &o))
+		text, err := yaml.YAMLToJSON([]byte(doc))
+		e.must(err)
+		e.must(e.s.Create(e.ctx, at[o.Kind], string(text)))
+	}
+}
+
+// answer asks the controller why.
+func (e *env) answer(subject string) (report.Why, error) {
+	var a report.Why
+	return a, e.get("why/"+subject, &a)
+}
+
+func (e *env) get(path string, into any) error {
+	all, err := e.s.Components(sandbox.Controller)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/%s", all[0].Ports["metrics"], path), nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s %s %w", path, res.Status, body, err)
+	}
+	return json.Unmarshal(body, into)
+}
+
+// endpoints follows a Service's EndpointSlices and notes every version of them in which nobody is ready, from the first on in which
+// somebody is. It returns what ends it and says what was seen.
+func (e *env) endpoints(service string) (end func() (versions int, empty []string)) {
+	e.t.Helper()
+	o := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service}
+	list, err := e.s.Kube.DiscoveryV1().EndpointSlices(e.name).List(e.ctx, o)
+	e.must(err)
+	o.ResourceVersion = list.ResourceVersion
+	w, err := e.s.Kube.DiscoveryV1().EndpointSlices(e.name).Watch(e.ctx, o)
+	e.must(err)
+	ready := map[string]int{}
+	count := func(s *discoveryv1.EndpointSlice) {
+		n := 0
+		for _, p := range s.Endpoints {
+			if p.Conditions.Ready == nil || *p.Conditions.Ready {
+				n += len(p.Addresses)
+			}
+		}
+		ready[s.Name] = n
+	}
+	for i := range list.Items {
+		count(&list.Items[i])
+	}
+	type seen struct {
+		versions int
+		empty    []string
+	}
+	done := make(chan seen, 1)
+	var stopping atomic.Bool
+	go func() {
+		var s seen
+		for ev := range w.ResultChan() {
+			slice, ok := ev.Object.(*discoveryv1.EndpointSlice)
+			switch {
+			case !ok && stopping.Load():
+				continue // a watch that is stopped says so
+			case !ok:
+				s.empty = append(s.empty, fmt.Sprintf("the watch broke: %v", ev.Object))
+				continue
+			case ev.Type == watch.Deleted:
+				delete(ready, slice.Name)
+			default:
+				count(slice)
+			}
+			s.versions++
+			sum := 0
+			for _, n := range ready {
+				sum += n
+			}
+			if sum == 0 {
+				text, err := json.Marshal(slice.Endpoints)
+				s.empty = append(s.empty, fmt.Sprintf("version %s at %s: %s %v", slice.ResourceVersion, time.Now().Format(time.TimeOnly), text, err))
+			}
+		}
+		done <- s
+	}()
+	return func() (int, []string) {
+		stopping.Store(true)
+		w.Stop()
+		s := <-done
+		return s.versions, s.empty
+	}
+}
+
+// A Deployment of one replica that is opted in has a ready endpoint at every instant, however often its machine is taken away: replaced
+// because it has drifted, or ended by hand. Its PodDisruptionBudget allows no eviction, and none is needed.
+func TestSurge(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	rounds := 4
+	if os.Getenv("DOVETAIL_SOAK") != "" {
+		rounds = 20
+	}
+	e := newEnv(t, s, "surge")
+	e.allowSurge()
+	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.large")})
+	e.deploy("web", 1, e.pod("1500m", "2Gi", func(p *corev1.PodTemplateSpec) { p.Annotations["dovetail.sh/surge"] = "true" }))
+	one := intstr.FromInt32(1)
+	_, err := s.Kube.PolicyV1().PodDisruptionBudgets(e.name).Create(e.ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}, metav1.CreateOptions{})
+	e.must(err)
+	_, err = s.Kube.CoreV1().Services(e.name).Create(e.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
+	e.must(err)
+	pod := e.podsRun(1)[0]
+	e.until("the controller may restart Deployments", func() error {
+		a, err := e.answer("pod/" + e.name + "/" + pod.Name)
+		if err == nil && !slices.ContainsFunc(a.Facts, func(f plan.Fact) bool { return f.Name == "leaves" && strings.HasPrefix(f.Value, "after its successor") }) {
+			err = fmt.Errorf("its facts: %v", a.Facts)
+		}
+		return err
+	})
+	e.until("the Service has a ready endpoint", func() error {
+		list, err := s.Kube.DiscoveryV1().EndpointSlices(e.name).List(e.ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
+		if err == nil && (len(list.Items) == 0 || len(list.Items[0].Endpoints) == 0) {
+			err = fmt.Errorf("it has none")
+		}
+		return err
+	})
+	us, err := s.As(sandbox.Dovetail)
+	e.must(err)
+	for what, patch := range map[string]string{
+		"scale it":                  `{"spec":{"replicas":3}}`,
+		"change its image":          `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"other"}]}}}}`,
+		"annotate its pods":         `{"spec":{"template":{"metadata":{"annotations":{"a":"b"}}}}}`,
+		"take an annotation off":    `{"spec":{"template":{"metadata":{"annotations":{"dovetail.sh/surge":null}}}}}`,
+		"label its pods":            `{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`,
+		"label it":                  `{"metadata":{"labels":{"a":"b"}}}`,
+		"pause it":                  `{"spec":{"paused":true}}`,
+		"have it end the old first": `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}`,
+	} {
+		_, err := us.AppsV1().Deployments(e.name).Patch(e.ctx, "web", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err == nil || !strings.Contains(err.Error(), "dovetail may") {
+			t.Errorf("the controller may %s: %v", what, err)
+		}
+	}
+	end := e.endpoints("web")
+	for i := range rounds {
+		old := e.claimsAre(1, "Ready", ready)[0]
+		if i%2 == 0 {
+			e.must(s.Patch(e.ctx, pools+"/"+e.name, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/round":"%d"}}}}}`, i)))
+		} else {
+			e.must(s.Delete(e.ctx, claims+"/"+old.Name, ""))
+		}
+		e.until(fmt.Sprintf("round %d: another machine has the pod, and the old one is gone", i+1), func() error {
+			list := e.claims()
+			if len(list) != 1 || list[0].UID == old.UID || !isTrue(&list[0], karpv1.ConditionReady) {
+				return fmt.Errorf("%d claims", len(list))
+			}
+			all := e.pods()
+			if len(all) != 1 || all[0].Spec.NodeName != list[0].Status.NodeName || all[0].Status.Phase != corev1.PodRunning {
+				return fmt.Errorf("%d pods", len(all))
+			}
+			return nil
+		})
+	}
+	versions, empty := end()
+	if versions < 2*rounds {
+		t.Errorf("the EndpointSlices had %d versions in %d rounds, that proves nothing", versions, rounds)
+	}
+	if len(empty) > 0 {
+		t.Errorf("%d of %d versions of the EndpointSlices have no ready endpoint:\n%s", len(empty), versions, strings.Join(empty, "\n"))
+	}
+	if n := len(e.launches(e.name)); n != rounds+1 {
+		t.Errorf("%d machines were bought, want %d", n, rounds+1)
+	}
+	d, err := s.Kube.AppsV1().Deployments(e.name).Get(e.ctx, "web", metav1.GetOptions{})
+	e.must(err)
+	if d.Generation != int64(rounds)+1 {
+		t.Errorf("the Deployment is of generation %d, want %d: one restart a move", d.Generation, rounds+1)
+	}
+	t.Logf("%d moves, %d versions of the EndpointSlices, all with a ready endpoint", rounds, versions)
+}
+
+// What is opted in and can't have two pods at a time goes by eviction, and the ledger says why.
+func TestNoSurge(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "nosurge")
+	e.nodePool(map[string]any{"metadata.annotations": map[string]string{"dovetail.sh/surge": "true"}, "spec.template.spec.requirements": only("m5.large")})
+	replicas := int32(1)
+	p := e.pod("500m", "1Gi")
+	p.Labels["app"] = "db"
+	_, err := s.Kube.AppsV1().StatefulSets(e.name).Create(e.ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"},
+		Spec: appsv1.StatefulSetSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, Template: p}}, metav1.CreateOptions{})
+	e.must(err)
+	e.podsRun(1)
+	old := e.claimsAre(1, "Ready", ready)[0]
+	e.must(s.Delete(e.ctx, claims+"/"+old.Name, ""))
+	e.until("the ledger says why it was evicted", func() error {
+		var entries []ledger.Entry
+		if err := e.get("ledger", &entries); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(entries, func(x ledger.Entry) bool {
+			return x.Subject == "pod/"+e.name+"/db-0" && slices.ContainsFunc(x.Why, func(r plan.Reason) bool { return r.Code == plan.NoSurge && strings.Contains(r.Have, "StatefulSet") })
+		}) {
+			return fmt.Errorf("none of %d entries does", len(entries))
+		}
+		return nil
+	})
+	e.until("it runs elsewhere", func() error {
+		list := e.claims()
+		if len(list) != 1 || list[0].UID == old.UID {
+			return fmt.Errorf("%d claims", len(list))
+		}
+		return nil
+	})
+	e.podsRun(1)
+}
