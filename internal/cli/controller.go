@@ -131,6 +131,8 @@ func runController(c *cobra.Command, f controllerFlags) error {
 		Metrics: controller.NewMetrics(registry, version()), Log: log, Config: f.config, Policy: policy,
 	})
 
+	registry.MustRegister(controller.NewStateMetrics(ctl))
+
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	failed := make(chan error, 4)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -78,6 +79,9 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 				c.Cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
 			}
 			c.Metrics.evicted(err)
+			if err == nil {
+				c.Metrics.podsDrained.WithLabelValues(c.drainedFor(a.Node)).Inc()
+			}
 		})
 	case plan.Restart:
 		c.State.Begin(key, "", until)
@@ -199,6 +203,14 @@ func backoff(n int, first, most time.Duration) time.Duration {
 	return min(d, most)
 }
 
+// drainedFor is why a node is drained.
+func (c *Controller) drainedFor(node string) string {
+	if cl := c.State.ClaimOfNode(node); cl != nil && cl.Is(lifecycle.Disrupted) {
+		return cl.Conditions[lifecycle.Disrupted].Reason
+	}
+	return string(plan.Deleted)
+}
+
 // told1 records an answer that needs nothing further.
 func (c *Controller) told1(kind, subject string, why plan.Reason) func(*state.State, error) {
 	return func(_ *state.State, err error) {
@@ -309,6 +321,7 @@ func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error)
 	if cl := s.Claim(a.Claim); cl != nil && cl.UID == a.UID {
 		s.LaunchFailed(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
 	}
+	c.Metrics.launchFailures.WithLabelValues(string(kind)).Inc()
 	c.Log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
 	c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
 	reason := "LaunchFailed"
@@ -346,6 +359,7 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 		return 0, err
 	}, func(s *state.State, err error) {
 		if err != nil {
+			c.Metrics.endFailures.Inc()
 			c.fail("terminate", a.ProviderID, a.Why, err)
 			if a.Claim != "" {
 				c.Cluster.Event("NodeClaim", "", a.Claim, claimUID, true, "FailedTermination", err.Error())

@@ -107,6 +107,7 @@ type Controller struct {
 	listing bool
 	listed  time.Time // when the last list was asked for
 	drift   driftCheck
+	made    time.Time           // for how long the cluster has not been read
 	hears   bool                // the cloud's notices are listened to
 	notes   map[string]toldNote // by object and event
 	told    map[string]string   // by pod uid: the refusal last told, so that it is not told again
@@ -127,6 +128,7 @@ func New(c *Controller) *Controller {
 	c.lanes = map[string]chan struct{}{}
 	c.pools = map[string]*poolInfo{}
 	c.told = map[string]string{}
+	c.made = time.Now()
 	c.notes = map[string]toldNote{}
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
 		for _, p := range r.RepairPolicies() {
@@ -252,6 +254,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		sooner(now)
 	}
 	c.Metrics.cluster(snap)
+	c.Metrics.changes.observe(snap, now)
 	sooner(out.Next)
 	return next
 }

@@ -41,6 +41,7 @@ type bench struct {
 	launch      func(context.Context, cloud.LaunchRequest) cloud.LaunchResult
 	offerings   func() ([]*model.InstanceType, error)
 	notices     chan cloud.Interruption
+	registry    *prometheus.Registry
 	drifts      func(cloud.DriftQuery) string
 }
 
@@ -57,9 +58,10 @@ func (m made) String() string { return fmt.Sprintf("+%s %s %s", m.after, m.kind,
 func run(t *testing.T, play func(t *testing.T, b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{claims: map[string]*model.Claim{}, notices: make(chan cloud.Interruption)}
+		b := &bench{claims: map[string]*model.Claim{}, notices: make(chan cloud.Interruption), registry: prometheus.NewRegistry()}
 		b.c = New(&Controller{Cluster: b, Provider: cloud.NewSetAside(b, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
-			Metrics: NewMetrics(prometheus.NewRegistry(), "test"), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
+			Metrics: NewMetrics(b.registry, "test"), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
+		b.registry.MustRegister(NewStateMetrics(b.c))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- b.c.Run(ctx) }()

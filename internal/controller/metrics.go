@@ -5,6 +5,7 @@ package controller
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,27 +18,29 @@ import (
 
 // Metrics are the loop's figures, by the reference's names where the reference has one (karpenter_…), else dovetail_….
 type Metrics struct {
-	schedulingDuration prometheus.Histogram
-	queueDepth         prometheus.Gauge
-	unschedulablePods  prometheus.Gauge
-	claimsCreated      *prometheus.CounterVec
-	claimsTerminated   *prometheus.CounterVec
-	claimsDisrupted    *prometheus.CounterVec
-	cloudDuration      *prometheus.HistogramVec
-	cloudErrors        *prometheus.CounterVec
-	evictions          *prometheus.CounterVec
-	nodeCount          prometheus.Gauge
-	poolUsage          *prometheus.GaugeVec
-	poolLimit          *prometheus.GaugeVec
-	synced             prometheus.Gauge
-	interruptions      *prometheus.CounterVec
-	interruptionsKept  prometheus.Counter
-	interruptionTime   prometheus.Histogram
-	plansRefused       prometheus.Counter
-	movesRefused       *prometheus.CounterVec
-	planCost           prometheus.Gauge
-	planBound          prometheus.Gauge
-	planGap            prometheus.Histogram
+	schedulingDuration                                                                prometheus.Histogram
+	queueDepth                                                                        prometheus.Gauge
+	unschedulablePods                                                                 prometheus.Gauge
+	claimsCreated                                                                     *prometheus.CounterVec
+	claimsDisrupted                                                                   *prometheus.CounterVec
+	cloudDuration                                                                     *prometheus.HistogramVec
+	cloudErrors                                                                       *prometheus.CounterVec
+	evictions                                                                         *prometheus.CounterVec
+	nodeCount                                                                         prometheus.Gauge
+	poolUsage                                                                         *prometheus.GaugeVec
+	poolLimit                                                                         *prometheus.GaugeVec
+	synced                                                                            prometheus.Gauge
+	interruptions                                                                     *prometheus.CounterVec
+	interruptionsKept                                                                 prometheus.Counter
+	interruptionTime                                                                  prometheus.Histogram
+	unhealthy, decisions, decisionsByPool, queueFailures, podsDrained, launchFailures *prometheus.CounterVec
+	endFailures                                                                       prometheus.Counter
+	changes                                                                           *changes
+	plansRefused                                                                      prometheus.Counter
+	movesRefused                                                                      *prometheus.CounterVec
+	planCost                                                                          prometheus.Gauge
+	planBound                                                                         prometheus.Gauge
+	planGap                                                                           prometheus.Histogram
 
 	lastUsage map[string]bool
 }
@@ -50,8 +53,15 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 		queueDepth:         prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_scheduler_queue_depth", Help: "Pods looked at by the last decision."}),
 		unschedulablePods:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "karpenter_scheduler_unschedulable_pods_count", Help: "Pods that the last decision could not place."}),
 		claimsCreated:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_nodeclaims_created_total", Help: "NodeClaims created."}, []string{"nodepool", "reason", "capacity_type"}),
-		claimsTerminated:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_nodeclaims_terminated_total", Help: "NodeClaims whose deletion was begun."}, []string{"nodepool"}),
-		claimsDisrupted:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_nodeclaims_disrupted_total", Help: "NodeClaims deleted, by reason."}, []string{"nodepool", "reason"}),
+		claimsDisrupted:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_nodeclaims_disrupted_total", Help: "NodeClaims deleted, by reason."}, []string{"nodepool", "reason", "capacity_type", "consolidation_policy", "termination_mode"}),
+		unhealthy:          prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_nodeclaims_unhealthy_disrupted_total", Help: "NodeClaims deleted because their node was broken."}, []string{"condition", "nodepool", "capacity_type", "image_id"}),
+		decisions:          prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_voluntary_disruption_decisions_total", Help: "Moves begun."}, []string{"decision", "reason", "consolidation_type"}),
+		decisionsByPool:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_voluntary_disruption_decisions_by_nodepool_total", Help: "Machines in moves begun, by pool."}, []string{"nodepool", "decision", "reason", "consolidation_type"}),
+		queueFailures:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_voluntary_disruption_queue_failures_total", Help: "Machines whose move was taken back."}, []string{"reason"}),
+		podsDrained:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_pods_drained_total", Help: "Pods asked to leave a node that is drained."}, []string{"reason"}),
+		launchFailures:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_cloudprovider_instance_launch_failures_total", Help: "Launches that failed, by kind of error."}, []string{"error"}),
+		endFailures:        prometheus.NewCounter(prometheus.CounterOpts{Name: "karpenter_cloudprovider_instance_termination_failures_total", Help: "Terminations that failed."}),
+		changes:            newChanges(r),
 		cloudDuration:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "karpenter_cloudprovider_duration_seconds", Help: "Time of calls to the cloud.", Buckets: buckets}, []string{"method"}),
 		cloudErrors:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_cloudprovider_errors_total", Help: "Calls to the cloud that failed, by kind of error."}, []string{"method", "error"}),
 		evictions:          prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_pods_eviction_requests_total", Help: "Calls to the eviction API."}, []string{"code"}),
@@ -71,8 +81,8 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	}
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_build_info", Help: "1; the version is the label."}, []string{"version"})
 	info.WithLabelValues(version).Set(1)
-	r.MustRegister(m.schedulingDuration, m.queueDepth, m.unschedulablePods, m.claimsCreated, m.claimsTerminated, m.claimsDisrupted, m.cloudDuration,
-		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.interruptions, m.interruptionsKept, m.interruptionTime, m.plansRefused, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
+	r.MustRegister(m.schedulingDuration, m.queueDepth, m.unschedulablePods, m.claimsCreated, m.claimsDisrupted, m.cloudDuration,
+		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.interruptions, m.interruptionsKept, m.interruptionTime, m.unhealthy, m.decisions, m.decisionsByPool, m.queueFailures, m.podsDrained, m.launchFailures, m.endFailures, m.plansRefused, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
 	return m
 }
 
@@ -94,13 +104,45 @@ func (m *Metrics) refusedMove(cause plan.Code) {
 func (m *Metrics) unschedulable(n int) { m.unschedulablePods.Set(float64(n)) }
 
 func (m *Metrics) created(a plan.CreateClaim) {
-	m.claimsCreated.WithLabelValues(a.Pool.Name, "provisioned", a.CapacityType).Inc()
+	reason := "provisioned"
+	if a.Why.Code != plan.Demand {
+		reason = strings.ToLower(string(a.Why.Code))
+	}
+	m.claimsCreated.WithLabelValues(a.Pool.Name, reason, a.CapacityType).Inc()
 }
 
-func (m *Metrics) disrupted(snap *model.Snapshot, a plan.DeleteClaim) {
-	pool := a.Why.Pool
-	m.claimsTerminated.WithLabelValues(pool).Inc()
-	m.claimsDisrupted.WithLabelValues(pool, string(a.Why.Code)).Inc()
+func (m *Metrics) disrupted(c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string) {
+	capacityType, policy, image := "", "", ""
+	if c != nil {
+		capacityType, image = c.Labels[model.LabelCapacityType], c.ImageID
+	}
+	if pool != nil {
+		policy = pool.ConsolidationPolicy
+	}
+	m.claimsDisrupted.WithLabelValues(a.Why.Pool, string(a.Why.Code), capacityType, policy, gentle(a.Why)).Inc()
+	if a.Why.Code == plan.Unhealthy {
+		m.unhealthy.WithLabelValues(condition, a.Why.Pool, capacityType, image).Inc()
+	}
+}
+
+// moved counts a move that was begun.
+func (m *Metrics) moved(x *decide.MoveBegun) {
+	decision, kind := "delete", "single"
+	if len(x.New) > 0 || x.Alike {
+		decision = "replace"
+	}
+	switch {
+	case x.Cause == plan.Empty:
+		kind = "empty"
+	case x.Cause != plan.Underutilized:
+		kind = ""
+	case len(x.Units) > 1:
+		kind = "multi"
+	}
+	m.decisions.WithLabelValues(decision, string(x.Cause), kind).Inc()
+	for _, u := range x.Units {
+		m.decisionsByPool.WithLabelValues(u.Pool.Name, decision, string(x.Cause), kind).Inc()
+	}
 }
 
 func (m *Metrics) call(method string, d time.Duration, err error) {

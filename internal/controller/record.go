@@ -5,6 +5,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,7 +97,26 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 			c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
 		}
 	}
-	c.Metrics.disrupted(snap, a)
+	cl := c.State.Claim(a.Claim)
+	condition := ""
+	if a.Why.Code == plan.Unhealthy && cl != nil {
+		condition = c.brokenBy(snap, cl)
+	}
+	c.Metrics.disrupted(cl, c.State.Pool(a.Why.Pool), a, condition)
+}
+
+// brokenBy is the condition that a claim's node is broken by.
+func (c *Controller) brokenBy(snap *model.Snapshot, cl *model.Claim) string {
+	i, ok := slices.BinarySearchFunc(snap.Nodes, cl.NodeName, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
+	if !ok {
+		return ""
+	}
+	for _, p := range c.Policy.Repair {
+		if snap.Nodes[i].Conditions[p.Condition].Status == p.Status {
+			return p.Condition
+		}
+	}
+	return ""
 }
 
 // recordEvict tells once of a pod that should have gone after its successor had come, and can't.

@@ -14,7 +14,9 @@ import (
 
 // recordMoves tells which moves were begun and which were taken back.
 func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
-	for _, m := range out.Moves {
+	for i := range out.Moves {
+		m := &out.Moves[i]
+		c.Metrics.moved(m)
 		names, pods := make([]string, len(m.Units)), 0
 		for i, u := range m.Units {
 			names[i] = u.Node.Name
@@ -47,6 +49,7 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 		if !ok || u.Why.Code != plan.Aborted || len(u.Conditions) == 0 {
 			continue
 		}
+		c.Metrics.queueFailures.WithLabelValues(u.Why.Want).Inc()
 		c.Log.Info("move taken back", "move", u.Why.Key, "nodeclaim", u.Claim, "because", u.Why.Have)
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
 		c.Cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "move taken back: "+u.Why.Have)

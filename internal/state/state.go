@@ -572,6 +572,15 @@ func (s *State) ClaimOf(providerID string) (c *model.Claim, owned bool) {
 	return nil, false
 }
 
+// ClaimOfNode finds the claim of a node by the node's name, nil where it has none.
+func (s *State) ClaimOfNode(name string) *model.Claim {
+	e := s.nodes[name]
+	if e == nil || e.object.ProviderID == "" {
+		return nil
+	}
+	return s.claims[s.byProvider[e.object.ProviderID]]
+}
+
 // LaunchFailed keeps why a claim's launch failed.
 func (s *State) LaunchFailed(uid string, f model.LaunchFailure) { s.failures[uid] = f }
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// StateMetrics are the figures that follow from what the last step saw. They are worked out when they are asked for, in the goroutine of
+// whoever asks: a step costs nothing for them, however many nodes there are.
+type StateMetrics struct {
+	c *Controller
+	d map[string]*prometheus.Desc
+}
+
+var nodeLabels = []string{"resource_type", "node_name", "nodepool", "instance_type", "zone", "region", "arch", "os", "capacity_type"}
+
+// NewStateMetrics are the metrics of a controller.
+func NewStateMetrics(c *Controller) *StateMetrics {
+	m := &StateMetrics{c: c, d: map[string]*prometheus.Desc{}}
+	add := func(name, help string, labels ...string) {
+		m.d[name] = prometheus.NewDesc("karpenter_"+name, help, labels, nil)
+	}
+	add("nodes_allocatable", "What pods may ask for on a node, in the base unit of the resource.", nodeLabels...)
+	add("nodes_total_pod_requests", "What pods ask for on a node, those of DaemonSets left out.", nodeLabels...)
+	add("nodes_total_daemon_requests", "What pods of DaemonSets ask for on a node.", nodeLabels...)
+	add("nodes_system_overhead", "What a node has and pods may not ask for.", nodeLabels...)
+	add("nodes_current_lifetime_seconds", "Age of a node.", "node_name", "nodepool")
+	add("nodepools_cost_total", "Price of a pool's machines, in dollars an hour.", "nodepool")
+	add("nodepools_allowed_disruptions", "How many more machines of a pool its budgets let go, by reason.", "nodepool", "reason")
+	add("nodepools_nodes_consuming_budgets", "Machines of a pool that are down or going, which its budgets count.", "nodepool")
+	add("voluntary_disruption_eligible_nodes", "Machines that might go for a reason but for the budgets.", "reason")
+	add("cluster_utilization_percent", "Share of all nodes' allocatable that pods ask for.", "resource_type")
+	add("cluster_state_unsynced_time_seconds", "Since when the cluster has not been read whole; 0 once it has.")
+	add("pods_unbound_time_seconds", "Age of a pod that is not bound.", "name", "namespace")
+	for _, kind := range []string{"nodeclaim", "node", "nodepool"} {
+		for name, help := range map[string]string{"count": "1 for each condition that an object has.", "current_status_seconds": "Since when a condition has its status."} {
+			full := "operator_" + kind + "_status_condition_" + name
+			m.d[full] = prometheus.NewDesc(full, help, []string{"namespace", "name", "type", "status", "reason"}, nil)
+		}
+		full := "operator_" + kind + "_termination_current_time_seconds"
+		m.d[full] = prometheus.NewDesc(full, "Since when an object is being deleted.", []string{"namespace", "name"}, nil)
+	}
+	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *StateMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range m.d {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
+	now := time.Now()
+	put := func(name string, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(m.d[name], prometheus.GaugeValue, v, labels...)
+	}
+	unsynced := 0.0
+	if !m.c.synced.Load() {
+		unsynced = now.Sub(m.c.made).Seconds()
+	}
+	put("cluster_state_unsynced_time_seconds", unsynced)
+	v := m.c.view.Load()
+	if v == nil {
+		return // nothing has been decided here: this is not the leader
+	}
+	s := v.snap
+	m.nodes(s, now, put)
+	for _, p := range s.Pending {
+		if !p.Class.Daemon && !p.Mirror {
+			put("pods_unbound_time_seconds", now.Sub(p.Created).Seconds(), p.Name, p.Namespace)
+		}
+	}
+	figures, eligible := decide.Figures(s, v.mem, now, m.c.Policy)
+	for _, f := range figures {
+		put("nodepools_cost_total", float64(f.PriceMicro)/1e6, f.Name)
+		put("nodepools_nodes_consuming_budgets", float64(f.Down), f.Name)
+		for _, why := range decide.Voluntary {
+			put("nodepools_allowed_disruptions", float64(f.Allowed[why]), f.Name, string(why))
+		}
+	}
+	for _, why := range decide.Voluntary {
+		put("voluntary_disruption_eligible_nodes", float64(eligible[why]), string(why))
+	}
+	conditions := func(kind, name string, all map[string]model.Condition, deleting time.Time) {
+		for of, c := range all {
+			put("operator_"+kind+"_status_condition_count", 1, "", name, of, c.Status, c.Reason)
+			if !c.Since.IsZero() {
+				put("operator_"+kind+"_status_condition_current_status_seconds", now.Sub(c.Since).Seconds(), "", name, of, c.Status, c.Reason)
+			}
+		}
+		if !deleting.IsZero() {
+			put("operator_"+kind+"_termination_current_time_seconds", now.Sub(deleting).Seconds(), "", name)
+		}
+	}
+	for _, c := range s.Claims {
+		conditions("nodeclaim", c.Name, c.Conditions, c.Deleting)
+	}
+	for _, n := range s.Nodes {
+		conditions("node", n.Name, n.Conditions, n.Deleting)
+	}
+	for _, p := range s.Pools {
+		conditions("nodepool", p.Name, p.Conditions, time.Time{})
+	}
+}
+
+func (m *StateMetrics) nodes(s *model.Snapshot, now time.Time, put func(string, float64, ...string)) {
+	var all, used model.Resources
+	for _, n := range s.Nodes {
+		all, used = all.AddInto(n.Allocatable, 1), used.AddInto(n.Used, 1)
+		var pods, daemons model.Resources
+		for _, p := range n.Pods {
+			if p.Class.Daemon || p.Mirror {
+				daemons = daemons.AddInto(p.Class.Requests, 1)
+			} else {
+				pods = pods.AddInto(p.Class.Requests, 1)
+			}
+		}
+		pool := n.Labels[model.LabelNodePool]
+		put("nodes_current_lifetime_seconds", now.Sub(n.Created).Seconds(), n.Name, pool)
+		for i, name := range s.ResourceNames {
+			d := model.Dim(i)
+			labels := []string{name, n.Name, pool, n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], n.Labels[model.LabelRegion], n.Labels[model.LabelArch],
+				n.Labels[model.LabelOS], n.Labels[model.LabelCapacityType]}
+			if n.Allocatable.At(d) == 0 && n.Used.At(d) == 0 {
+				continue
+			}
+			put("nodes_allocatable", base(d, n.Allocatable.At(d)), labels...)
+			put("nodes_total_pod_requests", base(d, pods.At(d)), labels...)
+			put("nodes_total_daemon_requests", base(d, daemons.At(d)), labels...)
+			put("nodes_system_overhead", base(d, max(0, n.Capacity.At(d)-n.Allocatable.At(d))), labels...)
+		}
+	}
+	for i, name := range s.ResourceNames {
+		if a := all.At(model.Dim(i)); a > 0 {
+			put("cluster_utilization_percent", 100*float64(used.At(model.Dim(i)))/float64(a), name)
+		}
+	}
+}

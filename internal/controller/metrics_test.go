@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// scrape reads all metrics: the value (of a histogram, its count) by name and labels, and the labels' names by name.
+func (b *bench) scrape(t *testing.T) (values map[string]float64, labels map[string]string) {
+	t.Helper()
+	families, err := b.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, labels = map[string]float64{}, map[string]string{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var names, pairs []string
+			for _, l := range m.GetLabel() {
+				names = append(names, l.GetName())
+				if l.GetValue() != "" {
+					pairs = append(pairs, l.GetName()+"="+l.GetValue())
+				}
+			}
+			labels[f.GetName()] = strings.Join(names, ",")
+			v := m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			if h := m.GetHistogram(); h != nil {
+				v = float64(h.GetSampleCount())
+			}
+			values[f.GetName()+"{"+strings.Join(pairs, ",")+"}"] = v
+		}
+	}
+	return values, labels
+}
+
+// The figures of a small cluster, by the reference's names and labels: two machines with three pods each stand, one is taken away by its
+// cloud, one of the pods waits.
+func TestMetrics(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.stand(2)
+		b.lead()
+		b.pod("late", "late")
+		time.Sleep(10 * time.Second)
+		b.notices <- cloud.Interruption{ProviderID: "m-old-00", Kind: "SpotInterruption", At: time.Now().Add(2 * time.Minute), Sent: time.Now().Add(-time.Second)}
+		time.Sleep(2 * time.Minute)     // its drain has to begin by then
+		b.c.Emit(func(s *state.State) { // and it is over
+			s.DeleteNode("old-00")
+			s.DeleteClaim("old-00")
+			since := time.Now().Add(-3 * time.Second)
+			s.SetPod(&model.Pod{Namespace: "default", Name: "new", UID: "uid-new", Node: "old-01", Created: since, Bound: since.Add(time.Second), Ready: true, ReadySince: since.Add(2 * time.Second),
+				Owner: model.Owner{Kind: "ReplicaSet", Name: "web", UID: "uid-web"}, Class: &model.Class{Key: "web", Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}})
+		})
+		time.Sleep(time.Second)
+		values, labels := b.scrape(t)
+		const node = "instance_type=cheap,node_name=old-01,nodepool=p,resource_type=cpu,zone=a"
+		for name, want := range map[string]float64{
+			"karpenter_nodes_allocatable{capacity_type=spot," + node + "}":                                                     4,
+			"karpenter_nodes_total_pod_requests{capacity_type=spot," + node + "}":                                              4,
+			"karpenter_nodes_total_daemon_requests{capacity_type=spot," + node + "}":                                           0,
+			"karpenter_nodes_system_overhead{capacity_type=spot," + node + "}":                                                 0,
+			"karpenter_cluster_utilization_percent{resource_type=cpu}":                                                         100,
+			"karpenter_cluster_state_node_count{}":                                                                             1,
+			"karpenter_cluster_state_unsynced_time_seconds{}":                                                                  0,
+			"karpenter_nodepools_allowed_disruptions{nodepool=p,reason=Underutilized}":                                         1,
+			"karpenter_nodepools_nodes_consuming_budgets{nodepool=p}":                                                          0,
+			"karpenter_voluntary_disruption_eligible_nodes{reason=Empty}":                                                      0,
+			"karpenter_interruption_received_messages_total{message_type=SpotInterruption}":                                    1,
+			"karpenter_interruption_deleted_messages_total{}":                                                                  1,
+			"karpenter_interruption_message_queue_duration_seconds{}":                                                          1,
+			"karpenter_nodeclaims_terminated_total{capacity_type=spot,nodepool=p}":                                             1,
+			"karpenter_nodeclaims_termination_duration_seconds{nodepool=p}":                                                    1,
+			"karpenter_nodeclaims_disrupted_total{capacity_type=spot,nodepool=p,reason=Interrupted,termination_mode=forceful}": 1,
+			"karpenter_nodes_terminated_total{nodepool=p}":                                                                     1,
+			"karpenter_nodes_lifetime_duration_seconds{nodepool=p}":                                                            1,
+			"karpenter_pods_startup_duration_seconds{}":                                                                        1,
+			"karpenter_pods_bound_duration_seconds{}":                                                                          1,
+			"operator_nodeclaim_status_condition_count{name=old-01,status=True,type=Initialized}":                              1,
+			"operator_nodeclaim_status_condition_transitions_total{reason=Interrupted,status=True,type=DisruptionReason}":      1,
+			"operator_nodeclaim_termination_duration_seconds{}":                                                                1,
+		} {
+			have, ok := values[name]
+			if !ok || have != want {
+				var near []string
+				for k, v := range values {
+					if strings.HasPrefix(k, name[:strings.IndexByte(name, '{')]) {
+						near = append(near, fmt.Sprintf("%s %g", k, v))
+					}
+				}
+				slices.Sort(near)
+				t.Errorf("%s is %g, want %g; there are %s", name, have, want, strings.Join(near[:min(len(near), 6)], "; "))
+			}
+		}
+		for name, want := range map[string]string{
+			"karpenter_nodeclaims_created_total":                         "capacity_type,nodepool,reason",
+			"karpenter_nodeclaims_disrupted_total":                       "capacity_type,consolidation_policy,nodepool,reason,termination_mode",
+			"karpenter_nodes_current_lifetime_seconds":                   "node_name,nodepool",
+			"karpenter_nodepools_cost_total":                             "nodepool",
+			"karpenter_pods_unbound_time_seconds":                        "name,namespace",
+			"operator_nodeclaim_status_condition_current_status_seconds": "name,namespace,reason,status,type",
+		} {
+			if have, ok := labels[name]; !ok || have != want {
+				t.Errorf("%s has labels %q, want %q", name, have, want)
+			}
+		}
+	})
+}
