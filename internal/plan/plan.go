@@ -26,10 +26,11 @@ type Plan struct {
 
 // Cost is a plan's price and how far it is from the least possible.
 type Cost struct {
-	NewMicroPerHour   int64    // what the new machines cost
-	BoundMicroPerHour int64    // no plan for the same pods costs less
-	ProvenBy          string   // which bound: "lp", "columns", "none"
-	Unpriced          []string // constraints that the bound leaves out, which keeps it valid
+	NewMicroPerHour     int64    // what the new machines cost
+	PremiumMicroPerHour int64    // how much of that is paid so that less is lost at once: for more offerings to choose from, for pods kept apart
+	BoundMicroPerHour   int64    // no plan for the same pods costs less
+	ProvenBy            string   // which bound: "lp", "columns", "none"
+	Unpriced            []string // constraints that the bound leaves out, which keeps it valid
 }
 
 // Gap is the relative distance of cost from bound in parts per million, 0 when the bound is met or there is no cost.

@@ -78,9 +78,9 @@ func TestDocumented(t *testing.T) {
 			Reasons []struct{ NodePool, Code, Key, Subject, Want, Have, Message string }
 		}
 		Cost struct {
-			NewPerHour, LowerBoundPerHour, Gap float64
-			ProvenBy                           string
-			Unpriced                           []string
+			NewPerHour, PremiumPerHour, LowerBoundPerHour, Gap float64
+			ProvenBy                                           string
+			Unpriced                                           []string
 		}
 		Stats struct {
 			Pods, Classes, Offerings, Tier int

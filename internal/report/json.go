@@ -20,7 +20,7 @@ func JSON(w io.Writer, p *Plan) error {
 		NodeClaims: make([]wireClaim, 0, len(p.New)), Existing: make([]wireStanding, 0, len(p.Existing)),
 		Unschedulable: wirePods(p.Refused), Ignored: wirePods(p.Ignored),
 		Cost: wireCost{
-			NewPerHour: dollars(p.Cost.NewMicroPerHour), LowerBoundPerHour: dollars(p.Cost.BoundMicroPerHour),
+			NewPerHour: dollars(p.Cost.NewMicroPerHour), PremiumPerHour: dollars(p.Cost.PremiumMicroPerHour), LowerBoundPerHour: dollars(p.Cost.BoundMicroPerHour),
 			Gap: dollars(p.Cost.Gap()), ProvenBy: p.Cost.ProvenBy, Unpriced: append([]string{}, p.Cost.Unpriced...),
 		},
 		Stats: wireStats{Pods: p.Stats.Pods, Classes: p.Stats.Classes, Offerings: p.Stats.Offerings, Tier: p.Stats.Tier, Seconds: dollars(p.Planned / time.Microsecond)},
@@ -89,6 +89,7 @@ type wireReason struct {
 
 type wireCost struct {
 	NewPerHour        dollars  `json:"newPerHour"`
+	PremiumPerHour    dollars  `json:"premiumPerHour"`
 	LowerBoundPerHour dollars  `json:"lowerBoundPerHour"`
 	Gap               dollars  `json:"gap"`
 	ProvenBy          string   `json:"provenBy"`

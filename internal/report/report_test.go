@@ -121,6 +121,8 @@ func run(t *testing.T, input string) string {
 			}
 		case "cost":
 			b.p.Cost = plan.Cost{NewMicroPerHour: b.micro(words[1]), BoundMicroPerHour: b.micro(words[2]), ProvenBy: words[3], Unpriced: words[4:]}
+		case "premium":
+			b.p.Cost.PremiumMicroPerHour = b.micro(words[1])
 		case "skipped":
 			for _, w := range words[1:] {
 				b.p.Skipped = append(b.p.Skipped, strings.Replace(w, "/", " ", 1))

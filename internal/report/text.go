@@ -223,6 +223,9 @@ func (t *text) summary() {
 	add := func(name, format string, args ...any) { table.add(name, fmt.Sprintf(format, args...)) }
 	modelled := slices.ContainsFunc(p.New, func(m Machine) bool { return m.Offering.Modelled })
 	add("New machines", "%s/h", price(p.Cost.NewMicroPerHour, modelled))
+	if p.Cost.PremiumMicroPerHour > 0 {
+		add("Premium", "%s/h of it, so that less is lost at once: more offerings to choose from, pods kept apart", price(p.Cost.PremiumMicroPerHour, modelled))
+	}
 	if by := provers[p.Cost.ProvenBy]; by != "" || p.Cost.BoundMicroPerHour > 0 {
 		add("Lower bound", "%s/h, gap %s, proven by %s%s", price(p.Cost.BoundMicroPerHour, modelled), ratio(p.Cost.Gap()), or(by, p.Cost.ProvenBy),
 			with("; it leaves out ", strings.Join(p.Cost.Unpriced, ", "), ""))

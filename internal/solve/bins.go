@@ -106,43 +106,100 @@ type chosen struct {
 	types   []*model.InstanceType
 	zones   []string
 	charged model.Resources
+	premium int64 // what it costs more than it would have to, for more choice
+}
+
+// choiceKey is what the choices of a bin follow from, where no limit binds and it holds neither ports nor volumes.
+type choiceKey struct {
+	pool, mask int
+	req        vec
 }
 
 // choose lists every type that holds the bin at no more than the premium over the cheapest, of the cheapest's capacity type and with
-// the same labels of the pool's own, as far as limits allow the largest of them. Cheapest first, then by name, then by zone.
+// the same labels of the pool's own, as far as limits allow the largest of them. Cheapest first, then by name, then by zone. Where other
+// capacity types or labels cost hardly more (Policy.ChoicePPM), those with the most offerings are taken: less is lost when one of them
+// runs out or is taken away.
 func (s *solver) choose(b *bin) *chosen {
+	left := &s.left[b.pool]
+	key := choiceKey{b.pool, b.mask.id, b.req}
+	plain := !left.limited && len(b.guests.ports) == 0 && len(b.guests.handles) == 0
+	if ch := s.choices[key]; plain && ch != nil {
+		return ch
+	}
+	lo, hi := s.poolRange(b.pool)
 	var fit []int
-	for i := range s.offers {
-		if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) {
-			fit = append(fit, i)
+	for _, l := range s.levels {
+		if lo < l.lo || hi > l.hi {
+			continue
+		}
+		for _, i := range s.order[l.lo:l.hi] {
+			if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) {
+				fit = append(fit, i)
+			}
 		}
 	}
-	slices.SortStableFunc(fit, func(x, y int) int { return cmp.Compare(s.offers[x].price, s.offers[y].price) })
-	left := &s.left[b.pool]
 	if left.limited {
 		left.take(b.charged, -1) // the charge is made anew below
 	}
+	out := s.best(b, fit)
+	left.take(out.charged, 1)
+	slices.Sort(out.zones)
+	if plain {
+		if s.choices == nil {
+			s.choices = map[choiceKey]*chosen{}
+		}
+		s.choices[key] = out
+	}
+	return out
+}
+
+// best is the choice among the offers that hold the bin, cheapest first.
+func (s *solver) best(b *bin, fit []int) *chosen {
 	need := s.minValuesOf(b.pool)
-	var out *chosen
-	for n, i := range fit { // of several capacity types the cheapest that leaves the choice the pool wants
+	var first, out *chosen
+	for n, i := range fit { // one try for each capacity type with the labels of the pool's own
+		if out != nil && s.offers[i].price > s.choicePrice(out) {
+			break
+		}
 		if slices.ContainsFunc(fit[:n], func(j int) bool { return s.alike(i, j) }) {
 			continue
 		}
 		ch := s.gather(b, fit, i, need)
-		if out == nil || out.offer < 0 {
+		if first == nil || first.offer < 0 {
+			first = ch
+		}
+		switch {
+		case ch.offer < 0 || need.lacking(ch.types) != nil:
+		case out == nil:
+			out = ch
+		case s.offers[ch.offer].price <= s.choicePrice(out) && s.breadth(ch, fit) > s.breadth(out, fit):
+			ch.premium = out.premium + s.offers[ch.offer].price - s.offers[out.offer].price
 			out = ch
 		}
-		if ch.offer >= 0 && need.lacking(ch.types) == nil {
-			out = ch
-			break
+	}
+	switch {
+	case out != nil:
+		return out
+	case first != nil:
+		return first
+	}
+	return &chosen{offer: -1}
+}
+
+// choicePrice is what may be paid for more choice than a choice leaves, counted from the cheapest.
+func (s *solver) choicePrice(ch *chosen) int64 {
+	least := s.offers[ch.offer].price - ch.premium
+	return least + mulDiv(least, s.pol.ChoicePPM, 1_000_000)
+}
+
+// breadth is how many offerings a choice leaves the cloud.
+func (s *solver) breadth(ch *chosen, fit []int) (n int) {
+	for _, i := range fit {
+		if s.alike(i, ch.offer) && slices.Contains(ch.types, s.offers[i].t) {
+			n++
 		}
 	}
-	if out == nil {
-		out = &chosen{offer: -1}
-	}
-	left.take(out.charged, 1)
-	slices.Sort(out.zones)
-	return out
+	return n
 }
 
 // alike says whether two offers may be choices of one claim: of one capacity type, with the same labels of the pool's own.

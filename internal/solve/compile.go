@@ -54,6 +54,7 @@ type solver struct {
 	filters map[string]*filter
 
 	offers  []offer // by pool (weight, name), type, zone, capacity type, variant
+	order   []int   // offers by level, price, number
 	sizes   []vec   // the different amounts an offer has room for
 	sizeIDs map[vec]int
 
@@ -90,6 +91,8 @@ type solver struct {
 	caps      map[siteKey]int64 // no more of the class can be bought for there
 	bought    map[siteKey]int64 // so many are to be
 	poolMasks []*mask
+	choices   map[choiceKey]*chosen
+	premium   int64      // paid for pods that would rather be apart, micro-dollars an hour
 	trial     *attempted // before domains were taken for hollow; nil: none were
 	full      bool       // none are any more
 	last      bool       // what is placed now must not disturb what was

@@ -48,7 +48,10 @@ type Policy struct {
 	// fewer and larger machines win where prices are near; it is not in Cost, nor in the bound.
 	MachineMicro int64
 	PremiumPPM   int64 // a claim carries every type that holds its fill at no more than this much above its cheapest
-	MaxTypes     int   // at most so many types a claim
+	// ChoicePPM is how much more than the cheapest a machine may cost for more offerings to choose from: another capacity type, other
+	// labels of the pool's own.
+	ChoicePPM int64
+	MaxTypes  int // at most so many types a claim
 	// PreferencePPM is what a preference of weight 100 is worth: so much more may be paid to meet it.
 	PreferencePPM int64
 }

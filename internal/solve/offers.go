@@ -145,6 +145,13 @@ func (s *solver) compileOffers() {
 		s.levels[len(s.levels)-1].hi = len(s.offers)
 		s.left = append(s.left, newPoolLeft(&pools[i]))
 	}
+	s.order = make([]int, len(s.offers))
+	for _, l := range s.levels {
+		for i := l.lo; i < l.hi; i++ {
+			s.order[i] = i
+		}
+		slices.SortStableFunc(s.order[l.lo:l.hi], func(x, y int) int { return cmp.Compare(s.offers[x].price, s.offers[y].price) })
+	}
 	words := (len(s.offers) + 63) / 64
 	for _, f := range s.filters {
 		bits := make([]uint64, words)

@@ -540,14 +540,10 @@ func keysText(keys []int) string {
 // cheapest is the first level in which an offer of the mask holds the amount, and the least price there.
 func (s *solver) cheapest(m *mask, req *vec) (int, int64) {
 	for li, l := range s.levels {
-		price := int64(-1)
-		for i := l.lo; i < l.hi; i++ {
-			if o := &s.offers[i]; m.has(i) && (price < 0 || o.price < price) && fitsIn(req, &o.avail, s.nd) {
-				price = o.price
+		for _, i := range s.order[l.lo:l.hi] {
+			if o := &s.offers[i]; m.has(i) && fitsIn(req, &o.avail, s.nd) {
+				return li, o.price
 			}
-		}
-		if price >= 0 {
-			return li, price
 		}
 	}
 	return len(s.levels), 0

@@ -13,6 +13,7 @@ func DefaultPolicy() Policy {
 		MachineMicro: 2_000,
 		Work:         300_000_000,
 		PremiumPPM:   100_000,
+		ChoicePPM:    10_000,
 		MaxTypes:     60,
 
 		PreferencePPM: 200_000,
@@ -30,6 +31,8 @@ func (p Policy) Validate() error {
 		return fmt.Errorf("policy machineMicro is %d, must not be negative", p.MachineMicro)
 	case p.PremiumPPM < 0 || p.PremiumPPM > 10_000_000:
 		return fmt.Errorf("policy premiumPPM is %d, must be between 0 and 10000000", p.PremiumPPM)
+	case p.ChoicePPM < 0 || p.ChoicePPM > 10_000_000:
+		return fmt.Errorf("policy choicePPM is %d, must be between 0 and 10000000", p.ChoicePPM)
 	case p.PreferencePPM < 0 || p.PreferencePPM > 10_000_000:
 		return fmt.Errorf("policy preferencePPM is %d, must be between 0 and 10000000", p.PreferencePPM)
 	case p.MaxTypes < 1:

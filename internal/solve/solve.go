@@ -100,6 +100,7 @@ func (s *solver) reset() {
 			clear(c.topo.wide[i].own)
 		}
 	}
+	s.premium = 0
 	s.placed, s.bins, s.demands, s.learnt.fills = s.placed[:0], nil, nil, nil
 }
 
@@ -247,6 +248,8 @@ func (s *solver) buy(l level, demands []*demand) {
 			p.refund(batches)
 			p.charge(together)
 			batches, left = together, rest
+		} else {
+			s.premium += max(0, priceOf(batches)-priceOf(together))
 		}
 	}
 	for i := range batches {
@@ -601,6 +604,7 @@ func (s *solver) result() Result {
 			slices.SortFunc(node.Pods, comparePods)
 			res.New = append(res.New, node)
 			res.Cost.NewMicroPerHour += node.PriceMicro
+			res.Cost.PremiumMicroPerHour += ch.premium
 		}
 	}
 	rank := map[string]int{}
@@ -620,6 +624,7 @@ func (s *solver) result() Result {
 		}
 	}
 	slices.SortFunc(res.Refused, func(a, b Refusal) int { return comparePods(a.Pod, b.Pod) })
+	res.Cost.PremiumMicroPerHour = min(res.Cost.PremiumMicroPerHour+s.premium, res.Cost.NewMicroPerHour)
 	s.cost(&res)
 	res.Stats = plan.Stats{Pods: len(s.in.Demand), Classes: len(s.classes), Offerings: len(s.offers), Tier: s.tier, Work: s.work, Truncated: s.truncated}
 	return res

@@ -20,7 +20,7 @@ import (
 // well-known labels.
 //
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [label=K=V] [req=K:OP:V,V] [minvalues=K:N] [notready]
-//	type NAME RES=AMOUNT… price=DOLLARS [spot=DOLLARS] [zones=a,b] [label=K=V] [gone=ZONE] [csi=DRIVER:N] [reserved=N]
+//	type NAME RES=AMOUNT… price=DOLLARS [spot=DOLLARS] [zones=a,b] [spotzones=a,b] [label=K=V] [gone=ZONE] [csi=DRIVER:N] [reserved=N]
 //	                                                                (offered to every pool above; reserved: so many for nothing)
 //	room NAME RES=AMOUNT… [label=K=V] [taint=…] [inflight] [open=K:OP:V,V] [closed] [drained] [csi=DRIVER:N]
 //	on ROOM POD-OPTIONS                                             (pods standing on the room; their requests come off its free room)
@@ -192,6 +192,7 @@ func dollars(v string) int64 {
 func (x *problemText) instanceType(name string, opts []string) {
 	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
 	zones, gone, price, spot, reserved := []string{"a", "b", "c"}, "", int64(0), int64(0), int64(-1)
+	var spotZones []string // nil: all
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch k {
@@ -201,6 +202,8 @@ func (x *problemText) instanceType(name string, opts []string) {
 			spot = dollars(v)
 		case "zones":
 			zones = strings.Split(v, ",")
+		case "spotzones":
+			spotZones = strings.Split(v, ",")
 		case "gone":
 			gone = v
 		case "reserved":
@@ -226,7 +229,7 @@ func (x *problemText) instanceType(name string, opts []string) {
 	t.Capacity = t.Allocatable
 	for _, z := range zones {
 		t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: price, Available: z != gone, Remaining: -1})
-		if spot > 0 {
+		if spot > 0 && (spotZones == nil || slices.Contains(spotZones, z)) {
 			t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.Spot, PriceMicro: spot, Available: z != gone, Remaining: -1})
 		}
 	}
@@ -428,7 +431,11 @@ func describe(p *Problem, r Result) string {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "cost $%s bound $%s\n", money(r.Cost.NewMicroPerHour), money(r.Cost.BoundMicroPerHour))
+	fmt.Fprintf(&b, "cost $%s bound $%s", money(r.Cost.NewMicroPerHour), money(r.Cost.BoundMicroPerHour))
+	if r.Cost.PremiumMicroPerHour > 0 {
+		fmt.Fprintf(&b, " premium $%s", money(r.Cost.PremiumMicroPerHour))
+	}
+	b.WriteByte('\n')
 	return b.String()
 }
 
