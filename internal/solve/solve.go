@@ -194,20 +194,47 @@ func (s *solver) firstLevel(m *mask) int {
 }
 
 // tiers are the demands that are packed together: all of them, or, once limits have left a pod without a machine that one of lower
-// priority got, those of one priority at a time, the highest first.
+// priority got, those of one priority at a time, the highest first. Those that only machines limited in number hold come before others,
+// which might take these.
 func (s *solver) tiers() (out [][]*demand) {
-	if !s.ranked {
+	if len(s.stock) == 0 && !s.ranked {
 		return [][]*demand{s.demands}
 	}
+	only := map[*demand]int{}
+	for _, d := range s.demands {
+		if len(s.stock) > 0 && !s.holds(s.endless(d.mask), &d.c.req) {
+			only[d] = -1
+		}
+	}
+	rank := func(d *demand) [2]int {
+		if s.ranked {
+			return [2]int{-int(d.c.c.Priority), only[d]}
+		}
+		return [2]int{0, only[d]}
+	}
 	byRank := slices.Clone(s.demands)
-	slices.SortStableFunc(byRank, func(a, b *demand) int { return cmp.Compare(b.c.c.Priority, a.c.c.Priority) })
+	slices.SortStableFunc(byRank, func(a, b *demand) int {
+		x, y := rank(a), rank(b)
+		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
+	})
 	for i, d := range byRank {
-		if i == 0 || byRank[i-1].c.c.Priority != d.c.c.Priority {
+		if i == 0 || rank(byRank[i-1]) != rank(d) {
 			out = append(out, nil)
 		}
 		out[len(out)-1] = append(out[len(out)-1], d)
 	}
 	return out
+}
+
+// endless is the offers of a mask of which there are as many as wanted.
+func (s *solver) endless(m *mask) *mask {
+	bits := slices.Clone(m.bits)
+	for i := range s.offers {
+		if s.offers[i].stock >= 0 {
+			bits[i>>6] &^= 1 << (i & 63)
+		}
+	}
+	return s.internMask(bits)
 }
 
 // rank has priorities respected, and says whether that was needed and not done yet.

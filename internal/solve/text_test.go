@@ -29,7 +29,9 @@ import (
 //	pod NAME [xN] POD-OPTIONS
 //
 // Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), name=NODE,
-// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N], near=KEY:K=V, apart=KEY:K=V, port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V],
+// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V],
+// SCOPE is ns=NAME,NAME or nsl=K=V: other namespaces than the pod's own. ignore is nodeAffinityPolicy Ignore, honor nodeTaintsPolicy Honor.
+//
 // priority=N, unsupported=TEXT, prefer=WEIGHT:K:OP:V, preferNear=WEIGHT:KEY:K=V, preferApart=WEIGHT:KEY:K=V.
 type problemText struct {
 	t *testing.T
@@ -336,6 +338,9 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 	case "tolerate":
 		t := taint(v)
 		tol := model.Toleration{Key: t.Key, Value: t.Value, Exists: !strings.Contains(v, "="), Seconds: -1}
+		if strings.Contains(v, ":") {
+			tol.Effect = t.Effect
+		}
 		if v == "*" {
 			tol = model.Toleration{Exists: true, Seconds: -1}
 		}
@@ -351,6 +356,7 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 			} else if o == "soft" {
 				s.Hard = false
 			}
+			s.IgnoreAffinity, s.HonorTaints = s.IgnoreAffinity || o == "ignore", s.HonorTaints || o == "honor"
 		}
 		c.Spread = append(c.Spread, s)
 	case "prefer", "preferNear", "preferApart":
@@ -367,10 +373,22 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 		} else {
 			c.PreferredAntiAffinity = append(c.PreferredAntiAffinity, w)
 		}
-	case "near":
-		c.Affinity = append(c.Affinity, model.PodTerm{TopologyKey: longKey(parts[0]), Selector: x.selector(c.Namespace, parts[1])})
-	case "apart":
-		c.AntiAffinity = append(c.AntiAffinity, model.PodTerm{TopologyKey: longKey(parts[0]), Selector: x.selector(c.Namespace, parts[1])})
+	case "near", "apart":
+		t := model.PodTerm{TopologyKey: longKey(parts[0]), Selector: x.selector(c.Namespace, parts[1])}
+		for _, o := range parts[2:] {
+			if l, ok := strings.CutPrefix(o, "nsl="); ok {
+				lk, lv, _ := strings.Cut(l, "=")
+				rs := model.NewRequirements(model.OneOf(lk, lv))
+				t.Selector.Namespaces, t.Selector.NamespaceL = nil, &rs
+			} else {
+				t.Selector.Namespaces = strings.Split(strings.TrimPrefix(o, "ns="), ",")
+			}
+		}
+		if k == "near" {
+			c.Affinity = append(c.Affinity, t)
+		} else {
+			c.AntiAffinity = append(c.AntiAffinity, t)
+		}
 	case "port":
 		n, _ := strconv.Atoi(v)
 		c.HostPorts = append(c.HostPorts, model.HostPort{Protocol: "TCP", Port: int32(n)})
