@@ -135,13 +135,14 @@ func (c *cluster) until(t *testing.T, ok func(map[string]machines.NodeSpec) bool
 
 // account is a simulated AWS on a socket, and the real SDK's clients.
 type account struct {
-	t       *testing.T
-	clock   *hand
-	cluster *cluster
-	cloud   *Cloud
-	journal string
-	url     string
-	stop    func()
+	t             *testing.T
+	clock         *hand
+	cluster       *cluster
+	cloud         *Cloud
+	journal       string
+	url           string
+	cloudTemplate string // of groups
+	stop          func()
 
 	ec2     *ec2.Client
 	asg     *autoscaling.Client

@@ -80,12 +80,16 @@ type Cloud struct {
 	images       *shelf[image]
 	prices       *shelf[price]
 	reserved     *shelf[reservation]
+	groups       *shelf[group]
+	activities   *shelf[activity]
 	messages     *shelf[message]
 	faults       []*activeFault
 	calls        map[string]*Calls
 	inFlight     map[string]time.Time // messages received and not deleted, until when they are hidden; in memory only
 	receipts     map[string]string    // receipt handle to message; in memory only
 	receiptCount int64
+
+	differs map[string]time.Time // groups that don't have their desired capacity: when something is done about it; in memory only
 
 	wake chan struct{} // something is to be done at another time than known
 	mail chan struct{} // closed and made anew when a message comes
@@ -105,7 +109,7 @@ func New(c *catalog.Catalog, s Settings, clock cloud.Clock, log *slog.Logger) (*
 	}
 	a := &Cloud{
 		settings: s, catalog: c, clock: clock, log: log, shelves: map[string]applier{},
-		calls: map[string]*Calls{}, inFlight: map[string]time.Time{}, receipts: map[string]string{},
+		calls: map[string]*Calls{}, inFlight: map[string]time.Time{}, receipts: map[string]string{}, differs: map[string]time.Time{},
 		wake: make(chan struct{}, 1), mail: make(chan struct{}),
 	}
 	a.world = newWorld(c, s)
@@ -117,6 +121,8 @@ func New(c *catalog.Catalog, s Settings, clock cloud.Clock, log *slog.Logger) (*
 	a.images = newShelf[image](a, "image")
 	a.prices = newShelf[price](a, "price")
 	a.reserved = newShelf[reservation](a, "reservation")
+	a.groups = newShelf[group](a, "group")
+	a.activities = newShelf[activity](a, "activity")
 	a.messages = newShelf[message](a, "message")
 	return a, nil
 }

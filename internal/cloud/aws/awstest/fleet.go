@@ -445,6 +445,7 @@ func (t *tx) launch(s launchSpec) (instanceID, code, message string) {
 	if s.fleet != "" {
 		tags["aws:ec2:fleet-id"] = s.fleet
 	}
+	// What the caller names goes before what the template says.
 	for _, spec := range p.data.TagSpecifications {
 		if spec.ResourceType == "instance" {
 			maps.Copy(tags, tagMap(spec.Tags))

@@ -168,6 +168,9 @@ func (c *Cloud) turn() (next time.Time, err error) {
 			t.end(i, reason)
 			t.notify("aws.ec2", "EC2 Instance State-change Notification", []string{t.arn("ec2", "instance/"+i.ID)}, stateDetail{i.ID, "shutting-down"})
 		}
+		for _, g := range t.groups.sorted() {
+			soon(t.tend(g))
+		}
 	})
 	return next, err
 }

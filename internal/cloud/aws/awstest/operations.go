@@ -34,6 +34,22 @@ func services() []*service {
 			},
 		},
 		{
+			name: "autoscaling", protocol: awsQuery, version: "2011-01-01", namespace: "http://autoscaling.amazonaws.com/doc/2011-01-01/",
+			throttled: "Throttling", denied: "AccessDenied",
+			operations: map[string]*operation{
+				"DescribeAutoScalingGroups":           read((*tx).describeGroups),
+				"DescribeAutoScalingInstances":        read((*tx).describeGroupInstances),
+				"DescribeInstanceRefreshes":           read((*tx).describeRefreshes),
+				"DescribeLaunchConfigurations":        read((*tx).describeLaunchConfigurations),
+				"DescribeScalingActivities":           read((*tx).describeActivities),
+				"DescribeTags":                        read((*tx).describeGroupTags),
+				"SetDesiredCapacity":                  change((*tx).setDesired),
+				"SetInstanceProtection":               change((*tx).protect),
+				"TerminateInstanceInAutoScalingGroup": change((*tx).terminateMember),
+				"UpdateAutoScalingGroup":              change((*tx).updateGroup),
+			},
+		},
+		{
 			name: "iam", protocol: awsQuery, version: "2010-05-08", namespace: "https://iam.amazonaws.com/doc/2010-05-08/",
 			throttled: "Throttling", denied: "AccessDenied",
 			operations: map[string]*operation{

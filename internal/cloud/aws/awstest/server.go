@@ -35,19 +35,34 @@ type operation struct {
 	run          func(ctx context.Context, c *Cloud, in any) (any, error)
 }
 
-// Shape is one call's input and output, for test/awsmodels.
-type Shape struct {
-	Service, Operation string
-	In, Out            reflect.Type
+// Service is what a service's model has, for test/awsmodels.
+type Service struct {
+	Name       string // in signatures
+	Protocol   string // as the model says: ec2, query, json or rest-json
+	Version    string // ec2, query
+	Namespace  string // ec2, query
+	Target     string // json: of X-Amz-Target
+	Operations []Operation
 }
 
-// Shapes are all calls that are served.
-func Shapes() []Shape {
-	var out []Shape
+// Operation is one call's place, input and output.
+type Operation struct {
+	Name         string
+	Method, Path string // rest-json
+	In, Out      reflect.Type
+}
+
+// Services are all services and calls that are served.
+func Services() []Service {
+	var out []Service
 	for _, s := range services() {
-		for name, o := range s.operations {
-			out = append(out, Shape{s.name, name, o.in, o.out})
+		d := Service{Name: s.name, Version: s.version, Namespace: s.namespace, Target: s.target}
+		d.Protocol = map[protocol]string{ec2Query: "ec2", awsQuery: "query", awsJSON10: "json", awsJSON11: "json", restJSON: "rest-json"}[s.protocol]
+		for _, name := range sortedKeys(s.operations) {
+			o := s.operations[name]
+			d.Operations = append(d.Operations, Operation{name, o.method, o.path, o.in, o.out})
 		}
+		out = append(out, d)
 	}
 	return out
 }
