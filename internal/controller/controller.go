@@ -181,7 +181,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 		begin := time.Now()
 		next := c.step(ctx, begin)
-		pause = min(2*time.Since(begin), 50*time.Millisecond)
+		pause = min(4*time.Since(begin), 50*time.Millisecond)
 		timer.Reset(max(time.Millisecond, time.Until(next)))
 	}
 }

@@ -44,7 +44,6 @@ type Policy struct {
 	Doubt        time.Duration // and what kube-scheduler would not use for it is tried again after this long
 	Verdict      time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
 	DeadSlot     time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
-	SlowBoot     time.Duration // a machine longer in coming has its pods prepared before its node is there
 	AtOnce       int           // pods asked to go within a second, and less those that wait for kube-scheduler
 	MaxRounds    int           // of those that were asked before and did not go, how many are asked again in one step
 
@@ -62,7 +61,7 @@ func DefaultPolicy() Policy {
 		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
 		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Sweep: 5 * time.Minute, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
 		Notice: 2 * time.Minute, AlarmIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
-		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, SlowBoot: 2 * time.Second, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, AtOnce: 100, MaxRounds: 500,
+		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, AtOnce: 100, MaxRounds: 500,
 	}
 }
 
@@ -73,6 +72,7 @@ type Memory struct {
 	poolAt        map[string]time.Time     // by pool uid: when its status was last written
 	awaiting      map[string]bool          // by claim: pods were to come to it at the last step
 	idleSlots     map[string]time.Time     // by claim: since when it has slots without pods
+	opened        map[string]time.Time     // by claim: when its node was opened to pods that still come
 	mismatches    map[string]mismatch      // by pod uid: standing nodes that kube-scheduler would not use for it
 	registrations map[string]registrations // by pool uid
 	nodeless      map[string]time.Time     // by claim uid: since when it is registered and has no node
@@ -263,7 +263,7 @@ func (st *step) claims() {
 	for _, c := range st.s.Claims {
 		in := lifecycle.Input{
 			Claim: c, Pool: st.index.pools[c.Pool], Instances: st.index.instances[c.Name], InstancesAt: st.s.InstancesAt,
-			Awaited: st.held[c.Name].awaited(), Now: st.now, Policy: st.pol.Lifecycle,
+			Awaited: st.held[c.Name].awaited(), Open: st.held[c.Name] != nil && st.held[c.Name].open, Now: st.now, Policy: st.pol.Lifecycle,
 		}
 		if c.ProviderID != "" {
 			in.Nodes = st.index.nodesOf[c.ProviderID]

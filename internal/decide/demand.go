@@ -188,8 +188,8 @@ func (st *step) rooms() ([]solve.Room, []room) {
 			h = st.held[c.Name]
 		}
 		rooms = append(rooms, st.nodeRoom(n, c, h))
-		if h != nil && c.Reserved && hasReservation(n, c) && h.awaited() == 0 {
-			h = nil // all have landed and its reservation goes: no more slots can be kept there
+		if h != nil && (h.open || h.opened || c.Reserved && hasReservation(n, c) && h.awaited() == 0) {
+			h = nil // its reservation goes: no more slots can be kept there
 		}
 		what = append(what, room{node: n, claim: c, held: h})
 		taken[n.Name] = true

@@ -23,6 +23,10 @@ type holding struct {
 	slots []openSlot
 	at    map[slotKey]int
 	pods  []*model.Pod // pending pods that the slots are for
+
+	let    []*model.Pod // of these, those that need its toleration now
+	open   bool         // it needs no reservation: nobody else could take what is awaited
+	opened bool         // and has none any more
 }
 
 type openSlot struct {
@@ -117,7 +121,7 @@ func (st *step) hold() {
 		if !st.holds(c, n) {
 			continue
 		}
-		h := &holding{claim: c, node: n, at: make(map[slotKey]int, len(c.Slots))}
+		h := &holding{claim: c, node: n, at: make(map[slotKey]int, len(c.Slots)), opened: c.Reserved && registered(n) && !hasReservation(n, c)}
 		for i, s := range c.Slots {
 			h.slots = append(h.slots, openSlot{Slot: s})
 			h.at[slotKey{s.Class, s.Owner}] = i
@@ -132,6 +136,7 @@ func (st *step) hold() {
 		st.held[c.Name] = h
 	}
 	st.match(classHash)
+	st.admit(classHash)
 	st.shrink(classHash)
 }
 
@@ -193,19 +198,26 @@ func (st *step) holds(c *model.Claim, n *model.Node) bool {
 	if !c.Deleting.IsZero() || len(c.Slots) == 0 || st.taken[c.Name] != nil {
 		return false
 	}
-	if n == nil || n.Labels[model.LabelRegistered] != "true" {
+	if !registered(n) {
 		return !c.Is("Registered") // not there yet; a node that was there and is gone holds nothing
 	}
 	if st.stuck(c) {
 		return false
 	}
+	from := c.Conditions[lifecycle.Initialized].Since
 	if c.Reserved {
-		return hasReservation(n, c)
-	}
-	if !c.Is("Initialized") {
+		if hasReservation(n, c) {
+			return true
+		}
+		opened, ok := st.mem.opened[c.Name]
+		if !ok {
+			return false
+		}
+		from = opened
+	} else if !c.Is(lifecycle.Initialized) {
 		return true
 	}
-	over := c.Conditions["Initialized"].Since.Add(st.pol.Settle)
+	over := from.Add(st.pol.Settle)
 	if st.now.Before(over) {
 		st.at(over)
 		return true
@@ -226,6 +238,8 @@ func (st *step) stuck(c *model.Claim) bool {
 	}
 	return true
 }
+
+func registered(n *model.Node) bool { return n != nil && n.Labels[model.LabelRegistered] == "true" }
 
 func hasReservation(n *model.Node, c *model.Claim) bool {
 	for _, t := range n.Taints {
@@ -267,9 +281,8 @@ func (st *step) match(classHash func(*model.Class) string) {
 				s.refused++
 				return true
 			}
-			if tolerate && h.claim.Reserved && !s.Loose && h.claim.UID != "" && st.usable(h) {
-				st.act(plan.Tolerate{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Claim: h.claim.Name,
-					Why: plan.Reason{Code: plan.Demand, Pool: h.claim.Pool, Subject: h.claim.Name}})
+			if tolerate && h.claim.Reserved && !s.Loose && h.claim.UID != "" && h.claim.Is(lifecycle.Launched) {
+				h.let = append(h.let, p)
 			}
 			return true
 		}
@@ -327,23 +340,9 @@ func (st *step) wanted(p *model.Pod) bool {
 
 const defaultScheduler = "default-scheduler"
 
-// usable says whether a claim's node would take pods now, but for its reservation. Pods are given their toleration then: earlier,
-// kube-scheduler would try them in vain, and tell everybody so. Where a machine is long in coming they get it before, so that a
-// thousand of them need not wait for a thousand writes.
+// usable says whether a claim's node would take pods now, but for its reservation.
 func (st *step) usable(h *holding) bool {
 	n := h.node
-	if n == nil {
-		l := h.claim.Conditions[lifecycle.Launched]
-		if !l.True() {
-			return false
-		}
-		due := l.Since.Add(st.pol.SlowBoot)
-		if st.now.Before(due) {
-			st.at(due)
-			return false
-		}
-		return true
-	}
 	if !n.Ready {
 		return false
 	}

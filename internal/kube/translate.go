@@ -65,7 +65,7 @@ const annotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 	out := &model.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
-		Node: p.Spec.NodeName, Nominated: p.Status.NominatedNodeName, Created: p.CreationTimestamp.Time,
+		Node: p.Spec.NodeName, Nominated: p.Status.NominatedNodeName, Created: p.CreationTimestamp.Time, Seen: version(p.ResourceVersion),
 		Terminal: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		Gated:    len(p.Spec.SchedulingGates) > 0, GracePeriod: 30 * time.Second,
 	}

@@ -84,6 +84,7 @@ type Input struct {
 	Elsewhere     bool            // some of their pods run elsewhere yet, and have not been asked to come
 	Landing       time.Time       // when one last did
 	Rolls         map[string]Roll // by uid: pods that are to go after their successors have come
+	Open          bool            // nobody but the pods awaited could take their room: it needs no reservation
 	Now           time.Time
 	Policy        Policy
 }
@@ -320,7 +321,7 @@ func register(in *Input, n *model.Node, u *plan.UpdateNode) {
 	u.AddFinalizer = !n.HasFinalizer
 	u.OwnerClaim, u.OwnerUID = c.Name, c.UID
 	u.RemoveTaints = append(u.RemoveTaints, model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute})
-	if c.Reserved && in.Awaited > 0 {
+	if c.Reserved && in.Awaited > 0 && !in.Open {
 		u.AddTaints = append(u.AddTaints, model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule})
 	}
 }
@@ -372,6 +373,11 @@ func release(in *Input, n *model.Node, ready bool, u *plan.UpdateNode, out *Outp
 	if in.Awaited <= 0 {
 		u.RemoveTaints = append(u.RemoveTaints, t)
 		u.Why = plan.Reason{Code: plan.Landed, Pool: c.Pool}
+		return
+	}
+	if in.Open {
+		u.RemoveTaints = append(u.RemoveTaints, t)
+		u.Why = plan.Reason{Code: plan.NobodyElse, Pool: c.Pool}
 		return
 	}
 	if !ready || !c.Is(Initialized) {

@@ -119,6 +119,7 @@ const (
 	Registering         Code = "Registering"         // node has come
 	Initializing        Code = "Initializing"        // node is ready, startup taints gone, extended resources there
 	Landed              Code = "Landed"              // every reserved slot is bound
+	NobodyElse          Code = "NobodyElse"          // no pod but those awaited could take the room that is left
 	LandingTimeout      Code = "LandingTimeout"      // reserved pods did not come in time
 	Empty               Code = "Empty"               // consolidateAfter passed without pods
 	Expired             Code = "Expired"             // expireAfter passed

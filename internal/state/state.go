@@ -185,6 +185,9 @@ func (s *State) SetPod(p *model.Pod) {
 			q.Reservations = append(slices.Clip(q.Reservations), claim)
 		}
 	}
+	if old, ok := s.pods[key]; ok && old.UID == q.UID {
+		q.Seen = old.Seen
+	}
 	if old, ok := s.pods[key]; ok {
 		if old.UID == q.UID && old.Node != "" && old.Node == q.Node && !old.Terminal && !q.Terminal {
 			s.pods[key] = &q
