@@ -57,6 +57,12 @@ func prices(sizes []vec, cost []int64, total []float64, nd int) (u [maxDims]int6
 			u[k] = int64(v)
 		}
 	}
+	lower(&u, sizes, cost, nd)
+	return u
+}
+
+// lower takes any prices down until no machine is worth more than it costs: from then on they are a certificate, wherever they came from.
+func lower(u *[maxDims]int64, sizes []vec, cost []int64, nd int) {
 	for i := range sizes {
 		for {
 			var v wide
@@ -69,10 +75,9 @@ func prices(sizes []vec, cost []int64, total []float64, nd int) (u [maxDims]int6
 			if !limit.less(v) {
 				break
 			}
-			shrink(&u, limit, v, nd)
+			shrink(u, limit, v, nd)
 		}
 	}
-	return u
 }
 
 // shrink scales prices by limit/value, rounding down, and by a little more so that it ends.

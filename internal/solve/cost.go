@@ -12,8 +12,8 @@ import (
 //
 // The certificate: resource prices under which no machine that the demand may go to is worth more than it costs. What a machine
 // holds is then worth at most its price, so the pods are worth at most what their machines cost, less what free room is worth.
-// A pod belongs to the first level of weight that offers it a machine, as the weight rule has it; where limits bind, that rule may
-// drive it further down, and the levels are priced together.
+// A pod belongs to the first level of weight that offers it a machine, as the weight rule has it. Where limits bind that rule may drive it
+// further down, and where pods of several weights are bought for some may find room on the others' machines: the levels are priced together.
 func (s *solver) cost(res *Result) {
 	res.Cost.ProvenBy = "lp"
 	if res.Cost.NewMicroPerHour == 0 {
@@ -263,6 +263,13 @@ func (s *solver) boundGroups() ([]*boundGroup, []level) {
 			break
 		}
 	}
+	first := -1
+	for _, c := range s.classes { // pods of one weight may find room on machines that pods of another need anyway
+		if li, _ := s.cheapest(c.mask, &c.req); c.taken > 0 && li < len(s.levels) {
+			joined = joined || first >= 0 && li != first
+			first = li
+		}
+	}
 	for _, c := range s.classes { // topology may send pods to a pool of less weight that has the domain
 		joined = joined || (len(c.topo.keys) > 0 || c.topo.nearHost) && s.spansLevels(c.mask)
 	}
@@ -277,7 +284,7 @@ func (s *solver) boundGroups() ([]*boundGroup, []level) {
 		usedBy[i] = make([]uint64, (len(s.offers)+63)/64)
 	}
 	for _, c := range s.classes {
-		if c.taken == 0 || !s.holds(c.mask, &c.req) {
+		if c.taken == 0 || !s.holds(c.filter.mask, &c.req) {
 			continue
 		}
 		g := 0
@@ -289,7 +296,7 @@ func (s *solver) boundGroups() ([]*boundGroup, []level) {
 			groups[g].sum[k] += c.req[k] * int64(c.taken)
 			groups[g].total[k] += float64(c.req[k]) * float64(c.taken)
 		}
-		for i, w := range c.mask.bits {
+		for i, w := range c.filter.mask.bits {
 			usedBy[g][i] |= w
 		}
 	}

@@ -16,7 +16,7 @@ func (s *solver) prove(l level, classes []*class, worth []int64) (scaled []int64
 	demands := make([]*demand, len(classes))
 	whole := make([]int64, len(classes))
 	for i, c := range classes {
-		demands[i] = &demand{c: c, mask: c.mask, n: int64(c.taken)}
+		demands[i] = &demand{c: c, mask: c.filter.mask, n: int64(c.taken)} // also where this plan could not keep minValues: another might
 		whole[i] = int64(c.taken)
 	}
 	p := s.newPackingOf(l, demands, false)
