@@ -116,6 +116,7 @@ func runController(c *cobra.Command, f controllerFlags) error {
 		if err != nil {
 			return err
 		}
+		bought.Remember(kube.NewLearned(client))
 		source, refresh = bought, bought.Run
 	} else {
 		source = kwok.New(f.machines, machinesClient(), st.Resources(), cloud.Wall{})

@@ -174,6 +174,12 @@ type Interruption struct {
 	Sent       time.Time // when the cloud sent it; zero: not said
 }
 
+// Learner is a provider whose catalogue can't know how much memory a node will have, and wants to be told.
+type Learner interface {
+	// Learn says that a node of a type, booted from an image, has so much memory. An error: tell it again.
+	Learn(ctx context.Context, instanceType, image string, memoryBytes int64) error
+}
+
 // ClassStatuser is a provider whose node classes have a status to be written; the controller writes it.
 type ClassStatuser interface {
 	ClassStatus(ctx context.Context, class NodeClass) (ClassStatus, error)
@@ -191,7 +197,7 @@ type Decorator interface {
 	Unwrap() Provider
 }
 
-// As finds an optional interface (Drifter, Repairer, Interrupter, ClassStatuser) in a provider or in what it decorates.
+// As finds an optional interface (Drifter, Repairer, Interrupter, Learner, ClassStatuser) in a provider or in what it decorates.
 func As[T any](p Provider) (T, bool) {
 	for {
 		if t, ok := p.(T); ok {

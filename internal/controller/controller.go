@@ -100,17 +100,19 @@ type Controller struct {
 	synced  atomic.Bool
 	view    atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
-	verify  func(*decide.Output) Opinion // the second opinion
-	mem     decide.Memory
-	window  window
-	pools   map[string]*poolInfo
-	listing bool
-	listed  time.Time // when the last list was asked for
-	drift   driftCheck
-	made    time.Time           // for how long the cluster has not been read
-	hears   bool                // the cloud's notices are listened to
-	notes   map[string]toldNote // by object and event
-	told    map[string]string   // by pod uid: the refusal last told, so that it is not told again
+	verify   func(*decide.Output) Opinion // the second opinion
+	mem      decide.Memory
+	window   window
+	pools    map[string]*poolInfo
+	listing  bool
+	listed   time.Time         // when the last list was asked for
+	taught   map[learned]int64 // what the provider was told that nodes have
+	learning bool              // it is being told
+	drift    driftCheck
+	made     time.Time           // for how long the cluster has not been read
+	hears    bool                // the cloud's notices are listened to
+	notes    map[string]toldNote // by object and event
+	told     map[string]string   // by pod uid: the refusal last told, so that it is not told again
 }
 
 // window is the adaptive batch window over demand.
@@ -127,6 +129,7 @@ func New(c *Controller) *Controller {
 	c.changes = make(chan state.Change, 16384)
 	c.lanes = map[string]chan struct{}{}
 	c.pools = map[string]*poolInfo{}
+	c.taught = map[learned]int64{}
 	c.told = map[string]string{}
 	c.made = time.Now()
 	c.notes = map[string]toldNote{}
@@ -330,6 +333,7 @@ func (c *Controller) list(ctx context.Context, now time.Time, snap *model.Snapsh
 		return due
 	}
 	c.listing, c.listed = true, now
+	c.learn(ctx, snap)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()

@@ -172,7 +172,11 @@ func (m *Manifests) Feed(s *state.State) {
 			if _, ok := m.at["NodePool "+o.Name]; ok {
 				continue // its NodePool is there, as the API server has it
 			}
-			pool, _ := TranslateProvisioner(o)
+			pool, class, _ := TranslateProvisioner(o)
+			if class != nil {
+				class.UID = "file:EC2NodeClass/" + types.UID(o.Name)
+				s.SetNodeClass(t.EC2NodeClass(class))
+			}
 			pool.UID = "file:NodePool/" + types.UID(o.Name)
 			s.SetPool(t.NodePool(pool))
 			if r := pool.Spec.Template.Spec.NodeClassRef; r.Group == kwokv1alpha1.Group && s.NodeClass(r.Group, r.Kind, r.Name) == nil {

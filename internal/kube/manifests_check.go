@@ -59,7 +59,7 @@ func check(obj runtime.Object) (field, why string) {
 			c.requirement(fmt.Sprintf("spec.requirements[%d]", i), &o.Spec.Requirements[i])
 		}
 	case *karpv1alpha5.Provisioner:
-		pool, _ := TranslateProvisioner(o)
+		pool, _, _ := TranslateProvisioner(o)
 		c.pool(pool)
 		c.field = strings.ReplaceAll(strings.ReplaceAll(c.field, "spec.template.spec.", "spec."), "spec.template.metadata.", "spec.")
 	}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
@@ -28,9 +29,10 @@ import (
 // DefaultNodeClass is the KWOKNodeClass of a Provisioner that names no node class.
 const DefaultNodeClass = "default"
 
-// TranslateProvisioner is the NodePool that means what a Provisioner says, and what came over and what did not. The NodePool has
-// every field that the API server would default, so that it can be compared with what is there.
-func TranslateProvisioner(p *karpv1alpha5.Provisioner) (*karpv1.NodePool, karpv1alpha5.Translation) {
+// TranslateProvisioner is the NodePool that means what a Provisioner says, the EC2NodeClass where it has AWS's settings in place
+// (else nil), and what came over and what did not. Both have every field that the API server would default, so that they can be
+// compared with what is there.
+func TranslateProvisioner(p *karpv1alpha5.Provisioner) (*karpv1.NodePool, *awsv1.EC2NodeClass, karpv1alpha5.Translation) {
 	s := &p.Spec
 	yes := true
 	out := &karpv1.NodePool{
@@ -90,13 +92,20 @@ func TranslateProvisioner(p *karpv1alpha5.Provisioner) (*karpv1.NodePool, karpv1
 			came("spec.requirements without "+d[0], "spec.template.spec.requirements: "+d[0]+" In ["+d[1]+"]")
 		}
 	}
-	if s.KubeletConfiguration != nil {
+	var owned *awsv1.EC2NodeClass
+	var unusable error
+	if s.Provider != nil {
+		owned, unusable = provisionerClass(p, came, lost)
+	}
+	if s.KubeletConfiguration != nil && owned == nil {
 		lost("spec.kubeletConfiguration", "the kubelet is configured by the node class; set it there")
 	}
 	spec.NodeClassRef = &karpv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.KindKWOKNodeClass, Name: DefaultNodeClass}
-	if s.Provider != nil {
+	if owned != nil {
+		spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass, Name: owned.Name}
+	} else if s.Provider != nil {
 		out.Annotations = map[string]string{karpv1.AnnotationProviderCompatibility: string(s.Provider.Raw)}
-		lost("spec.provider", "kept in annotation "+karpv1.AnnotationProviderCompatibility+" of the NodePool, where nothing reads it; name a node class in spec.providerRef instead")
+		lost("spec.provider", "kept in annotation "+karpv1.AnnotationProviderCompatibility+" of the NodePool, where nothing reads it: "+unusable.Error())
 	}
 	ref := s.ProviderRef
 	if ref != nil {
@@ -120,7 +129,10 @@ func TranslateProvisioner(p *karpv1alpha5.Provisioner) (*karpv1.NodePool, karpv1
 		}
 	}
 	from := "spec.providerRef"
-	if ref == nil {
+	switch {
+	case owned != nil && ref == nil:
+		from = "spec.provider"
+	case ref == nil:
 		from = "spec without a usable providerRef"
 	}
 	came(from, "spec.template.spec.nodeClassRef: "+spec.NodeClassRef.Group+"/"+spec.NodeClassRef.Kind+" "+spec.NodeClassRef.Name)
@@ -163,7 +175,7 @@ func TranslateProvisioner(p *karpv1alpha5.Provisioner) (*karpv1.NodePool, karpv1
 	}
 	d.Budgets = []karpv1.Budget{{Nodes: "100%"}}
 	came("spec without budgets", "spec.disruption.budgets: nodes=100%")
-	return out, t
+	return out, owned, t
 }
 
 // Provisioners keeps for each Provisioner a NodePool that it owns, until the context ends. It works on what Watch sees.
@@ -197,7 +209,7 @@ func Provisioners(ctx context.Context, c *Client, log *slog.Logger) error {
 }
 
 func (c *Client) syncProvisioner(ctx context.Context, p *karpv1alpha5.Provisioner) error {
-	want, translation := TranslateProvisioner(p)
+	want, class, translation := TranslateProvisioner(p)
 	translated := model.Condition{Status: string(metav1.ConditionTrue), Reason: karpv1alpha5.ReasonTranslated}
 	if len(translation.Untranslated) > 0 {
 		var fields []string
@@ -211,6 +223,9 @@ func (c *Client) syncProvisioner(ctx context.Context, p *karpv1alpha5.Provisione
 	var trouble error
 	if r := want.Spec.Template.Spec.NodeClassRef; r.Group == kwokv1alpha1.Group && r.Name == DefaultNodeClass {
 		trouble = c.ensureDefaultClass(ctx)
+	}
+	if class != nil {
+		trouble = c.writeClass(ctx, p, class)
 	}
 	have, exists := c.pools.get(p.Name)
 	if exists && !metav1.IsControlledBy(have, p) {

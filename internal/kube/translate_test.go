@@ -85,9 +85,14 @@ func translateAll(input string) string {
 	}
 	for _, o := range m.objects {
 		if p, ok := o.Object.(*karpv1alpha5.Provisioner); ok {
-			pool, translation := TranslateProvisioner(p)
+			pool, class, translation := TranslateProvisioner(p)
 			pool.OwnerReferences, pool.Status.Conditions = nil, nil
-			for _, v := range []any{pool, translation} {
+			list := []any{pool, translation}
+			if class != nil {
+				class.OwnerReferences = nil
+				list = []any{pool, class, translation}
+			}
+			for _, v := range list {
 				text, err := yaml.Marshal(v)
 				if err != nil {
 					return "error: " + err.Error()

@@ -23,6 +23,7 @@ type learned struct {
 	bytes   map[string]int64
 	loaded  bool
 	changes int
+	unsaved bool
 }
 
 // Remember says where what is learned is kept. It comes before the provider is used.
@@ -82,19 +83,24 @@ func (p *Provider) Learn(ctx context.Context, instanceType, image string, bytes 
 	}
 	k := instanceType + " " + image
 	l.mu.Lock()
-	if have, ok := l.bytes[k]; ok && have <= bytes {
-		l.mu.Unlock()
-		return nil
+	if have, ok := l.bytes[k]; !ok || bytes < have {
+		if l.bytes == nil {
+			l.bytes = map[string]int64{}
+		}
+		l.bytes[k] = bytes
+		l.changes++
+		l.unsaved = true
 	}
-	if l.bytes == nil {
-		l.bytes = map[string]int64{}
-	}
-	l.bytes[k] = bytes
-	l.changes++
-	all := maps.Clone(l.bytes)
+	all, save := maps.Clone(l.bytes), l.unsaved && l.store != nil
 	l.mu.Unlock()
-	if l.store == nil {
+	if !save {
 		return nil
 	}
-	return l.store.Store(ctx, all)
+	if err := l.store.Store(ctx, all); err != nil {
+		return err // it is used already, and kept when it is told again
+	}
+	l.mu.Lock()
+	l.unsaved = !maps.Equal(l.bytes, all)
+	l.mu.Unlock()
+	return nil
 }
