@@ -17,6 +17,7 @@ import (
 func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 	st := newStep(s, Memory{}, now, pol)
 	st.all = true
+	st.notices()
 	st.gather()
 	st.hold()
 	st.demand(true)

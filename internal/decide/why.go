@@ -48,7 +48,9 @@ func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject strin
 func wonder(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	mem.units = nil // not to be shared with the next step
 	st := newStep(s, mem, now, pol)
+	st.notices()
 	st.gather()
+	st.patients()
 	st.hold()
 	st.remember(nil, nil)
 	st.units()
@@ -314,6 +316,12 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 	if u.Move != "" {
 		fact(a, "move under way", u.Move)
 	}
+	if x := st.taken[c.Name]; x != nil {
+		fact(a, "its cloud takes it away", x.notice.Kind+", at "+x.deadline.UTC().Format(time.RFC3339))
+	}
+	if s, ok := st.ill[c.Name]; ok && st.now.Before(s.due) {
+		fact(a, "ill", s.cause.Key+" is "+s.cause.Have+"; it counts as broken from "+s.due.UTC().Format(time.RFC3339))
+	}
 	for _, cause := range st.causes(u) {
 		fs, alt := st.obstacles(u, cause)
 		a.Findings = append(a.Findings, fs...)
@@ -329,9 +337,8 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 func (st *step) whyDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 	fact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
 	u := disrupt.NewUnit(c, n, st.index.pools[c.Pool])
-	var end time.Time
-	if c.TerminationGracePeriod >= 0 {
-		end = c.Deleting.Add(c.TerminationGracePeriod)
+	end, forced := lifecycle.Deadline(c)
+	if forced {
 		fact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
 	}
 	for _, p := range n.Pods {
@@ -357,6 +364,9 @@ func (st *step) unitOf(node string) *disrupt.Unit {
 // causes are what a machine might go for now.
 func (st *step) causes(u *disrupt.Unit) []plan.Code {
 	var out []plan.Code
+	if _, bad := st.broken(u.Claim); bad {
+		out = append(out, plan.Unhealthy)
+	}
 	if u.Claim.Is(drifted) {
 		out = append(out, plan.Drifted)
 	}
@@ -381,8 +391,17 @@ func (st *step) obstacles(u *disrupt.Unit, cause plan.Code) ([]plan.Finding, *pl
 		}
 		found(r, st.until(u, r))
 	}
-	if left, why := st.left(u.Pool, cause); left <= 0 && st.count[u.Pool.Name].Total > 0 {
+	if cause == plan.Unhealthy {
+		if why, ok := st.repairable(u.Pool.Name); !ok {
+			found(why, time.Time{})
+		}
+	}
+	if left, why := st.spared(u, cause); left <= 0 && st.count[u.Pool.Name].Total > 0 {
 		found(why, disrupt.Opens(u.Pool, st.count[u.Pool.Name], cause, st.now))
+		if ch := out[len(out)-1].Change; ch != nil { // its own being down does not count against it
+			plain, _ := st.left(u.Pool, cause)
+			ch.Value = strconv.FormatInt(st.count[u.Pool.Name].Down+1-(left-plain), 10)
+		}
 	}
 	if s, ok := st.mem.shunned[u.Claim.UID]; ok && st.now.Before(s.until) {
 		found(plan.Reason{Code: plan.Aborted, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339),

@@ -15,7 +15,7 @@ import (
 func end(in *Input, out *Output) {
 	c := in.Claim
 	w := ending{Input: in, u: plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{}, Why: plan.Reason{Code: plan.Draining, Pool: c.Pool}}}
-	w.deadline, w.forced = terminationTime(c)
+	w.deadline, w.forced = Deadline(c)
 	if w.forced && c.Annotations[TerminationTime] == "" {
 		w.u.Annotations = map[string]string{TerminationTime: w.deadline.UTC().Format(time.RFC3339)}
 		w.u.Why.Key, w.u.Why.Want = "terminationGracePeriod", c.TerminationGracePeriod.String()
@@ -130,8 +130,8 @@ func (w *ending) detached() bool {
 	return true
 }
 
-// terminationTime is when pods are no longer waited for, and whether there is such a time.
-func terminationTime(c *model.Claim) (time.Time, bool) {
+// Deadline is when pods are no longer waited for, and whether there is such a time.
+func Deadline(c *model.Claim) (time.Time, bool) {
 	if s := c.Annotations[TerminationTime]; s != "" {
 		if t, err := time.Parse(time.RFC3339, s); err == nil {
 			return t, true

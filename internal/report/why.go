@@ -175,6 +175,8 @@ func question(of plan.Code) string {
 		return "It has drifted; in the way of replacing it"
 	case plan.Expired:
 		return "It has expired; in the way of replacing it"
+	case plan.Unhealthy:
+		return "It is broken; in the way of replacing it"
 	case plan.Draining:
 		return "In the way of its drain"
 	case plan.Initializing:
@@ -229,6 +231,8 @@ func kept(r plan.Reason) string {
 		return "what would come can't be kept to its pods (" + r.Key + "), and then " + r.Subject + " might find no room"
 	case plan.NotBalanced:
 		return "policy Balanced wants " + r.Want + "; the best move scores " + r.Have
+	case plan.RepairBlocked:
+		return "too many nodes of " + r.Subject + " are unhealthy at once to be repaired: " + r.Have + ", where " + r.Want + " is wanted"
 	case plan.NoSurge:
 		return r.Subject + " can't wait for its successor: " + or(r.Have, r.Key) + with(" (", r.Key, ")")
 	case plan.Regretted:
