@@ -375,6 +375,19 @@ func (s *Sandbox) BaseNode(ctx context.Context, instanceType, name string) error
 }
 
 func (s *Sandbox) machines(ctx context.Context, method, path string, body any) ([]byte, error) {
+	return s.ask(ctx, "the simulated cloud", method, s.MachinesURL+path, body)
+}
+
+// AWS asks the simulated AWS for what is below /_aws/; out may be nil.
+func (s *Sandbox) AWS(ctx context.Context, method, path string, body, out any) error {
+	data, err := s.ask(ctx, "the simulated AWS", method, s.AWSURL+path, body)
+	if err == nil && out != nil {
+		err = json.Unmarshal(data, out)
+	}
+	return err
+}
+
+func (s *Sandbox) ask(ctx context.Context, whom, method, url string, body any) ([]byte, error) {
 	var in io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -383,21 +396,21 @@ func (s *Sandbox) machines(ctx context.Context, method, path string, body any) (
 		}
 		in = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.MachinesURL+path, in)
+	req, err := http.NewRequestWithContext(ctx, method, url, in)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := s.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the simulated cloud: %w", err)
+		return nil, fmt.Errorf("ask %s: %w", whom, err)
 	}
 	defer resp.Body.Close()
 	out, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, fmt.Errorf("ask the simulated cloud: %s %s: %w", method, path, err)
+		return nil, fmt.Errorf("ask %s: %s %s: %w", whom, method, url, err)
 	}
 	if resp.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("ask the simulated cloud: %s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(out))
+		return nil, fmt.Errorf("ask %s: %s %s: %s: %s", whom, method, url, resp.Status, bytes.TrimSpace(out))
 	}
 	return out, nil
 }

@@ -18,6 +18,7 @@ const (
 	Rebalance        = "rebalance"         // EC2 might
 	ScheduledChange  = "scheduled-change"  // the instance is to be retired after the notice
 	StateChange      = "state-change"      // the instance stops at once
+	Impaired         = "impaired"          // the instance's status checks fail from now on; nobody is told, DescribeInstanceStatus says so
 )
 
 // Interruption asks for notices: for the instances named, or for Count running spot instances chosen by the seed.
@@ -25,8 +26,8 @@ type Interruption struct {
 	Kind      string            `json:"kind"`
 	Instances []string          `json:"instances,omitempty"`
 	Count     int               `json:"count,omitempty"`
-	Notice    machines.Duration `json:"notice,omitzero"` // 0: as the settings have it
-	Silent    bool              `json:"silent,omitempty"`
+	Notice    machines.Duration `json:"notice,omitzero"`  // 0: as the settings have it
+	Silent    bool              `json:"silent,omitempty"` // SpotInterruption: the instance goes, and nobody was told
 }
 
 // Interrupted says whom it hit.
@@ -89,9 +90,9 @@ type healthEntity struct {
 func (t *tx) interrupt(in Interruption) (Interrupted, error) {
 	var out Interrupted
 	switch in.Kind {
-	case SpotInterruption, Rebalance, ScheduledChange, StateChange:
+	case SpotInterruption, Rebalance, ScheduledChange, StateChange, Impaired:
 	default:
-		return out, fmt.Errorf("interruption: kind %q: use %s, %s, %s or %s", in.Kind, SpotInterruption, Rebalance, ScheduledChange, StateChange)
+		return out, fmt.Errorf("interruption: kind %q: use %s, %s, %s, %s or %s", in.Kind, SpotInterruption, Rebalance, ScheduledChange, StateChange, Impaired)
 	}
 	var chosen []*instance
 	for _, id := range in.Instances {
@@ -126,7 +127,6 @@ func (t *tx) interrupt(in Interruption) (Interrupted, error) {
 				t.notify("aws.ec2", "EC2 Spot Instance Interruption Warning", arn, spotDetail{i.ID, "terminate"})
 			}
 		case Rebalance:
-			is.RebalanceSent = true
 			t.notify("aws.ec2", "EC2 Instance Rebalance Recommendation", arn, spotDetail{InstanceID: i.ID})
 		case ScheduledChange:
 			is.Goes, is.Event = t.now.Add(notice), "instance-retirement"
@@ -138,6 +138,8 @@ func (t *tx) interrupt(in Interruption) (Interrupted, error) {
 		case StateChange:
 			is.Goes = t.now
 			t.notify("aws.ec2", "EC2 Instance State-change Notification", arn, stateDetail{i.ID, "stopping"})
+		case Impaired:
+			is.Impaired = t.now
 		}
 		t.instances.put(t, i.ID, is)
 	}

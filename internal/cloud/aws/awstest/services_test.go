@@ -132,6 +132,18 @@ func TestNotices(t *testing.T) {
 	lt := a.template("nodes", nodeadmData)
 	out := check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(t.Context(), a.fleetOf(lt, "t", "c1", 1, types.DefaultTargetCapacityTypeSpot, "m5.large")))
 	a.cluster.until(t, func(n map[string]machines.NodeSpec) bool { return len(n) == 1 })
+	status := func() types.SummaryStatus {
+		return check[*ec2.DescribeInstanceStatusOutput](t)(a.ec2.DescribeInstanceStatus(t.Context(), &ec2.DescribeInstanceStatusInput{InstanceIds: ids(out)})).InstanceStatuses[0].InstanceStatus.Status
+	}
+	if have := status(); have != types.SummaryStatusOk {
+		t.Errorf("have status %s", have)
+	}
+	if err := a.control("POST", "interrupt", Interruption{Kind: Impaired, Instances: ids(out)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if have := status(); have != types.SummaryStatusImpaired {
+		t.Errorf("have status %s after its checks failed", have)
+	}
 	for _, c := range []struct{ kind, want string }{
 		{Rebalance, "EC2 Instance Rebalance Recommendation"}, {ScheduledChange, "AWS Health Event"}, {StateChange, "EC2 Instance State-change Notification"},
 	} {

@@ -38,30 +38,29 @@ type fleet struct {
 
 // instance is what EC2 knows of a machine beside what cloud/machines has.
 type instance struct {
-	ID            string
-	Reservation   string
-	Fleet         string `json:",omitempty"`
-	Token         string `json:",omitempty"`
-	Template      string
-	Version       int
-	Image         string
-	Subnet        string
-	IP            string
-	Groups        []string
-	Profile       string `json:",omitempty"`
-	SpotRequest   string `json:",omitempty"`
-	Reserved      string `json:",omitempty"` // capacity reservation
-	HopLimit      *int64 `json:",omitempty"`
-	Tags          map[string]string
-	Runs          time.Time // when it is no longer pending
-	Group         string    `json:",omitempty"` // Auto Scaling group
-	Protected     bool      `json:",omitempty"` // from the group's scale-in
-	Goes          time.Time `json:",omitzero"`  // an interruption takes it then
-	Reason        string    `json:",omitempty"` // why it was ended, by whom
-	NeverJoins    string    `json:",omitempty"` // what keeps its kubelet from joining
-	RebalanceSent bool      `json:",omitempty"`
-	Event         string    `json:",omitempty"` // code of a scheduled event
-	Impaired      time.Time `json:",omitzero"`  // since when its status checks fail
+	ID          string
+	Reservation string
+	Fleet       string `json:",omitempty"`
+	Token       string `json:",omitempty"`
+	Template    string
+	Version     int
+	Image       string
+	Subnet      string
+	IP          string
+	Groups      []string
+	Profile     string `json:",omitempty"`
+	SpotRequest string `json:",omitempty"`
+	Reserved    string `json:",omitempty"` // capacity reservation
+	HopLimit    *int64 `json:",omitempty"`
+	Tags        map[string]string
+	Runs        time.Time // when it is no longer pending
+	Group       string    `json:",omitempty"` // Auto Scaling group
+	Protected   bool      `json:",omitempty"` // from the group's scale-in
+	Goes        time.Time `json:",omitzero"`  // an interruption takes it then
+	Reason      string    `json:",omitempty"` // why it was ended, by whom
+	NeverJoins  string    `json:",omitempty"` // what keeps its kubelet from joining
+	Event       string    `json:",omitempty"` // code of a scheduled event
+	Impaired    time.Time `json:",omitzero"`  // since when its status checks fail
 }
 
 // profile is an instance profile.
