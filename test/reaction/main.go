@@ -393,7 +393,7 @@ func (r *rig) floor(ctx context.Context, nodes string, out *Burst) error {
 		return fmt.Errorf("--floor-nodes %q: need a count and a type such as %q", nodes, "60x r5a.12xlarge")
 	}
 	for i := range n {
-		if err := r.s.BaseNode(ctx, instanceType, fmt.Sprint("base-", i)); err != nil {
+		if err := r.s.BaseNode(ctx, instanceType, fmt.Sprint("floor-", i)); err != nil {
 			return err
 		}
 	}
@@ -410,7 +410,7 @@ func (r *rig) floor(ctx context.Context, nodes string, out *Burst) error {
 				usable++
 			}
 		}
-		return usable == n, fmt.Errorf("%d of %d are", usable, n)
+		return usable == n+1, fmt.Errorf("%d of %d are", usable, n+1) // and the cluster's own
 	})
 	if err != nil {
 		return err
