@@ -109,6 +109,7 @@ type Controller struct {
 	taught   map[learned]int64 // what the provider was told that nodes have
 	learning bool              // it is being told
 	drift    driftCheck
+	said     time.Time           // when all that blocks disruption was last told
 	made     time.Time           // for how long the cluster has not been read
 	hears    bool                // the cloud's notices are listened to
 	notes    map[string]toldNote // by object and event
@@ -226,7 +227,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		c.hears = true
 		go c.listen(ctx)
 	}
-	out, mem := decide.Step(snap, c.mem, now, c.Policy, decide.Request{Solve: solve})
+	out, mem := decide.Step(snap, c.mem, now, c.Policy, decide.Request{Solve: solve, Tell: c.telling(now)})
 	if out.Solved {
 		c.Metrics.decided(time.Since(now), &out)
 		c.window.widen(c.Config, now, out.Plan)

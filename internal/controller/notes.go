@@ -45,6 +45,18 @@ func (c *Controller) tell(now time.Time, notes []plan.Note) {
 	}
 }
 
+// tellEvery is how often everything is looked at for what blocks its disruption.
+const tellEvery = 10 * time.Second
+
+// telling says whether it is time to.
+func (c *Controller) telling(now time.Time) bool {
+	if now.Sub(c.said) < tellEvery {
+		return false
+	}
+	c.said = now
+	return true
+}
+
 func subject(n plan.Note) string {
 	kinds := map[string]string{"Node": "node/", "NodeClaim": "nodeclaim/", "NodePool": "nodepool/", "Pod": "pod/" + n.Namespace + "/"}
 	return kinds[n.Kind] + n.Name

@@ -39,9 +39,13 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro})
 			text := fmt.Sprintf("%s: %d machines for %d, $%s an hour for $%s", m.Cause, len(m.New), len(m.Units), usd(m.NewMicro), usd(m.OldMicro))
 			c.Cluster.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
+			if m.Cause == plan.Underutilized && u.Pool.ConsolidationPolicy == "Balanced" {
+				c.Cluster.Event("Node", "", u.Node.Name, u.Node.UID, false, "ConsolidationApproved", text)
+			}
 		}
 	}
 	for _, k := range out.Kept {
+		c.tellKept(now, k)
 		c.Ledger.Add(ledger.Entry{At: now, Kind: ledger.Keep, Subject: "node/" + k.Node, Why: []plan.Reason{k.Why}, Outcome: "looked at because: " + string(k.Cause)})
 	}
 	for _, a := range out.Actions {
@@ -54,6 +58,23 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
 		c.Cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "move taken back: "+u.Why.Have)
 	}
+}
+
+// tellKept tells those who watch a node that was looked at and left alone.
+func (c *Controller) tellKept(now time.Time, k decide.Kept) {
+	if k.Cause != plan.Underutilized {
+		return
+	}
+	n := plan.Note{Event: "Unconsolidatable", Kind: "Node", Name: k.Node, Why: k.Why}
+	if k.Why.Code == plan.NotBalanced {
+		n.Event = "ConsolidationRejected"
+	}
+	notes := []plan.Note{n}
+	if cl := c.State.ClaimOfNode(k.Node); cl != nil {
+		n.Kind, n.Name, n.UID = "NodeClaim", cl.Name, cl.UID
+		notes = append(notes, n)
+	}
+	c.tell(now, notes)
 }
 
 // refuseMove tells that a move was refused by verify, and which claims, by uid, would have gone in it.

@@ -112,6 +112,8 @@ type Request struct {
 	// Refused are the claims, by uid, of moves that verify refused when this step was decided before: they are left alone for a while,
 	// longer each time, and no other move is begun in this step.
 	Refused []string
+
+	Tell bool // say what blocks disruption too
 }
 
 // Refusals are the pods that the last solve could not place.
@@ -141,6 +143,9 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 		st.shun(uid, pol.Shun)
 	}
 	st.moves(!req.Never && len(req.Refused) == 0)
+	if req.Tell {
+		st.tell()
+	}
 	st.pools()
 	st.paced()
 	st.drop()

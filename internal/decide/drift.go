@@ -140,7 +140,7 @@ func (st *step) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
 			return 0
 		}
 		w := u.Weight()
-		if u.Node.Annotations[disrupt.DoNotDisrupt] == "true" || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
+		if u.Node.Annotations[disrupt.DoNotDisrupt] == "true" || c.Annotations[disrupt.DoNotDisrupt] == "true" || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
 			held, _ := disrupt.Held(p, st.now)
 			return held
 		}) {

@@ -24,7 +24,7 @@ import (
 // the beginning: +90s. A thing that is named again is changed: its line is the whole of it.
 //
 //	at AT                        decide, with a look at demand
-//	glance AT                    decide without
+//	glance AT [tell]             decide without; tell: and say what blocks disruption
 //	begin                        what was decided last is under way: recorded as the controller does
 //	done                         what was decided last has been done and is read back
 //	refuse                       the writes of what was decided last have failed, and may be repeated at once
@@ -38,7 +38,7 @@ import (
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
-//	     [interrupted=KIND,SEEN[,AT]] [ends=AT]
+//	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held]
 //	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
 //	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
 //	     [bad=CONDITION,STATUS,SINCE]
@@ -69,6 +69,7 @@ type script struct {
 	listed time.Time
 	list   []*model.Instance
 	last   Output
+	tell   bool
 	marks  map[string]string // by claim: the mark of the last move it was to go in
 	now    time.Time
 	out    strings.Builder
@@ -101,6 +102,7 @@ func (x *script) line(f []string) {
 	switch f[0] {
 	case "at", "glance":
 		x.now = x.when(f[1])
+		x.tell = len(f) > 2 && f[2] == "tell"
 		x.decide(f[0] == "at")
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
 	case "begin":
@@ -202,7 +204,7 @@ func (x *script) decide(look bool) {
 	x.st.Tick(x.now)
 	x.st.Expire(x.now)
 	snap := x.st.Snapshot(x.now)
-	x.last, x.mem = Step(snap, x.mem, x.now, x.pol, Request{Solve: look})
+	x.last, x.mem = Step(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell})
 	for _, m := range x.last.Moves {
 		for _, u := range m.Units {
 			x.marks[u.Claim.Name] = "move " + m.ID
@@ -461,6 +463,8 @@ func (x *script) claim(name string, opts []string) {
 			}
 		case "moving":
 			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: v, Message: x.moveMark(name), Since: x.now}
+		case "held":
+			c.Annotations = model.Labels{disrupt.DoNotDisrupt: "true"}
 		case "ends":
 			c.Annotations = model.Labels{lifecycle.TerminationTime: x.when(v).Format(time.RFC3339)}
 		case "interrupted":

@@ -137,7 +137,7 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 	}
 	if cause != plan.Unhealthy {
 		for _, a := range []string{DoNotDisrupt, ScaleDownDisabled} {
-			if u.Node.Annotations[a] == trueValue && cause != plan.Expired {
+			if (u.Node.Annotations[a] == trueValue || u.Claim.Annotations[a] == trueValue) && cause != plan.Expired {
 				if full(plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: node, Key: a, Want: "not " + trueValue, Have: trueValue}) {
 					return out
 				}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// blockers are the reasons for which a machine stays that somebody has asked for. The others (it came too recently, a move is under way)
+// pass by themselves, and telling of them would be noise.
+var blockers = map[plan.Code]bool{
+	plan.NodeDoNotDisrupt: true, plan.PodDoNotDisrupt: true, plan.SafeToEvict: true, plan.NoController: true, plan.DisruptionBudgetPDB: true, plan.SeveralPDBs: true,
+}
+
+// tell says of every machine what blocks its disruption, of every pool which budgets do, of every move what it waits for, and of pods what
+// is wrong with their annotations. It looks at everything, so it is asked for now and then.
+func (st *step) tell() {
+	type key struct {
+		pool  string
+		cause plan.Code
+	}
+	wanted := map[key]bool{}
+	for _, u := range st.unit {
+		if u.Move != "" {
+			continue
+		}
+		cause := st.causeOf(u)
+		r := st.guard.Blocks(u, cause, true)
+		switch {
+		case len(r) == 0:
+			wanted[key{u.Pool.Name, cause}] = true
+		case blockers[r[0].Code]:
+			st.note(plan.Note{Event: "DisruptionBlocked", Kind: "Node", Name: u.Node.Name, UID: u.Node.UID, Why: r[0]})
+			st.note(plan.Note{Event: "DisruptionBlocked", Kind: "NodeClaim", Name: u.Claim.Name, UID: u.Claim.UID, Why: r[0]})
+		}
+	}
+	for _, p := range st.s.Pools {
+		for _, cause := range Voluntary {
+			if !wanted[key{p.Name, cause}] {
+				continue
+			}
+			if left, why := st.left(p, cause); left <= 0 {
+				st.note(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: p.Name, UID: p.UID, Why: why})
+			}
+		}
+	}
+	for _, id := range sortedKeys(st.under) {
+		m := st.under[id]
+		for _, c := range m.news {
+			if len(m.victims) > 0 && m.going == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
+				st.note(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name,
+					Key: "move " + id, Want: lifecycle.Initialized}})
+			}
+		}
+	}
+	for _, n := range st.s.Nodes {
+		for _, p := range n.Pods {
+			if p.DoNotDisrupt != "" && p.DoNotDisrupt != "true" {
+				st.tellPod(n, p)
+			}
+		}
+	}
+}
+
+// causeOf is what a machine would go for, what must be before what may.
+func (st *step) causeOf(u *disrupt.Unit) plan.Code {
+	switch {
+	case u.Claim.ExpireAfter >= 0 && !st.now.Before(u.Claim.Created.Add(u.Claim.ExpireAfter)):
+		return plan.Expired
+	case u.Claim.Is(drifted):
+		return plan.Drifted
+	case !disrupt.Occupied(u.Node):
+		return plan.Empty
+	}
+	return plan.Underutilized
+}
+
+// tellPod says until when a pod keeps its node, and when what it says about that can't be read.
+func (st *step) tellPod(n *model.Node, p *model.Pod) {
+	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: "pod/" + p.Key(), Key: disrupt.DoNotDisrupt, Have: p.DoNotDisrupt}}
+	d, err := time.ParseDuration(p.DoNotDisrupt)
+	switch held, until := disrupt.Held(p, st.now); {
+	case err != nil || d <= 0:
+		note.Event, note.Warn, note.Why.Want = "InvalidDoNotDisruptAnnotation", true, "true, or a duration such as 10m"
+	case held:
+		note.Event, note.Why.Want = "DoNotDisruptUntil", "past "+until.UTC().Format(time.RFC3339)
+	case !n.Deleting.IsZero():
+		note.Event, note.Why.Want = "DoNotDisruptGracePeriodElapsed", "past "+until.UTC().Format(time.RFC3339)
+	default:
+		return
+	}
+	st.note(note)
+}
