@@ -166,11 +166,20 @@ func (s *Server) listJournal(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	// Records are numbered from 1 without gaps, one a line.
-	for n := int64(1); ; n++ {
+	// Records are numbered without gaps, one a line; from 1, or from the one that stands for all before it.
+	for n := int64(0); ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			return
+		}
+		if n == 0 {
+			var first struct {
+				Seq int64 `json:"seq"`
+			}
+			if json.Unmarshal(line, &first) != nil {
+				return
+			}
+			n = first.Seq
 		}
 		if n > after {
 			w.Write(line)

@@ -16,8 +16,9 @@ import (
 
 // journal is an append-only file of records, one JSON object a line. One process has it at a time.
 type journal struct {
-	f    *os.File
-	size int64 // up to the end of the last whole line
+	f     *os.File
+	named string // the path: the file's own name is that under which it was opened
+	size  int64  // up to the end of the last whole line
 
 	syncing sync.Mutex
 	synced  int64 // up to here it is on disk
@@ -37,7 +38,7 @@ func openJournal(path string, apply func(Record) error) (*journal, *torn, error)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open journal: %w", err)
 	}
-	j := &journal{f: f}
+	j := &journal{f: f, named: path}
 	cut, err := j.replay(path, apply)
 	if err != nil {
 		f.Close()
@@ -110,7 +111,7 @@ func (j *journal) append(records []Record) error {
 	}
 	n, err := j.f.Write(b.Bytes())
 	if err != nil {
-		return fmt.Errorf("append to journal %s: %w", j.f.Name(), err)
+		return fmt.Errorf("append to journal %s: %w", j.named, err)
 	}
 	j.size += int64(n)
 	return nil
@@ -129,7 +130,7 @@ func (j *journal) syncTo(n int64) error {
 		err = j.f.Sync()
 	}
 	if err != nil {
-		return fmt.Errorf("sync journal %s: %w", j.f.Name(), err)
+		return fmt.Errorf("sync journal %s: %w", j.named, err)
 	}
 	j.synced = info.Size()
 	return nil

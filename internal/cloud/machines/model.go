@@ -45,13 +45,14 @@ const (
 
 // Record is one thing that happened: a line of the journal.
 type Record struct {
-	Seq      int64     `json:"seq"` // from 1, without gaps
-	At       time.Time `json:"at"`
-	Kind     string    `json:"kind"`
-	ID       string    `json:"id,omitempty"`
-	ClaimUID string    `json:"claimUID,omitempty"`
-	Until    time.Time `json:"until,omitzero"`
-	Instance *Instance `json:"instance,omitempty"`
+	Seq       int64      `json:"seq"` // from 1, without gaps
+	At        time.Time  `json:"at"`
+	Kind      string     `json:"kind"`
+	ID        string     `json:"id,omitempty"`
+	ClaimUID  string     `json:"claimUID,omitempty"`
+	Until     time.Time  `json:"until,omitzero"`
+	Instance  *Instance  `json:"instance,omitempty"`
+	Compacted *Compacted `json:"compacted,omitempty"`
 
 	Data json.RawMessage `json:"data,omitempty"`
 	More bool            `json:"more,omitempty"` // the next record happened with this one: both or none
@@ -70,7 +71,9 @@ type Model struct {
 	settings Settings
 
 	instances map[string]*Instance // by id
-	byClaim   map[string]*Instance // by claim UID, also those terminated
+	byClaim   map[string]*Instance // by claim UID, also those terminated last
+	gone      []string             // ids of those terminated that are kept, in the order of their end
+	tombs     map[string]struct{}  // ids of machines of claims that ended before those
 	byNode    map[string]*Instance // by node name, those not terminated
 	guest     Guest                // nil: none
 	faults    []*activeFault
@@ -80,7 +83,7 @@ type Model struct {
 
 // NewModel is a cloud in which nothing has happened.
 func NewModel(c *catalog.Catalog, s Settings) *Model {
-	return &Model{catalog: c, settings: s, instances: map[string]*Instance{}, byClaim: map[string]*Instance{}, byNode: map[string]*Instance{}}
+	return &Model{catalog: c, settings: s, instances: map[string]*Instance{}, tombs: map[string]struct{}{}, byClaim: map[string]*Instance{}, byNode: map[string]*Instance{}}
 }
 
 // Take gives the records made since the last Take.
@@ -109,6 +112,9 @@ func (m *Model) recordUntil(at time.Time, kind string, in *Instance, until time.
 
 // Apply replays one record: the only place where machines change.
 func (m *Model) Apply(r Record) error {
+	if r.Kind == RecordCompacted {
+		return m.restore(r)
+	}
 	if r.Seq != m.seq+1 {
 		return fmt.Errorf("record %d follows record %d", r.Seq, m.seq)
 	}
@@ -151,6 +157,7 @@ func (m *Model) Apply(r Record) error {
 	case RecordTerminated:
 		in.State = Terminated
 		delete(m.byNode, in.Node.Name)
+		m.ended(in)
 	default:
 		return fmt.Errorf("record %d: unknown kind %q", r.Seq, r.Kind)
 	}
@@ -210,6 +217,9 @@ func (m *Model) Launch(r LaunchRequest, now time.Time) LaunchResult {
 		}
 		res.Instance = in.clone()
 		return res
+	}
+	if _, over := m.tombs[machineID(r.ClaimUID)]; over {
+		return fail(cloud.NotFound, "machine %s was launched for this claim and is %s", machineID(r.ClaimUID), Terminated)
 	}
 	allowed := m.choices(r.Types, r.Zones, r.CapacityTypes)
 	if len(allowed) == 0 {

@@ -37,15 +37,17 @@ type Server struct {
 	offerings    []byte // the answer of /v1/offerings
 	offeringsTag string
 
-	mu      sync.Mutex // holds for the model, and orders the journal as the model
-	model   *Model
-	journal *journal
-	durable int64                    // how much of the journal must be on disk before anything is answered
-	broken  error                    // the journal could not be written: nothing more is answered
-	ending  map[string]chan struct{} // by machine that is driven; closed when its termination is asked for
-	wake    chan string              // machines to be driven
-	doomed  chan string              // machines to be taken away
-	stopped chan struct{}            // closed with broken
+	mu        sync.Mutex // holds for the model, and orders the journal as the model
+	model     *Model
+	journal   *journal
+	compactAt int64                    // the size from which the journal may be written anew
+	compacted int64                    // its size when it last was
+	durable   int64                    // how much of the journal must be on disk before anything is answered
+	broken    error                    // the journal could not be written: nothing more is answered
+	ending    map[string]chan struct{} // by machine that is driven; closed when its termination is asked for
+	wake      chan string              // machines to be driven
+	doomed    chan string              // machines to be taken away
+	stopped   chan struct{}            // closed with broken
 }
 
 // nodesAtOnce is how many Nodes are made or deleted at once.
@@ -77,7 +79,11 @@ func Open(cfg Config, maker NodeMaker) (*Server, error) {
 	if cut != nil {
 		s.log.Warn("journal ended in the middle of a line, which was cut off", "journal", cfg.Journal, "line", cut.Line, "bytes", cut.Bytes)
 	}
-	s.journal, s.durable = j, j.size
+	s.journal, s.durable, s.compactAt = j, j.size, compactAt
+	if err := s.compact(); err != nil {
+		j.close()
+		return nil, err
+	}
 	if err := s.renderOfferings(cfg.Catalog); err != nil {
 		j.close()
 		return nil, err
@@ -154,6 +160,9 @@ func (s *Server) change(durable bool, do func(m *Model, now time.Time)) error {
 	do(s.model, s.clock.Now())
 	records := s.model.Take()
 	err := s.journal.append(records)
+	if err == nil && len(records) > 0 {
+		err = s.compact()
+	}
 	if err != nil { // at once: nothing may be appended behind it
 		s.broken = err
 		close(s.stopped)

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package machines
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A journal that only grew would be replayed for longer at each start, and a model that forgot nothing would fill the memory. So of machines
+// that have ended only the last ones are kept whole, of all the others the id alone; and a journal most of which tells of machines that have
+// ended is written anew: one record that says how things stand, and from there on as before. An id follows from the claim's uid, so that a
+// claim is launched at most once, for ever, all the same.
+
+// RecordCompacted stands for all records before it: Compacted. It is the first of its journal.
+const RecordCompacted = "compacted"
+
+// keepEnded is how many machines that have ended are kept whole.
+const keepEnded = 1000
+
+// Compacted is how things stand.
+type Compacted struct {
+	Instances []Instance `json:"instances"` // by id; those that have ended last are there too
+	Ended     []string   `json:"ended"`     // ids of machines of claims that ended before those, sorted
+}
+
+// ended has a machine that has ended take less room, and in the end none but for its id.
+func (m *Model) ended(in *Instance) {
+	m.gone = append(m.gone, in.ID)
+	for len(m.gone) > keepEnded && m.guest == nil { // a guest may still ask for any
+		old := m.instances[m.gone[0]]
+		m.gone = m.gone[1:]
+		delete(m.instances, old.ID)
+		if old.ClaimUID != "" {
+			delete(m.byClaim, old.ClaimUID)
+			m.tombs[old.ID] = struct{}{}
+		}
+	}
+}
+
+// Compact makes the record that stands for all until now; nil: it can't be made, for a guest's notes are known to the guest alone.
+func (m *Model) Compact(now time.Time) *Record {
+	if m.guest != nil {
+		return nil
+	}
+	c := &Compacted{Instances: m.all(), Ended: slices.Sorted(maps.Keys(m.tombs))}
+	return &Record{Seq: m.seq, At: now, Kind: RecordCompacted, Compacted: c}
+}
+
+func (m *Model) all() []Instance {
+	out := make([]Instance, 0, len(m.instances))
+	for _, id := range slices.Sorted(maps.Keys(m.instances)) {
+		out = append(out, *m.instances[id])
+	}
+	return out
+}
+
+// restore takes over how things stood.
+func (m *Model) restore(r Record) error {
+	if m.seq != 0 || r.Compacted == nil || m.guest != nil {
+		return fmt.Errorf("record %d: %s must be the first of its journal, whole, and nobody's but the machines'", r.Seq, r.Kind)
+	}
+	for _, id := range r.Compacted.Ended {
+		m.tombs[id] = struct{}{}
+	}
+	var over []*Instance
+	for i := range r.Compacted.Instances {
+		in := &r.Compacted.Instances[i]
+		m.instances[in.ID] = in
+		if in.ClaimUID != "" {
+			m.byClaim[in.ClaimUID] = in
+		}
+		if in.State == Terminated {
+			over = append(over, in)
+		} else {
+			m.byNode[in.Node.Name] = in
+		}
+	}
+	slices.SortFunc(over, func(a, b *Instance) int {
+		if d := a.Terminated.Compare(b.Terminated); d != 0 {
+			return d
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	for _, in := range over {
+		m.gone = append(m.gone, in.ID)
+	}
+	m.seq = r.Seq
+	return nil
+}
+
+// compactAt is the size from which a journal is written anew when it has doubled since it last was.
+const compactAt = 16 << 20
+
+// compact writes the journal anew where it has grown for nothing. The caller holds mu, or is Open.
+func (s *Server) compact() error {
+	if s.journal.size < max(s.compactAt, 2*s.compacted) {
+		return nil
+	}
+	r := s.model.Compact(s.clock.Now())
+	if r == nil {
+		s.compacted = s.journal.size // and not asked again at once
+		return nil
+	}
+	before := s.journal.size
+	if err := s.journal.rewrite(*r); err != nil {
+		return err
+	}
+	s.compacted, s.durable = s.journal.size, s.journal.size
+	s.log.Info("journal written anew", "journal", s.journal.named, "bytesBefore", before, "bytesAfter", s.journal.size)
+	return nil
+}
+
+// rewrite puts a journal of one record in this one's place. Whoever is killed meanwhile leaves one of the two, whole.
+func (j *journal) rewrite(r Record) error {
+	path := j.named
+	fail := func(err error) error { return fmt.Errorf("write journal %s anew: %w", path, err) }
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fail(err)
+	}
+	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fail(err)
+	}
+	done := false
+	defer func() {
+		if !done {
+			f.Close()
+		}
+	}()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fail(err)
+	}
+	if _, err := f.Write(append(text, '\n')); err != nil {
+		return fail(err)
+	}
+	if err := f.Sync(); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fail(err)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fail(err)
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil {
+		return fail(err)
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fail(err)
+	}
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	// The old file is left open for whoever is reading it; it ends with its last reader.
+	j.f, j.named, j.size, j.synced, done = f, path, size, size, true
+	return nil
+}
