@@ -310,7 +310,8 @@ func (st *step) claims() {
 // orphans ends machines whose claim is gone, and lets go of their nodes.
 func (st *step) orphans() {
 	for _, i := range st.s.Instances {
-		if i.Gone || st.index.byUID[i.ClaimUID] != nil {
+		// One without a claim's uid is not ours: another autoscaler bought it, and whoever has its claim ends it.
+		if i.Gone || i.ClaimUID == "" || st.index.byUID[i.ClaimUID] != nil {
 			continue
 		}
 		if c := st.index.claims[i.ClaimName]; c != nil && c.ProviderID == i.ProviderID {

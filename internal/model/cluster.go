@@ -195,7 +195,7 @@ type PDB struct {
 // Instance is a machine as its cloud lists it.
 type Instance struct {
 	ProviderID string
-	ClaimUID   string
+	ClaimUID   string // empty: it bears no claim of ours, and is not ours to end unasked
 	ClaimName  string
 	Launched   time.Time
 	Gone       bool // shutting down or terminated

@@ -193,6 +193,25 @@ func TestPrices(t *testing.T) {
 	}
 }
 
+// TestThrottledStart: what there is to buy is found out though a third of the calls is throttled; it takes dozens.
+func TestThrottledStart(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t), clock)
+	a.fault(awstest.Fault{Kind: awstest.Throttle, Percent: 30})
+	p := cloud.Retry(a.provider(), clock, cloud.RetryPolicy{Attempts: 10, Base: 10 * time.Millisecond, MaxWait: time.Minute})
+	types, err := p.Offerings(t.Context(), nil, class(""))
+	if err != nil || len(types) < 1000 {
+		t.Errorf("%d types, %v", len(types), err)
+	}
+	refused := 0
+	for _, c := range a.books().Calls {
+		refused += c.Errors["RequestLimitExceeded"] + c.Errors["ThrottlingException"] + c.Errors["Throttling"]
+	}
+	if refused < 3 {
+		t.Fatalf("%d calls were throttled: there was nothing to check", refused)
+	}
+}
+
 // TestMissingTemplate: a launch template that somebody deletes is made again.
 func TestMissingTemplate(t *testing.T) {
 	a := open(t, some(t, "m5.large"), cloud.Wall{})

@@ -4,8 +4,8 @@
 // Package aws buys machines from Amazon Web Services: instances through CreateFleet for node classes of kind EC2NodeClass. It is the
 // only room that knows the AWS SDK.
 //
-// It never talks to Kubernetes and never repeats a call by itself: the SDK's own retries are off, so that a lost reply or a throttle
-// is an error with a kind and cloud.Retry alone decides.
+// It never talks to Kubernetes and never repeats a call by itself, but for the many pages of instance types and prices: the SDK's own
+// retries are off, so that a lost reply or a throttle is an error with a kind and cloud.Retry alone decides.
 //
 // Invariants. A claim's machine is asked for with tokens made of the claim's uid and bears that uid as a tag from its first moment;
 // a request that got no answer is sent again as it was. A machine is ended by its id only, and one without our tag is listed but

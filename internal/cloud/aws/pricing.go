@@ -133,7 +133,7 @@ func (p *Provider) loadTypes(ctx context.Context, g *goods) error {
 	g.types, g.zones = nil, map[string][]string{}
 	pages := ec2.NewDescribeInstanceTypesPaginator(p.ec2, &ec2.DescribeInstanceTypesInput{})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := patient(ctx, p, pages.NextPage)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (p *Provider) loadTypes(ctx context.Context, g *goods) error {
 	sortBy(g.types, func(t *machineType) string { return t.name })
 	where := ec2.NewDescribeInstanceTypeOfferingsPaginator(p.ec2, &ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone})
 	for where.HasMorePages() {
-		page, err := where.NextPage(ctx)
+		page, err := patient(ctx, p, where.NextPage)
 		if err != nil {
 			return err
 		}
@@ -211,6 +211,29 @@ func (p *Provider) loadPrices(ctx context.Context, g, old *goods) error {
 	return nil
 }
 
+// pageTries is how often a page of the market is asked for. The market has dozens of pages: one throttled call must not be the end
+// of all that came before it.
+const pageTries = 5
+
+// patient asks for a page again when it was throttled or the reply was lost. It reads only, and nobody waits for it but those who
+// know nothing of the market yet.
+func patient[T, O any](ctx context.Context, p *Provider, next func(context.Context, ...func(*O)) (*T, error)) (*T, error) {
+	for try := 1; ; try++ {
+		page, err := next(ctx)
+		if err == nil {
+			return page, nil
+		}
+		e := failed(ctx, "", "", err)
+		kind := cloud.KindOf(e)
+		if try == pageTries || ctx.Err() != nil || kind != cloud.Throttled && kind != cloud.Unknown {
+			return nil, err
+		}
+		if err := p.clock.Wait(ctx, max(cloud.AfterOf(e), 100*time.Millisecond)); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // product is an entry of the price list, as much of it as we read.
 type product struct {
 	Product struct {
@@ -245,7 +268,7 @@ func (p *Provider) onDemandPrices(ctx context.Context) (map[string]int64, error)
 	out := map[string]int64{}
 	pages := pricing.NewGetProductsPaginator(p.pricing, in)
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := patient(ctx, p, pages.NextPage)
 		if err != nil {
 			return nil, err
 		}
@@ -273,7 +296,7 @@ func (p *Provider) spotPrices(ctx context.Context) (map[string]int64, error) {
 		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, StartTime: sdk.Time(p.clock.Now()),
 	})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := patient(ctx, p, pages.NextPage)
 		if err != nil {
 			return nil, err
 		}
