@@ -221,7 +221,11 @@ func (t *tidying) empty(i int, targets []int) bool {
 			if it.n == 0 {
 				break
 			}
-			if n := t.takes(j, i, it); n > 0 {
+			n := t.takes(j, i, it)
+			if n == 0 && t.rehome(j, i, it) {
+				n = t.takes(j, i, it)
+			}
+			if n > 0 {
 				t.move(j, i, it, n)
 			}
 		}
@@ -278,6 +282,33 @@ func (t *tidying) takes(j, i int, it *binItem) int64 {
 		return 0
 	}
 	return min(it.n, timesIn(&c.req, &x.free, s.nd), t.welcome(x, c))
+}
+
+// rehome has the pool of bin i buy bin j, where that costs no more and pods that need that pool can then join. It says whether it did.
+func (t *tidying) rehome(j, i int, it *binItem) bool {
+	s, x := t.s, &t.bins[j]
+	pool := t.bins[i].pool
+	if j == i || x.offer < 0 || x.pool == pool || x.firm || len(x.items) == 0 || len(t.bins) > maxGrown || it.mask.has(x.offer) ||
+		s.left[pool].limited || s.left[x.pool].limited || len(s.minValuesOf(pool)) > 0 {
+		return false
+	}
+	c := s.classes[it.class]
+	b := *x.bin
+	b.pool, b.mask = pool, s.and(s.poolMask(pool), it.mask)
+	for _, have := range x.items {
+		b.mask = s.and(b.mask, have.mask)
+	}
+	y := tidyBin{bin: &b}
+	t.settle(&y)
+	if y.offer < 0 || t.effort(&y) > t.effort(x) || !fitsIn(&c.req, &y.free, s.nd) || t.welcome(&y, c) <= 0 {
+		return false
+	}
+	t.keep(j)
+	b.charged = s.offers[y.offer].t.Capacity
+	*x.bin = b
+	y.bin = x.bin
+	t.bins[j] = y
+	return true
 }
 
 // welcome is how many pods of a class may join those on a bin, resources aside.
