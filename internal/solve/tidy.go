@@ -60,7 +60,7 @@ func (s *solver) tidy() {
 	t.prepare()
 	misses := 0
 	for round := 0; round < maxRounds && misses < 2 && s.work < t.until; round++ {
-		if misses++; t.round(round%2 == 1) {
+		if misses++; t.round(round%2 == 1) || t.merge() {
 			misses = 0
 		}
 	}
@@ -198,6 +198,65 @@ func (t *tidying) round(last bool) (any bool) {
 		}
 	}
 	return any
+}
+
+// merge looks for machines of one pool, the cheapest first, that one larger machine can replace for less: the last few that a class is left
+// with, mostly. Machines with pods that tell hosts apart are left as they are.
+func (t *tidying) merge() bool {
+	s := t.s
+	if len(t.bins) > maxGrown {
+		return false
+	}
+	byPool := make([][]int, len(s.in.Pools))
+	for i := range t.bins {
+		x := &t.bins[i]
+		if x.offer < 0 || x.firm || len(x.items) == 0 || s.left[x.pool].limited || len(s.minValuesOf(x.pool)) > 0 ||
+			slices.ContainsFunc(x.items, func(it binItem) bool { return !s.classes[it.class].freely() }) {
+			continue
+		}
+		byPool[x.pool] = append(byPool[x.pool], i)
+	}
+	for _, list := range byPool {
+		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(t.effort(&t.bins[a]), t.effort(&t.bins[b])) })
+		for from := 0; from+1 < len(list) && s.work < t.until; from++ {
+			into := t.bins[list[from]]
+			sum := t.effort(&into)
+			var gone []int
+			for _, j := range list[from+1:] {
+				x := &t.bins[j]
+				y := t.without(list[from], slices.Concat(into.items, x.items))
+				if y.offer < 0 {
+					continue
+				}
+				into, gone, sum = y, append(gone, j), sum+t.effort(x)
+				if t.effort(&into) < sum {
+					t.replace(list[from], &into, gone)
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// replace has one bin hold what others held.
+func (t *tidying) replace(i int, by *tidyBin, gone []int) {
+	for _, j := range gone {
+		for k := range t.bins[j].items {
+			t.bump(i, j, &t.bins[j].items[k], t.bins[j].items[k].n)
+		}
+		t.bins[j].bin.items = nil
+		t.bins[j].offer = -1
+	}
+	by.charged = t.s.offers[by.offer].t.Capacity
+	*t.bins[i].bin = *by.bin
+	by.bin = t.bins[i].bin
+	t.bins[i] = *by
+}
+
+// freely says whether pods of the class go beside any others, resources and domains aside.
+func (c *class) freely() bool {
+	return len(c.topo.host) == 0 && len(c.ports) == 0 && len(c.attach) == 0 && c.apart.most == 0
 }
 
 // empty moves what it can of a bin elsewhere, and takes it back if that saves nothing.
