@@ -169,7 +169,7 @@ type step struct {
 
 	taken   map[string]*interrupted // by claim name: machines that their cloud takes away
 	ill     map[string]sickness     // by claim name
-	illness map[string][2]int       // by pool: its nodes, and those that are ill
+	illness map[string]*[2]int      // by pool: its nodes, and those that are ill
 	under   map[string]*ongoing     // moves under way, by id
 	moveOf  map[string]string       // by claim that goes in one: its id
 	unit    []*disrupt.Unit         // by node name

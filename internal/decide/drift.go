@@ -58,8 +58,8 @@ func (st *step) driftOf(u *disrupt.Unit) (reason, message string) {
 	if have := c.Annotations[hashAnnotation]; have != "" && p.Hash != "" && have != p.Hash {
 		return "NodePoolDrifted", "spec.template of the NodePool has changed"
 	}
-	if r := p.Requirements.Mismatch(merged(c.Labels, u.Node.Labels)); r != nil {
-		return "RequirementsDrifted", "the NodePool requires " + r.String()
+	if u.Strayed != "" {
+		return "RequirementsDrifted", "the NodePool requires " + u.Strayed
 	}
 	if old := c.Created.Add(time.Hour); len(p.Types) > 0 && u.PriceMicro < 0 && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !st.now.Before(old) {
 		return "InstanceTypeNotFound", c.Labels[model.LabelInstanceType] + " is not offered any more in " + c.Labels[model.LabelZone] + " as " + c.Labels[model.LabelCapacityType]

@@ -195,6 +195,9 @@ func (st *step) units() {
 		u := st.mem.units[c.Name]
 		if u == nil || u.Claim != c || u.Node != n || u.Pool != pool {
 			u = disrupt.NewUnit(c, n, pool)
+			if r := pool.Requirements.Mismatch(merged(c.Labels, n.Labels)); r != nil {
+				u.Strayed = r.String()
+			}
 			u.Quiet = lifecycle.Quiet(c, n)
 		}
 		cache[c.Name] = u

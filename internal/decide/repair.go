@@ -51,7 +51,7 @@ func (st *step) patients() {
 		return
 	}
 	st.ill = map[string]sickness{}
-	st.illness = map[string][2]int{} // by pool: nodes, and those of them that are ill
+	st.illness = map[string]*[2]int{} // by pool: nodes, and those of them that are ill
 	for _, c := range st.s.Claims {
 		pool := st.index.pools[c.Pool]
 		n := st.node(c)
@@ -59,6 +59,10 @@ func (st *step) patients() {
 			continue
 		}
 		k := st.illness[pool.Name]
+		if k == nil {
+			k = &[2]int{}
+			st.illness[pool.Name] = k
+		}
 		k[0]++
 		if s := st.sick(n); s.cause.Code != "" {
 			k[1]++
@@ -68,13 +72,15 @@ func (st *step) patients() {
 				st.at(s.due)
 			}
 		}
-		st.illness[pool.Name] = k
 	}
 }
 
 // repairable says whether nodes of a pool may be repaired, and why not.
 func (st *step) repairable(pool string) (plan.Reason, bool) {
-	k := st.illness[pool]
+	k := [2]int{}
+	if x := st.illness[pool]; x != nil {
+		k = *x
+	}
 	most := (k[0]*mostUnhealthy + 99) / 100
 	return plan.Reason{Code: plan.RepairBlocked, Pool: pool, Subject: "nodepool/" + pool, Want: "at most " + strconv.Itoa(most) + " of " + strconv.Itoa(k[0]) + " nodes unhealthy",
 		Have: strconv.Itoa(k[1])}, k[1] <= most

@@ -41,6 +41,7 @@ type Unit struct {
 	Quiet      time.Time    // since when nothing has come or gone
 	Busy       bool         // pods are expected on it
 	Move       string       // the move it goes in; empty: none
+	Strayed    string       // the requirement of its pool that it does not meet any more; empty: it meets all
 }
 
 // NewUnit looks up what a unit is made of, but for Busy, Move, Initial and Quiet.
