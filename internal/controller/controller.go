@@ -98,6 +98,7 @@ type Controller struct {
 	lanes   map[string]chan struct{}
 	leading atomic.Bool
 	synced  atomic.Bool
+	asking  chan struct{}        // those who ask why at once: the loop needs a processor too
 	view    atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
 	verify   func(*decide.Output) Opinion // the second opinion
@@ -129,6 +130,7 @@ type window struct {
 func New(c *Controller) *Controller {
 	c.changes = make(chan state.Change, 16384)
 	c.lanes = map[string]chan struct{}{}
+	c.asking = make(chan struct{}, 1)
 	c.pools = map[string]*poolInfo{}
 	c.taught = map[learned]int64{}
 	c.told = map[string]string{}

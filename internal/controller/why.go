@@ -20,11 +20,17 @@ type view struct {
 	mem  decide.Memory
 }
 
-// Why says what is in the way of an object now; see decide.Why. It may be called from anywhere and does its work in the caller's goroutine:
-// the loop does not wait for it.
+// Why says what is in the way of an object now; see decide.Why. It may be called from anywhere and does its work in the caller's goroutine,
+// one after another: the loop does not wait for it.
 func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, error) {
 	if !c.synced.Load() {
 		return plan.Answer{}, errors.New("the cluster is not known yet: ask again in a moment")
+	}
+	select {
+	case c.asking <- struct{}{}:
+		defer func() { <-c.asking }()
+	case <-ctx.Done():
+		return plan.Answer{}, ctx.Err()
 	}
 	v := c.view.Load()
 	if v == nil { // nothing has been decided here: this is not the leader, and only what it sees can be told
