@@ -91,7 +91,7 @@ type Memory struct {
 	shunned       map[string]shunning  // by claim uid: not to be moved for now
 	begun         map[string]begun     // by claim uid: the move it goes in, where no object says so yet
 	tainted       map[string]time.Time // by move: when all its nodes were first seen tainted
-	asked         map[string]time.Time // by pod uid: since when it has been asked to go, if it has not gone or that was within a second
+	asked         map[string]asked     // by pod uid: the pods asked to go that have not gone, or just now
 }
 
 type placement struct {

@@ -390,7 +390,21 @@ func (st *step) homeless(m *ongoing) *model.Pod {
 		return nil
 	}
 	rooms, _ := st.rooms()
-	return disrupt.Homes(rooms, len(st.s.ResourceNames), closed, rest)
+	p, unsure := disrupt.Homes(rooms, len(st.s.ResourceNames), closed, rest)
+	if p != nil || len(unsure) == 0 {
+		return p
+	}
+	for i := range rooms { // nothing but what stands counts, and what was counted on may be gone
+		r := &rooms[i]
+		r.Drained = r.Drained || slices.Contains(closed, r.Name)
+		r.Closed = r.Closed || r.Drained || r.InFlight
+	}
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: unsure, Rooms: rooms, Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
+		solve.Memory{}, st.pol.Solve)
+	if len(res.Refused) > 0 {
+		return res.Refused[0].Pod
+	}
+	return nil
 }
 
 // commit deletes the claims that go. There is no way back from here; lifecycle drains them.
@@ -663,6 +677,11 @@ func (st *step) unsettled() bool {
 	}
 	for _, p := range st.s.Pending {
 		if st.wanted(p) && !st.cover[p.UID] && recent(p.Created) {
+			return true
+		}
+	}
+	for _, a := range st.mem.asked { // it may have no successor yet that anybody could see
+		if !a.slot && st.now.Before(a.at.Add(unseen)) {
 			return true
 		}
 	}

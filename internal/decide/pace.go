@@ -17,6 +17,15 @@ const (
 	waiting = 5 * time.Second // a pod that is pending for longer waits for something else than its turn
 )
 
+// unseen is how long a pod that was asked to go may have no successor that is seen.
+const unseen = 3 * time.Second
+
+// asked is when a pod was first asked to go, and whether a slot was kept for its successor then.
+type asked struct {
+	at   time.Time
+	slot bool
+}
+
 // pace says how many pods may be asked to go now, beside those that have been asked before and did not go: those are asked again, since
 // what keeps them is not the scheduler.
 func (st *step) pace() int {
@@ -26,8 +35,8 @@ func (st *step) pace() int {
 			pending++
 		}
 	}
-	for _, at := range st.mem.asked {
-		if st.now.Before(at.Add(second)) {
+	for _, a := range st.mem.asked {
+		if st.now.Before(a.at.Add(second)) {
 			recent++
 		}
 	}
@@ -45,10 +54,10 @@ func (st *step) paced() {
 		return
 	}
 	left, rounds := st.pace(), st.pol.MaxRounds
-	asked := map[string]time.Time{}
-	for uid, at := range st.mem.asked {
-		if st.now.Before(at.Add(second)) {
-			asked[uid] = at
+	next := map[string]asked{}
+	for uid, a := range st.mem.asked {
+		if st.now.Before(a.at.Add(unseen)) {
+			next[uid] = a
 		}
 	}
 	kept := st.out.Actions[:0]
@@ -60,7 +69,7 @@ func (st *step) paced() {
 		}
 		first, again := st.mem.asked[e.UID]
 		if again {
-			asked[e.UID] = first
+			next[e.UID] = first
 		}
 		switch _, flying := st.s.InFlight[a.Key()]; {
 		case flying:
@@ -70,11 +79,11 @@ func (st *step) paced() {
 			kept = append(kept, a)
 		case !again && left > 0:
 			left--
-			asked[e.UID] = st.now
+			next[e.UID] = asked{at: st.now, slot: st.cover[e.UID]}
 			kept = append(kept, a)
 		default:
 			st.at(st.now.Add(second / 4))
 		}
 	}
-	st.out.Actions, st.mem.asked = kept, asked
+	st.out.Actions, st.mem.asked = kept, next
 }

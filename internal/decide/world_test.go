@@ -54,11 +54,15 @@ type world struct {
 	st     *state.State
 	mem    Memory
 	pol    Policy
-	watch  [3][]func(*state.State) // pods, nodes, claims: each in order, but not with each other
+	watch  [4][]func(*state.State) // pods, nodes, claims, budgets of pods: each in order, but not with each other
 	calls  []*call
 	listed time.Time
 	next   time.Time
 	acted  bool
+
+	judge func(*model.Snapshot, *Output) // looks at each decision
+	did   func(plan.Action)              // and at each thing done, before its effect
+	kept  map[string]int                 // by workload that has a PodDisruptionBudget: how many of its pods must be healthy
 
 	created  int // claims ever made
 	history  []string
@@ -69,8 +73,9 @@ type workload struct {
 	name     string
 	class    *model.Class
 	want     int
-	stateful bool // its pods' names come again
-	bare     bool // its pods have no controller that anybody could see
+	stateful bool   // its pods' names come again
+	bare     bool   // its pods have no controller that anybody could see
+	hold     string // their karpenter.sh/do-not-disrupt
 }
 
 type machine struct {
@@ -98,6 +103,7 @@ const (
 	watchPods = iota
 	watchNodes
 	watchClaims
+	watchPDBs
 )
 
 // newWorld makes an empty cluster with workloads that want pods. Loose ones tolerate everything, so that nothing can be kept for or
@@ -157,7 +163,7 @@ func (w *world) fatalf(format string, args ...any) {
 
 // restart makes a new controller that lists everything.
 func (w *world) restart() {
-	w.st, w.mem, w.calls, w.watch, w.listed, w.next = state.New(), Memory{}, nil, [3][]func(*state.State){}, time.Time{}, time.Time{}
+	w.st, w.mem, w.calls, w.watch, w.listed, w.next = state.New(), Memory{}, nil, [4][]func(*state.State){}, time.Time{}, time.Time{}
 	w.st.Tick(w.now)
 	w.st.SetNamespace("default", nil)
 	w.st.SetPool(w.pool)
@@ -169,6 +175,49 @@ func (w *world) restart() {
 	}
 	for _, k := range sortedKeys(w.pods) {
 		w.st.SetPod(w.pods[k])
+	}
+	w.watch[watchPDBs] = nil
+	for _, l := range w.workloads {
+		if _, ok := w.kept[l.name]; ok {
+			w.st.SetPDB(w.budgetOf(l))
+		}
+	}
+}
+
+// healthy are the pods of a workload that run.
+func (w *world) healthy(l *workload) (n int) {
+	for _, p := range w.pods {
+		if p.Class == l.class && p.Node != "" && p.Deleting.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// budgetOf is a workload's PodDisruptionBudget as its controller would write it now.
+func (w *world) budgetOf(l *workload) *model.PDB {
+	q := model.NewRequirements(model.OneOf("app", l.name))
+	n := w.healthy(l)
+	return &model.PDB{Namespace: "default", Name: l.name, Selector: &q, DisruptionsAllowed: int32(max(0, n-w.kept[l.name])), Healthy: int32(n), Desired: int32(w.kept[l.name])}
+}
+
+// mayGo says whether the API server lets a pod be evicted.
+func (w *world) mayGo(p *model.Pod) bool {
+	for _, l := range w.workloads {
+		if least, ok := w.kept[l.name]; ok && p != nil && p.Class == l.class && p.Node != "" && p.Deleting.IsZero() {
+			return w.healthy(l) > least
+		}
+	}
+	return true
+}
+
+// budgets writes what has changed in the status of PodDisruptionBudgets.
+func (w *world) budgets() {
+	for _, l := range w.workloads {
+		if _, ok := w.kept[l.name]; ok {
+			b := w.budgetOf(l)
+			w.watch[watchPDBs] = append(w.watch[watchPDBs], func(s *state.State) { s.SetPDB(b) })
+		}
 	}
 }
 
@@ -272,6 +321,9 @@ var errCloud = errors.New("the cloud is not well")
 
 // do carries an action out.
 func (w *world) do(action plan.Action) (uint64, error) {
+	if w.did != nil {
+		w.did(action)
+	}
 	switch a := action.(type) {
 	case plan.CreateClaim:
 		return w.createClaim(a)
@@ -310,7 +362,7 @@ func (w *world) do(action plan.Action) (uint64, error) {
 		}
 		return w.version, nil
 	case plan.Evict:
-		if w.chance("eviction blocked", 40) {
+		if w.chance("eviction blocked", 40) || !w.mayGo(w.pods[a.Namespace+"/"+a.Pod]) {
 			return 0, plan.ErrBlocked
 		}
 		return w.removePod(a.Namespace+"/"+a.Pod, a.UID, time.Second)
@@ -605,7 +657,7 @@ func (w *world) controllers() {
 		for range l.want - len(have) {
 			w.serial++
 			p := &model.Pod{Namespace: "default", Name: fmt.Sprintf("%s-%d", l.name, w.serial), UID: fmt.Sprintf("uid-%s-%d", l.name, w.serial), Class: l.class,
-				Created: w.now, GracePeriod: time.Second, Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: "uid-" + l.name}}
+				Created: w.now, GracePeriod: time.Second, DoNotDisrupt: l.hold, Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: "uid-" + l.name}}
 			for n := 0; l.stateful; n++ {
 				if p.Name = fmt.Sprintf("%s-%d", l.name, n); w.pods[p.Key()] == nil {
 					break
@@ -784,8 +836,12 @@ func (w *world) control() {
 	w.st.Tick(w.now)
 	w.st.Expire(w.now)
 	look := !w.chance("no look at demand", 30)
-	out, mem := Step(w.st.Snapshot(w.now), w.mem, w.now, w.pol, Request{Solve: look})
+	snap := w.st.Snapshot(w.now)
+	out, mem := Step(snap, w.mem, w.now, w.pol, Request{Solve: look})
 	w.mem, w.next, w.acted = mem, out.Next, false
+	if w.judge != nil {
+		w.judge(snap, &out)
+	}
 	if !out.Next.IsZero() && !out.Next.After(w.now) {
 		w.fatalf("to look again at %s, which is not after now, %s", out.Next, w.now)
 	}
@@ -881,6 +937,7 @@ func (w *world) tick() {
 			w.offer()
 		}
 	}
+	w.budgets()
 	w.deliver()
 	w.list()
 	w.answer()
@@ -915,7 +972,7 @@ func (w *world) check() {
 
 // quiet says whether nothing happens any more but by the clock.
 func (w *world) quiet() bool {
-	return len(w.calls) == 0 && !w.acted && len(w.watch[0])+len(w.watch[1])+len(w.watch[2]) == 0
+	return len(w.calls) == 0 && !w.acted && len(w.watch[0])+len(w.watch[1])+len(w.watch[2])+len(w.watch[3]) == 0
 }
 
 // settle lets the world run without faults until nothing is left to happen, and says whether that came to an end.

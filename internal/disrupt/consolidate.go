@@ -73,10 +73,10 @@ func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Me
 	mem, f := compare(in, old)
 	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: f}
 	wide := mem.widen(in, in.Scope)
-	most, confirm := pol.Narrow, pol.NarrowConfirm
+	most := pol.Narrow
 	if wide {
 		mem.forget()
-		mem.Wide, most, confirm = true, pol.Sweep, pol.Confirm
+		mem.Wide, most = true, pol.Sweep
 		for _, u := range in.Units {
 			mem.total += max(u.PriceMicro, 0)
 		}
@@ -90,7 +90,7 @@ func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Me
 	if len(look) > 0 || wide {
 		s.begin(look)
 		s.order(look)
-		found := s.singles(look, confirm)
+		found := s.singles(look)
 		if wide {
 			found = append(found, s.sets(look)...)
 		}
@@ -158,8 +158,9 @@ func Replace(in *Input, units []*Unit, cause plan.Code, pol Policy, sol solve.Po
 }
 
 // Homes says whether pods that have no machine of their own coming still find standing room one by one, whichever way kube-scheduler
-// chooses, while the given nodes are closed; otherwise which pod does not.
-func Homes(rooms []solve.Room, dims int, closed []string, pods []*model.Pod) *model.Pod {
+// chooses, while the given nodes are closed; otherwise which pod does not. Those whose place depends on other pods are returned: they are
+// for solve to look at.
+func Homes(rooms []solve.Room, dims int, closed []string, pods []*model.Pod) (homeless *model.Pod, unsure []*model.Pod) {
 	f := newFloor(rooms, dims)
 	for _, n := range closed {
 		f.close(n)
@@ -167,16 +168,18 @@ func Homes(rooms []solve.Room, dims int, closed []string, pods []*model.Pod) *mo
 	for _, c := range courses {
 		mark := f.mark()
 		for _, p := range c.order(pods, f.share) {
-			if f.sticky(p.Class) {
-				continue // solve found it a place when the move was planned
-			}
-			if f.put(p.Class, c.manner) < 0 {
-				return p
+			if !f.sticky(p.Class) && f.put(p.Class, c.manner) < 0 {
+				return p, nil
 			}
 		}
 		f.back(mark)
 	}
-	return nil
+	for _, p := range pods {
+		if f.sticky(p.Class) {
+			unsure = append(unsure, p)
+		}
+	}
+	return nil, unsure
 }
 
 func (s *search) begin(look []candidate) {
@@ -232,9 +235,9 @@ func (s *search) order(look []candidate) {
 
 // singles looks at machines one by one: whose pods all find standing room may go at once, for the others a lower bound on what their
 // pods cost elsewhere tells most away; what is left is put to the solver.
-func (s *search) singles(order []candidate, confirm int) []*Move {
+func (s *search) singles(order []candidate) []*Move {
 	var found []*Move
-	asked := 0
+	var asked [2]int // machines not looked at before, and others
 	for i := range order {
 		c := &order[i]
 		verdict := func(r plan.Reason, saving, cost int64) {
@@ -258,7 +261,11 @@ func (s *search) singles(order []candidate, confirm int) []*Move {
 			continue
 		}
 		if len(rest) > 0 {
-			if asked++; asked > confirm {
+			k, limit := 0, s.pol.Confirm
+			if c.again {
+				k, limit = 1, s.pol.NarrowConfirm
+			}
+			if asked[k]++; asked[k] > limit {
 				s.mem.More = true
 				continue
 			}
@@ -418,15 +425,36 @@ func (s *search) homes(set []*Unit) (*Move, plan.Reason) {
 	for _, u := range set {
 		m.OldMicro += max(u.PriceMicro, 0)
 	}
-	rest, standing := s.rest(m.Units), 0
+	rest := s.rest(m.Units)
+	var all []*model.Pod
 	for _, u := range m.Units {
-		standing += len(u.Pods)
+		all = append(all, u.Pods...)
 	}
-	m.Standing = standing - len(rest)
-	s.work += int64(len(rest))
-	if len(rest) > 0 {
-		if why := s.buy(m, rest); why.Code != "" {
-			return nil, why
+	for try := 0; ; try++ {
+		m.New, m.NewMicro, m.Problem, m.Result, m.Standing = nil, 0, nil, nil, len(all)-len(rest)
+		s.work += int64(len(all))
+		if len(rest) > 0 {
+			if why := s.buy(m, rest); why.Code != "" {
+				return nil, why
+			}
+		}
+		if len(rest) == len(all) {
+			break // a slot each: nobody can take another's room
+		}
+		short := s.short(m)
+		if len(short) == 0 {
+			break
+		}
+		slots := map[kin]int{}
+		for _, p := range rest {
+			slots[kinOf(p)]++
+		}
+		for k, n := range short {
+			slots[k] += n
+		}
+		was := len(rest)
+		if rest, _ = split(all, slots); try == 3 || len(rest) == was {
+			rest = all
 		}
 	}
 	m.CostMicro = s.cost(set, m.NewMicro) + int64(len(m.New))*s.pol.LaunchMicro

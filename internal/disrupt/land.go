@@ -5,6 +5,7 @@ package disrupt
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -188,4 +189,110 @@ func (s *search) coming(n *solve.NewNode, i int) solve.Room {
 		r.Free = r.Free.AddInto(p.Class.Requests, 1)
 	}
 	return r
+}
+
+// pending are the machines of a move as its pods may take them while they come back: what is free, and how many of each kind are let in.
+type pending struct {
+	free  []model.Resources
+	alloc []model.Resources
+	slots []map[kin]int
+}
+
+func (s *search) pending(m *Move) pending {
+	p := pending{}
+	for i := range m.New {
+		r := s.coming(&m.New[i], i)
+		slots := map[kin]int{}
+		for _, x := range m.New[i].Pods {
+			slots[kinOf(x)]++
+		}
+		p.free, p.alloc, p.slots = append(p.free, r.Free), append(p.alloc, r.Allocatable), append(p.slots, slots)
+	}
+	return p
+}
+
+func (p *pending) clone() pending {
+	q := pending{free: slices.Clone(p.free), alloc: p.alloc}
+	for _, m := range p.slots {
+		q.slots = append(q.slots, maps.Clone(m))
+	}
+	return q
+}
+
+// short are the pods of a move, by kind, that may find no room though machines were bought for others: a pod with a slot is let in to its
+// machine and kept from no other, so it may take the room that stands and that another was to have. All are placed one by one in each
+// course, those with a slot wherever kube-scheduler would rather have them.
+func (s *search) short(m *Move) map[kin]int {
+	if len(m.New) == 0 || m.Standing == 0 {
+		return nil
+	}
+	if open, _ := s.open(m); len(open) > 0 {
+		return nil // those have a stricter test
+	}
+	f := s.f
+	start := f.mark()
+	defer f.back(start)
+	var all []*model.Pod
+	for _, u := range m.Units {
+		f.close(u.Node.Name)
+		all = append(all, u.Pods...)
+	}
+	placed := map[*model.Pod]bool{}
+	for _, a := range m.Result.OnRooms {
+		if i, ok := f.at[a.Room]; ok {
+			for _, p := range a.Pods {
+				placed[p] = true
+				f.take(i, p.Class)
+			}
+		}
+	}
+	first := s.pending(m)
+	short := map[kin]int{}
+	for _, c := range courses {
+		mark := f.mark()
+		machines := first.clone()
+		missing := map[kin]int{}
+		for _, p := range c.order(all, f.share) {
+			if placed[p] {
+				continue
+			}
+			k := kinOf(p)
+			room, score := -1, math.Inf(-1)
+			if !f.dead[p.Class] && !f.sticky(p.Class) && len(f.rooms) > 0 {
+				f.search(1, p.Class, c.manner, &room, &score)
+			}
+			machine := -1
+			for i := range machines.free {
+				if machines.slots[i][k] == 0 || !p.Class.Requests.Fits(machines.free[i]) {
+					continue
+				}
+				if x := f.rate(machines.free[i], machines.alloc[i], c.manner); room < 0 && machine < 0 || x > score {
+					machine, score = i, x
+				}
+			}
+			switch {
+			case machine >= 0:
+				machines.slots[machine][k]--
+				machines.free[machine] = machines.free[machine].AddInto(p.Class.Requests, -1)
+			case room >= 0:
+				f.take(room, p.Class)
+			default:
+				missing[k]++
+			}
+		}
+		f.back(mark)
+		for k, n := range missing {
+			short[k] = max(short[k], n)
+		}
+	}
+	return short
+}
+
+// rate is how much a manner likes a machine.
+func (f *floor) rate(free, alloc model.Resources, m manner) float64 {
+	c, mem := float64(free.At(model.CPU)), float64(free.At(model.Memory))
+	if m == leastAllocated {
+		return c/float64(max(1, alloc.At(model.CPU))) + mem/float64(max(1, alloc.At(model.Memory)))
+	}
+	return c/max(1, f.norm[0]) + mem/max(1, f.norm[1])
 }

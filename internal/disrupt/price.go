@@ -25,14 +25,14 @@ type Policy struct {
 	Sweep         int           // machines looked at one by one in a wide search
 	Narrow        int           // and in a narrow one
 	Confirm       int           // of them, how many may be put to the solver
-	NarrowConfirm int           // and in a narrow one
+	NarrowConfirm int           // and of those looked at before
 	Enough        int           // machines found that may go by themselves, at which a search stops looking for more
 	Set           int           // machines moved together at most
 }
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{Horizon: time.Hour, Start: 10 * time.Second, Boot: 40 * time.Second, LaunchMicro: 500, LeastPPM: 50_000, Work: 400_000, Sweep: 20_000, Narrow: 48, Confirm: 8, NarrowConfirm: 2, Enough: 16, Set: 1000}
+	return Policy{Horizon: time.Hour, Start: 10 * time.Second, Boot: 40 * time.Second, LaunchMicro: 500, LeastPPM: 50_000, Work: 400_000, Sweep: 20_000, Narrow: 32, Confirm: 8, NarrowConfirm: 1, Enough: 16, Set: 1000}
 }
 
 // Validate says which knob is out of range.
