@@ -543,6 +543,33 @@ func (s *solver) crowd() bool {
 			c.later++
 		}
 	}
+	return s.stray() || changed
+}
+
+// stray finds groups that want to be near each other and begin in a domain where nobody else holds them, while pods that they want to be near
+// stand elsewhere: if those came first, kube-scheduler would not let the group begin there. It goes elsewhere from then on.
+func (s *solver) stray() bool {
+	leaning := map[[2]int]int64{} // by counter and domain: pods there that came because of others
+	each := func(f func(r *rule, d int)) {
+		for _, c := range s.classes {
+			for i := range c.topo.wide {
+				r := &c.topo.wide[i]
+				for d, n := range r.own {
+					if r.kind == ruleAffinity && n > 0 {
+						f(r, d)
+					}
+				}
+			}
+		}
+	}
+	each(func(r *rule, d int) { leaning[[2]int{r.counter, d}] += int64(r.own[d]) })
+	changed := false
+	each(func(r *rule, d int) {
+		x := &s.counters[r.counter]
+		if have := x.at(d); have <= leaning[[2]int{r.counter, d}] && x.total > have && !slices.Contains(r.shut, int32(d)) {
+			r.shut, changed = append(r.shut, int32(d)), true
+		}
+	})
 	return changed
 }
 

@@ -550,7 +550,7 @@ func (s *solver) bumpWide(c *class, vals []int32, counted []bool, n int64) {
 	}
 	for i := range c.topo.wide {
 		r := &c.topo.wide[i]
-		if d := vals[r.key]; r.kind == ruleSpread && r.hard && d > 0 {
+		if d := vals[r.key]; (r.kind == ruleSpread || r.kind == ruleAffinity) && r.hard && d > 0 {
 			for int(d) >= len(r.own) {
 				r.own = append(r.own, 0)
 			}
