@@ -95,7 +95,7 @@ func BenchmarkOneChanged(b *testing.B) {
 	in.Scope = WideIfAny
 	_, mem := Consolidate(in, x.pol, solve.DefaultPolicy(), Memory{})
 	in.Scope = Narrow
-	for n := 0; mem.More && n < 1000; n++ {
+	for mem.More {
 		var m *Move
 		if m, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem); m != nil {
 			x.describe(m)

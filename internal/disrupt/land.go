@@ -103,54 +103,16 @@ func narrow(n *solve.NewNode, most int64) {
 }
 
 // lands says why the pods of a move may not come to stand as planned; an empty code: they will. A machine that can be kept to its pods is
-// theirs. On one that can't, kube-scheduler puts what it likes: then all the others of the move, placed one by one in each course on
-// what stands and on the machines that come, must find room; so whatever it does nothing needs to be bought again.
+// theirs. On one that can't, kube-scheduler puts what it likes: then only one machine that holds all pods of the move by itself will do,
+// for wherever some of them go, and in whichever order, there is room on it for the others.
 func (s *search) lands(m *Move) plan.Reason {
 	open, why := s.open(m)
-	if len(open) == 0 {
+	if len(open) == 0 || len(m.New) == 1 && m.Standing == 0 {
 		return plan.Reason{}
 	}
-	kept := map[*model.Pod]bool{}
-	for i := range m.New {
-		if !slices.Contains(open, i) {
-			for _, p := range m.New[i].Pods {
-				kept[p] = true
-			}
-		}
-	}
-	var pods []*model.Pod
-	for _, u := range m.Units {
-		for _, p := range u.Pods {
-			if !kept[p] {
-				pods = append(pods, p)
-			}
-		}
-	}
-	rooms := slices.Clone(s.in.Rooms)
-	for i := range rooms {
-		if slices.ContainsFunc(m.Units, func(u *Unit) bool { return u.Node.Name == rooms[i].Name }) {
-			rooms[i].Closed, rooms[i].Drained = true, true
-		}
-	}
-	for _, i := range open {
-		rooms = append(rooms, s.coming(&m.New[i], i))
-	}
-	f := newFloor(rooms, len(s.in.ResourceNames))
-	defer func() { s.work += f.work + int64(len(rooms)) }()
-	for _, p := range s.in.Transit {
-		f.put(p.Class, leastAllocated)
-	}
-	for _, c := range courses {
-		mark := f.mark()
-		for _, p := range c.order(pods, f.share) {
-			if f.put(p.Class, c.manner) < 0 {
-				return plan.Reason{Code: plan.NotKept, Pool: m.New[open[0]].Pool, Subject: "pod/" + p.Key(), Key: string(why.Code),
-					Want: "room for it wherever kube-scheduler puts the others", Have: "a machine that can't be kept to its pods"}
-			}
-		}
-		f.back(mark)
-	}
-	return plan.Reason{}
+	n := &m.New[open[0]]
+	return plan.Reason{Code: plan.NotKept, Pool: n.Pool, Subject: "pod/" + n.Pods[0].Key(), Key: string(why.Code),
+		Want: "one machine for all pods of the move, or machines kept to theirs", Have: "machines that can't be kept to their pods"}
 }
 
 // open are the machines of a move that can't be kept to their pods, and why the first can't.

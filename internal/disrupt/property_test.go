@@ -75,9 +75,9 @@ func TestMovesEnd(t *testing.T) {
 			for p := range in.Left {
 				in.Left[p] = left
 			}
-			m, mem := Consolidate(in, x.pol, solve.DefaultPolicy(), Memory{})
+			m, mem := round(in, x.pol, Memory{})
 			if m == nil {
-				if m, _ = Consolidate(in, x.pol, solve.DefaultPolicy(), mem); m != nil {
+				if m, _ = round(in, x.pol, mem); m != nil {
 					rt.Fatalf("found %v where nothing had changed", m.Why)
 				}
 				return
