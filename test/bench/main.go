@@ -110,6 +110,9 @@ type entry struct {
 	measure   func() (row, error)
 }
 
+// besideKarpenter is the bar that takes Karpenter's own scheduler to tell.
+const besideKarpenter = "make bench-karpenter"
+
 // table lists the rows. A bar is what cost over bound and processor time may be at most.
 func table(data string, runs int) []entry {
 	solved := func(name string, ratio float64, limit time.Duration, make func() (*problems.Problem, error)) entry {
@@ -137,7 +140,7 @@ func table(data string, runs int) []entry {
 		solved("tianchi, all", 1.02, time.Second, tianchi(0, false)),
 		solved("openb, GPUs, 695 types", 1.03, 2*time.Second, func() (*problems.Problem, error) { return problems.Openb(data) }),
 		solved("tianchi with its rules", 0, 5*time.Second, tianchi(0, true)),
-		solved("Karpenter's mix, 400 types", 0, 300*time.Millisecond, func() (*problems.Problem, error) { return problems.Mix(10000), nil }),
+		{"Karpenter's mix, 400 types", besideKarpenter, func() (row, error) { return solveIt(problems.Mix(10000), runs), nil }},
 		solved("2,000 classes onto 5,000 nodes", 1.02, time.Second, func() (*problems.Problem, error) { return problems.Many(data) }),
 		{"one pod, 10,000 nodes, event to plan", "5ms", func() (row, error) {
 			x, err := problems.OnePod(data, false)
@@ -331,7 +334,10 @@ func print(rows []row) {
 			continue
 		}
 		met := "no"
-		if r.met {
+		switch {
+		case r.bar == besideKarpenter:
+			met = "-"
+		case r.met:
 			met = "yes"
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.name, r.pods, duration(r.first), ratio(r.firstCost), duration(r.whole), ratio(r.ratio), r.provenBy,
