@@ -498,8 +498,8 @@ func (x *script) carryOut(m *Move, how course) {
 		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}, {"capacity", n.Offering.CapacityType}})
 		fresh[name] = true
 		for _, p := range n.Pods {
-			if x.loose {
-				break // all find room wherever they are put
+			if x.loose && len(p.Class.AntiAffinity) == 0 {
+				continue // it finds room wherever the others are put; where one that stands apart goes is for solve
 			}
 			slots[kinOf(p)] = append(slots[kinOf(p)], x.unit(name))
 		}
