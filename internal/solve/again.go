@@ -49,6 +49,11 @@ func best(p *Problem, mem Memory, pol Policy) *solver {
 		}
 		x := answer(p, mem, pol, g)
 		left -= x.work + int64(len(p.Demand))*1000
+		for class, at := range g.begin { // in whichever order: all must hold
+			if !slices.ContainsFunc(x.begun, func(b begun) bool { return b.class == class && b.at == at }) {
+				return false // nothing could be had there, and the group came to follow others instead of leading them
+			}
+		}
 		if !x.better(s) {
 			return false
 		}
