@@ -379,7 +379,7 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 	case "spec.tolerations":
 		kv, effect, _ := strings.Cut(ch.Value, ":")
 		k, v, _ := strings.Cut(kv, "=")
-		c.Tolerations = append(slices.Clip(c.Tolerations), model.Toleration{Key: k, Value: v, Exists: v == "", Effect: effect, Seconds: -1})
+		c.Tolerations = append(slices.Clip(c.Tolerations), model.Toleration{Key: k, Value: v, Exists: v == "", Effect: effect, For: -1})
 		return nil
 	case "spec.schedulerName":
 		c.Scheduler = ch.Value

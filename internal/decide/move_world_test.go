@@ -98,17 +98,6 @@ func TestMovesSettle(t *testing.T) {
 	}
 }
 
-// spread says whether a pod on a node must be spread over zones: with one zone left to buy in it has no other home as long as the old
-// zone has nodes, and then its node stays.
-func (w *world) spread(node string) bool {
-	for _, p := range w.pods {
-		if p.Node == node && len(p.Class.Spread) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // TestDriftSettles changes the pool's template while everything goes wrong: in the end every machine is of the new one.
 func TestDriftSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -629,7 +629,7 @@ func (x *script) pod(name string, opts []string) {
 			if v == "*" {
 				v = ""
 			}
-			c.Tolerations = append(c.Tolerations, model.Toleration{Key: v, Exists: true, Seconds: -1})
+			c.Tolerations = append(c.Tolerations, model.Toleration{Key: v, Exists: true, For: -1})
 		case "select":
 			sk, sv, _ := strings.Cut(v, "=")
 			c.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(longKey(sk), sv))}}

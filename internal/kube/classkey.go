@@ -47,9 +47,9 @@ func classText(c *model.Class, resources []string) string {
 		}
 		w.b.WriteByte(':')
 		w.str(t.Effect)
-		if t.Seconds >= 0 {
+		if t.For >= 0 {
 			w.b.WriteByte(':')
-			w.num(int64(t.Seconds / time.Second))
+			w.num(int64(t.For / time.Second))
 		}
 		w.b.WriteByte(')')
 	}

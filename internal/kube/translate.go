@@ -405,7 +405,7 @@ func tolerations(list []corev1.Toleration) []model.Toleration {
 		if x.Key == model.TaintReserved {
 			continue
 		}
-		m := model.Toleration{Key: x.Key, Value: x.Value, Effect: string(x.Effect), Seconds: -1}
+		m := model.Toleration{Key: x.Key, Value: x.Value, Effect: string(x.Effect), For: -1}
 		switch x.Operator {
 		case "", corev1.TolerationOpEqual:
 		case corev1.TolerationOpExists:
@@ -414,7 +414,7 @@ func tolerations(list []corev1.Toleration) []model.Toleration {
 			m.Operator = string(x.Operator)
 		}
 		if x.TolerationSeconds != nil {
-			m.Seconds = max(0, time.Duration(*x.TolerationSeconds)*time.Second)
+			m.For = max(0, time.Duration(*x.TolerationSeconds)*time.Second)
 		}
 		out = append(out, m)
 	}
@@ -423,7 +423,7 @@ func tolerations(list []corev1.Toleration) []model.Toleration {
 	}
 	slices.SortFunc(out, func(a, b model.Toleration) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Effect, b.Effect), strings.Compare(a.Value, b.Value),
-			strings.Compare(a.Operator, b.Operator), compareBool(a.Exists, b.Exists), cmp.Compare(a.Seconds, b.Seconds))
+			strings.Compare(a.Operator, b.Operator), compareBool(a.Exists, b.Exists), cmp.Compare(a.For, b.For))
 	})
 	return slices.Compact(out)
 }

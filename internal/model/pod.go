@@ -94,7 +94,7 @@ type Toleration struct {
 	Exists   bool // operator Exists; else Equal
 	Value    string
 	Effect   string        // empty: every effect
-	Seconds  time.Duration // for NoExecute; negative: for ever
+	For      time.Duration // for NoExecute; negative: for ever
 	Operator string        // Gt or Lt where the cluster has numeric tolerations, else empty
 }
 

@@ -19,7 +19,6 @@ type filter struct {
 	named       bool     // some term looks at the node's name
 	mask        *mask    // offers that pass
 	verdicts    []int8   // by room shape: 0 not known, 1 passes, 2 does not
-	taintOK     []int8   // by room shape, taints alone
 }
 
 // term is one alternative.

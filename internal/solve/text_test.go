@@ -337,12 +337,12 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 		c.Terms = append(c.Terms, model.NodeTerm{Names: &r})
 	case "tolerate":
 		t := taint(v)
-		tol := model.Toleration{Key: t.Key, Value: t.Value, Exists: !strings.Contains(v, "="), Seconds: -1}
+		tol := model.Toleration{Key: t.Key, Value: t.Value, Exists: !strings.Contains(v, "="), For: -1}
 		if strings.Contains(v, ":") {
 			tol.Effect = t.Effect
 		}
 		if v == "*" {
-			tol = model.Toleration{Exists: true, Seconds: -1}
+			tol = model.Toleration{Exists: true, For: -1}
 		}
 		c.Tolerations = append(c.Tolerations, tol)
 	case "spread":

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -259,24 +258,4 @@ func (t *table) Names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]string(nil), t.names...)
-}
-
-// frozen is a clock that a test moves.
-type frozen struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (f *frozen) Now() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.now
-}
-
-func (f *frozen) Wait(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-
-func (f *frozen) forward(d time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now = f.now.Add(d)
 }

@@ -169,7 +169,6 @@ func golden(t *testing.T, input string) string {
 		t.Errorf("asked again, the request is another one: %v", err)
 	}
 	var out strings.Builder
-	names := strings.NewReplacer()
 	var pairs []string
 	booted := map[string]string{}
 	for i, made := range b.templates {
@@ -189,7 +188,7 @@ func golden(t *testing.T, input string) string {
 			fmt.Fprintf(&out, "%s boots with:\n%s\n", short, indent(boot))
 		}
 	}
-	names = strings.NewReplacer(pairs...)
+	names := strings.NewReplacer(pairs...)
 	fmt.Fprintf(&out, "CreateFleet:\n%s", indent(names.Replace(text(t, b.input))))
 	for _, s := range all[1:] {
 		fmt.Fprintf(&out, "then, where there is no capacity: %s\n", s[0].o.CapacityType)
