@@ -207,7 +207,7 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 		return &plan.Reason{Code: plan.Offering, Key: model.LabelZone, Have: "no offering meets the pool's requirements and the pod's together"}
 	case fit == 0:
 		return s.explainSize(c, nearest)
-	case have == 0 && topo:
+	case have == 0 && topo && !volume: // an offer that the pod's labels let it on and its volume does not is the nearer miss
 		return s.explainPlace(c, pi)
 	case have == 0 && volume:
 		v := c.c.Volumes[slices.IndexFunc(c.c.Volumes, func(v model.Volume) bool { return len(v.Topology) > 0 })]
