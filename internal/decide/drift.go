@@ -74,21 +74,6 @@ func (st *step) driftOf(u *disrupt.Unit) (reason, message string) {
 	return "", ""
 }
 
-// unmet is the first requirement that a node does not meet by its labels, the claim's standing in for those it lacks. It is asked for
-// every machine at every step, so nothing is put together for it.
-func unmet(rs model.Requirements, node, claim model.Labels) *model.Requirement {
-	for i := range rs {
-		v, ok := node[rs[i].Key]
-		if !ok {
-			v, ok = claim[rs[i].Key]
-		}
-		if !rs[i].Matches(v, ok) {
-			return &rs[i]
-		}
-	}
-	return nil
-}
-
 // ours are the reasons that are found here.
 var ours = []string{"NodePoolDrifted", "RequirementsDrifted", "InstanceTypeNotFound"}
 
