@@ -28,6 +28,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/sandbox/internal/plane"
 	"github.com/dovetail-sh/dovetail/sandbox/internal/supervise"
 )
 
@@ -131,7 +132,18 @@ func (s *show) prepare(ctx context.Context) error {
 	s.out.print(fmt.Sprintf("%s is an %s that Dovetail does not own; system pods request %d %% of its CPU.",
 		base.name, base.machine, share(s.cluster.requests()[base.name].cpu, base.cpu)))
 	settings := map[string]string{
-		"AFTER_EMPTY": strconv.Itoa(int(s.options.AfterEmpty.Seconds())), "UNTIL_EXPIRED": strconv.Itoa(int(s.options.UntilExpired.Seconds())),
+		"PROVIDER_REF": "", "AFTER_EMPTY": strconv.Itoa(int(s.options.AfterEmpty.Seconds())), "UNTIL_EXPIRED": strconv.Itoa(int(s.options.UntilExpired.Seconds())),
+	}
+	if s.state.Options.Cloud == plane.CloudAWS {
+		settings["PROVIDER_REF"] = "  providerRef: {apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, name: default}\n"
+		text, err := manifest("ec2nodeclass", nil)
+		if err != nil {
+			return err
+		}
+		s.out.print("", "Machines are instances of a simulated AWS, and this is how they are made:", "", indent(uncommented(text), "    "))
+		if err := s.apply(ctx, "ec2nodeclass", nil); err != nil {
+			return err
+		}
 	}
 	s.out.print("", "Dovetail may buy by this Provisioner (nodes expire this soon for the show only):", "")
 	text, err := manifest("provisioner", settings)

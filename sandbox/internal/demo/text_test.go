@@ -192,7 +192,7 @@ func TestDeploymentIsTheExample(t *testing.T) {
 }
 
 func TestManifestNamesWhatItLacks(t *testing.T) {
-	if _, err := manifest("provisioner", map[string]string{"AFTER_EMPTY": "30"}); err == nil || !strings.Contains(err.Error(), "needs UNTIL_EXPIRED") {
+	if _, err := manifest("provisioner", map[string]string{"AFTER_EMPTY": "30", "PROVIDER_REF": ""}); err == nil || !strings.Contains(err.Error(), "needs UNTIL_EXPIRED") {
 		t.Errorf("the error is %v, want that UNTIL_EXPIRED is needed", err)
 	}
 }

@@ -29,12 +29,13 @@ import (
 )
 
 var (
-	podsGVR         = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	nodesGVR        = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	eventsGVR       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	deploymentsGVR  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	claimsGVR       = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
-	provisionersGVR = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha5", Resource: "provisioners"}
+	podsGVR           = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	nodesGVR          = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	eventsGVR         = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	deploymentsGVR    = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	claimsGVR         = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+	ec2NodeClassesGVR = schema.GroupVersionResource{Group: "karpenter.k8s.aws", Version: "v1", Resource: "ec2nodeclasses"}
+	provisionersGVR   = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha5", Resource: "provisioners"}
 )
 
 const (
@@ -215,16 +216,17 @@ func (a *api) apply(ctx context.Context, name, text string) error {
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		return fmt.Errorf("decode the manifest of %s: %w", name, err)
 	}
-	resource := deploymentsGVR
 	var client dynamic.ResourceInterface
-	if u.GetKind() == "Provisioner" {
-		resource = provisionersGVR
-		client = a.client.Resource(resource)
-	} else {
+	switch u.GetKind() {
+	case "Provisioner":
+		client = a.client.Resource(provisionersGVR)
+	case "EC2NodeClass":
+		client = a.client.Resource(ec2NodeClassesGVR)
+	default:
 		if u.GetNamespace() == "" {
 			u.SetNamespace(namespace)
 		}
-		client = a.client.Resource(resource).Namespace(u.GetNamespace())
+		client = a.client.Resource(deploymentsGVR).Namespace(u.GetNamespace())
 	}
 	if _, err := client.Create(ctx, u, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the %s %q: %w", u.GetKind(), u.GetName(), err)

@@ -56,6 +56,9 @@ end, and 1 otherwise.`,
   # leave the sandbox up at the end, to play on with kubectl
   dovetail-sandbox demo --keep
 
+  # the same on a simulated AWS, by an EC2NodeClass
+  dovetail-sandbox demo --cloud aws
+
   # machines and pods that start at once and nodes that are given back soon
   dovetail-sandbox demo --fast`,
 		Args: cobra.NoArgs,
@@ -93,6 +96,7 @@ end, and 1 otherwise.`,
 	flags := command.Flags()
 	flags.DurationVar(&options.Boot, "boot", 8*time.Second, "how long a simulated machine takes to register its node, more or less")
 	flags.DurationVar(&options.Pull, "pull", time.Second, "how long a bound pod takes to run, a fifth more or less")
+	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "what is bought from: kwok, or aws (an EC2NodeClass, from a simulated AWS)")
 	flags.BoolVar(&fast, "fast", false, "no boot and pull times unless they are given, and nodes that go sooner")
 	flags.BoolVar(&keep, "keep", false, "leave the sandbox up at the end")
 	flags.StringVar(&options.Dovetail, "dovetail", "", "path of the dovetail binary (default: beside this one)")
