@@ -6,6 +6,7 @@ package decide
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -24,6 +25,7 @@ type holding struct {
 	at    map[slotKey]int
 	pods  []*model.Pod // pending pods that the slots are for
 
+	ending bool         // pods that some of its open slots are for are still ending elsewhere
 	let    []*model.Pod // of these, those that need its toleration now
 	open   bool         // it needs no reservation: nobody else could take what is awaited
 	opened bool         // and has none any more
@@ -53,7 +55,7 @@ func (h *holding) awaited() int {
 // landing says whether some pods of a reservation still run where they are to go from, and when one did last. Machines of one move come at
 // different times, and their pods are asked to go when all are there, one after another; but none is waited for longer than a move.
 func (st *step) landing(h *holding) (elsewhere bool, since time.Time) {
-	if l := h.claim.Conditions[lifecycle.Initialized]; l.True() && slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" }) {
+	if l := h.claim.Conditions[lifecycle.Initialized]; l.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" })) {
 		due := l.Since.Add(st.pol.MoveTimeout)
 		if st.now.Before(due) {
 			st.at(due)
@@ -136,13 +138,41 @@ func (st *step) hold() {
 		st.held[c.Name] = h
 	}
 	st.match(classHash)
+	ending := st.ending(classHash)
+	for _, h := range st.held {
+		for i := range h.slots {
+			s := &h.slots[i]
+			h.ending = h.ending || s.bound+s.matched < s.Count && ending[slotKey{s.Class, s.Owner}]
+		}
+	}
 	st.admit(classHash)
-	st.shrink(classHash)
+	st.shrink(classHash, ending)
+}
+
+// ending are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say, makes the next one only when
+// the last is wholly gone.
+func (st *step) ending(classHash func(*model.Class) string) map[slotKey]bool {
+	out := map[slotKey]bool{}
+	if len(st.held) == 0 {
+		return out
+	}
+	for _, c := range st.s.Claims {
+		n := st.node(c)
+		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disruptedTaint) {
+			continue
+		}
+		for _, p := range n.Pods {
+			if !p.Deleting.IsZero() && !p.Terminal && !p.Class.Daemon && !p.Mirror && p.Owner.UID != "" {
+				out[slotKey{classHash(p.Class), slotOwner(p)}] = true
+			}
+		}
+	}
+	return out
 }
 
 // shrink gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a successor. A node that is
 // usable has waited for them long enough after Policy.DeadSlot.
-func (st *step) shrink(classHash func(*model.Class) string) {
+func (st *step) shrink(classHash func(*model.Class) string, ending map[slotKey]bool) {
 	idle := map[string]time.Time{}
 	var coming map[slotKey]bool
 	for _, name := range sortedKeys(st.held) {
@@ -154,7 +184,7 @@ func (st *step) shrink(classHash func(*model.Class) string) {
 			continue // a pod that has been asked to go may have no successor yet
 		}
 		if coming == nil {
-			coming = map[slotKey]bool{}
+			coming = maps.Clone(ending)
 			for _, p := range st.s.Pending {
 				if !st.cover[p.UID] {
 					coming[slotKey{classHash(p.Class), slotOwner(p)}] = true
@@ -204,18 +234,18 @@ func (st *step) holds(c *model.Claim, n *model.Node) bool {
 	if st.stuck(c) {
 		return false
 	}
+	if c.Reserved && hasReservation(n, c) || !c.Is(lifecycle.Initialized) {
+		return true
+	}
 	from := c.Conditions[lifecycle.Initialized].Since
 	if c.Reserved {
-		if hasReservation(n, c) {
-			return true
-		}
 		opened, ok := st.mem.opened[c.Name]
 		if !ok {
 			return false
 		}
-		from = opened
-	} else if !c.Is(lifecycle.Initialized) {
-		return true
+		if opened.After(from) {
+			from = opened
+		}
 	}
 	over := from.Add(st.pol.Settle)
 	if st.now.Before(over) {

@@ -255,13 +255,28 @@ func (st *step) carryOn() {
 				st.forgetMove(c, true)
 			}
 		case len(m.victims) == 0:
-		case m.going > 0:
+		case m.going > 0 && st.prepared(m):
 			st.commit(m) // begun to delete: no way back
 		default:
 			st.advance(m)
 		}
 	}
 	st.untaint()
+}
+
+// prepared says whether all is there that a move needs before it deletes. Where it is not, a machine of it goes because of somebody else.
+func (st *step) prepared(m *ongoing) bool {
+	for _, c := range m.news {
+		if !c.Is(lifecycle.Initialized) {
+			return false
+		}
+	}
+	for _, c := range m.victims {
+		if n := st.node(c); n != nil && !slices.Contains(n.Taints, disruptedTaint) {
+			return false
+		}
+	}
+	return len(m.news) >= m.Of
 }
 
 func (st *step) advance(m *ongoing) {

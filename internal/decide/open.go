@@ -95,16 +95,12 @@ func (h *holding) last(classHash func(*model.Class) string) *model.Class {
 	return nil
 }
 
-// rivals are the classes of all pods that kube-scheduler may bind somewhere: those pending, but for those that fit nowhere by the last
-// look, and those that are going to be.
+// rivals are the classes of all pods that kube-scheduler may bind somewhere: those pending and those that are going to be. Also those that
+// fit nowhere by the last look: it may be the very slots that were in their way.
 func (st *step) rivals() map[*model.Class]bool {
-	refused := map[string]bool{}
-	for _, d := range st.mem.refusals {
-		refused[d.Pod.UID] = true
-	}
 	out := map[*model.Class]bool{}
 	for _, p := range st.s.Pending {
-		if !p.Gated && !refused[p.UID] {
+		if !p.Gated {
 			out[p.Class] = true
 		}
 	}

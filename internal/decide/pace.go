@@ -60,6 +60,12 @@ func (st *step) paced() {
 			next[uid] = a
 		}
 	}
+	urgent := map[string]bool{} // nodes that their cloud takes away soon
+	for _, x := range st.taken {
+		if x.node != nil && !st.now.Before(x.drain) {
+			urgent[x.node.Name] = true
+		}
+	}
 	kept := st.out.Actions[:0]
 	for _, a := range st.out.Actions {
 		e, ok := a.(plan.Evict)
@@ -77,7 +83,7 @@ func (st *step) paced() {
 		case again && rounds > 0:
 			rounds--
 			kept = append(kept, a)
-		case !again && left > 0:
+		case !again && (left > 0 || urgent[e.Node]):
 			left--
 			next[e.UID] = asked{at: st.now, slot: st.cover[e.UID]}
 			kept = append(kept, a)

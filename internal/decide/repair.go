@@ -99,9 +99,11 @@ func (st *step) repairs() {
 	for _, c := range st.s.Claims {
 		s, bad := st.broken(c)
 		if !bad {
+			st.recovered(c)
 			continue
 		}
 		if why, ok := st.repairable(c.Pool); !ok {
+			st.recovered(c)
 			n := st.node(c)
 			st.note(plan.Note{Event: "NodeRepairBlocked", Kind: "Node", Name: n.Name, UID: n.UID, Warn: true, Why: why})
 			continue
@@ -122,6 +124,16 @@ func (st *step) repairs() {
 			st.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: s.cause})
 		}
 	}
+}
+
+// recovered takes the time of termination off a machine that is not to go after all: left there, it would make some later, gentle drain a
+// forced one.
+func (st *step) recovered(c *model.Claim) {
+	if !c.Deleting.IsZero() || c.Annotations[lifecycle.TerminationTime] == "" || st.writing(c) {
+		return
+	}
+	st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: ""},
+		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}})
 }
 
 // spared is how many machines of a pool more may go for a repair: one that is down already does not count against itself.
