@@ -127,6 +127,9 @@ func runController(c *cobra.Command, f controllerFlags) error {
 	policy.ExactLanding = f.exactLanding
 	policy.Solve.Work = loopWork
 	policy.Lifecycle.ListDelay = max(policy.Lifecycle.ListDelay, provider.Traits().ListDelay)
+	for _, k := range provider.Traits().Classes {
+		policy.Classes = append(policy.Classes, k.Group+"/"+k.Kind)
+	}
 	ctl := controller.New(&controller.Controller{
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: controller.NewMetrics(registry, version()), Log: log, Config: f.config, Policy: policy,

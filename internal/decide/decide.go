@@ -14,6 +14,7 @@
 package decide
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -37,6 +38,7 @@ type Policy struct {
 	Hush         time.Duration // a node tainted for a move is looked at again after this long: what was just being bound shows by then
 	Shun         time.Duration // a machine whose move failed is not moved again for this long
 	ExactLanding bool          // contract 9
+	Classes      []string      // node classes that the provider serves, group/kind; claims of others are left alone. Empty: all
 	OrphanGrace  time.Duration // a machine without a claim is left alone this long after its launch
 	PoolStatus   time.Duration // a pool's status is written at most this often
 	Settle       time.Duration // how long kube-scheduler has for pods of an unreserved machine once it is usable
@@ -266,6 +268,9 @@ func (st *step) claims() {
 	st.hold()
 	nodeless, landing := map[string]time.Time{}, map[string]time.Time{}
 	for _, c := range st.s.Claims {
+		if st.foreign(c) {
+			continue
+		}
 		in := lifecycle.Input{
 			Claim: c, Pool: st.index.pools[c.Pool], Instances: st.index.instances[c.Name], InstancesAt: st.s.InstancesAt,
 			Awaited: st.held[c.Name].awaited(), Open: st.held[c.Name] != nil && st.held[c.Name].open, Now: st.now, Policy: st.pol.Lifecycle,
@@ -307,11 +312,21 @@ func (st *step) claims() {
 	st.mem.nodeless, st.mem.landing = nodeless, landing
 }
 
+// foreign says whether a claim is another provider's: of its machine nothing is known here, not even that there is none, so it is left to
+// whoever serves its class.
+func (st *step) foreign(c *model.Claim) bool {
+	return len(st.pol.Classes) > 0 && c.ClassKind != "" && !slices.Contains(st.pol.Classes, c.ClassGroup+"/"+c.ClassKind)
+}
+
 // orphans ends machines whose claim is gone, and lets go of their nodes.
 func (st *step) orphans() {
 	for _, i := range st.s.Instances {
 		// One without a claim's uid is not ours: another autoscaler bought it, and whoever has its claim ends it.
-		if i.Gone || i.ClaimUID == "" || st.index.byUID[i.ClaimUID] != nil {
+		if i.Gone || i.ClaimUID == "" {
+			continue
+		}
+		// A claim has one machine. Another that bears its name was bought beside it, or made in its likeness by hand.
+		if c := st.index.byUID[i.ClaimUID]; c != nil && (c.ProviderID == "" || c.ProviderID == i.ProviderID) {
 			continue
 		}
 		if c := st.index.claims[i.ClaimName]; c != nil && c.ProviderID == i.ProviderID {

@@ -176,7 +176,7 @@ func (st *step) units() {
 	cache := make(map[string]*disrupt.Unit, len(st.s.Claims))
 	for _, c := range st.s.Claims {
 		pool := st.index.pools[c.Pool]
-		if pool == nil {
+		if pool == nil || st.foreign(c) {
 			continue
 		}
 		n := st.node(c)

@@ -31,6 +31,7 @@ import (
 //	refused POD                  the API server refuses the pod's toleration
 //	forget                       the controller starts anew: nothing of it is remembered but what the API server has
 //	repair CONDITION STATUS AFTER    nodes like that are broken
+//	serves GROUP/KIND…           the node classes of the provider
 //	off                          exact landing is turned off
 //	pace N                       so many pods are asked to go within a second
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
@@ -127,6 +128,8 @@ func (x *script) line(f []string) {
 		x.pol.Repair = append(x.pol.Repair, RepairPolicy{Condition: f[1], Status: f[2], After: x.duration(f[3])})
 	case "off":
 		x.pol.ExactLanding = false
+	case "serves":
+		x.pol.Classes = f[1:]
 	case "pool":
 		x.pool(f[1], f[2:])
 	case "type":
@@ -438,7 +441,7 @@ func (x *script) instanceType(name string, opts []string) {
 }
 
 func (x *script) claim(name string, opts []string) {
-	c := &model.Claim{Name: name, UID: "uid-" + name, ExpireAfter: -1, TerminationGracePeriod: -1, Created: epoch, HasFinalizer: true,
+	c := &model.Claim{ClassGroup: "karpenter.kwok.sh", ClassKind: "KWOKNodeClass", Name: name, UID: "uid-" + name, ExpireAfter: -1, TerminationGracePeriod: -1, Created: epoch, HasFinalizer: true,
 		Labels: model.Labels{}, Conditions: map[string]model.Condition{}, Requests: model.Resources{}.With(model.CPU, 1)}
 	var types, zones []string
 	for _, o := range opts {

@@ -35,6 +35,8 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 	if err != nil {
 		return nil, failed(ctx, "drift", "", err)
 	}
+	answered := false
+	var failure error
 	for i, q := range queries {
 		if q.Claim == nil || q.Claim.ProviderID == "" {
 			continue
@@ -45,8 +47,10 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 		}
 		r, err := p.resolve(ctx, c)
 		if err != nil {
-			return nil, failed(ctx, "drift", c.name, err)
+			failure = failed(ctx, "drift", c.name, err) // the other classes are not kept waiting
+			continue
 		}
+		answered = true
 		if len(r.problems) > 0 {
 			continue
 		}
@@ -55,6 +59,9 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 			m = &list.all[at]
 		}
 		out[i] = p.drift(r, q.Claim, m)
+	}
+	if failure != nil && !answered {
+		return nil, failure
 	}
 	return out, nil
 }

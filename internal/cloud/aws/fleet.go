@@ -142,6 +142,9 @@ func (p *Provider) purchase(r *resolved, req cloud.LaunchRequest, list []candida
 			out.subnets[c.o.Zone] = r.best(c.o.Zone)
 		}
 		s := out.subnets[c.o.Zone]
+		if s == nil {
+			continue // the class has no subnet there any more
+		}
 		if overrides > 0 && capacityType == model.Reserved && block != (c.o.Labels[awsv1.LabelCapacityReservationType] == "capacity-block") {
 			continue // a request is for the one or the other
 		}

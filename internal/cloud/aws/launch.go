@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -167,13 +168,21 @@ func (p *Provider) launch(ctx context.Context, req cloud.LaunchRequest) cloud.La
 			p.forgetTemplates(l.pending)
 			// Nothing came of the request, and its token was not used.
 		default:
-			if code != "" && !throttled(code) && !denied(code) && !strings.HasPrefix(code, "Internal") && code != "Unavailable" && code != "ServiceUnavailable" {
+			if refused(err, code) {
 				// It was refused for what it says. Another one may be made of what is known by then.
 				l.pending, l.tried = nil, nil
 			}
 			return fail(err)
 		}
 	}
+}
+
+// refused says whether a request certainly had no effect: the service answered that what it asks for won't do. Any answer of 500 and above,
+// and one that came too late, may hide an instance.
+func refused(err error, code string) bool {
+	var res *smithyhttp.ResponseError
+	return code != "" && !throttled(code) && !denied(code) && code != "RequestExpired" && !strings.HasPrefix(code, "RequestTimeout") &&
+		errors.As(err, &res) && res.HTTPStatusCode() < 500
 }
 
 func (p *Provider) forgetTemplates(b *purchase) {
@@ -444,7 +453,7 @@ func (p *Provider) tokenReused(ctx context.Context, r *resolved, req cloud.Launc
 			Err: errors.New("its token was used before: looking for the machine by its tag")}}, true
 	}
 	l.attempt++
-	l.pending, l.tried = nil, nil
+	l.pending, l.tried, l.reused = nil, nil, time.Time{} // the next token has a lag of its own to be waited for
 	if l.attempt >= maxAttempts {
 		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("%d tokens were used before, and no machine bears the claim's tag", l.attempt)}}, true
 	}

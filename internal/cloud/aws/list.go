@@ -251,6 +251,12 @@ func (p *Provider) terminate(ctx context.Context, ids []string) []error {
 			open = slices.DeleteFunc(open, func(id string) bool { return slices.Contains(unknown, id) })
 			continue
 		}
+		if code := codeOf(err); len(open) > 1 && code != "" && !throttled(code) && !strings.HasPrefix(code, "Internal") {
+			for _, id := range open { // one that may not be ended fails the whole call: it must not keep the others
+				answer[id] = p.terminate(ctx, []string{id})[0]
+			}
+			break
+		}
 		if err != nil {
 			for _, id := range open {
 				answer[id] = err
