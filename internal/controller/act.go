@@ -257,10 +257,18 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 	go func() {
 		select {
 		case lane <- struct{}{}:
-			defer func() { <-lane }()
-		case <-ctx.Done():
-			return
+		default:
+			select {
+			case lane <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			if !c.stillWanted(ctx, a) {
+				<-lane
+				return
+			}
 		}
+		defer func() { <-lane }()
 		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()
 		res := c.Provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
@@ -284,6 +292,25 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 			c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
 		})
 	}()
+}
+
+// stillWanted says whether a claim whose launch had to wait for its turn is still to be launched, and lets go of it if not.
+func (c *Controller) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
+	wanted := make(chan bool, 1)
+	c.Emit(func(s *state.State) {
+		have := s.Claim(a.Claim)
+		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero()
+		if !ok {
+			s.Settle(a.Key())
+		}
+		wanted <- ok
+	})
+	select {
+	case ok := <-wanted:
+		return ok
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchRequest {
