@@ -256,6 +256,48 @@ func TestASlowCallDelaysOnlyItself(t *testing.T) {
 	})
 }
 
+// With one launch at a time the second waits for the first, which hangs; meanwhile its pods and its claim go.
+func TestALaunchThatWaitedIsNotMadeForAClaimThatIsGone(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Config.Parallel = 1
+		b.launch = func(ctx context.Context, r cloud.LaunchRequest) cloud.LaunchResult {
+			if len(b.made0("launch")) == 1 {
+				<-ctx.Done()
+				return cloud.LaunchResult{ClaimUID: r.ClaimUID, Err: ctx.Err()}
+			}
+			return b.buy(r)
+		}
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(time.Second)
+		for i := range 4 {
+			b.pod(fmt.Sprint("b", i), "b")
+		}
+		time.Sleep(time.Second)
+		created := b.made("create")
+		if len(created) != 2 {
+			t.Fatalf("created %v, want two claims", created)
+		}
+		gone := created[1].what
+		b.c.Emit(func(s *state.State) {
+			for i := range 4 {
+				s.DeletePod(fmt.Sprint("default/b", i))
+			}
+			s.DeleteClaim(gone)
+		})
+		time.Sleep(3 * b.c.Config.CallLimit)
+		launches := b.made("launch")
+		if len(launches) < 2 {
+			t.Fatalf("launches: %v, want the first again when its time was up", launches)
+		}
+		for _, l := range launches {
+			if l.what == gone {
+				t.Errorf("launches: %v, want none for %s, which is gone", launches, gone)
+			}
+		}
+	})
+}
+
 func TestAThrottledLaunchWaitsAsLongAsItIsTold(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.launch = func(_ context.Context, r cloud.LaunchRequest) cloud.LaunchResult {
