@@ -23,7 +23,8 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 )
 
-const templatePrefix = "karpenter.k8s.aws/"
+// templatePrefix begins the names of our launch templates. It is not Karpenter's: whoever moves from it has both, and each deletes its own.
+const templatePrefix = "dovetail.sh/"
 
 // template is a launch template: its name says what is in it.
 type template struct {
