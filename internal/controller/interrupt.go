@@ -113,7 +113,9 @@ func (c *Controller) keepNotice(ctx context.Context, now time.Time, claim *model
 			c.Cluster.Event("Node", "", claim.NodeName, "", true, event, text)
 		}
 	}
-	if have, ok := decide.ReadNotice(claim); i.Kind == rebalance || !claim.Deleting.IsZero() || ok && (have.Kind == i.Kind || have.Kind == stateChange) {
+	have, told := decide.ReadNotice(claim)
+	sooner := have.Kind == stateChange || have.Kind == spotInterruption && i.Kind != stateChange // than what is announced now, which may be for next week
+	if i.Kind == rebalance || !claim.Deleting.IsZero() || told && (have.Kind == i.Kind || sooner) {
 		return nil // nothing is done for a recommendation, as in the reference; or it goes already
 	}
 	if i.Kind == spotInterruption {
@@ -124,6 +126,8 @@ func (c *Controller) keepNotice(ctx context.Context, now time.Time, claim *model
 		return err
 	}
 	why := plan.Reason{Code: plan.Interrupted, Pool: claim.Pool, Subject: "nodeclaim/" + claim.Name, Key: i.Kind}
+	ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit) // one write that hangs must not keep all other notices
+	defer cancel()
 	if _, err := c.Cluster.UpdateClaim(ctx, plan.UpdateClaim{Claim: claim.Name, UID: claim.UID, Annotations: map[string]string{decide.AnnotationInterrupted: text}, Why: why}); err != nil {
 		return err
 	}
