@@ -264,12 +264,15 @@ func (st *step) carryOn() {
 	st.untaint()
 }
 
+// arrived says whether the replacements that are known are ready for pods.
+func (m *ongoing) arrived() bool {
+	return !slices.ContainsFunc(m.news, func(c *model.Claim) bool { return !c.Is(lifecycle.Initialized) })
+}
+
 // prepared says whether all is there that a move needs before it deletes. Where it is not, a machine of it goes because of somebody else.
 func (st *step) prepared(m *ongoing) bool {
-	for _, c := range m.news {
-		if !c.Is(lifecycle.Initialized) {
-			return false
-		}
+	if !m.arrived() {
+		return false
 	}
 	for _, c := range m.victims {
 		if n := st.node(c); n != nil && !slices.Contains(n.Taints, disruptedTaint) {
@@ -291,11 +294,9 @@ func (st *step) advance(m *ongoing) {
 			written = false
 		}
 	}
-	for _, c := range m.news {
-		if !c.Is(lifecycle.Initialized) {
-			st.at(m.since.Add(st.pol.MoveTimeout))
-			return
-		}
+	if !m.arrived() {
+		st.at(m.since.Add(st.pol.MoveTimeout))
+		return
 	}
 	ready := true
 	for _, c := range m.victims {

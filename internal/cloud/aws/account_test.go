@@ -26,6 +26,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -49,26 +50,6 @@ func some(t testing.TB, names ...string) *catalog.Catalog {
 	return &small
 }
 
-// nodes takes the Nodes that the cloud makes.
-type nodes struct {
-	mu    sync.Mutex
-	nodes map[string]machines.NodeSpec
-}
-
-func (n *nodes) CreateNode(_ context.Context, node machines.NodeSpec) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.nodes[node.Name] = node
-	return nil
-}
-
-func (n *nodes) DeleteNode(_ context.Context, name, _ string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.nodes, name)
-	return nil
-}
-
 // account is a simulated AWS on a socket.
 type account struct {
 	t         testing.TB
@@ -77,7 +58,6 @@ type account struct {
 	client    *http.Client
 	resources *table
 	throttle  atomic.Int64 // milliseconds that the next throttled answer asks for
-	nodes     *nodes
 }
 
 func open(t testing.TB, c *catalog.Catalog, clock cloud.Clock, change ...func(*awstest.Settings)) *account {
@@ -91,8 +71,8 @@ func open(t testing.TB, c *catalog.Catalog, clock cloud.Clock, change ...func(*a
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &account{t: t, clock: clock, resources: newTable(), nodes: &nodes{nodes: map[string]machines.NodeSpec{}}}
-	m, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c, Clock: clock, Guest: simulated}, a.nodes)
+	a := &account{t: t, clock: clock, resources: newTable()}
+	m, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c, Clock: clock, Guest: simulated}, cloudtest.NoNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}

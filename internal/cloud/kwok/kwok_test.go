@@ -68,26 +68,6 @@ func smallCatalogue(t *testing.T) *catalog.Catalog {
 	return &small
 }
 
-// nodes records the Nodes that the cloud makes.
-type nodes struct {
-	mu    sync.Mutex
-	nodes map[string]machines.NodeSpec
-}
-
-func (n *nodes) CreateNode(_ context.Context, node machines.NodeSpec) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.nodes[node.Name] = node
-	return nil
-}
-
-func (n *nodes) DeleteNode(_ context.Context, name, _ string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.nodes, name)
-	return nil
-}
-
 // server is a machines server on a loopback socket.
 type server struct {
 	t         testing.TB
@@ -97,7 +77,7 @@ type server struct {
 }
 
 func serve(t testing.TB, c *catalog.Catalog) *server {
-	s, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c}, &nodes{nodes: map[string]machines.NodeSpec{}})
+	s, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c}, cloudtest.NoNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}
