@@ -88,6 +88,7 @@ func amendments() map[string][]amendment {
 		),
 		"karpenter.kwok.sh_kwoknodeclasses.yaml": nil,
 		"karpenter.k8s.aws_ec2nodeclasses.yaml":  nil,
+		"dovetail.sh_nodegroupclasses.yaml":      nil,
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"k8s.io/klog/v2"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
@@ -45,6 +46,7 @@ var scheme = func() *runtime.Scheme {
 	utilruntime.Must(karpv1alpha5.AddToScheme(s))
 	utilruntime.Must(kwokv1alpha1.AddToScheme(s))
 	utilruntime.Must(awsv1.AddToScheme(s))
+	utilruntime.Must(dovetailv1alpha1.AddToScheme(s))
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	return s
 }()
@@ -64,11 +66,13 @@ type Client struct {
 
 	core, apps, policy, storage       rest.Interface
 	karpenter, provisioner, kwok, aws rest.Interface
+	dovetail                          rest.Interface
 	nodes                             objects[*corev1.Node]
 	claims                            objects[*karpv1.NodeClaim]
 	pools                             objects[*karpv1.NodePool]
 	kwokClasses                       objects[*kwokv1alpha1.KWOKNodeClass]
 	ec2Classes                        objects[*awsv1.EC2NodeClass]
+	groupClasses                      objects[*dovetailv1alpha1.NodeGroupClass]
 	provisioners                      objects[*karpv1alpha5.Provisioner]
 	claimsOfPods                      objects[*corev1.PersistentVolumeClaim]
 	volumes                           objects[*corev1.PersistentVolume]
@@ -117,6 +121,7 @@ func connect(config *rest.Config) (*Client, error) {
 		{karpv1alpha5.GroupVersion, false, &c.provisioner},
 		{kwokv1alpha1.GroupVersion, false, &c.kwok},
 		{awsv1.GroupVersion, false, &c.aws},
+		{dovetailv1alpha1.GroupVersion, false, &c.dovetail},
 	} {
 		r, err := c.restClient(g.gv, g.binary)
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
@@ -89,7 +90,7 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 		m.priorities[o.Name] = o
 	case *corev1.Pod, *corev1.Node, *corev1.Namespace, *corev1.ReplicationController, *appsv1.DaemonSet, *appsv1.Deployment, *appsv1.ReplicaSet,
 		*appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget, *karpv1.NodePool, *karpv1.NodeClaim,
-		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *karpv1alpha5.Provisioner:
+		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *karpv1alpha5.Provisioner:
 		k := kind + " " + key(x)
 		if i, ok := m.at[k]; ok {
 			m.objects[i] = object{kind, x}
@@ -168,6 +169,8 @@ func (m *Manifests) Feed(s *state.State) {
 			s.SetNodeClass(t.KWOKNodeClass(o))
 		case *awsv1.EC2NodeClass:
 			s.SetNodeClass(t.EC2NodeClass(o))
+		case *dovetailv1alpha1.NodeGroupClass:
+			s.SetNodeClass(t.NodeGroupClass(o))
 		case *karpv1alpha5.Provisioner:
 			if _, ok := m.at["NodePool "+o.Name]; ok {
 				continue // its NodePool is there, as the API server has it

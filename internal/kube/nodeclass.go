@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -47,6 +48,18 @@ func (c *Client) nodeClassKinds() []nodeClassKind {
 			},
 			translate: (*Translator).EC2NodeClass,
 			status: func(k *awsv1.EC2NodeClass) ([]metav1.Condition, any) {
+				rest := k.Status
+				rest.Conditions = nil
+				return k.Status.Conditions, rest
+			},
+		},
+		classOf[*dovetailv1alpha1.NodeGroupClass]{
+			c: c, gv: dovetailv1alpha1.GroupVersion, kindName: dovetailv1alpha1.KindNodeGroupClass,
+			kind: kind[*dovetailv1alpha1.NodeGroupClass]{
+				"nodegroupclass", "nodegroupclasses", c.dovetail, &c.groupClasses, func() *dovetailv1alpha1.NodeGroupClass { return &dovetailv1alpha1.NodeGroupClass{} },
+			},
+			translate: (*Translator).NodeGroupClass,
+			status: func(k *dovetailv1alpha1.NodeGroupClass) ([]metav1.Condition, any) {
 				rest := k.Status
 				rest.Conditions = nil
 				return k.Status.Conditions, rest
@@ -172,6 +185,17 @@ func (t *Translator) KWOKNodeClass(k *kwokv1alpha1.KWOKNodeClass) state.NodeClas
 // EC2NodeClass translates the node class of EC2's machines.
 func (t *Translator) EC2NodeClass(k *awsv1.EC2NodeClass) state.NodeClass {
 	out := nodeClass(k, awsv1.Group, awsv1.KindEC2NodeClass, k.Spec, k.Status.Conditions)
+	rest := k.Status
+	rest.Conditions = nil
+	if status, err := json.Marshal(rest); err == nil { // of plain fields: it can't fail
+		out.Status = status
+	}
+	return out
+}
+
+// NodeGroupClass translates the node class of node groups.
+func (t *Translator) NodeGroupClass(k *dovetailv1alpha1.NodeGroupClass) state.NodeClass {
+	out := nodeClass(k, dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, k.Spec, k.Status.Conditions)
 	rest := k.Status
 	rest.Conditions = nil
 	if status, err := json.Marshal(rest); err == nil { // of plain fields: it can't fail

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// KindNodeGroupClass is the kind that a NodePool's nodeClassRef names.
+const KindNodeGroupClass = "NodeGroupClass"
+
+// LabelNodeGroup is the name of the group that a node is a member of. Pods and pools may choose by it.
+const LabelNodeGroup = Group + "/node-group"
+
+// NodeGroupClass is a set of node groups: Auto Scaling groups of AWS. What their machines are, the groups say; how many there are is
+// decided here, between a group's minimum and its maximum.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=nodegroupclasses,scope=Cluster,categories=karpenter,shortName={ngc,ngcs}
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Groups",type="string",JSONPath=".status.groups[*].name"
+// +kubebuilder:printcolumn:name="Desired",type="string",JSONPath=".status.groups[*].desired"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+type NodeGroupClass struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   NodeGroupClassSpec   `json:"spec,omitempty"`
+	Status NodeGroupClassStatus `json:"status,omitempty"`
+}
+
+// NodeGroupClassList is a list of NodeGroupClasses.
+//
+// +kubebuilder:object:root=true
+type NodeGroupClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []NodeGroupClass `json:"items"`
+}
+
+// NodeGroupClassSpec is which groups there are to be had from, and how they are scaled.
+type NodeGroupClassSpec struct {
+	// SelectorTerms choose the groups. Any term will do; a group that several choose is scaled by the first of them.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.name) != has(x.tags))",message="a selector term needs either name or tags"
+	// +required
+	SelectorTerms []NodeGroupSelectorTerm `json:"selectorTerms"`
+
+	// Options say when a group's machines are given back, and which group is taken where several would do.
+	//
+	// +optional
+	Options *NodeGroupOptions `json:"options,omitempty"`
+}
+
+// NodeGroupSelectorTerm chooses groups by name or by tags.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minSize) || !has(self.maxSize) || self.minSize <= self.maxSize",message="minSize is above maxSize"
+type NodeGroupSelectorTerm struct {
+	// Name is the group's.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Tags that the group bears, all of them. An empty value, or *, is any.
+	//
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=20
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '')",message="a tag's key may not be empty"
+	// +optional
+	Tags map[string]string `json:"tags,omitempty"`
+
+	// MinSize is how few machines each of the groups may have. Default: what the group says. One below that has no effect.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MinSize *int32 `json:"minSize,omitempty"`
+
+	// MaxSize is how many machines each of the groups may have. Default: what the group says. One above that has no effect.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MaxSize *int32 `json:"maxSize,omitempty"`
+}
+
+// Expander is a rule by which one of several groups is taken.
+//
+// +kubebuilder:validation:Enum=price;least-waste;most-pods;least-nodes;priority;random
+type Expander string
+
+// The expanders.
+const (
+	ExpanderPrice      Expander = "price"       // the cheapest
+	ExpanderLeastWaste Expander = "least-waste" // the one that leaves least CPU and memory idle
+	ExpanderMostPods   Expander = "most-pods"   // the one that takes most pods
+	ExpanderLeastNodes Expander = "least-nodes" // the one that needs fewest machines
+	ExpanderPriority   Expander = "priority"    // the one that spec.options.priorities ranks highest
+	ExpanderRandom     Expander = "random"      // any of them, the same one for the same pods
+)
+
+// NodeGroupOptions say when machines are given back and which group is taken.
+type NodeGroupOptions struct {
+	// UtilizationThresholdPercent is the share of a node's CPU or memory, whichever is more, that its pods ask for, above which the
+	// node stays. Tag scaledownutilizationthreshold of a group says otherwise for that group. Default: nodes go whenever it saves money.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	UtilizationThresholdPercent *int32 `json:"utilizationThresholdPercent,omitempty"`
+
+	// GPUUtilizationThresholdPercent is the same for nodes with GPUs, of which only the GPUs count then.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	GPUUtilizationThresholdPercent *int32 `json:"gpuUtilizationThresholdPercent,omitempty"`
+
+	// IgnoreDaemonSetsUtilization says that what pods of DaemonSets ask for does not count.
+	//
+	// +optional
+	IgnoreDaemonSetsUtilization *bool `json:"ignoreDaemonSetsUtilization,omitempty"`
+
+	// UnneededTime is how long a node has to be unneeded before it goes. Default: what the NodePool's consolidateAfter says.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	UnneededTime *metav1.Duration `json:"unneededTime,omitempty"`
+
+	// UnreadyTime is how long a node has to be not Ready before it goes. Default: 20m.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	UnreadyTime *metav1.Duration `json:"unreadyTime,omitempty"`
+
+	// BalanceSimilarGroups keeps groups that differ in their zones only at about the same size.
+	//
+	// +optional
+	BalanceSimilarGroups *bool `json:"balanceSimilarGroups,omitempty"`
+
+	// BalancingIgnoreLabels are labels in which similar groups may differ.
+	//
+	// +kubebuilder:validation:MaxItems=50
+	// +optional
+	BalancingIgnoreLabels []string `json:"balancingIgnoreLabels,omitempty"`
+
+	// Expanders choose among groups, each among those that the one before leaves. Default: price.
+	//
+	// +kubebuilder:validation:MaxItems=6
+	// +optional
+	Expanders []Expander `json:"expanders,omitempty"`
+
+	// Priorities are the ranks of groups for the expander priority. A group that none of them names is taken last.
+	//
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Priorities []NodeGroupPriority `json:"priorities,omitempty"`
+}
+
+// NodeGroupPriority ranks groups.
+type NodeGroupPriority struct {
+	// Priority: the highest is taken first.
+	Priority int32 `json:"priority"`
+
+	// Names are regular expressions; one of them has to match the group's name.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	Names []string `json:"names"`
+}
+
+// NodeGroupClassStatus is what the selector terms stand for in the account.
+type NodeGroupClassStatus struct {
+	// Groups are those that the terms choose, by name.
+	//
+	// +optional
+	Groups []NodeGroupStatus `json:"groups,omitempty"`
+
+	// Conditions say whether machines can be had from the groups.
+	//
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodeGroupStatus is one group as it was last seen.
+type NodeGroupStatus struct {
+	Name string `json:"name"`
+	// Min, Max and Desired are how many machines it may and should have.
+	Min     int32 `json:"min"`
+	Max     int32 `json:"max"`
+	Desired int32 `json:"desired"`
+	// InstanceTypes are all that its launch template or its mixed instances policy allows.
+	//
+	// +optional
+	InstanceTypes []string `json:"instanceTypes,omitempty"`
+	// Zones are those of its subnets.
+	//
+	// +optional
+	Zones []string `json:"zones,omitempty"`
+	// Problem says why nothing can be had from this group; empty: it can.
+	//
+	// +optional
+	Problem string `json:"problem,omitempty"`
+}
+
+// Conditions of a NodeGroupClass. Ready sums up the others.
+const (
+	ConditionReady          = "Ready"
+	ConditionGroupsResolved = "GroupsResolved"   // every term chooses at least one group, and each group can be read
+	ConditionLaunchable     = "GroupsLaunchable" // each group's launch template, types and subnets are there
+	ConditionPermitted      = "PermissionGranted"
+	// ConditionUndisturbed is False while AWS itself replaces members of a group: an instance refresh, or zones that are rebalanced.
+	ConditionUndisturbed = "GroupsUndisturbed"
+)
+
+// Tags of a node group. The first ones are those that Cluster Autoscaler reads.
+const (
+	TagNodeTemplateLabel    = "k8s.io/cluster-autoscaler/node-template/label/"
+	TagNodeTemplateTaint    = "k8s.io/cluster-autoscaler/node-template/taint/"
+	TagNodeTemplateResource = "k8s.io/cluster-autoscaler/node-template/resources/"
+	TagNodeTemplateOption   = "k8s.io/cluster-autoscaler/node-template/autoscaling-options/"
+)
+
+// AnnotationAdopt is on a NodeClaim that was made for a machine which was there before it: the machine's provider id.
+const AnnotationAdopt = Group + "/adopt"
