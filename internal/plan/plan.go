@@ -29,7 +29,7 @@ type Cost struct {
 	NewMicroPerHour     int64    // what the new machines cost
 	PremiumMicroPerHour int64    // how much of that is paid so that less is lost at once: for more offerings to choose from, for pods kept apart
 	BoundMicroPerHour   int64    // no plan for the same pods costs less
-	ProvenBy            string   // which bound: "lp", "columns", "none"
+	ProvenBy            string   // which bound: "lp", "columns", "enumeration", "none"
 	Unpriced            []string // constraints that the bound leaves out, which keeps it valid
 }
 

@@ -215,6 +215,8 @@ func sentences(reasons []plan.Reason) []string {
 var provers = map[string]string{
 	"lp":      "tier 0, the linear programme over resource prices",
 	"columns": "tier 2, column generation",
+
+	"enumeration": "trying every way to fill machines",
 }
 
 func (t *text) summary() {

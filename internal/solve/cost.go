@@ -56,11 +56,15 @@ func (s *solver) cost(res *Result) {
 	if len(s.stock) == 0 {
 		res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.dearestPod(groups, useful))
 	}
-	if s.bare == nil || len(s.classes) > maxProofRows {
-		return
+	if s.bare != nil && len(s.classes) <= maxProofRows {
+		if by := s.boundByColumns(groups, ls, useful, &most); by > res.Cost.BoundMicroPerHour {
+			res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "columns"
+		}
 	}
-	if by := s.boundByColumns(groups, ls, useful, &most); by > res.Cost.BoundMicroPerHour {
-		res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "columns"
+	if gap := res.Cost.NewMicroPerHour - res.Cost.BoundMicroPerHour; gap > mulDiv(res.Cost.BoundMicroPerHour, s.pol.MaxGapPPM, 1_000_000) {
+		if by := s.boundByEnumeration(groups, ls, useful); by > res.Cost.BoundMicroPerHour {
+			res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "enumeration"
+		}
 	}
 }
 

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+// maxStates is how many ways to have some of the pods left an enumeration takes on.
+const maxStates = 1 << 14
+
+// maxEnumeration bounds the steps of one, with a quarter of what the policy allows: machines held against states, and fills against states.
+const maxEnumeration = 4_000_000
+
+// boundByEnumeration is the least that machines for the demand cost, found by trying: for few pods a machine more or less is much, and
+// prices for parts of machines prove little. It knows of every way to fill a machine, and from those the cheapest set for every number of
+// pods of each class left (dynamic programming over the counts, as for change in coins). What other bounds leave out is left out here too, and
+// each class is first given all that rooms could hold of it, were it alone; so it stays a bound. It answers 0 where there is too much to try.
+func (s *solver) boundByEnumeration(groups []*boundGroup, ls []level, useful []int) (sum int64) {
+	for gi, g := range groups {
+		if len(g.classes) == 0 {
+			continue
+		}
+		e := enumeration{states: 1}
+		var demands []*demand
+		for _, c := range g.classes {
+			n := int64(c.taken) - s.inRooms(c, useful)
+			if n <= 0 {
+				continue
+			}
+			demands = append(demands, &demand{c: c, mask: c.filter.mask, n: n})
+			e.most, e.step = append(e.most, n), append(e.step, e.states)
+			if n >= maxStates || e.states*(n+1) > maxStates {
+				return 0
+			}
+			e.states *= n + 1
+		}
+		if len(demands) == 0 {
+			continue
+		}
+		e.p = s.newPackingOf(ls[gi], demands, false)
+		least, ok := e.cheapest()
+		if !ok {
+			return 0
+		}
+		sum += least
+	}
+	return sum
+}
+
+// inRooms is at least how many pods of a class the rooms can hold.
+func (s *solver) inRooms(c *class, useful []int) (n int64) {
+	for _, room := range useful {
+		free := s.start.free[room*s.nd : room*s.nd+s.nd]
+		if !fitsSlice(&c.req, free) || !s.admits(c.filter, room) {
+			continue
+		}
+		most := int64(c.taken)
+		for k, r := range c.req[:s.nd] {
+			if r > 0 {
+				most = min(most, free[k]/r)
+			}
+		}
+		n += most
+	}
+	return n
+}
+
+// enumeration is what is tried. A state is how many pods of each demand are left, or on one machine, as one number: demand d counts step[d].
+type enumeration struct {
+	p          *packing
+	most, step []int64
+	states     int64
+}
+
+// cheapest is the least price of machines for all pods.
+func (e *enumeration) cheapest() (int64, bool) {
+	fills, price, ok := e.fills()
+	if !ok || !e.allowed(len(fills)) {
+		return 0, false
+	}
+	least := make([]int64, e.states)
+	left := make([]int64, len(e.most))
+	for v := int64(1); v < e.states; v++ {
+		e.next(left)
+		least[v] = unlimited
+		for i, f := range fills {
+			rest := int64(0)
+			for d, n := range left {
+				rest += max(0, n-f[d]) * e.step[d]
+			}
+			if c := price[i] + least[rest]; rest < v && c < least[v] {
+				least[v] = c
+			}
+		}
+	}
+	return least[e.states-1], least[e.states-1] < unlimited
+}
+
+// allowed says whether so many things may be held against every state, and charges for it.
+func (e *enumeration) allowed(things int) bool {
+	s := e.p.s
+	steps := e.states * int64(things) * int64(len(e.most))
+	if steps > min(maxEnumeration, s.pol.Work/4) {
+		return false
+	}
+	s.work += steps
+	return true
+}
+
+// next counts one state further.
+func (e *enumeration) next(left []int64) {
+	for d := range left {
+		if left[d]++; left[d] <= e.most[d] {
+			return
+		}
+		left[d] = 0
+	}
+}
+
+// fills are the ways to fill one machine that no other beats: with one pod more of any class it would cost more.
+func (e *enumeration) fills() (fills [][]int64, price []int64, ok bool) {
+	p := e.p
+	if !e.allowed(len(p.machines)) {
+		return nil, nil, false
+	}
+	cost := make([]int64, e.states)
+	on := make([]int64, len(e.most))
+	for v := int64(1); v < e.states; v++ {
+		e.next(on)
+		cost[v] = e.priceOf(on)
+	}
+	clear(on)
+	for v := int64(1); v < e.states; v++ {
+		e.next(on)
+		largest := cost[v] < unlimited
+		for d, n := range on {
+			if n < e.most[d] && cost[v+e.step[d]] <= cost[v] {
+				largest = false
+			}
+		}
+		if largest {
+			fills, price = append(fills, append([]int64(nil), on...)), append(price, cost[v])
+		}
+	}
+	return fills, price, true
+}
+
+// priceOf is the price of the cheapest machine that holds so many pods of each demand.
+func (e *enumeration) priceOf(on []int64) int64 {
+	p := e.p
+	var sum vec
+	for d, n := range on {
+		if n > 0 && p.hosted[d] && n > p.selfLimit(d) {
+			return unlimited
+		}
+		for k := range p.s.nd {
+			sum[k] += p.demands[d].c.req[k] * n
+		}
+	}
+	for _, m := range p.machines { // cheapest first
+		holds := fitsIn(&sum, &m.avail, p.s.nd)
+		for d, n := range on {
+			holds = holds && (n == 0 || p.admits(m, d))
+		}
+		if holds {
+			return m.price
+		}
+	}
+	return unlimited
+}
