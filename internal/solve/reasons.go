@@ -351,6 +351,9 @@ func (s *solver) explainRest(c *class, pi int) plan.Reason {
 		if r := need.lacking(types); r != nil {
 			return plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues), Have: fmt.Sprint(len(distinct(r.Key, types)))}
 		}
+		if r := s.scattered(c, pi, need); r != nil {
+			return *r
+		}
 	}
 	if r := s.explainTopology(c, pi); r != nil {
 		return *r
@@ -375,6 +378,42 @@ func (s *solver) explainRest(c *class, pi int) plan.Reason {
 		return plan.Reason{Code: plan.Unsupported, Have: c.bad}
 	}
 	return s.explainLast(c, pi)
+}
+
+// scattered says whether the types that minValues wants are never to be had together: a machine whose pods topology ties stands in one
+// domain, and a claim has one capacity type and one set of the pool's own labels.
+func (s *solver) scattered(c *class, pi int, need minValues) *plan.Reason {
+	masks := []*mask{c.filter.mask}
+	if len(c.topo.keys) > 0 {
+		masks = masks[:0]
+		for _, at := range s.offerSites(c) {
+			masks = append(masks, at.offers)
+		}
+	}
+	lo, hi := s.poolRange(pi)
+	var lacking *plan.Reason
+	for _, m := range masks {
+		var tried []int
+		for i := lo; i < hi; i++ {
+			if !m.has(i) || slices.ContainsFunc(tried, func(j int) bool { return s.alike(i, j) }) {
+				continue
+			}
+			tried = append(tried, i)
+			var types []*model.InstanceType
+			for j := lo; j < hi; j++ {
+				if m.has(j) && s.alike(i, j) && fitsIn(&c.req, &s.offers[j].avail, s.nd) && !slices.Contains(types, s.offers[j].t) {
+					types = append(types, s.offers[j].t)
+				}
+			}
+			r := need.lacking(types)
+			if r == nil {
+				return nil
+			}
+			lacking = &plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues),
+				Have: "fewer that hold the pod in one domain and capacity type"}
+		}
+	}
+	return lacking
 }
 
 // explainLast speaks when a machine could be had for one pod alone: then it is others, placed before, that are in the way.

@@ -555,7 +555,7 @@ func (s *solver) stray() bool {
 			for i := range c.topo.wide {
 				r := &c.topo.wide[i]
 				for d, n := range r.own {
-					if r.kind == ruleAffinity && n > 0 {
+					if r.kind == ruleAffinity && r.self && n > 0 { // others follow, and begin nothing
 						f(r, d)
 					}
 				}
