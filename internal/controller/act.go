@@ -40,7 +40,7 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		if a.SetSlots {
 			c.State.AssumeSlots(a.Claim, a.Slots)
 		}
-		c.run(ctx, "UpdateClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, func(s *state.State, err error) {
+		c.run(ctx, laneOf("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
 				if a.SetSlots {
 					s.DropSlots(a.Claim)
@@ -50,7 +50,7 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		})
 	case plan.UpdateNode:
 		c.State.Begin(key, "node/"+a.Node, until)
-		c.run(ctx, "UpdateNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.told1("update", "node/"+a.Node, a.Why))
+		c.run(ctx, laneOf("UpdateNode", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.told1("update", "node/"+a.Node, a.Why))
 	case plan.DeleteNode:
 		c.State.Begin(key, "node/"+a.Node, until)
 		c.run(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.told1("delete", "node/"+a.Node, a.Why))
@@ -180,6 +180,16 @@ func (c *Controller) run(ctx context.Context, kind, key string, call func(contex
 			}
 		})
 	}()
+}
+
+// forTaken is the lane of what is written into the claims and nodes of machines that are taken away: those to come in their stead go first.
+const forTaken = "taken"
+
+func laneOf(kind string, why plan.Reason) string {
+	if why.Code == plan.Interrupted {
+		return forTaken
+	}
+	return kind
 }
 
 func (c *Controller) lane(kind string) chan struct{} {

@@ -96,6 +96,7 @@ type Controller struct {
 	base    context.Context // Run's; what is begun outside a step ends with it
 	changes chan state.Change
 	lanes   map[string]chan struct{}
+	narrow  chan struct{} // for what can wait while machines are bought
 	leading atomic.Bool
 	synced  atomic.Bool
 	asking  chan struct{}        // those who ask why at once: the loop needs a processor too
@@ -129,7 +130,8 @@ type window struct {
 // New completes a controller whose exported fields are set; changes must be emitted before Run can see anything.
 func New(c *Controller) *Controller {
 	c.changes = make(chan state.Change, 16384)
-	c.lanes = map[string]chan struct{}{}
+	c.narrow = make(chan struct{}, 4)
+	c.lanes = map[string]chan struct{}{forTaken: c.narrow}
 	c.asking = make(chan struct{}, 1)
 	c.pools = map[string]*poolInfo{}
 	c.taught = map[learned]int64{}

@@ -57,52 +57,103 @@ func (c *Controller) listen(ctx context.Context) {
 
 var errNotKnownYet = errors.New("the machine's NodeClaim does not say yet that it is its machine")
 
-// interrupted keeps one notice: it is done with only when it is written into the machine's NodeClaim, or when there is none.
+// interrupted keeps one notice: it is decided on at once, and done with only when it is written into the machine's NodeClaim, or when
+// there is none.
 func (c *Controller) interrupted(ctx context.Context, i cloud.Interruption) error {
 	c.Metrics.interruptionReceived(i)
-	now := time.Now()
-	claim, err := c.claimOf(ctx, i.ProviderID)
+	n, err := c.heed(ctx, i)
 	if err != nil {
 		return fmt.Errorf("keep notice %s of %s: %w", i.Kind, i.ProviderID, err)
 	}
-	if claim != nil {
-		if err := c.keepNotice(ctx, now, claim, i); err != nil && !errors.Is(err, plan.ErrGone) {
-			return fmt.Errorf("keep notice %s of %s in nodeclaim %s: %w", i.Kind, i.ProviderID, claim.Name, err)
+	if n.claim != nil {
+		if err := c.keepNotice(ctx, n, i); err != nil && !errors.Is(err, plan.ErrGone) {
+			return fmt.Errorf("keep notice %s of %s in nodeclaim %s: %w", i.Kind, i.ProviderID, n.claim.Name, err)
 		}
 	}
 	c.Metrics.interruptionKept(i)
 	return nil
 }
 
-// claimOf asks the loop whose machine it is; nil: nobody's.
-func (c *Controller) claimOf(ctx context.Context, providerID string) (*model.Claim, error) {
+// noticed is what the loop made of a notice.
+type noticed struct {
+	claim *model.Claim // whose machine it is; nil: nobody's
+	text  string       // to be written into the claim; empty: nothing
+}
+
+// heed has the loop know of a notice from now on.
+func (c *Controller) heed(ctx context.Context, i cloud.Interruption) (noticed, error) {
 	type answer struct {
-		claim *model.Claim
-		err   error
+		noticed
+		err error
 	}
 	ch := make(chan answer, 1)
 	ask := func(s *state.State) {
-		claim, owned := s.ClaimOf(providerID)
-		if claim == nil && owned {
-			ch <- answer{err: errNotKnownYet}
-			return
+		var a answer
+		var owned bool
+		if a.claim, owned = s.ClaimOf(i.ProviderID); a.claim == nil && owned {
+			a.err = errNotKnownYet
+		} else if a.claim != nil {
+			if a.text, a.err = c.noticeText(s, a.claim, i); a.text != "" {
+				s.Annotate(a.claim.Name, decide.AnnotationInterrupted, a.text)
+			}
 		}
-		ch <- answer{claim: claim}
+		ch <- a
 	}
 	select {
 	case c.changes <- ask:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return noticed{}, ctx.Err()
 	}
 	select {
 	case a := <-ch:
-		return a.claim, a.err
+		return a.noticed, a.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return noticed{}, ctx.Err()
 	}
 }
 
-func (c *Controller) keepNotice(ctx context.Context, now time.Time, claim *model.Claim, i cloud.Interruption) error {
+// noticeText is what is to be written of a notice; empty: nothing new.
+func (c *Controller) noticeText(s *state.State, claim *model.Claim, i cloud.Interruption) (string, error) {
+	if i.Kind == rebalance || !claim.Deleting.IsZero() {
+		return "", nil // nothing is done for a recommendation, as in the reference; or it goes already
+	}
+	have, told := decide.ReadNotice(claim)
+	sooner := have.Kind == stateChange || have.Kind == spotInterruption && i.Kind != stateChange // than what is announced now, which may be for next week
+	if told && (have.Kind == i.Kind || sooner) {
+		if s.Annotated(claim.UID) {
+			return claim.Annotations[decide.AnnotationInterrupted], nil // it was told before, and could not be written then
+		}
+		return "", nil
+	}
+	now := time.Now()
+	if i.Kind == spotInterruption {
+		c.setAside(claim)
+	}
+	c.Log.Info("machine will be taken away", "nodeclaim", claim.Name, "node", claim.NodeName, "kind", i.Kind, "at", i.At)
+	c.Ledger.Add(ledger.Entry{At: now, Kind: "interrupt", Subject: "nodeclaim/" + claim.Name, Why: []plan.Reason{noticeReason(claim, i)}})
+	return decide.Notice{Kind: i.Kind, At: i.At, Seen: now}.Text()
+}
+
+func noticeReason(claim *model.Claim, i cloud.Interruption) plan.Reason {
+	return plan.Reason{Code: plan.Interrupted, Pool: claim.Pool, Subject: "nodeclaim/" + claim.Name, Key: i.Kind}
+}
+
+// keepNotice writes a notice down and tells of it.
+func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interruption) error {
+	claim := n.claim
+	if n.text != "" {
+		select { // few at once: those that are to come in the machines' stead go first
+		case c.narrow <- struct{}{}:
+			defer func() { <-c.narrow }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit) // one write that hangs must not keep all other notices
+		defer cancel()
+		if _, err := c.Cluster.UpdateClaim(ctx, plan.UpdateClaim{Claim: claim.Name, UID: claim.UID, Annotations: map[string]string{decide.AnnotationInterrupted: n.text}, Why: noticeReason(claim, i)}); err != nil {
+			return err
+		}
+	}
 	if event := interruptionEvent[i.Kind]; event != "" {
 		text := "the cloud has announced: " + i.Kind
 		if !i.At.IsZero() {
@@ -113,28 +164,6 @@ func (c *Controller) keepNotice(ctx context.Context, now time.Time, claim *model
 			c.Cluster.Event("Node", "", claim.NodeName, "", true, event, text)
 		}
 	}
-	have, told := decide.ReadNotice(claim)
-	sooner := have.Kind == stateChange || have.Kind == spotInterruption && i.Kind != stateChange // than what is announced now, which may be for next week
-	if i.Kind == rebalance || !claim.Deleting.IsZero() || told && (have.Kind == i.Kind || sooner) {
-		return nil // nothing is done for a recommendation, as in the reference; or it goes already
-	}
-	if i.Kind == spotInterruption {
-		c.setAside(claim)
-	}
-	text, err := decide.Notice{Kind: i.Kind, At: i.At, Seen: now}.Text()
-	if err != nil {
-		return err
-	}
-	why := plan.Reason{Code: plan.Interrupted, Pool: claim.Pool, Subject: "nodeclaim/" + claim.Name, Key: i.Kind}
-	ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit) // one write that hangs must not keep all other notices
-	defer cancel()
-	if _, err := c.Cluster.UpdateClaim(ctx, plan.UpdateClaim{Claim: claim.Name, UID: claim.UID, Annotations: map[string]string{decide.AnnotationInterrupted: text}, Why: why}); err != nil {
-		return err
-	}
-	c.Log.Info("machine will be taken away", "nodeclaim", claim.Name, "node", claim.NodeName, "kind", i.Kind, "at", i.At)
-	c.Emit(func(*state.State) {
-		c.Ledger.Add(ledger.Entry{At: now, Kind: "interrupt", Subject: "nodeclaim/" + claim.Name, Why: []plan.Reason{why}})
-	})
 	return nil
 }
 
@@ -142,7 +171,7 @@ func (c *Controller) keepNotice(ctx context.Context, now time.Time, claim *model
 func (c *Controller) setAside(claim *model.Claim) {
 	l := claim.Labels
 	c.Provider.Set(cloud.OfferingKey{InstanceType: l[model.LabelInstanceType], Zone: l[model.LabelZone], CapacityType: l[model.LabelCapacityType]})
-	c.Emit(func(*state.State) { c.askAgain() })
+	c.askAgain()
 }
 
 // askAgain has the offerings of every pool asked for at once: what was set aside is to be seen by the next decision.

@@ -46,14 +46,14 @@ func (b *bench) stand(n int) {
 	}
 }
 
-// Fifty machines are announced to be taken away: each notice is written down before it is done with, room for every pod is bought within
-// two seconds, what spot takes back is not bought again for now, and nothing is drained before there is room.
+// Fifty machines are announced to be taken away: each notice is written down before it is done with, but room for every pod is bought
+// within a second, however slowly that is written; what spot takes back is not bought again for now, and nothing is drained before there is room.
 func TestFiftyInterruptions(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.stand(50)
 		b.lead()
 		b.updateClaim = func(plan.UpdateClaim) error {
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(200 * time.Millisecond) // four at once: fifty take 2.5 s
 			return nil
 		}
 		gone := time.Now().Add(2 * time.Minute)
@@ -67,7 +67,7 @@ func TestFiftyInterruptions(t *testing.T) {
 			t.Errorf("%d machines were bought for 150 pods of which four go on one", n)
 		}
 		for _, m := range created {
-			if m.after > 2*time.Second {
+			if m.after > time.Second {
 				t.Errorf("%s was bought %s after the notices", m.what, m.after)
 			}
 		}

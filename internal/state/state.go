@@ -53,6 +53,7 @@ type State struct {
 	assumed  map[string]string              // by pod uid: the claim whose toleration is being written, shown though not read back yet
 	refused  map[string]bool                // by pod uid: the API server refused its toleration
 	slots    map[string]assumedSlots        // by claim name: slots being written, shown though not read back yet
+	notes    map[string]annotation          // by claim uid: an annotation to be written, shown though not read back yet
 
 	versions map[string]uint64  // resource version last seen, by object
 	flights  map[string]*flight // by action key
@@ -104,7 +105,7 @@ func New() *State {
 		pods: map[string]*model.Pod{}, nodes: map[string]*nodeEntry{}, orphans: map[string]map[string]*model.Pod{}, attached: map[string]attachment{},
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
-		failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, assumed: map[string]string{}, refused: map[string]bool{},
+		failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, notes: map[string]annotation{}, assumed: map[string]string{}, refused: map[string]bool{},
 		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
 		nodesDirty: true, claimsDirty: true, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
@@ -443,6 +444,13 @@ func (s *State) SetClaim(c *model.Claim, version uint64) {
 			c = &d
 		}
 	}
+	if n, ok := s.notes[c.UID]; ok {
+		if c.Annotations[n.key] == n.value {
+			delete(s.notes, c.UID)
+		} else {
+			c = n.shown(c)
+		}
+	}
 	s.claims[c.Name], s.claimsDirty = c, true
 	s.gen.Supply++
 	if c.Is("Launched") {
@@ -462,6 +470,7 @@ func (s *State) DeleteClaim(name string) {
 	}
 	delete(s.claims, name)
 	delete(s.slots, name)
+	delete(s.notes, c.UID)
 	delete(s.failures, c.UID)
 	s.claimsDirty = true
 	s.gen.Supply++
@@ -488,6 +497,34 @@ func (s *State) Unprovisional(name string) {
 		s.claimsDirty = true
 		s.gen.Supply++
 	}
+}
+
+// annotation is one of a claim.
+type annotation struct{ key, value string }
+
+func (n annotation) shown(c *model.Claim) *model.Claim {
+	d := *c
+	if d.Annotations = maps.Clone(c.Annotations); d.Annotations == nil {
+		d.Annotations = model.Labels{}
+	}
+	d.Annotations[n.key] = n.value
+	return &d
+}
+
+// Annotate shows a claim with an annotation from now on, though it is yet to be written: what was heard is known at once. One a claim.
+func (s *State) Annotate(name, key, value string) {
+	if c := s.claims[name]; c != nil {
+		n := annotation{key, value}
+		s.notes[c.UID] = n
+		s.claims[name], s.claimsDirty = n.shown(c), true
+		s.gen.Supply++
+	}
+}
+
+// Annotated says whether a claim is shown with an annotation that was not read back yet.
+func (s *State) Annotated(uid string) bool {
+	_, ok := s.notes[uid]
+	return ok
 }
 
 // assumedSlots are those shown for a claim, and those that it was last read with.

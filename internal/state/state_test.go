@@ -492,3 +492,29 @@ func TestNodeClasses(t *testing.T) {
 		t.Error("a deleted class is there")
 	}
 }
+
+// What was heard about a claim is shown before it is written, over what is read meanwhile, until it is read back.
+func TestAnnotationsAreShownBeforeTheyAreRead(t *testing.T) {
+	s := fresh()
+	shown := func() string { return s.Snapshot(at(0)).Claims[0].Annotations["k"] }
+	s.Annotate("c", "k", "nobody's")
+	read := claim("c", "m")
+	s.SetClaim(read, 1)
+	want(t, "before", shown(), "")
+	s.Annotate("c", "k", "v")
+	want(t, "heard", shown(), "v")
+	want(t, "the object read", len(read.Annotations), 0)
+	s.SetClaim(claim("c", "m"), 2)
+	want(t, "another change came first", shown(), "v")
+	want(t, "not read back", s.Annotated("uid-c"), true)
+	back := claim("c", "m")
+	back.Annotations = model.Labels{"k": "v"}
+	s.SetClaim(back, 3)
+	want(t, "read back", s.Annotated("uid-c"), false)
+	s.SetClaim(claim("c", "m"), 4)
+	want(t, "taken off by somebody", shown(), "")
+	s.Annotate("c", "k", "v")
+	s.DeleteClaim("c")
+	s.SetClaim(claim("c", "m"), 5)
+	want(t, "after its end", shown(), "")
+}

@@ -103,16 +103,23 @@ func TestEC2Faults(t *testing.T) {
 	})
 }
 
-// An interruption that comes through the queue: the replacement is bought before the machine goes, and it goes before EC2 takes it.
+// Fifty interruptions that come through the queue at once: each replacement is bought before the machine it is for goes, all of them soon;
+// the pods move as fast as their PodDisruptionBudget allows and no faster; and every machine is given back before EC2 takes it.
 func TestEC2Interruption(t *testing.T) {
-	const n = 10
+	const n, least = 50, 40
 	s := onEC2(t)
 	e := newEnv(t, s, "interrupted")
 	e.ec2Pool()
 	e.deploy("web", n, e.pod("1500m", "1Gi"))
+	e.keeps("web", least)
 	e.podsRun(n)
 	e.claimsAre(n, "Ready", ready)
+	e.allows("web", n-least)
+	seen := e.watchPods(func(p *corev1.Pod) bool { return p.Labels["app"] == "web" })
+	seen.look(e, n)
+
 	var hit awstest.Interrupted
+	told := time.Now()
 	e.must(s.AWS(e.ctx, http.MethodPost, "/_aws/interrupt", awstest.Interruption{Kind: awstest.SpotInterruption, Count: n}, &hit))
 	e.until("the instances are given back", func() error {
 		b, err := e.books(e.ctx)
@@ -133,22 +140,35 @@ func TestEC2Interruption(t *testing.T) {
 	}
 	records, err := s.Journal(e.ctx)
 	e.must(err)
-	var firstEnd, replaced time.Time
+	var firstEnd, firstBought, replaced time.Time
+	bought := 0
 	for _, r := range records {
 		switch {
 		case r.Kind == machines.RecordTerminating && ended[r.ID] && firstEnd.IsZero():
 			firstEnd = r.At
-		case r.Kind == machines.RecordLaunched:
+		case r.Kind == machines.RecordLaunched && r.At.After(told):
+			if bought++; bought == 1 {
+				firstBought = r.At
+			}
 			replaced = r.At // the last one
 		}
 	}
-	if firstEnd.IsZero() || len(hit.Instances) != n {
-		t.Fatalf("%d instances were interrupted, the first ended at %s: nothing was tested", len(hit.Instances), firstEnd)
+	if firstEnd.IsZero() || len(hit.Instances) != n || bought != n {
+		t.Fatalf("%d instances were interrupted, the first ended at %s, %d were bought: want %d and as many", len(hit.Instances), firstEnd, bought, n)
 	}
 	if replaced.After(firstEnd) {
 		t.Errorf("an instance was launched at %s, after the first one was ended at %s", replaced, firstEnd)
 	}
+	if late := replaced.Sub(told); late > slack*soonest {
+		t.Errorf("the last replacement was requested %s after the notices, want %s", late, soonest)
+	}
+	fewest, leaving := seen.get(t)
+	if fewest < least || len(leaving) < n {
+		t.Errorf("at one time %d pods ran, the budget wants %d; %d pods were moved", fewest, least, len(leaving))
+	}
 	if b, err := e.books(e.ctx); err != nil || b.Messages > n { // their ends are told, too
 		t.Errorf("%d messages are left: %v", b.Messages, err)
 	}
+	t.Logf("%d instances announced; the replacements were requested %s to %s after that; never fewer than %d of %d pods ran",
+		n, firstBought.Sub(told).Round(time.Millisecond), replaced.Sub(told).Round(time.Millisecond), fewest, n)
 }

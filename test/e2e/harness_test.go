@@ -7,7 +7,7 @@
 //
 // Tests share one sandbox where its options allow. Each works in a namespace and a NodePool of its own, whose name is a label that
 // its pods select, so that no test's pods land on another's machines. Tests that make the cloud itself misbehave run before those
-// that run side by side. Waiting is polling with a generous deadline; no assertion is about how fast something was.
+// that run side by side. Waiting is polling with a generous deadline; but for soonest no assertion is about how fast something was.
 //
 // Start reading at env.
 package e2e

@@ -100,9 +100,13 @@ func readEvent(body string) (notice, error) {
 	return n, nil
 }
 
+// underWay bounds the batches of messages that are dealt with at one time.
+const underWay = 100
+
 // Interruptions implements cloud.Interrupter. Without a queue there are none, and it waits for the context to end. A message is
 // taken from the queue when all that it tells has been dealt with; one that is about no machine of the cluster's, or can't be read,
-// at once.
+// at once. A batch is asked for while those before are dealt with: the queue hands out ten at a time, and fifty machines may be announced
+// in one moment.
 func (p *Provider) Interruptions(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
 	if p.config.InterruptionQueue == "" {
 		<-ctx.Done()
@@ -115,7 +119,15 @@ func (p *Provider) Interruptions(ctx context.Context, handle func(context.Contex
 		}
 		return failed(ctx, "interruptions", "queue "+p.config.InterruptionQueue, err)
 	}
+	var batches sync.WaitGroup
+	defer batches.Wait()
+	turns := make(chan struct{}, underWay)
 	for ctx.Err() == nil {
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
 		res, err := p.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: q.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 20, VisibilityTimeout: 20,
 		})
@@ -125,29 +137,33 @@ func (p *Provider) Interruptions(ctx context.Context, handle func(context.Contex
 		if err != nil {
 			return failed(ctx, "interruptions", "queue "+p.config.InterruptionQueue, err)
 		}
-		var wg sync.WaitGroup
-		done := make([]*sqstypes.Message, len(res.Messages))
-		for i := range res.Messages {
-			wg.Go(func() {
-				if p.notify(ctx, deref(res.Messages[i].Body), handle) {
-					done[i] = &res.Messages[i]
-				}
-			})
-		}
-		wg.Wait()
-		var entries []sqstypes.DeleteMessageBatchRequestEntry
-		for i, m := range done {
-			if m != nil {
-				entries = append(entries, sqstypes.DeleteMessageBatchRequestEntry{Id: sdk.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle})
-			}
-		}
-		if len(entries) > 0 {
-			if _, err := p.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: q.QueueUrl, Entries: entries}); err != nil && ctx.Err() == nil {
-				p.log.Warn("messages dealt with stay in the queue and will come again", "queue", p.config.InterruptionQueue, "error", brief(err))
-			}
-		}
+		batches.Go(func() {
+			defer func() { <-turns }()
+			p.deal(ctx, q.QueueUrl, res.Messages, handle)
+		})
 	}
 	return nil
+}
+
+// deal deals with a batch of messages, and takes those from the queue with which it is done.
+func (p *Provider) deal(ctx context.Context, queue *string, messages []sqstypes.Message, handle func(context.Context, cloud.Interruption) error) {
+	var wg sync.WaitGroup
+	done := make([]bool, len(messages))
+	for i := range messages {
+		wg.Go(func() { done[i] = p.notify(ctx, deref(messages[i].Body), handle) })
+	}
+	wg.Wait()
+	var entries []sqstypes.DeleteMessageBatchRequestEntry
+	for i := range messages {
+		if done[i] {
+			entries = append(entries, sqstypes.DeleteMessageBatchRequestEntry{Id: sdk.String(fmt.Sprint(i)), ReceiptHandle: messages[i].ReceiptHandle})
+		}
+	}
+	if len(entries) > 0 {
+		if _, err := p.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: queue, Entries: entries}); err != nil && ctx.Err() == nil {
+			p.log.Warn("messages dealt with stay in the queue and will come again", "queue", p.config.InterruptionQueue, "error", brief(err))
+		}
+	}
 }
 
 // notify hands on what a message tells, and says whether the message is done with.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,11 +46,10 @@ func TestInterruptions(t *testing.T) {
 	defer stop()
 	seen := make(chan cloud.Interruption, 100)
 	ended := make(chan error, 1)
-	refused := 0 // of the handler's, which is called for one message at a time here
+	var refused atomic.Bool
 	go func() {
 		ended <- p.Interruptions(ctx, func(_ context.Context, i cloud.Interruption) error {
-			if i.Kind == aws.Rebalance && refused == 0 {
-				refused++
+			if i.Kind == aws.Rebalance && refused.CompareAndSwap(false, true) {
 				return errors.New("not now")
 			}
 			seen <- i
@@ -57,6 +57,7 @@ func TestInterruptions(t *testing.T) {
 		})
 	}()
 	gone := false
+	had := map[string]bool{}
 	for n, c := range []struct {
 		asked, kind string
 		dated       bool
@@ -68,6 +69,10 @@ func TestInterruptions(t *testing.T) {
 				gone = true // the notice before is over meanwhile
 				continue
 			}
+			if had[i.Kind] {
+				continue // this clock leaps over the time for which a message that is being dealt with is hidden
+			}
+			had[i.Kind] = true
 			if i.Kind != c.kind || i.ProviderID != running[ids[n]] || i.At.IsZero() == c.dated {
 				t.Errorf("%s came as %+v, want it about %s", c.asked, i, running[ids[n]])
 			}
@@ -81,8 +86,8 @@ func TestInterruptions(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if refused != 1 {
-		t.Errorf("refused %d notices, want 1", refused)
+	if !refused.Load() {
+		t.Error("no notice was refused, so none had to come again")
 	}
 }
 
