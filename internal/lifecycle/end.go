@@ -162,7 +162,8 @@ func listed(in *Input) bool {
 	return in.InstancesAt.After(since.Add(in.Policy.ListDelay + wholeSecond))
 }
 
-// terminated ends the claim's machine, and says whether there is none any more.
+// terminated ends the claim's machine, and says whether there is none any more. A machine whose id the claim knows is ended by it though no
+// list shows it, for lists go by tags and those may have been changed; the cloud's word on the id is what counts.
 func terminated(in *Input, out *Output) bool {
 	c := in.Claim
 	if c.ProviderID == "" && len(in.Instances) == 0 && !listed(in) {
@@ -177,7 +178,7 @@ func terminated(in *Input, out *Output) bool {
 			done = false
 		}
 	}
-	if c.ProviderID != "" && !seen && !listed(in) {
+	if c.ProviderID != "" && !seen && (c.HasFinalizer || !listed(in)) {
 		out.act(plan.Terminate{ProviderID: c.ProviderID, Claim: c.Name, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
 		done = false
 	}

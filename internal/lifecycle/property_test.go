@@ -105,6 +105,9 @@ func TestNextAlways(t *testing.T) {
 		}
 		drained := true
 		for _, n := range in.Nodes {
+			if !n.Ready && machineGone(&in) {
+				continue // no list has its machine: its pods are given up
+			}
 			for _, p := range n.Pods {
 				drained = drained && !p.Deleting.IsZero() && in.Now.Sub(p.Deleting) > in.Policy.StuckPod
 			}
@@ -136,6 +139,9 @@ func TestNextAlways(t *testing.T) {
 			case plan.UpdateClaim:
 				if a.RemoveFinalizer && len(in.Instances) > 0 && !in.Instances[0].Gone {
 					t.Fatalf("a claim is let go while its machine stands: %s", action(a))
+				}
+				if a.RemoveFinalizer && in.Claim.ProviderID != "" && len(in.Instances) == 0 {
+					t.Fatalf("a claim is let go though nobody has asked for the end of its machine by its id: %s", action(a))
 				}
 			}
 		}

@@ -33,6 +33,7 @@ type launch struct {
 	at   time.Time // when it was last looked at
 
 	attempt  int         // tokens before this one are used up
+	vain     int         // as many of them bought nothing; those for which there was only no time are not counted
 	pending  *purchase   // sent, and not answered
 	tried    []candidate // all that the request allowed, when it was first made
 	missing  []cloud.OfferingKey
@@ -45,8 +46,8 @@ type launch struct {
 // keep is how long a launch is remembered after it was last looked at. Older ones are found by their tag.
 const keep = 30 * time.Minute
 
-// maxAttempts bounds how many tokens one claim may use: one for each capacity type, one for a launch template made again, and those
-// that another process used.
+// maxAttempts bounds how many requests for one claim may be answered in vain: one for each capacity type, one for a launch template made
+// again, and those that another process made.
 const maxAttempts = 8
 
 // Launch implements cloud.Provider: one CreateFleet for each claim, side by side.
@@ -122,17 +123,16 @@ func (p *Provider) launch(ctx context.Context, req cloud.LaunchRequest) cloud.La
 		if l.pending == nil {
 			next := p.next(l)
 			if len(next) == 0 {
-				missing := l.missing
+				missing := slices.Concat(l.missing, p.beyond(o))
 				if len(missing) == 0 {
 					for _, c := range l.tried {
 						missing = append(missing, c.key())
 					}
 				}
-				slices.SortFunc(missing, func(a, b cloud.OfferingKey) int { return strings.Compare(a.String(), b.String()) })
 				return fail(&cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: sortedKeys(missing)})
 			}
-			if l.attempt >= maxAttempts {
-				return fail(fmt.Errorf("%d requests were made in vain", l.attempt))
+			if l.vain >= maxAttempts {
+				return fail(fmt.Errorf("%d requests were made in vain", l.vain))
 			}
 			token := req.ClaimUID
 			if l.attempt > 0 {
@@ -153,7 +153,7 @@ func (p *Provider) launch(ctx context.Context, req cloud.LaunchRequest) cloud.La
 		}
 		answer, err := p.ec2.CreateFleet(ctx, l.pending.input)
 		if err == nil {
-			if res, done := p.answered(ctx, r, req, l, answer); done {
+			if res, done := p.answered(r, o, req, l, answer); done {
 				return res
 			}
 			continue
@@ -219,8 +219,11 @@ func (p *Provider) launchOf(uid string) *launch {
 
 // next are the offerings to try now: of the first capacity type of which not all are known to be missing.
 func (p *Provider) next(l *launch) []candidate {
+	now := p.clock.Now()
 	for _, step := range steps(l.tried) {
-		left := slices.DeleteFunc(slices.Clone(step), func(c candidate) bool { return slices.Contains(l.missing, c.key()) })
+		left := slices.DeleteFunc(slices.Clone(step), func(c candidate) bool {
+			return slices.Contains(l.missing, c.key()) || p.quotas.refuses(now, c.machineType, c.o.CapacityType)
+		})
 		if len(left) > 0 {
 			return left
 		}
@@ -229,7 +232,7 @@ func (p *Provider) next(l *launch) []candidate {
 }
 
 // answered takes in what CreateFleet said. It is not done when the next request is to be made.
-func (p *Provider) answered(ctx context.Context, r *resolved, req cloud.LaunchRequest, l *launch, a *ec2.CreateFleetOutput) (cloud.LaunchResult, bool) {
+func (p *Provider) answered(r *resolved, o *offer, req cloud.LaunchRequest, l *launch, a *ec2.CreateFleetOutput) (cloud.LaunchResult, bool) {
 	b := l.pending
 	for _, in := range a.Instances {
 		if len(in.InstanceIds) == 0 {
@@ -255,7 +258,7 @@ func (p *Provider) answered(ctx context.Context, r *resolved, req cloud.LaunchRe
 				res.Unavailable = append(res.Unavailable, k)
 			}
 		}
-		res.Unavailable = sortedKeys(res.Unavailable)
+		res.Unavailable = sortedKeys(append(res.Unavailable, p.beyond(o)...))
 		b.take(c, r)
 		l.bought, l.boughtAt, l.pending, l.tried = &res, p.clock.Now(), nil, nil
 		p.fleet.bought(machine{id: in.InstanceIds[0], zone: key.Zone, claimUID: req.ClaimUID, claimName: req.ClaimName, launched: l.boughtAt})
@@ -264,6 +267,9 @@ func (p *Provider) answered(ctx context.Context, r *resolved, req cloud.LaunchRe
 	// Nothing was bought: this token is used up.
 	l.attempt++
 	missing, other := p.missing(b, a.Errors)
+	if other == nil || len(missing) > 0 || !throttled(deref(other.ErrorCode)) {
+		l.vain++
+	}
 	l.pending = nil
 	if other != nil {
 		code := deref(other.ErrorCode)
@@ -325,9 +331,15 @@ func (p *Provider) missing(b *purchase, errs []types.CreateFleetError) (out []cl
 				}
 			}
 		}
-		whole := deref(e.ErrorCode) == "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
-		for k := range b.offers {
-			if whole || (name == "" || k.InstanceType == name) && (zone == "" || k.Zone == zone) ||
+		wide, all := accountWide(deref(e.ErrorCode))
+		if all {
+			p.quotas.spend(p.clock.Now(), quota{b.capacityType(), everything}, 0)
+		}
+		for k, c := range b.offers {
+			if wide && !all && (name == "" || k.InstanceType == name) {
+				p.quotas.spend(p.clock.Now(), quota{k.CapacityType, families(c.name)}, c.cpus)
+			}
+			if all || (name == "" || k.InstanceType == name) && (zone == "" || k.Zone == zone) ||
 				deref(e.ErrorCode) == "InsufficientFreeAddressesInSubnet" && k.Zone == zone {
 				if !slices.Contains(out, k) {
 					out = append(out, k)
@@ -452,10 +464,10 @@ func (p *Provider) tokenReused(ctx context.Context, r *resolved, req cloud.Launc
 		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Throttled, Op: "launch", Object: req.ClaimName, After: min(wait, time.Second),
 			Err: errors.New("its token was used before: looking for the machine by its tag")}}, true
 	}
-	l.attempt++
+	l.attempt, l.vain = l.attempt+1, l.vain+1
 	l.pending, l.tried, l.reused = nil, nil, time.Time{} // the next token has a lag of its own to be waited for
-	if l.attempt >= maxAttempts {
-		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("%d tokens were used before, and no machine bears the claim's tag", l.attempt)}}, true
+	if l.vain >= maxAttempts {
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("%d tokens were used before, and no machine bears the claim's tag", l.vain)}}, true
 	}
 	o, err := p.offer(ctx, r)
 	if err != nil {

@@ -65,6 +65,7 @@ type Provider struct {
 	learned  learned
 	offers   offers
 	launches launches
+	quotas   quotas
 	fleet    fleet
 	ends     *batcher[string, error]
 }
@@ -88,6 +89,7 @@ func New(c *Clients, config Config, resources Resources, clock cloud.Clock, log 
 		permitted: newMemo[model.Condition](clock, 30*time.Minute),
 	}
 	p.launches.m = map[string]*launch{}
+	p.quotas.m = map[quota]spent{}
 	p.market.turn = make(chan struct{}, 1)
 	p.market.turn <- struct{}{}
 	p.offers.m = map[string]*offer{}

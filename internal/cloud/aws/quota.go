@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// quota is what an account may have of a capacity type: EC2 counts virtual processors, over all zones, for groups of families.
+type quota struct{ capacityType, families string }
+
+// everything is all families.
+const everything = ""
+
+// spent says that less than so many virtual processors are left of a quota; zero: none at all.
+type spent struct {
+	cpus  int64
+	until time.Time
+}
+
+// quotas are those that were found spent.
+type quotas struct {
+	mu sync.Mutex
+	m  map[quota]spent
+}
+
+// accountWide says whether a code means that the account may have no more of this in any zone, and of all families at once.
+func accountWide(code string) (wide, all bool) {
+	switch code {
+	case "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded":
+		return true, false
+	case "AuthFailure.ServiceLinkedRoleCreationNotPermitted": // nobody may use spot in this account yet
+		return true, true
+	}
+	return false, false
+}
+
+// families is the group of families that share a quota, by a type's name.
+func families(name string) string {
+	letters := strings.IndexFunc(name, func(r rune) bool { return r < 'a' || r > 'z' })
+	if letters < 0 {
+		return name
+	}
+	switch l := name[:letters]; l {
+	case "inf", "trn", "dl", "hpc", "f", "p", "x", "u":
+		return l
+	case "g", "gr", "vt":
+		return "g"
+	}
+	return "standard" // A, C, D, H, I, M, R, T, Z
+}
+
+// spend notes that a machine was refused for want of quota.
+func (q *quotas) spend(now time.Time, of quota, cpus int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if have, ok := q.m[of]; ok && now.Before(have.until) {
+		cpus = min(cpus, have.cpus)
+	}
+	q.m[of] = spent{cpus, now.Add(cloud.SetAsideFor)}
+}
+
+// refuses says whether a quota is known to be too small for a machine of the type. A smaller one may fit in what is left.
+func (q *quotas) refuses(now time.Time, t *machineType, capacityType string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, f := range [...]string{everything, families(t.name)} {
+		if s, ok := q.m[quota{capacityType, f}]; ok && now.Before(s.until) && t.cpus >= s.cpus {
+			return true
+		}
+	}
+	return false
+}
+
+// beyond are the offerings of a class for which a quota of the account is too small, whatever was asked for: nobody need ask for them now.
+func (p *Provider) beyond(o *offer) []cloud.OfferingKey {
+	p.quotas.mu.Lock()
+	some := len(p.quotas.m) > 0
+	p.quotas.mu.Unlock()
+	if !some {
+		return nil
+	}
+	now := p.clock.Now()
+	var out []cloud.OfferingKey
+	for _, it := range o.types {
+		of := map[string]bool{}
+		for _, c := range []string{model.Spot, model.OnDemand} {
+			of[c] = p.quotas.refuses(now, o.by[it.Name].machineType, c)
+		}
+		for i := range it.Offerings {
+			if of[it.Offerings[i].CapacityType] {
+				out = append(out, candidate{o.by[it.Name], &it.Offerings[i]}.key())
+			}
+		}
+	}
+	return out
+}
