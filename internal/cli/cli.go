@@ -57,7 +57,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return exit{2, fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
-	root.AddCommand(controllerCommand(), machinesCommand(), manifestsCommand(), planCommand(), whyCommand(), versionCommand())
+	root.AddCommand(controllerCommand(), convertCommand(), machinesCommand(), manifestsCommand(), planCommand(), whyCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	err := root.ExecuteContext(ctx)
 	if err == nil {

@@ -14,8 +14,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var update = flag.Bool("update", false, "rewrite the expected outputs in testdata/script")
-
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"dovetail": func() { os.Exit(Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
@@ -34,7 +32,8 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
+		Dir: "testdata/script", UpdateScripts: flag.Lookup("update").Value.String() == "true", // casetest's
+		RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ROOT", root)
 			e.Setenv("HOME", e.WorkDir)

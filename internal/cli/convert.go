@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+)
+
+// fromClusterAutoscaler is the only thing to convert from.
+const fromClusterAutoscaler = "cluster-autoscaler"
+
+// priorityConfigMap is where Cluster Autoscaler's expander priority has its priorities.
+const priorityConfigMap = "cluster-autoscaler-priority-expander"
+
+type convertFlags struct {
+	from, args, groups, output string
+	files                      []string
+}
+
+func convertCommand() *cobra.Command {
+	f := convertFlags{}
+	c := &cobra.Command{
+		Use:   "convert --from cluster-autoscaler [-f FILE…] [--args FILE] [--groups FILE] [-- FLAGS…]",
+		Short: "turn a Cluster Autoscaler's command line and node groups into NodePools and NodeGroupClasses",
+		Long: "Reads a Cluster Autoscaler's command line: the flags behind --, a file of them (--args), or the manifest of the Deployment that\n" +
+			"runs it (-f, a file, directory or - for the standard input; the priority expander's ConfigMap is read from there too). Reads what\n" +
+			"the groups are from 'aws autoscaling describe-auto-scaling-groups' (--groups). Prints a NodePool and a NodeGroupClass for each\n" +
+			"group on the standard output, for kubectl apply, and says on the standard error what became of every flag and tag, and why some\n" +
+			"have no counterpart. It changes nothing and asks nobody.\n\n" +
+			"Exit status: 0 converted, 1 an input is wrong, 2 wrong usage.",
+		Example: "  kubectl -n kube-system get deploy,cm -o yaml | dovetail convert --from cluster-autoscaler -f - --groups groups.json | kubectl apply -f -\n" +
+			"  dovetail convert --from cluster-autoscaler -- --cloud-provider=aws --nodes=1:10:workers --expander=least-waste",
+		RunE: func(c *cobra.Command, args []string) error {
+			if at := c.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
+				return exit{2, fmt.Errorf("unexpected argument %q: put Cluster Autoscaler's flags behind --", args[0])}
+			}
+			return runConvert(c, f, args)
+		},
+	}
+	g := c.Flags()
+	g.StringVar(&f.from, "from", "", "what to convert from: cluster-autoscaler")
+	g.StringArrayVarP(&f.files, "filename", "f", nil, "manifests of Cluster Autoscaler: file, directory or -; may be repeated")
+	g.StringVar(&f.args, "args", "", "file of Cluster Autoscaler's flags, as a shell would take them")
+	g.StringVar(&f.groups, "groups", "", "file of the groups, as 'aws autoscaling describe-auto-scaling-groups' prints them; - for the standard input")
+	g.StringVarP(&f.output, "output", "o", "yaml", "yaml, or json: objects and what became of every flag in one document")
+	return c
+}
+
+// conversion is what is known on the way from flags to objects.
+type conversion struct {
+	settings                      kube.GroupSettings
+	given                         map[string]bool
+	controller                    []string
+	named                         []kube.NodeGroup
+	discovery                     []map[string]string
+	described                     []kube.NodeGroup // nil: nobody has described the groups
+	maxNodes, maxCores, maxMemory int64
+	groups                        []kube.TranslatedGroups
+	rows                          []flagRow
+	notes                         []string
+}
+
+// flagRow says what became of a flag.
+type flagRow struct {
+	Flag    string `json:"flag"`
+	Value   string `json:"value"`
+	Given   bool   `json:"given"`
+	Outcome string `json:"outcome"`
+	What    string `json:"what"`
+}
+
+// groupRow says what became of what a group asks for.
+type groupRow struct {
+	Group   string `json:"group"`
+	Pool    string `json:"nodePool"`
+	Field   string `json:"field"`
+	Value   string `json:"value"`
+	Outcome string `json:"outcome"`
+	What    string `json:"what"`
+}
+
+func runConvert(c *cobra.Command, f convertFlags, args []string) error {
+	switch {
+	case f.from != fromClusterAutoscaler:
+		return exit{2, fmt.Errorf("--from %q: use %s", f.from, fromClusterAutoscaler)}
+	case f.output != "yaml" && f.output != "json":
+		return exit{2, fmt.Errorf("--output %q: use yaml or json", f.output)}
+	}
+	in := &convertInput{}
+	if err := in.read(f, args, c.InOrStdin()); err != nil {
+		return err
+	}
+	conv := &conversion{settings: kube.DefaultGroupSettings(), given: map[string]bool{}, described: in.groups, notes: in.notes}
+	conv.settings.Priorities = in.priorities
+	if err := conv.flags(in.args); err != nil {
+		return err
+	}
+	if err := conv.translate(); err != nil {
+		return err
+	}
+	if in.priorities != nil && !slices.Contains(conv.settings.Expanders, dovetailv1alpha1.ExpanderPriority) {
+		conv.notes = append(conv.notes, "ConfigMap "+priorityConfigMap+" is there, and --expander does not say priority: it has no effect")
+	}
+	if f.output == "json" {
+		return conv.json(c.OutOrStdout())
+	}
+	if err := conv.yaml(c.OutOrStdout()); err != nil {
+		return err
+	}
+	return conv.table(c.ErrOrStderr())
+}
+
+// flags reads a command line and decides what becomes of each flag.
+func (c *conversion) flags(args []string) error {
+	g := pflag.NewFlagSet(fromClusterAutoscaler, pflag.ContinueOnError)
+	g.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+	})
+	g.Usage, g.SortFlags = func() {}, false
+	values := map[string]*rawValue{}
+	for i := range caFlags {
+		d := &caFlags[i]
+		v := &rawValue{kind: d.kind}
+		short := ""
+		if d.name == "v" {
+			short = "v"
+		}
+		flag := g.VarPF(v, d.name, short, "")
+		if d.kind == asBool {
+			flag.NoOptDefVal = "true"
+		}
+		values[d.name] = v
+	}
+	if err := g.Parse(args); err != nil {
+		return fmt.Errorf("Cluster Autoscaler's command line: %w", err)
+	}
+	if g.NArg() > 0 {
+		return fmt.Errorf("Cluster Autoscaler's command line: %q is no flag", g.Arg(0))
+	}
+	for name, v := range values {
+		c.given[name] = len(v.given) > 0
+	}
+	if !c.given["cloud-provider"] {
+		c.controller = append(c.controller, "--cloud=aws")
+		c.notes = append(c.notes, "--cloud-provider is not given: taken as aws")
+	}
+	for i := range caFlags {
+		d := &caFlags[i]
+		list, given := values[d.name].given, true
+		if len(list) == 0 {
+			if !d.always {
+				continue
+			}
+			list, given = []string{d.def}, false
+		}
+		for _, v := range list {
+			x, err := d.fate(c, v)
+			if err != nil {
+				return fmt.Errorf("Cluster Autoscaler's command line: %w", err)
+			}
+			c.rows = append(c.rows, flagRow{d.name, v, given, x.outcome, x.what})
+		}
+	}
+	return nil
+}
+
+// fate is what becomes of a flag with a value, as far as its own value says.
+func (d *caFlag) fate(c *conversion, v string) (fate, error) {
+	switch {
+	case d.convert != nil:
+		return d.convert(c, v)
+	case d.same != "" && alike(d.kind, d.same, v):
+		return fate{sameHere, d.why}, nil
+	}
+	return fate{d.outcome, d.why}, nil
+}
+
+// alike says whether two texts are the same value.
+func alike(kind int, a, b string) bool {
+	if kind == asDuration {
+		x, err1 := time.ParseDuration(a)
+		y, err2 := time.ParseDuration(b)
+		return err1 == nil && err2 == nil && x == y
+	}
+	return a == b
+}
+
+// translate makes the objects, and says what was known only then.
+func (c *conversion) translate() error {
+	groups := c.named
+	if c.described != nil {
+		chosen, missing := kube.SelectNodeGroups(c.described, c.named, c.discovery)
+		if len(missing) > 0 {
+			return fmt.Errorf("--nodes names the group %q, which the description of groups does not have", missing[0])
+		}
+		if len(c.named)+len(c.discovery) == 0 {
+			chosen = c.described
+			c.notes = append(c.notes, "the command line names no groups: all that are described are taken")
+		}
+		groups = chosen
+	} else if len(c.named)+len(c.discovery) == 0 {
+		return errors.New("the command line names no groups: give --nodes or --node-group-auto-discovery among Cluster Autoscaler's flags, or --groups")
+	}
+	var err error
+	if c.groups, err = kube.TranslateNodeGroups(groups, c.settings); err != nil {
+		return err
+	}
+	if c.described == nil {
+		for _, tags := range c.discovery {
+			one, err := kube.TranslateTaggedGroups(tags, c.settings)
+			if err != nil {
+				return err
+			}
+			c.groups = append(c.groups, one)
+		}
+		if len(c.named) > 0 {
+			c.notes = append(c.notes, "nobody has described the groups: labels and taints of their nodes are not in the pools; give --groups, where they bear any")
+		}
+	}
+	if len(c.groups) == 0 {
+		return errors.New("no group that is described bears the tags of --node-group-auto-discovery, or is named by --nodes")
+	}
+	for i := range c.rows {
+		r := &c.rows[i]
+		at := slices.IndexFunc(caFlags, func(d caFlag) bool { return d.name == r.Flag })
+		if d := caFlags[at].deferred; d != nil && r.Given {
+			if x := d(c, r.Value); x.outcome != "" {
+				r.Outcome, r.What = x.outcome, x.what
+			}
+		}
+	}
+	if len(c.groups) == 1 {
+		limits := karpv1.Limits{}
+		for _, l := range []struct {
+			name  corev1.ResourceName
+			value int64
+			unit  string
+		}{{karpv1.ResourceNodes, c.maxNodes, ""}, {corev1.ResourceCPU, c.maxCores, ""}, {corev1.ResourceMemory, c.maxMemory, "Gi"}} {
+			if l.value == 0 || l.name == corev1.ResourceCPU && l.value == 320000 || l.name == corev1.ResourceMemory && l.value == 6400000 {
+				continue
+			}
+			limits[l.name] = resource.MustParse(strconv.FormatInt(l.value, 10) + l.unit)
+		}
+		if len(limits) > 0 {
+			c.groups[0].Pool.Spec.Limits = limits
+		}
+	}
+	return nil
+}
+
+// groupRows are what became of what groups ask for.
+func (c *conversion) groupRows() []groupRow {
+	rows := []groupRow{}
+	for _, g := range c.groups {
+		for _, x := range g.Fields {
+			r := groupRow{x.Group, g.Pool.Name, strings.TrimPrefix(x.Field, "k8s.io/cluster-autoscaler/"), x.Value, inObjects, x.Became}
+			switch {
+			case x.Needless:
+				r.Outcome, r.What = sameHere, x.Why
+			case x.Became == "":
+				r.Outcome, r.What = noMatch, x.Why
+			}
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// objects are what is to be applied: each class before its pool.
+func (c *conversion) objects() ([]map[string]any, error) {
+	var out []map[string]any
+	for _, g := range c.groups {
+		for _, o := range []any{g.Class, g.Pool} {
+			b, err := json.Marshal(o)
+			if err != nil {
+				return nil, fmt.Errorf("write objects of group %s: %w", g.Pool.Name, err)
+			}
+			var m map[string]any
+			if err := json.Unmarshal(b, &m); err != nil {
+				return nil, fmt.Errorf("write objects of group %s: %w", g.Pool.Name, err)
+			}
+			delete(m, "status")
+			if meta, ok := m["metadata"].(map[string]any); ok {
+				delete(meta, "creationTimestamp")
+			}
+			prune(m)
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// prune takes out maps without anything in them.
+func prune(m map[string]any) {
+	for k, v := range m {
+		if sub, ok := v.(map[string]any); ok {
+			if prune(sub); len(sub) == 0 {
+				delete(m, k)
+			}
+		}
+	}
+}
+
+func (c *conversion) yaml(w io.Writer) error {
+	list, err := c.objects()
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		b, err := yaml.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("write objects: %w", err)
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", b); err != nil {
+			return fmt.Errorf("write objects: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c *conversion) json(w io.Writer) error {
+	list, err := c.objects()
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(map[string]any{
+		"objects": list, "flags": c.rows, "groups": c.groupRows(), "controller": append([]string{"dovetail", "controller"}, c.controller...), "notes": append([]string{}, c.notes...),
+	}); err != nil {
+		return fmt.Errorf("write objects: %w", err)
+	}
+	return nil
+}
+
+func (c *conversion) table(w io.Writer) error {
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "FLAG\tVALUE\tOUTCOME\tWHAT BECAME OF IT")
+	for _, r := range c.rows {
+		v := r.Value
+		if !r.Given {
+			v += " (default)"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Flag, cmp.Or(v, `""`), r.Outcome, r.What)
+	}
+	if rows := c.groupRows(); len(rows) > 0 {
+		_ = t.Flush()
+		fmt.Fprintln(&b)
+		fmt.Fprintln(t, "GROUP\tTAG\tVALUE\tOUTCOME\tWHAT BECAME OF IT")
+		for _, r := range rows {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Group, r.Field, cmp.Or(r.Value, `""`), r.Outcome, r.What)
+		}
+	}
+	_ = t.Flush()
+	counts := map[string]int{}
+	for _, r := range c.rows {
+		counts[r.Outcome]++
+	}
+	var parts []string
+	for _, k := range []string{inObjects, toController, sameHere, noEffect, noMatch} {
+		if counts[k] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[k], k))
+		}
+	}
+	groups := "groups found by their tags"
+	if n := c.count(); n > 0 {
+		groups = counted(n, "group")
+	}
+	fmt.Fprintf(&b, "\n%s in %s; flags: %s\n", groups, counted(len(c.groups), "NodePool"), strings.Join(parts, ", "))
+	fmt.Fprintf(&b, "controller: dovetail controller %s\n", strings.Join(c.controller, " "))
+	for _, n := range c.notes {
+		fmt.Fprintln(&b, "note:", n)
+	}
+	if _, err := b.WriteTo(w); err != nil {
+		return fmt.Errorf("write what became of the flags: %w", err)
+	}
+	return nil
+}
+
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
+// count is how many groups are known by name.
+func (c *conversion) count() int {
+	n := 0
+	for _, g := range c.groups {
+		n += len(g.Groups)
+	}
+	return n
+}

@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+)
+
+// Outcomes of a flag.
+const (
+	inObjects    = "objects"        // it is in the objects
+	toController = "controller"     // it is a flag of dovetail controller
+	sameHere     = "same"           // Dovetail does so anyway
+	noEffect     = "no effect"      // it did nothing in Cluster Autoscaler on AWS either
+	noMatch      = "no counterpart" // and why
+)
+
+// kinds of values.
+const (
+	asText = iota
+	asBool
+	asInt
+	asFloat
+	asDuration
+	asList
+)
+
+// caFlag is a flag of Cluster Autoscaler.
+type caFlag struct {
+	name string
+	kind int
+	def  string // what it is when it is not given
+	// One of the following says what becomes of it.
+	outcome, why string                                       // always this; or, where same is set, for values other than that
+	same         string                                       // the value that Dovetail behaves as
+	convert      func(c *conversion, v string) (fate, error)  // by its value
+	deferred     func(c *conversion, v string) (outcome fate) // known only once the pools are there
+	always       bool                                         // say what becomes of the default too
+}
+
+// fate is what became of a flag: an outcome and a sentence.
+type fate struct{ outcome, what string }
+
+// forward hands a flag's value over to dovetail controller.
+func forward(to string) func(*conversion, string) (fate, error) {
+	return func(c *conversion, v string) (fate, error) {
+		if v == "" {
+			return fate{sameHere, "empty"}, nil
+		}
+		arg := "--" + to + "=" + v
+		c.controller = append(c.controller, arg)
+		return fate{toController, arg}, nil
+	}
+}
+
+const (
+	whyLog      = "one log of JSON or text goes to the standard error"
+	whyOther    = "of another cloud"
+	whyDead     = "Cluster Autoscaler reads it and does nothing with it"
+	whyWork     = "planning is bounded by work, not by time, and a plan that is cut short says so"
+	whySimilar  = "groups are similar when their labels, taints and options are; what their machines have, the solver knows of each"
+	whyRequests = "ProvisioningRequests are not served"
+	whyBuffers  = "CapacityBuffers are not served"
+	whyUnready  = "nodes that are not ready stop no launches; repair of a pool pauses while more than 20 % of its nodes are unhealthy"
+	whyBackoff  = "an offering that had no capacity is set aside for 3m, and its pods are decided again at once"
+	whyCooldown = "nothing waits for the cluster as a whole: consolidateAfter counts for each node, and what a move costs is weighed against what it saves"
+	whyRestart  = "there is no loop that could stand still unseen; /healthz and /readyz are for probes"
+	whyMoves    = "what can't move is looked at again when something changes"
+	whyStanding = "where one must stay, annotate its pods with cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\" or karpenter.sh/do-not-disrupt: \"true\", or give them a PodDisruptionBudget"
+)
+
+// caFlags are all flags of Cluster Autoscaler up to 1.36 and its newest core, those of logging included.
+var caFlags = []caFlag{
+	// The process.
+	{name: "cluster-name", convert: forward("cluster-name")},
+	{name: "address", def: ":8085", convert: forward("metrics-address")},
+	{name: "namespace", def: "kube-system", outcome: noMatch, why: "Dovetail lives in the namespace that it is installed in, and keeps no state in ConfigMaps of that one"},
+	{name: "kubeconfig", convert: forward("kubeconfig")},
+	{name: "kubernetes", outcome: noMatch, why: "name the API server in the kubeconfig"},
+	{name: "kube-client-qps", kind: asFloat, def: "5", outcome: noMatch, why: "there is no limit; the API server's priority and fairness sets the pace"},
+	{name: "kube-client-burst", kind: asInt, def: "10", outcome: noMatch, why: "there is no limit; the API server's priority and fairness sets the pace"},
+	{name: "kube-api-content-type", def: "application/vnd.kubernetes.protobuf", same: "application/vnd.kubernetes.protobuf", outcome: noMatch, why: "protobuf for Kubernetes' own kinds, JSON for the others"},
+	{name: "user-agent", def: "cluster-autoscaler", outcome: noMatch, why: "it is dovetail/<version>"},
+	{name: "leader-elect", kind: asBool, def: "true", convert: forward("leader-elect")},
+	{name: "leader-elect-lease-duration", kind: asDuration, def: "15s", convert: forward("leader-elect-lease-duration")},
+	{name: "leader-elect-renew-deadline", kind: asDuration, def: "10s", convert: forward("leader-elect-renew-deadline")},
+	{name: "leader-elect-retry-period", kind: asDuration, def: "2s", convert: forward("leader-elect-retry-period")},
+	{name: "leader-elect-resource-lock", def: "leases", same: "leases", outcome: noMatch, why: "only leases are used"},
+	{name: "leader-elect-resource-name", def: "cluster-autoscaler", outcome: noMatch, why: "the lease is dovetail-leader, so that the two never take each other for a replica"},
+	{name: "leader-elect-resource-namespace", outcome: noMatch, why: "the lease is in dovetail-system"},
+	{name: "profiling", kind: asBool, def: "false", convert: forward("profiling")},
+	{name: "debugging-snapshot-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "/ledger and 'dovetail why' say what was decided and why, always"},
+	{name: "max-inactivity", kind: asDuration, def: "10m", outcome: noMatch, why: whyRestart},
+	{name: "max-failing-time", kind: asDuration, def: "15m", outcome: noMatch, why: whyRestart},
+	{name: "max-startup-time", kind: asDuration, def: "20m", outcome: noMatch, why: whyRestart},
+	{name: "write-status-configmap", kind: asBool, def: "true", outcome: noMatch, why: "status is in NodePools, NodeGroupClasses and NodeClaims"},
+	{name: "status-config-map-name", def: "cluster-autoscaler-status", outcome: noMatch, why: "status is in NodePools, NodeGroupClasses and NodeClaims"},
+	{name: "emit-per-nodegroup-metrics", kind: asBool, def: "false", same: "true", outcome: noMatch, why: "metrics bear the NodePool, always"},
+	{name: "record-duplicated-events", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "an equal event is written once in 2m"},
+	{name: "feature-gates", outcome: noMatch, why: "there are none"},
+	{name: "regional", kind: asBool, def: "false", outcome: noEffect, why: whyDead},
+	{name: "help", kind: asBool, def: "false", outcome: noEffect, why: "it prints a help text"},
+	{name: "version", kind: asBool, def: "false", outcome: noEffect, why: "it prints a version"},
+
+	// Logging.
+	{name: "v", kind: asInt, def: "0", convert: func(c *conversion, v string) (fate, error) {
+		level := "info"
+		if n, err := strconv.Atoi(v); err == nil && n >= 5 {
+			level = "debug"
+		}
+		return forward("log-level")(c, level)
+	}},
+	{name: "logging-format", def: "text", convert: forward("log-format")},
+	{name: "vmodule", outcome: noMatch, why: whyLog},
+	{name: "logtostderr", kind: asBool, def: "true", same: "true", outcome: noMatch, why: whyLog},
+	{name: "alsologtostderr", kind: asBool, def: "false", outcome: noMatch, why: whyLog},
+	{name: "stderrthreshold", def: "2", outcome: noMatch, why: whyLog},
+	{name: "log-backtrace-at", outcome: noMatch, why: whyLog},
+	{name: "log-dir", outcome: noMatch, why: whyLog},
+	{name: "log-file", outcome: noMatch, why: whyLog},
+	{name: "log-file-max-size", kind: asInt, def: "1800", outcome: noMatch, why: whyLog},
+	{name: "log-flush-frequency", kind: asDuration, def: "5s", outcome: noMatch, why: whyLog},
+	{name: "log-json-info-buffer-size", def: "0", outcome: noMatch, why: whyLog},
+	{name: "log-json-split-stream", kind: asBool, def: "false", outcome: noMatch, why: whyLog},
+	{name: "log-text-info-buffer-size", def: "0", outcome: noMatch, why: whyLog},
+	{name: "log-text-split-stream", kind: asBool, def: "false", outcome: noMatch, why: whyLog},
+	{name: "add-dir-header", kind: asBool, def: "false", outcome: noMatch, why: whyLog},
+	{name: "skip-headers", kind: asBool, def: "false", outcome: noMatch, why: whyLog},
+	{name: "skip-log-headers", kind: asBool, def: "false", outcome: noMatch, why: whyLog},
+	{name: "one-output", kind: asBool, def: "false", outcome: noMatch, why: whyLog},
+	{name: "legacy-stderr-threshold-behavior", kind: asBool, def: "true", outcome: noMatch, why: whyLog},
+
+	// The provider.
+	{name: "cloud-provider", def: "gce", convert: func(c *conversion, v string) (fate, error) {
+		if v != "aws" {
+			return fate{}, fmt.Errorf("--cloud-provider=%s: only aws can be converted", v)
+		}
+		return forward("cloud")(c, v)
+	}},
+	{name: "cloud-config", outcome: noMatch, why: "region and credentials come from the AWS SDK's default chain: environment, files, the pod's or the machine's role"},
+	{name: "nodes", kind: asList, convert: func(c *conversion, v string) (fate, error) {
+		g, err := kube.ParseNodes(v)
+		if err != nil {
+			return fate{}, fmt.Errorf("--nodes=%s: %w", v, err)
+		}
+		c.named = append(c.named, g)
+		return fate{inObjects, "NodeGroupClass spec.selectorTerms: name " + g.Name + ", minSize, maxSize"}, nil
+	}},
+	{name: "node-group-auto-discovery", kind: asList, convert: func(c *conversion, v string) (fate, error) {
+		tags, err := kube.ParseDiscovery(v)
+		if err != nil {
+			return fate{}, fmt.Errorf("--node-group-auto-discovery=%s: %w", v, err)
+		}
+		c.discovery = append(c.discovery, tags)
+		return fate{inObjects, ""}, nil
+	}, deferred: func(c *conversion, v string) fate {
+		if c.described == nil {
+			return fate{inObjects, "NodeGroupClass spec.selectorTerms: tags; groups that bear taints need a pool each: describe them with --groups"}
+		}
+		return fate{inObjects, "a NodeGroupClass and a NodePool for each group that bears the tags"}
+	}},
+	{name: "aws-use-static-instance-list", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "EC2 is asked for instance types"},
+	{name: "clusterapi-cloud-config-authoritative", kind: asBool, def: "false", outcome: noEffect, why: whyOther},
+	{name: "gce-concurrent-refreshes", kind: asInt, def: "1", outcome: noEffect, why: whyOther},
+	{name: "gce-mig-instances-min-refresh-wait-time", kind: asDuration, def: "5s", outcome: noEffect, why: whyOther},
+	{name: "bulk-mig-instances-listing-enabled", kind: asBool, def: "false", outcome: noEffect, why: whyOther},
+	{name: "async-node-groups", kind: asBool, def: "false", outcome: noEffect, why: whyOther},
+	{name: "cloud-provider-gce-lb-src-cidrs", outcome: noEffect, why: whyOther},
+	{name: "cloud-provider-gce-l7lb-src-cidrs", outcome: noEffect, why: whyOther},
+	{name: "gce-expander-ephemeral-storage-support", kind: asBool, def: "false", outcome: noEffect, why: whyOther},
+	{name: "gpu-total", kind: asList, outcome: noEffect, why: whyOther},
+
+	// The loop, and which pods count.
+	{name: "scan-interval", kind: asDuration, def: "10s", outcome: noMatch, why: "there is no interval: a change is decided on when it comes, after at most --batch-max-duration"},
+	{name: "frequent-loops-enabled", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "a change is decided on when it comes"},
+	{name: "new-pod-scale-up-delay", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, why: "a pod counts when kube-scheduler has found no node for it, however young; nor is annotation pod-scale-up-delay read"},
+	{name: "expendable-pods-priority-cutoff", kind: asInt, def: "-10", always: true, outcome: noMatch, why: "machines are had for pods of any priority, and all of them keep their place when a node goes"},
+	{name: "bypassed-scheduler-names", outcome: noMatch, why: "pods that kube-scheduler has said nothing about for 250ms count anyway; other schedulers' count when they are marked Unschedulable"},
+	{name: "allowed-scheduler-names", outcome: noMatch, why: "pods of every scheduler count that are marked Unschedulable"},
+	{name: "scheduler-config-file", outcome: noMatch, why: "kube-scheduler's default plugins are modelled; a profile of your own is not read"},
+	{name: "scheduler-config", outcome: noMatch, why: "kube-scheduler's default plugins are modelled; a profile of your own is not read"},
+	{name: "scheduler-verbosity", kind: asInt, def: "0", outcome: noMatch, why: "no scheduler runs inside"},
+	{name: "predicate-parallelism", kind: asInt, def: "4", outcome: noMatch, why: "no scheduler runs inside; pods alike are decided on together"},
+	{name: "cluster-snapshot-parallelism", kind: asInt, def: "16", outcome: noEffect, why: whyDead},
+	{name: "pending-pods-batching-timeout", kind: asDuration, def: "4m", outcome: noMatch, why: whyWork},
+	{name: "enable-graceful-degradation", kind: asBool, def: "false", outcome: noMatch, why: whyWork},
+	{name: "enable-inter-pod-affinity-hostname-fast-path", kind: asBool, def: "false", outcome: noMatch, why: "affinity has no slow path"},
+	{name: "enable-dynamic-resource-allocation", kind: asBool, def: "true", same: "false", outcome: noMatch, why: "pods with resourceClaims are refused, with a reason"},
+	{name: "enable-csi-node-aware-scheduling", kind: asBool, def: "false", same: "true", outcome: noMatch, why: "attach limits of volumes count, always"},
+	{name: "enable-proactive-scaleup", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "only pods that are there count"},
+	{name: "pod-injection-limit", kind: asInt, def: "5000", outcome: noMatch, why: "no pods are made up"},
+
+	// Scale up.
+	{name: "estimator", def: "binpacking", same: "binpacking", outcome: noMatch, why: "one solver packs all pods over all pools"},
+	{name: "expander", def: "least-waste", always: true, convert: convertExpander},
+	{name: "grpc-expander-url", outcome: noMatch, why: "no program outside is asked which group to take"},
+	{name: "grpc-expander-cert", outcome: noMatch, why: "no program outside is asked which group to take"},
+	{name: "balance-similar-node-groups", kind: asBool, def: "false", convert: func(c *conversion, v string) (fate, error) {
+		c.settings.Balance = v == "true"
+		if !c.settings.Balance {
+			return fate{sameHere, "a pool for each group"}, nil
+		}
+		return fate{inObjects, "one NodePool for groups alike; NodeGroupClass spec.options.balanceSimilarGroups: true"}, nil
+	}},
+	{name: "balancing-ignore-label", kind: asList, convert: func(c *conversion, v string) (fate, error) {
+		c.settings.BalancingIgnore = append(c.settings.BalancingIgnore, v)
+		return fate{inObjects, "NodeGroupClass spec.options.balancingIgnoreLabels"}, nil
+	}, deferred: func(c *conversion, v string) fate {
+		if !c.settings.Balance {
+			return fate{noEffect, "--balance-similar-node-groups is off"}
+		}
+		return fate{}
+	}},
+	{name: "balancing-label", kind: asList, outcome: noMatch, why: whySimilar},
+	{name: "memory-difference-ratio", kind: asFloat, def: "0.015", outcome: noMatch, why: whySimilar},
+	{name: "max-free-difference-ratio", kind: asFloat, def: "0.05", outcome: noMatch, why: whySimilar},
+	{name: "max-allocatable-difference-ratio", kind: asFloat, def: "0.05", outcome: noMatch, why: whySimilar},
+	{name: "max-nodes-total", kind: asInt, def: "0", convert: func(c *conversion, v string) (fate, error) {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < 0 {
+			return fate{}, fmt.Errorf("--max-nodes-total=%s: need a count of 0 or more", v)
+		}
+		c.maxNodes = n
+		return fate{sameHere, "no limit"}, nil
+	}, deferred: func(c *conversion, v string) fate {
+		return c.total("nodes", c.maxNodes, strconv.FormatInt(c.maxNodes, 10))
+	}},
+	{name: "cores-total", def: "0:320000", convert: func(c *conversion, v string) (fate, error) {
+		var err error
+		c.maxCores, err = maximum("cores-total", v)
+		return fate{sameHere, "no limit"}, err
+	}, deferred: func(c *conversion, v string) fate {
+		if v == "0:320000" {
+			return fate{}
+		}
+		return c.total("cpu", c.maxCores, strconv.FormatInt(c.maxCores, 10))
+	}},
+	{name: "memory-total", def: "0:6400000", convert: func(c *conversion, v string) (fate, error) {
+		var err error
+		c.maxMemory, err = maximum("memory-total", v)
+		return fate{sameHere, "no limit"}, err
+	}, deferred: func(c *conversion, v string) fate {
+		if v == "0:6400000" {
+			return fate{}
+		}
+		return c.total("memory", c.maxMemory, strconv.FormatInt(c.maxMemory, 10)+"Gi")
+	}},
+	{name: "max-nodes-per-scaleup", kind: asInt, def: "1000", outcome: noMatch, why: "one plan holds all pods; there is no cap"},
+	{name: "max-binpacking-time", kind: asDuration, def: "5m", outcome: noMatch, why: whyWork},
+	{name: "max-nodegroup-binpacking-duration", kind: asDuration, def: "10s", outcome: noMatch, why: whyWork},
+	{name: "fastpath-binpacking-enabled", kind: asBool, def: "false", outcome: noMatch, why: "pods alike are always packed together"},
+	{name: "parallel-scale-up", kind: asBool, def: "false", same: "true", outcome: noMatch, why: "groups are scaled side by side, always"},
+	{name: "salvo-scale-up", kind: asBool, def: "false", same: "true", outcome: noMatch, why: "one plan scales as many groups as it needs, always"},
+	{name: "salvo-scale-up-budget", kind: asDuration, def: "1m", outcome: noMatch, why: whyWork},
+	{name: "scaleup-simulation-for-skipped-node-groups-enabled", kind: asBool, def: "false", outcome: noMatch, why: "'dovetail why' says for each pod what keeps it out of each pool"},
+	{name: "enforce-node-group-min-size", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "AWS itself keeps a group at its own minimum; one asked for above that is kept when machines go, and not filled up"},
+	{name: "scale-up-from-zero", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "a cluster without nodes is scaled up like any other"},
+	{name: "scale-from-unschedulable", kind: asBool, def: "false", outcome: noMatch, why: "what a machine will be is read from its group, never from a node that happens to stand"},
+	{name: "force-ds", kind: asBool, def: "false", outcome: noMatch, why: "pods of DaemonSets that fit on a machine are counted; they keep no group from being used"},
+	{name: "max-node-provision-time", kind: asDuration, def: "15m", same: "15m", outcome: noMatch, why: "a machine has 15m to become a node"},
+	{name: "max-node-startup-time", kind: asDuration, def: "15m", outcome: noMatch, why: "a node that has come stays, and is repaired by its conditions"},
+	{name: "initial-node-group-backoff-duration", kind: asDuration, def: "5m", outcome: noMatch, why: whyBackoff},
+	{name: "max-node-group-backoff-duration", kind: asDuration, def: "30m", outcome: noMatch, why: whyBackoff},
+	{name: "node-group-backoff-reset-timeout", kind: asDuration, def: "3h", outcome: noMatch, why: whyBackoff},
+	{name: "node-info-cache-expire-time", kind: asDuration, def: "87600h", outcome: noMatch, why: "what a machine will be is read from its group, never from a node that happens to stand"},
+	{name: "startup-taint", kind: asList, convert: convertStartupTaint, deferred: startupTaintFate},
+	{name: "ignore-taint", kind: asList, convert: convertStartupTaint, deferred: startupTaintFate},
+	{name: "startup-taint-prefix", kind: asList, convert: func(c *conversion, v string) (fate, error) {
+		c.settings.StartupPrefixes = append(c.settings.StartupPrefixes, v)
+		return fate{inObjects, "taints with this prefix in tags of the groups go into NodePool spec.template.spec.startupTaints"}, nil
+	}},
+	{name: "status-taint", kind: asList, convert: func(c *conversion, v string) (fate, error) {
+		c.settings.Status = append(c.settings.Status, v)
+		return fate{inObjects, "left out of the pools' taints"}, nil
+	}},
+	{name: "ok-total-unready-count", kind: asInt, def: "3", outcome: noMatch, why: whyUnready},
+	{name: "max-total-unready-percentage", kind: asFloat, def: "45", outcome: noMatch, why: whyUnready},
+	{name: "force-delete-unregistered-nodes", kind: asBool, def: "false", outcome: noMatch, why: "a machine that becomes no node within 15m is ended"},
+	{name: "force-delete-failed-nodes", kind: asBool, def: "false", outcome: noMatch, why: "a machine that becomes no node within 15m is ended"},
+
+	// Scale down.
+	{name: "scale-down-enabled", kind: asBool, def: "true", convert: func(c *conversion, v string) (fate, error) {
+		c.settings.ScaleDown = v == "true"
+		if c.settings.ScaleDown {
+			return fate{sameHere, "consolidation is on"}, nil
+		}
+		return fate{inObjects, "NodePool spec.disruption.consolidateAfter: Never"}, nil
+	}},
+	{name: "scale-down-unready-enabled", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "nodes that are not ready are replaced"},
+	{name: "scale-down-utilization-threshold", kind: asFloat, def: "0.5", always: true, convert: func(c *conversion, v string) (fate, error) {
+		n, err := share("scale-down-utilization-threshold", v)
+		c.settings.UtilizationPercent = n
+		return fate{inObjects, fmt.Sprintf("NodeGroupClass spec.options.utilizationThresholdPercent: %d", n)}, err
+	}},
+	{name: "scale-down-gpu-utilization-threshold", kind: asFloat, def: "0.5", always: true, convert: func(c *conversion, v string) (fate, error) {
+		n, err := share("scale-down-gpu-utilization-threshold", v)
+		c.settings.GPUPercent = n
+		return fate{inObjects, fmt.Sprintf("NodeGroupClass spec.options.gpuUtilizationThresholdPercent: %d", n)}, err
+	}},
+	{name: "scale-down-unneeded-time", kind: asDuration, def: "10m", always: true, convert: func(c *conversion, v string) (fate, error) {
+		c.settings.UnneededTime, _ = time.ParseDuration(v)
+		return fate{inObjects, "NodePool spec.disruption.consolidateAfter: " + v + ", from when its last pod came or went"}, nil
+	}, deferred: func(c *conversion, v string) fate {
+		if !c.settings.ScaleDown {
+			return fate{noEffect, "--scale-down-enabled is off"}
+		}
+		return fate{}
+	}},
+	{name: "scale-down-unready-time", kind: asDuration, def: "20m", always: true, convert: func(c *conversion, v string) (fate, error) {
+		c.settings.UnreadyTime, _ = time.ParseDuration(v)
+		return fate{inObjects, "NodeGroupClass spec.options.unreadyTime: " + v}, nil
+	}},
+	{name: "scale-down-delay-after-add", kind: asDuration, def: "10m", always: true, outcome: noMatch, why: whyCooldown},
+	{name: "scale-down-delay-after-delete", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, why: whyCooldown},
+	{name: "scale-down-delay-after-failure", kind: asDuration, def: "3m", outcome: noMatch, why: whyCooldown},
+	{name: "scale-down-delay-type-local", kind: asBool, def: "false", outcome: noMatch, why: whyCooldown},
+	{name: "scale-down-simulation-timeout", kind: asDuration, def: "30s", outcome: noMatch, why: whyWork},
+	{name: "unremovable-node-recheck-timeout", kind: asDuration, def: "5m", outcome: noMatch, why: whyMoves},
+	{name: "max-scale-down-parallelism", kind: asInt, def: "10", always: true, convert: func(c *conversion, v string) (fate, error) {
+		return c.parallel("max-scale-down-parallelism", v, &c.settings.MaxScaleDown, "NodePool spec.disruption.budgets: nodes "+v+", for each pool rather than the cluster")
+	}},
+	{name: "max-empty-bulk-delete", kind: asInt, def: "10", convert: func(c *conversion, v string) (fate, error) {
+		return c.parallel("max-empty-bulk-delete", v, &c.settings.MaxScaleDown, "NodePool spec.disruption.budgets: nodes "+v+", for each pool rather than the cluster")
+	}},
+	{name: "max-drain-parallelism", kind: asInt, def: "1", always: true, convert: func(c *conversion, v string) (fate, error) {
+		return c.parallel("max-drain-parallelism", v, &c.settings.MaxDrain, "NodePool spec.disruption.budgets: nodes "+v+" for reason Underutilized, for each pool rather than the cluster")
+	}},
+	{name: "max-graceful-termination-sec", kind: asInt, def: "600", outcome: noMatch, why: "each pod has its own grace period; spec.template.spec.terminationGracePeriod bounds a whole drain, but ends pods that a PodDisruptionBudget protects, so it is not set"},
+	{name: "drain-priority-config", outcome: noMatch, why: "pods go in four tiers: workloads before critical ones, in each those of DaemonSets last"},
+	{name: "max-pod-eviction-time", kind: asDuration, def: "2m", outcome: noMatch, why: "an eviction that is refused is tried again; a node goes only where its pods' homes are there"},
+	{name: "node-deletion-delay-timeout", kind: asDuration, def: "2m", outcome: noMatch, why: "annotations delay-deletion.cluster-autoscaler.kubernetes.io are not read; a finalizer on the NodeClaim does the same"},
+	{name: "node-deletion-batcher-interval", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, why: "a machine is ended when its pods are gone"},
+	{name: "node-delete-delay-after-taint", kind: asDuration, def: "5s", same: "5s", outcome: noMatch, why: "it is 5s"},
+	{name: "dynamic-node-delete-delay-after-taint-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "it is 5s"},
+	{name: "cordon-node-before-terminating", kind: asBool, def: "true", outcome: noMatch, why: "a node that goes is tainted karpenter.sh/disrupted:NoSchedule instead"},
+	{name: "daemonset-eviction-for-occupied-nodes", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "pods of DaemonSets are evicted last, unless they tolerate karpenter.sh/disrupted"},
+	{name: "daemonset-eviction-for-empty-nodes", kind: asBool, def: "false", same: "true", outcome: noMatch, why: "pods of DaemonSets are evicted last, unless they tolerate karpenter.sh/disrupted"},
+	{name: "max-bulk-soft-taint-count", kind: asInt, def: "10", outcome: noMatch, why: "candidates are not tainted; what goes is a condition of its NodeClaim"},
+	{name: "max-bulk-soft-taint-time", kind: asDuration, def: "3s", outcome: noMatch, why: "candidates are not tainted; what goes is a condition of its NodeClaim"},
+	{name: "node-deletion-candidate-ttl", kind: asDuration, def: "0s", outcome: noMatch, why: "times count from what the API server keeps, so a restart loses none"},
+	{name: "ignore-daemonsets-utilization", kind: asBool, def: "false", convert: func(c *conversion, v string) (fate, error) {
+		c.settings.IgnoreDaemonSets = v == "true"
+		if !c.settings.IgnoreDaemonSets {
+			return fate{sameHere, "pods of DaemonSets count"}, nil
+		}
+		return fate{inObjects, "NodeGroupClass spec.options.ignoreDaemonSetsUtilization: true"}, nil
+	}},
+	{name: "ignore-mirror-pods-utilization", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "static pods count"},
+	{name: "skip-nodes-with-system-pods", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, why: "pods of kube-system move like any other; " + whyStanding},
+	{name: "blocking-system-pod-distruption-timeout", kind: asDuration, def: "1h", outcome: noMatch, why: "pods of kube-system move like any other; " + whyStanding},
+	{name: "skip-nodes-with-local-storage", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, why: "pods with emptyDir or hostPath move like any other; " + whyStanding},
+	{name: "skip-nodes-with-custom-controller-pods", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, why: "pods of any controller move; " + whyStanding},
+	{name: "min-replica-count", kind: asInt, def: "0", same: "0", outcome: noMatch, why: "a PodDisruptionBudget says how many must be there"},
+	{name: "node-removal-latency-tracking-enabled", kind: asBool, def: "false", outcome: noMatch, why: "metrics of disruption are always there"},
+	{name: "max-node-skip-eval-time-tracker-enabled", kind: asBool, def: "false", outcome: noMatch, why: "metrics of disruption are always there"},
+	{name: "scale-down-non-empty-candidates-count", kind: asInt, def: "30", outcome: noEffect, why: whyDead},
+	{name: "scale-down-candidates-pool-ratio", kind: asFloat, def: "0.1", outcome: noEffect, why: whyDead},
+	{name: "scale-down-candidates-pool-min-count", kind: asInt, def: "50", outcome: noEffect, why: whyDead},
+
+	// Objects of Cluster Autoscaler's own.
+	{name: "enable-provisioning-requests", kind: asBool, def: "false", same: "false", outcome: noMatch, why: whyRequests},
+	{name: "check-capacity-batch-processing", kind: asBool, def: "false", same: "false", outcome: noMatch, why: whyRequests},
+	{name: "check-capacity-provisioning-request-max-batch-size", kind: asInt, def: "10", outcome: noMatch, why: whyRequests},
+	{name: "check-capacity-provisioning-request-batch-timebox", kind: asDuration, def: "10s", outcome: noMatch, why: whyRequests},
+	{name: "check-capacity-processor-instance", outcome: noMatch, why: whyRequests},
+	{name: "provisioning-request-initial-backoff-time", kind: asDuration, def: "1m", outcome: noMatch, why: whyRequests},
+	{name: "provisioning-request-max-backoff-time", kind: asDuration, def: "10m", outcome: noMatch, why: whyRequests},
+	{name: "provisioning-request-max-backoff-cache-size", kind: asInt, def: "1000", outcome: noMatch, why: whyRequests},
+	{name: "capacity-buffer-controller-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: whyBuffers},
+	{name: "capacity-buffer-pod-injection-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: whyBuffers},
+	{name: "capacity-buffer-pod-dry-run-enabled", kind: asBool, def: "true", outcome: noMatch, why: whyBuffers},
+	{name: "capacity-quotas-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "CapacityQuotas are not served; a NodePool has spec.limits"},
+
+	// Gone from Cluster Autoscaler, still on many command lines.
+	{name: "node-autoprovisioning-enabled", kind: asBool, def: "false", outcome: noEffect, why: whyOther},
+	{name: "max-autoprovisioned-node-group-count", kind: asInt, def: "15", outcome: noEffect, why: whyOther},
+	{name: "unremovable-node-recheck", kind: asDuration, def: "5m", outcome: noMatch, why: whyMoves},
+	{name: "parallel-drain", kind: asBool, def: "false", outcome: noMatch, why: "nodes drain side by side within their pools' budgets"},
+}
+
+func convertStartupTaint(c *conversion, v string) (fate, error) {
+	c.settings.StartupTaints = append(c.settings.StartupTaints, v)
+	return fate{}, nil
+}
+
+// startupTaintFate says whether a group has the taint: one that no tag tells of can't be added, for nobody would take it off.
+func startupTaintFate(c *conversion, v string) fate {
+	for _, g := range c.groups {
+		for _, t := range g.Pool.Spec.Template.Spec.StartupTaints {
+			if t.Key == v {
+				return fate{inObjects, "NodePool spec.template.spec.startupTaints, where the group's tags have the taint"}
+			}
+		}
+	}
+	return fate{sameHere, "no group's tags have this taint, so no pool does; a node that comes with it is waited for"}
+}
+
+func convertExpander(c *conversion, v string) (fate, error) {
+	if !c.given["expander"] {
+		return fate{noMatch, "not asked for: price, the cheapest group is taken; give --expander=least-waste to keep Cluster Autoscaler's default"}, nil
+	}
+	c.settings.Expanders = nil
+	what := fate{outcome: inObjects}
+	var left []string
+	for _, name := range strings.Split(v, ",") {
+		e := dovetailv1alpha1.Expander(strings.TrimSpace(name))
+		switch e {
+		case "grpc":
+			left = append(left, "grpc has no counterpart: no program outside is asked")
+			continue
+		case dovetailv1alpha1.ExpanderPrice, dovetailv1alpha1.ExpanderLeastWaste, dovetailv1alpha1.ExpanderMostPods, dovetailv1alpha1.ExpanderLeastNodes,
+			dovetailv1alpha1.ExpanderPriority, dovetailv1alpha1.ExpanderRandom:
+		default:
+			return fate{}, fmt.Errorf("--expander=%s: there is no expander %q; have price, least-waste, most-pods, least-nodes, priority, random, grpc", v, name)
+		}
+		if slices.Contains(c.settings.Expanders, e) {
+			return fate{}, fmt.Errorf("--expander=%s: %s stands there twice", v, e)
+		}
+		c.settings.Expanders = append(c.settings.Expanders, e)
+		if e == dovetailv1alpha1.ExpanderPriority {
+			if len(c.settings.Priorities) == 0 {
+				left = append(left, "priority needs ConfigMap cluster-autoscaler-priority-expander: give it with -f; without, no pool has a weight")
+			} else {
+				left = append(left, "priority is NodePool spec.weight, and comes before the others; groups that no priority names are taken last")
+			}
+		}
+	}
+	if rest := slices.DeleteFunc(slices.Clone(c.settings.Expanders), func(e dovetailv1alpha1.Expander) bool { return e == dovetailv1alpha1.ExpanderPriority }); len(rest) > 0 {
+		var names []string
+		for _, e := range rest {
+			names = append(names, string(e))
+		}
+		left = append([]string{"NodeGroupClass spec.options.expanders: " + strings.Join(names, ", ")}, left...)
+	} else if len(c.settings.Expanders) == 0 {
+		what.outcome = noMatch
+	}
+	what.what = strings.Join(left, "; ")
+	return what, nil
+}
+
+// share reads a threshold.
+func share(flag, v string) (int32, error) {
+	n, err := dovetailv1alpha1.SharePercent(v)
+	if err != nil {
+		return 0, fmt.Errorf("--%s=%s: %w", flag, v, err)
+	}
+	return n, nil
+}
+
+// maximum is the second of <min>:<max>.
+func maximum(flag, v string) (int64, error) {
+	lo, hi, ok := strings.Cut(v, ":")
+	a, err1 := strconv.ParseInt(lo, 10, 64)
+	b, err2 := strconv.ParseInt(hi, 10, 64)
+	if !ok || err1 != nil || err2 != nil || a < 0 || b < a {
+		return 0, fmt.Errorf("--%s=%s: need <min>:<max>, such as 0:1000", flag, v)
+	}
+	return b, nil
+}
+
+// parallel turns a limit on what goes at once into a budget, where it was asked for.
+func (c *conversion) parallel(flag, v string, into *int, what string) (fate, error) {
+	if !c.given[flag] {
+		return fate{noMatch, "not asked for: a tenth of a pool at once; give the flag for a count"}, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		return fate{}, fmt.Errorf("--%s=%s: need a count of 1 or more", flag, v)
+	}
+	*into = n
+	return fate{inObjects, what}, nil
+}
+
+// total bounds the cluster where it has one pool.
+func (c *conversion) total(resource string, limit int64, text string) fate {
+	if limit == 0 {
+		return fate{}
+	}
+	if len(c.groups) != 1 {
+		return fate{noMatch, fmt.Sprintf("no limit holds over several pools (there are %d); give NodePools spec.limits.%s that sum up to it", len(c.groups), resource)}
+	}
+	return fate{inObjects, "NodePool spec.limits." + resource + ": " + text + ", of the pool's own machines"}
+}
+
+// rawValue keeps what a flag was given as, once it can be read.
+type rawValue struct {
+	kind  int
+	given []string
+}
+
+var _ pflag.Value = (*rawValue)(nil)
+
+func (r *rawValue) String() string { return strings.Join(r.given, " ") }
+func (r *rawValue) Type() string   { return "value" }
+
+func (r *rawValue) Set(v string) error {
+	var err error
+	switch r.kind {
+	case asBool:
+		var b bool
+		if b, err = strconv.ParseBool(v); err != nil {
+			return fmt.Errorf("%q: need true or false", v)
+		}
+		v = strconv.FormatBool(b)
+	case asInt:
+		if _, err = strconv.ParseInt(v, 10, 64); err != nil {
+			return fmt.Errorf("%q: need a whole number", v)
+		}
+	case asFloat:
+		if _, err = strconv.ParseFloat(v, 64); err != nil {
+			return fmt.Errorf("%q: need a number", v)
+		}
+	case asDuration:
+		d, err := time.ParseDuration(v)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%q: need a duration such as 10m", v)
+		}
+	}
+	if r.kind == asList {
+		r.given = append(r.given, v)
+	} else {
+		r.given = []string{v}
+	}
+	return nil
+}

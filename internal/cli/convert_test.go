@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/casetest"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// TestConvert plays testdata/convert.txt. A case's input is
+//
+//	group NAME TAG=VALUE…      a group that is described; TAG without what all of them begin with
+//	priority N REGEXP…         of the ConfigMap of the expander priority
+//	anything else              Cluster Autoscaler's command line
+//
+// Its output is the exit status, the objects, and what was said. The objects must be such as `dovetail plan` reads and has nothing to
+// say against.
+func TestConvert(t *testing.T) {
+	casetest.Run(t, func(t *testing.T, input string) string {
+		var groups []map[string]any
+		var line, ranks []string
+		for text := range strings.SplitSeq(input, "\n") {
+			words := strings.Fields(text)
+			switch {
+			case len(words) == 0 || strings.HasPrefix(text, "#"):
+			case words[0] == "group":
+				tags := []map[string]string{}
+				for _, w := range words[2:] {
+					k, v, _ := strings.Cut(w, "=")
+					tags = append(tags, map[string]string{"Key": "k8s.io/cluster-autoscaler/" + k, "Value": v})
+				}
+				groups = append(groups, map[string]any{"AutoScalingGroupName": words[1], "MinSize": 0, "MaxSize": 10, "Tags": tags})
+			case words[0] == "priority":
+				ranks = append(ranks, words[1]+":")
+				for _, w := range words[2:] {
+					ranks = append(ranks, "- "+w)
+				}
+			default:
+				line = append(line, text)
+			}
+		}
+		dir := t.TempDir()
+		write := func(name string, v any) string {
+			b, err := json.Marshal(v)
+			if s, ok := v.(string); ok {
+				b = []byte(s)
+			}
+			path := filepath.Join(dir, name)
+			if err != nil || os.WriteFile(path, b, 0o644) != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		args := []string{"convert", "--from", "cluster-autoscaler", "--args", write("args", strings.Join(line, "\n"))}
+		if groups != nil {
+			args = append(args, "--groups", write("groups.json", map[string]any{"AutoScalingGroups": groups}))
+		}
+		if ranks != nil {
+			args = append(args, "-f", write("priorities.json", map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+				"metadata": map[string]any{"name": priorityConfigMap}, "data": map[string]any{"priorities": strings.Join(ranks, "\n")}}))
+		}
+		var out, errs bytes.Buffer
+		status := Main(t.Context(), args, strings.NewReader(""), &out, &errs)
+		if status == 0 {
+			if out.Len() == 0 {
+				t.Error("nothing was converted")
+			}
+			m := kube.NewManifests()
+			if err := m.Read("output", out.Bytes()); err != nil {
+				t.Errorf("the output is no manifest: %v", err)
+			}
+			s := state.New()
+			m.Feed(s)
+			for _, p := range s.Pools() {
+				if !p.Ready {
+					t.Errorf("pool %s: %s", p.Name, p.NotReady.Message)
+				}
+				if c := s.NodeClass(p.ClassGroup, p.ClassKind, p.ClassName); c == nil {
+					t.Errorf("pool %s names %s %s, which is not there", p.Name, p.ClassKind, p.ClassName)
+				}
+			}
+			if m.Len() == 0 || len(s.Pools()) == 0 {
+				t.Error("no pool came out")
+			}
+		}
+		return fmt.Sprintf("status %d\n%s%s", status, out.String(), strings.ReplaceAll(errs.String(), dir, ""))
+	})
+}
+
+// TestConvertKnowsEveryFlag: each flag says what becomes of it, whether it is given its default or another value.
+func TestConvertKnowsEveryFlag(t *testing.T) {
+	other := map[int]string{asText: "x", asBool: "false", asInt: "7", asFloat: "0.7", asDuration: "7m", asList: "x"}
+	own := map[string]string{"cloud-provider": "aws", "nodes": "1:2:x", "node-group-auto-discovery": "asg:tag=x", "expander": "random",
+		"cores-total": "0:7", "memory-total": "0:7"}
+	seen := map[string]bool{}
+	for _, d := range caFlags {
+		if seen[d.name] {
+			t.Errorf("--%s is there twice", d.name)
+		}
+		seen[d.name] = true
+		values := []string{cmp.Or(own[d.name], other[d.kind])}
+		if d.name != "cloud-provider" && d.kind != asList {
+			values = append(values, d.def)
+		}
+		if d.kind == asBool {
+			values = append(values, "true")
+		}
+		for _, v := range values {
+			c := &conversion{settings: kube.DefaultGroupSettings(), given: map[string]bool{}}
+			err := c.flags([]string{"--nodes=0:3:workers", "--" + d.name + "=" + v})
+			if err == nil {
+				err = c.translate()
+			}
+			if err != nil {
+				t.Errorf("--%s=%s: %v", d.name, v, err)
+				continue
+			}
+			said := false
+			for _, r := range c.rows {
+				if r.Flag == d.name {
+					said = true
+					if r.What == "" || !slices.Contains([]string{inObjects, toController, sameHere, noEffect, noMatch}, r.Outcome) {
+						t.Errorf("--%s=%s: nothing is said: %+v", d.name, v, r)
+					}
+				}
+			}
+			if !said {
+				t.Errorf("--%s=%s: not in what is said", d.name, v)
+			}
+		}
+	}
+	if len(seen) < 140 {
+		t.Errorf("only %d flags are known", len(seen))
+	}
+}

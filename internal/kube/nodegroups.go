@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+)
+
+// NodeGroup is a node group as its cloud and whoever asks for it describe it.
+type NodeGroup struct {
+	Name     string
+	Min, Max *int32            // asked for beside what the group says; nil: what it says
+	Tags     map[string]string // nil: not known
+}
+
+// GroupSettings is how groups are scaled whose tags do not say otherwise.
+type GroupSettings struct {
+	ScaleDown                              bool
+	UtilizationPercent, GPUPercent         int32
+	UnneededTime, UnreadyTime              time.Duration
+	IgnoreDaemonSets                       bool
+	MaxScaleDown, MaxDrain                 int // machines of a pool on their way out at once, of those with pods; 0: a tenth of the pool
+	Expanders                              []dovetailv1alpha1.Expander
+	Priorities                             []dovetailv1alpha1.NodeGroupPriority // of the expander priority
+	Balance                                bool
+	BalancingIgnore                        []string
+	StartupTaints, StartupPrefixes, Status []string // keys of taints that go by themselves, and of those that say something only
+}
+
+// DefaultGroupSettings are Cluster Autoscaler's own, but for the expander: the cheapest group is taken.
+func DefaultGroupSettings() GroupSettings {
+	return GroupSettings{
+		ScaleDown: true, UtilizationPercent: 50, GPUPercent: 50, UnneededTime: 10 * time.Minute, UnreadyTime: 20 * time.Minute,
+		Expanders: []dovetailv1alpha1.Expander{dovetailv1alpha1.ExpanderPrice},
+	}
+}
+
+// TranslatedGroups is the NodePool and the NodeGroupClass that groups become: one group, or several that are alike and balanced.
+type TranslatedGroups struct {
+	Groups []string // by name
+	Pool   *karpv1.NodePool
+	Class  *dovetailv1alpha1.NodeGroupClass
+	// Fields say what became of what was asked for each group, tags first.
+	Fields []GroupField
+}
+
+// GroupField is one thing that was asked for a group.
+type GroupField struct {
+	Group, Field, Value string
+	Became              string // where it went; empty: nowhere
+	Why                 string // why it went nowhere
+	Needless            bool   // it went nowhere because it comes about anyway
+}
+
+// taints by whose key or prefix Cluster Autoscaler knows what they are for.
+const (
+	startupTaintPrefix = "startup-taint.cluster-autoscaler.kubernetes.io/"
+	ignoreTaintPrefix  = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+	statusTaintPrefix  = "status-taint.cluster-autoscaler.kubernetes.io/"
+)
+
+// groupSays are labels whose values the group itself tells: its subnets, its launch template.
+var groupSays = []string{
+	corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable,
+	corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelInstanceType, "beta.kubernetes.io/arch", "beta.kubernetes.io/os",
+}
+
+// balancingIgnored are labels in which similar groups of AWS may differ; Cluster Autoscaler's list.
+var balancingIgnored = []string{
+	"alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name", "eks.amazonaws.com/nodegroup", "k8s.amazonaws.com/eniConfig", "lifecycle",
+	"topology.ebs.csi.aws.com/zone", "topology.k8s.aws/zone-id",
+}
+
+// TranslateNodeGroups is the NodePools and NodeGroupClasses that mean what groups, their tags and the settings say, by name. Each has
+// every field that the API server would default, so that it can be compared with what is there.
+func TranslateNodeGroups(groups []NodeGroup, set GroupSettings) ([]TranslatedGroups, error) {
+	weights, err := groupWeights(groups, set)
+	if err != nil {
+		return nil, err
+	}
+	groups = slices.Clone(groups)
+	slices.SortFunc(groups, func(a, b NodeGroup) int { return strings.Compare(a.Name, b.Name) })
+	var out []TranslatedGroups
+	at := map[string]int{} // by what makes groups similar
+	for _, g := range groups {
+		one := translateNodeGroup(g, set, weights[g.Name])
+		if !set.Balance {
+			out = append(out, one)
+			continue
+		}
+		key, err := similarity(one)
+		if err != nil {
+			return nil, fmt.Errorf("compare node group %q: %w", g.Name, err)
+		}
+		i, ok := at[key]
+		if !ok {
+			at[key] = len(out)
+			out = append(out, one)
+			continue
+		}
+		have := &out[i]
+		have.Groups = append(have.Groups, g.Name)
+		have.Class.Spec.SelectorTerms = append(have.Class.Spec.SelectorTerms, one.Class.Spec.SelectorTerms...)
+		have.Fields = append(have.Fields, one.Fields...)
+		labels := have.Pool.Spec.Template.Labels
+		for k, v := range labels {
+			if one.Pool.Spec.Template.Labels[k] != v {
+				delete(labels, k) // each group's own tags say it
+			}
+		}
+		if len(labels) == 0 {
+			have.Pool.Spec.Template.Labels = nil
+		}
+	}
+	slices.SortFunc(out, func(a, b TranslatedGroups) int { return strings.Compare(a.Pool.Name, b.Pool.Name) })
+	for i := 1; i < len(out); i++ {
+		if out[i].Pool.Name == out[i-1].Pool.Name {
+			return nil, fmt.Errorf("node groups %q and %q would both be NodePool %q; name each group once", out[i-1].Groups[0], out[i].Groups[0], out[i].Pool.Name)
+		}
+	}
+	return out, nil
+}
+
+func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) TranslatedGroups {
+	name := GroupPoolName(g.Name)
+	tags := dovetailv1alpha1.ReadTags(g.Tags)
+	out := TranslatedGroups{Groups: []string{g.Name}}
+	came := func(field, value, became string) {
+		out.Fields = append(out.Fields, GroupField{Group: g.Name, Field: field, Value: value, Became: became})
+	}
+	lost := func(field, value, why string) {
+		out.Fields = append(out.Fields, GroupField{Group: g.Name, Field: field, Value: value, Why: why})
+	}
+	pool := &karpv1.NodePool{
+		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+	}
+	class := &dovetailv1alpha1.NodeGroupClass{
+		TypeMeta:   metav1.TypeMeta{APIVersion: dovetailv1alpha1.GroupVersion.String(), Kind: dovetailv1alpha1.KindNodeGroupClass},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: dovetailv1alpha1.NodeGroupClassSpec{
+			SelectorTerms: []dovetailv1alpha1.NodeGroupSelectorTerm{{Name: g.Name, MinSize: g.Min, MaxSize: g.Max}},
+		},
+	}
+	out.Pool, out.Class = pool, class
+
+	spec := &pool.Spec.Template.Spec
+	spec.Requirements = []karpv1.Requirement{}
+	spec.NodeClassRef = &karpv1.NodeClassReference{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass, Name: name}
+	// ExpireAfter stays Never: Cluster Autoscaler knows no age of nodes.
+
+	for _, k := range slices.Sorted(maps.Keys(tags.Labels)) {
+		tag, v := dovetailv1alpha1.TagNodeTemplateLabel+k, tags.Labels[k]
+		switch why := restricted(k); {
+		case slices.Contains(groupSays, k):
+			out.Fields = append(out.Fields, GroupField{Group: g.Name, Field: tag, Value: v, Why: "the group's launch template and subnets say it", Needless: true})
+		case why != "":
+			lost(tag, v, why)
+		case len(validation.IsQualifiedName(k)) > 0 || len(validation.IsValidLabelValue(v)) > 0:
+			lost(tag, v, "no label of Kubernetes: "+strings.Join(append(validation.IsQualifiedName(k), validation.IsValidLabelValue(v)...), "; "))
+		default:
+			if pool.Spec.Template.Labels == nil {
+				pool.Spec.Template.Labels = map[string]string{}
+			}
+			pool.Spec.Template.Labels[k] = v
+			came(tag, v, "NodePool spec.template.metadata.labels")
+		}
+	}
+	for _, t := range tags.Taints {
+		tag := dovetailv1alpha1.TagNodeTemplateTaint + t.Key
+		value := t.Value + ":" + string(t.Effect)
+		prefixed := func(prefixes []string) bool {
+			return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(t.Key, p) })
+		}
+		switch wrong := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); {
+		case len(wrong) > 0:
+			lost(tag, value, "no taint of Kubernetes: "+strings.Join(wrong, "; "))
+		case slices.Contains(set.Status, t.Key) || strings.HasPrefix(t.Key, statusTaintPrefix):
+			lost(tag, value, "a status taint: pods need not tolerate it for a machine to be had")
+		case slices.Contains(set.StartupTaints, t.Key) || prefixed(set.StartupPrefixes) || prefixed([]string{startupTaintPrefix, ignoreTaintPrefix}):
+			spec.StartupTaints = append(spec.StartupTaints, t)
+			came(tag, value, "NodePool spec.template.spec.startupTaints")
+		default:
+			spec.Taints = append(spec.Taints, t)
+			came(tag, value, "NodePool spec.template.spec.taints")
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(tags.Resources)) {
+		q := tags.Resources[k]
+		came(dovetailv1alpha1.TagNodeTemplateResource+string(k), q.String(), "read from the group by the NodeGroupClass")
+	}
+
+	options := &dovetailv1alpha1.NodeGroupOptions{}
+	class.Spec.Options = options
+	percent := func(tag string, said *int32, otherwise int32, field string) *int32 {
+		if said == nil {
+			return &otherwise
+		}
+		came(dovetailv1alpha1.TagNodeTemplateOption+tag, strconv.Itoa(int(*said))+" %", "NodeGroupClass spec.options."+field)
+		return said
+	}
+	duration := func(tag string, said *time.Duration, otherwise time.Duration, where string) time.Duration {
+		if said == nil {
+			return otherwise
+		}
+		came(dovetailv1alpha1.TagNodeTemplateOption+tag, said.String(), where)
+		return *said
+	}
+	options.UtilizationThresholdPercent = percent(dovetailv1alpha1.OptionUtilizationThreshold, tags.UtilizationThresholdPercent, set.UtilizationPercent, "utilizationThresholdPercent")
+	options.GPUUtilizationThresholdPercent = percent(dovetailv1alpha1.OptionGPUUtilizationThreshold, tags.GPUUtilizationThresholdPercent, set.GPUPercent, "gpuUtilizationThresholdPercent")
+	unready := duration(dovetailv1alpha1.OptionUnreadyTime, tags.UnreadyTime, set.UnreadyTime, "NodeGroupClass spec.options.unreadyTime")
+	options.UnreadyTime = &metav1.Duration{Duration: unready}
+	ignore := set.IgnoreDaemonSets
+	if tags.IgnoreDaemonSetsUtilization != nil {
+		ignore = *tags.IgnoreDaemonSetsUtilization
+		came(dovetailv1alpha1.TagNodeTemplateOption+dovetailv1alpha1.OptionIgnoreDaemonSets, strconv.FormatBool(ignore), "NodeGroupClass spec.options.ignoreDaemonSetsUtilization")
+	}
+	if ignore {
+		options.IgnoreDaemonSetsUtilization = &ignore
+	}
+	if set.Balance {
+		yes := true
+		options.BalanceSimilarGroups = &yes
+		options.BalancingIgnoreLabels = slices.Clone(set.BalancingIgnore)
+	}
+	for _, e := range set.Expanders { // priority is the pool's weight
+		if e != dovetailv1alpha1.ExpanderPriority {
+			options.Expanders = append(options.Expanders, e)
+		}
+	}
+	if len(options.Expanders) == 0 {
+		options.Expanders = []dovetailv1alpha1.Expander{dovetailv1alpha1.ExpanderPrice}
+	}
+	for _, x := range []struct {
+		tag  string
+		said *time.Duration
+	}{{dovetailv1alpha1.OptionProvisionTime, tags.ProvisionTime}, {dovetailv1alpha1.OptionStartupTime, tags.StartupTime}} {
+		if x.said != nil {
+			lost(dovetailv1alpha1.TagNodeTemplateOption+x.tag, x.said.String(), "a machine has 15m to become a node, whatever its group")
+		}
+	}
+	for _, p := range tags.Problems {
+		lost(p.Key, p.Value, p.Reason)
+	}
+
+	d := &pool.Spec.Disruption
+	d.ConsolidationPolicy = karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized
+	unneeded := duration(dovetailv1alpha1.OptionUnneededTime, tags.UnneededTime, set.UnneededTime, "NodePool spec.disruption.consolidateAfter")
+	if set.ScaleDown {
+		unneeded = unneeded.Round(time.Second) // the API takes no less
+		d.ConsolidateAfter = karpv1.NillableDurationOf(unneeded)
+		d.ConsolidateAfter.Text = wireDuration(unneeded)
+	}
+	all := "10%"
+	if set.MaxScaleDown > 0 {
+		all = strconv.Itoa(set.MaxScaleDown)
+	}
+	d.Budgets = []karpv1.Budget{{Nodes: all}}
+	if set.MaxDrain > 0 {
+		d.Budgets = append(d.Budgets, karpv1.Budget{Nodes: strconv.Itoa(set.MaxDrain), Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonUnderutilized}})
+	}
+	// Cluster Autoscaler replaces no machine because its group's description has changed.
+	d.Budgets = append(d.Budgets, karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonDrifted}})
+	if weight > 0 {
+		pool.Spec.Weight = &weight
+		came("priority", strconv.Itoa(int(weight)), "NodePool spec.weight")
+	}
+	return out
+}
+
+// wireDuration writes a duration in hours, minutes and seconds without those that are 0.
+func wireDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
+}
+
+// groupWeights gives each group that a priority names a weight: the priority itself where all of them may stand in a NodePool, else
+// the priority's rank. A group that none names has none, and is taken last.
+func groupWeights(groups []NodeGroup, set GroupSettings) (map[string]int32, error) {
+	if !slices.Contains(set.Expanders, dovetailv1alpha1.ExpanderPriority) {
+		return nil, nil
+	}
+	ranked := slices.Clone(set.Priorities)
+	slices.SortFunc(ranked, func(a, b dovetailv1alpha1.NodeGroupPriority) int { return cmp.Compare(a.Priority, b.Priority) })
+	fits := len(ranked) == 0 || ranked[0].Priority >= 1 && ranked[len(ranked)-1].Priority <= 100
+	if !fits && len(ranked) > 100 {
+		return nil, fmt.Errorf("priorities: there are %d of them, and a NodePool's weight goes from 1 to 100; use at most 100", len(ranked))
+	}
+	out := map[string]int32{}
+	for i, p := range ranked { // the highest comes last and stays
+		weight := p.Priority
+		if !fits {
+			weight = int32(i + 1)
+		}
+		for _, text := range p.Names {
+			re, err := regexp.Compile(text)
+			if err != nil {
+				return nil, fmt.Errorf("priority %d: %q is no regular expression: %w", p.Priority, text, err)
+			}
+			for _, g := range groups {
+				if re.MatchString(g.Name) {
+					out[g.Name] = weight
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// similarity is equal for groups that may be balanced: their pools and classes differ in name, zone and labels to be ignored only.
+func similarity(t TranslatedGroups) (string, error) {
+	pool, class := t.Pool.DeepCopy(), t.Class.DeepCopy()
+	pool.Name, class.Name, class.Spec.SelectorTerms, pool.Spec.Template.Spec.NodeClassRef = "", "", nil, nil
+	for _, k := range slices.Concat(balancingIgnored, class.Spec.Options.BalancingIgnoreLabels) {
+		delete(pool.Spec.Template.Labels, k)
+	}
+	b, err := json.Marshal([]any{pool, class})
+	return string(b), err
+}
+
+var notInName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// GroupPoolName is the name of the NodePool and the NodeGroupClass of a group: its own where Kubernetes takes that, else one made of
+// it, with a digest behind it that keeps it apart from others.
+func GroupPoolName(group string) string {
+	name := notInName.ReplaceAllStringFunc(strings.ToLower(group), func(s string) string {
+		if s == "." {
+			return s
+		}
+		return "-"
+	})
+	name = strings.Trim(name, "-.")
+	if name == group && len(name) <= 50 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(group))
+	name = strings.Trim(name[:min(len(name), 40)], "-.")
+	if name == "" {
+		name = "group"
+	}
+	return name + "-" + hex.EncodeToString(sum[:4])
+}
+
+// ParseNodes reads a group as Cluster Autoscaler's --nodes has it: <min>:<max>:<name>.
+func ParseNodes(text string) (NodeGroup, error) {
+	parts := strings.SplitN(text, ":", 3)
+	if len(parts) != 3 || parts[2] == "" {
+		return NodeGroup{}, errors.New("need <min>:<max>:<name of the group>")
+	}
+	lo, err1 := strconv.ParseInt(parts[0], 10, 32)
+	hi, err2 := strconv.ParseInt(parts[1], 10, 32)
+	switch {
+	case err1 != nil || err2 != nil || lo < 0:
+		return NodeGroup{}, errors.New("need <min>:<max>:<name of the group> with counts of 0 or more")
+	case hi < lo:
+		return NodeGroup{}, fmt.Errorf("the maximum %d is below the minimum %d", hi, lo)
+	}
+	a, b := int32(lo), int32(hi)
+	return NodeGroup{Name: parts[2], Min: &a, Max: &b}, nil
+}
+
+// ParseDiscovery reads the tags that groups must bear, all of them, as Cluster Autoscaler's --node-group-auto-discovery has them:
+// asg:tag=<key>[=<value>],… An empty value is any.
+func ParseDiscovery(text string) (map[string]string, error) {
+	const form = "need asg:tag=<key>[=<value>],…"
+	list, ok := strings.CutPrefix(text, "asg:tag=")
+	if !ok {
+		return nil, errors.New(form)
+	}
+	tags := map[string]string{}
+	for one := range strings.SplitSeq(list, ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(one), "=")
+		if key == "" {
+			return nil, errors.New(form + ": a tag's key is empty")
+		}
+		tags[key] = value
+	}
+	return tags, nil
+}
+
+// Bears says whether a group has all of the tags, with their values where one is asked for.
+func (g *NodeGroup) Bears(tags map[string]string) bool {
+	for k, v := range tags {
+		if have, ok := g.Tags[k]; !ok || v != "" && have != v {
+			return false
+		}
+	}
+	return true
+}
+
+// SelectNodeGroups is those of the groups that are named, with the bounds asked for, and those that bear all tags of one of the
+// sets. missing are the names that no group has.
+func SelectNodeGroups(have, named []NodeGroup, sets []map[string]string) (out []NodeGroup, missing []string) {
+	by := map[string]NodeGroup{}
+	for _, g := range have {
+		by[g.Name] = g
+	}
+	taken := map[string]bool{}
+	for _, n := range named {
+		g, ok := by[n.Name]
+		if !ok {
+			missing = append(missing, n.Name)
+			continue
+		}
+		g.Min, g.Max = n.Min, n.Max
+		out = append(out, g)
+		taken[g.Name] = true
+	}
+	for _, g := range have {
+		if !taken[g.Name] && slices.ContainsFunc(sets, g.Bears) {
+			out = append(out, g)
+			taken[g.Name] = true
+		}
+	}
+	return out, missing
+}
+
+// TranslateTaggedGroups is one pool and one class for all groups that bear the tags, where nobody has said which they are.
+func TranslateTaggedGroups(tags map[string]string, set GroupSettings) (TranslatedGroups, error) {
+	out := translateNodeGroup(NodeGroup{Name: "discovered"}, set, 0)
+	key, err := json.Marshal(tags) // in order of keys
+	if err != nil {
+		return out, fmt.Errorf("write tags: %w", err)
+	}
+	sum := sha256.Sum256(key)
+	name := "discovered-" + hex.EncodeToString(sum[:4])
+	out.Groups = nil
+	out.Pool.Name, out.Class.Name, out.Pool.Spec.Template.Spec.NodeClassRef.Name = name, name, name
+	out.Class.Spec.SelectorTerms = []dovetailv1alpha1.NodeGroupSelectorTerm{{Tags: maps.Clone(tags)}}
+	return out, nil
+}
