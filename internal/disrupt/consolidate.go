@@ -430,20 +430,25 @@ func (s *search) homes(set []*Unit) (*Move, plan.Reason) {
 	for _, u := range m.Units {
 		all = append(all, u.Pods...)
 	}
+	closed := false
 	for try := 0; ; try++ {
 		m.New, m.NewMicro, m.Problem, m.Result, m.Standing = nil, 0, nil, nil, len(all)-len(rest)
 		s.work += int64(len(all))
 		if len(rest) > 0 {
-			if why := s.buy(m, rest); why.Code != "" {
+			if why := s.buy(m, rest, closed); why.Code != "" {
 				return nil, why
 			}
 		}
-		if len(rest) == len(all) {
+		if len(rest) == len(all) && m.Standing == 0 {
 			break // a slot each: nobody can take another's room
 		}
-		short := s.short(m)
-		if len(short) == 0 {
+		short, stuck := s.short(m)
+		if len(short) == 0 && !stuck {
 			break
+		}
+		if !closed && (stuck || len(rest) == len(all)) {
+			closed = true // no standing room is counted on for pods that tell each other where to stand
+			continue
 		}
 		slots := map[kin]int{}
 		for _, p := range rest {
@@ -462,11 +467,11 @@ func (s *search) homes(set []*Unit) (*Move, plan.Reason) {
 }
 
 // buy has solve find machines for pods, and standing room for those that only solve can place.
-func (s *search) buy(m *Move, rest []*model.Pod) plan.Reason {
+func (s *search) buy(m *Move, rest []*model.Pod, closed bool) plan.Reason {
 	sticky := slices.ContainsFunc(rest, func(p *model.Pod) bool { return s.f.sticky(p.Class) })
 	p := &solve.Problem{ResourceNames: s.in.ResourceNames, Demand: rest, Pools: s.in.Pools, Daemons: s.in.Daemons, Namespaces: s.in.Namespaces}
 	if sticky {
-		p.Rooms = s.around(m.Units, false)
+		p.Rooms = s.around(m.Units, closed)
 	}
 	res := s.solve(p)
 	if sticky && slices.ContainsFunc(res.OnRooms, func(a solve.Assignment) bool {

@@ -59,6 +59,8 @@ type floor struct {
 	stuck map[*model.Class]bool
 	dead  map[*model.Class]bool // fits nowhere though nothing has been placed yet
 	work  int64
+
+	where func(int) bool // which machines a search may answer, beside what admits says; nil: all
 }
 
 type undo struct {
@@ -280,7 +282,7 @@ func (f *floor) search(k int, c *model.Class, m manner, best *int, score *float6
 		}
 	}
 	if k >= f.size {
-		if i := k - f.size; f.admits(c, i) {
+		if i := k - f.size; f.admits(c, i) && (f.where == nil || f.where(i)) {
 			*best, *score = i, f.score[k*int(manners)+int(m)]
 		}
 		return

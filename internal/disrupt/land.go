@@ -174,22 +174,26 @@ func (s *search) pending(m *Move) pending {
 }
 
 func (p *pending) clone() pending {
-	q := pending{free: slices.Clone(p.free), alloc: p.alloc}
+	q := pending{alloc: p.alloc}
+	for _, r := range p.free {
+		q.free = append(q.free, slices.Clone(r))
+	}
 	for _, m := range p.slots {
 		q.slots = append(q.slots, maps.Clone(m))
 	}
 	return q
 }
 
-// short are the pods of a move, by kind, that may find no room though machines were bought for others: a pod with a slot is let in to its
-// machine and kept from no other, so it may take the room that stands and that another was to have. All are placed one by one in each
-// course, those with a slot wherever kube-scheduler would rather have them.
-func (s *search) short(m *Move) map[kin]int {
-	if len(m.New) == 0 || m.Standing == 0 {
-		return nil
+// short are the pods of a move, by kind, that may find no room. Where machines are bought for others: a pod with a slot is let in to its
+// machine and kept from no other, so it may take the room that stands and that another was to have. Where solve has put pods on standing
+// room: they may just as well come to stand elsewhere on it, and stuck says that one of them may then find none. All are placed one by
+// one in each course, those with a slot wherever kube-scheduler would rather have them.
+func (s *search) short(m *Move) (short map[kin]int, stuck bool) {
+	if m.Standing == 0 || m.Result == nil {
+		return nil, false
 	}
 	if open, _ := s.open(m); len(open) > 0 {
-		return nil // those have a stricter test
+		return nil, false // those have a stricter test
 	}
 	f := s.f
 	start := f.mark()
@@ -199,27 +203,60 @@ func (s *search) short(m *Move) map[kin]int {
 		f.close(u.Node.Name)
 		all = append(all, u.Pods...)
 	}
-	placed := map[*model.Pod]bool{}
+	planned := map[*model.Pod]int{}
 	for _, a := range m.Result.OnRooms {
 		if i, ok := f.at[a.Room]; ok {
 			for _, p := range a.Pods {
-				placed[p] = true
+				planned[p] = i
+			}
+		}
+	}
+	short = map[kin]int{}
+	if len(planned) > 0 && s.walk(m, all, planned, true, short) {
+		return nil, true
+	}
+	if len(m.New) > 0 {
+		s.walk(m, all, planned, false, short)
+	}
+	return short, false
+}
+
+// walk places pods one by one in each course, on standing room and on the machines of a move that let them in, and notes by kind how many
+// find none. Those that solve has put on standing room come to stand there, or roam; it says whether one of these finds none.
+func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, roam bool, short map[kin]int) (stuck bool) {
+	f := s.f
+	start := f.mark()
+	defer f.back(start)
+	if !roam {
+		for _, p := range pods {
+			if i, ok := planned[p]; ok {
 				f.take(i, p.Class)
 			}
 		}
 	}
 	first := s.pending(m)
-	short := map[kin]int{}
 	for _, c := range courses {
 		mark := f.mark()
 		machines := first.clone()
 		missing := map[kin]int{}
-		for _, p := range c.order(all, f.share) {
-			if placed[p] {
-				continue
-			}
+		come := map[int][]*model.Pod{}
+		for _, p := range c.order(pods, f.share) {
 			k := kinOf(p)
 			room, score := -1, math.Inf(-1)
+			if i, ok := planned[p]; ok {
+				if !roam {
+					continue
+				}
+				f.where = func(j int) bool { return f.roams(p.Class, i, j, come[j]) }
+				f.search(1, p.Class, c.manner, &room, &score)
+				if f.where = nil; room < 0 {
+					f.back(mark)
+					return true
+				}
+				come[room] = append(come[room], p)
+				f.take(room, p.Class)
+				continue
+			}
 			if !f.dead[p.Class] && !f.sticky(p.Class) && len(f.rooms) > 0 {
 				f.search(1, p.Class, c.manner, &room, &score)
 			}
@@ -247,7 +284,34 @@ func (s *search) short(m *Move) map[kin]int {
 			short[k] = max(short[k], n)
 		}
 	}
-	return short
+	return false
+}
+
+// roams says whether a pod of a class that solve has put on one machine may come to stand on another as well: no pod there keeps it away,
+// and it is in the same zone, if where the pod may stand depends on more than machines.
+func (f *floor) roams(c *model.Class, from, to int, come []*model.Pod) bool {
+	if from != to && wider(c) && f.rooms[from].Labels[model.LabelZone] != f.rooms[to].Labels[model.LabelZone] {
+		return false
+	}
+	away := func(p *model.Pod) bool { return apart(c, p.Class) }
+	return from == to && len(come) == 0 || !slices.ContainsFunc(f.rooms[to].Pods, away) && !slices.ContainsFunc(come, away)
+}
+
+// wider says whether where a pod may stand depends on something that several machines share.
+func wider(c *model.Class) bool {
+	return len(c.Affinity)+len(c.Volumes)+len(c.Unsolved) > 0 ||
+		slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool { return t.TopologyKey != model.LabelHostname }) ||
+		slices.ContainsFunc(c.Spread, func(t model.SpreadConstraint) bool { return t.Hard && t.TopologyKey != model.LabelHostname })
+}
+
+// apart says whether no machine takes a pod of each of two classes.
+func apart(a, b *model.Class) bool {
+	repels := func(a, b *model.Class) bool {
+		return slices.ContainsFunc(a.AntiAffinity, func(t model.PodTerm) bool { return t.TopologyKey == model.LabelHostname && selects(&t.Selector, b) })
+	}
+	return repels(a, b) || repels(b, a) || slices.ContainsFunc(a.HostPorts, func(p model.HostPort) bool {
+		return slices.ContainsFunc(b.HostPorts, p.Conflicts)
+	})
 }
 
 // rate is how much a manner likes a machine.

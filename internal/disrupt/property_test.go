@@ -17,8 +17,8 @@ import (
 )
 
 // anyCluster draws a small cluster in which everything stands somewhere.
-func anyCluster(t *rapid.T, tb testing.TB) *script {
-	x := newScript(tb)
+func anyCluster(t *rapid.T) *script {
+	x := newScript(t)
 	pools := []string{"p", "q"}[:rapid.IntRange(1, 2).Draw(t, "pools")]
 	for _, p := range pools {
 		x.line(strings.Fields("pool " + p + " policy=" + rapid.SampledFrom([]string{"all", "all", "balanced", "empty"}).Draw(t, "policy")))
@@ -65,7 +65,7 @@ func anyCluster(t *rapid.T, tb testing.TB) *script {
 func TestMovesEnd(t *testing.T) {
 	begun := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		x := anyCluster(rt, t)
+		x := anyCluster(rt)
 		left := int64(rapid.IntRange(0, 12).Draw(rt, "budget"))
 		for n := 0; ; n++ {
 			if n > 60 {
@@ -118,7 +118,7 @@ func TestMovesEnd(t *testing.T) {
 // TestSameAgain: equal inputs, equal move, whatever the order of machines and pods.
 func TestSameAgain(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		x := anyCluster(rt, t)
+		x := anyCluster(rt)
 		say := func() string {
 			x.out.Reset()
 			m, _ := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
@@ -157,7 +157,7 @@ func round(in *Input, pol Policy, mem Memory) (*Move, Memory) {
 func TestMemoryChangesNothing(t *testing.T) {
 	moved, narrow := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		x := anyCluster(rt, t)
+		x := anyCluster(rt)
 		x.pol.Confirm, x.pol.Narrow = rapid.IntRange(1, 8).Draw(rt, "confirm"), rapid.IntRange(1, 8).Draw(rt, "narrow")
 		var mem Memory
 		for range rapid.IntRange(1, 8).Draw(rt, "changes") {

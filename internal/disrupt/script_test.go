@@ -5,6 +5,7 @@ package disrupt
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	replace NODE                             what must come for it
 //	end                                      move until nothing pays any more, and say what that came to
 type script struct {
-	t     testing.TB
+	t     failer
 	now   time.Time
 	pools []*model.NodePool
 	types []*model.InstanceType
@@ -52,7 +53,13 @@ type script struct {
 	next  int
 }
 
-func newScript(t testing.TB) *script {
+// failer is a test, or one draw of a property.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func newScript(t failer) *script {
 	return &script{t: t, now: epoch, pods: map[string][]*model.Pod{}, pol: DefaultPolicy()}
 }
 
@@ -487,6 +494,7 @@ func (x *script) carryOut(m *Move, how course) {
 	x.t.Helper()
 	var pods []*model.Pod
 	fresh := map[string]bool{}
+	before := newFloor(x.input().Rooms, 4)
 	for _, u := range m.Units {
 		pods = append(pods, u.Pods...)
 		x.nodes = slices.DeleteFunc(x.nodes, func(v *Unit) bool { return v.Node.Name == u.Node.Name })
@@ -509,18 +517,22 @@ func (x *script) carryOut(m *Move, how course) {
 		rooms[i].Closed = !x.loose && strings.HasPrefix(rooms[i].Name, "new") && fresh[rooms[i].Name]
 	}
 	f := newFloor(rooms, 4)
-	onRoom := map[*model.Pod]string{}
+	f.norm = before.norm // what a pod or a node is measured by is the largest machine when the move was decided on
+	for i := range f.rooms {
+		f.set(i)
+	}
+	onRoom := map[*model.Pod]bool{}
 	if m.Result != nil {
 		for _, a := range m.Result.OnRooms {
 			for _, p := range a.Pods {
-				onRoom[p] = a.Room
+				onRoom[p] = true
 			}
 		}
 	}
 	for _, p := range how.order(pods, f.share) {
 		var to *Unit
-		if r := onRoom[p]; r != "" {
-			to = x.unit(r)
+		if onRoom[p] {
+			to = x.stand(f, p, how.manner)
 		} else if list := slots[kinOf(p)]; len(list) > 0 && f.sticky(p.Class) {
 			to, slots[kinOf(p)] = list[0], list[1:]
 		} else if i := f.put(p.Class, how.manner); i >= 0 {
@@ -539,6 +551,26 @@ func (x *script) carryOut(m *Move, how course) {
 			x.fatal("node %s is overfull", to.Node.Name)
 		}
 	}
+}
+
+// stand finds a node for a pod that keeps apart from its like, wherever solve would have it.
+func (x *script) stand(f *floor, p *model.Pod, how manner) *Unit {
+	best, score := -1, math.Inf(-1)
+	for i, r := range f.rooms {
+		u := x.unit(r.Name)
+		free, alloc := u.Node.Allocatable.Sub(u.Node.Used), u.Node.Allocatable
+		if slices.ContainsFunc(u.Node.Pods, func(o *model.Pod) bool { return o.Class == p.Class }) || !p.Class.Requests.Fits(free) || !f.admits(p.Class, i) {
+			continue
+		}
+		if v := f.rate(free, alloc, how); v > score {
+			best, score = i, v
+		}
+	}
+	if best < 0 {
+		x.fatal("pod %s has no home apart from its like", p.Key())
+	}
+	f.take(best, p.Class)
+	return x.unit(f.rooms[best].Name)
 }
 
 func (x *script) end() {
