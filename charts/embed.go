@@ -2,8 +2,8 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package charts holds what has to be in a cluster before the controller can work there: the CustomResourceDefinitions, the
-// controller's identity and its rights. The files are those of the Helm chart, plain YAML that kubectl takes as it is, so that the
-// sandbox runs with exactly the rights that are shipped.
+// controller's identity and its rights. They are plain YAML that kubectl takes as it is, and the Helm chart's templates hand the same
+// files on (templates/rights.yaml), so that the sandbox runs with exactly the rights that are shipped.
 package charts
 
 import (
@@ -13,7 +13,7 @@ import (
 	"io/fs"
 )
 
-//go:embed dovetail/crds/*.yaml dovetail/templates/*.yaml dovetail/optional/*.yaml
+//go:embed dovetail/crds/*.yaml dovetail/rights/*.yaml dovetail/optional/*.yaml
 var files embed.FS
 
 // Manifests is all of it as one stream of YAML documents, in the order in which to apply it. Of what is optional it has only what is
@@ -23,14 +23,14 @@ func Manifests(optional ...string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list manifests: %w", err)
 	}
-	templates, err := fs.Glob(files, "dovetail/templates/*.yaml")
+	rights, err := fs.Glob(files, "dovetail/rights/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("list manifests: %w", err)
 	}
 	// A namespace comes before what is in it.
-	const namespace = "dovetail/templates/namespace.yaml"
+	const namespace = "dovetail/rights/namespace.yaml"
 	names = append(names, namespace)
-	for _, name := range templates {
+	for _, name := range rights {
 		if name != namespace {
 			names = append(names, name)
 		}

@@ -79,7 +79,7 @@ func wanted(f *pflag.Flag) string {
 		return "need true or false"
 	case "int":
 		return "need a whole number"
-	case "float64":
+	case "float32", "float64":
 		return "need a number such as 0.075"
 	case "duration":
 		return "need a duration such as 1m"

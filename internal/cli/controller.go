@@ -38,12 +38,14 @@ const setAsideFor = 3 * time.Minute
 const loopWork = 4_000_000
 
 type controllerFlags struct {
-	kubeconfig, cloud, machines, metrics, health, format, level string
-	leaderElect, exactLanding, profiling                        bool
-	lease                                                       kube.Lease
-	config                                                      controller.Config
-	ledgerSize                                                  int
-	aws                                                         awsFlags
+	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
+	leaderElect, exactLanding, profiling                                     bool
+	qps                                                                      float32
+	burst                                                                    int
+	lease                                                                    kube.Lease
+	config                                                                   controller.Config
+	ledgerSize                                                               int
+	aws                                                                      awsFlags
 }
 
 func controllerCommand() *cobra.Command {
@@ -52,33 +54,49 @@ func controllerCommand() *cobra.Command {
 		Use:   "controller",
 		Short: "run the autoscaler against a cluster",
 		Long: "Watches the cluster, buys machines for pods that fit nowhere, lands them there, and gives machines back.\n" +
-			"Only the leader acts; a second replica watches and takes over.",
+			"Only the leader acts; a second replica watches and takes over. A name in capitals is the environment variable, of\n" +
+			"Karpenter's, that is read where the flag is not given.",
 		Example: "  dovetail controller --kubeconfig dovetail.kubeconfig --cloud kwok --machines http://127.0.0.1:7080 --leader-elect=false",
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return runController(c, *f) },
+		RunE:    func(c *cobra.Command, _ []string) error { return runController(c, f) },
 	}
 	g := c.Flags()
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the controller's identity; empty: in-cluster")
 	g.StringVar(&f.cloud, "cloud", "kwok", "where machines are bought: aws (EC2), or kwok (the simulated cloud)")
 	g.StringVar(&f.machines, "machines", "", "address of the simulated cloud, for --cloud kwok")
 	f.aws.add(g)
-	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics, /ledger and /why/KIND/NAME; empty: none")
-	g.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; empty: none")
-	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address")
-	g.BoolVar(&f.leaderElect, "leader-elect", true, "act only while holding the lease; for more than one replica")
+	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics, /ledger and /why/KIND/NAME; empty: none (METRICS_PORT)")
+	g.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; empty: none (HEALTH_PROBE_PORT)")
+	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address (ENABLE_PROFILING)")
+	g.BoolVar(&f.leaderElect, "leader-elect", true, "act only while holding the lease; for more than one replica (DISABLE_LEADER_ELECTION)")
+	g.StringVar(&f.lease.Namespace, "leader-elect-namespace", f.lease.Namespace, "namespace of the lease, and of what is learned (LEADER_ELECTION_NAMESPACE, SYSTEM_NAMESPACE)")
+	g.StringVar(&f.lease.Name, "leader-elect-name", f.lease.Name, "name of the lease; another needs a Role that allows it (LEADER_ELECTION_NAME)")
 	g.DurationVar(&f.lease.Duration, "leader-elect-lease-duration", f.lease.Duration, "how long a lease lasts that is not renewed")
 	g.DurationVar(&f.lease.Renew, "leader-elect-renew-deadline", f.lease.Renew, "how long the leader tries to renew before it stops acting")
 	g.DurationVar(&f.lease.Retry, "leader-elect-retry-period", f.lease.Retry, "pause between tries")
 	g.BoolVar(&f.exactLanding, "exact-landing", true, "keep each bought machine to the pods it was bought for until they have landed")
-	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "decide when no new unschedulable pod came for this long")
-	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "decide at the latest this long after the first one")
+	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "decide when no new unschedulable pod came for this long (BATCH_IDLE_DURATION)")
+	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "decide at the latest this long after the first one (BATCH_MAX_DURATION)")
+	g.StringVar(&f.preferences, "preference-policy", respect, "what preferences of pods are worth: Respect (a price), Ignore (nothing) (PREFERENCE_POLICY)")
+	g.Float32Var(&f.qps, "kube-client-qps", 0, "calls a second to the API server; 0: as many as it takes (KUBE_CLIENT_QPS)")
+	g.IntVar(&f.burst, "kube-client-burst", 0, "calls at once beyond that (KUBE_CLIENT_BURST)")
 	g.IntVar(&f.ledgerSize, "ledger-size", 10000, "how many decisions are kept for /ledger")
 	g.StringVar(&f.format, "log-format", "json", "text or json")
-	g.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
+	g.StringVar(&f.level, "log-level", "info", "debug, info, warn or error (LOG_LEVEL)")
 	return c
 }
 
-func runController(c *cobra.Command, f controllerFlags) error {
+func runController(c *cobra.Command, f *controllerFlags) error {
+	idle, err := readEnvironment(c.Flags(), os.Getenv)
+	if err != nil {
+		return err
+	}
+	if !c.Flags().Changed("batch-max-duration") { // who asks for a longer silence alone means to wait for it
+		f.config.Max = max(f.config.Max, f.config.Idle)
+	}
+	if f.preferences != respect && f.preferences != ignore {
+		return exit{2, fmt.Errorf("--preference-policy %q: use Respect or Ignore", f.preferences)}
+	}
 	log, err := logger(c.ErrOrStderr(), f.format, f.level)
 	if err != nil {
 		return err
@@ -87,6 +105,10 @@ func runController(c *cobra.Command, f controllerFlags) error {
 		return exit{2, err}
 	}
 	slog.SetDefault(log)
+	for _, v := range idle {
+		log.Warn("environment variable has no effect", "variable", v.name, "value", v.value, "why", v.why)
+	}
+	limitMemory(os.Getenv)
 	var ec2 aws.Config
 	switch f.cloud {
 	case "kwok":
@@ -100,7 +122,7 @@ func runController(c *cobra.Command, f controllerFlags) error {
 	default:
 		return exit{2, fmt.Errorf("--cloud %q: use aws or kwok", f.cloud)}
 	}
-	client, err := kube.Connect(f.kubeconfig, 0, 0, "dovetail/"+version())
+	client, err := kube.Connect(f.kubeconfig, f.qps, f.burst, "dovetail/"+version())
 	if err != nil {
 		return err
 	}
@@ -116,7 +138,7 @@ func runController(c *cobra.Command, f controllerFlags) error {
 		if err != nil {
 			return err
 		}
-		bought.Remember(kube.NewLearned(client))
+		bought.Remember(kube.NewLearned(client, f.lease.Namespace))
 		source, refresh = bought, bought.Run
 	} else {
 		source = kwok.New(f.machines, machinesClient(), st.Resources(), cloud.Wall{})
@@ -126,6 +148,9 @@ func runController(c *cobra.Command, f controllerFlags) error {
 	policy := decide.DefaultPolicy()
 	policy.ExactLanding = f.exactLanding
 	policy.Solve.Work = loopWork
+	if f.preferences == ignore {
+		policy.Solve.PreferencePPM = 0
+	}
 	policy.Lifecycle.ListDelay = max(policy.Lifecycle.ListDelay, provider.Traits().ListDelay)
 	for _, k := range provider.Traits().Classes {
 		policy.Classes = append(policy.Classes, k.Group+"/"+k.Kind)
@@ -190,7 +215,7 @@ func machinesClient() *http.Client {
 }
 
 // serveController serves metrics, the ledger and health.
-func serveController(ctx context.Context, f controllerFlags, ctl *controller.Controller, registry *prometheus.Registry, failed chan<- error) error {
+func serveController(ctx context.Context, f *controllerFlags, ctl *controller.Controller, registry *prometheus.Registry, failed chan<- error) error {
 	metrics := http.NewServeMux()
 	metrics.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	metrics.HandleFunc("/ledger", func(w http.ResponseWriter, _ *http.Request) {

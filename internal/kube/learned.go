@@ -22,9 +22,9 @@ type Learned struct {
 // learnedKey is the entry of the ConfigMap that holds the figures, in JSON.
 const learnedKey = "memory.json"
 
-// NewLearned keeps figures in the ConfigMap that the chart's Role allows.
-func NewLearned(c *Client) *Learned {
-	return &Learned{client: c, namespace: DefaultLease().Namespace, name: "dovetail-learned"}
+// NewLearned keeps figures in the ConfigMap that the chart's Role allows, in the controller's own namespace.
+func NewLearned(c *Client, namespace string) *Learned {
+	return &Learned{client: c, namespace: namespace, name: "dovetail-learned"}
 }
 
 // Load reads the figures; none where there is no ConfigMap.

@@ -51,7 +51,7 @@ func startSandbox() error {
 	if err != nil {
 		return fmt.Errorf("sandbox up: %w\n%s", err, out)
 	}
-	return kubectl(nil, "apply", "-f", "../../charts/dovetail/crds", "-f", "../../charts/dovetail/templates")
+	return kubectl(nil, "apply", "-f", "../../charts/dovetail/crds", "-f", "../../charts/dovetail/rights")
 }
 
 func kubectl(stdin []byte, args ...string) error {

@@ -1,0 +1,160 @@
+{{/*
+SPDX-License-Identifier: Apache-2.0
+Copyright 2026 The Dovetail Authors
+
+There is one Dovetail in a cluster: its objects have fixed names, whatever the release is called.
+*/}}
+
+{{- define "dovetail.selector" -}}
+app.kubernetes.io/name: dovetail
+app.kubernetes.io/component: controller
+{{- end }}
+
+{{- define "dovetail.labels" -}}
+app.kubernetes.io/name: dovetail
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.additionalLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "dovetail.image" -}}
+{{- $i := .Values.controller.image -}}
+{{- if $i.digest -}}
+{{ $i.repository }}@{{ $i.digest }}
+{{- else -}}
+{{ $i.repository }}:{{ $i.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{/*
+A file that `dovetail manifests` prints as it is, with this release's namespace, ServiceAccount and labels in place of the usual ones.
+Called with the root and the file's name.
+*/}}
+{{- define "dovetail.file" -}}
+{{- $root := index . 0 -}}
+{{- $account := $root.Values.serviceAccount.name -}}
+{{- $root.Files.Get (index . 1)
+  | replace "system:serviceaccount:dovetail-system:dovetail" (printf "system:serviceaccount:%s:%s" $root.Release.Namespace $account)
+  | replace "kind: ServiceAccount\n    name: dovetail\n" (printf "kind: ServiceAccount\n    name: %s\n" $account)
+  | replace "namespace: dovetail-system" (printf "namespace: %s" $root.Release.Namespace)
+  | replace "  labels:\n    app.kubernetes.io/name: dovetail\n" (printf "  labels:\n%s\n" (include "dovetail.labels" $root | indent 4)) -}}
+{{- end }}
+
+{{/* Pod anti-affinity and spread that name no pods are of this Deployment's pods. */}}
+{{- define "dovetail.affinity" -}}
+{{- $selector := dict "labelSelector" (dict "matchLabels" (include "dovetail.selector" . | fromYaml)) -}}
+{{- $affinity := deepCopy .Values.affinity -}}
+{{- range $kind := list "podAffinity" "podAntiAffinity" -}}
+{{- range $term := dig $kind "requiredDuringSchedulingIgnoredDuringExecution" list $affinity -}}
+{{- $_ := merge $term $selector -}}
+{{- end -}}
+{{- range $term := dig $kind "preferredDuringSchedulingIgnoredDuringExecution" list $affinity -}}
+{{- $_ := merge $term.podAffinityTerm $selector -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $affinity -}}
+{{- end }}
+
+{{- define "dovetail.spread" -}}
+{{- $selector := dict "labelSelector" (dict "matchLabels" (include "dovetail.selector" . | fromYaml)) -}}
+{{- $out := list -}}
+{{- range .Values.topologySpreadConstraints -}}
+{{- $out = append $out (merge (deepCopy .) $selector) -}}
+{{- end -}}
+{{- toYaml $out -}}
+{{- end }}
+
+{{/* Karpenter's environment names by the settings that are given. */}}
+{{- define "dovetail.environment" -}}
+{{- $s := .Values.settings -}}
+{{- $env := list -}}
+{{- range $v := list
+  (list "CLUSTER_NAME" $s.clusterName)
+  (list "CLUSTER_ENDPOINT" $s.clusterEndpoint)
+  (list "CLUSTER_CA_BUNDLE" $s.clusterCABundle)
+  (list "INTERRUPTION_QUEUE" $s.interruptionQueue)
+  (list "VM_MEMORY_OVERHEAD_PERCENT" $s.vmMemoryOverheadPercent)
+  (list "RESERVED_ENIS" $s.reservedENIs)
+  (list "ISOLATED_VPC" $s.isolatedVPC)
+  (list "EKS_CONTROL_PLANE" $s.eksControlPlane)
+  (list "DISABLE_DRY_RUN" $s.disableDryRun)
+  (list "ENABLE_ZONAL_SHIFT" $s.enableZonalShift)
+  (list "AMI_REFRESH_INTERVAL" $s.amiRefreshInterval)
+  (list "SUBNET_REFRESH_INTERVAL" $s.subnetRefreshInterval)
+  (list "BATCH_IDLE_DURATION" $s.batchIdleDuration)
+  (list "BATCH_MAX_DURATION" $s.batchMaxDuration)
+  (list "PREFERENCE_POLICY" $s.preferencePolicy)
+  (list "MIN_VALUES_POLICY" $s.minValuesPolicy)
+  (list "IGNORE_DRA_REQUESTS" $s.ignoreDRARequests)
+  (list "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability)
+-}}
+{{- $value := index $v 1 | toString -}}
+{{- if and (ne $value "") (ne $value "<nil>") (ne $value "false") -}}
+{{- $env = append $env (dict "name" (index $v 0) "value" $value) -}}
+{{- else if and (eq (index $v 0) "IGNORE_DRA_REQUESTS") (eq $value "false") -}}
+{{- $env = append $env (dict "name" (index $v 0) "value" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- $gates := list -}}
+{{- range $gate, $on := $s.featureGates -}}
+{{- $gates = append $gates (printf "%s%s=%t" ($gate | trunc 1 | upper) ($gate | substr 1 -1) $on) -}}
+{{- end -}}
+{{- with $gates -}}
+{{- $env = append $env (dict "name" "FEATURE_GATES" "value" (join "," .)) -}}
+{{- end -}}
+{{- if dig "limits" "memory" "" .Values.controller.resources -}}
+{{- $env = append $env (dict "name" "MEMORY_LIMIT" "valueFrom" (dict "resourceFieldRef" (dict "containerName" "controller" "resource" "limits.memory" "divisor" "0"))) -}}
+{{- end -}}
+{{- toYaml (concat $env .Values.controller.env) -}}
+{{- end }}
+
+{{/* What is set and has no counterpart here, a line each. */}}
+{{- define "dovetail.unserved" -}}
+{{- $s := .Values.settings -}}
+{{- if eq $s.minValuesPolicy "BestEffort" }}
+  settings.minValuesPolicy: BestEffort    minValues are strict: too few values left is a reason not to buy, never relaxed
+{{- end }}
+{{- if not $s.ignoreDRARequests }}
+  settings.ignoreDRARequests: false    pods with resource claims are refused, with a reason
+{{- end }}
+{{- if $s.eksControlPlane }}
+  settings.eksControlPlane: true    taken without effect: what other settings leave out is asked of EKS
+{{- end }}
+{{- if $s.enableZonalShift }}
+  settings.enableZonalShift: true    zonal shift is not served
+{{- end }}
+{{- if $s.disableClusterStateObservability }}
+  settings.disableClusterStateObservability: true    there are no such metrics to turn off
+{{- end }}
+{{- range $gate, $on := $s.featureGates }}
+{{- $served := not (has $gate (list "nodeOverlay" "capacityBuffer" "nodeClassCEL")) }}
+{{- if and $on (not $served) }}
+  settings.featureGates.{{ $gate }}: true    it is not served
+{{- else if and (not $on) $served }}
+  settings.featureGates.{{ $gate }}: false    there is no gate: it is always on
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The IAM policy of the controller's role, with what is known filled in and without what is not used. */}}
+{{- define "dovetail.iamPolicy" -}}
+{{- $queue := .Values.settings.interruptionQueue -}}
+{{- $policy := .Files.Get "aws-iam-policy.json"
+  | replace "${Partition}" .Values.aws.partition
+  | replace "${Region}" (.Values.aws.region | default "${Region}")
+  | replace "${Account}" (.Values.aws.accountID | default "${Account}")
+  | replace "${ClusterName}" .Values.settings.clusterName
+  | replace "${NodeRole}" (.Values.aws.nodeRole | default "${NodeRole}")
+  | replace "${InterruptionQueue}" $queue | fromJson -}}
+{{- $statements := list -}}
+{{- range $policy.Statement -}}
+{{- if or $queue (ne .Sid "HearOfInterruptions") -}}
+{{- $statements = append $statements . -}}
+{{- end -}}
+{{- end -}}
+{{- toPrettyJson (dict "Version" $policy.Version "Statement" $statements) -}}
+{{- end }}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Values of --preference-policy.
+const (
+	respect = "Respect"
+	ignore  = "Ignore"
+)
+
+// variable is one of Karpenter's environment variables: the flag that it stands for, or why it has no effect.
+type variable struct {
+	name, flag string
+	turn       func(string) string // its value to the flag's; nil: they are alike
+	why        string              // no flag
+	same       []string            // values that ask for what holds anyway
+}
+
+// variables are those of every cloud; awsVariables are AWS' own. The first that is set stands for a flag.
+var variables = []variable{
+	{name: "METRICS_PORT", flag: "metrics-address", turn: port},
+	{name: "HEALTH_PROBE_PORT", flag: "health-address", turn: port},
+	{name: "ENABLE_PROFILING", flag: "profiling"},
+	{name: "DISABLE_LEADER_ELECTION", flag: "leader-elect", turn: opposite},
+	{name: "LEADER_ELECTION_NAMESPACE", flag: "leader-elect-namespace"},
+	{name: "SYSTEM_NAMESPACE", flag: "leader-elect-namespace"},
+	{name: "LEADER_ELECTION_NAME", flag: "leader-elect-name"},
+	{name: "LOG_LEVEL", flag: "log-level"},
+	{name: "BATCH_IDLE_DURATION", flag: "batch-idle-duration"},
+	{name: "BATCH_MAX_DURATION", flag: "batch-max-duration"},
+	{name: "PREFERENCE_POLICY", flag: "preference-policy"},
+	{name: "KUBE_CLIENT_QPS", flag: "kube-client-qps"},
+	{name: "KUBE_CLIENT_BURST", flag: "kube-client-burst"},
+	{name: "MIN_VALUES_POLICY", same: []string{"Strict"}, why: "minValues are strict: too few values left is a reason not to buy, never relaxed"},
+	{name: "IGNORE_DRA_REQUESTS", same: []string{"true"}, why: "pods with resource claims are refused, with a reason"},
+	{name: "SCHEDULER_CONFIG", why: "kube-scheduler's usual configuration is taken for granted"},
+	{name: "LOG_OUTPUT_PATHS", same: []string{"stdout", "stderr"}, why: "the log goes to standard error"},
+	{name: "LOG_ERROR_OUTPUT_PATHS", same: []string{"stderr"}, why: "the log goes to standard error"},
+	{name: "DISABLE_CONTROLLER_WARMUP", same: []string{"true"}, why: "a replica that does not lead watches the cluster in any case"},
+	{name: "DISABLE_CLUSTER_STATE_OBSERVABILITY", same: []string{"true"}, why: "there are no such metrics to turn off"},
+	{name: "EKS_CONTROL_PLANE", same: []string{"false"}, why: "what other settings leave out is asked of EKS"},
+}
+
+// gates are Karpenter's feature gates and whether what they stand for is there.
+var gates = map[string]bool{
+	"Drift": true, "NodeRepair": true, "SpotToSpotConsolidation": true, "StaticCapacity": true, "ReservedCapacity": true,
+	"NodeOverlay": false, "CapacityBuffer": false, "NodeClassCEL": false,
+}
+
+// unheeded is a variable that is set and does nothing.
+type unheeded struct{ name, value, why string }
+
+// readEnvironment sets the flags that are not given by the environment variables that stand for them, and says which of the others that
+// are set do nothing.
+func readEnvironment(flags *pflag.FlagSet, getenv func(string) string) ([]unheeded, error) {
+	var out []unheeded
+	for _, v := range variables {
+		value := getenv(v.name)
+		switch {
+		case value == "" || slices.Contains(v.same, value):
+		case v.flag == "":
+			out = append(out, unheeded{v.name, value, v.why})
+		case flags.Changed(v.flag):
+		case strings.HasPrefix(value, "tcp://"): // Kubernetes sets NAME_PORT so for a Service called name
+		default:
+			to := value
+			if v.turn != nil {
+				to = v.turn(value)
+			}
+			if err := flags.Set(v.flag, to); err != nil {
+				return nil, exit{2, fmt.Errorf("environment variable %s: %q: %s", v.name, value, wanted(flags.Lookup(v.flag)))}
+			}
+		}
+	}
+	text := getenv("FEATURE_GATES")
+	for gate := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(gate) == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return nil, exit{2, fmt.Errorf("environment variable FEATURE_GATES: %q: need NAME=true or NAME=false, with commas between", gate)}
+		}
+		there, known := gates[name]
+		switch {
+		case !known:
+			out = append(out, unheeded{"FEATURE_GATES", gate, "no such gate is known"})
+		case on && !there:
+			out = append(out, unheeded{"FEATURE_GATES", gate, "it is not served"})
+		case !on && there:
+			out = append(out, unheeded{"FEATURE_GATES", gate, "there is no gate: it is always on"})
+		}
+	}
+	return out, nil
+}
+
+// port is an address of all interfaces.
+func port(value string) string { return ":" + value }
+
+// opposite of a bool; what is none stays as it is, to be refused.
+func opposite(value string) string {
+	if on, err := strconv.ParseBool(value); err == nil {
+		return strconv.FormatBool(!on)
+	}
+	return value
+}
+
+// limitMemory keeps the process to nine tenths of the container's limit (MEMORY_LIMIT in bytes, as the downward API gives it), unless
+// GOMEMLIMIT says otherwise. Without, the garbage of a large plan may be more than the container has.
+func limitMemory(getenv func(string) string) {
+	if limit, err := strconv.ParseInt(getenv("MEMORY_LIMIT"), 10, 64); err == nil && limit > 0 && getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit / 10 * 9)
+	}
+}
