@@ -82,7 +82,6 @@ type Memory struct {
 	landing       map[string]time.Time     // by claim: when a pod of its reservation was last seen running elsewhere
 	refusals      []plan.PodDecision       // of the last solve, for what is asked in between
 
-	units         map[string]*disrupt.Unit // by claim
 	consolidation disrupt.Memory
 	waiting       time.Time // since when there are machines to consolidate
 	looked        time.Time // when machines were last looked at for consolidation
@@ -94,6 +93,8 @@ type Memory struct {
 	begun         map[string]begun     // by claim uid: the move it goes in, where no object says so yet
 	tainted       map[string]time.Time // by move: when all its nodes were first seen tainted
 	asked         map[string]asked     // by pod uid: the pods asked to go that have not gone, or just now
+
+	kept *kept // of what has not changed
 }
 
 type placement struct {
@@ -151,18 +152,30 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 	st.pools()
 	st.paced()
 	st.drop()
+	st.keep()
 	return st.out, st.mem
 }
 
 type step struct {
-	s     *model.Snapshot
-	mem   Memory
-	now   time.Time
-	pol   Policy
-	index *index
-	out   Output
-	said  map[string]bool // keys of the actions decided on so far
-	all   bool            // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
+	s   *model.Snapshot
+	mem Memory
+	now time.Time
+	pol Policy
+	out Output
+
+	poolNamed map[string]*model.NodePool
+	kept      *kept // what is still, for this step and the next
+	owned     bool  // and it is this step's own by now
+	shape     *shape
+	fleet     *fleet
+	astir     []*model.Claim         // all claims but those of machines that are still
+	places    map[*model.Claim]int32 // where these stand in the Snapshot
+	loud      []int32                // nodes that are neither still nor strangers
+	idle      []idle
+	base      map[*model.Claim]*disrupt.Unit // units of machines astir as they are remembered
+
+	said map[string]bool // keys of the actions decided on so far
+	all  bool            // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
 
 	held          map[string]*holding   // by claim name
 	cover         map[string]bool       // by pod uid: it has a slot
@@ -175,6 +188,7 @@ type step struct {
 	under   map[string]*ongoing     // moves under way, by id
 	moveOf  map[string]string       // by claim that goes in one: its id
 	unit    []*disrupt.Unit         // by node name
+	stirred []*disrupt.Unit         // those of machines astir
 	count   map[string]disrupt.Count
 	guard   *disrupt.Guard
 	hushed  map[string]time.Time // the next Memory.tainted
@@ -182,69 +196,14 @@ type step struct {
 
 	deployments map[string]*model.Deployment // by key; made when asked for
 	successors  map[string]bool              // Deployments with a pod of their last restart; made when asked for
+	leavers     []*model.Pod                 // made when asked for
+	gathered    bool
 }
 
 func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
-	return &step{s: s, mem: mem, now: now, pol: pol, index: newIndex(s), named: map[string]bool{}, said: map[string]bool{}}
-}
-
-// index finds things by name; made once a step.
-type index struct {
-	pools     map[string]*model.NodePool
-	claims    map[string]*model.Claim
-	nodesOf   map[string][]*model.Node // by provider id
-	instances map[string][]*model.Instance
-	byUID     map[string]*model.Claim
-}
-
-func newIndex(s *model.Snapshot) *index {
-	x := &index{
-		pools: make(map[string]*model.NodePool, len(s.Pools)), claims: make(map[string]*model.Claim, len(s.Claims)),
-		nodesOf: make(map[string][]*model.Node, len(s.Nodes)), instances: make(map[string][]*model.Instance, len(s.Instances)),
-		byUID: make(map[string]*model.Claim, len(s.Claims)),
-	}
-	for _, p := range s.Pools {
-		x.pools[p.Name] = p
-	}
-	for _, c := range s.Claims {
-		x.claims[c.Name] = c
-		if c.UID != "" {
-			x.byUID[c.UID] = c
-		}
-	}
-	for _, n := range s.Nodes {
-		if n.ProviderID != "" {
-			x.nodesOf[n.ProviderID] = append(x.nodesOf[n.ProviderID], n)
-		}
-	}
-	owner := map[string]string{} // provider id to claim name
-	for _, c := range s.Claims {
-		if c.ProviderID != "" {
-			owner[c.ProviderID] = c.Name
-		}
-	}
-	for _, i := range s.Instances {
-		name := owner[i.ProviderID]
-		if name == "" {
-			if c := x.byUID[i.ClaimUID]; c != nil {
-				name = c.Name
-			}
-		}
-		if name != "" {
-			x.instances[name] = append(x.instances[name], i)
-		}
-	}
-	return x
-}
-
-func (st *step) node(c *model.Claim) *model.Node {
-	if c.ProviderID == "" {
-		return nil
-	}
-	if ns := st.index.nodesOf[c.ProviderID]; len(ns) == 1 {
-		return ns[0]
-	}
-	return nil
+	st := &step{s: s, mem: mem, now: now, pol: pol, named: map[string]bool{}, said: map[string]bool{}}
+	st.recall()
+	return st
 }
 
 func (st *step) act(a plan.Action) {
@@ -267,16 +226,17 @@ func (st *step) at(t time.Time) {
 func (st *step) claims() {
 	st.hold()
 	nodeless, landing := map[string]time.Time{}, map[string]time.Time{}
-	for _, c := range st.s.Claims {
+	for _, c := range st.astir {
 		if st.foreign(c) {
 			continue
 		}
+		at := st.position(c)
 		in := lifecycle.Input{
-			Claim: c, Pool: st.index.pools[c.Pool], Instances: st.index.instances[c.Name], InstancesAt: st.s.InstancesAt,
+			Claim: c, Pool: st.poolNamed[c.Pool], Instances: st.machines(at), InstancesAt: st.s.InstancesAt,
 			Awaited: st.held[c.Name].awaited(), Open: st.held[c.Name] != nil && st.held[c.Name].open, Now: st.now, Policy: st.pol.Lifecycle,
 		}
 		if c.ProviderID != "" {
-			in.Nodes = st.index.nodesOf[c.ProviderID]
+			in.Nodes = st.nodes(at)
 		}
 		if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
 			since, ok := st.mem.nodeless[c.UID]
@@ -307,6 +267,9 @@ func (st *step) claims() {
 		if c.Pool != "" && !c.Is(lifecycle.Registered) {
 			st.registered(c, out.Actions)
 		}
+		if len(out.Actions) == 0 {
+			st.idle = append(st.idle, idle{at, out.Next})
+		}
 		st.at(out.Next)
 	}
 	st.mem.nodeless, st.mem.landing = nodeless, landing
@@ -320,18 +283,7 @@ func (st *step) foreign(c *model.Claim) bool {
 
 // orphans ends machines whose claim is gone, and lets go of their nodes.
 func (st *step) orphans() {
-	for _, i := range st.s.Instances {
-		// One without a claim's uid is not ours: another autoscaler bought it, and whoever has its claim ends it.
-		if i.Gone || i.ClaimUID == "" {
-			continue
-		}
-		// A claim has one machine. Another that bears its name was bought beside it, or made in its likeness by hand.
-		if c := st.index.byUID[i.ClaimUID]; c != nil && (c.ProviderID == "" || c.ProviderID == i.ProviderID) {
-			continue
-		}
-		if c := st.index.claims[i.ClaimName]; c != nil && c.ProviderID == i.ProviderID {
-			continue
-		}
+	for _, i := range st.fleet.orphans {
 		if due := i.Launched.Add(st.pol.OrphanGrace); st.now.Before(due) {
 			st.at(due)
 			continue
@@ -344,12 +296,19 @@ func (st *step) orphans() {
 // strays lets go of nodes that are being deleted and wait for our finalizer, when neither a claim nor a machine is left that could
 // see to it: somebody took the claim's finalizer off by hand.
 func (st *step) strays() {
-	alive := map[string]bool{}
-	for _, i := range st.s.Instances {
-		alive[i.ProviderID] = !i.Gone
-	}
-	for _, n := range st.s.Nodes {
-		if n.Deleting.IsZero() || !n.HasFinalizer || n.ProviderID == "" || n.Claim != "" || alive[n.ProviderID] {
+	var alive map[string]bool
+	for _, p := range st.loud {
+		n := st.s.Nodes[p]
+		if n.Deleting.IsZero() || !n.HasFinalizer || n.ProviderID == "" || n.Claim != "" {
+			continue
+		}
+		if alive == nil {
+			alive = make(map[string]bool, len(st.s.Instances))
+			for _, i := range st.s.Instances {
+				alive[i.ProviderID] = !i.Gone
+			}
+		}
+		if alive[n.ProviderID] {
 			continue
 		}
 		if due := n.Deleting.Add(st.pol.OrphanGrace); !st.s.InstancesAt.After(due) {
@@ -364,7 +323,10 @@ func (st *step) pools() {
 	at := map[string]time.Time{}
 	used := map[string]model.Resources{}
 	count := map[string]int64{}
-	for _, c := range st.s.Claims {
+	for name, x := range st.kept.sums {
+		used[name], count[name] = x.capacity.Clone(), x.count
+	}
+	for _, c := range st.astir {
 		if c.Pool == "" || c.Provisional || c.ProviderID == "" {
 			continue
 		}
@@ -374,7 +336,7 @@ func (st *step) pools() {
 	for _, p := range st.s.Pools {
 		last := st.mem.poolAt[p.UID]
 		due := last.Add(st.pol.PoolStatus)
-		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: used[p.Name], Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
+		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: trim(used[p.Name]), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
 		if r := st.registrationCondition(p); r.Status != "" {
 			a.Conditions[registrationHealthy] = r
 		}

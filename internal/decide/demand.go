@@ -74,7 +74,7 @@ func (st *step) demand(look bool) {
 		return
 	}
 	rooms, what := st.rooms()
-	left, refused := st.distrust(left, rooms, what)
+	left, rooms, refused := st.distrust(left, rooms)
 	problem := &solve.Problem{
 		ResourceNames: st.s.ResourceNames, Demand: left, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
 	}
@@ -126,10 +126,10 @@ func (st *step) remember(placed map[string]placement, refused []plan.PodDecision
 const manyRooms = 6
 
 // boughtFor counts, among rooms, the nodes that were bought while the pod waited.
-func (st *step) boughtFor(p *model.Pod, names []string, what []room) int {
+func (st *step) boughtFor(p *model.Pod, names []string) int {
 	n := 0
-	for _, w := range what {
-		if w.node != nil && w.claim != nil && w.claim.Created.After(p.Created) && slices.Contains(names, w.node.Name) {
+	for _, name := range names {
+		if i := nodeNamed(st.s, name); i >= 0 && st.shape.claimOf[i] >= 0 && st.s.Claims[st.shape.claimOf[i]].Created.After(p.Created) {
 			n++
 		}
 	}
@@ -138,7 +138,7 @@ func (st *step) boughtFor(p *model.Pod, names []string, what []room) int {
 
 // distrust closes standing rooms that kube-scheduler has not used for a pod that we think fits, and gives up on a pod after two
 // such rooms: buying a third machine of the kind would not help it.
-func (st *step) distrust(left []*model.Pod, rooms []solve.Room, what []room) ([]*model.Pod, []plan.PodDecision) {
+func (st *step) distrust(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, []solve.Room, []plan.PodDecision) {
 	mismatches := map[string]mismatch{}
 	kept := left[:0:0]
 	var refused []plan.PodDecision
@@ -158,43 +158,55 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room, what []room) ([]
 		if len(seen) > 0 {
 			mismatches[p.UID] = m
 		}
-		if bought := st.boughtFor(p, seen, what); bought >= 2 || len(seen) >= manyRooms {
+		if bought := st.boughtFor(p, seen); bought >= 2 || len(seen) >= manyRooms {
 			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{{
 				Code: plan.Mismatch, Subject: "node/" + seen[len(seen)-1], Want: "kube-scheduler to bind the pod", Have: "it refused nodes that hold the pod by every check"}}})
 			continue
 		}
 		kept = append(kept, p)
 	}
-	for i := range rooms {
-		for _, p := range kept {
-			if slices.Contains(mismatches[p.UID].rooms, rooms[i].Name) {
-				rooms[i].Closed = true
-			}
+	closed := map[string]bool{}
+	for _, p := range kept {
+		for _, name := range mismatches[p.UID].rooms {
+			closed[name] = true
 		}
 	}
 	st.mem.mismatches = mismatches
-	return kept, refused
+	return kept, shut(rooms, closed), refused
 }
 
-// rooms are all standing nodes and all claims in flight.
-func (st *step) rooms() ([]solve.Room, []room) {
-	rooms := make([]solve.Room, 0, len(st.s.Nodes)+len(st.held))
-	what := make([]room, 0, cap(rooms))
-	taken := map[string]bool{}
-	for _, n := range st.s.Nodes {
-		c := st.index.claims[n.Claim]
-		h := (*holding)(nil)
-		if c != nil {
-			h = st.held[c.Name]
+// shut closes rooms; those given stay as they are, for others may hold them.
+func shut(rooms []solve.Room, closed map[string]bool) []solve.Room {
+	own := false
+	for i := range rooms {
+		if len(closed) == 0 || !closed[rooms[i].Name] {
+			continue
 		}
-		rooms = append(rooms, st.nodeRoom(n, c, h))
-		if h != nil && (h.open || h.opened || c.Reserved && hasReservation(n, c) && h.awaited() == 0) {
-			h = nil // its reservation goes: no more slots can be kept there
+		if !own {
+			rooms, own = slices.Clone(rooms), true
 		}
-		what = append(what, room{node: n, claim: c, held: h})
-		taken[n.Name] = true
+		rooms[i].Closed = true
 	}
-	for _, c := range st.s.Claims {
+	return rooms
+}
+
+// coming are claims in flight, as rooms.
+type coming map[string]room
+
+// rooms are all standing nodes and all claims in flight, these by name too. They may be those of the last step, and are not to be written to.
+func (st *step) rooms() ([]solve.Room, coming) {
+	rooms := st.kept.rooms
+	if len(st.loud) > 0 {
+		rooms = slices.Clone(rooms)
+		for _, p := range st.loud {
+			n := st.s.Nodes[p]
+			c, h := st.holder(p)
+			rooms[p] = st.nodeRoom(n, c, h)
+		}
+	}
+	var more []solve.Room
+	var on coming
+	for _, c := range st.astir {
 		if !c.Deleting.IsZero() || st.taken[c.Name] != nil || st.node(c) != nil || c.Is(lifecycle.Registered) {
 			continue
 		}
@@ -202,14 +214,45 @@ func (st *step) rooms() ([]solve.Room, []room) {
 		if !ok {
 			continue
 		}
-		if taken[r.Name] {
+		if nodeNamed(st.s, r.Name) >= 0 {
 			r.Name += "#claim"
 		}
-		rooms = append(rooms, r)
-		what = append(what, room{claim: c, held: st.held[c.Name]})
+		if on == nil {
+			on = coming{}
+		}
+		on[r.Name] = room{claim: c, held: st.held[c.Name]}
+		more = append(more, r)
 	}
-	return rooms, what
+	if len(more) > 0 {
+		rooms = append(rooms[:len(rooms):len(rooms)], more...)
+	}
+	return rooms, on
 }
+
+// holder is the claim that a node names, and what it holds for pods.
+func (st *step) holder(p int32) (*model.Claim, *holding) {
+	if at := st.shape.claimOf[p]; at >= 0 {
+		c := st.s.Claims[at]
+		return c, st.held[c.Name]
+	}
+	return nil, nil
+}
+
+// roomOf is what a room stands for.
+func (st *step) roomOf(name string, on coming) room {
+	if r, ok := on[name]; ok {
+		return r
+	}
+	p := nodeNamed(st.s, name)
+	r := room{node: st.s.Nodes[p]}
+	if r.claim, r.held = st.holder(p); r.held != nil && (r.held.open || r.held.opened || r.claim.Reserved && hasReservation(r.node, r.claim) && r.held.awaited() == 0) {
+		r.held = nil // its reservation goes: no more slots can be kept there
+	}
+	return r
+}
+
+// strange is how long a node that is no claim's may yet turn out to be one's.
+const strange = 2 * time.Minute
 
 func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, CSILimits: n.CSILimits,
@@ -222,7 +265,7 @@ func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 	// A node that nobody has registered and that is known to be no claim's is one whose launch has not been answered yet: its room is its
 	// claim's, and counted there.
 	r.Closed = c != nil && st.moveOf[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
-	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !st.stuck(c) || c == nil && st.now.Sub(n.Created) < 2*time.Minute
+	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !st.stuck(c) || c == nil && st.now.Sub(n.Created) < strange
 	r.Taints = st.lasting(n.Taints, c, fresh, h)
 	if h != nil {
 		r.InFlight = true
@@ -315,7 +358,7 @@ func (st *step) claimRoom(c *model.Claim) (solve.Room, bool) {
 
 // span is the least allocatable and the most capacity over the types a claim may become, and how many those are.
 func (st *step) span(c *model.Claim) (least, most model.Resources, n int) {
-	pool := st.index.pools[c.Pool]
+	pool := st.poolNamed[c.Pool]
 	q := c.Requirements.Get(model.LabelInstanceType)
 	if pool == nil || q == nil {
 		return nil, nil, 0
@@ -338,7 +381,10 @@ func (st *step) span(c *model.Claim) (least, most model.Resources, n int) {
 func (st *step) buyable() []solve.Pool {
 	used := map[string]model.Resources{}
 	count := map[string]int64{}
-	for _, c := range st.s.Claims {
+	for name, x := range st.kept.sums {
+		used[name], count[name] = x.capacity.Clone(), x.count
+	}
+	for _, c := range st.astir {
 		if c.Pool == "" {
 			continue
 		}
@@ -354,7 +400,7 @@ func (st *step) buyable() []solve.Pool {
 		if p.Deleting || p.Replicas >= 0 {
 			continue
 		}
-		sp := solve.Pool{NodePool: p, NodesLeft: -1, Left: p.Limits.Sub(used[p.Name])}
+		sp := solve.Pool{NodePool: p, NodesLeft: -1, Left: p.Limits.Sub(trim(used[p.Name]))}
 		if p.NodeLimit >= 0 {
 			sp.NodesLeft = max(0, p.NodeLimit-count[p.Name])
 		}
@@ -364,22 +410,9 @@ func (st *step) buyable() []solve.Pool {
 }
 
 // standing records what goes to machines that are there or coming, and widens the slots of those that are reserved.
-func (st *step) standing(on []solve.Assignment, what []room, placed map[string]placement) {
-	byName := make(map[string]room, len(what))
-	for _, w := range what {
-		switch {
-		case w.node != nil:
-			byName[w.node.Name] = w
-		default:
-			name := w.claim.Name
-			if _, ok := byName[name]; ok {
-				name += "#claim"
-			}
-			byName[name] = w
-		}
-	}
+func (st *step) standing(on []solve.Assignment, what coming, placed map[string]placement) {
 	for _, a := range on {
-		w := byName[a.Room]
+		w := st.roomOf(a.Room, what)
 		if w.held == nil {
 			for _, p := range a.Pods {
 				st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNode, Target: a.Room})
@@ -402,7 +435,7 @@ func (st *step) standing(on []solve.Assignment, what []room, placed map[string]p
 func (st *step) buy(nodes []solve.NewNode) {
 	for i := range nodes {
 		n := &nodes[i]
-		pool := st.index.pools[n.Pool]
+		pool := st.poolNamed[n.Pool]
 		why := st.noReserve(pool, n.Requests, n.Pods)
 		a := plan.CreateClaim{
 			Name: st.claimName(n.Pool, n.Pods), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,

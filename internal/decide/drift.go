@@ -25,7 +25,7 @@ const (
 // drift keeps the condition Drifted of every machine: its pool's template has changed, it is not what its pool's requirements allow
 // any more, or its type is no longer sold.
 func (st *step) drift() {
-	for _, u := range st.unit {
+	for _, u := range st.stirred {
 		c := u.Claim
 		if st.writing(c) {
 			continue // one write of a status at a time
@@ -132,7 +132,7 @@ func (st *step) static() bool {
 // scaleDown deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted last.
 func (st *step) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
 	weight := func(c *model.Claim) int64 {
-		u := st.mem.units[c.Name]
+		u := st.unitFor(c)
 		switch {
 		case u == nil:
 			return -1
@@ -175,7 +175,7 @@ func (st *step) machine(p *model.NodePool, why plan.Reason) (plan.CreateClaim, b
 		prefix = strings.TrimRight(prefix[:52], "-.")
 	}
 	name := ""
-	for i := 0; name == "" || st.index.claims[name] != nil || st.named[name]; i++ {
+	for i := 0; name == "" || st.claim(name) != nil || st.named[name]; i++ {
 		name = prefix + "-" + hash(10, p.UID, "static", strconv.Itoa(i))
 	}
 	return plan.CreateClaim{
@@ -199,4 +199,19 @@ func (st *step) another(u *disrupt.Unit, cause plan.Code) *disrupt.Move {
 		return nil
 	}
 	return &disrupt.Move{Cause: cause, Units: []*disrupt.Unit{u}, Alike: true}
+}
+
+// unitFor is a claim's unit; nil: it has none.
+func (st *step) unitFor(c *model.Claim) *disrupt.Unit {
+	n := st.node(c)
+	if n == nil {
+		return nil
+	}
+	i, _ := slices.BinarySearchFunc(st.unit, n.Name, func(u *disrupt.Unit, name string) int { return strings.Compare(u.Node.Name, name) })
+	for ; i < len(st.unit) && st.unit[i].Node == n; i++ {
+		if st.unit[i].Claim == c {
+			return st.unit[i]
+		}
+	}
+	return nil
 }

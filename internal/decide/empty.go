@@ -13,7 +13,7 @@ import (
 // empty gives back the nodes that have had no pod of a workload for their pool's consolidateAfter, as far as the budgets allow. Each is a
 // move for which nothing comes: its node is tainted and looked at again before it goes, for kube-scheduler may just be binding a pod.
 func (st *step) empty() {
-	for _, u := range st.unit {
+	for _, u := range st.stirred {
 		c, n, pool := u.Claim, u.Node, u.Pool
 		if disrupt.Occupied(n) || len(st.guard.Blocks(u, plan.Empty, true)) > 0 {
 			if due := st.guard.Due(u); !due.IsZero() && u.Initial && !u.Busy && !disrupt.Occupied(n) && pool.Replicas < 0 && n.Annotations[disrupt.DoNotDisrupt] != "true" {

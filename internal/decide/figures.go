@@ -27,7 +27,6 @@ type PoolFigures struct {
 // nothing is decided.
 func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFigures, map[plan.Code]int64) {
 	st := newStep(s, mem, now, pol)
-	st.mem.units = nil // not to be shared with the next step
 	st.notices()
 	st.gather()
 	st.hold()

@@ -63,7 +63,7 @@ type interrupted struct {
 
 // notices finds the machines that are to be taken away.
 func (st *step) notices() {
-	for _, c := range st.s.Claims {
+	for _, c := range st.astir {
 		n, ok := ReadNotice(c)
 		if !ok || c.Provisional {
 			continue

@@ -118,7 +118,7 @@ func (st *step) hold() {
 		}
 		return h
 	}
-	for _, c := range st.s.Claims {
+	for _, c := range st.astir {
 		n := st.node(c)
 		if !st.holds(c, n) {
 			continue
@@ -156,7 +156,7 @@ func (st *step) ending(classHash func(*model.Class) string) map[slotKey]bool {
 	if len(st.held) == 0 {
 		return out
 	}
-	for _, c := range st.s.Claims {
+	for _, c := range st.astir {
 		n := st.node(c)
 		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disruptedTaint) {
 			continue
@@ -386,8 +386,11 @@ func (st *step) usable(h *holding) bool {
 
 // leaving are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere else.
 func (st *step) leaving() []*model.Pod {
+	if st.gathered {
+		return st.leavers
+	}
 	var out []*model.Pod
-	for _, c := range st.s.Claims {
+	for _, c := range st.astir {
 		if c.Deleting.IsZero() && st.taken[c.Name] == nil {
 			continue
 		}
@@ -401,8 +404,9 @@ func (st *step) leaving() []*model.Pod {
 			}
 		}
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Key() < out[j].Key() })
-	return out
+	slices.SortFunc(out, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
+	st.leavers, st.gathered = slices.Clip(out), true
+	return st.leavers
 }
 
 // slotsFor are the slots that a set of pods takes, sorted by class and owner.
@@ -498,7 +502,7 @@ func (st *step) claimName(pool string, pods []*model.Pod) string {
 	}
 	for {
 		name := prefix + "-" + hash(10, parts...)
-		c := st.index.claims[name]
+		c := st.claim(name)
 		if c == nil || c.Provisional {
 			return name
 		}

@@ -64,7 +64,7 @@ func (st *step) gather() {
 		}
 		return m
 	}
-	for _, c := range st.s.Claims {
+	for _, c := range st.astir {
 		if text := c.Annotations[AnnotationMove]; text != "" {
 			var r moveRecord
 			if json.Unmarshal([]byte(text), &r) != nil || r.ID == "" {
@@ -77,7 +77,7 @@ func (st *step) gather() {
 			}
 		}
 	}
-	for _, c := range st.s.Claims {
+	for _, c := range st.astir {
 		if st.taken[c.Name] != nil {
 			continue // it goes by itself
 		}
@@ -95,7 +95,7 @@ func (st *step) gather() {
 	for _, id := range sortedKeys(st.under) {
 		m := st.under[id]
 		for _, uid := range m.Claims {
-			switch c := st.index.byUID[uid]; {
+			switch c := st.claimBy(uid); {
 			case c == nil:
 			case st.taken[c.Name] != nil: // it goes by itself; what was bought for its pods is there for them
 			case !c.Deleting.IsZero():
@@ -105,6 +105,7 @@ func (st *step) gather() {
 				st.moveOf[c.Name] = id
 			}
 		}
+		st.rouse(m.victims)
 	}
 }
 
@@ -121,7 +122,7 @@ func (st *step) unwritten(get func(moveRecord, time.Time) *ongoing) {
 	}
 	left := make(map[string]begun, len(st.mem.begun))
 	for _, uid := range sortedKeys(st.mem.begun) {
-		b, c := st.mem.begun[uid], st.index.byUID[uid]
+		b, c := st.mem.begun[uid], st.claimBy(uid)
 		if c == nil || !c.Deleting.IsZero() || marked(c, b.ID) {
 			continue
 		}
@@ -173,9 +174,12 @@ func (st *step) moving() []*model.Pod {
 // units are the machines of pools with a node, by node name, and how many each pool has for its budgets.
 func (st *step) units() {
 	st.count = map[string]disrupt.Count{}
-	cache := make(map[string]*disrupt.Unit, len(st.s.Claims))
-	for _, c := range st.s.Claims {
-		pool := st.index.pools[c.Pool]
+	for name, x := range st.kept.sums {
+		st.count[name] = disrupt.Count{Total: x.count}
+	}
+	st.base = make(map[*model.Claim]*disrupt.Unit, len(st.astir))
+	for _, c := range st.astir {
+		pool := st.poolNamed[c.Pool]
 		if pool == nil || st.foreign(c) {
 			continue
 		}
@@ -192,24 +196,67 @@ func (st *step) units() {
 		if n == nil || !c.Deleting.IsZero() || !n.Deleting.IsZero() {
 			continue
 		}
-		u := st.mem.units[c.Name]
+		u := st.kept.loud[c.Name]
 		if u == nil || u.Claim != c || u.Node != n || u.Pool != pool {
 			u = disrupt.NewUnit(c, n, pool)
 			if r := pool.Requirements.Mismatch(merged(c.Labels, n.Labels)); r != nil {
 				u.Strayed = r.String()
 			}
-			u.Quiet = lifecycle.Quiet(c, n)
+			u.Quiet, u.Initial = lifecycle.Quiet(c, n), initial
 		}
-		cache[c.Name] = u
-		u.Initial, u.Move = initial, st.moveOf[c.Name]
-		if st.taken[c.Name] != nil {
-			u.Move = "interrupted"
+		st.base[c] = u
+		v := *u
+		if v.Move = st.moveOf[c.Name]; st.taken[c.Name] != nil {
+			v.Move = "interrupted"
 		}
-		u.Busy = st.busy[n.Name] || st.busy[c.Name] || st.held[c.Name] != nil
-		st.unit = append(st.unit, u)
+		v.Busy = st.busy[n.Name] || st.busy[c.Name] || st.held[c.Name] != nil
+		st.stirred = append(st.stirred, &v)
 	}
-	st.mem.units = cache
-	slices.SortFunc(st.unit, func(a, b *disrupt.Unit) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+	byNode := func(a, b *disrupt.Unit) int { return strings.Compare(a.Node.Name, b.Node.Name) }
+	slices.SortStableFunc(st.stirred, byNode)
+	// Those that are still have no more than pods on their way to them.
+	st.unit = make([]*disrupt.Unit, 0, len(st.s.Nodes))
+	rest := st.stirred
+	for p, u := range st.kept.units {
+		if u != nil {
+			st.unit = append(st.unit, u)
+		}
+		for len(rest) > 0 && rest[0].Node == st.s.Nodes[p] {
+			st.unit, rest = append(st.unit, rest[0]), rest[1:]
+		}
+	}
+	for name := range st.busy {
+		at := none
+		if c := claimNamed(st.s, name); c >= 0 {
+			at = st.shape.nodeOf[c]
+		}
+		for _, p := range []int32{nodeNamed(st.s, name), at} {
+			if p < 0 || st.kept.units[p] == nil {
+				continue
+			}
+			if i := slices.Index(st.unit, st.kept.units[p]); i >= 0 { // else it is known to be
+				v := *st.unit[i]
+				v.Busy = true
+				st.unit[i] = &v
+			}
+		}
+	}
+}
+
+// going has units go in a move that begins now. Those given stay as they are: others remember them.
+func (st *step) going(units []*disrupt.Unit) []*disrupt.Unit {
+	out := make([]*disrupt.Unit, len(units))
+	for i, u := range units {
+		v := *u
+		v.Move = "begun"
+		out[i] = &v
+		for _, list := range [][]*disrupt.Unit{st.unit, st.stirred} {
+			if j := slices.Index(list, u); j >= 0 {
+				list[j] = &v
+			}
+		}
+	}
+	return out
 }
 
 // left is how many more machines of a pool may go for a reason.
@@ -345,7 +392,7 @@ func (st *step) hopeless(m *ongoing) string {
 	if m.Cause == plan.Expired || m.Cause == plan.Unhealthy {
 		return ""
 	}
-	for _, u := range st.unit {
+	for _, u := range st.stirred {
 		if u.Move != m.ID {
 			continue
 		}
@@ -361,7 +408,7 @@ func (st *step) hopeless(m *ongoing) string {
 	}
 	pools := map[string]bool{}
 	for _, c := range m.victims {
-		if pool := st.index.pools[c.Pool]; pool != nil && !pools[c.Pool] {
+		if pool := st.poolNamed[c.Pool]; pool != nil && !pools[c.Pool] {
 			pools[c.Pool] = true
 			if left, why := st.left(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
 				return string(why.Code) + " " + why.Key
@@ -410,6 +457,7 @@ func (st *step) homeless(m *ongoing) *model.Pod {
 	if p != nil || len(unsure) == 0 {
 		return p
 	}
+	rooms = slices.Clone(rooms)
 	for i := range rooms { // nothing but what stands counts, and what was counted on may be gone
 		r := &rooms[i]
 		r.Drained = r.Drained || slices.Contains(closed, r.Name)
@@ -484,7 +532,7 @@ func (st *step) forgetMove(c *model.Claim, done bool) {
 
 // untaint frees nodes that were tainted for a move that nobody knows of any more.
 func (st *step) untaint() {
-	for _, u := range st.unit {
+	for _, u := range st.stirred {
 		c, n := u.Claim, u.Node
 		if u.Move == "" && !(c.Is(lifecycle.Disrupted) && strings.HasPrefix(c.Conditions[lifecycle.Disrupted].Message, "move ")) && slices.Contains(n.Taints, disruptedTaint) {
 			st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
@@ -508,9 +556,9 @@ func (st *step) begin(m *disrupt.Move) {
 	for _, u := range m.Units {
 		r.Claims = append(r.Claims, u.Claim.UID)
 		parts = append(parts, u.Claim.UID)
-		u.Move = "begun"
 		st.down(u.Pool, 1)
 	}
+	m.Units = st.going(m.Units)
 	r.ID = hash(10, parts...)
 	st.out.Moves = append(st.out.Moves, MoveBegun{ID: r.ID, Move: m})
 	if r.Of > 0 {
@@ -580,7 +628,7 @@ func (st *step) shun(uid string, d time.Duration) {
 	}
 	m := make(map[string]shunning, len(st.mem.shunned)+1)
 	for k, v := range st.mem.shunned {
-		if st.index.byUID[k] != nil {
+		if st.claimBy(k) != nil {
 			m[k] = v
 		}
 	}
@@ -601,20 +649,16 @@ func (st *step) shunned(uid string) bool {
 // search is what disrupt looks at.
 func (st *step) search() *disrupt.Input {
 	rooms, _ := st.rooms()
-	going := map[string]bool{}
+	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
 	for _, u := range st.unit {
 		if u.Move != "" {
 			going[u.Node.Name] = true
 		}
 	}
-	for i := range rooms {
-		if going[rooms[i].Name] { // decided in this very step, which no object shows yet
-			rooms[i].Closed = true
-		}
-	}
+	rooms = shut(rooms, going)
 	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
 		Left: map[string]int64{}, Starts: st.starts(), Whole: map[string]disrupt.Whole{},
-		NoReserve: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.index.pools[n.Pool], n.Requests, n.Pods) }}
+		NoReserve: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolNamed[n.Pool], n.Requests, n.Pods) }}
 	var boots []time.Duration
 	for _, c := range st.s.Claims {
 		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
@@ -686,7 +730,7 @@ func (st *step) unsettled() bool {
 			}
 		}
 	}
-	for _, c := range st.s.Claims {
+	for _, c := range st.astir {
 		if !c.Deleting.IsZero() && recent(c.Deleting) && uncovered(c) {
 			return true
 		}
@@ -826,7 +870,7 @@ func (st *step) mustGo() bool {
 		rank  int
 	}
 	var queue []due
-	for _, u := range st.unit {
+	for _, u := range st.stirred {
 		c := u.Claim
 		switch {
 		case u.Move != "":

@@ -17,7 +17,7 @@ import (
 // makes them, in thought, and looks again.
 func (st *step) remedies(p *model.Pod, r plan.Reason) []plan.Change {
 	c, pod := p.Class, "pod/"+p.Key()
-	pool, name := st.index.pools[r.Pool], "nodepool/"+r.Pool
+	pool, name := st.poolNamed[r.Pool], "nodepool/"+r.Pool
 	one := func(object, field string, op plan.Op, value string) []plan.Change {
 		return []plan.Change{{Object: object, Field: field, Op: op, Value: value}}
 	}

@@ -52,8 +52,11 @@ func (st *step) patients() {
 	}
 	st.ill = map[string]sickness{}
 	st.illness = map[string]*[2]int{} // by pool: nodes, and those of them that are ill
-	for _, c := range st.s.Claims {
-		pool := st.index.pools[c.Pool]
+	for name, x := range st.kept.sums {
+		st.illness[name] = &[2]int{int(x.count), 0}
+	}
+	for _, c := range st.astir {
+		pool := st.poolNamed[c.Pool]
 		n := st.node(c)
 		if pool == nil || n == nil || !c.Is(lifecycle.Registered) {
 			continue
@@ -96,7 +99,7 @@ func (st *step) broken(c *model.Claim) (sickness, bool) {
 // their time of termination is now, which makes their pods go past every budget. It says of pools of which too many nodes are ill that
 // nothing is repaired.
 func (st *step) repairs() {
-	for _, c := range st.s.Claims {
+	for _, c := range st.astir {
 		s, bad := st.broken(c)
 		if !bad {
 			st.recovered(c)

@@ -207,7 +207,7 @@ func (x *script) decide(look bool) {
 	x.st.Tick(x.now)
 	x.st.Expire(x.now)
 	snap := x.st.Snapshot(x.now)
-	x.last, x.mem = Step(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell})
+	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell}, x.t.Fatalf)
 	for _, m := range x.last.Moves {
 		for _, u := range m.Units {
 			x.marks[u.Claim.Name] = "move " + m.ID

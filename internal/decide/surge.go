@@ -4,9 +4,6 @@
 package decide
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -67,10 +64,8 @@ func (st *step) surges(p *model.Pod) bool {
 		return false
 	}
 	var pool *model.NodePool
-	if n := st.nodeNamed(p.Node); n != nil {
-		if c := st.index.claims[n.Claim]; c != nil {
-			pool = st.index.pools[c.Pool]
-		}
+	if i := nodeNamed(st.s, p.Node); i >= 0 && st.shape.claimOf[i] >= 0 {
+		pool = st.poolNamed[st.s.Claims[st.shape.claimOf[i]].Pool]
 	}
 	r, ok := st.surge(p, pool)
 	return ok && r.Refused.Code == ""
@@ -95,7 +90,7 @@ func (st *step) rolls(c *model.Claim, nodes []*model.Node) map[string]lifecycle.
 	var out map[string]lifecycle.Roll
 	for _, n := range nodes {
 		for _, p := range n.Pods {
-			if r, ok := st.surge(p, st.index.pools[c.Pool]); ok {
+			if r, ok := st.surge(p, st.poolNamed[c.Pool]); ok {
 				if out == nil {
 					out = map[string]lifecycle.Roll{}
 				}
@@ -136,12 +131,4 @@ func (st *step) newGuard() *disrupt.Guard {
 	g := disrupt.NewGuard(st.s.PDBs, st.now)
 	g.Surges = st.surges
 	return g
-}
-
-func (st *step) nodeNamed(name string) *model.Node {
-	i, ok := slices.BinarySearchFunc(st.s.Nodes, name, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
-	if !ok {
-		return nil
-	}
-	return st.s.Nodes[i]
 }

@@ -46,7 +46,6 @@ func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject strin
 
 // wonder is a step that only looks.
 func wonder(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
-	mem.units = nil // not to be shared with the next step
 	st := newStep(s, mem, now, pol)
 	st.notices()
 	st.gather()
@@ -103,7 +102,7 @@ func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
 	if was, ok := st.mem.onRoom[p.UID]; ok {
 		fact(a, "expected on", "node/"+was.room)
 		if i := slices.IndexFunc(st.s.Nodes, func(n *model.Node) bool { return n.Name == was.room }); i >= 0 {
-			st.coming(a, st.index.claims[st.s.Nodes[i].Claim], st.s.Nodes[i])
+			st.coming(a, st.claim(st.s.Nodes[i].Claim), st.s.Nodes[i])
 		}
 	}
 	alt, reasons := st.outcome(p)
@@ -256,8 +255,8 @@ func (st *step) whyBound(a *plan.Answer, n *model.Node, p *model.Pod) {
 		fact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
 	}
 	a.Related = append(a.Related, "node/"+n.Name)
-	if c := st.index.claims[n.Claim]; c != nil {
-		if r, ok := st.surge(p, st.index.pools[c.Pool]); ok {
+	if c := st.claim(n.Claim); c != nil {
+		if r, ok := st.surge(p, st.poolNamed[c.Pool]); ok {
 			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
 			if r.Refused.Code != "" {
 				leaves = "by eviction, though its successor should come first: " + r.Refused.Have + " (" + r.Refused.Key + ")"
@@ -288,12 +287,12 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 		return false
 	}
 	n := st.s.Nodes[i]
-	c := st.index.claims[n.Claim]
+	c := st.claim(n.Claim)
 	if !n.Deleting.IsZero() && c == nil {
 		fact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
 		return true
 	}
-	if c == nil || st.index.pools[c.Pool] == nil {
+	if c == nil || st.poolNamed[c.Pool] == nil {
 		fact(a, "state", "not a machine of any NodePool: it is used, and never given back")
 		return true
 	}
@@ -336,7 +335,7 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 // whyDraining says what holds a drain up.
 func (st *step) whyDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 	fact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
-	u := disrupt.NewUnit(c, n, st.index.pools[c.Pool])
+	u := disrupt.NewUnit(c, n, st.poolNamed[c.Pool])
 	end, forced := lifecycle.Deadline(c)
 	if forced {
 		fact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
@@ -641,7 +640,7 @@ func later(a, b time.Time) time.Time {
 }
 
 func (st *step) whyPool(a *plan.Answer, name string) bool {
-	p := st.index.pools[name]
+	p := st.poolNamed[name]
 	if p == nil {
 		return false
 	}

@@ -837,7 +837,7 @@ func (w *world) control() {
 	w.st.Expire(w.now)
 	look := !w.chance("no look at demand", 30)
 	snap := w.st.Snapshot(w.now)
-	out, mem := Step(snap, w.mem, w.now, w.pol, Request{Solve: look})
+	out, mem := stepTwice(snap, w.mem, w.now, w.pol, Request{Solve: look}, w.fatalf)
 	w.mem, w.next, w.acted = mem, out.Next, false
 	if w.judge != nil {
 		w.judge(snap, &out)

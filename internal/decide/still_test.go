@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// passedOver counts the nodes that decisions of tests have passed over because nothing about them had changed.
+var passedOver int
+
+// stepTwice decides with what the step before has found still, and again with everything astir: both must come to the same plan and remember the
+// same. All tests that decide step by step do it so.
+func stepTwice(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, fatalf func(string, ...any)) (Output, Memory) {
+	forgetful := mem
+	forgetful.kept = nil
+	out, next := Step(s, mem, now, pol, req)
+	want, other := Step(s, forgetful, now, pol, req)
+	if mem.kept != nil {
+		for _, x := range next.kept.state {
+			if x != astir {
+				passedOver++
+			}
+		}
+	}
+	if d := difference("plan", reflect.ValueOf(out), reflect.ValueOf(want), 0); d != "" {
+		fatalf("what is kept of the step before changes the plan: %s\n%swant\n%s", d, actions(out), actions(want))
+	}
+	a, b := next, other
+	a.kept, b.kept = nil, nil
+	if d := difference("memory", reflect.ValueOf(a), reflect.ValueOf(b), 0); d != "" {
+		fatalf("what is kept of the step before changes the memory: %s", d)
+	}
+	if d := difference("kept", reflect.ValueOf(*next.kept), reflect.ValueOf(*other.kept), 0); d != "" {
+		fatalf("what is kept is not what is found: %s", d)
+	}
+	return out, next
+}
+
+// difference says where two values are different in content; empty: nowhere.
+func difference(at string, a, b reflect.Value, depth int) string {
+	if !a.IsValid() || !b.IsValid() {
+		if a.IsValid() != b.IsValid() {
+			return fmt.Sprintf("%s: %v, want %v", at, a, b)
+		}
+		return ""
+	}
+	if a.Type() != b.Type() {
+		return fmt.Sprintf("%s: a %s, want a %s", at, a.Type(), b.Type())
+	}
+	if depth > 40 {
+		return ""
+	}
+	switch a.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if a.IsNil() || b.IsNil() {
+			if a.IsNil() != b.IsNil() {
+				return fmt.Sprintf("%s: nil %t, want %t", at, a.IsNil(), b.IsNil())
+			}
+			return ""
+		}
+		if a.Kind() == reflect.Pointer && a.Pointer() == b.Pointer() {
+			return ""
+		}
+		return difference(at, a.Elem(), b.Elem(), depth+1)
+	case reflect.Struct:
+		for i := range a.NumField() {
+			if d := difference(at+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i), depth+1); d != "" {
+				return d
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if a.Len() != b.Len() {
+			return fmt.Sprintf("%s: %d of them, want %d", at, a.Len(), b.Len())
+		}
+		for i := range a.Len() {
+			if d := difference(fmt.Sprintf("%s[%d]", at, i), a.Index(i), b.Index(i), depth+1); d != "" {
+				return d
+			}
+		}
+	case reflect.Map:
+		if a.Len() != b.Len() {
+			return fmt.Sprintf("%s: %d keys, want %d", at, a.Len(), b.Len())
+		}
+		for _, k := range a.MapKeys() {
+			y := b.MapIndex(k)
+			if !y.IsValid() {
+				return fmt.Sprintf("%s: key %v, which is not wanted", at, k)
+			}
+			if d := difference(fmt.Sprintf("%s[%v]", at, k), a.MapIndex(k), y, depth+1); d != "" {
+				return d
+			}
+		}
+	case reflect.Func:
+	default:
+		if !a.Equal(b) {
+			return fmt.Sprintf("%s: %v, want %v", at, a, b)
+		}
+	}
+	return ""
+}
+
+// TestKeptDecidesTheSame lets everything go wrong, as other tests do, with several pools of properties: whatever changes, a step that remembers
+// what was still decides as one that does not.
+func TestKeptDecidesTheSame(t *testing.T) {
+	passedOver = 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, true)
+		w.sickly = rapid.IntRange(0, 2).Draw(t, "kubelets die") == 0
+		w.pool.Hash = "one"
+		w.pool.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{-1, 0, 5, 20}).Draw(t, "consolidateAfter")) * time.Second
+		w.pool.ConsolidationPolicy = rapid.SampledFrom([]string{"WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"}).Draw(t, "policy")
+		if rapid.IntRange(0, 2).Draw(t, "expires") == 0 {
+			w.pool.ExpireAfter = time.Minute
+		}
+		w.st.SetPool(w.pool)
+		for range rapid.IntRange(20, 120).Draw(t, "ticks") {
+			w.wild = rapid.IntRange(0, 2).Draw(t, "wild") == 0
+			switch rapid.IntRange(0, 29).Draw(t, "somebody") {
+			case 25:
+				p := *w.pool
+				p.Hash += "+"
+				w.pool = &p
+				w.st.SetPool(&p)
+				w.say("the pool's template is another")
+			case 26:
+				p := *w.pool
+				p.Limits, p.HasLimit = model.Resources{rapid.SampledFrom([]int64{200_000, 400_000}).Draw(t, "limit")}, []bool{true}
+				w.pool = &p
+				w.st.SetPool(&p)
+				w.say("the pool's limit is %d", p.Limits[0])
+			case 27:
+				reasons := map[string]string{}
+				for _, k := range sortedKeys(w.claims) {
+					reasons[w.claims[k].UID] = rapid.SampledFrom([]string{"", "", "ImageDrift"}).Draw(t, "drift")
+				}
+				w.st.SetDrift(reasons)
+				w.say("the provider says what has drifted")
+			case 28:
+				l := rapid.SampledFrom(w.workloads).Draw(t, "workload")
+				l.want = rapid.IntRange(0, 8).Draw(t, "replicas")
+				w.say("%s is scaled to %d", l.name, l.want)
+			case 29:
+				n := &model.Node{Name: fmt.Sprint("stranger", rapid.IntRange(0, 2).Draw(t, "which")), UID: "uid-s", Created: w.now, Ready: true, Allocatable: w.types[0].Allocatable,
+					Labels: model.Labels{model.LabelZone: "a"}}
+				if rapid.Bool().Draw(t, "is there") {
+					w.st.SetNode(n, w.version)
+				} else {
+					w.st.DeleteNode(n.Name)
+				}
+			}
+			w.tick()
+			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000, 60000}).Draw(t, "ms")) * time.Millisecond)
+		}
+	})
+	if passedOver == 0 {
+		t.Fatal("no node was ever passed over: nothing was tested")
+	}
+	t.Logf("%d nodes were passed over", passedOver)
+}
