@@ -173,6 +173,14 @@ func (s *search) pending(m *Move) pending {
 	return p
 }
 
+// rank is 0 for pods of a kind that is let in to one of the machines, 1 for others.
+func (p *pending) rank(pod *model.Pod) int {
+	if slices.ContainsFunc(p.slots, func(s map[kin]int) bool { return s[kinOf(pod)] > 0 }) {
+		return 0
+	}
+	return 1
+}
+
 func (p *pending) clone() pending {
 	q := pending{alloc: p.alloc}
 	for _, r := range p.free {
@@ -185,9 +193,9 @@ func (p *pending) clone() pending {
 }
 
 // short are the pods of a move, by kind, that may find no room. Where machines are bought for others: a pod with a slot is let in to its
-// machine and kept from no other, so it may take the room that stands and that another was to have. Where solve has put pods on standing
-// room: they may just as well come to stand elsewhere on it, and stuck says that one of them may then find none. All are placed one by
-// one in each course, those with a slot wherever kube-scheduler would rather have them.
+// machine and kept from no other, so it may take the room that stands and that another was to have. Mostly it does: it is let in only when
+// it has been seen, and kube-scheduler sees it as soon. Where it is late it chooses. Where solve has put pods on standing room: they may
+// just as well come to stand elsewhere on it, and stuck says that one of them may then find none. All are placed one by one in each course.
 func (s *search) short(m *Move) (short map[kin]int, stuck bool) {
 	if m.Standing == 0 || m.Result == nil {
 		return nil, false
@@ -212,18 +220,30 @@ func (s *search) short(m *Move) (short map[kin]int, stuck bool) {
 		}
 	}
 	short = map[kin]int{}
-	if len(planned) > 0 && s.walk(m, all, planned, true, short) {
-		return nil, true
-	}
-	if len(m.New) > 0 {
-		s.walk(m, all, planned, false, short)
+	for _, way := range []letIn{inTime, late, lateAndFirst} {
+		if len(planned) > 0 && s.walk(m, all, planned, true, way, short) {
+			return nil, true
+		}
+		if len(m.New) == 0 {
+			break // nobody is let in anywhere
+		}
+		s.walk(m, all, planned, false, way, short)
 	}
 	return short, false
 }
 
+// letIn is when pods are let in to machines that come for pods of their kind.
+type letIn int
+
+const (
+	inTime       letIn = iota // before kube-scheduler looks at them: it chooses
+	late                      // when they have found no standing room
+	lateAndFirst              // and they come before all others, and take of it what they can
+)
+
 // walk places pods one by one in each course, on standing room and on the machines of a move that let them in, and notes by kind how many
 // find none. Those that solve has put on standing room come to stand there, or roam; it says whether one of these finds none.
-func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, roam bool, short map[kin]int) (stuck bool) {
+func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, roam bool, way letIn, short map[kin]int) (stuck bool) {
 	f := s.f
 	start := f.mark()
 	defer f.back(start)
@@ -240,14 +260,19 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 		machines := first.clone()
 		missing := map[kin]int{}
 		come := map[int][]*model.Pod{}
-		for _, p := range c.order(pods, f.share) {
+		order := c.order(pods, f.share)
+		if way == lateAndFirst {
+			order = slices.Clone(order)
+			slices.SortStableFunc(order, func(a, b *model.Pod) int { return first.rank(a) - first.rank(b) })
+		}
+		for _, p := range order {
 			k := kinOf(p)
 			room, score := -1, math.Inf(-1)
 			if i, ok := planned[p]; ok {
 				if !roam {
 					continue
 				}
-				f.where = func(j int) bool { return f.roams(p.Class, i, j, come[j]) }
+				f.where = func(j int) bool { return f.near(p.Class, i, j) && f.alone(p.Class, j, come[j]) }
 				f.search(1, p.Class, c.manner, &room, &score)
 				if f.where = nil; room < 0 {
 					f.back(mark)
@@ -257,12 +282,18 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 				f.take(room, p.Class)
 				continue
 			}
-			if !f.dead[p.Class] && !f.sticky(p.Class) && len(f.rooms) > 0 {
+			switch {
+			case len(f.rooms) == 0:
+			case f.sticky(p.Class): // no standing room is counted on for it, but it may take some
+				f.where = func(j int) bool { return f.alone(p.Class, j, come[j]) }
+				f.search(1, p.Class, c.manner, &room, &score)
+				f.where = nil
+			case !f.dead[p.Class]:
 				f.search(1, p.Class, c.manner, &room, &score)
 			}
 			machine := -1
 			for i := range machines.free {
-				if machines.slots[i][k] == 0 || !p.Class.Requests.Fits(machines.free[i]) {
+				if way != inTime && room >= 0 || machines.slots[i][k] == 0 || !p.Class.Requests.Fits(machines.free[i]) {
 					continue
 				}
 				if x := f.rate(machines.free[i], machines.alloc[i], c.manner); room < 0 && machine < 0 || x > score {
@@ -274,6 +305,7 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 				machines.slots[machine][k]--
 				machines.free[machine] = machines.free[machine].AddInto(p.Class.Requests, -1)
 			case room >= 0:
+				come[room] = append(come[room], p)
 				f.take(room, p.Class)
 			default:
 				missing[k]++
@@ -287,21 +319,23 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 	return false
 }
 
-// roams says whether a pod of a class that solve has put on one machine may come to stand on another as well: no pod there keeps it away,
-// and it is in the same zone, if where the pod may stand depends on more than machines.
-func (f *floor) roams(c *model.Class, from, to int, come []*model.Pod) bool {
-	if from != to && wider(c) && f.rooms[from].Labels[model.LabelZone] != f.rooms[to].Labels[model.LabelZone] {
-		return false
-	}
-	away := func(p *model.Pod) bool { return apart(c, p.Class) }
-	return from == to && len(come) == 0 || !slices.ContainsFunc(f.rooms[to].Pods, away) && !slices.ContainsFunc(come, away)
+// near says whether a pod of a class that solve has put on one machine may stand on another as far as what machines share is concerned: in
+// the same zone it is taken to.
+func (f *floor) near(c *model.Class, from, to int) bool {
+	return from == to || !wider(c) || f.rooms[from].Labels[model.LabelZone] == f.rooms[to].Labels[model.LabelZone]
 }
 
-// wider says whether where a pod may stand depends on something that several machines share.
+// alone says whether neither a pod on a machine nor one that has come to it keeps a pod of a class away.
+func (f *floor) alone(c *model.Class, i int, come []*model.Pod) bool {
+	away := func(p *model.Pod) bool { return apart(c, p.Class) }
+	return !slices.ContainsFunc(f.rooms[i].Pods, away) && !slices.ContainsFunc(come, away)
+}
+
+// wider says whether where a pod may stand depends on something that several machines share. Spread does not count: mostly there is another
+// zone that will do as well.
 func wider(c *model.Class) bool {
 	return len(c.Affinity)+len(c.Volumes)+len(c.Unsolved) > 0 ||
-		slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool { return t.TopologyKey != model.LabelHostname }) ||
-		slices.ContainsFunc(c.Spread, func(t model.SpreadConstraint) bool { return t.Hard && t.TopologyKey != model.LabelHostname })
+		slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool { return t.TopologyKey != model.LabelHostname })
 }
 
 // apart says whether no machine takes a pod of each of two classes.

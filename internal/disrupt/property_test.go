@@ -104,7 +104,7 @@ func TestMovesEnd(t *testing.T) {
 				rt.Fatalf("saves %d, and %d if the dearest of the types left to the claims comes", m.Saving(), m.OldMicro-worst)
 			}
 			before := x.price()
-			x.carryOut(m, courses[rapid.IntRange(0, len(courses)-1).Draw(rt, "course")])
+			x.carryOut(m, courses[rapid.IntRange(0, len(courses)-1).Draw(rt, "course")], letIn(rapid.IntRange(0, int(lateAndFirst)).Draw(rt, "let in")))
 			if after := x.price(); before-after != m.Saving() {
 				rt.Fatalf("promised to save %d, saved %d", m.Saving(), before-after)
 			}
@@ -171,7 +171,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 				if m, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem); m != nil {
 					narrow++
 					before := x.price()
-					x.carryOut(m, courses[rapid.IntRange(0, len(courses)-1).Draw(rt, "course")])
+					x.carryOut(m, courses[rapid.IntRange(0, len(courses)-1).Draw(rt, "course")], letIn(rapid.IntRange(0, int(lateAndFirst)).Draw(rt, "let in")))
 					if after := x.price(); m.Gain <= 0 || before-after != m.Saving() {
 						rt.Fatalf("promised to save %d and to gain %d, saved %d", m.Saving(), m.Gain, before-after)
 					}
@@ -197,7 +197,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 			switch rapid.IntRange(0, 2).Draw(rt, "change") {
 			case 0:
 				if warm != nil {
-					x.carryOut(warm, courses[0])
+					x.carryOut(warm, courses[0], late)
 				}
 			case 1:
 				gone := rapid.IntRange(1, 20).Draw(rt, "gone")

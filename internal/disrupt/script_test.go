@@ -4,6 +4,7 @@
 package disrupt
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -489,11 +490,11 @@ func (x *script) price() int64 {
 	return sum
 }
 
-// carryOut does what a move says, pods landing one by one in a manner, first those without a machine of their own.
-func (x *script) carryOut(m *Move, how course) {
+// carryOut does what a move says, pods landing one by one in a course.
+func (x *script) carryOut(m *Move, how course, way letIn) {
 	x.t.Helper()
 	var pods []*model.Pod
-	fresh := map[string]bool{}
+	fresh, least := map[string]bool{}, map[string]model.Resources{} // the smallest of what a machine that comes may be
 	before := newFloor(x.input().Rooms, 4)
 	for _, u := range m.Units {
 		pods = append(pods, u.Pods...)
@@ -504,7 +505,10 @@ func (x *script) carryOut(m *Move, how course) {
 		x.next++
 		name := fmt.Sprintf("new%03d", x.next)
 		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}, {"capacity", n.Offering.CapacityType}})
-		fresh[name] = true
+		fresh[name], least[name] = true, n.Type.Allocatable
+		for _, t := range n.Choices {
+			least[name] = least[name].Min(t.Allocatable)
+		}
 		for _, p := range n.Pods {
 			if x.loose && len(p.Class.AntiAffinity) == 0 {
 				continue // it finds room wherever the others are put; where one that stands apart goes is for solve
@@ -521,26 +525,21 @@ func (x *script) carryOut(m *Move, how course) {
 	for i := range f.rooms {
 		f.set(i)
 	}
-	onRoom := map[*model.Pod]bool{}
-	if m.Result != nil {
-		for _, a := range m.Result.OnRooms {
-			for _, p := range a.Pods {
-				onRoom[p] = true
-			}
-		}
+	order := how.order(pods, f.share)
+	if way == lateAndFirst {
+		order = slices.Clone(order)
+		slices.SortStableFunc(order, func(a, b *model.Pod) int {
+			return cmp.Compare(min(1, len(slots[kinOf(b)])), min(1, len(slots[kinOf(a)])))
+		})
 	}
-	for _, p := range how.order(pods, f.share) {
+	for _, p := range order {
 		var to *Unit
-		if onRoom[p] {
-			to = x.stand(f, p, how.manner)
-		} else if list := slots[kinOf(p)]; len(list) > 0 && f.sticky(p.Class) {
+		if list := slots[kinOf(p)]; x.loose && len(list) > 0 {
 			to, slots[kinOf(p)] = list[0], list[1:]
-		} else if i := f.put(p.Class, how.manner); i >= 0 {
-			to = x.unit(f.rooms[i].Name)
-		} else if len(list) > 0 {
-			to, slots[kinOf(p)] = list[0], list[1:]
-		} else {
+		} else if to = x.prefer(f, p, how.manner, list, least, way); to == nil {
 			x.fatal("pod %s has no home", p.Key())
+		} else if i := slices.Index(list, to); i >= 0 {
+			slots[kinOf(p)] = slices.Concat(list[:i], list[i+1:])
 		}
 		q := *p
 		q.Node = to.Node.Name
@@ -553,24 +552,33 @@ func (x *script) carryOut(m *Move, how course) {
 	}
 }
 
-// stand finds a node for a pod that keeps apart from its like, wherever solve would have it.
-func (x *script) stand(f *floor, p *model.Pod, how manner) *Unit {
-	best, score := -1, math.Inf(-1)
+// prefer is the node that a manner likes most for a pod, of those that stand and those that let it in.
+func (x *script) prefer(f *floor, p *model.Pod, how manner, slots []*Unit, least map[string]model.Resources, way letIn) (to *Unit) {
+	at, score := -1, math.Inf(-1)
 	for i, r := range f.rooms {
 		u := x.unit(r.Name)
-		free, alloc := u.Node.Allocatable.Sub(u.Node.Used), u.Node.Allocatable
-		if slices.ContainsFunc(u.Node.Pods, func(o *model.Pod) bool { return o.Class == p.Class }) || !p.Class.Requests.Fits(free) || !f.admits(p.Class, i) {
+		away := len(p.Class.AntiAffinity) > 0 && slices.ContainsFunc(u.Node.Pods, func(o *model.Pod) bool { return o.Class == p.Class })
+		free := u.Node.Allocatable.Sub(u.Node.Used)
+		if away || !p.Class.Requests.Fits(free) || !f.admits(p.Class, i) {
 			continue
 		}
-		if v := f.rate(free, alloc, how); v > score {
-			best, score = i, v
+		if v := f.rate(free, u.Node.Allocatable, how); v > score {
+			to, at, score = u, i, v
 		}
 	}
-	if best < 0 {
-		x.fatal("pod %s has no home apart from its like", p.Key())
+	if way != inTime && at >= 0 {
+		slots = nil
 	}
-	f.take(best, p.Class)
-	return x.unit(f.rooms[best].Name)
+	for _, u := range slots {
+		alloc := least[u.Node.Name]
+		if v := f.rate(alloc.Sub(u.Node.Used), alloc, how); v > score {
+			to, at, score = u, -1, v
+		}
+	}
+	if at >= 0 {
+		f.take(at, p.Class)
+	}
+	return to
 }
 
 func (x *script) end() {
@@ -589,7 +597,7 @@ func (x *script) end() {
 		for _, u := range m.Units {
 			pods += len(u.Pods)
 		}
-		x.carryOut(m, courses[moves%len(courses)])
+		x.carryOut(m, courses[moves%len(courses)], letIn(moves%3))
 		if now := x.price(); was-now != m.Saving() || now >= was {
 			x.fatal("the move promised to save %d and saved %d", m.Saving(), was-now)
 		}
