@@ -88,7 +88,7 @@ func wanted(f *pflag.Flag) string {
 }
 
 // awsProvider connects to AWS.
-func awsProvider(ctx context.Context, config aws.Config, client *kube.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
+func awsProvider(ctx context.Context, clients *aws.Clients, config aws.Config, client *kube.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	version, err := client.Version(ctx)
@@ -96,10 +96,6 @@ func awsProvider(ctx context.Context, config aws.Config, client *kube.Client, re
 		return nil, err
 	}
 	config.KubernetesVersion = version
-	clients, err := aws.Connect(ctx)
-	if err != nil {
-		return nil, exit{2, fmt.Errorf("--cloud aws: %w", err)}
-	}
 	log.Info("buying from EC2", "region", clients.Region, "cluster", config.ClusterName, "kubernetes", version)
 	return aws.New(clients, config, resources, cloud.Wall{}, log)
 }

@@ -46,6 +46,7 @@ type controllerFlags struct {
 	config                                                                   controller.Config
 	ledgerSize                                                               int
 	aws                                                                      awsFlags
+	groups                                                                   groupFlags
 }
 
 func controllerCommand() *cobra.Command {
@@ -65,6 +66,7 @@ func controllerCommand() *cobra.Command {
 	g.StringVar(&f.cloud, "cloud", "kwok", "where machines are bought: aws (EC2), or kwok (the simulated cloud)")
 	g.StringVar(&f.machines, "machines", "", "address of the simulated cloud, for --cloud kwok")
 	f.aws.add(g)
+	f.groups.add(g)
 	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics, /ledger and /why/KIND/NAME; empty: none (METRICS_PORT)")
 	g.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; empty: none (HEALTH_PROBE_PORT)")
 	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address (ENABLE_PROFILING)")
@@ -110,6 +112,13 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	}
 	limitMemory(os.Getenv)
 	var ec2 aws.Config
+	discovery, err := f.groups.read(os.Getenv)
+	if err != nil {
+		return err
+	}
+	if discovery != nil && f.cloud != "aws" {
+		return exit{2, fmt.Errorf("--cloud %s: it has no node groups; --nodes and --node-group-auto-discovery are for --cloud aws", f.cloud)}
+	}
 	switch f.cloud {
 	case "kwok":
 		if f.machines == "" {
@@ -134,9 +143,16 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	var source cloud.Provider
 	var refresh func(context.Context) // keeps what the provider knows fresh, on the leader
 	if f.cloud == "aws" {
-		bought, err := awsProvider(c.Context(), ec2, client, st.Resources(), log)
+		clients, err := aws.Connect(c.Context())
+		if err != nil {
+			return exit{2, fmt.Errorf("--cloud aws: %w", err)}
+		}
+		bought, err := awsProvider(c.Context(), clients, ec2, client, st.Resources(), log)
 		if err != nil {
 			return err
+		}
+		if discovery != nil {
+			discovery.clients = clients
 		}
 		bought.Remember(kube.NewLearned(client, f.lease.Namespace))
 		source, refresh = bought, bought.Run
@@ -186,6 +202,18 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 			go refresh(ctx)
 		}
 		ctl.Lead()
+		if discovery != nil {
+			go func() {
+				select {
+				case <-synced: // which claims there are decides what may be deleted
+				case <-ctx.Done():
+					return
+				}
+				if err := kube.NodeGroups(ctx, client, discovery.with(log)); err != nil && ctx.Err() == nil {
+					failed <- err
+				}
+			}()
+		}
 		if err := kube.Provisioners(ctx, client, log); err != nil && ctx.Err() == nil {
 			failed <- err
 		}

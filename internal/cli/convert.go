@@ -24,6 +24,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
@@ -36,18 +37,19 @@ const priorityConfigMap = "cluster-autoscaler-priority-expander"
 type convertFlags struct {
 	from, args, groups, output string
 	files                      []string
+	live                       bool
 }
 
 func convertCommand() *cobra.Command {
 	f := convertFlags{}
 	c := &cobra.Command{
-		Use:   "convert --from cluster-autoscaler [-f FILE…] [--args FILE] [--groups FILE] [-- FLAGS…]",
+		Use:   "convert --from cluster-autoscaler [-f FILE…] [--args FILE] [--groups FILE | --live] [-- FLAGS…]",
 		Short: "turn a Cluster Autoscaler's command line and node groups into NodePools and NodeGroupClasses",
 		Long: "Reads a Cluster Autoscaler's command line: the flags behind --, a file of them (--args), or the manifest of the Deployment that\n" +
 			"runs it (-f, a file, directory or - for the standard input; the priority expander's ConfigMap is read from there too). Reads what\n" +
-			"the groups are from 'aws autoscaling describe-auto-scaling-groups' (--groups). Prints a NodePool and a NodeGroupClass for each\n" +
+			"the groups are from 'aws autoscaling describe-auto-scaling-groups' (--groups), or asks AWS itself (--live). Prints a NodePool and a NodeGroupClass for each\n" +
 			"group on the standard output, for kubectl apply, and says on the standard error what became of every flag and tag, and why some\n" +
-			"have no counterpart. It changes nothing and asks nobody.\n\n" +
+			"have no counterpart. It changes nothing, and asks nobody without --live.\n\n" +
 			"Exit status: 0 converted, 1 an input is wrong, 2 wrong usage.",
 		Example: "  kubectl -n kube-system get deploy,cm -o yaml | dovetail convert --from cluster-autoscaler -f - --groups groups.json | kubectl apply -f -\n" +
 			"  dovetail convert --from cluster-autoscaler -- --cloud-provider=aws --nodes=1:10:workers --expander=least-waste",
@@ -63,6 +65,7 @@ func convertCommand() *cobra.Command {
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "manifests of Cluster Autoscaler: file, directory or -; may be repeated")
 	g.StringVar(&f.args, "args", "", "file of Cluster Autoscaler's flags, as a shell would take them")
 	g.StringVar(&f.groups, "groups", "", "file of the groups, as 'aws autoscaling describe-auto-scaling-groups' prints them; - for the standard input")
+	g.BoolVar(&f.live, "live", false, "ask AWS what the groups are; region and credentials are found as every AWS tool finds them")
 	g.StringVarP(&f.output, "output", "o", "yaml", "yaml, or json: objects and what became of every flag in one document")
 	return c
 }
@@ -106,6 +109,8 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) error {
 		return exit{2, fmt.Errorf("--from %q: use %s", f.from, fromClusterAutoscaler)}
 	case f.output != "yaml" && f.output != "json":
 		return exit{2, fmt.Errorf("--output %q: use yaml or json", f.output)}
+	case f.live && f.groups != "":
+		return exit{2, errors.New("--live and --groups: the groups are described twice; give one")}
 	}
 	in := &convertInput{}
 	if err := in.read(f, args, c.InOrStdin()); err != nil {
@@ -115,6 +120,20 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) error {
 	conv.settings.Priorities = in.priorities
 	if err := conv.flags(in.args); err != nil {
 		return err
+	}
+	if f.live && len(conv.named)+len(conv.discovery) > 0 {
+		clients, err := aws.Connect(c.Context())
+		if err != nil {
+			return err
+		}
+		groups, missing, err := findGroups(c.Context(), clients, conv.named, conv.discovery)
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("--nodes names the group %q, which does not exist in region %s", missing[0], clients.Region)
+		}
+		conv.described = append([]kube.NodeGroup{}, groups...)
 	}
 	if err := conv.translate(); err != nil {
 		return err

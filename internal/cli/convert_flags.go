@@ -84,11 +84,11 @@ var caFlags = []caFlag{
 	// The process.
 	{name: "cluster-name", convert: forward("cluster-name")},
 	{name: "address", def: ":8085", convert: forward("metrics-address")},
-	{name: "namespace", def: "kube-system", outcome: noMatch, why: "Dovetail lives in the namespace that it is installed in, and keeps no state in ConfigMaps of that one"},
+	{name: "namespace", def: "kube-system", outcome: noMatch, why: "it is the one that Dovetail is installed in"},
 	{name: "kubeconfig", convert: forward("kubeconfig")},
 	{name: "kubernetes", outcome: noMatch, why: "name the API server in the kubeconfig"},
-	{name: "kube-client-qps", kind: asFloat, def: "5", outcome: noMatch, why: "there is no limit; the API server's priority and fairness sets the pace"},
-	{name: "kube-client-burst", kind: asInt, def: "10", outcome: noMatch, why: "there is no limit; the API server's priority and fairness sets the pace"},
+	{name: "kube-client-qps", kind: asFloat, def: "5", outcome: noMatch, why: "as fast as the API server's priority and fairness lets it; --kube-client-qps and --kube-client-burst of dovetail controller limit it"},
+	{name: "kube-client-burst", kind: asInt, def: "10", outcome: noMatch, why: "as fast as the API server's priority and fairness lets it; --kube-client-qps and --kube-client-burst of dovetail controller limit it"},
 	{name: "kube-api-content-type", def: "application/vnd.kubernetes.protobuf", same: "application/vnd.kubernetes.protobuf", outcome: noMatch, why: "protobuf for Kubernetes' own kinds, JSON for the others"},
 	{name: "user-agent", def: "cluster-autoscaler", outcome: noMatch, why: "it is dovetail/<version>"},
 	{name: "leader-elect", kind: asBool, def: "true", convert: forward("leader-elect")},
@@ -97,7 +97,7 @@ var caFlags = []caFlag{
 	{name: "leader-elect-retry-period", kind: asDuration, def: "2s", convert: forward("leader-elect-retry-period")},
 	{name: "leader-elect-resource-lock", def: "leases", same: "leases", outcome: noMatch, why: "only leases are used"},
 	{name: "leader-elect-resource-name", def: "cluster-autoscaler", outcome: noMatch, why: "the lease is dovetail-leader, so that the two never take each other for a replica"},
-	{name: "leader-elect-resource-namespace", outcome: noMatch, why: "the lease is in dovetail-system"},
+	{name: "leader-elect-resource-namespace", outcome: noMatch, why: "the lease is in the namespace that Dovetail is installed in; --leader-elect-namespace says another"},
 	{name: "profiling", kind: asBool, def: "false", convert: forward("profiling")},
 	{name: "debugging-snapshot-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "/ledger and 'dovetail why' say what was decided and why, always"},
 	{name: "max-inactivity", kind: asDuration, def: "10m", outcome: noMatch, why: whyRestart},
@@ -167,7 +167,7 @@ var caFlags = []caFlag{
 		if c.described == nil {
 			return fate{inObjects, "NodeGroupClass spec.selectorTerms: tags; groups that bear taints need a pool each: describe them with --groups"}
 		}
-		return fate{inObjects, "a NodeGroupClass and a NodePool for each group that bears the tags"}
+		return fate{inObjects, "a NodeGroupClass and a NodePool for each group that bears the tags; dovetail controller takes the flag too, and keeps them in step"}
 	}},
 	{name: "aws-use-static-instance-list", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "EC2 is asked for instance types"},
 	{name: "clusterapi-cloud-config-authoritative", kind: asBool, def: "false", outcome: noEffect, why: whyOther},

@@ -58,7 +58,7 @@ func (st *step) patients() {
 	for _, c := range st.astir {
 		pool := st.poolNamed[c.Pool]
 		n := st.node(c)
-		if pool == nil || n == nil || !c.Is(lifecycle.Registered) {
+		if pool == nil || pool.LetGo || n == nil || !c.Is(lifecycle.Registered) {
 			continue
 		}
 		k := st.illness[pool.Name]

@@ -80,6 +80,7 @@ type Client struct {
 	csiNodes                          objects[*storagev1.CSINode]
 	limitRanges                       objects[*corev1.LimitRange]
 	provisionerChanged, poolChanged   signal
+	groupsChanged                     signal // a pool or a class of groups
 }
 
 // Connect reaches an API server, by a kubeconfig file or, where its name is empty, as a pod of the cluster. A qps of 0 or less

@@ -110,11 +110,13 @@ func (k classOf[T]) follow(ctx context.Context, wg *sync.WaitGroup, t *Translato
 		func(name string, x T) {
 			trim(x)
 			seen(k.kind.have, name, x)
+			k.c.groupsChanged.raise()
 			m := k.translate(t, x)
 			emit(func(s *state.State) { s.SetNodeClass(m) })
 		},
 		func(name string) {
 			k.kind.have.delete(name)
+			k.c.groupsChanged.raise()
 			emit(func(s *state.State) { s.DeleteNodeClass(k.gv.Group, k.kindName, name) })
 		})
 }

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -60,6 +61,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		delete(have, karpv1.ResourceNodes)
 		out.StatusResources = t.resources(have, 0)
 	}
+	out.LetGo = discovered(p) && p.Annotations[dovetailv1alpha1.AnnotationLetGo] == karpv1.LabelValueTrue
 	if p.Spec.Weight != nil {
 		out.Weight = *p.Spec.Weight
 	}

@@ -436,12 +436,14 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 			trim(p)
 			seen(&c.pools, k, p)
 			c.poolChanged.raise()
+			c.groupsChanged.raise()
 			m := t.NodePool(p)
 			emit(func(s *state.State) { s.SetPool(m) })
 		},
 		func(k string) {
 			c.pools.delete(k)
 			c.poolChanged.raise()
+			c.groupsChanged.raise()
 			emit(func(s *state.State) { s.DeletePool(k) })
 		})
 	follow(ctx, c, wg, source{c.karpenter, "nodeclaims", &karpv1.NodeClaim{}}, &sync.Mutex{},
@@ -451,7 +453,11 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 			m, v := t.NodeClaim(n), version(n.ResourceVersion)
 			emit(func(s *state.State) { s.SetClaim(m, v) })
 		},
-		func(k string) { c.claims.delete(k); emit(func(s *state.State) { s.DeleteClaim(k) }) })
+		func(k string) {
+			c.claims.delete(k)
+			c.groupsChanged.raise() // it may have been a pool's last
+			emit(func(s *state.State) { s.DeleteClaim(k) })
+		})
 	w.followDeployments(ctx)
 	for _, k := range classes {
 		k.follow(ctx, wg, t, emit)

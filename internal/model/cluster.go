@@ -103,6 +103,7 @@ type NodePool struct {
 	Ready    bool
 	NotReady Condition // why not: reason and message
 	Deleting bool
+	LetGo    bool // its node groups are nobody's to scale any more: its machines are left as they are
 
 	// The status as it is in the API server, so that only a difference is written.
 	StatusResources       Resources

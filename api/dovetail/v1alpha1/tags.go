@@ -24,6 +24,15 @@ const (
 	TagCluster = "k8s.io/cluster-autoscaler/"
 )
 
+// LabelDiscovered is "true" on a NodePool and a NodeGroupClass that were made for groups that were found by their tags or names, and
+// AnnotationGroups says which groups.
+const (
+	LabelDiscovered  = Group + "/discovered"
+	AnnotationGroups = Group + "/node-groups"
+	// AnnotationLetGo is "true" on such a NodePool whose groups are not found any more: its machines are left alone.
+	AnnotationLetGo = Group + "/let-go"
+)
+
 // The autoscaling options that a group's tags may set, behind TagNodeTemplateOption.
 const (
 	OptionUtilizationThreshold    = "scaledownutilizationthreshold"

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+)
+
+// discoverEvery is how often node groups are looked for; Cluster Autoscaler's pace.
+const discoverEvery = time.Minute
+
+// groupFlags say which node groups become NodePools by themselves: Cluster Autoscaler's own flags.
+type groupFlags struct {
+	nodes, discovery []string
+	defaults         string
+	flags            *pflag.FlagSet
+}
+
+// groupVariables are the environment variables by flag; of several values with spaces between.
+var groupVariables = []struct{ flag, variable string }{
+	{"nodes", "NODES"}, {"node-group-auto-discovery", "NODE_GROUP_AUTO_DISCOVERY"}, {"node-group-defaults", "NODE_GROUP_DEFAULTS"},
+}
+
+func (f *groupFlags) add(g *pflag.FlagSet) {
+	f.flags = g
+	g.StringArrayVar(&f.nodes, "nodes", nil, "<min>:<max>:<name> of an Auto Scaling group to scale, for --cloud aws; may be repeated (NODES)")
+	g.StringArrayVar(&f.discovery, "node-group-auto-discovery", nil, "asg:tag=<key>[=<value>],… of the Auto Scaling groups to scale, for --cloud aws; may be repeated (NODE_GROUP_AUTO_DISCOVERY)")
+	g.StringVar(&f.defaults, "node-group-defaults", "", "how those groups are scaled, as flags of Cluster Autoscaler, such as '--scale-down-unneeded-time=5m --expander=least-waste'; docs/CONVERT.md says which (NODE_GROUP_DEFAULTS)")
+}
+
+// discovery looks for node groups.
+type discovery struct {
+	named    []kube.NodeGroup
+	sets     []map[string]string
+	settings kube.GroupSettings
+	clients  *aws.Clients
+	missing  []string // named ones that were not there when last looked for
+}
+
+// read is what to look for, nil: nothing.
+func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
+	for _, v := range groupVariables {
+		value := getenv(v.variable)
+		if value == "" || f.flags.Changed(v.flag) {
+			continue
+		}
+		values := []string{value}
+		if v.flag != "node-group-defaults" {
+			values = strings.Fields(value)
+		}
+		for _, one := range values {
+			if err := f.flags.Set(v.flag, one); err != nil {
+				return nil, exit{2, fmt.Errorf("environment variable %s: %q: %w", v.variable, one, err)}
+			}
+		}
+	}
+	if len(f.nodes)+len(f.discovery) == 0 {
+		if f.defaults != "" {
+			return nil, exit{2, errors.New("--node-group-defaults: there are no groups to scale; give --nodes or --node-group-auto-discovery")}
+		}
+		return nil, nil
+	}
+	words, err := shellWords(f.defaults)
+	if err != nil {
+		return nil, exit{2, fmt.Errorf("--node-group-defaults: %w", err)}
+	}
+	c := &conversion{settings: kube.DefaultGroupSettings(), given: map[string]bool{}}
+	if err := c.flags(words); err != nil {
+		return nil, exit{2, fmt.Errorf("--node-group-defaults: %w", err)}
+	}
+	for _, r := range c.rows {
+		switch {
+		case !r.Given:
+		case r.Flag == "nodes" || r.Flag == "node-group-auto-discovery":
+			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag beside it", r.Flag)}
+		case r.Flag == "max-nodes-total" || r.Flag == "cores-total" || r.Flag == "memory-total":
+			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s: no limit holds over several pools", r.Flag)}
+		case r.Outcome != inObjects && r.Outcome != sameHere && !strings.HasSuffix(r.Flag, "-taint"):
+			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s says nothing of how a group is scaled: %s", r.Flag, r.What)}
+		}
+	}
+	if slices.Contains(c.settings.Expanders, dovetailv1alpha1.ExpanderPriority) {
+		return nil, exit{2, errors.New("--node-group-defaults: --expander=priority: give the NodePools of the groups their spec.weight, which is left as it is")}
+	}
+	out := &discovery{settings: c.settings}
+	for _, text := range f.nodes {
+		g, err := kube.ParseNodes(text)
+		if err != nil {
+			return nil, exit{2, fmt.Errorf("--nodes %s: %w", text, err)}
+		}
+		if slices.ContainsFunc(out.named, func(n kube.NodeGroup) bool { return n.Name == g.Name }) {
+			return nil, exit{2, fmt.Errorf("--nodes %s: the group is there twice", text)}
+		}
+		out.named = append(out.named, g)
+	}
+	for _, text := range f.discovery {
+		tags, err := kube.ParseDiscovery(text)
+		if err != nil {
+			return nil, exit{2, fmt.Errorf("--node-group-auto-discovery %s: %w", text, err)}
+		}
+		out.sets = append(out.sets, tags)
+	}
+	return out, nil
+}
+
+// with is the discovery as kube carries it out.
+func (d *discovery) with(log *slog.Logger) *kube.Discovery {
+	return &kube.Discovery{Settings: d.settings, Every: discoverEvery, Log: log, Find: func(ctx context.Context) ([]kube.NodeGroup, error) {
+		groups, missing, err := findGroups(ctx, d.clients, d.named, d.sets)
+		if err == nil && !slices.Equal(missing, d.missing) {
+			if d.missing = missing; len(missing) > 0 {
+				log.Warn("node groups that --nodes names are not there", "groups", missing, "region", d.clients.Region)
+			}
+		}
+		return groups, err
+	}}
+}
+
+// findGroups asks AWS for groups by name and by tags. missing are the names that no group has.
+func findGroups(ctx context.Context, clients *aws.Clients, named []kube.NodeGroup, sets []map[string]string) (out []kube.NodeGroup, missing []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var names []string
+	for _, g := range named {
+		names = append(names, g.Name)
+	}
+	found, err := aws.Discover(ctx, clients, names, sets)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []kube.NodeGroup
+	for _, g := range found {
+		all = append(all, kube.NodeGroup{Name: g.Name, Tags: g.Tags})
+	}
+	out, missing = kube.SelectNodeGroups(all, named, sets)
+	return out, missing, nil
+}

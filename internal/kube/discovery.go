@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+)
+
+// Discovery is which node groups become NodePools by themselves.
+type Discovery struct {
+	Find     func(context.Context) ([]NodeGroup, error) // those that there are now
+	Settings GroupSettings
+	Every    time.Duration // how often they are looked for
+	Log      *slog.Logger
+
+	groups []NodeGroup // when they were last found
+	found  bool
+	warned map[string]string // what was last said of an object, so that it is said once
+}
+
+// NodeGroups keeps for each node group that is found a NodePool and a NodeGroupClass, until the context ends. It works on what Watch
+// sees. Those of a group that is not found any more are let go: nothing is bought for the pool and nothing of it moved, its machines
+// stay as they are, and when the last of them has gone for a reason of its own, pool and class go too.
+func NodeGroups(ctx context.Context, c *Client, d *Discovery) error {
+	d.warned = map[string]string{}
+	wait := newBackoff(time.Second, d.Every)
+	var next time.Time
+	for {
+		if now := time.Now(); !now.Before(next) {
+			groups, err := d.Find(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil: // those known stay as they are
+				d.Log.Warn("node groups not looked for, trying again", "error", err)
+				next = now.Add(wait.next())
+			default:
+				d.groups, d.found = groups, true
+				wait.reset()
+				next = now.Add(d.Every)
+			}
+		}
+		if d.found {
+			if err := c.syncGroups(ctx, d); err != nil && ctx.Err() == nil {
+				d.Log.Warn("node groups not brought over, trying again", "error", err)
+				if soon := time.Now().Add(wait.next()); soon.Before(next) {
+					next = soon
+				}
+			}
+		}
+		timer := time.NewTimer(time.Until(next))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		case <-c.groupsChanged.c():
+			timer.Stop()
+		}
+	}
+}
+
+func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
+	wanted, err := TranslateNodeGroups(d.groups, d.Settings)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	have := map[string]bool{}
+	for _, w := range wanted {
+		name := w.Pool.Name
+		have[name] = true
+		why, err := c.writeGroups(ctx, w)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("nodepool %q of node group %s: %w", name, strings.Join(w.Groups, ", "), err))
+			continue
+		}
+		for _, f := range w.Fields {
+			if f.Became == "" && !f.Needless {
+				why = append(why, f.Group+": "+f.Field+"="+f.Value+": "+f.Why)
+			}
+		}
+		if text := strings.Join(why, "; "); text != d.warned[name] {
+			d.warned[name] = text
+			if text != "" {
+				d.Log.Warn("something asked for node groups has no effect", "nodepool", name, "what", text)
+			}
+		}
+	}
+	for _, pool := range c.pools.sorted() {
+		if !discovered(pool) || have[pool.Name] || pool.DeletionTimestamp != nil {
+			continue
+		}
+		if err := c.letGo(ctx, pool, d.Log); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	for _, class := range c.groupClasses.sorted() {
+		if _, used := c.pools.get(class.Name); used || have[class.Name] || !discovered(class) || class.DeletionTimestamp != nil {
+			continue
+		}
+		err := c.dovetail.Delete().Resource("nodegroupclasses").Name(class.Name).Body(orphaning(class)).Do(ctx).Error()
+		if err != nil && !passing(err, true) {
+			failed = append(failed, fmt.Errorf("delete nodegroupclass %q: %w", class.Name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// discovered says whether an object was made for a group that was found.
+func discovered(o metav1.Object) bool {
+	return o.GetLabels()[dovetailv1alpha1.LabelDiscovered] == karpv1.LabelValueTrue
+}
+
+// writeGroups makes the objects of groups, or makes those there what they should be. why says what of others' is in the way.
+func (c *Client) writeGroups(ctx context.Context, w TranslatedGroups) (why []string, err error) {
+	name := w.Pool.Name
+	pool, poolThere := c.pools.get(name)
+	class, classThere := c.groupClasses.get(name)
+	switch {
+	case poolThere && !discovered(pool):
+		return []string{"nodepool " + name + " is there and was not made for a group that was found; rename it, or take its group out of those to be found"}, nil
+	case classThere && !discovered(class):
+		return []string{"nodegroupclass " + name + " is there and was not made for a group that was found; rename it, or take its group out of those to be found"}, nil
+	case poolThere && pool.DeletionTimestamp != nil, classThere && class.DeletionTimestamp != nil:
+		return nil, nil // it is made again when it has gone
+	}
+	nextClass := w.Class
+	if classThere {
+		nextClass = class.DeepCopy()
+		nextClass.TypeMeta, nextClass.Spec = w.Class.TypeMeta, w.Class.Spec
+	}
+	mark(nextClass, w.Groups)
+	switch {
+	case !classThere:
+		err = c.dovetail.Post().Resource("nodegroupclasses").Body(nextClass).Do(ctx).Error()
+	case !sameJSON(class.Spec, nextClass.Spec) || !sameMarks(class, nextClass):
+		err = c.dovetail.Put().Resource("nodegroupclasses").Name(name).Body(nextClass).Do(ctx).Error()
+	}
+	if err != nil && !passing(err, classThere) {
+		return nil, fmt.Errorf("write nodegroupclass %q: %w", name, err)
+	}
+	nextPool := w.Pool
+	if poolThere {
+		nextPool = pool.DeepCopy()
+		nextPool.TypeMeta, nextPool.Spec = w.Pool.TypeMeta, w.Pool.Spec
+		if nextPool.Spec.Weight == nil {
+			nextPool.Spec.Weight = pool.Spec.Weight // the user's to set
+		}
+		delete(nextPool.Annotations, dovetailv1alpha1.AnnotationLetGo)
+	}
+	mark(nextPool, w.Groups)
+	err = nil
+	switch {
+	case !poolThere:
+		err = c.karpenter.Post().Resource("nodepools").Body(nextPool).Do(ctx).Error()
+	case !sameJSON(pool.Spec, nextPool.Spec) || !sameMarks(pool, nextPool):
+		err = c.karpenter.Put().Resource("nodepools").Name(name).Body(nextPool).Do(ctx).Error()
+	}
+	if err != nil && !passing(err, poolThere) {
+		return nil, fmt.Errorf("write nodepool %q: %w", name, err)
+	}
+	return nil, nil
+}
+
+// letGo leaves a pool's machines alone, and takes the pool away once it has none. A claim may be on its way while the pool still
+// looks usable, so that is two steps: what the API server has shown as let go gets no claims.
+func (c *Client) letGo(ctx context.Context, pool *karpv1.NodePool, log *slog.Logger) error {
+	next := pool.DeepCopy()
+	next.TypeMeta = metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"}
+	next.Spec.Limits = karpv1.Limits{karpv1.ResourceNodes: resource.MustParse("0")}
+	next.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{}
+	next.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "0"}}
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, dovetailv1alpha1.AnnotationLetGo, karpv1.LabelValueTrue)
+	if !sameJSON(pool.Spec, next.Spec) || !sameMarks(pool, next) {
+		err := c.karpenter.Put().Resource("nodepools").Name(pool.Name).Body(next).Do(ctx).Error()
+		if err != nil && !passing(err, true) {
+			return fmt.Errorf("let nodepool %q go, whose node group is not found any more: %w", pool.Name, err)
+		}
+		if err == nil {
+			log.Info("node group is not found any more: nothing is bought for its pool, and its machines are left alone", "nodepool", pool.Name)
+		}
+		return nil
+	}
+	for _, claim := range c.claims.list() {
+		if claim.Labels[karpv1.LabelNodePool] == pool.Name {
+			return nil
+		}
+	}
+	err := c.karpenter.Delete().Resource("nodepools").Name(pool.Name).Body(orphaning(pool)).Do(ctx).Error()
+	if err != nil && !passing(err, true) {
+		return fmt.Errorf("delete nodepool %q, whose node group is not found any more: %w", pool.Name, err)
+	}
+	return nil
+}
+
+// orphaning deletes this very object, as it was seen, and nothing that it owns.
+func orphaning(o metav1.Object) *metav1.DeleteOptions {
+	uid, version, policy := o.GetUID(), o.GetResourceVersion(), metav1.DeletePropagationOrphan
+	return &metav1.DeleteOptions{
+		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
+	}
+}
+
+// passing says whether an error means that an object has changed, or gone if it was there: the watch will tell, and all of it is looked
+// at again.
+func passing(err error, there bool) bool {
+	return apierrors.IsConflict(err) || there && apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
+}
+
+// mark says on an object which groups it was made for.
+func mark(o metav1.Object, groups []string) {
+	labels, notes := maps.Clone(o.GetLabels()), maps.Clone(o.GetAnnotations())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	labels[dovetailv1alpha1.LabelDiscovered] = karpv1.LabelValueTrue
+	notes[dovetailv1alpha1.AnnotationGroups] = strings.Join(groups, ",")
+	o.SetLabels(labels)
+	o.SetAnnotations(notes)
+}
+
+func sameMarks(a, b metav1.Object) bool {
+	return maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
+}
