@@ -57,7 +57,7 @@ func TestVerdictsOfAPIServer(t *testing.T) {
 	}
 	run := strconv.FormatInt(time.Now().UnixNano(), 36)
 	names := map[string]string{}
-	for _, k := range kinds() {
+	for _, k := range kinds(t) {
 		// What the schema is like is what tells the two definitions of a kind apart.
 		names[text(t, k.ourCRD(t))] = "ours-" + run
 		install(t, client, k.ourCRD(t), names[text(t, k.ourCRD(t))])
@@ -69,7 +69,7 @@ func TestVerdictsOfAPIServer(t *testing.T) {
 	newServer := func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) server {
 		return newAPIServer(t, client, crd, names[text(t, crd)])
 	}
-	for _, k := range kinds() {
+	for _, k := range kinds(t) {
 		t.Run(k.name, func(t *testing.T) { runCases(t, k, newServer, false) })
 	}
 }

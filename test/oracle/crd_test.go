@@ -23,28 +23,28 @@ type kind struct {
 	theirs []byte
 }
 
-func kinds() []kind {
+func kinds(t *testing.T) []kind {
+	t.Helper()
 	return []kind{
 		{"NodePool", "karpenter.sh_nodepools.yaml", karpenterapis.NodePoolCRD},
 		{"NodeClaim", "karpenter.sh_nodeclaims.yaml", karpenterapis.NodeClaimCRD},
 		{"KWOKNodeClass", "karpenter.kwok.sh_kwoknodeclasses.yaml", kwokapis.KWOKNodeClassCRD},
 		// Karpenter v1.14 serves no Provisioner any more; its cases record our verdicts alone.
 		{"Provisioner", "karpenter.sh_provisioners.yaml", nil},
-		// Karpenter's AWS provider is no library of ours; the cases are the facts of its reference.
-		{"EC2NodeClass", "karpenter.k8s.aws_ec2nodeclasses.yaml", nil},
+		{"EC2NodeClass", "karpenter.k8s.aws_ec2nodeclasses.yaml", karpenterAWSFile(t, "pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml")},
 	}
 }
 
 func sharedKinds(t *testing.T) []kind {
 	t.Helper()
 	var shared []kind
-	for _, k := range kinds() {
+	for _, k := range kinds(t) {
 		if k.theirs != nil {
 			shared = append(shared, k)
 		}
 	}
-	if len(shared) != 3 {
-		t.Fatalf("%d kinds to compare, want 3", len(shared))
+	if len(shared) != 4 {
+		t.Fatalf("%d kinds to compare, want 4", len(shared))
 	}
 	return shared
 }
@@ -91,7 +91,7 @@ func internal(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *apie
 
 // An API server takes the definitions: they are structural, their defaults valid, and their rules compile within its cost limits.
 func TestDefinitionsAreAccepted(t *testing.T) {
-	for _, k := range kinds() {
+	for _, k := range kinds(t) {
 		t.Run(k.name, func(t *testing.T) {
 			errs := validation.ValidateCustomResourceDefinition(t.Context(), internal(t, k.ourCRD(t)))
 			for _, err := range errs {

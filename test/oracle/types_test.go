@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 	theirkwok "sigs.k8s.io/karpenter/kwok/apis/v1alpha1"
 	theirs "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -190,6 +191,9 @@ func generator[T any]() *rapid.Generator[T] {
 			}
 			return d
 		}).AsAny(),
+		reflect.TypeFor[runtime.RawExtension](): rapid.Map(rapid.SampledFrom([]string{
+			`{"maxPods":110}`, `{"systemReserved":{"memory":"1Gi","cpu":"100m"},"maxPods":20}`, `{"evictionSoft":{"nodefs.inodesFree":"5%"},"podsPerCore":0}`, `{}`,
+		}), func(text string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(text)} }).AsAny(),
 		reflect.TypeFor[metav1.ObjectMeta](): rapid.Custom(func(t *rapid.T) metav1.ObjectMeta {
 			return metav1.ObjectMeta{
 				Name:        word.Draw(t, "name"),

@@ -109,7 +109,7 @@ func caseFile(k kind) string {
 func TestVerdicts(t *testing.T) {
 	inProcessServer := func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) server { return newInProcess(t, crd) }
 	count := 0
-	for _, k := range kinds() {
+	for _, k := range kinds(t) {
 		t.Run(k.name, func(t *testing.T) {
 			count += runCases(t, k, inProcessServer, *update)
 		})
@@ -389,7 +389,7 @@ func indent(prefix, text string) string {
 
 // What is read and written back is the same, so that -update changes outputs only.
 func TestCasesAreReadWhole(t *testing.T) {
-	for _, k := range kinds() {
+	for _, k := range kinds(t) {
 		cases := readCases(t, caseFile(k))
 		copied := filepath.Join(t.TempDir(), "copy.txt")
 		writeCases(t, copied, cases)

@@ -75,7 +75,7 @@ type EC2NodeClassSpec struct {
 	//
 	// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.id)",message="exactly one of name and id is needed"
 	// +optional
-	PlacementGroupSelector *PlacementGroupSelector `json:"placementGroupSelector,omitempty" hash:"ignore"`
+	PlacementGroupSelector *PlacementGroupSelector `json:"placementGroupSelector,omitempty"`
 
 	// AssociatePublicIPAddress says whether machines get a public address. Unset, the subnet says.
 	//
@@ -154,6 +154,15 @@ type EC2NodeClassSpec struct {
 	// +optional
 	InstanceStorePolicy *InstanceStorePolicy `json:"instanceStorePolicy,omitempty"`
 
+	// NetworkInterfaces of each machine. None given, there is one.
+	//
+	// +kubebuilder:validation:XValidation:rule="self.exists(x, x.networkCardIndex == 0 && x.deviceIndex == 0 && x.interfaceType == 'interface')",message="the interface with networkCardIndex 0 and deviceIndex 0 and interfaceType interface is needed"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, self.filter(y, x.networkCardIndex == y.networkCardIndex && x.deviceIndex == y.deviceIndex).size() == 1)",message="networkCardIndex and deviceIndex must be unique together"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, self.filter(y, x.networkCardIndex == y.networkCardIndex && y.interfaceType == 'efa-only').size() <= 1)",message="a network card may have one efa-only interface"
+	// +kubebuilder:validation:MaxItems=150
+	// +optional
+	NetworkInterfaces []*NetworkInterface `json:"networkInterfaces,omitempty"`
+
 	// DetailedMonitoring has EC2 send metrics each minute.
 	//
 	// +optional
@@ -165,14 +174,10 @@ type EC2NodeClassSpec struct {
 	// +optional
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
 
-	// NetworkInterfaces of each machine. None given, there is one.
+	// EnclaveOptions says whether Nitro Enclaves may be run on the machine. Where they may, only types that support them are bought.
 	//
-	// +kubebuilder:validation:XValidation:rule="self.exists(x, x.networkCardIndex == 0 && x.deviceIndex == 0 && x.interfaceType == 'interface')",message="the interface with networkCardIndex 0 and deviceIndex 0 and interfaceType interface is needed"
-	// +kubebuilder:validation:XValidation:rule="self.all(x, self.filter(y, x.networkCardIndex == y.networkCardIndex && x.deviceIndex == y.deviceIndex).size() == 1)",message="networkCardIndex and deviceIndex must be unique together"
-	// +kubebuilder:validation:XValidation:rule="self.all(x, self.filter(y, x.networkCardIndex == y.networkCardIndex && y.interfaceType == 'efa-only').size() <= 1)",message="a network card may have one efa-only interface"
-	// +kubebuilder:validation:MaxItems=150
 	// +optional
-	NetworkInterfaces []*NetworkInterface `json:"networkInterfaces,omitempty"`
+	EnclaveOptions *EnclaveOptions `json:"enclaveOptions,omitempty"`
 
 	// ConnectionTracking sets how long idle connections are remembered.
 	//
@@ -180,15 +185,15 @@ type EC2NodeClassSpec struct {
 	// +optional
 	ConnectionTracking *ConnectionTracking `json:"connectionTracking,omitempty"`
 
-	// CPUOptions of the processor.
-	//
-	// +optional
-	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
-
 	// Context is handed to CreateFleet as it is.
 	//
 	// +optional
 	Context *string `json:"context,omitempty"`
+
+	// CPUOptions of the processor.
+	//
+	// +optional
+	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
 }
 
 // SubnetSelectorTerm chooses subnets.
@@ -260,6 +265,7 @@ type CapacityReservationSelectorTerm struct {
 type PlacementGroupSelector struct {
 	// Name of the group.
 	//
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -485,4 +491,12 @@ type CPUOptions struct {
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	NestedVirtualization *string `json:"nestedVirtualization,omitempty"`
+}
+
+// EnclaveOptions of a machine.
+type EnclaveOptions struct {
+	// Enabled allows Nitro Enclaves.
+	//
+	// +required
+	Enabled bool `json:"enabled"`
 }

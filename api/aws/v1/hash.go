@@ -12,10 +12,9 @@ import (
 	"github.com/mitchellh/hashstructure/v2"
 )
 
-// EC2NodeClassHashVersion is the version of the rule by which Hash is computed. Two hashes of different versions are not comparable.
-// What is hashed is what Karpenter's v6 hashes; that the numbers agree is not known, so the name differs and neither takes a machine
-// of the other's for drifted.
-const EC2NodeClassHashVersion = "v6-dovetail"
+// EC2NodeClassHashVersion is the version of the rule by which Hash is computed, Karpenter's. Two hashes of different versions are not
+// comparable.
+const EC2NodeClassHashVersion = "v6"
 
 // Alias is the alias that the images are chosen by: family and version, empty where there is none.
 func (s *EC2NodeClassSpec) Alias() (family, version string) {
@@ -42,27 +41,23 @@ func (s *EC2NodeClassSpec) Family() string {
 	return family
 }
 
-// hashed is what counts.
-type hashed struct {
-	Spec                      EC2NodeClassSpec
-	Family, CABundle, Kubelet string
-}
-
-// Hash is a number in decimal that changes when the settings change in a way that machines cannot follow. Selector terms do not
-// count, for whether a machine is of what they choose is asked of the machine. caBundle is the cluster's, which machines boot with.
+// Hash is a number in decimal that changes when the settings change in a way that machines cannot follow, Karpenter's number. Selector
+// terms do not count, for whether a machine is of what they choose is asked of the machine. caBundle is the cluster's, which machines boot with.
 func (s *EC2NodeClassSpec) Hash(caBundle string) (string, error) {
-	kubelet := map[string]any{}
+	var kubelet map[string]json.RawMessage
 	if s.Kubelet != nil && len(s.Kubelet.Raw) > 0 {
 		if err := json.Unmarshal(s.Kubelet.Raw, &kubelet); err != nil {
 			return "", fmt.Errorf("hash spec: kubelet: %w", err)
 		}
 	}
-	// The JSON of a map has its keys in order: equal settings are equal text, however they were written.
-	canonical, err := json.Marshal(kubelet)
-	if err != nil {
-		return "", fmt.Errorf("hash spec: kubelet: %w", err)
+	canonical := []byte("null")
+	if len(kubelet) > 0 {
+		var err error
+		if canonical, err = json.Marshal(kubelet); err != nil { // keys in order; values as they are written
+			return "", fmt.Errorf("hash spec: kubelet: %w", err)
+		}
 	}
-	h, err := hashstructure.Hash(hashed{*s, s.Family(), caBundle, string(canonical)}, hashstructure.FormatV2, &hashstructure.HashOptions{
+	h, err := hashstructure.Hash([]any{*s, s.Family(), caBundle, string(canonical)}, hashstructure.FormatV2, &hashstructure.HashOptions{
 		SlicesAsSets: true, IgnoreZeroValue: true, ZeroNil: true,
 	})
 	if err != nil {

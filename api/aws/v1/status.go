@@ -131,15 +131,15 @@ type CapacityReservation struct {
 	//
 	// +kubebuilder:validation:Enum=default;capacity-block
 	// +kubebuilder:default=default
-	// +required
-	ReservationType string `json:"reservationType"`
+	// +optional
+	ReservationType string `json:"reservationType,omitempty"`
 
 	// State is active, or expiring shortly before a capacity block ends.
 	//
 	// +kubebuilder:validation:Enum=active;expiring
 	// +kubebuilder:default=active
-	// +required
-	State string `json:"state"`
+	// +optional
+	State string `json:"state,omitempty"`
 }
 
 // Conditions of an EC2NodeClass. Ready sums up the others.

@@ -57,7 +57,7 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *resol
 		for k, v := range labels {
 			l[k] = v
 		}
-		return &machineType{name: name, arch: arch, labels: l, cpus: cpus, memoryMiB: mib, enis: enis, addresses: addresses, extended: more, spot: true, onDemand: true}
+		return &machineType{name: name, arch: arch, labels: l, cpus: cpus, memoryMiB: mib, enis: enis, addresses: addresses, extended: more, spot: true, onDemand: true, enclaves: cpus >= 4}
 	}
 	gpu := func(count string) model.Labels {
 		return model.Labels{awsv1.LabelInstanceGPUManufacturer: "nvidia", awsv1.LabelInstanceGPUCount: count}

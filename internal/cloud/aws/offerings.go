@@ -116,6 +116,9 @@ func (p *Provider) offerType(r *resolved, g *goods, t *machineType) *offered {
 	if im == nil {
 		return nil
 	}
+	if e := r.spec.EnclaveOptions; e != nil && e.Enabled && !t.enclaves {
+		return nil
+	}
 	out := &offered{machineType: t, image: im, pods: r.kubelet.pods(t, r.family, int64(p.config.ReservedENIs))}
 	it := &model.InstanceType{Name: t.name, Labels: maps.Clone(t.labels)}
 	it.Labels[model.LabelOS] = r.os()

@@ -86,6 +86,9 @@ func (p *Provider) template(r *resolved, pool string, j joining, v variation) (*
 	if o := r.spec.CPUOptions; o != nil && o.NestedVirtualization != nil {
 		d.CpuOptions = &types.LaunchTemplateCpuOptionsRequest{NestedVirtualization: types.NestedVirtualizationSpecification(*o.NestedVirtualization)}
 	}
+	if o := r.spec.EnclaveOptions; o != nil && o.Enabled {
+		d.EnclaveOptions = &types.LaunchTemplateEnclaveOptionsRequest{Enabled: sdk.Bool(true)}
+	}
 	var groups []string
 	for _, g := range r.groups {
 		groups = append(groups, g.id)

@@ -26,6 +26,7 @@ type machineType struct {
 	enis      int64 // of the first network card
 	addresses int64 // an interface
 	extended  map[string]int64
+	enclaves  bool
 	spot      bool
 	onDemand  bool
 }
@@ -48,6 +49,7 @@ func readType(in *types.InstanceTypeInfo, region string) *machineType {
 		return nil
 	}
 	t.cpus, t.memoryMiB = int64(deref(in.VCpuInfo.DefaultVCpus)), deref(in.MemoryInfo.SizeInMiB)
+	t.enclaves = in.NitroEnclavesSupport == types.NitroEnclavesSupportSupported
 	for _, u := range in.SupportedUsageClasses {
 		t.spot = t.spot || u == types.UsageClassTypeSpot
 		t.onDemand = t.onDemand || u == types.UsageClassTypeOnDemand

@@ -888,6 +888,7 @@ type ec2InstanceTypeInfo struct {
 	SupportedVirtualizationTypes  []string                     `xml:"supportedVirtualizationTypes>item,omitempty"`
 	BareMetal                     *bool                        `xml:"bareMetal,omitempty"`
 	Hypervisor                    string                       `xml:"hypervisor,omitempty"`
+	NitroEnclavesSupport          string                       `xml:"nitroEnclavesSupport,omitempty"`
 	ProcessorInfo                 *ec2ProcessorInfo            `xml:"processorInfo,omitempty"`
 	VCpuInfo                      *ec2VCpuInfo                 `xml:"vCpuInfo,omitempty"`
 	MemoryInfo                    *ec2MemoryInfo               `xml:"memoryInfo,omitempty"`

@@ -58,9 +58,13 @@ func instanceType(t *catalog.Type) ec2InstanceTypeInfo {
 	if cpus < 2 || label("instance-cpu-manufacturer") == "aws" {
 		threads = 1
 	}
+	enclaves := "unsupported"
+	if label("instance-hypervisor") == "nitro" && cpus/threads >= 2 && label("instance-category") != "t" {
+		enclaves = "supported" // they take whole cores of the machine's; some families without them are not told apart here
+	}
 	info := ec2InstanceTypeInfo{
 		InstanceType: t.Name, CurrentGeneration: new(true), SupportedRootDeviceTypes: []string{"ebs"}, SupportedVirtualizationTypes: []string{"hvm"},
-		BareMetal: new(strings.Contains(t.Name, ".metal")), Hypervisor: label("instance-hypervisor"),
+		BareMetal: new(strings.Contains(t.Name, ".metal")), Hypervisor: label("instance-hypervisor"), NitroEnclavesSupport: enclaves,
 		ProcessorInfo:            &ec2ProcessorInfo{SupportedArchitectures: []string{arch}, Manufacturer: manufacturer(label("instance-cpu-manufacturer"))},
 		VCpuInfo:                 &ec2VCpuInfo{DefaultVCpus: new(cpus), DefaultCores: new(max(cpus/threads, 1)), DefaultThreadsPerCore: new(threads)},
 		MemoryInfo:               &ec2MemoryInfo{SizeInMiB: new(t.Capacity["memory"] >> 20)},
