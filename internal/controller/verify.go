@@ -71,12 +71,7 @@ func violations(found []verify.Violation) error {
 func verifyInput(p *solve.Problem, r *solve.Result) *verify.Input {
 	in := &verify.Input{
 		ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost,
-		Rooms: make([]verify.Room, len(p.Rooms)), Pools: make([]verify.Pool, len(p.Pools)),
-	}
-	for i := range p.Rooms {
-		x := &p.Rooms[i]
-		in.Rooms[i] = verify.Room{Name: x.Name, Labels: x.Labels, Open: x.Open, Taints: x.Taints, Free: x.Free, Pods: x.Pods,
-			CSILimits: x.CSILimits, Closed: x.Closed, Drained: x.Drained}
+		Rooms: p.Rooms, Pools: make([]verify.Pool, len(p.Pools)),
 	}
 	for i, x := range p.Pools {
 		in.Pools[i] = verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft}

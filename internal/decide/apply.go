@@ -365,7 +365,7 @@ func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
 		if m.Pods, err = edit(n.Pods, is, change); err != nil {
 			return err
 		}
-		m.Used = nil
+		m.Used, m.NoAnti = nil, false
 		for _, p := range m.Pods {
 			m.Used = m.Used.AddInto(p.Class.Requests, 1)
 		}

@@ -255,7 +255,7 @@ func (st *step) roomOf(name string, on coming) room {
 const strange = 2 * time.Minute
 
 func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
-	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, CSILimits: n.CSILimits,
+	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
 		Free: n.Allocatable.Sub(n.Used)}
 	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || st.taken[c.Name] != nil)
 	if leaving {
@@ -284,7 +284,9 @@ func (st *step) hold1(r *solve.Room, h *holding) {
 	for _, s := range h.slots {
 		r.Free = r.Free.AddInto(s.Requests, -int64(s.Count-s.bound))
 	}
-	r.Pods = append(r.Pods[:len(r.Pods):len(r.Pods)], h.pods...)
+	if len(h.pods) > 0 {
+		r.Pods, r.NoAnti = append(r.Pods[:len(r.Pods):len(r.Pods)], h.pods...), false
+	}
 }
 
 // lasting are the taints that will still be there when pods come.

@@ -51,6 +51,8 @@ type kept struct {
 	next  time.Time       // the first of those
 	sums  map[string]sum  // by pool: of what is still
 	loud  map[string]*disrupt.Unit
+	away  []int32 // claims that are astir
+	noisy []int32 // and nodes
 }
 
 // sum is what machines of a pool come to.
@@ -295,11 +297,7 @@ func (st *step) recall() {
 		st.carry(old)
 	}
 	if !same(old.pools, s.Pools) {
-		for p, u := range k.units {
-			if k.state[p] == still && st.poolNamed[u.Pool.Name] != u.Pool {
-				st.stir(int32(p))
-			}
-		}
+		st.repool(old.pools)
 	}
 	if reflect.ValueOf(s.Drift).Pointer() != reflect.ValueOf(old.drift).Pointer() {
 		for p, u := range k.units {
@@ -315,11 +313,50 @@ func (st *step) recall() {
 			}
 		}
 	}
-	st.stirring()
 	if st.owned {
+		k.list()
 		k.first()
+	} else {
+		k.away, k.noisy = old.away, old.noisy
 	}
+	st.stirring()
 	st.at(k.next)
+}
+
+// repool has machines looked at whose pool is another one. Where no more of it has changed than its status, which each purchase does, only what
+// refers to it is made anew.
+func (st *step) repool(old []*model.NodePool) {
+	k := st.kept
+	alike := map[*model.NodePool]*model.NodePool{} // what a pool was, to what it is; nil: something else
+	for _, was := range old {
+		if is := st.poolNamed[was.Name]; is == was || is != nil && likewise(was, is) {
+			alike[was] = is
+		}
+	}
+	for p, u := range k.units {
+		if k.state[p] != still {
+			continue
+		}
+		switch is := alike[u.Pool]; is {
+		case u.Pool:
+		case nil:
+			st.stir(int32(p))
+		default:
+			st.own()
+			v := *u
+			v.Pool = is
+			k.units[p] = &v
+		}
+	}
+}
+
+// likewise says whether two states of a pool are the same but for its status.
+func likewise(a, b *model.NodePool) bool {
+	x, y := *a, *b
+	for _, p := range []*model.NodePool{&x, &y} {
+		p.StatusResources, p.StatusNodes, p.StatusHash, p.StatusClassGeneration, p.Conditions = nil, 0, "", 0, nil
+	}
+	return reflect.DeepEqual(x, y)
 }
 
 // changes lists what of a list is not the very same as it was; like: what takes its place is as good as it to whoever asks.
@@ -421,25 +458,28 @@ func (st *step) stir(p int32) {
 	k.state[p], k.units[p], k.until[p], k.rooms[p] = astir, nil, time.Time{}, solve.Room{}
 }
 
-// stirring lists what is astir.
-func (st *step) stirring() {
-	k := st.kept
-	st.astir, st.loud = st.astir[:0], st.loud[:0]
+// list finds what is astir.
+func (k *kept) list() {
+	k.away, k.noisy = nil, nil
 	for p, x := range k.state {
 		if x == astir {
-			st.loud = append(st.loud, int32(p))
+			k.noisy = append(k.noisy, int32(p))
 		}
 	}
 	for i, p := range k.shape.nodeOf {
 		if p < 0 || k.state[p] != still || k.shape.claimOf[p] != int32(i) {
-			st.astir = append(st.astir, st.s.Claims[i])
+			k.away = append(k.away, int32(i))
 		}
 	}
-	st.places = make(map[*model.Claim]int32, len(st.astir))
-	for i, p := range k.shape.nodeOf {
-		if p < 0 || k.state[p] != still || k.shape.claimOf[p] != int32(i) {
-			st.places[st.s.Claims[i]] = int32(i)
-		}
+}
+
+// stirring has what is astir looked at.
+func (st *step) stirring() {
+	st.loud = st.kept.noisy
+	st.astir, st.places = make([]*model.Claim, len(st.kept.away)), make(map[*model.Claim]int32, len(st.kept.away))
+	for j, i := range st.kept.away {
+		c := st.s.Claims[i]
+		st.astir[j], st.places[c] = c, i
 	}
 }
 
@@ -455,6 +495,7 @@ func (st *step) rouse(claims []*model.Claim) {
 		}
 	}
 	if any {
+		st.kept.list()
 		st.stirring()
 	}
 }
@@ -495,6 +536,7 @@ func (st *step) keep() {
 		}
 	}
 	if st.owned {
+		k.list()
 		k.first()
 	}
 	k.loud = nil

@@ -15,6 +15,7 @@ type Node struct {
 	Allocatable           Resources
 	Used                  Resources // sum over Pods that are not terminal
 	Pods                  []*Pod    // bound and not terminal, sorted by namespace and name
+	NoAnti                bool      // it is known that none of Pods has required anti-affinity
 	Ready                 bool
 	ReadySince            time.Time // last transition of condition Ready
 	Created               time.Time
@@ -25,6 +26,22 @@ type Node struct {
 	Attached              []Attachment     // volumes that are attached to it or being detached, by name
 	Conditions            map[string]Condition
 	LastPodEvent          time.Time // when a pod that is not a daemon's last came or left, as far as is known
+}
+
+// Room is a machine that stands or comes: pods may be put on it for nothing.
+type Room struct {
+	Name        string
+	InFlight    bool         // a claim not yet a usable node
+	Labels      Labels       // hostname included; for a claim in flight what is certain
+	Open        Requirements // in flight only: labels not certain yet (zone, type while several are allowed)
+	Taints      []Taint      // those that will still be there when pods come: ephemeral and startup taints are left out by the caller
+	Free        Resources    // allocatable minus bound pods; DaemonSets that will still come are charged by solve
+	Allocatable Resources
+	Pods        []*Pod // bound to it, or planned on it before
+	NoAnti      bool   // it is known that none of Pods has required anti-affinity, and they need not be looked through for it
+	CSILimits   map[string]int64
+	Closed      bool // takes no new pods (being deleted, cordoned), but its Pods count for spread and affinity
+	Drained     bool // its Pods do not count either: they are leaving
 }
 
 // Attachment is a volume attached to a node, as its VolumeAttachment says.

@@ -8,7 +8,7 @@ import "testing"
 // TestHotLoopAllocatesNothing counts allocations where a plan spends its time: making a fill, finding the best of all fills and asking the
 // program for a column, once the memory they work in is there.
 func TestHotLoopAllocatesNothing(t *testing.T) {
-	s := compile(diverseProblem(t, 3000), DefaultPolicy())
+	s := compile(diverseProblem(t, 3000), Memory{}, DefaultPolicy())
 	s.siteMaps, s.caps, s.banned = map[siteMapKey][]site{}, map[siteKey]int64{}, map[[2]int]bool{}
 	s.deadline = DefaultPolicy().Work
 	s.remember()

@@ -11,12 +11,7 @@ import (
 
 // verifyInput is the plan as verify wants it.
 func verifyInput(p *Problem, r Result) *verify.Input {
-	in := &verify.Input{ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost}
-	for i := range p.Rooms {
-		x := &p.Rooms[i]
-		in.Rooms = append(in.Rooms, verify.Room{Name: x.Name, Labels: x.Labels, Open: x.Open, Taints: x.Taints, Free: x.Free, Pods: x.Pods,
-			CSILimits: x.CSILimits, Closed: x.Closed, Drained: x.Drained})
-	}
+	in := &verify.Input{ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost, Rooms: p.Rooms}
 	for _, x := range p.Pools {
 		in.Pools = append(in.Pools, verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft})
 	}

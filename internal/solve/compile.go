@@ -120,7 +120,7 @@ func (s *solver) project(r model.Resources) (v vec) {
 }
 
 // compile interns the problem. Nothing is placed yet.
-func compile(p *Problem, pol Policy) *solver {
+func compile(p *Problem, mem Memory, pol Policy) *solver {
 	s := &solver{in: p, pol: pol, tier: 1, filters: map[string]*filter{}, byMask: map[string]*mask{}}
 	s.compileClasses()
 	s.compileKeys()
@@ -131,7 +131,7 @@ func compile(p *Problem, pol Policy) *solver {
 		s.daemons = append(s.daemons, &daemon{in: d, req: s.project(d.Class.Requests), filter: s.filterOf(d.Class)})
 	}
 	s.compileOffers()
-	s.compileRooms()
+	s.compileRooms(mem)
 	s.compileTopology()
 	return s
 }
@@ -340,7 +340,7 @@ func (s *solver) standingAnti() []*model.Class {
 	seen := map[*model.Class]bool{}
 	for i := range s.in.Rooms {
 		r := &s.in.Rooms[i]
-		if r.Drained {
+		if r.Drained || r.NoAnti {
 			continue
 		}
 		for _, p := range r.Pods {

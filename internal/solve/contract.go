@@ -19,19 +19,7 @@ type Problem struct {
 }
 
 // Room is a machine that stands or comes: pods may be put on it for nothing.
-type Room struct {
-	Name        string
-	InFlight    bool               // a claim not yet a usable node
-	Labels      model.Labels       // hostname included; for a claim in flight what is certain
-	Open        model.Requirements // in flight only: labels not certain yet (zone, type while several are allowed)
-	Taints      []model.Taint      // those that will still be there when pods come: ephemeral and startup taints are left out by the caller
-	Free        model.Resources    // allocatable minus bound pods; DaemonSets that will still come are charged by solve
-	Allocatable model.Resources
-	Pods        []*model.Pod // bound to it, or planned on it before
-	CSILimits   map[string]int64
-	Closed      bool // takes no new pods (being deleted, cordoned), but its Pods count for spread and affinity
-	Drained     bool // its Pods do not count either: they are leaving
-}
+type Room = model.Room
 
 // Pool is a NodePool with what is left of its limits.
 type Pool struct {
@@ -56,9 +44,12 @@ type Policy struct {
 	PreferencePPM int64
 }
 
-// Memory carries the columns and prices of the last solve. The zero value is an empty memory; any memory is valid for any problem.
+// Memory carries the columns of the last solve, and its rooms in order. The zero value is an empty memory; any memory is valid for any problem.
+// Rooms that were given once must not be changed while a memory of them is used.
 type Memory struct {
 	columns *columnPool
+	rooms   []Room
+	inOrder []*Room
 }
 
 // Result is a plan for the demand.

@@ -95,12 +95,13 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	}
 	p.scratch = scratch{used: make([]int64, len(demands)), counts: make([]int32, len(s.counters))}
 	words := (len(masks) + 63) / 64
-	byKey := map[string]*machine{}
+	byKey := map[machineKey]*machine{}
 	var all []*machine
-	var key []byte
+	admits := make([]uint64, words)
 	for i := l.lo; i < l.hi; i++ {
 		o := &s.offers[i]
-		admits, some := make([]uint64, words), false
+		some := false
+		clear(admits)
 		for j, m := range masks {
 			if m.has(i) {
 				admits[j>>6] |= 1 << (j & 63)
@@ -110,12 +111,12 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 		if !some {
 			continue
 		}
-		key = machineKey(key[:0], o, admits)
-		m := byKey[string(key)]
+		key := keyOf(o, admits)
+		m := byKey[key]
 		if m == nil {
-			m = &machine{pool: o.pool, t: o.t, avail: o.avail, price: o.price, effort: o.price + s.pol.MachineMicro, admits: admits, ports: o.ports, stock: o.stock,
+			m = &machine{pool: o.pool, t: o.t, avail: o.avail, price: o.price, effort: o.price + s.pol.MachineMicro, admits: slices.Clone(admits), ports: o.ports, stock: o.stock,
 				capacity: o.t.Capacity}
-			byKey[string(key)] = m
+			byKey[key] = m
 			all = append(all, m)
 		}
 		m.offers = append(m.offers, i)
@@ -130,22 +131,25 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	return p
 }
 
-func machineKey(key []byte, o *offer, admits []uint64) []byte {
-	put := func(v uint64) {
-		key = append(key, byte(v), byte(v>>8), byte(v>>16), byte(v>>24), byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
+// machineKey is what offers have in common that are one machine.
+type machineKey struct {
+	pool, size, stock int
+	price             int64
+	t                 string
+	admits            uint64
+	more              string // of what it admits, and its variant
+}
+
+func keyOf(o *offer, admits []uint64) machineKey {
+	k := machineKey{pool: o.pool, size: o.size, stock: o.stock, price: o.price, t: o.t.Name, admits: admits[0]}
+	if len(admits) > 1 || len(o.variant) > 0 {
+		more := appendWords(nil, admits[1:])
+		for _, r := range o.variant {
+			more = append(append(more, r.Values[0]...), 0)
+		}
+		k.more = string(more)
 	}
-	put(uint64(o.pool))
-	put(uint64(o.size))
-	put(uint64(o.price))
-	for _, w := range admits {
-		put(w)
-	}
-	put(uint64(o.stock + 1))
-	for _, r := range o.variant {
-		key = append(key, r.Values[0]...)
-		key = append(key, 0)
-	}
-	return append(key, o.t.Name...)
+	return k
 }
 
 // undominated drops machines that another beats: no less room, no higher price, no fewer demands, and nothing that limits tell apart.

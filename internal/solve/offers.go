@@ -186,6 +186,11 @@ func (s *solver) poolOffers(pi int) {
 	slices.SortFunc(types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
 	known := providerKeys(types)
 	variants := s.variants(p, known)
+	most := 0
+	for _, t := range types {
+		most += len(t.Offerings) * len(variants)
+	}
+	s.offers = slices.Grow(s.offers, most)
 	for _, t := range types {
 		order := make([]int, len(t.Offerings))
 		for i := range order {

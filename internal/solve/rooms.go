@@ -37,14 +37,11 @@ type guests struct {
 	handles map[string]map[string]bool // by driver
 }
 
-// compileRooms projects free room and groups rooms into shapes: labels that anybody looks at, taints, and for a claim in flight
-// what is still open. A class is held against a shape once.
-func (s *solver) compileRooms() {
-	r := &s.rooms
-	n := len(s.in.Rooms)
-	r.in = make([]*Room, n)
-	for i := range s.in.Rooms {
-		r.in[i] = &s.in.Rooms[i]
+// inOrder lists rooms in the order they are filled.
+func inOrder(rooms []Room) []*Room {
+	out := make([]*Room, len(rooms))
+	for i := range rooms {
+		out[i] = &rooms[i]
 	}
 	order := func(a, b *Room) int {
 		switch {
@@ -55,8 +52,21 @@ func (s *solver) compileRooms() {
 		}
 		return 1
 	}
-	if !slices.IsSortedFunc(r.in, order) {
-		slices.SortFunc(r.in, order)
+	if !slices.IsSortedFunc(out, order) {
+		slices.SortFunc(out, order)
+	}
+	return out
+}
+
+// compileRooms projects free room and groups rooms into shapes: labels that anybody looks at, taints, and for a claim in flight
+// what is still open. A class is held against a shape once.
+func (s *solver) compileRooms(mem Memory) {
+	r := &s.rooms
+	n := len(s.in.Rooms)
+	if n > 0 && len(mem.rooms) == n && &mem.rooms[0] == &s.in.Rooms[0] {
+		r.in = mem.inOrder
+	} else {
+		r.in = inOrder(s.in.Rooms)
 	}
 	s.slots = n
 	r.free, r.shape, r.settle = make([]int64, n*s.nd), make([]int32, n), make([]bool, n)

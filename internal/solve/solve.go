@@ -23,12 +23,13 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	if len(s.learnt.fills) > 0 {
 		mem.columns = &s.learnt
 	}
+	mem.rooms, mem.inOrder = p.Rooms, s.rooms.in
 	return res, mem
 }
 
 // answer places and buys for every pod, in one of the ways that may be tried.
 func answer(p *Problem, mem Memory, pol Policy, g guess) *solver {
-	s := compile(p, pol)
+	s := compile(p, mem, pol)
 	s.guess = g
 	s.siteMaps, s.caps = map[siteMapKey][]site{}, map[siteKey]int64{}
 	s.memory, s.banned = mem.columns, map[[2]int]bool{}

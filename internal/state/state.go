@@ -17,7 +17,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +34,7 @@ type State struct {
 
 	pods        map[string]*model.Pod            // by namespace/name
 	nodes       map[string]*nodeEntry            // by name
+	nodesOf     map[string][]string              // their names, by provider id
 	attached    map[string]attachment            // by name of the VolumeAttachment
 	orphans     map[string]map[string]*model.Pod // pods bound to a node not seen yet, by node name
 	claims      map[string]*model.Claim
@@ -58,11 +58,12 @@ type State struct {
 	versions map[string]uint64  // resource version last seen, by object
 	flights  map[string]*flight // by action key
 
-	pending                                                                        map[string]*model.Pod
-	verdicts                                                                       map[*model.Class]int // pending pods that kube-scheduler has refused
-	nodesDirty, claimsDirty, poolsDirty, daemonsDirty, pdbsDirty, deploymentsDirty bool
-	pendingDirty, namespacesDirty, flightsDirty                                    bool
-	last                                                                           model.Snapshot
+	pending                                               map[string]*model.Pod
+	verdicts                                              map[*model.Class]int // pending pods that kube-scheduler has refused
+	nodesDirty, claimsDirty                               map[string]bool      // names
+	poolsDirty, daemonsDirty, pdbsDirty, deploymentsDirty bool
+	pendingDirty, namespacesDirty, flightsDirty           bool
+	last                                                  model.Snapshot
 
 	now time.Time
 	gen Generation
@@ -107,7 +108,7 @@ func New() *State {
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
 		failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, notes: map[string]annotation{}, assumed: map[string]string{}, refused: map[string]bool{},
 		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
-		nodesDirty: true, claimsDirty: true, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
+		nodesDirty: map[string]bool{}, claimsDirty: map[string]bool{}, nodesOf: map[string][]string{}, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
 	}
 }
@@ -236,7 +237,8 @@ func (s *State) place(key string, p *model.Pod) {
 			return
 		}
 		if e := s.nodes[p.Node]; e != nil {
-			e.pods[key], e.built, s.nodesDirty = p, nil, true
+			e.pods[key] = p
+			s.touch(e)
 			s.came(e, p)
 			return
 		}
@@ -289,7 +291,7 @@ func (s *State) restand(key string, old, p *model.Pod) {
 	if same {
 		return // nothing that a Snapshot's reader could tell apart
 	}
-	e.built, s.nodesDirty = nil, true
+	s.touch(e)
 	if old.Deleting.IsZero() && !p.Deleting.IsZero() {
 		s.left(e, p)
 	}
@@ -319,7 +321,7 @@ func (s *State) unplace(key string, p *model.Pod) {
 		if e := s.nodes[p.Node]; e != nil {
 			if _, ok := e.pods[key]; ok {
 				delete(e.pods, key)
-				e.built, s.nodesDirty = nil, true
+				s.touch(e)
 				s.left(e, p)
 				s.gen.Release++
 			}
@@ -363,7 +365,16 @@ func (s *State) SetNode(n *model.Node, version uint64) {
 			}
 		}
 	}
-	e.object, e.built, s.nodesDirty = n, nil, true
+	if was := e.object; was == nil || was.ProviderID != n.ProviderID {
+		if was != nil {
+			s.unlist(was)
+		}
+		if n.ProviderID != "" {
+			s.nodesOf[n.ProviderID] = append(s.nodesOf[n.ProviderID], n.Name)
+		}
+	}
+	e.object = n
+	s.touch(e)
 	s.gen.Supply++
 }
 
@@ -378,7 +389,8 @@ func (s *State) DeleteNode(name string) {
 	}
 	s.forgetOf("node/" + name)
 	delete(s.nodes, name)
-	s.nodesDirty = true
+	s.unlist(e.object)
+	s.nodesDirty[name] = true
 	s.gen.Supply++
 }
 
@@ -399,7 +411,7 @@ func (s *State) SetAttachment(a model.Attachment, node string) {
 	s.attached[a.Name] = attachment{a, node}
 	if e := s.nodes[node]; e != nil {
 		e.attach(a)
-		s.nodesDirty = true
+		s.touch(e)
 	}
 }
 
@@ -412,7 +424,7 @@ func (s *State) DeleteAttachment(name string) {
 	delete(s.attached, name)
 	if e := s.nodes[a.node]; e != nil {
 		delete(e.volumes, name)
-		e.built, s.nodesDirty = nil, true
+		s.touch(e)
 	}
 }
 
@@ -451,7 +463,7 @@ func (s *State) SetClaim(c *model.Claim, version uint64) {
 			c = n.shown(c)
 		}
 	}
-	s.claims[c.Name], s.claimsDirty = c, true
+	s.claims[c.Name], s.claimsDirty[c.Name] = c, true
 	s.gen.Supply++
 	if c.Is("Launched") {
 		delete(s.failures, c.UID)
@@ -472,7 +484,7 @@ func (s *State) DeleteClaim(name string) {
 	delete(s.slots, name)
 	delete(s.notes, c.UID)
 	delete(s.failures, c.UID)
-	s.claimsDirty = true
+	s.claimsDirty[name] = true
 	s.gen.Supply++
 	s.forgetOf("claim/" + name)
 	s.forget("delete/" + c.UID)
@@ -486,7 +498,7 @@ func (s *State) DeleteClaim(name string) {
 // Provisional shows a claim whose creation is under way, until the API server shows it or Settle ends the flight.
 func (s *State) Provisional(c *model.Claim) {
 	if s.claims[c.Name] == nil {
-		s.claims[c.Name], s.claimsDirty = c, true
+		s.claims[c.Name], s.claimsDirty[c.Name] = c, true
 	}
 }
 
@@ -494,7 +506,7 @@ func (s *State) Provisional(c *model.Claim) {
 func (s *State) Unprovisional(name string) {
 	if c := s.claims[name]; c != nil && c.Provisional {
 		delete(s.claims, name)
-		s.claimsDirty = true
+		s.claimsDirty[name] = true
 		s.gen.Supply++
 	}
 }
@@ -516,7 +528,7 @@ func (s *State) Annotate(name, key, value string) {
 	if c := s.claims[name]; c != nil {
 		n := annotation{key, value}
 		s.notes[c.UID] = n
-		s.claims[name], s.claimsDirty = n.shown(c), true
+		s.claims[name], s.claimsDirty[name] = n.shown(c), true
 		s.gen.Supply++
 	}
 }
@@ -555,7 +567,7 @@ func (s *State) DropSlots(name string) {
 func (s *State) showSlots(c *model.Claim, slots []model.Slot) {
 	d := *c
 	d.Slots = slots
-	s.claims[c.Name], s.claimsDirty = &d, true
+	s.claims[c.Name], s.claimsDirty[c.Name] = &d, true
 }
 
 // AssumeReservation shows a pod with a toleration that is being written, or no longer where that failed.
@@ -647,10 +659,8 @@ func (s *State) relink(providerID string) {
 	if providerID == "" {
 		return
 	}
-	for _, e := range s.nodes { // claims get their provider id once
-		if e.object.ProviderID == providerID {
-			e.built, s.nodesDirty = nil, true
-		}
+	for _, name := range s.nodesOf[providerID] {
+		s.touch(s.nodes[name])
 	}
 }
 
@@ -899,11 +909,13 @@ func (s *State) Unseen(since time.Time) int {
 func (s *State) Snapshot(now time.Time) *model.Snapshot {
 	out := s.last
 	out.ResourceNames = s.resources.Names()
-	if s.nodesDirty {
-		out.Nodes = s.buildNodes()
+	if len(s.nodesDirty) > 0 {
+		out.Nodes = patched(out.Nodes, s.nodesDirty, func(n *model.Node) string { return n.Name }, s.node)
+		clear(s.nodesDirty)
 	}
-	if s.claimsDirty {
-		out.Claims = sorted(s.claims, func(a, b *model.Claim) int { return strings.Compare(a.Name, b.Name) })
+	if len(s.claimsDirty) > 0 {
+		out.Claims = patched(out.Claims, s.claimsDirty, func(c *model.Claim) string { return c.Name }, s.Claim)
+		clear(s.claimsDirty)
 	}
 	if s.poolsDirty {
 		out.Pools = sorted(s.pools, func(a, b *model.NodePool) int {
@@ -938,38 +950,88 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 	out.Failures = maps.Clone(s.failures)
 	out.Instances, out.InstancesAt = s.instances, s.instAt
 	out.Drift = s.drift
-	s.nodesDirty, s.claimsDirty, s.poolsDirty, s.daemonsDirty, s.pdbsDirty = false, false, false, false, false
+	s.poolsDirty, s.daemonsDirty, s.pdbsDirty = false, false, false
 	s.deploymentsDirty = false
 	s.pendingDirty, s.namespacesDirty, s.flightsDirty = false, false, false
 	s.last = out
 	return &out
 }
 
-func (s *State) buildNodes() []*model.Node {
-	list := make([]*model.Node, 0, len(s.nodes))
-	for _, e := range s.nodes {
-		if e.built == nil {
-			n := *e.object
-			n.Claim = ""
-			if n.ProviderID != "" {
-				n.Claim = s.byProvider[n.ProviderID]
-			}
-			n.Pods = sorted(e.pods, comparePods)
-			n.LastPodEvent = e.event
-			n.Attached = nil
-			if len(e.volumes) > 0 {
-				n.Attached = sorted(e.volumes, func(a, b model.Attachment) int { return strings.Compare(a.Name, b.Name) })
-			}
-			n.Used = nil
-			for _, p := range n.Pods {
-				n.Used = n.Used.AddInto(p.Class.Requests, 1)
-			}
-			e.built = &n
-		}
-		list = append(list, e.built)
+// touch has a node built anew.
+func (s *State) touch(e *nodeEntry) {
+	e.built = nil
+	s.nodesDirty[e.object.Name] = true
+}
+
+// unlist forgets which provider id a node has.
+func (s *State) unlist(n *model.Node) {
+	if n.ProviderID == "" {
+		return
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
-	return list
+	names := slices.DeleteFunc(s.nodesOf[n.ProviderID], func(name string) bool { return name == n.Name })
+	if s.nodesOf[n.ProviderID] = names; len(names) == 0 {
+		delete(s.nodesOf, n.ProviderID)
+	}
+}
+
+// node is one as Snapshots show it; nil: there is none.
+func (s *State) node(name string) *model.Node {
+	e := s.nodes[name]
+	if e == nil {
+		return nil
+	}
+	if e.built == nil {
+		n := *e.object
+		n.Claim = ""
+		if n.ProviderID != "" {
+			n.Claim = s.byProvider[n.ProviderID]
+		}
+		n.Pods = sorted(e.pods, comparePods)
+		n.LastPodEvent = e.event
+		n.Attached = nil
+		if len(e.volumes) > 0 {
+			n.Attached = sorted(e.volumes, func(a, b model.Attachment) int { return strings.Compare(a.Name, b.Name) })
+		}
+		n.Used, n.NoAnti = nil, true
+		for _, p := range n.Pods {
+			n.Used = n.Used.AddInto(p.Class.Requests, 1)
+			n.NoAnti = n.NoAnti && len(p.Class.AntiAffinity) == 0
+		}
+		e.built = &n
+	}
+	return e.built
+}
+
+// patched is a list sorted by name with some of its items as they are now; what is of those no more is nil. The list itself stays as it was.
+func patched[T any](list []*T, names map[string]bool, name func(*T) string, now func(string) *T) []*T {
+	out := slices.Clone(list)
+	gone := false
+	var came []*T
+	for n := range names {
+		x := now(n)
+		i, ok := slices.BinarySearchFunc(list, n, func(y *T, n string) int { return strings.Compare(name(y), n) })
+		switch {
+		case ok:
+			out[i], gone = x, gone || x == nil
+		case x != nil:
+			came = append(came, x)
+		}
+	}
+	if gone {
+		out = slices.DeleteFunc(out, func(x *T) bool { return x == nil })
+	}
+	if len(came) == 0 {
+		return out
+	}
+	slices.SortFunc(came, func(a, b *T) int { return strings.Compare(name(a), name(b)) })
+	all := make([]*T, 0, len(out)+len(came))
+	for _, x := range out {
+		for len(came) > 0 && name(came[0]) < name(x) {
+			all, came = append(all, came[0]), came[1:]
+		}
+		all = append(all, x)
+	}
+	return append(all, came...)
 }
 
 func comparePods(a, b *model.Pod) int {

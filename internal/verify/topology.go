@@ -208,6 +208,9 @@ func (c *checker) tied() bool {
 		}
 	}
 	for i := range c.in.Rooms {
+		if c.in.Rooms[i].NoAnti {
+			continue
+		}
 		for _, p := range c.in.Rooms[i].Pods {
 			if len(p.Class.AntiAffinity) > 0 {
 				return true

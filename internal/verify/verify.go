@@ -35,17 +35,7 @@ type Input struct {
 }
 
 // Room is a machine that stands or comes.
-type Room struct {
-	Name      string
-	Labels    model.Labels
-	Open      model.Requirements // labels that it will have, with values not certain yet
-	Taints    []model.Taint
-	Free      model.Resources // allocatable less the pods on it
-	Pods      []*model.Pod
-	CSILimits map[string]int64
-	Closed    bool
-	Drained   bool
-}
+type Room = model.Room
 
 // Pool is a NodePool and what is left of its limits.
 type Pool struct {

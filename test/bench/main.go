@@ -58,9 +58,13 @@ func main() {
 	binary := flag.String("binary", "bin/dovetail", "what the row of the process runs")
 	runs := flag.Int("runs", 3, "runs of each problem; the middle one stands")
 	profile := flag.String("cpuprofile", "", "write a profile of the processor time to this file")
+	allocated := flag.String("memprofile", "", "write a profile of what was allocated, each allocation of it, to this file")
 	only := flag.String("only", "", "rows whose name contains this")
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
+	if *allocated != "" {
+		runtime.MemProfileRate = 1
+	}
 	if *profile != "" {
 		f, err := os.Create(*profile)
 		if err == nil {
@@ -99,6 +103,16 @@ func main() {
 		rows = append(rows, r)
 	}
 	print(rows)
+	if *allocated != "" {
+		f, err := os.Create(*allocated)
+		if err == nil {
+			err = pprof.Lookup("allocs").WriteTo(f, 0)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench: profile:", err)
+			os.Exit(1)
+		}
+	}
 	if strings.Contains("memory", *only) {
 		memory()
 	}
