@@ -284,7 +284,7 @@ func TestAs(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	cause := errors.New("boom")
-	keys := []cloud.OfferingKey{{"a", "z1", "spot"}, {"a", "z2", "spot"}, {"b", "z1", "spot"}, {"b", "z2", "spot"}}
+	keys := []cloud.OfferingKey{{InstanceType: "a", Zone: "z1", CapacityType: "spot"}, {InstanceType: "a", Zone: "z2", CapacityType: "spot"}, {InstanceType: "b", Zone: "z1", CapacityType: "spot"}, {InstanceType: "b", Zone: "z2", CapacityType: "spot"}}
 	for _, c := range []struct {
 		err  error
 		kind cloud.Kind

@@ -72,8 +72,9 @@ type NodeClass struct {
 
 // LaunchRequest asks for one machine.
 type LaunchRequest struct {
-	ClaimName, ClaimUID string // ClaimUID is the idempotency key
-	Pool                string // empty: standalone claim
+	ClaimName, ClaimUID string    // ClaimUID is the idempotency key
+	ClaimCreated        time.Time // when the claim was made; zero: not known, taken to be now
+	Pool                string    // empty: standalone claim
 	Class               NodeClass
 
 	// What may be bought: every offering that satisfies Requirements, whose type is in Types, zone in Zones and capacity type
@@ -97,8 +98,9 @@ type LaunchResult struct {
 	ClaimUID string
 	Err      error
 
-	// ProviderID is the machine's. It is empty where the cloud has accepted the launch but can't tell yet which machine it
-	// will be (a node group's desired size was raised): List then names the machine with the claim's UID.
+	// ProviderID is the machine's. It is empty where the cloud has accepted the launch but can't tell yet which machine it will be
+	// (a node group's desired size was raised); so is everything else then. The same request, made again, buys nothing and tells when
+	// it is known. Until then List shows a placeholder with the claim's UID, and Terminate of that gives the machine up.
 	ProviderID   string
 	InstanceType string
 	Zone         string
@@ -120,10 +122,17 @@ type OfferingKey struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
+	Group        string `json:"group,omitempty"` // a node group, where it is one's alone; empty: the cloud's
 }
 
 // String writes type/zone/capacity type.
-func (k OfferingKey) String() string { return k.InstanceType + "/" + k.Zone + "/" + k.CapacityType }
+func (k OfferingKey) String() string {
+	s := k.InstanceType + "/" + k.Zone + "/" + k.CapacityType
+	if k.Group != "" {
+		s += " of group " + k.Group
+	}
+	return s
+}
 
 // Less orders offerings by type, zone, capacity type.
 func (k OfferingKey) Less(o OfferingKey) bool {
@@ -133,7 +142,10 @@ func (k OfferingKey) Less(o OfferingKey) bool {
 	if k.Zone != o.Zone {
 		return k.Zone < o.Zone
 	}
-	return k.CapacityType < o.CapacityType
+	if k.CapacityType != o.CapacityType {
+		return k.CapacityType < o.CapacityType
+	}
+	return k.Group < o.Group
 }
 
 // Drifter is a provider that can tell when a machine no longer is what its node class asks for.

@@ -126,7 +126,7 @@ func (s *SetAside) Offerings(ctx context.Context, pool *model.NodePool, class No
 	for i, t := range types {
 		for j, o := range t.Offerings {
 			for _, k := range byType[t.Name] {
-				if !o.Available || o.Zone != k.Zone || o.CapacityType != k.CapacityType {
+				if !o.Available || o.Zone != k.Zone || o.CapacityType != k.CapacityType || k.Group != "" && k.Group != o.Labels[model.LabelNodeGroup] {
 					continue
 				}
 				if &out[0] == &types[0] {

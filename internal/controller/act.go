@@ -287,6 +287,14 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 			c.Emit(func(s *state.State) { c.launchFailed(s, a, res.Err) })
 			return
 		}
+		if res.ProviderID == "" { // it is to come: the same is asked again until it has
+			c.Emit(func(s *state.State) {
+				if s.Failed(key, func(n int) time.Time { return time.Now().Add(backoff(n, 100*time.Millisecond, time.Second)) }) == 1 {
+					c.Log.Info("accepted", "nodeclaim", a.Claim, "class", class.Name)
+				}
+			})
+			return
+		}
 		u := launched(claim, res)
 		version, err := c.Cluster.UpdateClaim(cctx, u)
 		c.Emit(func(s *state.State) {
@@ -325,7 +333,7 @@ func (c *Controller) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
 
 func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchRequest {
 	req := cloud.LaunchRequest{
-		ClaimName: claim.Name, ClaimUID: claim.UID, Pool: claim.Pool, Requirements: claim.Requirements, Requests: claim.Requests,
+		ClaimName: claim.Name, ClaimUID: claim.UID, ClaimCreated: claim.Created, Pool: claim.Pool, Requirements: claim.Requirements, Requests: claim.Requests,
 		NodeLabels: claim.Labels, Annotations: claim.Annotations, Taints: claim.Taints, StartupTaints: claim.StartupTaints,
 		Class: nodeClass(class),
 	}

@@ -140,6 +140,7 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 	st.patients()
 	st.claims()
 	st.orphans()
+	st.adopt()
 	bereft, alarmed := st.bereft(), st.alarmed()
 	st.demand(!req.Never && (req.Solve || bereft || alarmed))
 	for _, uid := range req.Refused {

@@ -210,6 +210,9 @@ func (st *step) rooms() ([]solve.Room, coming) {
 		if !c.Deleting.IsZero() || st.taken[c.Name] != nil || st.node(c) != nil || c.Is(lifecycle.Registered) {
 			continue
 		}
+		if c.Annotations[model.AnnotationAdopt] != "" {
+			continue // its machine is not coming: it stands, and is counted as a node
+		}
 		r, ok := st.claimRoom(c)
 		if !ok {
 			continue

@@ -271,7 +271,8 @@ func settle(in *Input, n *model.Node, out *Output) {
 	ready, why := initialized(c, n)
 	u := plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: map[string]string{}, Annotations: map[string]string{}}
 	if n.Labels[model.LabelRegistered] != trueValue {
-		if soon := n.Created.Add(in.Policy.QuickBoot); !ready && in.Now.Before(soon) {
+		// One that nothing keeps pods off, as those of node groups, must be ours before it is Ready.
+		if soon := n.Created.Add(in.Policy.QuickBoot); !ready && in.Now.Before(soon) && has(n.Taints, bootstrap) {
 			out.at(soon) // most likely one patch will do for registration and initialisation
 			return
 		}
@@ -292,6 +293,9 @@ func settle(in *Input, n *model.Node, out *Output) {
 		conditions(in, n, ready, why, out)
 	}
 }
+
+// bootstrap is the taint that keeps pods off a node until it is ours.
+var bootstrap = model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute}
 
 // register fills in the patch that makes a new node ours: one patch removes the bootstrap taint and writes the reservation.
 func register(in *Input, n *model.Node, u *plan.UpdateNode) {
@@ -315,12 +319,12 @@ func register(in *Input, n *model.Node, u *plan.UpdateNode) {
 			}
 		}
 	}
-	if bootstrap := (model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute}); !has(n.Taints, bootstrap) {
+	if !has(n.Taints, bootstrap) && c.Labels[model.LabelNodeGroup] == "" {
 		u.Why.Key, u.Why.Want = model.TaintUnregistered, bootstrap.Effect // pods may have come before their node was ours
 	}
 	u.AddFinalizer = !n.HasFinalizer
 	u.OwnerClaim, u.OwnerUID = c.Name, c.UID
-	u.RemoveTaints = append(u.RemoveTaints, model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute})
+	u.RemoveTaints = append(u.RemoveTaints, bootstrap)
 	if c.Reserved && in.Awaited > 0 && !in.Open {
 		u.AddTaints = append(u.AddTaints, model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule})
 	}

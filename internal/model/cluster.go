@@ -217,6 +217,10 @@ type Instance struct {
 	ClaimName  string
 	Launched   time.Time
 	Gone       bool // shutting down or terminated
+
+	// Of a member of a node group that no claim was made for, when one may be.
+	Class  string // the node class that its group belongs to; empty: no claim is to be made
+	Labels Labels // type, zone, capacity type, group
 }
 
 // SetAside is an offering that said it has no capacity, until when it is not asked again.
@@ -261,8 +265,10 @@ const (
 	LabelArch         = "kubernetes.io/arch"
 	LabelOS           = "kubernetes.io/os"
 	LabelHostname     = "kubernetes.io/hostname"
+	LabelNodeGroup    = "dovetail.sh/node-group" // offerings that bear it are one stock: what its group may still grow by
 	LabelProvisioner  = "karpenter.sh/provisioner-name"
 	TaintUnregistered = "karpenter.sh/unregistered"
 	TaintDisrupted    = "karpenter.sh/disrupted"
 	TaintReserved     = "dovetail.sh/reserved"
+	AnnotationAdopt   = "dovetail.sh/adopt" // of a claim made for a machine that was there before it: the machine's provider id
 )

@@ -11,6 +11,7 @@ const (
 	Interrupted   Code = "Interrupted"   // its cloud takes it away; Key: the kind of notice, Want: when it is gone
 	ScaledDown    Code = "ScaledDown"    // its static pool has more machines than spec.replicas
 	Replicas      Code = "Replicas"      // a static pool has fewer machines than spec.replicas
+	Adopted       Code = "Adopted"       // a member of a node group was there before its claim; Subject: its provider id
 	Aborted       Code = "MoveAborted"   // a move could not be finished; everything is put back
 	Regretted     Code = "Regretted"     // its workload was moved to save money, and bought for again; Subject: the pod, Have: how often
 )

@@ -202,7 +202,7 @@ func (s *solver) breadth(ch *chosen, fit []int) (n int) {
 	return n
 }
 
-// alike says whether two offers may be choices of one claim: of one capacity type, with the same labels of the pool's own.
+// alike says whether two offers may be choices of one claim: of one capacity type and node group, with the same labels of the pool's own.
 func (s *solver) alike(i, j int) bool {
 	return s.offers[i].o.CapacityType == s.offers[j].o.CapacityType && sameVariant(&s.offers[i], &s.offers[j])
 }
@@ -282,7 +282,7 @@ func (s *solver) poolRange(pool int) (lo, hi int) {
 }
 
 func sameVariant(a, b *offer) bool {
-	return slices.EqualFunc(a.variant, b.variant, func(x, y model.Requirement) bool {
+	return a.o.Labels[model.LabelNodeGroup] == b.o.Labels[model.LabelNodeGroup] && slices.EqualFunc(a.variant, b.variant, func(x, y model.Requirement) bool {
 		return x.Key == y.Key && slices.Equal(x.Values, y.Values)
 	})
 }
@@ -300,7 +300,7 @@ func (s *solver) nodeOf(b *bin, ch *chosen) NewNode {
 		narrow = append(narrow, model.OneOf(model.LabelZone, ch.zones...))
 	}
 	for k, v := range o.o.Labels {
-		if o.stock >= 0 {
+		if o.stock >= 0 || k == model.LabelNodeGroup {
 			narrow = append(narrow, model.OneOf(k, v))
 		}
 	}

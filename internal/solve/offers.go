@@ -227,18 +227,26 @@ func (s *solver) poolOffers(pi int) {
 	}
 }
 
-// stockOf numbers offerings of which the cloud has only so many. The same one offered to two pools is one stock.
+// stockOf numbers offerings of which the cloud has only so many. The same one offered to two pools is one stock, and so are all offerings
+// of a node group.
 func (s *solver) stockOf(t *model.InstanceType, o *model.Offering) int {
 	if o.Remaining < 0 {
 		return -1
 	}
 	key := t.Name + "\x00" + o.Zone + "\x00" + o.CapacityType + "\x00" + labelsKey(o.Labels)
+	if g := o.Labels[model.LabelNodeGroup]; g != "" {
+		if o.Remaining >= int64(len(s.in.Demand)) {
+			return -1 // one for each pod is as many as wanted
+		}
+		key = "group\x00" + g // whatever its machines are, it has so many of them
+	}
 	id, ok := s.stockIDs[key]
 	if !ok {
 		id = len(s.stock)
 		s.stockIDs[key] = id
 		s.stock = append(s.stock, o.Remaining)
 	}
+	s.stock[id] = min(s.stock[id], o.Remaining)
 	return id
 }
 

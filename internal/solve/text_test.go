@@ -195,6 +195,7 @@ func (x *problemText) instanceType(name string, opts []string) {
 	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
 	zones, gone, price, spot, reserved := []string{"a", "b", "c"}, "", int64(0), int64(0), int64(-1)
 	var spotZones []string // nil: all
+	var groups []string    // name:how many more it may have
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch k {
@@ -208,6 +209,8 @@ func (x *problemText) instanceType(name string, opts []string) {
 			spotZones = strings.Split(v, ",")
 		case "gone":
 			gone = v
+		case "group":
+			groups = append(groups, v)
 		case "reserved":
 			reserved, _ = strconv.ParseInt(v, 10, 64)
 		case "csi":
@@ -238,6 +241,23 @@ func (x *problemText) instanceType(name string, opts []string) {
 	if reserved >= 0 {
 		t.Offerings = append(t.Offerings, model.Offering{Zone: zones[0], CapacityType: model.Reserved, Available: true, Remaining: reserved,
 			Labels: model.Labels{"reservation-id": name + "-r"}})
+	}
+	for i, g := range groups {
+		name, left, _ := strings.Cut(g, ":")
+		n, err := strconv.ParseInt(left, 10, 64)
+		if err != nil {
+			x.t.Fatalf("group=%s: want group=NAME:LEFT", g)
+		}
+		of := slices.Clone(t.Offerings)
+		if i == 0 {
+			t.Offerings = nil
+		} else {
+			of = of[:len(of)/i]
+		}
+		for _, o := range of {
+			o.Remaining, o.Available, o.Labels = n, n > 0, model.Labels{model.LabelNodeGroup: name}
+			t.Offerings = append(t.Offerings, o)
+		}
 	}
 	for i := range x.p.Pools {
 		x.p.Pools[i].Types = append(x.p.Pools[i].Types, t)

@@ -240,13 +240,27 @@ func (c *checker) stock() {
 		if p == nil {
 			continue
 		}
+		groups, free := map[string]bool{}, false
 		c.offers(p, m, func(t *model.InstanceType, o *model.Offering, _ *variant) {
-			if o.Remaining >= 0 {
+			switch g := o.Labels[model.LabelNodeGroup]; {
+			case o.Remaining < 0:
+				free = true
+			case g != "":
+				groups[g] = true
+				if n, ok := left[id{labels: g}]; !ok || o.Remaining < n {
+					left[id{labels: g}] = o.Remaining
+				}
+			default:
 				k := id{t.Name, o.Zone, o.CapacityType, fmt.Sprint(o.Labels)}
 				used[k]++
 				left[k] = o.Remaining
 			}
 		})
+		if len(groups) == 1 && !free { // one that several groups may make is counted for none
+			for g := range groups {
+				used[id{labels: g}]++
+			}
+		}
 	}
 	before := len(c.found)
 	for k, n := range used {

@@ -217,6 +217,8 @@ const (
 	ConditionGroupsResolved = "GroupsResolved"   // every term chooses at least one group, and each group can be read
 	ConditionLaunchable     = "GroupsLaunchable" // each group's launch template, types and subnets are there
 	ConditionPermitted      = "PermissionGranted"
+	// ConditionRoom is False while a group has as many machines as it may.
+	ConditionRoom = "GroupsHaveRoom"
 	// ConditionUndisturbed is False while AWS itself replaces members of a group: an instance refresh, or zones that are rebalanced.
 	ConditionUndisturbed = "GroupsUndisturbed"
 )

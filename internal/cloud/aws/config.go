@@ -25,12 +25,13 @@ type Config struct {
 	SubnetRefresh     time.Duration // and of subnets
 	TypesRefresh      time.Duration // and of instance types
 	PricesRefresh     time.Duration // and of prices
+	GroupRefresh      time.Duration // and of node groups; before one is changed it is asked for anew
 }
 
 // DefaultConfig is what holds where nothing is said. The cluster's name has no default.
 func DefaultConfig() Config {
 	return Config{
-		VMMemoryOverhead: 0.075, AMIRefresh: time.Minute, SubnetRefresh: time.Minute, TypesRefresh: 12 * time.Hour, PricesRefresh: time.Hour,
+		VMMemoryOverhead: 0.075, AMIRefresh: time.Minute, SubnetRefresh: time.Minute, TypesRefresh: 12 * time.Hour, PricesRefresh: time.Hour, GroupRefresh: 10 * time.Second,
 	}
 }
 
@@ -45,7 +46,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("vm memory overhead: %v, need a share from 0 to less than 1, such as 0.075 (--vm-memory-overhead-percent or VM_MEMORY_OVERHEAD_PERCENT)", c.VMMemoryOverhead)
 	case c.ReservedENIs < 0:
 		return fmt.Errorf("reserved ENIs: %d, need at least 0 (--reserved-enis or RESERVED_ENIS)", c.ReservedENIs)
-	case c.AMIRefresh <= 0 || c.SubnetRefresh <= 0 || c.TypesRefresh <= 0 || c.PricesRefresh <= 0:
+	case c.AMIRefresh <= 0 || c.SubnetRefresh <= 0 || c.TypesRefresh <= 0 || c.PricesRefresh <= 0 || c.GroupRefresh <= 0:
 		return errors.New("refresh intervals must be positive (AMI_REFRESH_INTERVAL, SUBNET_REFRESH_INTERVAL)")
 	}
 	return nil

@@ -39,6 +39,8 @@ type launch struct {
 	missing  []cloud.OfferingKey
 	mended   bool      // a missing launch template was made again
 	reused   time.Time // when a token was first found used by other parameters; zero: never
+	looked   bool      // of a group's: what was bought before was looked for
+	reason   error     // of a group's: why the last one asked has none
 	bought   *cloud.LaunchResult
 	boughtAt time.Time
 }
@@ -61,7 +63,11 @@ func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) [
 	var wg sync.WaitGroup
 	for i, r := range requests {
 		wg.Go(func() {
-			results[i] = p.launch(ctx, r)
+			if ofGroups(r.Class) {
+				results[i] = p.launchInGroup(ctx, r)
+			} else {
+				results[i] = p.launch(ctx, r)
+			}
 			results[i].ClaimUID = r.ClaimUID
 		})
 	}

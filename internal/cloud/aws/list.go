@@ -23,7 +23,8 @@ import (
 type machine struct {
 	id, zone, instanceType, capacityType string
 	image, subnet, reservation           string
-	groups                               []string // sorted
+	groups                               []string // sorted: security groups
+	group                                string   // of Auto Scaling; empty: none
 	claimUID, claimName                  string
 	launched                             time.Time
 	gone                                 bool
@@ -115,6 +116,17 @@ func (p *Provider) machines(ctx context.Context, since time.Time) (*listing, err
 			out.all = append(out.all, readInstance(in))
 		}
 	}
+	if names := p.scaled.known(); len(names) > 0 {
+		members, err := p.groupMembers(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		have := map[string]bool{}
+		for _, m := range out.all {
+			have[m.id] = true
+		}
+		out.all = append(out.all, slices.DeleteFunc(members, func(m machine) bool { return have[m.id] })...)
+	}
 	sortBy(out.all, func(m machine) string { return providerID(m.zone, m.id) })
 	p.fleet.mu.Lock()
 	defer p.fleet.mu.Unlock()
@@ -171,6 +183,8 @@ func readInstance(in *types.Instance) machine {
 			m.claimName = deref(t.Value)
 		case awsv1.TagClaimUID:
 			m.claimUID = deref(t.Value)
+		case tagGroup:
+			m.group = deref(t.Value)
 		}
 	}
 	for _, g := range in.SecurityGroups {
@@ -192,8 +206,14 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	}
 	out := make([]model.Instance, 0, len(l.all))
 	for _, m := range l.all {
-		out = append(out, model.Instance{ProviderID: providerID(m.zone, m.id), ClaimUID: m.claimUID, ClaimName: m.claimName, Launched: m.launched, Gone: m.gone})
+		in := model.Instance{ProviderID: providerID(m.zone, m.id), ClaimUID: m.claimUID, ClaimName: m.claimName, Launched: m.launched, Gone: m.gone}
+		if m.group != "" && m.claimUID == "" && !m.gone {
+			in.Class, in.Labels = p.adoptable(&m)
+		}
+		out = append(out, in)
 	}
+	out = append(out, p.awaited()...)
+	slices.SortFunc(out, func(a, b model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	return out, nil
 }
 
@@ -212,18 +232,116 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 	if ctx.Err() != nil {
 		return all(ctx.Err())
 	}
-	ids := make([]string, len(providerIDs))
+	groups, err := p.groupsOf(ctx, providerIDs)
+	if err != nil {
+		return all(err)
+	}
+	by := map[string][]int{}
 	for i, id := range providerIDs {
-		ids[i] = instanceID(id)
+		key := groups[i]
+		if strings.HasPrefix(id, placeholder) {
+			key = id
+		}
+		by[key] = append(by[key], i)
 	}
-	answers, ok := p.ends.do(ctx, ids)
-	if !ok {
-		return all(ctx.Err())
+	var wg sync.WaitGroup
+	for key, list := range by {
+		wg.Go(func() {
+			ids := make([]string, len(list))
+			for n, i := range list {
+				ids[n] = instanceID(providerIDs[i])
+			}
+			var answers []error
+			ok := true
+			switch {
+			case strings.HasPrefix(key, placeholder):
+				answers = make([]error, len(ids))
+				answers[0] = p.cancel(ctx, ids[0])
+			case key != "":
+				answers, ok = p.scalingOf(key).ends.do(ctx, ids)
+			default:
+				answers, ok = p.ends.do(ctx, ids)
+			}
+			for n, i := range list {
+				err := ctx.Err()
+				if ok {
+					err = answers[n]
+				}
+				errs[i] = failed(ctx, "terminate", providerIDs[i], err)
+			}
+		})
 	}
-	for i, err := range answers {
-		errs[i] = failed(ctx, "terminate", providerIDs[i], err)
-	}
+	wg.Wait()
 	return errs
+}
+
+// groupsOf are the groups that machines are members of; empty for one that is in none.
+func (p *Provider) groupsOf(ctx context.Context, providerIDs []string) ([]string, error) {
+	out := make([]string, len(providerIDs))
+	if len(p.scaled.known()) == 0 {
+		return out, nil
+	}
+	find := func(l *listing) (missing bool) {
+		p.fleet.mu.Lock()
+		defer p.fleet.mu.Unlock()
+		for i, id := range providerIDs {
+			id := instanceID(id)
+			if m, ok := p.fleet.fresh[id]; ok {
+				out[i] = m.group
+			} else if l == nil {
+				missing = true
+			} else if at, ok := l.byID[id]; ok {
+				out[i] = l.all[at].group
+			} else if _, gone := p.fleet.ending[id]; !gone && !strings.HasPrefix(providerIDs[i], placeholder) {
+				missing = true
+			}
+		}
+		return missing
+	}
+	p.fleet.mu.Lock()
+	last := p.fleet.last
+	p.fleet.mu.Unlock()
+	if !find(last) {
+		return out, nil
+	}
+	list, err := p.machines(ctx, p.clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	find(list)
+	return out, nil
+}
+
+// adoptIn is how long a member that is nobody's is left alone: a claim that is open, after a restart, say, may want it.
+const adoptIn = 30 * time.Second
+
+// adoptable says for which class a claim may be made for a member that is nobody's, and what the machine is; empty: not now.
+func (p *Provider) adoptable(m *machine) (class string, labels model.Labels) {
+	p.scaled.mu.Lock()
+	class, s := p.scaled.class[m.group], p.scaled.m[m.group]
+	p.scaled.mu.Unlock()
+	if class == "" || s == nil {
+		return "", nil
+	}
+	since := m.launched
+	if p.started.After(since) && p.started.Sub(m.launched) < 10*time.Minute {
+		since = p.started // it may be an open claim's
+	}
+	if len(s.claims()) > 0 || p.clock.Now().Sub(since) < adoptIn {
+		return "", nil
+	}
+	return class, model.Labels{model.LabelInstanceType: m.instanceType, model.LabelZone: m.zone, model.LabelCapacityType: m.capacityType, model.LabelNodeGroup: m.group}
+}
+
+// awaited are the machines that groups were asked for and that have not come: each a placeholder that bears its claim.
+func (p *Provider) awaited() []model.Instance {
+	var out []model.Instance
+	for _, name := range p.scaled.known() {
+		for _, a := range p.scalingOf(name).claims() {
+			out = append(out, model.Instance{ProviderID: placeholder + a.uid, ClaimUID: a.uid, ClaimName: a.name, Launched: a.created})
+		}
+	}
+	return out
 }
 
 // terminate is the call of a batch. EC2 refuses a batch for one id that it does not know: that one is taken out, and the rest is

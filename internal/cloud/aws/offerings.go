@@ -46,8 +46,19 @@ func sortBy[T any](list []T, key func(T) string) {
 }
 
 // Offerings implements cloud.Provider. Pools with the same class share one slice.
-func (p *Provider) Offerings(ctx context.Context, _ *model.NodePool, nc cloud.NodeClass) ([]*model.InstanceType, error) {
+func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, nc cloud.NodeClass) ([]*model.InstanceType, error) {
 	const op = "offerings"
+	if ofGroups(nc) {
+		c, err := readGroupClass(op, nc)
+		if err != nil {
+			return nil, err
+		}
+		o, _, err := p.groupOffers(ctx, pool, c)
+		if err != nil {
+			return nil, failed(ctx, op, c.name, err)
+		}
+		return o.types, nil
+	}
 	c, err := readClass(op, nc)
 	if err != nil {
 		return nil, err

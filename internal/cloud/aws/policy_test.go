@@ -19,7 +19,7 @@ var implied = map[string]string{
 	"iam:TagInstanceProfile": "tags given to CreateInstanceProfile",
 }
 
-// TestPolicy: the policy document of the chart allows exactly the calls that this room makes of EC2, SSM, SQS, IAM, EKS and the
+// TestPolicy: the policy document of the chart allows exactly the calls that this room makes of EC2, Auto Scaling, SSM, SQS, IAM, EKS and the
 // price list for node classes.
 func TestPolicy(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "charts", "dovetail", "aws-iam-policy.json"))
@@ -62,7 +62,7 @@ func TestPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`p\.(ec2|ssm|sqs|pricing|iam|eks)\.([A-Z]\w+)\(|(ec2|pricing)\.New(\w+)Paginator\(`).FindAllStringSubmatch(string(source), -1) {
+		for _, m := range regexp.MustCompile(`p\.(ec2|autoscaling|ssm|sqs|pricing|iam|eks)\.([A-Z]\w+)\(|(ec2|pricing)\.New(\w+)Paginator\(`).FindAllStringSubmatch(string(source), -1) {
 			action := m[1] + m[3] + ":" + m[2] + m[4]
 			if action == "sqs:DeleteMessageBatch" {
 				action = "sqs:DeleteMessage" // the batch has no action of its own

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -43,23 +45,27 @@ type Provider struct {
 	clock     cloud.Clock
 	log       *slog.Logger
 
-	ec2     *ec2.Client
-	ssm     *ssm.Client
-	sqs     *sqs.Client
-	pricing *pricing.Client
-	iam     *iam.Client
-	eks     *eks.Client
+	autoscaling *autoscaling.Client
+	ec2         *ec2.Client
+	ssm         *ssm.Client
+	sqs         *sqs.Client
+	pricing     *pricing.Client
+	iam         *iam.Client
+	eks         *eks.Client
 
-	subnets      *memo[[]*subnet]
-	groups       *memo[[]securityGroup]
-	reservations *memo[[]reservation]
-	placements   *memo[*types.PlacementGroup]
-	images       *memo[[]image]
-	profiles     *memo[string]
-	cluster      *memo[clusterFacts]
-	templates    *memo[struct{}]
-	permitted    *memo[model.Condition]
-	builtin      *catalog.Catalog
+	subnets        *memo[[]*subnet]
+	groups         *memo[[]securityGroup]
+	reservations   *memo[[]reservation]
+	placements     *memo[*types.PlacementGroup]
+	images         *memo[[]image]
+	profiles       *memo[string]
+	cluster        *memo[clusterFacts]
+	templates      *memo[struct{}]
+	permitted      *memo[model.Condition]
+	autos          *memo[described]
+	groupTemplates *memo[*types.ResponseLaunchTemplateData]
+	refreshes      *memo[string]
+	builtin        *catalog.Catalog
 
 	market   market
 	learned  learned
@@ -68,6 +74,8 @@ type Provider struct {
 	quotas   quotas
 	fleet    fleet
 	ends     *batcher[string, error]
+	scaled   groups
+	started  time.Time
 }
 
 // New makes a provider. Nothing is called before it is used; Run keeps what it knows fresh.
@@ -80,6 +88,7 @@ func New(c *Clients, config Config, resources Resources, clock cloud.Clock, log 
 		return nil, err
 	}
 	p := &Provider{
+		autoscaling: c.AutoScaling, scaled: newGroups(), started: clock.Now(),
 		config: config, region: c.Region, resources: resources, clock: clock, log: log,
 		ec2: c.EC2, ssm: c.SSM, sqs: c.SQS, pricing: c.Pricing, iam: c.IAM, eks: c.EKS, builtin: builtin,
 		subnets: newMemo[[]*subnet](clock, config.SubnetRefresh), groups: newMemo[[]securityGroup](clock, 5*time.Minute),
@@ -87,6 +96,7 @@ func New(c *Clients, config Config, resources Resources, clock cloud.Clock, log 
 		images: newMemo[[]image](clock, config.AMIRefresh), profiles: newMemo[string](clock, 15*time.Minute),
 		cluster: newMemo[clusterFacts](clock, 15*time.Minute), templates: newMemo[struct{}](clock, time.Hour),
 		permitted: newMemo[model.Condition](clock, 30*time.Minute),
+		autos:     newMemo[described](clock, config.GroupRefresh), groupTemplates: newMemo[*types.ResponseLaunchTemplateData](clock, time.Minute), refreshes: newMemo[string](clock, 30*time.Second),
 	}
 	p.launches.m = map[string]*launch{}
 	p.quotas.m = map[quota]spent{}
@@ -101,7 +111,9 @@ func New(c *Clients, config Config, resources Resources, clock cloud.Clock, log 
 
 // Traits implements cloud.Provider.
 func (p *Provider) Traits() cloud.Traits {
-	return cloud.Traits{Name: "aws", Classes: []cloud.ClassKind{{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass}}, ListDelay: ListDelay}
+	return cloud.Traits{Name: "aws", Classes: []cloud.ClassKind{
+		{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass}, {Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass},
+	}, ListDelay: ListDelay}
 }
 
 // Run keeps instance types and prices fresh until the context ends.

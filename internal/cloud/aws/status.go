@@ -56,6 +56,9 @@ func (p *Provider) validate(r *resolved) model.Condition {
 // ClassStatus implements cloud.ClassStatuser.
 func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.ClassStatus, error) {
 	const op = "class status"
+	if ofGroups(nc) {
+		return p.groupStatus(ctx, nc)
+	}
 	c, err := readClass(op, nc)
 	if cloud.KindOf(err) == cloud.NotReady {
 		bad := problem(awsv1.ReasonDependenciesNotReady, errors.Unwrap(err).Error())

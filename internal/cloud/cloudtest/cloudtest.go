@@ -44,6 +44,9 @@ type Harness struct {
 	PremiumPercent int64
 	// Launches counts, by claim UID, how many machines the cloud ever launched. It is asked of the cloud, not of the provider.
 	Launches func() map[string]int
+	// Later says that the cloud accepts a launch before it can tell which machine it will be: the provider then answers without a
+	// provider id, and tells when it is asked again.
+	Later bool
 }
 
 // Run holds a provider against its contract. new is called for each test.
@@ -58,6 +61,7 @@ func Run(t *testing.T, new func(t *testing.T) Harness) {
 		{"launch buys what is allowed and cheapest", (*suite).launchCheapest},
 		{"a batch answers item by item", (*suite).batch},
 		{"launching twice is launching once", (*suite).launchTwice},
+		{"a machine that has not come can be given up", (*suite).givenUp},
 		{"launching at the same time is launching once", (*suite).launchConcurrently},
 		{"launching after a lost reply is launching once", (*suite).launchLostReply},
 		{"list sees what launch made", (*suite).list},
@@ -74,7 +78,7 @@ func Run(t *testing.T, new func(t *testing.T) Harness) {
 			if h.Provider == nil || h.Pool == nil || h.Another == nil || h.Exhaust == nil || h.Throttle == nil || h.LoseReply == nil || h.Hang == nil || h.Launches == nil {
 				t.Fatal("the harness lacks a part; all are needed")
 			}
-			c.test(&suite{T: t, Harness: h})
+			c.test(&suite{T: t, Harness: h, began: time.Now()})
 		})
 	}
 }
@@ -82,6 +86,7 @@ func Run(t *testing.T, new func(t *testing.T) Harness) {
 type suite struct {
 	*testing.T
 	Harness
+	began time.Time
 }
 
 func (s *suite) types() []*model.InstanceType {
@@ -124,7 +129,7 @@ func keys(types ...*model.InstanceType) []cloud.OfferingKey {
 
 func (s *suite) request(uid string, types ...*model.InstanceType) cloud.LaunchRequest {
 	r := cloud.LaunchRequest{
-		ClaimName: "claim-" + uid, ClaimUID: uid, Pool: s.Pool.Name, Class: s.Class,
+		ClaimName: "claim-" + uid, ClaimUID: uid, ClaimCreated: s.began, Pool: s.Pool.Name, Class: s.Class,
 		NodeLabels: model.Labels{"example.com/team": "a"}, Annotations: model.Labels{"example.com/note": "b"},
 		Taints:        []model.Taint{{Key: "example.com/only", Value: "x", Effect: model.NoSchedule}},
 		StartupTaints: []model.Taint{{Key: "example.com/starting", Effect: model.NoExecute}},
@@ -135,13 +140,43 @@ func (s *suite) request(uid string, types ...*model.InstanceType) cloud.LaunchRe
 	return r
 }
 
+// settled launches, and asks again as long as it is not known which machines those are.
+func (s *suite) settled(p cloud.Provider, requests ...cloud.LaunchRequest) []cloud.LaunchResult {
+	s.Helper()
+	out := make([]cloud.LaunchResult, len(requests))
+	open := make([]int, len(requests))
+	for i := range open {
+		open[i] = i
+	}
+	s.eventually("the machines are known", func() bool {
+		ask := make([]cloud.LaunchRequest, len(open))
+		for n, i := range open {
+			ask[n] = requests[i]
+		}
+		res := p.Launch(s.Context(), ask)
+		if len(res) != len(ask) {
+			s.Fatalf("have %d results for %d requests", len(res), len(ask))
+		}
+		var left []int
+		for n, i := range open {
+			out[i] = res[n]
+			if res[n].Err == nil && res[n].ProviderID == "" {
+				if !s.Later {
+					s.Fatalf("claim %s: no error and no provider id", requests[i].ClaimUID)
+				}
+				left = append(left, i)
+			}
+		}
+		open = left
+		return len(open) == 0
+	})
+	return out
+}
+
 // launch launches one machine and wants it to succeed.
 func (s *suite) launch(p cloud.Provider, r cloud.LaunchRequest) cloud.LaunchResult {
 	s.Helper()
-	res := p.Launch(s.Context(), []cloud.LaunchRequest{r})
-	if len(res) != 1 {
-		s.Fatalf("have %d results for one request", len(res))
-	}
+	res := s.settled(p, r)
 	if res[0].Err != nil {
 		s.Fatal(res[0].Err)
 	}
@@ -320,10 +355,7 @@ func (s *suite) batch() {
 		requests = append(requests, r)
 	}
 	requests = append(requests, requests[0]) // twice in one batch
-	res := s.Provider.Launch(s.Context(), requests)
-	if len(res) != len(requests) {
-		s.Fatalf("have %d results for %d requests", len(res), len(requests))
-	}
+	res := s.settled(s.Provider, requests...)
 	ids := map[string]bool{}
 	for i, r := range res[:20] {
 		if r.ClaimUID != requests[i].ClaimUID {
@@ -361,6 +393,44 @@ func (s *suite) launchTwice() {
 	s.wantLaunches(map[string]int{"a": 1})
 }
 
+// givenUp: what was accepted and has not come is listed with its claim, and can be ended as any machine; another claim's comes all the same.
+func (s *suite) givenUp() {
+	if !s.Later {
+		s.Skip("the cloud says at once which machine it is")
+	}
+	types := s.types()
+	for _, r := range []cloud.LaunchRequest{s.request("a", types[0]), s.request("b", types[0])} {
+		if res := s.Provider.Launch(s.Context(), []cloud.LaunchRequest{r})[0]; res.Err != nil || res.ProviderID != "" {
+			s.Fatalf("have %+v, want a machine that is to come", res)
+		}
+	}
+	list, err := s.Provider.List(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	id := ""
+	for _, in := range list {
+		if in.ClaimUID == "a" && !in.Gone {
+			id = in.ProviderID
+		}
+	}
+	if id == "" {
+		s.Fatalf("claim a is not in the list %v", list)
+	}
+	if err := s.Provider.Terminate(s.Context(), []string{id})[0]; err != nil {
+		s.Fatal(err)
+	}
+	s.wantKind(s.Provider.Terminate(s.Context(), []string{id})[0], cloud.NotFound)
+	s.launch(s.Provider, s.request("b", types[0]))
+	if _, ok := s.find(s.Provider, id); ok {
+		s.Errorf("%s is listed still", id)
+	}
+	// A machine that came in the same moment is nobody's; it is not claim a's.
+	if have := s.Launches(); have["a"] != 0 || have["b"] != 1 {
+		s.Errorf("the cloud launched %v, want one for claim b and none for a", have)
+	}
+}
+
 func (s *suite) launchConcurrently() {
 	types := s.types()
 	const callers = 16
@@ -373,7 +443,7 @@ func (s *suite) launchConcurrently() {
 			p = s.Another()
 		}
 		wg.Go(func() {
-			res := p.Launch(s.Context(), []cloud.LaunchRequest{s.request("a", types...)})
+			res := s.settled(p, s.request("a", types...))
 			ids[i], errs[i] = res[0].ProviderID, res[0].Err
 		})
 	}
@@ -391,7 +461,9 @@ func (s *suite) launchLostReply() {
 	s.LoseReply()
 	res := s.Provider.Launch(s.Context(), []cloud.LaunchRequest{s.request("a", types...)})
 	s.wantKind(res[0].Err, cloud.Unknown)
-	s.wantLaunches(map[string]int{"a": 1})
+	if !s.Later { // else it bears the claim's name a little later
+		s.wantLaunches(map[string]int{"a": 1})
+	}
 	again := s.launch(s.Another(), s.request("a", types...))
 	s.eventually("the machine whose reply was lost is listed", func() bool {
 		in, ok := s.find(s.Provider, again.ProviderID)
@@ -458,7 +530,7 @@ func (s *suite) insufficientCapacity() {
 	types := s.types()
 	out, other := types[0], types[1]
 	s.Exhaust(keys(out)...)
-	res := s.Provider.Launch(s.Context(), []cloud.LaunchRequest{s.request("a", out), s.request("b", other)})
+	res := s.settled(s.Provider, s.request("a", out), s.request("b", other))
 	s.wantKind(res[0].Err, cloud.InsufficientCapacity)
 	if have, want := cloud.OfferingsOf(res[0].Err), keys(out); !slices.Equal(have, want) {
 		s.Errorf("the error names %v, want %v", have, want)
@@ -469,7 +541,7 @@ func (s *suite) insufficientCapacity() {
 	// Only what was allowed is named.
 	narrow := s.request("c", out)
 	narrow.Zones = []string{out.Offerings[0].Zone}
-	err := s.Provider.Launch(s.Context(), []cloud.LaunchRequest{narrow})[0].Err
+	err := s.settled(s.Provider, narrow)[0].Err
 	s.wantKind(err, cloud.InsufficientCapacity)
 	if len(cloud.OfferingsOf(err)) == 0 {
 		s.Error("the error names no offering")

@@ -4,6 +4,7 @@
 package awstest
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,12 +23,13 @@ type Group struct {
 	Min                     int        `json:"min"`
 	Max                     int        `json:"max"`
 	Desired                 int        `json:"desired"`
-	LaunchTemplate          string     `json:"launchTemplate"`          // name
+	LaunchTemplate          string     `json:"launchTemplate"`          // name; empty: one is made, of the first of InstanceTypes
 	Version                 string     `json:"version,omitempty"`       // default $Default
 	InstanceTypes           []string   `json:"instanceTypes,omitempty"` // more than none: a mixed instances policy with these overrides
 	OnDemandBase            int        `json:"onDemandBase,omitempty"`
 	OnDemandAbovePercent    int        `json:"onDemandAbovePercent"` // of a mixed group, above the base
 	SpotAllocationStrategy  string     `json:"spotAllocationStrategy,omitempty"`
+	Spot                    bool       `json:"spot,omitempty"`  // of a group of one type that comes without a launch template
 	Zones                   []string   `json:"zones,omitempty"` // default: all
 	Tags                    []GroupTag `json:"tags,omitempty"`
 	Suspended               []string   `json:"suspendedProcesses,omitempty"` // such as AZRebalance or Launch
@@ -68,6 +70,15 @@ var groupStrategies = []string{"", "lowest-price", "capacity-optimized", "capaci
 
 // defineGroup makes or changes a group.
 func (t *tx) defineGroup(in Group) (Group, error) {
+	if in.LaunchTemplate == "" && in.Name != "" && len(in.InstanceTypes) > 0 {
+		name, err := t.groupTemplate(in)
+		if err != nil {
+			return in, err
+		}
+		if in.LaunchTemplate = name; len(in.InstanceTypes) == 1 {
+			in.InstanceTypes = nil
+		}
+	}
 	lt := t.templateNamed(in.LaunchTemplate)
 	if in.Name == "" || in.Min < 0 || in.Max < in.Min {
 		return in, fmt.Errorf("group %q: min %d, max %d: need a name and 0 ≤ min ≤ max", in.Name, in.Min, in.Max)
@@ -113,6 +124,61 @@ func (t *tx) defineGroup(in Group) (Group, error) {
 	t.groups.put(t, in.Name, group{in, created})
 	t.stir()
 	return in, nil
+}
+
+// groupTemplate makes a launch template for a group that comes without one: AL2023, joining the cluster, with the labels and taints that
+// the group's tags say its nodes have. A group of one type that buys no on-demand machine gets spot ones.
+func (t *tx) groupTemplate(in Group) (string, error) {
+	name := "group-" + in.Name
+	it := t.catalog.Find(in.InstanceTypes[0])
+	if it == nil {
+		return "", fmt.Errorf("group %s: instance type %q: not in catalogue %s", in.Name, in.InstanceTypes[0], t.catalog.Name)
+	}
+	arch := "x86_64"
+	if it.Labels[model.LabelArch] == "arm64" {
+		arch = "arm64"
+	}
+	image := t.parameter("/aws/service/eks/optimized-ami/" + t.settings.KubernetesVersion + "/amazon-linux-2023/" + arch + "/standard/recommended/image_id")
+	if image == nil {
+		return "", fmt.Errorf("group %s: there is no image of AL2023 for Kubernetes %s", in.Name, t.settings.KubernetesVersion)
+	}
+	var labels, taints []string
+	for _, tag := range in.Tags {
+		if k, ok := strings.CutPrefix(tag.Key, "k8s.io/cluster-autoscaler/node-template/label/"); ok {
+			labels = append(labels, k+"="+tag.Value)
+		}
+		if k, ok := strings.CutPrefix(tag.Key, "k8s.io/cluster-autoscaler/node-template/taint/"); ok {
+			taints = append(taints, k+"="+tag.Value)
+		}
+	}
+	endpoint := t.settings.Endpoint
+	if endpoint == "" {
+		endpoint = "https://127.0.0.1:6443"
+	}
+	data := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {name: " + t.settings.Cluster + ", apiServerEndpoint: " + endpoint +
+		", certificateAuthority: Y2E=, cidr: 10.96.0.0/12}\n"
+	var flags []string
+	if len(labels) > 0 {
+		flags = append(flags, strconv.Quote("--node-labels="+strings.Join(labels, ",")))
+	}
+	if len(taints) > 0 {
+		flags = append(flags, strconv.Quote("--register-with-taints="+strings.Join(taints, ",")))
+	}
+	if len(flags) > 0 {
+		data += "  kubelet: {flags: [" + strings.Join(flags, ", ") + "]}\n"
+	}
+	spec := &ec2RequestLaunchTemplateData{ImageId: image.ID, InstanceType: it.Name, UserData: base64.StdEncoding.EncodeToString([]byte(data))}
+	if len(in.InstanceTypes) == 1 && in.Spot {
+		spec.InstanceMarketOptions = &ec2LaunchTemplateInstanceMarketOptionsRequest{MarketType: "spot"}
+	}
+	if have := t.templateNamed(name); have != nil {
+		is := *have
+		is.Versions = append(slices.Clone(have.Versions), templateVersion{Created: t.now, Data: *spec})
+		t.templates.put(t, have.ID, is)
+		return name, nil
+	}
+	_, err := t.createLaunchTemplate(&ec2CreateLaunchTemplateRequest{LaunchTemplateName: name, LaunchTemplateData: spec})
+	return name, err
 }
 
 // members are a group's instances that are not on their way out, by id.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// define makes a group over a launch template of its own.
+func (a *account) define(g awstest.Group) {
+	a.t.Helper()
+	a.control("PUT", "groups", g, nil)
+}
+
+func (a *account) group(name string) astypes.AutoScalingGroup {
+	a.t.Helper()
+	res, err := a.clients().AutoScaling.DescribeAutoScalingGroups(a.t.Context(), &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
+	if err != nil || len(res.AutoScalingGroups) != 1 {
+		a.t.Fatal(err, name)
+	}
+	return res.AutoScalingGroups[0]
+}
+
+func groupClass(spec string) cloud.NodeClass {
+	return cloud.NodeClass{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass, Name: "workers", UID: "group-class-uid", Generation: 1, Spec: []byte(spec)}
+}
+
+const tagged = `{"selectorTerms":[{"tags":{"k8s.io/cluster-autoscaler/enabled":""}}]}`
+
+var enabled = []awstest.GroupTag{{Key: "k8s.io/cluster-autoscaler/enabled", Value: "true"}}
+
+// TestGroupContract runs the suite on Auto Scaling groups: one for each type, zone and capacity type.
+func TestGroupContract(t *testing.T) {
+	cloudtest.Run(t, func(t *testing.T) cloudtest.Harness {
+		names := []string{"c5.large", "m5.large", "r5.large"}
+		a := open(t, some(t, names...), cloud.Wall{}, func(s *awstest.Settings) { s.GroupDelay = 100 * time.Millisecond })
+		for _, name := range names {
+			for _, zone := range []string{"us-east-1a", "us-east-1b"} {
+				for _, ct := range []string{model.OnDemand, model.Spot} {
+					a.define(awstest.Group{Name: name + "-" + zone + "-" + ct, Max: 30, InstanceTypes: []string{name}, Zones: []string{zone}, Tags: enabled, Spot: ct == model.Spot})
+				}
+			}
+		}
+		return cloudtest.Harness{
+			Provider: a.provider(), Pool: &model.NodePool{Name: "default", Taints: nil}, Class: groupClass(tagged),
+			Another: func() cloud.Provider { return a.provider() },
+			Exhaust: func(keys ...cloud.OfferingKey) {
+				for _, k := range keys {
+					a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: k.InstanceType, Zone: k.Zone, CapacityType: k.CapacityType})
+				}
+			},
+			Throttle: func(d time.Duration) {
+				a.throttle.Store(d.Milliseconds())
+				a.fault(awstest.Fault{Kind: awstest.Throttle, Count: 1})
+			},
+			LoseReply: func() {
+				for _, action := range []string{"SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup"} {
+					a.fault(awstest.Fault{Kind: awstest.LostReply, Action: action, Count: 1})
+				}
+			},
+			Hang: func() func() {
+				a.fault(awstest.Fault{Kind: awstest.Stall, Delay: machines.Duration(time.Hour)})
+				return func() { a.control("DELETE", "faults", nil, nil) }
+			},
+			Launches: func() map[string]int { return a.groupLaunches() },
+			Later:    true,
+		}
+	})
+}
+
+// groupLaunches counts instances ever launched by the claim that they bear now.
+func (a *account) groupLaunches() map[string]int {
+	a.t.Helper()
+	res, err := a.clients().EC2.DescribeInstances(a.t.Context(), &ec2.DescribeInstancesInput{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, r := range res.Reservations {
+		for _, in := range r.Instances {
+			uid := "unclaimed"
+			for _, tag := range in.Tags {
+				if *tag.Key == awsv1.TagClaimUID {
+					uid = *tag.Value
+				}
+			}
+			out[uid]++
+		}
+	}
+	return out
+}

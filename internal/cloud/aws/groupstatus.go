@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// groupStatus is what a NodeGroupClass's status should say. It is Ready as long as one of its groups can be had from.
+func (p *Provider) groupStatus(ctx context.Context, nc cloud.NodeClass) (cloud.ClassStatus, error) {
+	const op = "class status"
+	c, err := readGroupClass(op, nc)
+	if cloud.KindOf(err) == cloud.NotReady {
+		bad := problem("InvalidSpec", errors.Unwrap(err).Error())
+		return cloud.ClassStatus{Conditions: map[string]model.Condition{dovetailv1alpha1.ConditionGroupsResolved: bad, dovetailv1alpha1.ConditionReady: bad}}, nil
+	}
+	if err != nil {
+		return cloud.ClassStatus{}, err
+	}
+	ch, err := p.choose(ctx, c)
+	if err != nil {
+		return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
+	}
+	g, err := p.goods(ctx, false)
+	if err != nil {
+		return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
+	}
+	var status dovetailv1alpha1.NodeGroupClassStatus
+	usable, full := 0, 0
+	for _, a := range ch.groups {
+		wrong := a.problem
+		for _, name := range a.types {
+			if wrong == "" && g.find(name) == nil {
+				wrong = "instance type " + name + " is not one that nodes can be of in region " + p.region + "; take it out of the group"
+			}
+		}
+		status.Groups = append(status.Groups, dovetailv1alpha1.NodeGroupStatus{
+			Name: a.name, Min: int32(a.min), Max: int32(a.max), Desired: int32(a.desired), InstanceTypes: slices.Sorted(slices.Values(a.types)), Zones: a.zones, Problem: wrong,
+		})
+		if wrong != "" {
+			ch.problem(dovetailv1alpha1.ConditionLaunchable, "GroupNotLaunchable", "group "+a.name+": "+wrong)
+		}
+		if a.problem != "" {
+			continue
+		}
+		usable++
+		if a.desired >= a.max {
+			full++
+			ch.problem(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", fmt.Sprintf("group %s should have %d machines of at most %d (its MaxSize, or maxSize of the selector term); raise that for more", a.name, a.desired, a.max))
+		}
+		disturbed, err := p.disturbed(ctx, a)
+		if err != nil {
+			return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
+		}
+		for _, why := range disturbed {
+			ch.problem(dovetailv1alpha1.ConditionUndisturbed, why.Reason, "group "+a.name+": "+why.Message)
+		}
+		if err := p.scaled.denial(a.name); err != nil {
+			ch.problem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": "+err.Error()+"; allow the call in the controller's IAM policy")
+		}
+	}
+	out := cloud.ClassStatus{Conditions: map[string]model.Condition{}}
+	var unready []string
+	for _, k := range []string{dovetailv1alpha1.ConditionGroupsResolved, dovetailv1alpha1.ConditionLaunchable, dovetailv1alpha1.ConditionPermitted, dovetailv1alpha1.ConditionRoom, dovetailv1alpha1.ConditionUndisturbed} {
+		bad, ok := ch.problems[k]
+		if !ok {
+			out.Conditions[k] = model.Condition{Status: "True", Reason: k}
+			continue
+		}
+		out.Conditions[k] = bad
+		if k != dovetailv1alpha1.ConditionRoom && k != dovetailv1alpha1.ConditionUndisturbed {
+			unready = append(unready, k+": "+bad.Message)
+		}
+	}
+	out.Conditions[dovetailv1alpha1.ConditionReady] = model.Condition{Status: "True", Reason: dovetailv1alpha1.ConditionReady}
+	if usable == 0 {
+		out.Conditions[dovetailv1alpha1.ConditionReady] = problem("NoGroup", strings.Join(unready, "; "))
+	}
+	out.Status, err = json.Marshal(status)
+	return out, err
+}
+
+// disturbed says what AWS itself does, or may do, to a group's members.
+func (p *Provider) disturbed(ctx context.Context, a *autoGroup) ([]model.Condition, error) {
+	var out []model.Condition
+	refresh, err := p.refreshing(ctx, a.name)
+	if err != nil {
+		return nil, err
+	}
+	if refresh != "" {
+		out = append(out, problem("InstanceRefresh", "an instance refresh is "+refresh+": AWS replaces its members, and none is given back until it is over"))
+	}
+	if len(a.zones) > 1 && !slices.Contains(a.suspended, "AZRebalance") {
+		out = append(out, problem("AZRebalance", "AWS may end members to balance its zones, without draining them; suspend its process AZRebalance, or have one group for each zone"))
+	}
+	return out, nil
+}
+
+// refreshing is the status of a group's instance refresh; empty: there is none under way.
+func (p *Provider) refreshing(ctx context.Context, name string) (string, error) {
+	return p.refreshes.get(ctx, name, func(ctx context.Context) (string, error) {
+		res, err := p.autoscaling.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(10)})
+		if err != nil {
+			if denied(codeOf(err)) {
+				p.log.Warn("whether a group's instances are being refreshed is not known", "group", name, "error", brief(err))
+				return "", nil
+			}
+			return "", err
+		}
+		for _, r := range res.InstanceRefreshes {
+			switch r.Status {
+			case astypes.InstanceRefreshStatusPending, astypes.InstanceRefreshStatusInProgress, astypes.InstanceRefreshStatusCancelling,
+				astypes.InstanceRefreshStatusRollbackInProgress, astypes.InstanceRefreshStatusBaking:
+				return string(r.Status), nil
+			}
+		}
+		return "", nil
+	})
+}
+
+// denial is why a group could not be changed when that was last tried; nil: it could.
+func (g *groups) denial(name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refused[name]
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// adopt makes a claim for each member of a node group that is nobody's: it was there before its group was given to a pool, or somebody else
+// had the group grow. From then on it is a machine like any other, and can be given back.
+func (st *step) adopt() {
+	var taken map[string]bool // by provider id
+	for _, i := range st.s.Instances {
+		if i.Gone || i.Class == "" || i.ClaimUID != "" {
+			continue
+		}
+		if taken == nil {
+			taken = map[string]bool{}
+			for _, c := range st.s.Claims {
+				taken[c.ProviderID], taken[c.Annotations[model.AnnotationAdopt]] = true, true
+			}
+		}
+		if taken[i.ProviderID] {
+			continue
+		}
+		p := st.poolOf(i)
+		if p == nil {
+			continue
+		}
+		prefix := p.Name
+		if len(prefix) > 52 {
+			prefix = strings.TrimRight(prefix[:52], "-.")
+		}
+		a := plan.CreateClaim{
+			Name: prefix + "-" + hash(10, p.UID, i.ProviderID), Pool: p, Type: i.Labels[model.LabelInstanceType], Zone: i.Labels[model.LabelZone],
+			CapacityType: i.Labels[model.LabelCapacityType], Annotations: map[string]string{model.AnnotationAdopt: i.ProviderID},
+			NoReserve: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: i.ProviderID}, Why: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: i.ProviderID},
+			Requirements: p.Requirements.With(model.OneOf(model.LabelInstanceType, i.Labels[model.LabelInstanceType]), model.OneOf(model.LabelZone, i.Labels[model.LabelZone]),
+				model.OneOf(model.LabelCapacityType, i.Labels[model.LabelCapacityType]), model.OneOf(model.LabelNodeGroup, i.Labels[model.LabelNodeGroup])),
+		}
+		if t := disrupt.TypeOf(p, a.Type); t != nil {
+			a.Types = []*model.InstanceType{t}
+		}
+		if st.claim(a.Name) != nil {
+			continue // it is being made, or goes
+		}
+		st.act(a)
+	}
+}
+
+// poolOf is the pool that a machine is one of: the first, by name, whose node class it is of and whose requirements it meets.
+func (st *step) poolOf(i *model.Instance) *model.NodePool {
+	var out *model.NodePool
+	for _, p := range st.s.Pools {
+		if p.Deleting || p.ClassName != i.Class || out != nil && out.Name < p.Name {
+			continue
+		}
+		if l := memberLabels(p, i.Labels); l != nil && p.Requirements.Mismatch(l) == nil {
+			out = p
+		}
+	}
+	return out
+}
+
+// memberLabels are the labels that a member of a node group would have in a pool; nil where the pool does not buy such machines from it.
+func memberLabels(p *model.NodePool, of model.Labels) model.Labels {
+	t := disrupt.TypeOf(p, of[model.LabelInstanceType])
+	if t == nil {
+		return nil
+	}
+	for i := range t.Offerings {
+		if o := &t.Offerings[i]; o.Labels[model.LabelNodeGroup] == of[model.LabelNodeGroup] {
+			return merged(merged(merged(merged(p.Labels, model.Labels{model.LabelNodePool: p.Name}), t.Labels), o.Labels), of)
+		}
+	}
+	return nil
+}
