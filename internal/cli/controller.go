@@ -39,6 +39,7 @@ const loopWork = 4_000_000
 
 type controllerFlags struct {
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
+	scheduler                                                                string
 	leaderElect, exactLanding, profiling                                     bool
 	qps                                                                      float32
 	burst                                                                    int
@@ -79,6 +80,7 @@ func controllerCommand() *cobra.Command {
 	g.BoolVar(&f.exactLanding, "exact-landing", true, "keep each bought machine to the pods it was bought for until they have landed")
 	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "decide when no new unschedulable pod came for this long (BATCH_IDLE_DURATION)")
 	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "decide at the latest this long after the first one (BATCH_MAX_DURATION)")
+	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	g.StringVar(&f.preferences, "preference-policy", respect, "what preferences of pods are worth: Respect (a price), Ignore (nothing) (PREFERENCE_POLICY)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "calls a second to the API server; 0: as many as it takes (KUBE_CLIENT_QPS)")
 	g.IntVar(&f.burst, "kube-client-burst", 0, "calls at once beyond that (KUBE_CLIENT_BURST)")
@@ -131,11 +133,15 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	default:
 		return exit{2, fmt.Errorf("--cloud %q: use aws or kwok", f.cloud)}
 	}
+	defaults, err := schedulerConfig(f.scheduler)
+	if err != nil {
+		return err
+	}
 	client, err := kube.Connect(f.kubeconfig, f.qps, f.burst, "dovetail/"+version())
 	if err != nil {
 		return err
 	}
-	client.Log = log
+	client.Log, client.Scheduler = log, defaults
 
 	st := state.New()
 	registry := prometheus.NewRegistry()

@@ -39,6 +39,7 @@ type planFlags struct {
 	files                               []string
 	live                                bool
 	kubeconfig, catalog, output, maxGap string
+	scheduler                           string
 	work                                int64
 }
 
@@ -71,6 +72,7 @@ func planCommand() *cobra.Command {
 	g.BoolVar(&f.live, "live", false, "read the cluster of the kubeconfig; it is only read")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig for --live; empty: $KUBECONFIG, else ~/.kube/config, else in-cluster")
 	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, in the form of the built-in EC2 catalogue or of Karpenter's KWOK instance types; empty: "+catalog.BuiltinName)
+	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	g.StringVarP(&f.output, "output", "o", "text", "text or json (docs/PLAN.md)")
 	g.StringVar(&f.maxGap, "max-gap", ppmText(defaults.MaxGapPPM), "refine no further once the cost is proven this near to the least possible: a percentage or a fraction")
 	g.Int64Var(&f.work, "work", defaults.Work, "steps allowed for refining; 0: launch the first good plan")
@@ -135,11 +137,14 @@ func runPlan(c *cobra.Command, f planFlags) error {
 	// First, so that the numbers of resources do not depend on the input.
 	types := cat.InstanceTypes(s.Resources().Dim)
 	m := kube.NewManifests()
+	if m.Scheduler, err = schedulerConfig(f.scheduler); err != nil {
+		return err
+	}
 	if err := readFiles(m, f.files, c.InOrStdin()); err != nil {
 		return err
 	}
 	if f.live {
-		if err := readCluster(c.Context(), s, f.kubeconfig, c.ErrOrStderr()); err != nil {
+		if err := readCluster(c.Context(), s, f.kubeconfig, m.Scheduler, c.ErrOrStderr()); err != nil {
 			return err
 		}
 	}
@@ -242,7 +247,7 @@ func manifestsIn(dir string) ([]string, error) {
 }
 
 // readCluster takes in all that a cluster has, once.
-func readCluster(ctx context.Context, s *state.State, kubeconfig string, errs io.Writer) error {
+func readCluster(ctx context.Context, s *state.State, kubeconfig string, scheduler kube.SchedulerDefaults, errs io.Writer) error {
 	if kubeconfig == "" {
 		kubeconfig = os.Getenv("KUBECONFIG")
 	}
@@ -255,12 +260,28 @@ func readCluster(ctx context.Context, s *state.State, kubeconfig string, errs io
 	if err != nil {
 		return err
 	}
+	client.Scheduler = scheduler
 	if client.Log, err = logger(errs, "text", "warn"); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not shown all objects within %s", client.Address, liveLimit))
 	defer cancel()
 	return kube.Read(ctx, client, s.Resources(), s)
+}
+
+// schedulerConfigUsage is what --scheduler-config says of itself, wherever it is.
+const schedulerConfigUsage = "configuration of kube-scheduler (KubeSchedulerConfiguration): its default topology spread constraints are kept; empty: its own defaults, which refuse nothing"
+
+// schedulerConfig reads what --scheduler-config names.
+func schedulerConfig(path string) (kube.SchedulerDefaults, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read --scheduler-config: %w", err)
+	}
+	return kube.ReadSchedulerConfig(path, data)
 }
 
 func exists(path string) bool {

@@ -45,7 +45,7 @@ type Actor struct {
 // NewActor makes an Actor that uses what Watch has seen of the same Client. now dates the conditions it writes.
 func NewActor(c *Client, table *state.ResourceTable, now func() time.Time) *Actor {
 	return &Actor{
-		c: c, t: &Translator{Table: table, Lookup: lookup{c}}, now: now,
+		c: c, t: &Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}, now: now,
 		events: &recorder{c: c, now: now, last: map[string]time.Time{}, tokens: eventBurst, filled: now()},
 	}
 }

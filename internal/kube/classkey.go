@@ -64,7 +64,6 @@ func classText(c *model.Class, resources []string) string {
 		w.flag(s.Hard, " hard")
 		w.flag(s.IgnoreAffinity, " ignoreaffinity")
 		w.flag(s.HonorTaints, " honortaints")
-		w.flag(s.ClusterDefaults, " clusterdefault")
 		w.selector(s.Selector)
 		w.b.WriteByte(')')
 	}

@@ -59,6 +59,8 @@ type Client struct {
 	Address string
 	// Log gets what goes wrong with a watch.
 	Log *slog.Logger
+	// Scheduler is what schedulers spread pods by that bear no constraint of their own. It is set before anything is watched.
+	Scheduler SchedulerDefaults
 
 	config *rest.Config
 	http   *http.Client
@@ -79,6 +81,8 @@ type Client struct {
 	storageClasses                    objects[*storagev1.StorageClass]
 	csiNodes                          objects[*storagev1.CSINode]
 	limitRanges                       objects[*corev1.LimitRange]
+	services                          objects[*corev1.Service]
+	selectors                         objects[*metav1.LabelSelector] // of controllers, by ownerKey
 	provisionerChanged, poolChanged   signal
 	groupsChanged                     signal // a pool or a class of groups
 }

@@ -34,6 +34,8 @@ import (
 type Manifests struct {
 	// Skipped are the objects that were read and say nothing to an autoscaler, each as kind and name.
 	Skipped []string
+	// Scheduler is what schedulers spread pods by that bear no constraint of their own. Set it before reading.
+	Scheduler SchedulerDefaults
 
 	unchecked  bool // objects are as a cluster may have them, uid or not: for tests of their translation
 	objects    []object
@@ -45,6 +47,7 @@ type Manifests struct {
 	csi        map[string]*storagev1.CSINode
 	limits     map[string]*corev1.LimitRange
 	priorities map[string]*schedulingv1.PriorityClass
+	services   map[string]*corev1.Service
 }
 
 // object is one that a Feed looks at.
@@ -60,6 +63,7 @@ func NewManifests() *Manifests {
 		pvcs: map[string]*corev1.PersistentVolumeClaim{}, pvs: map[string]*corev1.PersistentVolume{},
 		classes: map[string]*storagev1.StorageClass{}, csi: map[string]*storagev1.CSINode{},
 		limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
+		services: map[string]*corev1.Service{},
 	}
 }
 
@@ -88,6 +92,10 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 		m.limits[key(o)] = o
 	case *schedulingv1.PriorityClass:
 		m.priorities[o.Name] = o
+	case *corev1.Service:
+		if m.services[key(o)] = o; len(m.Scheduler) == 0 {
+			m.Skipped = append(m.Skipped, kind+" "+o.Name)
+		}
 	case *corev1.Pod, *corev1.Node, *corev1.Namespace, *corev1.ReplicationController, *appsv1.DaemonSet, *appsv1.Deployment, *appsv1.ReplicaSet,
 		*appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget, *karpv1.NodePool, *karpv1.NodeClaim,
 		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *karpv1alpha5.Provisioner:
@@ -133,6 +141,34 @@ func (m *Manifests) LimitRanges(namespace string) []*corev1.LimitRange {
 	return out
 }
 
+// Services implements Lookup.
+func (m *Manifests) Services(namespace string) []*corev1.Service {
+	var out []*corev1.Service
+	for _, k := range slices.Sorted(maps.Keys(m.services)) {
+		if m.services[k].Namespace == namespace {
+			out = append(out, m.services[k])
+		}
+	}
+	return out
+}
+
+// OwnerSelector implements Lookup.
+func (m *Manifests) OwnerSelector(kind, namespace, name string) *metav1.LabelSelector {
+	i, ok := m.at[ownerKey(kind, namespace, name)]
+	if !ok {
+		return nil
+	}
+	switch o := m.objects[i].Object.(type) {
+	case *appsv1.ReplicaSet:
+		return o.Spec.Selector
+	case *appsv1.StatefulSet:
+		return o.Spec.Selector
+	case *corev1.ReplicationController:
+		return &metav1.LabelSelector{MatchLabels: o.Spec.Selector}
+	}
+	return nil
+}
+
 // Feed hands all objects to a State, in an order that does not depend on theirs. Workloads become the pods that are not among the
 // objects already.
 func (m *Manifests) Feed(s *state.State) {
@@ -143,7 +179,7 @@ func (m *Manifests) Feed(s *state.State) {
 		m.at[o.kind+" "+key(o)] = i
 	}
 	m.defaultClasses()
-	t := &Translator{Table: s.Resources(), Lookup: m}
+	t := &Translator{Table: s.Resources(), Lookup: m, Defaults: m.Scheduler}
 	w := newWorkloads(m)
 	for _, o := range m.objects {
 		m.namespaceOf(s, o)

@@ -91,17 +91,22 @@ func (w *workloads) expand(s *state.State, t *Translator, x metav1.Object) {
 		template := o.Spec.Template.DeepCopy()
 		template.Labels = maps.Clone(template.Labels)
 		metav1.SetMetaDataLabel(&template.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, hash)
-		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name + "-" + hash, UID: string(o.UID)}, template, count(o.Spec.Replicas)-covered)
+		sel := o.Spec.Selector.DeepCopy()
+		if sel != nil { // as that of the ReplicaSet
+			metav1.AddLabelToSelector(sel, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+		}
+		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name + "-" + hash, UID: string(o.UID)}, template, sel, count(o.Spec.Replicas)-covered)
 	case *appsv1.ReplicaSet:
-		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, count(o.Spec.Replicas)-w.has("ReplicaSet", o))
+		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, o.Spec.Selector, count(o.Spec.Replicas)-w.has("ReplicaSet", o))
 	case *corev1.ReplicationController:
 		if o.Spec.Template != nil {
-			w.make(s, t, o, model.Owner{Kind: "ReplicationController", Name: o.Name, UID: string(o.UID)}, o.Spec.Template, count(o.Spec.Replicas)-w.has("ReplicationController", o))
+			w.make(s, t, o, model.Owner{Kind: "ReplicationController", Name: o.Name, UID: string(o.UID)}, o.Spec.Template,
+				&metav1.LabelSelector{MatchLabels: o.Spec.Selector}, count(o.Spec.Replicas)-w.has("ReplicationController", o))
 		}
 	case *appsv1.StatefulSet:
 		w.stateful(s, t, o)
 	case *batchv1.Job:
-		w.make(s, t, o, model.Owner{Kind: "Job", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, jobPods(&o.Spec, &o.Status)-w.has("Job", o))
+		w.make(s, t, o, model.Owner{Kind: "Job", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, nil, jobPods(&o.Spec, &o.Status)-w.has("Job", o))
 	case *batchv1.CronJob:
 		if o.Spec.Suspend != nil && *o.Spec.Suspend {
 			return
@@ -118,7 +123,7 @@ func (w *workloads) expand(s *state.State, t *Translator, x metav1.Object) {
 				covered++
 			}
 		}
-		w.make(s, t, o, model.Owner{Kind: "Job", Name: o.Name, UID: string(o.UID)}, &o.Spec.JobTemplate.Spec.Template,
+		w.make(s, t, o, model.Owner{Kind: "Job", Name: o.Name, UID: string(o.UID)}, &o.Spec.JobTemplate.Spec.Template, nil,
 			jobPods(&o.Spec.JobTemplate.Spec, &batchv1.JobStatus{})-covered)
 	}
 }
@@ -140,8 +145,9 @@ func jobPods(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
 	return n
 }
 
-// make adds n pods of a template. They are alike but for their names, so one is translated and the others are copies of it.
-func (w *workloads) make(s *state.State, t *Translator, o metav1.Object, owner model.Owner, template *corev1.PodTemplateSpec, n int) {
+// make adds n pods of a template. They are alike but for their names, so one is translated and the others are copies of it. sel is what their
+// controller selects them by.
+func (w *workloads) make(s *state.State, t *Translator, o metav1.Object, owner model.Owner, template *corev1.PodTemplateSpec, sel *metav1.LabelSelector, n int) {
 	if n <= 0 {
 		return
 	}
@@ -149,6 +155,9 @@ func (w *workloads) make(s *state.State, t *Translator, o metav1.Object, owner m
 	p.Namespace, p.CreationTimestamp = o.GetNamespace(), o.GetCreationTimestamp()
 	ephemeral := slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
 	w.m.admit(t, p)
+	if spread := t.defaultSpread(p, sel); spread != nil {
+		p.Spec.TopologySpreadConstraints = spread
+	}
 	var first *model.Pod
 	for i, made := 0, 0; made < n; i++ {
 		name := o.GetName() + "-" + strconv.Itoa(i)
@@ -198,6 +207,9 @@ func (w *workloads) stateful(s *state.State, t *Translator, o *appsv1.StatefulSe
 			}
 		}
 		w.m.admit(t, p)
+		if spread := t.defaultSpread(p, o.Spec.Selector); spread != nil {
+			p.Spec.TopologySpreadConstraints = spread
+		}
 		q := demand(t.Pod(p))
 		q.Owner = model.Owner{Kind: "StatefulSet", Name: o.Name, UID: string(o.UID)}
 		s.SetPod(q)

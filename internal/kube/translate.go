@@ -34,12 +34,18 @@ type Lookup interface {
 	StorageClass(name string) *storagev1.StorageClass
 	CSINode(node string) *storagev1.CSINode
 	LimitRanges(namespace string) []*corev1.LimitRange
+	// Those of a namespace; asked for, as is OwnerSelector, only where a scheduler has default constraints.
+	Services(namespace string) []*corev1.Service
+	// OwnerSelector is what a ReplicaSet, StatefulSet or ReplicationController selects its pods by.
+	OwnerSelector(kind, namespace, name string) *metav1.LabelSelector
 }
 
 // Translator turns API objects into the nouns of model. It holds no state of its own and may be used by several goroutines.
 type Translator struct {
 	Table  *state.ResourceTable
 	Lookup Lookup // nil: nothing is found
+	// Defaults are what schedulers spread pods by that bear no constraint of their own.
+	Defaults SchedulerDefaults
 }
 
 // aliases are the old names of labels that pods may still use.
@@ -173,8 +179,12 @@ func (t *Translator) class(p *corev1.Pod, daemon bool) *model.Class {
 	}), 1)
 	t.nodeSelection(c, s, daemon && s.NodeName != "")
 	c.Tolerations = tolerations(s.Tolerations)
-	for i := range s.TopologySpreadConstraints {
-		c.Spread = append(c.Spread, t.spread(c, &s.TopologySpreadConstraints[i], p.Labels))
+	spread := s.TopologySpreadConstraints
+	if t.takesDefaults(p) {
+		spread = t.defaultSpread(p, t.selectorOfOwner(p))
+	}
+	for i := range spread {
+		c.Spread = append(c.Spread, t.spread(c, &spread[i], p.Labels))
 	}
 	if a := s.Affinity; a != nil && a.PodAffinity != nil {
 		c.Affinity = t.podTerms(c, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -333,8 +334,9 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	}
 
 	ctx = c.logging(ctx)
-	t := &Translator{Table: table, Lookup: lookup{c}}
-	w := &watcher{c: c, t: t, emit: emit, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{}}
+	t := &Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}
+	w := &watcher{c: c, t: t, emit: emit, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{},
+		spreadPods: map[string]*corev1.Pod{}}
 	done := make(chan struct{})
 
 	// What a translation looks up comes first, so that no pod is translated twice at the start.
@@ -343,6 +345,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 		func(k string, l *corev1.LimitRange) { c.limitRanges.set(k, l); w.limitRangeChanged(l.Namespace) },
 		func(k string) { c.limitRanges.delete(k); w.limitRangeChanged(namespaceOf(k)) })
 	w.followVolumes(ctx, &first)
+	w.followSelectors(ctx, &first)
 	go func() {
 		defer close(done)
 		if !waitFor(ctx, &first) {
@@ -406,6 +409,7 @@ type watcher struct {
 	podMu      sync.Mutex
 	volumePods map[string]*corev1.Pod         // pods with volumes that are looked up
 	claimUsers map[string]map[string]struct{} // their keys, by the claim they use
+	spreadPods map[string]*corev1.Pod         // pods that their scheduler's default constraints spread
 
 	nodeMu sync.Mutex
 }
@@ -478,9 +482,17 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 				trim(p)
 				w.rememberVolumes(k, p)
 			}
+			if t.takesDefaults(p) {
+				trim(p)
+				w.spreadPods[k] = p
+			}
 			w.setPod(p)
 		},
-		func(k string) { w.forgetVolumes(k); emit(func(s *state.State) { s.DeletePod(k) }) })
+		func(k string) {
+			w.forgetVolumes(k)
+			delete(w.spreadPods, k)
+			emit(func(s *state.State) { s.DeletePod(k) })
+		})
 }
 
 func (w *watcher) setPod(p *corev1.Pod) {
@@ -517,6 +529,8 @@ func namespaceOf(key string) string {
 	return ""
 }
 
+func nameOf(key string) string { return strings.TrimPrefix(key, namespaceOf(key)+"/") }
+
 // lookup serves a Translator from what is watched.
 type lookup struct{ c *Client }
 
@@ -548,4 +562,13 @@ func (l lookup) LimitRanges(namespace string) []*corev1.LimitRange {
 		}
 	}
 	return out
+}
+
+func (l lookup) Services(namespace string) []*corev1.Service {
+	return slices.DeleteFunc(l.c.services.sorted(), func(s *corev1.Service) bool { return s.Namespace != namespace })
+}
+
+func (l lookup) OwnerSelector(kind, namespace, name string) *metav1.LabelSelector {
+	x, _ := l.c.selectors.get(ownerKey(kind, namespace, name))
+	return x
 }

@@ -78,14 +78,13 @@ type WeightedPodTerm struct {
 // SpreadConstraint is a topology spread constraint. matchLabelKeys are already merged into Selector. The Selector counts pods of
 // the class's own namespace.
 type SpreadConstraint struct {
-	TopologyKey     string
-	MaxSkew         int32
-	MinDomains      int32 // 0: not set, which means 1
-	Hard            bool  // DoNotSchedule
-	Selector        *Requirements
-	IgnoreAffinity  bool // nodeAffinityPolicy Ignore: domains the pod could not go to count too
-	HonorTaints     bool // nodeTaintsPolicy Honor
-	ClusterDefaults bool // from the scheduler's configuration, not from the pod
+	TopologyKey    string
+	MaxSkew        int32
+	MinDomains     int32 // 0: not set, which means 1
+	Hard           bool  // DoNotSchedule
+	Selector       *Requirements
+	IgnoreAffinity bool // nodeAffinityPolicy Ignore: domains the pod could not go to count too
+	HonorTaints    bool // nodeTaintsPolicy Honor
 }
 
 // Toleration mirrors the Kubernetes one.

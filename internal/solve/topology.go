@@ -214,7 +214,7 @@ func (t *topoCompiler) rules(c *class) {
 	}
 	for i := range c.c.Spread {
 		x := &c.c.Spread[i]
-		if !x.Hard && (x.ClusterDefaults || x.TopologyKey == model.LabelHostname) {
+		if !x.Hard && x.TopologyKey == model.LabelHostname {
 			continue // only a wish, and one that the scheduler itself sees to when it scores
 		}
 		sel := model.Selector{Namespaces: []string{c.c.Namespace}, Pods: x.Selector}

@@ -146,7 +146,7 @@ func (s *solver) apartOf(c *model.Class) (a apart) {
 		}
 	}
 	for i := range c.Spread {
-		if x := &c.Spread[i]; !x.Hard && !x.ClusterDefaults && x.TopologyKey == model.LabelHostname {
+		if x := &c.Spread[i]; !x.Hard && x.TopologyKey == model.LabelHostname {
 			wish(int64(x.MaxSkew), 100, model.Selector{Namespaces: []string{c.Namespace}, Pods: x.Selector})
 		}
 	}
