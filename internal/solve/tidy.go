@@ -12,7 +12,7 @@ import (
 // tidying empties machines that are to be bought into what is left free on the others, over all pools and weights: each level is packed
 // by itself, and a class of which a machine may hold only a few leaves room that nobody looks at again. A machine goes, or becomes a
 // smaller one, where its pods find room on others that grow dearer by less than is saved. Pods stay in the domains where they are
-// counted. A machine grows only for pods that its own weight would buy for.
+// counted. A machine may grow for pods of another weight where a whole machine is saved: weights say what is bought first, not what else may be on it.
 type tidying struct {
 	s       *solver
 	byPrice [][]int // offers of each pool, cheapest first
@@ -201,7 +201,7 @@ func (t *tidying) round(last bool) (any bool) {
 }
 
 // merge looks for machines of one pool, the cheapest first, that one larger machine can replace for less: the last few that a class is left
-// with, mostly. Machines with pods that tell hosts apart are left as they are.
+// with, mostly.
 func (t *tidying) merge() bool {
 	s := t.s
 	if len(t.bins) > maxGrown {
@@ -210,8 +210,7 @@ func (t *tidying) merge() bool {
 	byPool := make([][]int, len(s.in.Pools))
 	for i := range t.bins {
 		x := &t.bins[i]
-		if x.offer < 0 || x.firm || len(x.items) == 0 || s.left[x.pool].limited || len(s.minValuesOf(x.pool)) > 0 ||
-			slices.ContainsFunc(x.items, func(it binItem) bool { return !s.classes[it.class].freely() }) {
+		if x.offer < 0 || x.firm || len(x.items) == 0 || s.left[x.pool].limited || len(s.minValuesOf(x.pool)) > 0 {
 			continue
 		}
 		byPool[x.pool] = append(byPool[x.pool], i)
@@ -219,32 +218,66 @@ func (t *tidying) merge() bool {
 	for _, list := range byPool {
 		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(t.effort(&t.bins[a]), t.effort(&t.bins[b])) })
 		for from := 0; from+1 < len(list) && s.work < t.until; from++ {
-			into := t.bins[list[from]]
+			i := list[from]
+			into := t.bins[i]
 			sum := t.effort(&into)
 			var gone []int
 			for _, j := range list[from+1:] {
 				x := &t.bins[j]
-				y := t.without(list[from], slices.Concat(into.items, x.items))
+				if !t.joins(i, j, x.items, &into) {
+					continue
+				}
+				y := t.without(i, slices.Concat(into.items, x.items))
 				if y.offer < 0 {
+					t.leave(i, j, x.items)
 					continue
 				}
 				into, gone, sum = y, append(gone, j), sum+t.effort(x)
 				if t.effort(&into) < sum {
-					t.replace(list[from], &into, gone)
+					t.replace(i, &into, gone)
 					return true
 				}
+			}
+			for _, j := range gone {
+				t.leave(i, j, t.bins[j].items)
 			}
 		}
 	}
 	return false
 }
 
-// replace has one bin hold what others held.
+// joins counts items of bin j on the host of bin i, and says whether rules between pods let them all be there beside those on into.
+func (t *tidying) joins(i, j int, items []binItem, into *tidyBin) bool {
+	if len(t.s.minValuesOf(into.pool)) > 0 {
+		return false // it would have to be seen how many types are left
+	}
+	beside, b := *into, *into.bin
+	beside.bin = &b
+	for k := range items {
+		c := t.s.classes[items[k].class]
+		if !c.freely() {
+			if t.welcome(&beside, c) < items[k].n {
+				t.leave(i, j, items[:k])
+				return false
+			}
+			b.items = append(slices.Clip(b.items), items[k])
+			b.guests = t.guestsOf(b.items)
+		}
+		t.bump(i, j, &items[k], items[k].n)
+	}
+	return true
+}
+
+// leave has items of bin j counted on its own host again, instead of that of bin i.
+func (t *tidying) leave(i, j int, items []binItem) {
+	for k := range items {
+		t.bump(j, i, &items[k], items[k].n)
+	}
+}
+
+// replace has one bin hold what others held, whose pods are counted there.
 func (t *tidying) replace(i int, by *tidyBin, gone []int) {
 	for _, j := range gone {
-		for k := range t.bins[j].items {
-			t.bump(i, j, &t.bins[j].items[k], t.bins[j].items[k].n)
-		}
 		t.bins[j].bin.items = nil
 		t.bins[j].offer = -1
 	}
@@ -488,28 +521,21 @@ func (t *tidying) grow(i int, items []binItem, targets []int, limit int64) (best
 	if len(targets) > maxGrown {
 		return best, grown, by
 	}
-	weight := s.in.Pools[t.bins[i].pool].Weight
 	for _, j := range targets {
 		x := &t.bins[j]
-		if j == i || x.offer < 0 || len(x.items) == 0 || x.stock >= 0 || s.left[x.pool].limited || s.in.Pools[x.pool].Weight < weight {
+		if j == i || x.offer < 0 || len(x.items) == 0 || x.stock >= 0 || s.left[x.pool].limited {
 			continue
 		}
-		ok := true
+		if !t.joins(j, i, items, x) {
+			continue
+		}
+		t.leave(j, i, items) // only asked
 		next := *x.bin
 		next.items = slices.Clone(x.items)
 		next.guests = t.guestsOf(next.items)
 		for k := range items {
-			c := s.classes[items[k].class]
-			beside := *x
-			beside.bin = &next
-			if ok = t.welcome(&beside, c) >= items[k].n; !ok {
-				break
-			}
 			next.mask = s.and(next.mask, items[k].mask)
-			next.add(c, items[k].mask, items[k].n, s.nd)
-		}
-		if !ok {
-			continue
+			next.add(s.classes[items[k].class], items[k].mask, items[k].n, s.nd)
 		}
 		y := tidyBin{bin: &next, firm: x.firm}
 		if t.settle(&y); y.offer >= 0 {
