@@ -30,16 +30,20 @@ type sickness struct {
 }
 
 // sick finds the condition for which a node counts as broken soonest.
-func (st *step) sick(n *model.Node) sickness {
+func (st *step) sick(n *model.Node, pool *model.NodePool) sickness {
 	var out sickness
 	for _, p := range st.pol.Repair {
 		c, ok := n.Conditions[p.Condition]
 		if !ok || c.Status != p.Status {
 			continue
 		}
-		if due := c.Since.Add(p.After); out.cause.Code == "" || due.Before(out.due) {
+		after := p.After
+		if pool != nil && pool.Scaling != nil && pool.Scaling.Unready > 0 && p.Condition == "Ready" {
+			after = pool.Scaling.Unready
+		}
+		if due := c.Since.Add(after); out.cause.Code == "" || due.Before(out.due) {
 			out = sickness{due: due, cause: plan.Reason{Code: plan.Unhealthy, Subject: "node/" + n.Name, Key: p.Condition,
-				Want: "not " + p.Status + " for " + p.After.String(), Have: p.Status + " since " + c.Since.UTC().Format(time.RFC3339)}}
+				Want: "not " + p.Status + " for " + after.String(), Have: p.Status + " since " + c.Since.UTC().Format(time.RFC3339)}}
 		}
 	}
 	return out
@@ -67,7 +71,7 @@ func (st *step) patients() {
 			st.illness[pool.Name] = k
 		}
 		k[0]++
-		if s := st.sick(n); s.cause.Code != "" {
+		if s := st.sick(n, pool); s.cause.Code != "" {
 			k[1]++
 			s.cause.Pool = pool.Name
 			st.ill[c.Name] = s

@@ -566,7 +566,7 @@ func (st *step) rests(u *disrupt.Unit) bool {
 		len(p.Types) > 0 && u.PriceMicro < 0,
 		!disrupt.Occupied(n) && p.ConsolidateAfter >= 0 && p.Replicas < 0,
 		c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && p.Hash != "",
-		st.sick(n).cause.Code != "":
+		st.sick(n, p).cause.Code != "":
 		return false
 	}
 	for _, t := range n.Taints {

@@ -4,6 +4,7 @@
 package disrupt
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,6 +188,11 @@ func (g *Guard) voluntary(u *Unit, cause plan.Code, node string) []plan.Reason {
 				Have: u.Node.Labels[model.LabelInstanceType] + " " + u.Node.Labels[model.LabelZone] + " " + u.Node.Labels[model.LabelCapacityType]})
 		}
 	}
+	if cause == plan.Underutilized && p.Scaling != nil {
+		if most, name, share := used(p.Scaling, u.Node); most >= 0 && share > most {
+			out = append(out, plan.Reason{Code: plan.WellUsed, Subject: node, Key: name, Want: strconv.Itoa(int(most)) + " %", Have: strconv.Itoa(int(share)) + " %"})
+		}
+	}
 	switch due := u.Quiet.Add(p.ConsolidateAfter); {
 	case p.ConsolidateAfter < 0:
 		out = append(out, plan.Reason{Code: plan.Quiet, Subject: "nodepool/" + p.Name, Key: "spec.disruption.consolidateAfter", Want: "a duration", Have: "Never"})
@@ -198,6 +204,34 @@ func (g *Guard) voluntary(u *Unit, cause plan.Code, node string) []plan.Reason {
 		out = append(out, plan.Reason{Code: plan.Payback, Subject: node, Key: KeepUntil, Want: until.UTC().Format(time.RFC3339), Have: g.Now.UTC().Format(time.RFC3339)})
 	}
 	return out
+}
+
+// used is the share of a node that its pods ask for, in percent rounded up, of what it is the share, and how much it may be for the node to
+// go; negative: any.
+func used(how *model.GroupScaling, n *model.Node) (most int32, name string, share int32) {
+	var asked model.Resources
+	for _, p := range n.Pods {
+		if !p.Terminal && !(how.IgnoreDaemons && p.Class.Daemon) {
+			asked = asked.AddInto(p.Class.Requests, 1)
+		}
+	}
+	of := func(d model.Dim) int32 {
+		have := n.Allocatable.At(d)
+		if have <= 0 {
+			return 0
+		}
+		return int32(math.Ceil(float64(asked.At(d)) * 100 / float64(have)))
+	}
+	for _, d := range how.GPUs {
+		if n.Allocatable.At(d) > 0 {
+			return how.GPUPercent, "GPUs", of(d)
+		}
+	}
+	cpu, memory := of(model.CPU), of(model.Memory)
+	if cpu >= memory {
+		return how.UtilizationPercent, "CPU", cpu
+	}
+	return how.UtilizationPercent, "memory", memory
 }
 
 // Due is when a machine kept only by time may be looked at again; zero: time alone will not free it.

@@ -280,6 +280,10 @@ func (x *script) addPool(name string, opts [][2]string) {
 		switch o[0] {
 		case "policy":
 			p.ConsolidationPolicy = map[string]string{"empty": "WhenEmpty", "balanced": Balanced, "all": underutilized}[o[1]]
+		case "most":
+			p.Scaling = &model.GroupScaling{UtilizationPercent: int32(x.num(o[1])), GPUPercent: -1}
+		case "ignore-daemons":
+			p.Scaling.IgnoreDaemons = true
 		case "after":
 			p.ConsolidateAfter = x.dur(o[1])
 		case "replicas":

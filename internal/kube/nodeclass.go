@@ -203,6 +203,31 @@ func (t *Translator) NodeGroupClass(k *dovetailv1alpha1.NodeGroupClass) state.No
 	if status, err := json.Marshal(rest); err == nil { // of plain fields: it can't fail
 		out.Status = status
 	}
+	out.Scaling = t.scaling(k.Spec.Options)
+	return out
+}
+
+// gpus are the resources that are GPUs.
+var gpus = []string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
+
+func (t *Translator) scaling(o *dovetailv1alpha1.NodeGroupOptions) *model.GroupScaling {
+	if o == nil {
+		return nil
+	}
+	out := &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
+	if o.UtilizationThresholdPercent != nil {
+		out.UtilizationPercent = *o.UtilizationThresholdPercent
+	}
+	if o.GPUUtilizationThresholdPercent != nil {
+		out.GPUPercent = *o.GPUUtilizationThresholdPercent
+		for _, name := range gpus {
+			out.GPUs = append(out.GPUs, t.Table.Dim(name))
+		}
+	}
+	out.IgnoreDaemons = o.IgnoreDaemonSetsUtilization != nil && *o.IgnoreDaemonSetsUtilization
+	if o.UnreadyTime != nil {
+		out.Unready = o.UnreadyTime.Duration
+	}
 	return out
 }
 

@@ -89,6 +89,16 @@ const (
 	Reserved = "reserved"
 )
 
+// GroupScaling is when machines of node groups are given back.
+type GroupScaling struct {
+	// A node of whose CPU or memory, whichever is more, a larger share than this is asked for stays where it is; of one with GPUs only
+	// they count. Negative: no bound.
+	UtilizationPercent, GPUPercent int32
+	GPUs                           []Dim
+	IgnoreDaemons                  bool          // what pods of DaemonSets ask for does not count
+	Unready                        time.Duration // after so long without being Ready a node is broken; 0: as its provider says
+}
+
 // NodePool is what may be bought and how it must look.
 type NodePool struct {
 	Name, UID     string
@@ -120,7 +130,8 @@ type NodePool struct {
 	Ready    bool
 	NotReady Condition // why not: reason and message
 	Deleting bool
-	LetGo    bool // its node groups are nobody's to scale any more: its machines are left as they are
+	Scaling  *GroupScaling // of node groups: as their node class says; nil: of no node groups, or it does not say
+	LetGo    bool          // its node groups are nobody's to scale any more: its machines are left as they are
 
 	// The status as it is in the API server, so that only a difference is written.
 	StatusResources       Resources

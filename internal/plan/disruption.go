@@ -25,6 +25,7 @@ const (
 	Nominated           Code = "Nominated"           // pods are expected on it
 	ConsolidationOff    Code = "ConsolidationPolicy" // the pool's policy allows no move of nodes with pods
 	Static              Code = "StaticPool"          // pools with spec.replicas are not consolidated
+	WellUsed            Code = "WellUsed"            // too much of it is asked for; Key: of what, Want: how much may be, Have: how much is
 	Quiet               Code = "ConsolidateAfter"    // pods came or left too recently
 	Payback             Code = "Payback"             // it is the replacement of a move that has not paid for itself yet; Want: until when
 	PodDoNotDisrupt     Code = "PodDoNotDisrupt"     // Subject: the pod

@@ -202,6 +202,8 @@ func kept(r plan.Reason) string {
 		return r.Subject + " has " + r.Key + " " + or(r.Have, "not set") + ", which moves no pods"
 	case plan.Static:
 		return r.Subject + " has a fixed number of machines, " + r.Key + " " + r.Have
+	case plan.WellUsed:
+		return "pods ask for " + r.Have + " of the " + r.Key + " of " + r.Subject + ", and its node group gives back those of which at most " + r.Want + " is asked for"
 	case plan.Quiet:
 		if r.Have == "Never" {
 			return r.Subject + " has " + r.Key + " Never"

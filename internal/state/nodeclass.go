@@ -6,6 +6,7 @@ package state
 import (
 	"cmp"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"time"
 
@@ -20,9 +21,10 @@ type NodeClass struct {
 	Version                uint64 // resource version
 	Deleting               bool
 	Annotations            model.Labels
-	RegistrationDelay      time.Duration   // KWOKNodeClass: how long a machine takes to register
-	Spec                   json.RawMessage // JSON of the object's spec; empty: an empty spec
-	Status                 json.RawMessage // JSON of the object's status without conditions, as its provider writes it; empty: none
+	Scaling                *model.GroupScaling // NodeGroupClass: how its groups are scaled
+	RegistrationDelay      time.Duration       // KWOKNodeClass: how long a machine takes to register
+	Spec                   json.RawMessage     // JSON of the object's spec; empty: an empty spec
+	Status                 json.RawMessage     // JSON of the object's status without conditions, as its provider writes it; empty: none
 	Conditions             map[string]model.Condition
 }
 
@@ -34,12 +36,27 @@ func (s *State) SetNodeClass(c NodeClass) {
 		s.nodeClasses = map[string]*NodeClass{}
 	}
 	s.nodeClasses[classKey(c.Group, c.Kind, c.Name)] = &c
+	s.scale(classKey(c.Group, c.Kind, c.Name), c.Scaling)
 	s.saw("class/"+classKey(c.Group, c.Kind, c.Name), c.Version)
+}
+
+// scale says of the pools of a node class how they are scaled.
+func (s *State) scale(class string, how *model.GroupScaling) {
+	for name, old := range s.pools {
+		if classKey(old.ClassGroup, old.ClassKind, old.ClassName) != class || reflect.DeepEqual(old.Scaling, how) {
+			continue
+		}
+		q := *old
+		q.Scaling = how
+		s.pools[name], s.poolsDirty = &q, true
+		s.gen.Supply++
+	}
 }
 
 // DeleteNodeClass forgets a node class.
 func (s *State) DeleteNodeClass(group, kind, name string) {
 	delete(s.nodeClasses, classKey(group, kind, name))
+	s.scale(classKey(group, kind, name), nil)
 	s.forgetOf("class/" + classKey(group, kind, name))
 }
 

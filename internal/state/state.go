@@ -673,6 +673,9 @@ func (s *State) SetPool(p *model.NodePool) {
 	if old := s.pools[p.Name]; old != nil && old.UID == p.UID && q.ClassGeneration == 0 {
 		q.ClassGeneration = old.ClassGeneration
 	}
+	if c := s.nodeClasses[classKey(q.ClassGroup, q.ClassKind, q.ClassName)]; c != nil {
+		q.Scaling = c.Scaling
+	}
 	s.pools[p.Name], s.poolsDirty = &q, true
 	s.gen.Supply++
 }

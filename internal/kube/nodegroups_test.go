@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// What a NodeGroupClass says of how its groups are scaled reaches its pools, whichever of the two comes first, and goes with it.
+func TestGroupScaling(t *testing.T) {
+	groups, err := TranslateNodeGroups([]NodeGroup{{Name: "web", Tags: map[string]string{
+		dovetailv1alpha1.TagNodeTemplateOption + dovetailv1alpha1.OptionUtilizationThreshold: "0.35",
+		dovetailv1alpha1.TagNodeTemplateOption + dovetailv1alpha1.OptionIgnoreDaemonSets:     "true",
+	}}}, DefaultGroupSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := state.New()
+	tr := &Translator{Table: s.Resources()}
+	pool, class := tr.NodePool(groups[0].Pool), tr.NodeGroupClass(groups[0].Class)
+	right := func() bool {
+		x := s.Pool("web").Scaling
+		return x != nil && x.UtilizationPercent == 35 && x.GPUPercent == 50 && len(x.GPUs) > 0 && x.IgnoreDaemons && x.Unready == 20*time.Minute
+	}
+	s.SetPool(pool)
+	if s.Pool("web").Scaling != nil {
+		t.Error("scaled by a class that is not there")
+	}
+	s.SetNodeClass(class)
+	if !right() {
+		t.Errorf("pool first: %+v", s.Pool("web").Scaling)
+	}
+	s.DeleteNodeClass(dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, "web")
+	if s.Pool("web").Scaling != nil {
+		t.Error("scaled by a class that is gone")
+	}
+	s.SetNodeClass(class)
+	s.DeletePool("web")
+	s.SetPool(pool)
+	if !right() {
+		t.Errorf("class first: %+v", s.Pool("web").Scaling)
+	}
+	bare := &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: dovetailv1alpha1.NodeGroupClassSpec{Options: &dovetailv1alpha1.NodeGroupOptions{}}}
+	s.SetNodeClass(tr.NodeGroupClass(bare))
+	if x := s.Pool("web").Scaling; x == nil || x.UtilizationPercent >= 0 || x.GPUPercent >= 0 || x.Unready != 0 {
+		t.Errorf("without options: %+v", x)
+	}
+}
