@@ -57,7 +57,7 @@ func (st *step) adopt() {
 func (st *step) poolOf(i *model.Instance) *model.NodePool {
 	var out *model.NodePool
 	for _, p := range st.s.Pools {
-		if p.Deleting || p.ClassName != i.Class || out != nil && out.Name < p.Name {
+		if p.Deleting || p.LetGo || p.ClassName != i.Class || out != nil && out.Name < p.Name {
 			continue
 		}
 		if l := memberLabels(p, i.Labels); l != nil && p.Requirements.Mismatch(l) == nil {
