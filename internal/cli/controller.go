@@ -40,7 +40,8 @@ const loopWork = 4_000_000
 type controllerFlags struct {
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
 	scheduler                                                                string
-	leaderElect, exactLanding, profiling                                     bool
+	leaderElect, exactLanding, profiling, alone                              bool
+	others                                                                   []string
 	qps                                                                      float32
 	burst                                                                    int
 	lease                                                                    kube.Lease
@@ -56,7 +57,8 @@ func controllerCommand() *cobra.Command {
 		Use:   "controller",
 		Short: "run the autoscaler against a cluster",
 		Long: "Watches the cluster, buys machines for pods that fit nowhere, lands them there, and gives machines back.\n" +
-			"Only the leader acts; a second replica watches and takes over. A name in capitals is the environment variable, of\n" +
+			"Only the leader acts; a second replica watches and takes over. While the lease of a Karpenter or a Cluster Autoscaler\n" +
+			"is live, it buys and moves nothing, and says what it would do. A name in capitals is the environment variable, of\n" +
 			"Karpenter's, that is read where the flag is not given.",
 		Example: "  dovetail controller --kubeconfig dovetail.kubeconfig --cloud kwok --machines http://127.0.0.1:7080 --leader-elect=false",
 		Args:    cobra.NoArgs,
@@ -72,6 +74,8 @@ func controllerCommand() *cobra.Command {
 	g.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; empty: none (HEALTH_PROBE_PORT)")
 	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address (ENABLE_PROFILING)")
 	g.BoolVar(&f.leaderElect, "leader-elect", true, "act only while holding the lease; for more than one replica (DISABLE_LEADER_ELECTION)")
+	g.BoolVar(&f.alone, "ignore-other-autoscalers", false, "act though a Karpenter or Cluster Autoscaler is live; two that buy for the same pods buy twice")
+	g.StringSliceVar(&f.others, "other-autoscalers", kube.OtherLeases, "names of the leases, in any namespace, by which other autoscalers are known to be live")
 	g.StringVar(&f.lease.Namespace, "leader-elect-namespace", f.lease.Namespace, "namespace of the lease, and of what is learned (LEADER_ELECTION_NAMESPACE, SYSTEM_NAMESPACE)")
 	g.StringVar(&f.lease.Name, "leader-elect-name", f.lease.Name, "name of the lease; another needs a Role that allows it (LEADER_ELECTION_NAME)")
 	g.DurationVar(&f.lease.Duration, "leader-elect-lease-duration", f.lease.Duration, "how long a lease lasts that is not renewed")
@@ -202,27 +206,37 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 		case <-ctx.Done():
 		}
 	}()
-	lead := func(ctx context.Context) {
-		log.Info("acting")
-		if refresh != nil {
-			go refresh(ctx)
-		}
-		ctl.Lead()
-		if discovery != nil {
-			go func() {
-				select {
-				case <-synced: // which claims there are decides what may be deleted
-				case <-ctx.Done():
-					return
-				}
-				if err := kube.NodeGroups(ctx, client, discovery.with(log)); err != nil && ctx.Err() == nil {
-					failed <- err
-				}
-			}()
-		}
+	if refresh != nil {
+		ctl.While = append(ctl.While, refresh)
+	}
+	if discovery != nil {
+		ctl.While = append(ctl.While, func(ctx context.Context) {
+			select {
+			case <-synced: // which claims there are decides what may be deleted
+			case <-ctx.Done():
+				return
+			}
+			if err := kube.NodeGroups(ctx, client, discovery.with(log)); err != nil && ctx.Err() == nil {
+				failed <- err
+			}
+		})
+	}
+	ctl.While = append(ctl.While, func(ctx context.Context) {
 		if err := kube.Provisioners(ctx, client, log); err != nil && ctx.Err() == nil {
 			failed <- err
 		}
+	})
+	lead := func(ctx context.Context) {
+		log.Info("leading")
+		if f.alone {
+			ctl.Lead()
+			<-ctx.Done()
+			return
+		}
+		client.Others(ctx, f.others, f.lease, func(others []string) {
+			ctl.StandDown(others)
+			ctl.Lead() // not before it is known who else there is
+		})
 	}
 	go func() {
 		if !f.leaderElect {

@@ -136,6 +136,10 @@ func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateCla
 			}
 			c.Emit(func(s *state.State) {
 				if have := s.Claim(a.Name); have != nil && have.Provisional { // else it has come
+					if c.standing.Load() != nil {
+						s.Unprovisional(a.Name)
+						return
+					}
 					c.create(ctx, time.Now(), a, try+1)
 				}
 			})
@@ -317,7 +321,7 @@ func (c *Controller) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
 	wanted := make(chan bool, 1)
 	c.Emit(func(s *state.State) {
 		have := s.Claim(a.Claim)
-		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero()
+		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero() && c.standing.Load() == nil
 		if !ok {
 			s.Settle(a.Key())
 		}

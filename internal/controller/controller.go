@@ -91,6 +91,7 @@ type Controller struct {
 	Log      *slog.Logger
 	Config   Config
 	Policy   decide.Policy
+	While    []func(context.Context) // runs beside the loop while it acts, and ends with its context when it stands down
 
 	again   bool            // look again at once: something was found out while acting
 	base    context.Context // Run's; what is begun outside a step ends with it
@@ -99,8 +100,10 @@ type Controller struct {
 	narrow  chan struct{} // for what can wait while machines are bought
 	leading atomic.Bool
 	synced  atomic.Bool
-	asking  chan struct{}        // those who ask why at once: the loop needs a processor too
-	view    atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
+	// standing is nil while it may act; written by the loop alone.
+	standing atomic.Pointer[standDown]
+	asking   chan struct{}        // those who ask why at once: the loop needs a processor too
+	view     atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
 	verify   func(*decide.Output) Opinion // the second opinion
 	mem      decide.Memory
@@ -113,7 +116,8 @@ type Controller struct {
 	drift    driftCheck
 	said     time.Time           // when all that blocks disruption was last told
 	made     time.Time           // for how long the cluster has not been read
-	hears    bool                // the cloud's notices are listened to
+	acted    bool                // at least once
+	stop     func()              // ends what runs beside the loop while it acts; nil: nothing does
 	notes    map[string]toldNote // by object and event
 	told     map[string]string   // by pod uid: the refusal last told, so that it is not told again
 }
@@ -150,11 +154,8 @@ func New(c *Controller) *Controller {
 // Emit hands a change to the loop. It blocks when the loop is far behind.
 func (c *Controller) Emit(ch state.Change) { c.changes <- ch }
 
-// Lead starts acting; until then the loop only watches.
-func (c *Controller) Lead() {
-	c.leading.Store(true)
-	c.Emit(func(*state.State) {})
-}
+// Lead starts acting, after all that was emitted before; until then the loop only watches.
+func (c *Controller) Lead() { c.Emit(func(*state.State) { c.leading.Store(true) }) }
 
 // Synced says that the watch has delivered everything once; before, nothing is decided.
 func (c *Controller) Synced() {
@@ -226,11 +227,14 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 
 	snap := c.State.Snapshot(now)
 	sooner(c.list(ctx, now, snap))
-	sooner(c.drifted(ctx, now, snap))
-	if !c.hears {
-		c.hears = true
-		go c.listen(ctx)
+	if d := c.standing.Load(); d != nil {
+		sooner(c.stand(ctx, now, snap, d, solve))
+		c.Metrics.cluster(snap)
+		c.Metrics.changes.observe(snap, now)
+		return next
 	}
+	c.begins(ctx)
+	sooner(c.drifted(ctx, now, snap))
 	out, mem := decide.Step(snap, c.mem, now, c.Policy, decide.Request{Solve: solve, Tell: c.telling(now)})
 	if out.Solved {
 		c.Metrics.decided(time.Since(now), &out)
@@ -338,7 +342,9 @@ func (c *Controller) list(ctx context.Context, now time.Time, snap *model.Snapsh
 		return due
 	}
 	c.listing, c.listed = true, now
-	c.learn(ctx, snap)
+	if c.standing.Load() == nil {
+		c.learn(ctx, snap)
+	}
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()

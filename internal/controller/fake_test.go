@@ -221,7 +221,10 @@ func (b *bench) DeleteClaim(_ context.Context, a plan.DeleteClaim) (uint64, erro
 }
 
 // UpdateNode implements Cluster.
-func (b *bench) UpdateNode(context.Context, plan.UpdateNode) (uint64, error) { return 0, nil }
+func (b *bench) UpdateNode(_ context.Context, a plan.UpdateNode) (uint64, error) {
+	b.note("node", a.Node)
+	return 0, nil
+}
 
 // DeleteNode implements Cluster.
 func (b *bench) DeleteNode(context.Context, plan.DeleteNode) (uint64, error) { return 0, nil }

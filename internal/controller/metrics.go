@@ -38,7 +38,7 @@ type Metrics struct {
 	changes                                                                           *changes
 	plansRefused                                                                      prometheus.Counter
 	movesRefused                                                                      *prometheus.CounterVec
-	planCost                                                                          prometheus.Gauge
+	planCost, standingDown                                                            prometheus.Gauge
 	planBound                                                                         prometheus.Gauge
 	planGap                                                                           prometheus.Histogram
 
@@ -75,13 +75,14 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 		plansRefused:       prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_plans_refused_total", Help: "Plans that verify refused; nothing of them was done."}),
 		movesRefused:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_moves_refused_total", Help: "Moves that verify refused; nothing of them was done."}, []string{"reason"}),
 		planCost:           prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_cost_usd_per_hour", Help: "Price of the machines of the last plan that bought any."}),
+		standingDown:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_standing_down", Help: "Other autoscalers that are live; above 0 nothing is bought or moved."}),
 		planBound:          prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_lower_bound_usd_per_hour", Help: "Proven lower bound on that price."}),
 		planGap:            prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dovetail_plan_gap_ratio", Help: "Cost over bound, less one, of plans that bought.", Buckets: []float64{.001, .003, .01, .02, .05, .1, .2, .5, 1, 2}}),
 		lastUsage:          map[string]bool{},
 	}
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_build_info", Help: "1; the version is the label."}, []string{"version"})
 	info.WithLabelValues(version).Set(1)
-	r.MustRegister(m.schedulingDuration, m.queueDepth, m.unschedulablePods, m.claimsCreated, m.claimsDisrupted, m.cloudDuration,
+	r.MustRegister(m.standingDown, m.schedulingDuration, m.queueDepth, m.unschedulablePods, m.claimsCreated, m.claimsDisrupted, m.cloudDuration,
 		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.interruptions, m.interruptionsKept, m.interruptionTime, m.unhealthy, m.decisions, m.decisionsByPool, m.queueFailures, m.podsDrained, m.launchFailures, m.endFailures, m.plansRefused, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
 	return m
 }

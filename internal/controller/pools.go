@@ -81,12 +81,16 @@ func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool
 	}
 	info.asking = true
 	nc := nodeClass(class)
+	looks := c.standing.Load() != nil
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()
+		if looks {
+			ctx = cloud.LookOnly(ctx)
+		}
 		types, err := c.Provider.Offerings(ctx, p, nc)
 		var status *cloud.ClassStatus
-		if cs, ok := cloud.As[cloud.ClassStatuser](c.Provider); ok && (err == nil || cloud.KindOf(err) == cloud.NotReady) {
+		if cs, ok := cloud.As[cloud.ClassStatuser](c.Provider); ok && !looks && (err == nil || cloud.KindOf(err) == cloud.NotReady) {
 			if st, serr := cs.ClassStatus(ctx, nc); serr == nil {
 				status = &st
 			} else if err == nil {

@@ -6,6 +6,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -46,5 +48,9 @@ func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, erro
 			return plan.Answer{}, ctx.Err()
 		}
 	}
-	return decide.Why(v.snap, v.mem, time.Now(), c.Policy, subject)
+	a, err := decide.Why(v.snap, v.mem, time.Now(), c.Policy, subject)
+	if d := c.standing.Load(); d != nil && err == nil {
+		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "standing down", Value: "nothing is bought or moved while another autoscaler is live: " + strings.Join(d.others, "; ")})
+	}
+	return a, err
 }

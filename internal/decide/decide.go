@@ -117,6 +117,9 @@ type Request struct {
 	Refused []string
 
 	Tell bool // say what blocks disruption too
+
+	// Halt takes back the moves that have not begun to delete, and begins none, for this reason; empty: they go on.
+	Halt string
 }
 
 // Refusals are the pods that the last solve could not place.
@@ -146,6 +149,7 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 	for _, uid := range req.Refused {
 		st.shun(uid, pol.Shun)
 	}
+	st.halt = req.Halt
 	st.moves(!req.Never && len(req.Refused) == 0)
 	if req.Tell {
 		st.tell()
@@ -176,6 +180,7 @@ type step struct {
 	base      map[*model.Claim]*disrupt.Unit // units of machines astir as they are remembered
 
 	said map[string]bool // keys of the actions decided on so far
+	halt string          // see Request
 	all  bool            // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
 
 	held          map[string]*holding   // by claim name

@@ -275,6 +275,11 @@ func (st *step) moves(begin bool) {
 	st.units()
 	st.guard = st.newGuard()
 	st.hushed = map[string]time.Time{}
+	if st.halt != "" {
+		st.carryOn()
+		st.mem.tainted = st.hushed
+		return
+	}
 	st.interruptions()
 	st.repairs()
 	st.carryOn()
@@ -304,6 +309,8 @@ func (st *step) carryOn() {
 		case len(m.victims) == 0:
 		case m.going > 0 && st.prepared(m):
 			st.commit(m) // begun to delete: no way back
+		case st.halt != "":
+			st.abort(m, st.halt, st.pol.Look)
 		default:
 			st.advance(m)
 		}

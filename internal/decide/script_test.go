@@ -25,6 +25,7 @@ import (
 //
 //	at AT                        decide, with a look at demand
 //	glance AT [tell]             decide without; tell: and say what blocks disruption
+//	halt AT                      decide while another autoscaler is live
 //	begin                        what was decided last is under way: recorded as the controller does
 //	done                         what was decided last has been done and is read back
 //	refuse                       the writes of what was decided last have failed, and may be repeated at once
@@ -105,6 +106,12 @@ func (x *script) line(f []string) {
 		x.now = x.when(f[1])
 		x.tell = len(f) > 2 && f[2] == "tell"
 		x.decide(f[0] == "at")
+		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
+	case "halt":
+		x.now = x.when(f[1])
+		x.st.Tick(x.now)
+		x.st.Expire(x.now)
+		x.last, x.mem = Step(x.st.Snapshot(x.now), x.mem, x.now, x.pol, Request{Never: true, Halt: "another is live"})
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
 	case "begin":
 		for _, a := range x.last.Actions {

@@ -67,6 +67,7 @@ type Client struct {
 	once   context.CancelCauseFunc // set: kinds are listed once, and this is called with what went wrong
 
 	core, apps, policy, storage       rest.Interface
+	coordination                      rest.Interface
 	karpenter, provisioner, kwok, aws rest.Interface
 	dovetail                          rest.Interface
 	nodes                             objects[*corev1.Node]
@@ -122,6 +123,7 @@ func connect(config *rest.Config) (*Client, error) {
 		{appsv1.SchemeGroupVersion, true, &c.apps},
 		{policyv1.SchemeGroupVersion, true, &c.policy},
 		{storagev1.SchemeGroupVersion, true, &c.storage},
+		{coordinationv1.SchemeGroupVersion, true, &c.coordination},
 		{karpv1.GroupVersion, false, &c.karpenter},
 		{karpv1alpha5.GroupVersion, false, &c.provisioner},
 		{kwokv1alpha1.GroupVersion, false, &c.kwok},

@@ -368,9 +368,12 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	other := must(t)(helm(t, "template", "x", chart, "-n", "elsewhere", "--set", "settings.clusterName=demo,serviceAccount.name=karpenter,surge=true"))
+	other := must(t)(helm(t, "template", "x", chart, "-n", "elsewhere", "--set", "settings.clusterName=demo,serviceAccount.name=karpenter,surge=true,otherAutoscalers={karpenter-leader-election,my-autoscaler}"))
 	if i := strings.Index(other, "dovetail-system"); i >= 0 {
 		t.Errorf("in another namespace, still: %.200s", other[max(0, i-100):])
+	}
+	if !strings.Contains(other, `resourceNames: ["karpenter-leader-election","my-autoscaler"]`) || !strings.Contains(other, "--other-autoscalers=karpenter-leader-election,my-autoscaler") {
+		t.Error("another autoscaler's lease is not looked at, or may not be")
 	}
 	subjects := 0
 	for _, o := range decode(t, other) {
@@ -422,6 +425,7 @@ func TestRefused(t *testing.T) {
 		"controller.image.digest=latest":        "at '/controller/image/digest'",
 		"controller.metrics.port=0":             "at '/controller/metrics/port'",
 		"aws.accountID=1234":                    "at '/aws/accountID'",
+		"otherAutoscalers=":                     "at '/otherAutoscalers'",
 		"serviceAccount.name=":                  "at '/serviceAccount/name'",
 	} {
 		t.Run(set, func(t *testing.T) {

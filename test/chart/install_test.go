@@ -83,9 +83,10 @@ status:
 	}
 	us := []string{"--as", "system:serviceaccount:autoscaling:dovetail"}
 	for question, want := range map[string]string{
-		"create nodeclaims.karpenter.sh": "yes",
-		"list persistentvolumes":         "yes",
-		"create nodes":                   "no",
+		"create nodeclaims.karpenter.sh":     "yes",
+		"list persistentvolumes":             "yes",
+		"list leases.coordination.k8s.io -A": "no", // but for those named
+		"create nodes":                       "no",
 		"update leases.coordination.k8s.io/dovetail-leader -n autoscaling": "yes",
 		"update leases.coordination.k8s.io/dovetail-leader -n default":     "no",
 		"get secrets -n autoscaling":                                       "no",

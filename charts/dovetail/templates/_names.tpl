@@ -40,6 +40,7 @@ Called with the root and the file's name.
 {{- $root.Files.Get (index . 1)
   | replace "system:serviceaccount:dovetail-system:dovetail" (printf "system:serviceaccount:%s:%s" $root.Release.Namespace $account)
   | replace "kind: ServiceAccount\n    name: dovetail\n" (printf "kind: ServiceAccount\n    name: %s\n" $account)
+  | replace "[karpenter-leader-election, cluster-autoscaler]" (toJson $root.Values.otherAutoscalers)
   | replace "namespace: dovetail-system" (printf "namespace: %s" $root.Release.Namespace)
   | replace "  labels:\n    app.kubernetes.io/name: dovetail\n" (printf "  labels:\n%s\n" (include "dovetail.labels" $root | indent 4)) -}}
 {{- end }}

@@ -132,6 +132,8 @@ func (p *Provider) resolve(ctx context.Context, c *class) (*resolved, error) {
 	}
 	if c.spec.InstanceProfile != nil {
 		r.profile = *c.spec.InstanceProfile
+	} else if cloud.LooksOnly(ctx) {
+		r.profile = p.profileName(c) // as it will be called once it is made
 	} else if r.profile, err = p.profiles.get(ctx, c.uid+" "+c.spec.Role, func(ctx context.Context) (string, error) {
 		return p.ensureProfile(ctx, c)
 	}); part(awsv1.ConditionInstanceProfileReady, "spec.role", err) != nil {

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// standDown is what there is to know while other autoscalers are live: two that buy for the same pods buy twice.
+type standDown struct {
+	others []string        // what is known of them, for people
+	charge map[string]bool // by uid: the claims that were there when the loop stopped acting; it sees them through. None where it never acted
+	told   map[string]bool // by uid: the pods that were told what would be bought for them
+	would  string          // what it would do, as last told
+}
+
+// StandDown has the loop only say what it would do while others are live, each named for people; with none it acts (again). It may be
+// called from anywhere, and before Lead where it is to hold from the beginning.
+//
+// A loop that never acted touches nothing. One that acted sees the claims through that are there: what is bought becomes a node, lets its
+// pods land and loses its taints; what is being deleted is drained and ended. It makes, launches and deletes no claim, and takes back the
+// moves that have not begun to delete.
+func (c *Controller) StandDown(others []string) {
+	c.Emit(func(s *state.State) { c.standDown(s, others) })
+}
+
+func (c *Controller) standDown(s *state.State, others []string) {
+	now := time.Now()
+	switch was := c.standing.Load(); {
+	case was == nil && len(others) == 0 || was != nil && slices.Equal(was.others, others):
+		return
+	case len(others) == 0:
+		c.standing.Store(nil)
+		c.Log.Info("no other autoscaler is live any more, acting", "were", was.others)
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "act", Subject: "controller", Outcome: "no other autoscaler is live any more"})
+		c.mem, c.window = decide.Memory{}, window{} // the world was another's meanwhile: everything is looked at anew
+		c.askAgain()
+	case was != nil: // others than before, or more
+		next := *was
+		next.others = others
+		c.standing.Store(&next)
+		c.Log.Warn("standing down: another autoscaler is live", "others", others)
+	default:
+		next := &standDown{others: others, charge: map[string]bool{}, told: map[string]bool{}}
+		if c.acted {
+			for _, cl := range s.Snapshot(now).Claims {
+				if cl.UID != "" {
+					next.charge[cl.UID] = true
+				}
+			}
+		}
+		c.standing.Store(next)
+		if c.stop != nil {
+			c.stop()
+			c.stop = nil
+		}
+		c.Log.Warn("standing down: another autoscaler is live; saying what would be done, and doing nothing", "others", others, "claimsSeenThrough", len(next.charge))
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "stand down", Subject: "controller", Outcome: strings.Join(others, "; ")})
+		for _, p := range s.Pools() {
+			c.Cluster.Event("NodePool", "", p.Name, p.UID, true, "StandingDown", "nothing is bought or moved while another autoscaler is live: "+strings.Join(others, "; "))
+		}
+	}
+	c.Metrics.standingDown.Set(float64(len(others)))
+}
+
+// stand is step while others are live: it goes on with what it has in charge, and says what it would do beyond.
+func (c *Controller) stand(ctx context.Context, now time.Time, snap *model.Snapshot, d *standDown, solve bool) time.Time {
+	next := time.Time{}
+	mem := c.mem
+	if len(d.charge) > 0 {
+		var out decide.Output
+		out, mem = decide.Step(snap, c.mem, now, c.Policy, decide.Request{Never: true, Halt: strings.Join(d.others, "; ")})
+		kept := out.Actions[:0]
+		for _, a := range out.Actions {
+			if d.seesThrough(c.State, a) {
+				kept = append(kept, a)
+			}
+		}
+		out.Actions, out.Notes, out.Moves, out.Kept, next = kept, nil, nil, nil, out.Next
+		c.record(now, snap, &out)
+		for _, a := range out.Actions {
+			c.begin(ctx, now, a)
+		}
+	}
+	if solve {
+		would, _ := decide.Step(snap, c.mem, now, c.Policy, decide.Request{Solve: true})
+		c.tellWould(now, d, &would)
+	}
+	c.mem = mem
+	c.view.Store(&view{snap, mem})
+	return next
+}
+
+// seesThrough says whether an action is part of what was begun: the way of a claim in charge to a node with its pods on it, or to its end.
+func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
+	var cl *model.Claim
+	end := false // it is for the end of a claim
+	switch a := a.(type) {
+	case plan.Tolerate:
+		cl = s.Claim(a.Claim)
+	case plan.UpdateClaim:
+		cl = s.Claim(a.Claim)
+	case plan.UpdateNode:
+		cl = s.ClaimOfNode(a.Node)
+	case plan.DeleteNode:
+		cl, end = s.ClaimOfNode(a.Node), true
+	case plan.Evict:
+		cl, end = s.ClaimOfNode(a.Node), true
+	case plan.Restart:
+		cl, end = s.ClaimOfNode(a.Node), true
+	case plan.DeletePod:
+		cl, end = s.ClaimOfNode(a.Node), true
+	case plan.Terminate:
+		cl, end = s.Claim(a.Claim), true
+	case plan.DeleteClaim:
+		cl, end = s.Claim(a.Claim), true
+		if strings.HasPrefix(a.Why.Key, "move ") { // the rest of a move of which some have been deleted
+			return cl != nil && d.charge[cl.UID]
+		}
+	}
+	if cl == nil || !d.charge[cl.UID] {
+		return false
+	}
+	if !cl.Deleting.IsZero() {
+		return true
+	}
+	if end {
+		return false
+	}
+	switch a.Because().Code {
+	case plan.Demand, plan.Registering, plan.Initializing, plan.Landed, plan.NobodyElse, plan.LandingTimeout, plan.Aborted:
+		return true
+	}
+	return false
+}
+
+// tellWould says what would be done, once, and again when that changes.
+func (c *Controller) tellWould(now time.Time, d *standDown, out *decide.Output) {
+	buy, launch, remove, pods := 0, 0, 0, 0
+	why := "not while another autoscaler is live: " + strings.Join(d.others, "; ")
+	for _, a := range out.Actions {
+		switch a := a.(type) {
+		case plan.CreateClaim:
+			buy++
+			pods += len(a.Pods)
+			for _, p := range a.Pods {
+				if d.told[p.UID] {
+					continue
+				}
+				d.told[p.UID] = true
+				text := fmt.Sprintf("a machine like %s in %s (%s, $%s an hour) would be bought for it; %s", a.Type, a.Zone, a.CapacityType, usd(a.PriceMicro), why)
+				c.Cluster.Event("Pod", p.Namespace, p.Name, p.UID, true, "StandingDown", text)
+				c.Ledger.Add(ledger.Entry{At: now, Kind: "would create", Subject: "pod/" + p.Key(), Why: []plan.Reason{a.Why}, Type: a.Type, Micro: a.PriceMicro, Outcome: why})
+			}
+		case plan.LaunchClaim:
+			launch++
+		case plan.DeleteClaim:
+			remove++
+		}
+	}
+	if text := fmt.Sprint(buy, launch, remove, pods, len(out.Moves), out.Cost.NewMicroPerHour); text != d.would {
+		d.would = text
+		c.Log.Info("would act, but another autoscaler is live", "others", d.others, "machines", buy, "pods", pods, "usdPerHour", usd(out.Cost.NewMicroPerHour),
+			"launches", launch, "moves", len(out.Moves), "deletions", remove)
+	}
+}
+
+// begins starts what goes on beside the loop while it acts: listening for notices, and what the wiring has given it to do.
+func (c *Controller) begins(ctx context.Context) {
+	c.acted = true
+	if c.stop != nil {
+		return
+	}
+	ctx, c.stop = context.WithCancel(ctx)
+	go c.listen(ctx)
+	for _, do := range c.While {
+		go do(ctx)
+	}
+}
