@@ -263,7 +263,7 @@ func TestDrift(t *testing.T) {
 	drift("nothing has changed", "", class(""), claim)
 	drift("user data", "NodeClassDrift", changed(head+discovery+`,"userData":"#!/bin/sh"}`), claim)
 	migrated := *claim
-	migrated.Annotations = model.Labels{awsv1.AnnotationEC2NodeClassHash: "1", awsv1.AnnotationEC2NodeClassHashVersion: "v6"}
+	migrated.Annotations = model.Labels{awsv1.AnnotationEC2NodeClassHash: "1", awsv1.AnnotationEC2NodeClassHashVersion: "v5"}
 	drift("another's hash", "", class(""), &migrated)
 	drift("another image", "AMIDrift", changed(`{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@v20260615"}],`+discovery+`}`), claim)
 	elsewhere := st.Subnets[0].ID
