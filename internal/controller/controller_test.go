@@ -14,6 +14,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -364,6 +365,28 @@ func TestALostWriteAfterALaunchIsRepeated(t *testing.T) {
 		launches := b.made("launch")
 		if len(launches) != 3 || len(subjects(launches)) != 1 || len(b.made("create")) != 1 {
 			t.Errorf("launches %v of claims %v, want three of one", launches, b.made("create"))
+		}
+	})
+}
+
+// TestAnEvictionThatSurgeWasAskedForIsToldOnce, however often the API server is asked for it.
+func TestAnEvictionThatSurgeWasAskedForIsToldOnce(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.lead()
+		a := plan.Evict{Namespace: "default", Pod: "a", UID: "u", Node: "n", Why: plan.Reason{Code: plan.NoSurge, Subject: "pod/default/a", Key: "spec.paused"}}
+		told := func() int {
+			b.c.recordEvict(time.Now(), a)
+			return len(b.c.Ledger.Entries(func(e ledger.Entry) bool { return e.Kind == "evict" }))
+		}
+		if n := told(); n != 1 {
+			t.Fatalf("told %d times", n)
+		}
+		if n := told(); n != 1 {
+			t.Errorf("the same was told again: %d", n)
+		}
+		a.Why.Key = "time"
+		if n := told(); n != 2 {
+			t.Errorf("another reason was not told: %d", n)
 		}
 	})
 }

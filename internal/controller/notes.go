@@ -26,23 +26,31 @@ func (c *Controller) tell(now time.Time, notes []plan.Note) {
 	for _, n := range notes {
 		key := n.Kind + "/" + n.Namespace + "/" + n.Name + " " + n.Event
 		text := report.Sentence(n.Why)
-		last, ok := c.notes[key]
-		if ok && last.text == text && now.Sub(last.at) < noteAgain {
+		_, ok := c.notes[key]
+		if !c.fresh(now, key, text) {
 			continue
 		}
-		if len(c.notes) > 50_000 {
-			for k, t := range c.notes {
-				if now.Sub(t.at) >= noteAgain {
-					delete(c.notes, k)
-				}
-			}
-		}
-		c.notes[key] = toldNote{now, text}
 		c.Cluster.Event(n.Kind, n.Namespace, n.Name, n.UID, n.Warn, n.Event, text)
 		if !ok && n.Warn {
 			c.Ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: subject(n), Why: []plan.Reason{n.Why}, Outcome: n.Event})
 		}
 	}
+}
+
+// fresh says whether something has not been told in these words for a while, and takes it for told.
+func (c *Controller) fresh(now time.Time, key, text string) bool {
+	if last, ok := c.notes[key]; ok && last.text == text && now.Sub(last.at) < noteAgain {
+		return false
+	}
+	if len(c.notes) > 50_000 {
+		for k, t := range c.notes {
+			if now.Sub(t.at) >= noteAgain {
+				delete(c.notes, k)
+			}
+		}
+	}
+	c.notes[key] = toldNote{now, text}
+	return true
 }
 
 // tellEvery is how often everything is looked at for what blocks its disruption.

@@ -122,9 +122,7 @@ func (c *Controller) brokenBy(snap *model.Snapshot, cl *model.Claim) string {
 // recordEvict tells once of a pod that should have gone after its successor had come, and can't.
 func (c *Controller) recordEvict(now time.Time, a plan.Evict) {
 	subject := "pod/" + a.Namespace + "/" + a.Pod
-	if a.Why.Code != plan.NoSurge || len(c.Ledger.Entries(func(e ledger.Entry) bool {
-		return e.Subject == subject && e.Kind == "evict" && len(e.Why) == 1 && e.Why[0] == a.Why
-	})) > 0 {
+	if a.Why.Code != plan.NoSurge || !c.fresh(now, subject+" "+a.UID, report.Sentence(a.Why)) {
 		return
 	}
 	c.Log.Info("pod is evicted before its successor has come", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", a.Why.Key, "because", a.Why.Have)

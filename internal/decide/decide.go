@@ -91,6 +91,7 @@ type Memory struct {
 	remorse       remorse
 	shunned       map[string]shunning  // by claim uid: not to be moved for now
 	begun         map[string]begun     // by claim uid: the move it goes in, where no object says so yet
+	lost          map[string]bool      // moves that only replacements on their way out speak of
 	tainted       map[string]time.Time // by move: when all its nodes were first seen tainted
 	asked         map[string]asked     // by pod uid: the pods asked to go that have not gone, or just now
 
@@ -283,8 +284,11 @@ func (st *step) claims() {
 
 // foreign says whether a claim is another provider's: of its machine nothing is known here, not even that there is none, so it is left to
 // whoever serves its class.
-func (st *step) foreign(c *model.Claim) bool {
-	return len(st.pol.Classes) > 0 && c.ClassKind != "" && !slices.Contains(st.pol.Classes, c.ClassGroup+"/"+c.ClassKind)
+func (st *step) foreign(c *model.Claim) bool { return st.others(c.ClassGroup, c.ClassKind) }
+
+// others says whether a kind of node class is another provider's.
+func (st *step) others(group, kind string) bool {
+	return len(st.pol.Classes) > 0 && kind != "" && !slices.Contains(st.pol.Classes, group+"/"+kind)
 }
 
 // orphans ends machines whose claim is gone, and lets go of their nodes.
@@ -340,6 +344,9 @@ func (st *step) pools() {
 		count[c.Pool]++
 	}
 	for _, p := range st.s.Pools {
+		if st.others(p.ClassGroup, p.ClassKind) {
+			continue // its status is for whoever serves it to write
+		}
 		last := st.mem.poolAt[p.UID]
 		due := last.Add(st.pol.PoolStatus)
 		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: trim(used[p.Name]), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}

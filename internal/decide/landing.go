@@ -62,6 +62,9 @@ func (st *step) landing(h *holding) (elsewhere bool, since time.Time) {
 			return true, st.now
 		}
 	}
+	if st.mem.landing == nil {
+		return false, st.now // nothing is remembered: they may have been on their way a moment ago
+	}
 	return false, st.mem.landing[h.claim.Name]
 }
 

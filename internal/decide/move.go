@@ -53,6 +53,7 @@ var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSche
 func (st *step) gather() {
 	st.under = map[string]*ongoing{}
 	st.moveOf = map[string]string{}
+	lost := map[string]moveRecord{} // by replacements that go themselves: a move that nothing else speaks of is over
 	get := func(r moveRecord, since time.Time) *ongoing {
 		m := st.under[r.ID]
 		if m == nil {
@@ -70,11 +71,13 @@ func (st *step) gather() {
 			if json.Unmarshal([]byte(text), &r) != nil || r.ID == "" {
 				continue // somebody else's writing: no move of ours
 			}
+			if !c.Deleting.IsZero() || st.taken[c.Name] != nil {
+				lost[r.ID] = r
+				continue
+			}
 			m := get(r, c.Created)
 			m.Of, m.Claims = r.Of, r.Claims
-			if c.Deleting.IsZero() && st.taken[c.Name] == nil {
-				m.news = append(m.news, c)
-			}
+			m.news = append(m.news, c)
 		}
 	}
 	for _, c := range st.astir {
@@ -92,6 +95,7 @@ func (st *step) gather() {
 		}
 	}
 	st.unwritten(get)
+	st.lost(lost)
 	for _, id := range sortedKeys(st.under) {
 		m := st.under[id]
 		for _, uid := range m.Claims {
@@ -107,6 +111,29 @@ func (st *step) gather() {
 		}
 		st.rouse(m.victims)
 	}
+}
+
+// lost takes up what replacements that go themselves say of their moves. Where nothing else speaks of one it has failed before anything was
+// done to the machines that were to go: they are free, though they rest a while, once.
+func (st *step) lost(records map[string]moveRecord) {
+	known := make(map[string]bool, len(records))
+	for _, id := range sortedKeys(records) {
+		r := records[id]
+		if m := st.under[id]; m != nil {
+			m.Of, m.Claims = r.Of, r.Claims
+			continue
+		}
+		known[id] = true
+		if st.mem.lost[id] {
+			continue
+		}
+		for _, uid := range r.Claims {
+			if c := st.claimBy(uid); c != nil && c.Deleting.IsZero() {
+				st.shun(uid, st.pol.Shun)
+			}
+		}
+	}
+	st.mem.lost = known
 }
 
 // begun is a move without replacements whose mark has not come back yet.

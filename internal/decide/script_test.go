@@ -37,11 +37,12 @@ import (
 //	pace N                       so many pods are asked to go within a second
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
-//	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
+//	     [policy=all|balanced|empty] [hash=H] [class=GROUP/KIND] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held]
 //	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
+//	     [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
 //	     [bad=CONDITION,STATUS,SINCE]
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
@@ -339,6 +340,8 @@ func (x *script) pool(name string, opts []string) {
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch {
+		case k == "class":
+			p.ClassGroup, p.ClassKind, _ = strings.Cut(v, "/")
 		case k == "weight":
 			p.Weight = int32(x.number(v))
 		case k == "limit.nodes":
@@ -471,8 +474,20 @@ func (x *script) claim(name string, opts []string) {
 			if k == drifted {
 				c.Conditions[k] = model.Condition{Status: "True", Reason: "NodePoolDrifted", Since: x.when(v)}
 			}
+		case "marked":
+			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: string(plan.Underutilized), Message: "move m1", Since: x.now}
 		case "moving":
 			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: v, Message: x.moveMark(name), Since: x.now}
+		case "replaces":
+			r := moveRecord{ID: "m1", Cause: plan.Underutilized, Of: 1}
+			for _, old := range strings.Split(v, ",") {
+				r.Claims = append(r.Claims, "uid-"+old)
+			}
+			text, err := json.Marshal(r)
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			c.Annotations = model.Labels{AnnotationMove: string(text)}
 		case "held":
 			c.Annotations = model.Labels{disrupt.DoNotDisrupt: "true"}
 		case "ends":

@@ -91,6 +91,9 @@ func (st *step) rolls(c *model.Claim, nodes []*model.Node) map[string]lifecycle.
 	for _, n := range nodes {
 		for _, p := range n.Pods {
 			if r, ok := st.surge(p, st.poolNamed[c.Pool]); ok {
+				if x := st.taken[c.Name]; x != nil { // what is left is for an eviction that is refused for a while, and for the pod to end
+					r.By = x.deadline.Add(-st.pol.Notice/8 - p.GracePeriod)
+				}
 				if out == nil {
 					out = map[string]lifecycle.Roll{}
 				}

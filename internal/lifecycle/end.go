@@ -284,7 +284,7 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 			if roll(in, n, p, r, out) {
 				return
 			}
-			why = plan.Reason{Code: plan.NoSurge, Subject: "pod/" + p.Key(), Key: "time", Want: in.Policy.SurgeTimeout.String(), Have: "its successor has not come in time"}
+			why = plan.Reason{Code: plan.NoSurge, Subject: "pod/" + p.Key(), Key: "time", Want: r.limit(in).Sub(in.Claim.Deleting).String(), Have: "its successor has not come in time"}
 		}
 		why.Pool = in.Claim.Pool
 	}
@@ -293,7 +293,7 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 
 // roll waits for a pod's successor, having asked its Deployment for one, and says whether there is time left to.
 func roll(in *Input, n *model.Node, p *model.Pod, r Roll, out *Output) bool {
-	limit := in.Claim.Deleting.Add(in.Policy.SurgeTimeout)
+	limit := r.limit(in)
 	if !in.Now.Before(limit) {
 		return false
 	}
@@ -304,6 +304,15 @@ func roll(in *Input, n *model.Node, p *model.Pod, r Roll, out *Output) bool {
 			Pod: p.Name, Node: n.Name, Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Subject: "pod/" + p.Key()}})
 	}
 	return true
+}
+
+// limit is until when a pod's successor is waited for.
+func (r *Roll) limit(in *Input) time.Time {
+	limit := in.Claim.Deleting.Add(in.Policy.SurgeTimeout)
+	if !r.By.IsZero() && r.By.Before(limit) {
+		return r.By
+	}
+	return limit
 }
 
 // doNotDisrupt says whether a pod's karpenter.sh/do-not-disrupt holds, and until when; zero: for ever. A duration counts from

@@ -93,6 +93,7 @@ type Input struct {
 type Roll struct {
 	Deployment *model.Deployment
 	Begun      bool        // it is under way
+	By         time.Time   // when its pod must be asked to go at the latest; zero: it may take as long as the policy lets it
 	Refused    plan.Reason // why it can't go so though that was asked for; an empty code: it can
 }
 

@@ -251,6 +251,10 @@ func (x *inputText) pod(node, name string, opts []string) {
 				x.in.Rolls = map[string]Roll{}
 			}
 			x.in.Rolls[p.UID] = r
+		case "by":
+			r := x.in.Rolls[p.UID]
+			r.By = x.when(v)
+			x.in.Rolls[p.UID] = r
 		case "bound":
 			p.Bound = x.when(v)
 		case "grace":

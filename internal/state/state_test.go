@@ -5,6 +5,7 @@ package state
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -415,6 +416,52 @@ func TestARefusedTolerationIsRemembered(t *testing.T) {
 	want(t, "the pod changed otherwise", s.Snapshot(at(0)).Pending[0].Unreservable, true)
 	s.DeletePod("default/a")
 	want(t, "forgotten with the pod", len(s.refused), 0)
+}
+
+// TestAPodChangesWhereItStands: whatever changes of a pod on a node is seen.
+func TestAPodChangesWhereItStands(t *testing.T) {
+	identity := map[string]bool{"Namespace": true, "Name": true, "UID": true, "Node": true, "Nominated": true, "Created": true, "Seen": true,
+		"Terminal": true, "Gated": true, "Mirror": true, "Unreservable": true} // what never changes, ends its stay, or is not read from it
+	typ, looked := reflect.TypeFor[model.Pod](), 0
+	for i := range typ.NumField() {
+		name := typ.Field(i).Name
+		if identity[name] {
+			continue
+		}
+		s := fresh()
+		s.SetNode(&model.Node{Name: "n", UID: "n"}, 1)
+		s.SetPod(pod("a", "k", "n"))
+		s.Snapshot(at(0))
+		q := pod("a", "k", "n")
+		f := reflect.ValueOf(q).Elem().Field(i)
+		switch v := f.Addr().Interface().(type) {
+		case *string:
+			*v = "another"
+		case *bool:
+			*v = true
+		case *int32:
+			*v = 7
+		case *time.Duration:
+			*v = time.Minute
+		case *time.Time:
+			*v = at(7)
+		case *[]string:
+			*v = []string{"another"}
+		case *model.Owner:
+			v.Name = "another"
+		case **model.Class:
+			*v = class("another")
+		default:
+			t.Fatalf("field %s is of a kind that this test can't change", name)
+		}
+		s.SetPod(q)
+		got := reflect.ValueOf(s.Snapshot(at(0)).Nodes[0].Pods[0]).Elem().Field(i)
+		want(t, name, fmt.Sprint(got.Interface()), fmt.Sprint(f.Interface()))
+		looked++
+	}
+	if looked < 10 {
+		t.Fatalf("%d fields looked at", looked)
+	}
 }
 
 func TestPools(t *testing.T) {
