@@ -284,11 +284,8 @@ func (st *step) claims() {
 
 // foreign says whether a claim is another provider's: of its machine nothing is known here, not even that there is none, so it is left to
 // whoever serves its class.
-func (st *step) foreign(c *model.Claim) bool { return st.others(c.ClassGroup, c.ClassKind) }
-
-// others says whether a kind of node class is another provider's.
-func (st *step) others(group, kind string) bool {
-	return len(st.pol.Classes) > 0 && kind != "" && !slices.Contains(st.pol.Classes, group+"/"+kind)
+func (st *step) foreign(c *model.Claim) bool {
+	return len(st.pol.Classes) > 0 && c.ClassKind != "" && !slices.Contains(st.pol.Classes, c.ClassGroup+"/"+c.ClassKind)
 }
 
 // orphans ends machines whose claim is gone, and lets go of their nodes.
@@ -344,9 +341,6 @@ func (st *step) pools() {
 		count[c.Pool]++
 	}
 	for _, p := range st.s.Pools {
-		if st.others(p.ClassGroup, p.ClassKind) {
-			continue // its status is for whoever serves it to write
-		}
 		last := st.mem.poolAt[p.UID]
 		due := last.Add(st.pol.PoolStatus)
 		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: trim(used[p.Name]), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}

@@ -37,7 +37,7 @@ import (
 //	pace N                       so many pods are asked to go within a second
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
-//	     [policy=all|balanced|empty] [hash=H] [class=GROUP/KIND] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
+//	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held]
@@ -340,8 +340,6 @@ func (x *script) pool(name string, opts []string) {
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch {
-		case k == "class":
-			p.ClassGroup, p.ClassKind, _ = strings.Cut(v, "/")
 		case k == "weight":
 			p.Weight = int32(x.number(v))
 		case k == "limit.nodes":
