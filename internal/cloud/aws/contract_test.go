@@ -18,29 +18,36 @@ import (
 func TestContract(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Harness {
 		a := open(t, some(t, "c5.large", "g5.xlarge", "m5.large", "m6g.large", "r5.large"), cloud.Wall{})
-		return cloudtest.Harness{
-			Provider: a.provider(), Pool: &model.NodePool{Name: "default"}, Class: class(""),
-			Another: func() cloud.Provider { return a.provider() },
-			Exhaust: func(keys ...cloud.OfferingKey) {
-				for _, k := range keys {
-					a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: k.InstanceType, Zone: k.Zone, CapacityType: k.CapacityType})
-				}
-			},
-			Throttle: func(d time.Duration) {
-				a.throttle.Store(d.Milliseconds())
-				a.fault(awstest.Fault{Kind: awstest.Throttle, Count: 1})
-			},
-			LoseReply: func() {
-				for _, action := range []string{"CreateFleet", "TerminateInstances"} {
-					a.fault(awstest.Fault{Kind: awstest.LostReply, Action: action, Count: 1})
-				}
-			},
-			Hang: func() func() {
-				a.fault(awstest.Fault{Kind: awstest.Stall, Delay: machines.Duration(time.Hour)})
-				return func() { a.control("DELETE", "faults", nil, nil) }
-			},
-			PremiumPercent: 25, // price-capacity-optimized
-			Launches:       a.launches,
-		}
+		h := a.harness("CreateFleet", "TerminateInstances")
+		h.Class = class("")
+		h.PremiumPercent = 25 // price-capacity-optimized
+		h.Launches = a.launches
+		return h
 	})
+}
+
+// harness is what the suite needs of the simulated AWS, whichever way machines are bought; lost are the calls whose replies it loses.
+func (a *account) harness(lost ...string) cloudtest.Harness {
+	return cloudtest.Harness{
+		Provider: a.provider(), Pool: &model.NodePool{Name: "default"},
+		Another: func() cloud.Provider { return a.provider() },
+		Exhaust: func(keys ...cloud.OfferingKey) {
+			for _, k := range keys {
+				a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: k.InstanceType, Zone: k.Zone, CapacityType: k.CapacityType})
+			}
+		},
+		Throttle: func(d time.Duration) {
+			a.throttle.Store(d.Milliseconds())
+			a.fault(awstest.Fault{Kind: awstest.Throttle, Count: 1})
+		},
+		LoseReply: func() {
+			for _, action := range lost {
+				a.fault(awstest.Fault{Kind: awstest.LostReply, Action: action, Count: 1})
+			}
+		},
+		Hang: func() func() {
+			a.fault(awstest.Fault{Kind: awstest.Stall, Delay: machines.Duration(time.Hour)})
+			return func() { a.control("DELETE", "faults", nil, nil) }
+		},
+	}
 }

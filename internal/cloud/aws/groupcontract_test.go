@@ -16,7 +16,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
-	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -55,30 +54,9 @@ func TestGroupContract(t *testing.T) {
 				}
 			}
 		}
-		return cloudtest.Harness{
-			Provider: a.provider(), Pool: &model.NodePool{Name: "default", Taints: nil}, Class: groupClass(tagged),
-			Another: func() cloud.Provider { return a.provider() },
-			Exhaust: func(keys ...cloud.OfferingKey) {
-				for _, k := range keys {
-					a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: k.InstanceType, Zone: k.Zone, CapacityType: k.CapacityType})
-				}
-			},
-			Throttle: func(d time.Duration) {
-				a.throttle.Store(d.Milliseconds())
-				a.fault(awstest.Fault{Kind: awstest.Throttle, Count: 1})
-			},
-			LoseReply: func() {
-				for _, action := range []string{"SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup"} {
-					a.fault(awstest.Fault{Kind: awstest.LostReply, Action: action, Count: 1})
-				}
-			},
-			Hang: func() func() {
-				a.fault(awstest.Fault{Kind: awstest.Stall, Delay: machines.Duration(time.Hour)})
-				return func() { a.control("DELETE", "faults", nil, nil) }
-			},
-			Launches: func() map[string]int { return a.groupLaunches() },
-			Later:    true,
-		}
+		h := a.harness("SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup")
+		h.Class, h.Launches, h.Later = groupClass(tagged), a.groupLaunches, true
+		return h
 	})
 }
 
