@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -319,7 +320,12 @@ func readGroup(in *astypes.AutoScalingGroup) *autoGroup {
 		g.suspended = append(g.suspended, deref(s.ProcessName))
 	}
 	for _, t := range in.Tags {
-		g.tag(deref(t.Key), deref(t.Value))
+		g.tags[deref(t.Key)] = deref(t.Value)
+	}
+	said := dovetailv1alpha1.ReadTags(g.tags) // how its nodes look
+	maps.Copy(g.labels, said.Labels)
+	for _, t := range said.Taints {
+		g.taints = append(g.taints, model.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 	}
 	slices.SortFunc(g.taints, func(a, b model.Taint) int { return strings.Compare(a.Key+a.Effect+a.Value, b.Key+b.Effect+b.Value) })
 	switch {
@@ -349,21 +355,6 @@ func reference(in *astypes.LaunchTemplateSpecification) templateRef {
 		r.version = "$Default"
 	}
 	return r
-}
-
-// tag takes in a tag of the group: those of node-template say how its nodes look.
-func (g *autoGroup) tag(key, value string) {
-	g.tags[key] = value
-	if k, ok := strings.CutPrefix(key, dovetailv1alpha1.TagNodeTemplateLabel); ok && k != "" {
-		g.labels[k] = value
-	}
-	if k, ok := strings.CutPrefix(key, dovetailv1alpha1.TagNodeTemplateTaint); ok && k != "" {
-		v, effect, _ := strings.Cut(value, ":")
-		switch effect {
-		case model.NoSchedule, model.NoExecute, model.PreferNoSchedule:
-			g.taints = append(g.taints, model.Taint{Key: k, Value: v, Effect: effect})
-		}
-	}
 }
 
 func (g *autoGroup) mixedPolicy(m *astypes.MixedInstancesPolicy) {
