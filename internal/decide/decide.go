@@ -81,6 +81,8 @@ type Memory struct {
 	alarms        map[string]bool          // by claim uid: interrupted, and its pods have been decided on
 	landing       map[string]time.Time     // by claim: when a pod of its reservation was last seen running elsewhere
 	refusals      []plan.PodDecision       // of the last solve, for what is asked in between
+	short         map[shortKey]shortfall   // machines that came with less than was promised
+	doubted       map[*model.NodePool]*model.NodePool // pools some of whose types count for less because of that, by what they were
 
 	consolidation disrupt.Memory
 	waiting       time.Time // since when there are machines to consolidate
@@ -138,11 +140,21 @@ type Output struct {
 
 // Step decides.
 func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) (Output, Memory) {
+	return decided(s, mem, now, pol, req, false)
+}
+
+// decided is Step; less: a machine was found to have come with less than was promised, and what it was bought for has no room now.
+func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, less bool) (Output, Memory) {
 	st := newStep(s, mem, now, pol)
 	st.notices()
 	st.gather()
 	st.patients()
 	st.claims()
+	if st.less { // with what is known now of its type, all of it is another decision
+		mem.short = st.mem.short
+		return decided(s, mem, now, pol, req, true)
+	}
+	st.less = less
 	st.orphans()
 	st.adopt()
 	bereft, alarmed := st.bereft(), st.alarmed()
@@ -181,6 +193,7 @@ type step struct {
 	base      map[*model.Claim]*disrupt.Unit // units of machines astir as they are remembered
 
 	said map[string]bool // keys of the actions decided on so far
+	less bool            // a machine has come with less than was promised
 	halt string          // see Request
 	all  bool            // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
 
@@ -209,6 +222,7 @@ type step struct {
 
 func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st := &step{s: s, mem: mem, now: now, pol: pol, named: map[string]bool{}, said: map[string]bool{}}
+	st.believed()
 	st.recall()
 	return st
 }

@@ -37,7 +37,7 @@ func (st *step) bereft() bool {
 		}
 	}
 	st.mem.awaiting = awaiting
-	if !lost {
+	if !lost && !st.less {
 		return false
 	}
 	found := false

@@ -124,6 +124,7 @@ func (st *step) hold() {
 	for _, c := range st.astir {
 		n := st.node(c)
 		if !st.holds(c, n) {
+			st.less = st.useless(c, n) || st.less
 			continue
 		}
 		h := &holding{claim: c, node: n, at: make(map[slotKey]int, len(c.Slots)), opened: c.Reserved && registered(n) && !hasReservation(n, c)}
@@ -138,6 +139,7 @@ func (st *step) hold() {
 				}
 			}
 		}
+		st.less = st.judge(h) || st.less
 		st.held[c.Name] = h
 	}
 	st.match(classHash)

@@ -30,7 +30,7 @@ func (st *step) remedies(p *model.Pod, r plan.Reason) []plan.Change {
 		if pool != nil && !pool.Deleting {
 			return one(name, "status.conditions[Ready]", plan.Set, trueText)
 		}
-	case plan.Resource:
+	case plan.Resource, plan.CameShort:
 		return st.sizeRemedy(c, pod, r)
 	case plan.OutOfCapacity:
 		return marketRemedies(pool)

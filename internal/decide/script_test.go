@@ -38,16 +38,16 @@ import (
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
-//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE]              (offered to every pool above)
+//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
-//	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held]
+//	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [RES=AMOUNT…]    (what was asked for)
 //	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
 //	     [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
-//	     [bad=CONDITION,STATUS,SINCE]
+//	     [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [dnd=VALUE] [evict=VALUE] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
-//	    [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
+//	    [mirror] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone]
@@ -429,6 +429,8 @@ func (x *script) instanceType(name string, opts []string) {
 			zones = strings.Split(v, ",")
 		case "gone":
 			gone = v
+		case "boots":
+			t.Boots = v
 		default:
 			d, n := x.amount(k, v)
 			t.Allocatable = t.Allocatable.With(d, n)
@@ -442,7 +444,7 @@ func (x *script) instanceType(name string, opts []string) {
 	x.types[name] = t
 	for _, n := range sortedKeys(x.pools) {
 		q := *x.pools[n]
-		q.Types = append(slices.Clip(q.Types), t)
+		q.Types = append(slices.DeleteFunc(slices.Clone(q.Types), func(o *model.InstanceType) bool { return o.Name == name }), t)
 		x.pools[n] = &q
 		x.st.SetPool(&q)
 	}
@@ -521,7 +523,8 @@ func (x *script) claim(name string, opts []string) {
 				c.Slots = addSlots(c.Slots, []*model.Pod{p})
 			}
 		default:
-			x.t.Fatalf("claim option %q", o)
+			d, amount := x.amount(k, v)
+			c.Requests = c.Requests.With(d, amount)
 		}
 	}
 	c.Requirements = model.NewRequirements(model.OneOf(model.LabelNodePool, c.Pool), model.OneOf(model.LabelInstanceType, types...))
@@ -592,7 +595,8 @@ func (x *script) node(name string, opts []string) {
 		case "disabled":
 			n.Annotations[disrupt.ScaleDownDisabled] = "true"
 		default:
-			x.t.Fatalf("node option %q", o)
+			d, amount := x.amount(k, v)
+			n.Allocatable = n.Allocatable.With(d, amount)
 		}
 	}
 	x.st.SetNode(n, 1)
@@ -700,6 +704,8 @@ func (x *script) pod(name string, opts []string) {
 		case "daemon":
 			c.Daemon = true
 			p.Owner.Kind = "DaemonSet"
+		case "mirror":
+			p.Mirror = true
 		case "scheduler":
 			c.Scheduler = v
 		default:

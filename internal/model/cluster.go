@@ -69,6 +69,10 @@ type InstanceType struct {
 	Allocatable Resources // what pods may ask for in sum, before DaemonSets
 	Offerings   []Offering
 	CSILimits   map[string]int64 // expected attach limit by CSI driver; absent: none known
+	Boots       string           // the image that machines of it boot from; empty: not known
+
+	// Promised is what the provider says is allocatable, where machines of the type came with less: then Allocatable is what those had.
+	Promised Resources
 }
 
 // Offering is where, how and for how much a type can be had.

@@ -94,6 +94,7 @@ const (
 	Requirement      Code = "Requirement"     // Key: the label; Want: the pod's requirement, Have: the pool's
 	NoInstanceType   Code = "NoInstanceType"  // no type of the pool satisfies pod and pool together; Key: the label that empties the set
 	Resource         Code = "Resource"        // Key: the resource; Want: request plus DaemonSets, Have: the largest allocatable
+	CameShort        Code = "CameShort"       // a type was said to be large enough, and its nodes came smaller, twice; Key: the resource; Have: what they had
 	Offering         Code = "Offering"        // types fit, but none is offered in zone and capacity type wanted
 	OutOfCapacity    Code = "OutOfCapacity"   // every offering that fits is set aside
 	Limit            Code = "Limit"           // Key: the resource of spec.limits

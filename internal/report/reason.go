@@ -68,6 +68,9 @@ func sentence(r plan.Reason) string {
 			return need + "; no type that pod and pool allow has any"
 		}
 		return need + "; the nearest type" + with(", ", r.Subject, ",") + " has " + amount(r.Key, r.Have)
+	case plan.CameShort:
+		return "nodes of type " + r.Subject + " came with " + amount(r.Key, r.Have) + ", less than the type is said to have, more than once; the pod needs " + amount(r.Key, r.Want) +
+			" for itself and the DaemonSets. The type is believed again when its catalogue entry, its image or the pool changes"
 	case plan.Offering:
 		if r.Want == "" {
 			return or(r.Have, "no type that fits is offered where the pod may run") + with(" (", r.Key, ")")

@@ -14,7 +14,7 @@ import (
 )
 
 // checks are the codes in the order the checks are made; the further a pool gets, the nearer the miss.
-var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.Offering,
+var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.CameShort, plan.Offering,
 	plan.OutOfCapacity, plan.Limit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
 	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.NotSchedulable}
 
@@ -173,7 +173,7 @@ func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
 func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 	var labels, fit, have, allowed int // offers that pass so far
 	var topo, volume bool
-	var nearest *offer
+	var nearest, short *offer
 	for i := range s.offers {
 		o := &s.offers[i]
 		if o.pool != pi {
@@ -183,6 +183,9 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 			labels++
 			if nearest == nil || s.shortfall(c, o) < s.shortfall(c, nearest) {
 				nearest = o
+			}
+			if o.t.Promised != nil && (short == nil || s.shortfall(c, o) < s.shortfall(c, short)) && s.promised(c, o) {
+				short = o
 			}
 			if !fitsIn(&c.req, &o.avail, s.nd) {
 				continue
@@ -205,6 +208,10 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 	switch {
 	case labels == 0:
 		return &plan.Reason{Code: plan.Offering, Key: model.LabelZone, Have: "no offering meets the pool's requirements and the pod's together"}
+	case fit == 0 && short != nil:
+		r := s.explainSize(c, short)
+		r.Code = plan.CameShort
+		return r
 	case fit == 0:
 		return s.explainSize(c, nearest)
 	case have == 0 && topo && !volume: // an offer that the pod's labels let it on and its volume does not is the nearer miss
@@ -247,6 +254,17 @@ func (s *solver) shortfall(c *class, o *offer) (worst int64) {
 		}
 	}
 	return worst
+}
+
+// promised says whether the class would fit had the offer's machines what was said of them.
+func (s *solver) promised(c *class, o *offer) bool {
+	for k := range s.nd {
+		d := s.dims[k]
+		if c.req[k] > o.avail[k]+o.t.Promised.At(d)-o.t.Allocatable.At(d) {
+			return false
+		}
+	}
+	return true
 }
 
 // explainSize names the resource that the nearest type lacks most of.

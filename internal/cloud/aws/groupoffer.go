@@ -131,10 +131,13 @@ func (p *Provider) offerGroup(g *goods, a *autoGroup, out *offer) {
 	for _, o := range list {
 		have := out.by[o.name]
 		if have == nil {
-			have = &offered{machineType: o.machineType, image: o.image, pods: o.pods, it: &model.InstanceType{Name: o.name, Labels: o.it.Labels, Capacity: capacity, Allocatable: allocatable}}
+			have = &offered{machineType: o.machineType, image: o.image, pods: o.pods, it: &model.InstanceType{Name: o.name, Labels: o.it.Labels, Capacity: capacity, Allocatable: allocatable, Boots: o.it.Boots}}
 			out.by[o.name] = have
 			out.types = append(out.types, have.it)
 		} else { // of another group, too, which may say something else of it
+			if have.it.Boots != o.it.Boots {
+				have.it.Boots = ""
+			}
 			have.it.Capacity, have.it.Allocatable = have.it.Capacity.Min(capacity), have.it.Allocatable.Min(allocatable)
 		}
 		for _, zone := range a.zones {
@@ -199,7 +202,7 @@ func (p *Provider) groupType(a *autoGroup, t *machineType) *offered {
 		}
 	}
 	out := &offered{machineType: t, image: &boots, pods: c.kubelet.pods(t, c.family, int64(p.config.ReservedENIs))}
-	it := &model.InstanceType{Name: t.name, Labels: maps.Clone(t.labels)}
+	it := &model.InstanceType{Name: t.name, Labels: maps.Clone(t.labels), Boots: boots.id}
 	it.Labels[model.LabelOS] = c.os()
 	memory, ok := p.learned.memory(t.name, boots.id)
 	if !ok {

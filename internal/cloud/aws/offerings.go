@@ -131,7 +131,7 @@ func (p *Provider) offerType(r *resolved, g *goods, t *machineType) *offered {
 		return nil
 	}
 	out := &offered{machineType: t, image: im, pods: r.kubelet.pods(t, r.family, int64(p.config.ReservedENIs))}
-	it := &model.InstanceType{Name: t.name, Labels: maps.Clone(t.labels)}
+	it := &model.InstanceType{Name: t.name, Labels: maps.Clone(t.labels), Boots: im.id}
 	it.Labels[model.LabelOS] = r.os()
 	memory, ok := p.learned.memory(t.name, im.id)
 	if !ok {

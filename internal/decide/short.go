@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// A node may come with less for pods than its type was said to have: a kubelet that keeps more back, a static pod, a device that never
+// shows. What was planned on it then does not fit, and the same would be bought for it again, and come short again. So what came is
+// remembered by pool and type, and after the second such machine the type counts as the least that one of them had, for every pod of
+// that pool. It is what its provider says again when the provider says something else of it, its image is another one, or the pool or its
+// node class has changed. A node that turns out to have enough after all is taken off the list.
+
+// enoughShort is how many machines have to come short for their type not to be believed any more.
+const enoughShort = 2
+
+type shortKey struct{ pool, instanceType string } // the pool by uid
+
+// shortfall is what machines of a type came with in a pool, while all that they were judged by was as it was. It is never written to.
+type shortfall struct {
+	basis    string          // of the pool
+	promised model.Resources // what its provider said that pods may ask for
+	boots    string          // its image
+	came     map[string]model.Resources
+}
+
+// believed has the types of pools count for what machines of them had.
+func (st *step) believed() {
+	if len(st.mem.short) == 0 {
+		return
+	}
+	left := make(map[shortKey]shortfall, len(st.mem.short))
+	doubted := map[*model.NodePool]*model.NodePool{}
+	var pools []*model.NodePool
+	for i, p := range st.s.Pools {
+		var types []*model.InstanceType
+		for j, t := range p.Types {
+			k := shortKey{p.UID, t.Name}
+			x, ok := st.mem.short[k]
+			if !ok || x.basis != registrationBasis(p) || x.boots != t.Boots || !x.promised.Equal(t.Allocatable) {
+				continue
+			}
+			left[k] = x
+			if len(x.came) < enoughShort {
+				continue
+			}
+			if types == nil {
+				types = slices.Clone(p.Types)
+			}
+			less := *t
+			less.Promised, less.Allocatable = t.Allocatable, x.least()
+			types[j] = &less
+		}
+		if types == nil {
+			continue
+		}
+		q := st.mem.doubted[p]
+		if q == nil || !slices.EqualFunc(q.Types, types, func(a, b *model.InstanceType) bool {
+			return a == b || a.Promised != nil && b.Promised != nil && a.Allocatable.Equal(b.Allocatable)
+		}) {
+			less := *p
+			less.Types = types
+			q = &less
+		}
+		doubted[p] = q
+		if pools == nil {
+			pools = slices.Clone(st.s.Pools)
+		}
+		pools[i] = q
+	}
+	st.mem.short, st.mem.doubted = left, doubted
+	if pools != nil {
+		s := *st.s
+		s.Pools = pools
+		st.s = &s
+	}
+}
+
+// least is what can be counted on.
+func (x shortfall) least() model.Resources {
+	out := x.promised
+	for _, r := range x.came {
+		out = out.Min(r)
+	}
+	return out
+}
+
+// judge looks whether a claim's node, which has come, holds what was planned on it. Slots for which it has no room hold nothing: their pods
+// are decided on again at once. It says whether that is news.
+func (st *step) judge(h *holding) (news bool) {
+	c, n := h.claim, h.node
+	if n == nil || c.UID == "" || !c.Is(lifecycle.Initialized) {
+		return false
+	}
+	room := n.Allocatable
+	for _, p := range n.Pods {
+		if (p.Class.Daemon || p.Mirror) && !p.Terminal {
+			room = room.Sub(p.Class.Requests)
+		}
+	}
+	var need model.Resources
+	for _, s := range h.slots {
+		need = need.AddInto(s.Requests, int64(s.Count))
+	}
+	news = st.noteShort(c, n, need, room)
+	if need.Fits(room) {
+		return news
+	}
+	for i := range h.slots {
+		room = room.Sub(scaled(h.slots[i].Requests, h.slots[i].bound))
+	}
+	for i := range h.slots {
+		s := &h.slots[i]
+		was := s.Count
+		for s.Count = s.bound; s.Count < was && s.Requests.Fits(room); s.Count++ {
+			room = room.Sub(s.Requests)
+		}
+	}
+	return news
+}
+
+func scaled(r model.Resources, n int) model.Resources { return model.Resources(nil).AddInto(r, int64(n)) }
+
+// noteShort takes down what a node has where that is less than was promised and too little, and strikes it where it is not. It says whether
+// that is news.
+func (st *step) noteShort(c *model.Claim, n *model.Node, need, room model.Resources) bool {
+	p := st.poolNamed[c.Pool]
+	if h := c.Annotations[hashAnnotation]; p == nil || h != "" && h != p.Hash {
+		return false // it was bought as something else
+	}
+	t := disrupt.TypeOf(p, c.Labels[model.LabelInstanceType])
+	if t == nil {
+		return false
+	}
+	promised := t.Allocatable
+	if t.Promised != nil {
+		promised = t.Promised
+	}
+	has := n.Allocatable
+	for _, q := range n.Pods {
+		if q.Mirror && !q.Terminal {
+			has = has.Sub(q.Class.Requests) // nobody could plan for it
+		}
+	}
+	short := false
+	for d := range need {
+		d := model.Dim(d)
+		short = short || need.At(d) > room.At(d) && promised.At(d) > has.At(d)
+	}
+	k := shortKey{p.UID, t.Name}
+	x, known := st.mem.short[k]
+	old, was := x.came[c.UID]
+	if short == was && (!short || old.Equal(has)) {
+		return false
+	}
+	if !known {
+		x = shortfall{basis: registrationBasis(p), promised: promised, boots: t.Boots}
+	}
+	x.came = maps.Clone(x.came)
+	if x.came == nil {
+		x.came = map[string]model.Resources{}
+	}
+	if short {
+		x.came[c.UID] = has
+	} else {
+		delete(x.came, c.UID)
+	}
+	st.mem.short = maps.Clone(st.mem.short)
+	if st.mem.short == nil {
+		st.mem.short = map[shortKey]shortfall{}
+	}
+	st.mem.short[k] = x
+	return short && !was
+}
+
+// useless takes down what a node has that never became usable: a device may be missing that its type was said to have. It says whether that
+// is news.
+func (st *step) useless(c *model.Claim, n *model.Node) bool {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !registered(n) || !st.stuck(c) {
+		return false
+	}
+	var need model.Resources
+	for _, s := range c.Slots {
+		need = need.AddInto(s.Requests, int64(s.Count))
+	}
+	return st.noteShort(c, n, need, n.Allocatable)
+}
