@@ -70,18 +70,18 @@ func DefaultPolicy() Policy {
 // Memory is what makes the next step cheap or calm. The zero value is valid.
 type Memory struct {
 	solve         solve.Memory
-	onRoom        map[string]placement     // by pod uid: the standing node it is expected on
-	poolAt        map[string]time.Time     // by pool uid: when its status was last written
-	awaiting      map[string]bool          // by claim: pods were to come to it at the last step
-	idleSlots     map[string]time.Time     // by claim: since when it has slots without pods
-	opened        map[string]time.Time     // by claim: when its node was opened to pods that still come
-	mismatches    map[string]mismatch      // by pod uid: standing nodes that kube-scheduler would not use for it
-	registrations map[string]registrations // by pool uid
-	nodeless      map[string]time.Time     // by claim uid: since when it is registered and has no node
-	alarms        map[string]bool          // by claim uid: interrupted, and its pods have been decided on
-	landing       map[string]time.Time     // by claim: when a pod of its reservation was last seen running elsewhere
-	refusals      []plan.PodDecision       // of the last solve, for what is asked in between
-	short         map[shortKey]shortfall   // machines that came with less than was promised
+	onRoom        map[string]placement                // by pod uid: the standing node it is expected on
+	poolAt        map[string]time.Time                // by pool uid: when its status was last written
+	awaiting      map[string]bool                     // by claim: pods were to come to it at the last step
+	idleSlots     map[string]time.Time                // by claim: since when it has slots without pods
+	opened        map[string]time.Time                // by claim: when its node was opened to pods that still come
+	mismatches    map[string]mismatch                 // by pod uid: standing nodes that kube-scheduler would not use for it
+	registrations map[string]registrations            // by pool uid
+	nodeless      map[string]time.Time                // by claim uid: since when it is registered and has no node
+	alarms        map[string]bool                     // by claim uid: interrupted, and its pods have been decided on
+	landing       map[string]time.Time                // by claim: when a pod of its reservation was last seen running elsewhere
+	refusals      []plan.PodDecision                  // of the last solve, for what is asked in between
+	short         map[shortKey]shortfall              // machines that came with less than was promised
 	doubted       map[*model.NodePool]*model.NodePool // pools some of whose types count for less because of that, by what they were
 
 	consolidation disrupt.Memory

@@ -126,7 +126,9 @@ func (st *step) judge(h *holding) (news bool) {
 	return news
 }
 
-func scaled(r model.Resources, n int) model.Resources { return model.Resources(nil).AddInto(r, int64(n)) }
+func scaled(r model.Resources, n int) model.Resources {
+	return model.Resources(nil).AddInto(r, int64(n))
+}
 
 // noteShort takes down what a node has where that is less than was promised and too little, and strikes it where it is not. It says whether
 // that is news.
