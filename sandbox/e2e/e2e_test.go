@@ -546,7 +546,7 @@ spec:
 				},
 				"status": map[string]any{"allocatable": map[string]string{"cpu": "4", "memory": "8Gi", "pods": "20"}},
 			}
-			if _, err := client.PostJSON(t.Context(), s.state().Server+"/api/v1/nodes", node); err != nil {
+			if _, err := client.SendJSON(t.Context(), http.MethodPost, s.state().Server+"/api/v1/nodes", node); err != nil {
 				t.Error(err)
 			}
 		})

@@ -28,6 +28,7 @@ type requests struct{ cpu, memory, pods int64 } // milli-CPU, bytes, count
 // node is what the show needs to know of a Node.
 type node struct {
 	name, pool, machine, zone, capacityType string // no pool: Dovetail does not own it
+	group                                   string // Auto Scaling group that it is a member of
 	ready                                   bool
 	cpu, memory                             int64 // allocatable
 }
@@ -35,6 +36,7 @@ type node struct {
 // claim is what the show needs to know of a NodeClaim.
 type claim struct {
 	name, machine, zone, capacityType string
+	group                             string // Auto Scaling group that its machine is a member of
 	launched, initialized, ending     bool
 	expires                           time.Time // zero: never
 }
@@ -71,12 +73,13 @@ type cluster struct {
 	nodes  map[string]node
 	claims map[string]claim
 	why    map[string]string // by claim
+	had    map[string]string // by claim for which a machine was bought, ever: the group that it came from
 	wanted int               // replicas
 	epoch  time.Time         // when the step began
 }
 
 func newCluster(prices map[offering]price) *cluster {
-	return &cluster{prices: prices, pods: map[string]pod{}, nodes: map[string]node{}, claims: map[string]claim{}, why: map[string]string{}}
+	return &cluster{prices: prices, pods: map[string]pod{}, nodes: map[string]node{}, claims: map[string]claim{}, why: map[string]string{}, had: map[string]string{}}
 }
 
 // take enters a change and says what happened by it.
@@ -112,10 +115,10 @@ func (c *cluster) take(ch change) []moment {
 		if n.pool == "" || ch.gone {
 			break
 		}
-		if was.name == "" {
+		if was.pool == "" { // a group's machine comes without the label that says so
 			say(machineRegistered, short(n.name), "")
 		}
-		if n.ready && !was.ready {
+		if n.ready && (!was.ready || was.pool == "") {
 			say(nodeReady, short(n.name), "")
 		}
 	case ch.claim != nil:
@@ -130,7 +133,12 @@ func (c *cluster) take(ch change) []moment {
 			say(claimMade, n.name, "")
 		}
 		if n.launched && !was.launched {
-			say(machineBought, n.name, fmt.Sprintf("%s %s %s at %s", n.machine, n.capacityType, n.zone, c.price(n.machine, n.zone, n.capacityType)))
+			c.had[n.name] = n.group
+			text := fmt.Sprintf("%s %s %s at %s", n.machine, n.capacityType, n.zone, c.price(n.machine, n.zone, n.capacityType))
+			if n.group != "" {
+				text += " of group " + n.group
+			}
+			say(machineBought, n.name, text)
 		}
 		if n.ending && !was.ending {
 			say(claimEnded, n.name, "")
@@ -286,6 +294,23 @@ func (c *cluster) untilRenewed(old []string, now time.Time) string {
 	return fmt.Sprintf("the next of %s expires in %.0f s", count(left, "old node", "old nodes"), max(0, next.Sub(now).Seconds()))
 }
 
+// untilCheaper says what is missing until the replicas run on machines that
+// cost less than before, and none is on its way in or out.
+func (c *cluster) untilCheaper(before int64) string {
+	if missing := c.untilRunning(); missing != "" {
+		return missing
+	}
+	for _, n := range c.sortedClaims() {
+		if n.ending {
+			return "giving back " + n.name
+		}
+	}
+	if cost, _ := c.bought(); cost >= before {
+		return fmt.Sprintf("%s an hour, as before: machines are kept for a while", dollars(cost))
+	}
+	return ""
+}
+
 // untilEmpty says what is missing until nothing is bought and no replica left.
 func (c *cluster) untilEmpty() string {
 	pods, bought, ending := 0, 0, 0
@@ -313,6 +338,23 @@ func (c *cluster) untilEmpty() string {
 		return count(max(bought, len(c.claims)), "empty node is", "empty nodes are") + " kept for a while"
 	}
 	return ""
+}
+
+// origins says how many machines came from where, groups by name.
+func (c *cluster) origins() string {
+	of := map[string]int{}
+	for _, group := range c.had {
+		of[group]++
+	}
+	var out []string
+	for _, group := range slices.Sorted(maps.Keys(of)) {
+		if group == "" {
+			out = append(out, fmt.Sprintf("%d by CreateFleet", of[group]))
+		} else {
+			out = append(out, fmt.Sprintf("%d of group %s", of[group], group))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // short is a node's name without the domain that every simulated one has.

@@ -28,6 +28,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/dovetail-sh/dovetail/sandbox/internal/plane"
 	"github.com/dovetail-sh/dovetail/sandbox/internal/supervise"
 )
@@ -37,11 +39,23 @@ var manifests embed.FS
 
 // Options are what a person chooses about the show.
 type Options struct {
-	AfterEmpty   time.Duration // ttlSecondsAfterEmpty, in whole seconds
+	AfterEmpty   time.Duration // ttlSecondsAfterEmpty, in whole seconds; with groups how long a node is unneeded before it goes
 	UntilExpired time.Duration // ttlSecondsUntilExpired, in whole seconds
 	Slack        time.Duration // how much longer than it should a step may take
 	Terminal     bool          // the output can overwrite its last line
+	Source       Source        // what is bought from, on the simulated AWS
 }
+
+// Source is what machines are bought from. The node class alone, of whichever
+// cloud, is the empty one.
+type Source string
+
+// With groups there is no Provisioner: each group becomes a NodePool, whose
+// nodes go when they are needed no longer and don't expire.
+const (
+	Groups Source = "only" // Auto Scaling groups
+	Both   Source = "both" // these, and beside them a NodePool on an EC2NodeClass
+)
 
 // Default is the show at a pace that can be read.
 func Default() Options {
@@ -100,7 +114,7 @@ type show struct {
 	cluster *cluster
 }
 
-// prepare fills the node that is not Dovetail's and applies the Provisioner.
+// prepare fills the node that is not Dovetail's and says what may be bought.
 func (s *show) prepare(ctx context.Context) error {
 	var base node
 	err := s.wait(ctx, nil, "base node", time.Minute, 0, func() string {
@@ -131,33 +145,85 @@ func (s *show) prepare(ctx context.Context) error {
 	}
 	s.out.print(fmt.Sprintf("%s is an %s that Dovetail does not own; system pods request %d %% of its CPU.",
 		base.name, base.machine, share(s.cluster.requests()[base.name].cpu, base.cpu)))
+	if s.options.Source != "" {
+		err = s.offerGroups(ctx)
+	} else {
+		err = s.offerProvisioner(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return s.apply(ctx, "deployment", nil)
+}
+
+// offerProvisioner applies the Provisioner, and what it needs.
+func (s *show) offerProvisioner(ctx context.Context) error {
 	settings := map[string]string{
 		"PROVIDER_REF": "", "AFTER_EMPTY": strconv.Itoa(int(s.options.AfterEmpty.Seconds())), "UNTIL_EXPIRED": strconv.Itoa(int(s.options.UntilExpired.Seconds())),
 	}
 	if s.state.Options.Cloud == plane.CloudAWS {
 		settings["PROVIDER_REF"] = "  providerRef: {apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, name: default}\n"
-		text, err := manifest("ec2nodeclass", nil)
-		if err != nil {
-			return err
-		}
-		s.out.print("", "Machines are instances of a simulated AWS, and this is how they are made:", "", indent(uncommented(text), "    "))
-		if err := s.apply(ctx, "ec2nodeclass", nil); err != nil {
+		if err := s.shown(ctx, "Machines are instances of a simulated AWS, and this is how they are made:", "ec2nodeclass", nil); err != nil {
 			return err
 		}
 	}
-	s.out.print("", "Dovetail may buy by this Provisioner (nodes expire this soon for the show only):", "")
-	text, err := manifest("provisioner", settings)
+	if err := s.shown(ctx, "Dovetail may buy by this Provisioner (nodes expire this soon for the show only):", "provisioner", settings); err != nil {
+		return err
+	}
+	return s.ready(ctx, provisionersGVR, 1)
+}
+
+// offerGroups says which groups there are and waits until Dovetail has found
+// them, and with Both applies the NodePool beside them.
+func (s *show) offerGroups(ctx context.Context) error {
+	groups, err := plane.ReadGroups(s.state.Options.Groups)
 	if err != nil {
 		return err
 	}
-	s.out.print(indent(uncommented(text), "    "))
-	if err := s.apply(ctx, "provisioner", settings); err != nil {
+	s.out.print("", "The simulated AWS has these Auto Scaling groups, with the tags that Cluster Autoscaler looks for. Dovetail looks for them, too:", "")
+	for _, g := range groups {
+		s.out.print(fmt.Sprintf("    %-8s %d to %d of %s", g.Name, g.Min, g.Max, strings.Join(g.InstanceTypes, " or ")))
+	}
+	s.out.print("", "    --node-group-auto-discovery="+plane.GroupDiscovery)
+	for _, arg := range s.state.Options.ControllerArgs {
+		s.out.print("    " + arg)
+	}
+	pools := len(groups)
+	if s.options.Source == Both {
+		pools++
+		if err := s.shown(ctx, "Beside them machines can be had from EC2 itself, by this node class and this NodePool:", "ec2nodeclass", nil); err != nil {
+			return err
+		}
+		if err := s.shown(ctx, "", "nodepool", map[string]string{"AFTER_EMPTY": strconv.Itoa(int(s.options.AfterEmpty.Seconds()))}); err != nil {
+			return err
+		}
+	}
+	if err := s.ready(ctx, nodePoolsGVR, pools); err != nil {
 		return err
 	}
-	if err := s.api.waitForProvisioner(ctx, s.options.Slack); err != nil {
+	s.out.print("", "Each group is a NodePool now.")
+	return nil
+}
+
+// shown prints a manifest below what introduces it, and applies it.
+func (s *show) shown(ctx context.Context, what, name string, settings map[string]string) error {
+	text, err := manifest(name, settings)
+	if err != nil {
+		return err
+	}
+	if what != "" {
+		s.out.print("", what)
+	}
+	s.out.print("", indent(uncommented(text), "    "))
+	return s.apply(ctx, name, settings)
+}
+
+// ready waits until so many objects can be bought by.
+func (s *show) ready(ctx context.Context, resource schema.GroupVersionResource, n int) error {
+	if err := s.api.waitReady(ctx, resource, n, s.options.Slack); err != nil {
 		return fmt.Errorf("%w; the controller's log: %s", err, s.log())
 	}
-	return s.apply(ctx, "deployment", nil)
+	return nil
 }
 
 // scale plays one step.
@@ -173,6 +239,8 @@ func (s *show) scale(ctx context.Context, before, n int) error {
 		title = "1 replica, of 500m CPU and 512Mi of memory: it fits on " + s.cluster.baseName()
 	case n == 0:
 		title = fmt.Sprintf("no replicas: empty nodes are given back after %s", o.AfterEmpty)
+	case n < before && o.Source != "":
+		title += fmt.Sprintf(": what is unneeded for %s is given back", o.AfterEmpty)
 	case n < before:
 		title += fmt.Sprintf(": as nodes expire, %s old, fewer and smaller ones take their place", o.UntilExpired)
 	}
@@ -189,7 +257,7 @@ func (s *show) scale(ctx context.Context, before, n int) error {
 		settle = 1500 * time.Millisecond // Long enough to see that nothing is bought.
 	}
 	if n < before {
-		limit += o.UntilExpired
+		limit += max(o.UntilExpired, o.AfterEmpty)
 	}
 	err := s.wait(ctx, line, fmt.Sprintf("step to %d replicas", n), limit, settle, func() string {
 		switch {
@@ -197,6 +265,8 @@ func (s *show) scale(ctx context.Context, before, n int) error {
 			return "something is bought for a pod that fits"
 		case n == 0:
 			return s.cluster.untilEmpty()
+		case n < before && o.Source != "":
+			return s.cluster.untilCheaper(oldCost)
 		case n < before:
 			return s.cluster.untilRenewed(old, time.Now())
 		}
@@ -218,13 +288,13 @@ func (s *show) finish(ctx context.Context) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		left, err := machinesLeft(ctx, s.state.MachinesURL)
+		left, err := machinesLeft(ctx, s.state.MachinesURL, s.state.AWSURL)
 		if err != nil {
 			return err
 		}
 		if len(left) == 0 {
 			s.out.print("", "The cluster is back to no bought node, and the simulated cloud has no machine of Dovetail's left.")
-			return nil
+			return s.once(ctx)
 		}
 		s.out.status("shutting down: " + strings.Join(left, ", "))
 		select {
@@ -238,6 +308,23 @@ func (s *show) finish(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// once says from where the machines came, and that no more of them were started
+// than there were NodeClaims, by the simulated AWS' own books.
+func (s *show) once(ctx context.Context) error {
+	if s.state.AWSURL == "" {
+		return nil
+	}
+	b, err := readBooks(ctx, s.state.AWSURL)
+	if err != nil {
+		return err
+	}
+	if n := len(s.cluster.had); b.Started != n || len(b.Twice) > 0 || n == 0 {
+		return fmt.Errorf("%s started for %s; with more than one: %v", count(b.Started, "machine was", "machines were"), count(n, "NodeClaim", "NodeClaims"), b.Twice)
+	}
+	s.out.print(fmt.Sprintf("By its books %d machines were started for %d NodeClaims, none twice: %s.", b.Started, len(s.cluster.had), s.cluster.origins()))
+	return nil
 }
 
 func (s *show) apply(ctx context.Context, name string, settings map[string]string) error {

@@ -6,6 +6,7 @@ package demo
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -15,14 +16,24 @@ func (c *cluster) table() string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) { _, _ = fmt.Fprintln(w, "    "+strings.Join(cells, "\t")) } // Into memory.
-	row("NODE", "TYPE", "ZONE", "CAPACITY TYPE", "PRICE PER HOUR", "CPU REQUESTED", "MEMORY REQUESTED", "PODS")
+	nodes := c.sortedNodes()
+	grouped := slices.ContainsFunc(nodes, func(n node) bool { return n.group != "" })
+	from := func(cell string) []string { // a column for where there are groups
+		if !grouped {
+			return nil
+		}
+		return []string{cell}
+	}
+	row(slices.Concat([]string{"NODE"}, from("GROUP"), []string{"TYPE", "ZONE", "CAPACITY TYPE", "PRICE PER HOUR", "CPU REQUESTED", "MEMORY REQUESTED", "PODS"})...)
 	used := c.requests()
-	for _, n := range c.sortedNodes() {
+	for _, n := range nodes {
 		r := used[n.name]
-		row(short(n.name), n.machine, n.zone, cmp.Or(n.capacityType, onDemand), c.price(n.machine, n.zone, n.capacityType),
+		row(slices.Concat([]string{short(n.name)}, from(cmp.Or(n.group, "-")), []string{
+			n.machine, n.zone, cmp.Or(n.capacityType, onDemand), c.price(n.machine, n.zone, n.capacityType),
 			fmt.Sprintf("%5d of %5dm %3d %%", r.cpu, n.cpu, share(r.cpu, n.cpu)),
 			fmt.Sprintf("%6d of %6dMi %3d %%", r.memory>>20, n.memory>>20, share(r.memory, n.memory)),
-			fmt.Sprintf("%4d", r.pods))
+			fmt.Sprintf("%4d", r.pods),
+		})...)
 	}
 	_ = w.Flush()
 	return strings.TrimRight(out.String(), "\n")

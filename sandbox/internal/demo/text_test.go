@@ -23,12 +23,13 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 //	wanted N                          replicas of the step
 //	price TYPE ZONE CAPACITYTYPE MICRO [modelled]
 //	SECONDS pod NAME [gone] [on=NODE] [stuck] [running] [ending] [theirs] [cpu=MILLI] [mem=MI]
-//	SECONDS node NAME [gone] [ready] [type=T] [zone=Z] [ct=C] [pool=P] [cpu=MILLI] [mem=MI]
-//	SECONDS claim NAME [gone] [launched] [up] [ending] [type=T] [zone=Z] [ct=C] [expires=SECONDS]
+//	SECONDS node NAME [gone] [ready] [type=T] [zone=Z] [ct=C] [pool=P] [group=G] [cpu=MILLI] [mem=MI]
+//	SECONDS claim NAME [gone] [launched] [up] [ending] [type=T] [zone=Z] [ct=C] [group=G] [expires=SECONDS]
 //	SECONDS why CLAIM WORD            the controller's event that it deletes the claim
 //	lines SECONDS | lines rest        the timeline's lines that are due
 //	table | total MICRO               MICRO: a step ago
-//	running | renewed SECONDS CLAIM… | empty    what is missing for the step's end
+//	running | renewed SECONDS CLAIM… | cheaper MICRO | empty    what is missing for the step's end
+//	origins                           where the machines came from
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -140,6 +141,10 @@ func play(t *testing.T, input string) string {
 			missing(c.untilRunning())
 		case "renewed":
 			missing(c.untilRenewed(f[2:], epoch.Add(w.seconds(f[1]))))
+		case "cheaper":
+			missing(c.untilCheaper(w.number(f[1])))
+		case "origins":
+			say(c.origins())
 		case "empty":
 			missing(c.untilEmpty())
 		default:
@@ -153,11 +158,12 @@ func play(t *testing.T, input string) string {
 			case "node":
 				ch.node = &node{
 					name: f[2], pool: w.value("pool"), machine: w.value("type"), zone: w.value("zone"), capacityType: w.value("ct"), ready: w.has("ready"),
-					cpu: w.number(w.value("cpu")), memory: w.number(w.value("mem")) << 20,
+					group: w.value("group"),
+					cpu:   w.number(w.value("cpu")), memory: w.number(w.value("mem")) << 20,
 				}
 			case "claim":
 				ch.claim = &claim{
-					name: f[2], machine: w.value("type"), zone: w.value("zone"), capacityType: w.value("ct"),
+					name: f[2], machine: w.value("type"), zone: w.value("zone"), capacityType: w.value("ct"), group: w.value("group"),
 					launched: w.has("launched"), initialized: w.has("up"), ending: w.has("ending"),
 				}
 				if at := w.value("expires"); at != "" {

@@ -4,8 +4,10 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,6 +37,7 @@ var (
 	deploymentsGVR    = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	claimsGVR         = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
 	ec2NodeClassesGVR = schema.GroupVersionResource{Group: "karpenter.k8s.aws", Version: "v1", Resource: "ec2nodeclasses"}
+	nodePoolsGVR      = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
 	provisionersGVR   = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha5", Resource: "provisioners"}
 )
 
@@ -43,6 +46,7 @@ const (
 	namespace  = metav1.NamespaceDefault
 	poolLabel  = "karpenter.sh/nodepool"
 	capacity   = "karpenter.sh/capacity-type"
+	groupLabel = "dovetail.sh/node-group"
 	disrupted  = "Disrupted"    // reason of the event that a NodeClaim is deleted
 	whyAfter   = "is deleted: " // the controller's word follows
 	httpExpiry = 10 * time.Second
@@ -166,7 +170,7 @@ func readNode(u *unstructured.Unstructured) (change, error) {
 	}
 	out := node{
 		name: n.Name, pool: n.Labels[poolLabel], machine: n.Labels[corev1.LabelInstanceTypeStable], zone: n.Labels[corev1.LabelTopologyZone],
-		capacityType: n.Labels[capacity], cpu: n.Status.Allocatable.Cpu().MilliValue(), memory: n.Status.Allocatable.Memory().Value(),
+		capacityType: n.Labels[capacity], group: n.Labels[groupLabel], cpu: n.Status.Allocatable.Cpu().MilliValue(), memory: n.Status.Allocatable.Memory().Value(),
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -180,7 +184,7 @@ func readClaim(u *unstructured.Unstructured) (change, error) {
 	labels := u.GetLabels()
 	out := claim{
 		name: u.GetName(), machine: labels[corev1.LabelInstanceTypeStable], zone: labels[corev1.LabelTopologyZone], capacityType: labels[capacity],
-		ending: u.GetDeletionTimestamp() != nil,
+		group: labels[groupLabel], ending: u.GetDeletionTimestamp() != nil,
 	}
 	out.launched, out.initialized = isTrue(u, "Launched"), isTrue(u, "Initialized")
 	if text, _, _ := unstructured.NestedString(u.Object, "spec", "expireAfter"); text != "" {
@@ -220,6 +224,8 @@ func (a *api) apply(ctx context.Context, name, text string) error {
 	switch u.GetKind() {
 	case "Provisioner":
 		client = a.client.Resource(provisionersGVR)
+	case "NodePool":
+		client = a.client.Resource(nodePoolsGVR)
 	case "EC2NodeClass":
 		client = a.client.Resource(ec2NodeClassesGVR)
 	default:
@@ -244,27 +250,37 @@ func (a *api) scale(ctx context.Context, n int) error {
 	return nil
 }
 
-// waitForProvisioner returns when the controller says that it can buy.
-func (a *api) waitForProvisioner(ctx context.Context, limit time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the Provisioner was not Ready after %s", limit))
+// waitReady returns when the controller says of at least so many objects that
+// it can buy by them.
+func (a *api) waitReady(ctx context.Context, resource schema.GroupVersionResource, least int, limit time.Duration) error {
+	ready := 0
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	client := a.client.Resource(provisionersGVR)
+	late := func(err error) error {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("%d of %d %s were Ready after %s", ready, least, resource.Resource, limit)
+		}
+		return err
+	}
+	client := a.client.Resource(resource)
 	for {
 		list, err := client.List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return fmt.Errorf("list provisioners: %w", causeOr(ctx, err))
+			return late(fmt.Errorf("list %s: %w", resource.Resource, err))
 		}
-		ready := false
+		ready = 0
 		_ = meta.EachListItem(list, func(o runtime.Object) error {
-			ready = ready || isTrue(o.(*unstructured.Unstructured), "Ready")
+			if isTrue(o.(*unstructured.Unstructured), "Ready") {
+				ready++
+			}
 			return nil
 		})
-		if ready {
+		if ready >= least {
 			return nil
 		}
 		w, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 		if err != nil {
-			return fmt.Errorf("watch provisioners: %w", causeOr(ctx, err))
+			return late(fmt.Errorf("watch %s: %w", resource.Resource, err))
 		}
 		select {
 		case <-w.ResultChan(): // Whatever it was, look again.
@@ -272,16 +288,9 @@ func (a *api) waitForProvisioner(ctx context.Context, limit time.Duration) error
 		}
 		w.Stop()
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return late(context.Cause(ctx))
 		}
 	}
-}
-
-func causeOr(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
 
 // readPrices asks the simulated cloud for its price list.
@@ -312,8 +321,35 @@ func readPrices(ctx context.Context, machinesURL string) (map[offering]price, er
 	return prices, nil
 }
 
-// machinesLeft names the machines that were bought and are not terminated.
-func machinesLeft(ctx context.Context, machinesURL string) ([]string, error) {
+// books are what the simulated AWS has started.
+type books struct {
+	Started int      `json:"started"` // ever
+	Twice   []string `json:"twice"`   // uids of NodeClaims with more than one instance
+	Alive   []struct {
+		ID   string            `json:"id"`
+		Tags map[string]string `json:"tags"`
+	} `json:"alive"` // that run or boot
+}
+
+func readBooks(ctx context.Context, awsURL string) (books, error) {
+	var b books
+	return b, get(ctx, awsURL+"/_aws/books?tag=dovetail.sh/nodeclaim-uid", &b)
+}
+
+// machinesLeft names the machines that were bought and are not terminated. A
+// member of a group is one, claimed or not.
+func machinesLeft(ctx context.Context, machinesURL, awsURL string) ([]string, error) {
+	if awsURL != "" {
+		b, err := readBooks(ctx, awsURL)
+		if err != nil {
+			return nil, err
+		}
+		var left []string
+		for _, i := range b.Alive {
+			left = append(left, i.ID+" of "+cmp.Or(i.Tags["karpenter.sh/nodeclaim"], "no NodeClaim"))
+		}
+		return left, nil
+	}
 	var list struct {
 		Instances []struct {
 			ID        string `json:"id"`

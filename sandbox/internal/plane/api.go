@@ -137,13 +137,13 @@ func (c *Client) Count(ctx context.Context, path string) (int, error) {
 	return len(list.Items) + list.Metadata.RemainingItemCount, nil
 }
 
-// PostJSON sends a value and returns the body of a 2xx answer.
-func (c *Client) PostJSON(ctx context.Context, url string, value any) ([]byte, error) {
+// SendJSON sends a value and returns the body of a 2xx answer.
+func (c *Client) SendJSON(ctx context.Context, method, url string, value any) ([]byte, error) {
 	body, err := json.Marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request to %s: %w", url, err)
 	}
-	return c.do(ctx, http.MethodPost, url, body)
+	return c.do(ctx, method, url, body)
 }
 
 func (c *Client) get(ctx context.Context, path string, into any) error {

@@ -40,7 +40,8 @@ type Options struct {
 	Catalog        string        `json:"catalog,omitempty"`
 	Base           string        `json:"base,omitempty"`
 	Replicas       int           `json:"replicas"`
-	Cloud          string        `json:"cloud"` // what the controller buys from: CloudKwok or CloudAWS
+	Cloud          string        `json:"cloud"`            // what the controller buys from: CloudKwok or CloudAWS
+	Groups         string        `json:"groups,omitempty"` // Auto Scaling groups of the simulated AWS: OwnGroups, a file, or none
 	ControllerArgs []string      `json:"controllerArgs,omitempty"`
 	MachinesArgs   []string      `json:"machinesArgs,omitempty"`
 }
@@ -237,6 +238,9 @@ func Components(d Dir, o Options) (*Plan, error) {
 			return nil, err
 		}
 		cloud = []string{"--cloud", "aws"}
+		if o.Groups != "" {
+			cloud = append(cloud, "--node-group-auto-discovery", GroupDiscovery)
+		}
 	}
 	p.Machines.Args = append(args, o.MachinesArgs...)
 	if o.NoAutoscaler {

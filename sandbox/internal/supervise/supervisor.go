@@ -22,6 +22,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
@@ -221,16 +223,40 @@ func (s *supervisor) startDovetail(ctx context.Context) error {
 	}
 	if s.options.Base != "" {
 		request := map[string]string{"instanceType": s.options.Base, "name": "base-0"}
-		if _, err := s.client.PostJSON(ctx, s.plan.MachinesURL+"/v1/base-node", request); err != nil {
+		if _, err := s.client.SendJSON(ctx, http.MethodPost, s.plan.MachinesURL+"/v1/base-node", request); err != nil {
 			return fmt.Errorf("make the node that --base %s asks for: %w", s.options.Base, err)
 		}
 		s.tell(Event{Step: "base-0 (" + s.options.Base + ") made"})
+	}
+	if err := s.makeGroups(ctx); err != nil {
+		return err
 	}
 	var controllers errorGroup
 	for _, c := range s.plan.Controllers {
 		controllers.run(s.giveUp, func() error { return s.startAndWait(ctx, c) })
 	}
 	return controllers.wait()
+}
+
+// makeGroups makes the Auto Scaling groups. Those that kept data have already
+// are changed to what is asked for now, but for how many machines they should
+// have.
+func (s *supervisor) makeGroups(ctx context.Context) error {
+	groups, err := plane.ReadGroups(s.options.Groups)
+	if err != nil || len(groups) == 0 {
+		return err
+	}
+	var names []string
+	for _, g := range groups {
+		request := maps.Clone(g.Request)
+		request["desiredLeftAsItIs"] = true
+		if _, err := s.client.SendJSON(ctx, http.MethodPut, s.plan.AWSURL+"/_aws/groups", request); err != nil {
+			return fmt.Errorf("make the Auto Scaling group %q: %w", g.Name, err)
+		}
+		names = append(names, g.Name)
+	}
+	s.tell(Event{Step: "Auto Scaling groups " + strings.Join(names, ", ") + " made"})
+	return nil
 }
 
 // applyManifests hands kubectl, which is this binary, what Dovetail prints.

@@ -40,6 +40,7 @@ func resolveDemo(dir string) (plane.Dir, bool, error) {
 func newDemo(resolve func() (dir plane.Dir, own bool, err error)) *cobra.Command {
 	options := plane.Options{Base: demoBase, Seed: 1, Replicas: 1, Cloud: plane.CloudKwok}
 	var fast, keep bool
+	var source string
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show a workload that grows and shrinks, and machines bought and given back",
@@ -59,13 +60,20 @@ end, and 1 otherwise.`,
   # the same on a simulated AWS, by an EC2NodeClass
   dovetail-sandbox demo --cloud aws
 
+  # on two Auto Scaling groups of it, and then on these and an EC2NodeClass
+  dovetail-sandbox demo --cloud aws --groups
+  dovetail-sandbox demo --cloud aws --groups=both
+
   # machines and pods that start at once and nodes that are given back soon
   dovetail-sandbox demo --fast`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			dir, own, err := resolve()
 			if err != nil {
 				return err
+			}
+			if s := demo.Source(source); s != "" && s != demo.Groups && s != demo.Both {
+				return fmt.Errorf("--groups=%s: must be %s or %s", source, demo.Groups, demo.Both)
 			}
 			pace := demo.Default()
 			if fast {
@@ -75,6 +83,10 @@ end, and 1 otherwise.`,
 						*delay = 0
 					}
 				}
+			}
+			if pace.Source = demo.Source(source); source != "" {
+				options.Groups = plane.OwnGroups
+				options.ControllerArgs = []string{"--node-group-defaults=--scale-down-unneeded-time=" + pace.AfterEmpty.String()}
 			}
 			if options.Dovetail == "" {
 				self, err := os.Executable()
@@ -97,6 +109,8 @@ end, and 1 otherwise.`,
 	flags.DurationVar(&options.Boot, "boot", 8*time.Second, "how long a simulated machine takes to register its node, more or less")
 	flags.DurationVar(&options.Pull, "pull", time.Second, "how long a bound pod takes to run, a fifth more or less")
 	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "what is bought from: kwok, or aws (an EC2NodeClass, from a simulated AWS)")
+	flags.StringVar(&source, "groups", "", "with --cloud aws: buy from two Auto Scaling groups only, or with --groups=both from these and an EC2NodeClass")
+	flags.Lookup("groups").NoOptDefVal = string(demo.Groups)
 	flags.BoolVar(&fast, "fast", false, "no boot and pull times unless they are given, and nodes that go sooner")
 	flags.BoolVar(&keep, "keep", false, "leave the sandbox up at the end")
 	flags.StringVar(&options.Dovetail, "dovetail", "", "path of the dovetail binary (default: beside this one)")
@@ -184,12 +198,12 @@ The sandbox stays up. Play on:
   %s
   %s
   %s
-Nodes still expire when they are %s old; let them live:
-  %s
-Stop it:
-  %s
-`, hint(dir, "kubectl scale deployment inflate --replicas 30"), hint(dir, "kubectl get nodeclaims,nodes"), hint(dir, "kubectl get pods -o wide --watch"),
-		pace.UntilExpired, hint(dir, `kubectl patch provisioner default --type merge -p '{"spec":{"ttlSecondsUntilExpired":null}}'`), hint(dir, "down"))
+`, hint(dir, "kubectl scale deployment inflate --replicas 30"), hint(dir, "kubectl get nodeclaims,nodes"), hint(dir, "kubectl get pods -o wide --watch"))
+	if pace.Source == "" {
+		fmt.Printf("Nodes still expire when they are %s old; let them live:\n  %s\n",
+			pace.UntilExpired, hint(dir, `kubectl patch provisioner default --type merge -p '{"spec":{"ttlSecondsUntilExpired":null}}'`))
+	}
+	fmt.Printf("Stop it:\n  %s\n", hint(dir, "down"))
 }
 
 // hintDemo is a command that leaves the demo's sandbox up.

@@ -56,9 +56,12 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
   # the same against a simulated AWS: EC2NodeClasses, fleets, interruptions
   dovetail-sandbox up --cloud aws
 
+  # and with two Auto Scaling groups, which become NodePools by themselves
+  dovetail-sandbox up --cloud aws --groups
+
   # only the control plane and the simulated cloud: run a controller of your own
   dovetail-sandbox up --no-autoscaler`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			dir, err := resolve()
 			if err != nil {
@@ -88,6 +91,10 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
 	flags.StringVar(&options.Base, "base", "", "add one node of this instance type that Dovetail doesn't own, such as m5.large")
 	flags.Int64Var(&options.Seed, "seed", 1, "seed of what is random in boot and pull times")
 	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "what the controller buys from: kwok (KWOKNodeClass), or aws (EC2NodeClass, from a simulated AWS)")
+	flags.StringVar(&options.Groups, "groups", "", `with --cloud aws: make two Auto Scaling groups and have the controller find them, by
+the tags k8s.io/cluster-autoscaler/enabled and .../sandbox; --groups=FILE makes
+those of a list in YAML, each as in sandbox/internal/plane/groups.yaml`)
+	flags.Lookup("groups").NoOptDefVal = plane.OwnGroups
 	flags.IntVar(&options.Replicas, "replicas", 1, "how many controllers to start; with more than one they elect a leader")
 	flags.StringVar(&options.Dovetail, "dovetail", "", "path of the dovetail binary (default: beside this one)")
 	flags.StringVar(&controllerFlags, "controller-flags", "", "further flags for the controller, separated by spaces")
@@ -98,6 +105,14 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
 		panic(err) // The flag is defined on the line above.
 	}
 	return command
+}
+
+// noArgs refuses arguments; one behind --groups was meant as its value.
+func noArgs(command *cobra.Command, args []string) error {
+	if groups := command.Flags().Lookup("groups"); len(args) > 0 && groups.Changed && groups.Value.String() == groups.NoOptDefVal {
+		return fmt.Errorf("unknown argument %q; the value of --groups stands behind an equals sign: --groups=%s", args[0], args[0])
+	}
+	return cobra.NoArgs(command, args)
 }
 
 // check refuses options that would only fail later, inside a child's log.
@@ -111,8 +126,20 @@ func check(o *plane.Options) error {
 		return fmt.Errorf("--replicas %d: must be at least 1; use --no-autoscaler to start no controller", o.Replicas)
 	case o.Cloud != plane.CloudKwok && o.Cloud != plane.CloudAWS:
 		return fmt.Errorf("--cloud %s: must be kwok or aws", o.Cloud)
+	case o.Groups != "" && (o.Cloud != plane.CloudAWS || o.Dovetail == ""):
+		return errors.New("--groups: only the simulated AWS has Auto Scaling groups; add --cloud aws")
 	case o.Base != "" && o.Dovetail == "":
 		return fmt.Errorf("--base %s: only the simulated cloud knows instance types, and --no-manifests starts none", o.Base)
+	}
+	if o.Groups != "" && o.Groups != plane.OwnGroups {
+		abs, err := filepath.Abs(o.Groups)
+		if err != nil {
+			return fmt.Errorf("--groups=%s: %w", o.Groups, err)
+		}
+		o.Groups = abs // The supervisor works elsewhere.
+	}
+	if _, err := plane.ReadGroups(o.Groups); err != nil {
+		return fmt.Errorf("--groups: %w", err)
 	}
 	for _, file := range []struct{ flag, path *string }{{new("--dovetail"), &o.Dovetail}, {new("--catalog"), &o.Catalog}} {
 		if *file.path == "" {

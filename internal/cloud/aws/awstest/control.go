@@ -59,6 +59,7 @@ type Reservation struct {
 // Books are what a test asks afterwards.
 type Books struct {
 	Calls     map[string]Calls    `json:"calls"`    // by service and action, such as ec2:CreateFleet
+	Started   int                 `json:"started"`  // instances ever, with the tag asked for or without
 	Launches  map[string][]string `json:"launches"` // instances ever launched by the value of the tag asked for
 	Twice     []string            `json:"twice"`    // values with more than one launch
 	Alive     []BookedInstance    `json:"alive"`    // instances that run or boot, by id
@@ -214,7 +215,7 @@ func (t *tx) reserve(in Reservation) (Reservation, error) {
 }
 
 func (t *tx) books(tag string) Books {
-	b := Books{Calls: map[string]Calls{}, Launches: map[string][]string{}, Alive: []BookedInstance{}, Twice: []string{}, Untagged: []string{}, Templates: len(t.templates.items), Messages: len(t.messages.items)}
+	b := Books{Calls: map[string]Calls{}, Launches: map[string][]string{}, Alive: []BookedInstance{}, Twice: []string{}, Untagged: []string{}, Started: len(t.instances.items), Templates: len(t.templates.items), Messages: len(t.messages.items)}
 	for name, c := range t.calls {
 		b.Calls[name] = Calls{Count: c.Count, Errors: maps.Clone(c.Errors)}
 	}
