@@ -3,8 +3,8 @@
 
 // Package cli is the command line: one file a verb, each of which parses its flags, wires rooms together and runs them.
 //
-// It never decides and never renders by itself. Exit statuses: 0 done, 1 bad input or a broken world, 2 wrong usage, others as a
-// verb's help says. Start reading at Main.
+// It never decides and never renders by itself. Exit statuses: 0 done, 1 bad input or a broken world, 2 wrong usage, 128 and the signal where one
+// has ended a verb that answers, others as a verb's help says. Start reading at Main.
 package cli
 
 import (
@@ -57,7 +57,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return exit{2, fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
-	root.AddCommand(controllerCommand(), convertCommand(), machinesCommand(), manifestsCommand(), planCommand(), whyCommand(), versionCommand())
+	root.AddCommand(controllerCommand(), convertCommand(args), machinesCommand(), manifestsCommand(), planCommand(), whyCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	err := root.ExecuteContext(ctx)
 	if err == nil {

@@ -40,8 +40,10 @@ type convertFlags struct {
 	live                       bool
 }
 
-func convertCommand() *cobra.Command {
+// convertCommand is told its whole command line, to put it right where it is wrong.
+func convertCommand(line []string) *cobra.Command {
 	f := convertFlags{}
+	var conv *conversion
 	c := &cobra.Command{
 		Use:   "convert --from cluster-autoscaler [-f FILE…] [--args FILE] [--groups FILE | --live] [-- FLAGS…]",
 		Short: "turn a Cluster Autoscaler's command line and node groups into NodePools and NodeGroupClasses",
@@ -50,16 +52,27 @@ func convertCommand() *cobra.Command {
 			"the groups are from 'aws autoscaling describe-auto-scaling-groups' (--groups), or asks AWS itself (--live). Prints a NodePool and a NodeGroupClass for each\n" +
 			"group on the standard output, for kubectl apply, and says on the standard error what became of every flag and tag, and why some\n" +
 			"have no counterpart. It changes nothing, and asks nobody without --live.\n\n" +
-			"Exit status: 0 converted, 1 an input is wrong, 2 wrong usage.",
+			"Exit status: 0 converted, 1 an input is wrong, 2 wrong usage, 130 or 143 interrupted or stopped before that.",
 		Example: "  kubectl -n kube-system get deploy,cm -o yaml | dovetail convert --from cluster-autoscaler -f - --groups groups.json | kubectl apply -f -\n" +
 			"  dovetail convert --from cluster-autoscaler -- --cloud-provider=aws --nodes=1:10:workers --expander=least-waste",
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: prompt(func(c *cobra.Command, args []string) (err error) {
 			if at := c.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
 				return exit{2, fmt.Errorf("unexpected argument %q: put Cluster Autoscaler's flags behind --", args[0])}
 			}
-			return runConvert(c, f, args)
+			conv, err = runConvert(c, f, args)
+			return err
+		}),
+		// After the objects: what became of the flags.
+		PostRunE: func(c *cobra.Command, _ []string) error {
+			if f.output == "json" {
+				return nil // it is in the document
+			}
+			return conv.table(c.ErrOrStderr())
 		},
 	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return exit{2, fmt.Errorf("%w%s; see 'dovetail convert --help'", err, foreignFlag(c, err, line))}
+	})
 	g := c.Flags()
 	g.StringVar(&f.from, "from", "", "what to convert from: cluster-autoscaler")
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "manifests of Cluster Autoscaler: file, directory or -; may be repeated")
@@ -68,6 +81,56 @@ func convertCommand() *cobra.Command {
 	g.BoolVar(&f.live, "live", false, "ask AWS what the groups are; region and credentials are found as every AWS tool finds them")
 	g.StringVarP(&f.output, "output", "o", "yaml", "yaml, or json: objects and what became of every flag in one document")
 	return c
+}
+
+// foreignFlag says how to give convert a flag that is Cluster Autoscaler's and no flag of its own: the same command line with all that is
+// not convert's behind --. Of any other flag it says nothing.
+func foreignFlag(c *cobra.Command, err error, line []string) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	name := strings.ReplaceAll(unknown.GetSpecifiedName(), "_", "-")
+	if !slices.ContainsFunc(caFlags, func(d caFlag) bool { return d.name == name }) {
+		return ""
+	}
+	own, theirs := []string{c.CommandPath()}, []string{"--"}
+	at := slices.Index(line, c.Name()) + 1
+	for i := at; i < len(line); i++ {
+		word := line[i]
+		if word == "--" {
+			for _, w := range line[i+1:] {
+				theirs = append(theirs, quoted(w))
+			}
+			break
+		}
+		var flag *pflag.Flag
+		name, _, valued := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		switch {
+		case strings.HasPrefix(word, "--"):
+			flag = c.Flags().Lookup(name)
+		case strings.HasPrefix(word, "-") && len(word) > 1:
+			flag, valued = c.Flags().ShorthandLookup(word[1:2]), len(word) > 2
+		}
+		if flag == nil {
+			theirs = append(theirs, quoted(word))
+			continue
+		}
+		own = append(own, quoted(word))
+		if flag.NoOptDefVal == "" && !valued && i+1 < len(line) {
+			i++
+			own = append(own, quoted(line[i]))
+		}
+	}
+	return ", which is Cluster Autoscaler's: put its flags behind --, as in '" + strings.Join(append(own, theirs...), " ") + "'"
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./@%") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // conversion is what is known on the way from flags to objects.
@@ -103,51 +166,48 @@ type groupRow struct {
 	What    string `json:"what"`
 }
 
-func runConvert(c *cobra.Command, f convertFlags, args []string) error {
+func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, error) {
 	switch {
 	case f.from != fromClusterAutoscaler:
-		return exit{2, fmt.Errorf("--from %q: use %s", f.from, fromClusterAutoscaler)}
+		return nil, exit{2, fmt.Errorf("--from %q: use %s", f.from, fromClusterAutoscaler)}
 	case f.output != "yaml" && f.output != "json":
-		return exit{2, fmt.Errorf("--output %q: use yaml or json", f.output)}
+		return nil, exit{2, fmt.Errorf("--output %q: use yaml or json", f.output)}
 	case f.live && f.groups != "":
-		return exit{2, errors.New("--live and --groups: the groups are described twice; give one")}
+		return nil, exit{2, errors.New("--live and --groups: the groups are described twice; give one")}
 	}
 	in := &convertInput{}
 	if err := in.read(f, args, c.InOrStdin()); err != nil {
-		return err
+		return nil, err
 	}
 	conv := &conversion{settings: kube.DefaultGroupSettings(), given: map[string]bool{}, described: in.groups, notes: in.notes}
 	conv.settings.Priorities = in.priorities
 	if err := conv.flags(in.args); err != nil {
-		return err
+		return nil, err
 	}
 	if f.live && len(conv.named)+len(conv.discovery) > 0 {
 		clients, err := aws.Connect(c.Context())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		groups, missing, err := findGroups(c.Context(), clients, conv.named, conv.discovery)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(missing) > 0 {
-			return fmt.Errorf("--nodes names the group %q, which does not exist in region %s", missing[0], clients.Region)
+			return nil, fmt.Errorf("--nodes names the group %q, which does not exist in region %s", missing[0], clients.Region)
 		}
 		conv.described = append([]kube.NodeGroup{}, groups...)
 	}
 	if err := conv.translate(); err != nil {
-		return err
+		return nil, err
 	}
 	if in.priorities != nil && !slices.Contains(conv.settings.Expanders, dovetailv1alpha1.ExpanderPriority) {
 		conv.notes = append(conv.notes, "ConfigMap "+priorityConfigMap+" is there, and --expander does not say priority: it has no effect")
 	}
 	if f.output == "json" {
-		return conv.json(c.OutOrStdout())
+		return conv, conv.json(c.OutOrStdout())
 	}
-	if err := conv.yaml(c.OutOrStdout()); err != nil {
-		return err
-	}
-	return conv.table(c.ErrOrStderr())
+	return conv, conv.yaml(c.OutOrStdout())
 }
 
 // flags reads a command line and decides what becomes of each flag.

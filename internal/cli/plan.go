@@ -56,16 +56,17 @@ func planCommand() *cobra.Command {
 			"for the standard input. Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs become the pods that they would make, less\n" +
 			"those in the input already. Every pod not bound is taken as one that kube-scheduler has found no node for, unless it is gated,\n" +
 			"nominated or another scheduler's. With --live, files are added to what the cluster has.\n\n" +
-			"Exit status: 0 every pod has a place, 3 some have none, 1 an input is wrong (file, line, field and value are said), 2 wrong usage.",
+			"Exit status: 0 every pod has a place, 3 some have none, 1 an input is wrong (file, line, field and value are said), 2 wrong usage,\n" +
+			"130 or 143 interrupted or stopped before the plan was made.",
 		Example: "  dovetail plan -f examples/nodepool.yaml -f examples/deployment.yaml\n" +
 			"  kubectl get deployments,nodepools -A -o yaml | dovetail plan -f - -o json\n" +
 			"  dovetail plan -f manifests/ --catalog catalog.json --max-gap 1%\n" +
 			"  dovetail plan --live --kubeconfig ~/.kube/config",
 		// Arguments are files too: a shell turns -f *.yaml into one file of the flag and others behind it.
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: prompt(func(c *cobra.Command, args []string) error {
 			f.files = append(f.files, args...)
 			return runPlan(c, f)
-		},
+		}),
 	}
 	g := c.Flags()
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "file, directory or - to read; may be repeated")

@@ -51,7 +51,7 @@ func whyCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: prompt(func(c *cobra.Command, args []string) error {
 			subject, err := subjectOf(args[0])
 			if err != nil {
 				return exit{2, err}
@@ -67,7 +67,7 @@ func whyCommand() *cobra.Command {
 				return report.WhyJSON(c.OutOrStdout(), a)
 			}
 			return report.WhyText(c.OutOrStdout(), a)
-		},
+		}),
 	}
 	address := os.Getenv("DOVETAIL_SERVER")
 	if address == "" {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// stopped is the cause of a context that a signal has ended.
+type stopped struct{ signal syscall.Signal }
+
+func (s stopped) Error() string {
+	if s.signal == syscall.SIGINT {
+		return "interrupted (SIGINT)"
+	}
+	return "terminated (SIGTERM)"
+}
+
+// Signals is a context that the first SIGINT or SIGTERM ends. The second one ends the process, whatever it is at.
+func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer signal.Stop(got)
+		select {
+		case s := <-got:
+			number, _ := s.(syscall.Signal)
+			cancel(stopped{number})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// prompt makes a verb that only answers end as soon as a signal comes, whatever it is at: reading, asking, or a decision, which can't be
+// cancelled and is left behind. The standard output gets all of its answer or nothing; an answer that is there is written out.
+func prompt(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		var answer bytes.Buffer
+		out := c.OutOrStdout()
+		c.SetOut(&answer)
+		done := make(chan error, 1)
+		go func() { done <- run(c, args) }()
+		select {
+		case err := <-done:
+			if errors.Is(err, context.Canceled) {
+				return ended(c.Context())
+			}
+			if _, e := out.Write(answer.Bytes()); e != nil {
+				return fmt.Errorf("write the answer: %w", e)
+			}
+			return err
+		case <-c.Context().Done():
+			return ended(c.Context())
+		}
+	}
+}
+
+// ended is the error of a verb whose context has ended, with the status that a shell knows a signal by.
+func ended(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if s := (stopped{}); errors.As(err, &s) {
+		return exit{128 + int(s.signal), fmt.Errorf("%w: nothing was written", s)}
+	}
+	return err
+}
