@@ -267,7 +267,13 @@ var caFlags = []caFlag{
 	{name: "scale-up-from-zero", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "a cluster without nodes is scaled up like any other"},
 	{name: "scale-from-unschedulable", kind: asBool, def: "false", outcome: noMatch, why: "what a machine will be is read from its group, never from a node that happens to stand"},
 	{name: "force-ds", kind: asBool, def: "false", outcome: noMatch, why: "pods of DaemonSets that fit on a machine are counted; they keep no group from being used"},
-	{name: "max-node-provision-time", kind: asDuration, def: "15m", same: "15m", outcome: noMatch, why: "a machine has 15m to become a node"},
+	{name: "max-node-provision-time", kind: asDuration, def: "15m", convert: func(c *conversion, v string) (fate, error) {
+		c.settings.ProvisionTime, _ = time.ParseDuration(v)
+		if c.settings.ProvisionTime == kube.DefaultGroupSettings().ProvisionTime {
+			return fate{sameHere, "a machine has 15m to become a node"}, nil
+		}
+		return fate{inObjects, "NodeGroupClass spec.options.maxNodeProvisionTime: " + v}, nil
+	}},
 	{name: "max-node-startup-time", kind: asDuration, def: "15m", outcome: noMatch, why: "a node that has come stays, and is repaired by its conditions"},
 	{name: "initial-node-group-backoff-duration", kind: asDuration, def: "5m", outcome: noMatch, why: whyBackoff},
 	{name: "max-node-group-backoff-duration", kind: asDuration, def: "30m", outcome: noMatch, why: whyBackoff},

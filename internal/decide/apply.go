@@ -47,6 +47,11 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 		out.PDBs, err = edit(s.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == name }, func(b *model.PDB) error { return applyPDB(b, ch) })
 	case "offering":
 		err = applyOffering(&out, name, ch)
+	case "nodegroup":
+		in := func(p *model.NodePool) bool {
+			return p.Scaling != nil && slices.ContainsFunc(p.Scaling.Groups, func(g model.NodeGroup) bool { return g.Name == name })
+		}
+		out.Pools, err = edit(s.Pools, in, func(p *model.NodePool) error { return applyGroup(p, name, ch) })
 	default:
 		err = fmt.Errorf("kind %q is not one that can be changed", kind)
 	}
@@ -102,6 +107,23 @@ func labelled(l model.Labels, key string, ch plan.Change) model.Labels {
 		out[key] = ch.Value
 	}
 	return out
+}
+
+func applyGroup(p *model.NodePool, name string, ch plan.Change) error {
+	how := *p.Scaling
+	how.Groups = slices.Clone(how.Groups)
+	p.Scaling = &how
+	g := &how.Groups[slices.IndexFunc(how.Groups, func(g model.NodeGroup) bool { return g.Name == name })]
+	switch ch.Field {
+	case "minSize":
+		n, err := strconv.ParseInt(ch.Value, 10, 64)
+		g.Min = n
+		return err
+	case "instanceRefresh":
+		g.Refresh = ""
+		return nil
+	}
+	return errField
 }
 
 func applyPool(p *model.NodePool, names []string, ch plan.Change) error {

@@ -266,7 +266,7 @@ func (st *step) stuck(c *model.Claim) bool {
 	if c.Is(lifecycle.Initialized) {
 		return false
 	}
-	due := c.Created.Add(st.pol.Lifecycle.RegistrationTimeout)
+	due := c.Created.Add(st.pol.Lifecycle.For(st.poolNamed[c.Pool]).RegistrationTimeout)
 	if st.now.Before(due) {
 		st.at(due)
 		return false

@@ -435,6 +435,10 @@ func (st *step) hopeless(m *ongoing) string {
 		for _, r := range st.guard.Blocks(&free, m.Cause, false) {
 			switch r.Code {
 			case plan.Quiet, plan.Payback, plan.NoPrice, plan.DisruptionBudgetPDB: // decided on before, or for the drain to wait for
+			case plan.GroupMinimum:
+				if x := st.guard.Groups[u.Group()]; x.Stay < x.Min { // without what goes; the minimum has been raised since
+					return string(r.Code) + " " + r.Subject
+				}
 			default:
 				return string(r.Code) + " " + r.Subject
 			}
@@ -591,6 +595,9 @@ func (st *step) begin(m *disrupt.Move) {
 		r.Claims = append(r.Claims, u.Claim.UID)
 		parts = append(parts, u.Claim.UID)
 		st.down(u.Pool, 1)
+		if x := st.guard.Groups[u.Group()]; x != nil {
+			x.Stay--
+		}
 	}
 	m.Units = st.going(m.Units)
 	r.ID = hash(10, parts...)
@@ -685,12 +692,12 @@ func (st *step) search() *disrupt.Input {
 	rooms, _ := st.rooms()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
 	for _, u := range st.unit {
-		if u.Move != "" {
+		if u.Move != "" || st.refreshing(u.Group()) {
 			going[u.Node.Name] = true
 		}
 	}
 	rooms = shut(rooms, going)
-	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
+	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.unrefreshed(st.buyable()), Spare: st.spare(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
 		Left: map[string]int64{}, Starts: st.starts(), Whole: map[string]disrupt.Whole{},
 		NoReserve: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolNamed[n.Pool], n.Requests, n.Pods) }}
 	var boots []time.Duration

@@ -285,6 +285,12 @@ func (st *step) remedy(u *disrupt.Unit, r plan.Reason) *plan.Change {
 		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: r.Want}
 	case plan.NotBalanced:
 		return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
+	case plan.GroupMinimum:
+		if x := st.guard.Groups[u.Group()]; x != nil && x.Stay > 0 {
+			return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: strconv.FormatInt(x.Stay-1, 10)}
+		}
+	case plan.GroupRefresh:
+		return &plan.Change{Object: r.Subject, Field: "instanceRefresh", Op: plan.Remove}
 	case plan.Quiet:
 		d := st.now.Sub(u.Quiet).Truncate(1e9)
 		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: max(d, 0).String()}

@@ -38,9 +38,10 @@ import (
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
-//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE]              (offered to every pool above)
+//	     [group=NAME:MIN[:REFRESH]]
+//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE] [group=NAME]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
-//	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [RES=AMOUNT…]    (what was asked for)
+//	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
 //	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
 //	     [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
@@ -380,6 +381,16 @@ func (x *script) pool(name string, opts []string) {
 		case k == "only":
 			key, val, _ := strings.Cut(v, ":")
 			p.Requirements = p.Requirements.With(model.OneOf(longKey(key), val))
+		case k == "group":
+			parts := strings.Split(v, ":")
+			g := model.NodeGroup{Name: parts[0], Min: x.number(parts[1])}
+			if len(parts) > 2 {
+				g.Refresh = parts[2]
+			}
+			if p.Scaling == nil {
+				p.Scaling = &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
+			}
+			p.Scaling.Groups = append(p.Scaling.Groups, g)
 		case k == "min":
 			key, n, _ := strings.Cut(v, ":")
 			q, err := model.NewRequirement(longKey(key), model.OpExists)
@@ -415,7 +426,7 @@ func (x *script) budget(v string) model.Budget {
 
 func (x *script) instanceType(name string, opts []string) {
 	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
-	zones, gone, price := []string{"a", "b"}, "", int64(0)
+	zones, gone, group, price := []string{"a", "b"}, "", "", int64(0)
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch k {
@@ -431,6 +442,8 @@ func (x *script) instanceType(name string, opts []string) {
 			gone = v
 		case "boots":
 			t.Boots = v
+		case "group":
+			group = v
 		default:
 			d, n := x.amount(k, v)
 			t.Allocatable = t.Allocatable.With(d, n)
@@ -439,7 +452,11 @@ func (x *script) instanceType(name string, opts []string) {
 	t.Allocatable = t.Allocatable.With(model.Pods, 110)
 	t.Capacity = t.Allocatable
 	for _, z := range zones {
-		t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: price, Available: z != gone, Remaining: -1})
+		o := model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: price, Available: z != gone, Remaining: -1}
+		if group != "" {
+			o.Labels, o.Remaining = model.Labels{model.LabelNodeGroup: group}, 100
+		}
+		t.Offerings = append(t.Offerings, o)
 	}
 	x.types[name] = t
 	for _, n := range sortedKeys(x.pools) {
@@ -511,6 +528,8 @@ func (x *script) claim(name string, opts []string) {
 			c.Reserved = true
 		case "keep":
 			c.Annotations = model.Labels{disrupt.KeepUntil: x.when(v).Format(time.RFC3339)}
+		case "group":
+			c.Labels[model.LabelNodeGroup] = v
 		case "expire":
 			c.ExpireAfter = x.duration(v)
 		case "slot":

@@ -133,5 +133,6 @@ func (st *step) succeeded(p *model.Pod) bool {
 func (st *step) newGuard() *disrupt.Guard {
 	g := disrupt.NewGuard(st.s.PDBs, st.now)
 	g.Surges = st.surges
+	g.Groups = st.groups()
 	return g
 }

@@ -16,6 +16,7 @@ import (
 // pass by themselves, and telling of them would be noise.
 var blockers = map[plan.Code]bool{
 	plan.NodeDoNotDisrupt: true, plan.PodDoNotDisrupt: true, plan.SafeToEvict: true, plan.NoController: true, plan.DisruptionBudgetPDB: true, plan.SeveralPDBs: true,
+	plan.GroupRefresh: true,
 }
 
 // tell says of every machine what blocks its disruption, of every pool which budgets do, of every move what it waits for, and of pods what

@@ -5,6 +5,7 @@ package disrupt
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type Input struct {
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels
 	Left          map[string]int64 // by pool: how many more machines its budgets let go
+	Spare         map[string]int64 // by node group: how many more machines its minimum lets go; absent: all
 	Transit       []*model.Pod     // pods on their way: standing room is theirs first
 	Starts        Starts           // measured
 	Boot          time.Duration    // measured; 0: not known
@@ -290,14 +292,17 @@ func (s *search) singles(order []candidate) []*Move {
 
 // sets looks at the worst machines together, in growing numbers as far as the budgets allow.
 func (s *search) sets(order []candidate) []*Move {
-	left := map[string]int64{}
-	for k, v := range s.in.Left {
-		left[k] = v
-	}
+	left, spare := map[string]int64{}, map[string]int64{}
+	maps.Copy(left, s.in.Left)
+	maps.Copy(spare, s.in.Spare)
 	var worst []*Unit
 	for _, c := range order {
-		if left[c.Pool.Name] > 0 && len(worst) < s.pol.Set {
+		n, bounded := spare[c.Group()]
+		if left[c.Pool.Name] > 0 && (!bounded || n > 0) && len(worst) < s.pol.Set {
 			left[c.Pool.Name]--
+			if bounded {
+				spare[c.Group()]--
+			}
 			worst = append(worst, c.Unit)
 		}
 	}

@@ -106,9 +106,20 @@ func TypeOf(p *model.NodePool, name string) *model.InstanceType {
 type Guard struct {
 	Now    time.Time
 	Surges func(*model.Pod) bool   // a pod's successor comes before it goes, whatever a PodDisruptionBudget says; nil: of none
+	Groups map[string]*Group       // node groups of which something has to be minded
 	pdbs   map[string][]*model.PDB // by namespace
 	of     map[*model.Class][]*model.PDB
 }
+
+// Group is a node group whose machines may go.
+type Group struct {
+	Min     int64  // how few it may have
+	Stay    int64  // machines of it that nothing is being done to
+	Refresh string // an instance refresh that is under way; empty: none
+}
+
+// Group is the node group that a machine is a member of; empty: none.
+func (u *Unit) Group() string { return u.Claim.Labels[model.LabelNodeGroup] }
 
 // NewGuard is the guard of a Snapshot's PodDisruptionBudgets.
 func NewGuard(pdbs []*model.PDB, now time.Time) *Guard {
@@ -146,6 +157,13 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 			}
 		}
 	}
+	if x := g.Groups[u.Group()]; x != nil {
+		for _, r := range x.blocks("nodegroup/"+u.Group(), cause) {
+			if full(r) {
+				return out
+			}
+		}
+	}
 	if u.Busy && cause != plan.Unhealthy && full(plan.Reason{Code: plan.Nominated, Subject: node, Want: "no pods expected on it", Have: "pods are on their way to it"}) {
 		return out
 	}
@@ -167,6 +185,18 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 				return out
 			}
 		}
+	}
+	return out
+}
+
+// blocks is what a group has against one more of its machines going. One that must go is replaced, by us or by the group itself.
+func (x *Group) blocks(subject string, cause plan.Code) (out []plan.Reason) {
+	voluntary := cause == plan.Underutilized || cause == plan.Empty
+	if x.Refresh != "" && (voluntary || cause == plan.Drifted) {
+		out = append(out, plan.Reason{Code: plan.GroupRefresh, Subject: subject, Want: "no instance refresh", Have: x.Refresh})
+	}
+	if voluntary && x.Stay <= x.Min {
+		out = append(out, plan.Reason{Code: plan.GroupMinimum, Subject: subject, Key: "minSize", Want: strconv.FormatInt(x.Min, 10), Have: strconv.FormatInt(x.Stay, 10)})
 	}
 	return out
 }

@@ -204,18 +204,27 @@ func (t *Translator) NodeGroupClass(k *dovetailv1alpha1.NodeGroupClass) state.No
 	if status, err := json.Marshal(rest); err == nil { // of plain fields: it can't fail
 		out.Status = status
 	}
-	out.Scaling = t.scaling(k.Spec.Options)
+	out.Scaling = t.scaling(k)
 	return out
 }
 
 // gpus are the resources that are GPUs.
 var gpus = []string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
 
-func (t *Translator) scaling(o *dovetailv1alpha1.NodeGroupOptions) *model.GroupScaling {
-	if o == nil {
+func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupScaling {
+	out := &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
+	for _, g := range k.Status.Groups {
+		if g.Min > 0 || g.Refresh != "" {
+			out.Groups = append(out.Groups, model.NodeGroup{Name: g.Name, Min: int64(g.Min), Refresh: g.Refresh})
+		}
+	}
+	o := k.Spec.Options
+	if o == nil && out.Groups == nil {
 		return nil
 	}
-	out := &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
+	if o == nil {
+		return out
+	}
 	if o.UtilizationThresholdPercent != nil {
 		out.UtilizationPercent = *o.UtilizationThresholdPercent
 	}
@@ -228,6 +237,9 @@ func (t *Translator) scaling(o *dovetailv1alpha1.NodeGroupOptions) *model.GroupS
 	out.IgnoreDaemons = o.IgnoreDaemonSetsUtilization != nil && *o.IgnoreDaemonSetsUtilization
 	if o.UnreadyTime != nil {
 		out.Unready = o.UnreadyTime.Duration
+	}
+	if o.MaxNodeProvisionTime != nil {
+		out.Provision = o.MaxNodeProvisionTime.Duration
 	}
 	return out
 }

@@ -37,6 +37,7 @@ type GroupSettings struct {
 	ScaleDown                              bool
 	UtilizationPercent, GPUPercent         int32
 	UnneededTime, UnreadyTime              time.Duration
+	ProvisionTime                          time.Duration // so long a machine has to become a node
 	IgnoreDaemonSets                       bool
 	MaxScaleDown, MaxDrain                 int // machines of a pool on their way out at once, of those with pods; 0: a tenth of the pool
 	Expanders                              []dovetailv1alpha1.Expander
@@ -49,7 +50,7 @@ type GroupSettings struct {
 // DefaultGroupSettings are Cluster Autoscaler's own, but for the expander: the cheapest group is taken.
 func DefaultGroupSettings() GroupSettings {
 	return GroupSettings{
-		ScaleDown: true, UtilizationPercent: 50, GPUPercent: 50, UnneededTime: 10 * time.Minute, UnreadyTime: 20 * time.Minute,
+		ScaleDown: true, UtilizationPercent: 50, GPUPercent: 50, UnneededTime: 10 * time.Minute, UnreadyTime: 20 * time.Minute, ProvisionTime: 15 * time.Minute,
 		Expanders: []dovetailv1alpha1.Expander{dovetailv1alpha1.ExpanderPrice},
 	}
 }
@@ -250,13 +251,11 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) Translated
 	if len(options.Expanders) == 0 {
 		options.Expanders = []dovetailv1alpha1.Expander{dovetailv1alpha1.ExpanderPrice}
 	}
-	for _, x := range []struct {
-		tag  string
-		said *time.Duration
-	}{{dovetailv1alpha1.OptionProvisionTime, tags.ProvisionTime}, {dovetailv1alpha1.OptionStartupTime, tags.StartupTime}} {
-		if x.said != nil {
-			lost(dovetailv1alpha1.TagNodeTemplateOption+x.tag, x.said.String(), "a machine has 15m to become a node, whatever its group")
-		}
+	if d := duration(dovetailv1alpha1.OptionProvisionTime, tags.ProvisionTime, set.ProvisionTime, "NodeGroupClass spec.options.maxNodeProvisionTime"); d != DefaultGroupSettings().ProvisionTime {
+		options.MaxNodeProvisionTime = &metav1.Duration{Duration: d}
+	}
+	if tags.StartupTime != nil {
+		lost(dovetailv1alpha1.TagNodeTemplateOption+dovetailv1alpha1.OptionStartupTime, tags.StartupTime.String(), "a node that has come stays, and is repaired by its conditions")
 	}
 	for _, p := range tags.Problems {
 		lost(p.Key, p.Value, p.Reason)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -18,6 +19,7 @@ func TestGroupScaling(t *testing.T) {
 	groups, err := TranslateNodeGroups([]NodeGroup{{Name: "web", Tags: map[string]string{
 		dovetailv1alpha1.TagNodeTemplateOption + dovetailv1alpha1.OptionUtilizationThreshold: "0.35",
 		dovetailv1alpha1.TagNodeTemplateOption + dovetailv1alpha1.OptionIgnoreDaemonSets:     "true",
+		dovetailv1alpha1.TagNodeTemplateOption + dovetailv1alpha1.OptionProvisionTime:        "25m",
 	}}}, DefaultGroupSettings())
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +29,7 @@ func TestGroupScaling(t *testing.T) {
 	pool, class := tr.NodePool(groups[0].Pool), tr.NodeGroupClass(groups[0].Class)
 	right := func() bool {
 		x := s.Pool("web").Scaling
-		return x != nil && x.UtilizationPercent == 35 && x.GPUPercent == 50 && len(x.GPUs) > 0 && x.IgnoreDaemons && x.Unready == 20*time.Minute
+		return x != nil && x.UtilizationPercent == 35 && x.GPUPercent == 50 && len(x.GPUs) > 0 && x.IgnoreDaemons && x.Unready == 20*time.Minute && x.Provision == 25*time.Minute
 	}
 	s.SetPool(pool)
 	if s.Pool("web").Scaling != nil {
@@ -47,7 +49,14 @@ func TestGroupScaling(t *testing.T) {
 	if !right() {
 		t.Errorf("class first: %+v", s.Pool("web").Scaling)
 	}
-	bare := &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: dovetailv1alpha1.NodeGroupClassSpec{Options: &dovetailv1alpha1.NodeGroupOptions{}}}
+	// What is known of the groups counts though nobody has set an option; those of which nothing has to be minded are left out.
+	bare := &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: dovetailv1alpha1.NodeGroupClassStatus{Groups: []dovetailv1alpha1.NodeGroupStatus{
+		{Name: "a", Min: 2, Max: 5}, {Name: "b", Max: 5}, {Name: "c", Refresh: "InProgress"}}}}
+	s.SetNodeClass(tr.NodeGroupClass(bare))
+	if x := s.Pool("web").Scaling; x == nil || len(x.Groups) != 2 || x.Groups[0] != (model.NodeGroup{Name: "a", Min: 2}) || x.Groups[1] != (model.NodeGroup{Name: "c", Refresh: "InProgress"}) {
+		t.Errorf("groups: %+v", x)
+	}
+	bare = &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: dovetailv1alpha1.NodeGroupClassSpec{Options: &dovetailv1alpha1.NodeGroupOptions{}}}
 	s.SetNodeClass(tr.NodeGroupClass(bare))
 	if x := s.Pool("web").Scaling; x == nil || x.UtilizationPercent >= 0 || x.GPUPercent >= 0 || x.Unready != 0 {
 		t.Errorf("without options: %+v", x)

@@ -70,6 +70,14 @@ func DefaultPolicy() Policy {
 	}
 }
 
+// For are the limits of a pool's machines: a node group's may have their own for becoming nodes.
+func (p Policy) For(pool *model.NodePool) Policy {
+	if pool != nil && pool.Scaling != nil && pool.Scaling.Provision > 0 {
+		p.LaunchTimeout, p.RegistrationTimeout = pool.Scaling.Provision, pool.Scaling.Provision
+	}
+	return p
+}
+
 // Input is a claim and all that its next step depends on.
 type Input struct {
 	Claim         *model.Claim
@@ -187,9 +195,10 @@ func launch(in *Input, out *Output) {
 			return
 		}
 	}
-	limit := c.Created.Add(in.Policy.LaunchTimeout)
+	most := in.Policy.For(in.Pool).LaunchTimeout
+	limit := c.Created.Add(most)
 	if !in.Now.Before(limit) {
-		why := plan.Reason{Code: plan.LaunchTimeout, Pool: c.Pool, Want: in.Policy.LaunchTimeout.String()}
+		why := plan.Reason{Code: plan.LaunchTimeout, Pool: c.Pool, Want: most.String()}
 		if in.Failure != nil {
 			why.Have = in.Failure.Message
 		}
@@ -244,10 +253,11 @@ func unregistered(in *Input, out *Output) {
 		}
 		return
 	}
-	limit := c.Created.Add(in.Policy.RegistrationTimeout)
+	most := in.Policy.For(in.Pool).RegistrationTimeout
+	limit := c.Created.Add(most)
 	if !in.Now.Before(limit) {
 		out.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{
-			Code: plan.RegistrationTimeout, Pool: c.Pool, Subject: c.ProviderID, Want: in.Policy.RegistrationTimeout.String()}})
+			Code: plan.RegistrationTimeout, Pool: c.Pool, Subject: c.ProviderID, Want: most.String()}})
 		return
 	}
 	out.at(limit)

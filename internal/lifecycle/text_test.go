@@ -22,7 +22,7 @@ import (
 //	claim [launched=AT] [registered=AT] [initialized=AT] [consolidatable=AT] [is=TYPE:STATUS:REASON] [node=NAME] [deleting=AT]
 //	      [provisional] [nofinalizer] [expire=DURATION] [grace=DURATION] [until=AT] [reserved] [gpu=N] [cpu=N] [podevent=AT]
 //	      [label=K=V] [annotation=K=V] [taint=K:EFFECT] [startup=K:EFFECT]      (launched means: has machine "m")
-//	pool [after=DURATION|Never]
+//	pool [after=DURATION|Never] [provision=DURATION]
 //	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [taint=K[=V]:EFFECT] [label=K=V]
 //	     [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
 //	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [volume=PVC]
@@ -78,6 +78,10 @@ func (x *inputText) line(f []string) {
 	case "pool":
 		x.in.Pool = &model.NodePool{Name: "p"}
 		for _, o := range f[1:] {
+			if d, ok := strings.CutPrefix(o, "provision="); ok {
+				x.in.Pool.Scaling = &model.GroupScaling{Provision: x.duration(d)}
+				continue
+			}
 			x.in.Pool.ConsolidateAfter = x.duration(strings.TrimPrefix(o, "after="))
 		}
 	case "node":

@@ -93,6 +93,13 @@ const (
 	Reserved = "reserved"
 )
 
+// NodeGroup is one of a NodePool's node groups as it was last seen.
+type NodeGroup struct {
+	Name    string
+	Min     int64  // how few machines it may have
+	Refresh string // the status of an instance refresh that is under way; empty: there is none
+}
+
 // GroupScaling is when machines of node groups are given back.
 type GroupScaling struct {
 	// A node of whose CPU or memory, whichever is more, a larger share than this is asked for stays where it is; of one with GPUs only
@@ -101,6 +108,9 @@ type GroupScaling struct {
 	GPUs                           []Dim
 	IgnoreDaemons                  bool          // what pods of DaemonSets ask for does not count
 	Unready                        time.Duration // after so long without being Ready a node is broken; 0: as its provider says
+	Provision                      time.Duration // so long a machine has to become a node; 0: as long as any other
+
+	Groups []NodeGroup // by name: those of which something has to be minded
 }
 
 // NodePool is what may be bought and how it must look.

@@ -25,6 +25,8 @@ const (
 	Nominated           Code = "Nominated"           // pods are expected on it
 	ConsolidationOff    Code = "ConsolidationPolicy" // the pool's policy allows no move of nodes with pods
 	Static              Code = "StaticPool"          // pools with spec.replicas are not consolidated
+	GroupMinimum        Code = "NodeGroupMinimum"    // its node group may not become smaller; Subject: the group, Want: more machines than, Have: it has
+	GroupRefresh        Code = "InstanceRefresh"     // the cloud replaces the machines of its node group; Subject: the group, Have: how that stands
 	WellUsed            Code = "WellUsed"            // too much of it is asked for; Key: of what, Want: how much may be, Have: how much is
 	Quiet               Code = "ConsolidateAfter"    // pods came or left too recently
 	Payback             Code = "Payback"             // it is the replacement of a move that has not paid for itself yet; Want: until when

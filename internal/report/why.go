@@ -202,6 +202,10 @@ func kept(r plan.Reason) string {
 		return r.Subject + " has " + r.Key + " " + or(r.Have, "not set") + ", which moves no pods"
 	case plan.Static:
 		return r.Subject + " has a fixed number of machines, " + r.Key + " " + r.Have
+	case plan.GroupMinimum:
+		return r.Subject + " has " + r.Have + " machines that stay, and may not have fewer than " + r.Want
+	case plan.GroupRefresh:
+		return "an instance refresh of " + r.Subject + " is " + r.Have + ": its cloud replaces the machines itself"
 	case plan.WellUsed:
 		return "pods ask for " + r.Have + " of the " + r.Key + " of " + r.Subject + ", and its node group gives back those of which at most " + r.Want + " is asked for"
 	case plan.Quiet:

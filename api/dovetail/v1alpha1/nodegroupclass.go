@@ -141,6 +141,13 @@ type NodeGroupOptions struct {
 	// +optional
 	UnreadyTime *metav1.Duration `json:"unreadyTime,omitempty"`
 
+	// MaxNodeProvisionTime is how long a machine has to become a node; then it is given up. Default: 15m.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	MaxNodeProvisionTime *metav1.Duration `json:"maxNodeProvisionTime,omitempty"`
+
 	// BalanceSimilarGroups keeps groups that differ in their zones only at about the same size.
 	//
 	// +optional
@@ -205,6 +212,10 @@ type NodeGroupStatus struct {
 	//
 	// +optional
 	Zones []string `json:"zones,omitempty"`
+	// Refresh is the status of an instance refresh that is under way; empty: there is none.
+	//
+	// +optional
+	Refresh string `json:"refresh,omitempty"`
 	// Problem says why nothing can be had from this group; empty: it can.
 	//
 	// +optional

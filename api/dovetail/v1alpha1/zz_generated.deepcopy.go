@@ -155,6 +155,11 @@ func (in *NodeGroupOptions) DeepCopyInto(out *NodeGroupOptions) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.MaxNodeProvisionTime != nil {
+		in, out := &in.MaxNodeProvisionTime, &out.MaxNodeProvisionTime
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.BalanceSimilarGroups != nil {
 		in, out := &in.BalanceSimilarGroups, &out.BalanceSimilarGroups
 		*out = new(bool)

@@ -40,7 +40,7 @@ func (p *Provider) groupStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 		return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
 	}
 	var status dovetailv1alpha1.NodeGroupClassStatus
-	usable, full := 0, 0
+	usable := 0
 	for _, a := range ch.groups {
 		wrong := a.problem
 		for _, name := range a.types {
@@ -48,8 +48,15 @@ func (p *Provider) groupStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 				wrong = "instance type " + name + " is not one that nodes can be of in region " + p.region + "; take it out of the group"
 			}
 		}
+		refresh, disturbed, err := p.disturbed(ctx, a)
+		if err != nil {
+			return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
+		}
+		for _, why := range disturbed {
+			ch.problem(dovetailv1alpha1.ConditionUndisturbed, why.Reason, "group "+a.name+": "+why.Message)
+		}
 		status.Groups = append(status.Groups, dovetailv1alpha1.NodeGroupStatus{
-			Name: a.name, Min: int32(a.min), Max: int32(a.max), Desired: int32(a.desired), InstanceTypes: slices.Sorted(slices.Values(a.types)), Zones: a.zones, Problem: wrong,
+			Name: a.name, Min: int32(a.min), Max: int32(a.max), Desired: int32(a.desired), InstanceTypes: slices.Sorted(slices.Values(a.types)), Zones: a.zones, Refresh: refresh, Problem: wrong,
 		})
 		if wrong != "" {
 			ch.problem(dovetailv1alpha1.ConditionLaunchable, "GroupNotLaunchable", "group "+a.name+": "+wrong)
@@ -59,15 +66,7 @@ func (p *Provider) groupStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 		}
 		usable++
 		if a.desired >= a.max {
-			full++
 			ch.problem(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", fmt.Sprintf("group %s should have %d machines of at most %d (its MaxSize, or maxSize of the selector term); raise that for more", a.name, a.desired, a.max))
-		}
-		disturbed, err := p.disturbed(ctx, a)
-		if err != nil {
-			return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
-		}
-		for _, why := range disturbed {
-			ch.problem(dovetailv1alpha1.ConditionUndisturbed, why.Reason, "group "+a.name+": "+why.Message)
 		}
 		if err := p.scaled.denial(a.name); err != nil {
 			ch.problem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": "+err.Error()+"; allow the call in the controller's IAM policy")
@@ -94,12 +93,11 @@ func (p *Provider) groupStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	return out, err
 }
 
-// disturbed says what AWS itself does, or may do, to a group's members.
-func (p *Provider) disturbed(ctx context.Context, a *autoGroup) ([]model.Condition, error) {
-	var out []model.Condition
-	refresh, err := p.refreshing(ctx, a.name)
+// disturbed says what AWS itself does, or may do, to a group's members, and how its instance refresh stands, if there is one.
+func (p *Provider) disturbed(ctx context.Context, a *autoGroup) (refresh string, out []model.Condition, err error) {
+	refresh, err = p.refreshing(ctx, a.name)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if refresh != "" {
 		out = append(out, problem("InstanceRefresh", "an instance refresh is "+refresh+": AWS replaces its members, and none is given back until it is over"))
@@ -107,7 +105,7 @@ func (p *Provider) disturbed(ctx context.Context, a *autoGroup) ([]model.Conditi
 	if len(a.zones) > 1 && !slices.Contains(a.suspended, "AZRebalance") {
 		out = append(out, problem("AZRebalance", "AWS may end members to balance its zones, without draining them; suspend its process AZRebalance, or have one group for each zone"))
 	}
-	return out, nil
+	return refresh, out, nil
 }
 
 // refreshing is the status of a group's instance refresh; empty: there is none under way.
