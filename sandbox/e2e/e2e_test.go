@@ -514,7 +514,7 @@ func TestReplicas(t *testing.T) {
 }
 
 // TestNodesBornTogether: a DaemonSet's pod is bound as soon as its node exists,
-// while kwok still takes the node's lease. None may be forgotten.
+// before kwok has taken the node in hand. None may be forgotten.
 func TestNodesBornTogether(t *testing.T) {
 	const nodes = 200
 	s := newSandbox(t)

@@ -209,7 +209,10 @@ func Components(d Dir, o Options) (*Plan, error) {
 				"--kubeconfig=" + d.Kubeconfig(Kwok), "--config=" + d.kwokConfig(),
 				"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
 				"--v=WARN", // At INFO it is a line for each change of each pod.
-				"--node-lease-duration-seconds=40", "--cidr=" + podRange, "--server-address=" + loopback(kwok),
+				// With leases it forgets a pod that is bound before its own cache
+				// shows the lease it has just taken, for ever: 1 in 200 on a busy
+				// machine. So a Node's status is its heartbeat (see stages/node.yaml).
+				"--node-lease-duration-seconds=0", "--cidr=" + podRange, "--server-address=" + loopback(kwok),
 			},
 		},
 	}

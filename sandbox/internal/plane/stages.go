@@ -27,7 +27,6 @@ kind: KwokConfiguration
 options:
   podPlayStageParallelism: 24
   nodePlayStageParallelism: 16
-  nodeLeaseParallelism: 16
   podsOnNodeSyncParallelism: 8
   enableDebuggingHandlers: false
 `
