@@ -121,6 +121,9 @@ type seen struct {
 	name                 string
 	made, bound, deleted time.Time // of a claim deleted is when it was asked to go
 	running, gone        bool
+
+	refused, let time.Time // kube-scheduler has found no node for it; it was let in to a machine kept for it
+	node         string
 }
 
 // Run brings up a sandbox in a directory that is there for it, and measures.
@@ -214,7 +217,15 @@ func (r *run) see(e event) bool {
 	case e.pod != nil:
 		x := note(r.pods, string(e.pod.UID), e.pod.Name)
 		if e.pod.Spec.NodeName != "" && x.bound.IsZero() {
-			x.bound, change = e.at, true
+			x.bound, x.node, change = e.at, e.pod.Spec.NodeName, true
+		}
+		if x.refused.IsZero() && slices.ContainsFunc(e.pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+		}) {
+			x.refused = e.at
+		}
+		if x.let.IsZero() && slices.ContainsFunc(e.pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == model.TaintReserved }) {
+			x.let = e.at
 		}
 		if e.pod.DeletionTimestamp != nil && x.deleted.IsZero() {
 			x.deleted, change = e.at, true
@@ -378,11 +389,13 @@ func (r *run) after(t time.Time) (n int) {
 
 // count looks at what was recorded since the Deployments had been scaled down.
 func (r *run) count(out *Result, since, end time.Time) {
+	var moved, slow []*seen
 	for _, p := range r.pods {
 		if !p.made.After(since) {
 			continue
 		}
 		out.PodsMoved++
+		moved = append(moved, p)
 		until := p.bound
 		if until.IsZero() {
 			until = end
@@ -391,6 +404,7 @@ func (r *run) count(out *Result, since, end time.Time) {
 		out.LongestUnbound = max(out.LongestUnbound, round(d))
 		if d > 3 {
 			out.UnboundOver3s++
+			slow = append(slow, p)
 		}
 	}
 	for _, c := range r.claims {
@@ -400,6 +414,38 @@ func (r *run) count(out *Result, since, end time.Time) {
 		if c.deleted.After(since) {
 			out.NodesReplaced++
 		}
+	}
+	r.tell(moved, slow, since)
+}
+
+// tell says how the pods that were moved came to their nodes, and of those that were long without one each by itself, in seconds after
+// it was made.
+func (r *run) tell(moved, slow []*seen, since time.Time) {
+	after := func(p *seen, t time.Time) float64 {
+		if t.IsZero() {
+			return -1
+		}
+		return t.Sub(p.made).Seconds()
+	}
+	for what, when := range map[string]func(*seen) time.Time{
+		"let in to a machine kept for them": func(p *seen) time.Time { return p.let },
+		"refused by kube-scheduler":         func(p *seen) time.Time { return p.refused },
+		"bound":                             func(p *seen) time.Time { return p.bound },
+	} {
+		var all []float64
+		for _, p := range moved {
+			if d := after(p, when(p)); d >= 0 {
+				all = append(all, d)
+			}
+		}
+		if slices.Sort(all); len(all) > 0 {
+			r.Log("%d of %d pods that were moved were %s, half of them after %.1f s, nine of ten after %.1f s", len(all), len(moved), what, all[len(all)/2], all[len(all)*9/10])
+		}
+	}
+	slices.SortFunc(slow, func(a, b *seen) int { return a.made.Compare(b.made) })
+	for _, p := range slow {
+		r.Log("slow: %s, made %.1f s after the Deployments were scaled down: let in %.1f, refused %.1f, bound %.1f (-1: never) on %s", p.name, p.made.Sub(since).Seconds(),
+			after(p, p.let), after(p, p.refused), after(p, p.bound), p.node)
 	}
 }
 
