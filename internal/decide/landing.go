@@ -342,11 +342,29 @@ func (st *step) covered(take func(p *model.Pod, only string, tolerate bool) bool
 			st.cover[p.UID] = true
 		}
 	}
+	// What a move has asked to go comes back to a machine that is there. It is let in before kube-scheduler has looked for room in vain: each
+	// such look costs it as much as one that finds some, and makes the pod wait longer for the next.
+	for _, name := range sortedKeys(st.held) {
+		h := st.held[name]
+		if m := st.moveTo(h.claim); m == nil || m.going == 0 || !h.claim.Is(lifecycle.Initialized) {
+			continue
+		}
+		for _, p := range st.s.Pending {
+			if !st.cover[p.UID] && st.schedulable(p) && take(p, name, true) {
+				st.cover[p.UID] = true
+			}
+		}
+	}
 	for _, p := range append(st.leaving(), st.moving()...) {
 		if take(p, "", false) {
 			st.cover[p.UID] = true
 		}
 	}
+}
+
+// schedulable says whether kube-scheduler will look for a node for a pod.
+func (st *step) schedulable(p *model.Pod) bool {
+	return !p.Gated && p.Nominated == "" && !p.Class.Daemon && !p.Mirror && p.Class.Scheduler == defaultScheduler
 }
 
 // wanted says whether a pending pod is demand: kube-scheduler has said that it fits nowhere, of it or of another pod of its class
