@@ -89,7 +89,8 @@ type Memory struct {
 	looked        time.Time // when machines were last looked at for consolidation
 	wide          time.Time // and when all of them, and sets
 	starts        disrupt.Starts
-	measured      time.Time // when they were
+	boot          time.Duration // that machines take to come; 0: none has been seen to
+	measured      time.Time     // when they were
 	remorse       remorse
 	shunned       map[string]shunning  // by claim uid: not to be moved for now
 	begun         map[string]begun     // by claim uid: the move it goes in, where no object says so yet

@@ -491,17 +491,11 @@ func (st *step) homeless(m *ongoing) *model.Pod {
 		return nil
 	}
 	rooms, _ := st.rooms()
-	p, unsure := disrupt.Homes(rooms, len(st.s.ResourceNames), closed, rest)
+	p, unsure, left := disrupt.Homes(rooms, len(st.s.ResourceNames), closed, rest)
 	if p != nil || len(unsure) == 0 {
 		return p
 	}
-	rooms = slices.Clone(rooms)
-	for i := range rooms { // nothing but what stands counts, and what was counted on may be gone
-		r := &rooms[i]
-		r.Drained = r.Drained || slices.Contains(closed, r.Name)
-		r.Closed = r.Closed || r.Drained || r.InFlight
-	}
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: unsure, Rooms: rooms, Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: unsure, Rooms: left, Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
 		solve.Memory{}, st.pol.Solve)
 	if len(res.Refused) > 0 {
 		return res.Refused[0].Pod
@@ -697,18 +691,10 @@ func (st *step) search() *disrupt.Input {
 		}
 	}
 	rooms = shut(rooms, going)
+	st.measure()
 	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.unrefreshed(st.buyable()), Spare: st.spare(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
-		Left: map[string]int64{}, Starts: st.starts(), Whole: map[string]disrupt.Whole{},
+		Left: map[string]int64{}, Starts: st.mem.starts, Boot: st.mem.boot, Whole: map[string]disrupt.Whole{},
 		NoReserve: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolNamed[n.Pool], n.Requests, n.Pods) }}
-	var boots []time.Duration
-	for _, c := range st.s.Claims {
-		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
-			boots = append(boots, l.Since.Sub(c.Created))
-		}
-	}
-	if slices.Sort(boots); len(boots) > 0 {
-		in.Boot = max(boots[len(boots)/2], time.Second)
-	}
 	// Those with a slot too: a toleration lets a pod in to its machine and keeps it from no other.
 	for _, p := range st.s.Pending {
 		if st.cover[p.UID] || st.wanted(p) {
@@ -728,15 +714,24 @@ func (st *step) search() *disrupt.Input {
 	return in
 }
 
-// starts are the measured start times. Every pod is looked at for them, so not in every search.
-func (st *step) starts() disrupt.Starts {
-	if due := st.mem.measured.Add(st.pol.Sweep / 10); st.mem.starts == nil || !st.now.Before(due) {
-		st.mem.starts, st.mem.measured = disrupt.Starts{}, st.now
-		for _, n := range st.s.Nodes {
-			st.mem.starts.Measure(n)
+// measure finds out how long pods take to start, and machines to come. Every pod and claim is looked at for that, so not in every search.
+func (st *step) measure() {
+	if due := st.mem.measured.Add(st.pol.Sweep / 10); st.mem.starts != nil && st.now.Before(due) {
+		return
+	}
+	st.mem.starts, st.mem.boot, st.mem.measured = disrupt.Starts{}, 0, st.now
+	for _, n := range st.s.Nodes {
+		st.mem.starts.Measure(n)
+	}
+	var boots []time.Duration
+	for _, c := range st.s.Claims {
+		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
+			boots = append(boots, l.Since.Sub(c.Created))
 		}
 	}
-	return st.mem.starts
+	if slices.Sort(boots); len(boots) > 0 {
+		st.mem.boot = max(boots[len(boots)/2], time.Second)
+	}
 }
 
 // homeward are the pods on machines of moves under way that are not being deleted yet.

@@ -71,6 +71,9 @@ func (st *step) regret(bought []solve.NewNode) {
 
 // resting says whether a machine holds a pod of a workload that is left alone.
 func (st *step) resting(pods []*model.Pod) bool {
+	if len(st.mem.remorse.rest) == 0 {
+		return false
+	}
 	for _, p := range pods {
 		if s, ok := st.mem.remorse.rest[slotOwner(p)]; ok && st.now.Before(s.until) {
 			st.at(s.until)

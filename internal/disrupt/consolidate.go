@@ -161,17 +161,19 @@ func Replace(in *Input, units []*Unit, cause plan.Code, pol Policy, sol solve.Po
 
 // Homes says whether pods that have no machine of their own coming still find standing room one by one, whichever way kube-scheduler
 // chooses, while the given nodes are closed; otherwise which pod does not. Those whose place depends on other pods are returned: they are
-// for solve to look at.
-func Homes(rooms []solve.Room, dims int, closed []string, pods []*model.Pod) (homeless *model.Pod, unsure []*model.Pod) {
+// for solve to look at, in the rooms returned with them, which are what the others leave.
+func Homes(rooms []solve.Room, dims int, closed []string, pods []*model.Pod) (homeless *model.Pod, unsure []*model.Pod, left []solve.Room) {
 	f := newFloor(rooms, dims)
+	going := map[string]bool{}
 	for _, n := range closed {
+		going[n] = true
 		f.close(n)
 	}
 	for _, c := range courses {
 		mark := f.mark()
 		for _, p := range c.order(pods, f.share) {
 			if !f.sticky(p.Class) && f.put(p.Class, c.manner) < 0 {
-				return p, nil
+				return p, nil, nil
 			}
 		}
 		f.back(mark)
@@ -181,7 +183,10 @@ func Homes(rooms []solve.Room, dims int, closed []string, pods []*model.Pod) (ho
 			unsure = append(unsure, p)
 		}
 	}
-	return nil, unsure
+	if len(unsure) > 0 {
+		left = f.beside(rooms, going, pods)
+	}
+	return nil, unsure, left
 }
 
 func (s *search) begin(look []candidate) {
@@ -513,36 +518,46 @@ func (s *search) solve(p *solve.Problem) solve.Result {
 func (s *search) around(set []*Unit, closed bool) []solve.Room {
 	going := map[string]bool{}
 	start := s.f.mark()
+	defer s.f.back(start)
+	var all []*model.Pod
 	for _, u := range set {
 		going[u.Node.Name] = true
 		s.f.close(u.Node.Name)
-	}
-	least := map[int]model.Resources{}
-	var all []*model.Pod
-	for _, u := range set {
 		all = append(all, u.Pods...)
 	}
+	out := s.f.beside(s.in.Rooms, going, all)
+	if closed {
+		for i := range out {
+			out[i].Closed = true
+		}
+	}
+	return out
+}
+
+// beside are rooms as solve needs them for pods that can't be placed one by one. Only what stands is open; what goes is drained; and what
+// the others of these pods take in one course or another, while what goes is closed, is taken off.
+func (f *floor) beside(rooms []solve.Room, going map[string]bool, pods []*model.Pod) []solve.Room {
+	least := map[int]model.Resources{}
 	for _, c := range courses {
-		mark := s.f.mark()
-		for _, p := range c.order(all, s.f.share) {
-			if i := s.f.put(p.Class, c.manner); i >= 0 {
-				free := model.Resources(slices.Clone(s.f.free[i*s.f.nd : (i+1)*s.f.nd]))
+		mark := f.mark()
+		for _, p := range c.order(pods, f.share) {
+			if i := f.put(p.Class, c.manner); i >= 0 {
+				free := model.Resources(slices.Clone(f.free[i*f.nd : (i+1)*f.nd]))
 				if have, ok := least[i]; ok {
 					free = have.Min(free)
 				}
 				least[i] = free
 			}
 		}
-		s.f.back(mark)
+		f.back(mark)
 	}
-	s.f.back(start)
-	out := slices.Clone(s.in.Rooms)
+	out := slices.Clone(rooms)
 	for i := range out {
 		r := &out[i]
-		switch j, ok := s.f.at[r.Name]; {
+		switch j, ok := f.at[r.Name]; {
 		case going[r.Name]:
 			r.Closed, r.Drained = true, true
-		case closed || !ok || r.InFlight:
+		case !ok:
 			r.Closed = true
 		case least[j] != nil:
 			r.Free = least[j]

@@ -43,14 +43,26 @@ type Unit struct {
 	Busy       bool         // pods are expected on it
 	Move       string       // the move it goes in; empty: none
 	Strayed    string       // the requirement of its pool that it does not meet any more; empty: it meets all
+
+	plain   bool           // known: no pod on it says anything of its own about being moved
+	classes []*model.Class // of what is on it, where it is plain
 }
 
 // NewUnit looks up what a unit is made of, but for Busy, Move, Initial and Quiet.
 func NewUnit(c *model.Claim, n *model.Node, p *model.NodePool) *Unit {
 	u := &Unit{Claim: c, Node: n, Pool: p, PriceMicro: Price(p, n.Labels)}
+	u.plain = true
 	for _, x := range n.Pods {
 		if Moves(x) {
 			u.Pods = append(u.Pods, x)
+		}
+		u.plain = u.plain && x.DoNotDisrupt == "" && (x.SafeToEvict == "" || x.SafeToEvict == trueValue) && (x.Owner.UID != "" || x.Mirror || x.Class.Daemon)
+	}
+	if u.plain {
+		for _, x := range n.Pods {
+			if !slices.Contains(u.classes, x.Class) {
+				u.classes = append(u.classes, x.Class)
+			}
 		}
 	}
 	return u
@@ -177,6 +189,9 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 	// What must end is not kept by pods where the machine's own time limit will end them anyway.
 	eventual := cause != plan.Underutilized && cause != plan.Empty && u.Claim.TerminationGracePeriod >= 0
 	if eventual || cause == plan.Unhealthy || cause == plan.Expired {
+		return out
+	}
+	if u.plain && (len(g.pdbs) == 0 || !slices.ContainsFunc(u.classes, func(c *model.Class) bool { return len(g.budgets(c)) > 0 })) {
 		return out
 	}
 	for _, p := range u.Node.Pods {
@@ -311,15 +326,7 @@ func (g *Guard) Pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
 		out = append(out, plan.Reason{Code: plan.NoController, Subject: "pod/" + p.Key(), Key: "metadata.ownerReferences",
 			Want: "a controller, or " + SafeToEvict + "=true", Have: "none"})
 	}
-	list, ok := g.of[p.Class]
-	if !ok {
-		for _, b := range g.pdbs[p.Class.Namespace] {
-			if b.Selector.Matches(p.Class.Labels) {
-				list = append(list, b)
-			}
-		}
-		g.of[p.Class] = list
-	}
+	list := g.budgets(p.Class)
 	switch {
 	case len(list) == 0 || g.Surges != nil && g.Surges(p):
 	case len(list) > 1: // the eviction API refuses such a pod always
@@ -333,6 +340,20 @@ func (g *Guard) Pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
 			Want: "disruptionsAllowed of at least 1", Have: "0"})
 	}
 	return out
+}
+
+// budgets are the PodDisruptionBudgets of a class.
+func (g *Guard) budgets(c *model.Class) []*model.PDB {
+	list, ok := g.of[c]
+	if !ok {
+		for _, b := range g.pdbs[c.Namespace] {
+			if b.Selector.Matches(c.Labels) {
+				list = append(list, b)
+			}
+		}
+		g.of[c] = list
+	}
+	return list
 }
 
 // Held says whether a pod's karpenter.sh/do-not-disrupt holds, and until when; zero: for ever. A duration counts from when the pod
