@@ -27,6 +27,10 @@ bin/dovetail:
 bin/dovetail-sandbox:
 	@bash build/progress.sh "the control plane" sandbox -trimpath -ldflags "$(SANDBOX_LDFLAGS)" -o ../bin/dovetail-sandbox .
 
+.PHONY: image
+image: ## write the container image for linux/amd64 and linux/arm64, without Docker: an OCI layout and a tarball in bin/image
+	@go -C build/image run . $(if $(REPOSITORY),-repository $(REPOSITORY)) $(if $(VERSION),-version $(VERSION)) $(if $(PLATFORMS),-platforms $(PLATFORMS))
+
 .PHONY: demo
 demo: build ## show the whole: a control plane, a workload that grows and shrinks, machines bought and given back
 	@bin/dovetail-sandbox demo
@@ -45,6 +49,7 @@ test: build ## everything, on the real control plane
 	go -C sandbox test -trimpath ./...
 	go -C test/awsmodels test ./...
 	go -C test/chart test ./...
+	go -C build/image test ./...
 	bash test/oracle/run.sh
 	go test -count=1 -timeout 30m ./test/e2e/...
 
