@@ -78,7 +78,9 @@ func (st *step) demand(look bool) {
 	problem := &solve.Problem{
 		ResourceNames: st.s.ResourceNames, Demand: left, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
 	}
+	problem.Pools = st.expand(problem)
 	res, mem := solve.Solve(problem, st.mem.solve, st.pol.Solve)
+	st.balance(res.New)
 	st.mem.solve = mem
 	st.out.Cost, st.out.Stats = res.Cost, res.Stats
 	st.out.Problem, st.out.Result = problem, &res

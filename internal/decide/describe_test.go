@@ -85,7 +85,11 @@ func describeAction(a plan.Action) string {
 		for _, t := range a.Types {
 			types = append(types, t.Name)
 		}
-		add(true, "create", a.Name, strings.Join(types, "|"), "$"+strconv.FormatFloat(float64(a.PriceMicro)/1e6, 'f', -1, 64), "for", strings.Join(pods, " "))
+		add(true, "create", a.Name, strings.Join(types, "|"))
+		if q := a.Requirements.Get(model.LabelNodeGroup); q != nil {
+			add(true, "of "+strings.Join(q.Values, "|"))
+		}
+		add(true, "$"+strconv.FormatFloat(float64(a.PriceMicro)/1e6, 'f', -1, 64), "for", strings.Join(pods, " "))
 		if a.Reserved {
 			add(true, "reserved", slotsText(a.Slots))
 		} else {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ import (
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
-//	     [group=NAME:MIN[:REFRESH]]
+//	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance]
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE] [group=NAME]              (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
@@ -217,6 +218,9 @@ func (x *script) decide(look bool) {
 	x.st.Expire(x.now)
 	snap := x.st.Snapshot(x.now)
 	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell}, x.t.Fatalf)
+	if err := SecondOpinion(&x.last); err != nil {
+		x.t.Errorf("refused by verify: %v", err)
+	}
 	for _, m := range x.last.Moves {
 		for _, u := range m.Units {
 			x.marks[u.Claim.Name] = "move " + m.ID
@@ -338,6 +342,12 @@ func (x *script) pool(name string, opts []string) {
 		ConsolidateAfter: -1, Labels: model.Labels{model.LabelNodePool: name}, Hash: "h", StatusHash: "h",
 		Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, name)), Conditions: map[string]model.Condition{
 			"ValidationSucceeded": {Status: "True", Reason: "ValidationSucceeded"}, "NodeClassReady": {Status: "True", Reason: "NodeClassReady"}}}
+	scaling := func() *model.GroupScaling {
+		if p.Scaling == nil {
+			p.Scaling = &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
+		}
+		return p.Scaling
+	}
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch {
@@ -381,16 +391,20 @@ func (x *script) pool(name string, opts []string) {
 		case k == "only":
 			key, val, _ := strings.Cut(v, ":")
 			p.Requirements = p.Requirements.With(model.OneOf(longKey(key), val))
+		case k == "expand":
+			scaling().Expanders = strings.Split(v, ",")
+		case k == "priority":
+			n, re, _ := strings.Cut(v, ":")
+			scaling().Priorities = append(scaling().Priorities, model.GroupPriority{Priority: int32(x.number(n)), Names: []*regexp.Regexp{regexp.MustCompile(re)}})
+		case k == "balance":
+			scaling().Balance, scaling().Ignore = true, []string{"eks.amazonaws.com/nodegroup"}
 		case k == "group":
 			parts := strings.Split(v, ":")
 			g := model.NodeGroup{Name: parts[0], Min: x.number(parts[1])}
 			if len(parts) > 2 {
 				g.Refresh = parts[2]
 			}
-			if p.Scaling == nil {
-				p.Scaling = &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
-			}
-			p.Scaling.Groups = append(p.Scaling.Groups, g)
+			scaling().Groups = append(scaling().Groups, g)
 		case k == "min":
 			key, n, _ := strings.Cut(v, ":")
 			q, err := model.NewRequirement(longKey(key), model.OpExists)
@@ -426,7 +440,7 @@ func (x *script) budget(v string) model.Budget {
 
 func (x *script) instanceType(name string, opts []string) {
 	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
-	zones, gone, group, price := []string{"a", "b"}, "", "", int64(0)
+	zones, groups, gone, group, only, price, left := []string{"a", "b"}, []string(nil), "", "", "", int64(0), int64(100)
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch k {
@@ -444,6 +458,16 @@ func (x *script) instanceType(name string, opts []string) {
 			t.Boots = v
 		case "group":
 			group = v
+		case "groups":
+			zones = nil
+			for _, s := range strings.Split(v, ",") {
+				g, z, _ := strings.Cut(s, ":")
+				zones, groups = append(zones, z), append(groups, g)
+			}
+		case "left":
+			left = x.number(v)
+		case "in":
+			only = v
 		default:
 			d, n := x.amount(k, v)
 			t.Allocatable = t.Allocatable.With(d, n)
@@ -451,15 +475,21 @@ func (x *script) instanceType(name string, opts []string) {
 	}
 	t.Allocatable = t.Allocatable.With(model.Pods, 110)
 	t.Capacity = t.Allocatable
-	for _, z := range zones {
+	for i, z := range zones {
+		if groups != nil {
+			group = groups[i]
+		}
 		o := model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: price, Available: z != gone, Remaining: -1}
 		if group != "" {
-			o.Labels, o.Remaining = model.Labels{model.LabelNodeGroup: group}, 100
+			o.Labels, o.Remaining = model.Labels{model.LabelNodeGroup: group}, left
 		}
 		t.Offerings = append(t.Offerings, o)
 	}
 	x.types[name] = t
 	for _, n := range sortedKeys(x.pools) {
+		if only != "" && n != only {
+			continue
+		}
 		q := *x.pools[n]
 		q.Types = append(slices.DeleteFunc(slices.Clone(q.Types), func(o *model.InstanceType) bool { return o.Name == name }), t)
 		x.pools[n] = &q

@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -237,6 +239,21 @@ func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupSca
 	out.IgnoreDaemons = o.IgnoreDaemonSetsUtilization != nil && *o.IgnoreDaemonSetsUtilization
 	if o.UnreadyTime != nil {
 		out.Unready = o.UnreadyTime.Duration
+	}
+	for _, e := range o.Expanders {
+		out.Expanders = append(out.Expanders, string(e))
+	}
+	for _, p := range o.Priorities {
+		x := model.GroupPriority{Priority: p.Priority}
+		for _, name := range p.Names {
+			if re, err := regexp.Compile(name); err == nil { // one that is none is told by the class's status
+				x.Names = append(x.Names, re)
+			}
+		}
+		out.Priorities = append(out.Priorities, x)
+	}
+	if out.Balance = o.BalanceSimilarGroups != nil && *o.BalanceSimilarGroups; out.Balance {
+		out.Ignore = slices.Concat(balancingIgnored, o.BalancingIgnoreLabels)
 	}
 	if o.MaxNodeProvisionTime != nil {
 		out.Provision = o.MaxNodeProvisionTime.Duration

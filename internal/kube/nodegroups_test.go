@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +49,13 @@ func TestGroupScaling(t *testing.T) {
 	s.SetPool(pool)
 	if !right() {
 		t.Errorf("class first: %+v", s.Pool("web").Scaling)
+	}
+	rules := tr.NodeGroupClass(&dovetailv1alpha1.NodeGroupClass{Spec: dovetailv1alpha1.NodeGroupClassSpec{Options: &dovetailv1alpha1.NodeGroupOptions{
+		Expanders: []dovetailv1alpha1.Expander{"least-waste", "price"}, BalanceSimilarGroups: new(true), BalancingIgnoreLabels: []string{"mine"},
+		Priorities: []dovetailv1alpha1.NodeGroupPriority{{Priority: 7, Names: []string{"^spot", "("}}}}}}).Scaling
+	if !slices.Equal(rules.Expanders, []string{"least-waste", "price"}) || !rules.Balance || !slices.Contains(rules.Ignore, "mine") || !slices.Contains(rules.Ignore, "eks.amazonaws.com/nodegroup") ||
+		len(rules.Priorities) != 1 || rules.Priorities[0].Priority != 7 || len(rules.Priorities[0].Names) != 1 || !rules.Priorities[0].Names[0].MatchString("spot-1") {
+		t.Errorf("rules: %+v", rules)
 	}
 	// What is known of the groups counts though nobody has set an option; those of which nothing has to be minded are left out.
 	bare := &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: dovetailv1alpha1.NodeGroupClassStatus{Groups: []dovetailv1alpha1.NodeGroupStatus{

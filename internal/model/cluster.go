@@ -3,7 +3,10 @@
 
 package model
 
-import "time"
+import (
+	"regexp"
+	"time"
+)
 
 // Node is a Kubernetes node and the pods bound to it.
 type Node struct {
@@ -100,6 +103,12 @@ type NodeGroup struct {
 	Refresh string // the status of an instance refresh that is under way; empty: there is none
 }
 
+// GroupPriority ranks node groups: the highest is taken first, and those that none names last.
+type GroupPriority struct {
+	Priority int32
+	Names    []*regexp.Regexp
+}
+
 // GroupScaling is when machines of node groups are given back.
 type GroupScaling struct {
 	// A node of whose CPU or memory, whichever is more, a larger share than this is asked for stays where it is; of one with GPUs only
@@ -111,6 +120,11 @@ type GroupScaling struct {
 	Provision                      time.Duration // so long a machine has to become a node; 0: as long as any other
 
 	Groups []NodeGroup // by name: those of which something has to be minded
+
+	Expanders  []string        // by which of several groups one is taken, each among those that the one before leaves
+	Priorities []GroupPriority // of the expander priority
+	Balance    bool            // groups that are alike but for their zones and these labels are kept at about the same size
+	Ignore     []string
 }
 
 // NodePool is what may be bought and how it must look.

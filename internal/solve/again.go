@@ -93,7 +93,7 @@ func best(p *Problem, mem Memory, pol Policy) *solver {
 // severalLevels says whether machines of more than one weight are bought.
 func (s *solver) severalLevels() bool {
 	for _, b := range s.bins {
-		if s.in.Pools[b.pool].Weight != s.in.Pools[s.bins[0].pool].Weight {
+		if s.in.Pools[b.pool].before(&s.in.Pools[s.bins[0].pool]) != 0 {
 			return true
 		}
 	}

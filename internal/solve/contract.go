@@ -4,6 +4,8 @@
 package solve
 
 import (
+	"cmp"
+
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -26,6 +28,15 @@ type Pool struct {
 	*model.NodePool
 	Left      model.Resources // limits minus what is used or in flight; meaningful where HasLimit
 	NodesLeft int64           // negative: not limited
+
+	// Several Pools may be one NodePool, each with what one of its node groups offers; its limits then count for each alone.
+	Group string // only offerings of this node group; empty: all
+	Rank  int32  // of the pools of one weight those of the lowest rank are used up first
+}
+
+// before says whether what a pool offers comes before what another does, whatever it costs: negative; 0: price decides.
+func (p *Pool) before(o *Pool) int {
+	return cmp.Or(cmp.Compare(o.Weight, p.Weight), cmp.Compare(p.Rank, o.Rank))
 }
 
 // Policy are the knobs of a solve, all of them work or quality, none of them time.

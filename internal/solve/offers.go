@@ -29,9 +29,8 @@ type offer struct {
 	variant []model.Requirement
 }
 
-// level is the pools of one weight.
+// level is the pools of one weight and rank.
 type level struct {
-	weight int32
 	lo, hi int // offers
 }
 
@@ -127,14 +126,14 @@ func (s *solver) and(a, b *mask) *mask {
 func (s *solver) compileOffers() {
 	pools := slices.Clone(s.in.Pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Name, b.Name))
+		return cmp.Or(a.before(&b), strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group))
 	})
 	s.in = &Problem{ResourceNames: s.in.ResourceNames, Demand: s.in.Demand, Rooms: s.in.Rooms, Pools: pools,
 		Daemons: s.in.Daemons, Namespaces: s.in.Namespaces}
 	s.sizeIDs, s.stockIDs = map[vec]int{}, map[string]int{}
 	for i := range pools {
-		if n := len(s.levels); n == 0 || s.levels[n-1].weight != pools[i].Weight {
-			s.levels = append(s.levels, level{weight: pools[i].Weight, lo: len(s.offers)})
+		if i == 0 || pools[i-1].before(&pools[i]) != 0 {
+			s.levels = append(s.levels, level{lo: len(s.offers)})
 		}
 		if usable(&pools[i]) {
 			s.poolOffers(i)
@@ -199,7 +198,7 @@ func (s *solver) poolOffers(pi int) {
 		slices.SortFunc(order, func(a, b int) int { return compareOfferings(&t.Offerings[a], &t.Offerings[b]) })
 		for _, oi := range order {
 			o := &t.Offerings[oi]
-			if mismatch(p.Requirements, t, o, known) != nil {
+			if mismatch(p.Requirements, t, o, known) != nil || p.Group != "" && o.Labels[model.LabelNodeGroup] != p.Group {
 				continue
 			}
 			for _, variant := range variants {

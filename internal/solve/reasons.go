@@ -38,7 +38,12 @@ func (s *solver) explain(c *class) []plan.Reason {
 	slices.SortStableFunc(out, func(a, b plan.Reason) int {
 		return cmp.Compare(slices.Index(checks[:], b.Code), slices.Index(checks[:], a.Code))
 	})
-	return out
+	seen := map[string]bool{} // of several parts of one NodePool the nearest miss speaks
+	return slices.DeleteFunc(out, func(r plan.Reason) bool {
+		again := seen[r.Pool]
+		seen[r.Pool] = true
+		return again
+	})
 }
 
 // explainPool makes the checks for one pool in order.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,6 +39,15 @@ func (p *Provider) groupStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	g, err := p.goods(ctx, false)
 	if err != nil {
 		return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
+	}
+	if o := c.spec.Options; o != nil {
+		for i, x := range o.Priorities {
+			for j, name := range x.Names {
+				if _, err := regexp.Compile(name); err != nil {
+					ch.problem(dovetailv1alpha1.ConditionGroupsResolved, "InvalidPriority", fmt.Sprintf("spec.options.priorities[%d].names[%d]: %q is no regular expression: %v", i, j, name, err))
+				}
+			}
+		}
 	}
 	var status dovetailv1alpha1.NodeGroupClassStatus
 	usable := 0

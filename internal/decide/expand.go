@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// Which of several node groups grows is mostly a question of price, and the solver's. A NodeGroupClass may ask for other rules, Cluster
+// Autoscaler's expanders: then each group is tried for the whole of the demand by itself, as they do, and the groups of one weight that are
+// under the same rules are ranked by what came of it. The solver uses up what ranks first; price decides among equals, and between the first
+// of them and pools without such rules.
+
+// The expanders.
+const (
+	byPrice      = "price"
+	byLeastWaste = "least-waste"
+	byMostPods   = "most-pods"
+	byLeastNodes = "least-nodes"
+	byPriority   = "priority"
+	byRandom     = "random"
+)
+
+// option is a node group that might grow.
+type option struct {
+	pool   int // of the problem
+	group  string
+	keys   []float64 // what it is ranked by, less is better
+	chance string
+	rank   int32
+}
+
+// ranking is the rules of a pool's groups that come before price; empty: none.
+func ranking(p *model.NodePool) []string {
+	if p.Scaling == nil {
+		return nil
+	}
+	list := p.Scaling.Expanders
+	if i := slices.Index(list, byPrice); i >= 0 {
+		list = list[:i]
+	}
+	return list
+}
+
+// expand are the pools of a problem with the groups ranked that are to be.
+func (st *step) expand(in *solve.Problem) []solve.Pool {
+	type kind struct {
+		weight int32
+		rules  string
+	}
+	sets := map[kind][]*option{}
+	var order []kind
+	for i := range in.Pools {
+		p := &in.Pools[i]
+		rules := ranking(p.NodePool)
+		if len(rules) == 0 || !p.Ready {
+			continue
+		}
+		groups := groupsOf(p.NodePool)
+		if len(groups) > 1 && (p.NodesLeft >= 0 || slices.Contains(p.HasLimit, true) || slices.ContainsFunc(p.Requirements, wantsChoice)) {
+			continue // what counts for all of its groups together can't be counted for each
+		}
+		k := kind{p.Weight, strings.Join(rules, ",")}
+		if sets[k] == nil {
+			order = append(order, k)
+		}
+		for _, g := range groups {
+			sets[k] = append(sets[k], &option{pool: i, group: g})
+		}
+	}
+	order = slices.DeleteFunc(order, func(k kind) bool { return len(sets[k]) < 2 })
+	if len(order) == 0 {
+		return in.Pools
+	}
+	quick := st.pol.Solve
+	quick.Work = 0
+	standing := *in
+	standing.Pools = nil
+	rest, _ := solve.Solve(&standing, solve.Memory{}, quick)
+	if len(rest.Refused) == 0 {
+		return in.Pools
+	}
+	demand := make([]*model.Pod, len(rest.Refused))
+	for i, r := range rest.Refused {
+		demand[i] = r.Pod
+	}
+	parts := map[int][]*option{}
+	for _, k := range order {
+		set := sets[k]
+		for _, o := range set {
+			p := in.Pools[o.pool]
+			p.Group = o.group
+			tried, _ := solve.Solve(&solve.Problem{ResourceNames: in.ResourceNames, Demand: demand, Pools: []solve.Pool{p}, Daemons: in.Daemons, Namespaces: in.Namespaces}, solve.Memory{}, quick)
+			o.judge(strings.Split(k.rules, ","), p.NodePool, demand, tried.New)
+		}
+		slices.SortStableFunc(set, (*option).compare)
+		for i, o := range set {
+			if i > 0 {
+				o.rank = set[i-1].rank
+				if set[i-1].compare(o) != 0 {
+					o.rank++
+				}
+			}
+			parts[o.pool] = append(parts[o.pool], o)
+		}
+	}
+	var out []solve.Pool
+	for i := range in.Pools {
+		p := in.Pools[i]
+		if parts[i] == nil {
+			out = append(out, p)
+		}
+		for _, o := range parts[i] {
+			p.Group, p.Rank = o.group, o.rank
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func wantsChoice(r model.Requirement) bool { return r.MinValues > 0 }
+
+// groupsOf are the node groups that a pool is offered something of, sorted.
+func groupsOf(p *model.NodePool) []string {
+	var out []string
+	for _, t := range p.Types {
+		for i := range t.Offerings {
+			if g := t.Offerings[i].Labels[model.LabelNodeGroup]; g != "" && !slices.Contains(out, g) {
+				out = append(out, g)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// judge works out what an option is ranked by, from the machines that would be bought of it were it the only one.
+func (o *option) judge(rules []string, p *model.NodePool, demand []*model.Pod, bought []solve.NewNode) {
+	pods := 0
+	var asked, had model.Resources
+	for i := range bought {
+		n := &bought[i]
+		pods += len(n.Pods)
+		for _, x := range n.Pods {
+			asked = asked.AddInto(x.Class.Requests, 1)
+		}
+		had = had.AddInto(n.Type.Allocatable, 1)
+	}
+	none := 0.0 // one that would do for no pod is last, whatever the rules
+	if pods == 0 {
+		none = 1
+	}
+	o.keys = append(o.keys, none)
+	for _, rule := range rules {
+		key := 0.0
+		switch rule {
+		case byMostPods:
+			key = -float64(pods)
+		case byLeastNodes:
+			key = float64(len(bought))
+		case byLeastWaste:
+			for _, d := range []model.Dim{model.CPU, model.Memory} {
+				if h := had.At(d); h > 0 {
+					key += math.Round(float64(h-asked.At(d))/float64(h)*1e6) / 1e6
+				}
+			}
+		case byPriority:
+			key = math.Inf(1)
+			for _, x := range p.Scaling.Priorities {
+				for _, re := range x.Names {
+					if re.MatchString(o.group) {
+						key = min(key, -float64(x.Priority))
+					}
+				}
+			}
+		case byRandom:
+			uids := make([]string, len(demand))
+			for i, x := range demand {
+				uids[i] = x.UID
+			}
+			slices.Sort(uids)
+			o.chance = hash(10, append(uids, o.group)...)
+			return // nothing is left to the others
+		}
+		o.keys = append(o.keys, key)
+	}
+}
+
+func (o *option) compare(x *option) int {
+	return cmp.Or(slices.Compare(o.keys, x.keys), strings.Compare(o.chance, x.chance))
+}
+
+// balance has machines come from those of several groups alike that have fewest. Groups are alike for a machine where they offer its type for
+// the same price, and their nodes have the same labels but for those that may differ.
+func (st *step) balance(bought []solve.NewNode) {
+	var size, coming map[string]int64 // machines by group: those that are there or on their way, those of this plan
+	for i := range bought {
+		n := &bought[i]
+		p := st.poolNamed[n.Pool]
+		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, wantsChoice) {
+			continue
+		}
+		if size == nil {
+			size, coming = st.sizes(), map[string]int64{}
+			for j := range bought {
+				coming[bought[j].Offering.Labels[model.LabelNodeGroup]]++
+			}
+		}
+		own := n.Offering.Labels[model.LabelNodeGroup]
+		coming[own]--
+		best := n.Offering
+		least := size[own] + coming[own]
+		for _, o := range n.Type.Offerings {
+			g := o.Labels[model.LabelNodeGroup]
+			if g == "" || g == own || !o.Available || o.CapacityType != best.CapacityType || o.PriceMicro != n.Offering.PriceMicro || o.Remaining >= 0 && coming[g] >= o.Remaining ||
+				!alike(n.Offering.Labels, o.Labels, p.Scaling.Ignore) || !placeless(n.Pods, o) {
+				continue
+			}
+			if k := size[g] + coming[g]; k < least {
+				best, least = o, k
+			}
+		}
+		g := best.Labels[model.LabelNodeGroup]
+		coming[g]++
+		if g != own {
+			regroup(n, p, best)
+		}
+	}
+}
+
+// sizes is how many machines each node group has, and is to have for claims under way.
+func (st *step) sizes() map[string]int64 {
+	out := map[string]int64{}
+	for _, c := range st.s.Claims {
+		if !c.Deleting.IsZero() {
+			continue
+		}
+		g := c.Labels[model.LabelNodeGroup]
+		if q := c.Requirements.Get(model.LabelNodeGroup); g == "" && q != nil && !q.Complement && len(q.Values) == 1 {
+			g = q.Values[0]
+		}
+		if g != "" {
+			out[g]++
+		}
+	}
+	return out
+}
+
+// alike says whether labels differ in none but the group's name and those that may.
+func alike(a, b model.Labels, ignore []string) bool {
+	within := func(a, b model.Labels) bool {
+		for k, v := range a {
+			if k != model.LabelNodeGroup && b[k] != v && !slices.Contains(ignore, k) {
+				return false
+			}
+		}
+		return true
+	}
+	return within(a, b) && within(b, a)
+}
+
+// placeless says whether pods may as well go where an offering is: nothing of theirs depends on the zone, and they don't ask for another.
+func placeless(pods []*model.Pod, o model.Offering) bool {
+	for _, p := range pods {
+		c := p.Class
+		if slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return s.TopologyKey != model.LabelHostname }) ||
+			slices.ContainsFunc(slices.Concat(c.Affinity, c.AntiAffinity), func(t model.PodTerm) bool { return t.TopologyKey != model.LabelHostname }) ||
+			slices.ContainsFunc(c.Volumes, func(v model.Volume) bool { return len(v.Topology) > 0 || v.Unmade }) {
+			return false
+		}
+		if len(c.Terms) > 0 && !slices.ContainsFunc(c.Terms, func(t model.NodeTerm) bool {
+			return !slices.ContainsFunc(t.Requirements, func(q model.Requirement) bool {
+				v, ok := o.Labels[q.Key]
+				if q.Key == model.LabelZone {
+					v, ok = o.Zone, true
+				}
+				return ok && !q.Matches(v, true)
+			})
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// regroup has a machine come from another group.
+func regroup(n *solve.NewNode, p *model.NodePool, o model.Offering) {
+	g := o.Labels[model.LabelNodeGroup]
+	from := func(t *model.InstanceType) bool {
+		return slices.ContainsFunc(t.Offerings, func(x model.Offering) bool {
+			return x.Labels[model.LabelNodeGroup] == g && x.Zone == o.Zone && x.CapacityType == o.CapacityType && x.Available
+		})
+	}
+	n.Offering, n.Zones = o, []string{o.Zone}
+	n.Choices = slices.DeleteFunc(slices.Clone(n.Choices), func(t *model.InstanceType) bool { return !from(t) })
+	names := make([]string, len(n.Choices))
+	for i, t := range n.Choices {
+		names[i] = t.Name
+	}
+	set := map[string]model.Requirement{model.LabelZone: model.OneOf(model.LabelZone, o.Zone), model.LabelInstanceType: model.OneOf(model.LabelInstanceType, names...)}
+	for k, v := range o.Labels {
+		set[k] = model.OneOf(k, v)
+	}
+	kept := slices.DeleteFunc(slices.Clone(n.Requirements), func(q model.Requirement) bool { _, ok := set[q.Key]; return ok })
+	for _, k := range sortedKeys(set) {
+		if q := p.Requirements.Get(k); q != nil {
+			kept = kept.With(*q)
+		}
+		kept = kept.With(set[k])
+	}
+	n.Requirements = kept
+}
