@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
@@ -60,7 +61,11 @@ func (st *step) poolOf(i *model.Instance) *model.NodePool {
 		if p.Deleting || p.LetGo || p.ClassName != i.Class || out != nil && out.Name < p.Name {
 			continue
 		}
-		if l := memberLabels(p, i.Labels); l != nil && p.Requirements.Mismatch(l) == nil {
+		l := memberLabels(p, i.Labels)
+		if l != nil && !slices.ContainsFunc(p.Requirements, func(q model.Requirement) bool {
+			v, ok := l[q.Key]
+			return (ok || provided(p, q.Key)) && !q.Matches(v, ok) // any other label is the pool's own to give
+		}) {
 			out = p
 		}
 	}
@@ -79,4 +84,12 @@ func memberLabels(p *model.NodePool, of model.Labels) model.Labels {
 		}
 	}
 	return nil
+}
+
+// provided says whether some type or offering of a pool bears a label.
+func provided(p *model.NodePool, key string) bool {
+	return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool {
+		_, ok := t.Labels[key]
+		return ok || slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { _, ok := o.Labels[key]; return ok })
+	})
 }

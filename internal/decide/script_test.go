@@ -39,8 +39,8 @@ import (
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
-//	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance]
-//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE] [group=NAME]              (offered to every pool above)
+//	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance] [class=NAME]    (class: of nodes, which a requirement of the pool names)
+//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE] [group=NAME] [label=K:V]     (offered to every pool above)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
 //	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
@@ -52,7 +52,7 @@ import (
 //	    [mirror] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
-//	machine ID [claim=C] [launched=AT] [gone]
+//	machine ID [claim=C] [launched=AT] [gone] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
 //	listed AT
 //	failure CLAIM KIND MESSAGE…
 //	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
@@ -388,6 +388,9 @@ func (x *script) pool(name string, opts []string) {
 			if x.pools[name] == nil {
 				p.StatusHash = v
 			}
+		case k == "class":
+			p.ClassGroup, p.ClassKind, p.ClassName = "dovetail.sh", "NodeGroupClass", v
+			p.Requirements = p.Requirements.With(model.OneOf("dovetail.sh/nodegroupclass", v))
 		case k == "only":
 			key, val, _ := strings.Cut(v, ":")
 			p.Requirements = p.Requirements.With(model.OneOf(longKey(key), val))
@@ -468,6 +471,9 @@ func (x *script) instanceType(name string, opts []string) {
 			left = x.number(v)
 		case "in":
 			only = v
+		case "label":
+			key, val, _ := strings.Cut(v, ":")
+			t.Labels[key] = val
 		default:
 			d, n := x.amount(k, v)
 			t.Allocatable = t.Allocatable.With(d, n)
@@ -791,6 +797,10 @@ func (x *script) machine(id string, opts []string) {
 			i.Launched = x.when(v)
 		case "gone":
 			i.Gone = true
+		case "member":
+			f := strings.Split(v, ",")
+			i.Class = f[0]
+			i.Labels = model.Labels{model.LabelNodeGroup: f[1], model.LabelInstanceType: f[2], model.LabelZone: f[3], model.LabelCapacityType: model.OnDemand}
 		default:
 			x.t.Fatalf("machine option %q", o)
 		}

@@ -27,6 +27,7 @@ import (
 //	POST   /_aws/releases      Release        Amazon publishes images
 //	POST   /_aws/reservations  Reservation    answers it with its id
 //	PUT    /_aws/groups        Group          makes or changes an Auto Scaling group
+//	GET    /_aws/groups                       answers GroupList
 //	POST   /_aws/rebalance     GroupName      AZRebalance moves one member; answers Interrupted: who came and who went
 //	GET    /_aws/books         ?tag=KEY       answers Books
 //	DELETE /_aws/calls                        counts calls from nothing
@@ -109,6 +110,7 @@ func (c *Cloud) control(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_aws/releases", controlled(c, true, (*tx).release))
 	mux.HandleFunc("POST /_aws/reservations", controlled(c, true, (*tx).reserve))
 	mux.HandleFunc("PUT /_aws/groups", controlled(c, true, (*tx).defineGroup))
+	mux.HandleFunc("GET /_aws/groups", controlled(c, false, func(t *tx, _ struct{}) (GroupList, error) { return t.listGroups(), nil }))
 	mux.HandleFunc("POST /_aws/rebalance", controlled(c, true, (*tx).rebalance))
 	mux.HandleFunc("GET /_aws/books", func(w http.ResponseWriter, r *http.Request) {
 		tag := r.URL.Query().Get("tag")

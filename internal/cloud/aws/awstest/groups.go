@@ -45,6 +45,17 @@ type GroupTag struct {
 	PropagateAtLaunch bool   `json:"propagateAtLaunch,omitempty"`
 }
 
+// GroupList is all groups as they are, by name.
+type GroupList struct {
+	Groups []GroupSeen `json:"groups"`
+}
+
+// GroupSeen is a group and its members.
+type GroupSeen struct {
+	Group
+	Members []string `json:"members"` // instances that are not on their way out, by id
+}
+
 // GroupName names a group.
 type GroupName struct {
 	Name string `json:"name"`
@@ -179,6 +190,18 @@ func (t *tx) groupTemplate(in Group) (string, error) {
 	}
 	_, err := t.createLaunchTemplate(&ec2CreateLaunchTemplateRequest{LaunchTemplateName: name, LaunchTemplateData: spec})
 	return name, err
+}
+
+func (t *tx) listGroups() GroupList {
+	out := GroupList{Groups: []GroupSeen{}}
+	for _, g := range t.groups.sorted() {
+		seen := GroupSeen{Group: g.Group, Members: []string{}}
+		for _, i := range t.members(g.Name) {
+			seen.Members = append(seen.Members, i.ID)
+		}
+		out.Groups = append(out.Groups, seen)
+	}
+	return out
 }
 
 // members are a group's instances that are not on their way out, by id.
