@@ -114,16 +114,33 @@ func (s *solver) better(o *solver) bool {
 // effort is what the machines cost, and what each costs beside its price.
 func (s *solver) effort() (sum int64) {
 	for _, b := range s.bins {
-		least := int64(-1)
-		for i := range s.offers {
-			if o := &s.offers[i]; b.mask.has(i) && (least < 0 || o.price < least) && s.binFits(b, o) {
-				least = o.price
-			}
-		}
-		sum += (least + s.pol.MachineMicro) * b.copies
+		sum += s.effortOf(s.leastPrice(b)) * b.copies
 	}
 	return sum
 }
+
+// leastPrice is the price of the cheapest machine that holds a bin, -1 where none does.
+func (s *solver) leastPrice(b *bin) int64 {
+	for _, i := range s.byPrice(b.pool) {
+		if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) {
+			return o.price
+		}
+	}
+	return -1
+}
+
+// effortOf is a price and what a machine costs beside it: Policy.MachineMicro, but never more than a hundredth of the price. Small machines bear
+// less of it, so that two never seem cheaper than one twice their size and price, and cheap machines are not kept out by it.
+func (s *solver) effortOf(price int64) int64 {
+	m := s.pol.MachineMicro
+	if m <= 0 {
+		return price
+	}
+	return price + max(1, mulDiv(m, max(0, price), price+effortParts*m))
+}
+
+// effortParts is the part of a price that effort adds at most.
+const effortParts = 100
 
 // elsewhere says whether the guess has a group begin at another site.
 func (s *solver) elsewhere(c *class, at *site) bool {

@@ -85,6 +85,7 @@ func bench(b *testing.B, p *Problem) {
 	b.ReportMetric(float64(r.Cost.NewMicroPerHour)/1e6, "$/h")
 	b.ReportMetric(float64(len(r.Refused)), "refused")
 	b.ReportMetric(float64(len(r.New)), "nodes")
+	b.ReportMetric(float64(r.Stats.Work)/1e6, "Msteps")
 }
 
 func BenchmarkBasic(b *testing.B)               { bench(b, basicProblem(b)) }

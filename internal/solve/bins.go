@@ -6,7 +6,6 @@ package solve
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -34,7 +33,7 @@ type binItem struct {
 
 // binOf turns a batch into a bin.
 func (s *solver) binOf(p *packing, b *batch) *bin {
-	out := &bin{pool: b.m.pool, copies: b.copies, charged: b.m.capacity, price: b.m.price, stock: b.m.stock, host: -1, mask: s.poolMask(b.m.pool)}
+	out := &bin{pool: b.pool, copies: b.copies, charged: b.m.capacity, price: b.m.price, stock: b.m.stock, host: -1, mask: s.poolMask(b.pool)}
 	if b.m.stock >= 0 { // this one and no other: it is counted
 		bits := make([]uint64, len(out.mask.bits))
 		for _, i := range b.m.offers {
@@ -70,19 +69,19 @@ func (b *bin) add(c *class, m *mask, n int64, nd int) {
 func (s *solver) poolMask(pool int) *mask {
 	for len(s.poolMasks) < len(s.in.Pools) {
 		bits := make([]uint64, (len(s.offers)+63)/64)
-		for i := range s.offers {
-			if s.offers[i].pool == len(s.poolMasks) && s.offers[i].stock < 0 {
+		for i := s.poolAt[len(s.poolMasks)]; i < s.poolAt[len(s.poolMasks)+1]; i++ {
+			if s.offers[i].stock < 0 {
 				bits[i>>6] |= 1 << (i & 63)
 			}
 		}
 		s.poolMasks = append(s.poolMasks, s.internMask(bits))
 	}
-	return s.poolMasks[pool]
+	return s.poolMasks[s.twin[pool]]
 }
 
 // binFits says whether a machine of the offer holds the bin.
 func (s *solver) binFits(b *bin, o *offer) bool {
-	if !fitsIn(&b.req, &o.avail, s.nd) {
+	if !fitsIn(&b.req, o.avail, s.nd) {
 		return false
 	}
 	if len(b.guests.ports) > 0 && len(o.ports) > 0 {
@@ -104,6 +103,7 @@ func (s *solver) binFits(b *bin, o *offer) bool {
 type chosen struct {
 	offer   int // the cheapest
 	types   []*model.InstanceType
+	firsts  []int // where their offers begin
 	zones   []string
 	charged model.Resources
 	premium int64 // what it costs more than it would have to, for more choice
@@ -126,16 +126,10 @@ func (s *solver) choose(b *bin) *chosen {
 	if ch := s.choices[key]; plain && ch != nil {
 		return ch
 	}
-	lo, hi := s.poolRange(b.pool)
 	var fit []int
-	for _, l := range s.levels {
-		if lo < l.lo || hi > l.hi {
-			continue
-		}
-		for _, i := range s.order[l.lo:l.hi] {
-			if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) {
-				fit = append(fit, i)
-			}
+	for _, i := range s.byPrice(b.pool) {
+		if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) {
+			fit = append(fit, i)
 		}
 	}
 	if left.limited {
@@ -232,6 +226,9 @@ func (s *solver) gather(b *bin, fit []int, like int, need minValues) *chosen {
 			}
 			out.charged = most
 			out.types = append(out.types, o.t)
+			if !slices.Contains(out.firsts, o.first) {
+				out.firsts = append(out.firsts, o.first)
+			}
 		}
 		if out.offer < 0 {
 			out.offer = i
@@ -250,8 +247,20 @@ func (s *solver) crossing(b *bin, ch *chosen, o *offer) bool {
 	if !newType && !newZone {
 		return true
 	}
-	lo, hi := s.poolRange(b.pool)
-	for i := lo; i < hi; i++ {
+	if !s.crosses(b, ch, o, o.first) {
+		return false
+	}
+	for _, first := range ch.firsts {
+		if newZone && first != o.first && !s.crosses(b, ch, o, first) {
+			return false
+		}
+	}
+	return true
+}
+
+// crosses is crossing as far as one type of the pool is concerned, whose offers begin at first.
+func (s *solver) crosses(b *bin, ch *chosen, o *offer, first int) bool {
+	for i := first; i < len(s.offers) && s.offers[i].first == first; i++ {
 		x := &s.offers[i]
 		if b.mask.has(i) && s.binFits(b, x) || x.o.CapacityType != o.o.CapacityType || !sameVariant(x, o) {
 			continue
@@ -274,11 +283,10 @@ func (s *solver) passesAll(b *bin, o *offer) bool {
 	return true
 }
 
-// poolRange is where a pool's offers lie.
+// poolRange is where a pool's offers lie, or those of the first of its family.
 func (s *solver) poolRange(pool int) (lo, hi int) {
-	lo = sort.Search(len(s.offers), func(i int) bool { return s.offers[i].pool >= pool })
-	hi = sort.Search(len(s.offers), func(i int) bool { return s.offers[i].pool > pool })
-	return lo, hi
+	pool = s.twin[pool]
+	return s.poolAt[pool], s.poolAt[pool+1]
 }
 
 func sameVariant(a, b *offer) bool {

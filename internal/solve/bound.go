@@ -23,6 +23,18 @@ func (w *wide) addMul(a, b int64) {
 	w.hi, _ = bits.Add64(w.hi, h, c)
 }
 
+func (w *wide) add(o wide) {
+	var c uint64
+	w.lo, c = bits.Add64(w.lo, o.lo, 0)
+	w.hi, _ = bits.Add64(w.hi, o.hi, c)
+}
+
+// times is the sum n times, for a product that fits.
+func (w wide) times(n int64) wide {
+	hi, lo := bits.Mul64(w.lo, uint64(n))
+	return wide{hi + w.hi*uint64(n), lo}
+}
+
 func (w wide) less(o wide) bool { return w.hi < o.hi || w.hi == o.hi && w.lo < o.lo }
 
 func (w wide) sub(o wide) wide {
@@ -152,6 +164,24 @@ func (p *packing) price(left []int64) int64 {
 			}
 		}
 		p.worth[d] = max(1, int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)))
+	}
+	if x := p.strataOf(left); len(x.list) > 1 {
+		x.price(p.free[:nd])
+		if v := x.worth().micro(); v > least {
+			least = v
+			for d, at := range x.of {
+				if at < 0 {
+					continue
+				}
+				var v wide
+				for k := range nd {
+					v.addMul(x.u[at][k], p.demands[d].c.req[k])
+				}
+				p.worth[d] = max(p.worth[d], int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)))
+			}
+		}
+	}
+	for d := range p.demands {
 		p.plain[d], p.lean[d] = p.worth[d], p.worth[d]>>leanShift+1
 	}
 	return least

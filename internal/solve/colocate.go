@@ -78,6 +78,9 @@ func (s *solver) anchors(a, c *class) bool {
 // seedBin opens a machine with one pod of the demand and as many of the class as it can hold.
 func (s *solver) seedBin(c *class, d *demand) bool {
 	for pool := range s.in.Pools {
+		if !s.sells(pool) {
+			continue
+		}
 		b := &bin{pool: pool, mask: s.and(s.poolMask(pool), d.mask), copies: 1, stock: -1, host: s.slots}
 		b.add(d.c, d.mask, 1, s.nd)
 		s.bumpHost(d.c, b.host, 1)
@@ -186,7 +189,7 @@ func (s *solver) recharge(b *bin) bool {
 		left.take(b.charged, -1)
 	}
 	best := -1
-	for i := range s.offers {
+	for _, i := range s.byPrice(b.pool) {
 		o := &s.offers[i]
 		if b.mask.has(i) && (best < 0 || o.price < s.offers[best].price) && s.binFits(b, o) && left.copies(o.t.Capacity) > 0 {
 			best = i
@@ -217,6 +220,9 @@ func (s *solver) recharge(b *bin) bool {
 // startBin buys a machine to begin a group: of the first pool, by weight and name, that has one, for as many pods as it can hold.
 func (s *solver) startBin(c *class) {
 	for pool := range s.in.Pools {
+		if !s.sells(pool) {
+			continue
+		}
 		b := &bin{pool: pool, mask: s.poolMask(pool), copies: 1, stock: -1, host: s.slots}
 		if s.joinBin(c, b) {
 			s.slots++

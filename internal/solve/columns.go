@@ -61,18 +61,23 @@ func newMaster(p *packing, left []int64) *master {
 		t.need = append(t.need, float64(n))
 		t.cols = append(t.cols, c)
 	}
+	t.begin()
+	return t
+}
+
+// begin makes the first columns, one a row, the basis.
+func (t *master) begin() {
 	n := len(t.rows)
 	t.basic, t.x, t.y, t.step = make([]int, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	t.inverse = make([][]float64, n)
 	for r := range n {
 		t.basic[r] = r
 		t.inverse[r] = make([]float64, n)
-		k := float64(t.cols[r].items[0].n)
+		k := t.cols[r].amount(0)
 		t.inverse[r][r] = 1 / k
 		t.x[r] = t.need[r] / k
 		t.y[r] = t.price(t.cols[r].m) / k
 	}
-	return t
 }
 
 // alone is the machine that holds pods of one demand at the least price for each.
@@ -249,7 +254,7 @@ func (t *master) generate(until int64) (done bool) {
 		switch {
 		case t.value() <= near:
 			return true // whole machines instead of parts will cost more than what is still to be won
-		case found > 0 && slow <= 4:
+		case found > 0 && slow <= 6:
 			t.calm = mostCalm
 		case found > 0:
 			return false
@@ -347,8 +352,12 @@ func (t *master) plan(left []int64) []batch {
 		for _, it := range c.items {
 			copies = min(copies, left[it.d]/it.n)
 		}
-		if b := p.commit(c.m, c.items, copies, left); b.copies > 0 {
-			out = append(out, b)
+		for copies > 0 { // each pool of a family takes some
+			b := p.commit(c.m, c.items, copies, left)
+			if b.copies == 0 {
+				break
+			}
+			out, copies = append(out, b), copies-b.copies
 		}
 	}
 	p.price(left)
@@ -358,21 +367,22 @@ func (t *master) plan(left []int64) []batch {
 // commit buys copies of a fill as far as limits allow.
 func (p *packing) commit(mi int, items []item, copies int64, left []int64) batch {
 	m := p.machines[mi]
-	copies = min(copies, p.canHave(m))
+	pool, most := p.canHave(m)
+	copies = min(copies, most)
 	if copies <= 0 {
 		return batch{}
 	}
 	for _, it := range items {
 		left[it.d] -= it.n * copies
 	}
-	p.take(m, copies)
-	return batch{m: m, items: slices.Clone(items), copies: copies}
+	p.take(m, pool, copies)
+	return batch{m: m, pool: pool, items: slices.Clone(items), copies: copies}
 }
 
 // refund takes back what batches were charged.
 func (p *packing) refund(batches []batch) {
 	for _, b := range batches {
-		p.take(b.m, -b.copies)
+		p.take(b.m, b.pool, -b.copies)
 	}
 }
 

@@ -56,7 +56,15 @@ type solver struct {
 	offers  []offer // by pool (weight, name), type, zone, capacity type, variant
 	order   []int   // offers by level, price, number
 	sizes   []vec   // the different amounts an offer has room for
+	rooming []*vec  // the same, where offers point
 	sizeIDs map[vec]int
+	shapes  []shape // by pool
+
+	poolOrder  []int    // offers by pool, price, number
+	poolAt     []int    // by pool: where its offers begin; one more for the end
+	poolShapes []int    // and its shapes
+	twin       []int    // by pool: the first of its family
+	families   []family // by their first pools
 
 	stockIDs map[string]int
 	stock    []int64 // what is left of offerings that are limited in number
@@ -98,6 +106,7 @@ type solver struct {
 	last      bool       // what is placed now must not disturb what was
 	floor     int64      // what the demands bought for cost at least, by resource prices
 	guess     guess
+	toll      toll
 	begun     []begun
 }
 

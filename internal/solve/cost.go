@@ -4,7 +4,6 @@
 package solve
 
 import (
-	"math/bits"
 	"slices"
 )
 
@@ -53,6 +52,7 @@ func (s *solver) cost(res *Result) {
 	if rooms.less(total) {
 		res.Cost.BoundMicroPerHour = total.sub(rooms).micro()
 	}
+	res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.boundByStrata(groups, ls, useful))
 	if len(s.stock) == 0 {
 		res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.dearestPod(groups, useful))
 	}
@@ -66,6 +66,40 @@ func (s *solver) cost(res *Result) {
 			res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "enumeration"
 		}
 	}
+}
+
+// boundByStrata is the bound from prices by who may go where.
+func (s *solver) boundByStrata(groups []*boundGroup, ls []level, useful []int) int64 {
+	free := make([]float64, s.nd)
+	for _, i := range useful {
+		for k := range s.nd {
+			free[k] += float64(max(0, s.start.free[i*s.nd+k]))
+		}
+	}
+	var total, rooms wide
+	var most [maxDims]int64
+	var all []*strata
+	for gi, g := range groups {
+		if len(g.classes) == 0 {
+			continue
+		}
+		p, whole := s.provingOf(ls[gi], g.classes)
+		x := p.strataOf(whole)
+		x.price(free)
+		total.add(x.worth())
+		for k := range s.nd {
+			most[k] = max(most[k], x.most(k, func(*stratum) bool { return true }))
+		}
+		all = append(all, x)
+	}
+	for _, i := range useful {
+		rooms.add(roomWorth(all, s.start.free[i*s.nd:i*s.nd+s.nd]))
+	}
+	s.stockWorth(&most, &rooms)
+	if !rooms.less(total) {
+		return 0
+	}
+	return total.sub(rooms).micro()
 }
 
 // unpriced names, sorted, what the problem has and the bound knows nothing of. Leaving it out keeps the bound valid: it can only make plans
@@ -123,11 +157,7 @@ func (s *solver) stockWorth(u *[maxDims]int64, sum *wide) {
 		}
 	}
 	for i, v := range best {
-		for range min(s.start.stock[i], int64(len(s.in.Demand))) {
-			lo, c := bits.Add64(sum.lo, v.lo, 0)
-			hi, _ := bits.Add64(sum.hi, v.hi, c)
-			*sum = wide{hi, lo}
-		}
+		sum.add(v.times(min(s.start.stock[i], int64(len(s.in.Demand)))))
 	}
 }
 

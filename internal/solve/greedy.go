@@ -114,7 +114,7 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 		key := keyOf(o, admits)
 		m := byKey[key]
 		if m == nil {
-			m = &machine{pool: o.pool, t: o.t, avail: o.avail, price: o.price, effort: o.price + s.pol.MachineMicro, admits: slices.Clone(admits), ports: o.ports, stock: o.stock,
+			m = &machine{pool: o.pool, t: o.t, avail: *o.avail, price: o.price, effort: s.effortOf(o.price) + s.tollOf(o.pool, o.t.Capacity), admits: slices.Clone(admits), ports: o.ports, stock: o.stock,
 				capacity: o.t.Capacity}
 			byKey[key] = m
 			all = append(all, m)
@@ -175,7 +175,7 @@ func (p *packing) beats(a, b *machine) bool {
 			return false
 		}
 	}
-	l := &p.s.left[a.pool]
+	l := &p.s.families[a.pool]
 	if !l.limited {
 		return true
 	}
@@ -195,18 +195,22 @@ func (p *packing) admits(m *machine, d int) bool {
 	return m.admits[w>>6]>>(w&63)&1 != 0
 }
 
-// canHave is how many of a machine limits and stock still allow.
-func (p *packing) canHave(m *machine) int64 {
-	n := p.s.left[m.pool].copies(m.capacity)
+// canHave is the first pool of a machine's family whose limits still allow some, and how many of it these and the stock do.
+func (p *packing) canHave(m *machine) (pool int, n int64) {
+	for _, pool = range p.s.families[m.pool].pools {
+		if n = p.s.left[pool].copies(m.capacity); n > 0 {
+			break
+		}
+	}
 	if m.stock >= 0 {
 		n = min(n, p.s.stock[m.stock])
 	}
-	return n
+	return pool, n
 }
 
 // take books machines against limits and stock; a negative number gives them back.
-func (p *packing) take(m *machine, copies int64) {
-	p.s.left[m.pool].take(m.capacity, copies)
+func (p *packing) take(m *machine, pool int, copies int64) {
+	p.s.left[pool].take(m.capacity, copies)
 	if m.stock >= 0 {
 		p.s.stock[m.stock] -= copies
 	}
@@ -253,6 +257,7 @@ func (p *packing) valueOf(left []int64) (sum float64) {
 // batch is copies of one machine with one fill.
 type batch struct {
 	m      *machine
+	pool   int // of the machine's family
 	items  []item
 	copies int64
 }
@@ -269,7 +274,10 @@ func (p *packing) bestFill(fills []fill, left []int64) int {
 				f.m = i
 				p.build(f, left)
 			}
-			if f.value <= 0 || p.canHave(m) <= 0 {
+			if f.value <= 0 {
+				continue
+			}
+			if _, n := p.canHave(m); n <= 0 {
 				continue
 			}
 			switch {

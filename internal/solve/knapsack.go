@@ -28,6 +28,7 @@ type knapsack struct {
 
 type sackItem struct {
 	d    int
+	at   int // place in the list it was taken from
 	req  *vec
 	most int64
 	base int64 // what the relaxation takes, rounded down

@@ -5,6 +5,9 @@ package solve
 
 import (
 	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -19,9 +22,11 @@ type offer struct {
 	pool    int
 	t       *model.InstanceType
 	o       *model.Offering
-	vals    []int32
-	avail   vec // allocatable less the DaemonSets that will stand on it
-	size    int // of solver.sizes: equal avail, equal size
+	vals    []int32 // shared by all of one shape
+	shape   int     // of solver.shapes: the same pool, vals, DaemonSets
+	first   int     // of the pool's offers of types of this name, which lie together
+	avail   *vec    // allocatable less the DaemonSets that will stand on it
+	size    int     // of solver.sizes: equal avail, equal size
 	ports   []model.HostPort
 	price   int64
 	ok      bool // can be had now
@@ -99,7 +104,7 @@ func (s *solver) holds(m *mask, req *vec) bool {
 		for i := range s.offers {
 			if o := &s.offers[i]; m.has(i) && !seen[o.size] {
 				seen[o.size] = true
-				m.tops = addTop(m.tops, &o.avail, s.nd)
+				m.tops = addTop(m.tops, o.avail, s.nd)
 			}
 		}
 	}
@@ -131,99 +136,357 @@ func (s *solver) compileOffers() {
 	s.in = &Problem{ResourceNames: s.in.ResourceNames, Demand: s.in.Demand, Rooms: s.in.Rooms, Pools: pools,
 		Daemons: s.in.Daemons, Namespaces: s.in.Namespaces}
 	s.sizeIDs, s.stockIDs = map[vec]int{}, map[string]int{}
+	s.poolAt, s.poolShapes = make([]int, len(pools)+1), make([]int, len(pools)+1)
+	filters := slices.SortedFunc(maps.Values(s.filters), func(a, b *filter) int { return cmp.Compare(a.id, b.id) })
+	t := twinning{s: s, byText: map[string]int{}}
+	s.twin, s.families = make([]int, len(pools)), make([]family, len(pools))
+	reached := make([][]bool, len(pools)) // by filter
 	for i := range pools {
 		if i == 0 || pools[i-1].before(&pools[i]) != 0 {
 			s.levels = append(s.levels, level{lo: len(s.offers)})
 		}
+		s.twin[i] = i
 		if usable(&pools[i]) {
-			s.poolOffers(i)
+			a := t.assortment(&pools[i])
+			s.twin[i] = t.twin(i, a)
+			s.families[s.twin[i]].join(i, newPoolLeft(&pools[i]))
+			if s.twin[i] == i {
+				reached[i] = make([]bool, len(filters))
+				some := false
+				for j, f := range filters {
+					reached[i][j] = f.reaches(s, &pools[i], a.known)
+					some = some || reached[i][j]
+				}
+				if some {
+					s.poolOffers(i, a)
+				}
+			}
 		}
+		s.poolAt[i+1], s.poolShapes[i+1] = len(s.offers), len(s.shapes)
 		for _, t := range pools[i].Taints {
 			s.discouraged = s.discouraged || t.Effect == model.PreferNoSchedule
 		}
 		s.levels[len(s.levels)-1].hi = len(s.offers)
 		s.left = append(s.left, newPoolLeft(&pools[i]))
 	}
-	s.order = make([]int, len(s.offers))
-	for _, l := range s.levels {
-		for i := l.lo; i < l.hi; i++ {
-			s.order[i] = i
-		}
-		slices.SortStableFunc(s.order[l.lo:l.hi], func(x, y int) int { return cmp.Compare(s.offers[x].price, s.offers[y].price) })
-	}
+	s.sortOffers()
 	words := (len(s.offers) + 63) / 64
-	for _, f := range s.filters {
+	verdicts := make([]bool, len(s.shapes))
+	for j, f := range filters {
 		bits := make([]uint64, words)
-		tolerated := make([]bool, len(pools))
 		for i := range pools {
-			tolerated[i] = model.Untolerated(pools[i].Taints, f.tolerations) == nil
-		}
-		for i := range s.offers {
-			o := &s.offers[i]
-			if !o.ok || !tolerated[o.pool] {
+			if reached[i] == nil || !reached[i][j] {
 				continue
 			}
-			if f.passes(&s.keys, o.vals, nil, "") {
-				bits[i>>6] |= 1 << (i & 63)
+			some := false
+			for x := s.poolShapes[i]; x < s.poolShapes[i+1]; x++ {
+				verdicts[x] = f.passes(&s.keys, s.shapes[x].vals, nil, "")
+				some = some || verdicts[x]
+			}
+			for x := s.poolAt[i]; some && x < s.poolAt[i+1]; x++ {
+				if o := &s.offers[x]; o.ok && verdicts[o.shape] {
+					bits[x>>6] |= 1 << (x & 63)
+				}
 			}
 		}
 		f.mask = &mask{bits: bits}
 	}
-	for _, c := range s.classes { // interned in class order: the map above has none
+	for _, c := range s.classes { // interned in class order
 		c.filter.mask = s.internMask(c.filter.mask.bits)
 		c.mask = c.filter.mask
 	}
 }
 
+// sortOffers puts the offers of each level and of each pool in the order of their prices.
+func (s *solver) sortOffers() {
+	s.order, s.poolOrder = make([]int, len(s.offers)), make([]int, len(s.offers))
+	for i := range s.order {
+		s.order[i], s.poolOrder[i] = i, i
+	}
+	byPrice := func(x, y int) int {
+		return cmp.Or(cmp.Compare(s.offers[x].price, s.offers[y].price), cmp.Compare(x, y))
+	}
+	for _, l := range s.levels {
+		slices.SortFunc(s.order[l.lo:l.hi], byPrice)
+	}
+	next := slices.Clone(s.poolAt)
+	for _, i := range s.order { // what is in order as a whole is so in its parts
+		at := &next[s.offers[i].pool]
+		s.poolOrder[*at] = i
+		*at++
+	}
+}
+
+// byPrice lists the offers of a pool, cheapest first.
+func (s *solver) byPrice(pool int) []int {
+	lo, hi := s.poolRange(pool)
+	return s.poolOrder[lo:hi]
+}
+
 // usable says whether anything may be bought from the pool at all.
 func usable(p *Pool) bool { return p.Ready && !p.Deleting && p.Replicas < 0 }
 
-// poolOffers adds the offers of one pool.
-func (s *solver) poolOffers(pi int) {
-	p := &s.in.Pools[pi]
-	types := slices.Clone(p.Types)
-	slices.SortFunc(types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
-	known := providerKeys(types)
-	variants := s.variants(p, known)
-	most := 0
-	for _, t := range types {
-		most += len(t.Offerings) * len(variants)
+// assortment is what one list of types offers under the requirements that some pools have in common, in the order of offers: it is made once
+// for all of them.
+type assortment struct {
+	id     int
+	types  []*model.InstanceType // as given
+	group  string                // only offerings of this node group; empty: all
+	text   string                // of requirements
+	known  map[string]bool
+	shapes [][]int32 // provider's values of the problem's keys, unsaid where it says nothing
+	items  []assorted
+}
+
+// assorted is one offering of a type.
+type assorted struct {
+	t     *model.InstanceType
+	o     *model.Offering
+	shape int
+	room  vec
+	size  int // of solver.sizes
+	stock int
+}
+
+// unsaid stands for a label that neither type nor offering says anything about.
+const unsaid = int32(-2)
+
+// twinning finds pools that are one to every pod that waits.
+type twinning struct {
+	s      *solver
+	known  []assortment // one a list of types, for its labels
+	made   []*assortment
+	byText map[string]int // the first pool of each kind
+}
+
+// assortment returns what a pool can buy.
+func (t *twinning) assortment(p *Pool) *assortment {
+	same := func(types []*model.InstanceType) bool { return slices.Equal(types, p.Types) }
+	at := slices.IndexFunc(t.known, func(a assortment) bool { return same(a.types) })
+	if at < 0 {
+		at = len(t.known)
+		t.known = append(t.known, assortment{types: p.Types, known: providerKeys(p.Types)})
 	}
-	s.offers = slices.Grow(s.offers, most)
+	known := t.known[at].known
+	var b strings.Builder
+	for i := range p.Requirements {
+		r := &p.Requirements[i]
+		if known[r.Key] || r.Empty() {
+			b.WriteString(model.Requirements{*r}.Key())
+		}
+	}
+	for _, a := range t.made {
+		if a.text == b.String() && a.group == p.Group && same(a.types) {
+			return a
+		}
+	}
+	a := &assortment{id: len(t.made), types: p.Types, group: p.Group, text: b.String(), known: known}
+	t.made = append(t.made, a)
+	t.s.assort(a, p.Requirements)
+	return a
+}
+
+// family is pools that no pod that waits can tell apart, by name. Their offers are those of the first; what is bought is booked to the first that
+// has room within its limits.
+type family struct {
+	pools   []int
+	limited bool // every one of them
+	has     []bool
+}
+
+// join adds a pool, unless there is one without limits already: nothing is bought from those behind it.
+func (f *family) join(pool int, l poolLeft) {
+	if len(f.pools) > 0 && !f.limited {
+		return
+	}
+	f.pools, f.limited = append(f.pools, pool), l.limited
+	for d, h := range l.has {
+		for d >= len(f.has) {
+			f.has = append(f.has, false)
+		}
+		f.has[d] = f.has[d] || h
+	}
+}
+
+// sells says whether anything is ever bought from the pool.
+func (s *solver) sells(pool int) bool { return slices.Contains(s.families[s.twin[pool]].pools, pool) }
+
+// twin is the first pool that no pod that waits can tell from this one; limits may.
+func (t *twinning) twin(i int, a *assortment) int {
+	s := t.s
+	p := &s.in.Pools[i]
+	if newPoolLeft(p).limited && len(s.minValuesOf(i)) > 0 {
+		return i // what is left within its limits decides which types are left to choose from
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %d %d %d", a.id, p.Weight, p.Rank, len(p.Taints))
+	for _, x := range p.Taints {
+		fmt.Fprintf(&b, " %q %q %q", x.Key, x.Value, x.Effect)
+	}
+	for _, r := range p.Requirements {
+		_, looked := s.keys.ids[r.Key]
+		if _, fixed := poolLabel(p, r.Key); r.MinValues > 0 || looked && !fixed && !a.known[r.Key] {
+			b.WriteString(model.Requirements{r}.Key())
+		}
+	}
+	for _, key := range s.keys.names {
+		v, ok := poolLabel(p, key)
+		fmt.Fprintf(&b, " %q %t", v, ok)
+	}
+	if first, ok := t.byText[b.String()]; ok {
+		return first
+	}
+	t.byText[b.String()] = i
+	return i
+}
+
+// reaches says whether a class with this filter might be on a machine of the pool, as far as the pool's taints and its own labels say.
+func (f *filter) reaches(s *solver, p *Pool, known map[string]bool) bool {
+	if model.Untolerated(p.Taints, f.tolerations) != nil {
+		return false
+	}
+	if len(f.terms) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(f.terms, func(t term) bool {
+		return !slices.ContainsFunc(t.reqs, func(q req) bool {
+			key := s.keys.names[q.key]
+			if known[key] {
+				return false
+			}
+			v, ok := poolLabel(p, key)
+			return ok && !q.r.Matches(v, true)
+		})
+	})
+}
+
+// assort lists what the types offer under the requirements.
+func (s *solver) assort(a *assortment, rs model.Requirements) {
+	types := slices.Clone(a.types)
+	slices.SortFunc(types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	byVals := map[string]int{}
+	vals := make([]int32, len(s.keys.names))
+	var order []int
+	var text []byte
 	for _, t := range types {
-		order := make([]int, len(t.Offerings))
-		for i := range order {
-			order[i] = i
+		order = order[:0]
+		for i := range t.Offerings {
+			order = append(order, i)
 		}
 		slices.SortFunc(order, func(a, b int) int { return compareOfferings(&t.Offerings[a], &t.Offerings[b]) })
+		room := s.project(t.Allocatable)
+		size := -1
 		for _, oi := range order {
 			o := &t.Offerings[oi]
-			if mismatch(p.Requirements, t, o, known) != nil || p.Group != "" && o.Labels[model.LabelNodeGroup] != p.Group {
+			if mismatch(rs, t, o, a.known) != nil || a.group != "" && o.Labels[model.LabelNodeGroup] != a.group {
 				continue
 			}
-			for _, variant := range variants {
-				x := offer{pool: pi, t: t, o: o, price: o.PriceMicro, ok: o.Available && o.Remaining != 0, variant: variant, stock: s.stockOf(t, o)}
-				x.vals = s.offerVals(p, t, o, variant)
-				x.avail = s.project(t.Allocatable)
-				for _, d := range s.daemons {
-					if model.Untolerated(p.Taints, d.filter.tolerations) == nil && d.filter.passes(&s.keys, x.vals, nil, "") {
-						for k := range s.nd {
-							x.avail[k] -= d.req[k]
-						}
-						x.ports = append(x.ports, d.in.Class.HostPorts...)
-					}
+			text = text[:0]
+			for k, key := range s.keys.names {
+				vals[k] = unsaid
+				if v, ok := providerLabel(key, t, o); ok {
+					vals[k] = s.keys.value(k, v)
 				}
-				id, seen := s.sizeIDs[x.avail]
-				if !seen {
-					id = len(s.sizes)
-					s.sizeIDs[x.avail] = id
-					s.sizes = append(s.sizes, x.avail)
+				text = binary.LittleEndian.AppendUint32(text, uint32(vals[k]))
+			}
+			shape, ok := byVals[string(text)]
+			if !ok {
+				shape = len(a.shapes)
+				byVals[string(text)] = shape
+				a.shapes = append(a.shapes, slices.Clone(vals))
+			}
+			if size < 0 {
+				size = s.sizeOf(&room)
+			}
+			a.items = append(a.items, assorted{t: t, o: o, shape: shape, room: room, size: size, stock: s.stockOf(t, o)})
+		}
+	}
+}
+
+// sizeOf numbers amounts of room.
+func (s *solver) sizeOf(v *vec) int {
+	id, seen := s.sizeIDs[*v]
+	if !seen {
+		id = len(s.sizes)
+		s.sizeIDs[*v] = id
+		s.sizes = append(s.sizes, *v)
+		s.rooming = append(s.rooming, v)
+	}
+	return id
+}
+
+// shape is what offers of one pool with the same labels have in common.
+type shape struct {
+	vals    []int32
+	daemons vec // what DaemonSets take
+	any     bool
+	ports   []model.HostPort
+}
+
+// poolOffers adds the offers of one pool.
+func (s *solver) poolOffers(pi int, a *assortment) {
+	p := &s.in.Pools[pi]
+	variants := s.variants(p, a.known)
+	first := len(s.shapes)
+	for _, given := range a.shapes {
+		for _, variant := range variants {
+			s.shapes = append(s.shapes, s.shapeOf(p, given, variant))
+		}
+	}
+	s.offers = slices.Grow(s.offers, len(a.items)*len(variants))
+	for i := range a.items {
+		it := &a.items[i]
+		for j, variant := range variants {
+			at := first + it.shape*len(variants) + j
+			y := &s.shapes[at]
+			x := offer{pool: pi, t: it.t, o: it.o, price: it.o.PriceMicro, ok: it.o.Available && it.o.Remaining != 0, variant: variant, stock: it.stock,
+				vals: y.vals, shape: at, ports: y.ports, size: it.size}
+			if y.any {
+				v := it.room
+				for k := range s.nd {
+					v[k] -= y.daemons[k]
 				}
-				x.size = id
-				s.offers = append(s.offers, x)
+				x.size = s.sizeOf(&v)
+			}
+			x.avail = s.rooming[x.size]
+			if x.first = len(s.offers); x.first > s.poolAt[pi] && s.offers[x.first-1].t.Name == x.t.Name {
+				x.first = s.offers[x.first-1].first
+			}
+			s.offers = append(s.offers, x)
+		}
+	}
+}
+
+// shapeOf are the values of the problem's label keys on nodes of a pool, given those that the provider sets, and the DaemonSets there.
+func (s *solver) shapeOf(p *Pool, given []int32, variant []model.Requirement) shape {
+	x := shape{vals: slices.Clone(given)}
+	for k, key := range s.keys.names {
+		if key == model.LabelHostname {
+			x.vals[k] = s.keys.value(k, "\x00new") // a name that no term can mean, but a name
+			continue
+		}
+		if given[k] == unsaid {
+			x.vals[k] = 0
+			if v, ok := poolLabel(p, key); ok {
+				x.vals[k] = s.keys.value(k, v)
+			}
+		}
+		for i := range variant {
+			if variant[i].Key == key {
+				x.vals[k] = s.keys.value(k, variant[i].Values[0])
 			}
 		}
 	}
+	for _, d := range s.daemons {
+		if model.Untolerated(p.Taints, d.filter.tolerations) == nil && d.filter.passes(&s.keys, x.vals, nil, "") {
+			x.any = true
+			for k := range s.nd {
+				x.daemons[k] += d.req[k]
+			}
+			x.ports = append(x.ports, d.in.Class.HostPorts...)
+		}
+	}
+	return x
 }
 
 // stockOf numbers offerings of which the cloud has only so many. The same one offered to two pools is one stock, and so are all offerings
@@ -320,30 +583,6 @@ func mismatch(rs model.Requirements, t *model.InstanceType, o *model.Offering, k
 		}
 	}
 	return nil
-}
-
-// offerVals are the values of the problem's label keys on a node of this offer.
-func (s *solver) offerVals(p *Pool, t *model.InstanceType, o *model.Offering, variant []model.Requirement) []int32 {
-	vals := make([]int32, len(s.keys.names))
-	for k, key := range s.keys.names {
-		if key == model.LabelHostname {
-			vals[k] = s.keys.value(k, "\x00new") // a name that no term can mean, but a name
-			continue
-		}
-		v, ok := providerLabel(key, t, o)
-		if !ok {
-			v, ok = poolLabel(p, key)
-		}
-		for i := range variant {
-			if variant[i].Key == key {
-				v, ok = variant[i].Values[0], true
-			}
-		}
-		if ok {
-			vals[k] = s.keys.value(k, v)
-		}
-	}
-	return vals
 }
 
 // poolLabel is the one value that the pool gives to a label of its own.

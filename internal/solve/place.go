@@ -148,7 +148,7 @@ func (s *solver) thrift() {
 			continue
 		}
 		best := -1
-		for i := range s.offers {
+		for _, i := range s.byPrice(b.pool) {
 			if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) && o.t.Capacity.Fits(b.charged) && (best < 0 || o.price < s.offers[best].price ||
 				o.price == s.offers[best].price && o.t.Capacity.Fits(s.offers[best].t.Capacity)) {
 				best = i
@@ -541,7 +541,7 @@ func keysText(keys []int) string {
 func (s *solver) cheapest(m *mask, req *vec) (int, int64) {
 	for li, l := range s.levels {
 		for _, i := range s.order[l.lo:l.hi] {
-			if o := &s.offers[i]; m.has(i) && fitsIn(req, &o.avail, s.nd) {
+			if o := &s.offers[i]; m.has(i) && fitsIn(req, o.avail, s.nd) {
 				return li, o.price
 			}
 		}

@@ -13,13 +13,7 @@ import (
 // with more than ceiling says; scaled down until that is at most its price, for every machine, the worths are a certificate in the
 // way of Farley: what the pods are worth together, no plan can undercut. Everything is integer and rounded against the bound.
 func (s *solver) prove(l level, classes []*class, worth []int64) (scaled []int64, stocked int64) {
-	demands := make([]*demand, len(classes))
-	whole := make([]int64, len(classes))
-	for i, c := range classes {
-		demands[i] = &demand{c: c, mask: c.filter.mask, n: int64(c.taken)} // also where this plan could not keep minValues: another might
-		whole[i] = int64(c.taken)
-	}
-	p := s.newPackingOf(l, demands, false)
+	p, whole := s.provingOf(l, classes)
 	p.worth = worth
 	num, den := int64(1), int64(1) // the least of price / ceiling
 	for _, m := range p.machines {
@@ -48,6 +42,17 @@ func (s *solver) prove(l level, classes []*class, worth []int64) (scaled []int64
 		stocked += v * min(s.start.stock[i], int64(len(s.in.Demand)))
 	}
 	return scaled, stocked
+}
+
+// provingOf is the machines and demands of a proof, and how many pods there are of each.
+func (s *solver) provingOf(l level, classes []*class) (*packing, []int64) {
+	demands := make([]*demand, len(classes))
+	whole := make([]int64, len(classes))
+	for i, c := range classes {
+		demands[i] = &demand{c: c, mask: c.filter.mask, n: int64(c.taken)} // also where this plan could not keep minValues: another might
+		whole[i] = int64(c.taken)
+	}
+	return s.newPackingOf(l, demands, false), whole
 }
 
 // ceilingShift is the number of binary digits behind the point in a ceiling.
@@ -85,9 +90,15 @@ func (p *packing) ceiling(m *machine, whole []int64, price int64) (top int64, ds
 			break
 		}
 	}
-	if top > price && !m.relaxed && len(ds) <= maxExhaustItems && p.s.work < p.s.deadline {
-		top = p.exhaust(m, ds, most, price, top)
-		m.relaxed = top > price // not to be tried again: the bound will make do with fractions
+	if top > price && !m.relaxed && p.searchable(m, ds) && p.s.work < p.s.deadline {
+		v, whole, done := p.exhaust(m, ds, most, price, top)
+		if v < top {
+			top = v
+		}
+		if whole != nil {
+			amount = whole
+		}
+		m.relaxed = !done // not to be tried again: the bound will make do with fractions
 	}
 	return top, ds, amount
 }
@@ -155,28 +166,57 @@ func (p *packing) ceilingAt(m *machine, ds []int, most []int64, w *[maxDims]int6
 	return sum
 }
 
-// exhaust lowers a ceiling by trying fills: it shows, where it can, that none is worth more than a little above the price. What it
-// could not show within the steps allowed stays as it was.
-func (p *packing) exhaust(m *machine, ds []int, most []int64, price, ceiling int64) int64 {
+// exhaust lowers a ceiling by trying fills, with the best fill found that is worth more than the price, if there is one. Where trying all that
+// might be worth more than the price takes too many steps, those are tried that might be worth a little more than it, and more and more; done
+// says that one of these came to an end. What could not be shown stays as it was.
+func (p *packing) exhaust(m *machine, ds []int, most []int64, price, ceiling int64) (top int64, amount []float64, done bool) {
 	x := exhaustion{p: p, nd: p.s.nd}
 	x.list(m, ds, most)
+	x.n, x.best = make([]int64, len(x.items)), make([]int64, len(x.items))
 	for _, ppm := range [...]int64{0, 2_000, 5_000, 10_000, 20_000, 40_000} {
-		x.target = price + mulDiv(price, ppm, 1_000_000)
+		x.target = max(x.target, price+mulDiv(price, ppm, 1_000_000))
 		if x.target >= ceiling || p.s.work >= p.s.deadline {
 			break
 		}
 		x.steps, x.rem = maxExhaustSteps, m.avail
-		ok := x.proves(0, 0)
+		done = x.search(0, 0)
 		p.s.work += (maxExhaustSteps - max(0, x.steps)) * int64(len(x.w)*x.nd)
-		if ok {
-			return x.target
+		if done {
+			ceiling = x.target
+			break
 		}
 	}
-	return ceiling
+	if x.found {
+		amount = make([]float64, len(ds))
+		for i, n := range x.best {
+			amount[x.items[i].at] = float64(n)
+		}
+	}
+	return ceiling, amount, done
 }
 
-// maxExhaustItems is how many demands a search may take on: with more it hardly ever ends.
-const maxExhaustItems = 14
+// maxExhaustItems is how many demands a search may take on: with more it hardly ever ends, unless a machine holds no more than maxExhaustPods.
+const (
+	maxExhaustItems = 40
+	maxExhaustWide  = 80
+	maxExhaustPods  = 5
+)
+
+// searchable says whether a search of the machine's fills has a chance to end.
+func (p *packing) searchable(m *machine, ds []int) bool {
+	if len(ds) <= maxExhaustItems {
+		return true
+	}
+	if len(ds) > maxExhaustWide {
+		return false
+	}
+	for _, d := range ds {
+		if timesIn(&p.demands[d].c.req, &m.avail, p.s.nd) > maxExhaustPods {
+			return false
+		}
+	}
+	return true
+}
 
 // maxExhaustSteps bounds one try.
 const maxExhaustSteps = int64(20_000)
@@ -196,6 +236,9 @@ type exhaustion struct {
 	rem    vec
 	target int64
 	steps  int64
+	n      []int64 // by item: in the fill being tried
+	best   []int64 // the last fill that was worth more than the target
+	found  bool
 }
 
 // list orders the items: those that ask for what others do not first, large before small; and finds prices for the whole and for the
@@ -203,7 +246,7 @@ type exhaustion struct {
 func (x *exhaustion) list(m *machine, ds []int, most []int64) {
 	var asked [maxDims]int
 	for i, d := range ds {
-		it := sackItem{d: d, req: &x.p.demands[d].c.req, most: most[i]}
+		it := sackItem{d: d, at: i, req: &x.p.demands[d].c.req, most: most[i]}
 		for k := range x.nd {
 			if it.req[k] > 0 {
 				asked[k]++
@@ -306,8 +349,9 @@ func roomAt(w *[maxDims]int64, v *vec, nd int) int64 {
 	return int64(sum.hi<<(64-weightShift+worthShift) | sum.lo>>(weightShift-worthShift))
 }
 
-// proves says whether no way to go on from item i, with fills worth this much so far, is worth more than the target.
-func (x *exhaustion) proves(i int, worth int64) bool {
+// search tries all ways to go on from item i, with fills worth this much so far, that may be worth more than the target, and raises that to the
+// most that it finds. It says whether it came to an end within the steps allowed.
+func (x *exhaustion) search(i int, worth int64) bool {
 	if x.steps--; x.steps < 0 {
 		return false
 	}
@@ -324,23 +368,27 @@ func (x *exhaustion) proves(i int, worth int64) bool {
 		x.steps--
 	}
 	if i == len(x.items) {
-		return worth <= x.target
+		if worth > x.target {
+			x.target, x.found = worth, true
+			copy(x.best, x.n)
+		}
+		return true
 	}
 	it := &x.items[i]
-	most := min(it.most, timesIn(it.req, &x.rem, x.nd))
 	was := x.rem
-	for n := most; n >= 0; n-- {
-		x.rem = was
+	for n := min(it.most, timesIn(it.req, &x.rem, x.nd)); n >= 0; n-- {
+		x.rem, x.n[i] = was, n
 		for k := range x.nd {
 			x.rem[k] -= it.req[k] * n
 		}
-		if !x.proves(i+1, worth+x.p.worth[it.d]*n) {
+		if !x.search(i+1, worth+x.p.worth[it.d]*n) {
+			x.n[i] = 0
 			return false
 		}
 		if i+1 == len(x.items) {
 			break // fewer of the last are worth less
 		}
 	}
-	x.rem = was
+	x.rem, x.n[i] = was, 0
 	return true
 }

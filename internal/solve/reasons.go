@@ -24,11 +24,18 @@ func (s *solver) explain(c *class) []plan.Reason {
 		return []plan.Reason{{Code: plan.NotSchedulable, Have: "the pod is a DaemonSet's"}}
 	}
 	var out []plan.Reason
+	said := make([]*plan.Reason, len(s.in.Pools))
 	for i := range s.in.Pools {
 		if s.in.Pools[i].Replicas >= 0 {
 			continue // a static pool buys for nobody
 		}
-		r := s.explainPool(c, i)
+		var r plan.Reason
+		if t := s.twin[i]; t != i && said[t] != nil && !s.left[i].limited && !s.left[t].limited { // nothing that the class could tell is otherwise
+			r = *said[t]
+		} else {
+			r = s.explainPool(c, i)
+			said[i] = &r
+		}
 		r.Pool = s.in.Pools[i].Name
 		out = append(out, r)
 	}
@@ -179,11 +186,9 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 	var labels, fit, have, allowed int // offers that pass so far
 	var topo, volume bool
 	var nearest, short *offer
-	for i := range s.offers {
+	lo, hi := s.poolRange(pi)
+	for i := lo; i < hi; i++ {
 		o := &s.offers[i]
-		if o.pool != pi {
-			continue
-		}
 		if typeOnly(c, o, s) {
 			labels++
 			if nearest == nil || s.shortfall(c, o) < s.shortfall(c, nearest) {
@@ -192,7 +197,7 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 			if o.t.Promised != nil && (short == nil || s.shortfall(c, o) < s.shortfall(c, short)) && s.promised(c, o) {
 				short = o
 			}
-			if !fitsIn(&c.req, &o.avail, s.nd) {
+			if !fitsIn(&c.req, o.avail, s.nd) {
 				continue
 			}
 			fit++
@@ -303,9 +308,10 @@ func (s *solver) explainPlace(c *class, pi int) *plan.Reason {
 				}
 				met, seen := false, map[string]bool{}
 				var have []string
-				for x := range s.offers {
+				lo, hi := s.poolRange(pi)
+				for x := lo; x < hi; x++ {
 					o := &s.offers[x]
-					if o.pool == pi && typeOnly(c, o, s) && fitsIn(&c.req, &o.avail, s.nd) {
+					if typeOnly(c, o, s) && fitsIn(&c.req, o.avail, s.nd) {
 						met = met || q.matches(&s.keys, o.vals[k])
 						if v := s.keys.text[k][o.vals[k]]; !seen[v] {
 							seen[v] = true
@@ -330,9 +336,10 @@ func (s *solver) explainLimit(c *class, pi int) *plan.Reason {
 		return nil
 	}
 	var least *model.InstanceType
-	for i := range s.offers {
+	lo, hi := s.poolRange(pi)
+	for i := lo; i < hi; i++ {
 		o := &s.offers[i]
-		if o.pool != pi || !c.filter.mask.has(i) || !fitsIn(&c.req, &o.avail, s.nd) {
+		if !c.filter.mask.has(i) || !fitsIn(&c.req, o.avail, s.nd) {
 			continue
 		}
 		if left.copies(o.t.Capacity) > 0 {
@@ -362,8 +369,9 @@ func (s *solver) explainRest(c *class, pi int) plan.Reason {
 	need := s.minValuesOf(pi)
 	if len(need) > 0 {
 		var types []*model.InstanceType
-		for i := range s.offers {
-			if o := &s.offers[i]; o.pool == pi && c.filter.mask.has(i) && fitsIn(&c.req, &o.avail, s.nd) && !slices.Contains(types, o.t) {
+		lo, hi := s.poolRange(pi)
+		for i := lo; i < hi; i++ {
+			if o := &s.offers[i]; c.filter.mask.has(i) && fitsIn(&c.req, o.avail, s.nd) && !slices.Contains(types, o.t) {
 				types = append(types, o.t)
 			}
 		}
@@ -424,7 +432,7 @@ func (s *solver) scattered(c *class, pi int, need minValues) *plan.Reason {
 			tried = append(tried, i)
 			var types []*model.InstanceType
 			for j := lo; j < hi; j++ {
-				if m.has(j) && s.alike(i, j) && fitsIn(&c.req, &s.offers[j].avail, s.nd) && !slices.Contains(types, s.offers[j].t) {
+				if m.has(j) && s.alike(i, j) && fitsIn(&c.req, s.offers[j].avail, s.nd) && !slices.Contains(types, s.offers[j].t) {
 					types = append(types, s.offers[j].t)
 				}
 			}
@@ -463,8 +471,9 @@ func (s *solver) explainVolumes(c *class, pi int) *plan.Reason {
 	if len(c.attach) == 0 {
 		return nil
 	}
-	for i := range s.offers {
-		if o := &s.offers[i]; o.pool == pi && c.mask.has(i) {
+	lo, hi := s.poolRange(pi)
+	for i := lo; i < hi; i++ {
+		if o := &s.offers[i]; c.mask.has(i) {
 			driver, ok := attachFit(c, nil, o.t.CSILimits)
 			if ok {
 				return nil
@@ -510,8 +519,9 @@ func (s *solver) explainTopology(c *class, pi int) *plan.Reason {
 }
 
 func (s *solver) inPool(m *mask, pi int) bool {
-	for i := range s.offers {
-		if s.offers[i].pool == pi && m.has(i) {
+	lo, hi := s.poolRange(pi)
+	for i := lo; i < hi; i++ {
+		if m.has(i) {
 			return true
 		}
 	}

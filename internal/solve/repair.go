@@ -72,10 +72,10 @@ func (p *packing) ruin(batches []batch, round int) (keep, out []batch) {
 			}
 		}
 		if n > 0 {
-			out = append(out, batch{m: b.m, items: b.items, copies: n})
+			out = append(out, batch{m: b.m, pool: b.pool, items: b.items, copies: n})
 		}
 		if n < b.copies {
-			keep = append(keep, batch{m: b.m, items: b.items, copies: b.copies - n})
+			keep = append(keep, batch{m: b.m, pool: b.pool, items: b.items, copies: b.copies - n})
 		}
 	}
 	return keep, out
@@ -94,6 +94,6 @@ func placed(batches []batch) (n int64) {
 // charge is the reverse of refund.
 func (p *packing) charge(batches []batch) {
 	for _, b := range batches {
-		p.take(b.m, b.copies)
+		p.take(b.m, b.pool, b.copies)
 	}
 }

@@ -37,7 +37,7 @@ func answer(p *Problem, mem Memory, pol Policy, g guess) *solver {
 	s.remember()
 	for try := 0; ; try++ {
 		short := s.attempt()
-		again := s.rank(short) || s.block(short, try >= maxRestarts)
+		again := s.rank(short) || s.raise(short) || s.block(short, try >= maxRestarts)
 		if !again {
 			s.colocate()
 			again = s.ban() || s.widen(false) || s.crowd() || s.hollow()

@@ -14,11 +14,10 @@ import (
 // smaller one, where its pods find room on others that grow dearer by less than is saved. Pods stay in the domains where they are
 // counted. A machine may grow for pods of another weight where a whole machine is saved: weights say what is bought first, not what else may be on it.
 type tidying struct {
-	s       *solver
-	byPrice [][]int // offers of each pool, cheapest first
-	bins    []tidyBin
-	undo    []undoing // of what is being tried
-	until   int64     // of work
+	s     *solver
+	bins  []tidyBin
+	undo  []undoing // of what is being tried
+	until int64     // of work
 }
 
 // tidyBin is a bin and what it would be bought as.
@@ -102,15 +101,6 @@ func (s *solver) rejoin() {
 
 func (t *tidying) prepare() {
 	s := t.s
-	t.byPrice = make([][]int, len(s.in.Pools))
-	for i := range s.offers {
-		if o := &s.offers[i]; o.ok && o.stock < 0 {
-			t.byPrice[o.pool] = append(t.byPrice[o.pool], i)
-		}
-	}
-	for _, list := range t.byPrice {
-		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(s.offers[a].price, s.offers[b].price) })
-	}
 	for _, b := range s.bins {
 		x := tidyBin{bin: b, firm: b.stock >= 0}
 		for _, it := range b.items {
@@ -124,7 +114,7 @@ func (t *tidying) prepare() {
 // settle finds what a bin would be bought as.
 func (t *tidying) settle(x *tidyBin) {
 	if x.offer = t.cheapest(x.bin); x.offer >= 0 {
-		x.free = t.s.offers[x.offer].avail
+		x.free = *t.s.offers[x.offer].avail
 		for k := range t.s.nd {
 			x.free[k] -= x.req[k]
 		}
@@ -134,7 +124,7 @@ func (t *tidying) settle(x *tidyBin) {
 // cheapest is the cheapest offer that holds the bin, and for which limits have been charged; -1 where there is none.
 func (t *tidying) cheapest(b *bin) int {
 	s := t.s
-	list := t.byPrice[b.pool]
+	list := s.byPrice(b.pool)
 	if b.stock >= 0 {
 		list = nil
 		for i := range s.offers {
@@ -145,7 +135,7 @@ func (t *tidying) cheapest(b *bin) int {
 	}
 	for _, i := range list {
 		s.work++
-		if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) && (!s.left[b.pool].limited || o.t.Capacity.Fits(b.charged)) {
+		if o := &s.offers[i]; b.mask.has(i) && (o.stock < 0 || o.stock == b.stock) && s.binFits(b, o) && (!s.left[b.pool].limited || o.t.Capacity.Fits(b.charged)) {
 			return i
 		}
 	}
@@ -153,7 +143,7 @@ func (t *tidying) cheapest(b *bin) int {
 }
 
 func (t *tidying) effort(x *tidyBin) int64 {
-	return t.s.offers[x.offer].price + t.s.pol.MachineMicro
+	return t.s.effortOf(t.s.offers[x.offer].price)
 }
 
 // round tries to empty machines, those least used first, into the fullest first or last, and says whether any was emptied or made smaller.
@@ -171,7 +161,7 @@ func (t *tidying) round(last bool) (any bool) {
 		if x.offer < 0 || len(x.items) == 0 {
 			continue
 		}
-		avail := &s.offers[x.offer].avail
+		avail := s.offers[x.offer].avail
 		for k := range s.nd {
 			if avail[k] > 0 {
 				most[i] = max(most[i], mulDiv(x.req[k], 1_000_000, avail[k]))

@@ -365,7 +365,7 @@ func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint, on *scope)
 	}
 	for i := range s.offers {
 		o := &s.offers[i]
-		if v := o.vals[key]; v > 0 && !seen[v] && c.mask.has(i) && fitsIn(&c.req, &o.avail, s.nd) && (on == nil || s.inScope(on, o)) {
+		if v := o.vals[key]; v > 0 && !seen[v] && c.mask.has(i) && fitsIn(&c.req, o.avail, s.nd) && (on == nil || s.inScope(on, o)) {
 			seen[v] = true
 		}
 	}

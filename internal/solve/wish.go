@@ -44,12 +44,12 @@ func (s *solver) wishMask(c *class) *mask {
 	first := true
 	for i := l.lo; i < l.hi; i++ {
 		o := &s.offers[i]
-		if !c.mask.has(i) || !fitsIn(&c.req, &o.avail, s.nd) {
+		if !c.mask.has(i) || !fitsIn(&c.req, o.avail, s.nd) {
 			continue
 		}
 		n := s.wishScore(c, terms, o)
 		score[i-l.lo] = n
-		price := mulDiv(o.price, 1<<10, timesIn(&c.req, &o.avail, s.nd))
+		price := mulDiv(o.price, 1<<10, timesIn(&c.req, o.avail, s.nd))
 		if was, ok := unit[n]; !ok || price < was {
 			unit[n] = price
 		}

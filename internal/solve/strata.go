@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// strata are prices of resources by who may go where: what only large machines hold, or only those of one zone, is worth more for the same
+// room than what goes anywhere. One price a resource for all of it falls for machines that are cheap and small: it takes many of them for
+// room that no large pod can use.
+//
+// The program behind them gives room of each machine, resource by resource, to the strata that may go there. So a certificate is a price
+// for each stratum and resource such that no machine costs less than its room is worth, each resource at the highest price among the strata
+// that the machine may hold.
+type strata struct {
+	p    *packing
+	list []stratum
+	of   []int            // by demand: its stratum, -1: none
+	u    [][maxDims]int64 // by stratum: micro-dollars << weightShift
+}
+
+// stratum is demands that may go to about the same machines, taken as if each might go wherever one of them may.
+type stratum struct {
+	on    []uint64 // machines, by number in packing
+	sum   vec
+	least vec // of each resource the least that one of its pods asks for
+}
+
+// maxStrata bounds the rows of the program: so many strata, a row for each of their resources.
+const maxStrata = 24
+
+// strataOf groups demands by the machines that may hold them; whole is how many pods of each there are. Sets of machines that offer each
+// resource at nearly the same least price count as one: as nearly as it takes to have few enough.
+func (p *packing) strataOf(whole []int64) *strata {
+	words := (len(p.machines) + 63) / 64
+	type set struct {
+		on   []uint64
+		unit [maxDims]int64 // least price of a unit of each resource
+		ds   []int
+	}
+	var sets []*set
+	byBits := map[string]*set{}
+	on := make([]uint64, words)
+	for d, x := range p.demands {
+		if whole[d] <= 0 {
+			continue
+		}
+		clear(on)
+		some := false
+		for i, m := range p.machines {
+			if m.stock < 0 && p.admits(m, d) && fitsIn(&x.c.req, &m.avail, p.s.nd) {
+				on[i>>6] |= 1 << (i & 63)
+				some = true
+			}
+		}
+		p.s.work += int64(len(p.machines))
+		if !some {
+			continue // only machines of limited stock hold it: it is worth nothing here
+		}
+		k := string(appendWords(nil, on))
+		g := byBits[k]
+		if g == nil {
+			g = &set{on: slices.Clone(on)}
+			for i, m := range p.machines {
+				for k := range p.s.nd {
+					if on[i>>6]>>(i&63)&1 != 0 && m.avail[k] > 0 {
+						if v := mulDiv(m.price, 1<<weightShift, m.avail[k]); g.unit[k] == 0 || v < g.unit[k] {
+							g.unit[k] = v
+						}
+					}
+				}
+			}
+			byBits[k] = g
+			sets = append(sets, g)
+		}
+		g.ds = append(g.ds, d)
+	}
+	for digits := 8; ; digits-- {
+		x := &strata{p: p, of: make([]int, len(p.demands))}
+		for d := range x.of {
+			x.of[d] = -1
+		}
+		byUnit := map[[maxDims]int64]int{}
+		for _, g := range sets {
+			k := g.unit
+			for i, v := range k {
+				if n := bits.Len64(uint64(v)); n > digits {
+					k[i] = v >> (n - digits) << (n - digits)
+				}
+				if digits < 0 {
+					k[i] = 0
+				}
+			}
+			at, ok := byUnit[k]
+			if !ok {
+				at = len(x.list)
+				byUnit[k] = at
+				x.list = append(x.list, stratum{on: make([]uint64, words)})
+			}
+			y := &x.list[at]
+			for i, w := range g.on {
+				y.on[i] |= w
+			}
+			for _, d := range g.ds {
+				x.of[d] = at
+				req := &p.demands[d].c.req
+				for i := range p.s.nd {
+					if y.sum == (vec{}) || req[i] < y.least[i] {
+						y.least[i] = req[i]
+					}
+				}
+				for i := range p.s.nd {
+					y.sum[i] += req[i] * whole[d]
+				}
+			}
+		}
+		if len(x.list) <= maxStrata {
+			return x
+		}
+	}
+}
+
+// price solves the program for the demand less a part that free room will hold, by resource, and rounds so that the prices are a certificate.
+func (x *strata) price(free []float64) {
+	p, nd := x.p, x.p.s.nd
+	var total [maxDims]float64
+	for _, g := range x.list {
+		for k := range nd {
+			total[k] += float64(g.sum[k])
+		}
+	}
+	t := &master{p: p, bare: true}
+	row := make([]int, len(x.list)*nd) // by stratum and resource; -1: none
+	for i := range x.list {
+		for k := range nd {
+			at := i*nd + k
+			row[at] = -1
+			need := float64(x.list[i].sum[k])
+			if total[k] > 0 {
+				need *= max(0, 1-free[k]/total[k])
+			}
+			m := x.cheapest(i, k)
+			if need <= 0 || m < 0 {
+				continue
+			}
+			row[at] = len(t.rows)
+			t.rowOf, t.rows, t.need = append(t.rowOf, len(t.rows)), append(t.rows, len(t.rows)), append(t.need, need)
+			t.cols = append(t.cols, column{m: m, items: []item{{d: row[at]}}, part: []float64{float64(p.machines[m].avail[k])}})
+		}
+	}
+	t.begin()
+	for range maxStrataRounds {
+		t.settle()
+		better := false
+		for mi, m := range p.machines {
+			if m.stock >= 0 {
+				continue
+			}
+			c := column{m: mi}
+			for k := range nd {
+				best := -1
+				for i := range x.list {
+					if r := row[i*nd+k]; r >= 0 && m.avail[k] > 0 && x.list[i].has(mi) && t.y[r] > 0 && (best < 0 || t.y[r] > t.y[best]) {
+						best = r
+					}
+				}
+				if best >= 0 {
+					c.items, c.part = append(c.items, item{d: best}), append(c.part, float64(m.avail[k]))
+				}
+			}
+			better = t.offer(c) || better
+		}
+		p.s.work += int64(len(p.machines) * len(row))
+		t.surplus()
+		if !better {
+			break
+		}
+	}
+	t.settle()
+	x.u = make([][maxDims]int64, len(x.list))
+	for at, r := range row {
+		if r >= 0 {
+			if v := t.y[r] * (1 << weightShift); v > 0 && v < 1<<60 {
+				x.u[at/nd][at%nd] = int64(v)
+			}
+		}
+	}
+	for i := range p.machines {
+		x.lower(i)
+	}
+}
+
+// maxStrataRounds bounds the rounds of the program; a few do, mostly.
+const maxStrataRounds = 100
+
+func (g *stratum) has(machine int) bool { return g.on[machine>>6]>>(machine&63)&1 != 0 }
+
+// cheapest is the machine that holds stratum i at the least price for a unit of resource k, -1 where none has any.
+func (x *strata) cheapest(i, k int) int {
+	best := -1
+	for mi, m := range x.p.machines {
+		if x.list[i].has(mi) && m.avail[k] > 0 && (best < 0 || ratioLess(x.p.machines[best].avail[k], x.p.machines[best].price, m.avail[k], m.price)) {
+			best = mi
+		}
+	}
+	return best
+}
+
+// lower takes prices down until the room of a machine is worth no more than it costs.
+func (x *strata) lower(mi int) {
+	m, nd := x.p.machines[mi], x.p.s.nd
+	if m.stock >= 0 {
+		return
+	}
+	for {
+		var v wide
+		for k := range nd {
+			if u := x.most(k, func(g *stratum) bool { return g.has(mi) }); u > 0 && m.avail[k] > 0 {
+				v.addMul(u, m.avail[k])
+			}
+		}
+		limit := priceWide(m.price)
+		if !limit.less(v) {
+			return
+		}
+		for i := range x.list {
+			if x.list[i].has(mi) {
+				shrink(&x.u[i], limit, v, nd)
+			}
+		}
+	}
+}
+
+// most is the highest price of a resource among some strata.
+func (x *strata) most(k int, which func(*stratum) bool) (u int64) {
+	for i := range x.list {
+		if x.u[i][k] > u && which(&x.list[i]) {
+			u = x.u[i][k]
+		}
+	}
+	return u
+}
+
+// worth is what all pods are worth.
+func (x *strata) worth() (sum wide) {
+	for i := range x.list {
+		for k := range x.p.s.nd {
+			sum.addMul(x.u[i][k], x.list[i].sum[k])
+		}
+	}
+	return sum
+}
+
+// roomWorth is at least what pods of some strata on so much free room are worth.
+func roomWorth(all []*strata, free []int64) (sum wide) {
+	for k, v := range free {
+		u := int64(0)
+		for _, x := range all {
+			u = max(u, x.most(k, func(g *stratum) bool { return fitsSlice(&g.least, free) }))
+		}
+		if v > 0 {
+			sum.addMul(u, v)
+		}
+	}
+	return sum
+}
