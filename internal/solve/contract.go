@@ -44,7 +44,7 @@ type Policy struct {
 	MaxGapPPM int64 // stop refining below this gap, in parts per million of the bound
 	Work      int64 // steps allowed for refinement; 0: tier 1 only
 	// MachineMicro is what one machine costs beside its price: a lease and a kubelet to watch, an address, agents. It makes
-	// fewer and larger machines win where prices are near; it is not in Cost, nor in the bound.
+	// fewer and larger machines win where prices are near, and counts for no more than a hundredth of a price; it is not in Cost, nor in the bound.
 	MachineMicro int64
 	PremiumPPM   int64 // a claim carries every type that holds its fill at no more than this much above its cheapest
 	// ChoicePPM is how much more than the cheapest a machine may cost for more offerings to choose from: another capacity type, other
