@@ -400,8 +400,8 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	if subjects != 5 {
-		t.Errorf("%d subjects and policies, want 5", subjects)
+	if subjects != 6 {
+		t.Errorf("%d subjects and policies, want 6", subjects)
 	}
 }
 

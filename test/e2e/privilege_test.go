@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,13 +25,17 @@ func TestLeastPrivilege(t *testing.T) {
 	us, err := s.As(sandbox.Dovetail)
 	e.must(err)
 	raw := func(method, path, body string) error {
-		return us.CoreV1().RESTClient().Verb(method).AbsPath(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(e.ctx).Error()
+		kind := "application/json"
+		if method == "PATCH" {
+			kind = "application/merge-patch+json"
+		}
+		return us.CoreV1().RESTClient().Verb(method).AbsPath(path).SetHeader("Content-Type", kind).Body([]byte(body)).Do(e.ctx).Error()
 	}
 	for what, err := range map[string]error{
 		"create a node":             raw("POST", "/api/v1/nodes", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"forged"}}`),
 		"create a pod":              raw("POST", "/api/v1/namespaces/"+e.name+"/pods", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"forged"}}`),
 		"read secrets":              raw("GET", "/api/v1/secrets", ""),
-		"delete all nodepools":      raw("DELETE", pools, ""), // one it may: pools of node groups that are found no more
+		"delete all nodepools":      raw("DELETE", pools, ""), // one it may: see ownObjects
 		"delete a provisioner":      raw("DELETE", provisioners+"/"+e.name, ""),
 		"update a node's status":    raw("PUT", "/api/v1/nodes/forged/status", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"forged"}}`),
 		"bind a pod":                raw("POST", "/api/v1/namespaces/"+e.name+"/pods/forged/binding", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"forged"},"target":{"kind":"Node","name":"n"}}`),
@@ -44,6 +49,8 @@ func TestLeastPrivilege(t *testing.T) {
 			t.Errorf("it may %s: %v", what, err)
 		}
 	}
+
+	e.ownObjects(raw)
 
 	pod := e.pod("100m", "64Mi", func(p *corev1.PodTemplateSpec) {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/own", Operator: corev1.TolerationOpExists}}
@@ -78,4 +85,53 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 	// The policy is about this identity alone.
 	e.must(s.Patch(e.ctx, "/api/v1/namespaces/"+e.name+"/pods/pod", `{"metadata":{"labels":{"x":"y"}}}`))
+}
+
+// ownObjects: of NodePools and the classes that it may write it changes and deletes those that it has made, and no others.
+func (e *env) ownObjects(raw func(method, path, body string) error) {
+	e.t.Helper()
+	const policy, discovered = "dovetail-own-objects", `"labels":{"dovetail.sh/discovered":"true"}`
+	classes := "/apis/dovetail.sh/v1alpha1/nodegroupclasses"
+	pool := func(meta string) string {
+		return `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{` + meta + `},"spec":{"template":{"spec":{"requirements":[],
+			"nodeClassRef":{"group":"dovetail.sh","kind":"NodeGroupClass","name":"` + e.name + `"}}}}}`
+	}
+	class := func(meta string) string {
+		return `{"apiVersion":"dovetail.sh/v1alpha1","kind":"NodeGroupClass","metadata":{` + meta + `},"spec":{"selectorTerms":[{"name":"g"}]}}`
+	}
+	theirs, ours := e.name+"-theirs", e.name+"-ours"
+	provisioner := `"ownerReferences":[{"apiVersion":"karpenter.sh/v1alpha5","kind":"Provisioner","name":"p","uid":"1-2-3","controller":true}]`
+	e.must(e.s.Create(e.ctx, pools, pool(`"name":"`+theirs+`","labels":{"a":"b"},"annotations":{"c":"d"}`)))
+	e.must(e.s.Create(e.ctx, classes, class(`"name":"`+theirs+`"`)))
+	e.t.Cleanup(func() {
+		for _, path := range []string{pools, classes} {
+			if err := e.s.Delete(context.Background(), path+"/"+theirs, ""); err != nil {
+				e.t.Error(err)
+			}
+		}
+	})
+	for _, x := range []struct{ what, method, path, body string }{
+		{"delete a NodePool", "DELETE", pools + "/" + theirs, ""},
+		{"delete a NodeGroupClass", "DELETE", classes + "/" + theirs, ""},
+		{"create a NodePool that is nobody's", "POST", pools, pool(`"name":"` + ours + `"`)},
+		{"create a NodeGroupClass that is nobody's", "POST", classes, class(`"name":"` + ours + `"`)},
+		{"change a NodePool's spec", "PATCH", pools + "/" + theirs, `{"spec":{"limits":{"cpu":"1"}}}`},
+		{"change a NodePool's label", "PATCH", pools + "/" + theirs, `{"metadata":{"labels":{"a":"c"}}}`},
+		{"call a NodePool its own", "PATCH", pools + "/" + theirs, `{"metadata":{` + discovered + `}}`},
+		{"call a NodePool a Provisioner's", "PATCH", pools + "/" + theirs, `{"metadata":{` + provisioner + `}}`},
+		{"add an annotation to a NodePool", "PATCH", pools + "/" + theirs, `{"metadata":{"annotations":{"x":"y"}}}`},
+		{"change an annotation of a NodePool", "PATCH", pools + "/" + theirs, `{"metadata":{"annotations":{"c":"e"}}}`},
+		{"take an annotation from a NodePool", "PATCH", pools + "/" + theirs, `{"metadata":{"annotations":{"c":null}}}`},
+	} {
+		if err := raw(x.method, x.path, x.body); err == nil || !strings.Contains(err.Error(), policy) {
+			e.t.Errorf("it may %s, or the policy does not say why not: %v", x.what, err)
+		}
+	}
+	// What it has to do it may.
+	e.must(raw("PATCH", pools+"/"+theirs, `{"metadata":{"annotations":{"karpenter.sh/nodepool-hash":"1","karpenter.sh/nodepool-hash-version":"v3"}}}`))
+	e.must(raw("POST", classes, class(`"name":"`+ours+`",`+discovered)))
+	e.must(raw("POST", pools, pool(`"name":"`+ours+`",`+discovered)))
+	e.must(raw("PATCH", pools+"/"+ours, `{"spec":{"limits":{"cpu":"1"}},"metadata":{"annotations":{"x":"y"}}}`))
+	e.must(raw("DELETE", pools+"/"+ours, ""))
+	e.must(raw("DELETE", classes+"/"+ours, ""))
 }
