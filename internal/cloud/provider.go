@@ -184,6 +184,7 @@ type Interruption struct {
 	Kind       string    // SpotInterruption, Rebalance, ScheduledChange, StateChange
 	At         time.Time // when the machine goes; zero: not said
 	Sent       time.Time // when the cloud sent it; zero: not said
+	Stops      bool      // of StateChange: the machine is being stopped, which is less than ended
 }
 
 // Learner is a provider whose catalogue can't know how much memory a node will have, and wants to be told.

@@ -155,6 +155,9 @@ func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interrup
 		}
 	}
 	if event := interruptionEvent[i.Kind]; event != "" {
+		if i.Stops {
+			event = "InstanceStopping"
+		}
 		text := "the cloud has announced: " + i.Kind
 		if !i.At.IsZero() {
 			text += ", the machine goes at " + i.At.UTC().Format(time.RFC3339)

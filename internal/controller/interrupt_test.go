@@ -107,6 +107,7 @@ func TestANoticeIsNotLost(t *testing.T) {
 		}
 		b.notices <- cloud.Interruption{ProviderID: "m-old-00", Kind: "SpotInterruption", At: time.Now().Add(2 * time.Minute)}
 		b.notices <- cloud.Interruption{ProviderID: "m-old-01", Kind: "Rebalance"}
+		b.notices <- cloud.Interruption{ProviderID: "m-old-00", Kind: "StateChange", At: time.Now(), Stops: true}
 		time.Sleep(30 * time.Second)
 		if n := len(b.made("notice refused")); n != 2 {
 			t.Errorf("came again %d times, want 2", n)
@@ -118,7 +119,7 @@ func TestANoticeIsNotLost(t *testing.T) {
 		for _, e := range b.made("event") {
 			said[strings.Join(strings.Fields(e.what)[:3], " ")] = true
 		}
-		for _, want := range []string{"NodeClaim old-00 SpotInterrupted:", "Node old-00 SpotInterrupted:", "NodeClaim old-01 SpotRebalanceRecommendation:"} {
+		for _, want := range []string{"NodeClaim old-00 SpotInterrupted:", "Node old-00 SpotInterrupted:", "NodeClaim old-01 SpotRebalanceRecommendation:", "NodeClaim old-00 InstanceStopping:"} {
 			if !said[want] {
 				t.Errorf("not said: %s", want)
 			}

@@ -42,7 +42,8 @@ type event struct {
 type notice struct {
 	kind      string
 	instances []string
-	at        time.Time
+	at, sent  time.Time
+	stops     bool
 }
 
 // readEvent reads an event; the zero notice for one that is not about an instance's end.
@@ -66,7 +67,7 @@ func readEvent(body string) (notice, error) {
 			return notice{}, fmt.Errorf("read message: detail: %w", err)
 		}
 	}
-	n := notice{}
+	n := notice{sent: e.Time}
 	if d.InstanceID != "" {
 		n.instances = []string{d.InstanceID}
 	}
@@ -78,7 +79,7 @@ func readEvent(body string) (notice, error) {
 	case "aws.ec2 EC2 Instance State-change Notification":
 		switch strings.ToLower(d.State) {
 		case "stopping", "stopped", "shutting-down", "terminated":
-			n.kind, n.at = StateChange, e.Time
+			n.kind, n.at, n.stops = StateChange, e.Time, strings.HasPrefix(strings.ToLower(d.State), "stop")
 		default:
 			return notice{}, nil
 		}
@@ -187,7 +188,7 @@ func (p *Provider) notify(ctx context.Context, body string, handle func(context.
 		if where == "" {
 			continue // not the cluster's
 		}
-		if err := handle(ctx, cloud.Interruption{ProviderID: where, Kind: n.kind, At: n.at}); err != nil {
+		if err := handle(ctx, cloud.Interruption{ProviderID: where, Kind: n.kind, At: n.at, Sent: n.sent, Stops: n.stops}); err != nil {
 			done = false
 		}
 	}

@@ -69,6 +69,9 @@ func TestInterruptions(t *testing.T) {
 				gone = true // the notice before is over meanwhile
 				continue
 			}
+			if i.Sent.IsZero() {
+				t.Errorf("%s does not say when it was sent", i.Kind)
+			}
 			if had[i.Kind] {
 				continue // this clock leaps over the time for which a message that is being dealt with is hidden
 			}
@@ -81,6 +84,12 @@ func TestInterruptions(t *testing.T) {
 	}
 	for !gone { // EC2 takes a machine when its notice is over
 		gone = (<-seen).Kind == aws.StateChange
+	}
+	// A machine that is stopped is told from one that ends.
+	a.control("POST", "interrupt", awstest.Interruption{Kind: awstest.StateChange, Instances: []string{ids[0]}}, nil)
+	for stops := false; !stops; { // its end is told too, in whichever order
+		i := <-seen
+		stops = i.ProviderID == running[ids[0]] && i.Kind == aws.StateChange && i.Stops
 	}
 	stop()
 	if err := <-ended; err != nil {
