@@ -84,7 +84,7 @@ func controllerCommand() *cobra.Command {
 	g.BoolVar(&f.exactLanding, "exact-landing", true, "keep each bought machine to the pods it was bought for until they have landed")
 	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "decide when no new unschedulable pod came for this long (BATCH_IDLE_DURATION)")
 	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "decide at the latest this long after the first one (BATCH_MAX_DURATION)")
-	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
+	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage+" (SCHEDULER_CONFIG)")
 	g.StringVar(&f.preferences, "preference-policy", respect, "what preferences of pods are worth: Respect (a price), Ignore (nothing) (PREFERENCE_POLICY)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "calls a second to the API server; 0: as many as it takes (KUBE_CLIENT_QPS)")
 	g.IntVar(&f.burst, "kube-client-burst", 0, "calls at once beyond that (KUBE_CLIENT_BURST)")
@@ -186,7 +186,14 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 		Metrics: controller.NewMetrics(registry, version()), Log: log, Config: f.config, Policy: policy,
 	})
 
-	registry.MustRegister(controller.NewStateMetrics(ctl))
+	registry.MustRegister(controller.NewStateMetrics(ctl), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "leader_election_master_status", Help: "1 where this process leads.", ConstLabels: prometheus.Labels{"name": f.lease.Name},
+	}, func() float64 {
+		if ctl.Leading() {
+			return 1
+		}
+		return 0
+	}))
 
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()

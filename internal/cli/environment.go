@@ -44,7 +44,7 @@ var variables = []variable{
 	{name: "KUBE_CLIENT_BURST", flag: "kube-client-burst"},
 	{name: "MIN_VALUES_POLICY", same: []string{"Strict"}, why: "minValues are strict: too few values left is a reason not to buy, never relaxed"},
 	{name: "IGNORE_DRA_REQUESTS", same: []string{"true"}, why: "pods with resource claims are refused, with a reason"},
-	{name: "SCHEDULER_CONFIG", why: "kube-scheduler's usual configuration is taken for granted"},
+	{name: "SCHEDULER_CONFIG", flag: "scheduler-config"},
 	{name: "LOG_OUTPUT_PATHS", same: []string{"stdout", "stderr"}, why: "the log goes to standard error"},
 	{name: "LOG_ERROR_OUTPUT_PATHS", same: []string{"stderr"}, why: "the log goes to standard error"},
 	{name: "DISABLE_CONTROLLER_WARMUP", same: []string{"true"}, why: "a replica that does not lead watches the cluster in any case"},

@@ -99,7 +99,9 @@ type Controller struct {
 	lanes   map[string]chan struct{}
 	narrow  chan struct{} // for what can wait while machines are bought
 	leading atomic.Bool
-	synced  atomic.Bool
+	// deciding is when the decision under way began, in nanoseconds since 1970; 0: none is.
+	deciding atomic.Int64
+	synced   atomic.Bool
 	// standing is nil while it may act; written by the loop alone.
 	standing atomic.Pointer[standDown]
 	asking   chan struct{}        // those who ask why at once: the loop needs a processor too
@@ -162,6 +164,9 @@ func (c *Controller) Synced() {
 	c.synced.Store(true)
 	c.Emit(func(*state.State) {})
 }
+
+// Leading says whether this process is to act.
+func (c *Controller) Leading() bool { return c.leading.Load() }
 
 // Ready says whether the loop has seen the cluster.
 func (c *Controller) Ready() bool { return c.synced.Load() }
@@ -235,7 +240,9 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	}
 	c.begins(ctx)
 	sooner(c.drifted(ctx, now, snap))
+	c.deciding.Store(now.UnixNano())
 	out, mem := decide.Step(snap, c.mem, now, c.Policy, decide.Request{Solve: solve, Tell: c.telling(now)})
+	c.deciding.Store(0)
 	if out.Solved {
 		c.Metrics.decided(time.Since(now), &out)
 		c.window.widen(c.Config, now, out.Plan)

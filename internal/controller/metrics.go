@@ -12,6 +12,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -34,6 +35,8 @@ type Metrics struct {
 	interruptionsKept                                                                 prometheus.Counter
 	interruptionTime                                                                  prometheus.Histogram
 	unhealthy, decisions, decisionsByPool, queueFailures, podsDrained, launchFailures *prometheus.CounterVec
+	podsDisrupted, balanced                                                           *prometheus.CounterVec
+	balancedScore                                                                     *prometheus.HistogramVec
 	endFailures                                                                       prometheus.Counter
 	changes                                                                           *changes
 	plansRefused                                                                      prometheus.Counter
@@ -60,6 +63,9 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 		queueFailures:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_voluntary_disruption_queue_failures_total", Help: "Machines whose move was taken back."}, []string{"reason"}),
 		podsDrained:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_pods_drained_total", Help: "Pods asked to leave a node that is drained."}, []string{"reason"}),
 		launchFailures:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_cloudprovider_instance_launch_failures_total", Help: "Launches that failed, by kind of error."}, []string{"error"}),
+		podsDisrupted:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_pods_disruption_initiated_total", Help: "Pods on nodes of NodeClaims deleted, those of DaemonSets left out."}, []string{"reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"}),
+		balanced:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_consolidation_moves_total", Help: "Moves held against policy Balanced."}, []string{"decision", "nodepool", "policy"}),
+		balancedScore:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "karpenter_consolidation_score", Help: "Score of moves held against policy Balanced; from 0.5 on they are allowed.", Buckets: []float64{.1, .25, .5, .75, 1, 1.5, 2, 5, 10}}, []string{"decision", "nodepool", "policy"}),
 		endFailures:        prometheus.NewCounter(prometheus.CounterOpts{Name: "karpenter_cloudprovider_instance_termination_failures_total", Help: "Terminations that failed."}),
 		changes:            newChanges(r),
 		cloudDuration:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "karpenter_cloudprovider_duration_seconds", Help: "Time of calls to the cloud.", Buckets: buckets}, []string{"method"}),
@@ -83,7 +89,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_build_info", Help: "1; the version is the label."}, []string{"version"})
 	info.WithLabelValues(version).Set(1)
 	r.MustRegister(m.standingDown, m.schedulingDuration, m.queueDepth, m.unschedulablePods, m.claimsCreated, m.claimsDisrupted, m.cloudDuration,
-		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.interruptions, m.interruptionsKept, m.interruptionTime, m.unhealthy, m.decisions, m.decisionsByPool, m.queueFailures, m.podsDrained, m.launchFailures, m.endFailures, m.plansRefused, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
+		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.interruptions, m.interruptionsKept, m.interruptionTime, m.unhealthy, m.decisions, m.decisionsByPool, m.queueFailures, m.podsDrained, m.launchFailures, m.endFailures, m.podsDisrupted, m.balanced, m.balancedScore, m.plansRefused, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
 	return m
 }
 
@@ -112,7 +118,7 @@ func (m *Metrics) created(a plan.CreateClaim) {
 	m.claimsCreated.WithLabelValues(a.Pool.Name, reason, a.CapacityType).Inc()
 }
 
-func (m *Metrics) disrupted(c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string) {
+func (m *Metrics) disrupted(c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string, pods int) {
 	capacityType, policy, image := "", "", ""
 	if c != nil {
 		capacityType, image = c.Labels[model.LabelCapacityType], c.ImageID
@@ -121,6 +127,7 @@ func (m *Metrics) disrupted(c *model.Claim, pool *model.NodePool, a plan.DeleteC
 		policy = pool.ConsolidationPolicy
 	}
 	m.claimsDisrupted.WithLabelValues(a.Why.Pool, string(a.Why.Code), capacityType, policy, gentle(a.Why)).Inc()
+	m.podsDisrupted.WithLabelValues(string(a.Why.Code), a.Why.Pool, capacityType, policy, gentle(a.Why)).Add(float64(pods))
 	if a.Why.Code == plan.Unhealthy {
 		m.unhealthy.WithLabelValues(condition, a.Why.Pool, capacityType, image).Inc()
 	}
@@ -144,6 +151,15 @@ func (m *Metrics) moved(x *decide.MoveBegun) {
 	for _, u := range x.Units {
 		m.decisionsByPool.WithLabelValues(u.Pool.Name, decision, string(x.Cause), kind).Inc()
 	}
+	for pool, score := range x.Scores {
+		m.score("approved", pool, score)
+	}
+}
+
+// score counts a move that was held against policy Balanced for one of its pools.
+func (m *Metrics) score(decision, pool string, score float64) {
+	m.balanced.WithLabelValues(decision, pool, disrupt.Balanced).Inc()
+	m.balancedScore.WithLabelValues(decision, pool, disrupt.Balanced).Observe(score)
 }
 
 func (m *Metrics) call(method string, d time.Duration, err error) {

@@ -23,6 +23,7 @@ type changes struct {
 	claimsEnded, nodesMade, nodesEnded      *prometheus.CounterVec
 	nodesDrained                            *prometheus.CounterVec
 	podStart, podBound                      prometheus.Histogram
+	pods                                    *podTimes
 	transitions                             map[string]*prometheus.CounterVec
 	transitionTime, termination             map[string]*prometheus.HistogramVec
 }
@@ -54,6 +55,7 @@ func newChanges(r prometheus.Registerer) *changes {
 	m.podStart = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_pods_startup_duration_seconds", Help: "Time from a pod's creation until it was ready.", Buckets: long})
 	m.podBound = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_pods_bound_duration_seconds", Help: "Time from a pod's creation until it was bound.", Buckets: long})
 	r.MustRegister(m.podStart, m.podBound)
+	m.pods = newPodTimes(r, long)
 	for _, kind := range []string{"nodeclaim", "node", "nodepool"} {
 		m.transitions[kind] = count("operator_"+kind+"_status_condition_transitions_total", "Changes of a condition's status.", "type", "status", "reason")
 		m.transitionTime[kind] = hist("operator_"+kind+"_status_condition_transition_seconds", "How long a condition had the status that it left.", long, "type", "status")
@@ -99,8 +101,20 @@ func (m *changes) observe(s *model.Snapshot, now time.Time) {
 	last := m.last
 	m.last = s
 	if last == nil {
+		for _, p := range s.Pending {
+			m.pods.waits(p, now)
+		}
 		return
 	}
+	var waited []string // by uid: pods that wait no more
+	between(last.Pending, s.Pending, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) {
+		if was != nil && (is == nil || is.UID != was.UID) {
+			waited = append(waited, was.UID)
+		}
+		if is != nil && (was == nil || was.UID != is.UID) {
+			m.pods.waits(is, now)
+		}
+	})
 	between(last.Claims, s.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
 		if was != nil && (is == nil || is.UID != was.UID && was.UID != "") {
 			m.claimGone(was, now)
@@ -116,6 +130,9 @@ func (m *changes) observe(s *model.Snapshot, now time.Time) {
 		switch {
 		case is == nil:
 			m.nodeGone(was, now)
+			for _, p := range was.Pods {
+				m.pods.gone(p.UID, false)
+			}
 		case was == nil || was.UID != is.UID:
 			was = nil
 		default:
@@ -131,8 +148,11 @@ func (m *changes) observe(s *model.Snapshot, now time.Time) {
 		if was != nil {
 			before = was.Pods
 		}
-		between(before, is.Pods, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, m.pod)
+		between(before, is.Pods, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) { m.pod(was, is, now) })
 	})
+	for _, uid := range waited {
+		m.pods.gone(uid, true)
+	}
 	between(last.Pools, s.Pools, func(p *model.NodePool) string { return string(rune(1<<20-int(p.Weight))) + p.Name }, func(was, is *model.NodePool) {
 		if was != nil && is != nil {
 			m.conditions("nodepool", was.Conditions, is.Conditions)
@@ -141,13 +161,15 @@ func (m *changes) observe(s *model.Snapshot, now time.Time) {
 }
 
 // pod takes in a pod that came to a node or changed there.
-func (m *changes) pod(was, is *model.Pod) {
+func (m *changes) pod(was, is *model.Pod, now time.Time) {
+	if was != nil && (is == nil || is.UID != was.UID) {
+		m.pods.gone(was.UID, false)
+		was = nil
+	}
 	if is == nil || is.Class.Daemon || is.Mirror {
 		return
 	}
-	if was != nil && was.UID != is.UID {
-		was = nil
-	}
+	m.pods.runs(is, now)
 	if was == nil && !is.Bound.IsZero() {
 		m.podBound.Observe(max(0, is.Bound.Sub(is.Created).Seconds()))
 	}

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +40,17 @@ func NewStateMetrics(c *Controller) *StateMetrics {
 	add("cluster_utilization_percent", "Share of all nodes' allocatable that pods ask for.", "resource_type")
 	add("cluster_state_unsynced_time_seconds", "Since when the cluster has not been read whole; 0 once it has.")
 	add("pods_unbound_time_seconds", "Age of a pod that is not bound.", "name", "namespace")
+	add("pods_unstarted_time_seconds", "Age of a pod that was seen waiting and is not ready.", "name", "namespace")
+	add("pods_provisioning_scheduling_undecided_time_seconds", "Since when a waiting pod is known that nothing was decided on.", "name", "namespace")
+	add("pods_provisioning_unbound_time_seconds", "Since when there is a place for a pod that is not bound.", "name", "namespace")
+	add("pods_provisioning_unstarted_time_seconds", "Since when there is a place for a pod that is not ready.", "name", "namespace")
+	add("scheduler_unfinished_work_seconds", "How long the decision that is being made has taken so far.")
+	add("scheduler_ignored_pods_count", "Pods that are not bound and nobody's to decide on here: gated, nominated, another scheduler's.")
+	add("scheduler_pending_pods_by_effective_zone_count", "Pods that are not bound, by the only zone that they may go to, flexible or none.", "zone")
+	add("cloudprovider_instance_type_offering_price_estimate", "Price of an offering, in dollars an hour.", "instance_type", "capacity_type", "zone")
+	add("cloudprovider_instance_type_offering_available", "1 where an offering can be had.", "instance_type", "capacity_type", "zone")
+	add("cloudprovider_instance_type_cpu_cores", "CPUs of an instance type.", "instance_type")
+	add("cloudprovider_instance_type_memory_bytes", "Memory of an instance type.", "instance_type")
 	for _, kind := range []string{"nodeclaim", "node", "nodepool"} {
 		for name, help := range map[string]string{"count": "1 for each condition that an object has.", "current_status_seconds": "Since when a condition has its status."} {
 			full := "operator_" + kind + "_status_condition_" + name
@@ -73,7 +85,15 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 		return // nothing has been decided here: this is not the leader
 	}
 	s := v.snap
+	if began := m.c.deciding.Load(); began != 0 {
+		put("scheduler_unfinished_work_seconds", max(0, now.Sub(time.Unix(0, began)).Seconds()))
+	} else {
+		put("scheduler_unfinished_work_seconds", 0)
+	}
+	m.c.Metrics.changes.pods.collect(now, put)
 	m.nodes(s, now, put)
+	m.zones(s, put)
+	m.types(s, put)
 	for _, p := range s.Pending {
 		if !p.Class.Daemon && !p.Mirror {
 			put("pods_unbound_time_seconds", now.Sub(p.Created).Seconds(), p.Name, p.Namespace)
@@ -109,6 +129,125 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, p := range s.Pools {
 		conditions("nodepool", p.Name, p.Conditions, time.Time{})
+	}
+}
+
+// zones counts pods that wait by the zone that their own node selection and their volumes leave them: what other pods have to do with it
+// is not looked at.
+func (m *StateMetrics) zones(s *model.Snapshot, put func(string, float64, ...string)) {
+	ignored, count, of := 0, map[string]int{}, map[*model.Class]string{}
+	for _, p := range s.Pending {
+		if p.Class.Daemon || p.Mirror {
+			continue
+		}
+		if decide.LeftAlone(p) {
+			ignored++
+			continue
+		}
+		zone, ok := of[p.Class]
+		if !ok {
+			zone = effectiveZone(p.Class)
+			of[p.Class] = zone
+		}
+		count[zone]++
+	}
+	put("scheduler_ignored_pods_count", float64(ignored))
+	for zone, n := range count {
+		put("scheduler_pending_pods_by_effective_zone_count", float64(n), zone)
+	}
+}
+
+// effectiveZone is the only zone that a pod of a class may go to; flexible: there are several, or any will do; none: no zone will do.
+func effectiveZone(c *model.Class) string {
+	alternatives := [][]model.Requirements{} // of each, one must match
+	if len(c.Terms) > 0 {
+		var terms []model.Requirements
+		for _, t := range c.Terms {
+			terms = append(terms, t.Requirements)
+		}
+		alternatives = append(alternatives, terms)
+	}
+	for _, v := range c.Volumes {
+		if len(v.Topology) > 0 {
+			alternatives = append(alternatives, v.Topology)
+		}
+	}
+	named := map[string]bool{} // only a zone that something names can be the only one
+	for _, a := range alternatives {
+		for _, reqs := range a {
+			if r := reqs.Get(model.LabelZone); r != nil && !r.Complement {
+				for _, zone := range r.Values {
+					named[zone] = true
+				}
+			}
+		}
+	}
+	allowed := func(zone string) bool {
+		for _, a := range alternatives {
+			if !slices.ContainsFunc(a, func(reqs model.Requirements) bool {
+				r := reqs.Get(model.LabelZone)
+				return r == nil || r.Matches(zone, true)
+			}) {
+				return false
+			}
+		}
+		return true
+	}
+	if allowed("") {
+		return "flexible" // a zone that nothing names will do
+	}
+	var out []string
+	for zone := range named {
+		if allowed(zone) {
+			out = append(out, zone)
+		}
+	}
+	switch len(out) {
+	case 0:
+		return "none"
+	case 1:
+		return out[0]
+	}
+	return "flexible"
+}
+
+// types are what the pools may buy, each once though several pools may.
+func (m *StateMetrics) types(s *model.Snapshot, put func(string, float64, ...string)) {
+	type offering struct{ instanceType, capacityType, zone string }
+	type figures struct {
+		price     int64
+		available bool
+	}
+	seen, offerings := map[*model.InstanceType]bool{}, map[offering]figures{}
+	machine := map[string]*model.InstanceType{}
+	for _, p := range s.Pools {
+		for _, t := range p.Types {
+			if seen[t] {
+				continue
+			}
+			seen[t], machine[t.Name] = true, t
+			for _, o := range t.Offerings {
+				k := offering{t.Name, o.CapacityType, o.Zone}
+				have, ok := offerings[k]
+				if !ok || o.PriceMicro < have.price {
+					have.price = o.PriceMicro
+				}
+				have.available = have.available || o.Available
+				offerings[k] = have
+			}
+		}
+	}
+	for k, f := range offerings {
+		put("cloudprovider_instance_type_offering_price_estimate", float64(f.price)/1e6, k.instanceType, k.capacityType, k.zone)
+		available := 0.0
+		if f.available {
+			available = 1
+		}
+		put("cloudprovider_instance_type_offering_available", available, k.instanceType, k.capacityType, k.zone)
+	}
+	for name, t := range machine {
+		put("cloudprovider_instance_type_cpu_cores", base(model.CPU, t.Capacity.At(model.CPU)), name)
+		put("cloudprovider_instance_type_memory_bytes", base(model.Memory, t.Capacity.At(model.Memory)), name)
 	}
 }
 

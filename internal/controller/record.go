@@ -102,21 +102,41 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 	if a.Why.Code == plan.Unhealthy && cl != nil {
 		condition = c.brokenBy(snap, cl)
 	}
-	c.Metrics.disrupted(cl, c.State.Pool(a.Why.Pool), a, condition)
+	moved := 0
+	if n := nodeOf(snap, cl); n != nil {
+		for _, p := range n.Pods {
+			if !p.Class.Daemon && !p.Mirror && p.Deleting.IsZero() {
+				moved++
+			}
+		}
+	}
+	c.Metrics.disrupted(cl, c.State.Pool(a.Why.Pool), a, condition, moved)
 }
 
 // brokenBy is the condition that a claim's node is broken by.
 func (c *Controller) brokenBy(snap *model.Snapshot, cl *model.Claim) string {
-	i, ok := slices.BinarySearchFunc(snap.Nodes, cl.NodeName, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
-	if !ok {
+	n := nodeOf(snap, cl)
+	if n == nil {
 		return ""
 	}
 	for _, p := range c.Policy.Repair {
-		if snap.Nodes[i].Conditions[p.Condition].Status == p.Status {
+		if n.Conditions[p.Condition].Status == p.Status {
 			return p.Condition
 		}
 	}
 	return ""
+}
+
+// nodeOf is a claim's node, nil where there is none.
+func nodeOf(snap *model.Snapshot, cl *model.Claim) *model.Node {
+	if cl == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(snap.Nodes, cl.NodeName, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
+	if !ok {
+		return nil
+	}
+	return snap.Nodes[i]
 }
 
 // recordEvict tells once of a pod that should have gone after its successor had come, and can't.
@@ -131,6 +151,7 @@ func (c *Controller) recordEvict(now time.Time, a plan.Evict) {
 
 // recordPods tells each refused pod once why, and again when the reason changes.
 func (c *Controller) recordPods(now time.Time, out *decide.Output) {
+	c.Metrics.changes.pods.decided(out.Pods, now)
 	told := map[string]string{}
 	refused := 0
 	for _, d := range out.Pods {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -64,6 +65,9 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 func (c *Controller) tellKept(now time.Time, k decide.Kept) {
 	if k.Cause != plan.Underutilized {
 		return
+	}
+	if pool, score, ok := disrupt.Score(k.Why); ok {
+		c.Metrics.score("rejected", pool, score)
 	}
 	n := plan.Note{Event: "Unconsolidatable", Kind: "Node", Name: k.Node, Why: k.Why}
 	if k.Why.Code == plan.NotBalanced {

@@ -51,6 +51,11 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 	return st.out
 }
 
+// LeftAlone says whether a pending pod is no demand, whatever kube-scheduler says of it.
+func LeftAlone(p *model.Pod) bool {
+	return p.Gated || p.Nominated != "" || p.Class.Daemon || p.Mirror || p.Class.Scheduler != defaultScheduler
+}
+
 // leftAlone says why a pending pod is no demand.
 func leftAlone(p *model.Pod) plan.Reason {
 	r := plan.Reason{Code: plan.NotSchedulable}

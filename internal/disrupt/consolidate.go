@@ -52,6 +52,8 @@ type Move struct {
 	Problem   *solve.Problem  // what New was solved from; nil where nothing is bought
 	Result    *solve.Result
 	Why       plan.Reason
+
+	Scores map[string]float64 // of its pools of policy Balanced: the share of their price saved to the share of their pods' weight disturbed
 }
 
 // Saving is what a move saves an hour.
@@ -643,12 +645,27 @@ func (s *search) balanced(m *Move) plan.Reason {
 		}
 		saved := float64(m.Saving()) * (float64(price[n]) / float64(m.OldMicro)) / float64(w.PriceMicro)
 		moved := float64(weight[n]) / float64(w.Disruption)
-		if score := saved / moved; score < 0.5 {
+		score := saved / moved
+		if score < 0.5 {
 			return plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/" + n, Key: "spec.disruption.consolidationPolicy",
 				Want: "a score of at least 0.5", Have: strconv.FormatFloat(score, 'f', 2, 64)}
 		}
+		if m.Scores == nil {
+			m.Scores = map[string]float64{}
+		}
+		m.Scores[n] = score
 	}
 	return plan.Reason{}
+}
+
+// Score is the pool and the score that a refusal by policy Balanced is about.
+func Score(why plan.Reason) (pool string, score float64, ok bool) {
+	if why.Code != plan.NotBalanced {
+		return "", 0, false
+	}
+	pool, ok = strings.CutPrefix(why.Subject, "nodepool/")
+	score, err := strconv.ParseFloat(why.Have, 64)
+	return pool, score, ok && err == nil
 }
 
 // Weight is what disrupting the machine weighs: one, and its pods by Disruption, in thousandths.

@@ -19,6 +19,7 @@ const (
 	DoNotDisrupt      = "karpenter.sh/do-not-disrupt"
 	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	SafeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	DoNotConsolidate  = "karpenter.sh/do-not-consolidate" // of v1alpha5: nothing else is kept by it
 	// KeepUntil on a NodeClaim is until when the move that it came from has not paid for itself.
 	KeepUntil = "dovetail.sh/keep-until"
 )
@@ -168,6 +169,10 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 				}
 			}
 		}
+	}
+	if (cause == plan.Underutilized || cause == plan.Empty && (u.Pool.ConsolidationPolicy == underutilized || u.Pool.ConsolidationPolicy == Balanced)) && u.Node.Annotations[DoNotConsolidate] == trueValue &&
+		full(plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: node, Key: DoNotConsolidate, Want: "not " + trueValue, Have: trueValue}) {
+		return out
 	}
 	if x := g.Groups[u.Group()]; x != nil {
 		for _, r := range x.blocks("nodegroup/"+u.Group(), cause) {

@@ -6,6 +6,7 @@ package disrupt
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -270,6 +271,9 @@ func (x *script) describe(m *Move) {
 		to = []string{"nothing"}
 	}
 	x.say("  %s → %s, %d pods on standing room, %s → %s an hour", strings.Join(from, " "), strings.Join(to, " "), m.Standing, dollars(m.OldMicro), dollars(m.NewMicro))
+	for _, pool := range slices.Sorted(maps.Keys(m.Scores)) {
+		x.say("    balanced for pool %s: score %.2f", pool, m.Scores[pool])
+	}
 }
 
 func (x *script) addPool(name string, opts [][2]string) {
