@@ -349,12 +349,16 @@ func (c *Controller) list(ctx context.Context, now time.Time, snap *model.Snapsh
 		return due
 	}
 	c.listing, c.listed = true, now
-	if c.standing.Load() == nil {
+	looks := c.standing.Load() != nil
+	if !looks {
 		c.learn(ctx, snap)
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()
+		if looks {
+			ctx = cloud.LookOnly(ctx)
+		}
 		list, err := c.Provider.List(ctx)
 		c.Metrics.call("List", time.Since(now), err)
 		c.Emit(func(s *state.State) {

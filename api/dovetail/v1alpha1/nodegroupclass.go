@@ -242,5 +242,9 @@ const (
 	TagNodeTemplateOption   = "k8s.io/cluster-autoscaler/node-template/autoscaling-options/"
 )
 
+// TagShielded is on a member of a group that was protected from scale-in for a moment, while its group's desired capacity was lowered: when
+// that was, in RFC 3339. Empty: it is over.
+const TagShielded = Group + "/shielded"
+
 // AnnotationAdopt is on a NodeClaim that was made for a machine which was there before it: the machine's provider id.
 const AnnotationAdopt = Group + "/adopt"

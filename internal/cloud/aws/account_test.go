@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -119,9 +120,15 @@ func (a *account) config() aws.Config {
 
 func (a *account) clients() *aws.Clients {
 	a.t.Helper()
+	return a.through(a)
+}
+
+// through is the clients whose requests go through this.
+func (a *account) through(by http.RoundTripper) *aws.Clients {
+	a.t.Helper()
 	a.t.Setenv("AWS_CA_BUNDLE", "") // the machine's own has no place here
 	clients, err := aws.Connect(context.Background(), config.WithBaseEndpoint(a.url), config.WithRegion("us-east-1"),
-		config.WithHTTPClient(&http.Client{Transport: a}), config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "none", "")))
+		config.WithHTTPClient(&http.Client{Transport: by}), config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "none", "")))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -130,7 +137,11 @@ func (a *account) clients() *aws.Clients {
 
 func (a *account) provider(change ...func(*aws.Config)) *aws.Provider {
 	a.t.Helper()
-	clients := a.clients()
+	return a.providerOf(a.clients(), change...)
+}
+
+func (a *account) providerOf(clients *aws.Clients, change ...func(*aws.Config)) *aws.Provider {
+	a.t.Helper()
 	c := a.config()
 	for _, f := range change {
 		f(&c)
@@ -206,6 +217,14 @@ func (a *account) deleteTemplates() int {
 	return len(res.LaunchTemplates)
 }
 
+// deleteTemplate deletes a launch template.
+func (a *account) deleteTemplate(name string) {
+	a.t.Helper()
+	if _, err := a.clients().EC2.DeleteLaunchTemplate(a.t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: &name}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
 const discovery = `"subnetSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}],"securityGroupSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}]`
 
 func class(spec string) cloud.NodeClass {
@@ -238,4 +257,22 @@ func (t *table) Names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]string(nil), t.names...)
+}
+
+// shifted is the wall clock, so far ahead.
+type shifted struct{ ahead atomic.Int64 }
+
+func (s *shifted) Now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
+
+func (s *shifted) Wait(ctx context.Context, d time.Duration) error { return cloud.Wall{}.Wait(ctx, d) }
+
+// hurried is a clock on which ten seconds pass in one: what waits for AWS to catch up waits, and nobody for it.
+type hurried struct{ since time.Time }
+
+const hurry = 10
+
+func (h hurried) Now() time.Time { return h.since.Add(time.Since(h.since) * hurry) }
+
+func (h hurried) Wait(ctx context.Context, d time.Duration) error {
+	return cloud.Wall{}.Wait(ctx, d/hurry)
 }

@@ -46,7 +46,7 @@ var enabled = []awstest.GroupTag{{Key: "k8s.io/cluster-autoscaler/enabled", Valu
 func TestGroupContract(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Harness {
 		names := []string{"c5.large", "m5.large", "r5.large"}
-		a := open(t, some(t, names...), cloud.Wall{}, func(s *awstest.Settings) { s.GroupDelay = 100 * time.Millisecond })
+		a := open(t, some(t, names...), hurried{time.Now()}, func(s *awstest.Settings) { s.GroupDelay = hurry * 100 * time.Millisecond })
 		for _, name := range names {
 			for _, zone := range []string{"us-east-1a", "us-east-1b"} {
 				for _, ct := range []string{model.OnDemand, model.Spot} {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,26 +41,10 @@ const (
 // to the oldest of all where none does, and from then on bears the claim's uid as a tag. Until one has come the answer has no
 // provider id: the same request, made again, tells. Members that were there when a group was first looked at are nobody's, unless a
 // claim is older than that look.
-func (p *Provider) launchInGroup(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult {
-	const op = "launch"
+func (p *Provider) launchInGroup(ctx context.Context, c *groupClass, req cloud.LaunchRequest, l *launch) cloud.LaunchResult {
 	fail := func(err error) cloud.LaunchResult {
-		return cloud.LaunchResult{Err: failed(ctx, op, req.ClaimName, err)}
+		return cloud.LaunchResult{Err: failed(ctx, "launch", req.ClaimName, err)}
 	}
-	if ctx.Err() != nil {
-		return fail(ctx.Err())
-	}
-	c, err := readGroupClass(op, req.Class)
-	if err != nil {
-		return fail(err)
-	}
-	l := p.launchOf(req.ClaimUID)
-	select {
-	case <-l.turn:
-	case <-ctx.Done():
-		return fail(ctx.Err())
-	}
-	defer func() { l.turn <- struct{}{} }()
-	l.at = p.clock.Now()
 	if l.bought != nil {
 		return p.again(ctx, req, l)
 	}
@@ -646,26 +631,33 @@ func (p *Provider) failure(ctx context.Context, name string, open []*opening) (*
 
 // shrink lowers a group's desired capacity to what it has and still waits for, and sees to it that no member goes: while a group has more
 // members than it should, it ends some of its own choice.
+//
+// It may die in between, so that each member says first that it is protected for a moment only: lift finds those later.
 func (p *Provider) shrink(ctx context.Context, s *scaling, v *sight, to, outstanding int64) error {
 	var ids []string
 	had := map[string]bool{}
 	for _, m := range v.members {
 		had[m.id] = true
-		if !m.protected {
-			ids = append(ids, m.id)
+		if m.protected {
+			continue
 		}
+		if v.all[m.id] == nil {
+			return &cloud.Error{Kind: cloud.Throttled, After: time.Second, Err: fmt.Errorf("group %s can't be made smaller before EC2 describes its member %s", s.name, m.id)}
+		}
+		ids = append(ids, m.id)
 	}
-	var shielded []string
+	if err := p.noteShield(ctx, ids, p.clock.Now().UTC().Format(time.RFC3339)); err != nil {
+		return err
+	}
 	defer func() {
-		if err := p.protect(context.WithoutCancel(ctx), s.name, shielded, false); err != nil {
-			p.log.Warn("members stay protected from scale-in", "group", s.name, "members", len(shielded), "error", brief(err))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchLimit)
+		defer cancel()
+		if err := p.unshield(ctx, s.name, ids); err != nil {
+			p.log.Warn("members stay protected from scale-in for now", "group", s.name, "members", len(ids), "error", brief(err))
 		}
 	}()
-	for some := range slices.Chunk(ids, 50) {
-		if err := p.protect(ctx, s.name, some, true); err != nil {
-			return err
-		}
-		shielded = append(shielded, some...)
+	if err := p.protect(ctx, s.name, ids, true); err != nil {
+		return err
 	}
 	if err := p.setDesired(ctx, s, to); err != nil {
 		return err
@@ -684,6 +676,64 @@ func (p *Provider) shrink(ctx context.Context, s *scaling, v *sight, to, outstan
 		return p.setDesired(ctx, s, n)
 	}
 	return nil
+}
+
+// noteShield writes down on members since when they are protected for a moment; empty: they are not.
+func (p *Provider) noteShield(ctx context.Context, ids []string, since string) error {
+	for some := range slices.Chunk(ids, 500) {
+		if _, err := p.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: some, Tags: tagList(map[string]string{dovetailv1alpha1.TagShielded: since})}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unshield takes the protection of members back, and then what was written down of it. One that has left its group keeps no other.
+func (p *Provider) unshield(ctx context.Context, group string, ids []string) error {
+	for some := range slices.Chunk(ids, 50) {
+		err := p.protect(ctx, group, some, false)
+		if codeOf(err) == "ValidationError" {
+			err = nil
+			for _, id := range some {
+				if e := p.protect(ctx, group, []string{id}, false); e != nil && codeOf(e) != "ValidationError" {
+					err = e
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.noteShield(ctx, ids, "")
+}
+
+// shieldLimit is how long after it was written down a protection was certainly forgotten: whoever was at it has ended by then, and clocks
+// may differ.
+const shieldLimit = batchLimit + clockSlack
+
+// lift takes back protections that a process which died, or could not, has left behind.
+func (p *Provider) lift(ctx context.Context, l *listing) {
+	left := map[string][]string{}
+	for i := range l.all {
+		if m := &l.all[i]; m.group != "" && !m.gone && !m.shielded.IsZero() && l.at.Sub(m.shielded) > shieldLimit {
+			left[m.group] = append(left[m.group], m.id)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		s := p.scalingOf(name)
+		select {
+		case <-s.turn:
+		default:
+			continue // somebody is at it
+		}
+		err := p.unshield(ctx, name, left[name])
+		s.turn <- struct{}{}
+		if err != nil {
+			p.log.Warn("members stay protected from scale-in, trying again", "group", name, "members", len(left[name]), "error", brief(err))
+			continue
+		}
+		p.log.Info("members are not protected from scale-in any more, which was to be for a moment", "group", name, "members", len(left[name]))
+	}
 }
 
 func (p *Provider) protect(ctx context.Context, name string, ids []string, on bool) error {

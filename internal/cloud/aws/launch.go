@@ -63,11 +63,7 @@ func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) [
 	var wg sync.WaitGroup
 	for i, r := range requests {
 		wg.Go(func() {
-			if ofGroups(r.Class) {
-				results[i] = p.launchInGroup(ctx, r)
-			} else {
-				results[i] = p.launch(ctx, r)
-			}
+			results[i] = p.launch(ctx, r)
 			results[i].ClaimUID = r.ClaimUID
 		})
 	}
@@ -75,15 +71,22 @@ func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) [
 	return results
 }
 
+// launch takes a claim's turn and has its class's kind of machines bought.
 func (p *Provider) launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult {
-	const op = "launch"
 	fail := func(err error) cloud.LaunchResult {
-		return cloud.LaunchResult{Err: failed(ctx, op, req.ClaimName, err)}
+		return cloud.LaunchResult{Err: failed(ctx, "launch", req.ClaimName, err)}
 	}
 	if ctx.Err() != nil {
 		return fail(ctx.Err())
 	}
-	c, err := readClass(op, req.Class)
+	var c *class
+	var g *groupClass
+	var err error
+	if ofGroups(req.Class) {
+		g, err = readGroupClass("launch", req.Class)
+	} else {
+		c, err = readClass("launch", req.Class)
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -95,6 +98,17 @@ func (p *Provider) launch(ctx context.Context, req cloud.LaunchRequest) cloud.La
 	}
 	defer func() { l.turn <- struct{}{} }()
 	l.at = p.clock.Now()
+	if g != nil {
+		return p.launchInGroup(ctx, g, req, l)
+	}
+	return p.launchFleet(ctx, c, req, l)
+}
+
+func (p *Provider) launchFleet(ctx context.Context, c *class, req cloud.LaunchRequest, l *launch) cloud.LaunchResult {
+	const op = "launch"
+	fail := func(err error) cloud.LaunchResult {
+		return cloud.LaunchResult{Err: failed(ctx, op, req.ClaimName, err)}
+	}
 	r, err := p.resolve(ctx, c)
 	if err != nil {
 		return fail(err)

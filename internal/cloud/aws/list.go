@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -27,6 +28,7 @@ type machine struct {
 	group                                string   // of Auto Scaling; empty: none
 	claimUID, claimName                  string
 	launched                             time.Time
+	shielded                             time.Time // since when it is protected from scale-in for a moment; zero: it is not
 	gone                                 bool
 }
 
@@ -185,6 +187,8 @@ func readInstance(in *types.Instance) machine {
 			m.claimUID = deref(t.Value)
 		case tagGroup:
 			m.group = deref(t.Value)
+		case dovetailv1alpha1.TagShielded:
+			m.shielded, _ = time.Parse(time.RFC3339, deref(t.Value)) // else it is none of ours
 		}
 	}
 	for _, g := range in.SecurityGroups {
@@ -203,6 +207,9 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	l, err := p.machines(ctx, p.clock.Now())
 	if err != nil {
 		return nil, failed(ctx, "list", "", err)
+	}
+	if !cloud.LooksOnly(ctx) {
+		p.lift(ctx, l)
 	}
 	out := make([]model.Instance, 0, len(l.all))
 	for _, m := range l.all {

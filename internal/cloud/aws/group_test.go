@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// ask asks a group for a machine, once.
+func ask(t *testing.T, p cloud.Provider, uid string, created time.Time) cloud.LaunchResult {
+	t.Helper()
+	return p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: "claim-" + uid, ClaimUID: uid, ClaimCreated: created, Pool: "workers", Class: groupClass(tagged)}})[0]
+}
+
+// get asks until the machine has come, or there is an answer that it won't.
+func get(t *testing.T, p cloud.Provider, clock cloud.Clock, uid string) cloud.LaunchResult {
+	t.Helper()
+	created := clock.Now()
+	for range 400 {
+		res := ask(t, p, uid, created)
+		if kind := cloud.KindOf(res.Err); res.ProviderID != "" || kind != cloud.None && kind != cloud.Throttled && kind != cloud.Unknown {
+			return res
+		}
+		if err := clock.Wait(t.Context(), 250*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond) // the simulated AWS acts on its own
+	}
+	t.Fatalf("claim %s: no end", uid)
+	return cloud.LaunchResult{}
+}
+
+// shields says of a group's members which are protected from scale-in, and which say that they are for a moment.
+func (a *account) shields(group string) (protected, noted []string) {
+	a.t.Helper()
+	for _, m := range a.group(group).Instances {
+		if *m.ProtectedFromScaleIn {
+			protected = append(protected, *m.InstanceId)
+		}
+	}
+	res, err := a.clients().EC2.DescribeInstances(a.t.Context(), &ec2.DescribeInstancesInput{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, r := range res.Reservations {
+		for _, in := range r.Instances {
+			for _, tag := range in.Tags {
+				if *tag.Key == dovetailv1alpha1.TagShielded && *tag.Value != "" {
+					noted = append(noted, *in.InstanceId)
+				}
+			}
+		}
+	}
+	slices.Sort(protected)
+	slices.Sort(noted)
+	return protected, noted
+}
+
+// dying is a process that dies when it has made a call: nothing it sends after that arrives.
+type dying struct {
+	by   http.RoundTripper
+	call string
+	dead atomic.Bool
+}
+
+func (d *dying) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d.dead.Load() {
+		return nil, errors.New("the process has died")
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	res, err := d.by.RoundTrip(r)
+	if d.call != "" && strings.Contains(string(body), "Action="+d.call+"&") {
+		d.dead.Store(true)
+	}
+	return res, err
+}
+
+// TestShieldOutlived: a process that dies while members are protected for a moment leaves protections behind; the next one finds them by what
+// was written down, waits until nobody can be at it any more, and lifts them. Protections of others stay.
+func TestShieldOutlived(t *testing.T) {
+	for _, c := range []struct {
+		call string // the last one that it makes
+		left bool   // members are protected then
+	}{{"CreateTags", false}, {"SetInstanceProtection", true}, {"SetDesiredCapacity", true}} {
+		t.Run("after "+c.call, func(t *testing.T) {
+			clock := &shifted{}
+			a := open(t, some(t, "m5.large"), clock, func(s *awstest.Settings) { s.GroupDelay = 10 * time.Millisecond })
+			a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+			d := &dying{by: a}
+			first := a.providerOf(a.through(d))
+			var ids []string
+			for _, uid := range []string{"a", "b"} {
+				res := get(t, first, clock, uid)
+				if res.Err != nil {
+					t.Fatal(res.Err)
+				}
+				ids = append(ids, res.ProviderID[strings.LastIndexByte(res.ProviderID, '/')+1:])
+			}
+			slices.Sort(ids)
+			// One member is protected by somebody else.
+			if _, err := a.clients().AutoScaling.SetInstanceProtection(t.Context(), &autoscaling.SetInstanceProtectionInput{
+				AutoScalingGroupName: sdk.String("web"), InstanceIds: ids[:1], ProtectedFromScaleIn: sdk.Bool(true)}); err != nil {
+				t.Fatal(err)
+			}
+			a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"})
+			if res := ask(t, first, "c", clock.Now()); res.Err != nil || res.ProviderID != "" {
+				t.Fatalf("asked for a machine that can't come: %+v", res)
+			}
+			d.call = c.call
+			if err := first.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; err == nil {
+				t.Fatal("given up without an error, though the process has died")
+			}
+			protected, noted := a.shields("web")
+			if want := map[bool][]string{false: ids[:1], true: ids}[c.left]; !slices.Equal(protected, want) || !slices.Equal(noted, ids[1:]) {
+				t.Fatalf("protected %v, noted %v; want %v and %v", protected, noted, want, ids[1:])
+			}
+			next := a.provider()
+			list := func() {
+				t.Helper()
+				if _, err := next.Offerings(t.Context(), nil, groupClass(tagged)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := next.List(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			list()
+			if again, _ := a.shields("web"); !slices.Equal(again, protected) {
+				t.Errorf("lifted at once, while another process may be at it: %v", again)
+			}
+			clock.ahead.Store(int64(2 * time.Minute))
+			if _, err := next.List(cloud.LookOnly(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			if again, _ := a.shields("web"); !slices.Equal(again, protected) {
+				t.Errorf("lifted by who may only look: %v", again)
+			}
+			list()
+			if protected, noted := a.shields("web"); !slices.Equal(protected, ids[:1]) || len(noted) > 0 {
+				t.Errorf("protected %v, noted %v; want %v alone", protected, noted, ids[:1])
+			}
+		})
+	}
+}
+
+// TestShieldGoes: where nobody dies nothing is left behind.
+func TestShieldGoes(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "m5.large"), clock)
+	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+	p := a.provider()
+	if res := get(t, p, clock, "a"); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"})
+	if res := ask(t, p, "c", clock.Now()); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; err != nil {
+		t.Fatal(err)
+	}
+	if protected, noted := a.shields("web"); len(protected)+len(noted) > 0 {
+		t.Errorf("protected %v, noted %v", protected, noted)
+	}
+	if g := a.group("web"); *g.DesiredCapacity != 1 || len(g.Instances) != 1 {
+		t.Errorf("desired %d, %d members", *g.DesiredCapacity, len(g.Instances))
+	}
+	if n := a.books().Calls["autoscaling:SetInstanceProtection"].Count; n != 2 {
+		t.Errorf("%d calls of SetInstanceProtection: nothing was checked", n)
+	}
+}
+
+// TestGroupRestart: the process that asked a group for machines dies; the next one gives each claim its machine, and no claim two.
+func TestGroupRestart(t *testing.T) {
+	for _, lag := range []time.Duration{0, 10 * time.Second} {
+		t.Run(fmt.Sprint("Describe lags by ", lag), func(t *testing.T) {
+			clock := &skipping{}
+			a := open(t, some(t, "m5.large"), clock)
+			a.define(awstest.Group{Name: "web", Max: 9, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+			if lag > 0 {
+				a.fault(awstest.Fault{Kind: awstest.DescribeLag, Delay: machines.Duration(lag)})
+			}
+			first := a.provider()
+			created := clock.Now()
+			for _, uid := range []string{"a", "b", "c"} {
+				if res := ask(t, first, uid, created); res.Err != nil && cloud.KindOf(res.Err) != cloud.Throttled {
+					t.Fatal(res.Err)
+				}
+			}
+			seen := map[string]bool{}
+			next := a.provider()
+			for _, uid := range []string{"a", "b", "c"} {
+				for n := 0; ; n++ {
+					res := ask(t, next, uid, created)
+					if res.ProviderID != "" {
+						seen[res.ProviderID] = true
+						break
+					}
+					if n == 400 || res.Err != nil && cloud.KindOf(res.Err) != cloud.Throttled {
+						t.Fatalf("claim %s: %+v", uid, res)
+					}
+					if err := clock.Wait(t.Context(), 250*time.Millisecond); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+			if g := a.group("web"); len(seen) != 3 || *g.DesiredCapacity != 3 || len(g.Instances) != 3 {
+				t.Errorf("%d machines of 3 claims; desired %d, %d members", len(seen), *g.DesiredCapacity, len(g.Instances))
+			}
+		})
+	}
+}
+
+// TestGroupFailures: what a group could not do is told on the claim, with AWS's own words.
+func TestGroupFailures(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault awstest.Fault
+		group awstest.Group
+		kind  cloud.Kind
+		says  []string
+	}{
+		{name: "no capacity", fault: awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"}, kind: cloud.InsufficientCapacity, says: []string{"group web", "capacity"}},
+		{name: "another failure", fault: awstest.Fault{Kind: awstest.LaunchError, InstanceType: "m5.large", Code: "InvalidSecurityGroupID.NotFound"}, kind: cloud.NotReady, says: []string{"NodeGroupClass workers", "group web"}},
+		{name: "at its maximum", group: awstest.Group{Min: 1, Max: 1, Desired: 1}, kind: cloud.InsufficientCapacity, says: []string{"group web has 1 machines of at most 1"}},
+		{name: "not permitted", fault: awstest.Fault{Kind: awstest.Deny, Action: "SetDesiredCapacity"}, kind: cloud.Denied, says: []string{"SetDesiredCapacity"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clock := &skipping{}
+			a := open(t, some(t, "m5.large"), clock)
+			g := c.group
+			g.Name, g.InstanceTypes, g.Zones, g.Tags = "web", []string{"m5.large"}, []string{"us-east-1a"}, enabled
+			g.Max = max(g.Max, 1)
+			a.define(g)
+			p := a.provider()
+			if _, err := p.Offerings(t.Context(), nil, groupClass(tagged)); err != nil {
+				t.Fatal(err)
+			}
+			for n := 0; g.Desired > 0 && len(a.group("web").Instances) < g.Desired; n++ {
+				if n == 400 {
+					t.Fatal("the group does not fill up")
+				}
+				if err := clock.Wait(t.Context(), time.Second); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			if c.fault.Kind != "" {
+				a.fault(c.fault)
+			}
+			res := get(t, p, clock, "a")
+			if cloud.KindOf(res.Err) != c.kind {
+				t.Fatalf("answered %+v, %v; want %s", res, res.Err, c.kind)
+			}
+			for _, word := range c.says {
+				if !strings.Contains(res.Err.Error(), word) {
+					t.Errorf("%q does not say %q", res.Err, word)
+				}
+			}
+			if c.kind == cloud.InsufficientCapacity && len(cloud.OfferingsOf(res.Err)) == 0 {
+				t.Error("no offering is named")
+			}
+		})
+	}
+}
+
+// TestGroupMinimum: a machine that goes though its group may have no fewer, the minimum having been raised meanwhile, say, is replaced by the
+// group.
+func TestGroupMinimum(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "m5.large"), clock)
+	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+	p := a.provider()
+	var ids []string
+	for _, uid := range []string{"a", "b", "c"} {
+		res := get(t, p, clock, uid)
+		if res.Err != nil {
+			t.Fatal(res.Err)
+		}
+		ids = append(ids, res.ProviderID)
+	}
+	if _, err := a.clients().AutoScaling.UpdateAutoScalingGroup(t.Context(), &autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: sdk.String("web"), MinSize: sdk.Int32(2)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range p.Terminate(t.Context(), ids[:2]) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if g := a.group("web"); *g.DesiredCapacity != 2 {
+		t.Errorf("desired %d, want 2: one less, and one replaced", *g.DesiredCapacity)
+	}
+	if _, err := p.Offerings(t.Context(), nil, groupClass(tagged)); err != nil {
+		t.Fatal(err)
+	}
+	if err := clock.Wait(t.Context(), 2*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	_, st := groupStatus(t, p, groupClass(tagged))
+	if len(st.Groups) != 1 || st.Groups[0].Min != 2 {
+		t.Errorf("the class's status says %+v", st.Groups)
+	}
+}
+
+func groupStatus(t *testing.T, p *aws.Provider, nc cloud.NodeClass) (map[string]model.Condition, dovetailv1alpha1.NodeGroupClassStatus) {
+	t.Helper()
+	st, err := p.ClassStatus(t.Context(), nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rest dovetailv1alpha1.NodeGroupClassStatus
+	if len(st.Status) > 0 {
+		if err := json.Unmarshal(st.Status, &rest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return st.Conditions, rest
+}
+
+// TestGroupClassMistakes: whatever a person has to mend is a False condition that names field or group and cause, and other groups go on.
+func TestGroupClassMistakes(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		spec      string // of the class; default: all groups that are tagged
+		group     *awstest.Group
+		spoil     func(*account)
+		condition string
+		reason    string
+		says      []string
+		alone     bool // nothing else can be had while it is so
+	}{
+		{name: "no such group", spec: `{"selectorTerms":[{"name":"nobody"},{"name":"good"}]}`,
+			condition: "GroupsResolved", reason: "GroupsNotFound", says: []string{"spec.selectorTerms[0]", `"nobody"`, "us-east-1"}},
+		{name: "no group with the tags", spec: `{"selectorTerms":[{"name":"good"},{"tags":{"no":"such"}}]}`,
+			condition: "GroupsResolved", reason: "GroupsNotFound", says: []string{"spec.selectorTerms[1]", "no", "such"}},
+		{name: "groups may not be asked for", spoil: func(a *account) { a.fault(awstest.Fault{Kind: awstest.Deny, Action: "DescribeAutoScalingGroups"}) },
+			condition: "GroupsResolved", reason: "AccessDenied", says: []string{"spec.selectorTerms[0]", "DescribeAutoScalingGroups", "IAM"}, alone: true},
+		{name: "a deleted launch template", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}},
+			spoil:     func(a *account) { a.deleteTemplate("group-bad") },
+			condition: "GroupsLaunchable", reason: "GroupNotLaunchable", says: []string{"group bad", "launch template group-bad", "create it"}},
+		{name: "launch templates may not be asked for", spoil: func(a *account) { a.fault(awstest.Fault{Kind: awstest.Deny, Action: "DescribeLaunchTemplateVersions"}) },
+			condition: "GroupsLaunchable", reason: "GroupNotLaunchable", says: []string{"group good", "DescribeLaunchTemplateVersions", "IAM"}, alone: true},
+		{name: "Launch is suspended", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, Suspended: []string{"Launch"}},
+			condition: "GroupsLaunchable", reason: "GroupNotLaunchable", says: []string{"group bad", "Launch is suspended", "resume it"}},
+		{name: "at its maximum", group: &awstest.Group{Min: 1, Max: 1, Desired: 1, InstanceTypes: []string{"m5.large"}},
+			condition: "GroupsHaveRoom", reason: "GroupAtMaximum", says: []string{"group bad", "1 machines of at most 1", "MaxSize"}},
+		{name: "an instance refresh", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, InstanceRefreshStatuses: []string{"InProgress"}},
+			condition: "GroupsUndisturbed", reason: "InstanceRefresh", says: []string{"group bad", "InProgress"}},
+		{name: "AZRebalance", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a", "us-east-1b"}},
+			condition: "GroupsUndisturbed", reason: "AZRebalance", says: []string{"group bad", "suspend its process AZRebalance"}},
+		{name: "a name that is no regular expression", spec: `{"selectorTerms":[{"name":"good"}],"options":{"priorities":[{"priority":1,"names":["ok"]},{"priority":2,"names":["x","("]}]}}`,
+			condition: "GroupsResolved", reason: "InvalidPriority", says: []string{"spec.options.priorities[1].names[1]", `"("`}},
+		{name: "no term", spec: `{"selectorTerms":[]}`, condition: "GroupsResolved", reason: "InvalidSpec", says: []string{"spec.selectorTerms", "empty"}, alone: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clock := &skipping{}
+			a := open(t, some(t, "m5.large"), clock)
+			a.define(awstest.Group{Name: "good", Max: 3, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+			if c.group != nil {
+				g := *c.group
+				g.Name, g.Tags = "bad", enabled
+				if g.Zones == nil {
+					g.Zones = []string{"us-east-1a"}
+				}
+				a.define(g)
+			}
+			if c.spoil != nil {
+				c.spoil(a)
+			}
+			class := groupClass(tagged)
+			if c.spec != "" {
+				class = groupClass(c.spec)
+			}
+			p := a.provider()
+			conditions, st := groupStatus(t, p, class)
+			bad := conditions[c.condition]
+			if bad.Status != "False" || bad.Reason != c.reason {
+				t.Errorf("%s is %+v, want False for %s; all: %+v", c.condition, bad, c.reason, conditions)
+			}
+			for _, word := range c.says {
+				if !strings.Contains(bad.Message, word) {
+					t.Errorf("%q does not say %q", bad.Message, word)
+				}
+			}
+			if conditions["Ready"].True() == c.alone {
+				t.Errorf("Ready is %+v", conditions["Ready"])
+			}
+			if c.reason == "InstanceRefresh" && !slices.ContainsFunc(st.Groups, func(g dovetailv1alpha1.NodeGroupStatus) bool { return g.Name == "bad" && g.Refresh == "InProgress" }) {
+				t.Errorf("no refresh in %+v", st.Groups)
+			}
+			types, err := p.Offerings(t.Context(), nil, class)
+			if c.alone {
+				if cloud.KindOf(err) != cloud.NotReady {
+					t.Errorf("offered %d types, %v", len(types), err)
+				}
+				return
+			}
+			if err != nil || len(types) != 1 || !slices.ContainsFunc(types[0].Offerings, func(o model.Offering) bool { return o.Labels[model.LabelNodeGroup] == "good" && o.Available }) {
+				t.Errorf("group good is not offered: %+v, %v", types, err)
+			}
+		})
+	}
+}
