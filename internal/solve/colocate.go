@@ -122,25 +122,29 @@ func (s *solver) separate() {
 	s.bins = out
 }
 
-// joinBin adds as many pods as a bin takes, over the first site of the class that allows it.
+// joinBin adds as many pods as a bin takes, over the first site of the class that allows it. A group that begins beside others begins whole:
+// those left over could go nowhere.
 func (s *solver) joinBin(c *class, b *bin) bool {
-	n := min(s.hostAllows(c, b.host), portsFit(c, b.guests.ports), int64(s.wanted(c)))
-	if n == 0 {
+	n, least := min(s.hostAllows(c, b.host), portsFit(c, b.guests.ports), int64(s.wanted(c))), int64(1)
+	if len(b.items) > 0 && c.topo.nearHost && s.starts(c) {
+		least = int64(s.wanted(c))
+	}
+	if n < least {
 		return false
 	}
 	if len(c.topo.keys) == 0 {
-		return s.grow(c, b, c.mask, n, nil)
+		return s.grow(c, b, c.mask, n, least, nil)
 	}
 	for _, at := range s.sitesOf(c) {
-		if m, _ := s.wideAllows(c, at.vals); m > 0 && at.offers != nil && s.grow(c, b, at.offers, min(n, m), at) {
+		if m, _ := s.wideAllows(c, at.vals); m >= least && at.offers != nil && s.grow(c, b, at.offers, min(n, m), least, at) {
 			return true
 		}
 	}
 	return false
 }
 
-// grow puts up to n pods into a bin, which from then on may only be an offer of the mask.
-func (s *solver) grow(c *class, b *bin, m *mask, n int64, at *site) bool {
+// grow puts up to n pods, and no fewer than least, into a bin, which from then on may only be an offer of the mask.
+func (s *solver) grow(c *class, b *bin, m *mask, n, least int64, at *site) bool {
 	m = s.and(b.mask, m)
 	if !s.holds(m, &b.req) {
 		return false
@@ -155,7 +159,7 @@ func (s *solver) grow(c *class, b *bin, m *mask, n int64, at *site) bool {
 			most = max(most, timesIn(&c.req, &rem, s.nd))
 		}
 	}
-	for n = min(n, most); n > 0; n-- {
+	for n = min(n, most); n >= least; n-- {
 		s.work++
 		next := *b
 		next.items = append([]binItem(nil), b.items...)

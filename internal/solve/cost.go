@@ -307,16 +307,11 @@ func (s *solver) boundGroups() ([]*boundGroup, []level) {
 	for _, c := range s.classes { // topology may send pods to a pool of less weight that has the domain
 		joined = joined || (len(c.topo.keys) > 0 || c.topo.nearHost) && s.spansLevels(c.mask)
 	}
-	n := len(s.levels)
+	ls := s.levels
 	if joined {
-		n = 1
+		ls = []level{{lo: 0, hi: len(s.offers)}}
 	}
-	groups := make([]*boundGroup, n)
-	usedBy := make([][]uint64, n)
-	for i := range groups {
-		groups[i] = &boundGroup{}
-		usedBy[i] = make([]uint64, (len(s.offers)+63)/64)
-	}
+	classes := make([][]*class, len(ls))
 	for _, c := range s.classes {
 		if c.taken == 0 || !s.holds(c.filter.mask, &c.req) {
 			continue
@@ -325,45 +320,74 @@ func (s *solver) boundGroups() ([]*boundGroup, []level) {
 		if !joined {
 			g, _ = s.cheapest(c.mask, &c.req)
 		}
-		groups[g].classes = append(groups[g].classes, c)
+		classes[g] = append(classes[g], c)
+	}
+	var groups []*boundGroup
+	var of []level
+	for i, l := range ls {
+		for _, part := range s.classParts(l, classes[i]) {
+			groups, of = append(groups, s.boundGroupOf(l, part)), append(of, l)
+		}
+	}
+	return groups, of
+}
+
+// classParts splits classes so that those of different parts have no offer in common: their bounds add up.
+func (s *solver) classParts(l level, classes []*class) [][]*class {
+	number := map[int]int{}
+	var masks []*mask
+	for _, c := range classes {
+		if _, ok := number[c.filter.mask.id]; !ok {
+			number[c.filter.mask.id] = len(masks)
+			masks = append(masks, c.filter.mask)
+		}
+	}
+	of, n := s.parts(l, masks, false)
+	out := make([][]*class, n)
+	for _, c := range classes {
+		at := of[number[c.filter.mask.id]]
+		out[at] = append(out[at], c)
+	}
+	return out
+}
+
+// boundGroupOf is the group of classes that go to offers of one level.
+func (s *solver) boundGroupOf(l level, classes []*class) *boundGroup {
+	g := &boundGroup{classes: classes}
+	used := mask{bits: make([]uint64, (len(s.offers)+63)/64)}
+	seen := map[int]bool{}
+	for _, c := range classes {
 		for k := range s.nd {
-			groups[g].sum[k] += c.req[k] * int64(c.taken)
-			groups[g].total[k] += float64(c.req[k]) * float64(c.taken)
+			g.sum[k] += c.req[k] * int64(c.taken)
+			g.total[k] += float64(c.req[k]) * float64(c.taken)
 		}
+		if seen[c.filter.mask.id] {
+			continue
+		}
+		seen[c.filter.mask.id] = true
 		for i, w := range c.filter.mask.bits {
-			usedBy[g][i] |= w
+			used.bits[i] |= w
 		}
 	}
-	for gi, g := range groups {
-		least := map[int]int64{}
-		var order []int
-		for i := range s.offers {
-			if usedBy[gi][i>>6]>>(i&63)&1 == 0 {
-				continue
-			}
-			o := &s.offers[i]
-			if o.stock >= 0 {
-				continue // too few to set prices; see stockWorth
-			}
-			if !joined && (i < s.levels[gi].lo || i >= s.levels[gi].hi) {
-				continue
-			}
-			if p, ok := least[o.size]; !ok {
-				order = append(order, o.size)
-				least[o.size] = o.price
-			} else {
-				least[o.size] = min(p, o.price)
-			}
+	least := map[int]int64{}
+	var order []int
+	used.each(l, func(i int) {
+		o := &s.offers[i]
+		if o.stock >= 0 {
+			return // too few to set prices; see stockWorth
 		}
-		for _, id := range order {
-			g.sizes = append(g.sizes, s.sizes[id])
-			g.cost = append(g.cost, least[id])
+		if p, ok := least[o.size]; !ok {
+			order = append(order, o.size)
+			least[o.size] = o.price
+		} else {
+			least[o.size] = min(p, o.price)
 		}
+	})
+	for _, id := range order {
+		g.sizes = append(g.sizes, s.sizes[id])
+		g.cost = append(g.cost, least[id])
 	}
-	if joined {
-		return groups, []level{{lo: 0, hi: len(s.offers)}}
-	}
-	return groups, s.levels
+	return g
 }
 
 func (s *solver) spansLevels(m *mask) bool {

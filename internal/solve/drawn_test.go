@@ -368,6 +368,9 @@ func TestDrawn(t *testing.T) {
 		{"limits", "cloud", 1.05, 12 * 8 * 224},     // limits spent on machines that hold little
 		{"pools alike", "cloud", 1.02, 6 * 224},     // every pool had offers of its own: 1.05, in 4.6 s
 		{"pools limited", "cloud", 1.02, 6 * 224},   // the same, and no end was seen
+		{"pools of teams", "one", 1.005, 0},         // problems apart were priced together: 1.42
+		{"tainted pools", "odd", 1.01, 0},           // 1.28
+		{"near", "one", 1.2, 0},                     // groups begun where there was no room for all of them: 273 refused
 		{"refused", "kwok", 1.005, 0},               // and reasons for two thousand classes
 		{"everyone against everyone", "odd", 10, 0}, // the bound knows nothing of who may not be together
 	} {

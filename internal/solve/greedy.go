@@ -98,19 +98,21 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	byKey := map[machineKey]*machine{}
 	var all []*machine
 	admits := make([]uint64, words)
-	for i := l.lo; i < l.hi; i++ {
+	any := mask{bits: slices.Clone(masks[0].bits)}
+	for _, m := range masks[1:] {
+		for i := l.lo >> 6; i<<6 < l.hi; i++ {
+			any.bits[i] |= m.bits[i]
+		}
+	}
+	any.each(l, func(i int) {
 		o := &s.offers[i]
-		some := false
 		clear(admits)
 		for j, m := range masks {
 			if m.has(i) {
 				admits[j>>6] |= 1 << (j & 63)
-				some = true
 			}
 		}
-		if !some {
-			continue
-		}
+		s.work += int64(len(masks))/8 + 1
 		key := keyOf(o, admits)
 		m := byKey[key]
 		if m == nil {
@@ -120,7 +122,7 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 			all = append(all, m)
 		}
 		m.offers = append(m.offers, i)
-	}
+	})
 	p.masks = masks
 	for _, m := range all {
 		if narrow {

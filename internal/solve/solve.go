@@ -178,8 +178,11 @@ func (s *solver) buyFrom(first int, demands []*demand) {
 			s.fillLeft(here)
 		}
 		here = slices.DeleteFunc(here, func(d *demand) bool { return d.n == 0 })
-		if len(here) > 0 {
-			s.buy(s.levels[li], here)
+		if len(here) == 0 {
+			continue
+		}
+		for _, part := range s.demandParts(s.levels[li], here) {
+			s.buy(s.levels[li], part)
 		}
 	}
 }
