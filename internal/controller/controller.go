@@ -235,7 +235,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	if d := c.standing.Load(); d != nil {
 		sooner(c.stand(ctx, now, snap, d, solve))
 		c.Metrics.cluster(snap)
-		c.Metrics.changes.observe(snap, now)
+		c.Metrics.changes.observe(snap, c.State.NodeClasses(), now)
 		return next
 	}
 	c.begins(ctx)
@@ -263,7 +263,8 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		out, mem = decide.Step(snap, c.mem, now, c.Policy, req)
 	}
 	c.mem = mem
-	c.view.Store(&view{snap, mem})
+	classes := c.State.NodeClasses()
+	c.view.Store(&view{snap, mem, classes})
 	c.record(now, snap, &out)
 	for _, a := range out.Actions {
 		c.begin(ctx, now, a)
@@ -273,7 +274,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		sooner(now)
 	}
 	c.Metrics.cluster(snap)
-	c.Metrics.changes.observe(snap, now)
+	c.Metrics.changes.observe(snap, classes, now)
 	sooner(out.Next)
 	return next
 }

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -12,12 +13,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // changes are the metrics of what became of objects between one step and the next. Lists that did not change are the same slice, and
 // objects that did not change the same pointer, so the cost follows what changed.
 type changes struct {
-	last *model.Snapshot // nil: nothing was seen yet, and what is there now is nothing new
+	last    *model.Snapshot // nil: nothing was seen yet, and what is there now is nothing new
+	classes []*state.NodeClass
 
 	claimEnd, machineEnd, nodeEnd, nodeLife *prometheus.HistogramVec
 	claimsEnded, nodesMade, nodesEnded      *prometheus.CounterVec
@@ -56,12 +59,25 @@ func newChanges(r prometheus.Registerer) *changes {
 	m.podBound = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_pods_bound_duration_seconds", Help: "Time from a pod's creation until it was bound.", Buckets: long})
 	r.MustRegister(m.podStart, m.podBound)
 	m.pods = newPodTimes(r, long)
-	for _, kind := range []string{"nodeclaim", "node", "nodepool"} {
+	for _, kind := range slices.Concat([]string{"nodeclaim", "node", "nodepool"}, classKinds) {
 		m.transitions[kind] = count("operator_"+kind+"_status_condition_transitions_total", "Changes of a condition's status.", "type", "status", "reason")
 		m.transitionTime[kind] = hist("operator_"+kind+"_status_condition_transition_seconds", "How long a condition had the status that it left.", long, "type", "status")
+	}
+	for _, kind := range []string{"nodeclaim", "node", "nodepool"} {
 		m.termination[kind] = hist("operator_"+kind+"_termination_duration_seconds", "Time from an object's deletion to its end.", long)
 	}
 	return m
+}
+
+// classKinds are the kinds of node classes by which their conditions are counted.
+var classKinds = []string{"ec2nodeclass", "kwoknodeclass", "nodegroupclass"}
+
+// classKind is the one of a node class; empty: none.
+func classKind(c *state.NodeClass) string {
+	if c == nil || !slices.Contains(classKinds, strings.ToLower(c.Kind)) {
+		return ""
+	}
+	return strings.ToLower(c.Kind)
 }
 
 // between walks two lists in the same order by key and hands over what is not the same in both.
@@ -97,9 +113,9 @@ func between[T any](was, is []*T, key func(*T) string, changed func(was, is *T))
 }
 
 // observe takes in a Snapshot.
-func (m *changes) observe(s *model.Snapshot, now time.Time) {
-	last := m.last
-	m.last = s
+func (m *changes) observe(s *model.Snapshot, classes []*state.NodeClass, now time.Time) {
+	last, lastClasses := m.last, m.classes
+	m.last, m.classes = s, classes
 	if last == nil {
 		for _, p := range s.Pending {
 			m.pods.waits(p, now)
@@ -149,6 +165,11 @@ func (m *changes) observe(s *model.Snapshot, now time.Time) {
 			before = was.Pods
 		}
 		between(before, is.Pods, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) { m.pod(was, is, now) })
+	})
+	between(lastClasses, classes, func(c *state.NodeClass) string { return c.Group + "\x00" + c.Kind + "\x00" + c.Name }, func(was, is *state.NodeClass) {
+		if kind := classKind(is); was != nil && is != nil && was.UID == is.UID && kind != "" {
+			m.conditions(kind, was.Conditions, is.Conditions)
+		}
 	})
 	for _, uid := range waited {
 		m.pods.gone(uid, true)

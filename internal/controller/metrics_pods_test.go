@@ -48,8 +48,8 @@ func TestPodTimes(t *testing.T) {
 	}
 	daemon := pod("daemon", func(p *model.Pod) { p.Class = &model.Class{Key: "d", Daemon: true} })
 	a, b := pod("a", nil), pod("b", nil)
-	m.observe(&model.Snapshot{Pending: []*model.Pod{a, daemon}}, at(0))
-	m.observe(&model.Snapshot{Pending: []*model.Pod{a, b, daemon}}, at(1))
+	m.observe(&model.Snapshot{Pending: []*model.Pod{a, daemon}}, nil, at(0))
+	m.observe(&model.Snapshot{Pending: []*model.Pod{a, b, daemon}}, nil, at(1))
 	want(at(3), map[string]float64{
 		"pods_unstarted_time_seconds d/a": 8, "pods_unstarted_time_seconds d/b": 8,
 		"pods_provisioning_scheduling_undecided_time_seconds d/a": 3, "pods_provisioning_scheduling_undecided_time_seconds d/b": 2,
@@ -61,19 +61,19 @@ func TestPodTimes(t *testing.T) {
 	})
 	// a is bound in the same Snapshot in which it waits no more; b is deleted.
 	bound := pod("a", func(p *model.Pod) { p.Node, p.Bound = "n", at(7) })
-	m.observe(&model.Snapshot{Pending: []*model.Pod{daemon}, Nodes: []*model.Node{{Name: "n", UID: "n", Pods: []*model.Pod{bound}}}}, at(8))
+	m.observe(&model.Snapshot{Pending: []*model.Pod{daemon}, Nodes: []*model.Node{{Name: "n", UID: "n", Pods: []*model.Pod{bound}}}}, nil, at(8))
 	want(at(9), map[string]float64{"pods_unstarted_time_seconds d/a": 14, "pods_provisioning_unstarted_time_seconds d/a": 5})
 	ready := pod("a", func(p *model.Pod) { p.Node, p.Bound, p.Ready, p.ReadySince = "n", at(7), true, at(9) })
-	m.observe(&model.Snapshot{Nodes: []*model.Node{{Name: "n", UID: "n", Pods: []*model.Pod{ready}}}}, at(10))
+	m.observe(&model.Snapshot{Nodes: []*model.Node{{Name: "n", UID: "n", Pods: []*model.Pod{ready}}}}, nil, at(10))
 	want(at(11), map[string]float64{})
 
 	// Pods on a node that goes before they were ready are forgotten too.
 	c := pod("c", nil)
-	m.observe(&model.Snapshot{Pending: []*model.Pod{c}}, at(12))
+	m.observe(&model.Snapshot{Pending: []*model.Pod{c}}, nil, at(12))
 	on := pod("c", func(p *model.Pod) { p.Node, p.Bound = "n", at(13) })
-	m.observe(&model.Snapshot{Nodes: []*model.Node{{Name: "n", UID: "n2", Pods: []*model.Pod{on}}}}, at(13))
+	m.observe(&model.Snapshot{Nodes: []*model.Node{{Name: "n", UID: "n2", Pods: []*model.Pod{on}}}}, nil, at(13))
 	want(at(14), map[string]float64{"pods_unstarted_time_seconds d/c": 19, "pods_provisioning_scheduling_undecided_time_seconds d/c": 2})
-	m.observe(&model.Snapshot{}, at(15))
+	m.observe(&model.Snapshot{}, nil, at(15))
 	want(at(16), map[string]float64{})
 }
 
@@ -118,6 +118,35 @@ func TestEffectiveZone(t *testing.T) {
 			t.Errorf("%v, volumes %v: %q, want %q", c.terms, c.volumes, have, c.want)
 		}
 	}
+}
+
+// The conditions of node classes are counted by the reference's names.
+func TestNodeClassMetrics(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		set := func(status string) {
+			b.c.Emit(func(s *state.State) {
+				s.SetNodeClass(state.NodeClass{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default", UID: "u", Conditions: map[string]model.Condition{
+					"SubnetsReady": {Status: status, Reason: "SubnetsReady", Since: time.Now()}}})
+			})
+			time.Sleep(10 * time.Second)
+		}
+		b.lead()
+		set("False")
+		set("True")
+		b.pod("p", "p")
+		time.Sleep(time.Second)
+		values, _ := b.scrape(t)
+		for name, want := range map[string]float64{
+			"operator_ec2nodeclass_status_condition_count{name=default,reason=SubnetsReady,status=True,type=SubnetsReady}":                  1,
+			"operator_ec2nodeclass_status_condition_transitions_total{reason=SubnetsReady,status=True,type=SubnetsReady}":                   1,
+			"operator_ec2nodeclass_status_condition_transition_seconds{status=False,type=SubnetsReady}":                                     1,
+			"operator_ec2nodeclass_status_condition_current_status_seconds{name=default,reason=SubnetsReady,status=True,type=SubnetsReady}": 11,
+		} {
+			if have, ok := values[name]; !ok || have != want {
+				t.Errorf("%s is %g (there: %t), want %g", name, have, ok, want)
+			}
+		}
+	})
 }
 
 // A move that policy Balanced allowed, and one that it refused, by the reference's names.

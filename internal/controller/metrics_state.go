@@ -51,7 +51,7 @@ func NewStateMetrics(c *Controller) *StateMetrics {
 	add("cloudprovider_instance_type_offering_available", "1 where an offering can be had.", "instance_type", "capacity_type", "zone")
 	add("cloudprovider_instance_type_cpu_cores", "CPUs of an instance type.", "instance_type")
 	add("cloudprovider_instance_type_memory_bytes", "Memory of an instance type.", "instance_type")
-	for _, kind := range []string{"nodeclaim", "node", "nodepool"} {
+	for _, kind := range slices.Concat([]string{"nodeclaim", "node", "nodepool"}, classKinds) {
 		for name, help := range map[string]string{"count": "1 for each condition that an object has.", "current_status_seconds": "Since when a condition has its status."} {
 			full := "operator_" + kind + "_status_condition_" + name
 			m.d[full] = prometheus.NewDesc(full, help, []string{"namespace", "name", "type", "status", "reason"}, nil)
@@ -129,6 +129,11 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, p := range s.Pools {
 		conditions("nodepool", p.Name, p.Conditions, time.Time{})
+	}
+	for _, c := range v.classes {
+		if kind := classKind(c); kind != "" {
+			conditions(kind, c.Name, c.Conditions, time.Time{})
+		}
 	}
 }
 

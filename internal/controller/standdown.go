@@ -98,7 +98,7 @@ func (c *Controller) stand(ctx context.Context, now time.Time, snap *model.Snaps
 		c.tellWould(now, d, &would)
 	}
 	c.mem = mem
-	c.view.Store(&view{snap, mem})
+	c.view.Store(&view{snap, mem, c.State.NodeClasses()})
 	return next
 }
 

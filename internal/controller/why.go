@@ -20,6 +20,8 @@ import (
 type view struct {
 	snap *model.Snapshot
 	mem  decide.Memory
+
+	classes []*state.NodeClass // by group, kind and name
 }
 
 // Why says what is in the way of an object now; see decide.Why. It may be called from anywhere and does its work in the caller's goroutine,
