@@ -45,6 +45,11 @@ func readClass(op string, c cloud.NodeClass) (*class, error) {
 	}
 	out.family = out.spec.Family()
 	if out.family == "" {
+		for i, t := range out.spec.AMISelectorTerms {
+			if t.Alias != "" {
+				return nil, notReady(op, c.Name, "EC2NodeClass %s: spec.amiSelectorTerms[%d].alias: %q is of no known family; use al2, al2023, bottlerocket, windows2019, windows2022 or windows2025", c.Name, i, t.Alias)
+			}
+		}
 		return nil, notReady(op, c.Name, "EC2NodeClass %s: spec.amiFamily: missing, and no amiSelectorTerm is an alias; set one of them", c.Name)
 	}
 	var raw []byte

@@ -133,6 +133,14 @@ func TestClassMistakes(t *testing.T) {
 			condition: "ValidationSucceeded", reason: "TagValidationFailed", says: []string{"spec.tags", "aws:mine"}},
 		{name: "subnets may not be asked for", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "DescribeSubnets"},
 			condition: "SubnetsReady", reason: "AccessDenied", says: []string{"spec.subnetSelectorTerms", "DescribeSubnets", "IAM"}},
+		{name: "security groups may not be asked for", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "DescribeSecurityGroups"},
+			condition: "SecurityGroupsReady", reason: "AccessDenied", says: []string{"spec.securityGroupSelectorTerms", "DescribeSecurityGroups", "IAM"}},
+		{name: "images may not be described", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "DescribeImages"},
+			condition: "AMIsReady", reason: "AccessDenied", says: []string{"spec.amiSelectorTerms", "DescribeImages", "IAM"}},
+		{name: "an alias of no family", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2024@latest"}],` + discovery + `}`,
+			condition: "ValidationSucceeded", reason: "DependenciesNotReady", says: []string{"spec.amiSelectorTerms[0].alias", "al2024@latest", "al2023"}},
+		{name: "reservations may not be asked for", spec: head + discovery + `,"capacityReservationSelectorTerms":[{"tags":{"for":"us"}}]}`, fault: &awstest.Fault{Kind: awstest.Deny, Action: "DescribeCapacityReservations"},
+			condition: "CapacityReservationsReady", reason: "AccessDenied", says: []string{"spec.capacityReservationSelectorTerms", "DescribeCapacityReservations", "IAM"}},
 		{name: "images may not be asked for", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "GetParameters"},
 			condition: "AMIsReady", reason: "AccessDenied", says: []string{"spec.amiSelectorTerms", "GetParameters"}},
 		{name: "profiles may not be made", spec: "", fault: &awstest.Fault{Kind: awstest.Deny, Action: "CreateInstanceProfile"},
@@ -169,6 +177,17 @@ func TestClassMistakes(t *testing.T) {
 			res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: "a", ClaimUID: "a", Class: class(c.spec)}})[0]
 			if cloud.KindOf(res.Err) != cloud.NotReady {
 				t.Errorf("launch: %v", res.Err)
+			}
+			if c.fault != nil {
+				return // of the account: no class is spared
+			}
+			other := class("")
+			other.Name, other.UID = "other", "other-uid"
+			if conditions, _ := statusOf(t, p, other); !conditions["Ready"].True() {
+				t.Errorf("another class is not Ready: %+v", conditions["Ready"])
+			}
+			if res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: "b", ClaimUID: "b", Class: other}})[0]; res.Err != nil {
+				t.Errorf("launch of another class: %v", res.Err)
 			}
 		})
 	}
@@ -230,6 +249,39 @@ func TestMissingTemplate(t *testing.T) {
 	}
 	if have := a.launches(); have["a"] != 1 || have["b"] != 1 {
 		t.Errorf("launches: %v", have)
+	}
+}
+
+// TestTemplateNotMadeAgain: where a deleted launch template may not be made again, the claim is told what is not permitted, the class's condition
+// names it, and what runs on goes on.
+func TestTemplateNotMadeAgain(t *testing.T) {
+	clock := &shifted{}
+	a := open(t, some(t, "m5.large"), clock)
+	p := a.provider()
+	launch := func(uid string) cloud.LaunchResult {
+		return p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: uid, ClaimUID: uid, Class: class("")}})[0]
+	}
+	if res := launch("a"); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if n := a.deleteTemplates(); n == 0 {
+		t.Fatal("there was no template to delete")
+	}
+	a.fault(awstest.Fault{Kind: awstest.Deny, Action: "CreateLaunchTemplate"})
+	if res := launch("b"); cloud.KindOf(res.Err) != cloud.Denied || !strings.Contains(res.Err.Error(), "CreateLaunchTemplate") {
+		t.Errorf("launched %+v, %v", res, res.Err)
+	}
+	clock.ahead.Store(int64(time.Hour))
+	conditions, _ := statusOf(t, p, class(""))
+	if bad := conditions["ValidationSucceeded"]; bad.Reason != "CreateLaunchTemplateAuthCheckFailed" || !strings.Contains(bad.Message, "ec2:CreateLaunchTemplate") {
+		t.Errorf("the class says %+v", bad)
+	}
+	if list, err := p.List(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+	a.control("DELETE", "faults", nil, nil)
+	if res := launch("b"); res.Err != nil {
+		t.Error(res.Err)
 	}
 }
 
