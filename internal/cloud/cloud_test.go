@@ -247,6 +247,12 @@ func TestSetAside(t *testing.T) {
 		if !s.types[0].Offerings[1].Available {
 			t.Error("the provider's own types were changed")
 		}
+		full := key("b/z1/on-demand")
+		full.Group = "web" // no offering of which there is one here
+		p.Set(full)
+		if have := p.Asides(); len(have) != 3 || time.Until(have[1].Until) != 15*time.Second {
+			t.Errorf("a node group that was full is set aside: %v", have)
+		}
 		time.Sleep(time.Minute)
 		s.extra = []cloud.OfferingKey{key("b/z2/on-demand")} // cheaper ones that had none, of a launch that succeeded
 		p.Launch(t.Context(), requests("z"))

@@ -15,6 +15,9 @@ import (
 // SetAsideFor is how long an offering that had no capacity is not offered again.
 const SetAsideFor = 3 * time.Minute
 
+// fullFor is the same for a node group that had as many machines as it may: how many more it may have its offerings say by then.
+const fullFor = 15 * time.Second
+
 // SetAside remembers the offerings that had no capacity, and shows them as not available until their time is up. It forgets
 // them with the process: the cloud then says so again.
 type SetAside struct {
@@ -57,8 +60,12 @@ func (s *SetAside) Set(keys ...OfferingKey) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until := s.clock.Now().Add(s.ttl)
+	now := s.clock.Now()
 	for _, k := range keys {
+		until := now.Add(s.ttl)
+		if k.Group != "" {
+			until = now.Add(min(s.ttl, fullFor))
+		}
 		if _, ok := s.until[k]; !ok {
 			clear(s.overlay)
 		}

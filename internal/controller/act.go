@@ -295,6 +295,7 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 			c.Emit(func(s *state.State) {
 				if s.Failed(key, func(n int) time.Time { return time.Now().Add(backoff(n, 100*time.Millisecond, time.Second)) }) == 1 {
 					c.Log.Info("accepted", "nodeclaim", a.Claim, "class", class.Name)
+					c.askClass(class.Group, class.Kind, class.Name) // its group may have as many fewer now
 				}
 			})
 			return
@@ -395,7 +396,8 @@ func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error)
 // terminate ends a machine. A machine that is unknown or on its way out already is as good as ended.
 func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 	claimUID := ""
-	if cl := c.State.Claim(a.Claim); cl != nil {
+	cl := c.State.Claim(a.Claim)
+	if cl != nil {
 		claimUID = cl.UID
 	}
 	begin := time.Now()
@@ -416,6 +418,9 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 			return
 		}
 		s.MarkGone(a.ProviderID, claimUID)
+		if cl != nil && cl.Labels[model.LabelNodeGroup] != "" { // its group may have one more now
+			c.askClass(cl.ClassGroup, cl.ClassKind, cl.ClassName)
+		}
 		c.Log.Info("terminated", "instance", a.ProviderID, "nodeclaim", a.Claim, "why", string(a.Why.Code))
 		c.Ledger.Add(ledger.Entry{At: time.Now(), Kind: "terminate", Subject: "instance/" + a.ProviderID, Why: []plan.Reason{a.Why}, Outcome: "done"})
 	})

@@ -177,6 +177,15 @@ func (c *Controller) setAside(claim *model.Claim) {
 	c.askAgain()
 }
 
+// askClass has the offerings of a node class's pools asked for at once: how many machines its node groups have has changed.
+func (c *Controller) askClass(group, kind, name string) {
+	for _, p := range c.State.Pools() {
+		if info := c.pools[p.Name]; info != nil && p.ClassGroup == group && p.ClassKind == kind && p.ClassName == name {
+			info.due, info.again = time.Time{}, info.asking
+		}
+	}
+}
+
 // askAgain has the offerings of every pool asked for at once: what was set aside is to be seen by the next decision.
 func (c *Controller) askAgain() {
 	for _, p := range c.pools {

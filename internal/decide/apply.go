@@ -51,6 +51,13 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 		in := func(p *model.NodePool) bool {
 			return p.Scaling != nil && slices.ContainsFunc(p.Scaling.Groups, func(g model.NodeGroup) bool { return g.Name == name })
 		}
+		if ch.Field == "maxSize" {
+			in = func(p *model.NodePool) bool {
+				return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool {
+					return slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.Labels[model.LabelNodeGroup] == name })
+				})
+			}
+		}
 		out.Pools, err = edit(s.Pools, in, func(p *model.NodePool) error { return applyGroup(p, name, ch) })
 	default:
 		err = fmt.Errorf("kind %q is not one that can be changed", kind)
@@ -110,6 +117,22 @@ func labelled(l model.Labels, key string, ch plan.Change) model.Labels {
 }
 
 func applyGroup(p *model.NodePool, name string, ch plan.Change) error {
+	if ch.Field == "maxSize" {
+		n, err := strconv.ParseInt(ch.Value, 10, 64)
+		p.Types = slices.Clone(p.Types)
+		for i, t := range p.Types {
+			d := *t
+			d.Offerings = slices.Clone(t.Offerings)
+			for j := range d.Offerings {
+				if o := &d.Offerings[j]; o.Labels[model.LabelNodeGroup] == name {
+					o.Remaining, o.Most = max(0, o.Remaining+n-o.Most), n
+					o.Available = o.Remaining > 0
+				}
+			}
+			p.Types[i] = &d
+		}
+		return err
+	}
 	how := *p.Scaling
 	how.Groups = slices.Clone(how.Groups)
 	p.Scaling = &how

@@ -34,6 +34,10 @@ func (st *step) remedies(p *model.Pod, r plan.Reason) []plan.Change {
 		return st.sizeRemedy(c, pod, r)
 	case plan.OutOfCapacity:
 		return marketRemedies(pool)
+	case plan.GroupMaximum:
+		if n, err := strconv.ParseInt(r.Have, 10, 64); err == nil {
+			return one(r.Subject, r.Key, plan.Set, strconv.FormatInt(n+1, 10))
+		}
 	case plan.Limit:
 		return st.limitRemedies(pool, name, r)
 	case plan.MinValues:

@@ -487,7 +487,8 @@ func (x *script) instanceType(name string, opts []string) {
 		}
 		o := model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: price, Available: z != gone, Remaining: -1}
 		if group != "" {
-			o.Labels, o.Remaining = model.Labels{model.LabelNodeGroup: group}, left
+			o.Labels, o.Remaining, o.Most = model.Labels{model.LabelNodeGroup: group}, left, left+10
+			o.Available = o.Available && left > 0
 		}
 		t.Offerings = append(t.Offerings, o)
 	}

@@ -86,6 +86,7 @@ type Offering struct {
 	Available    bool   // false: set aside, out of capacity
 	Labels       Labels // further labels the node will bear, e.g. a reservation id; may be nil
 	Remaining    int64  // for reserved capacity and node groups: how many more can be had; negative: not limited
+	Most         int64  // of a node group: how many machines it may have; 0: not known
 	Modelled     bool   // the price is a model's, not a published one; said wherever it is shown
 }
 

@@ -89,28 +89,29 @@ type Reason struct {
 
 // Codes of a pod refused, in the order the checks are made.
 const (
-	NoPools          Code = "NoPools"         // there is no ready NodePool at all
-	Taint            Code = "Taint"           // Key: the taint not tolerated
-	Requirement      Code = "Requirement"     // Key: the label; Want: the pod's requirement, Have: the pool's
-	NoInstanceType   Code = "NoInstanceType"  // no type of the pool satisfies pod and pool together; Key: the label that empties the set
-	Resource         Code = "Resource"        // Key: the resource; Want: request plus DaemonSets, Have: the largest allocatable
-	CameShort        Code = "CameShort"       // a type was said to be large enough, and its nodes came smaller, twice; Key: the resource; Have: what they had
-	Offering         Code = "Offering"        // types fit, but none is offered in zone and capacity type wanted
-	OutOfCapacity    Code = "OutOfCapacity"   // every offering that fits is set aside
-	Limit            Code = "Limit"           // Key: the resource of spec.limits
-	MinValues        Code = "MinValues"       // fewer distinct values left than minValues asks
-	TopologySpread   Code = "TopologySpread"  // Key: the topology key
-	PodAffinity      Code = "PodAffinity"     // Key: the topology key
-	PodAntiAffinity  Code = "PodAntiAffinity" // Key: the topology key; Subject: a pod it conflicts with, where known
-	HostPortConflict Code = "HostPort"        // Key: the port
-	VolumeTopology   Code = "VolumeTopology"  // Key: the claim
-	VolumeLimit      Code = "VolumeLimit"     // Key: the CSI driver
-	VolumeExclusive  Code = "VolumeExclusive" // ReadWriteOncePod volume in use
-	Unsupported      Code = "Unsupported"     // Have: what can't be honoured
-	NodeName         Code = "NodeName"        // matchFields names nodes that no new machine can be
-	Mismatch         Code = "Mismatch"        // kube-scheduler refused, twice, a node that every check here accepts; Subject: the node
-	PoolNotReady     Code = "PoolNotReady"    // labels and taints match, but: Have is the condition's reason and message
-	NotSchedulable   Code = "NotSchedulable"  // the pod is gated, nominated or another scheduler's
+	NoPools          Code = "NoPools"          // there is no ready NodePool at all
+	Taint            Code = "Taint"            // Key: the taint not tolerated
+	Requirement      Code = "Requirement"      // Key: the label; Want: the pod's requirement, Have: the pool's
+	NoInstanceType   Code = "NoInstanceType"   // no type of the pool satisfies pod and pool together; Key: the label that empties the set
+	Resource         Code = "Resource"         // Key: the resource; Want: request plus DaemonSets, Have: the largest allocatable
+	CameShort        Code = "CameShort"        // a type was said to be large enough, and its nodes came smaller, twice; Key: the resource; Have: what they had
+	Offering         Code = "Offering"         // types fit, but none is offered in zone and capacity type wanted
+	OutOfCapacity    Code = "OutOfCapacity"    // every offering that fits is set aside
+	GroupMaximum     Code = "NodeGroupMaximum" // every offering that fits is of node groups at their maximum; Subject: the cheapest one, Have: its machines
+	Limit            Code = "Limit"            // Key: the resource of spec.limits
+	MinValues        Code = "MinValues"        // fewer distinct values left than minValues asks
+	TopologySpread   Code = "TopologySpread"   // Key: the topology key
+	PodAffinity      Code = "PodAffinity"      // Key: the topology key
+	PodAntiAffinity  Code = "PodAntiAffinity"  // Key: the topology key; Subject: a pod it conflicts with, where known
+	HostPortConflict Code = "HostPort"         // Key: the port
+	VolumeTopology   Code = "VolumeTopology"   // Key: the claim
+	VolumeLimit      Code = "VolumeLimit"      // Key: the CSI driver
+	VolumeExclusive  Code = "VolumeExclusive"  // ReadWriteOncePod volume in use
+	Unsupported      Code = "Unsupported"      // Have: what can't be honoured
+	NodeName         Code = "NodeName"         // matchFields names nodes that no new machine can be
+	Mismatch         Code = "Mismatch"         // kube-scheduler refused, twice, a node that every check here accepts; Subject: the node
+	PoolNotReady     Code = "PoolNotReady"     // labels and taints match, but: Have is the condition's reason and message
+	NotSchedulable   Code = "NotSchedulable"   // the pod is gated, nominated or another scheduler's
 )
 
 // Codes of actions and of things kept.

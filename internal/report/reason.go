@@ -76,6 +76,8 @@ func sentence(r plan.Reason) string {
 			return or(r.Have, "no type that fits is offered where the pod may run") + with(" (", r.Key, ")")
 		}
 		return "the types that fit are not to be had with " + r.Want + ", only with " + or(brief(r.Have), "nothing")
+	case plan.GroupMaximum:
+		return r.Subject + " has, or is getting, the " + r.Have + " machines that it may have at most (its MaxSize, or maxSize of the class that selects it); nothing else that fits is to be had"
 	case plan.OutOfCapacity:
 		return "every offering that fits is without capacity for now: " + r.Have
 	case plan.Limit:

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -15,7 +16,7 @@ import (
 
 // checks are the codes in the order the checks are made; the further a pool gets, the nearer the miss.
 var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.CameShort, plan.Offering,
-	plan.OutOfCapacity, plan.Limit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
+	plan.OutOfCapacity, plan.GroupMaximum, plan.Limit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
 	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.NotSchedulable}
 
 // explain says why pods of the class could not be placed: the first check that fails in each pool, the nearest miss first.
@@ -183,6 +184,8 @@ func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
 
 // explainOffers holds the class against the pool's offers: size, place, availability, limits.
 func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
+	var full *offer                    // the cheapest that passes, of a node group that may not grow
+	other := false                     // one passes that is not of such a group
 	var labels, fit, have, allowed int // offers that pass so far
 	var topo, volume bool
 	var nearest, short *offer
@@ -213,6 +216,11 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 			if o.ok {
 				allowed++
 			}
+			if o.o.Labels[model.LabelNodeGroup] == "" || o.o.Remaining != 0 || o.o.Most == 0 {
+				other = true
+			} else if full == nil || o.price < full.price {
+				full = o
+			}
 		}
 	}
 	switch {
@@ -229,10 +237,18 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 	case have == 0 && volume:
 		v := c.c.Volumes[slices.IndexFunc(c.c.Volumes, func(v model.Volume) bool { return len(v.Topology) > 0 })]
 		return &plan.Reason{Code: plan.VolumeTopology, Key: v.Claim, Want: v.Topology[0].String(), Have: "no offering there"}
+	case allowed == 0 && !other:
+		return groupFull(full.o)
 	case allowed == 0:
 		return &plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: fmt.Sprintf("%d offerings set aside", have)}
 	}
 	return s.explainLimit(c, pi)
+}
+
+// groupFull says that the node group of an offering has as many machines as it may.
+func groupFull(o *model.Offering) *plan.Reason {
+	return &plan.Reason{Code: plan.GroupMaximum, Subject: "nodegroup/" + o.Labels[model.LabelNodeGroup], Key: "maxSize",
+		Want: fmt.Sprintf("more than %d", o.Most), Have: strconv.FormatInt(o.Most, 10)}
 }
 
 // typeOnly says whether an offer would pass the class's labels if zone and capacity type did not matter.
@@ -460,6 +476,24 @@ func (s *solver) explainLast(c *class, pi int) plan.Reason {
 	}
 	if s.left[pi].limited {
 		return plan.Reason{Code: plan.Limit, Have: "other pods took what the pool's limits left"}
+	}
+	var full *offer
+	lo, hi := s.poolRange(pi)
+	for i := lo; i < hi; i++ {
+		o := &s.offers[i]
+		if !o.ok || !c.mask.has(i) || !fitsIn(&c.req, o.avail, s.nd) {
+			continue
+		}
+		if o.o.Labels[model.LabelNodeGroup] == "" || o.o.Most == 0 {
+			full = nil
+			break
+		}
+		if full == nil || o.price < full.price {
+			full = o
+		}
+	}
+	if full != nil {
+		return *groupFull(full.o)
 	}
 	return plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: "other pods took the last"}
 }

@@ -255,7 +255,7 @@ func (x *problemText) instanceType(name string, opts []string) {
 			of = of[:len(of)/i]
 		}
 		for _, o := range of {
-			o.Remaining, o.Available, o.Labels = n, n > 0, model.Labels{model.LabelNodeGroup: name}
+			o.Remaining, o.Most, o.Available, o.Labels = n, n+10, n > 0, model.Labels{model.LabelNodeGroup: name}
 			t.Offerings = append(t.Offerings, o)
 		}
 	}

@@ -53,7 +53,7 @@ func (p *Provider) groupOffers(ctx context.Context, pool *model.NodePool, c *gro
 	var of strings.Builder
 	fmt.Fprintf(&of, "%s %d %d", c.id, g.version, p.learned.version())
 	for _, a := range usable {
-		fmt.Fprintf(&of, " %s %d %v %v %v %v %v", a.name, max(0, a.max-a.desired), a.types, a.capacityTypes, a.zones, a.tags, a.template)
+		fmt.Fprintf(&of, " %s %d %d %v %v %v %v %v", a.name, a.max, max(0, a.max-a.desired), a.types, a.capacityTypes, a.zones, a.tags, a.template)
 		if a.data != nil {
 			fmt.Fprintf(&of, " %s", deref(a.data.ImageId))
 		}
@@ -152,7 +152,7 @@ func (p *Provider) offerGroup(g *goods, a *autoGroup, out *offer) {
 				labels := maps.Clone(a.labels)
 				labels[model.LabelNodeGroup] = a.name
 				have.it.Offerings = append(have.it.Offerings, model.Offering{
-					Zone: zone, CapacityType: ct, PriceMicro: price, Available: a.max > a.desired, Labels: labels, Remaining: max(0, a.max-a.desired), Modelled: modelled,
+					Zone: zone, CapacityType: ct, PriceMicro: price, Available: a.max > a.desired, Labels: labels, Remaining: max(0, a.max-a.desired), Most: a.max, Modelled: modelled,
 				})
 			}
 		}
