@@ -127,13 +127,6 @@ type NodeGroupOptions struct {
 	// +optional
 	IgnoreDaemonSetsUtilization *bool `json:"ignoreDaemonSetsUtilization,omitempty"`
 
-	// UnneededTime is how long a node has to be unneeded before it goes. Default: what the NodePool's consolidateAfter says.
-	//
-	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
-	// +kubebuilder:validation:Type=string
-	// +optional
-	UnneededTime *metav1.Duration `json:"unneededTime,omitempty"`
-
 	// UnreadyTime is how long a node has to be not Ready before it goes. Default: 20m.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`

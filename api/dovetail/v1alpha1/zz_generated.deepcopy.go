@@ -145,11 +145,6 @@ func (in *NodeGroupOptions) DeepCopyInto(out *NodeGroupOptions) {
 		*out = new(bool)
 		**out = **in
 	}
-	if in.UnneededTime != nil {
-		in, out := &in.UnneededTime, &out.UnneededTime
-		*out = new(v1.Duration)
-		**out = **in
-	}
 	if in.UnreadyTime != nil {
 		in, out := &in.UnreadyTime, &out.UnreadyTime
 		*out = new(v1.Duration)
