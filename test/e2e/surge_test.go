@@ -6,8 +6,10 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"slices"
@@ -20,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -145,24 +148,17 @@ func (e *env) endpoints(service string) (end func() (versions int, empty []strin
 	}
 }
 
-// A Deployment of one replica that is opted in has a ready endpoint at every instant, however often its machine is taken away: replaced
-// because it has drifted, or ended by hand. Its PodDisruptionBudget allows no eviction, and none is needed.
-func TestSurge(t *testing.T) {
-	s := shared(t)
-	t.Parallel()
-	rounds := 4
-	if os.Getenv("DOVETAIL_SOAK") != "" {
-		rounds = 20
-	}
-	e := newEnv(t, s, "surge")
-	e.allowSurge()
+// single is a Deployment of one pod that is opted in, behind a Service and a PodDisruptionBudget that allows no eviction; it is there when
+// the pod runs, the Service has it and the controller knows that it may restart the Deployment.
+func (e *env) single() {
+	e.t.Helper()
 	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.large")})
 	e.deploy("web", 1, e.pod("1500m", "2Gi", func(p *corev1.PodTemplateSpec) { p.Annotations["dovetail.sh/surge"] = "true" }))
 	one := intstr.FromInt32(1)
-	_, err := s.Kube.PolicyV1().PodDisruptionBudgets(e.name).Create(e.ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+	_, err := e.s.Kube.PolicyV1().PodDisruptionBudgets(e.name).Create(e.ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}, metav1.CreateOptions{})
 	e.must(err)
-	_, err = s.Kube.CoreV1().Services(e.name).Create(e.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+	_, err = e.s.Kube.CoreV1().Services(e.name).Create(e.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
 	e.must(err)
 	pod := e.podsRun(1)[0]
@@ -174,12 +170,50 @@ func TestSurge(t *testing.T) {
 		return err
 	})
 	e.until("the Service has a ready endpoint", func() error {
-		list, err := s.Kube.DiscoveryV1().EndpointSlices(e.name).List(e.ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
+		list, err := e.s.Kube.DiscoveryV1().EndpointSlices(e.name).List(e.ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
 		if err == nil && (len(list.Items) == 0 || len(list.Items[0].Endpoints) == 0) {
 			err = fmt.Errorf("it has none")
 		}
 		return err
 	})
+}
+
+// elsewhere waits until the only pod runs on the only machine, which is another one than it was.
+func (e *env) elsewhere(what string, old types.UID) {
+	e.t.Helper()
+	e.until(what+": another machine has the pod, and the old one is gone", func() error {
+		list := e.claims()
+		if len(list) != 1 || list[0].UID == old || !isTrue(&list[0], karpv1.ConditionReady) {
+			return fmt.Errorf("%d claims", len(list))
+		}
+		all := e.pods()
+		if len(all) != 1 || all[0].Spec.NodeName != list[0].Status.NodeName || all[0].Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("%d pods", len(all))
+		}
+		return nil
+	})
+}
+
+// restarts is how often the Deployment has been restarted.
+func (e *env) restarts() int64 {
+	e.t.Helper()
+	d, err := e.s.Kube.AppsV1().Deployments(e.name).Get(e.ctx, "web", metav1.GetOptions{})
+	e.must(err)
+	return d.Generation - 1
+}
+
+// A Deployment of one replica that is opted in has a ready endpoint at every instant, however often its machine is taken away: replaced
+// because it has drifted, or ended by hand. Its PodDisruptionBudget allows no eviction, and none is needed.
+func TestSurge(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	rounds := 4
+	if os.Getenv("DOVETAIL_SOAK") != "" {
+		rounds = 20
+	}
+	e := newEnv(t, s, "surge")
+	e.allowSurge()
+	e.single()
 	us, err := s.As(sandbox.Dovetail)
 	e.must(err)
 	for what, patch := range map[string]string{
@@ -205,17 +239,7 @@ func TestSurge(t *testing.T) {
 		} else {
 			e.must(s.Delete(e.ctx, claims+"/"+old.Name, ""))
 		}
-		e.until(fmt.Sprintf("round %d: another machine has the pod, and the old one is gone", i+1), func() error {
-			list := e.claims()
-			if len(list) != 1 || list[0].UID == old.UID || !isTrue(&list[0], karpv1.ConditionReady) {
-				return fmt.Errorf("%d claims", len(list))
-			}
-			all := e.pods()
-			if len(all) != 1 || all[0].Spec.NodeName != list[0].Status.NodeName || all[0].Status.Phase != corev1.PodRunning {
-				return fmt.Errorf("%d pods", len(all))
-			}
-			return nil
-		})
+		e.elsewhere(fmt.Sprintf("round %d", i+1), old.UID)
 	}
 	versions, empty := end()
 	if versions < 2*rounds {
@@ -227,12 +251,59 @@ func TestSurge(t *testing.T) {
 	if n := len(e.launches(e.name)); n != rounds+1 {
 		t.Errorf("%d machines were bought, want %d", n, rounds+1)
 	}
-	d, err := s.Kube.AppsV1().Deployments(e.name).Get(e.ctx, "web", metav1.GetOptions{})
-	e.must(err)
-	if d.Generation != int64(rounds)+1 {
-		t.Errorf("the Deployment is of generation %d, want %d: one restart a move", d.Generation, rounds+1)
+	if n := e.restarts(); n != int64(rounds) {
+		t.Errorf("the Deployment was restarted %d times, want %d: once a move", n, rounds)
 	}
 	t.Logf("%d moves, %d versions of the EndpointSlices, all with a ready endpoint", rounds, versions)
+}
+
+// The leader is killed at seeded moments of such a move: from when it is begun, while the replacement comes and the old machine is marked
+// and tainted, and from when the Deployment has been restarted, while its new pod comes and the old one goes. The move is finished or taken
+// back and made anew, with one restart in all, a ready endpoint at every instant, and nothing left over.
+func TestLeaderKilledSurging(t *testing.T) {
+	s := pair(t)
+	for seed := 1; seed <= kills(2); seed++ {
+		for kind, within := range map[string]time.Duration{"begun": 3 * time.Second, "restarted": 2 * time.Second} {
+			t.Run(fmt.Sprintf("%s-%d", kind, seed), func(t *testing.T) {
+				e := newEnv(t, s, fmt.Sprintf("surge-%s-%d", kind, seed))
+				if _, err := s.Kube.RbacV1().ClusterRoles().Get(e.ctx, "dovetail-surge", metav1.GetOptions{}); apierrors.IsNotFound(err) {
+					e.allowSurge()
+				}
+				e.single()
+				old := e.claimsAre(1, "Ready", ready)[0]
+				end := e.endpoints("web")
+				if seed%2 == 0 {
+					e.must(s.Delete(e.ctx, claims+"/"+old.Name, ""))
+				} else {
+					e.must(s.Patch(e.ctx, pools+"/"+e.name, `{"spec":{"template":{"metadata":{"annotations":{"example.com/new":"yes"}}}}}`))
+				}
+				if kind == "restarted" {
+					e.until("the Deployment has been restarted", func() error {
+						if e.restarts() == 0 {
+							return errors.New("it has not")
+						}
+						return nil
+					})
+				}
+				when := e.killMoving(time.Duration(rand.New(rand.NewPCG(uint64(seed), 3)).Int64N(int64(within))))
+				e.elsewhere("killed "+when, old.UID)
+				e.settled(5 * time.Second)
+				versions, empty := end()
+				if versions < 2 {
+					t.Errorf("the EndpointSlices had %d versions, that proves nothing", versions)
+				}
+				if len(empty) > 0 {
+					t.Errorf("%d of %d versions of the EndpointSlices have no ready endpoint:\n%s", len(empty), versions, strings.Join(empty, "\n"))
+				}
+				if n := e.restarts(); n != 1 {
+					t.Errorf("the Deployment was restarted %d times, want once", n)
+				}
+				count, _ := e.matched()
+				t.Logf("killed %s: %d machine in the end, %d bought in all, %d versions of the EndpointSlices", when, count, len(e.launches(e.name)), versions)
+				e.nothingLeft()
+			})
+		}
+	}
 }
 
 // What is opted in and can't have two pods at a time goes by eviction, and the ledger says why.
