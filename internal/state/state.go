@@ -47,6 +47,7 @@ type State struct {
 	nodeClasses map[string]*NodeClass
 	instances   []*model.Instance
 	instAt      time.Time
+	ended       map[string]ended // by provider id: machines that the cloud has said are on their way out
 
 	drift    map[string]string              // by claim uid, as last asked; never changed
 	failures map[string]model.LaunchFailure // by claim uid
@@ -106,7 +107,7 @@ func New() *State {
 		pods: map[string]*model.Pod{}, nodes: map[string]*nodeEntry{}, orphans: map[string]map[string]*model.Pod{}, attached: map[string]attachment{},
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
-		failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, notes: map[string]annotation{}, assumed: map[string]string{}, refused: map[string]bool{},
+		ended: map[string]ended{}, failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, notes: map[string]annotation{}, assumed: map[string]string{}, refused: map[string]bool{},
 		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
 		nodesDirty: map[string]bool{}, claimsDirty: map[string]bool{}, nodesOf: map[string][]string{}, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
@@ -638,22 +639,17 @@ func (s *State) ClaimOfNode(name string) *model.Claim {
 // LaunchFailed keeps why a claim's launch failed.
 func (s *State) LaunchFailed(uid string, f model.LaunchFailure) { s.failures[uid] = f }
 
-// MarkGone records that the cloud has said a machine is on its way out.
+// ended is when the cloud said so, and of which claim the machine was.
+type ended struct {
+	claimUID string
+	at       time.Time
+}
+
+// MarkGone records that the cloud has said a machine is on its way out. It stays so for as long as there is its claim: a list that was asked
+// for before knows no better, and one that does not have the machine any more says the same.
 func (s *State) MarkGone(providerID, claimUID string) {
-	out := make([]*model.Instance, 0, len(s.instances)+1)
-	found := false
-	for _, i := range s.instances {
-		if i.ProviderID == providerID {
-			j := *i
-			j.Gone, found = true, true
-			i = &j
-		}
-		out = append(out, i)
-	}
-	if !found {
-		out = append(out, &model.Instance{ProviderID: providerID, ClaimUID: claimUID, Gone: true})
-	}
-	s.SetInstances(out, s.instAt)
+	s.ended[providerID] = ended{claimUID, s.now}
+	s.SetInstances(s.instances, s.instAt)
 }
 
 // relink has the nodes of a provider id built anew.
@@ -786,6 +782,24 @@ func (s *State) DeleteNamespace(name string) {
 // SetInstances replaces the list of machines, as asked for at the given instant.
 func (s *State) SetInstances(list []*model.Instance, at time.Time) {
 	out := slices.Clone(list)
+	listed := map[string]bool{}
+	for i, x := range out {
+		if e, ok := s.ended[x.ProviderID]; ok {
+			listed[x.ProviderID] = true
+			if !x.Gone && !at.After(e.at) {
+				y := *x
+				y.Gone, out[i] = true, &y
+			}
+		}
+	}
+	for id, e := range s.ended {
+		switch _, claimed := s.byProvider[id]; {
+		case !claimed && at.After(e.at):
+			delete(s.ended, id)
+		case !listed[id]:
+			out = append(out, &model.Instance{ProviderID: id, ClaimUID: e.claimUID, Gone: true})
+		}
+	}
 	slices.SortFunc(out, func(a, b *model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	s.instances, s.instAt = out, at
 }

@@ -493,6 +493,7 @@ func TestInstances(t *testing.T) {
 	list := []*model.Instance{{ProviderID: "b"}, {ProviderID: "a", ClaimUID: "u"}}
 	s.SetInstances(list, at(1))
 	before := s.Snapshot(at(1))
+	s.Tick(at(2))
 	s.MarkGone("a", "u")
 	s.MarkGone("unlisted", "w")
 	show := func(snap *model.Snapshot) string {
@@ -505,6 +506,24 @@ func TestInstances(t *testing.T) {
 	want(t, "before", show(before), "a gone=false b gone=false ")
 	want(t, "after", show(s.Snapshot(at(2))), "a gone=true b gone=false unlisted gone=true ")
 	want(t, "asked for", s.Snapshot(at(2)).InstancesAt, at(1))
+
+	// What the cloud has said of a claim's machine holds until the claim is gone, whatever older lists show and later ones leave out.
+	c := claim("c", "")
+	c.UID, c.ProviderID = "u", "a"
+	s.SetClaim(c, 1)
+	s.Tick(at(3))
+	s.MarkGone("a", "u")
+	s.SetInstances([]*model.Instance{{ProviderID: "a", ClaimUID: "u"}}, at(2))
+	want(t, "by an older list", show(s.Snapshot(at(4))), "a gone=true unlisted gone=true ")
+	s.SetInstances(nil, at(5))
+	want(t, "by a later list", show(s.Snapshot(at(5))), "a gone=true ")
+	s.SetInstances([]*model.Instance{{ProviderID: "a", ClaimUID: "u"}}, at(6))
+	want(t, "by a later list that has it yet", show(s.Snapshot(at(6))), "a gone=false ")
+	s.SetInstances(nil, at(7))
+	want(t, "by the next", show(s.Snapshot(at(7))), "a gone=true ")
+	s.DeleteClaim("c")
+	s.SetInstances(nil, at(8))
+	want(t, "without its claim", show(s.Snapshot(at(8))), "")
 }
 
 func TestLaunchFailures(t *testing.T) {
