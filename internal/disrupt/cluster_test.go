@@ -136,3 +136,46 @@ func TestScaleDown(t *testing.T) {
 		t.Errorf("the cluster ends at %s an hour, more than 4 %% above the bound %s", dollars(price), dollars(bound))
 	}
 }
+
+// TestLeftovers shrinks clusters that were bought in several waves, each with small machines left over at its end: mostly one move puts them
+// right, with the leftovers of all waves in it. A second one would have to wait until what the first has bought is at rest.
+func TestLeftovers(t *testing.T) {
+	moves := 0
+	seeds := []uint32{3, 7, 8, 10, 12}
+	for _, seed := range seeds {
+		x := newScript(t)
+		x.line(strings.Fields("pool p"))
+		for _, cpu := range []int{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256} { // the rule of Karpenter's KWOK catalogue
+			for i, name := range []string{"c", "s", "m"} {
+				gib := cpu << (i + 1)
+				x.line(strings.Fields(fmt.Sprintf("type %s-%d cpu=%dm mem=%dGi price=%.4f", name, cpu, cpu*1000-100, gib, 0.025*float64(cpu)+0.001*float64(gib<<30)/1e9)))
+			}
+		}
+		next := func(n uint32) int {
+			seed = seed*1664525 + 1013904223
+			return int(seed >> 8 % n)
+		}
+		kinds := []string{"small", "large"}
+		x.line(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
+		x.line(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
+		for _, k := range kinds {
+			for _, p := range x.pods[k] {
+				p.Node = "none yet"
+			}
+		}
+		for come := [2]int{}; come[0]+come[1] < 1000; x.fill() {
+			for i, k := range kinds {
+				n := min(500-come[i], 40+next(120))
+				for _, p := range x.pods[k][come[i] : come[i]+n] {
+					p.Node = ""
+				}
+				come[i] += n
+			}
+		}
+		x.thin(func(int) bool { return next(10) < 3 })
+		moves += x.end()
+	}
+	if most := len(seeds) + 1; moves > most {
+		t.Errorf("%d clusters came to rest after %d moves, want at most %d", len(seeds), moves, most)
+	}
+}

@@ -98,7 +98,9 @@ func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Me
 		if wide {
 			found = append(found, s.sets(look)...)
 		}
-		best = pick(found)
+		if best = pick(found); wide && best != nil {
+			best = s.tidied(best, look)
+		}
 	}
 	mem.dirty = mem.dirty || best != nil // what is looked at after it may find more
 	f.back(0)
@@ -299,20 +301,7 @@ func (s *search) singles(order []candidate) []*Move {
 
 // sets looks at the worst machines together, in growing numbers as far as the budgets allow.
 func (s *search) sets(order []candidate) []*Move {
-	left, spare := map[string]int64{}, map[string]int64{}
-	maps.Copy(left, s.in.Left)
-	maps.Copy(spare, s.in.Spare)
-	var worst []*Unit
-	for _, c := range order {
-		n, bounded := spare[c.Group()]
-		if left[c.Pool.Name] > 0 && (!bounded || n > 0) && len(worst) < s.pol.Set {
-			left[c.Pool.Name]--
-			if bounded {
-				spare[c.Group()]--
-			}
-			worst = append(worst, c.Unit)
-		}
-	}
+	worst := s.allowed(nil, order)
 	var found []*Move
 	for k := 2; k <= len(worst); {
 		m, _ := s.homes(worst[:k])
@@ -329,6 +318,60 @@ func (s *search) sets(order []candidate) []*Move {
 		}
 	}
 	return found
+}
+
+// allowed adds machines to a set that goes, in their order, as far as the budgets, the minima of node groups and the policy let more go.
+func (s *search) allowed(set []*Unit, more []candidate) []*Unit {
+	left, spare := map[string]int64{}, map[string]int64{}
+	maps.Copy(left, s.in.Left)
+	maps.Copy(spare, s.in.Spare)
+	out := make([]*Unit, 0, len(set)+len(more))
+	add := func(u *Unit) {
+		n, bounded := spare[u.Group()]
+		if left[u.Pool.Name] > 0 && (!bounded || n > 0) && len(out) < s.pol.Set {
+			left[u.Pool.Name]--
+			if bounded {
+				spare[u.Group()]--
+			}
+			out = append(out, u)
+		}
+	}
+	for _, u := range set {
+		add(u)
+	}
+	for _, c := range more {
+		add(c.Unit)
+	}
+	return out
+}
+
+// tidied is a move that buys machines with the leftovers of earlier purchases taken along, where that pays for them: machines at most half as
+// dear as the dearest that comes, which are well used, but whose pods would share a larger one. What comes in the move has such leftovers of its
+// own, and with them they would make another move as soon as all are at rest.
+func (s *search) tidied(m *Move, look []candidate) *Move {
+	most := int64(0)
+	for i := range m.New {
+		most = max(most, m.New[i].PriceMicro)
+	}
+	going := map[*Unit]bool{}
+	for _, u := range m.Units {
+		going[u] = true
+	}
+	var leftovers []candidate
+	for _, c := range look {
+		if !going[c.Unit] && c.PriceMicro*2 <= most {
+			leftovers = append(leftovers, c)
+		}
+	}
+	set := s.allowed(m.Units, leftovers)
+	if len(leftovers) == 0 || len(set) <= len(m.Units) {
+		return m
+	}
+	n, _ := s.homes(set)
+	if n == nil || s.worth(n).Code != "" || n.Gain <= m.Gain || n.Saving()-m.Saving() < s.least(n.OldMicro-m.OldMicro) {
+		return m
+	}
+	return n
 }
 
 // nearly is how much of the best gain a move may miss and be taken before it because it moves fewer pods, in thousandths.

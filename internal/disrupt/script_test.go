@@ -589,7 +589,8 @@ func (x *script) prefer(f *floor, p *model.Pod, how manner, slots []*Unit, least
 	return to
 }
 
-func (x *script) end() {
+// end moves until nothing pays, and says how often.
+func (x *script) end() int {
 	before := x.price()
 	moves, pods := 0, 0
 	for ; ; moves++ {
@@ -611,6 +612,7 @@ func (x *script) end() {
 		}
 	}
 	x.say("end: %d moves, %d pods moved, %s → %s an hour on %d nodes", moves, pods, dollars(before), dollars(x.price()), len(x.nodes))
+	return moves
 }
 
 func run(t testing.TB, input string) string {
