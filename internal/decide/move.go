@@ -860,8 +860,10 @@ func (st *step) consolidate() {
 		}
 	}
 	st.mem.consolidation = mem
-	if m != nil {
+	if m != nil || !mem.More { // what comes to rest from now on is waited for anew
 		st.mem.waiting = time.Time{}
+	}
+	if m != nil {
 		st.movedFor(m)
 		st.begin(m)
 	}
