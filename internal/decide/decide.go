@@ -46,7 +46,7 @@ type Policy struct {
 	Doubt        time.Duration // and what kube-scheduler would not use for it is tried again after this long
 	Verdict      time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
 	DeadSlot     time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
-	AtOnce       int           // pods asked to go within a second, and less those that wait for kube-scheduler
+	AtOnce       int           // pods on their way at a time: asked to go, and not yet bound again
 	MaxRounds    int           // of those that were asked before and did not go, how many are asked again in one step
 
 	Notice      time.Duration  // a machine of which its cloud has not said when it takes it away is gone this long after it said so
@@ -63,7 +63,7 @@ func DefaultPolicy() Policy {
 		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
 		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Sweep: 5 * time.Minute, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
 		Notice: 2 * time.Minute, AlarmIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
-		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, AtOnce: 100, MaxRounds: 500,
+		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, AtOnce: 50, MaxRounds: 500,
 	}
 }
 

@@ -9,12 +9,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Pods that are asked to go come back one by one: kube-scheduler binds some hundred a second, and none of those that wait for it runs.
-// So a drain asks no more of them at once than it can take, however many nodes go; the others run on until it is their turn.
+// Pods that are asked to go come back one by one: kube-scheduler binds some hundred a second, fewer where it shares a machine, and none of those
+// that wait for it runs. So no more of them are on their way at a time than it takes in a second or two, however many nodes go; the others run on
+// until it is their turn.
 
 const (
-	second  = time.Second     // in which no more than Policy.AtOnce pods are asked to go
-	waiting = 5 * time.Second // a pod that is pending for longer waits for something else than its turn
+	second  = time.Second     // a pod that was asked to go and has not gone by then is kept by something else than its turn
+	waiting = 5 * time.Second // and so is one that is pending for longer
 )
 
 // unseen is how long a pod that was asked to go may have no successor that is seen.
@@ -27,20 +28,27 @@ type asked struct {
 }
 
 // pace says how many pods may be asked to go now, beside those that have been asked before and did not go: those are asked again, since
-// what keeps them is not the scheduler.
+// what keeps them is not the scheduler. On their way are those that are about to go, those whose successors are about to be made, and all
+// that are pending.
 func (st *step) pace() int {
-	pending, recent := 0, 0
+	under := 0
 	for _, p := range st.s.Pending {
 		if !p.Gated && !p.Class.Daemon && p.Nominated == "" && st.now.Before(p.Created.Add(waiting)) {
-			pending++
+			under++
 		}
 	}
-	for _, a := range st.mem.asked {
-		if st.now.Before(a.at.Add(second)) {
-			recent++
+	there := map[string]bool{}
+	if len(st.mem.asked) > 0 {
+		for _, p := range st.leaving() {
+			there[p.UID] = true
 		}
 	}
-	return st.pol.AtOnce - max(pending, recent)
+	for uid, a := range st.mem.asked {
+		if st.now.Before(a.at.Add(second/4)) || there[uid] && st.now.Before(a.at.Add(second)) {
+			under++
+		}
+	}
+	return st.pol.AtOnce - under
 }
 
 // paced leaves out the evictions whose turn has not come.

@@ -35,7 +35,7 @@ import (
 //	repair CONDITION STATUS AFTER    nodes like that are broken
 //	serves GROUP/KIND…           the node classes of the provider
 //	off                          exact landing is turned off
-//	pace N                       so many pods are asked to go within a second
+//	pace N                       so many pods are on their way at a time
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)

@@ -442,6 +442,19 @@ func (r *run) tell(moved, slow []*seen, since time.Time) {
 			r.Log("%d of %d pods that were moved were %s, half of them after %.1f s, nine of ten after %.1f s", len(all), len(moved), what, all[len(all)/2], all[len(all)*9/10])
 		}
 	}
+	made, bound := map[int]int{}, map[int]int{}
+	last := 0
+	for _, p := range moved {
+		i, j := int(p.made.Sub(since).Seconds()), int(p.bound.Sub(since).Seconds())
+		made[i]++
+		bound[j]++
+		last = max(last, i, j)
+	}
+	for i := range last + 1 {
+		if made[i]+bound[i] > 0 {
+			r.Log("second %d after the Deployments were scaled down: %d pods came back, %d were bound", i, made[i], bound[i])
+		}
+	}
 	slices.SortFunc(slow, func(a, b *seen) int { return a.made.Compare(b.made) })
 	for _, p := range slow {
 		r.Log("slow: %s, made %.1f s after the Deployments were scaled down: let in %.1f, refused %.1f, bound %.1f (-1: never) on %s", p.name, p.made.Sub(since).Seconds(),
