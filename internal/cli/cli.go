@@ -8,6 +8,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,28 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	})
 	root.AddCommand(controllerCommand(), convertCommand(args), machinesCommand(), manifestsCommand(), planCommand(), whyCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Args = func(c *cobra.Command, args []string) error { // what is no verb: what cobra says of it has several lines
+		if len(args) == 0 {
+			return nil
+		}
+		return unknownVerb(c, args[0])
+	}
+	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [COMMAND]", Short: "say what a command does, and its flags", Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Root().Help()
+			}
+			for _, verb := range c.Root().Commands() {
+				if verb.Name() == args[0] {
+					verb.InitDefaultHelpFlag()
+					return verb.Help()
+				}
+			}
+			return unknownVerb(c.Root(), args[0])
+		},
+	})
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -66,14 +89,29 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	var e exit
 	if !errors.As(err, &e) {
 		e = exit{1, err}
-		if strings.HasPrefix(err.Error(), "unknown command") {
-			e = exit{2, fmt.Errorf("%w; see 'dovetail --help'", err)}
-		}
 	}
 	if e.err != nil && e.Error() != "" {
 		fmt.Fprintln(errs, "dovetail:", e.Error())
 	}
 	return e.status
+}
+
+// unknownVerb says which verb was meant, where one is near.
+func unknownVerb(root *cobra.Command, name string) error {
+	root.SuggestionsMinimumDistance = 2
+	meant := ""
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		meant = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return exit{2, fmt.Errorf("unknown command %q%s See 'dovetail --help'", name, cmp.Or(meant, "."))}
+}
+
+// noArgs is for verbs that take flags alone.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return exit{2, fmt.Errorf("%s takes no arguments, has %q; see '%s --help'", c.Name(), args[0], c.CommandPath())}
 }
 
 // logger makes the structured log, one JSON object a line or text.
@@ -94,7 +132,7 @@ func logger(w io.Writer, format, level string) (*slog.Logger, error) {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "print the version", Args: noArgs,
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "dovetail", version()) },
 	}
 }

@@ -61,7 +61,7 @@ func controllerCommand() *cobra.Command {
 			"is live, it buys and moves nothing, and says what it would do. A name in capitals is the environment variable, of\n" +
 			"Karpenter's, that is read where the flag is not given.",
 		Example: "  dovetail controller --kubeconfig dovetail.kubeconfig --cloud kwok --machines http://127.0.0.1:7080 --leader-elect=false",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return runController(c, f) },
 	}
 	g := c.Flags()

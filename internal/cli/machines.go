@@ -33,7 +33,7 @@ func machinesCommand() *cobra.Command {
 			"STS, EKS, the Price List) for whoever has that address as AWS_ENDPOINT_URL: its instances are machines like the others.",
 		Example: "  dovetail machines --kubeconfig machines.kubeconfig --listen 127.0.0.1:7080 --journal machines.journal\n" +
 			"  dovetail machines --kubeconfig machines.kubeconfig --aws-address 127.0.0.1:7081",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			log, err := logger(c.ErrOrStderr(), format, level)
 			if err != nil {

@@ -16,10 +16,10 @@ func manifestsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "manifests",
 		Short: "print what a cluster needs before the controller can run",
-		Long: "Prints the CustomResourceDefinitions, the namespace, the identity with its rights, and the policy that limits what the\n" +
-			"controller may change on pods. The output is for 'kubectl apply --server-side -f -'.",
+		Long: "Prints the CustomResourceDefinitions, the namespace, the identity with its rights, and the policies that limit what\n" +
+			"the controller may change on pods and whose NodePools it may change. The output is for 'kubectl apply --server-side -f -'.",
 		Example: "  dovetail manifests | kubectl apply --server-side -f -",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var optional []string
 			if surge {

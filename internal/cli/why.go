@@ -43,11 +43,14 @@ func whyCommand() *cobra.Command {
 		Use:   "why pod/[NAMESPACE/]NAME | node/NAME | nodepool/NAME",
 		Short: "say what is in the way of an object now, what was decided about it, and what would change that",
 		Long: "Asks a running controller: why a pod has no machine, why a node stays, what a NodePool may do. It says what was decided,\n" +
-			"what is in the way now, what the alternatives would cost, and the changes after which it would go the other way.",
-		Example: "  kubectl -n dovetail port-forward deploy/dovetail 8080 &\n  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json",
+			"what is in the way now, what the alternatives would cost, and the changes after which it would go the other way.\n\n" +
+			"The controller answers on its metrics port (--server). In a cluster it is forwarded, as below; of a sandbox\n" +
+			"'dovetail-sandbox status' says the address.\n\n" +
+			"Exit status: 0 it has answered, 1 there is no such object, or nobody answers, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Example: "  kubectl -n dovetail-system port-forward deploy/dovetail 8080 &\n  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit{2, fmt.Errorf("why takes one object, has %d: pod/NAME, node/NAME or nodepool/NAME", len(args))}
+				return exit{2, fmt.Errorf("why takes one object, has %d: pod/NAME, node/NAME or nodepool/NAME; see 'dovetail why --help'", len(args))}
 			}
 			return nil
 		},
@@ -74,7 +77,7 @@ func whyCommand() *cobra.Command {
 		address = "http://127.0.0.1:8080"
 	}
 	c.Flags().StringVar(&server, "server", address, "address of the controller's metrics port; the environment's DOVETAIL_SERVER, where set")
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	c.Flags().StringVarP(&output, "output", "o", "text", "text or json (docs/WHY.md)")
 	return c
 }
 
@@ -111,6 +114,13 @@ func askWhy(ctx context.Context, server, subject string) (*report.Why, error) {
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
+		var e *url.Error
+		if errors.As(err, &e) {
+			err = e.Err // it names the address again
+		}
+		if ctx.Err() == nil {
+			err = fmt.Errorf("%w; 'dovetail why --help' says how to reach one", err)
+		}
 		return nil, fmt.Errorf("ask the controller at %s (--server): %w", server, err)
 	}
 	defer res.Body.Close()

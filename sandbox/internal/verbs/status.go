@@ -145,8 +145,24 @@ func show(w io.Writer, dir plane.Dir, r report, now time.Time) error {
 		_, err := fmt.Fprintf(w, "\nthe API server does not answer: %s\nkubeconfig %s\n", r.Problem, r.State.Kubeconfig)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nkubernetes %s, %d nodes, %d pods\nkubeconfig %s\n", r.Version, r.Nodes, r.Pods, r.State.Kubeconfig)
-	return err
+	if _, err := fmt.Fprintf(w, "\nkubernetes %s, %d nodes, %d pods\nkubeconfig %s\n", r.Version, r.Nodes, r.Pods, r.State.Kubeconfig); err != nil {
+		return err
+	}
+	if ask := question(r.State); ask != "" {
+		_, err := fmt.Fprintf(w, "ask        %s\n", ask)
+		return err
+	}
+	return nil
+}
+
+// question is how to ask Dovetail about a NodePool; empty where it does not run. Of several replicas the first is asked.
+func question(s *supervise.State) string {
+	for _, child := range s.Components {
+		if port := child.Ports["metrics"]; port != 0 && strings.HasPrefix(child.Name, plane.Dovetail) {
+			return fmt.Sprintf("dovetail why nodepool/default --server http://127.0.0.1:%d    (or node/NAME, pod/NAMESPACE/NAME)", port)
+		}
+	}
+	return ""
 }
 
 func ports(named map[string]int) string {

@@ -193,8 +193,13 @@ func up(dir plane.Dir, options plane.Options) error {
 	}
 	fmt.Printf("\n  kubeconfig  %s\n  look        %s\n  stop        %s\n",
 		dir.Kubeconfig(plane.Admin), hint(dir, "kubectl get nodes"), hint(dir, "down"))
-	if state, err := supervise.Read(dir); err == nil && state != nil && state.AWSURL != "" {
-		fmt.Printf("  AWS         AWS_ENDPOINT_URL=%s\n", state.AWSURL)
+	if state, err := supervise.Read(dir); err == nil && state != nil {
+		if ask := question(state); ask != "" {
+			fmt.Printf("  ask         %s\n", ask)
+		}
+		if state.AWSURL != "" {
+			fmt.Printf("  AWS         AWS_ENDPOINT_URL=%s\n", state.AWSURL)
+		}
 	}
 	return nil
 }
