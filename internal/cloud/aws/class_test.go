@@ -297,6 +297,9 @@ func TestDrift(t *testing.T) {
 	if err := clock.Wait(t.Context(), 2*time.Minute); err != nil { // until it is listed
 		t.Fatal(err)
 	}
+	if have := res.Labels[awsv1.LabelInstanceTenancy]; have != "default" {
+		t.Errorf("the tenancy is %q", have)
+	}
 	claim := &model.Claim{Name: "a", UID: "a", ProviderID: res.ProviderID, ImageID: res.ImageID, Labels: res.Labels, Annotations: res.Annotations}
 	drift := func(what, want string, nc cloud.NodeClass, claim *model.Claim) {
 		t.Helper()

@@ -133,6 +133,7 @@ func (p *Provider) offerType(r *resolved, g *goods, t *machineType) *offered {
 	out := &offered{machineType: t, image: im, pods: r.kubelet.pods(t, r.family, int64(p.config.ReservedENIs))}
 	it := &model.InstanceType{Name: t.name, Labels: maps.Clone(t.labels), Boots: im.id}
 	it.Labels[model.LabelOS] = r.os()
+	it.Labels[awsv1.LabelInstanceTenancy] = "default" // hardware of one's own is not asked for
 	memory, ok := p.learned.memory(t.name, im.id)
 	if !ok {
 		memory = guessMemory(t, p.config.VMMemoryOverhead)
