@@ -165,7 +165,8 @@ func (p *packing) price(left []int64) int64 {
 		}
 		p.worth[d] = max(1, int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)))
 	}
-	if x := p.strataOf(left); len(x.list) > 1 {
+	x := p.strataOf(left)
+	if p.strata = x; len(x.list) > 1 {
 		x.price(p.free[:nd])
 		if v := x.worth().micro(); v > least {
 			least = v

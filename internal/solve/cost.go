@@ -56,16 +56,40 @@ func (s *solver) cost(res *Result) {
 	if len(s.stock) == 0 {
 		res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.dearestPod(groups, useful))
 	}
+	if wider(res, max(blendGapPPM, s.pol.MaxGapPPM)) && s.pol.Work > 0 && !s.tied() {
+		res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.boundByBlends(groups, ls, useful, &most))
+	}
 	if s.bare != nil && len(s.classes) <= maxProofRows {
 		if by := s.boundByColumns(groups, ls, useful, &most); by > res.Cost.BoundMicroPerHour {
 			res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "columns"
 		}
 	}
-	if gap := res.Cost.NewMicroPerHour - res.Cost.BoundMicroPerHour; gap > mulDiv(res.Cost.BoundMicroPerHour, s.pol.MaxGapPPM, 1_000_000) {
+	if wider(res, s.pol.MaxGapPPM) {
 		if by := s.boundByEnumeration(groups, ls, useful); by > res.Cost.BoundMicroPerHour {
 			res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "enumeration"
 		}
 	}
+}
+
+// tied says whether most pods have rules over where others are, which no bound knows: then it is not for want of trying that the gap is wide.
+func (s *solver) tied() bool {
+	n := 0
+	for _, c := range s.classes {
+		if len(c.topo.host) > 0 || len(c.topo.wide) > 0 {
+			n += c.taken
+		} else {
+			n -= c.taken
+		}
+	}
+	return n > 0
+}
+
+// blendGapPPM is the gap below which mixtures are not tried: what prices of resources leave is then what is left over between pods.
+const blendGapPPM = 20_000
+
+// wider says whether the gap is wider than so many parts per million of the bound.
+func wider(res *Result, ppm int64) bool {
+	return res.Cost.NewMicroPerHour-res.Cost.BoundMicroPerHour > mulDiv(res.Cost.BoundMicroPerHour, ppm, 1_000_000)
 }
 
 // boundByStrata is the bound from prices by who may go where.

@@ -49,6 +49,7 @@ type packing struct {
 	masks    []*mask
 	machines []*machine
 	weight   [maxDims]int64   // what a unit of each resource is worth, micro-dollars << weightShift
+	strata   *strata          // the same by who may go where
 	hair     uint             // binary digits of the loss that greedy overlooks
 	floor    int64            // what the demand costs at least, by resource prices, were it alone
 	free     [maxDims]float64 // room that will be filled before anything is bought
@@ -368,7 +369,7 @@ func (p *packing) join(c *class, n int64, g *guests) {
 }
 
 // maxMachines is how many machines fills are made for. Catalogues of real clouds stay below it once the dominated are gone.
-const maxMachines = 128
+const maxMachines = 256
 
 // thin keeps, of too many machines, the one with the most worth for its price among those of nearly one price that admit the same
 // demands, and for each demand one that holds it. What a fill becomes is chosen among all types later.
@@ -377,14 +378,15 @@ func (p *packing) thin(left []int64) {
 		return
 	}
 	nd := p.s.nd
-	worth := func(m *machine) int64 {
+	worths := make([]int64, len(p.machines))
+	for i, m := range p.machines {
 		var v wide
 		for k := range nd {
 			if m.avail[k] > 0 {
-				v.addMul(p.weight[k], m.avail[k])
+				v.addMul(max(p.weight[k], p.strata.most(k, func(g *stratum) bool { return g.has(i) })), m.avail[k])
 			}
 		}
-		return v.micro()
+		worths[i] = v.micro()
 	}
 	type bucket struct {
 		pool, stock int
@@ -397,7 +399,7 @@ func (p *packing) thin(left []int64) {
 		for x := m.price; x > 0; x = x * 7 / 8 {
 			k.price++
 		}
-		if was, ok := best[k]; !ok || ratioLess(worth(p.machines[was]), p.machines[was].effort, worth(m), m.effort) {
+		if was, ok := best[k]; !ok || ratioLess(worths[was], p.machines[was].effort, worths[i], m.effort) {
 			best[k] = i
 		}
 	}

@@ -43,21 +43,41 @@ func (p *packing) strataOf(whole []int64) *strata {
 	}
 	var sets []*set
 	byBits := map[string]*set{}
+	wide := make([]set, len(p.masks)) // by mask: the machines that it admits, the least of each resource that all of them have
+	least := make([]vec, len(p.masks))
+	for j := range p.masks {
+		wide[j].on = make([]uint64, words)
+		first := true
+		for i, m := range p.machines {
+			if m.stock >= 0 || m.admits[j>>6]>>(j&63)&1 == 0 {
+				continue
+			}
+			wide[j].on[i>>6] |= 1 << (i & 63)
+			for k := range p.s.nd {
+				if first || m.avail[k] < least[j][k] {
+					least[j][k] = m.avail[k]
+				}
+			}
+			first = false
+		}
+	}
+	p.s.work += int64(len(p.machines) * len(p.masks))
 	on := make([]uint64, words)
 	for d, x := range p.demands {
 		if whole[d] <= 0 {
 			continue
 		}
-		clear(on)
-		some := false
-		for i, m := range p.machines {
-			if m.stock < 0 && p.admits(m, d) && fitsIn(&x.c.req, &m.avail, p.s.nd) {
-				on[i>>6] |= 1 << (i & 63)
-				some = true
+		j := p.maskOf[d]
+		copy(on, wide[j].on)
+		if !fitsIn(&x.c.req, &least[j], p.s.nd) {
+			for i, m := range p.machines {
+				if on[i>>6]>>(i&63)&1 != 0 && !fitsIn(&x.c.req, &m.avail, p.s.nd) {
+					on[i>>6] &^= 1 << (i & 63)
+				}
 			}
+			p.s.work += int64(len(p.machines))
 		}
-		p.s.work += int64(len(p.machines))
-		if !some {
+		if !slices.ContainsFunc(on, func(w uint64) bool { return w != 0 }) {
 			continue // only machines of limited stock hold it: it is worth nothing here
 		}
 		k := string(appendWords(nil, on))
@@ -236,7 +256,7 @@ func (x *strata) lower(mi int) {
 
 // most is the highest price of a resource among some strata.
 func (x *strata) most(k int, which func(*stratum) bool) (u int64) {
-	for i := range x.list {
+	for i := range x.u {
 		if x.u[i][k] > u && which(&x.list[i]) {
 			u = x.u[i][k]
 		}
