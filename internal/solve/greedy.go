@@ -107,6 +107,9 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	}
 	any.each(l, func(i int) {
 		o := &s.offers[i]
+		if o.idle {
+			return
+		}
 		clear(admits)
 		for j, m := range masks {
 			if m.has(i) {

@@ -31,6 +31,7 @@ type offer struct {
 	price   int64
 	ok      bool // can be had now
 	stock   int  // of solver.stock: what several pools may draw on; -1 where the cloud sets no number
+	idle    bool // another of the pool does for everybody what this one does, for no more: no machine is packed as it
 	variant []model.Requirement
 }
 
@@ -200,14 +201,25 @@ func (s *solver) compileOffers() {
 // sortOffers puts the offers of each level and of each pool in the order of their prices.
 func (s *solver) sortOffers() {
 	s.order, s.poolOrder = make([]int, len(s.offers)), make([]int, len(s.offers))
-	for i := range s.order {
-		s.order[i], s.poolOrder[i] = i, i
+	type priced struct { // beside each other in memory: there may be millions
+		price int64
+		i     int
 	}
-	byPrice := func(x, y int) int {
-		return cmp.Or(cmp.Compare(s.offers[x].price, s.offers[y].price), cmp.Compare(x, y))
-	}
+	var list []priced
 	for _, l := range s.levels {
-		slices.SortFunc(s.order[l.lo:l.hi], byPrice)
+		list = list[:0]
+		for i := l.lo; i < l.hi; i++ {
+			list = append(list, priced{s.offers[i].price, i})
+		}
+		slices.SortFunc(list, func(x, y priced) int {
+			if x.price != y.price {
+				return cmp.Compare(x.price, y.price)
+			}
+			return x.i - y.i
+		})
+		for at, x := range list {
+			s.order[l.lo+at] = x.i
+		}
 	}
 	next := slices.Clone(s.poolAt)
 	for _, i := range s.order { // what is in order as a whole is so in its parts
@@ -246,6 +258,7 @@ type assorted struct {
 	room  vec
 	size  int // of solver.sizes
 	stock int
+	idle  bool // another with the same labels has no less room and costs no more
 }
 
 // unsaid stands for a label that neither type nor offering says anything about.
@@ -401,6 +414,29 @@ func (s *solver) assort(a *assortment, rs model.Requirements) {
 			a.items = append(a.items, assorted{t: t, o: o, shape: shape, room: room, size: size, stock: s.stockOf(t, o)})
 		}
 	}
+	a.beaten(s.nd)
+}
+
+// beaten finds the items that are idle: of those alike the first is not.
+func (a *assortment) beaten(nd int) {
+	order := make([]int, len(a.items))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		x, y := &a.items[i], &a.items[j]
+		return cmp.Or(cmp.Compare(x.o.PriceMicro, y.o.PriceMicro), cmp.Compare(y.room[0], x.room[0]), cmp.Compare(i, j))
+	})
+	kept := make([][]vec, len(a.shapes))
+	for _, i := range order {
+		x := &a.items[i]
+		if !x.o.Available || x.o.Remaining >= 0 {
+			continue
+		}
+		if x.idle = slices.ContainsFunc(kept[x.shape], func(v vec) bool { return leq(&x.room, &v, nd) }); !x.idle {
+			kept[x.shape] = append(kept[x.shape], x.room)
+		}
+	}
 }
 
 // sizeOf numbers amounts of room.
@@ -427,20 +463,23 @@ type shape struct {
 func (s *solver) poolOffers(pi int, a *assortment) {
 	p := &s.in.Pools[pi]
 	variants := s.variants(p, a.known)
+	plain := !newPoolLeft(p).limited && len(s.minValuesOf(pi)) == 0 // nothing else of a type matters than its room, price and labels
 	first := len(s.shapes)
 	for _, given := range a.shapes {
 		for _, variant := range variants {
 			s.shapes = append(s.shapes, s.shapeOf(p, given, variant))
 		}
 	}
-	s.offers = slices.Grow(s.offers, len(a.items)*len(variants))
+	if n := len(a.items) * len(variants); cap(s.offers)-len(s.offers) < n {
+		s.offers = slices.Grow(s.offers, max(n, 2*len(s.offers)))
+	}
 	for i := range a.items {
 		it := &a.items[i]
 		for j, variant := range variants {
 			at := first + it.shape*len(variants) + j
 			y := &s.shapes[at]
 			x := offer{pool: pi, t: it.t, o: it.o, price: it.o.PriceMicro, ok: it.o.Available && it.o.Remaining != 0, variant: variant, stock: it.stock,
-				vals: y.vals, shape: at, ports: y.ports, size: it.size}
+				vals: y.vals, shape: at, ports: y.ports, size: it.size, idle: it.idle && plain}
 			if y.any {
 				v := it.room
 				for k := range s.nd {
