@@ -4,8 +4,10 @@
 package decide
 
 import (
+	"math"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -21,15 +23,18 @@ const (
 // unseen is how long a pod that was asked to go may have no successor that is seen.
 const unseen = 3 * time.Second
 
-// asked is when a pod was first asked to go, and whether a slot was kept for its successor then.
+// asked is when a pod was first asked to go, whether a slot was kept for its successor then, and by what that is told: its owner, and that it
+// has been seen later than any pod then.
 type asked struct {
-	at   time.Time
-	slot bool
+	at    time.Time
+	slot  bool
+	owner string
+	last  uint64
 }
 
 // pace says how many pods may be asked to go now, beside those that have been asked before and did not go: those are asked again, since
-// what keeps them is not the scheduler. On their way are those that are about to go, those whose successors are about to be made, and all
-// that are pending.
+// what keeps them is not the scheduler. On their way are those that are about to go, those whose successors are yet to be made, and all
+// that are pending. Whoever makes the successors may stand still for a second and then make all at once; so it is not by time that they count.
 func (st *step) pace() int {
 	under := 0
 	for _, p := range st.s.Pending {
@@ -37,18 +42,50 @@ func (st *step) pace() int {
 			under++
 		}
 	}
+	if len(st.mem.asked) == 0 {
+		return st.pol.AtOnce - under
+	}
 	there := map[string]bool{}
-	if len(st.mem.asked) > 0 {
-		for _, p := range st.leaving() {
-			there[p.UID] = true
+	for _, p := range st.leaving() {
+		there[p.UID] = true
+	}
+	gone, since, first := map[string]int{}, map[string]uint64{}, uint64(math.MaxUint64) // by owner
+	for uid, a := range st.mem.asked {
+		switch {
+		case there[uid]:
+			if st.now.Before(a.at.Add(second)) {
+				under++
+			}
+		case st.now.Before(a.at.Add(unseen)):
+			if gone[a.owner]++; gone[a.owner] == 1 || a.last < since[a.owner] {
+				since[a.owner] = a.last
+			}
+			first = min(first, a.last)
 		}
 	}
-	for uid, a := range st.mem.asked {
-		if st.now.Before(a.at.Add(second/4)) || there[uid] && st.now.Before(a.at.Add(second)) {
-			under++
+	st.pods(func(p *model.Pod) {
+		if len(gone) > 0 && p.Seen > first {
+			if o := slotOwner(p); gone[o] > 0 && p.Seen > since[o] {
+				gone[o]--
+			}
 		}
+	})
+	for _, n := range gone {
+		under += n
 	}
 	return st.pol.AtOnce - under
+}
+
+// pods calls f with every pod that is pending or on a node.
+func (st *step) pods(f func(*model.Pod)) {
+	for _, p := range st.s.Pending {
+		f(p)
+	}
+	for _, n := range st.s.Nodes {
+		for _, p := range n.Pods {
+			f(p)
+		}
+	}
 }
 
 // paced leaves out the evictions whose turn has not come.
@@ -61,12 +98,17 @@ func (st *step) paced() {
 	if !draining && len(st.mem.asked) == 0 {
 		return
 	}
-	left, rounds := st.pace(), st.pol.MaxRounds
+	left, rounds, last := st.pace(), st.pol.MaxRounds, uint64(0)
+	st.pods(func(p *model.Pod) { last = max(last, p.Seen) })
 	next := map[string]asked{}
 	for uid, a := range st.mem.asked {
 		if st.now.Before(a.at.Add(unseen)) {
 			next[uid] = a
 		}
+	}
+	owners := map[string]string{}
+	for _, p := range st.leaving() {
+		owners[p.UID] = slotOwner(p)
 	}
 	urgent := map[string]bool{} // nodes that their cloud takes away soon
 	for _, x := range st.taken {
@@ -93,7 +135,7 @@ func (st *step) paced() {
 			kept = append(kept, a)
 		case !again && (left > 0 || urgent[e.Node]):
 			left--
-			next[e.UID] = asked{at: st.now, slot: st.cover[e.UID]}
+			next[e.UID] = asked{at: st.now, slot: st.cover[e.UID], owner: owners[e.UID], last: last}
 			kept = append(kept, a)
 		default:
 			st.at(st.now.Add(second / 4))

@@ -77,6 +77,7 @@ type script struct {
 	tell   bool
 	marks  map[string]string // by claim: the mark of the last move it was to go in
 	now    time.Time
+	serial uint64 // pods seen so far
 	out    strings.Builder
 }
 
@@ -782,6 +783,8 @@ func (x *script) pod(name string, opts []string) {
 		}
 		q.UID = "uid-" + q.Name
 		if count != 0 {
+			x.serial++
+			q.Seen = x.serial
 			x.st.SetPod(&q)
 		}
 	}

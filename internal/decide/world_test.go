@@ -656,7 +656,7 @@ func (w *world) controllers() {
 		}
 		for range l.want - len(have) {
 			w.serial++
-			p := &model.Pod{Namespace: "default", Name: fmt.Sprintf("%s-%d", l.name, w.serial), UID: fmt.Sprintf("uid-%s-%d", l.name, w.serial), Class: l.class,
+			p := &model.Pod{Namespace: "default", Seen: uint64(w.serial), Name: fmt.Sprintf("%s-%d", l.name, w.serial), UID: fmt.Sprintf("uid-%s-%d", l.name, w.serial), Class: l.class,
 				Created: w.now, GracePeriod: time.Second, DoNotDisrupt: l.hold, Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: "uid-" + l.name}}
 			for n := 0; l.stateful; n++ {
 				if p.Name = fmt.Sprintf("%s-%d", l.name, n); w.pods[p.Key()] == nil {
