@@ -10,7 +10,7 @@ package solve
 type blend struct {
 	p      *packing // of mixtures: amounts are << blendShift
 	of     []int    // by demand: its mixture, -1: none
-	amount []int64  // by demand: how much one pod is of its mixture, a whole being 1 << amountShift
+	amount []int64  // by demand: how much one pod is of its mixture, << amountShift
 }
 
 const (
@@ -23,10 +23,17 @@ const (
 func (p *packing) blended(whole []int64) *blend {
 	x := p.strataOf(whole)
 	nd := p.s.nd
-	var largest vec
-	for _, m := range p.machines {
+	var mean vec // what a pod asks for on the whole: in that measure proportions are told apart
+	pods := int64(0)
+	for d, y := range p.demands {
+		pods += whole[d]
 		for k := range nd {
-			largest[k] = max(largest[k], m.avail[k])
+			mean[k] += whole[d] * y.c.req[k]
+		}
+	}
+	for k := range nd {
+		if mean[k] > 0 {
+			mean[k] = max(1, mean[k]/pods)
 		}
 	}
 	b := &blend{of: make([]int, len(p.demands)), amount: make([]int64, len(p.demands))}
@@ -36,13 +43,13 @@ func (p *packing) blended(whole []int64) *blend {
 			continue
 		}
 		for k := range nd {
-			if y.c.req[k] > 0 && largest[k] > 0 {
-				b.amount[d] = max(b.amount[d], mulDiv(y.c.req[k], 1<<amountShift, largest[k]))
+			if y.c.req[k] > 0 && mean[k] > 0 {
+				b.amount[d] = max(b.amount[d], mulDiv(y.c.req[k], 1<<amountShift, mean[k]))
 			}
 		}
 		for k := range nd {
-			if b.amount[d] > 0 && y.c.req[k] > 0 && largest[k] > 0 {
-				shape[d][k] = mulDiv(mulDiv(y.c.req[k], 1<<amountShift, largest[k]), 1<<amountShift, b.amount[d])
+			if b.amount[d] > 0 && y.c.req[k] > 0 && mean[k] > 0 {
+				shape[d][k] = mulDiv(mulDiv(y.c.req[k], 1<<amountShift, mean[k]), 1<<amountShift, b.amount[d])
 			}
 		}
 	}

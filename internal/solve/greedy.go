@@ -274,6 +274,7 @@ type batch struct {
 func (p *packing) bestFill(fills []fill, left []int64) int {
 	for {
 		best, second := -1, -1
+		p.s.work += int64(len(p.machines)) / 4
 		for i, m := range p.machines {
 			f := &fills[i]
 			if !f.known {

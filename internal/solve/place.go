@@ -94,7 +94,7 @@ func (s *solver) topUp() {
 	s.thrift()
 	tries := 0
 	for _, c := range s.classes {
-		for !c.topo.nearHost && s.wanted(c) > 0 && tries < maxTopUps {
+		for !c.topo.nearHost && s.wanted(c) > 0 && tries < maxTopUps && !s.spent() {
 			tries++
 			before, bins := c.taken, len(s.bins)
 			demands, add := s.collector()
@@ -310,6 +310,7 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 		slices.ContainsFunc(c.topo.bumpWide, func(id int) bool { return s.counters[id].spread })
 	wishes := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleWish })
 	for c.left() > keep {
+		s.work += int64(len(sites))
 		best, bestN := (*site)(nil), int64(0)
 		first := c.topo.near && s.starts(c)
 		var could []string

@@ -37,7 +37,7 @@ func answer(p *Problem, mem Memory, pol Policy, g guess) *solver {
 	s.remember()
 	for try := 0; ; try++ {
 		short := s.attempt()
-		again := s.rank(short) || s.raise(short) || s.block(short, try >= maxRestarts)
+		again := s.rank(short) || s.raise(short) || s.block(short, try >= maxRestarts || s.spent())
 		if !again {
 			s.colocate()
 			again = s.ban() || s.widen(false) || s.crowd() || s.hollow()
@@ -50,6 +50,18 @@ func answer(p *Problem, mem Memory, pol Policy, g guess) *solver {
 	s.tidy()
 	s.topUp()
 	return s
+}
+
+// unasked is how many steps, beside those allowed for refining, a first plan may take before it is made do with.
+const unasked = 400_000_000
+
+// spent says whether that is so.
+func (s *solver) spent() bool {
+	if s.work > s.deadline+unasked {
+		s.truncated = true
+		return true
+	}
+	return false
 }
 
 // start is the state an attempt begins from.
@@ -94,6 +106,7 @@ func (s *solver) reset() {
 		clear(c.n)
 		copy(c.n, c.start)
 		c.total, c.floating = c.total0, c.float0
+		c.changes++
 	}
 	for _, c := range s.classes {
 		c.taken = 0

@@ -27,6 +27,7 @@ type counter struct {
 	promised int64 // to be on machines not packed yet
 	floating int64 // on claims in flight whose domain is not certain
 	float0   int64
+	changes  int // of n
 }
 
 // scope is the nodes that a spread looks at: those that node affinity lets its pods on, whose taints they tolerate, and that have the
@@ -78,6 +79,13 @@ type rule struct {
 	filled     []int32 // those of them that only others fill
 	own        []int32 // by domain: pods of the class placed, for a hard spread
 	shut       []int32 // domains in which the class would be crowded by others, whatever comes first
+	known      leastKnown
+}
+
+// leastKnown is the last answer of least, for so many changes of the counter and so many domains.
+type leastKnown struct {
+	changes, domains int
+	least            int64
 }
 
 // topo is what a class asks of topology, and which counters its pods move.
@@ -514,6 +522,7 @@ func (t *topoCompiler) countStanding() {
 
 // bump counts n pods more in the domain that the host is in.
 func (x *counter) bump(vals []int32, host int, n int64) {
+	x.changes++
 	d := host
 	if x.key != hostKey {
 		v := vals[x.key]
@@ -580,6 +589,15 @@ func (s *solver) bumpHost(c *class, host int, n int64) {
 
 // least is the smallest count among the domains of a spread; zero while fewer of them than wanted have a node.
 func (s *solver) least(r *rule) int64 {
+	x := &s.counters[r.counter]
+	if r.known.changes != x.changes+1 || r.known.domains != len(r.domains) {
+		r.known = leastKnown{x.changes + 1, len(r.domains), s.count(r)}
+	}
+	return r.known.least
+}
+
+// count is least, counted.
+func (s *solver) count(r *rule) int64 {
 	x := &s.counters[r.counter]
 	out, with := unlimited, 0
 	for _, d := range r.domains {
