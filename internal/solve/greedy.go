@@ -61,6 +61,7 @@ type packing struct {
 	hosted   []bool           // by demand: rules or ports or volumes that a fill must keep
 	apart    bool             // wishes of pods to be apart are kept
 	scratch  scratch
+	work     int64 // steps of refining
 	samples  int
 	keep     int // candidates kept of many
 }

@@ -194,8 +194,9 @@ func (s *solver) buyFrom(first int, demands []*demand) {
 		if len(here) == 0 {
 			continue
 		}
+		all := podsOf(here)
 		for _, part := range s.demandParts(s.levels[li], here) {
-			s.buy(s.levels[li], part)
+			s.buy(s.levels[li], part, mulDiv(s.pol.Work, podsOf(part), all))
 		}
 	}
 }
@@ -278,9 +279,18 @@ func (s *solver) inLevel(m *mask, l level) bool {
 	return false
 }
 
-// buy packs the demands onto machines of one level and counts down what it could not.
-func (s *solver) buy(l level, demands []*demand) {
+// podsOf is how many pods demands are.
+func podsOf(demands []*demand) (n int64) {
+	for _, d := range demands {
+		n += d.n
+	}
+	return n
+}
+
+// buy packs the demands onto machines of one level, refining for so many steps, and counts down what it could not.
+func (s *solver) buy(l level, demands []*demand, work int64) {
 	p := s.newPacking(l, demands)
+	p.work = work
 	batches, left := p.plan()
 	s.floor += p.floor
 	if p.keepApart() {
@@ -367,8 +377,8 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 	}
 	t.recollect(s.memory)
 	s.tier = 2
-	until := min(s.work+s.pol.Work*3/4, s.deadline)
-	most := s.pol.Work / 2
+	until := min(s.work+p.work*3/4, s.deadline)
+	most := p.work / 2
 	if len(t.rows) > maxProofRows {
 		most /= 2 // greedy is near already, and each round costs more
 	}
@@ -386,7 +396,7 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 	}
 	batches = p.repair(batches, until)
 	if len(t.rows) <= maxProofRows && !slices.Contains(p.hosted, true) && p.worthwhile(batches) {
-		t.recall(priceOf(batches), min(s.work+s.pol.Work/2, s.deadline))
+		t.recall(priceOf(batches), min(s.work+p.work/2, s.deadline))
 	}
 	return append(fixed, batches...)
 }
