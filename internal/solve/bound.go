@@ -165,10 +165,15 @@ func (p *packing) price(left []int64) int64 {
 		}
 		p.worth[d] = max(1, int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)))
 	}
-	x := p.strataOf(left)
-	if p.strata = x; len(x.list) > 1 {
+	p.strata = &strata{}
+	if !p.flat {
+		p.strata = p.strataOf(left)
+	}
+	if x := p.strata; len(x.list) > 1 {
 		x.price(p.free[:nd])
-		if v := x.worth().micro(); v > least {
+		v := x.worth().micro()
+		p.flat = v-least <= mulDiv(least, p.s.pol.MaxGapPPM, 1_000_000)
+		if v > least {
 			least = v
 			for d, at := range x.of {
 				if at < 0 {

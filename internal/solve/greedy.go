@@ -49,6 +49,7 @@ type packing struct {
 	masks    []*mask
 	machines []*machine
 	weight   [maxDims]int64   // what a unit of each resource is worth, micro-dollars << weightShift
+	flat     bool             // who may go where makes next to no difference to prices
 	strata   *strata          // the same by who may go where
 	hair     uint             // binary digits of the loss that greedy overlooks
 	floor    int64            // what the demand costs at least, by resource prices, were it alone

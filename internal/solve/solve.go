@@ -435,6 +435,7 @@ func (s *solver) block(short []*demand, all bool) bool {
 // them, whether the class tolerates their taints or not. It says whether the attempt must be made again. dry only asks whether it would.
 func (s *solver) widen(dry bool) bool {
 	var bought []uint64
+	in := map[domainKey][]int32{} // where something may come to stand
 	changed := false
 	for _, c := range s.classes {
 		for i := range c.topo.wide {
@@ -445,14 +446,18 @@ func (s *solver) widen(dry bool) bool {
 			if bought == nil {
 				bought = s.becoming()
 			}
-			var more []int32
-			for x := range s.offers {
-				o := &s.offers[x]
-				if v := o.vals[r.key]; v > 0 && bought[x>>6]>>(x&63)&1 != 0 && !slices.Contains(r.domains, v) && !slices.Contains(more, v) &&
-					(r.on == nil || s.inScope(r.on, o)) {
-					more = append(more, v)
+			k := domainKey{r.on, r.key}
+			there, known := in[k]
+			if !known {
+				for x := range s.offers {
+					o := &s.offers[x]
+					if v := o.vals[r.key]; v > 0 && bought[x>>6]>>(x&63)&1 != 0 && !slices.Contains(there, v) && (r.on == nil || s.inScope(r.on, o)) {
+						there = append(there, v)
+					}
 				}
+				in[k] = there
 			}
+			more := slices.DeleteFunc(slices.Clone(there), func(v int32) bool { return slices.Contains(r.domains, v) })
 			if changed = changed || len(more) > 0; dry && changed {
 				return true
 			}
