@@ -60,6 +60,7 @@ type floor struct {
 	dead  map[*model.Class]bool // fits nowhere though nothing has been placed yet
 	work  int64
 
+	last  bool           // of machines that score the same a search answers the last, not the first
 	where func(int) bool // which machines a search may answer, beside what admits says; nil: all
 }
 
@@ -272,7 +273,7 @@ func (f *floor) take(i int, c *model.Class) {
 
 func (f *floor) search(k int, c *model.Class, m manner, best *int, score *float64) {
 	f.work++
-	if f.score[k*int(manners)+int(m)] <= *score {
+	if s := f.score[k*int(manners)+int(m)]; s < *score || s == *score && !f.last {
 		return
 	}
 	most := f.most[k*f.nd : (k+1)*f.nd]
@@ -282,7 +283,7 @@ func (f *floor) search(k int, c *model.Class, m manner, best *int, score *float6
 		}
 	}
 	if k >= f.size {
-		if i := k - f.size; f.admits(c, i) && (f.where == nil || f.where(i)) {
+		if i := k - f.size; i < len(f.rooms) && f.admits(c, i) && (f.where == nil || f.where(i)) {
 			*best, *score = i, f.score[k*int(manners)+int(m)]
 		}
 		return

@@ -255,7 +255,10 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 		}
 	}
 	first := s.pending(m)
-	for _, c := range courses {
+	defer func() { f.last = false }()
+	for i := range 2 * len(courses) {
+		c := courses[i/2]
+		f.last = i%2 == 1 // which of two that score the same kube-scheduler takes is chance
 		mark := f.mark()
 		machines := first.clone()
 		missing := map[kin]int{}

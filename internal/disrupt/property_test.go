@@ -115,6 +115,43 @@ func TestMovesEnd(t *testing.T) {
 	}
 }
 
+// TestTies: two machines score the same when a pod comes, and which of them kube-scheduler takes is chance. Here a pod had no home where it took
+// the other one than was looked at.
+func TestTies(t *testing.T) {
+	for _, how := range courses {
+		for way := inTime; way <= lateAndFirst; way++ {
+			x := newScript(t)
+			for _, l := range []string{"pool p", "pool q", "type t0 cpu=4 mem=16Gi price=0.16", "type t1 cpu=16 mem=32Gi price=0.64", "type t2 cpu=1 mem=8Gi price=0.04",
+				"pods w0 x3 cpu=200m mem=2Gi", "pods w1 x2 cpu=100m mem=4Gi dnd=true", "pods w2 x8 cpu=100m mem=3Gi", "pods w3 x6 cpu=1200m mem=4Gi"} {
+				x.line(strings.Fields(l))
+			}
+			for i, pods := range []string{"w0-0 w3-0 w3-1", "w0-1 w2-0 w2-1 w2-2 w2-3", "w3-2 w3-3", "w2-4 w2-5 w3-4", "w2-6 w2-7", "w0-2 w3-5", "w1-0 w1-1"} {
+				name, pool, typ := fmt.Sprintf("n%02d", i), "p", "t0"
+				if i == 2 || i == 4 {
+					pool = "q"
+				}
+				if i == 6 {
+					typ = "t1"
+				}
+				x.addNode(name, [][2]string{{"pool", pool}, {"type", typ}})
+				n := x.unit(name).Node
+				for _, p := range strings.Fields(pods) {
+					group, at, _ := strings.Cut(p, "-")
+					pod := x.pods[group][x.num(at)]
+					pod.Node, n.Pods, n.Used = name, append(n.Pods, pod), n.Used.Add(pod.Class.Requests)
+				}
+			}
+			in := x.input()
+			in.Left["p"], in.Left["q"] = 2, 2
+			m, _ := Consolidate(in, x.pol, solve.DefaultPolicy(), Memory{})
+			if m == nil {
+				t.Fatal("nothing moves: nothing was tested")
+			}
+			x.carryOut(m, how, way)
+		}
+	}
+}
+
 // TestSameAgain: equal inputs, equal move, whatever the order of machines and pods.
 func TestSameAgain(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
