@@ -89,6 +89,9 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	var e exit
 	if !errors.As(err, &e) {
 		e = exit{1, err}
+		if s := (stopped{}); cancelled(err) && errors.As(context.Cause(ctx), &s) {
+			e = exit{128 + int(s.signal), s} // while it was starting: a server that has started ends by itself, with 0
+		}
 	}
 	if e.err != nil && e.Error() != "" {
 		fmt.Fprintln(errs, "dovetail:", e.Error())

@@ -141,7 +141,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	if err != nil {
 		return err
 	}
-	client, err := kube.Connect(f.kubeconfig, f.qps, f.burst, "dovetail/"+version())
+	client, err := kube.Connect(c.Context(), f.kubeconfig, f.qps, f.burst, "dovetail/"+version())
 	if err != nil {
 		return err
 	}

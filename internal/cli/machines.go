@@ -43,7 +43,7 @@ func machinesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			client, err := kube.Connect(kubeconfig, 0, 0, "dovetail-machines/"+version())
+			client, err := kube.Connect(c.Context(), kubeconfig, 0, 0, "dovetail-machines/"+version())
 			if err != nil {
 				return err
 			}

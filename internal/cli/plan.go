@@ -257,7 +257,7 @@ func readCluster(ctx context.Context, s *state.State, kubeconfig string, schedul
 			kubeconfig = path
 		}
 	}
-	client, err := kube.Connect(kubeconfig, 0, 0, "dovetail-plan/"+version())
+	client, err := kube.Connect(ctx, kubeconfig, 0, 0, "dovetail-plan/"+version())
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func prompt(run func(*cobra.Command, []string) error) func(*cobra.Command, []str
 		go func() { done <- run(c, args) }()
 		select {
 		case err := <-done:
-			if errors.Is(err, context.Canceled) {
+			if cancelled(err) {
 				return ended(c.Context())
 			}
 			if _, e := out.Write(answer.Bytes()); e != nil {
@@ -64,6 +64,11 @@ func prompt(run func(*cobra.Command, []string) error) func(*cobra.Command, []str
 			return ended(c.Context())
 		}
 	}
+}
+
+// cancelled says whether an error is that the context of a call has ended; some calls say so in the words of its cause.
+func cancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.As(err, new(stopped))
 }
 
 // ended is the error of a verb whose context has ended, with the status that a shell knows a signal by.

@@ -8,7 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,6 +57,43 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// A server that is told to end while it waits for its API server does so.
+func TestSignalWhileStarting(t *testing.T) {
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'http://"+deaf.Addr().String()+"'}}]\n"+
+		"contexts: [{name: a, context: {cluster: a}}]\ncurrent-context: a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"controller", "--machines", "http://127.0.0.1:1", "--log-level", "error"},
+		{"machines", "--journal", filepath.Join(t.TempDir(), "journal")},
+	} {
+		var errs bytes.Buffer
+		cmd := exec.Command("dovetail", append(args, "--kubeconfig", kubeconfig)...)
+		cmd.Stderr = &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		asked, err := deaf.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer asked.Close()
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		var e *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &e) || e.ExitCode() != 143 || errs.String() != "dovetail: terminated (SIGTERM)\n" {
+			t.Errorf("%s ended with %v and said %q", args[0], err, errs.String())
+		}
+	}
+}
+
 // What can't be cancelled is left behind, also in the middle of its answer; an answer that is there is written whole.
 func TestPrompt(t *testing.T) {
 	run := func(ctx context.Context, f func(*cobra.Command) error) (string, error) {
@@ -84,6 +124,14 @@ func TestPrompt(t *testing.T) {
 	})
 	if !errors.As(err, &e) || e.status != 130 || out != "" {
 		t.Errorf("a question that was cancelled: wrote %q, error %v", out, err)
+	}
+	ctx, cancel = context.WithCancelCause(context.Background())
+	out, err = run(ctx, func(c *cobra.Command) error {
+		cancel(stopped{syscall.SIGINT})
+		return fmt.Errorf("ask: %w", context.Cause(c.Context())) // as net/http says it
+	})
+	if !errors.As(err, &e) || e.status != 130 || out != "" {
+		t.Errorf("a question that was stopped: wrote %q, error %v", out, err)
 	}
 	want := exit{unplaced, errors.New("")}
 	if out, err = run(context.Background(), func(c *cobra.Command) error {

@@ -129,7 +129,11 @@ func askWhy(ctx context.Context, server, subject string) (*report.Why, error) {
 		return nil, fmt.Errorf("ask the controller at %s: %w", server, err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, errors.New(strings.TrimSpace(string(body)))
+		said := strings.TrimSpace(string(body))
+		if said == "" || res.StatusCode != http.StatusNotFound {
+			return nil, fmt.Errorf("what answers at %s (--server) is no controller, or can't say: %s", server, strings.TrimSpace(res.Status+" "+said))
+		}
+		return nil, errors.New(said)
 	}
 	var a report.Why
 	if err := json.Unmarshal(body, &a); err != nil {

@@ -88,9 +88,12 @@ type Client struct {
 	groupsChanged                     signal // a pool or a class of groups
 }
 
+// answerLimit is how long an API server has to answer the first question.
+const answerLimit = 15 * time.Second
+
 // Connect reaches an API server, by a kubeconfig file or, where its name is empty, as a pod of the cluster. A qps of 0 or less
 // leaves the pace to the server's own priority and fairness, which is the default.
-func Connect(kubeconfig string, qps float32, burst int, userAgent string) (*Client, error) {
+func Connect(ctx context.Context, kubeconfig string, qps float32, burst int, userAgent string) (*Client, error) {
 	var config *rest.Config
 	var err error
 	if kubeconfig == "" {
@@ -104,10 +107,10 @@ func Connect(kubeconfig string, qps float32, burst int, userAgent string) (*Clie
 		qps, burst = -1, 0
 	}
 	config.QPS, config.Burst, config.UserAgent = qps, burst, userAgent
-	return connect(config)
+	return connect(ctx, config)
 }
 
-func connect(config *rest.Config) (*Client, error) {
+func connect(ctx context.Context, config *rest.Config) (*Client, error) {
 	h, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to API server %s: %w", config.Host, err)
@@ -136,9 +139,12 @@ func connect(config *rest.Config) (*Client, error) {
 		}
 		*g.into = r
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	if err := c.core.Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error(); err != nil {
+	if err := c.core.Get().AbsPath("/version").MaxRetries(0).Do(limited).Error(); err != nil {
+		if ctx.Err() == nil && limited.Err() != nil {
+			err = fmt.Errorf("it has not answered within %s", answerLimit)
+		}
 		return nil, fmt.Errorf("connect to API server %s: %w", config.Host, err)
 	}
 	return c, nil

@@ -31,7 +31,7 @@ func TestRead(t *testing.T) {
 
 	config := rest.CopyConfig(p.admin.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
-	nobody, err := connect(config)
+	nobody, err := connect(p.ctx, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestRead(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
-	other, err := connect(rest.CopyConfig(p.admin.config))
+	other, err := connect(p.ctx, rest.CopyConfig(p.admin.config))
 	if err != nil {
 		t.Fatal(err)
 	}

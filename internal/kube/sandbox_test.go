@@ -91,7 +91,7 @@ func newPlane(t *testing.T) *plane {
 		file string
 		into **Client
 	}{{"kubeconfig", &p.admin}, {"dovetail.kubeconfig", &p.us}} {
-		client, err := Connect(filepath.Join(sandbox.dir, c.file), 0, 0, "dovetail-test")
+		client, err := Connect(t.Context(), filepath.Join(sandbox.dir, c.file), 0, 0, "dovetail-test")
 		if err != nil {
 			t.Fatal(err)
 		}

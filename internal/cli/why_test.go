@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Whoever answers in a controller's stead is told from a controller that knows of no such object.
+func TestWhyAnswers(t *testing.T) {
+	for _, c := range []struct {
+		status     int
+		body, want string
+	}{
+		{http.StatusNotFound, "subject \"node/n\": the cluster has no such node\n", "subject \"node/n\": the cluster has no such node"},
+		{http.StatusBadGateway, "", "(--server) is no controller, or can't say: 502 Bad Gateway"},
+		{http.StatusForbidden, "not here", "(--server) is no controller, or can't say: 403 Forbidden not here"},
+		{http.StatusNotFound, "", "(--server) is no controller, or can't say: 404 Not Found"},
+		{http.StatusOK, "<html>", "answer of the controller at "},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/why/node/n" {
+				t.Errorf("asked for %s", r.URL.Path)
+			}
+			w.WriteHeader(c.status)
+			if _, err := w.Write([]byte(c.body)); err != nil {
+				t.Error(err)
+			}
+		}))
+		_, err := askWhy(t.Context(), server.URL, "node/n")
+		if server.Close(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d %q: error %v, want %q", c.status, c.body, err, c.want)
+		}
+	}
+}
