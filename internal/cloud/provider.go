@@ -91,6 +91,10 @@ type LaunchRequest struct {
 	Annotations   model.Labels
 	Taints        []model.Taint
 	StartupTaints []model.Taint
+
+	// Following is how many more launches from the same node group are about to be asked for, their claims being under way: a provider
+	// that serves several at once may wait a moment for them.
+	Following int
 }
 
 // LaunchResult is what became of one request. With Err nil a machine was bought and the rest describes it.

@@ -266,6 +266,9 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 		return
 	}
 	req := launchRequest(claim, class)
+	if q := claim.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
+		req.Following = c.State.Unlaunched(q.Values[0])
+	}
 	key := a.Key()
 	lane := c.lane("Launch")
 	go func() {

@@ -77,7 +77,7 @@ func sentence(r plan.Reason) string {
 		}
 		return "the types that fit are not to be had with " + r.Want + ", only with " + or(brief(r.Have), "nothing")
 	case plan.GroupMaximum:
-		return r.Subject + " has, or is getting, the " + r.Have + " machines that it may have at most (its MaxSize, or maxSize of the class that selects it); nothing else that fits is to be had"
+		return r.Subject + " has, or is getting, its maximum of " + r.Have + " (MaxSize, or maxSize of the class that selects it); nothing else that fits is to be had"
 	case plan.OutOfCapacity:
 		return "every offering that fits is without capacity for now: " + r.Have
 	case plan.Limit:

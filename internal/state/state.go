@@ -505,6 +505,21 @@ func (s *State) Provisional(c *model.Claim) {
 	}
 }
 
+// Unlaunched counts the claims for a node group whose launch has not begun, those included that are being made.
+func (s *State) Unlaunched(group string) int {
+	n := 0
+	for _, c := range s.claims {
+		q := c.Requirements.Get(model.LabelNodeGroup)
+		if q == nil || q.Complement || len(q.Values) != 1 || q.Values[0] != group || c.ProviderID != "" || !c.Deleting.IsZero() || c.Annotations[model.AnnotationAdopt] != "" {
+			continue
+		}
+		if c.Provisional || s.flights["launch/"+c.UID] == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Unprovisional drops a claim that was shown ahead of its creation, the creation having failed.
 func (s *State) Unprovisional(name string) {
 	if c := s.claims[name]; c != nil && c.Provisional {

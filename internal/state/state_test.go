@@ -584,3 +584,25 @@ func TestAnnotationsAreShownBeforeTheyAreRead(t *testing.T) {
 	s.SetClaim(claim("c", "m"), 5)
 	want(t, "after its end", shown(), "")
 }
+
+func TestClaimsOfAGroupNotLaunchedYet(t *testing.T) {
+	s := fresh()
+	of := func(name, provider, group string) *model.Claim {
+		c := claim(name, provider)
+		c.Requirements = model.NewRequirements(model.OneOf(model.LabelNodeGroup, group))
+		return c
+	}
+	made, begun, adopts, goes := of("made", "", "web"), of("begun", "", "web"), of("adopts", "", "web"), of("goes", "", "web")
+	adopts.Annotations = model.Labels{model.AnnotationAdopt: "m"}
+	goes.Deleting = at(1)
+	for i, c := range []*model.Claim{made, begun, adopts, goes, of("stands", "m1", "web"), of("other", "", "db"), claim("free", "")} {
+		s.SetClaim(c, uint64(i+1))
+	}
+	making := of("making", "", "web")
+	making.Provisional, making.UID = true, ""
+	s.Provisional(making)
+	s.Begin("launch/uid-begun", "claim/begun", at(60))
+	want(t, "of web", s.Unlaunched("web"), 2)
+	want(t, "of db", s.Unlaunched("db"), 1)
+	want(t, "of none", s.Unlaunched("x"), 0)
+}

@@ -108,6 +108,7 @@ type scaling struct {
 	old     map[string]bool     // members that were there when the group was first looked at
 	since   time.Time           // when that was
 	open    map[string]*opening // by claim uid: claims that a member is to come for
+	crowd   *crowd              // claims of a plan that have come so far; nil: none
 	desired int64               // as this process last left it, or saw it
 	at      time.Time           // when; zero: never
 }

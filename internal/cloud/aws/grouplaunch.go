@@ -28,8 +28,10 @@ import (
 const (
 	passWindow  = 10 * time.Millisecond // claims that come within it share a read of their group and a change of its desired capacity
 	passMost    = 500
-	clockSlack  = 30 * time.Second // by how much clocks may differ where nothing but times tells
-	failSlack   = 2 * time.Second  // and between a change and what AWS says of it
+	crowdPause  = 150 * time.Millisecond // without another claim of the same plan
+	crowdMost   = time.Second            // from the first claim of a plan to the change
+	clockSlack  = 30 * time.Second       // by how much clocks may differ where nothing but times tells
+	failSlack   = 2 * time.Second        // and between a change and what AWS says of it
 	quickFailed = 250 * time.Millisecond
 	manyCalls   = 16 // side by side, of those that AWS takes one by one
 )
@@ -84,6 +86,9 @@ func (p *Provider) launchInGroup(ctx context.Context, c *groupClass, req cloud.L
 		s := p.scalingOf(name)
 		a, told := p.scaled.heard(req.ClaimUID)
 		if !told {
+			if p.scaled.groupOf(req.ClaimUID) == "" && !s.gather(ctx, p.clock, req.Following) {
+				return fail(ctx.Err())
+			}
 			ask := &opening{uid: req.ClaimUID, name: req.ClaimName, pool: req.Pool, created: req.ClaimCreated, class: c.name, fits: fitting(l.tried, name)}
 			answers, ok := s.asks.do(ctx, []*opening{ask})
 			if !ok {
@@ -120,6 +125,59 @@ func (p *Provider) launchInGroup(ctx context.Context, c *groupClass, req cloud.L
 	}
 }
 
+// gather holds a claim back while others of its plan are about to come, so that they share one change of the group's desired capacity: until
+// the last of them has come, or none for a while. It says whether the context still lasts.
+func (s *scaling) gather(ctx context.Context, clock cloud.Clock, following int) bool {
+	s.mu.Lock()
+	if s.crowd == nil {
+		s.crowd = &crowd{since: clock.Now(), all: make(chan struct{})}
+	}
+	c := s.crowd
+	c.last = clock.Now()
+	if following == 0 {
+		s.leave(c)
+	}
+	s.mu.Unlock()
+	for {
+		s.mu.Lock()
+		left := min(c.last.Add(crowdPause).Sub(clock.Now()), c.since.Add(crowdMost).Sub(clock.Now()))
+		if left <= 0 {
+			s.leave(c)
+		}
+		s.mu.Unlock()
+		timed, cancel := context.WithCancel(ctx)
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_ = clock.Wait(timed, left) // or the crowd has left
+		}()
+		select {
+		case <-c.all:
+			cancel()
+			return ctx.Err() == nil
+		case <-over:
+			cancel()
+			if ctx.Err() != nil {
+				return false
+			}
+		}
+	}
+}
+
+// leave has a crowd go on together. The caller holds mu.
+func (s *scaling) leave(c *crowd) {
+	if s.crowd == c {
+		s.crowd = nil
+		close(c.all)
+	}
+}
+
+// crowd is claims for a group that wait for each other.
+type crowd struct {
+	since, last time.Time
+	all         chan struct{} // closed when they go on
+}
+
 // fitting says whether a member is one of the offerings of a group that a claim allows.
 func fitting(list []candidate, group string) func(*machine) bool {
 	return func(m *machine) bool {
@@ -131,10 +189,7 @@ func fitting(list []candidate, group string) func(*machine) bool {
 
 // nextGroup is the group to ask: the one that was asked already, or that of the cheapest offering which is not known to be missing.
 func (p *Provider) nextGroup(uid string, l *launch) string {
-	p.scaled.mu.Lock()
-	name := p.scaled.at[uid]
-	p.scaled.mu.Unlock()
-	if name != "" {
+	if name := p.scaled.groupOf(uid); name != "" {
 		return name
 	}
 	for _, c := range l.tried {
@@ -197,6 +252,13 @@ func (g *groups) opened(uid, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.at[uid] = name
+}
+
+// groupOf is the group that an open claim has asked; empty: none.
+func (g *groups) groupOf(uid string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.at[uid]
 }
 
 func (g *groups) closed(uid string) {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+)
+
+// TestGather has claims of one plan go on together: when the last of them has come, or none for a while, or the first has waited long.
+func TestGather(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		following []int // of the claims in turn, which come 100 ms after each other
+		want      string
+	}{
+		{"alone", []int{0}, "0s"},
+		{"all come", []int{2, 1, 0}, "200ms 200ms 200ms"},
+		{"one never comes", []int{2, 1}, "250ms 250ms"},
+		{"a next plan", []int{1, 0, 1, 0}, "100ms 100ms 300ms 300ms"},
+		{"many", []int{13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1.3s 1.3s 1.3s 1.3s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, begin := &scaling{}, time.Now()
+				went := make([]time.Duration, len(c.following))
+				for i, n := range c.following {
+					go func() {
+						time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+						if !s.gather(t.Context(), cloud.Wall{}, n) {
+							t.Error("the context lasts, and it says not")
+						}
+						went[i] = time.Since(begin)
+					}()
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if have := fmt.Sprint(went); have != "["+c.want+"]" {
+					t.Errorf("they went on at %s, want %s", have, c.want)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if (&scaling{}).gather(ctx, cloud.Wall{}, 1) {
+			t.Error("the context is over, and it says that it lasts")
+		}
+	})
+}
