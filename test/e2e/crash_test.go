@@ -236,9 +236,15 @@ func (e *env) killLeader() string {
 	e.t.Helper()
 	leader, err := e.s.Leader()
 	e.must(err)
-	err = syscall.Kill(leader.PID, syscall.SIGKILL)
+	return e.kill(leader)
+}
+
+// kill kills a controller with SIGKILL, waits until it has been started again, and says what there was just after its end.
+func (e *env) kill(leader sandbox.Component) string {
+	e.t.Helper()
+	err := syscall.Kill(leader.PID, syscall.SIGKILL)
 	if errors.Is(err, syscall.ESRCH) {
-		e.t.Fatalf("the leader %s (%d) is not running", leader.Name, leader.PID)
+		e.t.Fatalf("the controller %s (%d) is not running", leader.Name, leader.PID)
 	}
 	e.must(err)
 	launched, bound := 0, 0
