@@ -482,6 +482,9 @@ func TestBadOptions(t *testing.T) {
 		{[]string{"--boot", "-1s"}, "--boot -1s: must not be negative"},
 		{[]string{"--replicas", "0"}, "--replicas 0: must be at least 1"},
 		{[]string{"--dovetail", os.Args[0], "--catalog", "/nowhere/catalog.json"}, "--catalog /nowhere/catalog.json"},
+		{[]string{"--dovetail", os.Args[0], "--groups"}, "--groups: only the simulated AWS has Auto Scaling groups; add --cloud aws"},
+		{[]string{"--dovetail", os.Args[0], "--cloud", "aws", "--groups", "mine.yaml"}, "--groups=mine.yaml"},
+		{[]string{"--dovetail", os.Args[0], "--cloud", "aws", "--groups=/nowhere/groups.yaml"}, "/nowhere/groups.yaml"},
 	} {
 		if out, status, _ := s.try("", append([]string{"up"}, test.args...)...); status != 1 || !strings.Contains(out, test.want) {
 			t.Errorf("up %v: exit status %d, want 1 and %q:\n%s", test.args, status, test.want, out)

@@ -2,7 +2,8 @@
 // Copyright 2026 The Dovetail Authors
 
 // Command reaction measures how fast Dovetail reacts, on the sandbox with machines and images that take no time, and prints JSON:
-// one pending pod on an idle cluster, from the pod's creation to its NodeClaim; and a burst of a thousand pods, until all run,
+// one pending pod on an idle cluster, from the pod's creation to its NodeClaim; the same on Auto Scaling groups of the simulated AWS, to
+// SetDesiredCapacity by the journal of that AWS; and a burst of a thousand pods, until all run,
 // beside the floor: the same burst onto nodes that were made beforehand, without an autoscaler, measured in the same run.
 //
 // It looks from outside through watches of its own, so the time that a watch takes to tell is part of every figure. `make
@@ -40,9 +41,10 @@ import (
 
 // Result is what is printed.
 type Result struct {
-	CPUs      int       `json:"cpus"`
-	SinglePod SinglePod `json:"singlePod"`
-	Burst     Burst     `json:"burst"`
+	CPUs       int        `json:"cpus"`
+	SinglePod  SinglePod  `json:"singlePod"`
+	NodeGroups NodeGroups `json:"nodeGroups"`
+	Burst      Burst      `json:"burst"`
 }
 
 // SinglePod is one pending pod on an idle cluster, several times.
@@ -80,13 +82,23 @@ type Resources struct {
 }
 
 func main() {
+	from := flag.String("cloud", "", "aws-groups: measure Auto Scaling groups of the simulated AWS alone; empty: everything")
 	runs := flag.Int("runs", 30, "how often a single pod is measured")
 	repeat := flag.Int("repeat", 1, "how often the burst and its floor are measured; the medians are reported")
 	nodes := flag.String("floor-nodes", "60x r5a.12xlarge", "machines that hold the burst, made beforehand to measure the floor")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	out, err := measure(ctx, *runs, *repeat, *nodes)
+	var out any
+	var err error
+	switch *from {
+	case "":
+		out, err = measure(ctx, *runs, *repeat, *nodes)
+	case "aws-groups":
+		out, err = onlyGroups(ctx, *runs)
+	default:
+		err = fmt.Errorf("-cloud %s: need aws-groups, or nothing", *from)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "reaction:", err)
 		os.Exit(1)
@@ -109,6 +121,9 @@ func measure(ctx context.Context, runs, repeat int, floorNodes string) (*Result,
 	err = in(ctx, filepath.Join(dir, "single"), func(r *rig) error { return r.single(ctx, runs, &out.SinglePod) })
 	if err != nil {
 		return nil, fmt.Errorf("single pods: %w", err)
+	}
+	if err := measureGroups(ctx, dir, max(1, runs/3), &out.NodeGroups); err != nil {
+		return nil, fmt.Errorf("node groups: %w", err)
 	}
 	b := &out.Burst
 	b.FloorNodes = floorNodes
@@ -245,10 +260,13 @@ func (r *rig) pool(ctx context.Context) error {
 	if made != 2 {
 		return fmt.Errorf("examples/nodepool.yaml has %d documents, want a node class and a pool", made)
 	}
-	return r.poll(ctx, "the NodePool to be Ready", func() (bool, error) {
-		p, err := sandbox.Get[karpv1.NodePool](ctx, r.s, pools+"/default")
-		return err == nil && slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Ready" && c.Status == "True" }), err
-	})
+	return r.poll(ctx, "the NodePool to be Ready", func() (bool, error) { return r.ready(ctx, "default") })
+}
+
+// ready says whether a pool can be bought from.
+func (r *rig) ready(ctx context.Context, pool string) (bool, error) {
+	p, err := sandbox.Get[karpv1.NodePool](ctx, r.s, pools+"/"+pool)
+	return err == nil && slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Ready" && c.Status == "True" }), err
 }
 
 // poll waits for what nothing is measured of.

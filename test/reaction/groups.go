@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodeGroups is one pending pod on an idle cluster that buys from two Auto Scaling groups, several times.
+type NodeGroups struct {
+	Runs                   int       `json:"runs"`
+	CreationToDesiredP50Ms float64   `json:"creationToSetDesiredCapacityP50Milliseconds"`
+	CreationToDesiredP99Ms float64   `json:"creationToSetDesiredCapacityP99Milliseconds"`
+	CreationToClaimP50Ms   float64   `json:"creationToNodeClaimP50Milliseconds"`
+	CreationToRunP50Ms     float64   `json:"creationToRunningP50Milliseconds"` // the groups launch a second after they were asked
+	Controller             Resources `json:"controller"`
+}
+
+// onlyGroups is a Result without the rest.
+func onlyGroups(ctx context.Context, runs int) (any, error) {
+	dir, err := os.MkdirTemp("", "dovetail-reaction-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := struct {
+		CPUs       int        `json:"cpus"`
+		NodeGroups NodeGroups `json:"nodeGroups"`
+	}{CPUs: runtime.NumCPU()}
+	err = measureGroups(ctx, dir, runs, &out.NodeGroups)
+	return out, err
+}
+
+func measureGroups(ctx context.Context, dir string, runs int, out *NodeGroups) error {
+	return in(ctx, filepath.Join(dir, "groups"), func(r *rig) error { return r.groups(ctx, runs, out) },
+		"--cloud", "aws", "--groups", "--controller-arg", "--node-group-defaults=--scale-down-unneeded-time=0s")
+}
+
+// groups measures one pod at a time; the cluster is empty again before the next one comes.
+func (r *rig) groups(ctx context.Context, runs int, out *NodeGroups) error {
+	err := r.poll(ctx, "the groups' NodePools to be Ready", func() (bool, error) {
+		for _, name := range []string{"small", "large"} {
+			if ok, err := r.ready(ctx, name); !ok {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	cpu, err := r.usage()
+	if err != nil {
+		return err
+	}
+	var toClaim, toDesired, toRun []float64
+	for i := range runs {
+		name := fmt.Sprint("single-", i)
+		begin := time.Now()
+		if _, err := r.s.Kube.CoreV1().Pods("default").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: podSpec("900m", "1Gi")}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		var claimed, ran time.Duration
+		err := r.follow(ctx, name+" to run", func(e event) bool {
+			switch {
+			case e.claim != nil && e.kind == "ADDED" && claimed == 0:
+				claimed = e.at.Sub(begin)
+			case e.pod != nil && e.pod.Name == name && e.pod.Status.Phase == corev1.PodRunning && ran == 0:
+				ran = e.at.Sub(begin)
+			}
+			return claimed > 0 && ran > 0
+		})
+		if err != nil {
+			return err
+		}
+		at, err := r.raised(ctx, begin)
+		if err != nil {
+			return err
+		}
+		desired := at.Sub(begin)
+		fmt.Fprintf(os.Stderr, "groups: %d of %d: NodeClaim after %s, SetDesiredCapacity after %s, running after %s\n", i+1, runs,
+			claimed.Round(time.Millisecond), desired.Round(time.Millisecond), ran.Round(time.Millisecond))
+		toClaim, toDesired, toRun = append(toClaim, claimed.Seconds()*1000), append(toDesired, desired.Seconds()*1000), append(toRun, ran.Seconds()*1000)
+		if err := r.s.Kube.CoreV1().Pods("default").Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		if err := r.follow(ctx, "the node to be given back", func(e event) bool { return e.claim != nil && e.kind == "DELETED" }); err != nil {
+			return err
+		}
+	}
+	out.Runs = runs
+	out.CreationToDesiredP50Ms, out.CreationToDesiredP99Ms = quantile(toDesired, 0.5), quantile(toDesired, 0.99)
+	out.CreationToClaimP50Ms, out.CreationToRunP50Ms = quantile(toClaim, 0.5), quantile(toRun, 0.5)
+	return r.since(cpu, &out.Controller)
+}
+
+// raised is when, by the journal, a group's desired capacity was first raised after an instant. The simulated AWS has the same clock.
+func (r *rig) raised(ctx context.Context, after time.Time) (time.Time, error) {
+	records, err := r.s.Journal(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	desired := map[string]int{}
+	for _, rec := range records {
+		var note struct {
+			Kind, Key string
+			Value     struct{ Desired int }
+		}
+		if len(rec.Data) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(rec.Data, &note); err != nil {
+			return time.Time{}, fmt.Errorf("read the journal: %w", err)
+		}
+		if note.Kind != "group" {
+			continue
+		}
+		if rec.At.After(after) && note.Value.Desired > desired[note.Key] {
+			return rec.At, nil
+		}
+		desired[note.Key] = note.Value.Desired
+	}
+	return time.Time{}, errors.New("no group's desired capacity was raised")
+}
