@@ -23,8 +23,8 @@ const (
 // unseen is how long a pod that was asked to go may have no successor that is seen.
 const unseen = 3 * time.Second
 
-// asked is when a pod was first asked to go, whether a slot was kept for its successor then, and by what that is told: its owner, and that it
-// has been seen later than any pod then.
+// asked is when a pod was first asked to go, whether a slot was kept for its successor then, and by what that is told: its owner, empty
+// where nobody will make one, and that it is seen later than any pod then.
 type asked struct {
 	at    time.Time
 	slot  bool
@@ -56,7 +56,7 @@ func (st *step) pace() int {
 			if st.now.Before(a.at.Add(second)) {
 				under++
 			}
-		case st.now.Before(a.at.Add(unseen)):
+		case a.owner != "" && st.now.Before(a.at.Add(unseen)):
 			if gone[a.owner]++; gone[a.owner] == 1 || a.last < since[a.owner] {
 				since[a.owner] = a.last
 			}
