@@ -5,8 +5,8 @@ package solve
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -389,39 +389,24 @@ func (p *packing) shared(m *machine, need minValues) {
 	if len(need) == 0 {
 		return
 	}
-	first := &s.offers[m.offers[0]]
-	type other struct {
-		o    *offer
-		i    int
-		loss int64
-	}
-	var others []other
-	lo, hi := s.poolRange(m.pool)
-	for i := lo; i < hi; i++ {
-		x := &s.offers[i]
-		if !x.ok || x.o.CapacityType != first.o.CapacityType || !sameVariant(x, first) || x.stock >= 0 {
-			continue
-		}
-		loss := int64(0)
-		for k := range s.nd {
-			if m.avail[k] > 0 {
-				loss = max(loss, mulDiv(max(0, m.avail[k]-x.avail[k]), 1_000_000, m.avail[k]))
-			}
-		}
-		others = append(others, other{x, i, loss})
-	}
-	slices.SortStableFunc(others, func(a, b other) int {
-		return cmp.Or(cmp.Compare(a.loss, b.loss), strings.Compare(a.o.t.Name, b.o.t.Name))
-	})
+	others := p.alikeBy(m)
 	gather := func(masks []*mask) ([]*model.InstanceType, vec, model.Resources) {
 		types, room, most := []*model.InstanceType{m.t}, m.avail, m.t.Capacity
 		for _, x := range others {
-			if slices.ContainsFunc(masks, func(k *mask) bool { return !k.has(x.i) }) || !need.wants(types, x.o.t) {
+			o := &s.offers[x.i]
+			if slices.Contains(types, o.t) || slices.ContainsFunc(masks, func(k *mask) bool { return !k.has(x.i) }) {
 				continue
 			}
-			types, most = append(types, x.o.t), most.Max(x.o.t.Capacity)
+			s.work++
+			if need.lacking(types) == nil {
+				break
+			}
+			if !need.wants(types, o.t) {
+				continue
+			}
+			types, most = append(types, o.t), most.Max(o.t.Capacity)
 			for k := range s.nd {
-				room[k] = min(room[k], x.o.avail[k])
+				room[k] = min(room[k], o.avail[k])
 			}
 		}
 		return types, room, most
@@ -438,6 +423,54 @@ func (p *packing) shared(m *machine, need minValues) {
 		}
 	}
 	_, m.avail, m.capacity = gather(kept)
+}
+
+// other is an offer beside a machine, and how much less of a resource it has, the worst in millionths. No pointer in it: there are thousands for each
+// machine.
+type other struct {
+	i    int
+	loss int64
+}
+
+// alikeBy lists the offers that may be choices beside a machine, those that lose it least first. Machines of one size have one list.
+func (p *packing) alikeBy(m *machine) []other {
+	s := p.s
+	first := &s.offers[m.offers[0]]
+	k := alikeKey{m.pool, first.size, first.o.CapacityType, fmt.Sprint(first.o.Labels[model.LabelNodeGroup], first.variant)}
+	if list, ok := p.others[k]; ok {
+		return list
+	}
+	var others []other
+	lo, hi := s.poolRange(m.pool)
+	for i := lo; i < hi; i++ {
+		x := &s.offers[i]
+		if !x.ok || x.o.CapacityType != first.o.CapacityType || !sameVariant(x, first) || x.stock >= 0 {
+			continue
+		}
+		loss := int64(0)
+		for k := range s.nd {
+			if m.avail[k] > 0 {
+				loss = max(loss, mulDiv(max(0, m.avail[k]-x.avail[k]), 1_000_000, m.avail[k]))
+			}
+		}
+		others = append(others, other{i, loss})
+	}
+	slices.SortFunc(others, func(a, b other) int { // of equals the first by name, as offers are
+		if a.loss != b.loss {
+			return cmp.Compare(a.loss, b.loss)
+		}
+		return a.i - b.i
+	})
+	if p.others == nil {
+		p.others = map[alikeKey][]other{}
+	}
+	p.others[k] = others
+	return others
+}
+
+type alikeKey struct {
+	pool, size            int
+	capacityType, variant string
 }
 
 // improper returns the first bin whose pool wants more values of a label kept than the bin leaves it, nil if all are well.

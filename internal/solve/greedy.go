@@ -63,6 +63,7 @@ type packing struct {
 	apart    bool             // wishes of pods to be apart are kept
 	scratch  scratch
 	work     int64 // steps of refining
+	others   map[alikeKey][]other
 	samples  int
 	keep     int // candidates kept of many
 }
