@@ -60,13 +60,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	})
 	root.AddCommand(controllerCommand(), convertCommand(args), machinesCommand(), manifestsCommand(), planCommand(), whyCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.Args = func(c *cobra.Command, args []string) error { // what is no verb: what cobra says of it has several lines
-		if len(args) == 0 {
-			return nil
-		}
-		return unknownVerb(c, args[0])
-	}
-	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	root.DisableSuggestions = true // cobra's have several lines; unknownVerb has its own
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [COMMAND]", Short: "say what a command does, and its flags", Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -86,6 +80,10 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	if err == nil {
 		return 0
 	}
+	verb := ""
+	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q for", &verb); n == 1 {
+		err = unknownVerb(root, verb)
+	}
 	var e exit
 	if !errors.As(err, &e) {
 		e = exit{1, err}
@@ -101,7 +99,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 
 // unknownVerb says which verb was meant, where one is near.
 func unknownVerb(root *cobra.Command, name string) error {
-	root.SuggestionsMinimumDistance = 2
+	root.DisableSuggestions, root.SuggestionsMinimumDistance = false, 2
 	meant := ""
 	if near := root.SuggestionsFor(name); len(near) > 0 {
 		meant = "; did you mean " + strings.Join(near, " or ") + "?"
