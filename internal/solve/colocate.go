@@ -174,6 +174,13 @@ func (s *solver) grow(c *class, b *bin, m *mask, n, least int64, at *site) bool 
 		if !s.recharge(&next) {
 			continue
 		}
+		if whole := least == n && least == int64(s.wanted(c)) && len(b.items) > 0; whole && s.dearer(c, m, n, b, &next) {
+			s.left[b.pool].take(next.charged, -1)
+			if b.charged != nil {
+				s.left[b.pool].take(b.charged, 1)
+			}
+			return false
+		}
 		*b = next
 		c.taken += int(n)
 		s.bumpHost(c, b.host, n)
@@ -184,6 +191,14 @@ func (s *solver) grow(c *class, b *bin, m *mask, n, least int64, at *site) bool 
 		return true
 	}
 	return false
+}
+
+// dearer says whether a group costs less on a machine of its own than a bin grows dearer by with it.
+func (s *solver) dearer(c *class, m *mask, n int64, b, with *bin) bool {
+	alone := &bin{pool: b.pool, mask: m}
+	alone.add(c, m, n, s.nd)
+	price := s.leastPrice(alone)
+	return price >= 0 && s.effortOf(s.leastPrice(with))-s.effortOf(s.leastPrice(b)) > s.effortOf(price)
 }
 
 // recharge charges the pool for the cheapest machine that holds the bin within the limits, in place of what was charged before.

@@ -60,11 +60,12 @@ type solver struct {
 	sizeIDs map[vec]int
 	shapes  []shape // by pool
 
-	poolOrder  []int    // offers by pool, price, number
-	poolAt     []int    // by pool: where its offers begin; one more for the end
-	poolShapes []int    // and its shapes
-	twin       []int    // by pool: the first of its family
-	families   []family // by their first pools
+	poolOrder  []int        // offers by pool, price, number
+	poolAt     []int        // by pool: where its offers begin; one more for the end
+	poolShapes []int        // and its shapes
+	twin       []int        // by pool: the first of its family
+	families   []family     // by their first pools
+	known      []assortment // one a list of types, for its labels
 
 	stockIDs map[string]int
 	stock    []int64 // what is left of offerings that are limited in number

@@ -267,7 +267,6 @@ const unsaid = int32(-2)
 // twinning finds pools that are one to every pod that waits.
 type twinning struct {
 	s      *solver
-	known  []assortment // one a list of types, for its labels
 	made   []*assortment
 	byText map[string]int // the first pool of each kind
 }
@@ -275,12 +274,7 @@ type twinning struct {
 // assortment returns what a pool can buy.
 func (t *twinning) assortment(p *Pool) *assortment {
 	same := func(types []*model.InstanceType) bool { return slices.Equal(types, p.Types) }
-	at := slices.IndexFunc(t.known, func(a assortment) bool { return same(a.types) })
-	if at < 0 {
-		at = len(t.known)
-		t.known = append(t.known, assortment{types: p.Types, known: providerKeys(p.Types)})
-	}
-	known := t.known[at].known
+	known := t.s.knownOf(p.Types)
 	var b strings.Builder
 	for i := range p.Requirements {
 		r := &p.Requirements[i]

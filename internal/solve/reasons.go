@@ -31,9 +31,25 @@ func (s *solver) explain(c *class) []plan.Reason {
 			continue // a static pool buys for nobody
 		}
 		var r plan.Reason
-		if t := s.twin[i]; t != i && said[t] != nil && !s.left[i].limited && !s.left[t].limited { // nothing that the class could tell is otherwise
+		t := s.twin[i]
+		f := &s.families[t]
+		switch {
+		case len(f.pools) > 0 && !f.limited: // one of them has no limit: no limit of another is in the way
+			u := f.pools[len(f.pools)-1]
+			if said[u] == nil {
+				x := s.explainPool(c, u)
+				said[u] = &x
+			}
+			r = *said[u]
+		case t != i && said[t] != nil && slices.Index(checks[:], said[t].Code) < slices.Index(checks[:], plan.Limit):
 			r = *said[t]
-		} else {
+		case t != i && said[t] != nil: // nothing but limits may be otherwise
+			if l := s.explainLimit(c, i); l != nil {
+				r = *l
+			} else {
+				r = s.explainRest(c, i)
+			}
+		default:
 			r = s.explainPool(c, i)
 			said[i] = &r
 		}
@@ -85,7 +101,7 @@ func taintText(t model.Taint) string {
 // explainLabels holds the class's terms against the pool's requirements, then against its types. Of several terms the one that gets
 // furthest speaks.
 func (s *solver) explainLabels(c *class, p *Pool) *plan.Reason {
-	known := providerKeys(p.Types)
+	known := s.knownOf(p.Types)
 	terms := make([]model.NodeTerm, len(c.c.Terms))
 	copy(terms, c.c.Terms)
 	if len(terms) == 0 {
@@ -102,6 +118,17 @@ func (s *solver) explainLabels(c *class, p *Pool) *plan.Reason {
 		}
 	}
 	return best
+}
+
+// knownOf is providerKeys, once for a list of types.
+func (s *solver) knownOf(types []*model.InstanceType) map[string]bool {
+	for i := range s.known {
+		if slices.Equal(s.known[i].types, types) {
+			return s.known[i].known
+		}
+	}
+	s.known = append(s.known, assortment{types: types, known: providerKeys(types)})
+	return s.known[len(s.known)-1].known
 }
 
 func (s *solver) explainTerm(t *model.NodeTerm, p *Pool, known map[string]bool) *plan.Reason {
