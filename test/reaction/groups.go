@@ -12,9 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // NodeGroups is one pending pod on an idle cluster that buys from two Auto Scaling groups, several times.
@@ -67,20 +64,7 @@ func (r *rig) groups(ctx context.Context, runs int, out *NodeGroups) error {
 	var toClaim, toDesired, toRun []float64
 	for i := range runs {
 		name := fmt.Sprint("single-", i)
-		begin := time.Now()
-		if _, err := r.s.Kube.CoreV1().Pods("default").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: podSpec("900m", "1Gi")}, metav1.CreateOptions{}); err != nil {
-			return err
-		}
-		var claimed, ran time.Duration
-		err := r.follow(ctx, name+" to run", func(e event) bool {
-			switch {
-			case e.claim != nil && e.kind == "ADDED" && claimed == 0:
-				claimed = e.at.Sub(begin)
-			case e.pod != nil && e.pod.Name == name && e.pod.Status.Phase == corev1.PodRunning && ran == 0:
-				ran = e.at.Sub(begin)
-			}
-			return claimed > 0 && ran > 0
-		})
+		begin, claimed, ran, err := r.runPod(ctx, name, podSpec("900m", "1Gi"))
 		if err != nil {
 			return err
 		}
@@ -92,10 +76,7 @@ func (r *rig) groups(ctx context.Context, runs int, out *NodeGroups) error {
 		fmt.Fprintf(os.Stderr, "groups: %d of %d: NodeClaim after %s, SetDesiredCapacity after %s, running after %s\n", i+1, runs,
 			claimed.Round(time.Millisecond), desired.Round(time.Millisecond), ran.Round(time.Millisecond))
 		toClaim, toDesired, toRun = append(toClaim, claimed.Seconds()*1000), append(toDesired, desired.Seconds()*1000), append(toRun, ran.Seconds()*1000)
-		if err := r.s.Kube.CoreV1().Pods("default").Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-			return err
-		}
-		if err := r.follow(ctx, "the node to be given back", func(e event) bool { return e.claim != nil && e.kind == "DELETED" }); err != nil {
+		if err := r.endPod(ctx, name); err != nil {
 			return err
 		}
 	}

@@ -332,29 +332,13 @@ func (r *rig) single(ctx context.Context, runs int, out *SinglePod) error {
 	var toClaim, toRun []float64
 	for i := range runs {
 		name := fmt.Sprint("single-", i)
-		begin := time.Now()
-		if _, err := r.s.Kube.CoreV1().Pods("default").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: podSpec("900m", "3100Mi")}, metav1.CreateOptions{}); err != nil {
-			return err
-		}
-		var claimed, ran time.Duration
-		err := r.follow(ctx, name+" to run", func(e event) bool {
-			switch {
-			case e.claim != nil && e.kind == "ADDED" && claimed == 0:
-				claimed = e.at.Sub(begin)
-			case e.pod != nil && e.pod.Name == name && e.pod.Status.Phase == corev1.PodRunning && ran == 0:
-				ran = e.at.Sub(begin)
-			}
-			return claimed > 0 && ran > 0
-		})
+		_, claimed, ran, err := r.runPod(ctx, name, podSpec("900m", "3100Mi"))
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(os.Stderr, "single: %d of %d: NodeClaim after %s, running after %s\n", i+1, runs, claimed.Round(time.Millisecond), ran.Round(time.Millisecond))
 		toClaim, toRun = append(toClaim, claimed.Seconds()*1000), append(toRun, ran.Seconds()*1000)
-		if err := r.s.Kube.CoreV1().Pods("default").Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-			return err
-		}
-		if err := r.follow(ctx, "the node to be given back", func(e event) bool { return e.claim != nil && e.kind == "DELETED" }); err != nil {
+		if err := r.endPod(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -547,3 +531,29 @@ func quantile(values []float64, share float64) float64 {
 }
 
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+// runPod makes a pod at begin and waits until something was bought for it and it runs.
+func (r *rig) runPod(ctx context.Context, name string, spec corev1.PodSpec) (begin time.Time, claimed, ran time.Duration, err error) {
+	begin = time.Now()
+	if _, err = r.s.Kube.CoreV1().Pods("default").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{}); err != nil {
+		return begin, 0, 0, err
+	}
+	err = r.follow(ctx, name+" to run", func(e event) bool {
+		switch {
+		case e.claim != nil && e.kind == "ADDED" && claimed == 0:
+			claimed = e.at.Sub(begin)
+		case e.pod != nil && e.pod.Name == name && e.pod.Status.Phase == corev1.PodRunning && ran == 0:
+			ran = e.at.Sub(begin)
+		}
+		return claimed > 0 && ran > 0
+	})
+	return begin, claimed, ran, err
+}
+
+// endPod deletes a pod and waits until its node is given back.
+func (r *rig) endPod(ctx context.Context, name string) error {
+	if err := r.s.Kube.CoreV1().Pods("default").Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return r.follow(ctx, "the node to be given back", func(e event) bool { return e.claim != nil && e.kind == "DELETED" })
+}
