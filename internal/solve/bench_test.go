@@ -96,6 +96,7 @@ func BenchmarkOpenb(b *testing.B)               { bench(b, openbProblem(b)) }
 func BenchmarkOnePod(b *testing.B)              { bench(b, onePodProblem(b, false)) }
 func BenchmarkMany(b *testing.B)                { bench(b, manyProblem(b)) }
 func BenchmarkMix(b *testing.B)                 { bench(b, mixProblem(10000)) }
+func BenchmarkKarpenterMix(b *testing.B)        { bench(b, problemOf(b, problems.Mix(10000), nil)) }
 func BenchmarkMixSmall(b *testing.B)            { bench(b, mixProblem(3000)) }
 
 func BenchmarkOnePodFits(b *testing.B) { bench(b, onePodProblem(b, true)) }

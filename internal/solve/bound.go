@@ -137,7 +137,8 @@ func (p *packing) price(left []int64) int64 {
 		}
 	}
 	least := max(floor.micro(), p.dearest(left))
-	for k := range nd {
+	p.priceCliques(left)
+	for k := range p.s.dims {
 		cheapest := int64(-1)
 		for _, m := range p.machines {
 			if m.avail[k] > 0 {
@@ -159,7 +160,7 @@ func (p *packing) price(left []int64) int64 {
 		var v wide
 		for k := range nd {
 			v.addMul(p.weight[k], x.c.req[k])
-			if p.largest[k] > 0 {
+			if p.largest[k] > 0 && k < len(p.s.dims) {
 				p.share[d*nd+k] = min(mulDiv(x.c.req[k], 1<<shareShift, p.largest[k]), 1<<shareShift)
 			}
 		}

@@ -46,7 +46,7 @@ type solver struct {
 	pol Policy
 
 	dims []model.Dim // used, ascending
-	nd   int
+	nd   int         // how many, and the cliques behind them
 
 	classes []*class // by the order they are placed in: see compileClasses
 	daemons []*daemon
@@ -216,6 +216,7 @@ func (s *solver) compileClasses() {
 	for i, c := range s.classes {
 		c.id = i
 	}
+	s.compileCliques()
 }
 
 // constrained ranks how tied to others a class is.

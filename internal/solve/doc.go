@@ -8,7 +8,7 @@
 // ordered is ordered by the rules stated where it happens, and no map is ranged over where order could show.
 //
 // How it works, in the order it happens. compile turns pods into classes with counts, labels into small integers and
-// the catalogue into offers (pool, type, zone, capacity type: one concrete set of labels each). rooms fills what stands or comes
+// the catalogue into offers (pool, type, zone, capacity type: one concrete set of labels each); cliques makes resources of who may not share a host. rooms fills what stands or comes
 // already. place splits what is left by topology domain, so that zone spread and zone affinity become demand of a zone; colocate
 // opens machines for groups that must share a host. The demands of one pool weight are packed by greedy (price-directed, fills made by
 // fill), refined by columns (a program over fills, priced by knapsack) and repair. bins turns fills into machines to buy, with every

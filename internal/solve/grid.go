@@ -158,7 +158,7 @@ func (g *grid) choose(w *[maxDims]int64) {
 		}
 	}
 	rows := int64(maxFew + 1)
-	for k := range nd {
+	for k := range g.p.s.dims {
 		if asked[k] == 0 || g.m.avail[k] <= 0 || asked[k] == int64(len(g.ds)) {
 			continue
 		}
@@ -171,7 +171,7 @@ func (g *grid) choose(w *[maxDims]int64) {
 		g.rows = int(rows)
 	}
 	worth := 0.0
-	for k := range nd {
+	for k := range g.p.s.dims {
 		if k == g.few || asked[k] == 0 || g.m.avail[k] <= 0 {
 			continue
 		}
@@ -195,7 +195,7 @@ func gcd(a, b int64) int64 {
 // searched is the resource whose price is worth searching for, of those that the table does not count; -1 if there is none.
 func (g *grid) searched(w *[maxDims]int64) int {
 	best, worth := -1, 0.0
-	for k := range g.p.s.nd {
+	for k := range g.p.s.dims {
 		if k == g.few || k == g.main || g.m.avail[k] <= 0 {
 			continue
 		}

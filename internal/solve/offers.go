@@ -382,6 +382,7 @@ func (s *solver) assort(a *assortment, rs model.Requirements) {
 		}
 		slices.SortFunc(order, func(a, b int) int { return compareOfferings(&t.Offerings[a], &t.Offerings[b]) })
 		room := s.project(t.Allocatable)
+		s.addCliques(room[:])
 		size := -1
 		for _, oi := range order {
 			o := &t.Offerings[oi]

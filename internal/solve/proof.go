@@ -258,7 +258,7 @@ func (x *exhaustion) list(m *machine, ds []int, most []int64) {
 		x.items = append(x.items, it)
 	}
 	x.rare = -1
-	for k := range x.nd {
+	for k := range x.p.s.dims {
 		if asked[k] > 0 && asked[k] < len(ds) && (x.rare < 0 || asked[k] < asked[x.rare]) {
 			x.rare = k
 		}

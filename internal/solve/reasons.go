@@ -311,8 +311,7 @@ func (s *solver) shortfall(c *class, o *offer) (worst int64) {
 
 // promised says whether the class would fit had the offer's machines what was said of them.
 func (s *solver) promised(c *class, o *offer) bool {
-	for k := range s.nd {
-		d := s.dims[k]
+	for k, d := range s.dims {
 		if c.req[k] > o.avail[k]+o.t.Promised.At(d)-o.t.Allocatable.At(d) {
 			return false
 		}

@@ -74,6 +74,7 @@ func (s *solver) compileRooms(mem Memory) {
 		for k, d := range s.dims {
 			r.free[i*s.nd+k] = x.Free.At(d)
 		}
+		s.addCliques(r.free[i*s.nd : i*s.nd+s.nd])
 	}
 	shapes := map[string]int32{}
 	var key []byte

@@ -85,7 +85,7 @@ func (p *packing) strataOf(whole []int64) *strata {
 		if g == nil {
 			g = &set{on: slices.Clone(on)}
 			for i, m := range p.machines {
-				for k := range p.s.nd {
+				for k := range p.s.dims {
 					if on[i>>6]>>(i&63)&1 != 0 && m.avail[k] > 0 {
 						if v := mulDiv(m.price, 1<<weightShift, m.avail[k]); g.unit[k] == 0 || v < g.unit[k] {
 							g.unit[k] = v

@@ -162,7 +162,7 @@ func (t *tidying) round(last bool) (any bool) {
 			continue
 		}
 		avail := s.offers[x.offer].avail
-		for k := range s.nd {
+		for k := range s.dims {
 			if avail[k] > 0 {
 				most[i] = max(most[i], mulDiv(x.req[k], 1_000_000, avail[k]))
 			}
@@ -289,7 +289,7 @@ func (t *tidying) empty(i int, targets []int) bool {
 	was := t.bins[i]
 	rest := slices.Clone(was.items)
 	size := func(it *binItem) (n int64) {
-		for k := range s.nd {
+		for k := range s.dims {
 			if a := s.offers[was.offer].avail[k]; a > 0 {
 				n = max(n, mulDiv(s.classes[it.class].req[k], 1_000_000, a))
 			}
