@@ -84,6 +84,13 @@ func (st *step) writing(c *model.Claim) bool {
 	return ok || st.said[key]
 }
 
+// deleting says whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
+func (st *step) deleting(c *model.Claim) bool {
+	key := "delete/" + c.UID
+	_, ok := st.s.InFlight[key]
+	return ok || st.said[key]
+}
+
 // static keeps pools with spec.replicas at that number. It says whether it bought.
 func (st *step) static() bool {
 	bought := false
@@ -98,7 +105,7 @@ func (st *step) static() bool {
 				continue
 			}
 			all++
-			if c.Deleting.IsZero() && st.moveOf[c.Name] == "" {
+			if c.Deleting.IsZero() && st.moveOf[c.Name] == "" && st.taken[c.Name] == nil && !st.deleting(c) {
 				live = append(live, c)
 			}
 		}
