@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	settleLimit  = 15 * time.Second // an effect that is not seen by then is decided on again
+	answerLimit  = 24 * time.Hour   // every call is answered, but how long it waits for its turn nobody knows
+	settleLimit  = 15 * time.Second // an effect that is not seen this long after its answer is decided on again
 	createTries  = 8                // then a claim that may or may not have been made is taken for not made: its watch would have shown it
 	createLimit  = 5 * time.Minute  // a claim that was made and is not seen by then was deleted before any watch showed it
 	refusedPause = 10 * time.Minute // what the API server will never accept is not repeated for this long
@@ -25,7 +26,7 @@ const (
 
 // begin records an action and starts it.
 func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Action) {
-	key, until := action.Key(), now.Add(c.Config.CallLimit+settleLimit)
+	key, until := action.Key(), now.Add(answerLimit)
 	switch a := action.(type) {
 	case plan.CreateClaim:
 		c.create(ctx, now, a, 1)
@@ -99,7 +100,7 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		c.State.Begin(key, "", until)
 		c.terminate(ctx, a)
 	case plan.UpdatePool:
-		c.State.Begin(key, "", now.Add(time.Second))
+		c.State.Begin(key, "", until)
 		c.run(ctx, "UpdatePool", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
 				c.fail("update", "nodepool/"+a.Pool, a.Why, err)
@@ -116,7 +117,7 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 // create makes a claim. Where it is not known whether that has been done, the very same is asked again, and until it is known the claim
 // is shown: pods alike are one to another for decide, and a second decision could be for other ones of them, under another name.
 func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
-	c.State.Begin(a.Key(), "", now.Add(c.Config.CallLimit+settleLimit))
+	c.State.Begin(a.Key(), "", now.Add(answerLimit))
 	c.State.Provisional(provisional(a, now))
 	c.run(ctx, "CreateClaim", a.Key(), func(ctx context.Context) (uint64, error) { return c.Cluster.CreateClaim(ctx, a) }, func(s *state.State, err error) {
 		if err == nil {
