@@ -197,6 +197,14 @@ func laneOf(kind string, why plan.Reason) string {
 	return kind
 }
 
+// laneAt is the lane of calls to the cloud about a claim: those that hang for one node class or node group hold up no other's.
+func laneAt(kind string, c *model.Claim) string {
+	if c == nil {
+		return kind
+	}
+	return kind + " " + c.ClassGroup + "/" + c.ClassKind + "/" + c.ClassName + " " + c.Labels[model.LabelNodeGroup]
+}
+
 func (c *Controller) lane(kind string) chan struct{} {
 	l := c.lanes[kind]
 	if l == nil {
@@ -271,7 +279,7 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 		req.Following = c.State.Unlaunched(q.Values[0])
 	}
 	key := a.Key()
-	lane := c.lane("Launch")
+	lane := c.lane(laneAt("Launch", claim))
 	go func() {
 		select {
 		case lane <- struct{}{}:
@@ -405,7 +413,7 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 		claimUID = cl.UID
 	}
 	begin := time.Now()
-	c.run(ctx, "Terminate", a.Key(), func(ctx context.Context) (uint64, error) {
+	c.run(ctx, laneAt("Terminate", cl), a.Key(), func(ctx context.Context) (uint64, error) {
 		err := c.Provider.Terminate(ctx, []string{a.ProviderID})[0]
 		c.Metrics.call("Delete", time.Since(begin), err)
 		if cloud.KindOf(err) == cloud.NotFound {

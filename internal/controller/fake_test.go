@@ -150,7 +150,7 @@ func (b *bench) make(a plan.CreateClaim) uint64 {
 		b.version++
 		b.claims[a.Name] = &model.Claim{Name: a.Name, UID: "uid-" + a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Requests: a.Requests,
 			Created: time.Now(), Annotations: a.Annotations, HasFinalizer: true, ExpireAfter: -1, TerminationGracePeriod: -1, Reserved: a.Reserved, Slots: a.Slots,
-			ClassGroup: "g", ClassKind: "K", ClassName: "c", Conditions: map[string]model.Condition{}, Labels: model.Labels{}}
+			ClassGroup: a.Pool.ClassGroup, ClassKind: a.Pool.ClassKind, ClassName: a.Pool.ClassName, Conditions: map[string]model.Condition{}, Labels: model.Labels{}}
 	}
 	c, v := b.claims[a.Name], b.version
 	go b.show(c, v)
