@@ -49,6 +49,7 @@ func answer(p *Problem, mem Memory, pol Policy, g guess) *solver {
 	}
 	s.tidy()
 	s.topUp()
+	s.rejoin()
 	return s
 }
 
@@ -658,9 +659,9 @@ func (s *solver) result() Result {
 	var res Result
 	next := make([]int, len(s.classes))
 	take := func(class int, n int) []*model.Pod {
-		pods := s.classes[class].pods[next[class]:]
-		pods = pods[:min(n, len(pods))] // a fill that counts a pod twice must not end the process
-		next[class] += len(pods)
+		c := s.classes[class]
+		pods := c.pods[next[class] : next[class]+n]
+		next[class] += n
 		return pods
 	}
 	onRoom := make(map[int][]*model.Pod)
@@ -686,9 +687,6 @@ func (s *solver) result() Result {
 			node := s.nodeOf(b, ch)
 			for _, it := range b.items {
 				node.Pods = append(node.Pods, take(it.class, int(it.n))...)
-			}
-			if len(node.Pods) == 0 {
-				continue
 			}
 			slices.SortFunc(node.Pods, comparePods)
 			res.New = append(res.New, node)

@@ -64,7 +64,6 @@ func (s *solver) tidy() {
 		}
 	}
 	s.bins = slices.DeleteFunc(s.bins, func(b *bin) bool { return len(b.items) == 0 })
-	s.rejoin()
 }
 
 // near says whether the machines cost no more than the policy's gap above what all their pods cost at least, packed together by resources.
@@ -79,7 +78,7 @@ func (s *solver) near() bool {
 	return !s.severalLevels() && sum-s.floor <= mulDiv(s.floor, s.pol.MaxGapPPM, 1_000_000)
 }
 
-// rejoin makes machines alike copies again.
+// rejoin makes machines alike copies again. Nothing may be added to one of them any more.
 func (s *solver) rejoin() {
 	seen := map[string]*bin{}
 	var out []*bin
