@@ -155,13 +155,17 @@ func (s *solver) begins(c *class, at *site, could []string) {
 	}
 }
 
-// fillLeft puts pods into what is left on machines bought for higher weights.
+// fillLeft puts pods into what is left on machines bought before.
 func (s *solver) fillLeft(demands []*demand) {
 	if len(s.bins) == 0 || len(demands) == 0 {
 		return
 	}
 	s.separate()
-	t := &tidying{s: s}
+	t := s.spare
+	if t == nil {
+		t = &tidying{s: s}
+	}
+	t.undo = t.undo[:0]
 	t.prepare()
 	var targets []int
 	for i := range t.bins {
@@ -170,7 +174,11 @@ func (s *solver) fillLeft(demands []*demand) {
 	for _, d := range demands {
 		it := binItem{class: d.c.id, n: d.n, mask: d.mask}
 		for _, j := range targets {
-			if n := t.takes(j, -1, &it); n > 0 {
+			n := t.takes(j, -1, &it)
+			if n == 0 && s.spare != nil && t.turn(j, &it) {
+				n = t.takes(j, -1, &it)
+			}
+			if n > 0 {
 				t.move(j, -1, &it, n)
 			}
 		}

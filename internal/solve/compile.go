@@ -105,6 +105,7 @@ type solver struct {
 	trial     *attempted // before domains were taken for hollow; nil: none were
 	full      bool       // none are any more
 	last      bool       // what is placed now must not disturb what was
+	spare     *tidying   // room left on machines bought, which pods left out may take; nil: no pod may yet
 	floor     int64      // what the demands bought for cost at least, by resource prices
 	guess     guess
 	toll      toll

@@ -88,60 +88,83 @@ func (s *solver) collector() (*[]*demand, func(*class, *mask, int64, *site)) {
 const maxTopUps = 200
 
 // topUp tries the pods left out once more, those that topology ties one at a time. What was lowered for one class may have taken the ground
-// from under another, and there is room again; what others did since may let in another of a spread.
+// from under another, and there is room again; what others did since may let in another of a spread, or be what a pod wants to be near.
+// Machines bought for those of higher priority may have room left, where limits allow no more machines.
 func (s *solver) topUp() {
+	if !slices.ContainsFunc(s.classes, func(c *class) bool { return s.wanted(c) > 0 }) {
+		return
+	}
 	s.caps, s.last = map[siteKey]int64{}, true
 	s.thrift()
+	if s.machines() <= maxTidied {
+		s.spare = &tidying{s: s}
+	}
 	tries := 0
-	for _, c := range s.classes {
-		for !c.topo.nearHost && s.wanted(c) > 0 && tries < maxTopUps && !s.spent() {
-			tries++
-			before, bins := c.taken, len(s.bins)
-			demands, add := s.collector()
-			tied := len(c.topo.keys) > 0
-			if tied {
-				s.placeBySite(c, c.left()-1, add)
-			} else {
-				s.placeClass(c, add)
+	for near, moved := false, true; moved; near = true {
+		moved = false
+		for _, c := range s.classes {
+			if near && !c.topo.near {
+				continue
 			}
-			s.buyTier(*demands)
-			if slices.ContainsFunc(s.bins[bins:], func(b *bin) bool { return !s.keepsValues(b) }) || len(s.bins) > bins && s.widen(true) {
-				for _, b := range s.bins[bins:] {
-					s.left[b.pool].take(b.charged, -b.copies)
-					if b.stock >= 0 {
-						s.stock[b.stock] += b.copies
-					}
-				}
-				for _, d := range *demands {
-					d.n = d.asked
-				}
-				s.bins = s.bins[:bins]
-			}
-			for _, d := range *demands {
-				c.taken -= int(d.n)
-				if d.n > 0 && tied {
-					s.bumpWide(c, d.site.vals, d.site.in, -d.n)
-					k := siteKey{c.id, d.site.name}
-					s.bought[k] -= d.n
-					s.caps[k] = s.bought[k] // not there; elsewhere perhaps
-				}
-				for _, id := range c.topo.bumpHost {
-					s.counters[id].promised = 0
+			before := c.taken
+			for !c.topo.nearHost && s.wanted(c) > 0 && tries < maxTopUps && !s.spent() {
+				tries++
+				if !s.topUpOnce(c) {
+					break
 				}
 			}
-			if c.taken == before && (len(*demands) == 0 || !tied) {
-				break
-			}
+			moved = moved || c.taken > before
 		}
 	}
+}
+
+// topUpOnce tries a class once, and says whether to try it again.
+func (s *solver) topUpOnce(c *class) bool {
+	if s.spare != nil {
+		s.separate() // also what was bought last: what comes behind it has been bought now
+	}
+	before, bins := c.taken, len(s.bins)
+	demands, add := s.collector()
+	tied := len(c.topo.keys) > 0
+	if tied {
+		s.placeBySite(c, c.left()-1, add)
+	} else {
+		s.placeClass(c, add)
+	}
+	s.buyTier(*demands)
+	if bought := s.bins[bins:]; slices.ContainsFunc(bought, func(b *bin) bool { return !s.keepsValues(b) }) || len(bought) > 0 && s.widen(true) {
+		for _, b := range bought {
+			s.left[b.pool].take(b.charged, -b.copies)
+			if b.stock >= 0 {
+				s.stock[b.stock] += b.copies
+			}
+			for _, it := range b.items {
+				(*demands)[0].n += it.n * b.copies // there is one: the class was tried at one site, or without any
+			}
+		}
+		s.bins = s.bins[:bins]
+		if s.spare != nil {
+			s.spare.bins = s.spare.bins[:min(bins, len(s.spare.bins))]
+		}
+	}
+	for _, d := range *demands {
+		c.taken -= int(d.n)
+		if d.n > 0 && tied {
+			s.bumpWide(c, d.site.vals, d.site.in, -d.n)
+			k := siteKey{c.id, d.site.name}
+			s.bought[k] -= d.n
+			s.caps[k] = s.bought[k] // not there; elsewhere perhaps
+		}
+		for _, id := range c.topo.bumpHost {
+			s.counters[id].promised = 0
+		}
+	}
+	return c.taken > before || len(*demands) > 0 && tied
 }
 
 // thrift charges limits for each machine with no more than the smallest that holds its fill at the least price: what is to be chosen
 // from is narrowed before a pod is refused.
 func (s *solver) thrift() {
-	if !slices.ContainsFunc(s.classes, func(c *class) bool { return s.wanted(c) > 0 }) {
-		return
-	}
 	for _, b := range s.bins {
 		left := &s.left[b.pool]
 		if !left.limited || len(s.minValuesOf(b.pool)) > 0 {

@@ -264,8 +264,9 @@ func cheapest(p *Problem) (best int64, fit int) {
 	return max(0, best), len(pods)
 }
 
-// TestRefusalsAreTrue buys for each pod refused, against the plan's word, one machine of every offering of every pool, the pod on it
-// alone: verify must object to each. What topology refuses is left out, for it depends on what else stands where.
+// TestRefusalsAreTrue puts each pod refused, against the plan's word, alone on a machine of every offering of every pool, and, where it asks
+// nothing of topology and nobody spreads, on each machine that the plan buys: verify must object to each. What topology refuses is left out,
+// for it depends on what else stands where.
 func TestRefusalsAreTrue(t *testing.T) {
 	tried := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -278,8 +279,18 @@ func TestRefusalsAreTrue(t *testing.T) {
 			}) {
 				continue
 			}
+			for j, n := range r.New {
+				if slices.ContainsFunc(p.Demand, func(y *model.Pod) bool { return len(y.Class.Spread) > 0 }) ||
+					len(x.Pod.Class.Affinity) > 0 || len(x.Pod.Class.AntiAffinity) > 0 {
+					break // verify takes a spread as it is when all have come; the plan's hold in any order
+				}
+				pool := p.Pools[slices.IndexFunc(p.Pools, func(q Pool) bool { return q.Name == n.Pool })]
+				if !choosy(pool) && !full(p, r, i, j) {
+					rt.Fatalf("%s----\n%s%s could go to machine %d", text, describe(p, r), x.Pod.Name, j)
+				}
+			}
 			for _, pool := range p.Pools {
-				if slices.ContainsFunc(pool.Requirements, func(q model.Requirement) bool { return q.Key == "tier" || q.MinValues > 0 }) {
+				if choosy(pool) {
 					continue
 				}
 				for _, it := range pool.Types {
@@ -296,6 +307,22 @@ func TestRefusalsAreTrue(t *testing.T) {
 	if tried == 0 {
 		t.Fatal("no refusal was looked at")
 	}
+}
+
+// choosy says whether a pool buys in ways that one machine written down here does not tell: by labels of its own, or of several types.
+func choosy(pool Pool) bool {
+	return slices.ContainsFunc(pool.Requirements, func(q model.Requirement) bool { return q.Key == "tier" || q.MinValues > 0 })
+}
+
+// full says whether verify objects when the refused pod goes to a machine of the plan, were that bought as what costs least.
+func full(p *Problem, r Result, refused, machine int) bool {
+	in := verifyInput(p, r)
+	in.Refused = slices.Delete(slices.Clone(in.Refused), refused, refused+1)
+	n, m := &r.New[machine], &in.New[machine]
+	m.Choices, m.Zones = []*model.InstanceType{n.Type}, []string{n.Offering.Zone}
+	m.Requirements = m.Requirements.With(model.OneOf(model.LabelInstanceType, n.Type.Name), model.OneOf(model.LabelZone, n.Offering.Zone))
+	m.Pods = append(slices.Clip(m.Pods), r.Refused[refused].Pod)
+	return len(verify.Plan(in)) > 0
 }
 
 // refuses says whether verify objects when the refused pod gets a machine of the offering to itself.

@@ -161,9 +161,11 @@ func (s *solver) buyTier(tier []*demand) {
 }
 
 // buyLevels buys for demands level by level. A guess may have pods go into room left on machines bought before: from the highest weight
-// down, or from the lowest up.
+// down, or from the lowest up. Pods left out take any such room first.
 func (s *solver) buyLevels(tier []*demand) {
-	if s.guess.fill == fillUp {
+	if s.spare != nil {
+		s.fillLeft(tier)
+	} else if s.guess.fill == fillUp {
 		for first := len(s.levels) - 1; first >= 0; first-- {
 			var here []*demand
 			for _, d := range tier {
@@ -188,7 +190,7 @@ func (s *solver) buyFrom(first int, demands []*demand) {
 				here = append(here, d)
 			}
 		}
-		if s.guess.fill == fillDown {
+		if s.guess.fill == fillDown && s.spare == nil {
 			s.fillLeft(here)
 		}
 		here = slices.DeleteFunc(here, func(d *demand) bool { return d.n == 0 })
@@ -433,11 +435,16 @@ func (s *solver) block(short []*demand, all bool) bool {
 }
 
 // widen adds domains to the spreads that did not expect them: machines bought for others stand there now, and kube-scheduler will count
-// them, whether the class tolerates their taints or not. It says whether the attempt must be made again. dry only asks whether it would.
-func (s *solver) widen(dry bool) bool {
+// them, whether the class tolerates their taints or not. It says whether the attempt must be made again. Once there are no more attempts,
+// settled, it says whether what was bought last breaks the spread of a pod placed, and then changes nothing.
+func (s *solver) widen(settled bool) bool {
+	type wider struct {
+		r    *rule
+		more []int32
+	}
+	var found []wider
 	var bought []uint64
 	in := map[domainKey][]int32{} // where something may come to stand
-	changed := false
 	for _, c := range s.classes {
 		for i := range c.topo.wide {
 			r := &c.topo.wide[i]
@@ -459,16 +466,38 @@ func (s *solver) widen(dry bool) bool {
 				in[k] = there
 			}
 			more := slices.DeleteFunc(slices.Clone(there), func(v int32) bool { return slices.Contains(r.domains, v) })
-			if changed = changed || len(more) > 0; dry && changed {
+			if len(more) == 0 {
+				continue
+			}
+			if settled && s.breaks(r, more) {
 				return true
 			}
-			if len(more) > 0 {
-				r.domains, r.filled = slices.Concat(r.domains, more), slices.Concat(r.filled, more)
-				slices.Sort(r.domains)
-			}
+			found = append(found, wider{r, more})
 		}
 	}
-	return changed
+	for _, x := range found {
+		x.r.domains, x.r.filled = slices.Concat(x.r.domains, x.more), slices.Concat(x.r.filled, x.more)
+		slices.Sort(x.r.domains)
+	}
+	return !settled && len(found) > 0
+}
+
+// breaks says whether a pod placed would be beyond its spread were these domains counted too.
+func (s *solver) breaks(r *rule, more []int32) bool {
+	wide := *r
+	wide.domains = slices.Concat(r.domains, more)
+	least := s.count(&wide)
+	for d := range r.own {
+		if s.beyond(r, d, least) {
+			return true
+		}
+	}
+	return false
+}
+
+// beyond says whether pods that own a spread were placed in a domain that holds too many for it.
+func (s *solver) beyond(r *rule, d int, least int64) bool {
+	return r.own[d] > 0 && s.counters[r.counter].at(d)-least > r.maxSkew
 }
 
 // attempted is what an attempt came to, and what it assumed.
@@ -562,9 +591,9 @@ func (s *solver) crowd() bool {
 				continue
 			}
 			least := s.least(r)
-			for d, n := range r.own {
+			for d := range r.own {
 				switch {
-				case n <= 0 || s.counters[r.counter].at(d)-least <= r.maxSkew:
+				case !s.beyond(r, d, least):
 				case c.later >= maxLater:
 					r.shut, changed = append(r.shut, int32(d)), true
 				default:

@@ -47,11 +47,7 @@ const (
 // tidy does that until nothing more comes of it. Where the plan is as near to what its pods cost at least as the policy asks, it is left
 // as it is.
 func (s *solver) tidy() {
-	n := int64(0)
-	for _, b := range s.bins {
-		n += b.copies
-	}
-	if n < 2 || n > maxTidied || s.pol.Work == 0 || s.near() {
+	if n := s.machines(); n < 2 || n > maxTidied || s.pol.Work == 0 || s.near() {
 		return
 	}
 	s.separate()
@@ -64,6 +60,14 @@ func (s *solver) tidy() {
 		}
 	}
 	s.bins = slices.DeleteFunc(s.bins, func(b *bin) bool { return len(b.items) == 0 })
+}
+
+// machines is how many are to be bought.
+func (s *solver) machines() (n int64) {
+	for _, b := range s.bins {
+		n += b.copies
+	}
+	return n
 }
 
 // near says whether the machines cost no more than the policy's gap above what all their pods cost at least, packed together by resources.
@@ -98,9 +102,10 @@ func (s *solver) rejoin() {
 	s.bins = out
 }
 
+// prepare looks at the bins that it has not seen yet.
 func (t *tidying) prepare() {
 	s := t.s
-	for _, b := range s.bins {
+	for _, b := range s.bins[len(t.bins):] {
 		x := tidyBin{bin: b, firm: b.stock >= 0}
 		for _, it := range b.items {
 			x.firm = x.firm || s.classes[it.class].topo.nearHost // others may want to be near what is on it
@@ -386,6 +391,27 @@ func (t *tidying) rehome(j, i int, it *binItem) bool {
 	}
 	t.keep(j)
 	b.charged = s.offers[y.offer].t.Capacity
+	*x.bin = b
+	y.bin = x.bin
+	t.bins[j] = y
+	return true
+}
+
+// turn has bin j be another machine, no dearer, to which pods may go that have room on the one it is and may not go to that. It says whether
+// it did.
+func (t *tidying) turn(j int, it *binItem) bool {
+	s, x := t.s, &t.bins[j]
+	c := s.classes[it.class]
+	if x.offer < 0 || it.mask.has(x.offer) || !fitsIn(&c.req, &x.free, s.nd) {
+		return false
+	}
+	b := *x.bin
+	b.mask = s.and(b.mask, it.mask)
+	y := tidyBin{bin: &b, firm: x.firm}
+	t.settle(&y)
+	if y.offer < 0 || t.effort(&y) > t.effort(x) || !fitsIn(&c.req, &y.free, s.nd) || t.welcome(&y, c) <= 0 {
+		return false
+	}
 	*x.bin = b
 	y.bin = x.bin
 	t.bins[j] = y
