@@ -45,7 +45,8 @@ type launch struct {
 	boughtAt time.Time
 }
 
-// keep is how long a launch is remembered after it was last looked at. Older ones are found by their tag.
+// keep is how long a launch is remembered after it was last looked at, also one whose request had no answer: its claim is gone by then. One
+// that is not is found by its tag.
 const keep = 30 * time.Minute
 
 // maxAttempts bounds how many requests for one claim may be answered in vain: one for each capacity type, one for a launch template made
@@ -222,7 +223,7 @@ func (p *Provider) launchOf(uid string) *launch {
 			for k, old := range p.launches.m {
 				select {
 				case <-old.turn:
-					if now.Sub(old.at) > keep && old.pending == nil {
+					if now.Sub(old.at) > keep {
 						delete(p.launches.m, k)
 					}
 					old.turn <- struct{}{}
