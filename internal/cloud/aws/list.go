@@ -93,16 +93,26 @@ func (f *fleet) ended(id string, now time.Time) {
 
 // machines lists all instances of the cluster, unless that was done since a moment; the zero moment: ever.
 func (p *Provider) machines(ctx context.Context, since time.Time) (*listing, error) {
+	known := func() *listing {
+		p.fleet.mu.Lock()
+		defer p.fleet.mu.Unlock()
+		if last := p.fleet.last; last != nil && (since.IsZero() || last.at.After(since)) {
+			return last
+		}
+		return nil
+	}
+	if last := known(); last != nil {
+		return last, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, batchLimit) // who lists keeps all others from it
+	defer cancel()
 	select {
 	case <-p.fleet.turn:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	defer func() { p.fleet.turn <- struct{}{} }()
-	p.fleet.mu.Lock()
-	last := p.fleet.last
-	p.fleet.mu.Unlock()
-	if last != nil && (since.IsZero() || last.at.After(since)) {
+	if last := known(); last != nil { // somebody else's
 		return last, nil
 	}
 	out := &listing{at: p.clock.Now(), byUID: map[string][]int{}, byID: map[string]int{}}
