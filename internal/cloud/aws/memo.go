@@ -26,8 +26,13 @@ type answer[T any] struct {
 	value T
 	at    time.Time
 	has   bool
+	tried time.Time // when a newer one was asked for in vain
 	used  time.Time
 }
+
+// patience is how long who has an old answer waits for a new one, and how long nobody asks again when that was in vain: all who need the answer
+// wait for the one who asks.
+const patience = 20 * time.Second
 
 func newMemo[T any](clock cloud.Clock, ttl time.Duration) *memo[T] {
 	return &memo[T]{clock: clock, ttl: ttl, m: map[string]*answer[T]{}}
@@ -58,14 +63,21 @@ func (m *memo[T]) get(ctx context.Context, key string, fetch func(context.Contex
 		return none, ctx.Err()
 	}
 	defer func() { a.turn <- struct{}{} }()
-	if a.has && m.clock.Now().Sub(a.at) < m.ttl {
+	at := m.clock.Now()
+	if a.has && (at.Sub(a.at) < m.ttl || at.Sub(a.tried) < patience) {
 		return a.value, ctx.Err()
 	}
-	at := m.clock.Now()
-	v, err := fetch(ctx)
+	limited := ctx
+	if a.has {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	v, err := fetch(limited)
 	if err != nil {
 		kind := cloud.KindOf(failed(ctx, "", "", err))
 		if a.has && ctx.Err() == nil && (kind == cloud.Throttled || kind == cloud.Unknown) {
+			a.tried = m.clock.Now()
 			return a.value, nil
 		}
 		return none, err
