@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,10 +20,10 @@ import (
 
 // standDown is what there is to know while other autoscalers are live: two that buy for the same pods buy twice.
 type standDown struct {
-	others []string        // what is known of them, for people
-	charge map[string]bool // by uid: the claims that were there when the loop stopped acting; it sees them through. None where it never acted
-	told   map[string]bool // by uid: the pods that were told what would be bought for them
-	would  string          // what it would do, as last told
+	others []string          // what is known of them, for people
+	charge map[string]bool   // by uid: the claims that were there when the loop stopped acting; it sees them through. None where it never acted
+	told   map[string]string // the pods that were told what would be bought for them: by uid, their key
+	would  string            // what it would do, as last told
 }
 
 // StandDown has the loop only say what it would do while others are live, each named for people; with none it acts (again). It may be
@@ -52,7 +53,7 @@ func (c *Controller) standDown(s *state.State, others []string) {
 		c.standing.Store(&next)
 		c.Log.Warn("standing down: another autoscaler is live", "others", others)
 	default:
-		next := &standDown{others: others, charge: map[string]bool{}, told: map[string]bool{}}
+		next := &standDown{others: others, charge: map[string]bool{}, told: map[string]string{}}
 		if c.acted {
 			for _, cl := range s.Snapshot(now).Claims {
 				if cl.UID != "" {
@@ -148,6 +149,10 @@ func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
 // tellWould says what would be done, once, and again when that changes.
 func (c *Controller) tellWould(now time.Time, d *standDown, out *decide.Output) {
 	buy, launch, remove, pods := 0, 0, 0, 0
+	maps.DeleteFunc(d.told, func(uid, key string) bool {
+		p := c.State.Pod(key)
+		return p == nil || p.UID != uid
+	})
 	why := "not while another autoscaler is live: " + strings.Join(d.others, "; ")
 	for _, a := range out.Actions {
 		switch a := a.(type) {
@@ -155,10 +160,10 @@ func (c *Controller) tellWould(now time.Time, d *standDown, out *decide.Output) 
 			buy++
 			pods += len(a.Pods)
 			for _, p := range a.Pods {
-				if d.told[p.UID] {
+				if d.told[p.UID] != "" {
 					continue
 				}
-				d.told[p.UID] = true
+				d.told[p.UID] = p.Key()
 				text := fmt.Sprintf("a machine like %s in %s (%s, $%s an hour) would be bought for it; %s", a.Type, a.Zone, a.CapacityType, usd(a.PriceMicro), why)
 				c.Cluster.Event("Pod", p.Namespace, p.Name, p.UID, true, "StandingDown", text)
 				c.Ledger.Add(ledger.Entry{At: now, Kind: "would create", Subject: "pod/" + p.Key(), Why: []plan.Reason{a.Why}, Type: a.Type, Micro: a.PriceMicro, Outcome: why})

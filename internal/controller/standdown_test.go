@@ -146,3 +146,24 @@ func TestStandingDownWhileActing(t *testing.T) {
 		}
 	})
 }
+
+// Who stands down for weeks sees many pods come and go.
+func TestStandingDownForgetsPods(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.StandDown([]string{"karpenter"})
+		b.lead()
+		for i := range 10 {
+			b.pod(fmt.Sprint("a", i), "a")
+			time.Sleep(5 * time.Second)
+			b.c.Emit(func(s *state.State) { s.DeletePod(fmt.Sprint("default/a", i)) })
+		}
+		if told := b.events("StandingDown"); len(told) < 10 {
+			t.Fatalf("told %v, want each pod to be", told)
+		}
+		known := make(chan int, 1)
+		b.c.Emit(func(*state.State) { known <- len(b.c.standing.Load().told) })
+		if n := <-known; n > 1 {
+			t.Errorf("%d pods are remembered, and none is there", n)
+		}
+	})
+}
