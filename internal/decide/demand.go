@@ -384,7 +384,7 @@ func (st *step) span(c *model.Claim) (least, most model.Resources, n int) {
 	return least, most, n
 }
 
-// buyable are the pools that may buy, with what is left of their limits.
+// buyable are the pools that may buy, with what is left of their limits and of their node groups.
 func (st *step) buyable() []solve.Pool {
 	used := map[string]model.Resources{}
 	count := map[string]int64{}
@@ -413,7 +413,7 @@ func (st *step) buyable() []solve.Pool {
 		}
 		out = append(out, sp)
 	}
-	return out
+	return st.unpromised(out)
 }
 
 // standing records what goes to machines that are there or coming, and widens the slots of those that are reserved.

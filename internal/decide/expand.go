@@ -235,24 +235,6 @@ func (st *step) balance(bought []solve.NewNode) {
 	}
 }
 
-// sizes is how many machines each node group has, and is to have for claims under way.
-func (st *step) sizes() map[string]int64 {
-	out := map[string]int64{}
-	for _, c := range st.s.Claims {
-		if !c.Deleting.IsZero() {
-			continue
-		}
-		g := c.Labels[model.LabelNodeGroup]
-		if q := c.Requirements.Get(model.LabelNodeGroup); g == "" && q != nil && !q.Complement && len(q.Values) == 1 {
-			g = q.Values[0]
-		}
-		if g != "" {
-			out[g]++
-		}
-	}
-	return out
-}
-
 // alike says whether labels differ in none but the group's name and those that may.
 func alike(a, b model.Labels, ignore []string) bool {
 	within := func(a, b model.Labels) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
@@ -53,25 +54,82 @@ func (st *step) refreshing(group string) bool {
 	return x != nil && x.Refresh != ""
 }
 
-// unrefreshed are pools that buy nothing from groups whose machines are being replaced. Those given stay as they are.
+// unrefreshed are pools that buy nothing from groups whose machines are being replaced.
 func (st *step) unrefreshed(pools []solve.Pool) []solve.Pool {
-	away := func(o *model.Offering) bool { return o.Available && st.refreshing(o.Labels[model.LabelNodeGroup]) }
+	return reoffered(pools, func(o *model.Offering) bool {
+		if !o.Available || !st.refreshing(o.Labels[model.LabelNodeGroup]) {
+			return false
+		}
+		o.Available = false
+		return true
+	})
+}
+
+// unpromised are pools that buy no more from a group than its maximum leaves beside the machines that it has and the claims that there are
+// for more: the cloud was asked for its desired capacity a while ago, and may not have heard of the last of them.
+func (st *step) unpromised(pools []solve.Pool) []solve.Pool {
+	if !slices.ContainsFunc(pools, func(p solve.Pool) bool {
+		return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool { return len(t.Offerings) > 0 && t.Offerings[0].Most > 0 })
+	}) {
+		return pools
+	}
+	taken := st.members()
+	return reoffered(pools, func(o *model.Offering) bool {
+		g := o.Labels[model.LabelNodeGroup]
+		left := max(0, o.Most-taken[g])
+		if g == "" || o.Most == 0 || o.Remaining <= left {
+			return false
+		}
+		o.Remaining = left
+		return true
+	})
+}
+
+// members is how many machines each group has and is to have: those of claims, unless they have ended, and those that are nobody's.
+func (st *step) members() map[string]int64 {
+	gone, claimed := map[string]bool{}, map[string]bool{} // by provider id
+	for _, i := range st.s.Instances {
+		gone[i.ProviderID] = i.Gone
+	}
+	out := map[string]int64{}
+	for _, c := range st.s.Claims {
+		if c.ProviderID == "" && (!c.Deleting.IsZero() || st.said[plan.DeleteClaim{UID: c.UID}.Key()]) || gone[c.ProviderID] {
+			continue // it gets none, or its machine has ended
+		}
+		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
+		out[groupOf(c)]++
+	}
+	for _, i := range st.s.Instances {
+		if !i.Gone && i.ClaimUID == "" && !claimed[i.ProviderID] {
+			out[i.Labels[model.LabelNodeGroup]]++
+		}
+	}
+	return out
+}
+
+// reoffered are pools of whose offerings some are changed; change says which. Those given stay as they are.
+func reoffered(pools []solve.Pool, change func(*model.Offering) bool) []solve.Pool {
 	for i := range pools {
 		var types []*model.InstanceType
 		for j, t := range pools[i].Types {
-			if !slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return away(&o) }) {
+			var list []model.Offering
+			for k, o := range t.Offerings {
+				if !change(&o) {
+					continue
+				}
+				if list == nil {
+					list = slices.Clone(t.Offerings)
+				}
+				list[k] = o
+			}
+			if list == nil {
 				continue
 			}
 			if types == nil {
 				types = slices.Clone(pools[i].Types)
 			}
 			x := *t
-			x.Offerings = slices.Clone(t.Offerings)
-			for k := range x.Offerings {
-				if o := &x.Offerings[k]; away(o) {
-					o.Available = false
-				}
-			}
+			x.Offerings = list
 			types[j] = &x
 		}
 		if types != nil {
@@ -81,4 +139,27 @@ func (st *step) unrefreshed(pools []solve.Pool) []solve.Pool {
 		}
 	}
 	return pools
+}
+
+// sizes is how many machines each node group has, and is to have for claims under way.
+func (st *step) sizes() map[string]int64 {
+	out := map[string]int64{}
+	for _, c := range st.s.Claims {
+		if c.Deleting.IsZero() {
+			out[groupOf(c)]++
+		}
+	}
+	delete(out, "")
+	return out
+}
+
+// groupOf is the node group that a claim's machine is of, or is to be; empty: none, or one of several.
+func groupOf(c *model.Claim) string {
+	if g := c.Labels[model.LabelNodeGroup]; g != "" {
+		return g
+	}
+	if q := c.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
+		return q.Values[0]
+	}
+	return ""
 }

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -40,7 +41,8 @@ import (
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance] [class=NAME]    (class: of nodes, which a requirement of the pool names)
-//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE] [group=NAME] [label=K:V]     (offered to every pool above)
+//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
+//	     (offered to every pool above; left, max: what the group's provider last said of it)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
 //	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
@@ -444,7 +446,7 @@ func (x *script) budget(v string) model.Budget {
 
 func (x *script) instanceType(name string, opts []string) {
 	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
-	zones, groups, gone, group, only, price, left := []string{"a", "b"}, []string(nil), "", "", "", int64(0), int64(100)
+	zones, groups, gone, group, only, price, left, most := []string{"a", "b"}, []string(nil), "", "", "", int64(0), int64(100), int64(0)
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch k {
@@ -470,6 +472,8 @@ func (x *script) instanceType(name string, opts []string) {
 			}
 		case "left":
 			left = x.number(v)
+		case "max":
+			most = x.number(v)
 		case "in":
 			only = v
 		case "label":
@@ -488,7 +492,7 @@ func (x *script) instanceType(name string, opts []string) {
 		}
 		o := model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: price, Available: z != gone, Remaining: -1}
 		if group != "" {
-			o.Labels, o.Remaining, o.Most = model.Labels{model.LabelNodeGroup: group}, left, left+10
+			o.Labels, o.Remaining, o.Most = model.Labels{model.LabelNodeGroup: group}, left, cmp.Or(most, left+10)
 			o.Available = o.Available && left > 0
 		}
 		t.Offerings = append(t.Offerings, o)
