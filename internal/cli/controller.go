@@ -164,7 +164,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 		if discovery != nil {
 			discovery.clients = clients
 		}
-		bought.Remember(kube.NewLearned(client, f.lease.Namespace))
+		bought.Remember(kube.Figures{Kept: kube.NewKept(client, f.lease.Namespace, "memory.json")})
 		source, refresh = bought, bought.Run
 	} else {
 		source = kwok.New(f.machines, machinesClient(), st.Resources(), cloud.Wall{})
@@ -184,6 +184,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	ctl := controller.New(&controller.Controller{
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: controller.NewMetrics(registry, version()), Log: log, Config: f.config, Policy: policy,
+		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"),
 	})
 
 	registry.MustRegister(controller.NewStateMetrics(ctl), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -235,6 +236,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	})
 	lead := func(ctx context.Context) {
 		log.Info("leading")
+		ctl.Recall(ctx)
 		if f.alone {
 			ctl.Lead()
 			<-ctx.Done()

@@ -91,6 +91,7 @@ type Controller struct {
 	Log      *slog.Logger
 	Config   Config
 	Policy   decide.Policy
+	Keeper   Keeper                  // nil: what is learned ends with the process
 	While    []func(context.Context) // runs beside the loop while it acts, and ends with its context when it stands down
 
 	again   bool            // look again at once: something was found out while acting
@@ -115,6 +116,8 @@ type Controller struct {
 	listed   time.Time         // when the last list was asked for
 	taught   map[learned]int64 // what the provider was told that nodes have
 	learning bool              // it is being told
+	keeping  bool              // what was learned is being kept
+	kept     int               // of decide.Memory.LessonsLearned
 	drift    driftCheck
 	said     time.Time           // when all that blocks disruption was last told
 	made     time.Time           // for how long the cluster has not been read
@@ -263,6 +266,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		out, mem = decide.Step(snap, c.mem, now, c.Policy, req)
 	}
 	c.mem = mem
+	c.keep(ctx, snap)
 	classes := c.State.NodeClasses()
 	c.view.Store(&view{snap, mem, classes})
 	c.record(now, snap, &out)

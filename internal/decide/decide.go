@@ -82,6 +82,9 @@ type Memory struct {
 	landing       map[string]time.Time                // by claim: when a pod of its reservation was last seen running elsewhere
 	refusals      []plan.PodDecision                  // of the last solve, for what is asked in between
 	short         map[shortKey]shortfall              // machines that came with less than was promised
+	losses        []loss                              // of machines that did so, before it is known to which pods
+	mishaps       map[string]mishap                   // by pod uid
+	lessons       int                                 // changes of short and mishaps
 	doubted       map[*model.NodePool]*model.NodePool // pools some of whose types count for less because of that, by what they were
 
 	consolidation disrupt.Memory
@@ -152,7 +155,7 @@ func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	st.patients()
 	st.claims()
 	if st.less { // with what is known now of its type, all of it is another decision
-		mem.short = st.mem.short
+		mem.short, mem.losses, mem.lessons = st.mem.short, st.mem.losses, st.mem.lessons
 		return decided(s, mem, now, pol, req, true)
 	}
 	st.less = less

@@ -69,8 +69,10 @@ func (st *step) demand(look bool) {
 		}
 	}
 	st.out.Solved = true
+	left, stopped := st.deserving(left)
+	st.out.Pods = append(st.out.Pods, stopped...)
 	if len(left) == 0 {
-		st.remember(map[string]placement{}, nil)
+		st.remember(map[string]placement{}, stopped)
 		return
 	}
 	rooms, what := st.rooms()
@@ -93,7 +95,7 @@ func (st *step) demand(look bool) {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: r.Reasons})
 	}
 	st.out.Pods = append(st.out.Pods, refused...)
-	st.remember(placed, refused)
+	st.remember(placed, append(stopped, refused...))
 }
 
 // remember keeps what pending pods are expected where; nil: as before, less those that are not pending any more.

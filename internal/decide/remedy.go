@@ -32,6 +32,10 @@ func (st *step) remedies(p *model.Pod, r plan.Reason) []plan.Change {
 		}
 	case plan.Resource, plan.CameShort:
 		return st.sizeRemedy(c, pod, r)
+	case plan.ShortAgain:
+		if r.Key != "" {
+			return st.sizeRemedy(c, pod, r)
+		}
 	case plan.OutOfCapacity:
 		return marketRemedies(pool)
 	case plan.GroupMaximum:

@@ -33,6 +33,7 @@ import (
 //	refuse                       the writes of what was decided last have failed, and may be repeated at once
 //	refused POD                  the API server refuses the pod's toleration
 //	forget                       the controller starts anew: nothing of it is remembered but what the API server has
+//	restart                      and what it has kept: what it has learned of machines that came short
 //	repair CONDITION STATUS AFTER    nodes like that are broken
 //	serves GROUP/KIND…           the node classes of the provider
 //	off                          exact landing is turned off
@@ -135,6 +136,16 @@ func (x *script) line(f []string) {
 		x.st.RefuseReservation("default/"+f[1], "uid-"+f[1])
 	case "forget":
 		x.mem = Memory{}
+	case "restart":
+		text, err := json.Marshal(x.mem.Lessons(x.st.Resources().Names()))
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		var kept Lessons
+		if err := json.Unmarshal(text, &kept); err != nil {
+			x.t.Fatal(err)
+		}
+		x.mem = Memory{}.Recall(kept, x.st.Resources().Dim)
 	case "pace":
 		x.pol.AtOnce = int(x.number(f[1]))
 	case "repair":

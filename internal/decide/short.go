@@ -10,6 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // A node may come with less for pods than its type was said to have: a kubelet that keeps more back, a static pod, a device that never
@@ -17,6 +18,9 @@ import (
 // remembered by pool and type, and after the second such machine the type counts as the least that one of them had, for every pod of
 // that pool. It is what its provider says again when the provider says something else of it, its image is another one, or the pool or its
 // node class has changed. A node that turns out to have enough after all is taken off the list.
+//
+// A pod for which two machines have come short gets no third, of whichever type: what is wrong with them may be wrong with all. It is asked
+// about again when the pool or its node class has changed, or the pod has. All of this outlives the process (lessons.go).
 
 // enoughShort is how many machines have to come short for their type not to be believed any more.
 const enoughShort = 2
@@ -113,6 +117,7 @@ func (st *step) judge(h *holding) (news bool) {
 	if need.Fits(room) {
 		return news
 	}
+	x := loss{claim: c, room: room, slots: map[slotKey]int{}}
 	for i := range h.slots {
 		room = room.Sub(scaled(h.slots[i].Requests, h.slots[i].bound))
 	}
@@ -122,8 +127,97 @@ func (st *step) judge(h *holding) (news bool) {
 		for s.Count = s.bound; s.Count < was && s.Requests.Fits(room); s.Count++ {
 			room = room.Sub(s.Requests)
 		}
+		x.slots[slotKey{s.Class, s.Owner}] += was - s.Count
+	}
+	if news {
+		st.mem.losses = append(slices.Clip(st.mem.losses), x)
 	}
 	return news
+}
+
+// loss is what a machine that came short had no room for.
+type loss struct {
+	claim *model.Claim
+	room  model.Resources
+	slots map[slotKey]int
+}
+
+// mishap is the machines that came short for a pod, while it and the pool that they were bought from were as they are. It is never written to.
+type mishap struct {
+	class       string // of the pod
+	pool, basis string // of the last; the pool by uid
+	claims      []string
+	why         plan.Reason
+}
+
+// blame finds the pods for which machines have come short: of those that have none now, as many of a kind as had a slot there.
+func (st *step) blame(left []*model.Pod) {
+	said := map[string]bool{} // a pod has one slot at a time
+	for _, x := range st.mem.losses {
+		p := st.poolNamed[x.claim.Pool]
+		if p == nil {
+			continue
+		}
+		more := maps.Clone(x.slots)
+		for _, pod := range left {
+			k := slotKey{ClassHash(pod.Class), slotOwner(pod)}
+			if more[k] == 0 || pod.Node != "" || said[pod.UID] {
+				continue
+			}
+			more[k]--
+			said[pod.UID] = true
+			m := st.mem.mishaps[pod.UID]
+			m.class, m.pool, m.basis = k.class, p.UID, registrationBasis(p)
+			m.claims = append(slices.Clip(m.claims), x.claim.Name)
+			m.why = plan.Reason{Code: plan.ShortAgain, Pool: p.Name, Subject: x.claim.Labels[model.LabelInstanceType]}
+			for d, want := range pod.Class.Requests {
+				if dim := model.Dim(d); want > x.room.At(dim) {
+					m.why.Key, m.why.Want, m.why.Have = st.s.ResourceNames[d], model.FormatAmount(dim, want), model.FormatAmount(dim, x.room.At(dim))
+					break
+				}
+			}
+			st.mem.mishaps = maps.Clone(st.mem.mishaps)
+			if st.mem.mishaps == nil {
+				st.mem.mishaps = map[string]mishap{}
+			}
+			st.mem.mishaps[pod.UID] = m
+			st.mem.lessons++
+		}
+	}
+	st.mem.losses = nil
+}
+
+// mishap is what is remembered of a pod, if it, the pool and its node class are as they were.
+func (st *step) mishap(p *model.Pod) (mishap, bool) {
+	m, ok := st.mem.mishaps[p.UID]
+	return m, ok && m.class == ClassHash(p.Class) && slices.ContainsFunc(st.s.Pools, func(q *model.NodePool) bool {
+		return q.UID == m.pool && registrationBasis(q) == m.basis
+	})
+}
+
+func (m mishap) enough() bool { return len(m.claims) >= enoughShort }
+
+// deserving are the pods for which a machine may be bought. For the others enough of them have come short.
+func (st *step) deserving(left []*model.Pod) (kept []*model.Pod, refused []plan.PodDecision) {
+	st.blame(left)
+	if len(st.mem.mishaps) == 0 {
+		return left, nil
+	}
+	now := map[string]mishap{}
+	for _, p := range st.s.Pending {
+		if m, ok := st.mishap(p); ok {
+			now[p.UID] = m
+		}
+	}
+	st.mem.mishaps = now
+	for _, p := range left {
+		if m := now[p.UID]; m.enough() {
+			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{m.why}})
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	return kept, refused
 }
 
 func scaled(r model.Resources, n int) model.Resources {
@@ -179,6 +273,7 @@ func (st *step) noteShort(c *model.Claim, n *model.Node, need, room model.Resour
 		st.mem.short = map[shortKey]shortfall{}
 	}
 	st.mem.short[k] = x
+	st.mem.lessons++
 	return short && !was
 }
 
@@ -192,5 +287,13 @@ func (st *step) useless(c *model.Claim, n *model.Node) bool {
 	for _, s := range c.Slots {
 		need = need.AddInto(s.Requests, int64(s.Count))
 	}
-	return st.noteShort(c, n, need, n.Allocatable)
+	if !st.noteShort(c, n, need, n.Allocatable) {
+		return false
+	}
+	x := loss{claim: c, room: n.Allocatable, slots: map[slotKey]int{}}
+	for _, s := range c.Slots {
+		x.slots[slotKey{s.Class, s.Owner}] += s.Count
+	}
+	st.mem.losses = append(slices.Clip(st.mem.losses), x)
+	return true
 }

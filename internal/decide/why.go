@@ -106,15 +106,17 @@ func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
 		}
 	}
 	alt, reasons := st.outcome(p)
-	if alt != nil {
-		a.Alternatives = append(a.Alternatives, *alt)
-	}
-	if len(reasons) > 0 {
+	if m, ok := st.mishap(p); ok && m.enough() {
+		alt, reasons = nil, []plan.Reason{m.why}
+	} else if len(reasons) > 0 {
 		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
 		only, q := alone(st.s, p.UID, "")
 		if alt, own := newStep(only, Memory{}, st.now, st.pol).outcome(q); alt == nil {
 			reasons = own
 		}
+	}
+	if alt != nil {
+		a.Alternatives = append(a.Alternatives, *alt)
 	}
 	const most = 8 // pools, nearest miss first, for which a way is looked for
 	for i, r := range reasons {

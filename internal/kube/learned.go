@@ -7,74 +7,96 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Learned keeps figures by name in a ConfigMap, so that they outlive the process.
-type Learned struct {
-	client          *Client
-	namespace, name string
+// Kept is one entry of the ConfigMap in which the controller keeps what outlives it: the one that the chart's Role allows, in its own
+// namespace.
+type Kept struct {
+	client               *Client
+	namespace, name, key string
 }
 
-// learnedKey is the entry of the ConfigMap that holds the figures, in JSON.
-const learnedKey = "memory.json"
-
-// NewLearned keeps figures in the ConfigMap that the chart's Role allows, in the controller's own namespace.
-func NewLearned(c *Client, namespace string) *Learned {
-	return &Learned{client: c, namespace: namespace, name: "dovetail-learned"}
+// NewKept keeps a text under a key.
+func NewKept(c *Client, namespace, key string) *Kept {
+	return &Kept{client: c, namespace: namespace, name: "dovetail-learned", key: key}
 }
 
-// Load reads the figures; none where there is no ConfigMap.
-func (l *Learned) Load(ctx context.Context) (map[string]int64, error) {
-	have, err := l.get(ctx)
+// Load reads the text; empty where there is none.
+func (k *Kept) Load(ctx context.Context) (string, error) {
+	have, err := k.get(ctx)
 	if err != nil || have == nil {
-		return nil, err
+		return "", err
 	}
-	out := map[string]int64{}
-	if text := have.Data[learnedKey]; text != "" {
-		if err := json.Unmarshal([]byte(text), &out); err != nil {
-			return nil, fmt.Errorf("read configmap %s/%s: %s: %w", l.namespace, l.name, learnedKey, err)
-		}
-	}
-	return out, nil
+	return have.Data[k.key], nil
 }
 
-func (l *Learned) get(ctx context.Context) (*corev1.ConfigMap, error) {
+func (k *Kept) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	var out corev1.ConfigMap
-	err := l.client.core.Get().Namespace(l.namespace).Resource("configmaps").Name(l.name).Do(ctx).Into(&out)
+	err := k.client.core.Get().Namespace(k.namespace).Resource("configmaps").Name(k.name).Do(ctx).Into(&out)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read configmap %s/%s: %w", l.namespace, l.name, err)
+		return nil, fmt.Errorf("read configmap %s/%s: %w", k.namespace, k.name, err)
 	}
 	return &out, nil
 }
 
-// Store writes the figures. Only the leader does.
-func (l *Learned) Store(ctx context.Context, figures map[string]int64) error {
+// Store writes the text, and leaves other entries as they are. Only the leader does.
+func (k *Kept) Store(ctx context.Context, text string) error {
+	for {
+		have, err := k.get(ctx)
+		if err != nil {
+			return err
+		}
+		configmaps := k.client.core.Post()
+		next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
+		if have != nil {
+			configmaps = k.client.core.Put().Name(k.name)
+			next = have.DeepCopy()
+		}
+		next.Data = maps.Clone(next.Data)
+		if next.Data == nil {
+			next.Data = map[string]string{}
+		}
+		next.Data[k.key] = text
+		err = configmaps.Namespace(k.namespace).Resource("configmaps").Body(next).Do(ctx).Error()
+		if passing(err, have != nil) && ctx.Err() == nil {
+			continue // another entry was written in between
+		}
+		if err != nil {
+			return fmt.Errorf("write configmap %s/%s: %w", k.namespace, k.name, err)
+		}
+		return nil
+	}
+}
+
+// Figures keeps figures by name.
+type Figures struct{ Kept *Kept }
+
+// Load reads the figures; none where there are none.
+func (f Figures) Load(ctx context.Context) (map[string]int64, error) {
+	text, err := f.Kept.Load(ctx)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	out := map[string]int64{}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return nil, fmt.Errorf("read configmap %s/%s: %s: %w", f.Kept.namespace, f.Kept.name, f.Kept.key, err)
+	}
+	return out, nil
+}
+
+// Store writes the figures.
+func (f Figures) Store(ctx context.Context, figures map[string]int64) error {
 	text, err := json.Marshal(figures)
 	if err != nil {
 		return err // of numbers by name: it can't fail
 	}
-	have, err := l.get(ctx)
-	if err != nil {
-		return err
-	}
-	data := map[string]string{learnedKey: string(text)}
-	if have == nil {
-		err = l.client.core.Post().Namespace(l.namespace).Resource("configmaps").
-			Body(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: l.name}, Data: data}).Do(ctx).Error()
-	} else {
-		next := have.DeepCopy()
-		next.Data = data
-		err = l.client.core.Put().Namespace(l.namespace).Resource("configmaps").Name(l.name).Body(next).Do(ctx).Error()
-	}
-	if err != nil {
-		return fmt.Errorf("write configmap %s/%s: %w", l.namespace, l.name, err)
-	}
-	return nil
+	return f.Kept.Store(ctx, string(text))
 }

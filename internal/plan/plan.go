@@ -95,6 +95,7 @@ const (
 	NoInstanceType   Code = "NoInstanceType"   // no type of the pool satisfies pod and pool together; Key: the label that empties the set
 	Resource         Code = "Resource"         // Key: the resource; Want: request plus DaemonSets, Have: the largest allocatable
 	CameShort        Code = "CameShort"        // a type was said to be large enough, and its nodes came smaller, twice; Key: the resource; Have: what they had
+	ShortAgain       Code = "CameShortTwice"   // two machines that were bought for the pod came smaller than they were said to be; Subject: the last one's type; Key, Have: where the pod alone does not fit
 	Offering         Code = "Offering"         // types fit, but none is offered in zone and capacity type wanted
 	OutOfCapacity    Code = "OutOfCapacity"    // every offering that fits is set aside
 	GroupMaximum     Code = "NodeGroupMaximum" // every offering that fits is of node groups at their maximum; Subject: the cheapest one, Have: its machines

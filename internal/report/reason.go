@@ -71,6 +71,12 @@ func sentence(r plan.Reason) string {
 	case plan.CameShort:
 		return "nodes of type " + r.Subject + " came with " + amount(r.Key, r.Have) + ", less than the type is said to have, more than once; the pod needs " + amount(r.Key, r.Want) +
 			" for itself and the DaemonSets. The type is believed again when its catalogue entry, its image or the pool changes"
+	case plan.ShortAgain:
+		said := "two machines were bought for the pod, and neither had as much as its type is said to have"
+		if r.Key != "" {
+			said += "; the last, a " + r.Subject + ", came with " + amount(r.Key, r.Have) + " for the pod's " + amount(r.Key, r.Want)
+		}
+		return said + ". No third is bought until the pod, its pool or the pool's node class changes"
 	case plan.Offering:
 		if r.Want == "" {
 			return or(r.Have, "no type that fits is offered where the pod may run") + with(" (", r.Key, ")")

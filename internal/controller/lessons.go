@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Keeper is where what decide has learned outlives the process.
+type Keeper interface {
+	Load(ctx context.Context) (string, error) // empty: nothing has been kept
+	Store(ctx context.Context, text string) error
+}
+
+const (
+	recallLimit = 5 * time.Second  // then it goes on without: the pods wait
+	keepAgain   = 10 * time.Second // after a failure
+)
+
+// Recall takes over what the process that led before has learned. It comes before Lead.
+func (c *Controller) Recall(ctx context.Context) {
+	if c.Keeper == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, recallLimit)
+	defer cancel()
+	var kept decide.Lessons
+	text, err := c.Keeper.Load(ctx)
+	if err == nil && text != "" {
+		if err = json.Unmarshal([]byte(text), &kept); err != nil {
+			err = fmt.Errorf("read lessons: %w", err)
+		}
+	}
+	if err != nil {
+		c.Log.Warn("what was learned of machines that came short is not known: two more may be bought for a pod", "error", err.Error())
+		return
+	}
+	c.Emit(func(s *state.State) { c.mem = c.mem.Recall(kept, s.Resources().Dim) })
+}
+
+// keep has what was learned kept when there is more of it.
+func (c *Controller) keep(ctx context.Context, snap *model.Snapshot) {
+	n := c.mem.LessonsLearned()
+	if c.Keeper == nil || c.keeping || n == c.kept {
+		return
+	}
+	text, err := json.Marshal(c.mem.Lessons(snap.ResourceNames))
+	if err != nil {
+		c.Log.Error("lessons can't be written", "error", err.Error()) // of numbers and names: it can't fail
+		return
+	}
+	c.keeping = true
+	go func() {
+		call, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		err := c.Keeper.Store(call, string(text))
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			c.Log.Warn("what was learned of machines that came short was not kept, will repeat", "error", err.Error())
+			select {
+			case <-time.After(keepAgain):
+			case <-ctx.Done():
+				return
+			}
+		}
+		c.Emit(func(*state.State) {
+			c.keeping = false
+			if err == nil {
+				c.kept = n
+			}
+		})
+	}()
+}
