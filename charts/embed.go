@@ -17,7 +17,7 @@ import (
 var files embed.FS
 
 // Manifests is all of it as one stream of YAML documents, in the order in which to apply it. Of what is optional it has only what is
-// named: surge is the right to restart Deployments.
+// named: surge is the right to restart Deployments, priorities that to read the ConfigMap of Cluster Autoscaler's expander priority.
 func Manifests(optional ...string) ([]byte, error) {
 	names, err := fs.Glob(files, "dovetail/crds/*.yaml")
 	if err != nil {

@@ -224,7 +224,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 			case <-ctx.Done():
 				return
 			}
-			if err := kube.NodeGroups(ctx, client, discovery.with(log)); err != nil && ctx.Err() == nil {
+			if err := kube.NodeGroups(ctx, client, discovery.with(actor, log)); err != nil && ctx.Err() == nil {
 				failed <- err
 			}
 		})

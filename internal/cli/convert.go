@@ -31,9 +31,6 @@ import (
 // fromClusterAutoscaler is the only thing to convert from.
 const fromClusterAutoscaler = "cluster-autoscaler"
 
-// priorityConfigMap is where Cluster Autoscaler's expander priority has its priorities.
-const priorityConfigMap = "cluster-autoscaler-priority-expander"
-
 type convertFlags struct {
 	from, args, groups, output string
 	files                      []string
@@ -202,7 +199,7 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, e
 		return nil, err
 	}
 	if in.priorities != nil && !slices.Contains(conv.settings.Expanders, dovetailv1alpha1.ExpanderPriority) {
-		conv.notes = append(conv.notes, "ConfigMap "+priorityConfigMap+" is there, and --expander does not say priority: it has no effect")
+		conv.notes = append(conv.notes, "ConfigMap "+kube.PriorityConfigMap+" is there, and --expander does not say priority: it has no effect")
 	}
 	if f.output == "json" {
 		return conv, conv.json(c.OutOrStdout())

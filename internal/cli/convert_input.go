@@ -12,12 +12,10 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube"
@@ -172,11 +170,11 @@ func (in *convertInput) object(name string, raw json.RawMessage) error {
 		}
 	}
 	if m.Kind == "ConfigMap" {
-		if m.Metadata.Name != priorityConfigMap {
+		if m.Metadata.Name != kube.PriorityConfigMap {
 			return nil
 		}
 		var err error
-		if in.priorities, err = priorities(m.Data["priorities"]); err != nil {
+		if in.priorities, err = kube.ParsePriorities(m.Data[kube.PriorityKey]); err != nil {
 			return fmt.Errorf("%s: ConfigMap %s: priorities: %w", name, m.Metadata.Name, err)
 		}
 		return nil
@@ -199,27 +197,6 @@ func (in *convertInput) object(name string, raw json.RawMessage) error {
 		}
 	}
 	return nil
-}
-
-// priorities reads the ConfigMap of the expander priority: a map of priorities to regular expressions.
-func priorities(text string) ([]dovetailv1alpha1.NodeGroupPriority, error) {
-	var m map[string][]string
-	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
-		return nil, fmt.Errorf("need a map of priorities to lists of regular expressions: %w", err)
-	}
-	out := []dovetailv1alpha1.NodeGroupPriority{}
-	for key, names := range m {
-		n, err := strconv.ParseInt(key, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("%q: a priority is a whole number", key)
-		}
-		out = append(out, dovetailv1alpha1.NodeGroupPriority{Priority: int32(n), Names: names})
-	}
-	slices.SortFunc(out, func(a, b dovetailv1alpha1.NodeGroupPriority) int { return int(b.Priority) - int(a.Priority) })
-	if len(out) == 0 {
-		return nil, errors.New("there are none")
-	}
-	return out, nil
 }
 
 // autoscalerArgs are the flags of a container, if it runs Cluster Autoscaler.

@@ -69,7 +69,7 @@ func TestConvert(t *testing.T) {
 		}
 		if ranks != nil {
 			args = append(args, "-f", write("priorities.json", map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
-				"metadata": map[string]any{"name": priorityConfigMap}, "data": map[string]any{"priorities": strings.Join(ranks, "\n")}}))
+				"metadata": map[string]any{"name": kube.PriorityConfigMap}, "data": map[string]any{"priorities": strings.Join(ranks, "\n")}}))
 		}
 		var out, errs bytes.Buffer
 		status := Main(t.Context(), args, strings.NewReader(""), &out, &errs)

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 )
+
+// clusterAutoscalerNamespace is Cluster Autoscaler's own where its --namespace does not say.
+const clusterAutoscalerNamespace = "kube-system"
 
 // discoverEvery is how often node groups are looked for; Cluster Autoscaler's pace.
 const discoverEvery = time.Minute
@@ -46,6 +50,7 @@ type discovery struct {
 	named    []kube.NodeGroup
 	sets     []map[string]string
 	settings kube.GroupSettings
+	ranks    string // namespace of the expander priority's ConfigMap; empty: none is read
 	clients  *aws.Clients
 	missing  []string // named ones that were not there when last looked for
 }
@@ -81,8 +86,11 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 	if err := c.flags(words); err != nil {
 		return nil, exit{2, fmt.Errorf("--node-group-defaults: %w", err)}
 	}
+	ranked, namespace := slices.Contains(c.settings.Expanders, dovetailv1alpha1.ExpanderPriority), ""
 	for _, r := range c.rows {
 		switch {
+		case ranked && r.Flag == "namespace":
+			namespace = r.Value
 		case !r.Given:
 		case r.Flag == "nodes" || r.Flag == "node-group-auto-discovery":
 			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag beside it", r.Flag)}
@@ -92,10 +100,10 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s says nothing of how a group is scaled: %s", r.Flag, r.What)}
 		}
 	}
-	if slices.Contains(c.settings.Expanders, dovetailv1alpha1.ExpanderPriority) {
-		return nil, exit{2, errors.New("--node-group-defaults: --expander=priority: give the NodePools of the groups their spec.weight, which is left as it is")}
-	}
 	out := &discovery{settings: c.settings}
+	if ranked {
+		out.ranks = cmp.Or(namespace, clusterAutoscalerNamespace)
+	}
 	for _, text := range f.nodes {
 		g, err := kube.ParseNodes(text)
 		if err != nil {
@@ -117,8 +125,8 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 }
 
 // with is the discovery as kube carries it out.
-func (d *discovery) with(log *slog.Logger) *kube.Discovery {
-	return &kube.Discovery{Settings: d.settings, Every: discoverEvery, Log: log, Find: func(ctx context.Context) ([]kube.NodeGroup, error) {
+func (d *discovery) with(actor *kube.Actor, log *slog.Logger) *kube.Discovery {
+	return &kube.Discovery{Settings: d.settings, Every: discoverEvery, Log: log, Priorities: d.ranks, Tell: actor.Event, Find: func(ctx context.Context) ([]kube.NodeGroup, error) {
 		groups, missing, err := findGroups(ctx, d.clients, d.named, d.sets)
 		if err == nil && !slices.Equal(missing, d.missing) {
 			if d.missing = missing; len(missing) > 0 {

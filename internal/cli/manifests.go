@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/charts"
+	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
 func manifestsCommand() *cobra.Command {
-	surge := false
+	surge, priorities := false, false
 	c := &cobra.Command{
 		Use:   "manifests",
 		Short: "print what a cluster needs before the controller can run",
@@ -25,6 +26,9 @@ func manifestsCommand() *cobra.Command {
 			if surge {
 				optional = append(optional, "surge")
 			}
+			if priorities {
+				optional = append(optional, "priorities")
+			}
 			b, err := charts.Manifests(optional...)
 			if err != nil {
 				return fmt.Errorf("read embedded manifests: %w", err)
@@ -34,5 +38,6 @@ func manifestsCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&surge, "surge", false, "with the right to restart Deployments that are opted in by dovetail.sh/surge")
+	c.Flags().BoolVar(&priorities, "priorities", false, "with the right to read ConfigMap kube-system/"+kube.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
 	return c
 }

@@ -27,6 +27,12 @@ type Discovery struct {
 	Every    time.Duration // how often they are looked for
 	Log      *slog.Logger
 
+	// Priorities is the namespace of the ConfigMap by which the expander priority ranks groups; empty: none is read, and weights are the user's.
+	Priorities string
+	// Tell informs people of an object, as an Actor's Event does. Needed where Priorities is set.
+	Tell func(kind, namespace, name, uid string, warn bool, reason, message string)
+
+	ranks  ranks
 	groups []NodeGroup // when they were last found
 	found  bool
 	warned map[string]string // what was last said of an object, so that it is said once
@@ -37,6 +43,9 @@ type Discovery struct {
 // stay as they are, and when the last of them has gone for a reason of its own, pool and class go too.
 func NodeGroups(ctx context.Context, c *Client, d *Discovery) error {
 	d.warned = map[string]string{}
+	if d.Priorities != "" {
+		c.followPriorities(ctx, d)
+	}
 	wait := newBackoff(time.Second, d.Every)
 	var next time.Time
 	for {
@@ -75,7 +84,11 @@ func NodeGroups(ctx context.Context, c *Client, d *Discovery) error {
 }
 
 func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
-	wanted, err := TranslateNodeGroups(d.groups, d.Settings)
+	weights, ranked, err := c.weights(d)
+	if err != nil {
+		return err
+	}
+	wanted, err := translateNodeGroups(d.groups, d.Settings, weights)
 	if err != nil {
 		return err
 	}
@@ -84,10 +97,13 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 	for _, w := range wanted {
 		name := w.Pool.Name
 		have[name] = true
-		why, err := c.writeGroups(ctx, w)
+		why, err := c.writeGroups(ctx, w, ranked)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("nodepool %q of node group %s: %w", name, strings.Join(w.Groups, ", "), err))
 			continue
+		}
+		if ranked && w.Pool.Spec.Weight == nil && len(weights) > 0 {
+			why = append(why, strings.Join(w.Groups, ", ")+": no priority of ConfigMap "+d.Priorities+"/"+PriorityConfigMap+" names it: it is taken last")
 		}
 		for _, f := range w.Fields {
 			if f.Became == "" && !f.Needless {
@@ -126,8 +142,9 @@ func discovered(o metav1.Object) bool {
 	return o.GetLabels()[dovetailv1alpha1.LabelDiscovered] == karpv1.LabelValueTrue
 }
 
-// writeGroups makes the objects of groups, or makes those there what they should be. why says what of others' is in the way.
-func (c *Client) writeGroups(ctx context.Context, w TranslatedGroups) (why []string, err error) {
+// writeGroups makes the objects of groups, or makes those there what they should be; ranked: their weights are not the user's. why says what
+// of others' is in the way.
+func (c *Client) writeGroups(ctx context.Context, w TranslatedGroups, ranked bool) (why []string, err error) {
 	name := w.Pool.Name
 	pool, poolThere := c.pools.get(name)
 	class, classThere := c.groupClasses.get(name)
@@ -158,7 +175,7 @@ func (c *Client) writeGroups(ctx context.Context, w TranslatedGroups) (why []str
 	if poolThere {
 		nextPool = pool.DeepCopy()
 		nextPool.TypeMeta, nextPool.Spec = w.Pool.TypeMeta, w.Pool.Spec
-		if nextPool.Spec.Weight == nil {
+		if !ranked {
 			nextPool.Spec.Weight = pool.Spec.Weight // the user's to set
 		}
 		delete(nextPool.Annotations, dovetailv1alpha1.AnnotationLetGo)

@@ -6,8 +6,11 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,12 +36,7 @@ func TestNodeGroups(t *testing.T) {
 		}
 	}}
 	go func() { done <- NodeGroups(ctx, p.us, d) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	defer cancel()
 	found := func(groups ...NodeGroup) {
 		t.Helper()
 		// Twice: what the first look has made is seen by the second.
@@ -139,5 +137,102 @@ func TestNodeGroups(t *testing.T) {
 	})
 	if w.s.Pool("grp-other") == nil {
 		t.Error("somebody else's pool went too")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	testPriorities(t, p, w) // on the same objects, so not beside this
+}
+
+// testPriorities: pools have the weights that the ConfigMap of the expander priority gives their groups, as it is now. Of one that can't be read
+// is told why, and what was read last stays in force, also in the next process.
+func testPriorities(t *testing.T, p *plane, w *world) {
+	told := make(chan string, 100)
+	var groups atomic.Pointer[[]NodeGroup]
+	groups.Store(&[]NodeGroup{{Name: "grp-a"}, {Name: "grp-spot"}})
+	discover := func() (stop func()) {
+		ctx, cancel := context.WithCancel(p.ctx)
+		set := DefaultGroupSettings()
+		set.Expanders = []dovetailv1alpha1.Expander{dovetailv1alpha1.ExpanderPriority}
+		d := &Discovery{Settings: set, Every: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Priorities: "kube-system",
+			Find: func(context.Context) ([]NodeGroup, error) { return *groups.Load(), nil },
+			Tell: func(kind, namespace, name, uid string, warn bool, reason, message string) {
+				p.actor.Event(kind, namespace, name, uid, warn, reason, message)
+				told <- kind + " " + namespace + "/" + name + " " + reason + ": " + message
+			}}
+		done := make(chan error)
+		go func() { done <- NodeGroups(ctx, p.us, d) }()
+		return func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	put := func(text string) {
+		t.Helper()
+		if err := kubectl([]byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"kube-system","name":%q},"data":{"priorities":%q}}`, PriorityConfigMap, text)), "apply", "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	weights := func(what string, want map[string]int32) {
+		t.Helper()
+		w.until(what, func(s *state.State) bool {
+			for name, weight := range want {
+				if x := s.Pool(name); x == nil || x.Weight != weight {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	invalid := func(cause string) {
+		t.Helper()
+		select {
+		case said := <-told:
+			if want := "ConfigMap kube-system/" + PriorityConfigMap + " PriorityConfigMapInvalid: data.priorities: "; !strings.HasPrefix(said, want) || !strings.Contains(said, cause) {
+				t.Errorf("said %q, want %s… %s", said, want, cause)
+			}
+		case <-p.ctx.Done():
+			t.Fatal("nothing was said of a ConfigMap that can't be read")
+		}
+	}
+	if err := kubectl(nil, "apply", "-f", "../../charts/dovetail/optional/priorities.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	put("10: [\"^grp-\"]\n50: [spot]")
+	stop := discover()
+	weights("the weights of the ConfigMap", map[string]int32{"grp-a": 10, "grp-spot": 50})
+	put("50: [a$]\n10: [spot]")
+	weights("the weights of the ConfigMap as it is now", map[string]int32{"grp-a": 50, "grp-spot": 10})
+	put("50: [\"(\"]")
+	invalid("is no regular expression")
+	if err := kubectl(nil, "patch", "nodepool", "grp-a", "--type=merge", "-p", `{"spec":{"weight":7}}`); err != nil {
+		t.Fatal(err)
+	}
+	w.until("somebody's weight", func(s *state.State) bool { return s.Pool("grp-a").Weight == 7 })
+	weights("the weights that were read last", map[string]int32{"grp-a": 50, "grp-spot": 10})
+	put("high: [spot]")
+	invalid(`"high": a priority is a whole number`)
+
+	stop()
+	groups.Store(&[]NodeGroup{{Name: "grp-a"}, {Name: "grp-new"}, {Name: "grp-spot"}})
+	stop = discover()
+	invalid("whole number")
+	weights("the weights as they were before the process ended", map[string]int32{"grp-a": 50, "grp-spot": 10, "grp-new": 0})
+	put("20: [new]")
+	weights("the weights of a ConfigMap that can be read again", map[string]int32{"grp-a": 0, "grp-spot": 0, "grp-new": 20})
+	if err := kubectl(nil, "-n", "kube-system", "delete", "configmap", PriorityConfigMap); err != nil {
+		t.Fatal(err)
+	}
+	weights("no weights without it", map[string]int32{"grp-a": 0, "grp-spot": 0, "grp-new": 0})
+	groups.Store(&[]NodeGroup{})
+	w.until("the pools gone", func(s *state.State) bool {
+		return s.Pool("grp-a") == nil && s.Pool("grp-new") == nil && s.Pool("grp-spot") == nil
+	})
+	stop()
+	if err := kubectl(nil, "-n", "kube-system", "wait", "--for=jsonpath={.reason}=PriorityConfigMapInvalid", "events", "--field-selector=involvedObject.name="+PriorityConfigMap, "--timeout=60s"); err != nil {
+		t.Error(err)
 	}
 }

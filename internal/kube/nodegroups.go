@@ -94,10 +94,17 @@ var balancingIgnored = []string{
 // TranslateNodeGroups is the NodePools and NodeGroupClasses that mean what groups, their tags and the settings say, by name. Each has
 // every field that the API server would default, so that it can be compared with what is there.
 func TranslateNodeGroups(groups []NodeGroup, set GroupSettings) ([]TranslatedGroups, error) {
-	weights, err := groupWeights(groups, set)
-	if err != nil {
-		return nil, err
+	var weights map[string]int32
+	if slices.Contains(set.Expanders, dovetailv1alpha1.ExpanderPriority) {
+		var err error
+		if weights, err = groupWeights(groups, set.Priorities); err != nil {
+			return nil, err
+		}
 	}
+	return translateNodeGroups(groups, set, weights)
+}
+
+func translateNodeGroups(groups []NodeGroup, set GroupSettings, weights map[string]int32) ([]TranslatedGroups, error) {
 	groups = slices.Clone(groups)
 	slices.SortFunc(groups, func(a, b NodeGroup) int { return strings.Compare(a.Name, b.Name) })
 	var out []TranslatedGroups
@@ -300,11 +307,8 @@ func wireDuration(d time.Duration) string {
 
 // groupWeights gives each group that a priority names a weight: the priority itself where all of them may stand in a NodePool, else
 // the priority's rank. A group that none names has none, and is taken last.
-func groupWeights(groups []NodeGroup, set GroupSettings) (map[string]int32, error) {
-	if !slices.Contains(set.Expanders, dovetailv1alpha1.ExpanderPriority) {
-		return nil, nil
-	}
-	ranked := slices.Clone(set.Priorities)
+func groupWeights(groups []NodeGroup, list []dovetailv1alpha1.NodeGroupPriority) (map[string]int32, error) {
+	ranked := slices.Clone(list)
 	slices.SortFunc(ranked, func(a, b dovetailv1alpha1.NodeGroupPriority) int { return cmp.Compare(a.Priority, b.Priority) })
 	fits := len(ranked) == 0 || ranked[0].Priority >= 1 && ranked[len(ranked)-1].Priority <= 100
 	if !fits && len(ranked) > 100 {

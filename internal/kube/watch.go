@@ -224,12 +224,16 @@ type source struct {
 	example  runtime.Object
 }
 
-// follow runs a reflector until the context ends. A watch that breaks is taken up again where it stood; only when the server has
-// forgotten that point is the kind listed anew.
+// follow watches all objects of a kind until the context ends.
 func follow[T metav1.Object](ctx context.Context, c *Client, wg *sync.WaitGroup, src source, mu *sync.Mutex, set func(string, T), gone func(string)) {
+	followList(ctx, c, wg, src, cache.NewListWatchFromClient(src.client, src.resource, metav1.NamespaceAll, fields.Everything()), mu, set, gone)
+}
+
+// followList runs a reflector until the context ends. A watch that breaks is taken up again where it stood; only when the server has
+// forgotten that point is the kind listed anew.
+func followList[T metav1.Object](ctx context.Context, c *Client, wg *sync.WaitGroup, src source, lw *cache.ListWatch, mu *sync.Mutex, set func(string, T), gone func(string)) {
 	wg.Add(1)
 	f := &feed[T]{mu: mu, known: map[string]types.UID{}, set: set, gone: gone, synced: wg.Done}
-	lw := cache.NewListWatchFromClient(src.client, src.resource, metav1.NamespaceAll, fields.Everything())
 	if c.once != nil {
 		go func() {
 			if err := f.fill(ctx, lw); err != nil {

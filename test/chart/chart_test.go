@@ -332,8 +332,11 @@ func starts(t *testing.T, d *appsv1.Deployment, notes string) {
 // TestRights: the rights in a release are those that `dovetail manifests` prints and that the sandbox runs with, to the field; in another
 // namespace and for another ServiceAccount they are of those.
 func TestRights(t *testing.T) {
-	for _, args := range [][]string{nil, {"--surge"}} {
-		plain, err := exec.Command(dovetail, append([]string{"manifests"}, args...)...).Output()
+	for _, x := range []struct {
+		args []string
+		set  string
+	}{{nil, "surge=false"}, {[]string{"--surge", "--priorities"}, `surge=true,nodeGroups.expander=priority\,least-waste`}} {
+		plain, err := exec.Command(dovetail, append([]string{"manifests"}, x.args...)...).Output()
 		if err != nil {
 			t.Fatalf("dovetail manifests: %v; build bin/dovetail", err)
 		}
@@ -343,7 +346,7 @@ func TestRights(t *testing.T) {
 			m.SetLabels(nil)
 			want[fmt.Sprintf("%T %s", o.obj, m.GetName())] = o.obj
 		}
-		rendered := must(t)(helm(t, "template", "dovetail", chart, "--include-crds", "-n", "dovetail-system", "--set", "settings.clusterName=demo", "--set", fmt.Sprintf("surge=%t", len(args) > 0)))
+		rendered := must(t)(helm(t, "template", "dovetail", chart, "--include-crds", "-n", "dovetail-system", "--set", "settings.clusterName=demo", "--set", x.set))
 		have := map[string]runtime.Object{}
 		for _, o := range decode(t, rendered) {
 			m := o.meta(t)
@@ -368,12 +371,16 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	other := must(t)(helm(t, "template", "x", chart, "-n", "elsewhere", "--set", "settings.clusterName=demo,serviceAccount.name=karpenter,surge=true,otherAutoscalers={karpenter-leader-election,my-autoscaler}"))
+	other := must(t)(helm(t, "template", "x", chart, "-n", "elsewhere", "--set", "settings.clusterName=demo,serviceAccount.name=karpenter,surge=true,otherAutoscalers={karpenter-leader-election,my-autoscaler},"+
+		`nodeGroups.nodes={1:9:web},nodeGroups.expander=priority\,most-pods,nodeGroups.priorityNamespace=scaling,nodeGroups.defaults={--scale-down-unneeded-time=5m}`))
 	if i := strings.Index(other, "dovetail-system"); i >= 0 {
 		t.Errorf("in another namespace, still: %.200s", other[max(0, i-100):])
 	}
 	if !strings.Contains(other, `resourceNames: ["karpenter-leader-election","my-autoscaler"]`) || !strings.Contains(other, "--other-autoscalers=karpenter-leader-election,my-autoscaler") {
 		t.Error("another autoscaler's lease is not looked at, or may not be")
+	}
+	if !strings.Contains(other, "--nodes=1:9:web") || !strings.Contains(other, "--node-group-defaults=--scale-down-unneeded-time=5m --expander=priority,most-pods --namespace=scaling") {
+		t.Error("the controller is not told of the node groups, or how they are scaled")
 	}
 	subjects := 0
 	for _, o := range decode(t, other) {
@@ -383,6 +390,9 @@ func TestRights(t *testing.T) {
 			of = b.Subjects
 		case *rbacv1.RoleBinding:
 			of = b.Subjects
+			if want := map[string]string{"dovetail": "elsewhere", "dovetail-priorities": "scaling"}[b.Name]; b.Namespace != want {
+				t.Errorf("RoleBinding %s is in %s, want %s", b.Name, b.Namespace, want)
+			}
 		case *admissionv1.ValidatingAdmissionPolicy:
 			if e := b.Spec.MatchConditions[0].Expression; !strings.Contains(e, `"system:serviceaccount:elsewhere:karpenter"`) {
 				t.Errorf("%s limits somebody else: %s", b.Name, e)
@@ -400,8 +410,8 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	if subjects != 6 {
-		t.Errorf("%d subjects and policies, want 6", subjects)
+	if subjects != 7 {
+		t.Errorf("%d subjects and policies, want 7", subjects)
 	}
 }
 

@@ -113,6 +113,21 @@ Called with the root and the file's name.
 {{- toYaml (concat $env .Values.controller.env) -}}
 {{- end }}
 
+{{/* How node groups are scaled, where there are any. */}}
+{{- define "dovetail.groupDefaults" -}}
+{{- $g := .Values.nodeGroups -}}
+{{- $flags := $g.defaults -}}
+{{- with $g.expander -}}
+{{- $flags = append $flags (printf "--expander=%s" .) -}}
+{{- if has "priority" (splitList "," .) -}}
+{{- $flags = append $flags (printf "--namespace=%s" $g.priorityNamespace) -}}
+{{- end -}}
+{{- end -}}
+{{- if or $g.autoDiscovery $g.nodes -}}
+{{- join " " $flags -}}
+{{- end -}}
+{{- end }}
+
 {{/* What is set and has no counterpart here, a line each. */}}
 {{- define "dovetail.unserved" -}}
 {{- $s := .Values.settings -}}

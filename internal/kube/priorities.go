@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/yaml"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+)
+
+// PriorityConfigMap is where Cluster Autoscaler's expander priority has its priorities, in Cluster Autoscaler's own namespace.
+const PriorityConfigMap = "cluster-autoscaler-priority-expander"
+
+// PriorityKey is the entry of that ConfigMap: a map of priorities to regular expressions on the names of groups, in YAML.
+const PriorityKey = "priorities"
+
+// ParsePriorities reads that entry, the highest first.
+func ParsePriorities(text string) ([]dovetailv1alpha1.NodeGroupPriority, error) {
+	var m map[string][]string
+	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+		return nil, fmt.Errorf("need a map of priorities to lists of regular expressions: %w", err)
+	}
+	out := []dovetailv1alpha1.NodeGroupPriority{}
+	for key, names := range m {
+		n, err := strconv.ParseInt(key, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%q: a priority is a whole number", key)
+		}
+		out = append(out, dovetailv1alpha1.NodeGroupPriority{Priority: int32(n), Names: names})
+	}
+	slices.SortFunc(out, func(a, b dovetailv1alpha1.NodeGroupPriority) int { return int(b.Priority) - int(a.Priority) })
+	if len(out) == 0 {
+		return nil, errors.New("there are none")
+	}
+	_, err := groupWeights(nil, out)
+	return out, err
+}
+
+// ranks are the priorities of node groups as the ConfigMap has them, or had them when it could last be read.
+type ranks struct {
+	mu    sync.Mutex
+	known bool // it was read, or is not there
+	list  []dovetailv1alpha1.NodeGroupPriority
+}
+
+func (r *ranks) set(list []dovetailv1alpha1.NodeGroupPriority) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known, r.list = true, list
+}
+
+func (r *ranks) get() (list []dovetailv1alpha1.NodeGroupPriority, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.list, r.known
+}
+
+// followPriorities reads the ConfigMap that ranks groups, and each change of it. Of one that can't be read is told why, and what was read
+// last stays in force; without one no group is preferred, as with Cluster Autoscaler.
+func (c *Client) followPriorities(ctx context.Context, d *Discovery) {
+	where, there := d.Priorities+"/"+PriorityConfigMap, false
+	var mu sync.Mutex
+	none := func() {
+		there = false
+		d.ranks.set(nil)
+		d.Log.Warn("there is no ConfigMap of the expander priority: no node group is preferred", "configmap", where)
+		c.groupsChanged.raise()
+	}
+	var wg sync.WaitGroup
+	lw := cache.NewListWatchFromClient(c.core, "configmaps", d.Priorities, fields.OneTermEqualSelector("metadata.name", PriorityConfigMap))
+	followList(ctx, c, &wg, source{c.core, "configmaps", &corev1.ConfigMap{}}, lw, &mu,
+		func(_ string, m *corev1.ConfigMap) {
+			there = true
+			text, ok := m.Data[PriorityKey]
+			list, err := ParsePriorities(text)
+			if !ok {
+				err = errors.New("it is missing")
+			}
+			if err != nil {
+				said := "data." + PriorityKey + ": " + err.Error() + "; the priorities that were read last stay in force"
+				d.Log.Warn("priorities of node groups can't be read", "configmap", where, "what", said)
+				d.Tell("ConfigMap", m.Namespace, m.Name, string(m.UID), true, "PriorityConfigMapInvalid", said)
+				return
+			}
+			d.ranks.set(list)
+			d.Log.Info("priorities of node groups read", "configmap", where, "priorities", len(list))
+			c.groupsChanged.raise()
+		},
+		func(string) { none() })
+	go func() {
+		if !waitFor(ctx, &wg) {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !there {
+			none()
+		}
+	}()
+}
+
+// weights are those of the pools of groups by group, and whether they are the ConfigMap's rather than the user's. Before one could be read
+// they are those that the pools have: what was read by the process before.
+func (c *Client) weights(d *Discovery) (map[string]int32, bool, error) {
+	if d.Priorities == "" {
+		return nil, false, nil
+	}
+	if list, known := d.ranks.get(); known {
+		out, err := groupWeights(d.groups, list)
+		return out, true, err
+	}
+	out := map[string]int32{}
+	for _, pool := range c.pools.sorted() {
+		if w := pool.Spec.Weight; w != nil && discovered(pool) {
+			for name := range strings.SplitSeq(pool.Annotations[dovetailv1alpha1.AnnotationGroups], ",") {
+				out[name] = *w
+			}
+		}
+	}
+	return out, true, nil
+}
