@@ -276,14 +276,26 @@ func (rs Requirements) Mismatch(l Labels) *Requirement {
 
 // Key returns a canonical string, for use in a map key.
 func (rs Requirements) Key() string {
-	var b strings.Builder
+	var b []byte
 	for i, r := range rs {
 		if i > 0 {
-			b.WriteByte(';')
+			b = append(b, ';')
 		}
-		fmt.Fprintf(&b, "%q %t %t %d %d %d %q", r.Key, r.Complement, r.AllowAbsent, r.Min, r.Max, r.MinValues, r.Values)
+		b = append(strconv.AppendQuote(b, r.Key), ' ')
+		b = append(strconv.AppendBool(b, r.Complement), ' ')
+		b = append(strconv.AppendBool(b, r.AllowAbsent), ' ')
+		b = append(strconv.AppendInt(b, r.Min, 10), ' ')
+		b = append(strconv.AppendInt(b, r.Max, 10), ' ')
+		b = append(strconv.AppendInt(b, int64(r.MinValues), 10), ' ', '[')
+		for j, v := range r.Values {
+			if j > 0 {
+				b = append(b, ' ')
+			}
+			b = strconv.AppendQuote(b, v)
+		}
+		b = append(b, ']')
 	}
-	return b.String()
+	return string(b)
 }
 
 // String writes them separated by commas.

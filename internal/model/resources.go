@@ -60,8 +60,8 @@ func (r Resources) Add(o Resources) Resources {
 
 // AddInto adds o times n to r in place, growing it if needed, and returns it. Only for vectors the caller owns.
 func (r Resources) AddInto(o Resources, n int64) Resources {
-	for len(r) < len(o) {
-		r = append(r, 0)
+	if n := len(o) - len(r); n > 0 {
+		r = append(r, make(Resources, n)...)
 	}
 	for i, v := range o {
 		r[i] += v * n

@@ -41,6 +41,7 @@ func (s *solver) binOf(p *packing, b *batch) *bin {
 		}
 		out.mask = s.internMask(bits)
 	}
+	out.items = make([]binItem, 0, len(b.items))
 	for _, it := range b.items {
 		d := p.demands[it.d]
 		out.mask = s.and(out.mask, d.mask)
@@ -126,16 +127,39 @@ func (s *solver) choose(b *bin) *chosen {
 	if ch := s.choices[key]; plain && ch != nil {
 		return ch
 	}
-	var fit []int
+	fit := s.fitting[:0]
+	least, most, all := int64(0), int64(0), true
+	cut := plain && len(s.minValuesOf(b.pool)) == 0
 	for _, i := range s.byPrice(b.pool) {
-		if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) {
+		o := &s.offers[i]
+		if cut && len(fit) > 0 && o.price > most {
+			all = false // too dear to be a choice, unless nothing comes of the cheapest
+			break
+		}
+		if b.mask.has(i) && s.binFits(b, o) {
+			if len(fit) == 0 {
+				least = o.price
+				most = least + mulDiv(least, s.pol.ChoicePPM, 1_000_000)
+				most += mulDiv(most, s.pol.PremiumPPM, 1_000_000)
+			}
 			fit = append(fit, i)
 		}
 	}
+	s.fitting = fit
 	if left.limited {
 		left.take(b.charged, -1) // the charge is made anew below
 	}
 	out := s.best(b, fit)
+	if !all && (out.offer < 0 || s.offers[out.offer].price-out.premium != least) {
+		fit = fit[:0]
+		for _, i := range s.byPrice(b.pool) {
+			if b.mask.has(i) && s.binFits(b, &s.offers[i]) {
+				fit = append(fit, i)
+			}
+		}
+		s.fitting = fit
+		out = s.best(b, fit)
+	}
 	left.take(out.charged, 1)
 	slices.Sort(out.zones)
 	if plain {
@@ -166,7 +190,7 @@ func (s *solver) best(b *bin, fit []int) *chosen {
 		case ch.offer < 0 || need.lacking(ch.types) != nil:
 		case out == nil:
 			out = ch
-		case s.offers[ch.offer].price <= s.choicePrice(out) && s.breadth(ch, fit) > s.breadth(out, fit):
+		case s.offers[ch.offer].price <= s.choicePrice(out) && s.breadth(b, ch) > s.breadth(b, out):
 			ch.premium = out.premium + s.offers[ch.offer].price - s.offers[out.offer].price
 			out = ch
 		}
@@ -187,10 +211,12 @@ func (s *solver) choicePrice(ch *chosen) int64 {
 }
 
 // breadth is how many offerings a choice leaves the cloud.
-func (s *solver) breadth(ch *chosen, fit []int) (n int) {
-	for _, i := range fit {
-		if s.alike(i, ch.offer) && slices.Contains(ch.types, s.offers[i].t) {
-			n++
+func (s *solver) breadth(b *bin, ch *chosen) (n int) {
+	for _, first := range ch.firsts {
+		for i := first; i < len(s.offers) && s.offers[i].first == first; i++ {
+			if o := &s.offers[i]; s.alike(i, ch.offer) && slices.Contains(ch.types, o.t) && b.mask.has(i) && s.binFits(b, o) {
+				n++
+			}
 		}
 	}
 	return n
@@ -297,8 +323,29 @@ func sameVariant(a, b *offer) bool {
 
 // nodeOf writes one copy of a bin down, without its pods.
 func (s *solver) nodeOf(b *bin, ch *chosen) NewNode {
+	node := s.emptyNode(b.pool, ch)
+	for _, it := range b.items {
+		node.Requests = node.Requests.AddInto(s.classes[it.class].c.Requests, it.n)
+	}
+	p, o := &s.in.Pools[b.pool], &s.offers[ch.offer]
+	for _, d := range s.daemons {
+		if model.Untolerated(p.Taints, d.filter.tolerations) == nil && d.filter.passes(&s.keys, o.vals, nil, "") {
+			node.Requests = node.Requests.AddInto(d.in.Class.Requests, 1)
+		}
+	}
+	return node
+}
+
+// emptyNode is a node of a pool that may become what was chosen. Those of one choice share what they have in common.
+func (s *solver) emptyNode(pool int, ch *chosen) NewNode {
+	key := [2]int{pool, ch.offer}
+	for _, n := range s.empties[key] {
+		if slices.Equal(n.Choices, ch.types) && slices.Equal(n.Zones, ch.zones) {
+			return n
+		}
+	}
 	o := &s.offers[ch.offer]
-	p := &s.in.Pools[b.pool]
+	p := &s.in.Pools[pool]
 	names := make([]string, len(ch.types))
 	for i, t := range ch.types {
 		names[i] = t.Name
@@ -315,27 +362,27 @@ func (s *solver) nodeOf(b *bin, ch *chosen) NewNode {
 	narrow = append(narrow, o.variant...)
 	node := NewNode{Pool: p.Name, Type: o.t, Offering: *o.o, Choices: ch.types, Zones: ch.zones, CapacityTypes: []string{o.o.CapacityType},
 		Requirements: p.Requirements.With(narrow...), PriceMicro: o.price}
-	for _, it := range b.items {
-		node.Requests = node.Requests.AddInto(s.classes[it.class].c.Requests, it.n)
+	if s.empties == nil {
+		s.empties = map[[2]int][]NewNode{}
 	}
-	for _, d := range s.daemons {
-		if model.Untolerated(p.Taints, d.filter.tolerations) == nil && d.filter.passes(&s.keys, o.vals, nil, "") {
-			node.Requests = node.Requests.AddInto(d.in.Class.Requests, 1)
-		}
-	}
+	s.empties[key] = append(s.empties[key], node)
 	return node
 }
 
 // minValues is how many distinct values of a label the choices must keep, by label.
 type minValues []model.Requirement
 
-func (s *solver) minValuesOf(pool int) (out minValues) {
-	for _, r := range s.in.Pools[pool].Requirements {
-		if r.MinValues > 0 {
-			out = append(out, r)
+func (s *solver) minValuesOf(pool int) minValues {
+	for i := len(s.needs); i < len(s.in.Pools); i++ {
+		var out minValues
+		for _, r := range s.in.Pools[i].Requirements {
+			if r.MinValues > 0 {
+				out = append(out, r)
+			}
 		}
+		s.needs = append(s.needs, out)
 	}
-	return out
+	return s.needs[pool]
 }
 
 // wants says whether a further type brings a value that is still lacking.

@@ -115,8 +115,8 @@ func (p *packing) price(left []int64) int64 {
 	nd := p.s.nd
 	total := make([]float64, nd)
 	for d, n := range left {
-		for k := range nd {
-			total[k] += float64(p.demands[d].c.req[k]) * float64(n)
+		for k, v := range p.req[d*nd : d*nd+nd] {
+			total[k] += float64(v) * float64(n)
 		}
 	}
 	for k := range nd {
@@ -132,8 +132,8 @@ func (p *packing) price(left []int64) int64 {
 	p.weight = prices(sizes, cost, total, nd)
 	var floor wide
 	for d, n := range left {
-		for k := range nd {
-			floor.addMul(p.weight[k], p.demands[d].c.req[k]*n)
+		for k, v := range p.req[d*nd : d*nd+nd] {
+			floor.addMul(p.weight[k], v*n)
 		}
 	}
 	least := max(floor.micro(), p.dearest(left))
@@ -149,19 +149,21 @@ func (p *packing) price(left []int64) int64 {
 		}
 		p.weight[k] += max(0, cheapest) / 64
 	}
+	was := p.largest
 	for _, m := range p.machines {
 		for k := range nd {
 			p.largest[k] = max(p.largest[k], m.avail[k])
 		}
 	}
-	n := len(p.demands)
-	p.worth, p.plain, p.lean, p.share = make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n*nd)
-	for d, x := range p.demands {
+	if n := len(p.demands); p.worth == nil {
+		p.worth, p.plain, p.lean, p.share = make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n*nd)
+	}
+	for d := range p.demands {
 		var v wide
-		for k := range nd {
-			v.addMul(p.weight[k], x.c.req[k])
-			if p.largest[k] > 0 && k < len(p.s.dims) {
-				p.share[d*nd+k] = min(mulDiv(x.c.req[k], 1<<shareShift, p.largest[k]), 1<<shareShift)
+		for k, q := range p.req[d*nd : d*nd+nd] {
+			v.addMul(p.weight[k], q)
+			if p.largest[k] != was[k] && k < len(p.s.dims) {
+				p.share[d*nd+k] = min(mulDiv(q, 1<<shareShift, p.largest[k]), 1<<shareShift)
 			}
 		}
 		p.worth[d] = max(1, int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)))

@@ -30,7 +30,7 @@ func (s *solver) compileCliques() {
 			if x.TopologyKey != model.LabelHostname || !s.selects(&x.Selector, c.c) {
 				continue
 			}
-			key := selectorKey(&x.Selector)
+			key := selectorKey(x.Selector)
 			q := byKey[key]
 			if q == nil {
 				q = &clique{key: key}

@@ -31,7 +31,9 @@ type class struct {
 	mask   *mask // offers that admit it
 	wish   *mask // those of them it would rather have, at what wishes are worth; made when first needed
 	topo   topo
-	later  int // it is placed after classes of which this is less
+	bound  int   // see constrained
+	size   int64 // its part of all that is asked for; both order classes
+	later  int   // it is placed after classes of which this is less
 	apart  apart
 	ports  []model.HostPort
 	attach []model.Volume // those a CSI limit counts
@@ -100,6 +102,10 @@ type solver struct {
 	caps      map[siteKey]int64 // no more of the class can be bought for there
 	bought    map[siteKey]int64 // so many are to be
 	poolMasks []*mask
+	fitting   []int                // scratch of choose
+	empties   map[[2]int][]NewNode // by pool and cheapest offer
+	needs     []minValues          // by pool
+	ands      map[[2]*mask]*mask   // what and has answered
 	choices   map[choiceKey]*chosen
 	premium   int64      // paid for pods that would rather be apart, micro-dollars an hour
 	trial     *attempted // before domains were taken for hollow; nil: none were
@@ -132,7 +138,7 @@ func (s *solver) project(r model.Resources) (v vec) {
 
 // compile interns the problem. Nothing is placed yet.
 func compile(p *Problem, mem Memory, pol Policy) *solver {
-	s := &solver{in: p, pol: pol, tier: 1, filters: map[string]*filter{}, byMask: map[string]*mask{}}
+	s := &solver{in: p, pol: pol, tier: 1, filters: map[string]*filter{}, byMask: map[string]*mask{}, ands: map[[2]*mask]*mask{}}
 	s.compileClasses()
 	s.compileKeys()
 	for _, c := range s.classes {
@@ -206,13 +212,12 @@ func (s *solver) compileClasses() {
 		}
 		return share
 	}
-	sizes := make(map[*class]int64, len(s.classes))
 	for _, c := range s.classes {
-		sizes[c] = size(c)
+		c.size, c.bound = size(c), constrained(c.c)
 	}
 	slices.SortFunc(s.classes, func(a, b *class) int {
-		return cmp.Or(cmp.Compare(b.c.Priority, a.c.Priority), cmp.Compare(constrained(b.c), constrained(a.c)),
-			cmp.Compare(sizes[b], sizes[a]), strings.Compare(a.c.Key, b.c.Key))
+		return cmp.Or(cmp.Compare(b.c.Priority, a.c.Priority), cmp.Compare(b.bound, a.bound),
+			cmp.Compare(b.size, a.size), strings.Compare(a.c.Key, b.c.Key))
 	})
 	for i, c := range s.classes {
 		c.id = i

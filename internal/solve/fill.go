@@ -5,6 +5,7 @@ package solve
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -13,6 +14,7 @@ import (
 // scratch is memory that fills are made in, so that making one allocates next to nothing.
 type scratch struct {
 	used    []int64 // by demand, in the fill being made
+	in      []int   // demands of which some are used
 	counts  []int32 // counters within the fill
 	touched []int   // of counts
 	cand    []int32 // demands that still fit
@@ -36,12 +38,12 @@ func (p *packing) build(f *fill, left []int64) {
 	}
 	f.known = true
 	sc.cand = sc.cand[:0]
-	for d, n := range left {
-		if n > sc.used[d] && p.admits(m, d) {
-			sc.cand = append(sc.cand, int32(d))
+	first, stride := p.sparsely(m)
+	for i := first; i < len(p.open); i += stride {
+		if d := p.open[i]; left[d] > sc.used[d] && p.admits(m, int(d)) {
+			sc.cand = append(sc.cand, d)
 		}
 	}
-	p.sample(4*maxCandidates, p.keep)
 	for len(sc.cand) > 0 {
 		p.s.work += int64(len(sc.cand))
 		best := p.nextItem(left, &rem, m, &guest)
@@ -63,6 +65,36 @@ func (p *packing) build(f *fill, left []int64) {
 // something to fit a gap among this many.
 const maxCandidates = 160
 
+// sparsely says where to begin among the open demands and how many steps to go at a time: for the candidates of a machine one by one, unless
+// too many are open to it.
+func (p *packing) sparsely(m *machine) (first, stride int) {
+	n := 0
+	for w, b := range m.admits {
+		for ; b != 0; b &= b - 1 {
+			n += p.openTo[w<<6+bits.TrailingZeros64(b)]
+		}
+	}
+	if n <= min(4*maxCandidates, 2*p.keep) {
+		return 0, 1
+	}
+	p.samples++
+	stride = (n + p.keep - 1) / p.keep
+	return p.samples % stride, stride
+}
+
+// close drops open demands of which nothing is left.
+func (p *packing) close(left []int64) {
+	kept := p.open[:0]
+	clear(p.openTo)
+	for _, d := range p.open {
+		if left[d] > 0 {
+			kept = append(kept, d)
+			p.openTo[p.maskOf[d]]++
+		}
+	}
+	p.open = kept
+}
+
 // sample thins the candidates out where there are more than so many.
 func (p *packing) sample(many, keep int) {
 	sc := &p.scratch
@@ -82,8 +114,11 @@ func (p *packing) sample(many, keep int) {
 // put books pods in the fill being made.
 func (p *packing) put(d int, n int64, rem *vec, g *guests) {
 	c := p.demands[d].c
-	for k := range p.s.nd {
-		rem[k] -= c.req[k] * n
+	for k, v := range p.req[d*p.s.nd : d*p.s.nd+p.s.nd] {
+		rem[k] -= v * n
+	}
+	if p.scratch.used[d] == 0 {
+		p.scratch.in = append(p.scratch.in, d)
 	}
 	p.scratch.used[d] += n
 	if p.hosted[d] {
@@ -97,9 +132,9 @@ const shareShift = 20
 // nextItem picks the demand that would be worth most if it filled what is free alone, the first of equals, and drops those that no
 // longer fit. That worth is worth/share, share being the largest part that one pod takes of what is free of a resource.
 func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests) int {
-	nd, sc := p.s.nd, &p.scratch
+	nd, all, sc := p.s.nd, len(p.s.dims), &p.scratch
 	var inverse [maxDims]int64
-	for k := range nd {
+	for k := range all {
 		if rem[k] > 0 && p.largest[k] > 0 {
 			inverse[k] = mulDiv(p.largest[k], 1<<shareShift, rem[k])
 		}
@@ -108,11 +143,18 @@ func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests) int {
 	kept := sc.cand[:0]
 	for _, d32 := range sc.cand {
 		d := int(d32)
-		if left[d] <= sc.used[d] || !fitsIn(&p.demands[d].c.req, rem, nd) {
+		if left[d] <= sc.used[d] {
+			continue
+		}
+		fits := true
+		for k, v := range p.req[d*nd : d*nd+nd] {
+			fits = fits && (v <= rem[k] || v <= 0)
+		}
+		if !fits {
 			continue
 		}
 		share := int64(1)
-		for k, v := range p.share[d*nd : d*nd+nd] {
+		for k, v := range p.share[d*nd : d*nd+all] {
 			share = max(share, v*inverse[k]>>shareShift)
 		}
 		if best < 0 || p.lean[d]*bestShare > p.lean[best]*share {
@@ -131,12 +173,11 @@ func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests) int {
 func (p *packing) collect(f *fill) {
 	sc := &p.scratch
 	f.items = f.items[:0]
-	for d, n := range sc.used {
-		if n > 0 {
-			f.items = append(f.items, item{d, n})
-			sc.used[d] = 0
-		}
+	for _, d := range sc.in {
+		f.items = append(f.items, item{d, sc.used[d]})
+		sc.used[d] = 0
 	}
+	sc.in = sc.in[:0]
 	for _, id := range sc.touched {
 		sc.counts[id] = 0
 	}

@@ -45,7 +45,10 @@ type fill struct {
 type packing struct {
 	s        *solver
 	demands  []*demand
-	maskOf   []int // by demand, number of its mask
+	open     []int32 // demands that pods may be left of
+	openTo   []int   // by mask: how many of them
+	kind     []int32 // by demand: those of one number are one to strata
+	maskOf   []int   // by demand, number of its mask
 	masks    []*mask
 	machines []*machine
 	weight   [maxDims]int64   // what a unit of each resource is worth, micro-dollars << weightShift
@@ -55,6 +58,7 @@ type packing struct {
 	floor    int64            // what the demand costs at least, by resource prices, were it alone
 	free     [maxDims]float64 // room that will be filled before anything is bought
 	largest  vec              // the most of each resource that a machine has
+	req      []int64          // nd a demand: its request, all of them beside each other in memory
 	share    []int64          // nd a demand: its request as a share of largest
 	plain    []int64          // by demand: what its resources are worth
 	worth    []int64          // by demand: what one pod is worth, micro-dollars << worthShift
@@ -78,7 +82,8 @@ func (s *solver) newPacking(l level, demands []*demand) *packing {
 
 // newPackingOf narrows machines to what minValues leaves of them, or does not: a bound may not.
 func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing {
-	p := &packing{s: s, maskOf: make([]int, len(demands)), demands: demands, hosted: make([]bool, len(demands))}
+	p := &packing{s: s, maskOf: make([]int, len(demands)), demands: demands, hosted: make([]bool, len(demands)),
+		open: make([]int32, 0, len(demands)), req: make([]int64, 0, len(demands)*s.nd)}
 	number := map[int]int{}
 	var masks []*mask
 	for i, d := range demands {
@@ -90,6 +95,7 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 		}
 		p.maskOf[i] = n
 		c := d.c
+		p.open, p.req = append(p.open, int32(i)), append(p.req, c.req[:s.nd]...)
 		p.hosted[i] = len(c.topo.host) > 0 || len(c.topo.bumpHost) > 0 || len(c.ports) > 0 || len(c.attach) > 0
 	}
 	p.hair, p.keep = 20, 4*maxCandidates
@@ -130,7 +136,10 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 		}
 		m.offers = append(m.offers, i)
 	})
-	p.masks = masks
+	p.masks, p.openTo = masks, make([]int, len(masks))
+	for _, j := range p.maskOf {
+		p.openTo[j]++
+	}
 	for _, m := range all {
 		if narrow {
 			p.shared(m, s.minValuesOf(m.pool))
@@ -232,7 +241,12 @@ func (p *packing) pack(left []int64) []batch {
 	fills := make([]fill, len(p.machines))
 	value := p.valueOf(left)
 	mark := value
+	all, to := slices.Clone(p.open), slices.Clone(p.openTo)
+	defer func() { p.open, p.openTo = all, to }()
 	for {
+		if len(out)%openEvery == 0 {
+			p.close(left)
+		}
 		best := p.bestFill(fills, left)
 		if best < 0 {
 			return out
@@ -254,6 +268,9 @@ func (p *packing) pack(left []int64) []batch {
 		}
 	}
 }
+
+// openEvery is after how many purchases demands of which nothing is left are dropped.
+const openEvery = 32
 
 // valueOf is what pods are worth together; it only says when to price anew.
 func (p *packing) valueOf(left []int64) (sum float64) {

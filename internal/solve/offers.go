@@ -121,11 +121,16 @@ func (s *solver) and(a, b *mask) *mask {
 	if a == b {
 		return a
 	}
-	bits := make([]uint64, len(a.bits))
-	for i := range bits {
-		bits[i] = a.bits[i] & b.bits[i]
+	out := s.ands[[2]*mask{a, b}]
+	if out == nil {
+		bits := make([]uint64, len(a.bits))
+		for i := range bits {
+			bits[i] = a.bits[i] & b.bits[i]
+		}
+		out = s.internMask(bits)
+		s.ands[[2]*mask{a, b}] = out
 	}
-	return s.internMask(bits)
+	return out
 }
 
 // compileOffers lists what can be bought and which classes each offer admits.

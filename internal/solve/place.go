@@ -73,7 +73,7 @@ func (s *solver) collector() (*[]*demand, func(*class, *mask, int64, *site)) {
 		d := byMask[k]
 		if d == nil {
 			d = &demand{c: c, mask: m, site: at}
-			if w := s.and(m, s.wishOf(c)); w != m && s.holds(w, &c.req) {
+			if w := s.wished(c, m); w != m && s.holds(w, &c.req) {
 				d.mask, d.full = w, m
 			}
 			byMask[k] = d
@@ -436,19 +436,11 @@ func (s *solver) nextRoom(c *class, at *site) int {
 
 // sitesOf lists the sites of a class by name.
 func (s *solver) sitesOf(c *class) []*site {
-	byName := map[string]*site{}
+	byName := map[string]*site{} // those with rooms
 	var out []*site
 	var buf []byte
 	find := func(vals []int32, in []bool) *site {
-		buf = buf[:0]
-		for _, k := range c.topo.keys {
-			if vals[k] == openValue {
-				buf = append(buf, "?\x00"...)
-				continue
-			}
-			buf = append(append(buf, s.keys.text[k][vals[k]]...), 0)
-		}
-		buf = appendBools(buf, in)
+		buf = s.siteName(buf[:0], c, vals, in)
 		at := byName[string(buf)]
 		if at == nil {
 			at = &site{name: string(buf), vals: vals, in: in, level: len(s.levels)}
@@ -457,6 +449,8 @@ func (s *solver) sitesOf(c *class) []*site {
 		}
 		return at
 	}
+	sold := s.offerSites(c)
+	slab := make([]site, 0, len(sold))
 	for room := range s.rooms.in {
 		x := s.rooms.in[room]
 		if !x.Closed && !x.Drained && s.roomFits(c, room) > 0 && s.admits(c.filter, room) {
@@ -464,14 +458,19 @@ func (s *solver) sitesOf(c *class) []*site {
 			at.rooms = append(at.rooms, int32(room))
 		}
 	}
-	for _, o := range s.offerSites(c) {
+	for _, o := range sold {
 		if !s.holds(o.offers, &c.req) {
 			continue
 		}
-		at := find(o.vals, o.in)
+		at := byName[o.name]
+		if at == nil {
+			slab = append(slab, site{name: o.name, vals: o.vals, in: o.in})
+			at = &slab[len(slab)-1]
+			out = append(out, at)
+		}
 		at.offers = o.offers
 		at.level, at.price = s.cheapest(o.offers, &c.req)
-		if w := s.and(o.offers, s.wishOf(c)); w != o.offers {
+		if w := s.wished(c, o.offers); w != o.offers {
 			if s.holds(w, &c.req) {
 				at.level, at.price = s.cheapest(w, &c.req)
 			} else {
@@ -486,6 +485,18 @@ func (s *solver) sitesOf(c *class) []*site {
 		return 1
 	})
 	return out
+}
+
+// siteName is the values of a class's topology keys, and which of its scopes a site is in.
+func (s *solver) siteName(buf []byte, c *class, vals []int32, in []bool) []byte {
+	for _, k := range c.topo.keys {
+		if vals[k] == openValue {
+			buf = append(buf, "?\x00"...)
+			continue
+		}
+		buf = append(append(buf, s.keys.text[k][vals[k]]...), 0)
+	}
+	return appendBools(buf, in)
 }
 
 func appendBools(buf []byte, list []bool) []byte {
@@ -531,7 +542,7 @@ func (s *solver) offerSites(c *class) []site {
 		if !ok {
 			at = len(out)
 			byVals[string(buf)] = at
-			out = append(out, site{vals: vals, in: in})
+			out = append(out, site{name: string(s.siteName(nil, c, vals, in)), vals: vals, in: in})
 			bits = append(bits, make([]uint64, len(c.mask.bits)))
 		}
 		bits[at][i>>6] |= 1 << (i & 63)

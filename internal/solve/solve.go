@@ -714,6 +714,11 @@ func (s *solver) result() Result {
 				continue // nothing holds what was packed; its pods are refused rather than lost
 			}
 			node := s.nodeOf(b, ch)
+			n := int64(0)
+			for _, it := range b.items {
+				n += it.n
+			}
+			node.Pods = make([]*model.Pod, 0, n)
 			for _, it := range b.items {
 				node.Pods = append(node.Pods, take(it.class, int(it.n))...)
 			}
@@ -727,9 +732,18 @@ func (s *solver) result() Result {
 	for i := range s.in.Pools {
 		rank[s.in.Pools[i].Name] = i
 	}
-	slices.SortFunc(res.New, func(a, b NewNode) int {
+	order := make([]*NewNode, len(res.New)) // nodes are large: they are put where they belong once
+	for i := range order {
+		order[i] = &res.New[i]
+	}
+	slices.SortFunc(order, func(a, b *NewNode) int {
 		return cmp.Or(cmp.Compare(rank[a.Pool], rank[b.Pool]), cmp.Compare(a.PriceMicro, b.PriceMicro), comparePods(a.Pods[0], b.Pods[0]))
 	})
+	sorted := make([]NewNode, len(order))
+	for i, n := range order {
+		sorted[i] = *n
+	}
+	res.New = sorted
 	for i, c := range s.classes {
 		if next[i] == len(c.pods) {
 			continue

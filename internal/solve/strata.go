@@ -63,11 +63,32 @@ func (p *packing) strataOf(whole []int64) *strata {
 	}
 	p.s.work += int64(len(p.machines) * len(p.masks))
 	on := make([]uint64, words)
+	type kind struct { // of demands that are one here
+		mask int
+		req  vec
+	}
+	if p.kind == nil {
+		number := map[kind]int32{}
+		for d, x := range p.demands {
+			k := kind{p.maskOf[d], x.c.req}
+			n, ok := number[k]
+			if !ok {
+				n = int32(len(number))
+				number[k] = n
+			}
+			p.kind = append(p.kind, n)
+		}
+	}
+	known, none := make([]*set, len(p.demands)), &set{}
 	for d, x := range p.demands {
 		if whole[d] <= 0 {
 			continue
 		}
 		j := p.maskOf[d]
+		if g := known[p.kind[d]]; g != nil {
+			g.ds = append(g.ds, d)
+			continue
+		}
 		copy(on, wide[j].on)
 		if !fitsIn(&x.c.req, &least[j], p.s.nd) {
 			for i, m := range p.machines {
@@ -78,6 +99,7 @@ func (p *packing) strataOf(whole []int64) *strata {
 			p.s.work += int64(len(p.machines))
 		}
 		if !slices.ContainsFunc(on, func(w uint64) bool { return w != 0 }) {
+			known[p.kind[d]] = none
 			continue // only machines of limited stock hold it: it is worth nothing here
 		}
 		k := string(appendWords(nil, on))
@@ -96,6 +118,7 @@ func (p *packing) strataOf(whole []int64) *strata {
 			byBits[k] = g
 			sets = append(sets, g)
 		}
+		known[p.kind[d]] = g
 		g.ds = append(g.ds, d)
 	}
 	for digits := 8; ; digits-- {
@@ -172,6 +195,7 @@ func (x *strata) price(free []float64) {
 		}
 	}
 	t.begin()
+	var c column
 	for range maxStrataRounds {
 		t.settle()
 		better := false
@@ -179,7 +203,7 @@ func (x *strata) price(free []float64) {
 			if m.stock >= 0 {
 				continue
 			}
-			c := column{m: mi}
+			c.m, c.items, c.part = mi, c.items[:0], c.part[:0]
 			for k := range nd {
 				best := -1
 				for i := range x.list {
@@ -191,7 +215,9 @@ func (x *strata) price(free []float64) {
 					c.items, c.part = append(c.items, item{d: best}), append(c.part, float64(m.avail[k]))
 				}
 			}
-			better = t.offer(c) || better
+			if t.offer(c) {
+				better, c = true, column{}
+			}
 		}
 		p.s.work += int64(len(p.machines) * len(row))
 		t.surplus()

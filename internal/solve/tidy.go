@@ -5,7 +5,6 @@ package solve
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 )
 
@@ -17,6 +16,8 @@ type tidying struct {
 	s     *solver
 	bins  []tidyBin
 	undo  []undoing // of what is being tried
+	tops  []vec     // by so many targets of a round: no more than this is free on any of them; nil: they are few
+	block []int32   // by bin: in which of tops
 	until int64     // of work
 }
 
@@ -86,17 +87,23 @@ func (s *solver) near() bool {
 func (s *solver) rejoin() {
 	seen := map[string]*bin{}
 	var out []*bin
+	var words []uint64
+	var key []byte
 	for _, b := range s.bins {
 		slices.SortFunc(b.items, func(x, y binItem) int { return cmp.Compare(x.class, y.class) })
-		key := fmt.Sprint(b.pool, b.mask.id, b.stock, b.charged)
+		words = append(words[:0], uint64(b.pool), uint64(b.mask.id), uint64(b.stock), uint64(len(b.items)))
 		for _, it := range b.items {
-			key += fmt.Sprint(" ", it.class, it.n)
+			words = append(words, uint64(it.class), uint64(it.n))
 		}
-		if was := seen[key]; was != nil {
+		for _, v := range b.charged {
+			words = append(words, uint64(v))
+		}
+		key = appendWords(key[:0], words)
+		if was := seen[string(key)]; was != nil {
 			was.copies += b.copies
 			continue
 		}
-		seen[key] = b
+		seen[string(key)] = b
 		out = append(out, b)
 	}
 	s.bins = out
@@ -183,6 +190,7 @@ func (t *tidying) round(last bool) (any bool) {
 	if last {
 		slices.Reverse(targets)
 	}
+	t.blocks(targets)
 	for _, x := range sources[:min(len(sources), maxEmptied)] {
 		if s.work >= t.until {
 			break
@@ -192,6 +200,35 @@ func (t *tidying) round(last bool) (any bool) {
 		}
 	}
 	return any
+}
+
+// tidyBlock is how many targets are passed over at once where none of them has room.
+const tidyBlock = 32
+
+// blocks notes what is free at most on every few targets.
+func (t *tidying) blocks(targets []int) {
+	t.tops, t.block = t.tops[:0], make([]int32, len(t.bins))
+	if len(t.bins) <= maxGrown {
+		return // rehome may make room
+	}
+	for at, j := range targets {
+		if at%tidyBlock == 0 {
+			t.tops = append(t.tops, vec{})
+		}
+		t.block[j] = int32(len(t.tops) - 1)
+		t.freed(j)
+	}
+}
+
+// freed notes that more may be free on a bin.
+func (t *tidying) freed(j int) {
+	if len(t.tops) == 0 {
+		return
+	}
+	top := &t.tops[t.block[j]]
+	for k := range t.s.nd {
+		top[k] = max(top[k], t.bins[j].free[k])
+	}
 }
 
 // merge looks for machines of one pool, the cheapest first, that one larger machine can replace for less: the last few that a class is left
@@ -303,10 +340,13 @@ func (t *tidying) empty(i int, targets []int) bool {
 	slices.SortStableFunc(rest, func(a, b binItem) int { return cmp.Compare(size(&b), size(&a)) })
 	for k := range rest {
 		it := &rest[k]
-		for _, j := range targets {
-			if it.n == 0 {
-				break
+		for at := 0; at < len(targets) && it.n > 0; at++ {
+			if b := at / tidyBlock; at%tidyBlock == 0 && b < len(t.tops) && !fitsIn(&s.classes[it.class].req, &t.tops[b], s.nd) {
+				at += tidyBlock - 1
+				s.work++
+				continue
 			}
+			j := targets[at]
 			n := t.takes(j, i, it)
 			if n == 0 && t.rehome(j, i, it) {
 				n = t.takes(j, i, it)
@@ -332,6 +372,7 @@ func (t *tidying) empty(i int, targets []int) bool {
 			*t.bins[j].bin = *grown.bin
 			grown.bin = t.bins[j].bin
 			t.bins[j] = grown
+			t.freed(j)
 			rest, saved = nil, t.effort(&was)-by
 		}
 	}
@@ -353,6 +394,7 @@ func (t *tidying) empty(i int, targets []int) bool {
 	*was.bin = *smaller.bin
 	smaller.bin = was.bin
 	t.bins[i] = smaller
+	t.freed(i)
 	return true
 }
 

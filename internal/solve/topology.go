@@ -6,6 +6,7 @@ package solve
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -102,10 +103,11 @@ type topo struct {
 // topoCompiler holds what is needed only while rules are made.
 type topoCompiler struct {
 	s       *solver
-	ids     map[string]int
+	ids     map[counterKey]int
 	byLabel map[[2]string][]int // counters by a label value that their selector wants
 	general []int               // counters without such a label
 	domains map[domainKey][]int32
+	sold    map[maskDomains][]domainOffers
 	scopes  map[string]*scope
 	disks   map[string]int       // counters of pods with one disk that is still to be made
 	hosted  map[int][]hostSpread // by counter
@@ -122,9 +124,28 @@ type domainKey struct {
 	key int
 }
 
+// maskDomains are the domains of offers, and domainOffers the offers in one.
+type maskDomains struct {
+	m *mask
+	k domainKey
+}
+
+type domainOffers struct {
+	value  int32
+	offers *mask
+}
+
+// counterKey says what a counter counts.
+type counterKey struct {
+	key           int
+	owner, spread bool
+	on            *scope
+	sels          string
+}
+
 // compileTopology makes counters and rules, and counts the pods that stand.
 func (s *solver) compileTopology() {
-	t := &topoCompiler{s: s, ids: map[string]int{}, byLabel: map[[2]string][]int{}, domains: map[domainKey][]int32{},
+	t := &topoCompiler{s: s, ids: map[counterKey]int{}, byLabel: map[[2]string][]int{}, domains: map[domainKey][]int32{}, sold: map[maskDomains][]domainOffers{},
 		scopes: map[string]*scope{}, disks: s.sharedDisks(), hosted: map[int][]hostSpread{}}
 	for _, c := range s.classes {
 		t.rules(c)
@@ -157,13 +178,7 @@ func (t *topoCompiler) counterOn(on *scope, key string, owner, spread bool, sels
 	if key != model.LabelHostname {
 		k = t.s.keys.ids[key]
 	}
-	text := fmt.Sprintf("%d %t %t", k, owner, spread)
-	if on != nil {
-		text += on.text()
-	}
-	for i := range sels {
-		text += selectorKey(&sels[i])
-	}
+	text := counterKey{key: k, owner: owner, spread: spread, on: on, sels: selectorKey(sels...)}
 	if id, ok := t.ids[text]; ok {
 		return id
 	}
@@ -178,15 +193,22 @@ func (t *topoCompiler) counterOn(on *scope, key string, owner, spread bool, sels
 	return id
 }
 
-func selectorKey(x *model.Selector) string {
-	out := fmt.Sprintf(" %q", x.Namespaces)
-	if x.NamespaceL != nil {
-		out += "(" + x.NamespaceL.Key() + ")"
+func selectorKey(sels ...model.Selector) string {
+	var out []byte
+	for i := range sels {
+		x := &sels[i]
+		for _, n := range x.Namespaces {
+			out = strconv.AppendQuote(out, n)
+		}
+		if x.NamespaceL != nil {
+			out = append(append(append(out, '('), x.NamespaceL.Key()...), ')')
+		}
+		if x.Pods != nil {
+			out = append(append(append(out, '{'), x.Pods.Key()...), '}')
+		}
+		out = append(out, ' ')
 	}
-	if x.Pods != nil {
-		out += "{" + x.Pods.Key() + "}"
-	}
-	return out
+	return string(out)
 }
 
 // selects says whether the selector chooses pods of the class.
@@ -371,13 +393,40 @@ func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint, on *scope)
 		standing = list()
 		t.domains[id] = standing
 	}
-	for i := range s.offers {
-		o := &s.offers[i]
-		if v := o.vals[key]; v > 0 && !seen[v] && c.mask.has(i) && fitsIn(&c.req, o.avail, s.nd) && (on == nil || s.inScope(on, o)) {
-			seen[v] = true
+	for _, x := range t.buyable(c.mask, id) {
+		if !seen[x.value] && s.holds(x.offers, &c.req) {
+			seen[x.value] = true
 		}
 	}
 	return list(), standing
+}
+
+// buyable splits those offers of a mask that are in a scope by their values of a key.
+func (t *topoCompiler) buyable(m *mask, k domainKey) []domainOffers {
+	s := t.s
+	key := maskDomains{m, k}
+	if out, ok := t.sold[key]; ok {
+		return out
+	}
+	bits := map[int32][]uint64{}
+	var out []domainOffers
+	for i := range s.offers {
+		o := &s.offers[i]
+		v := o.vals[k.key]
+		if v <= 0 || !m.has(i) || k.on != nil && !s.inScope(k.on, o) {
+			continue
+		}
+		if bits[v] == nil {
+			bits[v] = make([]uint64, len(m.bits))
+			out = append(out, domainOffers{value: v})
+		}
+		bits[v][i>>6] |= 1 << (i & 63)
+	}
+	for i := range out {
+		out[i].offers = s.internMask(bits[out[i].value])
+	}
+	t.sold[key] = out
+	return out
 }
 
 // inScope says whether a machine of the offer would be in the scope.

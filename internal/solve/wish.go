@@ -20,6 +20,14 @@ func (s *solver) wishOf(c *class) *mask {
 	return c.wish
 }
 
+// wished narrows some of the offers of a class to those that it would rather have.
+func (s *solver) wished(c *class, m *mask) *mask {
+	if w := s.wishOf(c); w != c.mask {
+		return s.and(m, w)
+	}
+	return m
+}
+
 // wishMask narrows the offers of a class to those it would pay for, within the first level that holds it; all of them where it has no
 // wish, or none that tells offers apart.
 func (s *solver) wishMask(c *class) *mask {
