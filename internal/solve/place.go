@@ -132,7 +132,8 @@ func (s *solver) topUpOnce(c *class) bool {
 		s.placeClass(c, add)
 	}
 	s.buyTier(*demands)
-	if bought := s.bins[bins:]; slices.ContainsFunc(bought, func(b *bin) bool { return !s.keepsValues(b) }) || len(bought) > 0 && s.widen(true) {
+	if bought := s.bins[bins:]; slices.ContainsFunc(bought, func(b *bin) bool { return !s.keepsValues(b) }) ||
+		len(bought) > 0 && s.widen(bought, true) {
 		for _, b := range bought {
 			s.left[b.pool].take(b.charged, -b.copies)
 			if b.stock >= 0 {

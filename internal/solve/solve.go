@@ -40,7 +40,7 @@ func answer(p *Problem, mem Memory, pol Policy, g guess) *solver {
 		again := s.rank(short) || s.raise(short) || s.block(short, try >= maxRestarts || s.spent())
 		if !again {
 			s.colocate()
-			again = s.ban() || s.widen(false) || s.crowd() || s.hollow()
+			again = s.ban() || s.widen(s.bins, false) || s.crowd() || s.hollow()
 		}
 		if !again {
 			break
@@ -437,7 +437,7 @@ func (s *solver) block(short []*demand, all bool) bool {
 // widen adds domains to the spreads that did not expect them: machines bought for others stand there now, and kube-scheduler will count
 // them, whether the class tolerates their taints or not. It says whether the attempt must be made again. Once there are no more attempts,
 // settled, it says whether what was bought last breaks the spread of a pod placed, and then changes nothing.
-func (s *solver) widen(settled bool) bool {
+func (s *solver) widen(bins []*bin, settled bool) bool {
 	type wider struct {
 		r    *rule
 		more []int32
@@ -452,7 +452,7 @@ func (s *solver) widen(settled bool) bool {
 				continue
 			}
 			if bought == nil {
-				bought = s.becoming()
+				bought = s.becoming(bins)
 			}
 			k := domainKey{r.on, r.key}
 			there, known := in[k]
@@ -534,7 +534,7 @@ func (s *solver) hollow() bool {
 				continue
 			}
 			if bought == nil {
-				bought = s.becoming()
+				bought = s.becoming(s.bins)
 			}
 			kept := slices.DeleteFunc(slices.Clone(r.domains), func(v int32) bool {
 				return !slices.Contains(r.standing, v) && !slices.Contains(r.filled, v) && !s.boughtIn(r, bought, v)
@@ -561,16 +561,19 @@ func (s *solver) boughtIn(r *rule, bought []uint64, v int32) bool {
 	return false
 }
 
-// becoming is every offer that some machine bought may turn out to be.
-func (s *solver) becoming() []uint64 {
+// becoming is every offer that some of the machines bought may turn out to be.
+func (s *solver) becoming(bins []*bin) []uint64 {
 	out := make([]uint64, (len(s.offers)+63)/64)
-	for _, b := range s.bins {
+	for _, b := range bins {
 		for w, bits := range b.mask.bits {
 			if bits &^= out[w]; bits == 0 {
 				continue
 			}
 			for i := w * 64; i < min(w*64+64, len(s.offers)); i++ {
-				if bits>>(i&63)&1 != 0 && s.binFits(b, &s.offers[i]) {
+				if bits>>(i&63)&1 == 0 {
+					continue
+				}
+				if s.work++; s.binFits(b, &s.offers[i]) {
 					out[w] |= 1 << (i & 63)
 				}
 			}
