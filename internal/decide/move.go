@@ -403,7 +403,7 @@ func (st *step) advance(m *ongoing) {
 	if !written {
 		return // what can't be taken back is not begun before it is known to all
 	}
-	if p := st.homeless(m); p != nil {
+	if p := st.homeless(m); p != nil && !slices.ContainsFunc(m.victims, st.doomed) {
 		st.abort(m, "pod "+p.Key()+" has come, or has no home any more", 5*st.pol.Look)
 		return
 	}
@@ -491,16 +491,65 @@ func (st *step) homeless(m *ongoing) *model.Pod {
 		return nil
 	}
 	rooms, _ := st.rooms()
-	p, unsure, left := disrupt.Homes(rooms, len(st.s.ResourceNames), closed, rest)
+	p, unsure, ahead, left := disrupt.Homes(rooms, len(st.s.ResourceNames), closed, rest, st.adrift())
 	if p != nil || len(unsure) == 0 {
 		return p
 	}
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: unsure, Rooms: left, Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
-		solve.Memory{}, st.pol.Solve)
-	if len(res.Refused) > 0 {
-		return res.Refused[0].Pod
+	refused := func(pods []*model.Pod) []solve.Refusal {
+		res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: pods, Rooms: left, Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
+			solve.Memory{}, st.pol.Solve)
+		return res.Refused
+	}
+	if len(ahead) > 0 { // who has no home as it is loses none
+		lost := map[*model.Pod]bool{}
+		for _, r := range refused(ahead) {
+			lost[r.Pod] = true
+		}
+		ahead = slices.DeleteFunc(ahead, func(p *model.Pod) bool { return lost[p] })
+	}
+	if all := refused(append(ahead, unsure...)); len(all) > 0 {
+		return all[0].Pod
 	}
 	return nil
+}
+
+// doomed says whether a claim is about to be deleted, though that does not show yet.
+func (st *step) doomed(c *model.Claim) bool {
+	key := plan.DeleteClaim{UID: c.UID}.Key()
+	_, flying := st.s.InFlight[key]
+	return c.Deleting.IsZero() && (flying || st.said[key])
+}
+
+// adrift are the pods that are on their way, can't be held back, and have no machine that is kept for them: what standing room they take is
+// not known before they are there. Those that have waited for long take none, but where they are expected.
+func (st *step) adrift() []*model.Pod {
+	var out []*model.Pod
+	for _, p := range st.s.Pending {
+		if _, expected := st.mem.onRoom[p.UID]; !st.cover[p.UID] && st.schedulable(p) && (expected || st.now.Before(p.Created.Add(st.pol.Settled))) {
+			out = append(out, p)
+		}
+	}
+	for _, p := range st.leaving() {
+		if !st.cover[p.UID] {
+			out = append(out, p)
+		}
+	}
+	for _, c := range st.astir {
+		if n := st.node(c); n != nil && st.doomed(c) {
+			out = append(out, st.uncovered(n)...)
+		}
+	}
+	return append(out, st.unborn()...)
+}
+
+// uncovered are the pods on a node that would go with it and have no slot.
+func (st *step) uncovered(n *model.Node) (out []*model.Pod) {
+	for _, p := range n.Pods {
+		if disrupt.Moves(p) && !st.cover[p.UID] {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // commit deletes the claims that go. There is no way back from here; lifecycle drains them.
@@ -701,7 +750,23 @@ func (st *step) search() *disrupt.Input {
 			in.Transit = append(in.Transit, p)
 		}
 	}
-	in.Transit = append(append(in.Transit, st.leaving()...), st.homeward()...)
+	homeward := st.homeward()
+	in.Transit = append(append(in.Transit, st.leaving()...), homeward...)
+	known := make(map[*model.Pod]bool, len(in.Transit))
+	for _, p := range in.Transit {
+		known[p] = true
+	}
+	in.Adrift = st.adrift()
+	for _, p := range in.Adrift {
+		if !known[p] {
+			in.Transit = append(in.Transit, p)
+		}
+	}
+	for _, p := range homeward {
+		if !st.cover[p.UID] && !slices.Contains(in.Adrift, p) {
+			in.Adrift = append(in.Adrift, p)
+		}
+	}
 	for _, u := range st.unit {
 		if u.Pool.ConsolidationPolicy != disrupt.Balanced {
 			continue
@@ -757,7 +822,7 @@ func (st *step) unsettled() bool {
 	recent := func(since time.Time) bool { return st.now.Before(since.Add(st.pol.Settled)) }
 	uncovered := func(c *model.Claim) bool {
 		n := st.node(c)
-		return n != nil && slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return disrupt.Moves(p) && !st.cover[p.UID] })
+		return n != nil && len(st.uncovered(n)) > 0
 	}
 	for _, id := range sortedKeys(st.under) {
 		for _, c := range st.under[id].victims {

@@ -27,6 +27,7 @@ const unseen = 3 * time.Second
 // where nobody will make one, and that it is seen later than any pod then.
 type asked struct {
 	at    time.Time
+	pod   *model.Pod
 	slot  bool
 	owner string
 	last  uint64
@@ -42,38 +43,63 @@ func (st *step) pace() int {
 			under++
 		}
 	}
-	if len(st.mem.asked) == 0 {
-		return st.pol.AtOnce - under
+	there := st.there()
+	for uid, a := range st.mem.asked {
+		if there[uid] && st.now.Before(a.at.Add(second)) {
+			under++
+		}
 	}
+	for _, n := range st.awaited(there) {
+		under += n
+	}
+	return st.pol.AtOnce - under
+}
+
+// there are the pods, by uid, that have been asked to go or will be, and have not gone.
+func (st *step) there() map[string]bool {
 	there := map[string]bool{}
-	for _, p := range st.leaving() {
-		there[p.UID] = true
+	if len(st.mem.asked) > 0 {
+		for _, p := range st.leaving() {
+			there[p.UID] = true
+		}
 	}
+	return there
+}
+
+// awaited is by owner how many pods have gone a moment ago, with successors that have not been seen yet.
+func (st *step) awaited(there map[string]bool) map[string]int {
 	gone, since, first := map[string]int{}, map[string]uint64{}, uint64(math.MaxUint64) // by owner
 	for uid, a := range st.mem.asked {
-		switch {
-		case there[uid]:
-			if st.now.Before(a.at.Add(second)) {
-				under++
-			}
-		case a.owner != "" && st.now.Before(a.at.Add(unseen)):
+		if !there[uid] && a.owner != "" && st.now.Before(a.at.Add(unseen)) {
 			if gone[a.owner]++; gone[a.owner] == 1 || a.last < since[a.owner] {
 				since[a.owner] = a.last
 			}
 			first = min(first, a.last)
 		}
 	}
-	st.pods(func(p *model.Pod) {
-		if len(gone) > 0 && p.Seen > first {
-			if o := slotOwner(p); gone[o] > 0 && p.Seen > since[o] {
-				gone[o]--
+	if len(gone) > 0 {
+		st.pods(func(p *model.Pod) {
+			if p.Seen > first {
+				if o := slotOwner(p); gone[o] > 0 && p.Seen > since[o] {
+					gone[o]--
+				}
 			}
-		}
-	})
-	for _, n := range gone {
-		under += n
+		})
 	}
-	return st.pol.AtOnce - under
+	return gone
+}
+
+// unborn are the pods that have gone a moment ago without a slot, and whose successors have not been seen yet.
+func (st *step) unborn() (out []*model.Pod) {
+	there := st.there()
+	left := st.awaited(there)
+	for _, uid := range sortedKeys(st.mem.asked) {
+		if a := st.mem.asked[uid]; !a.slot && !there[uid] && left[a.owner] > 0 {
+			left[a.owner]--
+			out = append(out, a.pod)
+		}
+	}
+	return out
 }
 
 // pods calls f with every pod that is pending or on a node.
@@ -106,9 +132,9 @@ func (st *step) paced() {
 			next[uid] = a
 		}
 	}
-	owners := map[string]string{}
+	pods := map[string]*model.Pod{}
 	for _, p := range st.leaving() {
-		owners[p.UID] = slotOwner(p)
+		pods[p.UID] = p
 	}
 	urgent := map[string]bool{} // nodes that their cloud takes away soon
 	for _, x := range st.taken {
@@ -135,7 +161,11 @@ func (st *step) paced() {
 			kept = append(kept, a)
 		case !again && (left > 0 || urgent[e.Node]):
 			left--
-			next[e.UID] = asked{at: st.now, slot: st.cover[e.UID], owner: owners[e.UID], last: last}
+			x := asked{at: st.now, pod: pods[e.UID], slot: st.cover[e.UID], last: last}
+			if x.pod != nil {
+				x.owner = slotOwner(x.pod)
+			}
+			next[e.UID] = x
 			kept = append(kept, a)
 		default:
 			st.at(st.now.Add(second / 4))

@@ -6,6 +6,7 @@ package disrupt
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ type Input struct {
 	Left          map[string]int64 // by pool: how many more machines its budgets let go
 	Spare         map[string]int64 // by node group: how many more machines its minimum lets go; absent: all
 	Transit       []*model.Pod     // pods on their way: standing room is theirs first
+	Adrift        []*model.Pod     // those of them that no machine is kept for
 	Starts        Starts           // measured
 	Boot          time.Duration    // measured; 0: not known
 	Whole         map[string]Whole // by pool, for policy Balanced
@@ -68,7 +70,9 @@ type search struct {
 	x    prices
 	work int64
 
-	refused solve.Refusal // the last pod found without a home
+	refused solve.Refusal        // the last pod found without a home
+	crowded bool                 // a pod that others tell where to stand is on its way to standing room, and where it comes to stand is not known
+	seats   map[int][]*model.Pod // by machine: the pods on their way that are taken to come there
 }
 
 // Consolidate finds the move that is worth most among those in its scope, nil where none pays.
@@ -164,39 +168,104 @@ func Replace(in *Input, units []*Unit, cause plan.Code, pol Policy, sol solve.Po
 }
 
 // Homes says whether pods that have no machine of their own coming still find standing room one by one, whichever way kube-scheduler
-// chooses, while the given nodes are closed; otherwise which pod does not. Those whose place depends on other pods are returned: they are
-// for solve to look at, in the rooms returned with them, which are what the others leave.
-func Homes(rooms []solve.Room, dims int, closed []string, pods []*model.Pod) (homeless *model.Pod, unsure []*model.Pod, left []solve.Room) {
+// chooses and whoever comes first, while the given nodes are closed and others are on their way, who must not lose theirs; otherwise which
+// pod finds none. Those whose place depends on other pods are returned, and those of the others of whom that is so: they are for solve to look
+// at, in the rooms returned with them, which are what all the rest leave.
+func Homes(rooms []solve.Room, dims int, closed []string, pods, others []*model.Pod) (homeless *model.Pod, unsure, ahead []*model.Pod, left []solve.Room) {
 	f := newFloor(rooms, dims)
 	going := map[string]bool{}
 	for _, n := range closed {
 		going[n] = true
 		f.close(n)
 	}
-	for _, c := range courses {
-		mark := f.mark()
-		for _, p := range c.order(pods, f.share) {
-			if !f.sticky(p.Class) && f.put(p.Class, c.manner) < 0 {
-				return p, nil, nil
+	ways := 1
+	if len(pods)+len(others) <= fewPods {
+		ways = 2
+	}
+	for i := range ways * len(courses) {
+		c, ties := courses[i%len(courses)], i >= len(courses)
+		lost := map[*model.Pod]bool{}
+		for _, p := range f.place(c, ties, others) {
+			lost[p] = true
+		}
+		for _, first := range [][2][]*model.Pod{{others, pods}, {pods, others}} {
+			for _, p := range f.place(c, ties, first[0], first[1]) {
+				if !lost[p] && !f.sticky(p.Class) {
+					return p, nil, nil, nil
+				}
+			}
+			if len(others) == 0 {
+				break
 			}
 		}
-		f.back(mark)
 	}
-	for _, p := range pods {
-		if f.sticky(p.Class) {
-			unsure = append(unsure, p)
+	sticky := func(pods []*model.Pod) (out []*model.Pod) {
+		for _, p := range pods {
+			if f.sticky(p.Class) {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	if unsure, ahead = sticky(pods), sticky(others); len(unsure) > 0 {
+		left = f.beside(rooms, going, slices.Concat(others, pods))
+	}
+	return nil, unsure, ahead, left
+}
+
+// place puts pods one list after the other as a course has them come, and returns those that find no room; then all is as before. A pod whose
+// place depends on others takes room where none of them keeps it away. With ties, of machines that score the same the worst is taken.
+func (f *floor) place(c course, ties bool, lists ...[]*model.Pod) (homeless []*model.Pod) {
+	defer f.back(f.mark())
+	come := map[int][]*model.Pod{}
+	if ties {
+		f.expect(slices.Concat(lists...))
+		defer func() { f.left = nil }()
+	}
+	for _, pods := range lists {
+		for _, p := range c.order(pods, f.share) {
+			f.comes(p.Class)
+			if !f.seat(p, c.manner, come) {
+				homeless = append(homeless, p)
+			}
 		}
 	}
-	if len(unsure) > 0 {
-		left = f.beside(rooms, going, pods)
+	return homeless
+}
+
+// seat has a pod take room as put does, or, where its place depends on others, where neither those that stand nor those that have come keep it
+// away, and says whether there was any.
+func (f *floor) seat(p *model.Pod, m manner, come map[int][]*model.Pod) bool {
+	room, score := -1, math.Inf(-1)
+	switch {
+	case len(f.rooms) == 0:
+	case f.sticky(p.Class):
+		f.where = func(i int) bool { return f.alone(p.Class, i, come[i]) }
+		f.search(1, p.Class, m, &room, &score)
+		f.where = nil
+	default:
+		f.search(1, p.Class, m, &room, &score)
 	}
-	return nil, unsure, left
+	if room < 0 {
+		return false
+	}
+	come[room] = append(come[room], p)
+	f.take(room, p.Class)
+	return true
 }
 
 func (s *search) begin(look []candidate) {
 	s.x = s.mem.prices
+	s.seats = map[int][]*model.Pod{}
 	for _, p := range s.in.Transit {
-		s.f.put(p.Class, leastAllocated)
+		if !s.f.sticky(p.Class) {
+			s.f.seat(p, leastAllocated, s.seats)
+		}
+	}
+	for _, p := range s.in.Adrift {
+		if s.f.sticky(p.Class) && s.f.seat(p, leastAllocated, s.seats) {
+			s.crowded = true
+		}
 	}
 	var classes []*model.Class
 	known := map[*model.Class]bool{}
@@ -209,6 +278,32 @@ func (s *search) begin(look []candidate) {
 		}
 	}
 	s.f.settle(classes)
+}
+
+// clear closes the machines of a set and returns the pods on them. Pods on their way that would have come there take other room; homeless is
+// one that finds none and has no machine of its own coming.
+func (s *search) clear(set []*Unit) (pods []*model.Pod, homeless *model.Pod) {
+	var out []*model.Pod
+	for _, u := range set {
+		s.f.close(u.Node.Name)
+		pods = append(pods, u.Pods...)
+		if i, ok := s.f.at[u.Node.Name]; ok {
+			out = append(out, s.seats[i]...)
+		}
+	}
+	if len(out) == 0 {
+		return pods, nil
+	}
+	seats := maps.Clone(s.seats)
+	for i := range seats {
+		seats[i] = slices.Clip(seats[i])
+	}
+	for _, p := range out {
+		if !s.f.seat(p, leastAllocated, seats) && homeless == nil && slices.Contains(s.in.Adrift, p) {
+			homeless = p
+		}
+	}
+	return pods, homeless
 }
 
 // candidate is a unit with what its order follows from.
@@ -258,7 +353,7 @@ func (s *search) singles(order []candidate) []*Move {
 			c.seen.why, c.seen.at, c.seen.short = &r, s.mem.grown, max(1, need-saving)
 		}
 		set := []*Unit{c.Unit}
-		rest := s.rest(set)
+		rest := s.rest(set, false)
 		least := int64(0)
 		for _, p := range rest {
 			least += s.x.of(p.Class.Requests)
@@ -417,14 +512,14 @@ func kinOf(p *model.Pod) kin {
 
 // rest are the pods of a set for which a machine must be bought: of each kind as many as find no standing room in one course or another,
 // so that whichever way it goes there is room kept for all. What the others find is looked at again without them: fewer pods in another
-// order may not fit where more did.
-func (s *search) rest(set []*Unit) []*model.Pod {
-	start := s.f.mark()
-	defer s.f.back(start)
-	var all []*model.Pod
-	for _, u := range set {
-		s.f.close(u.Node.Name)
-		all = append(all, u.Pods...)
+// order may not fit where more did. With ties, the worst that
+// kube-scheduler may take among machines that score the same is looked at too, where the pods are few.
+func (s *search) rest(set []*Unit, ties bool) []*model.Pod {
+	defer s.f.back(s.f.mark())
+	all, _ := s.clear(set)
+	ways := 1
+	if ties && len(all) <= fewPods {
+		ways = 2
 	}
 	slots := map[kin]int{}
 	total := 0
@@ -434,14 +529,20 @@ func (s *search) rest(set []*Unit) []*model.Pod {
 			_, others = split(all, slots)
 		}
 		more := map[kin]int{}
-		for _, c := range courses {
+		for i := range ways * len(courses) {
+			c := courses[i%len(courses)]
 			short := map[kin]int{}
 			mark := s.f.mark()
+			if i >= len(courses) {
+				s.f.expect(others)
+			}
 			for _, p := range c.order(others, s.f.share) {
+				s.f.comes(p.Class)
 				if s.f.put(p.Class, c.manner) < 0 {
 					short[kinOf(p)]++
 				}
 			}
+			s.f.left = nil
 			s.f.back(mark)
 			for k, n := range short {
 				more[k] = max(more[k], n)
@@ -480,12 +581,13 @@ func (s *search) homes(set []*Unit) (*Move, plan.Reason) {
 	for _, u := range set {
 		m.OldMicro += max(u.PriceMicro, 0)
 	}
-	rest := s.rest(m.Units)
-	var all []*model.Pod
-	for _, u := range m.Units {
-		all = append(all, u.Pods...)
+	mark := s.f.mark()
+	all, homeless := s.clear(m.Units)
+	if s.f.back(mark); homeless != nil {
+		return nil, plan.Reason{Code: plan.NoHome, Subject: "pod/" + homeless.Key()}
 	}
-	closed := false
+	rest := s.rest(m.Units, true)
+	closed := s.crowded
 	for try := 0; ; try++ {
 		m.New, m.NewMicro, m.Problem, m.Result, m.Standing = nil, 0, nil, nil, len(all)-len(rest)
 		s.work += int64(len(all))
@@ -562,14 +664,11 @@ func (s *search) solve(p *solve.Problem) solve.Result {
 // them one by one is taken off.
 func (s *search) around(set []*Unit, closed bool) []solve.Room {
 	going := map[string]bool{}
-	start := s.f.mark()
-	defer s.f.back(start)
-	var all []*model.Pod
 	for _, u := range set {
 		going[u.Node.Name] = true
-		s.f.close(u.Node.Name)
-		all = append(all, u.Pods...)
 	}
+	defer s.f.back(s.f.mark())
+	all, _ := s.clear(set)
 	out := s.f.beside(s.in.Rooms, going, all)
 	if closed {
 		for i := range out {

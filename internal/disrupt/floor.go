@@ -60,9 +60,20 @@ type floor struct {
 	dead  map[*model.Class]bool // fits nowhere though nothing has been placed yet
 	work  int64
 
-	last  bool           // of machines that score the same a search answers the last, not the first
+	left  []yet          // of machines that score the same a search answers the one whose loss these would feel most; nil: as chance has it
+	luck  uint32         // the state of chance; 0: there is none, the first is answered
+	alike int            // machines seen in a search that score the same as the one it has found
 	where func(int) bool // which machines a search may answer, beside what admits says; nil: all
 }
+
+// yet is how many pods of a class have still to come.
+type yet struct {
+	class *model.Class
+	n     int
+}
+
+// ties is how many machines that score the same a search looks at.
+const ties = 32
 
 type undo struct {
 	room int
@@ -273,7 +284,8 @@ func (f *floor) take(i int, c *model.Class) {
 
 func (f *floor) search(k int, c *model.Class, m manner, best *int, score *float64) {
 	f.work++
-	if s := f.score[k*int(manners)+int(m)]; s < *score || s == *score && !f.last {
+	s := f.score[k*int(manners)+int(m)]
+	if s < *score || s == *score && (f.left == nil && f.luck == 0 || f.alike >= ties) {
 		return
 	}
 	most := f.most[k*f.nd : (k+1)*f.nd]
@@ -283,9 +295,16 @@ func (f *floor) search(k int, c *model.Class, m manner, best *int, score *float6
 		}
 	}
 	if k >= f.size {
-		if i := k - f.size; i < len(f.rooms) && f.admits(c, i) && (f.where == nil || f.where(i)) {
-			*best, *score = i, f.score[k*int(manners)+int(m)]
+		i := k - f.size
+		if i >= len(f.rooms) || !f.admits(c, i) || f.where != nil && !f.where(i) {
+			return
 		}
+		if s > *score {
+			f.alike = 0
+		} else if f.alike++; f.luck == 0 && f.loss(c, i) <= f.loss(c, *best) || f.luck != 0 && !f.lucky(f.alike+1) {
+			return
+		}
+		*best, *score = i, s
 		return
 	}
 	a, b := 2*k, 2*k+1
@@ -294,6 +313,61 @@ func (f *floor) search(k int, c *model.Class, m manner, best *int, score *float6
 	}
 	f.search(a, c, m, best, score)
 	f.search(b, c, m, best, score)
+}
+
+// expect has searches reckon with pods that have still to come.
+func (f *floor) expect(pods []*model.Pod) {
+	f.left = []yet{}
+	at := map[*model.Class]int{}
+	for _, p := range pods {
+		i, ok := at[p.Class]
+		if !ok {
+			i = len(f.left)
+			at[p.Class], f.left = i, append(f.left, yet{class: p.Class})
+		}
+		f.left[i].n++
+	}
+}
+
+// comes says that a pod of a class comes now; then it has not still to come.
+func (f *floor) comes(c *model.Class) {
+	for i := range f.left {
+		if f.left[i].class == c {
+			f.left[i].n--
+			return
+		}
+	}
+}
+
+// lucky is true once in so many times.
+func (f *floor) lucky(n int) bool {
+	f.luck = f.luck*1664525 + 1013904223 | 1<<31
+	return int(f.luck>>8)%n == 0
+}
+
+// loss is for how many of those that have still to come a machine has no room any more once a pod of a class is there, by their size.
+func (f *floor) loss(c *model.Class, i int) float64 {
+	sum := 0.0
+	for _, y := range f.left {
+		if y.n <= 0 || !f.admits(y.class, i) {
+			continue
+		}
+		before, after := y.n, y.n
+		for d, v := range y.class.Requests {
+			if v > 0 && d < f.nd {
+				free, takes := f.free[i*f.nd+d], int64(0)
+				if d < len(c.Requests) {
+					takes = c.Requests[d]
+				}
+				before, after = min(before, int(max(0, free)/v)), min(after, int(max(0, free-takes)/v))
+			}
+		}
+		if apart(c, y.class) {
+			after = 0
+		}
+		sum += f.share(y.class) * float64(before-after)
+	}
+	return sum
 }
 
 // admits says whether a machine's labels and taints let a class on.

@@ -204,13 +204,8 @@ func (s *search) short(m *Move) (short map[kin]int, stuck bool) {
 		return nil, false // those have a stricter test
 	}
 	f := s.f
-	start := f.mark()
-	defer f.back(start)
-	var all []*model.Pod
-	for _, u := range m.Units {
-		f.close(u.Node.Name)
-		all = append(all, u.Pods...)
-	}
+	defer f.back(f.mark())
+	all, _ := s.clear(m.Units)
 	planned := map[*model.Pod]int{}
 	for _, a := range m.Result.OnRooms {
 		if i, ok := f.at[a.Room]; ok {
@@ -241,6 +236,13 @@ const (
 	lateAndFirst              // and they come before all others, and take of it what they can
 )
 
+// Which of machines that score the same kube-scheduler takes is chance. A move of few pods is looked at as chance would have it so many times
+// beside what is worst, one of many pods once: there a single one of them decides little.
+const (
+	fewPods = 200
+	draws   = 6
+)
+
 // walk places pods one by one in each course, on standing room and on the machines of a move that let them in, and notes by kind how many
 // find none. Those that solve has put on standing room come to stand there, or roam; it says whether one of these finds none.
 func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, roam bool, way letIn, short map[kin]int) (stuck bool) {
@@ -255,10 +257,13 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 		}
 	}
 	first := s.pending(m)
-	defer func() { f.last = false }()
-	for i := range 2 * len(courses) {
-		c := courses[i/2]
-		f.last = i%2 == 1 // which of two that score the same kube-scheduler takes is chance
+	defer func() { f.left, f.luck = nil, 0 }()
+	few, ways := len(pods) <= fewPods, 2
+	if few {
+		ways += draws
+	}
+	for i := range ways * len(courses) {
+		c := courses[i%len(courses)]
 		mark := f.mark()
 		machines := first.clone()
 		missing := map[kin]int{}
@@ -268,38 +273,41 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 			order = slices.Clone(order)
 			slices.SortStableFunc(order, func(a, b *model.Pod) int { return first.rank(a) - first.rank(b) })
 		}
+		switch n := i / len(courses); {
+		case n == 1 && few:
+			f.expect(order)
+		case n > 0:
+			f.left, f.luck = nil, uint32(n)
+		}
 		for _, p := range order {
 			k := kinOf(p)
+			f.comes(p.Class)
 			room, score := -1, math.Inf(-1)
-			if i, ok := planned[p]; ok {
-				if !roam {
-					continue
-				}
-				f.where = func(j int) bool { return f.near(p.Class, i, j) && f.alone(p.Class, j, come[j]) }
-				f.search(1, p.Class, c.manner, &room, &score)
-				if f.where = nil; room < 0 {
-					f.back(mark)
-					return true
-				}
-				come[room] = append(come[room], p)
-				f.take(room, p.Class)
-				continue
-			}
+			at, placed := planned[p]
 			switch {
+			case placed && !roam:
+				continue
 			case len(f.rooms) == 0:
+			case placed:
+				f.where = func(j int) bool { return f.near(p.Class, at, j) && f.alone(p.Class, j, come[j]) }
+				f.search(1, p.Class, c.manner, &room, &score)
 			case f.sticky(p.Class): // no standing room is counted on for it, but it may take some
 				f.where = func(j int) bool { return f.alone(p.Class, j, come[j]) }
 				f.search(1, p.Class, c.manner, &room, &score)
-				f.where = nil
 			case !f.dead[p.Class]:
 				f.search(1, p.Class, c.manner, &room, &score)
 			}
-			machine := -1
-			for i := range machines.free {
+			f.where = nil
+			machine, alike := -1, 1
+			for i := range machines.free { // also for one that solve has put on standing room: who of its kind is let in is not settled
 				if way != inTime && room >= 0 || machines.slots[i][k] == 0 || !p.Class.Requests.Fits(machines.free[i]) {
 					continue
 				}
-				if x := f.rate(machines.free[i], machines.alloc[i], c.manner); room < 0 && machine < 0 || x > score {
+				x := f.rate(machines.free[i], machines.alloc[i], c.manner)
+				if alike++; x > score {
+					alike = 1
+				}
+				if room < 0 && machine < 0 || x > score || x == score && (f.left != nil || f.luck != 0 && f.lucky(alike)) {
 					machine, score = i, x
 				}
 			}
@@ -310,6 +318,9 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 			case room >= 0:
 				come[room] = append(come[room], p)
 				f.take(room, p.Class)
+			case placed:
+				f.back(mark)
+				return true
 			default:
 				missing[k]++
 			}

@@ -31,8 +31,8 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	off                                      no machine can be kept to its pods
 //	set KNOB=DURATION                        horizon, start or boot of the policy
 //	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [young] [busy] [moving] [keep=AT] [grace] [taint=KEY] [capacity=TYPE]
-//	pods NAME [xN] cpu=N mem=NGi on=NODE [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [cost=N] [priority=N] [unready] [leaving]
-//	     [apart] [select=KEY:VALUE] [took=DURATION]              (took: to start, as measured)
+//	pods NAME [xN] cpu=N mem=NGi on=NODE[,NODE…] [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [cost=N] [priority=N] [unready] [leaving]
+//	     [apart] [select=KEY:VALUE] [took=DURATION]      (on: in turn; took: to start, as measured)
 //	pdb NAME app=A allowed=N [unready]
 //	now AT
 //	blocks NODE CAUSE [first]                what keeps a machine
@@ -51,6 +51,7 @@ type script struct {
 	mem   Memory
 	pol   Policy
 	loose bool
+	tie   func(n int) int // which of machines that score the same is taken: 0 the last of so many; nil: the first of all
 	out   strings.Builder
 	next  int
 }
@@ -390,7 +391,7 @@ func (x *script) addNode(name string, opts [][2]string) {
 }
 
 func (x *script) addPods(name string, opts [][2]string) {
-	n := 1
+	n, on := 1, []string{""}
 	class := &model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Requests: model.Resources{}.With(model.Pods, 1), Scheduler: "default-scheduler"}
 	pod := model.Pod{Namespace: "default", Class: class, Owner: model.Owner{Kind: "ReplicaSet", Name: name, UID: "rs-" + name}, Ready: true, Bound: epoch.Add(-time.Hour)}
 	for _, o := range opts {
@@ -400,7 +401,7 @@ func (x *script) addPods(name string, opts [][2]string) {
 		}
 		switch o[0] {
 		case "on":
-			pod.Node = o[1]
+			on = strings.Split(o[1], ",")
 		case "app":
 			class.Labels = model.Labels{"app": o[1]}
 		case "bare":
@@ -438,7 +439,7 @@ func (x *script) addPods(name string, opts [][2]string) {
 		if n > 1 {
 			p.Name += "-" + strconv.Itoa(i)
 		}
-		p.UID = "uid-" + p.Name
+		p.UID, p.Node = "uid-"+p.Name, on[i%len(on)]
 		x.pods[name] = append(x.pods[name], &p)
 		if p.Node != "" {
 			node := x.unit(p.Node).Node
@@ -496,6 +497,16 @@ func (x *script) price() int64 {
 		sum += max(x.build(u).PriceMicro, 0)
 	}
 	return sum
+}
+
+// copy is a script whose machines are its own.
+func (x *script) copy() *script {
+	y := &script{t: x.t, now: x.now, pools: x.pools, types: x.types, pods: x.pods, pdbs: x.pdbs, pol: x.pol, loose: x.loose, next: x.next}
+	for _, u := range x.nodes {
+		v := *u
+		y.nodes = append(y.nodes, &v)
+	}
+	return y
 }
 
 // carryOut does what a move says, pods landing one by one in a course.
@@ -562,7 +573,18 @@ func (x *script) carryOut(m *Move, how course, way letIn) {
 
 // prefer is the node that a manner likes most for a pod, of those that stand and those that let it in.
 func (x *script) prefer(f *floor, p *model.Pod, how manner, slots []*Unit, least map[string]model.Resources, way letIn) (to *Unit) {
-	at, score := -1, math.Inf(-1)
+	at, score, alike := -1, math.Inf(-1), 0
+	better := func(v float64) bool {
+		if v > score {
+			alike = 1
+			return true
+		}
+		if v < score || x.tie == nil {
+			return false
+		}
+		alike++
+		return x.tie(alike) == 0
+	}
 	for i, r := range f.rooms {
 		u := x.unit(r.Name)
 		away := len(p.Class.AntiAffinity) > 0 && slices.ContainsFunc(u.Node.Pods, func(o *model.Pod) bool { return o.Class == p.Class })
@@ -570,7 +592,7 @@ func (x *script) prefer(f *floor, p *model.Pod, how manner, slots []*Unit, least
 		if away || !p.Class.Requests.Fits(free) || !f.admits(p.Class, i) {
 			continue
 		}
-		if v := f.rate(free, u.Node.Allocatable, how); v > score {
+		if v := f.rate(free, u.Node.Allocatable, how); better(v) {
 			to, at, score = u, i, v
 		}
 	}
@@ -579,7 +601,7 @@ func (x *script) prefer(f *floor, p *model.Pod, how manner, slots []*Unit, least
 	}
 	for _, u := range slots {
 		alloc := least[u.Node.Name]
-		if v := f.rate(alloc.Sub(u.Node.Used), alloc, how); v > score {
+		if v := f.rate(alloc.Sub(u.Node.Used), alloc, how); better(v) {
 			to, at, score = u, -1, v
 		}
 	}
