@@ -31,9 +31,9 @@ type binItem struct {
 	mask  *mask // where the pods may go and be counted as they are
 }
 
-// binOf turns a batch into a bin.
-func (s *solver) binOf(p *packing, b *batch) *bin {
-	out := &bin{pool: b.pool, copies: b.copies, charged: b.m.capacity, price: b.m.price, stock: b.m.stock, host: -1, mask: s.poolMask(b.pool)}
+// binOf turns copies of a batch, with the pods that they hold, into a bin.
+func (s *solver) binOf(b *batch, items []held, copies int64) *bin {
+	out := &bin{pool: b.pool, copies: copies, charged: b.m.capacity, price: b.m.price, stock: b.m.stock, host: -1, mask: s.poolMask(b.pool)}
 	if b.m.stock >= 0 { // this one and no other: it is counted
 		bits := make([]uint64, len(out.mask.bits))
 		for _, i := range b.m.offers {
@@ -41,11 +41,10 @@ func (s *solver) binOf(p *packing, b *batch) *bin {
 		}
 		out.mask = s.internMask(bits)
 	}
-	out.items = make([]binItem, 0, len(b.items))
-	for _, it := range b.items {
-		d := p.demands[it.d]
-		out.mask = s.and(out.mask, d.mask)
-		out.add(d.c, d.mask, it.n, s.nd)
+	out.items = make([]binItem, 0, len(items))
+	for _, it := range items {
+		out.mask = s.and(out.mask, it.d.mask)
+		out.add(it.d.c, it.d.mask, it.n, s.nd)
 	}
 	return out
 }

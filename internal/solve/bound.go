@@ -190,6 +190,9 @@ func (p *packing) price(left []int64) int64 {
 			}
 		}
 	}
+	for d, v := range p.dear {
+		p.worth[d] = max(1, int64(float64(p.worth[d])*v))
+	}
 	for d := range p.demands {
 		p.plain[d], p.lean[d] = p.worth[d], p.worth[d]>>leanShift+1
 	}

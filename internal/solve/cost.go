@@ -59,7 +59,7 @@ func (s *solver) cost(res *Result) {
 	if wider(res, max(blendGapPPM, s.pol.MaxGapPPM)) && s.pol.Work > 0 && !s.tied() {
 		res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.boundByBlends(groups, ls, useful, &most))
 	}
-	if s.bare != nil && len(s.classes) <= maxProofRows {
+	if s.bare != nil {
 		if by := s.boundByColumns(groups, ls, useful, &most); by > res.Cost.BoundMicroPerHour {
 			res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "columns"
 		}
@@ -214,6 +214,13 @@ func (s *solver) dearestPod(groups []*boundGroup, useful []int) (most int64) {
 // resources.
 func (s *solver) boundByColumns(groups []*boundGroup, ls []level, useful []int, u *[maxDims]int64) int64 {
 	if len(useful)*len(s.classes) > 2_000_000 {
+		return 0
+	}
+	kinds := 0
+	for _, g := range groups {
+		kinds += len(classLots(g.classes, make([]int64, len(g.classes))))
+	}
+	if kinds > maxProofRows {
 		return 0
 	}
 	sum := int64(0)

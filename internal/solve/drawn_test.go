@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -87,6 +88,24 @@ var drawnCatalogues = []drawnCatalogue{
 		}
 		return out
 	}},
+	{"ec2", func(*rand.Rand) []*model.InstanceType { // the built-in catalogue: on demand and spot, both architectures, burstable, metal and accelerated
+		c, err := catalog.Builtin()
+		if err != nil {
+			panic(err)
+		}
+		more := model.FirstExtended + 1
+		dims := map[string]model.Dim{"nvidia.com/gpu": model.FirstExtended}
+		for d, name := range model.FixedNames() {
+			dims[name] = model.Dim(d)
+		}
+		return c.InstanceTypes(func(name string) model.Dim {
+			d, ok := dims[name]
+			if !ok {
+				d, more = more, more+1
+			}
+			return d
+		})
+	}},
 }
 
 // drawing is a problem while it is drawn.
@@ -156,6 +175,12 @@ var drawnWorkloads = []drawnWorkload{
 	{"large singles", func(d *drawing) {
 		for range 800 {
 			d.add(1, 2000+d.r.Int63n(14_000), 4000+d.r.Int63n(60_000), 0)
+		}
+	}},
+	{"few sizes", func(d *drawing) { // what people write: a few round sizes, many of a few workloads and few of many
+		cpus, mems := []int64{50, 100, 200, 250, 500, 1000, 2000, 4000}, []int64{64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}
+		for i := range 1000 {
+			d.add(1+d.r.Intn(1+200/(i+1)), cpus[d.r.Intn(len(cpus))], mems[d.r.Intn(len(mems))], 0)
 		}
 	}},
 	{"few classes", func(d *drawing) {
@@ -371,6 +396,8 @@ func TestDrawn(t *testing.T) {
 		offers              int // at most; 0: not looked at
 		seeds               int // as many are drawn
 	}{
+		{"few sizes", "ec2", 1.15, 0, 1},                  // small pods went first and among themselves, the rest to machines with room for little beside it: 1.43
+		{"large singles", "ec2", 1.115, 0, 1},             // 1.14
 		{"singles", "cloud", 1.08, 0, 1},                  // one price a resource knew nothing of what only large machines hold: 1.58
 		{"large singles", "cloud", 1.08, 0, 1},            // 1.59
 		{"many classes", "odd", 1.09, 0, 2},               // 1.29

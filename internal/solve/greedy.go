@@ -63,6 +63,7 @@ type packing struct {
 	plain    []int64          // by demand: what its resources are worth
 	worth    []int64          // by demand: what one pod is worth, micro-dollars << worthShift
 	lean     []int64          // by demand: worth, exaggerated or not, as fills are built by it
+	dear     []float64        // by demand: how much more than its resources a pod is worth, for what it cost before; nil: no more. See learn
 	hosted   []bool           // by demand: rules or ports or volumes that a fill must keep
 	apart    bool             // wishes of pods to be apart are kept
 	scratch  scratch
@@ -94,9 +95,8 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 			masks = append(masks, d.mask)
 		}
 		p.maskOf[i] = n
-		c := d.c
-		p.open, p.req = append(p.open, int32(i)), append(p.req, c.req[:s.nd]...)
-		p.hosted[i] = len(c.topo.host) > 0 || len(c.topo.bumpHost) > 0 || len(c.ports) > 0 || len(c.attach) > 0
+		p.open, p.req = append(p.open, int32(i)), append(p.req, d.c.req[:s.nd]...)
+		p.hosted[i] = d.c.hosted()
 	}
 	p.hair, p.keep = 20, 4*maxCandidates
 	if slices.Contains(p.hosted, true) {

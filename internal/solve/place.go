@@ -231,8 +231,7 @@ func (s *solver) fillByPrice(waiting []*class, i int) {
 
 // plain says whether nothing ties a class to other pods.
 func (c *class) plain() bool {
-	return len(c.topo.keys) == 0 && len(c.topo.host) == 0 && len(c.topo.bumpHost) == 0 && len(c.ports) == 0 && len(c.attach) == 0 &&
-		len(c.c.Volumes) == 0
+	return len(c.topo.keys) == 0 && !c.hosted() && len(c.c.Volumes) == 0
 }
 
 // fillRoom is build for a room.

@@ -13,8 +13,19 @@ import (
 // with more than ceiling says; scaled down until that is at most its price, for every machine, the worths are a certificate in the
 // way of Farley: what the pods are worth together, no plan can undercut. Everything is integer and rounded against the bound.
 func (s *solver) prove(l level, classes []*class, worth []int64) (scaled []int64, stocked int64) {
-	p, whole := s.provingOf(l, classes)
-	p.worth = worth
+	lots := classLots(classes, worth)
+	firsts := make([]*class, len(lots))
+	for i, x := range lots {
+		firsts[i] = classes[x[0]]
+	}
+	p, whole := s.provingOf(l, firsts)
+	p.worth = make([]int64, len(lots))
+	for i, x := range lots {
+		p.worth[i], whole[i] = worth[x[0]], 0
+		for _, j := range x {
+			whole[i] += int64(classes[j].taken)
+		}
+	}
 	num, den := int64(1), int64(1) // the least of price / ceiling
 	for _, m := range p.machines {
 		if m.stock >= 0 {
@@ -30,7 +41,9 @@ func (s *solver) prove(l level, classes []*class, worth []int64) (scaled []int64
 	for i, v := range worth {
 		scaled[i] = mulDiv(v, num, den)
 	}
-	p.worth = scaled
+	for i, x := range lots {
+		p.worth[i] = scaled[x[0]]
+	}
 	best := make([]int64, len(s.start.stock)) // what one of a stock can save, offered by whichever pool
 	for _, m := range p.machines {
 		if m.stock >= 0 {

@@ -292,7 +292,12 @@ func podsOf(demands []*demand) (n int64) {
 
 // buy packs the demands onto machines of one level, refining for so many steps, and counts down what it could not.
 func (s *solver) buy(l level, demands []*demand, work int64) {
-	p := s.newPacking(l, demands)
+	lots := lotsOf(demands)
+	wholes := make([]*demand, len(lots))
+	for i, x := range lots {
+		wholes[i] = x.whole()
+	}
+	p := s.newPacking(l, wholes)
 	p.work = work
 	batches, left := p.plan()
 	s.floor += p.floor
@@ -309,12 +314,16 @@ func (s *solver) buy(l level, demands []*demand, work int64) {
 			s.premium += max(0, priceOf(batches)-priceOf(together))
 		}
 	}
+	x := deal(lots, left)
 	for i := range batches {
-		s.bins = append(s.bins, s.binOf(p, &batches[i]))
+		b := &batches[i]
+		for copies := b.copies; copies > 0; {
+			items, n := x.next(b.items, copies)
+			s.bins = append(s.bins, s.binOf(b, items, n))
+			copies -= n
+		}
 	}
-	for i, d := range demands {
-		d.n = left[i]
-	}
+	s.shareWorths(lots)
 }
 
 // plan packs the demands and returns what is left of them.
@@ -326,7 +335,11 @@ func (p *packing) plan() (batches []batch, left []int64) {
 	p.floor = p.price(left)
 	p.thin(left)
 	whole := slices.Clone(left)
+	before := p.s.work
 	batches = p.pack(left)
+	if p.s.work < p.s.deadline && p.worthwhile(batches) {
+		batches = p.learn(whole, left, batches, p.s.work-before)
+	}
 	if p.s.work < p.s.deadline && len(left) <= maxRows && p.worthwhile(batches) {
 		batches = p.refine(whole, left, batches)
 	}

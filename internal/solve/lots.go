@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+// lot is demands that a packing need not tell apart: their pods ask for the same, may go to the same offers, and no rule between pods says
+// who may be beside whom. Real clusters have many workloads of the same few sizes; taken together they are few enough to refine.
+type lot []*demand
+
+// lotsOf groups demands into lots, in the order of their first.
+func lotsOf(demands []*demand) (out []lot) {
+	type key struct {
+		req        vec
+		mask, full int
+	}
+	at := map[key]int{}
+	for _, d := range demands {
+		if d.c.hosted() || d.c.apart.most > 0 {
+			out = append(out, lot{d})
+			continue
+		}
+		k := key{req: d.c.req, mask: d.mask.id, full: -1}
+		if d.full != nil {
+			k.full = d.full.id
+		}
+		if i, ok := at[k]; ok {
+			out[i] = append(out[i], d)
+			continue
+		}
+		at[k] = len(out)
+		out = append(out, lot{d})
+	}
+	return out
+}
+
+// hosted says whether rules, ports or volumes say which pods may be on a machine with those of the class.
+func (c *class) hosted() bool {
+	return len(c.topo.host) > 0 || len(c.topo.bumpHost) > 0 || len(c.ports) > 0 || len(c.attach) > 0
+}
+
+// whole is one demand for all of a lot.
+func (x lot) whole() *demand {
+	if len(x) == 1 {
+		return x[0]
+	}
+	d := *x[0]
+	d.n = podsOf(x)
+	return &d
+}
+
+// held is pods of a demand on a machine.
+type held struct {
+	d *demand
+	n int64
+}
+
+// dealing gives the demands of lots what was bought for the lots.
+type dealing struct {
+	lots []lot
+	have [][]int64 // by lot and demand: bought for and not dealt yet
+	at   []int     // by lot: the first demand with any
+}
+
+// deal begins with what is left of each lot, which falls to its last demands.
+func deal(lots []lot, left []int64) *dealing {
+	x := &dealing{lots: lots, at: make([]int, len(lots))}
+	for i, l := range lots {
+		bought := podsOf(l) - left[i]
+		have := make([]int64, len(l))
+		for j, d := range l {
+			have[j] = min(d.n, bought)
+			bought -= have[j]
+			d.n -= have[j]
+		}
+		x.have = append(x.have, have)
+	}
+	return x
+}
+
+// next deals for as many copies of a machine, of so many, as hold pods of the same demands.
+func (x *dealing) next(items []item, copies int64) (out []held, n int64) {
+	n = copies
+	for _, it := range items {
+		if k := x.first(it.d) / it.n; k < n {
+			n = max(1, k)
+		}
+	}
+	for _, it := range items {
+		for rest := it.n * n; rest > 0; {
+			k := min(rest, x.first(it.d))
+			if k == 0 {
+				break // a fill that counts a pod twice must not end the process
+			}
+			x.have[it.d][x.at[it.d]] -= k
+			rest -= k
+			out = append(out, held{x.lots[it.d][x.at[it.d]], k / n})
+		}
+	}
+	return out, n
+}
+
+// first is what the first demand of a lot that has any has.
+func (x *dealing) first(i int) int64 {
+	for x.at[i] < len(x.lots[i]) {
+		if n := x.have[i][x.at[i]]; n > 0 {
+			return n
+		}
+		x.at[i]++
+	}
+	return 0
+}
+
+// shareWorths has classes of a lot worth what the program found the first of them to be.
+func (s *solver) shareWorths(lots []lot) {
+	if s.bare == nil {
+		return
+	}
+	for _, x := range lots {
+		worth, ok := s.bare[x[0].c.id]
+		for _, d := range x[1:] {
+			if was, had := s.bare[d.c.id]; ok && (!had || worth < was) {
+				s.bare[d.c.id] = worth
+			}
+		}
+	}
+}
+
+// classLots groups classes that a proof need not tell apart, worth the same, by their places in the list.
+func classLots(classes []*class, worth []int64) (out [][]int) {
+	type key struct {
+		req   vec
+		mask  int
+		worth int64
+	}
+	at := map[key]int{}
+	for i, c := range classes {
+		k := key{c.req, c.filter.mask.id, worth[i]}
+		if j, ok := at[k]; ok && !c.hosted() {
+			out[j] = append(out[j], i)
+			continue
+		}
+		if !c.hosted() {
+			at[k] = len(out)
+		}
+		out = append(out, []int{i})
+	}
+	return out
+}
