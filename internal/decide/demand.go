@@ -398,11 +398,14 @@ func (st *step) buyable() []solve.Pool {
 			continue
 		}
 		count[c.Pool]++
-		if !c.Capacity.IsZero() {
-			used[c.Pool] = used[c.Pool].AddInto(c.Capacity, 1)
-		} else if _, most, n := st.span(c); n > 0 {
-			used[c.Pool] = used[c.Pool].AddInto(most, 1)
+		size := c.Capacity
+		if size.IsZero() {
+			n := 0
+			if _, size, n = st.span(c); n == 0 {
+				size = c.Requests // none of its types is offered any more: it will be this large at least
+			}
 		}
+		used[c.Pool] = used[c.Pool].AddInto(size, 1)
 	}
 	var out []solve.Pool
 	for _, p := range st.s.Pools {
