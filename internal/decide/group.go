@@ -32,7 +32,7 @@ func (st *step) groups() map[string]*disrupt.Group {
 		return nil
 	}
 	for _, c := range st.s.Claims {
-		if x := out[c.Labels[model.LabelNodeGroup]]; x != nil && c.ProviderID != "" && c.Deleting.IsZero() && st.moveOf[c.Name] == "" && st.taken[c.Name] == nil {
+		if x := out[c.Labels[model.LabelNodeGroup]]; x != nil && c.ProviderID != "" && c.Deleting.IsZero() && st.moveOf[c.Name] == "" && st.taken[c.Name] == nil && !st.deleting(c) {
 			x.Stay++
 		}
 	}

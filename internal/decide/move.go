@@ -215,7 +215,7 @@ func (st *step) units() {
 		if initial && !c.Is(lifecycle.Terminating) {
 			k := st.count[pool.Name]
 			k.Total++
-			if !c.Deleting.IsZero() || n == nil || !n.Ready || !n.Deleting.IsZero() || st.moveOf[c.Name] != "" || st.taken[c.Name] != nil {
+			if !c.Deleting.IsZero() || n == nil || !n.Ready || !n.Deleting.IsZero() || st.moveOf[c.Name] != "" || st.taken[c.Name] != nil || st.deleting(c) {
 				k.Down++
 			}
 			st.count[pool.Name] = k
@@ -233,8 +233,11 @@ func (st *step) units() {
 		}
 		st.base[c] = u
 		v := *u
-		if v.Move = st.moveOf[c.Name]; st.taken[c.Name] != nil {
+		switch v.Move = st.moveOf[c.Name]; {
+		case st.taken[c.Name] != nil:
 			v.Move = "interrupted"
+		case v.Move == "" && st.deleting(c):
+			v.Move = "deleted"
 		}
 		v.Busy = st.busy[n.Name] || st.busy[c.Name] || st.held[c.Name] != nil
 		st.stirred = append(st.stirred, &v)
