@@ -34,6 +34,7 @@ type recorder struct {
 
 	mu      sync.Mutex
 	last    map[string]time.Time // by what makes events equal
+	most    int                  // so many of them are kept before those are looked for that may be forgotten
 	tokens  float64
 	filled  time.Time
 	queue   []*corev1.Event
@@ -61,12 +62,13 @@ func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, mess
 	if !warn {
 		r.tokens--
 	}
-	if len(r.last) > 4096 {
+	if len(r.last) > r.most {
 		for k, at := range r.last {
 			if now.Sub(at) >= eventRepeat {
 				delete(r.last, k)
 			}
 		}
+		r.most = max(4096, 2*len(r.last))
 	}
 	r.last[key] = now
 	r.serial++
