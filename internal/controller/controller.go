@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -109,6 +110,7 @@ type Controller struct {
 	view     atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
 	verify   func(*decide.Output) Opinion // the second opinion
+	decider  stepFunc                     // decide.Step
 	mem      decide.Memory
 	window   window
 	pools    map[string]*poolInfo
@@ -152,7 +154,7 @@ func New(c *Controller) *Controller {
 			c.Policy.Repair = append(c.Policy.Repair, decide.RepairPolicy{Condition: p.Condition, Status: p.Status, After: p.After})
 		}
 	}
-	c.verify = Verified
+	c.verify, c.decider = Verified, decide.Step
 	return c
 }
 
@@ -244,7 +246,10 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	c.begins(ctx)
 	sooner(c.drifted(ctx, now, snap))
 	c.deciding.Store(now.UnixNano())
-	out, mem := decide.Step(snap, c.mem, now, c.Policy, decide.Request{Solve: solve, Tell: c.telling(now)})
+	out, mem, failed := c.decide(snap, now, decide.Request{Solve: solve, Tell: c.telling(now)})
+	if failed {
+		sooner(now.Add(c.Config.RetryAfter))
+	}
 	c.deciding.Store(0)
 	if out.Solved {
 		c.Metrics.decided(time.Since(now), &out)
@@ -263,7 +268,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 			req.Solve, req.Never = false, true
 			sooner(now.Add(c.Config.RetryAfter))
 		}
-		out, mem = decide.Step(snap, c.mem, now, c.Policy, req)
+		out, mem, _ = c.decide(snap, now, req)
 	}
 	c.mem = mem
 	c.keep(ctx, snap)
@@ -281,6 +286,30 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	c.Metrics.changes.observe(snap, classes, now)
 	sooner(out.Next)
 	return next
+}
+
+type stepFunc func(*model.Snapshot, decide.Memory, time.Time, decide.Policy, decide.Request) (decide.Output, decide.Memory)
+
+// decide decides. A panic is a fault of ours that some pods or machines bring to light: those that are paid for need their next steps all the
+// same, so it is told and they are decided on without purchases and moves, from what was remembered before. Where even that fails, the process ends.
+func (c *Controller) decide(snap *model.Snapshot, now time.Time, req decide.Request) (out decide.Output, mem decide.Memory, failed bool) {
+	defer func() {
+		fault := recover()
+		if fault == nil {
+			return
+		}
+		if req.Never {
+			panic(fault)
+		}
+		c.Metrics.failed()
+		c.Log.Error("decision failed, nothing is bought or moved; this is a fault of dovetail", "panic", fault, "stack", string(debug.Stack()))
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", fault)})
+		req.Solve, req.Never = false, true
+		out, mem = c.decider(snap, c.mem, now, c.Policy, req)
+		failed = true
+	}()
+	out, mem = c.decider(snap, c.mem, now, c.Policy, req)
+	return out, mem, false
 }
 
 // demand says whether to look at demand now, and otherwise when.

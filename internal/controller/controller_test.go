@@ -230,6 +230,71 @@ func TestARefusedPlanDoesNothing(t *testing.T) {
 	})
 }
 
+// A fault that some pod brings to light in the solver ends neither the process nor what is under way for others, and is tried again now and then.
+func TestAFaultInADecisionIsContained(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.lead()
+		b.pod("a", "a")
+		faults, broken := 0, true
+		b.c.Emit(func(*state.State) {
+			b.c.decider = func(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, req decide.Request) (decide.Output, decide.Memory) {
+				if req.Solve && broken {
+					faults++
+					panic("index out of range")
+				}
+				return decide.Step(s, mem, now, pol, req)
+			}
+		})
+		time.Sleep(5 * time.Minute)
+		if made := b.made("create"); len(made) > 0 {
+			t.Errorf("created %v", made)
+		}
+		synced := make(chan int)
+		b.c.Emit(func(*state.State) { broken = false; n := faults; go func() { synced <- n }() })
+		if n := <-synced; n < 2 || n > 20 {
+			t.Errorf("%d decisions failed in five minutes, want one now and then", n)
+		}
+		told := false
+		for _, e := range b.c.Ledger.Entries(nil) {
+			told = told || e.Kind == "decide" && e.Outcome == "failed: index out of range"
+		}
+		if !told {
+			t.Error("the ledger does not say it")
+		}
+		time.Sleep(time.Minute)
+		if made := b.made("launch"); len(made) != 1 {
+			t.Errorf("launched %v once the fault was gone, want one", made)
+		}
+	})
+}
+
+// Claims take their steps while no purchase can be decided on.
+func TestAFaultInADecisionKeepsClaimsGoing(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		held := make(chan struct{})
+		b.createClaim = func(plan.CreateClaim) error { <-held; return nil }
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(2 * time.Second)
+		if made := b.made("create"); len(made) != 1 {
+			t.Fatalf("created %v, want one under way", made)
+		}
+		b.c.Emit(func(*state.State) {
+			b.c.decider = func(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, req decide.Request) (decide.Output, decide.Memory) {
+				if !req.Never {
+					panic("index out of range")
+				}
+				return decide.Step(s, mem, now, pol, req)
+			}
+		})
+		close(held)
+		time.Sleep(time.Minute)
+		if made := b.made("launch"); len(made) != 1 {
+			t.Errorf("launched %v, want the one that was decided on before", made)
+		}
+	})
+}
+
 func TestASlowCallDelaysOnlyItself(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.launch = func(ctx context.Context, r cloud.LaunchRequest) cloud.LaunchResult {

@@ -39,7 +39,7 @@ type Metrics struct {
 	balancedScore                                                                     *prometheus.HistogramVec
 	endFailures                                                                       prometheus.Counter
 	changes                                                                           *changes
-	plansRefused                                                                      prometheus.Counter
+	plansRefused, decisionsFailed                                                     prometheus.Counter
 	movesRefused                                                                      *prometheus.CounterVec
 	planCost, standingDown                                                            prometheus.Gauge
 	planBound                                                                         prometheus.Gauge
@@ -79,6 +79,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 		interruptionsKept:  prometheus.NewCounter(prometheus.CounterOpts{Name: "karpenter_interruption_deleted_messages_total", Help: "Notices that are written down, and done with at their source."}),
 		interruptionTime:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_interruption_message_queue_duration_seconds", Help: "Time from when a notice was sent until it was written down.", Buckets: buckets}),
 		plansRefused:       prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_plans_refused_total", Help: "Plans that verify refused; nothing of them was done."}),
+		decisionsFailed:    prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_decisions_failed_total", Help: "Decisions that a fault of dovetail ended; nothing was bought or moved."}),
 		movesRefused:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_moves_refused_total", Help: "Moves that verify refused; nothing of them was done."}, []string{"reason"}),
 		planCost:           prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_cost_usd_per_hour", Help: "Price of the machines of the last plan that bought any."}),
 		standingDown:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_standing_down", Help: "Other autoscalers that are live; above 0 nothing is bought or moved."}),
@@ -89,7 +90,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_build_info", Help: "1; the version is the label."}, []string{"version"})
 	info.WithLabelValues(version).Set(1)
 	r.MustRegister(m.standingDown, m.schedulingDuration, m.queueDepth, m.unschedulablePods, m.claimsCreated, m.claimsDisrupted, m.cloudDuration,
-		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.interruptions, m.interruptionsKept, m.interruptionTime, m.unhealthy, m.decisions, m.decisionsByPool, m.queueFailures, m.podsDrained, m.launchFailures, m.endFailures, m.podsDisrupted, m.balanced, m.balancedScore, m.plansRefused, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
+		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.interruptions, m.interruptionsKept, m.interruptionTime, m.unhealthy, m.decisions, m.decisionsByPool, m.queueFailures, m.podsDrained, m.launchFailures, m.endFailures, m.podsDisrupted, m.balanced, m.balancedScore, m.plansRefused, m.decisionsFailed, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
 	return m
 }
 
@@ -104,6 +105,7 @@ func (m *Metrics) decided(d time.Duration, out *decide.Output) {
 }
 
 func (m *Metrics) refused() { m.plansRefused.Inc() }
+func (m *Metrics) failed()  { m.decisionsFailed.Inc() }
 func (m *Metrics) refusedMove(cause plan.Code) {
 	m.movesRefused.WithLabelValues(string(cause)).Inc()
 }

@@ -95,8 +95,9 @@ func (c *Controller) stand(ctx context.Context, now time.Time, snap *model.Snaps
 		}
 	}
 	if solve {
-		would, _ := decide.Step(snap, c.mem, now, c.Policy, decide.Request{Solve: true})
-		c.tellWould(now, d, &would)
+		if would, _, failed := c.decide(snap, now, decide.Request{Solve: true}); !failed {
+			c.tellWould(now, d, &would)
+		}
 	}
 	c.mem = mem
 	c.view.Store(&view{snap, mem, c.State.NodeClasses()})
