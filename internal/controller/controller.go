@@ -111,6 +111,7 @@ type Controller struct {
 
 	verify   func(*decide.Output) Opinion // the second opinion
 	decider  stepFunc                     // decide.Step
+	faulty   time.Time                    // until then nothing is bought or moved, since deciding on it has failed
 	mem      decide.Memory
 	window   window
 	pools    map[string]*poolInfo
@@ -246,11 +247,11 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	c.begins(ctx)
 	sooner(c.drifted(ctx, now, snap))
 	c.deciding.Store(now.UnixNano())
-	out, mem, failed := c.decide(snap, now, decide.Request{Solve: solve, Tell: c.telling(now)})
-	if failed {
-		sooner(now.Add(c.Config.RetryAfter))
-	}
+	out, mem, _ := c.decide(snap, now, decide.Request{Solve: solve, Tell: c.telling(now)})
 	c.deciding.Store(0)
+	if now.Before(c.faulty) {
+		sooner(c.faulty)
+	}
 	if out.Solved {
 		c.Metrics.decided(time.Since(now), &out)
 		c.window.widen(c.Config, now, out.Plan)
@@ -291,8 +292,9 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 type stepFunc func(*model.Snapshot, decide.Memory, time.Time, decide.Policy, decide.Request) (decide.Output, decide.Memory)
 
 // decide decides. A panic is a fault of ours that some pods or machines bring to light: those that are paid for need their next steps all the
-// same, so it is told and they are decided on without purchases and moves, from what was remembered before. Where even that fails, the process ends.
-func (c *Controller) decide(snap *model.Snapshot, now time.Time, req decide.Request) (out decide.Output, mem decide.Memory, failed bool) {
+// same, so it is told and they are decided on without purchases and moves for a while, from what was remembered before. Where even that fails, the process
+// ends.
+func (c *Controller) decide(snap *model.Snapshot, now time.Time, req decide.Request) (out decide.Output, mem decide.Memory, less bool) {
 	defer func() {
 		fault := recover()
 		if fault == nil {
@@ -304,12 +306,16 @@ func (c *Controller) decide(snap *model.Snapshot, now time.Time, req decide.Requ
 		c.Metrics.failed()
 		c.Log.Error("decision failed, nothing is bought or moved; this is a fault of dovetail", "panic", fault, "stack", string(debug.Stack()))
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", fault)})
+		c.faulty = now.Add(c.Config.RetryAfter)
 		req.Solve, req.Never = false, true
 		out, mem = c.decider(snap, c.mem, now, c.Policy, req)
-		failed = true
+		less = true
 	}()
+	if now.Before(c.faulty) {
+		req.Solve, req.Never, less = false, true, true
+	}
 	out, mem = c.decider(snap, c.mem, now, c.Policy, req)
-	return out, mem, false
+	return out, mem, less
 }
 
 // demand says whether to look at demand now, and otherwise when.

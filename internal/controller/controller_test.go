@@ -279,9 +279,11 @@ func TestAFaultInADecisionKeepsClaimsGoing(t *testing.T) {
 		if made := b.made("create"); len(made) != 1 {
 			t.Fatalf("created %v, want one under way", made)
 		}
+		faults := 0
 		b.c.Emit(func(*state.State) {
 			b.c.decider = func(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, req decide.Request) (decide.Output, decide.Memory) {
 				if !req.Never {
+					faults++
 					panic("index out of range")
 				}
 				return decide.Step(s, mem, now, pol, req)
@@ -291,6 +293,11 @@ func TestAFaultInADecisionKeepsClaimsGoing(t *testing.T) {
 		time.Sleep(time.Minute)
 		if made := b.made("launch"); len(made) != 1 {
 			t.Errorf("launched %v, want the one that was decided on before", made)
+		}
+		synced := make(chan int)
+		b.c.Emit(func(*state.State) { n := faults; go func() { synced <- n }() })
+		if n := <-synced; n < 2 || n > 10 {
+			t.Errorf("%d decisions failed in a minute, want one now and then", n)
 		}
 	})
 }

@@ -95,7 +95,7 @@ func (c *Controller) stand(ctx context.Context, now time.Time, snap *model.Snaps
 		}
 	}
 	if solve {
-		if would, _, failed := c.decide(snap, now, decide.Request{Solve: true}); !failed {
+		if would, _, less := c.decide(snap, now, decide.Request{Solve: true}); !less {
 			c.tellWould(now, d, &would)
 		}
 	}
