@@ -47,7 +47,7 @@ func Refusal(reasons []plan.Reason) string {
 func sentence(r plan.Reason) string {
 	switch r.Code {
 	case plan.NoPools:
-		return "there is no NodePool that could buy a machine"
+		return "there is no NodePool or Provisioner that could buy a machine: add one"
 	case plan.PoolNotReady:
 		return "the pool is not ready: " + or(r.Have, "it does not say why")
 	case plan.Taint:
