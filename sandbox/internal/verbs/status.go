@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,7 +160,8 @@ func show(w io.Writer, dir plane.Dir, r report, now time.Time) error {
 func question(s *supervise.State) string {
 	for _, child := range s.Components {
 		if port := child.Ports["metrics"]; port != 0 && strings.HasPrefix(child.Name, plane.Dovetail) {
-			return fmt.Sprintf("dovetail why nodepool/default --server http://127.0.0.1:%d    (or node/NAME, pod/NAMESPACE/NAME)", port)
+			beside, _ := filepath.Split(os.Args[0]) // as this binary was called, so is the one beside it
+			return fmt.Sprintf("%sdovetail why nodepool/default --server http://127.0.0.1:%d    (or node/NAME, pod/NAMESPACE/NAME)", beside, port)
 		}
 	}
 	return ""
