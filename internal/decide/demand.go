@@ -147,10 +147,7 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, [
 	kept := left[:0:0]
 	var refused []plan.PodDecision
 	for _, p := range left {
-		m := st.mem.mismatches[p.UID]
-		if !m.since.IsZero() && !st.now.Before(m.since.Add(st.pol.Doubt)) {
-			m = mismatch{} // the cluster is another one by now
-		}
+		m := st.mismatched(p)
 		// A pod that kube-scheduler has not looked at has not been refused: it is behind, not of another opinion.
 		if was, ok := st.mem.onRoom[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !st.now.Before(was.since.Add(st.pol.Distrust)) && !slices.Contains(m.rooms, was.room) {
 			m.rooms = append(m.rooms[:len(m.rooms):len(m.rooms)], was.room)
@@ -162,9 +159,8 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, [
 		if len(seen) > 0 {
 			mismatches[p.UID] = m
 		}
-		if bought := st.boughtFor(p, seen); bought >= 2 || len(seen) >= manyRooms {
-			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{{
-				Code: plan.Mismatch, Subject: "node/" + seen[len(seen)-1], Want: "kube-scheduler to bind the pod", Have: "it refused nodes that hold the pod by every check"}}})
+		if why, given := st.givenUp(p, m); given {
+			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{why}})
 			continue
 		}
 		kept = append(kept, p)
@@ -177,6 +173,24 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, [
 	}
 	st.mem.mismatches = mismatches
 	return kept, shut(rooms, closed), refused
+}
+
+// mismatched is what is remembered of a pod, as long as the cluster may still be the same.
+func (st *step) mismatched(p *model.Pod) mismatch {
+	m := st.mem.mismatches[p.UID]
+	if !m.since.IsZero() && !st.now.Before(m.since.Add(st.pol.Doubt)) {
+		return mismatch{}
+	}
+	return m
+}
+
+// givenUp says why nothing more is bought for a pod, if that is so.
+func (st *step) givenUp(p *model.Pod, m mismatch) (plan.Reason, bool) {
+	if len(m.rooms) == 0 || st.boughtFor(p, m.rooms) < 2 && len(m.rooms) < manyRooms {
+		return plan.Reason{}, false
+	}
+	return plan.Reason{Code: plan.Mismatch, Subject: "node/" + m.rooms[len(m.rooms)-1], Want: "kube-scheduler to bind the pod",
+		Have: "it refused nodes that hold the pod by every check"}, true
 }
 
 // shut closes rooms; those given stay as they are, for others may hold them.

@@ -106,6 +106,15 @@ func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
 		}
 	}
 	alt, reasons := st.outcome(p)
+	wrong := st.mismatched(p)
+	if given, over := st.givenUp(p, wrong); over {
+		f := plan.Finding{Of: plan.Demand, Reason: given, Until: wrong.since.Add(st.pol.Doubt)}
+		a.Findings = append(a.Findings, f)
+		if alt != nil { // what is tried again then
+			a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *alt})
+		}
+		return
+	}
 	if m, ok := st.mishap(p); ok && m.enough() {
 		alt, reasons = nil, []plan.Reason{m.why}
 	} else if len(reasons) > 0 {
