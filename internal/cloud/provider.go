@@ -208,13 +208,26 @@ type ClassStatus struct {
 	Status     []byte                     // JSON of further status fields; empty: none
 }
 
+// ClassEnder is a provider that makes things for a node class which go with it.
+type ClassEnder interface {
+	// EndsClasses says whether something is made for classes of this kind. Such a class bears a finalizer before it is asked about, so that
+	// EndClass is called before it goes.
+	EndsClasses(group, kind string) bool
+
+	// EndClass takes away what was made for a class that is being deleted and that no claim uses any more. Nothing is made for it again.
+	// What is not there is no error: done twice, it is done once.
+	//
+	// Errors: Throttled, Denied, Unknown.
+	EndClass(ctx context.Context, class NodeClass) error
+}
+
 // Decorator is a Provider around another one.
 type Decorator interface {
 	Provider
 	Unwrap() Provider
 }
 
-// As finds an optional interface (Drifter, Repairer, Interrupter, Learner, ClassStatuser) in a provider or in what it decorates.
+// As finds an optional interface (Drifter, Repairer, Interrupter, Learner, ClassStatuser, ClassEnder) in a provider or in what it decorates.
 func As[T any](p Provider) (T, bool) {
 	for {
 		if t, ok := p.(T); ok {

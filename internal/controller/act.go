@@ -110,7 +110,12 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		})
 	case plan.UpdateNodeClass:
 		c.State.Begin(key, "class/"+a.Group+"/"+a.Kind+"/"+a.Name, until)
-		c.run(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, c.told1("update", "nodeclass/"+a.Name, a.Why))
+		c.run(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
+			if err != nil {
+				c.fail("update", "nodeclass/"+a.Name, a.Why, err)
+				c.loose[a.UID] = c.loose[a.UID] || a.AddFinalizer && errors.Is(err, plan.ErrInvalid)
+			}
+		})
 	}
 }
 
@@ -266,8 +271,15 @@ func provisional(a plan.CreateClaim, now time.Time) *model.Claim {
 func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchClaim) {
 	claim := c.State.Claim(a.Claim)
 	class := c.State.NodeClass(claim.ClassGroup, claim.ClassKind, claim.ClassName)
-	if class == nil {
+	if class != nil && class.Deleting.IsZero() && !c.held(now, class) {
+		c.State.Begin(a.Key(), "claim/"+a.Claim, now.Add(100*time.Millisecond))
+		return
+	}
+	if class == nil || !class.Deleting.IsZero() {
 		f := model.LaunchFailure{Kind: "NodeClassNotReady", Message: claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) does not exist"}
+		if class != nil { // what is made for it is about to go
+			f.Message = claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) is being deleted"
+		}
 		c.State.LaunchFailed(a.UID, f)
 		c.State.Settle(a.Key())
 		c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, "NodeClassNotReady", f.Message)

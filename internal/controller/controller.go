@@ -44,7 +44,7 @@ type Cluster interface {
 	DeletePod(context.Context, plan.DeletePod) (uint64, error)
 	UpdatePool(context.Context, plan.UpdatePool) (uint64, error)
 	UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error)
-	// Event tells the people who watch an object. kind is Pod, NodeClaim, Node or NodePool; warn marks what needs attention.
+	// Event tells the people who watch an object. kind is Pod, NodeClaim, Node, NodePool or EC2NodeClass; warn marks what needs attention.
 	Event(kind, namespace, name, uid string, warn bool, reason, message string)
 }
 
@@ -115,6 +115,8 @@ type Controller struct {
 	mem      decide.Memory
 	window   window
 	pools    map[string]*poolInfo
+	ends     map[string]*classEnd // by uid: node classes that are being deleted
+	loose    map[string]bool      // by uid: node classes whose finalizer may not be written
 	listing  bool
 	listed   time.Time         // when the last list was asked for
 	taught   map[learned]int64 // what the provider was told that nodes have
@@ -146,6 +148,7 @@ func New(c *Controller) *Controller {
 	c.lanes = map[string]chan struct{}{forTaken: c.narrow}
 	c.asking = make(chan struct{}, 1)
 	c.pools = map[string]*poolInfo{}
+	c.ends, c.loose = map[string]*classEnd{}, map[string]bool{}
 	c.taught = map[learned]int64{}
 	c.told = map[string]string{}
 	c.made = time.Now()
@@ -245,6 +248,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		return next
 	}
 	c.begins(ctx)
+	sooner(c.classEnds(ctx, now, snap))
 	sooner(c.drifted(ctx, now, snap))
 	c.deciding.Store(now.UnixNano())
 	out, mem, _ := c.decide(snap, now, decide.Request{Solve: solve, Tell: c.telling(now)})

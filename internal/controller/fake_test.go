@@ -43,6 +43,8 @@ type bench struct {
 	notices     chan cloud.Interruption
 	registry    *prometheus.Registry
 	drifts      func(cloud.DriftQuery) string
+	updateClass func(plan.UpdateNodeClass) error
+	endClass    func() error // nil: nothing is made for node classes
 }
 
 // made is a call that the loop made.
@@ -248,7 +250,30 @@ func (b *bench) UpdatePool(context.Context, plan.UpdatePool) (uint64, error) {
 }
 
 // UpdateNodeClass implements Cluster.
-func (b *bench) UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error) { return 0, nil }
+func (b *bench) UpdateNodeClass(_ context.Context, a plan.UpdateNodeClass) (uint64, error) {
+	switch {
+	case a.AddFinalizer:
+		b.note("class", "+finalizer "+a.UID)
+	case a.RemoveFinalizer:
+		b.note("class", "-finalizer "+a.UID)
+	default:
+		r := a.Conditions["Ready"]
+		b.note("class", r.Status+" "+r.Reason+": "+r.Message)
+	}
+	if b.updateClass != nil {
+		return 0, b.updateClass(a)
+	}
+	return 0, nil
+}
+
+// EndsClasses implements cloud.ClassEnder.
+func (b *bench) EndsClasses(string, string) bool { return b.endClass != nil }
+
+// EndClass implements cloud.ClassEnder.
+func (b *bench) EndClass(_ context.Context, k cloud.NodeClass) error {
+	b.note("end", k.Name)
+	return b.endClass()
+}
 
 // Event implements Cluster.
 func (b *bench) Event(kind, _, name, _ string, _ bool, reason, message string) {

@@ -63,7 +63,7 @@ func newChanges(r prometheus.Registerer) *changes {
 		m.transitions[kind] = count("operator_"+kind+"_status_condition_transitions_total", "Changes of a condition's status.", "type", "status", "reason")
 		m.transitionTime[kind] = hist("operator_"+kind+"_status_condition_transition_seconds", "How long a condition had the status that it left.", long, "type", "status")
 	}
-	for _, kind := range []string{"nodeclaim", "node", "nodepool"} {
+	for _, kind := range []string{"nodeclaim", "node", "nodepool", "ec2nodeclass"} {
 		m.termination[kind] = hist("operator_"+kind+"_termination_duration_seconds", "Time from an object's deletion to its end.", long)
 	}
 	return m
@@ -169,6 +169,9 @@ func (m *changes) observe(s *model.Snapshot, classes []*state.NodeClass, now tim
 	between(lastClasses, classes, func(c *state.NodeClass) string { return c.Group + "\x00" + c.Kind + "\x00" + c.Name }, func(was, is *state.NodeClass) {
 		if kind := classKind(is); was != nil && is != nil && was.UID == is.UID && kind != "" {
 			m.conditions(kind, was.Conditions, is.Conditions)
+		}
+		if was != nil && (is == nil || is.UID != was.UID) && !was.Deleting.IsZero() && m.termination[classKind(was)] != nil {
+			m.termination[classKind(was)].WithLabelValues().Observe(now.Sub(was.Deleting).Seconds())
 		}
 	})
 	for _, uid := range waited {

@@ -132,7 +132,7 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, c := range v.classes {
 		if kind := classKind(c); kind != "" {
-			conditions(kind, c.Name, c.Conditions, time.Time{})
+			conditions(kind, c.Name, c.Conditions, c.Deleting)
 		}
 	}
 }

@@ -44,7 +44,8 @@ func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
 			info.class, info.due, info.types = "", time.Time{}, nil
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassNotFound",
 				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"}
-		} else if class.Deleting {
+		} else if !class.Deleting.IsZero() {
+			info.due = time.Time{} // nobody is asked any more
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassTerminating", Message: p.ClassKind + " " + p.ClassName + " is being deleted"}
 		} else {
 			c.class(ctx, now, p, class, info)
@@ -79,9 +80,13 @@ func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool
 	if info.asking || now.Before(info.due) {
 		return
 	}
+	looks := c.standing.Load() != nil
+	if !looks && !c.held(now, class) {
+		info.due = time.Time{} // its own change asks again
+		return
+	}
 	info.asking = true
 	nc := nodeClass(class)
-	looks := c.standing.Load() != nil
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()

@@ -445,7 +445,7 @@ func (t *Translator) claimMetadata(cur *karpv1.NodeClaim, u plan.UpdateClaim) (m
 	if d := difference(cur.Labels, u.Labels); len(d) > 0 {
 		m["labels"] = d
 	}
-	if f, changed := finalizers(cur.Finalizers, u.AddFinalizer, u.RemoveFinalizer); changed {
+	if f, changed := finalizers(cur.Finalizers, karpv1.FinalizerTermination, u.AddFinalizer, u.RemoveFinalizer); changed {
 		m["finalizers"] = f
 		m["resourceVersion"] = cur.ResourceVersion // the list is replaced: nobody else's may be lost
 	}
@@ -471,13 +471,13 @@ func difference(have, want map[string]string) map[string]any {
 	return out
 }
 
-func finalizers(have []string, add, remove bool) ([]string, bool) {
-	is := slices.Contains(have, karpv1.FinalizerTermination)
+func finalizers(have []string, name string, add, remove bool) ([]string, bool) {
+	is := slices.Contains(have, name)
 	switch {
 	case add && !is:
-		return append(slices.Clone(have), karpv1.FinalizerTermination), true
+		return append(slices.Clone(have), name), true
 	case remove && is:
-		return slices.DeleteFunc(slices.Clone(have), func(s string) bool { return s == karpv1.FinalizerTermination }), true
+		return slices.DeleteFunc(slices.Clone(have), func(s string) bool { return s == name }), true
 	}
 	return have, false
 }
@@ -627,7 +627,7 @@ func nodePatch(cur *corev1.Node, u plan.UpdateNode) []operation {
 	if !sameJSON(cur.Spec.Taints, taints) {
 		ops = listPatch(ops, "/spec/taints", cur.Spec.Taints, taints)
 	}
-	if f, changed := finalizers(cur.Finalizers, u.AddFinalizer, u.RemoveFinalizer); changed {
+	if f, changed := finalizers(cur.Finalizers, karpv1.FinalizerTermination, u.AddFinalizer, u.RemoveFinalizer); changed {
 		ops = listPatch(ops, "/metadata/finalizers", cur.Finalizers, f)
 	}
 	if u.OwnerClaim != "" && !slices.ContainsFunc(cur.OwnerReferences, func(o metav1.OwnerReference) bool { return string(o.UID) == u.OwnerUID }) {

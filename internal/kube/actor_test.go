@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -254,6 +255,56 @@ func TestPoolAndClass(t *testing.T) {
 		Conditions: map[string]model.Condition{"Ready": {Status: "False", Reason: "Broken", Message: "because"}},
 	}))(t)
 	w.until("class not ready", func(s *state.State) bool { return class(s).Conditions["Ready"].Status == "False" })
+}
+
+// A node class that people made gets its provider's finalizer, keeps everybody else's, and goes when ours goes last. Of finalizers the
+// controller's identity may touch that one only.
+func TestClassFinalizer(t *testing.T) {
+	p := newPlane(t)
+	w := p.watch(t)
+	if err := kubectl([]byte(`{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"ends","finalizers":["example.com/theirs"]},"spec":{
+		"role":"r","amiSelectorTerms":[{"alias":"al2023@latest"}],"subnetSelectorTerms":[{"id":"subnet-1"}],"securityGroupSelectorTerms":[{"id":"sg-1"}]}}`),
+		"create", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	class := func(s *state.State) *state.NodeClass { return s.NodeClass(awsv1.Group, awsv1.KindEC2NodeClass, "ends") }
+	w.until("the class", func(s *state.State) bool { return class(s) != nil })
+	u := plan.UpdateNodeClass{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass, Name: "ends", UID: class(w.s).UID, AddFinalizer: true}
+	v := must(p.actor.UpdateNodeClass(p.ctx, u))(t)
+	if again := must(p.actor.UpdateNodeClass(p.ctx, u))(t); again != v {
+		t.Fatalf("a change that changes nothing made version %d of %d", again, v)
+	}
+	w.until("its finalizer", func(s *state.State) bool { return class(s).HasFinalizer })
+	other := u
+	other.UID = "11111111-2222-3333-4444-555555555555"
+	_, err := p.actor.UpdateNodeClass(p.ctx, other)
+	wantErr(t, err, plan.ErrGone, "ends")
+	for what, list := range map[string]string{
+		"take another's finalizer": `["karpenter.k8s.aws/termination"]`, "add another finalizer": `["karpenter.k8s.aws/termination","example.com/theirs","example.com/more"]`,
+	} {
+		_, err := p.us.aws.Patch(types.MergePatchType).Resource("ec2nodeclasses").Name("ends").Body([]byte(`{"metadata":{"finalizers":` + list + `}}`)).Do(p.ctx).Get()
+		if err == nil || !strings.Contains(err.Error(), "dovetail-own-objects") {
+			t.Errorf("it may %s, or the policy does not say why not: %v", what, err)
+		}
+	}
+	if err := kubectl(nil, "delete", "ec2nodeclass", "ends", "--wait=false"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("its end asked for", func(s *state.State) bool { return !class(s).Deleting.IsZero() })
+	must(p.actor.UpdateNodeClass(p.ctx, plan.UpdateNodeClass{
+		Group: u.Group, Kind: u.Kind, Name: u.Name, Conditions: map[string]model.Condition{"Ready": {Status: "False", Reason: "Waits", Message: "for claims"}},
+	}))(t)
+	u.AddFinalizer, u.RemoveFinalizer = false, true
+	must(p.actor.UpdateNodeClass(p.ctx, u))(t)
+	w.until("its finalizer gone", func(s *state.State) bool { return !class(s).HasFinalizer })
+	if err := kubectl(nil, "patch", "ec2nodeclass", "ends", "--type=merge", "-p", `{"metadata":{"finalizers":[]}}`); err != nil {
+		t.Fatal(err)
+	}
+	w.until("its end", func(s *state.State) bool { return class(s) == nil })
+	_, err = p.actor.UpdateNodeClass(p.ctx, u)
+	wantErr(t, err, plan.ErrGone, "ends")
+	_, err = p.actor.UpdateNodeClass(p.ctx, plan.UpdateNodeClass{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.KindKWOKNodeClass, Name: "any", AddFinalizer: true})
+	wantErr(t, err, plan.ErrInvalid, "finalizer")
 }
 
 func TestNode(t *testing.T) {

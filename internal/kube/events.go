@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 )
 
@@ -42,7 +43,7 @@ type recorder struct {
 	serial  uint64
 }
 
-// Event tells the people who watch an object what happened to it. kind is Pod, Node, NodeClaim or NodePool; warn marks what needs
+// Event tells the people who watch an object what happened to it. kind is Pod, Node, NodeClaim, NodePool or EC2NodeClass; warn marks what needs
 // attention. Equal events are written once in two minutes.
 func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, message string) {
 	r := a.events
@@ -95,8 +96,11 @@ func event(kind, namespace, name, uid string, warn bool, reason, message string,
 	if warn {
 		e.Type = corev1.EventTypeWarning
 	}
-	if kind == "NodeClaim" || kind == "NodePool" {
+	switch kind {
+	case "NodeClaim", "NodePool":
 		e.InvolvedObject.APIVersion = karpv1.GroupVersion.String()
+	case awsv1.KindEC2NodeClass:
+		e.InvolvedObject.APIVersion = awsv1.GroupVersion.String()
 	}
 	e.Namespace = cmp.Or(namespace, metav1.NamespaceDefault)
 	suffix := "." + strconv.FormatInt(now.UnixNano(), 16) + strconv.FormatUint(serial, 16)

@@ -49,7 +49,7 @@ func (c *Client) nodeClassKinds() []nodeClassKind {
 			kind: kind[*awsv1.EC2NodeClass]{
 				"ec2nodeclass", "ec2nodeclasses", c.aws, &c.ec2Classes, func() *awsv1.EC2NodeClass { return &awsv1.EC2NodeClass{} },
 			},
-			translate: (*Translator).EC2NodeClass,
+			translate: (*Translator).EC2NodeClass, finalizer: awsv1.FinalizerTermination,
 			status: func(k *awsv1.EC2NodeClass) ([]metav1.Condition, any) {
 				rest := k.Status
 				rest.Conditions = nil
@@ -101,6 +101,7 @@ type classOf[T interface {
 	kindName  string
 	kind      kind[T]
 	translate func(*Translator, T) state.NodeClass
+	finalizer string                                            // of its provider; empty: nothing is made for classes of this kind
 	status    func(T) (conditions []metav1.Condition, rest any) // rest nil: there is nothing else
 }
 
@@ -125,7 +126,19 @@ func (k classOf[T]) follow(ctx context.Context, wg *sync.WaitGroup, t *Translato
 }
 
 func (k classOf[T]) update(ctx context.Context, u plan.UpdateNodeClass, now time.Time) (uint64, error) {
-	return k.kind.edit(ctx, "update", u.Name, "", func(cur T) (T, error) {
+	if k.finalizer == "" && (u.AddFinalizer || u.RemoveFinalizer) {
+		return 0, fmt.Errorf("update %s %q: %w: this kind has no finalizer", k.kind.name, u.Name, plan.ErrInvalid)
+	}
+	return k.kind.edit(ctx, "update", u.Name, u.UID, func(cur T) (T, error) {
+		if list, changed := finalizers(cur.GetFinalizers(), k.finalizer, u.AddFinalizer, u.RemoveFinalizer); changed {
+			// The list is replaced: nobody else's may be lost.
+			meta := map[string]any{"uid": cur.GetUID(), "resourceVersion": cur.GetResourceVersion(), "finalizers": list}
+			next, err := k.kind.patch(ctx, u.Name, types.MergePatchType, map[string]any{"metadata": meta})
+			if err != nil || u.RemoveFinalizer {
+				return next, err
+			}
+			cur = next
+		}
 		status := map[string]any{}
 		have, rest := k.status(cur)
 		if list, changed := mergeConditions(have, u.Conditions, cur.GetGeneration(), now); changed {
@@ -170,7 +183,7 @@ func statusPatch(have any, want []byte, patch map[string]any) error {
 	return nil
 }
 
-// UpdateNodeClass writes a node class's status.
+// UpdateNodeClass writes a node class's status, or its finalizer.
 func (a *Actor) UpdateNodeClass(ctx context.Context, u plan.UpdateNodeClass) (uint64, error) {
 	for _, k := range a.c.nodeClassKinds() {
 		if k.is(u.Group, u.Kind) {
@@ -190,6 +203,7 @@ func (t *Translator) KWOKNodeClass(k *kwokv1alpha1.KWOKNodeClass) state.NodeClas
 // EC2NodeClass translates the node class of EC2's machines.
 func (t *Translator) EC2NodeClass(k *awsv1.EC2NodeClass) state.NodeClass {
 	out := nodeClass(k, awsv1.Group, awsv1.KindEC2NodeClass, k.Spec, k.Status.Conditions)
+	out.HasFinalizer = slices.Contains(k.Finalizers, awsv1.FinalizerTermination)
 	rest := k.Status
 	rest.Conditions = nil
 	if status, err := json.Marshal(rest); err == nil { // of plain fields: it can't fail
@@ -266,8 +280,12 @@ func nodeClass(k metav1.Object, group, kind string, spec any, have []metav1.Cond
 	if err != nil {
 		raw = nil // of plain fields: it can't fail
 	}
-	return state.NodeClass{
+	out := state.NodeClass{
 		Group: group, Kind: kind, Name: k.GetName(), UID: string(k.GetUID()), Generation: k.GetGeneration(), Version: version(k.GetResourceVersion()),
-		Deleting: k.GetDeletionTimestamp() != nil, Annotations: k.GetAnnotations(), Spec: raw, Conditions: conditions(have),
+		Annotations: k.GetAnnotations(), Spec: raw, Conditions: conditions(have),
 	}
+	if at := k.GetDeletionTimestamp(); at != nil {
+		out.Deleting = at.Time
+	}
+	return out
 }

@@ -137,9 +137,12 @@ type UpdatePool struct {
 	Why             Reason
 }
 
-// UpdateNodeClass writes a node class's status.
+// UpdateNodeClass writes a node class's status, or its finalizer.
 type UpdateNodeClass struct {
 	Group, Kind, Name string
+	UID               string // empty: whichever bears the name
+	AddFinalizer      bool
+	RemoveFinalizer   bool
 	Conditions        map[string]model.Condition
 	Status            []byte // JSON of further fields, which replace those there; empty: they stay
 	Why               Reason
@@ -149,7 +152,13 @@ type UpdateNodeClass struct {
 func (a UpdatePool) Key() string { return "pool/" + a.UID }
 
 // Key implements Action.
-func (a UpdateNodeClass) Key() string { return "class/" + a.Group + "/" + a.Kind + "/" + a.Name }
+func (a UpdateNodeClass) Key() string {
+	key := "class/" + a.Group + "/" + a.Kind + "/" + a.Name
+	if a.AddFinalizer || a.RemoveFinalizer {
+		return "finalizer of " + key // not to wait for a status that is under way, nor the status for it
+	}
+	return key
+}
 
 // Because implements Action.
 func (a UpdatePool) Because() Reason { return a.Why }

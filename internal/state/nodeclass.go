@@ -18,8 +18,9 @@ import (
 type NodeClass struct {
 	Group, Kind, Name, UID string
 	Generation             int64
-	Version                uint64 // resource version
-	Deleting               bool
+	Version                uint64    // resource version
+	Deleting               time.Time // since when; zero: it is not
+	HasFinalizer           bool      // its provider's
 	Annotations            model.Labels
 	Scaling                *model.GroupScaling // NodeGroupClass: how its groups are scaled
 	RegistrationDelay      time.Duration       // KWOKNodeClass: how long a machine takes to register

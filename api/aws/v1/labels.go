@@ -43,6 +43,9 @@ const (
 	AnnotationEC2NodeClassHashVersion = Group + "/ec2nodeclass-hash-version"
 )
 
+// FinalizerTermination keeps an EC2NodeClass until what was made for it is gone.
+const FinalizerTermination = Group + "/termination"
+
 // Tags of what is bought.
 const (
 	TagNodePool    = "karpenter.sh/nodepool"

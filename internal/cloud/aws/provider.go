@@ -75,6 +75,7 @@ type Provider struct {
 	fleet    fleet
 	ends     *batcher[string, error]
 	scaled   groups
+	over     over
 	started  time.Time
 }
 

@@ -135,6 +135,10 @@ func (p *Provider) resolve(ctx context.Context, c *class) (*resolved, error) {
 	} else if cloud.LooksOnly(ctx) {
 		r.profile = p.profileName(c) // as it will be called once it is made
 	} else if r.profile, err = p.profiles.get(ctx, c.uid+" "+c.spec.Role, func(ctx context.Context) (string, error) {
+		if !p.over.enter(c.uid) {
+			return "", unresolved(awsv1.ReasonInstanceProfileNotFound, "spec.role: the class is being deleted, and nothing is made for it any more")
+		}
+		defer p.over.leave(c.uid)
 		return p.ensureProfile(ctx, c)
 	}); part(awsv1.ConditionInstanceProfileReady, "spec.role", err) != nil {
 		return nil, failed(ctx, "resolve", c.name, err)
