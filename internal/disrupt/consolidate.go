@@ -56,6 +56,8 @@ type Move struct {
 	Why       plan.Reason
 
 	Scores map[string]float64 // of its pools of policy Balanced: the share of their price saved to the share of their pods' weight disturbed
+
+	sure bool // looked at by ties
 }
 
 // Saving is what a move saves an hour.
@@ -70,6 +72,8 @@ type search struct {
 	x    prices
 	work int64
 
+	tiePoints int64 // that ties may still look at
+
 	refused solve.Refusal        // the last pod found without a home
 	crowded bool                 // a pod that others tell where to stand is on its way to standing room, and where it comes to stand is not known
 	seats   map[int][]*model.Pod // by machine: the pods on their way that are taken to come there
@@ -79,7 +83,7 @@ type search struct {
 func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Memory) {
 	sol.Work = min(sol.Work, pol.Work)
 	mem, f := compare(in, old)
-	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: f}
+	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: f, tiePoints: tieSearch * tiePoints}
 	wide := mem.widen(in, in.Scope)
 	most := pol.Narrow
 	if wide {
@@ -102,7 +106,7 @@ func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Me
 		if wide {
 			found = append(found, s.sets(look)...)
 		}
-		if best = pick(found); wide && best != nil {
+		if best = s.surest(found, look); wide && best != nil {
 			best = s.tidied(best, look)
 		}
 	}
@@ -154,13 +158,13 @@ func (s *search) look(most int) (out []candidate, more bool) {
 func Replace(in *Input, units []*Unit, cause plan.Code, pol Policy, sol solve.Policy) (*Move, plan.Reason) {
 	sol.Work = min(sol.Work, pol.Work)
 	mem := Memory{prices: pricesOf(in)}
-	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: newFloor(in.Rooms, len(in.ResourceNames))}
+	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: newFloor(in.Rooms, len(in.ResourceNames)), tiePoints: tiePoints}
 	look := make([]candidate, len(units))
 	for i, u := range units {
 		look[i].Unit = u
 	}
 	s.begin(look)
-	m, why := s.homes(units)
+	m, why := s.homes(units, true)
 	if m != nil {
 		m.Cause = cause
 	}
@@ -168,7 +172,7 @@ func Replace(in *Input, units []*Unit, cause plan.Code, pol Policy, sol solve.Po
 }
 
 // Homes says whether pods that have no machine of their own coming still find standing room one by one, whichever way kube-scheduler
-// chooses and whoever comes first, while the given nodes are closed and others are on their way, who must not lose theirs; otherwise which
+// chooses, also between machines that score the same (as far as ties says), and whoever comes first, while the given nodes are closed and others are on their way, who must not lose theirs; otherwise which
 // pod finds none. Those whose place depends on other pods are returned, and those of the others of whom that is so: they are for solve to look
 // at, in the rooms returned with them, which are what all the rest leave.
 func Homes(rooms []solve.Room, dims int, closed []string, pods, others []*model.Pod) (homeless *model.Pod, unsure, ahead []*model.Pod, left []solve.Room) {
@@ -178,24 +182,23 @@ func Homes(rooms []solve.Room, dims int, closed []string, pods, others []*model.
 		going[n] = true
 		f.close(n)
 	}
-	ways := 1
-	if len(pods)+len(others) <= fewPods {
-		ways = 2
-	}
-	for i := range ways * len(courses) {
-		c, ties := courses[i%len(courses)], i >= len(courses)
-		lost := map[*model.Pod]bool{}
-		for _, p := range f.place(c, ties, others) {
-			lost[p] = true
-		}
-		for _, first := range [][2][]*model.Pod{{others, pods}, {pods, others}} {
-			for _, p := range f.place(c, ties, first[0], first[1]) {
-				if !lost[p] && !f.sticky(p.Class) {
-					return p, nil, nil, nil
-				}
+	all := slices.Concat(others, pods)
+	if !f.roomy(all, nil) {
+		same := newAlikes(f, all, nil)
+		for _, c := range courses {
+			lost := map[*model.Pod]bool{}
+			for _, p := range f.place(c, others) {
+				lost[p] = true
 			}
-			if len(others) == 0 {
-				break
+			for _, first := range [][2][]*model.Pod{{others, pods}, {pods, others}} {
+				w := newChances(f, c, slices.Concat(c.order(first[0], f.share), c.order(first[1], f.share)), pending{}, nil, false, inTime, map[kin]int{})
+				w.same, w.excused = same, func(p *model.Pod) bool { return lost[p] || f.sticky(p.Class) }
+				if w.walk(tiePoints/int64(2*len(courses)) + int64(podPoints*len(all))); w.lost != nil {
+					return w.lost, nil, nil, nil
+				}
+				if len(others) == 0 {
+					break
+				}
 			}
 		}
 	}
@@ -208,26 +211,19 @@ func Homes(rooms []solve.Room, dims int, closed []string, pods, others []*model.
 		return out
 	}
 	if unsure, ahead = sticky(pods), sticky(others); len(unsure) > 0 {
-		left = f.beside(rooms, going, slices.Concat(others, pods))
+		left = f.beside(rooms, going, all)
 	}
 	return nil, unsure, ahead, left
 }
 
-// place puts pods one list after the other as a course has them come, and returns those that find no room; then all is as before. A pod whose
-// place depends on others takes room where none of them keeps it away. With ties, of machines that score the same the worst is taken.
-func (f *floor) place(c course, ties bool, lists ...[]*model.Pod) (homeless []*model.Pod) {
+// place puts pods as a course has them come, and returns those that find no room; then all is as before. A pod whose place depends on others
+// takes room where none of them keeps it away.
+func (f *floor) place(c course, pods []*model.Pod) (homeless []*model.Pod) {
 	defer f.back(f.mark())
 	come := map[int][]*model.Pod{}
-	if ties {
-		f.expect(slices.Concat(lists...))
-		defer func() { f.left = nil }()
-	}
-	for _, pods := range lists {
-		for _, p := range c.order(pods, f.share) {
-			f.comes(p.Class)
-			if !f.seat(p, c.manner, come) {
-				homeless = append(homeless, p)
-			}
+	for _, p := range c.order(pods, f.share) {
+		if !f.seat(p, c.manner, come) {
+			homeless = append(homeless, p)
 		}
 	}
 	return homeless
@@ -346,12 +342,6 @@ func (s *search) singles(order []candidate) []*Move {
 	var asked [2]int // machines not looked at before, and others
 	for i := range order {
 		c := &order[i]
-		verdict := func(r plan.Reason, saving, cost int64) {
-			r.Pool, r.Subject = c.Pool.Name, cmp.Or(r.Subject, "node/"+c.Node.Name)
-			need := max(s.least(c.PriceMicro), int64(float64(cost)/s.pol.Horizon.Hours()))
-			s.mem.Told = append(s.mem.Told, c.Node.Name)
-			c.seen.why, c.seen.at, c.seen.short = &r, s.mem.grown, max(1, need-saving)
-		}
 		set := []*Unit{c.Unit}
 		rest := s.rest(set, false)
 		least := int64(0)
@@ -360,10 +350,10 @@ func (s *search) singles(order []candidate) []*Move {
 		}
 		cost := s.cost(set, least)
 		if saving := c.PriceMicro - least; saving <= 0 {
-			verdict(plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(c.PriceMicro), Have: "at least " + dollars(least)}, saving, cost)
+			s.verdict(c, plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(c.PriceMicro), Have: "at least " + dollars(least)}, saving, cost)
 			continue
 		} else if gain := hourly(saving, s.pol.Horizon) - cost; gain <= 0 {
-			verdict(plan.Reason{Code: plan.DoesNotPay, Want: "more than " + dollars(cost), Have: "at most " + dollars(hourly(saving, s.pol.Horizon))}, saving, cost)
+			s.verdict(c, plan.Reason{Code: plan.DoesNotPay, Want: "more than " + dollars(cost), Have: "at most " + dollars(hourly(saving, s.pol.Horizon))}, saving, cost)
 			continue
 		}
 		if len(rest) > 0 {
@@ -376,14 +366,8 @@ func (s *search) singles(order []candidate) []*Move {
 				continue
 			}
 		}
-		m, why := s.homes(set)
-		saving := int64(0)
-		if m != nil {
-			saving, cost = m.Saving(), m.CostMicro
-			why = s.worth(m)
-		}
-		if why.Code != "" {
-			verdict(why, saving, cost)
+		m := s.single(c, set, cost, false)
+		if m == nil {
 			continue
 		}
 		if found = append(found, m); len(found) >= s.pol.Enough {
@@ -394,12 +378,63 @@ func (s *search) singles(order []candidate) []*Move {
 	return found
 }
 
+// single is the move of one machine, nil where it is not worth beginning, and then why is noted.
+func (s *search) single(c *candidate, set []*Unit, cost int64, sure bool) *Move {
+	m, why := s.homes(set, sure)
+	saving := int64(0)
+	if m != nil {
+		saving, cost = m.Saving(), m.CostMicro
+		why = s.worth(m)
+	}
+	if why.Code != "" {
+		s.verdict(c, why, saving, cost)
+		return nil
+	}
+	return m
+}
+
+// verdict notes why a machine need not go, with what going would save and cost.
+func (s *search) verdict(c *candidate, r plan.Reason, saving, cost int64) {
+	r.Pool, r.Subject = c.Pool.Name, cmp.Or(r.Subject, "node/"+c.Node.Name)
+	need := max(s.least(c.PriceMicro), int64(float64(cost)/s.pol.Horizon.Hours()))
+	s.mem.Told = append(s.mem.Told, c.Node.Name)
+	c.seen.why, c.seen.at, c.seen.short = &r, s.mem.grown, max(1, need-saving)
+}
+
+// surest is the best of the moves found after which every pod has a home whichever way ties fall. One that ties may spoil is looked at again
+// with a machine more for the pods that would have none.
+func (s *search) surest(found []*Move, look []candidate) *Move {
+	for {
+		best := pick(found)
+		if best == nil || best.sure {
+			return best
+		}
+		i := slices.Index(found, best)
+		if short, stuck := s.ties(best); len(short) == 0 && !stuck {
+			best.sure = true
+			continue
+		}
+		var m *Move
+		k := slices.IndexFunc(look, func(c candidate) bool { return c.Unit == best.Units[0] })
+		if len(best.Units) == 1 && k >= 0 {
+			m = s.single(&look[k], best.Units, best.CostMicro, true)
+		} else if again, _ := s.homes(best.Units, true); again != nil && s.worth(again).Code == "" {
+			m = again
+		}
+		if m == nil {
+			found = slices.Delete(found, i, i+1)
+		} else {
+			found[i] = m
+		}
+	}
+}
+
 // sets looks at the worst machines together, in growing numbers as far as the budgets allow.
 func (s *search) sets(order []candidate) []*Move {
 	worst := s.allowed(nil, order)
 	var found []*Move
 	for k := 2; k <= len(worst); {
-		m, _ := s.homes(worst[:k])
+		m, _ := s.homes(worst[:k], false)
 		if m != nil && s.worth(m).Code == "" {
 			found = append(found, m)
 		}
@@ -462,7 +497,7 @@ func (s *search) tidied(m *Move, look []candidate) *Move {
 	if len(leftovers) == 0 || len(set) <= len(m.Units) {
 		return m
 	}
-	n, _ := s.homes(set)
+	n, _ := s.homes(set, true)
 	if n == nil || s.worth(n).Code != "" || n.Gain <= m.Gain || n.Saving()-m.Saving() < s.least(n.OldMicro-m.OldMicro) {
 		return m
 	}
@@ -574,8 +609,9 @@ func split(pods []*model.Pod, slots map[kin]int) (in, out []*model.Pod) {
 	return in, out
 }
 
-// homes finds a home for every pod of a set of machines, or says which pod has none.
-func (s *search) homes(set []*Unit) (*Move, plan.Reason) {
+// homes finds a home for every pod of a set of machines, or says which pod has none. With sure it is one whichever way ties fall: that takes
+// longer, and is asked for moves that are about to be taken.
+func (s *search) homes(set []*Unit, sure bool) (*Move, plan.Reason) {
 	m := &Move{Cause: plan.Underutilized, Units: slices.Clone(set)}
 	slices.SortFunc(m.Units, func(a, b *Unit) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 	for _, u := range set {
@@ -600,6 +636,9 @@ func (s *search) homes(set []*Unit) (*Move, plan.Reason) {
 			break // a slot each: nobody can take another's room
 		}
 		short, stuck := s.short(m)
+		if sure && len(short) == 0 && !stuck {
+			short, stuck = s.ties(m)
+		}
 		if len(short) == 0 && !stuck {
 			break
 		}
@@ -619,7 +658,7 @@ func (s *search) homes(set []*Unit) (*Move, plan.Reason) {
 			rest = all
 		}
 	}
-	m.CostMicro = s.cost(set, m.NewMicro) + int64(len(m.New))*s.pol.LaunchMicro
+	m.CostMicro, m.sure = s.cost(set, m.NewMicro)+int64(len(m.New))*s.pol.LaunchMicro, sure
 	return m, plan.Reason{}
 }
 

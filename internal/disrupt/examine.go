@@ -26,13 +26,13 @@ type Examined struct {
 func Examine(in *Input, units []*Unit, pol Policy, sol solve.Policy) Examined {
 	sol.Work = min(sol.Work, pol.Work)
 	mem := Memory{prices: pricesOf(in)}
-	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: newFloor(in.Rooms, len(in.ResourceNames))}
+	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: newFloor(in.Rooms, len(in.ResourceNames)), tiePoints: tiePoints}
 	look := make([]candidate, len(units))
 	for i, u := range units {
 		look[i].Unit = u
 	}
 	s.begin(look)
-	m, why := s.homes(units)
+	m, why := s.homes(units, true)
 	if m == nil {
 		return Examined{Why: why, Refused: s.refused, Most: -1}
 	}

@@ -60,8 +60,7 @@ type floor struct {
 	dead  map[*model.Class]bool // fits nowhere though nothing has been placed yet
 	work  int64
 
-	left  []yet          // of machines that score the same a search answers the one whose loss these would feel most; nil: as chance has it
-	luck  uint32         // the state of chance; 0: there is none, the first is answered
+	left  []yet          // of machines that score the same a search answers the one whose loss these would feel most; nil: the first
 	alike int            // machines seen in a search that score the same as the one it has found
 	where func(int) bool // which machines a search may answer, beside what admits says; nil: all
 }
@@ -285,14 +284,11 @@ func (f *floor) take(i int, c *model.Class) {
 func (f *floor) search(k int, c *model.Class, m manner, best *int, score *float64) {
 	f.work++
 	s := f.score[k*int(manners)+int(m)]
-	if s < *score || s == *score && (f.left == nil && f.luck == 0 || f.alike >= ties) {
+	if s < *score || s == *score && (f.left == nil || f.alike >= ties) {
 		return
 	}
-	most := f.most[k*f.nd : (k+1)*f.nd]
-	for d, v := range c.Requests {
-		if v > 0 && (d >= f.nd || v > most[d]) {
-			return
-		}
+	if !f.below(k, c) {
+		return
 	}
 	if k >= f.size {
 		i := k - f.size
@@ -301,7 +297,7 @@ func (f *floor) search(k int, c *model.Class, m manner, best *int, score *float6
 		}
 		if s > *score {
 			f.alike = 0
-		} else if f.alike++; f.luck == 0 && f.loss(c, i) <= f.loss(c, *best) || f.luck != 0 && !f.lucky(f.alike+1) {
+		} else if f.alike++; f.loss(c, i) <= f.loss(c, *best) {
 			return
 		}
 		*best, *score = i, s
@@ -313,6 +309,33 @@ func (f *floor) search(k int, c *model.Class, m manner, best *int, score *float6
 	}
 	f.search(a, c, m, best, score)
 	f.search(b, c, m, best, score)
+}
+
+// below says whether a pod of a class may fit a machine below a point of the tree.
+func (f *floor) below(k int, c *model.Class) bool {
+	most := f.most[k*f.nd : (k+1)*f.nd]
+	for d, v := range c.Requests {
+		if v > 0 && (d >= f.nd || v > most[d]) {
+			return false
+		}
+	}
+	return true
+}
+
+// tied visits the machines that a search may answer and that score so, until a visit says no.
+func (f *floor) tied(k int, c *model.Class, m manner, score float64, visit func(i int) bool) bool {
+	f.work++
+	if f.score[k*int(manners)+int(m)] < score || !f.below(k, c) {
+		return true
+	}
+	if k < f.size {
+		return f.tied(2*k, c, m, score, visit) && f.tied(2*k+1, c, m, score, visit)
+	}
+	i := k - f.size
+	if i >= len(f.rooms) || f.score[k*int(manners)+int(m)] != score || !f.admits(c, i) || f.where != nil && !f.where(i) {
+		return true
+	}
+	return visit(i)
 }
 
 // expect has searches reckon with pods that have still to come.
@@ -337,12 +360,6 @@ func (f *floor) comes(c *model.Class) {
 			return
 		}
 	}
-}
-
-// lucky is true once in so many times.
-func (f *floor) lucky(n int) bool {
-	f.luck = f.luck*1664525 + 1013904223 | 1<<31
-	return int(f.luck>>8)%n == 0
 }
 
 // loss is for how many of those that have still to come a machine has no room any more once a pod of a class is there, by their size.

@@ -206,14 +206,7 @@ func (s *search) short(m *Move) (short map[kin]int, stuck bool) {
 	f := s.f
 	defer f.back(f.mark())
 	all, _ := s.clear(m.Units)
-	planned := map[*model.Pod]int{}
-	for _, a := range m.Result.OnRooms {
-		if i, ok := f.at[a.Room]; ok {
-			for _, p := range a.Pods {
-				planned[p] = i
-			}
-		}
-	}
+	planned := s.planned(m)
 	short = map[kin]int{}
 	for _, way := range []letIn{inTime, late, lateAndFirst} {
 		if len(planned) > 0 && s.walk(m, all, planned, true, way, short) {
@@ -236,15 +229,19 @@ const (
 	lateAndFirst              // and they come before all others, and take of it what they can
 )
 
-// Which of machines that score the same kube-scheduler takes is chance. A move of few pods is looked at as chance would have it so many times
-// beside what is worst, one of many pods once: there a single one of them decides little.
-const (
-	fewPods = 200
-	draws   = 6
-)
+// order is the pods in their order, or those first of whose kind one is let in somewhere.
+func (p *pending) order(pods []*model.Pod, way letIn) []*model.Pod {
+	if way != lateAndFirst {
+		return pods
+	}
+	pods = slices.Clone(pods)
+	slices.SortStableFunc(pods, func(a, b *model.Pod) int { return p.rank(a) - p.rank(b) })
+	return pods
+}
 
 // walk places pods one by one in each course, on standing room and on the machines of a move that let them in, and notes by kind how many
-// find none. Those that solve has put on standing room come to stand there, or roam; it says whether one of these finds none.
+// find none. Of machines that score the same the first is taken, and where the pods are few the one whose loss the others would feel most in
+// another walk; what else chance may do is for ties to find out, when a move is about to be taken. Those that solve has put on standing room come to stand there, or roam; it says whether one of these finds none.
 func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, roam bool, way letIn, short map[kin]int) (stuck bool) {
 	f := s.f
 	start := f.mark()
@@ -257,10 +254,10 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 		}
 	}
 	first := s.pending(m)
-	defer func() { f.left, f.luck = nil, 0 }()
-	few, ways := len(pods) <= fewPods, 2
-	if few {
-		ways += draws
+	defer func() { f.left = nil }()
+	ways := 1
+	if len(pods) <= fewPods {
+		ways = 2
 	}
 	for i := range ways * len(courses) {
 		c := courses[i%len(courses)]
@@ -268,16 +265,9 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 		machines := first.clone()
 		missing := map[kin]int{}
 		come := map[int][]*model.Pod{}
-		order := c.order(pods, f.share)
-		if way == lateAndFirst {
-			order = slices.Clone(order)
-			slices.SortStableFunc(order, func(a, b *model.Pod) int { return first.rank(a) - first.rank(b) })
-		}
-		switch n := i / len(courses); {
-		case n == 1 && few:
+		order := first.order(c.order(pods, f.share), way)
+		if i >= len(courses) {
 			f.expect(order)
-		case n > 0:
-			f.left, f.luck = nil, uint32(n)
 		}
 		for _, p := range order {
 			k := kinOf(p)
@@ -298,16 +288,13 @@ func (s *search) walk(m *Move, pods []*model.Pod, planned map[*model.Pod]int, ro
 				f.search(1, p.Class, c.manner, &room, &score)
 			}
 			f.where = nil
-			machine, alike := -1, 1
+			machine := -1
 			for i := range machines.free { // also for one that solve has put on standing room: who of its kind is let in is not settled
 				if way != inTime && room >= 0 || machines.slots[i][k] == 0 || !p.Class.Requests.Fits(machines.free[i]) {
 					continue
 				}
 				x := f.rate(machines.free[i], machines.alloc[i], c.manner)
-				if alike++; x > score {
-					alike = 1
-				}
-				if room < 0 && machine < 0 || x > score || x == score && (f.left != nil || f.luck != 0 && f.lucky(alike)) {
+				if room < 0 && machine < 0 || x > score || x == score && f.left != nil {
 					machine, score = i, x
 				}
 			}
