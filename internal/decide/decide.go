@@ -228,6 +228,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st := &step{s: s, mem: mem, now: now, pol: pol, named: map[string]bool{}, said: map[string]bool{}}
 	st.believed()
 	st.recall()
+	st.heed()
 	return st
 }
 

@@ -161,6 +161,14 @@ func (st *step) ending(classHash func(*model.Class) string) map[slotKey]bool {
 	if len(st.held) == 0 {
 		return out
 	}
+	for _, p := range st.dying() {
+		out[slotKey{classHash(p.Class), slotOwner(p)}] = true
+	}
+	return out
+}
+
+// dying are the pods that are on their way out of nodes that are being emptied and will have a successor.
+func (st *step) dying() (out []*model.Pod) {
 	for _, c := range st.astir {
 		n := st.node(c)
 		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disruptedTaint) {
@@ -168,7 +176,7 @@ func (st *step) ending(classHash func(*model.Class) string) map[slotKey]bool {
 		}
 		for _, p := range n.Pods {
 			if !p.Deleting.IsZero() && !p.Terminal && !p.Class.Daemon && !p.Mirror && p.Owner.UID != "" {
-				out[slotKey{classHash(p.Class), slotOwner(p)}] = true
+				out = append(out, p)
 			}
 		}
 	}

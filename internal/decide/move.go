@@ -542,7 +542,7 @@ func (st *step) adrift() []*model.Pod {
 			out = append(out, st.uncovered(n)...)
 		}
 	}
-	return append(out, st.unborn()...)
+	return slices.Concat(out, st.late(), st.unborn())
 }
 
 // uncovered are the pods on a node that would go with it and have no slot.

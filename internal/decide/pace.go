@@ -5,6 +5,8 @@ package decide
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -31,6 +33,71 @@ type asked struct {
 	slot  bool
 	owner string
 	last  uint64
+	slow  bool // it is on its way out, and its successor is made when it is gone: at and last are of then
+}
+
+// succeedsLater says whether a pod's successor is made only when it is wholly gone, as a StatefulSet does, where the others do not wait for its
+// end. Of owners that nobody knows it is taken to be so.
+func succeedsLater(p *model.Pod) bool {
+	return p.Owner.Kind != "ReplicaSet" && p.Owner.Kind != "ReplicationController"
+}
+
+// heed follows those of the pods asked to go that take long to end before they have a successor: it is awaited from their end on.
+func (st *step) heed() {
+	if len(st.mem.asked) == 0 {
+		return
+	}
+	slow, some := map[string]bool{}, false
+	for _, p := range st.dying() {
+		slow[p.UID] = succeedsLater(p)
+		some = some || slow[p.UID]
+	}
+	for _, a := range st.mem.asked {
+		some = some || a.slow
+	}
+	if !some {
+		return
+	}
+	last, next := st.lastSeen(), make(map[string]asked, len(st.mem.asked))
+	for uid, a := range st.mem.asked {
+		switch {
+		case slow[uid]:
+			a.slow, a.last = true, last
+		case a.slow:
+			a.slow, a.at = false, st.now
+		}
+		next[uid] = a
+	}
+	st.mem.asked = next
+}
+
+// late are the pods that heed would follow, asked to go or not, for whose successors no slot is open.
+func (st *step) late() (out []*model.Pod) {
+	dying := slices.DeleteFunc(st.dying(), func(p *model.Pod) bool { return !succeedsLater(p) })
+	if len(dying) == 0 {
+		return nil
+	}
+	open := map[slotKey]int{}
+	for _, h := range st.held {
+		for _, s := range h.slots {
+			open[slotKey{s.Class, s.Owner}] += s.Count - s.bound - s.matched
+		}
+	}
+	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
+	for _, p := range dying {
+		if k := (slotKey{ClassHash(p.Class), slotOwner(p)}); open[k] > 0 {
+			open[k]--
+		} else {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// lastSeen is when the last pod was seen, as a number.
+func (st *step) lastSeen() (last uint64) {
+	st.pods(func(p *model.Pod) { last = max(last, p.Seen) })
+	return last
 }
 
 // pace says how many pods may be asked to go now, beside those that have been asked before and did not go: those are asked again, since
@@ -49,7 +116,7 @@ func (st *step) pace() int {
 			under++
 		}
 	}
-	for _, n := range st.awaited(there) {
+	for _, n := range st.awaited(there, true) {
 		under += n
 	}
 	return st.pol.AtOnce - under
@@ -66,11 +133,11 @@ func (st *step) there() map[string]bool {
 	return there
 }
 
-// awaited is by owner how many pods have gone a moment ago, with successors that have not been seen yet.
-func (st *step) awaited(there map[string]bool) map[string]int {
+// awaited is by owner how many pods have gone a moment ago, with successors that have not been seen yet; with slow, those too that have begun to.
+func (st *step) awaited(there map[string]bool, slow bool) map[string]int {
 	gone, since, first := map[string]int{}, map[string]uint64{}, uint64(math.MaxUint64) // by owner
 	for uid, a := range st.mem.asked {
-		if !there[uid] && a.owner != "" && st.now.Before(a.at.Add(unseen)) {
+		if !there[uid] && (slow || !a.slow) && a.owner != "" && st.now.Before(a.at.Add(unseen)) {
 			if gone[a.owner]++; gone[a.owner] == 1 || a.last < since[a.owner] {
 				since[a.owner] = a.last
 			}
@@ -92,9 +159,9 @@ func (st *step) awaited(there map[string]bool) map[string]int {
 // unborn are the pods that have gone a moment ago without a slot, and whose successors have not been seen yet.
 func (st *step) unborn() (out []*model.Pod) {
 	there := st.there()
-	left := st.awaited(there)
+	left := st.awaited(there, false)
 	for _, uid := range sortedKeys(st.mem.asked) {
-		if a := st.mem.asked[uid]; !a.slot && !there[uid] && left[a.owner] > 0 {
+		if a := st.mem.asked[uid]; !a.slot && !a.slow && !there[uid] && left[a.owner] > 0 {
 			left[a.owner]--
 			out = append(out, a.pod)
 		}
@@ -124,11 +191,10 @@ func (st *step) paced() {
 	if !draining && len(st.mem.asked) == 0 {
 		return
 	}
-	left, rounds, last := st.pace(), st.pol.MaxRounds, uint64(0)
-	st.pods(func(p *model.Pod) { last = max(last, p.Seen) })
+	left, rounds, last := st.pace(), st.pol.MaxRounds, st.lastSeen()
 	next := map[string]asked{}
 	for uid, a := range st.mem.asked {
-		if st.now.Before(a.at.Add(unseen)) {
+		if a.slow || st.now.Before(a.at.Add(unseen)) {
 			next[uid] = a
 		}
 	}
