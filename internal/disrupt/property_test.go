@@ -161,15 +161,16 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// TestSameAgain: equal inputs, equal move, whatever the order of machines and pods.
+// TestSameAgain: equal inputs, equal move, found in as many steps, whatever the order of machines and pods.
 func TestSameAgain(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		x := anyCluster(rt)
 		say := func() string {
 			x.out.Reset()
-			m, _ := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
+			m, mem := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
+			x.say("%d steps", mem.Work)
 			if m == nil {
-				return "nothing"
+				return "nothing, " + x.out.String()
 			}
 			x.describe(m)
 			return x.out.String()

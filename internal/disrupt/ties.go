@@ -6,6 +6,7 @@ package disrupt
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 
@@ -109,21 +110,22 @@ func (f *floor) roomy(pods []*model.Pod, slots map[kin]int) bool {
 		classes[p.Class]++
 	}
 	asked := map[*model.Class]bool{}
-	for k, n := range kinds {
-		if n <= slots[k] || asked[k.class] {
+	for _, p := range pods {
+		c := p.Class
+		if k := kinOf(p); kinds[k] <= slots[k] || asked[c] {
 			continue
 		}
-		if asked[k.class] = true; f.sticky(k.class) {
+		if asked[c] = true; f.sticky(c) {
 			return false
 		}
 		need := int64(0)
-		for c, n := range classes {
-			need += n * takes(c, k.class)
+		for o, n := range classes {
+			need += n * takes(o, c)
 		}
-		need += 1 - takes(k.class, k.class) // itself has not come yet
+		need += 1 - takes(c, c) // itself has not come yet
 		for i := 0; i < len(f.rooms) && need > 0; i++ {
 			f.work++
-			if n := f.holds(k.class, i); n > 0 && f.admits(k.class, i) {
+			if n := f.holds(c, i); n > 0 && f.admits(c, i) {
 				need -= n
 			}
 		}
@@ -405,9 +407,9 @@ func (w *chances) back(n int) {
 // is, and who has come there of those who keep others away.
 func (w *chances) fresh(i int) bool {
 	var is, was, kept []string
-	for r, free := range w.was {
+	for _, r := range slices.Sorted(maps.Keys(w.was)) { // machines are numbered when they are met first
 		if len(w.there[r]) > 0 {
-			is, was = append(is, w.same.key(r, w.f.free[r*w.f.nd:(r+1)*w.f.nd], w.there[r])), append(was, w.same.key(r, free, nil))
+			is, was = append(is, w.same.key(r, w.f.free[r*w.f.nd:(r+1)*w.f.nd], w.there[r])), append(was, w.same.key(r, w.was[r], nil))
 		}
 	}
 	slices.Sort(is)
