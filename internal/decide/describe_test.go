@@ -103,6 +103,7 @@ func describeAction(a plan.Action) string {
 		add(true, "update claim", a.Claim)
 		add(a.AddFinalizer, "+finalizer")
 		add(a.RemoveFinalizer, "-finalizer")
+		pairs("label", a.Labels)
 		pairs("annotation", a.Annotations)
 		for _, k := range sortedKeys(a.Conditions) {
 			add(true, k+"="+a.Conditions[k].Status)

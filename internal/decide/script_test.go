@@ -47,15 +47,15 @@ import (
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
 //	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
-//	     [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
-//	node NAME type=T [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
+//	     [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
+//	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
 //	     [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [kind=KIND] [dnd=VALUE] [evict=VALUE] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
-//	machine ID [claim=C] [launched=AT] [gone] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
+//	machine ID [claim=C] [launched=AT] [gone] [unreserved] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
 //	listed AT
 //	failure CLAIM KIND MESSAGE…
 //	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
@@ -558,6 +558,9 @@ func (x *script) claim(name string, opts []string) {
 				x.t.Fatal(err)
 			}
 			c.Annotations = model.Labels{AnnotationMove: string(text)}
+		case "sold":
+			c.Labels[model.LabelCapacityType], c.Labels[model.LabelZone], _ = strings.Cut(v, ",")
+			c.Labels["reservation"] = "cr"
 		case "held":
 			c.Annotations = model.Labels{disrupt.DoNotDisrupt: "true"}
 		case "ends":
@@ -634,6 +637,8 @@ func (x *script) node(name string, opts []string) {
 			n.Labels[model.LabelInstanceType], n.Labels[model.LabelCapacityType] = v, model.OnDemand
 		case "zone":
 			n.Labels[model.LabelZone] = v
+		case "sold":
+			n.Labels[model.LabelCapacityType], n.Labels["reservation"] = v, "cr"
 		case "claim":
 			n.ProviderID = "m-" + v
 			if c := *x.claims[v]; c.Is("Registered") {
@@ -818,6 +823,8 @@ func (x *script) machine(id string, opts []string) {
 			i.Launched = x.when(v)
 		case "gone":
 			i.Gone = true
+		case "unreserved":
+			i.Unreserved = model.Labels{model.LabelCapacityType: model.OnDemand, "reservation": ""}
 		case "member":
 			f := strings.Split(v, ",")
 			i.Class = f[0]

@@ -306,6 +306,18 @@ func (st *step) recall() {
 			}
 		}
 	}
+	if old.fleet == nil || !same(old.fleet.instances, s.Instances) {
+		for _, i := range s.Instances {
+			if i.Unreserved == nil {
+				continue
+			}
+			if at, ok := k.shape.claimAt[i.ProviderID]; ok {
+				if p := k.shape.nodeOf[at]; p >= 0 && lifecycle.Unreserved(s.Claims[at], s.Nodes[p], i) != nil {
+					st.stir(p)
+				}
+			}
+		}
+	}
 	if !k.next.IsZero() && !st.now.Before(k.next) {
 		for p, t := range k.until {
 			if k.state[p] != astir && !t.IsZero() && !st.now.Before(t) {

@@ -84,18 +84,27 @@ func Occupied(n *model.Node) bool {
 	return false
 }
 
-// Price is what a machine with these labels costs in its pool; negative: its type or offering is not there any more.
+// Price is what a machine with these labels costs in its pool; negative: its type or offering is not there any more. One from a reservation that
+// is not there any more costs what it does without.
 func Price(p *model.NodePool, l model.Labels) int64 {
 	t := TypeOf(p, l[model.LabelInstanceType])
 	if t == nil {
 		return -1
 	}
+	without := int64(-1)
 	for i := range t.Offerings {
-		if o := &t.Offerings[i]; o.Zone == l[model.LabelZone] && o.CapacityType == l[model.LabelCapacityType] {
+		o := &t.Offerings[i]
+		if o.Zone != l[model.LabelZone] {
+			continue
+		}
+		if o.CapacityType == l[model.LabelCapacityType] {
 			return o.PriceMicro
 		}
+		if o.CapacityType == model.OnDemand && l[model.LabelCapacityType] == model.Reserved {
+			without = o.PriceMicro
+		}
 	}
-	return -1
+	return without
 }
 
 // TypeOf finds a type among what a pool is offered, nil where it is not there.

@@ -303,6 +303,52 @@ func settle(in *Input, n *model.Node, out *Output) {
 	if n.Labels[model.LabelRegistered] == trueValue {
 		conditions(in, n, ready, why, out)
 	}
+	if len(out.Actions) == 0 { // it can wait, and nothing else has to
+		unreserve(in, n, out)
+	}
+}
+
+// Unreserved says what a claim's labels and its node's are to say instead, where the reservation that the machine was bought from has ended and they
+// don't know yet; nil: nothing.
+func Unreserved(c *model.Claim, n *model.Node, i *model.Instance) model.Labels {
+	if i.Unreserved == nil || i.Gone || i.ProviderID == "" || i.ProviderID != c.ProviderID || !c.Deleting.IsZero() {
+		return nil
+	}
+	if c.Labels[model.LabelCapacityType] == model.Reserved || n.Labels[model.LabelCapacityType] == model.Reserved {
+		return i.Unreserved
+	}
+	return nil
+}
+
+// unreserve writes into claim and node what they are once the reservation has ended: a machine that is paid for like any other.
+func unreserve(in *Input, n *model.Node, out *Output) {
+	c := in.Claim
+	if n.Labels[model.LabelRegistered] != trueValue {
+		return // it is given its claim's labels first
+	}
+	for _, i := range in.Instances {
+		now := Unreserved(c, n, i)
+		if now == nil {
+			continue
+		}
+		why := plan.Reason{Code: plan.ReservationEnded, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Want: now[model.LabelCapacityType], Have: model.Reserved}
+		differs := func(have model.Labels) map[string]string {
+			change := map[string]string{}
+			for k, v := range now {
+				if h, ok := have[k]; h != v || ok && v == "" {
+					change[k] = v
+				}
+			}
+			return change
+		}
+		if change := differs(c.Labels); c.Labels[model.LabelCapacityType] == model.Reserved {
+			out.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Labels: change, Why: why})
+		}
+		if change := differs(n.Labels); n.Labels[model.LabelCapacityType] == model.Reserved {
+			out.act(plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: change, Why: why})
+		}
+		return
+	}
 }
 
 // bootstrap is the taint that keeps pods off a node until it is ours.

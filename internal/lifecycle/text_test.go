@@ -27,7 +27,7 @@ import (
 //	     [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
 //	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [volume=PVC]
 //	    [rolls] [rolling] [cantroll=KEY]    (goes after its successor: may be asked for, is on its way, can't)
-//	machine ID [gone]
+//	machine ID [gone|unreserved]
 //	listed AT
 //	failure KIND MESSAGE…
 //	awaited N
@@ -89,7 +89,11 @@ func (x *inputText) line(f []string) {
 	case "pod":
 		x.pod(f[1], f[2], f[3:])
 	case "machine":
-		x.in.Instances = append(x.in.Instances, &model.Instance{ProviderID: f[1], ClaimUID: "uid-c", Gone: len(f) > 2 && f[2] == "gone"})
+		i := &model.Instance{ProviderID: f[1], ClaimUID: "uid-c", Gone: len(f) > 2 && f[2] == "gone"}
+		if len(f) > 2 && f[2] == "unreserved" {
+			i.Unreserved = model.Labels{model.LabelCapacityType: model.OnDemand, "reservation": ""}
+		}
+		x.in.Instances = append(x.in.Instances, i)
 	case "listed":
 		x.in.InstancesAt = x.when(f[1])
 	case "failure":
@@ -297,6 +301,7 @@ func action(a plan.Action) string {
 		w.add("update claim", a.Claim)
 		w.when(a.AddFinalizer, "+finalizer")
 		w.when(a.RemoveFinalizer, "-finalizer")
+		w.pairs("label", a.Labels)
 		w.pairs("annotation", a.Annotations)
 		w.when(a.NodeName != "", "node="+a.NodeName)
 		for _, k := range keys(a.Conditions) {

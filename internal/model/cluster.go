@@ -258,6 +258,10 @@ type Instance struct {
 	Launched   time.Time
 	Gone       bool // shutting down or terminated
 
+	// What labels say of a machine that runs in no reservation, where its claim says that it does: the reservation has ended. An empty value:
+	// the label is gone. nil: nothing is to be said. Shared and never changed.
+	Unreserved Labels
+
 	// Of a member of a node group that no claim was made for, when one may be.
 	Class  string // the node class that its group belongs to; empty: no claim is to be made
 	Labels Labels // type, zone, capacity type, group

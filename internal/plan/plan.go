@@ -124,6 +124,7 @@ const (
 	Landed              Code = "Landed"              // every reserved slot is bound
 	NobodyElse          Code = "NobodyElse"          // no pod but those awaited could take the room that is left
 	LandingTimeout      Code = "LandingTimeout"      // reserved pods did not come in time
+	ReservationEnded    Code = "ReservationEnded"    // the machine was bought from one and runs in none any more
 	Empty               Code = "Empty"               // consolidateAfter passed without pods
 	Expired             Code = "Expired"             // expireAfter passed
 	LaunchTimeout       Code = "LaunchTimeout"       // no machine within 5 minutes

@@ -378,6 +378,99 @@ func TestReservations(t *testing.T) {
 	}
 }
 
+// TestReservationEnds: a machine of a reservation that has ended is listed as one that runs in none, is no longer offered as reserved, and has
+// not drifted, however old what is known of either. One whose reservation the class does not choose any more has, and so has one in a block that
+// EC2 is about to empty.
+func TestReservationEnds(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "m5.large"), clock)
+	made := map[string]awstest.Reservation{}
+	for name, r := range map[string]awstest.Reservation{
+		"ends":  {End: clock.Now().Add(time.Hour)},
+		"stays": {}, "cancelled": {}, "block": {Type: "capacity-block", End: clock.Now().Add(100 * time.Minute)},
+	} {
+		r.InstanceType, r.Zone, r.Count, r.Tags = "m5.large", "us-east-1b", 1, map[string]string{"for": name}
+		a.control("POST", "reservations", r, &r)
+		made[name] = r
+	}
+	spec := func(names ...string) cloud.NodeClass {
+		var terms []string
+		for _, n := range names {
+			terms = append(terms, fmt.Sprintf(`{"tags":{"for":%q}}`, n))
+		}
+		nc := class(`{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],"capacityReservationSelectorTerms":[` + strings.Join(terms, ",") + `],` + discovery + `}`)
+		nc.Name, nc.UID = strings.Join(names, "-"), strings.Join(names, "-")+"-uid"
+		return nc
+	}
+	p := a.provider()
+	claims := map[string]*model.Claim{}
+	for name, r := range made {
+		res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: name, ClaimUID: name, Class: spec(name), CapacityTypes: []string{model.Reserved}}})[0]
+		if res.Err != nil || res.Labels[awsv1.LabelCapacityReservationID] != r.ID {
+			t.Fatalf("%s: bought %+v", name, res)
+		}
+		claims[name] = &model.Claim{Name: name, UID: name, ProviderID: res.ProviderID, ImageID: res.ImageID, Labels: res.Labels}
+	}
+	look := func(when string, unreserved ...string) {
+		t.Helper()
+		list, err := p.List(t.Context())
+		if err != nil || len(list) != len(made) {
+			t.Fatalf("%s: %d machines, %v", when, len(list), err)
+		}
+		for _, in := range list {
+			if want := slices.Contains(unreserved, in.ClaimName); want != (in.Unreserved != nil) {
+				t.Errorf("%s: %s: unreserved %v, want %t", when, in.ClaimName, in.Unreserved, want)
+			}
+			for k, v := range in.Unreserved {
+				if k == model.LabelCapacityType && v != model.OnDemand || k != model.LabelCapacityType && v != "" || claims[in.ClaimName].Labels[k] == "" {
+					t.Errorf("%s: %s is to say %s=%q of what was bought as %v", when, in.ClaimName, k, v, claims[in.ClaimName].Labels)
+				}
+			}
+			if in.Unreserved != nil && len(in.Unreserved) != 4 {
+				t.Errorf("%s: %s: unreserved %v", when, in.ClaimName, in.Unreserved)
+			}
+		}
+	}
+	drift := func(when, name, want string, nc cloud.NodeClass) {
+		t.Helper()
+		have, err := p.Drifted(t.Context(), []cloud.DriftQuery{{Claim: claims[name], Class: nc}})
+		if err != nil || have[0] != want {
+			t.Errorf("%s: %s: drift %q, %v; want %q", when, name, have, err, want)
+		}
+	}
+	wait := func(d time.Duration) {
+		t.Helper()
+		if err := clock.Wait(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(5 * time.Minute)
+	look("at first")
+	for name := range made {
+		drift("at first", name, "", spec(name))
+	}
+	// What was listed is older than what is known of the reservation.
+	a.control("POST", "cancel", awstest.Cancellation{Reservation: made["cancelled"].ID}, nil)
+	another := spec("cancelled", "nobody")
+	drift("just cancelled", "cancelled", "", another)
+	look("just cancelled", "cancelled")
+	drift("another's now", "stays", "CapacityReservationDrift", spec("cancelled"))
+	wait(60 * time.Minute)
+	look("an hour later", "cancelled", "ends")
+	for name, want := range map[string]string{"ends": "", "stays": "", "cancelled": "", "block": "CapacityReservationDrift"} {
+		drift("an hour later", name, want, spec(name))
+	}
+	types, err := p.Offerings(t.Context(), nil, spec("ends"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range types[0].Offerings {
+		if o.CapacityType == model.Reserved {
+			t.Errorf("offered %+v", o)
+		}
+	}
+}
+
 // TestLearned: what a node really has replaces the estimate, outlives the process, and the smallest counts.
 func TestLearned(t *testing.T) {
 	a := open(t, some(t, "m5.large"), cloud.Wall{})

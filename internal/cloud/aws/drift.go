@@ -58,7 +58,9 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 		if at, ok := list.byID[instanceID(q.Claim.ProviderID)]; ok {
 			m = &list.all[at]
 		}
-		out[i] = p.drift(r, q.Claim, m)
+		if out[i], err = p.drift(ctx, r, q.Claim, m); err != nil {
+			failure = failed(ctx, "drift", c.name, err)
+		}
 	}
 	if failure != nil && !answered {
 		return nil, failure
@@ -67,10 +69,10 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 }
 
 // drift is why a machine is no longer what its class asks for, empty when it is. m is nil when it is not listed.
-func (p *Provider) drift(r *resolved, claim *model.Claim, m *machine) string {
+func (p *Provider) drift(ctx context.Context, r *resolved, claim *model.Claim, m *machine) (string, error) {
 	if claim.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] == awsv1.EC2NodeClassHashVersion {
 		if h := claim.Annotations[awsv1.AnnotationEC2NodeClassHash]; h != "" && h != r.hash {
-			return DriftNodeClass
+			return DriftNodeClass, nil
 		}
 	}
 	imageID := claim.ImageID
@@ -78,13 +80,13 @@ func (p *Provider) drift(r *resolved, claim *model.Claim, m *machine) string {
 		imageID = m.image
 	}
 	if imageID != "" && !p.current(r, claim.Labels[model.LabelInstanceType], imageID) {
-		return DriftAMI
+		return DriftAMI, nil
 	}
 	if m == nil {
-		return ""
+		return "", nil
 	}
 	if m.subnet != "" && !slices.ContainsFunc(r.subnets, func(s *subnet) bool { return s.id == m.subnet }) {
-		return DriftSubnet
+		return DriftSubnet, nil
 	}
 	var groups []string
 	for _, g := range r.groups {
@@ -92,13 +94,29 @@ func (p *Provider) drift(r *resolved, claim *model.Claim, m *machine) string {
 	}
 	slices.Sort(groups)
 	if len(m.groups) > 0 && !slices.Equal(groups, m.groups) {
-		return DriftSecurityGroup
+		return DriftSecurityGroup, nil
 	}
-	if m.capacityType == model.Reserved && m.reservation != "" && len(r.spec.CapacityReservationSelectorTerms) > 0 &&
-		!slices.ContainsFunc(r.reservations, func(c reservation) bool { return c.ID == m.reservation }) {
-		return DriftCapacityReservation
+	if m.capacityType == model.Reserved && m.reservation != "" && len(r.spec.CapacityReservationSelectorTerms) > 0 {
+		return p.reservationDrift(ctx, r, m.reservation)
 	}
-	return ""
+	return "", nil
+}
+
+// reservationDrift is why a machine must not stay in its reservation: the class does not choose it any more, or it is a block that EC2 is about to
+// empty. One that has ended is no reason: its machines run on, and are told to be on-demand ones as soon as EC2 says so of them.
+func (p *Provider) reservationDrift(ctx context.Context, r *resolved, id string) (string, error) {
+	if i := slices.IndexFunc(r.reservations, func(c reservation) bool { return c.ID == id }); i >= 0 {
+		if r.reservations[i].State == "expiring" {
+			return DriftCapacityReservation, nil
+		}
+		return "", nil
+	}
+	term := []awsv1.CapacityReservationSelectorTerm{{ID: id}}
+	active, err := p.reservations.get(ctx, selector(term), func(ctx context.Context) ([]reservation, error) { return p.findReservations(ctx, term) })
+	if err != nil || len(active) == 0 {
+		return "", err
+	}
+	return DriftCapacityReservation, nil
 }
 
 // current says whether an image is the one that a machine of the type would boot from now.

@@ -221,9 +221,13 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	if !cloud.LooksOnly(ctx) {
 		p.lift(ctx, l)
 	}
+	now := p.clock.Now()
 	out := make([]model.Instance, 0, len(l.all))
 	for _, m := range l.all {
 		in := model.Instance{ProviderID: providerID(m.zone, m.id), ClaimUID: m.claimUID, ClaimName: m.claimName, Launched: m.launched, Gone: m.gone}
+		if m.capacityType == model.OnDemand && now.Sub(m.launched) > ListDelay {
+			in.Unreserved = unreserved
+		}
 		if m.group != "" && m.claimUID == "" && !m.gone {
 			in.Class, in.Labels = p.adoptable(&m)
 		}
@@ -232,6 +236,11 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	out = append(out, p.awaited()...)
 	slices.SortFunc(out, func(a, b model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	return out, nil
+}
+
+// unreserved is what labels say of an on-demand machine. EC2 names no reservation any more on one that it was bought from and that has ended.
+var unreserved = model.Labels{
+	model.LabelCapacityType: model.OnDemand, awsv1.LabelCapacityReservationID: "", awsv1.LabelCapacityReservationType: "", awsv1.LabelCapacityReservationInterruptible: "",
 }
 
 // Terminate implements cloud.Provider: what several callers ask for at once is one call.

@@ -26,6 +26,7 @@ import (
 //	POST   /_aws/prices        PriceMove      moves a spot price
 //	POST   /_aws/releases      Release        Amazon publishes images
 //	POST   /_aws/reservations  Reservation    answers it with its id
+//	POST   /_aws/cancel        Cancellation   ends a reservation before its time
 //	PUT    /_aws/groups        Group          makes or changes an Auto Scaling group
 //	GET    /_aws/groups                       answers GroupList
 //	POST   /_aws/rebalance     GroupName      AZRebalance moves one member; answers Interrupted: who came and who went
@@ -55,6 +56,11 @@ type Reservation struct {
 	Type         string            `json:"type,omitempty"`                  // default or capacity-block; default default
 	End          time.Time         `json:"end,omitzero"`
 	Tags         map[string]string `json:"tags,omitempty"`
+}
+
+// Cancellation is a reservation that whoever made it gives up.
+type Cancellation struct {
+	Reservation string `json:"reservation"`
 }
 
 // Books are what a test asks afterwards.
@@ -109,6 +115,7 @@ func (c *Cloud) control(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_aws/prices", controlled(c, true, (*tx).movePrice))
 	mux.HandleFunc("POST /_aws/releases", controlled(c, true, (*tx).release))
 	mux.HandleFunc("POST /_aws/reservations", controlled(c, true, (*tx).reserve))
+	mux.HandleFunc("POST /_aws/cancel", controlled(c, true, (*tx).cancelReservation))
 	mux.HandleFunc("PUT /_aws/groups", controlled(c, true, (*tx).defineGroup))
 	mux.HandleFunc("GET /_aws/groups", controlled(c, false, func(t *tx, _ struct{}) (GroupList, error) { return t.listGroups(), nil }))
 	mux.HandleFunc("POST /_aws/rebalance", controlled(c, true, (*tx).rebalance))
@@ -214,6 +221,17 @@ func (t *tx) reserve(in Reservation) (Reservation, error) {
 		ID: in.ID, InstanceType: in.InstanceType, Zone: in.Zone, Count: in.Count, Criteria: in.Criteria, Type: in.Type, Created: t.now, End: in.End, Tags: in.Tags,
 	})
 	return in, nil
+}
+
+func (t *tx) cancelReservation(in Cancellation) (struct{}, error) {
+	have := t.reserved.items[in.Reservation]
+	if have == nil {
+		return struct{}{}, fmt.Errorf("cancel: there is no reservation %q", in.Reservation)
+	}
+	r := *have
+	r.Cancelled = true
+	t.reserved.put(t, r.ID, r)
+	return struct{}{}, nil
 }
 
 func (t *tx) books(tag string) Books {

@@ -125,10 +125,10 @@ func targets(s *ec2TargetCapacitySpecificationRequest) (map[string]int64, error)
 	switch s.DefaultTargetCapacityType {
 	case "spot":
 		want[model.Spot] += rest
-	case "on-demand", "":
+	case "on-demand", "", "capacity-block": // in a block is what names it as its reservation
 		want[model.OnDemand] += rest
 	default:
-		return nil, refuse("UnsupportedOperation", "DefaultTargetCapacityType %q is not simulated; use spot or on-demand", s.DefaultTargetCapacityType)
+		return nil, refuse("UnsupportedOperation", "DefaultTargetCapacityType %q is not simulated; use spot, on-demand or capacity-block", s.DefaultTargetCapacityType)
 	}
 	if rest < 0 || want[model.Spot] < 0 || want[model.OnDemand] < 0 {
 		return nil, refuse("InvalidTargetCapacitySpecification", "The capacities of the parts don't fit into TotalTargetCapacity %d", total)

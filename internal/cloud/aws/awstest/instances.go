@@ -115,7 +115,7 @@ func (t *tx) instanceValues(i *instance, name string) ([]string, bool) {
 		}
 		return nil, true
 	case "capacity-reservation-id":
-		return []string{i.Reserved}, true
+		return []string{t.reservedIn(i)}, true
 	}
 	return nil, false
 }
@@ -137,7 +137,7 @@ func (t *tx) described(i *instance) ec2Instance {
 		Placement: &ec2Placement{AvailabilityZone: m.Zone, Tenancy: "default"}, PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, State: t.state(i),
 		SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Architecture: arch, ClientToken: i.Token, EbsOptimized: new(true), EnaSupport: new(true), Hypervisor: "xen",
 		RootDeviceName: "/dev/xvda", RootDeviceType: "ebs", SecurityGroups: groups, SpotInstanceRequestId: i.SpotRequest, Tags: tagList(i.Tags),
-		VirtualizationType: "hvm", CapacityReservationId: i.Reserved,
+		VirtualizationType: "hvm", CapacityReservationId: t.reservedIn(i),
 		MetadataOptions: &ec2InstanceMetadataOptionsResponse{State: "applied", HttpTokens: "required", HttpEndpoint: "enabled", HttpProtocolIpv6: "disabled", HttpPutResponseHopLimit: i.HopLimit},
 		NetworkInterfaces: []ec2InstanceNetworkInterface{{
 			NetworkInterfaceId: id("eni", i.ID), PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Groups: groups,

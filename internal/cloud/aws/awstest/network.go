@@ -236,11 +236,27 @@ func (t *tx) describedReservation(r *reservation) ec2CapacityReservation {
 	}
 	if !r.End.IsZero() {
 		d.EndDateType = "limited"
-		if !t.now.Before(r.End) {
+		if t.over(r) {
 			d.State = "expired"
 		}
 	}
+	if r.Cancelled {
+		d.State = "cancelled"
+	}
 	return d
+}
+
+// over says whether a reservation has ended. Its instances run on, as any others do.
+func (t *tx) over(r *reservation) bool {
+	return r.Cancelled || !r.End.IsZero() && !t.now.Before(r.End)
+}
+
+// reservedIn is the reservation that an instance runs in; empty: in none.
+func (t *tx) reservedIn(i *instance) string {
+	if r := t.reserved.items[i.Reserved]; r == nil || t.over(r) {
+		return ""
+	}
+	return i.Reserved
 }
 
 // unused is how many more instances a reservation holds.
@@ -251,7 +267,7 @@ func (t *tx) unused(r *reservation) int {
 			n--
 		}
 	}
-	if !r.End.IsZero() && !t.now.Before(r.End) {
+	if t.over(r) {
 		return 0
 	}
 	return max(n, 0)

@@ -262,6 +262,18 @@ func TestReservations(t *testing.T) {
 	if len(d) != 1 || *d[0].AvailableInstanceCount != 0 || *d[0].TotalInstanceCount != 1 {
 		t.Errorf("have %+v", d)
 	}
+	// Cancelled, it leaves its instance running, in no reservation.
+	if err := a.control("POST", "cancel", Cancellation{Reservation: r.ID}, nil); err != nil {
+		t.Fatal(err)
+	}
+	i = check[*ec2.DescribeInstancesOutput](t)(a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids(one)})).Reservations[0].Instances[0]
+	if i.CapacityReservationId != nil || i.State.Name == types.InstanceStateNameTerminated || i.State.Name == types.InstanceStateNameShuttingDown {
+		t.Errorf("have %+v", i)
+	}
+	d = check[*ec2.DescribeCapacityReservationsOutput](t)(a.ec2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{r.ID}})).CapacityReservations
+	if len(d) != 1 || d[0].State != types.CapacityReservationStateCancelled || *d[0].AvailableInstanceCount != 0 {
+		t.Errorf("have %+v", d)
+	}
 }
 
 // TestUserData: what the images make of their user data.

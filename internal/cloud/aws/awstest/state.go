@@ -84,6 +84,7 @@ type reservation struct {
 	Criteria               string // open or targeted
 	Type                   string // default or capacity-block
 	Created, End           time.Time
+	Cancelled              bool
 	Tags                   map[string]string
 }
 
