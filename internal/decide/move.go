@@ -331,14 +331,20 @@ func (st *step) moves(begin bool) {
 func (st *step) carryOn() {
 	for _, id := range sortedKeys(st.under) {
 		m := st.under[id]
-		switch {
+		left := len(m.victims)
+		for _, c := range m.victims {
+			if st.doomed(c) {
+				left--
+			}
+		}
+		switch begun := m.going > 0 || left < len(m.victims); {
 		case len(m.victims) == 0 && m.going == 0:
 			for _, c := range m.news { // it is over: they are machines like any other
 				st.forgetMove(c, true)
 			}
-		case len(m.victims) == 0:
-		case m.going > 0 && st.prepared(m):
-			st.commit(m) // begun to delete: no way back
+		case begun && st.prepared(m):
+			st.commit(m) // begun to delete, though that may not show yet: no way back
+		case left == 0: // what may not be deleted any more is not there, and what is can't be taken back
 		case st.halt != "":
 			st.abort(m, st.halt, st.pol.Look)
 		default:
@@ -406,7 +412,7 @@ func (st *step) advance(m *ongoing) {
 	if !written {
 		return // what can't be taken back is not begun before it is known to all
 	}
-	if p := st.homeless(m); p != nil && !slices.ContainsFunc(m.victims, st.doomed) {
+	if p := st.homeless(m); p != nil {
 		st.abort(m, "pod "+p.Key()+" has come, or has no home any more", 5*st.pol.Look)
 		return
 	}
@@ -562,10 +568,14 @@ func (st *step) commit(m *ongoing) {
 	}
 }
 
-// abort puts everything back as it was. What was bought stays, and is free room like any other from now on.
+// abort puts everything back as it was. What was bought stays, and is free room like any other from now on. So does what is being deleted
+// though that does not show yet: of that nothing can be put back.
 func (st *step) abort(m *ongoing, why string, rest time.Duration) {
 	reason := plan.Reason{Code: plan.Aborted, Key: m.ID, Want: string(m.Cause), Have: why}
 	for _, c := range m.victims {
+		if st.doomed(c) {
+			continue
+		}
 		r := reason
 		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
 		if c.Is(lifecycle.Disrupted) && st.writing(c) {
