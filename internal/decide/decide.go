@@ -82,6 +82,7 @@ type Memory struct {
 	landing       map[string]time.Time                // by claim: when a pod of its reservation was last seen running elsewhere
 	refusals      []plan.PodDecision                  // of the last solve, for what is asked in between
 	short         map[shortKey]shortfall              // machines that came with less than was promised
+	sizes         map[string]model.Resources          // by claim whose machine has not come: the most that it may have
 	losses        []loss                              // of machines that did so, before it is known to which pods
 	mishaps       map[string]mishap                   // by pod uid
 	lessons       int                                 // changes of short and mishaps
@@ -174,6 +175,7 @@ func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	st.pools()
 	st.paced()
 	st.drop()
+	st.sized()
 	st.keep()
 	return st.out, st.mem
 }

@@ -414,10 +414,9 @@ func (st *step) buyable() []solve.Pool {
 		count[c.Pool]++
 		size := c.Capacity
 		if size.IsZero() {
-			n := 0
-			if _, size, n = st.span(c); n == 0 {
-				size = c.Requests // none of its types is offered any more: it will be this large at least
-			}
+			// It may come as any of the types that it was decided on with, though some, or all, are not offered any more.
+			_, most, _ := st.span(c)
+			size = most.Max(st.mem.sizes[c.Name]).Max(c.Requests)
 		}
 		used[c.Pool] = used[c.Pool].AddInto(size, 1)
 	}
@@ -433,6 +432,26 @@ func (st *step) buyable() []solve.Pool {
 		out = append(out, sp)
 	}
 	return st.unpromised(out)
+}
+
+// sized remembers how large the machines may become that have not come yet.
+func (st *step) sized() {
+	next := map[string]model.Resources{}
+	for name, size := range st.mem.sizes {
+		if c := st.claim(name); c != nil && c.Capacity.IsZero() {
+			next[name] = size
+		}
+	}
+	for _, a := range st.out.Actions {
+		if a, ok := a.(plan.CreateClaim); ok {
+			var most model.Resources
+			for _, t := range a.Types {
+				most = most.Max(t.Capacity)
+			}
+			next[a.Name] = most
+		}
+	}
+	st.mem.sizes = next
 }
 
 // standing records what goes to machines that are there or coming, and widens the slots of those that are reserved.

@@ -64,6 +64,7 @@ import (
 //	why SUBJECT                  what is in the way of it
 //	flip SUBJECT                 make the first way's changes, and decide: what becomes of it must be another
 //	gone pod|node|claim|pdb NAME it was deleted
+//	gone type NAME               no pool is offered it any more
 type script struct {
 	t      testing.TB
 	st     *state.State
@@ -181,6 +182,13 @@ func (x *script) line(f []string) {
 			x.st.DeleteClaim(f[2])
 		case "pdb":
 			x.st.DeletePDB("default/" + f[2])
+		case "type":
+			for _, n := range sortedKeys(x.pools) {
+				q := *x.pools[n]
+				q.Types = slices.DeleteFunc(slices.Clone(q.Types), func(t *model.InstanceType) bool { return t.Name == f[2] })
+				x.pools[n] = &q
+				x.st.SetPool(&q)
+			}
 		}
 	case "pdb":
 		q := model.NewRequirements(model.OneOf("app", strings.TrimPrefix(f[2], "app=")))
