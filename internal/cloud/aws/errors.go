@@ -75,6 +75,12 @@ func codeOf(err error) string {
 	return ""
 }
 
+// withoutEffect says whether an error is an answer by which a call has changed nothing, and never will.
+func withoutEffect(err error) bool {
+	var res *smithyhttp.ResponseError
+	return codeOf(err) != "" && errors.As(err, &res) && res.HTTPStatusCode() < 500
+}
+
 // failed classifies what a call answered.
 func failed(ctx context.Context, op, object string, err error) error {
 	if err == nil {

@@ -169,6 +169,129 @@ func TestShieldOutlived(t *testing.T) {
 	}
 }
 
+// losing lets calls through, and loses the reply to the first one of SetDesiredCapacity once it is told to.
+type losing struct {
+	by     http.RoundTripper
+	before func() // what happens just before that call; nil: they all go through
+}
+
+func (l *losing) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if l.before == nil || !strings.Contains(string(body), "Action=SetDesiredCapacity&") {
+		return l.by.RoundTrip(r)
+	}
+	l.before()
+	l.before = nil
+	res, err := l.by.RoundTrip(r)
+	if err == nil {
+		err = errors.Join(errors.New("the reply was lost"), res.Body.Close())
+	}
+	return nil, err
+}
+
+// TestShieldStaysWhenTheReplyIsLost: a group is made smaller as a member comes that it can't end, and the reply is lost. Those that were to be
+// protected for a moment stay so until the group has been read again and wants all that it has: when the claim is given up again, or, where
+// that never happens, when they are found by what was written down.
+func TestShieldStaysWhenTheReplyIsLost(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		t.Run(fmt.Sprintf("asked again %t", again), func(t *testing.T) {
+			clock := &shifted{}
+			a := open(t, some(t, "m5.large"), clock, func(s *awstest.Settings) { s.GroupDelay = 10 * time.Millisecond })
+			a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+			scaling := a.clients().AutoScaling
+			members := func() (ids []string) {
+				for _, m := range a.group("web").Instances {
+					ids = append(ids, *m.InstanceId)
+				}
+				slices.Sort(ids)
+				return ids
+			}
+			protect := func(id string) {
+				if _, err := scaling.SetInstanceProtection(t.Context(), &autoscaling.SetInstanceProtectionInput{
+					AutoScalingGroupName: sdk.String("web"), InstanceIds: []string{id}, ProtectedFromScaleIn: sdk.Bool(true)}); err != nil {
+					t.Error(err)
+				}
+			}
+			// The group tries again what it could not do: that takes half a minute, and a change.
+			retry := func(id string, until func() bool) {
+				clock.ahead.Add(int64(31 * time.Second))
+				protect(id)
+				for n := 0; !until(); n++ {
+					if n == 2000 {
+						t.Error("the group does nothing")
+						return
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+			done := func() int {
+				res, err := scaling.DescribeScalingActivities(t.Context(), &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: sdk.String("web")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(res.Activities)
+			}
+			l := &losing{by: a}
+			p := a.providerOf(a.through(l))
+			for _, uid := range []string{"a", "b"} {
+				if res := get(t, p, clock, uid); res.Err != nil {
+					t.Fatal(res.Err)
+				}
+			}
+			old := members()
+			a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"})
+			if res := ask(t, p, "c", clock.Now()); res.Err != nil || res.ProviderID != "" {
+				t.Fatalf("asked for a machine that can't come: %+v", res)
+			}
+			var late string
+			l.before = func() {
+				a.control("DELETE", "faults", nil, nil)
+				retry(old[0], func() bool { return len(members()) == 3 })
+				for _, id := range members() {
+					if !slices.Contains(old, id) {
+						late = id
+					}
+				}
+				protect(late)
+			}
+			if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; err == nil {
+				t.Fatal("given up without an error, though the reply was lost")
+			}
+			all := slices.Sorted(slices.Values(append([]string{late}, old...)))
+			before := done()
+			retry(late, func() bool { return done() > before })
+			if have := members(); !slices.Equal(have, all) || len(all) != 3 {
+				t.Fatalf("of %v the group has ended some: there are %v", all, have)
+			}
+			next := p
+			if again {
+				if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				next = a.provider()
+				if _, err := next.Offerings(t.Context(), nil, groupClass(tagged)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clock.ahead.Add(int64(2 * time.Minute))
+			if _, err := next.List(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if protected, noted := a.shields("web"); !slices.Equal(protected, []string{late}) || len(noted) > 0 {
+				t.Errorf("protected %v, noted %v; want %s alone", protected, noted, late)
+			}
+			if g := a.group("web"); *g.DesiredCapacity != 3 || !slices.Equal(members(), all) {
+				t.Errorf("desired %d, members %v; want all of %v", *g.DesiredCapacity, members(), all)
+			}
+		})
+	}
+}
+
 // TestShieldGoes: where nobody dies nothing is left behind.
 func TestShieldGoes(t *testing.T) {
 	clock := &skipping{}

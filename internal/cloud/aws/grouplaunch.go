@@ -692,18 +692,20 @@ func (p *Provider) failure(ctx context.Context, name string, open []*opening) (*
 }
 
 // shrink lowers a group's desired capacity to what it has and still waits for, and sees to it that no member goes: while a group has more
-// members than it should, it ends some of its own choice.
+// members than it should, it ends some of its own choice. So members lose their protection only when the group has been read again and wants
+// all that it has. Where that can't be had, or whether it has been made smaller is not known, they keep it: lift finds them later.
 //
-// It may die in between, so that each member says first that it is protected for a moment only: lift finds those later.
+// It may die in between, so that each member says first that it is protected for a moment only.
 func (p *Provider) shrink(ctx context.Context, s *scaling, v *sight, to, outstanding int64) error {
 	var ids []string
 	had := map[string]bool{}
 	for _, m := range v.members {
 		had[m.id] = true
-		if m.protected {
+		x := v.all[m.id]
+		if m.protected && (x == nil || x.shielded.IsZero()) {
 			continue
 		}
-		if v.all[m.id] == nil {
+		if x == nil {
 			return &cloud.Error{Kind: cloud.Throttled, After: time.Second, Err: fmt.Errorf("group %s can't be made smaller before EC2 describes its member %s", s.name, m.id)}
 		}
 		ids = append(ids, m.id)
@@ -711,33 +713,23 @@ func (p *Provider) shrink(ctx context.Context, s *scaling, v *sight, to, outstan
 	if err := p.noteShield(ctx, ids, p.clock.Now().UTC().Format(time.RFC3339)); err != nil {
 		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchLimit)
-		defer cancel()
-		if err := p.unshield(ctx, s.name, ids); err != nil {
-			p.log.Warn("members stay protected from scale-in for now", "group", s.name, "members", len(ids), "error", brief(err))
-		}
-	}()
-	if err := p.protect(ctx, s.name, ids, true); err != nil {
-		return err
-	}
-	if err := p.setDesired(ctx, s, to); err != nil {
-		return err
-	}
-	now, err := p.describeGroup(ctx, s.name)
-	if err != nil || now == nil {
-		return err
-	}
-	for _, m := range now.members {
-		if !had[m.id] {
-			outstanding--
+	err := p.protect(ctx, s.name, ids, true)
+	if err == nil {
+		if err = p.setDesired(ctx, s, to); err != nil && !withoutEffect(err) {
+			p.log.Warn("members stay protected from scale-in for now: it is not known what their group should have", "group", s.name, "members", len(ids), "error", brief(err))
+			return err
 		}
 	}
-	s.surplus = 0
-	if n := min(int64(len(now.members))+max(0, outstanding), now.max); n > to { // one has come meanwhile
-		return p.setDesired(ctx, s, n)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchLimit)
+	defer cancel()
+	if e := p.unshield(ctx, s, ids, had, outstanding); e != nil {
+		p.log.Warn("members stay protected from scale-in for now", "group", s.name, "members", len(ids), "error", brief(e))
+		return cmp.Or(err, e)
 	}
-	return nil
+	if err == nil {
+		s.surplus = 0
+	}
+	return err
 }
 
 // noteShield writes down on members since when they are protected for a moment; empty: they are not.
@@ -750,14 +742,31 @@ func (p *Provider) noteShield(ctx context.Context, ids []string, since string) e
 	return nil
 }
 
-// unshield takes the protection of members back, and then what was written down of it. One that has left its group keeps no other.
-func (p *Provider) unshield(ctx context.Context, group string, ids []string) error {
+// unshield takes the protection of members back, and then what was written down of it, once the group wants all that it has. To that end it
+// is made as large again where members have come beside those that it had and those that are waited for.
+func (p *Provider) unshield(ctx context.Context, s *scaling, ids []string, had map[string]bool, outstanding int64) error {
+	g, err := p.describeGroup(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	if g != nil {
+		for _, m := range g.members {
+			if !had[m.id] {
+				outstanding--
+			}
+		}
+		if n := min(int64(len(g.members))+max(0, outstanding), g.max); n > g.desired {
+			if err := p.setDesired(ctx, s, n); err != nil {
+				return err
+			}
+		}
+	}
 	for some := range slices.Chunk(ids, 50) {
-		err := p.protect(ctx, group, some, false)
-		if codeOf(err) == "ValidationError" {
+		err := p.protect(ctx, s.name, some, false)
+		if codeOf(err) == "ValidationError" { // one that has left its group keeps no other
 			err = nil
 			for _, id := range some {
-				if e := p.protect(ctx, group, []string{id}, false); e != nil && codeOf(e) != "ValidationError" {
+				if e := p.protect(ctx, s.name, []string{id}, false); e != nil && codeOf(e) != "ValidationError" {
 					err = e
 				}
 			}
@@ -788,7 +797,7 @@ func (p *Provider) lift(ctx context.Context, l *listing) {
 		default:
 			continue // somebody is at it
 		}
-		err := p.unshield(ctx, name, left[name])
+		err := p.unshield(ctx, s, left[name], nil, 0)
 		s.turn <- struct{}{}
 		if err != nil {
 			p.log.Warn("members stay protected from scale-in, trying again", "group", name, "members", len(left[name]), "error", brief(err))
