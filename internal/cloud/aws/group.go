@@ -111,6 +111,9 @@ type scaling struct {
 	crowd   *crowd              // claims of a plan that have come so far; nil: none
 	desired int64               // as this process last left it, or saw it
 	at      time.Time           // when; zero: never
+	excess  time.Time           // since when it wants more than it has and is asked for; zero: it does not
+	patient time.Duration       // how long AWS has to give it that
+	least   int64               // how many it is to have at least, by its class
 }
 
 // opening is a claim for which a group was asked, or is to be asked, for a machine.
@@ -187,6 +190,40 @@ func (s *scaling) left(desired int64, now time.Time) {
 	s.desired, s.at = desired, now
 }
 
+// provisionTime is how long AWS has to give a group a machine, where the group's class does not say.
+const provisionTime = 15 * time.Minute
+
+func (c *groupClass) patience() time.Duration {
+	if o := c.spec.Options; o != nil && o.MaxNodeProvisionTime != nil && o.MaxNodeProvisionTime.Duration > 0 {
+		return o.MaxNodeProvisionTime.Duration
+	}
+	return provisionTime
+}
+
+// wants notes since when a group wants more than it has and is asked for.
+func (s *scaling) wants(g *autoGroup, described time.Time, patience time.Duration) {
+	asked := int64(len(s.claims()))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.patient, s.least = patience, g.min
+	if g.problem != "" || g.desired <= max(g.min, int64(len(g.members))+asked) {
+		s.excess = time.Time{}
+	} else if s.excess.IsZero() {
+		s.excess = described
+	}
+}
+
+// vain says whether it has done so for as long as AWS has, and counts anew; and how many its class would have it keep.
+func (s *scaling) vain(now time.Time) (least int64, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.excess.IsZero() || now.Sub(s.excess) < s.patient {
+		return 0, false
+	}
+	s.excess = time.Time{}
+	return s.least, true
+}
+
 // chosen are the groups of a class, and what its terms could not choose.
 type chosen struct {
 	*groupClass
@@ -253,6 +290,7 @@ func (p *Provider) choose(ctx context.Context, c *groupClass) (*chosen, error) {
 			}
 			s := p.scalingOf(g.name)
 			s.first(g, d.at)
+			s.wants(&bounded, d.at, c.patience())
 			bounded.desired = s.size(g, d.at)
 			p.scaled.chosen(&bounded, c.name)
 			out.groups = append(out.groups, &bounded)

@@ -361,6 +361,73 @@ func TestGroupRestart(t *testing.T) {
 	}
 }
 
+// TestGroupWantsInVain: a process asks a group for a machine that does not come, and dies; the claim is deleted before another one comes.
+// When AWS has had its time the group is told that it is not wanted any more, and no member goes for that.
+func TestGroupWantsInVain(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		spec    string        // of the class
+		after   time.Duration // that the next process is at it
+		open    bool          // the claim is still there
+		look    bool          // the next process may only look
+		refresh []string
+		desired int32
+	}{
+		{name: "AWS has time yet", after: 14 * time.Minute, desired: 2},
+		{name: "AWS has had its time", after: 16 * time.Minute, desired: 1},
+		{name: "its class leaves it less", after: 6 * time.Minute, spec: `,"options":{"maxNodeProvisionTime":"5m"}`, desired: 1},
+		{name: "the claim is there", after: 16 * time.Minute, open: true, desired: 2},
+		{name: "another autoscaler is live", after: 16 * time.Minute, look: true, desired: 2},
+		{name: "its machines are being replaced", after: 16 * time.Minute, refresh: []string{"InProgress"}, desired: 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clock := &shifted{}
+			a := open(t, some(t, "m5.large"), clock, func(s *awstest.Settings) { s.GroupDelay = 10 * time.Millisecond })
+			group := awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled}
+			a.define(group)
+			first := a.provider()
+			if res := get(t, first, clock, "a"); res.Err != nil {
+				t.Fatal(res.Err)
+			}
+			a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"})
+			created := clock.Now()
+			if res := ask(t, first, "b", created); res.Err != nil || res.ProviderID != "" {
+				t.Fatalf("asked for a machine that can't come: %+v", res)
+			}
+			if c.open { // why its machine does not come is not known either, so that it goes on waiting
+				a.fault(awstest.Fault{Kind: awstest.Deny, Action: "DescribeScalingActivities"})
+			}
+			if len(c.refresh) > 0 {
+				group.DesiredLeftAsItIs, group.InstanceRefreshStatuses = true, c.refresh
+				a.define(group)
+			}
+			next, ctx := a.provider(), t.Context()
+			if c.look {
+				ctx = cloud.LookOnly(ctx)
+			}
+			class := groupClass(strings.TrimSuffix(tagged, "}") + c.spec + "}")
+			for _, ahead := range []time.Duration{0, c.after} {
+				clock.ahead.Add(int64(ahead))
+				if c.open {
+					_ = ask(t, next, "b", created)
+				}
+				if _, err := next.Offerings(ctx, nil, class); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := next.List(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if g := a.group("web"); *g.DesiredCapacity != c.desired || len(g.Instances) != 1 {
+				t.Errorf("desired %d, %d members; want %d and one", *g.DesiredCapacity, len(g.Instances), c.desired)
+			}
+			if protected, noted := a.shields("web"); len(protected)+len(noted) > 0 {
+				t.Errorf("protected %v, noted %v", protected, noted)
+			}
+		})
+	}
+}
+
 // TestGroupFailures: what a group could not do is told on the claim, with AWS's own words.
 func TestGroupFailures(t *testing.T) {
 	for _, c := range []struct {

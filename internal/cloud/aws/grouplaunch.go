@@ -807,6 +807,49 @@ func (p *Provider) lift(ctx context.Context, l *listing) {
 	}
 }
 
+// trim makes those groups smaller that want what nobody asks for and AWS has not given them for long: claims that were deleted while no
+// process knew what they had asked for have left it behind. Whose wish it was is not known; but what has not come by then is not waited for
+// in a claim either.
+func (p *Provider) trim(ctx context.Context) {
+	for _, name := range p.scaled.known() {
+		s := p.scalingOf(name)
+		least, is := s.vain(p.clock.Now())
+		if !is {
+			continue
+		}
+		select {
+		case <-s.turn:
+		default:
+			continue // somebody is at it
+		}
+		err := p.trimGroup(ctx, s, least)
+		s.turn <- struct{}{}
+		if err != nil {
+			p.log.Warn("group wants machines that nobody asks for and that do not come, and can't be made smaller now", "group", name, "error", brief(err))
+		}
+	}
+}
+
+func (p *Provider) trimGroup(ctx context.Context, s *scaling, least int64) error {
+	if refresh, err := p.refreshing(ctx, s.name); err != nil || refresh != "" {
+		return err // members go and come
+	}
+	v, err := p.look(ctx, s.name)
+	if err != nil || v.autoGroup == nil || v.problem != "" {
+		return err
+	}
+	outstanding := int64(len(s.claims())) // whether a member is one of theirs already or not
+	to := max(int64(len(v.members))+outstanding, v.min, least)
+	if v.desired <= to {
+		return nil
+	}
+	if err := p.shrink(ctx, s, v, to, outstanding); err != nil {
+		return err
+	}
+	p.log.Info("group wanted machines that nobody asks for and that did not come, it is made smaller", "group", s.name, "from", v.desired, "to", to)
+	return nil
+}
+
 func (p *Provider) protect(ctx context.Context, name string, ids []string, on bool) error {
 	for some := range slices.Chunk(ids, 50) {
 		if _, err := p.autoscaling.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{AutoScalingGroupName: &name, InstanceIds: some, ProtectedFromScaleIn: &on}); err != nil {

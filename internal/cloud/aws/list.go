@@ -220,6 +220,7 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	}
 	if !cloud.LooksOnly(ctx) {
 		p.lift(ctx, l)
+		p.trim(ctx)
 	}
 	now := p.clock.Now()
 	out := make([]model.Instance, 0, len(l.all))
