@@ -119,12 +119,25 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 	}
 }
 
+// errStoodDown: when the turn of a claim to be made had come, another autoscaler was live.
+var errStoodDown = errors.New("another autoscaler is live")
+
 // create makes a claim. Where it is not known whether that has been done, the very same is asked again, and until it is known the claim
 // is shown: pods alike are one to another for decide, and a second decision could be for other ones of them, under another name.
 func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
 	c.State.Begin(a.Key(), "", now.Add(answerLimit))
 	c.State.Provisional(provisional(a, now))
-	c.run(ctx, "CreateClaim", a.Key(), func(ctx context.Context) (uint64, error) { return c.Cluster.CreateClaim(ctx, a) }, func(s *state.State, err error) {
+	c.run(ctx, "CreateClaim", a.Key(), func(ctx context.Context) (uint64, error) {
+		if c.standing.Load() != nil {
+			return 0, errStoodDown
+		}
+		return c.Cluster.CreateClaim(ctx, a)
+	}, func(s *state.State, err error) {
+		if errors.Is(err, errStoodDown) {
+			s.Settle(a.Key())
+			s.Unprovisional(a.Name)
+			return
+		}
 		if err == nil {
 			// It is there, whatever the watch shows: forgetting it after a moment's lag would buy for its pods again.
 			s.Done(a.Key(), 0, time.Now().Add(createLimit))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -143,6 +144,36 @@ func TestStandingDownWhileActing(t *testing.T) {
 		time.Sleep(time.Minute)
 		if have := b.made("launch"); len(have) < launched+2 {
 			t.Errorf("alone again: launched %v, want what waited and what came meanwhile", have[launched:])
+		}
+	})
+}
+
+// Claims that wait for their turn to be made when another is live are not made, and their pods are bought for when it has gone.
+func TestStandingDownMakesNothingThatWaits(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Config.Parallel = 1
+		b.createClaim = func(plan.CreateClaim) error {
+			time.Sleep(10 * time.Second)
+			return nil
+		}
+		b.lead()
+		for i := range 3 * 4 { // three machines
+			b.pod(fmt.Sprint("a", i), "a")
+		}
+		time.Sleep(5 * time.Second)
+		if have := b.made("create"); len(have) != 1 {
+			t.Fatalf("created %v, want one: the others wait for it", have)
+		}
+		b.c.StandDown([]string{karpenter})
+		time.Sleep(time.Minute)
+		if have := b.made("create"); len(have) != 1 {
+			t.Errorf("created %v though another is live", have[1:])
+		}
+		b.createClaim = nil
+		b.c.StandDown(nil)
+		time.Sleep(time.Minute)
+		if have := subjects(b.made("create")); len(have) != 3 {
+			t.Errorf("created %v, want three machines for twelve pods", have)
 		}
 	})
 }
