@@ -91,3 +91,18 @@ func TestKeep(t *testing.T) {
 		}
 	})
 }
+
+// What machines that came short have taught is true whoever acted meanwhile.
+func TestStandingDownForgetsNoLesson(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Keeper = &notebook{text: `{"types":[{"pool":"uid-p","type":"cheap","basis":"b","promised":{"cpu":4000},"came":{"uid-c":{"cpu":3000}}}]}`}
+		b.c.Recall(t.Context())
+		b.c.StandDown([]string{karpenter})
+		b.c.StandDown(nil)
+		known := make(chan decide.Lessons, 1)
+		b.c.Emit(func(s *state.State) { known <- b.c.mem.Lessons(s.Resources().Names()) })
+		if l := <-known; len(l.Types) != 1 || l.Types[0].Came["uid-c"]["cpu"] != 3000 {
+			t.Errorf("known are %+v", l)
+		}
+	})
+}

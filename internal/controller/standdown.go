@@ -45,7 +45,9 @@ func (c *Controller) standDown(s *state.State, others []string) {
 		c.standing.Store(nil)
 		c.Log.Info("no other autoscaler is live any more, acting", "were", was.others)
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "act", Subject: "controller", Outcome: "no other autoscaler is live any more"})
-		c.mem, c.window = decide.Memory{}, window{} // the world was another's meanwhile: everything is looked at anew
+		// The world was another's meanwhile: everything is looked at anew. What its machines have taught is true all the same.
+		table := s.Resources()
+		c.mem, c.window = decide.Memory{}.Recall(c.mem.Lessons(table.Names()), table.Dim), window{}
 		c.askAgain()
 	case was != nil: // others than before, or more
 		next := *was
