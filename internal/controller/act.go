@@ -430,6 +430,9 @@ func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error)
 	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, reason, err.Error())
 }
 
+// errClaimed: what was taken for an orphan has a claim.
+var errClaimed = errors.New("its nodeclaim is there, though the watch has not shown it: the machine is left alone")
+
 // terminate ends a machine. A machine that is unknown or on its way out already is as good as ended.
 func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 	claimUID := ""
@@ -439,6 +442,15 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 	}
 	begin := time.Now()
 	c.run(ctx, laneAt("Terminate", cl), a.Key(), func(ctx context.Context) (uint64, error) {
+		if a.Claim == "" { // its claim was not seen; but a watch may be behind, and what is ended is lost
+			claimed, err := c.Cluster.Claimed(ctx, a)
+			if err == nil && claimed {
+				err = errClaimed
+			}
+			if err != nil {
+				return 0, err
+			}
+		}
 		err := c.Provider.Terminate(ctx, []string{a.ProviderID})[0]
 		c.Metrics.call("Delete", time.Since(begin), err)
 		if cloud.KindOf(err) == cloud.NotFound {
@@ -447,7 +459,9 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 		return 0, err
 	}, func(s *state.State, err error) {
 		if err != nil {
-			c.Metrics.endFailures.Inc()
+			if !errors.Is(err, errClaimed) {
+				c.Metrics.endFailures.Inc()
+			}
 			c.fail("terminate", a.ProviderID, a.Why, err)
 			if a.Claim != "" {
 				c.Cluster.Event("NodeClaim", "", a.Claim, claimUID, true, "FailedTermination", err.Error())

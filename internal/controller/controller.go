@@ -44,6 +44,8 @@ type Cluster interface {
 	DeletePod(context.Context, plan.DeletePod) (uint64, error)
 	UpdatePool(context.Context, plan.UpdatePool) (uint64, error)
 	UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error)
+	// Claimed says whether an orphan that is about to be ended has a NodeClaim after all, as the API server knows it now.
+	Claimed(context.Context, plan.Terminate) (bool, error)
 	// Event tells the people who watch an object. kind is Pod, NodeClaim, Node, NodePool or EC2NodeClass; warn marks what needs attention.
 	Event(kind, namespace, name, uid string, warn bool, reason, message string)
 }

@@ -38,6 +38,7 @@ type bench struct {
 	createClaim func(plan.CreateClaim) error
 	updateClaim func(plan.UpdateClaim) error
 	deleteClaim func(plan.DeleteClaim) error
+	claimed     func(plan.Terminate) error
 	launch      func(context.Context, cloud.LaunchRequest) cloud.LaunchResult
 	offerings   func() ([]*model.InstanceType, error)
 	notices     chan cloud.Interruption
@@ -275,6 +276,18 @@ func (b *bench) EndClass(_ context.Context, k cloud.NodeClass) error {
 	return b.endClass()
 }
 
+// Claimed implements Cluster.
+func (b *bench) Claimed(_ context.Context, a plan.Terminate) (bool, error) {
+	if b.claimed != nil {
+		if err := b.claimed(a); err != nil {
+			return false, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.claims[a.Of] != nil && b.claims[a.Of].UID == a.OfUID, nil
+}
+
 // Event implements Cluster.
 func (b *bench) Event(kind, _, name, _ string, _ bool, reason, message string) {
 	b.note("event", kind+" "+name+" "+reason+": "+message)
@@ -332,7 +345,12 @@ func (b *bench) List(context.Context) ([]model.Instance, error) {
 }
 
 // Terminate implements cloud.Provider.
-func (b *bench) Terminate(_ context.Context, ids []string) []error { return make([]error, len(ids)) }
+func (b *bench) Terminate(_ context.Context, ids []string) []error {
+	for _, id := range ids {
+		b.note("terminate", id)
+	}
+	return make([]error, len(ids))
+}
 
 // Interruptions implements cloud.Interrupter: all that come are handed on at once, and again until they are taken.
 func (b *bench) Interruptions(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {

@@ -316,7 +316,7 @@ func (st *step) orphans() {
 			st.at(due)
 			continue
 		}
-		st.act(plan.Terminate{ProviderID: i.ProviderID, Why: plan.Reason{Code: plan.Orphan, Subject: i.ClaimName}})
+		st.act(plan.Terminate{ProviderID: i.ProviderID, Of: i.ClaimName, OfUID: i.ClaimUID, Why: plan.Reason{Code: plan.Orphan, Subject: i.ClaimName}})
 	}
 	st.strays()
 }

@@ -367,6 +367,25 @@ func wireNillable(d time.Duration) karpv1.NillableDuration {
 	return out
 }
 
+// Claimed says whether a machine is a NodeClaim's, as the API server knows it now, whatever the watch has shown.
+func (a *Actor) Claimed(ctx context.Context, m plan.Terminate) (bool, error) {
+	is := func(c *karpv1.NodeClaim) bool {
+		return c.Status.ProviderID == m.ProviderID || c.Status.ProviderID == "" && string(c.UID) == m.OfUID
+	}
+	if m.Of != "" {
+		have, err := a.claimKind().get(ctx, m.Of)
+		if isNotFound(err) {
+			return false, nil
+		}
+		return err == nil && is(have), classify(err, "look for", "nodeclaim", m.Of)
+	}
+	var all karpv1.NodeClaimList
+	if err := a.c.karpenter.Get().Resource("nodeclaims").Do(ctx).Into(&all); err != nil {
+		return false, classify(err, "list for machine "+m.ProviderID, "nodeclaims", "")
+	}
+	return slices.ContainsFunc(all.Items, func(c karpv1.NodeClaim) bool { return is(&c) }), nil
+}
+
 // DeleteClaim asks for a claim's end; its finalizer holds it until its machine is gone.
 func (a *Actor) DeleteClaim(ctx context.Context, d plan.DeleteClaim) (uint64, error) {
 	err := a.c.karpenter.Delete().Resource("nodeclaims").Name(d.Claim).Body(deleteOptions(d.UID, nil)).Do(ctx).Error()

@@ -154,6 +154,16 @@ func TestClaim(t *testing.T) {
 		t.Fatalf("requirements came out as\n%s\nwant\n%s", got, want)
 	}
 
+	claimed := func(want bool, m plan.Terminate) {
+		t.Helper()
+		if is := must(p.actor.Claimed(p.ctx, m))(t); is != want {
+			t.Errorf("machine %+v is claimed: %t", m, is)
+		}
+	}
+	claimed(true, plan.Terminate{ProviderID: "test://1", Of: c.Name, OfUID: c.UID})
+	claimed(true, plan.Terminate{ProviderID: "test://1", OfUID: c.UID})
+	claimed(false, plan.Terminate{ProviderID: "test://1", Of: c.Name, OfUID: "other"})
+	claimed(false, plan.Terminate{ProviderID: "test://1", Of: "other", OfUID: "other"})
 	v = must(p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{
 		Claim: c.Name, UID: c.UID, ProviderID: "test://1", ImageID: "img", Labels: map[string]string{model.LabelZone: "z1"},
 		Conditions: map[string]model.Condition{karpv1.ConditionLaunched: {Status: "True"}},
@@ -175,6 +185,9 @@ func TestClaim(t *testing.T) {
 		c.Capacity.At(model.CPU) != 4000 || c.Allocatable.At(model.Memory) != 7<<30 || len(c.Slots) != 0 || c.Annotations["note"] != "" {
 		t.Fatalf("claim came out as %+v", c)
 	}
+	claimed(true, plan.Terminate{ProviderID: "test://1", Of: c.Name, OfUID: "other"}) // restored from a copy, say
+	claimed(false, plan.Terminate{ProviderID: "test://2", Of: c.Name, OfUID: c.UID})
+	claimed(false, plan.Terminate{ProviderID: "test://2", OfUID: c.UID})
 	since := c.Conditions[karpv1.ConditionLaunched].Since
 	again := must(p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{
 		Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{karpv1.ConditionRegistered: {Status: "True"}},
@@ -200,6 +213,7 @@ func TestClaim(t *testing.T) {
 		Claim: c.Name, UID: c.UID, RemoveFinalizer: true, Conditions: map[string]model.Condition{karpv1.ConditionDrained: {Status: "True"}},
 	}))(t)
 	w.until("its end", func(s *state.State) bool { return s.Claim("life-1") == nil })
+	claimed(false, plan.Terminate{ProviderID: "test://1", Of: c.Name, OfUID: c.UID})
 	_, err = p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{Claim: c.Name, UID: c.UID, NodeName: "x"})
 	wantErr(t, err, plan.ErrGone, "life-1")
 

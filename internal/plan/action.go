@@ -123,6 +123,7 @@ type DeletePod struct {
 type Terminate struct {
 	ProviderID string
 	Claim      string // NodeClaim it belongs to; empty for an orphan
+	Of, OfUID  string // of an orphan: the NodeClaim that it bears the name and uid of
 	Why        Reason
 }
 
