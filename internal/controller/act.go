@@ -6,6 +6,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -59,7 +61,7 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		c.State.Begin(key, "", until)
 		pod := a.Namespace + "/" + a.Pod
 		c.State.AssumeReservation(pod, a.UID, a.Claim, true)
-		c.run(ctx, "Tolerate", key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, func(s *state.State, err error) {
+		c.run(ctx, laneIn("Tolerate", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
 				s.AssumeReservation(pod, a.UID, a.Claim, false)
 				why := a.Why
@@ -72,7 +74,7 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		})
 	case plan.Evict:
 		c.State.Begin(key, "", until)
-		c.run(ctx, "Evict", key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, func(_ *state.State, err error) {
+		c.run(ctx, laneIn("Evict", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, func(_ *state.State, err error) {
 			switch {
 			case err == nil:
 				c.Cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "evicted from node "+a.Node+", which is being drained")
@@ -86,7 +88,7 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		})
 	case plan.Restart:
 		c.State.Begin(key, "", until)
-		c.run(ctx, "Restart", key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, func(_ *state.State, err error) {
+		c.run(ctx, laneIn("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
 				c.fail("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
 				return
@@ -95,7 +97,7 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		})
 	case plan.DeletePod:
 		c.State.Begin(key, "", until)
-		c.run(ctx, "DeletePod", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.told1("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
+		c.run(ctx, laneIn("DeletePod", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.told1("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
 	case plan.Terminate:
 		c.State.Begin(key, "", until)
 		c.terminate(ctx, a)
@@ -166,15 +168,24 @@ func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateCla
 	})
 }
 
-// run makes one call in a goroutine of its own, at most Parallel of a kind at once, and has its answer recorded.
+// run makes one call in a goroutine of its own, at most Parallel of a kind at once, and four times as many of a kind in all namespaces, and has
+// its answer recorded.
 func (c *Controller) run(ctx context.Context, kind, key string, call func(context.Context) (uint64, error), then func(*state.State, error)) {
-	lane := c.lane(kind)
+	turns := []chan struct{}{c.lane(kind, c.Config.Parallel)}
+	if all, _, ok := strings.Cut(kind, inNamespace); ok {
+		turns = append(turns, c.lane(all, 4*c.Config.Parallel))
+	}
 	go func() {
-		select {
-		case lane <- struct{}{}:
-			defer func() { <-lane }()
-		case <-ctx.Done():
-			return
+		for _, lane := range turns {
+			select {
+			case lane <- struct{}{}:
+				defer func() { <-lane }()
+			case <-ctx.Done():
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			return // the loop has ended while it waited for its turn
 		}
 		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		version, err := call(cctx)
@@ -223,14 +234,26 @@ func laneAt(kind string, c *model.Claim) string {
 	return kind + " " + c.ClassGroup + "/" + c.ClassKind + "/" + c.ClassName + " " + c.Labels[model.LabelNodeGroup]
 }
 
-func (c *Controller) lane(kind string) chan struct{} {
+// laneIn is the lane of calls about the pods of a namespace: an admission webhook that takes its time there holds up no other's.
+func laneIn(kind, namespace string) string { return kind + inNamespace + namespace }
+
+const inNamespace = " in "
+
+func (c *Controller) lane(kind string, width int) chan struct{} {
 	l := c.lanes[kind]
 	if l == nil {
-		l = make(chan struct{}, c.Config.Parallel)
+		if len(c.lanes) >= max(c.most, fewLanes) { // most of them of namespaces and classes that are gone
+			maps.DeleteFunc(c.lanes, func(k string, l chan struct{}) bool { return k != forTaken && len(l) == 0 })
+			c.most = 2 * len(c.lanes)
+		}
+		l = make(chan struct{}, width)
 		c.lanes[kind] = l
 	}
 	return l
 }
+
+// fewLanes are kept though nothing is in them.
+const fewLanes = 1000
 
 func isBlocked(err error) bool { return errors.Is(err, plan.ErrBlocked) }
 func isGone(err error) bool    { return errors.Is(err, plan.ErrGone) }
@@ -304,7 +327,7 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 		req.Following = c.State.Unlaunched(q.Values[0])
 	}
 	key := a.Key()
-	lane := c.lane(laneAt("Launch", claim))
+	lane := c.lane(laneAt("Launch", claim), c.Config.Parallel)
 	go func() {
 		select {
 		case lane <- struct{}{}:

@@ -101,6 +101,7 @@ type Controller struct {
 	base    context.Context // Run's; what is begun outside a step ends with it
 	changes chan state.Change
 	lanes   map[string]chan struct{}
+	most    int           // when there are so many lanes, those are forgotten that nothing is in
 	narrow  chan struct{} // for what can wait while machines are bought
 	leading atomic.Bool
 	// deciding is when the decision under way began, in nanoseconds since 1970; 0: none is.

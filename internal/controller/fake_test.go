@@ -46,6 +46,7 @@ type bench struct {
 	drifts      func(cloud.DriftQuery) string
 	updateClass func(plan.UpdateNodeClass) error
 	endClass    func() error // nil: nothing is made for node classes
+	webhook     func(namespace string) error
 }
 
 // made is a call that the loop made.
@@ -233,10 +234,24 @@ func (b *bench) UpdateNode(_ context.Context, a plan.UpdateNode) (uint64, error)
 func (b *bench) DeleteNode(context.Context, plan.DeleteNode) (uint64, error) { return 0, nil }
 
 // Tolerate implements Cluster.
-func (b *bench) Tolerate(context.Context, plan.Tolerate) (uint64, error) { return 0, nil }
+func (b *bench) Tolerate(_ context.Context, a plan.Tolerate) (uint64, error) {
+	b.note("tolerate", a.Namespace+"/"+a.Pod)
+	return 0, b.admit(a.Namespace)
+}
+
+// admit asks a namespace's admission webhooks.
+func (b *bench) admit(namespace string) error {
+	if b.webhook == nil {
+		return nil
+	}
+	return b.webhook(namespace)
+}
 
 // Evict implements Cluster.
-func (b *bench) Evict(context.Context, plan.Evict) (uint64, error) { return 0, nil }
+func (b *bench) Evict(_ context.Context, a plan.Evict) (uint64, error) {
+	b.note("evict", a.Namespace+"/"+a.Pod)
+	return 0, b.admit(a.Namespace)
+}
 
 // Restart implements Cluster.
 func (b *bench) Restart(context.Context, plan.Restart) (uint64, error) { return 0, nil }

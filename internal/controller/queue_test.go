@@ -68,3 +68,62 @@ func TestAClassWhoseLaunchesHangHoldsUpNoOther(t *testing.T) {
 		}
 	})
 }
+
+// An admission webhook of a few namespaces that takes its time holds up evictions and tolerations there, and nowhere else.
+func TestASlowNamespaceHoldsUpNoOther(t *testing.T) {
+	for _, kind := range []string{"evict", "tolerate"} {
+		t.Run(kind, func(t *testing.T) {
+			run(t, func(t *testing.T, b *bench) {
+				b.c.Config.Parallel = 4
+				b.webhook = func(namespace string) error {
+					if namespace != "quick" {
+						time.Sleep(30 * time.Second)
+					}
+					return nil
+				}
+				b.lead()
+				ask := func(namespace string) {
+					b.c.Emit(func(*state.State) {
+						for i := range 20 {
+							uid := fmt.Sprint(namespace, i)
+							if kind == "evict" {
+								b.c.begin(b.c.base, time.Now(), plan.Evict{Namespace: namespace, Pod: uid, UID: uid, Node: "n"})
+							} else {
+								b.c.begin(b.c.base, time.Now(), plan.Tolerate{Namespace: namespace, Pod: uid, UID: uid, Claim: "c"})
+							}
+						}
+					})
+				}
+				ask("slow-a")
+				ask("slow-b")
+				time.Sleep(time.Second)
+				ask("quick")
+				time.Sleep(time.Second)
+				calls := b.made(kind)
+				if n := len(subjects(calls)); n != 4+4+20 {
+					t.Errorf("%d calls, want four for each slow namespace and all twenty of the quick one: %v", n, calls)
+				}
+				time.Sleep(10 * time.Minute)
+				if n := len(subjects(b.made(kind))); n != 60 {
+					t.Errorf("%d calls in the end, want 60", n)
+				}
+			})
+		})
+	}
+}
+
+// Namespaces come and go; their lanes do not stay.
+func TestLanesOfNamespacesThatAreGone(t *testing.T) {
+	c := &Controller{lanes: map[string]chan struct{}{}}
+	busy := c.lane(laneIn("Evict", "busy"), 1)
+	busy <- struct{}{}
+	for i := range 10 * fewLanes {
+		c.lane(laneIn("Evict", fmt.Sprint(i)), 1)
+	}
+	if n := len(c.lanes); n > 2*fewLanes {
+		t.Errorf("%d lanes are kept, one of which is in use", n)
+	}
+	if c.lane(laneIn("Evict", "busy"), 1) != busy {
+		t.Error("a lane in use was forgotten")
+	}
+}
