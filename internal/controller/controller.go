@@ -133,6 +133,8 @@ type Controller struct {
 	stop     func()              // ends what runs beside the loop while it acts; nil: nothing does
 	notes    map[string]toldNote // by object and event
 	told     map[string]string   // by pod uid: the refusal last told, so that it is not told again
+
+	mostNotes int // when there are so many, those are forgotten that may be told again
 }
 
 // window is the adaptive batch window over demand.

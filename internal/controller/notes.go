@@ -42,16 +42,20 @@ func (c *Controller) fresh(now time.Time, key, text string) bool {
 	if last, ok := c.notes[key]; ok && last.text == text && now.Sub(last.at) < noteAgain {
 		return false
 	}
-	if len(c.notes) > 50_000 {
+	if len(c.notes) >= max(c.mostNotes, fewNotes) { // looked through once for each as many as there are
 		for k, t := range c.notes {
 			if now.Sub(t.at) >= noteAgain {
 				delete(c.notes, k)
 			}
 		}
+		c.mostNotes = 2 * len(c.notes)
 	}
 	c.notes[key] = toldNote{now, text}
 	return true
 }
+
+// fewNotes are kept though it may be long since they were told.
+const fewNotes = 50_000
 
 // tellEvery is how often everything is looked at for what blocks its disruption.
 const tellEvery = 10 * time.Second
