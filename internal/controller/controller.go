@@ -381,11 +381,12 @@ func (w *window) widen(cfg Config, now time.Time, p plan.Plan) {
 // stream is how many pods one plan must buy for to be taken for part of a stream.
 const stream = 20
 
-// list asks the cloud for its machines now and then, and soon where a claim's end waits for it.
+// list asks the cloud for its machines now and then, and soon where a claim's end waits for it: that of one which does not know its machine. A
+// drain may take hours, and is not waited for so.
 func (c *Controller) list(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
 	every := c.Config.ListEvery
 	for _, cl := range snap.Claims {
-		if !cl.Deleting.IsZero() {
+		if !cl.Deleting.IsZero() && cl.ProviderID == "" && now.Before(cl.Deleting.Add(time.Minute)) {
 			every = time.Second
 			break
 		}

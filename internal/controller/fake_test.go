@@ -354,6 +354,7 @@ func (b *bench) buy(r cloud.LaunchRequest) cloud.LaunchResult {
 
 // List implements cloud.Provider.
 func (b *bench) List(context.Context) ([]model.Instance, error) {
+	b.note("list", "")
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.bought), nil
