@@ -87,15 +87,17 @@ func (w *ending) done() bool {
 		}
 		return false
 	}
+	let := true
 	for _, n := range w.Nodes {
 		if n.Deleting.IsZero() { // its machine went before it was drained, or before it was ours
 			w.act(plan.DeleteNode{Node: n.Name, UID: n.UID, Why: plan.Reason{Code: plan.Deleted, Pool: w.Claim.Pool}})
+			let = false // without the claim nobody would know that it must go, should that fail
 		}
 		if n.HasFinalizer {
 			w.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: w.Claim.Pool}})
 		}
 	}
-	return true
+	return let
 }
 
 // detached says whether the volumes of the pods that have left are off the node, so that they can be had elsewhere at once. Those of pods
