@@ -737,7 +737,8 @@ func (a *Actor) Tolerate(ctx context.Context, t plan.Tolerate) (uint64, error) {
 // partialMetadata asks for an answer without spec and status.
 const partialMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// Evict asks the eviction API to remove a pod. A PodDisruptionBudget in the way is ErrBlocked with the budget's own words.
+// Evict asks the eviction API to remove a pod. A PodDisruptionBudget in the way is ErrBlocked with the budget's own words, and so is whoever
+// else refuses it: an admission webhook may do so until it has prepared the pod's end.
 func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {
 	name := e.Namespace + "/" + e.Pod
 	body := &policyv1.Eviction{
@@ -750,7 +751,8 @@ func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {
 	switch {
 	case apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
 		return 0, fmt.Errorf("evict pod %q: %w: %s", name, plan.ErrBlocked, blockedBy(err))
-	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"), apierrors.IsForbidden(err), apierrors.IsInvalid(err),
+		apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), "admission webhook"):
 		return 0, fmt.Errorf("evict pod %q: %w: %w", name, plan.ErrBlocked, err)
 	case apierrors.IsConflict(err):
 		return 0, fmt.Errorf("evict pod %q: %w: %w", name, plan.ErrGone, err)

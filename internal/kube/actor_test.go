@@ -484,6 +484,34 @@ func TestEvict(t *testing.T) {
 	wantErr(t, err, plan.ErrGone, "default/evict-held")
 }
 
+// An eviction that a policy refuses, as admission webhooks do until they have prepared a pod's end, is one to try again.
+func TestEvictRefused(t *testing.T) {
+	p := newPlane(t)
+	p.makeNode(t, "node-refuse")
+	objects := `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"no-evictions-NAME"},"spec":{"failurePolicy":"Fail",
+		"matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["pods/eviction"]}]},
+		"matchConditions":[{"name":"these","expression":"request.name.startsWith('refuse-NAME-')"}],
+		"validations":[{"expression":"false","message":"its operator is not ready","reason":"REASON"}]}}
+		{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":"no-evictions-NAME"},
+		"spec":{"policyName":"no-evictions-NAME","validationActions":["Deny"]}}`
+	for _, reason := range []string{"Forbidden", "Invalid"} {
+		text := []byte(strings.NewReplacer("REASON", reason, "NAME", strings.ToLower(reason)).Replace(objects))
+		if err := kubectl(text, "create", "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		for n := 0; n < 100 && err == nil; n++ { // the policy holds a moment after it was made
+			pod := p.makePod(t, fmt.Sprintf("refuse-%s-%d", strings.ToLower(reason), n), func(pod *corev1.Pod) { pod.Spec.NodeName = "node-refuse" })
+			_, err = p.actor.Evict(p.ctx, plan.Evict{Namespace: "default", Pod: pod.Name, UID: string(pod.UID)})
+			time.Sleep(100 * time.Millisecond)
+		}
+		wantErr(t, err, plan.ErrBlocked, "its operator is not ready")
+		if err := kubectl(text, "delete", "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func (p *plane) setReady(t *testing.T, pod string) {
 	t.Helper()
 	patch := `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`

@@ -7,7 +7,8 @@ import "errors"
 
 // What whoever carries out an action may answer, so that the loop knows what to do next. Any other error means: try again later.
 var (
-	// ErrBlocked: the API server refuses for now, a PodDisruptionBudget being in the way. Try again; the error's text says which.
+	// ErrBlocked: the API server refuses for now, a PodDisruptionBudget or an admission webhook being in the way. Try again; the error's text
+	// says which.
 	ErrBlocked = errors.New("blocked")
 	// ErrGone: the object is not there any more, or is another one of that name. The effect can't be had and isn't needed.
 	ErrGone = errors.New("gone")
