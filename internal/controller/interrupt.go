@@ -19,15 +19,16 @@ import (
 
 // Kinds of cloud.Interruption.
 const (
-	spotInterruption = "SpotInterruption"
-	rebalance        = "Rebalance"
-	scheduledChange  = "ScheduledChange"
-	stateChange      = decide.StateChange
+	spotInterruption        = "SpotInterruption"
+	reservationInterruption = "CapacityReservationInterruption"
+	rebalance               = "Rebalance"
+	scheduledChange         = "ScheduledChange"
+	stateChange             = decide.StateChange
 )
 
 // interruptionEvent is the reference's reason of the event that tells of a notice.
 var interruptionEvent = map[string]string{
-	spotInterruption: "SpotInterrupted", rebalance: "SpotRebalanceRecommendation", scheduledChange: "InstanceUnhealthy", stateChange: "InstanceTerminating",
+	spotInterruption: "SpotInterrupted", reservationInterruption: "CapacityReservationInstanceInterrupted", rebalance: "SpotRebalanceRecommendation", scheduledChange: "InstanceUnhealthy", stateChange: "InstanceTerminating",
 }
 
 // listen hands on what the cloud says about machines that it will take away, until the context ends.
@@ -118,7 +119,7 @@ func (c *Controller) noticeText(s *state.State, claim *model.Claim, i cloud.Inte
 		return "", nil // nothing is done for a recommendation, as in the reference; or it goes already
 	}
 	have, told := decide.ReadNotice(claim)
-	sooner := have.Kind == stateChange || have.Kind == spotInterruption && i.Kind != stateChange // than what is announced now, which may be for next week
+	sooner := have.Kind == stateChange || takenBack(have.Kind) && i.Kind != stateChange // than what is announced now, which may be for next week
 	if told && (have.Kind == i.Kind || sooner) {
 		if s.Annotated(claim.UID) {
 			return claim.Annotations[decide.AnnotationInterrupted], nil // it was told before, and could not be written then
@@ -126,13 +127,16 @@ func (c *Controller) noticeText(s *state.State, claim *model.Claim, i cloud.Inte
 		return "", nil
 	}
 	now := time.Now()
-	if i.Kind == spotInterruption {
+	if takenBack(i.Kind) {
 		c.setAside(claim)
 	}
 	c.Log.Info("machine will be taken away", "nodeclaim", claim.Name, "node", claim.NodeName, "kind", i.Kind, "at", i.At)
 	c.Ledger.Add(ledger.Entry{At: now, Kind: "interrupt", Subject: "nodeclaim/" + claim.Name, Why: []plan.Reason{noticeReason(claim, i)}})
 	return decide.Notice{Kind: i.Kind, At: i.At, Seen: now}.Text()
 }
+
+// takenBack says whether a notice is of capacity that somebody else is given: what is bought in its stead is not to be bought there.
+func takenBack(kind string) bool { return kind == spotInterruption || kind == reservationInterruption }
 
 func noticeReason(claim *model.Claim, i cloud.Interruption) plan.Reason {
 	return plan.Reason{Code: plan.Interrupted, Pool: claim.Pool, Subject: "nodeclaim/" + claim.Name, Key: i.Kind}
@@ -170,7 +174,7 @@ func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interrup
 	return nil
 }
 
-// setAside has the offering of a machine that spot takes back not bought again for a while.
+// setAside has the offering of a machine that is taken back not bought again for a while.
 func (c *Controller) setAside(claim *model.Claim) {
 	l := claim.Labels
 	c.Provider.Set(cloud.OfferingKey{InstanceType: l[model.LabelInstanceType], Zone: l[model.LabelZone], CapacityType: l[model.LabelCapacityType]})

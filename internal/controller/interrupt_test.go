@@ -127,6 +127,30 @@ func TestANoticeIsNotLost(t *testing.T) {
 	})
 }
 
+// A machine in a reservation that its owner takes back is one that goes: it is told by the reference's name, and its offering is not bought again at once.
+func TestAReservationIsTakenBack(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.stand(1)
+		b.lead()
+		b.notices <- cloud.Interruption{ProviderID: "m-old-00", Kind: "CapacityReservationInterruption", At: time.Now().Add(2 * time.Minute), Sent: time.Now()}
+		b.notices <- cloud.Interruption{ProviderID: "m-old-00", Kind: "ScheduledChange", At: time.Now().Add(24 * time.Hour)}
+		time.Sleep(30 * time.Second)
+		if n, ok := decide.ReadNotice(b.claims["old-00"]); !ok || n.Kind != "CapacityReservationInterruption" {
+			t.Errorf("kept as %+v, %t", n, ok)
+		}
+		said := false
+		for _, e := range b.made("event") {
+			said = said || strings.HasPrefix(e.what, "NodeClaim old-00 CapacityReservationInstanceInterrupted:")
+		}
+		if !said {
+			t.Errorf("not said: %v", b.made("event"))
+		}
+		if made := b.made("create"); len(made) != 1 {
+			t.Errorf("bought %v, want one machine", made)
+		}
+	})
+}
+
 // The provider is asked for drift at once when a node class changes, and its word becomes the claim's condition.
 func TestDriftIsAskedFor(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {

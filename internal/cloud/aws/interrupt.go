@@ -24,9 +24,11 @@ const (
 	Rebalance        = "Rebalance"
 	ScheduledChange  = "ScheduledChange"
 	StateChange      = "StateChange"
+	// ReservationInterruption is of a machine in a reservation that its owner takes back, or in a block that ends.
+	ReservationInterruption = "CapacityReservationInterruption"
 )
 
-// spotNotice is how long before it goes a spot machine's end is told.
+// spotNotice is how long before it goes the end of a spot machine is told, and of one in a reservation where nothing else is said.
 const spotNotice = 2 * time.Minute
 
 // event is what EventBridge puts into the queue.
@@ -58,6 +60,7 @@ func readEvent(body string) (notice, error) {
 		Service           string `json:"service"`
 		EventTypeCategory string `json:"eventTypeCategory"`
 		StartTime         string `json:"startTime"`
+		TerminationTime   string `json:"instance-termination-time"`
 		AffectedEntities  []struct {
 			EntityValue string `json:"entityValue"`
 		} `json:"affectedEntities"`
@@ -74,6 +77,11 @@ func readEvent(body string) (notice, error) {
 	switch e.Source + " " + e.DetailType {
 	case "aws.ec2 EC2 Spot Instance Interruption Warning":
 		n.kind, n.at = SpotInterruption, e.Time.Add(spotNotice)
+	case "aws.ec2 EC2 Capacity Reservation Instance Interruption Warning":
+		n.kind, n.at = ReservationInterruption, e.Time.Add(spotNotice)
+		if at, err := time.Parse(time.RFC3339, d.TerminationTime); err == nil {
+			n.at = at
+		}
 	case "aws.ec2 EC2 Instance Rebalance Recommendation":
 		n.kind = Rebalance
 	case "aws.ec2 EC2 Instance State-change Notification":

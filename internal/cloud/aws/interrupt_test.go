@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,13 +26,23 @@ func TestInterruptions(t *testing.T) {
 	a := open(t, some(t, "m5.large"), clock)
 	p := a.provider(func(c *aws.Config) { c.InterruptionQueue = awstest.Default().Queue })
 	running := map[string]string{} // a machine for each kind, by instance id
-	for _, uid := range []string{"a", "b", "c"} {
-		res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: uid, ClaimUID: uid, Class: class(""), CapacityTypes: []string{model.Spot}}})[0]
+	a.control("POST", "reservations", awstest.Reservation{InstanceType: "m5.large", Zone: "us-east-1b", Count: 1, Tags: map[string]string{"for": "us"}}, nil)
+	reserved := class(`{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],"capacityReservationSelectorTerms":[{"tags":{"for":"us"}}],` + discovery + `}`)
+	inReservation := ""
+	for _, uid := range []string{"a", "b", "c", "d"} {
+		req := cloud.LaunchRequest{ClaimName: uid, ClaimUID: uid, Class: class(""), CapacityTypes: []string{model.Spot}}
+		if uid == "d" {
+			req.Class, req.CapacityTypes = reserved, []string{model.Reserved}
+		}
+		res := p.Launch(t.Context(), []cloud.LaunchRequest{req})[0]
 		if res.Err != nil {
 			t.Fatal(res.Err)
 		}
+		if uid == "d" {
+			inReservation = res.ProviderID[strings.LastIndexByte(res.ProviderID, '/')+1:]
+		}
 	}
-	for len(running) < 3 {
+	for len(running) < 4 {
 		if err := clock.Wait(t.Context(), 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +52,8 @@ func TestInterruptions(t *testing.T) {
 			}
 		}
 	}
-	ids := slices.Sorted(maps.Keys(running))
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(running)), func(id string) bool { return id == inReservation })
+	ids = append(ids, inReservation)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	seen := make(chan cloud.Interruption, 100)
@@ -61,7 +73,7 @@ func TestInterruptions(t *testing.T) {
 	for n, c := range []struct {
 		asked, kind string
 		dated       bool
-	}{{awstest.Rebalance, aws.Rebalance, false}, {awstest.ScheduledChange, aws.ScheduledChange, true}, {awstest.SpotInterruption, aws.SpotInterruption, true}} {
+	}{{awstest.Rebalance, aws.Rebalance, false}, {awstest.ScheduledChange, aws.ScheduledChange, true}, {awstest.SpotInterruption, aws.SpotInterruption, true}, {awstest.ReservationTaken, aws.ReservationInterruption, true}} {
 		a.control("POST", "interrupt", awstest.Interruption{Kind: c.asked, Instances: []string{ids[n]}}, nil)
 		for {
 			i := <-seen

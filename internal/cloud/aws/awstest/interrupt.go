@@ -18,6 +18,7 @@ const (
 	Rebalance        = "rebalance"         // EC2 might
 	ScheduledChange  = "scheduled-change"  // the instance is to be retired after the notice
 	StateChange      = "state-change"      // the instance stops at once
+	ReservationTaken = "reservation-taken" // the owner of the instance's reservation takes it back: EC2 takes the instance after the notice
 	Impaired         = "impaired"          // the instance's status checks fail from now on; nobody is told, DescribeInstanceStatus says so
 )
 
@@ -63,8 +64,9 @@ func (t *tx) notify(source, kind string, resources []string, detail any) {
 }
 
 type spotDetail struct {
-	InstanceID     string `json:"instance-id"`
-	InstanceAction string `json:"instance-action,omitempty"`
+	InstanceID      string `json:"instance-id"`
+	InstanceAction  string `json:"instance-action,omitempty"`
+	TerminationTime string `json:"instance-termination-time,omitempty"`
 }
 
 type stateDetail struct {
@@ -90,15 +92,18 @@ type healthEntity struct {
 func (t *tx) interrupt(in Interruption) (Interrupted, error) {
 	var out Interrupted
 	switch in.Kind {
-	case SpotInterruption, Rebalance, ScheduledChange, StateChange, Impaired:
+	case SpotInterruption, Rebalance, ScheduledChange, ReservationTaken, StateChange, Impaired:
 	default:
-		return out, fmt.Errorf("interruption: kind %q: use %s, %s, %s, %s or %s", in.Kind, SpotInterruption, Rebalance, ScheduledChange, StateChange, Impaired)
+		return out, fmt.Errorf("interruption: kind %q: use %s, %s, %s, %s, %s or %s", in.Kind, SpotInterruption, Rebalance, ScheduledChange, ReservationTaken, StateChange, Impaired)
 	}
 	var chosen []*instance
 	for _, id := range in.Instances {
 		i := t.instances.items[id]
 		if i == nil || gone(t.machine(i)) {
 			return out, fmt.Errorf("interruption: instance %s does not run", id)
+		}
+		if in.Kind == ReservationTaken && t.reservedIn(i) == "" {
+			return out, fmt.Errorf("interruption: instance %s runs in no reservation", id)
 		}
 		chosen = append(chosen, i)
 	}
@@ -124,8 +129,11 @@ func (t *tx) interrupt(in Interruption) (Interrupted, error) {
 		case SpotInterruption:
 			is.Goes = t.now.Add(notice)
 			if !in.Silent {
-				t.notify("aws.ec2", "EC2 Spot Instance Interruption Warning", arn, spotDetail{i.ID, "terminate"})
+				t.notify("aws.ec2", "EC2 Spot Instance Interruption Warning", arn, spotDetail{InstanceID: i.ID, InstanceAction: "terminate"})
 			}
+		case ReservationTaken:
+			is.Goes = t.now.Add(notice)
+			t.notify("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning", arn, spotDetail{i.ID, "terminate", is.Goes.UTC().Format("2006-01-02T15:04:05Z")})
 		case Rebalance:
 			t.notify("aws.ec2", "EC2 Instance Rebalance Recommendation", arn, spotDetail{InstanceID: i.ID})
 		case ScheduledChange:
