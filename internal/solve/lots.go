@@ -88,9 +88,6 @@ func (x *dealing) next(items []item, copies int64) (out []held, n int64) {
 	for _, it := range items {
 		for rest := it.n * n; rest > 0; {
 			k := min(rest, x.first(it.d))
-			if k == 0 {
-				break // a fill that counts a pod twice must not end the process
-			}
 			x.have[it.d][x.at[it.d]] -= k
 			rest -= k
 			out = append(out, held{x.lots[it.d][x.at[it.d]], k / n})

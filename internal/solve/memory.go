@@ -3,6 +3,8 @@
 
 package solve
 
+import "slices"
+
 // columnPool is the fills that the last refined plan was made of, by name, so that they mean something in another problem.
 type columnPool struct {
 	fills []namedFill
@@ -55,7 +57,11 @@ func (p *packing) remake(f *namedFill, mi int, demandsOf map[string][]int) (colu
 		found := false
 		for _, d := range demandsOf[key] {
 			if found = p.admits(m, d); found {
-				c.items = append(c.items, item{d, f.counts[i]})
+				if j := slices.IndexFunc(c.items, func(it item) bool { return it.d == d }); j >= 0 {
+					c.items[j].n += f.counts[i] // two demands then that are one now
+				} else {
+					c.items = append(c.items, item{d, f.counts[i]})
+				}
 				for k := range p.s.nd {
 					rem[k] -= p.demands[d].c.req[k] * f.counts[i]
 				}
