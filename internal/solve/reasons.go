@@ -546,9 +546,10 @@ func (s *solver) explainVolumes(c *class, pi int) *plan.Reason {
 }
 
 // explainTopology names the first rule that refuses the class in every domain the pool could buy in; where domains differ, the
-// one met in the first of them by name speaks.
+// one met in the first of them by name speaks, of those where a disk that the pods share will be made, if there is one.
 func (s *solver) explainTopology(c *class, pi int) *plan.Reason {
 	var first *rule
+	disk := false // where it is met the disk may be
 	if len(c.topo.keys) > 0 {
 		for _, at := range s.sitesOf(c) {
 			if at.offers == nil || !s.inPool(at.offers, pi) {
@@ -559,8 +560,8 @@ func (s *solver) explainTopology(c *class, pi int) *plan.Reason {
 				first = nil
 				break
 			}
-			if first == nil {
-				first = r
+			if d := s.diskIn(c, at.vals); first == nil || d && !disk {
+				first, disk = r, d
 			}
 		}
 	}
@@ -576,6 +577,16 @@ func (s *solver) explainTopology(c *class, pi int) *plan.Reason {
 	}
 	r := ruleReason(first)
 	return &r
+}
+
+// diskIn says whether the disks that pods of the class share, and that are still to be made, may be made in the domains of vals.
+func (s *solver) diskIn(c *class, vals []int32) bool {
+	for i := range c.topo.wide {
+		if r := &c.topo.wide[i]; r.kind == ruleDisk && (vals[r.key] <= 0 || s.counters[r.counter].at(int(vals[r.key])) < s.counters[r.counter].total) {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *solver) inPool(m *mask, pi int) bool {
