@@ -172,6 +172,9 @@ func (s *solver) fillLeft(demands []*demand) {
 		targets = append(targets, i)
 	}
 	for _, d := range demands {
+		if d.c.of != nil {
+			continue // a lump has a machine bought
+		}
 		it := binItem{class: d.c.id, n: d.n, mask: d.mask}
 		for _, j := range targets {
 			n := t.takes(j, -1, &it)

@@ -44,7 +44,7 @@ func (s *solver) binOf(b *batch, items []held, copies int64) *bin {
 	out.items = make([]binItem, 0, len(items))
 	for _, it := range items {
 		out.mask = s.and(out.mask, it.d.mask)
-		out.add(it.d.c, it.d.mask, it.n, s.nd)
+		it.d.addTo(out, it.n, s.nd)
 	}
 	return out
 }

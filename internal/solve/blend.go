@@ -222,7 +222,7 @@ func (p *packing) holds(m *machine, d int) float64 {
 
 // boundByBlends is the bound from what pods are worth as parts of mixtures.
 func (s *solver) boundByBlends(groups []*boundGroup, ls []level, useful []int, u *[maxDims]int64) int64 {
-	if len(useful)*len(s.classes) > 2_000_000 || len(s.start.stock) > 0 {
+	if len(useful)*len(s.proven) > 2_000_000 || len(s.start.stock) > 0 {
 		return 0
 	}
 	var worth []int64

@@ -37,9 +37,10 @@ func (s *solver) colocate() {
 	}
 }
 
-// seed opens machines for what must share a host, before anything else is packed: later there may be no room left beside what it
-// wants to be near. A machine begins with one pod of that, or, where there is none, with the group itself. It says whether any was placed.
+// seed opens machines for what must share a host and is no lump, before anything else is packed: later there may be no room left beside what
+// it wants to be near. A machine begins with one pod of that, or, where there is none, with the group itself. It says whether any was placed.
 func (s *solver) seed() (any bool) {
+	any = s.takeLumps()
 	for moved := true; moved; any = any || moved {
 		moved = false
 		for _, c := range s.classes {

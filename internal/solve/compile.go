@@ -38,6 +38,8 @@ type class struct {
 	ports  []model.HostPort
 	attach []model.Volume // those a CSI limit counts
 	bad    string         // why it can't be placed at all
+	lump   *lump          // that it is part of; nil: none
+	of     *lump          // that it is, as one pod; nil: a class of pods
 }
 
 func (c *class) left() int { return len(c.pods) - c.taken }
@@ -77,6 +79,7 @@ type solver struct {
 
 	rooms    rooms
 	counters []counter
+	lumps    []*lump         // in class order
 	excluded map[string]bool // exclusive volumes in use
 
 	placed   []placement
@@ -113,6 +116,7 @@ type solver struct {
 	last      bool       // what is placed now must not disturb what was
 	spare     *tidying   // room left on machines bought, which pods left out may take; nil: no pod may yet
 	floor     int64      // what the demands bought for cost at least, by resource prices
+	proven    []*class   // what a bound counts: classes, and lumps as one pod each
 	guess     guess
 	toll      toll
 	begun     []begun

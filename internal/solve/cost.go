@@ -74,7 +74,7 @@ func (s *solver) cost(res *Result) {
 // tied says whether most pods have rules over where others are, which no bound knows: then it is not for want of trying that the gap is wide.
 func (s *solver) tied() bool {
 	n := 0
-	for _, c := range s.classes {
+	for _, c := range s.proven {
 		if len(c.topo.host) > 0 || len(c.topo.wide) > 0 {
 			n += c.taken
 		} else {
@@ -138,7 +138,9 @@ func (s *solver) unpriced() (out []string) {
 				switch rules[i].kind {
 				case ruleSpread:
 					spread = spread || rules[i].hard
-				case ruleAffinity, ruleAnti, ruleOthers:
+				case ruleAffinity:
+					affinity = affinity || rules[i].key != hostKey || c.lump == nil
+				case ruleAnti, ruleOthers:
 					affinity = true
 				}
 			}
@@ -213,7 +215,7 @@ func (s *solver) dearestPod(groups []*boundGroup, useful []int) (most int64) {
 // boundByColumns is the bound from what pods are worth in the program over columns, where that knows them, and else by their
 // resources.
 func (s *solver) boundByColumns(groups []*boundGroup, ls []level, useful []int, u *[maxDims]int64) int64 {
-	if len(useful)*len(s.classes) > 2_000_000 {
+	if len(useful)*len(s.proven) > 2_000_000 {
 		return 0
 	}
 	kinds := 0
@@ -264,7 +266,7 @@ func (s *solver) roomCeiling(room int, worth map[int]int64, u *[maxDims]int64) i
 		}
 	}
 	sum := int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)) + 1
-	for _, c := range s.classes {
+	for _, c := range s.proven {
 		y, ok := worth[c.id]
 		if !ok || !fitsSlice(&c.req, free) || !s.admits(c.filter, room) {
 			continue
@@ -291,7 +293,7 @@ func (s *solver) usefulRooms() (out []int) {
 			continue
 		}
 		free := s.start.free[i*s.nd : i*s.nd+s.nd]
-		for _, c := range s.classes {
+		for _, c := range s.proven {
 			if c.taken > 0 && fitsSlice(&c.req, free) && s.admits(c.filter, i) {
 				out = append(out, i)
 				break
@@ -313,6 +315,7 @@ type boundGroup struct {
 }
 
 func (s *solver) boundGroups() ([]*boundGroup, []level) {
+	s.proven = s.priced()
 	joined := len(s.levels) < 2
 	for i := range s.left {
 		joined = joined || s.left[i].limited || len(s.minValuesOf(i)) > 0
@@ -329,7 +332,7 @@ func (s *solver) boundGroups() ([]*boundGroup, []level) {
 		}
 	}
 	first := -1
-	for _, c := range s.classes { // pods of one weight may find room on machines that pods of another need anyway
+	for _, c := range s.proven { // pods of one weight may find room on machines that pods of another need anyway
 		if li, _ := s.cheapest(c.mask, &c.req); c.taken > 0 && li < len(s.levels) {
 			joined = joined || first >= 0 && li != first
 			first = li
@@ -343,7 +346,7 @@ func (s *solver) boundGroups() ([]*boundGroup, []level) {
 		ls = []level{{lo: 0, hi: len(s.offers)}}
 	}
 	classes := make([][]*class, len(ls))
-	for _, c := range s.classes {
+	for _, c := range s.proven {
 		if c.taken == 0 || !s.holds(c.filter.mask, &c.req) {
 			continue
 		}

@@ -315,8 +315,12 @@ func (s *solver) fillRooms(c *class, keep int) {
 }
 
 // startOnRoom begins a group that must share one host on a room, but only where that room holds all that waits of the class: begun on
-// a small one, the rest could go nowhere.
+// a small one, the rest could go nowhere. Where a machine could hold its lump, that goes there whole.
 func (s *solver) startOnRoom(c *class, keep int) {
+	if x := c.lump; x != nil && len(x.members) > 1 && !x.tied && s.whole(x) && s.holds(x.one.filter.mask, &x.one.req) {
+		s.lumpOnRoom(x, c)
+		return
+	}
 	for room := range s.rooms.in {
 		if s.roomTakes(c, room) >= int64(c.left()-keep) {
 			s.putOnRoom(c, room, int64(c.left()-keep))

@@ -217,51 +217,144 @@ func TestAgainstEveryPacking(t *testing.T) {
 	})
 }
 
-// cheapest tries every way to share machines among the pods that fit anywhere.
+// cheapest is the least cost of the pods that fit on some machine, and how many these are.
 func cheapest(p *Problem) (best int64, fit int) {
-	price := func(sum model.Resources) int64 {
-		least := int64(-1)
-		for _, t := range p.Pools[0].Types {
-			if sum.Fits(t.Allocatable) && (least < 0 || t.Offerings[0].PriceMicro < least) {
-				least = t.Offerings[0].PriceMicro
+	var items []model.Resources
+	for _, x := range p.Demand {
+		if machineFor(p, x.Class.Requests) >= 0 {
+			items = append(items, x.Class.Requests)
+		}
+	}
+	return cheapestOf(p, items, nil), len(items)
+}
+
+// TestAgainstEveryPackingOfGroups does so with groups of pods that must share a host, and with room on machines that stand.
+func TestAgainstEveryPackingOfGroups(t *testing.T) {
+	groups, besideRooms := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		c := rapidChance{rt}
+		var b strings.Builder
+		b.WriteString("pool default\n")
+		for i := range 1 + c.n(4) {
+			fmt.Fprintf(&b, "type t%d cpu=%d mem=%dGi price=0.%02d zones=a\n", i, 4+c.n(8), 8+c.n(16), 10+c.n(60))
+		}
+		for i := range c.n(3) {
+			fmt.Fprintf(&b, "room r%d cpu=%d mem=%dGi\n", i, 1+c.n(4), 1+c.n(8))
+		}
+		for i := range 1 + c.n(5) {
+			fmt.Fprintf(&b, "pod w%d cpu=%dm mem=%dMi", i, 100*(1+c.n(16)), 256*(1+c.n(12)))
+			switch c.n(3) {
+			case 0:
+				fmt.Fprintf(&b, " x%d label=app=g%d near=host:app=g%d", 2+c.n(2), i, i)
+			case 1:
+				fmt.Fprintf(&b, " near=host:app=g%d label=app=f%d", c.n(5), i) // follows a group, if there is one
+			}
+			b.WriteByte('\n')
+		}
+		p := parseProblem(t, b.String())
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		checkRapid(rt, b.String(), p, r)
+		items, ok := together(p)
+		for _, x := range items {
+			ok = ok && machineFor(p, x) >= 0
+		}
+		if !ok {
+			return // what fits nowhere whole is another question
+		}
+		if len(items) < len(p.Demand) {
+			groups++
+		}
+		if len(p.Rooms) > 0 && r.Cost.NewMicroPerHour > 0 {
+			besideRooms++
+		}
+		if len(r.Refused) > 0 {
+			rt.Fatalf("%s----\n%sall groups fit on some type", b.String(), describe(p, r))
+		}
+		var free []model.Resources
+		for _, x := range p.Rooms {
+			free = append(free, x.Free)
+		}
+		if best := cheapestOf(p, items, free); r.Cost.BoundMicroPerHour > best || r.Cost.NewMicroPerHour < best {
+			rt.Fatalf("%s----\n%sthe cheapest packing costs %d", b.String(), describe(p, r), best)
+		}
+	})
+	if groups == 0 || besideRooms == 0 {
+		t.Errorf("%d problems had groups and %d room that did not do, want some of each", groups, besideRooms)
+	}
+}
+
+// together joins the pods of each group to one; it says no where pods are near somebody who is not there.
+func together(p *Problem) (items []model.Resources, ok bool) {
+	at := map[string]int{}
+	for _, x := range p.Demand {
+		app := x.Class.Labels["app"]
+		if len(x.Class.Affinity) > 0 {
+			for _, q := range *x.Class.Affinity[0].Selector.Pods {
+				app = q.Values[0]
+			}
+			if !slices.ContainsFunc(p.Demand, func(y *model.Pod) bool { return y.Class.Labels["app"] == app }) {
+				return nil, false
 			}
 		}
-		return least
+		i, known := at[app]
+		if !known || app == "" {
+			i = len(items)
+			items = append(items, nil)
+			at[app] = i
+		}
+		items[i] = items[i].Add(x.Class.Requests)
 	}
-	var pods []model.Resources
-	for _, x := range p.Demand {
-		if price(x.Class.Requests) >= 0 {
-			pods = append(pods, x.Class.Requests)
+	return items, true
+}
+
+// machineFor is the least price of a machine that holds so much, -1 where none does.
+func machineFor(p *Problem, sum model.Resources) int64 {
+	least := int64(-1)
+	for _, t := range p.Pools[0].Types {
+		if sum.Fits(t.Allocatable) && (least < 0 || t.Offerings[0].PriceMicro < least) {
+			least = t.Offerings[0].PriceMicro
 		}
 	}
-	best = -1
-	var groups []model.Resources
+	return least
+}
+
+// cheapestOf tries every way to share free room and machines among items that each fit on some machine.
+func cheapestOf(p *Problem, items, free []model.Resources) int64 {
+	best := int64(-1)
+	var machines []model.Resources
 	var try func(i int)
 	try = func(i int) {
-		if i == len(pods) {
-			var sum int64
-			for _, g := range groups {
-				sum += price(g)
+		if i == len(items) {
+			sum := int64(0)
+			for _, m := range machines {
+				sum += machineFor(p, m)
 			}
 			if best < 0 || sum < best {
 				best = sum
 			}
 			return
 		}
-		for g := range groups {
-			was := groups[g]
-			if next := was.Add(pods[i]); price(next) >= 0 {
-				groups[g] = next
+		for k, was := range free {
+			if items[i].Fits(was) {
+				free[k] = was.Sub(items[i])
 				try(i + 1)
-				groups[g] = was
+				free[k] = was
 			}
 		}
-		groups = append(groups, pods[i])
+		for k := range machines { // the list grows and shrinks meanwhile
+			was := machines[k]
+			if next := was.Add(items[i]); machineFor(p, next) >= 0 {
+				machines[k] = next
+				try(i + 1)
+				machines[k] = was
+			}
+		}
+		machines = append(machines, items[i])
 		try(i + 1)
-		groups = groups[:len(groups)-1]
+		machines = machines[:len(machines)-1]
 	}
 	try(0)
-	return max(0, best), len(pods)
+	return best
 }
 
 // TestRefusalsAreTrue puts each pod refused, against the plan's word, alone on a machine of every offering of every pool, and, where it asks

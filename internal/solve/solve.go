@@ -140,7 +140,7 @@ func (s *solver) attempt() (short []*demand) {
 	for _, d := range s.demands {
 		if d.n > 0 {
 			short = append(short, d)
-			d.c.taken -= int(d.n)
+			d.untake(d.n)
 		}
 	}
 	return short

@@ -165,6 +165,7 @@ func (s *solver) compileTopology() {
 		t.relate(c)
 	}
 	t.countStanding()
+	s.compileLumps()
 }
 
 // counter returns the number of the counter, made when new.
