@@ -173,7 +173,7 @@ func (p *packing) price(left []int64) int64 {
 		p.strata = p.strataOf(left)
 	}
 	if x := p.strata; len(x.list) > 1 {
-		x.price(p.free[:nd])
+		x.price(p.free[:nd], nil)
 		v := x.worth().micro()
 		p.flat = v-least <= mulDiv(least, p.s.pol.MaxGapPPM, 1_000_000)
 		if v > least {

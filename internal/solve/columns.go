@@ -71,8 +71,12 @@ func (t *master) begin() {
 	t.basic, t.x, t.y, t.step = make([]int, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	t.inverse = make([][]float64, n)
 	for r := range n {
-		t.basic[r] = r
 		t.inverse[r] = make([]float64, n)
+		if t.need[r] < 0 { // no more than so much: nothing of it is used yet
+			t.basic[r], t.inverse[r][r], t.x[r] = -1-r, -1, -t.need[r]
+			continue
+		}
+		t.basic[r] = r
 		k := t.cols[r].amount(0)
 		t.inverse[r][r] = 1 / k
 		t.x[r] = t.need[r] / k
@@ -108,7 +112,7 @@ func (t *master) offer(c column) bool {
 	for i, it := range c.items {
 		gain += float64(t.y[t.rowOf[it.d]] * c.amount(i))
 	}
-	if gain <= 1e-7*t.price(c.m)+1e-9 {
+	if gain <= 1e-7*t.price(c.m)+1e-9 || c.m < 0 && gain < 1e-3 {
 		return false
 	}
 	for i := range t.step {
@@ -182,8 +186,11 @@ func (t *master) enter(col int, cost float64) bool {
 	return true
 }
 
-// price is what the program counts for a machine.
+// price is what the program counts for a machine; free room, -1, costs nothing.
 func (t *master) price(m int) float64 {
+	if m < 0 {
+		return 0
+	}
 	if t.bare {
 		return float64(t.p.machines[m].price)
 	}

@@ -69,6 +69,11 @@ func (s *solver) cost(res *Result) {
 			res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "enumeration"
 		}
 	}
+	if wider(res, max(blendGapPPM, s.pol.MaxGapPPM)) {
+		if by := s.boundBesideRooms(groups, ls, useful); by > res.Cost.BoundMicroPerHour {
+			res.Cost.BoundMicroPerHour, res.Cost.ProvenBy = by, "lp"
+		}
+	}
 }
 
 // tied says whether most pods have rules over where others are, which no bound knows: then it is not for want of trying that the gap is wide.
@@ -109,7 +114,7 @@ func (s *solver) boundByStrata(groups []*boundGroup, ls []level, useful []int) i
 		}
 		p, whole := s.provingOf(ls[gi], g.classes)
 		x := p.strataOf(whole)
-		x.price(free)
+		x.price(free, nil)
 		total.add(x.worth())
 		for k := range s.nd {
 			most[k] = max(most[k], x.most(k, func(*stratum) bool { return true }))

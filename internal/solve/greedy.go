@@ -48,6 +48,7 @@ type packing struct {
 	open     []int32 // demands that pods may be left of
 	openTo   []int   // by mask: how many of them
 	kind     []int32 // by demand: those of one number are one to strata
+	access   []int8  // by demand: how much free room is open to it; nil: not told apart by that
 	maskOf   []int   // by demand, number of its mask
 	masks    []*mask
 	machines []*machine

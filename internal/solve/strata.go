@@ -37,9 +37,10 @@ const maxStrata = 24
 func (p *packing) strataOf(whole []int64) *strata {
 	words := (len(p.machines) + 63) / 64
 	type set struct {
-		on   []uint64
-		unit [maxDims]int64 // least price of a unit of each resource
-		ds   []int
+		on     []uint64
+		unit   [maxDims]int64 // least price of a unit of each resource
+		access int8
+		ds     []int
 	}
 	var sets []*set
 	byBits := map[string]*set{}
@@ -64,13 +65,20 @@ func (p *packing) strataOf(whole []int64) *strata {
 	p.s.work += int64(len(p.machines) * len(p.masks))
 	on := make([]uint64, words)
 	type kind struct { // of demands that are one here
-		mask int
-		req  vec
+		mask   int
+		req    vec
+		access int8
+	}
+	accessOf := func(d int) int8 {
+		if p.access == nil {
+			return 0
+		}
+		return p.access[d]
 	}
 	if p.kind == nil {
 		number := map[kind]int32{}
 		for d, x := range p.demands {
-			k := kind{p.maskOf[d], x.c.req}
+			k := kind{p.maskOf[d], x.c.req, accessOf(d)}
 			n, ok := number[k]
 			if !ok {
 				n = int32(len(number))
@@ -102,10 +110,10 @@ func (p *packing) strataOf(whole []int64) *strata {
 			known[p.kind[d]] = none
 			continue // only machines of limited stock hold it: it is worth nothing here
 		}
-		k := string(appendWords(nil, on))
+		k := string(append(appendWords(nil, on), byte(accessOf(d))))
 		g := byBits[k]
 		if g == nil {
-			g = &set{on: slices.Clone(on)}
+			g = &set{on: slices.Clone(on), access: accessOf(d)}
 			for i, m := range p.machines {
 				for k := range p.s.dims {
 					if on[i>>6]>>(i&63)&1 != 0 && m.avail[k] > 0 {
@@ -126,15 +134,19 @@ func (p *packing) strataOf(whole []int64) *strata {
 		for d := range x.of {
 			x.of[d] = -1
 		}
-		byUnit := map[[maxDims]int64]int{}
+		type unit struct {
+			price  [maxDims]int64
+			access int8
+		}
+		byUnit := map[unit]int{}
 		for _, g := range sets {
-			k := g.unit
-			for i, v := range k {
+			k := unit{g.unit, g.access}
+			for i, v := range k.price {
 				if n := bits.Len64(uint64(v)); n > digits {
-					k[i] = v >> (n - digits) << (n - digits)
+					k.price[i] = v >> (n - digits) << (n - digits)
 				}
 				if digits < 0 {
-					k[i] = 0
+					k.price[i] = 0
 				}
 			}
 			at, ok := byUnit[k]
@@ -167,7 +179,8 @@ func (p *packing) strataOf(whole []int64) *strata {
 }
 
 // price solves the program for the demand less a part that free room will hold, by resource, and rounds so that the prices are a certificate.
-func (x *strata) price(free []float64) {
+// vacant is free room that the program itself gives to strata.
+func (x *strata) price(free []float64, vacant []vacancy) {
 	p, nd := x.p, x.p.s.nd
 	var total [maxDims]float64
 	for _, g := range x.list {
@@ -194,8 +207,33 @@ func (x *strata) price(free []float64) {
 			t.cols = append(t.cols, column{m: m, items: []item{{d: row[at]}}, part: []float64{float64(p.machines[m].avail[k])}})
 		}
 	}
+	for range vacant { // behind the others: no more than all of it is used
+		t.rowOf, t.rows, t.need = append(t.rowOf, len(t.rows)), append(t.rows, len(t.rows)), append(t.need, -1)
+	}
+	first := len(t.rows) - len(vacant)
 	t.begin()
 	var c column
+	highest := func(on uint64, room *vec) { // each resource goes to the stratum that pays most
+		for k := range nd {
+			best := -1
+			for b := on; b != 0 && room[k] > 0; b &= b - 1 {
+				if r := row[bits.TrailingZeros64(b)*nd+k]; r >= 0 && t.y[r] > 0 && (best < 0 || t.y[r] > t.y[best]) {
+					best = r
+				}
+			}
+			if best >= 0 {
+				c.items, c.part = append(c.items, item{d: best}), append(c.part, float64(room[k]))
+			}
+		}
+	}
+	may := make([]uint64, len(p.machines)) // by machine: strata
+	for mi := range p.machines {
+		for i := range x.list {
+			if x.list[i].has(mi) {
+				may[mi] |= 1 << i
+			}
+		}
+	}
 	for range maxStrataRounds {
 		t.settle()
 		better := false
@@ -204,17 +242,15 @@ func (x *strata) price(free []float64) {
 				continue
 			}
 			c.m, c.items, c.part = mi, c.items[:0], c.part[:0]
-			for k := range nd {
-				best := -1
-				for i := range x.list {
-					if r := row[i*nd+k]; r >= 0 && m.avail[k] > 0 && x.list[i].has(mi) && t.y[r] > 0 && (best < 0 || t.y[r] > t.y[best]) {
-						best = r
-					}
-				}
-				if best >= 0 {
-					c.items, c.part = append(c.items, item{d: best}), append(c.part, float64(m.avail[k]))
-				}
+			highest(may[mi], &m.avail)
+			if t.offer(c) {
+				better, c = true, column{}
 			}
+		}
+		for v := range vacant {
+			c.m, c.items, c.part = -1, c.items[:0], c.part[:0]
+			highest(vacant[v].on, &vacant[v].free)
+			c.items, c.part = append(c.items, item{d: first + v}), append(c.part, -1)
 			if t.offer(c) {
 				better, c = true, column{}
 			}
