@@ -23,6 +23,7 @@ func (s *solver) colocate() {
 				continue
 			}
 			before := c.taken
+			s.work += int64(len(s.bins))
 			s.placeClass(c, nil) // on rooms only: nothing is bought for a class that must share a host
 			for _, b := range s.bins {
 				if s.wanted(c) > 0 {
@@ -48,6 +49,7 @@ func (s *solver) seed() (any bool) {
 				continue
 			}
 			before := c.taken
+			s.work += int64(len(s.bins) + len(s.demands))
 			for _, b := range s.bins {
 				if s.wanted(c) > 0 {
 					s.joinBin(c, b)
@@ -210,6 +212,7 @@ func (s *solver) recharge(b *bin) bool {
 	}
 	best := -1
 	for _, i := range s.byPrice(b.pool) {
+		s.work++
 		o := &s.offers[i]
 		if b.mask.has(i) && (best < 0 || o.price < s.offers[best].price) && s.binFits(b, o) && left.copies(o.t.Capacity) > 0 {
 			best = i

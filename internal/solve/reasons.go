@@ -102,6 +102,7 @@ func taintText(t model.Taint) string {
 // furthest speaks.
 func (s *solver) explainLabels(c *class, p *Pool) *plan.Reason {
 	known := s.knownOf(p.Types)
+	s.work += int64(len(p.Types) * max(1, len(c.c.Terms)))
 	terms := make([]model.NodeTerm, len(c.c.Terms))
 	copy(terms, c.c.Terms)
 	if len(terms) == 0 {
@@ -217,6 +218,7 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 	var topo, volume bool
 	var nearest, short *offer
 	lo, hi := s.poolRange(pi)
+	s.work += int64(hi - lo)
 	for i := lo; i < hi; i++ {
 		o := &s.offers[i]
 		if typeOnly(c, o, s) {
@@ -412,6 +414,7 @@ func (s *solver) explainRest(c *class, pi int) plan.Reason {
 	if len(need) > 0 {
 		var types []*model.InstanceType
 		lo, hi := s.poolRange(pi)
+		s.work += int64(hi - lo)
 		for i := lo; i < hi; i++ {
 			if o := &s.offers[i]; c.filter.mask.has(i) && fitsIn(&c.req, o.avail, s.nd) && !slices.Contains(types, o.t) {
 				types = append(types, o.t)
@@ -472,6 +475,7 @@ func (s *solver) scattered(c *class, pi int, need minValues) *plan.Reason {
 				continue
 			}
 			tried = append(tried, i)
+			s.work += int64(hi - lo)
 			var types []*model.InstanceType
 			for j := lo; j < hi; j++ {
 				if m.has(j) && s.alike(i, j) && fitsIn(&c.req, s.offers[j].avail, s.nd) && !slices.Contains(types, s.offers[j].t) {
@@ -505,6 +509,7 @@ func (s *solver) explainLast(c *class, pi int) plan.Reason {
 	}
 	var full *offer
 	lo, hi := s.poolRange(pi)
+	s.work += int64(hi - lo)
 	for i := lo; i < hi; i++ {
 		o := &s.offers[i]
 		if !o.ok || !c.mask.has(i) || !fitsIn(&c.req, o.avail, s.nd) {
@@ -551,6 +556,7 @@ func (s *solver) explainTopology(c *class, pi int) *plan.Reason {
 	var first *rule
 	disk := false // where it is met the disk may be
 	if len(c.topo.keys) > 0 {
+		s.work += int64(len(s.rooms.in))
 		for _, at := range s.sitesOf(c) {
 			if at.offers == nil || !s.inPool(at.offers, pi) {
 				continue

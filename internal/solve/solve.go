@@ -607,6 +607,7 @@ func (s *solver) crowd() bool {
 				continue
 			}
 			least := s.least(r)
+			s.work += int64(len(r.own))
 			for d := range r.own {
 				switch {
 				case !s.beyond(r, d, least):
@@ -632,6 +633,7 @@ func (s *solver) stray() bool {
 		for _, c := range s.classes {
 			for i := range c.topo.wide {
 				r := &c.topo.wide[i]
+				s.work += int64(len(r.own))
 				for d, n := range r.own {
 					if r.kind == ruleAffinity && r.self && n > 0 { // others follow, and begin nothing
 						f(r, d)
@@ -760,6 +762,8 @@ func (s *solver) result() Result {
 		sorted[i] = *n
 	}
 	res.New = sorted
+	res.Cost.PremiumMicroPerHour = min(res.Cost.PremiumMicroPerHour+s.premium, res.Cost.NewMicroPerHour)
+	s.cost(&res) // before the reasons, which take steps too
 	for i, c := range s.classes {
 		if next[i] == len(c.pods) {
 			continue
@@ -770,8 +774,6 @@ func (s *solver) result() Result {
 		}
 	}
 	slices.SortFunc(res.Refused, func(a, b Refusal) int { return comparePods(a.Pod, b.Pod) })
-	res.Cost.PremiumMicroPerHour = min(res.Cost.PremiumMicroPerHour+s.premium, res.Cost.NewMicroPerHour)
-	s.cost(&res)
 	res.Stats = plan.Stats{Pods: len(s.in.Demand), Classes: len(s.classes), Offerings: len(s.offers), Tier: s.tier, Work: s.work, Truncated: s.truncated}
 	return res
 }
