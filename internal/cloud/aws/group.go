@@ -57,10 +57,11 @@ type autoGroup struct {
 	name              string
 	min, max, desired int64
 	members           []member
-	types             []string // all that it may launch, in its own order
-	mixed             bool     // which of them it launches is the group's to decide
-	capacityTypes     []string // sorted
-	zones             []string // sorted
+	types             []string                            // all that it may launch, in its own order
+	mixed             bool                                // which of them it launches is the group's to decide
+	attributes        []types.InstanceRequirementsRequest // what types must have that it may launch; empty: types are listed
+	capacityTypes     []string                            // sorted
+	zones             []string                            // sorted
 	tags              map[string]string
 	suspended         []string
 	labels            model.Labels  // that its tags say its nodes have
@@ -405,8 +406,7 @@ func (g *autoGroup) mixedPolicy(m *astypes.MixedInstancesPolicy) {
 	for _, o := range m.LaunchTemplate.Overrides {
 		switch {
 		case o.InstanceRequirements != nil:
-			g.problem = "its mixed instances policy chooses types by attributes (InstanceRequirements), which is not read; list instance types in it"
-			return
+			g.attribute(o.InstanceRequirements)
 		case deref(o.WeightedCapacity) != "" && *o.WeightedCapacity != "1":
 			g.problem = "its mixed instances policy weighs " + deref(o.InstanceType) + " as " + *o.WeightedCapacity + " machines; take the weights away"
 			return
@@ -469,11 +469,16 @@ func (p *Provider) readTemplate(ctx context.Context, g *autoGroup) error {
 		return err
 	}
 	g.data = data
+	if len(g.types) == 0 && len(g.attributes) == 0 && data.InstanceRequirements != nil {
+		g.attribute(data.InstanceRequirements)
+	}
+	if len(g.attributes) > 0 {
+		if err := p.chooseTypes(ctx, g); err != nil || g.problem != "" {
+			return err
+		}
+	}
 	if len(g.types) == 0 {
 		switch {
-		case data.InstanceRequirements != nil:
-			g.problem = "launch template " + g.template.String() + " chooses types by attributes (InstanceRequirements), which is not read; give it one instance type"
-			return nil
 		case data.InstanceType == "":
 			g.problem = "launch template " + g.template.String() + " names no instance type"
 			return nil

@@ -561,6 +561,13 @@ func TestGroupClassMistakes(t *testing.T) {
 			condition: "GroupsLaunchable", reason: "GroupNotLaunchable", says: []string{"group bad", "Launch is suspended", "resume it"}},
 		{name: "at its maximum", group: &awstest.Group{Min: 1, Max: 1, Desired: 1, InstanceTypes: []string{"m5.large"}},
 			condition: "GroupsHaveRoom", reason: "GroupAtMaximum", says: []string{"group bad", "1 machines of at most 1", "MaxSize"}},
+		{name: "attributes that no type has", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, Attributes: &awstest.Attributes{MinCPUs: 1000}},
+			condition: "GroupsLaunchable", reason: "GroupNotLaunchable", says: []string{"group bad", "InstanceRequirements", "ask for less"}},
+		{name: "attributes may not be asked about", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, Attributes: &awstest.Attributes{MinCPUs: 2}},
+			spoil: func(a *account) {
+				a.fault(awstest.Fault{Kind: awstest.Deny, Action: "GetInstanceTypesFromInstanceRequirements"})
+			},
+			condition: "GroupsLaunchable", reason: "GroupNotLaunchable", says: []string{"group bad", "GetInstanceTypesFromInstanceRequirements", "IAM"}},
 		{name: "an instance refresh", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, InstanceRefreshStatuses: []string{"InProgress"}},
 			condition: "GroupsUndisturbed", reason: "InstanceRefresh", says: []string{"group bad", "InProgress"}},
 		{name: "AZRebalance", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a", "us-east-1b"}},
@@ -616,5 +623,35 @@ func TestGroupClassMistakes(t *testing.T) {
 				t.Errorf("group good is not offered: %+v, %v", types, err)
 			}
 		})
+	}
+}
+
+// TestGroupAttributes: a group that chooses its types by attributes offers all that have them, each as large as the least of them, and what comes
+// is one of them.
+func TestGroupAttributes(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "c5.large", "m5.large", "m5.xlarge", "m5a.xlarge", "m5.2xlarge", "m6g.large", "t3.large"), clock)
+	a.define(awstest.Group{Name: "any", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled, OnDemandAbovePercent: 100,
+		Attributes: &awstest.Attributes{MinCPUs: 2, MaxCPUs: 4, MinMemoryMiB: 8192, Manufacturers: []string{"intel"}}})
+	p := a.provider()
+	conditions, st := groupStatus(t, p, groupClass(tagged))
+	if !conditions["Ready"].True() || len(st.Groups) != 1 || st.Groups[0].Problem != "" || !slices.Equal(st.Groups[0].InstanceTypes, []string{"m5.large", "m5.xlarge"}) {
+		t.Fatalf("Ready is %+v, groups %+v", conditions["Ready"], st.Groups)
+	}
+	types, err := p.Offerings(t.Context(), nil, groupClass(tagged))
+	if err != nil || len(types) != 2 {
+		t.Fatalf("%+v, %v", types, err)
+	}
+	for _, it := range types {
+		if it.Capacity.At(model.CPU) != 2000 || len(it.Offerings) != 1 || it.Offerings[0].CapacityType != model.OnDemand {
+			t.Errorf("offered %+v", it)
+		}
+	}
+	res := get(t, p, clock, "a")
+	if res.Err != nil || res.InstanceType != "m5.large" && res.InstanceType != "m5.xlarge" {
+		t.Errorf("came %+v", res)
+	}
+	if n := a.books().Calls["ec2:GetInstanceTypesFromInstanceRequirements"].Count; n != 1 {
+		t.Errorf("asked %d times which types those are, want once", n)
 	}
 }

@@ -53,10 +53,16 @@ func (p *Provider) groupStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	usable := 0
 	for _, a := range ch.groups {
 		wrong := a.problem
+		known := 0
 		for _, name := range a.types {
-			if wrong == "" && g.find(name) == nil {
+			if g.find(name) != nil {
+				known++
+			} else if wrong == "" && len(a.attributes) == 0 {
 				wrong = "instance type " + name + " is not one that nodes can be of in region " + p.region + "; take it out of the group"
 			}
+		}
+		if wrong == "" && known == 0 {
+			wrong = "none of the instance types that its InstanceRequirements mean is one that nodes can be of in region " + p.region + "; ask for others"
 		}
 		refresh, disturbed, err := p.disturbed(ctx, a)
 		if err != nil {

@@ -65,6 +65,8 @@ type Provider struct {
 	autos          *memo[described]
 	groupTemplates *memo[*types.ResponseLaunchTemplateData]
 	refreshes      *memo[string]
+	architectures  *memo[types.ArchitectureType]
+	attributeTypes *memo[[]string]
 	builtin        *catalog.Catalog
 
 	market   market
@@ -98,6 +100,7 @@ func New(c *Clients, config Config, resources Resources, clock cloud.Clock, log 
 		cluster: newMemo[clusterFacts](clock, 15*time.Minute), templates: newMemo[struct{}](clock, time.Hour),
 		permitted: newMemo[model.Condition](clock, 30*time.Minute),
 		autos:     newMemo[described](clock, config.GroupRefresh), groupTemplates: newMemo[*types.ResponseLaunchTemplateData](clock, time.Minute), refreshes: newMemo[string](clock, 30*time.Second),
+		architectures: newMemo[types.ArchitectureType](clock, time.Hour), attributeTypes: newMemo[[]string](clock, time.Hour),
 	}
 	p.launches.m = map[string]*launch{}
 	p.quotas.m = map[quota]spent{}

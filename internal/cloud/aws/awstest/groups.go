@@ -19,23 +19,24 @@ import (
 
 // Group is an Auto Scaling group, as the control takes it.
 type Group struct {
-	Name                    string     `json:"name"`
-	Min                     int        `json:"min"`
-	Max                     int        `json:"max"`
-	Desired                 int        `json:"desired"`
-	LaunchTemplate          string     `json:"launchTemplate"`          // name; empty: one is made, of the first of InstanceTypes
-	Version                 string     `json:"version,omitempty"`       // default $Default
-	InstanceTypes           []string   `json:"instanceTypes,omitempty"` // more than none: a mixed instances policy with these overrides
-	OnDemandBase            int        `json:"onDemandBase,omitempty"`
-	OnDemandAbovePercent    int        `json:"onDemandAbovePercent"` // of a mixed group, above the base
-	SpotAllocationStrategy  string     `json:"spotAllocationStrategy,omitempty"`
-	Spot                    bool       `json:"spot,omitempty"`  // of a group of one type that comes without a launch template
-	Zones                   []string   `json:"zones,omitempty"` // default: all
-	Tags                    []GroupTag `json:"tags,omitempty"`
-	Suspended               []string   `json:"suspendedProcesses,omitempty"` // such as AZRebalance or Launch
-	NewInstancesProtected   bool       `json:"newInstancesProtectedFromScaleIn,omitempty"`
-	DesiredLeftAsItIs       bool       `json:"desiredLeftAsItIs,omitempty"` // of a group that is there already
-	InstanceRefreshStatuses []string   `json:"instanceRefreshes,omitempty"` // such as InProgress
+	Name                    string      `json:"name"`
+	Min                     int         `json:"min"`
+	Max                     int         `json:"max"`
+	Desired                 int         `json:"desired"`
+	LaunchTemplate          string      `json:"launchTemplate"`          // name; empty: one is made, of the first of InstanceTypes
+	Version                 string      `json:"version,omitempty"`       // default $Default
+	InstanceTypes           []string    `json:"instanceTypes,omitempty"` // more than none: a mixed instances policy with these overrides
+	Attributes              *Attributes `json:"attributes,omitempty"`    // a mixed instances policy with this override; InstanceTypes then gives the image alone
+	OnDemandBase            int         `json:"onDemandBase,omitempty"`
+	OnDemandAbovePercent    int         `json:"onDemandAbovePercent"` // of a mixed group, above the base
+	SpotAllocationStrategy  string      `json:"spotAllocationStrategy,omitempty"`
+	Spot                    bool        `json:"spot,omitempty"`  // of a group of one type that comes without a launch template
+	Zones                   []string    `json:"zones,omitempty"` // default: all
+	Tags                    []GroupTag  `json:"tags,omitempty"`
+	Suspended               []string    `json:"suspendedProcesses,omitempty"` // such as AZRebalance or Launch
+	NewInstancesProtected   bool        `json:"newInstancesProtectedFromScaleIn,omitempty"`
+	DesiredLeftAsItIs       bool        `json:"desiredLeftAsItIs,omitempty"` // of a group that is there already
+	InstanceRefreshStatuses []string    `json:"instanceRefreshes,omitempty"` // such as InProgress
 }
 
 // GroupTag is a tag of a group.
@@ -86,7 +87,7 @@ func (t *tx) defineGroup(in Group) (Group, error) {
 		if err != nil {
 			return in, err
 		}
-		if in.LaunchTemplate = name; len(in.InstanceTypes) == 1 {
+		if in.LaunchTemplate = name; len(in.InstanceTypes) == 1 || in.Attributes != nil {
 			in.InstanceTypes = nil
 		}
 	}
@@ -314,8 +315,8 @@ func (t *tx) launchMember(g *group, have []*instance, zone, cause string) (id, w
 	data := lt.Versions[version-1].Data
 	capacityType, strategy := model.OnDemand, "lowest-price"
 	types := []string{data.InstanceType}
-	if len(g.InstanceTypes) > 0 {
-		types = g.InstanceTypes
+	if list := t.groupTypes(g, &data); len(list) > 0 {
+		types = list
 		strategy = "prioritized"
 		above := max(len(have)+1-g.OnDemandBase, 0)
 		if wantOnDemand := min(g.OnDemandBase, len(have)+1) + (above*g.OnDemandAbovePercent+99)/100; onDemand >= wantOnDemand {
@@ -355,6 +356,18 @@ func (t *tx) launchMember(g *group, have []*instance, zone, cause string) (id, w
 	}
 	t.act(g.Name, description, cause, "Failed", wrong+" Launching EC2 instance failed.")
 	return "", wrong
+}
+
+// groupTypes are the types that a mixed group may launch, in its own order; none: it is not mixed.
+func (t *tx) groupTypes(g *group, data *ec2RequestLaunchTemplateData) []string {
+	if g.Attributes == nil {
+		return g.InstanceTypes
+	}
+	arch := ""
+	if im := t.image(data.ImageId); im != nil {
+		arch = im.Arch
+	}
+	return t.typesWith([]string{arch}, g.Attributes.request())
 }
 
 // act records an activity. Ids sort as things happened.
@@ -460,10 +473,13 @@ func (t *tx) describedGroup(g *group) asgAutoScalingGroup {
 		HealthCheckType: "EC2", HealthCheckGracePeriod: new(int64(300)), CreatedTime: pointer(g.Created), TerminationPolicies: []string{"Default"},
 		NewInstancesProtectedFromScaleIn: new(g.NewInstancesProtected), CapacityRebalance: new(false),
 	}
-	if len(g.InstanceTypes) == 0 {
+	if len(g.InstanceTypes) == 0 && g.Attributes == nil {
 		d.LaunchTemplate = lt
 	} else {
 		var overrides []asgLaunchTemplateOverrides
+		if g.Attributes != nil {
+			overrides = append(overrides, asgLaunchTemplateOverrides{InstanceRequirements: g.Attributes.described()})
+		}
 		for _, name := range g.InstanceTypes {
 			overrides = append(overrides, asgLaunchTemplateOverrides{InstanceType: name})
 		}

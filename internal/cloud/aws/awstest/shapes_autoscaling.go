@@ -70,6 +70,27 @@ type asgLaunchTemplateOverrides struct {
 	InstanceType                string                          `xml:"InstanceType,omitempty"`
 	WeightedCapacity            string                          `xml:"WeightedCapacity,omitempty"`
 	LaunchTemplateSpecification *asgLaunchTemplateSpecification `xml:"LaunchTemplateSpecification,omitempty"`
+	InstanceRequirements        *asgInstanceRequirements        `xml:"InstanceRequirements,omitempty"`
+}
+
+type asgInstanceRequirements struct {
+	VCpuCount             *asgVCpuCountRequest `xml:"VCpuCount,omitempty"`
+	MemoryMiB             *asgMemoryMiBRequest `xml:"MemoryMiB,omitempty"`
+	CpuManufacturers      []string             `xml:"CpuManufacturers>member,omitempty"`
+	ExcludedInstanceTypes []string             `xml:"ExcludedInstanceTypes>member,omitempty"`
+	AllowedInstanceTypes  []string             `xml:"AllowedInstanceTypes>member,omitempty"`
+	BareMetal             string               `xml:"BareMetal,omitempty"`
+	BurstablePerformance  string               `xml:"BurstablePerformance,omitempty"`
+}
+
+type asgVCpuCountRequest struct {
+	Min *int64 `xml:"Min,omitempty"`
+	Max *int64 `xml:"Max,omitempty"`
+}
+
+type asgMemoryMiBRequest struct {
+	Min *int64 `xml:"Min,omitempty"`
+	Max *int64 `xml:"Max,omitempty"`
 }
 
 type asgInstancesDistribution struct {

@@ -1171,3 +1171,41 @@ type ec2Vpc struct {
 	IsDefault *bool    `xml:"isDefault,omitempty"`
 	Tags      []ec2Tag `xml:"tagSet>item,omitempty"`
 }
+
+type ec2GetInstanceTypesFromInstanceRequirementsRequest struct {
+	DryRun               *bool                           `in:"DryRun"`
+	ArchitectureTypes    []string                        `in:"ArchitectureType"`
+	VirtualizationTypes  []string                        `in:"VirtualizationType"`
+	InstanceRequirements *ec2InstanceRequirementsRequest `in:"InstanceRequirements"`
+	MaxResults           *int64                          `in:"MaxResults"`
+	NextToken            string                          `in:"NextToken"`
+}
+
+type ec2InstanceRequirementsRequest struct {
+	VCpuCount             *ec2VCpuCountRangeRequest `in:"VCpuCount"`
+	MemoryMiB             *ec2MemoryMiBRequest      `in:"MemoryMiB"`
+	CpuManufacturers      []string                  `in:"CpuManufacturer"`
+	ExcludedInstanceTypes []string                  `in:"ExcludedInstanceType"`
+	AllowedInstanceTypes  []string                  `in:"AllowedInstanceType"`
+	BareMetal             string                    `in:"BareMetal"`
+	BurstablePerformance  string                    `in:"BurstablePerformance"`
+}
+
+type ec2VCpuCountRangeRequest struct {
+	Min *int64 `in:"Min"`
+	Max *int64 `in:"Max"`
+}
+
+type ec2MemoryMiBRequest struct {
+	Min *int64 `in:"Min"`
+	Max *int64 `in:"Max"`
+}
+
+type ec2GetInstanceTypesFromInstanceRequirementsResult struct {
+	InstanceTypes []ec2InstanceTypeInfoFromInstanceRequirements `xml:"instanceTypeSet>item,omitempty"`
+	NextToken     string                                        `xml:"nextToken,omitempty"`
+}
+
+type ec2InstanceTypeInfoFromInstanceRequirements struct {
+	InstanceType string `xml:"instanceType,omitempty"`
+}
