@@ -101,8 +101,8 @@ func compare(in *Input, old Memory) (Memory, *floor) {
 		m.rules, m.types = rules.String(), types
 	}
 	for p, n := range in.Left {
-		if more := n - m.left[p]; more > 0 { // they may go in larger sets
-			m.dirty, m.changed = true, m.changed+int(more)
+		if more := n - m.left[p]; more != 0 { // they may go in larger sets, or in others of those that are left
+			m.dirty, m.changed = true, m.changed+int(max(0, more))
 		}
 	}
 	m.left = in.Left

@@ -209,8 +209,8 @@ func TestMemoryChangesNothing(t *testing.T) {
 		var mem Memory
 		for range rapid.IntRange(1, 8).Draw(rt, "changes") {
 			in := x.input()
-			for p := range in.Left {
-				in.Left[p] = int64(rapid.IntRange(0, 12).Draw(rt, "left"))
+			for _, p := range x.pools {
+				in.Left[p.Name] = int64(rapid.IntRange(0, 12).Draw(rt, "left"))
 			}
 			if rapid.Bool().Draw(rt, "narrow first") {
 				in.Scope = Narrow

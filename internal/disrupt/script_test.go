@@ -37,7 +37,7 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	now AT
 //	blocks NODE CAUSE [first]                what keeps a machine
 //	allow POOL CAUSE total=N down=N          what its budgets allow
-//	move [left=N] [transit=POD]              the best move
+//	move [left=[POOL:]N] [transit=POD]       the best move
 //	replace NODE                             what must come for it
 //	end                                      move until nothing pays any more, and say what that came to
 type script struct {
@@ -203,8 +203,14 @@ func (x *script) line(f []string) {
 			k, v, _ := strings.Cut(f, "=")
 			switch k {
 			case "left":
+				pool, n, one := strings.Cut(v, ":")
+				if !one {
+					n = v
+				}
 				for p := range in.Left {
-					in.Left[p] = x.num(v)
+					if !one || p == pool {
+						in.Left[p] = x.num(n)
+					}
 				}
 			case "transit":
 				in.Transit = x.pods[v]
