@@ -106,6 +106,9 @@ type topoCompiler struct {
 	ids     map[counterKey]int
 	byLabel map[[2]string][]int // counters by a label value that their selector wants
 	general []int               // counters without such a label
+	looked  []string            // label keys that selectors of counters look at, sorted
+	kin     map[string]*kin     // by namespace and those labels
+	text    []byte              // scratch
 	domains map[domainKey][]int32
 	sold    map[maskDomains][]domainOffers
 	scopes  map[string]*scope
@@ -146,7 +149,7 @@ type counterKey struct {
 // compileTopology makes counters and rules, and counts the pods that stand.
 func (s *solver) compileTopology() {
 	t := &topoCompiler{s: s, ids: map[counterKey]int{}, byLabel: map[[2]string][]int{}, domains: map[domainKey][]int32{}, sold: map[maskDomains][]domainOffers{},
-		scopes: map[string]*scope{}, disks: s.sharedDisks(), hosted: map[int][]hostSpread{}}
+		scopes: map[string]*scope{}, disks: s.sharedDisks(), hosted: map[int][]hostSpread{}, kin: map[string]*kin{}}
 	for _, c := range s.classes {
 		t.rules(c)
 	}
@@ -161,6 +164,8 @@ func (s *solver) compileTopology() {
 	for i := range s.counters {
 		t.index(i)
 	}
+	slices.Sort(t.looked)
+	t.looked = slices.Compact(t.looked)
 	for _, c := range s.classes {
 		t.relate(c)
 	}
@@ -441,6 +446,13 @@ func (t *topoCompiler) index(id int) {
 		if x.Pods == nil {
 			return // selects nothing, ever
 		}
+	}
+	for _, x := range t.s.counters[id].sels {
+		for _, r := range *x.Pods {
+			t.looked = append(t.looked, r.Key)
+		}
+	}
+	for _, x := range t.s.counters[id].sels {
 		for _, r := range *x.Pods {
 			if !r.Complement && !r.AllowAbsent && len(r.Values) > 0 {
 				for _, v := range r.Values {
@@ -473,13 +485,12 @@ func (t *topoCompiler) chosenBy(c *model.Class) (out []int) {
 	return slices.Compact(out)
 }
 
-// moves lists the counters that a pod of the class moves: those that choose it and those it owns a term of.
-func (t *topoCompiler) moves(c *model.Class, chosen []int) (out []int) {
-	for _, id := range chosen {
-		if !t.s.counters[id].owner {
-			out = append(out, id)
-		}
+// moves adds to the counters that choose a pod those that it owns a term of, and its disks.
+func (t *topoCompiler) moves(c *model.Class, chosen []int) []int {
+	if len(c.AntiAffinity) == 0 && len(c.Volumes) == 0 {
+		return chosen
 	}
+	out := slices.Clone(chosen)
 	for i := range c.AntiAffinity {
 		x := &c.AntiAffinity[i]
 		out = append(out, t.counter(x.TopologyKey, true, false, x.Selector))
@@ -493,16 +504,39 @@ func (t *topoCompiler) moves(c *model.Class, chosen []int) (out []int) {
 	return slices.Compact(out)
 }
 
-// relate adds what others have against the class, and what its pods move.
-func (t *topoCompiler) relate(c *class) {
-	chosen := t.chosenBy(c.c)
-	for _, id := range chosen {
+// kin is what classes of one namespace have in common whose labels no selector tells apart: the counters that choose them and what those
+// that have these counters have against them. It is found once and shared, and must not be changed.
+type kin struct {
+	chosen []int
+	moves  []int // counters that a pod moves, disks and terms of its own left out
+	host   []rule
+	wide   []rule
+	topo   topo // of bumpWide, bumpHost, scopes, scopeOf and keys, for moves
+}
+
+// kinOf finds the kin of a class.
+func (t *topoCompiler) kinOf(c *model.Class) *kin {
+	t.text = append(append(t.text[:0], c.Namespace...), 0)
+	for _, key := range t.looked {
+		if v, ok := c.Labels[key]; ok {
+			t.text = append(t.text, '=')
+			t.text = append(t.text, v...)
+		}
+		t.text = append(t.text, 0)
+	}
+	if k := t.kin[string(t.text)]; k != nil {
+		return k
+	}
+	k := &kin{chosen: t.chosenBy(c)}
+	t.kin[string(t.text)] = k
+	for _, id := range k.chosen {
 		x := &t.s.counters[id]
 		for _, h := range t.hosted[id] {
-			c.topo.host = append(c.topo.host, rule{kind: ruleGuest, counter: id, owners: h.owners, key: hostKey, name: model.LabelHostname,
+			k.host = append(k.host, rule{kind: ruleGuest, counter: id, owners: h.owners, key: hostKey, name: model.LabelHostname,
 				hard: true, maxSkew: h.maxSkew})
 		}
 		if !x.owner {
+			k.moves = append(k.moves, id)
 			continue
 		}
 		name := model.LabelHostname
@@ -511,30 +545,64 @@ func (t *topoCompiler) relate(c *class) {
 		}
 		r := rule{kind: ruleOthers, counter: id, key: x.key, name: name, hard: true}
 		if x.key == hostKey {
-			c.topo.host = append(c.topo.host, r)
+			k.host = append(k.host, r)
 		} else {
-			c.topo.wide = append(c.topo.wide, r)
+			k.wide = append(k.wide, r)
 		}
 	}
-	for _, id := range t.moves(c.c, chosen) {
-		if t.s.counters[id].key == hostKey {
-			c.topo.bumpHost = append(c.topo.bumpHost, id)
+	t.follow(&k.topo, k.moves)
+	return k
+}
+
+// relate adds what others have against the class, and what its pods move.
+func (t *topoCompiler) relate(c *class) {
+	k := t.kinOf(c.c)
+	c.topo.wide = append(c.topo.wide, k.wide...) // a copy: what is known of a rule is noted there
+	if len(c.topo.host) == 0 {
+		c.topo.host = slices.Clip(k.host)
+	} else {
+		c.topo.host = append(c.topo.host, k.host...)
+	}
+	if moves := t.moves(c.c, k.moves); len(moves) > len(k.moves) {
+		t.follow(&c.topo, moves)
+	} else {
+		x := &k.topo
+		if len(c.topo.bumpHost) == 0 {
+			c.topo.bumpHost = x.bumpHost
 		} else {
-			on := t.s.counters[id].on
-			at := slices.Index(c.topo.scopes, on)
-			if at < 0 && on != nil {
-				at = len(c.topo.scopes)
-				c.topo.scopes = append(c.topo.scopes, on)
+			c.topo.bumpHost = append(c.topo.bumpHost, x.bumpHost...)
+		}
+		c.topo.bumpWide, c.topo.scopes, c.topo.scopeOf, c.topo.keys = x.bumpWide, x.scopes, x.scopeOf, x.keys
+	}
+	if slices.ContainsFunc(c.topo.wide, func(r rule) bool { return !slices.Contains(c.topo.keys, r.key) }) {
+		keys := slices.Clone(c.topo.keys)
+		for i := range c.topo.wide {
+			keys = append(keys, c.topo.wide[i].key)
+		}
+		slices.Sort(keys)
+		c.topo.keys = slices.Compact(keys)
+	}
+}
+
+// follow notes what a pod that moves these counters does to hosts and domains.
+func (t *topoCompiler) follow(x *topo, moves []int) {
+	for _, id := range moves {
+		at := &t.s.counters[id]
+		if at.key == hostKey {
+			x.bumpHost = append(x.bumpHost, id)
+			continue
+		}
+		n := -1
+		if at.on != nil {
+			if n = slices.Index(x.scopes, at.on); n < 0 {
+				n = len(x.scopes)
+				x.scopes = append(x.scopes, at.on)
 			}
-			c.topo.bumpWide, c.topo.scopeOf = append(c.topo.bumpWide, id), append(c.topo.scopeOf, at)
-			c.topo.keys = append(c.topo.keys, t.s.counters[id].key)
 		}
+		x.bumpWide, x.scopeOf, x.keys = append(x.bumpWide, id), append(x.scopeOf, n), append(x.keys, at.key)
 	}
-	for _, r := range c.topo.wide {
-		c.topo.keys = append(c.topo.keys, r.key)
-	}
-	slices.Sort(c.topo.keys)
-	c.topo.keys = slices.Compact(c.topo.keys)
+	slices.Sort(x.keys)
+	x.keys = slices.Compact(x.keys)
 }
 
 // countStanding counts the pods on rooms.
@@ -549,7 +617,7 @@ func (t *topoCompiler) countStanding() {
 		for _, p := range x.Pods {
 			ids, ok := memo[p.Class]
 			if !ok {
-				ids = t.moves(p.Class, t.chosenBy(p.Class))
+				ids = t.moves(p.Class, t.kinOf(p.Class).moves)
 				memo[p.Class] = ids
 			}
 			for _, id := range ids {
