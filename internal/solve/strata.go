@@ -37,10 +37,10 @@ const maxStrata = 24
 func (p *packing) strataOf(whole []int64) *strata {
 	words := (len(p.machines) + 63) / 64
 	type set struct {
-		on     []uint64
+		stratum
 		unit   [maxDims]int64 // least price of a unit of each resource
 		access int8
-		ds     []int
+		at     int // its stratum
 	}
 	var sets []*set
 	byBits := map[string]*set{}
@@ -94,7 +94,7 @@ func (p *packing) strataOf(whole []int64) *strata {
 		}
 		j := p.maskOf[d]
 		if g := known[p.kind[d]]; g != nil {
-			g.ds = append(g.ds, d)
+			g.add(&x.c.req, whole[d], p.s.nd)
 			continue
 		}
 		copy(on, wide[j].on)
@@ -113,7 +113,7 @@ func (p *packing) strataOf(whole []int64) *strata {
 		k := string(append(appendWords(nil, on), byte(accessOf(d))))
 		g := byBits[k]
 		if g == nil {
-			g = &set{on: slices.Clone(on), access: accessOf(d)}
+			g = &set{stratum: stratum{on: slices.Clone(on)}, access: accessOf(d)}
 			for i, m := range p.machines {
 				for k := range p.s.dims {
 					if on[i>>6]>>(i&63)&1 != 0 && m.avail[k] > 0 {
@@ -127,13 +127,11 @@ func (p *packing) strataOf(whole []int64) *strata {
 			sets = append(sets, g)
 		}
 		known[p.kind[d]] = g
-		g.ds = append(g.ds, d)
+		g.add(&x.c.req, whole[d], p.s.nd)
 	}
+	x := &strata{p: p, of: make([]int, len(p.demands))}
 	for digits := 8; ; digits-- {
-		x := &strata{p: p, of: make([]int, len(p.demands))}
-		for d := range x.of {
-			x.of[d] = -1
-		}
+		x.list = x.list[:0]
 		type unit struct {
 			price  [maxDims]int64
 			access int8
@@ -155,26 +153,44 @@ func (p *packing) strataOf(whole []int64) *strata {
 				byUnit[k] = at
 				x.list = append(x.list, stratum{on: make([]uint64, words)})
 			}
-			y := &x.list[at]
-			for i, w := range g.on {
-				y.on[i] |= w
-			}
-			for _, d := range g.ds {
-				x.of[d] = at
-				req := &p.demands[d].c.req
-				for i := range p.s.nd {
-					if y.sum == (vec{}) || req[i] < y.least[i] {
-						y.least[i] = req[i]
-					}
-				}
-				for i := range p.s.nd {
-					y.sum[i] += req[i] * whole[d]
-				}
-			}
+			g.at = at
+			x.list[at].join(&g.stratum, p.s.nd)
 		}
 		if len(x.list) <= maxStrata {
-			return x
+			break
 		}
+	}
+	for d := range x.of {
+		x.of[d] = -1
+		if g := known[p.kind[d]]; whole[d] > 0 && g != none {
+			x.of[d] = g.at
+		}
+	}
+	return x
+}
+
+// add adds n pods of a demand.
+func (g *stratum) add(req *vec, n int64, nd int) {
+	none := g.sum == vec{}
+	for k := range nd {
+		if none || req[k] < g.least[k] {
+			g.least[k] = req[k]
+		}
+		g.sum[k] += req[k] * n
+	}
+}
+
+// join adds what another stratum has.
+func (g *stratum) join(o *stratum, nd int) {
+	for i, w := range o.on {
+		g.on[i] |= w
+	}
+	none := g.sum == vec{}
+	for k := range nd {
+		if none || o.least[k] < g.least[k] {
+			g.least[k] = o.least[k]
+		}
+		g.sum[k] += o.sum[k]
 	}
 }
 
