@@ -9,7 +9,7 @@ import "testing"
 // program for a column, once the memory they work in is there.
 func TestHotLoopAllocatesNothing(t *testing.T) {
 	s := compile(diverseProblem(t, 3000), Memory{}, DefaultPolicy())
-	s.siteMaps, s.caps, s.banned = map[siteMapKey][]site{}, map[siteKey]int64{}, map[[2]int]bool{}
+	s.siteMaps, s.siteIDs, s.caps, s.banned = map[siteMapKey][]site{}, map[string]int{}, map[siteKey]int64{}, map[[2]int]bool{}
 	s.deadline = DefaultPolicy().Work
 	s.remember()
 	s.place(s.classes)

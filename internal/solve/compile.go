@@ -102,6 +102,8 @@ type solver struct {
 	demands   []*demand
 	start     start
 	siteMaps  map[siteMapKey][]site
+	siteIDs   map[string]int
+	siteText  []byte // scratch
 	caps      map[siteKey]int64 // no more of the class can be bought for there
 	bought    map[siteKey]int64 // so many are to be
 	poolMasks []*mask

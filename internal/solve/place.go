@@ -3,7 +3,10 @@
 
 package solve
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // demand is pods of one class for which machines must be bought, all within one set of offers. Its pods are counted in the topology
 // domains already, as if they stood.
@@ -19,6 +22,7 @@ type demand struct {
 // site is one combination of topology domains a class could go to: rooms there, and offers there.
 type site struct {
 	name   string
+	id     int // of solver.siteIDs, by name
 	vals   []int32
 	in     []bool  // which of the class's scopes
 	rooms  []int32 // that admit the class, in filling order
@@ -152,7 +156,7 @@ func (s *solver) topUpOnce(c *class) bool {
 		c.taken -= int(d.n)
 		if d.n > 0 && tied {
 			s.bumpWide(c, d.site.vals, d.site.in, -d.n)
-			k := siteKey{c.id, d.site.name}
+			k := siteKey{c.id, d.site.id}
 			s.bought[k] -= d.n
 			s.caps[k] = s.bought[k] // not there; elsewhere perhaps
 		}
@@ -379,7 +383,7 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 			s.putOnRoom(c, best.room, min(n, s.roomTakes(c, best.room)))
 			continue
 		}
-		s.bought[siteKey{c.id, best.name}] += n
+		s.bought[siteKey{c.id, best.id}] += n
 		add(c, best.offers, n, best)
 	}
 }
@@ -389,7 +393,7 @@ func (s *solver) mayBuy(c *class, at *site) int64 {
 	if at.offers == nil || c.topo.nearHost {
 		return 0
 	}
-	k := siteKey{c.id, at.name}
+	k := siteKey{c.id, at.id}
 	if most, ok := s.caps[k]; ok {
 		return max(0, most-s.bought[k])
 	}
@@ -441,19 +445,20 @@ func (s *solver) nextRoom(c *class, at *site) int {
 // sitesOf lists the sites of a class by name.
 func (s *solver) sitesOf(c *class) []*site {
 	byName := map[string]*site{} // those with rooms
-	var out []*site
+	sold := s.offerSites(c)
+	out := make([]*site, 0, len(sold))
 	var buf []byte
 	find := func(vals []int32, in []bool) *site {
 		buf = s.siteName(buf[:0], c, vals, in)
 		at := byName[string(buf)]
 		if at == nil {
 			at = &site{name: string(buf), vals: vals, in: in, level: len(s.levels)}
+			at.id = s.siteID(at.name)
 			byName[at.name] = at
 			out = append(out, at)
 		}
 		return at
 	}
-	sold := s.offerSites(c)
 	slab := make([]site, 0, len(sold))
 	for room := range s.rooms.in {
 		x := s.rooms.in[room]
@@ -468,7 +473,7 @@ func (s *solver) sitesOf(c *class) []*site {
 		}
 		at := byName[o.name]
 		if at == nil {
-			slab = append(slab, site{name: o.name, vals: o.vals, in: o.in})
+			slab = append(slab, site{name: o.name, id: o.id, vals: o.vals, in: o.in})
 			at = &slab[len(slab)-1]
 			out = append(out, at)
 		}
@@ -482,13 +487,20 @@ func (s *solver) sitesOf(c *class) []*site {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *site) int {
-		if a.name < b.name {
-			return -1
-		}
-		return 1
-	})
+	if len(byName) > 0 { // those sold are in order
+		slices.SortFunc(out, func(a, b *site) int { return strings.Compare(a.name, b.name) })
+	}
 	return out
+}
+
+// siteID numbers sites by name.
+func (s *solver) siteID(name string) int {
+	id, ok := s.siteIDs[name]
+	if !ok {
+		id = len(s.siteIDs)
+		s.siteIDs[name] = id
+	}
+	return id
 }
 
 // siteName is the values of a class's topology keys, and which of its scopes a site is in.
@@ -515,13 +527,17 @@ func appendBools(buf []byte, list []bool) []byte {
 }
 
 // offerSites splits the offers that admit a class by the values of its topology keys, and by the scopes they are in. Shared by classes
-// alike in these.
+// alike in these, and in order of their names.
 func (s *solver) offerSites(c *class) []site {
-	key := siteMapKey{c.mask.id, keysText(c.topo.keys)}
-	for _, on := range c.topo.scopes {
-		key.keys += on.text()
+	text := s.siteText[:0]
+	for _, k := range c.topo.keys {
+		text = append(text, byte(k), byte(k>>8))
 	}
-	if got, ok := s.siteMaps[key]; ok {
+	for _, on := range c.topo.scopes {
+		text = append(text, on.text()...)
+	}
+	s.siteText = text
+	if got, ok := s.siteMaps[siteMapKey{c.mask.id, string(text)}]; ok {
 		return got
 	}
 	byVals := map[string]int{}
@@ -552,9 +568,10 @@ func (s *solver) offerSites(c *class) []site {
 		bits[at][i>>6] |= 1 << (i & 63)
 	}
 	for i := range out {
-		out[i].offers = s.internMask(bits[i])
+		out[i].offers, out[i].id = s.internMask(bits[i]), s.siteID(out[i].name)
 	}
-	s.siteMaps[key] = out
+	slices.SortFunc(out, func(a, b site) int { return strings.Compare(a.name, b.name) })
+	s.siteMaps[siteMapKey{c.mask.id, string(text)}] = out
 	return out
 }
 
@@ -563,18 +580,7 @@ type siteMapKey struct {
 	keys string
 }
 
-type siteKey struct {
-	class int
-	site  string
-}
-
-func keysText(keys []int) string {
-	b := make([]byte, 0, 2*len(keys))
-	for _, k := range keys {
-		b = append(b, byte(k), byte(k>>8))
-	}
-	return string(b)
-}
+type siteKey struct{ class, site int }
 
 // cheapest is the first level in which an offer of the mask holds the amount, and the least price there.
 func (s *solver) cheapest(m *mask, req *vec) (int, int64) {

@@ -31,7 +31,7 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 func answer(p *Problem, mem Memory, pol Policy, g guess) *solver {
 	s := compile(p, mem, pol)
 	s.guess = g
-	s.siteMaps, s.caps = map[siteMapKey][]site{}, map[siteKey]int64{}
+	s.siteMaps, s.siteIDs, s.caps = map[siteMapKey][]site{}, map[string]int{}, map[siteKey]int64{}
 	s.memory, s.banned = mem.columns, map[[2]int]bool{}
 	s.deadline = 2 * pol.Work // however often it is begun anew
 	s.remember()
@@ -434,13 +434,13 @@ func (s *solver) block(short []*demand, all bool) bool {
 	for _, d := range short {
 		if d.site != nil {
 			changed = true
-			s.caps[siteKey{d.c.id, d.site.name}] = d.asked - d.n
+			s.caps[siteKey{d.c.id, d.site.id}] = d.asked - d.n
 		}
 	}
 	if changed && all {
 		for _, d := range s.demands {
 			if d.site != nil {
-				s.caps[siteKey{d.c.id, d.site.name}] = 0
+				s.caps[siteKey{d.c.id, d.site.id}] = 0
 			}
 		}
 	}

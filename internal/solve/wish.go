@@ -102,7 +102,10 @@ func (s *solver) wishScore(c *class, terms []term, o *offer) (n int64) {
 
 // withWish is a price with what wishes of that weight, not met, are worth.
 func (s *solver) withWish(price, unmet int64) int64 {
-	return price + mulDiv(price, s.pol.PreferencePPM*max(0, unmet)/100, 1_000_000)
+	if unmet <= 0 {
+		return price
+	}
+	return price + mulDiv(price, s.pol.PreferencePPM*unmet/100, 1_000_000)
 }
 
 // wishRules are the preferred pod affinity and anti-affinity terms over keys larger than a host.
