@@ -103,7 +103,7 @@ type solver struct {
 	start     start
 	siteMaps  map[siteMapKey][]site
 	siteIDs   map[string]int
-	siteText  []byte // scratch
+	siteText  []byte            // scratch
 	caps      map[siteKey]int64 // no more of the class can be bought for there
 	bought    map[siteKey]int64 // so many are to be
 	poolMasks []*mask

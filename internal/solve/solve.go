@@ -722,6 +722,15 @@ func (s *solver) result() Result {
 		}
 	}
 	slices.SortFunc(res.OnRooms, func(a, b Assignment) int { return strings.Compare(a.Room, b.Room) })
+	rank := map[string]int{}
+	for i := range s.in.Pools {
+		rank[s.in.Pools[i].Name] = i
+	}
+	type ranked struct {
+		rank int
+		node *NewNode
+	}
+	var order []ranked // nodes are large: they are put where they belong once
 	for _, b := range s.bins {
 		var ch *chosen
 		for range b.copies {
@@ -741,27 +750,18 @@ func (s *solver) result() Result {
 				node.Pods = append(node.Pods, take(it.class, int(it.n))...)
 			}
 			slices.SortFunc(node.Pods, comparePods)
-			res.New = append(res.New, node)
+			order = append(order, ranked{rank[node.Pool], &node})
 			res.Cost.NewMicroPerHour += node.PriceMicro
 			res.Cost.PremiumMicroPerHour += ch.premium
 		}
 	}
-	rank := map[string]int{}
-	for i := range s.in.Pools {
-		rank[s.in.Pools[i].Name] = i
-	}
-	order := make([]*NewNode, len(res.New)) // nodes are large: they are put where they belong once
-	for i := range order {
-		order[i] = &res.New[i]
-	}
-	slices.SortFunc(order, func(a, b *NewNode) int {
-		return cmp.Or(cmp.Compare(rank[a.Pool], rank[b.Pool]), cmp.Compare(a.PriceMicro, b.PriceMicro), comparePods(a.Pods[0], b.Pods[0]))
+	slices.SortFunc(order, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.node.PriceMicro, b.node.PriceMicro), comparePods(a.node.Pods[0], b.node.Pods[0]))
 	})
-	sorted := make([]NewNode, len(order))
-	for i, n := range order {
-		sorted[i] = *n
+	res.New = make([]NewNode, len(order))
+	for i, x := range order {
+		res.New[i] = *x.node
 	}
-	res.New = sorted
 	res.Cost.PremiumMicroPerHour = min(res.Cost.PremiumMicroPerHour+s.premium, res.Cost.NewMicroPerHour)
 	s.cost(&res) // before the reasons, which take steps too
 	for i, c := range s.classes {
