@@ -115,7 +115,7 @@ func (p *packing) price(left []int64) int64 {
 	nd := p.s.nd
 	total := make([]float64, nd)
 	for d, n := range left {
-		for k, v := range p.req[d*nd : d*nd+nd] {
+		for k, v := range p.req(d) {
 			total[k] += float64(v) * float64(n)
 		}
 	}
@@ -132,7 +132,7 @@ func (p *packing) price(left []int64) int64 {
 	p.weight = prices(sizes, cost, total, nd)
 	var floor wide
 	for d, n := range left {
-		for k, v := range p.req[d*nd : d*nd+nd] {
+		for k, v := range p.req(d) {
 			floor.addMul(p.weight[k], v*n)
 		}
 	}
@@ -156,14 +156,15 @@ func (p *packing) price(left []int64) int64 {
 		}
 	}
 	if n := len(p.demands); p.worth == nil {
-		p.worth, p.plain, p.lean, p.share = make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n*nd)
+		p.worth, p.plain, p.lean = make([]int64, n), make([]int64, n), make([]int64, n)
 	}
 	for d := range p.demands {
 		var v wide
-		for k, q := range p.req[d*nd : d*nd+nd] {
+		share := p.share(d)
+		for k, q := range p.req(d) {
 			v.addMul(p.weight[k], q)
-			if p.largest[k] != was[k] && k < len(p.s.dims) {
-				p.share[d*nd+k] = min(mulDiv(q, 1<<shareShift, p.largest[k]), 1<<shareShift)
+			if p.largest[k] != was[k] && k < len(share) {
+				share[k] = min(mulDiv(q, 1<<shareShift, p.largest[k]), 1<<shareShift)
 			}
 		}
 		p.worth[d] = max(1, int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)))

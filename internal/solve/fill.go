@@ -44,10 +44,9 @@ func (p *packing) build(f *fill, left []int64) {
 			sc.cand = append(sc.cand, d)
 		}
 	}
-	for len(sc.cand) > 0 {
+	for best := -1; len(sc.cand) > 0; {
 		p.s.work += int64(len(sc.cand))
-		best := p.nextItem(left, &rem, m, &guest)
-		if best < 0 {
+		if best = p.nextItem(left, &rem, m, &guest, best); best < 0 {
 			break
 		}
 		c := p.demands[best].c
@@ -114,7 +113,7 @@ func (p *packing) sample(many, keep int) {
 // put books pods in the fill being made.
 func (p *packing) put(d int, n int64, rem *vec, g *guests) {
 	c := p.demands[d].c
-	for k, v := range p.req[d*p.s.nd : d*p.s.nd+p.s.nd] {
+	for k, v := range p.req(d) {
 		rem[k] -= v * n
 	}
 	if p.scratch.used[d] == 0 {
@@ -130,12 +129,14 @@ func (p *packing) put(d int, n int64, rem *vec, g *guests) {
 const shareShift = 20
 
 // nextItem picks the demand that would be worth most if it filled what is free alone, the first of equals, and drops those that no
-// longer fit. That worth is worth/share, share being the largest part that one pod takes of what is free of a resource.
-func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests) int {
-	nd, all, sc := p.s.nd, len(p.s.dims), &p.scratch
-	var inverse [maxDims]int64
-	for k := range all {
-		if rem[k] > 0 && p.largest[k] > 0 {
+// longer fit, or of which last, the one picked before, none are left. That worth is worth/share, share being the largest part that one pod
+// takes of what is free of a resource.
+func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests, last int) int {
+	nd, sc, width := p.s.nd, &p.scratch, p.s.rowLen()
+	var inverse, room [maxDims]int64
+	for k := range nd {
+		room[k] = max(0, rem[k]) // what asks for none fits anywhere
+		if rem[k] > 0 && p.largest[k] > 0 && k < len(p.s.dims) {
 			inverse[k] = mulDiv(p.largest[k], 1<<shareShift, rem[k])
 		}
 	}
@@ -143,19 +144,17 @@ func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests) int {
 	kept := sc.cand[:0]
 	for _, d32 := range sc.cand {
 		d := int(d32)
-		if left[d] <= sc.used[d] {
-			continue
+		row := p.rows[d*width : d*width+width]
+		short := int64(0) // negative where something does not fit
+		for k, v := range row[:nd] {
+			short |= room[k&(maxDims-1)] - v
 		}
-		fits := true
-		for k, v := range p.req[d*nd : d*nd+nd] {
-			fits = fits && (v <= rem[k] || v <= 0)
-		}
-		if !fits {
+		if short < 0 || d == last && left[d] <= sc.used[d] {
 			continue
 		}
 		share := int64(1)
-		for k, v := range p.share[d*nd : d*nd+all] {
-			share = max(share, v*inverse[k]>>shareShift)
+		for k, v := range row[nd:] {
+			share = max(share, v*inverse[k&(maxDims-1)]>>shareShift)
 		}
 		if best < 0 || p.lean[d]*bestShare > p.lean[best]*share {
 			if p.hosted[d] && p.hostRoom(d, m, g) <= 0 {

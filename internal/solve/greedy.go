@@ -59,8 +59,7 @@ type packing struct {
 	floor    int64            // what the demand costs at least, by resource prices, were it alone
 	free     [maxDims]float64 // room that will be filled before anything is bought
 	largest  vec              // the most of each resource that a machine has
-	req      []int64          // nd a demand: its request, all of them beside each other in memory
-	share    []int64          // nd a demand: its request as a share of largest
+	rows     []int64          // by demand: its request, then that as a share of largest, all of them beside each other in memory
 	plain    []int64          // by demand: what its resources are worth
 	worth    []int64          // by demand: what one pod is worth, micro-dollars << worthShift
 	lean     []int64          // by demand: worth, exaggerated or not, as fills are built by it
@@ -85,7 +84,7 @@ func (s *solver) newPacking(l level, demands []*demand) *packing {
 // newPackingOf narrows machines to what minValues leaves of them, or does not: a bound may not.
 func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing {
 	p := &packing{s: s, maskOf: make([]int, len(demands)), demands: demands, hosted: make([]bool, len(demands)),
-		open: make([]int32, 0, len(demands)), req: make([]int64, 0, len(demands)*s.nd)}
+		open: make([]int32, 0, len(demands)), rows: make([]int64, len(demands)*s.rowLen())}
 	number := map[int]int{}
 	var masks []*mask
 	for i, d := range demands {
@@ -96,7 +95,8 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 			masks = append(masks, d.mask)
 		}
 		p.maskOf[i] = n
-		p.open, p.req = append(p.open, int32(i)), append(p.req, d.c.req[:s.nd]...)
+		p.open = append(p.open, int32(i))
+		copy(p.req(i), d.c.req[:s.nd])
 		p.hosted[i] = d.c.hosted()
 	}
 	p.hair, p.keep = 20, 4*maxCandidates
@@ -148,6 +148,21 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	}
 	p.machines = p.undominated(all)
 	return p
+}
+
+// rowLen is how many numbers packing.rows has for a demand.
+func (s *solver) rowLen() int { return s.nd + len(s.dims) }
+
+// req is what a pod of a demand asks for.
+func (p *packing) req(d int) []int64 {
+	at := d * p.s.rowLen()
+	return p.rows[at : at+p.s.nd]
+}
+
+// share is its request as a share of largest; cliques have none.
+func (p *packing) share(d int) []int64 {
+	at := d*p.s.rowLen() + p.s.nd
+	return p.rows[at : at+len(p.s.dims)]
 }
 
 // machineKey is what offers have in common that are one machine.

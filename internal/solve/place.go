@@ -252,10 +252,9 @@ func (p *packing) fillRoom(room int, left []int64) {
 	}
 	p.sample(maxCandidates, maxCandidates)
 	var guest guests
-	for len(sc.cand) > 0 {
+	for best := -1; len(sc.cand) > 0; {
 		s.work += int64(len(sc.cand))
-		best := p.nextItem(left, &rem, nil, &guest)
-		if best < 0 {
+		if best = p.nextItem(left, &rem, nil, &guest, best); best < 0 {
 			break
 		}
 		n := min(left[best]-sc.used[best], max(1, timesIn(&p.demands[best].c.req, &rem, nd)/3))
