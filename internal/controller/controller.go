@@ -142,6 +142,9 @@ type window struct {
 	first, last time.Time // of the demand not yet decided on; zero: none
 	idle        time.Duration
 	streamed    time.Time // when a plan was last part of a stream
+	since       time.Time // for how many pods was bought since then,
+	bought      int
+	before      int // and in the second before
 	seen        state.Generation
 	solved      time.Time
 }
@@ -241,7 +244,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	}
 	sooner(c.offerings(ctx, now))
 	sooner(c.State.Expire(now))
-	solve, at := c.demand(now)
+	solve, more, at := c.demand(now)
 	sooner(at)
 
 	snap := c.State.Snapshot(now)
@@ -256,7 +259,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	sooner(c.classEnds(ctx, now, snap))
 	sooner(c.drifted(ctx, now, snap))
 	c.deciding.Store(now.UnixNano())
-	out, mem, _ := c.decide(snap, now, decide.Request{Solve: solve, Tell: c.telling(now)})
+	out, mem, _ := c.decide(snap, now, decide.Request{Solve: solve, More: more, Tell: c.telling(now)})
 	c.deciding.Store(0)
 	if now.Before(c.faulty) {
 		sooner(c.faulty)
@@ -264,9 +267,13 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	if out.Solved {
 		c.Metrics.decided(time.Since(now), &out)
 		c.window.widen(c.Config, now, out.Plan)
+		if out.Waiting > 0 {
+			c.window.first, c.window.last = now, now
+			sooner(now.Add(max(c.window.idle, c.Config.Idle)))
+		}
 	}
 	if o := c.verify(&out); o.Err() != nil {
-		req := decide.Request{Solve: solve}
+		req := decide.Request{Solve: solve, More: more}
 		for _, m := range o.Moves { // what is decided for pods stands; the machines of the move are left alone for a while
 			req.Refused = append(req.Refused, c.refuseMove(now, m)...)
 		}
@@ -327,8 +334,8 @@ func (c *Controller) decide(snap *model.Snapshot, now time.Time, req decide.Requ
 	return out, mem, less
 }
 
-// demand says whether to look at demand now, and otherwise when.
-func (c *Controller) demand(now time.Time) (bool, time.Time) {
+// demand says whether to look at demand now, and if so whether more is on its way; otherwise when to.
+func (c *Controller) demand(now time.Time) (look, more bool, next time.Time) {
 	w, gen := &c.window, c.State.Generation()
 	if gen != w.seen {
 		if gen.Demand != w.seen.Demand || w.first.IsZero() {
@@ -342,43 +349,49 @@ func (c *Controller) demand(now time.Time) (bool, time.Time) {
 	if w.first.IsZero() {
 		again := w.solved.Add(c.Config.RetryAfter)
 		if c.State.PendingCount() == 0 {
-			return false, time.Time{}
+			return false, false, time.Time{}
 		}
 		if now.Before(again) {
-			return false, again
+			return false, false, again
 		}
 		w.solved = now
-		return true, time.Time{}
+		return true, false, time.Time{}
 	}
 	due := w.last.Add(max(w.idle, c.Config.Idle))
 	limit := w.first.Add(c.Config.Max)
 	if c.State.Unseen(now.Add(-c.Policy.Verdict)) > 0 || limit.Before(due) {
-		due = limit // kube-scheduler is still at work on a batch: one plan for all of it is cheaper than many
+		due, more = limit, true // kube-scheduler is still at work on a batch: one plan for all of it is cheaper than many
 	}
 	if now.Before(due) {
-		return false, due
+		return false, false, due
 	}
 	w.first, w.last, w.solved = time.Time{}, time.Time{}, now
-	return true, time.Time{}
+	return true, more && c.State.PendingCount() >= stream, time.Time{}
 }
 
 // widen has a stream of demand decided on in fewer and larger plans. A pod after a quiet second is decided on at once, and so is one
 // among few.
 func (w *window) widen(cfg Config, now time.Time, p plan.Plan) {
-	n := 0
+	if now.Sub(w.since) > cfg.Max {
+		w.before = 0
+		if now.Sub(w.since) <= 2*cfg.Max {
+			w.before = w.bought
+		}
+		w.since, w.bought = now, 0
+	}
 	for _, d := range p.Pods {
 		if d.Outcome == plan.OnNew {
-			n++
+			w.bought++
 		}
 	}
-	if n >= stream {
+	if w.before+w.bought >= stream {
 		w.streamed, w.idle = now, min(4*max(w.idle, cfg.Idle), cfg.Max)
 	} else if now.Sub(w.streamed) > cfg.Max {
 		w.idle = 0
 	}
 }
 
-// stream is how many pods one plan must buy for to be taken for part of a stream.
+// stream is how many pods must be bought for in about a second to be taken for a stream.
 const stream = 20
 
 // list asks the cloud for its machines now and then, and soon where a claim's end waits for it: that of one which does not know its machine. A

@@ -83,6 +83,49 @@ func TestABurstIsFewDecisions(t *testing.T) {
 	})
 }
 
+// kube-scheduler may be so far behind that a burst comes as a few pods at a time.
+func TestATrickleIsFewDecisions(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.lead()
+		for i := range 40 {
+			for j := range 6 {
+				b.pod(fmt.Sprintf("a-%03d-%d", i, j), "a")
+			}
+			time.Sleep(130 * time.Millisecond)
+		}
+		last := time.Since(b.start)
+		time.Sleep(10 * time.Second)
+		at := slices.Compact(afters(b.made("create")))
+		if len(at) > 12 {
+			t.Errorf("decided %d times in %s, at %v", len(at), last, at)
+		}
+		if end := at[len(at)-1]; end > last+b.c.Config.Max+b.c.Config.Idle {
+			t.Errorf("the last pod came at %s and was decided on at %s", last, end)
+		}
+	})
+}
+
+func TestPodsThatWaitAreLookedAtAgain(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		var looks []time.Duration
+		b.c.decider = func(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, req decide.Request) (decide.Output, decide.Memory) {
+			out, next := decide.Step(s, mem, now, pol, req)
+			if out.Solved && len(s.Pending) > 0 {
+				if looks = append(looks, now.Sub(b.start)); len(looks) == 1 {
+					out.Actions, out.Pods, out.Waiting, next = nil, nil, 1, mem
+				}
+			}
+			return out, next
+		}
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(10 * time.Second)
+		if len(looks) < 2 || looks[1]-looks[0] > b.c.Config.Max/2 {
+			t.Errorf("demand was looked at after %v, want twice within %s", looks, b.c.Config.Max/2)
+		}
+	})
+}
+
 func TestPodsThatKeepComingAreNotPutOffForEver(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.lead()

@@ -45,6 +45,7 @@ type Policy struct {
 	Distrust     time.Duration // a pod that was to fit a standing node and is still pending after this long is bought for
 	Doubt        time.Duration // and what kube-scheduler would not use for it is tried again after this long
 	Verdict      time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
+	Company      time.Duration // how long a pod may wait for others to share a machine with, while more of them come
 	DeadSlot     time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
 	AtOnce       int           // pods on their way at a time: asked to go, and not yet bound again
 	MaxRounds    int           // of those that were asked before and did not go, how many are asked again in one step
@@ -63,7 +64,7 @@ func DefaultPolicy() Policy {
 		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
 		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Sweep: 5 * time.Minute, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
 		Notice: 2 * time.Minute, AlarmIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
-		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, AtOnce: 50, MaxRounds: 500,
+		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, Company: 2 * time.Second, AtOnce: 50, MaxRounds: 500,
 	}
 }
 
@@ -71,6 +72,8 @@ func DefaultPolicy() Policy {
 type Memory struct {
 	solve         solve.Memory
 	onRoom        map[string]placement                // by pod uid: the standing node it is expected on
+	grand         grand                               // what the stream of pods has bought
+	waits         map[string]time.Time                // by pod uid: since when it waits for company
 	poolAt        map[string]time.Time                // by pool uid: when its status was last written
 	awaiting      map[string]bool                     // by claim: pods were to come to it at the last step
 	idleSlots     map[string]time.Time                // by claim: since when it has slots without pods
@@ -119,6 +122,7 @@ type mismatch struct {
 type Request struct {
 	Solve bool // look at demand too, not only at claims
 	Never bool // don't, though a pod has lost the machine that was coming for it
+	More  bool // pods still stream in, and demand is looked at again within a second
 
 	// Refused are the claims, by uid, of moves that verify refused when this step was decided before: they are left alone for a while,
 	// longer each time, and no other move is begun in this step.
@@ -139,6 +143,7 @@ type Output struct {
 	Problem *solve.Problem // nil where nothing was solved
 	Result  *solve.Result
 	Moves   []MoveBegun // begun in this step
+	Waiting int         // pods that are left to the next look at demand, which must come within a second
 	Notes   []plan.Note // to tell people
 	Kept    []Kept      // machines that were looked at and left alone
 }
@@ -159,7 +164,7 @@ func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 		mem.short, mem.losses, mem.lessons = st.mem.short, st.mem.losses, st.mem.lessons
 		return decided(s, mem, now, pol, req, true)
 	}
-	st.less = less
+	st.less, st.more = less, req.More
 	st.orphans()
 	st.adopt()
 	bereft, alarmed := st.bereft(), st.alarmed()
@@ -200,6 +205,7 @@ type step struct {
 
 	said map[string]bool // keys of the actions decided on so far
 	less bool            // a machine has come with less than was promised
+	more bool            // Request.More
 	halt string          // see Request
 	all  bool            // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
 

@@ -77,15 +77,19 @@ func (st *step) demand(look bool) {
 	}
 	rooms, what := st.rooms()
 	left, rooms, refused := st.distrust(left, rooms)
-	problem := &solve.Problem{
-		ResourceNames: st.s.ResourceNames, Demand: left, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
+	problem, res := st.pack(left, rooms)
+	if st.more {
+		if kept, waiting := st.company(left, res.New); waiting > 0 {
+			st.out.Waiting = waiting
+			problem, res = st.pack(kept, rooms)
+		}
+		st.crowd(res.New)
+	} else {
+		st.mem.waits = nil
 	}
-	problem.Pools = st.expand(problem)
-	res, mem := solve.Solve(problem, st.mem.solve, st.pol.Solve)
 	st.balance(res.New)
-	st.mem.solve = mem
 	st.out.Cost, st.out.Stats = res.Cost, res.Stats
-	st.out.Problem, st.out.Result = problem, &res
+	st.out.Problem, st.out.Result = problem, res
 
 	placed := map[string]placement{}
 	st.standing(res.OnRooms, what, placed)
@@ -96,6 +100,17 @@ func (st *step) demand(look bool) {
 	}
 	st.out.Pods = append(st.out.Pods, refused...)
 	st.remember(placed, append(stopped, refused...))
+}
+
+// pack has the solver place pods on rooms, and on machines to buy.
+func (st *step) pack(pods []*model.Pod, rooms []solve.Room) (*solve.Problem, *solve.Result) {
+	problem := &solve.Problem{
+		ResourceNames: st.s.ResourceNames, Demand: pods, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
+	}
+	problem.Pools = st.expand(problem)
+	res, mem := solve.Solve(problem, st.mem.solve, st.pol.Solve)
+	st.mem.solve = mem
+	return problem, &res
 }
 
 // remember keeps what pending pods are expected where; nil: as before, less those that are not pending any more.

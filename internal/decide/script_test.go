@@ -78,7 +78,8 @@ type script struct {
 	listed time.Time
 	list   []*model.Instance
 	last   Output
-	tell   bool
+	tell   bool              // Request.Tell, and
+	more   bool              // Request.More, of the next step
 	marks  map[string]string // by claim: the mark of the last move it was to go in
 	now    time.Time
 	serial uint64 // pods seen so far
@@ -113,6 +114,7 @@ func (x *script) line(f []string) {
 	case "at", "glance":
 		x.now = x.when(f[1])
 		x.tell = len(f) > 2 && f[2] == "tell"
+		x.more = len(f) > 2 && f[2] == "more"
 		x.decide(f[0] == "at")
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
 	case "halt":
@@ -239,7 +241,7 @@ func (x *script) decide(look bool) {
 	x.st.Tick(x.now)
 	x.st.Expire(x.now)
 	snap := x.st.Snapshot(x.now)
-	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell}, x.t.Fatalf)
+	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell, More: x.more}, x.t.Fatalf)
 	if err := SecondOpinion(&x.last); err != nil {
 		x.t.Errorf("refused by verify: %v", err)
 	}

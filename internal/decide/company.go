@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// While pods stream in, every plan ends in some small machines for what its large ones did not hold, and a burst is many plans. So the pods
+// of such machines wait for the next plan, two seconds at most: there they fill large machines with those that come meanwhile. Every machine is
+// a dozen writes to the API server, which a burst has busy as it is, and a node for long. The plan of what does not wait is made anew without
+// the others, so that its cost, its bound and its check are those of what is bought.
+
+// smallPart is how much smaller than the largest machine of the stream, by price, a machine must be to wait.
+const smallPart = 4
+
+// grand is the price of the largest machine that a stream has bought, and when it last bought.
+type grand struct {
+	priceMicro int64
+	at         time.Time
+}
+
+// crowd takes down what a plan made while pods stream in buys.
+func (st *step) crowd(nodes []solve.NewNode) {
+	g := st.mem.grand
+	if st.now.Sub(g.at) > st.pol.Company {
+		g = grand{}
+	}
+	for i := range nodes {
+		g = grand{max(g.priceMicro, nodes[i].PriceMicro), st.now}
+	}
+	st.mem.grand = g
+}
+
+// company returns the demand without the pods that wait for others to share a machine with, the youngest of their class, and how many
+// wait. None does where pods look at where others are, for those must be decided on together; nor where one would wait for too long: then
+// all is bought.
+func (st *step) company(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
+	before := st.mem.waits
+	st.mem.waits = nil
+	most := st.mem.grand.priceMicro
+	if st.now.Sub(st.mem.grand.at) > st.pol.Company {
+		most = 0
+	}
+	for i := range nodes {
+		most = max(most, nodes[i].PriceMicro)
+	}
+	small := map[string]int{} // pods by class
+	for i := range nodes {
+		if n := &nodes[i]; n.PriceMicro*smallPart < most {
+			for _, p := range n.Pods {
+				small[p.Class.Key]++
+			}
+		}
+	}
+	since, waits := map[string]time.Time{}, map[*model.Pod]bool{}
+	byClass := map[string][]*model.Pod{}
+	for _, p := range demand {
+		if looksAround(p.Class) {
+			return demand, 0
+		}
+		if small[p.Class.Key] > 0 {
+			byClass[p.Class.Key] = append(byClass[p.Class.Key], p)
+		}
+	}
+	for key, pods := range byClass {
+		slices.SortFunc(pods, func(a, b *model.Pod) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.UID, a.UID)) })
+		for i, p := range pods {
+			first, again := before[p.UID]
+			if !again {
+				first = st.now
+			}
+			if i < small[key] {
+				if p.Node != "" || !st.now.Before(first.Add(st.pol.Company)) {
+					return demand, 0
+				}
+				waits[p] = true
+			}
+			if again || i < small[key] {
+				since[p.UID] = first
+			}
+		}
+	}
+	st.mem.waits = since
+	return slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool { return waits[p] }), len(waits)
+}
+
+// looksAround says whether where pods of a class may or would rather be depends on where others are.
+func looksAround(c *model.Class) bool {
+	return len(c.Spread)+len(c.Affinity)+len(c.AntiAffinity)+len(c.PreferredAffinity)+len(c.PreferredAntiAffinity) > 0
+}
