@@ -394,12 +394,15 @@ func (w *window) widen(cfg Config, now time.Time, p plan.Plan) {
 // stream is how many pods must be bought for in about a second to be taken for a stream.
 const stream = 20
 
-// list asks the cloud for its machines now and then, and soon where a claim's end waits for it: that of one which does not know its machine. A
-// drain may take hours, and is not waited for so.
+// list asks the cloud for its machines now and then, and soon where a claim's end waits for it: that of one which does not know its machine, or
+// whose machine may have gone before it. A drain may take hours, and is not waited for so.
 func (c *Controller) list(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
 	every := c.Config.ListEvery
 	for _, cl := range snap.Claims {
-		if !cl.Deleting.IsZero() && cl.ProviderID == "" && now.Before(cl.Deleting.Add(time.Minute)) {
+		if cl.Deleting.IsZero() || !now.Before(cl.Deleting.Add(time.Minute)) {
+			continue
+		}
+		if n := nodeOf(snap, cl); cl.ProviderID == "" || n != nil && !n.Ready {
 			every = time.Second
 			break
 		}
