@@ -247,24 +247,43 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 			ctl.Lead() // not before it is known who else there is
 		})
 	}
+	ended, released := make(chan struct{}), make(chan struct{}) // the loop has, the lease is
 	go func() {
+		defer close(released)
 		if !f.leaderElect {
 			lead(ctx)
 			return
 		}
+		err := kube.Lead(ctx, client, f.lease, func(held context.Context) {
+			lead(held)
+			if ctx.Err() != nil {
+				<-ended // nothing is begun any more: another may lead
+			}
+		})
 		// A leader that loses its lease must not act on: the process ends, as the supervisor will start another.
-		if err := kube.Lead(ctx, client, f.lease, lead); ctx.Err() == nil {
+		if ctx.Err() == nil {
 			failed <- fmt.Errorf("leader election: lost the lease: %w", err)
 		}
 	}()
-	go func() { failed <- ctl.Run(ctx) }()
+	go func() {
+		err := ctl.Run(ctx)
+		close(ended)
+		failed <- err
+	}()
 	err = <-failed
 	cancel()
+	select {
+	case <-released: // or the next leader would wait until the lease has run out
+	case <-time.After(releaseLimit):
+	}
 	if c.Context().Err() != nil {
 		return nil
 	}
 	return err
 }
+
+// releaseLimit is how long a process that ends tries to give its lease up.
+const releaseLimit = 5 * time.Second
 
 // machinesClient keeps a connection for each launch that may be under way at once.
 func machinesClient() *http.Client {

@@ -42,6 +42,26 @@ func TestLeaderKilled(t *testing.T) {
 	}
 }
 
+// A leader that is told to end gives its lease up, which would run out in an hour: the other replica goes on.
+func TestLeaderEnds(t *testing.T) {
+	t.Parallel()
+	s := own(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=1h")
+	e := newEnv(t, s, "ends")
+	e.nodePool(nil)
+	e.deploy("first", 1, e.pod("500m", "256Mi"))
+	e.podsRun(1)
+	leader, err := s.Leader()
+	e.must(err)
+	e.must(syscall.Kill(leader.PID, syscall.SIGTERM))
+	e.deploy("second", 1, e.pod("100", "1Gi"))
+	e.podsRun(2)
+	next, err := s.Leader()
+	e.must(err)
+	if next.PID == leader.PID {
+		t.Errorf("%s leads still", next.Name)
+	}
+}
+
 // kills is how often the leader is killed: a few times, or as often as a soak does.
 func kills(few int) int {
 	if os.Getenv("DOVETAIL_SOAK") != "" {
