@@ -222,11 +222,11 @@ func (p *packing) holds(m *machine, d int) float64 {
 
 // boundByBlends is the bound from what pods are worth as parts of mixtures.
 func (s *solver) boundByBlends(groups []*boundGroup, ls []level, useful []int, u *[maxDims]int64) int64 {
-	if len(useful)*len(s.proven) > 2_000_000 || len(s.start.stock) > 0 {
+	if len(useful)*len(s.proven) > maxAsked || len(s.start.stock) > 0 {
 		return 0
 	}
 	var worth []int64
-	sum, by := int64(0), map[int]int64{}
+	by := map[int]int64{}
 	for gi, g := range groups {
 		if len(g.classes) == 0 {
 			continue
@@ -241,13 +241,7 @@ func (s *solver) boundByBlends(groups []*boundGroup, ls []level, useful []int, u
 		}
 		for i, c := range g.classes {
 			by[c.id] = worth[i]
-			sum += worth[i] * int64(c.taken)
 		}
 	}
-	for _, room := range useful {
-		if sum -= s.roomCeiling(room, by, u); sum <= 0 {
-			return 0
-		}
-	}
-	return sum >> worthShift
+	return max(0, s.lessRooms(by, useful, u)) >> worthShift
 }

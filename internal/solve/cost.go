@@ -218,77 +218,77 @@ func (s *solver) dearestPod(groups []*boundGroup, useful []int) (most int64) {
 }
 
 // boundByColumns is the bound from what pods are worth in the program over columns, where that knows them, and else by their
-// resources.
+// resources. Pods worth nothing, those that free room holds anyway, are left out of the proof.
 func (s *solver) boundByColumns(groups []*boundGroup, ls []level, useful []int, u *[maxDims]int64) int64 {
-	if len(useful)*len(s.proven) > 2_000_000 {
+	if len(useful)*len(s.proven) > maxAsked {
 		return 0
 	}
 	kinds := 0
-	for _, g := range groups {
-		kinds += len(classLots(g.classes, make([]int64, len(g.classes))))
+	classes, worths := make([][]*class, len(groups)), make([][]int64, len(groups))
+	for gi, g := range groups {
+		for _, c := range g.classes {
+			worth, ok := s.bare[c.id]
+			if !ok {
+				worth = s.roomOf(c, &g.u)
+			}
+			if worth > 0 {
+				classes[gi], worths[gi] = append(classes[gi], c), append(worths[gi], worth)
+			}
+		}
+		kinds += len(classLots(classes[gi], make([]int64, len(classes[gi]))))
 	}
 	if kinds > maxProofRows {
 		return 0
 	}
-	sum := int64(0)
-	scaledBy := map[int]int64{} // by class
-	for gi, g := range groups {
-		worth := make([]int64, len(g.classes))
-		for i, c := range g.classes {
-			if v, ok := s.bare[c.id]; ok {
-				worth[i] = v
-				continue
-			}
-			var v wide
-			for k := range s.nd {
-				v.addMul(g.u[k], c.req[k])
-			}
-			worth[i] = int64(v.hi<<(64-weightShift+worthShift) | v.lo>>(weightShift-worthShift))
-		}
-		scaled, stocked := s.prove(ls[gi], g.classes, worth)
-		sum -= stocked
-		for i, v := range scaled {
-			sum += v * int64(g.classes[i].taken)
-			scaledBy[g.classes[i].id] = v
-		}
-	}
-	for _, room := range useful {
-		sum -= s.roomCeiling(room, scaledBy, u)
-		if sum <= 0 {
-			return 0
-		}
-	}
-	return sum >> worthShift
-}
-
-// roomCeiling is at least what the pods that free room could hold are worth.
-func (s *solver) roomCeiling(room int, worth map[int]int64, u *[maxDims]int64) int64 {
-	var v wide
-	free := s.start.free[room*s.nd : room*s.nd+s.nd]
-	for k, x := range free {
-		if x > 0 {
-			v.addMul(u[k], x)
-		}
-	}
-	sum := int64(v.hi<<(64-weightShift+worthShift)|v.lo>>(weightShift-worthShift)) + 1
-	for _, c := range s.proven {
-		y, ok := worth[c.id]
-		if !ok || !fitsSlice(&c.req, free) || !s.admits(c.filter, room) {
+	saved := int64(0)
+	by := map[int]int64{} // by class
+	for gi := range groups {
+		if len(classes[gi]) == 0 {
 			continue
 		}
-		var r wide
-		n := int64(c.taken)
-		for k := range s.nd {
-			r.addMul(u[k], c.req[k])
-			if c.req[k] > 0 {
-				n = min(n, free[k]/c.req[k])
-			}
-		}
-		if gain := y - int64(r.hi<<(64-weightShift+worthShift)|r.lo>>(weightShift-worthShift)); gain > 0 {
-			sum += gain * n
+		scaled, stocked := s.prove(ls[gi], classes[gi], worths[gi])
+		saved += stocked
+		for i, v := range scaled {
+			by[classes[gi][i].id] = v
 		}
 	}
-	return sum
+	return max(0, s.lessRooms(by, useful, u)-saved) >> worthShift
+}
+
+// roomOf is what the resources of a pod cost at u, rounded down, micro-dollars << worthShift.
+func (s *solver) roomOf(c *class, u *[maxDims]int64) int64 {
+	var v wide
+	for k := range s.nd {
+		v.addMul(u[k], c.req[k])
+	}
+	return int64(v.hi<<(64-weightShift+worthShift) | v.lo>>(weightShift-worthShift))
+}
+
+// lessRooms is what pods worth so much prove, micro-dollars << worthShift, less what those are worth that free room could hold. With what is
+// free at prices of resources, it holds that, and of each class as many as fit alone, at what a pod is worth beyond its resources. Worths may
+// be lower than they are: of each class the one that proves most counts, all of it, its resources or nothing. Prices of 0 do as well, and better
+// where much is free.
+func (s *solver) lessRooms(worth map[int]int64, useful []int, u *[maxDims]int64) int64 {
+	var free wide
+	for _, room := range useful {
+		for k, v := range s.start.free[room*s.nd : room*s.nd+s.nd] {
+			if v > 0 {
+				free.addMul(u[k], v)
+			}
+		}
+	}
+	plain, atPrices := int64(0), -(int64(free.hi<<(64-weightShift+worthShift)|free.lo>>(weightShift-worthShift)) + 1)
+	for _, c := range s.proven {
+		y := worth[c.id]
+		if y <= 0 {
+			continue
+		}
+		n, in := int64(c.taken), s.inRooms(c, useful)
+		q := min(y, s.roomOf(c, u))
+		plain += y * max(0, n-in)
+		atPrices += max(q*n, y*n-(y-q)*in)
+	}
+	return max(plain, atPrices)
 }
 
 // usefulRooms are those that could hold some pod of the demand: only their free room can save anything.
