@@ -653,10 +653,14 @@ func (s *solver) stray() bool {
 	return changed
 }
 
-// crowds says whether one more pod of the class at the site would leave a pod placed there beyond its spread, were that to come last.
+// crowds says whether one more pod of the class at the site would leave a pod placed there beyond its spread, were that to come last, or a
+// group that begins elsewhere without the right to, were this one to come first.
 func (s *solver) crowds(c *class, where *site) bool {
 	for i, id := range c.topo.bumpWide {
 		x := &s.counters[id]
+		if !x.spread && where.vals[x.key] != 0 && s.begunElsewhere(id, where.vals[x.key]) {
+			return true
+		}
 		d := where.vals[x.key]
 		if at := c.topo.scopeOf[i]; !x.spread || d <= 0 || at >= 0 && !where.in[at] {
 			continue
@@ -668,6 +672,31 @@ func (s *solver) crowds(c *class, where *site) bool {
 					return true
 				}
 			}
+		}
+	}
+	return false
+}
+
+// begunElsewhere says whether a group that wants to be near what a counter counts begins in another domain, where nobody else holds it.
+func (s *solver) begunElsewhere(id int, where int32) bool {
+	leaning := map[int]int64{} // by domain
+	for _, c := range s.classes {
+		for i := range c.topo.wide {
+			r := &c.topo.wide[i]
+			if r.kind != ruleAffinity || !r.self || r.counter != id {
+				continue
+			}
+			s.work += int64(len(r.own))
+			for d, n := range r.own {
+				if n > 0 && d != int(where) {
+					leaning[d] += int64(n)
+				}
+			}
+		}
+	}
+	for d, n := range leaning {
+		if s.counters[id].at(d) <= n {
+			return true
 		}
 	}
 	return false
