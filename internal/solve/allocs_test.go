@@ -22,7 +22,7 @@ func TestHotLoopAllocatesNothing(t *testing.T) {
 		t.Fatalf("%d demands and %d machines are too few to say anything", len(left), len(p.machines))
 	}
 	p.price(left)
-	fills := make([]fill, len(p.machines))
+	r := ranking{p: p, fills: make([]fill, len(p.machines))}
 	steady := func(name string, allowed float64, call func()) {
 		t.Helper()
 		call()
@@ -31,13 +31,14 @@ func TestHotLoopAllocatesNothing(t *testing.T) {
 		}
 	}
 	steady("a fill", 0, func() {
-		for i := range fills {
-			fills[i].m = i
-			p.build(&fills[i], left)
+		for i := range r.fills {
+			r.fills[i].m = i
+			p.build(&r.fills[i], left)
 		}
 	})
 	steady("the best of all fills", 0, func() {
-		if p.bestFill(fills, left) < 0 {
+		r.begin(left)
+		if r.best(left) < 0 {
 			t.Fatal("no machine holds anything")
 		}
 	})

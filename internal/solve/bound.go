@@ -137,6 +137,9 @@ func (p *packing) price(left []int64) int64 {
 		}
 	}
 	least := max(floor.micro(), p.dearest(left))
+	if p.crowded {
+		p.steady(sizes, cost, total)
+	}
 	p.priceCliques(left)
 	for k := range p.s.dims {
 		cheapest := int64(-1)
@@ -198,6 +201,31 @@ func (p *packing) price(left []int64) int64 {
 		p.plain[d], p.lean[d] = p.worth[d], p.worth[d]>>leanShift+1
 	}
 	return least
+}
+
+// steady takes for the price of resources the mean of what it would be were there an eighth more of one or of another of them. Of two that are nearly
+// as scarce all of the price falls on one, and fills would waste the other, and then the other way round.
+func (p *packing) steady(sizes []vec, cost []int64, total []float64) {
+	var sum [maxDims]int64
+	n, nd := int64(0), p.s.nd
+	for k := range p.s.dims {
+		if total[k] == 0 {
+			continue
+		}
+		was := total[k]
+		total[k] += was / 8
+		u := prices(sizes, cost, total, nd)
+		total[k] = was
+		n++
+		for j := range nd {
+			sum[j] += u[j]
+		}
+	}
+	for j := range nd {
+		if n > 0 {
+			p.weight[j] = sum[j] / n
+		}
+	}
 }
 
 // leanShift takes digits off a worth, so that its product with a share does not overflow.

@@ -39,7 +39,18 @@ func (p *packing) build(f *fill, left []int64) {
 	f.known = true
 	sc.cand = sc.cand[:0]
 	first, stride := p.sparsely(m)
-	for i := first; i < len(p.open); i += stride {
+	for w, b := range m.admits {
+		for ; b != 0 && p.lists != nil; b &= b - 1 {
+			list := p.lists[w<<6+bits.TrailingZeros64(b)]
+			for ; first < len(list); first += stride {
+				if d := list[first]; left[d] > sc.used[d] {
+					sc.cand = append(sc.cand, d)
+				}
+			}
+			first -= len(list)
+		}
+	}
+	for i := first; i < len(p.open) && p.lists == nil; i += stride {
 		if d := p.open[i]; left[d] > sc.used[d] && p.admits(m, int(d)) {
 			sc.cand = append(sc.cand, d)
 		}
@@ -92,6 +103,24 @@ func (p *packing) close(left []int64) {
 		}
 	}
 	p.open = kept
+	if p.lists != nil {
+		p.lists = p.byMask()
+	}
+}
+
+// byMask lists open demands by their masks where the problem is crowded: a fill then looks only at those that its machine admits.
+func (p *packing) byMask() [][]int32 {
+	if !p.crowded {
+		return nil
+	}
+	lists, all := make([][]int32, len(p.masks)), make([]int32, len(p.open))
+	for j, n := range p.openTo {
+		lists[j], all = all[:0:n], all[n:]
+	}
+	for _, d := range p.open {
+		lists[p.maskOf[d]] = append(lists[p.maskOf[d]], d)
+	}
+	return lists
 }
 
 // sample thins the candidates out where there are more than so many.

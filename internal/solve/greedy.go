@@ -45,11 +45,15 @@ type fill struct {
 type packing struct {
 	s        *solver
 	demands  []*demand
-	open     []int32 // demands that pods may be left of
-	openTo   []int   // by mask: how many of them
-	kind     []int32 // by demand: those of one number are one to strata
-	access   []int8  // by demand: how much free room is open to it; nil: not told apart by that
-	maskOf   []int   // by demand, number of its mask
+	open     []int32       // demands that pods may be left of
+	openTo   []int         // by mask: how many of them
+	crowded  bool          // see haggle
+	lists    [][]int32     // where crowded, instead of open: by mask
+	fares    [maxDims]fare // by clique
+	haggled  int           // how often fares were looked at
+	kind     []int32       // by demand: those of one number are one to strata
+	access   []int8        // by demand: how much free room is open to it; nil: not told apart by that
+	maskOf   []int         // by demand, number of its mask
 	masks    []*mask
 	machines []*machine
 	weight   [maxDims]int64   // what a unit of each resource is worth, micro-dollars << weightShift
@@ -254,20 +258,25 @@ func (p *packing) take(m *machine, pool int, copies int64) {
 // whenever half of what was there to buy is bought: what is left asks for another mix of resources.
 func (p *packing) pack(left []int64) []batch {
 	var out []batch
-	fills := make([]fill, len(p.machines))
+	r := ranking{p: p, fills: make([]fill, len(p.machines))}
 	value := p.valueOf(left)
-	mark := value
+	mark, anew := value, true
 	all, to := slices.Clone(p.open), slices.Clone(p.openTo)
-	defer func() { p.open, p.openTo = all, to }()
+	p.lists = p.byMask()
+	defer func() { p.open, p.openTo, p.lists = all, to, nil }()
 	for {
 		if len(out)%openEvery == 0 {
 			p.close(left)
 		}
-		best := p.bestFill(fills, left)
+		if anew {
+			r.begin(left)
+			anew = false
+		}
+		best := r.best(left)
 		if best < 0 {
 			return out
 		}
-		f := &fills[best]
+		f := &r.fills[best]
 		copies := unlimited
 		for _, it := range f.items {
 			copies = min(copies, left[it.d]/it.n)
@@ -276,11 +285,10 @@ func (p *packing) pack(left []int64) []batch {
 		out = append(out, b)
 		if value -= float64(f.value) * float64(b.copies); value < mark/2 && len(left) > 2 {
 			p.price(left)
-			for i := range fills {
-				fills[i].known, fills[i].items = false, fills[i].items[:0]
-			}
 			value = p.valueOf(left)
-			mark = value
+			mark, anew = value, true
+		} else if p.crowded {
+			r.haggle(&b, f.value)
 		}
 	}
 }
@@ -304,46 +312,141 @@ type batch struct {
 	copies int64
 }
 
-// bestFill returns the machine whose fill is worth most for its price. A fill is made anew only when the pods left no longer allow the
-// one known: with fewer pods no better one comes, near enough. One made anew is taken when it has lost next to nothing, though
-// others, not made anew yet, seem a hair better.
-func (p *packing) bestFill(fills []fill, left []int64) int {
-	for {
-		best, second := -1, -1
-		p.s.work += int64(len(p.machines)) / 4
-		for i, m := range p.machines {
-			f := &fills[i]
-			if !f.known {
-				f.m = i
-				p.build(f, left)
-			}
-			if f.value <= 0 {
-				continue
-			}
-			if _, n := p.canHave(m); n <= 0 {
-				continue
-			}
-			switch {
-			case best < 0 || ratioLess(fills[best].value, p.machines[best].effort, f.value, m.effort):
-				best, second = i, best
-			case second < 0 || ratioLess(fills[second].value, p.machines[second].effort, f.value, m.effort):
-				second = i
+// ranking is machines by what their fills are worth for their price, in a heap: the best is the first, of equals the first by number.
+type ranking struct {
+	p     *packing
+	fills []fill
+	heap  []int32
+}
+
+// begin forgets all fills. Where the problem is crowded one is made when it might be the best: until then it stands where the most that it could be
+// worth puts it.
+func (r *ranking) begin(left []int64) {
+	p := r.p
+	u, dear, pods := p.weight, 1.0, int64(0)
+	if p.crowded {
+		p.count(left)
+		for k := range p.s.nd {
+			u[k] = max(u[k], p.strata.most(k, func(*stratum) bool { return true }))
+		}
+		for d, n := range left {
+			pods += n
+			if p.dear != nil && n > 0 {
+				dear = max(dear, p.dear[d])
 			}
 		}
-		if best < 0 {
+	}
+	r.heap = r.heap[:0]
+	for i, m := range p.machines {
+		f := &r.fills[i]
+		f.m, f.known, f.items = i, false, f.items[:0]
+		if p.crowded {
+			var v wide
+			for k := range p.s.nd {
+				if m.avail[k] > 0 {
+					v.addMul(u[k], m.avail[k])
+				}
+			}
+			most := int64(v.hi<<(64-weightShift+worthShift) | v.lo>>(weightShift-worthShift))
+			f.value = int64(float64(most)*dear) + pods // worth is rounded up to at least one
+		} else {
+			p.build(f, left)
+		}
+		r.heap = append(r.heap, int32(i))
+	}
+	r.order()
+}
+
+// order makes a heap of the machines left.
+func (r *ranking) order() {
+	for i := len(r.heap)/2 - 1; i >= 0; i-- {
+		r.sink(i)
+	}
+}
+
+// before says whether the fill of machine a is better than that of b.
+func (r *ranking) before(a, b int32) bool {
+	h1, l1 := bits.Mul64(uint64(r.fills[a].value), uint64(r.p.machines[b].effort))
+	h2, l2 := bits.Mul64(uint64(r.fills[b].value), uint64(r.p.machines[a].effort))
+	if h1 == h2 && l1 == l2 {
+		return a < b
+	}
+	return h1 > h2 || h1 == h2 && l1 > l2
+}
+
+// sink moves an entry of the heap behind those that are better.
+func (r *ranking) sink(i int) {
+	for {
+		c := 2*i + 1
+		if c >= len(r.heap) {
+			return
+		}
+		if c+1 < len(r.heap) && r.before(r.heap[c+1], r.heap[c]) {
+			c++
+		}
+		if !r.before(r.heap[c], r.heap[i]) {
+			return
+		}
+		r.heap[i], r.heap[c] = r.heap[c], r.heap[i]
+		i = c
+	}
+}
+
+// gone takes an entry of the heap out for good if its machine can't be had or holds nothing: limits only ever get tighter, and pods fewer.
+func (r *ranking) gone(i int) bool {
+	f := &r.fills[r.heap[i]]
+	if _, n := r.p.canHave(r.p.machines[r.heap[i]]); n > 0 && f.value > 0 {
+		return false
+	}
+	n := len(r.heap) - 1
+	r.heap[i] = r.heap[n]
+	r.heap = r.heap[:n]
+	r.sink(i)
+	return true
+}
+
+// second is the machine behind the first, -1 if there is none.
+func (r *ranking) second() int32 {
+	for len(r.heap) > 1 {
+		i := 1
+		if len(r.heap) > 2 && r.before(r.heap[2], r.heap[1]) {
+			i = 2
+		}
+		if !r.gone(i) {
+			return r.heap[i]
+		}
+	}
+	return -1
+}
+
+// best returns the machine whose fill is worth most for its price, -1 where none holds anything. A fill is made anew only when the pods left no
+// longer allow the one known: with fewer pods no better one comes, near enough. One made anew is taken when it has lost next to nothing, though
+// others, not made anew yet, seem a hair better.
+func (r *ranking) best(left []int64) int {
+	p := r.p
+	for {
+		p.s.work += int64(len(p.machines)) / 4
+		for len(r.heap) > 0 && r.gone(0) {
+			continue
+		}
+		if len(r.heap) == 0 {
 			return -1
 		}
-		f := &fills[best]
-		stale := false
+		i := r.heap[0]
+		m, f := p.machines[i], &r.fills[i]
+		known, stale := f.known, false
 		for _, it := range f.items {
 			stale = stale || left[it.d] < it.n
 		}
-		if !stale {
-			return best
+		if known && !stale {
+			return int(i)
 		}
-		if p.build(f, left); f.value > 0 && (second < 0 ||
-			!ratioLess(f.value+f.value>>p.hair, p.machines[best].effort, fills[second].value, p.machines[second].effort)) {
-			return best
+		second := r.second()
+		p.build(f, left)
+		hair := f.value > 0 && (second < 0 || !ratioLess(f.value+f.value>>p.hair, m.effort, r.fills[second].value, p.machines[second].effort))
+		r.sink(0)
+		if known && hair {
+			return int(i)
 		}
 	}
 }

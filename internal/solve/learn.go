@@ -22,6 +22,9 @@ func (p *packing) learn(whole, left []int64, batches []batch, each int64) []batc
 	if len(p.demands) < 2 || slices.ContainsFunc(left, func(n int64) bool { return n > 0 }) {
 		return batches // what limits leave without a machine has all of it made anew
 	}
+	if p.haggled >= enoughHaggling {
+		return batches
+	}
 	until := min(p.s.work+p.work/4, p.s.deadline)
 	if len(p.demands) <= maxRows {
 		until = min(p.s.work+p.work/8, p.s.deadline) // refine needs the rest
@@ -42,6 +45,7 @@ func (p *packing) learn(whole, left []int64, batches []batch, each int64) []batc
 		dear = p.dear
 		p.refund(best)
 		rest := slices.Clone(whole)
+		p.fares, p.haggled = [maxDims]fare{}, 0
 		p.price(rest)
 		last = p.pack(rest)
 		idle++

@@ -332,7 +332,11 @@ func (p *packing) plan() (batches []batch, left []int64) {
 	for i, d := range p.demands {
 		left[i] = d.n
 	}
+	p.fares, p.haggled = [maxDims]fare{}, 0
 	p.floor = p.price(left)
+	if p.crowd() {
+		p.price(left)
+	}
 	p.thin(left)
 	whole := slices.Clone(left)
 	before := p.s.work
