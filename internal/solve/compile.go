@@ -222,8 +222,10 @@ func (s *solver) compileClasses() {
 		c.size, c.bound = size(c), constrained(c.c)
 	}
 	slices.SortFunc(s.classes, func(a, b *class) int {
-		return cmp.Or(cmp.Compare(b.c.Priority, a.c.Priority), cmp.Compare(b.bound, a.bound),
-			cmp.Compare(b.size, a.size), strings.Compare(a.c.Key, b.c.Key))
+		if c := cmp.Or(cmp.Compare(b.c.Priority, a.c.Priority), cmp.Compare(b.bound, a.bound), cmp.Compare(b.size, a.size)); c != 0 {
+			return c // keys are long
+		}
+		return strings.Compare(a.c.Key, b.c.Key)
 	})
 	for i, c := range s.classes {
 		c.id = i
@@ -247,7 +249,13 @@ func constrained(c *model.Class) int {
 }
 
 func comparePods(a, b *model.Pod) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Name, b.Name); c != 0 {
+		return c
+	}
+	return strings.Compare(a.UID, b.UID)
 }
 
 func (s *solver) resourceName(d model.Dim) string {
