@@ -187,16 +187,16 @@ type noCloud struct{ cloudprovider.CloudProvider }
 
 // karpenterSays runs Karpenter's scheduler with the defaults of its binary.
 func karpenterSays(ctx context.Context, p *problem) (verdict, error) {
-	solve, err := karpenterReady(ctx, p)
+	solve, err := karpenterReady(ctx, p, 1)
 	if err != nil {
 		return verdict{}, err
 	}
 	return solve(0)
 }
 
-// karpenterReady builds the scheduler as its provisioner does and returns its Solve. With a limit it ends after that long, and what is
+// karpenterReady builds the scheduler as its provisioner does, which has one worker by default, and returns its Solve. With a limit it ends after that long, and what is
 // placed by then is the answer, as it is in the provisioner.
-func karpenterReady(ctx context.Context, p *problem) (func(limit time.Duration) (verdict, error), error) {
+func karpenterReady(ctx context.Context, p *problem, workers int) (func(limit time.Duration) (verdict, error), error) {
 	crlog.SetLogger(logr.Discard())
 	opts := &options.Options{}
 	fs := &options.FlagSet{FlagSet: stdflag.NewFlagSet("karpenter", stdflag.ContinueOnError)}
@@ -221,7 +221,7 @@ func karpenterReady(ctx context.Context, p *problem) (func(limit time.Duration) 
 		pods[i].Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
 	}
-	how := []scheduling.Options{scheduling.DisableReservedCapacityFallback, scheduling.NumConcurrentReconciles(1), scheduling.MinValuesPolicy(opts.MinValuesPolicy)}
+	how := []scheduling.Options{scheduling.DisableReservedCapacityFallback, scheduling.NumConcurrentReconciles(workers), scheduling.MinValuesPolicy(opts.MinValuesPolicy)}
 	topology, err := scheduling.NewTopology(ctx, client, cluster, nil, pools, byPool, pods, how...)
 	if err != nil {
 		return nil, err
