@@ -26,16 +26,22 @@ type grand struct {
 	at         time.Time
 }
 
-// crowd takes down what a plan made while pods stream in buys.
-func (st *step) crowd(nodes []solve.NewNode) {
-	g := st.mem.grand
-	if st.now.Sub(g.at) > st.pol.Company {
-		g = grand{}
+// largest is the price of the largest of some machines and of those that the stream has bought lately.
+func (st *step) largest(nodes []solve.NewNode) (most int64) {
+	if st.now.Sub(st.mem.grand.at) <= st.pol.Company {
+		most = st.mem.grand.priceMicro
 	}
 	for i := range nodes {
-		g = grand{max(g.priceMicro, nodes[i].PriceMicro), st.now}
+		most = max(most, nodes[i].PriceMicro)
 	}
-	st.mem.grand = g
+	return most
+}
+
+// crowd takes down what a plan made while pods stream in buys.
+func (st *step) crowd(nodes []solve.NewNode) {
+	if len(nodes) > 0 {
+		st.mem.grand = grand{st.largest(nodes), st.now}
+	}
 }
 
 // company returns the demand without the pods that wait for others to share a machine with, the youngest of their class, and how many
@@ -44,13 +50,7 @@ func (st *step) crowd(nodes []solve.NewNode) {
 func (st *step) company(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
 	before := st.mem.waits
 	st.mem.waits = nil
-	most := st.mem.grand.priceMicro
-	if st.now.Sub(st.mem.grand.at) > st.pol.Company {
-		most = 0
-	}
-	for i := range nodes {
-		most = max(most, nodes[i].PriceMicro)
-	}
+	most := st.largest(nodes)
 	small := map[string]int{} // pods by class
 	for i := range nodes {
 		if n := &nodes[i]; n.PriceMicro*smallPart < most {

@@ -341,11 +341,11 @@ func unreserve(in *Input, n *model.Node, out *Output) {
 			}
 			return change
 		}
-		if change := differs(c.Labels); c.Labels[model.LabelCapacityType] == model.Reserved {
-			out.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Labels: change, Why: why})
+		if c.Labels[model.LabelCapacityType] == model.Reserved {
+			out.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Labels: differs(c.Labels), Why: why})
 		}
-		if change := differs(n.Labels); n.Labels[model.LabelCapacityType] == model.Reserved {
-			out.act(plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: change, Why: why})
+		if n.Labels[model.LabelCapacityType] == model.Reserved {
+			out.act(plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: differs(n.Labels), Why: why})
 		}
 		return
 	}
