@@ -53,23 +53,40 @@ func priceWide(price int64) wide {
 // prices solves the resource-price program: what is a unit of each resource worth, at most, such that no machine is worth more than
 // it costs, and the amounts in total are worth as much as possible. The answer is integer and exactly feasible: rounded down, then
 // scaled down until no machine is worth more than its price.
-func prices(sizes []vec, cost []int64, total []float64, nd int) (u [maxDims]int64) {
-	gain := make([]float64, nd)
-	copy(gain, total)
-	rows, limit := make([][]float64, len(sizes)), make([]float64, len(sizes))
+func prices(sizes []vec, cost []int64, total []float64, nd int) [maxDims]int64 {
+	return pricingOf(sizes, cost, nd).at(total)
+}
+
+// pricing is that program for any amounts.
+type pricing struct {
+	sizes []vec
+	cost  []int64
+	rows  [][]float64
+	limit []float64
+	nd    int
+}
+
+func pricingOf(sizes []vec, cost []int64, nd int) *pricing {
+	x := &pricing{sizes: sizes, cost: cost, rows: make([][]float64, len(sizes)), limit: make([]float64, len(sizes)), nd: nd}
+	all := make([]float64, len(sizes)*nd)
 	for i := range sizes {
-		rows[i], limit[i] = make([]float64, nd), float64(cost[i])
-		for k := range nd {
-			rows[i][k] = float64(max(0, sizes[i][k]))
+		row := all[i*nd : i*nd+nd]
+		for k := range row {
+			row[k] = float64(max(0, sizes[i][k]))
 		}
+		x.rows[i], x.limit[i] = row, float64(cost[i])
 	}
-	x, _, _, _ := lp.Maximize(gain, rows, limit, 1000)
-	for k := range nd {
-		if v := x[k] * (1 << weightShift); v > 0 && v < 1<<60 {
+	return x
+}
+
+func (x *pricing) at(total []float64) (u [maxDims]int64) {
+	worth, _, _, _ := lp.Maximize(total[:x.nd], x.rows, x.limit, 1000)
+	for k, v := range worth {
+		if v *= 1 << weightShift; v > 0 && v < 1<<60 {
 			u[k] = int64(v)
 		}
 	}
-	lower(&u, sizes, cost, nd)
+	lower(&u, x.sizes, x.cost, x.nd)
 	return u
 }
 
@@ -122,14 +139,14 @@ func (p *packing) price(left []int64) int64 {
 	for k := range nd {
 		total[k] = max(0, total[k]-p.free[k])
 	}
-	var sizes []vec
-	var cost []int64
+	sizes, cost := make([]vec, 0, len(p.machines)), make([]int64, 0, len(p.machines))
 	for _, m := range p.machines {
 		if m.stock < 0 { // of the others there are too few to set prices
 			sizes, cost = append(sizes, m.avail), append(cost, m.price)
 		}
 	}
-	p.weight = prices(sizes, cost, total, nd)
+	at := pricingOf(sizes, cost, nd)
+	p.weight = at.at(total)
 	var floor wide
 	for d, n := range left {
 		for k, v := range p.req(d) {
@@ -138,7 +155,7 @@ func (p *packing) price(left []int64) int64 {
 	}
 	least := max(floor.micro(), p.dearest(left))
 	if p.crowded {
-		p.steady(sizes, cost, total)
+		p.steady(at, total)
 	}
 	p.priceCliques(left)
 	for k := range p.s.dims {
@@ -205,7 +222,7 @@ func (p *packing) price(left []int64) int64 {
 
 // steady takes for the price of resources the mean of what it would be were there an eighth more of one or of another of them. Of two that are nearly
 // as scarce all of the price falls on one, and fills would waste the other, and then the other way round.
-func (p *packing) steady(sizes []vec, cost []int64, total []float64) {
+func (p *packing) steady(at *pricing, total []float64) {
 	var sum [maxDims]int64
 	n, nd := int64(0), p.s.nd
 	for k := range p.s.dims {
@@ -214,7 +231,7 @@ func (p *packing) steady(sizes []vec, cost []int64, total []float64) {
 		}
 		was := total[k]
 		total[k] += was / 8
-		u := prices(sizes, cost, total, nd)
+		u := at.at(total)
 		total[k] = was
 		n++
 		for j := range nd {

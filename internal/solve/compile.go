@@ -162,46 +162,104 @@ func compile(p *Problem, mem Memory, pol Policy) *solver {
 // compileClasses groups the demand. Classes are placed in this order: priority, constrained before free (they have fewer places
 // to go), large before small (what is small fits into what is left), then by key.
 func (s *solver) compileClasses() {
-	byPtr, byKey := map[*model.Class]*class{}, map[string]*class{}
-	for _, p := range s.in.Demand {
-		c := byPtr[p.Class]
-		if c == nil {
-			if c = byKey[p.Class.Key]; c == nil {
-				c = &class{c: p.Class}
-				byKey[p.Class.Key] = c
-				s.classes = append(s.classes, c)
-			}
-			byPtr[p.Class] = c
+	number := map[*model.Class]int32{} // classes are interned, mostly: those of one key that are not come together below
+	of := make([]int32, len(s.in.Demand))
+	var all []*model.Class
+	var pods []int64
+	for i, p := range s.in.Demand {
+		n, ok := number[p.Class]
+		if !ok {
+			n = int32(len(all))
+			number[p.Class] = n
+			all, pods = append(all, p.Class), append(pods, 0)
 		}
-		c.pods = append(c.pods, p)
+		of[i] = n
+		pods[n]++
 	}
-	used := map[model.Dim]bool{}
-	for _, c := range s.classes {
-		for d, v := range c.c.Requests {
-			if v > 0 {
-				used[model.Dim(d)] = true
+	var used []bool
+	for _, c := range all {
+		for d, v := range c.Requests {
+			for d >= len(used) {
+				used = append(used, false)
 			}
+			used[d] = used[d] || v > 0
 		}
 	}
-	for d := range used {
-		s.dims = append(s.dims, d)
+	for d, is := range used {
+		if is {
+			s.dims = append(s.dims, model.Dim(d))
+		}
 	}
-	slices.Sort(s.dims)
-	if len(s.dims) > maxDims {
+	tooMany := len(s.dims) > maxDims
+	if tooMany {
 		s.dims = s.dims[:maxDims]
 	}
 	s.nd = len(s.dims)
 	total := vec{}
-	for _, c := range s.classes {
-		slices.SortFunc(c.pods, comparePods)
-		c.req = s.project(c.c.Requests)
-		for d, v := range c.c.Requests {
-			if _, ok := slices.BinarySearch(s.dims, model.Dim(d)); v > 0 && !ok {
-				c.bad = "more resources in one problem than the solver has room for: " + s.resourceName(model.Dim(d))
+	classes := make([]class, len(all))
+	for n := range classes {
+		c := &classes[n]
+		c.c, c.req, c.bound = all[n], s.project(all[n].Requests), constrained(all[n])
+		for k := range s.nd {
+			total[k] += c.req[k] * pods[n]
+		}
+	}
+	type ranked struct { // beside each other in memory, and keys are long
+		priority int32
+		bound    int
+		size     int64
+		n        int32
+	}
+	order := make([]ranked, len(all))
+	for n := range classes {
+		c := &classes[n]
+		for k := range s.nd {
+			if total[k] > 0 {
+				c.size += c.req[k] * 1_000_000 / (total[k]/int64(len(s.in.Demand)) + 1)
 			}
 		}
-		for k := range s.nd {
-			total[k] += c.req[k] * int64(len(c.pods))
+		order[n] = ranked{c.c.Priority, c.bound, c.size, int32(n)}
+	}
+	slices.SortFunc(order, func(a, b ranked) int {
+		switch {
+		case a.priority != b.priority:
+			return cmp.Compare(b.priority, a.priority)
+		case a.bound != b.bound:
+			return cmp.Compare(b.bound, a.bound)
+		case a.size != b.size:
+			return cmp.Compare(b.size, a.size)
+		}
+		return strings.Compare(all[a.n].Key, all[b.n].Key)
+	})
+	s.classes = make([]*class, 0, len(all))
+	first := make([]int32, len(all)) // of those of one key
+	for i, x := range order {
+		if i > 0 && all[x.n].Key == all[order[i-1].n].Key {
+			first[x.n] = first[order[i-1].n]
+			pods[first[x.n]] += pods[x.n]
+			continue
+		}
+		first[x.n] = x.n
+		classes[x.n].id = int(x.n)
+		s.classes = append(s.classes, &classes[x.n])
+	}
+	room := make([]*model.Pod, len(s.in.Demand))
+	for i, c := range s.classes {
+		n := pods[c.id]
+		c.id, c.pods, room = i, room[:0:n], room[n:]
+	}
+	for i, p := range s.in.Demand {
+		c := &classes[first[of[i]]]
+		c.pods = append(c.pods, p)
+	}
+	for _, c := range s.classes {
+		slices.SortFunc(c.pods, comparePods)
+		if tooMany {
+			for d, v := range c.c.Requests {
+				if _, ok := slices.BinarySearch(s.dims, model.Dim(d)); v > 0 && !ok {
+					c.bad = "more resources in one problem than the solver has room for: " + s.resourceName(model.Dim(d))
+				}
+			}
 		}
 		c.ports, c.apart = c.c.HostPorts, s.apartOf(c.c)
 		for _, v := range c.c.Volumes {
@@ -209,26 +267,6 @@ func (s *solver) compileClasses() {
 				c.attach = append(c.attach, v)
 			}
 		}
-	}
-	size := func(c *class) (share int64) {
-		for k := range s.nd {
-			if total[k] > 0 {
-				share += c.req[k] * 1_000_000 / (total[k]/int64(len(s.in.Demand)) + 1)
-			}
-		}
-		return share
-	}
-	for _, c := range s.classes {
-		c.size, c.bound = size(c), constrained(c.c)
-	}
-	slices.SortFunc(s.classes, func(a, b *class) int {
-		if c := cmp.Or(cmp.Compare(b.c.Priority, a.c.Priority), cmp.Compare(b.bound, a.bound), cmp.Compare(b.size, a.size)); c != 0 {
-			return c // keys are long
-		}
-		return strings.Compare(a.c.Key, b.c.Key)
-	})
-	for i, c := range s.classes {
-		c.id = i
 	}
 	s.compileCliques()
 }
@@ -317,9 +355,10 @@ func (s *solver) compileKeys() {
 			}
 		}
 	}
+	last := model.LabelHostname
 	topoKey := func(k string) {
-		if k != model.LabelHostname {
-			set[k] = true
+		if k != model.LabelHostname && k != last { // thousands of classes look at the same few
+			last, set[k] = k, true
 		}
 	}
 	for _, c := range s.classes {

@@ -427,14 +427,19 @@ func (a *assortment) beaten(nd int) {
 		x, y := &a.items[i], &a.items[j]
 		return cmp.Or(cmp.Compare(x.o.PriceMicro, y.o.PriceMicro), cmp.Compare(y.room[0], x.room[0]), cmp.Compare(i, j))
 	})
-	kept := make([][]vec, len(a.shapes))
+	kept, most := make([][]*vec, len(a.shapes)), make([]vec, len(a.shapes))
 	for _, i := range order {
 		x := &a.items[i]
 		if !x.o.Available || x.o.Remaining >= 0 {
 			continue
 		}
-		if x.idle = slices.ContainsFunc(kept[x.shape], func(v vec) bool { return leq(&x.room, &v, nd) }); !x.idle {
-			kept[x.shape] = append(kept[x.shape], x.room)
+		top := &most[x.shape] // of those kept: what has more of anything is within none of them
+		x.idle = leq(&x.room, top, nd) && slices.ContainsFunc(kept[x.shape], func(v *vec) bool { return leq(&x.room, v, nd) })
+		if !x.idle {
+			kept[x.shape] = append(kept[x.shape], &x.room)
+			for k := range nd {
+				top[k] = max(top[k], x.room[k])
+			}
 		}
 	}
 }
@@ -552,8 +557,10 @@ func (s *solver) stockOf(t *model.InstanceType, o *model.Offering) int {
 }
 
 func compareOfferings(a, b *model.Offering) int {
-	return cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType),
-		cmp.Compare(a.PriceMicro, b.PriceMicro), strings.Compare(labelsKey(a.Labels), labelsKey(b.Labels)))
+	if c := cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.PriceMicro, b.PriceMicro)); c != 0 {
+		return c // texts of labels are dear
+	}
+	return strings.Compare(labelsKey(a.Labels), labelsKey(b.Labels))
 }
 
 func labelsKey(l model.Labels) string {

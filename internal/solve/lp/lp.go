@@ -36,7 +36,8 @@ func Maximize(gain []float64, rows [][]float64, limit []float64, maxPivots int) 
 // table is a dictionary: basic[i] = b[i] - Σ a[i][k]·free[k], objective = const + Σ gain[k]·free[k]. Variables 0..n-1 are x,
 // n+i is the slack of row i. Columns are scaled to a largest entry of 1.
 type table struct {
-	a     [][]float64
+	n     int
+	a     []float64 // rows of n, one behind the other
 	b     []float64
 	gain  []float64
 	basic []int
@@ -46,16 +47,20 @@ type table struct {
 }
 
 func newTable(gain []float64, rows [][]float64, limit []float64) *table {
-	n := len(gain)
-	t := &table{a: make([][]float64, len(rows)), b: make([]float64, len(rows)), gain: make([]float64, n),
-		basic: make([]int, len(rows)), free: make([]int, n), scale: make([]float64, n)}
-	for k := range n {
+	n, m := len(gain), len(rows)
+	amounts, places := make([]float64, m*n+m+2*n), make([]int, m+n)
+	t := &table{n: n, a: amounts[:m*n], b: amounts[m*n:][:m], gain: amounts[m*n+m:][:n], scale: amounts[m*n+m+n:], basic: places[:m], free: places[m:]}
+	for k := range t.scale {
 		t.free[k], t.scale[k] = k, 1
-		for i := range rows {
-			if v := abs(rows[i][k]); v > t.scale[k] || i == 0 && v > 0 {
+	}
+	for i, row := range rows {
+		for k, v := range row[:n] {
+			if v = abs(v); v > t.scale[k] || i == 0 && v > 0 {
 				t.scale[k] = v
 			}
 		}
+	}
+	for k := range n {
 		t.gain[k] = gain[k] / t.scale[k]
 	}
 	for k := range n {
@@ -66,15 +71,18 @@ func newTable(gain []float64, rows [][]float64, limit []float64) *table {
 			t.gain[k] /= t.unit
 		}
 	}
-	for i := range rows {
-		t.basic[i], t.b[i] = n+i, limit[i]
-		t.a[i] = make([]float64, n)
-		for k := range n {
-			t.a[i][k] = rows[i][k] / t.scale[k]
+	copy(t.b, limit[:m])
+	for i, row := range rows {
+		t.basic[i] = n + i
+		to := t.row(i)
+		for k, v := range row[:n] {
+			to[k] = v / t.scale[k]
 		}
 	}
 	return t
 }
+
+func (t *table) row(i int) []float64 { return t.a[i*t.n : i*t.n+t.n] }
 
 // entering picks the free variable of the greatest gain; after many pivots the first that gains at all, which cannot cycle.
 func (t *table) entering(pivots int) int {
@@ -98,11 +106,12 @@ func (t *table) entering(pivots int) int {
 
 func (t *table) leaving(in int) int {
 	out, step := -1, 0.0
-	for i := range t.a {
-		if t.a[i][in] <= tiny {
+	for i, b := range t.b {
+		v := t.a[i*t.n+in]
+		if v <= tiny {
 			continue
 		}
-		q := t.b[i] / t.a[i][in]
+		q := b / v
 		if out < 0 || q < step || q == step && t.basic[i] < t.basic[out] {
 			out, step = i, q
 		}
@@ -111,23 +120,21 @@ func (t *table) leaving(in int) int {
 }
 
 func (t *table) pivot(out, in int) {
-	row := t.a[out]
+	row := t.row(out)
 	inv := 1 / row[in]
 	for k := range row {
 		row[k] *= inv
 	}
 	row[in] = inv
 	t.b[out] *= inv
-	for i := range t.a {
-		f := t.a[i][in]
+	for i := range t.b {
+		other := t.row(i)
+		f := other[in]
 		if i == out || f == 0 {
 			continue
 		}
-		other := t.a[i]
-		for k := range row {
-			if k != in {
-				other[k] -= float64(f * row[k])
-			}
+		for k, v := range row {
+			other[k] -= float64(f * v)
 		}
 		other[in] = -float64(f * inv)
 		t.b[i] -= float64(f * t.b[out])
@@ -136,10 +143,8 @@ func (t *table) pivot(out, in int) {
 		}
 	}
 	f := t.gain[in]
-	for k := range t.gain {
-		if k != in {
-			t.gain[k] -= float64(f * row[k])
-		}
+	for k, v := range row {
+		t.gain[k] -= float64(f * v)
 	}
 	t.gain[in] = -float64(f * inv)
 	t.basic[out], t.free[in] = t.free[in], t.basic[out]
