@@ -52,9 +52,13 @@ func convertCommand(line []string) *cobra.Command {
 			"Exit status: 0 converted, 1 an input is wrong, 2 wrong usage, 130 or 143 interrupted or stopped before that.",
 		Example: "  kubectl -n kube-system get deploy,cm -o yaml | dovetail convert --from cluster-autoscaler -f - --groups groups.json | kubectl apply -f -\n" +
 			"  dovetail convert --from cluster-autoscaler -- --cloud-provider=aws --nodes=1:10:workers --expander=least-waste",
-		RunE: prompt(func(c *cobra.Command, args []string) (err error) {
+		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) (err error) {
 			if at := c.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
 				return exit{2, fmt.Errorf("unexpected argument %q: put Cluster Autoscaler's flags behind --", args[0])}
+			}
+			shown.at("converting")
+			if f.live {
+				shown.at("asking AWS what the groups are")
 			}
 			conv, err = runConvert(c, f, args)
 			return err

@@ -63,9 +63,9 @@ func planCommand() *cobra.Command {
 			"  dovetail plan -f manifests/ --catalog catalog.json --max-gap 1%\n" +
 			"  dovetail plan --live --kubeconfig ~/.kube/config",
 		// Arguments are files too: a shell turns -f *.yaml into one file of the flag and others behind it.
-		RunE: prompt(func(c *cobra.Command, args []string) error {
+		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error {
 			f.files = append(f.files, args...)
-			return runPlan(c, f)
+			return runPlan(c, f, shown)
 		}),
 	}
 	g := c.Flags()
@@ -124,7 +124,7 @@ func (f *planFlags) policy() (decide.Policy, error) {
 	return pol, nil
 }
 
-func runPlan(c *cobra.Command, f planFlags) error {
+func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	began := time.Now()
 	pol, err := f.policy()
 	if err != nil {
@@ -141,23 +141,29 @@ func runPlan(c *cobra.Command, f planFlags) error {
 	if m.Scheduler, err = schedulerConfig(f.scheduler); err != nil {
 		return err
 	}
+	shown.at("reading manifests")
 	if err := readFiles(m, f.files, c.InOrStdin()); err != nil {
 		return err
 	}
 	if f.live {
+		shown.at("reading the cluster")
 		if err := readCluster(c.Context(), s, f.kubeconfig, m.Scheduler, c.ErrOrStderr()); err != nil {
 			return err
 		}
 	}
+	shown.at("taking in %d objects", m.Len())
 	m.Feed(s)
 	offer(s, types, f.live)
 
 	start := time.Now()
 	snap := s.Snapshot(start)
+	shown.at("planning for %d pods", len(snap.Pending))
 	out := decide.WhatIf(snap, start, pol)
+	shown.at("checking the plan for %d pods", len(snap.Pending))
 	if err := controller.Verified(&out).Err(); err != nil {
 		return fmt.Errorf("internal error: the plan made is not valid, so it is not shown; please report this with the input: %w", err)
 	}
+	shown.at("writing the plan")
 	p := reported(snap, &out)
 	p.Catalog, p.PricesAsOf, p.Skipped = cat.Name, cat.PricesAsOf, m.Skipped
 	p.Planned, p.Elapsed = time.Since(start), time.Since(began)

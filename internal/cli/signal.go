@@ -43,16 +43,19 @@ func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // prompt makes a verb that only answers end as soon as a signal comes, whatever it is at: reading, asking, or a decision, which can't be
-// cancelled and is left behind. The standard output gets all of its answer or nothing; an answer that is there is written out.
-func prompt(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+// cancelled and is left behind. The standard output gets all of its answer or nothing; an answer that is there is written out. Who waits long for
+// it is told what the verb is at.
+func prompt(run func(*cobra.Command, []string, *progress) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		var answer bytes.Buffer
 		out := c.OutOrStdout()
 		c.SetOut(&answer)
-		done := make(chan error, 1)
-		go func() { done <- run(c, args) }()
+		done, shown := make(chan error, 1), showProgress(c.ErrOrStderr())
+		defer shown.end() // before anything else is said
+		go func() { done <- run(c, args, shown) }()
 		select {
 		case err := <-done:
+			shown.end()
 			if cancelled(err) {
 				return ended(c.Context())
 			}

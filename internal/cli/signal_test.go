@@ -98,7 +98,7 @@ func TestSignalWhileStarting(t *testing.T) {
 func TestPrompt(t *testing.T) {
 	run := func(ctx context.Context, f func(*cobra.Command) error) (string, error) {
 		var out bytes.Buffer
-		c := &cobra.Command{Use: "answer", SilenceErrors: true, SilenceUsage: true, RunE: prompt(func(c *cobra.Command, _ []string) error { return f(c) })}
+		c := &cobra.Command{Use: "answer", SilenceErrors: true, SilenceUsage: true, RunE: prompt(func(c *cobra.Command, _ []string, _ *progress) error { return f(c) })}
 		c.SetOut(&out)
 		c.SetArgs(nil)
 		err := c.ExecuteContext(ctx)

@@ -54,7 +54,7 @@ func whyCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: prompt(func(c *cobra.Command, args []string) error {
+		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error {
 			subject, err := subjectOf(args[0])
 			if err != nil {
 				return exit{2, err}
@@ -62,6 +62,7 @@ func whyCommand() *cobra.Command {
 			if output != "text" && output != "json" {
 				return exit{2, fmt.Errorf("--output %q: use text or json", output)}
 			}
+			shown.at("waiting for the controller at %s", server)
 			a, err := askWhy(c.Context(), server, subject)
 			if err != nil {
 				return err

@@ -137,6 +137,9 @@ func (c *checker) machine(i int, m *Machine) {
 		c.report(Choice, nil, where, "price is %d, the cheapest choice costs %d", m.PriceMicro, cheapest)
 	}
 	for _, r := range p.Requirements {
+		if r.MinValues == 0 {
+			continue
+		}
 		if n := len(values(r.Key, m)); r.MinValues > n {
 			c.report(Choice, nil, where, "%d values of %s are left, %d are wanted", n, r.Key, r.MinValues)
 		}
