@@ -276,8 +276,9 @@ func (rs Requirements) Mismatch(l Labels) *Requirement {
 
 // Key returns a canonical string, for use in a map key.
 func (rs Requirements) Key() string {
-	var b []byte
-	for i, r := range rs {
+	b := make([]byte, 0, 128) // one of a few values is not longer
+	for i := range rs {
+		r := &rs[i]
 		if i > 0 {
 			b = append(b, ';')
 		}

@@ -76,6 +76,7 @@ type solver struct {
 	levels   []level
 	masks    []*mask
 	byMask   map[string]*mask
+	maskText []byte // scratch
 
 	rooms    rooms
 	counters []counter

@@ -14,9 +14,11 @@ func lotsOf(demands []*demand) (out []lot) {
 		mask, full int
 	}
 	at := map[key]int{}
-	for _, d := range demands {
+	out = make([]lot, 0, len(demands))
+	for i, d := range demands {
+		one := demands[i : i+1 : i+1]
 		if d.c.hosted() || d.c.apart.most > 0 {
-			out = append(out, lot{d})
+			out = append(out, one)
 			continue
 		}
 		k := key{req: d.c.req, mask: d.mask.id, full: -1}
@@ -28,7 +30,7 @@ func lotsOf(demands []*demand) (out []lot) {
 			continue
 		}
 		at[k] = len(out)
-		out = append(out, lot{d})
+		out = append(out, one)
 	}
 	return out
 }
@@ -59,27 +61,33 @@ type dealing struct {
 	lots []lot
 	have [][]int64 // by lot and demand: bought for and not dealt yet
 	at   []int     // by lot: the first demand with any
+	out  []held    // scratch
 }
 
 // deal begins with what is left of each lot, which falls to its last demands.
 func deal(lots []lot, left []int64) *dealing {
-	x := &dealing{lots: lots, at: make([]int, len(lots))}
+	n := 0
+	for _, l := range lots {
+		n += len(l)
+	}
+	x, all := &dealing{lots: lots, have: make([][]int64, len(lots)), at: make([]int, len(lots))}, make([]int64, n)
 	for i, l := range lots {
 		bought := podsOf(l) - left[i]
-		have := make([]int64, len(l))
+		have := all[:len(l)]
+		all = all[len(l):]
 		for j, d := range l {
 			have[j] = min(d.n, bought)
 			bought -= have[j]
 			d.n -= have[j]
 		}
-		x.have = append(x.have, have)
+		x.have[i] = have
 	}
 	return x
 }
 
-// next deals for as many copies of a machine, of so many, as hold pods of the same demands.
+// next deals for as many copies of a machine, of so many, as hold pods of the same demands. The list is good until it is called again.
 func (x *dealing) next(items []item, copies int64) (out []held, n int64) {
-	n = copies
+	n, out = copies, x.out[:0]
 	for _, it := range items {
 		if k := x.first(it.d) / it.n; k < n {
 			n = max(1, k)
@@ -93,6 +101,7 @@ func (x *dealing) next(items []item, copies int64) (out []held, n int64) {
 			out = append(out, held{x.lots[it.d][x.at[it.d]], k / n})
 		}
 	}
+	x.out = out
 	return out, n
 }
 

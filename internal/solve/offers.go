@@ -52,13 +52,13 @@ func (m *mask) has(i int) bool { return m.bits[i>>6]>>(i&63)&1 != 0 }
 
 // internMask returns the one mask with these bits. The bits must not be changed afterwards.
 func (s *solver) internMask(bits []uint64) *mask {
-	b := appendWords(make([]byte, 0, 8*len(bits)), bits)
-	if m := s.byMask[string(b)]; m != nil {
+	s.maskText = appendWords(s.maskText[:0], bits)
+	if m := s.byMask[string(s.maskText)]; m != nil {
 		return m
 	}
 	m := &mask{id: len(s.masks), bits: bits}
 	s.masks = append(s.masks, m)
-	s.byMask[string(b)] = m
+	s.byMask[string(s.maskText)] = m
 	return m
 }
 
@@ -197,8 +197,11 @@ func (s *solver) compileOffers() {
 		}
 		f.mask = &mask{bits: bits}
 	}
-	for _, c := range s.classes { // interned in class order
-		c.filter.mask = s.internMask(c.filter.mask.bits)
+	interned := make([]bool, len(filters))
+	for _, c := range s.classes { // in class order
+		if f := c.filter; !interned[f.id] {
+			f.mask, interned[f.id] = s.internMask(f.mask.bits), true
+		}
 		c.mask = c.filter.mask
 	}
 }
@@ -260,8 +263,8 @@ type assorted struct {
 	t     *model.InstanceType
 	o     *model.Offering
 	shape int
-	room  vec
-	size  int // of solver.sizes
+	room  *vec // shared by all of a type
+	size  int  // of solver.sizes
 	stock int
 	idle  bool // another with the same labels has no less room and costs no more
 }
@@ -374,8 +377,12 @@ func (f *filter) reaches(s *solver, p *Pool, known map[string]bool) bool {
 
 // assort lists what the types offer under the requirements.
 func (s *solver) assort(a *assortment, rs model.Requirements) {
-	types := slices.Clone(a.types)
+	types, offerings := slices.Clone(a.types), 0
 	slices.SortFunc(types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	for _, t := range types {
+		offerings += len(t.Offerings)
+	}
+	a.items = make([]assorted, 0, offerings)
 	byVals := map[string]int{}
 	vals := make([]int32, len(s.keys.names))
 	var order []int
@@ -411,7 +418,7 @@ func (s *solver) assort(a *assortment, rs model.Requirements) {
 			if size < 0 {
 				size = s.sizeOf(&room)
 			}
-			a.items = append(a.items, assorted{t: t, o: o, shape: shape, room: room, size: size, stock: s.stockOf(t, o)})
+			a.items = append(a.items, assorted{t: t, o: o, shape: shape, room: &room, size: size, stock: s.stockOf(t, o)})
 		}
 	}
 	a.beaten(s.nd)
@@ -434,9 +441,9 @@ func (a *assortment) beaten(nd int) {
 			continue
 		}
 		top := &most[x.shape] // of those kept: what has more of anything is within none of them
-		x.idle = leq(&x.room, top, nd) && slices.ContainsFunc(kept[x.shape], func(v *vec) bool { return leq(&x.room, v, nd) })
+		x.idle = leq(x.room, top, nd) && slices.ContainsFunc(kept[x.shape], func(v *vec) bool { return leq(x.room, v, nd) })
 		if !x.idle {
-			kept[x.shape] = append(kept[x.shape], &x.room)
+			kept[x.shape] = append(kept[x.shape], x.room)
 			for k := range nd {
 				top[k] = max(top[k], x.room[k])
 			}
@@ -486,7 +493,7 @@ func (s *solver) poolOffers(pi int, a *assortment) {
 			x := offer{pool: pi, t: it.t, o: it.o, price: it.o.PriceMicro, ok: it.o.Available && it.o.Remaining != 0, variant: variant, stock: it.stock,
 				vals: y.vals, shape: at, ports: y.ports, size: it.size, idle: it.idle && plain}
 			if y.any {
-				v := it.room
+				v := *it.room
 				for k := range s.nd {
 					v[k] -= y.daemons[k]
 				}

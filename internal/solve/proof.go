@@ -59,11 +59,11 @@ func (s *solver) prove(l level, classes []*class, worth []int64) (scaled []int64
 
 // provingOf is the machines and demands of a proof, and how many pods there are of each.
 func (s *solver) provingOf(l level, classes []*class) (*packing, []int64) {
-	demands := make([]*demand, len(classes))
+	all, demands := make([]demand, len(classes)), make([]*demand, len(classes))
 	whole := make([]int64, len(classes))
 	for i, c := range classes {
-		demands[i] = &demand{c: c, mask: c.filter.mask, n: int64(c.taken)} // also where this plan could not keep minValues: another might
-		whole[i] = int64(c.taken)
+		all[i] = demand{c: c, mask: c.filter.mask, n: int64(c.taken)} // also where this plan could not keep minValues: another might
+		demands[i], whole[i] = &all[i], int64(c.taken)
 	}
 	return s.newPackingOf(l, demands, false), whole
 }

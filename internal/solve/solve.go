@@ -759,11 +759,15 @@ func (s *solver) result() Result {
 	for i := range s.in.Pools {
 		rank[s.in.Pools[i].Name] = i
 	}
-	type ranked struct {
-		rank int
-		node *NewNode
+	type machine struct {
+		rank  int
+		price int64
+		pods  []*model.Pod
+		b     *bin
+		ch    *chosen
 	}
-	var order []ranked // nodes are large: they are put where they belong once
+	order := make([]machine, 0, s.machines())
+	room := make([]*model.Pod, 0, len(s.in.Demand)) // that is bought for
 	for _, b := range s.bins {
 		var ch *chosen
 		for range b.copies {
@@ -773,27 +777,28 @@ func (s *solver) result() Result {
 			if ch.offer < 0 {
 				continue // nothing holds what was packed; its pods are refused rather than lost
 			}
-			node := s.nodeOf(b, ch)
-			n := int64(0)
+			first := len(room)
 			for _, it := range b.items {
-				n += it.n
+				room = append(room, take(it.class, int(it.n))...)
 			}
-			node.Pods = make([]*model.Pod, 0, n)
-			for _, it := range b.items {
-				node.Pods = append(node.Pods, take(it.class, int(it.n))...)
-			}
-			slices.SortFunc(node.Pods, comparePods)
-			order = append(order, ranked{rank[node.Pool], &node})
-			res.Cost.NewMicroPerHour += node.PriceMicro
+			pods := slices.Clip(room[first:])
+			slices.SortFunc(pods, comparePods)
+			x := machine{rank: rank[s.in.Pools[b.pool].Name], price: s.offers[ch.offer].price, pods: pods, b: b, ch: ch}
+			order = append(order, x)
+			res.Cost.NewMicroPerHour += x.price
 			res.Cost.PremiumMicroPerHour += ch.premium
 		}
 	}
-	slices.SortFunc(order, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.node.PriceMicro, b.node.PriceMicro), comparePods(a.node.Pods[0], b.node.Pods[0]))
+	slices.SortFunc(order, func(a, b machine) int {
+		if c := cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.price, b.price)); c != 0 {
+			return c
+		}
+		return comparePods(a.pods[0], b.pods[0])
 	})
-	res.New = make([]NewNode, len(order))
+	res.New = make([]NewNode, len(order)) // nodes are large: they are written where they belong
 	for i, x := range order {
-		res.New[i] = *x.node
+		res.New[i] = s.nodeOf(x.b, x.ch)
+		res.New[i].Pods = x.pods
 	}
 	res.Cost.PremiumMicroPerHour = min(res.Cost.PremiumMicroPerHour+s.premium, res.Cost.NewMicroPerHour)
 	s.cost(&res) // before the reasons, which take steps too

@@ -76,18 +76,25 @@ func (p *packing) strataOf(whole []int64) *strata {
 		return p.access[d]
 	}
 	if p.kind == nil {
-		number := map[kind]int32{}
+		number, last := map[kind]int32{}, kind{mask: -1}
+		p.kind = make([]int32, len(p.demands))
 		for d, x := range p.demands {
 			k := kind{p.maskOf[d], x.c.req, accessOf(d)}
+			if k == last { // those of one size follow each other, mostly
+				p.kind[d] = p.kind[d-1]
+				continue
+			}
+			last = k
 			n, ok := number[k]
 			if !ok {
 				n = int32(len(number))
 				number[k] = n
 			}
-			p.kind = append(p.kind, n)
+			p.kind[d] = n
 		}
 	}
 	known, none := make([]*set, len(p.demands)), &set{}
+	var text []byte
 	for d, x := range p.demands {
 		if whole[d] <= 0 {
 			continue
@@ -110,8 +117,8 @@ func (p *packing) strataOf(whole []int64) *strata {
 			known[p.kind[d]] = none
 			continue // only machines of limited stock hold it: it is worth nothing here
 		}
-		k := string(append(appendWords(nil, on), byte(accessOf(d))))
-		g := byBits[k]
+		text = append(appendWords(text[:0], on), byte(accessOf(d)))
+		g := byBits[string(text)]
 		if g == nil {
 			g = &set{stratum: stratum{on: slices.Clone(on)}, access: accessOf(d)}
 			for i, m := range p.machines {
@@ -123,7 +130,7 @@ func (p *packing) strataOf(whole []int64) *strata {
 					}
 				}
 			}
-			byBits[k] = g
+			byBits[string(text)] = g
 			sets = append(sets, g)
 		}
 		known[p.kind[d]] = g
