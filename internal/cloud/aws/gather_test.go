@@ -17,14 +17,14 @@ import (
 func TestGather(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		following []int // of the claims in turn, which come 100 ms after each other
+		following []int // of the claims in turn, which come 90 ms after each other: none at the moment in which a wait ends
 		want      string
 	}{
 		{"alone", []int{0}, "0s"},
-		{"all come", []int{2, 1, 0}, "200ms 200ms 200ms"},
-		{"one never comes", []int{2, 1}, "250ms 250ms"},
-		{"a next plan", []int{1, 0, 1, 0}, "100ms 100ms 300ms 300ms"},
-		{"many", []int{13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1.3s 1.3s 1.3s 1.3s"},
+		{"all come", []int{2, 1, 0}, "180ms 180ms 180ms"},
+		{"one never comes", []int{2, 1}, "240ms 240ms"},
+		{"a next plan", []int{1, 0, 1, 0}, "90ms 90ms 270ms 270ms"},
+		{"many", []int{13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1.17s 1.17s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestGather(t *testing.T) {
 				went := make([]time.Duration, len(c.following))
 				for i, n := range c.following {
 					go func() {
-						time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+						time.Sleep(time.Duration(i) * 90 * time.Millisecond)
 						if !s.gather(t.Context(), cloud.Wall{}, n) {
 							t.Error("the context lasts, and it says not")
 						}
