@@ -73,6 +73,8 @@ type Burst struct {
 	FloorAttempts  []float64 `json:"floorAttemptsSeconds"`
 	BurstAttempts  []float64 `json:"attemptsSeconds"`
 	MachinesBought []string  `json:"machinesBought"`
+	FloorAccount   *Account  `json:"floorAccount"` // of the last floor
+	Account        *Account  `json:"account"`
 }
 
 // Resources is what the controller's process took while something was measured.
@@ -83,7 +85,7 @@ type Resources struct {
 
 func main() {
 	from := flag.String("cloud", "", "aws-groups: measure Auto Scaling groups of the simulated AWS alone; empty: everything")
-	runs := flag.Int("runs", 30, "how often a single pod is measured")
+	runs := flag.Int("runs", 30, "how often a single pod is measured; 0: only the burst and its floor are")
 	repeat := flag.Int("repeat", 1, "how often the burst and its floor are measured; the medians are reported")
 	nodes := flag.String("floor-nodes", "60x r5a.12xlarge", "machines that hold the burst, made beforehand to measure the floor")
 	flag.Parse()
@@ -118,12 +120,14 @@ func measure(ctx context.Context, runs, repeat int, floorNodes string) (*Result,
 	}
 	defer os.RemoveAll(dir)
 	out := &Result{CPUs: runtime.NumCPU()}
-	err = in(ctx, filepath.Join(dir, "single"), func(r *rig) error { return r.single(ctx, runs, &out.SinglePod) })
-	if err != nil {
-		return nil, fmt.Errorf("single pods: %w", err)
-	}
-	if err := measureGroups(ctx, dir, max(1, runs/3), &out.NodeGroups); err != nil {
-		return nil, fmt.Errorf("node groups: %w", err)
+	if runs > 0 {
+		err = in(ctx, filepath.Join(dir, "single"), func(r *rig) error { return r.single(ctx, runs, &out.SinglePod) })
+		if err != nil {
+			return nil, fmt.Errorf("single pods: %w", err)
+		}
+		if err := measureGroups(ctx, dir, max(1, runs/3), &out.NodeGroups); err != nil {
+			return nil, fmt.Errorf("node groups: %w", err)
+		}
 	}
 	b := &out.Burst
 	b.FloorNodes = floorNodes
@@ -143,7 +147,7 @@ func measure(ctx context.Context, runs, repeat int, floorNodes string) (*Result,
 	}
 	slices.SortFunc(bursts, func(a, b Burst) int { return int(math.Copysign(1, a.Seconds-b.Seconds)) })
 	middle := bursts[(len(bursts)-1)/2]
-	middle.FloorNodes, middle.FloorAttempts, middle.BurstAttempts = b.FloorNodes, b.FloorAttempts, b.BurstAttempts
+	middle.FloorNodes, middle.FloorAttempts, middle.BurstAttempts, middle.FloorAccount = b.FloorNodes, b.FloorAttempts, b.BurstAttempts, b.FloorAccount
 	middle.FloorSeconds = quantile(b.FloorAttempts, 0.5)
 	middle.Ratio = round(middle.Seconds / middle.FloorSeconds)
 	out.Burst = middle
@@ -417,18 +421,34 @@ func (r *rig) floor(ctx context.Context, nodes string, out *Burst) error {
 	if err != nil {
 		return err
 	}
+	before, err := r.account(ctx, true)
+	if err != nil {
+		return err
+	}
 	pods, err := r.createBurst(ctx)
 	if err != nil {
 		return err
 	}
 	took, err := r.allRun(ctx, pods, func(event) {})
+	if err != nil {
+		return err
+	}
 	out.FloorAttempts = append(out.FloorAttempts, round(took.Seconds()))
-	return err
+	after, err := r.account(ctx, false)
+	if err != nil {
+		return err
+	}
+	out.FloorAccount = after.less(before)
+	return nil
 }
 
 // burst measures the burst on nothing but a NodePool.
 func (r *rig) burst(ctx context.Context, out *Burst) error {
 	if err := r.pool(ctx); err != nil {
+		return err
+	}
+	before, err := r.account(ctx, true)
+	if err != nil {
 		return err
 	}
 	cpu, err := r.usage()
@@ -455,6 +475,11 @@ func (r *rig) burst(ctx context.Context, out *Burst) error {
 	if err != nil {
 		return err
 	}
+	after, err := r.account(ctx, false)
+	if err != nil {
+		return err
+	}
+	out.Account = after.less(before)
 	if err := r.since(cpu, &out.Controller); err != nil {
 		return err
 	}
@@ -484,16 +509,21 @@ func (r *rig) burst(ctx context.Context, out *Burst) error {
 
 // usage is the CPU time that the controller has had.
 func (r *rig) usage() (float64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.pid))
+	return processorSeconds(r.pid)
+}
+
+// processorSeconds is the processor time that a process has had.
+func processorSeconds(pid int) (float64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, fmt.Errorf("what the controller takes is known on Linux only: %w", err)
+		return 0, fmt.Errorf("what a process takes is known on Linux only: %w", err)
 	}
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 	var ticks float64
 	for _, f := range fields[11:13] { // utime and stime, in hundredths of a second on every Linux that Go runs on
 		n, err := strconv.ParseFloat(f, 64)
 		if err != nil {
-			return 0, fmt.Errorf("read the controller's CPU time: %w", err)
+			return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
 		}
 		ticks += n
 	}
