@@ -393,10 +393,36 @@ func (p *packing) refund(batches []batch) {
 	}
 }
 
-// effortOf is what plans are compared by.
-func effortOf(batches []batch) (sum int64) {
-	for _, b := range batches {
-		sum += b.m.effort * b.copies
+// effortOf is what plans are compared by: each fill counts as the machine that holds it for least, which is what will be bought, whichever it was
+// made for.
+func (p *packing) effortOf(batches []batch) (sum int64) {
+	for i := range batches {
+		sum += p.smallest(&batches[i]) * batches[i].copies
 	}
 	return sum
+}
+
+// smallest is the effort of that machine.
+func (p *packing) smallest(b *batch) int64 {
+	least := b.m.effort
+	if b.m.stock >= 0 {
+		return least
+	}
+	var sum vec
+	for _, it := range b.items {
+		c := p.demands[it.d].c
+		if len(c.ports) > 0 || len(c.attach) > 0 {
+			return least
+		}
+		for k, v := range p.req(it.d) {
+			sum[k] += v * it.n
+		}
+	}
+	p.s.work += int64(len(p.machines)) / 4
+	for _, m := range p.machines {
+		if m.effort < least && m.stock < 0 && fitsIn(&sum, &m.avail, p.s.nd) && !slices.ContainsFunc(b.items, func(it item) bool { return !p.admits(m, it.d) }) {
+			least = m.effort
+		}
+	}
+	return least
 }

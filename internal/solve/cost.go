@@ -4,6 +4,7 @@
 package solve
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -54,7 +55,7 @@ func (s *solver) cost(res *Result) {
 	}
 	res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.boundByStrata(groups, ls, useful))
 	if len(s.stock) == 0 {
-		res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.dearestPod(groups, useful))
+		res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.dearestPod(groups, useful), s.dearestClique(groups, useful))
 	}
 	if wider(res, max(blendGapPPM, s.pol.MaxGapPPM)) && s.pol.Work > 0 && !s.tied() {
 		res.Cost.BoundMicroPerHour = max(res.Cost.BoundMicroPerHour, s.boundByBlends(groups, ls, useful, &most))
@@ -205,16 +206,47 @@ func (s *solver) dearestPod(groups []*boundGroup, useful []int) (most int64) {
 			}) {
 				continue
 			}
-			least := int64(-1)
-			for i, size := range g.sizes {
-				if fitsIn(&c.req, &size, s.nd) && (least < 0 || g.cost[i] < least) {
-					least = g.cost[i]
-				}
-			}
-			most = max(most, least)
+			most = max(most, g.cheapest(&c.req, s.nd))
 		}
 	}
 	return most
+}
+
+// dearestClique is what machines cost at least for pods no two of which may share a host, where that is most: the cheapest that holds it for
+// each, but as many of the dearest pods as there are rooms may go to those.
+func (s *solver) dearestClique(groups []*boundGroup, useful []int) (most int64) {
+	type pods struct{ n, price int64 }
+	for k := len(s.dims); k < s.nd; k++ {
+		var all []pods
+		for _, g := range groups {
+			for _, c := range g.classes {
+				if c.req[k] > 0 {
+					s.work += int64(len(g.sizes))
+					all = append(all, pods{int64(c.taken), g.cheapest(&c.req, s.nd)})
+				}
+			}
+		}
+		slices.SortFunc(all, func(a, b pods) int { return cmp.Compare(b.price, a.price) })
+		sum, rooms := int64(0), int64(len(useful))
+		for _, x := range all {
+			n := min(x.n, rooms)
+			rooms -= n
+			sum += max(0, x.price) * (x.n - n)
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// cheapest is the price of the cheapest machine of the group that holds a pod, -1 where none does.
+func (g *boundGroup) cheapest(req *vec, nd int) int64 {
+	least := int64(-1)
+	for i := range g.sizes {
+		if fitsIn(req, &g.sizes[i], nd) && (least < 0 || g.cost[i] < least) {
+			least = g.cost[i]
+		}
+	}
+	return least
 }
 
 // boundByColumns is the bound from what pods are worth in the program over columns, where that knows them, and else by their

@@ -418,6 +418,9 @@ func TestDrawn(t *testing.T) {
 		{"rooms", "cloud", 1.02, 0, 1},                    // 0
 		{"min values", "cloud", 1.04, 0, 1},               // 1.06, in 1.9 s: every machine was held against every offer again and again
 		{"refused", "kwok", 1.005, 0, 1},                  // and reasons for two thousand classes
+		{"apart", "ec2", 1.13, 0, 1},                      // the bound had as many pods of a class on a machine as have room there: 1.24
+		{"apart", "cloud", 1.06, 0, 1},                    // 1.17
+		{"everyone against everyone", "ec2", 1.005, 0, 1}, // the bound knew what one machine for all costs at least, not what each does: 1.39
 		{"everyone against everyone", "odd", 1.005, 0, 1}, // the bound knew nothing of who may not be together: 8.4
 		{"one each", "odd", 1.15, 0, 1},                   // large machines took what the small ones needed beside their one pod
 	} {
@@ -447,6 +450,26 @@ func TestDrawn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRefined holds what refining comes to against the first plan: a fill is made for one machine and may be bought as a smaller one, so of two
+// plans the one that seemed cheaper could be the dearer.
+func TestRefined(t *testing.T) {
+	hold := func(t *testing.T, p *Problem) {
+		first := DefaultPolicy()
+		first.Work = 0
+		if was, is := best(p, Memory{}, first).effort(), best(p, Memory{}, DefaultPolicy()).effort(); is > was {
+			t.Errorf("the refined plan costs %d, the first one %d", is, was)
+		}
+	}
+	for i, w := range drawnWorkloads {
+		for j, c := range drawnCatalogues {
+			if slices.Contains([]string{"apart", "one each", "fraction", "just over half"}, w.name) {
+				t.Run(w.name+" of "+c.name, func(t *testing.T) { hold(t, drawnProblem(j, i, 2)) })
+			}
+		}
+	}
+	t.Run("tianchi with its rules", func(t *testing.T) { hold(t, tianchiProblem(t, true)) })
 }
 
 // BenchmarkDrawn shows gap, work and time of every drawn problem.

@@ -49,14 +49,14 @@ func (p *packing) learn(whole, left []int64, batches []batch, each int64) []batc
 		p.price(rest)
 		last = p.pack(rest)
 		idle++
-		if covers(rest, left) && effortOf(last) < effortOf(best) {
+		if covers(rest, left) && p.effortOf(last) < p.effortOf(best) {
 			copy(left, rest)
 			best, least, idle = last, dear, 0
 			continue
 		}
 		p.refund(last)
 		p.charge(best)
-		if cost := effortOf(best); effortOf(last) > cost+cost/16 {
+		if cost := p.effortOf(best); p.effortOf(last) > cost+cost/16 {
 			last, dear, roots = best, least, roots+1
 		}
 	}

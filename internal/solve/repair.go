@@ -20,11 +20,11 @@ func (p *packing) repair(batches []batch, until int64) []batch {
 				left[it.d] += it.n * b.copies
 			}
 		}
-		was := effortOf(out)
+		was := p.effortOf(out)
 		p.refund(out)
 		p.price(left)
 		again := p.pack(slices.Clone(left))
-		if placed(again) != placed(out) || effortOf(again) >= was {
+		if placed(again) != placed(out) || p.effortOf(again) >= was {
 			p.refund(again)
 			p.charge(out)
 			misses++

@@ -303,10 +303,10 @@ func (s *solver) buy(l level, demands []*demand, work int64) {
 	s.floor += p.floor
 	if p.keepApart() {
 		together, rest := batches, left
-		cost := effortOf(together) + p.unspread(together)
+		cost := p.effortOf(together) + p.unspread(together)
 		p.refund(together)
 		batches, left = p.plan()
-		if !covers(left, rest) || effortOf(batches)+p.unspread(batches) > cost {
+		if !covers(left, rest) || p.effortOf(batches)+p.unspread(batches) > cost {
 			p.refund(batches)
 			p.charge(together)
 			batches, left = together, rest
@@ -407,7 +407,7 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 	p.refund(batches)
 	rest := slices.Clone(whole)
 	other := t.plan(rest)
-	if covers(rest, left) && effortOf(other) < effortOf(batches) {
+	if covers(rest, left) && p.effortOf(other) < p.effortOf(batches) {
 		copy(left, rest)
 		batches = other
 	} else {
@@ -415,7 +415,7 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 		p.charge(batches)
 	}
 	batches = p.repair(batches, until)
-	if len(t.rows) <= maxProofRows && !slices.Contains(p.hosted, true) && p.worthwhile(batches) {
+	if len(t.rows) <= maxProofRows && p.worthwhile(batches) {
 		t.recall(priceOf(batches), min(s.work+p.work/2, s.deadline))
 	}
 	return append(fixed, batches...)
