@@ -9,6 +9,8 @@
 // Start reading at Maximize.
 package lp
 
+import "math"
+
 // tiny is below what counts as different from zero; programs are scaled so that 1 is a usual size.
 const tiny = 1e-9
 
@@ -16,25 +18,38 @@ const tiny = 1e-9
 // It returns x, the dual value of each row, and the number of pivots. A program without a finite optimum, or one that needs more
 // than maxPivots, returns the best point met; ok is then false.
 func Maximize(gain []float64, rows [][]float64, limit []float64, maxPivots int) (x, dual []float64, pivots int, ok bool) {
-	t := newTable(gain, rows, limit)
+	return MaximizeWithin(gain, rows, limit, nil, maxPivots)
+}
+
+// MaximizeWithin is Maximize with x ≤ most too; nil: x may be anything. These limits take no row each, and have no dual value: it is what
+// a variable gains beyond its price.
+func MaximizeWithin(gain []float64, rows [][]float64, limit, most []float64, maxPivots int) (x, dual []float64, pivots int, ok bool) {
+	t := newTable(gain, rows, limit, most)
 	for pivots = 0; pivots < maxPivots; pivots++ {
 		in := t.entering(pivots)
 		if in < 0 {
 			ok = true
 			break
 		}
-		out := t.leaving(in)
-		if out < 0 {
-			break
+		switch out, full, step := t.leaving(in); {
+		case t.most(t.free[in]) < step:
+			t.flip(in)
+		case out < 0:
+			x, dual = t.solution(len(gain), len(rows))
+			return x, dual, pivots, false
+		default:
+			if full {
+				t.mirror(out)
+			}
+			t.pivot(out, in)
 		}
-		t.pivot(out, in)
 	}
 	x, dual = t.solution(len(gain), len(rows))
 	return x, dual, pivots, ok
 }
 
 // table is a dictionary: basic[i] = b[i] - Σ a[i][k]·free[k], objective = const + Σ gain[k]·free[k]. Variables 0..n-1 are x,
-// n+i is the slack of row i. Columns are scaled to a largest entry of 1.
+// n+i is the slack of row i. Columns are scaled to a largest entry of 1. A variable that is mirrored stands for what it is short of its most.
 type table struct {
 	n     int
 	a     []float64 // rows of n, one behind the other
@@ -44,9 +59,12 @@ type table struct {
 	free  []int
 	scale []float64
 	unit  float64 // gains are divided by it
+
+	upper    []float64 // by variable of x, scaled; nil: none has a most
+	mirrored []bool
 }
 
-func newTable(gain []float64, rows [][]float64, limit []float64) *table {
+func newTable(gain []float64, rows [][]float64, limit, most []float64) *table {
 	n, m := len(gain), len(rows)
 	amounts, places := make([]float64, m*n+m+2*n), make([]int, m+n)
 	t := &table{n: n, a: amounts[:m*n], b: amounts[m*n:][:m], gain: amounts[m*n+m:][:n], scale: amounts[m*n+m+n:], basic: places[:m], free: places[m:]}
@@ -62,6 +80,12 @@ func newTable(gain []float64, rows [][]float64, limit []float64) *table {
 	}
 	for k := range n {
 		t.gain[k] = gain[k] / t.scale[k]
+	}
+	if most != nil {
+		t.upper, t.mirrored = make([]float64, n), make([]bool, n)
+		for k := range n {
+			t.upper[k] = most[k] * t.scale[k]
+		}
 	}
 	for k := range n {
 		t.unit = max(t.unit, abs(t.gain[k]))
@@ -104,19 +128,56 @@ func (t *table) entering(pivots int) int {
 	return best
 }
 
-func (t *table) leaving(in int) int {
-	out, step := -1, 0.0
-	for i, b := range t.b {
-		v := t.a[i*t.n+in]
-		if v <= tiny {
+// most is how far a variable may rise.
+func (t *table) most(v int) float64 {
+	if v < len(t.upper) {
+		return t.upper[v]
+	}
+	return math.Inf(1)
+}
+
+// leaving is the row whose basic variable is the first to come to its end as a free one rises, -1 if none does; full says that this end is its
+// most, and step how far the free one rises until then.
+func (t *table) leaving(in int) (out int, full bool, step float64) {
+	out, step = -1, math.Inf(1)
+	for i := range t.b {
+		q, up := 0.0, false
+		switch f := t.row(i)[in]; {
+		case f > tiny:
+			q = t.b[i] / f
+		case f < -tiny && t.basic[i] < len(t.upper):
+			q, up = max(0, t.upper[t.basic[i]]-t.b[i])/-f, true
+		default:
 			continue
 		}
-		q := b / v
 		if out < 0 || q < step || q == step && t.basic[i] < t.basic[out] {
-			out, step = i, q
+			out, full, step = i, up, q
 		}
 	}
-	return out
+	return out, full, step
+}
+
+// flip takes a free variable from none to its most, or back.
+func (t *table) flip(in int) {
+	v := t.free[in]
+	for i := range t.b {
+		row := t.row(i)
+		t.b[i] = max(0, t.b[i]-float64(row[in]*t.upper[v])) // negative by rounding only
+		row[in] = -row[in]
+	}
+	t.gain[in] = -t.gain[in]
+	t.mirrored[v] = !t.mirrored[v]
+}
+
+// mirror has a row count what its basic variable is short of its most.
+func (t *table) mirror(row int) {
+	v := t.basic[row]
+	t.b[row] = max(0, t.upper[v]-t.b[row])
+	r := t.row(row)
+	for k := range r {
+		r[k] = -r[k]
+	}
+	t.mirrored[v] = !t.mirrored[v]
 }
 
 func (t *table) pivot(out, in int) {
@@ -155,6 +216,11 @@ func (t *table) solution(n, rows int) (x, dual []float64) {
 	for i, v := range t.basic {
 		if v < n {
 			x[v] = t.b[i] / t.scale[v]
+		}
+	}
+	for v, m := range t.mirrored {
+		if m {
+			x[v] = max(0, t.upper[v]/t.scale[v]-x[v])
 		}
 	}
 	for k, v := range t.free {

@@ -45,13 +45,23 @@ func TestBothSides(t *testing.T) {
 				rows[i][i-m] += scale
 			}
 		}
-		x, dual, _, ok := Maximize(gain, rows, limit, 1000)
+		var most []float64
+		if rapid.Bool().Draw(rt, "most") {
+			most = make([]float64, n)
+			for k := range most {
+				most[k] = num(20) / scale
+			}
+		}
+		x, dual, _, ok := MaximizeWithin(gain, rows, limit, most, 1000)
 		if !ok {
 			rt.Fatal("no optimum")
 		}
 		primal, other := 0.0, 0.0
 		for k := range x {
 			primal += gain[k] * x[k]
+			if most != nil && x[k] > most[k]*(1+1e-9) {
+				rt.Fatalf("variable %d is %g, at most %g", k, x[k], most[k])
+			}
 		}
 		for i := range rows {
 			used := 0.0
@@ -67,6 +77,10 @@ func TestBothSides(t *testing.T) {
 			worth := 0.0
 			for i := range rows {
 				worth += dual[i] * rows[i][k]
+			}
+			if most != nil {
+				other += max(0, gain[k]-worth) * most[k]
+				continue
 			}
 			if worth < gain[k]-1e-6*(1+gain[k]) {
 				rt.Fatalf("variable %d gains %g at a price of %g", k, gain[k], worth)
