@@ -121,7 +121,9 @@ func (s *solver) effort() (sum int64) {
 
 // leastPrice is the price of the cheapest machine that holds a bin, -1 where none does.
 func (s *solver) leastPrice(b *bin) int64 {
-	for _, i := range s.byPrice(b.pool) {
+	first := s.firstOf(b.pool, &b.req)
+	s.work += int64(first)
+	for _, i := range s.byPrice(b.pool)[first:] {
 		s.work++
 		if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) {
 			return o.price

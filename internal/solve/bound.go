@@ -64,6 +64,9 @@ type pricing struct {
 	rows  [][]float64
 	limit []float64
 	nd    int
+
+	cheapest [maxDims]int64 // least price of a unit of each resource, also where stock is limited; -1: no machine has it
+	largest  vec            // the most of it that a machine has
 }
 
 func pricingOf(sizes []vec, cost []int64, nd int) *pricing {
@@ -88,6 +91,35 @@ func (x *pricing) at(total []float64) (u [maxDims]int64) {
 	}
 	lower(&u, x.sizes, x.cost, x.nd)
 	return u
+}
+
+// ofMachines is the pricing of the machines that are to be packed.
+func (p *packing) ofMachines() *pricing {
+	if p.pricing != nil {
+		return p.pricing
+	}
+	var sizes []vec
+	var cost []int64
+	for _, m := range p.machines {
+		if n := len(sizes) - 1; m.stock >= 0 || n >= 0 && cost[n] == m.price && sizes[n] == m.avail {
+			continue // of those of limited stock there are too few to set prices, and of those alike one is enough
+		}
+		sizes, cost = append(sizes, m.avail), append(cost, m.price)
+	}
+	x := pricingOf(sizes, cost, p.s.nd)
+	for k := range p.s.nd {
+		x.cheapest[k] = -1
+		for _, m := range p.machines {
+			if m.avail[k] > 0 {
+				if v := mulDiv(m.price, 1<<weightShift, m.avail[k]); x.cheapest[k] < 0 || v < x.cheapest[k] {
+					x.cheapest[k] = v
+				}
+				x.largest[k] = max(x.largest[k], m.avail[k])
+			}
+		}
+	}
+	p.pricing = x
+	return x
 }
 
 // lower takes any prices down until no machine is worth more than it costs: from then on they are a certificate, wherever they came from.
@@ -139,14 +171,7 @@ func (p *packing) price(left []int64) int64 {
 	for k := range nd {
 		total[k] = max(0, total[k]-p.free[k])
 	}
-	sizes, cost := make([]vec, 0, len(p.machines)), make([]int64, 0, len(p.machines))
-	for _, m := range p.machines {
-		if m.stock < 0 { // of the others there are too few to set prices
-			sizes, cost = append(sizes, m.avail), append(cost, m.price)
-		}
-	}
-	at := pricingOf(sizes, cost, nd)
-	p.weight = at.at(total)
+	p.weight = p.ofMachines().at(total)
 	var floor wide
 	for d, n := range left {
 		for k, v := range p.req(d) {
@@ -155,25 +180,15 @@ func (p *packing) price(left []int64) int64 {
 	}
 	least := max(floor.micro(), p.dearest(left))
 	if p.crowded {
-		p.steady(at, total)
+		p.steady(total)
 	}
 	p.priceCliques(left)
 	for k := range p.s.dims {
-		cheapest := int64(-1)
-		for _, m := range p.machines {
-			if m.avail[k] > 0 {
-				if v := mulDiv(m.price, 1<<weightShift, m.avail[k]); cheapest < 0 || v < cheapest {
-					cheapest = v
-				}
-			}
-		}
-		p.weight[k] += max(0, cheapest) / 64
+		p.weight[k] += max(0, p.pricing.cheapest[k]) / 64
 	}
 	was := p.largest
-	for _, m := range p.machines {
-		for k := range nd {
-			p.largest[k] = max(p.largest[k], m.avail[k])
-		}
+	for k := range nd {
+		p.largest[k] = max(p.largest[k], p.pricing.largest[k])
 	}
 	if n := len(p.demands); p.worth == nil {
 		p.worth, p.plain, p.lean = make([]int64, n), make([]int64, n), make([]int64, n)
@@ -222,7 +237,7 @@ func (p *packing) price(left []int64) int64 {
 
 // steady takes for the price of resources the mean of what it would be were there an eighth more of one or of another of them. Of two that are nearly
 // as scarce all of the price falls on one, and fills would waste the other, and then the other way round.
-func (p *packing) steady(at *pricing, total []float64) {
+func (p *packing) steady(total []float64) {
 	var sum [maxDims]int64
 	n, nd := int64(0), p.s.nd
 	for k := range p.s.dims {
@@ -231,7 +246,7 @@ func (p *packing) steady(at *pricing, total []float64) {
 		}
 		was := total[k]
 		total[k] += was / 8
-		u := at.at(total)
+		u := p.ofMachines().at(total)
 		total[k] = was
 		n++
 		for j := range nd {

@@ -68,9 +68,9 @@ func (p *packing) priceCliques(left []int64) {
 			continue
 		}
 		least := int64(-1)
-		for d, n := range left {
+		for _, d := range p.members(k) {
 			req := &p.demands[d].c.req
-			if n == 0 || req[k] == 0 {
+			if left[d] == 0 {
 				continue
 			}
 			for _, m := range p.machines {
@@ -173,15 +173,36 @@ func (p *packing) fareOf(d int) (sum int64) {
 func (p *packing) count(left []int64) {
 	rest := int64(0)
 	for d, n := range left {
-		rest += n * (p.worth[d] - p.fareOf(d))
+		rest += n * p.worth[d]
 	}
 	for k := len(p.s.dims); k < p.s.nd; k++ {
 		x := &p.fares[k]
-		x.rest, x.pods = rest, 0
-		for d, n := range left {
-			x.pods += n * p.demands[d].c.req[k]
+		x.pods = 0
+		for _, d := range p.members(k) {
+			x.pods += left[d] * p.demands[d].c.req[k]
+		}
+		if x.most > 0 {
+			rest -= x.pods * x.extra() << worthShift
 		}
 	}
+	for k := len(p.s.dims); k < p.s.nd; k++ {
+		p.fares[k].rest = rest
+	}
+}
+
+// members are the demands of a clique.
+func (p *packing) members(k int) []int {
+	if p.cliques == nil {
+		p.cliques = make([][]int, p.s.nd-len(p.s.dims))
+		for d := range p.demands {
+			for i, v := range p.req(d)[len(p.s.dims):] {
+				if v > 0 {
+					p.cliques[i] = append(p.cliques[i], d)
+				}
+			}
+		}
+	}
+	return p.cliques[k-len(p.s.dims)]
 }
 
 // shift changes what each pod of a clique is worth.
@@ -195,10 +216,7 @@ func (r *ranking) shift(k int, by int64) {
 		return v
 	}
 	most := by
-	for d := range p.demands {
-		if p.demands[d].c.req[k] == 0 {
-			continue
-		}
+	for _, d := range p.members(k) {
 		if v := change(d); v > most {
 			most = v
 		}

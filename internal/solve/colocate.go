@@ -100,17 +100,19 @@ func (s *solver) seedBin(c *class, d *demand) bool {
 
 // separate makes every copy a bin of its own, with a number among the hosts.
 func (s *solver) separate() {
-	var out []*bin
+	out := make([]*bin, 0, s.machines())
 	for _, b := range s.bins {
 		if b.host >= 0 {
 			out = append(out, b)
 			continue
 		}
-		for range b.copies {
-			one := *b
-			one.copies, one.host = 1, s.slots
-			one.items = append([]binItem(nil), b.items...)
-			one.guests = guests{}
+		for n := b.copies; n > 0; n-- {
+			one := b
+			if n > 1 {
+				x := *b
+				one, x.items = &x, slices.Clone(b.items)
+			}
+			one.copies, one.host, one.guests = 1, s.slots, guests{}
 			s.slots++
 			for _, it := range one.items {
 				c := s.classes[it.class]
@@ -119,7 +121,7 @@ func (s *solver) separate() {
 					one.guests.add(c.c)
 				}
 			}
-			out = append(out, &one)
+			out = append(out, one)
 		}
 	}
 	s.bins = out

@@ -66,6 +66,8 @@ type solver struct {
 
 	poolOrder  []int        // offers by pool, price, number
 	poolAt     []int        // by pool: where its offers begin; one more for the end
+	ofPool     []rising     // by pool: poolOrder, as far as anybody has looked
+	ofLevel    []rising     // by level: order
 	poolShapes []int        // and its shapes
 	twin       []int        // by pool: the first of its family
 	families   []family     // by their first pools
@@ -103,6 +105,7 @@ type solver struct {
 	demands   []*demand
 	start     start
 	siteMaps  map[siteMapKey][]site
+	soldSites map[soldKey][]*site // where sites can be shared
 	siteIDs   map[string]int
 	siteText  []byte            // scratch
 	caps      map[siteKey]int64 // no more of the class can be bought for there

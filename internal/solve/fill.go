@@ -96,16 +96,21 @@ func (p *packing) sparsely(m *machine) (first, stride int) {
 func (p *packing) close(left []int64) {
 	kept := p.open[:0]
 	clear(p.openTo)
+	for j, list := range p.lists {
+		p.lists[j] = list[:0]
+	}
 	for _, d := range p.open {
-		if left[d] > 0 {
-			kept = append(kept, d)
-			p.openTo[p.maskOf[d]]++
+		if left[d] <= 0 {
+			continue
+		}
+		kept = append(kept, d)
+		j := p.maskOf[d]
+		p.openTo[j]++
+		if p.lists != nil {
+			p.lists[j] = append(p.lists[j], d)
 		}
 	}
 	p.open = kept
-	if p.lists != nil {
-		p.lists = p.byMask()
-	}
 }
 
 // byMask lists open demands by their masks where the problem is crowded: a fill then looks only at those that its machine admits.
@@ -161,28 +166,33 @@ const shareShift = 20
 // longer fit, or of which last, the one picked before, none are left. That worth is worth/share, share being the largest part that one pod
 // takes of what is free of a resource.
 func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests, last int) int {
-	nd, sc, width := p.s.nd, &p.scratch, p.s.rowLen()
 	var inverse, room [maxDims]int64
-	for k := range nd {
+	for k := range p.s.nd {
 		room[k] = max(0, rem[k]) // what asks for none fits anywhere
 		if rem[k] > 0 && p.largest[k] > 0 && k < len(p.s.dims) {
 			inverse[k] = mulDiv(p.largest[k], 1<<shareShift, rem[k])
 		}
 	}
+	gone := -1
+	if last >= 0 && left[last] <= p.scratch.used[last] {
+		gone = last
+	}
+	if p.narrow != nil {
+		return p.nextOf((*[4]int64)(room[:]), (*[4]int64)(inverse[:]), m, g, gone)
+	}
 	best, bestShare := -1, int64(1)
-	kept := sc.cand[:0]
-	for _, d32 := range sc.cand {
+	kept := p.scratch.cand[:0]
+	for _, d32 := range p.scratch.cand {
 		d := int(d32)
-		row := p.rows[d*width : d*width+width]
 		short := int64(0) // negative where something does not fit
-		for k, v := range row[:nd] {
+		for k, v := range p.req(d) {
 			short |= room[k&(maxDims-1)] - v
 		}
-		if short < 0 || d == last && left[d] <= sc.used[d] {
+		if short < 0 || d == gone {
 			continue
 		}
 		share := int64(1)
-		for k, v := range row[nd:] {
+		for k, v := range p.share(d) {
 			share = max(share, v*inverse[k&(maxDims-1)]>>shareShift)
 		}
 		if best < 0 || p.lean[d]*bestShare > p.lean[best]*share {
@@ -193,7 +203,32 @@ func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests, last i
 		}
 		kept = append(kept, d32)
 	}
-	sc.cand = kept
+	p.scratch.cand = kept
+	return best
+}
+
+// nextOf is nextItem for few resources.
+func (p *packing) nextOf(room, inverse *[4]int64, m *machine, g *guests, gone int) int {
+	cand, rows, lean := p.scratch.cand, p.narrow, p.lean
+	a, b, c, d := room[0], room[1], room[2], room[3]
+	i, j, k, l := inverse[0], inverse[1], inverse[2], inverse[3]
+	best, bestLean, bestShare, kept := -1, int64(0), int64(1), 0
+	for _, at := range cand {
+		r := &rows[at]
+		if (a-r.req[0])|(b-r.req[1])|(c-r.req[2])|(d-r.req[3]) < 0 || int(at) == gone {
+			continue
+		}
+		share := max(1, max(r.share[0]*i, r.share[1]*j, r.share[2]*k, r.share[3]*l)>>shareShift)
+		if lean[at]*bestShare > bestLean*share {
+			if p.hosted[at] && p.hostRoom(int(at), m, g) <= 0 {
+				continue
+			}
+			best, bestLean, bestShare = int(at), lean[at], share
+		}
+		cand[kept] = at
+		kept++
+	}
+	p.scratch.cand = cand[:kept]
 	return best
 }
 

@@ -49,9 +49,11 @@ type packing struct {
 	openTo   []int         // by mask: how many of them
 	crowded  bool          // see haggle
 	lists    [][]int32     // where crowded, instead of open: by mask
+	cliques  [][]int       // the demands of each; see members
 	fares    [maxDims]fare // by clique
 	haggled  int           // how often fares were looked at
-	kind     []int32       // by demand: those of one number are one to strata
+	sorts    *sorting      // nil: not made for these machines yet
+	pricing  *pricing      // the same
 	access   []int8        // by demand: how much free room is open to it; nil: not told apart by that
 	maskOf   []int         // by demand, number of its mask
 	masks    []*mask
@@ -63,7 +65,8 @@ type packing struct {
 	floor    int64            // what the demand costs at least, by resource prices, were it alone
 	free     [maxDims]float64 // room that will be filled before anything is bought
 	largest  vec              // the most of each resource that a machine has
-	rows     []int64          // by demand: its request, then that as a share of largest, all of them beside each other in memory
+	narrow   []row            // by demand
+	wide     []int64          // where there are more resources than a row has, instead of it: by demand the request, then the shares
 	plain    []int64          // by demand: what its resources are worth
 	worth    []int64          // by demand: what one pod is worth, micro-dollars << worthShift
 	lean     []int64          // by demand: worth, exaggerated or not, as fills are built by it
@@ -88,7 +91,12 @@ func (s *solver) newPacking(l level, demands []*demand) *packing {
 // newPackingOf narrows machines to what minValues leaves of them, or does not: a bound may not.
 func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing {
 	p := &packing{s: s, maskOf: make([]int, len(demands)), demands: demands, hosted: make([]bool, len(demands)),
-		open: make([]int32, 0, len(demands)), rows: make([]int64, len(demands)*s.rowLen())}
+		open: make([]int32, 0, len(demands))}
+	if s.nd <= len(row{}.req) {
+		p.narrow = make([]row, len(demands))
+	} else {
+		p.wide = make([]int64, len(demands)*(s.nd+len(s.dims)))
+	}
 	number := map[int]int{}
 	var masks []*mask
 	for i, d := range demands {
@@ -154,19 +162,25 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	return p
 }
 
-// rowLen is how many numbers packing.rows has for a demand.
-func (s *solver) rowLen() int { return s.nd + len(s.dims) }
+// row is what a pod of a demand asks for and that as a share of largest, where there are few enough resources to look at all of them at once.
+type row struct{ req, share [4]int64 }
 
 // req is what a pod of a demand asks for.
 func (p *packing) req(d int) []int64 {
-	at := d * p.s.rowLen()
-	return p.rows[at : at+p.s.nd]
+	if p.narrow != nil {
+		return p.narrow[d].req[:p.s.nd]
+	}
+	at := d * (p.s.nd + len(p.s.dims))
+	return p.wide[at : at+p.s.nd]
 }
 
 // share is its request as a share of largest; cliques have none.
 func (p *packing) share(d int) []int64 {
-	at := d*p.s.rowLen() + p.s.nd
-	return p.rows[at : at+len(p.s.dims)]
+	if p.narrow != nil {
+		return p.narrow[d].share[:len(p.s.dims)]
+	}
+	at := d*(p.s.nd+len(p.s.dims)) + p.s.nd
+	return p.wide[at : at+len(p.s.dims)]
 }
 
 // machineKey is what offers have in common that are one machine.
@@ -195,11 +209,34 @@ func (p *packing) undominated(all []*machine) []*machine {
 	slices.SortStableFunc(all, func(a, b *machine) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(b.avail[0], a.avail[0]))
 	})
+	nd := p.s.nd
 	var kept []*machine
-	for _, m := range all {
-		if !slices.ContainsFunc(kept, func(k *machine) bool { return p.beats(k, m) }) {
-			kept = append(kept, m)
+	most := make([]int64, 0, len(all)*nd) // by machine kept: the room that it or one before it has
+	beaten := func(m *machine) bool {
+		for i := len(kept) - 1; i >= 0; i-- {
+			for k, v := range most[i*nd:][:nd] {
+				if v < m.avail[k] {
+					return false // nor does any before
+				}
+			}
+			if p.beats(kept[i], m) {
+				return true
+			}
 		}
+		return false
+	}
+	for _, m := range all {
+		if beaten(m) {
+			continue
+		}
+		for k := range nd {
+			v := m.avail[k]
+			if n := len(kept); n > 0 {
+				v = max(v, most[(n-1)*nd+k])
+			}
+			most = append(most, v)
+		}
+		kept = append(kept, m)
 	}
 	return kept
 }
@@ -574,7 +611,7 @@ func (p *packing) thin(left []int64) {
 			out = append(out, m)
 		}
 	}
-	p.machines = out
+	p.machines, p.sorts, p.pricing = out, nil, nil
 }
 
 func appendWords(b []byte, words []uint64) []byte {

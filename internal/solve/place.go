@@ -34,6 +34,8 @@ type site struct {
 	// As the next pod finds it.
 	room               int // -1: none has room
 	count, unmet, cost int64
+	demand             *demand // of the class being placed, for what is bought there; nil: none yet
+	bought             int64   // for the class being placed, not in solver.bought yet
 }
 
 // place decides for every pod between free room and a machine to buy. Classes that want to be near others are tried again after
@@ -63,6 +65,7 @@ func (s *solver) place(waiting []*class) {
 // collector gathers pods to buy for into demands.
 func (s *solver) collector() (*[]*demand, func(*class, *mask, int64, *site)) {
 	var out []*demand
+	var slab []demand
 	byMask := map[[2]int]*demand{}
 	return &out, func(c *class, m *mask, n int64, at *site) {
 		c.taken += int(n)
@@ -73,15 +76,26 @@ func (s *solver) collector() (*[]*demand, func(*class, *mask, int64, *site)) {
 			s.counters[id].promised += n
 		}
 		s.takeExclusive(c)
-		k := [2]int{c.id, m.id}
-		d := byMask[k]
-		if d == nil {
-			d = &demand{c: c, mask: m, site: at}
-			if w := s.wished(c, m); w != m && s.holds(w, &c.req) {
-				d.mask, d.full = w, m
+		var d *demand
+		if at != nil {
+			d = at.demand
+		}
+		if k := [2]int{c.id, m.id}; d == nil {
+			if d = byMask[k]; d == nil {
+				if len(slab) == cap(slab) {
+					slab = make([]demand, 0, min(256, 2*len(out)+4))
+				}
+				slab = append(slab, demand{c: c, mask: m, site: at})
+				d = &slab[len(slab)-1]
+				if w := s.wished(c, m); w != m && s.holds(w, &c.req) {
+					d.mask, d.full = w, m
+				}
+				byMask[k] = d
+				out = append(out, d)
 			}
-			byMask[k] = d
-			out = append(out, d)
+			if at != nil {
+				at.demand = d
+			}
 		}
 		d.n += n
 		d.asked += n
@@ -336,6 +350,17 @@ func (s *solver) startOnRoom(c *class, keep int) {
 // counts least, then the cheaper one, then by name.
 func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, *site)) {
 	sites := s.sitesOf(c)
+	for _, at := range sites {
+		at.demand, at.bought = nil, 0
+	}
+	defer func() {
+		for _, at := range sites {
+			if at.bought > 0 {
+				s.bought[siteKey{c.id, at.id}] += at.bought
+				at.bought = 0
+			}
+		}
+	}()
 	spreads := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleSpread }) ||
 		slices.ContainsFunc(c.topo.bumpWide, func(id int) bool { return s.counters[id].spread })
 	wishes := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleWish })
@@ -382,7 +407,7 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 			s.putOnRoom(c, best.room, min(n, s.roomTakes(c, best.room)))
 			continue
 		}
-		s.bought[siteKey{c.id, best.id}] += n
+		best.bought += n
 		add(c, best.offers, n, best)
 	}
 }
@@ -394,7 +419,7 @@ func (s *solver) mayBuy(c *class, at *site) int64 {
 	}
 	k := siteKey{c.id, at.id}
 	if most, ok := s.caps[k]; ok {
-		return max(0, most-s.bought[k])
+		return max(0, most-s.bought[k]-at.bought)
 	}
 	return unlimited
 }
@@ -443,8 +468,15 @@ func (s *solver) nextRoom(c *class, at *site) int {
 
 // sitesOf lists the sites of a class by name.
 func (s *solver) sitesOf(c *class) []*site {
-	byName := map[string]*site{} // those with rooms
+	var byName map[string]*site // those with rooms
 	sold := s.offerSites(c)
+	shared := len(s.rooms.in) == 0 && len(sold) > 0 && s.wishOf(c) == c.mask
+	var key soldKey
+	if shared {
+		if key = (soldKey{&sold[0], c.req}); s.soldSites[key] != nil {
+			return s.soldSites[key]
+		}
+	}
 	out := make([]*site, 0, len(sold))
 	var buf []byte
 	find := func(vals []int32, in []bool) *site {
@@ -453,6 +485,9 @@ func (s *solver) sitesOf(c *class) []*site {
 		if at == nil {
 			at = &site{name: string(buf), vals: vals, in: in, level: len(s.levels)}
 			at.id = s.siteID(at.name)
+			if byName == nil {
+				byName = map[string]*site{}
+			}
 			byName[at.name] = at
 			out = append(out, at)
 		}
@@ -489,7 +524,19 @@ func (s *solver) sitesOf(c *class) []*site {
 	if len(byName) > 0 { // those sold are in order
 		slices.SortFunc(out, func(a, b *site) int { return strings.Compare(a.name, b.name) })
 	}
+	if shared {
+		if s.soldSites == nil {
+			s.soldSites = map[soldKey][]*site{}
+		}
+		s.soldSites[key] = out
+	}
 	return out
+}
+
+// soldKey is what sites follow from where nothing stands and nothing is wished: the first of those sold, and what a pod asks for.
+type soldKey struct {
+	first *site
+	req   vec
 }
 
 // siteID numbers sites by name.
@@ -584,7 +631,7 @@ type siteKey struct{ class, site int }
 // cheapest is the first level in which an offer of the mask holds the amount, and the least price there.
 func (s *solver) cheapest(m *mask, req *vec) (int, int64) {
 	for li, l := range s.levels {
-		for _, i := range s.order[l.lo:l.hi] {
+		for _, i := range s.order[l.lo+s.firstIn(li, req) : l.hi] {
 			if o := &s.offers[i]; m.has(i) && fitsIn(req, o.avail, s.nd) {
 				return li, o.price
 			}

@@ -35,108 +35,35 @@ const maxStrata = 24
 // strataOf groups demands by the machines that may hold them; whole is how many pods of each there are. Sets of machines that offer each
 // resource at nearly the same least price count as one: as nearly as it takes to have few enough.
 func (p *packing) strataOf(whole []int64) *strata {
-	words := (len(p.machines) + 63) / 64
-	type set struct {
-		stratum
-		unit   [maxDims]int64 // least price of a unit of each resource
-		access int8
-		at     int // its stratum
+	if p.sorts == nil {
+		p.sorts = p.newSorting()
 	}
-	var sets []*set
-	byBits := map[string]*set{}
-	wide := make([]set, len(p.masks)) // by mask: the machines that it admits, the least of each resource that all of them have
-	least := make([]vec, len(p.masks))
-	for j := range p.masks {
-		wide[j].on = make([]uint64, words)
-		first := true
-		for i, m := range p.machines {
-			if m.stock >= 0 || m.admits[j>>6]>>(j&63)&1 == 0 {
-				continue
-			}
-			wide[j].on[i>>6] |= 1 << (i & 63)
-			for k := range p.s.nd {
-				if first || m.avail[k] < least[j][k] {
-					least[j][k] = m.avail[k]
-				}
-			}
-			first = false
-		}
-	}
+	t := p.sorts
+	t.round++
+	t.sets = t.sets[:0]
 	p.s.work += int64(len(p.machines) * len(p.masks))
-	on := make([]uint64, words)
-	type kind struct { // of demands that are one here
-		mask   int
-		req    vec
-		access int8
-	}
-	accessOf := func(d int) int8 {
-		if p.access == nil {
-			return 0
-		}
-		return p.access[d]
-	}
-	if p.kind == nil {
-		number, last := map[kind]int32{}, kind{mask: -1}
-		p.kind = make([]int32, len(p.demands))
-		for d, x := range p.demands {
-			k := kind{p.maskOf[d], x.c.req, accessOf(d)}
-			if k == last { // those of one size follow each other, mostly
-				p.kind[d] = p.kind[d-1]
-				continue
-			}
-			last = k
-			n, ok := number[k]
-			if !ok {
-				n = int32(len(number))
-				number[k] = n
-			}
-			p.kind[d] = n
-		}
-	}
-	known, none := make([]*set, len(p.demands)), &set{}
-	var text []byte
 	for d, x := range p.demands {
 		if whole[d] <= 0 {
 			continue
 		}
-		j := p.maskOf[d]
-		if g := known[p.kind[d]]; g != nil {
-			g.add(&x.c.req, whole[d], p.s.nd)
-			continue
-		}
-		copy(on, wide[j].on)
-		if !fitsIn(&x.c.req, &least[j], p.s.nd) {
-			for i, m := range p.machines {
-				if on[i>>6]>>(i&63)&1 != 0 && !fitsIn(&x.c.req, &m.avail, p.s.nd) {
-					on[i>>6] &^= 1 << (i & 63)
-				}
+		k := &t.kinds[t.kind[d]]
+		if k.round != t.round {
+			if k.round == 0 {
+				t.find(k, p.maskOf[d], &x.c.req, p.accessOf(d))
 			}
-			p.s.work += int64(len(p.machines))
-		}
-		if !slices.ContainsFunc(on, func(w uint64) bool { return w != 0 }) {
-			known[p.kind[d]] = none
-			continue // only machines of limited stock hold it: it is worth nothing here
-		}
-		text = append(appendWords(text[:0], on), byte(accessOf(d)))
-		g := byBits[string(text)]
-		if g == nil {
-			g = &set{stratum: stratum{on: slices.Clone(on)}, access: accessOf(d)}
-			for i, m := range p.machines {
-				for k := range p.s.dims {
-					if on[i>>6]>>(i&63)&1 != 0 && m.avail[k] > 0 {
-						if v := mulDiv(m.price, 1<<weightShift, m.avail[k]); g.unit[k] == 0 || v < g.unit[k] {
-							g.unit[k] = v
-						}
-					}
-				}
+			p.s.work += k.steps
+			if g := k.set; g != nil && g.round != t.round {
+				g.round, g.sum, g.least = t.round, vec{}, vec{}
+				t.sets = append(t.sets, g)
 			}
-			byBits[string(text)] = g
-			sets = append(sets, g)
+			k.round = t.round
 		}
-		known[p.kind[d]] = g
-		g.add(&x.c.req, whole[d], p.s.nd)
+		if k.set != nil {
+			k.set.add(&x.c.req, whole[d], p.s.nd)
+		}
 	}
-	x := &strata{p: p, of: make([]int, len(p.demands))}
+	words := (len(p.machines) + 63) / 64
+	x := &strata{p: p, of: t.of}
 	for digits := 8; ; digits-- {
 		x.list = x.list[:0]
 		type unit struct {
@@ -144,7 +71,7 @@ func (p *packing) strataOf(whole []int64) *strata {
 			access int8
 		}
 		byUnit := map[unit]int{}
-		for _, g := range sets {
+		for _, g := range t.sets {
 			k := unit{g.unit, g.access}
 			for i, v := range k.price {
 				if n := bits.Len64(uint64(v)); n > digits {
@@ -169,11 +96,125 @@ func (p *packing) strataOf(whole []int64) *strata {
 	}
 	for d := range x.of {
 		x.of[d] = -1
-		if g := known[p.kind[d]]; whole[d] > 0 && g != none {
+		if g := t.kinds[t.kind[d]].set; whole[d] > 0 && g != nil {
 			x.of[d] = g.at
 		}
 	}
 	return x
+}
+
+// sorting is what strata of the same demands and machines have in common, however many pods are left.
+type sorting struct {
+	p      *packing
+	kind   []int32 // by demand: those of one number are one here
+	kinds  []stratumKind
+	byBits map[string]*stratumSet
+	wide   [][]uint64 // by mask: the machines that it admits, and the least of each resource that all of them have
+	least  []vec
+	on     []uint64 // scratch
+	round  int      // of strataOf
+	sets   []*stratumSet
+	of     []int
+}
+
+// stratumKind is demands that ask for the same and may go to the same offers.
+type stratumKind struct {
+	set   *stratumSet // nil: only machines of limited stock hold it: it is worth nothing here
+	steps int64       // that finding it takes
+	round int         // the last with any left; 0: not looked at yet
+}
+
+// stratumSet is demands that may go to the same machines.
+type stratumSet struct {
+	stratum
+	unit   [maxDims]int64 // least price of a unit of each resource
+	access int8
+	at     int // its stratum
+	round  int
+}
+
+func (p *packing) accessOf(d int) int8 {
+	if p.access == nil {
+		return 0
+	}
+	return p.access[d]
+}
+
+func (p *packing) newSorting() *sorting {
+	words := (len(p.machines) + 63) / 64
+	t := &sorting{p: p, kind: make([]int32, len(p.demands)), byBits: map[string]*stratumSet{}, wide: make([][]uint64, len(p.masks)),
+		least: make([]vec, len(p.masks)), on: make([]uint64, words), of: make([]int, len(p.demands))}
+	for j := range p.masks {
+		t.wide[j] = make([]uint64, words)
+		first := true
+		for i, m := range p.machines {
+			if m.stock >= 0 || m.admits[j>>6]>>(j&63)&1 == 0 {
+				continue
+			}
+			t.wide[j][i>>6] |= 1 << (i & 63)
+			for k := range p.s.nd {
+				if first || m.avail[k] < t.least[j][k] {
+					t.least[j][k] = m.avail[k]
+				}
+			}
+			first = false
+		}
+	}
+	type alike struct {
+		mask   int
+		req    vec
+		access int8
+	}
+	number, last := map[alike]int32{}, alike{mask: -1}
+	for d, x := range p.demands {
+		k := alike{p.maskOf[d], x.c.req, p.accessOf(d)}
+		if k == last { // those of one size follow each other, mostly
+			t.kind[d] = t.kind[d-1]
+			continue
+		}
+		last = k
+		n, ok := number[k]
+		if !ok {
+			n = int32(len(number))
+			number[k] = n
+		}
+		t.kind[d] = n
+	}
+	t.kinds = make([]stratumKind, len(number))
+	return t
+}
+
+// find looks for the machines that may hold a kind of demand.
+func (t *sorting) find(x *stratumKind, mask int, req *vec, access int8) {
+	p, on := t.p, t.on
+	copy(on, t.wide[mask])
+	if !fitsIn(req, &t.least[mask], p.s.nd) {
+		for i, m := range p.machines {
+			if on[i>>6]>>(i&63)&1 != 0 && !fitsIn(req, &m.avail, p.s.nd) {
+				on[i>>6] &^= 1 << (i & 63)
+			}
+		}
+		x.steps = int64(len(p.machines))
+	}
+	if !slices.ContainsFunc(on, func(w uint64) bool { return w != 0 }) {
+		return
+	}
+	k := string(append(appendWords(nil, on), byte(access)))
+	g := t.byBits[k]
+	if g == nil {
+		g = &stratumSet{stratum: stratum{on: slices.Clone(on)}, access: access}
+		for i, m := range p.machines {
+			for k := range p.s.dims {
+				if on[i>>6]>>(i&63)&1 != 0 && m.avail[k] > 0 {
+					if v := mulDiv(m.price, 1<<weightShift, m.avail[k]); g.unit[k] == 0 || v < g.unit[k] {
+						g.unit[k] = v
+					}
+				}
+			}
+		}
+		t.byBits[k] = g
+	}
+	x.set = g
 }
 
 // add adds n pods of a demand.

@@ -15,10 +15,12 @@ import (
 type tidying struct {
 	s     *solver
 	bins  []tidyBin
-	undo  []undoing // of what is being tried
-	tops  []vec     // by so many targets of a round: no more than this is free on any of them; nil: they are few
-	block []int32   // by bin: in which of tops
-	until int64     // of work
+	undo  []undoing   // of what is being tried
+	tops  []vec       // by so many targets of a round: no more than this is free on any of them; nil: they are few
+	rooms []int64     // by target: no more than this is free on it; all of them beside each other in memory
+	place []int32     // by bin: which target it is
+	sized []sizedItem // scratch of bySize
+	until int64       // of work
 }
 
 // tidyBin is a bin and what it would be bought as.
@@ -85,8 +87,7 @@ func (s *solver) near() bool {
 
 // rejoin makes machines alike copies again. Nothing may be added to one of them any more.
 func (s *solver) rejoin() {
-	seen := map[string]*bin{}
-	var out []*bin
+	seen, out := make(map[string]*bin, len(s.bins)), make([]*bin, 0, len(s.bins))
 	var words []uint64
 	var key []byte
 	for _, b := range s.bins {
@@ -112,6 +113,7 @@ func (s *solver) rejoin() {
 // prepare looks at the bins that it has not seen yet.
 func (t *tidying) prepare() {
 	s := t.s
+	t.bins = slices.Grow(t.bins, len(s.bins)-len(t.bins))
 	for _, b := range s.bins[len(t.bins):] {
 		x := tidyBin{bin: b, firm: b.stock >= 0}
 		for _, it := range b.items {
@@ -136,7 +138,11 @@ func (t *tidying) settle(x *tidyBin) {
 func (t *tidying) cheapest(b *bin) int {
 	s := t.s
 	list := s.byPrice(b.pool)
-	if b.stock >= 0 {
+	if b.stock < 0 {
+		first := s.firstOf(b.pool, &b.req)
+		s.work += int64(first)
+		list = list[first:]
+	} else {
 		list = nil
 		for i := range s.offers {
 			if s.offers[i].stock == b.stock && b.mask.has(i) {
@@ -160,33 +166,37 @@ func (t *tidying) effort(x *tidyBin) int64 {
 // round tries to empty machines, those least used first, into the fullest first or last, and says whether any was emptied or made smaller.
 func (t *tidying) round(last bool) (any bool) {
 	s := t.s
-	type source struct {
-		i    int
-		used int64
+	type used struct {
+		i      int
+		most   int64 // millionths of a machine in use, of the resource most used
+		effort int64
 	}
-	var sources []source
-	var targets []int
-	most := make([]int64, len(t.bins)) // millionths of a machine in use, of the resource most used
+	all, sources := make([]used, 0, len(t.bins)), make([]used, 0, len(t.bins))
 	for i := range t.bins {
 		x := &t.bins[i]
 		if x.offer < 0 || len(x.items) == 0 {
 			continue
 		}
+		u := used{i: i, effort: t.effort(x)}
 		avail := s.offers[x.offer].avail
 		for k := range s.dims {
 			if avail[k] > 0 {
-				most[i] = max(most[i], mulDiv(x.req[k], 1_000_000, avail[k]))
+				u.most = max(u.most, mulDiv(x.req[k], 1_000_000, avail[k]))
 			}
 		}
-		targets = append(targets, i)
+		all = append(all, u)
 		if !x.firm {
-			sources = append(sources, source{i, most[i]})
+			sources = append(sources, u)
 		}
 	}
-	slices.SortStableFunc(sources, func(a, b source) int {
-		return cmp.Or(cmp.Compare(a.used, b.used), cmp.Compare(t.effort(&t.bins[b.i]), t.effort(&t.bins[a.i])))
+	slices.SortFunc(sources, func(a, b used) int {
+		return cmp.Or(cmp.Compare(a.most, b.most), cmp.Compare(b.effort, a.effort), cmp.Compare(a.i, b.i))
 	})
-	slices.SortStableFunc(targets, func(a, b int) int { return cmp.Compare(most[b], most[a]) })
+	slices.SortFunc(all, func(a, b used) int { return cmp.Or(cmp.Compare(b.most, a.most), cmp.Compare(a.i, b.i)) })
+	targets := make([]int, len(all))
+	for at, u := range all {
+		targets[at] = u.i
+	}
 	if last {
 		slices.Reverse(targets)
 	}
@@ -207,15 +217,16 @@ const tidyBlock = 32
 
 // blocks notes what is free at most on every few targets.
 func (t *tidying) blocks(targets []int) {
-	t.tops, t.block = t.tops[:0], make([]int32, len(t.bins))
+	t.tops = t.tops[:0]
 	if len(t.bins) <= maxGrown {
 		return // rehome may make room
 	}
+	t.rooms, t.place = make([]int64, len(targets)*t.s.nd), make([]int32, len(t.bins))
 	for at, j := range targets {
 		if at%tidyBlock == 0 {
 			t.tops = append(t.tops, vec{})
 		}
-		t.block[j] = int32(len(t.tops) - 1)
+		t.place[j] = int32(at)
 		t.freed(j)
 	}
 }
@@ -225,10 +236,28 @@ func (t *tidying) freed(j int) {
 	if len(t.tops) == 0 {
 		return
 	}
-	top := &t.tops[t.block[j]]
-	for k := range t.s.nd {
-		top[k] = max(top[k], t.bins[j].free[k])
+	at, nd := int(t.place[j]), t.s.nd
+	top, room := &t.tops[at/tidyBlock], t.rooms[at*nd:][:nd]
+	for k, v := range t.bins[j].free[:nd] {
+		top[k], room[k] = max(top[k], v), max(room[k], v)
 	}
+}
+
+// next is the first target from a place on that may have room for a pod, or how many there are.
+func (t *tidying) next(at int, targets []int, req *vec) int {
+	nd := t.s.nd
+	for ; at < len(targets) && len(t.tops) > 0; at++ {
+		if at%tidyBlock == 0 && !fitsIn(req, &t.tops[at/tidyBlock], nd) {
+			at += tidyBlock - 1
+			t.s.work++
+			continue
+		}
+		if fitsSlice(req, t.rooms[at*nd:][:nd]) {
+			break
+		}
+		t.s.work++
+	}
+	return min(at, len(targets))
 }
 
 // merge looks for machines of one pool, the cheapest first, that one larger machine can replace for less: the last few that a class is left
@@ -328,23 +357,13 @@ func (t *tidying) empty(i int, targets []int) bool {
 	s := t.s
 	t.undo = t.undo[:0]
 	was := t.bins[i]
-	rest := slices.Clone(was.items)
-	size := func(it *binItem) (n int64) {
-		for k := range s.dims {
-			if a := s.offers[was.offer].avail[k]; a > 0 {
-				n = max(n, mulDiv(s.classes[it.class].req[k], 1_000_000, a))
-			}
-		}
-		return n
-	}
-	slices.SortStableFunc(rest, func(a, b binItem) int { return cmp.Compare(size(&b), size(&a)) })
+	rest := t.bySize(was.items, s.offers[was.offer].avail)
 	for k := range rest {
 		it := &rest[k]
-		for at := 0; at < len(targets) && it.n > 0; at++ {
-			if b := at / tidyBlock; at%tidyBlock == 0 && b < len(t.tops) && !fitsIn(&s.classes[it.class].req, &t.tops[b], s.nd) {
-				at += tidyBlock - 1
-				s.work++
-				continue
+		req := &s.classes[it.class].req
+		for at := 0; it.n > 0; at++ {
+			if at = t.next(at, targets, req); at >= len(targets) {
+				break
 			}
 			j := targets[at]
 			n := t.takes(j, i, it)
@@ -396,6 +415,31 @@ func (t *tidying) empty(i int, targets []int) bool {
 	t.bins[i] = smaller
 	t.freed(i)
 	return true
+}
+
+// bySize copies items, those first of which a pod takes the largest part of a machine.
+func (t *tidying) bySize(items []binItem, avail *vec) []binItem {
+	t.sized = t.sized[:0]
+	for i := range items {
+		x := sizedItem{it: items[i]}
+		for k := range t.s.dims {
+			if a := avail[k]; a > 0 {
+				x.size = max(x.size, mulDiv(t.s.classes[x.it.class].req[k], 1_000_000, a))
+			}
+		}
+		t.sized = append(t.sized, x)
+	}
+	slices.SortStableFunc(t.sized, func(a, b sizedItem) int { return cmp.Compare(b.size, a.size) })
+	out := make([]binItem, len(items))
+	for i := range out {
+		out[i] = t.sized[i].it
+	}
+	return out
+}
+
+type sizedItem struct {
+	size int64
+	it   binItem
 }
 
 // takes is how many pods of an item of bin i bin j has room for, as the machine that it is.
