@@ -40,6 +40,8 @@ type class struct {
 	bad    string         // why it can't be placed at all
 	lump   *lump          // that it is part of; nil: none
 	of     *lump          // that it is, as one pod; nil: a class of pods
+
+	numbers []int32 // by pod: its place in the demand, where that is in order; else 0
 }
 
 func (c *class) left() int { return len(c.pods) - c.taken }
@@ -247,17 +249,24 @@ func (s *solver) compileClasses() {
 		classes[x.n].id = int(x.n)
 		s.classes = append(s.classes, &classes[x.n])
 	}
-	room := make([]*model.Pod, len(s.in.Demand))
+	inOrder := slices.IsSortedFunc(s.in.Demand, comparePods) // as state has it
+	room, numbers := make([]*model.Pod, len(s.in.Demand)), make([]int32, len(s.in.Demand))
 	for i, c := range s.classes {
 		n := pods[c.id]
 		c.id, c.pods, room = i, room[:0:n], room[n:]
+		c.numbers, numbers = numbers[:0:n], numbers[n:]
 	}
 	for i, p := range s.in.Demand {
 		c := &classes[first[of[i]]]
-		c.pods = append(c.pods, p)
+		if c.pods = append(c.pods, p); inOrder {
+			c.numbers = append(c.numbers, int32(i))
+		}
 	}
 	for _, c := range s.classes {
-		slices.SortFunc(c.pods, comparePods)
+		if !inOrder {
+			slices.SortFunc(c.pods, comparePods)
+			c.numbers = c.numbers[:len(c.pods)]
+		}
 		if tooMany {
 			for d, v := range c.c.Requests {
 				if _, ok := slices.BinarySearch(s.dims, model.Dim(d)); v > 0 && !ok {
@@ -288,6 +297,19 @@ func constrained(c *model.Class) int {
 		return -1
 	}
 	return n
+}
+
+// numbered is a pod and its place in the demand, where that is in order; else 0.
+type numbered struct {
+	at  int32
+	pod *model.Pod
+}
+
+func compareNumbered(a, b numbered) int {
+	if a.at != b.at {
+		return cmp.Compare(a.at, b.at)
+	}
+	return comparePods(a.pod, b.pod)
 }
 
 func comparePods(a, b *model.Pod) int {

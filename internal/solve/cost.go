@@ -426,38 +426,34 @@ func (s *solver) classParts(l level, classes []*class) [][]*class {
 func (s *solver) boundGroupOf(l level, classes []*class) *boundGroup {
 	g := &boundGroup{classes: classes}
 	used := mask{bits: make([]uint64, (len(s.offers)+63)/64)}
-	seen := map[int]bool{}
+	seen := make([]bool, len(s.masks))
 	for _, c := range classes {
 		for k := range s.nd {
 			g.sum[k] += c.req[k] * int64(c.taken)
 			g.total[k] += float64(c.req[k]) * float64(c.taken)
 		}
-		if seen[c.filter.mask.id] {
+		id := c.filter.mask.id
+		if seen[id] {
 			continue
 		}
-		seen[c.filter.mask.id] = true
+		seen[id] = true
 		for i, w := range c.filter.mask.bits {
 			used.bits[i] |= w
 		}
 	}
-	least := map[int]int64{}
-	var order []int
+	at := make([]int32, len(s.sizes)) // by size: its place in the group, counted from 1
 	used.each(l, func(i int) {
 		o := &s.offers[i]
 		if o.stock >= 0 {
 			return // too few to set prices; see stockWorth
 		}
-		if p, ok := least[o.size]; !ok {
-			order = append(order, o.size)
-			least[o.size] = o.price
-		} else {
-			least[o.size] = min(p, o.price)
+		if n := at[o.size]; n > 0 {
+			g.cost[n-1] = min(g.cost[n-1], o.price)
+			return
 		}
+		g.sizes, g.cost = append(g.sizes, s.sizes[o.size]), append(g.cost, o.price)
+		at[o.size] = int32(len(g.cost))
 	})
-	for _, id := range order {
-		g.sizes = append(g.sizes, s.sizes[id])
-		g.cost = append(g.cost, least[id])
-	}
 	return g
 }
 

@@ -482,10 +482,11 @@ func (s *solver) widen(bins []*bin, settled bool) bool {
 				}
 				in[k] = there
 			}
-			more := slices.DeleteFunc(slices.Clone(there), func(v int32) bool { return slices.Contains(r.domains, v) })
-			if len(more) == 0 {
+			expected := func(v int32) bool { return slices.Contains(r.domains, v) }
+			if !slices.ContainsFunc(there, func(v int32) bool { return !expected(v) }) {
 				continue
 			}
+			more := slices.DeleteFunc(slices.Clone(there), expected)
 			if settled && s.breaks(r, more) {
 				return true
 			}
@@ -762,12 +763,14 @@ func (s *solver) result() Result {
 	type machine struct {
 		rank  int
 		price int64
+		first numbered
 		pods  []*model.Pod
 		b     *bin
 		ch    *chosen
 	}
 	order := make([]machine, 0, s.machines())
 	room := make([]*model.Pod, 0, len(s.in.Demand)) // that is bought for
+	var list []numbered
 	for _, b := range s.bins {
 		var ch *chosen
 		for range b.copies {
@@ -777,13 +780,19 @@ func (s *solver) result() Result {
 			if ch.offer < 0 {
 				continue // nothing holds what was packed; its pods are refused rather than lost
 			}
-			first := len(room)
+			list = list[:0]
 			for _, it := range b.items {
-				room = append(room, take(it.class, int(it.n))...)
+				numbers := s.classes[it.class].numbers[next[it.class]:]
+				for i, p := range take(it.class, int(it.n)) {
+					list = append(list, numbered{numbers[i], p})
+				}
 			}
-			pods := slices.Clip(room[first:])
-			slices.SortFunc(pods, comparePods)
-			x := machine{rank: rank[s.in.Pools[b.pool].Name], price: s.offers[ch.offer].price, pods: pods, b: b, ch: ch}
+			slices.SortFunc(list, compareNumbered)
+			begin := len(room)
+			for _, p := range list {
+				room = append(room, p.pod)
+			}
+			x := machine{rank: rank[s.in.Pools[b.pool].Name], price: s.offers[ch.offer].price, first: list[0], pods: slices.Clip(room[begin:]), b: b, ch: ch}
 			order = append(order, x)
 			res.Cost.NewMicroPerHour += x.price
 			res.Cost.PremiumMicroPerHour += ch.premium
@@ -793,7 +802,7 @@ func (s *solver) result() Result {
 		if c := cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.price, b.price)); c != 0 {
 			return c
 		}
-		return comparePods(a.pods[0], b.pods[0])
+		return compareNumbered(a.first, b.first)
 	})
 	res.New = make([]NewNode, len(order)) // nodes are large: they are written where they belong
 	for i, x := range order {
