@@ -23,7 +23,7 @@ const (
 	settleLimit  = 15 * time.Second // an effect that is not seen this long after its answer is decided on again
 	createTries  = 8                // then a claim that may or may not have been made is taken for not made: its watch would have shown it
 	createLimit  = 5 * time.Minute  // a claim that was made and is not seen by then was deleted before any watch showed it
-	refusedPause = 10 * time.Minute // what the API server will never accept is not repeated for this long
+	refusedPause = 10 * time.Minute // what the API server does not accept is repeated ever more rarely, at last as often as this
 )
 
 // begin records an action and starts it.
@@ -201,7 +201,8 @@ func (c *Controller) run(ctx context.Context, kind, key string, call func(contex
 			case errors.Is(err, plan.ErrGone):
 				s.Done(key, 0, now.Add(time.Second))
 			case errors.Is(err, plan.ErrInvalid):
-				s.Failed(key, func(int) time.Time { return now.Add(refusedPause) })
+				// Most will never be accepted; but a role or a policy may be on its way, and what comes next for this object may be another matter.
+				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, time.Second, refusedPause)) })
 			case errors.Is(err, plan.ErrBlocked):
 				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, 100*time.Millisecond, 10*time.Second)) })
 			case errors.Is(err, plan.ErrConflict):

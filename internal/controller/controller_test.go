@@ -219,14 +219,14 @@ func TestFailuresAreRepeatedLessAndLess(t *testing.T) {
 	})
 }
 
-func TestWhatIsRefusedForGoodIsNotRepeated(t *testing.T) {
+func TestWhatIsRefusedIsRepeatedRarely(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.createClaim = func(plan.CreateClaim) error { return fmt.Errorf("spec.x: %w", plan.ErrInvalid) }
 		b.lead()
 		b.pod("a", "a")
 		time.Sleep(9 * time.Minute)
-		if made := b.made("create"); len(made) != 1 {
-			t.Errorf("created %v, want one try", made)
+		if made := b.made("create"); len(made) < 2 || len(made) > 10 {
+			t.Errorf("created %v, want a few tries in nine minutes", made)
 		}
 		told := false
 		for _, e := range b.c.Ledger.Entries(nil) {

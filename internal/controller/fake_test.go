@@ -37,6 +37,7 @@ type bench struct {
 
 	createClaim func(plan.CreateClaim) error
 	updateClaim func(plan.UpdateClaim) error
+	updatePool  func() error
 	deleteClaim func(plan.DeleteClaim) error
 	claimed     func(plan.Terminate) error
 	launch      func(context.Context, cloud.LaunchRequest) cloud.LaunchResult
@@ -262,6 +263,9 @@ func (b *bench) DeletePod(context.Context, plan.DeletePod) (uint64, error) { ret
 // UpdatePool implements Cluster.
 func (b *bench) UpdatePool(context.Context, plan.UpdatePool) (uint64, error) {
 	b.note("pool", "")
+	if b.updatePool != nil {
+		return 0, b.updatePool()
+	}
 	return 0, nil
 }
 

@@ -112,6 +112,29 @@ func TestASlowNamespaceHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// The rights are not all there yet when the controller begins, as while a chart is being installed. What it may not write is tried again soon,
+// and ever more rarely where it stays refused.
+func TestWhatIsForbiddenIsTriedAgain(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		var tries []time.Duration
+		begin := time.Now()
+		b.updatePool = func() error {
+			tries = append(tries, time.Since(begin).Round(time.Second))
+			return fmt.Errorf("%w: forbidden", plan.ErrInvalid)
+		}
+		b.lead()
+		time.Sleep(20 * time.Minute)
+		if have, want := fmt.Sprint(tries), "[0s 1s 3s 7s 15s 31s 1m3s 2m7s 4m15s 8m31s 17m3s]"; have != want {
+			t.Errorf("it was tried at %s, want %s", have, want)
+		}
+		b.updatePool = nil
+		time.Sleep(11 * time.Minute)
+		if len(b.made("pool")) == len(tries) {
+			t.Error("it is allowed now, and was not tried again")
+		}
+	})
+}
+
 // Namespaces come and go; their lanes do not stay.
 func TestLanesOfNamespacesThatAreGone(t *testing.T) {
 	c := &Controller{lanes: map[string]chan struct{}{}}

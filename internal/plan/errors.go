@@ -14,6 +14,6 @@ var (
 	ErrGone = errors.New("gone")
 	// ErrConflict: the object changed since the Snapshot. Decide again.
 	ErrConflict = errors.New("conflict")
-	// ErrInvalid: the API server will never accept this. Don't repeat it; tell.
+	// ErrInvalid: the API server does not accept this, and hardly ever will. Tell; repeat it ever more rarely.
 	ErrInvalid = errors.New("invalid")
 )
