@@ -212,9 +212,10 @@ func (s *solver) compileClasses() {
 	}
 	type ranked struct { // beside each other in memory, and keys are long
 		priority int32
+		n        int32
 		bound    int
 		size     int64
-		n        int32
+		key      string
 	}
 	order := make([]ranked, len(all))
 	for n := range classes {
@@ -224,7 +225,7 @@ func (s *solver) compileClasses() {
 				c.size += c.req[k] * 1_000_000 / (total[k]/int64(len(s.in.Demand)) + 1)
 			}
 		}
-		order[n] = ranked{c.c.Priority, c.bound, c.size, int32(n)}
+		order[n] = ranked{c.c.Priority, int32(n), c.bound, c.size, c.c.Key}
 	}
 	slices.SortFunc(order, func(a, b ranked) int {
 		switch {
@@ -235,12 +236,12 @@ func (s *solver) compileClasses() {
 		case a.size != b.size:
 			return cmp.Compare(b.size, a.size)
 		}
-		return strings.Compare(all[a.n].Key, all[b.n].Key)
+		return strings.Compare(a.key, b.key)
 	})
 	s.classes = make([]*class, 0, len(all))
 	first := make([]int32, len(all)) // of those of one key
 	for i, x := range order {
-		if i > 0 && all[x.n].Key == all[order[i-1].n].Key {
+		if i > 0 && x.key == order[i-1].key {
 			first[x.n] = first[order[i-1].n]
 			pods[first[x.n]] += pods[x.n]
 			continue

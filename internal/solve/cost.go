@@ -370,6 +370,9 @@ func (s *solver) boundGroups() ([]*boundGroup, []level) {
 	}
 	first := -1
 	for _, c := range s.proven { // pods of one weight may find room on machines that pods of another need anyway
+		if joined {
+			break
+		}
 		if li, _ := s.cheapest(c.mask, &c.req); c.taken > 0 && li < len(s.levels) {
 			joined = joined || first >= 0 && li != first
 			first = li
