@@ -17,8 +17,8 @@ import (
 // all that a node still awaits is of one class, and no pod of another class that may be bound anywhere would fit in the room that is left.
 // Pods of one class may change places freely: there is as much room for them as there are of them.
 //
-// Otherwise they are given their tolerations. The smallest class of a node that came fast waits a while for the others to land: then
-// mostly nobody else is left. A machine that was long in coming has its pods prepared already.
+// Otherwise they are given their tolerations as soon as the machine is bought, the oldest first, which is the order in which kube-scheduler
+// looks at them: a look in vain is two writes, and a toleration one.
 func (st *step) admit(classHash func(*model.Class) string) {
 	opened := map[string]time.Time{}
 	var let []letting
