@@ -31,9 +31,7 @@ type class struct {
 	mask   *mask // offers that admit it
 	wish   *mask // those of them it would rather have, at what wishes are worth; made when first needed
 	topo   topo
-	bound  int   // see constrained
-	size   int64 // its part of all that is asked for; both order classes
-	later  int   // it is placed after classes of which this is less
+	later  int // it is placed after classes of which this is less
 	apart  apart
 	ports  []model.HostPort
 	attach []model.Volume // those a CSI limit counts
@@ -61,8 +59,7 @@ type solver struct {
 
 	offers  []offer // by pool (weight, name), type, zone, capacity type, variant
 	order   []int   // offers by level, price, number
-	sizes   []vec   // the different amounts an offer has room for
-	rooming []*vec  // the same, where offers point
+	sizes   []*vec  // the different amounts an offer has room for; offers point there
 	sizeIDs map[vec]int
 	shapes  []shape // by pool
 
@@ -205,7 +202,7 @@ func (s *solver) compileClasses() {
 	classes := make([]class, len(all))
 	for n := range classes {
 		c := &classes[n]
-		c.c, c.req, c.bound = all[n], s.project(all[n].Requests), constrained(all[n])
+		c.c, c.req = all[n], s.project(all[n].Requests)
 		for k := range s.nd {
 			total[k] += c.req[k] * pods[n]
 		}
@@ -213,19 +210,19 @@ func (s *solver) compileClasses() {
 	type ranked struct { // beside each other in memory, and keys are long
 		priority int32
 		n        int32
-		bound    int
-		size     int64
+		bound    int   // see constrained
+		size     int64 // its part of all that is asked for
 		key      string
 	}
 	order := make([]ranked, len(all))
 	for n := range classes {
-		c := &classes[n]
+		c, size := &classes[n], int64(0)
 		for k := range s.nd {
 			if total[k] > 0 {
-				c.size += c.req[k] * 1_000_000 / (total[k]/int64(len(s.in.Demand)) + 1)
+				size += c.req[k] * 1_000_000 / (total[k]/int64(len(s.in.Demand)) + 1)
 			}
 		}
-		order[n] = ranked{c.c.Priority, int32(n), c.bound, c.size, c.c.Key}
+		order[n] = ranked{c.c.Priority, int32(n), constrained(c.c), size, c.c.Key}
 	}
 	slices.SortFunc(order, func(a, b ranked) int {
 		switch {

@@ -454,7 +454,7 @@ func (s *solver) boundGroupOf(l level, classes []*class) *boundGroup {
 			g.cost[n-1] = min(g.cost[n-1], o.price)
 			return
 		}
-		g.sizes, g.cost = append(g.sizes, s.sizes[o.size]), append(g.cost, o.price)
+		g.sizes, g.cost = append(g.sizes, *s.sizes[o.size]), append(g.cost, o.price)
 		at[o.size] = int32(len(g.cost))
 	})
 	return g

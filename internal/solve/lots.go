@@ -59,9 +59,10 @@ type held struct {
 // dealing gives the demands of lots what was bought for the lots.
 type dealing struct {
 	lots []lot
-	have [][]int64 // by lot and demand: bought for and not dealt yet
-	at   []int     // by lot: the first demand with any
-	out  []held    // scratch
+	have []int64 // by lot and demand, one behind the other: bought for and not dealt yet
+	from []int32 // by lot: where its demands begin in have
+	at   []int32 // by lot: the first demand with any
+	out  []held  // scratch
 }
 
 // deal begins with what is left of each lot, which falls to its last demands.
@@ -70,17 +71,16 @@ func deal(lots []lot, left []int64) *dealing {
 	for _, l := range lots {
 		n += len(l)
 	}
-	x, all := &dealing{lots: lots, have: make([][]int64, len(lots)), at: make([]int, len(lots))}, make([]int64, n)
+	x := &dealing{lots: lots, have: make([]int64, 0, n), from: make([]int32, len(lots)), at: make([]int32, len(lots))}
 	for i, l := range lots {
+		x.from[i] = int32(len(x.have))
 		bought := podsOf(l) - left[i]
-		have := all[:len(l)]
-		all = all[len(l):]
-		for j, d := range l {
-			have[j] = min(d.n, bought)
-			bought -= have[j]
-			d.n -= have[j]
+		for _, d := range l {
+			n := min(d.n, bought)
+			x.have = append(x.have, n)
+			bought -= n
+			d.n -= n
 		}
-		x.have[i] = have
 	}
 	return x
 }
@@ -96,7 +96,7 @@ func (x *dealing) next(items []item, copies int64) (out []held, n int64) {
 	for _, it := range items {
 		for rest := it.n * n; rest > 0; {
 			k := min(rest, x.first(it.d))
-			x.have[it.d][x.at[it.d]] -= k
+			x.have[x.from[it.d]+x.at[it.d]] -= k
 			rest -= k
 			out = append(out, held{x.lots[it.d][x.at[it.d]], k / n})
 		}
@@ -107,8 +107,8 @@ func (x *dealing) next(items []item, copies int64) (out []held, n int64) {
 
 // first is what the first demand of a lot that has any has.
 func (x *dealing) first(i int) int64 {
-	for x.at[i] < len(x.lots[i]) {
-		if n := x.have[i][x.at[i]]; n > 0 {
+	for int(x.at[i]) < len(x.lots[i]) {
+		if n := x.have[x.from[i]+x.at[i]]; n > 0 {
 			return n
 		}
 		x.at[i]++

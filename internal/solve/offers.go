@@ -215,7 +215,7 @@ func (s *solver) sortOffers() {
 	}
 	var list []priced
 	for _, l := range s.levels {
-		list = list[:0]
+		list = slices.Grow(list[:0], l.hi-l.lo)
 		for i := l.lo; i < l.hi; i++ {
 			list = append(list, priced{s.offers[i].price, i})
 		}
@@ -457,8 +457,7 @@ func (s *solver) sizeOf(v *vec) int {
 	if !seen {
 		id = len(s.sizes)
 		s.sizeIDs[*v] = id
-		s.sizes = append(s.sizes, *v)
-		s.rooming = append(s.rooming, v)
+		s.sizes = append(s.sizes, v)
 	}
 	return id
 }
@@ -499,7 +498,7 @@ func (s *solver) poolOffers(pi int, a *assortment) {
 				}
 				x.size = s.sizeOf(&v)
 			}
-			x.avail = s.rooming[x.size]
+			x.avail = s.sizes[x.size]
 			if x.first = len(s.offers); x.first > s.poolAt[pi] && s.offers[x.first-1].t.Name == x.t.Name {
 				x.first = s.offers[x.first-1].first
 			}
