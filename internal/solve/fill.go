@@ -18,6 +18,7 @@ type scratch struct {
 	counts  []int32 // counters within the fill
 	touched []int   // of counts
 	cand    []int32 // demands that still fit
+	bunch   bunches
 	ports   []model.HostPort
 }
 
@@ -55,8 +56,10 @@ func (p *packing) build(f *fill, left []int64) {
 			sc.cand = append(sc.cand, d)
 		}
 	}
-	for best := -1; len(sc.cand) > 0; {
-		p.s.work += int64(len(sc.cand))
+	if p.bunched {
+		p.bunchUp()
+	}
+	for best := -1; ; {
 		if best = p.nextItem(left, &rem, m, &guest, best); best < 0 {
 			break
 		}
@@ -177,6 +180,10 @@ func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests, last i
 	if last >= 0 && left[last] <= p.scratch.used[last] {
 		gone = last
 	}
+	if p.bunched {
+		return p.nextBunch((*[4]int64)(room[:]), (*[4]int64)(inverse[:]), m, g, gone)
+	}
+	p.s.work += int64(len(p.scratch.cand))
 	if p.narrow != nil {
 		return p.nextOf((*[4]int64)(room[:]), (*[4]int64)(inverse[:]), m, g, gone)
 	}
@@ -229,6 +236,125 @@ func (p *packing) nextOf(room, inverse *[4]int64, m *machine, g *guests, gone in
 		kept++
 	}
 	p.scratch.cand = cand[:kept]
+	return best
+}
+
+// bunches are the candidates of a fill, those together that ask for the same and are worth the same: of them all only the first is looked at.
+type bunches struct {
+	list   []bunch
+	follow []int32 // by place among the candidates: that of the next in its bunch
+	in     []int32 // by number of demands alike: 1 + its bunch, 0: none yet
+	picked int     // the bunch of the one picked last
+	n      int     // candidates in all
+}
+
+// bunch is some of the candidates.
+type bunch struct {
+	d, at, last int32 // the first of them, its place among the candidates, and that of the last
+	n           int32
+	lean        int64
+}
+
+// drop takes the first out.
+func (x *bunches) drop(b *bunch, cand []int32) {
+	x.n--
+	if b.n--; b.n > 0 {
+		b.at = x.follow[b.at]
+		b.d = cand[b.at]
+	}
+}
+
+// tellApart numbers demands so that those of one number are bunched: where a problem is crowded and pods are worth what their resources and cliques are.
+func (p *packing) tellApart() {
+	p.bunched = p.crowded && p.narrow != nil && p.dear == nil
+	if !p.bunched {
+		return
+	}
+	if p.size == nil {
+		p.size, p.alike = make([]int32, len(p.demands)), make([]int32, len(p.demands))
+		number := map[[4]int64]int32{}
+		for d := range p.narrow {
+			n, ok := number[p.narrow[d].req]
+			if !ok {
+				n = int32(len(number))
+				number[p.narrow[d].req] = n
+			}
+			p.size[d] = n
+		}
+		p.sizes = len(number)
+	}
+	type alike struct {
+		lean int64
+		next int32 // of the same size, 1 + its number; 0: none
+	}
+	var list []alike
+	first := make([]int32, p.sizes)
+	for d, size := range p.size {
+		n := first[size]
+		for n > 0 && list[n-1].lean != p.lean[d] {
+			n = list[n-1].next
+		}
+		if n == 0 {
+			list = append(list, alike{p.lean[d], first[size]})
+			n = int32(len(list))
+			first[size] = n
+		}
+		p.alike[d] = n - 1
+	}
+	p.scratch.bunch.in = make([]int32, len(list))
+}
+
+// bunchUp makes bunches of the candidates.
+func (p *packing) bunchUp() {
+	x, cand := &p.scratch.bunch, p.scratch.cand
+	x.list, x.n, x.picked = x.list[:0], len(cand), -1
+	x.follow = slices.Grow(x.follow[:0], len(cand))[:len(cand)]
+	for i, d := range cand {
+		in := &x.in[p.alike[d]]
+		if *in == 0 {
+			x.list = append(x.list, bunch{d: d, at: int32(i), last: int32(i), n: 1, lean: p.lean[d]})
+			*in = int32(len(x.list))
+			continue
+		}
+		b := &x.list[*in-1]
+		x.follow[b.last] = int32(i)
+		b.last, b.n = int32(i), b.n+1
+	}
+	for i := range x.list {
+		x.in[p.alike[x.list[i].d]] = 0
+	}
+}
+
+// nextBunch is nextItem for bunches.
+func (p *packing) nextBunch(room, inverse *[4]int64, m *machine, g *guests, gone int) int {
+	x, cand := &p.scratch.bunch, p.scratch.cand
+	p.s.work += int64(x.n)
+	if gone >= 0 {
+		x.drop(&x.list[x.picked], cand)
+	}
+	best, bestLean, bestShare, bestAt, kept := -1, int64(0), int64(1), int32(0), 0
+	for _, b := range x.list {
+		r := &p.narrow[b.d]
+		if b.n == 0 || (room[0]-r.req[0])|(room[1]-r.req[1])|(room[2]-r.req[2])|(room[3]-r.req[3]) < 0 {
+			x.n -= int(b.n)
+			continue
+		}
+		share := max(1, max(r.share[0]*inverse[0], r.share[1]*inverse[1], r.share[2]*inverse[2], r.share[3]*inverse[3])>>shareShift)
+		by := b.lean*bestShare - bestLean*share
+		for b.n > 0 && (by > 0 || by == 0 && b.at < bestAt) {
+			if !p.hosted[b.d] || p.hostRoom(int(b.d), m, g) > 0 {
+				best, bestLean, bestShare, bestAt = int(b.d), b.lean, share, b.at
+				x.picked = kept
+				break
+			}
+			x.drop(&b, cand) // in this fill it will not fit again
+		}
+		if b.n > 0 {
+			x.list[kept] = b
+			kept++
+		}
+	}
+	x.list = x.list[:kept]
 	return best
 }
 

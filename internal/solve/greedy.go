@@ -48,10 +48,16 @@ type packing struct {
 	open     []int32       // demands that pods may be left of
 	openTo   []int         // by mask: how many of them
 	crowded  bool          // see haggle
+	bunched  bool          // see tellApart
+	size     []int32       // by demand: those of one number ask for the same
+	sizes    int           // how many numbers there are
+	alike    []int32       // by demand: those of one number are worth the same, too
 	lists    [][]int32     // where crowded, instead of open: by mask
 	cliques  [][]int       // the demands of each; see members
 	fares    [maxDims]fare // by clique
 	haggled  int           // how often fares were looked at
+	kind     []int32       // by demand: those of one number are one to strata
+	kinds    int           // how many numbers there are
 	sorts    *sorting      // nil: not made for these machines yet
 	pricing  *pricing      // the same
 	access   []int8        // by demand: how much free room is open to it; nil: not told apart by that
@@ -72,6 +78,7 @@ type packing struct {
 	lean     []int64          // by demand: worth, exaggerated or not, as fills are built by it
 	dear     []float64        // by demand: how much more than its resources a pod is worth, for what it cost before; nil: no more. See learn
 	hosted   []bool           // by demand: rules or ports or volumes that a fill must keep
+	hosting  []hosting        // by demand
 	apart    bool             // wishes of pods to be apart are kept
 	scratch  scratch
 	work     int64 // steps of refining
@@ -91,7 +98,7 @@ func (s *solver) newPacking(l level, demands []*demand) *packing {
 // newPackingOf narrows machines to what minValues leaves of them, or does not: a bound may not.
 func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing {
 	p := &packing{s: s, maskOf: make([]int, len(demands)), demands: demands, hosted: make([]bool, len(demands)),
-		open: make([]int32, 0, len(demands))}
+		hosting: make([]hosting, len(demands)), open: make([]int32, 0, len(demands))}
 	if s.nd <= len(row{}.req) {
 		p.narrow = make([]row, len(demands))
 	} else {
@@ -109,7 +116,7 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 		p.maskOf[i] = n
 		p.open = append(p.open, int32(i))
 		copy(p.req(i), d.c.req[:s.nd])
-		p.hosted[i] = d.c.hosted()
+		p.hosted[i], p.hosting[i] = d.c.hosted(), d.c.hosting()
 	}
 	p.hair, p.keep = 20, 4*maxCandidates
 	if slices.Contains(p.hosted, true) {
@@ -360,6 +367,7 @@ type ranking struct {
 // worth puts it.
 func (r *ranking) begin(left []int64) {
 	p := r.p
+	p.tellApart()
 	u, dear, pods := p.weight, 1.0, int64(0)
 	if p.crowded {
 		p.count(left)
@@ -516,20 +524,34 @@ func mulDiv(a, b, c int64) int64 {
 	return int64(min(q, 1<<63-1))
 }
 
+// hosting is what decides how many pods of a demand a fill takes, resources aside: beside each other in memory, for it is asked often.
+type hosting struct {
+	c     *class
+	rules []rule
+	more  bool // ports, volumes or a wish to be apart
+}
+
+func (c *class) hosting() hosting {
+	return hosting{c, c.topo.host, len(c.ports) > 0 || len(c.attach) > 0 || c.apart.most > 0}
+}
+
 // hostRoom is how many more pods of a demand the fill takes, ports, volumes and host topology considered.
 func (p *packing) hostRoom(d int, m *machine, g *guests) int64 {
-	c := p.demands[d].c
-	n := portsFit(c, g.ports)
-	if p.apart && c.apart.most > 0 {
-		n = min(n, max(0, c.apart.most-p.scratch.used[d]))
+	h := &p.hosting[d]
+	c, n := h.c, unlimited
+	if h.more {
+		n = portsFit(c, g.ports)
+		if p.apart && c.apart.most > 0 {
+			n = min(n, max(0, c.apart.most-p.scratch.used[d]))
+		}
 	}
-	for i := range c.topo.host {
-		r := &c.topo.host[i]
+	for i := range h.rules {
+		r := &h.rules[i]
 		if r.kind != ruleAffinity && (r.kind != ruleGuest || p.scratch.counts[r.owners] > 0) {
 			n = min(n, p.s.allows(c, r, int64(p.scratch.counts[r.counter]), 0, true))
 		}
 	}
-	if n > 0 && len(c.attach) > 0 {
+	if h.more && n > 0 && len(c.attach) > 0 {
 		if _, ok := attachFit(c, g.handles, m.t.CSILimits); !ok {
 			return 0
 		}

@@ -266,8 +266,7 @@ func (p *packing) fillRoom(room int, left []int64) {
 	}
 	p.sample(maxCandidates, maxCandidates)
 	var guest guests
-	for best := -1; len(sc.cand) > 0; {
-		s.work += int64(len(sc.cand))
+	for best := -1; ; {
 		if best = p.nextItem(left, &rem, nil, &guest, best); best < 0 {
 			break
 		}

@@ -46,7 +46,7 @@ func (p *packing) strataOf(whole []int64) *strata {
 		if whole[d] <= 0 {
 			continue
 		}
-		k := &t.kinds[t.kind[d]]
+		k := &t.kinds[p.kind[d]]
 		if k.round != t.round {
 			if k.round == 0 {
 				t.find(k, p.maskOf[d], &x.c.req, p.accessOf(d))
@@ -96,7 +96,7 @@ func (p *packing) strataOf(whole []int64) *strata {
 	}
 	for d := range x.of {
 		x.of[d] = -1
-		if g := t.kinds[t.kind[d]].set; whole[d] > 0 && g != nil {
+		if g := t.kinds[p.kind[d]].set; whole[d] > 0 && g != nil {
 			x.of[d] = g.at
 		}
 	}
@@ -106,7 +106,6 @@ func (p *packing) strataOf(whole []int64) *strata {
 // sorting is what strata of the same demands and machines have in common, however many pods are left.
 type sorting struct {
 	p      *packing
-	kind   []int32 // by demand: those of one number are one here
 	kinds  []stratumKind
 	byBits map[string]*stratumSet
 	wide   [][]uint64 // by mask: the machines that it admits, and the least of each resource that all of them have
@@ -142,7 +141,7 @@ func (p *packing) accessOf(d int) int8 {
 
 func (p *packing) newSorting() *sorting {
 	words := (len(p.machines) + 63) / 64
-	t := &sorting{p: p, kind: make([]int32, len(p.demands)), byBits: map[string]*stratumSet{}, wide: make([][]uint64, len(p.masks)),
+	t := &sorting{p: p, byBits: map[string]*stratumSet{}, wide: make([][]uint64, len(p.masks)),
 		least: make([]vec, len(p.masks)), on: make([]uint64, words), of: make([]int, len(p.demands))}
 	for j := range p.masks {
 		t.wide[j] = make([]uint64, words)
@@ -160,16 +159,28 @@ func (p *packing) newSorting() *sorting {
 			first = false
 		}
 	}
+	p.findKinds()
+	t.kinds = make([]stratumKind, p.kinds)
+	return t
+}
+
+// findKinds numbers demands that ask for the same and may go to the same offers.
+func (p *packing) findKinds() {
+	if p.kind != nil {
+		return
+	}
 	type alike struct {
 		mask   int
 		req    vec
 		access int8
 	}
 	number, last := map[alike]int32{}, alike{mask: -1}
-	for d, x := range p.demands {
-		k := alike{p.maskOf[d], x.c.req, p.accessOf(d)}
+	p.kind = make([]int32, len(p.demands))
+	for d := range p.demands {
+		k := alike{mask: p.maskOf[d], access: p.accessOf(d)}
+		copy(k.req[:], p.req(d))
 		if k == last { // those of one size follow each other, mostly
-			t.kind[d] = t.kind[d-1]
+			p.kind[d] = p.kind[d-1]
 			continue
 		}
 		last = k
@@ -178,10 +189,9 @@ func (p *packing) newSorting() *sorting {
 			n = int32(len(number))
 			number[k] = n
 		}
-		t.kind[d] = n
+		p.kind[d] = n
 	}
-	t.kinds = make([]stratumKind, len(number))
-	return t
+	p.kinds = len(number)
 }
 
 // find looks for the machines that may hold a kind of demand.
