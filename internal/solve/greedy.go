@@ -125,7 +125,7 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	}
 	p.scratch = scratch{used: make([]int64, len(demands)), counts: make([]int32, len(s.counters))}
 	words := (len(masks) + 63) / 64
-	byKey := map[machineKey]*machine{}
+	byKey := make(map[machineKey]*machine, min(len(s.sizes), l.hi-l.lo))
 	var all []*machine
 	admits := make([]uint64, words)
 	any := mask{bits: slices.Clone(masks[0].bits)}

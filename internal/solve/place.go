@@ -41,7 +41,7 @@ type site struct {
 // place decides for every pod between free room and a machine to buy. Classes that want to be near others are tried again after
 // those have been placed, until nothing moves.
 func (s *solver) place(waiting []*class) {
-	out, add := s.collector()
+	out, add := s.collector(len(waiting))
 	for len(waiting) > 0 {
 		moved := false
 		var again []*class
@@ -62,11 +62,11 @@ func (s *solver) place(waiting []*class) {
 	s.demands = append(s.demands, *out...)
 }
 
-// collector gathers pods to buy for into demands.
-func (s *solver) collector() (*[]*demand, func(*class, *mask, int64, *site)) {
+// collector gathers pods to buy for into demands, of about so many classes.
+func (s *solver) collector(classes int) (*[]*demand, func(*class, *mask, int64, *site)) {
 	var out []*demand
 	var slab []demand
-	byMask := map[[2]int]*demand{}
+	byMask := make(map[[2]int]*demand, classes)
 	return &out, func(c *class, m *mask, n int64, at *site) {
 		c.taken += int(n)
 		if at != nil {
@@ -142,7 +142,7 @@ func (s *solver) topUpOnce(c *class) bool {
 		s.separate() // also what was bought last: what comes behind it has been bought now
 	}
 	before, bins := c.taken, len(s.bins)
-	demands, add := s.collector()
+	demands, add := s.collector(1)
 	tied := len(c.topo.keys) > 0
 	if tied {
 		s.placeBySite(c, c.left()-1, add)

@@ -121,7 +121,7 @@ func (s *solver) reset() {
 
 // attempt places and packs everything once, and returns the demands that found no machine.
 func (s *solver) attempt() (short []*demand) {
-	s.bought, s.floor = map[siteKey]int64{}, 0
+	s.bought, s.floor = make(map[siteKey]int64, len(s.classes)), 0
 	s.demands, s.begun = nil, nil
 	waiting := s.queue()
 	for {

@@ -171,13 +171,13 @@ func (t *tidying) round(last bool) (any bool) {
 		most   int64 // millionths of a machine in use, of the resource most used
 		effort int64
 	}
-	all, sources := make([]used, 0, len(t.bins)), make([]used, 0, len(t.bins))
+	all := make([]used, 0, len(t.bins))
 	for i := range t.bins {
 		x := &t.bins[i]
 		if x.offer < 0 || len(x.items) == 0 {
 			continue
 		}
-		u := used{i: i, effort: t.effort(x)}
+		u := used{i: i}
 		avail := s.offers[x.offer].avail
 		for k := range s.dims {
 			if avail[k] > 0 {
@@ -185,18 +185,22 @@ func (t *tidying) round(last bool) (any bool) {
 			}
 		}
 		all = append(all, u)
-		if !x.firm {
-			sources = append(sources, u)
-		}
 	}
-	slices.SortFunc(sources, func(a, b used) int {
-		return cmp.Or(cmp.Compare(a.most, b.most), cmp.Compare(b.effort, a.effort), cmp.Compare(a.i, b.i))
-	})
 	slices.SortFunc(all, func(a, b used) int { return cmp.Or(cmp.Compare(b.most, a.most), cmp.Compare(a.i, b.i)) })
 	targets := make([]int, len(all))
 	for at, u := range all {
 		targets[at] = u.i
 	}
+	var sources []used
+	for at := len(all) - 1; at >= 0 && (len(sources) < maxEmptied || all[at].most == sources[len(sources)-1].most); at-- {
+		if x := &t.bins[all[at].i]; !x.firm {
+			all[at].effort = t.effort(x)
+			sources = append(sources, all[at])
+		}
+	}
+	slices.SortFunc(sources, func(a, b used) int {
+		return cmp.Or(cmp.Compare(a.most, b.most), cmp.Compare(b.effort, a.effort), cmp.Compare(a.i, b.i))
+	})
 	if last {
 		slices.Reverse(targets)
 	}
