@@ -97,20 +97,19 @@ func (p *packing) sparsely(m *machine) (first, stride int) {
 
 // close drops open demands of which nothing is left.
 func (p *packing) close(left []int64) {
+	for j, list := range p.lists {
+		p.lists[j] = slices.DeleteFunc(list, func(d int32) bool { return left[d] <= 0 })
+		p.openTo[j] = len(p.lists[j])
+	}
+	if p.lists != nil {
+		return
+	}
 	kept := p.open[:0]
 	clear(p.openTo)
-	for j, list := range p.lists {
-		p.lists[j] = list[:0]
-	}
 	for _, d := range p.open {
-		if left[d] <= 0 {
-			continue
-		}
-		kept = append(kept, d)
-		j := p.maskOf[d]
-		p.openTo[j]++
-		if p.lists != nil {
-			p.lists[j] = append(p.lists[j], d)
+		if left[d] > 0 {
+			kept = append(kept, d)
+			p.openTo[p.maskOf[d]]++
 		}
 	}
 	p.open = kept

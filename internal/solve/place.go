@@ -300,7 +300,7 @@ func (s *solver) placeClass(c *class, add func(*class, *mask, int64, *site)) {
 
 // wanted is how many pods of a class may be placed at all: none that can't be, and only one that wants a volume to itself.
 func (s *solver) wanted(c *class) int {
-	if c.bad != "" || c.c.Daemon || len(c.c.Unsolved) > 0 {
+	if c.left() == 0 || c.bad != "" || c.c.Daemon || len(c.c.Unsolved) > 0 {
 		return 0
 	}
 	for i := range c.c.Volumes {
