@@ -113,7 +113,8 @@ func (s *solver) boundByStrata(groups []*boundGroup, ls []level, useful []int) i
 		if len(g.classes) == 0 {
 			continue
 		}
-		p, whole := s.provingOf(ls[gi], g.classes)
+		firsts, whole := kindsOf(g.classes)
+		p, _ := s.provingOf(ls[gi], firsts)
 		x := p.strataOf(whole)
 		x.price(free, nil)
 		total.add(x.worth())

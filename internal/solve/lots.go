@@ -152,3 +152,26 @@ func classLots(classes []*class, worth []int64) (out [][]int) {
 	}
 	return out
 }
+
+// kindsOf groups classes that ask for the same of the same offers, whoever may be beside them: the first of each, and the pods placed of all.
+func kindsOf(classes []*class) (firsts []*class, pods []int64) {
+	type key struct {
+		req  vec
+		mask int
+	}
+	at, last := map[key]int{}, -1
+	for _, c := range classes {
+		if last < 0 || c.req != firsts[last].req || c.filter.mask != firsts[last].filter.mask { // those of one size follow each other, mostly
+			k := key{c.req, c.filter.mask.id}
+			i, ok := at[k]
+			if !ok {
+				i = len(firsts)
+				at[k] = i
+				firsts, pods = append(firsts, c), append(pods, 0)
+			}
+			last = i
+		}
+		pods[last] += int64(c.taken)
+	}
+	return firsts, pods
+}
