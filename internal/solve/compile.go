@@ -39,6 +39,9 @@ type class struct {
 	lump   *lump          // that it is part of; nil: none
 	of     *lump          // that it is, as one pod; nil: a class of pods
 
+	collector *[]*demand // that demands belong to
+	demands   *demand    // the last of them; see demand.next
+
 	numbers []int32 // by pod: its place in the demand, where that is in order; else 0
 }
 

@@ -17,6 +17,9 @@ type demand struct {
 	n     int64 // left to buy for
 	asked int64
 	site  *site // nil where no topology ties the class
+
+	offers *mask   // that it was collected for
+	next   *demand // another of the class, collected before
 }
 
 // site is one combination of topology domains a class could go to: rooms there, and offers there.
@@ -34,14 +37,13 @@ type site struct {
 	// As the next pod finds it.
 	room               int // -1: none has room
 	count, unmet, cost int64
-	demand             *demand // of the class being placed, for what is bought there; nil: none yet
-	bought             int64   // for the class being placed, not in solver.bought yet
+	bought             int64 // for the class being placed, not in solver.bought yet
 }
 
 // place decides for every pod between free room and a machine to buy. Classes that want to be near others are tried again after
 // those have been placed, until nothing moves.
 func (s *solver) place(waiting []*class) {
-	out, add := s.collector(len(waiting))
+	out, add := s.collector()
 	for len(waiting) > 0 {
 		moved := false
 		var again []*class
@@ -62,11 +64,10 @@ func (s *solver) place(waiting []*class) {
 	s.demands = append(s.demands, *out...)
 }
 
-// collector gathers pods to buy for into demands, of about so many classes.
-func (s *solver) collector(classes int) (*[]*demand, func(*class, *mask, int64, *site)) {
+// collector gathers pods to buy for into demands.
+func (s *solver) collector() (*[]*demand, func(*class, *mask, int64, *site)) {
 	var out []*demand
 	var slab []demand
-	byMask := make(map[[2]int]*demand, classes)
 	return &out, func(c *class, m *mask, n int64, at *site) {
 		c.taken += int(n)
 		if at != nil {
@@ -76,26 +77,24 @@ func (s *solver) collector(classes int) (*[]*demand, func(*class, *mask, int64, 
 			s.counters[id].promised += n
 		}
 		s.takeExclusive(c)
-		var d *demand
-		if at != nil {
-			d = at.demand
+		if c.collector != &out {
+			c.collector, c.demands = &out, nil
 		}
-		if k := [2]int{c.id, m.id}; d == nil {
-			if d = byMask[k]; d == nil {
-				if len(slab) == cap(slab) {
-					slab = make([]demand, 0, min(256, 2*len(out)+4))
-				}
-				slab = append(slab, demand{c: c, mask: m, site: at})
-				d = &slab[len(slab)-1]
-				if w := s.wished(c, m); w != m && s.holds(w, &c.req) {
-					d.mask, d.full = w, m
-				}
-				byMask[k] = d
-				out = append(out, d)
+		d := c.demands
+		for d != nil && d.offers != m {
+			d = d.next
+		}
+		if d == nil {
+			if len(slab) == cap(slab) {
+				slab = make([]demand, 0, min(256, 2*len(out)+4))
 			}
-			if at != nil {
-				at.demand = d
+			slab = append(slab, demand{c: c, mask: m, offers: m, site: at, next: c.demands})
+			d = &slab[len(slab)-1]
+			if w := s.wished(c, m); w != m && s.holds(w, &c.req) {
+				d.mask, d.full = w, m
 			}
+			c.demands = d
+			out = append(out, d)
 		}
 		d.n += n
 		d.asked += n
@@ -142,7 +141,7 @@ func (s *solver) topUpOnce(c *class) bool {
 		s.separate() // also what was bought last: what comes behind it has been bought now
 	}
 	before, bins := c.taken, len(s.bins)
-	demands, add := s.collector(1)
+	demands, add := s.collector()
 	tied := len(c.topo.keys) > 0
 	if tied {
 		s.placeBySite(c, c.left()-1, add)
@@ -350,7 +349,7 @@ func (s *solver) startOnRoom(c *class, keep int) {
 func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, *site)) {
 	sites := s.sitesOf(c)
 	for _, at := range sites {
-		at.demand, at.bought = nil, 0
+		at.bought = 0
 	}
 	defer func() {
 		for _, at := range sites {
