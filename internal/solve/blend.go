@@ -155,7 +155,7 @@ func (b *blend) price(until int64) []int64 {
 		num, den := int64(1), int64(1)
 		var found []column
 		for mi, m := range q.machines {
-			w, amount := q.relaxHeld(m, by[mi], nil, nil)
+			w, amount := q.relax(m, by[mi], nil)
 			top := q.ceilingAt(m, by[mi], most[mi], &w)
 			if price := m.price << ceilingShift; top > price && less(price, top, num, den) {
 				num, den = price, top

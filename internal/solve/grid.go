@@ -55,7 +55,7 @@ func (p *packing) gridFills(mi int, whole []int64, take func(*fill)) {
 	if len(g.ds) == 0 {
 		return
 	}
-	w, _ := p.relaxHeld(m, g.ds, g.most, nil)
+	w, _ := p.relax(m, g.ds, nil)
 	if p.ceilingAt(m, g.ds, g.most, &w) <= price {
 		return
 	}

@@ -52,7 +52,7 @@ func (k *knapsack) relax() {
 		}
 	}
 	var amount []float64
-	k.w, amount = p.relaxHeld(k.m, ds, nil, nil)
+	k.w, amount = p.relax(k.m, ds, nil)
 	type near struct {
 		by int64 // what it falls short of paying, in proportion to its room
 		i  int
@@ -86,14 +86,17 @@ func (k *knapsack) relax() {
 	slices.SortStableFunc(k.items, func(a, b sackItem) int { return cmp.Compare(b.size, a.size) })
 }
 
-// relaxHeld relaxes the knapsack of one machine over some demands: fractions of pods, and no more than most of those held. It returns
-// the prices of the machine's resources (any would do for a bound, these make it tight) and the amounts taken.
-func (p *packing) relaxHeld(m *machine, ds []int, most []int64, held []int) (w [maxDims]int64, amount []float64) {
+// relax relaxes the knapsack of one machine over some demands: fractions of pods, and no more than most of each, nil: as many as have room. It
+// returns the prices of the machine's resources (any would do for a bound, these make it tight) and the amounts taken.
+func (p *packing) relax(m *machine, ds []int, most []int64) (w [maxDims]int64, amount []float64) {
 	nd := p.s.nd
-	n := nd + len(held)
-	gain, rows, limit := make([]float64, len(ds)), make([][]float64, n), make([]float64, n)
+	gain, rows, limit := make([]float64, len(ds)), make([][]float64, nd), make([]float64, nd)
 	for j := range rows {
 		rows[j], limit[j] = make([]float64, len(ds)), 1
+	}
+	var upper []float64
+	if most != nil {
+		upper = make([]float64, len(ds))
 	}
 	for i, d := range ds {
 		gain[i] = float64(p.worth[d])
@@ -102,12 +105,12 @@ func (p *packing) relaxHeld(m *machine, ds []int, most []int64, held []int) (w [
 				rows[j][i] = float64(p.demands[d].c.req[j]) / float64(m.avail[j])
 			}
 		}
+		if most != nil {
+			upper[i] = float64(most[i])
+		}
 	}
-	for j, i := range held {
-		rows[nd+j][i] = 1 / float64(most[i])
-	}
-	amount, dual, pivots, _ := lp.Maximize(gain, rows, limit, 60+4*len(held))
-	p.s.work += int64(pivots * n * len(ds))
+	amount, dual, pivots, _ := lp.MaximizeWithin(gain, rows, limit, upper, 60+4*len(upper))
+	p.s.work += int64(pivots * nd * len(ds))
 	for j := range nd {
 		if m.avail[j] > 0 {
 			if v := dual[j] / float64(m.avail[j]) * (1 << (weightShift - worthShift)); v > 0 && v < 1<<60 {

@@ -80,29 +80,13 @@ func less(a, b, c, d int64) bool {
 
 // ceiling is at least what any fill of the machine is worth, micro-dollars << ceilingShift: the room at some resource prices, and for
 // each demand worth more than its room, the difference as often as a fill can hold one. Any prices give a ceiling; good ones are
-// found by relaxing the fill, with what the relaxation takes too many of held down, a few times over.
+// found by relaxing the fill.
 func (p *packing) ceiling(m *machine, whole []int64, price int64) (top int64, ds []int, amount []float64) {
 	var most []int64
 	ds, most = p.candidates(m, whole)
-	top = -1
-	var held []int // demands whose number is held down in the relaxation
 	var w [maxDims]int64
-	for range 6 {
-		w, amount = p.relaxHeld(m, ds, most, held)
-		if v := p.ceilingAt(m, ds, most, &w); top < 0 || v < top {
-			top = v
-		}
-		more := false
-		for i := range ds {
-			if amount[i] > float64(most[i])*1.0001 && len(held) < 60 {
-				held = append(held, i)
-				more = true
-			}
-		}
-		if !more {
-			break
-		}
-	}
+	w, amount = p.relax(m, ds, most)
+	top = p.ceilingAt(m, ds, most, &w)
 	if top > price && !m.relaxed && p.searchable(m, ds) && p.s.work < p.s.deadline {
 		v, whole, done := p.exhaust(m, ds, most, price, top)
 		if v < top {
@@ -334,20 +318,12 @@ func (x *exhaustion) orderRare(rare int, common *[maxDims]int64) {
 
 // pricesFrom are the resource prices of the machine for the items from one on.
 func (x *exhaustion) pricesFrom(m *machine, from int) [maxDims]int64 {
-	var ds, held []int
+	var ds []int
 	var most []int64
 	for _, it := range x.items[from:] {
 		ds, most = append(ds, it.d), append(most, it.most)
 	}
-	w, amount := x.p.relaxHeld(m, ds, most, nil)
-	for i := range ds {
-		if amount[i] > float64(most[i])*1.0001 && len(held) < 40 {
-			held = append(held, i)
-		}
-	}
-	if len(held) > 0 {
-		w, _ = x.p.relaxHeld(m, ds, most, held)
-	}
+	w, _ := x.p.relax(m, ds, most)
 	return w
 }
 
