@@ -161,6 +161,15 @@ func (t *master) enter(col int, cost float64) bool {
 	if out < 0 {
 		return false
 	}
+	t.pivot(out, col, cost, least)
+	for i := range t.x {
+		t.x[i] = max(0, t.x[i]) // negative by rounding only
+	}
+	return true
+}
+
+// pivot makes a column basic in place of that of a row, at least of it. step is what it takes of all basic ones.
+func (t *master) pivot(out, col int, cost, least float64) {
 	row, inv := t.inverse[out], 1/t.step[out]
 	for k := range row {
 		row[k] *= inv
@@ -175,7 +184,7 @@ func (t *master) enter(col int, cost float64) bool {
 				other[k] -= float64(s * v)
 			}
 		}
-		t.x[i] = max(0, t.x[i]-float64(s*least))
+		t.x[i] -= float64(s * least)
 	}
 	t.x[out] = least
 	t.basic[out] = col
@@ -183,7 +192,6 @@ func (t *master) enter(col int, cost float64) bool {
 		t.y[k] += float64(cost * v)
 	}
 	t.p.s.work += int64(len(row)*len(row))/4 + 1
-	return true
 }
 
 // price is what the program counts for a machine; free room, -1, costs nothing.
@@ -354,21 +362,27 @@ func (t *master) plan(left []int64) []batch {
 	}
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.col, b.col) })
 	for _, x := range parts {
-		c := t.cols[x.col]
-		copies := int64(x.x + 1e-6)
-		for _, it := range c.items {
-			copies = min(copies, left[it.d]/it.n)
-		}
-		for copies > 0 { // each pool of a family takes some
-			b := p.commit(c.m, c.items, copies, left)
-			if b.copies == 0 {
-				break
-			}
-			out, copies = append(out, b), copies-b.copies
-		}
+		out = t.wholes(out, x.col, x.x, left)
 	}
 	p.price(left)
 	return append(out, p.pack(left)...)
+}
+
+// wholes buys as many machines of a column as a part of the program has whole ones, and pods are left for.
+func (t *master) wholes(out []batch, col int, part float64, left []int64) []batch {
+	c := &t.cols[col]
+	copies := int64(part + 1e-6)
+	for _, it := range c.items {
+		copies = min(copies, left[it.d]/it.n)
+	}
+	for copies > 0 { // each pool of a family takes some
+		b := t.p.commit(c.m, c.items, copies, left)
+		if b.copies == 0 {
+			break
+		}
+		out, copies = append(out, b), copies-b.copies
+	}
+	return out
 }
 
 // commit buys copies of a fill as far as limits allow.

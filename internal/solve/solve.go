@@ -405,15 +405,16 @@ func (p *packing) refine(whole, left []int64, batches []batch) []batch {
 	s.truncated = !t.generate(min(s.work+most, s.deadline))
 	t.memorize(&s.learnt)
 	p.refund(batches)
-	rest := slices.Clone(whole)
-	other := t.plan(rest)
-	if covers(rest, left) && p.effortOf(other) < p.effortOf(batches) {
-		copy(left, rest)
-		batches = other
-	} else {
+	for _, way := range [...]func([]int64) []batch{t.plan, func(rest []int64) []batch { return t.clone().dive(rest, until) }} {
+		rest := slices.Clone(whole)
+		other := way(rest)
 		p.refund(other)
-		p.charge(batches)
+		if covers(rest, left) && p.effortOf(other) < p.effortOf(batches) {
+			copy(left, rest)
+			batches = other
+		}
 	}
+	p.charge(batches)
 	batches = p.repair(batches, until)
 	if len(t.rows) <= maxProofRows && p.worthwhile(batches) {
 		t.recall(priceOf(batches), min(s.work+p.work/2, s.deadline))
