@@ -96,6 +96,9 @@ func (p *packing) alone(d int) (column, bool) {
 		if p.hosted[d] {
 			n = min(n, p.hostRoom(d, m, &guests{ports: m.ports}))
 		}
+		if p.most != nil {
+			n = min(n, p.most[d])
+		}
 		if n <= 0 {
 			continue
 		}

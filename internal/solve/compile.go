@@ -33,6 +33,7 @@ type class struct {
 	topo   topo
 	later  int // it is placed after classes of which this is less
 	apart  apart
+	each   int64 // see compileLoners; 0: rules over hosts tie it to others, or there are none
 	ports  []model.HostPort
 	attach []model.Volume // those a CSI limit counts
 	bad    string         // why it can't be placed at all

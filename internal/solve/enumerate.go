@@ -148,7 +148,7 @@ func (e *enumeration) priceOf(on []int64) int64 {
 	p := e.p
 	var sum vec
 	for d, n := range on {
-		if n > 0 && p.hosted[d] && n > p.selfLimit(d) {
+		if n > 0 && n > p.selfLimit(d) {
 			return unlimited
 		}
 		for k := range p.s.nd {

@@ -44,7 +44,7 @@ func (p *packing) build(f *fill, left []int64) {
 		for ; b != 0 && p.lists != nil; b &= b - 1 {
 			list := p.lists[w<<6+bits.TrailingZeros64(b)]
 			for ; first < len(list); first += stride {
-				if d := list[first]; left[d] > sc.used[d] {
+				if d := list[first]; left[d] > sc.used[d] && !p.full(d) {
 					sc.cand = append(sc.cand, d)
 				}
 			}
@@ -52,7 +52,7 @@ func (p *packing) build(f *fill, left []int64) {
 		}
 	}
 	for i := first; i < len(p.open) && p.lists == nil; i += stride {
-		if d := p.open[i]; left[d] > sc.used[d] && p.admits(m, int(d)) {
+		if d := p.open[i]; left[d] > sc.used[d] && p.admits(m, int(d)) && !p.full(d) {
 			sc.cand = append(sc.cand, d)
 		}
 	}
@@ -65,6 +65,9 @@ func (p *packing) build(f *fill, left []int64) {
 		}
 		c := p.demands[best].c
 		n := min(left[best]-sc.used[best], max(1, timesIn(&c.req, &rem, nd)/3))
+		if p.most != nil {
+			n = min(n, p.most[best]-sc.used[best])
+		}
 		if p.hosted[best] {
 			n = min(n, p.hostRoom(best, m, &guest))
 		}
@@ -73,6 +76,9 @@ func (p *packing) build(f *fill, left []int64) {
 	}
 	p.collect(f)
 }
+
+// full says whether the fill being made may hold no more of a demand, whatever has room.
+func (p *packing) full(d int32) bool { return p.most != nil && p.scratch.used[d] >= p.most[d] }
 
 // maxCandidates is how many demands a fill is chosen from. Of more, every so many-th is looked at, others each time: there is always
 // something to fit a gap among this many.
@@ -176,7 +182,7 @@ func (p *packing) nextItem(left []int64, rem *vec, m *machine, g *guests, last i
 		}
 	}
 	gone := -1
-	if last >= 0 && left[last] <= p.scratch.used[last] {
+	if last >= 0 && (left[last] <= p.scratch.used[last] || p.full(int32(last))) {
 		gone = last
 	}
 	if p.bunched {

@@ -79,10 +79,12 @@ type packing struct {
 	dear     []float64        // by demand: how much more than its resources a pod is worth, for what it cost before; nil: no more. See learn
 	hosted   []bool           // by demand: rules or ports or volumes that a fill must keep
 	hosting  []hosting        // by demand
+	most     []int64          // by demand: as many on a machine and no more; nil: whatever has room
 	apart    bool             // wishes of pods to be apart are kept
 	scratch  scratch
 	work     int64 // steps of refining
 	others   map[alikeKey][]other
+	proving  bool // a machine holds what no rule that a bound knows forbids
 	samples  int
 	keep     int // candidates kept of many
 }
@@ -122,6 +124,9 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	if slices.Contains(p.hosted, true) {
 		p.keep = maxCandidates
 		p.hair = 8 // fills change with every pod that hosts tell apart: making all anew each time would take for ever
+	}
+	if narrow {
+		p.findLoners()
 	}
 	p.scratch = scratch{used: make([]int64, len(demands)), counts: make([]int32, len(s.counters))}
 	words := (len(masks) + 63) / 64
@@ -167,6 +172,31 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	}
 	p.machines = p.undominated(all)
 	return p
+}
+
+// findLoners has demands that rules over hosts do not tie to others be told apart by a number alone. Where a machine may hold two demands of one
+// class they are not.
+func (p *packing) findLoners() {
+	first := map[*class]int{}
+	for i, d := range p.demands {
+		if d.c.each == 0 {
+			continue
+		}
+		if p.most == nil {
+			p.most = slices.Repeat([]int64{unlimited}, len(p.demands))
+		}
+		p.most[i], p.hosted[i] = d.c.each, false
+		j, ok := first[d.c]
+		if !ok {
+			first[d.c] = i
+			continue
+		}
+		for w, bits := range d.mask.bits {
+			if bits&p.demands[j].mask.bits[w] != 0 {
+				p.hosted[i], p.hosted[j] = true, true
+			}
+		}
+	}
 }
 
 // row is what a pod of a demand asks for and that as a share of largest, where there are few enough resources to look at all of them at once.

@@ -52,7 +52,14 @@ func (k *knapsack) relax() {
 		}
 	}
 	var amount []float64
-	k.w, amount = p.relax(k.m, ds, nil)
+	var upper []int64
+	if p.most != nil {
+		upper = make([]int64, len(ds))
+		for i, d := range ds {
+			upper[i] = min(p.most[d], timesIn(&p.demands[d].c.req, &k.m.avail, nd))
+		}
+	}
+	k.w, amount = p.relax(k.m, ds, upper)
 	type near struct {
 		by int64 // what it falls short of paying, in proportion to its room
 		i  int
@@ -62,6 +69,9 @@ func (k *knapsack) relax() {
 	for i, d := range ds {
 		req := &p.demands[d].c.req
 		most := min(k.whole[d], timesIn(req, &k.m.avail, nd))
+		if p.most != nil {
+			most = min(most, p.most[d])
+		}
 		if p.hosted[d] {
 			most = min(most, p.hostRoom(d, k.m, &guests{ports: k.m.ports}))
 		}

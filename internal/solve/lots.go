@@ -40,6 +40,45 @@ func (c *class) hosted() bool {
 	return len(c.topo.host) > 0 || len(c.topo.bumpHost) > 0 || len(c.ports) > 0 || len(c.attach) > 0
 }
 
+// compileLoners finds the classes whose rules over hosts concern nobody else, and how many of their pods a new machine may hold: to a packing that
+// is a number and no rule.
+func (s *solver) compileLoners() {
+	users, last := make([]int, len(s.counters)), make([]*class, len(s.counters))
+	each := func(c *class, f func(id int)) {
+		for i := range c.topo.host {
+			r := &c.topo.host[i]
+			f(r.counter)
+			if r.kind == ruleGuest {
+				f(r.owners)
+			}
+		}
+		for _, id := range c.topo.bumpHost {
+			f(id)
+		}
+	}
+	for _, c := range s.classes {
+		each(c, func(id int) {
+			if last[id] != c {
+				users[id], last[id] = users[id]+1, c
+			}
+		})
+	}
+	for _, c := range s.classes {
+		if !c.hosted() || c.topo.nearHost || len(c.ports) > 0 || len(c.attach) > 0 {
+			continue
+		}
+		alone := true
+		each(c, func(id int) { alone = alone && users[id] == 1 })
+		if !alone {
+			continue
+		}
+		c.each = unlimited
+		for i := range c.topo.host {
+			c.each = min(c.each, s.allows(c, &c.topo.host[i], 0, 0, true))
+		}
+	}
+}
+
 // whole is one demand for all of a lot.
 func (x lot) whole() *demand {
 	if len(x) == 1 {

@@ -77,6 +77,11 @@ func (p *packing) remake(f *namedFill, mi int, demandsOf map[string][]int) (colu
 			return c, false
 		}
 	}
+	for _, it := range c.items {
+		if p.most != nil && it.n > p.most[it.d] {
+			return c, false
+		}
+	}
 	return c, len(c.items) > 0
 }
 

@@ -65,7 +65,9 @@ func (s *solver) provingOf(l level, classes []*class) (*packing, []int64) {
 		all[i] = demand{c: c, mask: c.filter.mask, n: int64(c.taken)} // also where this plan could not keep minValues: another might
 		demands[i], whole[i] = &all[i], int64(c.taken)
 	}
-	return s.newPackingOf(l, demands, false), whole
+	p := s.newPackingOf(l, demands, false)
+	p.proving = true
+	return p, whole
 }
 
 // ceilingShift is the number of binary digits behind the point in a ceiling.
@@ -109,8 +111,10 @@ func (p *packing) candidates(m *machine, whole []int64) (ds []int, most []int64)
 			continue
 		}
 		n = min(n, timesIn(req, &m.avail, nd))
-		if p.hosted[d] {
+		if p.proving {
 			n = min(n, p.selfLimit(d))
+		} else if p.most != nil {
+			n = min(n, p.most[d])
 		}
 		if n > 0 {
 			ds, most = append(ds, d), append(most, n)

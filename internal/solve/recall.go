@@ -16,7 +16,7 @@ const maxHeld = 0.8
 // plan's cost is proven near enough, or when the work allowed is done.
 func (t *master) recall(cost, until int64) {
 	p, s := t.p, t.p.s
-	t.bare = true
+	t.bare, p.proving = true, true
 	t.settle()
 	whole := t.whole()
 	best, held := -1.0, 0.0

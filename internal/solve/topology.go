@@ -170,6 +170,7 @@ func (s *solver) compileTopology() {
 		t.relate(c)
 	}
 	t.countStanding()
+	s.compileLoners()
 	s.compileLumps()
 }
 
