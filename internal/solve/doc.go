@@ -12,7 +12,7 @@
 // lumps one pod of those who must. rooms fills what stands or comes
 // already. place splits what is left by topology domain, so that zone spread and zone affinity become demand of a zone; colocate
 // opens machines for groups that share a host with others. The demands of one pool weight are packed, in lots of one size, by greedy (price-directed, fills made by
-// fill; again where it learns what pods cost), refined by columns (a program over fills, priced by knapsack) and repair. bins turns fills into machines to buy, with every
+// fill; again where it learns what pods cost), refined by columns (a program over fills, priced by knapsack, made whole by dive) and repair. bins turns fills into machines to buy, with every
 // type that would do; tidy empties those whose pods find room left on others. cost, bound, proof and, for few pods, enumerate show how far that is from the least possible; reasons says why each refused pod is
 // refused. Where limits leave pods without a machine, or a rule turns out to be broken by what was bought, the attempt is made again
 // with that known; all attempts share one allowance of work.
