@@ -70,16 +70,19 @@ func (c *Controller) record(now time.Time, snap *model.Snapshot, out *decide.Out
 }
 
 func (c *Controller) recordCreate(now time.Time, a plan.CreateClaim, out *decide.Output) {
-	names := make([]string, len(a.Pods))
-	for i, p := range a.Pods {
-		names[i] = p.Key()
+	var names []string
+	for _, p := range a.Pods {
+		if p.Expected {
+			continue
+		}
+		names = append(names, p.Key())
 		c.Cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "should land on the machine of NodeClaim "+a.Name)
 	}
 	why := []plan.Reason{a.Why}
 	if !a.Reserved {
 		why = append(why, a.NoReserve)
 	}
-	c.Log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(a.Pods), "type", a.Type, "types", len(a.Types),
+	c.Log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(names), "expected", len(a.Pods)-len(names), "type", a.Type, "types", len(a.Types),
 		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", usd(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
 	c.Ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour})
 }

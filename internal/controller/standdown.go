@@ -163,7 +163,7 @@ func (c *Controller) tellWould(now time.Time, d *standDown, out *decide.Output) 
 			buy++
 			pods += len(a.Pods)
 			for _, p := range a.Pods {
-				if d.told[p.UID] != "" {
+				if p.Expected || d.told[p.UID] != "" {
 					continue
 				}
 				d.told[p.UID] = p.Key()

@@ -70,7 +70,15 @@ func (st *step) company(demand []*model.Pod, nodes []solve.NewNode) (kept []*mod
 		}
 	}
 	for key, pods := range byClass {
-		slices.SortFunc(pods, func(a, b *model.Pod) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.UID, a.UID)) })
+		slices.SortFunc(pods, func(a, b *model.Pod) int {
+			if a.Expected != b.Expected { // what is not there yet can wait best
+				if a.Expected {
+					return -1
+				}
+				return 1
+			}
+			return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.UID, a.UID))
+		})
 		for i, p := range pods {
 			first, again := before[p.UID]
 			if !again {

@@ -45,6 +45,7 @@ type Policy struct {
 	Distrust     time.Duration // a pod that was to fit a standing node and is still pending after this long is bought for
 	Doubt        time.Duration // and what kube-scheduler would not use for it is tried again after this long
 	Verdict      time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
+	Expect       time.Duration // pods that a ReplicaSet is to have are bought for this long after it has made the last; 0: not before they are there
 	Company      time.Duration // how long a pod may wait for others to share a machine with, while more of them come
 	DeadSlot     time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
 	AtOnce       int           // pods on their way at a time: asked to go, and not yet bound again
@@ -64,7 +65,7 @@ func DefaultPolicy() Policy {
 		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
 		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Sweep: 5 * time.Minute, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
 		Notice: 2 * time.Minute, AlarmIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
-		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, Company: 2 * time.Second, AtOnce: 50, MaxRounds: 500,
+		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, Company: 2 * time.Second, Expect: 5 * time.Second, AtOnce: 50, MaxRounds: 500,
 	}
 }
 
@@ -74,6 +75,7 @@ type Memory struct {
 	onRoom        map[string]placement                // by pod uid: the standing node it is expected on
 	grand         grand                               // what the stream of pods has bought
 	waits         map[string]time.Time                // by pod uid: since when it waits for company
+	expects       map[string][]*model.Pod             // by uid of the ReplicaSet: its pods as they will be, by number
 	poolAt        map[string]time.Time                // by pool uid: when its status was last written
 	awaiting      map[string]bool                     // by claim: pods were to come to it at the last step
 	idleSlots     map[string]time.Time                // by claim: since when it has slots without pods
@@ -182,6 +184,7 @@ func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	st.drop()
 	st.sized()
 	st.keep()
+	st.out.Pods = slices.DeleteFunc(st.out.Pods, func(d plan.PodDecision) bool { return d.Pod.Expected }) // there is nobody to tell
 	return st.out, st.mem
 }
 
@@ -213,6 +216,8 @@ type step struct {
 	cover         map[string]bool       // by pod uid: it has a slot
 	unschedulable map[*model.Class]bool // kube-scheduler has refused a pod of it that is still pending
 	busy          map[string]bool       // nodes and claims that pending pods are expected on
+	expects       []*model.Pod          // made when asked for
+	expecting     bool
 
 	taken   map[string]*interrupted // by claim name: machines that their cloud takes away
 	ill     map[string]sickness     // by claim name

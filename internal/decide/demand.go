@@ -68,6 +68,11 @@ func (st *step) demand(look bool) {
 			left = append(left, p)
 		}
 	}
+	for _, p := range st.expected() {
+		if !st.cover[p.UID] {
+			left = append(left, p)
+		}
+	}
 	st.out.Solved = true
 	left, stopped := st.deserving(left)
 	st.out.Pods = append(st.out.Pods, stopped...)
@@ -78,6 +83,10 @@ func (st *step) demand(look bool) {
 	rooms, what := st.rooms()
 	left, rooms, refused := st.distrust(left, rooms)
 	problem, res := st.pack(left, rooms)
+	if crowdedOut(res) {
+		left = slices.DeleteFunc(left, func(p *model.Pod) bool { return p.Expected })
+		problem, res = st.pack(left, rooms)
+	}
 	if st.more {
 		if kept, waiting := st.company(left, res.New); waiting > 0 {
 			st.out.Waiting = waiting
@@ -99,7 +108,8 @@ func (st *step) demand(look bool) {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: r.Reasons})
 	}
 	st.out.Pods = append(st.out.Pods, refused...)
-	st.remember(placed, append(stopped, refused...))
+	refused = slices.DeleteFunc(append(stopped, refused...), func(d plan.PodDecision) bool { return d.Pod.Expected })
+	st.remember(placed, refused)
 }
 
 // pack has the solver place pods on rooms, and on machines to buy.
@@ -117,7 +127,7 @@ func (st *step) pack(pods []*model.Pod, rooms []solve.Room) (*solve.Problem, *so
 func (st *step) remember(placed map[string]placement, refused []plan.PodDecision) {
 	if placed == nil {
 		placed = map[string]placement{}
-		for _, pods := range [][]*model.Pod{st.s.Pending, st.leaving()} { // a pod whose drain is held up is still expected
+		for _, pods := range [][]*model.Pod{st.s.Pending, st.leaving(), st.expected()} { // a pod whose drain is held up is still expected
 			for _, p := range pods {
 				if was, ok := st.mem.onRoom[p.UID]; ok && !st.cover[p.UID] {
 					placed[p.UID] = was

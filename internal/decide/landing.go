@@ -363,9 +363,11 @@ func (st *step) covered(take func(p *model.Pod, only string, tolerate bool) bool
 			}
 		}
 	}
-	for _, p := range append(st.leaving(), st.moving()...) {
-		if take(p, "", false) {
-			st.cover[p.UID] = true
+	for _, pods := range [][]*model.Pod{st.leaving(), st.moving(), st.expected()} {
+		for _, p := range pods {
+			if take(p, "", false) {
+				st.cover[p.UID] = true
+			}
 		}
 	}
 }

@@ -104,7 +104,7 @@ func (st *step) rivals() map[*model.Class]bool {
 			out[p.Class] = true
 		}
 	}
-	for _, pods := range [][]*model.Pod{st.leaving(), st.moving()} {
+	for _, pods := range [][]*model.Pod{st.leaving(), st.moving(), st.expected()} {
 		for _, p := range pods {
 			out[p.Class] = true
 		}

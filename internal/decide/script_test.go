@@ -61,6 +61,8 @@ import (
 //	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
 //	daemon NAME port=N
 //	deployment NAME [replicas=N] [nosurge] [recreate] [paused] [restarted=WORD] [rolling]    (seen from now on; one replica, surges by one)
+//	replicas OWNER N             a ReplicaSet is to have so many pods
+//	quota NAME [gone]            the namespace has a ResourceQuota
 //	why SUBJECT                  what is in the way of it
 //	flip SUBJECT                 make the first way's changes, and decide: what becomes of it must be another
 //	gone pod|node|claim|pdb NAME it was deleted
@@ -224,6 +226,14 @@ func (x *script) line(f []string) {
 			}
 		}
 		x.st.SetDeployment(d)
+	case "replicas":
+		x.st.SetReplicas("rs-"+f[1], int(x.number(f[2])))
+	case "quota":
+		if len(f) > 2 {
+			x.st.DeleteQuota("default/" + f[1])
+		} else {
+			x.st.SetQuota("default/" + f[1])
+		}
 	case "daemon":
 		d := &model.Daemon{Namespace: "default", Name: f[1]}
 		c := model.Class{Namespace: "default", Labels: model.Labels{"app": f[1]}, Requests: model.Resources{100, 0, 0, 1}, Daemon: true, Scheduler: defaultScheduler}

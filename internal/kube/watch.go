@@ -340,7 +340,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	ctx = c.logging(ctx)
 	t := &Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}
 	w := &watcher{c: c, t: t, emit: emit, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{},
-		spreadPods: map[string]*corev1.Pod{}}
+		spreadPods: map[string]*corev1.Pod{}, replicas: map[string]replicas{}}
 	done := make(chan struct{})
 
 	// What a translation looks up comes first, so that no pod is translated twice at the start.
@@ -414,6 +414,7 @@ type watcher struct {
 	volumePods map[string]*corev1.Pod         // pods with volumes that are looked up
 	claimUsers map[string]map[string]struct{} // their keys, by the claim they use
 	spreadPods map[string]*corev1.Pod         // pods that their scheduler's default constraints spread
+	replicas   map[string]replicas            // by namespace/name of the ReplicaSet
 
 	nodeMu sync.Mutex
 }
@@ -429,6 +430,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 	follow(ctx, c, wg, source{c.core, "nodes", &corev1.Node{}}, &w.nodeMu,
 		func(k string, n *corev1.Node) { trim(n); seen(&c.nodes, k, n); w.setNode(n) },
 		func(k string) { c.nodes.delete(k); emit(func(s *state.State) { s.DeleteNode(k) }) })
+	w.followReplicas(ctx, wg)
 	w.followAttachments(ctx, wg)
 	follow(ctx, c, wg, source{c.apps, "daemonsets", &appsv1.DaemonSet{}}, &w.daemonMu,
 		func(k string, d *appsv1.DaemonSet) { trim(d); w.daemons[k] = d; w.setDaemon(d) },

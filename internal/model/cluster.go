@@ -280,6 +280,7 @@ type Snapshot struct {
 	Claims        []*Claim      // by name
 	Pools         []*NodePool   // by weight descending, then name
 	Pending       []*Pod        // not bound, not terminal, not being deleted; by namespace and name
+	Making        []Making      // by the uid of the ReplicaSet
 	Daemons       []*Daemon     // by namespace and name
 	PDBs          []*PDB        // by namespace and name
 	Deployments   []*Deployment // by namespace and name; nil: nobody is allowed to look
@@ -289,6 +290,12 @@ type Snapshot struct {
 	Drift         map[string]string        // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked
 	InFlight      map[string]time.Time     // actions begun whose effect has not come back yet, by Action key
 	Failures      map[string]LaunchFailure // of the last launch, by claim uid
+}
+
+// Making are the pods that a ReplicaSet still has to make.
+type Making struct {
+	Like       *Pod // the youngest that it has made
+	Have, Want int  // pods that it has, those ending not counted, and is to have
 }
 
 // LaunchFailure is why the last launch of a claim failed.

@@ -59,6 +59,10 @@ type State struct {
 	versions map[string]uint64  // resource version last seen, by object
 	flights  map[string]*flight // by action key
 
+	made                                                  map[string]*made // by uid of the ReplicaSet
+	short                                                 map[string]bool  // uids of those that have fewer pods than they are to have
+	quotas                                                map[string]bool  // namespace/name
+	makingDirty                                           bool
 	pending                                               map[string]*model.Pod
 	verdicts                                              map[*model.Class]int // pending pods that kube-scheduler has refused
 	nodesDirty, claimsDirty                               map[string]bool      // names
@@ -108,7 +112,7 @@ func New() *State {
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
 		ended: map[string]ended{}, failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, notes: map[string]annotation{}, assumed: map[string]string{}, refused: map[string]bool{},
-		versions: map[string]uint64{}, flights: map[string]*flight{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
+		versions: map[string]uint64{}, flights: map[string]*flight{}, made: map[string]*made{}, short: map[string]bool{}, quotas: map[string]bool{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
 		nodesDirty: map[string]bool{}, claimsDirty: map[string]bool{}, nodesOf: map[string][]string{}, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
 	}
@@ -191,6 +195,7 @@ func (s *State) SetPod(p *model.Pod) {
 	if old, ok := s.pods[key]; ok && old.UID == q.UID {
 		q.Seen = old.Seen
 	}
+	s.recount(s.pods[key], &q)
 	if old, ok := s.pods[key]; ok {
 		if old.UID == q.UID && old.Node != "" && old.Node == q.Node && !old.Terminal && !q.Terminal {
 			s.pods[key] = &q
@@ -219,6 +224,7 @@ func (s *State) SetPod(p *model.Pod) {
 // DeletePod forgets a pod by namespace/name.
 func (s *State) DeletePod(key string) {
 	if old, ok := s.pods[key]; ok {
+		s.recount(old, nil)
 		s.unplace(key, old)
 		delete(s.pods, key)
 		delete(s.assumed, old.UID)
@@ -972,6 +978,9 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 	if s.pendingDirty {
 		out.Pending = sorted(s.pending, comparePods)
 	}
+	if s.makingDirty {
+		out.Making = s.making()
+	}
 	if s.namespacesDirty {
 		out.Namespaces = maps.Clone(s.namespaces)
 	}
@@ -985,7 +994,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 	out.Instances, out.InstancesAt = s.instances, s.instAt
 	out.Drift = s.drift
 	s.poolsDirty, s.daemonsDirty, s.pdbsDirty = false, false, false
-	s.deploymentsDirty = false
+	s.deploymentsDirty, s.makingDirty = false, false
 	s.pendingDirty, s.namespacesDirty, s.flightsDirty = false, false, false
 	s.last = out
 	return &out

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// followReplicas watches how many pods each ReplicaSet shall have, and where a ResourceQuota may keep it from having them.
+func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
+	if w.c.once != nil {
+		return // what is read once is planned as it is
+	}
+	follow(ctx, w.c, wg, source{w.c.core, "resourcequotas", &corev1.ResourceQuota{}}, &sync.Mutex{},
+		func(k string, _ *corev1.ResourceQuota) { w.emit(func(s *state.State) { s.SetQuota(k) }) },
+		func(k string) { w.emit(func(s *state.State) { s.DeleteQuota(k) }) })
+	follow(ctx, w.c, wg, source{w.c.apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{},
+		func(k string, x *appsv1.ReplicaSet) {
+			want := wantedReplicas(x)
+			if was, ok := w.replicas[k]; ok && was == (replicas{string(x.UID), want}) {
+				return // its status, mostly
+			}
+			old := w.replicas[k].uid
+			w.replicas[k] = replicas{string(x.UID), want}
+			w.emit(func(s *state.State) {
+				if old != "" && old != string(x.UID) {
+					s.SetReplicas(old, 0)
+				}
+				s.SetReplicas(string(x.UID), want)
+			})
+		},
+		func(k string) {
+			uid := w.replicas[k].uid
+			delete(w.replicas, k)
+			w.emit(func(s *state.State) { s.SetReplicas(uid, 0) })
+		})
+}
+
+// replicas is what was last told of a ReplicaSet.
+type replicas struct {
+	uid  string
+	want int
+}
+
+// wantedReplicas is how many pods a ReplicaSet is making; 0 where it says that it can't.
+func wantedReplicas(x *appsv1.ReplicaSet) int {
+	if x.DeletionTimestamp != nil || x.Spec.Replicas == nil {
+		return 0
+	}
+	for _, c := range x.Status.Conditions {
+		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
+			return 0
+		}
+	}
+	return int(*x.Spec.Replicas)
+}

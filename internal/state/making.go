@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package state
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// made is what a ReplicaSet has made, and is to have.
+type made struct {
+	want, have int
+	like       *model.Pod // the youngest of its pods, as last seen
+}
+
+// counts says whether a pod is one of those that its ReplicaSet does not make anew.
+func counts(p *model.Pod) bool {
+	return p != nil && p.Owner.Kind == "ReplicaSet" && !p.Terminal && p.Deleting.IsZero()
+}
+
+// recount keeps the number of pods of each ReplicaSet; old and p are one pod before and after, nil where it is not there.
+func (s *State) recount(old, p *model.Pod) {
+	was, is := counts(old), counts(p)
+	if was && is && old.Owner.UID == p.Owner.UID {
+		if m := s.made[p.Owner.UID]; m.like.UID == p.UID {
+			m.like = p
+			s.makingDirty = s.makingDirty || s.short[p.Owner.UID]
+		}
+		return
+	}
+	if was {
+		s.madeOf(old.Owner.UID).have--
+		s.weigh(old.Owner.UID)
+	}
+	if is {
+		m := s.madeOf(p.Owner.UID)
+		m.have++
+		if m.like == nil || !p.Created.Before(m.like.Created) {
+			m.like = p
+		}
+		s.weigh(p.Owner.UID)
+	}
+}
+
+func (s *State) madeOf(uid string) *made {
+	m := s.made[uid]
+	if m == nil {
+		m = &made{}
+		s.made[uid] = m
+	}
+	return m
+}
+
+// weigh finds whether a ReplicaSet has to make pods, and forgets one that has none and is to have none.
+func (s *State) weigh(uid string) {
+	m := s.made[uid]
+	short := m.have < m.want && m.like != nil
+	if short || s.short[uid] {
+		s.makingDirty = true
+	}
+	if delete(s.short, uid); short {
+		s.short[uid] = true
+	}
+	if m.have == 0 && m.want == 0 {
+		delete(s.made, uid)
+	}
+}
+
+// SetReplicas takes in how many pods a ReplicaSet is to have; 0: none, or it makes none.
+func (s *State) SetReplicas(uid string, want int) {
+	s.madeOf(uid).want = max(0, want)
+	s.weigh(uid)
+}
+
+// SetQuota takes in that a namespace has a ResourceQuota, by namespace/name: what is to be made there may not be allowed.
+func (s *State) SetQuota(key string) { s.quotas[key], s.makingDirty = true, true }
+
+// DeleteQuota forgets a ResourceQuota by namespace/name.
+func (s *State) DeleteQuota(key string) {
+	delete(s.quotas, key)
+	s.makingDirty = true
+}
+
+// making are the ReplicaSets that have to make pods and may, by uid.
+func (s *State) making() (out []model.Making) {
+	limited := map[string]bool{}
+	for key := range s.quotas {
+		namespace, _, _ := strings.Cut(key, "/")
+		limited[namespace] = true
+	}
+	for _, uid := range slices.Sorted(maps.Keys(s.short)) {
+		if m := s.made[uid]; !limited[m.like.Namespace] {
+			out = append(out, model.Making{Like: m.like, Have: m.have, Want: m.want})
+		}
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package state
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// TestMaking: what ReplicaSets have still to make is what counting all pods anew says, whatever came in whichever order.
+func TestMaking(t *testing.T) {
+	seen := 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := New()
+		want, quotas := map[string]int{}, map[string]bool{}
+		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			owner := rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "owner")
+			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			case 0, 1:
+				n := rapid.IntRange(0, 5).Draw(t, "replicas")
+				want[owner] = n
+				s.SetReplicas(owner, n)
+			case 2:
+				key := rapid.SampledFrom([]string{"default/q1", "default/q2", "other/q"}).Draw(t, "quota")
+				if quotas[key] {
+					delete(quotas, key)
+					s.DeleteQuota(key)
+				} else {
+					quotas[key] = true
+					s.SetQuota(key)
+				}
+			case 3:
+				s.DeletePod(fmt.Sprint("default/p", rapid.IntRange(0, 8).Draw(t, "gone")))
+			case 4:
+				s.Snapshot(at(step))
+			default:
+				p := pod(fmt.Sprint("p", rapid.IntRange(0, 8).Draw(t, "pod")), "k", rapid.SampledFrom([]string{"", "", "n"}).Draw(t, "node"))
+				p.UID = fmt.Sprint(p.Name, "-", rapid.IntRange(0, 1).Draw(t, "life"))
+				p.Owner = model.Owner{Kind: rapid.SampledFrom([]string{"ReplicaSet", "ReplicaSet", "Job"}).Draw(t, "kind"), Name: owner, UID: owner}
+				p.Created, p.Terminal = at(step), rapid.IntRange(0, 5).Draw(t, "terminal") == 0
+				if rapid.IntRange(0, 5).Draw(t, "deleting") == 0 {
+					p.Deleting = at(step)
+				}
+				s.SetPod(p)
+			}
+		}
+		have := map[string]int{}
+		for _, p := range s.pods {
+			if p.Owner.Kind == "ReplicaSet" && !p.Terminal && p.Deleting.IsZero() {
+				have[p.Owner.UID]++
+			}
+		}
+		told := map[string]model.Making{}
+		for _, m := range s.Snapshot(at(100)).Making {
+			told[m.Like.Owner.UID] = m
+		}
+		limited := quotas["default/q1"] || quotas["default/q2"]
+		for _, owner := range []string{"r1", "r2", "r3"} {
+			m, ok := told[owner]
+			if limited {
+				if ok {
+					t.Fatalf("%s has to make pods in a namespace with a quota", owner)
+				}
+				continue
+			}
+			if ok && (m.Have != have[owner] || m.Want != want[owner] || m.Have >= m.Want) {
+				t.Fatalf("%s has %d of %d pods, told %d of %d", owner, have[owner], want[owner], m.Have, m.Want)
+			}
+			if !ok && have[owner] > 0 && have[owner] < want[owner] {
+				t.Fatalf("%s has %d of %d pods, and nothing is told", owner, have[owner], want[owner])
+			}
+			if ok {
+				seen++
+			}
+		}
+	})
+	if seen == 0 {
+		t.Error("no ReplicaSet had pods to make")
+	}
+}
