@@ -4,6 +4,7 @@
 package solve
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -110,10 +111,32 @@ type topoCompiler struct {
 	kin     map[string]*kin     // by namespace and those labels
 	text    []byte              // scratch
 	domains map[domainKey][]int32
+	all     map[domainKey][]int32 // what domainsOf last found
+	seen    []bool                // scratch of it
+	found   []int32
 	sold    map[maskDomains][]domainOffers
 	scopes  map[string]*scope
 	disks   map[string]int       // counters of pods with one disk that is still to be made
 	hosted  map[int][]hostSpread // by counter
+	sels    map[string]int       // numbers of selectors
+	space   []string             // the namespace of the class at hand: thousands follow each other that have the same
+	lists   slab[rule]
+	ints    slab[int]
+}
+
+// slab is memory from which many short lists are taken.
+type slab[T any] []T
+
+// join appends to a list that is taken from here. Where it must be made anew it gets room for so many more.
+func (a *slab[T]) join(list []T, spare int, more ...T) []T {
+	if n := len(list) + len(more) + spare; n-spare > cap(list) {
+		if len(*a) < n {
+			*a = make([]T, max(n, 256))
+		}
+		list = append((*a)[:0:n], list...)
+		*a = (*a)[n:]
+	}
+	return append(list, more...)
 }
 
 // hostSpread is a hard spread over hosts that some demand has.
@@ -143,13 +166,13 @@ type counterKey struct {
 	key           int
 	owner, spread bool
 	on            *scope
-	sels          string
+	sels          int // of topoCompiler.sels
 }
 
 // compileTopology makes counters and rules, and counts the pods that stand.
 func (s *solver) compileTopology() {
 	t := &topoCompiler{s: s, ids: map[counterKey]int{}, byLabel: map[[2]string][]int{}, domains: map[domainKey][]int32{}, sold: map[maskDomains][]domainOffers{},
-		scopes: map[string]*scope{}, disks: s.sharedDisks(), hosted: map[int][]hostSpread{}, kin: map[string]*kin{}}
+		scopes: map[string]*scope{}, disks: s.sharedDisks(), hosted: map[int][]hostSpread{}, kin: map[string]*kin{}, sels: map[string]int{}, all: map[domainKey][]int32{}}
 	for _, c := range s.classes {
 		t.rules(c)
 	}
@@ -185,7 +208,7 @@ func (t *topoCompiler) counterOn(on *scope, key string, owner, spread bool, sels
 	if key != model.LabelHostname {
 		k = t.s.keys.ids[key]
 	}
-	text := counterKey{key: k, owner: owner, spread: spread, on: on, sels: selectorKey(sels...)}
+	text := counterKey{key: k, owner: owner, spread: spread, on: on, sels: t.selector(sels)}
 	if id, ok := t.ids[text]; ok {
 		return id
 	}
@@ -195,8 +218,47 @@ func (t *topoCompiler) counterOn(on *scope, key string, owner, spread bool, sels
 	}
 	id := len(t.s.counters)
 	t.ids[text] = id
-	t.s.counters = append(t.s.counters, counter{key: k, owner: owner, spread: spread, sels: sels, on: on,
+	t.s.counters = append(t.s.counters, counter{key: k, owner: owner, spread: spread, sels: slices.Clone(sels), on: on,
 		n: make([]int32, size)})
+	return id
+}
+
+// selector numbers lists of selectors.
+func (t *topoCompiler) selector(sels []model.Selector) int {
+	b := t.text[:0]
+	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	requirements := func(rs *model.Requirements) {
+		if rs == nil {
+			b = append(b, 0)
+			return
+		}
+		b = binary.AppendUvarint(b, uint64(len(*rs))+1)
+		for i := range *rs {
+			r := &(*rs)[i]
+			text(r.Key)
+			b = appendBools(b, []bool{r.Complement, r.AllowAbsent})
+			b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(r.Min)), uint64(r.Max))
+			b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.MinValues)), uint64(len(r.Values)))
+			for _, v := range r.Values {
+				text(v)
+			}
+		}
+	}
+	for i := range sels {
+		x := &sels[i]
+		b = binary.AppendUvarint(b, uint64(len(x.Namespaces)))
+		for _, n := range x.Namespaces {
+			text(n)
+		}
+		requirements(x.NamespaceL)
+		requirements(x.Pods)
+	}
+	t.text = b
+	id, ok := t.sels[string(b)]
+	if !ok {
+		id = len(t.sels)
+		t.sels[string(b)] = id
+	}
 	return id
 }
 
@@ -244,17 +306,20 @@ func (t *topoCompiler) rules(c *class) {
 	add := func(r rule) {
 		r.key = t.s.counters[r.counter].key
 		if r.key == hostKey {
-			c.topo.host = append(c.topo.host, r)
+			c.topo.host = t.lists.join(c.topo.host, 1, r) // and what others have against it, mostly
 			return
 		}
-		c.topo.wide = append(c.topo.wide, r)
+		c.topo.wide = t.lists.join(c.topo.wide, 0, r)
+	}
+	if len(t.space) == 0 || t.space[0] != c.c.Namespace {
+		t.space = []string{c.c.Namespace}
 	}
 	for i := range c.c.Spread {
 		x := &c.c.Spread[i]
 		if !x.Hard && x.TopologyKey == model.LabelHostname {
 			continue // only a wish, and one that the scheduler itself sees to when it scores
 		}
-		sel := model.Selector{Namespaces: []string{c.c.Namespace}, Pods: x.Selector}
+		sel := model.Selector{Namespaces: t.space, Pods: x.Selector}
 		on := t.scopeOf(c, x)
 		r := rule{kind: ruleSpread, counter: t.counterOn(on, x.TopologyKey, false, true, sel), name: x.TopologyKey, hard: x.Hard, on: on,
 			maxSkew: int64(x.MaxSkew), minDomains: int(x.MinDomains), self: t.s.selects(&sel, c.c)}
@@ -323,17 +388,19 @@ func (t *topoCompiler) disk(v *model.Volume) int {
 // ownSpread counts the owners of a spread over hosts, so that others may be kept from crowding them: kube-scheduler would let those
 // come, and then not let the owners.
 func (t *topoCompiler) ownSpread(c *class, r *rule) {
-	nobody := model.Selector{Namespaces: []string{fmt.Sprint(r.counter), fmt.Sprint(r.maxSkew)}}
-	h := hostSpread{owners: t.counter(model.LabelHostname, true, true, nobody), maxSkew: r.maxSkew}
-	if !slices.Contains(t.hosted[r.counter], h) {
-		t.hosted[r.counter] = append(t.hosted[r.counter], h)
+	known := t.hosted[r.counter]
+	i := slices.IndexFunc(known, func(h hostSpread) bool { return h.maxSkew == r.maxSkew })
+	if i < 0 {
+		nobody := model.Selector{Namespaces: []string{fmt.Sprint(r.counter), fmt.Sprint(r.maxSkew)}}
+		i, known = len(known), append(known, hostSpread{owners: t.counter(model.LabelHostname, true, true, nobody), maxSkew: r.maxSkew})
+		t.hosted[r.counter] = known
 	}
-	c.topo.bumpHost = append(c.topo.bumpHost, h.owners)
+	c.topo.bumpHost = t.ints.join(c.topo.bumpHost, 1, known[i].owners)
 }
 
 // scopeOf are the nodes that a spread looks at, nil when it looks at all.
 func (t *topoCompiler) scopeOf(c *class, x *model.SpreadConstraint) *scope {
-	out := &scope{}
+	out := scope{}
 	if !x.IgnoreAffinity && len(c.c.Terms) > 0 {
 		out.affine = c.filter
 	}
@@ -351,7 +418,8 @@ func (t *topoCompiler) scopeOf(c *class, x *model.SpreadConstraint) *scope {
 	slices.Sort(out.keys)
 	k := out.text()
 	if t.scopes[k] == nil {
-		t.scopes[k] = out
+		kept := out
+		t.scopes[k] = &kept
 	}
 	return t.scopes[k]
 }
@@ -371,14 +439,16 @@ func (x *scope) text() string {
 func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint, on *scope) (all, standing []int32) {
 	s := t.s
 	key := s.keys.ids[x.TopologyKey]
-	seen := make([]bool, len(s.keys.text[key]))
-	list := func() (out []int32) {
+	t.seen = append(t.seen[:0], make([]bool, len(s.keys.text[key]))...)
+	seen := t.seen
+	list := func() []int32 {
+		t.found = t.found[:0]
 		for v, ok := range seen {
 			if ok {
-				out = append(out, int32(v))
+				t.found = append(t.found, int32(v))
 			}
 		}
-		return out
+		return t.found
 	}
 	id := domainKey{on, key}
 	standing, known := t.domains[id]
@@ -397,7 +467,7 @@ func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint, on *scope)
 				seen[v] = true
 			}
 		}
-		standing = list()
+		standing = slices.Clone(list())
 		t.domains[id] = standing
 	}
 	for _, x := range t.buyable(c.mask, id) {
@@ -405,7 +475,11 @@ func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint, on *scope)
 			seen[x.value] = true
 		}
 	}
-	return list(), standing
+	if all = t.all[id]; all == nil || !slices.Equal(all, list()) {
+		all = slices.Clone(list()) // it is shared, and must not be changed
+		t.all[id] = all
+	}
+	return all, standing
 }
 
 // buyable splits those offers of a mask that are in a scope by their values of a key.
@@ -562,7 +636,7 @@ func (t *topoCompiler) relate(c *class) {
 	if len(c.topo.host) == 0 {
 		c.topo.host = slices.Clip(k.host)
 	} else {
-		c.topo.host = append(c.topo.host, k.host...)
+		c.topo.host = t.lists.join(c.topo.host, 0, k.host...)
 	}
 	if moves := t.moves(c.c, k.moves); len(moves) > len(k.moves) {
 		t.follow(&c.topo, moves)
@@ -571,7 +645,7 @@ func (t *topoCompiler) relate(c *class) {
 		if len(c.topo.bumpHost) == 0 {
 			c.topo.bumpHost = x.bumpHost
 		} else {
-			c.topo.bumpHost = append(c.topo.bumpHost, x.bumpHost...)
+			c.topo.bumpHost = t.ints.join(c.topo.bumpHost, 0, x.bumpHost...)
 		}
 		c.topo.bumpWide, c.topo.scopes, c.topo.scopeOf, c.topo.keys = x.bumpWide, x.scopes, x.scopeOf, x.keys
 	}
