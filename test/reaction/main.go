@@ -87,6 +87,7 @@ func main() {
 	from := flag.String("cloud", "", "aws-groups: measure Auto Scaling groups of the simulated AWS alone; empty: everything")
 	runs := flag.Int("runs", 30, "how often a single pod is measured; 0: only the burst and its floor are")
 	repeat := flag.Int("repeat", 1, "how often the burst and its floor are measured; the medians are reported")
+	qps := flag.Int("controller-manager-qps", 0, "requests a second of kube-controller-manager in the burst and its floor (20 is its own default); 0: as fast as it can")
 	nodes := flag.String("floor-nodes", "60x r5a.12xlarge", "machines that hold the burst, made beforehand to measure the floor")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -95,7 +96,7 @@ func main() {
 	var err error
 	switch *from {
 	case "":
-		out, err = measure(ctx, *runs, *repeat, *nodes)
+		out, err = measure(ctx, *runs, *repeat, *qps, *nodes)
 	case "aws-groups":
 		out, err = onlyGroups(ctx, *runs)
 	default:
@@ -113,7 +114,7 @@ func main() {
 	}
 }
 
-func measure(ctx context.Context, runs, repeat int, floorNodes string) (*Result, error) {
+func measure(ctx context.Context, runs, repeat, qps int, floorNodes string) (*Result, error) {
 	dir, err := os.MkdirTemp("", "dovetail-reaction-")
 	if err != nil {
 		return nil, err
@@ -132,14 +133,18 @@ func measure(ctx context.Context, runs, repeat int, floorNodes string) (*Result,
 	b := &out.Burst
 	b.FloorNodes = floorNodes
 	var bursts []Burst
+	var pace []string
+	if qps > 0 {
+		pace = []string{"--controller-manager-qps", strconv.Itoa(qps)}
+	}
 	for i := range repeat {
 		// Alternating, so that what else the machine does weighs on both.
-		err = in(ctx, filepath.Join(dir, fmt.Sprint("floor-", i)), func(r *rig) error { return r.floor(ctx, floorNodes, b) }, "--no-autoscaler")
+		err = in(ctx, filepath.Join(dir, fmt.Sprint("floor-", i)), func(r *rig) error { return r.floor(ctx, floorNodes, b) }, append(pace, "--no-autoscaler")...)
 		if err != nil {
 			return nil, fmt.Errorf("floor: %w", err)
 		}
 		var one Burst
-		if err = in(ctx, filepath.Join(dir, fmt.Sprint("burst-", i)), func(r *rig) error { return r.burst(ctx, &one) }); err != nil {
+		if err = in(ctx, filepath.Join(dir, fmt.Sprint("burst-", i)), func(r *rig) error { return r.burst(ctx, &one) }, pace...); err != nil {
 			return nil, fmt.Errorf("burst: %w", err)
 		}
 		bursts = append(bursts, one)

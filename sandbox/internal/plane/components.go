@@ -4,6 +4,7 @@
 package plane
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
@@ -40,8 +41,9 @@ type Options struct {
 	Catalog        string        `json:"catalog,omitempty"`
 	Base           string        `json:"base,omitempty"`
 	Replicas       int           `json:"replicas"`
-	Cloud          string        `json:"cloud"`            // what the controller buys from: CloudKwok or CloudAWS
-	Groups         string        `json:"groups,omitempty"` // Auto Scaling groups of the simulated AWS: OwnGroups, a file, or none
+	Cloud          string        `json:"cloud"`                // what the controller buys from: CloudKwok or CloudAWS
+	Groups         string        `json:"groups,omitempty"`     // Auto Scaling groups of the simulated AWS: OwnGroups, a file, or none
+	ManagerQPS     int           `json:"managerQPS,omitempty"` // requests a second of kube-controller-manager; 0: FastManager
 	ControllerArgs []string      `json:"controllerArgs,omitempty"`
 	MachinesArgs   []string      `json:"machinesArgs,omitempty"`
 }
@@ -51,6 +53,10 @@ const (
 	CloudKwok = "kwok"
 	CloudAWS  = "aws"
 )
+
+// FastManager is how many requests a second kube-controller-manager may make here: at its own default of 20 a Deployment of a thousand pods takes
+// 48 s to exist.
+const FastManager = 5000
 
 // clusterName is what the simulated AWS calls this cluster, and its queue.
 const clusterName = "sandbox"
@@ -134,6 +140,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 	// The collector would otherwise take a fifth of both cores while a burst of
 	// a thousand pods goes through; memory is the cheaper of the two here.
 	gc := []string{"GOGC=400"}
+	qps := cmp.Or(o.ManagerQPS, FastManager)
 	etcdURL, peerURL := "https://"+loopback(etcd), "https://"+loopback(peer)
 	serving := []string{"--tls-cert-file=" + d.Cert("serving.crt"), "--tls-private-key-file=" + d.Cert("serving.key")}
 	p := &Plan{
@@ -179,9 +186,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 				"--kubeconfig=" + d.Kubeconfig(ControllerManager), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(kcm),
 				"--use-service-account-credentials", "--service-account-private-key-file=" + d.Cert("sa.key"),
 				"--root-ca-file=" + d.Cert("ca.crt"), "--leader-elect=false", "--profiling=false",
-				// At the default of 20 requests a second a Deployment of a
-				// thousand pods takes 48 s to exist.
-				"--kube-api-qps=5000", "--kube-api-burst=10000",
+				"--kube-api-qps=" + strconv.Itoa(qps), "--kube-api-burst=" + strconv.Itoa(qps+qps/2),
 				"--concurrent-deployment-syncs=10", "--concurrent-replicaset-syncs=20", "--concurrent-statefulset-syncs=10",
 				"--concurrent-daemonset-syncs=5", "--concurrent-job-syncs=10", "--concurrent-gc-syncs=20",
 				// Five seconds by default; it is how long a new Node may keep
