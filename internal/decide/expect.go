@@ -37,12 +37,13 @@ func (st *step) expected() []*model.Pod {
 			continue
 		}
 		st.at(due)
+		want := min(m.Want, m.Have+mostExpected-len(st.expects))
 		pods := st.mem.expects[m.Like.Owner.UID]
-		if len(pods) < m.Want || pods[0].Class != m.Like.Class || pods[0].Created != m.Like.Created {
-			pods = imagine(m)
+		if len(pods) < want || pods[0].Class != m.Like.Class || pods[0].Created != m.Like.Created {
+			pods = imagine(m.Like, min(m.Want, want+mostExpected))
 		}
 		next[m.Like.Owner.UID] = pods
-		st.expects = append(st.expects, pods[m.Have:m.Want]...)
+		st.expects = append(st.expects, pods[m.Have:want]...)
 	}
 	st.mem.expects = next
 	return st.expects
@@ -59,14 +60,18 @@ func (st *step) slotted(p *model.Pod) bool {
 	return false
 }
 
-// imagine makes the pods of a ReplicaSet as the last of them was made, by their number.
-func imagine(m model.Making) []*model.Pod {
-	pods := make([]*model.Pod, m.Want)
-	all := make([]model.Pod, m.Want)
+// mostExpected is how many pods are expected at a time, of all ReplicaSets: enough for large machines, and one with a digit too many is a
+// mistake that may yet be put right.
+const mostExpected = 5000
+
+// imagine makes the first pods of a ReplicaSet as the last of them was made, by their number.
+func imagine(like *model.Pod, count int) []*model.Pod {
+	pods := make([]*model.Pod, count)
+	all := make([]model.Pod, count)
 	for i := range all {
 		p := &all[i]
-		*p = *m.Like
-		p.Name, p.UID, p.Expected = fmt.Sprintf("%s (%d to come)", m.Like.Owner.Name, i), fmt.Sprintf("%s/%d", m.Like.Owner.UID, i), true
+		*p = *like
+		p.Name, p.UID, p.Expected = fmt.Sprintf("%s (%d to come)", like.Owner.Name, i), fmt.Sprintf("%s/%d", like.Owner.UID, i), true
 		p.Node, p.Nominated, p.ReservedFor, p.Reservations, p.Unreservable = "", "", "", nil, false
 		p.Unschedulable, p.Bound, p.ReadySince, p.Ready = time.Time{}, time.Time{}, time.Time{}, false
 		pods[i] = p
