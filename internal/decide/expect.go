@@ -64,14 +64,14 @@ func (st *step) slotted(p *model.Pod) bool {
 // mistake that may yet be put right.
 const mostExpected = 5000
 
-// imagine makes the first pods of a ReplicaSet as the last of them was made, by their number.
+// imagine makes the first pods of a ReplicaSet as the last of them was made, by their number. By their names they come after all that are there.
 func imagine(like *model.Pod, count int) []*model.Pod {
 	pods := make([]*model.Pod, count)
 	all := make([]model.Pod, count)
 	for i := range all {
 		p := &all[i]
 		*p = *like
-		p.Name, p.UID, p.Expected = fmt.Sprintf("%s (%d to come)", like.Owner.Name, i), fmt.Sprintf("%s/%d", like.Owner.UID, i), true
+		p.Name, p.UID, p.Expected = fmt.Sprintf("~%s (%d to come)", like.Owner.Name, i), fmt.Sprintf("%s/%d", like.Owner.UID, i), true
 		p.Node, p.Nominated, p.ReservedFor, p.Reservations, p.Unreservable = "", "", "", nil, false
 		p.Unschedulable, p.Bound, p.ReadySince, p.Ready = time.Time{}, time.Time{}, time.Time{}, false
 		pods[i] = p
