@@ -165,6 +165,7 @@ func (s *solver) topUpOnce(c *class) bool {
 			s.spare.bins = s.spare.bins[:min(bins, len(s.spare.bins))]
 		}
 	}
+	s.squeeze(*demands)
 	for _, d := range *demands {
 		c.taken -= int(d.n)
 		if d.n > 0 && tied {
@@ -178,6 +179,26 @@ func (s *solver) topUpOnce(c *class) bool {
 		}
 	}
 	return c.taken > before || len(*demands) > 0 && tied
+}
+
+// squeeze puts pods for which nothing more is bought into room left, whatever they would rather have: a wish is no reason to refuse.
+func (s *solver) squeeze(demands []*demand) {
+	if s.spare == nil {
+		return
+	}
+	var left []*demand
+	for _, d := range demands {
+		if d.n == 0 || d.full == nil && d.c.apart.most == 0 {
+			continue
+		}
+		if d.full != nil {
+			d.mask, d.full = d.full, nil
+		}
+		left = append(left, d)
+	}
+	s.spare.closer = true
+	s.fillLeft(left)
+	s.spare.closer = false
 }
 
 // thrift charges limits for each machine with no more than the smallest that holds its fill at the least price: what is to be chosen

@@ -21,6 +21,8 @@ type tidying struct {
 	place []int32     // by bin: which target it is
 	sized []sizedItem // scratch of bySize
 	until int64       // of work
+
+	closer bool // pods that would rather be apart need not be: there is nowhere else for them
 }
 
 // tidyBin is a bin and what it would be bought as.
@@ -526,7 +528,7 @@ func (t *tidying) welcome(x *tidyBin, c *class) int64 {
 			return 0
 		}
 	}
-	if c.apart.most > 0 {
+	if c.apart.most > 0 && !t.closer {
 		have := int64(0)
 		for _, it := range x.items {
 			if it.class == c.id {
