@@ -38,7 +38,7 @@ func resolveDemo(dir string) (plane.Dir, bool, error) {
 }
 
 func newDemo(resolve func() (dir plane.Dir, own bool, err error)) *cobra.Command {
-	options := plane.Options{Base: demoBase, Seed: 1, Replicas: 1, Cloud: plane.CloudKwok}
+	options := plane.Options{Base: demoBase, Seed: 1, Replicas: 1, Cloud: plane.CloudKwok, ManagerQPS: plane.FastManager}
 	var fast, keep bool
 	var source string
 	command := &cobra.Command{
