@@ -75,7 +75,7 @@ type Memory struct {
 	onRoom        map[string]placement                // by pod uid: the standing node it is expected on
 	grand         grand                               // what the stream of pods has bought
 	waits         map[string]time.Time                // by pod uid: since when it waits for company
-	expects       map[string][]*model.Pod             // by uid of the ReplicaSet: its pods as they will be, by number
+	expects       map[string]imagined                 // by uid of the ReplicaSet: its pods as they will be
 	poolAt        map[string]time.Time                // by pool uid: when its status was last written
 	awaiting      map[string]bool                     // by claim: pods were to come to it at the last step
 	idleSlots     map[string]time.Time                // by claim: since when it has slots without pods

@@ -44,10 +44,8 @@ func (st *step) bereft() bool {
 	for _, p := range st.s.Pending {
 		found = found || !st.cover[p.UID] && st.wanted(p)
 	}
-	if !found {
-		found = slices.ContainsFunc(st.leaving(), func(p *model.Pod) bool { return !st.cover[p.UID] })
-	}
-	return found
+	uncovered := func(p *model.Pod) bool { return !st.cover[p.UID] }
+	return found || slices.ContainsFunc(st.leaving(), uncovered) || slices.ContainsFunc(st.expected(), uncovered)
 }
 
 // demand finds the pods that need a machine and have none coming, and buys for them.
@@ -83,9 +81,8 @@ func (st *step) demand(look bool) {
 	rooms, what := st.rooms()
 	left, rooms, refused := st.distrust(left, rooms)
 	problem, res := st.pack(left, rooms)
-	if crowdedOut(res) {
-		left = slices.DeleteFunc(left, func(p *model.Pod) bool { return p.Expected })
-		problem, res = st.pack(left, rooms)
+	if there, p, r, better := st.present(left, rooms, res); better {
+		left, problem, res = there, p, r
 	}
 	if st.more {
 		if kept, waiting := st.company(left, res.New); waiting > 0 {

@@ -6,6 +6,7 @@ package decide
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -21,32 +22,40 @@ import (
 // What is there comes first: where it would find no machine because of what is not, nothing is expected.
 //
 // Nothing is expected of a ReplicaSet that has made no pod for a while, or says that it can't, nor in a namespace with a ResourceQuota: what is
-// bought for pods that do not come is given back when its slots have waited long enough (see shrink).
+// bought for pods that do not come is given back when its slots have waited long enough (see shrink). Nor where the last that was made has to
+// wait for somebody who opens its gates, or has a volume that is its own.
 
 // expected are the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused the last that was made, or one of
-// its class, or its likes have slots already.
+// its class, or its likes have slots already. Once they are, they stay so until the last is made: what was bought for them is theirs though its
+// slots should end before. They are no more than mostExpected.
 func (st *step) expected() []*model.Pod {
 	if st.expecting {
 		return st.expects
 	}
 	st.expecting = true
-	next := map[string][]*model.Pod{}
+	next := map[string]imagined{}
 	for _, m := range st.s.Making {
 		due := m.Like.Created.Add(st.pol.Expect)
-		if !st.now.Before(due) || !st.unschedulable[m.Like.Class] && (m.Like.Node != "" || !st.wanted(m.Like)) && !st.slotted(m.Like) {
+		x, before := st.mem.expects[m.Like.Owner.UID]
+		if !st.now.Before(due) || !before && !st.unschedulable[m.Like.Class] && (m.Like.Node != "" || !st.wanted(m.Like)) && !st.slotted(m.Like) ||
+			m.Like.Gated || ownsVolume(m.Like) {
 			continue
 		}
 		st.at(due)
 		want := min(m.Want, m.Have+mostExpected-len(st.expects))
-		pods := st.mem.expects[m.Like.Owner.UID]
-		if len(pods) < want || pods[0].Class != m.Like.Class || pods[0].Created != m.Like.Created {
-			pods = imagine(m.Like, min(m.Want, want+mostExpected))
+		if m.Have < x.first || x.first+len(x.pods) < want || len(x.pods) > 0 && (x.pods[0].Class != m.Like.Class || !x.pods[0].Created.Equal(m.Like.Created)) {
+			x = imagine(m, want)
 		}
-		next[m.Like.Owner.UID] = pods
-		st.expects = append(st.expects, pods[m.Have:want]...)
+		next[m.Like.Owner.UID] = x
+		st.expects = append(st.expects, x.pods[m.Have-x.first:want-x.first]...)
 	}
 	st.mem.expects = next
 	return st.expects
+}
+
+// ownsVolume says whether a pod has a generic ephemeral volume, whose claim bears the pod's name: no other pod is of its class.
+func ownsVolume(p *model.Pod) bool {
+	return slices.ContainsFunc(p.Class.Volumes, func(v model.Volume) bool { return strings.HasPrefix(v.Claim, p.Key()+"-") })
 }
 
 // slotted says whether pods of a class and an owner are waited for on machines that hold room.
@@ -64,29 +73,48 @@ func (st *step) slotted(p *model.Pod) bool {
 // mistake that may yet be put right.
 const mostExpected = 5000
 
-// imagine makes the first pods of a ReplicaSet as the last of them was made, by their number. By their names they come after all that are there.
-func imagine(like *model.Pod, count int) []*model.Pod {
-	pods := make([]*model.Pod, count)
-	all := make([]model.Pod, count)
-	for i := range all {
-		p := &all[i]
-		*p = *like
-		p.Name, p.UID, p.Expected = fmt.Sprintf("~%s (%d to come)", like.Owner.Name, i), fmt.Sprintf("%s/%d", like.Owner.UID, i), true
-		p.Node, p.Nominated, p.ReservedFor, p.Reservations, p.Unreservable = "", "", "", nil, false
-		p.Unschedulable, p.Bound, p.ReadySince, p.Ready = time.Time{}, time.Time{}, time.Time{}, false
-		pods[i] = p
-	}
-	return pods
+// imagined are the pods of a ReplicaSet as they will be, from one number on.
+type imagined struct {
+	first int
+	pods  []*model.Pod
 }
 
-// crowdedOut says whether a pod that is there finds no machine while pods are counted on that are not, which may have taken what can be had.
-func crowdedOut(res *solve.Result) bool {
-	there := slices.ContainsFunc(res.Refused, func(r solve.Refusal) bool {
-		return !r.Pod.Expected && slices.ContainsFunc(r.Reasons, func(w plan.Reason) bool {
-			return w.Code == plan.Limit || w.Code == plan.GroupMaximum || w.Code == plan.OutOfCapacity
-		})
-	})
-	expected := func(p *model.Pod) bool { return p.Expected }
-	return there && (slices.ContainsFunc(res.New, func(n solve.NewNode) bool { return slices.ContainsFunc(n.Pods, expected) }) ||
-		slices.ContainsFunc(res.OnRooms, func(a solve.Assignment) bool { return slices.ContainsFunc(a.Pods, expected) }))
+// imagine makes the pods that a ReplicaSet has to make, up to a number, as the last of them was made. By their names they come after all
+// that are there.
+func imagine(m model.Making, want int) imagined {
+	x := imagined{m.Have, make([]*model.Pod, want-m.Have)}
+	all := make([]model.Pod, len(x.pods))
+	for i := range all {
+		p := &all[i]
+		*p = *m.Like
+		p.Name, p.UID, p.Expected = fmt.Sprintf("~%s (%d to come)", m.Like.Owner.Name, m.Have+i), fmt.Sprintf("%s/%d", m.Like.Owner.UID, m.Have+i), true
+		p.Node, p.Nominated, p.ReservedFor, p.Reservations, p.Unreservable = "", "", "", nil, false
+		p.Unschedulable, p.Bound, p.ReadySince, p.Ready = time.Time{}, time.Time{}, time.Time{}, false
+		x.pods[i] = p
+	}
+	return x
 }
+
+// present packs anew without what is not there yet, and says whether that serves a pod which finds no machine otherwise: what is counted on may
+// have taken all that can be had.
+func (st *step) present(left []*model.Pod, rooms []solve.Room, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
+	expected := func(p *model.Pod) bool { return p.Expected }
+	short := func(r solve.Refusal) bool {
+		return !r.Pod.Expected && slices.ContainsFunc(r.Reasons, func(w plan.Reason) bool { return slices.Contains(takenByOthers, w.Code) })
+	}
+	if !slices.ContainsFunc(with.Refused, short) || !slices.ContainsFunc(with.New, func(n solve.NewNode) bool { return slices.ContainsFunc(n.Pods, expected) }) &&
+		!slices.ContainsFunc(with.OnRooms, func(a solve.Assignment) bool { return slices.ContainsFunc(a.Pods, expected) }) {
+		return nil, nil, nil, false
+	}
+	there := slices.DeleteFunc(slices.Clone(left), expected)
+	problem, res := st.pack(there, rooms)
+	refused := make(map[*model.Pod]bool, len(res.Refused))
+	for _, r := range res.Refused {
+		refused[r.Pod] = true
+	}
+	return there, problem, res, slices.ContainsFunc(with.Refused, func(r solve.Refusal) bool { return !r.Pod.Expected && !refused[r.Pod] })
+}
+
+// takenByOthers are the reasons for which a pod may be refused because of where others are to go.
+var takenByOthers = []plan.Code{plan.Limit, plan.GroupMaximum, plan.OutOfCapacity, plan.TopologySpread, plan.PodAntiAffinity, plan.HostPortConflict,
+	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive}

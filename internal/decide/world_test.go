@@ -54,7 +54,7 @@ type world struct {
 	st     *state.State
 	mem    Memory
 	pol    Policy
-	watch  [4][]func(*state.State) // pods, nodes, claims, budgets of pods: each in order, but not with each other
+	watch  [5][]func(*state.State) // pods, nodes, claims, budgets of pods, ReplicaSets: each in order, but not with each other
 	calls  []*call
 	listed time.Time
 	next   time.Time
@@ -62,6 +62,7 @@ type world struct {
 
 	judge func(*model.Snapshot, *Output) // looks at each decision
 	did   func(plan.Action)              // and at each thing done, before its effect
+	told  map[string]int                 // by workload: how many pods its ReplicaSet is to have
 	kept  map[string]int                 // by workload that has a PodDisruptionBudget: how many of its pods must be healthy
 
 	created  int // claims ever made
@@ -104,13 +105,14 @@ const (
 	watchNodes
 	watchClaims
 	watchPDBs
+	watchReplicas
 )
 
 // newWorld makes an empty cluster with workloads that want pods. Loose ones tolerate everything, so that nothing can be kept for or
 // from them.
 func newWorld(t *rapid.T, loose bool) *world {
 	w := &world{t: t, now: epoch, pods: map[string]*model.Pod{}, nodes: map[string]*model.Node{}, claims: map[string]*model.Claim{},
-		nodeOwner: map[string]string{}, machines: map[string]*machine{}, aside: map[string]time.Time{}, launches: map[string]int{}, pol: DefaultPolicy()}
+		nodeOwner: map[string]string{}, machines: map[string]*machine{}, aside: map[string]time.Time{}, told: map[string]int{}, launches: map[string]int{}, pol: DefaultPolicy()}
 	w.pol.Repair = []RepairPolicy{{Condition: "Ready", Status: "False", After: 30 * time.Second}}
 	w.pol.ExactLanding = rapid.IntRange(0, 3).Draw(t, "exact landing") > 0
 	for _, d := range []struct {
@@ -163,7 +165,7 @@ func (w *world) fatalf(format string, args ...any) {
 
 // restart makes a new controller that lists everything.
 func (w *world) restart() {
-	w.st, w.mem, w.calls, w.watch, w.listed, w.next = state.New(), Memory{}, nil, [4][]func(*state.State){}, time.Time{}, time.Time{}
+	w.st, w.mem, w.calls, w.watch, w.listed, w.next = state.New(), Memory{}, nil, [5][]func(*state.State){}, time.Time{}, time.Time{}
 	w.st.Tick(w.now)
 	w.st.SetNamespace("default", nil)
 	w.st.SetPool(w.pool)
@@ -175,6 +177,9 @@ func (w *world) restart() {
 	}
 	for _, k := range sortedKeys(w.pods) {
 		w.st.SetPod(w.pods[k])
+	}
+	for _, l := range w.workloads {
+		w.st.SetReplicas("uid-"+l.name, w.told[l.name])
 	}
 	w.watch[watchPDBs] = nil
 	for _, l := range w.workloads {
@@ -654,7 +659,17 @@ func (w *world) controllers() {
 				have = append(have, p)
 			}
 		}
-		for range l.want - len(have) {
+		if w.told[l.name] != l.want {
+			w.version++
+			w.told[l.name] = l.want
+			want := l.want
+			w.watch[watchReplicas] = append(w.watch[watchReplicas], func(s *state.State) { s.SetReplicas("uid-"+l.name, want) })
+		}
+		more := l.want - len(have)
+		if more > 1 && w.chance("pods are made one by one", 50) {
+			more = 1
+		}
+		for range more {
 			w.serial++
 			p := &model.Pod{Namespace: "default", Seen: uint64(w.serial), Name: fmt.Sprintf("%s-%d", l.name, w.serial), UID: fmt.Sprintf("uid-%s-%d", l.name, w.serial), Class: l.class,
 				Created: w.now, GracePeriod: time.Second, DoNotDisrupt: l.hold, Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: "uid-" + l.name}}
@@ -972,7 +987,7 @@ func (w *world) check() {
 
 // quiet says whether nothing happens any more but by the clock.
 func (w *world) quiet() bool {
-	return len(w.calls) == 0 && !w.acted && len(w.watch[0])+len(w.watch[1])+len(w.watch[2])+len(w.watch[3]) == 0
+	return len(w.calls) == 0 && !w.acted && !slices.ContainsFunc(w.watch[:], func(events []func(*state.State)) bool { return len(events) > 0 })
 }
 
 // settle lets the world run without faults until nothing is left to happen, and says whether that came to an end.
