@@ -24,26 +24,25 @@ func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
 	follow(ctx, w.c, wg, source{w.c.apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{},
 		func(k string, x *appsv1.ReplicaSet) {
 			want := wantedReplicas(x)
-			if was, ok := w.replicas[k]; ok && was == (replicas{string(x.UID), want}) {
-				return // its status, mostly
+			if want == w.replicas[k].want {
+				return // its status, mostly; and most are of templates past, and have none
 			}
-			old := w.replicas[k].uid
-			w.replicas[k] = replicas{string(x.UID), want}
-			w.emit(func(s *state.State) {
-				if old != "" && old != string(x.UID) {
-					s.SetReplicas(old, 0)
-				}
-				s.SetReplicas(string(x.UID), want)
-			})
+			uid := string(x.UID)
+			w.replicas[k] = replicas{uid, want}
+			if want == 0 {
+				delete(w.replicas, k)
+			}
+			w.emit(func(s *state.State) { s.SetReplicas(uid, want) })
 		},
 		func(k string) {
-			uid := w.replicas[k].uid
-			delete(w.replicas, k)
-			w.emit(func(s *state.State) { s.SetReplicas(uid, 0) })
+			if was, ok := w.replicas[k]; ok {
+				delete(w.replicas, k)
+				w.emit(func(s *state.State) { s.SetReplicas(was.uid, 0) })
+			}
 		})
 }
 
-// replicas is what was last told of a ReplicaSet.
+// replicas is what was last told of a ReplicaSet that is to have pods.
 type replicas struct {
 	uid  string
 	want int
