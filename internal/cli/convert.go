@@ -233,9 +233,11 @@ func (c *conversion) flags(args []string) error {
 		values[d.name] = v
 	}
 	if err := g.Parse(args); err != nil {
+		//lint:ignore ST1005 it begins with a name
 		return fmt.Errorf("Cluster Autoscaler's command line: %w", err)
 	}
 	if g.NArg() > 0 {
+		//lint:ignore ST1005 it begins with a name
 		return fmt.Errorf("Cluster Autoscaler's command line: %q is no flag", g.Arg(0))
 	}
 	for name, v := range values {
@@ -257,6 +259,7 @@ func (c *conversion) flags(args []string) error {
 		for _, v := range list {
 			x, err := d.fate(c, v)
 			if err != nil {
+				//lint:ignore ST1005 it begins with a name
 				return fmt.Errorf("Cluster Autoscaler's command line: %w", err)
 			}
 			c.rows = append(c.rows, flagRow{d.name, v, given, x.outcome, x.what})
