@@ -61,14 +61,11 @@ func (st *step) demand(look bool) {
 			left = append(left, p)
 		}
 	}
-	for _, p := range leaving {
-		if !st.cover[p.UID] {
-			left = append(left, p)
-		}
-	}
-	for _, p := range st.expected() {
-		if !st.cover[p.UID] {
-			left = append(left, p)
+	for _, pods := range [][]*model.Pod{leaving, st.expected()} {
+		for _, p := range pods {
+			if !st.cover[p.UID] {
+				left = append(left, p)
+			}
 		}
 	}
 	st.out.Solved = true

@@ -21,25 +21,31 @@ func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
 	follow(ctx, w.c, wg, source{w.c.core, "resourcequotas", &corev1.ResourceQuota{}}, &sync.Mutex{},
 		func(k string, _ *corev1.ResourceQuota) { w.emit(func(s *state.State) { s.SetQuota(k) }) },
 		func(k string) { w.emit(func(s *state.State) { s.DeleteQuota(k) }) })
-	follow(ctx, w.c, wg, source{w.c.apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{},
-		func(k string, x *appsv1.ReplicaSet) {
-			want := wantedReplicas(x)
-			if want == w.replicas[k].want {
-				return // its status, mostly; and most are of templates past, and have none
-			}
-			uid := string(x.UID)
-			w.replicas[k] = replicas{uid, want}
-			if want == 0 {
-				delete(w.replicas, k)
-			}
-			w.emit(func(s *state.State) { s.SetReplicas(uid, want) })
-		},
-		func(k string) {
-			if was, ok := w.replicas[k]; ok {
-				delete(w.replicas, k)
-				w.emit(func(s *state.State) { s.SetReplicas(was.uid, 0) })
-			}
-		})
+	if len(w.c.Scheduler) == 0 { // else followSelectors watches them, and tells
+		follow(ctx, w.c, wg, source{w.c.apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{}, w.setReplicas, w.dropReplicas)
+	}
+}
+
+// setReplicas tells how many pods a ReplicaSet is making.
+func (w *watcher) setReplicas(k string, x *appsv1.ReplicaSet) {
+	want := wantedReplicas(x)
+	if w.c.once != nil || want == w.replicas[k].want {
+		return // its status, mostly; and most are of templates past, and have none
+	}
+	uid := string(x.UID)
+	w.replicas[k] = replicas{uid, want}
+	if want == 0 {
+		delete(w.replicas, k)
+	}
+	w.emit(func(s *state.State) { s.SetReplicas(uid, want) })
+}
+
+// dropReplicas tells that a ReplicaSet is gone.
+func (w *watcher) dropReplicas(k string) {
+	if was, ok := w.replicas[k]; ok {
+		delete(w.replicas, k)
+		w.emit(func(s *state.State) { s.SetReplicas(was.uid, 0) })
+	}
 }
 
 // replicas is what was last told of a ReplicaSet that is to have pods.

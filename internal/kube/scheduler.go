@@ -258,7 +258,8 @@ func (w *watcher) followSelectors(ctx context.Context, wg *sync.WaitGroup) {
 		},
 		func(k string) { c.services.delete(k); w.selectorChanged(namespaceOf(k)) })
 	follow(ctx, c, wg, source{c.apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{},
-		func(k string, x *appsv1.ReplicaSet) { set(kindReplicaSet, k, x.Spec.Selector) }, gone(kindReplicaSet))
+		func(k string, x *appsv1.ReplicaSet) { set(kindReplicaSet, k, x.Spec.Selector); w.setReplicas(k, x) },
+		func(k string) { gone(kindReplicaSet)(k); w.dropReplicas(k) })
 	follow(ctx, c, wg, source{c.apps, "statefulsets", &appsv1.StatefulSet{}}, &sync.Mutex{},
 		func(k string, x *appsv1.StatefulSet) { set(kindStatefulSet, k, x.Spec.Selector) }, gone(kindStatefulSet))
 	follow(ctx, c, wg, source{c.core, "replicationcontrollers", &corev1.ReplicationController{}}, &sync.Mutex{},

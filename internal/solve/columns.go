@@ -96,10 +96,7 @@ func (p *packing) alone(d int) (column, bool) {
 		if p.hosted[d] {
 			n = min(n, p.hostRoom(d, m, &guests{ports: m.ports}))
 		}
-		if p.most != nil {
-			n = min(n, p.most[d])
-		}
-		if n <= 0 {
+		if n = min(n, p.atMost(d)); n <= 0 {
 			continue
 		}
 		if best < 0 || ratioLess(bestN, p.machines[best].effort, n, m.effort) {

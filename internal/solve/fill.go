@@ -65,9 +65,7 @@ func (p *packing) build(f *fill, left []int64) {
 		}
 		c := p.demands[best].c
 		n := min(left[best]-sc.used[best], max(1, timesIn(&c.req, &rem, nd)/3))
-		if p.most != nil {
-			n = min(n, p.most[best]-sc.used[best])
-		}
+		n = min(n, p.atMost(best)-sc.used[best])
 		if p.hosted[best] {
 			n = min(n, p.hostRoom(best, m, &guest))
 		}
@@ -78,7 +76,15 @@ func (p *packing) build(f *fill, left []int64) {
 }
 
 // full says whether the fill being made may hold no more of a demand, whatever has room.
-func (p *packing) full(d int32) bool { return p.most != nil && p.scratch.used[d] >= p.most[d] }
+func (p *packing) full(d int32) bool { return p.scratch.used[d] >= p.atMost(int(d)) }
+
+// atMost is how many pods of a demand a new machine may hold whatever has room; see class.each.
+func (p *packing) atMost(d int) int64 {
+	if p.most == nil {
+		return unlimited
+	}
+	return p.most[d]
+}
 
 // maxCandidates is how many demands a fill is chosen from. Of more, every so many-th is looked at, others each time: there is always
 // something to fit a gap among this many.

@@ -68,10 +68,7 @@ func (k *knapsack) relax() {
 	all := make([]sackItem, len(ds))
 	for i, d := range ds {
 		req := &p.demands[d].c.req
-		most := min(k.whole[d], timesIn(req, &k.m.avail, nd))
-		if p.most != nil {
-			most = min(most, p.most[d])
-		}
+		most := min(k.whole[d], timesIn(req, &k.m.avail, nd), p.atMost(d))
 		if p.hosted[d] {
 			most = min(most, p.hostRoom(d, k.m, &guests{ports: k.m.ports}))
 		}

@@ -78,7 +78,7 @@ func (p *packing) remake(f *namedFill, mi int, demandsOf map[string][]int) (colu
 		}
 	}
 	for _, it := range c.items {
-		if p.most != nil && it.n > p.most[it.d] {
+		if it.n > p.atMost(it.d) {
 			return c, false
 		}
 	}

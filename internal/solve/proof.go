@@ -113,8 +113,8 @@ func (p *packing) candidates(m *machine, whole []int64) (ds []int, most []int64)
 		n = min(n, timesIn(req, &m.avail, nd))
 		if p.proving {
 			n = min(n, p.selfLimit(d))
-		} else if p.most != nil {
-			n = min(n, p.most[d])
+		} else {
+			n = min(n, p.atMost(d))
 		}
 		if n > 0 {
 			ds, most = append(ds, d), append(most, n)

@@ -4,7 +4,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -80,14 +82,14 @@ func (r *rig) writes(ctx context.Context, a *Account) error {
 		return fmt.Errorf("read kube-apiserver's metrics: %w", err)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(string(text)))
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
 		return fmt.Errorf("read kube-apiserver's metrics: %w", err)
 	}
 	a.Writes = map[string]int{}
 	requests := families["apiserver_request_total"]
 	if requests == nil {
-		return fmt.Errorf("kube-apiserver's metrics have no apiserver_request_total")
+		return errors.New("kube-apiserver's metrics have no apiserver_request_total")
 	}
 	for _, m := range requests.GetMetric() {
 		l := map[string]string{}

@@ -4,7 +4,6 @@
 package plane
 
 import (
-	"cmp"
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
@@ -41,9 +40,9 @@ type Options struct {
 	Catalog        string        `json:"catalog,omitempty"`
 	Base           string        `json:"base,omitempty"`
 	Replicas       int           `json:"replicas"`
-	Cloud          string        `json:"cloud"`                // what the controller buys from: CloudKwok or CloudAWS
-	Groups         string        `json:"groups,omitempty"`     // Auto Scaling groups of the simulated AWS: OwnGroups, a file, or none
-	ManagerQPS     int           `json:"managerQPS,omitempty"` // requests a second of kube-controller-manager; 0: FastManager
+	Cloud          string        `json:"cloud"`            // what the controller buys from: CloudKwok or CloudAWS
+	Groups         string        `json:"groups,omitempty"` // Auto Scaling groups of the simulated AWS: OwnGroups, a file, or none
+	ManagerQPS     int           `json:"managerQPS"`       // requests a second of kube-controller-manager
 	ControllerArgs []string      `json:"controllerArgs,omitempty"`
 	MachinesArgs   []string      `json:"machinesArgs,omitempty"`
 }
@@ -140,7 +139,6 @@ func Components(d Dir, o Options) (*Plan, error) {
 	// The collector would otherwise take a fifth of both cores while a burst of
 	// a thousand pods goes through; memory is the cheaper of the two here.
 	gc := []string{"GOGC=400"}
-	qps := cmp.Or(o.ManagerQPS, FastManager)
 	etcdURL, peerURL := "https://"+loopback(etcd), "https://"+loopback(peer)
 	serving := []string{"--tls-cert-file=" + d.Cert("serving.crt"), "--tls-private-key-file=" + d.Cert("serving.key")}
 	p := &Plan{
@@ -186,7 +184,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 				"--kubeconfig=" + d.Kubeconfig(ControllerManager), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(kcm),
 				"--use-service-account-credentials", "--service-account-private-key-file=" + d.Cert("sa.key"),
 				"--root-ca-file=" + d.Cert("ca.crt"), "--leader-elect=false", "--profiling=false",
-				"--kube-api-qps=" + strconv.Itoa(qps), "--kube-api-burst=" + strconv.Itoa(qps+qps/2),
+				"--kube-api-qps=" + strconv.Itoa(o.ManagerQPS), "--kube-api-burst=" + strconv.Itoa(o.ManagerQPS*3/2),
 				"--concurrent-deployment-syncs=10", "--concurrent-replicaset-syncs=20", "--concurrent-statefulset-syncs=10",
 				"--concurrent-daemonset-syncs=5", "--concurrent-job-syncs=10", "--concurrent-gc-syncs=20",
 				// Five seconds by default; it is how long a new Node may keep
