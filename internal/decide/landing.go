@@ -252,7 +252,7 @@ func (st *step) holds(c *model.Claim, n *model.Node) bool {
 	}
 	from := c.Conditions[lifecycle.Initialized].Since
 	if c.Reserved {
-		opened, ok := st.mem.opened[c.Name]
+		opened, ok := st.openedAt(c)
 		if !ok {
 			return false
 		}
@@ -266,6 +266,16 @@ func (st *step) holds(c *model.Claim, n *model.Node) bool {
 		return true
 	}
 	return false
+}
+
+// openedAt is when the reservation of a claim's node was taken away for its pods to come (open.go). Where nothing is remembered that may have been
+// a moment ago, if it can't have timed out.
+func (st *step) openedAt(c *model.Claim) (at time.Time, ok bool) {
+	if st.mem.opened == nil {
+		return st.now, st.now.Before(c.Conditions[lifecycle.Initialized].Since.Add(st.pol.Lifecycle.LandingTimeout))
+	}
+	at, ok = st.mem.opened[c.Name]
+	return at, ok
 }
 
 // stuck says whether a claim's node has come and is still of no use when a machine without a node would be given up: nobody waits for
@@ -297,24 +307,33 @@ func hasReservation(n *model.Node, c *model.Claim) bool {
 // their class and owner, claims by name. Pods on nodes being drained take open slots too: their successors will come for them.
 func (st *step) match(classHash func(*model.Class) string) {
 	names := sortedKeys(st.held)
-	open := map[slotKey][]*holding{}
+	type berth struct {
+		*holding
+		slot int
+	}
+	open := map[slotKey][]berth{}
 	for _, name := range names {
 		h := st.held[name]
-		for _, s := range h.slots {
+		for i, s := range h.slots {
 			k := slotKey{s.Class, s.Owner}
-			open[k] = append(open[k], h)
+			open[k] = append(open[k], berth{h, i})
 		}
 	}
 	if len(open) == 0 {
 		return
 	}
+	var last *model.Pod // pods come by name, so those of an owner mostly follow each other
+	var likely []berth
 	take := func(p *model.Pod, only string, tolerate bool) bool {
-		k := slotKey{classHash(p.Class), slotOwner(p)}
-		for _, h := range open[k] {
+		if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Namespace != p.Namespace || p.Owner.UID == "" {
+			likely = open[slotKey{classHash(p.Class), slotOwner(p)}]
+		}
+		last = p
+		for _, h := range likely {
 			if only != "" && h.claim.Name != only {
 				continue
 			}
-			s := &h.slots[h.at[k]]
+			s := &h.slots[h.slot]
 			if s.bound+s.matched >= s.Count {
 				continue
 			}

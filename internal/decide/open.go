@@ -30,7 +30,7 @@ func (st *step) admit(classHash func(*model.Class) string) {
 			continue
 		}
 		if h.opened {
-			opened[name] = st.mem.opened[name]
+			opened[name], _ = st.openedAt(c)
 			continue
 		}
 		last := h.last(classHash)
