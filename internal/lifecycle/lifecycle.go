@@ -66,7 +66,7 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, LandingTimeout: 30 * time.Second,
-		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, QuickBoot: time.Second, NodeGone: 30 * time.Second, EventDedup: 10 * time.Second, SurgeTimeout: 10 * time.Minute,
+		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, QuickBoot: 3 * time.Second, NodeGone: 30 * time.Second, EventDedup: 10 * time.Second, SurgeTimeout: 10 * time.Minute,
 	}
 }
 
