@@ -139,7 +139,7 @@ type Controller struct {
 
 // window is the adaptive batch window over demand.
 type window struct {
-	first, last time.Time // of the demand not yet decided on; zero: none
+	first, last time.Time // of the demand not yet decided on, and of that which was not foreseen; zero: none
 	idle        time.Duration
 	streamed    time.Time // when a plan was last part of a stream
 	since       time.Time // for how many pods was bought since then,
@@ -193,7 +193,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.base = ctx
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var pause time.Duration // grows with the cost of a step, so that a large cluster's loop doesn't spin
+	var free time.Time // when the next step may begin: the more a step costs the later, so that the loop takes a ninth of a core at most
 	for {
 		select {
 		case <-ctx.Done():
@@ -201,7 +201,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case ch := <-c.changes:
 			c.State.Tick(time.Now())
 			ch(c.State)
-			if err := c.drain(ctx, max(c.Config.Coalesce, pause)); err != nil {
+			if err := c.drain(ctx, max(c.Config.Coalesce, time.Until(free))); err != nil {
 				return nil
 			}
 		case <-timer.C:
@@ -212,7 +212,8 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 		begin := time.Now()
 		next := c.step(ctx, begin)
-		pause = min(4*time.Since(begin), 50*time.Millisecond)
+		end := time.Now()
+		free = end.Add(min(8*end.Sub(begin), 50*time.Millisecond))
 		timer.Reset(max(time.Millisecond, time.Until(next)))
 	}
 }
@@ -338,7 +339,9 @@ func (c *Controller) decide(snap *model.Snapshot, now time.Time, req decide.Requ
 func (c *Controller) demand(now time.Time) (look, more bool, next time.Time) {
 	w, gen := &c.window, c.State.Generation()
 	if gen != w.seen {
-		if gen.Demand != w.seen.Demand || w.first.IsZero() {
+		// Pods that were foreseen are bought for with those before them. Nothing waits for more of them, and they wait for nothing.
+		other := gen.Supply != w.seen.Supply || gen.Release != w.seen.Release
+		if gen.Unforeseen != w.seen.Unforeseen || other && w.last.IsZero() {
 			w.last = now
 		}
 		if w.first.IsZero() {
@@ -359,7 +362,10 @@ func (c *Controller) demand(now time.Time) (look, more bool, next time.Time) {
 	}
 	due := w.last.Add(max(w.idle, c.Config.Idle))
 	limit := w.first.Add(c.Config.Max)
-	if c.State.Unseen(now.Add(-c.Policy.Verdict)) > 0 || limit.Before(due) {
+	switch {
+	case w.last.IsZero():
+		due = limit
+	case c.State.Unseen(now.Add(-c.Policy.Verdict)) > 0 || limit.Before(due):
 		due, more = limit, true // kube-scheduler is still at work on a batch: one plan for all of it is cheaper than many
 	}
 	if now.Before(due) {

@@ -105,6 +105,25 @@ func TestATrickleIsFewDecisions(t *testing.T) {
 	})
 }
 
+// How many a ReplicaSet makes is known with the first: nothing waits for the others.
+func TestAReplicaSetIsDecidedOnAtOnce(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.lead()
+		b.c.Emit(func(s *state.State) { s.SetReplicas("uid-a", 300) })
+		for i := range 300 { // never a pause as long as the idle time
+			b.pod(fmt.Sprintf("a-%03d", i), "a")
+			time.Sleep(b.c.Config.Idle / 2)
+		}
+		made := b.made("create")
+		if want := 300 / 4; len(made) != want {
+			t.Errorf("%d claims for 300 pods of which a machine holds four, want %d", len(made), want)
+		}
+		if limit := 2*b.c.Config.Idle + b.c.Config.Coalesce; made[len(made)-1].after > limit {
+			t.Errorf("decided after %s, want %s at most", made[len(made)-1].after, limit)
+		}
+	})
+}
+
 func TestPodsThatWaitAreLookedAtAgain(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		var looks []time.Duration

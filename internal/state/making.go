@@ -14,7 +14,8 @@ import (
 // made is what a ReplicaSet has made, and is to have.
 type made struct {
 	want, have int
-	like       *model.Pod // the youngest of its pods, as last seen
+	like       *model.Pod   // the youngest of its pods, as last seen
+	foreseen   *model.Class // of the pods that it is still to make, once kube-scheduler has refused one like them; nil: not known
 }
 
 // counts says whether a pod is one of those that its ReplicaSet does not make anew.
@@ -64,10 +65,26 @@ func (s *State) weigh(uid string) {
 	}
 	if delete(s.short, uid); short {
 		s.short[uid] = true
+		s.foresee(uid)
+	} else {
+		m.foreseen = nil
 	}
 	if m.have == 0 && m.want == 0 {
 		delete(s.made, uid)
 	}
+}
+
+// foresee notes what a ReplicaSet is still to make if kube-scheduler has refused pods like it.
+func (s *State) foresee(uid string) {
+	if m := s.made[uid]; m != nil && s.short[uid] && m.foreseen != m.like.Class && s.verdicts[m.like.Class] > 0 && !s.limited()[m.like.Namespace] {
+		m.foreseen = m.like.Class
+	}
+}
+
+// foreseen says whether a pod comes as no surprise: decide has bought for it with those that came before it, or will.
+func (s *State) foreseen(p *model.Pod) bool {
+	m := s.made[p.Owner.UID]
+	return counts(p) && !p.Gated && m != nil && m.foreseen == p.Class
 }
 
 // SetReplicas takes in how many pods a ReplicaSet is to have; 0: none, or it makes none.
@@ -85,13 +102,19 @@ func (s *State) DeleteQuota(key string) {
 	s.makingDirty = true
 }
 
-// making are the ReplicaSets that have to make pods and may, by uid.
-func (s *State) making() (out []model.Making) {
-	limited := map[string]bool{}
+// limited are the namespaces with a ResourceQuota.
+func (s *State) limited() map[string]bool {
+	out := map[string]bool{}
 	for key := range s.quotas {
 		namespace, _, _ := strings.Cut(key, "/")
-		limited[namespace] = true
+		out[namespace] = true
 	}
+	return out
+}
+
+// making are the ReplicaSets that have to make pods and may, by uid.
+func (s *State) making() (out []model.Making) {
+	limited := s.limited()
 	for _, uid := range slices.Sorted(maps.Keys(s.short)) {
 		if m := s.made[uid]; !limited[m.like.Namespace] {
 			out = append(out, model.Making{Like: m.like, Have: m.have, Want: m.want})

@@ -6,6 +6,7 @@ package state
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -81,5 +82,50 @@ func TestMaking(t *testing.T) {
 	})
 	if seen == 0 {
 		t.Error("no ReplicaSet had pods to make")
+	}
+}
+
+// TestForeseen: a pod of a ReplicaSet is no surprise when one like it was refused and it was known to have more to make, where it may.
+func TestForeseen(t *testing.T) {
+	made := func(name string, change func(*model.Pod)) *model.Pod {
+		p := pod(name, "k", "")
+		p.Owner, p.Unschedulable = model.Owner{Kind: "ReplicaSet", Name: "r", UID: "r"}, at(0)
+		change(p)
+		return p
+	}
+	as := func(*model.Pod) {}
+	for name, c := range map[string]struct {
+		before func(*State)
+		second func(*model.Pod)
+		want   bool
+	}{
+		"as it is": {func(*State) {}, as, true},
+		"before anything is refused": {func(s *State) {
+			s.DeletePod("default/a")
+			s.SetReplicas("r", 0)
+			s.SetReplicas("r", 5)
+			s.SetPod(made("a", func(p *model.Pod) { p.Unschedulable = time.Time{} }))
+		}, as, false},
+		"of another class":       {func(*State) {}, func(p *model.Pod) { p.Class = class("other") }, false},
+		"of another ReplicaSet":  {func(*State) {}, func(p *model.Pod) { p.Owner.UID = "r2" }, false},
+		"of a Job":               {func(*State) {}, func(p *model.Pod) { p.Owner.Kind = "Job" }, false},
+		"with a gate":            {func(*State) {}, func(p *model.Pod) { p.Gated = true }, false},
+		"the last":               {func(s *State) { s.SetReplicas("r", 2) }, as, false}, // it is short of none then, and nobody waits for more
+		"of one that makes none": {func(s *State) { s.SetReplicas("r", 0) }, as, false},
+		"with a quota":           {func(s *State) { s.SetReplicas("r", 0); s.SetQuota("default/q"); s.SetReplicas("r", 5) }, as, false},
+	} {
+		s := fresh()
+		s.SetReplicas("r", 5)
+		s.SetPod(made("a", as))
+		c.before(s)
+		before := s.Generation()
+		s.SetPod(made("b", c.second))
+		after := s.Generation()
+		if got := after.Unforeseen == before.Unforeseen; got != c.want {
+			t.Errorf("%s: foreseen %v, want %v", name, got, c.want)
+		}
+		if after.Demand == before.Demand {
+			t.Errorf("%s: no demand", name)
+		}
 	}
 }

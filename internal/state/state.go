@@ -76,9 +76,10 @@ type State struct {
 
 // Generation counts the changes of a kind since the start, so that a reader can tell whether anything it depends on is new.
 type Generation struct {
-	Demand  uint64 // pods that kube-scheduler refuses came, or changed
-	Supply  uint64 // nodes, claims, pools, offerings, DaemonSets changed
-	Release uint64 // pods left or ended, so that room may have become free
+	Demand     uint64 // pods that wait for a node came, or kube-scheduler refused the first of a class
+	Unforeseen uint64 // of these, all but pods that their ReplicaSet was known to be making when others like them had been refused
+	Supply     uint64 // nodes, claims, pools, offerings, DaemonSets changed
+	Release    uint64 // pods left or ended, so that room may have become free
 }
 
 // Generation returns the counters.
@@ -207,6 +208,7 @@ func (s *State) SetPod(p *model.Pod) {
 			old.Nominated == q.Nominated && old.Gated == q.Gated {
 			if old.Unschedulable.IsZero() && !q.Unschedulable.IsZero() && s.verdicts[q.Class] == 0 {
 				s.gen.Demand++ // the first of its class: all alike are demand now
+				s.gen.Unforeseen++
 			}
 			s.unpend(key)
 			s.pend(key, &q)
@@ -256,15 +258,20 @@ func (s *State) place(key string, p *model.Pod) {
 		}
 		m[key] = p
 	case !p.Terminal && p.Deleting.IsZero():
-		s.pend(key, p)
 		s.gen.Demand++
+		if !s.foreseen(p) {
+			s.gen.Unforeseen++
+		}
+		s.pend(key, p)
 	}
 }
 
 func (s *State) pend(key string, p *model.Pod) {
 	s.pending[key], s.pendingDirty = p, true
 	if !p.Unschedulable.IsZero() {
-		s.verdicts[p.Class]++
+		if s.verdicts[p.Class]++; s.verdicts[p.Class] == 1 {
+			s.foresee(p.Owner.UID)
+		}
 	}
 }
 
