@@ -193,7 +193,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.base = ctx
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var free time.Time // when the next step may begin: the more a step costs the later, so that the loop takes a ninth of a core at most
+	var free time.Time // when the next step may begin: the more the last one cost the later, so that the loop leaves the cores to others
 	for {
 		select {
 		case <-ctx.Done():
