@@ -124,6 +124,27 @@ func TestAReplicaSetIsDecidedOnAtOnce(t *testing.T) {
 	})
 }
 
+// What is more than was looked at comes as a surprise, though pods like it wait already.
+func TestAReplicaSetThatGrowsIsDecidedOnAtOnce(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.lead()
+		b.c.Emit(func(s *state.State) { s.SetReplicas("uid-a", 1) })
+		b.pod("a-000", "a")
+		time.Sleep(20 * time.Second)
+		before := len(b.made("create"))
+		grown := time.Since(b.start)
+		b.c.Emit(func(s *state.State) { s.SetReplicas("uid-a", 41) })
+		for i := range 40 {
+			b.pod(fmt.Sprintf("a-%03d", i+1), "a")
+			time.Sleep(60 * time.Millisecond)
+		}
+		made := b.made("create")[before:]
+		if len(made) == 0 || made[0].after-grown > 2*b.c.Config.Idle {
+			t.Errorf("it grew after %s, and bought were %v", grown, made)
+		}
+	})
+}
+
 func TestPodsThatWaitAreLookedAtAgain(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		var looks []time.Duration

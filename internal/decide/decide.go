@@ -65,7 +65,7 @@ func DefaultPolicy() Policy {
 		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
 		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Sweep: 5 * time.Minute, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
 		Notice: 2 * time.Minute, AlarmIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
-		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, Company: 2 * time.Second, Expect: 5 * time.Second, AtOnce: 50, MaxRounds: 500,
+		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, Company: 2 * time.Second, Expect: model.ExpectFor, AtOnce: 50, MaxRounds: 500,
 	}
 }
 

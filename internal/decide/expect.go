@@ -27,7 +27,7 @@ import (
 
 // expected are the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused the last that was made, or one of
 // its class, or its likes have slots already. Once they are, they stay so until the last is made: what was bought for them is theirs though its
-// slots should end before. They are no more than mostExpected.
+// slots should end before. They are no more than model.MostExpected.
 func (st *step) expected() []*model.Pod {
 	if st.expecting {
 		return st.expects
@@ -42,7 +42,7 @@ func (st *step) expected() []*model.Pod {
 			continue
 		}
 		st.at(due)
-		want := min(m.Want, m.Have+mostExpected-len(st.expects))
+		want := min(m.Want, m.Have+model.MostExpected-len(st.expects))
 		if m.Have < x.first || x.first+len(x.pods) < want || len(x.pods) > 0 && (x.pods[0].Class != m.Like.Class || !x.pods[0].Created.Equal(m.Like.Created)) {
 			x = imagine(m, want)
 		}
@@ -68,10 +68,6 @@ func (st *step) slotted(p *model.Pod) bool {
 	}
 	return false
 }
-
-// mostExpected is how many pods are expected at a time, of all ReplicaSets: enough for large machines, and one with a digit too many is a
-// mistake that may yet be put right.
-const mostExpected = 5000
 
 // imagined are the pods of a ReplicaSet as they will be, from one number on.
 type imagined struct {

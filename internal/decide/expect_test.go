@@ -6,6 +6,8 @@ package decide
 import (
 	"strings"
 	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // TestMostExpected: nobody means a million pods, and a replica count may yet be put right.
@@ -18,7 +20,7 @@ func TestMostExpected(t *testing.T) {
 		pod b x2
 		replicas b 9
 		at +1s`)
-	if n := strings.Count(out, "to come)"); n != mostExpected {
-		t.Errorf("%d pods are expected, want %d", n, mostExpected)
+	if n := strings.Count(out, "to come)"); n != model.MostExpected {
+		t.Errorf("%d pods are expected, want %d", n, model.MostExpected)
 	}
 }

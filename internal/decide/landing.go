@@ -143,6 +143,11 @@ func (st *step) hold() {
 		st.held[c.Name] = h
 	}
 	st.match(classHash)
+	if st.mem.opened == nil { // whether a node was opened or its pods have landed is not known: it is held for those who wait, if any
+		maps.DeleteFunc(st.held, func(_ string, h *holding) bool {
+			return h.opened && h.claim.Is(lifecycle.Initialized) && len(h.pods) == 0
+		})
+	}
 	ending := st.ending(classHash)
 	for _, h := range st.held {
 		for i := range h.slots {

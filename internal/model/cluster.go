@@ -323,3 +323,12 @@ const (
 	TaintReserved     = "dovetail.sh/reserved"
 	AnnotationAdopt   = "dovetail.sh/adopt" // of a claim made for a machine that was there before it: the machine's provider id
 )
+
+// What is expected of ReplicaSets that have pods to make (decide/expect.go). State says by the same figures which pods come as no surprise.
+const (
+	// MostExpected is how many pods are expected at a time, of all ReplicaSets: enough for large machines, and one with a digit too many is
+	// a mistake that may yet be put right.
+	MostExpected = 5000
+	// ExpectFor is how long after its last pod a ReplicaSet is expected to make another.
+	ExpectFor = 5 * time.Second
+)

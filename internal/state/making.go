@@ -14,6 +14,7 @@ import (
 // made is what a ReplicaSet has made, and is to have.
 type made struct {
 	want, have int
+	missing    int          // of these, as last weighed; 0: it makes none
 	like       *model.Pod   // the youngest of its pods, as last seen
 	foreseen   *model.Class // of the pods that it is still to make, once kube-scheduler has refused one like them; nil: not known
 }
@@ -41,6 +42,9 @@ func (s *State) recount(old, p *model.Pod) {
 		m := s.madeOf(p.Owner.UID)
 		m.have++
 		if m.like == nil || !p.Created.Before(m.like.Created) {
+			if m.like != nil && p.Created.Sub(m.like.Created) >= model.ExpectFor {
+				m.foreseen = nil // nothing was expected any more
+			}
 			m.like = p
 		}
 		s.weigh(p.Owner.UID)
@@ -65,10 +69,16 @@ func (s *State) weigh(uid string) {
 	}
 	if delete(s.short, uid); short {
 		s.short[uid] = true
-		s.foresee(uid)
-	} else {
+	}
+	missing := 0
+	if short {
+		missing = m.want - m.have
+	}
+	if missing == 0 || missing > m.missing { // nobody has looked at what is more than before
 		m.foreseen = nil
 	}
+	s.missing += missing - m.missing
+	m.missing = missing
 	if m.have == 0 && m.want == 0 {
 		delete(s.made, uid)
 	}
@@ -76,7 +86,7 @@ func (s *State) weigh(uid string) {
 
 // foresee notes what a ReplicaSet is still to make if kube-scheduler has refused pods like it.
 func (s *State) foresee(uid string) {
-	if m := s.made[uid]; m != nil && s.short[uid] && m.foreseen != m.like.Class && s.verdicts[m.like.Class] > 0 && !s.limited()[m.like.Namespace] {
+	if m := s.made[uid]; m != nil && s.short[uid] && m.foreseen != m.like.Class && s.verdicts[m.like.Class] > 0 {
 		m.foreseen = m.like.Class
 	}
 }
@@ -84,7 +94,7 @@ func (s *State) foresee(uid string) {
 // foreseen says whether a pod comes as no surprise: decide has bought for it with those that came before it, or will.
 func (s *State) foreseen(p *model.Pod) bool {
 	m := s.made[p.Owner.UID]
-	return counts(p) && !p.Gated && m != nil && m.foreseen == p.Class
+	return counts(p) && !p.Gated && m != nil && m.foreseen == p.Class && s.missing <= model.MostExpected && s.limits[p.Namespace] == 0
 }
 
 // SetReplicas takes in how many pods a ReplicaSet is to have; 0: none, or it makes none.
@@ -94,29 +104,31 @@ func (s *State) SetReplicas(uid string, want int) {
 }
 
 // SetQuota takes in that a namespace has a ResourceQuota, by namespace/name: what is to be made there may not be allowed.
-func (s *State) SetQuota(key string) { s.quotas[key], s.makingDirty = true, true }
+func (s *State) SetQuota(key string) {
+	if !s.quotas[key] {
+		s.limits[namespaceOf(key)]++
+	}
+	s.quotas[key], s.makingDirty = true, true
+}
 
 // DeleteQuota forgets a ResourceQuota by namespace/name.
 func (s *State) DeleteQuota(key string) {
+	if s.quotas[key] {
+		s.limits[namespaceOf(key)]--
+	}
 	delete(s.quotas, key)
 	s.makingDirty = true
 }
 
-// limited are the namespaces with a ResourceQuota.
-func (s *State) limited() map[string]bool {
-	out := map[string]bool{}
-	for key := range s.quotas {
-		namespace, _, _ := strings.Cut(key, "/")
-		out[namespace] = true
-	}
-	return out
+func namespaceOf(key string) string {
+	namespace, _, _ := strings.Cut(key, "/")
+	return namespace
 }
 
 // making are the ReplicaSets that have to make pods and may, by uid.
 func (s *State) making() (out []model.Making) {
-	limited := s.limited()
 	for _, uid := range slices.Sorted(maps.Keys(s.short)) {
-		if m := s.made[uid]; !limited[m.like.Namespace] {
+		if m := s.made[uid]; s.limits[m.like.Namespace] == 0 {
 			out = append(out, model.Making{Like: m.like, Have: m.have, Want: m.want})
 		}
 	}

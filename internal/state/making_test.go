@@ -85,41 +85,59 @@ func TestMaking(t *testing.T) {
 	}
 }
 
-// TestForeseen: a pod of a ReplicaSet is no surprise when one like it was refused and it was known to have more to make, where it may.
+// TestForeseen: a pod of a ReplicaSet is no surprise when one like it was refused and more were known to come, where they may, and nothing has
+// changed since that nobody looked at.
 func TestForeseen(t *testing.T) {
-	made := func(name string, change func(*model.Pod)) *model.Pod {
+	made := func(name string, second int, change func(*model.Pod)) *model.Pod {
 		p := pod(name, "k", "")
-		p.Owner, p.Unschedulable = model.Owner{Kind: "ReplicaSet", Name: "r", UID: "r"}, at(0)
+		p.Owner, p.Created, p.Unschedulable = model.Owner{Kind: "ReplicaSet", Name: "r", UID: "r"}, at(second), at(second)
 		change(p)
 		return p
 	}
 	as := func(*model.Pod) {}
+	nothing := func(*State) {}
 	for name, c := range map[string]struct {
+		first  func(*model.Pod)
 		before func(*State)
+		at     int // second
 		second func(*model.Pod)
 		want   bool
 	}{
-		"as it is": {func(*State) {}, as, true},
-		"before anything is refused": {func(s *State) {
-			s.DeletePod("default/a")
-			s.SetReplicas("r", 0)
-			s.SetReplicas("r", 5)
-			s.SetPod(made("a", func(p *model.Pod) { p.Unschedulable = time.Time{} }))
-		}, as, false},
-		"of another class":       {func(*State) {}, func(p *model.Pod) { p.Class = class("other") }, false},
-		"of another ReplicaSet":  {func(*State) {}, func(p *model.Pod) { p.Owner.UID = "r2" }, false},
-		"of a Job":               {func(*State) {}, func(p *model.Pod) { p.Owner.Kind = "Job" }, false},
-		"with a gate":            {func(*State) {}, func(p *model.Pod) { p.Gated = true }, false},
-		"the last":               {func(s *State) { s.SetReplicas("r", 2) }, as, false}, // it is short of none then, and nobody waits for more
-		"of one that makes none": {func(s *State) { s.SetReplicas("r", 0) }, as, false},
-		"with a quota":           {func(s *State) { s.SetReplicas("r", 0); s.SetQuota("default/q"); s.SetReplicas("r", 5) }, as, false},
+		"as it is":                   {as, nothing, 1, as, true},
+		"before anything is refused": {func(p *model.Pod) { p.Unschedulable = time.Time{} }, nothing, 1, as, false},
+		"of another class":           {as, nothing, 1, func(p *model.Pod) { p.Class = class("other") }, false},
+		"of another ReplicaSet":      {as, nothing, 1, func(p *model.Pod) { p.Owner.UID = "r2" }, false},
+		"of a Job":                   {as, nothing, 1, func(p *model.Pod) { p.Owner.Kind = "Job" }, false},
+		"with a gate":                {as, nothing, 1, func(p *model.Pod) { p.Gated = true }, false},
+		"after a while":              {as, nothing, 5, as, false},
+		"the last":                   {as, func(s *State) { s.SetReplicas("r", 2) }, 1, as, false}, // it is short of none then, and nobody waits for more
+		"of one that makes none":     {as, func(s *State) { s.SetReplicas("r", 0) }, 1, as, false},
+		"of one that made none":      {as, func(s *State) { s.SetReplicas("r", 0); s.SetReplicas("r", 5) }, 1, as, false},
+		"of fewer":                   {as, func(s *State) { s.SetReplicas("r", 4) }, 1, as, true},
+		"of more":                    {as, func(s *State) { s.SetReplicas("r", 6) }, 1, as, false},
+		"made again": {as, func(s *State) {
+			s.SetPod(made("c", 0, as))
+			s.DeletePod("default/c")
+		}, 1, as, false},
+		"with a quota": {as, func(s *State) { s.SetQuota("default/q") }, 1, as, false},
+		"with a quota that is gone": {as, func(s *State) {
+			s.SetQuota("default/q")
+			s.SetQuota("default/q")
+			s.DeleteQuota("default/q")
+			s.DeleteQuota("default/q")
+		}, 1, as, true},
+		"with a quota elsewhere": {as, func(s *State) { s.SetQuota("other/q") }, 1, as, true},
+		"of too many": {as, func(s *State) {
+			s.SetReplicas("big", model.MostExpected)
+			s.SetPod(made("big", 0, func(p *model.Pod) { p.Owner.UID = "big" }))
+		}, 1, as, false},
 	} {
 		s := fresh()
 		s.SetReplicas("r", 5)
-		s.SetPod(made("a", as))
+		s.SetPod(made("a", 0, c.first))
 		c.before(s)
 		before := s.Generation()
-		s.SetPod(made("b", c.second))
+		s.SetPod(made("b", c.at, c.second))
 		after := s.Generation()
 		if got := after.Unforeseen == before.Unforeseen; got != c.want {
 			t.Errorf("%s: foreseen %v, want %v", name, got, c.want)

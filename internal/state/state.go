@@ -63,6 +63,8 @@ type State struct {
 	short                                                 map[string]bool  // uids of those that have fewer pods than they are to have
 	quotas                                                map[string]bool  // namespace/name
 	makingDirty                                           bool
+	missing                                               int            // pods that ReplicaSets are still to make
+	limits                                                map[string]int // ResourceQuotas by namespace
 	pending                                               map[string]*model.Pod
 	verdicts                                              map[*model.Class]int // pending pods that kube-scheduler has refused
 	nodesDirty, claimsDirty                               map[string]bool      // names
@@ -113,7 +115,7 @@ func New() *State {
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
 		ended: map[string]ended{}, failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, notes: map[string]annotation{}, assumed: map[string]string{}, refused: map[string]bool{},
-		versions: map[string]uint64{}, flights: map[string]*flight{}, made: map[string]*made{}, short: map[string]bool{}, quotas: map[string]bool{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
+		versions: map[string]uint64{}, flights: map[string]*flight{}, made: map[string]*made{}, short: map[string]bool{}, quotas: map[string]bool{}, limits: map[string]int{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
 		nodesDirty: map[string]bool{}, claimsDirty: map[string]bool{}, nodesOf: map[string][]string{}, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
 	}
@@ -263,6 +265,7 @@ func (s *State) place(key string, p *model.Pod) {
 			s.gen.Unforeseen++
 		}
 		s.pend(key, p)
+		s.foresee(p.Owner.UID)
 	}
 }
 
