@@ -218,6 +218,7 @@ type step struct {
 	busy          map[string]bool       // nodes and claims that pending pods are expected on
 	expects       []*model.Pod          // made when asked for
 	expecting     bool
+	asking        map[kin]bool
 
 	taken   map[string]*interrupted // by claim name: machines that their cloud takes away
 	ill     map[string]sickness     // by claim name

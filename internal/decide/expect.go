@@ -25,9 +25,9 @@ import (
 // bought for pods that do not come is given back when its slots have waited long enough (see shrink). Nor where the last that was made has to
 // wait for somebody who opens its gates, or has a volume that is its own.
 
-// expected are the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused the last that was made, or one of
-// its class, or its likes have slots already. Once they are, they stay so until the last is made: what was bought for them is theirs though its
-// slots should end before. They are no more than model.MostExpected.
+// expected are the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused one of their class, or one of
+// them is demand without that or has a slot already. Once they are, they stay so until the last is made: what was bought for them is theirs
+// though its slots should end before. They are no more than model.MostExpected.
 func (st *step) expected() []*model.Pod {
 	if st.expecting {
 		return st.expects
@@ -37,7 +37,7 @@ func (st *step) expected() []*model.Pod {
 	for _, m := range st.s.Making {
 		due := m.Like.Created.Add(st.pol.Expect)
 		x, before := st.mem.expects[m.Like.Owner.UID]
-		if !st.now.Before(due) || !before && !st.unschedulable[m.Like.Class] && (m.Like.Node != "" || !st.wanted(m.Like)) && !st.slotted(m.Like) ||
+		if !st.now.Before(due) || !before && !st.unschedulable[m.Like.Class] && !st.asked(m.Like) && !st.slotted(m.Like) ||
 			m.Like.Gated || ownsVolume(m.Like) {
 			continue
 		}
@@ -56,6 +56,25 @@ func (st *step) expected() []*model.Pod {
 // ownsVolume says whether a pod has a generic ephemeral volume, whose claim bears the pod's name: no other pod is of its class.
 func ownsVolume(p *model.Pod) bool {
 	return slices.ContainsFunc(p.Class.Volumes, func(v model.Volume) bool { return strings.HasPrefix(v.Claim, p.Key()+"-") })
+}
+
+// asked says whether pods of a class and an owner are demand.
+func (st *step) asked(p *model.Pod) bool {
+	if st.asking == nil {
+		st.asking = map[kin]bool{}
+		for _, q := range st.s.Pending {
+			if st.wanted(q) {
+				st.asking[kin{q.Class, q.Owner.UID}] = true
+			}
+		}
+	}
+	return st.asking[kin{p.Class, p.Owner.UID}]
+}
+
+// kin are the pods of a class that have one owner.
+type kin struct {
+	class *model.Class
+	owner string
 }
 
 // slotted says whether pods of a class and an owner are waited for on machines that hold room.
