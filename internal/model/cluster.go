@@ -329,6 +329,7 @@ const (
 	// MostExpected is how many pods are expected at a time, of all ReplicaSets: enough for large machines, and one with a digit too many is
 	// a mistake that may yet be put right.
 	MostExpected = 5000
-	// ExpectFor is how long after its last pod a ReplicaSet is expected to make another.
-	ExpectFor = 5 * time.Second
+	// ExpectFor is how long after its last pod a ReplicaSet is expected to make another. kube-controller-manager makes them in batches of up to
+	// 256, at 20 a second by default, and those of another wait meanwhile: 13 s of two, 26 s of three.
+	ExpectFor = 30 * time.Second
 )

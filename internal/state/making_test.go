@@ -109,7 +109,7 @@ func TestForeseen(t *testing.T) {
 		"of another ReplicaSet":      {as, nothing, 1, func(p *model.Pod) { p.Owner.UID = "r2" }, false},
 		"of a Job":                   {as, nothing, 1, func(p *model.Pod) { p.Owner.Kind = "Job" }, false},
 		"with a gate":                {as, nothing, 1, func(p *model.Pod) { p.Gated = true }, false},
-		"after a while":              {as, nothing, 5, as, false},
+		"after a while":              {as, nothing, 30, as, false},
 		"the last":                   {as, func(s *State) { s.SetReplicas("r", 2) }, 1, as, false}, // it is short of none then, and nobody waits for more
 		"of one that makes none":     {as, func(s *State) { s.SetReplicas("r", 0) }, 1, as, false},
 		"of one that made none":      {as, func(s *State) { s.SetReplicas("r", 0); s.SetReplicas("r", 5) }, 1, as, false},
