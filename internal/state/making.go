@@ -63,16 +63,15 @@ func (s *State) madeOf(uid string) *made {
 // weigh finds whether a ReplicaSet has to make pods, and forgets one that has none and is to have none.
 func (s *State) weigh(uid string) {
 	m := s.made[uid]
-	short := m.have < m.want && m.like != nil
-	if short || s.short[uid] {
+	missing := 0
+	if m.like != nil {
+		missing = max(0, m.want-m.have)
+	}
+	if missing > 0 || s.short[uid] {
 		s.makingDirty = true
 	}
-	if delete(s.short, uid); short {
+	if delete(s.short, uid); missing > 0 {
 		s.short[uid] = true
-	}
-	missing := 0
-	if short {
-		missing = m.want - m.have
 	}
 	if missing == 0 || missing > m.missing { // nobody has looked at what is more than before
 		m.foreseen = nil
@@ -86,7 +85,7 @@ func (s *State) weigh(uid string) {
 
 // foresee notes what a ReplicaSet is still to make if kube-scheduler has refused pods like it.
 func (s *State) foresee(uid string) {
-	if m := s.made[uid]; m != nil && s.short[uid] && m.foreseen != m.like.Class && s.verdicts[m.like.Class] > 0 {
+	if m := s.made[uid]; m != nil && m.missing > 0 && s.verdicts[m.like.Class] > 0 {
 		m.foreseen = m.like.Class
 	}
 }
