@@ -4,7 +4,6 @@
 package decide
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -77,7 +76,7 @@ func (st *step) company(demand []*model.Pod, nodes []solve.NewNode) (kept []*mod
 				}
 				return 1
 			}
-			return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.UID, a.UID))
+			return older(b, a)
 		})
 		for i, p := range pods {
 			first, again := before[p.UID]

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"maps"
@@ -308,16 +309,19 @@ func hasReservation(n *model.Node, c *model.Claim) bool {
 	return false
 }
 
+// berth is a kind of slot of a holding.
+type berth struct {
+	*holding
+	slot int
+}
+
 // match hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to open slots of
-// their class and owner, claims by name. Pods on nodes being drained take open slots too: their successors will come for them.
+// their class and owner, the oldest first and to the machines that are furthest on their way, claims by name. Pods on nodes being drained take
+// open slots too: their successors will come for them.
 func (st *step) match(classHash func(*model.Class) string) {
-	names := sortedKeys(st.held)
-	type berth struct {
-		*holding
-		slot int
-	}
+	st.cover = map[string]bool{}
 	open := map[slotKey][]berth{}
-	for _, name := range names {
+	for _, name := range sortedKeys(st.held) {
 		h := st.held[name]
 		for i, s := range h.slots {
 			k := slotKey{s.Class, s.Owner}
@@ -327,52 +331,79 @@ func (st *step) match(classHash func(*model.Class) string) {
 	if len(open) == 0 {
 		return
 	}
+	for _, berths := range open {
+		slices.SortStableFunc(berths, func(a, b berth) int { return cmp.Compare(b.progress(), a.progress()) })
+	}
 	var last *model.Pod // pods come by name, so those of an owner mostly follow each other
 	var likely []berth
-	take := func(p *model.Pod, only string, tolerate bool) bool {
+	st.covered(func(p *model.Pod) []berth {
 		if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Namespace != p.Namespace || p.Owner.UID == "" {
 			likely = open[slotKey{classHash(p.Class), slotOwner(p)}]
 		}
 		last = p
-		for _, h := range likely {
-			if only != "" && h.claim.Name != only {
-				continue
-			}
-			s := &h.slots[h.slot]
-			if s.bound+s.matched >= s.Count {
-				continue
-			}
-			s.matched++
-			h.pods = append(h.pods, p)
-			if p.Unreservable {
-				s.refused++
-				return true
-			}
-			if tolerate && h.claim.Reserved && !s.Loose && h.claim.UID != "" && h.claim.Is(lifecycle.Launched) {
-				h.let = append(h.let, p)
-			}
-			return true
-		}
-		return false
+		return likely
+	})
+}
+
+// progress is how far a claim's machine is on its way: whoever has waited longest is to run first, and kube-scheduler looks at the oldest pods first,
+// in vain if those of a machine that is not bought yet.
+func (h *holding) progress() int {
+	switch c := h.claim; {
+	case c.Is(lifecycle.Initialized):
+		return 2
+	case c.Is(lifecycle.Launched):
+		return 1
 	}
-	st.covered(take)
+	return 0
+}
+
+// take gives a pod one of these slots, on one claim only if it is named, and says whether there was one. Where the machine is bought the pod may be let in.
+func (st *step) take(p *model.Pod, berths []berth, only string, tolerate bool) bool {
+	for _, h := range berths {
+		if only != "" && h.claim.Name != only {
+			continue
+		}
+		s := &h.slots[h.slot]
+		if s.bound+s.matched >= s.Count {
+			continue
+		}
+		s.matched++
+		h.pods = append(h.pods, p)
+		if p.Unreservable {
+			s.refused++
+		} else if tolerate && h.claim.Reserved && !s.Loose && h.claim.UID != "" && h.claim.Is(lifecycle.Launched) {
+			h.let = append(h.let, p)
+		}
+		st.cover[p.UID] = true
+		return true
+	}
+	return false
 }
 
 // covered remembers which demand has a slot.
-func (st *step) covered(take func(p *model.Pod, only string, tolerate bool) bool) {
-	st.cover = map[string]bool{}
+func (st *step) covered(berths func(*model.Pod) []berth) {
 	for _, p := range st.s.Pending {
 		for _, r := range p.Reservations {
-			if st.held[r] != nil && take(p, r, false) {
-				st.cover[p.UID] = true
+			if st.held[r] != nil && st.take(p, berths(p), r, false) {
 				break
 			}
 		}
 	}
+	type waiting struct {
+		*model.Pod
+		berths []berth
+	}
+	var wait []waiting
 	for _, p := range st.s.Pending {
-		if !st.cover[p.UID] && st.wanted(p) && take(p, "", true) {
-			st.cover[p.UID] = true
+		if !st.cover[p.UID] && st.wanted(p) {
+			if b := berths(p); len(b) > 0 {
+				wait = append(wait, waiting{p, b})
+			}
 		}
+	}
+	slices.SortFunc(wait, func(a, b waiting) int { return older(a.Pod, b.Pod) })
+	for _, w := range wait {
+		st.take(w.Pod, w.berths, "", true)
 	}
 	// What a move has asked to go comes back to a machine that is there. It is let in before kube-scheduler has looked for room in vain: each
 	// such look costs it as much as one that finds some, and makes the pod wait longer for the next.
@@ -382,16 +413,14 @@ func (st *step) covered(take func(p *model.Pod, only string, tolerate bool) bool
 			continue
 		}
 		for _, p := range st.s.Pending {
-			if !st.cover[p.UID] && st.schedulable(p) && take(p, name, true) {
-				st.cover[p.UID] = true
+			if !st.cover[p.UID] && st.schedulable(p) {
+				st.take(p, berths(p), name, true)
 			}
 		}
 	}
 	for _, pods := range [][]*model.Pod{st.leaving(), st.moving(), st.expected()} {
 		for _, p := range pods {
-			if take(p, "", false) {
-				st.cover[p.UID] = true
-			}
+			st.take(p, berths(p), "", false)
 		}
 	}
 }

@@ -46,13 +46,16 @@ func (st *step) admit(classHash func(*model.Class) string) {
 		}
 	}
 	st.mem.opened = opened
-	slices.SortFunc(let, func(a, b letting) int {
-		return cmp.Or(cmp.Compare(a.pod.Seen, b.pod.Seen), cmp.Compare(a.pod.Key(), b.pod.Key()))
-	})
+	slices.SortFunc(let, func(a, b letting) int { return older(a.pod, b.pod) })
 	for _, l := range let {
 		st.act(plan.Tolerate{Namespace: l.pod.Namespace, Pod: l.pod.Name, UID: l.pod.UID, Claim: l.claim.Name,
 			Why: plan.Reason{Code: plan.Demand, Pool: l.claim.Pool, Subject: l.claim.Name}})
 	}
+}
+
+// older compares pods in the order in which they were made.
+func older(a, b *model.Pod) int {
+	return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 type letting struct {
