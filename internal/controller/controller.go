@@ -213,7 +213,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		begin := time.Now()
 		next := c.step(ctx, begin)
 		end := time.Now()
-		free = end.Add(min(8*end.Sub(begin), 50*time.Millisecond))
+		free = end.Add(min(16*end.Sub(begin), 50*time.Millisecond))
 		timer.Reset(max(time.Millisecond, time.Until(next)))
 	}
 }

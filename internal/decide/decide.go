@@ -219,6 +219,9 @@ type step struct {
 	expects       []*model.Pod          // made when asked for
 	expecting     bool
 	asking        map[kin]bool
+	hashes        map[*model.Class]string // ClassHash
+	keyed         *model.Pod              // of which key is the slot
+	key           slotKey
 
 	taken   map[string]*interrupted // by claim name: machines that their cloud takes away
 	ill     map[string]sickness     // by claim name

@@ -79,7 +79,7 @@ type kin struct {
 
 // slotted says whether pods of a class and an owner are waited for on machines that hold room.
 func (st *step) slotted(p *model.Pod) bool {
-	k := slotKey{ClassHash(p.Class), slotOwner(p)}
+	k := st.slot(p)
 	for _, h := range st.held {
 		if _, ok := h.at[k]; ok {
 			return true

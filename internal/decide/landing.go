@@ -103,6 +103,24 @@ func slotOwner(p *model.Pod) string {
 
 type slotKey struct{ class, owner string }
 
+// slot is the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before took.
+func (st *step) slot(p *model.Pod) slotKey {
+	last := st.keyed
+	if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Namespace != p.Namespace || p.Owner.UID == "" {
+		h, ok := st.hashes[p.Class]
+		if !ok {
+			if st.hashes == nil {
+				st.hashes = map[*model.Class]string{}
+			}
+			h = ClassHash(p.Class)
+			st.hashes[p.Class] = h
+		}
+		st.key = slotKey{h, slotOwner(p)}
+	}
+	st.keyed = p
+	return st.key
+}
+
 // hold finds the claims that hold room, and which of it is taken.
 func (st *step) hold() {
 	st.unschedulable = map[*model.Class]bool{}
@@ -113,15 +131,6 @@ func (st *step) hold() {
 	}
 	st.held = map[string]*holding{}
 	st.busy = map[string]bool{}
-	hashes := map[*model.Class]string{}
-	classHash := func(c *model.Class) string {
-		h, ok := hashes[c]
-		if !ok {
-			h = ClassHash(c)
-			hashes[c] = h
-		}
-		return h
-	}
 	for _, c := range st.astir {
 		n := st.node(c)
 		if !st.holds(c, n) {
@@ -135,7 +144,7 @@ func (st *step) hold() {
 		}
 		if n != nil {
 			for _, p := range n.Pods {
-				if i, ok := h.at[slotKey{classHash(p.Class), slotOwner(p)}]; ok && h.slots[i].bound < h.slots[i].Count {
+				if i, ok := h.at[st.slot(p)]; ok && h.slots[i].bound < h.slots[i].Count {
 					h.slots[i].bound++
 				}
 			}
@@ -143,32 +152,32 @@ func (st *step) hold() {
 		st.less = st.judge(h) || st.less
 		st.held[c.Name] = h
 	}
-	st.match(classHash)
+	st.match()
 	if st.mem.opened == nil { // whether a node was opened or its pods have landed is not known: it is held for those who wait, if any
 		maps.DeleteFunc(st.held, func(_ string, h *holding) bool {
 			return h.opened && h.claim.Is(lifecycle.Initialized) && len(h.pods) == 0
 		})
 	}
-	ending := st.ending(classHash)
+	ending := st.ending()
 	for _, h := range st.held {
 		for i := range h.slots {
 			s := &h.slots[i]
 			h.ending = h.ending || s.bound+s.matched < s.Count && ending[slotKey{s.Class, s.Owner}]
 		}
 	}
-	st.admit(classHash)
-	st.shrink(classHash, ending)
+	st.admit()
+	st.shrink(ending)
 }
 
 // ending are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say, makes the next one only when
 // the last is wholly gone.
-func (st *step) ending(classHash func(*model.Class) string) map[slotKey]bool {
+func (st *step) ending() map[slotKey]bool {
 	out := map[slotKey]bool{}
 	if len(st.held) == 0 {
 		return out
 	}
 	for _, p := range st.dying() {
-		out[slotKey{classHash(p.Class), slotOwner(p)}] = true
+		out[st.slot(p)] = true
 	}
 	return out
 }
@@ -191,7 +200,7 @@ func (st *step) dying() (out []*model.Pod) {
 
 // shrink gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a successor. A node that is
 // usable has waited for them long enough after Policy.DeadSlot.
-func (st *step) shrink(classHash func(*model.Class) string, ending map[slotKey]bool) {
+func (st *step) shrink(ending map[slotKey]bool) {
 	idle := map[string]time.Time{}
 	var coming map[slotKey]bool
 	for _, name := range sortedKeys(st.held) {
@@ -206,7 +215,7 @@ func (st *step) shrink(classHash func(*model.Class) string, ending map[slotKey]b
 			coming = maps.Clone(ending)
 			for _, p := range st.s.Pending {
 				if !st.cover[p.UID] {
-					coming[slotKey{classHash(p.Class), slotOwner(p)}] = true
+					coming[st.slot(p)] = true
 				}
 			}
 		}
@@ -318,7 +327,7 @@ type berth struct {
 // match hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to open slots of
 // their class and owner, the oldest first and to the machines that are furthest on their way, claims by name. Pods on nodes being drained take
 // open slots too: their successors will come for them.
-func (st *step) match(classHash func(*model.Class) string) {
+func (st *step) match() {
 	st.cover = map[string]bool{}
 	open := map[slotKey][]berth{}
 	for _, name := range sortedKeys(st.held) {
@@ -334,15 +343,7 @@ func (st *step) match(classHash func(*model.Class) string) {
 	for _, berths := range open {
 		slices.SortStableFunc(berths, func(a, b berth) int { return cmp.Compare(b.progress(), a.progress()) })
 	}
-	var last *model.Pod // pods come by name, so those of an owner mostly follow each other
-	var likely []berth
-	st.covered(func(p *model.Pod) []berth {
-		if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Namespace != p.Namespace || p.Owner.UID == "" {
-			likely = open[slotKey{classHash(p.Class), slotOwner(p)}]
-		}
-		last = p
-		return likely
-	})
+	st.covered(open)
 }
 
 // progress is how far a claim's machine is on its way: whoever has waited longest is to run first, and kube-scheduler looks at the oldest pods first,
@@ -381,10 +382,10 @@ func (st *step) take(p *model.Pod, berths []berth, only string, tolerate bool) b
 }
 
 // covered remembers which demand has a slot.
-func (st *step) covered(berths func(*model.Pod) []berth) {
+func (st *step) covered(open map[slotKey][]berth) {
 	for _, p := range st.s.Pending {
 		for _, r := range p.Reservations {
-			if st.held[r] != nil && st.take(p, berths(p), r, false) {
+			if st.held[r] != nil && st.take(p, open[st.slot(p)], r, false) {
 				break
 			}
 		}
@@ -396,7 +397,7 @@ func (st *step) covered(berths func(*model.Pod) []berth) {
 	var wait []waiting
 	for _, p := range st.s.Pending {
 		if !st.cover[p.UID] && st.wanted(p) {
-			if b := berths(p); len(b) > 0 {
+			if b := open[st.slot(p)]; len(b) > 0 {
 				wait = append(wait, waiting{p, b})
 			}
 		}
@@ -414,13 +415,13 @@ func (st *step) covered(berths func(*model.Pod) []berth) {
 		}
 		for _, p := range st.s.Pending {
 			if !st.cover[p.UID] && st.schedulable(p) {
-				st.take(p, berths(p), name, true)
+				st.take(p, open[st.slot(p)], name, true)
 			}
 		}
 	}
 	for _, pods := range [][]*model.Pod{st.leaving(), st.moving(), st.expected()} {
 		for _, p := range pods {
-			st.take(p, berths(p), "", false)
+			st.take(p, open[st.slot(p)], "", false)
 		}
 	}
 }

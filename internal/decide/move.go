@@ -488,7 +488,7 @@ func (st *step) homeless(m *ongoing) *model.Pod {
 			if m.Cause == plan.Empty {
 				return p // wherever it might go: it came before the taint was known, and is not asked to leave again
 			}
-			k := slotKey{ClassHash(p.Class), slotOwner(p)}
+			k := st.slot(p)
 			if slots[k] > 0 {
 				slots[k]--
 				continue

@@ -19,7 +19,7 @@ import (
 //
 // Otherwise they are given their tolerations as soon as the machine is bought, the oldest first, which is the order in which kube-scheduler
 // looks at them: a look in vain is two writes, and a toleration one.
-func (st *step) admit(classHash func(*model.Class) string) {
+func (st *step) admit() {
 	opened := map[string]time.Time{}
 	var let []letting
 	var rivals map[*model.Class]bool
@@ -33,7 +33,7 @@ func (st *step) admit(classHash func(*model.Class) string) {
 			opened[name], _ = st.openedAt(c)
 			continue
 		}
-		last := h.last(classHash)
+		last := st.last(h)
 		if last != nil && rivals == nil {
 			rivals = st.rivals()
 		}
@@ -76,7 +76,7 @@ func (h *holding) strict() map[string]model.Resources {
 
 // last is the smallest class that a claim still awaits, if its pods may change places with others of theirs and one of them is there;
 // else nil. Pods that are on other nodes yet have their room kept for them whatever comes meanwhile.
-func (h *holding) last(classHash func(*model.Class) string) *model.Class {
+func (st *step) last(h *holding) *model.Class {
 	if h.claim.Annotations[AnnotationMove] != "" || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" }) {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (h *holding) last(classHash func(*model.Class) string) *model.Class {
 		}
 	}
 	for _, p := range h.pods {
-		if classHash(p.Class) != smallest {
+		if st.slot(p).class != smallest {
 			continue
 		}
 		if slices.ContainsFunc(p.Class.Spread, func(s model.SpreadConstraint) bool { return s.Hard }) || len(p.Class.Affinity)+len(p.Class.AntiAffinity) > 0 {

@@ -85,7 +85,7 @@ func (st *step) late() (out []*model.Pod) {
 	}
 	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
 	for _, p := range dying {
-		if k := (slotKey{ClassHash(p.Class), slotOwner(p)}); open[k] > 0 {
+		if k := st.slot(p); open[k] > 0 {
 			open[k]--
 		} else {
 			out = append(out, p)

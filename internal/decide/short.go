@@ -160,7 +160,7 @@ func (st *step) blame(left []*model.Pod) {
 		}
 		more := maps.Clone(x.slots)
 		for _, pod := range left {
-			k := slotKey{ClassHash(pod.Class), slotOwner(pod)}
+			k := st.slot(pod)
 			if more[k] == 0 || pod.Node != "" || said[pod.UID] {
 				continue
 			}
