@@ -45,8 +45,11 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 		}
 		c.run(ctx, laneOf("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
-				if a.SetSlots {
+				switch {
+				case a.SetSlots && definite(err):
 					s.DropSlots(a.Claim)
+				case a.SetSlots:
+					s.DoubtSlots(a.Claim)
 				}
 				c.fail("update", "nodeclaim/"+a.Claim, a.Why, err)
 			}
@@ -255,6 +258,11 @@ func (c *Controller) lane(kind string, width int) chan struct{} {
 
 // fewLanes are kept though nothing is in them.
 const fewLanes = 1000
+
+// definite says whether a call that failed has certainly done nothing.
+func definite(err error) bool {
+	return errors.Is(err, plan.ErrInvalid) || errors.Is(err, plan.ErrGone) || errors.Is(err, plan.ErrConflict) || isBlocked(err)
+}
 
 func isBlocked(err error) bool { return errors.Is(err, plan.ErrBlocked) }
 func isGone(err error) bool    { return errors.Is(err, plan.ErrGone) }

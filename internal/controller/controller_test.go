@@ -241,6 +241,33 @@ func TestTheSameClaimIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// Slots that may have been written are kept to, and written again: taken for not written, the pod would be given another.
+func TestSlotsOfWhichNoAnswerCameAreWrittenAgain(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		var asked []string
+		b.updateClaim = func(a plan.UpdateClaim) error {
+			if !a.SetSlots {
+				return nil
+			}
+			if asked = append(asked, fmt.Sprint(a.Claim, a.Slots)); len(asked) <= 2 {
+				return errDown
+			}
+			return nil
+		}
+		b.lead()
+		b.pod("a", "a")
+		time.Sleep(2 * time.Second)
+		b.pod("b", "b")
+		time.Sleep(10 * time.Second)
+		if creates := b.made("create"); len(creates) != 1 {
+			t.Errorf("created %v, want one claim for both", creates)
+		}
+		if len(asked) != 3 || asked[1] != asked[0] || asked[2] != asked[0] {
+			t.Errorf("slots written: %q, want the same three times", asked)
+		}
+	})
+}
+
 func TestFailuresAreRepeatedLessAndLess(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.createClaim = func(plan.CreateClaim) error { return errDown }

@@ -199,6 +199,9 @@ func (b *bench) UpdateClaim(_ context.Context, a plan.UpdateClaim) (uint64, erro
 	if a.ProviderID != "" {
 		c.ProviderID, c.Capacity, c.Allocatable = a.ProviderID, a.Capacity, a.Allocatable
 	}
+	if a.SetSlots {
+		c.Slots = a.Slots
+	}
 	b.version++
 	b.claims[a.Claim] = &c
 	go b.show(&c, b.version)

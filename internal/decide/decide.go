@@ -181,6 +181,7 @@ func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	}
 	st.pools()
 	st.paced()
+	st.rewrite()
 	st.drop()
 	st.sized()
 	st.keep()

@@ -251,6 +251,16 @@ func (st *step) shrink(ending map[slotKey]bool) {
 	st.mem.idleSlots = idle
 }
 
+// rewrite has slots written again where nobody knows whether they were. Whatever else this step wants of them has been said, and goes first.
+func (st *step) rewrite() {
+	for _, c := range st.astir {
+		if c.SlotsUnsure && c.Deleting.IsZero() {
+			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: c.Slots,
+				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
+		}
+	}
+}
+
 // holds says whether a claim's slots still count.
 func (st *step) holds(c *model.Claim, n *model.Node) bool {
 	if !c.Deleting.IsZero() || len(c.Slots) == 0 || st.taken[c.Name] != nil {

@@ -133,9 +133,9 @@ func (x *script) line(f []string) {
 		for _, a := range x.last.Actions {
 			x.st.Settle(a.Key())
 		}
-	case "refuse":
+	case "refuse", "lose": // no answer came of what is lost
 		for _, a := range x.last.Actions {
-			failed(x.st, a, x.now)
+			failed(x.st, a, x.now, f[0] == "refuse")
 		}
 	case "refused":
 		x.st.RefuseReservation("default/"+f[1], "uid-"+f[1])
@@ -293,15 +293,18 @@ func record(st *state.State, action plan.Action, now time.Time) {
 	}
 }
 
-// failed notes that an action's call failed.
-func failed(st *state.State, action plan.Action, now time.Time) {
+// failed notes that an action's call failed; definitely, if that is known.
+func failed(st *state.State, action plan.Action, now time.Time, definitely bool) {
 	st.Failed(action.Key(), func(int) time.Time { return now })
 	switch a := action.(type) {
 	case plan.CreateClaim:
 		st.Unprovisional(a.Name)
 	case plan.UpdateClaim:
-		if a.SetSlots {
+		switch {
+		case a.SetSlots && definitely:
 			st.DropSlots(a.Claim)
+		case a.SetSlots:
+			st.DoubtSlots(a.Claim)
 		}
 	case plan.Tolerate:
 		st.AssumeReservation(a.Namespace+"/"+a.Pod, a.UID, a.Claim, false)

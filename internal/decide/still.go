@@ -568,7 +568,7 @@ func (st *step) keep() {
 func (st *step) rests(u *disrupt.Unit) bool {
 	c, n, p := u.Claim, u.Node, u.Pool
 	switch {
-	case c.Provisional, !c.Deleting.IsZero(), !n.Deleting.IsZero(), !n.Ready, c.ProviderID == "", c.Capacity.IsZero(),
+	case c.Provisional, c.SlotsUnsure, !c.Deleting.IsZero(), !n.Deleting.IsZero(), !n.Ready, c.ProviderID == "", c.Capacity.IsZero(),
 		n.Labels[model.LabelRegistered] != "true", n.Labels[model.LabelInitialized] != "true",
 		!c.Is(lifecycle.Launched), !c.Is(lifecycle.Registered), !c.Is(lifecycle.Initialized),
 		c.Is(lifecycle.Terminating), c.Is(lifecycle.Disrupted), c.Is(drifted),

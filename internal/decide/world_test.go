@@ -820,7 +820,7 @@ func (w *world) answer() {
 				}
 				continue
 			}
-			failed(w.st, c.action, w.now.Add(time.Second))
+			failed(w.st, c.action, w.now.Add(time.Second), errors.Is(c.err, plan.ErrInvalid))
 			if a, ok := c.action.(plan.Tolerate); ok && errors.Is(c.err, plan.ErrInvalid) {
 				w.st.RefuseReservation(a.Namespace+"/"+a.Pod, a.UID)
 			}

@@ -220,9 +220,10 @@ type Claim struct {
 	LastPodEvent time.Time
 
 	// Exact landing (contract 9).
-	Reserved  bool
-	Slots     []Slot // sorted by class, owner
-	NoReserve string // why not reserved; empty when reserved
+	Reserved    bool
+	Slots       []Slot // sorted by class, owner
+	SlotsUnsure bool   // nobody knows whether these were written: the call that was to do so has failed
+	NoReserve   string // why not reserved; empty when reserved
 
 	// Provisional: the claim was decided and its creation is under way; UID is empty.
 	Provisional bool

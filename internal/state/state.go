@@ -466,12 +466,13 @@ func (s *State) SetClaim(c *model.Claim, version uint64) {
 		s.relink(old.ProviderID)
 	}
 	if assumed, ok := s.slots[c.Name]; ok {
-		if s.flights["slots/"+c.UID] == nil {
+		if s.flights["slots/"+c.UID] == nil || assumed.unsure && sameSlots(assumed.shown, c.Slots) {
 			delete(s.slots, c.Name)
 		} else {
-			s.slots[c.Name] = assumedSlots{shown: assumed.shown, read: c.Slots}
+			assumed.read = c.Slots
+			s.slots[c.Name] = assumed
 			d := *c
-			d.Slots = assumed.shown
+			d.Slots, d.SlotsUnsure = assumed.shown, assumed.unsure
 			c = &d
 		}
 	}
@@ -574,7 +575,10 @@ func (s *State) Annotated(uid string) bool {
 }
 
 // assumedSlots are those shown for a claim, and those that it was last read with.
-type assumedSlots struct{ shown, read []model.Slot }
+type assumedSlots struct {
+	shown, read []model.Slot
+	unsure      bool // it is not known whether they were written
+}
 
 // AssumeSlots shows a claim with slots that are being written.
 func (s *State) AssumeSlots(name string, slots []model.Slot) {
@@ -584,24 +588,39 @@ func (s *State) AssumeSlots(name string, slots []model.Slot) {
 			read = have.read
 		}
 		s.slots[name] = assumedSlots{shown: slots, read: read}
-		s.showSlots(c, slots)
+		s.showSlots(c, slots, false)
 	}
 }
 
-// DropSlots shows a claim with the slots that it was last read with, what was assumed having failed.
+// DoubtSlots goes on showing a claim with slots that may not have been written, or may have been though no answer came, and says so. Taken for
+// not written, pods would be given others, and there would be too many when the watch shows these.
+func (s *State) DoubtSlots(name string) {
+	have, ok := s.slots[name]
+	if c := s.claims[name]; ok && c != nil && !sameSlots(have.shown, have.read) {
+		have.unsure = true
+		s.slots[name] = have
+		s.showSlots(c, have.shown, true)
+	}
+}
+
+// DropSlots shows a claim with the slots that it was last read with, what was assumed having been refused.
 func (s *State) DropSlots(name string) {
 	if have, ok := s.slots[name]; ok {
 		delete(s.slots, name)
 		if c := s.claims[name]; c != nil {
-			s.showSlots(c, have.read)
+			s.showSlots(c, have.read, false)
 		}
 	}
 }
 
-func (s *State) showSlots(c *model.Claim, slots []model.Slot) {
+func (s *State) showSlots(c *model.Claim, slots []model.Slot, unsure bool) {
 	d := *c
-	d.Slots = slots
+	d.Slots, d.SlotsUnsure = slots, unsure
 	s.claims[c.Name], s.claimsDirty[c.Name] = &d, true
+}
+
+func sameSlots(a, b []model.Slot) bool {
+	return slices.EqualFunc(a, b, func(x, y model.Slot) bool { return x.Class == y.Class && x.Owner == y.Owner && x.Count == y.Count })
 }
 
 // AssumeReservation shows a pod with a toleration that is being written, or no longer where that failed.
