@@ -133,7 +133,10 @@ func (s *solver) newPackingOf(l level, demands []*demand, narrow bool) *packing 
 	byKey := make(map[machineKey]*machine, min(len(s.sizes), l.hi-l.lo))
 	var all []*machine
 	admits := make([]uint64, words)
-	any := mask{bits: slices.Clone(masks[0].bits)}
+	any := masks[0]
+	if len(masks) > 1 {
+		any = &mask{bits: slices.Clone(any.bits)}
+	}
 	for _, m := range masks[1:] {
 		for i := l.lo >> 6; i<<6 < l.hi; i++ {
 			any.bits[i] |= m.bits[i]

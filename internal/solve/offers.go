@@ -102,12 +102,12 @@ func (s *solver) holds(m *mask, req *vec) bool {
 	if !m.known {
 		m.known = true
 		seen := make([]bool, len(s.sizes))
-		for i := range s.offers {
-			if o := &s.offers[i]; m.has(i) && !seen[o.size] {
+		m.each(level{hi: len(s.offers)}, func(i int) {
+			if o := &s.offers[i]; !seen[o.size] {
 				seen[o.size] = true
 				m.tops = addTop(m.tops, o.avail, s.nd)
 			}
-		}
+		})
 	}
 	for i := range m.tops {
 		if fitsIn(req, &m.tops[i], s.nd) {
@@ -147,33 +147,41 @@ func (s *solver) compileOffers() {
 	t := twinning{s: s, byText: map[string]int{}}
 	s.twin, s.families = make([]int, len(pools)), make([]family, len(pools))
 	reached := make([][]bool, len(pools)) // by filter
+	open := make([]*assortment, len(pools))
+	total := 0 // there may be millions
+	for i := range pools {
+		s.twin[i] = i
+		s.left = append(s.left, newPoolLeft(&pools[i]))
+		if !usable(&pools[i]) {
+			continue
+		}
+		a := t.assortment(&pools[i])
+		s.twin[i] = t.twin(i, a)
+		s.families[s.twin[i]].join(i, s.left[i])
+		if s.twin[i] != i {
+			continue
+		}
+		reached[i] = make([]bool, len(filters))
+		for j, f := range filters {
+			if reached[i][j] = f.reaches(s, &pools[i], a.known); reached[i][j] && open[i] == nil {
+				open[i] = a
+				total += len(a.items) * len(s.variants(&pools[i], a.known))
+			}
+		}
+	}
+	s.offers = make([]offer, 0, total)
 	for i := range pools {
 		if i == 0 || pools[i-1].before(&pools[i]) != 0 {
 			s.levels = append(s.levels, level{lo: len(s.offers)})
 		}
-		s.twin[i] = i
-		if usable(&pools[i]) {
-			a := t.assortment(&pools[i])
-			s.twin[i] = t.twin(i, a)
-			s.families[s.twin[i]].join(i, newPoolLeft(&pools[i]))
-			if s.twin[i] == i {
-				reached[i] = make([]bool, len(filters))
-				some := false
-				for j, f := range filters {
-					reached[i][j] = f.reaches(s, &pools[i], a.known)
-					some = some || reached[i][j]
-				}
-				if some {
-					s.poolOffers(i, a)
-				}
-			}
+		if open[i] != nil {
+			s.poolOffers(i, open[i])
 		}
 		s.poolAt[i+1], s.poolShapes[i+1] = len(s.offers), len(s.shapes)
 		for _, t := range pools[i].Taints {
 			s.discouraged = s.discouraged || t.Effect == model.PreferNoSchedule
 		}
 		s.levels[len(s.levels)-1].hi = len(s.offers)
-		s.left = append(s.left, newPoolLeft(&pools[i]))
 	}
 	s.sortOffers()
 	words := (len(s.offers) + 63) / 64
@@ -480,9 +488,6 @@ func (s *solver) poolOffers(pi int, a *assortment) {
 		for _, variant := range variants {
 			s.shapes = append(s.shapes, s.shapeOf(p, given, variant))
 		}
-	}
-	if n := len(a.items) * len(variants); cap(s.offers)-len(s.offers) < n {
-		s.offers = slices.Grow(s.offers, max(n, 2*len(s.offers)))
 	}
 	for i := range a.items {
 		it := &a.items[i]
