@@ -44,13 +44,16 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 			c.State.AssumeSlots(a.Claim, a.Slots)
 		}
 		c.run(ctx, laneOf("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, func(s *state.State, err error) {
+			switch {
+			case !a.SetSlots:
+			case err == nil:
+				s.WroteSlots(a.Claim)
+			case definite(err):
+				s.DropSlots(a.Claim)
+			default:
+				s.DoubtSlots(a.Claim)
+			}
 			if err != nil {
-				switch {
-				case a.SetSlots && definite(err):
-					s.DropSlots(a.Claim)
-				case a.SetSlots:
-					s.DoubtSlots(a.Claim)
-				}
 				c.fail("update", "nodeclaim/"+a.Claim, a.Why, err)
 			}
 		})

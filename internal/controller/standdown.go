@@ -143,7 +143,7 @@ func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
 		return false
 	}
 	switch a.Because().Code {
-	case plan.Demand, plan.Registering, plan.Initializing, plan.Landed, plan.NobodyElse, plan.LandingTimeout, plan.Aborted:
+	case plan.Demand, plan.Registering, plan.Initializing, plan.Landed, plan.NoAnswer, plan.NobodyElse, plan.LandingTimeout, plan.Aborted:
 		return true
 	}
 	return false

@@ -251,12 +251,12 @@ func (st *step) shrink(ending map[slotKey]bool) {
 	st.mem.idleSlots = idle
 }
 
-// rewrite has slots written again where nobody knows whether they were. Whatever else this step wants of them has been said, and goes first.
+// rewrite has slots written again where nobody knows whether they were. Whatever else this step wants of them has been said, and goes first (drop).
 func (st *step) rewrite() {
 	for _, c := range st.astir {
 		if c.SlotsUnsure && c.Deleting.IsZero() {
 			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: c.Slots,
-				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
+				Why: plan.Reason{Code: plan.NoAnswer, Pool: c.Pool, Subject: c.Name}})
 		}
 	}
 }
@@ -335,8 +335,8 @@ type berth struct {
 }
 
 // match hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to open slots of
-// their class and owner, the oldest first and to the machines that are furthest on their way, claims by name. Pods on nodes being drained take
-// open slots too: their successors will come for them.
+// their class and owner, the oldest first and to the machines that are furthest on their way (remote), claims by name. Pods on nodes being drained
+// take open slots too: their successors will come for them.
 func (st *step) match() {
 	st.cover = map[string]bool{}
 	open := map[slotKey][]berth{}
@@ -350,19 +350,22 @@ func (st *step) match() {
 	if len(open) == 0 {
 		return
 	}
-	for _, berths := range open {
-		slices.SortStableFunc(berths, func(a, b berth) int { return cmp.Compare(b.progress(), a.progress()) })
-	}
 	st.covered(open)
 }
 
-// progress is how far a claim's machine is on its way: whoever has waited longest is to run first, and kube-scheduler looks at the oldest pods first,
-// in vain if those of a machine that is not bought yet.
-func (h *holding) progress() int {
-	switch c := h.claim; {
-	case c.Is(lifecycle.Initialized):
+// remote says how far a claim's machine is from taking pods that wait: whoever has waited longest is to run first, and kube-scheduler looks at the
+// oldest pods first, in vain if those of a machine that is not bought yet. The room on what comes for a move is for those who are about to leave.
+func (st *step) remote(h *holding) int {
+	c := h.claim
+	m := st.moveTo(c)
+	switch {
+	case m != nil && len(m.victims)+m.going > 0:
+		return 4
+	case c.Is(lifecycle.Initialized) && !(h.node != nil && st.usable(h)):
+		return 3
+	case !c.Is(lifecycle.Launched):
 		return 2
-	case c.Is(lifecycle.Launched):
+	case !c.Is(lifecycle.Initialized):
 		return 1
 	}
 	return 0
@@ -405,11 +408,20 @@ func (st *step) covered(open map[slotKey][]berth) {
 		berths []berth
 	}
 	var wait []waiting
+	nearest := map[slotKey][]berth{}
 	for _, p := range st.s.Pending {
-		if !st.cover[p.UID] && st.wanted(p) {
-			if b := open[st.slot(p)]; len(b) > 0 {
-				wait = append(wait, waiting{p, b})
-			}
+		if st.cover[p.UID] || !st.wanted(p) {
+			continue
+		}
+		k := st.slot(p)
+		b, ok := nearest[k]
+		if !ok {
+			b = slices.Clone(open[k])
+			slices.SortStableFunc(b, func(x, y berth) int { return cmp.Compare(st.remote(x.holding), st.remote(y.holding)) })
+			nearest[k] = b
+		}
+		if len(b) > 0 {
+			wait = append(wait, waiting{p, b})
 		}
 	}
 	slices.SortFunc(wait, func(a, b waiting) int { return older(a.Pod, b.Pod) })

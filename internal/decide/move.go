@@ -469,8 +469,22 @@ func (st *step) hopeless(m *ongoing) string {
 func (st *step) homeless(m *ongoing) *model.Pod {
 	slots := map[slotKey]int{}
 	for _, c := range m.news {
+		there := map[slotKey]int{} // of others, who have come meanwhile or are let in
+		if n := st.node(c); n != nil {
+			for _, p := range n.Pods {
+				there[st.slot(p)]++
+			}
+		}
+		if h := st.held[c.Name]; h != nil {
+			for _, p := range h.pods {
+				if p.Node == "" {
+					there[st.slot(p)]++
+				}
+			}
+		}
 		for _, s := range c.Slots {
-			slots[slotKey{s.Class, s.Owner}] += s.Count
+			k := slotKey{s.Class, s.Owner}
+			slots[k] += max(0, s.Count-there[k])
 		}
 	}
 	var rest []*model.Pod

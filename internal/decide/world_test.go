@@ -810,6 +810,9 @@ func (w *world) answer() {
 			if _, ok := c.action.(plan.UpdatePool); ok {
 				w.st.Settle(key)
 			}
+			if u, ok := c.action.(plan.UpdateClaim); ok && u.SetSlots {
+				w.st.WroteSlots(u.Claim)
+			}
 		case errors.Is(c.err, plan.ErrGone):
 			w.st.Done(key, 0, w.now.Add(time.Second))
 		default:

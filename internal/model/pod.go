@@ -195,7 +195,7 @@ type Pod struct {
 	Node                 string // bound to; empty: not bound
 	Nominated            string // status.nominatedNodeName
 	Created              time.Time
-	Seen                 uint64    // version of the object when it was first seen: pods were made in this order, and kube-scheduler takes them so
+	Seen                 uint64    // version of the object when it was first seen: pods that a watch told of were made in this order, and kube-scheduler takes them so
 	Unschedulable        time.Time // when kube-scheduler last said so; zero: it has not
 	Bound                time.Time // PodScheduled's transition; zero: not bound
 	Deleting             time.Time // deletionTimestamp; zero: not being deleted

@@ -122,6 +122,7 @@ const (
 	Registering         Code = "Registering"         // node has come
 	Initializing        Code = "Initializing"        // node is ready, startup taints gone, extended resources there
 	Landed              Code = "Landed"              // every reserved slot is bound
+	NoAnswer            Code = "NoAnswer"            // no answer came of the call that was to write this
 	NobodyElse          Code = "NobodyElse"          // no pod but those awaited could take the room that is left
 	LandingTimeout      Code = "LandingTimeout"      // reserved pods did not come in time
 	ReservationEnded    Code = "ReservationEnded"    // the machine was bought from one and runs in none any more

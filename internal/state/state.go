@@ -466,7 +466,7 @@ func (s *State) SetClaim(c *model.Claim, version uint64) {
 		s.relink(old.ProviderID)
 	}
 	if assumed, ok := s.slots[c.Name]; ok {
-		if s.flights["slots/"+c.UID] == nil || assumed.unsure && sameSlots(assumed.shown, c.Slots) {
+		if s.flights["slots/"+c.UID] == nil && !assumed.unsure || assumed.unsure && sameSlots(assumed.shown, c.Slots) {
 			delete(s.slots, c.Name)
 		} else {
 			assumed.read = c.Slots
@@ -577,18 +577,29 @@ func (s *State) Annotated(uid string) bool {
 // assumedSlots are those shown for a claim, and those that it was last read with.
 type assumedSlots struct {
 	shown, read []model.Slot
-	unsure      bool // it is not known whether they were written
+	unsure      bool // it is not known what was written: no answer came of some call, and none that came later has written these
 }
 
 // AssumeSlots shows a claim with slots that are being written.
 func (s *State) AssumeSlots(name string, slots []model.Slot) {
 	if c := s.claims[name]; c != nil {
-		read := c.Slots
-		if have, ok := s.slots[name]; ok {
-			read = have.read
+		have, ok := s.slots[name]
+		if !ok {
+			have.read = c.Slots
 		}
-		s.slots[name] = assumedSlots{shown: slots, read: read}
-		s.showSlots(c, slots, false)
+		have.shown = slots
+		s.slots[name] = have
+		s.showSlots(c, slots, have.unsure)
+	}
+}
+
+// WroteSlots records that the slots shown for a claim are written.
+func (s *State) WroteSlots(name string) {
+	have, ok := s.slots[name]
+	if c := s.claims[name]; ok && c != nil && have.unsure {
+		have.unsure = false
+		s.slots[name] = have
+		s.showSlots(c, have.shown, false)
 	}
 }
 
@@ -596,16 +607,22 @@ func (s *State) AssumeSlots(name string, slots []model.Slot) {
 // not written, pods would be given others, and there would be too many when the watch shows these.
 func (s *State) DoubtSlots(name string) {
 	have, ok := s.slots[name]
-	if c := s.claims[name]; ok && c != nil && !sameSlots(have.shown, have.read) {
+	c := s.claims[name]
+	switch {
+	case !ok || c == nil:
+	case !have.unsure && sameSlots(have.shown, have.read): // the watch has shown them meanwhile
+		delete(s.slots, name)
+	default:
 		have.unsure = true
 		s.slots[name] = have
 		s.showSlots(c, have.shown, true)
 	}
 }
 
-// DropSlots shows a claim with the slots that it was last read with, what was assumed having been refused.
+// DropSlots shows a claim with the slots that it was last read with, what was assumed having been refused; unless no answer came of an earlier
+// call, which may have written them.
 func (s *State) DropSlots(name string) {
-	if have, ok := s.slots[name]; ok {
+	if have, ok := s.slots[name]; ok && !have.unsure {
 		delete(s.slots, name)
 		if c := s.claims[name]; c != nil {
 			s.showSlots(c, have.read, false)

@@ -360,24 +360,6 @@ func TestAssumedSlots(t *testing.T) {
 	s.SetClaim(with(0), 4)
 	want(t, "changed later", show(s), "0")
 
-	unsure := func(s *State) string { return fmt.Sprint(show(s), " ", s.Snapshot(at(0)).Claims[0].SlotsUnsure) }
-	s = begin()
-	s.Failed("slots/uid-c", func(int) time.Time { return at(1) })
-	s.DoubtSlots("c")
-	want(t, "no answer came", unsure(s), "2 true")
-	s.SetClaim(with(1), 2)
-	want(t, "not written when the claim changed otherwise", unsure(s), "2 true")
-	s.SetClaim(with(2), 3)
-	want(t, "it was written", unsure(s), "2 false")
-	s.SetClaim(with(0), 4)
-	want(t, "and changed later", unsure(s), "0 false")
-	s = begin()
-	s.DoubtSlots("c")
-	s.Begin("slots/uid-c", "claim/c", at(60))
-	s.AssumeSlots("c", slots(2))
-	want(t, "it is being written again", unsure(s), "2 false")
-	s.DoubtSlots("nobody")
-
 	s = begin()
 	s.SetClaim(with(5), 2)
 	s.AssumeSlots("c", slots(3))
@@ -387,6 +369,79 @@ func TestAssumedSlots(t *testing.T) {
 	s.DropSlots("nobody")
 	s.AssumeSlots("nobody", slots(1))
 	want(t, "once more", show(s), "5")
+}
+
+func TestSlotsInDoubt(t *testing.T) {
+	slots := func(n int) []model.Slot { return []model.Slot{{Class: "k", Owner: "o", Count: n}} }
+	with := func(n int) *model.Claim {
+		c := claim("c", "")
+		c.Slots = slots(n)
+		return c
+	}
+	show := func(s *State) string {
+		c := s.Snapshot(at(0)).Claims[0]
+		return fmt.Sprint(c.Slots[0].Count, " ", c.SlotsUnsure)
+	}
+	write := func(s *State, n int) {
+		s.Begin("slots/uid-c", "claim/c", at(3600))
+		s.AssumeSlots("c", slots(n))
+	}
+	fails := func(s *State) { s.Failed("slots/uid-c", func(int) time.Time { return at(1) }) }
+	begin := func() *State {
+		s := fresh()
+		s.SetClaim(with(2), 1)
+		write(s, 3)
+		return s
+	}
+
+	s := begin()
+	fails(s)
+	s.DoubtSlots("c")
+	want(t, "no answer came", show(s), "3 true")
+	s.SetClaim(with(2), 2)
+	want(t, "not written when the claim changed otherwise", show(s), "3 true")
+	s.Expire(at(62))
+	s.SetClaim(with(2), 3)
+	want(t, "nor a minute later", show(s), "3 true")
+	s.SetClaim(with(3), 4)
+	want(t, "it was written", show(s), "3 false")
+	s.SetClaim(with(1), 5)
+	want(t, "and changed later", show(s), "1 false")
+
+	s = begin()
+	fails(s)
+	s.DoubtSlots("c")
+	write(s, 2)
+	fails(s)
+	s.DoubtSlots("c")
+	want(t, "taken back, and no answer either", show(s), "2 true")
+	s.SetClaim(with(3), 2)
+	want(t, "the first was written", show(s), "2 true")
+	write(s, 2)
+	s.Done("slots/uid-c", 3, at(15))
+	s.WroteSlots("c")
+	want(t, "taken back at last", show(s), "2 false")
+	s.SetClaim(with(2), 3)
+	want(t, "and read", show(s), "2 false")
+
+	s = begin()
+	fails(s)
+	s.DoubtSlots("c")
+	write(s, 3)
+	fails(s)
+	s.DropSlots("c")
+	want(t, "refused, but no answer came of the first", show(s), "3 true")
+
+	s = begin()
+	s.SetClaim(with(3), 2)
+	fails(s)
+	s.DoubtSlots("c")
+	want(t, "shown before it failed", show(s), "3 false")
+	s.SetClaim(with(1), 3)
+	want(t, "and changed later", show(s), "1 false")
+
+	s.DoubtSlots("nobody")
+	s.WroteSlots("nobody")
 }
 
 func TestAssumedReservations(t *testing.T) {
