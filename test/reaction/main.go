@@ -88,6 +88,7 @@ func main() {
 	runs := flag.Int("runs", 30, "how often a single pod is measured; 0: only the burst and its floor are")
 	repeat := flag.Int("repeat", 1, "how often the burst and its floor are measured; the medians are reported")
 	qps := flag.Int("controller-manager-qps", 0, "requests a second of kube-controller-manager in the burst and its floor (20 is its own default); 0: as fast as it can")
+	boot := flag.Duration("boot", 0, "how long a machine takes to come in the burst")
 	nodes := flag.String("floor-nodes", "60x r5a.12xlarge", "machines that hold the burst, made beforehand to measure the floor")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -96,7 +97,7 @@ func main() {
 	var err error
 	switch *from {
 	case "":
-		out, err = measure(ctx, *runs, *repeat, *qps, *nodes)
+		out, err = measure(ctx, *runs, *repeat, *qps, *boot, *nodes)
 	case "aws-groups":
 		out, err = onlyGroups(ctx, *runs)
 	default:
@@ -114,7 +115,7 @@ func main() {
 	}
 }
 
-func measure(ctx context.Context, runs, repeat, qps int, floorNodes string) (*Result, error) {
+func measure(ctx context.Context, runs, repeat, qps int, boot time.Duration, floorNodes string) (*Result, error) {
 	dir, err := os.MkdirTemp("", "dovetail-reaction-")
 	if err != nil {
 		return nil, err
@@ -144,7 +145,8 @@ func measure(ctx context.Context, runs, repeat, qps int, floorNodes string) (*Re
 			return nil, fmt.Errorf("floor: %w", err)
 		}
 		var one Burst
-		if err = in(ctx, filepath.Join(dir, fmt.Sprint("burst-", i)), func(r *rig) error { return r.burst(ctx, &one) }, pace...); err != nil {
+		err = in(ctx, filepath.Join(dir, fmt.Sprint("burst-", i)), func(r *rig) error { return r.burst(ctx, &one) }, append(pace, "--boot", boot.String())...)
+		if err != nil {
 			return nil, fmt.Errorf("burst: %w", err)
 		}
 		bursts = append(bursts, one)
