@@ -354,13 +354,9 @@ func (st *step) match() {
 }
 
 // remote says how far a claim's machine is from taking pods that wait: whoever has waited longest is to run first, and kube-scheduler looks at the
-// oldest pods first, in vain if those of a machine that is not bought yet. The room on what comes for a move is for those who are about to leave.
+// oldest pods first, in vain if those of a machine that is not bought yet.
 func (st *step) remote(h *holding) int {
-	c := h.claim
-	m := st.moveTo(c)
-	switch {
-	case m != nil && len(m.victims)+m.going > 0:
-		return 4
+	switch c := h.claim; {
 	case c.Is(lifecycle.Initialized) && !(h.node != nil && st.usable(h)):
 		return 3
 	case !c.Is(lifecycle.Launched):
@@ -400,6 +396,17 @@ func (st *step) covered(open map[slotKey][]berth) {
 		for _, r := range p.Reservations {
 			if st.held[r] != nil && st.take(p, open[st.slot(p)], r, false) {
 				break
+			}
+		}
+	}
+	// What comes for a move is for those who are to leave for it, before others like them who wait: running, they would have to wait instead.
+	for _, id := range sortedKeys(st.under) {
+		m := st.under[id]
+		for _, p := range st.departing(m) {
+			for _, c := range m.news {
+				if st.take(p, open[st.slot(p)], c.Name, false) {
+					break
+				}
 			}
 		}
 	}
@@ -443,7 +450,9 @@ func (st *step) covered(open map[slotKey][]berth) {
 	}
 	for _, pods := range [][]*model.Pod{st.leaving(), st.moving(), st.expected()} {
 		for _, p := range pods {
-			st.take(p, open[st.slot(p)], "", false)
+			if !st.cover[p.UID] {
+				st.take(p, open[st.slot(p)], "", false)
+			}
 		}
 	}
 }

@@ -181,16 +181,21 @@ func (st *step) moveTo(c *model.Claim) *ongoing {
 func (st *step) moving() []*model.Pod {
 	var out []*model.Pod
 	for _, id := range sortedKeys(st.under) {
-		m := st.under[id]
-		if len(m.news) == 0 {
-			continue
-		}
-		for _, c := range m.victims {
-			if n := st.node(c); n != nil {
-				for _, p := range n.Pods {
-					if disrupt.Moves(p) {
-						out = append(out, p)
-					}
+		out = append(out, st.departing(st.under[id])...)
+	}
+	return out
+}
+
+// departing are those of one move.
+func (st *step) departing(m *ongoing) (out []*model.Pod) {
+	if len(m.news) == 0 {
+		return nil
+	}
+	for _, c := range m.victims {
+		if n := st.node(c); n != nil {
+			for _, p := range n.Pods {
+				if disrupt.Moves(p) {
+					out = append(out, p)
 				}
 			}
 		}
@@ -469,15 +474,10 @@ func (st *step) hopeless(m *ongoing) string {
 func (st *step) homeless(m *ongoing) *model.Pod {
 	slots := map[slotKey]int{}
 	for _, c := range m.news {
-		there := map[slotKey]int{} // of others, who have come meanwhile or are let in
+		there := map[slotKey]int{} // others who have come meanwhile
 		if n := st.node(c); n != nil {
 			for _, p := range n.Pods {
-				there[st.slot(p)]++
-			}
-		}
-		if h := st.held[c.Name]; h != nil {
-			for _, p := range h.pods {
-				if p.Node == "" {
+				if p.Deleting.IsZero() {
 					there[st.slot(p)]++
 				}
 			}

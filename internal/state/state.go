@@ -578,6 +578,7 @@ func (s *State) Annotated(uid string) bool {
 type assumedSlots struct {
 	shown, read []model.Slot
 	unsure      bool // it is not known what was written: no answer came of some call, and none that came later has written these
+	refused     bool // a later call was refused
 }
 
 // AssumeSlots shows a claim with slots that are being written.
@@ -619,10 +620,16 @@ func (s *State) DoubtSlots(name string) {
 	}
 }
 
-// DropSlots shows a claim with the slots that it was last read with, what was assumed having been refused; unless no answer came of an earlier
-// call, which may have written them.
+// DropSlots shows a claim with the slots that it was last read with, what was assumed having been refused. Where no answer came of an earlier
+// call, which may have written them, it takes a second refusal: it comes a second later at least, and the watch has shown by then what is written.
 func (s *State) DropSlots(name string) {
-	if have, ok := s.slots[name]; ok && !have.unsure {
+	have, ok := s.slots[name]
+	if ok && have.unsure && !have.refused {
+		have.refused = true
+		s.slots[name] = have
+		return
+	}
+	if ok {
 		delete(s.slots, name)
 		if c := s.claims[name]; c != nil {
 			s.showSlots(c, have.read, false)

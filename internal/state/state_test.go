@@ -431,6 +431,10 @@ func TestSlotsInDoubt(t *testing.T) {
 	fails(s)
 	s.DropSlots("c")
 	want(t, "refused, but no answer came of the first", show(s), "3 true")
+	write(s, 3)
+	fails(s)
+	s.DropSlots("c")
+	want(t, "refused again", show(s), "2 false")
 
 	s = begin()
 	s.SetClaim(with(3), 2)
