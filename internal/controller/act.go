@@ -264,7 +264,7 @@ const fewLanes = 1000
 
 // definite says whether a call that failed has certainly done nothing.
 func definite(err error) bool {
-	return errors.Is(err, plan.ErrInvalid) || errors.Is(err, plan.ErrGone) || errors.Is(err, plan.ErrConflict) || isBlocked(err)
+	return errors.Is(err, plan.ErrInvalid) || errors.Is(err, plan.ErrConflict) || isGone(err) || isBlocked(err)
 }
 
 func isBlocked(err error) bool { return errors.Is(err, plan.ErrBlocked) }

@@ -386,7 +386,10 @@ func TestSlotsInDoubt(t *testing.T) {
 		s.Begin("slots/uid-c", "claim/c", at(3600))
 		s.AssumeSlots("c", slots(n))
 	}
-	fails := func(s *State) { s.Failed("slots/uid-c", func(int) time.Time { return at(1) }) }
+	fails := func(s *State, then func(string)) {
+		s.Failed("slots/uid-c", func(int) time.Time { return at(1) })
+		then("c")
+	}
 	begin := func() *State {
 		s := fresh()
 		s.SetClaim(with(2), 1)
@@ -395,8 +398,7 @@ func TestSlotsInDoubt(t *testing.T) {
 	}
 
 	s := begin()
-	fails(s)
-	s.DoubtSlots("c")
+	fails(s, s.DoubtSlots)
 	want(t, "no answer came", show(s), "3 true")
 	s.SetClaim(with(2), 2)
 	want(t, "not written when the claim changed otherwise", show(s), "3 true")
@@ -409,11 +411,9 @@ func TestSlotsInDoubt(t *testing.T) {
 	want(t, "and changed later", show(s), "1 false")
 
 	s = begin()
-	fails(s)
-	s.DoubtSlots("c")
+	fails(s, s.DoubtSlots)
 	write(s, 2)
-	fails(s)
-	s.DoubtSlots("c")
+	fails(s, s.DoubtSlots)
 	want(t, "taken back, and no answer either", show(s), "2 true")
 	s.SetClaim(with(3), 2)
 	want(t, "the first was written", show(s), "2 true")
@@ -425,21 +425,17 @@ func TestSlotsInDoubt(t *testing.T) {
 	want(t, "and read", show(s), "2 false")
 
 	s = begin()
-	fails(s)
-	s.DoubtSlots("c")
+	fails(s, s.DoubtSlots)
 	write(s, 3)
-	fails(s)
-	s.DropSlots("c")
+	fails(s, s.DropSlots)
 	want(t, "refused, but no answer came of the first", show(s), "3 true")
 	write(s, 3)
-	fails(s)
-	s.DropSlots("c")
+	fails(s, s.DropSlots)
 	want(t, "refused again", show(s), "2 false")
 
 	s = begin()
 	s.SetClaim(with(3), 2)
-	fails(s)
-	s.DoubtSlots("c")
+	fails(s, s.DoubtSlots)
 	want(t, "shown before it failed", show(s), "3 false")
 	s.SetClaim(with(1), 3)
 	want(t, "and changed later", show(s), "1 false")
