@@ -578,7 +578,7 @@ func (s *State) Annotated(uid string) bool {
 type assumedSlots struct {
 	shown, read []model.Slot
 	unsure      bool // it is not known what was written: no answer came of some call, and none that came later has written these
-	refused     bool // a later call was refused
+	refused     bool // the call after that was refused
 }
 
 // AssumeSlots shows a claim with slots that are being written.
@@ -598,7 +598,7 @@ func (s *State) AssumeSlots(name string, slots []model.Slot) {
 func (s *State) WroteSlots(name string) {
 	have, ok := s.slots[name]
 	if c := s.claims[name]; ok && c != nil && have.unsure {
-		have.unsure = false
+		have.unsure, have.refused = false, false
 		s.slots[name] = have
 		s.showSlots(c, have.shown, false)
 	}
@@ -614,7 +614,7 @@ func (s *State) DoubtSlots(name string) {
 	case !have.unsure && sameSlots(have.shown, have.read): // the watch has shown them meanwhile
 		delete(s.slots, name)
 	default:
-		have.unsure = true
+		have.unsure, have.refused = true, false
 		s.slots[name] = have
 		s.showSlots(c, have.shown, true)
 	}
