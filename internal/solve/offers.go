@@ -147,7 +147,11 @@ func (s *solver) compileOffers() {
 	t := twinning{s: s, byText: map[string]int{}}
 	s.twin, s.families = make([]int, len(pools)), make([]family, len(pools))
 	reached := make([][]bool, len(pools)) // by filter
-	open := make([]*assortment, len(pools))
+	type stall struct {
+		*assortment
+		variants [][]model.Requirement
+	}
+	open := make([]*stall, len(pools))
 	total := 0 // there may be millions
 	for i := range pools {
 		s.twin[i] = i
@@ -164,8 +168,8 @@ func (s *solver) compileOffers() {
 		reached[i] = make([]bool, len(filters))
 		for j, f := range filters {
 			if reached[i][j] = f.reaches(s, &pools[i], a.known); reached[i][j] && open[i] == nil {
-				open[i] = a
-				total += len(a.items) * len(s.variants(&pools[i], a.known))
+				open[i] = &stall{a, s.variants(&pools[i], a.known)}
+				total += len(a.items) * len(open[i].variants)
 			}
 		}
 	}
@@ -175,7 +179,7 @@ func (s *solver) compileOffers() {
 			s.levels = append(s.levels, level{lo: len(s.offers)})
 		}
 		if open[i] != nil {
-			s.poolOffers(i, open[i])
+			s.poolOffers(i, open[i].assortment, open[i].variants)
 		}
 		s.poolAt[i+1], s.poolShapes[i+1] = len(s.offers), len(s.shapes)
 		for _, t := range pools[i].Taints {
@@ -478,10 +482,9 @@ type shape struct {
 	ports   []model.HostPort
 }
 
-// poolOffers adds the offers of one pool.
-func (s *solver) poolOffers(pi int, a *assortment) {
+// poolOffers adds the offers of one pool: all that is assorted for it, with each way to fix the labels that it leaves open.
+func (s *solver) poolOffers(pi int, a *assortment, variants [][]model.Requirement) {
 	p := &s.in.Pools[pi]
-	variants := s.variants(p, a.known)
 	plain := !newPoolLeft(p).limited && len(s.minValuesOf(pi)) == 0 // nothing else of a type matters than its room, price and labels
 	first := len(s.shapes)
 	for _, given := range a.shapes {
