@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package casetest runs text cases: tests that can be read without Go. It knows their form, and nothing of what is in them; it is for
-// tests alone. Start reading at Run.
+// Package casetest runs text cases, tests that can be read without Go (Run), and drawn ones, of which a soak runs more (Drawn). It knows their
+// form, and nothing of what is in them; it is for tests alone.
 package casetest
 
 import (

@@ -148,7 +148,7 @@ func (st *step) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
 		}
 		w := u.Weight()
 		if u.Node.Annotations[disrupt.DoNotDisrupt] == "true" || c.Annotations[disrupt.DoNotDisrupt] == "true" || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
-			held, _ := disrupt.Held(p, st.now)
+			held, _ := p.Held(st.now)
 			return held
 		}) {
 			w += 1 << 40

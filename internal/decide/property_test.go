@@ -4,9 +4,7 @@
 package decide
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,26 +12,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/casetest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// TestMain has the soak look longer.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if os.Getenv("DOVETAIL_SOAK") != "" {
-		if err := flag.Set("rapid.checks", "20000"); err != nil {
-			panic(err)
-		}
-	}
-	if os.Getenv("DOVETAIL_SOAK") == "" && flag.Lookup("rapid.seed").Value.String() == "0" {
-		if err := flag.Set("rapid.seed", "1"); err != nil { // the same series each time; the soak draws new ones
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { casetest.Drawn(m, 20_000) }
 
 // TestWorldSettles lets everything go wrong for a while, and then nothing: whatever happened, every pod runs in the end, and
 // nothing is left behind.

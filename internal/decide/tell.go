@@ -86,7 +86,7 @@ func (st *step) causeOf(u *disrupt.Unit) plan.Code {
 func (st *step) tellPod(n *model.Node, p *model.Pod) {
 	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: "pod/" + p.Key(), Key: disrupt.DoNotDisrupt, Have: p.DoNotDisrupt}}
 	d, err := time.ParseDuration(p.DoNotDisrupt)
-	switch held, until := disrupt.Held(p, st.now); {
+	switch held, until := p.Held(st.now); {
 	case err != nil || d <= 0:
 		note.Event, note.Warn, note.Why.Want = "InvalidDoNotDisruptAnnotation", true, "true, or a duration such as 10m"
 	case held:

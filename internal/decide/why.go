@@ -355,7 +355,7 @@ func (st *step) whyDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 		for _, r := range st.guard.Pod(p, plan.Draining) {
 			r.Pool = c.Pool
 			f := plan.Finding{Of: plan.Draining, Reason: r, Change: st.remedy(u, r), Until: end}
-			if _, until := disrupt.Held(p, st.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
+			if _, until := p.Held(st.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
 				f.Until = until
 			}
 			a.Findings = append(a.Findings, f)

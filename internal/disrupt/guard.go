@@ -322,7 +322,7 @@ func (g *Guard) Pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
 	if p.Terminal || !p.Deleting.IsZero() {
 		return nil
 	}
-	if held, until := Held(p, g.Now); held {
+	if held, until := p.Held(g.Now); held {
 		r := plan.Reason{Code: plan.PodDoNotDisrupt, Subject: "pod/" + p.Key(), Key: DoNotDisrupt, Want: "not set", Have: p.DoNotDisrupt}
 		if !until.IsZero() {
 			r.Want = "past " + until.UTC().Format(time.RFC3339)
@@ -368,21 +368,4 @@ func (g *Guard) budgets(c *model.Class) []*model.PDB {
 		g.of[c] = list
 	}
 	return list
-}
-
-// Held says whether a pod's karpenter.sh/do-not-disrupt holds, and until when; zero: for ever. A duration counts from when the pod
-// was bound; a value that is neither true nor a duration holds nothing.
-func Held(p *model.Pod, now time.Time) (bool, time.Time) {
-	switch p.DoNotDisrupt {
-	case "":
-		return false, time.Time{}
-	case trueValue:
-		return true, time.Time{}
-	}
-	d, err := time.ParseDuration(p.DoNotDisrupt)
-	if err != nil || d <= 0 {
-		return false, time.Time{}
-	}
-	until := p.Bound.Add(d)
-	return now.Before(until), until
 }

@@ -274,7 +274,7 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 		out.at(p.Deleting.Add(in.Policy.StuckPod + time.Second))
 		return
 	}
-	if held, until := doNotDisrupt(p, in.Now); held {
+	if held, until := p.Held(in.Now); held {
 		if !until.IsZero() {
 			out.at(until)
 		}
@@ -315,21 +315,4 @@ func (r *Roll) limit(in *Input) time.Time {
 		return r.By
 	}
 	return limit
-}
-
-// doNotDisrupt says whether a pod's karpenter.sh/do-not-disrupt holds, and until when; zero: for ever. A duration counts from
-// when the pod was bound.
-func doNotDisrupt(p *model.Pod, now time.Time) (bool, time.Time) {
-	switch p.DoNotDisrupt {
-	case "":
-		return false, time.Time{}
-	case trueValue:
-		return true, time.Time{}
-	}
-	d, err := time.ParseDuration(p.DoNotDisrupt)
-	if err != nil || d <= 0 {
-		return false, time.Time{}
-	}
-	until := p.Bound.Add(d)
-	return now.Before(until), until
 }

@@ -4,33 +4,18 @@
 package lifecycle
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/casetest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// TestMain has the soak look longer.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if os.Getenv("DOVETAIL_SOAK") != "" {
-		if err := flag.Set("rapid.checks", "300000"); err != nil {
-			panic(err)
-		}
-	}
-	if os.Getenv("DOVETAIL_SOAK") == "" && flag.Lookup("rapid.seed").Value.String() == "0" {
-		if err := flag.Set("rapid.seed", "1"); err != nil { // the same series each time; the soak draws new ones
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { casetest.Drawn(m, 300_000) }
 
 // drawInput draws any claim with anything around it, also what should never be.
 func drawInput(t *rapid.T) Input {

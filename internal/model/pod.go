@@ -219,3 +219,20 @@ type Pod struct {
 
 // Key is namespace/name.
 func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
+
+// Held says whether its karpenter.sh/do-not-disrupt holds a pod where it is, and until when; zero: for ever. A duration counts from when the
+// pod was bound; a value that is neither true nor a duration holds nothing.
+func (p *Pod) Held(now time.Time) (bool, time.Time) {
+	switch p.DoNotDisrupt {
+	case "":
+		return false, time.Time{}
+	case "true":
+		return true, time.Time{}
+	}
+	d, err := time.ParseDuration(p.DoNotDisrupt)
+	if err != nil || d <= 0 {
+		return false, time.Time{}
+	}
+	until := p.Bound.Add(d)
+	return now.Before(until), until
+}

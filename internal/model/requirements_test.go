@@ -4,10 +4,8 @@
 package model
 
 import (
-	"flag"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -15,23 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/casetest"
 )
 
-// TestMain has the soak look longer.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if os.Getenv("DOVETAIL_SOAK") != "" {
-		if err := flag.Set("rapid.checks", "500000"); err != nil {
-			panic(err)
-		}
-	}
-	if os.Getenv("DOVETAIL_SOAK") == "" && flag.Lookup("rapid.seed").Value.String() == "0" {
-		if err := flag.Set("rapid.seed", "1"); err != nil { // the same series each time; the soak draws new ones
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { casetest.Drawn(m, 500_000) }
 
 // universe are the values that tests look at, some of which no requirement lists; the label may also be absent.
 var universe = []string{"", "a", "b", "zz", "-3", "0", "1", "2", "3", "4", "5", "007", "5.5", "9223372036854775807"}

@@ -181,21 +181,9 @@ func (b *blend) price(until int64) []int64 {
 				scaled[i] = mulDiv(q.worth[i], num, den)
 			}
 		}
-		better := false
-		for _, c := range found {
-			better = t.offer(c) || better
-		}
-		t.surplus()
-		t.settle()
-		switch {
-		case best >= t.value()*(1-1.0/(1<<relaxShift)), !better && held == 0:
-			until = 0
-		case better:
-			held = maxHeld
-		case held > 0.1:
-			held /= 2
-		default:
-			held = 0
+		var done bool
+		if held, done = t.again(found, best, held); done {
+			break
 		}
 	}
 	out := make([]int64, len(b.of))

@@ -4,22 +4,9 @@
 package solve
 
 import (
-	"flag"
-	"os"
 	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/casetest"
 )
 
-// TestMain has the soak look longer, and everybody else at the same series each time.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	name, value := "rapid.seed", "1"
-	if os.Getenv("DOVETAIL_SOAK") != "" {
-		name, value = "rapid.checks", "20000"
-	}
-	if f := flag.Lookup(name); f.Value.String() == f.DefValue {
-		if err := flag.Set(name, value); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { casetest.Drawn(m, 20_000) }

@@ -43,21 +43,9 @@ func (t *master) recall(cost, until int64) {
 				proven[i] = float64(p.worth[d]) / (1 << worthShift)
 			}
 		}
-		better := false
-		for _, c := range found {
-			better = t.offer(c) || better
-		}
-		t.surplus()
-		t.settle()
-		switch {
-		case best >= t.value()*(1-1.0/(1<<relaxShift)), !better && held == 0:
-			until = 0
-		case better:
-			held = maxHeld
-		case held > 0.1:
-			held /= 2
-		default:
-			held = 0
+		var done bool
+		if held, done = t.again(found, best, held); done {
+			break
 		}
 	}
 	if s.bare == nil {
@@ -75,6 +63,26 @@ func (t *master) recall(cost, until int64) {
 
 // maxMends is how many fills of a machine are made to pay in one round.
 const maxMends = 20
+
+// again adds the columns of a round and prices anew. It says how much of the next round's worths are to be those that have proved most,
+// and whether there is none: what is proven is near enough to the program's value, or nothing new was found at its own prices.
+func (t *master) again(found []column, best, held float64) (next float64, done bool) {
+	better := false
+	for _, c := range found {
+		better = t.offer(c) || better
+	}
+	t.surplus()
+	t.settle()
+	switch {
+	case best >= t.value()*(1-1.0/(1<<relaxShift)), !better && held == 0:
+		return 0, true
+	case better:
+		return maxHeld, false
+	case held > 0.1:
+		return held / 2, false
+	}
+	return 0, false
+}
 
 // mend lowers worths until no fill of the machine is worth more than its price. Of the demands in a fill that is, the one gives way that
 // there is least of for its part of the fill, for the bound loses least by it. The fills met go to found. What is returned is by how

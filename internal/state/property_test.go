@@ -4,10 +4,8 @@
 package state
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,24 +13,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/casetest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// TestMain has the soak look longer.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if os.Getenv("DOVETAIL_SOAK") != "" {
-		if err := flag.Set("rapid.checks", "100000"); err != nil {
-			panic(err)
-		}
-	}
-	if os.Getenv("DOVETAIL_SOAK") == "" && flag.Lookup("rapid.seed").Value.String() == "0" {
-		if err := flag.Set("rapid.seed", "1"); err != nil { // the same series each time; the soak draws new ones
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { casetest.Drawn(m, 100_000) }
 
 // dumb is what a Snapshot should show, computed anew each time from all that was ever said.
 type dumb struct {

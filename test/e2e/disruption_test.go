@@ -4,12 +4,7 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -23,8 +18,6 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/report"
-	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
 const disrupted = "karpenter.sh/disrupted"
@@ -141,28 +134,9 @@ func TestKept(t *testing.T) {
 
 // because asks the controller and says which of the codes it does not name.
 func (e *env) because(subject string, codes ...plan.Code) error {
-	all, err := e.s.Components(sandbox.Controller)
+	a, err := e.answer(subject)
 	if err != nil {
 		return err
-	}
-	ctx, cancel := context.WithTimeout(e.ctx, 20*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/why/%s", all[0].Ports["metrics"], subject), nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		return fmt.Errorf("why %s: %s %s %w", subject, res.Status, bytes.TrimSpace(body), err)
-	}
-	var a report.Why
-	if err := json.Unmarshal(body, &a); err != nil {
-		return fmt.Errorf("why %s: %w", subject, err)
 	}
 	var missing []string
 	for _, c := range codes {
@@ -171,7 +145,7 @@ func (e *env) because(subject string, codes ...plan.Code) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("why %s: %s not named in %s", subject, strings.Join(missing, ", "), body)
+		return fmt.Errorf("why %s: %s not named in %+v", subject, strings.Join(missing, ", "), a)
 	}
 	return nil
 }

@@ -58,7 +58,8 @@ func (e *env) allowSurge() {
 // answer asks the controller why.
 func (e *env) answer(subject string) (report.Why, error) {
 	var a report.Why
-	return a, e.get("why/"+subject, &a)
+	err := e.get("why/"+subject, &a)
+	return a, err
 }
 
 func (e *env) get(path string, into any) error {
