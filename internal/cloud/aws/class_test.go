@@ -285,6 +285,29 @@ func TestTemplateNotMadeAgain(t *testing.T) {
 	}
 }
 
+// TestTriedAgain: what buying takes is tried out again when it was not allowed, or when EC2 has not heard yet of a profile that has just been
+// made: it is not remembered against a class for half an hour.
+func TestTriedAgain(t *testing.T) {
+	a := open(t, some(t, "m5.large"), cloud.Wall{})
+	p := a.provider()
+	a.fault(awstest.Fault{Kind: awstest.CallError, Action: "RunInstances", Code: "InvalidIamInstanceProfile.NotFound", Count: 1})
+	if _, err := p.ClassStatus(t.Context(), class("")); cloud.KindOf(err) != cloud.NotReady || !strings.Contains(err.Error(), "spec.role") {
+		t.Errorf("EC2 does not know the profile yet: %v", err)
+	}
+	if conditions, _ := statusOf(t, p, class("")); !conditions["Ready"].True() {
+		t.Errorf("and knows it now: %+v", conditions["Ready"])
+	}
+	p = a.provider()
+	a.fault(awstest.Fault{Kind: awstest.Deny, Action: "CreateFleet"})
+	if conditions, _ := statusOf(t, p, class("")); conditions["ValidationSucceeded"].Reason != "CreateFleetAuthCheckFailed" {
+		t.Errorf("not allowed: %+v", conditions["ValidationSucceeded"])
+	}
+	a.control("DELETE", "faults", nil, nil)
+	if conditions, _ := statusOf(t, p, class("")); !conditions["Ready"].True() {
+		t.Errorf("the policy is mended: %+v", conditions["Ready"])
+	}
+}
+
 // TestDrift: hash, image, subnet and group of a machine against its class as it is now.
 func TestDrift(t *testing.T) {
 	clock := &skipping{}

@@ -27,13 +27,15 @@ const (
 	codeInstanceUnknown = "InvalidInstanceID.NotFound"
 	codeInstanceBad     = "InvalidInstanceID.Malformed"
 	codeTemplateExists  = "InvalidLaunchTemplateName.AlreadyExistsException"
+	codeNoAddresses     = "InsufficientFreeAddressesInSubnet"
+	codeUnfulfillable   = "UnfulfillableCapacity"
 )
 
 // noCapacity says whether a code of CreateFleet means that an offering can't be had now.
 func noCapacity(code string) bool {
 	switch code {
-	case "InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "Unsupported",
-		"InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded", "InsufficientHostCapacity",
+	case "InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", codeUnfulfillable, "Unsupported",
+		codeNoAddresses, "MaxFleetCountExceeded", "ReservationCapacityExceeded", "InsufficientHostCapacity",
 		"InsufficientCapacityOnHost", "InstanceLimitExceeded", "SpotMaxPriceTooLow", "InsufficientCapacity",
 		// Nobody may use spot in this account yet: as good as none to be had.
 		"AuthFailure.ServiceLinkedRoleCreationNotPermitted":

@@ -217,7 +217,7 @@ func (p *Provider) purchase(r *resolved, req cloud.LaunchRequest, list []candida
 	return out, nil
 }
 
-// take counts what the purchase takes, so that the next one looks elsewhere. back undoes it.
+// take counts what the purchase takes, so that the next one looks elsewhere.
 func (p *purchase) take(c candidate, r *resolved) {
 	if s := p.subnets[c.o.Zone]; s != nil {
 		s.taken.Add(1 + c.pods)

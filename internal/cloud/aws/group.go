@@ -57,6 +57,7 @@ type autoGroup struct {
 	name              string
 	min, max, desired int64
 	members           []member
+	leaving           []string                            // ids of those that are on their way out of it
 	types             []string                            // all that it may launch, in its own order
 	mixed             bool                                // which of them it launches is the group's to decide
 	attributes        []types.InstanceRequirementsRequest // what types must have that it may launch; empty: types are listed
@@ -354,6 +355,9 @@ func readGroup(in *astypes.AutoScalingGroup) *autoGroup {
 	for _, i := range in.Instances {
 		if stays(i.LifecycleState) {
 			g.members = append(g.members, member{deref(i.InstanceId), deref(i.ProtectedFromScaleIn)})
+		}
+		if strings.HasPrefix(string(i.LifecycleState), "Terminat") {
+			g.leaving = append(g.leaving, deref(i.InstanceId))
 		}
 	}
 	for _, s := range in.SuspendedProcesses {

@@ -481,6 +481,83 @@ func TestGroupFailures(t *testing.T) {
 	}
 }
 
+// TestGroupUnknown: a process that has just begun and knows no group yet ends a member through its group, which else would start another.
+func TestGroupUnknown(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "m5.large"), clock)
+	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+	p := a.provider()
+	var ids []string
+	for _, uid := range []string{"a", "b"} {
+		res := get(t, p, clock, uid)
+		if res.Err != nil {
+			t.Fatal(res.Err)
+		}
+		ids = append(ids, res.ProviderID)
+	}
+	next := a.provider()
+	if _, err := next.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Terminate(t.Context(), ids[:1])[0]; err != nil {
+		t.Fatal(err)
+	}
+	if g := a.group("web"); *g.DesiredCapacity != 1 {
+		t.Errorf("desired %d, want 1", *g.DesiredCapacity)
+	}
+	// What waits for a hook on its way out is not ended again: its group would want one less once more.
+	again := a.providerOf(a.through(hooked{a}))
+	if err := again.Terminate(t.Context(), ids[1:])[0]; cloud.KindOf(err) != cloud.NotFound {
+		t.Errorf("ended again: %v, want NotFound", err)
+	}
+	if g := a.group("web"); *g.DesiredCapacity != 1 || len(g.Instances) != 1 {
+		t.Errorf("desired %d, %d members, want 1 of 1", *g.DesiredCapacity, len(g.Instances))
+	}
+}
+
+// hooked is an account in which all members of groups wait for a hook to let them go.
+type hooked struct{ by http.RoundTripper }
+
+func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := h.by.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	body = bytes.ReplaceAll(body, []byte("<LifecycleState>InService<"), []byte("<LifecycleState>Terminating:Wait<"))
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	res.Header.Set("Content-Length", fmt.Sprint(len(body)))
+	return res, nil
+}
+
+// TestShieldLate: a member that EC2 does not know yet is no reason to take the claim that is given up for ended, nor those that wait.
+func TestShieldLate(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "m5.large"), clock)
+	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+	p := a.provider()
+	if res := get(t, p, clock, "a"); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"},
+		awstest.Fault{Kind: awstest.CallError, Action: "CreateTags", Code: "InvalidInstanceID.NotFound", Count: 1})
+	if res := ask(t, p, "c", clock.Now()); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; cloud.KindOf(err) != cloud.Throttled {
+		t.Errorf("given up: %v, want Throttled", err)
+	}
+	if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; err != nil {
+		t.Errorf("given up again: %v", err)
+	}
+	if g := a.group("web"); *g.DesiredCapacity != 1 || len(g.Instances) != 1 {
+		t.Errorf("desired %d, %d members", *g.DesiredCapacity, len(g.Instances))
+	}
+}
+
 // TestGroupMinimum: a machine that goes though its group may have no fewer, the minimum having been raised meanwhile, say, is replaced by the
 // group.
 func TestGroupMinimum(t *testing.T) {

@@ -403,12 +403,7 @@ func (p *Provider) passOver(ctx context.Context, s *scaling, answers map[string]
 		want := present + max(0, int64(len(open))-coming)
 		switch {
 		case want > v.desired:
-			now := p.clock.Now()
-			for _, a := range open {
-				if a.asked.IsZero() {
-					a.asked = now
-				}
-			}
+			s.counted(open, p.clock.Now())
 			if err := p.setDesired(ctx, s, want); err != nil {
 				return err
 			}
@@ -419,13 +414,8 @@ func (p *Provider) passOver(ctx context.Context, s *scaling, answers map[string]
 		}
 		s.surplus = 0
 		now := p.clock.Now()
-		late := false
-		for _, a := range open {
-			if a.asked.IsZero() {
-				a.asked = now // somebody else had it grow already
-			}
-			late = late || now.Sub(a.asked) >= quickFailed
-		}
+		s.counted(open, now) // somebody else had it grow already
+		late := slices.ContainsFunc(open, func(a *opening) bool { return now.Sub(a.asked) >= quickFailed })
 		if failure != nil || !late {
 			return nil
 		}
@@ -444,6 +434,17 @@ func noMember(group string, a *opening, message string) passed {
 		}
 	}
 	return passed{lacking: true, err: fmt.Errorf("group %s: %s", group, message)}
+}
+
+// counted notes that a group's desired capacity counts these claims by now.
+func (s *scaling) counted(open []*opening, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range open {
+		if a.asked.IsZero() {
+			a.asked = now
+		}
+	}
 }
 
 // claims are the open claims of a group, oldest first.
@@ -732,10 +733,15 @@ func (p *Provider) shrink(ctx context.Context, s *scaling, v *sight, to, outstan
 	return err
 }
 
-// noteShield writes down on members since when they are protected for a moment; empty: they are not.
+// noteShield writes down on members since when they are protected for a moment; empty: they are not. A member that EC2 does not know yet, or no
+// more, is nothing that whoever asked has done wrong: the group is looked at again.
 func (p *Provider) noteShield(ctx context.Context, ids []string, since string) error {
 	for some := range slices.Chunk(ids, 500) {
-		if _, err := p.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: some, Tags: tagList(map[string]string{dovetailv1alpha1.TagShielded: since})}); err != nil {
+		_, err := p.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: some, Tags: tagList(map[string]string{dovetailv1alpha1.TagShielded: since})})
+		if codeOf(err) == codeInstanceUnknown {
+			return &cloud.Error{Kind: cloud.Throttled, After: time.Second, Err: brief(err)}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -890,9 +896,21 @@ func (p *Provider) endMembers(ctx context.Context, s *scaling, ids []string) []e
 		return errs
 	}
 	defer func() { s.turn <- struct{}{} }()
+	g, err := p.describeGroup(ctx, s.name)
+	if err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
 	side(len(ids), func(i int) {
 		id := ids[i]
 		if slices.Index(ids, id) < i {
+			errs[i] = &cloud.Error{Kind: cloud.NotFound}
+			return
+		}
+		if g != nil && slices.Contains(g.leaving, id) { // asked again, the group might want one less once more
+			p.fleet.ended(id, p.clock.Now())
 			errs[i] = &cloud.Error{Kind: cloud.NotFound}
 			return
 		}

@@ -109,6 +109,13 @@ func readEvent(body string) (notice, error) {
 	return n, nil
 }
 
+// poll is how long the queue waits for a message before it says that there is none, and pollLimit how long it is waited for: a connection that
+// has gone dead is not, while spot machines have two minutes.
+const (
+	poll      = 20 * time.Second
+	pollLimit = poll + 10*time.Second
+)
+
 // underWay bounds the batches of messages that are dealt with at one time.
 const underWay = 100
 
@@ -137,9 +144,11 @@ func (p *Provider) Interruptions(ctx context.Context, handle func(context.Contex
 		case <-ctx.Done():
 			return nil
 		}
-		res, err := p.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: q.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 20, VisibilityTimeout: 20,
+		limited, cancel := context.WithTimeout(ctx, pollLimit)
+		res, err := p.sqs.ReceiveMessage(limited, &sqs.ReceiveMessageInput{
+			QueueUrl: q.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: int32(poll / time.Second), VisibilityTimeout: 20,
 		})
+		cancel()
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -169,7 +178,9 @@ func (p *Provider) deal(ctx context.Context, queue *string, messages []sqstypes.
 		}
 	}
 	if len(entries) > 0 {
-		if _, err := p.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: queue, Entries: entries}); err != nil && ctx.Err() == nil {
+		limited, cancel := context.WithTimeout(ctx, pollLimit)
+		defer cancel()
+		if _, err := p.sqs.DeleteMessageBatch(limited, &sqs.DeleteMessageBatchInput{QueueUrl: queue, Entries: entries}); err != nil && ctx.Err() == nil {
 			p.log.Warn("messages dealt with stay in the queue and will come again", "queue", p.config.InterruptionQueue, "error", brief(err))
 		}
 	}

@@ -160,10 +160,6 @@ func (p *Provider) launchFleet(ctx context.Context, c *class, req cloud.LaunchRe
 				token = fmt.Sprintf("%s-%d", req.ClaimUID, l.attempt)
 			}
 			if l.pending, err = p.purchase(r, req, next, token); err != nil {
-				var bad *unresolvedError
-				if errors.As(err, &bad) {
-					return fail(notReady(op, req.ClaimName, "EC2NodeClass %s: %w", c.name, err))
-				}
 				return fail(notReady(op, req.ClaimName, "EC2NodeClass %s: %w", c.name, err))
 			}
 		}
@@ -260,7 +256,7 @@ func (p *Provider) answered(r *resolved, o *offer, req cloud.LaunchRequest, l *l
 			continue
 		}
 		res := cloud.LaunchResult{}
-		missing, _ := p.missing(b, a.Errors)
+		missing, _, _ := p.missing(r, b, a.Errors)
 		key := cloud.OfferingKey{InstanceType: string(in.InstanceType), CapacityType: b.capacityType()}
 		if o := in.LaunchTemplateAndOverrides; o != nil && o.Overrides != nil {
 			key.Zone = p.zoneOf(r, o.Overrides)
@@ -287,7 +283,7 @@ func (p *Provider) answered(r *resolved, o *offer, req cloud.LaunchRequest, l *l
 	}
 	// Nothing was bought: this token is used up.
 	l.attempt++
-	missing, other := p.missing(b, a.Errors)
+	missing, elsewhere, other := p.missing(r, b, a.Errors)
 	if other == nil || len(missing) > 0 || !throttled(deref(other.ErrorCode)) {
 		l.vain++
 	}
@@ -316,7 +312,7 @@ func (p *Provider) answered(r *resolved, o *offer, req cloud.LaunchRequest, l *l
 				Err: fmt.Errorf("EC2 CreateFleet: %s: %s", code, deref(other.ErrorMessage))}}, true
 		}
 	}
-	if len(missing) == 0 { // EC2 does not say of which
+	if len(missing) == 0 && !elsewhere { // EC2 does not say of which
 		for k := range b.offers {
 			missing = append(missing, k)
 		}
@@ -332,17 +328,19 @@ func (b *purchase) capacityType() string {
 	return ""
 }
 
-// missing are the offerings that had no capacity, and the first error of any other kind.
-func (p *Provider) missing(b *purchase, errs []types.CreateFleetError) (out []cloud.OfferingKey, other *types.CreateFleetError) {
+// missing are the offerings that had no capacity, whether a zone had no addresses where it was tried and has some in another subnet, and the
+// first error of any other kind. Beside such an error EC2 says as well, of nothing in particular, that capacity could not be fulfilled: that
+// is no news of any offering.
+func (p *Provider) missing(r *resolved, b *purchase, errs []types.CreateFleetError) (out []cloud.OfferingKey, elsewhere bool, other *types.CreateFleetError) {
+	if i := slices.IndexFunc(errs, func(e types.CreateFleetError) bool { return !noCapacity(deref(e.ErrorCode)) }); i >= 0 {
+		other = &errs[i]
+	}
 	for i := range errs {
 		e := &errs[i]
-		if !noCapacity(deref(e.ErrorCode)) {
-			if other == nil {
-				other = e
-			}
+		a := e.LaunchTemplateAndOverrides
+		if !noCapacity(deref(e.ErrorCode)) || deref(e.ErrorCode) == codeUnfulfillable && other != nil {
 			continue
 		}
-		a := e.LaunchTemplateAndOverrides
 		zone, name := "", ""
 		if a != nil && a.Overrides != nil {
 			name, zone = string(a.Overrides.InstanceType), deref(a.Overrides.AvailabilityZone)
@@ -352,7 +350,19 @@ func (p *Provider) missing(b *purchase, errs []types.CreateFleetError) (out []cl
 				}
 			}
 		}
+		if deref(e.ErrorCode) == codeNoAddresses && zone != "" {
+			if s := b.subnets[zone]; s != nil {
+				s.taken.Store(s.free)
+			}
+			if s := r.best(zone); s != nil && s.free > s.taken.Load() {
+				elsewhere = true
+				continue
+			}
+		}
 		wide, all := accountWide(deref(e.ErrorCode))
+		if other != nil && name == "" && zone == "" && !wide {
+			continue
+		}
 		if all {
 			p.quotas.spend(p.clock.Now(), quota{b.capacityType(), everything}, 0)
 		}
@@ -361,14 +371,14 @@ func (p *Provider) missing(b *purchase, errs []types.CreateFleetError) (out []cl
 				p.quotas.spend(p.clock.Now(), quota{k.CapacityType, families(c.name)}, c.cpus)
 			}
 			if all || (name == "" || k.InstanceType == name) && (zone == "" || k.Zone == zone) ||
-				deref(e.ErrorCode) == "InsufficientFreeAddressesInSubnet" && k.Zone == zone {
+				deref(e.ErrorCode) == codeNoAddresses && k.Zone == zone {
 				if !slices.Contains(out, k) {
 					out = append(out, k)
 				}
 			}
 		}
 	}
-	return sortedKeys(out), other
+	return sortedKeys(out), elsewhere, other
 }
 
 func sortedKeys(list []cloud.OfferingKey) []cloud.OfferingKey {

@@ -302,12 +302,9 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 	return errs
 }
 
-// groupsOf are the groups that machines are members of; empty for one that is in none.
+// groupsOf are the groups that machines are members of, by what EC2 lists of them, be their groups known yet or not; empty for one that is in none.
 func (p *Provider) groupsOf(ctx context.Context, providerIDs []string) ([]string, error) {
 	out := make([]string, len(providerIDs))
-	if len(p.scaled.known()) == 0 {
-		return out, nil
-	}
 	find := func(l *listing) (missing bool) {
 		p.fleet.mu.Lock()
 		defer p.fleet.mu.Unlock()

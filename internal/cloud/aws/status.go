@@ -123,9 +123,11 @@ func (r *resolved) status() (cloud.ClassStatus, error) {
 	return out, err
 }
 
-// permission tries out, without effect, the calls that buying takes. The zero condition: all are allowed.
+// permission tries out, without effect, the calls that buying takes. The zero condition: all are allowed, which holds for a while. What is not
+// is tried again the next time: it is mended, or IAM has told EC2 by then.
 func (p *Provider) permission(ctx context.Context, r *resolved) (model.Condition, error) {
-	return p.permitted.get(ctx, r.hash+" "+r.profile+" "+selector(r.groups)+selector(r.spec.SubnetSelectorTerms), func(ctx context.Context) (model.Condition, error) {
+	key := r.hash + " " + r.profile + " " + selector(r.groups) + selector(r.spec.SubnetSelectorTerms)
+	verdict, err := p.permitted.get(ctx, key, func(ctx context.Context) (model.Condition, error) {
 		g, err := p.goods(ctx, false)
 		if err != nil {
 			return model.Condition{}, err
@@ -179,6 +181,9 @@ func (p *Provider) permission(ctx context.Context, r *resolved) (model.Condition
 			case err == nil, code == codeDryRun, noTemplate(code), code == codeTemplateExists:
 			case strings.HasPrefix(code, "InvalidParameterValue") && strings.Contains(err.Error(), "nstance"), strings.Contains(code, "InvalidIamInstanceProfile"):
 				if strings.Contains(strings.ToLower(err.Error()), "profile") {
+					if r.spec.Role != "" { // it has just been made, and EC2 hears of that some seconds later
+						return model.Condition{}, notReady("class status", r.name, "EC2 does not know instance profile %s of spec.role %s yet: %s; it is asked again", r.profile, r.spec.Role, brief(err))
+					}
 					return problem(awsv1.ReasonInstanceProfileNotFound, fmt.Sprintf("spec.instanceProfile: %s: %s; create it or name another", r.profile, brief(err))), nil
 				}
 			default:
@@ -189,4 +194,8 @@ func (p *Provider) permission(ctx context.Context, r *resolved) (model.Condition
 		}
 		return model.Condition{}, nil
 	})
+	if verdict.Status != "" {
+		p.permitted.forget(key)
+	}
+	return verdict, err
 }
