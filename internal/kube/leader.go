@@ -66,7 +66,7 @@ func Lead(ctx context.Context, c *Client, l Lease, lead func(context.Context)) e
 	if err != nil {
 		return fmt.Errorf("lead: connect to API server %s: %w", c.Address, err)
 	}
-	electing, stop := context.WithCancel(c.logging(context.WithoutCancel(ctx)))
+	electing, stop := context.WithCancel(context.WithValue(c.logging(context.WithoutCancel(ctx)), elects{}, true))
 	defer stop()
 	var leading, finished atomic.Bool
 	done := make(chan struct{})
@@ -76,10 +76,10 @@ func Lead(ctx context.Context, c *Client, l Lease, lead func(context.Context)) e
 		}
 	})()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
+		Lock: &lock{&resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name}, Client: client,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: l.Identity},
-		},
+		}, electing},
 		LeaseDuration: l.Duration, RenewDeadline: l.Renew, RetryPeriod: l.Retry, ReleaseOnCancel: true, Name: l.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(held context.Context) {
@@ -106,4 +106,21 @@ func Lead(ctx context.Context, c *Client, l Lease, lead func(context.Context)) e
 		return nil
 	}
 	return errors.New("lease " + l.Namespace + "/" + l.Name + " was not renewed within " + l.Renew.String())
+}
+
+// lock is a lease that is given up only by who still holds it. client-go gives up also what could not be renewed in time, over the connection that
+// hangs, and until that has failed whoever leads is not told: longer than the lease lasts.
+type lock struct {
+	resourcelock.Interface
+	electing context.Context
+}
+
+// elects marks the contexts of all calls but those that give the lease up.
+type elects struct{}
+
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if ctx.Value(elects{}) == nil && l.electing.Err() == nil {
+		return nil, nil, errors.New("the lease was not renewed in time, so that it may be another's: it runs out by itself")
+	}
+	return l.Interface.Get(ctx)
 }
