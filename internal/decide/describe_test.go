@@ -73,6 +73,10 @@ func describeAction(a plan.Action) string {
 	}
 	pairs := func(what string, m map[string]string) {
 		for _, k := range sortedKeys(m) {
+			if m[k] == plan.Unset {
+				add(true, what+" -"+k)
+				continue
+			}
 			add(true, what+" "+k+"="+m[k])
 		}
 	}

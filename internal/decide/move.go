@@ -629,10 +629,10 @@ func (st *step) forgetMove(c *model.Claim, done bool) {
 	if c.UID == "" {
 		return // not seen yet: when it is
 	}
-	u := plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{AnnotationMove: ""},
+	u := plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{AnnotationMove: plan.Unset},
 		Why: plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}}
 	if !done {
-		u.Annotations[disrupt.KeepUntil] = ""
+		u.Annotations[disrupt.KeepUntil] = plan.Unset
 		u.Why.Code = plan.Aborted
 	}
 	st.act(u)

@@ -139,7 +139,7 @@ func (st *step) recovered(c *model.Claim) {
 	if !c.Deleting.IsZero() || c.Annotations[lifecycle.TerminationTime] == "" || st.writing(c) {
 		return
 	}
-	st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: ""},
+	st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},
 		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}})
 }
 

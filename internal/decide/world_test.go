@@ -553,7 +553,7 @@ func edited(have model.Labels, change map[string]string) model.Labels {
 	out := model.Labels{}
 	maps.Copy(out, have)
 	for k, v := range change {
-		if v == "" {
+		if v == plan.Unset {
 			delete(out, k)
 		} else {
 			out[k] = v

@@ -448,7 +448,7 @@ func (t *Translator) claimMetadata(cur *karpv1.NodeClaim, u plan.UpdateClaim) (m
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[AnnotationSlots] = ""
+		annotations[AnnotationSlots] = plan.Unset
 		if len(u.Slots) > 0 {
 			s, err := t.slotsText(u.Slots)
 			if err != nil {
@@ -475,15 +475,15 @@ func (t *Translator) claimMetadata(cur *karpv1.NodeClaim, u plan.UpdateClaim) (m
 	return map[string]any{"metadata": m}, nil
 }
 
-// difference is what a merge patch must say to have the wanted values: null for an empty one, which removes.
+// difference is what a merge patch must say to have the wanted values: null for what is to be removed.
 func difference(have, want map[string]string) map[string]any {
 	out := map[string]any{}
 	for k, v := range want {
 		h, ok := have[k]
 		switch {
-		case v == "" && ok:
+		case v == plan.Unset && ok:
 			out[k] = nil
-		case v != "" && h != v:
+		case v != plan.Unset && (!ok || h != v):
 			out[k] = v
 		}
 	}
@@ -668,7 +668,7 @@ func mapPatch(ops []operation, path string, have, want map[string]string) []oper
 	if have == nil {
 		set := map[string]string{}
 		for k, v := range want {
-			if v != "" {
+			if v != plan.Unset {
 				set[k] = v
 			}
 		}
@@ -680,9 +680,9 @@ func mapPatch(ops []operation, path string, have, want map[string]string) []oper
 	for _, k := range slices.Sorted(maps.Keys(want)) {
 		h, ok := have[k]
 		switch {
-		case want[k] == "" && ok:
+		case want[k] == plan.Unset && ok:
 			ops = append(ops, operation{"remove", path + "/" + pointer.Replace(k), nil})
-		case want[k] != "" && h != want[k]:
+		case want[k] != plan.Unset && (!ok || h != want[k]):
 			ops = append(ops, operation{"add", path + "/" + pointer.Replace(k), want[k]})
 		}
 	}

@@ -172,7 +172,7 @@ func TestClaim(t *testing.T) {
 	// The next write builds on it at once, whether or not the watch has brought it.
 	v2 := must(p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{
 		Claim: c.Name, UID: c.UID, NodeName: "n1", Conditions: map[string]model.Condition{karpv1.ConditionRegistered: {Status: "True"}},
-		SetSlots: true, Annotations: map[string]string{"note": ""},
+		SetSlots: true, Annotations: map[string]string{"note": plan.Unset},
 	}))(t)
 	if v2 <= v {
 		t.Fatalf("version %d after %d", v2, v)
@@ -351,14 +351,16 @@ func TestNode(t *testing.T) {
 	}
 	must(p.actor.UpdateNode(p.ctx, plan.UpdateNode{
 		Node: n.Name, UID: string(n.UID), RemoveTaints: []model.Taint{{Key: model.TaintReserved, Effect: model.NoSchedule}},
-		Labels: map[string]string{karpv1.LabelInitialized: "true", "team": ""},
+		Labels: map[string]string{karpv1.LabelInitialized: "true", "team": plan.Unset, "node-role.kubernetes.io/worker": ""},
 	}))(t)
 	w.until("initialized", func(s *state.State) bool {
 		x := node(s)
 		return x != nil && x.Labels[karpv1.LabelInitialized] == "true"
 	})
 	x := node(w.s)
-	if len(x.Taints) == 0 || x.Taints[0] != (model.Taint{Key: "other", Value: "1", Effect: "NoSchedule"}) || !x.HasFinalizer || x.Labels["team"] != "" ||
+	_, team := x.Labels["team"]
+	_, worker := x.Labels["node-role.kubernetes.io/worker"]
+	if team || !worker || len(x.Taints) == 0 || x.Taints[0] != (model.Taint{Key: "other", Value: "1", Effect: "NoSchedule"}) || !x.HasFinalizer ||
 		x.Annotations["x"] != "y" || x.ProviderID != "test://node-a" || x.Allocatable.At(model.CPU) != 4000 {
 		t.Fatalf("node came out as %+v", x)
 	}

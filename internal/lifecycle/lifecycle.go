@@ -335,7 +335,10 @@ func unreserve(in *Input, n *model.Node, out *Output) {
 		differs := func(have model.Labels) map[string]string {
 			change := map[string]string{}
 			for k, v := range now {
-				if h, ok := have[k]; h != v || ok && v == "" {
+				switch h, ok := have[k]; {
+				case v == "" && ok: // see model.Instance
+					change[k] = plan.Unset
+				case v != "" && h != v:
 					change[k] = v
 				}
 			}
@@ -359,13 +362,13 @@ func register(in *Input, n *model.Node, u *plan.UpdateNode) {
 	c := in.Claim
 	u.Why = plan.Reason{Code: plan.Registering, Pool: c.Pool}
 	for k, v := range c.Labels {
-		if n.Labels[k] != v {
+		if h, ok := n.Labels[k]; !ok || h != v {
 			u.Labels[k] = v
 		}
 	}
 	u.Labels[model.LabelRegistered] = trueValue
 	for k, v := range c.Annotations {
-		if n.Annotations[k] != v && !strings.HasPrefix(k, "dovetail.sh/") {
+		if h, ok := n.Annotations[k]; (!ok || h != v) && !strings.HasPrefix(k, "dovetail.sh/") {
 			u.Annotations[k] = v
 		}
 	}

@@ -358,6 +358,10 @@ func (w *words) when(yes bool, s string) {
 
 func (w *words) pairs(what string, m map[string]string) {
 	for _, k := range keys(m) {
+		if m[k] == plan.Unset {
+			w.add(what + " -" + k)
+			continue
+		}
 		w.add(what + " " + k + "=" + m[k])
 	}
 }

@@ -48,12 +48,15 @@ type DeleteClaim struct {
 	Why        Reason
 }
 
+// Unset stands for a value in a change of labels or annotations: there is to be none. The empty value is one like any other.
+const Unset = "\x00"
+
 // UpdateClaim changes a NodeClaim's metadata and status. Nil and zero fields are left alone.
 type UpdateClaim struct {
 	Claim, UID      string
 	AddFinalizer    bool
 	RemoveFinalizer bool
-	Annotations     map[string]string // set; an empty value removes
+	Annotations     map[string]string // set; Unset removes
 	Labels          map[string]string
 	NodeName        string
 	ProviderID      string
@@ -70,7 +73,7 @@ type UpdateClaim struct {
 // UpdateNode changes a node: one patch, all or nothing, tested against the node's uid.
 type UpdateNode struct {
 	Node, UID       string
-	Labels          map[string]string // set; an empty value removes
+	Labels          map[string]string // set; Unset removes
 	Annotations     map[string]string
 	AddTaints       []model.Taint
 	RemoveTaints    []model.Taint // by key and effect
