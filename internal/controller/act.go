@@ -391,21 +391,15 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 
 // stillWanted says whether a claim whose launch had to wait for its turn is still to be launched, and lets go of it if not.
 func (c *Controller) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
-	wanted := make(chan bool, 1)
-	c.Emit(func(s *state.State) {
+	wanted, err := inLoop(ctx, c, func(s *state.State) bool {
 		have := s.Claim(a.Claim)
 		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero() && c.standing.Load() == nil
 		if !ok {
 			s.Settle(a.Key())
 		}
-		wanted <- ok
-	})
-	select {
-	case ok := <-wanted:
 		return ok
-	case <-ctx.Done():
-		return false
-	}
+	})
+	return wanted && err == nil
 }
 
 func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchRequest {
@@ -428,7 +422,7 @@ func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchReque
 func launched(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
 	labels := map[string]string{}
 	for k, v := range r.Labels {
-		if claim.Labels[k] != v {
+		if h, ok := claim.Labels[k]; !ok || h != v {
 			labels[k] = v
 		}
 	}

@@ -193,7 +193,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.base = ctx
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var free time.Time // when the next step may begin: the more the last one cost the later, so that the loop leaves the cores to others
+	var standby time.Time // when a Snapshot was last made though nothing is decided
+	var free time.Time    // when the next step may begin: the more the last one cost the later, so that the loop leaves the cores to others
 	for {
 		select {
 		case <-ctx.Done():
@@ -208,6 +209,10 @@ func (c *Controller) Run(ctx context.Context) error {
 			c.State.Tick(time.Now())
 		}
 		if !c.synced.Load() || !c.leading.Load() {
+			if now := time.Now(); c.synced.Load() && now.Sub(standby) > time.Minute {
+				c.State.Snapshot(now) // what has changed is noted down until then, also of what is gone
+				standby = now
+			}
 			continue
 		}
 		begin := time.Now()

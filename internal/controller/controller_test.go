@@ -625,6 +625,37 @@ func TestOfferingsThatFailAreAskedForAgain(t *testing.T) {
 	})
 }
 
+// What one node class offers is not bought for another that a pool names later: nothing is until that one has been asked about.
+func TestAPoolNamesAnotherClass(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		down := false
+		b.offerings = func() ([]*model.InstanceType, error) {
+			if down {
+				return nil, &cloud.Error{Kind: cloud.Throttled, Op: "offerings", Err: errDown}
+			}
+			return catalogue, nil
+		}
+		b.lead()
+		b.c.Emit(func(s *state.State) {
+			down = true
+			pool := *s.Pool("p")
+			pool.ClassName = "d"
+			s.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "d", UID: "class-d", Generation: 1})
+			s.SetPool(&pool)
+		})
+		b.pod("a", "a")
+		time.Sleep(10 * time.Second)
+		if made := b.made("create"); len(made) > 0 {
+			t.Errorf("created %v of what another class offers", made)
+		}
+		b.c.Emit(func(*state.State) { down = false })
+		time.Sleep(2 * time.Minute)
+		if made := b.made("create"); len(made) != 1 {
+			t.Errorf("created %v once it was known what the class offers", made)
+		}
+	})
+}
+
 func TestConfigurationsThatAreNone(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("the default: %v", err)

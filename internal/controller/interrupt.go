@@ -77,39 +77,45 @@ func (c *Controller) interrupted(ctx context.Context, i cloud.Interruption) erro
 
 // noticed is what the loop made of a notice.
 type noticed struct {
-	claim *model.Claim // whose machine it is; nil: nobody's
-	text  string       // to be written into the claim; empty: nothing
+	claim *model.Claim  // whose machine it is; nil: nobody's
+	text  string        // to be written into the claim; empty: nothing
+	lane  chan struct{} // in which one at a time writes notices into the claim
 }
 
 // heed has the loop know of a notice from now on.
 func (c *Controller) heed(ctx context.Context, i cloud.Interruption) (noticed, error) {
-	type answer struct {
-		noticed
-		err error
-	}
-	ch := make(chan answer, 1)
-	ask := func(s *state.State) {
-		var a answer
+	var err error
+	a, lost := inLoop(ctx, c, func(s *state.State) (a noticed) {
 		var owned bool
 		if a.claim, owned = s.ClaimOf(i.ProviderID); a.claim == nil && owned {
-			a.err = errNotKnownYet
+			err = errNotKnownYet
 		} else if a.claim != nil {
-			if a.text, a.err = c.noticeText(s, a.claim, i); a.text != "" {
+			if a.text, err = c.noticeText(s, a.claim, i); a.text != "" {
 				s.Annotate(a.claim.Name, decide.AnnotationInterrupted, a.text)
+				a.lane = c.lane("notice of "+a.claim.UID, 1)
 			}
 		}
-		ch <- a
+		return a
+	})
+	if lost != nil {
+		return noticed{}, lost
 	}
+	return a, err
+}
+
+// inLoop has the loop answer a question.
+func inLoop[T any](ctx context.Context, c *Controller, ask func(*state.State) T) (none T, err error) {
+	ch := make(chan T, 1)
 	select {
-	case c.changes <- ask:
+	case c.changes <- func(s *state.State) { ch <- ask(s) }:
 	case <-ctx.Done():
-		return noticed{}, ctx.Err()
+		return none, ctx.Err()
 	}
 	select {
 	case a := <-ch:
-		return a.noticed, a.err
+		return a, nil
 	case <-ctx.Done():
-		return noticed{}, ctx.Err()
+		return none, ctx.Err()
 	}
 }
 
@@ -146,6 +152,13 @@ func noticeReason(claim *model.Claim, i cloud.Interruption) plan.Reason {
 func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interruption) error {
 	claim := n.claim
 	if n.text != "" {
+		// Of two notices of one machine the later one stands, whichever is written first: who writes writes what stands by then.
+		select {
+		case n.lane <- struct{}{}:
+			defer func() { <-n.lane }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		select { // few at once: those that are to come in the machines' stead go first
 		case c.narrow <- struct{}{}:
 			defer func() { <-c.narrow }()
@@ -154,8 +167,20 @@ func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interrup
 		}
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit) // one write that hangs must not keep all other notices
 		defer cancel()
-		if _, err := c.Cluster.UpdateClaim(ctx, plan.UpdateClaim{Claim: claim.Name, UID: claim.UID, Annotations: map[string]string{decide.AnnotationInterrupted: n.text}, Why: noticeReason(claim, i)}); err != nil {
+		text, err := inLoop(ctx, c, func(s *state.State) string {
+			if now := s.Claim(claim.Name); now != nil && now.UID == claim.UID {
+				return now.Annotations[decide.AnnotationInterrupted]
+			}
+			return ""
+		})
+		if err != nil {
 			return err
+		}
+		if text != "" {
+			u := plan.UpdateClaim{Claim: claim.Name, UID: claim.UID, Annotations: map[string]string{decide.AnnotationInterrupted: text}, Why: noticeReason(claim, i)}
+			if _, err := c.Cluster.UpdateClaim(ctx, u); err != nil {
+				return err
+			}
 		}
 	}
 	if event := interruptionEvent[i.Kind]; event != "" {

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // StateMetrics are the figures that follow from what the last step saw. They are worked out when they are asked for, in the goroutine of
@@ -69,6 +71,17 @@ func (m *StateMetrics) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
+// figures are decide's. What makes it panic makes the loop do less and go on; who only asks must not end the process.
+func (m *StateMetrics) figures(v *view, now time.Time) (figures []decide.PoolFigures, eligible map[plan.Code]int64) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			m.c.Metrics.failed()
+			m.c.Log.Error("figures of pools can't be told; this is a fault of dovetail", "panic", fault, "stack", string(debug.Stack()))
+		}
+	}()
+	return decide.Figures(v.snap, v.mem, now, m.c.Policy)
+}
+
 // Collect implements prometheus.Collector.
 func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 	now := time.Now()
@@ -99,7 +112,7 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 			put("pods_unbound_time_seconds", now.Sub(p.Created).Seconds(), p.Name, p.Namespace)
 		}
 	}
-	figures, eligible := decide.Figures(s, v.mem, now, m.c.Policy)
+	figures, eligible := m.figures(v, now)
 	for _, f := range figures {
 		put("nodepools_cost_total", float64(f.PriceMicro)/1e6, f.Name)
 		put("nodepools_nodes_consuming_budgets", float64(f.Down), f.Name)

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -36,7 +37,7 @@ func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
 		}
 		info := c.pools[p.Name]
 		if info == nil || info.uid != p.UID {
-			info = &poolInfo{uid: p.UID, problem: model.Condition{Status: "False", Reason: "NodeClassReadinessUnknown", Message: "the provider has not been asked yet"}}
+			info = &poolInfo{uid: p.UID, problem: notAsked}
 			c.pools[p.Name] = info
 		}
 		class := c.State.NodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
@@ -67,6 +68,12 @@ func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
 	return next
 }
 
+// notAsked is why nothing can be bought from a pool of whose node class nothing is known.
+var notAsked = model.Condition{Status: "False", Reason: "NodeClassReadinessUnknown", Message: "the provider has not been asked yet"}
+
+// of says whether what is known of a pool is of this class, of whatever generation.
+func (i *poolInfo) of(class *state.NodeClass) bool { return strings.HasPrefix(i.class, class.UID+"/") }
+
 func sameTypes(a, b []*model.InstanceType) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
@@ -75,6 +82,9 @@ func sameTypes(a, b []*model.InstanceType) bool {
 func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool, class *state.NodeClass, info *poolInfo) {
 	id := class.UID + "/" + time.Duration(class.Generation).String()
 	if info.class != id {
+		if !info.of(class) { // another class: what is offered for the one before is not for this one
+			info.types, info.problem, info.fails = nil, notAsked, 0
+		}
 		info.class, info.due, info.again = id, time.Time{}, info.asking
 	}
 	if info.asking || now.Before(info.due) {
@@ -114,9 +124,16 @@ func (c *Controller) offered(s *state.State, info *poolInfo, class *state.NodeCl
 	if status != nil {
 		c.classStatus(s, class, *status)
 	}
+	if !info.of(class) { // the pool names another by now, which is asked about at once
+		info.again, info.due = false, time.Time{}
+		return
+	}
 	if err != nil {
 		info.fails++
 		info.due = now.Add(max(cloud.AfterOf(err), backoff(info.fails, time.Second, time.Minute)))
+		if info.again {
+			info.again, info.due = false, time.Time{}
+		}
 		c.Log.Warn("offerings unknown, will ask again", "nodeClass", class.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
 		if info.types == nil || cloud.KindOf(err) == cloud.NotReady {
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()}

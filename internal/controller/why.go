@@ -38,16 +38,9 @@ func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, erro
 	}
 	v := c.view.Load()
 	if v == nil { // nothing has been decided here: this is not the leader, and only what it sees can be told
-		ch := make(chan *view, 1)
-		select {
-		case c.changes <- func(s *state.State) { ch <- &view{snap: s.Snapshot(time.Now())} }:
-		case <-ctx.Done():
-			return plan.Answer{}, ctx.Err()
-		}
-		select {
-		case v = <-ch:
-		case <-ctx.Done():
-			return plan.Answer{}, ctx.Err()
+		var err error
+		if v, err = inLoop(ctx, c, func(s *state.State) *view { return &view{snap: s.Snapshot(time.Now())} }); err != nil {
+			return plan.Answer{}, err
 		}
 	}
 	a, err := decide.Why(v.snap, v.mem, time.Now(), c.Policy, subject)

@@ -112,8 +112,10 @@ func (s *State) SetQuota(key string) {
 
 // DeleteQuota forgets a ResourceQuota by namespace/name.
 func (s *State) DeleteQuota(key string) {
-	if s.quotas[key] {
-		s.limits[namespaceOf(key)]--
+	if in := namespaceOf(key); s.quotas[key] {
+		if s.limits[in]--; s.limits[in] == 0 {
+			delete(s.limits, in)
+		}
 	}
 	delete(s.quotas, key)
 	s.makingDirty = true

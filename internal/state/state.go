@@ -660,6 +660,9 @@ func (s *State) AssumeReservation(key, uid, claim string, holds bool) {
 			q.Reservations = append(slices.Clip(q.Reservations), claim)
 		}
 	} else {
+		if s.assumed[uid] != claim {
+			return // the watch has shown it meanwhile: it was written, though no answer came
+		}
 		delete(s.assumed, uid)
 		q.Reservations = slices.DeleteFunc(slices.Clone(q.Reservations), func(c string) bool { return c == claim })
 	}
