@@ -86,7 +86,7 @@ func (c *Controller) recordUpdate(a plan.UpdateClaim) {
 			c.Cluster.Event("Node", "", cl.NodeName, "", true, reason, text)
 		}
 	}
-	if at := a.Annotations[lifecycle.TerminationTime]; at != "" {
+	if at := a.Annotations[lifecycle.TerminationTime]; at != "" && at != plan.Unset {
 		both("TerminationGracePeriodExpiring", "all pods will be deleted by "+at)
 	}
 	if w := a.Conditions[lifecycle.Detached]; w.Reason == "AwaitingVolumeDetachment" {

@@ -5,8 +5,13 @@ package controller
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // Notes that are still not to be told again can't be forgotten, however many there are: all of them are looked through now and then, not for
@@ -41,5 +46,26 @@ func TestManyNotesAreLookedThroughSeldom(t *testing.T) {
 	}
 	if n := len(c.notes); n > many {
 		t.Errorf("%d notes are kept of %d that are not old", n, many)
+	}
+}
+
+// A termination time that is written is told of, one that is taken back is not.
+func TestATerminationTimeIsTold(t *testing.T) {
+	for at, want := range map[string]bool{"2000-01-01T00:10:00Z": true, plan.Unset: false} {
+		run(t, func(t *testing.T, b *bench) {
+			b.stand(1)
+			b.lead()
+			b.c.Emit(func(*state.State) {
+				b.c.recordUpdate(plan.UpdateClaim{Claim: "old-00", Annotations: map[string]string{lifecycle.TerminationTime: at}})
+			})
+			time.Sleep(time.Second)
+			told := false
+			for _, e := range b.made("event") {
+				told = told || strings.Contains(e.what, "TerminationGracePeriodExpiring")
+			}
+			if told != want {
+				t.Errorf("%q: told %t, want %t", at, told, want)
+			}
+		})
 	}
 }

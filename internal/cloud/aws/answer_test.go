@@ -46,6 +46,7 @@ func TestMissing(t *testing.T) {
 		{name: "one offering beside what is wrong", errors: []types.CreateFleetError{in("InsufficientInstanceCapacity", "c5.xlarge", b, ""), in("RequestLimitExceeded", "", "", "")},
 			missing: []string{"c5.xlarge/" + b}, other: "RequestLimitExceeded"},
 		{name: "no addresses where another subnet has some", errors: []types.CreateFleetError{in(codeNoAddresses, "c5.xlarge", a, "subnet-a2")}, elsewhere: true},
+		{name: "and nothing in particular beside it", errors: []types.CreateFleetError{in(codeUnfulfillable, "", "", ""), in(codeNoAddresses, "c5.xlarge", a, "subnet-a2")}, elsewhere: true},
 		{name: "no addresses in the only subnet", errors: []types.CreateFleetError{in(codeNoAddresses, "c5.xlarge", b, "subnet-b1")}, missing: []string{"c5.xlarge/" + b, "m5d.large/" + b}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

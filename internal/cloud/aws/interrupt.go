@@ -128,7 +128,9 @@ func (p *Provider) Interruptions(ctx context.Context, handle func(context.Contex
 		<-ctx.Done()
 		return nil
 	}
-	q, err := p.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &p.config.InterruptionQueue})
+	limited, cancel := context.WithTimeout(ctx, pollLimit)
+	q, err := p.sqs.GetQueueUrl(limited, &sqs.GetQueueUrlInput{QueueName: &p.config.InterruptionQueue})
+	cancel()
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil

@@ -328,39 +328,51 @@ func (b *purchase) capacityType() string {
 	return ""
 }
 
+// where is what an error of CreateFleet is about, as far as it says.
+func (b *purchase) where(e *types.CreateFleetError) (name, zone string) {
+	a := e.LaunchTemplateAndOverrides
+	if a == nil || a.Overrides == nil {
+		return "", ""
+	}
+	zone = deref(a.Overrides.AvailabilityZone)
+	for z, s := range b.subnets {
+		if s.id == deref(a.Overrides.SubnetId) {
+			zone = z
+		}
+	}
+	return string(a.Overrides.InstanceType), zone
+}
+
 // missing are the offerings that had no capacity, whether a zone had no addresses where it was tried and has some in another subnet, and the
-// first error of any other kind. Beside such an error EC2 says as well, of nothing in particular, that capacity could not be fulfilled: that
-// is no news of any offering.
+// first error of any other kind. Beside the last two EC2 says as well, of nothing in particular, that capacity could not be fulfilled: that is no
+// news of any offering.
 func (p *Provider) missing(r *resolved, b *purchase, errs []types.CreateFleetError) (out []cloud.OfferingKey, elsewhere bool, other *types.CreateFleetError) {
-	if i := slices.IndexFunc(errs, func(e types.CreateFleetError) bool { return !noCapacity(deref(e.ErrorCode)) }); i >= 0 {
-		other = &errs[i]
+	room := func(zone string) bool {
+		s := r.best(zone)
+		return s != nil && s.free > s.taken.Load()
 	}
 	for i := range errs {
 		e := &errs[i]
-		a := e.LaunchTemplateAndOverrides
-		if !noCapacity(deref(e.ErrorCode)) || deref(e.ErrorCode) == codeUnfulfillable && other != nil {
-			continue
-		}
-		zone, name := "", ""
-		if a != nil && a.Overrides != nil {
-			name, zone = string(a.Overrides.InstanceType), deref(a.Overrides.AvailabilityZone)
-			for z, s := range b.subnets {
-				if s.id == deref(a.Overrides.SubnetId) {
-					zone = z
-				}
-			}
-		}
-		if deref(e.ErrorCode) == codeNoAddresses && zone != "" {
+		_, zone := b.where(e)
+		switch code := deref(e.ErrorCode); {
+		case !noCapacity(code) && other == nil:
+			other = e
+		case code == codeNoAddresses && zone != "":
 			if s := b.subnets[zone]; s != nil {
 				s.taken.Store(s.free)
 			}
-			if s := r.best(zone); s != nil && s.free > s.taken.Load() {
-				elsewhere = true
-				continue
-			}
+			elsewhere = elsewhere || room(zone)
 		}
-		wide, all := accountWide(deref(e.ErrorCode))
-		if other != nil && name == "" && zone == "" && !wide {
+	}
+	for i := range errs {
+		e := &errs[i]
+		code := deref(e.ErrorCode)
+		name, zone := b.where(e)
+		wide, all := accountWide(code)
+		switch {
+		case !noCapacity(code), code == codeNoAddresses && zone != "" && room(zone):
+			continue
+		case (other != nil || elsewhere) && (code == codeUnfulfillable || name == "" && zone == "" && !wide):
 			continue
 		}
 		if all {
@@ -371,7 +383,7 @@ func (p *Provider) missing(r *resolved, b *purchase, errs []types.CreateFleetErr
 				p.quotas.spend(p.clock.Now(), quota{k.CapacityType, families(c.name)}, c.cpus)
 			}
 			if all || (name == "" || k.InstanceType == name) && (zone == "" || k.Zone == zone) ||
-				deref(e.ErrorCode) == codeNoAddresses && k.Zone == zone {
+				code == codeNoAddresses && k.Zone == zone {
 				if !slices.Contains(out, k) {
 					out = append(out, k)
 				}
