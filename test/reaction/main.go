@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -152,7 +153,7 @@ func measure(ctx context.Context, runs, repeat, qps int, boot time.Duration, flo
 		bursts = append(bursts, one)
 		b.BurstAttempts = append(b.BurstAttempts, one.Seconds)
 	}
-	slices.SortFunc(bursts, func(a, b Burst) int { return int(math.Copysign(1, a.Seconds-b.Seconds)) })
+	slices.SortFunc(bursts, func(a, b Burst) int { return cmp.Compare(a.Seconds, b.Seconds) })
 	middle := bursts[(len(bursts)-1)/2]
 	middle.FloorNodes, middle.FloorAttempts, middle.BurstAttempts, middle.FloorAccount = b.FloorNodes, b.FloorAttempts, b.BurstAttempts, b.FloorAccount
 	middle.FloorSeconds = quantile(b.FloorAttempts, 0.5)
