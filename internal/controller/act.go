@@ -420,14 +420,8 @@ func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchReque
 
 // launched is what the claim's status and labels say once its machine is bought.
 func launched(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
-	labels := map[string]string{}
-	for k, v := range r.Labels {
-		if h, ok := claim.Labels[k]; !ok || h != v {
-			labels[k] = v
-		}
-	}
 	return plan.UpdateClaim{
-		Claim: claim.Name, UID: claim.UID, Annotations: r.Annotations, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: labels,
+		Claim: claim.Name, UID: claim.UID, Annotations: r.Annotations, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: r.Labels,
 		Conditions: map[string]model.Condition{"Launched": {Status: "True", Reason: "Launched"}}, Why: plan.Reason{Code: plan.Launching, Pool: claim.Pool},
 	}
 }

@@ -124,16 +124,17 @@ func (c *Controller) offered(s *state.State, info *poolInfo, class *state.NodeCl
 	if status != nil {
 		c.classStatus(s, class, *status)
 	}
-	if !info.of(class) { // the pool names another by now, which is asked about at once
-		info.again, info.due = false, time.Time{}
-		return
+	defer func() {
+		if info.again {
+			info.again, info.due = false, time.Time{}
+		}
+	}()
+	if !info.of(class) {
+		return // the pool names another by now
 	}
 	if err != nil {
 		info.fails++
 		info.due = now.Add(max(cloud.AfterOf(err), backoff(info.fails, time.Second, time.Minute)))
-		if info.again {
-			info.again, info.due = false, time.Time{}
-		}
 		c.Log.Warn("offerings unknown, will ask again", "nodeClass", class.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
 		if info.types == nil || cloud.KindOf(err) == cloud.NotReady {
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()}
@@ -142,9 +143,6 @@ func (c *Controller) offered(s *state.State, info *poolInfo, class *state.NodeCl
 	}
 	info.fails, info.types, info.problem = 0, types, model.Condition{}
 	info.due = now.Add(c.Config.OfferEvery)
-	if info.again {
-		info.again, info.due = false, time.Time{}
-	}
 	if len(types) == 0 {
 		info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: "the provider offers no instance type for " + class.Kind + " " + class.Name}
 	}

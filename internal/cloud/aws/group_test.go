@@ -52,6 +52,34 @@ func get(t *testing.T, p cloud.Provider, clock cloud.Clock, uid string) cloud.La
 	return cloud.LaunchResult{}
 }
 
+// getAll gets a machine for each of some claims, one after another, and says their provider ids.
+func getAll(t *testing.T, p cloud.Provider, clock cloud.Clock, uids ...string) (ids []string) {
+	t.Helper()
+	for _, uid := range uids {
+		res := get(t, p, clock, uid)
+		if res.Err != nil {
+			t.Fatal(res.Err)
+		}
+		ids = append(ids, res.ProviderID)
+	}
+	return ids
+}
+
+// vain is a group that has a machine for claim a, and is asked in vain for one for claim c.
+func vain(t *testing.T) (*account, *aws.Provider) {
+	t.Helper()
+	clock := &skipping{}
+	a := open(t, some(t, "m5.large"), clock)
+	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+	p := a.provider()
+	getAll(t, p, clock, "a")
+	a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"})
+	if res := ask(t, p, "c", clock.Now()); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	return a, p
+}
+
 // shields says of a group's members which are protected from scale-in, and which say that they are for a moment.
 func (a *account) shields(group string) (protected, noted []string) {
 	a.t.Helper()
@@ -294,17 +322,7 @@ func TestShieldStaysWhenTheReplyIsLost(t *testing.T) {
 
 // TestShieldGoes: where nobody dies nothing is left behind.
 func TestShieldGoes(t *testing.T) {
-	clock := &skipping{}
-	a := open(t, some(t, "m5.large"), clock)
-	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
-	p := a.provider()
-	if res := get(t, p, clock, "a"); res.Err != nil {
-		t.Fatal(res.Err)
-	}
-	a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"})
-	if res := ask(t, p, "c", clock.Now()); res.Err != nil {
-		t.Fatal(res.Err)
-	}
+	a, p := vain(t)
 	if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; err != nil {
 		t.Fatal(err)
 	}
@@ -487,14 +505,7 @@ func TestGroupUnknown(t *testing.T) {
 	a := open(t, some(t, "m5.large"), clock)
 	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
 	p := a.provider()
-	var ids []string
-	for _, uid := range []string{"a", "b"} {
-		res := get(t, p, clock, uid)
-		if res.Err != nil {
-			t.Fatal(res.Err)
-		}
-		ids = append(ids, res.ProviderID)
-	}
+	ids := getAll(t, p, clock, "a", "b")
 	next := a.provider()
 	if _, err := next.List(t.Context()); err != nil {
 		t.Fatal(err)
@@ -535,18 +546,8 @@ func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestShieldLate: a member that EC2 does not know yet is no reason to take the claim that is given up for ended, nor those that wait.
 func TestShieldLate(t *testing.T) {
-	clock := &skipping{}
-	a := open(t, some(t, "m5.large"), clock)
-	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
-	p := a.provider()
-	if res := get(t, p, clock, "a"); res.Err != nil {
-		t.Fatal(res.Err)
-	}
-	a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"},
-		awstest.Fault{Kind: awstest.CallError, Action: "CreateTags", Code: "InvalidInstanceID.NotFound", Count: 1})
-	if res := ask(t, p, "c", clock.Now()); res.Err != nil {
-		t.Fatal(res.Err)
-	}
+	a, p := vain(t)
+	a.fault(awstest.Fault{Kind: awstest.CallError, Action: "CreateTags", Code: "InvalidInstanceID.NotFound", Count: 1})
 	if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; cloud.KindOf(err) != cloud.Throttled {
 		t.Errorf("given up: %v, want Throttled", err)
 	}
@@ -565,14 +566,7 @@ func TestGroupMinimum(t *testing.T) {
 	a := open(t, some(t, "m5.large"), clock)
 	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
 	p := a.provider()
-	var ids []string
-	for _, uid := range []string{"a", "b", "c"} {
-		res := get(t, p, clock, uid)
-		if res.Err != nil {
-			t.Fatal(res.Err)
-		}
-		ids = append(ids, res.ProviderID)
-	}
+	ids := getAll(t, p, clock, "a", "b", "c")
 	if _, err := a.clients().AutoScaling.UpdateAutoScalingGroup(t.Context(), &autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: sdk.String("web"), MinSize: sdk.Int32(2)}); err != nil {
 		t.Fatal(err)
 	}

@@ -886,23 +886,17 @@ func (p *Provider) cancel(ctx context.Context, uid string) error {
 // endMembers ends members of one group, each by its id, and has the group want as many fewer. Where the group may not become smaller it
 // starts another one instead.
 func (p *Provider) endMembers(ctx context.Context, s *scaling, ids []string) []error {
-	errs := make([]error, len(ids))
 	select {
 	case <-s.turn:
 	case <-ctx.Done():
-		for i := range errs {
-			errs[i] = ctx.Err()
-		}
-		return errs
+		return slices.Repeat([]error{ctx.Err()}, len(ids))
 	}
 	defer func() { s.turn <- struct{}{} }()
 	g, err := p.describeGroup(ctx, s.name)
 	if err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
+		return slices.Repeat([]error{err}, len(ids))
 	}
+	errs := make([]error, len(ids))
 	side(len(ids), func(i int) {
 		id := ids[i]
 		if slices.Index(ids, id) < i {
