@@ -11,14 +11,27 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
 )
 
 //go:embed dovetail/crds/*.yaml dovetail/rights/*.yaml dovetail/optional/*.yaml
 var files embed.FS
 
-// Manifests is all of it as one stream of YAML documents, in the order in which to apply it. Of what is optional it has only what is
-// named: surge is the right to restart Deployments, priorities that to read the ConfigMap of Cluster Autoscaler's expander priority.
-func Manifests(optional ...string) ([]byte, error) {
+// unneeded is what a landing mode leaves out of dovetail/rights, which has what the default, bind, needs.
+var unneeded = map[string][]string{
+	"bind":     nil,
+	"tolerate": {"dovetail/rights/landing-bind.yaml"},
+	"off":      {"dovetail/rights/landing-bind.yaml", "dovetail/rights/landing-tolerate.yaml"},
+}
+
+// Manifests is all of it as one stream of YAML documents, in the order in which to apply it, with the rights that the landing mode (bind,
+// tolerate or off) needs. Of what is optional it has only what is named: surge is the right to restart Deployments, priorities that to read
+// the ConfigMap of Cluster Autoscaler's expander priority.
+func Manifests(landing string, optional ...string) ([]byte, error) {
+	without, ok := unneeded[landing]
+	if !ok {
+		return nil, fmt.Errorf("landing mode %q is not bind, tolerate or off", landing)
+	}
 	names, err := fs.Glob(files, "dovetail/crds/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("list manifests: %w", err)
@@ -31,7 +44,7 @@ func Manifests(optional ...string) ([]byte, error) {
 	const namespace = "dovetail/rights/namespace.yaml"
 	names = append(names, namespace)
 	for _, name := range rights {
-		if name != namespace {
+		if name != namespace && !slices.Contains(without, name) {
 			names = append(names, name)
 		}
 	}

@@ -40,7 +40,8 @@ const loopWork = 4_000_000
 type controllerFlags struct {
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
 	scheduler                                                                string
-	leaderElect, exactLanding, profiling, alone                              bool
+	leaderElect, profiling, alone                                            bool
+	landing                                                                  landingFlags
 	others                                                                   []string
 	qps                                                                      float32
 	burst                                                                    int
@@ -81,7 +82,7 @@ func controllerCommand() *cobra.Command {
 	g.DurationVar(&f.lease.Duration, "leader-elect-lease-duration", f.lease.Duration, "how long a lease lasts that is not renewed")
 	g.DurationVar(&f.lease.Renew, "leader-elect-renew-deadline", f.lease.Renew, "how long the leader tries to renew before it stops acting")
 	g.DurationVar(&f.lease.Retry, "leader-elect-retry-period", f.lease.Retry, "pause between tries")
-	g.BoolVar(&f.exactLanding, "exact-landing", true, "keep each bought machine to the pods it was bought for until they have landed")
+	f.landing.add(g)
 	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "decide when no new unschedulable pod came for this long (BATCH_IDLE_DURATION)")
 	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "decide at the latest this long after the first one (BATCH_MAX_DURATION)")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage+" (SCHEDULER_CONFIG)")
@@ -111,6 +112,10 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	}
 	if err := f.config.Validate(); err != nil {
 		return exit{2, err}
+	}
+	policy := decide.DefaultPolicy()
+	if err := f.landing.into(&policy); err != nil {
+		return err
 	}
 	slog.SetDefault(log)
 	for _, v := range idle {
@@ -171,8 +176,6 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	}
 	provider := cloud.Retry(source, cloud.Wall{}, cloud.DefaultRetry())
 	actor := kube.NewActor(client, st.Resources(), time.Now)
-	policy := decide.DefaultPolicy()
-	policy.ExactLanding = f.exactLanding
 	policy.Solve.Work = loopWork
 	if f.preferences == ignore {
 		policy.Solve.PreferencePPM = 0

@@ -5,15 +5,18 @@ package cli
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/charts"
+	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
 func manifestsCommand() *cobra.Command {
-	surge, priorities := false, false
+	surge, priorities, landing := false, false, ""
 	c := &cobra.Command{
 		Use:   "manifests",
 		Short: "print what a cluster needs before the controller can run",
@@ -22,6 +25,9 @@ func manifestsCommand() *cobra.Command {
 		Example: "  dovetail manifests | kubectl apply --server-side -f -",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if !slices.Contains(landings, landing) {
+				return exit{2, fmt.Errorf("--landing %q: use %s", landing, strings.Join(landings, ", "))}
+			}
 			var optional []string
 			if surge {
 				optional = append(optional, "surge")
@@ -29,7 +35,7 @@ func manifestsCommand() *cobra.Command {
 			if priorities {
 				optional = append(optional, "priorities")
 			}
-			b, err := charts.Manifests(optional...)
+			b, err := charts.Manifests(landing, optional...)
 			if err != nil {
 				return fmt.Errorf("read embedded manifests: %w", err)
 			}
@@ -37,6 +43,7 @@ func manifestsCommand() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().StringVar(&landing, "landing", string(decide.LandBind), "with the rights that a controller with this --landing needs: "+strings.Join(landings, ", "))
 	c.Flags().BoolVar(&surge, "surge", false, "with the right to restart Deployments that are opted in by dovetail.sh/surge")
 	c.Flags().BoolVar(&priorities, "priorities", false, "with the right to read ConfigMap kube-system/"+kube.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
 	return c

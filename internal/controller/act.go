@@ -63,6 +63,25 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 	case plan.DeleteNode:
 		c.State.Begin(key, "node/"+a.Node, until)
 		c.run(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.told1("delete", "node/"+a.Node, a.Why))
+	case plan.Bind:
+		c.State.Begin(key, "", until)
+		pod := a.Namespace + "/" + a.Pod
+		c.State.AssumeBinding(pod, a.UID, a.Node)
+		c.run(ctx, laneIn("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Bind(ctx, a) }, func(s *state.State, err error) {
+			c.Metrics.bound(err)
+			if err == nil {
+				return // it is bound, and the watch will show where
+			}
+			why := a.Why
+			if errors.Is(err, plan.ErrInvalid) { // kube-scheduler may still be let to
+				s.RefuseBinding(pod, a.UID)
+				why = plan.Reason{Code: plan.BindingRefused, Pool: a.Why.Pool, Subject: "pod/" + pod, Have: err.Error()}
+			}
+			if definite(err) {
+				s.AssumeBinding(pod, a.UID, "")
+			}
+			c.fail("bind", "pod/"+pod, why, err)
+		})
 	case plan.Tolerate:
 		c.State.Begin(key, "", until)
 		pod := a.Namespace + "/" + a.Pod
@@ -177,9 +196,13 @@ func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateCla
 // run makes one call in a goroutine of its own, at most Parallel of a kind at once, and four times as many of a kind in all namespaces, and has
 // its answer recorded.
 func (c *Controller) run(ctx context.Context, kind, key string, call func(context.Context) (uint64, error), then func(*state.State, error)) {
-	turns := []chan struct{}{c.lane(kind, c.Config.Parallel)}
+	width := c.Config.Parallel
+	if strings.HasPrefix(kind, "Bind") {
+		width = c.Config.Bindings
+	}
+	turns := []chan struct{}{c.lane(kind, width)}
 	if all, _, ok := strings.Cut(kind, inNamespace); ok {
-		turns = append(turns, c.lane(all, 4*c.Config.Parallel))
+		turns = append(turns, c.lane(all, 4*width))
 	}
 	go func() {
 		for _, lane := range turns {

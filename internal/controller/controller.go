@@ -38,6 +38,8 @@ type Cluster interface {
 	UpdateClaim(context.Context, plan.UpdateClaim) (uint64, error)
 	UpdateNode(context.Context, plan.UpdateNode) (uint64, error)
 	DeleteNode(context.Context, plan.DeleteNode) (uint64, error)
+	// Bind answers ErrConflict where the pod is bound already, or may not be bound now.
+	Bind(context.Context, plan.Bind) (uint64, error)
 	Tolerate(context.Context, plan.Tolerate) (uint64, error)
 	Evict(context.Context, plan.Evict) (uint64, error)
 	Restart(context.Context, plan.Restart) (uint64, error)
@@ -61,13 +63,14 @@ type Config struct {
 	RetryAfter time.Duration // pods that could not be placed are looked at again this often though nothing changed
 	CallLimit  time.Duration // an action's call is given up after this long, and repeated
 	Parallel   int           // actions under way at once, a kind
+	Bindings   int           // pods being bound at once, a namespace: few enough that an API server's priority and fairness queues none of them
 }
 
 // DefaultConfig is what the controller runs with.
 func DefaultConfig() Config {
 	return Config{
 		Idle: 50 * time.Millisecond, Max: time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
-		OfferEvery: time.Minute, DriftEvery: 5 * time.Minute, RetryAfter: 30 * time.Second, CallLimit: 60 * time.Second, Parallel: 64,
+		OfferEvery: time.Minute, DriftEvery: 5 * time.Minute, RetryAfter: 30 * time.Second, CallLimit: 60 * time.Second, Parallel: 64, Bindings: 32,
 	}
 }
 
@@ -78,6 +81,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("batch window: idle %s must be positive and at most max %s", c.Idle, c.Max)
 	case c.Parallel < 1:
 		return fmt.Errorf("parallel actions: %d, must be at least 1", c.Parallel)
+	case c.Bindings < 1:
+		return fmt.Errorf("parallel bindings: %d, must be at least 1", c.Bindings)
 	case c.ListEvery <= 0 || c.OfferEvery <= 0 || c.DriftEvery <= 0 || c.RetryAfter <= 0 || c.CallLimit <= 0:
 		return errors.New("intervals must be positive")
 	}
@@ -112,9 +117,9 @@ type Controller struct {
 	asking   chan struct{}        // those who ask why at once: the loop needs a processor too
 	view     atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
-	verify   func(*decide.Output) Opinion // the second opinion
-	decider  stepFunc                     // decide.Step
-	faulty   time.Time                    // until then nothing is bought or moved, since deciding on it has failed
+	verify   func(*model.Snapshot, *decide.Output) Opinion // the second opinion
+	decider  stepFunc                                      // decide.Step
+	faulty   time.Time                                     // until then nothing is bought or moved, since deciding on it has failed
 	mem      decide.Memory
 	window   window
 	pools    map[string]*poolInfo
@@ -278,8 +283,8 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 			sooner(now.Add(max(c.window.idle, c.Config.Idle)))
 		}
 	}
-	if o := c.verify(&out); o.Err() != nil {
-		req := decide.Request{Solve: solve, More: more}
+	if o := c.verify(snap, &out); o.Err() != nil || len(o.Bindings) > 0 {
+		req := decide.Request{Solve: solve, More: more, NotBound: c.refuseBindings(now, o.Bindings)}
 		for _, m := range o.Moves { // what is decided for pods stands; the machines of the move are left alone for a while
 			req.Refused = append(req.Refused, c.refuseMove(now, m)...)
 		}
@@ -292,6 +297,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 			sooner(now.Add(c.Config.RetryAfter))
 		}
 		out, mem, _ = c.decide(snap, now, req)
+		out.Actions = withoutRefused(snap, out.Actions)
 	}
 	c.mem = mem
 	c.keep(ctx, snap)

@@ -310,7 +310,7 @@ func TestARefusedPlanDoesNothing(t *testing.T) {
 		refused := 0
 		b.lead()
 		b.c.Emit(func(*state.State) {
-			b.c.verify = func(out *decide.Output) Opinion {
+			b.c.verify = func(_ *model.Snapshot, out *decide.Output) Opinion {
 				if out.Problem == nil {
 					return Opinion{}
 				}
@@ -691,7 +691,7 @@ func TestARefusedMoveStopsNothingElse(t *testing.T) {
 		refused := 0
 		b.lead()
 		b.c.Emit(func(s *state.State) {
-			b.c.verify = func(out *decide.Output) Opinion {
+			b.c.verify = func(_ *model.Snapshot, out *decide.Output) Opinion {
 				var o Opinion
 				for _, m := range out.Moves {
 					refused++

@@ -237,6 +237,12 @@ func (b *bench) UpdateNode(_ context.Context, a plan.UpdateNode) (uint64, error)
 // DeleteNode implements Cluster.
 func (b *bench) DeleteNode(context.Context, plan.DeleteNode) (uint64, error) { return 0, nil }
 
+// Bind implements Cluster.
+func (b *bench) Bind(_ context.Context, a plan.Bind) (uint64, error) {
+	b.note("bind", a.Namespace+"/"+a.Pod)
+	return 0, b.admit(a.Namespace)
+}
+
 // Tolerate implements Cluster.
 func (b *bench) Tolerate(_ context.Context, a plan.Tolerate) (uint64, error) {
 	b.note("tolerate", a.Namespace+"/"+a.Pod)

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ type Metrics struct {
 	changes                                                                           *changes
 	plansRefused, decisionsFailed                                                     prometheus.Counter
 	movesRefused                                                                      *prometheus.CounterVec
+	bindings                                                                          *prometheus.CounterVec
 	planCost, standingDown                                                            prometheus.Gauge
 	planBound                                                                         prometheus.Gauge
 	planGap                                                                           prometheus.Histogram
@@ -81,6 +83,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 		plansRefused:       prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_plans_refused_total", Help: "Plans that verify refused; nothing of them was done."}),
 		decisionsFailed:    prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_decisions_failed_total", Help: "Decisions that a fault of dovetail ended; nothing was bought or moved."}),
 		movesRefused:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_moves_refused_total", Help: "Moves that verify refused; nothing of them was done."}, []string{"reason"}),
+		bindings:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_bindings_total", Help: "Pods bound to nodes, by result: bound, conflict (bound already or being deleted), gone, refused (by admission), error, unfit (a filter of kube-scheduler was against it, so it was not tried)."}, []string{"result"}),
 		planCost:           prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_cost_usd_per_hour", Help: "Price of the machines of the last plan that bought any."}),
 		standingDown:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_standing_down", Help: "Other autoscalers that are live; above 0 nothing is bought or moved."}),
 		planBound:          prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_lower_bound_usd_per_hour", Help: "Proven lower bound on that price."}),
@@ -90,7 +93,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_build_info", Help: "1; the version is the label."}, []string{"version"})
 	info.WithLabelValues(version).Set(1)
 	r.MustRegister(m.standingDown, m.schedulingDuration, m.queueDepth, m.unschedulablePods, m.claimsCreated, m.claimsDisrupted, m.cloudDuration,
-		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.interruptions, m.interruptionsKept, m.interruptionTime, m.unhealthy, m.decisions, m.decisionsByPool, m.queueFailures, m.podsDrained, m.launchFailures, m.endFailures, m.podsDisrupted, m.balanced, m.balancedScore, m.plansRefused, m.decisionsFailed, m.movesRefused, m.planCost, m.planBound, m.planGap, info)
+		m.cloudErrors, m.evictions, m.nodeCount, m.poolUsage, m.poolLimit, m.synced, m.interruptions, m.interruptionsKept, m.interruptionTime, m.unhealthy, m.decisions, m.decisionsByPool, m.queueFailures, m.podsDrained, m.launchFailures, m.endFailures, m.podsDisrupted, m.balanced, m.balancedScore, m.plansRefused, m.decisionsFailed, m.movesRefused, m.bindings, m.planCost, m.planBound, m.planGap, info)
 	return m
 }
 
@@ -109,6 +112,25 @@ func (m *Metrics) failed()  { m.decisionsFailed.Inc() }
 func (m *Metrics) refusedMove(cause plan.Code) {
 	m.movesRefused.WithLabelValues(string(cause)).Inc()
 }
+
+// bound counts the answer to a binding.
+func (m *Metrics) bound(err error) {
+	result := "error"
+	switch {
+	case err == nil:
+		result = "bound"
+	case errors.Is(err, plan.ErrConflict):
+		result = "conflict"
+	case errors.Is(err, plan.ErrGone):
+		result = "gone"
+	case errors.Is(err, plan.ErrInvalid):
+		result = "refused"
+	}
+	m.bindings.WithLabelValues(result).Inc()
+}
+
+// unfit counts a binding that verify was against.
+func (m *Metrics) unfit() { m.bindings.WithLabelValues("unfit").Inc() }
 
 func (m *Metrics) unschedulable(n int) { m.unschedulablePods.Set(float64(n)) }
 

@@ -24,6 +24,7 @@ func usd(micro int64) string { return strconv.FormatFloat(float64(micro)/1e6, 'f
 func (c *Controller) record(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
 	c.recordMoves(now, out)
+	c.recordBindings(now, out.Actions)
 	c.tell(now, out.Notes)
 	for _, a := range out.Actions {
 		switch a := a.(type) {
@@ -140,6 +141,28 @@ func nodeOf(snap *model.Snapshot, cl *model.Claim) *model.Node {
 		return nil
 	}
 	return snap.Nodes[i]
+}
+
+// recordBindings notes which pods are bound to which nodes, an entry a node.
+func (c *Controller) recordBindings(now time.Time, actions []plan.Action) {
+	entries := map[string]*ledger.Entry{} // by node
+	var nodes []string
+	for _, a := range actions {
+		b, ok := a.(plan.Bind)
+		if !ok {
+			continue
+		}
+		e := entries[b.Node]
+		if e == nil {
+			e = &ledger.Entry{At: now, Kind: "bind", Subject: "node/" + b.Node, Why: []plan.Reason{b.Why}}
+			entries[b.Node], nodes = e, append(nodes, b.Node)
+		}
+		e.Pods = append(e.Pods, b.Namespace+"/"+b.Pod)
+	}
+	for _, n := range nodes {
+		c.Ledger.Add(*entries[n])
+		c.Log.Debug("bind pods", "node", n, "pods", len(entries[n].Pods))
+	}
 }
 
 // recordEvict tells once of a pod that should have gone after its successor had come, and can't.

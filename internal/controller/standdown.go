@@ -90,7 +90,7 @@ func (c *Controller) stand(ctx context.Context, now time.Time, snap *model.Snaps
 				kept = append(kept, a)
 			}
 		}
-		out.Actions, out.Notes, out.Moves, out.Kept, next = kept, nil, nil, nil, out.Next
+		out.Actions, out.Notes, out.Moves, out.Kept, next = withoutRefused(snap, kept), nil, nil, nil, out.Next
 		c.record(now, snap, &out)
 		for _, a := range out.Actions {
 			c.begin(ctx, now, a)
@@ -111,6 +111,8 @@ func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
 	var cl *model.Claim
 	end := false // it is for the end of a claim
 	switch a := a.(type) {
+	case plan.Bind:
+		cl = s.Claim(a.Claim)
 	case plan.Tolerate:
 		cl = s.Claim(a.Claim)
 	case plan.UpdateClaim:
@@ -143,7 +145,7 @@ func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
 		return false
 	}
 	switch a.Because().Code {
-	case plan.Demand, plan.Registering, plan.Initializing, plan.Landed, plan.NoAnswer, plan.NobodyElse, plan.LandingTimeout, plan.Aborted:
+	case plan.Demand, plan.Registering, plan.Initializing, plan.Landed, plan.NoAnswer, plan.LandingTimeout, plan.Aborted:
 		return true
 	}
 	return false

@@ -6,9 +6,15 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 	"github.com/dovetail-sh/dovetail/internal/verify"
 )
@@ -18,6 +24,9 @@ import (
 type Opinion struct {
 	Demand error         // what is placed and bought for pending pods; nil: nothing is wrong
 	Moves  []RefusedMove // moves begun that are wrong
+	// Bindings are those that a filter of kube-scheduler is against now. That happens to honest plans, when a node has changed since its
+	// pods were planned on it, so it is no error: the pods are decided on again.
+	Bindings []decide.RefusedBinding
 }
 
 // RefusedMove is a move that is not begun.
@@ -26,9 +35,9 @@ type RefusedMove struct {
 	Err error
 }
 
-// Verified asks the second opinion about a plan (contract 2).
-func Verified(out *decide.Output) Opinion {
-	var o Opinion
+// Verified asks the second opinion about a plan for a Snapshot (contract 2).
+func Verified(snap *model.Snapshot, out *decide.Output) Opinion {
+	o := Opinion{Bindings: refusedBindings(snap, out.Actions)}
 	if out.Problem != nil {
 		o.Demand = violations(verify.Plan(verifyInput(out.Problem, out.Result)))
 	}
@@ -43,7 +52,68 @@ func Verified(out *decide.Output) Opinion {
 	return o
 }
 
-// Err is all that is wrong; nil: nothing is.
+// refusedBindings checks bindings in their order, each beside those before it and those that are under way.
+func refusedBindings(snap *model.Snapshot, actions []plan.Action) (out []decide.RefusedBinding) {
+	var check *verify.BindingCheck
+	pending := map[string]*model.Pod{} // by uid
+	for _, a := range actions {
+		b, ok := a.(plan.Bind)
+		if !ok {
+			continue
+		}
+		if check == nil {
+			check = verify.NewBindingCheck(snap.ResourceNames, snap.Nodes, snap.Namespaces)
+			for _, p := range snap.Pending {
+				pending[p.UID] = p
+				if p.Binding != "" {
+					check.Bind(p, p.Binding)
+				}
+			}
+		}
+		p := pending[b.UID]
+		switch {
+		case p == nil:
+			out = append(out, decide.RefusedBinding{Pod: b.UID, Key: b.Namespace + "/" + b.Pod, Node: b.Node, Why: plan.Reason{Code: plan.NotBindable, Subject: "pod/" + b.Namespace + "/" + b.Pod,
+				Key: "pod", Want: "pending", Have: "not in the Snapshot"}})
+		case p.Binding == b.Node: // asked again, the answer having been lost: it counts already
+		default:
+			if why := check.Refusal(p, b.Node); why.Code != "" {
+				out = append(out, decide.RefusedBinding{Pod: b.UID, Key: p.Key(), Node: b.Node, Why: why})
+				continue
+			}
+			check.Bind(p, b.Node)
+		}
+	}
+	return out
+}
+
+// refuseBindings tells of the bindings that the second opinion is against, and returns them.
+func (c *Controller) refuseBindings(now time.Time, refused []decide.RefusedBinding) []decide.RefusedBinding {
+	for _, r := range refused {
+		c.Metrics.unfit()
+		text := report.Sentence(r.Why)
+		c.Log.Info("pod is not bound as planned", "pod", r.Key, "node", r.Node, "because", text)
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "bind", Subject: "pod/" + r.Key, Why: []plan.Reason{r.Why}, Outcome: "not bound to node " + r.Node})
+	}
+	return refused
+}
+
+// withoutRefused drops the bindings that the second opinion is against.
+func withoutRefused(snap *model.Snapshot, actions []plan.Action) []plan.Action {
+	refused := map[string]bool{} // by uid of the pod
+	for _, r := range refusedBindings(snap, actions) {
+		refused[r.Pod] = true
+	}
+	if len(refused) == 0 {
+		return actions
+	}
+	return slices.DeleteFunc(actions, func(a plan.Action) bool {
+		b, ok := a.(plan.Bind)
+		return ok && refused[b.UID]
+	})
+}
+
+// Err is all that is wrong but bindings; nil: nothing is.
 func (o Opinion) Err() error {
 	errs := []error{o.Demand}
 	for _, m := range o.Moves {

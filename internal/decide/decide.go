@@ -27,29 +27,31 @@ import (
 
 // Policy are the knobs of a step.
 type Policy struct {
-	Lifecycle    lifecycle.Policy
-	Solve        solve.Policy
-	Disrupt      disrupt.Policy
-	Look         time.Duration // machines are looked at for consolidation at most this often
-	Sweep        time.Duration // where little has changed, all of them together are looked at after this long
-	Gather       time.Duration // machines that will be at rest this soon are waited for, and not longer than this in all
-	Settled      time.Duration // pods on their way to standing room are waited for this long before more are sent
-	MoveTimeout  time.Duration // a move whose replacements are not ready by then is taken back
-	Hush         time.Duration // a node tainted for a move is looked at again after this long: what was just being bound shows by then
-	Shun         time.Duration // a machine whose move failed is not moved again for this long
-	ExactLanding bool          // contract 9
-	Classes      []string      // node classes that the provider serves, group/kind; claims of others are left alone. Empty: all
-	OrphanGrace  time.Duration // a machine without a claim is left alone this long after its launch
-	PoolStatus   time.Duration // a pool's status is written at most this often
-	Settle       time.Duration // how long kube-scheduler has for pods of an unreserved machine once it is usable
-	Distrust     time.Duration // a pod that was to fit a standing node and is still pending after this long is bought for
-	Doubt        time.Duration // and what kube-scheduler would not use for it is tried again after this long
-	Verdict      time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
-	Expect       time.Duration // pods that a ReplicaSet is to have are bought for this long after it has made the last; 0: not before they are there
-	Company      time.Duration // how long a pod may wait for others to share a machine with, while more of them come
-	DeadSlot     time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
-	AtOnce       int           // pods on their way at a time: asked to go, and not yet bound again
-	MaxRounds    int           // of those that were asked before and did not go, how many are asked again in one step
+	Lifecycle   lifecycle.Policy
+	Solve       solve.Policy
+	Disrupt     disrupt.Policy
+	Look        time.Duration // machines are looked at for consolidation at most this often
+	Sweep       time.Duration // where little has changed, all of them together are looked at after this long
+	Gather      time.Duration // machines that will be at rest this soon are waited for, and not longer than this in all
+	Settled     time.Duration // pods on their way to standing room are waited for this long before more are sent
+	MoveTimeout time.Duration // a move whose replacements are not ready by then is taken back
+	Hush        time.Duration // a node tainted for a move is looked at again after this long: what was just being bound shows by then
+	Shun        time.Duration // a machine whose move failed is not moved again for this long
+	Landing     Landing       // contract 9
+	// LandingSchedulers are the schedulers, by spec.schedulerName, whose pods we may bind.
+	LandingSchedulers []string
+	Classes           []string      // node classes that the provider serves, group/kind; claims of others are left alone. Empty: all
+	OrphanGrace       time.Duration // a machine without a claim is left alone this long after its launch
+	PoolStatus        time.Duration // a pool's status is written at most this often
+	Settle            time.Duration // how long kube-scheduler has for pods of an unreserved machine once it is usable
+	Distrust          time.Duration // a pod that was to fit a standing node and is still pending after this long is bought for
+	Doubt             time.Duration // and what kube-scheduler would not use for it is tried again after this long
+	Verdict           time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
+	Expect            time.Duration // pods that a ReplicaSet is to have are bought for this long after it has made the last; 0: not before they are there
+	Company           time.Duration // how long a pod may wait for others to share a machine with, while more of them come
+	DeadSlot          time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
+	AtOnce            int           // pods on their way at a time: asked to go, and not yet bound again
+	MaxRounds         int           // of those that were asked before and did not go, how many are asked again in one step
 
 	Notice      time.Duration  // a machine of which its cloud has not said when it takes it away is gone this long after it said so
 	AlarmIdle   time.Duration  // machines interrupted this soon after each other are replaced together
@@ -62,7 +64,7 @@ func DefaultPolicy() Policy {
 	l := lifecycle.DefaultPolicy()
 	l.ExpireGrace = 10 * time.Minute
 	return Policy{
-		Lifecycle: l, Solve: solve.DefaultPolicy(), ExactLanding: true,
+		Lifecycle: l, Solve: solve.DefaultPolicy(), Landing: LandBind, LandingSchedulers: []string{defaultScheduler},
 		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Sweep: 5 * time.Minute, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
 		Notice: 2 * time.Minute, AlarmIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
 		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, Company: 2 * time.Second, Expect: model.ExpectFor, AtOnce: 50, MaxRounds: 500,
@@ -79,8 +81,7 @@ type Memory struct {
 	poolAt        map[string]time.Time                // by pool uid: when its status was last written
 	awaiting      map[string]bool                     // by claim: pods were to come to it at the last step
 	idleSlots     map[string]time.Time                // by claim: since when it has slots without pods
-	opened        map[string]time.Time                // by claim: when its node was opened to pods that still come
-	mismatches    map[string]mismatch                 // by pod uid: standing nodes that kube-scheduler would not use for it
+	mismatches    map[string]mismatch                 // by pod uid: nodes that kube-scheduler would not use for it, or verify
 	registrations map[string]registrations            // by pool uid
 	nodeless      map[string]time.Time                // by claim uid: since when it is registered and has no node
 	alarms        map[string]bool                     // by claim uid: interrupted, and its pods have been decided on
@@ -117,7 +118,8 @@ type placement struct {
 
 type mismatch struct {
 	rooms []string
-	since time.Time // of the first
+	since time.Time   // of the first
+	why   plan.Reason // what verify had against the last one; an empty code: it was kube-scheduler
 }
 
 // Request says what kind of step is wanted.
@@ -129,6 +131,9 @@ type Request struct {
 	// Refused are the claims, by uid, of moves that verify refused when this step was decided before: they are left alone for a while,
 	// longer each time, and no other move is begun in this step.
 	Refused []string
+
+	// NotBound are bindings that verify refused when this step was decided before: their pods are decided on again.
+	NotBound []RefusedBinding
 
 	Tell bool // say what blocks disruption too
 
@@ -158,6 +163,7 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 // decided is Step; less: a machine was found to have come with less than was promised, and what it was bought for has no room now.
 func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, less bool) (Output, Memory) {
 	st := newStep(s, mem, now, pol)
+	st.heedRefusals(req.NotBound)
 	st.notices()
 	st.gather()
 	st.patients()
@@ -167,10 +173,11 @@ func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 		return decided(s, mem, now, pol, req, true)
 	}
 	st.less, st.more = less, req.More
+	st.admit()
 	st.orphans()
 	st.adopt()
 	bereft, alarmed := st.bereft(), st.alarmed()
-	st.demand(!req.Never && (req.Solve || bereft || alarmed))
+	st.demand(!req.Never && (req.Solve || bereft || alarmed || len(req.NotBound) > 0))
 	for _, uid := range req.Refused {
 		st.shun(uid, pol.Shun)
 	}
@@ -277,7 +284,7 @@ func (st *step) claims() {
 		at := st.position(c)
 		in := lifecycle.Input{
 			Claim: c, Pool: st.poolNamed[c.Pool], Instances: st.machines(at), InstancesAt: st.s.InstancesAt,
-			Awaited: st.held[c.Name].awaited(), Open: st.held[c.Name] != nil && st.held[c.Name].open, Now: st.now, Policy: st.pol.Lifecycle,
+			Awaited: st.held[c.Name].awaited(), Now: st.now, Policy: st.pol.Lifecycle,
 		}
 		if c.ProviderID != "" {
 			in.Nodes = st.nodes(at)
@@ -296,9 +303,9 @@ func (st *step) claims() {
 			in.Failure = &f
 		}
 		if h := st.held[c.Name]; h != nil && c.Reserved {
-			in.Elsewhere, in.Landing = st.landing(h)
-			if !in.Landing.IsZero() {
-				landing[c.Name] = in.Landing
+			in.Coming, in.Landed = st.landing(h)
+			if !in.Landed.IsZero() {
+				landing[c.Name] = in.Landed
 			}
 		}
 		if !c.Deleting.IsZero() {

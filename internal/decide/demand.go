@@ -208,6 +208,9 @@ func (st *step) givenUp(p *model.Pod, m mismatch) (plan.Reason, bool) {
 	if len(m.rooms) == 0 || st.boughtFor(p, m.rooms) < 2 && len(m.rooms) < manyRooms {
 		return plan.Reason{}, false
 	}
+	if m.why.Code != "" {
+		return m.why, true
+	}
 	return plan.Reason{Code: plan.Mismatch, Subject: "node/" + m.rooms[len(m.rooms)-1], Want: "kube-scheduler to bind the pod",
 		Have: "it refused nodes that hold the pod by every check"}, true
 }
@@ -285,7 +288,7 @@ func (st *step) roomOf(name string, on coming) room {
 	}
 	p := nodeNamed(st.s, name)
 	r := room{node: st.s.Nodes[p]}
-	if r.claim, r.held = st.holder(p); r.held != nil && (r.held.open || r.held.opened || r.claim.Reserved && hasReservation(r.node, r.claim) && r.held.awaited() == 0) {
+	if r.claim, r.held = st.holder(p); r.held != nil && r.claim.Reserved && hasReservation(r.node, r.claim) && r.held.awaited() == 0 {
 		r.held = nil // its reservation goes: no more slots can be kept there
 	}
 	return r

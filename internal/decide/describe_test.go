@@ -126,6 +126,8 @@ func describeAction(a plan.Action) string {
 		}
 	case plan.DeleteNode:
 		add(true, "delete node", a.Node)
+	case plan.Bind:
+		add(true, "bind", a.Pod, "to", a.Node)
 	case plan.Tolerate:
 		add(true, "let", a.Pod, "into", a.Claim)
 	case plan.Evict:

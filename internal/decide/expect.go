@@ -103,7 +103,7 @@ func imagine(m model.Making, want int) imagined {
 		p := &all[i]
 		*p = *m.Like
 		p.Name, p.UID, p.Expected = fmt.Sprintf("~%s (%d to come)", m.Like.Owner.Name, m.Have+i), fmt.Sprintf("%s/%d", m.Like.Owner.UID, m.Have+i), true
-		p.Node, p.Nominated, p.ReservedFor, p.Reservations, p.Unreservable = "", "", "", nil, false
+		p.Node, p.Nominated, p.Binding, p.ReservedFor, p.Reservations, p.Unreservable, p.Unbindable = "", "", "", "", nil, false, false
 		p.Unschedulable, p.Bound, p.ReadySince, p.Ready = time.Time{}, time.Time{}, time.Time{}, false
 		x.pods[i] = p
 	}

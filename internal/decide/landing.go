@@ -26,17 +26,14 @@ type holding struct {
 	at    map[slotKey]int
 	pods  []*model.Pod // pending pods that the slots are for
 
-	ending bool         // pods that some of its open slots are for are still ending elsewhere
-	let    []*model.Pod // of these, those that need its toleration now
-	open   bool         // it needs no reservation: nobody else could take what is awaited
-	opened bool         // and has none any more
+	ending bool // pods that some of its open slots are for are still ending elsewhere
 }
 
 type openSlot struct {
 	model.Slot
 	bound   int // pods on the node
 	matched int // pending pods that will come
-	refused int // of these, pods that no reservation can let in
+	refused int // of these, pods that neither we may bind nor a toleration lets in
 }
 
 // awaited is how many reserved pods are not on the node yet.
@@ -53,10 +50,11 @@ func (h *holding) awaited() int {
 	return n
 }
 
-// landing says whether some pods of a reservation still run where they are to go from, and when one did last. Machines of one move come at
-// different times, and their pods are asked to go when all are there, one after another; but none is waited for longer than a move.
-func (st *step) landing(h *holding) (elsewhere bool, since time.Time) {
-	if l := h.claim.Conditions[lifecycle.Initialized]; l.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" })) {
+// landing says whether pods of a reservation are certain to come yet, and when that was last so or one last came: some still run where they
+// are to go from, or their ReplicaSet is still making them. Machines of one move come at different times, and their pods are asked to go when
+// all are there, one after another; but none is waited for longer than a move.
+func (st *step) landing(h *holding) (coming bool, since time.Time) {
+	if l := h.claim.Conditions[lifecycle.Initialized]; l.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected })) {
 		due := l.Since.Add(st.pol.MoveTimeout)
 		if st.now.Before(due) {
 			st.at(due)
@@ -66,7 +64,15 @@ func (st *step) landing(h *holding) (elsewhere bool, since time.Time) {
 	if st.mem.landing == nil {
 		return false, st.now // nothing is remembered: they may have been on their way a moment ago
 	}
-	return false, st.mem.landing[h.claim.Name]
+	since = st.mem.landing[h.claim.Name]
+	if h.node != nil {
+		for _, p := range h.node.Pods {
+			if _, ok := h.at[st.slot(p)]; ok && p.Bound.After(since) {
+				since = p.Bound
+			}
+		}
+	}
+	return false, since
 }
 
 // encode writes hashes as Kubernetes likes names: lower case letters and digits.
@@ -137,7 +143,7 @@ func (st *step) hold() {
 			st.less = st.useless(c, n) || st.less
 			continue
 		}
-		h := &holding{claim: c, node: n, at: make(map[slotKey]int, len(c.Slots)), opened: c.Reserved && registered(n) && !hasReservation(n, c)}
+		h := &holding{claim: c, node: n, at: make(map[slotKey]int, len(c.Slots))}
 		for i, s := range c.Slots {
 			h.slots = append(h.slots, openSlot{Slot: s})
 			h.at[slotKey{s.Class, s.Owner}] = i
@@ -153,11 +159,6 @@ func (st *step) hold() {
 		st.held[c.Name] = h
 	}
 	st.match()
-	if st.mem.opened == nil { // whether a node was opened or its pods have landed is not known: it is held for those who wait, if any
-		maps.DeleteFunc(st.held, func(_ string, h *holding) bool {
-			return h.opened && h.claim.Is(lifecycle.Initialized) && len(h.pods) == 0
-		})
-	}
 	ending := st.ending()
 	for _, h := range st.held {
 		for i := range h.slots {
@@ -165,7 +166,6 @@ func (st *step) hold() {
 			h.ending = h.ending || s.bound+s.matched < s.Count && ending[slotKey{s.Class, s.Owner}]
 		}
 	}
-	st.admit()
 	st.shrink(ending)
 }
 
@@ -275,32 +275,15 @@ func (st *step) holds(c *model.Claim, n *model.Node) bool {
 	if c.Reserved && hasReservation(n, c) || !c.Is(lifecycle.Initialized) {
 		return true
 	}
-	from := c.Conditions[lifecycle.Initialized].Since
 	if c.Reserved {
-		opened, ok := st.openedAt(c)
-		if !ok {
-			return false
-		}
-		if opened.After(from) {
-			from = opened
-		}
+		return false // its reservation is over
 	}
-	over := from.Add(st.pol.Settle)
+	over := c.Conditions[lifecycle.Initialized].Since.Add(st.pol.Settle)
 	if st.now.Before(over) {
 		st.at(over)
 		return true
 	}
 	return false
-}
-
-// openedAt is when the reservation of a claim's node was taken away for its pods to come (open.go). Where nothing is remembered that may have been
-// a moment ago, if it can't have timed out.
-func (st *step) openedAt(c *model.Claim) (at time.Time, ok bool) {
-	if st.mem.opened == nil {
-		return st.now, st.now.Before(c.Conditions[lifecycle.Initialized].Since.Add(st.pol.Lifecycle.LandingTimeout))
-	}
-	at, ok = st.mem.opened[c.Name]
-	return at, ok
 }
 
 // stuck says whether a claim's node has come and is still of no use when a machine without a node would be given up: nobody waits for
@@ -367,10 +350,10 @@ func (st *step) remote(h *holding) int {
 	return 0
 }
 
-// take gives a pod one of these slots, on one claim only if it is named, and says whether there was one. Where the machine is bought the pod may be let in.
-func (st *step) take(p *model.Pod, berths []berth, only string, tolerate bool) bool {
+// take gives a pod one of these slots, on one claim only if it is named, and says whether there was one.
+func (st *step) take(p *model.Pod, berths []berth, only string) bool {
 	for _, h := range berths {
-		if only != "" && h.claim.Name != only {
+		if only != "" && h.claim.Name != only || st.barred(p, h.node) {
 			continue
 		}
 		s := &h.slots[h.slot]
@@ -379,10 +362,8 @@ func (st *step) take(p *model.Pod, berths []berth, only string, tolerate bool) b
 		}
 		s.matched++
 		h.pods = append(h.pods, p)
-		if p.Unreservable {
+		if p.Unreservable && st.notBound(p).Code != "" {
 			s.refused++
-		} else if tolerate && h.claim.Reserved && !s.Loose && h.claim.UID != "" && h.claim.Is(lifecycle.Launched) {
-			h.let = append(h.let, p)
 		}
 		st.cover[p.UID] = true
 		return true
@@ -393,8 +374,18 @@ func (st *step) take(p *model.Pod, berths []berth, only string, tolerate bool) b
 // covered remembers which demand has a slot.
 func (st *step) covered(open map[slotKey][]berth) {
 	for _, p := range st.s.Pending {
+		if p.Binding == "" {
+			continue
+		}
+		if n := nodeNamed(st.s, p.Binding); n >= 0 { // whether it lands there is not ours to say any more
+			if c, h := st.holder(n); h != nil {
+				st.take(p, open[st.slot(p)], c.Name)
+			}
+		}
+	}
+	for _, p := range st.s.Pending {
 		for _, r := range p.Reservations {
-			if st.held[r] != nil && st.take(p, open[st.slot(p)], r, false) {
+			if !st.cover[p.UID] && st.held[r] != nil && st.take(p, open[st.slot(p)], r) {
 				break
 			}
 		}
@@ -404,7 +395,7 @@ func (st *step) covered(open map[slotKey][]berth) {
 		m := st.under[id]
 		for _, p := range st.departing(m) {
 			for _, c := range m.news {
-				if st.take(p, open[st.slot(p)], c.Name, false) {
+				if st.take(p, open[st.slot(p)], c.Name) {
 					break
 				}
 			}
@@ -433,28 +424,41 @@ func (st *step) covered(open map[slotKey][]berth) {
 	}
 	slices.SortFunc(wait, func(a, b waiting) int { return older(a.Pod, b.Pod) })
 	for _, w := range wait {
-		st.take(w.Pod, w.berths, "", true)
+		st.take(w.Pod, w.berths, "")
 	}
-	// What a move has asked to go comes back to a machine that is there. It is let in before kube-scheduler has looked for room in vain: each
-	// such look costs it as much as one that finds some, and makes the pod wait longer for the next.
+	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: a look in vain costs it as much as one that
+	// finds room, and makes the pod wait longer for the next.
 	for _, name := range sortedKeys(st.held) {
 		h := st.held[name]
-		if m := st.moveTo(h.claim); m == nil || m.going == 0 || !h.claim.Is(lifecycle.Initialized) {
+		if !st.welcomes(h) {
 			continue
 		}
 		for _, p := range st.s.Pending {
 			if !st.cover[p.UID] && st.schedulable(p) {
-				st.take(p, open[st.slot(p)], name, true)
+				st.take(p, open[st.slot(p)], name)
 			}
 		}
 	}
 	for _, pods := range [][]*model.Pod{st.leaving(), st.moving(), st.expected()} {
 		for _, p := range pods {
 			if !st.cover[p.UID] {
-				st.take(p, open[st.slot(p)], "", false)
+				st.take(p, open[st.slot(p)], "")
 			}
 		}
 	}
+}
+
+// welcomes says whether pods may take a reservation's slots before kube-scheduler has looked for room for them: they are bound, or their
+// predecessors were asked to go for a node that is there.
+func (st *step) welcomes(h *holding) bool {
+	if h.node == nil || !h.claim.Reserved || h.awaited() == 0 {
+		return false
+	}
+	if st.pol.Landing == LandBind {
+		return h.node.Ready && registered(h.node)
+	}
+	m := st.moveTo(h.claim)
+	return m != nil && m.going > 0 && h.claim.Is(lifecycle.Initialized)
 }
 
 // schedulable says whether kube-scheduler will look for a node for a pod.
@@ -575,7 +579,7 @@ func sortSlots(m map[slotKey]*model.Slot) []model.Slot {
 
 // noReserve says why a new claim's room can't be kept to its pods; an empty code: it can.
 func (st *step) noReserve(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
-	if !st.pol.ExactLanding {
+	if st.pol.Landing == LandOff {
 		return plan.Reason{Code: plan.LandingOff, Pool: pool.Name}
 	}
 	for d := int(model.FirstExtended); d < len(requests); d++ {
@@ -594,7 +598,7 @@ func (st *step) noReserve(pool *model.NodePool, requests model.Resources, pods [
 				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: "pod/" + p.Key(), Key: s.TopologyKey}
 			}
 		}
-		if p.Unreservable {
+		if p.Unreservable && st.notBound(p).Code != "" {
 			why = plan.Reason{Code: plan.PatchRefused, Pool: pool.Name, Subject: "pod/" + p.Key()}
 			continue
 		}

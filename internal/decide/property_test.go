@@ -83,7 +83,7 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 				}
 			}
 		}
-		w.pol.ExactLanding = true
+		w.pol.Landing = rapid.SampledFrom([]Landing{LandBind, LandTolerate}).Draw(t, "landing")
 		w.wild, w.only = true, map[string]bool{"watch lags": true, "slow call": true, "crash": true, "call fails": true, "answer lost": true,
 			"answer of the launch lost": true, "pods are made one by one": true, "scheduler is slow": true, "no look at demand": true, "list fails": true, "not listed yet": true}
 		room := func() map[string]int {

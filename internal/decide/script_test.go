@@ -36,7 +36,6 @@ import (
 //	restart                      and what it has kept: what it has learned of machines that came short
 //	repair CONDITION STATUS AFTER    nodes like that are broken
 //	serves GROUP/KIND…           the node classes of the provider
-//	off                          exact landing is turned off
 //	pace N                       so many pods are on their way at a time
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
@@ -57,6 +56,9 @@ import (
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone] [unreserved] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
 //	listed AT
+//	landing bind|tolerate|off    (bind where nothing is said)
+//	notbound                     verify is against the bindings of the last step
+//	unbindable POD               the API server refused to have it bound
 //	failure CLAIM KIND MESSAGE…
 //	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
 //	daemon NAME port=N
@@ -68,24 +70,25 @@ import (
 //	gone pod|node|claim|pdb NAME it was deleted
 //	gone type NAME               no pool is offered it any more
 type script struct {
-	t      testing.TB
-	st     *state.State
-	mem    Memory
-	pol    Policy
-	pools  map[string]*model.NodePool
-	status map[string]bool
-	types  map[string]*model.InstanceType
-	claims map[string]*model.Claim
-	groups map[string]*model.Pod // by the name of a pod line: one pod of it
-	listed time.Time
-	list   []*model.Instance
-	last   Output
-	tell   bool              // Request.Tell, and
-	more   bool              // Request.More, of the next step
-	marks  map[string]string // by claim: the mark of the last move it was to go in
-	now    time.Time
-	serial uint64 // pods seen so far
-	out    strings.Builder
+	t        testing.TB
+	st       *state.State
+	mem      Memory
+	pol      Policy
+	pools    map[string]*model.NodePool
+	status   map[string]bool
+	types    map[string]*model.InstanceType
+	claims   map[string]*model.Claim
+	groups   map[string]*model.Pod // by the name of a pod line: one pod of it
+	listed   time.Time
+	list     []*model.Instance
+	last     Output
+	notBound []RefusedBinding  // Request.NotBound of the next step
+	tell     bool              // Request.Tell, and
+	more     bool              // Request.More, of the next step
+	marks    map[string]string // by claim: the mark of the last move it was to go in
+	now      time.Time
+	serial   uint64 // pods seen so far
+	out      strings.Builder
 }
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -155,8 +158,16 @@ func (x *script) line(f []string) {
 		x.pol.AtOnce = int(x.number(f[1]))
 	case "repair":
 		x.pol.Repair = append(x.pol.Repair, RepairPolicy{Condition: f[1], Status: f[2], After: x.duration(f[3])})
-	case "off":
-		x.pol.ExactLanding = false
+	case "landing":
+		x.pol.Landing = Landing(f[1])
+	case "notbound": // verify refuses the bindings of the last step
+		for _, a := range x.last.Actions {
+			if b, ok := a.(plan.Bind); ok {
+				x.notBound = append(x.notBound, RefusedBinding{b.UID, b.Namespace + "/" + b.Pod, b.Node, plan.Reason{Code: plan.Resource, Subject: "node/" + b.Node}})
+			}
+		}
+	case "unbindable":
+		x.st.RefuseBinding("default/"+f[1], "uid-"+f[1])
 	case "serves":
 		x.pol.Classes = f[1:]
 	case "pool":
@@ -251,9 +262,10 @@ func (x *script) decide(look bool) {
 	x.st.Tick(x.now)
 	x.st.Expire(x.now)
 	snap := x.st.Snapshot(x.now)
-	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell, More: x.more}, x.t.Fatalf)
-	if err := SecondOpinion(&x.last); err != nil {
-		x.t.Errorf("refused by verify: %v", err)
+	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell, More: x.more, NotBound: x.notBound}, x.t.Fatalf)
+	x.notBound = nil
+	if refused, err := SecondOpinion(snap, &x.last); err != nil || len(refused) > 0 {
+		x.t.Errorf("refused by verify: %v %v", err, refused)
 	}
 	for _, m := range x.last.Moves {
 		for _, u := range m.Units {
@@ -288,6 +300,8 @@ func record(st *state.State, action plan.Action, now time.Time) {
 		if a.SetSlots {
 			st.AssumeSlots(a.Claim, a.Slots)
 		}
+	case plan.Bind:
+		st.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
 	case plan.Tolerate:
 		st.AssumeReservation(a.Namespace+"/"+a.Pod, a.UID, a.Claim, true)
 	}
@@ -305,6 +319,10 @@ func failed(st *state.State, action plan.Action, now time.Time, definitely bool)
 			st.DropSlots(a.Claim)
 		case a.SetSlots:
 			st.DoubtSlots(a.Claim)
+		}
+	case plan.Bind:
+		if definitely {
+			st.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, "")
 		}
 	case plan.Tolerate:
 		st.AssumeReservation(a.Namespace+"/"+a.Pod, a.UID, a.Claim, false)

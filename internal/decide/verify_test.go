@@ -6,8 +6,12 @@ package decide_test
 import (
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 func init() {
-	decide.SecondOpinion = func(out *decide.Output) error { return controller.Verified(out).Err() }
+	decide.SecondOpinion = func(s *model.Snapshot, out *decide.Output) ([]decide.RefusedBinding, error) {
+		o := controller.Verified(s, out)
+		return o.Bindings, o.Err()
+	}
 }

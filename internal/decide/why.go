@@ -96,6 +96,7 @@ func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
 		if h := st.held[name]; slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
 			fact(a, "room is kept for it on", "nodeclaim/"+name)
 			a.Related = append(a.Related, "nodeclaim/"+name)
+			fact(a, "bound by", st.binder(p, h))
 			st.coming(a, h.claim, h.node)
 		}
 	}
@@ -254,6 +255,24 @@ func (st *step) podWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
 // sameCheck says whether a reason is still there.
 func sameCheck(a, b plan.Reason) bool {
 	return a.Code == b.Code && a.Key == b.Key && a.Pool == b.Pool && a.Want == b.Want && a.Have == b.Have
+}
+
+// binder is who will bind a pod to the node of its slot, and when or why.
+func (st *step) binder(p *model.Pod, h *holding) string {
+	why := st.notBound(p)
+	switch {
+	case p.Binding != "":
+		return "Dovetail, which is binding it to node/" + p.Binding
+	case !h.claim.Reserved:
+		return "kube-scheduler, because the node is not reserved (" + h.claim.NoReserve + ")"
+	case why.Code == plan.BindingRefused:
+		return "kube-scheduler, because the API server refused to let Dovetail"
+	case why.Code != "":
+		return "kube-scheduler, because of " + why.Key + " (" + why.Have + ")"
+	case h.contested(st.intruders(true)):
+		return "kube-scheduler, because pods that tolerate every taint may come to the node"
+	}
+	return "Dovetail, as soon as the node is Ready"
 }
 
 func (st *step) whyBound(a *plan.Answer, n *model.Node, p *model.Pod) {

@@ -22,7 +22,7 @@ import (
 )
 
 // SecondOpinion is what the controller asks about a plan before it does anything (contract 2).
-var SecondOpinion func(*Output) error
+var SecondOpinion func(*model.Snapshot, *Output) ([]RefusedBinding, error)
 
 // world is a small cluster with everything that Step is at work in: an API server, a scheduler, kubelets, workloads, a cloud, and
 // a controller that sees it all late, whose calls fail or whose answers are lost, and that dies now and then. It runs in virtual
@@ -65,7 +65,10 @@ type world struct {
 	told  map[string]int                 // by workload: how many pods its ReplicaSet is to have
 	kept  map[string]int                 // by workload that has a PodDisruptionBudget: how many of its pods must be healthy
 
-	created  int // claims ever made
+	loose    bool // some pods tolerate every taint, or have no controller
+	bindings int  // pods bound by the controller
+	refused  int  // bindings that verify was against
+	created  int  // claims ever made
 	history  []string
 	launches map[string]int // by claim uid: machines ever bought
 }
@@ -113,8 +116,9 @@ const (
 func newWorld(t *rapid.T, loose bool) *world {
 	w := &world{t: t, now: epoch, pods: map[string]*model.Pod{}, nodes: map[string]*model.Node{}, claims: map[string]*model.Claim{},
 		nodeOwner: map[string]string{}, machines: map[string]*machine{}, aside: map[string]time.Time{}, told: map[string]int{}, launches: map[string]int{}, pol: DefaultPolicy()}
+	w.loose = loose
 	w.pol.Repair = []RepairPolicy{{Condition: "Ready", Status: "False", After: 30 * time.Second}}
-	w.pol.ExactLanding = rapid.IntRange(0, 3).Draw(t, "exact landing") > 0
+	w.pol.Landing = rapid.SampledFrom([]Landing{LandBind, LandBind, LandTolerate, LandOff}).Draw(t, "landing")
 	for _, d := range []struct {
 		name  string
 		cpu   int64
@@ -352,6 +356,8 @@ func (w *world) do(action plan.Action) (uint64, error) {
 		}
 		w.deleteNode(n)
 		return w.version, nil
+	case plan.Bind:
+		return w.bind(a)
 	case plan.Tolerate:
 		p := w.pods[a.Namespace+"/"+a.Pod]
 		if p == nil || p.UID != a.UID {
@@ -389,6 +395,35 @@ func (w *world) do(action plan.Action) (uint64, error) {
 	}
 	w.fatalf("unknown action %T", action)
 	return 0, nil
+}
+
+// bind is what the API server does with a binding: it looks at the pod alone.
+func (w *world) bind(a plan.Bind) (uint64, error) {
+	p := w.pods[a.Namespace+"/"+a.Pod]
+	switch {
+	case p == nil || p.UID != a.UID:
+		return 0, plan.ErrGone
+	case p.Node != "" || !p.Deleting.IsZero():
+		return 0, plan.ErrConflict
+	case w.chance("binding refused", 3):
+		return 0, plan.ErrInvalid
+	}
+	q := *p
+	q.Node, q.Bound = a.Node, w.now
+	w.bindings++
+	w.setPod(&q)
+	if n := w.nodes[a.Node]; n != nil && !w.loose {
+		var used model.Resources
+		for _, p := range w.pods {
+			if p.Node == n.Name {
+				used = used.Add(p.Class.Requests)
+			}
+		}
+		if !used.Fits(n.Allocatable) {
+			w.fatalf("binding %s overfills node %s", p.Name, n.Name)
+		}
+	}
+	return w.version, nil
 }
 
 func (w *world) removePod(key, uid string, grace time.Duration) (uint64, error) {
@@ -627,6 +662,10 @@ func (w *world) kubelets() {
 	}
 	for _, k := range sortedKeys(w.pods) {
 		p := w.pods[k]
+		if p.Node != "" && w.nodes[p.Node] == nil { // the pod garbage collector: it was bound as its node went
+			w.dropPod(p)
+			continue
+		}
 		if p.Node == "" || p.Deleting.IsZero() || w.now.Before(p.Deleting) {
 			continue
 		}
@@ -815,6 +854,9 @@ func (w *world) answer() {
 			}
 		case errors.Is(c.err, plan.ErrGone):
 			w.st.Done(key, 0, w.now.Add(time.Second))
+			if a, ok := c.action.(plan.Bind); ok {
+				w.st.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, "")
+			}
 		default:
 			if a, ok := c.action.(plan.CreateClaim); ok && c.try < 7 { // it may have been made: until it has come, the same again, as the controller does
 				if have := w.st.Claim(a.Name); have != nil && have.Provisional {
@@ -823,7 +865,10 @@ func (w *world) answer() {
 				}
 				continue
 			}
-			failed(w.st, c.action, w.now.Add(time.Second), errors.Is(c.err, plan.ErrInvalid))
+			failed(w.st, c.action, w.now.Add(time.Second), !errors.Is(c.err, errCloud))
+			if a, ok := c.action.(plan.Bind); ok && errors.Is(c.err, plan.ErrInvalid) {
+				w.st.RefuseBinding(a.Namespace+"/"+a.Pod, a.UID)
+			}
 			if a, ok := c.action.(plan.Tolerate); ok && errors.Is(c.err, plan.ErrInvalid) {
 				w.st.RefuseReservation(a.Namespace+"/"+a.Pod, a.UID)
 			}
@@ -855,7 +900,23 @@ func (w *world) control() {
 	w.st.Expire(w.now)
 	look := !w.chance("no look at demand", 30)
 	snap := w.st.Snapshot(w.now)
-	out, mem := stepTwice(snap, w.mem, w.now, w.pol, Request{Solve: look}, w.fatalf)
+	req := Request{Solve: look}
+	out, mem := stepTwice(snap, w.mem, w.now, w.pol, req, w.fatalf)
+	refused, err := SecondOpinion(snap, &out)
+	if len(refused) > 0 && err == nil {
+		if !w.loose {
+			w.fatalf("verify is against bindings: %v", refused)
+		}
+		w.refused += len(refused)
+		req.NotBound = refused
+		out, mem = stepTwice(snap, w.mem, w.now, w.pol, req, w.fatalf)
+		if refused, err = SecondOpinion(snap, &out); len(refused) > 0 { // these wait for the next step
+			out.Actions = slices.DeleteFunc(out.Actions, func(a plan.Action) bool {
+				b, ok := a.(plan.Bind)
+				return ok && slices.ContainsFunc(refused, func(r RefusedBinding) bool { return r.Pod == b.UID })
+			})
+		}
+	}
 	w.mem, w.next, w.acted = mem, out.Next, false
 	if w.judge != nil {
 		w.judge(snap, &out)
@@ -863,7 +924,7 @@ func (w *world) control() {
 	if !out.Next.IsZero() && !out.Next.After(w.now) {
 		w.fatalf("to look again at %s, which is not after now, %s", out.Next, w.now)
 	}
-	if err := SecondOpinion(&out); err != nil {
+	if err != nil {
 		w.fatalf("the plan is refused: %v", err)
 	}
 	for _, a := range out.Actions {

@@ -700,6 +700,24 @@ func listPatch[T any](ops []operation, path string, have, want []T) []operation 
 	return append(ops, operation{"replace", path, want})
 }
 
+// Bind binds a pod to a node. A pod that is bound already, is being deleted or has scheduling gates answers ErrConflict: whoever asked looks
+// at it again. The event that people look for is written later, when no pod is being bound.
+func (a *Actor) Bind(ctx context.Context, b plan.Bind) (uint64, error) {
+	body := &corev1.Binding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Pod, UID: types.UID(b.UID)},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: b.Node},
+	}
+	a.events.bindings.Add(1)
+	err := a.c.core.Post().Namespace(b.Namespace).Resource("pods").Name(b.Pod).SubResource("binding").Body(body).Do(ctx).Error()
+	a.events.bindings.Add(-1)
+	if err != nil {
+		return 0, classify(err, "bind", "pod", b.Namespace+"/"+b.Pod)
+	}
+	a.events.scheduled(b)
+	return 0, nil
+}
+
 // Tolerate adds to a pod the toleration of a claim's reservation. Nothing else of the pod is touched.
 func (a *Actor) Tolerate(ctx context.Context, t plan.Tolerate) (uint64, error) {
 	name := t.Namespace + "/" + t.Pod

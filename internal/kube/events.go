@@ -8,6 +8,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 const (
@@ -24,6 +26,9 @@ const (
 	eventRate   = 5               // and in each second from then on
 	eventQueue  = 10000           // waiting to be written, one after the other
 	eventSource = "dovetail"
+
+	scheduledRate  = 20          // events Scheduled in each second, when no pod is being bound
+	scheduledPause = time.Second // after the last binding
 )
 
 // recorder writes Kubernetes events in the background. Events inform people and nothing else, so a flood is cut off rather than
@@ -41,6 +46,10 @@ type recorder struct {
 	queue   []*corev1.Event
 	writing bool
 	serial  uint64
+	later   []*corev1.Event // Scheduled: written when nothing else is, and no pod is being bound
+
+	bindings atomic.Int64 // under way
+	bound    time.Time    // when the last one was answered
 }
 
 // Event tells the people who watch an object what happened to it. kind is Pod, Node, NodeClaim, NodePool or EC2NodeClass; warn marks what needs
@@ -74,10 +83,54 @@ func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, mess
 	r.last[key] = now
 	r.serial++
 	r.queue = append(r.queue, event(kind, namespace, name, uid, warn, reason, message, now, r.serial))
+	r.start()
+}
+
+// scheduled tells of a pod that was bound, in kube-scheduler's words, once the bindings are over: a pod runs the sooner for each write that comes
+// after its binding. Of more than eventQueue that wait, the youngest are left out.
+func (r *recorder) scheduled(b plan.Bind) {
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bound = now
+	if len(r.later) >= eventQueue {
+		return
+	}
+	r.serial++
+	e := event("Pod", b.Namespace, b.Pod, b.UID, false, "Scheduled", "Successfully assigned "+b.Namespace+"/"+b.Pod+" to "+b.Node, now, r.serial)
+	e.Action = "Binding"
+	r.later = append(r.later, e)
+	r.start()
+}
+
+// start has what waits written, if nobody is at it. The caller holds mu.
+func (r *recorder) start() {
 	if !r.writing {
 		r.writing = true
 		go r.write()
 	}
+}
+
+// next takes the event to write now; nil where there is none, and then how long to wait for the next: 0 where none is left.
+func (r *recorder) next() (*corev1.Event, time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) > 0 {
+		e := r.queue[0]
+		r.queue = r.queue[1:]
+		return e, 0
+	}
+	if len(r.later) == 0 {
+		r.queue, r.later, r.writing = nil, nil, false
+		return nil, 0
+	}
+	if pause := r.bound.Add(scheduledPause).Sub(r.now()); r.bindings.Load() > 0 || pause > 0 {
+		return nil, max(pause, scheduledPause/4)
+	}
+	e := r.later[0]
+	r.later = r.later[1:]
+	r.bound = r.now().Add(time.Second/scheduledRate - scheduledPause) // the next one is as far off
+	return e, 0
 }
 
 func event(kind, namespace, name, uid string, warn bool, reason, message string, now time.Time, serial uint64) *corev1.Event {
@@ -113,15 +166,14 @@ func event(kind, namespace, name, uid string, warn bool, reason, message string,
 
 func (r *recorder) write() {
 	for {
-		r.mu.Lock()
-		if len(r.queue) == 0 {
-			r.queue, r.writing = nil, false
-			r.mu.Unlock()
+		e, wait := r.next()
+		if e == nil && wait == 0 {
 			return
 		}
-		e := r.queue[0]
-		r.queue = r.queue[1:]
-		r.mu.Unlock()
+		if e == nil {
+			time.Sleep(wait)
+			continue
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		err := r.c.core.Post().MaxRetries(0).Namespace(e.Namespace).Resource("events").Body(e).Do(ctx).Error()
 		cancel()

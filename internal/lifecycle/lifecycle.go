@@ -89,10 +89,9 @@ type Input struct {
 	Failure       *model.LaunchFailure
 	NodelessSince time.Time       // since when the claim, registered, has been seen without a node; zero: for ever
 	Awaited       int             // slots of its reservation that are not bound on its node yet
-	Elsewhere     bool            // some of their pods run elsewhere yet, and have not been asked to come
-	Landing       time.Time       // when one last did
+	Coming        bool            // some of their pods are certain to come: they run elsewhere yet, or are still being made
+	Landed        time.Time       // when that was last so, or one last came
 	Rolls         map[string]Roll // by uid: pods that are to go after their successors have come
-	Open          bool            // nobody but the pods awaited could take their room: it needs no reservation
 	Now           time.Time
 	Policy        Policy
 }
@@ -385,7 +384,7 @@ func register(in *Input, n *model.Node, u *plan.UpdateNode) {
 	u.AddFinalizer = !n.HasFinalizer
 	u.OwnerClaim, u.OwnerUID = c.Name, c.UID
 	u.RemoveTaints = append(u.RemoveTaints, bootstrap)
-	if c.Reserved && in.Awaited > 0 && !in.Open {
+	if c.Reserved && in.Awaited > 0 {
 		u.AddTaints = append(u.AddTaints, model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule})
 	}
 }
@@ -439,21 +438,16 @@ func release(in *Input, n *model.Node, ready bool, u *plan.UpdateNode, out *Outp
 		u.Why = plan.Reason{Code: plan.Landed, Pool: c.Pool}
 		return
 	}
-	if in.Open {
-		u.RemoveTaints = append(u.RemoveTaints, t)
-		u.Why = plan.Reason{Code: plan.NobodyElse, Pool: c.Pool}
-		return
-	}
 	if !ready || !c.Is(Initialized) {
 		return // the time-out starts when nothing else keeps the pods out
 	}
 	since := c.Conditions[Initialized].Since
-	if in.Landing.After(since) {
-		since = in.Landing
+	if in.Landed.After(since) {
+		since = in.Landed
 	}
 	limit := since.Add(in.Policy.LandingTimeout)
-	if in.Elsewhere {
-		return // their move waits for another machine, or they for their turn
+	if in.Coming {
+		return
 	}
 	if in.Now.Before(limit) {
 		out.at(limit)

@@ -213,6 +213,8 @@ type Pod struct {
 	RestartedAt          string // annotation that it has from its template when its Deployment was restarted
 	Surge                string // value of dovetail.sh/surge
 	Unreservable         bool   // the API server refused its toleration: no reservation can let it in
+	Unbindable           bool   // the API server refused to have it bound by us
+	Binding              string // the node that we are binding it to, until its own Node says so; empty: we are not
 	Expected             bool   // it is not there yet: its ReplicaSet is making it
 	DeletionCost         int32  // controller.kubernetes.io/pod-deletion-cost
 }

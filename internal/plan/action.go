@@ -90,6 +90,15 @@ type DeleteNode struct {
 	Why       Reason
 }
 
+// Bind binds a pod to a node, as kube-scheduler would (contract 9). The pod's uid is a precondition: a pod that is bound already, or another
+// one of its name, is left alone.
+type Bind struct {
+	Namespace, Pod, UID string
+	Node                string
+	Claim               string // NodeClaim of the node
+	Why                 Reason
+}
+
 // Tolerate adds the toleration of a claim's reservation to a pod (contract 9).
 type Tolerate struct {
 	Namespace, Pod, UID string
@@ -192,6 +201,12 @@ func (a UpdateNode) Key() string { return "node/" + a.UID }
 
 // Key implements Action.
 func (a DeleteNode) Key() string { return "deletenode/" + a.UID }
+
+// Key implements Action. It does not name the node: a pod is bound to one node only.
+func (a Bind) Key() string { return "bind/" + a.UID }
+
+// Because implements Action.
+func (a Bind) Because() Reason { return a.Why }
 
 // Key implements Action.
 func (a Tolerate) Key() string { return "tolerate/" + a.UID + "/" + a.Claim }

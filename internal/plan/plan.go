@@ -123,7 +123,6 @@ const (
 	Initializing        Code = "Initializing"        // node is ready, startup taints gone, extended resources there
 	Landed              Code = "Landed"              // every reserved slot is bound
 	NoAnswer            Code = "NoAnswer"            // no answer came of the call that was to write this
-	NobodyElse          Code = "NobodyElse"          // no pod but those awaited could take the room that is left
 	LandingTimeout      Code = "LandingTimeout"      // reserved pods did not come in time
 	ReservationEnded    Code = "ReservationEnded"    // the machine was bought from one and runs in none any more
 	Empty               Code = "Empty"               // consolidateAfter passed without pods
@@ -141,5 +140,8 @@ const (
 	ExtendedResource    Code = "ExtendedResource"
 	SpreadTaints        Code = "SpreadHonorsTaints"
 	PatchRefused        Code = "PatchRefused"
+	BindingRefused      Code = "BindingRefused" // the API server refused to bind the pod
+	BindingUnfit        Code = "BindingUnfit"   // a filter of kube-scheduler is against a node now; Key: the filter
+	NotBindable         Code = "NotBindable"    // only kube-scheduler can place the pod; Key: because of what, Have: what that asks about
 	LandingOff          Code = "ExactLandingOff"
 )

@@ -120,6 +120,12 @@ func sentence(r plan.Reason) string {
 		return "the pod wants " + r.Want + ", the name of one node; a new node has another"
 	case plan.Mismatch:
 		return "kube-scheduler refused the pod on " + r.Subject + ", which holds it by every check made here"
+	case plan.BindingUnfit:
+		return r.Subject + " does not take the pod: kube-scheduler's filter " + r.Key + with(" wants ", r.Want, ",") + " has " + r.Have
+	case plan.BindingRefused:
+		return "the API server refused to have the pod bound by Dovetail, so kube-scheduler binds it" + with(": ", r.Have, "")
+	case plan.NotBindable:
+		return "kube-scheduler binds the pod, because of " + r.Key + with(" (", r.Have, ")")
 	case plan.NotSchedulable:
 		return notSchedulable(r)
 	}

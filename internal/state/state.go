@@ -53,6 +53,8 @@ type State struct {
 	failures map[string]model.LaunchFailure // by claim uid
 	assumed  map[string]string              // by pod uid: the claim whose toleration is being written, shown though not read back yet
 	refused  map[string]bool                // by pod uid: the API server refused its toleration
+	binding  map[string]string              // by pod uid: the node that it is being bound to, shown until the watch shows it there
+	unbound  map[string]bool                // by pod uid: the API server refused to have it bound by us
 	slots    map[string]assumedSlots        // by claim name: slots being written, shown though not read back yet
 	notes    map[string]annotation          // by claim uid: an annotation to be written, shown though not read back yet
 
@@ -114,7 +116,7 @@ func New() *State {
 		pods: map[string]*model.Pod{}, nodes: map[string]*nodeEntry{}, orphans: map[string]map[string]*model.Pod{}, attached: map[string]attachment{},
 		claims: map[string]*model.Claim{}, byProvider: map[string]string{}, pools: map[string]*model.NodePool{},
 		daemons: map[string]*model.Daemon{}, pdbs: map[string]*model.PDB{}, namespaces: map[string]model.Labels{},
-		ended: map[string]ended{}, failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, notes: map[string]annotation{}, assumed: map[string]string{}, refused: map[string]bool{},
+		ended: map[string]ended{}, failures: map[string]model.LaunchFailure{}, slots: map[string]assumedSlots{}, notes: map[string]annotation{}, assumed: map[string]string{}, refused: map[string]bool{}, binding: map[string]string{}, unbound: map[string]bool{},
 		versions: map[string]uint64{}, flights: map[string]*flight{}, made: map[string]*made{}, short: map[string]bool{}, quotas: map[string]bool{}, limits: map[string]int{}, pending: map[string]*model.Pod{}, verdicts: map[*model.Class]int{},
 		nodesDirty: map[string]bool{}, claimsDirty: map[string]bool{}, nodesOf: map[string][]string{}, poolsDirty: true, daemonsDirty: true, pdbsDirty: true,
 		pendingDirty: true, namespacesDirty: true, flightsDirty: true,
@@ -187,7 +189,11 @@ func (s *State) sweep() {
 func (s *State) SetPod(p *model.Pod) {
 	key := p.Key()
 	q := *p
-	q.Class, q.Unreservable = s.intern(p.Class), s.refused[p.UID]
+	q.Class, q.Unreservable, q.Unbindable = s.intern(p.Class), s.refused[p.UID], s.unbound[p.UID]
+	if q.Binding = s.binding[q.UID]; q.Node != "" && q.Binding != "" {
+		q.Binding = ""
+		delete(s.binding, q.UID)
+	}
 	if claim, ok := s.assumed[q.UID]; ok {
 		if slices.Contains(q.Reservations, claim) {
 			delete(s.assumed, q.UID)
@@ -233,6 +239,9 @@ func (s *State) DeletePod(key string) {
 		delete(s.pods, key)
 		delete(s.assumed, old.UID)
 		delete(s.refused, old.UID)
+		delete(s.binding, old.UID)
+		delete(s.unbound, old.UID)
+		s.forget("bind/" + old.UID)
 		s.forget("evict/" + old.UID)
 		s.forget("deletepod/" + old.UID)
 		for _, c := range old.Reservations {
@@ -305,7 +314,7 @@ func (s *State) restand(key string, old, p *model.Pod) {
 	same := old.Unschedulable.Equal(p.Unschedulable) && old.Deleting.Equal(p.Deleting) && old.GracePeriod == p.GracePeriod && old.Class == p.Class &&
 		old.Ready == p.Ready && old.DoNotDisrupt == p.DoNotDisrupt && old.SafeToEvict == p.SafeToEvict && old.DeletionCost == p.DeletionCost &&
 		old.ReadySince.Equal(p.ReadySince) && old.Bound.Equal(p.Bound) && old.Owner == p.Owner && old.Deployment == p.Deployment &&
-		old.RestartedAt == p.RestartedAt && old.Surge == p.Surge && old.Unreservable == p.Unreservable && old.ReservedFor == p.ReservedFor &&
+		old.RestartedAt == p.RestartedAt && old.Surge == p.Surge && old.ReservedFor == p.ReservedFor &&
 		slices.Equal(old.Reservations, p.Reservations)
 	if same {
 		return // nothing that a Snapshot's reader could tell apart
@@ -360,6 +369,9 @@ func (s *State) settlePod(p *model.Pod) {
 		if s.assumed[p.UID] != c {
 			s.forget("tolerate/" + p.UID + "/" + c)
 		}
+	}
+	if p.Node != "" {
+		s.forget("bind/" + p.UID)
 	}
 	if !p.Deleting.IsZero() {
 		s.forget("evict/" + p.UID)
@@ -672,6 +684,34 @@ func (s *State) AssumeReservation(key, uid, claim string, holds bool) {
 	}
 	if e := s.nodes[q.Node]; e != nil && e.pods[key] != nil {
 		e.pods[key] = &q
+	}
+}
+
+// AssumeBinding shows a pod as being bound to a node, from before the call until the watch shows it there; with an empty node, as not being
+// bound any more, the call having failed for certain.
+func (s *State) AssumeBinding(key, uid, node string) {
+	p := s.pods[key]
+	if p == nil || p.UID != uid || p.Node != "" {
+		return
+	}
+	if node == "" {
+		delete(s.binding, uid)
+	} else {
+		s.binding[uid] = node
+	}
+	q := *p
+	q.Binding = node
+	s.pods[key] = &q
+	if s.pending[key] != nil {
+		s.pending[key], s.pendingDirty = &q, true
+	}
+}
+
+// RefuseBinding shows a pod as one that the API server will not have bound by us, until it is gone.
+func (s *State) RefuseBinding(key, uid string) {
+	if p := s.pods[key]; p != nil && p.UID == uid {
+		s.unbound[uid] = true
+		s.SetPod(p)
 	}
 }
 

@@ -279,8 +279,9 @@ func event(x *problems.Problem, runs int) (row, error) {
 		now = now.Add(10 * time.Millisecond)
 		s.Tick(now)
 		s.SetPod(&pod)
-		out, mem = decide.Step(s.Snapshot(now), mem, now, decide.DefaultPolicy(), decide.Request{Solve: true})
-		if err := controller.Verified(&out).Err(); err != nil {
+		snap := s.Snapshot(now)
+		out, mem = decide.Step(snap, mem, now, decide.DefaultPolicy(), decide.Request{Solve: true})
+		if err := controller.Verified(snap, &out).Err(); err != nil {
 			failed = err
 		}
 		if len(out.Result.New) != 1 {

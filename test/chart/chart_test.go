@@ -335,7 +335,12 @@ func TestRights(t *testing.T) {
 	for _, x := range []struct {
 		args []string
 		set  string
-	}{{nil, "surge=false"}, {[]string{"--surge", "--priorities"}, `surge=true,nodeGroups.expander=priority\,least-waste`}} {
+	}{
+		{nil, "surge=false"},
+		{[]string{"--surge", "--priorities"}, `surge=true,nodeGroups.expander=priority\,least-waste`},
+		{[]string{"--landing=tolerate"}, "landing=tolerate"},
+		{[]string{"--landing=off"}, "landing=off"},
+	} {
 		plain, err := exec.Command(dovetail, append([]string{"manifests"}, x.args...)...).Output()
 		if err != nil {
 			t.Fatalf("dovetail manifests: %v; build bin/dovetail", err)
@@ -410,8 +415,93 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	if subjects != 7 {
-		t.Errorf("%d subjects and policies, want 7", subjects)
+	if subjects != 10 {
+		t.Errorf("%d subjects and policies, want 10", subjects)
+	}
+}
+
+// TestLanding: each landing mode has the flag, the rights and the policies that it needs, and no others. exactLanding, which is deprecated,
+// still turns landing off.
+func TestLanding(t *testing.T) {
+	for _, x := range []struct {
+		name        string
+		values      string
+		flags       []string
+		rights      []string // of pods, that depend on the mode
+		policies    []string
+		deprecation string // in the notes
+	}{
+		{"default", "", nil, []string{"create pods/binding", "patch pods"}, []string{"dovetail-bindings", "dovetail-own-objects", "dovetail-pod-updates"}, ""},
+		{"bind for two schedulers", "landing: bind\nlandingSchedulers: [default-scheduler, batch]", []string{"--landing-schedulers=default-scheduler,batch"},
+			[]string{"create pods/binding", "patch pods"}, []string{"dovetail-bindings", "dovetail-own-objects", "dovetail-pod-updates"}, ""},
+		{"tolerate", "landing: tolerate", []string{"--landing=tolerate"}, []string{"patch pods"}, []string{"dovetail-own-objects", "dovetail-pod-updates"}, ""},
+		{"off", "landing: 'off'", []string{"--landing=off"}, nil, []string{"dovetail-own-objects"}, ""},
+		{"bare off", "landing: off", []string{"--landing=off"}, nil, []string{"dovetail-own-objects"}, ""}, // false, to YAML
+		{"exactLanding false", "exactLanding: false", []string{"--landing=off"}, nil, []string{"dovetail-own-objects"}, "Set landing: off instead."},
+		{"exactLanding false and off", "exactLanding: false\nlanding: off", []string{"--landing=off"}, nil, []string{"dovetail-own-objects"}, "Set landing: off instead."},
+		{"exactLanding true and tolerate", "exactLanding: true\nlanding: tolerate", []string{"--landing=tolerate"}, []string{"patch pods"}, []string{"dovetail-own-objects", "dovetail-pod-updates"}, "It has no effect: remove it."},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "values.yaml")
+			if err := os.WriteFile(file, []byte(x.values+"\nsettings: {clusterName: demo}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			text := must(t)(helm(t, "install", "dovetail", chart, "--dry-run=client", "--skip-crds", "-f", file))
+			_, text, _ = strings.Cut(text, "\nMANIFEST:")
+			manifest, notes, _ := strings.Cut(text, "\nNOTES:\n")
+			objects := decode(t, manifest)
+			d := find[*appsv1.Deployment](t, objects)
+			starts(t, d, notes)
+			var flags, rights, policies, binds []string
+			for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
+				if strings.Contains(arg, "landing") {
+					flags = append(flags, arg)
+				}
+			}
+			roles := map[string]bool{}
+			for _, o := range objects {
+				if b, ok := o.obj.(*rbacv1.ClusterRoleBinding); ok {
+					roles[b.RoleRef.Name] = true
+				}
+			}
+			for _, o := range objects {
+				switch obj := o.obj.(type) {
+				case *rbacv1.ClusterRole:
+					if !roles[obj.Name] {
+						t.Errorf("ClusterRole %s is not bound", obj.Name)
+					}
+					for _, rule := range obj.Rules {
+						for _, resource := range rule.Resources {
+							for _, verb := range rule.Verbs {
+								switch right := verb + " " + resource; right {
+								case "get pods", "list pods", "watch pods", "delete pods", "create pods/eviction": // in every mode
+								default:
+									if strings.HasPrefix(resource, "pods") {
+										rights = append(rights, right)
+									}
+								}
+							}
+						}
+					}
+				case *admissionv1.ValidatingAdmissionPolicy:
+					policies = append(policies, obj.Name)
+				case *admissionv1.ValidatingAdmissionPolicyBinding:
+					binds = append(binds, obj.Spec.PolicyName)
+				}
+			}
+			slices.Sort(rights)
+			slices.Sort(policies)
+			slices.Sort(binds)
+			for what, lists := range map[string][2][]string{"flags": {flags, x.flags}, "rights": {rights, x.rights}, "policies": {policies, x.policies}, "bindings of policies": {binds, x.policies}} {
+				if !slices.Equal(lists[0], lists[1]) {
+					t.Errorf("%s: %q, want %q", what, lists[0], lists[1])
+				}
+			}
+			if !strings.Contains(notes, x.deprecation) || strings.Contains(notes, "deprecated") != (x.deprecation != "") {
+				t.Errorf("the notes are to say %q of exactLanding:\n%s", x.deprecation, notes)
+			}
+		})
 	}
 }
 
@@ -437,6 +527,13 @@ func TestRefused(t *testing.T) {
 		"aws.accountID=1234":                    "at '/aws/accountID'",
 		"otherAutoscalers=":                     "at '/otherAutoscalers'",
 		"serviceAccount.name=":                  "at '/serviceAccount/name'",
+		"landing=sometimes":                     "at '/landing'",
+		"landing=true":                          "at '/landing'",
+		"landingSchedulers=":                    "at '/landingSchedulers'",
+		"landingSchedulers={}":                  "at '/landingSchedulers/0'",
+		`landingSchedulers={a\,b}`:              "at '/landingSchedulers/0'",
+		"exactLanding=maybe":                    "at '/exactLanding'",
+		"exactLanding=false,landing=tolerate":   "exactLanding: false and landing: tolerate contradict each other. Remove exactLanding, which is deprecated.",
 	} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()

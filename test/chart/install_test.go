@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,7 @@ status:
 		"update leases.coordination.k8s.io/dovetail-leader -n autoscaling": "yes",
 		"update leases.coordination.k8s.io/dovetail-leader -n default":     "no",
 		"get secrets -n autoscaling":                                       "no",
+		"create bindings -n default":                                       "no", // the older way to bind, which names no pod in its path
 		"patch deployments.apps -n default":                                "no",
 	} {
 		out, err := run("", append(append([]string{"kubectl", "auth", "can-i"}, strings.Fields(question)...), us...)...)
@@ -97,9 +99,24 @@ status:
 			t.Errorf("can the controller %s: %v, want %s", question, have, want)
 		}
 	}
+	bindings(t, run)
 	release("upgrade", chart, "--set", "settings.clusterName=demo,surge=true,replicas=1", "--timeout", "2m", "--wait")
 	if out := kubectl(append([]string{"auth", "can-i", "patch", "deployments.apps", "-n", "default"}, us...)...); strings.TrimSpace(out) != "yes" {
 		t.Errorf("with surge, can the controller patch deployments: %s", out)
+	}
+	for _, mode := range []struct{ landing, bind, tolerate string }{{"tolerate", "no", "yes"}, {"off", "no", "no"}, {"bind", "yes", "yes"}} {
+		release("upgrade", chart, "--set", "settings.clusterName=demo,replicas=1,landing="+mode.landing, "--timeout", "2m", "--wait")
+		for question, want := range map[string]string{
+			"create pods --subresource=binding -n default":  mode.bind,
+			"patch pods -n default":                         mode.tolerate,
+			"create pods --subresource=eviction -n default": "yes",
+			"patch nodes": "yes",
+		} {
+			out, err := run("", append(append([]string{"kubectl", "auth", "can-i"}, strings.Fields(question)...), us...)...)
+			if have := strings.Fields(fmt.Sprint(out, err)); !slices.Contains(have, want) {
+				t.Errorf("with landing %s, can the controller %s: %v, want %s", mode.landing, question, have, want)
+			}
+		}
 	}
 	release("uninstall", "--timeout", "2m", "--wait")
 	deadline := time.Now().Add(time.Minute)
@@ -110,5 +127,66 @@ status:
 	}
 	if out := kubectl("get", "crd", "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws", "-o", "name"); strings.Count(out, "\n") != 3 {
 		t.Errorf("of the kinds, left are %s", out)
+	}
+}
+
+// bindings has the controller's identity bind a pod. The policy refuses a Binding that could reach another pod than the one that was checked,
+// or change it, and lets a proper one through, also with the labels that the API server itself adds to it.
+func bindings(t *testing.T, run func(stdin string, args ...string) (string, error)) {
+	t.Helper()
+	must(t)(run(`
+apiVersion: v1
+kind: Pod
+metadata: {name: waiting, namespace: default, labels: {app: waiting}}
+spec:
+  schedulerName: nobody
+  automountServiceAccountToken: false
+  containers: [{name: c, image: registry.k8s.io/pause}]
+`, "kubectl", "create", "-f", "-"))
+	pod := func(path string) string {
+		t.Helper()
+		return must(t)(run("", "kubectl", "get", "pod", "-n", "default", "waiting", "-o", "jsonpath={"+path+"}"))
+	}
+	bind := func(meta, target string) error {
+		_, err := run(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":"waiting"`+meta+`},"target":{`+target+`}}`,
+			"kubectl", "create", "--as", "system:serviceaccount:autoscaling:dovetail", "--raw", "/api/v1/namespaces/default/pods/waiting/binding", "-f", "-")
+		return err
+	}
+	uid, node := fmt.Sprintf(`,"uid":%q`, pod(".metadata.uid")), `"kind":"Node","name":"node-a"`
+	// The API server takes a moment to see a new policy. Until then the uid of another pod keeps this one from being bound.
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		err := bind(`,"uid":"another","annotations":{"x":"y"}`, node)
+		if err != nil && strings.Contains(err.Error(), "dovetail-bindings") {
+			break
+		}
+		if err == nil || time.Now().After(deadline) {
+			t.Fatalf("the policy is not in force: %v", err)
+		}
+	}
+	for what, x := range map[string]struct{ meta, target, says string }{
+		"without the pod's uid": {"", node, "dovetail must give the pod's uid"},
+		"with an empty uid":     {`,"uid":""`, node, "dovetail must give the pod's uid"},
+		"with a label":          {uid + `,"labels":{"app":"other"}`, node, "may not set labels or annotations"},
+		"with an annotation":    {uid + `,"annotations":{"x":"y"}`, node, "may not set labels or annotations"},
+		"to another kind":       {uid, `"kind":"Pod","name":"node-a"`, "target.kind"},   // the API server's own check comes first
+		"to nothing":            {uid, `"kind":"Node"`, "target.name"},                  // the same
+		"of another pod":        {`,"uid":"another"`, node, "Precondition failed: UID"}, // a pod of this name was made anew
+	} {
+		if err := bind(x.meta, x.target); err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("a Binding %s: %v, want a refusal that says %q", what, err, x.says)
+		}
+	}
+	if have := pod(".spec.nodeName"); have != "" {
+		t.Fatalf("the pod is bound to %s", have)
+	}
+	if err := bind(uid, node); err != nil {
+		t.Errorf("a proper Binding: %v", err)
+	}
+	if have := pod(".spec.nodeName"); have != "node-a" {
+		t.Errorf("bound, and the pod's node is %q", have)
+	}
+	// The API server added the zone to the Binding, before the policy saw it.
+	if have := pod(`.metadata.labels.topology\.kubernetes\.io/zone`); have != "zone-a" {
+		t.Errorf("the pod's label of the zone is %q, want that of its node", have)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
@@ -38,10 +39,11 @@ func TestLeastPrivilege(t *testing.T) {
 		"delete all nodepools":      raw("DELETE", pools, ""), // one it may: see ownObjects
 		"delete a provisioner":      raw("DELETE", provisioners+"/"+e.name, ""),
 		"update a node's status":    raw("PUT", "/api/v1/nodes/forged/status", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"forged"}}`),
-		"bind a pod":                raw("POST", "/api/v1/namespaces/"+e.name+"/pods/forged/binding", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"forged"},"target":{"kind":"Node","name":"n"}}`),
+		"bind a pod by the old way": raw("POST", "/api/v1/namespaces/"+e.name+"/bindings", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"forged"},"target":{"kind":"Node","name":"n"}}`),
 		"take another's lease":      raw("DELETE", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler", ""),
 		"give itself rights":        raw("PATCH", "/apis/rbac.authorization.k8s.io/v1/clusterroles/dovetail", "{}"),
 		"change the pod policy":     raw("DELETE", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/dovetail-pod-updates", ""),
+		"change the bind policy":    raw("DELETE", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/dovetail-bindings", ""),
 		"change the node class":     raw("DELETE", classes+"/default", ""),
 		"create a nodepool's scale": raw("PUT", pools+"/"+e.name+"/scale", "{}"),
 	} {
@@ -51,6 +53,7 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 
 	e.ownObjects(raw)
+	e.bindings(us)
 
 	pod := e.pod("100m", "64Mi", func(p *corev1.PodTemplateSpec) {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/own", Operator: corev1.TolerationOpExists}}
@@ -85,6 +88,39 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 	// The policy is about this identity alone.
 	e.must(s.Patch(e.ctx, "/api/v1/namespaces/"+e.name+"/pods/pod", `{"metadata":{"labels":{"x":"y"}}}`))
+}
+
+// bindings: it binds a pod by its uid to a node, and changes nothing else of it by the way. Nothing is bound here: these are dry runs.
+func (e *env) bindings(us *kubernetes.Clientset) {
+	e.t.Helper()
+	template := e.pod("100m", "64Mi", func(p *corev1.PodTemplateSpec) { p.Spec.SchedulerName = "nobody" })
+	pod, err := e.s.Kube.CoreV1().Pods(e.name).Create(e.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "unbound"}, Spec: template.Spec}, metav1.CreateOptions{})
+	e.must(err)
+	bind := func(change func(*corev1.Binding)) error {
+		b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: e.name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: e.name}}
+		change(b)
+		return us.CoreV1().Pods(e.name).Bind(e.ctx, b, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+	e.must(bind(func(*corev1.Binding) {}))
+	e.must(bind(func(b *corev1.Binding) { b.Target.Kind = "" }))
+	for what, change := range map[string]func(*corev1.Binding){
+		"without its uid":    func(b *corev1.Binding) { b.UID = "" },
+		"with a label":       func(b *corev1.Binding) { b.Labels = map[string]string{"x": "y"} },
+		"with an annotation": func(b *corev1.Binding) { b.Annotations = map[string]string{"x": "y"} },
+	} {
+		if err := bind(change); err == nil || !strings.Contains(err.Error(), "dovetail-bindings") {
+			e.t.Errorf("it may bind a pod %s, or the policy does not say why not: %v", what, err)
+		}
+	}
+	for what, change := range map[string]func(*corev1.Binding){
+		"to another kind": func(b *corev1.Binding) { b.Target.Kind = "Pod" },
+		"to no node":      func(b *corev1.Binding) { b.Target.Name = "" },
+		"by another uid":  func(b *corev1.Binding) { b.UID = "another" },
+	} {
+		if bind(change) == nil {
+			e.t.Errorf("it may bind a pod %s", what)
+		}
+	}
 }
 
 // ownObjects: of NodePools and the classes that it may write it changes and deletes those that it has made, and no others.

@@ -45,6 +45,20 @@ Called with the root and the file's name.
   | replace "  labels:\n    app.kubernetes.io/name: dovetail\n" (printf "  labels:\n%s\n" (include "dovetail.labels" $root | indent 4)) -}}
 {{- end }}
 
+{{/*
+The landing mode. A bare off is false in YAML, so false means off. exactLanding is deprecated: false means off, true means nothing.
+*/}}
+{{- define "dovetail.landing" -}}
+{{- $landing := get .Values "landing" | toString | replace "false" "off" | default "bind" -}}
+{{- if and (hasKey .Values "exactLanding") (not .Values.exactLanding) -}}
+{{- if eq $landing "tolerate" -}}
+{{- fail "exactLanding: false and landing: tolerate contradict each other. Remove exactLanding, which is deprecated." -}}
+{{- end -}}
+{{- $landing = "off" -}}
+{{- end -}}
+{{- $landing -}}
+{{- end }}
+
 {{/* Pod anti-affinity and spread that name no pods are of this Deployment's pods. */}}
 {{- define "dovetail.affinity" -}}
 {{- $selector := dict "labelSelector" (dict "matchLabels" (include "dovetail.selector" . | fromYaml)) -}}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+)
+
+// landingFlags say how pods come onto the nodes that were bought for them.
+type landingFlags struct {
+	mode       string
+	schedulers []string
+	exact      bool // --exact-landing, which --landing has replaced
+}
+
+// landings are the values of --landing.
+var landings = []string{string(decide.LandBind), string(decide.LandTolerate), string(decide.LandOff)}
+
+func (f *landingFlags) add(g *pflag.FlagSet) {
+	p := decide.DefaultPolicy()
+	g.StringVar(&f.mode, "landing", string(p.Landing), "how pods come onto the nodes bought for them: bind (Dovetail binds them as soon as the node is Ready, kube-scheduler those that only it can place), "+
+		"tolerate (a toleration lets them in, kube-scheduler binds them), off (nodes are not reserved)")
+	g.StringSliceVar(&f.schedulers, "landing-schedulers", p.LandingSchedulers, "schedulers, by spec.schedulerName, whose pods Dovetail may bind")
+	g.BoolVar(&f.exact, "exact-landing", true, "false: --landing=off")
+	if err := g.MarkDeprecated("exact-landing", "use --landing=off instead of --exact-landing=false"); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
+// into sets what a policy says of landing.
+func (f *landingFlags) into(p *decide.Policy) error {
+	if !slices.Contains(landings, f.mode) {
+		return exit{2, fmt.Errorf("--landing %q: use %s", f.mode, strings.Join(landings, ", "))}
+	}
+	if f.mode == string(decide.LandBind) && len(f.schedulers) == 0 || slices.Contains(f.schedulers, "") {
+		return exit{2, errors.New("--landing-schedulers: an empty name; name at least one scheduler, such as default-scheduler, or use --landing=tolerate")}
+	}
+	p.Landing, p.LandingSchedulers = decide.Landing(f.mode), f.schedulers
+	if !f.exact {
+		p.Landing = decide.LandOff
+	}
+	return nil
+}

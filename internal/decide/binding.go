@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Landing says how pods come onto the nodes that were bought for them (contract 9).
+type Landing string
+
+// The ways of landing.
+const (
+	LandBind     Landing = "bind"     // we bind them as soon as the node can take them, and kube-scheduler those that only it can place
+	LandTolerate Landing = "tolerate" // we let them in with a toleration of the node's reservation, and kube-scheduler binds them
+	LandOff      Landing = "off"      // nodes are not reserved: kube-scheduler binds what it likes
+)
+
+// taintNotReady is the key of the taints that kube-controller-manager keeps on a node until it has seen that it is Ready.
+const taintNotReady = "node.kubernetes.io/not-ready"
+
+// admission is a pod that has a slot on a reserved node and is not on it yet.
+type admission struct {
+	pod  *model.Pod
+	held *holding
+}
+
+// admit lets the pods that have a slot come to their nodes, the oldest first: it binds those that may be bound by us as soon as the node can
+// take them, and gives the others a toleration of the reservation as soon as the node is bought, so that kube-scheduler can place them.
+func (st *step) admit() {
+	freed := map[string]bool{} // claims whose reservation this step ends: from then on kube-scheduler may use their nodes
+	for _, a := range st.out.Actions {
+		if u, ok := a.(plan.UpdateNode); ok {
+			for _, t := range u.RemoveTaints {
+				freed[t.Value] = freed[t.Value] || t.Key == model.TaintReserved
+			}
+		}
+	}
+	var pods []admission
+	for _, name := range sortedKeys(st.held) {
+		h := st.held[name]
+		if !h.claim.Reserved || h.claim.UID == "" || !h.claim.Is(lifecycle.Launched) || freed[name] {
+			continue
+		}
+		for _, p := range h.pods {
+			if p.Node == "" && !p.Expected {
+				pods = append(pods, admission{p, h})
+			}
+		}
+	}
+	slices.SortStableFunc(pods, func(a, b admission) int { return older(a.pod, b.pod) })
+	intruders := st.intruders(len(pods) > 0)
+	for _, a := range pods {
+		c := a.held.claim
+		switch {
+		case st.notBound(a.pod).Code == "" && !a.held.contested(intruders):
+			if n := a.held.node; n != nil && st.takes(n, c, a.pod.Class) {
+				st.act(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
+					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
+			}
+		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.loose(st.slot(a.pod)):
+			st.act(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
+				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
+		}
+	}
+}
+
+// older compares pods in the order in which they were made.
+func older(a, b *model.Pod) int {
+	return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// notBound says why we don't bind a pod ourselves; an empty code: we do. Those pods are bound by us whose rules concern nothing but the node
+// that they go to; verify.BindingCheck says the same in words of its own.
+func (st *step) notBound(p *model.Pod) plan.Reason {
+	c := p.Class
+	refuse := func(key, have string) plan.Reason {
+		return plan.Reason{Code: plan.NotBindable, Subject: "pod/" + p.Key(), Key: key, Have: have}
+	}
+	switch {
+	case st.pol.Landing != LandBind:
+		return refuse("--landing", string(st.pol.Landing))
+	case p.Unbindable:
+		return plan.Reason{Code: plan.BindingRefused, Subject: "pod/" + p.Key()}
+	case !slices.Contains(st.pol.LandingSchedulers, c.Scheduler):
+		return refuse("spec.schedulerName", c.Scheduler)
+	case len(c.Unsolved) > 0:
+		return refuse("spec", c.Unsolved[0])
+	case len(c.Affinity) > 0:
+		return refuse("spec.affinity.podAffinity", c.Affinity[0].TopologyKey)
+	}
+	for _, t := range c.AntiAffinity {
+		if t.TopologyKey != model.LabelHostname {
+			return refuse("spec.affinity.podAntiAffinity", t.TopologyKey)
+		}
+	}
+	for _, s := range c.Spread {
+		if s.Hard && s.TopologyKey != model.LabelHostname {
+			return refuse("spec.topologySpreadConstraints", s.TopologyKey)
+		}
+	}
+	for _, v := range c.Volumes {
+		if v.Unmade || v.Exclusive {
+			return refuse("spec.volumes", v.Claim)
+		}
+	}
+	for d := int(model.FirstExtended); d < len(c.Requests); d++ {
+		if c.Requests[d] > 0 {
+			return refuse("spec.containers[*].resources.requests", st.s.ResourceNames[d])
+		}
+	}
+	return plan.Reason{}
+}
+
+// takes says whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are gone, and the class tolerates
+// what else it bears. kube-controller-manager takes the taint not-ready off a moment after the node has become Ready; a pod that may run
+// on a node with the NoExecute form of it need not wait for that.
+func (st *step) takes(n *model.Node, c *model.Claim, class *model.Class) bool {
+	if !n.Ready || !n.Deleting.IsZero() || !registered(n) {
+		return false
+	}
+	early := model.Tolerated(model.Taint{Key: taintNotReady, Effect: model.NoExecute}, class.Tolerations)
+	for _, t := range n.Taints {
+		switch {
+		case t.Effect == model.PreferNoSchedule, t.Key == model.TaintReserved && t.Value == c.Name:
+		case t.Key == taintNotReady && early:
+		case !model.Tolerated(t, class.Tolerations):
+			return false
+		}
+	}
+	return true
+}
+
+// intruders are the classes of pending pods without a slot that tolerate every taint: no reservation keeps them off a node.
+func (st *step) intruders(asked bool) (out []*model.Class) {
+	if !asked {
+		return nil
+	}
+	for _, p := range st.s.Pending {
+		if !st.cover[p.UID] && st.schedulable(p) && p.Class.ToleratesEverything() && !slices.Contains(out, p.Class) {
+			out = append(out, p.Class)
+		}
+	}
+	return out
+}
+
+// contested says whether kube-scheduler may bind one of these pods to the node at any moment. Then all that comes there is left to it: who
+// binds beside it may overfill the node.
+func (h *holding) contested(intruders []*model.Class) bool {
+	if h.node == nil || len(intruders) == 0 {
+		return false
+	}
+	free := h.node.Allocatable.Sub(h.node.Used)
+	return slices.ContainsFunc(intruders, func(c *model.Class) bool { return c.Requests.Fits(free) })
+}
+
+// loose says whether the pods of a slot tolerate every taint.
+func (h *holding) loose(k slotKey) bool {
+	i, ok := h.at[k]
+	return ok && h.slots[i].Loose
+}
+
+// RefusedBinding is a binding that verify is against.
+type RefusedBinding struct {
+	Pod  string // uid
+	Key  string // namespace/name
+	Node string
+	Why  plan.Reason
+}
+
+// heedRefusals has pods decided on again that may not be bound to the node on which they had a slot: that node is no longer looked at for them.
+func (st *step) heedRefusals(refused []RefusedBinding) {
+	if len(refused) == 0 {
+		return
+	}
+	next := make(map[string]mismatch, len(st.mem.mismatches)+len(refused))
+	for uid, m := range st.mem.mismatches {
+		next[uid] = m
+	}
+	for _, r := range refused {
+		m := next[r.Pod]
+		if m.since.IsZero() {
+			m.since = st.now
+		}
+		m.rooms, m.why = append(slices.Clip(m.rooms), r.Node), r.Why
+		next[r.Pod] = m
+	}
+	st.mem.mismatches = next
+}
+
+// barred says whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against binding it there.
+func (st *step) barred(p *model.Pod, n *model.Node) bool {
+	return n != nil && slices.Contains(st.mem.mismatches[p.UID].rooms, n.Name)
+}
