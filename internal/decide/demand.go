@@ -97,7 +97,6 @@ func (st *step) demand(look bool) {
 	placed := map[string]placement{}
 	st.standing(res.OnRooms, what, placed)
 	st.buy(res.New)
-	st.regret(res.New)
 	for _, r := range res.Refused {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: r.Reasons})
 	}
@@ -137,6 +136,11 @@ func (st *step) remember(placed map[string]placement, refused []plan.PodDecision
 	}
 	for name, h := range st.held {
 		if h.awaited() > 0 {
+			st.busy[name] = true
+		}
+	}
+	for _, g := range st.mem.hosts {
+		for name := range g {
 			st.busy[name] = true
 		}
 	}
@@ -312,7 +316,9 @@ func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 	r.Taints = st.lasting(n.Taints, c, fresh, h)
 	if h != nil {
 		r.InFlight = true
-		st.hold1(&r, h)
+		if !st.tentative(c) {
+			st.hold1(&r, h)
+		}
 		if n.Labels[model.LabelRegistered] != "true" {
 			r.Labels = merged(n.Labels, c.Labels)
 			r.Taints = append(r.Taints[:len(r.Taints):len(r.Taints)], c.Taints...)

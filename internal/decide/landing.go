@@ -54,7 +54,11 @@ func (h *holding) awaited() int {
 // are to go from, or their ReplicaSet is still making them. Machines of one move come at different times, and their pods are asked to go when
 // all are there, one after another; but none is waited for longer than a move.
 func (st *step) landing(h *holding) (coming bool, since time.Time) {
-	if l := h.claim.Conditions[lifecycle.Initialized]; l.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected })) {
+	l := h.claim.Conditions[lifecycle.Initialized]
+	if r, ok := hosting(h.claim); ok {
+		l.Since = r.Since
+	}
+	if l.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected })) {
 		due := l.Since.Add(st.pol.MoveTimeout)
 		if st.now.Before(due) {
 			st.at(due)

@@ -34,8 +34,9 @@ const AnnotationMove = "dovetail.sh/move"
 type moveRecord struct {
 	ID     string    `json:"id"`
 	Cause  plan.Code `json:"cause"`
-	Of     int       `json:"of"`     // replacements in all
-	Claims []string  `json:"claims"` // that go, by uid: a name may come back
+	Of     int       `json:"of"`              // replacements in all
+	Hosts  int       `json:"hosts,omitempty"` // nodes that stand and have room reserved for it
+	Claims []string  `json:"claims"`          // that go, by uid: a name may come back
 }
 
 // ongoing is a move as the Snapshot shows it.
@@ -45,6 +46,7 @@ type ongoing struct {
 	victims []*model.Claim // that are not being deleted yet
 	going   int            // that are
 	news    []*model.Claim
+	hosts   []*model.Claim // that have AnnotationHost
 }
 
 var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
@@ -76,8 +78,15 @@ func (st *step) gather() {
 				continue
 			}
 			m := get(r, c.Created)
-			m.Of, m.Claims = r.Of, r.Claims
+			m.Of, m.Hosts, m.Claims = r.Of, r.Hosts, r.Claims
 			m.news = append(m.news, c)
+		}
+	}
+	for _, c := range st.astir {
+		if r, ok := hosting(c); ok && c.Deleting.IsZero() && st.taken[c.Name] == nil {
+			m := get(r.moveRecord, r.Since)
+			m.Of, m.Hosts, m.Claims = r.Of, r.Hosts, r.Claims
+			m.hosts = append(m.hosts, c)
 		}
 	}
 	for _, c := range st.astir {
@@ -111,6 +120,7 @@ func (st *step) gather() {
 		}
 		st.rouse(m.victims)
 	}
+	st.forgetHosts()
 }
 
 // lost takes up what replacements that go themselves say of their moves. Where nothing else speaks of one it has failed before anything was
@@ -167,17 +177,17 @@ func marked(c *model.Claim, id string) bool {
 	return d.True() && d.Message == "move "+id
 }
 
-// moveTo is the move under way that a claim was made for; nil: none.
+// moveTo is the move under way that a claim was made for, or that its node hosts; nil: none.
 func (st *step) moveTo(c *model.Claim) *ongoing {
 	for _, m := range st.under {
-		if slices.Contains(m.news, c) {
+		if slices.Contains(m.news, c) || slices.Contains(m.hosts, c) {
 			return m
 		}
 	}
 	return nil
 }
 
-// moving are the pods on machines of moves that have replacements: slots are kept for them though they have not been asked to go yet.
+// moving are the pods on machines of moves that have replacements or hosts: slots are kept for them though they have not been asked to go yet.
 func (st *step) moving() []*model.Pod {
 	var out []*model.Pod
 	for _, id := range sortedKeys(st.under) {
@@ -188,7 +198,7 @@ func (st *step) moving() []*model.Pod {
 
 // departing are those of one move.
 func (st *step) departing(m *ongoing) (out []*model.Pod) {
-	if len(m.news) == 0 {
+	if len(m.news)+len(m.hosts) == 0 {
 		return nil
 	}
 	for _, c := range m.victims {
@@ -342,7 +352,11 @@ func (st *step) carryOn() {
 				left--
 			}
 		}
-		switch begun := m.going > 0 || left < len(m.victims); {
+		begun := m.going > 0 || left < len(m.victims)
+		if begun || len(m.victims) == 0 {
+			st.dismissHosts(m)
+		}
+		switch {
 		case len(m.victims) == 0 && m.going == 0:
 			for _, c := range m.news { // it is over: they are machines like any other
 				st.forgetMove(c, true)
@@ -402,7 +416,12 @@ func (st *step) advance(m *ongoing) {
 		ready = false
 		st.taint(n, c, m.moveRecord)
 	}
-	if !ready {
+	reserved, lost := st.reserveHosts(m)
+	if lost != "" {
+		st.abort(m, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", st.pol.Shun)
+		return
+	}
+	if !ready || !reserved {
 		return
 	}
 	since, ok := st.mem.tainted[m.ID]
@@ -417,7 +436,7 @@ func (st *step) advance(m *ongoing) {
 	if !written {
 		return // what can't be taken back is not begun before it is known to all
 	}
-	if p := st.homeless(m); p != nil {
+	if p := st.unplaceable(m); p != nil {
 		st.abort(m, "pod "+p.Key()+" has come, or has no home any more", 5*st.pol.Look)
 		return
 	}
@@ -433,6 +452,9 @@ func (st *step) taint(n *model.Node, c *model.Claim, r moveRecord) {
 func (st *step) hopeless(m *ongoing) string {
 	if len(m.news) < m.Of {
 		return "a replacement is gone or was never made"
+	}
+	if st.unhosted(m) {
+		return "a node whose room it counts on is not reserved"
 	}
 	if !st.now.Before(m.since.Add(st.pol.MoveTimeout)) {
 		return "it has taken longer than " + st.pol.MoveTimeout.String()
@@ -470,16 +492,23 @@ func (st *step) hopeless(m *ongoing) string {
 	return ""
 }
 
-// homeless returns a pod on a machine that is about to go for which there is no room kept and that finds none on what stands.
-func (st *step) homeless(m *ongoing) *model.Pod {
+// unplaceable returns a pod on a machine that is about to go for which no room is kept, or not enough, and that may find none on what stands;
+// nil: all have a home.
+func (st *step) unplaceable(m *ongoing) *model.Pod {
 	slots := map[slotKey]int{}
-	for _, c := range m.news {
-		there := map[slotKey]int{} // others who have come meanwhile
-		if n := st.node(c); n != nil {
+	for _, c := range slices.Concat(m.news, m.hosts) {
+		there := map[slotKey]int{} // those who were there, and others who have come meanwhile
+		n := st.node(c)
+		if n != nil {
 			for _, p := range n.Pods {
 				if p.Deleting.IsZero() {
 					there[st.slot(p)]++
 				}
+			}
+		}
+		if n != nil && slices.Contains(m.hosts, c) && st.cramped(c, n) {
+			if pods := st.departing(m); len(pods) > 0 {
+				return pods[0]
 			}
 		}
 		for _, s := range c.Slots {
@@ -513,27 +542,7 @@ func (st *step) homeless(m *ongoing) *model.Pod {
 	if len(rest) == 0 {
 		return nil
 	}
-	rooms, _ := st.rooms()
-	p, unsure, ahead, left := disrupt.Homes(rooms, len(st.s.ResourceNames), closed, rest, st.adrift())
-	if p != nil || len(unsure) == 0 {
-		return p
-	}
-	refused := func(pods []*model.Pod) []solve.Refusal {
-		res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: pods, Rooms: left, Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
-			solve.Memory{}, st.pol.Solve)
-		return res.Refused
-	}
-	if len(ahead) > 0 { // who has no home as it is loses none
-		lost := map[*model.Pod]bool{}
-		for _, r := range refused(ahead) {
-			lost[r.Pod] = true
-		}
-		ahead = slices.DeleteFunc(ahead, func(p *model.Pod) bool { return lost[p] })
-	}
-	if all := refused(append(ahead, unsure...)); len(all) > 0 {
-		return all[0].Pod
-	}
-	return nil
+	return st.homesFor(m, closed, rest)
 }
 
 // doomed says whether a claim is about to be deleted, though that does not show yet.
@@ -611,6 +620,12 @@ func (st *step) abort(m *ongoing, why string, rest time.Duration) {
 	for _, c := range m.news {
 		st.forgetMove(c, false)
 	}
+	for _, c := range m.hosts {
+		r := reason
+		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
+		st.dismiss(c, r)
+	}
+	st.rememberHosts(m.ID, nil)
 }
 
 // without is a map less one key; the map itself stays as it was.
@@ -656,7 +671,8 @@ func (st *step) mark(c *model.Claim, r moveRecord) {
 
 // begin starts a move: the replacements first, which makes it durable, and the mark on what goes.
 func (st *step) begin(m *disrupt.Move) {
-	r := moveRecord{Cause: m.Cause, Of: len(m.New)}
+	hosts := st.hostsOf(m.On)
+	r := moveRecord{Cause: m.Cause, Of: len(m.New), Hosts: len(hosts)}
 	if m.Alike {
 		r.Of = len(m.Units)
 	}
@@ -671,6 +687,7 @@ func (st *step) begin(m *disrupt.Move) {
 	}
 	m.Units = st.going(m.Units)
 	r.ID = hash(10, parts...)
+	st.rememberHosts(r.ID, hosts)
 	st.out.Moves = append(st.out.Moves, MoveBegun{ID: r.ID, Move: m})
 	if r.Of > 0 {
 		text, err := json.Marshal(r)
@@ -687,6 +704,9 @@ func (st *step) begin(m *disrupt.Move) {
 		if m.Alike {
 			for _, u := range m.Units {
 				if a, ok := st.machine(u.Pool, m.Why); ok {
+					if pods := slices.DeleteFunc(slices.Clone(u.Pods), func(p *model.Pod) bool { return !disrupt.Moves(p) }); st.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
+						a.Slots, a.Reserved, a.NoReserve = slotsFor(pods), true, plan.Reason{} // those of the one that goes
+					}
 					st.act(a)
 					st.named[a.Name] = true
 				}
@@ -717,6 +737,7 @@ func (st *step) begin(m *disrupt.Move) {
 		st.taint(u.Node, u.Claim, r)
 	}
 	st.mem.begun = next
+	st.reserveHosts(&ongoing{moveRecord: r})
 }
 
 // MoveBegun is a move as it was decided.
@@ -757,8 +778,8 @@ func (st *step) shunned(uid string) bool {
 	return false
 }
 
-// search is what disrupt looks at.
-func (st *step) search() *disrupt.Input {
+// search is what disrupt looks at. With worn, nodes that have drifted may host what moves.
+func (st *step) search(worn bool) *disrupt.Input {
 	rooms, _ := st.rooms()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
 	for _, u := range st.unit {
@@ -766,30 +787,13 @@ func (st *step) search() *disrupt.Input {
 			going[u.Node.Name] = true
 		}
 	}
-	rooms = shut(rooms, going)
+	rooms = shut(rooms, st.closedToMoves(going, worn))
 	st.measure()
 	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.unrefreshed(st.buyable()), Spare: st.spare(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
-		Left: map[string]int64{}, Starts: st.mem.starts, Boot: st.mem.boot, Whole: map[string]disrupt.Whole{},
+		Left: map[string]int64{}, Starts: st.mem.starts, Boot: st.mem.boot, Exact: st.pol.Landing == LandBind, Whole: map[string]disrupt.Whole{},
 		NoReserve: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolNamed[n.Pool], n.Requests, n.Pods) }}
-	// Those with a slot too: a toleration lets a pod in to its machine and keeps it from no other.
-	for _, p := range st.s.Pending {
-		if st.cover[p.UID] || st.wanted(p) {
-			in.Transit = append(in.Transit, p)
-		}
-	}
-	homeward := st.homeward()
-	in.Transit = append(append(in.Transit, st.leaving()...), homeward...)
-	known := make(map[*model.Pod]bool, len(in.Transit))
-	for _, p := range in.Transit {
-		known[p] = true
-	}
 	in.Adrift = st.adrift()
-	for _, p := range in.Adrift {
-		if !known[p] {
-			in.Transit = append(in.Transit, p)
-		}
-	}
-	for _, p := range homeward {
+	for _, p := range st.homeward() {
 		if !st.cover[p.UID] && !slices.Contains(in.Adrift, p) {
 			in.Adrift = append(in.Adrift, p)
 		}
@@ -894,7 +898,7 @@ func (st *step) consolidate() {
 	}
 	var soon time.Time
 	for _, u := range st.unit {
-		if len(u.Pods) == 0 || st.shunned(u.Claim.UID) || st.resting(u.Pods) {
+		if len(u.Pods) == 0 || st.shunned(u.Claim.UID) {
 			continue
 		}
 		if why := st.guard.Blocks(u, plan.Underutilized, true); len(why) > 0 {
@@ -941,7 +945,7 @@ func (st *step) consolidate() {
 		return
 	}
 	st.mem.looked = st.now
-	in := st.search()
+	in := st.search(false)
 	in.Units, in.Left = may, left
 	var again time.Time
 	in.Scope, again = st.scope()
@@ -956,7 +960,6 @@ func (st *step) consolidate() {
 		st.mem.waiting = time.Time{}
 	}
 	if m != nil {
-		st.movedFor(m)
 		st.begin(m)
 	}
 	if mem.Wide {
@@ -1048,7 +1051,12 @@ func (st *step) mustGo() bool {
 			}
 		} else {
 			var why plan.Reason
-			if m, why = disrupt.Replace(st.search(), []*disrupt.Unit{u}, d.cause, st.pol.Disrupt, st.pol.Solve); m == nil {
+			for _, worn := range []bool{false, true} {
+				if m, why = disrupt.Replace(st.search(worn), []*disrupt.Unit{u}, d.cause, st.pol.Disrupt, st.pol.Solve); m != nil {
+					break
+				}
+			}
+			if m == nil {
 				st.shun(u.Claim.UID, st.pol.Shun/10)
 				st.out.Kept = append(st.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})
 				continue

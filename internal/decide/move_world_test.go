@@ -39,8 +39,10 @@ func (w *world) putBack() {
 		if c.Is(lifecycle.Disrupted) {
 			w.fatalf("claim %s is marked for a move that is over", n)
 		}
-		if c.Annotations[AnnotationMove] != "" {
-			w.fatalf("claim %s bears the record of a move that is over: %s", n, c.Annotations[AnnotationMove])
+		for _, key := range []string{AnnotationMove, AnnotationHost} {
+			if c.Annotations[key] != "" {
+				w.fatalf("claim %s bears the record of a move that is over: %s %s", n, key, c.Annotations[key])
+			}
 		}
 	}
 }

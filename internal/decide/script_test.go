@@ -114,6 +114,39 @@ func run(t testing.TB, text string) string {
 	return x.out.String()
 }
 
+// reserve writes what the last step wanted of nodes that stand and host a move: that is done and seen by the next.
+func (x *script) reserve() {
+	hosts := map[string]bool{} // claims
+	for _, a := range x.last.Actions {
+		u, ok := a.(plan.UpdateClaim)
+		if _, hosted := u.Annotations[AnnotationHost]; !ok || !hosted || x.st.Claim(u.Claim) == nil {
+			continue
+		}
+		hosts[u.Claim] = true
+		c := *x.st.Claim(u.Claim)
+		c.Annotations, c.Slots, c.Reserved = edited(c.Annotations, u.Annotations), u.Slots, u.Annotations[AnnotationHost] != plan.Unset
+		x.serial++
+		x.st.SetClaim(&c, x.serial)
+	}
+	for _, a := range x.last.Actions {
+		u, ok := a.(plan.UpdateNode)
+		if !ok || !slices.ContainsFunc(slices.Concat(u.AddTaints, u.RemoveTaints), func(t model.Taint) bool {
+			return t.Key == model.TaintReserved && (hosts[t.Value] || x.st.Claim(t.Value) != nil && x.st.Claim(t.Value).Annotations[AnnotationHost] != "")
+		}) {
+			continue
+		}
+		for _, n := range x.st.Snapshot(x.now).Nodes {
+			if n.Name == u.Node {
+				m := *n
+				m.Pods, m.Used, m.Claim = nil, nil, ""
+				m.Taints = append(slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return slices.Contains(u.RemoveTaints, t) }), u.AddTaints...)
+				x.serial++
+				x.st.SetNode(&m, x.serial)
+			}
+		}
+	}
+}
+
 func (x *script) line(f []string) {
 	switch f[0] {
 	case "at", "glance":
@@ -260,6 +293,7 @@ func (x *script) line(f []string) {
 
 func (x *script) decide(look bool) {
 	x.st.Tick(x.now)
+	x.reserve()
 	x.st.Expire(x.now)
 	snap := x.st.Snapshot(x.now)
 	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell, More: x.more, NotBound: x.notBound}, x.t.Fatalf)
@@ -565,6 +599,7 @@ func (x *script) claim(name string, opts []string) {
 	c := &model.Claim{ClassGroup: "karpenter.kwok.sh", ClassKind: "KWOKNodeClass", Name: name, UID: "uid-" + name, ExpireAfter: -1, TerminationGracePeriod: -1, Created: epoch, HasFinalizer: true,
 		Labels: model.Labels{}, Conditions: map[string]model.Condition{}, Requests: model.Resources{}.With(model.CPU, 1)}
 	var types, zones []string
+	reserved := false
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch k {
@@ -622,7 +657,7 @@ func (x *script) claim(name string, opts []string) {
 		case "deleting":
 			c.Deleting = x.when(v)
 		case "reserved":
-			c.Reserved = true
+			reserved = true
 		case "keep":
 			c.Annotations = model.Labels{disrupt.KeepUntil: x.when(v).Format(time.RFC3339)}
 		case "group":
@@ -655,6 +690,7 @@ func (x *script) claim(name string, opts []string) {
 			c.Labels[model.LabelZone] = zones[0]
 		}
 	}
+	c.Reserved = reserved || len(c.Slots) == 0
 	x.claims[name] = c
 	x.st.SetClaim(c, 1)
 }

@@ -572,7 +572,7 @@ func (st *step) rests(u *disrupt.Unit) bool {
 		n.Labels[model.LabelRegistered] != "true", n.Labels[model.LabelInitialized] != "true",
 		!c.Is(lifecycle.Launched), !c.Is(lifecycle.Registered), !c.Is(lifecycle.Initialized),
 		c.Is(lifecycle.Terminating), c.Is(lifecycle.Disrupted), c.Is(drifted),
-		c.Annotations[AnnotationMove] != "", c.Annotations[AnnotationInterrupted] != "", c.Annotations[lifecycle.TerminationTime] != "",
+		c.Annotations[AnnotationMove] != "", c.Annotations[AnnotationHost] != "", c.Annotations[AnnotationInterrupted] != "", c.Annotations[lifecycle.TerminationTime] != "",
 		st.held[c.Name] != nil, st.moveOf[c.Name] != "", st.taken[c.Name] != nil,
 		c.ExpireAfter >= 0 && !st.now.Before(c.Created.Add(c.ExpireAfter)),
 		len(p.Types) > 0 && u.PriceMicro < 0,

@@ -436,15 +436,6 @@ func (st *step) obstacles(u *disrupt.Unit, cause plan.Code) ([]plan.Finding, *pl
 		found(plan.Reason{Code: plan.Aborted, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339),
 			Have: strconv.Itoa(s.times) + " moves taken back"}, s.until)
 	}
-	if cause == plan.Underutilized {
-		for _, p := range u.Pods {
-			if s, ok := st.mem.remorse.rest[slotOwner(p)]; ok && st.now.Before(s.until) {
-				found(plan.Reason{Code: plan.Regretted, Pool: u.Pool.Name, Subject: "pod/" + p.Key(), Want: "past " + s.until.UTC().Format(time.RFC3339),
-					Have: strconv.Itoa(s.times) + " times"}, s.until)
-				break
-			}
-		}
-	}
 	if !u.Initial || cause == plan.Underutilized && u.PriceMicro < 0 {
 		return out, nil
 	}
@@ -476,7 +467,7 @@ func (st *step) examine(u *disrupt.Unit, cause plan.Code) (*plan.Alternative, *p
 	if len(u.Pods) == 0 {
 		return alt, nil
 	}
-	in := st.search()
+	in := st.search(true)
 	for _, o := range st.unit {
 		if o == u || len(o.Pods) > 0 && len(st.guard.Blocks(o, plan.Underutilized, true)) == 0 {
 			in.Units = append(in.Units, o)
@@ -551,7 +542,7 @@ func (st *step) homeRemedy(u *disrupt.Unit, e disrupt.Examined, f *plan.Finding)
 			if v == nil {
 				continue
 			}
-			in := x.search()
+			in := x.search(true)
 			in.Units = []*disrupt.Unit{v}
 			again := disrupt.Examine(in, in.Units, st.pol.Disrupt, st.pol.Solve)
 			if again.Move != nil || again.Refused.Pod.UID != e.Refused.Pod.UID || !slices.ContainsFunc(again.Refused.Reasons, func(o plan.Reason) bool { return sameCheck(o, r) }) {
@@ -753,7 +744,7 @@ func (st *step) whyLimits(a *plan.Answer, p *model.NodePool, left model.Resource
 // elsewhere is what the pods of a pool's machines would cost on machines of other pools.
 func (st *step) elsewhere(p *model.NodePool, own []*disrupt.Unit) plan.Alternative {
 	alt := plan.Alternative{Kind: plan.Leave, Of: plan.Underutilized, Machines: []plan.Machine{}}
-	in := st.search()
+	in := st.search(true)
 	in.Units = own
 	for i := range in.Pools {
 		if in.Pools[i].Name == p.Name {

@@ -924,6 +924,9 @@ func (w *world) control() {
 	if !out.Next.IsZero() && !out.Next.After(w.now) {
 		w.fatalf("to look again at %s, which is not after now, %s", out.Next, w.now)
 	}
+	for _, k := range out.Kept {
+		w.say("kept: %s %s %s", k.Node, k.Cause, reason(k.Why))
+	}
 	if err != nil {
 		w.fatalf("the plan is refused: %v", err)
 	}

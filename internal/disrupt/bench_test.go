@@ -98,7 +98,7 @@ func BenchmarkOneChanged(b *testing.B) {
 		if m, mem = round(in, x.pol, mem); m == nil {
 			break
 		}
-		x.carryOut(m, courses[0], late)
+		x.carryOut(m)
 		in = x.input()
 	}
 	in.Scope = Narrow

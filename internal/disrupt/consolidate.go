@@ -6,7 +6,6 @@ package disrupt
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,13 +26,15 @@ type Input struct {
 	Namespaces    map[string]model.Labels
 	Left          map[string]int64 // by pool: how many more machines its budgets let go
 	Spare         map[string]int64 // by node group: how many more machines its minimum lets go; absent: all
-	Transit       []*model.Pod     // pods on their way: standing room is theirs first
-	Adrift        []*model.Pod     // those of them that no machine is kept for
+	Adrift        []*model.Pod     // pods on their way that no node is kept for: standing room is theirs first
 	Starts        Starts           // measured
 	Boot          time.Duration    // measured; 0: not known
 	Whole         map[string]Whole // by pool, for policy Balanced
 	Scope         Scope            // how far to look
 
+	// Exact: the successors of pods that are moved get the room that the move gives them, on standing nodes too, for it is reserved and they are
+	// bound to it (contract 9). Otherwise kube-scheduler places them, and standing room is counted on only where there is plenty.
+	Exact     bool
 	NoReserve func(*solve.NewNode) plan.Reason // why a machine can't be kept to its pods (contract 9), an empty code: it can; nil: all can
 }
 
@@ -43,21 +44,20 @@ type Whole struct{ PriceMicro, Disruption int64 }
 // Move is a set of machines that go, and what comes for them.
 type Move struct {
 	Cause     plan.Code
-	Units     []*Unit         // by node name
-	New       []solve.NewNode // reserved for the pods' successors
-	Alike     bool            // one machine of the pool comes for each, whatever pods it has: static pools
-	Standing  int             // pods that standing room is for
-	OldMicro  int64           // per hour
-	NewMicro  int64           // per hour
-	CostMicro int64           // once
-	Gain      int64           // what the saving comes to over the horizon, less the cost
-	Problem   *solve.Problem  // what New was solved from; nil where nothing is bought
+	Units     []*Unit            // by node name
+	New       []solve.NewNode    // reserved for the pods' successors
+	Alike     bool               // one machine of the pool comes for each, whatever pods it has: static pools
+	On        []solve.Assignment // standing nodes that pods go to, by name, and which
+	Standing  int                // how many pods those are
+	OldMicro  int64              // per hour
+	NewMicro  int64              // per hour
+	CostMicro int64              // once
+	Gain      int64              // what the saving comes to over the horizon, less the cost
+	Problem   *solve.Problem     // where its pods go, for verify; nil where it has none
 	Result    *solve.Result
 	Why       plan.Reason
 
 	Scores map[string]float64 // of its pools of policy Balanced: the share of their price saved to the share of their pods' weight disturbed
-
-	sure bool // looked at by ties
 }
 
 // Saving is what a move saves an hour.
@@ -72,8 +72,6 @@ type search struct {
 	x    prices
 	work int64
 
-	tiePoints int64 // that ties may still look at
-
 	refused solve.Refusal        // the last pod found without a home
 	crowded bool                 // a pod that others tell where to stand is on its way to standing room, and where it comes to stand is not known
 	seats   map[int][]*model.Pod // by machine: the pods on their way that are taken to come there
@@ -83,7 +81,7 @@ type search struct {
 func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Memory) {
 	sol.Work = min(sol.Work, pol.Work)
 	mem, f := compare(in, old)
-	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: f, tiePoints: tieSearch * tiePoints}
+	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: f}
 	wide := mem.widen(in, in.Scope)
 	most := pol.Narrow
 	if wide {
@@ -106,9 +104,10 @@ func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Me
 		if wide {
 			found = append(found, s.sets(look)...)
 		}
-		if best = s.surest(found, look); wide && best != nil {
+		if best = pick(found); wide && best != nil {
 			best = s.tidied(best, look)
 		}
+		s.account(best)
 	}
 	mem.dirty = mem.dirty || best != nil // what is looked at after it may find more
 	f.back(0)
@@ -158,109 +157,41 @@ func (s *search) look(most int) (out []candidate, more bool) {
 func Replace(in *Input, units []*Unit, cause plan.Code, pol Policy, sol solve.Policy) (*Move, plan.Reason) {
 	sol.Work = min(sol.Work, pol.Work)
 	mem := Memory{prices: pricesOf(in)}
-	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: newFloor(in.Rooms, len(in.ResourceNames)), tiePoints: tiePoints}
+	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: newFloor(in.Rooms, len(in.ResourceNames))}
 	look := make([]candidate, len(units))
 	for i, u := range units {
 		look[i].Unit = u
 	}
 	s.begin(look)
-	m, why := s.homes(units, true)
+	m, why := s.homes(units)
 	if m != nil {
 		m.Cause = cause
+		s.account(m)
 	}
 	return m, why
 }
 
-// Homes says whether pods that have no machine of their own coming still find standing room one by one, whichever way kube-scheduler
-// chooses, also between machines that score the same (as far as ties says), and whoever comes first, while the given nodes are closed and others are on their way, who must not lose theirs; otherwise which
-// pod finds none. Those whose place depends on other pods are returned, and those of the others of whom that is so: they are for solve to look
-// at, in the rooms returned with them, which are what all the rest leave.
-func Homes(rooms []solve.Room, dims int, closed []string, pods, others []*model.Pod) (homeless *model.Pod, unsure, ahead []*model.Pod, left []solve.Room) {
+// Homes says which of some pods may find no standing room while the given nodes are closed and others are on their way; nil: all find some,
+// however kube-scheduler has them and the others come to stand.
+func Homes(rooms []solve.Room, dims int, closed []string, pods, others []*model.Pod) (homeless *model.Pod) {
 	f := newFloor(rooms, dims)
-	going := map[string]bool{}
 	for _, n := range closed {
-		going[n] = true
 		f.close(n)
 	}
-	all := slices.Concat(others, pods)
-	if !f.roomy(all, nil) {
-		same := newAlikes(f, all, nil)
-		for _, c := range courses {
-			lost := map[*model.Pod]bool{}
-			for _, p := range f.place(c, others) {
-				lost[p] = true
-			}
-			for _, first := range [][2][]*model.Pod{{others, pods}, {pods, others}} {
-				w := newChances(f, c, slices.Concat(c.order(first[0], f.share), c.order(first[1], f.share)), pending{}, nil, false, inTime, map[kin]int{})
-				w.same, w.excused = same, func(p *model.Pod) bool { return lost[p] || f.sticky(p.Class) }
-				if w.walk(tiePoints/int64(2*len(courses)) + int64(podPoints*len(all))); w.lost != nil {
-					return w.lost, nil, nil, nil
-				}
-				if len(others) == 0 {
-					break
-				}
-			}
-		}
+	if len(pods) == 0 || f.roomy(slices.Concat(others, pods)) {
+		return nil
 	}
-	sticky := func(pods []*model.Pod) (out []*model.Pod) {
-		for _, p := range pods {
-			if f.sticky(p.Class) {
-				out = append(out, p)
-			}
-		}
-		return out
-	}
-	if unsure, ahead = sticky(pods), sticky(others); len(unsure) > 0 {
-		left = f.beside(rooms, going, all)
-	}
-	return nil, unsure, ahead, left
-}
-
-// place puts pods as a course has them come, and returns those that find no room; then all is as before. A pod whose place depends on others
-// takes room where none of them keeps it away.
-func (f *floor) place(c course, pods []*model.Pod) (homeless []*model.Pod) {
-	defer f.back(f.mark())
-	come := map[int][]*model.Pod{}
-	for _, p := range c.order(pods, f.share) {
-		if !f.seat(p, c.manner, come) {
-			homeless = append(homeless, p)
-		}
-	}
-	return homeless
-}
-
-// seat has a pod take room as put does, or, where its place depends on others, where neither those that stand nor those that have come keep it
-// away, and says whether there was any.
-func (f *floor) seat(p *model.Pod, m manner, come map[int][]*model.Pod) bool {
-	room, score := -1, math.Inf(-1)
-	switch {
-	case len(f.rooms) == 0:
-	case f.sticky(p.Class):
-		f.where = func(i int) bool { return f.alone(p.Class, i, come[i]) }
-		f.search(1, p.Class, m, &room, &score)
-		f.where = nil
-	default:
-		f.search(1, p.Class, m, &room, &score)
-	}
-	if room < 0 {
-		return false
-	}
-	come[room] = append(come[room], p)
-	f.take(room, p.Class)
-	return true
+	return pods[0]
 }
 
 func (s *search) begin(look []candidate) {
 	s.x = s.mem.prices
 	s.seats = map[int][]*model.Pod{}
-	for _, p := range s.in.Transit {
-		if !s.f.sticky(p.Class) {
-			s.f.seat(p, leastAllocated, s.seats)
-		}
-	}
 	for _, p := range s.in.Adrift {
-		if s.f.sticky(p.Class) && s.f.seat(p, leastAllocated, s.seats) {
+		if s.f.sticky(p.Class) {
 			s.crowded = true
+		} else if i := s.f.put(p.Class); i >= 0 {
+			s.seats[i] = append(s.seats[i], p)
 		}
 	}
 	var classes []*model.Class
@@ -277,7 +208,7 @@ func (s *search) begin(look []candidate) {
 }
 
 // clear closes the machines of a set and returns the pods on them. Pods on their way that would have come there take other room; homeless is
-// one that finds none and has no machine of its own coming.
+// one that finds none.
 func (s *search) clear(set []*Unit) (pods []*model.Pod, homeless *model.Pod) {
 	var out []*model.Pod
 	for _, u := range set {
@@ -287,15 +218,8 @@ func (s *search) clear(set []*Unit) (pods []*model.Pod, homeless *model.Pod) {
 			out = append(out, s.seats[i]...)
 		}
 	}
-	if len(out) == 0 {
-		return pods, nil
-	}
-	seats := maps.Clone(s.seats)
-	for i := range seats {
-		seats[i] = slices.Clip(seats[i])
-	}
 	for _, p := range out {
-		if !s.f.seat(p, leastAllocated, seats) && homeless == nil && slices.Contains(s.in.Adrift, p) {
+		if s.f.put(p.Class) < 0 && homeless == nil {
 			homeless = p
 		}
 	}
@@ -343,7 +267,10 @@ func (s *search) singles(order []candidate) []*Move {
 	for i := range order {
 		c := &order[i]
 		set := []*Unit{c.Unit}
-		rest := s.rest(set, false)
+		mark := s.f.mark()
+		pods, _ := s.clear(set)
+		_, rest := s.f.assign(pods)
+		s.f.back(mark)
 		least := int64(0)
 		for _, p := range rest {
 			least += s.x.of(p.Class.Requests)
@@ -366,7 +293,7 @@ func (s *search) singles(order []candidate) []*Move {
 				continue
 			}
 		}
-		m := s.single(c, set, cost, false)
+		m := s.single(c, set, cost)
 		if m == nil {
 			continue
 		}
@@ -379,8 +306,8 @@ func (s *search) singles(order []candidate) []*Move {
 }
 
 // single is the move of one machine, nil where it is not worth beginning, and then why is noted.
-func (s *search) single(c *candidate, set []*Unit, cost int64, sure bool) *Move {
-	m, why := s.homes(set, sure)
+func (s *search) single(c *candidate, set []*Unit, cost int64) *Move {
+	m, why := s.homes(set)
 	saving := int64(0)
 	if m != nil {
 		saving, cost = m.Saving(), m.CostMicro
@@ -401,43 +328,21 @@ func (s *search) verdict(c *candidate, r plan.Reason, saving, cost int64) {
 	c.seen.why, c.seen.at, c.seen.short = &r, s.mem.grown, max(1, need-saving)
 }
 
-// surest is the best of the moves found after which every pod has a home whichever way ties fall. One that ties may spoil is looked at again
-// with a machine more for the pods that would have none.
-func (s *search) surest(found []*Move, look []candidate) *Move {
-	for {
-		best := pick(found)
-		if best == nil || best.sure {
-			return best
-		}
-		i := slices.Index(found, best)
-		if short, stuck := s.ties(best); len(short) == 0 && !stuck {
-			best.sure = true
-			continue
-		}
-		var m *Move
-		k := slices.IndexFunc(look, func(c candidate) bool { return c.Unit == best.Units[0] })
-		if len(best.Units) == 1 && k >= 0 {
-			m = s.single(&look[k], best.Units, best.CostMicro, true)
-		} else if again, _ := s.homes(best.Units, true); again != nil && s.worth(again).Code == "" {
-			m = again
-		}
-		if m == nil {
-			found = slices.Delete(found, i, i+1)
-		} else {
-			found[i] = m
-		}
-	}
-}
-
-// sets looks at the worst machines together, in growing numbers as far as the budgets allow.
+// sets looks at machines together: at as many as can go without anything coming for them, and at the worst ones in growing numbers, as far as
+// the budgets allow.
 func (s *search) sets(order []candidate) []*Move {
-	worst := s.allowed(nil, order)
 	var found []*Move
-	for k := 2; k <= len(worst); {
-		m, _ := s.homes(worst[:k], false)
-		if m != nil && s.worth(m).Code == "" {
+	try := func(set []*Unit) {
+		if m, _ := s.homes(set); m != nil && s.worth(m).Code == "" {
 			found = append(found, m)
 		}
+	}
+	if gone := s.removable(order); len(gone) > 1 {
+		try(gone)
+	}
+	worst := s.allowed(nil, order)
+	for k := 2; k <= len(worst); {
+		try(worst[:k])
 		switch next := k + 1 + k/2; {
 		case k == len(worst):
 			return found
@@ -450,19 +355,73 @@ func (s *search) sets(order []candidate) []*Move {
 	return found
 }
 
-// allowed adds machines to a set that goes, in their order, as far as the budgets, the minima of node groups and the policy let more go.
+// removable are machines that can go together with nothing coming for them, since their pods find room on those that stay: one after the other,
+// those first that cost most for each dollar that their pods' restarts do, as far as the budgets allow. One that pods of another have come to
+// stays.
+func (s *search) removable(order []candidate) (set []*Unit) {
+	defer s.f.back(s.f.mark())
+	byReturn := slices.Clone(order)
+	restarts := map[*Unit]int64{}
+	for _, c := range byReturn {
+		restarts[c.Unit] = max(1, s.cost([]*Unit{c.Unit}, 0))
+	}
+	slices.SortStableFunc(byReturn, func(a, b candidate) int {
+		return cmp.Compare(float64(b.PriceMicro)/float64(restarts[b.Unit]), float64(a.PriceMicro)/float64(restarts[a.Unit]))
+	})
+	may := s.allowance()
+	taken := map[int]bool{} // rooms that pods have come to
+	for i := range byReturn {
+		c := &byReturn[i]
+		at, stands := s.f.at[c.Node.Name]
+		if !stands || taken[at] || !may.has(c.Unit) || hourly(c.PriceMicro, s.pol.Horizon) <= restarts[c.Unit] {
+			continue
+		}
+		mark := s.f.mark()
+		pods, homeless := s.clear([]*Unit{c.Unit})
+		on, rest := s.f.assign(pods)
+		if homeless != nil || len(rest) > 0 {
+			s.f.back(mark)
+			continue
+		}
+		for room := range on {
+			taken[room] = true
+		}
+		may.take(c.Unit)
+		set = append(set, c.Unit)
+	}
+	return set
+}
+
+// allowance is how many more machines may go in one move: as far as the budgets, the minima of node groups and the policy let them.
+type allowance struct {
+	left, spare map[string]int64 // by pool; by node group, absent: all
+	most        int
+}
+
+func (s *search) allowance() *allowance {
+	return &allowance{maps.Clone(s.in.Left), maps.Clone(s.in.Spare), s.pol.Set}
+}
+
+func (a *allowance) has(u *Unit) bool {
+	n, bounded := a.spare[u.Group()]
+	return a.left[u.Pool.Name] > 0 && (!bounded || n > 0) && a.most > 0
+}
+
+func (a *allowance) take(u *Unit) {
+	a.left[u.Pool.Name]--
+	if _, bounded := a.spare[u.Group()]; bounded {
+		a.spare[u.Group()]--
+	}
+	a.most--
+}
+
+// allowed adds machines to a set that goes, in their order, as far as they may.
 func (s *search) allowed(set []*Unit, more []candidate) []*Unit {
-	left, spare := map[string]int64{}, map[string]int64{}
-	maps.Copy(left, s.in.Left)
-	maps.Copy(spare, s.in.Spare)
+	may := s.allowance()
 	out := make([]*Unit, 0, len(set)+len(more))
 	add := func(u *Unit) {
-		n, bounded := spare[u.Group()]
-		if left[u.Pool.Name] > 0 && (!bounded || n > 0) && len(out) < s.pol.Set {
-			left[u.Pool.Name]--
-			if bounded {
-				spare[u.Group()]--
-			}
+		if may.has(u) {
+			may.take(u)
 			out = append(out, u)
 		}
 	}
@@ -497,7 +456,7 @@ func (s *search) tidied(m *Move, look []candidate) *Move {
 	if len(leftovers) == 0 || len(set) <= len(m.Units) {
 		return m
 	}
-	n, _ := s.homes(set, true)
+	n, _ := s.homes(set)
 	if n == nil || s.worth(n).Code != "" || n.Gain <= m.Gain || n.Saving()-m.Saving() < s.least(n.OldMicro-m.OldMicro) {
 		return m
 	}
@@ -533,149 +492,63 @@ func (m *Move) moved() int {
 	return n
 }
 
-type kin struct {
-	class *model.Class
-	owner string
-}
-
-func kinOf(p *model.Pod) kin {
-	if p.Owner.UID != "" {
-		return kin{p.Class, p.Owner.UID}
-	}
-	return kin{p.Class, p.UID}
-}
-
-// rest are the pods of a set for which a machine must be bought: of each kind as many as find no standing room in one course or another,
-// so that whichever way it goes there is room kept for all. What the others find is looked at again without them: fewer pods in another
-// order may not fit where more did. With ties, the worst that
-// kube-scheduler may take among machines that score the same is looked at too, where the pods are few.
-func (s *search) rest(set []*Unit, ties bool) []*model.Pod {
-	defer s.f.back(s.f.mark())
-	all, _ := s.clear(set)
-	ways := 1
-	if ties && len(all) <= fewPods {
-		ways = 2
-	}
-	slots := map[kin]int{}
-	total := 0
-	for range 8 {
-		others := all
-		if total > 0 {
-			_, others = split(all, slots)
-		}
-		more := map[kin]int{}
-		for i := range ways * len(courses) {
-			c := courses[i%len(courses)]
-			short := map[kin]int{}
-			mark := s.f.mark()
-			if i >= len(courses) {
-				s.f.expect(others)
-			}
-			for _, p := range c.order(others, s.f.share) {
-				s.f.comes(p.Class)
-				if s.f.put(p.Class, c.manner) < 0 {
-					short[kinOf(p)]++
-				}
-			}
-			s.f.left = nil
-			s.f.back(mark)
-			for k, n := range short {
-				more[k] = max(more[k], n)
-			}
-		}
-		for k, n := range more {
-			slots[k] += n
-			total += n
-		}
-		if len(more) == 0 || total >= len(all) {
-			rest, _ := split(all, slots)
-			return rest
-		}
-	}
-	return all
-}
-
-// split are the pods that slots are for, the first of each kind, and the others.
-func split(pods []*model.Pod, slots map[kin]int) (in, out []*model.Pod) {
-	used := map[kin]int{}
-	for _, p := range pods {
-		if k := kinOf(p); used[k] < slots[k] {
-			used[k]++
-			in = append(in, p)
-		} else {
-			out = append(out, p)
-		}
-	}
-	return in, out
-}
-
-// homes finds a home for every pod of a set of machines, or says which pod has none. With sure it is one whichever way ties fall: that takes
-// longer, and is asked for moves that are about to be taken.
-func (s *search) homes(set []*Unit, sure bool) (*Move, plan.Reason) {
+// homes finds a home for every pod of a set of machines, on nodes that stand as far as there is room, else on nodes that come for them; or says
+// which pod has none.
+func (s *search) homes(set []*Unit) (*Move, plan.Reason) {
 	m := &Move{Cause: plan.Underutilized, Units: slices.Clone(set)}
 	slices.SortFunc(m.Units, func(a, b *Unit) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 	for _, u := range set {
 		m.OldMicro += max(u.PriceMicro, 0)
 	}
-	mark := s.f.mark()
+	defer s.f.back(s.f.mark())
 	all, homeless := s.clear(m.Units)
-	if s.f.back(mark); homeless != nil {
+	if homeless != nil {
 		return nil, plan.Reason{Code: plan.NoHome, Subject: "pod/" + homeless.Key()}
 	}
-	rest := s.rest(m.Units, true)
-	closed := s.crowded
-	for try := 0; ; try++ {
-		m.New, m.NewMicro, m.Problem, m.Result, m.Standing = nil, 0, nil, nil, len(all)-len(rest)
-		s.work += int64(len(all))
-		if len(rest) > 0 {
-			if why := s.buy(m, rest, closed); why.Code != "" {
-				return nil, why
-			}
-		}
-		if len(rest) == len(all) && m.Standing == 0 {
-			break // a slot each: nobody can take another's room
-		}
-		short, stuck := s.short(m)
-		if sure && len(short) == 0 && !stuck {
-			short, stuck = s.ties(m)
-		}
-		if len(short) == 0 && !stuck {
-			break
-		}
-		if !closed && (stuck || len(rest) == len(all)) {
-			closed = true // no standing room is counted on for pods that tell each other where to stand
-			continue
-		}
-		slots := map[kin]int{}
-		for _, p := range rest {
-			slots[kinOf(p)]++
-		}
-		for k, n := range short {
-			slots[k] += n
-		}
-		was := len(rest)
-		if rest, _ = split(all, slots); try == 3 || len(rest) == was {
-			rest = all
+	s.work += int64(len(all))
+	mark := s.f.mark()
+	on, rest := s.f.assign(all)
+	if !s.in.Exact && len(on) > 0 {
+		if s.f.back(mark); len(rest) > 0 || !s.f.roomy(all) {
+			on, rest = nil, all
 		}
 	}
-	m.CostMicro, m.sure = s.cost(set, m.NewMicro)+int64(len(m.New))*s.pol.LaunchMicro, sure
+	for room, pods := range on {
+		m.On = append(m.On, solve.Assignment{Room: s.f.rooms[room].Name, Pods: pods})
+	}
+	if len(rest) > 0 {
+		if why := s.buy(m, rest); why.Code != "" {
+			return nil, why
+		}
+	}
+	m.On = merge(m.On)
+	for _, a := range m.On {
+		m.Standing += len(a.Pods)
+	}
+	m.CostMicro = s.cost(set, m.NewMicro) + int64(len(m.New))*s.pol.LaunchMicro
 	return m, plan.Reason{}
 }
 
+// merge has each room once, by name.
+func merge(on []solve.Assignment) (out []solve.Assignment) {
+	slices.SortStableFunc(on, func(a, b solve.Assignment) int { return strings.Compare(a.Room, b.Room) })
+	for _, a := range on {
+		if n := len(out); n > 0 && out[n-1].Room == a.Room {
+			out[n-1].Pods = slices.Concat(out[n-1].Pods, a.Pods)
+		} else {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
 // buy has solve find machines for pods, and standing room for those that only solve can place.
-func (s *search) buy(m *Move, rest []*model.Pod, closed bool) plan.Reason {
-	sticky := slices.ContainsFunc(rest, func(p *model.Pod) bool { return s.f.sticky(p.Class) })
+func (s *search) buy(m *Move, rest []*model.Pod) plan.Reason {
 	p := &solve.Problem{ResourceNames: s.in.ResourceNames, Demand: rest, Pools: s.in.Pools, Daemons: s.in.Daemons, Namespaces: s.in.Namespaces}
-	if sticky {
-		p.Rooms = s.around(m.Units, closed)
+	if slices.ContainsFunc(rest, func(p *model.Pod) bool { return s.f.sticky(p.Class) }) {
+		p.Rooms = s.around(m.Units)
 	}
 	res := s.solve(p)
-	if sticky && slices.ContainsFunc(res.OnRooms, func(a solve.Assignment) bool {
-		return slices.ContainsFunc(a.Pods, func(p *model.Pod) bool { return !s.f.sticky(p.Class) })
-	}) {
-		p.Rooms = s.around(m.Units, true)
-		res = s.solve(p)
-	}
 	if len(res.Refused) > 0 {
 		r := res.Refused[0]
 		s.refused = r
@@ -686,11 +559,37 @@ func (s *search) buy(m *Move, rest []*model.Pod, closed bool) plan.Reason {
 		}
 		return why
 	}
-	for _, a := range res.OnRooms {
-		m.Standing += len(a.Pods)
-	}
-	m.New, m.NewMicro, m.Problem, m.Result = res.New, res.Cost.NewMicroPerHour, p, &res
+	m.On = append(m.On, res.OnRooms...)
+	m.New, m.NewMicro, m.Result = res.New, res.Cost.NewMicroPerHour, &res
 	return plan.Reason{}
+}
+
+// account writes down where all pods of a move go, as a problem and its result, for a check that shares no code with the search.
+func (s *search) account(m *Move) {
+	if m == nil {
+		return
+	}
+	var pods []*model.Pod
+	going := map[string]bool{}
+	for _, u := range m.Units {
+		pods = append(pods, u.Pods...)
+		going[u.Node.Name] = true
+	}
+	res := solve.Result{OnRooms: m.On, New: m.New}
+	if m.Result != nil {
+		res.Cost, res.Stats = m.Result.Cost, m.Result.Stats
+	}
+	if m.Result = nil; len(pods) == 0 {
+		return
+	}
+	rooms := slices.Clone(s.in.Rooms)
+	for i := range rooms {
+		if going[rooms[i].Name] {
+			rooms[i].Closed, rooms[i].Drained = true, true
+		}
+	}
+	m.Result = &res
+	m.Problem = &solve.Problem{ResourceNames: s.in.ResourceNames, Demand: pods, Rooms: rooms, Pools: s.in.Pools, Daemons: s.in.Daemons, Namespaces: s.in.Namespaces}
 }
 
 func (s *search) solve(p *solve.Problem) solve.Result {
@@ -699,58 +598,30 @@ func (s *search) solve(p *solve.Problem) solve.Result {
 	return res
 }
 
-// around are the machines that stay, as solve needs them for what pods tell each other. What pods of the set are counted on to take of
-// them one by one is taken off.
-func (s *search) around(set []*Unit, closed bool) []solve.Room {
+// around are the machines that stay, as solve needs them for what pods tell each other: with what is free now, and those that go drained. Where
+// pods are on their way whose place is not known, or successors are not bound to their room, none takes pods.
+func (s *search) around(set []*Unit) []solve.Room {
 	going := map[string]bool{}
 	for _, u := range set {
 		going[u.Node.Name] = true
 	}
-	defer s.f.back(s.f.mark())
-	all, _ := s.clear(set)
-	out := s.f.beside(s.in.Rooms, going, all)
-	if closed {
-		for i := range out {
-			out[i].Closed = true
-		}
-	}
-	return out
-}
-
-// beside are rooms as solve needs them for pods that can't be placed one by one. Only what stands is open; what goes is drained; and what
-// the others of these pods take in one course or another, while what goes is closed, is taken off.
-func (f *floor) beside(rooms []solve.Room, going map[string]bool, pods []*model.Pod) []solve.Room {
-	least := map[int]model.Resources{}
-	for _, c := range courses {
-		mark := f.mark()
-		for _, p := range c.order(pods, f.share) {
-			if i := f.put(p.Class, c.manner); i >= 0 {
-				free := model.Resources(slices.Clone(f.free[i*f.nd : (i+1)*f.nd]))
-				if have, ok := least[i]; ok {
-					free = have.Min(free)
-				}
-				least[i] = free
-			}
-		}
-		f.back(mark)
-	}
-	out := slices.Clone(rooms)
+	out := slices.Clone(s.in.Rooms)
 	for i := range out {
 		r := &out[i]
-		switch j, ok := f.at[r.Name]; {
+		switch j, stands := s.f.at[r.Name]; {
 		case going[r.Name]:
 			r.Closed, r.Drained = true, true
-		case !ok:
+		case !stands || s.crowded || !s.in.Exact:
 			r.Closed = true
-		case least[j] != nil:
-			r.Free = least[j]
+		default:
+			r.Free = slices.Clone(model.Resources(s.f.free[j*s.f.nd : (j+1)*s.f.nd]))
 		}
 	}
 	return out
 }
 
-// cost is what a move costs once: the pods' restarts at what their resources cost while they start, and old and new machines side by
-// side while the new ones come.
+// cost is what a move costs once: the pods' restarts, at what people would pay not to have them and at what their resources cost while they
+// start, and old and new machines side by side while the new ones come.
 func (s *search) cost(set []*Unit, newMicro int64) int64 {
 	sum := int64(0)
 	for _, u := range set {
@@ -759,7 +630,7 @@ func (s *search) cost(set []*Unit, newMicro int64) int64 {
 			if !ok {
 				start = s.pol.Start
 			}
-			sum += hourly(s.x.of(p.Class.Requests), start) * Disruption(p) / 1000
+			sum += (s.pol.RestartMicro + hourly(s.x.of(p.Class.Requests), start)) * Disruption(p) / 1000
 		}
 	}
 	boot := s.in.Boot

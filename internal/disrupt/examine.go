@@ -26,16 +26,17 @@ type Examined struct {
 func Examine(in *Input, units []*Unit, pol Policy, sol solve.Policy) Examined {
 	sol.Work = min(sol.Work, pol.Work)
 	mem := Memory{prices: pricesOf(in)}
-	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: newFloor(in.Rooms, len(in.ResourceNames)), tiePoints: tiePoints}
+	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: newFloor(in.Rooms, len(in.ResourceNames))}
 	look := make([]candidate, len(units))
 	for i, u := range units {
 		look[i].Unit = u
 	}
 	s.begin(look)
-	m, why := s.homes(units, true)
+	m, why := s.homes(units)
 	if m == nil {
 		return Examined{Why: why, Refused: s.refused, Most: -1}
 	}
+	s.account(m)
 	out := Examined{Move: m, Most: -1}
 	out.Why = s.worth(m)
 	out.Why.Pool = units[0].Pool.Name

@@ -13,66 +13,23 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// manner is how a node is chosen among those that fit: kube-scheduler's default, and the other extreme. What holds under both is
-// taken to hold under whatever a cluster has configured.
-type manner int
-
-const (
-	leastAllocated manner = iota // the node with the largest free share of cpu and memory
-	worstFit                     // the node with the most free cpu and memory
-	manners
-)
-
-// course is one way that eviction and kube-scheduler may go: a manner, and an order of the pods. Evicted together, pods come back in
-// any order; the smallest first is the hardest, since they take a little of every node from the large ones.
-type course struct {
-	manner
-	smallFirst bool
-}
-
-var courses = [...]course{{leastAllocated, false}, {worstFit, false}, {leastAllocated, true}, {worstFit, true}}
-
-// order is the pods as they come in a course. size is what a pod is measured by.
-func (c course) order(pods []*model.Pod, size func(*model.Class) float64) []*model.Pod {
-	if !c.smallFirst {
-		return pods
-	}
-	out := slices.Clone(pods)
-	slices.SortStableFunc(out, func(a, b *model.Pod) int { return cmp.Compare(size(a.Class), size(b.Class)) })
-	return out
-}
-
 // share is the larger of a class's shares of the largest machine.
 func (f *floor) share(c *model.Class) float64 {
 	return max(float64(c.Requests.At(model.CPU))/max(1, f.norm[0]), float64(c.Requests.At(model.Memory))/max(1, f.norm[1]))
 }
 
-// floor is the free room on machines that stand, in which evicted pods are placed one by one. Placing is undone to the last mark,
-// so that a what-if costs what it touches.
+// floor is the free room on nodes that stand, in which the pods of nodes that are to go are placed one by one. Placing is undone to the last
+// mark, so that a what-if costs what it touches.
 type floor struct {
 	ground
 	rooms []*solve.Room
 	undo  []undo
-	base  int // of undo: what a search begins with
 	fits  map[*model.Class][]int8
 	anti  []*model.Class // classes that stand or come, whose anti-affinity keeps others away
 	stuck map[*model.Class]bool
 	dead  map[*model.Class]bool // fits nowhere though nothing has been placed yet
 	work  int64
-
-	left  []yet          // of machines that score the same a search answers the one whose loss these would feel most; nil: the first
-	alike int            // machines seen in a search that score the same as the one it has found
-	where func(int) bool // which machines a search may answer, beside what admits says; nil: all
 }
-
-// yet is how many pods of a class have still to come.
-type yet struct {
-	class *model.Class
-	n     int
-}
-
-// ties is how many machines that score the same a search looks at.
-const ties = 32
 
 type undo struct {
 	room int
@@ -89,7 +46,7 @@ type ground struct {
 	norm  [2]float64
 	size  int       // leaves of the tree, a power of two
 	most  []int64   // nd numbers a point: the largest free below
-	score []float64 // manners numbers a point: the best score below
+	fill  []float64 // a number a point: how full, by CPU and memory together, the fullest node below is
 }
 
 // newGround is the ground of these machines.
@@ -103,12 +60,12 @@ func newGround(rooms []*solve.Room, dims int) ground {
 		f.at[r.Name] = i
 		f.write(i, r)
 	}
-	f.most, f.score = make([]int64, 2*f.size*dims), make([]float64, 2*f.size*int(manners))
+	f.most, f.fill = make([]int64, 2*f.size*dims), make([]float64, 2*f.size)
 	for i := range f.most {
 		f.most[i] = math.MinInt64
 	}
-	for i := range f.score {
-		f.score[i] = math.Inf(-1)
+	for i := range f.fill {
+		f.fill[i] = math.Inf(-1)
 	}
 	for i := range rooms {
 		f.leaf(i)
@@ -148,7 +105,7 @@ func (f *ground) is(i int, r *solve.Room) bool {
 // clone is a ground that may be written to.
 func (f *ground) clone() ground {
 	g := *f
-	g.free, g.most, g.score = slices.Clone(f.free), slices.Clone(f.most), slices.Clone(f.score)
+	g.free, g.most, g.fill = slices.Clone(f.free), slices.Clone(f.most), slices.Clone(f.fill)
 	return g
 }
 
@@ -192,10 +149,10 @@ func (f *ground) leaf(i int) {
 	k := f.size + i
 	free := f.free[i*f.nd : (i+1)*f.nd]
 	copy(f.most[k*f.nd:], free)
-	s := f.score[k*int(manners):]
-	c, m := float64(free[0]), float64(free[1])
-	s[leastAllocated] = c/f.alloc[i*2] + m/f.alloc[i*2+1]
-	s[worstFit] = c/f.norm[0] + m/f.norm[1]
+	f.fill[k] = -float64(free[0])/f.alloc[i*2] - float64(free[1])/f.alloc[i*2+1]
+	if free[0] < closed {
+		f.fill[k] = math.Inf(-1)
+	}
 }
 
 func (f *ground) join(k int) {
@@ -203,9 +160,7 @@ func (f *ground) join(k int) {
 	for d := range f.nd {
 		f.most[k*f.nd+d] = max(f.most[a*f.nd+d], f.most[b*f.nd+d])
 	}
-	for m := range int(manners) {
-		f.score[k*int(manners)+m] = max(f.score[a*int(manners)+m], f.score[b*int(manners)+m])
-	}
+	f.fill[k] = max(f.fill[a], f.fill[b])
 }
 
 func (f *ground) set(i int) {
@@ -231,6 +186,9 @@ func (f *floor) save(i int) {
 	f.undo = append(f.undo, undo{room: i, free: append([]int64(nil), f.free[i*f.nd:(i+1)*f.nd]...)})
 }
 
+// closed is less room than any node has.
+const closed = math.MinInt64 / 8
+
 // close takes a machine out of the choice.
 func (f *floor) close(node string) {
 	i, ok := f.at[node]
@@ -239,35 +197,57 @@ func (f *floor) close(node string) {
 	}
 	f.save(i)
 	for d := range f.nd {
-		f.free[i*f.nd+d] = math.MinInt64 / 4
+		f.free[i*f.nd+d] = 2 * closed
 	}
 	f.set(i)
 }
 
-// put places one pod of a class as kube-scheduler would, and says where; negative: nowhere. Pods whose place depends on other pods,
-// ports or volumes are not placed here.
-func (f *floor) put(c *model.Class, m manner) int {
+// put places one pod of a class on the fullest node that has room for it, and says on which; negative: there is none. Pods whose place depends on
+// other pods, ports or volumes are not placed here.
+func (f *floor) put(c *model.Class) int {
 	if len(f.rooms) == 0 || f.dead[c] || f.sticky(c) {
 		return -1
 	}
-	best, score := -1, math.Inf(-1)
-	f.search(1, c, m, &best, &score)
+	best, fill := -1, math.Inf(-1)
+	f.search(1, c, &best, &fill)
 	if best >= 0 {
 		f.take(best, c)
 	}
 	return best
 }
 
-// settle makes the present what a search begins with, and notes the classes that fit nowhere in it: they will not while
-// more is placed and closed either.
+// assign places pods, the largest first and each on the fullest node that has room for it. It returns where they went, by room, and those for
+// which there is none.
+func (f *floor) assign(pods []*model.Pod) (on map[int][]*model.Pod, rest []*model.Pod) {
+	on = map[int][]*model.Pod{}
+	order := slices.Clone(pods)
+	slices.SortStableFunc(order, func(a, b *model.Pod) int { return cmp.Compare(f.share(b.Class), f.share(a.Class)) })
+	full := map[*model.Class]bool{}
+	for _, p := range order {
+		at := -1
+		if !full[p.Class] {
+			if at = f.put(p.Class); at < 0 {
+				full[p.Class] = true
+			}
+		}
+		if at < 0 {
+			rest = append(rest, p)
+		} else {
+			on[at] = append(on[at], p)
+		}
+	}
+	return on, rest
+}
+
+// settle notes the classes that fit nowhere at present: they will not while more is placed and closed either.
 func (f *floor) settle(classes []*model.Class) {
-	f.base = f.mark()
+	mark := f.mark()
 	f.dead = map[*model.Class]bool{}
 	for _, c := range classes {
-		if f.put(c, leastAllocated) < 0 {
+		if f.put(c) < 0 {
 			f.dead[c] = true
 		}
-		f.back(f.base)
+		f.back(mark)
 	}
 }
 
@@ -281,34 +261,23 @@ func (f *floor) take(i int, c *model.Class) {
 	f.set(i)
 }
 
-func (f *floor) search(k int, c *model.Class, m manner, best *int, score *float64) {
+func (f *floor) search(k int, c *model.Class, best *int, fill *float64) {
 	f.work++
-	s := f.score[k*int(manners)+int(m)]
-	if s < *score || s == *score && (f.left == nil || f.alike >= ties) {
-		return
-	}
-	if !f.below(k, c) {
+	if f.fill[k] <= *fill || !f.below(k, c) {
 		return
 	}
 	if k >= f.size {
-		i := k - f.size
-		if i >= len(f.rooms) || !f.admits(c, i) || f.where != nil && !f.where(i) {
-			return
+		if i := k - f.size; i < len(f.rooms) && f.admits(c, i) {
+			*best, *fill = i, f.fill[k]
 		}
-		if s > *score {
-			f.alike = 0
-		} else if f.alike++; f.loss(c, i) <= f.loss(c, *best) {
-			return
-		}
-		*best, *score = i, s
 		return
 	}
 	a, b := 2*k, 2*k+1
-	if f.score[b*int(manners)+int(m)] > f.score[a*int(manners)+int(m)] {
+	if f.fill[b] > f.fill[a] {
 		a, b = b, a
 	}
-	f.search(a, c, m, best, score)
-	f.search(b, c, m, best, score)
+	f.search(a, c, best, fill)
+	f.search(b, c, best, fill)
 }
 
 // below says whether a pod of a class may fit a machine below a point of the tree.
@@ -320,71 +289,6 @@ func (f *floor) below(k int, c *model.Class) bool {
 		}
 	}
 	return true
-}
-
-// tied visits the machines that a search may answer and that score so, until a visit says no.
-func (f *floor) tied(k int, c *model.Class, m manner, score float64, visit func(i int) bool) bool {
-	f.work++
-	if f.score[k*int(manners)+int(m)] < score || !f.below(k, c) {
-		return true
-	}
-	if k < f.size {
-		return f.tied(2*k, c, m, score, visit) && f.tied(2*k+1, c, m, score, visit)
-	}
-	i := k - f.size
-	if i >= len(f.rooms) || f.score[k*int(manners)+int(m)] != score || !f.admits(c, i) || f.where != nil && !f.where(i) {
-		return true
-	}
-	return visit(i)
-}
-
-// expect has searches reckon with pods that have still to come.
-func (f *floor) expect(pods []*model.Pod) {
-	f.left = []yet{}
-	at := map[*model.Class]int{}
-	for _, p := range pods {
-		i, ok := at[p.Class]
-		if !ok {
-			i = len(f.left)
-			at[p.Class], f.left = i, append(f.left, yet{class: p.Class})
-		}
-		f.left[i].n++
-	}
-}
-
-// comes says that a pod of a class comes now; then it has not still to come.
-func (f *floor) comes(c *model.Class) {
-	for i := range f.left {
-		if f.left[i].class == c {
-			f.left[i].n--
-			return
-		}
-	}
-}
-
-// loss is for how many of those that have still to come a machine has no room any more once a pod of a class is there, by their size.
-func (f *floor) loss(c *model.Class, i int) float64 {
-	sum := 0.0
-	for _, y := range f.left {
-		if y.n <= 0 || !f.admits(y.class, i) {
-			continue
-		}
-		before, after := y.n, y.n
-		for d, v := range y.class.Requests {
-			if v > 0 && d < f.nd {
-				free, takes := f.free[i*f.nd+d], int64(0)
-				if d < len(c.Requests) {
-					takes = c.Requests[d]
-				}
-				before, after = min(before, int(max(0, free)/v)), min(after, int(max(0, free-takes)/v))
-			}
-		}
-		if apart(c, y.class) {
-			after = 0
-		}
-		sum += f.share(y.class) * float64(before-after)
-	}
-	return sum
 }
 
 // admits says whether a machine's labels and taints let a class on.
@@ -452,4 +356,63 @@ func selects(s *model.Selector, c *model.Class) bool {
 		}
 	}
 	return false
+}
+
+// roomy says whether all pods find room however kube-scheduler has them come to stand: there is room for more of each class than all others
+// together can take away. One pod takes away room for at most as many of a class as are needed to ask for as much of each resource.
+func (f *floor) roomy(pods []*model.Pod) bool {
+	classes := map[*model.Class]int64{}
+	for _, p := range pods {
+		classes[p.Class]++
+	}
+	asked := map[*model.Class]bool{}
+	for _, p := range pods {
+		c := p.Class
+		if asked[c] {
+			continue
+		}
+		if asked[c] = true; f.sticky(c) {
+			return false
+		}
+		need := int64(0)
+		for o, n := range classes {
+			need += n * takes(o, c)
+		}
+		need += 1 - takes(c, c) // itself has not come yet
+		for i := 0; i < len(f.rooms) && need > 0; i++ {
+			f.work++
+			if n := f.holds(c, i); n > 0 && f.admits(c, i) {
+				need -= n
+			}
+		}
+		if need > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// takes is for how many of a class at most a pod of another takes the room away.
+func takes(other, c *model.Class) int64 {
+	most := int64(0)
+	for d, v := range c.Requests {
+		if v > 0 {
+			most = max(most, (other.Requests.At(model.Dim(d))+v-1)/v)
+		}
+	}
+	return most
+}
+
+// holds is for how many of a class there is room on a machine, whatever its labels and taints.
+func (f *floor) holds(c *model.Class, i int) int64 {
+	n := int64(math.MaxInt32) // of one that asks for nothing
+	for d, v := range c.Requests {
+		switch {
+		case v > 0 && d >= f.nd:
+			return 0
+		case v > 0:
+			n = min(n, max(0, f.free[i*f.nd+d])/v)
+		}
+	}
+	return n
 }

@@ -47,7 +47,7 @@ type Memory struct {
 	changed int   // machines that have come or changed since the last wide search, and how many more may go at once
 	wide    int64 // grown at that time
 	dirty   bool  // something is different since then, or it found a move: another might find one
-	awaited int   // pods in transit
+	awaited int   // pods on their way
 
 	Told     []string // nodes that the last search gave a verdict on
 	Work     int64    // steps of the last search, for whoever measures
@@ -106,8 +106,8 @@ func compare(in *Input, old Memory) (Memory, *floor) {
 		}
 	}
 	m.left = in.Left
-	m.dirty = m.dirty || len(in.Transit) != m.awaited
-	m.awaited = len(in.Transit)
+	m.dirty = m.dirty || len(in.Adrift) != m.awaited
+	m.awaited = len(in.Adrift)
 	f := m.stand(in, &old)
 	m.units(in, old.seen, anew)
 	if anew {

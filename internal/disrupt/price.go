@@ -20,6 +20,7 @@ type Policy struct {
 	Start         time.Duration // how long a pod takes to start where none of its class has been seen to
 	Boot          time.Duration // how long a machine takes to come where none has been seen to: old and new are paid for so long
 	LaunchMicro   int64         // what a launch costs beside double running
+	RestartMicro  int64         // what people would pay not to have a pod of priority 0 restarted, in micro-dollars
 	LeastPPM      int64         // a move saves at least so much of what its machines cost, in parts per million: nobody moves for pennies
 	Work          int64         // of one solve
 	Sweep         int           // machines looked at one by one in a wide search
@@ -32,7 +33,7 @@ type Policy struct {
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{Horizon: time.Hour, Start: 10 * time.Second, Boot: 40 * time.Second, LaunchMicro: 500, LeastPPM: 50_000, Work: 400_000, Sweep: 20_000, Narrow: 32, Confirm: 8, NarrowConfirm: 1, Enough: 16, Set: 1000}
+	return Policy{Horizon: time.Hour, Start: 10 * time.Second, Boot: 40 * time.Second, LaunchMicro: 500, RestartMicro: 1000, LeastPPM: 50_000, Work: 400_000, Sweep: 20_000, Narrow: 32, Confirm: 8, NarrowConfirm: 1, Enough: 16, Set: 1000}
 }
 
 // Validate says which knob is out of range.
@@ -42,8 +43,8 @@ func (p Policy) Validate() error {
 		return fmt.Errorf("disruption policy horizon is %s, must be positive", p.Horizon)
 	case p.LeastPPM < 0 || p.LeastPPM > 1_000_000:
 		return fmt.Errorf("disruption policy leastPPM is %d, must be between 0 and 1000000", p.LeastPPM)
-	case p.Start < 0 || p.Boot < 0 || p.LaunchMicro < 0 || p.Work < 0:
-		return fmt.Errorf("disruption policy start %s, boot %s, launchMicro %d and work %d must not be negative", p.Start, p.Boot, p.LaunchMicro, p.Work)
+	case p.Start < 0 || p.Boot < 0 || p.LaunchMicro < 0 || p.RestartMicro < 0 || p.Work < 0:
+		return fmt.Errorf("disruption policy start %s, boot %s, launchMicro %d, restartMicro %d and work %d must not be negative", p.Start, p.Boot, p.LaunchMicro, p.RestartMicro, p.Work)
 	case p.Sweep < 1 || p.Narrow < 1 || p.Confirm < 0 || p.Set < 1 || p.Enough < 1:
 		return fmt.Errorf("disruption policy sweep %d, narrow %d, enough %d and set %d must be at least 1, confirm %d not negative", p.Sweep, p.Narrow, p.Enough, p.Set, p.Confirm)
 	}

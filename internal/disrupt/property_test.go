@@ -54,7 +54,12 @@ func anyCluster(t *rapid.T) *script {
 			}
 		}
 	}
-	x.loose = rapid.IntRange(0, 3).Draw(t, "no machine can be kept to its pods") == 3
+	switch rapid.IntRange(0, 4).Draw(t, "landing") {
+	case 3:
+		x.inexact = true
+	case 4:
+		x.loose, x.inexact = true, true
+	}
 	if rapid.Bool().Draw(t, "budget that allows nothing") {
 		x.line(strings.Fields("pdb b app=w0 allowed=0"))
 	}
@@ -62,8 +67,7 @@ func anyCluster(t *rapid.T) *script {
 }
 
 // TestMovesEnd: with pods and prices frozen every move lowers the price of the cluster by what it promised, takes nothing that is kept,
-// keeps within budgets, finds a home for every pod whichever way kube-scheduler goes and whichever it takes of machines that score the same, and
-// after a while nothing pays any more.
+// keeps within budgets, finds a home for every pod, wherever kube-scheduler puts those that are not bound, and after a while nothing pays any more.
 func TestMovesEnd(t *testing.T) {
 	begun := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -105,15 +109,9 @@ func TestMovesEnd(t *testing.T) {
 			if least := m.OldMicro / 1_000_000 * x.pol.LeastPPM; m.OldMicro-worst <= 0 || m.OldMicro-worst < least {
 				rt.Fatalf("saves %d, and %d if the dearest of the types left to the claims comes", m.Saving(), m.OldMicro-worst)
 			}
-			before, seed := x.price(), rapid.Uint64().Draw(rt, "chance")
-			for _, how := range courses {
-				for way := inTime; way <= lateAndFirst; way++ {
-					y := x.copy()
-					y.tie = rand.New(rand.NewPCG(seed, 0)).IntN
-					y.carryOut(m, how, way)
-				}
-			}
-			x.carryOut(m, courses[rapid.IntRange(0, len(courses)-1).Draw(rt, "course")], letIn(rapid.IntRange(0, int(lateAndFirst)).Draw(rt, "let in")))
+			before := x.price()
+			x.tie = rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "chance"), 0)).IntN
+			x.carryOut(m)
 			if after := x.price(); before-after != m.Saving() {
 				rt.Fatalf("promised to save %d, saved %d", m.Saving(), before-after)
 			}
@@ -121,43 +119,6 @@ func TestMovesEnd(t *testing.T) {
 	})
 	if begun == 0 {
 		t.Fatal("no cluster had a move: nothing was tested")
-	}
-}
-
-// TestTies: two machines score the same when a pod comes, and which of them kube-scheduler takes is chance. Here a pod had no home where it took
-// the other one than was looked at.
-func TestTies(t *testing.T) {
-	for _, how := range courses {
-		for way := inTime; way <= lateAndFirst; way++ {
-			x := newScript(t)
-			for _, l := range []string{"pool p", "pool q", "type t0 cpu=4 mem=16Gi price=0.16", "type t1 cpu=16 mem=32Gi price=0.64", "type t2 cpu=1 mem=8Gi price=0.04",
-				"pods w0 x3 cpu=200m mem=2Gi", "pods w1 x2 cpu=100m mem=4Gi dnd=true", "pods w2 x8 cpu=100m mem=3Gi", "pods w3 x6 cpu=1200m mem=4Gi"} {
-				x.line(strings.Fields(l))
-			}
-			for i, pods := range []string{"w0-0 w3-0 w3-1", "w0-1 w2-0 w2-1 w2-2 w2-3", "w3-2 w3-3", "w2-4 w2-5 w3-4", "w2-6 w2-7", "w0-2 w3-5", "w1-0 w1-1"} {
-				name, pool, typ := fmt.Sprintf("n%02d", i), "p", "t0"
-				if i == 2 || i == 4 {
-					pool = "q"
-				}
-				if i == 6 {
-					typ = "t1"
-				}
-				x.addNode(name, [][2]string{{"pool", pool}, {"type", typ}})
-				n := x.unit(name).Node
-				for _, p := range strings.Fields(pods) {
-					group, at, _ := strings.Cut(p, "-")
-					pod := x.pods[group][x.num(at)]
-					pod.Node, n.Pods, n.Used = name, append(n.Pods, pod), n.Used.Add(pod.Class.Requests)
-				}
-			}
-			in := x.input()
-			in.Left["p"], in.Left["q"] = 2, 2
-			m, _ := Consolidate(in, x.pol, solve.DefaultPolicy(), Memory{})
-			if m == nil {
-				t.Fatal("nothing moves: nothing was tested")
-			}
-			x.carryOut(m, how, way)
-		}
 	}
 }
 
@@ -218,7 +179,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 				if m, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem); m != nil {
 					narrow++
 					before := x.price()
-					x.carryOut(m, courses[rapid.IntRange(0, len(courses)-1).Draw(rt, "course")], letIn(rapid.IntRange(0, int(lateAndFirst)).Draw(rt, "let in")))
+					x.carryOut(m)
 					if after := x.price(); m.Gain <= 0 || before-after != m.Saving() {
 						rt.Fatalf("promised to save %d and to gain %d, saved %d", m.Saving(), m.Gain, before-after)
 					}
@@ -244,7 +205,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 			switch rapid.IntRange(0, 2).Draw(rt, "change") {
 			case 0:
 				if warm != nil {
-					x.carryOut(warm, courses[0], late)
+					x.carryOut(warm)
 				}
 			case 1:
 				gone := rapid.IntRange(1, 20).Draw(rt, "gone")
@@ -254,69 +215,5 @@ func TestMemoryChangesNothing(t *testing.T) {
 	})
 	if moved == 0 || narrow == 0 {
 		t.Fatalf("%d moves were found by whole searches and %d by narrow ones: nothing was tested", moved, narrow)
-	}
-}
-
-// odometer takes at each tie one more than the last time, until all have been taken.
-type odometer struct {
-	digits []int
-	at     int
-	taken  bool // of this tie
-}
-
-func (o *odometer) tie(n int) int {
-	if n == 2 {
-		o.taken = false
-	}
-	if o.taken {
-		return 1
-	}
-	if o.at == len(o.digits) {
-		o.digits = append(o.digits, 0)
-	}
-	o.at++
-	o.taken = o.digits[o.at-1] == 0
-	return o.digits[o.at-1]
-}
-
-func (o *odometer) next() bool {
-	for len(o.digits) > 0 && o.digits[len(o.digits)-1] == 1 {
-		o.digits = o.digits[:len(o.digits)-1]
-	}
-	if len(o.digits) == 0 {
-		return false
-	}
-	o.digits[len(o.digits)-1]++
-	o.at, o.taken = 0, false
-	return true
-}
-
-// TestEveryTie carries moves out along every choice between machines that score the same, one after the other and none left out: no pod is
-// ever without a home.
-func TestEveryTie(t *testing.T) {
-	tied := 0
-	rapid.Check(t, func(rt *rapid.T) {
-		x := anyCluster(rt)
-		m, _ := round(x.input(), x.pol, Memory{})
-		if m == nil {
-			return
-		}
-		for _, how := range courses {
-			for way := inTime; way <= lateAndFirst; way++ {
-				o, n := &odometer{}, 0
-				for more := true; more && n < 40; n++ {
-					y := x.copy()
-					y.tie = o.tie
-					y.carryOut(m, how, way)
-					more = o.next()
-				}
-				if n > 1 && n < 40 {
-					tied++
-				}
-			}
-		}
-	})
-	if tied == 0 {
-		t.Fatal("no move had ties that were all followed: nothing was tested")
 	}
 }

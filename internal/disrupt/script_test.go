@@ -4,10 +4,8 @@
 package disrupt
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +27,7 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	     (offered to every pool, in zone a unless said; gone: not to be had on demand)
 //	only KEY=A,B,…                           what every pool requires
 //	off                                      no machine can be kept to its pods
+//	tolerate                                 kube-scheduler places the successors of pods that are moved
 //	set KNOB=DURATION                        horizon, start or boot of the policy
 //	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [young] [busy] [moving] [keep=AT] [grace] [taint=KEY] [capacity=TYPE]
 //	pods NAME [xN] cpu=N mem=NGi on=NODE[,NODE…] [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [cost=N] [priority=N] [unready] [leaving]
@@ -41,19 +40,20 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	replace NODE                             what must come for it
 //	end                                      move until nothing pays any more, and say what that came to
 type script struct {
-	t     failer
-	now   time.Time
-	pools []*model.NodePool
-	types []*model.InstanceType
-	nodes []*Unit
-	pods  map[string][]*model.Pod
-	pdbs  []*model.PDB
-	mem   Memory
-	pol   Policy
-	loose bool
-	tie   func(n int) int // which of machines that score the same is taken: 0 the last of so many; nil: the first of all
-	out   strings.Builder
-	next  int
+	t       failer
+	now     time.Time
+	pools   []*model.NodePool
+	types   []*model.InstanceType
+	nodes   []*Unit
+	pods    map[string][]*model.Pod
+	pdbs    []*model.PDB
+	mem     Memory
+	pol     Policy
+	loose   bool            // no machine can be reserved
+	inexact bool            // successors are not bound
+	tie     func(n int) int // which of so many pods comes, or nodes is taken; nil: the first
+	out     strings.Builder
+	next    int
 }
 
 // failer is a test, or one draw of a property.
@@ -160,7 +160,9 @@ func (x *script) line(f []string) {
 		}
 		x.pdbs = append(x.pdbs, b)
 	case "off":
-		x.loose = true
+		x.loose, x.inexact = true, true
+	case "tolerate":
+		x.inexact = true
 	case "only":
 		for i, p := range x.pools {
 			q := *p
@@ -213,7 +215,7 @@ func (x *script) line(f []string) {
 					}
 				}
 			case "transit":
-				in.Transit = x.pods[v]
+				in.Adrift = x.pods[v]
 			default:
 				x.fatal("move option %d %s", i, f)
 			}
@@ -464,7 +466,7 @@ func (x *script) build(u *Unit) *Unit {
 }
 
 func (x *script) input() *Input {
-	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Scope: WideIfAny, Whole: map[string]Whole{}, Starts: Starts{}}
+	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Scope: WideIfAny, Whole: map[string]Whole{}, Starts: Starts{}, Exact: !x.inexact}
 	if x.loose {
 		in.NoReserve = func(*solve.NewNode) plan.Reason { return plan.Reason{Code: plan.LandingOff} }
 	}
@@ -507,7 +509,7 @@ func (x *script) price() int64 {
 
 // copy is a script whose machines are its own.
 func (x *script) copy() *script {
-	y := &script{t: x.t, now: x.now, pools: x.pools, types: x.types, pods: x.pods, pdbs: x.pdbs, pol: x.pol, loose: x.loose, next: x.next}
+	y := &script{t: x.t, now: x.now, pools: x.pools, types: x.types, pods: x.pods, pdbs: x.pdbs, pol: x.pol, loose: x.loose, inexact: x.inexact, next: x.next}
 	for _, u := range x.nodes {
 		v := *u
 		y.nodes = append(y.nodes, &v)
@@ -515,59 +517,19 @@ func (x *script) copy() *script {
 	return y
 }
 
-// carryOut does what a move says, pods landing one by one in a course.
-func (x *script) carryOut(m *Move, how course, way letIn) {
+// carryOut does what a move says. Successors are bound to the room that the move gives them; where they are not (off, tolerate), those without a
+// machine of their own go to any node that has room, whichever tie takes.
+func (x *script) carryOut(m *Move) {
 	x.t.Helper()
-	var pods []*model.Pod
-	fresh, least := map[string]bool{}, map[string]model.Resources{} // the smallest of what a machine that comes may be
-	before := newFloor(x.input().Rooms, 4)
 	for _, u := range m.Units {
-		pods = append(pods, u.Pods...)
 		x.nodes = slices.DeleteFunc(x.nodes, func(v *Unit) bool { return v.Node.Name == u.Node.Name })
 	}
-	slots := map[kin][]*Unit{}
-	for _, n := range m.New {
-		x.next++
-		name := fmt.Sprintf("new%03d", x.next)
-		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}, {"capacity", n.Offering.CapacityType}})
-		fresh[name], least[name] = true, n.Type.Allocatable
-		for _, t := range n.Choices {
-			least[name] = least[name].Min(t.Allocatable)
-		}
-		for _, p := range n.Pods {
-			if x.loose && len(p.Class.AntiAffinity) == 0 {
-				continue // it finds room wherever the others are put; where one that stands apart goes is for solve
-			}
-			slots[kinOf(p)] = append(slots[kinOf(p)], x.unit(name))
-		}
-	}
-	rooms := x.input().Rooms
-	for i := range rooms { // what is kept to its pods takes no others
-		rooms[i].Closed = !x.loose && strings.HasPrefix(rooms[i].Name, "new") && fresh[rooms[i].Name]
-	}
-	f := newFloor(rooms, 4)
-	f.norm = before.norm // what a pod or a node is measured by is the largest machine when the move was decided on
-	for i := range f.rooms {
-		f.set(i)
-	}
-	order := how.order(pods, f.share)
-	if way == lateAndFirst {
-		order = slices.Clone(order)
-		slices.SortStableFunc(order, func(a, b *model.Pod) int {
-			return cmp.Compare(min(1, len(slots[kinOf(b)])), min(1, len(slots[kinOf(a)])))
-		})
-	}
-	for _, p := range order {
-		var to *Unit
-		if list := slots[kinOf(p)]; x.loose && len(list) > 0 {
-			to, slots[kinOf(p)] = list[0], list[1:]
-		} else if to = x.prefer(f, p, how.manner, list, least, way); to == nil {
-			x.fatal("pod %s has no home", p.Key())
-		} else if i := slices.Index(list, to); i >= 0 {
-			slots[kinOf(p)] = slices.Concat(list[:i], list[i+1:])
-		}
+	place := func(p *model.Pod, to *Unit) {
 		q := *p
 		q.Node = to.Node.Name
+		if len(p.Class.AntiAffinity) > 0 && slices.ContainsFunc(to.Node.Pods, func(o *model.Pod) bool { return o.Class == p.Class }) {
+			x.fatal("node %s has two pods that stand apart", to.Node.Name)
+		}
 		to.touch()
 		to.Node.Pods = append(to.Node.Pods, &q)
 		to.Node.Used = to.Node.Used.Add(p.Class.Requests)
@@ -575,52 +537,58 @@ func (x *script) carryOut(m *Move, how course, way letIn) {
 			x.fatal("node %s is overfull", to.Node.Name)
 		}
 	}
+	for _, n := range m.New {
+		x.next++
+		name := fmt.Sprintf("new%03d", x.next)
+		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}, {"capacity", n.Offering.CapacityType}})
+		for _, p := range n.Pods {
+			place(p, x.unit(name))
+			for _, t := range n.Choices {
+				if !x.unit(name).Node.Used.Fits(t.Allocatable) {
+					x.fatal("what comes as a %s does not hold its pods", t.Name)
+				}
+			}
+		}
+	}
+	var roam []*model.Pod
+	for _, a := range m.On {
+		for _, p := range a.Pods {
+			if x.inexact {
+				roam = append(roam, p)
+			} else {
+				place(p, x.unit(a.Room))
+			}
+		}
+	}
+	for len(roam) > 0 {
+		i := x.pick(len(roam))
+		p := roam[i]
+		roam = slices.Delete(roam, i, i+1)
+		var fits []*Unit
+		for _, u := range x.nodes {
+			r := solve.Room{Name: u.Node.Name, Labels: u.Node.Labels, Taints: u.Node.Taints}
+			if p.Class.Requests.Fits(u.Node.Allocatable.Sub(u.Node.Used)) && admits(p.Class, &r) {
+				fits = append(fits, u)
+			}
+		}
+		if len(fits) == 0 {
+			x.fatal("pod %s has no home", p.Key())
+		}
+		place(p, fits[x.pick(len(fits))])
+	}
 }
 
-// prefer is the node that a manner likes most for a pod, of those that stand and those that let it in.
-func (x *script) prefer(f *floor, p *model.Pod, how manner, slots []*Unit, least map[string]model.Resources, way letIn) (to *Unit) {
-	at, score, alike := -1, math.Inf(-1), 0
-	better := func(v float64) bool {
-		if v > score {
-			alike = 1
-			return true
-		}
-		if v < score || x.tie == nil {
-			return false
-		}
-		alike++
-		return x.tie(alike) == 0
+// pick is one of so many: the first where tie says nothing else.
+func (x *script) pick(n int) int {
+	if x.tie == nil {
+		return 0
 	}
-	for i, r := range f.rooms {
-		u := x.unit(r.Name)
-		away := len(p.Class.AntiAffinity) > 0 && slices.ContainsFunc(u.Node.Pods, func(o *model.Pod) bool { return o.Class == p.Class })
-		free := u.Node.Allocatable.Sub(u.Node.Used)
-		if away || !p.Class.Requests.Fits(free) || !f.admits(p.Class, i) {
-			continue
-		}
-		if v := f.rate(free, u.Node.Allocatable, how); better(v) {
-			to, at, score = u, i, v
-		}
-	}
-	if way != inTime && at >= 0 {
-		slots = nil
-	}
-	for _, u := range slots {
-		alloc := least[u.Node.Name]
-		if v := f.rate(alloc.Sub(u.Node.Used), alloc, how); better(v) {
-			to, at, score = u, -1, v
-		}
-	}
-	if at >= 0 {
-		f.take(at, p.Class)
-	}
-	return to
+	return x.tie(n)
 }
 
-// end moves until nothing pays, and says how often.
-func (x *script) end() int {
+// end moves until nothing pays, and says how often and how many pods.
+func (x *script) end() (moves, pods int) {
 	before := x.price()
-	moves, pods := 0, 0
 	for ; ; moves++ {
 		if moves > 1000 {
 			x.fatal("moves don't end")
@@ -634,13 +602,13 @@ func (x *script) end() int {
 		for _, u := range m.Units {
 			pods += len(u.Pods)
 		}
-		x.carryOut(m, courses[moves%len(courses)], letIn(moves%3))
+		x.carryOut(m)
 		if now := x.price(); was-now != m.Saving() || now >= was {
 			x.fatal("the move promised to save %d and saved %d", m.Saving(), was-now)
 		}
 	}
 	x.say("end: %d moves, %d pods moved, %s → %s an hour on %d nodes", moves, pods, dollars(before), dollars(x.price()), len(x.nodes))
-	return moves
+	return moves, pods
 }
 
 func run(t testing.TB, input string) string {

@@ -13,7 +13,6 @@ const (
 	Replicas      Code = "Replicas"      // a static pool has fewer machines than spec.replicas
 	Adopted       Code = "Adopted"       // a member of a node group was there before its claim; Subject: its provider id
 	Aborted       Code = "MoveAborted"   // a move could not be finished; everything is put back
-	Regretted     Code = "Regretted"     // its workload was moved to save money, and bought for again; Subject: the pod, Have: how often
 )
 
 // Codes of what keeps a machine, in the order the checks are made.

@@ -241,8 +241,6 @@ func kept(r plan.Reason) string {
 		return "too many nodes of " + r.Subject + " are unhealthy at once to be repaired: " + r.Have + ", where " + r.Want + " is wanted"
 	case plan.NoSurge:
 		return r.Subject + " can't wait for its successor: " + or(r.Have, r.Key) + with(" (", r.Key, ")")
-	case plan.Regretted:
-		return r.Subject + " belongs to a workload that was moved to save money and had to be bought for again (" + r.Have + "); left alone until it is " + strings.TrimPrefix(r.Want, "past ")
 	case plan.StartupTaints:
 		return or(r.Subject, "the pool") + " bears startup taint " + or(r.Have, r.Key)
 	case plan.Aborted:

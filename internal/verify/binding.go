@@ -240,7 +240,7 @@ func (b *BindingCheck) volumesRefuse(p *model.Pod, n *model.Node) plan.Reason {
 		}
 		before = len(attached)
 		if attach(p.Class); len(attached) > before && int64(len(attached)+leaving) > limit {
-			return unfit("NodeVolumeLimits", strconv.Itoa(len(attached))+" volumes of driver "+driver, "at most "+strconv.FormatInt(limit, 10))
+			return unfit("NodeVolumeLimits", strconv.Itoa(len(attached)+leaving)+" volumes of driver "+driver, "at most "+strconv.FormatInt(limit, 10))
 		}
 	}
 	return plan.Reason{}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// A move counts on free room of nodes that stand. Such a node hosts the move: when the nodes that go are tainted, its room is reserved for their
+// pods, as on a node that was bought for them, by slots on its claim and by the taint. So nobody else takes the room, and the successors are
+// bound to it. The reservation ends like any other: when the last of them is bound, or none has come for a while.
+//
+// What a move is to be hosted by is in Memory until then. A process that starts in between knows of no host, finds the pods without room, and
+// takes the move back.
+
+// AnnotationHost on a NodeClaim says which move its node, which stands, is to take pods of.
+const AnnotationHost = "dovetail.sh/host"
+
+// annotationReserved and annotationNotReserved on a NodeClaim say whether its slots are reserved. See internal/kube.
+const (
+	annotationReserved    = "dovetail.sh/reserved"
+	annotationNotReserved = "dovetail.sh/not-reserved"
+)
+
+// hostRecord is the value of AnnotationHost: the move, and since when.
+type hostRecord struct {
+	moveRecord
+	Since time.Time `json:"since"`
+}
+
+// hosting reads a claim's AnnotationHost.
+func hosting(c *model.Claim) (r hostRecord, ok bool) {
+	text := c.Annotations[AnnotationHost]
+	if text == "" {
+		return r, false
+	}
+	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
+}
+
+// guests are the pods that a move gives to each node that hosts it, by the claim's name.
+type guests map[string][]*model.Pod
+
+// hostsOf are the claims whose nodes are to host a move.
+func (st *step) hostsOf(on []solve.Assignment) guests {
+	if st.pol.Landing != LandBind || len(on) == 0 {
+		return nil
+	}
+	out := guests{}
+	for _, a := range on {
+		if i := nodeNamed(st.s, a.Room); i >= 0 && st.shape.claimOf[i] >= 0 {
+			out[st.s.Claims[st.shape.claimOf[i]].Name] = a.Pods
+		}
+	}
+	return out
+}
+
+// rememberHosts sets the hosts of a move in Memory, or forgets them where there are none.
+func (st *step) rememberHosts(id string, g guests) {
+	next := maps.Clone(st.mem.hosts)
+	if delete(next, id); len(g) > 0 {
+		if next == nil {
+			next = map[string]guests{}
+		}
+		next[id] = g
+	}
+	st.mem.hosts = next
+}
+
+// forgetHosts forgets the hosts of moves that are over, or that have begun to delete: those are written down.
+func (st *step) forgetHosts() {
+	for _, id := range sortedKeys(st.mem.hosts) {
+		if m := st.under[id]; m == nil || m.going > 0 {
+			st.rememberHosts(id, nil)
+		}
+	}
+}
+
+// reserveHosts writes the reservations of a move on the nodes that host it, and says whether all are there. A host that is gone, or is to go
+// itself, makes the move impossible: then lost is its name.
+func (st *step) reserveHosts(m *ongoing) (done bool, lost string) {
+	g := st.mem.hosts[m.ID]
+	done = true
+	for _, name := range sortedKeys(g) {
+		c := st.claim(name)
+		if c == nil || !c.Deleting.IsZero() || st.taken[name] != nil || st.node(c) == nil || st.moveOf[name] != "" {
+			return false, name
+		}
+		n := st.node(c)
+		if r, ok := hosting(c); !ok || r.ID != m.ID {
+			done = false
+			record := hostRecord{m.moveRecord, st.now.UTC().Truncate(time.Second)}
+			record.Hosts = len(g)
+			text, err := json.Marshal(record)
+			if err != nil {
+				return false, name // a struct of strings and numbers can be written
+			}
+			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: st.slotsWith(n, g[name]),
+				Annotations: map[string]string{AnnotationHost: string(text), annotationReserved: "true", annotationNotReserved: plan.Unset},
+				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: "move " + m.ID}})
+			if !c.Reserved {
+				continue // that first: a taint of a claim without reservation is taken off
+			}
+		}
+		if !hasReservation(n, c) {
+			done = false
+			st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}},
+				Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: m.ID}})
+		}
+	}
+	return done, ""
+}
+
+// slotsWith are slots for pods that are to come to a node beside those like them that are there.
+func (st *step) slotsWith(n *model.Node, coming []*model.Pod) []model.Slot {
+	slots := slotsFor(coming)
+	for i := range slots {
+		for _, p := range n.Pods {
+			if k := st.slot(p); k.class == slots[i].Class && k.owner == slots[i].Owner {
+				slots[i].Count++
+			}
+		}
+	}
+	return slots
+}
+
+// unhosted says whether a move that nobody remembers the hosts of is without one that it needs.
+func (st *step) unhosted(m *ongoing) bool {
+	if st.mem.hosts[m.ID] != nil {
+		return false
+	}
+	return len(m.hosts) < m.Hosts || slices.ContainsFunc(m.hosts, func(c *model.Claim) bool {
+		n := st.node(c)
+		return n == nil || !hasReservation(n, c)
+	})
+}
+
+// dismiss takes off a claim what it was to host, once its reservation has ended or its move has been taken back.
+func (st *step) dismiss(c *model.Claim, why plan.Reason) {
+	if n := st.node(c); n != nil && hasReservation(n, c) {
+		st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
+	}
+	st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{AnnotationHost: plan.Unset}, Why: why})
+}
+
+// dismissHosts has the hosts of a move that is under way, or over, be nodes like any other where their reservation has ended.
+func (st *step) dismissHosts(m *ongoing) {
+	for _, c := range m.hosts {
+		if n := st.node(c); n == nil || !hasReservation(n, c) {
+			st.dismiss(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name})
+		}
+	}
+}
+
+// tentative says whether a holding is for a move that can still be taken back: pods that wait come before it.
+func (st *step) tentative(c *model.Claim) bool {
+	r, ok := hosting(c)
+	if !ok {
+		return false
+	}
+	m := st.under[r.ID]
+	return m != nil && m.going == 0 && len(m.victims) > 0 && !slices.ContainsFunc(m.victims, st.doomed)
+}
+
+// cramped says whether a node that hosts a move has less room than the pods that it awaits ask for: somebody has come before it was reserved, or
+// pods that wait were given room there.
+func (st *step) cramped(c *model.Claim, n *model.Node) bool {
+	free := n.Allocatable.Sub(n.Used)
+	there := map[slotKey]int{}
+	for _, p := range n.Pods {
+		there[st.slot(p)]++
+	}
+	var need model.Resources
+	for _, s := range c.Slots {
+		need = need.AddInto(s.Requests, int64(max(0, s.Count-there[slotKey{s.Class, s.Owner}])))
+	}
+	return !need.Fits(free)
+}
+
+// mayHost says whether room of a node can be reserved for the pods of a move: it is ours, usable, and nothing else is going on with it. One that has
+// drifted will go too, and what it hosts would move twice; with worn it may all the same.
+func (st *step) mayHost(p int32, worn bool) bool {
+	at := st.shape.claimOf[p]
+	if at < 0 {
+		return false
+	}
+	c := st.s.Claims[at]
+	if c.Is(drifted) && !worn || !c.Deleting.IsZero() || c.UID == "" || st.moveOf[c.Name] != "" || st.taken[c.Name] != nil || st.held[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
+		return false
+	}
+	for _, g := range st.mem.hosts {
+		if _, ok := g[c.Name]; ok {
+			return false
+		}
+	}
+	n := st.s.Nodes[p]
+	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintReserved })
+}
+
+// closedToMoves are the nodes on which no move may count: those given, and where pods are bound by us all that can't be reserved (see mayHost).
+func (st *step) closedToMoves(going map[string]bool, worn bool) map[string]bool {
+	if st.pol.Landing == LandBind {
+		for p, n := range st.s.Nodes {
+			if !going[n.Name] && !st.mayHost(int32(p), worn) {
+				going[n.Name] = true
+			}
+		}
+	}
+	return going
+}
+
+// homesFor are the free nodes as Homes needs them, for pods that no slot is kept for.
+func (st *step) homesFor(m *ongoing, closed []string, pods []*model.Pod) *model.Pod {
+	rooms, _ := st.rooms()
+	adrift := st.adrift()
+	p := disrupt.Homes(rooms, len(st.s.ResourceNames), closed, pods, adrift)
+	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
+		return p
+	}
+	// What must go goes when there is a way in which all find room, though it need not be the one that kube-scheduler takes.
+	shutRooms := shut(rooms, func() map[string]bool {
+		out := map[string]bool{}
+		for _, n := range closed {
+			out[n] = true
+		}
+		return out
+	}())
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: slices.Concat(adrift, pods), Rooms: shutRooms, Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
+		solve.Memory{}, st.pol.Solve)
+	for _, r := range res.Refused {
+		if slices.Contains(pods, r.Pod) {
+			return r.Pod
+		}
+	}
+	return nil
+}
