@@ -46,15 +46,15 @@ func hosting(c *model.Claim) (r hostRecord, ok bool) {
 	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
 }
 
-// guests are the pods that a move gives to each node that hosts it, by the claim's name.
-type guests map[string][]*model.Pod
+// hostedPods are the pods that a move gives to each node that hosts it, by the claim's name.
+type hostedPods map[string][]*model.Pod
 
 // hostsOf are the claims whose nodes are to host a move.
-func (st *step) hostsOf(on []solve.Assignment) guests {
+func (st *step) hostsOf(on []solve.Assignment) hostedPods {
 	if st.pol.Landing != LandBind || len(on) == 0 {
 		return nil
 	}
-	out := guests{}
+	out := hostedPods{}
 	for _, a := range on {
 		if i := nodeNamed(st.s, a.Room); i >= 0 && st.shape.claimOf[i] >= 0 {
 			out[st.s.Claims[st.shape.claimOf[i]].Name] = a.Pods
@@ -64,11 +64,11 @@ func (st *step) hostsOf(on []solve.Assignment) guests {
 }
 
 // rememberHosts sets the hosts of a move in Memory, or forgets them where there are none.
-func (st *step) rememberHosts(id string, g guests) {
+func (st *step) rememberHosts(id string, g hostedPods) {
 	next := maps.Clone(st.mem.hosts)
 	if delete(next, id); len(g) > 0 {
 		if next == nil {
-			next = map[string]guests{}
+			next = map[string]hostedPods{}
 		}
 		next[id] = g
 	}
