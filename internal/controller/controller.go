@@ -283,8 +283,9 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 			sooner(now.Add(max(c.window.idle, c.Config.Idle)))
 		}
 	}
-	if o := c.verify(snap, &out); o.Err() != nil || len(o.Bindings) > 0 {
-		req := decide.Request{Solve: solve, More: more, NotBound: c.refuseBindings(now, o.Bindings)}
+	o := c.verify(snap, &out)
+	if again := c.refuseBindings(now, o.Bindings); o.Err() != nil || len(again) > 0 {
+		req := decide.Request{Solve: solve, More: more, NotBound: again}
 		for _, m := range o.Moves { // what is decided for pods stands; the machines of the move are left alone for a while
 			req.Refused = append(req.Refused, c.refuseMove(now, m)...)
 		}
@@ -297,6 +298,8 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 			sooner(now.Add(c.Config.RetryAfter))
 		}
 		out, mem, _ = c.decide(snap, now, req)
+	}
+	if len(o.Bindings) > 0 {
 		out.Actions = withoutRefused(snap, out.Actions)
 	}
 	c.mem = mem

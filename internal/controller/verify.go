@@ -87,15 +87,19 @@ func refusedBindings(snap *model.Snapshot, actions []plan.Action) (out []decide.
 	return out
 }
 
-// refuseBindings tells of the bindings that the second opinion is against, and returns them.
-func (c *Controller) refuseBindings(now time.Time, refused []decide.RefusedBinding) []decide.RefusedBinding {
+// refuseBindings tells of the bindings that the second opinion is against, and returns those whose pods are to be decided on again.
+func (c *Controller) refuseBindings(now time.Time, refused []decide.RefusedBinding) (again []decide.RefusedBinding) {
 	for _, r := range refused {
+		if r.Waits() {
+			continue
+		}
+		again = append(again, r)
 		c.Metrics.unfit()
 		text := report.Sentence(r.Why)
 		c.Log.Info("pod is not bound as planned", "pod", r.Key, "node", r.Node, "because", text)
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "bind", Subject: "pod/" + r.Key, Why: []plan.Reason{r.Why}, Outcome: "not bound to node " + r.Node})
 	}
-	return refused
+	return again
 }
 
 // withoutRefused drops the bindings that the second opinion is against.

@@ -174,6 +174,12 @@ type RefusedBinding struct {
 	Why  plan.Reason
 }
 
+// Waits says whether the pod keeps its slot and is tried again: what is against it passes when others like it have come to their nodes.
+func (r RefusedBinding) Waits() bool { return r.Why.Key == spreadFilter }
+
+// spreadFilter is the filter of kube-scheduler for topology spread constraints, by its plugin's name.
+const spreadFilter = "PodTopologySpread"
+
 // heedRefusals has pods decided on again that may not be bound to the node on which they had a slot: that node is no longer looked at for them.
 func (st *step) heedRefusals(refused []RefusedBinding) {
 	if len(refused) == 0 {
