@@ -57,8 +57,9 @@ test: build ## everything, on the real control plane
 	go test -count=1 -timeout 30m ./test/e2e/...
 
 .PHONY: oracle
-oracle: build ## hold plans for 300 drawn clusters against the real kube-scheduler, and 300 more against Karpenter's
+oracle: build ## hold plans for 300 drawn clusters and 10,000 bindings against the real kube-scheduler, and 300 more plans against Karpenter's
 	bash test/oracle/run.sh -v -timeout 6h -run '^(TestScheduler|TestKarpenter)$$' ./scheduler ./karpenter -args -seeds 300
+	go -C test/oracle test -count=1 -v -run '^TestBindings$$' ./scheduler -args -bindings 10000
 
 .PHONY: optima
 optima: ## have HiGHS (from npm) find the optima that TestOptima holds plans and bounds against
@@ -86,6 +87,10 @@ bench-reaction: build ## from pending pod to NodeClaim and to Running, beside th
 .PHONY: bench-consolidation
 bench-consolidation: build ## three pods of ten leave a thousand: how soon it is at rest, what it costs, who was moved, as JSON
 	go run ./test/consolidation
+
+.PHONY: bench-life
+bench-life: build ## one controller through twenty rounds of an ordinary day: dollars over the bound, evictions, seconds to rest, as JSON
+	go run ./test/life
 
 .PHONY: gen
 gen: ## regenerate the CRDs, the deep copies and the built-in catalogue

@@ -54,12 +54,13 @@ func (h *holding) awaited() int {
 // are to go from, or their ReplicaSet is still making them. Machines of one move come at different times, and their pods are asked to go when
 // all are there, one after another; but none is waited for longer than a move.
 func (st *step) landing(h *holding) (coming bool, since time.Time) {
-	l := h.claim.Conditions[lifecycle.Initialized]
-	if r, ok := hosting(h.claim); ok {
-		l.Since = r.Since
+	began := h.claim.Conditions[lifecycle.Initialized]
+	r, hosts := hosting(h.claim)
+	if hosts {
+		began.Since = r.Since
 	}
-	if l.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected })) {
-		due := l.Since.Add(st.pol.MoveTimeout)
+	if began.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected })) {
+		due := began.Since.Add(st.pol.MoveTimeout)
 		if st.now.Before(due) {
 			st.at(due)
 			return true, st.now
@@ -68,7 +69,9 @@ func (st *step) landing(h *holding) (coming bool, since time.Time) {
 	if st.mem.landing == nil {
 		return false, st.now // nothing is remembered: they may have been on their way a moment ago
 	}
-	since = st.mem.landing[h.claim.Name]
+	if since = st.mem.landing[h.claim.Name]; hosts && since.Before(r.Since) {
+		since = r.Since
+	}
 	if h.node != nil {
 		for _, p := range h.node.Pods {
 			if _, ok := h.at[st.slot(p)]; ok && p.Bound.After(since) {
@@ -212,13 +215,15 @@ func (st *step) shrink(ending map[slotKey]bool) {
 		if h.node == nil || h.claim.UID == "" || !st.usable(h) {
 			continue
 		}
-		if m := st.moveTo(h.claim); m != nil && len(m.victims)+m.going > 0 {
-			continue // a pod that has been asked to go may have no successor yet
-		}
 		if coming == nil {
 			coming = maps.Clone(ending)
 			for _, p := range st.s.Pending {
 				if !st.cover[p.UID] {
+					coming[st.slot(p)] = true
+				}
+			}
+			for _, pods := range [][]*model.Pod{st.leaving(), st.moving(), st.expected()} { // who is yet to be asked, or made
+				for _, p := range pods {
 					coming[st.slot(p)] = true
 				}
 			}

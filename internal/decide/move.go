@@ -976,21 +976,14 @@ func (st *step) consolidate() {
 // restPerStep is how long searches rest after a wide one, for each step of its work: ten to twenty times as long as it took.
 const restPerStep = 100 * time.Nanosecond
 
-// scope is how far to look for moves now, and when further. Everything is looked at anew when much has changed, but no more often than
-// that costs a small part of a processor; and where little has, once in Policy.Sweep.
+// scope is how far to look for moves now, and when further: at everything anew when anything has changed, whenever that was, but no more often
+// than costs a small part of a processor; in between at what has changed.
 func (st *step) scope() (disrupt.Scope, time.Time) {
-	mem := &st.mem.consolidation
-	rest := st.mem.wide.Add(max(st.pol.Look, min(time.Duration(mem.WideWork)*restPerStep, st.pol.Sweep)))
-	switch sweep := st.mem.wide.Add(st.pol.Sweep); {
-	case mem.More: // it goes on where it was
-		return disrupt.Narrow, st.now.Add(st.pol.Look)
-	case !st.now.Before(sweep):
-		return disrupt.WideIfAny, st.now.Add(st.pol.Sweep)
-	case !st.now.Before(rest):
-		return disrupt.WideIfMuch, sweep
-	default:
+	rest := st.mem.wide.Add(max(st.pol.Look, min(time.Duration(st.mem.consolidation.WideWork)*restPerStep, st.pol.Sweep)))
+	if st.now.Before(rest) {
 		return disrupt.Narrow, rest
 	}
+	return disrupt.Wide, st.now.Add(st.pol.Look)
 }
 
 // mustGo starts the next move of a machine that must go: broken, expired, drifted. Those without pods just go. It says whether

@@ -82,14 +82,11 @@ func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Me
 	sol.Work = min(sol.Work, pol.Work)
 	mem, f := compare(in, old)
 	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: f}
-	wide := mem.widen(in, in.Scope)
+	wide := mem.widen(in.Scope)
 	most := pol.Narrow
 	if wide {
 		mem.forget()
 		mem.Wide, most = true, pol.Sweep
-		for _, u := range in.Units {
-			mem.total += max(u.PriceMicro, 0)
-		}
 	}
 	if mem.prices == nil {
 		mem.prices = pricesOf(in)

@@ -20,13 +20,9 @@ type Scope int
 // look. A wide one begins anew: at every machine by itself, and at sets of them; what it answers depends on the input alone, and not on
 // the memory. Where nothing has changed since a wide one that found nothing, neither looks at anything.
 const (
-	Narrow     Scope = iota
-	WideIfMuch       // wide where a hundredth of the machines have changed, or room of a hundredth of their price has come free
-	WideIfAny        // wide where anything has
+	Narrow Scope = iota
+	Wide         // where anything has changed; else narrow
 )
-
-// much is which part of the machines, or of their price, is much.
-const much = 100
 
 // Memory carries what was examined and found not worth moving. The zero value is valid; any memory is valid for any input. It is never
 // written to: a search returns a new one.
@@ -41,11 +37,8 @@ type Memory struct {
 	rules  string                // of the pools
 	left   map[string]int64
 	prices prices
-	total  int64 // price of all that may go, at the last wide search
 
 	grown   int64 // worth of the room that has come free since the prices were made; only ever rises
-	changed int   // machines that have come or changed since the last wide search, and how many more may go at once
-	wide    int64 // grown at that time
 	dirty   bool  // something is different since then, or it found a move: another might find one
 	awaited int   // pods on their way
 
@@ -82,7 +75,7 @@ func (m *Memory) forget() {
 	for i := range m.seen {
 		m.seen[i].why = nil
 	}
-	m.prices, m.total, m.grown, m.wide, m.changed, m.dirty, m.More = nil, 0, 0, 0, 0, false, false
+	m.prices, m.grown, m.dirty, m.More = nil, 0, false, false
 }
 
 // compare notes what is different from the last search in a new memory, and gives the floor as it is now.
@@ -102,7 +95,7 @@ func compare(in *Input, old Memory) (Memory, *floor) {
 	}
 	for p, n := range in.Left {
 		if more := n - m.left[p]; more != 0 { // they may go in larger sets, or in others of those that are left
-			m.dirty, m.changed = true, m.changed+int(max(0, more))
+			m.dirty = true
 		}
 	}
 	m.left = in.Left
@@ -111,7 +104,7 @@ func compare(in *Input, old Memory) (Memory, *floor) {
 	f := m.stand(in, &old)
 	m.units(in, old.seen, anew)
 	if anew {
-		m.dirty, m.changed = true, len(m.seen)
+		m.dirty = true
 	}
 	return m, f
 }
@@ -207,9 +200,6 @@ func (m *Memory) units(in *Input, old []seen, anew bool) {
 			j++
 		}
 	}
-	if n := len(in.Units) - same; n > 0 {
-		m.changed += n
-	}
 	m.dirty = m.dirty || same != len(in.Units) || same != len(old)
 }
 
@@ -217,15 +207,7 @@ func (m *Memory) units(in *Input, old []seen, anew bool) {
 func (m *Memory) stale(s *seen) bool { return s.why == nil || m.grown-s.at >= s.short }
 
 // widen says whether a search of this scope is a wide one.
-func (m *Memory) widen(in *Input, scope Scope) bool {
-	switch {
-	case scope == Narrow || !m.dirty:
-		return false
-	case m.prices == nil || scope == WideIfAny || m.changed*much >= len(in.Units):
-		return true
-	}
-	return (m.grown-m.wide)*much >= m.total
-}
+func (m *Memory) widen(scope Scope) bool { return scope == Wide && m.dirty }
 
 // pricesOf are the prices of resources for all that stands on what may go.
 func pricesOf(in *Input) prices {

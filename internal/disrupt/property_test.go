@@ -150,7 +150,7 @@ func TestSameAgain(t *testing.T) {
 
 // round searches until a move is found or nothing is left to look at, beginning anew if anything has changed.
 func round(in *Input, pol Policy, mem Memory) (*Move, Memory) {
-	in.Scope = WideIfAny
+	in.Scope = Wide
 	for {
 		var m *Move
 		if m, mem = Consolidate(in, pol, solve.DefaultPolicy(), mem); m != nil || !mem.More {

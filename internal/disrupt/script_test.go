@@ -466,7 +466,7 @@ func (x *script) build(u *Unit) *Unit {
 }
 
 func (x *script) input() *Input {
-	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Scope: WideIfAny, Whole: map[string]Whole{}, Starts: Starts{}, Exact: !x.inexact}
+	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Scope: Wide, Whole: map[string]Whole{}, Starts: Starts{}, Exact: !x.inexact}
 	if x.loose {
 		in.NoReserve = func(*solve.NewNode) plan.Reason { return plan.Reason{Code: plan.LandingOff} }
 	}

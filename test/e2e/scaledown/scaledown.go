@@ -92,7 +92,8 @@ func (r *Result) Slow() (out []string) {
 	return out
 }
 
-var kinds = []struct{ name, cpu, memory string }{{"small", "900m", "3100Mi"}, {"large", "3500m", "28Gi"}}
+// Kinds are the pods that come and go.
+var Kinds = []struct{ Name, CPU, Memory string }{{"small", "900m", "3100Mi"}, {"large", "3500m", "28Gi"}}
 
 const (
 	classes = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
@@ -281,23 +282,16 @@ func (r *run) running() (n int) {
 }
 
 func (r *run) measure(ctx context.Context) (*Result, error) {
-	pool := fmt.Sprintf(`{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {
-		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, expireAfter: Never,
-		requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, {key: kubernetes.io/arch, operator: In, values: [amd64]}, {key: kubernetes.io/os, operator: In, values: [linux]}%s]}},
-		disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: %s, budgets: [{nodes: "100%%"}]}}}`, r.below(), r.ConsolidateAfter)
-	err := r.s.Create(ctx, classes, "{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: default}, spec: {}}")
+	err := CreatePool(ctx, r.s, r.Below, r.ConsolidateAfter, "100%")
 	if err != nil {
 		return nil, err
 	}
-	if err := r.s.Create(ctx, pools, pool); err != nil {
-		return nil, err
-	}
-	for _, k := range kinds {
-		if err := r.deploy(ctx, k.name, k.cpu, k.memory); err != nil {
+	for _, k := range Kinds {
+		if err := r.deploy(ctx, k.Name, k.CPU, k.Memory); err != nil {
 			return nil, err
 		}
 	}
-	all := int(r.Before) * len(kinds)
+	all := int(r.Before) * len(Kinds)
 	if _, err := r.follow(ctx, fmt.Sprint(all, " pods to run"), patience, 0, func() bool { return r.running() == all }); err != nil {
 		return nil, err
 	}
@@ -315,12 +309,12 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	r.Log("%d pods run on %v for $%.2f an hour; the rest could be had for $%.2f at least", all, out.MachinesBefore, out.USDBefore, out.USDBound)
 
 	begin := time.Now()
-	for _, k := range kinds {
-		if err := r.s.Patch(ctx, "/apis/apps/v1/namespaces/default/deployments/"+k.name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, r.After)); err != nil {
+	for _, k := range Kinds {
+		if err := r.s.Patch(ctx, "/apis/apps/v1/namespaces/default/deployments/"+k.Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, r.After)); err != nil {
 			return nil, err
 		}
 	}
-	left := int(r.After) * len(kinds)
+	left := int(r.After) * len(Kinds)
 	if _, err := r.follow(ctx, fmt.Sprint(left, " pods to be left"), patience, 0, func() bool { return r.running() == left }); err != nil {
 		return nil, err
 	}
@@ -367,12 +361,19 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	return out, nil
 }
 
-// below is the requirement that keeps machines small.
-func (r *run) below() string {
-	if r.Below == 0 {
-		return ""
+// CreatePool makes a node class and a NodePool that buys machines of fewer CPUs than below, and consolidates them within a budget; 0: any machine.
+func CreatePool(ctx context.Context, s *sandbox.Sandbox, below int, after time.Duration, budget string) error {
+	if err := s.Create(ctx, classes, "{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: default}, spec: {}}"); err != nil {
+		return err
 	}
-	return fmt.Sprintf(`, {key: karpenter.kwok.sh/instance-cpu, operator: Lt, values: ["%d"]}`, r.Below)
+	small := ""
+	if below > 0 {
+		small = fmt.Sprintf(`, {key: karpenter.kwok.sh/instance-cpu, operator: Lt, values: ["%d"]}`, below)
+	}
+	return s.Create(ctx, pools, fmt.Sprintf(`{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {
+		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, expireAfter: Never,
+		requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, {key: kubernetes.io/arch, operator: In, values: [amd64]}, {key: kubernetes.io/os, operator: In, values: [linux]}%s]}},
+		disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: %s, budgets: [{nodes: %q}]}}}`, small, after, budget))
 }
 
 // after counts what has moved after an instant.
@@ -494,9 +495,15 @@ func (r *run) machines(ctx context.Context) ([]string, float64, error) {
 	return out, round(float64(micro) / 1e6), nil
 }
 
-// bound is the least that the pods that are left can cost, by the solver's proof.
+// bound is the least that the pods that are left can cost.
 func (r *run) bound() (float64, error) {
-	cat, err := catalog.Load(r.Catalog)
+	return LowerBound(r.Catalog, r.Below, slices.Repeat([]int{int(r.After)}, len(Kinds))...)
+}
+
+// LowerBound is the least, in dollars an hour, that so many pods of each of Kinds can cost on machines of a catalogue that have fewer CPUs than
+// below, by the solver's proof; 0: any machine.
+func LowerBound(file string, below int, pods ...int) (float64, error) {
+	cat, err := catalog.Load(file)
 	if err != nil {
 		return 0, err
 	}
@@ -512,21 +519,20 @@ func (r *run) bound() (float64, error) {
 		names = append(names, n)
 		return model.Dim(len(names) - 1)
 	}) {
-		if r.Below == 0 || t.Capacity.At(model.CPU) < int64(r.Below)*1000 {
+		if below == 0 || t.Capacity.At(model.CPU) < int64(below)*1000 {
 			pool.Types = append(pool.Types, t)
 		}
 	}
-	p := &solve.Problem{Pools: []solve.Pool{{NodePool: pool, NodesLeft: -1}}}
-	for _, k := range kinds {
-		cpu, memory := resource.MustParse(k.cpu), resource.MustParse(k.memory)
-		class := &model.Class{Key: k.name, Namespace: "default", Scheduler: "default-scheduler",
+	p := &solve.Problem{ResourceNames: names, Pools: []solve.Pool{{NodePool: pool, NodesLeft: -1}}}
+	for at, k := range Kinds {
+		cpu, memory := resource.MustParse(k.CPU), resource.MustParse(k.Memory)
+		class := &model.Class{Key: k.Name, Namespace: "default", Scheduler: "default-scheduler",
 			Requests: model.Resources{}.With(model.CPU, cpu.MilliValue()).With(model.Memory, memory.Value()).With(model.Pods, 1)}
-		for i := range r.After {
-			name := fmt.Sprint(k.name, "-", i)
+		for i := range pods[at] {
+			name := fmt.Sprint(k.Name, "-", i)
 			p.Demand = append(p.Demand, &model.Pod{Namespace: "default", Name: name, UID: name, Class: class})
 		}
 	}
-	p.ResourceNames = names
 	res, _ := solve.Solve(p, solve.Memory{}, solve.DefaultPolicy())
 	if len(res.Refused) > 0 || res.Cost.BoundMicroPerHour <= 0 {
 		return 0, fmt.Errorf("the solver places all but %d pods, with a bound of %d", len(res.Refused), res.Cost.BoundMicroPerHour)

@@ -333,7 +333,8 @@ func weSay(p *problem) (verdict, string, error) {
 		st.SetPoolTypes(n.Name, offered)
 	}
 	now := time.Unix(1_800_000_000, 0)
-	a := decide.WhatIf(st.Snapshot(now), now, decide.DefaultPolicy())
+	snap := st.Snapshot(now)
+	a := decide.WhatIf(snap, now, decide.DefaultPolicy())
 	out := verdict{placed: map[string]int{}, micro: a.Cost.NewMicroPerHour}
 	for _, x := range a.Pods {
 		if x.Outcome == plan.OnNew {
@@ -345,7 +346,7 @@ func weSay(p *problem) (verdict, string, error) {
 			out.nodes++
 		}
 	}
-	return out, text.String(), controller.Verified(&a).Demand
+	return out, text.String(), controller.Verified(snap, &a).Demand
 }
 
 // TestKarpenter asks both; see the package's comment.

@@ -114,8 +114,9 @@ func planned(tb testing.TB, x *problems.Problem) verdict {
 		q.UID, q.Unschedulable = q.Name, now
 		st.SetPod(&q)
 	}
-	a := decide.WhatIf(st.Snapshot(now), now, decide.DefaultPolicy())
-	if err := controller.Verified(&a).Err(); err != nil {
+	snap := st.Snapshot(now)
+	a := decide.WhatIf(snap, now, decide.DefaultPolicy())
+	if err := controller.Verified(snap, &a).Err(); err != nil {
 		tb.Fatal(err)
 	}
 	out := verdict{placed: map[string]int{}, micro: a.Cost.NewMicroPerHour, nodes: len(a.Result.New)}

@@ -16,5 +16,9 @@
 //     limits, with the pods of its DaemonSets, and kube-scheduler must refuse them all. Where it says why, it must be for the check that
 //     we name, or for one that it makes before.
 //
-// A seed is all there is to a case; -seed N repeats one, -seeds N runs that many. Start reading at TestScheduler, then scenario.
+// TestBindings does the same for verify.BindingCheck, which stands before every pod that Dovetail binds itself. It draws clusters in which pods
+// are bound one after the other, and asks kube-scheduler's filters about each in this process, without the sandbox: see filters.
+//
+// A seed is all there is to a case; -seed N repeats one, -seeds N runs that many. Start reading at TestScheduler, then scenario; or at
+// TestBindings, then bindingCase.
 package scheduler

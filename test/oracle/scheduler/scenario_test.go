@@ -622,20 +622,32 @@ func (d *draw) nodeTerm() corev1.NodeSelectorTerm {
 	return t
 }
 
+func (d *draw) tolerate(p *corev1.Pod) {
+	for range 1 + d.IntN(2) {
+		t := corev1.Toleration{Key: d.one("example.com/t1", "example.com/t2"), Operator: corev1.TolerationOperator(d.one("Exists", "Equal")),
+			Effect: corev1.TaintEffect(d.one("", "", "NoSchedule", "NoExecute"))}
+		if t.Operator == corev1.TolerationOpEqual {
+			t.Value = d.one("v", "w")
+		}
+		p.Spec.Tolerations = append(p.Spec.Tolerations, t)
+	}
+	if d.chance(6) {
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+}
+
+func (d *draw) requireNodes(p *corev1.Pod) {
+	terms := []corev1.NodeSelectorTerm{d.nodeTerm()}
+	if d.chance(2) {
+		terms = append(terms, d.nodeTerm())
+	}
+	affinityOf(p).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+}
+
 // constrain gives a pod some of everything.
 func (d *draw) constrain(p *corev1.Pod) {
 	if d.feature["taints"] && d.chance(2) {
-		for range 1 + d.IntN(2) {
-			t := corev1.Toleration{Key: d.one("example.com/t1", "example.com/t2"), Operator: corev1.TolerationOperator(d.one("Exists", "Equal")),
-				Effect: corev1.TaintEffect(d.one("", "", "NoSchedule", "NoExecute"))}
-			if t.Operator == corev1.TolerationOpEqual {
-				t.Value = d.one("v", "w")
-			}
-			p.Spec.Tolerations = append(p.Spec.Tolerations, t)
-		}
-		if d.chance(6) {
-			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-		}
+		d.tolerate(p)
 	}
 	if d.chance(4) {
 		p.Spec.NodeSelector = map[string]string{zoneKey: d.one(zones...)}
@@ -644,11 +656,7 @@ func (d *draw) constrain(p *corev1.Pod) {
 		p.Spec.NodeSelector = map[string]string{teamKey: d.one(teams...)}
 	}
 	if d.chance(3) {
-		terms := []corev1.NodeSelectorTerm{d.nodeTerm()}
-		if d.chance(2) {
-			terms = append(terms, d.nodeTerm())
-		}
-		affinityOf(p).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+		d.requireNodes(p)
 	}
 	if d.feature["spread"] && d.chance(2) {
 		for range 1 + d.IntN(2) {

@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Command life runs one controller through round after round of an ordinary day on the sandbox: Deployments grow and shrink, are deleted and made
+// again under the same names, are rolled out, and follow an autoscaler. After each round it waits until the cluster is at rest, and prints as
+// JSON what the round cost beside the least that it could, which pods were evicted, and how soon it was at rest. `make bench-life` runs it;
+// `make build` comes first.
+//
+// Pods take three seconds to be ready and have a grace period of thirty. It looks from outside, through watches of its own. Start reading at main.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
+	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
+)
+
+// Round is what one change of the workloads came to.
+type Round struct {
+	Change         string  `json:"change"`
+	Pods           int     `json:"pods"`
+	SecondsToRest  float64 `json:"secondsToRest"` // after the pods were as wanted; consolidateAfter included
+	USDPerHour     float64 `json:"usdPerHour"`    // at rest
+	Bound          float64 `json:"usdPerHourBound"`
+	OverBound      float64 `json:"overBound"`
+	Evictions      int     `json:"evictions"`
+	LeastEvictions int     `json:"leastEvictions"` // pods of the nodes that are cheapest to empty for what was saved
+	NodesBought    int     `json:"nodesBought"`
+	NodesEnded     int     `json:"nodesEnded"`
+	LongestUnbound float64 `json:"longestUnboundSeconds"` // of pods made after an eviction
+}
+
+// Result is what is printed.
+type Result struct {
+	Seed           uint64  `json:"seed"`
+	Budget         string  `json:"budget"`
+	Rounds         []Round `json:"rounds"`
+	USD            float64 `json:"usd"`      // spent over the whole series
+	USDBound       float64 `json:"usdBound"` // the least that the pods that were wanted could have cost
+	Integrated     float64 `json:"integratedOverBound"`
+	Evictions      int     `json:"evictions"`
+	LeastEvictions int     `json:"leastEvictions"`
+}
+
+type options struct {
+	rounds, below int
+	seed          uint64
+	after, still  time.Duration
+	budget, dir   string
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 20, "how many changes")
+	flag.IntVar(&o.below, "below", 32, "buy only machines of fewer CPUs (0: any)")
+	flag.Uint64Var(&o.seed, "seed", 1, "what is drawn follows from it")
+	flag.DurationVar(&o.after, "consolidate-after", 30*time.Second, "the pool's consolidateAfter")
+	flag.DurationVar(&o.still, "still", 20*time.Second, "nothing has happened for so long: at rest")
+	flag.StringVar(&o.budget, "budget", "100%", "the pool's disruption budget")
+	flag.StringVar(&o.dir, "dir", "", "keep the sandbox's files in this directory (default: a temporary one)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	res, err := run(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "life:", err)
+		os.Exit(1)
+	}
+	e := json.NewEncoder(os.Stdout)
+	e.SetIndent("", "  ")
+	if err := e.Encode(res); err != nil {
+		fmt.Fprintln(os.Stderr, "life:", err)
+		os.Exit(1)
+	}
+}
+
+// life is a sandbox, what is wanted of it, and what its watches have told.
+type life struct {
+	options
+	s       *sandbox.Sandbox
+	catalog string
+	rnd     *rand.Rand
+	want    []int // pods of each kind
+	made    []int // how often each Deployment was made
+	bounds  map[string]float64
+
+	events  chan func()
+	changed time.Time // when a pod was last bound, evicted or made, or a claim made or deleted
+	pods    map[string]*pod
+	claims  map[string]*claim
+
+	sampled    time.Time
+	spent, due float64 // dollars: paid, and the least
+}
+
+type pod struct {
+	kind, node        string
+	made, bound       time.Time
+	evicted, deleting bool
+	ready             bool
+}
+
+type claim struct{ made, deleting time.Time }
+
+func run(ctx context.Context, o options) (res *Result, err error) {
+	if o.dir == "" {
+		if o.dir, err = os.MkdirTemp("", "dovetail-life-"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(o.dir)
+	}
+	l := &life{options: o, catalog: filepath.Join(o.dir, "catalogue.json"), rnd: rand.New(rand.NewPCG(o.seed, 0)), want: make([]int, len(scaledown.Kinds)), made: make([]int, len(scaledown.Kinds)),
+		bounds: map[string]float64{}, events: make(chan func(), 1<<16), pods: map[string]*pod{}, claims: map[string]*claim{}}
+	text, err := scaledown.Catalogue()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(l.catalog, text, 0o600); err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(os.Stderr, "bringing up a sandbox")
+	if l.s, err = sandbox.Up(ctx, filepath.Join(o.dir, "sb"), "--boot", "0", "--pull", "3s", "--catalog", l.catalog); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.s.Down()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := l.watch(ctx); err != nil {
+		return nil, err
+	}
+	if err := scaledown.CreatePool(ctx, l.s, o.below, o.after, o.budget); err != nil {
+		return nil, err
+	}
+	res = &Result{Seed: o.seed, Budget: o.budget}
+	for i := range l.want {
+		l.want[i] = 350
+		if err := l.deploy(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := l.rest(ctx); err != nil { // what it begins with is not a round
+		return nil, err
+	}
+	l.spent, l.due = 0, 0
+	for n := range o.rounds {
+		r, err := l.round(ctx, n)
+		if err != nil {
+			return nil, fmt.Errorf("round %d: %w", n+1, err)
+		}
+		fmt.Fprintf(os.Stderr, "round %d of %d: %s: at rest after %.0f s at %.3f of the bound, %d evictions of at least %d, %d nodes bought, %d ended\n",
+			n+1, o.rounds, r.Change, r.SecondsToRest, r.OverBound, r.Evictions, r.LeastEvictions, r.NodesBought, r.NodesEnded)
+		res.Rounds = append(res.Rounds, *r)
+		res.Evictions += r.Evictions
+		res.LeastEvictions += r.LeastEvictions
+	}
+	res.USD, res.USDBound, res.Integrated = round(l.spent), round(l.due), round(l.spent/l.due)
+	return res, nil
+}
+
+func round(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+// watch follows pods and NodeClaims.
+func (l *life) watch(ctx context.Context) error {
+	config, err := l.s.Config(sandbox.Admin)
+	if err != nil {
+		return err
+	}
+	config.AcceptContentTypes, config.ContentType = "application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default"))
+	see := func(gone bool) func(any) {
+		return func(o any) {
+			if t, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = t.Obj
+			}
+			if p, ok := o.(*corev1.Pod); ok {
+				at := time.Now()
+				l.events <- func() { l.seePod(p, gone, at) }
+			}
+		}
+	}
+	if _, err := f.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: see(false), UpdateFunc: func(_, o any) { see(false)(o) }, DeleteFunc: see(true)}); err != nil {
+		return err
+	}
+	f.Start(ctx.Done())
+	f.WaitForCacheSync(ctx.Done())
+	go func() {
+		err := sandbox.Watch(ctx, l.s, "/apis/karpenter.sh/v1/nodeclaims", func(kind string, c *karpv1.NodeClaim) {
+			at := time.Now()
+			l.events <- func() { l.seeClaim(c, kind == "DELETED", at) }
+		})
+		if err != nil && ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, "life: watch of NodeClaims:", err)
+		}
+	}()
+	return nil
+}
+
+func (l *life) seePod(o *corev1.Pod, gone bool, at time.Time) {
+	uid := string(o.UID)
+	p := l.pods[uid]
+	if p == nil {
+		p = &pod{kind: o.Labels["app"], made: at}
+		l.pods[uid], l.changed = p, at
+	}
+	if p.bound.IsZero() && o.Spec.NodeName != "" {
+		p.bound, p.node, l.changed = at, o.Spec.NodeName, at
+	}
+	p.ready = slices.ContainsFunc(o.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+	if !p.evicted && slices.ContainsFunc(o.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	}) {
+		p.evicted, l.changed = true, at
+	}
+	if p.deleting = gone || o.DeletionTimestamp != nil; gone {
+		p.ready, p.node = false, ""
+	}
+}
+
+func (l *life) seeClaim(o *karpv1.NodeClaim, gone bool, at time.Time) {
+	c := l.claims[string(o.UID)]
+	if c == nil {
+		c = &claim{made: at}
+		l.claims[string(o.UID)], l.changed = c, at
+	}
+	if c.deleting.IsZero() && (gone || o.DeletionTimestamp != nil) {
+		c.deleting, l.changed = at, at
+	}
+}
+
+// rest waits until all pods that are wanted are ready and then nothing has changed for a while, and says when they were and when the last change was.
+func (l *life) rest(ctx context.Context) (began time.Time, err error) {
+	limit := time.Now().Add(10 * time.Minute)
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case e := <-l.events:
+			e()
+		case <-ctx.Done():
+			return began, ctx.Err()
+		case now := <-tick.C:
+			if now.After(limit) {
+				return began, fmt.Errorf("not at rest after ten minutes; pods of each kind %v", l.want)
+			}
+			if err := l.sample(ctx, now); err != nil {
+				return began, err
+			}
+			switch {
+			case !l.complete():
+				continue
+			case began.IsZero():
+				began = now
+			}
+			if quiet := now.Sub(l.changed); quiet > l.still && now.Sub(began) > l.after+l.still {
+				return began, nil
+			}
+		}
+	}
+}
+
+// complete says whether as many pods of each kind are ready as are wanted.
+func (l *life) complete() bool {
+	ready := map[string]int{}
+	for _, p := range l.pods {
+		if p.ready && !p.deleting {
+			ready[p.kind]++
+		}
+	}
+	for i, k := range scaledown.Kinds {
+		if ready[k.Name] != l.want[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// sample adds what was spent since the last one, and the least that what is wanted could have cost.
+func (l *life) sample(ctx context.Context, now time.Time) error {
+	usd, err := l.price(ctx)
+	if err != nil {
+		return err
+	}
+	least, err := l.bound()
+	if err != nil {
+		return err
+	}
+	if !l.sampled.IsZero() {
+		hours := now.Sub(l.sampled).Hours()
+		l.spent, l.due = l.spent+usd*hours, l.due+least*hours
+	}
+	l.sampled = now
+	return nil
+}
+
+func (l *life) price(ctx context.Context) (float64, error) {
+	all, err := l.s.Instances(ctx)
+	if err != nil {
+		return 0, err
+	}
+	micro := int64(0)
+	for _, in := range all {
+		micro += in.PriceMicro
+	}
+	return float64(micro) / 1e6, nil
+}
+
+func (l *life) bound() (float64, error) {
+	key := fmt.Sprint(l.want)
+	if b, ok := l.bounds[key]; ok {
+		return b, nil
+	}
+	b, err := scaledown.LowerBound(l.catalog, l.below, l.want...)
+	l.bounds[key] = b
+	return b, err
+}
+
+const deployments = "/apis/apps/v1/namespaces/default/deployments/"
+
+func (l *life) deploy(ctx context.Context, i int) error {
+	k, replicas, grace := scaledown.Kinds[i], int32(l.want[i]), int64(30)
+	labels := map[string]string{"app": k.Name}
+	l.made[i]++
+	_, err := l.s.Kube.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: k.Name},
+		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace,
+				Containers: []corev1.Container{{Name: "c", Image: "registry.k8s.io/pause:3.10", Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(k.CPU), corev1.ResourceMemory: resource.MustParse(k.Memory)}}}}}}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// change does what the round is about, and says it.
+func (l *life) change(ctx context.Context, n int) (string, error) {
+	scale := func(i, to int) error {
+		l.want[i] = to
+		return l.s.Patch(ctx, deployments+scaledown.Kinds[i].Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, to))
+	}
+	i := l.rnd.IntN(len(l.want))
+	name := scaledown.Kinds[i].Name
+	switch share := 10 + l.rnd.IntN(51); n % 5 {
+	case 0, 2: // down, then up again
+		for j := range l.want {
+			if err := scale(j, max(40, l.want[j]*(100-share)/100)); err != nil {
+				return "", err
+			}
+		}
+		return fmt.Sprintf("both down by %d %%", share), nil
+	case 1, 3:
+		if n%10 == 3 {
+			policy := metav1.DeletePropagationForeground
+			if err := l.s.Kube.AppsV1().Deployments("default").Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+				return "", err
+			}
+			if err := l.gone(ctx, name); err != nil {
+				return "", err
+			}
+			l.want[i] = 200 + l.rnd.IntN(300)
+			return fmt.Sprintf("%s deleted and made again with %d", name, l.want[i]), l.deploy(ctx, i)
+		}
+		for j := range l.want {
+			if err := scale(j, min(600, l.want[j]*(100+2*share)/100)); err != nil {
+				return "", err
+			}
+		}
+		return fmt.Sprintf("both up by %d %%", 2*share), nil
+	}
+	if n%10 == 4 {
+		return "rollout of " + name, l.s.Patch(ctx, deployments+name, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"round":"%d"}}}}}`, n))
+	}
+	for range 4 { // an autoscaler that follows a load
+		if err := scale(i, max(40, l.want[i]+l.rnd.IntN(121)-60)); err != nil {
+			return "", err
+		}
+		if err := l.idle(ctx, time.Minute); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%s followed its autoscaler to %d", name, l.want[i]), nil
+}
+
+// idle lets the cluster go on.
+func (l *life) idle(ctx context.Context, d time.Duration) error {
+	end, tick := time.NewTimer(d), time.NewTicker(time.Second)
+	defer end.Stop()
+	defer tick.Stop()
+	for {
+		select {
+		case e := <-l.events:
+			e()
+		case now := <-tick.C:
+			if err := l.sample(ctx, now); err != nil {
+				return err
+			}
+		case <-end.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// gone waits for a Deployment and its pods to be gone.
+func (l *life) gone(ctx context.Context, name string) error {
+	for range 120 {
+		list, err := l.s.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		if err != nil {
+			return err
+		}
+		if _, err = l.s.Kube.AppsV1().Deployments("default").Get(ctx, name, metav1.GetOptions{}); err != nil && len(list.Items) == 0 {
+			return nil
+		}
+		if err := l.idle(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("deployment %s is still there two minutes after it was deleted", name)
+}
+
+func (l *life) round(ctx context.Context, n int) (*Round, error) {
+	begin := time.Now()
+	what, err := l.change(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	l.changed = time.Now()
+	loads, prices := map[string]int{}, map[string]float64{}
+	began := time.Time{}
+	// What each node holds when the pods are as wanted: what is saved from then on is consolidation's.
+	for began.IsZero() {
+		if err := l.idle(ctx, 500*time.Millisecond); err != nil {
+			return nil, err
+		}
+		if l.complete() {
+			began = time.Now()
+		} else if time.Since(begin) > 15*time.Minute {
+			return nil, errors.New("the pods that are wanted are not ready after fifteen minutes")
+		}
+	}
+	for _, p := range l.pods {
+		if p.node != "" && !p.deleting {
+			loads[p.node]++
+		}
+	}
+	all, err := l.s.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before := 0.0
+	for _, in := range all {
+		prices[in.Node.Name] = float64(in.PriceMicro) / 1e6
+		before += prices[in.Node.Name]
+	}
+	if _, err := l.rest(ctx); err != nil {
+		return nil, err
+	}
+	r := &Round{Change: what, SecondsToRest: round(max(0, l.changed.Sub(began).Seconds()))}
+	for i := range l.want {
+		r.Pods += l.want[i]
+	}
+	if r.USDPerHour, err = l.price(ctx); err != nil {
+		return nil, err
+	}
+	if r.Bound, err = l.bound(); err != nil {
+		return nil, err
+	}
+	r.USDPerHour, r.OverBound = round(r.USDPerHour), round(r.USDPerHour/r.Bound)
+	r.LeastEvictions = leastEvictions(loads, prices, before-r.USDPerHour)
+	for uid, p := range l.pods {
+		if p.evicted && p.made.Before(l.changed) {
+			r.Evictions++
+			p.evicted = false
+		}
+		if p.made.After(began) && !p.bound.IsZero() {
+			r.LongestUnbound = max(r.LongestUnbound, round(p.bound.Sub(p.made).Seconds()))
+		}
+		if p.deleting && p.node == "" {
+			delete(l.pods, uid)
+		}
+	}
+	for uid, c := range l.claims {
+		if c.made.After(begin) {
+			r.NodesBought++
+		}
+		if c.deleting.After(begin) {
+			r.NodesEnded++
+			delete(l.claims, uid)
+		}
+	}
+	return r, nil
+}
+
+// leastEvictions is how few pods leave when the nodes that are emptied for what was saved are those that have fewest pods for their price.
+func leastEvictions(loads map[string]int, prices map[string]float64, saved float64) (evictions int) {
+	var nodes []string
+	for n := range prices {
+		nodes = append(nodes, n)
+	}
+	slices.SortFunc(nodes, func(a, b string) int {
+		return cmp.Compare(float64(loads[a])/prices[a], float64(loads[b])/prices[b])
+	})
+	for _, n := range nodes {
+		if saved < prices[n]/2 {
+			break
+		}
+		saved -= prices[n]
+		evictions += loads[n]
+	}
+	return evictions
+}
