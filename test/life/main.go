@@ -6,7 +6,7 @@
 // JSON what the round cost beside the least that it could, which pods were evicted, and how soon it was at rest. `make bench-life` runs it;
 // `make build` comes first.
 //
-// Pods take three seconds to be ready and have a grace period of thirty. It looks from outside, through watches of its own. Start reading at main.
+// Pods take three seconds to run and have a grace period of thirty. It looks from outside, through watches of its own. Start reading at main.
 package main
 
 import (
@@ -120,7 +120,7 @@ type pod struct {
 	kind, node        string
 	made, bound       time.Time
 	evicted, deleting bool
-	ready             bool
+	running           bool
 }
 
 type claim struct{ made, deleting time.Time }
@@ -233,16 +233,14 @@ func (l *life) seePod(o *corev1.Pod, gone bool, at time.Time) {
 	if p.bound.IsZero() && o.Spec.NodeName != "" {
 		p.bound, p.node, l.changed = at, o.Spec.NodeName, at
 	}
-	p.ready = slices.ContainsFunc(o.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	p.running = o.Status.Phase == corev1.PodRunning // not Ready: kwok does not set that again once a late heartbeat has cost it
 	if !p.evicted && slices.ContainsFunc(o.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
 	}) {
 		p.evicted, l.changed = true, at
 	}
 	if p.deleting = gone || o.DeletionTimestamp != nil; gone {
-		p.ready, p.node = false, ""
+		p.running, p.node = false, ""
 	}
 }
 
@@ -257,7 +255,7 @@ func (l *life) seeClaim(o *karpv1.NodeClaim, gone bool, at time.Time) {
 	}
 }
 
-// rest waits until all pods that are wanted are ready and then nothing has changed for a while, and says when they were and when the last change was.
+// rest waits until all pods that are wanted run and then nothing has changed for a while, and says when they were and when the last change was.
 func (l *life) rest(ctx context.Context) (began time.Time, err error) {
 	limit := time.Now().Add(10 * time.Minute)
 	tick := time.NewTicker(500 * time.Millisecond)
@@ -288,16 +286,16 @@ func (l *life) rest(ctx context.Context) (began time.Time, err error) {
 	}
 }
 
-// complete says whether as many pods of each kind are ready as are wanted.
+// complete says whether as many pods of each kind run as are wanted.
 func (l *life) complete() bool {
-	ready := map[string]int{}
+	running := map[string]int{}
 	for _, p := range l.pods {
-		if p.ready && !p.deleting {
-			ready[p.kind]++
+		if p.running && !p.deleting {
+			running[p.kind]++
 		}
 	}
 	for i, k := range scaledown.Kinds {
-		if ready[k.Name] != l.want[i] {
+		if running[k.Name] != l.want[i] {
 			return false
 		}
 	}
@@ -464,7 +462,7 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 		if l.complete() {
 			began = time.Now()
 		} else if time.Since(begin) > 15*time.Minute {
-			return nil, errors.New("the pods that are wanted are not ready after fifteen minutes")
+			return nil, errors.New("the pods that are wanted do not all run after fifteen minutes")
 		}
 	}
 	for _, p := range l.pods {
