@@ -98,7 +98,7 @@ func (st *step) reserveHosts(m *ongoing) (done bool, lost string) {
 		if r, ok := hosting(c); !ok || r.ID != m.ID {
 			done = false
 			record := hostRecord{m.moveRecord, st.now.UTC().Truncate(time.Second)}
-			record.Hosts = len(g)
+			record.Hosts, record.Claims = len(g), nil // of many hosts and many claims that would be much; the claims say it too
 			text, err := json.Marshal(record)
 			if err != nil {
 				return false, name // a struct of strings and numbers can be written

@@ -34,9 +34,9 @@ const AnnotationMove = "dovetail.sh/move"
 type moveRecord struct {
 	ID     string    `json:"id"`
 	Cause  plan.Code `json:"cause"`
-	Of     int       `json:"of"`              // replacements in all
-	Hosts  int       `json:"hosts,omitempty"` // nodes that stand and have room reserved for it
-	Claims []string  `json:"claims"`          // that go, by uid: a name may come back
+	Of     int       `json:"of"`               // replacements in all
+	Hosts  int       `json:"hosts,omitempty"`  // nodes that stand and have room reserved for it
+	Claims []string  `json:"claims,omitempty"` // that go, by uid: a name may come back
 }
 
 // ongoing is a move as the Snapshot shows it.
@@ -85,7 +85,7 @@ func (st *step) gather() {
 	for _, c := range st.astir {
 		if r, ok := hosting(c); ok && c.Deleting.IsZero() && st.taken[c.Name] == nil {
 			m := get(r.moveRecord, r.Since)
-			m.Of, m.Hosts, m.Claims = r.Of, r.Hosts, r.Claims
+			m.Of, m.Hosts = r.Of, r.Hosts
 			m.hosts = append(m.hosts, c)
 		}
 	}
@@ -95,10 +95,16 @@ func (st *step) gather() {
 		}
 		d := c.Conditions[lifecycle.Disrupted]
 		id, ok := strings.CutPrefix(d.Message, "move ")
-		if !d.True() || !ok || !c.Deleting.IsZero() {
+		if !d.True() || !ok {
 			continue
 		}
-		m := get(moveRecord{ID: id, Cause: plan.Code(d.Reason)}, d.Since)
+		m := st.under[id]
+		if c.Deleting.IsZero() {
+			m = get(moveRecord{ID: id, Cause: plan.Code(d.Reason)}, d.Since)
+		}
+		if m == nil {
+			continue // nothing is left of its move but machines that go
+		}
 		if !slices.Contains(m.Claims, c.UID) {
 			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], c.UID)
 		}
