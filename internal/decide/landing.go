@@ -51,7 +51,7 @@ func (h *holding) awaited() int {
 }
 
 // landing says whether pods of a reservation are certain to come yet, and when that was last so or one last came: some still run where they
-// are to go from, or their ReplicaSet is still making them. Machines of one move come at different times, and their pods are asked to go when
+// are to go from, are being bound, or their ReplicaSet is still making them. Machines of one move come at different times, and their pods are asked to go when
 // all are there, one after another; but none is waited for longer than a move.
 func (st *step) landing(h *holding) (coming bool, since time.Time) {
 	began := h.claim.Conditions[lifecycle.Initialized]
@@ -59,7 +59,7 @@ func (st *step) landing(h *holding) (coming bool, since time.Time) {
 	if hosts {
 		began.Since = r.Since
 	}
-	if began.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected })) {
+	if began.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {
 		due := began.Since.Add(st.pol.MoveTimeout)
 		if st.now.Before(due) {
 			st.at(due)

@@ -124,8 +124,12 @@ func (r *recorder) next() (*corev1.Event, time.Duration) {
 		r.queue, r.later, r.writing = nil, nil, false
 		return nil, 0
 	}
-	if pause := r.bound.Add(scheduledPause).Sub(r.now()); r.bindings.Load() > 0 || pause > 0 {
-		return nil, max(pause, scheduledPause/4)
+	pause := r.bound.Add(scheduledPause).Sub(r.now())
+	if r.bindings.Load() > 0 {
+		pause = max(pause, scheduledPause/4)
+	}
+	if pause > 0 {
+		return nil, pause
 	}
 	e := r.later[0]
 	r.later = r.later[1:]

@@ -273,6 +273,9 @@ func TestMixedLanding(t *testing.T) {
 // A DaemonSet's pod doesn't tolerate the reservation, so it waits until the node's pods have landed. That is told for both ways of landing, and
 // where we bind it waits no longer than where kube-scheduler does, but for a chance delay of it.
 func TestDaemonWaits(t *testing.T) {
+	if os.Getenv("DOVETAIL_SOAK") == "" {
+		t.Skip("two sandboxes to measure two waits: part of make soak")
+	}
 	type waits struct{ median, longest time.Duration }
 	of := map[string]waits{}
 	for _, landing := range []string{"tolerate", "bind"} {
