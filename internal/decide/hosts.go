@@ -226,14 +226,11 @@ func (st *step) homesFor(m *ongoing, closed []string, pods []*model.Pod) *model.
 		return p
 	}
 	// What must go goes when there is a way in which all find room, though it need not be the one that kube-scheduler takes.
-	shutRooms := shut(rooms, func() map[string]bool {
-		out := map[string]bool{}
-		for _, n := range closed {
-			out[n] = true
-		}
-		return out
-	}())
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: slices.Concat(adrift, pods), Rooms: shutRooms, Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
+	going := make(map[string]bool, len(closed))
+	for _, n := range closed {
+		going[n] = true
+	}
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: slices.Concat(adrift, pods), Rooms: shut(rooms, going), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
 		solve.Memory{}, st.pol.Solve)
 	for _, r := range res.Refused {
 		if slices.Contains(pods, r.Pod) {

@@ -507,16 +507,6 @@ func (x *script) price() int64 {
 	return sum
 }
 
-// copy is a script whose machines are its own.
-func (x *script) copy() *script {
-	y := &script{t: x.t, now: x.now, pools: x.pools, types: x.types, pods: x.pods, pdbs: x.pdbs, pol: x.pol, loose: x.loose, inexact: x.inexact, next: x.next}
-	for _, u := range x.nodes {
-		v := *u
-		y.nodes = append(y.nodes, &v)
-	}
-	return y
-}
-
 // carryOut does what a move says. Successors are bound to the room that the move gives them; where they are not (off, tolerate), those without a
 // machine of their own go to any node that has room, whichever tie takes.
 func (x *script) carryOut(m *Move) {
