@@ -28,7 +28,8 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 			why.Code = m.Cause
 		}
 		c.Log.Info("move", "move", m.ID, "why", string(m.Cause), "nodes", len(m.Units), "replacements", len(m.New), "pods", pods, "podsOnStandingRoom", m.Standing,
-			"usdPerHourBefore", usd(m.OldMicro), "usdPerHourAfter", usd(m.NewMicro), "usdOnce", usd(m.CostMicro), "names", names)
+			"usdPerHourBefore", usd(m.OldMicro), "usdPerHourAfter", usd(m.NewMicro), "usdOnce", usd(m.CostMicro), "together", m.Together.Commands, "usdPerHourSaved", usd(m.Together.SavingMicro), "usdPerHourSavedBound", usd(m.Together.SavingBoundMicro),
+			"names", names)
 		for _, u := range m.Units {
 			own := why
 			own.Pool, own.Key = u.Pool.Name, "move "+m.ID
@@ -39,6 +40,9 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 			c.Ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys,
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro})
 			text := fmt.Sprintf("%s: %d machines for %d, $%s an hour for $%s", m.Cause, len(m.New), len(m.Units), usd(m.NewMicro), usd(m.OldMicro))
+			if all := m.Together; all.SavingBoundMicro > 0 {
+				text += fmt.Sprintf("; with all that begins now $%s an hour are saved, of at most $%s that evicting %d pods could", usd(all.SavingMicro), usd(all.SavingBoundMicro), all.Evictions)
+			}
 			c.Cluster.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
 			if m.Cause == plan.Underutilized && u.Pool.ConsolidationPolicy == "Balanced" {
 				c.Cluster.Event("Node", "", u.Node.Name, u.Node.UID, false, "ConsolidationApproved", text)

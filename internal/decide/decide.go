@@ -99,14 +99,18 @@ type Memory struct {
 	looked        time.Time // when machines were last looked at for consolidation
 	wide          time.Time // and when all of them, and sets
 	starts        disrupt.Starts
-	boot          time.Duration         // that machines take to come; 0: none has been seen to
-	measured      time.Time             // when they were
-	shunned       map[string]shunning   // by claim uid: not to be moved for now
-	begun         map[string]begun      // by claim uid: the move it goes in, where no object says so yet
-	hosts         map[string]hostedPods // by move: standing nodes that are to take its pods, until their reservation is written
-	lost          map[string]bool       // moves that only replacements on their way out speak of
-	tainted       map[string]time.Time  // by move: when all its nodes were first seen tainted
-	asked         map[string]asked      // by pod uid: the pods asked to go that have not gone, or just now
+	boot          time.Duration // that machines take to come; 0: none has been seen to
+	measured      time.Time     // when they were
+
+	replicas        map[workloadName]*replicaHistory // how many pods workloads had
+	replicasSampled time.Time                    // when they were counted last
+
+	shunned map[string]shunning   // by claim uid: not to be moved for now
+	begun   map[string]begun      // by claim uid: the move it goes in, where no object says so yet
+	hosts   map[string]hostedPods // by move: standing nodes that are to take its pods, until their reservation is written
+	lost    map[string]bool       // moves that only replacements on their way out speak of
+	tainted map[string]time.Time  // by move: when all its nodes were first seen tainted
+	asked   map[string]asked      // by pod uid: the pods asked to go that have not gone, or just now
 
 	kept *kept // of what has not changed
 }

@@ -324,6 +324,7 @@ func (st *step) down(pool *model.NodePool, n int64) {
 // moves is the queue of all moves: those under way first, then new ones, what must go before what may.
 func (st *step) moves(begin bool) {
 	st.units()
+	st.sampleReplicas()
 	st.guard = st.newGuard()
 	st.hushed = map[string]time.Time{}
 	if st.halt != "" {
@@ -796,7 +797,7 @@ func (st *step) search(worn bool) *disrupt.Input {
 	rooms = shut(rooms, st.closedToMoves(going, worn))
 	st.measure()
 	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.unrefreshed(st.buyable()), Spare: st.spare(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
-		Left: map[string]int64{}, Starts: st.mem.starts, Boot: st.mem.boot, Exact: st.pol.Landing == LandBind, Whole: map[string]disrupt.Whole{},
+		Left: map[string]int64{}, Starts: st.mem.starts, Boot: st.mem.boot, Exact: st.pol.Landing == LandBind, Whole: map[string]disrupt.Whole{}, Returns: st.regrowth(st.pol.Disrupt.Horizon),
 		NoReserve: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolNamed[n.Pool], n.Requests, n.Pods) }}
 	in.Adrift = st.adrift()
 	for _, p := range st.homeward() {
@@ -955,24 +956,24 @@ func (st *step) consolidate() {
 	in.Units, in.Left = may, left
 	var again time.Time
 	in.Scope, again = st.scope()
-	m, mem := disrupt.Consolidate(in, st.pol.Disrupt, st.pol.Solve, st.mem.consolidation)
+	found, mem := disrupt.Consolidate(in, st.pol.Disrupt, st.pol.Solve, st.mem.consolidation)
 	for _, name := range mem.Told {
 		if v := mem.Verdict(name); v.Code != st.mem.consolidation.Verdict(name).Code {
 			st.out.Kept = append(st.out.Kept, Kept{Node: name, Cause: plan.Underutilized, Why: v})
 		}
 	}
 	st.mem.consolidation = mem
-	if m != nil || !mem.More { // what comes to rest from now on is waited for anew
+	if len(found) > 0 || !mem.More { // what comes to rest from now on is waited for anew
 		st.mem.waiting = time.Time{}
 	}
-	if m != nil {
+	for _, m := range found {
 		st.begin(m)
 	}
 	if mem.Wide {
 		st.mem.wide = st.now
 	}
 	switch {
-	case m != nil || mem.More:
+	case len(found) > 0 || mem.More:
 		st.at(st.now.Add(st.pol.Look))
 	case mem.Dirty():
 		st.at(again)

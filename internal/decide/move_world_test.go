@@ -135,3 +135,51 @@ func TestDriftSettles(t *testing.T) {
 		}
 	})
 }
+
+// TestHistoryChangesNothing takes a controller through rounds of growth and shrinking until it is at rest. One that starts then, knowing nothing of
+// it, finds nothing more to do: what a controller has been through does not make it leave machines that another would give back.
+func TestHistoryChangesNothing(t *testing.T) {
+	moved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pool.ConsolidateAfter, w.pool.ConsolidationPolicy = 20*time.Second, "WhenEmptyOrUnderutilized"
+		w.st.SetPool(w.pool)
+		for range rapid.IntRange(2, 8).Draw(t, "rounds") {
+			for _, l := range w.workloads {
+				l.want = rapid.IntRange(0, 10).Draw(t, "replicas")
+			}
+			end := w.now.Add(time.Duration(rapid.SampledFrom([]int{5, 30, 120, 900}).Draw(t, "seconds")) * time.Second)
+			for w.now.Before(end) {
+				w.tick()
+				w.now = w.now.Add(time.Second)
+			}
+		}
+		rest := func() (moves int) {
+			for range 2 { // the second time what was bought to save money has paid for itself
+				if !w.settle(4000) {
+					w.fatalf("it does not end\n%s", w.remains())
+				}
+				w.now = w.now.Add(2 * time.Hour)
+			}
+			if !w.settle(4000) {
+				w.fatalf("it does not end\n%s", w.remains())
+			}
+			for _, line := range w.history {
+				if strings.Contains(line, "("+string(plan.Underutilized)) || strings.Contains(line, "("+string(plan.Empty)) {
+					moves++
+				}
+			}
+			return moves
+		}
+		before := rest()
+		moved += before
+		w.say("another controller")
+		w.restart()
+		if after := rest(); after != before {
+			w.fatalf("a controller that has just started goes on with %d actions", after-before)
+		}
+	})
+	if moved == 0 {
+		t.Fatal("nothing was ever moved: nothing was tested")
+	}
+}

@@ -463,6 +463,8 @@ func (x *script) pool(name string, opts []string) {
 			p.Deleting = true
 		case k == "surge":
 			p.Surge = "true"
+		case k == "restart":
+			p.RestartCost = v
 		case k == "static":
 			p.Replicas = 1
 		case k == "status":
@@ -802,6 +804,8 @@ func (x *script) pod(name string, opts []string) {
 			p.Gated = true
 		case "dnd":
 			p.DoNotDisrupt = v
+		case "restart":
+			p.RestartCost = v
 		case "evict":
 			p.SafeToEvict = v
 		case "port":

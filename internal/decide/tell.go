@@ -60,8 +60,12 @@ func (st *step) tell() {
 			}
 		}
 	}
+	for _, p := range st.s.Pools {
+		st.tellRestartCost(plan.Note{Kind: "NodePool", Name: p.Name, UID: p.UID, Why: plan.Reason{Pool: p.Name, Subject: "nodepool/" + p.Name}}, p.RestartCost)
+	}
 	for _, n := range st.s.Nodes {
 		for _, p := range n.Pods {
+			st.tellRestartCost(plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Subject: "pod/" + p.Key()}}, p.RestartCost)
 			if p.DoNotDisrupt != "" && p.DoNotDisrupt != "true" {
 				st.tellPod(n, p)
 			}
@@ -96,5 +100,16 @@ func (st *step) tellPod(n *model.Node, p *model.Pod) {
 	default:
 		return
 	}
+	st.note(note)
+}
+
+// tellRestartCost notes that an object's restart cost is given and can't be read. The note says which object it is about.
+func (st *step) tellRestartCost(note plan.Note, value string) {
+	if _, ok := model.ParseRestartCost(value); ok || value == "" {
+		return
+	}
+	note.Event, note.Warn = "InvalidRestartCost", true
+	note.Why.Code, note.Why.Key = plan.BadRestartCost, "metadata.annotations["+model.AnnotationRestartCost+"]"
+	note.Why.Want, note.Why.Have = "dollars from 0 to 1000000, such as 0.05", value
 	st.note(note)
 }

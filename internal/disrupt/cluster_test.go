@@ -137,6 +137,52 @@ func TestScaleDown(t *testing.T) {
 	}
 }
 
+// kwokTypes is a pool that may buy the types of Karpenter's KWOK catalogue of at most so many CPUs.
+func (x *script) kwokTypes(most int) {
+	x.line(strings.Fields("pool p"))
+	for _, cpu := range []int{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256} {
+		for i, name := range []string{"c", "s", "m"} {
+			if gib := cpu << (i + 1); cpu <= most {
+				x.line(strings.Fields(fmt.Sprintf("type %s-%d cpu=%dm mem=%dGi price=%.4f", name, cpu, cpu*1000-100, gib, 0.025*float64(cpu)+0.001*float64(gib<<30)/1e9)))
+			}
+		}
+	}
+}
+
+// TestFirstMinute takes three pods of ten away from clusters of 141 machines of up to 16 CPUs. What is found at first already brings them near the
+// least that they can cost, and evicts no more pods than it must: few of the 700.
+func TestFirstMinute(t *testing.T) {
+	const mostEvictions, mostOver, leastOfBound = 260, 1.02, 0.9
+	for seed := range uint32(6) {
+		x := newScript(t)
+		x.kwokTypes(16)
+		x.line(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
+		x.line(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
+		x.fill()
+		drawn := seed
+		x.thin(func(int) bool {
+			drawn = drawn*1664525 + 1013904223
+			return drawn>>8%10 < 3
+		})
+		before := float64(x.price()) / float64(x.bound())
+		list, _ := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
+		if len(list) == 0 {
+			t.Fatalf("seed %d: nothing is found at %.3f of the bound", seed, before)
+		}
+		for _, m := range list {
+			x.carryOut(m)
+		}
+		all, over := list[0].Together, float64(x.price())/float64(x.bound())
+		ofBound := float64(all.SavingMicro) / float64(all.SavingBoundMicro)
+		t.Logf("seed %d: from %.3f to %.3f of the bound by %d commands that evict %d pods, saving %.3f of the most that so few evictions could",
+			seed, before, over, all.Commands, all.Evictions, ofBound)
+		if all.Evictions > mostEvictions || over > mostOver || ofBound < leastOfBound {
+			t.Errorf("seed %d: %d evictions, %.3f of the bound, %.3f of the most that could be saved; want at most %d, at most %.2f, at least %.2f",
+				seed, all.Evictions, over, ofBound, mostEvictions, mostOver, leastOfBound)
+		}
+	}
+}
+
 // TestLeftovers shrinks clusters that were bought in several waves, each with small machines left over at its end: a few moves put them right,
 // and restart few pods for it.
 func TestLeftovers(t *testing.T) {
@@ -144,13 +190,7 @@ func TestLeftovers(t *testing.T) {
 	seeds := []uint32{3, 7, 8, 10, 12}
 	for _, seed := range seeds {
 		x := newScript(t)
-		x.line(strings.Fields("pool p"))
-		for _, cpu := range []int{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256} { // the rule of Karpenter's KWOK catalogue
-			for i, name := range []string{"c", "s", "m"} {
-				gib := cpu << (i + 1)
-				x.line(strings.Fields(fmt.Sprintf("type %s-%d cpu=%dm mem=%dGi price=%.4f", name, cpu, cpu*1000-100, gib, 0.025*float64(cpu)+0.001*float64(gib<<30)/1e9)))
-			}
-		}
+		x.kwokTypes(256)
 		next := func(n uint32) int {
 			seed = seed*1664525 + 1013904223
 			return int(seed >> 8 % n)

@@ -30,6 +30,7 @@ type Input struct {
 	Starts        Starts           // measured
 	Boot          time.Duration    // measured; 0: not known
 	Whole         map[string]Whole // by pool, for policy Balanced
+	Returns       []Return         // pods that are expected to come back within the horizon, soonest first
 	Scope         Scope            // how far to look
 
 	// Exact: the successors of pods that are moved get the room that the move gives them, on standing nodes too, for it is reserved and they are
@@ -57,7 +58,25 @@ type Move struct {
 	Result    *solve.Result
 	Why       plan.Reason
 
+	Together Together // of the commands that were found with it and begin with it
+
 	Scores map[string]float64 // of its pools of policy Balanced: the share of their price saved to the share of their pods' weight disturbed
+}
+
+// Together sums up commands that begin together.
+type Together struct {
+	Commands, Evictions int
+	SavingMicro         int64 // an hour
+	SavingBoundMicro    int64 // the most that any commands could save an hour that evict no more pods, see savingBound; 0: not reckoned
+}
+
+func together(list []*Move) (all Together) {
+	for _, m := range list {
+		all.Commands++
+		all.Evictions += m.moved()
+		all.SavingMicro += m.Saving()
+	}
+	return all
 }
 
 // Saving is what a move saves an hour.
@@ -70,6 +89,7 @@ type search struct {
 	mem  *Memory
 	f    *floor
 	x    prices
+	free int64 // what all free room on machines that stand is worth
 	work int64
 
 	refused solve.Refusal        // the last pod found without a home
@@ -77,8 +97,9 @@ type search struct {
 	seats   map[int][]*model.Pod // by machine: the pods on their way that are taken to come there
 }
 
-// Consolidate finds the move that is worth most among those in its scope, nil where none pays.
-func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Memory) {
+// Consolidate finds the command that is worth most among those in its scope, and returns the independent commands that it is made of, which are to
+// begin together; none where nothing pays.
+func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) ([]*Move, Memory) {
 	sol.Work = min(sol.Work, pol.Work)
 	mem, f := compare(in, old)
 	s := &search{in: in, pol: pol, sol: sol, mem: &mem, f: f}
@@ -94,6 +115,7 @@ func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Me
 	look, more := s.look(most)
 	mem.More = more
 	var best *Move
+	var out []*Move
 	if len(look) > 0 || wide {
 		s.begin(look)
 		s.order(look)
@@ -102,9 +124,19 @@ func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Me
 			found = append(found, s.sets(look)...)
 		}
 		if best = pick(found); wide && best != nil {
-			best = s.tidied(best, look)
+			best = s.extended(s.tidied(best, look), look)
 		}
-		s.account(best)
+		if best != nil {
+			out = s.independent(best)
+		}
+		all := together(out)
+		if wide {
+			all.SavingBoundMicro = s.savingBound(look, all.Evictions)
+		}
+		for _, m := range out {
+			m.Together = all
+			s.account(m)
+		}
 	}
 	mem.dirty = mem.dirty || best != nil // what is looked at after it may find more
 	f.back(0)
@@ -112,7 +144,7 @@ func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) (*Move, Me
 	if mem.Work = s.work + f.work; wide {
 		mem.WideWork = mem.Work
 	}
-	return best, mem
+	return out, mem
 }
 
 // look are the machines that want a look, at most so many, and whether there are more: first those that have not been looked at, then
@@ -182,7 +214,10 @@ func Homes(rooms []solve.Room, dims int, closed []string, pods, others []*model.
 }
 
 func (s *search) begin(look []candidate) {
-	s.x = s.mem.prices
+	s.x, s.free = s.mem.prices, 0
+	for i := range s.f.rooms {
+		s.free += int64(s.freeWorth(i))
+	}
 	s.seats = map[int][]*model.Pod{}
 	for _, p := range s.in.Adrift {
 		if s.f.sticky(p.Class) {
@@ -276,8 +311,8 @@ func (s *search) singles(order []candidate) []*Move {
 		if saving := c.PriceMicro - least; saving <= 0 {
 			s.verdict(c, plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(c.PriceMicro), Have: "at least " + dollars(least)}, saving, cost)
 			continue
-		} else if gain := hourly(saving, s.pol.Horizon) - cost; gain <= 0 {
-			s.verdict(c, plan.Reason{Code: plan.DoesNotPay, Want: "more than " + dollars(cost), Have: "at most " + dollars(hourly(saving, s.pol.Horizon))}, saving, cost)
+		} else if got, ends := s.gained(saving); got <= cost {
+			s.verdict(c, s.tooLittle(saving, cost, got, ends), saving, cost)
 			continue
 		}
 		if len(rest) > 0 {
@@ -460,6 +495,57 @@ func (s *search) tidied(m *Move, look []candidate) *Move {
 	return n
 }
 
+// mostExtensions is how many larger commands are tried for one that is to be carried out.
+const mostExtensions = 24
+
+// extended is a command with further machines that are worth taking along, once its pods are where it puts them: those that would be left with
+// most of their price unused, alone and in growing numbers, as long as the whole gains by it. Otherwise they would be the next command, once they
+// have come to rest, and what they took from this one would move twice.
+func (s *search) extended(m *Move, look []candidate) *Move {
+	for tries := 0; tries < mostExtensions; {
+		more := s.unused(m, look)
+		best := m
+		for k := 1; k <= len(more) && tries < mostExtensions; k *= 2 {
+			tries++
+			set := s.allowed(m.Units, more[:k])
+			if len(set) <= len(m.Units) {
+				break
+			}
+			if n, _ := s.homes(set); n != nil && s.worth(n).Code == "" && n.Gain > best.Gain && n.Saving()-m.Saving() >= s.least(n.OldMicro-m.OldMicro) {
+				best = n
+			}
+		}
+		if best == m {
+			break
+		}
+		m = best
+	}
+	return m
+}
+
+// unused are the machines that a command leaves, those first of whose price most is not worth what will stand on them.
+func (s *search) unused(m *Move, look []candidate) []candidate {
+	going := map[string]bool{}
+	for _, u := range m.Units {
+		going[u.Node.Name] = true
+	}
+	comes := map[string]int64{} // worth of the pods that the command puts on a machine
+	for _, a := range m.On {
+		for _, p := range a.Pods {
+			comes[a.Room] += s.x.of(p.Class.Requests)
+		}
+	}
+	unused := func(c *candidate) int64 { return c.PriceMicro - c.worth - comes[c.Node.Name] }
+	var out []candidate
+	for _, c := range look {
+		if !going[c.Node.Name] && unused(&c) > 0 {
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b candidate) int { return cmp.Compare(unused(&b), unused(&a)) })
+	return out
+}
+
 // nearly is how much of the best gain a move may miss and be taken before it because it moves fewer pods, in thousandths.
 const nearly = 10
 
@@ -563,9 +649,6 @@ func (s *search) buy(m *Move, rest []*model.Pod) plan.Reason {
 
 // account writes down where all pods of a move go, as a problem and its result, for a check that shares no code with the search.
 func (s *search) account(m *Move) {
-	if m == nil {
-		return
-	}
 	var pods []*model.Pod
 	going := map[string]bool{}
 	for _, u := range m.Units {
@@ -627,7 +710,7 @@ func (s *search) cost(set []*Unit, newMicro int64) int64 {
 			if !ok {
 				start = s.pol.Start
 			}
-			sum += (s.pol.RestartMicro + hourly(s.x.of(p.Class.Requests), start)) * Disruption(p) / 1000
+			sum += s.pol.restartMicro(u.Pool, p) + hourly(s.x.of(p.Class.Requests), start)*Disruption(p)/1000
 		}
 	}
 	boot := s.in.Boot
@@ -660,12 +743,12 @@ func (s *search) pays(m *Move) plan.Reason {
 	if saving <= 0 {
 		return plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(m.OldMicro), Have: dollars(m.NewMicro)}
 	}
-	got := hourly(saving, s.pol.Horizon)
+	got, ends := s.gained(saving)
 	if least := s.least(m.OldMicro); saving < least {
 		return plan.Reason{Code: plan.DoesNotPay, Want: "at least " + dollars(least) + " an hour", Have: dollars(saving) + " an hour"}
 	}
 	if m.Gain = got - m.CostMicro; m.Gain <= 0 {
-		return plan.Reason{Code: plan.DoesNotPay, Want: "more than " + dollars(m.CostMicro), Have: dollars(got)}
+		return s.tooLittle(saving, m.CostMicro, got, ends)
 	}
 	m.Why = plan.Reason{Code: plan.Underutilized, Want: dollars(m.CostMicro) + " once", Have: dollars(saving) + " an hour"}
 	return s.balanced(m)

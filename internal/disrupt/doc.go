@@ -4,9 +4,8 @@
 // Package disrupt answers which machines may go, what keeps those that may not, and which set of them to replace by what.
 //
 // It never acts and never waits: a Move is a value, and carrying it out over many steps, or taking it back, is decide's. Whether
-// pods fit new machines is for solve to say; where kube-scheduler will put pods on machines that stand is simulated here, one by
-// one, both by LeastAllocated and by worst fit, and a move counts on standing room only as far as both agree, whichever way ties between machines
-// fall.
+// pods fit new machines is for solve to say. On machines that stand they are placed here, each on the fullest that has room, and bound there
+// (Input.Exact). Where they are not bound, a move counts on standing room only as far as there is plenty of it, however kube-scheduler chooses.
 //
 // A search is cheap where little has changed: Memory carries what was examined and found not worth moving. A wide search begins anew and
 // answers as one without memory does; between two of them a narrow one looks at what changed, and may overlook what else that makes

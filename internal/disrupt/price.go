@@ -142,6 +142,20 @@ func Disruption(p *model.Pod) int64 {
 	return min(max(w, 0), 10_000)
 }
 
+// restartMicro is what people would pay, in micro-dollars, not to have a pod of a pool's machine restarted: what the pod's annotation
+// model.AnnotationRestartCost says; else what the pool's says, or Policy.RestartMicro, weighed by Disruption. A value that can't be read counts as
+// none.
+func (p Policy) restartMicro(pool *model.NodePool, pod *model.Pod) int64 {
+	if micro, ok := model.ParseRestartCost(pod.RestartCost); ok {
+		return micro
+	}
+	base := p.RestartMicro
+	if micro, ok := model.ParseRestartCost(pool.RestartCost); ok {
+		base = micro
+	}
+	return base * Disruption(pod) / 1000
+}
+
 // Starts are measured start times.
 type Starts map[*model.Class]time.Duration
 

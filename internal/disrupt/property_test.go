@@ -81,39 +81,44 @@ func TestMovesEnd(t *testing.T) {
 			for p := range in.Left {
 				in.Left[p] = left
 			}
-			m, mem := round(in, x.pol, Memory{})
-			if m == nil {
-				if m, _ = round(in, x.pol, mem); m != nil {
-					rt.Fatalf("found %v where nothing had changed", m.Why)
+			list, mem := round(in, x.pol, Memory{})
+			if len(list) == 0 {
+				if list, _ = round(in, x.pol, mem); len(list) > 0 {
+					rt.Fatalf("found %v where nothing had changed", list[0].Why)
 				}
 				return
 			}
-			begun++
+			if all := list[0].Together; all.SavingBoundMicro < all.SavingMicro {
+				rt.Fatalf("saves %d, more than the bound %d", all.SavingMicro, all.SavingBoundMicro)
+			}
 			guard := NewGuard(x.pdbs, x.now)
 			gone := map[string]int64{}
-			for _, u := range m.Units {
-				if why := guard.Blocks(u, plan.Underutilized, true); len(why) > 0 {
-					rt.Fatalf("node %s is taken though %s", u.Node.Name, text(why[0]))
+			for _, m := range list {
+				begun++
+				for _, u := range m.Units {
+					if why := guard.Blocks(u, plan.Underutilized, true); len(why) > 0 {
+						rt.Fatalf("node %s is taken though %s", u.Node.Name, text(why[0]))
+					}
+					if gone[u.Pool.Name]++; gone[u.Pool.Name] > left {
+						rt.Fatalf("more than %d machines of pool %s are taken", left, u.Pool.Name)
+					}
 				}
-				if gone[u.Pool.Name]++; gone[u.Pool.Name] > left {
-					rt.Fatalf("more than %d machines of pool %s are taken", left, u.Pool.Name)
+				if m.Saving() <= 0 || m.Gain <= 0 {
+					rt.Fatalf("saves %d, gains %d", m.Saving(), m.Gain)
 				}
-			}
-			if m.Saving() <= 0 || m.Gain <= 0 {
-				rt.Fatalf("saves %d, gains %d", m.Saving(), m.Gain)
-			}
-			worst := int64(0)
-			for i := range m.New {
-				worst += dearest(&m.New[i])
-			}
-			if least := m.OldMicro / 1_000_000 * x.pol.LeastPPM; m.OldMicro-worst <= 0 || m.OldMicro-worst < least {
-				rt.Fatalf("saves %d, and %d if the dearest of the types left to the claims comes", m.Saving(), m.OldMicro-worst)
-			}
-			before := x.price()
-			x.tie = rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "chance"), 0)).IntN
-			x.carryOut(m)
-			if after := x.price(); before-after != m.Saving() {
-				rt.Fatalf("promised to save %d, saved %d", m.Saving(), before-after)
+				worst := int64(0)
+				for i := range m.New {
+					worst += dearest(&m.New[i])
+				}
+				if least := m.OldMicro / 1_000_000 * x.pol.LeastPPM; m.OldMicro-worst <= 0 || m.OldMicro-worst < least {
+					rt.Fatalf("saves %d, and %d if the dearest of the types left to the claims comes", m.Saving(), m.OldMicro-worst)
+				}
+				before := x.price()
+				x.tie = rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "chance"), 0)).IntN
+				x.carryOut(m)
+				if after := x.price(); before-after != m.Saving() {
+					rt.Fatalf("promised to save %d, saved %d", m.Saving(), before-after)
+				}
 			}
 		}
 	})
@@ -128,12 +133,11 @@ func TestSameAgain(t *testing.T) {
 		x := anyCluster(rt)
 		say := func() string {
 			x.out.Reset()
-			m, mem := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
+			list, mem := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
 			x.say("%d steps", mem.Work)
-			if m == nil {
-				return "nothing, " + x.out.String()
+			for _, m := range list {
+				x.describe(m)
 			}
-			x.describe(m)
 			return x.out.String()
 		}
 		first := say()
@@ -148,13 +152,13 @@ func TestSameAgain(t *testing.T) {
 	})
 }
 
-// round searches until a move is found or nothing is left to look at, beginning anew if anything has changed.
-func round(in *Input, pol Policy, mem Memory) (*Move, Memory) {
+// round searches until commands are found or nothing is left to look at, beginning anew if anything has changed.
+func round(in *Input, pol Policy, mem Memory) ([]*Move, Memory) {
 	in.Scope = Wide
 	for {
-		var m *Move
-		if m, mem = Consolidate(in, pol, solve.DefaultPolicy(), mem); m != nil || !mem.More {
-			return m, mem
+		var list []*Move
+		if list, mem = Consolidate(in, pol, solve.DefaultPolicy(), mem); len(list) > 0 || !mem.More {
+			return list, mem
 		}
 		in.Scope = Narrow
 	}
@@ -175,23 +179,25 @@ func TestMemoryChangesNothing(t *testing.T) {
 			}
 			if rapid.Bool().Draw(rt, "narrow first") {
 				in.Scope = Narrow
-				var m *Move
-				if m, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem); m != nil {
+				var list []*Move
+				if list, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem); len(list) > 0 {
 					narrow++
-					before := x.price()
-					x.carryOut(m)
-					if after := x.price(); m.Gain <= 0 || before-after != m.Saving() {
-						rt.Fatalf("promised to save %d and to gain %d, saved %d", m.Saving(), m.Gain, before-after)
+					for _, m := range list {
+						before := x.price()
+						x.carryOut(m)
+						if after := x.price(); m.Gain <= 0 || before-after != m.Saving() {
+							rt.Fatalf("promised to save %d and to gain %d, saved %d", m.Saving(), m.Gain, before-after)
+						}
 					}
 					continue
 				}
 			}
-			var warm, cold *Move
+			var warm, cold []*Move
 			warm, mem = round(in, x.pol, mem)
 			cold, _ = round(in, x.pol, Memory{})
-			say := func(m *Move) string {
+			say := func(list []*Move) string {
 				x.out.Reset()
-				if m != nil {
+				for _, m := range list {
 					x.describe(m)
 				}
 				return x.out.String()
@@ -199,13 +205,11 @@ func TestMemoryChangesNothing(t *testing.T) {
 			if a, b := say(warm), say(cold); a != b {
 				rt.Fatalf("with memory: %swithout: %s", a, b)
 			}
-			if warm != nil {
-				moved++
-			}
+			moved += len(warm)
 			switch rapid.IntRange(0, 2).Draw(rt, "change") {
 			case 0:
-				if warm != nil {
-					x.carryOut(warm)
+				for _, m := range warm {
+					x.carryOut(m)
 				}
 			case 1:
 				gone := rapid.IntRange(1, 20).Draw(rt, "gone")

@@ -22,7 +22,7 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 
 // A script describes a cluster, one thing a line, and asks. Instants are distances from Wednesday noon.
 //
-//	pool NAME [policy=empty|balanced|all] [after=DURATION|Never] [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [replicas=N]
+//	pool NAME [policy=empty|balanced|all] [restart=VALUE] [after=DURATION|Never] [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [replicas=N]
 //	type NAME cpu=N mem=NGi price=DOLLARS [spot=DOLLARS] [reserved=DOLLARS:N] [zoneb=DOLLARS] [gone]
 //	     (offered to every pool, in zone a unless said; gone: not to be had on demand)
 //	only KEY=A,B,…                           what every pool requires
@@ -30,9 +30,10 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	tolerate                                 kube-scheduler places the successors of pods that are moved
 //	set KNOB=DURATION                        horizon, start or boot of the policy
 //	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [young] [busy] [moving] [keep=AT] [grace] [taint=KEY] [capacity=TYPE]
-//	pods NAME [xN] cpu=N mem=NGi on=NODE[,NODE…] [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [cost=N] [priority=N] [unready] [leaving]
+//	pods NAME [xN] cpu=N mem=NGi on=NODE[,NODE…] [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [restart=VALUE] [cost=N] [priority=N] [unready] [leaving]
 //	     [apart] [select=KEY:VALUE] [took=DURATION]      (on: in turn; took: to start, as measured)
 //	pdb NAME app=A allowed=N [unready]
+//	returns PODS [xN] in=DURATION            so many pods like these are expected back
 //	now AT
 //	blocks NODE CAUSE [first]                what keeps a machine
 //	allow POOL CAUSE total=N down=N          what its budgets allow
@@ -51,6 +52,7 @@ type script struct {
 	pol     Policy
 	loose   bool            // no machine can be reserved
 	inexact bool            // successors are not bound
+	returns []Return        // pods that are expected back
 	tie     func(n int) int // which of so many pods comes, or nodes is taken; nil: the first
 	out     strings.Builder
 	next    int
@@ -159,6 +161,16 @@ func (x *script) line(f []string) {
 			}
 		}
 		x.pdbs = append(x.pdbs, b)
+	case "returns":
+		r := Return{Workload: "deployment/default/" + name, Pods: 1, Requests: x.pods[name][0].Class.Requests}
+		for _, o := range opts {
+			if n, ok := strings.CutPrefix(o[0], "x"); ok && o[1] == "" {
+				r.Pods = int(x.num(n))
+			} else {
+				r.In = x.dur(o[1])
+			}
+		}
+		x.returns = append(x.returns, r)
 	case "off":
 		x.loose, x.inexact = true, true
 	case "tolerate":
@@ -220,10 +232,10 @@ func (x *script) line(f []string) {
 				x.fatal("move option %d %s", i, f)
 			}
 		}
-		var m *Move
-		m, x.mem = Consolidate(in, x.pol, solve.DefaultPolicy(), x.mem)
+		var list []*Move
+		list, x.mem = Consolidate(in, x.pol, solve.DefaultPolicy(), x.mem)
 		x.say("move")
-		if m == nil {
+		if len(list) == 0 {
 			x.say("  nothing pays")
 			for _, u := range in.Units {
 				if why := x.mem.Verdict(u.Node.Name); why.Code != "" {
@@ -232,7 +244,12 @@ func (x *script) line(f []string) {
 			}
 			return
 		}
-		x.describe(m)
+		for _, m := range list {
+			x.describe(m)
+		}
+		if all := list[0].Together; all.SavingBoundMicro > 0 {
+			x.say("    saves %s of at most %s with %d evictions", dollars(all.SavingMicro), dollars(all.SavingBoundMicro), all.Evictions)
+		}
 	case "replace":
 		m, why := Replace(x.input(), []*Unit{x.build(x.unit(name))}, plan.Drifted, x.pol, solve.DefaultPolicy())
 		x.say("replace %s", name)
@@ -301,6 +318,8 @@ func (x *script) addPool(name string, opts [][2]string) {
 			p.ConsolidateAfter = x.dur(o[1])
 		case "replicas":
 			p.Replicas = x.num(o[1])
+		case "restart":
+			p.RestartCost = o[1]
 		case "budget":
 			parts := strings.Split(o[1], ";")
 			var b model.Budget
@@ -420,6 +439,8 @@ func (x *script) addPods(name string, opts [][2]string) {
 			pod.DoNotDisrupt = o[1]
 		case "evict":
 			pod.SafeToEvict = o[1]
+		case "restart":
+			pod.RestartCost = o[1]
 		case "cost":
 			pod.DeletionCost = int32(x.num(o[1]))
 		case "priority":
@@ -466,7 +487,7 @@ func (x *script) build(u *Unit) *Unit {
 }
 
 func (x *script) input() *Input {
-	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Scope: Wide, Whole: map[string]Whole{}, Starts: Starts{}, Exact: !x.inexact}
+	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Scope: Wide, Whole: map[string]Whole{}, Starts: Starts{}, Exact: !x.inexact, Returns: x.returns}
 	if x.loose {
 		in.NoReserve = func(*solve.NewNode) plan.Reason { return plan.Reason{Code: plan.LandingOff} }
 	}
@@ -583,18 +604,18 @@ func (x *script) end() (moves, pods int) {
 		if moves > 1000 {
 			x.fatal("moves don't end")
 		}
-		var m *Move
-		m, x.mem = Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
-		if m == nil {
+		var list []*Move
+		list, x.mem = Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
+		if len(list) == 0 {
 			break
 		}
-		was := x.price()
-		for _, u := range m.Units {
-			pods += len(u.Pods)
-		}
-		x.carryOut(m)
-		if now := x.price(); was-now != m.Saving() || now >= was {
-			x.fatal("the move promised to save %d and saved %d", m.Saving(), was-now)
+		for _, m := range list {
+			was := x.price()
+			pods += m.moved()
+			x.carryOut(m)
+			if now := x.price(); was-now != m.Saving() || now >= was {
+				x.fatal("the move promised to save %d and saved %d", m.Saving(), was-now)
+			}
 		}
 	}
 	x.say("end: %d moves, %d pods moved, %s → %s an hour on %d nodes", moves, pods, dollars(before), dollars(x.price()), len(x.nodes))

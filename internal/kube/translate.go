@@ -119,7 +119,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 		if out.DoNotDisrupt == "" && p.Annotations[karpv1alpha5.AnnotationDoNotEvict] == "true" {
 			out.DoNotDisrupt = "true"
 		}
-		out.SafeToEvict = p.Annotations[annotationSafeToEvict]
+		out.SafeToEvict, out.RestartCost = p.Annotations[annotationSafeToEvict], p.Annotations[model.AnnotationRestartCost]
 		out.RestartedAt, out.Surge = p.Annotations[model.AnnotationRestartedAt], p.Annotations[model.AnnotationSurge]
 		if s, ok := p.Annotations[corev1.PodDeletionCost]; ok {
 			if n, err := strconv.ParseInt(s, 10, 32); err == nil {

@@ -46,7 +46,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		ConsolidationPolicy: string(cmp.Or(p.Spec.Disruption.ConsolidationPolicy, karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized)),
 		Deleting:            p.DeletionTimestamp != nil, Ready: true,
 	}
-	out.Surge = p.Annotations[model.AnnotationSurge]
+	out.Surge, out.RestartCost = p.Annotations[model.AnnotationSurge], p.Annotations[model.AnnotationRestartCost]
 	out.StatusHash = p.Annotations[karpv1.AnnotationNodePoolHash]
 	if p.Annotations[karpv1.AnnotationNodePoolHashVersion] != karpv1.NodePoolHashVersion {
 		out.StatusHash = "" // another rule's number: not comparable

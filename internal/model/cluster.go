@@ -149,6 +149,7 @@ type NodePool struct {
 	TerminationGracePeriod time.Duration // negative: none
 
 	Surge               string        // value of dovetail.sh/surge
+	RestartCost         string        // value of dovetail.sh/restart-cost, see ParseRestartCost; empty: not given
 	ConsolidateAfter    time.Duration // negative: Never
 	ConsolidationPolicy string
 	Budgets             []Budget

@@ -217,6 +217,7 @@ type Pod struct {
 	Binding              string // the node that we are binding it to, until its own Node says so; empty: we are not
 	Expected             bool   // it is not there yet: its ReplicaSet is making it
 	DeletionCost         int32  // controller.kubernetes.io/pod-deletion-cost
+	RestartCost          string // value of dovetail.sh/restart-cost, see ParseRestartCost; empty: not given
 }
 
 // Key is namespace/name.

@@ -3,6 +3,11 @@
 
 package model
 
+import (
+	"math"
+	"strconv"
+)
+
 // Deployment is a workload that can be asked to make a pod's successor before the pod goes. They are known only where that has been
 // allowed.
 type Deployment struct {
@@ -19,8 +24,25 @@ type Deployment struct {
 // Key is namespace/name.
 func (d *Deployment) Key() string { return d.Namespace + "/" + d.Name }
 
-// What a workload is restarted and opted in by.
+// Annotations by which people say how a workload's pods are to be restarted, and what that costs.
 const (
 	AnnotationSurge       = "dovetail.sh/surge"
 	AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
+
+	// AnnotationRestartCost on a pod or a NodePool is what one restart of the pod, or of a pod on the pool's nodes, costs in dollars: what people
+	// would pay not to have it. See ParseRestartCost.
+	AnnotationRestartCost = "dovetail.sh/restart-cost"
 )
+
+// maxRestartCostUSD is the highest restart cost that can be given. No saving reaches it, and sums of many stay far from overflow.
+const maxRestartCostUSD = 1e6
+
+// ParseRestartCost reads a value of AnnotationRestartCost, a decimal number of dollars from 0 to 1000000 such as "0.05", and returns it in
+// micro-dollars. ok is false where the value is anything else, the empty string included.
+func ParseRestartCost(value string) (micro int64, ok bool) {
+	usd, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(usd >= 0 && usd <= maxRestartCostUSD) {
+		return 0, false
+	}
+	return int64(math.Round(usd * 1e6)), true
+}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -219,6 +220,8 @@ func kept(r plan.Reason) string {
 		return r.Subject + " bears " + r.Key + "=" + r.Have
 	case plan.SafeToEvict:
 		return r.Subject + " bears " + r.Key + "=" + r.Have
+	case plan.BadRestartCost:
+		return r.Subject + " has " + r.Key + " " + strconv.Quote(r.Have) + ", which is not counted: want " + r.Want
 	case plan.NoController:
 		return r.Subject + " has no controller that would make it again"
 	case plan.DisruptionBudgetPDB:
@@ -233,6 +236,8 @@ func kept(r plan.Reason) string {
 		return "its pods cost no less elsewhere: " + r.Have + " an hour, where " + r.Want + " is wanted"
 	case plan.DoesNotPay:
 		return "a move would save too little: " + r.Have + ", where " + r.Want + " is wanted"
+	case plan.GrowsBack:
+		return r.Subject + " is expected to need its room again in " + r.Key + ", as it did before: until then a move would save " + r.Have + ", where " + r.Want + " is wanted"
 	case plan.NotKept:
 		return "what would come can't be kept to its pods (" + r.Key + "), and then " + r.Subject + " might find no room"
 	case plan.NotBalanced:

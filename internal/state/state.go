@@ -312,7 +312,7 @@ func (s *State) restand(key string, old, p *model.Pod) {
 	}
 	e.pods[key] = p
 	same := old.Unschedulable.Equal(p.Unschedulable) && old.Deleting.Equal(p.Deleting) && old.GracePeriod == p.GracePeriod && old.Class == p.Class &&
-		old.Ready == p.Ready && old.DoNotDisrupt == p.DoNotDisrupt && old.SafeToEvict == p.SafeToEvict && old.DeletionCost == p.DeletionCost &&
+		old.Ready == p.Ready && old.DoNotDisrupt == p.DoNotDisrupt && old.SafeToEvict == p.SafeToEvict && old.DeletionCost == p.DeletionCost && old.RestartCost == p.RestartCost &&
 		old.ReadySince.Equal(p.ReadySince) && old.Bound.Equal(p.Bound) && old.Owner == p.Owner && old.Deployment == p.Deployment &&
 		old.RestartedAt == p.RestartedAt && old.Surge == p.Surge && old.ReservedFor == p.ReservedFor &&
 		slices.Equal(old.Reservations, p.Reservations)

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// independent divides a command into those that share no machine: the pods of their machines go to different nodes, and none of them waits for
+// what another needs, or is taken back with it. They are in the order of the names of their first machines. A part that does not pay by itself is
+// left out; where none does the command stays whole.
+//
+// Pods that are placed with regard to other pods (spread, affinity, ports, volumes) keep all machines that they leave together. Where successors
+// are not bound to their room (Input.Exact), all that count on room that stands share it.
+func (s *search) independent(m *Move) []*Move {
+	if !s.in.Exact && m.Standing > 0 {
+		return []*Move{m}
+	}
+	parent := make([]int, len(m.Units))
+	unitOf := map[*model.Pod]int{}
+	related := -1 // a machine with pods that are placed with regard to others
+	var root func(i int) int
+	root = func(i int) int {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	join := func(i, j int) { parent[root(max(i, j))] = root(min(i, j)) }
+	for i := range parent {
+		parent[i] = i
+	}
+	for i, u := range m.Units {
+		for _, p := range u.Pods {
+			if unitOf[p] = i; s.f.sticky(p.Class) {
+				if related < 0 {
+					related = i
+				}
+				join(related, i)
+			}
+		}
+	}
+	together := func(pods []*model.Pod) {
+		for _, p := range pods[1:] {
+			join(unitOf[pods[0]], unitOf[p])
+		}
+	}
+	for _, a := range m.On {
+		together(a.Pods)
+	}
+	for i := range m.New {
+		together(m.New[i].Pods)
+	}
+
+	at := map[int]*Move{}
+	var parts []*Move
+	for i, u := range m.Units {
+		r := root(i)
+		if at[r] == nil {
+			at[r] = &Move{Cause: m.Cause}
+			parts = append(parts, at[r])
+		}
+		at[r].Units = append(at[r].Units, u)
+		at[r].OldMicro += max(u.PriceMicro, 0)
+	}
+	if len(parts) < 2 {
+		return []*Move{m}
+	}
+	for _, a := range m.On {
+		part := at[root(unitOf[a.Pods[0]])]
+		part.On, part.Standing = append(part.On, a), part.Standing+len(a.Pods)
+	}
+	for _, n := range m.New {
+		part := at[root(unitOf[n.Pods[0]])]
+		part.New, part.NewMicro = append(part.New, n), part.NewMicro+n.PriceMicro
+	}
+	parts = slices.DeleteFunc(parts, func(part *Move) bool {
+		part.CostMicro = s.cost(part.Units, part.NewMicro) + int64(len(part.New))*s.pol.LaunchMicro
+		part.Result = &solve.Result{Cost: plan.Cost{NewMicroPerHour: part.NewMicro}}
+		return s.worth(part).Code != ""
+	})
+	if len(parts) == 0 {
+		return []*Move{m}
+	}
+	return parts
+}
