@@ -29,8 +29,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
@@ -69,6 +72,7 @@ type options struct {
 	rounds, below int
 	seed          uint64
 	after, still  time.Duration
+	every         time.Duration
 	budget, dir   string
 }
 
@@ -79,6 +83,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "what is drawn follows from it")
 	flag.DurationVar(&o.after, "consolidate-after", 30*time.Second, "the pool's consolidateAfter")
 	flag.DurationVar(&o.still, "still", 20*time.Second, "nothing has happened for so long: at rest")
+	flag.DurationVar(&o.every, "every", 3*time.Minute, "a round lasts so long at least, at rest for what is left of it: an ordinary day's changes are minutes apart")
 	flag.StringVar(&o.budget, "budget", "100%", "the pool's disruption budget")
 	flag.StringVar(&o.dir, "dir", "", "keep the sandbox's files in this directory (default: a temporary one)")
 	flag.Parse()
@@ -211,15 +216,30 @@ func (l *life) watch(ctx context.Context) error {
 	}
 	f.Start(ctx.Done())
 	f.WaitForCacheSync(ctx.Done())
-	go func() {
-		err := sandbox.Watch(ctx, l.s, "/apis/karpenter.sh/v1/nodeclaims", func(kind string, c *karpv1.NodeClaim) {
-			at := time.Now()
-			l.events <- func() { l.seeClaim(c, kind == "DELETED", at) }
-		})
-		if err != nil && ctx.Err() == nil {
-			fmt.Fprintln(os.Stderr, "life: watch of NodeClaims:", err)
+	config = rest.CopyConfig(config)
+	config.ContentConfig = rest.ContentConfig{}
+	dyn, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	d := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
+	claim := func(gone bool) func(any) {
+		return func(o any) {
+			if t, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = t.Obj
+			}
+			if c, ok := o.(metav1.Object); ok {
+				at := time.Now()
+				l.events <- func() { l.seeClaim(c, gone, at) }
+			}
 		}
-	}()
+	}
+	if _, err := d.ForResource(karpv1.GroupVersion.WithResource("nodeclaims")).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: claim(false), UpdateFunc: func(_, o any) { claim(false)(o) }, DeleteFunc: claim(true)}); err != nil {
+		return err
+	}
+	d.Start(ctx.Done())
+	d.WaitForCacheSync(ctx.Done())
 	return nil
 }
 
@@ -244,13 +264,13 @@ func (l *life) seePod(o *corev1.Pod, gone bool, at time.Time) {
 	}
 }
 
-func (l *life) seeClaim(o *karpv1.NodeClaim, gone bool, at time.Time) {
-	c := l.claims[string(o.UID)]
+func (l *life) seeClaim(o metav1.Object, gone bool, at time.Time) {
+	c := l.claims[string(o.GetUID())]
 	if c == nil {
 		c = &claim{made: at}
-		l.claims[string(o.UID)], l.changed = c, at
+		l.claims[string(o.GetUID())], l.changed = c, at
 	}
-	if c.deleting.IsZero() && (gone || o.DeletionTimestamp != nil) {
+	if c.deleting.IsZero() && (gone || o.GetDeletionTimestamp() != nil) {
 		c.deleting, l.changed = at, at
 	}
 }
@@ -481,6 +501,11 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 	}
 	if _, err := l.rest(ctx); err != nil {
 		return nil, err
+	}
+	if left := l.every - time.Since(begin); left > 0 {
+		if err := l.idle(ctx, left); err != nil {
+			return nil, err
+		}
 	}
 	r := &Round{Change: what, SecondsToRest: round(max(0, l.changed.Sub(began).Seconds()))}
 	for i := range l.want {
