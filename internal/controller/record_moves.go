@@ -28,7 +28,7 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 			why.Code = m.Cause
 		}
 		c.Log.Info("move", "move", m.ID, "why", string(m.Cause), "nodes", len(m.Units), "replacements", len(m.New), "pods", pods, "podsOnStandingRoom", m.Standing,
-			"usdPerHourBefore", usd(m.OldMicro), "usdPerHourAfter", usd(m.NewMicro), "usdOnce", usd(m.CostMicro), "together", m.Together.Commands, "usdPerHourSaved", usd(m.Together.SavingMicro), "usdPerHourSavedBound", usd(m.Together.SavingBoundMicro),
+			"usdPerHourBefore", usd(m.OldMicro), "usdPerHourAfter", usd(m.NewMicro), "usdOnce", usd(m.CostMicro), "candidates", m.Together.Candidates, "together", m.Together.Commands, "usdPerHourSaved", usd(m.Together.SavingMicro), "usdPerHourSavedBound", usd(m.Together.SavingBoundMicro),
 			"names", names)
 		for _, u := range m.Units {
 			own := why

@@ -95,15 +95,16 @@ type Memory struct {
 	doubted       map[*model.NodePool]*model.NodePool // pools some of whose types count for less because of that, by what they were
 
 	consolidation disrupt.Memory
-	waiting       time.Time // since when there are machines to consolidate
+	waiting       time.Time // since when machines that will be at rest soon are waited for
+	gathering     bool      // and some of them are at rest
 	looked        time.Time // when machines were last looked at for consolidation
 	wide          time.Time // and when all of them, and sets
 	starts        disrupt.Starts
 	boot          time.Duration // that machines take to come; 0: none has been seen to
 	measured      time.Time     // when they were
 
-	replicas        map[workloadName]*replicaHistory // how many pods workloads had
-	replicasSampled time.Time                    // when they were counted last
+	replicas    map[workloadName]*replicaHistory // how many pods workloads had
+	replicasDue time.Time                        // when they are counted next
 
 	shunned map[string]shunning   // by claim uid: not to be moved for now
 	begun   map[string]begun      // by claim uid: the move it goes in, where no object says so yet

@@ -797,8 +797,9 @@ func (st *step) search(worn bool) *disrupt.Input {
 	rooms = shut(rooms, st.closedToMoves(going, worn))
 	st.measure()
 	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.unrefreshed(st.buyable()), Spare: st.spare(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
-		Left: map[string]int64{}, Starts: st.mem.starts, Boot: st.mem.boot, Exact: st.pol.Landing == LandBind, Whole: map[string]disrupt.Whole{}, Returns: st.regrowth(st.pol.Disrupt.Horizon),
+		Left: map[string]int64{}, Starts: st.mem.starts, Boot: st.mem.boot, Exact: st.pol.Landing == LandBind, Whole: map[string]disrupt.Whole{},
 		NoReserve: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolNamed[n.Pool], n.Requests, n.Pods) }}
+	st.expect(in, st.pol.Disrupt.Horizon)
 	in.Adrift = st.adrift()
 	for _, p := range st.homeward() {
 		if !st.cover[p.UID] && !slices.Contains(in.Adrift, p) {
@@ -904,16 +905,21 @@ func (st *step) consolidate() {
 		flying[a.Key()] = true
 	}
 	var soon time.Time
+	var after time.Duration // the longest consolidateAfter of those that will be at rest soon
+	fresh := false          // some have come to rest since machines were looked at last
 	for _, u := range st.unit {
 		if len(u.Pods) == 0 || st.shunned(u.Claim.UID) {
 			continue
 		}
 		if why := st.guard.Blocks(u, plan.Underutilized, true); len(why) > 0 {
-			if due := st.guard.Due(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(st.now.Add(st.pol.Gather)) && due.After(soon) {
-				soon = due
+			if due := st.guard.Due(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(st.now.Add(st.pol.Gather)) {
+				if after = max(after, u.Pool.ConsolidateAfter); due.After(soon) {
+					soon = due
+				}
 			}
 			continue
 		}
+		fresh = fresh || u.Quiet.Add(u.Pool.ConsolidateAfter).After(st.mem.looked)
 		if flying["claim/"+u.Claim.UID] { // a write of its own, and then it may
 			if due := st.now.Add(st.pol.Look / 5); due.After(soon) {
 				soon = due
@@ -932,14 +938,19 @@ func (st *step) consolidate() {
 		may = append(may, u)
 	}
 	if len(may) == 0 {
-		st.mem.waiting = time.Time{}
+		st.mem.waiting, st.mem.gathering = time.Time{}, false
 		return
 	}
-	// Machines whose pods left together come to rest one after another: all of them at once make a better move than each by itself.
-	if st.mem.waiting.IsZero() {
-		st.mem.waiting = st.now
+	// Machines whose pods left together come to rest one after another: all of them at once make a better move than each by itself. As long as
+	// none of them has, the others, which have been looked at before, are not looked at alone.
+	if st.mem.waiting.IsZero() || fresh && !st.mem.gathering {
+		st.mem.waiting, st.mem.gathering = st.now, fresh
 	}
-	if !soon.IsZero() && st.now.Before(st.mem.waiting.Add(st.pol.Gather)) {
+	limit := st.pol.Gather
+	if !st.mem.gathering {
+		limit += after
+	}
+	if !soon.IsZero() && st.now.Before(st.mem.waiting.Add(limit)) {
 		st.at(soon)
 		return
 	}
@@ -964,7 +975,7 @@ func (st *step) consolidate() {
 	}
 	st.mem.consolidation = mem
 	if len(found) > 0 || !mem.More { // what comes to rest from now on is waited for anew
-		st.mem.waiting = time.Time{}
+		st.mem.waiting, st.mem.gathering = time.Time{}, false
 	}
 	for _, m := range found {
 		st.begin(m)

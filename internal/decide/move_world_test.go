@@ -183,3 +183,50 @@ func TestHistoryChangesNothing(t *testing.T) {
 		t.Fatal("nothing was ever moved: nothing was tested")
 	}
 }
+
+// TestOscillation has a workload go up and down. Where it comes back within seconds, few pods are moved after the first few times: the room is
+// expected to be wanted again, and to come free again by itself. Where it stays down for a quarter of an hour its machines are given back every time
+// that this pays.
+func TestOscillation(t *testing.T) {
+	const cycles, learned, mostEvictions = 9, 3, 6
+	slow := 0
+	rapid.Check(t, func(t *rapid.T) {
+		period := time.Duration(rapid.SampledFrom([]int{10, 15, 15, 900}).Draw(t, "seconds")) * time.Second
+		high, low := rapid.IntRange(4, 12).Draw(t, "high"), rapid.IntRange(1, 4).Draw(t, "low")
+		w := newWorld(t, false)
+		w.pol.Landing = LandBind
+		l := w.workloads[0]
+		w.workloads, l.stateful = w.workloads[:1], false
+		l.class = classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": l.name}, Scheduler: defaultScheduler,
+			Requests: model.Resources{rapid.SampledFrom([]int64{250, 900, 1500}).Draw(t, "milli-CPUs"), 128 << 20, 0, 1}})
+		w.pool.ConsolidationPolicy, w.pool.ConsolidateAfter = "WhenEmptyOrUnderutilized", 0
+		w.restart()
+		evictions := 0
+		w.did = func(a plan.Action) {
+			if _, ok := a.(plan.Evict); ok {
+				evictions++
+			}
+		}
+		for n := range 2 * cycles {
+			if l.want = []int{high, low}[n%2]; n == 2*learned {
+				evictions = 0
+			}
+			for end := w.now.Add(period); w.now.Before(end); {
+				w.tick()
+				step := 200 * time.Millisecond
+				if w.quiet() {
+					step = min(max(time.Second, w.next.Sub(w.now)), 10*time.Second)
+				}
+				w.now = w.now.Add(min(step, end.Sub(w.now)))
+			}
+		}
+		if period == 15*time.Minute {
+			slow += evictions
+		} else if evictions > mostEvictions {
+			w.fatalf("%d pods are evicted in %d cycles of %s after the first %d", evictions, cycles-learned, 2*period, learned)
+		}
+	})
+	if slow == 0 {
+		t.Fatal("nothing was ever moved while a workload stayed down: nothing was tested")
+	}
+}

@@ -31,7 +31,14 @@ type Input struct {
 	Boot          time.Duration    // measured; 0: not known
 	Whole         map[string]Whole // by pool, for policy Balanced
 	Returns       []Return         // pods that are expected to come back within the horizon, soonest first
-	Scope         Scope            // how far to look
+
+	// Expected is equal where Returns and Falls are the same, but for times that differ by less than half: then they are no cause for another search.
+	Expected string
+
+	// Falls is how the workload of a pod is expected to shrink within the horizon, soonest first; the same slice for all its pods, empty where it is
+	// not. nil: none is.
+	Falls func(*model.Pod) []Fall
+	Scope Scope // how far to look
 
 	// Exact: the successors of pods that are moved get the room that the move gives them, on standing nodes too, for it is reserved and they are
 	// bound to it (contract 9). Otherwise kube-scheduler places them, and standing room is counted on only where there is plenty.
@@ -65,6 +72,7 @@ type Move struct {
 
 // Together sums up commands that begin together.
 type Together struct {
+	Candidates          int // machines that were looked at
 	Commands, Evictions int
 	SavingMicro         int64 // an hour
 	SavingBoundMicro    int64 // the most that any commands could save an hour that evict no more pods, see savingBound; 0: not reckoned
@@ -130,6 +138,7 @@ func Consolidate(in *Input, pol Policy, sol solve.Policy, old Memory) ([]*Move, 
 			out = s.independent(best)
 		}
 		all := together(out)
+		all.Candidates = len(look)
 		if wide {
 			all.SavingBoundMicro = s.savingBound(look, all.Evictions)
 		}
@@ -311,8 +320,8 @@ func (s *search) singles(order []candidate) []*Move {
 		if saving := c.PriceMicro - least; saving <= 0 {
 			s.verdict(c, plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(c.PriceMicro), Have: "at least " + dollars(least)}, saving, cost)
 			continue
-		} else if got, ends := s.gained(saving); got <= cost {
-			s.verdict(c, s.tooLittle(saving, cost, got, ends), saving, cost)
+		} else if got, workload, in := s.gained(saving, set); got <= cost {
+			s.verdict(c, s.tooLittle(saving, cost, got, workload, in), saving, cost)
 			continue
 		}
 		if len(rest) > 0 {
@@ -743,12 +752,12 @@ func (s *search) pays(m *Move) plan.Reason {
 	if saving <= 0 {
 		return plan.Reason{Code: plan.NotCheaper, Want: "less than " + dollars(m.OldMicro), Have: dollars(m.NewMicro)}
 	}
-	got, ends := s.gained(saving)
+	got, workload, in := s.gained(saving, m.Units)
 	if least := s.least(m.OldMicro); saving < least {
 		return plan.Reason{Code: plan.DoesNotPay, Want: "at least " + dollars(least) + " an hour", Have: dollars(saving) + " an hour"}
 	}
 	if m.Gain = got - m.CostMicro; m.Gain <= 0 {
-		return s.tooLittle(saving, m.CostMicro, got, ends)
+		return s.tooLittle(saving, m.CostMicro, got, workload, in)
 	}
 	m.Why = plan.Reason{Code: plan.Underutilized, Want: dollars(m.CostMicro) + " once", Have: dollars(saving) + " an hour"}
 	return s.balanced(m)

@@ -4,9 +4,8 @@
 package disrupt
 
 import (
-	"math/bits"
-	"strconv"
-	"strings"
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -21,51 +20,97 @@ type Return struct {
 	Requests model.Resources // of each
 }
 
-// gained is what a saving of so much an hour comes to over the horizon, in micro-dollars, and the workload that ends it first, nil where none does.
+// Fall is how a workload is expected to shrink, because it did before: after a while so large a share of its pods has gone, those of earlier falls
+// of the same workload included.
+type Fall struct {
+	Workload string // as in Return
+	In       time.Duration
+	Share    float64 // from 0 to 1
+}
+
+// gained is what a saving of so much an hour comes to over the horizon, in micro-dollars, if these machines' pods move, and the workload that ends it
+// first; empty where none does, and then in is 0 too.
+//
 // Pods that are expected back take the room that stays free first. From when on they have to be bought for, what they are worth is not saved any
-// more, and they wait for their machines, which is priced like their restart.
-func (s *search) gained(saving int64) (micro int64, ends *Return) {
-	if len(s.in.Returns) == 0 {
-		return hourly(saving, s.pol.Horizon), nil
+// more, and they wait for their machines, which is priced like their restart. Of pods that move and are expected to go, nothing is saved from then
+// on: their room would come free anyway.
+func (s *search) gained(saving int64, units []*Unit) (micro int64, workload string, in time.Duration) {
+	type loss struct {
+		in       time.Duration
+		workload string
+		micro    int64 // an hour; of what comes back what it is worth
+		pods     int   // that come back
 	}
-	slack := max(0, s.free-saving)
+	var losses []loss
 	for i := range s.in.Returns {
 		r := &s.in.Returns[i]
-		worth := s.x.of(r.Requests) * int64(r.Pods)
-		if worth <= 0 || r.In >= s.pol.Horizon {
-			continue
+		losses = append(losses, loss{r.In, r.Workload, s.x.of(r.Requests) * int64(r.Pods), r.Pods})
+	}
+	for _, f := range s.falls(units) {
+		losses = append(losses, loss{f.In, f.Workload, int64(float64(saving) * f.Share), 0})
+	}
+	slices.SortStableFunc(losses, func(a, b loss) int { return cmp.Compare(a.in, b.in) })
+	slack := max(0, s.free-saving)
+	for _, l := range losses {
+		if l.in >= s.pol.Horizon || saving == 0 {
+			break
 		}
-		fits := min(slack, worth)
-		slack -= fits
-		lost := min(saving, worth-fits)
+		worth := l.micro
+		if l.pods > 0 {
+			fits := min(slack, worth)
+			slack -= fits
+			l.micro -= fits
+		}
+		lost := min(saving, l.micro)
 		if lost <= 0 {
 			continue
 		}
-		if ends == nil {
-			ends = r
+		if workload == "" {
+			workload, in = l.workload, l.in
 		}
-		micro += hourly(lost, r.In) - int64(float64(s.pol.RestartMicro*int64(r.Pods))*float64(lost)/float64(worth))
-		if saving -= lost; saving == 0 {
-			return micro, ends
-		}
+		micro += hourly(lost, l.in) - int64(float64(s.pol.RestartMicro*int64(l.pods))*float64(lost)/float64(worth))
+		saving -= lost
 	}
-	return micro + hourly(saving, s.pol.Horizon), ends
+	return micro + hourly(saving, s.pol.Horizon), workload, in
 }
 
-// tooLittle says that what a saving comes to does not pay for what it costs once, and whether only because pods are expected back.
-func (s *search) tooLittle(saving, cost, got int64, ends *Return) plan.Reason {
+// falls are those of the workloads whose pods stand on the machines. Their shares are of what all these pods are worth, and each is by how much it is
+// more than the one before.
+func (s *search) falls(units []*Unit) (out []Fall) {
+	if s.in.Falls == nil {
+		return nil
+	}
+	all := 0.0
+	worth := map[*Fall]float64{} // by the first of the workload
+	var order [][]Fall
+	for _, u := range units {
+		for _, p := range u.Pods {
+			w := float64(s.x.of(p.Class.Requests))
+			all += w
+			if list := s.in.Falls(p); len(list) > 0 {
+				if _, known := worth[&list[0]]; !known {
+					order = append(order, list)
+				}
+				worth[&list[0]] += w
+			}
+		}
+	}
+	for _, list := range order {
+		before := 0.0
+		for i := range list {
+			f := list[i]
+			f.Share, before = (f.Share-before)*worth[&list[0]]/max(1, all), f.Share
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// tooLittle says that what a saving comes to does not pay for what it costs once, and whether only because a workload is expected to end it.
+func (s *search) tooLittle(saving, cost, got int64, workload string, in time.Duration) plan.Reason {
 	r := plan.Reason{Code: plan.DoesNotPay, Want: "more than " + dollars(cost), Have: "at most " + dollars(got)}
-	if ends != nil && hourly(saving, s.pol.Horizon) > cost {
-		r.Code, r.Subject, r.Key = plan.GrowsBack, ends.Workload, ends.In.Round(time.Second).String()
+	if workload != "" && hourly(saving, s.pol.Horizon) > cost {
+		r.Code, r.Subject, r.Key = plan.ShortLived, workload, in.Round(time.Second).String()
 	}
 	return r
-}
-
-// returnsKey is equal for returns between which nothing is worth another search: the same pods, at times that differ by less than half.
-func returnsKey(list []Return) string {
-	var b strings.Builder
-	for _, r := range list {
-		b.WriteString(r.Workload + " " + strconv.Itoa(r.Pods) + " " + strconv.Itoa(bits.Len(uint(r.In/time.Minute))) + "\n")
-	}
-	return b.String()
 }

@@ -27,17 +27,17 @@ const (
 // Memory carries what was examined and found not worth moving. The zero value is valid; any memory is valid for any input. It is never
 // written to: a search returns a new one.
 type Memory struct {
-	seen    []seen // by node name
-	ground  ground // what stands, and beside it by machine:
-	names   []string
-	pods    [][]*model.Pod
-	taints  []int
-	anti    [][]*model.Class      // of the pods there, those whose anti-affinity keeps others away
-	types   []*model.InstanceType // of all pools
-	rules   string                // of the pools
-	left    map[string]int64
-	returns string // returnsKey
-	prices  prices
+	seen     []seen // by node name
+	ground   ground // what stands, and beside it by machine:
+	names    []string
+	pods     [][]*model.Pod
+	taints   []int
+	anti     [][]*model.Class      // of the pods there, those whose anti-affinity keeps others away
+	types    []*model.InstanceType // of all pools
+	rules    string                // of the pools
+	left     map[string]int64
+	expected string // Input.Expected
+	prices   prices
 
 	grown   int64 // worth of the room that has come free since the prices were made; only ever rises
 	dirty   bool  // something is different since then, or it found a move: another might find one
@@ -100,9 +100,8 @@ func compare(in *Input, old Memory) (Memory, *floor) {
 		}
 	}
 	m.left = in.Left
-	returns := returnsKey(in.Returns)
-	m.dirty = m.dirty || len(in.Adrift) != m.awaited || returns != m.returns
-	m.returns = returns
+	m.dirty = m.dirty || len(in.Adrift) != m.awaited || in.Expected != m.expected
+	m.expected = in.Expected
 	m.awaited = len(in.Adrift)
 	f := m.stand(in, &old)
 	m.units(in, old.seen, anew)

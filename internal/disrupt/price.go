@@ -33,7 +33,7 @@ type Policy struct {
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{Horizon: time.Hour, Start: 10 * time.Second, Boot: 40 * time.Second, LaunchMicro: 500, RestartMicro: 1000, LeastPPM: 50_000, Work: 400_000, Sweep: 20_000, Narrow: 32, Confirm: 8, NarrowConfirm: 1, Enough: 16, Set: 1000}
+	return Policy{Horizon: time.Hour, Start: 10 * time.Second, Boot: 40 * time.Second, LaunchMicro: 500, RestartMicro: 2000, LeastPPM: 50_000, Work: 400_000, Sweep: 20_000, Narrow: 32, Confirm: 8, NarrowConfirm: 1, Enough: 16, Set: 1000}
 }
 
 // Validate says which knob is out of range.

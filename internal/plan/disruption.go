@@ -39,7 +39,7 @@ const (
 	NotCheaper          Code = "NotCheaper"       // Want: less than what it costs; Have: the least that its pods cost elsewhere
 	DoesNotPay          Code = "DoesNotPay"       // Want: the cost of the move, Have: the saving over the horizon
 	NotKept             Code = "NotKept"          // what would come can't be kept to its pods, and without that they might find no room; Key: why not, Subject: the pod
-	GrowsBack           Code = "GrowsBack"        // DoesNotPay only since the workload (Subject) is expected to need its room again, after Key
+	ShortLived          Code = "ShortLived"       // DoesNotPay only since the workload (Subject) is expected to grow or shrink again, after Key
 	BadRestartCost      Code = "BadRestartCost"   // dovetail.sh/restart-cost of the Subject, a pod or a NodePool, is no number of dollars
 	NotBalanced         Code = "NotBalanced"      // policy Balanced: the share saved is too small for the share disrupted
 	RepairBlocked       Code = "RepairBlocked"    // too many nodes of the pool are unhealthy at once

@@ -236,8 +236,8 @@ func kept(r plan.Reason) string {
 		return "its pods cost no less elsewhere: " + r.Have + " an hour, where " + r.Want + " is wanted"
 	case plan.DoesNotPay:
 		return "a move would save too little: " + r.Have + ", where " + r.Want + " is wanted"
-	case plan.GrowsBack:
-		return r.Subject + " is expected to need its room again in " + r.Key + ", as it did before: until then a move would save " + r.Have + ", where " + r.Want + " is wanted"
+	case plan.ShortLived:
+		return r.Subject + " is expected to grow or shrink again in " + r.Key + ", as it did before: with that a move would save " + r.Have + ", where " + r.Want + " is wanted"
 	case plan.NotKept:
 		return "what would come can't be kept to its pods (" + r.Key + "), and then " + r.Subject + " might find no room"
 	case plan.NotBalanced:

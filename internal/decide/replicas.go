@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Room that a workload has left is not free for ever: an autoscaler takes it again in some minutes, people each morning. What giving its machines
+// back saves ends then; so does what moving its pods saves when it shrinks. So the number of each workload's pods is remembered, and from how long it
+// stayed below or above a level before follows when it is expected to cross it again. Nothing else about consolidation depends on what happened before.
+
+const (
+	replicaSampleEvery = time.Second
+	replicaSampleRest  = 200 * time.Microsecond // and so much longer for each pod that was counted: a thousandth of a processor or so
+	replicaHistoryAge  = 8 * 24 * time.Hour     // a week and a day: what happens weekly is seen to happen again
+	mostReplicaChanges = 128                    // a workload, the latest
+	mostWorkloads      = 10_000                 // those that changed last
+
+	// leastEpisodes is how often a workload must have been below a level and come back for that to be expected again.
+	leastEpisodes = 2
+)
+
+// workloadName names what makes pods: a Deployment, or else the controller itself. One deleted and made again under its name is the same.
+type workloadName struct{ namespace, kind, name string }
+
+func (w workloadName) String() string {
+	return strings.ToLower(w.kind) + "/" + w.namespace + "/" + w.name
+}
+
+func (w workloadName) compare(o workloadName) int {
+	return strings.Compare(w.String(), o.String())
+}
+
+// workloadOf is the workload that a pod is of; ok is false for one that nobody would make again.
+func workloadOf(p *model.Pod) (w workloadName, ok bool) {
+	if p.Deployment != "" {
+		return workloadName{p.Namespace, "Deployment", p.Deployment}, true
+	}
+	return workloadName{p.Namespace, p.Owner.Kind, p.Owner.Name}, p.Owner.UID != ""
+}
+
+// replicaHistory is how many pods a workload had: the number from each time on, oldest first.
+type replicaHistory struct {
+	changes  []replicaChange
+	requests model.Resources // of one of its pods, the last that was seen
+}
+
+type replicaChange struct {
+	at   time.Time
+	pods int
+}
+
+// sampleReplicas notes how many pods each workload has now, those pending included and those being deleted not.
+func (st *step) sampleReplicas() {
+	if st.now.Before(st.mem.replicasDue) {
+		return
+	}
+	type count struct {
+		pods int
+		like *model.Pod
+	}
+	counts := map[workloadName]count{}
+	add := func(p *model.Pod) {
+		if w, ok := workloadOf(p); ok && disrupt.Moves(p) && !p.Expected {
+			counts[w] = count{counts[w].pods + 1, p}
+		}
+	}
+	for _, n := range st.s.Nodes {
+		for _, p := range n.Pods {
+			add(p)
+		}
+	}
+	for _, p := range st.s.Pending {
+		add(p)
+	}
+	next := maps.Clone(st.mem.replicas)
+	if next == nil {
+		next = make(map[workloadName]*replicaHistory, len(counts))
+	}
+	for w, h := range st.mem.replicas {
+		if counts[w].pods == 0 && st.now.Sub(h.changes[len(h.changes)-1].at) > replicaHistoryAge {
+			delete(next, w)
+			continue
+		}
+		if counts[w].pods != h.changes[len(h.changes)-1].pods {
+			next[w] = h.with(replicaChange{st.now, counts[w].pods}, counts[w].like)
+		}
+	}
+	for w, c := range counts {
+		if next[w] == nil {
+			next[w] = (&replicaHistory{}).with(replicaChange{st.now, c.pods}, c.like)
+		}
+	}
+	if len(next) > mostWorkloads {
+		keys := slices.SortedFunc(maps.Keys(next), func(a, b workloadName) int {
+			if c := next[b].last().Compare(next[a].last()); c != 0 {
+				return c
+			}
+			return a.compare(b)
+		})
+		for _, w := range keys[mostWorkloads:] {
+			delete(next, w)
+		}
+	}
+	pods := 0
+	for _, c := range counts {
+		pods += c.pods
+	}
+	st.mem.replicas, st.mem.replicasDue = next, st.now.Add(replicaSampleEvery+time.Duration(pods)*replicaSampleRest)
+}
+
+// last is when the number changed last.
+func (h *replicaHistory) last() time.Time { return h.changes[len(h.changes)-1].at }
+
+// with is the history after one more change; like is one of the pods, nil where there is none.
+func (h *replicaHistory) with(c replicaChange, like *model.Pod) *replicaHistory {
+	from := 0
+	for from < len(h.changes) && (len(h.changes)-from >= mostReplicaChanges || c.at.Sub(h.changes[from].at) > replicaHistoryAge) {
+		from++
+	}
+	out := &replicaHistory{changes: append(slices.Clone(h.changes[from:]), c), requests: h.requests}
+	if like != nil {
+		out.requests = like.Class.Requests
+	}
+	return out
+}
+
+// expect tells a search when workloads are expected to grow and to shrink within so long.
+func (st *step) expect(in *disrupt.Input, within time.Duration) {
+	falls := map[workloadName][]disrupt.Fall{}
+	var key []string
+	note := func(w workloadName, what string, c crossing) {
+		key = append(key, fmt.Sprintf("%s %s %d %d", w, what, c.pods, bits.Len(uint(c.in/time.Minute))))
+	}
+	for w, h := range st.mem.replicas {
+		pods := 0
+		for _, c := range h.rises(st.now) {
+			if c.in < within && c.pods > pods {
+				in.Returns = append(in.Returns, disrupt.Return{Workload: w.String(), In: c.in, Pods: c.pods - pods, Requests: h.requests})
+				pods = c.pods
+				note(w, "rises", c)
+			}
+		}
+		pods = 0
+		for _, c := range h.drops(st.now) {
+			if c.in < within && c.pods > pods {
+				falls[w] = append(falls[w], disrupt.Fall{Workload: w.String(), In: c.in, Share: float64(c.pods) / float64(h.pods())})
+				pods = c.pods
+				note(w, "drops", c)
+			}
+		}
+	}
+	slices.SortFunc(in.Returns, func(a, b disrupt.Return) int {
+		return cmp.Or(cmp.Compare(a.In, b.In), strings.Compare(a.Workload, b.Workload), cmp.Compare(a.Pods, b.Pods))
+	})
+	slices.Sort(key)
+	in.Expected = strings.Join(key, "\n")
+	if len(falls) > 0 {
+		in.Falls = func(p *model.Pod) []disrupt.Fall {
+			w, _ := workloadOf(p)
+			return falls[w]
+		}
+	}
+}
+
+// crossing says that so many pods more, or fewer, than now are expected after so long.
+type crossing struct {
+	in   time.Duration
+	pods int
+}
+
+// pods is how many there are now.
+func (h *replicaHistory) pods() int { return h.changes[len(h.changes)-1].pods }
+
+// rises is when a workload is expected to have one pod more than now, two, four and so on, as far as it ever had them, soonest first.
+func (h *replicaHistory) rises(now time.Time) []crossing {
+	most := 0
+	for _, c := range h.changes {
+		most = max(most, c.pods)
+	}
+	return crossings(most-h.pods(), func(k int) (time.Duration, bool) {
+		level := h.pods() + k
+		return h.until(now, func(pods int) bool { return pods >= level })
+	})
+}
+
+// drops is when a workload is expected to have one pod fewer than now, two, four and so on, as far as it ever had so few, soonest first.
+func (h *replicaHistory) drops(now time.Time) []crossing {
+	least := h.pods()
+	for _, c := range h.changes {
+		least = min(least, c.pods)
+	}
+	return crossings(h.pods()-least, func(k int) (time.Duration, bool) {
+		level := h.pods() - k
+		return h.until(now, func(pods int) bool { return pods <= level })
+	})
+}
+
+// crossings asks for one pod, two, four and so on up to a distance, and lists what is expected, soonest first.
+func crossings(distance int, until func(pods int) (time.Duration, bool)) (out []crossing) {
+	for k := 1; k <= distance; {
+		if in, ok := until(k); ok {
+			out = append(out, crossing{in, k})
+		}
+		if k == distance {
+			break
+		}
+		k = min(2*k, distance)
+	}
+	slices.SortStableFunc(out, func(a, b crossing) int { return cmp.Compare(a.in, b.in) })
+	return out
+}
+
+// until is how long it is expected to take until the number of pods has crossed a level, as there says of a number. It looks at the times before that
+// it took to be there: of those that were longer than this one has been so far, the median tells how much longer this one will be. Where most were
+// not, or too few are known, ok is false.
+func (h *replicaHistory) until(now time.Time, there func(pods int) bool) (left time.Duration, ok bool) {
+	var took []time.Duration
+	var away time.Time // since when it is not there
+	for i, c := range h.changes {
+		switch {
+		case there(c.pods):
+			if !away.IsZero() {
+				took = append(took, c.at.Sub(away))
+			}
+			away = time.Time{}
+		case away.IsZero() && i > 0: // what was before the first change is not known
+			away = c.at
+		}
+	}
+	if away.IsZero() {
+		return 0, false
+	}
+	so := now.Sub(away)
+	longer := slices.DeleteFunc(slices.Clone(took), func(d time.Duration) bool { return d <= so })
+	if len(longer) < leastEpisodes || 2*len(longer) < len(took) {
+		return 0, false
+	}
+	slices.Sort(longer)
+	return longer[len(longer)/2] - so, true
+}

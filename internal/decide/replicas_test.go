@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCrossings: a workload is expected to cross a level after the time that it took before, where it crossed it often enough and mostly took longer
+// than this time so far.
+func TestCrossings(t *testing.T) {
+	begin := time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct{ about, changes, at, rises, drops string }{
+		{"never changed", "0s:10", "1h", "", ""},
+		{"fell for the first time", "0s:10 5m:4", "6m", "", ""},
+		{"came back once only: that may be chance", "0s:10 5m:4 10m:10 15m:4", "16m", "", ""},
+		{"came back after five minutes twice: all are expected four minutes from now", "0s:10 5m:4 10m:10 15m:4 20m:10 25m:4", "26m", "1,2,4,6 in 4m0s", ""},
+		{"this time it has lasted longer already", "0s:10 5m:4 10m:10 15m:4 20m:10 25m:4", "31m", "", ""},
+		{"an autoscaler that goes up and down by two soon and by six later", "0s:4 1m:2 2m:4 3m:2 4m:10 5m:2 6m:4 7m:2 10m:10 11m:2", "11m30s", "1,2 in 30s 4,8 in 4m30s", ""},
+		{"each noon: half an hour before", "0h:5 0h1m:50 1h:5 24h:50 25h:5 48h:50 49h:5", "71h30m", "1,2,4,8,16,32,45 in 30m0s", ""},
+		{"deleted and made again", "0s:8 1m:0 2m:8 10m:0 11m:8 20m:0", "20m15s", "1,2,4,8 in 45s", ""},
+		{"a job each hour that lasts ten minutes", "0h:2 1h:9 1h10m:2 2h:9 2h10m:2 3h:9 3h10m:2 4h:9", "4h4m", "", "1,2,4,7 in 6m0s"},
+		{"nothing is known of what was before the first change", "0s:3 5m:10 10m:3", "11m", "", ""},
+	} {
+		h := &replicaHistory{}
+		for _, f := range strings.Fields(c.changes) {
+			var n int
+			at, text, _ := strings.Cut(f, ":")
+			if _, err := fmt.Sscan(text, &n); err != nil {
+				t.Fatal(err)
+			}
+			h = h.with(replicaChange{begin.Add(span(t, at)), n}, nil)
+		}
+		now := begin.Add(span(t, c.at))
+		if got := tellCrossings(h.rises(now)); got != c.rises {
+			t.Errorf("%s: got rises %q, want %q", c.about, got, c.rises)
+		}
+		if got := tellCrossings(h.drops(now)); got != c.drops {
+			t.Errorf("%s: got drops %q, want %q", c.about, got, c.drops)
+		}
+	}
+}
+
+// tellCrossings lists numbers of pods by when they are expected.
+func tellCrossings(list []crossing) string {
+	var out []string
+	for i, c := range list {
+		if i > 0 && list[i-1].in == c.in {
+			out[len(out)-1] = strings.Replace(out[len(out)-1], " in", fmt.Sprintf(",%d in", c.pods), 1)
+		} else {
+			out = append(out, fmt.Sprintf("%d in %s", c.pods, c.in))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func span(t *testing.T, s string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestReplicaHistoryIsBounded: of a workload that changes all the time only the latest changes are kept.
+func TestReplicaHistoryIsBounded(t *testing.T) {
+	h, at := &replicaHistory{}, time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC)
+	for i := range 10 * mostReplicaChanges {
+		h = h.with(replicaChange{at.Add(time.Duration(i) * time.Minute), i % 7}, nil)
+	}
+	if n := len(h.changes); n != mostReplicaChanges {
+		t.Errorf("%d changes are kept, want %d", n, mostReplicaChanges)
+	}
+	h = h.with(replicaChange{h.last().Add(replicaHistoryAge + time.Hour), 3}, nil)
+	if n := len(h.changes); n != 1 {
+		t.Errorf("%d changes are kept of which all but one are older than %s", n, replicaHistoryAge)
+	}
+}
