@@ -69,7 +69,7 @@ type Config struct {
 // DefaultConfig is what the controller runs with.
 func DefaultConfig() Config {
 	return Config{
-		Idle: 50 * time.Millisecond, Max: time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
+		Idle: 30 * time.Millisecond, Max: time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
 		OfferEvery: time.Minute, DriftEvery: 5 * time.Minute, RetryAfter: 30 * time.Second, CallLimit: 60 * time.Second, Parallel: 64, Bindings: 32,
 	}
 }

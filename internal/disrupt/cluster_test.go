@@ -164,21 +164,24 @@ func TestFirstMinute(t *testing.T) {
 			drawn = drawn*1664525 + 1013904223
 			return drawn>>8%10 < 3
 		})
-		before := float64(x.price()) / float64(x.bound())
-		list, _ := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
-		if len(list) == 0 {
-			t.Fatalf("seed %d: nothing is found at %.3f of the bound", seed, before)
+		before, evictions, commands := float64(x.price())/float64(x.bound()), 0, 0
+		ofBound := 1.0
+		for range 2 { // what needs nothing to come goes first
+			list, _ := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
+			for i, m := range list {
+				x.carryOut(m)
+				if evictions += m.moved(); i == 0 && commands == 0 {
+					ofBound = float64(m.Together.SavingMicro) / float64(m.Together.SavingBoundMicro)
+				}
+			}
+			commands += len(list)
 		}
-		for _, m := range list {
-			x.carryOut(m)
-		}
-		all, over := list[0].Together, float64(x.price())/float64(x.bound())
-		ofBound := float64(all.SavingMicro) / float64(all.SavingBoundMicro)
-		t.Logf("seed %d: from %.3f to %.3f of the bound by %d commands that evict %d pods, saving %.3f of the most that so few evictions could",
-			seed, before, over, all.Commands, all.Evictions, ofBound)
-		if all.Evictions > mostEvictions || over > mostOver || ofBound < leastOfBound {
-			t.Errorf("seed %d: %d evictions, %.3f of the bound, %.3f of the most that could be saved; want at most %d, at most %.2f, at least %.2f",
-				seed, all.Evictions, over, ofBound, mostEvictions, mostOver, leastOfBound)
+		over := float64(x.price()) / float64(x.bound())
+		t.Logf("seed %d: from %.3f to %.3f of the bound by %d commands that evict %d pods; the first save %.3f of the most that so few evictions could",
+			seed, before, over, commands, evictions, ofBound)
+		if commands == 0 || evictions > mostEvictions || over > mostOver || ofBound < leastOfBound {
+			t.Errorf("seed %d: %d commands, %d evictions, %.3f of the bound, %.3f of the most that could be saved; want at least 1, at most %d, at most %.2f, at least %.2f",
+				seed, commands, evictions, over, ofBound, mostEvictions, mostOver, leastOfBound)
 		}
 	}
 }

@@ -15,6 +15,10 @@ import (
 // what another needs, or is taken back with it. They are in the order of the names of their first machines. A part that does not pay by itself is
 // left out; where none does the command stays whole.
 //
+// A command that needs both machines that come and room that stands must evict all its pods at once: that room is reserved when the machines have
+// come, and until then successors of pods that another command evicts may be bound to it by kube-scheduler. So one of which a part needs both is not
+// divided.
+//
 // Pods that are placed with regard to other pods (spread, affinity, ports, volumes) keep all machines that they leave together. Where successors
 // are not bound to their room (Input.Exact), all that count on room that stands share it.
 func (s *search) independent(m *Move) []*Move {
@@ -85,7 +89,7 @@ func (s *search) independent(m *Move) []*Move {
 		part.Result = &solve.Result{Cost: plan.Cost{NewMicroPerHour: part.NewMicro}}
 		return s.worth(part).Code != ""
 	})
-	if len(parts) == 0 {
+	if len(parts) == 0 || slices.ContainsFunc(parts, func(part *Move) bool { return len(part.New) > 0 && part.Standing > 0 }) {
 		return []*Move{m}
 	}
 	return parts

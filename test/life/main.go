@@ -82,11 +82,14 @@ func main() {
 	flag.IntVar(&o.below, "below", 32, "buy only machines of fewer CPUs (0: any)")
 	flag.Uint64Var(&o.seed, "seed", 1, "what is drawn follows from it")
 	flag.DurationVar(&o.after, "consolidate-after", 30*time.Second, "the pool's consolidateAfter")
-	flag.DurationVar(&o.still, "still", 20*time.Second, "nothing has happened for so long: at rest")
+	flag.DurationVar(&o.still, "still", 0, "nothing has happened for so long: at rest (default: five seconds more than the consolidateAfter)")
 	flag.DurationVar(&o.every, "every", 3*time.Minute, "a round lasts so long at least, at rest for what is left of it: an ordinary day's changes are minutes apart")
 	flag.StringVar(&o.budget, "budget", "100%", "the pool's disruption budget")
 	flag.StringVar(&o.dir, "dir", "", "keep the sandbox's files in this directory (default: a temporary one)")
 	flag.Parse()
+	if o.still == 0 {
+		o.still = o.after + 5*time.Second
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	res, err := run(ctx, o)
@@ -299,7 +302,7 @@ func (l *life) rest(ctx context.Context) (began time.Time, err error) {
 			case began.IsZero():
 				began = now
 			}
-			if quiet := now.Sub(l.changed); quiet > l.still && now.Sub(began) > l.after+l.still {
+			if quiet := now.Sub(l.changed); quiet > l.still && now.Sub(began) > l.still {
 				return began, nil
 			}
 		}
