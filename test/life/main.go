@@ -37,6 +37,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
 )
@@ -50,7 +51,8 @@ type Round struct {
 	Bound          float64 `json:"usdPerHourBound"`
 	OverBound      float64 `json:"overBound"`
 	Evictions      int     `json:"evictions"`
-	LeastEvictions int     `json:"leastEvictions"` // pods of the nodes that are cheapest to empty for what was saved
+	PodsOfEnded    int     `json:"podsOfEndedNodes"` // when all ran, of the nodes that have gone since: more evictions are pods that moved twice
+	LeastEvictions int     `json:"leastEvictions"`   // pods of the nodes that are cheapest to empty for what was saved, wherever there is room for them
 	NodesBought    int     `json:"nodesBought"`
 	NodesEnded     int     `json:"nodesEnded"`
 	LongestUnbound float64 `json:"longestUnboundSeconds"` // of pods made after an eviction
@@ -65,6 +67,7 @@ type Result struct {
 	USDBound       float64 `json:"usdBound"` // the least that the pods that were wanted could have cost
 	Integrated     float64 `json:"integratedOverBound"`
 	Evictions      int     `json:"evictions"`
+	PodsOfEnded    int     `json:"podsOfEndedNodes"`
 	LeastEvictions int     `json:"leastEvictions"`
 }
 
@@ -178,10 +181,11 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("round %d: %w", n+1, err)
 		}
-		fmt.Fprintf(os.Stderr, "round %d of %d: %s: at rest after %.0f s at %.3f of the bound, %d evictions of at least %d, %d nodes bought, %d ended\n",
-			n+1, o.rounds, r.Change, r.SecondsToRest, r.OverBound, r.Evictions, r.LeastEvictions, r.NodesBought, r.NodesEnded)
+		fmt.Fprintf(os.Stderr, "round %d of %d: %s: at rest after %.0f s at %.3f of the bound, %d evictions, where %d pods stood on the nodes that went and at least %d had to, %d nodes bought, %d ended\n",
+			n+1, o.rounds, r.Change, r.SecondsToRest, r.OverBound, r.Evictions, r.PodsOfEnded, r.LeastEvictions, r.NodesBought, r.NodesEnded)
 		res.Rounds = append(res.Rounds, *r)
 		res.Evictions += r.Evictions
+		res.PodsOfEnded += r.PodsOfEnded
 		res.LeastEvictions += r.LeastEvictions
 	}
 	res.USD, res.USDBound, res.Integrated = round(l.spent), round(l.due), round(l.spent/l.due)
@@ -521,6 +525,14 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 		return nil, err
 	}
 	r.USDPerHour, r.OverBound = round(r.USDPerHour), round(r.USDPerHour/r.Bound)
+	if all, err = l.s.Instances(ctx); err != nil {
+		return nil, err
+	}
+	for name, pods := range loads {
+		if !slices.ContainsFunc(all, func(in machines.Instance) bool { return in.Node.Name == name }) {
+			r.PodsOfEnded += pods
+		}
+	}
 	r.LeastEvictions = leastEvictions(loads, prices, before-r.USDPerHour)
 	for uid, p := range l.pods {
 		if p.evicted && p.made.Before(l.changed) {
