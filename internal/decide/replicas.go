@@ -223,8 +223,8 @@ func crossings(distance int, until func(pods int) (time.Duration, bool)) (out []
 }
 
 // until is how long it is expected to take until the number of pods has crossed a level, as there says of a number. It looks at the times before that
-// it took to be there: of those that were longer than this one has been so far, the median tells how much longer this one will be. Where most were
-// not, or too few are known, ok is false.
+// it took to be there: of those that were longer than this one has been so far, the median tells how much longer this one will be. One that was
+// hardly shorter counts too, since no two are equally long: it is taken to end now. Where most were shorter, or too few are known, ok is false.
 func (h *replicaHistory) until(now time.Time, there func(pods int) bool) (left time.Duration, ok bool) {
 	var took []time.Duration
 	var away time.Time // since when it is not there
@@ -243,10 +243,10 @@ func (h *replicaHistory) until(now time.Time, there func(pods int) bool) (left t
 		return 0, false
 	}
 	so := now.Sub(away)
-	longer := slices.DeleteFunc(slices.Clone(took), func(d time.Duration) bool { return d <= so })
+	longer := slices.DeleteFunc(slices.Clone(took), func(d time.Duration) bool { return d+d/4+replicaSampleEvery <= so })
 	if len(longer) < leastEpisodes || 2*len(longer) < len(took) {
 		return 0, false
 	}
 	slices.Sort(longer)
-	return longer[len(longer)/2] - so, true
+	return max(0, longer[len(longer)/2]-so), true
 }

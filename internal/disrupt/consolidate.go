@@ -100,6 +100,8 @@ type search struct {
 	free int64 // what all free room on machines that stand is worth
 	work int64
 
+	launchPrices map[string]int64 // what launchPrice found, by requests and number of pods
+
 	refused solve.Refusal        // the last pod found without a home
 	crowded bool                 // a pod that others tell where to stand is on its way to standing room, and where it comes to stand is not known
 	seats   map[int][]*model.Pod // by machine: the pods on their way that are taken to come there

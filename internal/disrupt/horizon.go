@@ -5,6 +5,8 @@ package disrupt
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -31,35 +33,46 @@ type Fall struct {
 // gained is what a saving of so much an hour comes to over the horizon, in micro-dollars, if these machines' pods move, and the workload that ends it
 // first; empty where none does, and then in is 0 too.
 //
-// Pods that are expected back take the room that stays free first. From when on they have to be bought for, what they are worth is not saved any
-// more, and they wait for their machines, which is priced like their restart. Of pods that move and are expected to go, nothing is saved from then
+// Pods that are expected back take the room that stays free first. From when on machines have to be bought for them, what these cost is not saved any
+// more, and the pods wait for them, which is priced like their restart. Of pods that move and are expected to go, nothing is saved from then
 // on: their room would come free anyway.
 func (s *search) gained(saving int64, units []*Unit) (micro int64, workload string, in time.Duration) {
 	type loss struct {
 		in       time.Duration
 		workload string
-		micro    int64 // an hour; of what comes back what it is worth
-		pods     int   // that come back
+		micro    int64   // an hour, of a fall
+		back     *Return // what comes back; nil: a fall
 	}
 	var losses []loss
 	for i := range s.in.Returns {
 		r := &s.in.Returns[i]
-		losses = append(losses, loss{r.In, r.Workload, s.x.of(r.Requests) * int64(r.Pods), r.Pods})
+		losses = append(losses, loss{in: r.In, workload: r.Workload, back: r})
 	}
 	for _, f := range s.falls(units) {
-		losses = append(losses, loss{f.In, f.Workload, int64(float64(saving) * f.Share), 0})
+		losses = append(losses, loss{in: f.In, workload: f.Workload, micro: int64(float64(saving) * f.Share)})
 	}
 	slices.SortStableFunc(losses, func(a, b loss) int { return cmp.Compare(a.in, b.in) })
 	slack := max(0, s.free-saving)
+	type bought struct {
+		pods  float64 // that find no free room
+		micro int64   // what machines for them cost an hour
+	}
+	boughtFor := map[string]bought{} // by workload
 	for _, l := range losses {
 		if l.in >= s.pol.Horizon || saving == 0 {
 			break
 		}
-		worth := l.micro
-		if l.pods > 0 {
+		waiting := 0.0 // pods
+		if l.back != nil {
+			worth := s.x.of(l.back.Requests) * int64(l.back.Pods)
 			fits := min(slack, worth)
 			slack -= fits
-			l.micro -= fits
+			waiting = float64(l.back.Pods) * float64(worth-fits) / float64(max(1, worth))
+			b := boughtFor[l.workload]
+			b.pods += waiting
+			all := s.launchPrice(l.back.Requests, int64(math.Ceil(b.pods)))
+			l.micro, b.micro = all-b.micro, all
+			boughtFor[l.workload] = b
 		}
 		lost := min(saving, l.micro)
 		if lost <= 0 {
@@ -68,10 +81,53 @@ func (s *search) gained(saving int64, units []*Unit) (micro int64, workload stri
 		if workload == "" {
 			workload, in = l.workload, l.in
 		}
-		micro += hourly(lost, l.in) - int64(float64(s.pol.RestartMicro*int64(l.pods))*float64(lost)/float64(worth))
+		micro += hourly(lost, l.in) - int64(float64(s.pol.RestartMicro)*waiting)
 		saving -= lost
 	}
 	return micro + hourly(saving, s.pol.Horizon), workload, in
+}
+
+// launchPrice is what machines of one type for so many pods that request the same cost an hour at least, in micro-dollars. What no single type on
+// sale holds counts as what its resources are worth.
+func (s *search) launchPrice(requests model.Resources, pods int64) int64 {
+	if pods <= 0 {
+		return 0
+	}
+	key := fmt.Sprint(requests.Key(), pods)
+	if micro, ok := s.launchPrices[key]; ok {
+		return micro
+	}
+	least := int64(-1)
+	for _, p := range s.in.Pools {
+		for _, t := range p.Types {
+			if !requests.Fits(t.Allocatable) || !permits(p.NodePool, t) {
+				continue
+			}
+			price := leastPrice(p.NodePool, t)
+			if price < 0 {
+				continue
+			}
+			fit := pods
+			for d, r := range requests {
+				if r > 0 {
+					fit = min(fit, t.Allocatable.At(model.Dim(d))/r)
+				}
+			}
+			if fit > 0 {
+				if micro := price * ((pods + fit - 1) / fit); least < 0 || micro < least {
+					least = micro
+				}
+			}
+		}
+	}
+	if least < 0 {
+		least = s.x.of(requests) * pods
+	}
+	if s.launchPrices == nil {
+		s.launchPrices = map[string]int64{}
+	}
+	s.launchPrices[key] = least
+	return least
 }
 
 // falls are those of the workloads whose pods stand on the machines. Their shares are of what all these pods are worth, and each is by how much it is

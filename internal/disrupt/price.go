@@ -66,13 +66,7 @@ func newPrices(pools []solve.Pool, demand model.Resources, dims int) prices {
 				continue
 			}
 			seen[t] = true
-			least := int64(-1)
-			for i := range t.Offerings {
-				o := &t.Offerings[i]
-				if o.Available && offered(p.NodePool, o) && (least < 0 || o.PriceMicro < least) {
-					least = o.PriceMicro
-				}
-			}
+			least := leastPrice(p.NodePool, t)
 			if least < 0 {
 				continue
 			}
@@ -113,6 +107,17 @@ func permits(p *model.NodePool, t *model.InstanceType) bool {
 		}
 	}
 	return true
+}
+
+// leastPrice is what the cheapest offering of a type that a pool may buy costs an hour, in micro-dollars; -1: it may buy none now.
+func leastPrice(p *model.NodePool, t *model.InstanceType) int64 {
+	least := int64(-1)
+	for i := range t.Offerings {
+		if o := &t.Offerings[i]; o.Available && offered(p, o) && (least < 0 || o.PriceMicro < least) {
+			least = o.PriceMicro
+		}
+	}
+	return least
 }
 
 func offered(p *model.NodePool, o *model.Offering) bool {
@@ -189,13 +194,7 @@ func Choices(p *model.NodePool, most int) (types []*model.InstanceType, zones, c
 		if !permits(p, t) {
 			continue
 		}
-		least := int64(-1)
-		for i := range t.Offerings {
-			if o := &t.Offerings[i]; o.Available && offered(p, o) && (least < 0 || o.PriceMicro < least) {
-				least = o.PriceMicro
-			}
-		}
-		if least >= 0 {
+		if least := leastPrice(p, t); least >= 0 {
 			list = append(list, choice{t, least})
 		}
 	}
