@@ -169,7 +169,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 		if discovery != nil {
 			discovery.clients = clients
 		}
-		bought.Remember(kube.Figures{Kept: kube.NewKept(client, f.lease.Namespace, "memory.json")})
+		bought.KeepNodeMemory(kube.Figures{Kept: kube.NewKept(client, f.lease.Namespace, "memory.json")})
 		source, refresh = bought, bought.Run
 	} else {
 		source = kwok.New(f.machines, machinesClient(), st.Resources(), cloud.Wall{})

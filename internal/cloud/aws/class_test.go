@@ -500,7 +500,7 @@ func TestLearned(t *testing.T) {
 	kept := &memory{}
 	make := func() *aws.Provider {
 		p := a.provider()
-		p.Remember(kept)
+		p.KeepNodeMemory(kept)
 		return p
 	}
 	p := make()

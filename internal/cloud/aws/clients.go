@@ -44,10 +44,10 @@ func Connect(ctx context.Context, options ...func(*config.LoadOptions) error) (*
 	if c.Region == "" {
 		return nil, errors.New("connect to AWS: no region is known: set AWS_REGION")
 	}
-	return clients(c), nil
+	return newClients(c), nil
 }
 
-func clients(c sdk.Config) *Clients {
+func newClients(c sdk.Config) *Clients {
 	c.Retryer = func() sdk.Retryer { return sdk.NopRetryer{} }
 	c.HTTPClient = PlainBodies(c.HTTPClient)
 	return &Clients{

@@ -16,5 +16,5 @@
 // is counted anew from what AWS says, and whose a member is, is written on the member.
 //
 // Start reading at Provider.Launch; resolve.go says what a node class stands for, offerings.go what it can buy, userdata.go what a
-// machine boots with. Of groups: group.go what they are, grouplaunch.go how they grow and shrink.
+// machine boots with. Of groups: scalinggroup.go what they are, groupreconcile.go how they grow and shrink.
 package aws

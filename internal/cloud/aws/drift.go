@@ -22,8 +22,8 @@ const (
 	DriftCapacityReservation = "CapacityReservationDrift"
 )
 
-// listFresh is how old a list may be that drift is judged by.
-const listFresh = time.Minute
+// maxDriftListAge is how old a list may be that drift is judged by.
+const maxDriftListAge = time.Minute
 
 // Drifted implements cloud.Drifter. A class that is not ready drifts nothing: what it stands for is not known.
 func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]string, error) {
@@ -31,9 +31,9 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 	if len(queries) == 0 {
 		return out, nil
 	}
-	list, err := p.machines(ctx, p.clock.Now().Add(-listFresh))
+	list, err := p.listInstances(ctx, p.clock.Now().Add(-maxDriftListAge))
 	if err != nil {
-		return nil, failed(ctx, "drift", "", err)
+		return nil, classifyError(ctx, "drift", "", err)
 	}
 	answered := false
 	var failure error
@@ -41,25 +41,25 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 		if q.Claim == nil || q.Claim.ProviderID == "" {
 			continue
 		}
-		c, err := readClass("drift", q.Class)
+		c, err := readNodeClass("drift", q.Class)
 		if err != nil {
 			continue // not ours, or not readable: its status says so
 		}
-		r, err := p.resolve(ctx, c)
+		r, err := p.resolveClass(ctx, c)
 		if err != nil {
-			failure = failed(ctx, "drift", c.name, err) // the other classes are not kept waiting
+			failure = classifyError(ctx, "drift", c.name, err) // the other classes are not kept waiting
 			continue
 		}
 		answered = true
 		if len(r.problems) > 0 {
 			continue
 		}
-		var m *machine
+		var m *instance
 		if at, ok := list.byID[instanceID(q.Claim.ProviderID)]; ok {
 			m = &list.all[at]
 		}
-		if out[i], err = p.drift(ctx, r, q.Claim, m); err != nil {
-			failure = failed(ctx, "drift", c.name, err)
+		if out[i], err = p.driftReason(ctx, r, q.Claim, m); err != nil {
+			failure = classifyError(ctx, "drift", c.name, err)
 		}
 	}
 	if failure != nil && !answered {
@@ -68,8 +68,8 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 	return out, nil
 }
 
-// drift is why a machine is no longer what its class asks for, empty when it is. m is nil when it is not listed.
-func (p *Provider) drift(ctx context.Context, r *resolved, claim *model.Claim, m *machine) (string, error) {
+// driftReason is why a machine is no longer what its class asks for, empty when it is. m is nil when it is not listed.
+func (p *Provider) driftReason(ctx context.Context, r *resolvedClass, claim *model.Claim, m *instance) (string, error) {
 	if claim.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] == awsv1.EC2NodeClassHashVersion {
 		if h := claim.Annotations[awsv1.AnnotationEC2NodeClassHash]; h != "" && h != r.hash {
 			return DriftNodeClass, nil
@@ -79,7 +79,7 @@ func (p *Provider) drift(ctx context.Context, r *resolved, claim *model.Claim, m
 	if m != nil && m.image != "" {
 		imageID = m.image
 	}
-	if imageID != "" && !p.current(r, claim.Labels[model.LabelInstanceType], imageID) {
+	if imageID != "" && !p.isCurrentImage(r, claim.Labels[model.LabelInstanceType], imageID) {
 		return DriftAMI, nil
 	}
 	if m == nil {
@@ -89,11 +89,11 @@ func (p *Provider) drift(ctx context.Context, r *resolved, claim *model.Claim, m
 		return DriftSubnet, nil
 	}
 	var groups []string
-	for _, g := range r.groups {
+	for _, g := range r.securityGroups {
 		groups = append(groups, g.id)
 	}
 	slices.Sort(groups)
-	if len(m.groups) > 0 && !slices.Equal(groups, m.groups) {
+	if len(m.securityGroups) > 0 && !slices.Equal(groups, m.securityGroups) {
 		return DriftSecurityGroup, nil
 	}
 	if m.capacityType == model.Reserved && m.reservation != "" && len(r.spec.CapacityReservationSelectorTerms) > 0 {
@@ -104,7 +104,7 @@ func (p *Provider) drift(ctx context.Context, r *resolved, claim *model.Claim, m
 
 // reservationDrift is why a machine must not stay in its reservation: the class does not choose it any more, or it is a block that EC2 is about to
 // empty. One that has ended is no reason: its machines run on, and are told to be on-demand ones as soon as EC2 says so of them.
-func (p *Provider) reservationDrift(ctx context.Context, r *resolved, id string) (string, error) {
+func (p *Provider) reservationDrift(ctx context.Context, r *resolvedClass, id string) (string, error) {
 	if i := slices.IndexFunc(r.reservations, func(c reservation) bool { return c.ID == id }); i >= 0 {
 		if r.reservations[i].State == "expiring" {
 			return DriftCapacityReservation, nil
@@ -112,18 +112,18 @@ func (p *Provider) reservationDrift(ctx context.Context, r *resolved, id string)
 		return "", nil
 	}
 	term := []awsv1.CapacityReservationSelectorTerm{{ID: id}}
-	active, err := p.reservations.get(ctx, selector(term), func(ctx context.Context) ([]reservation, error) { return p.findReservations(ctx, term) })
+	active, err := p.reservationCache.get(ctx, selectorKey(term), func(ctx context.Context) ([]reservation, error) { return p.findReservations(ctx, term) })
 	if err != nil || len(active) == 0 {
 		return "", err
 	}
 	return DriftCapacityReservation, nil
 }
 
-// current says whether an image is the one that a machine of the type would boot from now.
-func (p *Provider) current(r *resolved, instanceType, imageID string) bool {
-	g := p.market.now()
+// isCurrentImage says whether an image is the one that a machine of the type would boot from now.
+func (p *Provider) isCurrentImage(r *resolvedClass, instanceType, imageID string) bool {
+	g := p.catalogue.known()
 	if g != nil {
-		if i, ok := slices.BinarySearchFunc(g.types, instanceType, func(t *machineType, n string) int {
+		if i, ok := slices.BinarySearchFunc(g.types, instanceType, func(t *typeInfo, n string) int {
 			switch {
 			case t.name < n:
 				return -1
@@ -132,7 +132,7 @@ func (p *Provider) current(r *resolved, instanceType, imageID string) bool {
 			}
 			return 0
 		}); ok {
-			im := r.imageFor(g.types[i])
+			im := r.imageForType(g.types[i])
 			return im == nil || im.id == imageID
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// throttleAfter is the pause after a throttled call whose answer does not say how long: EC2's buckets refill within seconds.
-const throttleAfter = time.Second
+// defaultThrottleDelay is the pause after a throttled call whose answer does not say how long: EC2's buckets refill within seconds.
+const defaultThrottleDelay = time.Second
 
 // Codes of EC2 that we act on.
 const (
@@ -31,8 +31,8 @@ const (
 	codeUnfulfillable   = "UnfulfillableCapacity"
 )
 
-// noCapacity says whether a code of CreateFleet means that an offering can't be had now.
-func noCapacity(code string) bool {
+// isOutOfCapacity says whether a code of CreateFleet means that an offering can't be had now.
+func isOutOfCapacity(code string) bool {
 	switch code {
 	case "InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", codeUnfulfillable, "Unsupported",
 		codeNoAddresses, "MaxFleetCountExceeded", "ReservationCapacityExceeded", "InsufficientHostCapacity",
@@ -44,12 +44,12 @@ func noCapacity(code string) bool {
 	return false
 }
 
-// noTemplate says whether a code means that the launch template is not there.
-func noTemplate(code string) bool {
+// isTemplateNotFound says whether a code means that the launch template is not there.
+func isTemplateNotFound(code string) bool {
 	return strings.HasPrefix(code, "InvalidLaunchTemplateName.NotFound") || strings.HasPrefix(code, "InvalidLaunchTemplateId.NotFound")
 }
 
-func throttled(code string) bool {
+func isThrottled(code string) bool {
 	switch code {
 	case "RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
 		"TooManyRequestsException", "EC2ThrottledException", "SlowDown", "PriorRequestNotComplete", "BandwidthLimitExceeded",
@@ -59,7 +59,7 @@ func throttled(code string) bool {
 	return false
 }
 
-func denied(code string) bool {
+func isDenied(code string) bool {
 	switch code {
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "UnauthorizedAccess", "InvalidClientTokenId",
 		"UnrecognizedClientException", "SignatureDoesNotMatch", "OptInRequired", "ExpiredToken", "ExpiredTokenException", "Blocked", "PendingVerification":
@@ -68,8 +68,8 @@ func denied(code string) bool {
 	return false
 }
 
-// codeOf is the code that a service answered, empty for any other error.
-func codeOf(err error) string {
+// errorCode is the code that a service answered, empty for any other error.
+func errorCode(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
 		return api.ErrorCode()
@@ -77,14 +77,14 @@ func codeOf(err error) string {
 	return ""
 }
 
-// withoutEffect says whether an error is an answer by which a call has changed nothing, and never will.
-func withoutEffect(err error) bool {
+// hadNoEffect says whether an error is an answer by which a call has changed nothing, and never will.
+func hadNoEffect(err error) bool {
 	var res *smithyhttp.ResponseError
-	return codeOf(err) != "" && errors.As(err, &res) && res.HTTPStatusCode() < 500
+	return errorCode(err) != "" && errors.As(err, &res) && res.HTTPStatusCode() < 500
 }
 
-// failed classifies what a call answered.
-func failed(ctx context.Context, op, object string, err error) error {
+// classifyError classifies what a call answered.
+func classifyError(ctx context.Context, op, object string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -97,11 +97,11 @@ func failed(ctx context.Context, op, object string, err error) error {
 	if ctx.Err() != nil {
 		return &cloud.Error{Kind: cloud.Unknown, Op: op, Object: object, Err: ctx.Err()}
 	}
-	out := &cloud.Error{Kind: cloud.Unknown, Op: op, Object: object, Err: brief(err)}
-	switch code := codeOf(err); {
-	case throttled(code):
-		out.Kind, out.After = cloud.Throttled, retryAfter(err)
-	case denied(code):
+	out := &cloud.Error{Kind: cloud.Unknown, Op: op, Object: object, Err: readableError(err)}
+	switch code := errorCode(err); {
+	case isThrottled(code):
+		out.Kind, out.After = cloud.Throttled, retryDelay(err)
+	case isDenied(code):
 		out.Kind = cloud.Denied
 	case code == codeInstanceUnknown, code == codeInstanceBad:
 		out.Kind = cloud.NotFound
@@ -109,8 +109,8 @@ func failed(ctx context.Context, op, object string, err error) error {
 	return out
 }
 
-// brief is an error as a person wants to read it: the call, the code, what the service says.
-func brief(err error) error {
+// readableError is an error as a person wants to read it: the call, the code, what the service says.
+func readableError(err error) error {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		return err
@@ -120,20 +120,20 @@ func brief(err error) error {
 	if errors.As(err, &op) {
 		name = op.Service() + " " + op.Operation() + ": " + name
 	}
-	return &briefError{fmt.Sprintf("%s: %s", name, api.ErrorMessage()), err}
+	return &summarizedError{fmt.Sprintf("%s: %s", name, api.ErrorMessage()), err}
 }
 
-type briefError struct {
+type summarizedError struct {
 	text  string
 	cause error
 }
 
-func (e *briefError) Error() string { return e.text }
+func (e *summarizedError) Error() string { return e.text }
 
-func (e *briefError) Unwrap() error { return e.cause }
+func (e *summarizedError) Unwrap() error { return e.cause }
 
-// retryAfter is the pause that an answer asks for.
-func retryAfter(err error) time.Duration {
+// retryDelay is the pause that an answer asks for.
+func retryDelay(err error) time.Duration {
 	var res *smithyhttp.ResponseError
 	if errors.As(err, &res) && res.HTTPResponse() != nil {
 		h := res.HTTPResponse().Header
@@ -144,9 +144,9 @@ func retryAfter(err error) time.Duration {
 			return time.Duration(s) * time.Second
 		}
 	}
-	return throttleAfter
+	return defaultThrottleDelay
 }
 
-func notReady(op, object, format string, args ...any) error {
+func notReadyError(op, object, format string, args ...any) error {
 	return &cloud.Error{Kind: cloud.NotReady, Op: op, Object: object, Err: fmt.Errorf(format, args...)}
 }

@@ -44,7 +44,7 @@ func (g *goldenTable) Dim(name string) model.Dim {
 func (g *goldenTable) Names() []string { return g.names }
 
 // goldenAccount has five types in two zones, two subnets in the first of them, and images for every kind of machine.
-func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *resolved, *goods) {
+func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *resolvedClass, *catalogue) {
 	t.Helper()
 	config := DefaultConfig()
 	config.ClusterName = "prod"
@@ -52,48 +52,48 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *resol
 	if err != nil {
 		t.Fatal(err)
 	}
-	machine := func(name, arch string, cpus, mib, enis, addresses int64, more map[string]int64, labels model.Labels) *machineType {
+	machine := func(name, arch string, cpus, mib, enis, addresses int64, more map[string]int64, labels model.Labels) *typeInfo {
 		l := model.Labels{model.LabelInstanceType: name, model.LabelArch: arch, model.LabelRegion: "eu-west-1"}
 		for k, v := range labels {
 			l[k] = v
 		}
-		return &machineType{name: name, arch: arch, labels: l, cpus: cpus, memoryMiB: mib, enis: enis, addresses: addresses, extended: more, spot: true, onDemand: true, enclaves: cpus >= 4}
+		return &typeInfo{name: name, arch: arch, labels: l, cpus: cpus, memoryMiB: mib, enis: enis, addresses: addresses, extendedResources: more, spot: true, onDemand: true, enclaves: cpus >= 4}
 	}
 	gpu := func(count string) model.Labels {
 		return model.Labels{awsv1.LabelInstanceGPUManufacturer: "nvidia", awsv1.LabelInstanceGPUCount: count}
 	}
-	g := &goods{
+	g := &catalogue{
 		version: 1, onDemandPublished: true,
-		types: []*machineType{
+		types: []*typeInfo{
 			machine("c5.xlarge", "amd64", 4, 8192, 4, 15, nil, nil),
 			machine("g5.xlarge", "amd64", 4, 16384, 4, 15, map[string]int64{resourceNVIDIA: 1}, gpu("1")),
 			machine("m5d.large", "amd64", 2, 8192, 3, 10, nil, nil),
 			machine("m6g.large", "arm64", 2, 8192, 3, 10, nil, nil),
 			machine("p5.48xlarge", "amd64", 192, 2097152, 2, 50, map[string]int64{resourceNVIDIA: 8, resourceEFA: 3}, gpu("8")),
 		},
-		zones: map[string][]string{}, spot: map[string]int64{},
-		onDemand: map[string]int64{"c5.xlarge": 192_000, "g5.xlarge": 1_123_000, "m5d.large": 126_000, "m6g.large": 86_000, "p5.48xlarge": 55_040_000},
+		zones: map[string][]string{}, spotMicro: map[string]int64{},
+		onDemandMicro: map[string]int64{"c5.xlarge": 192_000, "g5.xlarge": 1_123_000, "m5d.large": 126_000, "m6g.large": 86_000, "p5.48xlarge": 55_040_000},
 	}
 	g.types[2].localGB = 75
 	for i, m := range g.types {
 		g.zones[m.name] = []string{"eu-west-1a", "eu-west-1b"}
 		for j, z := range g.zones[m.name] {
-			g.spot[m.name+"/"+z] = g.onDemand[m.name] * int64(35+3*i+j) / 100
+			g.spotMicro[m.name+"/"+z] = g.onDemandMicro[m.name] * int64(35+3*i+j) / 100
 		}
 	}
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := readClass("golden", cloud.NodeClass{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass, Name: "web", UID: "uid", Generation: 1, Spec: raw})
+	c, err := readNodeClass("golden", cloud.NodeClass{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass, Name: "web", UID: "uid", Generation: 1, Spec: raw})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &resolved{
-		class: c, profile: "prod_profile", problems: map[string]model.Condition{},
-		subnets: []*subnet{{id: "subnet-a1", zone: "eu-west-1a", zoneID: "euw1-az1", free: 10}, {id: "subnet-a2", zone: "eu-west-1a", zoneID: "euw1-az1", free: 200}, {id: "subnet-b1", zone: "eu-west-1b", zoneID: "euw1-az2", free: 100}},
-		groups:  []securityGroup{{"sg-cluster", "cluster"}, {"sg-nodes", "nodes"}},
-		cluster: clusterFacts{endpoint: "https://prod.eks.example", caBundle: "Q0E=", cidr: "10.100.0.0/16", version: "1.36"},
+	r := &resolvedClass{
+		nodeClass: c, profile: "prod_profile", problems: map[string]model.Condition{},
+		subnets:        []*subnet{{id: "subnet-a1", zone: "eu-west-1a", zoneID: "euw1-az1", free: 10}, {id: "subnet-a2", zone: "eu-west-1a", zoneID: "euw1-az1", free: 200}, {id: "subnet-b1", zone: "eu-west-1b", zoneID: "euw1-az2", free: 100}},
+		securityGroups: []securityGroup{{"sg-cluster", "cluster"}, {"sg-nodes", "nodes"}},
+		cluster:        clusterFacts{endpoint: "https://prod.eks.example", caBundle: "Q0E=", cidr: "10.100.0.0/16", version: "1.36"},
 	}
 	if c.spec.InstanceProfile != nil {
 		r.profile = *c.spec.InstanceProfile
@@ -102,11 +102,11 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *resol
 		id    string
 		wants []model.Requirement
 	}{
-		{"ami-standard-amd64", []model.Requirement{model.OneOf(model.LabelArch, "amd64"), absent(awsv1.LabelInstanceGPUCount)}},
+		{"ami-standard-amd64", []model.Requirement{model.OneOf(model.LabelArch, "amd64"), labelAbsent(awsv1.LabelInstanceGPUCount)}},
 		{"ami-standard-arm64", []model.Requirement{model.OneOf(model.LabelArch, "arm64")}},
 		{"ami-nvidia-amd64", []model.Requirement{model.OneOf(model.LabelArch, "amd64"), model.OneOf(awsv1.LabelInstanceGPUManufacturer, "nvidia")}},
 	} {
-		r.images = append(r.images, image{id: v.id, wants: model.NewRequirements(v.wants...)})
+		r.images = append(r.images, image{id: v.id, requirements: model.NewRequirements(v.wants...)})
 	}
 	if len(c.spec.CapacityReservationSelectorTerms) > 0 {
 		r.reservations = []reservation{{free: 2, taken: &atomic.Int64{}, CapacityReservation: awsv1.CapacityReservation{
@@ -116,7 +116,7 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *resol
 	if s := c.spec.PlacementGroupSelector; s != nil {
 		r.placement = &types.PlacementGroup{GroupName: &s.Name, GroupId: ptr("pg-1")}
 	}
-	if bad := p.validate(r); bad.Status != "" {
+	if bad := p.validateClass(r); bad.Status != "" {
 		t.Fatalf("the class is not valid: %s: %s", bad.Reason, bad.Message)
 	}
 	return p, r, g
@@ -143,10 +143,10 @@ func golden(t *testing.T, input string) string {
 		in.Class.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}
 	}
 	p, r, g := goldenAccount(t, in.Class)
-	o := &offer{by: map[string]*offered{}}
+	o := &offeringSet{byName: map[string]*offeredType{}}
 	for _, m := range g.types {
-		if made := p.offerType(r, g, m); made != nil {
-			o.types, o.by[m.name] = append(o.types, made.it), made
+		if made := p.buildFleetType(r, g, m); made != nil {
+			o.types, o.byName[m.name] = append(o.types, made.instanceType), made
 		}
 	}
 	req := cloud.LaunchRequest{
@@ -156,15 +156,15 @@ func golden(t *testing.T, input string) string {
 	for name, v := range in.Claim.Requests {
 		req.Requests = req.Requests.With(p.resources.Dim(name), v)
 	}
-	all := steps(o.candidates(req))
+	all := splitByCapacityType(o.launchOptions(req))
 	if len(all) == 0 {
 		return "nothing to buy"
 	}
-	b, err := p.purchase(r, req, all[0], req.ClaimUID)
+	b, err := p.buildFleetRequest(r, req, all[0], req.ClaimUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := p.purchase(r, req, all[0], req.ClaimUID)
+	again, err := p.buildFleetRequest(r, req, all[0], req.ClaimUID)
 	if err != nil || text(t, again.input) != text(t, b.input) {
 		t.Errorf("asked again, the request is another one: %v", err)
 	}
@@ -175,7 +175,7 @@ func golden(t *testing.T, input string) string {
 		short := fmt.Sprintf("template-%d", i+1)
 		pairs = append(pairs, made.name, short)
 		data := *made.data
-		boot := plain(deref(data.UserData))
+		boot := decodeUserData(deref(data.UserData))
 		data.UserData = nil
 		fmt.Fprintf(&out, "%s:\n%s", short, indent(text(t, data)))
 		switch other, ok := booted[boot]; {
@@ -191,7 +191,7 @@ func golden(t *testing.T, input string) string {
 	names := strings.NewReplacer(pairs...)
 	fmt.Fprintf(&out, "CreateFleet:\n%s", indent(names.Replace(text(t, b.input))))
 	for _, s := range all[1:] {
-		fmt.Fprintf(&out, "then, where there is no capacity: %s\n", s[0].o.CapacityType)
+		fmt.Fprintf(&out, "then, where there is no capacity: %s\n", s[0].offering.CapacityType)
 	}
 	return out.String()
 }

@@ -21,30 +21,30 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// groupStatus is what a NodeGroupClass's status should say. It is Ready as long as one of its groups can be had from.
-func (p *Provider) groupStatus(ctx context.Context, nc cloud.NodeClass) (cloud.ClassStatus, error) {
+// groupClassStatus is what a NodeGroupClass's status should say. It is Ready as long as one of its groups can be had from.
+func (p *Provider) groupClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.ClassStatus, error) {
 	const op = "class status"
-	c, err := readGroupClass(op, nc)
+	c, err := readNodeGroupClass(op, nc)
 	if cloud.KindOf(err) == cloud.NotReady {
-		bad := problem("InvalidSpec", errors.Unwrap(err).Error())
+		bad := falseCondition("InvalidSpec", errors.Unwrap(err).Error())
 		return cloud.ClassStatus{Conditions: map[string]model.Condition{dovetailv1alpha1.ConditionGroupsResolved: bad, dovetailv1alpha1.ConditionReady: bad}}, nil
 	}
 	if err != nil {
 		return cloud.ClassStatus{}, err
 	}
-	ch, err := p.choose(ctx, c)
+	ch, err := p.selectGroups(ctx, c)
 	if err != nil {
-		return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
+		return cloud.ClassStatus{}, classifyError(ctx, op, c.name, err)
 	}
-	g, err := p.goods(ctx, false)
+	g, err := p.loadCatalogue(ctx, false)
 	if err != nil {
-		return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
+		return cloud.ClassStatus{}, classifyError(ctx, op, c.name, err)
 	}
 	if o := c.spec.Options; o != nil {
 		for i, x := range o.Priorities {
 			for j, name := range x.Names {
 				if _, err := regexp.Compile(name); err != nil {
-					ch.problem(dovetailv1alpha1.ConditionGroupsResolved, "InvalidPriority", fmt.Sprintf("spec.options.priorities[%d].names[%d]: %q is no regular expression: %v", i, j, name, err))
+					ch.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "InvalidPriority", fmt.Sprintf("spec.options.priorities[%d].names[%d]: %q is no regular expression: %v", i, j, name, err))
 				}
 			}
 		}
@@ -54,38 +54,38 @@ func (p *Provider) groupStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	for _, a := range ch.groups {
 		wrong := a.problem
 		known := 0
-		for _, name := range a.types {
-			if g.find(name) != nil {
+		for _, name := range a.instanceTypes {
+			if g.findType(name) != nil {
 				known++
-			} else if wrong == "" && len(a.attributes) == 0 {
+			} else if wrong == "" && len(a.instanceRequirements) == 0 {
 				wrong = "instance type " + name + " is not one that nodes can be of in region " + p.region + "; take it out of the group"
 			}
 		}
 		if wrong == "" && known == 0 {
 			wrong = "none of the instance types that its InstanceRequirements mean is one that nodes can be of in region " + p.region + "; ask for others"
 		}
-		refresh, disturbed, err := p.disturbed(ctx, a)
+		refresh, disturbed, err := p.groupDisturbances(ctx, a)
 		if err != nil {
-			return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
+			return cloud.ClassStatus{}, classifyError(ctx, op, c.name, err)
 		}
 		for _, why := range disturbed {
-			ch.problem(dovetailv1alpha1.ConditionUndisturbed, why.Reason, "group "+a.name+": "+why.Message)
+			ch.addProblem(dovetailv1alpha1.ConditionUndisturbed, why.Reason, "group "+a.name+": "+why.Message)
 		}
 		status.Groups = append(status.Groups, dovetailv1alpha1.NodeGroupStatus{
-			Name: a.name, Min: int32(a.min), Max: int32(a.max), Desired: int32(a.desired), InstanceTypes: slices.Sorted(slices.Values(a.types)), Zones: a.zones, Refresh: refresh, Problem: wrong,
+			Name: a.name, Min: int32(a.min), Max: int32(a.max), Desired: int32(a.desired), InstanceTypes: slices.Sorted(slices.Values(a.instanceTypes)), Zones: a.zones, Refresh: refresh, Problem: wrong,
 		})
 		if wrong != "" {
-			ch.problem(dovetailv1alpha1.ConditionLaunchable, "GroupNotLaunchable", "group "+a.name+": "+wrong)
+			ch.addProblem(dovetailv1alpha1.ConditionLaunchable, "GroupNotLaunchable", "group "+a.name+": "+wrong)
 		}
 		if a.problem != "" {
 			continue
 		}
 		usable++
 		if a.desired >= a.max {
-			ch.problem(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", fmt.Sprintf("group %s should have %d machines of at most %d (its MaxSize, or maxSize of the selector term); raise that for more", a.name, a.desired, a.max))
+			ch.addProblem(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", fmt.Sprintf("group %s should have %d machines of at most %d (its MaxSize, or maxSize of the selector term); raise that for more", a.name, a.desired, a.max))
 		}
-		if err := p.scaled.denial(a.name); err != nil {
-			ch.problem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": "+err.Error()+"; allow the call in the controller's IAM policy")
+		if err := p.registry.denialOf(a.name); err != nil {
+			ch.addProblem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": "+err.Error()+"; allow the call in the controller's IAM policy")
 		}
 	}
 	out := cloud.ClassStatus{Conditions: map[string]model.Condition{}}
@@ -103,34 +103,34 @@ func (p *Provider) groupStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	}
 	out.Conditions[dovetailv1alpha1.ConditionReady] = model.Condition{Status: "True", Reason: dovetailv1alpha1.ConditionReady}
 	if usable == 0 {
-		out.Conditions[dovetailv1alpha1.ConditionReady] = problem("NoGroup", strings.Join(unready, "; "))
+		out.Conditions[dovetailv1alpha1.ConditionReady] = falseCondition("NoGroup", strings.Join(unready, "; "))
 	}
 	out.Status, err = json.Marshal(status)
 	return out, err
 }
 
-// disturbed says what AWS itself does, or may do, to a group's members, and how its instance refresh stands, if there is one.
-func (p *Provider) disturbed(ctx context.Context, a *autoGroup) (refresh string, out []model.Condition, err error) {
-	refresh, err = p.refreshing(ctx, a.name)
+// groupDisturbances says what AWS itself does, or may do, to a group's members, and how its instance refresh stands, if there is one.
+func (p *Provider) groupDisturbances(ctx context.Context, a *scalingGroup) (refresh string, out []model.Condition, err error) {
+	refresh, err = p.instanceRefreshStatus(ctx, a.name)
 	if err != nil {
 		return "", nil, err
 	}
 	if refresh != "" {
-		out = append(out, problem("InstanceRefresh", "an instance refresh is "+refresh+": AWS replaces its members, and none is given back until it is over"))
+		out = append(out, falseCondition("InstanceRefresh", "an instance refresh is "+refresh+": AWS replaces its members, and none is given back until it is over"))
 	}
 	if len(a.zones) > 1 && !slices.Contains(a.suspended, "AZRebalance") {
-		out = append(out, problem("AZRebalance", "AWS may end members to balance its zones, without draining them; suspend its process AZRebalance, or have one group for each zone"))
+		out = append(out, falseCondition("AZRebalance", "AWS may end members to balance its zones, without draining them; suspend its process AZRebalance, or have one group for each zone"))
 	}
 	return refresh, out, nil
 }
 
-// refreshing is the status of a group's instance refresh; empty: there is none under way.
-func (p *Provider) refreshing(ctx context.Context, name string) (string, error) {
-	return p.refreshes.get(ctx, name, func(ctx context.Context) (string, error) {
+// instanceRefreshStatus is the status of a group's instance refresh; empty: there is none under way.
+func (p *Provider) instanceRefreshStatus(ctx context.Context, name string) (string, error) {
+	return p.refreshCache.get(ctx, name, func(ctx context.Context) (string, error) {
 		res, err := p.autoscaling.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(10)})
 		if err != nil {
-			if denied(codeOf(err)) {
-				p.log.Warn("whether a group's instances are being refreshed is not known", "group", name, "error", brief(err))
+			if isDenied(errorCode(err)) {
+				p.log.Warn("whether a group's instances are being refreshed is not known", "group", name, "error", readableError(err))
 				return "", nil
 			}
 			return "", err
@@ -146,9 +146,9 @@ func (p *Provider) refreshing(ctx context.Context, name string) (string, error) 
 	})
 }
 
-// denial is why a group could not be changed when that was last tried; nil: it could.
-func (g *groups) denial(name string) error {
+// denialOf is why a group could not be changed when that was last tried; nil: it could.
+func (g *groupRegistry) denialOf(name string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.refused[name]
+	return g.denials[name]
 }

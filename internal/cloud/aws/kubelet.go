@@ -15,8 +15,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// kubelet is the part of a kubelet configuration that says how much of a machine pods may use. Whatever else it has is in all.
-type kubelet struct {
+// kubeletConfig is the part of a kubelet configuration that says how much of a machine pods may use. Whatever else it has is in all.
+type kubeletConfig struct {
 	MaxPods        *int64            `json:"maxPods"`
 	PodsPerCore    *int64            `json:"podsPerCore"`
 	KubeReserved   map[string]string `json:"kubeReserved"`
@@ -25,24 +25,24 @@ type kubelet struct {
 	EvictionSoft   map[string]string `json:"evictionSoft"`
 	ClusterDNS     []string          `json:"clusterDNS"`
 
-	all map[string]any
+	fields map[string]any
 }
 
 var (
-	reservable      = []string{"cpu", "memory", "ephemeral-storage", "pid"}
-	evictionSignals = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
+	reservableResources = []string{"cpu", "memory", "ephemeral-storage", "pid"}
+	evictionSignals     = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
 )
 
-// readKubelet reads and checks spec.kubelet. The error names the field below it, the value and what would be right.
-func readKubelet(raw []byte) (*kubelet, error) {
-	k := &kubelet{all: map[string]any{}}
+// readKubeletConfig reads and checks spec.kubelet. The error names the field below it, the value and what would be right.
+func readKubeletConfig(raw []byte) (*kubeletConfig, error) {
+	k := &kubeletConfig{fields: map[string]any{}}
 	if len(raw) == 0 || string(raw) == "null" {
 		return k, nil
 	}
 	if err := json.Unmarshal(raw, k); err != nil {
 		return nil, fmt.Errorf("spec.kubelet: %w", err)
 	}
-	if err := json.Unmarshal(raw, &k.all); err != nil {
+	if err := json.Unmarshal(raw, &k.fields); err != nil {
 		return nil, fmt.Errorf("spec.kubelet: %w", err)
 	}
 	for _, f := range []struct {
@@ -59,14 +59,14 @@ func readKubelet(raw []byte) (*kubelet, error) {
 		keys    []string
 		percent bool
 	}{
-		{"kubeReserved", k.KubeReserved, reservable, false}, {"systemReserved", k.SystemReserved, reservable, false},
+		{"kubeReserved", k.KubeReserved, reservableResources, false}, {"systemReserved", k.SystemReserved, reservableResources, false},
 		{"evictionHard", k.EvictionHard, evictionSignals, true}, {"evictionSoft", k.EvictionSoft, evictionSignals, true},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(f.m)) {
 			if !slices.Contains(f.keys, key) {
 				return nil, fmt.Errorf("spec.kubelet.%s.%s: not one of %s", f.name, key, strings.Join(f.keys, ", "))
 			}
-			if _, err := amountOf(key, f.m[key], 0, f.percent); err != nil {
+			if _, err := parseAmount(key, f.m[key], 0, f.percent); err != nil {
 				return nil, fmt.Errorf("spec.kubelet.%s.%s: %q: %w", f.name, key, f.m[key], err)
 			}
 		}
@@ -74,8 +74,8 @@ func readKubelet(raw []byte) (*kubelet, error) {
 	return k, nil
 }
 
-// amountOf reads a quantity, or where percent is allowed a share of the whole.
-func amountOf(key, text string, whole int64, percent bool) (int64, error) {
+// parseAmount reads a quantity, or where percent is allowed a share of the whole.
+func parseAmount(key, text string, whole int64, percent bool) (int64, error) {
 	if digits, ok := strings.CutSuffix(text, "%"); ok {
 		p, err := strconv.ParseFloat(digits, 64)
 		if !percent || err != nil || p < 0 || p > 100 {
@@ -97,9 +97,9 @@ func amountOf(key, text string, whole int64, percent bool) (int64, error) {
 	return v, nil
 }
 
-// quantity is amountOf of something that was checked before.
-func quantity(key, text string, whole int64) int64 {
-	v, err := amountOf(key, text, whole, true)
+// amountOrZero is amountOf of something that was checked before.
+func amountOrZero(key, text string, whole int64) int64 {
+	v, err := parseAmount(key, text, whole, true)
 	if err != nil {
 		return 0
 	}
@@ -111,12 +111,12 @@ const (
 	gib = int64(1) << 30
 )
 
-// pods is how many pods a machine takes: those that the VPC has addresses for, unless the kubelet is told otherwise.
-func (k *kubelet) pods(t *machineType, family string, reservedENIs int64) int64 {
+// maxPodsOn is how many pods a machine takes: those that the VPC has addresses for, unless the kubelet is told otherwise.
+func (k *kubeletConfig) maxPodsOn(t *typeInfo, family string, reservedENIs int64) int64 {
 	n := int64(110)
 	if k.MaxPods != nil {
 		n = *k.MaxPods
-	} else if !windows(family) && t.enis > 0 {
+	} else if !isWindows(family) && t.enis > 0 {
 		n = max(0, (t.enis-reservedENIs)*(t.addresses-1)) + 2
 		if t.enis <= reservedENIs {
 			n = 0
@@ -140,28 +140,28 @@ func reservedMilliCPU(cpus int64) int64 {
 	return hundredthsOfMilli / 100
 }
 
-// overhead is what pods can't use of a machine's capacity: kept for the kubelet, for the system, and free before eviction.
-func (k *kubelet) overhead(capacity model.Resources) model.Resources {
+// reservedResources is what pods can't use of a machine's capacity: kept for the kubelet, for the system, and free before eviction.
+func (k *kubeletConfig) reservedResources(capacity model.Resources) model.Resources {
 	pods, storage, memory := capacity.At(model.Pods), capacity.At(model.EphemeralStorage), capacity.At(model.Memory)
 	kube := map[string]int64{"cpu": reservedMilliCPU(capacity.At(model.CPU) / 1000), "memory": (255 + 11*pods) * mib, "ephemeral-storage": gib}
 	out := make(model.Resources, model.FirstExtended)
 	for dim, key := range []string{"cpu", "memory", "ephemeral-storage"} {
 		reserved := kube[key]
 		if text, ok := k.KubeReserved[key]; ok {
-			reserved = quantity(key, text, 0)
+			reserved = amountOrZero(key, text, 0)
 		}
 		if text, ok := k.SystemReserved[key]; ok {
-			reserved += quantity(key, text, 0)
+			reserved += amountOrZero(key, text, 0)
 		}
 		out[dim] = reserved
 	}
 	eviction := func(signal string, whole, standard int64) int64 {
 		most := standard
 		if text, ok := k.EvictionHard[signal]; ok {
-			most = quantity(signal, text, whole)
+			most = amountOrZero(signal, text, whole)
 		}
 		if text, ok := k.EvictionSoft[signal]; ok {
-			most = max(most, quantity(signal, text, whole))
+			most = max(most, amountOrZero(signal, text, whole))
 		}
 		return most
 	}

@@ -53,32 +53,32 @@ type Provider struct {
 	iam         *iam.Client
 	eks         *eks.Client
 
-	subnets        *memo[[]*subnet]
-	groups         *memo[[]securityGroup]
-	reservations   *memo[[]reservation]
-	placements     *memo[*types.PlacementGroup]
-	images         *memo[[]image]
-	profiles       *memo[string]
-	cluster        *memo[clusterFacts]
-	templates      *memo[struct{}]
-	permitted      *memo[model.Condition]
-	autos          *memo[described]
-	groupTemplates *memo[*types.ResponseLaunchTemplateData]
-	refreshes      *memo[string]
-	architectures  *memo[types.ArchitectureType]
-	attributeTypes *memo[[]string]
-	builtin        *catalog.Catalog
+	subnetCache        *cache[[]*subnet]
+	securityGroupCache *cache[[]securityGroup]
+	reservationCache   *cache[[]reservation]
+	placementCache     *cache[*types.PlacementGroup]
+	imageCache         *cache[[]image]
+	profileCache       *cache[string]
+	clusterCache       *cache[clusterFacts]
+	templateCache      *cache[struct{}]
+	permissionCache    *cache[model.Condition]
+	groupDescriptions  *cache[groupDescription]
+	groupTemplateCache *cache[*types.ResponseLaunchTemplateData]
+	refreshCache       *cache[string]
+	architectureCache  *cache[types.ArchitectureType]
+	attributeTypeCache *cache[[]string]
+	builtin            *catalog.Catalog
 
-	market   market
-	learned  learned
-	offers   offers
-	launches launches
-	quotas   quotas
-	fleet    fleet
-	ends     *batcher[string, error]
-	scaled   groups
-	over     over
-	started  time.Time
+	catalogue     catalogueStore
+	nodeMemory    nodeMemory
+	offeringCache offeringCache
+	launches      launchRegistry
+	quotas        quotaTracker
+	instances     instanceIndex
+	terminations  *batcher[string, error]
+	registry      groupRegistry
+	endedClasses  endedClasses
+	started       time.Time
 }
 
 // New makes a provider. Nothing is called before it is used; Run keeps what it knows fresh.
@@ -91,25 +91,25 @@ func New(c *Clients, config Config, resources Resources, clock cloud.Clock, log 
 		return nil, err
 	}
 	p := &Provider{
-		autoscaling: c.AutoScaling, scaled: newGroups(), started: clock.Now(),
+		autoscaling: c.AutoScaling, registry: newGroupRegistry(), started: clock.Now(),
 		config: config, region: c.Region, resources: resources, clock: clock, log: log,
 		ec2: c.EC2, ssm: c.SSM, sqs: c.SQS, pricing: c.Pricing, iam: c.IAM, eks: c.EKS, builtin: builtin,
-		subnets: newMemo[[]*subnet](clock, config.SubnetRefresh), groups: newMemo[[]securityGroup](clock, 5*time.Minute),
-		reservations: newMemo[[]reservation](clock, time.Minute), placements: newMemo[*types.PlacementGroup](clock, 5*time.Minute),
-		images: newMemo[[]image](clock, config.AMIRefresh), profiles: newMemo[string](clock, 15*time.Minute),
-		cluster: newMemo[clusterFacts](clock, 15*time.Minute), templates: newMemo[struct{}](clock, time.Hour),
-		permitted: newMemo[model.Condition](clock, 30*time.Minute),
-		autos:     newMemo[described](clock, config.GroupRefresh), groupTemplates: newMemo[*types.ResponseLaunchTemplateData](clock, time.Minute), refreshes: newMemo[string](clock, 30*time.Second),
-		architectures: newMemo[types.ArchitectureType](clock, time.Hour), attributeTypes: newMemo[[]string](clock, time.Hour),
+		subnetCache: newCache[[]*subnet](clock, config.SubnetRefresh), securityGroupCache: newCache[[]securityGroup](clock, 5*time.Minute),
+		reservationCache: newCache[[]reservation](clock, time.Minute), placementCache: newCache[*types.PlacementGroup](clock, 5*time.Minute),
+		imageCache: newCache[[]image](clock, config.AMIRefresh), profileCache: newCache[string](clock, 15*time.Minute),
+		clusterCache: newCache[clusterFacts](clock, 15*time.Minute), templateCache: newCache[struct{}](clock, time.Hour),
+		permissionCache:   newCache[model.Condition](clock, 30*time.Minute),
+		groupDescriptions: newCache[groupDescription](clock, config.GroupRefresh), groupTemplateCache: newCache[*types.ResponseLaunchTemplateData](clock, time.Minute), refreshCache: newCache[string](clock, 30*time.Second),
+		architectureCache: newCache[types.ArchitectureType](clock, time.Hour), attributeTypeCache: newCache[[]string](clock, time.Hour),
 	}
-	p.launches.m = map[string]*launch{}
-	p.quotas.m = map[quota]spent{}
-	p.market.turn = make(chan struct{}, 1)
-	p.market.turn <- struct{}{}
-	p.offers.m = map[string]*offer{}
-	p.fleet.turn = make(chan struct{}, 1)
-	p.fleet.turn <- struct{}{}
-	p.ends = newBatcher(clock, 20*time.Millisecond, 500, p.terminate)
+	p.launches.byClaim = map[string]*claimLaunch{}
+	p.quotas.exhausted = map[quotaKey]exhaustedQuota{}
+	p.catalogue.turn = make(chan struct{}, 1)
+	p.catalogue.turn <- struct{}{}
+	p.offeringCache.sets = map[string]*offeringSet{}
+	p.instances.turn = make(chan struct{}, 1)
+	p.instances.turn <- struct{}{}
+	p.terminations = newBatcher(clock, 20*time.Millisecond, 500, p.terminateInstances)
 	return p, nil
 }
 
@@ -124,7 +124,7 @@ func (p *Provider) Traits() cloud.Traits {
 func (p *Provider) Run(ctx context.Context) {
 	swept := p.clock.Now()
 	for ctx.Err() == nil {
-		next := p.market.due(p.config)
+		next := p.catalogue.nextRefresh(p.config)
 		wait := time.Minute
 		if !next.IsZero() {
 			wait = min(max(next.Sub(p.clock.Now()), time.Second), 10*time.Minute)
@@ -132,12 +132,12 @@ func (p *Provider) Run(ctx context.Context) {
 		if p.clock.Wait(ctx, wait) != nil {
 			return
 		}
-		if _, err := p.goods(ctx, true); err != nil && ctx.Err() == nil {
+		if _, err := p.loadCatalogue(ctx, true); err != nil && ctx.Err() == nil {
 			p.log.Warn("instance types and prices not refreshed, those known stay in use", "error", err)
 		}
 		if now := p.clock.Now(); now.Sub(swept) >= time.Hour {
 			swept = now
-			if err := p.sweepTemplates(ctx); err != nil && ctx.Err() == nil {
+			if err := p.deleteUnusedTemplates(ctx); err != nil && ctx.Err() == nil {
 				p.log.Warn("unused launch templates not deleted, trying again in an hour", "error", err)
 			}
 		}
@@ -150,27 +150,27 @@ func metaTime(t time.Time) metav1.Time { return metav1.NewTime(t) }
 
 // batcher gathers what several callers ask for within a short time into one call.
 type batcher[K comparable, V any] struct {
-	clock  cloud.Clock
-	window time.Duration
-	most   int
-	call   func(context.Context, []K) []V
+	clock   cloud.Clock
+	window  time.Duration
+	maxKeys int
+	call    func(context.Context, []K) []V
 
 	mu   sync.Mutex
 	open *batch[K, V]
 }
 
 type batch[K comparable, V any] struct {
-	keys []K
-	done chan struct{}
-	out  []V
+	keys    []K
+	done    chan struct{}
+	answers []V
 }
 
 func newBatcher[K comparable, V any](clock cloud.Clock, window time.Duration, most int, call func(context.Context, []K) []V) *batcher[K, V] {
-	return &batcher[K, V]{clock: clock, window: window, most: most, call: call}
+	return &batcher[K, V]{clock: clock, window: window, maxKeys: most, call: call}
 }
 
-// do asks for some keys and answers in their order; false when the context ended first.
-func (b *batcher[K, V]) do(ctx context.Context, keys []K) ([]V, bool) {
+// ask asks for some keys and answers in their order; false when the context ended first.
+func (b *batcher[K, V]) ask(ctx context.Context, keys []K) ([]V, bool) {
 	type place struct {
 		in *batch[K, V]
 		at int
@@ -178,10 +178,10 @@ func (b *batcher[K, V]) do(ctx context.Context, keys []K) ([]V, bool) {
 	places := make([]place, len(keys))
 	b.mu.Lock()
 	for i, k := range keys {
-		if b.open == nil || len(b.open.keys) >= b.most {
+		if b.open == nil || len(b.open.keys) >= b.maxKeys {
 			next := &batch[K, V]{done: make(chan struct{})}
 			b.open = next
-			go b.run(context.WithoutCancel(ctx), next)
+			go b.runBatch(context.WithoutCancel(ctx), next)
 		}
 		places[i] = place{b.open, len(b.open.keys)}
 		b.open.keys = append(b.open.keys, k)
@@ -191,7 +191,7 @@ func (b *batcher[K, V]) do(ctx context.Context, keys []K) ([]V, bool) {
 	for i, p := range places {
 		select {
 		case <-p.in.done:
-			out[i] = p.in.out[p.at]
+			out[i] = p.in.answers[p.at]
 		case <-ctx.Done():
 			return nil, false
 		}
@@ -199,11 +199,11 @@ func (b *batcher[K, V]) do(ctx context.Context, keys []K) ([]V, bool) {
 	return out, true
 }
 
-// batchLimit is how long a batch's call may take, whoever waits for it.
-const batchLimit = time.Minute
+// batchTimeout is how long a batch's call may take, whoever waits for it.
+const batchTimeout = time.Minute
 
-func (b *batcher[K, V]) run(ctx context.Context, mine *batch[K, V]) {
-	ctx, cancel := context.WithTimeout(ctx, batchLimit)
+func (b *batcher[K, V]) runBatch(ctx context.Context, mine *batch[K, V]) {
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
 	_ = b.clock.Wait(ctx, b.window) // cut short, the call says so
 	b.mu.Lock()
@@ -211,6 +211,6 @@ func (b *batcher[K, V]) run(ctx context.Context, mine *batch[K, V]) {
 		b.open = nil
 	}
 	b.mu.Unlock()
-	mine.out = b.call(ctx, mine.keys)
+	mine.answers = b.call(ctx, mine.keys)
 	close(mine.done)
 }

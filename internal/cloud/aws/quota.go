@@ -12,26 +12,26 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// quota is what an account may have of a capacity type: EC2 counts virtual processors, over all zones, for groups of families.
-type quota struct{ capacityType, families string }
+// quotaKey is what an account may have of a capacity type: EC2 counts virtual processors, over all zones, for groups of families.
+type quotaKey struct{ capacityType, family string }
 
-// everything is all families.
-const everything = ""
+// allFamilies is all families.
+const allFamilies = ""
 
-// spent says that less than so many virtual processors are left of a quota; zero: none at all.
-type spent struct {
+// exhaustedQuota says that less than so many virtual processors are left of a quota; zero: none at all.
+type exhaustedQuota struct {
 	cpus  int64
 	until time.Time
 }
 
-// quotas are those that were found spent.
-type quotas struct {
-	mu sync.Mutex
-	m  map[quota]spent
+// quotaTracker are those that were found spent.
+type quotaTracker struct {
+	mu        sync.Mutex
+	exhausted map[quotaKey]exhaustedQuota
 }
 
-// accountWide says whether a code means that the account may have no more of this in any zone, and of all families at once.
-func accountWide(code string) (wide, all bool) {
+// accountLimit says whether a code means that the account may have no more of this in any zone, and of all families at once.
+func accountLimit(code string) (wide, all bool) {
 	switch code {
 	case "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded":
 		return true, false
@@ -41,8 +41,8 @@ func accountWide(code string) (wide, all bool) {
 	return false, false
 }
 
-// families is the group of families that share a quota, by a type's name.
-func families(name string) string {
+// quotaFamily is the group of families that share a quota, by a type's name.
+func quotaFamily(name string) string {
 	letters := strings.IndexFunc(name, func(r rune) bool { return r < 'a' || r > 'z' })
 	if letters < 0 {
 		return name
@@ -56,32 +56,32 @@ func families(name string) string {
 	return "standard" // A, C, D, H, I, M, R, T, Z
 }
 
-// spend notes that a machine was refused for want of quota.
-func (q *quotas) spend(now time.Time, of quota, cpus int64) {
+// noteExhausted notes that a machine was refused for want of quota.
+func (q *quotaTracker) noteExhausted(now time.Time, of quotaKey, cpus int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if have, ok := q.m[of]; ok && now.Before(have.until) {
+	if have, ok := q.exhausted[of]; ok && now.Before(have.until) {
 		cpus = min(cpus, have.cpus)
 	}
-	q.m[of] = spent{cpus, now.Add(cloud.SetAsideFor)}
+	q.exhausted[of] = exhaustedQuota{cpus, now.Add(cloud.SetAsideFor)}
 }
 
-// refuses says whether a quota is known to be too small for a machine of the type. A smaller one may fit in what is left.
-func (q *quotas) refuses(now time.Time, t *machineType, capacityType string) bool {
+// isExhaustedFor says whether a quota is known to be too small for a machine of the type. A smaller one may fit in what is left.
+func (q *quotaTracker) isExhaustedFor(now time.Time, t *typeInfo, capacityType string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, f := range [...]string{everything, families(t.name)} {
-		if s, ok := q.m[quota{capacityType, f}]; ok && now.Before(s.until) && t.cpus >= s.cpus {
+	for _, f := range [...]string{allFamilies, quotaFamily(t.name)} {
+		if s, ok := q.exhausted[quotaKey{capacityType, f}]; ok && now.Before(s.until) && t.cpus >= s.cpus {
 			return true
 		}
 	}
 	return false
 }
 
-// beyond are the offerings of a class for which a quota of the account is too small, whatever was asked for: nobody need ask for them now.
-func (p *Provider) beyond(o *offer) []cloud.OfferingKey {
+// quotaLimitedOfferings are the offerings of a class for which a quota of the account is too small, whatever was asked for: nobody need ask for them now.
+func (p *Provider) quotaLimitedOfferings(o *offeringSet) []cloud.OfferingKey {
 	p.quotas.mu.Lock()
-	some := len(p.quotas.m) > 0
+	some := len(p.quotas.exhausted) > 0
 	p.quotas.mu.Unlock()
 	if !some {
 		return nil
@@ -91,11 +91,11 @@ func (p *Provider) beyond(o *offer) []cloud.OfferingKey {
 	for _, it := range o.types {
 		of := map[string]bool{}
 		for _, c := range []string{model.Spot, model.OnDemand} {
-			of[c] = p.quotas.refuses(now, o.by[it.Name].machineType, c)
+			of[c] = p.quotas.isExhaustedFor(now, o.byName[it.Name].typeInfo, c)
 		}
 		for i := range it.Offerings {
 			if of[it.Offerings[i].CapacityType] {
-				out = append(out, candidate{o.by[it.Name], &it.Offerings[i]}.key())
+				out = append(out, launchOption{o.byName[it.Name], &it.Offerings[i]}.key())
 			}
 		}
 	}

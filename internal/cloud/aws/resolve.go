@@ -23,25 +23,25 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// resolved is what a node class stands for in the account. What can't be resolved is a problem under the condition it makes false.
-type resolved struct {
-	*class
-	subnets      []*subnet // by id
-	groups       []securityGroup
-	images       []image // preferred first
-	profile      string
-	reservations []reservation // by id
-	placement    *types.PlacementGroup
-	hash         string
-	cluster      clusterFacts
-	problems     map[string]model.Condition
+// resolvedClass is what a node class stands for in the account. What can't be resolved is a problem under the condition it makes false.
+type resolvedClass struct {
+	*nodeClass
+	subnets        []*subnet // by id
+	securityGroups []securityGroup
+	images         []image // preferred first
+	profile        string
+	reservations   []reservation // by id
+	placement      *types.PlacementGroup
+	hash           string
+	cluster        clusterFacts
+	problems       map[string]model.Condition
 }
 
-// ready is nil, or says which condition keeps the class from being bought with.
-func (r *resolved) ready(op string) error {
+// readyError is nil, or says which condition keeps the class from being bought with.
+func (r *resolvedClass) readyError(op string) error {
 	for _, k := range conditionOrder {
 		if p, ok := r.problems[k]; ok {
-			return notReady(op, r.name, "EC2NodeClass %s: %s", r.name, p.Message)
+			return notReadyError(op, r.name, "EC2NodeClass %s: %s", r.name, p.Message)
 		}
 	}
 	return nil
@@ -72,89 +72,89 @@ type reservation struct {
 // clusterFacts are what a machine must know to join.
 type clusterFacts struct{ endpoint, caBundle, cidr, ipFamily, version string }
 
-// resolve asks what a class stands for. An error is one of the calls that may work next time; whatever a person has to mend is a
+// resolveClass asks what a class stands for. An error is one of the calls that may work next time; whatever a person has to mend is a
 // problem.
-func (p *Provider) resolve(ctx context.Context, c *class) (*resolved, error) {
-	r := &resolved{class: c, problems: map[string]model.Condition{}}
+func (p *Provider) resolveClass(ctx context.Context, c *nodeClass) (*resolvedClass, error) {
+	r := &resolvedClass{nodeClass: c, problems: map[string]model.Condition{}}
 	// part settles what one part's calls answered.
 	part := func(condition, field string, err error) error {
 		if err == nil {
 			return nil
 		}
 		var unresolved *unresolvedError
-		switch e := failed(ctx, "resolve", c.name, err); {
+		switch e := classifyError(ctx, "resolve", c.name, err); {
 		case asError(err, &unresolved):
-			r.problems[condition] = problem(unresolved.reason, unresolved.text)
+			r.problems[condition] = falseCondition(unresolved.reason, unresolved.text)
 		case cloud.KindOf(e) == cloud.Denied:
-			r.problems[condition] = problem(awsv1.ReasonAccessDenied, field+": "+brief(err).Error()+"; allow the call in the controller's IAM policy")
+			r.problems[condition] = falseCondition(awsv1.ReasonAccessDenied, field+": "+readableError(err).Error()+"; allow the call in the controller's IAM policy")
 		default:
 			return e
 		}
 		return nil
 	}
 	var err error
-	if r.subnets, err = p.subnets.get(ctx, selector(c.spec.SubnetSelectorTerms), func(ctx context.Context) ([]*subnet, error) {
+	if r.subnets, err = p.subnetCache.get(ctx, selectorKey(c.spec.SubnetSelectorTerms), func(ctx context.Context) ([]*subnet, error) {
 		return p.findSubnets(ctx, c.spec.SubnetSelectorTerms)
 	}); part(awsv1.ConditionSubnetsReady, "spec.subnetSelectorTerms", err) != nil {
-		return nil, failed(ctx, "resolve", c.name, err)
+		return nil, classifyError(ctx, "resolve", c.name, err)
 	}
-	if r.groups, err = p.groups.get(ctx, selector(c.spec.SecurityGroupSelectorTerms), func(ctx context.Context) ([]securityGroup, error) {
-		return p.findGroups(ctx, c.spec.SecurityGroupSelectorTerms)
+	if r.securityGroups, err = p.securityGroupCache.get(ctx, selectorKey(c.spec.SecurityGroupSelectorTerms), func(ctx context.Context) ([]securityGroup, error) {
+		return p.findSecurityGroups(ctx, c.spec.SecurityGroupSelectorTerms)
 	}); part(awsv1.ConditionSecurityGroupsReady, "spec.securityGroupSelectorTerms", err) != nil {
-		return nil, failed(ctx, "resolve", c.name, err)
+		return nil, classifyError(ctx, "resolve", c.name, err)
 	}
 	if len(c.spec.CapacityReservationSelectorTerms) > 0 {
-		if r.reservations, err = p.reservations.get(ctx, selector(c.spec.CapacityReservationSelectorTerms), func(ctx context.Context) ([]reservation, error) {
+		if r.reservations, err = p.reservationCache.get(ctx, selectorKey(c.spec.CapacityReservationSelectorTerms), func(ctx context.Context) ([]reservation, error) {
 			return p.findReservations(ctx, c.spec.CapacityReservationSelectorTerms)
 		}); part(awsv1.ConditionCapacityReservationsReady, "spec.capacityReservationSelectorTerms", err) != nil {
-			return nil, failed(ctx, "resolve", c.name, err)
+			return nil, classifyError(ctx, "resolve", c.name, err)
 		}
 	}
 	if s := c.spec.PlacementGroupSelector; s != nil {
-		if r.placement, err = p.placements.get(ctx, selector(s), func(ctx context.Context) (*types.PlacementGroup, error) {
-			return p.findPlacement(ctx, s)
+		if r.placement, err = p.placementCache.get(ctx, selectorKey(s), func(ctx context.Context) (*types.PlacementGroup, error) {
+			return p.findPlacementGroup(ctx, s)
 		}); part(awsv1.ConditionPlacementGroupReady, "spec.placementGroupSelector", err) != nil {
-			return nil, failed(ctx, "resolve", c.name, err)
+			return nil, classifyError(ctx, "resolve", c.name, err)
 		}
 	}
-	r.cluster, err = p.cluster.get(ctx, "", p.findCluster)
+	r.cluster, err = p.clusterCache.get(ctx, "", p.findCluster)
 	if part(awsv1.ConditionValidationSucceeded, "cluster "+p.config.ClusterName, err) != nil {
-		return nil, failed(ctx, "resolve", c.name, err)
+		return nil, classifyError(ctx, "resolve", c.name, err)
 	}
 	if r.cluster.version != "" {
-		if r.images, err = p.images.get(ctx, r.cluster.version+" "+c.family+" "+selector(c.spec.AMISelectorTerms), func(ctx context.Context) ([]image, error) {
+		if r.images, err = p.imageCache.get(ctx, r.cluster.version+" "+c.family+" "+selectorKey(c.spec.AMISelectorTerms), func(ctx context.Context) ([]image, error) {
 			return p.findImages(ctx, c, r.cluster.version)
 		}); part(awsv1.ConditionAMIsReady, "spec.amiSelectorTerms", err) != nil {
-			return nil, failed(ctx, "resolve", c.name, err)
+			return nil, classifyError(ctx, "resolve", c.name, err)
 		}
 	} else {
-		r.problems[awsv1.ConditionAMIsReady] = problem(awsv1.ReasonDependenciesNotReady, "spec.amiSelectorTerms: the cluster's Kubernetes version is not known")
+		r.problems[awsv1.ConditionAMIsReady] = falseCondition(awsv1.ReasonDependenciesNotReady, "spec.amiSelectorTerms: the cluster's Kubernetes version is not known")
 	}
 	if c.spec.InstanceProfile != nil {
 		r.profile = *c.spec.InstanceProfile
 	} else if cloud.LooksOnly(ctx) {
 		r.profile = p.profileName(c) // as it will be called once it is made
-	} else if r.profile, err = p.profiles.get(ctx, c.uid+" "+c.spec.Role, func(ctx context.Context) (string, error) {
-		if !p.over.enter(c.uid) {
-			return "", unresolved(awsv1.ReasonInstanceProfileNotFound, "spec.role: the class is being deleted, and nothing is made for it any more")
+	} else if r.profile, err = p.profileCache.get(ctx, c.uid+" "+c.spec.Role, func(ctx context.Context) (string, error) {
+		if !p.endedClasses.beginMaking(c.uid) {
+			return "", newUnresolvedError(awsv1.ReasonInstanceProfileNotFound, "spec.role: the class is being deleted, and nothing is made for it any more")
 		}
-		defer p.over.leave(c.uid)
+		defer p.endedClasses.endMaking(c.uid)
 		return p.ensureProfile(ctx, c)
 	}); part(awsv1.ConditionInstanceProfileReady, "spec.role", err) != nil {
-		return nil, failed(ctx, "resolve", c.name, err)
+		return nil, classifyError(ctx, "resolve", c.name, err)
 	}
 	if r.hash, err = c.spec.Hash(r.cluster.caBundle); err != nil {
-		r.problems[awsv1.ConditionValidationSucceeded] = problem(awsv1.ReasonInvalidKubeletConfiguration, err.Error())
+		r.problems[awsv1.ConditionValidationSucceeded] = falseCondition(awsv1.ReasonInvalidKubeletConfiguration, err.Error())
 	}
 	if _, ok := r.problems[awsv1.ConditionValidationSucceeded]; !ok {
-		if bad := p.validate(r); bad.Status != "" {
+		if bad := p.validateClass(r); bad.Status != "" {
 			r.problems[awsv1.ConditionValidationSucceeded] = bad
 		}
 	}
 	return r, nil
 }
 
-func problem(reason, message string) model.Condition {
+func falseCondition(reason, message string) model.Condition {
 	return model.Condition{Status: "False", Reason: reason, Message: message}
 }
 
@@ -163,12 +163,12 @@ type unresolvedError struct{ reason, text string }
 
 func (e *unresolvedError) Error() string { return e.text }
 
-func unresolved(reason, format string, args ...any) error {
+func newUnresolvedError(reason, format string, args ...any) error {
 	return &unresolvedError{reason, fmt.Sprintf(format, args...)}
 }
 
-// selector is the text of a selector, as a key.
-func selector(terms any) string {
+// selectorKey is the text of a selector, as a key.
+func selectorKey(terms any) string {
 	b, err := json.Marshal(terms)
 	if err != nil {
 		return fmt.Sprint(terms) // of plain fields: it can't fail
@@ -181,15 +181,15 @@ func tagFilters(tags map[string]string) []types.Filter {
 	var out []types.Filter
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		if v := tags[k]; v == "*" {
-			out = append(out, filter("tag-key", k))
+			out = append(out, newFilter("tag-key", k))
 		} else {
-			out = append(out, filter("tag:"+k, strings.Split(v, ",")...))
+			out = append(out, newFilter("tag:"+k, strings.Split(v, ",")...))
 		}
 	}
 	return out
 }
 
-func filter(name string, values ...string) types.Filter {
+func newFilter(name string, values ...string) types.Filter {
 	return types.Filter{Name: &name, Values: values}
 }
 
@@ -219,12 +219,12 @@ func (p *Provider) findSubnets(ctx context.Context, terms []awsv1.SubnetSelector
 		}
 	}
 	if len(ids) > 0 {
-		if err := ask([]types.Filter{filter("subnet-id", ids...)}); err != nil {
+		if err := ask([]types.Filter{newFilter("subnet-id", ids...)}); err != nil {
 			return nil, err
 		}
 	}
 	if len(found) == 0 {
-		return nil, unresolved(awsv1.ReasonSubnetsNotFound, "spec.subnetSelectorTerms: no subnet of region %s matches %s; tag one so or choose others", p.region, selector(terms))
+		return nil, newUnresolvedError(awsv1.ReasonSubnetsNotFound, "spec.subnetSelectorTerms: no subnet of region %s matches %s; tag one so or choose others", p.region, selectorKey(terms))
 	}
 	out := make([]*subnet, 0, len(found))
 	for _, id := range slices.Sorted(maps.Keys(found)) {
@@ -233,7 +233,7 @@ func (p *Provider) findSubnets(ctx context.Context, terms []awsv1.SubnetSelector
 	return out, nil
 }
 
-func (p *Provider) findGroups(ctx context.Context, terms []awsv1.SecurityGroupSelectorTerm) ([]securityGroup, error) {
+func (p *Provider) findSecurityGroups(ctx context.Context, terms []awsv1.SecurityGroupSelectorTerm) ([]securityGroup, error) {
 	found := map[string]string{}
 	ask := func(filters []types.Filter) error {
 		pages := ec2.NewDescribeSecurityGroupsPaginator(p.ec2, &ec2.DescribeSecurityGroupsInput{Filters: filters})
@@ -266,13 +266,13 @@ func (p *Provider) findGroups(ctx context.Context, terms []awsv1.SecurityGroupSe
 		values []string
 	}{{"group-id", ids}, {"group-name", names}} {
 		if len(f.values) > 0 {
-			if err := ask([]types.Filter{filter(f.name, f.values...)}); err != nil {
+			if err := ask([]types.Filter{newFilter(f.name, f.values...)}); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if len(found) == 0 {
-		return nil, unresolved(awsv1.ReasonSecurityGroupsNotFound, "spec.securityGroupSelectorTerms: no security group of region %s matches %s; tag one so or choose others", p.region, selector(terms))
+		return nil, newUnresolvedError(awsv1.ReasonSecurityGroupsNotFound, "spec.securityGroupSelectorTerms: no security group of region %s matches %s; tag one so or choose others", p.region, selectorKey(terms))
 	}
 	var out []securityGroup
 	for _, id := range slices.Sorted(maps.Keys(found)) {
@@ -281,14 +281,14 @@ func (p *Provider) findGroups(ctx context.Context, terms []awsv1.SecurityGroupSe
 	return out, nil
 }
 
-// expiring is how long before its end a capacity block is no longer bought from.
-const expiring = 40 * time.Minute
+// blockExpiryMargin is how long before its end a capacity block is no longer bought from.
+const blockExpiryMargin = 40 * time.Minute
 
 // findReservations are the active reservations that the terms choose. None is no problem: there may be some tomorrow.
 func (p *Provider) findReservations(ctx context.Context, terms []awsv1.CapacityReservationSelectorTerm) ([]reservation, error) {
 	found := map[string]reservation{}
 	ask := func(in *ec2.DescribeCapacityReservationsInput) error {
-		in.Filters = append(in.Filters, filter("state", "active"))
+		in.Filters = append(in.Filters, newFilter("state", "active"))
 		pages := ec2.NewDescribeCapacityReservationsPaginator(p.ec2, in)
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
@@ -307,7 +307,7 @@ func (p *Provider) findReservations(ctx context.Context, terms []awsv1.CapacityR
 				if c.EndDate != nil {
 					end := metaTime(*c.EndDate)
 					r.EndTime = &end
-					if r.ReservationType == "capacity-block" && p.clock.Now().After(c.EndDate.Add(-expiring)) {
+					if r.ReservationType == "capacity-block" && p.clock.Now().After(c.EndDate.Add(-blockExpiryMargin)) {
 						r.State = "expiring"
 					}
 				}
@@ -323,13 +323,13 @@ func (p *Provider) findReservations(ctx context.Context, terms []awsv1.CapacityR
 		}
 		in.Filters = tagFilters(t.Tags)
 		if t.OwnerID != "" {
-			in.Filters = append(in.Filters, filter("owner-id", t.OwnerID))
+			in.Filters = append(in.Filters, newFilter("owner-id", t.OwnerID))
 		}
 		if t.InstanceMatchCriteria != "" {
-			in.Filters = append(in.Filters, filter("instance-match-criteria", t.InstanceMatchCriteria))
+			in.Filters = append(in.Filters, newFilter("instance-match-criteria", t.InstanceMatchCriteria))
 		}
 		if err := ask(in); err != nil {
-			if strings.HasPrefix(codeOf(err), "InvalidCapacityReservationId") {
+			if strings.HasPrefix(errorCode(err), "InvalidCapacityReservationId") {
 				continue
 			}
 			return nil, err
@@ -342,7 +342,7 @@ func (p *Provider) findReservations(ctx context.Context, terms []awsv1.CapacityR
 	return out, nil
 }
 
-func (p *Provider) findPlacement(ctx context.Context, s *awsv1.PlacementGroupSelector) (*types.PlacementGroup, error) {
+func (p *Provider) findPlacementGroup(ctx context.Context, s *awsv1.PlacementGroupSelector) (*types.PlacementGroup, error) {
 	in := &ec2.DescribePlacementGroupsInput{}
 	if s.Name != "" {
 		in.GroupNames = []string{s.Name}
@@ -350,11 +350,11 @@ func (p *Provider) findPlacement(ctx context.Context, s *awsv1.PlacementGroupSel
 		in.GroupIds = []string{s.ID}
 	}
 	res, err := p.ec2.DescribePlacementGroups(ctx, in)
-	if err != nil && !strings.HasPrefix(codeOf(err), "InvalidPlacementGroup") {
+	if err != nil && !strings.HasPrefix(errorCode(err), "InvalidPlacementGroup") {
 		return nil, err
 	}
 	if err != nil || len(res.PlacementGroups) == 0 {
-		return nil, unresolved(awsv1.ReasonPlacementGroupNotFound, "spec.placementGroupSelector: no placement group of region %s is %s; create it or choose another", p.region, selector(s))
+		return nil, newUnresolvedError(awsv1.ReasonPlacementGroupNotFound, "spec.placementGroupSelector: no placement group of region %s is %s; create it or choose another", p.region, selectorKey(s))
 	}
 	return &res.PlacementGroups[0], nil
 }
@@ -364,11 +364,11 @@ func (p *Provider) findCluster(ctx context.Context) (clusterFacts, error) {
 	f := clusterFacts{endpoint: p.config.ClusterEndpoint, caBundle: p.config.ClusterCABundle, version: p.config.KubernetesVersion}
 	res, err := p.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: sdk.String(p.config.ClusterName)})
 	if err != nil {
-		if f.endpoint != "" && f.caBundle != "" && f.version != "" && !throttled(codeOf(err)) && codeOf(err) != "" {
+		if f.endpoint != "" && f.caBundle != "" && f.version != "" && !isThrottled(errorCode(err)) && errorCode(err) != "" {
 			return f, nil // a cluster that is not EKS's: the configuration is enough, but for AL2023, which validate tells
 		}
-		if codeOf(err) == "ResourceNotFoundException" {
-			return f, unresolved(awsv1.ReasonDependenciesNotReady, "cluster %q is not an EKS cluster of region %s: mend CLUSTER_NAME, or set CLUSTER_ENDPOINT and CLUSTER_CA_BUNDLE", p.config.ClusterName, p.region)
+		if errorCode(err) == "ResourceNotFoundException" {
+			return f, newUnresolvedError(awsv1.ReasonDependenciesNotReady, "cluster %q is not an EKS cluster of region %s: mend CLUSTER_NAME, or set CLUSTER_ENDPOINT and CLUSTER_CA_BUNDLE", p.config.ClusterName, p.region)
 		}
 		return f, err
 	}
@@ -394,8 +394,8 @@ func (p *Provider) findCluster(ctx context.Context) (clusterFacts, error) {
 	return f, nil
 }
 
-// zones are those that the class has a subnet in, sorted.
-func (r *resolved) zones() []string {
+// subnetZones are those that the class has a subnet in, sorted.
+func (r *resolvedClass) subnetZones() []string {
 	var out []string
 	for _, s := range r.subnets {
 		if !slices.Contains(out, s.zone) {
@@ -406,8 +406,8 @@ func (r *resolved) zones() []string {
 	return out
 }
 
-// best is the subnet of a zone that has the most addresses left; nil if there is none.
-func (r *resolved) best(zone string) *subnet {
+// bestSubnet is the subnet of a zone that has the most addresses left; nil if there is none.
+func (r *resolvedClass) bestSubnet(zone string) *subnet {
 	var best *subnet
 	for _, s := range r.subnets {
 		if s.zone == zone && (best == nil || s.free-s.taken.Load() > best.free-best.taken.Load()) {

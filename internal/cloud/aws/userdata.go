@@ -29,18 +29,18 @@ import (
 // userDataLimit is EC2's, before it is encoded.
 const userDataLimit = 16 << 10
 
-// boundary separates the parts of user data. It is fixed, so that equal settings make equal user data.
-const boundary = "//"
+// mimeBoundary separates the parts of user data. It is fixed, so that equal settings make equal user data.
+const mimeBoundary = "//"
 
-// joining is what a machine must know to become a node as asked for.
-type joining struct {
-	labels model.Labels
-	taints []model.Taint
-	pods   int64
+// nodeRegistration is what a machine must know to become a node as asked for.
+type nodeRegistration struct {
+	labels  model.Labels
+	taints  []model.Taint
+	maxPods int64
 }
 
-// bootLabels are those that a kubelet may set on its own node; the others are set when the node is registered.
-func bootLabels(in model.Labels) model.Labels {
+// kubeletLabels are those that a kubelet may set on its own node; the others are set when the node is registered.
+func kubeletLabels(in model.Labels) model.Labels {
 	out := model.Labels{}
 	for k, v := range in {
 		domain, _, ok := strings.Cut(k, "/")
@@ -53,29 +53,29 @@ func bootLabels(in model.Labels) model.Labels {
 	return out
 }
 
-// join is what a claim's machine must know.
-func join(r cloud.LaunchRequest, pods int64) joining {
+// registrationOf is what a claim's machine must know.
+func registrationOf(r cloud.LaunchRequest, pods int64) nodeRegistration {
 	taints := slices.Concat(r.Taints, r.StartupTaints)
 	if !slices.ContainsFunc(taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered }) {
 		taints = append(taints, model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute})
 	}
-	return joining{bootLabels(r.NodeLabels), taints, pods}
+	return nodeRegistration{kubeletLabels(r.NodeLabels), taints, pods}
 }
 
-// userData writes what a machine boots with. Errors are about spec.userData.
-func (r *resolved) userData(clusterName string, j joining) (string, error) {
+// writeUserData writes what a machine boots with. Errors are about spec.userData.
+func (r *resolvedClass) writeUserData(clusterName string, j nodeRegistration) (string, error) {
 	own := deref(r.spec.UserData)
 	var out string
 	var err error
 	switch {
 	case r.family == familyAL2023:
-		out, err = r.nodeadm(clusterName, own, j)
+		out, err = r.writeNodeadm(clusterName, own, j)
 	case r.family == familyBottlerocket:
-		out, err = r.bottlerocket(clusterName, own, j)
+		out, err = r.writeBottlerocket(clusterName, own, j)
 	case r.family == familyAL2:
-		out, err = r.bootstrap(clusterName, own, j)
-	case windows(r.family):
-		out = r.powershell(clusterName, own, j)
+		out, err = r.writeBootstrapScript(clusterName, own, j)
+	case isWindows(r.family):
+		out = r.writePowerShell(clusterName, own, j)
 	default:
 		out = own
 	}
@@ -92,23 +92,23 @@ func (r *resolved) userData(clusterName string, j joining) (string, error) {
 	return base64.StdEncoding.EncodeToString([]byte(out)), nil
 }
 
-// part is one of MIME multipart user data.
-type part struct{ kind, body string }
+// mimePart is one of MIME multipart user data.
+type mimePart struct{ kind, body string }
 
 const (
 	kindNodeConfig = "application/node.eks.aws"
 	kindScript     = `text/x-shellscript; charset="us-ascii"`
 )
 
-// parts are those of a user's own user data: MIME multipart, or one part of the kind that it looks like.
-func parts(own string) ([]part, error) {
+// readParts are those of a user's own user data: MIME multipart, or one part of the kind that it looks like.
+func readParts(own string) ([]mimePart, error) {
 	if strings.TrimSpace(own) == "" {
 		return nil, nil
 	}
 	if message, err := mail.ReadMessage(strings.NewReader(strings.TrimLeft(own, "\r\n"))); err == nil {
 		kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 		if err == nil && strings.HasPrefix(kind, "multipart/") {
-			var out []part
+			var out []mimePart
 			for reader := multipart.NewReader(message.Body, params["boundary"]); ; {
 				p, err := reader.NextRawPart()
 				if err == io.EOF {
@@ -121,7 +121,7 @@ func parts(own string) ([]part, error) {
 				if err != nil {
 					return nil, fmt.Errorf("read MIME parts: %w", err)
 				}
-				out = append(out, part{p.Header.Get("Content-Type"), string(body)})
+				out = append(out, mimePart{p.Header.Get("Content-Type"), string(body)})
 			}
 			if len(out) == 0 {
 				return nil, fmt.Errorf("MIME multipart without a part")
@@ -133,14 +133,14 @@ func parts(own string) ([]part, error) {
 		Kind string `json:"kind"`
 	}
 	if err := yaml.Unmarshal([]byte(own), &config); err == nil && config.Kind == "NodeConfig" {
-		return []part{{kindNodeConfig, own}}, nil
+		return []mimePart{{kindNodeConfig, own}}, nil
 	}
-	return []part{{kindScript, own}}, nil
+	return []mimePart{{kindScript, own}}, nil
 }
 
-func multi(list []part) (string, error) {
+func writeMultipart(list []mimePart) (string, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=%q\r\n\r\n", boundary)
+	fmt.Fprintf(&b, "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=%q\r\n\r\n", mimeBoundary)
 	w := multipart.NewWriter(&b)
 	if err := w.SetBoundary("//"); err != nil {
 		return "", err
@@ -160,17 +160,17 @@ func multi(list []part) (string, error) {
 	return b.String(), nil
 }
 
-// nodeadm is AL2023's: the user's parts, then ours. nodeadm merges them, the later over the earlier.
-func (r *resolved) nodeadm(clusterName, own string, j joining) (string, error) {
-	list, err := parts(own)
+// writeNodeadm is AL2023's: the user's parts, then ours. nodeadm merges them, the later over the earlier.
+func (r *resolvedClass) writeNodeadm(clusterName, own string, j nodeRegistration) (string, error) {
+	list, err := readParts(own)
 	if err != nil {
 		return "", err
 	}
-	config := maps.Clone(r.kubelet.all)
+	config := maps.Clone(r.kubeletConfig.fields)
 	if config == nil {
 		config = map[string]any{}
 	}
-	config["maxPods"] = j.pods
+	config["maxPods"] = j.maxPods
 	if len(j.taints) > 0 {
 		var taints []any
 		for _, t := range j.taints {
@@ -184,7 +184,7 @@ func (r *resolved) nodeadm(clusterName, own string, j joining) (string, error) {
 	}
 	kubelet := map[string]any{"config": config}
 	if len(j.labels) > 0 {
-		kubelet["flags"] = []any{"--node-labels=\"" + pairs(j.labels, "=", ",") + "\""}
+		kubelet["flags"] = []any{"--node-labels=\"" + joinPairs(j.labels, "=", ",") + "\""}
 	}
 	spec := map[string]any{
 		"cluster": map[string]any{
@@ -199,11 +199,11 @@ func (r *resolved) nodeadm(clusterName, own string, j joining) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return multi(append(list, part{kindNodeConfig, string(text)}))
+	return writeMultipart(append(list, mimePart{kindNodeConfig, string(text)}))
 }
 
-// pairs writes a map in the order of its keys.
-func pairs[V any](m map[string]V, between, after string) string {
+// joinPairs writes a map in the order of its keys.
+func joinPairs[V any](m map[string]V, between, after string) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		out = append(out, k+between+fmt.Sprint(m[k]))
@@ -212,70 +212,70 @@ func pairs[V any](m map[string]V, between, after string) string {
 }
 
 // kubeletFlags are the kubelet's, for families that take flags and not a file.
-func (r *resolved) kubeletFlags(j joining) []string {
-	k := r.kubelet
+func (r *resolvedClass) kubeletFlags(j nodeRegistration) []string {
+	k := r.kubeletConfig
 	var out []string
 	add := func(flag, value string) {
 		if value != "" {
 			out = append(out, "--"+flag+"="+value)
 		}
 	}
-	add("node-labels", pairs(j.labels, "=", ","))
+	add("node-labels", joinPairs(j.labels, "=", ","))
 	var taints []string
 	for _, t := range j.taints {
-		taints = append(taints, taintText(t))
+		taints = append(taints, formatTaint(t))
 	}
 	add("register-with-taints", strings.Join(taints, ","))
-	add("max-pods", number(j.pods))
+	add("max-pods", formatInt(j.maxPods))
 	if k.PodsPerCore != nil {
-		add("pods-per-core", number(*k.PodsPerCore))
+		add("pods-per-core", formatInt(*k.PodsPerCore))
 	}
-	add("system-reserved", pairs(k.SystemReserved, "=", ","))
-	add("kube-reserved", pairs(k.KubeReserved, "=", ","))
-	add("eviction-hard", pairs(k.EvictionHard, "<", ","))
-	add("eviction-soft", pairs(k.EvictionSoft, "<", ","))
+	add("system-reserved", joinPairs(k.SystemReserved, "=", ","))
+	add("kube-reserved", joinPairs(k.KubeReserved, "=", ","))
+	add("eviction-hard", joinPairs(k.EvictionHard, "<", ","))
+	add("eviction-soft", joinPairs(k.EvictionSoft, "<", ","))
 	for _, f := range []struct{ field, flag string }{
 		{"evictionMaxPodGracePeriod", "eviction-max-pod-grace-period"}, {"imageGCHighThresholdPercent", "image-gc-high-threshold"},
 		{"imageGCLowThresholdPercent", "image-gc-low-threshold"}, {"cpuCFSQuota", "cpu-cfs-quota"},
 	} {
-		if v, ok := k.all[f.field]; ok {
+		if v, ok := k.fields[f.field]; ok {
 			add(f.flag, fmt.Sprint(v))
 		}
 	}
-	if m, ok := k.all["evictionSoftGracePeriod"].(map[string]any); ok {
-		add("eviction-soft-grace-period", pairs(m, "=", ","))
+	if m, ok := k.fields["evictionSoftGracePeriod"].(map[string]any); ok {
+		add("eviction-soft-grace-period", joinPairs(m, "=", ","))
 	}
 	return out
 }
 
-func taintText(t model.Taint) string {
+func formatTaint(t model.Taint) string {
 	if t.Value == "" {
 		return t.Key + ":" + string(t.Effect)
 	}
 	return t.Key + "=" + t.Value + ":" + string(t.Effect)
 }
 
-// bootstrap is AL2's: the user's parts, then a call of EKS's script.
-func (r *resolved) bootstrap(clusterName, own string, j joining) (string, error) {
-	list, err := parts(own)
+// writeBootstrapScript is AL2's: the user's parts, then a call of EKS's script.
+func (r *resolvedClass) writeBootstrapScript(clusterName, own string, j nodeRegistration) (string, error) {
+	list, err := readParts(own)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	b.WriteString("#!/bin/bash -xe\nexec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1\n")
 	fmt.Fprintf(&b, "/etc/eks/bootstrap.sh '%s' --apiserver-endpoint '%s' --b64-cluster-ca '%s'", clusterName, r.cluster.endpoint, r.cluster.caBundle)
-	if len(r.kubelet.ClusterDNS) > 0 {
-		fmt.Fprintf(&b, " --dns-cluster-ip '%s'", r.kubelet.ClusterDNS[0])
+	if len(r.kubeletConfig.ClusterDNS) > 0 {
+		fmt.Fprintf(&b, " --dns-cluster-ip '%s'", r.kubeletConfig.ClusterDNS[0])
 	}
 	if p := r.spec.InstanceStorePolicy; p != nil && *p == awsv1.InstanceStorePolicyRAID0 {
 		b.WriteString(" --local-disks raid0")
 	}
 	fmt.Fprintf(&b, " --use-max-pods false --kubelet-extra-args '%s'\n", strings.Join(r.kubeletFlags(j), " "))
-	return multi(append(list, part{kindScript, b.String()}))
+	return writeMultipart(append(list, mimePart{kindScript, b.String()}))
 }
 
-// powershell is Windows's: the user's script, then a call of EKS's.
-func (r *resolved) powershell(clusterName, own string, j joining) string {
+// writePowerShell is Windows's: the user's script, then a call of EKS's.
+func (r *resolvedClass) writePowerShell(clusterName, own string, j nodeRegistration) string {
 	own = strings.TrimSpace(own)
 	own = strings.TrimSuffix(strings.TrimPrefix(own, "<powershell>"), "</powershell>")
 	var b strings.Builder
@@ -286,15 +286,15 @@ func (r *resolved) powershell(clusterName, own string, j joining) string {
 	b.WriteString("[string]$EKSBootstrapScriptFile = \"$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1\"\n")
 	fmt.Fprintf(&b, "& $EKSBootstrapScriptFile -EKSClusterName '%s' -APIServerEndpoint '%s' -Base64ClusterCA '%s'", clusterName, r.cluster.endpoint, r.cluster.caBundle)
 	fmt.Fprintf(&b, " -KubeletExtraArgs '%s'", strings.Join(r.kubeletFlags(j), " "))
-	if len(r.kubelet.ClusterDNS) > 0 {
-		fmt.Fprintf(&b, " -DNSClusterIP '%s'", r.kubelet.ClusterDNS[0])
+	if len(r.kubeletConfig.ClusterDNS) > 0 {
+		fmt.Fprintf(&b, " -DNSClusterIP '%s'", r.kubeletConfig.ClusterDNS[0])
 	}
 	b.WriteString("\n</powershell>")
 	return b.String()
 }
 
-// bottlerocket is TOML: the user's settings with ours over them.
-func (r *resolved) bottlerocket(clusterName, own string, j joining) (string, error) {
+// writeBottlerocket is TOML: the user's settings with ours over them.
+func (r *resolvedClass) writeBottlerocket(clusterName, own string, j nodeRegistration) (string, error) {
 	all := map[string]any{}
 	if err := toml.Unmarshal([]byte(own), &all); err != nil {
 		return "", fmt.Errorf("not TOML: %w", err)
@@ -320,8 +320,8 @@ func (r *resolved) bottlerocket(clusterName, own string, j joining) (string, err
 		return "", err
 	}
 	k["cluster-name"], k["api-server"], k["cluster-certificate"] = clusterName, r.cluster.endpoint, r.cluster.caBundle
-	k["max-pods"] = j.pods
-	if dns := r.kubelet.ClusterDNS; len(dns) == 1 {
+	k["max-pods"] = j.maxPods
+	if dns := r.kubeletConfig.ClusterDNS; len(dns) == 1 {
 		k["cluster-dns-ip"] = dns[0]
 	} else if len(dns) > 1 {
 		k["cluster-dns-ip"] = dns
@@ -329,7 +329,7 @@ func (r *resolved) bottlerocket(clusterName, own string, j joining) (string, err
 	for _, f := range []struct {
 		key string
 		m   map[string]string
-	}{{"kube-reserved", r.kubelet.KubeReserved}, {"system-reserved", r.kubelet.SystemReserved}, {"eviction-hard", r.kubelet.EvictionHard}, {"eviction-soft", r.kubelet.EvictionSoft}} {
+	}{{"kube-reserved", r.kubeletConfig.KubeReserved}, {"system-reserved", r.kubeletConfig.SystemReserved}, {"eviction-hard", r.kubeletConfig.EvictionHard}, {"eviction-soft", r.kubeletConfig.EvictionSoft}} {
 		if len(f.m) > 0 {
 			k[f.key] = f.m
 		}
@@ -339,7 +339,7 @@ func (r *resolved) bottlerocket(clusterName, own string, j joining) (string, err
 		{"imageGCHighThresholdPercent", "image-gc-high-threshold-percent"}, {"imageGCLowThresholdPercent", "image-gc-low-threshold-percent"},
 		{"cpuCFSQuota", "cpu-cfs-quota-enforced"},
 	} {
-		switch v := r.kubelet.all[f.field].(type) {
+		switch v := r.kubeletConfig.fields[f.field].(type) {
 		case nil:
 		case float64:
 			k[f.key] = strconv.FormatFloat(v, 'f', -1, 64)
@@ -380,19 +380,19 @@ func (r *resolved) bottlerocket(clusterName, own string, j joining) (string, err
 }
 
 // kubeletFields are those that a family can be told besides the ones every family can.
-var commonKubeletFields = []string{
+var flagKubeletFields = []string{
 	"clusterDNS", "maxPods", "podsPerCore", "systemReserved", "kubeReserved", "evictionHard", "evictionSoft", "evictionSoftGracePeriod",
 	"evictionMaxPodGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "cpuCFSQuota",
 }
 
-// unsupported are the fields of the kubelet configuration that the family can't be told.
-func (c *class) unsupported() []string {
+// unsupportedKubeletFields are the fields of the kubelet configuration that the family can't be told.
+func (c *nodeClass) unsupportedKubeletFields() []string {
 	if c.family == familyAL2023 || c.family == familyCustom {
 		return nil
 	}
 	var out []string
-	for _, f := range slices.Sorted(maps.Keys(c.kubelet.all)) {
-		if !slices.Contains(commonKubeletFields, f) {
+	for _, f := range slices.Sorted(maps.Keys(c.kubeletConfig.fields)) {
+		if !slices.Contains(flagKubeletFields, f) {
 			out = append(out, f)
 		}
 	}
@@ -401,8 +401,8 @@ func (c *class) unsupported() []string {
 
 var scriptLine = regexp.MustCompile(`\r\n?`)
 
-// plain writes user data as a person reads it.
-func plain(encoded string) string {
+// decodeUserData writes user data as a person reads it.
+func decodeUserData(encoded string) string {
 	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return encoded

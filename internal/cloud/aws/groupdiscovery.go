@@ -19,20 +19,20 @@ type DiscoveredGroup struct {
 	Tags map[string]string
 }
 
-// groupsACall is how many groups AWS describes in one answer, and how many names it takes at once.
-const groupsACall = 100
+// groupsPerCall is how many groups AWS describes in one answer, and how many names it takes at once.
+const groupsPerCall = 100
 
 // Discover asks for the Auto Scaling groups of these names and for those that bear all tags of one of the sets, sorted by name. A
 // name that no group has is left out; a tag with an empty value may have any.
 func Discover(ctx context.Context, c *Clients, names []string, sets []map[string]string) ([]DiscoveredGroup, error) {
 	found := map[string]DiscoveredGroup{}
 	ask := func(in *autoscaling.DescribeAutoScalingGroupsInput) error {
-		in.MaxRecords = sdk.Int32(groupsACall)
+		in.MaxRecords = sdk.Int32(groupsPerCall)
 		pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(c.AutoScaling, in)
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				return fmt.Errorf("describe Auto Scaling groups: %w", brief(err))
+				return fmt.Errorf("describe Auto Scaling groups: %w", readableError(err))
 			}
 			for i := range page.AutoScalingGroups {
 				g := DiscoveredGroup{Name: deref(page.AutoScalingGroups[i].AutoScalingGroupName), Tags: map[string]string{}}
@@ -44,7 +44,7 @@ func Discover(ctx context.Context, c *Clients, names []string, sets []map[string
 		}
 		return nil
 	}
-	for some := range slices.Chunk(names, groupsACall) {
+	for some := range slices.Chunk(names, groupsPerCall) {
 		if err := ask(&autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: some}); err != nil {
 			return nil, err
 		}
@@ -69,6 +69,6 @@ func Discover(ctx context.Context, c *Clients, names []string, sets []map[string
 	for _, g := range found {
 		out = append(out, g)
 	}
-	sortBy(out, func(g DiscoveredGroup) string { return g.Name })
+	sortByKey(out, func(g DiscoveredGroup) string { return g.Name })
 	return out, nil
 }

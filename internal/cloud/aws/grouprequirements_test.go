@@ -47,16 +47,16 @@ func TestAttributesAreReadWhole(t *testing.T) {
 		if n := fill(reflect.ValueOf(said).Elem()); n < 25 {
 			t.Fatalf("%T: %d fields: there is nothing to lose", said, n)
 		}
-		g := &autoGroup{}
-		g.attribute(said)
-		if g.problem != "" || len(g.attributes) != 1 {
+		g := &scalingGroup{}
+		g.addRequirements(said)
+		if g.problem != "" || len(g.instanceRequirements) != 1 {
 			t.Fatalf("%T: %q", said, g.problem)
 		}
 		want, err := json.Marshal(said)
 		if err != nil {
 			t.Fatal(err)
 		}
-		have, err := json.Marshal(g.attributes[0])
+		have, err := json.Marshal(g.instanceRequirements[0])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,51 +20,51 @@ const (
 	familyCustom       = awsv1.AMIFamilyCustom
 )
 
-func windows(family string) bool { return strings.HasPrefix(family, "Windows") }
+func isWindows(family string) bool { return strings.HasPrefix(family, "Windows") }
 
-// class is a node class as it is written, read.
-type class struct {
-	name, uid, id string // id changes with the class's generation
-	spec          awsv1.EC2NodeClassSpec
-	family        string
-	kubelet       *kubelet
-	kubeletErr    error
+// nodeClass is a node class as it is written, read.
+type nodeClass struct {
+	name, uid, generationKey string // generationKey changes with the class's generation
+	spec                     awsv1.EC2NodeClassSpec
+	family                   string
+	kubeletConfig            *kubeletConfig
+	kubeletErr               error
 }
 
-// readClass reads a node class; a kubelet configuration that can't be used is kept for the class's status to tell.
-func readClass(op string, c cloud.NodeClass) (*class, error) {
+// readNodeClass reads a node class; a kubelet configuration that can't be used is kept for the class's status to tell.
+func readNodeClass(op string, c cloud.NodeClass) (*nodeClass, error) {
 	if c.Group != awsv1.Group || c.Kind != awsv1.KindEC2NodeClass {
 		return nil, &cloud.Error{Kind: cloud.Denied, Op: op, Object: c.Name, Err: fmt.Errorf(
 			"node class is a %s of %s, need a %s of %s", c.Kind, c.Group, awsv1.KindEC2NodeClass, awsv1.Group)}
 	}
-	out := &class{name: c.Name, uid: c.UID, id: fmt.Sprintf("%s/%s/%d", c.Name, c.UID, c.Generation)}
+	out := &nodeClass{name: c.Name, uid: c.UID, generationKey: fmt.Sprintf("%s/%s/%d", c.Name, c.UID, c.Generation)}
 	if len(c.Spec) > 0 {
 		if err := json.Unmarshal(c.Spec, &out.spec); err != nil {
-			return nil, notReady(op, c.Name, "EC2NodeClass %s: spec: %w", c.Name, err)
+			return nil, notReadyError(op, c.Name, "EC2NodeClass %s: spec: %w", c.Name, err)
 		}
 	}
 	out.family = out.spec.Family()
 	if out.family == "" {
 		for i, t := range out.spec.AMISelectorTerms {
 			if t.Alias != "" {
-				return nil, notReady(op, c.Name, "EC2NodeClass %s: spec.amiSelectorTerms[%d].alias: %q is of no known family; use al2, al2023, bottlerocket, windows2019, windows2022 or windows2025", c.Name, i, t.Alias)
+				return nil, notReadyError(op, c.Name, "EC2NodeClass %s: spec.amiSelectorTerms[%d].alias: %q is of no known family; use al2, al2023, bottlerocket, windows2019, windows2022 or windows2025", c.Name, i, t.Alias)
 			}
 		}
-		return nil, notReady(op, c.Name, "EC2NodeClass %s: spec.amiFamily: missing, and no amiSelectorTerm is an alias; set one of them", c.Name)
+		return nil, notReadyError(op, c.Name, "EC2NodeClass %s: spec.amiFamily: missing, and no amiSelectorTerm is an alias; set one of them", c.Name)
 	}
 	var raw []byte
 	if out.spec.Kubelet != nil {
 		raw = out.spec.Kubelet.Raw
 	}
-	if out.kubelet, out.kubeletErr = readKubelet(raw); out.kubeletErr != nil {
-		out.kubelet = &kubelet{}
+	if out.kubeletConfig, out.kubeletErr = readKubeletConfig(raw); out.kubeletErr != nil {
+		out.kubeletConfig = &kubeletConfig{}
 	}
 	return out, nil
 }
 
-// os is what kubernetes.io/os says on the class's nodes.
-func (c *class) os() string {
-	if windows(c.family) {
+// osLabel is what kubernetes.io/os says on the class's nodes.
+func (c *nodeClass) osLabel() string {
+	if isWindows(c.family) {
 		return "windows"
 	}
 	return "linux"
@@ -75,14 +75,14 @@ func rootDevice(family string) string {
 	switch {
 	case family == familyBottlerocket:
 		return "/dev/xvdb"
-	case windows(family):
+	case isWindows(family):
 		return "/dev/sda1"
 	}
 	return "/dev/xvda"
 }
 
-// ephemeral is a node's ephemeral storage in bytes.
-func (c *class) ephemeral(t *machineType) int64 {
+// ephemeralStorage is a node's ephemeral storage in bytes.
+func (c *nodeClass) ephemeralStorage(t *typeInfo) int64 {
 	if p := c.spec.InstanceStorePolicy; p != nil && *p == awsv1.InstanceStorePolicyRAID0 && t.localGB > 0 {
 		return t.localGB * 1_000_000_000
 	}
@@ -106,7 +106,7 @@ func (c *class) ephemeral(t *machineType) int64 {
 			return size(m)
 		}
 	}
-	if windows(c.family) && len(mappings) == 0 {
+	if isWindows(c.family) && len(mappings) == 0 {
 		return 50 * gib
 	}
 	return 20 * gib

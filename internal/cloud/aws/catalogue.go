@@ -37,35 +37,35 @@ func pricingRegion(region string) string {
 	return "us-east-1"
 }
 
-// market is what can be bought in the region and for how much. What stands in goods is never changed, only replaced.
-type market struct {
+// catalogueStore is what can be bought in the region and for how much. A catalogue is never changed, only replaced.
+type catalogueStore struct {
 	turn chan struct{} // holds one token; who has it may refresh
 
-	mu    sync.Mutex
-	goods *goods
+	mu      sync.Mutex
+	current *catalogue
 }
 
-// goods are types, where they are offered, and prices.
-type goods struct {
-	version  int
-	types    []*machineType
-	zones    map[string][]string // by type, sorted
-	onDemand map[string]int64    // micro-dollars by type
-	spot     map[string]int64    // by type/zone
+// catalogue are types, where they are offered, and prices.
+type catalogue struct {
+	version       int
+	types         []*typeInfo
+	zones         map[string][]string // by type, sorted
+	onDemandMicro map[string]int64    // micro-dollars by type
+	spotMicro     map[string]int64    // by type/zone
 
-	typesAt, pricesAt           time.Time
-	onDemandPublished, spotMade bool // on-demand prices are the region's; spot prices are the model's
+	typesAt, pricesAt               time.Time
+	onDemandPublished, spotModelled bool // on-demand prices are the region's; spot prices are the model's
 }
 
-func (m *market) now() *goods {
+func (m *catalogueStore) known() *catalogue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.goods
+	return m.current
 }
 
-// due is when the goods should be looked at again; zero: there are none yet.
-func (m *market) due(c Config) time.Time {
-	g := m.now()
+// nextRefresh is when the catalogue should be asked for again; zero: there are none yet.
+func (m *catalogueStore) nextRefresh(c Config) time.Time {
+	g := m.known()
 	if g == nil {
 		return time.Time{}
 	}
@@ -76,80 +76,80 @@ func (m *market) due(c Config) time.Time {
 	return b
 }
 
-// goods answers what is known; when nothing is, or with refresh what is old, is asked for first.
-func (p *Provider) goods(ctx context.Context, refresh bool) (*goods, error) {
-	if g := p.market.now(); g != nil && !refresh {
+// loadCatalogue answers what is known; when nothing is, or with refresh what is old, is asked for first.
+func (p *Provider) loadCatalogue(ctx context.Context, refresh bool) (*catalogue, error) {
+	if g := p.catalogue.known(); g != nil && !refresh {
 		return g, ctx.Err()
 	}
 	select {
-	case <-p.market.turn:
+	case <-p.catalogue.turn:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { p.market.turn <- struct{}{} }()
-	old := p.market.now()
+	defer func() { p.catalogue.turn <- struct{}{} }()
+	old := p.catalogue.known()
 	if old != nil && !refresh {
 		return old, nil
 	}
 	now := p.clock.Now()
-	next := &goods{}
+	next := &catalogue{}
 	if old != nil {
 		*next = *old
 	}
 	if old == nil || now.Sub(old.typesAt) >= p.config.TypesRefresh {
-		if err := p.loadTypes(ctx, next); err != nil {
+		if err := p.fetchTypes(ctx, next); err != nil {
 			return nil, err
 		}
 		next.typesAt = now
 	}
 	if old == nil || now.Sub(old.pricesAt) >= p.config.PricesRefresh {
-		if err := p.loadPrices(ctx, next, old); err != nil {
+		if err := p.fetchPrices(ctx, next, old); err != nil {
 			return nil, err
 		}
 		next.pricesAt = now
 	}
 	next.version++
-	if old != nil && sameGoods(old, next) {
+	if old != nil && equalCatalogues(old, next) {
 		next.version = old.version
 	}
-	p.market.mu.Lock()
-	p.market.goods = next
-	p.market.mu.Unlock()
+	p.catalogue.mu.Lock()
+	p.catalogue.current = next
+	p.catalogue.mu.Unlock()
 	return next, nil
 }
 
-func sameGoods(a, b *goods) bool {
-	text := func(g *goods) string {
-		var list []machineType
+func equalCatalogues(a, b *catalogue) bool {
+	text := func(g *catalogue) string {
+		var list []typeInfo
 		for _, t := range g.types {
 			list = append(list, *t)
 		}
-		return fmt.Sprint(list, g.zones, g.onDemand, g.spot, g.onDemandPublished, g.spotMade)
+		return fmt.Sprint(list, g.zones, g.onDemandMicro, g.spotMicro, g.onDemandPublished, g.spotModelled)
 	}
 	return text(a) == text(b)
 }
 
-func (p *Provider) loadTypes(ctx context.Context, g *goods) error {
+func (p *Provider) fetchTypes(ctx context.Context, g *catalogue) error {
 	g.types, g.zones = nil, map[string][]string{}
 	pages := ec2.NewDescribeInstanceTypesPaginator(p.ec2, &ec2.DescribeInstanceTypesInput{})
 	for pages.HasMorePages() {
-		page, err := patient(ctx, p, pages.NextPage)
+		page, err := nextPageWithRetry(ctx, p, pages.NextPage)
 		if err != nil {
 			return err
 		}
 		for i := range page.InstanceTypes {
-			if t := readType(&page.InstanceTypes[i], p.region); t != nil {
+			if t := readTypeInfo(&page.InstanceTypes[i], p.region); t != nil {
 				if known := p.builtin.Find(t.name); known != nil && known.Capacity[resourcePodENI] > 0 {
-					t.extended[resourcePodENI] = known.Capacity[resourcePodENI] // EC2 does not tell
+					t.extendedResources[resourcePodENI] = known.Capacity[resourcePodENI] // EC2 does not tell
 				}
 				g.types = append(g.types, t)
 			}
 		}
 	}
-	sortBy(g.types, func(t *machineType) string { return t.name })
+	sortByKey(g.types, func(t *typeInfo) string { return t.name })
 	where := ec2.NewDescribeInstanceTypeOfferingsPaginator(p.ec2, &ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone})
 	for where.HasMorePages() {
-		page, err := patient(ctx, p, where.NextPage)
+		page, err := nextPageWithRetry(ctx, p, where.NextPage)
 		if err != nil {
 			return err
 		}
@@ -159,50 +159,50 @@ func (p *Provider) loadTypes(ctx context.Context, g *goods) error {
 		}
 	}
 	for _, z := range g.zones {
-		sortBy(z, func(s string) string { return s })
+		sortByKey(z, func(s string) string { return s })
 	}
 	return nil
 }
 
-// loadPrices asks for prices. Where the price list can't be had the built-in one is used, and where spot prices can't be had the
+// fetchPrices asks for prices. Where the price list can't be had the built-in one is used, and where spot prices can't be had the
 // model; both are said, and marked on every offering.
-func (p *Provider) loadPrices(ctx context.Context, g, old *goods) error {
-	onDemand, err := p.onDemandPrices(ctx)
+func (p *Provider) fetchPrices(ctx context.Context, g, old *catalogue) error {
+	onDemand, err := p.fetchOnDemandPrices(ctx)
 	switch {
 	case err == nil && len(onDemand) > 0:
-		g.onDemand, g.onDemandPublished = onDemand, true
+		g.onDemandMicro, g.onDemandPublished = onDemand, true
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case old != nil && old.onDemandPublished:
 		p.log.Warn("on-demand prices not refreshed, those known stay in use", "asOf", old.pricesAt, "error", err)
 	default:
-		g.onDemand, g.onDemandPublished = map[string]int64{}, p.region == p.builtin.Region
+		g.onDemandMicro, g.onDemandPublished = map[string]int64{}, p.region == p.builtin.Region
 		for i := range p.builtin.Types {
 			t := &p.builtin.Types[i]
 			for _, o := range t.Offerings {
 				if o.CapacityType == model.OnDemand {
-					g.onDemand[t.Name] = o.PriceMicro
+					g.onDemandMicro[t.Name] = o.PriceMicro
 				}
 			}
 		}
 		p.log.Warn("the price list can't be had: built-in on-demand prices are used", "of", p.builtin.Region, "asOf", p.builtin.PricesAsOf, "error", err)
 	}
-	spot, err := p.spotPrices(ctx)
+	spot, err := p.fetchSpotPrices(ctx)
 	switch {
 	case err == nil && len(spot) > 0:
-		g.spot, g.spotMade = spot, false
+		g.spotMicro, g.spotModelled = spot, false
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case cloud.KindOf(failed(ctx, "", "", err)) == cloud.Throttled && old == nil:
+	case cloud.KindOf(classifyError(ctx, "", "", err)) == cloud.Throttled && old == nil:
 		return err
-	case old != nil && !old.spotMade:
+	case old != nil && !old.spotModelled:
 		p.log.Warn("spot prices not refreshed, those known stay in use", "asOf", old.pricesAt, "error", err)
 	default:
-		g.spot, g.spotMade = map[string]int64{}, true
+		g.spotMicro, g.spotModelled = map[string]int64{}, true
 		for _, t := range g.types {
 			for _, z := range g.zones[t.name] {
-				if od := g.onDemand[t.name]; od > 0 && t.spot {
-					g.spot[t.name+"/"+z] = catalog.ModelledSpot(od, t.name, z)
+				if od := g.onDemandMicro[t.name]; od > 0 && t.spot {
+					g.spotMicro[t.name+"/"+z] = catalog.ModelledSpot(od, t.name, z)
 				}
 			}
 		}
@@ -211,21 +211,21 @@ func (p *Provider) loadPrices(ctx context.Context, g, old *goods) error {
 	return nil
 }
 
-// pageTries is how often a page of the market is asked for. The market has dozens of pages: one throttled call must not be the end
+// maxPageAttempts is how often a page of the market is asked for. The market has dozens of pages: one throttled call must not be the end
 // of all that came before it.
-const pageTries = 5
+const maxPageAttempts = 5
 
-// patient asks for a page again when it was throttled or the reply was lost. It reads only, and nobody waits for it but those who
+// nextPageWithRetry asks for a page again when it was throttled or the reply was lost. It reads only, and nobody waits for it but those who
 // know nothing of the market yet.
-func patient[T, O any](ctx context.Context, p *Provider, next func(context.Context, ...func(*O)) (*T, error)) (*T, error) {
+func nextPageWithRetry[T, O any](ctx context.Context, p *Provider, next func(context.Context, ...func(*O)) (*T, error)) (*T, error) {
 	for try := 1; ; try++ {
 		page, err := next(ctx)
 		if err == nil {
 			return page, nil
 		}
-		e := failed(ctx, "", "", err)
+		e := classifyError(ctx, "", "", err)
 		kind := cloud.KindOf(e)
-		if try == pageTries || ctx.Err() != nil || kind != cloud.Throttled && kind != cloud.Unknown {
+		if try == maxPageAttempts || ctx.Err() != nil || kind != cloud.Throttled && kind != cloud.Unknown {
 			return nil, err
 		}
 		if err := p.clock.Wait(ctx, max(cloud.AfterOf(e), 100*time.Millisecond)); err != nil {
@@ -234,8 +234,8 @@ func patient[T, O any](ctx context.Context, p *Provider, next func(context.Conte
 	}
 }
 
-// product is an entry of the price list, as much of it as we read.
-type product struct {
+// priceListEntry is an entry of the price list, as much of it as we read.
+type priceListEntry struct {
 	Product struct {
 		Attributes struct {
 			InstanceType string `json:"instanceType"`
@@ -250,7 +250,7 @@ type product struct {
 	} `json:"terms"`
 }
 
-func (p *Provider) onDemandPrices(ctx context.Context) (map[string]int64, error) {
+func (p *Provider) fetchOnDemandPrices(ctx context.Context) (map[string]int64, error) {
 	if p.config.IsolatedVPC {
 		return nil, fmt.Errorf("the VPC is isolated (ISOLATED_VPC)")
 	}
@@ -268,18 +268,18 @@ func (p *Provider) onDemandPrices(ctx context.Context) (map[string]int64, error)
 	out := map[string]int64{}
 	pages := pricing.NewGetProductsPaginator(p.pricing, in)
 	for pages.HasMorePages() {
-		page, err := patient(ctx, p, pages.NextPage)
+		page, err := nextPageWithRetry(ctx, p, pages.NextPage)
 		if err != nil {
 			return nil, err
 		}
 		for _, text := range page.PriceList {
-			var entry product
+			var entry priceListEntry
 			if err := json.Unmarshal([]byte(text), &entry); err != nil {
 				return nil, fmt.Errorf("read the price list: %w", err)
 			}
 			for _, term := range entry.Terms.OnDemand {
 				for _, d := range term.PriceDimensions {
-					if micro := micros(d.PricePerUnit[currency]); micro > 0 {
+					if micro := parsePriceMicro(d.PricePerUnit[currency]); micro > 0 {
 						out[entry.Product.Attributes.InstanceType] = micro
 					}
 				}
@@ -289,20 +289,20 @@ func (p *Provider) onDemandPrices(ctx context.Context) (map[string]int64, error)
 	return out, nil
 }
 
-func (p *Provider) spotPrices(ctx context.Context) (map[string]int64, error) {
+func (p *Provider) fetchSpotPrices(ctx context.Context) (map[string]int64, error) {
 	out := map[string]int64{}
 	at := map[string]time.Time{}
 	pages := ec2.NewDescribeSpotPriceHistoryPaginator(p.ec2, &ec2.DescribeSpotPriceHistoryInput{
 		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, StartTime: sdk.Time(p.clock.Now()),
 	})
 	for pages.HasMorePages() {
-		page, err := patient(ctx, p, pages.NextPage)
+		page, err := nextPageWithRetry(ctx, p, pages.NextPage)
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range page.SpotPriceHistory {
 			k := string(s.InstanceType) + "/" + deref(s.AvailabilityZone)
-			if micro := micros(deref(s.SpotPrice)); micro > 0 && !deref(s.Timestamp).Before(at[k]) {
+			if micro := parsePriceMicro(deref(s.SpotPrice)); micro > 0 && !deref(s.Timestamp).Before(at[k]) {
 				out[k], at[k] = micro, deref(s.Timestamp)
 			}
 		}
@@ -310,8 +310,8 @@ func (p *Provider) spotPrices(ctx context.Context) (map[string]int64, error) {
 	return out, nil
 }
 
-// micros reads a price in dollars; 0 where it is none.
-func micros(s string) int64 {
+// parsePriceMicro reads a price in dollars; 0 where it is none.
+func parsePriceMicro(s string) int64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || f <= 0 || math.IsInf(f, 0) {
 		return 0

@@ -22,30 +22,30 @@ import (
 
 // image is what machines boot from, and which machines.
 type image struct {
-	id, name   string
-	created    string // RFC 3339, as EC2 has it
-	deprecated bool
-	wants      model.Requirements // on the labels of a type
+	id, name     string
+	created      string // RFC 3339, as EC2 has it
+	deprecated   bool
+	requirements model.Requirements // on the labels of a type
 }
 
-// fits says whether a type can boot from it.
-func (im *image) fits(t *machineType) bool {
-	for i := range im.wants {
-		v, ok := t.labels[im.wants[i].Key]
-		if !im.wants[i].Matches(v, ok) {
+// fitsType says whether a type can boot from it.
+func (im *image) fitsType(t *typeInfo) bool {
+	for i := range im.requirements {
+		v, ok := t.labels[im.requirements[i].Key]
+		if !im.requirements[i].Matches(v, ok) {
 			return false
 		}
 	}
 	return true
 }
 
-// variant is one image of an alias: where its id stands and which machines it is for.
-type variant struct {
-	parameter string
-	wants     model.Requirements
+// aliasImage is one image of an alias: where its id stands and which machines it is for.
+type aliasImage struct {
+	parameter    string
+	requirements model.Requirements
 }
 
-func absent(key string) model.Requirement {
+func labelAbsent(key string) model.Requirement {
 	r, err := model.NewRequirement(key, model.OpDoesNotExist)
 	if err != nil {
 		panic(err) // without values there is nothing to be wrong
@@ -53,7 +53,7 @@ func absent(key string) model.Requirement {
 	return r
 }
 
-func present(key string) model.Requirement {
+func labelPresent(key string) model.Requirement {
 	r, err := model.NewRequirement(key, model.OpExists)
 	if err != nil {
 		panic(err)
@@ -61,14 +61,14 @@ func present(key string) model.Requirement {
 	return r
 }
 
-// variants are the images that Amazon publishes for a family, version and Kubernetes release.
-func variants(family, version, kubernetes string) []variant {
-	plain := []model.Requirement{absent(awsv1.LabelInstanceGPUCount), absent(awsv1.LabelInstanceAcceleratorCount)}
+// aliasImages are the images that Amazon publishes for a family, version and Kubernetes release.
+func aliasImages(family, version, kubernetes string) []aliasImage {
+	plain := []model.Requirement{labelAbsent(awsv1.LabelInstanceGPUCount), labelAbsent(awsv1.LabelInstanceAcceleratorCount)}
 	nvidia := []model.Requirement{model.OneOf(awsv1.LabelInstanceGPUManufacturer, "nvidia")}
-	neuron := []model.Requirement{present(awsv1.LabelInstanceAcceleratorCount)}
-	var out []variant
+	neuron := []model.Requirement{labelPresent(awsv1.LabelInstanceAcceleratorCount)}
+	var out []aliasImage
 	add := func(parameter, arch string, wants []model.Requirement) {
-		out = append(out, variant{parameter, model.NewRequirements(append([]model.Requirement{model.OneOf(model.LabelArch, arch)}, wants...)...)})
+		out = append(out, aliasImage{parameter, model.NewRequirements(append([]model.Requirement{model.OneOf(model.LabelArch, arch)}, wants...)...)})
 	}
 	eks := "/aws/service/eks/optimized-ami/" + kubernetes
 	switch {
@@ -112,7 +112,7 @@ func variants(family, version, kubernetes string) []variant {
 }
 
 // findImages are the images that the terms choose: one that is not deprecated before one that is, a newer before an older.
-func (p *Provider) findImages(ctx context.Context, c *class, kubernetes string) ([]image, error) {
+func (p *Provider) findImages(ctx context.Context, c *nodeClass, kubernetes string) ([]image, error) {
 	terms := c.spec.AMISelectorTerms
 	found := map[string]image{}
 	ask := func(in *ec2.DescribeImagesInput, wants map[string]model.Requirements) error {
@@ -121,7 +121,7 @@ func (p *Provider) findImages(ctx context.Context, c *class, kubernetes string) 
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				if strings.HasPrefix(codeOf(err), "InvalidAMIID") {
+				if strings.HasPrefix(errorCode(err), "InvalidAMIID") {
 					return nil
 				}
 				return err
@@ -129,7 +129,7 @@ func (p *Provider) findImages(ctx context.Context, c *class, kubernetes string) 
 			for i := range page.Images {
 				if im, ok := p.readImage(&page.Images[i]); ok {
 					if w, ok := wants[im.id]; ok {
-						im.wants = w
+						im.requirements = w
 					}
 					found[im.id] = im
 				}
@@ -138,12 +138,12 @@ func (p *Provider) findImages(ctx context.Context, c *class, kubernetes string) 
 		return nil
 	}
 	if family, version := c.spec.Alias(); family != "" {
-		out, err := p.aliased(ctx, family, version, kubernetes)
+		out, err := p.findAliasImages(ctx, family, version, kubernetes)
 		if err != nil {
 			return nil, err
 		}
 		if len(out) == 0 {
-			return nil, unresolved(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms[0].alias: %s@%s: there is no such image for Kubernetes %s in region %s; choose another version or family",
+			return nil, newUnresolvedError(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms[0].alias: %s@%s: there is no such image for Kubernetes %s in region %s; choose another version or family",
 				strings.ToLower(family), version, kubernetes, p.region)
 		}
 		return out, nil
@@ -152,20 +152,20 @@ func (p *Provider) findImages(ctx context.Context, c *class, kubernetes string) 
 		in := &ec2.DescribeImagesInput{}
 		switch {
 		case t.ID != "":
-			in.Filters = []types.Filter{filter("image-id", t.ID)}
+			in.Filters = []types.Filter{newFilter("image-id", t.ID)}
 		case t.SSMParameter != "":
-			ids, err := p.parameters(ctx, []string{t.SSMParameter})
+			ids, err := p.getParameters(ctx, []string{t.SSMParameter})
 			if err != nil {
 				return nil, err
 			}
 			if len(ids) == 0 {
-				return nil, unresolved(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms[%d].ssmParameter: %s: there is no such parameter in region %s", i, t.SSMParameter, p.region)
+				return nil, newUnresolvedError(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms[%d].ssmParameter: %s: there is no such parameter in region %s", i, t.SSMParameter, p.region)
 			}
-			in.Filters = []types.Filter{filter("image-id", ids[t.SSMParameter])}
+			in.Filters = []types.Filter{newFilter("image-id", ids[t.SSMParameter])}
 		default:
 			in.Filters = tagFilters(t.Tags)
 			if t.Name != "" {
-				in.Filters = append(in.Filters, filter("name", t.Name))
+				in.Filters = append(in.Filters, newFilter("name", t.Name))
 			}
 			if t.Owner != "" {
 				in.Owners = []string{t.Owner}
@@ -178,7 +178,7 @@ func (p *Provider) findImages(ctx context.Context, c *class, kubernetes string) 
 		}
 	}
 	if len(found) == 0 {
-		return nil, unresolved(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms: no image of region %s matches %s; mend the terms or share the image with this account", p.region, selector(terms))
+		return nil, newUnresolvedError(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms: no image of region %s matches %s; mend the terms or share the image with this account", p.region, selectorKey(terms))
 	}
 	out := make([]image, 0, len(found))
 	for _, im := range found {
@@ -200,16 +200,16 @@ func sortImages(list []image) {
 	})
 }
 
-// aliased are the images of an alias, as far as they are published.
-func (p *Provider) aliased(ctx context.Context, family, version, kubernetes string) ([]image, error) {
+// findAliasImages are the images of an alias, as far as they are published.
+func (p *Provider) findAliasImages(ctx context.Context, family, version, kubernetes string) ([]image, error) {
 	var names []string
-	list := variants(family, version, kubernetes)
+	list := aliasImages(family, version, kubernetes)
 	for _, v := range list {
 		if !slices.Contains(names, v.parameter) {
 			names = append(names, v.parameter)
 		}
 	}
-	ids, err := p.parameters(ctx, names)
+	ids, err := p.getParameters(ctx, names)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (p *Provider) aliased(ctx context.Context, family, version, kubernetes stri
 		}
 	}
 	known := map[string]image{}
-	pages := ec2.NewDescribeImagesPaginator(p.ec2, &ec2.DescribeImagesInput{Filters: []types.Filter{filter("image-id", wanted...)}})
+	pages := ec2.NewDescribeImagesPaginator(p.ec2, &ec2.DescribeImagesInput{Filters: []types.Filter{newFilter("image-id", wanted...)}})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -235,15 +235,15 @@ func (p *Provider) aliased(ctx context.Context, family, version, kubernetes stri
 	var out []image
 	for _, v := range list {
 		if im, ok := known[ids[v.parameter]]; ok {
-			im.wants = v.wants
+			im.requirements = v.requirements
 			out = append(out, im)
 		}
 	}
 	return out, nil
 }
 
-// parameters are the values of SSM parameters, without those that are not there.
-func (p *Provider) parameters(ctx context.Context, names []string) (map[string]string, error) {
+// getParameters are the values of SSM parameters, without those that are not there.
+func (p *Provider) getParameters(ctx context.Context, names []string) (map[string]string, error) {
 	out := map[string]string{}
 	for chunk := range slices.Chunk(names, 10) {
 		res, err := p.ssm.GetParameters(ctx, &ssm.GetParametersInput{Names: chunk})
@@ -269,25 +269,25 @@ func (p *Provider) readImage(in *types.Image) (image, bool) {
 	if arch == "" || in.State != "" && in.State != types.ImageStateAvailable {
 		return im, false
 	}
-	im.wants = model.NewRequirements(model.OneOf(model.LabelArch, arch))
+	im.requirements = model.NewRequirements(model.OneOf(model.LabelArch, arch))
 	return im, true
 }
 
-// imageFor is the image that a type boots from; nil if there is none for it.
-func (r *resolved) imageFor(t *machineType) *image {
+// imageForType is the image that a type boots from; nil if there is none for it.
+func (r *resolvedClass) imageForType(t *typeInfo) *image {
 	for i := range r.images {
-		if r.images[i].fits(t) {
+		if r.images[i].fitsType(t) {
 			return &r.images[i]
 		}
 	}
 	return nil
 }
 
-// requirements writes what an image wants as the class's status has it.
-func (im *image) requirements() []corev1.NodeSelectorRequirement {
+// nodeSelectorRequirements writes what an image wants as the class's status has it.
+func (im *image) nodeSelectorRequirements() []corev1.NodeSelectorRequirement {
 	out := []corev1.NodeSelectorRequirement{}
-	for i := range im.wants {
-		q := &im.wants[i]
+	for i := range im.requirements {
+		q := &im.requirements[i]
 		r := corev1.NodeSelectorRequirement{Key: q.Key}
 		switch {
 		case !q.Complement && len(q.Values) == 0:

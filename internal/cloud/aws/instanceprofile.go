@@ -17,7 +17,7 @@ import (
 )
 
 // profileName is the instance profile that is made for a class: the same name for the same class, in every process.
-func (p *Provider) profileName(c *class) string {
+func (p *Provider) profileName(c *nodeClass) string {
 	sum := sha256.Sum256([]byte(p.region + "/" + c.name))
 	name := p.config.ClusterName
 	if len(name) > 100 {
@@ -27,11 +27,11 @@ func (p *Provider) profileName(c *class) string {
 }
 
 // ensureProfile makes the instance profile of a class with a role, and has it bear that role and no other.
-func (p *Provider) ensureProfile(ctx context.Context, c *class) (string, error) {
+func (p *Provider) ensureProfile(ctx context.Context, c *nodeClass) (string, error) {
 	name := p.profileName(c)
 	get := func() (*iamtypes.InstanceProfile, error) {
 		res, err := p.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
-		if codeOf(err) == "NoSuchEntity" {
+		if errorCode(err) == "NoSuchEntity" {
 			return nil, nil
 		}
 		if err != nil {
@@ -54,7 +54,7 @@ func (p *Provider) ensureProfile(ctx context.Context, c *class) (string, error) 
 			},
 		})
 		switch {
-		case codeOf(err) == "EntityAlreadyExists":
+		case errorCode(err) == "EntityAlreadyExists":
 			if profile, err = get(); err != nil || profile == nil {
 				return "", fmt.Errorf("instance profile %s is there and is not: %w", name, err)
 			}
@@ -70,14 +70,14 @@ func (p *Provider) ensureProfile(ctx context.Context, c *class) (string, error) 
 		}
 	}
 	for _, r := range profile.Roles {
-		if _, err := p.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: r.RoleName}); err != nil && codeOf(err) != "NoSuchEntity" {
+		if _, err := p.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: r.RoleName}); err != nil && errorCode(err) != "NoSuchEntity" {
 			return "", err
 		}
 	}
 	_, err = p.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &c.spec.Role})
-	switch codeOf(err) {
+	switch errorCode(err) {
 	case "NoSuchEntity":
-		return "", unresolved(awsv1.ReasonInstanceProfileNotFound, "spec.role: %s: there is no such role in this account; create it or name another", c.spec.Role)
+		return "", newUnresolvedError(awsv1.ReasonInstanceProfileNotFound, "spec.role: %s: there is no such role in this account; create it or name another", c.spec.Role)
 	case "LimitExceeded": // another process has just added it
 		return name, nil
 	}

@@ -20,39 +20,39 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// machine is an instance of the cluster's.
-type machine struct {
+// instance is an instance of the cluster's.
+type instance struct {
 	id, zone, instanceType, capacityType string
 	image, subnet, reservation           string
-	groups                               []string // sorted: security groups
-	group                                string   // of Auto Scaling; empty: none
+	securityGroups                       []string // sorted: security groups
+	autoScalingGroup                     string   // of Auto Scaling; empty: none
 	claimUID, claimName                  string
 	launched                             time.Time
-	shielded                             time.Time // since when it is protected from scale-in for a moment; zero: it is not
+	protectedSince                       time.Time // since when it is protected from scale-in for a moment; zero: it is not
 	gone                                 bool
 }
 
-// fleet is what was last listed, and what this process knows better.
-type fleet struct {
+// instanceIndex is what was last listed, and what this process knows better.
+type instanceIndex struct {
 	turn chan struct{} // holds one token; who has it may list
 
-	mu     sync.Mutex
-	last   *listing
-	fresh  map[string]machine   // bought since the last list was asked for
-	ending map[string]time.Time // by instance id: ended by this process, and when
+	mu       sync.Mutex
+	last     *instanceList
+	launched map[string]instance  // bought since the last list was asked for
+	ended    map[string]time.Time // by instance id: ended by this process, and when
 }
 
-// listing is all instances at one moment.
-type listing struct {
-	at    time.Time // when it was asked for
-	all   []machine // by provider id
+// instanceList is all instances at one moment.
+type instanceList struct {
+	at    time.Time  // when it was asked for
+	all   []instance // by provider id
 	byUID map[string][]int
 	byID  map[string]int
 }
 
-// of is the machine of a claim: one that lives before one that has ended; nil if there is none.
-func (l *listing) of(uid string) *machine {
-	var out *machine
+// byClaim is the machine of a claim: one that lives before one that has ended; nil if there is none.
+func (l *instanceList) byClaim(uid string) *instance {
+	var out *instance
 	for _, i := range l.byUID[uid] {
 		if m := &l.all[i]; out == nil || out.gone && !m.gone {
 			out = m
@@ -61,42 +61,42 @@ func (l *listing) of(uid string) *machine {
 	return out
 }
 
-func (f *fleet) bought(m machine) {
+func (f *instanceIndex) addLaunched(m instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.fresh == nil {
-		f.fresh = map[string]machine{}
+	if f.launched == nil {
+		f.launched = map[string]instance{}
 	}
-	f.fresh[m.id] = m
+	f.launched[m.id] = m
 }
 
-func (f *fleet) hasEnded(id string) bool {
+func (f *instanceIndex) hasEnded(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, ok := f.ending[id]
+	_, ok := f.ended[id]
 	return ok
 }
 
-func (f *fleet) ended(id string, now time.Time) {
+func (f *instanceIndex) markEnded(id string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ending == nil {
-		f.ending = map[string]time.Time{}
+	if f.ended == nil {
+		f.ended = map[string]time.Time{}
 	}
-	f.ending[id] = now
-	for k, t := range f.ending {
+	f.ended[id] = now
+	for k, t := range f.ended {
 		if now.Sub(t) > 2*time.Hour { // EC2 has forgotten it, too
-			delete(f.ending, k)
+			delete(f.ended, k)
 		}
 	}
 }
 
-// machines lists all instances of the cluster, unless that was done since a moment; the zero moment: ever.
-func (p *Provider) machines(ctx context.Context, since time.Time) (*listing, error) {
-	known := func() *listing {
-		p.fleet.mu.Lock()
-		defer p.fleet.mu.Unlock()
-		if last := p.fleet.last; last != nil && (since.IsZero() || last.at.After(since)) {
+// listInstances lists all instances of the cluster, unless that was done since a moment; the zero moment: ever.
+func (p *Provider) listInstances(ctx context.Context, since time.Time) (*instanceList, error) {
+	known := func() *instanceList {
+		p.instances.mu.Lock()
+		defer p.instances.mu.Unlock()
+		if last := p.instances.last; last != nil && (since.IsZero() || last.at.After(since)) {
 			return last
 		}
 		return nil
@@ -104,32 +104,32 @@ func (p *Provider) machines(ctx context.Context, since time.Time) (*listing, err
 	if last := known(); last != nil {
 		return last, ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(ctx, batchLimit) // who lists keeps all others from it
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout) // who lists keeps all others from it
 	defer cancel()
 	select {
-	case <-p.fleet.turn:
+	case <-p.instances.turn:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { p.fleet.turn <- struct{}{} }()
+	defer func() { p.instances.turn <- struct{}{} }()
 	if last := known(); last != nil { // somebody else's
 		return last, nil
 	}
-	out := &listing{at: p.clock.Now(), byUID: map[string][]int{}, byID: map[string]int{}}
+	out := &instanceList{at: p.clock.Now(), byUID: map[string][]int{}, byID: map[string]int{}}
 	pages := ec2.NewDescribeInstancesPaginator(p.ec2, &ec2.DescribeInstancesInput{MaxResults: sdk.Int32(1000), Filters: []types.Filter{
-		filter("tag:kubernetes.io/cluster/"+p.config.ClusterName, "owned"), filter("tag-key", awsv1.TagNodeClaim, awsv1.TagNodePool),
+		newFilter("tag:kubernetes.io/cluster/"+p.config.ClusterName, "owned"), newFilter("tag-key", awsv1.TagNodeClaim, awsv1.TagNodePool),
 	}})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, in := range instancesOf(page.Reservations) {
+		for _, in := range flattenReservations(page.Reservations) {
 			out.all = append(out.all, readInstance(in))
 		}
 	}
-	if names := p.scaled.known(); len(names) > 0 {
-		members, err := p.groupMembers(ctx, names)
+	if names := p.registry.groupNames(); len(names) > 0 {
+		members, err := p.listMembers(ctx, names)
 		if err != nil {
 			return nil, err
 		}
@@ -137,14 +137,14 @@ func (p *Provider) machines(ctx context.Context, since time.Time) (*listing, err
 		for _, m := range out.all {
 			have[m.id] = true
 		}
-		out.all = append(out.all, slices.DeleteFunc(members, func(m machine) bool { return have[m.id] })...)
+		out.all = append(out.all, slices.DeleteFunc(members, func(m instance) bool { return have[m.id] })...)
 	}
-	sortBy(out.all, func(m machine) string { return providerID(m.zone, m.id) })
-	p.fleet.mu.Lock()
-	defer p.fleet.mu.Unlock()
+	sortByKey(out.all, func(m instance) string { return providerID(m.zone, m.id) })
+	p.instances.mu.Lock()
+	defer p.instances.mu.Unlock()
 	for i := range out.all {
 		m := &out.all[i]
-		if _, ok := p.fleet.ending[m.id]; ok {
+		if _, ok := p.instances.ended[m.id]; ok {
 			m.gone = true // Describe may not know yet
 		}
 		out.byID[m.id] = i
@@ -152,16 +152,16 @@ func (p *Provider) machines(ctx context.Context, since time.Time) (*listing, err
 			out.byUID[m.claimUID] = append(out.byUID[m.claimUID], i)
 		}
 	}
-	for id, m := range p.fleet.fresh {
+	for id, m := range p.instances.launched {
 		if _, listed := out.byID[id]; listed || out.at.Sub(m.launched) > ListDelay {
-			delete(p.fleet.fresh, id)
+			delete(p.instances.launched, id)
 		}
 	}
-	p.fleet.last = out
+	p.instances.last = out
 	return out, nil
 }
 
-func instancesOf(list []types.Reservation) []*types.Instance {
+func flattenReservations(list []types.Reservation) []*types.Instance {
 	var out []*types.Instance
 	for i := range list {
 		for j := range list[i].Instances {
@@ -171,14 +171,14 @@ func instancesOf(list []types.Reservation) []*types.Instance {
 	return out
 }
 
-func ended(s *types.InstanceState) bool {
+func isEnding(s *types.InstanceState) bool {
 	return s != nil && (s.Name == types.InstanceStateNameShuttingDown || s.Name == types.InstanceStateNameTerminated)
 }
 
-func readInstance(in *types.Instance) machine {
-	m := machine{
+func readInstance(in *types.Instance) instance {
+	m := instance{
 		id: deref(in.InstanceId), instanceType: string(in.InstanceType), image: deref(in.ImageId), subnet: deref(in.SubnetId),
-		reservation: deref(in.CapacityReservationId), launched: deref(in.LaunchTime), gone: ended(in.State), capacityType: model.OnDemand,
+		reservation: deref(in.CapacityReservationId), launched: deref(in.LaunchTime), gone: isEnding(in.State), capacityType: model.OnDemand,
 	}
 	if in.Placement != nil {
 		m.zone = deref(in.Placement.AvailabilityZone)
@@ -196,15 +196,15 @@ func readInstance(in *types.Instance) machine {
 		case awsv1.TagClaimUID:
 			m.claimUID = deref(t.Value)
 		case tagGroup:
-			m.group = deref(t.Value)
+			m.autoScalingGroup = deref(t.Value)
 		case dovetailv1alpha1.TagShielded:
-			m.shielded, _ = time.Parse(time.RFC3339, deref(t.Value)) // else it is none of ours
+			m.protectedSince, _ = time.Parse(time.RFC3339, deref(t.Value)) // else it is none of ours
 		}
 	}
 	for _, g := range in.SecurityGroups {
-		m.groups = append(m.groups, deref(g.GroupId))
+		m.securityGroups = append(m.securityGroups, deref(g.GroupId))
 	}
-	slices.Sort(m.groups)
+	slices.Sort(m.securityGroups)
 	return m
 }
 
@@ -212,35 +212,35 @@ func readInstance(in *types.Instance) machine {
 // they are not ours to end unasked.
 func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	if ctx.Err() != nil {
-		return nil, failed(ctx, "list", "", ctx.Err())
+		return nil, classifyError(ctx, "list", "", ctx.Err())
 	}
-	l, err := p.machines(ctx, p.clock.Now())
+	l, err := p.listInstances(ctx, p.clock.Now())
 	if err != nil {
-		return nil, failed(ctx, "list", "", err)
+		return nil, classifyError(ctx, "list", "", err)
 	}
 	if !cloud.LooksOnly(ctx) {
-		p.lift(ctx, l)
-		p.trim(ctx)
+		p.removeStaleProtection(ctx, l)
+		p.trimExcess(ctx)
 	}
 	now := p.clock.Now()
 	out := make([]model.Instance, 0, len(l.all))
 	for _, m := range l.all {
 		in := model.Instance{ProviderID: providerID(m.zone, m.id), ClaimUID: m.claimUID, ClaimName: m.claimName, Launched: m.launched, Gone: m.gone}
 		if m.capacityType == model.OnDemand && now.Sub(m.launched) > ListDelay {
-			in.Unreserved = unreserved
+			in.Unreserved = unreservedLabels
 		}
-		if m.group != "" && m.claimUID == "" && !m.gone {
-			in.Class, in.Labels = p.adoptable(&m)
+		if m.autoScalingGroup != "" && m.claimUID == "" && !m.gone {
+			in.Class, in.Labels = p.adoptableAs(&m)
 		}
 		out = append(out, in)
 	}
-	out = append(out, p.awaited()...)
+	out = append(out, p.placeholders()...)
 	slices.SortFunc(out, func(a, b model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	return out, nil
 }
 
-// unreserved is what labels say of an on-demand machine. EC2 names no reservation any more on one that it was bought from and that has ended.
-var unreserved = model.Labels{
+// unreservedLabels is what labels say of an on-demand machine. EC2 names no reservation any more on one that it was bought from and that has ended.
+var unreservedLabels = model.Labels{
 	model.LabelCapacityType: model.OnDemand, awsv1.LabelCapacityReservationID: "", awsv1.LabelCapacityReservationType: "", awsv1.LabelCapacityReservationInterruptible: "",
 }
 
@@ -249,7 +249,7 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 	errs := make([]error, len(providerIDs))
 	all := func(err error) []error {
 		for i, id := range providerIDs {
-			errs[i] = failed(ctx, "terminate", id, err)
+			errs[i] = classifyError(ctx, "terminate", id, err)
 		}
 		return errs
 	}
@@ -259,14 +259,14 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 	if ctx.Err() != nil {
 		return all(ctx.Err())
 	}
-	groups, err := p.groupsOf(ctx, providerIDs)
+	groups, err := p.groupNamesOf(ctx, providerIDs)
 	if err != nil {
 		return all(err)
 	}
 	by := map[string][]int{}
 	for i, id := range providerIDs {
 		key := groups[i]
-		if strings.HasPrefix(id, placeholder) {
+		if strings.HasPrefix(id, placeholderPrefix) {
 			key = id
 		}
 		by[key] = append(by[key], i)
@@ -281,20 +281,20 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 			var answers []error
 			ok := true
 			switch {
-			case strings.HasPrefix(key, placeholder):
+			case strings.HasPrefix(key, placeholderPrefix):
 				answers = make([]error, len(ids))
-				answers[0] = p.cancel(ctx, ids[0])
+				answers[0] = p.cancelClaim(ctx, ids[0])
 			case key != "":
-				answers, ok = p.scalingOf(key).ends.do(ctx, ids)
+				answers, ok = p.groupStateOf(key).terminations.ask(ctx, ids)
 			default:
-				answers, ok = p.ends.do(ctx, ids)
+				answers, ok = p.terminations.ask(ctx, ids)
 			}
 			for n, i := range list {
 				err := ctx.Err()
 				if ok {
 					err = answers[n]
 				}
-				errs[i] = failed(ctx, "terminate", providerIDs[i], err)
+				errs[i] = classifyError(ctx, "terminate", providerIDs[i], err)
 			}
 		})
 	}
@@ -302,33 +302,33 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 	return errs
 }
 
-// groupsOf are the groups that machines are members of, by what EC2 lists of them, be their groups known yet or not; empty for one that is in none.
-func (p *Provider) groupsOf(ctx context.Context, providerIDs []string) ([]string, error) {
+// groupNamesOf are the groups that machines are members of, by what EC2 lists of them, be their groups known yet or not; empty for one that is in none.
+func (p *Provider) groupNamesOf(ctx context.Context, providerIDs []string) ([]string, error) {
 	out := make([]string, len(providerIDs))
-	find := func(l *listing) (missing bool) {
-		p.fleet.mu.Lock()
-		defer p.fleet.mu.Unlock()
+	find := func(l *instanceList) (missing bool) {
+		p.instances.mu.Lock()
+		defer p.instances.mu.Unlock()
 		for i, id := range providerIDs {
 			id := instanceID(id)
-			if m, ok := p.fleet.fresh[id]; ok {
-				out[i] = m.group
+			if m, ok := p.instances.launched[id]; ok {
+				out[i] = m.autoScalingGroup
 			} else if l == nil {
 				missing = true
 			} else if at, ok := l.byID[id]; ok {
-				out[i] = l.all[at].group
-			} else if _, gone := p.fleet.ending[id]; !gone && !strings.HasPrefix(providerIDs[i], placeholder) {
+				out[i] = l.all[at].autoScalingGroup
+			} else if _, gone := p.instances.ended[id]; !gone && !strings.HasPrefix(providerIDs[i], placeholderPrefix) {
 				missing = true
 			}
 		}
 		return missing
 	}
-	p.fleet.mu.Lock()
-	last := p.fleet.last
-	p.fleet.mu.Unlock()
+	p.instances.mu.Lock()
+	last := p.instances.last
+	p.instances.mu.Unlock()
 	if !find(last) {
 		return out, nil
 	}
-	list, err := p.machines(ctx, p.clock.Now())
+	list, err := p.listInstances(ctx, p.clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -336,14 +336,14 @@ func (p *Provider) groupsOf(ctx context.Context, providerIDs []string) ([]string
 	return out, nil
 }
 
-// adoptIn is how long a member that is nobody's is left alone: a claim that is open, after a restart, say, may want it.
-const adoptIn = 30 * time.Second
+// adoptAfter is how long a member that is nobody's is left alone: a claim that is open, after a restart, say, may want it.
+const adoptAfter = 30 * time.Second
 
-// adoptable says for which class a claim may be made for a member that is nobody's, and what the machine is; empty: not now.
-func (p *Provider) adoptable(m *machine) (class string, labels model.Labels) {
-	p.scaled.mu.Lock()
-	class, s := p.scaled.class[m.group], p.scaled.m[m.group]
-	p.scaled.mu.Unlock()
+// adoptableAs says for which class a claim may be made for a member that is nobody's, and what the machine is; empty: not now.
+func (p *Provider) adoptableAs(m *instance) (class string, labels model.Labels) {
+	p.registry.mu.Lock()
+	class, s := p.registry.classes[m.autoScalingGroup], p.registry.states[m.autoScalingGroup]
+	p.registry.mu.Unlock()
 	if class == "" || s == nil {
 		return "", nil
 	}
@@ -351,37 +351,37 @@ func (p *Provider) adoptable(m *machine) (class string, labels model.Labels) {
 	if p.started.After(since) && p.started.Sub(m.launched) < 10*time.Minute {
 		since = p.started // it may be an open claim's
 	}
-	if len(s.claims()) > 0 || p.clock.Now().Sub(since) < adoptIn {
+	if len(s.openClaims()) > 0 || p.clock.Now().Sub(since) < adoptAfter {
 		return "", nil
 	}
-	return class, model.Labels{model.LabelInstanceType: m.instanceType, model.LabelZone: m.zone, model.LabelCapacityType: m.capacityType, model.LabelNodeGroup: m.group}
+	return class, model.Labels{model.LabelInstanceType: m.instanceType, model.LabelZone: m.zone, model.LabelCapacityType: m.capacityType, model.LabelNodeGroup: m.autoScalingGroup}
 }
 
-// awaited are the machines that groups were asked for and that have not come: each a placeholder that bears its claim.
-func (p *Provider) awaited() []model.Instance {
+// placeholders are the machines that groups were asked for and that have not come: each a placeholder that bears its claim.
+func (p *Provider) placeholders() []model.Instance {
 	var out []model.Instance
-	for _, name := range p.scaled.known() {
-		for _, a := range p.scalingOf(name).claims() {
-			out = append(out, model.Instance{ProviderID: placeholder + a.uid, ClaimUID: a.uid, ClaimName: a.name, Launched: a.created})
+	for _, name := range p.registry.groupNames() {
+		for _, a := range p.groupStateOf(name).openClaims() {
+			out = append(out, model.Instance{ProviderID: placeholderPrefix + a.uid, ClaimUID: a.uid, ClaimName: a.name, Launched: a.created})
 		}
 	}
 	return out
 }
 
-// terminate is the call of a batch. EC2 refuses a batch for one id that it does not know: that one is taken out, and the rest is
+// terminateInstances is the call of a batch. EC2 refuses a batch for one id that it does not know: that one is taken out, and the rest is
 // asked for again.
-func (p *Provider) terminate(ctx context.Context, ids []string) []error {
+func (p *Provider) terminateInstances(ctx context.Context, ids []string) []error {
 	out := make([]error, len(ids))
 	open := slices.Compact(slices.Sorted(slices.Values(ids)))
 	answer := map[string]error{}
 	for len(open) > 0 {
 		res, err := p.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: open})
-		if code := codeOf(err); code == codeInstanceUnknown || code == codeInstanceBad {
-			unknown := slices.DeleteFunc(slices.Clone(open), func(id string) bool { return !names(err.Error(), id) })
+		if code := errorCode(err); code == codeInstanceUnknown || code == codeInstanceBad {
+			unknown := slices.DeleteFunc(slices.Clone(open), func(id string) bool { return !containsID(err.Error(), id) })
 			if len(unknown) == 0 {
 				if len(open) > 1 { // it does not say which: one by one
 					for _, id := range open {
-						answer[id] = p.terminate(ctx, []string{id})[0]
+						answer[id] = p.terminateInstances(ctx, []string{id})[0]
 					}
 					break
 				}
@@ -393,9 +393,9 @@ func (p *Provider) terminate(ctx context.Context, ids []string) []error {
 			open = slices.DeleteFunc(open, func(id string) bool { return slices.Contains(unknown, id) })
 			continue
 		}
-		if code := codeOf(err); len(open) > 1 && code != "" && !throttled(code) && !strings.HasPrefix(code, "Internal") {
+		if code := errorCode(err); len(open) > 1 && code != "" && !isThrottled(code) && !strings.HasPrefix(code, "Internal") {
 			for _, id := range open { // one that may not be ended fails the whole call: it must not keep the others
-				answer[id] = p.terminate(ctx, []string{id})[0]
+				answer[id] = p.terminateInstances(ctx, []string{id})[0]
 			}
 			break
 		}
@@ -408,8 +408,8 @@ func (p *Provider) terminate(ctx context.Context, ids []string) []error {
 		now := p.clock.Now()
 		for _, s := range res.TerminatingInstances {
 			id := deref(s.InstanceId)
-			p.fleet.ended(id, now)
-			if ended(s.PreviousState) {
+			p.instances.markEnded(id, now)
+			if isEnding(s.PreviousState) {
 				answer[id] = &cloud.Error{Kind: cloud.NotFound}
 			}
 		}
@@ -421,8 +421,8 @@ func (p *Provider) terminate(ctx context.Context, ids []string) []error {
 	return out
 }
 
-// names says whether a text names an id, and not one that begins or ends with it.
-func names(text, id string) bool {
+// containsID says whether a text names an id, and not one that begins or ends with it.
+func containsID(text, id string) bool {
 	for i := 0; ; {
 		j := strings.Index(text[i:], id)
 		if j < 0 {

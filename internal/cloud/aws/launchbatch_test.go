@@ -28,12 +28,12 @@ func TestGather(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, begin := &scaling{}, time.Now()
+				s, begin := &groupState{}, time.Now()
 				went := make([]time.Duration, len(c.following))
 				for i, n := range c.following {
 					go func() {
 						time.Sleep(time.Duration(i) * 90 * time.Millisecond)
-						if !s.gather(t.Context(), cloud.Wall{}, n) {
+						if !s.waitForBatch(t.Context(), cloud.Wall{}, n) {
 							t.Error("the context lasts, and it says not")
 						}
 						went[i] = time.Since(begin)
@@ -50,7 +50,7 @@ func TestGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if (&scaling{}).gather(ctx, cloud.Wall{}, 1) {
+		if (&groupState{}).waitForBatch(ctx, cloud.Wall{}, 1) {
 			t.Error("the context is over, and it says that it lasts")
 		}
 	})

@@ -9,27 +9,27 @@ import (
 	"sync"
 )
 
-// Memory is where what was learned outlives the process: bytes by "type image".
-type Memory interface {
+// MemoryStore is where what was learned outlives the process: bytes by "type image".
+type MemoryStore interface {
 	Load(ctx context.Context) (map[string]int64, error)
 	Store(ctx context.Context, learned map[string]int64) error
 }
 
-// learned is how much memory nodes of a type and image really had.
-type learned struct {
-	store Memory // nil: nothing outlives the process
+// nodeMemory is how much memory nodes of a type and image really had.
+type nodeMemory struct {
+	store MemoryStore // nil: nothing outlives the process
 
-	mu      sync.Mutex
-	bytes   map[string]int64
-	loaded  bool
-	changes int
-	unsaved bool
+	mu       sync.Mutex
+	smallest map[string]int64
+	loaded   bool
+	changes  int
+	unsaved  bool
 }
 
-// Remember says where what is learned is kept. It comes before the provider is used.
-func (p *Provider) Remember(m Memory) { p.learned.store = m }
+// KeepNodeMemory says where what is learned is kept. It comes before the provider is used.
+func (p *Provider) KeepNodeMemory(m MemoryStore) { p.nodeMemory.store = m }
 
-func (l *learned) load(ctx context.Context) error {
+func (l *nodeMemory) loadOnce(ctx context.Context) error {
 	l.mu.Lock()
 	done := l.loaded || l.store == nil
 	l.mu.Unlock()
@@ -46,52 +46,52 @@ func (l *learned) load(ctx context.Context) error {
 		return nil
 	}
 	l.loaded = true
-	if l.bytes == nil {
-		l.bytes = map[string]int64{}
+	if l.smallest == nil {
+		l.smallest = map[string]int64{}
 	}
 	for k, v := range known {
-		if _, ok := l.bytes[k]; !ok && v > 0 {
-			l.bytes[k] = v
+		if _, ok := l.smallest[k]; !ok && v > 0 {
+			l.smallest[k] = v
 		}
 	}
 	l.changes++
 	return nil
 }
 
-func (l *learned) version() int {
+func (l *nodeMemory) changeCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changes
 }
 
-func (l *learned) memory(instanceType, image string) (int64, bool) {
+func (l *nodeMemory) bytesOf(instanceType, image string) (int64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v, ok := l.bytes[instanceType+" "+image]
+	v, ok := l.smallest[instanceType+" "+image]
 	return v, ok
 }
 
 // Learn takes in how much memory a node has. Of several nodes of one type and image the smallest counts, so that what was planned
 // for the type fits on each.
 func (p *Provider) Learn(ctx context.Context, instanceType, image string, bytes int64) error {
-	l := &p.learned
+	l := &p.nodeMemory
 	if instanceType == "" || image == "" || bytes <= 0 {
 		return nil
 	}
-	if err := l.load(ctx); err != nil {
+	if err := l.loadOnce(ctx); err != nil {
 		return err
 	}
 	k := instanceType + " " + image
 	l.mu.Lock()
-	if have, ok := l.bytes[k]; !ok || bytes < have {
-		if l.bytes == nil {
-			l.bytes = map[string]int64{}
+	if have, ok := l.smallest[k]; !ok || bytes < have {
+		if l.smallest == nil {
+			l.smallest = map[string]int64{}
 		}
-		l.bytes[k] = bytes
+		l.smallest[k] = bytes
 		l.changes++
 		l.unsaved = true
 	}
-	all, save := maps.Clone(l.bytes), l.unsaved && l.store != nil
+	all, save := maps.Clone(l.smallest), l.unsaved && l.store != nil
 	l.mu.Unlock()
 	if !save {
 		return nil
@@ -100,7 +100,7 @@ func (p *Provider) Learn(ctx context.Context, instanceType, image string, bytes 
 		return err // it is used already, and kept when it is told again
 	}
 	l.mu.Lock()
-	l.unsaved = !maps.Equal(l.bytes, all)
+	l.unsaved = !maps.Equal(l.smallest, all)
 	l.mu.Unlock()
 	return nil
 }

@@ -15,25 +15,25 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// machineType is what EC2 says of an instance type, as far as we use it.
-type machineType struct {
-	name      string
-	arch      string // amd64 or arm64
-	labels    model.Labels
-	cpus      int64
-	memoryMiB int64
-	localGB   int64 // local NVMe disks in sum
-	enis      int64 // of the first network card
-	addresses int64 // an interface
-	extended  map[string]int64
-	enclaves  bool
-	spot      bool
-	onDemand  bool
+// typeInfo is what EC2 says of an instance type, as far as we use it.
+type typeInfo struct {
+	name              string
+	arch              string // amd64 or arm64
+	labels            model.Labels
+	cpus              int64
+	memoryMiB         int64
+	localGB           int64 // local NVMe disks in sum
+	enis              int64 // of the first network card
+	addresses         int64 // an interface
+	extendedResources map[string]int64
+	enclaves          bool
+	spot              bool
+	onDemand          bool
 }
 
-// readType reads EC2's description; nil for a machine that no Linux or Windows node can be.
-func readType(in *types.InstanceTypeInfo, region string) *machineType {
-	t := &machineType{name: string(in.InstanceType), extended: map[string]int64{}}
+// readTypeInfo reads EC2's description; nil for a machine that no Linux or Windows node can be.
+func readTypeInfo(in *types.InstanceTypeInfo, region string) *typeInfo {
+	t := &typeInfo{name: string(in.InstanceType), extendedResources: map[string]int64{}}
 	if in.ProcessorInfo == nil || in.VCpuInfo == nil || in.MemoryInfo == nil || strings.HasPrefix(t.name, "mac") {
 		return nil
 	}
@@ -70,32 +70,32 @@ func readType(in *types.InstanceTypeInfo, region string) *machineType {
 	l := model.Labels{
 		model.LabelInstanceType: t.name, model.LabelArch: t.arch, model.LabelRegion: region,
 		awsv1.LabelInstanceCategory: category, awsv1.LabelInstanceFamily: family, awsv1.LabelInstanceSize: size,
-		awsv1.LabelInstanceCPU: number(t.cpus), awsv1.LabelInstanceMemory: number(t.memoryMiB),
+		awsv1.LabelInstanceCPU: formatInt(t.cpus), awsv1.LabelInstanceMemory: formatInt(t.memoryMiB),
 		awsv1.LabelInstanceHypervisor:     string(in.Hypervisor),
 		awsv1.LabelInstanceCapabilityFlex: strconv.FormatBool(strings.HasSuffix(family, "-flex")),
 	}
 	if generation != "" {
 		l[awsv1.LabelInstanceGeneration] = generation
 	}
-	if m := word(in.ProcessorInfo.Manufacturer); m != "" {
+	if m := labelValue(in.ProcessorInfo.Manufacturer); m != "" {
 		l[awsv1.LabelInstanceCPUManufacturer] = m
 	}
 	// Of old machines EC2 doesn't say; the label is 0 then, as published.
-	l[awsv1.LabelInstanceCPUSustainedClockSpeedMhz] = number(int64(math.Round(deref(in.ProcessorInfo.SustainedClockSpeedInGhz) * 1000)))
+	l[awsv1.LabelInstanceCPUSustainedClockSpeedMhz] = formatInt(int64(math.Round(deref(in.ProcessorInfo.SustainedClockSpeedInGhz) * 1000)))
 	if s := in.InstanceStorageInfo; s != nil && s.NvmeSupport != types.EphemeralNvmeSupportUnsupported && deref(s.TotalSizeInGB) > 0 {
 		t.localGB = deref(s.TotalSizeInGB)
-		l[awsv1.LabelInstanceLocalNVMe] = number(t.localGB)
+		l[awsv1.LabelInstanceLocalNVMe] = formatInt(t.localGB)
 	}
 	if in.EbsInfo != nil && in.EbsInfo.EbsOptimizedInfo != nil && in.EbsInfo.EbsOptimizedSupport == types.EbsOptimizedSupportDefault {
-		l[awsv1.LabelInstanceEBSBandwidth] = number(int64(deref(in.EbsInfo.EbsOptimizedInfo.MaximumBandwidthInMbps)))
+		l[awsv1.LabelInstanceEBSBandwidth] = formatInt(int64(deref(in.EbsInfo.EbsOptimizedInfo.MaximumBandwidthInMbps)))
 	}
-	t.network(in.NetworkInfo, l)
-	t.devices(in, l)
+	t.readNetwork(in.NetworkInfo, l)
+	t.readAccelerators(in, l)
 	t.labels = l
 	return t
 }
 
-func (t *machineType) network(in *types.NetworkInfo, l model.Labels) {
+func (t *typeInfo) readNetwork(in *types.NetworkInfo, l model.Labels) {
 	l[awsv1.LabelInstanceEncryptionInTransitSupported] = "false"
 	if in == nil {
 		return
@@ -110,10 +110,10 @@ func (t *machineType) network(in *types.NetworkInfo, l model.Labels) {
 		}
 	}
 	if baseline > 0 {
-		l[awsv1.LabelInstanceNetworkBandwidth] = number(int64(math.Round(baseline * 1000)))
+		l[awsv1.LabelInstanceNetworkBandwidth] = formatInt(int64(math.Round(baseline * 1000)))
 	}
 	if in.EfaInfo != nil && deref(in.EfaInfo.MaximumEfaInterfaces) > 0 {
-		t.extended[resourceEFA] = int64(*in.EfaInfo.MaximumEfaInterfaces)
+		t.extendedResources[resourceEFA] = int64(*in.EfaInfo.MaximumEfaInterfaces)
 	}
 }
 
@@ -128,49 +128,49 @@ const (
 	resourceGaudi      = "habana.ai/gaudi"
 )
 
-func (t *machineType) devices(in *types.InstanceTypeInfo, l model.Labels) {
+func (t *typeInfo) readAccelerators(in *types.InstanceTypeInfo, l model.Labels) {
 	if in.GpuInfo != nil && len(in.GpuInfo.Gpus) == 1 {
 		g := in.GpuInfo.Gpus[0]
 		count := int64(deref(g.Count))
-		l[awsv1.LabelInstanceGPUName], l[awsv1.LabelInstanceGPUManufacturer] = word(g.Name), word(g.Manufacturer)
-		l[awsv1.LabelInstanceGPUCount] = number(count)
+		l[awsv1.LabelInstanceGPUName], l[awsv1.LabelInstanceGPUManufacturer] = labelValue(g.Name), labelValue(g.Manufacturer)
+		l[awsv1.LabelInstanceGPUCount] = formatInt(count)
 		if g.MemoryInfo != nil {
-			l[awsv1.LabelInstanceGPUMemory] = number(int64(deref(g.MemoryInfo.SizeInMiB)))
+			l[awsv1.LabelInstanceGPUMemory] = formatInt(int64(deref(g.MemoryInfo.SizeInMiB)))
 		}
-		switch word(g.Manufacturer) {
+		switch labelValue(g.Manufacturer) {
 		case "nvidia":
-			t.extended[resourceNVIDIA] = count
+			t.extendedResources[resourceNVIDIA] = count
 		case "amd":
-			t.extended[resourceAMD] = count
+			t.extendedResources[resourceAMD] = count
 		case "habana":
-			t.extended[resourceGaudi] = count
+			t.extendedResources[resourceGaudi] = count
 		}
 	}
 	if in.NeuronInfo != nil && len(in.NeuronInfo.NeuronDevices) == 1 {
 		d := in.NeuronInfo.NeuronDevices[0]
 		count := int64(deref(d.Count))
-		l[awsv1.LabelInstanceAcceleratorName], l[awsv1.LabelInstanceAcceleratorManufacturer] = word(d.Name), "aws"
-		l[awsv1.LabelInstanceAcceleratorCount] = number(count)
-		t.extended[resourceNeuron] = count
+		l[awsv1.LabelInstanceAcceleratorName], l[awsv1.LabelInstanceAcceleratorManufacturer] = labelValue(d.Name), "aws"
+		l[awsv1.LabelInstanceAcceleratorCount] = formatInt(count)
+		t.extendedResources[resourceNeuron] = count
 		if d.CoreInfo != nil && deref(d.CoreInfo.Count) > 0 {
-			t.extended[resourceNeuronCore] = count * int64(*d.CoreInfo.Count)
+			t.extendedResources[resourceNeuronCore] = count * int64(*d.CoreInfo.Count)
 		}
 	} else if a := in.InferenceAcceleratorInfo; a != nil && len(a.Accelerators) == 1 {
 		d := a.Accelerators[0]
-		l[awsv1.LabelInstanceAcceleratorName], l[awsv1.LabelInstanceAcceleratorManufacturer] = word(d.Name), word(d.Manufacturer)
-		l[awsv1.LabelInstanceAcceleratorCount] = number(int64(deref(d.Count)))
-		if word(d.Manufacturer) == "aws" {
-			t.extended[resourceNeuron] = int64(deref(d.Count))
+		l[awsv1.LabelInstanceAcceleratorName], l[awsv1.LabelInstanceAcceleratorManufacturer] = labelValue(d.Name), labelValue(d.Manufacturer)
+		l[awsv1.LabelInstanceAcceleratorCount] = formatInt(int64(deref(d.Count)))
+		if labelValue(d.Manufacturer) == "aws" {
+			t.extendedResources[resourceNeuron] = int64(deref(d.Count))
 		}
 	}
 }
 
-// word makes a label value of a name: lower case, dashes for spaces.
-func word(s *string) string {
+// labelValue makes a label value of a name: lower case, dashes for spaces.
+func labelValue(s *string) string {
 	return strings.ReplaceAll(strings.ToLower(deref(s)), " ", "-")
 }
 
-func number(n int64) string { return strconv.FormatInt(n, 10) }
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
 func deref[T any](p *T) T {
 	var none T

@@ -31,8 +31,8 @@ const (
 // spotNotice is how long before it goes the end of a spot machine is told, and of one in a reservation where nothing else is said.
 const spotNotice = 2 * time.Minute
 
-// event is what EventBridge puts into the queue.
-type event struct {
+// queueEvent is what EventBridge puts into the queue.
+type queueEvent struct {
 	Version    string          `json:"version"`
 	DetailType string          `json:"detail-type"`
 	Source     string          `json:"source"`
@@ -40,19 +40,19 @@ type event struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// notice is what an event tells of instances.
-type notice struct {
+// instanceNotice is what an event tells of instances.
+type instanceNotice struct {
 	kind      string
 	instances []string
 	at, sent  time.Time
-	stops     bool
+	stopping  bool
 }
 
 // readEvent reads an event; the zero notice for one that is not about an instance's end.
-func readEvent(body string) (notice, error) {
-	var e event
+func readEvent(body string) (instanceNotice, error) {
+	var e queueEvent
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
-		return notice{}, fmt.Errorf("read message: %w", err)
+		return instanceNotice{}, fmt.Errorf("read message: %w", err)
 	}
 	var d struct {
 		InstanceID        string `json:"instance-id"`
@@ -67,10 +67,10 @@ func readEvent(body string) (notice, error) {
 	}
 	if len(e.Detail) > 0 {
 		if err := json.Unmarshal(e.Detail, &d); err != nil {
-			return notice{}, fmt.Errorf("read message: detail: %w", err)
+			return instanceNotice{}, fmt.Errorf("read message: detail: %w", err)
 		}
 	}
-	n := notice{sent: e.Time}
+	n := instanceNotice{sent: e.Time}
 	if d.InstanceID != "" {
 		n.instances = []string{d.InstanceID}
 	}
@@ -87,13 +87,13 @@ func readEvent(body string) (notice, error) {
 	case "aws.ec2 EC2 Instance State-change Notification":
 		switch strings.ToLower(d.State) {
 		case "stopping", "stopped", "shutting-down", "terminated":
-			n.kind, n.at, n.stops = StateChange, e.Time, strings.HasPrefix(strings.ToLower(d.State), "stop")
+			n.kind, n.at, n.stopping = StateChange, e.Time, strings.HasPrefix(strings.ToLower(d.State), "stop")
 		default:
-			return notice{}, nil
+			return instanceNotice{}, nil
 		}
 	case "aws.health AWS Health Event":
 		if d.Service != "EC2" || d.EventTypeCategory != "scheduledChange" {
-			return notice{}, nil
+			return instanceNotice{}, nil
 		}
 		n.kind = ScheduledChange
 		if at, err := time.Parse(time.RFC1123, d.StartTime); err == nil {
@@ -104,20 +104,20 @@ func readEvent(body string) (notice, error) {
 			n.instances = append(n.instances, a.EntityValue)
 		}
 	default:
-		return notice{}, nil
+		return instanceNotice{}, nil
 	}
 	return n, nil
 }
 
-// poll is how long the queue waits for a message before it says that there is none, and pollLimit how long it is waited for: a connection that
+// pollWait is how long the queue waits for a message before it says that there is none, and pollLimit how long it is waited for: a connection that
 // has gone dead is not, while spot machines have two minutes.
 const (
-	poll      = 20 * time.Second
-	pollLimit = poll + 10*time.Second
+	pollWait    = 20 * time.Second
+	pollTimeout = pollWait + 10*time.Second
 )
 
-// underWay bounds the batches of messages that are dealt with at one time.
-const underWay = 100
+// maxBatchesInFlight bounds the batches of messages that are dealt with at one time.
+const maxBatchesInFlight = 100
 
 // Interruptions implements cloud.Interrupter. Without a queue there are none, and it waits for the context to end. A message is
 // taken from the queue when all that it tells has been dealt with; one that is about no machine of the cluster's, or can't be read,
@@ -128,49 +128,49 @@ func (p *Provider) Interruptions(ctx context.Context, handle func(context.Contex
 		<-ctx.Done()
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, pollLimit)
+	limited, cancel := context.WithTimeout(ctx, pollTimeout)
 	q, err := p.sqs.GetQueueUrl(limited, &sqs.GetQueueUrlInput{QueueName: &p.config.InterruptionQueue})
 	cancel()
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return failed(ctx, "interruptions", "queue "+p.config.InterruptionQueue, err)
+		return classifyError(ctx, "interruptions", "queue "+p.config.InterruptionQueue, err)
 	}
 	var batches sync.WaitGroup
 	defer batches.Wait()
-	turns := make(chan struct{}, underWay)
+	turns := make(chan struct{}, maxBatchesInFlight)
 	for ctx.Err() == nil {
 		select {
 		case turns <- struct{}{}:
 		case <-ctx.Done():
 			return nil
 		}
-		limited, cancel := context.WithTimeout(ctx, pollLimit)
+		limited, cancel := context.WithTimeout(ctx, pollTimeout)
 		res, err := p.sqs.ReceiveMessage(limited, &sqs.ReceiveMessageInput{
-			QueueUrl: q.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: int32(poll / time.Second), VisibilityTimeout: 20,
+			QueueUrl: q.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: int32(pollWait / time.Second), VisibilityTimeout: 20,
 		})
 		cancel()
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
-			return failed(ctx, "interruptions", "queue "+p.config.InterruptionQueue, err)
+			return classifyError(ctx, "interruptions", "queue "+p.config.InterruptionQueue, err)
 		}
 		batches.Go(func() {
 			defer func() { <-turns }()
-			p.deal(ctx, q.QueueUrl, res.Messages, handle)
+			p.handleMessages(ctx, q.QueueUrl, res.Messages, handle)
 		})
 	}
 	return nil
 }
 
-// deal deals with a batch of messages, and takes those from the queue with which it is done.
-func (p *Provider) deal(ctx context.Context, queue *string, messages []sqstypes.Message, handle func(context.Context, cloud.Interruption) error) {
+// handleMessages deals with a batch of messages, and takes those from the queue with which it is done.
+func (p *Provider) handleMessages(ctx context.Context, queue *string, messages []sqstypes.Message, handle func(context.Context, cloud.Interruption) error) {
 	var wg sync.WaitGroup
 	done := make([]bool, len(messages))
 	for i := range messages {
-		wg.Go(func() { done[i] = p.notify(ctx, deref(messages[i].Body), handle) })
+		wg.Go(func() { done[i] = p.handleMessage(ctx, deref(messages[i].Body), handle) })
 	}
 	wg.Wait()
 	var entries []sqstypes.DeleteMessageBatchRequestEntry
@@ -180,16 +180,16 @@ func (p *Provider) deal(ctx context.Context, queue *string, messages []sqstypes.
 		}
 	}
 	if len(entries) > 0 {
-		limited, cancel := context.WithTimeout(ctx, pollLimit)
+		limited, cancel := context.WithTimeout(ctx, pollTimeout)
 		defer cancel()
 		if _, err := p.sqs.DeleteMessageBatch(limited, &sqs.DeleteMessageBatchInput{QueueUrl: queue, Entries: entries}); err != nil && ctx.Err() == nil {
-			p.log.Warn("messages dealt with stay in the queue and will come again", "queue", p.config.InterruptionQueue, "error", brief(err))
+			p.log.Warn("messages dealt with stay in the queue and will come again", "queue", p.config.InterruptionQueue, "error", readableError(err))
 		}
 	}
 }
 
-// notify hands on what a message tells, and says whether the message is done with.
-func (p *Provider) notify(ctx context.Context, body string, handle func(context.Context, cloud.Interruption) error) bool {
+// handleMessage hands on what a message tells, and says whether the message is done with.
+func (p *Provider) handleMessage(ctx context.Context, body string, handle func(context.Context, cloud.Interruption) error) bool {
 	n, err := readEvent(body)
 	if err != nil {
 		p.log.Warn("a message that is no event is thrown away", "queue", p.config.InterruptionQueue, "error", err)
@@ -200,7 +200,7 @@ func (p *Provider) notify(ctx context.Context, body string, handle func(context.
 		if n.kind == "" {
 			break
 		}
-		where, err := p.locate(ctx, id)
+		where, err := p.findProviderID(ctx, id)
 		if err != nil {
 			p.log.Warn("a notice can't be dealt with yet, it will come again", "instance", id, "error", err)
 			done = false
@@ -209,35 +209,35 @@ func (p *Provider) notify(ctx context.Context, body string, handle func(context.
 		if where == "" {
 			continue // not the cluster's
 		}
-		if err := handle(ctx, cloud.Interruption{ProviderID: where, Kind: n.kind, At: n.at, Sent: n.sent, Stops: n.stops}); err != nil {
+		if err := handle(ctx, cloud.Interruption{ProviderID: where, Kind: n.kind, At: n.at, Sent: n.sent, Stops: n.stopping}); err != nil {
 			done = false
 		}
 	}
 	return done
 }
 
-// locate is the provider id of an instance of the cluster's; empty when it is none.
-func (p *Provider) locate(ctx context.Context, id string) (string, error) {
-	known := func(l *listing) string {
+// findProviderID is the provider id of an instance of the cluster's; empty when it is none.
+func (p *Provider) findProviderID(ctx context.Context, id string) (string, error) {
+	known := func(l *instanceList) string {
 		if l != nil {
 			if i, ok := l.byID[id]; ok {
 				return providerID(l.all[i].zone, id)
 			}
 		}
-		p.fleet.mu.Lock()
-		defer p.fleet.mu.Unlock()
-		if m, ok := p.fleet.fresh[id]; ok {
+		p.instances.mu.Lock()
+		defer p.instances.mu.Unlock()
+		if m, ok := p.instances.launched[id]; ok {
 			return providerID(m.zone, id)
 		}
 		return ""
 	}
-	p.fleet.mu.Lock()
-	last := p.fleet.last
-	p.fleet.mu.Unlock()
+	p.instances.mu.Lock()
+	last := p.instances.last
+	p.instances.mu.Unlock()
 	if where := known(last); where != "" {
 		return where, nil
 	}
-	list, err := p.machines(ctx, p.clock.Now().Add(-listFresh/12))
+	list, err := p.listInstances(ctx, p.clock.Now().Add(-maxDriftListAge/12))
 	if err != nil {
 		return "", err
 	}

@@ -51,18 +51,18 @@ func TestMissing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, r, g := goldenAccount(t, awsv1.EC2NodeClassSpec{Role: "node", AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}})
-			o := &offer{by: map[string]*offered{}}
+			o := &offeringSet{byName: map[string]*offeredType{}}
 			for _, m := range g.types {
-				if made := p.offerType(r, g, m); made != nil {
-					o.types, o.by[m.name] = append(o.types, made.it), made
+				if made := p.buildFleetType(r, g, m); made != nil {
+					o.types, o.byName[m.name] = append(o.types, made.instanceType), made
 				}
 			}
 			req := cloud.LaunchRequest{ClaimName: "c", ClaimUID: "c", Types: []string{"c5.xlarge", "m5d.large"}, CapacityTypes: []string{model.OnDemand}}
-			bought, err := p.purchase(r, req, o.candidates(req), "c")
+			bought, err := p.buildFleetRequest(r, req, o.launchOptions(req), "c")
 			if err != nil {
 				t.Fatal(err)
 			}
-			keys, elsewhere, other := p.missing(r, bought, c.errors)
+			keys, elsewhere, other := p.readFleetErrors(r, bought, c.errors)
 			var missing []string
 			for _, k := range keys {
 				missing = append(missing, k.InstanceType+"/"+k.Zone)
@@ -74,7 +74,7 @@ func TestMissing(t *testing.T) {
 			if !slices.Equal(missing, c.missing) || elsewhere != c.elsewhere || code != c.other {
 				t.Errorf("missing %v, elsewhere %v, other %q; want %v, %v, %q", missing, elsewhere, code, c.missing, c.elsewhere, c.other)
 			}
-			if s := r.best(a); c.elsewhere && s.id != "subnet-a1" {
+			if s := r.bestSubnet(a); c.elsewhere && s.id != "subnet-a1" {
 				t.Errorf("the next request goes to %s", s.id)
 			}
 		})

@@ -21,34 +21,34 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// validate says what is wrong with a class beyond its selectors, as far as that can be seen without asking.
-func (p *Provider) validate(r *resolved) model.Condition {
+// validateClass says what is wrong with a class beyond its selectors, as far as that can be seen without asking.
+func (p *Provider) validateClass(r *resolvedClass) model.Condition {
 	if r.kubeletErr != nil {
-		return problem(awsv1.ReasonInvalidKubeletConfiguration, r.kubeletErr.Error())
+		return falseCondition(awsv1.ReasonInvalidKubeletConfiguration, r.kubeletErr.Error())
 	}
-	if fields := r.unsupported(); len(fields) > 0 {
-		return problem(awsv1.ReasonUnsupportedKubeletConfiguration, fmt.Sprintf("spec.kubelet: %s can't be set on machines of family %s; take it away or use AL2023", strings.Join(fields, ", "), r.family))
+	if fields := r.unsupportedKubeletFields(); len(fields) > 0 {
+		return falseCondition(awsv1.ReasonUnsupportedKubeletConfiguration, fmt.Sprintf("spec.kubelet: %s can't be set on machines of family %s; take it away or use AL2023", strings.Join(fields, ", "), r.family))
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.spec.Tags)) {
 		if strings.HasPrefix(strings.ToLower(k), "aws:") || k == "kubernetes.io/cluster/"+p.config.ClusterName || k == awsv1.TagClaimUID {
-			return problem(awsv1.ReasonTagValidationFailed, "spec.tags: "+k+" is reserved; take it away")
+			return falseCondition(awsv1.ReasonTagValidationFailed, "spec.tags: "+k+" is reserved; take it away")
 		}
 		if len(k) > 128 || len(r.spec.Tags[k]) > 256 {
-			return problem(awsv1.ReasonTagValidationFailed, "spec.tags: "+k+": a key has at most 128 characters and a value 256; shorten it")
+			return falseCondition(awsv1.ReasonTagValidationFailed, "spec.tags: "+k+": a key has at most 128 characters and a value 256; shorten it")
 		}
 	}
 	if r.family != familyCustom && r.cluster.endpoint == "" {
-		return problem(awsv1.ReasonDependenciesNotReady, "cluster: the API server's endpoint is not known; set CLUSTER_ENDPOINT")
+		return falseCondition(awsv1.ReasonDependenciesNotReady, "cluster: the API server's endpoint is not known; set CLUSTER_ENDPOINT")
 	}
 	if r.family == familyAL2023 && r.cluster.cidr == "" {
-		return problem("ClusterCIDRResolutionFailed", "cluster: the service CIDR, which AL2023 needs, is not known; allow eks:DescribeCluster on cluster "+p.config.ClusterName)
+		return falseCondition("ClusterCIDRResolutionFailed", "cluster: the service CIDR, which AL2023 needs, is not known; allow eks:DescribeCluster on cluster "+p.config.ClusterName)
 	}
-	if _, err := r.userData(p.config.ClusterName, join(cloud.LaunchRequest{}, 110)); err != nil {
+	if _, err := r.writeUserData(p.config.ClusterName, registrationOf(cloud.LaunchRequest{}, 110)); err != nil {
 		var u *unresolvedError
 		if errors.As(err, &u) {
-			return problem(u.reason, u.text)
+			return falseCondition(u.reason, u.text)
 		}
-		return problem(awsv1.ReasonInvalidUserData, err.Error())
+		return falseCondition(awsv1.ReasonInvalidUserData, err.Error())
 	}
 	return model.Condition{}
 }
@@ -56,35 +56,35 @@ func (p *Provider) validate(r *resolved) model.Condition {
 // ClassStatus implements cloud.ClassStatuser.
 func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.ClassStatus, error) {
 	const op = "class status"
-	if ofGroups(nc) {
-		return p.groupStatus(ctx, nc)
+	if isNodeGroupClass(nc) {
+		return p.groupClassStatus(ctx, nc)
 	}
-	c, err := readClass(op, nc)
+	c, err := readNodeClass(op, nc)
 	if cloud.KindOf(err) == cloud.NotReady {
-		bad := problem(awsv1.ReasonDependenciesNotReady, errors.Unwrap(err).Error())
+		bad := falseCondition(awsv1.ReasonDependenciesNotReady, errors.Unwrap(err).Error())
 		return cloud.ClassStatus{Conditions: map[string]model.Condition{awsv1.ConditionValidationSucceeded: bad, awsv1.ConditionReady: bad}}, nil
 	}
 	if err != nil {
 		return cloud.ClassStatus{}, err
 	}
-	r, err := p.resolve(ctx, c)
+	r, err := p.resolveClass(ctx, c)
 	if err != nil {
-		return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
+		return cloud.ClassStatus{}, classifyError(ctx, op, c.name, err)
 	}
 	if len(r.problems) == 0 && !p.config.DisableDryRun {
-		verdict, err := p.permission(ctx, r)
+		verdict, err := p.checkPermissions(ctx, r)
 		if err != nil {
-			return cloud.ClassStatus{}, failed(ctx, op, c.name, err)
+			return cloud.ClassStatus{}, classifyError(ctx, op, c.name, err)
 		}
 		if verdict.Status != "" {
 			r.problems[awsv1.ConditionValidationSucceeded] = verdict
 		}
 	}
-	return r.status()
+	return r.classStatus()
 }
 
-// status writes what was resolved.
-func (r *resolved) status() (cloud.ClassStatus, error) {
+// classStatus writes what was resolved.
+func (r *resolvedClass) classStatus() (cloud.ClassStatus, error) {
 	out := cloud.ClassStatus{Conditions: map[string]model.Condition{}}
 	var unready []string
 	for _, k := range conditionOrder {
@@ -102,18 +102,18 @@ func (r *resolved) status() (cloud.ClassStatus, error) {
 	}
 	out.Conditions[awsv1.ConditionReady] = model.Condition{Status: "True", Reason: awsv1.ConditionReady}
 	if len(unready) > 0 {
-		out.Conditions[awsv1.ConditionReady] = problem(awsv1.ReasonUnhealthyDependents, strings.Join(unready, "; "))
+		out.Conditions[awsv1.ConditionReady] = falseCondition(awsv1.ReasonUnhealthyDependents, strings.Join(unready, "; "))
 	}
 	s := awsv1.EC2NodeClassStatus{InstanceProfile: r.profile}
 	for _, n := range r.subnets {
 		s.Subnets = append(s.Subnets, awsv1.Subnet{ID: n.id, Zone: n.zone, ZoneID: n.zoneID})
 	}
-	for _, g := range r.groups {
+	for _, g := range r.securityGroups {
 		s.SecurityGroups = append(s.SecurityGroups, awsv1.SecurityGroup{ID: g.id, Name: g.name})
 	}
 	for i := range r.images {
 		im := &r.images[i]
-		s.AMIs = append(s.AMIs, awsv1.AMI{ID: im.id, Name: im.name, Deprecated: im.deprecated, Requirements: im.requirements()})
+		s.AMIs = append(s.AMIs, awsv1.AMI{ID: im.id, Name: im.name, Deprecated: im.deprecated, Requirements: im.nodeSelectorRequirements()})
 	}
 	for _, c := range r.reservations {
 		s.CapacityReservations = append(s.CapacityReservations, c.CapacityReservation)
@@ -123,29 +123,29 @@ func (r *resolved) status() (cloud.ClassStatus, error) {
 	return out, err
 }
 
-// permission tries out, without effect, the calls that buying takes. The zero condition: all are allowed, which holds for a while. What is not
+// checkPermissions tries out, without effect, the calls that buying takes. The zero condition: all are allowed, which holds for a while. What is not
 // is tried again the next time: it is mended, or IAM has told EC2 by then.
-func (p *Provider) permission(ctx context.Context, r *resolved) (model.Condition, error) {
-	key := r.hash + " " + r.profile + " " + selector(r.groups) + selector(r.spec.SubnetSelectorTerms)
-	verdict, err := p.permitted.get(ctx, key, func(ctx context.Context) (model.Condition, error) {
-		g, err := p.goods(ctx, false)
+func (p *Provider) checkPermissions(ctx context.Context, r *resolvedClass) (model.Condition, error) {
+	key := r.hash + " " + r.profile + " " + selectorKey(r.securityGroups) + selectorKey(r.spec.SubnetSelectorTerms)
+	verdict, err := p.permissionCache.get(ctx, key, func(ctx context.Context) (model.Condition, error) {
+		g, err := p.loadCatalogue(ctx, false)
 		if err != nil {
 			return model.Condition{}, err
 		}
-		var any *offered
+		var any *offeredType
 		for _, t := range g.types {
-			if any = p.offerType(r, g, t); any != nil {
+			if any = p.buildFleetType(r, g, t); any != nil {
 				break
 			}
 		}
 		if any == nil {
 			return model.Condition{}, nil // there is nothing to buy: Offerings says so
 		}
-		t, err := p.template(r, "", join(cloud.LaunchRequest{}, any.pods), variation{image: any.image.id, pods: any.pods})
+		t, err := p.buildTemplate(r, "", registrationOf(cloud.LaunchRequest{}, any.maxPods), templateVariant{imageID: any.image.id, maxPods: any.maxPods})
 		if err != nil {
 			return model.Condition{}, err
 		}
-		s := r.best(any.it.Offerings[0].Zone)
+		s := r.bestSubnet(any.instanceType.Offerings[0].Zone)
 		tags := t.tags
 		for _, call := range []struct {
 			reason, name string
@@ -175,19 +175,19 @@ func (p *Provider) permission(ctx context.Context, r *resolved) (model.Condition
 			}},
 		} {
 			err := call.do()
-			switch code := codeOf(err); {
+			switch code := errorCode(err); {
 			case code == "UnauthorizedOperation" || code == "AccessDenied":
-				return problem(call.reason, fmt.Sprintf("%s is not allowed: %s; allow it in the controller's IAM policy", call.name, brief(err))), nil
-			case err == nil, code == codeDryRun, noTemplate(code), code == codeTemplateExists:
+				return falseCondition(call.reason, fmt.Sprintf("%s is not allowed: %s; allow it in the controller's IAM policy", call.name, readableError(err))), nil
+			case err == nil, code == codeDryRun, isTemplateNotFound(code), code == codeTemplateExists:
 			case strings.HasPrefix(code, "InvalidParameterValue") && strings.Contains(err.Error(), "nstance"), strings.Contains(code, "InvalidIamInstanceProfile"):
 				if strings.Contains(strings.ToLower(err.Error()), "profile") {
 					if r.spec.Role != "" { // it has just been made, and EC2 hears of that some seconds later
-						return model.Condition{}, notReady("class status", r.name, "EC2 does not know instance profile %s of spec.role %s yet: %s; it is asked again", r.profile, r.spec.Role, brief(err))
+						return model.Condition{}, notReadyError("class status", r.name, "EC2 does not know instance profile %s of spec.role %s yet: %s; it is asked again", r.profile, r.spec.Role, readableError(err))
 					}
-					return problem(awsv1.ReasonInstanceProfileNotFound, fmt.Sprintf("spec.instanceProfile: %s: %s; create it or name another", r.profile, brief(err))), nil
+					return falseCondition(awsv1.ReasonInstanceProfileNotFound, fmt.Sprintf("spec.instanceProfile: %s: %s; create it or name another", r.profile, readableError(err))), nil
 				}
 			default:
-				if throttled(code) || code == "" {
+				if isThrottled(code) || code == "" {
 					return model.Condition{}, err
 				}
 			}
@@ -195,7 +195,7 @@ func (p *Provider) permission(ctx context.Context, r *resolved) (model.Condition
 		return model.Condition{}, nil
 	})
 	if verdict.Status != "" {
-		p.permitted.forget(key)
+		p.permissionCache.forget(key)
 	}
 	return verdict, err
 }

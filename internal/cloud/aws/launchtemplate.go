@@ -26,31 +26,31 @@ import (
 // templatePrefix begins the names of our launch templates. It is not Karpenter's: whoever moves from it has both, and each deletes its own.
 const templatePrefix = "dovetail.sh/"
 
-// template is a launch template: its name says what is in it.
-type template struct {
+// launchTemplate is a launch template: its name says what is in it.
+type launchTemplate struct {
 	name string
 	data *types.RequestLaunchTemplateData
 	tags []types.Tag
 }
 
-// variation is in what the templates of one class and claim differ.
-type variation struct {
-	image       string
-	pods        int64
-	efa         int64
-	reservation string // empty: none is to be used
-	block       bool   // the reservation is a capacity block
-	spot        bool
+// templateVariant is in what the templates of one class and claim differ.
+type templateVariant struct {
+	imageID       string
+	maxPods       int64
+	efaInterfaces int64
+	reservationID string // empty: none is to be used
+	block         bool   // the reservation is a capacity block
+	spot          bool
 }
 
-// template writes the launch template of one variation.
-func (p *Provider) template(r *resolved, pool string, j joining, v variation) (*template, error) {
-	data, err := r.userData(p.config.ClusterName, j)
+// buildTemplate writes the launch template of one variation.
+func (p *Provider) buildTemplate(r *resolvedClass, pool string, j nodeRegistration, v templateVariant) (*launchTemplate, error) {
+	data, err := r.writeUserData(p.config.ClusterName, j)
 	if err != nil {
 		return nil, err
 	}
 	d := &types.RequestLaunchTemplateData{
-		ImageId: &v.image, BlockDeviceMappings: r.devices(),
+		ImageId: &v.imageID, BlockDeviceMappings: r.blockDevices(),
 		IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &r.profile},
 		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
 			CapacityReservationPreference: types.CapacityReservationPreferenceNone, // what is reserved is bought as such or not at all
@@ -59,9 +59,9 @@ func (p *Provider) template(r *resolved, pool string, j joining, v variation) (*
 	if data != "" {
 		d.UserData = &data
 	}
-	if v.reservation != "" {
+	if v.reservationID != "" {
 		d.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
-			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &v.reservation},
+			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &v.reservationID},
 		}
 		if v.block {
 			d.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
@@ -90,13 +90,13 @@ func (p *Provider) template(r *resolved, pool string, j joining, v variation) (*
 		d.EnclaveOptions = &types.LaunchTemplateEnclaveOptionsRequest{Enabled: sdk.Bool(true)}
 	}
 	var groups []string
-	for _, g := range r.groups {
+	for _, g := range r.securityGroups {
 		groups = append(groups, g.id)
 	}
-	if d.NetworkInterfaces = r.interfaces(groups, v.efa); d.NetworkInterfaces == nil {
+	if d.NetworkInterfaces = r.networkInterfaces(groups, v.efaInterfaces); d.NetworkInterfaces == nil {
 		d.SecurityGroupIds = groups
 	}
-	tags := p.tags(r, pool)
+	tags := p.resourceTags(r, pool)
 	kinds := []types.ResourceType{types.ResourceTypeNetworkInterface}
 	if v.spot { // EC2 refuses the tag where there is no such request
 		kinds = append(kinds, types.ResourceTypeSpotInstancesRequest)
@@ -109,11 +109,11 @@ func (p *Provider) template(r *resolved, pool string, j joining, v variation) (*
 		return nil, fmt.Errorf("write launch template of EC2NodeClass %s: %w", r.name, err)
 	}
 	sum := sha256.Sum256(append([]byte(p.config.ClusterName+"\n"), text...))
-	return &template{templatePrefix + hex.EncodeToString(sum[:10]), d, tags}, nil
+	return &launchTemplate{templatePrefix + hex.EncodeToString(sum[:10]), d, tags}, nil
 }
 
-// tags are those of everything that is made for a class.
-func (p *Provider) tags(r *resolved, pool string) []types.Tag {
+// resourceTags are those of everything that is made for a class.
+func (p *Provider) resourceTags(r *resolvedClass, pool string) []types.Tag {
 	all := maps.Clone(r.spec.Tags)
 	if all == nil {
 		all = map[string]string{}
@@ -124,10 +124,10 @@ func (p *Provider) tags(r *resolved, pool string) []types.Tag {
 	if pool != "" {
 		all[awsv1.TagNodePool] = pool
 	}
-	return tagList(all)
+	return ec2Tags(all)
 }
 
-func tagList(m map[string]string) []types.Tag {
+func ec2Tags(m map[string]string) []types.Tag {
 	var out []types.Tag
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		out = append(out, types.Tag{Key: sdk.String(k), Value: sdk.String(m[k])})
@@ -135,8 +135,8 @@ func tagList(m map[string]string) []types.Tag {
 	return out
 }
 
-// interfaces are a machine's network interfaces; nil where one with the groups alone will do.
-func (r *resolved) interfaces(groups []string, efa int64) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
+// networkInterfaces are a machine's network interfaces; nil where one with the groups alone will do.
+func (r *resolvedClass) networkInterfaces(groups []string, efa int64) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	list := r.spec.NetworkInterfaces
 	if len(list) == 0 && efa > 0 {
 		for i := range int32(efa) {
@@ -174,11 +174,11 @@ func (r *resolved) interfaces(groups []string, efa int64) []types.LaunchTemplate
 	return out
 }
 
-// devices are a machine's volumes: the class's, or the family's own.
-func (r *resolved) devices() []types.LaunchTemplateBlockDeviceMappingRequest {
+// blockDevices are a machine's volumes: the class's, or the family's own.
+func (r *resolvedClass) blockDevices() []types.LaunchTemplateBlockDeviceMappingRequest {
 	list := r.spec.BlockDeviceMappings
 	if len(list) == 0 {
-		list = familyDevices(r.family)
+		list = familyBlockDevices(r.family)
 	}
 	var out []types.LaunchTemplateBlockDeviceMappingRequest
 	for _, m := range list {
@@ -203,8 +203,8 @@ func (r *resolved) devices() []types.LaunchTemplateBlockDeviceMappingRequest {
 	return out
 }
 
-// familyDevices are the volumes that a family's machines have when none are given.
-func familyDevices(family string) []*awsv1.BlockDeviceMapping {
+// familyBlockDevices are the volumes that a family's machines have when none are given.
+func familyBlockDevices(family string) []*awsv1.BlockDeviceMapping {
 	device := func(name, size string) *awsv1.BlockDeviceMapping {
 		q := resource.MustParse(size)
 		return &awsv1.BlockDeviceMapping{DeviceName: &name, EBS: &awsv1.BlockDevice{Encrypted: sdk.Bool(true), VolumeType: sdk.String("gp3"), VolumeSize: &q, DeleteOnTermination: sdk.Bool(true)}}
@@ -214,21 +214,21 @@ func familyDevices(family string) []*awsv1.BlockDeviceMapping {
 		return []*awsv1.BlockDeviceMapping{device("/dev/xvda", "20Gi")}
 	case family == familyBottlerocket:
 		return []*awsv1.BlockDeviceMapping{device("/dev/xvda", "4Gi"), device("/dev/xvdb", "20Gi")}
-	case windows(family):
+	case isWindows(family):
 		return []*awsv1.BlockDeviceMapping{device("/dev/sda1", "50Gi")}
 	}
 	return nil
 }
 
 // ensureTemplate makes a launch template unless it is there.
-func (p *Provider) ensureTemplate(ctx context.Context, t *template) error {
-	_, err := p.templates.get(ctx, t.name, func(ctx context.Context) (struct{}, error) {
+func (p *Provider) ensureTemplate(ctx context.Context, t *launchTemplate) error {
+	_, err := p.templateCache.get(ctx, t.name, func(ctx context.Context) (struct{}, error) {
 		// The name says what is in it: one that is there is this one, whoever made it.
 		_, err := p.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
 			LaunchTemplateName: &t.name, LaunchTemplateData: t.data,
 			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: t.tags}},
 		})
-		if err != nil && codeOf(err) == codeTemplateExists {
+		if err != nil && errorCode(err) == codeTemplateExists {
 			err = nil
 		}
 		return struct{}{}, err
@@ -236,13 +236,13 @@ func (p *Provider) ensureTemplate(ctx context.Context, t *template) error {
 	return err
 }
 
-// templateAge is how long a launch template that nobody here uses is left alone.
-const templateAge = 24 * time.Hour
+// unusedTemplateAge is how long a launch template that nobody here uses is left alone.
+const unusedTemplateAge = 24 * time.Hour
 
-// sweepTemplates deletes the cluster's launch templates that have not been used for long. One that is needed again is made again.
-func (p *Provider) sweepTemplates(ctx context.Context) error {
+// deleteUnusedTemplates deletes the cluster's launch templates that have not been used for long. One that is needed again is made again.
+func (p *Provider) deleteUnusedTemplates(ctx context.Context) error {
 	pages := ec2.NewDescribeLaunchTemplatesPaginator(p.ec2, &ec2.DescribeLaunchTemplatesInput{
-		Filters: []types.Filter{filter("tag:"+awsv1.TagClusterName, p.config.ClusterName)},
+		Filters: []types.Filter{newFilter("tag:"+awsv1.TagClusterName, p.config.ClusterName)},
 	})
 	var errs []error
 	for pages.HasMorePages() {
@@ -252,10 +252,10 @@ func (p *Provider) sweepTemplates(ctx context.Context) error {
 		}
 		for _, t := range page.LaunchTemplates {
 			name := deref(t.LaunchTemplateName)
-			if !strings.HasPrefix(name, templatePrefix) || p.templates.has(name) || p.clock.Now().Sub(deref(t.CreateTime)) < templateAge {
+			if !strings.HasPrefix(name, templatePrefix) || p.templateCache.has(name) || p.clock.Now().Sub(deref(t.CreateTime)) < unusedTemplateAge {
 				continue
 			}
-			if _, err := p.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId}); err != nil && !noTemplate(codeOf(err)) {
+			if _, err := p.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId}); err != nil && !isTemplateNotFound(errorCode(err)) {
 				errs = append(errs, err)
 			}
 		}

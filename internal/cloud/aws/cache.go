@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+)
+
+// cache remembers answers by key. One caller fetches what is missing or old, the others wait for it, each as long as its context
+// lasts; they never wait for another key.
+type cache[T any] struct {
+	clock cloud.Clock
+	ttl   time.Duration
+
+	mu      sync.Mutex
+	entries map[string]*cacheEntry[T]
+}
+
+type cacheEntry[T any] struct {
+	turn      chan struct{} // holds one token; who has it may look and fetch
+	value     T
+	fetchedAt time.Time
+	filled    bool
+	failedAt  time.Time // when a newer one was asked for in vain
+	usedAt    time.Time
+}
+
+// staleWait is how long who has an old answer waits for a new one, and how long nobody asks again when that was in vain: all who need the answer
+// wait for the one who asks.
+const staleWait = 20 * time.Second
+
+func newCache[T any](clock cloud.Clock, ttl time.Duration) *cache[T] {
+	return &cache[T]{clock: clock, ttl: ttl, entries: map[string]*cacheEntry[T]{}}
+}
+
+// get answers what is known, if it is young enough, and else what fetch says. When fetch fails for want of a reply or a free
+// bucket, an old answer stays in use.
+func (m *cache[T]) get(ctx context.Context, key string, fetch func(context.Context) (T, error)) (T, error) {
+	now := m.clock.Now()
+	m.mu.Lock()
+	a := m.entries[key]
+	if a == nil {
+		a = &cacheEntry[T]{turn: make(chan struct{}, 1)}
+		a.turn <- struct{}{}
+		m.entries[key] = a
+		for k, old := range m.entries { // what nobody asks for any more
+			if k != key && !old.usedAt.IsZero() && now.Sub(old.usedAt) > 2*m.ttl+time.Hour {
+				delete(m.entries, k)
+			}
+		}
+	}
+	a.usedAt = now
+	m.mu.Unlock()
+	var none T
+	select {
+	case <-a.turn:
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+	defer func() { a.turn <- struct{}{} }()
+	at := m.clock.Now()
+	if a.filled && (at.Sub(a.fetchedAt) < m.ttl || at.Sub(a.failedAt) < staleWait) {
+		return a.value, ctx.Err()
+	}
+	limited := ctx
+	if a.filled {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, staleWait)
+		defer cancel()
+	}
+	v, err := fetch(limited)
+	if err != nil {
+		kind := cloud.KindOf(classifyError(ctx, "", "", err))
+		if a.filled && ctx.Err() == nil && (kind == cloud.Throttled || kind == cloud.Unknown) {
+			a.failedAt = m.clock.Now()
+			return a.value, nil
+		}
+		return none, err
+	}
+	a.value, a.fetchedAt, a.filled = v, at, true
+	return v, nil
+}
+
+// forget drops an answer.
+func (m *cache[T]) forget(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.entries, key)
+}
+
+// has says whether there is an answer, however old.
+func (m *cache[T]) has(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.entries[key]
+	return ok
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package aws
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// addRequirements notes what the types that a group may launch must have. Auto Scaling, launch templates and the call that names those types have a
+// structure each for it, with the same fields.
+func (g *scalingGroup) addRequirements(said any) {
+	var a types.InstanceRequirementsRequest
+	raw, err := json.Marshal(said)
+	if err == nil {
+		err = json.Unmarshal(raw, &a)
+	}
+	if err != nil { // of plain fields: it can't fail
+		g.problem = fmt.Sprintf("its InstanceRequirements can't be read: %v", err)
+		return
+	}
+	g.instanceRequirements = append(g.instanceRequirements, a)
+}
+
+// resolveGroupTypes asks which types have what a group's attributes say, for the architecture of its image. What a person has to mend is the
+// group's problem; an error is one of the calls that may work next time.
+func (p *Provider) resolveGroupTypes(ctx context.Context, g *scalingGroup) error {
+	arch, err := p.imageArchitecture(ctx, deref(g.templateData.ImageId))
+	if err == nil {
+		for _, a := range g.instanceRequirements {
+			var list []string
+			if list, err = p.typesMeeting(ctx, arch, a); err != nil {
+				break
+			}
+			for _, name := range list {
+				if !slices.Contains(g.instanceTypes, name) {
+					g.instanceTypes = append(g.instanceTypes, name)
+				}
+			}
+		}
+	}
+	var u *unresolvedError
+	switch code := errorCode(err); {
+	case errors.As(err, &u):
+		g.problem = u.text
+	case isDenied(code):
+		g.problem = readableError(err).Error() + "; allow the call in the controller's IAM policy"
+	case wasRejected(err, code):
+		g.problem = "its InstanceRequirements: " + readableError(err).Error()
+	case err != nil:
+		return err
+	case len(g.instanceTypes) == 0:
+		g.problem = "no instance type of region " + p.region + " has what its InstanceRequirements ask for; ask for less"
+	}
+	g.mixed = len(g.instanceTypes) > 1
+	return nil
+}
+
+// imageArchitecture is an image's, as EC2 calls it.
+func (p *Provider) imageArchitecture(ctx context.Context, image string) (types.ArchitectureType, error) {
+	return p.architectureCache.get(ctx, image, func(ctx context.Context) (types.ArchitectureType, error) {
+		if image == "" {
+			return "", newUnresolvedError("", "its launch template names no image, so which types its InstanceRequirements mean is not known; name one")
+		}
+		res, err := p.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{image}})
+		if strings.HasPrefix(errorCode(err), "InvalidAMIID") || err == nil && len(res.Images) == 0 {
+			return "", newUnresolvedError("", "image %s of its launch template does not exist; name another", image)
+		}
+		if err != nil {
+			return "", err
+		}
+		return types.ArchitectureType(res.Images[0].Architecture), nil
+	})
+}
+
+// typesMeeting are the types that have what is asked for, sorted.
+func (p *Provider) typesMeeting(ctx context.Context, arch types.ArchitectureType, a types.InstanceRequirementsRequest) ([]string, error) {
+	return p.attributeTypeCache.get(ctx, string(arch)+" "+selectorKey(a), func(ctx context.Context) ([]string, error) {
+		var out []string
+		pages := ec2.NewGetInstanceTypesFromInstanceRequirementsPaginator(p.ec2, &ec2.GetInstanceTypesFromInstanceRequirementsInput{
+			ArchitectureTypes: []types.ArchitectureType{arch}, VirtualizationTypes: []types.VirtualizationType{types.VirtualizationTypeHvm}, InstanceRequirements: &a,
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range page.InstanceTypes {
+				out = append(out, deref(t.InstanceType))
+			}
+		}
+		slices.Sort(out)
+		return out, nil
+	})
+}
