@@ -22,7 +22,7 @@ type cache[T any] struct {
 }
 
 type cacheEntry[T any] struct {
-	turn      chan struct{} // holds one token; who has it may look and fetch
+	turn      contextLock // who has it may look and fetch
 	value     T
 	fetchedAt time.Time
 	filled    bool
@@ -45,8 +45,7 @@ func (m *cache[T]) get(ctx context.Context, key string, fetch func(context.Conte
 	m.mu.Lock()
 	a := m.entries[key]
 	if a == nil {
-		a = &cacheEntry[T]{turn: make(chan struct{}, 1)}
-		a.turn <- struct{}{}
+		a = &cacheEntry[T]{turn: newContextLock()}
 		m.entries[key] = a
 		for k, old := range m.entries { // what nobody asks for any more
 			if k != key && !old.usedAt.IsZero() && now.Sub(old.usedAt) > 2*m.ttl+time.Hour {
@@ -57,12 +56,10 @@ func (m *cache[T]) get(ctx context.Context, key string, fetch func(context.Conte
 	a.usedAt = now
 	m.mu.Unlock()
 	var none T
-	select {
-	case <-a.turn:
-	case <-ctx.Done():
-		return none, ctx.Err()
+	if err := a.turn.lock(ctx); err != nil {
+		return none, err
 	}
-	defer func() { a.turn <- struct{}{} }()
+	defer a.turn.unlock()
 	at := m.clock.Now()
 	if a.filled && (at.Sub(a.fetchedAt) < m.ttl || at.Sub(a.failedAt) < staleWait) {
 		return a.value, ctx.Err()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -55,4 +56,17 @@ func newClients(c sdk.Config) *Clients {
 		Pricing: pricing.NewFromConfig(c, func(o *pricing.Options) { o.Region = pricingRegion(c.Region) }),
 		STS:     sts.NewFromConfig(c), IAM: iam.NewFromConfig(c), EKS: eks.NewFromConfig(c),
 	}
+}
+
+// pricingRegion is the nearest region that has the price list service.
+func pricingRegion(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "cn-northwest-1"
+	case strings.HasPrefix(region, "ap-"):
+		return "ap-south-1"
+	case strings.HasPrefix(region, "eu-"), strings.HasPrefix(region, "af-"), strings.HasPrefix(region, "me-"), strings.HasPrefix(region, "il-"):
+		return "eu-central-1"
+	}
+	return "us-east-1"
 }

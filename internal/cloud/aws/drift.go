@@ -26,12 +26,12 @@ const (
 const maxDriftListAge = time.Minute
 
 // Drifted implements cloud.Drifter. A class that is not ready drifts nothing: what it stands for is not known.
-func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]string, error) {
+func (p *fleetProvider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]string, error) {
 	out := make([]string, len(queries))
 	if len(queries) == 0 {
 		return out, nil
 	}
-	list, err := p.listInstances(ctx, p.clock.Now().Add(-maxDriftListAge))
+	list, err := p.instances.list(ctx, p.aws.clock.Now().Add(-maxDriftListAge))
 	if err != nil {
 		return nil, classifyError(ctx, "drift", "", err)
 	}
@@ -45,7 +45,7 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 		if err != nil {
 			continue // not ours, or not readable: its status says so
 		}
-		r, err := p.resolveClass(ctx, c)
+		r, err := p.classes.resolve(ctx, c)
 		if err != nil {
 			failure = classifyError(ctx, "drift", c.name, err) // the other classes are not kept waiting
 			continue
@@ -69,7 +69,7 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 }
 
 // driftReason is why a machine is no longer what its class asks for, empty when it is. m is nil when it is not listed.
-func (p *Provider) driftReason(ctx context.Context, r *resolvedClass, claim *model.Claim, m *instance) (string, error) {
+func (p *fleetProvider) driftReason(ctx context.Context, r *resolvedClass, claim *model.Claim, m *instance) (string, error) {
 	if claim.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] == awsv1.EC2NodeClassHashVersion {
 		if h := claim.Annotations[awsv1.AnnotationEC2NodeClassHash]; h != "" && h != r.hash {
 			return DriftNodeClass, nil
@@ -104,7 +104,7 @@ func (p *Provider) driftReason(ctx context.Context, r *resolvedClass, claim *mod
 
 // reservationDrift is why a machine must not stay in its reservation: the class does not choose it any more, or it is a block that EC2 is about to
 // empty. One that has ended is no reason: its machines run on, and are told to be on-demand ones as soon as EC2 says so of them.
-func (p *Provider) reservationDrift(ctx context.Context, r *resolvedClass, id string) (string, error) {
+func (p *fleetProvider) reservationDrift(ctx context.Context, r *resolvedClass, id string) (string, error) {
 	if i := slices.IndexFunc(r.reservations, func(c reservation) bool { return c.ID == id }); i >= 0 {
 		if r.reservations[i].State == "expiring" {
 			return DriftCapacityReservation, nil
@@ -112,7 +112,7 @@ func (p *Provider) reservationDrift(ctx context.Context, r *resolvedClass, id st
 		return "", nil
 	}
 	term := []awsv1.CapacityReservationSelectorTerm{{ID: id}}
-	active, err := p.reservationCache.get(ctx, selectorKey(term), func(ctx context.Context) ([]reservation, error) { return p.findReservations(ctx, term) })
+	active, err := p.classes.activeReservations(ctx, term)
 	if err != nil || len(active) == 0 {
 		return "", err
 	}
@@ -120,7 +120,7 @@ func (p *Provider) reservationDrift(ctx context.Context, r *resolvedClass, id st
 }
 
 // isCurrentImage says whether an image is the one that a machine of the type would boot from now.
-func (p *Provider) isCurrentImage(r *resolvedClass, instanceType, imageID string) bool {
+func (p *fleetProvider) isCurrentImage(r *resolvedClass, instanceType, imageID string) bool {
 	g := p.catalogue.known()
 	if g != nil {
 		if i, ok := slices.BinarySearchFunc(g.types, instanceType, func(t *typeInfo, n string) int {
@@ -137,17 +137,4 @@ func (p *Provider) isCurrentImage(r *resolvedClass, instanceType, imageID string
 		}
 	}
 	return slices.ContainsFunc(r.images, func(im image) bool { return im.id == imageID })
-}
-
-// RepairPolicies implements cloud.Repairer: what EKS's node monitoring agent reports, and for how long it is waited.
-func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
-	return []cloud.RepairPolicy{
-		{Condition: "Ready", Status: "False", After: 30 * time.Minute},
-		{Condition: "Ready", Status: "Unknown", After: 30 * time.Minute},
-		{Condition: "AcceleratedHardwareReady", Status: "False", After: 10 * time.Minute},
-		{Condition: "StorageReady", Status: "False", After: 30 * time.Minute},
-		{Condition: "NetworkingReady", Status: "False", After: 30 * time.Minute},
-		{Condition: "KernelReady", Status: "False", After: 30 * time.Minute},
-		{Condition: "ContainerRuntimeReady", Status: "False", After: 30 * time.Minute},
-	}
 }

@@ -83,6 +83,14 @@ func hadNoEffect(err error) bool {
 	return errorCode(err) != "" && errors.As(err, &res) && res.HTTPStatusCode() < 500
 }
 
+// wasRejected says whether a request certainly had no effect: the service answered that what it asks for won't do. Any answer of 500 and above,
+// and one that came too late, may hide an instance.
+func wasRejected(err error, code string) bool {
+	var res *smithyhttp.ResponseError
+	return code != "" && !isThrottled(code) && !isDenied(code) && code != "RequestExpired" && !strings.HasPrefix(code, "RequestTimeout") &&
+		errors.As(err, &res) && res.HTTPStatusCode() < 500
+}
+
 // classifyError classifies what a call answered.
 func classifyError(ctx context.Context, op, object string, err error) error {
 	if err == nil {
@@ -109,6 +117,33 @@ func classifyError(ctx context.Context, op, object string, err error) error {
 	return out
 }
 
+// retryDelay is the pause that an answer asks for.
+func retryDelay(err error) time.Duration {
+	var res *smithyhttp.ResponseError
+	if errors.As(err, &res) && res.HTTPResponse() != nil {
+		h := res.HTTPResponse().Header
+		if ms, err := strconv.ParseInt(h.Get("X-Amz-Retry-After"), 10, 64); err == nil && ms > 0 {
+			return time.Duration(ms) * time.Millisecond
+		}
+		if s, err := strconv.ParseInt(h.Get("Retry-After"), 10, 64); err == nil && s > 0 {
+			return time.Duration(s) * time.Second
+		}
+	}
+	return defaultThrottleDelay
+}
+
+func notReadyError(op, object, format string, args ...any) error {
+	return &cloud.Error{Kind: cloud.NotReady, Op: op, Object: object, Err: fmt.Errorf(format, args...)}
+}
+
+// explainDenied says what has to be mended where a call is not allowed.
+func explainDenied(what string, err error) error {
+	if isDenied(errorCode(err)) {
+		return &cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("%s: %w; allow the call in the controller's IAM policy", what, readableError(err))}
+	}
+	return err
+}
+
 // readableError is an error as a person wants to read it: the call, the code, what the service says.
 func readableError(err error) error {
 	var api smithy.APIError
@@ -132,21 +167,11 @@ func (e *summarizedError) Error() string { return e.text }
 
 func (e *summarizedError) Unwrap() error { return e.cause }
 
-// retryDelay is the pause that an answer asks for.
-func retryDelay(err error) time.Duration {
-	var res *smithyhttp.ResponseError
-	if errors.As(err, &res) && res.HTTPResponse() != nil {
-		h := res.HTTPResponse().Header
-		if ms, err := strconv.ParseInt(h.Get("X-Amz-Retry-After"), 10, 64); err == nil && ms > 0 {
-			return time.Duration(ms) * time.Millisecond
-		}
-		if s, err := strconv.ParseInt(h.Get("Retry-After"), 10, 64); err == nil && s > 0 {
-			return time.Duration(s) * time.Second
-		}
-	}
-	return defaultThrottleDelay
-}
+// unresolvedError is what a person has to mend.
+type unresolvedError struct{ reason, text string }
 
-func notReadyError(op, object, format string, args ...any) error {
-	return &cloud.Error{Kind: cloud.NotReady, Op: op, Object: object, Err: fmt.Errorf(format, args...)}
+func (e *unresolvedError) Error() string { return e.text }
+
+func newUnresolvedError(reason, format string, args ...any) error {
+	return &unresolvedError{reason, fmt.Sprintf(format, args...)}
 }

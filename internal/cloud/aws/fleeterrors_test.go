@@ -53,7 +53,7 @@ func TestMissing(t *testing.T) {
 			p, r, g := goldenAccount(t, awsv1.EC2NodeClassSpec{Role: "node", AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}})
 			o := &offeringSet{byName: map[string]*offeredType{}}
 			for _, m := range g.types {
-				if made := p.buildFleetType(r, g, m); made != nil {
+				if made := p.buildType(r, g, m); made != nil {
 					o.types, o.byName[m.name] = append(o.types, made.instanceType), made
 				}
 			}

@@ -4,10 +4,8 @@
 package aws
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -24,70 +22,6 @@ const (
 	maxOverrides       = 300
 	maxTypes           = 60
 )
-
-// launchOption is an offering that a request allows.
-type launchOption struct {
-	*offeredType
-	offering *model.Offering
-}
-
-func (c launchOption) key() cloud.OfferingKey {
-	return cloud.OfferingKey{InstanceType: c.name, Zone: c.offering.Zone, CapacityType: c.offering.CapacityType}
-}
-
-// labelValue is a label that a node of an offering will have from it.
-func (c launchOption) labelValue(key string) (string, bool) {
-	switch key {
-	case model.LabelZone:
-		return c.offering.Zone, true
-	case model.LabelCapacityType:
-		return c.offering.CapacityType, true
-	}
-	if v, ok := c.offering.Labels[key]; ok {
-		return v, true
-	}
-	v, ok := c.instanceType.Labels[key]
-	return v, ok
-}
-
-// isOfferingLabel are labels that offerings have or may have; a requirement on any other is about the node, and left to its labels.
-func isOfferingLabel(key string) bool {
-	switch key {
-	case model.LabelZone, model.LabelCapacityType, model.LabelInstanceType, model.LabelArch, model.LabelOS, model.LabelRegion, awsv1.LabelZoneID:
-		return true
-	}
-	return strings.HasPrefix(key, awsv1.Group+"/") && key != awsv1.LabelNodeClass
-}
-
-// launchOptions are the offerings that a request allows, cheapest first; equal prices by type, zone, capacity type.
-func (o *offeringSet) launchOptions(r cloud.LaunchRequest) []launchOption {
-	allowed := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-	var out []launchOption
-	for _, it := range o.types {
-		if !allowed(r.Types, it.Name) || !r.Requests.Fits(it.Allocatable) {
-			continue
-		}
-		for i := range it.Offerings {
-			c := launchOption{o.byName[it.Name], &it.Offerings[i]}
-			if !allowed(r.Zones, c.offering.Zone) || !allowed(r.CapacityTypes, c.offering.CapacityType) {
-				continue
-			}
-			if slices.ContainsFunc(r.Requirements, func(q model.Requirement) bool {
-				v, ok := c.labelValue(q.Key)
-				return isOfferingLabel(q.Key) && !q.Matches(v, ok)
-			}) {
-				continue
-			}
-			out = append(out, c)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b launchOption) int {
-		x, y := a.key(), b.key()
-		return cmp.Or(cmp.Compare(a.offering.PriceMicro, b.offering.PriceMicro), strings.Compare(x.InstanceType, y.InstanceType),
-			strings.Compare(x.Zone, y.Zone), strings.Compare(x.CapacityType, y.CapacityType))
-	})
-	return out
-}
 
 // splitByCapacityType are the capacity types to try one after the other, each with its offerings: the one with the cheapest offering first. Spot
 // that costs more than on-demand is no bargain and stays out.
@@ -126,13 +60,13 @@ type fleetRequest struct {
 }
 
 // buildFleetRequest writes the request for one claim in one capacity type. Equal arguments give equal requests.
-func (p *Provider) buildFleetRequest(r *resolvedClass, req cloud.LaunchRequest, list []launchOption, token string) (*fleetRequest, error) {
+func (p *fleetProvider) buildFleetRequest(r *resolvedClass, req cloud.LaunchRequest, list []launchOption, token string) (*fleetRequest, error) {
 	capacityType := list[0].offering.CapacityType
 	out := &fleetRequest{options: map[cloud.OfferingKey]launchOption{}, subnets: map[string]*subnet{}}
 	configs := map[string]*types.FleetLaunchTemplateConfigRequest{}
 	var order []string
 	named := map[string]bool{}
-	efaDim := p.resources.Dim(resourceEFA)
+	efaDim := p.aws.resources.Dim(resourceEFA)
 	overrides, block := 0, false
 	for _, c := range list {
 		if overrides == maxOverrides || len(named) == maxTypes && !named[c.name] {
@@ -157,7 +91,7 @@ func (p *Provider) buildFleetRequest(r *resolvedClass, req cloud.LaunchRequest, 
 			v.block = c.offering.Labels[awsv1.LabelCapacityReservationType] == "capacity-block"
 			block = block || v.block
 		}
-		t, err := p.buildTemplate(r, req.Pool, registrationOf(req, c.maxPods), v)
+		t, err := buildTemplate(p.aws.config.ClusterName, r, req.Pool, registrationOf(req, c.maxPods), v)
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +118,7 @@ func (p *Provider) buildFleetRequest(r *resolvedClass, req cloud.LaunchRequest, 
 	if overrides == 0 {
 		return nil, fmt.Errorf("no offering of capacity type %s is left", capacityType)
 	}
-	tags := p.resourceTags(r, req.Pool)
+	tags := r.resourceTags(p.aws.config.ClusterName, req.Pool)
 	mine := append(slices.Clone(tags), types.Tag{Key: sdk.String(awsv1.TagNodeClaim), Value: &req.ClaimName}, types.Tag{Key: sdk.String(awsv1.TagClaimUID), Value: &req.ClaimUID})
 	sortByKey(mine, func(t types.Tag) string { return *t.Key })
 	in := &ec2.CreateFleetInput{
@@ -229,4 +163,26 @@ func (p *fleetRequest) recordTaken(c launchOption, r *resolvedClass) {
 			}
 		}
 	}
+}
+
+func (b *fleetRequest) capacityType() string {
+	for k := range b.options {
+		return k.CapacityType // all have the same
+	}
+	return ""
+}
+
+// errorTarget is what an error of CreateFleet is about, as far as it says.
+func (b *fleetRequest) errorTarget(e *types.CreateFleetError) (name, zone string) {
+	a := e.LaunchTemplateAndOverrides
+	if a == nil || a.Overrides == nil {
+		return "", ""
+	}
+	zone = deref(a.Overrides.AvailabilityZone)
+	for z, s := range b.subnets {
+		if s.id == deref(a.Overrides.SubnetId) {
+			zone = z
+		}
+	}
+	return string(a.Overrides.InstanceType), zone
 }

@@ -44,14 +44,15 @@ func (g *goldenTable) Dim(name string) model.Dim {
 func (g *goldenTable) Names() []string { return g.names }
 
 // goldenAccount has five types in two zones, two subnets in the first of them, and images for every kind of machine.
-func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *resolvedClass, *catalogue) {
+func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*fleetProvider, *resolvedClass, *catalogue) {
 	t.Helper()
 	config := DefaultConfig()
 	config.ClusterName = "prod"
-	p, err := New(&Clients{Region: "eu-west-1"}, config, &goldenTable{model.FixedNames()}, cloud.Wall{}, nil)
+	provider, err := New(&Clients{Region: "eu-west-1"}, config, &goldenTable{model.FixedNames()}, cloud.Wall{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := provider.fleet
 	machine := func(name, arch string, cpus, mib, enis, addresses int64, more map[string]int64, labels model.Labels) *typeInfo {
 		l := model.Labels{model.LabelInstanceType: name, model.LabelArch: arch, model.LabelRegion: "eu-west-1"}
 		for k, v := range labels {
@@ -116,7 +117,7 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *resol
 	if s := c.spec.PlacementGroupSelector; s != nil {
 		r.placement = &types.PlacementGroup{GroupName: &s.Name, GroupId: ptr("pg-1")}
 	}
-	if bad := p.validateClass(r); bad.Status != "" {
+	if bad := p.classes.validate(r); bad.Status != "" {
 		t.Fatalf("the class is not valid: %s: %s", bad.Reason, bad.Message)
 	}
 	return p, r, g
@@ -145,7 +146,7 @@ func golden(t *testing.T, input string) string {
 	p, r, g := goldenAccount(t, in.Class)
 	o := &offeringSet{byName: map[string]*offeredType{}}
 	for _, m := range g.types {
-		if made := p.buildFleetType(r, g, m); made != nil {
+		if made := p.buildType(r, g, m); made != nil {
 			o.types, o.byName[m.name] = append(o.types, made.instanceType), made
 		}
 	}
@@ -154,7 +155,7 @@ func golden(t *testing.T, input string) string {
 		NodeLabels: in.Claim.Labels, Taints: in.Claim.Taints, StartupTaints: in.Claim.StartupTaints,
 	}
 	for name, v := range in.Claim.Requests {
-		req.Requests = req.Requests.With(p.resources.Dim(name), v)
+		req.Requests = req.Requests.With(p.aws.resources.Dim(name), v)
 	}
 	all := splitByCapacityType(o.launchOptions(req))
 	if len(all) == 0 {

@@ -17,19 +17,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// groupOfferings are the offerings of a class's groups.
-func (p *Provider) groupOfferings(ctx context.Context, pool *model.NodePool, c *nodeGroupClass) (*offeringSet, *selectedGroups, error) {
+// offeringsOf are the offerings of a class's groups.
+func (p *groupProvider) offeringsOf(ctx context.Context, pool *model.NodePool, c *nodeGroupClass) (*offeringSet, *selectedGroups, error) {
 	const op = "offerings"
 	ch, err := p.selectGroups(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := p.loadCatalogue(ctx, false)
+	g, err := p.catalogue.load(ctx, false)
 	if err != nil {
 		return nil, nil, classifyError(ctx, op, c.name, err)
 	}
-	if err := p.nodeMemory.loadOnce(ctx); err != nil {
-		p.log.Warn("what was learned of nodes' memory can't be read, estimates are used", "error", err)
+	if err := p.memory.loadOnce(ctx); err != nil {
+		p.aws.log.Warn("what was learned of nodes' memory can't be read, estimates are used", "error", err)
 	}
 	var usable []*scalingGroup
 	var why []string
@@ -51,7 +51,7 @@ func (p *Provider) groupOfferings(ctx context.Context, pool *model.NodePool, c *
 		return nil, nil, notReadyError(op, c.name, "NodeGroupClass %s: %s", c.name, strings.Join(why, "; "))
 	}
 	var of strings.Builder
-	fmt.Fprintf(&of, "%s %d %d", c.generationKey, g.version, p.nodeMemory.changeCount())
+	fmt.Fprintf(&of, "%s %d %d", c.generationKey, g.version, p.memory.changeCount())
 	for _, a := range usable {
 		fmt.Fprintf(&of, " %s %d %d %v %v %v %v %v", a.name, a.max, max(0, a.max-a.desired), a.instanceTypes, a.capacityTypes, a.zones, a.tags, a.template)
 		if a.templateData != nil {
@@ -62,15 +62,12 @@ func (p *Provider) groupOfferings(ctx context.Context, pool *model.NodePool, c *
 	if pool != nil {
 		key += "/" + fmt.Sprint(pool.Taints, pool.StartupTaints)
 	}
-	p.offeringCache.mu.Lock()
-	have := p.offeringCache.sets[key]
-	p.offeringCache.mu.Unlock()
-	if have != nil && have.builtFrom == of.String() {
+	if have := p.offerings.get(key, of.String()); have != nil {
 		return have, ch, nil
 	}
 	out := &offeringSet{builtFrom: of.String(), byName: map[string]*offeredType{}}
 	for _, a := range usable {
-		p.addGroupOfferings(g, a, out)
+		p.addOfferings(g, a, out)
 	}
 	sortByKey(out.types, func(t *model.InstanceType) string { return t.Name })
 	for _, t := range out.types {
@@ -78,21 +75,7 @@ func (p *Provider) groupOfferings(ctx context.Context, pool *model.NodePool, c *
 			return cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType), strings.Compare(a.Labels[model.LabelNodeGroup], b.Labels[model.LabelNodeGroup]))
 		})
 	}
-	p.offeringCache.mu.Lock()
-	defer p.offeringCache.mu.Unlock()
-	if now := p.offeringCache.sets[key]; now != nil && now.builtFrom == out.builtFrom {
-		return now, ch, nil
-	}
-	p.offeringCache.sets[key] = out
-	return out, ch, nil
-}
-
-func sortedConditions(m map[string]model.Condition) []model.Condition {
-	var out []model.Condition
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, m[k])
-	}
-	return out
+	return p.offerings.put(key, out), ch, nil
 }
 
 // untoleratedTaint is a taint that a group's tags announce and its pool does not know of; empty: none. Pods would be planned onto nodes that
@@ -110,13 +93,13 @@ func untoleratedTaint(a *scalingGroup, pool *model.NodePool) string {
 	return ""
 }
 
-// addGroupOfferings adds a group's types. Which of its types a mixed group launches is its own to decide, and so nothing can be planned on more
+// addOfferings adds a group's types. Which of its types a mixed group launches is its own to decide, and so nothing can be planned on more
 // than all of them have: each is offered as large as the least of them in each dimension. A machine that has come counts as what it is.
-func (p *Provider) addGroupOfferings(g *catalogue, a *scalingGroup, out *offeringSet) {
+func (p *groupProvider) addOfferings(g *catalogue, a *scalingGroup, out *offeringSet) {
 	var list []*offeredType
 	for _, name := range a.instanceTypes {
 		if t := g.findType(name); t != nil {
-			if o := p.buildGroupType(a, t); o != nil {
+			if o := p.buildType(a, t); o != nil {
 				list = append(list, o)
 			}
 		}
@@ -165,32 +148,9 @@ func (p *Provider) addGroupOfferings(g *catalogue, a *scalingGroup, out *offerin
 	}
 }
 
-// priceMicro is what a type costs, 0 where it can't be had so.
-func (g *catalogue) priceMicro(t *typeInfo, zone, capacityType string) (micro int64, modelled bool) {
-	if capacityType == model.Spot {
-		if !t.spot {
-			return 0, false
-		}
-		return g.spotMicro[t.name+"/"+zone], g.spotModelled
-	}
-	if !t.onDemand {
-		return 0, false
-	}
-	return g.onDemandMicro[t.name], !g.onDemandPublished
-}
-
-// findType is a type by its name; nil where there is none.
-func (g *catalogue) findType(name string) *typeInfo {
-	i, ok := slices.BinarySearchFunc(g.types, name, func(t *typeInfo, n string) int { return strings.Compare(t.name, n) })
-	if !ok {
-		return nil
-	}
-	return g.types[i]
-}
-
-// buildGroupType is a type as a group launches it: from the launch template and the tags of the group, as nothing else is known before a node
+// buildType is a type as a group launches it: from the launch template and the tags of the group, as nothing else is known before a node
 // was seen. nil where pods would have no room.
-func (p *Provider) buildGroupType(a *scalingGroup, t *typeInfo) *offeredType {
+func (p *groupProvider) buildType(a *scalingGroup, t *typeInfo) *offeredType {
 	c := nodeClass{family: familyAL2023, kubeletConfig: &kubeletConfig{}} // whatever boots there, the rules of EKS's own images are the best guess
 	boots, storage := image{}, int64(20*gib)
 	if a.templateData != nil {
@@ -201,16 +161,16 @@ func (p *Provider) buildGroupType(a *scalingGroup, t *typeInfo) *offeredType {
 			}
 		}
 	}
-	out := &offeredType{typeInfo: t, image: &boots, maxPods: c.kubeletConfig.maxPodsOn(t, c.family, int64(p.config.ReservedENIs))}
+	out := &offeredType{typeInfo: t, image: &boots, maxPods: c.kubeletConfig.maxPodsOn(t, c.family, int64(p.aws.config.ReservedENIs))}
 	it := &model.InstanceType{Name: t.name, Labels: maps.Clone(t.labels), Boots: boots.id}
 	it.Labels[model.LabelOS] = c.osLabel()
-	memory, ok := p.nodeMemory.bytesOf(t.name, boots.id)
+	memory, ok := p.memory.bytesOf(t.name, boots.id)
 	if !ok {
-		memory = estimateMemory(t, p.config.VMMemoryOverhead)
+		memory = estimateMemory(t, p.aws.config.VMMemoryOverhead)
 	}
 	it.Capacity = model.Resources{model.CPU: t.cpus * 1000, model.Memory: memory, model.EphemeralStorage: storage, model.Pods: out.maxPods}
 	for _, name := range slices.Sorted(maps.Keys(t.extendedResources)) {
-		it.Capacity = it.Capacity.With(p.resources.Dim(name), t.extendedResources[name])
+		it.Capacity = it.Capacity.With(p.aws.resources.Dim(name), t.extendedResources[name])
 	}
 	for _, key := range slices.Sorted(maps.Keys(a.tags)) {
 		name, ok := strings.CutPrefix(key, dovetailv1alpha1.TagNodeTemplateResource)
@@ -218,7 +178,7 @@ func (p *Provider) buildGroupType(a *scalingGroup, t *typeInfo) *offeredType {
 			continue
 		}
 		if v, err := catalog.ParseQuantity(name, a.tags[key]); err == nil && v >= 0 {
-			it.Capacity = it.Capacity.With(p.resources.Dim(name), v)
+			it.Capacity = it.Capacity.With(p.aws.resources.Dim(name), v)
 		}
 	}
 	it.Allocatable = it.Capacity.Sub(c.kubeletConfig.reservedResources(it.Capacity))

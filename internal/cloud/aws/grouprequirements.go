@@ -30,14 +30,14 @@ func (g *scalingGroup) addRequirements(said any) {
 	g.instanceRequirements = append(g.instanceRequirements, a)
 }
 
-// resolveGroupTypes asks which types have what a group's attributes say, for the architecture of its image. What a person has to mend is the
+// resolveTypes asks which types have what a group's attributes say, for the architecture of its image. What a person has to mend is the
 // group's problem; an error is one of the calls that may work next time.
-func (p *Provider) resolveGroupTypes(ctx context.Context, g *scalingGroup) error {
-	arch, err := p.imageArchitecture(ctx, deref(g.templateData.ImageId))
+func (r *groupReader) resolveTypes(ctx context.Context, g *scalingGroup) error {
+	arch, err := r.imageArchitecture(ctx, deref(g.templateData.ImageId))
 	if err == nil {
 		for _, a := range g.instanceRequirements {
 			var list []string
-			if list, err = p.typesMeeting(ctx, arch, a); err != nil {
+			if list, err = r.typesMeeting(ctx, arch, a); err != nil {
 				break
 			}
 			for _, name := range list {
@@ -58,19 +58,19 @@ func (p *Provider) resolveGroupTypes(ctx context.Context, g *scalingGroup) error
 	case err != nil:
 		return err
 	case len(g.instanceTypes) == 0:
-		g.problem = "no instance type of region " + p.region + " has what its InstanceRequirements ask for; ask for less"
+		g.problem = "no instance type of region " + r.aws.Region + " has what its InstanceRequirements ask for; ask for less"
 	}
 	g.mixed = len(g.instanceTypes) > 1
 	return nil
 }
 
 // imageArchitecture is an image's, as EC2 calls it.
-func (p *Provider) imageArchitecture(ctx context.Context, image string) (types.ArchitectureType, error) {
-	return p.architectureCache.get(ctx, image, func(ctx context.Context) (types.ArchitectureType, error) {
+func (r *groupReader) imageArchitecture(ctx context.Context, image string) (types.ArchitectureType, error) {
+	return r.architectures.get(ctx, image, func(ctx context.Context) (types.ArchitectureType, error) {
 		if image == "" {
 			return "", newUnresolvedError("", "its launch template names no image, so which types its InstanceRequirements mean is not known; name one")
 		}
-		res, err := p.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{image}})
+		res, err := r.aws.EC2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{image}})
 		if strings.HasPrefix(errorCode(err), "InvalidAMIID") || err == nil && len(res.Images) == 0 {
 			return "", newUnresolvedError("", "image %s of its launch template does not exist; name another", image)
 		}
@@ -82,10 +82,10 @@ func (p *Provider) imageArchitecture(ctx context.Context, image string) (types.A
 }
 
 // typesMeeting are the types that have what is asked for, sorted.
-func (p *Provider) typesMeeting(ctx context.Context, arch types.ArchitectureType, a types.InstanceRequirementsRequest) ([]string, error) {
-	return p.attributeTypeCache.get(ctx, string(arch)+" "+selectorKey(a), func(ctx context.Context) ([]string, error) {
+func (r *groupReader) typesMeeting(ctx context.Context, arch types.ArchitectureType, a types.InstanceRequirementsRequest) ([]string, error) {
+	return r.types.get(ctx, string(arch)+" "+selectorKey(a), func(ctx context.Context) ([]string, error) {
 		var out []string
-		pages := ec2.NewGetInstanceTypesFromInstanceRequirementsPaginator(p.ec2, &ec2.GetInstanceTypesFromInstanceRequirementsInput{
+		pages := ec2.NewGetInstanceTypesFromInstanceRequirementsPaginator(r.aws.EC2, &ec2.GetInstanceTypesFromInstanceRequirementsInput{
 			ArchitectureTypes: []types.ArchitectureType{arch}, VirtualizationTypes: []types.VirtualizationType{types.VirtualizationTypeHvm}, InstanceRequirements: &a,
 		})
 		for pages.HasMorePages() {

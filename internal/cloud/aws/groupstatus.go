@@ -12,17 +12,13 @@ import (
 	"slices"
 	"strings"
 
-	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
-
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// groupClassStatus is what a NodeGroupClass's status should say. It is Ready as long as one of its groups can be had from.
-func (p *Provider) groupClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.ClassStatus, error) {
+// ClassStatus is what a NodeGroupClass's status should say. It is Ready as long as one of its groups can be had from.
+func (p *groupProvider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.ClassStatus, error) {
 	const op = "class status"
 	c, err := readNodeGroupClass(op, nc)
 	if cloud.KindOf(err) == cloud.NotReady {
@@ -36,7 +32,7 @@ func (p *Provider) groupClassStatus(ctx context.Context, nc cloud.NodeClass) (cl
 	if err != nil {
 		return cloud.ClassStatus{}, classifyError(ctx, op, c.name, err)
 	}
-	g, err := p.loadCatalogue(ctx, false)
+	g, err := p.catalogue.load(ctx, false)
 	if err != nil {
 		return cloud.ClassStatus{}, classifyError(ctx, op, c.name, err)
 	}
@@ -58,13 +54,13 @@ func (p *Provider) groupClassStatus(ctx context.Context, nc cloud.NodeClass) (cl
 			if g.findType(name) != nil {
 				known++
 			} else if wrong == "" && len(a.instanceRequirements) == 0 {
-				wrong = "instance type " + name + " is not one that nodes can be of in region " + p.region + "; take it out of the group"
+				wrong = "instance type " + name + " is not one that nodes can be of in region " + p.aws.Region + "; take it out of the group"
 			}
 		}
 		if wrong == "" && known == 0 {
-			wrong = "none of the instance types that its InstanceRequirements mean is one that nodes can be of in region " + p.region + "; ask for others"
+			wrong = "none of the instance types that its InstanceRequirements mean is one that nodes can be of in region " + p.aws.Region + "; ask for others"
 		}
-		refresh, disturbed, err := p.groupDisturbances(ctx, a)
+		refresh, disturbed, err := p.disturbances(ctx, a)
 		if err != nil {
 			return cloud.ClassStatus{}, classifyError(ctx, op, c.name, err)
 		}
@@ -109,9 +105,9 @@ func (p *Provider) groupClassStatus(ctx context.Context, nc cloud.NodeClass) (cl
 	return out, err
 }
 
-// groupDisturbances says what AWS itself does, or may do, to a group's members, and how its instance refresh stands, if there is one.
-func (p *Provider) groupDisturbances(ctx context.Context, a *scalingGroup) (refresh string, out []model.Condition, err error) {
-	refresh, err = p.instanceRefreshStatus(ctx, a.name)
+// disturbances says what AWS itself does, or may do, to a group's members, and how its instance refresh stands, if there is one.
+func (p *groupProvider) disturbances(ctx context.Context, a *scalingGroup) (refresh string, out []model.Condition, err error) {
+	refresh, err = p.reader.instanceRefreshStatus(ctx, a.name)
 	if err != nil {
 		return "", nil, err
 	}
@@ -122,33 +118,4 @@ func (p *Provider) groupDisturbances(ctx context.Context, a *scalingGroup) (refr
 		out = append(out, falseCondition("AZRebalance", "AWS may end members to balance its zones, without draining them; suspend its process AZRebalance, or have one group for each zone"))
 	}
 	return refresh, out, nil
-}
-
-// instanceRefreshStatus is the status of a group's instance refresh; empty: there is none under way.
-func (p *Provider) instanceRefreshStatus(ctx context.Context, name string) (string, error) {
-	return p.refreshCache.get(ctx, name, func(ctx context.Context) (string, error) {
-		res, err := p.autoscaling.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(10)})
-		if err != nil {
-			if isDenied(errorCode(err)) {
-				p.log.Warn("whether a group's instances are being refreshed is not known", "group", name, "error", readableError(err))
-				return "", nil
-			}
-			return "", err
-		}
-		for _, r := range res.InstanceRefreshes {
-			switch r.Status {
-			case astypes.InstanceRefreshStatusPending, astypes.InstanceRefreshStatusInProgress, astypes.InstanceRefreshStatusCancelling,
-				astypes.InstanceRefreshStatusRollbackInProgress, astypes.InstanceRefreshStatusBaking:
-				return string(r.Status), nil
-			}
-		}
-		return "", nil
-	})
-}
-
-// denialOf is why a group could not be changed when that was last tried; nil: it could.
-func (g *groupRegistry) denialOf(name string) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.denials[name]
 }

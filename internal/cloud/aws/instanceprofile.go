@@ -17,9 +17,9 @@ import (
 )
 
 // profileName is the instance profile that is made for a class: the same name for the same class, in every process.
-func (p *Provider) profileName(c *nodeClass) string {
-	sum := sha256.Sum256([]byte(p.region + "/" + c.name))
-	name := p.config.ClusterName
+func (cr *classResolver) profileName(c *nodeClass) string {
+	sum := sha256.Sum256([]byte(cr.aws.Region + "/" + c.name))
+	name := cr.aws.config.ClusterName
 	if len(name) > 100 {
 		name = name[:100]
 	}
@@ -27,10 +27,10 @@ func (p *Provider) profileName(c *nodeClass) string {
 }
 
 // ensureProfile makes the instance profile of a class with a role, and has it bear that role and no other.
-func (p *Provider) ensureProfile(ctx context.Context, c *nodeClass) (string, error) {
-	name := p.profileName(c)
+func (cr *classResolver) ensureProfile(ctx context.Context, c *nodeClass) (string, error) {
+	name := cr.profileName(c)
 	get := func() (*iamtypes.InstanceProfile, error) {
-		res, err := p.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
+		res, err := cr.aws.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
 		if errorCode(err) == "NoSuchEntity" {
 			return nil, nil
 		}
@@ -44,13 +44,13 @@ func (p *Provider) ensureProfile(ctx context.Context, c *nodeClass) (string, err
 		return "", err
 	}
 	if profile == nil {
-		res, err := p.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
-			InstanceProfileName: &name, Path: sdk.String(fmt.Sprintf("/karpenter/%s/%s/%s/", p.region, p.config.ClusterName, c.uid)),
+		res, err := cr.aws.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
+			InstanceProfileName: &name, Path: sdk.String(fmt.Sprintf("/karpenter/%s/%s/%s/", cr.aws.Region, cr.aws.config.ClusterName, c.uid)),
 			Tags: []iamtypes.Tag{
-				{Key: sdk.String("kubernetes.io/cluster/" + p.config.ClusterName), Value: sdk.String("owned")},
-				{Key: sdk.String(awsv1.TagClusterName), Value: &p.config.ClusterName},
+				{Key: sdk.String("kubernetes.io/cluster/" + cr.aws.config.ClusterName), Value: sdk.String("owned")},
+				{Key: sdk.String(awsv1.TagClusterName), Value: &cr.aws.config.ClusterName},
 				{Key: sdk.String(awsv1.LabelNodeClass), Value: &c.name},
-				{Key: sdk.String("topology.kubernetes.io/region"), Value: &p.region},
+				{Key: sdk.String("topology.kubernetes.io/region"), Value: &cr.aws.Region},
 			},
 		})
 		switch {
@@ -70,11 +70,11 @@ func (p *Provider) ensureProfile(ctx context.Context, c *nodeClass) (string, err
 		}
 	}
 	for _, r := range profile.Roles {
-		if _, err := p.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: r.RoleName}); err != nil && errorCode(err) != "NoSuchEntity" {
+		if _, err := cr.aws.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: r.RoleName}); err != nil && errorCode(err) != "NoSuchEntity" {
 			return "", err
 		}
 	}
-	_, err = p.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &c.spec.Role})
+	_, err = cr.aws.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &c.spec.Role})
 	switch errorCode(err) {
 	case "NoSuchEntity":
 		return "", newUnresolvedError(awsv1.ReasonInstanceProfileNotFound, "spec.role: %s: there is no such role in this account; create it or name another", c.spec.Role)
@@ -82,4 +82,47 @@ func (p *Provider) ensureProfile(ctx context.Context, c *nodeClass) (string, err
 		return name, nil
 	}
 	return name, err
+}
+
+// deleteProfile deletes the instance profile that was made for a class: it bears the class's name and the cluster's among its tags. One that a
+// person named is theirs.
+func (cr *classResolver) deleteProfile(ctx context.Context, c *nodeClass) error {
+	name := cr.profileName(c)
+	if deref(c.spec.InstanceProfile) == name {
+		return nil
+	}
+	defer cr.profiles.forget(c.uid + " " + c.spec.Role)
+	res, err := cr.aws.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
+	switch code := errorCode(err); {
+	case code == "NoSuchEntity":
+		return nil
+	case isDenied(code) && c.spec.InstanceProfile != nil:
+		return nil // a class that names its own has none of ours, so nobody had to allow the call
+	case err != nil:
+		return explainDenied("instance profile "+name, err)
+	}
+	if !cr.bearsClassTags(c, res.InstanceProfile.Tags) {
+		cr.aws.log.Warn("an instance profile bears the name of one that would be made for a node class, but not its tags: left as it is", "instanceProfile", name, "nodeClass", c.name)
+		return nil
+	}
+	for _, r := range res.InstanceProfile.Roles {
+		_, err := cr.aws.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: r.RoleName})
+		if err != nil && errorCode(err) != "NoSuchEntity" {
+			return explainDenied("instance profile "+name, err)
+		}
+	}
+	_, err = cr.aws.IAM.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: &name})
+	if err != nil && errorCode(err) != "NoSuchEntity" {
+		return explainDenied("instance profile "+name, err)
+	}
+	return nil
+}
+
+// bearsClassTags says whether something with these tags was made for the class by this cluster's autoscaler.
+func (cr *classResolver) bearsClassTags(c *nodeClass, tags []iamtypes.Tag) bool {
+	have := map[string]string{}
+	for _, t := range tags {
+		have[deref(t.Key)] = deref(t.Value)
+	}
+	return have["kubernetes.io/cluster/"+cr.aws.config.ClusterName] == "owned" && have[awsv1.LabelNodeClass] == c.name
 }

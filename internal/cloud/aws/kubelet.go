@@ -106,11 +106,6 @@ func amountOrZero(key, text string, whole int64) int64 {
 	return v
 }
 
-const (
-	mib = int64(1) << 20
-	gib = int64(1) << 30
-)
-
 // maxPodsOn is how many pods a machine takes: those that the VPC has addresses for, unless the kubelet is told otherwise.
 func (k *kubeletConfig) maxPodsOn(t *typeInfo, family string, reservedENIs int64) int64 {
 	n := int64(110)

@@ -15,12 +15,17 @@ import (
 // TestLaunchesAreForgotten: also those whose last request had no answer. Their claims are long gone; one that is not is found by its tag.
 func TestLaunchesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Provider{clock: cloud.Wall{}, launches: launchRegistry{byClaim: map[string]*claimLaunch{}}}
+		r := newLaunchRegistry[fleetLaunch](cloud.Wall{})
 		for i := range 1000 {
-			p.claimLaunchOf(fmt.Sprint(i)).pending = &fleetRequest{}
+			l, release, err := r.acquire(t.Context(), fmt.Sprint(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.pending = &fleetRequest{}
+			release()
 			time.Sleep(time.Minute)
 		}
-		if n, most := len(p.launches.byClaim), int(launchRetention/time.Minute)+64; n > most {
+		if n, most := len(r.byClaim), int(launchRetention/time.Minute)+64; n > most {
 			t.Errorf("%d launches are remembered, one a minute for %s; want %d at most", n, launchRetention, most)
 		}
 	})

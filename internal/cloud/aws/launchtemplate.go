@@ -4,27 +4,17 @@
 package aws
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 )
-
-// templatePrefix begins the names of our launch templates. It is not Karpenter's: whoever moves from it has both, and each deletes its own.
-const templatePrefix = "dovetail.sh/"
 
 // launchTemplate is a launch template: its name says what is in it.
 type launchTemplate struct {
@@ -44,8 +34,8 @@ type templateVariant struct {
 }
 
 // buildTemplate writes the launch template of one variation.
-func (p *Provider) buildTemplate(r *resolvedClass, pool string, j nodeRegistration, v templateVariant) (*launchTemplate, error) {
-	data, err := r.writeUserData(p.config.ClusterName, j)
+func buildTemplate(clusterName string, r *resolvedClass, pool string, j nodeRegistration, v templateVariant) (*launchTemplate, error) {
+	data, err := r.writeUserData(clusterName, j)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +86,7 @@ func (p *Provider) buildTemplate(r *resolvedClass, pool string, j nodeRegistrati
 	if d.NetworkInterfaces = r.networkInterfaces(groups, v.efaInterfaces); d.NetworkInterfaces == nil {
 		d.SecurityGroupIds = groups
 	}
-	tags := p.resourceTags(r, pool)
+	tags := r.resourceTags(clusterName, pool)
 	kinds := []types.ResourceType{types.ResourceTypeNetworkInterface}
 	if v.spot { // EC2 refuses the tag where there is no such request
 		kinds = append(kinds, types.ResourceTypeSpotInstancesRequest)
@@ -108,31 +98,8 @@ func (p *Provider) buildTemplate(r *resolvedClass, pool string, j nodeRegistrati
 	if err != nil {
 		return nil, fmt.Errorf("write launch template of EC2NodeClass %s: %w", r.name, err)
 	}
-	sum := sha256.Sum256(append([]byte(p.config.ClusterName+"\n"), text...))
+	sum := sha256.Sum256(append([]byte(clusterName+"\n"), text...))
 	return &launchTemplate{templatePrefix + hex.EncodeToString(sum[:10]), d, tags}, nil
-}
-
-// resourceTags are those of everything that is made for a class.
-func (p *Provider) resourceTags(r *resolvedClass, pool string) []types.Tag {
-	all := maps.Clone(r.spec.Tags)
-	if all == nil {
-		all = map[string]string{}
-	}
-	all["kubernetes.io/cluster/"+p.config.ClusterName] = "owned"
-	all[awsv1.TagClusterName] = p.config.ClusterName
-	all[awsv1.LabelNodeClass] = r.name
-	if pool != "" {
-		all[awsv1.TagNodePool] = pool
-	}
-	return ec2Tags(all)
-}
-
-func ec2Tags(m map[string]string) []types.Tag {
-	var out []types.Tag
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, types.Tag{Key: sdk.String(k), Value: sdk.String(m[k])})
-	}
-	return out
 }
 
 // networkInterfaces are a machine's network interfaces; nil where one with the groups alone will do.
@@ -218,47 +185,4 @@ func familyBlockDevices(family string) []*awsv1.BlockDeviceMapping {
 		return []*awsv1.BlockDeviceMapping{device("/dev/sda1", "50Gi")}
 	}
 	return nil
-}
-
-// ensureTemplate makes a launch template unless it is there.
-func (p *Provider) ensureTemplate(ctx context.Context, t *launchTemplate) error {
-	_, err := p.templateCache.get(ctx, t.name, func(ctx context.Context) (struct{}, error) {
-		// The name says what is in it: one that is there is this one, whoever made it.
-		_, err := p.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
-			LaunchTemplateName: &t.name, LaunchTemplateData: t.data,
-			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: t.tags}},
-		})
-		if err != nil && errorCode(err) == codeTemplateExists {
-			err = nil
-		}
-		return struct{}{}, err
-	})
-	return err
-}
-
-// unusedTemplateAge is how long a launch template that nobody here uses is left alone.
-const unusedTemplateAge = 24 * time.Hour
-
-// deleteUnusedTemplates deletes the cluster's launch templates that have not been used for long. One that is needed again is made again.
-func (p *Provider) deleteUnusedTemplates(ctx context.Context) error {
-	pages := ec2.NewDescribeLaunchTemplatesPaginator(p.ec2, &ec2.DescribeLaunchTemplatesInput{
-		Filters: []types.Filter{newFilter("tag:"+awsv1.TagClusterName, p.config.ClusterName)},
-	})
-	var errs []error
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return err
-		}
-		for _, t := range page.LaunchTemplates {
-			name := deref(t.LaunchTemplateName)
-			if !strings.HasPrefix(name, templatePrefix) || p.templateCache.has(name) || p.clock.Now().Sub(deref(t.CreateTime)) < unusedTemplateAge {
-				continue
-			}
-			if _, err := p.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId}); err != nil && !isTemplateNotFound(errorCode(err)) {
-				errs = append(errs, err)
-			}
-		}
-	}
-	return errors.Join(errs...)
 }

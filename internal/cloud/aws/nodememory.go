@@ -26,81 +26,89 @@ type nodeMemory struct {
 	unsaved  bool
 }
 
-// KeepNodeMemory says where what is learned is kept. It comes before the provider is used.
-func (p *Provider) KeepNodeMemory(m MemoryStore) { p.nodeMemory.store = m }
-
-func (l *nodeMemory) loadOnce(ctx context.Context) error {
-	l.mu.Lock()
-	done := l.loaded || l.store == nil
-	l.mu.Unlock()
+func (m *nodeMemory) loadOnce(ctx context.Context) error {
+	m.mu.Lock()
+	done := m.loaded || m.store == nil
+	m.mu.Unlock()
 	if done {
 		return nil
 	}
-	known, err := l.store.Load(ctx)
+	known, err := m.store.Load(ctx)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.loaded {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.loaded {
 		return nil
 	}
-	l.loaded = true
-	if l.smallest == nil {
-		l.smallest = map[string]int64{}
+	m.loaded = true
+	if m.smallest == nil {
+		m.smallest = map[string]int64{}
 	}
 	for k, v := range known {
-		if _, ok := l.smallest[k]; !ok && v > 0 {
-			l.smallest[k] = v
+		if _, ok := m.smallest[k]; !ok && v > 0 {
+			m.smallest[k] = v
 		}
 	}
-	l.changes++
+	m.changes++
 	return nil
 }
 
-func (l *nodeMemory) changeCount() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changes
+func (m *nodeMemory) changeCount() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changes
 }
 
-func (l *nodeMemory) bytesOf(instanceType, image string) (int64, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	v, ok := l.smallest[instanceType+" "+image]
+func (m *nodeMemory) bytesOf(instanceType, image string) (int64, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, ok := m.smallest[instanceType+" "+image]
 	return v, ok
 }
 
-// Learn takes in how much memory a node has. Of several nodes of one type and image the smallest counts, so that what was planned
+// learn takes in how much memory a node has. Of several nodes of one type and image the smallest counts, so that what was planned
 // for the type fits on each.
-func (p *Provider) Learn(ctx context.Context, instanceType, image string, bytes int64) error {
-	l := &p.nodeMemory
+func (m *nodeMemory) learn(ctx context.Context, instanceType, image string, bytes int64) error {
 	if instanceType == "" || image == "" || bytes <= 0 {
 		return nil
 	}
-	if err := l.loadOnce(ctx); err != nil {
+	if err := m.loadOnce(ctx); err != nil {
 		return err
 	}
 	k := instanceType + " " + image
-	l.mu.Lock()
-	if have, ok := l.smallest[k]; !ok || bytes < have {
-		if l.smallest == nil {
-			l.smallest = map[string]int64{}
+	m.mu.Lock()
+	if have, ok := m.smallest[k]; !ok || bytes < have {
+		if m.smallest == nil {
+			m.smallest = map[string]int64{}
 		}
-		l.smallest[k] = bytes
-		l.changes++
-		l.unsaved = true
+		m.smallest[k] = bytes
+		m.changes++
+		m.unsaved = true
 	}
-	all, save := maps.Clone(l.smallest), l.unsaved && l.store != nil
-	l.mu.Unlock()
+	all, save := maps.Clone(m.smallest), m.unsaved && m.store != nil
+	m.mu.Unlock()
 	if !save {
 		return nil
 	}
-	if err := l.store.Store(ctx, all); err != nil {
+	if err := m.store.Store(ctx, all); err != nil {
 		return err // it is used already, and kept when it is told again
 	}
-	l.mu.Lock()
-	l.unsaved = !maps.Equal(l.smallest, all)
-	l.mu.Unlock()
+	m.mu.Lock()
+	m.unsaved = !maps.Equal(m.smallest, all)
+	m.mu.Unlock()
 	return nil
+}
+
+// estimateMemory is what a node is expected to have of a machine's memory before one was seen: what the hypervisor and the kernel
+// keep is nowhere published.
+func estimateMemory(t *typeInfo, overhead float64) int64 {
+	total := t.memoryMiB
+	if t.arch == "arm64" {
+		total -= 64 // contiguous memory that the kernel sets aside
+	}
+	total *= mib
+	kept := int64(float64(total)*overhead+float64(mib)-1) / mib * mib
+	return total - kept
 }

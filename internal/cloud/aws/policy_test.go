@@ -62,8 +62,8 @@ func TestPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`p\.(ec2|autoscaling|ssm|sqs|pricing|iam|eks)\.([A-Z]\w+)\(|(ec2|pricing)\.New(\w+)Paginator\(`).FindAllStringSubmatch(string(source), -1) {
-			action := m[1] + m[3] + ":" + m[2] + m[4]
+		for _, m := range regexp.MustCompile(`\.aws\.(EC2|AutoScaling|SSM|SQS|Pricing|IAM|EKS)\.([A-Z]\w+)\(|\b(ec2|pricing)\.New(\w+)Paginator\(`).FindAllStringSubmatch(string(source), -1) {
+			action := strings.ToLower(m[1]) + m[3] + ":" + m[2] + m[4]
 			if action == "sqs:DeleteMessageBatch" {
 				action = "sqs:DeleteMessage" // the batch has no action of its own
 			}

@@ -5,80 +5,26 @@ package aws
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
-	"github.com/aws/aws-sdk-go-v2/service/pricing"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// ListDelay is how long EC2 may take to describe an instance that it has launched. It says seconds; this is its own advice for how
-// long to go on asking, cut short.
-const ListDelay = 10 * time.Second
-
-// Resources is the table of resource names that all vectors use.
-type Resources interface {
-	Dim(name string) model.Dim
-	Names() []string
-}
-
-// Provider buys from EC2 for one cluster.
+// Provider implements cloud.Provider, and the optional interfaces beside it, for one cluster in one AWS account and region. It is a
+// router: what is asked about a node class or a machine goes to the provider that buys such machines, fleet or groups.
 type Provider struct {
-	config    Config
-	region    string
-	resources Resources
-	clock     cloud.Clock
-	log       *slog.Logger
-
-	autoscaling *autoscaling.Client
-	ec2         *ec2.Client
-	ssm         *ssm.Client
-	sqs         *sqs.Client
-	pricing     *pricing.Client
-	iam         *iam.Client
-	eks         *eks.Client
-
-	subnetCache        *cache[[]*subnet]
-	securityGroupCache *cache[[]securityGroup]
-	reservationCache   *cache[[]reservation]
-	placementCache     *cache[*types.PlacementGroup]
-	imageCache         *cache[[]image]
-	profileCache       *cache[string]
-	clusterCache       *cache[clusterFacts]
-	templateCache      *cache[struct{}]
-	permissionCache    *cache[model.Condition]
-	groupDescriptions  *cache[groupDescription]
-	groupTemplateCache *cache[*types.ResponseLaunchTemplateData]
-	refreshCache       *cache[string]
-	architectureCache  *cache[types.ArchitectureType]
-	attributeTypeCache *cache[[]string]
-	builtin            *catalog.Catalog
-
-	catalogue     catalogueStore
-	nodeMemory    nodeMemory
-	offeringCache offeringCache
-	launches      launchRegistry
-	quotas        quotaTracker
-	instances     instanceIndex
-	terminations  *batcher[string, error]
-	registry      groupRegistry
-	endedClasses  endedClasses
-	started       time.Time
+	aws       *account
+	catalogue *catalogueStore
+	memory    *nodeMemory
+	instances *instanceIndex
+	fleet     *fleetProvider
+	groups    *groupProvider
+	queue     *interruptionQueue
 }
 
 // New makes a provider. Nothing is called before it is used; Run keeps what it knows fresh.
@@ -86,31 +32,34 @@ func New(c *Clients, config Config, resources Resources, clock cloud.Clock, log 
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	builtin, err := catalog.Builtin()
+	a := &account{Clients: c, config: config, resources: resources, clock: clock, log: log}
+	store, err := newCatalogueStore(a)
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{
-		autoscaling: c.AutoScaling, registry: newGroupRegistry(), started: clock.Now(),
-		config: config, region: c.Region, resources: resources, clock: clock, log: log,
-		ec2: c.EC2, ssm: c.SSM, sqs: c.SQS, pricing: c.Pricing, iam: c.IAM, eks: c.EKS, builtin: builtin,
-		subnetCache: newCache[[]*subnet](clock, config.SubnetRefresh), securityGroupCache: newCache[[]securityGroup](clock, 5*time.Minute),
-		reservationCache: newCache[[]reservation](clock, time.Minute), placementCache: newCache[*types.PlacementGroup](clock, 5*time.Minute),
-		imageCache: newCache[[]image](clock, config.AMIRefresh), profileCache: newCache[string](clock, 15*time.Minute),
-		clusterCache: newCache[clusterFacts](clock, 15*time.Minute), templateCache: newCache[struct{}](clock, time.Hour),
-		permissionCache:   newCache[model.Condition](clock, 30*time.Minute),
-		groupDescriptions: newCache[groupDescription](clock, config.GroupRefresh), groupTemplateCache: newCache[*types.ResponseLaunchTemplateData](clock, time.Minute), refreshCache: newCache[string](clock, 30*time.Second),
-		architectureCache: newCache[types.ArchitectureType](clock, time.Hour), attributeTypeCache: newCache[[]string](clock, time.Hour),
+	memory, registry := &nodeMemory{}, newGroupRegistry()
+	instances := newInstanceIndex(a, registry.groupNames)
+	return &Provider{
+		aws: a, catalogue: store, memory: memory, instances: instances,
+		fleet:  newFleetProvider(a, store, memory, instances),
+		groups: newGroupProvider(a, store, memory, instances, registry),
+		queue:  &interruptionQueue{aws: a, instances: instances},
+	}, nil
+}
+
+// classProvider buys machines for one kind of node class.
+type classProvider interface {
+	Offerings(ctx context.Context, pool *model.NodePool, class cloud.NodeClass) ([]*model.InstanceType, error)
+	Launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult
+	ClassStatus(ctx context.Context, class cloud.NodeClass) (cloud.ClassStatus, error)
+}
+
+// providerFor is the provider of a node class. A class of no kind that is served goes to fleet, which refuses it.
+func (p *Provider) providerFor(class cloud.NodeClass) classProvider {
+	if isNodeGroupClass(class) {
+		return p.groups
 	}
-	p.launches.byClaim = map[string]*claimLaunch{}
-	p.quotas.exhausted = map[quotaKey]exhaustedQuota{}
-	p.catalogue.turn = make(chan struct{}, 1)
-	p.catalogue.turn <- struct{}{}
-	p.offeringCache.sets = map[string]*offeringSet{}
-	p.instances.turn = make(chan struct{}, 1)
-	p.instances.turn <- struct{}{}
-	p.terminations = newBatcher(clock, 20*time.Millisecond, 500, p.terminateInstances)
-	return p, nil
+	return p.fleet
 }
 
 // Traits implements cloud.Provider.
@@ -120,97 +69,93 @@ func (p *Provider) Traits() cloud.Traits {
 	}, ListDelay: ListDelay}
 }
 
-// Run keeps instance types and prices fresh until the context ends.
+// Offerings implements cloud.Provider.
+func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, class cloud.NodeClass) ([]*model.InstanceType, error) {
+	return p.providerFor(class).Offerings(ctx, pool, class)
+}
+
+// Launch implements cloud.Provider. The requests are served side by side, each by itself.
+func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) []cloud.LaunchResult {
+	results := make([]cloud.LaunchResult, len(requests))
+	var wg sync.WaitGroup
+	for i, r := range requests {
+		wg.Go(func() {
+			if ctx.Err() != nil {
+				results[i].Err = classifyError(ctx, "launch", r.ClaimName, ctx.Err())
+			} else {
+				results[i] = p.providerFor(r.Class).Launch(ctx, r)
+			}
+			results[i].ClaimUID = r.ClaimUID
+		})
+	}
+	wg.Wait()
+	return results
+}
+
+// ClassStatus implements cloud.ClassStatuser.
+func (p *Provider) ClassStatus(ctx context.Context, class cloud.NodeClass) (cloud.ClassStatus, error) {
+	return p.providerFor(class).ClassStatus(ctx, class)
+}
+
+// EndsClasses implements cloud.ClassEnder: an EC2NodeClass has an instance profile, if it has a role, and launch templates.
+func (p *Provider) EndsClasses(group, kind string) bool { return p.fleet.EndsClasses(group, kind) }
+
+// EndClass implements cloud.ClassEnder.
+func (p *Provider) EndClass(ctx context.Context, class cloud.NodeClass) error {
+	return p.fleet.EndClass(ctx, class)
+}
+
+// Drifted implements cloud.Drifter. Members of groups do not drift: a group's own instance refresh replaces them.
+func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]string, error) {
+	return p.fleet.Drifted(ctx, queries)
+}
+
+// Interruptions implements cloud.Interrupter.
+func (p *Provider) Interruptions(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
+	return p.queue.watch(ctx, handle)
+}
+
+// KeepNodeMemory says where what is learned of nodes' memory outlives the process. It comes before the provider is used.
+func (p *Provider) KeepNodeMemory(store MemoryStore) { p.memory.store = store }
+
+// Learn implements cloud.Learner.
+func (p *Provider) Learn(ctx context.Context, instanceType, image string, bytes int64) error {
+	return p.memory.learn(ctx, instanceType, image, bytes)
+}
+
+// RepairPolicies implements cloud.Repairer: what EKS's node monitoring agent reports, and for how long it is waited.
+func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
+	return []cloud.RepairPolicy{
+		{Condition: "Ready", Status: "False", After: 30 * time.Minute},
+		{Condition: "Ready", Status: "Unknown", After: 30 * time.Minute},
+		{Condition: "AcceleratedHardwareReady", Status: "False", After: 10 * time.Minute},
+		{Condition: "StorageReady", Status: "False", After: 30 * time.Minute},
+		{Condition: "NetworkingReady", Status: "False", After: 30 * time.Minute},
+		{Condition: "KernelReady", Status: "False", After: 30 * time.Minute},
+		{Condition: "ContainerRuntimeReady", Status: "False", After: 30 * time.Minute},
+	}
+}
+
+// Run keeps instance types and prices fresh, and deletes launch templates that are not used any more, until the context ends.
 func (p *Provider) Run(ctx context.Context) {
-	swept := p.clock.Now()
+	swept := p.aws.clock.Now()
 	for ctx.Err() == nil {
-		next := p.catalogue.nextRefresh(p.config)
+		next := p.catalogue.nextRefresh()
 		wait := time.Minute
 		if !next.IsZero() {
-			wait = min(max(next.Sub(p.clock.Now()), time.Second), 10*time.Minute)
+			wait = min(max(next.Sub(p.aws.clock.Now()), time.Second), 10*time.Minute)
 		}
-		if p.clock.Wait(ctx, wait) != nil {
+		if p.aws.clock.Wait(ctx, wait) != nil {
 			return
 		}
-		if _, err := p.loadCatalogue(ctx, true); err != nil && ctx.Err() == nil {
-			p.log.Warn("instance types and prices not refreshed, those known stay in use", "error", err)
+		if _, err := p.catalogue.load(ctx, true); err != nil && ctx.Err() == nil {
+			p.aws.log.Warn("instance types and prices not refreshed, those known stay in use", "error", err)
 		}
-		if now := p.clock.Now(); now.Sub(swept) >= time.Hour {
+		if now := p.aws.clock.Now(); now.Sub(swept) >= time.Hour {
 			swept = now
-			if err := p.deleteUnusedTemplates(ctx); err != nil && ctx.Err() == nil {
-				p.log.Warn("unused launch templates not deleted, trying again in an hour", "error", err)
+			if err := p.fleet.templates.deleteUnused(ctx); err != nil && ctx.Err() == nil {
+				p.aws.log.Warn("unused launch templates not deleted, trying again in an hour", "error", err)
 			}
 		}
 	}
-}
-
-func asError[T error](err error, into *T) bool { return errors.As(err, into) }
-
-func metaTime(t time.Time) metav1.Time { return metav1.NewTime(t) }
-
-// batcher gathers what several callers ask for within a short time into one call.
-type batcher[K comparable, V any] struct {
-	clock   cloud.Clock
-	window  time.Duration
-	maxKeys int
-	call    func(context.Context, []K) []V
-
-	mu   sync.Mutex
-	open *batch[K, V]
-}
-
-type batch[K comparable, V any] struct {
-	keys    []K
-	done    chan struct{}
-	answers []V
-}
-
-func newBatcher[K comparable, V any](clock cloud.Clock, window time.Duration, most int, call func(context.Context, []K) []V) *batcher[K, V] {
-	return &batcher[K, V]{clock: clock, window: window, maxKeys: most, call: call}
-}
-
-// ask asks for some keys and answers in their order; false when the context ended first.
-func (b *batcher[K, V]) ask(ctx context.Context, keys []K) ([]V, bool) {
-	type place struct {
-		in *batch[K, V]
-		at int
-	}
-	places := make([]place, len(keys))
-	b.mu.Lock()
-	for i, k := range keys {
-		if b.open == nil || len(b.open.keys) >= b.maxKeys {
-			next := &batch[K, V]{done: make(chan struct{})}
-			b.open = next
-			go b.runBatch(context.WithoutCancel(ctx), next)
-		}
-		places[i] = place{b.open, len(b.open.keys)}
-		b.open.keys = append(b.open.keys, k)
-	}
-	b.mu.Unlock()
-	out := make([]V, len(keys))
-	for i, p := range places {
-		select {
-		case <-p.in.done:
-			out[i] = p.in.answers[p.at]
-		case <-ctx.Done():
-			return nil, false
-		}
-	}
-	return out, true
-}
-
-// batchTimeout is how long a batch's call may take, whoever waits for it.
-const batchTimeout = time.Minute
-
-func (b *batcher[K, V]) runBatch(ctx context.Context, mine *batch[K, V]) {
-	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
-	defer cancel()
-	_ = b.clock.Wait(ctx, b.window) // cut short, the call says so
-	b.mu.Lock()
-	if b.open == mine {
-		b.open = nil
-	}
-	b.mu.Unlock()
-	mine.answers = b.call(ctx, mine.keys)
-	close(mine.done)
 }

@@ -79,14 +79,14 @@ func (q *quotaTracker) isExhaustedFor(now time.Time, t *typeInfo, capacityType s
 }
 
 // quotaLimitedOfferings are the offerings of a class for which a quota of the account is too small, whatever was asked for: nobody need ask for them now.
-func (p *Provider) quotaLimitedOfferings(o *offeringSet) []cloud.OfferingKey {
+func (p *fleetProvider) quotaLimitedOfferings(o *offeringSet) []cloud.OfferingKey {
 	p.quotas.mu.Lock()
 	some := len(p.quotas.exhausted) > 0
 	p.quotas.mu.Unlock()
 	if !some {
 		return nil
 	}
-	now := p.clock.Now()
+	now := p.aws.clock.Now()
 	var out []cloud.OfferingKey
 	for _, it := range o.types {
 		of := map[string]bool{}

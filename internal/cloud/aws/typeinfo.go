@@ -15,6 +15,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
+const (
+	mib = int64(1) << 20
+	gib = int64(1) << 30
+)
+
 // typeInfo is what EC2 says of an instance type, as far as we use it.
 type typeInfo struct {
 	name              string
@@ -171,11 +176,3 @@ func labelValue(s *string) string {
 }
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
-
-func deref[T any](p *T) T {
-	var none T
-	if p == nil {
-		return none
-	}
-	return *p
-}
