@@ -43,6 +43,9 @@ func newClassResolver(a *account) *classResolver {
 	}
 }
 
+// endClass says that nothing is to be made for a class any more, and whether nothing is being made now.
+func (cr *classResolver) endClass(uid string) bool { return cr.ended.markEnded(uid) }
+
 // resolve asks what a class stands for. An error is one of the calls that may work next time; whatever a person has to mend is a
 // problem.
 func (cr *classResolver) resolve(ctx context.Context, c *nodeClass) (*resolvedClass, error) {

@@ -94,7 +94,7 @@ func (p *fleetProvider) handleFleetAnswer(r *resolvedClass, o *offeringSet, req 
 func (p *fleetProvider) readFleetErrors(r *resolvedClass, b *fleetRequest, errs []types.CreateFleetError) (out []cloud.OfferingKey, elsewhere bool, other *types.CreateFleetError) {
 	room := func(zone string) bool {
 		s := r.bestSubnet(zone)
-		return s != nil && s.free > s.taken.Load()
+		return s != nil && s.remaining() > 0
 	}
 	for i := range errs {
 		e := &errs[i]
@@ -104,7 +104,7 @@ func (p *fleetProvider) readFleetErrors(r *resolvedClass, b *fleetRequest, errs 
 			other = e
 		case code == codeNoAddresses && zone != "":
 			if s := b.subnets[zone]; s != nil {
-				s.taken.Store(s.free)
+				s.markFull()
 			}
 			elsewhere = elsewhere || room(zone)
 		}

@@ -25,11 +25,9 @@ func (p *fleetProvider) offeringsOf(ctx context.Context, r *resolvedClass) (*off
 	if err != nil {
 		return nil, err
 	}
-	if err := p.memory.loadOnce(ctx); err != nil {
-		p.aws.log.Warn("what was learned of nodes' memory can't be read, estimates are used", "error", err)
-	}
+	p.types.loadMemory(ctx)
 	var of strings.Builder
-	fmt.Fprintf(&of, "%s %d %d %v", r.generationKey, g.version, p.memory.changeCount(), r.subnetZones())
+	fmt.Fprintf(&of, "%s %d %d %v", r.generationKey, g.version, p.types.memory.changeCount(), r.subnetZones())
 	for _, im := range r.images {
 		fmt.Fprintf(&of, " %s %s", im.id, im.requirements)
 	}
@@ -61,25 +59,12 @@ func (p *fleetProvider) buildType(r *resolvedClass, g *catalogue, t *typeInfo) *
 	if e := r.spec.EnclaveOptions; e != nil && e.Enabled && !t.enclaves {
 		return nil
 	}
-	out := &offeredType{typeInfo: t, image: im, maxPods: r.kubeletConfig.maxPodsOn(t, r.family, int64(p.aws.config.ReservedENIs))}
-	it := &model.InstanceType{Name: t.name, Labels: maps.Clone(t.labels), Boots: im.id}
-	it.Labels[model.LabelOS] = r.osLabel()
-	it.Labels[awsv1.LabelInstanceTenancy] = "default" // hardware of one's own is not asked for
-	memory, ok := p.memory.bytesOf(t.name, im.id)
-	if !ok {
-		memory = estimateMemory(t, p.aws.config.VMMemoryOverhead)
-	}
-	it.Capacity = model.Resources{model.CPU: t.cpus * 1000, model.Memory: memory, model.EphemeralStorage: r.ephemeralStorage(t), model.Pods: out.maxPods}
-	for _, name := range slices.Sorted(maps.Keys(t.extendedResources)) {
-		it.Capacity = it.Capacity.With(p.aws.resources.Dim(name), t.extendedResources[name])
-	}
-	it.Allocatable = it.Capacity.Sub(r.kubeletConfig.reservedResources(it.Capacity))
-	for d, v := range it.Allocatable {
-		it.Allocatable[d] = max(0, v)
-	}
-	if it.Allocatable.At(model.CPU) == 0 || it.Allocatable.At(model.Memory) == 0 || out.maxPods == 0 {
+	out := p.types.build(t, nodeSpec{imageID: im.id, os: r.osLabel(), family: r.family, kubelet: r.kubeletConfig, storage: r.ephemeralStorage(t)})
+	if out == nil {
 		return nil
 	}
+	it := out.instanceType
+	it.Labels[awsv1.LabelInstanceTenancy] = "default" // hardware of one's own is not asked for
 	zones := r.subnetZones()
 	onDemand := g.onDemandMicro[t.name]
 	for _, z := range g.zones[t.name] {
@@ -118,6 +103,5 @@ func (p *fleetProvider) buildType(r *resolvedClass, g *catalogue, t *typeInfo) *
 	slices.SortFunc(it.Offerings, func(a, b model.Offering) int {
 		return cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType))
 	})
-	out.instanceType = it
 	return out
 }

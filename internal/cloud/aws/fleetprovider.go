@@ -19,7 +19,7 @@ type fleetProvider struct {
 	aws         *account
 	classes     *classResolver
 	catalogue   *catalogueStore
-	memory      *nodeMemory
+	types       *typeBuilder
 	instances   *instanceIndex
 	templates   *templateStore
 	offerings   *offeringCache // by class name
@@ -28,9 +28,9 @@ type fleetProvider struct {
 	quotas      quotaTracker
 }
 
-func newFleetProvider(a *account, store *catalogueStore, memory *nodeMemory, instances *instanceIndex) *fleetProvider {
+func newFleetProvider(a *account, store *catalogueStore, types *typeBuilder, instances *instanceIndex) *fleetProvider {
 	return &fleetProvider{
-		aws: a, classes: newClassResolver(a), catalogue: store, memory: memory, instances: instances, templates: newTemplateStore(a),
+		aws: a, classes: newClassResolver(a), catalogue: store, types: types, instances: instances, templates: newTemplateStore(a),
 		offerings: newOfferingCache(), launches: newLaunchRegistry[fleetLaunch](a.clock),
 		permissions: newCache[model.Condition](a.clock, 30*time.Minute), quotas: quotaTracker{exhausted: map[quotaKey]exhaustedQuota{}},
 	}
@@ -95,7 +95,7 @@ func (p *fleetProvider) EndClass(ctx context.Context, nc cloud.NodeClass) error 
 	if !p.EndsClasses(nc.Group, nc.Kind) {
 		return nil
 	}
-	if !p.classes.ended.markEnded(nc.UID) {
+	if !p.classes.endClass(nc.UID) {
 		return &cloud.Error{Kind: cloud.Throttled, Op: op, Object: nc.Name, After: time.Second, Err: errors.New("its instance profile is being made")}
 	}
 	c := &nodeClass{name: nc.Name, uid: nc.UID}
@@ -105,4 +105,9 @@ func (p *fleetProvider) EndClass(ctx context.Context, nc cloud.NodeClass) error 
 		err = e // else told the next time
 	}
 	return classifyError(ctx, op, c.name, err)
+}
+
+// DeleteUnusedTemplates deletes the cluster's launch templates that have not been used for a day.
+func (p *fleetProvider) DeleteUnusedTemplates(ctx context.Context) error {
+	return p.templates.deleteUnused(ctx)
 }

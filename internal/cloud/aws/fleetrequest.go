@@ -82,7 +82,7 @@ func (p *fleetProvider) buildFleetRequest(r *resolvedClass, req cloud.LaunchRequ
 		if overrides > 0 && capacityType == model.Reserved && block != (c.offering.Labels[awsv1.LabelCapacityReservationType] == "capacity-block") {
 			continue // a request is for the one or the other
 		}
-		v := templateVariant{imageID: c.image.id, maxPods: c.maxPods, spot: capacityType == model.Spot}
+		v := templateVariant{imageID: c.imageID, maxPods: c.maxPods, spot: capacityType == model.Spot}
 		if req.Requests.At(efaDim) > 0 {
 			v.efaInterfaces = c.extendedResources[resourceEFA]
 		}
@@ -154,14 +154,10 @@ func (p *fleetProvider) buildFleetRequest(r *resolvedClass, req cloud.LaunchRequ
 // recordTaken counts what a bought option takes, so that the next one looks elsewhere.
 func (p *fleetRequest) recordTaken(c launchOption, r *resolvedClass) {
 	if s := p.subnets[c.offering.Zone]; s != nil {
-		s.taken.Add(1 + c.maxPods)
+		s.take(1 + c.maxPods)
 	}
 	if id := c.offering.Labels[awsv1.LabelCapacityReservationID]; id != "" && c.offering.CapacityType == model.Reserved {
-		for i := range r.reservations {
-			if r.reservations[i].ID == id {
-				r.reservations[i].taken.Add(1)
-			}
-		}
+		r.takeReservation(id)
 	}
 }
 

@@ -4,8 +4,10 @@
 package aws
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -48,11 +50,12 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*fleetProvider, *
 	t.Helper()
 	config := DefaultConfig()
 	config.ClusterName = "prod"
-	provider, err := New(&Clients{Region: "eu-west-1"}, config, &goldenTable{model.FixedNames()}, cloud.Wall{}, nil)
+	a := &account{Clients: &Clients{Region: "eu-west-1"}, config: config, resources: &goldenTable{model.FixedNames()}, clock: cloud.Wall{}}
+	store, err := newCatalogueStore(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := provider.fleet
+	p := newFleetProvider(a, store, &typeBuilder{aws: a, memory: &nodeMemory{}}, newInstanceIndex(a, nil))
 	machine := func(name, arch string, cpus, mib, enis, addresses int64, more map[string]int64, labels model.Labels) *typeInfo {
 		l := model.Labels{model.LabelInstanceType: name, model.LabelArch: arch, model.LabelRegion: "eu-west-1"}
 		for k, v := range labels {
@@ -99,11 +102,15 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*fleetProvider, *
 	if c.spec.InstanceProfile != nil {
 		r.profile = *c.spec.InstanceProfile
 	}
+	noGPU, err := model.NewRequirement(awsv1.LabelInstanceGPUCount, model.OpDoesNotExist)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, v := range []struct {
 		id    string
 		wants []model.Requirement
 	}{
-		{"ami-standard-amd64", []model.Requirement{model.OneOf(model.LabelArch, "amd64"), labelAbsent(awsv1.LabelInstanceGPUCount)}},
+		{"ami-standard-amd64", []model.Requirement{model.OneOf(model.LabelArch, "amd64"), noGPU}},
 		{"ami-standard-arm64", []model.Requirement{model.OneOf(model.LabelArch, "arm64")}},
 		{"ami-nvidia-amd64", []model.Requirement{model.OneOf(model.LabelArch, "amd64"), model.OneOf(awsv1.LabelInstanceGPUManufacturer, "nvidia")}},
 	} {
@@ -251,4 +258,15 @@ func indent(s string) string {
 		b.WriteString("  " + strings.TrimRight(line, " \r\n") + "\n")
 	}
 	return b.String()
+}
+
+var scriptLine = regexp.MustCompile(`\r\n?`)
+
+// decodeUserData writes user data as a person reads it.
+func decodeUserData(encoded string) string {
+	b, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return encoded
+	}
+	return scriptLine.ReplaceAllString(string(b), "\n")
 }

@@ -70,7 +70,7 @@ func (p *groupProvider) launch(ctx context.Context, c *nodeGroupClass, req cloud
 		l.searched = true
 	}
 	if l.options == nil {
-		l.options = o.groupLaunchOptions(req)
+		l.options = groupLaunchOptions(o, req)
 	}
 	if len(l.options) == 0 {
 		return fail(&cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no group of NodeGroupClass %s offers anything for %s that holds %s", c.name, describeRequest(req), formatRequests(req.Requests))})

@@ -28,9 +28,7 @@ func (p *groupProvider) offeringsOf(ctx context.Context, pool *model.NodePool, c
 	if err != nil {
 		return nil, nil, classifyError(ctx, op, c.name, err)
 	}
-	if err := p.memory.loadOnce(ctx); err != nil {
-		p.aws.log.Warn("what was learned of nodes' memory can't be read, estimates are used", "error", err)
-	}
+	p.types.loadMemory(ctx)
 	var usable []*scalingGroup
 	var why []string
 	for _, cond := range sortedConditions(ch.problems) {
@@ -51,7 +49,7 @@ func (p *groupProvider) offeringsOf(ctx context.Context, pool *model.NodePool, c
 		return nil, nil, notReadyError(op, c.name, "NodeGroupClass %s: %s", c.name, strings.Join(why, "; "))
 	}
 	var of strings.Builder
-	fmt.Fprintf(&of, "%s %d %d", c.generationKey, g.version, p.memory.changeCount())
+	fmt.Fprintf(&of, "%s %d %d", c.generationKey, g.version, p.types.memory.changeCount())
 	for _, a := range usable {
 		fmt.Fprintf(&of, " %s %d %d %v %v %v %v %v", a.name, a.max, max(0, a.max-a.desired), a.instanceTypes, a.capacityTypes, a.zones, a.tags, a.template)
 		if a.templateData != nil {
@@ -114,7 +112,7 @@ func (p *groupProvider) addOfferings(g *catalogue, a *scalingGroup, out *offerin
 	for _, o := range list {
 		have := out.byName[o.name]
 		if have == nil {
-			have = &offeredType{typeInfo: o.typeInfo, image: o.image, maxPods: o.maxPods, instanceType: &model.InstanceType{Name: o.name, Labels: o.instanceType.Labels, Capacity: capacity, Allocatable: allocatable, Boots: o.instanceType.Boots}}
+			have = &offeredType{typeInfo: o.typeInfo, imageID: o.imageID, maxPods: o.maxPods, instanceType: &model.InstanceType{Name: o.name, Labels: o.instanceType.Labels, Capacity: capacity, Allocatable: allocatable, Boots: o.instanceType.Boots}}
 			out.byName[o.name] = have
 			out.types = append(out.types, have.instanceType)
 		} else { // of another group, too, which may say something else of it
@@ -149,51 +147,31 @@ func (p *groupProvider) addOfferings(g *catalogue, a *scalingGroup, out *offerin
 }
 
 // buildType is a type as a group launches it: from the launch template and the tags of the group, as nothing else is known before a node
-// was seen. nil where pods would have no room.
+// was seen: whatever boots there, the rules of EKS's own images are the best guess. nil where pods would have no room.
 func (p *groupProvider) buildType(a *scalingGroup, t *typeInfo) *offeredType {
-	c := nodeClass{family: familyAL2023, kubeletConfig: &kubeletConfig{}} // whatever boots there, the rules of EKS's own images are the best guess
-	boots, storage := image{}, int64(20*gib)
+	spec := nodeSpec{os: "linux", family: familyAL2023, kubelet: &kubeletConfig{}, storage: 20 * gib, resources: map[string]int64{}}
 	if a.templateData != nil {
-		boots.id = deref(a.templateData.ImageId)
+		spec.imageID = deref(a.templateData.ImageId)
 		for _, m := range a.templateData.BlockDeviceMappings {
-			if name := deref(m.DeviceName); (name == rootDevice(c.family) || name == "/dev/sda1") && m.Ebs != nil && deref(m.Ebs.VolumeSize) > 0 {
-				storage = int64(*m.Ebs.VolumeSize) * gib
+			if name := deref(m.DeviceName); (name == rootDevice(spec.family) || name == "/dev/sda1") && m.Ebs != nil && deref(m.Ebs.VolumeSize) > 0 {
+				spec.storage = int64(*m.Ebs.VolumeSize) * gib
 			}
 		}
 	}
-	out := &offeredType{typeInfo: t, image: &boots, maxPods: c.kubeletConfig.maxPodsOn(t, c.family, int64(p.aws.config.ReservedENIs))}
-	it := &model.InstanceType{Name: t.name, Labels: maps.Clone(t.labels), Boots: boots.id}
-	it.Labels[model.LabelOS] = c.osLabel()
-	memory, ok := p.memory.bytesOf(t.name, boots.id)
-	if !ok {
-		memory = estimateMemory(t, p.aws.config.VMMemoryOverhead)
-	}
-	it.Capacity = model.Resources{model.CPU: t.cpus * 1000, model.Memory: memory, model.EphemeralStorage: storage, model.Pods: out.maxPods}
-	for _, name := range slices.Sorted(maps.Keys(t.extendedResources)) {
-		it.Capacity = it.Capacity.With(p.aws.resources.Dim(name), t.extendedResources[name])
-	}
-	for _, key := range slices.Sorted(maps.Keys(a.tags)) {
+	for key, text := range a.tags {
 		name, ok := strings.CutPrefix(key, dovetailv1alpha1.TagNodeTemplateResource)
 		if !ok || name == "" {
 			continue
 		}
-		if v, err := catalog.ParseQuantity(name, a.tags[key]); err == nil && v >= 0 {
-			it.Capacity = it.Capacity.With(p.aws.resources.Dim(name), v)
+		if v, err := catalog.ParseQuantity(name, text); err == nil && v >= 0 {
+			spec.resources[name] = v
 		}
 	}
-	it.Allocatable = it.Capacity.Sub(c.kubeletConfig.reservedResources(it.Capacity))
-	for d, v := range it.Allocatable {
-		it.Allocatable[d] = max(0, v)
-	}
-	if it.Allocatable.At(model.CPU) == 0 || it.Allocatable.At(model.Memory) == 0 || it.Allocatable.At(model.Pods) == 0 {
-		return nil
-	}
-	out.instanceType = it
-	return out
+	return p.types.build(t, spec)
 }
 
 // groupLaunchOptions are the offerings of groups that a request allows, cheapest first.
-func (o *offeringSet) groupLaunchOptions(r cloud.LaunchRequest) []launchOption {
+func groupLaunchOptions(o *offeringSet, r cloud.LaunchRequest) []launchOption {
 	given := map[string]bool{model.LabelNodeGroup: true}
 	for _, it := range o.types {
 		for i := range it.Offerings {

@@ -185,6 +185,9 @@ func (x *instanceIndex) groupNamesOf(ctx context.Context, providerIDs []string) 
 	return out, nil
 }
 
+// maxNoticeListAge is how old a list may be by which an instance counts as none of the cluster's.
+const maxNoticeListAge = 5 * time.Second
+
 // findProviderID is the provider id of an instance of the cluster's; empty when it is none.
 func (x *instanceIndex) findProviderID(ctx context.Context, id string) (string, error) {
 	known := func(l *instanceList) string {
@@ -206,7 +209,7 @@ func (x *instanceIndex) findProviderID(ctx context.Context, id string) (string, 
 	if where := known(last); where != "" {
 		return where, nil
 	}
-	list, err := x.list(ctx, x.aws.clock.Now().Add(-maxDriftListAge/12))
+	list, err := x.list(ctx, x.aws.clock.Now().Add(-maxNoticeListAge))
 	if err != nil {
 		return "", err
 	}

@@ -17,7 +17,7 @@ import (
 func launchResult(c launchOption, id string, req cloud.LaunchRequest, hash string) cloud.LaunchResult {
 	out := cloud.LaunchResult{
 		ClaimUID: req.ClaimUID, ProviderID: providerID(c.offering.Zone, id), InstanceType: c.name, Zone: c.offering.Zone, CapacityType: c.offering.CapacityType,
-		PriceMicro: c.offering.PriceMicro, Modelled: c.offering.Modelled, ImageID: c.image.id, Capacity: c.instanceType.Capacity, Allocatable: c.instanceType.Allocatable,
+		PriceMicro: c.offering.PriceMicro, Modelled: c.offering.Modelled, ImageID: c.imageID, Capacity: c.instanceType.Capacity, Allocatable: c.instanceType.Allocatable,
 		Labels:      model.Labels{model.LabelZone: c.offering.Zone, model.LabelCapacityType: c.offering.CapacityType},
 		Annotations: model.Labels{awsv1.AnnotationEC2NodeClassHash: hash, awsv1.AnnotationEC2NodeClassHashVersion: awsv1.EC2NodeClassHashVersion},
 	}

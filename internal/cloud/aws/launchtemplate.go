@@ -40,7 +40,7 @@ func buildTemplate(clusterName string, r *resolvedClass, pool string, j nodeRegi
 		return nil, err
 	}
 	d := &types.RequestLaunchTemplateData{
-		ImageId: &v.imageID, BlockDeviceMappings: r.blockDevices(),
+		ImageId: &v.imageID, BlockDeviceMappings: blockDevices(&r.spec, r.family),
 		IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &r.profile},
 		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
 			CapacityReservationPreference: types.CapacityReservationPreferenceNone, // what is reserved is bought as such or not at all
@@ -83,7 +83,7 @@ func buildTemplate(clusterName string, r *resolvedClass, pool string, j nodeRegi
 	for _, g := range r.securityGroups {
 		groups = append(groups, g.id)
 	}
-	if d.NetworkInterfaces = r.networkInterfaces(groups, v.efaInterfaces); d.NetworkInterfaces == nil {
+	if d.NetworkInterfaces = networkInterfaces(&r.spec, groups, v.efaInterfaces); d.NetworkInterfaces == nil {
 		d.SecurityGroupIds = groups
 	}
 	tags := r.resourceTags(clusterName, pool)
@@ -103,8 +103,8 @@ func buildTemplate(clusterName string, r *resolvedClass, pool string, j nodeRegi
 }
 
 // networkInterfaces are a machine's network interfaces; nil where one with the groups alone will do.
-func (r *resolvedClass) networkInterfaces(groups []string, efa int64) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
-	list := r.spec.NetworkInterfaces
+func networkInterfaces(spec *awsv1.EC2NodeClassSpec, groups []string, efa int64) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
+	list := spec.NetworkInterfaces
 	if len(list) == 0 && efa > 0 {
 		for i := range int32(efa) {
 			n := &awsv1.NetworkInterface{NetworkCardIndex: i, InterfaceType: "efa"}
@@ -115,7 +115,7 @@ func (r *resolvedClass) networkInterfaces(groups []string, efa int64) []types.La
 		}
 	}
 	if len(list) == 0 {
-		if r.spec.AssociatePublicIPAddress == nil && r.spec.ConnectionTracking == nil && r.spec.IPPrefixCount == nil {
+		if spec.AssociatePublicIPAddress == nil && spec.ConnectionTracking == nil && spec.IPPrefixCount == nil {
 			return nil
 		}
 		list = []*awsv1.NetworkInterface{{InterfaceType: awsv1.InterfaceTypeInterface}}
@@ -127,11 +127,11 @@ func (r *resolvedClass) networkInterfaces(groups []string, efa int64) []types.La
 		}
 		if n.NetworkCardIndex == 0 && n.DeviceIndex == 0 {
 			if len(list) == 1 {
-				o.AssociatePublicIpAddress = r.spec.AssociatePublicIPAddress // EC2 takes it with one interface only
+				o.AssociatePublicIpAddress = spec.AssociatePublicIPAddress // EC2 takes it with one interface only
 			}
-			o.Ipv4PrefixCount = r.spec.IPPrefixCount
+			o.Ipv4PrefixCount = spec.IPPrefixCount
 		}
-		if c := r.spec.ConnectionTracking; c != nil && n.InterfaceType != awsv1.InterfaceTypeEFAOnly {
+		if c := spec.ConnectionTracking; c != nil && n.InterfaceType != awsv1.InterfaceTypeEFAOnly {
 			o.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{
 				TcpEstablishedTimeout: c.TCPEstablishedTimeout, UdpStreamTimeout: c.UDPStreamTimeout, UdpTimeout: c.UDPTimeout,
 			}
@@ -142,10 +142,10 @@ func (r *resolvedClass) networkInterfaces(groups []string, efa int64) []types.La
 }
 
 // blockDevices are a machine's volumes: the class's, or the family's own.
-func (r *resolvedClass) blockDevices() []types.LaunchTemplateBlockDeviceMappingRequest {
-	list := r.spec.BlockDeviceMappings
+func blockDevices(spec *awsv1.EC2NodeClassSpec, family string) []types.LaunchTemplateBlockDeviceMappingRequest {
+	list := spec.BlockDeviceMappings
 	if len(list) == 0 {
-		list = familyBlockDevices(r.family)
+		list = familyBlockDevices(family)
 	}
 	var out []types.LaunchTemplateBlockDeviceMappingRequest
 	for _, m := range list {

@@ -47,7 +47,7 @@ type offeringSet struct {
 // offeredType is a type as a class buys it.
 type offeredType struct {
 	*typeInfo
-	image        *image
+	imageID      string // what it boots from; empty: not known
 	instanceType *model.InstanceType
 	maxPods      int64
 }

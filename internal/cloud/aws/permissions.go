@@ -35,7 +35,7 @@ func (p *fleetProvider) checkPermissions(ctx context.Context, r *resolvedClass) 
 		if any == nil {
 			return model.Condition{}, nil // there is nothing to buy: Offerings says so
 		}
-		t, err := buildTemplate(p.aws.config.ClusterName, r, "", registrationOf(cloud.LaunchRequest{}, any.maxPods), templateVariant{imageID: any.image.id, maxPods: any.maxPods})
+		t, err := buildTemplate(p.aws.config.ClusterName, r, "", registrationOf(cloud.LaunchRequest{}, any.maxPods), templateVariant{imageID: any.imageID, maxPods: any.maxPods})
 		if err != nil {
 			return model.Condition{}, err
 		}
@@ -51,7 +51,7 @@ func (p *fleetProvider) checkPermissions(ctx context.Context, r *resolvedClass) 
 				return err
 			}},
 			{awsv1.ReasonRunInstancesAuthCheckFailed, "ec2:RunInstances", func() error {
-				_, err := p.aws.EC2.RunInstances(ctx, &ec2.RunInstancesInput{DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), ImageId: &any.image.id,
+				_, err := p.aws.EC2.RunInstances(ctx, &ec2.RunInstancesInput{DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), ImageId: &any.imageID,
 					InstanceType: types.InstanceType(any.name), SubnetId: &s.id, IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: &r.profile},
 					TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}}})
 				return err

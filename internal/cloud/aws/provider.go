@@ -38,12 +38,12 @@ func New(c *Clients, config Config, resources Resources, clock cloud.Clock, log 
 		return nil, err
 	}
 	memory, registry := &nodeMemory{}, newGroupRegistry()
-	instances := newInstanceIndex(a, registry.groupNames)
+	types, index := &typeBuilder{aws: a, memory: memory}, newInstanceIndex(a, registry.groupNames)
 	return &Provider{
-		aws: a, catalogue: store, memory: memory, instances: instances,
-		fleet:  newFleetProvider(a, store, memory, instances),
-		groups: newGroupProvider(a, store, memory, instances, registry),
-		queue:  &interruptionQueue{aws: a, instances: instances},
+		aws: a, catalogue: store, memory: memory, instances: index,
+		fleet:  newFleetProvider(a, store, types, index),
+		groups: newGroupProvider(a, store, types, index, registry),
+		queue:  &interruptionQueue{aws: a, instances: index},
 	}, nil
 }
 
@@ -153,7 +153,7 @@ func (p *Provider) Run(ctx context.Context) {
 		}
 		if now := p.aws.clock.Now(); now.Sub(swept) >= time.Hour {
 			swept = now
-			if err := p.fleet.templates.deleteUnused(ctx); err != nil && ctx.Err() == nil {
+			if err := p.fleet.DeleteUnusedTemplates(ctx); err != nil && ctx.Err() == nil {
 				p.aws.log.Warn("unused launch templates not deleted, trying again in an hour", "error", err)
 			}
 		}

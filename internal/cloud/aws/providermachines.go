@@ -25,8 +25,7 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 		return nil, classifyError(ctx, "list", "", err)
 	}
 	if !cloud.LooksOnly(ctx) {
-		p.groups.scaler.removeStaleProtection(ctx, l)
-		p.groups.scaler.trimExcess(ctx)
+		p.groups.CleanUp(ctx, l)
 	}
 	now := p.aws.clock.Now()
 	out := make([]model.Instance, 0, len(l.all))
@@ -36,11 +35,11 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 			in.Unreserved = unreservedLabels
 		}
 		if m.autoScalingGroup != "" && m.claimUID == "" && !m.gone {
-			in.Class, in.Labels = p.groups.scaler.adoptableAs(&m)
+			in.Class, in.Labels = p.groups.AdoptableAs(&m)
 		}
 		out = append(out, in)
 	}
-	out = append(out, p.groups.scaler.placeholders()...)
+	out = append(out, p.groups.Placeholders()...)
 	slices.SortFunc(out, func(a, b model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	return out, nil
 }
@@ -89,11 +88,11 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 			switch {
 			case strings.HasPrefix(key, placeholderPrefix):
 				answers = make([]error, len(ids))
-				answers[0] = p.groups.scaler.cancelClaim(ctx, ids[0])
+				answers[0] = p.groups.Cancel(ctx, ids[0])
 			case key != "":
-				answers, ok = p.groups.scaler.stateOf(key).terminations.ask(ctx, ids)
+				answers, ok = p.groups.Terminate(ctx, key, ids)
 			default:
-				answers, ok = p.instances.terminations.ask(ctx, ids)
+				answers, ok = p.instances.terminate(ctx, ids)
 			}
 			for n, i := range list {
 				err := ctx.Err()

@@ -60,6 +60,16 @@ type reservation struct {
 	taken *atomic.Int64
 }
 
+// remaining is how many addresses of a subnet are free, as far as is known.
+func (s *subnet) remaining() int64 { return s.free - s.taken.Load() }
+
+// take counts addresses that were given away since the subnet was last asked for.
+func (s *subnet) take(addresses int64) { s.taken.Add(addresses) }
+
+// markFull has a subnet count as without a free address until it is asked for again.
+func (s *subnet) markFull() { s.taken.Store(s.free) }
+
+// remaining is how many machines of a reservation are free, as far as is known.
 func (r *reservation) remaining() int64 { return max(0, r.free-r.taken.Load()) }
 
 // clusterFacts are what a machine must know to join.
@@ -81,7 +91,7 @@ func (r *resolvedClass) subnetZones() []string {
 func (r *resolvedClass) bestSubnet(zone string) *subnet {
 	var best *subnet
 	for _, s := range r.subnets {
-		if s.zone == zone && (best == nil || s.free-s.taken.Load() > best.free-best.taken.Load()) {
+		if s.zone == zone && (best == nil || s.remaining() > best.remaining()) {
 			best = s
 		}
 	}
@@ -127,4 +137,13 @@ func (r *resolvedClass) resourceTags(clusterName, pool string) []types.Tag {
 		all[awsv1.TagNodePool] = pool
 	}
 	return ec2Tags(all)
+}
+
+// takeReservation counts a machine that was bought from a reservation since that was last asked for.
+func (r *resolvedClass) takeReservation(id string) {
+	for i := range r.reservations {
+		if r.reservations[i].ID == id {
+			r.reservations[i].taken.Add(1)
+		}
+	}
 }

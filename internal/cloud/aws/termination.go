@@ -13,6 +13,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
+// terminate ends machines that are in no group: what several callers ask for at once is one call. Errors are in the order of the ids;
+// false: the context ended first.
+func (x *instanceIndex) terminate(ctx context.Context, ids []string) ([]error, bool) {
+	return x.terminations.ask(ctx, ids)
+}
+
 // terminateNow is the call of a batch. EC2 refuses a batch for one id that it does not know: that one is taken out, and the rest is
 // asked for again.
 func (x *instanceIndex) terminateNow(ctx context.Context, ids []string) []error {

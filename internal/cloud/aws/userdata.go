@@ -7,8 +7,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
@@ -94,9 +94,9 @@ func (r *resolvedClass) kubeletFlags(j nodeRegistration) []string {
 		taints = append(taints, formatTaint(t))
 	}
 	add("register-with-taints", strings.Join(taints, ","))
-	add("max-pods", formatInt(j.maxPods))
+	add("max-pods", strconv.FormatInt(j.maxPods, 10))
 	if k.PodsPerCore != nil {
-		add("pods-per-core", formatInt(*k.PodsPerCore))
+		add("pods-per-core", strconv.FormatInt(*k.PodsPerCore, 10))
 	}
 	add("system-reserved", joinPairs(k.SystemReserved, "=", ","))
 	add("kube-reserved", joinPairs(k.KubeReserved, "=", ","))
@@ -150,15 +150,4 @@ func (c *nodeClass) unsupportedKubeletFields() []string {
 		}
 	}
 	return out
-}
-
-var scriptLine = regexp.MustCompile(`\r\n?`)
-
-// decodeUserData writes user data as a person reads it.
-func decodeUserData(encoded string) string {
-	b, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		return encoded
-	}
-	return scriptLine.ReplaceAllString(string(b), "\n")
 }
