@@ -13,183 +13,183 @@ import (
 
 // bin is a machine to buy, or copies of one: what it holds, and which offers would do.
 type bin struct {
-	pool    int
-	mask    *mask // offers of the pool that admit every class on it
-	items   []binItem
-	req     vec
-	copies  int64
-	charged model.Resources // to the pool's limits, for one copy
-	price   int64           // of the machine it was packed as
-	stock   int             // of solver.stock, when it is one of so many; else -1
-	host    int             // number among hosts once bins are opened one by one; -1 before
-	guests  guests
+	pool      int
+	offers    *offerSet // offers of the pool that admit every class on it
+	items     []binItem
+	requests  vec
+	copies    int64
+	charged   model.Resources // to the pool's limits, for one copy
+	price     int64           // of the machine it was packed as
+	quantity  int             // of solver.quantities, when it is one of so many; else -1
+	host      int             // number among hosts once bins are opened one by one; -1 before
+	occupancy occupancy
 }
 
 type binItem struct {
-	class int
-	n     int64
-	mask  *mask // where the pods may go and be counted as they are
+	class  int
+	count  int64
+	offers *offerSet // where the pods may go and be counted as they are
 }
 
-// binOf turns copies of a batch, with the pods that they hold, into a bin.
-func (s *solver) binOf(b *batch, items []held, copies int64) *bin {
-	out := &bin{pool: b.pool, copies: copies, charged: b.m.capacity, price: b.m.price, stock: b.m.stock, host: -1, mask: s.poolMask(b.pool)}
-	if b.m.stock >= 0 { // this one and no other: it is counted
-		bits := make([]uint64, len(out.mask.bits))
-		for _, i := range b.m.offers {
+// newBin turns copies of a batch, with the pods that they hold, into a bin.
+func (s *solver) newBin(b *batch, items []podShare, copies int64) *bin {
+	out := &bin{pool: b.pool, copies: copies, charged: b.machine.capacity, price: b.machine.price, quantity: b.machine.quantity, host: -1, offers: s.poolMask(b.pool)}
+	if b.machine.quantity >= 0 { // this one and no other: it is counted
+		bits := make([]uint64, len(out.offers.bits))
+		for _, i := range b.machine.offers {
 			bits[i>>6] |= 1 << (i & 63)
 		}
-		out.mask = s.internMask(bits)
+		out.offers = s.internOfferSet(bits)
 	}
 	out.items = make([]binItem, 0, len(items))
 	for _, it := range items {
-		out.mask = s.and(out.mask, it.d.mask)
-		it.d.addTo(out, it.n, s.nd)
+		out.offers = s.intersect(out.offers, it.demand.offers)
+		it.demand.addToBin(out, it.count, s.numDims)
 	}
 	return out
 }
 
-func (b *bin) add(c *class, m *mask, n int64, nd int) {
+func (b *bin) addPods(c *class, set *offerSet, n int64, nd int) {
 	for k := range nd {
-		b.req[k] += c.req[k] * n
+		b.requests[k] += c.req[k] * n
 	}
-	if len(c.ports) > 0 || len(c.attach) > 0 {
-		b.guests.add(c.c)
+	if len(c.ports) > 0 || len(c.csiVolumes) > 0 {
+		b.occupancy.addClass(c.spec)
 	}
 	for i := range b.items {
 		if b.items[i].class == c.id {
-			b.items[i].n += n
+			b.items[i].count += n
 			return
 		}
 	}
-	b.items = append(b.items, binItem{c.id, n, m})
+	b.items = append(b.items, binItem{c.id, n, set})
 }
 
 // poolMask is all the offers of a pool of which there are as many as wanted.
-func (s *solver) poolMask(pool int) *mask {
-	for len(s.poolMasks) < len(s.in.Pools) {
+func (s *solver) poolMask(pool int) *offerSet {
+	for len(s.poolSets) < len(s.input.Pools) {
 		bits := make([]uint64, (len(s.offers)+63)/64)
-		for i := s.poolAt[len(s.poolMasks)]; i < s.poolAt[len(s.poolMasks)+1]; i++ {
-			if s.offers[i].stock < 0 {
+		for i := s.poolStart[len(s.poolSets)]; i < s.poolStart[len(s.poolSets)+1]; i++ {
+			if s.offers[i].quantity < 0 {
 				bits[i>>6] |= 1 << (i & 63)
 			}
 		}
-		s.poolMasks = append(s.poolMasks, s.internMask(bits))
+		s.poolSets = append(s.poolSets, s.internOfferSet(bits))
 	}
-	return s.poolMasks[s.twin[pool]]
+	return s.poolSets[s.equivalentPool[pool]]
 }
 
-// binFits says whether a machine of the offer holds the bin.
-func (s *solver) binFits(b *bin, o *offer) bool {
-	if !fitsIn(&b.req, o.avail, s.nd) {
+// offerHoldsBin says whether a machine of the offer holds the bin.
+func (s *solver) offerHoldsBin(b *bin, o *offer) bool {
+	if !fitsIn(&b.requests, o.allocatable, s.numDims) {
 		return false
 	}
-	if len(b.guests.ports) > 0 && len(o.ports) > 0 {
-		for _, p := range b.guests.ports {
+	if len(b.occupancy.ports) > 0 && len(o.ports) > 0 {
+		for _, p := range b.occupancy.ports {
 			if slices.ContainsFunc(o.ports, p.Conflicts) {
 				return false
 			}
 		}
 	}
-	for driver, handles := range b.guests.handles {
-		if limit, ok := o.t.CSILimits[driver]; ok && int64(len(handles)) > limit {
+	for driver, handles := range b.occupancy.handles {
+		if limit, ok := o.instanceType.CSILimits[driver]; ok && int64(len(handles)) > limit {
 			return false
 		}
 	}
 	return true
 }
 
-// chosen is what a bin may become.
-type chosen struct {
-	offer   int // the cheapest
-	types   []*model.InstanceType
-	firsts  []int // where their offers begin
-	zones   []string
-	charged model.Resources
-	premium int64 // what it costs more than it would have to, for more choice
+// binChoice is what a bin may become.
+type binChoice struct {
+	offer      int // the cheapest
+	types      []*model.InstanceType
+	typeStarts []int // where their offers begin
+	zones      []string
+	charged    model.Resources
+	premium    int64 // what it costs more than it would have to, for more choice
 }
 
 // choiceKey is what the choices of a bin follow from, where no limit binds and it holds neither ports nor volumes.
 type choiceKey struct {
-	pool, mask int
-	req        vec
+	pool, offerSet int
+	requests       vec
 }
 
-// choose lists every type that holds the bin at no more than the premium over the cheapest, of the cheapest's capacity type and with
+// chooseTypes lists every type that holds the bin at no more than the premium over the cheapest, of the cheapest's capacity type and with
 // the same labels of the pool's own, as far as limits allow the largest of them. Cheapest first, then by name, then by zone. Where other
 // capacity types or labels cost hardly more (Policy.ChoicePPM), those with the most offerings are taken: less is lost when one of them
 // runs out or is taken away.
-func (s *solver) choose(b *bin) *chosen {
-	left := &s.left[b.pool]
-	key := choiceKey{b.pool, b.mask.id, b.req}
-	plain := !left.limited && len(b.guests.ports) == 0 && len(b.guests.handles) == 0
-	if ch := s.choices[key]; plain && ch != nil {
+func (s *solver) chooseTypes(b *bin) *binChoice {
+	left := &s.limits[b.pool]
+	key := choiceKey{b.pool, b.offers.id, b.requests}
+	plain := !left.limited && len(b.occupancy.ports) == 0 && len(b.occupancy.handles) == 0
+	if ch := s.choiceCache[key]; plain && ch != nil {
 		return ch
 	}
-	fit := s.fitting[:0]
+	fit := s.fittingBuf[:0]
 	least, most, all := int64(0), int64(0), true
 	cut := plain && len(s.minValuesOf(b.pool)) == 0
-	for _, i := range s.byPrice(b.pool) {
+	for _, i := range s.poolOffersCheapestFirst(b.pool) {
 		o := &s.offers[i]
 		if cut && len(fit) > 0 && o.price > most {
 			all = false // too dear to be a choice, unless nothing comes of the cheapest
 			break
 		}
-		if b.mask.has(i) && s.binFits(b, o) {
+		if b.offers.contains(i) && s.offerHoldsBin(b, o) {
 			if len(fit) == 0 {
 				least = o.price
-				most = least + mulDiv(least, s.pol.ChoicePPM, 1_000_000)
-				most += mulDiv(most, s.pol.PremiumPPM, 1_000_000)
+				most = least + mulDiv(least, s.policy.ChoicePPM, 1_000_000)
+				most += mulDiv(most, s.policy.PremiumPPM, 1_000_000)
 			}
 			fit = append(fit, i)
 		}
 	}
-	s.fitting = fit
+	s.fittingBuf = fit
 	if left.limited {
-		left.take(b.charged, -1) // the charge is made anew below
+		left.charge(b.charged, -1) // the charge is made anew below
 	}
-	out := s.best(b, fit)
+	out := s.bestChoice(b, fit)
 	if !all && (out.offer < 0 || s.offers[out.offer].price-out.premium != least) {
 		fit = fit[:0]
-		for _, i := range s.byPrice(b.pool) {
-			if b.mask.has(i) && s.binFits(b, &s.offers[i]) {
+		for _, i := range s.poolOffersCheapestFirst(b.pool) {
+			if b.offers.contains(i) && s.offerHoldsBin(b, &s.offers[i]) {
 				fit = append(fit, i)
 			}
 		}
-		s.fitting = fit
-		out = s.best(b, fit)
+		s.fittingBuf = fit
+		out = s.bestChoice(b, fit)
 	}
-	left.take(out.charged, 1)
+	left.charge(out.charged, 1)
 	slices.Sort(out.zones)
 	if plain {
-		if s.choices == nil {
-			s.choices = map[choiceKey]*chosen{}
+		if s.choiceCache == nil {
+			s.choiceCache = map[choiceKey]*binChoice{}
 		}
-		s.choices[key] = out
+		s.choiceCache[key] = out
 	}
 	return out
 }
 
-// best is the choice among the offers that hold the bin, cheapest first.
-func (s *solver) best(b *bin, fit []int) *chosen {
+// bestChoice is the choice among the offers that hold the bin, cheapest first.
+func (s *solver) bestChoice(b *bin, fit []int) *binChoice {
 	need := s.minValuesOf(b.pool)
-	var first, out *chosen
+	var first, out *binChoice
 	for n, i := range fit { // one try for each capacity type with the labels of the pool's own
-		if out != nil && s.offers[i].price > s.choicePrice(out) {
+		if out != nil && s.offers[i].price > s.maxPriceForChoice(out) {
 			break
 		}
-		if slices.ContainsFunc(fit[:n], func(j int) bool { return s.alike(i, j) }) {
+		if slices.ContainsFunc(fit[:n], func(j int) bool { return s.areInterchangeable(i, j) }) {
 			continue
 		}
-		ch := s.gather(b, fit, i, need)
+		ch := s.gatherChoice(b, fit, i, need)
 		if first == nil || first.offer < 0 {
 			first = ch
 		}
 		switch {
-		case ch.offer < 0 || need.lacking(ch.types) != nil:
+		case ch.offer < 0 || need.firstUnmet(ch.types) != nil:
 		case out == nil:
 			out = ch
-		case s.offers[ch.offer].price <= s.choicePrice(out) && s.breadth(b, ch) > s.breadth(b, out):
+		case s.offers[ch.offer].price <= s.maxPriceForChoice(out) && s.countChoiceOfferings(b, ch) > s.countChoiceOfferings(b, out):
 			ch.premium = out.premium + s.offers[ch.offer].price - s.offers[out.offer].price
 			out = ch
 		}
@@ -200,20 +200,20 @@ func (s *solver) best(b *bin, fit []int) *chosen {
 	case first != nil:
 		return first
 	}
-	return &chosen{offer: -1}
+	return &binChoice{offer: -1}
 }
 
-// choicePrice is what may be paid for more choice than a choice leaves, counted from the cheapest.
-func (s *solver) choicePrice(ch *chosen) int64 {
+// maxPriceForChoice is what may be paid for more choice than a choice leaves, counted from the cheapest.
+func (s *solver) maxPriceForChoice(ch *binChoice) int64 {
 	least := s.offers[ch.offer].price - ch.premium
-	return least + mulDiv(least, s.pol.ChoicePPM, 1_000_000)
+	return least + mulDiv(least, s.policy.ChoicePPM, 1_000_000)
 }
 
-// breadth is how many offerings a choice leaves the cloud.
-func (s *solver) breadth(b *bin, ch *chosen) (n int) {
-	for _, first := range ch.firsts {
-		for i := first; i < len(s.offers) && s.offers[i].first == first; i++ {
-			if o := &s.offers[i]; s.alike(i, ch.offer) && slices.Contains(ch.types, o.t) && b.mask.has(i) && s.binFits(b, o) {
+// countChoiceOfferings is how many offerings a choice leaves the cloud.
+func (s *solver) countChoiceOfferings(b *bin, ch *binChoice) (n int) {
+	for _, first := range ch.typeStarts {
+		for i := first; i < len(s.offers) && s.offers[i].typeStart == first; i++ {
+			if o := &s.offers[i]; s.areInterchangeable(i, ch.offer) && slices.Contains(ch.types, o.instanceType) && b.offers.contains(i) && s.offerHoldsBin(b, o) {
 				n++
 			}
 		}
@@ -221,150 +221,150 @@ func (s *solver) breadth(b *bin, ch *chosen) (n int) {
 	return n
 }
 
-// alike says whether two offers may be choices of one claim: of one capacity type and node group, with the same labels of the pool's own.
-func (s *solver) alike(i, j int) bool {
-	return s.offers[i].o.CapacityType == s.offers[j].o.CapacityType && sameVariant(&s.offers[i], &s.offers[j])
+// areInterchangeable says whether two offers may be choices of one claim: of one capacity type and node group, with the same labels of the pool's own.
+func (s *solver) areInterchangeable(i, j int) bool {
+	return s.offers[i].offering.CapacityType == s.offers[j].offering.CapacityType && sameVariant(&s.offers[i], &s.offers[j])
 }
 
-// gather collects choices among the offers alike one of them, cheapest first.
-func (s *solver) gather(b *bin, fit []int, like int, need minValues) *chosen {
-	out := &chosen{offer: -1}
-	left := &s.left[b.pool]
+// gatherChoice collects choices among the offers alike one of them, cheapest first.
+func (s *solver) gatherChoice(b *bin, fit []int, like int, need minValues) *binChoice {
+	out := &binChoice{offer: -1}
+	left := &s.limits[b.pool]
 	for _, i := range fit {
 		o := &s.offers[i]
-		if !s.alike(i, like) {
+		if !s.areInterchangeable(i, like) {
 			continue
 		}
 		if out.offer >= 0 {
 			first := s.offers[out.offer].price
-			if o.price > first+mulDiv(first, s.pol.PremiumPPM, 1_000_000) && !need.wants(out.types, o.t) {
+			if o.price > first+mulDiv(first, s.policy.PremiumPPM, 1_000_000) && !need.gainsFrom(out.types, o.instanceType) {
 				continue
 			}
 		}
-		if !s.crossing(b, out, o) {
+		if !s.canJoinChoice(b, out, o) {
 			continue
 		}
-		if !slices.Contains(out.types, o.t) {
-			most := out.charged.Max(o.t.Capacity)
-			if left.copies(most) < 1 || len(out.types) >= s.pol.MaxTypes && !need.wants(out.types, o.t) {
+		if !slices.Contains(out.types, o.instanceType) {
+			most := out.charged.Max(o.instanceType.Capacity)
+			if left.copiesAllowed(most) < 1 || len(out.types) >= s.policy.MaxTypes && !need.gainsFrom(out.types, o.instanceType) {
 				continue
 			}
 			out.charged = most
-			out.types = append(out.types, o.t)
-			if !slices.Contains(out.firsts, o.first) {
-				out.firsts = append(out.firsts, o.first)
+			out.types = append(out.types, o.instanceType)
+			if !slices.Contains(out.typeStarts, o.typeStart) {
+				out.typeStarts = append(out.typeStarts, o.typeStart)
 			}
 		}
 		if out.offer < 0 {
 			out.offer = i
 		}
-		if !slices.Contains(out.zones, o.o.Zone) {
-			out.zones = append(out.zones, o.o.Zone)
+		if !slices.Contains(out.zones, o.offering.Zone) {
+			out.zones = append(out.zones, o.offering.Zone)
 		}
 	}
 	return out
 }
 
-// crossing says whether an offer may join the choices. A claim names types and zones apart from each other, so the cloud may put any
+// canJoinChoice says whether an offer may join the choices. A claim names types and zones apart from each other, so the cloud may put any
 // of its types in any of its zones, and all of those must do, also offerings set aside now.
-func (s *solver) crossing(b *bin, ch *chosen, o *offer) bool {
-	newType, newZone := !slices.Contains(ch.types, o.t), !slices.Contains(ch.zones, o.o.Zone)
+func (s *solver) canJoinChoice(b *bin, ch *binChoice, o *offer) bool {
+	newType, newZone := !slices.Contains(ch.types, o.instanceType), !slices.Contains(ch.zones, o.offering.Zone)
 	if !newType && !newZone {
 		return true
 	}
-	if !s.crosses(b, ch, o, o.first) {
+	if !s.typeHoldsInAllZones(b, ch, o, o.typeStart) {
 		return false
 	}
-	for _, first := range ch.firsts {
-		if newZone && first != o.first && !s.crosses(b, ch, o, first) {
+	for _, first := range ch.typeStarts {
+		if newZone && first != o.typeStart && !s.typeHoldsInAllZones(b, ch, o, first) {
 			return false
 		}
 	}
 	return true
 }
 
-// crosses is crossing as far as one type of the pool is concerned, whose offers begin at first.
-func (s *solver) crosses(b *bin, ch *chosen, o *offer, first int) bool {
-	for i := first; i < len(s.offers) && s.offers[i].first == first; i++ {
+// typeHoldsInAllZones is crossing as far as one type of the pool is concerned, whose offers begin at first.
+func (s *solver) typeHoldsInAllZones(b *bin, ch *binChoice, o *offer, first int) bool {
+	for i := first; i < len(s.offers) && s.offers[i].typeStart == first; i++ {
 		x := &s.offers[i]
-		if b.mask.has(i) && s.binFits(b, x) || x.o.CapacityType != o.o.CapacityType || !sameVariant(x, o) {
+		if b.offers.contains(i) && s.offerHoldsBin(b, x) || x.offering.CapacityType != o.offering.CapacityType || !sameVariant(x, o) {
 			continue
 		}
-		in := x.t == o.t && (slices.Contains(ch.zones, x.o.Zone) || x.o.Zone == o.o.Zone) || x.o.Zone == o.o.Zone && slices.Contains(ch.types, x.t)
-		if in && (x.ok || !s.passesAll(b, x)) {
+		in := x.instanceType == o.instanceType && (slices.Contains(ch.zones, x.offering.Zone) || x.offering.Zone == o.offering.Zone) || x.offering.Zone == o.offering.Zone && slices.Contains(ch.types, x.instanceType)
+		if in && (x.available || !s.offerPassesAll(b, x)) {
 			return false
 		}
 	}
 	return true
 }
 
-// passesAll says whether every class on the bin would go to the offer, could it be had.
-func (s *solver) passesAll(b *bin, o *offer) bool {
+// offerPassesAll says whether every class on the bin would go to the offer, could it be had.
+func (s *solver) offerPassesAll(b *bin, o *offer) bool {
 	for _, it := range b.items {
-		if !s.classes[it.class].filter.passes(&s.keys, o.vals, nil, "") {
+		if !s.classes[it.class].filter.passes(&s.keys, o.labels, nil, "") {
 			return false
 		}
 	}
 	return true
 }
 
-// poolRange is where a pool's offers lie, or those of the first of its family.
-func (s *solver) poolRange(pool int) (lo, hi int) {
-	pool = s.twin[pool]
-	return s.poolAt[pool], s.poolAt[pool+1]
+// poolOfferRange is where a pool's offers lie, or those of the first of its family.
+func (s *solver) poolOfferRange(pool int) (lo, hi int) {
+	pool = s.equivalentPool[pool]
+	return s.poolStart[pool], s.poolStart[pool+1]
 }
 
 func sameVariant(a, b *offer) bool {
-	return a.o.Labels[model.LabelNodeGroup] == b.o.Labels[model.LabelNodeGroup] && slices.EqualFunc(a.variant, b.variant, func(x, y model.Requirement) bool {
+	return a.offering.Labels[model.LabelNodeGroup] == b.offering.Labels[model.LabelNodeGroup] && slices.EqualFunc(a.variant, b.variant, func(x, y model.Requirement) bool {
 		return x.Key == y.Key && slices.Equal(x.Values, y.Values)
 	})
 }
 
-// nodeOf writes one copy of a bin down, without its pods.
-func (s *solver) nodeOf(b *bin, ch *chosen) NewNode {
-	node := s.emptyNode(b.pool, ch)
+// newNodeFor writes one copy of a bin down, without its pods.
+func (s *solver) newNodeFor(b *bin, ch *binChoice) NewNode {
+	node := s.nodeTemplate(b.pool, ch)
 	for _, it := range b.items {
-		node.Requests = node.Requests.AddInto(s.classes[it.class].c.Requests, it.n)
+		node.Requests = node.Requests.AddInto(s.classes[it.class].spec.Requests, it.count)
 	}
-	p, o := &s.in.Pools[b.pool], &s.offers[ch.offer]
+	p, o := &s.input.Pools[b.pool], &s.offers[ch.offer]
 	for _, d := range s.daemons {
-		if model.Untolerated(p.Taints, d.filter.tolerations) == nil && d.filter.passes(&s.keys, o.vals, nil, "") {
-			node.Requests = node.Requests.AddInto(d.in.Class.Requests, 1)
+		if model.Untolerated(p.Taints, d.filter.tolerations) == nil && d.filter.passes(&s.keys, o.labels, nil, "") {
+			node.Requests = node.Requests.AddInto(d.spec.Class.Requests, 1)
 		}
 	}
 	return node
 }
 
-// emptyNode is a node of a pool that may become what was chosen. Those of one choice share what they have in common.
-func (s *solver) emptyNode(pool int, ch *chosen) NewNode {
+// nodeTemplate is a node of a pool that may become what was chosen. Those of one choice share what they have in common.
+func (s *solver) nodeTemplate(pool int, ch *binChoice) NewNode {
 	key := [2]int{pool, ch.offer}
-	for _, n := range s.empties[key] {
+	for _, n := range s.nodeTemplates[key] {
 		if slices.Equal(n.Choices, ch.types) && slices.Equal(n.Zones, ch.zones) {
 			return n
 		}
 	}
 	o := &s.offers[ch.offer]
-	p := &s.in.Pools[pool]
+	p := &s.input.Pools[pool]
 	names := make([]string, len(ch.types))
 	for i, t := range ch.types {
 		names[i] = t.Name
 	}
-	narrow := []model.Requirement{model.OneOf(model.LabelInstanceType, names...), model.OneOf(model.LabelCapacityType, o.o.CapacityType)}
+	narrow := []model.Requirement{model.OneOf(model.LabelInstanceType, names...), model.OneOf(model.LabelCapacityType, o.offering.CapacityType)}
 	if len(ch.zones) > 0 && ch.zones[0] != "" {
 		narrow = append(narrow, model.OneOf(model.LabelZone, ch.zones...))
 	}
-	for k, v := range o.o.Labels {
-		if o.stock >= 0 || k == model.LabelNodeGroup {
+	for k, v := range o.offering.Labels {
+		if o.quantity >= 0 || k == model.LabelNodeGroup {
 			narrow = append(narrow, model.OneOf(k, v))
 		}
 	}
 	narrow = append(narrow, o.variant...)
-	node := NewNode{Pool: p.Name, Type: o.t, Offering: *o.o, Choices: ch.types, Zones: ch.zones, CapacityTypes: []string{o.o.CapacityType},
+	node := NewNode{Pool: p.Name, Type: o.instanceType, Offering: *o.offering, Choices: ch.types, Zones: ch.zones, CapacityTypes: []string{o.offering.CapacityType},
 		Requirements: p.Requirements.With(narrow...), PriceMicro: o.price}
-	if s.empties == nil {
-		s.empties = map[[2]int][]NewNode{}
+	if s.nodeTemplates == nil {
+		s.nodeTemplates = map[[2]int][]NewNode{}
 	}
-	s.empties[key] = append(s.empties[key], node)
+	s.nodeTemplates[key] = append(s.nodeTemplates[key], node)
 	return node
 }
 
@@ -372,41 +372,41 @@ func (s *solver) emptyNode(pool int, ch *chosen) NewNode {
 type minValues []model.Requirement
 
 func (s *solver) minValuesOf(pool int) minValues {
-	for i := len(s.needs); i < len(s.in.Pools); i++ {
+	for i := len(s.minValuesByPool); i < len(s.input.Pools); i++ {
 		var out minValues
-		for _, r := range s.in.Pools[i].Requirements {
+		for _, r := range s.input.Pools[i].Requirements {
 			if r.MinValues > 0 {
 				out = append(out, r)
 			}
 		}
-		s.needs = append(s.needs, out)
+		s.minValuesByPool = append(s.minValuesByPool, out)
 	}
-	return s.needs[pool]
+	return s.minValuesByPool[pool]
 }
 
-// wants says whether a further type brings a value that is still lacking.
-func (m minValues) wants(types []*model.InstanceType, t *model.InstanceType) bool {
+// gainsFrom says whether a further type brings a value that is still lacking.
+func (m minValues) gainsFrom(types []*model.InstanceType, t *model.InstanceType) bool {
 	for i := range m {
-		have := distinct(m[i].Key, types)
-		if len(have) < m[i].MinValues && len(distinct(m[i].Key, append(slices.Clip(types), t))) > len(have) {
+		have := distinctValues(m[i].Key, types)
+		if len(have) < m[i].MinValues && len(distinctValues(m[i].Key, append(slices.Clip(types), t))) > len(have) {
 			return true
 		}
 	}
 	return false
 }
 
-// lacking returns the first rule that the types do not meet.
-func (m minValues) lacking(types []*model.InstanceType) *model.Requirement {
+// firstUnmet returns the first rule that the types do not meet.
+func (m minValues) firstUnmet(types []*model.InstanceType) *model.Requirement {
 	for i := range m {
-		if len(distinct(m[i].Key, types)) < m[i].MinValues {
+		if len(distinctValues(m[i].Key, types)) < m[i].MinValues {
 			return &m[i]
 		}
 	}
 	return nil
 }
 
-// distinct lists the values of a label among types; zone and capacity type are their offerings'.
-func distinct(key string, types []*model.InstanceType) []string {
+// distinctValues lists the values of a label among types; zone and capacity type are their offerings'.
+func distinctValues(key string, types []*model.InstanceType) []string {
 	var out []string
 	for _, t := range types {
 		switch v, ok := t.Labels[key]; {
@@ -427,116 +427,116 @@ func distinct(key string, types []*model.InstanceType) []string {
 	return slices.Compact(out)
 }
 
-// shared narrows a machine of a pool that wants several values of a label kept: a fill may use only what that many types have in
+// restrictToMinValues narrows a machine of a pool that wants several values of a label kept: a fill may use only what that many types have in
 // common, those that lose it least, and limits are charged for the largest of them. Demands for which there are not that many types
 // are not admitted.
-func (p *packing) shared(m *machine, need minValues) {
+func (p *packing) restrictToMinValues(m *machine, need minValues) {
 	s := p.s
 	if len(need) == 0 {
 		return
 	}
-	others := p.alikeBy(m)
-	gather := func(masks []*mask) ([]*model.InstanceType, vec, model.Resources) {
-		types, room, most := []*model.InstanceType{m.t}, m.avail, m.t.Capacity
+	others := p.interchangeableWith(m)
+	gather := func(masks []*offerSet) ([]*model.InstanceType, vec, model.Resources) {
+		types, room, most := []*model.InstanceType{m.instanceType}, m.available, m.instanceType.Capacity
 		for _, x := range others {
-			o := &s.offers[x.i]
-			if slices.Contains(types, o.t) || slices.ContainsFunc(masks, func(k *mask) bool { return !k.has(x.i) }) {
+			o := &s.offers[x.offer]
+			if slices.Contains(types, o.instanceType) || slices.ContainsFunc(masks, func(k *offerSet) bool { return !k.contains(x.offer) }) {
 				continue
 			}
-			s.work++
-			if need.lacking(types) == nil {
+			s.steps++
+			if need.firstUnmet(types) == nil {
 				break
 			}
-			if !need.wants(types, o.t) {
+			if !need.gainsFrom(types, o.instanceType) {
 				continue
 			}
-			types, most = append(types, o.t), most.Max(o.t.Capacity)
-			for k := range s.nd {
-				room[k] = min(room[k], o.avail[k])
+			types, most = append(types, o.instanceType), most.Max(o.instanceType.Capacity)
+			for k := range s.numDims {
+				room[k] = min(room[k], o.allocatable[k])
 			}
 		}
 		return types, room, most
 	}
-	var kept []*mask
-	for j, k := range p.masks {
+	var kept []*offerSet
+	for j, k := range p.offerSets {
 		if m.admits[j>>6]>>(j&63)&1 == 0 {
 			continue
 		}
-		if types, _, _ := gather(append(slices.Clip(kept), k)); need.lacking(types) == nil {
+		if types, _, _ := gather(append(slices.Clip(kept), k)); need.firstUnmet(types) == nil {
 			kept = append(kept, k)
 		} else {
 			m.admits[j>>6] &^= 1 << (j & 63)
 		}
 	}
-	_, m.avail, m.capacity = gather(kept)
+	_, m.available, m.capacity = gather(kept)
 }
 
-// other is an offer beside a machine, and how much less of a resource it has, the worst in millionths. No pointer in it: there are thousands for each
+// interchangeableOffer is an offer beside a machine, and how much less of a resource it has, the worst in millionths. No pointer in it: there are thousands for each
 // machine.
-type other struct {
-	i    int
-	loss int64
+type interchangeableOffer struct {
+	offer int
+	loss  int64
 }
 
-// alikeBy lists the offers that may be choices beside a machine, those that lose it least first. Machines of one size have one list.
-func (p *packing) alikeBy(m *machine) []other {
+// interchangeableWith lists the offers that may be choices beside a machine, those that lose it least first. Machines of one size have one list.
+func (p *packing) interchangeableWith(m *machine) []interchangeableOffer {
 	s := p.s
 	first := &s.offers[m.offers[0]]
-	k := alikeKey{m.pool, first.size, first.o.CapacityType, fmt.Sprint(first.o.Labels[model.LabelNodeGroup], first.variant)}
-	if list, ok := p.others[k]; ok {
+	k := interchangeKey{m.pool, first.size, first.offering.CapacityType, fmt.Sprint(first.offering.Labels[model.LabelNodeGroup], first.variant)}
+	if list, ok := p.interchangeable[k]; ok {
 		return list
 	}
-	var others []other
-	lo, hi := s.poolRange(m.pool)
+	var others []interchangeableOffer
+	lo, hi := s.poolOfferRange(m.pool)
 	for i := lo; i < hi; i++ {
 		x := &s.offers[i]
-		if !x.ok || x.o.CapacityType != first.o.CapacityType || !sameVariant(x, first) || x.stock >= 0 {
+		if !x.available || x.offering.CapacityType != first.offering.CapacityType || !sameVariant(x, first) || x.quantity >= 0 {
 			continue
 		}
 		loss := int64(0)
-		for k := range s.nd {
-			if m.avail[k] > 0 {
-				loss = max(loss, mulDiv(max(0, m.avail[k]-x.avail[k]), 1_000_000, m.avail[k]))
+		for k := range s.numDims {
+			if m.available[k] > 0 {
+				loss = max(loss, mulDiv(max(0, m.available[k]-x.allocatable[k]), 1_000_000, m.available[k]))
 			}
 		}
-		others = append(others, other{i, loss})
+		others = append(others, interchangeableOffer{i, loss})
 	}
-	slices.SortFunc(others, func(a, b other) int { // of equals the first by name, as offers are
+	slices.SortFunc(others, func(a, b interchangeableOffer) int { // of equals the first by name, as offers are
 		if a.loss != b.loss {
 			return cmp.Compare(a.loss, b.loss)
 		}
-		return a.i - b.i
+		return a.offer - b.offer
 	})
-	if p.others == nil {
-		p.others = map[alikeKey][]other{}
+	if p.interchangeable == nil {
+		p.interchangeable = map[interchangeKey][]interchangeableOffer{}
 	}
-	p.others[k] = others
+	p.interchangeable[k] = others
 	return others
 }
 
-type alikeKey struct {
+type interchangeKey struct {
 	pool, size            int
 	capacityType, variant string
 }
 
-// improper returns the first bin whose pool wants more values of a label kept than the bin leaves it, nil if all are well.
-func (s *solver) improper() *bin {
+// binLackingMinValues returns the first bin whose pool wants more values of a label kept than the bin leaves it, nil if all are well.
+func (s *solver) binLackingMinValues() *bin {
 	for _, b := range s.bins {
-		if !s.keepsValues(b) {
+		if !s.meetsMinValues(b) {
 			return b
 		}
 	}
 	return nil
 }
 
-func (s *solver) keepsValues(b *bin) bool {
+func (s *solver) meetsMinValues(b *bin) bool {
 	need := s.minValuesOf(b.pool)
 	if len(need) == 0 {
 		return true
 	}
-	was := s.left[b.pool]
-	s.left[b.pool].left = was.left.Clone()
-	ch := s.choose(b)
-	s.left[b.pool] = was
-	return need.lacking(ch.types) == nil
+	was := s.limits[b.pool]
+	s.limits[b.pool].amounts = was.amounts.Clone()
+	ch := s.chooseTypes(b)
+	s.limits[b.pool] = was
+	return need.firstUnmet(ch.types) == nil
 }

@@ -27,7 +27,7 @@ func TestAnyPricesAreABound(t *testing.T) {
 			fmt.Fprintf(&b, "pod w%d cpu=%dm mem=%dMi\n", i, 100*(1+c.n(40)), 1+c.n(6000))
 		}
 		p := parseProblem(t, b.String())
-		s := answer(p, Memory{}, DefaultPolicy(), guess{})
+		s := solveAssuming(p, Memory{}, DefaultPolicy(), assumptions{})
 		optimum, fit := cheapest(p)
 		if fit == 0 {
 			return
@@ -58,26 +58,26 @@ func TestAnyPricesAreABound(t *testing.T) {
 				rt.Fatalf("%s----\n%s prove %d, the cheapest packing costs %d", b.String(), what, bound, optimum)
 			}
 		}
-		good := prices(g.sizes, g.cost, g.total[:s.nd], s.nd)
+		good := resourcePrices(g.sizes, g.cost, g.total[:s.numDims], s.numDims)
 		for _, of := range []func(int) int64{func(k int) int64 { return good[k] }, func(k int) int64 { return max(0, bent(good[k])) }, func(int) int64 { return any() }} {
 			var u [maxDims]int64
-			var sum wide
-			for k := range s.nd {
+			var sum sum128
+			for k := range s.numDims {
 				u[k] = min(of(k), 1<<59)
 			}
-			lower(&u, g.sizes, g.cost, s.nd)
-			for k := range s.nd {
-				sum.addMul(u[k], g.sum[k])
+			lowerToFeasible(&u, g.sizes, g.cost, s.numDims)
+			for k := range s.numDims {
+				sum.addProduct(u[k], g.sum[k])
 			}
 			check("prices of resources", sum.micro())
 		}
 		found := make([]int64, len(g.classes)) // what pods are worth by resources
 		for i, x := range g.classes {
-			var v wide
-			for k := range s.nd {
-				v.addMul(good[k], x.req[k])
+			var v sum128
+			for k := range s.numDims {
+				v.addProduct(good[k], x.req[k])
 			}
-			found[i] = int64(v.hi<<(64-weightShift+worthShift) | v.lo>>(weightShift-worthShift))
+			found[i] = int64(v.hi<<(64-priceShift+dualShift) | v.lo>>(priceShift-dualShift))
 		}
 		for _, of := range []func(int) int64{func(i int) int64 { return found[i] }, func(i int) int64 { return max(0, bent(found[i])) },
 			func(int) int64 { return min(any(), math.MaxInt64>>20) }} {
@@ -85,12 +85,12 @@ func TestAnyPricesAreABound(t *testing.T) {
 			for i := range worth {
 				worth[i] = of(i)
 			}
-			scaled, stocked := s.prove(levels[0], g.classes, worth)
+			scaled, stocked := s.certifyDuals(levels[0], g.classes, worth)
 			sum := -stocked
 			for i, v := range scaled {
-				sum += v * int64(g.classes[i].taken)
+				sum += v * int64(g.classes[i].assigned)
 			}
-			check(fmt.Sprint("worths ", worth), sum>>worthShift)
+			check(fmt.Sprint("worths ", worth), sum>>dualShift)
 		}
 	})
 	if tried == 0 || tight == 0 {

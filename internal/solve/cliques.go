@@ -10,13 +10,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// maxCliques bounds the cliques that are priced: the largest. Each is one resource more to look at wherever resources are.
-const maxCliques = 4
+// maxExclusivities bounds the mutual anti-affinity groups that are priced: the largest. Each is one resource more to look at wherever resources are.
+const maxExclusivities = 4
 
-// compileCliques makes resources of cliques, which lie behind the others. A clique is pods no two of which may share a host, since each has
+// compileExclusivities makes resources of mutual anti-affinity groups, which lie behind the others. A mutual anti-affinity group is pods no two of which may share a host, since each has
 // anti-affinity against all of them. They ask for one each of a resource of which a machine has one. So whatever packs, prices or proves by
 // resources knows that so many pods need as many machines; the rule itself is kept by whoever keeps the others.
-func (s *solver) compileCliques() {
+func (s *solver) compileExclusivities() {
 	type clique struct {
 		key     string
 		pods    int
@@ -25,9 +25,9 @@ func (s *solver) compileCliques() {
 	var all []*clique
 	byKey := map[string]*clique{}
 	for _, c := range s.classes {
-		for i := range c.c.AntiAffinity {
-			x := &c.c.AntiAffinity[i]
-			if x.TopologyKey != model.LabelHostname || !s.selects(&x.Selector, c.c) {
+		for i := range c.spec.AntiAffinity {
+			x := &c.spec.AntiAffinity[i]
+			if x.TopologyKey != model.LabelHostname || !s.selectorMatches(&x.Selector, c.spec) {
 				continue
 			}
 			key := selectorKey(x.Selector)
@@ -43,197 +43,197 @@ func (s *solver) compileCliques() {
 		}
 	}
 	slices.SortFunc(all, func(a, b *clique) int { return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.key, b.key)) })
-	for _, q := range all[:min(len(all), maxCliques, maxDims-s.nd)] {
+	for _, q := range all[:min(len(all), maxExclusivities, maxDims-s.numDims)] {
 		for _, c := range q.classes {
-			c.req[s.nd] = 1
+			c.req[s.numDims] = 1
 		}
-		s.nd++
+		s.numDims++
 	}
 }
 
-// addCliques gives a machine one of each.
-func (s *solver) addCliques(room []int64) {
-	for k := len(s.dims); k < s.nd; k++ {
+// addExclusivityUnits gives a machine one of each.
+func (s *solver) addExclusivityUnits(room []int64) {
+	for k := len(s.dims); k < s.numDims; k++ {
 		room[k] = 1
 	}
 }
 
-// priceCliques raises what a place for one of a clique is worth where there are fewer of them than pods, by up to the price of the cheapest machine
+// priceExclusivities raises what a place for a pod of a mutual anti-affinity group is worth where there are fewer of them than pods, by up to the price of the cheapest machine
 // that holds one: a pod that is left over needs that machine to itself. Resource prices alone think that such a machine can be as
 // small as the pod, and would have large machines filled with what the others need beside their one pod.
-func (p *packing) priceCliques(left []int64) {
-	for k := len(p.s.dims); k < p.s.nd; k++ {
-		p.fares[k].most = 0
-		if p.weight[k] == 0 {
+func (p *packing) priceExclusivities(remaining []int64) {
+	for k := len(p.s.dims); k < p.s.numDims; k++ {
+		p.exclusivityPrices[k].most = 0
+		if p.resourcePrices[k] == 0 {
 			continue
 		}
 		least := int64(-1)
-		for _, d := range p.members(k) {
-			req := &p.demands[d].c.req
-			if left[d] == 0 {
+		for _, d := range p.exclusivityDemandsOf(k) {
+			req := &p.demands[d].class.req
+			if remaining[d] == 0 {
 				continue
 			}
 			for _, m := range p.machines {
-				if m.stock < 0 && (least < 0 || m.price < least) && p.admits(m, d) && fitsIn(req, &m.avail, p.s.nd) {
+				if m.quantity < 0 && (least < 0 || m.price < least) && p.machineAdmits(m, d) && fitsIn(req, &m.available, p.s.numDims) {
 					least = m.price
 				}
 			}
 		}
-		p.fares[k].most = max(0, min(least, 1<<60>>weightShift))
-		p.weight[k] += p.fares[k].extra() << weightShift
+		p.exclusivityPrices[k].most = max(0, min(least, 1<<60>>priceShift))
+		p.resourcePrices[k] += p.exclusivityPrices[k].current() << priceShift
 	}
 }
 
-// fare is what a place for one of a clique costs beside what prices of resources say.
-type fare struct {
+// exclusivityPrice is what a place for a pod of a mutual anti-affinity group costs beside what prices of resources say.
+type exclusivityPrice struct {
 	most int64 // the price of the cheapest machine that holds one
 	part int64 // of it, in parts of fareParts; 0 stands for all
-	pods int64 // of the clique that are left
-	rest int64 // what all pods left are worth, fares left out
+	pods int64 // of the mutual anti-affinity group that are left
+	rest int64 // what all pods left are worth, exclusivity prices left out
 	// Since the part was last changed:
 	machines int64
-	held     int64 // what they hold is worth, fares left out
-	share    int64 // and what was left then for each pod of the clique
+	held     int64 // what they hold is worth, exclusivity prices left out
+	share    int64 // and what was left then for each pod of the mutual anti-affinity group
 }
 
-// fareParts is what the price of a machine is divided into, fareWindow after how many machines bought a fare is looked at.
+// exclusivityPriceParts is what the price of a machine is divided into, fareWindow after how many machines bought a exclusivity price is looked at.
 const (
-	fareParts  = 1 << 10
-	fareWindow = 8
+	exclusivityPriceParts  = 1 << 10
+	exclusivityPriceWindow = 8
 )
 
-func (f *fare) extra() int64 {
+func (f *exclusivityPrice) current() int64 {
 	if f.part == 0 {
 		return f.most
 	}
-	return mulDiv(f.most, f.part, fareParts)
+	return mulDiv(f.most, f.part, exclusivityPriceParts)
 }
 
-// crowd has fares haggled for where there are fewer places for some clique than pods, and so many demands that fills are chosen from a sample of them
+// enableAdaptivePrices has exclusivity prices haggled for where there are fewer places for some mutual anti-affinity group than pods, and so many demands that fills are chosen from a sample of them
 // and programs take them no more. Then one packing is most of the work, and it has machines enough for prices to be found on the way.
-func (p *packing) crowd() bool {
-	p.crowded = len(p.demands) > maxRows && slices.ContainsFunc(p.fares[:], func(x fare) bool { return x.most > 0 })
-	return p.crowded
+func (p *packing) enableAdaptivePrices() bool {
+	p.adaptivePrices = len(p.demands) > maxMasterRows && slices.ContainsFunc(p.exclusivityPrices[:], func(x exclusivityPrice) bool { return x.most > 0 })
+	return p.adaptivePrices
 }
 
-// enoughHaggling is how often fares are looked at in a packing from which nothing is learnt any more: another one would win little but luck.
-const enoughHaggling = 100
+// maxPriceAdaptations is how often exclusivity prices are looked at in a packing from which nothing is learnt any more: another one would win little but luck.
+const maxPriceAdaptations = 100
 
-// haggle lowers what places for one of a clique cost where machines bought hold less than their share of what is left, and raises it where they
+// adaptExclusivityPrices lowers what places for a pod of a mutual anti-affinity group cost where machines bought hold less than their share of what is left, and raises it where they
 // hold more: slowly down and fast up, for with too little of it one machine may take what hundreds need. All of it makes the smallest machines
-// with such a place the best of all, and what comes last then has no neighbours; nothing of it leaves pods of the clique over that each need
+// with such a place the best of all, and what comes last then has no neighbours; nothing of it leaves pods of the mutual anti-affinity group over that each need
 // a machine to themselves.
-func (r *ranking) haggle(b *batch, value int64) {
+func (r *ranking) adaptExclusivityPrices(b *batch, value int64) {
 	p := r.p
 	for _, it := range b.items {
-		value -= p.fareOf(it.d) * it.n
+		value -= p.exclusivityDual(it.demand) * it.count
 	}
-	for k := len(p.s.dims); k < p.s.nd; k++ {
-		x := &p.fares[k]
+	for k := len(p.s.dims); k < p.s.numDims; k++ {
+		x := &p.exclusivityPrices[k]
 		if x.most == 0 || x.pods == 0 {
 			continue
 		}
 		for _, it := range b.items {
-			x.pods -= p.demands[it.d].c.req[k] * it.n * b.copies
+			x.pods -= p.demands[it.demand].class.req[k] * it.count * b.copies
 		}
 		x.rest -= value * b.copies
 		x.machines += b.copies
 		x.held += max(0, value) * b.copies
-		if x.pods == 0 || x.machines < fareWindow && !ratioLess(x.share, 1, x.held, fareWindow) {
+		if x.pods == 0 || x.machines < exclusivityPriceWindow && !ratioLess(x.share, 1, x.held, exclusivityPriceWindow) {
 			continue
 		}
-		was := x.extra()
-		p.haggled++
+		was := x.current()
+		p.priceAdaptations++
 		if x.part == 0 {
-			x.part = fareParts
+			x.part = exclusivityPriceParts
 		}
 		if ratioLess(x.held, x.machines, max(0, x.rest), x.pods) {
-			x.part = max(fareParts*2/5, x.part-x.part/16)
+			x.part = max(exclusivityPriceParts*2/5, x.part-x.part/16)
 		} else {
-			x.part = min(fareParts, x.part+x.part/4)
+			x.part = min(exclusivityPriceParts, x.part+x.part/4)
 		}
 		x.machines, x.held, x.share = 0, 0, max(0, x.rest)/x.pods
-		if by := x.extra() - was; by != 0 {
-			r.shift(k, by<<worthShift)
+		if by := x.current() - was; by != 0 {
+			r.shiftExclusivityDuals(k, by<<dualShift)
 		}
 	}
 }
 
-// fareOf is all that a pod of a demand is worth for fares.
-func (p *packing) fareOf(d int) (sum int64) {
-	for k := len(p.s.dims); k < p.s.nd; k++ {
-		if x := &p.fares[k]; x.most > 0 {
-			sum += p.demands[d].c.req[k] * x.extra() << worthShift
+// exclusivityDual is all that a pod of a demand is worth for exclusivity prices.
+func (p *packing) exclusivityDual(d int) (sum int64) {
+	for k := len(p.s.dims); k < p.s.numDims; k++ {
+		if x := &p.exclusivityPrices[k]; x.most > 0 {
+			sum += p.demands[d].class.req[k] * x.current() << dualShift
 		}
 	}
 	return sum
 }
 
-// count adds up what is left.
-func (p *packing) count(left []int64) {
+// countRemaining adds up what is left.
+func (p *packing) countRemaining(remaining []int64) {
 	rest := int64(0)
-	for d, n := range left {
-		rest += n * p.worth[d]
+	for d, n := range remaining {
+		rest += n * p.dual[d]
 	}
-	for k := len(p.s.dims); k < p.s.nd; k++ {
-		x := &p.fares[k]
+	for k := len(p.s.dims); k < p.s.numDims; k++ {
+		x := &p.exclusivityPrices[k]
 		x.pods = 0
-		for _, d := range p.members(k) {
-			x.pods += left[d] * p.demands[d].c.req[k]
+		for _, d := range p.exclusivityDemandsOf(k) {
+			x.pods += remaining[d] * p.demands[d].class.req[k]
 		}
 		if x.most > 0 {
-			rest -= x.pods * x.extra() << worthShift
+			rest -= x.pods * x.current() << dualShift
 		}
 	}
-	for k := len(p.s.dims); k < p.s.nd; k++ {
-		p.fares[k].rest = rest
+	for k := len(p.s.dims); k < p.s.numDims; k++ {
+		p.exclusivityPrices[k].rest = rest
 	}
 }
 
-// members are the demands of a clique.
-func (p *packing) members(k int) []int {
-	if p.cliques == nil {
-		p.cliques = make([][]int, p.s.nd-len(p.s.dims))
+// exclusivityDemandsOf are the demands of a mutual anti-affinity group.
+func (p *packing) exclusivityDemandsOf(k int) []int {
+	if p.exclusivityDemands == nil {
+		p.exclusivityDemands = make([][]int, p.s.numDims-len(p.s.dims))
 		for d := range p.demands {
-			for i, v := range p.req(d)[len(p.s.dims):] {
+			for i, v := range p.requestOf(d)[len(p.s.dims):] {
 				if v > 0 {
-					p.cliques[i] = append(p.cliques[i], d)
+					p.exclusivityDemands[i] = append(p.exclusivityDemands[i], d)
 				}
 			}
 		}
 	}
-	return p.cliques[k-len(p.s.dims)]
+	return p.exclusivityDemands[k-len(p.s.dims)]
 }
 
-// shift changes what each pod of a clique is worth.
-func (r *ranking) shift(k int, by int64) {
+// shiftExclusivityDuals changes what each pod of a mutual anti-affinity group is worth.
+func (r *ranking) shiftExclusivityDuals(k int, by int64) {
 	p := r.p
 	change := func(d int) int64 {
-		v := p.demands[d].c.req[k] * by
-		if p.dear != nil {
-			v = int64(float64(v) * p.dear[d])
+		v := p.demands[d].class.req[k] * by
+		if p.dualFactor != nil {
+			v = int64(float64(v) * p.dualFactor[d])
 		}
 		return v
 	}
 	most := by
-	for _, d := range p.members(k) {
+	for _, d := range p.exclusivityDemandsOf(k) {
 		if v := change(d); v > most {
 			most = v
 		}
-		p.worth[d] = max(1, p.worth[d]+change(d))
-		p.plain[d], p.lean[d] = p.worth[d], p.worth[d]>>leanShift+1
+		p.dual[d] = max(1, p.dual[d]+change(d))
+		p.resourceDual[d], p.biasedDual[d] = p.dual[d], p.dual[d]>>biasShift+1
 	}
 	for i := range r.fills {
 		f := &r.fills[i]
 		if !f.known {
-			f.value = max(1, f.value+most*min(1, p.machines[i].avail[k]))
+			f.worth = max(1, f.worth+most*min(1, p.machines[i].available[k]))
 			continue
 		}
 		for _, it := range f.items {
-			if p.demands[it.d].c.req[k] > 0 {
-				f.value += change(it.d) * it.n
+			if p.demands[it.demand].class.req[k] > 0 {
+				f.worth += change(it.demand) * it.count
 			}
 		}
 	}
-	r.order()
+	r.heapify()
 }

@@ -22,146 +22,146 @@ const unlimited = int64(1) << 40
 
 // class is pods alike with how many of them wait.
 type class struct {
-	id     int
-	c      *model.Class
-	pods   []*model.Pod // by namespace and name; the first taken are placed, the rest wait or are refused
-	taken  int
-	req    vec
-	filter *filter
-	mask   *mask // offers that admit it
-	wish   *mask // those of them it would rather have, at what wishes are worth; made when first needed
-	topo   topo
-	later  int // it is placed after classes of which this is less
-	apart  apart
-	each   int64 // see compileLoners; 0: rules over hosts tie it to others, or there are none
-	ports  []model.HostPort
-	attach []model.Volume // those a CSI limit counts
-	bad    string         // why it can't be placed at all
-	lump   *lump          // that it is part of; nil: none
-	of     *lump          // that it is, as one pod; nil: a class of pods
+	id              int
+	spec            *model.Class
+	pods            []*model.Pod // by namespace and name; the first taken are placed, the rest wait or are refused
+	assigned        int
+	req             vec
+	filter          *nodeFilter
+	offers          *offerSet // offers that admit it
+	preferredOffers *offerSet // those of them it would rather have, at what preferences are worth; made when first needed
+	topology        topologyRules
+	deferrals       int // it is placed after classes of which this is less
+	separation      separation
+	maxPerNewNode   int64 // see compileNodeCaps; 0: rules over hosts tie it to others, or there are none
+	ports           []model.HostPort
+	csiVolumes      []model.Volume  // those a CSI limit counts
+	unsolvable      string          // why it can't be placed at all
+	group           *colocatedGroup // that it is part of; nil: none
+	asGroup         *colocatedGroup // that it is, as one pod; nil: a class of pods
 
-	collector *[]*demand // that demands belong to
-	demands   *demand    // the last of them; see demand.next
+	collectedIn *[]*demand // that demands belong to
+	lastDemand  *demand    // the last of them; see demand.next
 
-	numbers []int32 // by pod: its place in the demand, where that is in order; else 0
+	demandOrder []int32 // by pod: its place in the demand, where that is in order; else 0
 }
 
-func (c *class) left() int { return len(c.pods) - c.taken }
+func (c *class) unplaced() int { return len(c.pods) - c.assigned }
 
 // solver is a compiled problem and the plan as far as it has grown.
 type solver struct {
-	in  *Problem
-	pol Policy
+	input  *Problem
+	policy Policy
 
-	dims []model.Dim // used, ascending
-	nd   int         // how many, and the cliques behind them
+	dims    []model.Dim // used, ascending
+	numDims int         // how many, and the mutual anti-affinity groups behind them
 
 	classes []*class // by the order they are placed in: see compileClasses
 	daemons []*daemon
-	keys    keyTable
-	filters map[string]*filter
+	keys    labelTable
+	filters map[string]*nodeFilter
 
-	offers  []offer // by pool (weight, name), type, zone, capacity type, variant
-	order   []int   // offers by level, price, number
-	sizes   []*vec  // the different amounts an offer has room for; offers point there
-	sizeIDs map[vec]int
-	shapes  []shape // by pool
+	offers        []offer // by pool (weight, name), type, zone, capacity type, variant
+	offersByPrice []int   // offers by level, price, number
+	sizes         []*vec  // the different amounts an offer has room for; offers point there
+	sizeIDs       map[vec]int
+	labelShapes   []labelShape // by pool
 
-	poolOrder  []int        // offers by pool, price, number
-	poolAt     []int        // by pool: where its offers begin; one more for the end
-	ofPool     []rising     // by pool: poolOrder, as far as anybody has looked
-	ofLevel    []rising     // by level: order
-	poolShapes []int        // and its shapes
-	twin       []int        // by pool: the first of its family
-	families   []family     // by their first pools
-	known      []assortment // one a list of types, for its labels
+	poolOffersByPrice  []int           // offers by pool, price, number
+	poolStart          []int           // by pool: where its offers begin; one more for the end
+	poolCapacityIndex  []capacityIndex // by pool: poolOrder, as far as anybody has looked
+	levelCapacityIndex []capacityIndex // by level: order
+	poolShapeStart     []int           // and its shapes
+	equivalentPool     []int           // by pool: the first of its family
+	families           []family        // by their first pools
+	typeLists          []poolCatalog   // one a list of types, for its labels
 
-	stockIDs map[string]int
-	stock    []int64 // what is left of offerings that are limited in number
-	levels   []level
-	masks    []*mask
-	byMask   map[string]*mask
-	maskText []byte // scratch
+	quantityIDs    map[string]int
+	quantities     []int64 // what is left of offerings that are limited in number
+	levels         []level
+	offerSets      []*offerSet
+	offerSetByBits map[string]*offerSet
+	offerSetKey    []byte // scratch
 
-	rooms    rooms
-	counters []counter
-	lumps    []*lump         // in class order
-	excluded map[string]bool // exclusive volumes in use
+	nodes        nodeSet
+	counters     []counter
+	groups       []*colocatedGroup // in class order
+	volumesInUse map[string]bool   // exclusive volumes in use
 
-	placed   []placement
-	bins     []*bin
-	slots    int // hosts numbered so far: rooms, then bins
-	left     []poolLeft
-	work     int64
-	deadline int64 // of work
-	tier     int   // the highest that was used
+	placed    []placement
+	bins      []*bin
+	hostCount int // hosts numbered so far: nodes, then bins
+	limits    []poolLimits
+	steps     int64
+	stepLimit int64 // of work
+	tier      int   // the highest that was used
 
 	truncated bool
 	// Some pool has a PreferNoSchedule taint.
-	discouraged bool
-	ranked      bool          // priorities are packed one after the other
-	bare        map[int]int64 // by class: what a pod is worth in the program over columns, by prices alone
+	hasPreferNoSchedule bool
+	byPriority          bool          // priorities are packed one after the other
+	columnDuals         map[int]int64 // by class: what a pod is worth in the program over columns, by prices alone
 
-	banned    map[[2]int]bool // by class and pool: minValues can't be kept there
-	memory    *columnPool     // of the last solve; nil: none
-	learnt    columnPool      // for the next
-	demands   []*demand
-	start     start
-	siteMaps  map[siteMapKey][]site
-	soldSites map[soldKey][]*site // where sites can be shared
-	siteIDs   map[string]int
-	siteText  []byte            // scratch
-	caps      map[siteKey]int64 // no more of the class can be bought for there
-	bought    map[siteKey]int64 // so many are to be
-	poolMasks []*mask
-	fitting   []int                // scratch of choose
-	empties   map[[2]int][]NewNode // by pool and cheapest offer
-	needs     []minValues          // by pool
-	ands      map[[2]*mask]*mask   // what and has answered
-	choices   map[choiceKey]*chosen
-	premium   int64      // paid for pods that would rather be apart, micro-dollars an hour
-	trial     *attempted // before domains were taken for hollow; nil: none were
-	full      bool       // none are any more
-	last      bool       // what is placed now must not disturb what was
-	spare     *tidying   // room left on machines bought, which pods left out may take; nil: no pod may yet
-	floor     int64      // what the demands bought for cost at least, by resource prices
-	proven    []*class   // what a bound counts: classes, and lumps as one pod each
-	guess     guess
-	toll      toll
-	begun     []begun
+	bannedPools          map[[2]int]bool    // by class and pool: minValues can't be kept there
+	previousColumns      *rememberedColumns // of the last solve; nil: none
+	nextColumns          rememberedColumns  // for the next
+	demands              []*demand
+	initial              initialState
+	offerAssignmentCache map[offerAssignmentKey][]topologyAssignment
+	assignmentCache      map[assignmentCacheKey][]*topologyAssignment // where topology assignments can be shared
+	assignmentIDs        map[string]int
+	assignmentKey        []byte                    // scratch
+	purchaseCaps         map[classAssignment]int64 // no more of the class can be bought for there
+	purchased            map[classAssignment]int64 // so many are to be
+	poolSets             []*offerSet
+	fittingBuf           []int                      // scratch of choose
+	nodeTemplates        map[[2]int][]NewNode       // by pool and cheapest offer
+	minValuesByPool      []minValues                // by pool
+	intersections        map[[2]*offerSet]*offerSet // what and has answered
+	choiceCache          map[choiceKey]*binChoice
+	separationPremium    int64             // paid for pods that would rather be apart, micro-dollars an hour
+	emptyDomainTrial     *emptyDomainTrial // before domains were taken for hollow; nil: none were
+	keepEmptyDomains     bool              // none are any more
+	keepPlaced           bool              // what is placed now must not disturb what was
+	spareCapacity        *consolidation    // room left on machines bought, which pods left out may take; nil: no pod may yet
+	resourceBound        int64             // what the demands bought for cost at least, by resource prices
+	boundClasses         []*class          // what a bound counts: classes, and co-located groups as one pod each
+	assumptions          assumptions
+	limitPricing         limitPricing
+	groupStarts          []groupStart
 }
 
-// placement is pods of a class put on a room.
-type placement struct{ class, room, n int }
+// placement is pods of a class put on a node.
+type placement struct{ class, node, count int }
 
 // daemon is a DaemonSet as far as it matters to machines.
 type daemon struct {
-	in     *model.Daemon
+	spec   *model.Daemon
 	req    vec
-	filter *filter
+	filter *nodeFilter
 }
 
-// project keeps the used dimensions.
-func (s *solver) project(r model.Resources) (v vec) {
+// toVec keeps the used dimensions.
+func (s *solver) toVec(r model.Resources) (v vec) {
 	for i, d := range s.dims {
 		v[i] = r.At(d)
 	}
 	return v
 }
 
-// compile interns the problem. Nothing is placed yet.
-func compile(p *Problem, mem Memory, pol Policy) *solver {
-	s := &solver{in: p, pol: pol, tier: 1, filters: map[string]*filter{}, byMask: map[string]*mask{}, ands: map[[2]*mask]*mask{}}
+// compileProblem interns the problem. Nothing is placed yet.
+func compileProblem(p *Problem, mem Memory, pol Policy) *solver {
+	s := &solver{input: p, policy: pol, tier: 1, filters: map[string]*nodeFilter{}, offerSetByBits: map[string]*offerSet{}, intersections: map[[2]*offerSet]*offerSet{}}
 	s.compileClasses()
 	s.compileKeys()
 	for _, c := range s.classes {
-		c.filter = s.filterOf(c.c)
+		c.filter = s.filterFor(c.spec)
 	}
 	for _, d := range p.Daemons {
-		s.daemons = append(s.daemons, &daemon{in: d, req: s.project(d.Class.Requests), filter: s.filterOf(d.Class)})
+		s.daemons = append(s.daemons, &daemon{spec: d, req: s.toVec(d.Class.Requests), filter: s.filterFor(d.Class)})
 	}
 	s.compileOffers()
-	s.compileRooms(mem)
+	s.compileNodes(mem)
 	s.compileTopology()
 	return s
 }
@@ -170,10 +170,10 @@ func compile(p *Problem, mem Memory, pol Policy) *solver {
 // to go), large before small (what is small fits into what is left), then by key.
 func (s *solver) compileClasses() {
 	number := map[*model.Class]int32{} // classes are interned, mostly: those of one key that are not come together below
-	of := make([]int32, len(s.in.Demand))
+	of := make([]int32, len(s.input.Demand))
 	var all []*model.Class
 	var pods []int64
-	for i, p := range s.in.Demand {
+	for i, p := range s.input.Demand {
 		n, ok := number[p.Class]
 		if !ok {
 			n = int32(len(all))
@@ -201,13 +201,13 @@ func (s *solver) compileClasses() {
 	if tooMany {
 		s.dims = s.dims[:maxDims]
 	}
-	s.nd = len(s.dims)
+	s.numDims = len(s.dims)
 	total := vec{}
 	classes := make([]class, len(all))
 	for n := range classes {
 		c := &classes[n]
-		c.c, c.req = all[n], s.project(all[n].Requests)
-		for k := range s.nd {
+		c.spec, c.req = all[n], s.toVec(all[n].Requests)
+		for k := range s.numDims {
 			total[k] += c.req[k] * pods[n]
 		}
 	}
@@ -221,12 +221,12 @@ func (s *solver) compileClasses() {
 	order := make([]ranked, len(all))
 	for n := range classes {
 		c, size := &classes[n], int64(0)
-		for k := range s.nd {
+		for k := range s.numDims {
 			if total[k] > 0 {
-				size += c.req[k] * 1_000_000 / (total[k]/int64(len(s.in.Demand)) + 1)
+				size += c.req[k] * 1_000_000 / (total[k]/int64(len(s.input.Demand)) + 1)
 			}
 		}
-		order[n] = ranked{c.c.Priority, int32(n), constrained(c.c), size, c.c.Key}
+		order[n] = ranked{c.spec.Priority, int32(n), constraintRank(c.spec), size, c.spec.Key}
 	}
 	slices.SortFunc(order, func(a, b ranked) int {
 		switch {
@@ -251,43 +251,43 @@ func (s *solver) compileClasses() {
 		classes[x.n].id = int(x.n)
 		s.classes = append(s.classes, &classes[x.n])
 	}
-	inOrder := slices.IsSortedFunc(s.in.Demand, comparePods) // as state has it
-	room, numbers := make([]*model.Pod, len(s.in.Demand)), make([]int32, len(s.in.Demand))
+	inOrder := slices.IsSortedFunc(s.input.Demand, comparePods) // as state has it
+	room, numbers := make([]*model.Pod, len(s.input.Demand)), make([]int32, len(s.input.Demand))
 	for i, c := range s.classes {
 		n := pods[c.id]
 		c.id, c.pods, room = i, room[:0:n], room[n:]
-		c.numbers, numbers = numbers[:0:n], numbers[n:]
+		c.demandOrder, numbers = numbers[:0:n], numbers[n:]
 	}
-	for i, p := range s.in.Demand {
+	for i, p := range s.input.Demand {
 		c := &classes[first[of[i]]]
 		if c.pods = append(c.pods, p); inOrder {
-			c.numbers = append(c.numbers, int32(i))
+			c.demandOrder = append(c.demandOrder, int32(i))
 		}
 	}
 	for _, c := range s.classes {
 		if !inOrder {
 			slices.SortFunc(c.pods, comparePods)
-			c.numbers = c.numbers[:len(c.pods)]
+			c.demandOrder = c.demandOrder[:len(c.pods)]
 		}
 		if tooMany {
-			for d, v := range c.c.Requests {
+			for d, v := range c.spec.Requests {
 				if _, ok := slices.BinarySearch(s.dims, model.Dim(d)); v > 0 && !ok {
-					c.bad = "more resources in one problem than the solver has room for: " + s.resourceName(model.Dim(d))
+					c.unsolvable = "more resources in one problem than the solver has room for: " + s.resourceName(model.Dim(d))
 				}
 			}
 		}
-		c.ports, c.apart = c.c.HostPorts, s.apartOf(c.c)
-		for _, v := range c.c.Volumes {
+		c.ports, c.separation = c.spec.HostPorts, s.separationOf(c.spec)
+		for _, v := range c.spec.Volumes {
 			if v.Driver != "" {
-				c.attach = append(c.attach, v)
+				c.csiVolumes = append(c.csiVolumes, v)
 			}
 		}
 	}
-	s.compileCliques()
+	s.compileExclusivities()
 }
 
-// constrained ranks how tied to others a class is.
-func constrained(c *model.Class) int {
+// constraintRank ranks how tied to others a class is.
+func constraintRank(c *model.Class) int {
 	n := 0
 	if len(c.Spread) > 0 {
 		n++
@@ -301,15 +301,15 @@ func constrained(c *model.Class) int {
 	return n
 }
 
-// numbered is a pod and its place in the demand, where that is in order; else 0.
-type numbered struct {
-	at  int32
-	pod *model.Pod
+// orderedPod is a pod and its place in the demand, where that is in order; else 0.
+type orderedPod struct {
+	position int32
+	pod      *model.Pod
 }
 
-func compareNumbered(a, b numbered) int {
-	if a.at != b.at {
-		return cmp.Compare(a.at, b.at)
+func compareOrdered(a, b orderedPod) int {
+	if a.position != b.position {
+		return cmp.Compare(a.position, b.position)
 	}
 	return comparePods(a.pod, b.pod)
 }
@@ -325,39 +325,39 @@ func comparePods(a, b *model.Pod) int {
 }
 
 func (s *solver) resourceName(d model.Dim) string {
-	if int(d) < len(s.in.ResourceNames) {
-		return s.in.ResourceNames[d]
+	if int(d) < len(s.input.ResourceNames) {
+		return s.input.ResourceNames[d]
 	}
 	return "resource"
 }
 
-// keyTable interns the label keys that anything in the problem looks at, and their values; value 0 is "no such label".
-type keyTable struct {
-	ids   map[string]int
-	names []string
-	vals  []map[string]int32
-	text  [][]string
+// labelTable interns the label keys that anything in the problem looks at, and their values; value 0 is "no such label".
+type labelTable struct {
+	ids        map[string]int
+	keys       []string
+	valueIDs   []map[string]int32
+	valueNames [][]string
 }
 
-func (t *keyTable) add(key string) {
+func (t *labelTable) addKey(key string) {
 	if _, ok := t.ids[key]; ok {
 		return
 	}
 	if t.ids == nil {
 		t.ids = map[string]int{}
 	}
-	t.ids[key] = len(t.names)
-	t.names = append(t.names, key)
-	t.vals = append(t.vals, map[string]int32{})
-	t.text = append(t.text, []string{""})
+	t.ids[key] = len(t.keys)
+	t.keys = append(t.keys, key)
+	t.valueIDs = append(t.valueIDs, map[string]int32{})
+	t.valueNames = append(t.valueNames, []string{""})
 }
 
-func (t *keyTable) value(key int, v string) int32 {
-	id, ok := t.vals[key][v]
+func (t *labelTable) internValue(key int, v string) int32 {
+	id, ok := t.valueIDs[key][v]
 	if !ok {
-		id = int32(len(t.text[key]))
-		t.vals[key][v] = id
-		t.text[key] = append(t.text[key], v)
+		id = int32(len(t.valueNames[key]))
+		t.valueIDs[key][v] = id
+		t.valueNames[key] = append(t.valueNames[key], v)
 	}
 	return id
 }
@@ -390,31 +390,31 @@ func (s *solver) compileKeys() {
 		}
 	}
 	for _, c := range s.classes {
-		class(c.c)
-		for _, t := range c.c.Spread {
+		class(c.spec)
+		for _, t := range c.spec.Spread {
 			topoKey(t.TopologyKey)
 		}
-		for _, t := range c.c.Affinity {
+		for _, t := range c.spec.Affinity {
 			topoKey(t.TopologyKey)
 		}
-		for _, t := range c.c.AntiAffinity {
+		for _, t := range c.spec.AntiAffinity {
 			topoKey(t.TopologyKey)
 		}
-		for _, v := range c.c.Volumes {
+		for _, v := range c.spec.Volumes {
 			if v.Unmade {
 				set[model.LabelZone] = true
 			}
 		}
-		for _, list := range [][]model.WeightedPodTerm{c.c.PreferredAffinity, c.c.PreferredAntiAffinity} {
+		for _, list := range [][]model.WeightedPodTerm{c.spec.PreferredAffinity, c.spec.PreferredAntiAffinity} {
 			for _, t := range list {
 				topoKey(t.Term.TopologyKey)
 			}
 		}
 	}
-	for _, d := range s.in.Daemons {
+	for _, d := range s.input.Daemons {
 		class(d.Class)
 	}
-	for _, c := range s.standingAnti() {
+	for _, c := range s.antiAffinityOnNodes() {
 		for _, t := range c.AntiAffinity {
 			topoKey(t.TopologyKey)
 		}
@@ -425,29 +425,29 @@ func (s *solver) compileKeys() {
 	}
 	slices.Sort(names)
 	for _, k := range names {
-		s.keys.add(k)
+		s.keys.addKey(k)
 	}
 }
 
-// standingAnti returns the classes of standing pods that have required anti-affinity, by key: those can refuse what comes.
-func (s *solver) standingAnti() []*model.Class {
-	if s.rooms.anti != nil || s.rooms.antiKnown {
-		return s.rooms.anti
+// antiAffinityOnNodes returns the classes of standing pods that have required anti-affinity, by key: those can refuse what comes.
+func (s *solver) antiAffinityOnNodes() []*model.Class {
+	if s.nodes.antiAffinity != nil || s.nodes.antiAffinityKnown {
+		return s.nodes.antiAffinity
 	}
-	s.rooms.antiKnown = true
+	s.nodes.antiAffinityKnown = true
 	seen := map[*model.Class]bool{}
-	for i := range s.in.Rooms {
-		r := &s.in.Rooms[i]
+	for i := range s.input.Rooms {
+		r := &s.input.Rooms[i]
 		if r.Drained || r.NoAnti {
 			continue
 		}
 		for _, p := range r.Pods {
 			if len(p.Class.AntiAffinity) > 0 && !seen[p.Class] {
 				seen[p.Class] = true
-				s.rooms.anti = append(s.rooms.anti, p.Class)
+				s.nodes.antiAffinity = append(s.nodes.antiAffinity, p.Class)
 			}
 		}
 	}
-	slices.SortFunc(s.rooms.anti, func(a, b *model.Class) int { return strings.Compare(a.Key, b.Key) })
-	return s.rooms.anti
+	slices.SortFunc(s.nodes.antiAffinity, func(a, b *model.Class) int { return strings.Compare(a.Key, b.Key) })
+	return s.nodes.antiAffinity
 }

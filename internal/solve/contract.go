@@ -55,12 +55,12 @@ type Policy struct {
 	PreferencePPM int64
 }
 
-// Memory carries the columns of the last solve, and its rooms in order. The zero value is an empty memory; any memory is valid for any problem.
-// Rooms that were given once must not be changed while a memory of them is used.
+// Memory carries the columns of the last solve, and its nodes in order. The zero value is an empty memory; any memory is valid for any problem.
+// Nodes that were given once must not be changed while a memory of them is used.
 type Memory struct {
-	columns *columnPool
-	rooms   []Room
-	inOrder []*Room
+	columns      *rememberedColumns
+	nodes        []Room
+	nodesInOrder []*Room
 }
 
 // Result is a plan for the demand.
@@ -72,7 +72,7 @@ type Result struct {
 	Stats   plan.Stats
 }
 
-// Assignment is pods put on a room.
+// Assignment is pods put on a node.
 type Assignment struct {
 	Room string
 	Pods []*model.Pod // by namespace and name

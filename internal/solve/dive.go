@@ -9,41 +9,41 @@ import "slices"
 // part of, filled up with what is worth most; the program is solved again for what is left, with the columns that it has, and so on. Where there are
 // few machines of many kinds most of the plan lies in such parts, and what greedy buys for them all at once costs more. It ends when nothing is
 // left, or so much work is done: the rest is greedy's.
-func (t *master) dive(left []int64, until int64) (out []batch) {
+func (t *master) dive(remaining []int64, until int64) (out []batch) {
 	p := t.p
-	t.calm = 0
-	t.settle()
-	for p.s.work < until {
+	t.smoothing = 0
+	t.recompute()
+	for p.s.steps < until {
 		before := len(out)
 		for i, b := range t.basic {
 			if b >= 0 {
-				out = t.wholes(out, b, t.x[i], left)
+				out = t.buyWholeCopies(out, b, t.x[i], remaining)
 			}
 		}
-		if !slices.ContainsFunc(t.rows, func(d int) bool { return left[d] > 0 }) {
+		if !slices.ContainsFunc(t.rows, func(d int) bool { return remaining[d] > 0 }) {
 			return out
 		}
 		if len(out) == before {
-			f := t.largest(left)
-			b := p.commit(f.m, f.items, min(1, int64(len(f.items))), left)
+			f := t.fillLargestFraction(remaining)
+			b := p.buyCopies(f.machine, f.items, min(1, int64(len(f.items))), remaining)
 			if b.copies == 0 {
 				break
 			}
 			out = append(out, b)
 		}
-		if !t.resume(left) {
+		if !t.resolveDual(remaining) {
 			break
 		}
 	}
-	p.price(left)
-	return append(out, p.pack(left)...)
+	p.priceDemands(remaining)
+	return append(out, p.packGreedily(remaining)...)
 }
 
 // clone is the program as it stands, to be solved on without changing it.
 func (t *master) clone() *master {
 	x := *t
 	x.cols, x.need, x.basic = slices.Clip(t.cols), slices.Clone(t.need), slices.Clone(t.basic)
-	x.x, x.y, x.step = slices.Clone(t.x), slices.Clone(t.y), slices.Clone(t.step)
+	x.x, x.y, x.direction = slices.Clone(t.x), slices.Clone(t.y), slices.Clone(t.direction)
 	x.inverse = slices.Clone(t.inverse)
 	for i, row := range x.inverse {
 		x.inverse[i] = slices.Clone(row)
@@ -51,8 +51,8 @@ func (t *master) clone() *master {
 	return &x
 }
 
-// largest is a fill of the column that the program wants the largest part of, as far as what is left allows, filled up.
-func (t *master) largest(left []int64) *fill {
+// fillLargestFraction is a fill of the column that the program wants the largest part of, as far as what is left allows, filled up.
+func (t *master) fillLargestFraction(remaining []int64) *fill {
 	p := t.p
 	best := -1
 	for i, b := range t.basic {
@@ -65,18 +65,18 @@ func (t *master) largest(left []int64) *fill {
 		return f
 	}
 	c := &t.cols[t.basic[best]]
-	f.m = c.m
+	f.machine = c.machine
 	f.items = append(f.items, c.items...)
-	t.value2worth(0)
-	p.build(f, left)
+	t.setDuals(0)
+	p.buildFill(f, remaining)
 	return f
 }
 
-// resume solves the program for what is left, with the columns that there are, by the dual simplex method: prices stay as good as they are, and where
+// resolveDual solves the program for what is left, with the columns that there are, by the dual simplex method: prices stay as good as they are, and where
 // more of a column would have to be given back than was wanted another takes its place. It says whether that came to an end.
-func (t *master) resume(left []int64) bool {
+func (t *master) resolveDual(remaining []int64) bool {
 	for r, d := range t.rows {
-		t.need[r] = float64(left[d])
+		t.need[r] = float64(remaining[d])
 	}
 	for i := range t.basic {
 		x := 0.0
@@ -104,22 +104,22 @@ func (t *master) resume(left []int64) bool {
 			}
 			return true
 		}
-		in, cost, found := t.instead(out, basic)
+		in, cost, found := t.dualRatioTest(out, basic)
 		if !found {
 			return false
 		}
 		for i, row := range t.inverse {
-			t.step[i] = 0
+			t.direction[i] = 0
 			if in < 0 {
-				t.step[i] = -row[-1-in]
+				t.direction[i] = -row[-1-in]
 				continue
 			}
 			c := &t.cols[in]
 			for j, it := range c.items {
-				t.step[i] += float64(row[t.rowOf[it.d]] * c.amount(j))
+				t.direction[i] += float64(row[t.rowOf[it.demand]] * c.amount(j))
 			}
 		}
-		if t.step[out] > -1e-8 {
+		if t.direction[out] > -1e-8 {
 			return false
 		}
 		if b := t.basic[out]; b >= 0 {
@@ -128,13 +128,13 @@ func (t *master) resume(left []int64) bool {
 		if in >= 0 {
 			basic[in] = true
 		}
-		t.pivot(out, in, cost, t.x[out]/t.step[out])
+		t.pivot(out, in, cost, t.x[out]/t.direction[out])
 	}
 	return false
 }
 
-// instead finds what takes the place of the basic column of a row at the least cost, and what one of it costs beyond what it is worth.
-func (t *master) instead(out int, basic []bool) (in int, cost float64, found bool) {
+// dualRatioTest finds what takes the place of the basic column of a row at the least cost, and what one of it costs beyond what it is worth.
+func (t *master) dualRatioTest(out int, basic []bool) (in int, cost float64, found bool) {
 	row := t.inverse[out]
 	least := 0.0
 	try := func(col int, by, over float64) {
@@ -150,9 +150,9 @@ func (t *master) instead(out int, basic []bool) (in int, cost float64, found boo
 			continue
 		}
 		c := &t.cols[i]
-		by, over := 0.0, t.price(c.m)
+		by, over := 0.0, t.columnCost(c.machine)
 		for j, it := range c.items {
-			r := t.rowOf[it.d]
+			r := t.rowOf[it.demand]
 			by += float64(row[r] * c.amount(j))
 			over -= float64(t.y[r] * c.amount(j))
 		}
@@ -161,6 +161,6 @@ func (t *master) instead(out int, basic []bool) (in int, cost float64, found boo
 	for r := range t.rows {
 		try(-1-r, -row[r], t.y[r])
 	}
-	t.p.s.work += int64(len(t.cols))
+	t.p.s.steps += int64(len(t.cols))
 	return in, cost, found
 }

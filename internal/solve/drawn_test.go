@@ -459,7 +459,7 @@ func TestRefined(t *testing.T) {
 	hold := func(t *testing.T, p *Problem) {
 		first := DefaultPolicy()
 		first.Work = 0
-		if was, is := best(p, Memory{}, first).effort(), best(p, Memory{}, DefaultPolicy()).effort(); is > was {
+		if was, is := solveWithAlternatives(p, Memory{}, first).adjustedCost(), solveWithAlternatives(p, Memory{}, DefaultPolicy()).adjustedCost(); is > was {
 			t.Errorf("the refined plan costs %d, the first one %d", is, was)
 		}
 	}

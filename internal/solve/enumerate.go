@@ -12,7 +12,7 @@ const maxEnumeration = 4_000_000
 // boundByEnumeration is the least that machines for the demand cost, found by trying: for few pods a machine more or less is much, and
 // prices for parts of machines prove little. It knows of every way to fill a machine, and from those the cheapest set for every number of
 // pods of each class left (dynamic programming over the counts, as for change in coins). What other bounds leave out is left out here too, and
-// each class is first given all that rooms could hold of it, were it alone; so it stays a bound. It answers 0 where there is too much to try.
+// each class is first given all that nodes could hold of it, were it alone; so it stays a bound. It answers 0 where there is too much to try.
 func (s *solver) boundByEnumeration(groups []*boundGroup, ls []level, useful []int) (sum int64) {
 	for gi, g := range groups {
 		if len(g.classes) == 0 {
@@ -21,11 +21,11 @@ func (s *solver) boundByEnumeration(groups []*boundGroup, ls []level, useful []i
 		e := enumeration{states: 1}
 		var demands []*demand
 		for _, c := range g.classes {
-			n := int64(c.taken) - s.inRooms(c, useful)
+			n := int64(c.assigned) - s.podsNodesHold(c, useful)
 			if n <= 0 {
 				continue
 			}
-			demands = append(demands, &demand{c: c, mask: c.filter.mask, n: n})
+			demands = append(demands, &demand{class: c, offers: c.filter.offers, unbought: n})
 			e.most, e.step = append(e.most, n), append(e.step, e.states)
 			if n >= maxStates || e.states*(n+1) > maxStates {
 				return 0
@@ -35,8 +35,8 @@ func (s *solver) boundByEnumeration(groups []*boundGroup, ls []level, useful []i
 		if len(demands) == 0 {
 			continue
 		}
-		e.p = s.newPackingOf(ls[gi], demands, false)
-		least, ok := e.cheapest()
+		e.p = s.newPackingFor(ls[gi], demands, false)
+		least, ok := e.leastCost()
 		if !ok {
 			return 0
 		}
@@ -45,15 +45,15 @@ func (s *solver) boundByEnumeration(groups []*boundGroup, ls []level, useful []i
 	return sum
 }
 
-// inRooms is at least how many pods of a class the rooms can hold.
-func (s *solver) inRooms(c *class, useful []int) (n int64) {
-	for _, room := range useful {
-		free := s.start.free[room*s.nd : room*s.nd+s.nd]
-		if !fitsSlice(&c.req, free) || !s.admits(c.filter, room) {
+// podsNodesHold is at least how many pods of a class the nodes can hold.
+func (s *solver) podsNodesHold(c *class, useful []int) (n int64) {
+	for _, node := range useful {
+		free := s.initial.free[node*s.numDims : node*s.numDims+s.numDims]
+		if !fitsSlice(&c.req, free) || !s.nodeAdmits(c.filter, node) {
 			continue
 		}
-		most := int64(c.taken)
-		for k, r := range c.req[:s.nd] {
+		most := int64(c.assigned)
+		for k, r := range c.req[:s.numDims] {
 			if r > 0 {
 				most = min(most, free[k]/r)
 			}
@@ -70,20 +70,20 @@ type enumeration struct {
 	states     int64
 }
 
-// cheapest is the least price of machines for all pods.
-func (e *enumeration) cheapest() (int64, bool) {
-	fills, price, ok := e.fills()
-	if !ok || !e.allowed(len(fills)) {
+// leastCost is the least price of machines for all pods.
+func (e *enumeration) leastCost() (int64, bool) {
+	fills, price, ok := e.maximalFills()
+	if !ok || !e.allowSteps(len(fills)) {
 		return 0, false
 	}
 	least := make([]int64, e.states)
-	left := make([]int64, len(e.most))
+	remaining := make([]int64, len(e.most))
 	for v := int64(1); v < e.states; v++ {
-		e.next(left)
+		e.nextState(remaining)
 		least[v] = unlimited
 		for i, f := range fills {
 			rest := int64(0)
-			for d, n := range left {
+			for d, n := range remaining {
 				rest += max(0, n-f[d]) * e.step[d]
 			}
 			if c := price[i] + least[rest]; rest < v && c < least[v] {
@@ -94,42 +94,42 @@ func (e *enumeration) cheapest() (int64, bool) {
 	return least[e.states-1], least[e.states-1] < unlimited
 }
 
-// allowed says whether so many things may be held against every state, and charges for it.
-func (e *enumeration) allowed(things int) bool {
+// allowSteps says whether so many things may be held against every state, and charges for it.
+func (e *enumeration) allowSteps(things int) bool {
 	s := e.p.s
 	steps := e.states * int64(things) * int64(len(e.most))
-	if steps > min(maxEnumeration, s.pol.Work/4) {
+	if steps > min(maxEnumeration, s.policy.Work/4) {
 		return false
 	}
-	s.work += steps
+	s.steps += steps
 	return true
 }
 
-// next counts one state further.
-func (e *enumeration) next(left []int64) {
-	for d := range left {
-		if left[d]++; left[d] <= e.most[d] {
+// nextState counts one state further.
+func (e *enumeration) nextState(remaining []int64) {
+	for d := range remaining {
+		if remaining[d]++; remaining[d] <= e.most[d] {
 			return
 		}
-		left[d] = 0
+		remaining[d] = 0
 	}
 }
 
-// fills are the ways to fill one machine that no other beats: with one pod more of any class it would cost more.
-func (e *enumeration) fills() (fills [][]int64, price []int64, ok bool) {
+// maximalFills are the ways to fill one machine that no other beats: with one pod more of any class it would cost more.
+func (e *enumeration) maximalFills() (fills [][]int64, price []int64, ok bool) {
 	p := e.p
-	if !e.allowed(len(p.machines)) {
+	if !e.allowSteps(len(p.machines)) {
 		return nil, nil, false
 	}
 	cost := make([]int64, e.states)
 	on := make([]int64, len(e.most))
 	for v := int64(1); v < e.states; v++ {
-		e.next(on)
-		cost[v] = e.priceOf(on)
+		e.nextState(on)
+		cost[v] = e.fillPrice(on)
 	}
 	clear(on)
 	for v := int64(1); v < e.states; v++ {
-		e.next(on)
+		e.nextState(on)
 		largest := cost[v] < unlimited
 		for d, n := range on {
 			if n < e.most[d] && cost[v+e.step[d]] <= cost[v] {
@@ -143,22 +143,22 @@ func (e *enumeration) fills() (fills [][]int64, price []int64, ok bool) {
 	return fills, price, true
 }
 
-// priceOf is the price of the cheapest machine that holds so many pods of each demand.
-func (e *enumeration) priceOf(on []int64) int64 {
+// fillPrice is the price of the cheapest machine that holds so many pods of each demand.
+func (e *enumeration) fillPrice(on []int64) int64 {
 	p := e.p
 	var sum vec
 	for d, n := range on {
-		if n > 0 && n > p.selfLimit(d) {
+		if n > 0 && n > p.ownHostLimit(d) {
 			return unlimited
 		}
-		for k := range p.s.nd {
-			sum[k] += p.demands[d].c.req[k] * n
+		for k := range p.s.numDims {
+			sum[k] += p.demands[d].class.req[k] * n
 		}
 	}
 	for _, m := range p.machines { // cheapest first
-		holds := fitsIn(&sum, &m.avail, p.s.nd)
+		holds := fitsIn(&sum, &m.available, p.s.numDims)
 		for d, n := range on {
-			holds = holds && (n == 0 || p.admits(m, d))
+			holds = holds && (n == 0 || p.machineAdmits(m, d))
 		}
 		if holds {
 			return m.price

@@ -10,49 +10,49 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// filter is what a class asks of a node's labels, taints and name. Classes that ask the same share one.
-type filter struct {
-	id          int
-	tolerations []model.Toleration
-	terms       []term   // empty: any node
-	volumes     [][]term // of each volume one must match
-	named       bool     // some term looks at the node's name
-	mask        *mask    // offers that pass
-	verdicts    []int8   // by room shape: 0 not known, 1 passes, 2 does not
+// nodeFilter is what a class asks of a node's labels, taints and name. Classes that ask the same share one.
+type nodeFilter struct {
+	id           int
+	tolerations  []model.Toleration
+	terms        []term    // empty: any node
+	volumes      [][]term  // of each volume one must match
+	looksAtNames bool      // some term looks at the node's name
+	offers       *offerSet // offers that pass
+	nodeVerdicts []int8    // by room shape: 0 not known, 1 passes, 2 does not
 }
 
 // term is one alternative.
 type term struct {
-	reqs  []req
-	names *model.Requirement
-	none  bool // the empty term, which matches nothing
+	requirements   []requirement
+	names          *model.Requirement
+	matchesNothing bool // the empty term, which matches nothing
 }
 
-// req is one requirement with its verdict on every value seen so far.
-type req struct {
-	key     int
-	r       *model.Requirement
-	verdict []int8
+// requirement is one requirement with its verdict on every value seen so far.
+type requirement struct {
+	key      int
+	spec     *model.Requirement
+	verdicts []int8
 }
 
-func (q *req) matches(t *keyTable, v int32) bool {
+func (q *requirement) matches(t *labelTable, v int32) bool {
 	if v == openValue {
 		return false // not certain
 	}
-	for int(v) >= len(q.verdict) {
-		q.verdict = append(q.verdict, 0)
+	for int(v) >= len(q.verdicts) {
+		q.verdicts = append(q.verdicts, 0)
 	}
-	if q.verdict[v] == 0 {
-		q.verdict[v] = 2
-		if q.r.Matches(t.text[q.key][v], v != 0) {
-			q.verdict[v] = 1
+	if q.verdicts[v] == 0 {
+		q.verdicts[v] = 2
+		if q.spec.Matches(t.valueNames[q.key][v], v != 0) {
+			q.verdicts[v] = 1
 		}
 	}
-	return q.verdict[v] == 1
+	return q.verdicts[v] == 1
 }
 
-// filterOf returns the shared filter of a class.
-func (s *solver) filterOf(c *model.Class) *filter {
+// filterFor returns the shared filter of a class.
+func (s *solver) filterFor(c *model.Class) *nodeFilter {
 	var b strings.Builder
 	for i := range c.Terms {
 		b.WriteString(c.Terms[i].Requirements.Key())
@@ -82,18 +82,18 @@ func (s *solver) filterOf(c *model.Class) *filter {
 	if f != nil {
 		return f
 	}
-	f = &filter{id: len(s.filters), tolerations: c.Tolerations}
+	f = &nodeFilter{id: len(s.filters), tolerations: c.Tolerations}
 	for i := range c.Terms {
-		t := s.termOf(c.Terms[i].Requirements)
+		t := s.compileTerm(c.Terms[i].Requirements)
 		t.names = c.Terms[i].Names
-		t.none = len(t.reqs) == 0 && t.names == nil
-		f.named = f.named || t.names != nil
+		t.matchesNothing = len(t.requirements) == 0 && t.names == nil
+		f.looksAtNames = f.looksAtNames || t.names != nil
 		f.terms = append(f.terms, t)
 	}
 	for _, v := range c.Volumes {
 		var alt []term
 		for _, t := range v.Topology {
-			alt = append(alt, s.termOf(t))
+			alt = append(alt, s.compileTerm(t))
 		}
 		if len(alt) > 0 {
 			f.volumes = append(f.volumes, alt)
@@ -103,32 +103,32 @@ func (s *solver) filterOf(c *model.Class) *filter {
 	return f
 }
 
-func (s *solver) termOf(rs model.Requirements) (t term) {
+func (s *solver) compileTerm(rs model.Requirements) (t term) {
 	for i := range rs {
-		t.reqs = append(t.reqs, req{key: s.keys.ids[rs[i].Key], r: &rs[i]})
+		t.requirements = append(t.requirements, requirement{key: s.keys.ids[rs[i].Key], spec: &rs[i]})
 	}
 	return t
 }
 
-// affine says whether node affinity lets the class on a node with these label values and this name.
-func (f *filter) affine(t *keyTable, vals []int32, open model.Requirements, name string) bool {
-	return len(f.terms) == 0 || anyTerm(f.terms, t, vals, open, name)
+// passesAffinity says whether node affinity lets the class on a node with these label values and this name.
+func (f *nodeFilter) passesAffinity(t *labelTable, vals []int32, open model.Requirements, name string) bool {
+	return len(f.terms) == 0 || anyTermMatches(f.terms, t, vals, open, name)
 }
 
 // passes says whether a node with these label values and this name is one the filter wants, taints aside.
-func (f *filter) passes(t *keyTable, vals []int32, open model.Requirements, name string) bool {
-	if !f.affine(t, vals, open, name) {
+func (f *nodeFilter) passes(t *labelTable, vals []int32, open model.Requirements, name string) bool {
+	if !f.passesAffinity(t, vals, open, name) {
 		return false
 	}
 	for _, alt := range f.volumes {
-		if !anyTerm(alt, t, vals, open, name) {
+		if !anyTermMatches(alt, t, vals, open, name) {
 			return false
 		}
 	}
 	return true
 }
 
-func anyTerm(terms []term, t *keyTable, vals []int32, open model.Requirements, name string) bool {
+func anyTermMatches(terms []term, t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	for i := range terms {
 		if terms[i].matches(t, vals, open, name) {
 			return true
@@ -137,15 +137,15 @@ func anyTerm(terms []term, t *keyTable, vals []int32, open model.Requirements, n
 	return false
 }
 
-func (m *term) matches(t *keyTable, vals []int32, open model.Requirements, name string) bool {
-	if m.none || m.names != nil && !m.names.Matches(name, name != "") {
+func (m *term) matches(t *labelTable, vals []int32, open model.Requirements, name string) bool {
+	if m.matchesNothing || m.names != nil && !m.names.Matches(name, name != "") {
 		return false
 	}
-	for i := range m.reqs {
-		q := &m.reqs[i]
+	for i := range m.requirements {
+		q := &m.requirements[i]
 		if open != nil {
-			if o := open.Get(t.names[q.key]); o != nil {
-				if !within(o, q.r) {
+			if o := open.Get(t.keys[q.key]); o != nil {
+				if !isSubset(o, q.spec) {
 					return false
 				}
 				continue
@@ -158,8 +158,8 @@ func (m *term) matches(t *keyTable, vals []int32, open model.Requirements, name 
 	return true
 }
 
-// within says whether every value that o still allows satisfies r. When in doubt it says no.
-func within(o, r *model.Requirement) bool {
+// isSubset says whether every value that o still allows satisfies r. When in doubt it says no.
+func isSubset(o, r *model.Requirement) bool {
 	if o.AllowAbsent && !r.AllowAbsent {
 		return false
 	}

@@ -8,76 +8,76 @@ import (
 	"slices"
 )
 
-// maxLessons is how often a packing is made anew with what was learnt, maxIdle how often in a row without coming to anything.
+// maxLearningRounds is how often a packing is made anew with what was learnt, maxIdle how often in a row without coming to anything.
 const (
-	maxLessons = 16
-	maxIdle    = 8
+	maxLearningRounds  = 16
+	maxFruitlessRounds = 8
 )
 
-// learn packs again and again, with pods worth more that came to machines on which little else found room: a pod of just over half of the
+// learnDuals packs again and again, with pods worth more that came to machines on which little else found room: a pod of just over half of the
 // cheapest machine, say, for which prices of resources would have all its small neighbours packed first, among themselves. What a machine costs
 // beyond what its pods are worth raises their worth, by the root of the ratio; where that leads astray, a step half as long is taken from the best
-// packing. It keeps the cheapest that leaves no more pods than the first, and the worths behind it. A lesson takes about each steps.
-func (p *packing) learn(whole, left []int64, batches []batch, each int64) []batch {
-	if len(p.demands) < 2 || slices.ContainsFunc(left, func(n int64) bool { return n > 0 }) {
+// packing. It keeps the cheapest that leaves no more pods than the first, and the dual prices behind it. A lesson takes about each steps.
+func (p *packing) learnDuals(whole, remaining []int64, batches []batch, each int64) []batch {
+	if len(p.demands) < 2 || slices.ContainsFunc(remaining, func(n int64) bool { return n > 0 }) {
 		return batches // what limits leave without a machine has all of it made anew
 	}
-	if p.haggled >= enoughHaggling {
+	if p.priceAdaptations >= maxPriceAdaptations {
 		return batches
 	}
-	until := min(p.s.work+p.work/4, p.s.deadline)
-	if len(p.demands) <= maxRows {
-		until = min(p.s.work+p.work/8, p.s.deadline) // refine needs the rest
+	until := min(p.s.steps+p.stepBudget/4, p.s.stepLimit)
+	if len(p.demands) <= maxMasterRows {
+		until = min(p.s.steps+p.stepBudget/8, p.s.stepLimit) // refine needs the rest
 	}
-	if slices.Contains(p.hosted, true) {
-		until = min(until, p.s.work+p.work/64) // packing is slow there, for what it takes in steps
+	if slices.Contains(p.restricted, true) {
+		until = min(until, p.s.steps+p.stepBudget/64) // packing is slow there, for what it takes in steps
 	}
-	if p.s.work+each > until {
+	if p.s.steps+each > until {
 		return batches
 	}
-	p.price(whole)
-	plain := slices.Clone(p.worth)
+	p.priceDemands(whole)
+	plain := slices.Clone(p.dual)
 	best, dear := batches, slices.Repeat([]float64{1}, len(p.demands))
 	least := slices.Clone(dear)
 	last, roots := best, 1
-	for lesson, idle := 0, 0; lesson < maxLessons && idle < maxIdle && p.s.work+each <= until && p.worthwhile(best); lesson++ {
-		p.dear = p.dearer(last, plain, dear, roots)
-		dear = p.dear
-		p.refund(best)
+	for lesson, idle := 0, 0; lesson < maxLearningRounds && idle < maxFruitlessRounds && p.s.steps+each <= until && p.exceedsGap(best); lesson++ {
+		p.dualFactor = p.raiseDualFactors(last, plain, dear, roots)
+		dear = p.dualFactor
+		p.refundBatches(best)
 		rest := slices.Clone(whole)
-		p.fares, p.haggled = [maxDims]fare{}, 0
-		p.price(rest)
-		last = p.pack(rest)
+		p.exclusivityPrices, p.priceAdaptations = [maxDims]exclusivityPrice{}, 0
+		p.priceDemands(rest)
+		last = p.packGreedily(rest)
 		idle++
-		if covers(rest, left) && p.effortOf(last) < p.effortOf(best) {
-			copy(left, rest)
+		if leavesNoMore(rest, remaining) && p.adjustedCostOf(last) < p.adjustedCostOf(best) {
+			copy(remaining, rest)
 			best, least, idle = last, dear, 0
 			continue
 		}
-		p.refund(last)
-		p.charge(best)
-		if cost := p.effortOf(best); p.effortOf(last) > cost+cost/16 {
+		p.refundBatches(last)
+		p.chargeBatches(best)
+		if cost := p.adjustedCostOf(best); p.adjustedCostOf(last) > cost+cost/16 {
 			last, dear, roots = best, least, roots+1
 		}
 	}
-	p.dear = least
-	p.price(whole)
+	p.dualFactor = least
+	p.priceDemands(whole)
 	return best
 }
 
-// dearer is by how much pods are to be worth more than what their resources are, after a packing; the more roots, the less.
-func (p *packing) dearer(batches []batch, plain []int64, was []float64, roots int) []float64 {
+// raiseDualFactors is by how much pods are to be worth more than what their resources are, after a packing; the more roots, the less.
+func (p *packing) raiseDualFactors(batches []batch, plain []int64, was []float64, roots int) []float64 {
 	paid, pods := make([]float64, len(was)), make([]float64, len(was))
 	for _, b := range batches {
 		worth := 0.0
 		for _, it := range b.items {
-			worth += float64(float64(plain[it.d]) * was[it.d] * float64(it.n))
+			worth += float64(float64(plain[it.demand]) * was[it.demand] * float64(it.count))
 		}
-		ratio := float64(b.m.effort) * (1 << worthShift) / worth
+		ratio := float64(b.machine.adjustedCost) * (1 << dualShift) / worth
 		for _, it := range b.items {
-			n := float64(it.n * b.copies)
-			paid[it.d] += float64(ratio * n)
-			pods[it.d] += n
+			n := float64(it.count * b.copies)
+			paid[it.demand] += float64(ratio * n)
+			pods[it.demand] += n
 		}
 	}
 	out := slices.Clone(was)

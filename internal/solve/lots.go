@@ -3,27 +3,27 @@
 
 package solve
 
-// lot is demands that a packing need not tell apart: their pods ask for the same, may go to the same offers, and no rule between pods says
+// equivalentDemands is lastDemand that a packing need not tell apart: their pods ask for the same, may go to the same offers, and no rule between pods says
 // who may be beside whom. Real clusters have many workloads of the same few sizes; taken together they are few enough to refine.
-type lot []*demand
+type equivalentDemands []*demand
 
-// lotsOf groups demands into lots, in the order of their first.
-func lotsOf(demands []*demand) (out []lot) {
+// groupEquivalentDemands groups demands into groups of equivalent demands, in the order of their first.
+func groupEquivalentDemands(demands []*demand) (out []equivalentDemands) {
 	type key struct {
 		req        vec
 		mask, full int
 	}
 	at := map[key]int{}
-	out = make([]lot, 0, len(demands))
+	out = make([]equivalentDemands, 0, len(demands))
 	for i, d := range demands {
 		one := demands[i : i+1 : i+1]
-		if d.c.hosted() || d.c.apart.most > 0 {
+		if d.class.restrictsNeighbours() || d.class.separation.most > 0 {
 			out = append(out, one)
 			continue
 		}
-		k := key{req: d.c.req, mask: d.mask.id, full: -1}
-		if d.full != nil {
-			k.full = d.full.id
+		k := key{req: d.class.req, mask: d.offers.id, full: -1}
+		if d.permitted != nil {
+			k.full = d.permitted.id
 		}
 		if i, ok := at[k]; ok {
 			out[i] = append(out[i], d)
@@ -35,24 +35,24 @@ func lotsOf(demands []*demand) (out []lot) {
 	return out
 }
 
-// hosted says whether rules, ports or volumes say which pods may be on a machine with those of the class.
-func (c *class) hosted() bool {
-	return len(c.topo.host) > 0 || len(c.topo.bumpHost) > 0 || len(c.ports) > 0 || len(c.attach) > 0
+// restrictsNeighbours says whether rules, ports or volumes say which pods may be on a machine with those of the class.
+func (c *class) restrictsNeighbours() bool {
+	return len(c.topology.hostRules) > 0 || len(c.topology.hostCounters) > 0 || len(c.ports) > 0 || len(c.csiVolumes) > 0
 }
 
-// compileLoners finds the classes whose rules over hosts concern nobody else, and how many of their pods a new machine may hold: to a packing that
+// compileNodeCaps finds the classes whose rules over hosts concern nobody else, and how many of their pods a new machine may hold: to a packing that
 // is a number and no rule.
-func (s *solver) compileLoners() {
+func (s *solver) compileNodeCaps() {
 	users, last := make([]int, len(s.counters)), make([]*class, len(s.counters))
 	each := func(c *class, f func(id int)) {
-		for i := range c.topo.host {
-			r := &c.topo.host[i]
+		for i := range c.topology.hostRules {
+			r := &c.topology.hostRules[i]
 			f(r.counter)
-			if r.kind == ruleGuest {
-				f(r.owners)
+			if r.kind == ruleHostSpreadOfOthers {
+				f(r.ownerCounter)
 			}
 		}
-		for _, id := range c.topo.bumpHost {
+		for _, id := range c.topology.hostCounters {
 			f(id)
 		}
 	}
@@ -64,7 +64,7 @@ func (s *solver) compileLoners() {
 		})
 	}
 	for _, c := range s.classes {
-		if !c.hosted() || c.topo.nearHost || len(c.ports) > 0 || len(c.attach) > 0 {
+		if !c.restrictsNeighbours() || c.topology.hostAffinity || len(c.ports) > 0 || len(c.csiVolumes) > 0 {
 			continue
 		}
 		alone := true
@@ -72,106 +72,106 @@ func (s *solver) compileLoners() {
 		if !alone {
 			continue
 		}
-		c.each = unlimited
-		for i := range c.topo.host {
-			c.each = min(c.each, s.allows(c, &c.topo.host[i], 0, 0, true))
+		c.maxPerNewNode = unlimited
+		for i := range c.topology.hostRules {
+			c.maxPerNewNode = min(c.maxPerNewNode, s.podsRuleAllows(c, &c.topology.hostRules[i], 0, 0, true))
 		}
 	}
 }
 
-// whole is one demand for all of a lot.
-func (x lot) whole() *demand {
+// combined is one demand for all of a group of equivalent demands.
+func (x equivalentDemands) combined() *demand {
 	if len(x) == 1 {
 		return x[0]
 	}
 	d := *x[0]
-	d.n = podsOf(x)
+	d.unbought = countPods(x)
 	return &d
 }
 
-// held is pods of a demand on a machine.
-type held struct {
-	d *demand
-	n int64
+// podShare is pods of a demand on a machine.
+type podShare struct {
+	demand *demand
+	count  int64
 }
 
-// dealing gives the demands of lots what was bought for the lots.
-type dealing struct {
-	lots []lot
-	have []int64 // by lot and demand, one behind the other: bought for and not dealt yet
-	from []int32 // by lot: where its demands begin in have
-	at   []int32 // by lot: the first demand with any
-	out  []held  // scratch
+// distribution gives the demands of groups of equivalent demands what was bought for the groups of equivalent demands.
+type distribution struct {
+	groups    []equivalentDemands
+	remaining []int64    // by group of equivalent demands and demand, one behind the other: bought for and not dealt yet
+	start     []int32    // by group of equivalent demands: where its demands begin in have
+	next      []int32    // by group of equivalent demands: the first demand with any
+	buf       []podShare // scratch
 }
 
-// deal begins with what is left of each lot, which falls to its last demands.
-func deal(lots []lot, left []int64) *dealing {
+// distribute begins with what is left of each group of equivalent demands, which falls to its last demands.
+func distribute(groups []equivalentDemands, remaining []int64) *distribution {
 	n := 0
-	for _, l := range lots {
+	for _, l := range groups {
 		n += len(l)
 	}
-	x := &dealing{lots: lots, have: make([]int64, 0, n), from: make([]int32, len(lots)), at: make([]int32, len(lots))}
-	for i, l := range lots {
-		x.from[i] = int32(len(x.have))
-		bought := podsOf(l) - left[i]
+	x := &distribution{groups: groups, remaining: make([]int64, 0, n), start: make([]int32, len(groups)), next: make([]int32, len(groups))}
+	for i, l := range groups {
+		x.start[i] = int32(len(x.remaining))
+		bought := countPods(l) - remaining[i]
 		for _, d := range l {
-			n := min(d.n, bought)
-			x.have = append(x.have, n)
+			n := min(d.unbought, bought)
+			x.remaining = append(x.remaining, n)
 			bought -= n
-			d.n -= n
+			d.unbought -= n
 		}
 	}
 	return x
 }
 
-// next deals for as many copies of a machine, of so many, as hold pods of the same demands. The list is good until it is called again.
-func (x *dealing) next(items []item, copies int64) (out []held, n int64) {
-	n, out = copies, x.out[:0]
+// nextShare deals for as many copies of a machine, of so many, as hold pods of the same demands. The list is good until it is called again.
+func (x *distribution) nextShare(items []item, copies int64) (out []podShare, n int64) {
+	n, out = copies, x.buf[:0]
 	for _, it := range items {
-		if k := x.first(it.d) / it.n; k < n {
+		if k := x.firstRemaining(it.demand) / it.count; k < n {
 			n = max(1, k)
 		}
 	}
 	for _, it := range items {
-		for rest := it.n * n; rest > 0; {
-			k := min(rest, x.first(it.d))
-			x.have[x.from[it.d]+x.at[it.d]] -= k
+		for rest := it.count * n; rest > 0; {
+			k := min(rest, x.firstRemaining(it.demand))
+			x.remaining[x.start[it.demand]+x.next[it.demand]] -= k
 			rest -= k
-			out = append(out, held{x.lots[it.d][x.at[it.d]], k / n})
+			out = append(out, podShare{x.groups[it.demand][x.next[it.demand]], k / n})
 		}
 	}
-	x.out = out
+	x.buf = out
 	return out, n
 }
 
-// first is what the first demand of a lot that has any has.
-func (x *dealing) first(i int) int64 {
-	for int(x.at[i]) < len(x.lots[i]) {
-		if n := x.have[x.from[i]+x.at[i]]; n > 0 {
+// firstRemaining is what the first demand of a group of equivalent demands that has any has.
+func (x *distribution) firstRemaining(i int) int64 {
+	for int(x.next[i]) < len(x.groups[i]) {
+		if n := x.remaining[x.start[i]+x.next[i]]; n > 0 {
 			return n
 		}
-		x.at[i]++
+		x.next[i]++
 	}
 	return 0
 }
 
-// shareWorths has classes of a lot worth what the program found the first of them to be.
-func (s *solver) shareWorths(lots []lot) {
-	if s.bare == nil {
+// shareDuals has classes of a group of equivalent demands worth what the program found the first of them to be.
+func (s *solver) shareDuals(groups []equivalentDemands) {
+	if s.columnDuals == nil {
 		return
 	}
-	for _, x := range lots {
-		worth, ok := s.bare[x[0].c.id]
+	for _, x := range groups {
+		worth, ok := s.columnDuals[x[0].class.id]
 		for _, d := range x[1:] {
-			if was, had := s.bare[d.c.id]; ok && (!had || worth < was) {
-				s.bare[d.c.id] = worth
+			if was, had := s.columnDuals[d.class.id]; ok && (!had || worth < was) {
+				s.columnDuals[d.class.id] = worth
 			}
 		}
 	}
 }
 
-// classLots groups classes that a proof need not tell apart, worth the same, by their places in the list.
-func classLots(classes []*class, worth []int64) (out [][]int) {
+// groupEquivalentClasses groups classes that a proof need not tell apart, worth the same, by their places in the list.
+func groupEquivalentClasses(classes []*class, worth []int64) (out [][]int) {
 	type key struct {
 		req   vec
 		mask  int
@@ -179,12 +179,12 @@ func classLots(classes []*class, worth []int64) (out [][]int) {
 	}
 	at := map[key]int{}
 	for i, c := range classes {
-		k := key{c.req, c.filter.mask.id, worth[i]}
-		if j, ok := at[k]; ok && !c.hosted() {
+		k := key{c.req, c.filter.offers.id, worth[i]}
+		if j, ok := at[k]; ok && !c.restrictsNeighbours() {
 			out[j] = append(out[j], i)
 			continue
 		}
-		if !c.hosted() {
+		if !c.restrictsNeighbours() {
 			at[k] = len(out)
 		}
 		out = append(out, []int{i})
@@ -192,16 +192,16 @@ func classLots(classes []*class, worth []int64) (out [][]int) {
 	return out
 }
 
-// kindsOf groups classes that ask for the same of the same offers, whoever may be beside them: the first of each, and the pods placed of all.
-func kindsOf(classes []*class) (firsts []*class, pods []int64) {
+// groupByRequest groups classes that ask for the same of the same offers, whoever may be beside them: the first of each, and the pods placed of all.
+func groupByRequest(classes []*class) (firsts []*class, pods []int64) {
 	type key struct {
 		req  vec
 		mask int
 	}
 	at, last := map[key]int{}, -1
 	for _, c := range classes {
-		if last < 0 || c.req != firsts[last].req || c.filter.mask != firsts[last].filter.mask { // those of one size follow each other, mostly
-			k := key{c.req, c.filter.mask.id}
+		if last < 0 || c.req != firsts[last].req || c.filter.offers != firsts[last].filter.offers { // those of one size follow each other, mostly
+			k := key{c.req, c.filter.offers.id}
 			i, ok := at[k]
 			if !ok {
 				i = len(firsts)
@@ -210,7 +210,7 @@ func kindsOf(classes []*class) (firsts []*class, pods []int64) {
 			}
 			last = i
 		}
-		pods[last] += int64(c.taken)
+		pods[last] += int64(c.assigned)
 	}
 	return firsts, pods
 }

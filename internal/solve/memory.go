@@ -5,100 +5,100 @@ package solve
 
 import "slices"
 
-// columnPool is the fills that the last refined plan was made of, by name, so that they mean something in another problem.
-type columnPool struct {
-	fills []namedFill
+// rememberedColumns is the fills that the last refined plan was made of, by name, so that they mean something in another problem.
+type rememberedColumns struct {
+	columns []rememberedColumn
 }
 
-type namedFill struct {
-	pool, kind string
-	classes    []string // keys
-	counts     []int64
+type rememberedColumn struct {
+	pool, instanceType string
+	classes            []string // keys
+	counts             []int64
 }
 
-// maxRemembered bounds a memory.
-const maxRemembered = 1024
+// maxRememberedColumns bounds a memory.
+const maxRememberedColumns = 1024
 
-// recollect offers the program the fills of the last solve that can still be made: the machine is there, the classes wait, and it
+// recallColumns offers the program the fills of the last solve that can still be made: the machine is there, the classes wait, and it
 // all fits.
-func (t *master) recollect(mem *columnPool) {
+func (t *master) recallColumns(mem *rememberedColumns) {
 	if mem == nil {
 		return
 	}
 	p := t.p
 	demandsOf := map[string][]int{}
 	for d, x := range p.demands {
-		if t.rowOf[d] >= 0 && !p.hosted[d] {
-			demandsOf[x.c.c.Key] = append(demandsOf[x.c.c.Key], d)
+		if t.rowOf[d] >= 0 && !p.restricted[d] {
+			demandsOf[x.class.spec.Key] = append(demandsOf[x.class.spec.Key], d)
 		}
 	}
 	machinesOf := map[[2]string][]int{}
 	for i, m := range p.machines {
-		k := [2]string{p.s.in.Pools[m.pool].Name, m.t.Name}
+		k := [2]string{p.s.input.Pools[m.pool].Name, m.instanceType.Name}
 		machinesOf[k] = append(machinesOf[k], i)
 	}
-	for i := range mem.fills {
-		f := &mem.fills[i]
-		for _, mi := range machinesOf[[2]string{f.pool, f.kind}] {
-			if c, ok := p.remake(f, mi, demandsOf); ok {
-				t.offer(c)
+	for i := range mem.columns {
+		f := &mem.columns[i]
+		for _, mi := range machinesOf[[2]string{f.pool, f.instanceType}] {
+			if c, ok := p.rebuildColumn(f, mi, demandsOf); ok {
+				t.tryColumn(c)
 				break
 			}
 		}
 	}
 }
 
-// remake is the fill on a machine of now.
-func (p *packing) remake(f *namedFill, mi int, demandsOf map[string][]int) (column, bool) {
+// rebuildColumn is the fill on a machine of now.
+func (p *packing) rebuildColumn(f *rememberedColumn, mi int, demandsOf map[string][]int) (column, bool) {
 	m := p.machines[mi]
-	rem := m.avail
-	c := column{m: mi}
+	rem := m.available
+	c := column{machine: mi}
 	for i, key := range f.classes {
 		found := false
 		for _, d := range demandsOf[key] {
-			if found = p.admits(m, d); found {
-				if j := slices.IndexFunc(c.items, func(it item) bool { return it.d == d }); j >= 0 {
-					c.items[j].n += f.counts[i] // two demands then that are one now
+			if found = p.machineAdmits(m, d); found {
+				if j := slices.IndexFunc(c.items, func(it item) bool { return it.demand == d }); j >= 0 {
+					c.items[j].count += f.counts[i] // two demands then that are one now
 				} else {
 					c.items = append(c.items, item{d, f.counts[i]})
 				}
-				for k := range p.s.nd {
-					rem[k] -= p.demands[d].c.req[k] * f.counts[i]
+				for k := range p.s.numDims {
+					rem[k] -= p.demands[d].class.req[k] * f.counts[i]
 				}
 				break
 			}
 		}
-		if !found || m.stock >= 0 {
+		if !found || m.quantity >= 0 {
 			return c, false
 		}
 	}
-	for k := range p.s.nd {
+	for k := range p.s.numDims {
 		if rem[k] < 0 {
 			return c, false
 		}
 	}
 	for _, it := range c.items {
-		if it.n > p.atMost(it.d) {
+		if it.count > p.maxPodsOf(it.demand) {
 			return c, false
 		}
 	}
 	return c, len(c.items) > 0
 }
 
-// memorize keeps the fills of the program's basis.
-func (t *master) memorize(mem *columnPool) {
+// rememberColumns keeps the fills of the program's basis.
+func (t *master) rememberColumns(mem *rememberedColumns) {
 	p := t.p
 	for i, b := range t.basic {
-		if b < 0 || t.x[i] <= 0 || t.cols[b].part != nil || len(mem.fills) >= maxRemembered {
+		if b < 0 || t.x[i] <= 0 || t.cols[b].fractions != nil || len(mem.columns) >= maxRememberedColumns {
 			continue
 		}
 		c := &t.cols[b]
-		m := p.machines[c.m]
-		f := namedFill{pool: p.s.in.Pools[m.pool].Name, kind: m.t.Name}
+		m := p.machines[c.machine]
+		f := rememberedColumn{pool: p.s.input.Pools[m.pool].Name, instanceType: m.instanceType.Name}
 		for _, it := range c.items {
-			f.classes = append(f.classes, p.demands[it.d].c.c.Key)
-			f.counts = append(f.counts, it.n)
+			f.classes = append(f.classes, p.demands[it.demand].class.spec.Key)
+			f.counts = append(f.counts, it.count)
 		}
-		mem.fills = append(mem.fills, f)
+		mem.columns = append(mem.columns, f)
 	}
 }

@@ -12,12 +12,12 @@ import (
 // demand twice would be bought for pods that are not there.
 func TestRemadeFillsCountPodsOnce(t *testing.T) {
 	p := parseProblem(t, "pool default\ntype large cpu=8 mem=16Gi price=0.20\npod web x4 cpu=1 mem=1Gi\n")
-	s := answer(p, Memory{}, DefaultPolicy(), guess{})
-	d := &demand{c: s.classes[0], mask: s.classes[0].mask, n: 4}
-	q := s.newPacking(s.levels[0], []*demand{d})
-	f := &namedFill{pool: "default", kind: "large", classes: []string{d.c.c.Key, d.c.c.Key}, counts: []int64{1, 2}}
-	c, ok := q.remake(f, 0, map[string][]int{d.c.c.Key: {0}})
-	if want := []item{{d: 0, n: 3}}; !ok || !slices.Equal(c.items, want) {
+	s := solveAssuming(p, Memory{}, DefaultPolicy(), assumptions{})
+	d := &demand{class: s.classes[0], offers: s.classes[0].offers, unbought: 4}
+	mixtures := s.newPacking(s.levels[0], []*demand{d})
+	f := &rememberedColumn{pool: "default", instanceType: "large", classes: []string{d.class.spec.Key, d.class.spec.Key}, counts: []int64{1, 2}}
+	c, ok := mixtures.rebuildColumn(f, 0, map[string][]int{d.class.spec.Key: {0}})
+	if want := []item{{demand: 0, count: 3}}; !ok || !slices.Equal(c.items, want) {
 		t.Errorf("the fill is made of %v (%v), want %v", c.items, ok, want)
 	}
 }

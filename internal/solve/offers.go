@@ -19,20 +19,20 @@ import (
 // offer is one thing that can be bought: a type of a pool in one zone and capacity type, with every label that the problem looks at
 // fixed. Where the pool leaves a label of its own open (In several values, Exists), there is an offer for each value that matters.
 type offer struct {
-	pool    int
-	t       *model.InstanceType
-	o       *model.Offering
-	vals    []int32 // shared by all of one shape
-	shape   int     // of solver.shapes: the same pool, vals, DaemonSets
-	first   int     // of the pool's offers of types of this name, which lie together
-	avail   *vec    // allocatable less the DaemonSets that will stand on it
-	size    int     // of solver.sizes: equal avail, equal size
-	ports   []model.HostPort
-	price   int64
-	ok      bool // can be had now
-	stock   int  // of solver.stock: what several pools may draw on; -1 where the cloud sets no number
-	idle    bool // another of the pool does for everybody what this one does, for no more: no machine is packed as it
-	variant []model.Requirement
+	pool         int
+	instanceType *model.InstanceType
+	offering     *model.Offering
+	labels       []int32 // shared by all of one shape
+	shape        int     // of solver.labelShapes: the same pool, vals, DaemonSets
+	typeStart    int     // of the pool's offers of types of this name, which lie together
+	allocatable  *vec    // allocatable less the DaemonSets that will stand on it
+	size         int     // of solver.sizes: equal avail, equal size
+	ports        []model.HostPort
+	price        int64
+	available    bool // can be had now
+	quantity     int  // of solver.quantities: what several pools may draw on; -1 where the cloud sets no number
+	dominated    bool // another of the pool does for everybody what this one does, for no more: no machine is packed as it
+	variant      []model.Requirement
 }
 
 // level is the pools of one weight and rank.
@@ -40,45 +40,45 @@ type level struct {
 	lo, hi int // offers
 }
 
-// mask is a set of offers, interned.
-type mask struct {
-	id    int
-	bits  []uint64
-	tops  []vec // the largest machines in it, no one within another; made when first asked for
-	known bool
+// offerSet is a set of offers, interned.
+type offerSet struct {
+	id           int
+	bits         []uint64
+	maximalSizes []vec // the largest machines in it, no one within another; made when first asked for
+	sizesKnown   bool
 }
 
-func (m *mask) has(i int) bool { return m.bits[i>>6]>>(i&63)&1 != 0 }
+func (set *offerSet) contains(i int) bool { return set.bits[i>>6]>>(i&63)&1 != 0 }
 
-// internMask returns the one mask with these bits. The bits must not be changed afterwards.
-func (s *solver) internMask(bits []uint64) *mask {
-	s.maskText = appendWords(s.maskText[:0], bits)
-	if m := s.byMask[string(s.maskText)]; m != nil {
-		return m
+// internOfferSet returns the one offer set with these bits. The bits must not be changed afterwards.
+func (s *solver) internOfferSet(bits []uint64) *offerSet {
+	s.offerSetKey = appendWords(s.offerSetKey[:0], bits)
+	if set := s.offerSetByBits[string(s.offerSetKey)]; set != nil {
+		return set
 	}
-	m := &mask{id: len(s.masks), bits: bits}
-	s.masks = append(s.masks, m)
-	s.byMask[string(s.maskText)] = m
-	return m
+	set := &offerSet{id: len(s.offerSets), bits: bits}
+	s.offerSets = append(s.offerSets, set)
+	s.offerSetByBits[string(s.offerSetKey)] = set
+	return set
 }
 
-// addTop keeps only vectors that are not within another.
-func addTop(tops []vec, v *vec, nd int) []vec {
+// addMaximal keeps only vectors that are not within another.
+func addMaximal(tops []vec, v *vec, nd int) []vec {
 	for i := range tops {
-		if leq(v, &tops[i], nd) {
+		if isWithin(v, &tops[i], nd) {
 			return tops
 		}
 	}
 	kept := tops[:0]
 	for i := range tops {
-		if !leq(&tops[i], v, nd) {
+		if !isWithin(&tops[i], v, nd) {
 			kept = append(kept, tops[i])
 		}
 	}
 	return append(kept, *v)
 }
 
-func leq(a, b *vec, nd int) bool {
+func isWithin(a, b *vec, nd int) bool {
 	for k := range nd {
 		if a[k] > b[k] {
 			return false
@@ -97,79 +97,79 @@ func fitsIn(req, room *vec, nd int) bool {
 	return true
 }
 
-// holds says whether some offer of the mask is large enough.
-func (s *solver) holds(m *mask, req *vec) bool {
-	if !m.known {
-		m.known = true
+// someOfferHolds says whether some offer of the offer set is large enough.
+func (s *solver) someOfferHolds(set *offerSet, req *vec) bool {
+	if !set.sizesKnown {
+		set.sizesKnown = true
 		seen := make([]bool, len(s.sizes))
-		m.each(level{hi: len(s.offers)}, func(i int) {
+		set.forEach(level{hi: len(s.offers)}, func(i int) {
 			if o := &s.offers[i]; !seen[o.size] {
 				seen[o.size] = true
-				m.tops = addTop(m.tops, o.avail, s.nd)
+				set.maximalSizes = addMaximal(set.maximalSizes, o.allocatable, s.numDims)
 			}
 		})
 	}
-	for i := range m.tops {
-		if fitsIn(req, &m.tops[i], s.nd) {
+	for i := range set.maximalSizes {
+		if fitsIn(req, &set.maximalSizes[i], s.numDims) {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *solver) and(a, b *mask) *mask {
+func (s *solver) intersect(a, b *offerSet) *offerSet {
 	if a == b {
 		return a
 	}
-	out := s.ands[[2]*mask{a, b}]
+	out := s.intersections[[2]*offerSet{a, b}]
 	if out == nil {
 		bits := make([]uint64, len(a.bits))
 		for i := range bits {
 			bits[i] = a.bits[i] & b.bits[i]
 		}
-		out = s.internMask(bits)
-		s.ands[[2]*mask{a, b}] = out
+		out = s.internOfferSet(bits)
+		s.intersections[[2]*offerSet{a, b}] = out
 	}
 	return out
 }
 
 // compileOffers lists what can be bought and which classes each offer admits.
 func (s *solver) compileOffers() {
-	pools := slices.Clone(s.in.Pools)
+	pools := slices.Clone(s.input.Pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int {
 		return cmp.Or(a.before(&b), strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group))
 	})
-	s.in = &Problem{ResourceNames: s.in.ResourceNames, Demand: s.in.Demand, Rooms: s.in.Rooms, Pools: pools,
-		Daemons: s.in.Daemons, Namespaces: s.in.Namespaces}
-	s.sizeIDs, s.stockIDs = map[vec]int{}, map[string]int{}
-	s.poolAt, s.poolShapes = make([]int, len(pools)+1), make([]int, len(pools)+1)
-	filters := slices.SortedFunc(maps.Values(s.filters), func(a, b *filter) int { return cmp.Compare(a.id, b.id) })
-	t := twinning{s: s, byText: map[string]int{}}
-	s.twin, s.families = make([]int, len(pools)), make([]family, len(pools))
+	s.input = &Problem{ResourceNames: s.input.ResourceNames, Demand: s.input.Demand, Rooms: s.input.Rooms, Pools: pools,
+		Daemons: s.input.Daemons, Namespaces: s.input.Namespaces}
+	s.sizeIDs, s.quantityIDs = map[vec]int{}, map[string]int{}
+	s.poolStart, s.poolShapeStart = make([]int, len(pools)+1), make([]int, len(pools)+1)
+	filters := slices.SortedFunc(maps.Values(s.filters), func(a, b *nodeFilter) int { return cmp.Compare(a.id, b.id) })
+	t := poolGrouping{s: s, poolByKey: map[string]int{}}
+	s.equivalentPool, s.families = make([]int, len(pools)), make([]family, len(pools))
 	reached := make([][]bool, len(pools)) // by filter
 	type stall struct {
-		*assortment
+		*poolCatalog
 		variants [][]model.Requirement
 	}
 	open := make([]*stall, len(pools))
 	total := 0 // there may be millions
 	for i := range pools {
-		s.twin[i] = i
-		s.left = append(s.left, newPoolLeft(&pools[i]))
-		if !usable(&pools[i]) {
+		s.equivalentPool[i] = i
+		s.limits = append(s.limits, newPoolLimits(&pools[i]))
+		if !canBuyFrom(&pools[i]) {
 			continue
 		}
-		a := t.assortment(&pools[i])
-		s.twin[i] = t.twin(i, a)
-		s.families[s.twin[i]].join(i, s.left[i])
-		if s.twin[i] != i {
+		a := t.catalogOf(&pools[i])
+		s.equivalentPool[i] = t.equivalentPoolOf(i, a)
+		s.families[s.equivalentPool[i]].addPool(i, s.limits[i])
+		if s.equivalentPool[i] != i {
 			continue
 		}
 		reached[i] = make([]bool, len(filters))
 		for j, f := range filters {
-			if reached[i][j] = f.reaches(s, &pools[i], a.known); reached[i][j] && open[i] == nil {
-				open[i] = &stall{a, s.variants(&pools[i], a.known)}
-				total += len(a.items) * len(open[i].variants)
+			if reached[i][j] = f.mayReach(s, &pools[i], a.providerKeys); reached[i][j] && open[i] == nil {
+				open[i] = &stall{a, s.labelVariants(&pools[i], a.providerKeys)}
+				total += len(a.offerings) * len(open[i].variants)
 			}
 		}
 	}
@@ -179,17 +179,17 @@ func (s *solver) compileOffers() {
 			s.levels = append(s.levels, level{lo: len(s.offers)})
 		}
 		if open[i] != nil {
-			s.poolOffers(i, open[i].assortment, open[i].variants)
+			s.addPoolOffers(i, open[i].poolCatalog, open[i].variants)
 		}
-		s.poolAt[i+1], s.poolShapes[i+1] = len(s.offers), len(s.shapes)
+		s.poolStart[i+1], s.poolShapeStart[i+1] = len(s.offers), len(s.labelShapes)
 		for _, t := range pools[i].Taints {
-			s.discouraged = s.discouraged || t.Effect == model.PreferNoSchedule
+			s.hasPreferNoSchedule = s.hasPreferNoSchedule || t.Effect == model.PreferNoSchedule
 		}
 		s.levels[len(s.levels)-1].hi = len(s.offers)
 	}
 	s.sortOffers()
 	words := (len(s.offers) + 63) / 64
-	verdicts := make([]bool, len(s.shapes))
+	verdicts := make([]bool, len(s.labelShapes))
 	for j, f := range filters {
 		bits := make([]uint64, words)
 		for i := range pools {
@@ -197,30 +197,30 @@ func (s *solver) compileOffers() {
 				continue
 			}
 			some := false
-			for x := s.poolShapes[i]; x < s.poolShapes[i+1]; x++ {
-				verdicts[x] = f.passes(&s.keys, s.shapes[x].vals, nil, "")
+			for x := s.poolShapeStart[i]; x < s.poolShapeStart[i+1]; x++ {
+				verdicts[x] = f.passes(&s.keys, s.labelShapes[x].labels, nil, "")
 				some = some || verdicts[x]
 			}
-			for x := s.poolAt[i]; some && x < s.poolAt[i+1]; x++ {
-				if o := &s.offers[x]; o.ok && verdicts[o.shape] {
+			for x := s.poolStart[i]; some && x < s.poolStart[i+1]; x++ {
+				if o := &s.offers[x]; o.available && verdicts[o.shape] {
 					bits[x>>6] |= 1 << (x & 63)
 				}
 			}
 		}
-		f.mask = &mask{bits: bits}
+		f.offers = &offerSet{bits: bits}
 	}
 	interned := make([]bool, len(filters))
 	for _, c := range s.classes { // in class order
 		if f := c.filter; !interned[f.id] {
-			f.mask, interned[f.id] = s.internMask(f.mask.bits), true
+			f.offers, interned[f.id] = s.internOfferSet(f.offers.bits), true
 		}
-		c.mask = c.filter.mask
+		c.offers = c.filter.offers
 	}
 }
 
 // sortOffers puts the offers of each level and of each pool in the order of their prices.
 func (s *solver) sortOffers() {
-	s.order, s.poolOrder = make([]int, len(s.offers)), make([]int, len(s.offers))
+	s.offersByPrice, s.poolOffersByPrice = make([]int, len(s.offers)), make([]int, len(s.offers))
 	type priced struct { // beside each other in memory: there may be millions
 		price int64
 		i     int
@@ -238,61 +238,61 @@ func (s *solver) sortOffers() {
 			return x.i - y.i
 		})
 		for at, x := range list {
-			s.order[l.lo+at] = x.i
+			s.offersByPrice[l.lo+at] = x.i
 		}
 	}
-	next := slices.Clone(s.poolAt)
-	for _, i := range s.order { // what is in order as a whole is so in its parts
+	next := slices.Clone(s.poolStart)
+	for _, i := range s.offersByPrice { // what is in order as a whole is so in its parts
 		at := &next[s.offers[i].pool]
-		s.poolOrder[*at] = i
+		s.poolOffersByPrice[*at] = i
 		*at++
 	}
 }
 
-// byPrice lists the offers of a pool, cheapest first.
-func (s *solver) byPrice(pool int) []int {
-	lo, hi := s.poolRange(pool)
-	return s.poolOrder[lo:hi]
+// poolOffersCheapestFirst lists the offers of a pool, cheapest first.
+func (s *solver) poolOffersCheapestFirst(pool int) []int {
+	lo, hi := s.poolOfferRange(pool)
+	return s.poolOffersByPrice[lo:hi]
 }
 
-// usable says whether anything may be bought from the pool at all.
-func usable(p *Pool) bool { return p.Ready && !p.Deleting && p.Replicas < 0 }
+// canBuyFrom says whether anything may be bought from the pool at all.
+func canBuyFrom(p *Pool) bool { return p.Ready && !p.Deleting && p.Replicas < 0 }
 
-// assortment is what one list of types offers under the requirements that some pools have in common, in the order of offers: it is made once
+// poolCatalog is what one list of types offers under the requirements that some pools have in common, in the order of offers: it is made once
 // for all of them.
-type assortment struct {
-	id     int
-	types  []*model.InstanceType // as given
-	group  string                // only offerings of this node group; empty: all
-	text   string                // of requirements
-	known  map[string]bool
-	shapes [][]int32 // provider's values of the problem's keys, unsaid where it says nothing
-	items  []assorted
+type poolCatalog struct {
+	id             int
+	types          []*model.InstanceType // as given
+	group          string                // only offerings of this node group; empty: all
+	requirementKey string                // of requirements
+	providerKeys   map[string]bool
+	shapes         [][]int32 // provider's values of the problem's keys, unsaid where it says nothing
+	offerings      []catalogOffering
 }
 
-// assorted is one offering of a type.
-type assorted struct {
-	t     *model.InstanceType
-	o     *model.Offering
-	shape int
-	room  *vec // shared by all of a type
-	size  int  // of solver.sizes
-	stock int
-	idle  bool // another with the same labels has no less room and costs no more
+// catalogOffering is one offering of a type.
+type catalogOffering struct {
+	instanceType *model.InstanceType
+	offering     *model.Offering
+	shape        int
+	allocatable  *vec // shared by all of a type
+	size         int  // of solver.sizes
+	quantity     int
+	dominated    bool // another with the same labels has no less room and costs no more
 }
 
-// unsaid stands for a label that neither type nor offering says anything about.
-const unsaid = int32(-2)
+// unsetValue stands for a label that neither type nor offering says anything about.
+const unsetValue = int32(-2)
 
-// twinning finds pools that are one to every pod that waits.
-type twinning struct {
-	s      *solver
-	made   []*assortment
-	byText map[string]int // the first pool of each kind
+// poolGrouping finds pools that are one to every pod that waits.
+type poolGrouping struct {
+	s         *solver
+	catalogs  []*poolCatalog
+	poolByKey map[string]int // the first pool of each kind
 }
 
-// assortment returns what a pool can buy.
-func (t *twinning) assortment(p *Pool) *assortment {
+// catalogOf returns what a pool can buy.
+func (t *poolGrouping) catalogOf(p *Pool) *poolCatalog {
 	same := func(types []*model.InstanceType) bool { return slices.Equal(types, p.Types) }
 	known := t.s.knownOf(p.Types)
 	var b strings.Builder
@@ -302,14 +302,14 @@ func (t *twinning) assortment(p *Pool) *assortment {
 			b.WriteString(model.Requirements{*r}.Key())
 		}
 	}
-	for _, a := range t.made {
-		if a.text == b.String() && a.group == p.Group && same(a.types) {
+	for _, a := range t.catalogs {
+		if a.requirementKey == b.String() && a.group == p.Group && same(a.types) {
 			return a
 		}
 	}
-	a := &assortment{id: len(t.made), types: p.Types, group: p.Group, text: b.String(), known: known}
-	t.made = append(t.made, a)
-	t.s.assort(a, p.Requirements)
+	a := &poolCatalog{id: len(t.catalogs), types: p.Types, group: p.Group, requirementKey: b.String(), providerKeys: known}
+	t.catalogs = append(t.catalogs, a)
+	t.s.listOfferings(a, p.Requirements)
 	return a
 }
 
@@ -321,8 +321,8 @@ type family struct {
 	has     []bool
 }
 
-// join adds a pool, unless there is one without limits already: nothing is bought from those behind it.
-func (f *family) join(pool int, l poolLeft) {
+// addPool adds a pool, unless there is one without limits already: nothing is bought from those behind it.
+func (f *family) addPool(pool int, l poolLimits) {
 	if len(f.pools) > 0 && !f.limited {
 		return
 	}
@@ -335,14 +335,16 @@ func (f *family) join(pool int, l poolLeft) {
 	}
 }
 
-// sells says whether anything is ever bought from the pool.
-func (s *solver) sells(pool int) bool { return slices.Contains(s.families[s.twin[pool]].pools, pool) }
+// buysFrom says whether anything is ever bought from the pool.
+func (s *solver) buysFrom(pool int) bool {
+	return slices.Contains(s.families[s.equivalentPool[pool]].pools, pool)
+}
 
-// twin is the first pool that no pod that waits can tell from this one; limits may.
-func (t *twinning) twin(i int, a *assortment) int {
+// equivalentPoolOf is the first pool that no pod that waits can tell from this one; limits may.
+func (t *poolGrouping) equivalentPoolOf(i int, a *poolCatalog) int {
 	s := t.s
-	p := &s.in.Pools[i]
-	if newPoolLeft(p).limited && len(s.minValuesOf(i)) > 0 {
+	p := &s.input.Pools[i]
+	if newPoolLimits(p).limited && len(s.minValuesOf(i)) > 0 {
 		return i // what is left within its limits decides which types are left to choose from
 	}
 	var b strings.Builder
@@ -352,23 +354,23 @@ func (t *twinning) twin(i int, a *assortment) int {
 	}
 	for _, r := range p.Requirements {
 		_, looked := s.keys.ids[r.Key]
-		if _, fixed := poolLabel(p, r.Key); r.MinValues > 0 || looked && !fixed && !a.known[r.Key] {
+		if _, fixed := poolLabel(p, r.Key); r.MinValues > 0 || looked && !fixed && !a.providerKeys[r.Key] {
 			b.WriteString(model.Requirements{r}.Key())
 		}
 	}
-	for _, key := range s.keys.names {
+	for _, key := range s.keys.keys {
 		v, ok := poolLabel(p, key)
 		fmt.Fprintf(&b, " %q %t", v, ok)
 	}
-	if first, ok := t.byText[b.String()]; ok {
+	if first, ok := t.poolByKey[b.String()]; ok {
 		return first
 	}
-	t.byText[b.String()] = i
+	t.poolByKey[b.String()] = i
 	return i
 }
 
-// reaches says whether a class with this filter might be on a machine of the pool, as far as the pool's taints and its own labels say.
-func (f *filter) reaches(s *solver, p *Pool, known map[string]bool) bool {
+// mayReach says whether a class with this filter might be on a machine of the pool, as far as the pool's taints and its own labels say.
+func (f *nodeFilter) mayReach(s *solver, p *Pool, known map[string]bool) bool {
 	if model.Untolerated(p.Taints, f.tolerations) != nil {
 		return false
 	}
@@ -376,27 +378,27 @@ func (f *filter) reaches(s *solver, p *Pool, known map[string]bool) bool {
 		return true
 	}
 	return slices.ContainsFunc(f.terms, func(t term) bool {
-		return !slices.ContainsFunc(t.reqs, func(q req) bool {
-			key := s.keys.names[q.key]
+		return !slices.ContainsFunc(t.requirements, func(q requirement) bool {
+			key := s.keys.keys[q.key]
 			if known[key] {
 				return false
 			}
 			v, ok := poolLabel(p, key)
-			return ok && !q.r.Matches(v, true)
+			return ok && !q.spec.Matches(v, true)
 		})
 	})
 }
 
-// assort lists what the types offer under the requirements.
-func (s *solver) assort(a *assortment, rs model.Requirements) {
+// listOfferings lists what the types offer under the requirements.
+func (s *solver) listOfferings(a *poolCatalog, rs model.Requirements) {
 	types, offerings := slices.Clone(a.types), 0
 	slices.SortFunc(types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
 	for _, t := range types {
 		offerings += len(t.Offerings)
 	}
-	a.items = make([]assorted, 0, offerings)
+	a.offerings = make([]catalogOffering, 0, offerings)
 	byVals := map[string]int{}
-	vals := make([]int32, len(s.keys.names))
+	vals := make([]int32, len(s.keys.keys))
 	var order []int
 	var text []byte
 	for _, t := range types {
@@ -405,19 +407,19 @@ func (s *solver) assort(a *assortment, rs model.Requirements) {
 			order = append(order, i)
 		}
 		slices.SortFunc(order, func(a, b int) int { return compareOfferings(&t.Offerings[a], &t.Offerings[b]) })
-		room := s.project(t.Allocatable)
-		s.addCliques(room[:])
+		room := s.toVec(t.Allocatable)
+		s.addExclusivityUnits(room[:])
 		size := -1
 		for _, oi := range order {
 			o := &t.Offerings[oi]
-			if mismatch(rs, t, o, a.known) != nil || a.group != "" && o.Labels[model.LabelNodeGroup] != a.group {
+			if unmetRequirement(rs, t, o, a.providerKeys) != nil || a.group != "" && o.Labels[model.LabelNodeGroup] != a.group {
 				continue
 			}
 			text = text[:0]
-			for k, key := range s.keys.names {
-				vals[k] = unsaid
+			for k, key := range s.keys.keys {
+				vals[k] = unsetValue
 				if v, ok := providerLabel(key, t, o); ok {
-					vals[k] = s.keys.value(k, v)
+					vals[k] = s.keys.internValue(k, v)
 				}
 				text = binary.LittleEndian.AppendUint32(text, uint32(vals[k]))
 			}
@@ -428,43 +430,43 @@ func (s *solver) assort(a *assortment, rs model.Requirements) {
 				a.shapes = append(a.shapes, slices.Clone(vals))
 			}
 			if size < 0 {
-				size = s.sizeOf(&room)
+				size = s.internSize(&room)
 			}
-			a.items = append(a.items, assorted{t: t, o: o, shape: shape, room: &room, size: size, stock: s.stockOf(t, o)})
+			a.offerings = append(a.offerings, catalogOffering{instanceType: t, offering: o, shape: shape, allocatable: &room, size: size, quantity: s.quantityOf(t, o)})
 		}
 	}
-	a.beaten(s.nd)
+	a.markDominated(s.numDims)
 }
 
-// beaten finds the items that are idle: of those alike the first is not.
-func (a *assortment) beaten(nd int) {
-	order := make([]int, len(a.items))
+// markDominated finds the items that are idle: of those alike the first is not.
+func (a *poolCatalog) markDominated(nd int) {
+	order := make([]int, len(a.offerings))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int {
-		x, y := &a.items[i], &a.items[j]
-		return cmp.Or(cmp.Compare(x.o.PriceMicro, y.o.PriceMicro), cmp.Compare(y.room[0], x.room[0]), cmp.Compare(i, j))
+		x, y := &a.offerings[i], &a.offerings[j]
+		return cmp.Or(cmp.Compare(x.offering.PriceMicro, y.offering.PriceMicro), cmp.Compare(y.allocatable[0], x.allocatable[0]), cmp.Compare(i, j))
 	})
 	kept, most := make([][]*vec, len(a.shapes)), make([]vec, len(a.shapes))
 	for _, i := range order {
-		x := &a.items[i]
-		if !x.o.Available || x.o.Remaining >= 0 {
+		x := &a.offerings[i]
+		if !x.offering.Available || x.offering.Remaining >= 0 {
 			continue
 		}
 		top := &most[x.shape] // of those kept: what has more of anything is within none of them
-		x.idle = leq(x.room, top, nd) && slices.ContainsFunc(kept[x.shape], func(v *vec) bool { return leq(x.room, v, nd) })
-		if !x.idle {
-			kept[x.shape] = append(kept[x.shape], x.room)
+		x.dominated = isWithin(x.allocatable, top, nd) && slices.ContainsFunc(kept[x.shape], func(v *vec) bool { return isWithin(x.allocatable, v, nd) })
+		if !x.dominated {
+			kept[x.shape] = append(kept[x.shape], x.allocatable)
 			for k := range nd {
-				top[k] = max(top[k], x.room[k])
+				top[k] = max(top[k], x.allocatable[k])
 			}
 		}
 	}
 }
 
-// sizeOf numbers amounts of room.
-func (s *solver) sizeOf(v *vec) int {
+// internSize numbers amounts of room.
+func (s *solver) internSize(v *vec) int {
 	id, seen := s.sizeIDs[*v]
 	if !seen {
 		id = len(s.sizes)
@@ -474,99 +476,99 @@ func (s *solver) sizeOf(v *vec) int {
 	return id
 }
 
-// shape is what offers of one pool with the same labels have in common.
-type shape struct {
-	vals    []int32
-	daemons vec // what DaemonSets take
-	any     bool
-	ports   []model.HostPort
+// labelShape is what offers of one pool with the same labels have in common.
+type labelShape struct {
+	labels         []int32
+	daemonRequests vec // what DaemonSets take
+	hasDaemons     bool
+	ports          []model.HostPort
 }
 
-// poolOffers adds the offers of one pool: all that is assorted for it, with each way to fix the labels that it leaves open.
-func (s *solver) poolOffers(pi int, a *assortment, variants [][]model.Requirement) {
-	p := &s.in.Pools[pi]
-	plain := !newPoolLeft(p).limited && len(s.minValuesOf(pi)) == 0 // nothing else of a type matters than its room, price and labels
-	first := len(s.shapes)
+// addPoolOffers adds the offers of one pool: all that is assorted for it, with each way to fix the labels that it leaves open.
+func (s *solver) addPoolOffers(pi int, a *poolCatalog, variants [][]model.Requirement) {
+	p := &s.input.Pools[pi]
+	plain := !newPoolLimits(p).limited && len(s.minValuesOf(pi)) == 0 // nothing else of a type matters than its room, price and labels
+	first := len(s.labelShapes)
 	for _, given := range a.shapes {
 		for _, variant := range variants {
-			s.shapes = append(s.shapes, s.shapeOf(p, given, variant))
+			s.labelShapes = append(s.labelShapes, s.labelShapeOf(p, given, variant))
 		}
 	}
-	for i := range a.items {
-		it := &a.items[i]
+	for i := range a.offerings {
+		it := &a.offerings[i]
 		for j, variant := range variants {
 			at := first + it.shape*len(variants) + j
-			y := &s.shapes[at]
-			x := offer{pool: pi, t: it.t, o: it.o, price: it.o.PriceMicro, ok: it.o.Available && it.o.Remaining != 0, variant: variant, stock: it.stock,
-				vals: y.vals, shape: at, ports: y.ports, size: it.size, idle: it.idle && plain}
-			if y.any {
-				v := *it.room
-				for k := range s.nd {
-					v[k] -= y.daemons[k]
+			y := &s.labelShapes[at]
+			x := offer{pool: pi, instanceType: it.instanceType, offering: it.offering, price: it.offering.PriceMicro, available: it.offering.Available && it.offering.Remaining != 0, variant: variant, quantity: it.quantity,
+				labels: y.labels, shape: at, ports: y.ports, size: it.size, dominated: it.dominated && plain}
+			if y.hasDaemons {
+				v := *it.allocatable
+				for k := range s.numDims {
+					v[k] -= y.daemonRequests[k]
 				}
-				x.size = s.sizeOf(&v)
+				x.size = s.internSize(&v)
 			}
-			x.avail = s.sizes[x.size]
-			if x.first = len(s.offers); x.first > s.poolAt[pi] && s.offers[x.first-1].t.Name == x.t.Name {
-				x.first = s.offers[x.first-1].first
+			x.allocatable = s.sizes[x.size]
+			if x.typeStart = len(s.offers); x.typeStart > s.poolStart[pi] && s.offers[x.typeStart-1].instanceType.Name == x.instanceType.Name {
+				x.typeStart = s.offers[x.typeStart-1].typeStart
 			}
 			s.offers = append(s.offers, x)
 		}
 	}
 }
 
-// shapeOf are the values of the problem's label keys on nodes of a pool, given those that the provider sets, and the DaemonSets there.
-func (s *solver) shapeOf(p *Pool, given []int32, variant []model.Requirement) shape {
-	x := shape{vals: slices.Clone(given)}
-	for k, key := range s.keys.names {
+// labelShapeOf are the values of the problem's label keys on nodes of a pool, given those that the provider sets, and the DaemonSets there.
+func (s *solver) labelShapeOf(p *Pool, given []int32, variant []model.Requirement) labelShape {
+	x := labelShape{labels: slices.Clone(given)}
+	for k, key := range s.keys.keys {
 		if key == model.LabelHostname {
-			x.vals[k] = s.keys.value(k, "\x00new") // a name that no term can mean, but a name
+			x.labels[k] = s.keys.internValue(k, "\x00new") // a name that no term can mean, but a name
 			continue
 		}
-		if given[k] == unsaid {
-			x.vals[k] = 0
+		if given[k] == unsetValue {
+			x.labels[k] = 0
 			if v, ok := poolLabel(p, key); ok {
-				x.vals[k] = s.keys.value(k, v)
+				x.labels[k] = s.keys.internValue(k, v)
 			}
 		}
 		for i := range variant {
 			if variant[i].Key == key {
-				x.vals[k] = s.keys.value(k, variant[i].Values[0])
+				x.labels[k] = s.keys.internValue(k, variant[i].Values[0])
 			}
 		}
 	}
 	for _, d := range s.daemons {
-		if model.Untolerated(p.Taints, d.filter.tolerations) == nil && d.filter.passes(&s.keys, x.vals, nil, "") {
-			x.any = true
-			for k := range s.nd {
-				x.daemons[k] += d.req[k]
+		if model.Untolerated(p.Taints, d.filter.tolerations) == nil && d.filter.passes(&s.keys, x.labels, nil, "") {
+			x.hasDaemons = true
+			for k := range s.numDims {
+				x.daemonRequests[k] += d.req[k]
 			}
-			x.ports = append(x.ports, d.in.Class.HostPorts...)
+			x.ports = append(x.ports, d.spec.Class.HostPorts...)
 		}
 	}
 	return x
 }
 
-// stockOf numbers offerings of which the cloud has only so many. The same one offered to two pools is one stock, and so are all offerings
+// quantityOf numbers offerings of which the cloud has only so many. The same one offered to two pools is one limited quantity, and so are all offerings
 // of a node group.
-func (s *solver) stockOf(t *model.InstanceType, o *model.Offering) int {
+func (s *solver) quantityOf(t *model.InstanceType, o *model.Offering) int {
 	if o.Remaining < 0 {
 		return -1
 	}
 	key := t.Name + "\x00" + o.Zone + "\x00" + o.CapacityType + "\x00" + labelsKey(o.Labels)
 	if g := o.Labels[model.LabelNodeGroup]; g != "" {
-		if o.Remaining >= int64(len(s.in.Demand)) {
+		if o.Remaining >= int64(len(s.input.Demand)) {
 			return -1 // one for each pod is as many as wanted
 		}
 		key = "group\x00" + g // whatever its machines are, it has so many of them
 	}
-	id, ok := s.stockIDs[key]
+	id, ok := s.quantityIDs[key]
 	if !ok {
-		id = len(s.stock)
-		s.stockIDs[key] = id
-		s.stock = append(s.stock, o.Remaining)
+		id = len(s.quantities)
+		s.quantityIDs[key] = id
+		s.quantities = append(s.quantities, o.Remaining)
 	}
-	s.stock[id] = min(s.stock[id], o.Remaining)
+	s.quantities[id] = min(s.quantities[id], o.Remaining)
 	return id
 }
 
@@ -628,8 +630,8 @@ func providerLabel(key string, t *model.InstanceType, o *model.Offering) (string
 	return "", false
 }
 
-// mismatch returns the pool requirement that type and offering do not meet, nil if they meet all.
-func mismatch(rs model.Requirements, t *model.InstanceType, o *model.Offering, known map[string]bool) *model.Requirement {
+// unmetRequirement returns the pool requirement that type and offering do not meet, nil if they meet all.
+func unmetRequirement(rs model.Requirements, t *model.InstanceType, o *model.Offering, known map[string]bool) *model.Requirement {
 	for i := range rs {
 		v, ok := providerLabel(rs[i].Key, t, o)
 		if !ok && !known[rs[i].Key] {
@@ -665,8 +667,8 @@ func poolLabel(p *Pool, key string) (string, bool) {
 // maxVariants bounds the product of open labels a pool is multiplied by.
 const maxVariants = 64
 
-// variants lists the ways to fix the labels that the pool leaves open and that somebody looks at.
-func (s *solver) variants(p *Pool, known map[string]bool) [][]model.Requirement {
+// labelVariants lists the ways to fix the labels that the pool leaves open and that somebody looks at.
+func (s *solver) labelVariants(p *Pool, known map[string]bool) [][]model.Requirement {
 	out := [][]model.Requirement{nil}
 	for i := range p.Requirements {
 		r := &p.Requirements[i]
@@ -703,29 +705,29 @@ func (s *solver) openValues(r *model.Requirement, key int) []string {
 			set[v] = true
 		}
 	}
-	if s.topological(r.Key) { // beside pods that stand on a node that bears it
-		for i := range s.in.Rooms {
-			if v, ok := s.in.Rooms[i].Labels[r.Key]; ok {
+	if s.isTopologyKey(r.Key) { // beside pods that stand on a node that bears it
+		for i := range s.input.Rooms {
+			if v, ok := s.input.Rooms[i].Labels[r.Key]; ok {
 				add(v)
 			}
 		}
 	}
 	for _, f := range s.filters {
 		for _, t := range f.terms {
-			for _, q := range t.reqs {
+			for _, q := range t.requirements {
 				if q.key != key {
 					continue
 				}
-				if !q.r.Complement {
-					for _, v := range q.r.Values {
+				if !q.spec.Complement {
+					for _, v := range q.spec.Values {
 						add(v)
 					}
 				}
-				if q.r.Min != math.MinInt64 {
-					add(strconv.FormatInt(q.r.Min, 10))
+				if q.spec.Min != math.MinInt64 {
+					add(strconv.FormatInt(q.spec.Min, 10))
 				}
-				if q.r.Max != math.MaxInt64 {
-					add(strconv.FormatInt(q.r.Max, 10))
+				if q.spec.Max != math.MaxInt64 {
+					add(strconv.FormatInt(q.spec.Max, 10))
 				}
 			}
 		}
@@ -745,27 +747,27 @@ func (s *solver) openValues(r *model.Requirement, key int) []string {
 	return out
 }
 
-// topological says whether some pod that waits counts others by the key.
-func (s *solver) topological(key string) bool {
+// isTopologyKey says whether some pod that waits counts others by the key.
+func (s *solver) isTopologyKey(key string) bool {
 	return slices.ContainsFunc(s.classes, func(c *class) bool {
 		at := func(t model.PodTerm) bool { return t.TopologyKey == key }
-		return slices.ContainsFunc(c.c.Affinity, at) || slices.ContainsFunc(c.c.AntiAffinity, at) ||
-			slices.ContainsFunc(c.c.Spread, func(t model.SpreadConstraint) bool { return t.TopologyKey == key })
+		return slices.ContainsFunc(c.spec.Affinity, at) || slices.ContainsFunc(c.spec.AntiAffinity, at) ||
+			slices.ContainsFunc(c.spec.Spread, func(t model.SpreadConstraint) bool { return t.TopologyKey == key })
 	})
 }
 
-// poolLeft is what is left of a pool's limits while bins are opened.
-type poolLeft struct {
+// poolLimits is what is left of a pool's limits while bins are opened.
+type poolLimits struct {
 	limited bool
 	has     []bool
-	left    model.Resources
+	amounts model.Resources
 	nodes   int64 // negative: not limited
 }
 
-func newPoolLeft(p *Pool) poolLeft {
-	l := poolLeft{has: p.HasLimit, left: p.Left.Clone(), nodes: p.NodesLeft}
-	for len(l.left) < len(l.has) {
-		l.left = append(l.left, 0)
+func newPoolLimits(p *Pool) poolLimits {
+	l := poolLimits{has: p.HasLimit, amounts: p.Left.Clone(), nodes: p.NodesLeft}
+	for len(l.amounts) < len(l.has) {
+		l.amounts = append(l.amounts, 0)
 	}
 	l.limited = l.nodes >= 0
 	for _, h := range l.has {
@@ -774,8 +776,8 @@ func newPoolLeft(p *Pool) poolLeft {
 	return l
 }
 
-// copies is how many machines of this capacity the limits still allow.
-func (l *poolLeft) copies(capacity model.Resources) int64 {
+// copiesAllowed is how many machines of this capacity the limits still allow.
+func (l *poolLimits) copiesAllowed(capacity model.Resources) int64 {
 	n := unlimited
 	if !l.limited {
 		return n
@@ -785,14 +787,14 @@ func (l *poolLeft) copies(capacity model.Resources) int64 {
 	}
 	for d, h := range l.has {
 		if c := capacity.At(model.Dim(d)); h && c > 0 {
-			n = min(n, max(0, l.left[d])/c)
+			n = min(n, max(0, l.amounts[d])/c)
 		}
 	}
 	return n
 }
 
-// take charges n machines.
-func (l *poolLeft) take(capacity model.Resources, n int64) {
+// charge charges n machines.
+func (l *poolLimits) charge(capacity model.Resources, n int64) {
 	if !l.limited {
 		return
 	}
@@ -801,7 +803,7 @@ func (l *poolLeft) take(capacity model.Resources, n int64) {
 	}
 	for d, h := range l.has {
 		if h {
-			l.left[d] -= capacity.At(model.Dim(d)) * n
+			l.amounts[d] -= capacity.At(model.Dim(d)) * n
 		}
 	}
 }

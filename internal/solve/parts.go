@@ -5,9 +5,9 @@ package solve
 
 import "math/bits"
 
-// parts numbers masks so that those of different numbers have no offer of the level in common, nor, where shared is asked for, a limit or a stock:
-// what goes to the ones and what goes to the others are problems apart. The first mask is in part 0, and so on.
-func (s *solver) parts(l level, masks []*mask, shared bool) (of []int, n int) {
+// independentParts numbers offer sets so that those of different numbers have no offer of the level in common, nor, where shared is asked for, a limit or a limited quantity:
+// what goes to the ones and what goes to the others are problems apart. The first offer set is in part 0, and so on.
+func (s *solver) independentParts(l level, masks []*offerSet, shared bool) (of []int, n int) {
 	parent := make([]int, len(masks))
 	for i := range parent {
 		parent[i] = i
@@ -26,11 +26,11 @@ func (s *solver) parts(l level, masks []*mask, shared bool) (of []int, n int) {
 			parent[a] = b
 		}
 	}
-	owner := make([]int32, l.hi-l.lo) // by offer: a mask that has it, and one
+	owner := make([]int32, l.hi-l.lo) // by offer: an offer set that has it, and one
 	byPool, byStock := map[int]int{}, map[int]int{}
-	for j, m := range masks {
+	for j, set := range masks {
 		pool := -1
-		m.each(l, func(i int) {
+		set.forEach(l, func(i int) {
 			if was := owner[i-l.lo]; was > 0 {
 				join(int(was-1), j)
 			}
@@ -46,11 +46,11 @@ func (s *solver) parts(l level, masks []*mask, shared bool) (of []int, n int) {
 				}
 				byPool[pool] = j
 			}
-			if o.stock >= 0 {
-				if was, ok := byStock[o.stock]; ok {
+			if o.quantity >= 0 {
+				if was, ok := byStock[o.quantity]; ok {
 					join(was, j)
 				}
-				byStock[o.stock] = j
+				byStock[o.quantity] = j
 			}
 		})
 	}
@@ -66,10 +66,10 @@ func (s *solver) parts(l level, masks []*mask, shared bool) (of []int, n int) {
 	return of, n
 }
 
-// each calls for every offer of the level that is in the mask, ascending.
-func (m *mask) each(l level, call func(i int)) {
+// forEach calls for every offer of the level that is in the offer set, ascending.
+func (set *offerSet) forEach(l level, call func(i int)) {
 	for w := l.lo >> 6; w<<6 < l.hi; w++ {
-		for b := m.bits[w]; b != 0; b &= b - 1 {
+		for b := set.bits[w]; b != 0; b &= b - 1 {
 			if i := w<<6 + bits.TrailingZeros64(b); i >= l.lo && i < l.hi {
 				call(i)
 			}
@@ -77,24 +77,24 @@ func (m *mask) each(l level, call func(i int)) {
 	}
 }
 
-// demandParts splits demands into problems apart.
-func (s *solver) demandParts(l level, demands []*demand) [][]*demand {
+// independentDemands splits demands into problems apart.
+func (s *solver) independentDemands(l level, demands []*demand) [][]*demand {
 	number := map[int]int{}
-	var masks []*mask
+	var masks []*offerSet
 	at := make([]int, len(demands))
 	for i, d := range demands {
-		k, ok := number[d.mask.id]
+		k, ok := number[d.offers.id]
 		if !ok {
 			k = len(masks)
-			number[d.mask.id] = k
-			masks = append(masks, d.mask)
+			number[d.offers.id] = k
+			masks = append(masks, d.offers)
 		}
 		at[i] = k
 	}
 	if len(masks) < 2 {
 		return [][]*demand{demands}
 	}
-	of, n := s.parts(l, masks, true)
+	of, n := s.independentParts(l, masks, true)
 	if n < 2 {
 		return [][]*demand{demands}
 	}

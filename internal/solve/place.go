@@ -11,48 +11,48 @@ import (
 // demand is pods of one class for which machines must be bought, all within one set of offers. Its pods are counted in the topology
 // domains already, as if they stood.
 type demand struct {
-	c     *class
-	mask  *mask
-	full  *mask // where mask is only what the class would rather have: all it may
-	n     int64 // left to buy for
-	asked int64
-	site  *site // nil where no topology ties the class
+	class      *class
+	offers     *offerSet
+	permitted  *offerSet // where offer set is only what the class would rather have: all it may
+	unbought   int64     // left to buy for
+	total      int64
+	assignment *topologyAssignment // nil where no topology ties the class
 
-	offers *mask   // that it was collected for
-	next   *demand // another of the class, collected before
+	collectedFor *offerSet // that it was collected for
+	next         *demand   // another of the class, collected before
 }
 
-// site is one combination of topology domains a class could go to: rooms there, and offers there.
-type site struct {
-	name   string
-	id     int // of solver.siteIDs, by name
-	vals   []int32
-	in     []bool  // which of the class's scopes
-	rooms  []int32 // that admit the class, in filling order
-	next   int     // the first of them not found full
-	offers *mask   // nil: nothing can be bought there
-	level  int
-	price  int64 // of the cheapest offer that holds one pod, in the first level that has one
+// topologyAssignment is one combination of topology domains a class could go to: nodes there, and offers there.
+type topologyAssignment struct {
+	name     string
+	id       int // of solver.assignmentIDs, by name
+	labels   []int32
+	inScope  []bool    // which of the class's scopes
+	nodes    []int32   // that admit the class, in filling order
+	nextNode int       // the first of them not found full
+	offers   *offerSet // nil: nothing can be bought there
+	level    int
+	price    int64 // of the cheapest offer that holds one pod, in the first level that has one
 
 	// As the next pod finds it.
-	room               int // -1: none has room
-	count, unmet, cost int64
-	bought             int64 // for the class being placed, not in solver.bought yet
+	node                               int // -1: none has room
+	spreadCount, unmetPreference, cost int64
+	purchased                          int64 // for the class being placed, not in solver.purchased yet
 }
 
-// place decides for every pod between free room and a machine to buy. Classes that want to be near others are tried again after
+// placeClasses decides for every pod between free capacity and a machine to buy. Classes that want to be near others are tried again after
 // those have been placed, until nothing moves.
-func (s *solver) place(waiting []*class) {
-	out, add := s.collector()
+func (s *solver) placeClasses(waiting []*class) {
+	out, add := s.demandCollector()
 	for len(waiting) > 0 {
 		moved := false
 		var again []*class
 		for i, c := range waiting {
-			s.fillByPrice(waiting, i)
-			before := c.taken
+			s.fillNodesByPrice(waiting, i)
+			before := c.assigned
 			s.placeClass(c, add)
-			moved = moved || c.taken > before
-			if c.left() > 0 && c.topo.near {
+			moved = moved || c.assigned > before
+			if c.unplaced() > 0 && c.topology.affinity {
 				again = append(again, c)
 			}
 		}
@@ -64,351 +64,351 @@ func (s *solver) place(waiting []*class) {
 	s.demands = append(s.demands, *out...)
 }
 
-// collector gathers pods to buy for into demands.
-func (s *solver) collector() (*[]*demand, func(*class, *mask, int64, *site)) {
+// demandCollector gathers pods to buy for into demands.
+func (s *solver) demandCollector() (*[]*demand, func(*class, *offerSet, int64, *topologyAssignment)) {
 	var out []*demand
-	var slab []demand
-	return &out, func(c *class, m *mask, n int64, at *site) {
-		c.taken += int(n)
+	var demandSlab []demand
+	return &out, func(c *class, set *offerSet, n int64, at *topologyAssignment) {
+		c.assigned += int(n)
 		if at != nil {
-			s.bumpWide(c, at.vals, at.in, n)
+			s.countInDomains(c, at.labels, at.inScope, n)
 		}
-		for _, id := range c.topo.bumpHost {
-			s.counters[id].promised += n
+		for _, id := range c.topology.hostCounters {
+			s.counters[id].expected += n
 		}
-		s.takeExclusive(c)
-		if c.collector != &out {
-			c.collector, c.demands = &out, nil
+		s.useExclusiveVolumes(c)
+		if c.collectedIn != &out {
+			c.collectedIn, c.lastDemand = &out, nil
 		}
-		d := c.demands
-		for d != nil && d.offers != m {
+		d := c.lastDemand
+		for d != nil && d.collectedFor != set {
 			d = d.next
 		}
 		if d == nil {
-			if len(slab) == cap(slab) {
-				slab = make([]demand, 0, min(256, 2*len(out)+4))
+			if len(demandSlab) == cap(demandSlab) {
+				demandSlab = make([]demand, 0, min(256, 2*len(out)+4))
 			}
-			slab = append(slab, demand{c: c, mask: m, offers: m, site: at, next: c.demands})
-			d = &slab[len(slab)-1]
-			if w := s.wished(c, m); w != m && s.holds(w, &c.req) {
-				d.mask, d.full = w, m
+			demandSlab = append(demandSlab, demand{class: c, offers: set, collectedFor: set, assignment: at, next: c.lastDemand})
+			d = &demandSlab[len(demandSlab)-1]
+			if w := s.preferAmong(c, set); w != set && s.someOfferHolds(w, &c.req) {
+				d.offers, d.permitted = w, set
 			}
-			c.demands = d
+			c.lastDemand = d
 			out = append(out, d)
 		}
-		d.n += n
-		d.asked += n
+		d.unbought += n
+		d.total += n
 	}
 }
 
-// maxTopUps bounds how many pods are tried again one by one.
-const maxTopUps = 200
+// maxLeftoverTries bounds how many pods are tried again one by one.
+const maxLeftoverTries = 200
 
-// topUp tries the pods left out once more, those that topology ties one at a time. What was lowered for one class may have taken the ground
+// placeLeftovers tries the pods left out once more, those that topology ties one at a time. What was lowered for one class may have taken the ground
 // from under another, and there is room again; what others did since may let in another of a spread, or be what a pod wants to be near.
 // Machines bought for those of higher priority may have room left, where limits allow no more machines.
-func (s *solver) topUp() {
-	if !slices.ContainsFunc(s.classes, func(c *class) bool { return s.wanted(c) > 0 }) {
+func (s *solver) placeLeftovers() {
+	if !slices.ContainsFunc(s.classes, func(c *class) bool { return s.placeablePods(c) > 0 }) {
 		return
 	}
-	s.caps, s.last = map[siteKey]int64{}, true
-	s.thrift()
-	if s.machines() <= maxTidied {
-		s.spare = &tidying{s: s}
+	s.purchaseCaps, s.keepPlaced = map[classAssignment]int64{}, true
+	s.tightenLimitCharges()
+	if s.countMachines() <= maxConsolidatedMachines {
+		s.spareCapacity = &consolidation{s: s}
 	}
 	tries := 0
 	for near, moved := false, true; moved; near = true {
 		moved = false
 		for _, c := range s.classes {
-			if near && !c.topo.near {
+			if near && !c.topology.affinity {
 				continue
 			}
-			before := c.taken
-			for !c.topo.nearHost && s.wanted(c) > 0 && tries < maxTopUps && !s.spent() {
+			before := c.assigned
+			for !c.topology.hostAffinity && s.placeablePods(c) > 0 && tries < maxLeftoverTries && !s.outOfSteps() {
 				tries++
-				if !s.topUpOnce(c) {
+				if !s.placeLeftoverOf(c) {
 					break
 				}
 			}
-			moved = moved || c.taken > before
+			moved = moved || c.assigned > before
 		}
 	}
 }
 
-// topUpOnce tries a class once, and says whether to try it again.
-func (s *solver) topUpOnce(c *class) bool {
-	if s.spare != nil {
-		s.separate() // also what was bought last: what comes behind it has been bought now
+// placeLeftoverOf tries a class once, and says whether to try it again.
+func (s *solver) placeLeftoverOf(c *class) bool {
+	if s.spareCapacity != nil {
+		s.splitCopies() // also what was bought last: what comes behind it has been bought now
 	}
-	before, bins := c.taken, len(s.bins)
-	demands, add := s.collector()
-	tied := len(c.topo.keys) > 0
+	before, bins := c.assigned, len(s.bins)
+	demands, add := s.demandCollector()
+	tied := len(c.topology.keys) > 0
 	if tied {
-		s.placeBySite(c, c.left()-1, add)
+		s.placeByDomain(c, c.unplaced()-1, add)
 	} else {
 		s.placeClass(c, add)
 	}
 	s.buyTier(*demands)
-	if bought := s.bins[bins:]; slices.ContainsFunc(bought, func(b *bin) bool { return !s.keepsValues(b) }) ||
-		len(bought) > 0 && s.widen(bought, true) {
+	if bought := s.bins[bins:]; slices.ContainsFunc(bought, func(b *bin) bool { return !s.meetsMinValues(b) }) ||
+		len(bought) > 0 && s.expectNewDomains(bought, true) {
 		for _, b := range bought {
-			s.left[b.pool].take(b.charged, -b.copies)
-			if b.stock >= 0 {
-				s.stock[b.stock] += b.copies
+			s.limits[b.pool].charge(b.charged, -b.copies)
+			if b.quantity >= 0 {
+				s.quantities[b.quantity] += b.copies
 			}
 			for _, it := range b.items {
-				(*demands)[0].n += it.n * b.copies // there is one: the class was tried at one site, or without any
+				(*demands)[0].unbought += it.count * b.copies // there is one: the class was tried at one topology assignment, or without any
 			}
 		}
 		s.bins = s.bins[:bins]
-		if s.spare != nil {
-			s.spare.bins = s.spare.bins[:min(bins, len(s.spare.bins))]
+		if s.spareCapacity != nil {
+			s.spareCapacity.bins = s.spareCapacity.bins[:min(bins, len(s.spareCapacity.bins))]
 		}
 	}
-	s.squeeze(*demands)
+	s.placeAsLastResort(*demands)
 	for _, d := range *demands {
-		c.taken -= int(d.n)
-		if d.n > 0 && tied {
-			s.bumpWide(c, d.site.vals, d.site.in, -d.n)
-			k := siteKey{c.id, d.site.id}
-			s.bought[k] -= d.n
-			s.caps[k] = s.bought[k] // not there; elsewhere perhaps
+		c.assigned -= int(d.unbought)
+		if d.unbought > 0 && tied {
+			s.countInDomains(c, d.assignment.labels, d.assignment.inScope, -d.unbought)
+			k := classAssignment{c.id, d.assignment.id}
+			s.purchased[k] -= d.unbought
+			s.purchaseCaps[k] = s.purchased[k] // not there; elsewhere perhaps
 		}
-		for _, id := range c.topo.bumpHost {
-			s.counters[id].promised = 0
+		for _, id := range c.topology.hostCounters {
+			s.counters[id].expected = 0
 		}
 	}
-	return c.taken > before || len(*demands) > 0 && tied
+	return c.assigned > before || len(*demands) > 0 && tied
 }
 
-// squeeze puts pods for which nothing more is bought into room left, whatever they would rather have: a wish is no reason to refuse.
-func (s *solver) squeeze(demands []*demand) {
-	if s.spare == nil {
+// placeAsLastResort puts pods for which nothing more is bought into room left, whatever they would rather have: a preference is no reason to refuse.
+func (s *solver) placeAsLastResort(demands []*demand) {
+	if s.spareCapacity == nil {
 		return
 	}
 	var left []*demand
 	for _, d := range demands {
-		if d.n == 0 || d.full == nil && d.c.apart.most == 0 {
+		if d.unbought == 0 || d.permitted == nil && d.class.separation.most == 0 {
 			continue
 		}
-		if d.full != nil {
-			d.mask, d.full = d.full, nil
+		if d.permitted != nil {
+			d.offers, d.permitted = d.permitted, nil
 		}
 		left = append(left, d)
 	}
-	s.spare.closer = true
-	s.fillLeft(left)
-	s.spare.closer = false
+	s.spareCapacity.ignoreSeparation = true
+	s.placeOnSpareCapacity(left)
+	s.spareCapacity.ignoreSeparation = false
 }
 
-// thrift charges limits for each machine with no more than the smallest that holds its fill at the least price: what is to be chosen
+// tightenLimitCharges charges limits for each machine with no more than the smallest that holds its fill at the least price: what is to be chosen
 // from is narrowed before a pod is refused.
-func (s *solver) thrift() {
+func (s *solver) tightenLimitCharges() {
 	for _, b := range s.bins {
-		left := &s.left[b.pool]
+		left := &s.limits[b.pool]
 		if !left.limited || len(s.minValuesOf(b.pool)) > 0 {
 			continue
 		}
 		best := -1
-		for _, i := range s.byPrice(b.pool) {
-			if o := &s.offers[i]; b.mask.has(i) && s.binFits(b, o) && o.t.Capacity.Fits(b.charged) && (best < 0 || o.price < s.offers[best].price ||
-				o.price == s.offers[best].price && o.t.Capacity.Fits(s.offers[best].t.Capacity)) {
+		for _, i := range s.poolOffersCheapestFirst(b.pool) {
+			if o := &s.offers[i]; b.offers.contains(i) && s.offerHoldsBin(b, o) && o.instanceType.Capacity.Fits(b.charged) && (best < 0 || o.price < s.offers[best].price ||
+				o.price == s.offers[best].price && o.instanceType.Capacity.Fits(s.offers[best].instanceType.Capacity)) {
 				best = i
 			}
 		}
 		if best >= 0 {
-			left.take(b.charged, -b.copies)
-			b.charged = s.offers[best].t.Capacity
-			left.take(b.charged, b.copies)
+			left.charge(b.charged, -b.copies)
+			b.charged = s.offers[best].instanceType.Capacity
+			left.charge(b.charged, b.copies)
 		}
 	}
 }
 
-// manyPods is how many pods are worth filling rooms by price for; fewer are put where they fit first.
-const manyPods = 64
+// minPodsForPricedFill is how many pods are worth filling nodes by price for; fewer are put where they fit first.
+const minPodsForPricedFill = 64
 
-// fillByPrice fills rooms with the plain classes of one priority that begin at i of those waiting, all at once: what is bought for the
+// fillNodesByPrice fills nodes with the plain classes of one priority that begin at i of those waiting, all at once: what is purchased for the
 // rest costs least when each room is given the pods that suit its shape. It does nothing elsewhere than at their beginning.
-func (s *solver) fillByPrice(waiting []*class, i int) {
-	if len(s.rooms.in) == 0 || !waiting[i].plain() || i > 0 && waiting[i-1].plain() && waiting[i-1].c.Priority == waiting[i].c.Priority {
+func (s *solver) fillNodesByPrice(waiting []*class, i int) {
+	if len(s.nodes.list) == 0 || !waiting[i].isUnconstrained() || i > 0 && waiting[i-1].isUnconstrained() && waiting[i-1].spec.Priority == waiting[i].spec.Priority {
 		return
 	}
 	var demands []*demand
 	pods := 0
 	for _, c := range waiting[i:] {
-		if !c.plain() || c.c.Priority != waiting[i].c.Priority {
+		if !c.isUnconstrained() || c.spec.Priority != waiting[i].spec.Priority {
 			break
 		}
-		if n := s.wanted(c); n > 0 {
-			demands = append(demands, &demand{c: c, mask: c.mask, n: int64(n)})
+		if n := s.placeablePods(c); n > 0 {
+			demands = append(demands, &demand{class: c, offers: c.offers, unbought: int64(n)})
 			pods += n
 		}
 	}
-	if pods < manyPods || len(demands) < 2 || len(s.offers) == 0 {
+	if pods < minPodsForPricedFill || len(demands) < 2 || len(s.offers) == 0 {
 		return
 	}
-	p := s.newPackingOf(level{lo: 0, hi: len(s.offers)}, demands, false)
-	left := make([]int64, len(demands))
+	p := s.newPackingFor(level{lo: 0, hi: len(s.offers)}, demands, false)
+	remaining := make([]int64, len(demands))
 	for d := range demands {
-		left[d] = demands[d].n
+		remaining[d] = demands[d].unbought
 	}
-	for room, x := range s.rooms.in {
-		for k := range s.nd {
+	for node, x := range s.nodes.list {
+		for k := range s.numDims {
 			if !x.Closed && !x.Drained {
-				p.free[k] += float64(max(0, s.rooms.free[room*s.nd+k]))
+				p.freeCapacity[k] += float64(max(0, s.nodes.free[node*s.numDims+k]))
 			}
 		}
 	}
-	p.price(left)
-	for room, x := range s.rooms.in {
+	p.priceDemands(remaining)
+	for node, x := range s.nodes.list {
 		if !x.Closed && !x.Drained {
-			p.fillRoom(room, left)
+			p.fillNode(node, remaining)
 		}
 	}
 }
 
-// plain says whether nothing ties a class to other pods.
-func (c *class) plain() bool {
-	return len(c.topo.keys) == 0 && !c.hosted() && len(c.c.Volumes) == 0
+// isUnconstrained says whether nothing ties a class to other pods.
+func (c *class) isUnconstrained() bool {
+	return len(c.topology.keys) == 0 && !c.restrictsNeighbours() && len(c.spec.Volumes) == 0
 }
 
-// fillRoom is build for a room.
-func (p *packing) fillRoom(room int, left []int64) {
-	s, sc, nd := p.s, &p.scratch, p.s.nd
-	s.settleRoom(room)
+// fillNode is build for a node.
+func (p *packing) fillNode(node int, remaining []int64) {
+	s, sc, nd := p.s, &p.buf, p.s.numDims
+	s.chargeDaemons(node)
 	var rem vec
-	copy(rem[:], s.rooms.free[room*nd:room*nd+nd])
-	sc.cand = sc.cand[:0]
-	for d, n := range left {
-		if c := p.demands[d].c; n > 0 && fitsIn(&c.req, &rem, nd) && s.admits(c.filter, room) {
-			sc.cand = append(sc.cand, int32(d))
+	copy(rem[:], s.nodes.free[node*nd:node*nd+nd])
+	sc.candidates = sc.candidates[:0]
+	for d, n := range remaining {
+		if c := p.demands[d].class; n > 0 && fitsIn(&c.req, &rem, nd) && s.nodeAdmits(c.filter, node) {
+			sc.candidates = append(sc.candidates, int32(d))
 		}
 	}
-	p.sample(maxCandidates, maxCandidates)
-	var guest guests
+	p.sampleCandidates(maxCandidates, maxCandidates)
+	var used occupancy
 	for best := -1; ; {
-		if best = p.nextItem(left, &rem, nil, &guest, best); best < 0 {
+		if best = p.pickDemand(remaining, &rem, nil, &used, best); best < 0 {
 			break
 		}
-		n := min(left[best]-sc.used[best], max(1, timesIn(&p.demands[best].c.req, &rem, nd)/3))
-		p.put(best, n, &rem, &guest)
+		n := min(remaining[best]-sc.used[best], max(1, timesIn(&p.demands[best].class.req, &rem, nd)/3))
+		p.addToFill(best, n, &rem, &used)
 	}
 	var f fill
-	p.collect(&f)
+	p.collectFill(&f)
 	for _, it := range f.items {
-		left[it.d] -= it.n
-		s.putOnRoom(p.demands[it.d].c, room, it.n)
+		remaining[it.demand] -= it.count
+		s.placeOnNode(p.demands[it.demand].class, node, it.count)
 	}
 }
 
 // placeClass places what it can of one class.
-func (s *solver) placeClass(c *class, add func(*class, *mask, int64, *site)) {
-	limit := s.wanted(c)
+func (s *solver) placeClass(c *class, add func(*class, *offerSet, int64, *topologyAssignment)) {
+	limit := s.placeablePods(c)
 	if limit == 0 {
 		return
 	}
-	keep := c.left() - limit // pods that must not be placed now
-	if len(c.topo.keys) > 0 {
-		s.placeBySite(c, keep, add)
+	keep := c.unplaced() - limit // pods that must not be placed now
+	if len(c.topology.keys) > 0 {
+		s.placeByDomain(c, keep, add)
 		return
 	}
-	s.fillRooms(c, keep)
-	if n := int64(c.left() - keep); n > 0 && !c.topo.nearHost && s.holds(c.mask, &c.req) {
-		add(c, c.mask, n, nil)
+	s.fillNodes(c, keep)
+	if n := int64(c.unplaced() - keep); n > 0 && !c.topology.hostAffinity && s.someOfferHolds(c.offers, &c.req) {
+		add(c, c.offers, n, nil)
 	}
 }
 
-// wanted is how many pods of a class may be placed at all: none that can't be, and only one that wants a volume to itself.
-func (s *solver) wanted(c *class) int {
-	if c.left() == 0 || c.bad != "" || c.c.Daemon || len(c.c.Unsolved) > 0 {
+// placeablePods is how many pods of a class may be placed at all: none that can't be, and only one that wants a volume to itself.
+func (s *solver) placeablePods(c *class) int {
+	if c.unplaced() == 0 || c.unsolvable != "" || c.spec.Daemon || len(c.spec.Unsolved) > 0 {
 		return 0
 	}
-	for i := range c.c.Volumes {
-		if c.c.Volumes[i].Exclusive {
-			if c.taken > 0 || s.exclusive(c) != nil {
+	for i := range c.spec.Volumes {
+		if c.spec.Volumes[i].Exclusive {
+			if c.assigned > 0 || s.exclusiveVolumeInUse(c) != nil {
 				return 0
 			}
-			return min(1, c.left())
+			return min(1, c.unplaced())
 		}
 	}
-	return c.left()
+	return c.unplaced()
 }
 
-// fillRooms puts pods that no wide topology ties onto rooms, in filling order.
-func (s *solver) fillRooms(c *class, keep int) {
-	if c.topo.nearHost && s.starts(c) {
-		s.startOnRoom(c, keep)
+// fillNodes puts pods that no wide topology ties onto nodes, in filling order.
+func (s *solver) fillNodes(c *class, keep int) {
+	if c.topology.hostAffinity && s.mayStartGroup(c) {
+		s.startGroupOnNode(c, keep)
 		return
 	}
-	for room := range s.rooms.in {
-		if c.left() <= keep {
+	for node := range s.nodes.list {
+		if c.unplaced() <= keep {
 			return
 		}
-		if n := min(s.roomTakes(c, room), int64(c.left()-keep)); n > 0 {
-			s.putOnRoom(c, room, n)
+		if n := min(s.podsNodeAccepts(c, node), int64(c.unplaced()-keep)); n > 0 {
+			s.placeOnNode(c, node, n)
 		}
 	}
 }
 
-// startOnRoom begins a group that must share one host on a room, but only where that room holds all that waits of the class: begun on
-// a small one, the rest could go nowhere. Where a machine could hold its lump, that goes there whole.
-func (s *solver) startOnRoom(c *class, keep int) {
-	if x := c.lump; x != nil && len(x.members) > 1 && !x.tied && s.whole(x) && s.holds(x.one.filter.mask, &x.one.req) {
-		s.lumpOnRoom(x, c)
+// startGroupOnNode begins a group that must share one host on a node, but only where that room holds all that waits of the class: begun on
+// a small one, the rest could go nowhere. Where a machine could hold its co-located group, that goes there whole.
+func (s *solver) startGroupOnNode(c *class, keep int) {
+	if x := c.group; x != nil && len(x.members) > 1 && !x.entangled && s.isWholeAndPlaceable(x) && s.someOfferHolds(x.asPod.filter.offers, &x.asPod.req) {
+		s.placeGroupOnNode(x, c)
 		return
 	}
-	for room := range s.rooms.in {
-		if s.roomTakes(c, room) >= int64(c.left()-keep) {
-			s.putOnRoom(c, room, int64(c.left()-keep))
+	for node := range s.nodes.list {
+		if s.podsNodeAccepts(c, node) >= int64(c.unplaced()-keep) {
+			s.placeOnNode(c, node, int64(c.unplaced()-keep))
 			return
 		}
 	}
 }
 
-// placeBySite places a class that topology ties, few pods at a time: free room before new machines, then the domain where a spread
+// placeByDomain places a class that topology ties, few pods at a time: free capacity before new machines, then the domain where a spread
 // counts least, then the cheaper one, then by name.
-func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, *site)) {
-	sites := s.sitesOf(c)
+func (s *solver) placeByDomain(c *class, keep int, add func(*class, *offerSet, int64, *topologyAssignment)) {
+	sites := s.assignmentsOf(c)
 	for _, at := range sites {
-		at.bought = 0
+		at.purchased = 0
 	}
 	defer func() {
 		for _, at := range sites {
-			if at.bought > 0 {
-				s.bought[siteKey{c.id, at.id}] += at.bought
-				at.bought = 0
+			if at.purchased > 0 {
+				s.purchased[classAssignment{c.id, at.id}] += at.purchased
+				at.purchased = 0
 			}
 		}
 	}()
-	spreads := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleSpread }) ||
-		slices.ContainsFunc(c.topo.bumpWide, func(id int) bool { return s.counters[id].spread })
-	wishes := slices.ContainsFunc(c.topo.wide, func(r rule) bool { return r.kind == ruleWish })
-	for c.left() > keep {
-		s.work += int64(len(sites))
-		best, bestN := (*site)(nil), int64(0)
-		first := c.topo.near && s.starts(c)
+	spreads := slices.ContainsFunc(c.topology.domainRules, func(r rule) bool { return r.kind == ruleSpread }) ||
+		slices.ContainsFunc(c.topology.domainCounters, func(id int) bool { return s.counters[id].forSpread })
+	wishes := slices.ContainsFunc(c.topology.domainRules, func(r rule) bool { return r.kind == rulePreference })
+	for c.unplaced() > keep {
+		s.steps += int64(len(sites))
+		best, bestN := (*topologyAssignment)(nil), int64(0)
+		first := c.topology.affinity && s.mayStartGroup(c)
 		var could []string
 		for _, at := range sites {
-			n, _ := s.wideAllows(c, at.vals)
-			if n == 0 || s.last && s.crowds(c, at) {
+			n, _ := s.podsDomainsAllow(c, at.labels)
+			if n == 0 || s.keepPlaced && s.wouldCrowd(c, at) {
 				continue
 			}
 			if first {
 				could = append(could, at.name)
-				if s.elsewhere(c, at) {
+				if s.startsElsewhere(c, at) {
 					continue
 				}
 			}
-			room := s.nextRoom(c, at)
-			if room < 0 {
-				if n = min(n, s.mayBuy(c, at)); n == 0 {
+			node := s.nextOpenNode(c, at)
+			if node < 0 {
+				if n = min(n, s.purchasablePods(c, at)); n == 0 {
 					continue
 				}
 			}
-			at.count, at.room = s.spreadCount(c, at), room
-			at.unmet = s.unmetWishes(c, at.vals)
-			at.cost = s.withWish(at.price, at.unmet)
-			if best == nil || at.before(best) {
+			at.spreadCount, at.node = s.spreadCountAt(c, at), node
+			at.unmetPreference = s.unmetPreferenceWeight(c, at.labels)
+			at.cost = s.addPreferenceCost(at.price, at.unmetPreference)
+			if best == nil || at.isBetterThan(best) {
 				best, bestN = at, n
 			}
 		}
@@ -416,166 +416,166 @@ func (s *solver) placeBySite(c *class, keep int, add func(*class, *mask, int64, 
 			return
 		}
 		if first && len(could) > 1 {
-			s.begins(c, best, could)
+			s.recordGroupStart(c, best, could)
 		}
-		n := min(bestN, int64(c.left()-keep))
+		n := min(bestN, int64(c.unplaced()-keep))
 		if spreads || wishes {
 			n = 1
 		}
-		if best.room >= 0 {
-			s.putOnRoom(c, best.room, min(n, s.roomTakes(c, best.room)))
+		if best.node >= 0 {
+			s.placeOnNode(c, best.node, min(n, s.podsNodeAccepts(c, best.node)))
 			continue
 		}
-		best.bought += n
+		best.purchased += n
 		add(c, best.offers, n, best)
 	}
 }
 
-// mayBuy is for how many more pods of the class machines may be bought at a site.
-func (s *solver) mayBuy(c *class, at *site) int64 {
-	if at.offers == nil || c.topo.nearHost {
+// purchasablePods is for how many more pods of the class machines may be bought at a topology assignment.
+func (s *solver) purchasablePods(c *class, at *topologyAssignment) int64 {
+	if at.offers == nil || c.topology.hostAffinity {
 		return 0
 	}
-	k := siteKey{c.id, at.id}
-	if most, ok := s.caps[k]; ok {
-		return max(0, most-s.bought[k]-at.bought)
+	k := classAssignment{c.id, at.id}
+	if most, ok := s.purchaseCaps[k]; ok {
+		return max(0, most-s.purchased[k]-at.purchased)
 	}
 	return unlimited
 }
 
-// before orders sites for the next pod, as they stand now.
-func (a *site) before(b *site) bool {
+// isBetterThan orders topology assignments for the next pod, as they stand now.
+func (a *topologyAssignment) isBetterThan(b *topologyAssignment) bool {
 	switch {
-	case (a.room >= 0) != (b.room >= 0):
-		return a.room >= 0
-	case a.count != b.count:
-		return a.count < b.count
-	case a.room >= 0:
-		return a.unmet < b.unmet
+	case (a.node >= 0) != (b.node >= 0):
+		return a.node >= 0
+	case a.spreadCount != b.spreadCount:
+		return a.spreadCount < b.spreadCount
+	case a.node >= 0:
+		return a.unmetPreference < b.unmetPreference
 	case a.level != b.level:
 		return a.level < b.level
 	}
-	return a.cost < b.cost // sites are sorted by name: the first of equals stays
+	return a.cost < b.cost // topology assignments are sorted by name: the first of equals stays
 }
 
-// spreadCount is how crowded the domains are by what spreads count, the class's own and those that count it.
-func (s *solver) spreadCount(c *class, where *site) (n int64) {
-	for i := range c.topo.wide {
-		if r := &c.topo.wide[i]; r.kind == ruleSpread && where.vals[r.key] > 0 {
-			n += s.counters[r.counter].at(int(where.vals[r.key]))
+// spreadCountAt is how crowded the domains are by what spreads count, the class's own and those that count it.
+func (s *solver) spreadCountAt(c *class, where *topologyAssignment) (n int64) {
+	for i := range c.topology.domainRules {
+		if r := &c.topology.domainRules[i]; r.kind == ruleSpread && where.labels[r.key] > 0 {
+			n += s.counters[r.counter].countIn(int(where.labels[r.key]))
 		}
 	}
-	for i, id := range c.topo.bumpWide { // what others spread it would rather not upset
-		at := c.topo.scopeOf[i]
-		if x := &s.counters[id]; x.spread && where.vals[x.key] > 0 && (at < 0 || where.in[at]) {
-			n += x.at(int(where.vals[x.key]))
+	for i, id := range c.topology.domainCounters { // what others spread it would rather not upset
+		at := c.topology.counterScope[i]
+		if x := &s.counters[id]; x.forSpread && where.labels[x.key] > 0 && (at < 0 || where.inScope[at]) {
+			n += x.countIn(int(where.labels[x.key]))
 		}
 	}
 	return n
 }
 
-// nextRoom is the first room of the site that still takes a pod, -1 if there is none. What a class's own pods do to a room only ever
-// closes it, so a room once found full is not looked at again.
-func (s *solver) nextRoom(c *class, at *site) int {
-	for ; at.next < len(at.rooms); at.next++ {
-		if s.roomTakes(c, int(at.rooms[at.next])) > 0 {
-			return int(at.rooms[at.next])
+// nextOpenNode is the first room of the topology assignment that still takes a pod, -1 if there is none. What a class's own pods do to a node only ever
+// closes it, so a node once found full is not looked at again.
+func (s *solver) nextOpenNode(c *class, at *topologyAssignment) int {
+	for ; at.nextNode < len(at.nodes); at.nextNode++ {
+		if s.podsNodeAccepts(c, int(at.nodes[at.nextNode])) > 0 {
+			return int(at.nodes[at.nextNode])
 		}
 	}
 	return -1
 }
 
-// sitesOf lists the sites of a class by name.
-func (s *solver) sitesOf(c *class) []*site {
-	var byName map[string]*site // those with rooms
-	sold := s.offerSites(c)
-	shared := len(s.rooms.in) == 0 && len(sold) > 0 && s.wishOf(c) == c.mask
-	var key soldKey
+// assignmentsOf lists the topology assignments of a class by name.
+func (s *solver) assignmentsOf(c *class) []*topologyAssignment {
+	var byName map[string]*topologyAssignment // those with nodes
+	sold := s.offerAssignments(c)
+	shared := len(s.nodes.list) == 0 && len(sold) > 0 && s.preferredOffersOf(c) == c.offers
+	var key assignmentCacheKey
 	if shared {
-		if key = (soldKey{&sold[0], c.req}); s.soldSites[key] != nil {
-			return s.soldSites[key]
+		if key = (assignmentCacheKey{&sold[0], c.req}); s.assignmentCache[key] != nil {
+			return s.assignmentCache[key]
 		}
 	}
-	out := make([]*site, 0, len(sold))
+	out := make([]*topologyAssignment, 0, len(sold))
 	var buf []byte
-	find := func(vals []int32, in []bool) *site {
-		buf = s.siteName(buf[:0], c, vals, in)
+	find := func(vals []int32, in []bool) *topologyAssignment {
+		buf = s.appendAssignmentName(buf[:0], c, vals, in)
 		at := byName[string(buf)]
 		if at == nil {
-			at = &site{name: string(buf), vals: vals, in: in, level: len(s.levels)}
-			at.id = s.siteID(at.name)
+			at = &topologyAssignment{name: string(buf), labels: vals, inScope: in, level: len(s.levels)}
+			at.id = s.assignmentID(at.name)
 			if byName == nil {
-				byName = map[string]*site{}
+				byName = map[string]*topologyAssignment{}
 			}
 			byName[at.name] = at
 			out = append(out, at)
 		}
 		return at
 	}
-	slab := make([]site, 0, len(sold))
-	for room := range s.rooms.in {
-		x := s.rooms.in[room]
-		if !x.Closed && !x.Drained && s.roomFits(c, room) > 0 && s.admits(c.filter, room) {
-			at := find(s.rooms.vals[s.rooms.shape[room]], s.roomScopes(c, room))
-			at.rooms = append(at.rooms, int32(room))
+	slab := make([]topologyAssignment, 0, len(sold))
+	for node := range s.nodes.list {
+		x := s.nodes.list[node]
+		if !x.Closed && !x.Drained && s.podsFittingNode(c, node) > 0 && s.nodeAdmits(c.filter, node) {
+			at := find(s.nodes.labels[s.nodes.shapeOf[node]], s.nodeScopes(c, node))
+			at.nodes = append(at.nodes, int32(node))
 		}
 	}
 	for _, o := range sold {
-		if !s.holds(o.offers, &c.req) {
+		if !s.someOfferHolds(o.offers, &c.req) {
 			continue
 		}
 		at := byName[o.name]
 		if at == nil {
-			slab = append(slab, site{name: o.name, id: o.id, vals: o.vals, in: o.in})
+			slab = append(slab, topologyAssignment{name: o.name, id: o.id, labels: o.labels, inScope: o.inScope})
 			at = &slab[len(slab)-1]
 			out = append(out, at)
 		}
 		at.offers = o.offers
-		at.level, at.price = s.cheapest(o.offers, &c.req)
-		if w := s.wished(c, o.offers); w != o.offers {
-			if s.holds(w, &c.req) {
-				at.level, at.price = s.cheapest(w, &c.req)
+		at.level, at.price = s.cheapestLevel(o.offers, &c.req)
+		if w := s.preferAmong(c, o.offers); w != o.offers {
+			if s.someOfferHolds(w, &c.req) {
+				at.level, at.price = s.cheapestLevel(w, &c.req)
 			} else {
-				at.price = s.withWish(at.price, 100)
+				at.price = s.addPreferenceCost(at.price, 100)
 			}
 		}
 	}
 	if len(byName) > 0 { // those sold are in order
-		slices.SortFunc(out, func(a, b *site) int { return strings.Compare(a.name, b.name) })
+		slices.SortFunc(out, func(a, b *topologyAssignment) int { return strings.Compare(a.name, b.name) })
 	}
 	if shared {
-		if s.soldSites == nil {
-			s.soldSites = map[soldKey][]*site{}
+		if s.assignmentCache == nil {
+			s.assignmentCache = map[assignmentCacheKey][]*topologyAssignment{}
 		}
-		s.soldSites[key] = out
+		s.assignmentCache[key] = out
 	}
 	return out
 }
 
-// soldKey is what sites follow from where nothing stands and nothing is wished: the first of those sold, and what a pod asks for.
-type soldKey struct {
-	first *site
+// assignmentCacheKey is what topology assignments follow from where nothing stands and nothing is wished: the first of those sold, and what a pod asks for.
+type assignmentCacheKey struct {
+	first *topologyAssignment
 	req   vec
 }
 
-// siteID numbers sites by name.
-func (s *solver) siteID(name string) int {
-	id, ok := s.siteIDs[name]
+// assignmentID numbers topology assignments by name.
+func (s *solver) assignmentID(name string) int {
+	id, ok := s.assignmentIDs[name]
 	if !ok {
-		id = len(s.siteIDs)
-		s.siteIDs[name] = id
+		id = len(s.assignmentIDs)
+		s.assignmentIDs[name] = id
 	}
 	return id
 }
 
-// siteName is the values of a class's topology keys, and which of its scopes a site is in.
-func (s *solver) siteName(buf []byte, c *class, vals []int32, in []bool) []byte {
-	for _, k := range c.topo.keys {
+// appendAssignmentName is the values of a class's topology keys, and which of its scopes a topology assignment is in.
+func (s *solver) appendAssignmentName(buf []byte, c *class, vals []int32, in []bool) []byte {
+	for _, k := range c.topology.keys {
 		if vals[k] == openValue {
 			buf = append(buf, "?\x00"...)
 			continue
 		}
-		buf = append(append(buf, s.keys.text[k][vals[k]]...), 0)
+		buf = append(append(buf, s.keys.valueNames[k][vals[k]]...), 0)
 	}
 	return appendBools(buf, in)
 }
@@ -591,68 +591,68 @@ func appendBools(buf []byte, list []bool) []byte {
 	return buf
 }
 
-// offerSites splits the offers that admit a class by the values of its topology keys, and by the scopes they are in. Shared by classes
+// offerAssignments splits the offers that admit a class by the values of its topology keys, and by the scopes they are in. Shared by classes
 // alike in these, and in order of their names.
-func (s *solver) offerSites(c *class) []site {
-	text := s.siteText[:0]
-	for _, k := range c.topo.keys {
+func (s *solver) offerAssignments(c *class) []topologyAssignment {
+	text := s.assignmentKey[:0]
+	for _, k := range c.topology.keys {
 		text = append(text, byte(k), byte(k>>8))
 	}
-	for _, on := range c.topo.scopes {
-		text = append(text, on.text()...)
+	for _, on := range c.topology.scopes {
+		text = append(text, on.identity()...)
 	}
-	s.siteText = text
-	if got, ok := s.siteMaps[siteMapKey{c.mask.id, string(text)}]; ok {
+	s.assignmentKey = text
+	if got, ok := s.offerAssignmentCache[offerAssignmentKey{c.offers.id, string(text)}]; ok {
 		return got
 	}
 	byVals := map[string]int{}
-	var out []site
+	var out []topologyAssignment
 	var bits [][]uint64
 	var buf []byte
 	for i := range s.offers {
-		if !c.mask.has(i) {
+		if !c.offers.contains(i) {
 			continue
 		}
-		vals := s.offers[i].vals
+		vals := s.offers[i].labels
 		buf = buf[:0]
-		for _, k := range c.topo.keys {
+		for _, k := range c.topology.keys {
 			buf = append(buf, byte(vals[k]), byte(vals[k]>>8), byte(vals[k]>>16), byte(vals[k]>>24))
 		}
 		var in []bool
-		for _, on := range c.topo.scopes {
-			in = append(in, s.inScope(on, &s.offers[i]))
+		for _, on := range c.topology.scopes {
+			in = append(in, s.offerInScope(on, &s.offers[i]))
 		}
 		buf = appendBools(buf, in)
 		at, ok := byVals[string(buf)]
 		if !ok {
 			at = len(out)
 			byVals[string(buf)] = at
-			out = append(out, site{name: string(s.siteName(nil, c, vals, in)), vals: vals, in: in})
-			bits = append(bits, make([]uint64, len(c.mask.bits)))
+			out = append(out, topologyAssignment{name: string(s.appendAssignmentName(nil, c, vals, in)), labels: vals, inScope: in})
+			bits = append(bits, make([]uint64, len(c.offers.bits)))
 		}
 		bits[at][i>>6] |= 1 << (i & 63)
 	}
 	for i := range out {
-		out[i].offers, out[i].id = s.internMask(bits[i]), s.siteID(out[i].name)
+		out[i].offers, out[i].id = s.internOfferSet(bits[i]), s.assignmentID(out[i].name)
 	}
-	slices.SortFunc(out, func(a, b site) int { return strings.Compare(a.name, b.name) })
-	s.siteMaps[siteMapKey{c.mask.id, string(text)}] = out
+	slices.SortFunc(out, func(a, b topologyAssignment) int { return strings.Compare(a.name, b.name) })
+	s.offerAssignmentCache[offerAssignmentKey{c.offers.id, string(text)}] = out
 	return out
 }
 
-type siteMapKey struct {
-	mask int
-	keys string
+type offerAssignmentKey struct {
+	offerSet int
+	keys     string
 }
 
-type siteKey struct{ class, site int }
+type classAssignment struct{ class, assignment int }
 
-// cheapest is the first level in which an offer of the mask holds the amount, and the least price there.
-func (s *solver) cheapest(m *mask, req *vec) (int, int64) {
-	for li, l := range s.levels {
-		for _, i := range s.order[l.lo+s.firstIn(li, req) : l.hi] {
-			if o := &s.offers[i]; m.has(i) && fitsIn(req, o.avail, s.nd) {
-				return li, o.price
+// cheapestLevel is the first level in which an offer of the offer set holds the amount, and the least price there.
+func (s *solver) cheapestLevel(set *offerSet, req *vec) (int, int64) {
+	for level, l := range s.levels {
+		for _, i := range s.offersByPrice[l.lo+s.firstLevelCandidate(level, req) : l.hi] {
+			if o := &s.offers[i]; set.contains(i) && fitsIn(req, o.allocatable, s.numDims) {
+				return level, o.price
 			}
 		}
 	}

@@ -21,17 +21,17 @@ var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoI
 
 // explain says why pods of the class could not be placed: the first check that fails in each pool, the nearest miss first.
 func (s *solver) explain(c *class) []plan.Reason {
-	if c.c.Daemon {
+	if c.spec.Daemon {
 		return []plan.Reason{{Code: plan.NotSchedulable, Have: "the pod is a DaemonSet's"}}
 	}
 	var out []plan.Reason
-	said := make([]*plan.Reason, len(s.in.Pools))
-	for i := range s.in.Pools {
-		if s.in.Pools[i].Replicas >= 0 {
+	said := make([]*plan.Reason, len(s.input.Pools))
+	for i := range s.input.Pools {
+		if s.input.Pools[i].Replicas >= 0 {
 			continue // a static pool buys for nobody
 		}
 		var r plan.Reason
-		t := s.twin[i]
+		t := s.equivalentPool[i]
 		f := &s.families[t]
 		switch {
 		case len(f.pools) > 0 && !f.limited: // one of them has no limit: no limit of another is in the way
@@ -53,7 +53,7 @@ func (s *solver) explain(c *class) []plan.Reason {
 			r = s.explainPool(c, i)
 			said[i] = &r
 		}
-		r.Pool = s.in.Pools[i].Name
+		r.Pool = s.input.Pools[i].Name
 		out = append(out, r)
 	}
 	if len(out) == 0 {
@@ -72,8 +72,8 @@ func (s *solver) explain(c *class) []plan.Reason {
 
 // explainPool makes the checks for one pool in order.
 func (s *solver) explainPool(c *class, pi int) plan.Reason {
-	p := &s.in.Pools[pi]
-	if t := model.Untolerated(p.Taints, c.c.Tolerations); t != nil {
+	p := &s.input.Pools[pi]
+	if t := model.Untolerated(p.Taints, c.spec.Tolerations); t != nil {
 		return plan.Reason{Code: plan.Taint, Key: t.Key, Want: "a toleration", Have: taintText(*t)}
 	}
 	if r := s.explainLabels(c, p); r != nil {
@@ -102,9 +102,9 @@ func taintText(t model.Taint) string {
 // furthest speaks.
 func (s *solver) explainLabels(c *class, p *Pool) *plan.Reason {
 	known := s.knownOf(p.Types)
-	s.work += int64(len(p.Types) * max(1, len(c.c.Terms)))
-	terms := make([]model.NodeTerm, len(c.c.Terms))
-	copy(terms, c.c.Terms)
+	s.steps += int64(len(p.Types) * max(1, len(c.spec.Terms)))
+	terms := make([]model.NodeTerm, len(c.spec.Terms))
+	copy(terms, c.spec.Terms)
 	if len(terms) == 0 {
 		terms = []model.NodeTerm{{}}
 	}
@@ -123,13 +123,13 @@ func (s *solver) explainLabels(c *class, p *Pool) *plan.Reason {
 
 // knownOf is providerKeys, once for a list of types.
 func (s *solver) knownOf(types []*model.InstanceType) map[string]bool {
-	for i := range s.known {
-		if slices.Equal(s.known[i].types, types) {
-			return s.known[i].known
+	for i := range s.typeLists {
+		if slices.Equal(s.typeLists[i].types, types) {
+			return s.typeLists[i].providerKeys
 		}
 	}
-	s.known = append(s.known, assortment{types: types, known: providerKeys(types)})
-	return s.known[len(s.known)-1].known
+	s.typeLists = append(s.typeLists, poolCatalog{types: types, providerKeys: providerKeys(types)})
+	return s.typeLists[len(s.typeLists)-1].providerKeys
 }
 
 func (s *solver) explainTerm(t *model.NodeTerm, p *Pool, known map[string]bool) *plan.Reason {
@@ -174,7 +174,7 @@ func (s *solver) explainTerm(t *model.NodeTerm, p *Pool, known map[string]bool) 
 				}
 			}
 			if len(left) == 0 {
-				return &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: some(distinct(q.Key, before))}
+				return &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: firstValues(distinctValues(q.Key, before))}
 			}
 		}
 	}
@@ -187,8 +187,8 @@ func (s *solver) explainTerm(t *model.NodeTerm, p *Pool, known map[string]bool) 
 	return nil
 }
 
-// some writes the first few of many values, and how many there are.
-func some(values []string) string {
+// firstValues writes the first few of many values, and how many there are.
+func firstValues(values []string) string {
 	const few = 8
 	if len(values) <= few {
 		return strings.Join(values, " ")
@@ -217,8 +217,8 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 	var labels, fit, have, allowed int // offers that pass so far
 	var topo, volume bool
 	var nearest, short *offer
-	lo, hi := s.poolRange(pi)
-	s.work += int64(hi - lo)
+	lo, hi := s.poolOfferRange(pi)
+	s.steps += int64(hi - lo)
 	for i := lo; i < hi; i++ {
 		o := &s.offers[i]
 		if typeOnly(c, o, s) {
@@ -226,26 +226,26 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 			if nearest == nil || s.shortfall(c, o) < s.shortfall(c, nearest) {
 				nearest = o
 			}
-			if o.t.Promised != nil && (short == nil || s.shortfall(c, o) < s.shortfall(c, short)) && s.promised(c, o) {
+			if o.instanceType.Promised != nil && (short == nil || s.shortfall(c, o) < s.shortfall(c, short)) && s.fitsPromised(c, o) {
 				short = o
 			}
-			if !fitsIn(&c.req, o.avail, s.nd) {
+			if !fitsIn(&c.req, o.allocatable, s.numDims) {
 				continue
 			}
 			fit++
-			if len(c.filter.terms) > 0 && !anyTerm(c.filter.terms, &s.keys, o.vals, nil, "") {
+			if len(c.filter.terms) > 0 && !anyTermMatches(c.filter.terms, &s.keys, o.labels, nil, "") {
 				topo = true
 				continue
 			}
-			if !c.filter.passes(&s.keys, o.vals, nil, "") {
+			if !c.filter.passes(&s.keys, o.labels, nil, "") {
 				volume = true
 				continue
 			}
 			have++
-			if o.ok {
+			if o.available {
 				allowed++
 			}
-			if o.o.Labels[model.LabelNodeGroup] == "" || o.o.Remaining != 0 || o.o.Most == 0 {
+			if o.offering.Labels[model.LabelNodeGroup] == "" || o.offering.Remaining != 0 || o.offering.Most == 0 {
 				other = true
 			} else if full == nil || o.price < full.price {
 				full = o
@@ -264,10 +264,10 @@ func (s *solver) explainOffers(c *class, pi int) *plan.Reason {
 	case have == 0 && topo && !volume: // an offer that the pod's labels let it on and its volume does not is the nearer miss
 		return s.explainPlace(c, pi)
 	case have == 0 && volume:
-		v := c.c.Volumes[slices.IndexFunc(c.c.Volumes, func(v model.Volume) bool { return len(v.Topology) > 0 })]
+		v := c.spec.Volumes[slices.IndexFunc(c.spec.Volumes, func(v model.Volume) bool { return len(v.Topology) > 0 })]
 		return &plan.Reason{Code: plan.VolumeTopology, Key: v.Claim, Want: v.Topology[0].String(), Have: "no offering there"}
 	case allowed == 0 && !other:
-		return groupFull(full.o)
+		return groupFull(full.offering)
 	case allowed == 0:
 		return &plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: fmt.Sprintf("%d offerings set aside", have)}
 	}
@@ -287,11 +287,11 @@ func typeOnly(c *class, o *offer, s *solver) bool {
 	}
 	for i := range c.filter.terms {
 		t := &c.filter.terms[i]
-		ok := !t.none && (t.names == nil || t.names.Matches("", false))
-		for j := range t.reqs {
-			q := &t.reqs[j]
-			if k := s.keys.names[q.key]; k != model.LabelZone && k != model.LabelCapacityType {
-				ok = ok && q.matches(&s.keys, o.vals[q.key])
+		ok := !t.matchesNothing && (t.names == nil || t.names.Matches("", false))
+		for j := range t.requirements {
+			q := &t.requirements[j]
+			if k := s.keys.keys[q.key]; k != model.LabelZone && k != model.LabelCapacityType {
+				ok = ok && q.matches(&s.keys, o.labels[q.key])
 			}
 		}
 		if ok {
@@ -303,18 +303,18 @@ func typeOnly(c *class, o *offer, s *solver) bool {
 
 // shortfall is by how much an offer is too small, in millionths of the request, the worst resource.
 func (s *solver) shortfall(c *class, o *offer) (worst int64) {
-	for k := range s.nd {
-		if q := c.req[k]; q > o.avail[k] && q > 0 {
-			worst = max(worst, mulDiv(q-max(0, o.avail[k]), 1_000_000, q))
+	for k := range s.numDims {
+		if q := c.req[k]; q > o.allocatable[k] && q > 0 {
+			worst = max(worst, mulDiv(q-max(0, o.allocatable[k]), 1_000_000, q))
 		}
 	}
 	return worst
 }
 
-// promised says whether the class would fit had the offer's machines what was said of them.
-func (s *solver) promised(c *class, o *offer) bool {
+// fitsPromised says whether the class would fit had the offer's machines what was said of them.
+func (s *solver) fitsPromised(c *class, o *offer) bool {
 	for k, d := range s.dims {
-		if c.req[k] > o.avail[k]+o.t.Promised.At(d)-o.t.Allocatable.At(d) {
+		if c.req[k] > o.allocatable[k]+o.instanceType.Promised.At(d)-o.instanceType.Allocatable.At(d) {
 			return false
 		}
 	}
@@ -324,17 +324,17 @@ func (s *solver) promised(c *class, o *offer) bool {
 // explainSize names the resource that the nearest type lacks most of.
 func (s *solver) explainSize(c *class, o *offer) *plan.Reason {
 	worst, at := int64(-1), 0
-	for k := range s.nd {
-		if q := c.req[k]; q > o.avail[k] && q > 0 {
-			if v := mulDiv(q-max(0, o.avail[k]), 1_000_000, q); v > worst {
+	for k := range s.numDims {
+		if q := c.req[k]; q > o.allocatable[k] && q > 0 {
+			if v := mulDiv(q-max(0, o.allocatable[k]), 1_000_000, q); v > worst {
 				worst, at = v, k
 			}
 		}
 	}
 	d := s.dims[at]
-	alloc := o.t.Allocatable.At(d)
-	return &plan.Reason{Code: plan.Resource, Subject: o.t.Name, Key: s.resourceName(d),
-		Want: model.FormatAmount(d, c.req[at]+alloc-o.avail[at]), Have: model.FormatAmount(d, alloc)}
+	alloc := o.instanceType.Allocatable.At(d)
+	return &plan.Reason{Code: plan.Resource, Subject: o.instanceType.Name, Key: s.resourceName(d),
+		Want: model.FormatAmount(d, c.req[at]+alloc-o.allocatable[at]), Have: model.FormatAmount(d, alloc)}
 }
 
 // explainPlace names the label of the offering that keeps the types that fit away.
@@ -345,19 +345,19 @@ func (s *solver) explainPlace(c *class, pi int) *plan.Reason {
 			continue
 		}
 		for i := range c.filter.terms {
-			for j := range c.filter.terms[i].reqs {
-				q := &c.filter.terms[i].reqs[j]
+			for j := range c.filter.terms[i].requirements {
+				q := &c.filter.terms[i].requirements[j]
 				if q.key != k {
 					continue
 				}
 				met, seen := false, map[string]bool{}
 				var have []string
-				lo, hi := s.poolRange(pi)
+				lo, hi := s.poolOfferRange(pi)
 				for x := lo; x < hi; x++ {
 					o := &s.offers[x]
-					if typeOnly(c, o, s) && fitsIn(&c.req, o.avail, s.nd) {
-						met = met || q.matches(&s.keys, o.vals[k])
-						if v := s.keys.text[k][o.vals[k]]; !seen[v] {
+					if typeOnly(c, o, s) && fitsIn(&c.req, o.allocatable, s.numDims) {
+						met = met || q.matches(&s.keys, o.labels[k])
+						if v := s.keys.valueNames[k][o.labels[k]]; !seen[v] {
 							seen[v] = true
 							have = append(have, v)
 						}
@@ -365,7 +365,7 @@ func (s *solver) explainPlace(c *class, pi int) *plan.Reason {
 				}
 				if !met {
 					slices.Sort(have)
-					return &plan.Reason{Code: plan.Offering, Key: key, Want: q.r.String(), Have: strings.Join(have, " ")}
+					return &plan.Reason{Code: plan.Offering, Key: key, Want: q.spec.String(), Have: strings.Join(have, " ")}
 				}
 			}
 		}
@@ -375,22 +375,22 @@ func (s *solver) explainPlace(c *class, pi int) *plan.Reason {
 
 // explainLimit says which limit keeps every offer that fits from being bought, nil if none does.
 func (s *solver) explainLimit(c *class, pi int) *plan.Reason {
-	left := &s.left[pi]
+	left := &s.limits[pi]
 	if !left.limited {
 		return nil
 	}
 	var least *model.InstanceType
-	lo, hi := s.poolRange(pi)
+	lo, hi := s.poolOfferRange(pi)
 	for i := lo; i < hi; i++ {
 		o := &s.offers[i]
-		if !c.filter.mask.has(i) || !fitsIn(&c.req, o.avail, s.nd) {
+		if !c.filter.offers.contains(i) || !fitsIn(&c.req, o.allocatable, s.numDims) {
 			continue
 		}
-		if left.copies(o.t.Capacity) > 0 {
+		if left.copiesAllowed(o.instanceType.Capacity) > 0 {
 			return nil
 		}
-		if least == nil || o.t.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
-			least = o.t
+		if least == nil || o.instanceType.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
+			least = o.instanceType
 		}
 	}
 	if least == nil {
@@ -400,9 +400,9 @@ func (s *solver) explainLimit(c *class, pi int) *plan.Reason {
 		return &plan.Reason{Code: plan.Limit, Subject: least.Name, Key: "nodes", Want: "1", Have: "0"}
 	}
 	for d, h := range left.has {
-		if want := least.Capacity.At(model.Dim(d)); h && want > 0 && left.left[d] < want {
+		if want := least.Capacity.At(model.Dim(d)); h && want > 0 && left.amounts[d] < want {
 			return &plan.Reason{Code: plan.Limit, Subject: least.Name, Key: s.resourceName(model.Dim(d)),
-				Want: model.FormatAmount(model.Dim(d), want), Have: model.FormatAmount(model.Dim(d), max(0, left.left[d]))}
+				Want: model.FormatAmount(model.Dim(d), want), Have: model.FormatAmount(model.Dim(d), max(0, left.amounts[d]))}
 		}
 	}
 	return nil
@@ -413,33 +413,33 @@ func (s *solver) explainRest(c *class, pi int) plan.Reason {
 	need := s.minValuesOf(pi)
 	if len(need) > 0 {
 		var types []*model.InstanceType
-		lo, hi := s.poolRange(pi)
-		s.work += int64(hi - lo)
+		lo, hi := s.poolOfferRange(pi)
+		s.steps += int64(hi - lo)
 		for i := lo; i < hi; i++ {
-			if o := &s.offers[i]; c.filter.mask.has(i) && fitsIn(&c.req, o.avail, s.nd) && !slices.Contains(types, o.t) {
-				types = append(types, o.t)
+			if o := &s.offers[i]; c.filter.offers.contains(i) && fitsIn(&c.req, o.allocatable, s.numDims) && !slices.Contains(types, o.instanceType) {
+				types = append(types, o.instanceType)
 			}
 		}
-		if s.banned[[2]int{c.id, pi}] {
+		if s.bannedPools[[2]int{c.id, pi}] {
 			return plan.Reason{Code: plan.MinValues, Key: need[0].Key, Want: fmt.Sprint(need[0].MinValues),
 				Have: "fewer that hold the pods together in one zone and capacity type"}
 		}
-		if r := need.lacking(types); r != nil {
-			return plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues), Have: fmt.Sprint(len(distinct(r.Key, types)))}
+		if r := need.firstUnmet(types); r != nil {
+			return plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues), Have: fmt.Sprint(len(distinctValues(r.Key, types)))}
 		}
-		if r := s.scattered(c, pi, need); r != nil {
+		if r := s.minValuesScattered(c, pi, need); r != nil {
 			return *r
 		}
 	}
 	if r := s.explainTopology(c, pi); r != nil {
 		return *r
 	}
-	for i := range c.c.HostPorts {
+	for i := range c.spec.HostPorts {
 		for _, d := range s.daemons {
-			for _, p := range d.in.Class.HostPorts {
-				if p.Conflicts(c.c.HostPorts[i]) {
+			for _, p := range d.spec.Class.HostPorts {
+				if p.Conflicts(c.spec.HostPorts[i]) {
 					return plan.Reason{Code: plan.HostPortConflict, Key: fmt.Sprintf("%d/%s", p.Port, p.Protocol),
-						Subject: d.in.Namespace + "/" + d.in.Name, Want: "a free port", Have: "a DaemonSet's pod has it on every node"}
+						Subject: d.spec.Namespace + "/" + d.spec.Name, Want: "a free port", Have: "a DaemonSet's pod has it on every node"}
 				}
 			}
 		}
@@ -447,42 +447,42 @@ func (s *solver) explainRest(c *class, pi int) plan.Reason {
 	if r := s.explainVolumes(c, pi); r != nil {
 		return *r
 	}
-	if len(c.c.Unsolved) > 0 {
-		return plan.Reason{Code: plan.Unsupported, Have: c.c.Unsolved[0]}
+	if len(c.spec.Unsolved) > 0 {
+		return plan.Reason{Code: plan.Unsupported, Have: c.spec.Unsolved[0]}
 	}
-	if c.bad != "" {
-		return plan.Reason{Code: plan.Unsupported, Have: c.bad}
+	if c.unsolvable != "" {
+		return plan.Reason{Code: plan.Unsupported, Have: c.unsolvable}
 	}
-	return s.explainLast(c, pi)
+	return s.explainOthers(c, pi)
 }
 
-// scattered says whether the types that minValues wants are never to be had together: a machine whose pods topology ties stands in one
+// minValuesScattered says whether the types that minValues wants are never to be had together: a machine whose pods topology ties stands in one
 // domain, and a claim has one capacity type and one set of the pool's own labels.
-func (s *solver) scattered(c *class, pi int, need minValues) *plan.Reason {
-	masks := []*mask{c.filter.mask}
-	if len(c.topo.keys) > 0 {
+func (s *solver) minValuesScattered(c *class, pi int, need minValues) *plan.Reason {
+	masks := []*offerSet{c.filter.offers}
+	if len(c.topology.keys) > 0 {
 		masks = masks[:0]
-		for _, at := range s.offerSites(c) {
+		for _, at := range s.offerAssignments(c) {
 			masks = append(masks, at.offers)
 		}
 	}
-	lo, hi := s.poolRange(pi)
+	lo, hi := s.poolOfferRange(pi)
 	var lacking *plan.Reason
-	for _, m := range masks {
+	for _, set := range masks {
 		var tried []int
 		for i := lo; i < hi; i++ {
-			if !m.has(i) || slices.ContainsFunc(tried, func(j int) bool { return s.alike(i, j) }) {
+			if !set.contains(i) || slices.ContainsFunc(tried, func(j int) bool { return s.areInterchangeable(i, j) }) {
 				continue
 			}
 			tried = append(tried, i)
-			s.work += int64(hi - lo)
+			s.steps += int64(hi - lo)
 			var types []*model.InstanceType
 			for j := lo; j < hi; j++ {
-				if m.has(j) && s.alike(i, j) && fitsIn(&c.req, s.offers[j].avail, s.nd) && !slices.Contains(types, s.offers[j].t) {
-					types = append(types, s.offers[j].t)
+				if set.contains(j) && s.areInterchangeable(i, j) && fitsIn(&c.req, s.offers[j].allocatable, s.numDims) && !slices.Contains(types, s.offers[j].instanceType) {
+					types = append(types, s.offers[j].instanceType)
 				}
 			}
-			r := need.lacking(types)
+			r := need.firstUnmet(types)
 			if r == nil {
 				return nil
 			}
@@ -493,10 +493,10 @@ func (s *solver) scattered(c *class, pi int, need minValues) *plan.Reason {
 	return lacking
 }
 
-// explainLast speaks when a machine could be had for one pod alone: then it is others, placed before, that are in the way.
-func (s *solver) explainLast(c *class, pi int) plan.Reason {
-	for _, kind := range [...]ruleKind{ruleDisk, ruleAffinity, ruleSpread, ruleAnti, ruleOthers} {
-		for _, rules := range [][]rule{c.topo.host, c.topo.wide} {
+// explainOthers speaks when a machine could be had for one pod alone: then it is others, placed before, that are in the way.
+func (s *solver) explainOthers(c *class, pi int) plan.Reason {
+	for _, kind := range [...]ruleKind{ruleSharedVolume, ruleAffinity, ruleSpread, ruleAnti, ruleAntiOfOthers} {
+		for _, rules := range [][]rule{c.topology.hostRules, c.topology.domainRules} {
 			for i := range rules {
 				if rules[i].kind == kind && rules[i].hard {
 					return ruleReason(&rules[i])
@@ -504,18 +504,18 @@ func (s *solver) explainLast(c *class, pi int) plan.Reason {
 			}
 		}
 	}
-	if s.left[pi].limited {
+	if s.limits[pi].limited {
 		return plan.Reason{Code: plan.Limit, Have: "other pods took what the pool's limits left"}
 	}
 	var full *offer
-	lo, hi := s.poolRange(pi)
-	s.work += int64(hi - lo)
+	lo, hi := s.poolOfferRange(pi)
+	s.steps += int64(hi - lo)
 	for i := lo; i < hi; i++ {
 		o := &s.offers[i]
-		if !o.ok || !c.mask.has(i) || !fitsIn(&c.req, o.avail, s.nd) {
+		if !o.available || !c.offers.contains(i) || !fitsIn(&c.req, o.allocatable, s.numDims) {
 			continue
 		}
-		if o.o.Labels[model.LabelNodeGroup] == "" || o.o.Most == 0 {
+		if o.offering.Labels[model.LabelNodeGroup] == "" || o.offering.Most == 0 {
 			full = nil
 			break
 		}
@@ -524,57 +524,57 @@ func (s *solver) explainLast(c *class, pi int) plan.Reason {
 		}
 	}
 	if full != nil {
-		return *groupFull(full.o)
+		return *groupFull(full.offering)
 	}
 	return plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: "other pods took the last"}
 }
 
 func (s *solver) explainVolumes(c *class, pi int) *plan.Reason {
-	if v := s.exclusive(c); v != nil {
+	if v := s.exclusiveVolumeInUse(c); v != nil {
 		return &plan.Reason{Code: plan.VolumeExclusive, Key: v.Claim, Want: "the volume to itself", Have: "another pod uses it"}
 	}
-	if len(c.attach) == 0 {
+	if len(c.csiVolumes) == 0 {
 		return nil
 	}
-	lo, hi := s.poolRange(pi)
+	lo, hi := s.poolOfferRange(pi)
 	for i := lo; i < hi; i++ {
-		if o := &s.offers[i]; c.mask.has(i) {
-			driver, ok := attachFit(c, nil, o.t.CSILimits)
+		if o := &s.offers[i]; c.offers.contains(i) {
+			driver, ok := volumesFit(c, nil, o.instanceType.CSILimits)
 			if ok {
 				return nil
 			}
-			return &plan.Reason{Code: plan.VolumeLimit, Subject: o.t.Name, Key: driver, Want: fmt.Sprint(len(c.attach)),
-				Have: fmt.Sprint(o.t.CSILimits[driver])}
+			return &plan.Reason{Code: plan.VolumeLimit, Subject: o.instanceType.Name, Key: driver, Want: fmt.Sprint(len(c.csiVolumes)),
+				Have: fmt.Sprint(o.instanceType.CSILimits[driver])}
 		}
 	}
 	return nil
 }
 
 // explainTopology names the first rule that refuses the class in every domain the pool could buy in; where domains differ, the
-// one met in the first of them by name speaks, of those where a disk that the pods share will be made, if there is one.
+// one met in the first of them by name speaks, of those where a volume that the pods share will be made, if there is one.
 func (s *solver) explainTopology(c *class, pi int) *plan.Reason {
 	var first *rule
-	disk := false // where it is met the disk may be
-	if len(c.topo.keys) > 0 {
-		s.work += int64(len(s.rooms.in))
-		for _, at := range s.sitesOf(c) {
-			if at.offers == nil || !s.inPool(at.offers, pi) {
+	disk := false // where it is met the volume may be
+	if len(c.topology.keys) > 0 {
+		s.steps += int64(len(s.nodes.list))
+		for _, at := range s.assignmentsOf(c) {
+			if at.offers == nil || !s.setHasPool(at.offers, pi) {
 				continue
 			}
-			n, r := s.wideAllows(c, at.vals)
+			n, r := s.podsDomainsAllow(c, at.labels)
 			if n > 0 {
 				first = nil
 				break
 			}
-			if d := s.diskIn(c, at.vals); first == nil || d && !disk {
+			if d := s.volumeMayBeIn(c, at.labels); first == nil || d && !disk {
 				first, disk = r, d
 			}
 		}
 	}
-	if first == nil && c.topo.nearHost && !s.starts(c) {
-		for i := range c.topo.host {
-			if c.topo.host[i].kind == ruleAffinity {
-				first = &c.topo.host[i]
+	if first == nil && c.topology.hostAffinity && !s.mayStartGroup(c) {
+		for i := range c.topology.hostRules {
+			if c.topology.hostRules[i].kind == ruleAffinity {
+				first = &c.topology.hostRules[i]
 			}
 		}
 	}
@@ -585,20 +585,20 @@ func (s *solver) explainTopology(c *class, pi int) *plan.Reason {
 	return &r
 }
 
-// diskIn says whether the disks that pods of the class share, and that are still to be made, may be made in the domains of vals.
-func (s *solver) diskIn(c *class, vals []int32) bool {
-	for i := range c.topo.wide {
-		if r := &c.topo.wide[i]; r.kind == ruleDisk && (vals[r.key] <= 0 || s.counters[r.counter].at(int(vals[r.key])) < s.counters[r.counter].total) {
+// volumeMayBeIn says whether the volumes that pods of the class share, and that are still to be made, may be made in the domains of vals.
+func (s *solver) volumeMayBeIn(c *class, vals []int32) bool {
+	for i := range c.topology.domainRules {
+		if r := &c.topology.domainRules[i]; r.kind == ruleSharedVolume && (vals[r.key] <= 0 || s.counters[r.counter].countIn(int(vals[r.key])) < s.counters[r.counter].total) {
 			return false
 		}
 	}
 	return true
 }
 
-func (s *solver) inPool(m *mask, pi int) bool {
-	lo, hi := s.poolRange(pi)
+func (s *solver) setHasPool(set *offerSet, pi int) bool {
+	lo, hi := s.poolOfferRange(pi)
 	for i := lo; i < hi; i++ {
-		if m.has(i) {
+		if set.contains(i) {
 			return true
 		}
 	}
@@ -608,13 +608,13 @@ func (s *solver) inPool(m *mask, pi int) bool {
 func ruleReason(r *rule) plan.Reason {
 	switch r.kind {
 	case ruleSpread:
-		return plan.Reason{Code: plan.TopologySpread, Key: r.name, Want: fmt.Sprintf("skew at most %d", r.maxSkew), Have: "every domain would exceed it"}
+		return plan.Reason{Code: plan.TopologySpread, Key: r.topologyKey, Want: fmt.Sprintf("skew at most %d", r.maxSkew), Have: "every domain would exceed it"}
 	case ruleAffinity:
-		return plan.Reason{Code: plan.PodAffinity, Key: r.name, Want: "a domain with a pod that the term selects", Have: "none with room"}
-	case ruleDisk:
-		return plan.Reason{Code: plan.VolumeTopology, Key: r.name, Want: "the domain in which the volume will be made", Have: "none with room"}
+		return plan.Reason{Code: plan.PodAffinity, Key: r.topologyKey, Want: "a domain with a pod that the term selects", Have: "none with room"}
+	case ruleSharedVolume:
+		return plan.Reason{Code: plan.VolumeTopology, Key: r.topologyKey, Want: "the domain in which the volume will be made", Have: "none with room"}
 	case ruleAnti:
-		return plan.Reason{Code: plan.PodAntiAffinity, Key: r.name, Want: "a domain without a pod that the term selects", Have: "none with room"}
+		return plan.Reason{Code: plan.PodAntiAffinity, Key: r.topologyKey, Want: "a domain without a pod that the term selects", Have: "none with room"}
 	}
-	return plan.Reason{Code: plan.PodAntiAffinity, Key: r.name, Want: "a domain without a pod whose term selects this one", Have: "none with room"}
+	return plan.Reason{Code: plan.PodAntiAffinity, Key: r.topologyKey, Want: "a domain without a pod whose term selects this one", Have: "none with room"}
 }

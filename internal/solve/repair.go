@@ -8,25 +8,25 @@ import (
 	"slices"
 )
 
-// repair takes the machines that are used worst out of the plan, with a few others beside them, packs their pods again, and keeps
+// ruinAndRecreate takes the machines that are used worst out of the plan, with a few others beside them, packs their pods again, and keeps
 // what is cheaper; again and again until the work allowed is done or nothing more comes of it.
-func (p *packing) repair(batches []batch, until int64) []batch {
-	misses, enough := 0, p.floor+mulDiv(p.floor, p.s.pol.MaxGapPPM, 1_000_000)
-	for round := 0; p.s.work < until && misses < maxMisses && priceOf(batches) > enough; round++ {
-		keep, out := p.ruin(batches, round)
-		left := make([]int64, len(p.demands))
+func (p *packing) ruinAndRecreate(batches []batch, until int64) []batch {
+	misses, enough := 0, p.lowerBound+mulDiv(p.lowerBound, p.s.policy.MaxGapPPM, 1_000_000)
+	for round := 0; p.s.steps < until && misses < maxFruitlessRepairs && totalPrice(batches) > enough; round++ {
+		keep, out := p.ruinWorst(batches, round)
+		remaining := make([]int64, len(p.demands))
 		for _, b := range out {
 			for _, it := range b.items {
-				left[it.d] += it.n * b.copies
+				remaining[it.demand] += it.count * b.copies
 			}
 		}
-		was := p.effortOf(out)
-		p.refund(out)
-		p.price(left)
-		again := p.pack(slices.Clone(left))
-		if placed(again) != placed(out) || p.effortOf(again) >= was {
-			p.refund(again)
-			p.charge(out)
+		was := p.adjustedCostOf(out)
+		p.refundBatches(out)
+		p.priceDemands(remaining)
+		again := p.packGreedily(slices.Clone(remaining))
+		if countPodsIn(again) != countPodsIn(out) || p.adjustedCostOf(again) >= was {
+			p.refundBatches(again)
+			p.chargeBatches(out)
 			misses++
 			continue
 		}
@@ -36,12 +36,12 @@ func (p *packing) repair(batches []batch, until int64) []batch {
 	return batches
 }
 
-// maxMisses is how often in a row a repair may come to nothing.
-const maxMisses = 12
+// maxFruitlessRepairs is how often in a row a repair may come to nothing.
+const maxFruitlessRepairs = 12
 
-// ruin splits off single copies: those with the lowest worth for their price, and every few of the others. How many and which others
+// ruinWorst splits off single copies: those with the lowest worth for their price, and every few of the others. How many and which others
 // changes with the round.
-func (p *packing) ruin(batches []batch, round int) (keep, out []batch) {
+func (p *packing) ruinWorst(batches []batch, round int) (keep, out []batch) {
 	type scored struct {
 		i     int
 		ratio float64
@@ -51,9 +51,9 @@ func (p *packing) ruin(batches []batch, round int) (keep, out []batch) {
 	for i, b := range batches {
 		v := int64(0)
 		for _, it := range b.items {
-			v += p.worth[it.d] * it.n
+			v += p.dual[it.demand] * it.count
 		}
-		list[i] = scored{i, float64(v) / float64(b.m.effort)}
+		list[i] = scored{i, float64(v) / float64(b.machine.adjustedCost)}
 		total += b.copies
 	}
 	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(a.ratio, b.ratio) })
@@ -72,28 +72,28 @@ func (p *packing) ruin(batches []batch, round int) (keep, out []batch) {
 			}
 		}
 		if n > 0 {
-			out = append(out, batch{m: b.m, pool: b.pool, items: b.items, copies: n})
+			out = append(out, batch{machine: b.machine, pool: b.pool, items: b.items, copies: n})
 		}
 		if n < b.copies {
-			keep = append(keep, batch{m: b.m, pool: b.pool, items: b.items, copies: b.copies - n})
+			keep = append(keep, batch{machine: b.machine, pool: b.pool, items: b.items, copies: b.copies - n})
 		}
 	}
 	return keep, out
 }
 
-// placed is how many pods batches hold.
-func placed(batches []batch) (n int64) {
+// countPodsIn is how many pods batches hold.
+func countPodsIn(batches []batch) (n int64) {
 	for _, b := range batches {
 		for _, it := range b.items {
-			n += it.n * b.copies
+			n += it.count * b.copies
 		}
 	}
 	return n
 }
 
-// charge is the reverse of refund.
-func (p *packing) charge(batches []batch) {
+// chargeBatches is the reverse of refund.
+func (p *packing) chargeBatches(batches []batch) {
 	for _, b := range batches {
-		p.take(b.m, b.pool, b.copies)
+		p.chargeMachines(b.machine, b.pool, b.copies)
 	}
 }

@@ -5,47 +5,47 @@ package solve
 
 import "sort"
 
-// rising says of a list of offers, cheapest first, from which one on some holds an amount: how much of each resource the first so many have at
+// capacityIndex says of a list of offers, cheapest first, from which one on some holds an amount: how much of each resource the first so many have at
 // most. Where machines are many, a search for the cheapest that holds a few pods passes over most of those that are too small.
-type rising struct {
-	most  []vec // among the first risingStep offers, the first two times as many, and so on
-	known bool
+type capacityIndex struct {
+	maxima []vec // among the first risingStep offers, the first two times as many, and so on
+	known  bool
 }
 
-// risingStep is how many offers are passed over at a time.
-const risingStep = 16
+// capacityIndexStep is how many offers are passed over at a time.
+const capacityIndexStep = 16
 
-// first is a place in the list before which no offer holds the amount.
-func (r *rising) first(s *solver, list []int, req *vec) int {
-	if len(list) <= risingStep {
+// firstCandidate is a place in the list before which no offer holds the amount.
+func (r *capacityIndex) firstCandidate(s *solver, list []int, req *vec) int {
+	if len(list) <= capacityIndexStep {
 		return 0
 	}
 	if !r.known {
-		r.known, r.most = true, make([]vec, len(list)/risingStep)
+		r.known, r.maxima = true, make([]vec, len(list)/capacityIndexStep)
 		var most vec
-		for at, i := range list[:len(r.most)*risingStep] {
-			for k, v := range s.offers[i].avail[:s.nd] {
+		for at, i := range list[:len(r.maxima)*capacityIndexStep] {
+			for k, v := range s.offers[i].allocatable[:s.numDims] {
 				most[k] = max(most[k], v)
 			}
-			r.most[at/risingStep] = most
+			r.maxima[at/capacityIndexStep] = most
 		}
 	}
-	return sort.Search(len(r.most), func(b int) bool { return fitsIn(req, &r.most[b], s.nd) }) * risingStep
+	return sort.Search(len(r.maxima), func(b int) bool { return fitsIn(req, &r.maxima[b], s.numDims) }) * capacityIndexStep
 }
 
-// firstOf is that for the offers of a pool.
-func (s *solver) firstOf(pool int, req *vec) int {
-	if s.ofPool == nil {
-		s.ofPool = make([]rising, len(s.in.Pools))
+// firstPoolCandidate is that for the offers of a pool.
+func (s *solver) firstPoolCandidate(pool int, req *vec) int {
+	if s.poolCapacityIndex == nil {
+		s.poolCapacityIndex = make([]capacityIndex, len(s.input.Pools))
 	}
-	return s.ofPool[s.twin[pool]].first(s, s.byPrice(pool), req)
+	return s.poolCapacityIndex[s.equivalentPool[pool]].firstCandidate(s, s.poolOffersCheapestFirst(pool), req)
 }
 
-// firstIn is that for the offers of a level.
-func (s *solver) firstIn(level int, req *vec) int {
-	if s.ofLevel == nil {
-		s.ofLevel = make([]rising, len(s.levels))
+// firstLevelCandidate is that for the offers of a level.
+func (s *solver) firstLevelCandidate(level int, req *vec) int {
+	if s.levelCapacityIndex == nil {
+		s.levelCapacityIndex = make([]capacityIndex, len(s.levels))
 	}
 	l := s.levels[level]
-	return s.ofLevel[level].first(s, s.order[l.lo:l.hi], req)
+	return s.levelCapacityIndex[level].firstCandidate(s, s.offersByPrice[l.lo:l.hi], req)
 }

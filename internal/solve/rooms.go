@@ -12,33 +12,33 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// rooms are the machines that stand or come. They are numbered in the order they are filled: standing before in flight (what stands
-// can be used now), then by name. What costs more than a look is computed when a room is first considered.
-type rooms struct {
-	in     []*Room
-	free   []int64 // nd numbers a room
-	shape  []int32
-	vals   [][]int32 // by shape
-	of     []int32   // by shape: a room that has it
-	settle []bool    // DaemonSets still to come are charged
-	guests []guests  // ports and volumes in use, by room; nil until somebody asks
+// nodeSet are the machines that stand or come. They are numbered in the order they are filled: standing before in flight (what stands
+// can be used now), then by name. What costs more than a look is computed when a node is first considered.
+type nodeSet struct {
+	list           []*Room
+	free           []int64 // nd numbers a node
+	shapeOf        []int32
+	labels         [][]int32   // by shape
+	exampleOf      []int32     // by shape: a node that has it
+	daemonsCharged []bool      // DaemonSets still to come are charged
+	occupancies    []occupancy // ports and volumes in use, by room; nil until somebody asks
 
-	anti      []*model.Class
-	antiKnown bool
+	antiAffinity      []*model.Class
+	antiAffinityKnown bool
 }
 
 // openValue stands for a label that a claim in flight will have, with a value not certain yet.
 const openValue = int32(-1)
 
-// guests is what pods on a node keep others from: ports and attached volumes.
-type guests struct {
+// occupancy is what pods on a node keep others from: ports and attached volumes.
+type occupancy struct {
 	known   bool
 	ports   []model.HostPort
 	handles map[string]map[string]bool // by driver
 }
 
-// inOrder lists rooms in the order they are filled.
-func inOrder(rooms []Room) []*Room {
+// fillingOrder lists nodes in the order they are filled.
+func fillingOrder(rooms []Room) []*Room {
 	out := make([]*Room, len(rooms))
 	for i := range rooms {
 		out[i] = &rooms[i]
@@ -58,33 +58,33 @@ func inOrder(rooms []Room) []*Room {
 	return out
 }
 
-// compileRooms projects free room and groups rooms into shapes: labels that anybody looks at, taints, and for a claim in flight
+// compileNodes projects free capacity and groups nodes into shapes: labels that anybody looks at, taints, and for a claim in flight
 // what is still open. A class is held against a shape once.
-func (s *solver) compileRooms(mem Memory) {
-	r := &s.rooms
-	n := len(s.in.Rooms)
-	if n > 0 && len(mem.rooms) == n && &mem.rooms[0] == &s.in.Rooms[0] {
-		r.in = mem.inOrder
+func (s *solver) compileNodes(mem Memory) {
+	r := &s.nodes
+	n := len(s.input.Rooms)
+	if n > 0 && len(mem.nodes) == n && &mem.nodes[0] == &s.input.Rooms[0] {
+		r.list = mem.nodesInOrder
 	} else {
-		r.in = inOrder(s.in.Rooms)
+		r.list = fillingOrder(s.input.Rooms)
 	}
-	s.slots = n
-	r.free, r.shape, r.settle = make([]int64, n*s.nd), make([]int32, n), make([]bool, n)
-	for i, x := range r.in {
+	s.hostCount = n
+	r.free, r.shapeOf, r.daemonsCharged = make([]int64, n*s.numDims), make([]int32, n), make([]bool, n)
+	for i, x := range r.list {
 		for k, d := range s.dims {
-			r.free[i*s.nd+k] = x.Free.At(d)
+			r.free[i*s.numDims+k] = x.Free.At(d)
 		}
-		s.addCliques(r.free[i*s.nd : i*s.nd+s.nd])
+		s.addExclusivityUnits(r.free[i*s.numDims : i*s.numDims+s.numDims])
 	}
 	shapes := map[string]int32{}
 	var key []byte
-	vals := make([]int32, len(s.keys.names))
-	for i, x := range r.in {
+	vals := make([]int32, len(s.keys.keys))
+	for i, x := range r.list {
 		key = key[:0]
-		for k, name := range s.keys.names {
+		for k, name := range s.keys.keys {
 			vals[k] = 0
 			if v, ok := x.Labels[name]; ok {
-				vals[k] = s.keys.value(k, v)
+				vals[k] = s.keys.internValue(k, v)
 			}
 			if x.Open.Get(name) != nil {
 				vals[k] = openValue
@@ -101,49 +101,49 @@ func (s *solver) compileRooms(mem Memory) {
 		}
 		id, ok := shapes[string(key)]
 		if !ok {
-			id = int32(len(r.vals))
+			id = int32(len(r.labels))
 			shapes[string(key)] = id
-			r.vals = append(r.vals, slices.Clone(vals))
-			r.of = append(r.of, int32(i))
+			r.labels = append(r.labels, slices.Clone(vals))
+			r.exampleOf = append(r.exampleOf, int32(i))
 		}
-		r.shape[i] = id
+		r.shapeOf[i] = id
 	}
-	s.compileExclusive()
+	s.compileVolumesInUse()
 }
 
-// admits says whether the room's labels and taints let the class on.
-func (s *solver) admits(f *filter, room int) bool {
-	r := &s.rooms
-	if f.named {
-		return s.admitsShape(f, room)
+// nodeAdmits says whether the node's labels and taints let the class on.
+func (s *solver) nodeAdmits(f *nodeFilter, node int) bool {
+	r := &s.nodes
+	if f.looksAtNames {
+		return s.checkNodeAdmits(f, node)
 	}
-	shape := r.shape[room]
-	for int(shape) >= len(f.verdicts) {
-		f.verdicts = append(f.verdicts, make([]int8, len(r.vals)-len(f.verdicts))...)
+	shape := r.shapeOf[node]
+	for int(shape) >= len(f.nodeVerdicts) {
+		f.nodeVerdicts = append(f.nodeVerdicts, make([]int8, len(r.labels)-len(f.nodeVerdicts))...)
 	}
-	if f.verdicts[shape] == 0 {
-		f.verdicts[shape] = 2
-		if s.admitsShape(f, room) {
-			f.verdicts[shape] = 1
+	if f.nodeVerdicts[shape] == 0 {
+		f.nodeVerdicts[shape] = 2
+		if s.checkNodeAdmits(f, node) {
+			f.nodeVerdicts[shape] = 1
 		}
 	}
-	return f.verdicts[shape] == 1
+	return f.nodeVerdicts[shape] == 1
 }
 
-func (s *solver) admitsShape(f *filter, room int) bool {
-	x := s.rooms.in[room]
+func (s *solver) checkNodeAdmits(f *nodeFilter, node int) bool {
+	x := s.nodes.list[node]
 	return model.Untolerated(x.Taints, f.tolerations) == nil &&
-		f.passes(&s.keys, s.rooms.vals[s.rooms.shape[room]], x.Open, x.Name)
+		f.passes(&s.keys, s.nodes.labels[s.nodes.shapeOf[node]], x.Open, x.Name)
 }
 
-// roomFits is how many pods of the class the free resources hold, DaemonSets still to come counted.
-func (s *solver) roomFits(c *class, room int) int64 {
-	free := s.rooms.free[room*s.nd : room*s.nd+s.nd]
+// podsFittingNode is how many pods of the class the free resources hold, DaemonSets still to come counted.
+func (s *solver) podsFittingNode(c *class, node int) int64 {
+	free := s.nodes.free[node*s.numDims : node*s.numDims+s.numDims]
 	if !fitsSlice(&c.req, free) {
 		return 0
 	}
-	if !s.rooms.settle[room] {
-		s.settleRoom(room)
+	if !s.nodes.daemonsCharged[node] {
+		s.chargeDaemons(node)
 		if !fitsSlice(&c.req, free) {
 			return 0
 		}
@@ -166,20 +166,20 @@ func fitsSlice(req *vec, free []int64) bool {
 	return true
 }
 
-// settleRoom charges the DaemonSets whose pod is not on the room yet but will be. One that no longer fits will not come, and takes
+// chargeDaemons charges the DaemonSets whose pod is not on the node yet but will be. One that no longer fits will not come, and takes
 // nothing.
-func (s *solver) settleRoom(room int) {
-	if s.rooms.settle[room] {
+func (s *solver) chargeDaemons(node int) {
+	if s.nodes.daemonsCharged[node] {
 		return
 	}
-	s.rooms.settle[room] = true
+	s.nodes.daemonsCharged[node] = true
 	if len(s.daemons) == 0 {
 		return
 	}
-	free := s.rooms.free[room*s.nd : room*s.nd+s.nd]
-	x := s.rooms.in[room]
+	free := s.nodes.free[node*s.numDims : node*s.numDims+s.numDims]
+	x := s.nodes.list[node]
 	for _, d := range s.daemons {
-		if s.admits(d.filter, room) && !hasDaemon(x, d.in) && fitsSlice(&d.req, free) {
+		if s.nodeAdmits(d.filter, node) && !runsDaemon(x, d.spec) && fitsSlice(&d.req, free) {
 			for k := range free {
 				free[k] -= d.req[k]
 			}
@@ -187,7 +187,7 @@ func (s *solver) settleRoom(room int) {
 	}
 }
 
-func hasDaemon(x *Room, d *model.Daemon) bool {
+func runsDaemon(x *Room, d *model.Daemon) bool {
 	for _, p := range x.Pods {
 		if p.Owner.Kind == "DaemonSet" && p.Owner.Name == d.Name && p.Namespace == d.Namespace {
 			return true
@@ -196,46 +196,46 @@ func hasDaemon(x *Room, d *model.Daemon) bool {
 	return false
 }
 
-// guestsOf is what the room's pods hold in ports and volumes; the DaemonSets still to come hold their ports too.
-func (s *solver) guestsOf(room int) *guests {
-	r := &s.rooms
-	if r.guests == nil {
-		r.guests = make([]guests, len(r.in))
+// occupancyOf is what the node's pods hold in ports and volumes; the DaemonSets still to come hold their ports too.
+func (s *solver) occupancyOf(node int) *occupancy {
+	r := &s.nodes
+	if r.occupancies == nil {
+		r.occupancies = make([]occupancy, len(r.list))
 	}
-	g := &r.guests[room]
-	if g.known {
-		return g
+	used := &r.occupancies[node]
+	if used.known {
+		return used
 	}
-	g.known = true
-	for _, p := range r.in[room].Pods {
-		g.add(p.Class)
+	used.known = true
+	for _, p := range r.list[node].Pods {
+		used.addClass(p.Class)
 	}
 	for _, d := range s.daemons {
-		if s.admits(d.filter, room) && !hasDaemon(r.in[room], d.in) {
-			g.ports = append(g.ports, d.in.Class.HostPorts...)
+		if s.nodeAdmits(d.filter, node) && !runsDaemon(r.list[node], d.spec) {
+			used.ports = append(used.ports, d.spec.Class.HostPorts...)
 		}
 	}
-	return g
+	return used
 }
 
-func (g *guests) add(c *model.Class) {
-	g.ports = append(g.ports, c.HostPorts...)
+func (used *occupancy) addClass(c *model.Class) {
+	used.ports = append(used.ports, c.HostPorts...)
 	for _, v := range c.Volumes {
 		if v.Driver == "" {
 			continue
 		}
-		if g.handles == nil {
-			g.handles = map[string]map[string]bool{}
+		if used.handles == nil {
+			used.handles = map[string]map[string]bool{}
 		}
-		if g.handles[v.Driver] == nil {
-			g.handles[v.Driver] = map[string]bool{}
+		if used.handles[v.Driver] == nil {
+			used.handles[v.Driver] = map[string]bool{}
 		}
-		g.handles[v.Driver][v.Handle] = true
+		used.handles[v.Driver][v.Handle] = true
 	}
 }
 
-// portsFit is how many pods with these ports may join: none, one, or any number when they have no ports.
-func portsFit(c *class, taken []model.HostPort) int64 {
+// podsPortsAllow is how many pods with these ports may join: none, one, or any number when they have no ports.
+func podsPortsAllow(c *class, taken []model.HostPort) int64 {
 	if len(c.ports) == 0 {
 		return unlimited
 	}
@@ -249,15 +249,15 @@ func portsFit(c *class, taken []model.HostPort) int64 {
 	return 1
 }
 
-// attachFit says whether the volumes of a pod may be attached beside those already there. A volume attached twice counts once.
-func attachFit(c *class, handles map[string]map[string]bool, limits map[string]int64) (string, bool) {
-	for i, v := range c.attach {
+// volumesFit says whether the volumes of a pod may be attached beside those already there. A volume attached twice counts once.
+func volumesFit(c *class, handles map[string]map[string]bool, limits map[string]int64) (string, bool) {
+	for i, v := range c.csiVolumes {
 		limit, ok := limits[v.Driver]
-		if !ok || slices.ContainsFunc(c.attach[:i], func(u model.Volume) bool { return u.Driver == v.Driver }) {
+		if !ok || slices.ContainsFunc(c.csiVolumes[:i], func(u model.Volume) bool { return u.Driver == v.Driver }) {
 			continue // no limit known, or this driver is done
 		}
 		added := map[string]bool{}
-		for _, w := range c.attach[i:] {
+		for _, w := range c.csiVolumes[i:] {
 			if w.Driver == v.Driver && !handles[w.Driver][w.Handle] {
 				added[w.Handle] = true
 			}
@@ -269,26 +269,26 @@ func attachFit(c *class, handles map[string]map[string]bool, limits map[string]i
 	return "", true
 }
 
-// compileExclusive collects the volumes that one pod alone may use and that one does use.
-func (s *solver) compileExclusive() {
+// compileVolumesInUse collects the volumes that one pod alone may use and that one does use.
+func (s *solver) compileVolumesInUse() {
 	wanted := false
 	for _, c := range s.classes {
-		for _, v := range c.c.Volumes {
+		for _, v := range c.spec.Volumes {
 			wanted = wanted || v.Exclusive
 		}
 	}
 	if !wanted {
 		return
 	}
-	s.excluded = map[string]bool{}
-	for _, x := range s.rooms.in {
+	s.volumesInUse = map[string]bool{}
+	for _, x := range s.nodes.list {
 		if x.Drained {
 			continue
 		}
 		for _, p := range x.Pods {
 			for _, v := range p.Class.Volumes {
 				if v.Exclusive {
-					s.excluded[volumeID(&v)] = true
+					s.volumesInUse[volumeID(&v)] = true
 				}
 			}
 		}
@@ -297,61 +297,61 @@ func (s *solver) compileExclusive() {
 
 func volumeID(v *model.Volume) string { return cmp.Or(v.Handle, v.Claim) }
 
-// roomTakes is how many pods of the class may be put on the room now as far as the node itself is concerned: labels, taints,
+// podsNodeAccepts is how many pods of the class may be put on the node now as far as the node itself is concerned: labels, taints,
 // resources, ports, volumes, and what pods on it tell each other. Domains larger than a node are the caller's.
-func (s *solver) roomTakes(c *class, room int) int64 {
-	x := s.rooms.in[room]
+func (s *solver) podsNodeAccepts(c *class, node int) int64 {
+	x := s.nodes.list[node]
 	if x.Closed || x.Drained {
 		return 0
 	}
-	n := s.roomFits(c, room)
-	if n == 0 || !s.admits(c.filter, room) {
+	n := s.podsFittingNode(c, node)
+	if n == 0 || !s.nodeAdmits(c.filter, node) {
 		return 0
 	}
-	if len(c.topo.host) > 0 {
-		n = min(n, s.hostAllows(c, room))
+	if len(c.topology.hostRules) > 0 {
+		n = min(n, s.podsHostAllows(c, node))
 	}
 	if n > 0 && len(c.ports) > 0 {
-		n = min(n, portsFit(c, s.guestsOf(room).ports))
+		n = min(n, podsPortsAllow(c, s.occupancyOf(node).ports))
 	}
-	if n > 0 && len(c.attach) > 0 {
-		if _, ok := attachFit(c, s.guestsOf(room).handles, x.CSILimits); !ok {
+	if n > 0 && len(c.csiVolumes) > 0 {
+		if _, ok := volumesFit(c, s.occupancyOf(node).handles, x.CSILimits); !ok {
 			return 0
 		}
 	}
 	return n
 }
 
-// putOnRoom books n pods.
-func (s *solver) putOnRoom(c *class, room int, n int64) {
-	free := s.rooms.free[room*s.nd : room*s.nd+s.nd]
+// placeOnNode books n pods.
+func (s *solver) placeOnNode(c *class, node int, n int64) {
+	free := s.nodes.free[node*s.numDims : node*s.numDims+s.numDims]
 	for k := range free {
 		free[k] -= c.req[k] * n
 	}
-	c.taken += int(n)
-	s.placed = append(s.placed, placement{class: c.id, room: room, n: int(n)})
-	if len(c.ports) > 0 || len(c.attach) > 0 {
-		s.guestsOf(room).add(c.c)
+	c.assigned += int(n)
+	s.placed = append(s.placed, placement{class: c.id, node: node, count: int(n)})
+	if len(c.ports) > 0 || len(c.csiVolumes) > 0 {
+		s.occupancyOf(node).addClass(c.spec)
 	}
-	s.bumpHost(c, room, n)
-	if len(c.topo.keys) > 0 {
-		s.bumpWide(c, s.rooms.vals[s.rooms.shape[room]], s.roomScopes(c, room), n)
+	s.countOnHost(c, node, n)
+	if len(c.topology.keys) > 0 {
+		s.countInDomains(c, s.nodes.labels[s.nodes.shapeOf[node]], s.nodeScopes(c, node), n)
 	}
-	s.takeExclusive(c)
+	s.useExclusiveVolumes(c)
 }
 
-func (s *solver) takeExclusive(c *class) {
-	for i := range c.c.Volumes {
-		if c.c.Volumes[i].Exclusive && s.excluded != nil {
-			s.excluded[volumeID(&c.c.Volumes[i])] = true
+func (s *solver) useExclusiveVolumes(c *class) {
+	for i := range c.spec.Volumes {
+		if c.spec.Volumes[i].Exclusive && s.volumesInUse != nil {
+			s.volumesInUse[volumeID(&c.spec.Volumes[i])] = true
 		}
 	}
 }
 
-// exclusive returns the first volume of the class that another pod already has for itself.
-func (s *solver) exclusive(c *class) *model.Volume {
-	for i := range c.c.Volumes {
-		if v := &c.c.Volumes[i]; v.Exclusive && s.excluded[volumeID(v)] {
+// exclusiveVolumeInUse returns the first volume of the class that another pod already has for itself.
+func (s *solver) exclusiveVolumeInUse(c *class) *model.Volume {
+	for i := range c.spec.Volumes {
+		if v := &c.spec.Volumes[i]; v.Exclusive && s.volumesInUse[volumeID(v)] {
 			return v
 		}
 	}

@@ -8,19 +8,19 @@ import (
 	"slices"
 )
 
-// maxAsked bounds how many pairs of room and class are looked at for a bound.
-const maxAsked = 2_000_000
+// maxNodeClassPairs bounds how many pairs of room and class are looked at for a bound.
+const maxNodeClassPairs = 2_000_000
 
-// vacancy is free room that the same strata may use, taken as one machine: of it there is one, and it costs nothing.
-type vacancy struct {
-	on   uint64 // strata, by number
-	free vec
+// pooledCapacity is free capacity that the same feasibility classes may use, taken as one machine: of it there is one, and it costs nothing.
+type pooledCapacity struct {
+	classes uint64 // feasibility classes, by number
+	free    vec
 }
 
-// boundBesideRooms is the bound by strata where much room is free. Prices of resources alone see that the room would do for all pods, and
-// say that nothing need be bought; but no large pod goes into what is left on many machines. So pods are told apart by how much of the room is
+// boundBesideFreeCapacity is the bound by feasibility classes where much room is free. Prices of resources alone see that the room would do for all pods, and
+// say that nothing need be bought; but no large pod goes into what is left on many machines. So pods are told apart by how much of the node is
 // open to them too, and the program gives what is free to those that may have it.
-func (s *solver) boundBesideRooms(groups []*boundGroup, ls []level, useful []int) int64 {
+func (s *solver) boundBesideFreeCapacity(groups []*boundGroup, ls []level, useful []int) int64 {
 	var classes []*class
 	for i, g := range groups {
 		if ls[i] != ls[0] {
@@ -28,38 +28,38 @@ func (s *solver) boundBesideRooms(groups []*boundGroup, ls []level, useful []int
 		}
 		classes = append(classes, g.classes...)
 	}
-	if len(classes) == 0 || len(useful) == 0 || len(useful)*len(classes) > maxAsked {
+	if len(classes) == 0 || len(useful) == 0 || len(useful)*len(classes) > maxNodeClassPairs {
 		return 0
 	}
-	p, whole := s.provingOf(ls[0], classes)
-	p.access = s.accessOf(classes, useful)
-	x := p.strataOf(whole)
-	vacant := x.vacancies(useful, whole)
-	x.price(make([]float64, s.nd), vacant)
-	total := x.worth()
-	var rooms wide
+	p, whole := s.newProofPacking(ls[0], classes)
+	p.freeAccess = s.freeAccessOf(classes, useful)
+	x := p.feasibilityClassesOf(whole)
+	vacant := x.poolFreeCapacity(useful, whole)
+	x.solvePrices(make([]float64, s.numDims), vacant)
+	total := x.totalWorth()
+	var rooms sum128
 	var most [maxDims]int64
-	for k := range s.nd {
-		most[k] = x.most(k, func(*stratum) bool { return true })
+	for k := range s.numDims {
+		most[k] = x.highestPrice(k, func(*feasibilityClass) bool { return true })
 	}
 	for i := range vacant {
-		for k, v := range vacant[i].free[:s.nd] {
-			rooms.addMul(x.dearest(k, vacant[i].on), v)
+		for k, v := range vacant[i].free[:s.numDims] {
+			rooms.addProduct(x.dearestPriceAmong(k, vacant[i].classes), v)
 		}
 	}
-	s.stockWorth(&most, &rooms)
+	s.addQuantitySavings(&most, &rooms)
 	if !rooms.less(total) {
 		return 0
 	}
 	return total.sub(rooms).micro()
 }
 
-// accessOf is, by class, how much of the free room is on rooms that hold one of its pods: in powers of four of a part, 0 for none.
-func (s *solver) accessOf(classes []*class, useful []int) []int8 {
-	nd := s.nd
+// freeAccessOf is, by class, how much of the free capacity is on nodes that hold one of its pods: in powers of four of a part, 0 for none.
+func (s *solver) freeAccessOf(classes []*class, useful []int) []int8 {
+	nd := s.numDims
 	var sum vec
-	for _, room := range useful {
-		for k, v := range s.start.free[room*nd : room*nd+nd] {
+	for _, node := range useful {
+		for k, v := range s.initial.free[node*nd : node*nd+nd] {
 			sum[k] += max(0, v)
 		}
 	}
@@ -68,8 +68,8 @@ func (s *solver) accessOf(classes []*class, useful []int) []int8 {
 		part := int64(0) // millionths, of the resource of which it is least
 		var have vec
 		any := false
-		for _, room := range useful {
-			if free := s.start.free[room*nd : room*nd+nd]; fitsSlice(&c.req, free) && s.admits(c.filter, room) {
+		for _, node := range useful {
+			if free := s.initial.free[node*nd : node*nd+nd]; fitsSlice(&c.req, free) && s.nodeAdmits(c.filter, node) {
 				any = true
 				for k, v := range free {
 					have[k] += max(0, v)
@@ -87,31 +87,31 @@ func (s *solver) accessOf(classes []*class, useful []int) []int8 {
 		}
 		out[i] = int8(1 + (bits.Len64(uint64(part))+1)/2)
 	}
-	s.work += int64(len(useful) * len(classes))
+	s.steps += int64(len(useful) * len(classes))
 	return out
 }
 
-// vacancies joins the free room of rooms that the same strata may use. Of each no more counts than pods that fit could take.
-func (x *strata) vacancies(useful []int, whole []int64) (out []vacancy) {
-	p, s, nd := x.p, x.p.s, x.p.s.nd
+// poolFreeCapacity joins the free capacity of nodes that the same feasibility classes may use. Of each no more counts than pods that fit could take.
+func (x *feasibilityClasses) poolFreeCapacity(useful []int, whole []int64) (out []pooledCapacity) {
+	p, s, nd := x.p, x.p.s, x.p.s.numDims
 	at := map[uint64]int{}
-	for _, room := range useful {
-		free := s.start.free[room*nd : room*nd+nd]
+	for _, node := range useful {
+		free := s.initial.free[node*nd : node*nd+nd]
 		on := uint64(0)
 		var used vec
 		for d, y := range p.demands {
-			if whole[d] <= 0 || x.of[d] < 0 || !fitsSlice(&y.c.req, free) || !s.admits(y.c.filter, room) {
+			if whole[d] <= 0 || x.classOf[d] < 0 || !fitsSlice(&y.class.req, free) || !s.nodeAdmits(y.class.filter, node) {
 				continue
 			}
-			on |= 1 << x.of[d]
+			on |= 1 << x.classOf[d]
 			n := whole[d]
 			for k, v := range free {
-				if q := y.c.req[k]; q > 0 {
+				if q := y.class.req[k]; q > 0 {
 					n = min(n, v/q)
 				}
 			}
 			for k := range nd {
-				used[k] += y.c.req[k] * n
+				used[k] += y.class.req[k] * n
 			}
 		}
 		if on == 0 {
@@ -121,34 +121,34 @@ func (x *strata) vacancies(useful []int, whole []int64) (out []vacancy) {
 		if !ok {
 			i = len(out)
 			at[on] = i
-			out = append(out, vacancy{on: on})
+			out = append(out, pooledCapacity{classes: on})
 		}
 		for k, v := range free {
 			out[i].free[k] += max(0, min(v, used[k]))
 		}
 	}
-	s.work += int64(len(useful) * len(p.demands))
-	if len(out) > maxVacancies { // few rows: what little the others have goes to all strata that may have any of it
-		slices.SortStableFunc(out, func(a, b vacancy) int { return bits.OnesCount64(b.on) - bits.OnesCount64(a.on) })
-		last := &out[maxVacancies-1]
-		for _, v := range out[maxVacancies:] {
-			last.on |= v.on
+	s.steps += int64(len(useful) * len(p.demands))
+	if len(out) > maxPooledCapacities { // few rows: what little the others have goes to all feasibility classes that may have any of it
+		slices.SortStableFunc(out, func(a, b pooledCapacity) int { return bits.OnesCount64(b.classes) - bits.OnesCount64(a.classes) })
+		last := &out[maxPooledCapacities-1]
+		for _, v := range out[maxPooledCapacities:] {
+			last.classes |= v.classes
 			for k := range nd {
 				last.free[k] += v.free[k]
 			}
 		}
-		out = out[:maxVacancies]
+		out = out[:maxPooledCapacities]
 	}
 	return out
 }
 
-// maxVacancies bounds the rows of the program that rooms add.
-const maxVacancies = 64
+// maxPooledCapacities bounds the rows of the program that nodes add.
+const maxPooledCapacities = 64
 
-// dearest is the highest price of a resource among strata by number.
-func (x *strata) dearest(k int, on uint64) (u int64) {
+// dearestPriceAmong is the highest price of a resource among feasibility classes by number.
+func (x *feasibilityClasses) dearestPriceAmong(k int, on uint64) (u int64) {
 	for ; on != 0; on &= on - 1 {
-		u = max(u, x.u[bits.TrailingZeros64(on)][k])
+		u = max(u, x.prices[bits.TrailingZeros64(on)][k])
 	}
 	return u
 }

@@ -5,59 +5,59 @@ package solve
 
 import "github.com/dovetail-sh/dovetail/internal/model"
 
-// toll is what machines are counted dearer by for what they take of limits. A plan that looks at prices alone may spend a limit on machines that
-// are cheap and hold little, and leave pods without one. Where that happens, tolls are tried, low ones first, until no pod is left without
+// limitPricing is what machines are counted dearer by for what they take of limits. A plan that looks at prices alone may spend a limit on machines that
+// are cheap and hold little, and leave pods without one. Where that happens, limit prices are tried, low ones first, until no pod is left without
 // a machine; if none helps that much, the one is kept with which fewest pods are.
-type toll struct {
-	rate  []int64 // by resource: micro-dollars << weightShift for a unit, what the plan without tolls paid for what it took of limits
-	level int     // of tollLevels
-	short []int64 // by level tried: pods left without a machine
-	done  bool
+type limitPricing struct {
+	rate     []int64 // by resource: micro-dollars << weightShift for a unit, what the plan without limit prices paid for what it took of limits
+	level    int     // of tollLevels
+	unplaced []int64 // by level tried: pods left without a machine
+	done     bool
 }
 
-// tollLevels are quarters of the rate.
-var tollLevels = [...]int64{0, 1, 4, 32}
+// limitPriceLevels are quarters of the rate.
+var limitPriceLevels = [...]int64{0, 1, 4, 32}
 
-// tollOf is the toll of a machine of the pool.
-func (s *solver) tollOf(pool int, capacity model.Resources) int64 {
-	f := &s.families[s.twin[pool]]
-	if s.toll.level == 0 || !f.limited {
+// limitCharge is the limit price of a machine of the pool.
+func (s *solver) limitCharge(pool int, capacity model.Resources) int64 {
+	f := &s.families[s.equivalentPool[pool]]
+	if s.limitPricing.level == 0 || !f.limited {
 		return 0
 	}
-	var sum wide
+	var sum sum128
 	for d, h := range f.has {
-		if h && d < len(s.toll.rate) {
-			sum.addMul(s.toll.rate[d], capacity.At(model.Dim(d)))
+		if h && d < len(s.limitPricing.rate) {
+			sum.addProduct(s.limitPricing.rate[d], capacity.At(model.Dim(d)))
 		}
 	}
-	return mulDiv(sum.micro(), tollLevels[s.toll.level], 4)
+	return mulDiv(sum.micro(), limitPriceLevels[s.limitPricing.level], 4)
 }
 
-// raise tries the next toll, where limits left pods short. It says whether the attempt must be made again.
-func (s *solver) raise(short []*demand) bool {
-	t := &s.toll
+// raiseLimitPrices tries the next limit price, where limits left pods short. It says whether the attempt must be made again.
+func (s *solver) raiseLimitPrices(short []*demand) bool {
+	t := &s.limitPricing
 	if t.done {
 		return false
 	}
 	n := int64(0)
 	for _, d := range short {
-		n += d.n
+		n += d.unbought
 	}
-	if t.level == 0 && (n == 0 || !s.strained()) {
+	if t.level == 0 && (n == 0 || !s.buysFromLimitedPools()) {
 		t.done = true
 		return false
 	}
-	t.short = append(t.short, n)
-	if n > 0 && t.level+1 < len(tollLevels) && s.work < s.deadline {
+	t.unplaced = append(t.unplaced, n)
+	if n > 0 && t.level+1 < len(limitPriceLevels) && s.steps < s.stepLimit {
 		if t.level == 0 {
-			s.setTolls()
+			s.setLimitRates()
 		}
 		t.level++
 		return true
 	}
 	best := 0
-	for i, m := range t.short {
-		if m < t.short[best] {
+	for i, m := range t.unplaced {
+		if m < t.unplaced[best] {
 			best = i
 		}
 	}
@@ -66,10 +66,10 @@ func (s *solver) raise(short []*demand) bool {
 	return again
 }
 
-// strained says whether machines are bought from pools whose amounts are limited: of fewer or more of them the same pods could be held.
-func (s *solver) strained() bool {
+// buysFromLimitedPools says whether machines are bought from pools whose amounts are limited: of fewer or more of them the same pods could be held.
+func (s *solver) buysFromLimitedPools() bool {
 	for _, b := range s.bins {
-		for _, h := range s.left[b.pool].has {
+		for _, h := range s.limits[b.pool].has {
 			if h {
 				return true
 			}
@@ -78,16 +78,16 @@ func (s *solver) strained() bool {
 	return false
 }
 
-// setTolls reads the rate off the plan without tolls.
-func (s *solver) setTolls() {
+// setLimitRates reads the rate off the plan without limit prices.
+func (s *solver) setLimitRates() {
 	var taken []int64
 	var price int64
 	for _, b := range s.bins {
-		if !s.left[b.pool].limited {
+		if !s.limits[b.pool].limited {
 			continue
 		}
 		price += b.price * b.copies
-		for d, h := range s.left[b.pool].has {
+		for d, h := range s.limits[b.pool].has {
 			for d >= len(taken) {
 				taken = append(taken, 0)
 			}
@@ -96,10 +96,10 @@ func (s *solver) setTolls() {
 			}
 		}
 	}
-	s.toll.rate = make([]int64, len(taken))
+	s.limitPricing.rate = make([]int64, len(taken))
 	for d, n := range taken {
 		if n > 0 {
-			s.toll.rate[d] = min(mulDiv(price, 1<<weightShift, n), 1<<50)
+			s.limitPricing.rate[d] = min(mulDiv(price, 1<<priceShift, n), 1<<50)
 		}
 	}
 }

@@ -12,123 +12,123 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// hostKey stands for kubernetes.io/hostname, whose domains are the hosts themselves: rooms by number, then bins as they are opened.
+// hostKey stands for kubernetes.io/hostname, whose domains are the hosts themselves: nodes by number, then bins as they are opened.
 const hostKey = -1
 
 // counter counts pods by domain of one topology key: those that a selector chooses, or those that own an anti-affinity term.
 type counter struct {
-	key      int
-	owner    bool
-	spread   bool             // pods being deleted do not count
-	sels     []model.Selector // all must match
-	on       *scope           // for a spread: only pods on these nodes count; nil: on all
-	n        []int32          // by value of the key, or by host
-	start    []int32          // n as the problem states it
-	total    int64            // in any domain
-	total0   int64
-	promised int64 // to be on machines not packed yet
-	floating int64 // on claims in flight whose domain is not certain
-	float0   int64
-	changes  int // of n
+	key              int
+	countsOwners     bool
+	forSpread        bool             // pods being deleted do not count
+	selectors        []model.Selector // all must match
+	scope            *scope           // for a spread: only pods on these nodes count; nil: on all
+	counts           []int32          // by value of the key, or by host
+	initialCounts    []int32          // n as the problem states it
+	total            int64            // in any domain
+	initialTotal     int64
+	expected         int64 // to be on machines not packed yet
+	uncertain        int64 // on claims in flight whose domain is not certain
+	initialUncertain int64
+	version          int // of n
 }
 
 // scope is the nodes that a spread looks at: those that node affinity lets its pods on, whose taints they tolerate, and that have the
 // keys of all of its class's hard spreads.
 type scope struct {
-	affine   *filter // nil: whatever node affinity says
-	tolerant *filter // nil: whatever the taints
+	affinity *nodeFilter // nil: whatever node affinity says
+	taints   *nodeFilter // nil: whatever the taints
 	keys     []int
 }
 
-// has says whether a node of these labels, name and taints is in the scope.
-func (x *scope) has(t *keyTable, vals []int32, open model.Requirements, name string, taints []model.Taint) bool {
+// includes says whether a node of these labels, name and taints is in the scope.
+func (x *scope) includes(t *labelTable, vals []int32, open model.Requirements, name string, taints []model.Taint) bool {
 	for _, k := range x.keys {
 		if vals[k] == 0 {
 			return false
 		}
 	}
-	return (x.affine == nil || x.affine.affine(t, vals, open, name)) &&
-		(x.tolerant == nil || model.Untolerated(taints, x.tolerant.tolerations) == nil)
+	return (x.affinity == nil || x.affinity.passesAffinity(t, vals, open, name)) &&
+		(x.taints == nil || model.Untolerated(taints, x.taints.tolerations) == nil)
 }
 
 type ruleKind int8
 
 const (
-	ruleSpread   ruleKind = iota // own spread constraint
-	ruleAffinity                 // own required affinity
-	ruleAnti                     // own required anti-affinity
-	ruleOthers                   // anti-affinity that others have against it
-	ruleWish                     // own preferred affinity or anti-affinity: refuses nothing
-	ruleDisk                     // a disk, still to be made, that other pods use too: all go where the first goes
-	ruleGuest                    // a spread over hosts of others that counts it: where they are, it may not crowd
+	ruleSpread             ruleKind = iota // own spread constraint
+	ruleAffinity                           // own required affinity
+	ruleAnti                               // own required anti-affinity
+	ruleAntiOfOthers                       // anti-affinity that others have against it
+	rulePreference                         // own preferred affinity or anti-affinity: refuses nothing
+	ruleSharedVolume                       // a volume, still to be made, that other pods use too: all go where the first goes
+	ruleHostSpreadOfOthers                 // a spread over hosts of others that counts it: where they are, it may not crowd
 )
 
 // rule is one thing a class asks of the domain it goes to.
 type rule struct {
-	kind       ruleKind
-	counter    int
-	owners     int // for ruleGuest: the counter of pods that own the spread
-	key        int
-	name       string // the topology key
-	self       bool   // pods of the class count themselves
-	hard       bool
-	on         *scope
-	maxSkew    int64
-	weight     int64 // of a wish; negative: to be away
-	minDomains int
-	domains    []int32 // that count for the least of a spread
-	standing   []int32 // those of them that a room is in already
-	filled     []int32 // those of them that only others fill
-	own        []int32 // by domain: pods of the class placed, for a hard spread
-	shut       []int32 // domains in which the class would be crowded by others, whatever comes first
-	known      leastKnown
+	kind            ruleKind
+	counter         int
+	ownerCounter    int // for ruleGuest: the counter of pods that own the spread
+	key             int
+	topologyKey     string // the topology key
+	selectsOwnPods  bool   // pods of the class count themselves
+	hard            bool
+	scope           *scope
+	maxSkew         int64
+	weight          int64 // of a preference; negative: to be away
+	minDomains      int
+	domains         []int32 // that count for the least of a spread
+	standingDomains []int32 // those of them that a node is in already
+	filledByOthers  []int32 // those of them that only others fill
+	ownPods         []int32 // by domain: pods of the class placed, for a hard spread
+	closedDomains   []int32 // domains in which the class would be crowded by others, whatever comes first
+	cachedLeast     cachedMinimum
 }
 
-// leastKnown is the last answer of least, for so many changes of the counter and so many domains.
-type leastKnown struct {
-	changes, domains int
-	least            int64
+// cachedMinimum is the last answer of least, for so many changes of the counter and so many domains.
+type cachedMinimum struct {
+	version, numDomains int
+	least               int64
 }
 
-// topo is what a class asks of topology, and which counters its pods move.
-type topo struct {
-	wide, host         []rule // by key: larger than a host, and the host itself
-	bumpWide, bumpHost []int
-	scopes             []*scope // of bumpWide: where a pod stands decides whether it counts
-	scopeOf            []int    // by position in bumpWide: in scopes, -1: it counts anywhere
-	keys               []int    // of wide and bumpWide: a pod's domain in these must be known to place it
-	nearHost           bool     // required affinity to pods on the same host
-	near               bool     // required affinity over any key
+// topologyRules is what a class asks of topology, and which counters its pods move.
+type topologyRules struct {
+	domainRules, hostRules       []rule // by key: larger than a host, and the host itself
+	domainCounters, hostCounters []int
+	scopes                       []*scope // of bumpWide: where a pod stands decides whether it counts
+	counterScope                 []int    // by position in bumpWide: in scopes, -1: it counts anywhere
+	keys                         []int    // of wide and bumpWide: a pod's domain in these must be known to place it
+	hostAffinity                 bool     // required affinity to pods on the same host
+	affinity                     bool     // required affinity over any key
 }
 
-// topoCompiler holds what is needed only while rules are made.
-type topoCompiler struct {
-	s       *solver
-	ids     map[counterKey]int
-	byLabel map[[2]string][]int // counters by a label value that their selector wants
-	general []int               // counters without such a label
-	looked  []string            // label keys that selectors of counters look at, sorted
-	kin     map[string]*kin     // by namespace and those labels
-	text    []byte              // scratch
-	domains map[domainKey][]int32
-	all     map[domainKey][]int32 // what domainsOf last found
-	seen    []bool                // scratch of it
-	found   []int32
-	sold    map[maskDomains][]domainOffers
-	scopes  map[string]*scope
-	disks   map[string]int       // counters of pods with one disk that is still to be made
-	hosted  map[int][]hostSpread // by counter
-	sels    map[string]int       // numbers of selectors
-	space   []string             // the namespace of the class at hand: thousands follow each other that have the same
-	lists   slab[rule]
-	ints    slab[int]
+// topologyCompiler holds what is needed only while rules are made.
+type topologyCompiler struct {
+	s               *solver
+	counterIDs      map[counterKey]int
+	byLabel         map[[2]string][]int          // counters by a label value that their selector wants
+	general         []int                        // counters without such a label
+	selectorKeys    []string                     // label keys that selectors of counters look at, sorted
+	equivalences    map[string]*labelEquivalence // by namespace and those labels
+	buf             []byte                       // scratch
+	standingDomains map[domainKey][]int32
+	lastDomains     map[domainKey][]int32 // what domainsOf last found
+	seenBuf         []bool                // scratch of it
+	foundBuf        []int32
+	offersByDomain  map[setDomainKey][]domainOffers
+	scopes          map[string]*scope
+	volumes         map[string]int       // counters of pods with one volume that is still to be made
+	hostSpreads     map[int][]hostSpread // by counter
+	selectorIDs     map[string]int       // numbers of selectors
+	namespaceBuf    []string             // the namespace of the class at hand: thousands follow each other that have the same
+	ruleSlab        slab[rule]
+	intSlab         slab[int]
 }
 
 // slab is memory from which many short lists are taken.
 type slab[T any] []T
 
-// join appends to a list that is taken from here. Where it must be made anew it gets room for so many more.
-func (a *slab[T]) join(list []T, spare int, more ...T) []T {
+// appendTo appends to a list that is taken from here. Where it must be made anew it gets room for so many more.
+func (a *slab[T]) appendTo(list []T, spare int, more ...T) []T {
 	if n := len(list) + len(more) + spare; n-spare > cap(list) {
 		if len(*a) < n {
 			*a = make([]T, max(n, 256))
@@ -141,91 +141,91 @@ func (a *slab[T]) join(list []T, spare int, more ...T) []T {
 
 // hostSpread is a hard spread over hosts that some demand has.
 type hostSpread struct {
-	owners  int
-	maxSkew int64
+	ownerCounter int
+	maxSkew      int64
 }
 
 type domainKey struct {
-	on  *scope
-	key int
+	scope *scope
+	key   int
 }
 
-// maskDomains are the domains of offers, and domainOffers the offers in one.
-type maskDomains struct {
-	m *mask
+// setDomainKey are the domains of offers, and domainOffers the offers in one.
+type setDomainKey struct {
+	m *offerSet
 	k domainKey
 }
 
 type domainOffers struct {
 	value  int32
-	offers *mask
+	offers *offerSet
 }
 
 // counterKey says what a counter counts.
 type counterKey struct {
-	key           int
-	owner, spread bool
-	on            *scope
-	sels          int // of topoCompiler.sels
+	key                     int
+	countsOwners, forSpread bool
+	scope                   *scope
+	selectors               int // of topologyCompiler.selectorIDs
 }
 
 // compileTopology makes counters and rules, and counts the pods that stand.
 func (s *solver) compileTopology() {
-	t := &topoCompiler{s: s, ids: map[counterKey]int{}, byLabel: map[[2]string][]int{}, domains: map[domainKey][]int32{}, sold: map[maskDomains][]domainOffers{},
-		scopes: map[string]*scope{}, disks: s.sharedDisks(), hosted: map[int][]hostSpread{}, kin: map[string]*kin{}, sels: map[string]int{}, all: map[domainKey][]int32{}}
+	t := &topologyCompiler{s: s, counterIDs: map[counterKey]int{}, byLabel: map[[2]string][]int{}, standingDomains: map[domainKey][]int32{}, offersByDomain: map[setDomainKey][]domainOffers{},
+		scopes: map[string]*scope{}, volumes: s.sharedVolumes(), hostSpreads: map[int][]hostSpread{}, equivalences: map[string]*labelEquivalence{}, selectorIDs: map[string]int{}, lastDomains: map[domainKey][]int32{}}
 	for _, c := range s.classes {
-		t.rules(c)
+		t.compileRules(c)
 	}
-	for _, c := range s.standingAnti() {
+	for _, c := range s.antiAffinityOnNodes() {
 		for i := range c.AntiAffinity {
-			t.counter(c.AntiAffinity[i].TopologyKey, true, false, c.AntiAffinity[i].Selector)
+			t.counterFor(c.AntiAffinity[i].TopologyKey, true, false, c.AntiAffinity[i].Selector)
 		}
 	}
 	if len(s.counters) == 0 {
 		return
 	}
 	for i := range s.counters {
-		t.index(i)
+		t.indexCounter(i)
 	}
-	slices.Sort(t.looked)
-	t.looked = slices.Compact(t.looked)
+	slices.Sort(t.selectorKeys)
+	t.selectorKeys = slices.Compact(t.selectorKeys)
 	for _, c := range s.classes {
-		t.relate(c)
+		t.addRulesOfOthers(c)
 	}
-	t.countStanding()
-	s.compileLoners()
-	s.compileLumps()
+	t.countPodsOnNodes()
+	s.compileNodeCaps()
+	s.compileColocatedGroups()
 }
 
-// counter returns the number of the counter, made when new.
-func (t *topoCompiler) counter(key string, owner, spread bool, sels ...model.Selector) int {
-	return t.counterOn(nil, key, owner, spread, sels...)
+// counterFor returns the number of the counter, made when new.
+func (t *topologyCompiler) counterFor(key string, owner, spread bool, sels ...model.Selector) int {
+	return t.counterInScope(nil, key, owner, spread, sels...)
 }
 
-// counterOn is counter for pods on the nodes of a scope.
-func (t *topoCompiler) counterOn(on *scope, key string, owner, spread bool, sels ...model.Selector) int {
+// counterInScope is counterFor for pods on the nodes of a scope.
+func (t *topologyCompiler) counterInScope(on *scope, key string, owner, spread bool, sels ...model.Selector) int {
 	k := hostKey
 	if key != model.LabelHostname {
 		k = t.s.keys.ids[key]
 	}
-	text := counterKey{key: k, owner: owner, spread: spread, on: on, sels: t.selector(sels)}
-	if id, ok := t.ids[text]; ok {
+	text := counterKey{key: k, countsOwners: owner, forSpread: spread, scope: on, selectors: t.selectorID(sels)}
+	if id, ok := t.counterIDs[text]; ok {
 		return id
 	}
-	size := t.s.slots
+	size := t.s.hostCount
 	if k != hostKey {
-		size = len(t.s.keys.text[k])
+		size = len(t.s.keys.valueNames[k])
 	}
 	id := len(t.s.counters)
-	t.ids[text] = id
-	t.s.counters = append(t.s.counters, counter{key: k, owner: owner, spread: spread, sels: slices.Clone(sels), on: on,
-		n: make([]int32, size)})
+	t.counterIDs[text] = id
+	t.s.counters = append(t.s.counters, counter{key: k, countsOwners: owner, forSpread: spread, selectors: slices.Clone(sels), scope: on,
+		counts: make([]int32, size)})
 	return id
 }
 
-// selector numbers lists of selectors.
-func (t *topoCompiler) selector(sels []model.Selector) int {
-	b := t.text[:0]
+// selectorID numbers lists of selectors.
+func (t *topologyCompiler) selectorID(sels []model.Selector) int {
+	b := t.buf[:0]
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
 	requirements := func(rs *model.Requirements) {
 		if rs == nil {
@@ -253,11 +253,11 @@ func (t *topoCompiler) selector(sels []model.Selector) int {
 		requirements(x.NamespaceL)
 		requirements(x.Pods)
 	}
-	t.text = b
-	id, ok := t.sels[string(b)]
+	t.buf = b
+	id, ok := t.selectorIDs[string(b)]
 	if !ok {
-		id = len(t.sels)
-		t.sels[string(b)] = id
+		id = len(t.selectorIDs)
+		t.selectorIDs[string(b)] = id
 	}
 	return id
 }
@@ -280,85 +280,85 @@ func selectorKey(sels ...model.Selector) string {
 	return string(out)
 }
 
-// selects says whether the selector chooses pods of the class.
-func (s *solver) selects(x *model.Selector, c *model.Class) bool {
+// selectorMatches says whether the selector chooses pods of the class.
+func (s *solver) selectorMatches(x *model.Selector, c *model.Class) bool {
 	if x.Pods == nil {
 		return false
 	}
 	_, ok := slices.BinarySearch(x.Namespaces, c.Namespace)
-	if !ok && (x.NamespaceL == nil || !x.NamespaceL.Matches(s.in.Namespaces[c.Namespace])) {
+	if !ok && (x.NamespaceL == nil || !x.NamespaceL.Matches(s.input.Namespaces[c.Namespace])) {
 		return false
 	}
 	return x.Pods.Matches(c.Labels)
 }
 
-func (s *solver) selectsAll(xs []model.Selector, c *model.Class) bool {
+func (s *solver) allSelectorsMatch(xs []model.Selector, c *model.Class) bool {
 	for i := range xs {
-		if !s.selects(&xs[i], c) {
+		if !s.selectorMatches(&xs[i], c) {
 			return false
 		}
 	}
 	return true
 }
 
-// rules makes the counters of a class's own constraints and the rules that read them.
-func (t *topoCompiler) rules(c *class) {
+// compileRules makes the counters of a class's own constraints and the rules that read them.
+func (t *topologyCompiler) compileRules(c *class) {
 	add := func(r rule) {
 		r.key = t.s.counters[r.counter].key
 		if r.key == hostKey {
-			c.topo.host = t.lists.join(c.topo.host, 1, r) // and what others have against it, mostly
+			c.topology.hostRules = t.ruleSlab.appendTo(c.topology.hostRules, 1, r) // and what others have against it, mostly
 			return
 		}
-		c.topo.wide = t.lists.join(c.topo.wide, 0, r)
+		c.topology.domainRules = t.ruleSlab.appendTo(c.topology.domainRules, 0, r)
 	}
-	if len(t.space) == 0 || t.space[0] != c.c.Namespace {
-		t.space = []string{c.c.Namespace}
+	if len(t.namespaceBuf) == 0 || t.namespaceBuf[0] != c.spec.Namespace {
+		t.namespaceBuf = []string{c.spec.Namespace}
 	}
-	for i := range c.c.Spread {
-		x := &c.c.Spread[i]
+	for i := range c.spec.Spread {
+		x := &c.spec.Spread[i]
 		if !x.Hard && x.TopologyKey == model.LabelHostname {
-			continue // only a wish, and one that the scheduler itself sees to when it scores
+			continue // only a preference, and one that the scheduler itself sees to when it scores
 		}
-		sel := model.Selector{Namespaces: t.space, Pods: x.Selector}
-		on := t.scopeOf(c, x)
-		r := rule{kind: ruleSpread, counter: t.counterOn(on, x.TopologyKey, false, true, sel), name: x.TopologyKey, hard: x.Hard, on: on,
-			maxSkew: int64(x.MaxSkew), minDomains: int(x.MinDomains), self: t.s.selects(&sel, c.c)}
+		sel := model.Selector{Namespaces: t.namespaceBuf, Pods: x.Selector}
+		on := t.spreadScope(c, x)
+		r := rule{kind: ruleSpread, counter: t.counterInScope(on, x.TopologyKey, false, true, sel), topologyKey: x.TopologyKey, hard: x.Hard, scope: on,
+			maxSkew: int64(x.MaxSkew), minDomains: int(x.MinDomains), selectsOwnPods: t.s.selectorMatches(&sel, c.spec)}
 		if x.TopologyKey == model.LabelHostname {
-			t.ownSpread(c, &r)
+			t.countSpreadOwners(c, &r)
 		} else {
-			r.domains, r.standing = t.domainsOf(c, x, on)
+			r.domains, r.standingDomains = t.spreadDomains(c, x, on)
 		}
 		add(r)
 	}
-	t.wishRules(c, add)
-	if len(c.c.Affinity) > 0 {
-		sels := make([]model.Selector, len(c.c.Affinity))
+	t.compilePreferenceRules(c, add)
+	if len(c.spec.Affinity) > 0 {
+		sels := make([]model.Selector, len(c.spec.Affinity))
 		for i := range sels {
-			sels[i] = c.c.Affinity[i].Selector
+			sels[i] = c.spec.Affinity[i].Selector
 		}
-		self := t.s.selectsAll(sels, c.c)
-		c.topo.near = true
-		for i := range c.c.Affinity {
-			key := c.c.Affinity[i].TopologyKey
-			c.topo.nearHost = c.topo.nearHost || key == model.LabelHostname
-			add(rule{kind: ruleAffinity, counter: t.counter(key, false, false, sels...), name: key, self: self, hard: true})
+		self := t.s.allSelectorsMatch(sels, c.spec)
+		c.topology.affinity = true
+		for i := range c.spec.Affinity {
+			key := c.spec.Affinity[i].TopologyKey
+			c.topology.hostAffinity = c.topology.hostAffinity || key == model.LabelHostname
+			add(rule{kind: ruleAffinity, counter: t.counterFor(key, false, false, sels...), topologyKey: key, selectsOwnPods: self, hard: true})
 		}
 	}
-	for i := range c.c.AntiAffinity {
-		x := &c.c.AntiAffinity[i]
-		add(rule{kind: ruleAnti, counter: t.counter(x.TopologyKey, false, false, x.Selector), name: x.TopologyKey, hard: true,
-			self: t.s.selects(&x.Selector, c.c)})
-		t.counter(x.TopologyKey, true, false, x.Selector)
+	for i := range c.spec.AntiAffinity {
+		x := &c.spec.AntiAffinity[i]
+		add(rule{kind: ruleAnti, counter: t.counterFor(x.TopologyKey, false, false, x.Selector), topologyKey: x.TopologyKey, hard: true,
+			selectsOwnPods: t.s.selectorMatches(&x.Selector, c.spec)})
+		t.counterFor(x.TopologyKey, true, false, x.Selector)
 	}
-	for i := range c.c.Volumes {
-		if v := &c.c.Volumes[i]; t.disks[v.Claim] > 1 {
-			add(rule{kind: ruleDisk, counter: t.disk(v), name: model.LabelZone, hard: true})
+	for i := range c.spec.Volumes {
+		if v := &c.spec.Volumes[i]; t.volumes[v.Claim] > 1 {
+			add(rule{kind: ruleSharedVolume, counter: t.volumeCounter(v), topologyKey: model.LabelZone, hard: true})
 		}
 	}
 }
 
-// sharedDisks are the disks still to be made, by claim, with how many pods will use each: two stands for many.
-func (s *solver) sharedDisks() map[string]int {
+// sharedVolumes are the volumes still to be made, by claim, with how many pods will use each: two stands for many.
+func (s *solver) sharedVolumes() map[string]int {
 	out := map[string]int{}
 	count := func(c *model.Class, n int) {
 		for i := range c.Volumes {
@@ -368,11 +368,11 @@ func (s *solver) sharedDisks() map[string]int {
 		}
 	}
 	for _, c := range s.classes {
-		count(c.c, len(c.pods))
+		count(c.spec, len(c.pods))
 	}
 	if len(out) > 0 {
-		for i := range s.in.Rooms {
-			for _, p := range s.in.Rooms[i].Pods {
+		for i := range s.input.Rooms {
+			for _, p := range s.input.Rooms[i].Pods {
 				count(p.Class, 1)
 			}
 		}
@@ -380,43 +380,43 @@ func (s *solver) sharedDisks() map[string]int {
 	return out
 }
 
-// disk is the counter of the pods that use a disk, by zone.
-func (t *topoCompiler) disk(v *model.Volume) int {
-	return t.counter(model.LabelZone, false, false, model.Selector{Namespaces: []string{"disk", v.Claim}})
+// volumeCounter is the counter of the pods that use a volume, by zone.
+func (t *topologyCompiler) volumeCounter(v *model.Volume) int {
+	return t.counterFor(model.LabelZone, false, false, model.Selector{Namespaces: []string{"disk", v.Claim}})
 }
 
-// ownSpread counts the owners of a spread over hosts, so that others may be kept from crowding them: kube-scheduler would let those
+// countSpreadOwners counts the owners of a spread over hosts, so that others may be kept from crowding them: kube-scheduler would let those
 // come, and then not let the owners.
-func (t *topoCompiler) ownSpread(c *class, r *rule) {
-	known := t.hosted[r.counter]
+func (t *topologyCompiler) countSpreadOwners(c *class, r *rule) {
+	known := t.hostSpreads[r.counter]
 	i := slices.IndexFunc(known, func(h hostSpread) bool { return h.maxSkew == r.maxSkew })
 	if i < 0 {
 		nobody := model.Selector{Namespaces: []string{fmt.Sprint(r.counter), fmt.Sprint(r.maxSkew)}}
-		i, known = len(known), append(known, hostSpread{owners: t.counter(model.LabelHostname, true, true, nobody), maxSkew: r.maxSkew})
-		t.hosted[r.counter] = known
+		i, known = len(known), append(known, hostSpread{ownerCounter: t.counterFor(model.LabelHostname, true, true, nobody), maxSkew: r.maxSkew})
+		t.hostSpreads[r.counter] = known
 	}
-	c.topo.bumpHost = t.ints.join(c.topo.bumpHost, 1, known[i].owners)
+	c.topology.hostCounters = t.intSlab.appendTo(c.topology.hostCounters, 1, known[i].ownerCounter)
 }
 
-// scopeOf are the nodes that a spread looks at, nil when it looks at all.
-func (t *topoCompiler) scopeOf(c *class, x *model.SpreadConstraint) *scope {
+// spreadScope are the nodes that a spread looks at, nil when it looks at all.
+func (t *topologyCompiler) spreadScope(c *class, x *model.SpreadConstraint) *scope {
 	out := scope{}
-	if !x.IgnoreAffinity && len(c.c.Terms) > 0 {
-		out.affine = c.filter
+	if !x.IgnoreAffinity && len(c.spec.Terms) > 0 {
+		out.affinity = c.filter
 	}
 	if x.HonorTaints {
-		out.tolerant = c.filter
+		out.taints = c.filter
 	}
-	for i := range c.c.Spread {
-		if o := &c.c.Spread[i]; o.Hard && x.Hard && o.TopologyKey != model.LabelHostname && o.TopologyKey != x.TopologyKey {
+	for i := range c.spec.Spread {
+		if o := &c.spec.Spread[i]; o.Hard && x.Hard && o.TopologyKey != model.LabelHostname && o.TopologyKey != x.TopologyKey {
 			out.keys = append(out.keys, t.s.keys.ids[o.TopologyKey])
 		}
 	}
-	if out.affine == nil && out.tolerant == nil && len(out.keys) == 0 {
+	if out.affinity == nil && out.taints == nil && len(out.keys) == 0 {
 		return nil
 	}
 	slices.Sort(out.keys)
-	k := out.text()
+	k := out.identity()
 	if t.scopes[k] == nil {
 		kept := out
 		t.scopes[k] = &kept
@@ -424,110 +424,110 @@ func (t *topoCompiler) scopeOf(c *class, x *model.SpreadConstraint) *scope {
 	return t.scopes[k]
 }
 
-func (x *scope) text() string {
-	id := func(f *filter) int {
+func (x *scope) identity() string {
+	id := func(f *nodeFilter) int {
 		if f == nil {
 			return -1
 		}
 		return f.id
 	}
-	return fmt.Sprint(" on ", id(x.affine), id(x.tolerant), x.keys)
+	return fmt.Sprint(" on ", id(x.affinity), id(x.taints), x.keys)
 }
 
-// domainsOf lists the domains whose least count a spread is measured from: those of nodes that stand, and those in which the class could
+// spreadDomains lists the domains whose least count a spread is measured from: those of nodes that stand, and those in which the class could
 // have a machine bought. Where only others have one bought, widen finds out: until then there is nothing there to count.
-func (t *topoCompiler) domainsOf(c *class, x *model.SpreadConstraint, on *scope) (all, standing []int32) {
+func (t *topologyCompiler) spreadDomains(c *class, x *model.SpreadConstraint, on *scope) (all, standing []int32) {
 	s := t.s
 	key := s.keys.ids[x.TopologyKey]
-	t.seen = append(t.seen[:0], make([]bool, len(s.keys.text[key]))...)
-	seen := t.seen
+	t.seenBuf = append(t.seenBuf[:0], make([]bool, len(s.keys.valueNames[key]))...)
+	seen := t.seenBuf
 	list := func() []int32 {
-		t.found = t.found[:0]
+		t.foundBuf = t.foundBuf[:0]
 		for v, ok := range seen {
 			if ok {
-				t.found = append(t.found, int32(v))
+				t.foundBuf = append(t.foundBuf, int32(v))
 			}
 		}
-		return t.found
+		return t.foundBuf
 	}
 	id := domainKey{on, key}
-	standing, known := t.domains[id]
+	standing, known := t.standingDomains[id]
 	if known {
 		for _, v := range standing {
 			seen[v] = true
 		}
 	} else {
-		present := make([]bool, len(s.rooms.vals))
-		for i, r := range s.rooms.in {
-			present[s.rooms.shape[i]] = present[s.rooms.shape[i]] || !r.Drained
+		present := make([]bool, len(s.nodes.labels))
+		for i, r := range s.nodes.list {
+			present[s.nodes.shapeOf[i]] = present[s.nodes.shapeOf[i]] || !r.Drained
 		}
-		for shape, vals := range s.rooms.vals {
-			r := s.rooms.in[s.rooms.of[shape]]
-			if v := vals[key]; v > 0 && present[shape] && (on == nil || on.has(&s.keys, vals, r.Open, r.Name, r.Taints)) {
+		for shape, vals := range s.nodes.labels {
+			r := s.nodes.list[s.nodes.exampleOf[shape]]
+			if v := vals[key]; v > 0 && present[shape] && (on == nil || on.includes(&s.keys, vals, r.Open, r.Name, r.Taints)) {
 				seen[v] = true
 			}
 		}
 		standing = slices.Clone(list())
-		t.domains[id] = standing
+		t.standingDomains[id] = standing
 	}
-	for _, x := range t.buyable(c.mask, id) {
-		if !seen[x.value] && s.holds(x.offers, &c.req) {
+	for _, x := range t.purchasableDomains(c.offers, id) {
+		if !seen[x.value] && s.someOfferHolds(x.offers, &c.req) {
 			seen[x.value] = true
 		}
 	}
-	if all = t.all[id]; all == nil || !slices.Equal(all, list()) {
+	if all = t.lastDomains[id]; all == nil || !slices.Equal(all, list()) {
 		all = slices.Clone(list()) // it is shared, and must not be changed
-		t.all[id] = all
+		t.lastDomains[id] = all
 	}
 	return all, standing
 }
 
-// buyable splits those offers of a mask that are in a scope by their values of a key.
-func (t *topoCompiler) buyable(m *mask, k domainKey) []domainOffers {
+// purchasableDomains splits those offers of an offer set that are in a scope by their values of a key.
+func (t *topologyCompiler) purchasableDomains(set *offerSet, k domainKey) []domainOffers {
 	s := t.s
-	key := maskDomains{m, k}
-	if out, ok := t.sold[key]; ok {
+	key := setDomainKey{set, k}
+	if out, ok := t.offersByDomain[key]; ok {
 		return out
 	}
 	bits := map[int32][]uint64{}
 	var out []domainOffers
 	for i := range s.offers {
 		o := &s.offers[i]
-		v := o.vals[k.key]
-		if v <= 0 || !m.has(i) || k.on != nil && !s.inScope(k.on, o) {
+		v := o.labels[k.key]
+		if v <= 0 || !set.contains(i) || k.scope != nil && !s.offerInScope(k.scope, o) {
 			continue
 		}
 		if bits[v] == nil {
-			bits[v] = make([]uint64, len(m.bits))
+			bits[v] = make([]uint64, len(set.bits))
 			out = append(out, domainOffers{value: v})
 		}
 		bits[v][i>>6] |= 1 << (i & 63)
 	}
 	for i := range out {
-		out[i].offers = s.internMask(bits[out[i].value])
+		out[i].offers = s.internOfferSet(bits[out[i].value])
 	}
-	t.sold[key] = out
+	t.offersByDomain[key] = out
 	return out
 }
 
-// inScope says whether a machine of the offer would be in the scope.
-func (s *solver) inScope(on *scope, o *offer) bool {
-	return on.has(&s.keys, o.vals, nil, "", s.in.Pools[o.pool].Taints)
+// offerInScope says whether a machine of the offer would be in the scope.
+func (s *solver) offerInScope(on *scope, o *offer) bool {
+	return on.includes(&s.keys, o.labels, nil, "", s.input.Pools[o.pool].Taints)
 }
 
-// index files a counter under a label value its selector wants, so that a class need not be held against every counter.
-func (t *topoCompiler) index(id int) {
-	for _, x := range t.s.counters[id].sels {
+// indexCounter files a counter under a label value its selector wants, so that a class need not be held against every counter.
+func (t *topologyCompiler) indexCounter(id int) {
+	for _, x := range t.s.counters[id].selectors {
 		if x.Pods == nil {
 			return // selects nothing, ever
 		}
 	}
-	for _, x := range t.s.counters[id].sels {
+	for _, x := range t.s.counters[id].selectors {
 		for _, r := range *x.Pods {
-			t.looked = append(t.looked, r.Key)
+			t.selectorKeys = append(t.selectorKeys, r.Key)
 		}
 	}
-	for _, x := range t.s.counters[id].sels {
+	for _, x := range t.s.counters[id].selectors {
 		for _, r := range *x.Pods {
 			if !r.Complement && !r.AllowAbsent && len(r.Values) > 0 {
 				for _, v := range r.Values {
@@ -541,11 +541,11 @@ func (t *topoCompiler) index(id int) {
 	t.general = append(t.general, id)
 }
 
-// chosenBy lists the counters whose selectors choose the class, ascending.
-func (t *topoCompiler) chosenBy(c *model.Class) (out []int) {
+// countersSelecting lists the counters whose selectors choose the class, ascending.
+func (t *topologyCompiler) countersSelecting(c *model.Class) (out []int) {
 	try := func(ids []int) {
 		for _, id := range ids {
-			if t.s.selectsAll(t.s.counters[id].sels, c) {
+			if t.s.allSelectorsMatch(t.s.counters[id].selectors, c) {
 				out = append(out, id)
 			}
 		}
@@ -560,167 +560,167 @@ func (t *topoCompiler) chosenBy(c *model.Class) (out []int) {
 	return slices.Compact(out)
 }
 
-// moves adds to the counters that choose a pod those that it owns a term of, and its disks.
-func (t *topoCompiler) moves(c *model.Class, chosen []int) []int {
+// countersMovedBy adds to the counters that choose a pod those that it owns a term of, and its volumes.
+func (t *topologyCompiler) countersMovedBy(c *model.Class, chosen []int) []int {
 	if len(c.AntiAffinity) == 0 && len(c.Volumes) == 0 {
 		return chosen
 	}
 	out := slices.Clone(chosen)
 	for i := range c.AntiAffinity {
 		x := &c.AntiAffinity[i]
-		out = append(out, t.counter(x.TopologyKey, true, false, x.Selector))
+		out = append(out, t.counterFor(x.TopologyKey, true, false, x.Selector))
 	}
 	for i := range c.Volumes {
-		if v := &c.Volumes[i]; t.disks[v.Claim] > 1 && v.Unmade {
-			out = append(out, t.disk(v))
+		if v := &c.Volumes[i]; t.volumes[v.Claim] > 1 && v.Unmade {
+			out = append(out, t.volumeCounter(v))
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// kin is what classes of one namespace have in common whose labels no selector tells apart: the counters that choose them and what those
+// labelEquivalence is what classes of one namespace have in common whose labels no selector tells apart: the counters that choose them and what those
 // that have these counters have against them. It is found once and shared, and must not be changed.
-type kin struct {
-	chosen []int
-	moves  []int // counters that a pod moves, disks and terms of its own left out
-	host   []rule
-	wide   []rule
-	topo   topo // of bumpWide, bumpHost, scopes, scopeOf and keys, for moves
+type labelEquivalence struct {
+	selecting   []int
+	moved       []int // counters that a pod moves, volumes and terms of its own left out
+	hostRules   []rule
+	domainRules []rule
+	topology    topologyRules // of bumpWide, bumpHost, scopes, scopeOf and keys, for moves
 }
 
-// kinOf finds the kin of a class.
-func (t *topoCompiler) kinOf(c *model.Class) *kin {
-	t.text = append(append(t.text[:0], c.Namespace...), 0)
-	for _, key := range t.looked {
+// labelEquivalenceOf finds the kin of a class.
+func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence {
+	t.buf = append(append(t.buf[:0], c.Namespace...), 0)
+	for _, key := range t.selectorKeys {
 		if v, ok := c.Labels[key]; ok {
-			t.text = append(t.text, '=')
-			t.text = append(t.text, v...)
+			t.buf = append(t.buf, '=')
+			t.buf = append(t.buf, v...)
 		}
-		t.text = append(t.text, 0)
+		t.buf = append(t.buf, 0)
 	}
-	if k := t.kin[string(t.text)]; k != nil {
+	if k := t.equivalences[string(t.buf)]; k != nil {
 		return k
 	}
-	k := &kin{chosen: t.chosenBy(c)}
-	t.kin[string(t.text)] = k
-	for _, id := range k.chosen {
+	k := &labelEquivalence{selecting: t.countersSelecting(c)}
+	t.equivalences[string(t.buf)] = k
+	for _, id := range k.selecting {
 		x := &t.s.counters[id]
-		for _, h := range t.hosted[id] {
-			k.host = append(k.host, rule{kind: ruleGuest, counter: id, owners: h.owners, key: hostKey, name: model.LabelHostname,
+		for _, h := range t.hostSpreads[id] {
+			k.hostRules = append(k.hostRules, rule{kind: ruleHostSpreadOfOthers, counter: id, ownerCounter: h.ownerCounter, key: hostKey, topologyKey: model.LabelHostname,
 				hard: true, maxSkew: h.maxSkew})
 		}
-		if !x.owner {
-			k.moves = append(k.moves, id)
+		if !x.countsOwners {
+			k.moved = append(k.moved, id)
 			continue
 		}
 		name := model.LabelHostname
 		if x.key != hostKey {
-			name = t.s.keys.names[x.key]
+			name = t.s.keys.keys[x.key]
 		}
-		r := rule{kind: ruleOthers, counter: id, key: x.key, name: name, hard: true}
+		r := rule{kind: ruleAntiOfOthers, counter: id, key: x.key, topologyKey: name, hard: true}
 		if x.key == hostKey {
-			k.host = append(k.host, r)
+			k.hostRules = append(k.hostRules, r)
 		} else {
-			k.wide = append(k.wide, r)
+			k.domainRules = append(k.domainRules, r)
 		}
 	}
-	t.follow(&k.topo, k.moves)
+	t.recordCounters(&k.topology, k.moved)
 	return k
 }
 
-// relate adds what others have against the class, and what its pods move.
-func (t *topoCompiler) relate(c *class) {
-	k := t.kinOf(c.c)
-	c.topo.wide = append(c.topo.wide, k.wide...) // a copy: what is known of a rule is noted there
-	if len(c.topo.host) == 0 {
-		c.topo.host = slices.Clip(k.host)
+// addRulesOfOthers adds what others have against the class, and what its pods move.
+func (t *topologyCompiler) addRulesOfOthers(c *class) {
+	k := t.labelEquivalenceOf(c.spec)
+	c.topology.domainRules = append(c.topology.domainRules, k.domainRules...) // a copy: what is known of a rule is noted there
+	if len(c.topology.hostRules) == 0 {
+		c.topology.hostRules = slices.Clip(k.hostRules)
 	} else {
-		c.topo.host = t.lists.join(c.topo.host, 0, k.host...)
+		c.topology.hostRules = t.ruleSlab.appendTo(c.topology.hostRules, 0, k.hostRules...)
 	}
-	if moves := t.moves(c.c, k.moves); len(moves) > len(k.moves) {
-		t.follow(&c.topo, moves)
+	if moves := t.countersMovedBy(c.spec, k.moved); len(moves) > len(k.moved) {
+		t.recordCounters(&c.topology, moves)
 	} else {
-		x := &k.topo
-		if len(c.topo.bumpHost) == 0 {
-			c.topo.bumpHost = x.bumpHost
+		x := &k.topology
+		if len(c.topology.hostCounters) == 0 {
+			c.topology.hostCounters = x.hostCounters
 		} else {
-			c.topo.bumpHost = t.ints.join(c.topo.bumpHost, 0, x.bumpHost...)
+			c.topology.hostCounters = t.intSlab.appendTo(c.topology.hostCounters, 0, x.hostCounters...)
 		}
-		c.topo.bumpWide, c.topo.scopes, c.topo.scopeOf, c.topo.keys = x.bumpWide, x.scopes, x.scopeOf, x.keys
+		c.topology.domainCounters, c.topology.scopes, c.topology.counterScope, c.topology.keys = x.domainCounters, x.scopes, x.counterScope, x.keys
 	}
-	if slices.ContainsFunc(c.topo.wide, func(r rule) bool { return !slices.Contains(c.topo.keys, r.key) }) {
-		keys := slices.Clone(c.topo.keys)
-		for i := range c.topo.wide {
-			keys = append(keys, c.topo.wide[i].key)
+	if slices.ContainsFunc(c.topology.domainRules, func(r rule) bool { return !slices.Contains(c.topology.keys, r.key) }) {
+		keys := slices.Clone(c.topology.keys)
+		for i := range c.topology.domainRules {
+			keys = append(keys, c.topology.domainRules[i].key)
 		}
 		slices.Sort(keys)
-		c.topo.keys = slices.Compact(keys)
+		c.topology.keys = slices.Compact(keys)
 	}
 }
 
-// follow notes what a pod that moves these counters does to hosts and domains.
-func (t *topoCompiler) follow(x *topo, moves []int) {
+// recordCounters notes what a pod that moves these counters does to hosts and domains.
+func (t *topologyCompiler) recordCounters(x *topologyRules, moves []int) {
 	for _, id := range moves {
 		at := &t.s.counters[id]
 		if at.key == hostKey {
-			x.bumpHost = append(x.bumpHost, id)
+			x.hostCounters = append(x.hostCounters, id)
 			continue
 		}
 		n := -1
-		if at.on != nil {
-			if n = slices.Index(x.scopes, at.on); n < 0 {
+		if at.scope != nil {
+			if n = slices.Index(x.scopes, at.scope); n < 0 {
 				n = len(x.scopes)
-				x.scopes = append(x.scopes, at.on)
+				x.scopes = append(x.scopes, at.scope)
 			}
 		}
-		x.bumpWide, x.scopeOf, x.keys = append(x.bumpWide, id), append(x.scopeOf, n), append(x.keys, at.key)
+		x.domainCounters, x.counterScope, x.keys = append(x.domainCounters, id), append(x.counterScope, n), append(x.keys, at.key)
 	}
 	slices.Sort(x.keys)
 	x.keys = slices.Compact(x.keys)
 }
 
-// countStanding counts the pods on rooms.
-func (t *topoCompiler) countStanding() {
+// countPodsOnNodes counts the pods on nodes.
+func (t *topologyCompiler) countPodsOnNodes() {
 	s := t.s
 	memo := map[*model.Class][]int{}
-	for room, x := range s.rooms.in {
+	for node, x := range s.nodes.list {
 		if x.Drained {
 			continue
 		}
-		vals := s.rooms.vals[s.rooms.shape[room]]
+		vals := s.nodes.labels[s.nodes.shapeOf[node]]
 		for _, p := range x.Pods {
 			ids, ok := memo[p.Class]
 			if !ok {
-				ids = t.moves(p.Class, t.kinOf(p.Class).moves)
+				ids = t.countersMovedBy(p.Class, t.labelEquivalenceOf(p.Class).moved)
 				memo[p.Class] = ids
 			}
 			for _, id := range ids {
 				k := &s.counters[id]
-				if k.spread && !p.Deleting.IsZero() {
+				if k.forSpread && !p.Deleting.IsZero() {
 					continue
 				}
-				if k.on != nil && !k.on.has(&s.keys, vals, x.Open, x.Name, x.Taints) {
+				if k.scope != nil && !k.scope.includes(&s.keys, vals, x.Open, x.Name, x.Taints) {
 					continue
 				}
-				k.bump(vals, room, 1)
+				k.addPods(vals, node, 1)
 			}
 		}
 	}
 	for i := range s.counters {
 		c := &s.counters[i]
-		c.start, c.total0, c.float0 = slices.Clone(c.n), c.total, c.floating
+		c.initialCounts, c.initialTotal, c.initialUncertain = slices.Clone(c.counts), c.total, c.uncertain
 	}
 }
 
-// bump counts n pods more in the domain that the host is in.
-func (x *counter) bump(vals []int32, host int, n int64) {
-	x.changes++
+// addPods counts n pods more in the domain that the host is in.
+func (x *counter) addPods(vals []int32, host int, n int64) {
+	x.version++
 	d := host
 	if x.key != hostKey {
 		v := vals[x.key]
 		if v == openValue {
-			x.floating += n
+			x.uncertain += n
 			x.total += n
 			return
 		}
@@ -729,74 +729,74 @@ func (x *counter) bump(vals []int32, host int, n int64) {
 		}
 		d = int(v)
 	}
-	for d >= len(x.n) {
-		x.n = append(x.n, 0)
+	for d >= len(x.counts) {
+		x.counts = append(x.counts, 0)
 	}
-	x.n[d] += int32(n)
+	x.counts[d] += int32(n)
 	x.total += n
 }
 
-func (x *counter) at(d int) int64 {
-	if d < len(x.n) {
-		return int64(x.n[d])
+func (x *counter) countIn(d int) int64 {
+	if d < len(x.counts) {
+		return int64(x.counts[d])
 	}
 	return 0
 }
 
-// bumpWide counts n pods more of the class in the domains of vals. counted says which of its scopes the node is in.
-func (s *solver) bumpWide(c *class, vals []int32, counted []bool, n int64) {
-	for i, id := range c.topo.bumpWide {
-		if at := c.topo.scopeOf[i]; at < 0 || counted[at] {
-			s.counters[id].bump(vals, 0, n)
+// countInDomains counts n pods more of the class in the domains of vals. counted says which of its scopes the node is in.
+func (s *solver) countInDomains(c *class, vals []int32, counted []bool, n int64) {
+	for i, id := range c.topology.domainCounters {
+		if at := c.topology.counterScope[i]; at < 0 || counted[at] {
+			s.counters[id].addPods(vals, 0, n)
 		}
 	}
-	for i := range c.topo.wide {
-		r := &c.topo.wide[i]
+	for i := range c.topology.domainRules {
+		r := &c.topology.domainRules[i]
 		if d := vals[r.key]; (r.kind == ruleSpread || r.kind == ruleAffinity) && r.hard && d > 0 {
-			for int(d) >= len(r.own) {
-				r.own = append(r.own, 0)
+			for int(d) >= len(r.ownPods) {
+				r.ownPods = append(r.ownPods, 0)
 			}
-			r.own[d] += int32(n)
+			r.ownPods[d] += int32(n)
 		}
 	}
 }
 
-// roomScopes says which scopes of the class a room is in.
-func (s *solver) roomScopes(c *class, room int) []bool {
-	if len(c.topo.scopes) == 0 {
+// nodeScopes says which scopes of the class a node is in.
+func (s *solver) nodeScopes(c *class, node int) []bool {
+	if len(c.topology.scopes) == 0 {
 		return nil
 	}
-	x := s.rooms.in[room]
-	out := make([]bool, len(c.topo.scopes))
-	for i, on := range c.topo.scopes {
-		out[i] = on.has(&s.keys, s.rooms.vals[s.rooms.shape[room]], x.Open, x.Name, x.Taints)
+	x := s.nodes.list[node]
+	out := make([]bool, len(c.topology.scopes))
+	for i, on := range c.topology.scopes {
+		out[i] = on.includes(&s.keys, s.nodes.labels[s.nodes.shapeOf[node]], x.Open, x.Name, x.Taints)
 	}
 	return out
 }
 
-func (s *solver) bumpHost(c *class, host int, n int64) {
-	for _, id := range c.topo.bumpHost {
-		s.counters[id].bump(nil, host, n)
+func (s *solver) countOnHost(c *class, host int, n int64) {
+	for _, id := range c.topology.hostCounters {
+		s.counters[id].addPods(nil, host, n)
 	}
 }
 
-// least is the smallest count among the domains of a spread; zero while fewer of them than wanted have a node.
-func (s *solver) least(r *rule) int64 {
+// leastCount is the smallest count among the domains of a spread; zero while fewer of them than wanted have a node.
+func (s *solver) leastCount(r *rule) int64 {
 	x := &s.counters[r.counter]
-	if r.known.changes != x.changes+1 || r.known.domains != len(r.domains) {
-		r.known = leastKnown{x.changes + 1, len(r.domains), s.count(r)}
+	if r.cachedLeast.version != x.version+1 || r.cachedLeast.numDomains != len(r.domains) {
+		r.cachedLeast = cachedMinimum{x.version + 1, len(r.domains), s.computeLeastCount(r)}
 	}
-	return r.known.least
+	return r.cachedLeast.least
 }
 
-// count is least, counted.
-func (s *solver) count(r *rule) int64 {
+// computeLeastCount is least, counted.
+func (s *solver) computeLeastCount(r *rule) int64 {
 	x := &s.counters[r.counter]
 	out, with := unlimited, 0
 	for _, d := range r.domains {
-		have := x.at(int(d))
+		have := x.countIn(int(d))
 		out = min(out, have)
-		if r.minDomains > 1 && (have > 0 || slices.Contains(r.standing, d)) {
+		if r.minDomains > 1 && (have > 0 || slices.Contains(r.standingDomains, d)) {
 			with++
 		}
 	}
@@ -809,11 +809,11 @@ func (s *solver) count(r *rule) int64 {
 	return out
 }
 
-// starts says whether a pod may be the first of its affinity: nobody it wants to be near is anywhere, and it is near itself.
-func (s *solver) starts(c *class) bool {
-	for _, rules := range [][]rule{c.topo.wide, c.topo.host} {
+// mayStartGroup says whether a pod may be the first of its affinity: nobody it wants to be near is anywhere, and it is near itself.
+func (s *solver) mayStartGroup(c *class) bool {
+	for _, rules := range [][]rule{c.topology.domainRules, c.topology.hostRules} {
 		for i := range rules {
-			if r := &rules[i]; r.kind == ruleAffinity && (!r.self || s.counters[r.counter].total+s.counters[r.counter].promised > 0) {
+			if r := &rules[i]; r.kind == ruleAffinity && (!r.selectsOwnPods || s.counters[r.counter].total+s.counters[r.counter].expected > 0) {
 				return false
 			}
 		}
@@ -821,8 +821,8 @@ func (s *solver) starts(c *class) bool {
 	return true
 }
 
-// allows is how many pods of the class one rule lets into a domain, given the count there.
-func (s *solver) allows(c *class, r *rule, have, least int64, known bool) int64 {
+// podsRuleAllows is how many pods of the class one rule lets into a domain, given the count there.
+func (s *solver) podsRuleAllows(c *class, r *rule, have, least int64, known bool) int64 {
 	switch r.kind {
 	case ruleSpread:
 		switch room := r.maxSkew + least - have; {
@@ -830,63 +830,63 @@ func (s *solver) allows(c *class, r *rule, have, least int64, known bool) int64 
 			return unlimited
 		case !known:
 			return 0
-		case r.self:
+		case r.selectsOwnPods:
 			return max(0, room)
 		case room < 0:
 			return 0
 		}
 	case ruleAffinity:
-		if !known || have == 0 && !s.starts(c) {
+		if !known || have == 0 && !s.mayStartGroup(c) {
 			return 0
 		}
 	case ruleAnti:
 		if have > 0 {
 			return 0
 		}
-		if r.self && known {
+		if r.selectsOwnPods && known {
 			return 1
 		}
-	case ruleOthers:
+	case ruleAntiOfOthers:
 		if have > 0 {
 			return 0
 		}
-	case ruleDisk:
+	case ruleSharedVolume:
 		if have < s.counters[r.counter].total {
 			return 0
 		}
-	case ruleGuest:
+	case ruleHostSpreadOfOthers:
 		return max(0, r.maxSkew-have)
 	}
 	return unlimited
 }
 
-// wideAllows is how many pods of the class the rules over keys larger than a host let into the domains of vals, and the first rule
+// podsDomainsAllow is how many pods of the class the rules over keys larger than a host let into the domains of vals, and the first rule
 // that lets in none.
-func (s *solver) wideAllows(c *class, vals []int32) (int64, *rule) {
+func (s *solver) podsDomainsAllow(c *class, vals []int32) (int64, *rule) {
 	n := unlimited
-	for i := range c.topo.wide {
-		r := &c.topo.wide[i]
+	for i := range c.topology.domainRules {
+		r := &c.topology.domainRules[i]
 		x := &s.counters[r.counter]
 		d, have, least := vals[r.key], int64(0), int64(0)
 		switch {
 		case d == openValue:
-			if r.kind != ruleDisk {
+			if r.kind != ruleSharedVolume {
 				have = x.total
 			}
-			if r.kind == ruleAnti && r.self {
+			if r.kind == ruleAnti && r.selectsOwnPods {
 				n = min(n, 1)
 			}
 		case d > 0:
-			have = x.at(int(d))
-			if r.kind == ruleAnti || r.kind == ruleOthers {
-				have += x.floating
+			have = x.countIn(int(d))
+			if r.kind == ruleAnti || r.kind == ruleAntiOfOthers {
+				have += x.uncertain
 			}
 		}
 		if r.kind == ruleSpread {
-			least = s.least(r)
+			least = s.leastCount(r)
 		}
-		m := s.allows(c, r, have, least, d > 0)
-		if m == 0 || slices.Contains(r.shut, d) {
+		m := s.podsRuleAllows(c, r, have, least, d > 0)
+		if m == 0 || slices.Contains(r.closedDomains, d) {
 			return 0, r
 		}
 		n = min(n, m)
@@ -894,16 +894,16 @@ func (s *solver) wideAllows(c *class, vals []int32) (int64, *rule) {
 	return n, nil
 }
 
-// hostAllows is the same for a host and the rules over hostname. The least count of a spread over hosts is taken as zero: a new
+// podsHostAllows is the same for a host and the rules over hostname. The least count of a spread over hosts is taken as zero: a new
 // host may always come, and comes empty.
-func (s *solver) hostAllows(c *class, host int) int64 {
+func (s *solver) podsHostAllows(c *class, host int) int64 {
 	n := unlimited
-	for i := range c.topo.host {
-		r := &c.topo.host[i]
-		if r.kind == ruleGuest && s.counters[r.owners].at(host) == 0 {
+	for i := range c.topology.hostRules {
+		r := &c.topology.hostRules[i]
+		if r.kind == ruleHostSpreadOfOthers && s.counters[r.ownerCounter].countIn(host) == 0 {
 			continue
 		}
-		if n = min(n, s.allows(c, r, s.counters[r.counter].at(host), 0, true)); n == 0 {
+		if n = min(n, s.podsRuleAllows(c, r, s.counters[r.counter].countIn(host), 0, true)); n == 0 {
 			return 0
 		}
 	}

@@ -21,12 +21,12 @@ func TestEverythingCountsSteps(t *testing.T) {
 	b.WriteString("pod web x6 cpu=1 mem=1Gi label=app=web spread=zone:1:app=web\npod large cpu=100 mem=1Gi\n")
 	p := parseProblem(t, b.String())
 	const offers, groups = 20 * 3, 10
-	s := answer(p, Memory{}, DefaultPolicy(), guess{})
+	s := solveAssuming(p, Memory{}, DefaultPolicy(), assumptions{})
 	steps := func(what string, least int64, call func()) {
 		t.Helper()
-		before := s.work
-		if call(); s.work-before < least {
-			t.Errorf("%s counts %d steps, want at least %d", what, s.work-before, least)
+		before := s.steps
+		if call(); s.steps-before < least {
+			t.Errorf("%s counts %d steps, want at least %d", what, s.steps-before, least)
 		}
 	}
 	for _, c := range s.classes {
@@ -34,7 +34,7 @@ func TestEverythingCountsSteps(t *testing.T) {
 			steps("a reason", offers, func() { s.explain(c) })
 		}
 	}
-	steps("a look for what is crowded", 3, func() { s.crowd() })
+	steps("a look for what is crowded", 3, func() { s.deferCrowdedClasses() })
 	b.Reset()
 	b.WriteString(types)
 	for i := range groups {
