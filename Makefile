@@ -92,6 +92,10 @@ bench-consolidation: build ## three pods of ten leave a thousand: how soon it is
 bench-life: build ## one controller through twenty rounds of an ordinary day: dollars over the bound, evictions, seconds to rest, as JSON
 	go run ./test/life
 
+.PHONY: house
+house: ## per folder, how long its files, types and functions are, and what of it runs in circles; DIR=checkout measures another, ARGS="-json" or "-arrows" says more
+	@go run ./test/house $(ARGS) $(if $(DIR),-dir $(DIR),cmd internal sandbox)
+
 .PHONY: gen
 gen: ## regenerate the CRDs, the deep copies and the built-in catalogue
 	go tool -modfile=go.tools.mod controller-gen object:headerFile=api/gen/header.txt crd paths=./api/... output:crd:dir=charts/dovetail/crds
