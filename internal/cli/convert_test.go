@@ -83,15 +83,15 @@ func TestConvert(t *testing.T) {
 			}
 			s := state.New()
 			m.Feed(s)
-			for _, p := range s.Pools() {
+			for _, p := range s.Pools.ListPools() {
 				if !p.Ready {
 					t.Errorf("pool %s: %s", p.Name, p.NotReady.Message)
 				}
-				if c := s.NodeClass(p.ClassGroup, p.ClassKind, p.ClassName); c == nil {
+				if c := s.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName); c == nil {
 					t.Errorf("pool %s names %s %s, which is not there", p.Name, p.ClassKind, p.ClassName)
 				}
 			}
-			if m.Len() == 0 || len(s.Pools()) == 0 {
+			if m.Len() == 0 || len(s.Pools.ListPools()) == 0 {
 				t.Error("no pool came out")
 			}
 		}

@@ -183,10 +183,10 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 // offer gives every pool all that the catalogue has. A pool of a node class that files do not hold is taken as ready: whoever plans
 // with files need not have one. In a cluster the simulated cloud's own kind must be there; of others nothing is known here.
 func offer(s *state.State, types []*model.InstanceType, live bool) {
-	for _, p := range s.Pools() {
-		s.SetPoolTypes(p.Name, types)
-		if live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && s.NodeClass(p.ClassGroup, p.ClassKind, p.ClassName) == nil {
-			s.SetPoolReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
+	for _, p := range s.Pools.ListPools() {
+		s.Pools.SetTypes(p.Name, types)
+		if live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && s.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName) == nil {
+			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
 				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
 		}
 	}

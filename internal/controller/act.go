@@ -33,40 +33,40 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 	case plan.CreateClaim:
 		c.create(ctx, now, a, 1)
 	case plan.LaunchClaim:
-		c.State.Begin(key, "claim/"+a.Claim, until)
+		c.State.InFlight.BeginAction(key, state.ClaimObject(a.Claim), until)
 		c.launch(ctx, now, a)
 	case plan.DeleteClaim:
-		c.State.Begin(key, "", until)
+		c.State.InFlight.BeginAction(key, "", until)
 		c.run(ctx, "DeleteClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.told1("delete", "nodeclaim/"+a.Claim, a.Why))
 	case plan.UpdateClaim:
-		c.State.Begin(key, "claim/"+a.Claim, until)
+		c.State.InFlight.BeginAction(key, state.ClaimObject(a.Claim), until)
 		if a.SetSlots {
-			c.State.AssumeSlots(a.Claim, a.Slots)
+			c.State.Overlay.AssumeSlots(a.Claim, a.Slots)
 		}
 		c.run(ctx, laneOf("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, func(s *state.State, err error) {
 			switch {
 			case !a.SetSlots:
 			case err == nil:
-				s.WroteSlots(a.Claim)
+				s.Overlay.ConfirmSlots(a.Claim)
 			case definite(err):
-				s.DropSlots(a.Claim)
+				s.Overlay.DropSlots(a.Claim)
 			default:
-				s.DoubtSlots(a.Claim)
+				s.Overlay.DoubtSlots(a.Claim)
 			}
 			if err != nil {
 				c.fail("update", "nodeclaim/"+a.Claim, a.Why, err)
 			}
 		})
 	case plan.UpdateNode:
-		c.State.Begin(key, "node/"+a.Node, until)
+		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
 		c.run(ctx, laneOf("UpdateNode", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.told1("update", "node/"+a.Node, a.Why))
 	case plan.DeleteNode:
-		c.State.Begin(key, "node/"+a.Node, until)
+		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
 		c.run(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.told1("delete", "node/"+a.Node, a.Why))
 	case plan.Bind:
-		c.State.Begin(key, "", until)
+		c.State.InFlight.BeginAction(key, "", until)
 		pod := a.Namespace + "/" + a.Pod
-		c.State.AssumeBinding(pod, a.UID, a.Node)
+		c.State.Overlay.AssumeBinding(pod, a.UID, a.Node)
 		c.run(ctx, laneIn("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Bind(ctx, a) }, func(s *state.State, err error) {
 			c.Metrics.bound(err)
 			if err == nil {
@@ -74,31 +74,31 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 			}
 			why := a.Why
 			if errors.Is(err, plan.ErrInvalid) { // kube-scheduler may still be let to
-				s.RefuseBinding(pod, a.UID)
+				s.Overlay.RefuseBinding(pod, a.UID)
 				why = plan.Reason{Code: plan.BindingRefused, Pool: a.Why.Pool, Subject: "pod/" + pod, Have: err.Error()}
 			}
 			if definite(err) {
-				s.AssumeBinding(pod, a.UID, "")
+				s.Overlay.DropBinding(pod, a.UID)
 			}
 			c.fail("bind", "pod/"+pod, why, err)
 		})
 	case plan.Tolerate:
-		c.State.Begin(key, "", until)
+		c.State.InFlight.BeginAction(key, "", until)
 		pod := a.Namespace + "/" + a.Pod
-		c.State.AssumeReservation(pod, a.UID, a.Claim, true)
+		c.State.Overlay.AssumeToleration(pod, a.UID, a.Claim)
 		c.run(ctx, laneIn("Tolerate", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
-				s.AssumeReservation(pod, a.UID, a.Claim, false)
+				s.Overlay.DropToleration(pod, a.UID, a.Claim)
 				why := a.Why
 				if errors.Is(err, plan.ErrInvalid) { // its room is kept for nobody then, and waits for nobody
-					s.RefuseReservation(pod, a.UID)
+					s.Overlay.RefuseToleration(pod, a.UID)
 					why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: a.Why.Subject}
 				}
 				c.fail("tolerate", "pod/"+pod, why, err)
 			}
 		})
 	case plan.Evict:
-		c.State.Begin(key, "", until)
+		c.State.InFlight.BeginAction(key, "", until)
 		c.run(ctx, laneIn("Evict", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, func(_ *state.State, err error) {
 			switch {
 			case err == nil:
@@ -112,7 +112,7 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 			}
 		})
 	case plan.Restart:
-		c.State.Begin(key, "", until)
+		c.State.InFlight.BeginAction(key, "", until)
 		c.run(ctx, laneIn("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
 				c.fail("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
@@ -121,22 +121,22 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 			c.Cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" makes its successor; node "+a.Node+" is drained when that is ready")
 		})
 	case plan.DeletePod:
-		c.State.Begin(key, "", until)
+		c.State.InFlight.BeginAction(key, "", until)
 		c.run(ctx, laneIn("DeletePod", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.told1("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
 	case plan.Terminate:
-		c.State.Begin(key, "", until)
+		c.State.InFlight.BeginAction(key, "", until)
 		c.terminate(ctx, a)
 	case plan.UpdatePool:
-		c.State.Begin(key, "", until)
+		c.State.InFlight.BeginAction(key, "", until)
 		c.run(ctx, "UpdatePool", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
 				c.fail("update", "nodepool/"+a.Pool, a.Why, err)
 				return
 			}
-			s.Settle(key) // decide compares with what the watch shows, and paces itself
+			s.InFlight.EndAction(key) // decide compares with what the watch shows, and paces itself
 		})
 	case plan.UpdateNodeClass:
-		c.State.Begin(key, "class/"+a.Group+"/"+a.Kind+"/"+a.Name, until)
+		c.State.InFlight.BeginAction(key, state.NodeClassObject(a.Group, a.Kind, a.Name), until)
 		c.run(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
 				c.fail("update", "nodeclass/"+a.Name, a.Why, err)
@@ -152,8 +152,8 @@ var errStoodDown = errors.New("another autoscaler is live")
 // create makes a claim. Where it is not known whether that has been done, the very same is asked again, and until it is known the claim
 // is shown: pods alike are one to another for decide, and a second decision could be for other ones of them, under another name.
 func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
-	c.State.Begin(a.Key(), "", now.Add(answerLimit))
-	c.State.Provisional(provisional(a, now))
+	c.State.InFlight.BeginAction(a.Key(), "", now.Add(answerLimit))
+	c.State.Overlay.AddProvisionalClaim(provisional(a, now))
 	c.run(ctx, "CreateClaim", a.Key(), func(ctx context.Context) (uint64, error) {
 		if c.standing.Load() != nil {
 			return 0, errStoodDown
@@ -161,19 +161,19 @@ func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateCla
 		return c.Cluster.CreateClaim(ctx, a)
 	}, func(s *state.State, err error) {
 		if errors.Is(err, errStoodDown) {
-			s.Settle(a.Key())
-			s.Unprovisional(a.Name)
+			s.InFlight.EndAction(a.Key())
+			s.Overlay.DropProvisionalClaim(a.Name)
 			return
 		}
 		if err == nil {
 			// It is there, whatever the watch shows: forgetting it after a moment's lag would buy for its pods again.
-			s.Done(a.Key(), 0, time.Now().Add(createLimit))
+			s.InFlight.RecordAnswer(a.Key(), 0, time.Now().Add(createLimit))
 			c.Metrics.created(a)
 			return
 		}
 		c.fail("create", "nodeclaim/"+a.Name, a.Why, err)
 		if errors.Is(err, plan.ErrInvalid) || try >= createTries {
-			s.Unprovisional(a.Name)
+			s.Overlay.DropProvisionalClaim(a.Name)
 			return
 		}
 		time.AfterFunc(backoff(try, 200*time.Millisecond, 5*time.Second), func() {
@@ -181,9 +181,9 @@ func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateCla
 				return
 			}
 			c.Emit(func(s *state.State) {
-				if have := s.Claim(a.Name); have != nil && have.Provisional { // else it has come
+				if have := s.FindClaim(a.Name); have != nil && have.Provisional { // else it has come
 					if c.standing.Load() != nil {
-						s.Unprovisional(a.Name)
+						s.Overlay.DropProvisionalClaim(a.Name)
 						return
 					}
 					c.create(ctx, time.Now(), a, try+1)
@@ -226,18 +226,18 @@ func (c *Controller) run(ctx context.Context, kind, key string, call func(contex
 			now := time.Now()
 			switch {
 			case err == nil:
-				s.Done(key, version, now.Add(settleLimit))
+				s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
 			case errors.Is(err, plan.ErrGone):
-				s.Done(key, 0, now.Add(time.Second))
+				s.InFlight.RecordAnswer(key, 0, now.Add(time.Second))
 			case errors.Is(err, plan.ErrInvalid):
 				// Most will never be accepted; but a role or a policy may be on its way, and what comes next for this object may be another matter.
-				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, time.Second, refusedPause)) })
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(backoff(n, time.Second, refusedPause)) })
 			case errors.Is(err, plan.ErrBlocked):
-				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, 100*time.Millisecond, 10*time.Second)) })
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(backoff(n, 100*time.Millisecond, 10*time.Second)) })
 			case errors.Is(err, plan.ErrConflict):
-				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, 20*time.Millisecond, time.Second)) })
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(backoff(n, 20*time.Millisecond, time.Second)) })
 			default:
-				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, 200*time.Millisecond, time.Minute)) })
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(backoff(n, 200*time.Millisecond, time.Minute)) })
 			}
 			if then != nil {
 				then(s, err)
@@ -304,7 +304,7 @@ func backoff(n int, first, most time.Duration) time.Duration {
 
 // drainedFor is why a node is drained.
 func (c *Controller) drainedFor(node string) string {
-	if cl := c.State.ClaimOfNode(node); cl != nil && cl.Is(lifecycle.Disrupted) {
+	if cl := c.State.FindClaimByNode(node); cl != nil && cl.Is(lifecycle.Disrupted) {
 		return cl.Conditions[lifecycle.Disrupted].Reason
 	}
 	return string(plan.Deleted)
@@ -340,10 +340,10 @@ func provisional(a plan.CreateClaim, now time.Time) *model.Claim {
 
 // launch buys a claim's machine and writes what was bought into the claim.
 func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchClaim) {
-	claim := c.State.Claim(a.Claim)
-	class := c.State.NodeClass(claim.ClassGroup, claim.ClassKind, claim.ClassName)
+	claim := c.State.FindClaim(a.Claim)
+	class := c.State.Pools.FindNodeClass(claim.ClassGroup, claim.ClassKind, claim.ClassName)
 	if class != nil && class.Deleting.IsZero() && !c.held(now, class) {
-		c.State.Begin(a.Key(), "claim/"+a.Claim, now.Add(100*time.Millisecond))
+		c.State.InFlight.BeginAction(a.Key(), state.ClaimObject(a.Claim), now.Add(100*time.Millisecond))
 		return
 	}
 	if class == nil || !class.Deleting.IsZero() {
@@ -351,15 +351,15 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 		if class != nil { // what is made for it is about to go
 			f.Message = claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) is being deleted"
 		}
-		c.State.LaunchFailed(a.UID, f)
-		c.State.Settle(a.Key())
+		c.State.RecordLaunchFailure(a.UID, f)
+		c.State.InFlight.EndAction(a.Key())
 		c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, "NodeClassNotReady", f.Message)
 		c.again = true // not by Emit: the loop, which alone takes what is emitted, is the one that runs here
 		return
 	}
 	req := launchRequest(claim, class)
 	if q := claim.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
-		req.Following = c.State.Unlaunched(q.Values[0])
+		req.Following = c.State.CountUnlaunched(q.Values[0])
 	}
 	key := a.Key()
 	lane := c.lane(laneAt("Launch", claim), c.Config.Parallel)
@@ -388,7 +388,7 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 		}
 		if res.ProviderID == "" { // it is to come: the same is asked again until it has
 			c.Emit(func(s *state.State) {
-				if s.Failed(key, func(n int) time.Time { return time.Now().Add(backoff(n, 100*time.Millisecond, time.Second)) }) == 1 {
+				if s.InFlight.RecordFailure(key, func(n int) time.Time { return time.Now().Add(backoff(n, 100*time.Millisecond, time.Second)) }) == 1 {
 					c.Log.Info("accepted", "nodeclaim", a.Claim, "class", class.Name)
 					c.askClass(class.Group, class.Kind, class.Name) // its group may have as many fewer now
 				}
@@ -401,10 +401,10 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 			now := time.Now()
 			if err != nil {
 				c.fail("launch", "nodeclaim/"+a.Claim, a.Why, err)
-				s.Failed(key, func(n int) time.Time { return now.Add(backoff(n, 50*time.Millisecond, 10*time.Second)) })
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(backoff(n, 50*time.Millisecond, 10*time.Second)) })
 				return
 			}
-			s.Done(key, version, now.Add(settleLimit))
+			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
 			c.Log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
 				"capacityType", res.CapacityType, "usdPerHour", usd(res.PriceMicro), "priceModelled", res.Modelled)
 			c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
@@ -415,10 +415,10 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 // stillWanted says whether a claim whose launch had to wait for its turn is still to be launched, and lets go of it if not.
 func (c *Controller) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
 	wanted, err := inLoop(ctx, c, func(s *state.State) bool {
-		have := s.Claim(a.Claim)
+		have := s.FindClaim(a.Claim)
 		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero() && c.standing.Load() == nil
 		if !ok {
-			s.Settle(a.Key())
+			s.InFlight.EndAction(a.Key())
 		}
 		return ok
 	})
@@ -451,8 +451,8 @@ func launched(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
 
 func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error) {
 	now, kind := time.Now(), cloud.KindOf(err)
-	if cl := s.Claim(a.Claim); cl != nil && cl.UID == a.UID {
-		s.LaunchFailed(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
+	if cl := s.FindClaim(a.Claim); cl != nil && cl.UID == a.UID {
+		s.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
 	}
 	c.Metrics.launchFailures.WithLabelValues(string(kind)).Inc()
 	c.Log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
@@ -462,16 +462,16 @@ func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error)
 	case cloud.InsufficientCapacity:
 		reason = "InsufficientCapacityError"
 		c.askAgain()
-		s.Settle(a.Key())
+		s.InFlight.EndAction(a.Key())
 	case cloud.NotReady, cloud.NotFound:
 		reason = "NodeClassNotReady"
-		s.Settle(a.Key())
+		s.InFlight.EndAction(a.Key())
 	case cloud.Throttled:
-		s.Failed(a.Key(), func(n int) time.Time {
+		s.InFlight.RecordFailure(a.Key(), func(n int) time.Time {
 			return now.Add(max(cloud.AfterOf(err), backoff(n, 100*time.Millisecond, 10*time.Second)))
 		})
 	default:
-		s.Failed(a.Key(), func(n int) time.Time { return now.Add(backoff(n, 200*time.Millisecond, time.Minute)) })
+		s.InFlight.RecordFailure(a.Key(), func(n int) time.Time { return now.Add(backoff(n, 200*time.Millisecond, time.Minute)) })
 	}
 	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, reason, err.Error())
 }
@@ -482,7 +482,7 @@ var errClaimed = errors.New("its nodeclaim is there, though the watch has not sh
 // terminate ends a machine. A machine that is unknown or on its way out already is as good as ended.
 func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 	claimUID := ""
-	cl := c.State.Claim(a.Claim)
+	cl := c.State.FindClaim(a.Claim)
 	if cl != nil {
 		claimUID = cl.UID
 	}
@@ -514,7 +514,7 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 			}
 			return
 		}
-		s.MarkGone(a.ProviderID, claimUID)
+		s.MarkInstanceGone(a.ProviderID, claimUID)
 		if cl != nil && cl.Labels[model.LabelNodeGroup] != "" { // its group may have one more now
 			c.askClass(cl.ClassGroup, cl.ClassKind, cl.ClassName)
 		}

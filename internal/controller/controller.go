@@ -150,7 +150,7 @@ type window struct {
 	since       time.Time // for how many pods was bought since then,
 	bought      int
 	before      int // and in the second before
-	seen        state.Generation
+	seen        state.ChangeCounts
 	solved      time.Time
 }
 
@@ -205,13 +205,13 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case ch := <-c.changes:
-			c.State.Tick(time.Now())
+			c.State.SetNow(time.Now())
 			ch(c.State)
 			if err := c.drain(ctx, max(c.Config.Coalesce, time.Until(free))); err != nil {
 				return nil
 			}
 		case <-timer.C:
-			c.State.Tick(time.Now())
+			c.State.SetNow(time.Now())
 		}
 		if !c.synced.Load() || !c.leading.Load() {
 			if now := time.Now(); c.synced.Load() && now.Sub(standby) > time.Minute {
@@ -239,7 +239,7 @@ func (c *Controller) drain(ctx context.Context, limit time.Duration) error {
 		case ch := <-c.changes:
 			ch(c.State)
 		case <-end.C:
-			c.State.Tick(time.Now())
+			c.State.SetNow(time.Now())
 			return nil
 		}
 	}
@@ -254,7 +254,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		}
 	}
 	sooner(c.offerings(ctx, now))
-	sooner(c.State.Expire(now))
+	sooner(c.State.ExpireActions(now))
 	solve, more, at := c.demand(now)
 	sooner(at)
 
@@ -263,7 +263,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	if d := c.standing.Load(); d != nil {
 		sooner(c.stand(ctx, now, snap, d, solve))
 		c.Metrics.cluster(snap)
-		c.Metrics.changes.observe(snap, c.State.NodeClasses(), now)
+		c.Metrics.changes.observe(snap, c.State.Pools.ListNodeClasses(), now)
 		return next
 	}
 	c.begins(ctx)
@@ -304,7 +304,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	}
 	c.mem = mem
 	c.keep(ctx, snap)
-	classes := c.State.NodeClasses()
+	classes := c.State.Pools.ListNodeClasses()
 	c.view.Store(&view{snap, mem, classes})
 	c.record(now, snap, &out)
 	for _, a := range out.Actions {
@@ -351,7 +351,7 @@ func (c *Controller) decide(snap *model.Snapshot, now time.Time, req decide.Requ
 
 // demand says whether to look at demand now, and if so whether more is on its way; otherwise when to.
 func (c *Controller) demand(now time.Time) (look, more bool, next time.Time) {
-	w, gen := &c.window, c.State.Generation()
+	w, gen := &c.window, c.State.ChangeCounts()
 	if gen != w.seen {
 		// Pods that were foreseen are bought for with those before them. Nothing waits for more of them, and they wait for nothing.
 		other := gen.Supply != w.seen.Supply || gen.Release != w.seen.Release
@@ -365,7 +365,7 @@ func (c *Controller) demand(now time.Time) (look, more bool, next time.Time) {
 	}
 	if w.first.IsZero() {
 		again := w.solved.Add(c.Config.RetryAfter)
-		if c.State.PendingCount() == 0 {
+		if c.State.CountPending() == 0 {
 			return false, false, time.Time{}
 		}
 		if now.Before(again) {
@@ -379,14 +379,14 @@ func (c *Controller) demand(now time.Time) (look, more bool, next time.Time) {
 	switch {
 	case w.last.IsZero():
 		due = limit
-	case c.State.Unseen(now.Add(-c.Policy.Verdict)) > 0 || limit.Before(due):
+	case c.State.CountUnseen(now.Add(-c.Policy.Verdict)) > 0 || limit.Before(due):
 		due, more = limit, true // kube-scheduler is still at work on a batch: one plan for all of it is cheaper than many
 	}
 	if now.Before(due) {
 		return false, false, due
 	}
 	w.first, w.last, w.solved = time.Time{}, time.Time{}, now
-	return true, more && c.State.PendingCount() >= stream, time.Time{}
+	return true, more && c.State.CountPending() >= stream, time.Time{}
 }
 
 // widen has a stream of demand decided on in fewer and larger plans. A pod after a quiet second is decided on at once, and so is one

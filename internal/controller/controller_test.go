@@ -575,7 +575,7 @@ func TestAnEvictionThatSurgeWasAskedForIsToldOnce(t *testing.T) {
 
 func TestAMissingNodeClassIsSaidAndHealed(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		b.c.Emit(func(s *state.State) { s.DeleteNodeClass("g", "K", "c") })
+		b.c.Emit(func(s *state.State) { s.Pools.DeleteNodeClass("g", "K", "c") })
 		b.lead()
 		b.pod("a", "a")
 		time.Sleep(5 * time.Second)
@@ -593,7 +593,7 @@ func TestAMissingNodeClassIsSaidAndHealed(t *testing.T) {
 		}
 		healed := time.Since(b.start)
 		b.c.Emit(func(s *state.State) {
-			s.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1})
+			s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1})
 		})
 		time.Sleep(5 * time.Second)
 		made := b.made("create")
@@ -638,10 +638,10 @@ func TestAPoolNamesAnotherClass(t *testing.T) {
 		b.lead()
 		b.c.Emit(func(s *state.State) {
 			down = true
-			pool := *s.Pool("p")
+			pool := *s.Pools.FindPool("p")
 			pool.ClassName = "d"
-			s.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "d", UID: "class-d", Generation: 1})
-			s.SetPool(&pool)
+			s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "d", UID: "class-d", Generation: 1})
+			s.Pools.SetPool(&pool)
 		})
 		b.pod("a", "a")
 		time.Sleep(10 * time.Second)
@@ -699,9 +699,9 @@ func TestARefusedMoveStopsNothingElse(t *testing.T) {
 				}
 				return o
 			}
-			p := *s.Pool("p")
+			p := *s.Pools.FindPool("p")
 			p.ConsolidateAfter = 0
-			s.SetPool(&p)
+			s.Pools.SetPool(&p)
 			since := model.Condition{Status: "True", Since: time.Now().Add(-time.Hour)}
 			s.SetClaim(&model.Claim{Name: "idle", UID: "uid-idle", Pool: "p", ProviderID: "m-idle", NodeName: "idle", HasFinalizer: true, ExpireAfter: -1, TerminationGracePeriod: -1,
 				Conditions: map[string]model.Condition{"Launched": since, "Registered": since, "Initialized": since, "Consolidatable": since}}, 1)

@@ -45,7 +45,7 @@ func (c *Controller) drifted(ctx context.Context, now time.Time, snap *model.Sna
 		if !cl.Is("Launched") || !cl.Deleting.IsZero() {
 			continue
 		}
-		if k := c.State.NodeClass(cl.ClassGroup, cl.ClassKind, cl.ClassName); k != nil {
+		if k := c.State.Pools.FindNodeClass(cl.ClassGroup, cl.ClassKind, cl.ClassName); k != nil {
 			queries = append(queries, cloud.DriftQuery{Claim: cl, Class: nodeClass(k)})
 		}
 	}

@@ -40,7 +40,7 @@ func (c *Controller) held(now time.Time, k *state.NodeClass) bool {
 		return true
 	}
 	a := plan.UpdateNodeClass{Group: k.Group, Kind: k.Kind, Name: k.Name, UID: k.UID, AddFinalizer: true, Why: plan.Reason{Code: plan.Initializing}}
-	if !c.State.Flying(a.Key(), now) {
+	if !c.State.InFlight.HasAction(a.Key(), now) {
 		c.begin(c.base, now, a)
 	}
 	return false
@@ -52,7 +52,7 @@ func (c *Controller) classEnds(ctx context.Context, now time.Time, snap *model.S
 	var next time.Time
 	there := map[string]bool{}
 	var users map[string][]string // claims by node class; nil while none is being deleted
-	for _, k := range c.State.NodeClasses() {
+	for _, k := range c.State.Pools.ListNodeClasses() {
 		if c.ender(k) == nil {
 			continue
 		}
@@ -87,7 +87,7 @@ func (c *Controller) classEnds(ctx context.Context, now time.Time, snap *model.S
 			}
 		case e.done:
 			a := plan.UpdateNodeClass{Group: k.Group, Kind: k.Kind, Name: k.Name, UID: k.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted}}
-			if !c.State.Flying(a.Key(), now) {
+			if !c.State.InFlight.HasAction(a.Key(), now) {
 				c.begin(c.base, now, a)
 			}
 		case now.Before(e.due):

@@ -25,20 +25,20 @@ func classed(t *testing.T, play func(t *testing.T, b *bench, change func(func(*s
 		k := state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1, Version: 1, Conditions: map[string]model.Condition{}}
 		change := func(do func(*state.NodeClass)) {
 			b.c.Emit(func(s *state.State) {
-				if s.NodeClass("g", "K", "c") == nil {
+				if s.Pools.FindNodeClass("g", "K", "c") == nil {
 					return
 				}
 				do(&k)
 				k.Version++
 				next := k
-				s.SetNodeClass(next)
+				s.Pools.SetNodeClass(next)
 			})
 		}
 		b.endClass = func() error { return nil }
 		b.updateClass = func(a plan.UpdateNodeClass) error {
 			go func() {
 				if a.RemoveFinalizer {
-					b.c.Emit(func(s *state.State) { s.DeleteNodeClass("g", "K", "c") })
+					b.c.Emit(func(s *state.State) { s.Pools.DeleteNodeClass("g", "K", "c") })
 					return
 				}
 				change(func(k *state.NodeClass) {

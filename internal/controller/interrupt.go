@@ -87,11 +87,11 @@ func (c *Controller) heed(ctx context.Context, i cloud.Interruption) (noticed, e
 	var err error
 	a, lost := inLoop(ctx, c, func(s *state.State) (a noticed) {
 		var owned bool
-		if a.claim, owned = s.ClaimOf(i.ProviderID); a.claim == nil && owned {
+		if a.claim, owned = s.FindClaimByProviderID(i.ProviderID); a.claim == nil && owned {
 			err = errNotKnownYet
 		} else if a.claim != nil {
 			if a.text, err = c.noticeText(s, a.claim, i); a.text != "" {
-				s.Annotate(a.claim.Name, decide.AnnotationInterrupted, a.text)
+				s.Overlay.AnnotateClaim(a.claim.Name, decide.AnnotationInterrupted, a.text)
 				a.lane = c.lane("notice of "+a.claim.UID, 1)
 			}
 		}
@@ -127,7 +127,7 @@ func (c *Controller) noticeText(s *state.State, claim *model.Claim, i cloud.Inte
 	have, told := decide.ReadNotice(claim)
 	sooner := have.Kind == stateChange || takenBack(have.Kind) && i.Kind != stateChange // than what is announced now, which may be for next week
 	if told && (have.Kind == i.Kind || sooner) {
-		if s.Annotated(claim.UID) {
+		if s.Overlay.HasAnnotation(claim.UID) {
 			return claim.Annotations[decide.AnnotationInterrupted], nil // it was told before, and could not be written then
 		}
 		return "", nil
@@ -168,7 +168,7 @@ func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interrup
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit) // one write that hangs must not keep all other notices
 		defer cancel()
 		text, err := inLoop(ctx, c, func(s *state.State) string {
-			if now := s.Claim(claim.Name); now != nil && now.UID == claim.UID {
+			if now := s.FindClaim(claim.Name); now != nil && now.UID == claim.UID {
 				return now.Annotations[decide.AnnotationInterrupted]
 			}
 			return ""
@@ -208,7 +208,7 @@ func (c *Controller) setAside(claim *model.Claim) {
 
 // askClass has the offerings of a node class's pools asked for at once: how many machines its node groups have has changed.
 func (c *Controller) askClass(group, kind, name string) {
-	for _, p := range c.State.Pools() {
+	for _, p := range c.State.Pools.ListPools() {
 		if info := c.pools[p.Name]; info != nil && p.ClassGroup == group && p.ClassKind == kind && p.ClassName == name {
 			info.due, info.again = time.Time{}, info.asking
 		}

@@ -168,7 +168,7 @@ func TestDriftIsAskedFor(t *testing.T) {
 			t.Errorf("asked %d times in six minutes", n)
 		}
 		b.c.Emit(func(s *state.State) {
-			s.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 2})
+			s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 2})
 		})
 		time.Sleep(5 * time.Second)
 		synctest.Wait()

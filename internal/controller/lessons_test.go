@@ -44,7 +44,7 @@ func TestKeep(t *testing.T) {
 		small := &model.InstanceType{Name: "small", Labels: model.Labels{model.LabelInstanceType: "small"}, Allocatable: model.Resources{2000, 8 << 30, 0, 110}}
 		pool := &model.NodePool{Name: "p", UID: "uid-p", Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1,
 			Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p")), Types: []*model.InstanceType{small}}
-		st.SetPool(pool)
+		st.Pools.SetPool(pool)
 		done := model.Condition{Status: "True"}
 		st.SetClaim(&model.Claim{Name: "c", UID: "uid-c", Pool: "p", ProviderID: "x", Reserved: true, ExpireAfter: -1, TerminationGracePeriod: -1,
 			Labels: model.Labels{model.LabelInstanceType: "small", model.LabelNodePool: "p"}, Slots: []model.Slot{{Class: "class", Owner: "owner", Count: 1, Requests: model.Resources{2000, 0, 0, 1}}},

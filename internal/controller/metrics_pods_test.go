@@ -125,7 +125,7 @@ func TestNodeClassMetrics(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		set := func(status string) {
 			b.c.Emit(func(s *state.State) {
-				s.SetNodeClass(state.NodeClass{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default", UID: "u", Conditions: map[string]model.Condition{
+				s.Pools.SetNodeClass(state.NodeClass{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default", UID: "u", Conditions: map[string]model.Condition{
 					"SubnetsReady": {Status: status, Reason: "SubnetsReady", Since: time.Now()}}})
 			})
 			time.Sleep(10 * time.Second)

@@ -76,7 +76,7 @@ func subject(n plan.Note) string {
 
 // recordUpdate tells what a write into a claim means for those who watch it.
 func (c *Controller) recordUpdate(a plan.UpdateClaim) {
-	cl := c.State.Claim(a.Claim)
+	cl := c.State.FindClaim(a.Claim)
 	if cl == nil {
 		return
 	}

@@ -30,7 +30,7 @@ type poolInfo struct {
 func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
 	var next time.Time
 	seen := map[string]bool{}
-	for _, p := range c.State.Pools() {
+	for _, p := range c.State.Pools.ListPools() {
 		seen[p.Name] = true
 		if p.NotReady.Reason == "NodePoolValidationFailed" {
 			continue
@@ -40,7 +40,7 @@ func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
 			info = &poolInfo{uid: p.UID, problem: notAsked}
 			c.pools[p.Name] = info
 		}
-		class := c.State.NodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
+		class := c.State.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
 		if class == nil {
 			info.class, info.due, info.types = "", time.Time{}, nil
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassNotFound",
@@ -50,12 +50,12 @@ func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassTerminating", Message: p.ClassKind + " " + p.ClassName + " is being deleted"}
 		} else {
 			c.class(ctx, now, p, class, info)
-			c.State.SetPoolClass(p.Name, class.Generation)
+			c.State.Pools.SetClassGeneration(p.Name, class.Generation)
 		}
 		if len(info.types) > 0 && !sameTypes(info.types, p.Types) {
-			c.State.SetPoolTypes(p.Name, info.types)
+			c.State.Pools.SetTypes(p.Name, info.types)
 		}
-		c.State.SetPoolReady(p.Name, info.problem.Status == "", info.problem)
+		c.State.Pools.SetReady(p.Name, info.problem.Status == "", info.problem)
 		if !info.due.IsZero() && !info.asking && (next.IsZero() || info.due.Before(next)) {
 			next = info.due
 		}
@@ -157,7 +157,7 @@ func (c *Controller) offered(s *state.State, info *poolInfo, class *state.NodeCl
 
 // classStatus has a node class's status written where it differs from what the API server has.
 func (c *Controller) classStatus(s *state.State, class *state.NodeClass, status cloud.ClassStatus) {
-	if now := s.NodeClass(class.Group, class.Kind, class.Name); now != nil && now.UID == class.UID {
+	if now := s.Pools.FindNodeClass(class.Group, class.Kind, class.Name); now != nil && now.UID == class.UID {
 		class = now // its status may have been written since it was asked about
 	}
 	differs := len(status.Status) > 0 && string(status.Status) != string(class.Status)
@@ -171,7 +171,7 @@ func (c *Controller) classStatus(s *state.State, class *state.NodeClass, status 
 	a := plan.UpdateNodeClass{
 		Group: class.Group, Kind: class.Kind, Name: class.Name, Conditions: status.Conditions, Status: status.Status, Why: plan.Reason{Code: plan.Initializing},
 	}
-	if !s.Flying(a.Key(), time.Now()) {
+	if !s.InFlight.HasAction(a.Key(), time.Now()) {
 		c.begin(c.base, time.Now(), a)
 	}
 }

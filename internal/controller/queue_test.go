@@ -54,10 +54,10 @@ func TestAClassWhoseLaunchesHangHoldsUpNoOther(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		b.c.Emit(func(s *state.State) {
-			pool := *s.Pool("p")
+			pool := *s.Pools.FindPool("p")
 			pool.ClassName = "d"
-			s.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "d", UID: "class-d", Generation: 1})
-			s.SetPool(&pool)
+			s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "d", UID: "class-d", Generation: 1})
+			s.Pools.SetPool(&pool)
 		})
 		time.Sleep(2 * time.Second)
 		b.pod("other", "other")

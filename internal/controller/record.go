@@ -92,7 +92,7 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 	c.Log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", a.Why.Want, "have", a.Why.Have)
 	c.Ledger.Add(ledger.Entry{At: now, Kind: "delete", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}})
 	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("is deleted: %s", a.Why.Code))
-	if cl := c.State.Claim(a.Claim); cl != nil && cl.NodeName != "" {
+	if cl := c.State.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
 		switch {
 		case a.Why.Code == plan.Interrupted:
 			c.Cluster.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "is drained: the cloud takes its machine away")
@@ -101,7 +101,7 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 			c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
 		}
 	}
-	cl := c.State.Claim(a.Claim)
+	cl := c.State.FindClaim(a.Claim)
 	condition := ""
 	if a.Why.Code == plan.Unhealthy && cl != nil {
 		condition = c.brokenBy(snap, cl)
@@ -114,7 +114,7 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 			}
 		}
 	}
-	c.Metrics.disrupted(cl, c.State.Pool(a.Why.Pool), a, condition, moved)
+	c.Metrics.disrupted(cl, c.State.Pools.FindPool(a.Why.Pool), a, condition, moved)
 }
 
 // brokenBy is the condition that a claim's node is broken by.

@@ -78,7 +78,7 @@ func (c *Controller) tellKept(now time.Time, k decide.Kept) {
 		n.Event = "ConsolidationRejected"
 	}
 	notes := []plan.Note{n}
-	if cl := c.State.ClaimOfNode(k.Node); cl != nil {
+	if cl := c.State.FindClaimByNode(k.Node); cl != nil {
 		n.Kind, n.Name, n.UID = "NodeClaim", cl.Name, cl.UID
 		notes = append(notes, n)
 	}

@@ -70,7 +70,7 @@ func (c *Controller) standDown(s *state.State, others []string) {
 		}
 		c.Log.Warn("standing down: another autoscaler is live; saying what would be done, and doing nothing", "others", others, "claimsSeenThrough", len(next.charge))
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "stand down", Subject: "controller", Outcome: strings.Join(others, "; ")})
-		for _, p := range s.Pools() {
+		for _, p := range s.Pools.ListPools() {
 			c.Cluster.Event("NodePool", "", p.Name, p.UID, true, "StandingDown", "nothing is bought or moved while another autoscaler is live: "+strings.Join(others, "; "))
 		}
 	}
@@ -102,7 +102,7 @@ func (c *Controller) stand(ctx context.Context, now time.Time, snap *model.Snaps
 		}
 	}
 	c.mem = mem
-	c.view.Store(&view{snap, mem, c.State.NodeClasses()})
+	c.view.Store(&view{snap, mem, c.State.Pools.ListNodeClasses()})
 	return next
 }
 
@@ -112,25 +112,25 @@ func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
 	end := false // it is for the end of a claim
 	switch a := a.(type) {
 	case plan.Bind:
-		cl = s.Claim(a.Claim)
+		cl = s.FindClaim(a.Claim)
 	case plan.Tolerate:
-		cl = s.Claim(a.Claim)
+		cl = s.FindClaim(a.Claim)
 	case plan.UpdateClaim:
-		cl = s.Claim(a.Claim)
+		cl = s.FindClaim(a.Claim)
 	case plan.UpdateNode:
-		cl = s.ClaimOfNode(a.Node)
+		cl = s.FindClaimByNode(a.Node)
 	case plan.DeleteNode:
-		cl, end = s.ClaimOfNode(a.Node), true
+		cl, end = s.FindClaimByNode(a.Node), true
 	case plan.Evict:
-		cl, end = s.ClaimOfNode(a.Node), true
+		cl, end = s.FindClaimByNode(a.Node), true
 	case plan.Restart:
-		cl, end = s.ClaimOfNode(a.Node), true
+		cl, end = s.FindClaimByNode(a.Node), true
 	case plan.DeletePod:
-		cl, end = s.ClaimOfNode(a.Node), true
+		cl, end = s.FindClaimByNode(a.Node), true
 	case plan.Terminate:
-		cl, end = s.Claim(a.Claim), true
+		cl, end = s.FindClaim(a.Claim), true
 	case plan.DeleteClaim:
-		cl, end = s.Claim(a.Claim), true
+		cl, end = s.FindClaim(a.Claim), true
 		if strings.HasPrefix(a.Why.Key, "move ") { // the rest of a move of which some have been deleted
 			return cl != nil && d.charge[cl.UID]
 		}
@@ -155,7 +155,7 @@ func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
 func (c *Controller) tellWould(now time.Time, d *standDown, out *decide.Output) {
 	buy, launch, remove, pods := 0, 0, 0, 0
 	maps.DeleteFunc(d.told, func(uid, key string) bool {
-		p := c.State.Pod(key)
+		p := c.State.FindPod(key)
 		return p == nil || p.UID != uid
 	})
 	why := "not while another autoscaler is live: " + strings.Join(d.others, "; ")

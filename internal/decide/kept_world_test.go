@@ -173,7 +173,7 @@ func TestNothingIsViolated(t *testing.T) {
 			}
 			l.hold = rapid.SampledFrom([]string{"", "", "", "true"}).Draw(t, "do not disrupt")
 		}
-		w.st.SetPool(w.pool)
+		w.st.Pools.SetPool(w.pool)
 		x := keepWatch(w, budget)
 		w.wild = true
 		for range rapid.IntRange(20, 120).Draw(t, "wild ticks") {
@@ -182,7 +182,7 @@ func TestNothingIsViolated(t *testing.T) {
 				p := *w.pool
 				p.Hash += "+"
 				w.pool = &p
-				w.st.SetPool(&p)
+				w.st.Pools.SetPool(&p)
 				w.say("the pool's template is another")
 			case 39:
 				if len(w.nodes) > 0 {
@@ -216,7 +216,7 @@ func TestPromisedHomes(t *testing.T) {
 		w := newWorld(t, false)
 		w.pool.ConsolidateAfter = -1
 		w.pool.ConsolidationPolicy = "WhenEmptyOrUnderutilized"
-		w.st.SetPool(w.pool)
+		w.st.Pools.SetPool(w.pool)
 		if !w.settle(3000) {
 			w.fatalf("it does not begin\n%s", w.remains())
 		}
@@ -229,7 +229,7 @@ func TestPromisedHomes(t *testing.T) {
 		p := *w.pool
 		p.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5, 20}).Draw(t, "consolidateAfter")) * time.Second
 		w.pool = &p
-		w.st.SetPool(&p)
+		w.st.Pools.SetPool(&p)
 		w.say("from here on it is consolidated")
 		w.judge = func(_ *model.Snapshot, out *Output) {
 			for _, m := range out.Moves {

@@ -59,7 +59,7 @@ func TestMovesSettle(t *testing.T) {
 		if n := rapid.SampledFrom([]int64{-1, 1, 2}).Draw(t, "budget"); n >= 0 {
 			w.pool.Budgets = []model.Budget{{Nodes: n}}
 		}
-		w.st.SetPool(w.pool)
+		w.st.Pools.SetPool(w.pool)
 		w.wild = true
 		for range rapid.IntRange(10, 120).Draw(t, "wild ticks") {
 			w.tick()
@@ -106,7 +106,7 @@ func TestDriftSettles(t *testing.T) {
 		w := newWorld(t, false)
 		w.pol.Shun = 20 * time.Second
 		w.pool.Hash = "one"
-		w.st.SetPool(w.pool)
+		w.st.Pools.SetPool(w.pool)
 		if !w.settle(3000) {
 			w.fatalf("it does not begin\n%s", w.remains())
 		}
@@ -116,7 +116,7 @@ func TestDriftSettles(t *testing.T) {
 			p.Budgets = []model.Budget{{Nodes: 1}}
 		}
 		w.pool = &p
-		w.st.SetPool(w.pool)
+		w.st.Pools.SetPool(w.pool)
 		w.say("the pool's template is another")
 		w.wild = true
 		for range rapid.IntRange(0, 60).Draw(t, "wild ticks") {
@@ -143,7 +143,7 @@ func TestHistoryChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
 		w.pool.ConsolidateAfter, w.pool.ConsolidationPolicy = 20*time.Second, "WhenEmptyOrUnderutilized"
-		w.st.SetPool(w.pool)
+		w.st.Pools.SetPool(w.pool)
 		for range rapid.IntRange(2, 8).Draw(t, "rounds") {
 			for _, l := range w.workloads {
 				l.want = rapid.IntRange(0, 10).Draw(t, "replicas")

@@ -38,7 +38,7 @@ func TestWorldSettles(t *testing.T) {
 		if rapid.IntRange(0, 3).Draw(t, "is forced to end") == 3 {
 			w.pool.TerminationGracePeriod = 20 * time.Second
 		}
-		w.st.SetPool(w.pool)
+		w.st.Pools.SetPool(w.pool)
 		w.wild = true
 		for range rapid.IntRange(10, 150).Draw(t, "wild ticks") {
 			w.tick()
@@ -48,7 +48,7 @@ func TestWorldSettles(t *testing.T) {
 		p := *w.pool
 		p.ExpireAfter = -1
 		w.pool = &p
-		w.st.SetPool(w.pool)
+		w.st.Pools.SetPool(w.pool)
 		if !w.settle(3000) {
 			w.fatalf("it does not end\n%s", w.remains())
 		}
@@ -61,7 +61,7 @@ func TestLimitHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, true)
 		w.pool.Limits, w.pool.HasLimit = model.Resources{rapid.SampledFrom([]int64{2000, 6000, 8000, 14000}).Draw(t, "limit")}, []bool{true}
-		w.st.SetPool(w.pool)
+		w.st.Pools.SetPool(w.pool)
 		w.wild = true
 		for range rapid.IntRange(10, 100).Draw(t, "wild ticks") {
 			w.tick() // which checks it
@@ -162,9 +162,9 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		}
 		answer := func(events []func(*state.State)) string {
 			s := state.New()
-			s.Tick(w.now)
+			s.SetNow(w.now)
 			s.SetNamespace("default", nil)
-			s.SetPool(w.pool)
+			s.Pools.SetPool(w.pool)
 			for _, ev := range events {
 				ev(s)
 			}
@@ -190,7 +190,7 @@ func drawCluster(t *rapid.T) *world {
 	if rapid.Bool().Draw(t, "consolidates") {
 		w.pool.ConsolidateAfter = 10 * time.Second
 	}
-	w.st.SetPool(w.pool)
+	w.st.Pools.SetPool(w.pool)
 	w.wild = true
 	for range rapid.IntRange(1, 60).Draw(t, "wild ticks") {
 		w.tick()
@@ -201,8 +201,8 @@ func drawCluster(t *rapid.T) *world {
 	w.kubelets()
 	w.scheduler()
 	w.deliver()
-	w.st.Tick(w.now)
-	w.st.Expire(w.now)
+	w.st.SetNow(w.now)
+	w.st.ExpireActions(w.now)
 	return w
 }
 

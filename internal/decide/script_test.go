@@ -96,7 +96,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func newScript(t testing.TB) *script {
 	x := &script{t: t, st: state.New(), pol: DefaultPolicy(), pools: map[string]*model.NodePool{}, status: map[string]bool{}, now: epoch,
 		types: map[string]*model.InstanceType{}, claims: map[string]*model.Claim{}, groups: map[string]*model.Pod{}, marks: map[string]string{}}
-	x.st.Tick(epoch)
+	x.st.SetNow(epoch)
 	x.st.Resources().Dim("gpu")
 	x.st.SetNamespace("default", nil)
 	return x
@@ -119,11 +119,11 @@ func (x *script) reserve() {
 	hosts := map[string]bool{} // claims
 	for _, a := range x.last.Actions {
 		u, ok := a.(plan.UpdateClaim)
-		if _, hosted := u.Annotations[AnnotationHost]; !ok || !hosted || x.st.Claim(u.Claim) == nil {
+		if _, hosted := u.Annotations[AnnotationHost]; !ok || !hosted || x.st.FindClaim(u.Claim) == nil {
 			continue
 		}
 		hosts[u.Claim] = true
-		c := *x.st.Claim(u.Claim)
+		c := *x.st.FindClaim(u.Claim)
 		c.Annotations, c.Slots, c.Reserved = edited(c.Annotations, u.Annotations), u.Slots, u.Annotations[AnnotationHost] != plan.Unset
 		x.serial++
 		x.st.SetClaim(&c, x.serial)
@@ -131,7 +131,7 @@ func (x *script) reserve() {
 	for _, a := range x.last.Actions {
 		u, ok := a.(plan.UpdateNode)
 		if !ok || !slices.ContainsFunc(slices.Concat(u.AddTaints, u.RemoveTaints), func(t model.Taint) bool {
-			return t.Key == model.TaintReserved && (hosts[t.Value] || x.st.Claim(t.Value) != nil && x.st.Claim(t.Value).Annotations[AnnotationHost] != "")
+			return t.Key == model.TaintReserved && (hosts[t.Value] || x.st.FindClaim(t.Value) != nil && x.st.FindClaim(t.Value).Annotations[AnnotationHost] != "")
 		}) {
 			continue
 		}
@@ -157,8 +157,8 @@ func (x *script) line(f []string) {
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
 	case "halt":
 		x.now = x.when(f[1])
-		x.st.Tick(x.now)
-		x.st.Expire(x.now)
+		x.st.SetNow(x.now)
+		x.st.ExpireActions(x.now)
 		x.last, x.mem = Step(x.st.Snapshot(x.now), x.mem, x.now, x.pol, Request{Never: true, Halt: "another is live"})
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
 	case "begin":
@@ -167,14 +167,14 @@ func (x *script) line(f []string) {
 		}
 	case "done":
 		for _, a := range x.last.Actions {
-			x.st.Settle(a.Key())
+			x.st.InFlight.EndAction(a.Key())
 		}
 	case "refuse", "lose": // no answer came of what is lost
 		for _, a := range x.last.Actions {
 			failed(x.st, a, x.now, f[0] == "refuse")
 		}
 	case "refused":
-		x.st.RefuseReservation("default/"+f[1], "uid-"+f[1])
+		x.st.Overlay.RefuseToleration("default/"+f[1], "uid-"+f[1])
 	case "forget":
 		x.mem = Memory{}
 	case "restart":
@@ -200,7 +200,7 @@ func (x *script) line(f []string) {
 			}
 		}
 	case "unbindable":
-		x.st.RefuseBinding("default/"+f[1], "uid-"+f[1])
+		x.st.Overlay.RefuseBinding("default/"+f[1], "uid-"+f[1])
 	case "serves":
 		x.pol.Classes = f[1:]
 	case "pool":
@@ -219,7 +219,7 @@ func (x *script) line(f []string) {
 		x.listed = x.when(f[1])
 		x.st.SetInstances(x.list, x.listed)
 	case "failure":
-		x.st.LaunchFailed("uid-"+f[1], model.LaunchFailure{Kind: f[2], Message: strings.Join(f[3:], " ")})
+		x.st.RecordLaunchFailure("uid-"+f[1], model.LaunchFailure{Kind: f[2], Message: strings.Join(f[3:], " ")})
 	case "gone":
 		switch f[1] {
 		case "pod":
@@ -235,7 +235,7 @@ func (x *script) line(f []string) {
 				q := *x.pools[n]
 				q.Types = slices.DeleteFunc(slices.Clone(q.Types), func(t *model.InstanceType) bool { return t.Name == f[2] })
 				x.pools[n] = &q
-				x.st.SetPool(&q)
+				x.st.Pools.SetPool(&q)
 			}
 		}
 	case "pdb":
@@ -292,9 +292,9 @@ func (x *script) line(f []string) {
 }
 
 func (x *script) decide(look bool) {
-	x.st.Tick(x.now)
+	x.st.SetNow(x.now)
 	x.reserve()
-	x.st.Expire(x.now)
+	x.st.ExpireActions(x.now)
 	snap := x.st.Snapshot(x.now)
 	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell, More: x.more, NotBound: x.notBound}, x.t.Fatalf)
 	x.notBound = nil
@@ -311,55 +311,55 @@ func (x *script) decide(look bool) {
 // record notes an action as begun, as the controller does before it makes the call.
 func record(st *state.State, action plan.Action, now time.Time) {
 	key, until := action.Key(), now.Add(time.Minute)
-	object := ""
+	var object state.Object
 	switch a := action.(type) {
 	case plan.LaunchClaim:
-		object = "claim/" + a.Claim
+		object = state.ClaimObject(a.Claim)
 	case plan.UpdateClaim:
-		object = "claim/" + a.Claim
+		object = state.ClaimObject(a.Claim)
 	case plan.UpdateNode:
-		object = "node/" + a.Node
+		object = state.NodeObject(a.Node)
 	case plan.DeleteNode:
-		object = "node/" + a.Node
+		object = state.NodeObject(a.Node)
 	}
-	st.Begin(key, object, until)
+	st.InFlight.BeginAction(key, object, until)
 	switch a := action.(type) {
 	case plan.CreateClaim:
-		st.Provisional(&model.Claim{
+		st.Overlay.AddProvisionalClaim(&model.Claim{
 			Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Annotations: a.Annotations, Taints: a.Pool.Taints,
 			StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
 			Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code), Provisional: true,
 		})
 	case plan.UpdateClaim:
 		if a.SetSlots {
-			st.AssumeSlots(a.Claim, a.Slots)
+			st.Overlay.AssumeSlots(a.Claim, a.Slots)
 		}
 	case plan.Bind:
-		st.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
+		st.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
 	case plan.Tolerate:
-		st.AssumeReservation(a.Namespace+"/"+a.Pod, a.UID, a.Claim, true)
+		st.Overlay.AssumeToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
 	}
 }
 
 // failed notes that an action's call failed; definitely, if that is known.
 func failed(st *state.State, action plan.Action, now time.Time, definitely bool) {
-	st.Failed(action.Key(), func(int) time.Time { return now })
+	st.InFlight.RecordFailure(action.Key(), func(int) time.Time { return now })
 	switch a := action.(type) {
 	case plan.CreateClaim:
-		st.Unprovisional(a.Name)
+		st.Overlay.DropProvisionalClaim(a.Name)
 	case plan.UpdateClaim:
 		switch {
 		case a.SetSlots && definitely:
-			st.DropSlots(a.Claim)
+			st.Overlay.DropSlots(a.Claim)
 		case a.SetSlots:
-			st.DoubtSlots(a.Claim)
+			st.Overlay.DoubtSlots(a.Claim)
 		}
 	case plan.Bind:
 		if definitely {
-			st.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, "")
+			st.Overlay.DropBinding(a.Namespace+"/"+a.Pod, a.UID)
 		}
 	case plan.Tolerate:
-		st.AssumeReservation(a.Namespace+"/"+a.Pod, a.UID, a.Claim, false)
+		st.Overlay.DropToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
 	}
 }
 
@@ -515,7 +515,7 @@ func (x *script) pool(name string, opts []string) {
 		p.Types = old.Types // still offered
 	}
 	x.pools[name] = p
-	x.st.SetPool(p)
+	x.st.Pools.SetPool(p)
 }
 
 func (x *script) budget(v string) model.Budget {
@@ -593,7 +593,7 @@ func (x *script) instanceType(name string, opts []string) {
 		q := *x.pools[n]
 		q.Types = append(slices.DeleteFunc(slices.Clone(q.Types), func(o *model.InstanceType) bool { return o.Name == name }), t)
 		x.pools[n] = &q
-		x.st.SetPool(&q)
+		x.st.Pools.SetPool(&q)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestKeptDecidesTheSame(t *testing.T) {
 		if rapid.IntRange(0, 2).Draw(t, "expires") == 0 {
 			w.pool.ExpireAfter = time.Minute
 		}
-		w.st.SetPool(w.pool)
+		w.st.Pools.SetPool(w.pool)
 		for range rapid.IntRange(20, 120).Draw(t, "ticks") {
 			w.wild = rapid.IntRange(0, 2).Draw(t, "wild") == 0
 			switch rapid.IntRange(0, 29).Draw(t, "somebody") {
@@ -129,13 +129,13 @@ func TestKeptDecidesTheSame(t *testing.T) {
 				p := *w.pool
 				p.Hash += "+"
 				w.pool = &p
-				w.st.SetPool(&p)
+				w.st.Pools.SetPool(&p)
 				w.say("the pool's template is another")
 			case 26:
 				p := *w.pool
 				p.Limits, p.HasLimit = model.Resources{rapid.SampledFrom([]int64{200_000, 400_000}).Draw(t, "limit")}, []bool{true}
 				w.pool = &p
-				w.st.SetPool(&p)
+				w.st.Pools.SetPool(&p)
 				w.say("the pool's limit is %d", p.Limits[0])
 			case 27:
 				reasons := map[string]string{}

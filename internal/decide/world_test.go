@@ -173,9 +173,9 @@ func (w *world) fatalf(format string, args ...any) {
 // restart makes a new controller that lists everything.
 func (w *world) restart() {
 	w.st, w.mem, w.calls, w.watch, w.listed, w.next = state.New(), Memory{}, nil, [5][]func(*state.State){}, time.Time{}, time.Time{}
-	w.st.Tick(w.now)
+	w.st.SetNow(w.now)
 	w.st.SetNamespace("default", nil)
-	w.st.SetPool(w.pool)
+	w.st.Pools.SetPool(w.pool)
 	for _, k := range sortedKeys(w.claims) {
 		w.st.SetClaim(w.claims[k], w.version)
 	}
@@ -393,7 +393,7 @@ func (w *world) do(action plan.Action) (uint64, error) {
 		p := *w.pool
 		p.StatusResources, p.StatusNodes, p.StatusHash, p.Conditions = a.Resources, a.Nodes, a.Hash, a.Conditions
 		w.pool = &p
-		w.st.SetPool(&p)
+		w.st.Pools.SetPool(&p)
 		return 0, nil
 	}
 	w.fatalf("unknown action %T", action)
@@ -458,7 +458,7 @@ func (w *world) createClaim(a plan.CreateClaim) (uint64, error) {
 
 // launch buys the cheapest machine that the claim, as the controller knows it, allows; a second time it answers the first one.
 func (w *world) launch(a plan.LaunchClaim) (uint64, error) {
-	c := w.st.Claim(a.Claim)
+	c := w.st.FindClaim(a.Claim)
 	if c == nil || c.UID != a.UID {
 		return 0, plan.ErrGone
 	}
@@ -471,7 +471,7 @@ func (w *world) launch(a plan.LaunchClaim) (uint64, error) {
 			}
 			w.offer()
 			w.say("no capacity for %s", a.Claim)
-			w.st.LaunchFailed(a.UID, model.LaunchFailure{Kind: "InsufficientCapacity", Message: "none left"})
+			w.st.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: "InsufficientCapacity", Message: "none left"})
 			return 0, nil
 		}
 		m = w.buy(c)
@@ -479,12 +479,12 @@ func (w *world) launch(a plan.LaunchClaim) (uint64, error) {
 		w.launches[a.UID]++
 		w.say("machine %s (%s) is bought", m.id, m.typ.Name)
 		if w.chance("answer of the launch lost", 10) {
-			w.st.LaunchFailed(a.UID, model.LaunchFailure{Kind: "Unknown", Message: "connection reset"})
+			w.st.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: "Unknown", Message: "connection reset"})
 			return 0, errCloud
 		}
 	}
 	if m.gone {
-		w.st.LaunchFailed(a.UID, model.LaunchFailure{Kind: "NotFound", Message: "it is gone"})
+		w.st.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: "NotFound", Message: "it is gone"})
 		return 0, nil
 	}
 	return w.updateClaim(plan.UpdateClaim{Claim: a.Claim, UID: a.UID, ProviderID: m.id, Capacity: m.typ.Capacity, Allocatable: m.typ.Allocatable,
@@ -538,7 +538,7 @@ func (w *world) offer() {
 		p.Types = append(p.Types, t)
 	}
 	w.pool = &p
-	w.st.SetPool(&p)
+	w.st.Pools.SetPool(&p)
 }
 
 func (w *world) updateClaim(a plan.UpdateClaim) (uint64, error) {
@@ -842,31 +842,31 @@ func (w *world) answer() {
 		key := c.action.Key()
 		switch {
 		case c.err == nil:
-			w.st.Done(key, c.ver, w.now.Add(15*time.Second))
+			w.st.InFlight.RecordAnswer(key, c.ver, w.now.Add(15*time.Second))
 			if l, ok := c.action.(plan.LaunchClaim); ok && c.ver == 0 {
-				w.st.Settle(l.Key())
+				w.st.InFlight.EndAction(l.Key())
 			}
 			if t, ok := c.action.(plan.Terminate); ok {
 				uid := ""
-				if cl := w.st.Claim(t.Claim); cl != nil {
+				if cl := w.st.FindClaim(t.Claim); cl != nil {
 					uid = cl.UID
 				}
-				w.st.MarkGone(t.ProviderID, uid)
+				w.st.MarkInstanceGone(t.ProviderID, uid)
 			}
 			if _, ok := c.action.(plan.UpdatePool); ok {
-				w.st.Settle(key)
+				w.st.InFlight.EndAction(key)
 			}
 			if u, ok := c.action.(plan.UpdateClaim); ok && u.SetSlots {
-				w.st.WroteSlots(u.Claim)
+				w.st.Overlay.ConfirmSlots(u.Claim)
 			}
 		case errors.Is(c.err, plan.ErrGone):
-			w.st.Done(key, 0, w.now.Add(time.Second))
+			w.st.InFlight.RecordAnswer(key, 0, w.now.Add(time.Second))
 			if a, ok := c.action.(plan.Bind); ok {
-				w.st.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, "")
+				w.st.Overlay.DropBinding(a.Namespace+"/"+a.Pod, a.UID)
 			}
 		default:
 			if a, ok := c.action.(plan.CreateClaim); ok && c.try < 7 { // it may have been made: until it has come, the same again, as the controller does
-				if have := w.st.Claim(a.Name); have != nil && have.Provisional {
+				if have := w.st.FindClaim(a.Name); have != nil && have.Provisional {
 					record(w.st, a, w.now)
 					left = append(left, &call{action: a, due: 2, try: c.try + 1})
 				}
@@ -874,10 +874,10 @@ func (w *world) answer() {
 			}
 			failed(w.st, c.action, w.now.Add(time.Second), !errors.Is(c.err, errCloud))
 			if a, ok := c.action.(plan.Bind); ok && errors.Is(c.err, plan.ErrInvalid) {
-				w.st.RefuseBinding(a.Namespace+"/"+a.Pod, a.UID)
+				w.st.Overlay.RefuseBinding(a.Namespace+"/"+a.Pod, a.UID)
 			}
 			if a, ok := c.action.(plan.Tolerate); ok && errors.Is(c.err, plan.ErrInvalid) {
-				w.st.RefuseReservation(a.Namespace+"/"+a.Pod, a.UID)
+				w.st.Overlay.RefuseToleration(a.Namespace+"/"+a.Pod, a.UID)
 			}
 		}
 	}
@@ -903,8 +903,8 @@ func (w *world) list() {
 
 // control decides, and begins what was decided.
 func (w *world) control() {
-	w.st.Tick(w.now)
-	w.st.Expire(w.now)
+	w.st.SetNow(w.now)
+	w.st.ExpireActions(w.now)
 	look := !w.chance("no look at demand", 30)
 	snap := w.st.Snapshot(w.now)
 	req := Request{Solve: look}

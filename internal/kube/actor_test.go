@@ -122,8 +122,8 @@ func TestClaim(t *testing.T) {
 	p := newPlane(t)
 	w := p.watch(t)
 	object := p.makePool(t, "life")
-	w.until("the pool", func(s *state.State) bool { return s.Pool("life") != nil })
-	pool := w.s.Pool("life")
+	w.until("the pool", func(s *state.State) bool { return s.Pools.FindPool("life") != nil })
+	pool := w.s.Pools.FindPool("life")
 	if !pool.Ready || pool.NodeLimit != 3 || pool.Limits.At(model.CPU) != 10_000 || pool.TerminationGracePeriod != 10*time.Minute ||
 		pool.ExpireAfter != 720*time.Hour || pool.ConsolidateAfter != 0 || len(pool.Budgets) != 1 || pool.Budgets[0].Nodes != 10 {
 		t.Fatalf("pool came out as %+v", pool)
@@ -142,8 +142,8 @@ func TestClaim(t *testing.T) {
 	if again := must(p.actor.CreateClaim(p.ctx, create))(t); again != v {
 		t.Fatalf("a repeated create answered version %d, want %d", again, v)
 	}
-	w.until("the claim", func(s *state.State) bool { return s.Claim("life-1") != nil })
-	c := w.s.Claim("life-1")
+	w.until("the claim", func(s *state.State) bool { return s.FindClaim("life-1") != nil })
+	c := w.s.FindClaim("life-1")
 	if c.Pool != "life" || !c.HasFinalizer || !c.Reserved || len(c.Slots) != 1 || !reflect.DeepEqual(c.Slots, slots) || !c.Requests.Equal(create.Requests) ||
 		c.Labels["team"] != "a" || c.Labels["karpenter.kwok.sh/kwoknodeclass"] != "default" || c.Annotations["note"] != "b" ||
 		c.Annotations[karpv1.AnnotationNodePoolHash] != pool.Hash || c.Annotations[karpv1.AnnotationNodePoolHashVersion] != "v3" ||
@@ -177,8 +177,8 @@ func TestClaim(t *testing.T) {
 	if v2 <= v {
 		t.Fatalf("version %d after %d", v2, v)
 	}
-	w.until("launch and registration", func(s *state.State) bool { return s.Claim("life-1").NodeName == "n1" })
-	c = w.s.Claim("life-1")
+	w.until("launch and registration", func(s *state.State) bool { return s.FindClaim("life-1").NodeName == "n1" })
+	c = w.s.FindClaim("life-1")
 	if c.ProviderID != "test://1" || c.ImageID != "img" || !c.Is(karpv1.ConditionLaunched) || !c.Is(karpv1.ConditionRegistered) ||
 		c.Conditions[karpv1.ConditionInitialized].Status != "Unknown" || c.Conditions[karpv1.ConditionReady].Status != "Unknown" ||
 		c.Conditions[karpv1.ConditionReady].Message != "Initialized=Unknown" || c.Labels[model.LabelZone] != "z1" ||
@@ -198,8 +198,8 @@ func TestClaim(t *testing.T) {
 	must(p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{
 		Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{karpv1.ConditionInitialized: {Status: "True"}},
 	}))(t)
-	w.until("Ready", func(s *state.State) bool { return s.Claim("life-1").Is(karpv1.ConditionReady) })
-	if s := w.s.Claim("life-1").Conditions[karpv1.ConditionLaunched].Since; !s.Equal(since) {
+	w.until("Ready", func(s *state.State) bool { return s.FindClaim("life-1").Is(karpv1.ConditionReady) })
+	if s := w.s.FindClaim("life-1").Conditions[karpv1.ConditionLaunched].Since; !s.Equal(since) {
 		t.Fatalf("Launched moved from %v to %v", since, s)
 	}
 
@@ -208,11 +208,11 @@ func TestClaim(t *testing.T) {
 	_, err = p.actor.DeleteClaim(p.ctx, plan.DeleteClaim{Claim: c.Name, UID: "other"})
 	wantErr(t, err, plan.ErrGone, "life-1")
 	must(p.actor.DeleteClaim(p.ctx, plan.DeleteClaim{Claim: c.Name, UID: c.UID}))(t)
-	w.until("its end asked for", func(s *state.State) bool { return !s.Claim("life-1").Deleting.IsZero() })
+	w.until("its end asked for", func(s *state.State) bool { return !s.FindClaim("life-1").Deleting.IsZero() })
 	must(p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{
 		Claim: c.Name, UID: c.UID, RemoveFinalizer: true, Conditions: map[string]model.Condition{karpv1.ConditionDrained: {Status: "True"}},
 	}))(t)
-	w.until("its end", func(s *state.State) bool { return s.Claim("life-1") == nil })
+	w.until("its end", func(s *state.State) bool { return s.FindClaim("life-1") == nil })
 	claimed(false, plan.Terminate{ProviderID: "test://1", Of: c.Name, OfUID: c.UID})
 	_, err = p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{Claim: c.Name, UID: c.UID, NodeName: "x"})
 	wantErr(t, err, plan.ErrGone, "life-1")
@@ -236,13 +236,13 @@ func TestPoolAndClass(t *testing.T) {
 		t.Fatal(err)
 	}
 	class := func(s *state.State) *state.NodeClass {
-		return s.NodeClass(kwokv1alpha1.Group, kwokv1alpha1.KindKWOKNodeClass, "slow")
+		return s.Pools.FindNodeClass(kwokv1alpha1.Group, kwokv1alpha1.KindKWOKNodeClass, "slow")
 	}
-	w.until("pool and class", func(s *state.State) bool { return s.Pool("status") != nil && class(s) != nil })
+	w.until("pool and class", func(s *state.State) bool { return s.Pools.FindPool("status") != nil && class(s) != nil })
 	if c := class(w.s); c.RegistrationDelay != 7*time.Second || string(c.Spec) != `{"nodeRegistrationDelay":"7s"}` || !c.Conditions["Ready"].True() {
 		t.Fatalf("class came out as %+v", c)
 	}
-	pool := w.s.Pool("status")
+	pool := w.s.Pools.FindPool("status")
 	u := plan.UpdatePool{
 		Pool: "status", UID: pool.UID, Hash: pool.Hash, Nodes: 2, Resources: model.Resources{8000, 1 << 34, 0, 220},
 		Conditions: map[string]model.Condition{
@@ -281,7 +281,7 @@ func TestClassFinalizer(t *testing.T) {
 		"create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	class := func(s *state.State) *state.NodeClass { return s.NodeClass(awsv1.Group, awsv1.KindEC2NodeClass, "ends") }
+	class := func(s *state.State) *state.NodeClass { return s.Pools.FindNodeClass(awsv1.Group, awsv1.KindEC2NodeClass, "ends") }
 	w.until("the class", func(s *state.State) bool { return class(s) != nil })
 	u := plan.UpdateNodeClass{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass, Name: "ends", UID: class(w.s).UID, AddFinalizer: true}
 	v := must(p.actor.UpdateNodeClass(p.ctx, u))(t)
@@ -393,16 +393,16 @@ func TestTolerate(t *testing.T) {
 				pod = p.makePod(t, "tolerate-none", func(p *corev1.Pod) { p.Spec.Tolerations = nil; p.Spec.HostNetwork = false })
 			}
 			key := "default/" + pod.Name
-			w.until("the pod", func(s *state.State) bool { return s.Pod(key) != nil })
-			class := w.s.Pod(key).Class
+			w.until("the pod", func(s *state.State) bool { return s.FindPod(key) != nil })
+			class := w.s.FindPod(key).Class
 			must(p.actor.Tolerate(p.ctx, plan.Tolerate{Namespace: "default", Pod: pod.Name, UID: string(pod.UID), Claim: "c1"}))(t)
-			w.until("the toleration", func(s *state.State) bool { return s.Pod(key).ReservedFor == "c1" })
-			if w.s.Pod(key).Class != class {
-				t.Fatalf("the pod's class changed from\n%s\nto\n%s", class.Key, w.s.Pod(key).Class.Key)
+			w.until("the toleration", func(s *state.State) bool { return s.FindPod(key).ReservedFor == "c1" })
+			if w.s.FindPod(key).Class != class {
+				t.Fatalf("the pod's class changed from\n%s\nto\n%s", class.Key, w.s.FindPod(key).Class.Key)
 			}
 			must(p.actor.Tolerate(p.ctx, plan.Tolerate{Namespace: "default", Pod: pod.Name, UID: string(pod.UID), Claim: "c2"}))(t)
-			w.until("the second toleration", func(s *state.State) bool { return s.Pod(key).ReservedFor == "c2" })
-			if r := w.s.Pod(key).Reservations; len(r) != 2 {
+			w.until("the second toleration", func(s *state.State) bool { return s.FindPod(key).ReservedFor == "c2" })
+			if r := w.s.FindPod(key).Reservations; len(r) != 2 {
 				t.Fatalf("reservations %v", r)
 			}
 		})

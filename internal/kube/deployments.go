@@ -40,7 +40,7 @@ func (w *watcher) followDeployments(ctx context.Context) {
 			case <-time.After(askRightsEvery):
 			}
 		}
-		w.emit(func(s *state.State) { s.SetDeployments() })
+		w.emit(func(s *state.State) { s.WatchDeployments() })
 		var wg sync.WaitGroup
 		follow(ctx, w.c, &wg, source{w.c.apps, "deployments", &appsv1.Deployment{}}, &sync.Mutex{},
 			func(_ string, d *appsv1.Deployment) {

@@ -72,9 +72,9 @@ func TestNodeGroups(t *testing.T) {
 	web := []NodeGroup{{Name: "grp-web", Tags: tags}}
 	found(web...)
 	until("the group's pool", web, func(s *state.State) bool {
-		return s.Pool("grp-web") != nil && s.NodeClass(dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, "grp-web") != nil
+		return s.Pools.FindPool("grp-web") != nil && s.Pools.FindNodeClass(dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, "grp-web") != nil
 	})
-	pool := w.s.Pool("grp-web")
+	pool := w.s.Pools.FindPool("grp-web")
 	if !pool.Ready || pool.Labels["team"] != "a" || len(pool.Taints) != 1 || pool.ConsolidateAfter != 10*time.Minute || pool.ExpireAfter != -1 ||
 		pool.ClassKind != dovetailv1alpha1.KindNodeGroupClass || pool.NodeLimit != -1 || pool.LetGo {
 		t.Fatalf("pool came out as %+v", pool)
@@ -89,7 +89,7 @@ func TestNodeGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("the pool as its tags say", web, func(s *state.State) bool {
-		x := s.Pool("grp-web")
+		x := s.Pools.FindPool("grp-web")
 		return x.Labels["team"] == "b" && x.ConsolidateAfter == 3*time.Minute && x.Weight == 7
 	})
 
@@ -98,10 +98,10 @@ func TestNodeGroups(t *testing.T) {
 	if err := kubectl([]byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"grp-other"},"spec":{"template":{"spec":{"requirements":[],"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"default"}}}}}`), "apply", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	until("the other pool", other, func(s *state.State) bool { return s.Pool("grp-other") != nil })
+	until("the other pool", other, func(s *state.State) bool { return s.Pools.FindPool("grp-other") != nil })
 	found(other...)
 	found(web...)
-	if x := w.s.Pool("grp-other"); x.ClassKind != "KWOKNodeClass" || x.Deleting || x.LetGo {
+	if x := w.s.Pools.FindPool("grp-other"); x.ClassKind != "KWOKNodeClass" || x.Deleting || x.LetGo {
 		t.Fatalf("somebody else's pool came out as %+v", x)
 	}
 
@@ -111,31 +111,31 @@ func TestNodeGroups(t *testing.T) {
 	}
 
 	// With a machine, it is not found any more: let go, and the claim stays. Found again, it is as before.
-	pool = w.s.Pool("grp-web")
+	pool = w.s.Pools.FindPool("grp-web")
 	must(p.actor.CreateClaim(p.ctx, plan.CreateClaim{Name: "grp-web-1", Pool: pool, Requirements: pool.Requirements}))(t)
-	until("its claim", web, func(s *state.State) bool { return s.Claim("grp-web-1") != nil })
+	until("its claim", web, func(s *state.State) bool { return s.FindClaim("grp-web-1") != nil })
 	until("the pool let go", nil, func(s *state.State) bool {
-		x := s.Pool("grp-web")
+		x := s.Pools.FindPool("grp-web")
 		return x.LetGo && x.NodeLimit == 0 && x.ConsolidateAfter == -1 && len(x.Budgets) == 1 && x.Budgets[0].Nodes == 0
 	})
 	found()
 	found()
-	if w.s.Pool("grp-web").Deleting || !w.s.Claim("grp-web-1").Deleting.IsZero() {
+	if w.s.Pools.FindPool("grp-web").Deleting || !w.s.FindClaim("grp-web-1").Deleting.IsZero() {
 		t.Fatal("the pool or its claim goes while there is a machine")
 	}
 	until("the pool as it was", web, func(s *state.State) bool {
-		x := s.Pool("grp-web")
+		x := s.Pools.FindPool("grp-web")
 		return !x.LetGo && x.NodeLimit == -1 && x.ConsolidateAfter == 3*time.Minute
 	})
 
 	// Let go again, its machine leaves for a reason of its own: so do pool and class.
-	until("the pool let go again", nil, func(s *state.State) bool { return s.Pool("grp-web").LetGo })
-	must(p.actor.DeleteClaim(p.ctx, plan.DeleteClaim{Claim: "grp-web-1", UID: w.s.Claim("grp-web-1").UID}))(t)
-	must(p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{Claim: "grp-web-1", UID: w.s.Claim("grp-web-1").UID, RemoveFinalizer: true}))(t)
+	until("the pool let go again", nil, func(s *state.State) bool { return s.Pools.FindPool("grp-web").LetGo })
+	must(p.actor.DeleteClaim(p.ctx, plan.DeleteClaim{Claim: "grp-web-1", UID: w.s.FindClaim("grp-web-1").UID}))(t)
+	must(p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{Claim: "grp-web-1", UID: w.s.FindClaim("grp-web-1").UID, RemoveFinalizer: true}))(t)
 	until("all of it gone", nil, func(s *state.State) bool {
-		return s.Claim("grp-web-1") == nil && s.Pool("grp-web") == nil && s.NodeClass(dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, "grp-web") == nil
+		return s.FindClaim("grp-web-1") == nil && s.Pools.FindPool("grp-web") == nil && s.Pools.FindNodeClass(dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, "grp-web") == nil
 	})
-	if w.s.Pool("grp-other") == nil {
+	if w.s.Pools.FindPool("grp-other") == nil {
 		t.Error("somebody else's pool went too")
 	}
 	cancel()
@@ -180,7 +180,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 		t.Helper()
 		w.until(what, func(s *state.State) bool {
 			for name, weight := range want {
-				if x := s.Pool(name); x == nil || x.Weight != weight {
+				if x := s.Pools.FindPool(name); x == nil || x.Weight != weight {
 					return false
 				}
 			}
@@ -211,7 +211,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 	if err := kubectl(nil, "patch", "nodepool", "grp-a", "--type=merge", "-p", `{"spec":{"weight":7}}`); err != nil {
 		t.Fatal(err)
 	}
-	w.until("somebody's weight", func(s *state.State) bool { return s.Pool("grp-a").Weight == 7 })
+	w.until("somebody's weight", func(s *state.State) bool { return s.Pools.FindPool("grp-a").Weight == 7 })
 	weights("the weights that were read last", map[string]int32{"grp-a": 50, "grp-spot": 10})
 	put("high: [spot]")
 	invalid(`"high": a priority is a whole number`)
@@ -229,7 +229,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 	weights("no weights without it", map[string]int32{"grp-a": 0, "grp-spot": 0, "grp-new": 0})
 	groups.Store(&[]NodeGroup{})
 	w.until("the pools gone", func(s *state.State) bool {
-		return s.Pool("grp-a") == nil && s.Pool("grp-new") == nil && s.Pool("grp-spot") == nil
+		return s.Pools.FindPool("grp-a") == nil && s.Pools.FindPool("grp-new") == nil && s.Pools.FindPool("grp-spot") == nil
 	})
 	stop()
 	if err := kubectl(nil, "-n", "kube-system", "wait", "--for=jsonpath={.reason}=PriorityConfigMapInvalid", "events", "--field-selector=involvedObject.name="+PriorityConfigMap, "--timeout=60s"); err != nil {

@@ -198,15 +198,15 @@ func (m *Manifests) Feed(s *state.State) {
 		case *policyv1.PodDisruptionBudget:
 			s.SetPDB(t.PDB(o))
 		case *karpv1.NodePool:
-			s.SetPool(t.NodePool(o))
+			s.Pools.SetPool(t.NodePool(o))
 		case *karpv1.NodeClaim:
 			s.SetClaim(t.NodeClaim(o), version(o.ResourceVersion))
 		case *kwokv1alpha1.KWOKNodeClass:
-			s.SetNodeClass(t.KWOKNodeClass(o))
+			s.Pools.SetNodeClass(t.KWOKNodeClass(o))
 		case *awsv1.EC2NodeClass:
-			s.SetNodeClass(t.EC2NodeClass(o))
+			s.Pools.SetNodeClass(t.EC2NodeClass(o))
 		case *dovetailv1alpha1.NodeGroupClass:
-			s.SetNodeClass(t.NodeGroupClass(o))
+			s.Pools.SetNodeClass(t.NodeGroupClass(o))
 		case *karpv1alpha5.Provisioner:
 			if _, ok := m.at["NodePool "+o.Name]; ok {
 				continue // its NodePool is there, as the API server has it
@@ -214,12 +214,12 @@ func (m *Manifests) Feed(s *state.State) {
 			pool, class, _ := TranslateProvisioner(o)
 			if class != nil {
 				class.UID = "file:EC2NodeClass/" + types.UID(o.Name)
-				s.SetNodeClass(t.EC2NodeClass(class))
+				s.Pools.SetNodeClass(t.EC2NodeClass(class))
 			}
 			pool.UID = "file:NodePool/" + types.UID(o.Name)
-			s.SetPool(t.NodePool(pool))
-			if r := pool.Spec.Template.Spec.NodeClassRef; r.Group == kwokv1alpha1.Group && s.NodeClass(r.Group, r.Kind, r.Name) == nil {
-				s.SetNodeClass(t.KWOKNodeClass(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}))
+			s.Pools.SetPool(t.NodePool(pool))
+			if r := pool.Spec.Template.Spec.NodeClassRef; r.Group == kwokv1alpha1.Group && s.Pools.FindNodeClass(r.Group, r.Kind, r.Name) == nil {
+				s.Pools.SetNodeClass(t.KWOKNodeClass(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}))
 			}
 		default:
 			w.expand(s, t, o)

@@ -116,12 +116,12 @@ func (k classOf[T]) follow(ctx context.Context, wg *sync.WaitGroup, t *Translato
 			seen(k.kind.have, name, x)
 			k.c.groupsChanged.raise()
 			m := k.translate(t, x)
-			emit(func(s *state.State) { s.SetNodeClass(m) })
+			emit(func(s *state.State) { s.Pools.SetNodeClass(m) })
 		},
 		func(name string) {
 			k.kind.have.delete(name)
 			k.c.groupsChanged.raise()
-			emit(func(s *state.State) { s.DeleteNodeClass(k.gv.Group, k.kindName, name) })
+			emit(func(s *state.State) { s.Pools.DeleteNodeClass(k.gv.Group, k.kindName, name) })
 		})
 }
 

@@ -29,26 +29,26 @@ func TestGroupScaling(t *testing.T) {
 	tr := &Translator{Table: s.Resources()}
 	pool, class := tr.NodePool(groups[0].Pool), tr.NodeGroupClass(groups[0].Class)
 	right := func() bool {
-		x := s.Pool("web").Scaling
+		x := s.Pools.FindPool("web").Scaling
 		return x != nil && x.UtilizationPercent == 35 && x.GPUPercent == 50 && len(x.GPUs) > 0 && x.IgnoreDaemons && x.Unready == 20*time.Minute && x.Provision == 25*time.Minute
 	}
-	s.SetPool(pool)
-	if s.Pool("web").Scaling != nil {
+	s.Pools.SetPool(pool)
+	if s.Pools.FindPool("web").Scaling != nil {
 		t.Error("scaled by a class that is not there")
 	}
-	s.SetNodeClass(class)
+	s.Pools.SetNodeClass(class)
 	if !right() {
-		t.Errorf("pool first: %+v", s.Pool("web").Scaling)
+		t.Errorf("pool first: %+v", s.Pools.FindPool("web").Scaling)
 	}
-	s.DeleteNodeClass(dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, "web")
-	if s.Pool("web").Scaling != nil {
+	s.Pools.DeleteNodeClass(dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, "web")
+	if s.Pools.FindPool("web").Scaling != nil {
 		t.Error("scaled by a class that is gone")
 	}
-	s.SetNodeClass(class)
-	s.DeletePool("web")
-	s.SetPool(pool)
+	s.Pools.SetNodeClass(class)
+	s.Pools.DeletePool("web")
+	s.Pools.SetPool(pool)
 	if !right() {
-		t.Errorf("class first: %+v", s.Pool("web").Scaling)
+		t.Errorf("class first: %+v", s.Pools.FindPool("web").Scaling)
 	}
 	rules := tr.NodeGroupClass(&dovetailv1alpha1.NodeGroupClass{Spec: dovetailv1alpha1.NodeGroupClassSpec{Options: &dovetailv1alpha1.NodeGroupOptions{
 		Expanders: []dovetailv1alpha1.Expander{"least-waste", "price"}, BalanceSimilarGroups: new(true), BalancingIgnoreLabels: []string{"mine"},
@@ -60,13 +60,13 @@ func TestGroupScaling(t *testing.T) {
 	// What is known of the groups counts though nobody has set an option; those of which nothing has to be minded are left out.
 	bare := &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: dovetailv1alpha1.NodeGroupClassStatus{Groups: []dovetailv1alpha1.NodeGroupStatus{
 		{Name: "a", Min: 2, Max: 5}, {Name: "b", Max: 5}, {Name: "c", Refresh: "InProgress"}}}}
-	s.SetNodeClass(tr.NodeGroupClass(bare))
-	if x := s.Pool("web").Scaling; x == nil || len(x.Groups) != 2 || x.Groups[0] != (model.NodeGroup{Name: "a", Min: 2}) || x.Groups[1] != (model.NodeGroup{Name: "c", Refresh: "InProgress"}) {
+	s.Pools.SetNodeClass(tr.NodeGroupClass(bare))
+	if x := s.Pools.FindPool("web").Scaling; x == nil || len(x.Groups) != 2 || x.Groups[0] != (model.NodeGroup{Name: "a", Min: 2}) || x.Groups[1] != (model.NodeGroup{Name: "c", Refresh: "InProgress"}) {
 		t.Errorf("groups: %+v", x)
 	}
 	bare = &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: dovetailv1alpha1.NodeGroupClassSpec{Options: &dovetailv1alpha1.NodeGroupOptions{}}}
-	s.SetNodeClass(tr.NodeGroupClass(bare))
-	if x := s.Pool("web").Scaling; x == nil || x.UtilizationPercent >= 0 || x.GPUPercent >= 0 || x.Unready != 0 {
+	s.Pools.SetNodeClass(tr.NodeGroupClass(bare))
+	if x := s.Pools.FindPool("web").Scaling; x == nil || x.UtilizationPercent >= 0 || x.GPUPercent >= 0 || x.Unready != 0 {
 		t.Errorf("without options: %+v", x)
 	}
 }

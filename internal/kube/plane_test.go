@@ -41,23 +41,23 @@ func TestProvisioners(t *testing.T) {
 		}
 	}
 	apply("old", `{"ttlSecondsAfterEmpty":30,"limits":{"resources":{"cpu":"100"}},"kubeletConfiguration":{"maxPods":5},"labels":{"team":"a"}}`)
-	w.until("its pool", func(s *state.State) bool { return s.Pool("old") != nil })
-	pool := w.s.Pool("old")
+	w.until("its pool", func(s *state.State) bool { return s.Pools.FindPool("old") != nil })
+	pool := w.s.Pools.FindPool("old")
 	if !pool.Ready || pool.Provisioner != "old" || pool.Labels[model.LabelProvisioner] != "old" || pool.ConsolidateAfter != 30*time.Second ||
 		pool.ConsolidationPolicy != "WhenEmpty" || pool.ExpireAfter != -1 || pool.Limits.At(model.CPU) != 100_000 ||
 		len(pool.Budgets) != 1 || pool.Budgets[0].Nodes != 100 || pool.ClassName != "default" {
 		t.Fatalf("pool came out as %+v", pool)
 	}
 	w.until("the default node class", func(s *state.State) bool {
-		return s.NodeClass(kwokv1alpha1.Group, kwokv1alpha1.KindKWOKNodeClass, "default") != nil
+		return s.Pools.FindNodeClass(kwokv1alpha1.Group, kwokv1alpha1.KindKWOKNodeClass, "default") != nil
 	})
 	// A claim for it is one that the API takes, and bears the Provisioner's label.
 	must(p.actor.CreateClaim(p.ctx, plan.CreateClaim{Name: "old-1", Pool: pool, Requirements: pool.Requirements}))(t)
-	w.until("its claim", func(s *state.State) bool { return s.Claim("old-1") != nil })
-	if c := w.s.Claim("old-1"); c.Labels[model.LabelProvisioner] != "old" || c.ExpireAfter != -1 || c.NoReserve == "" {
+	w.until("its claim", func(s *state.State) bool { return s.FindClaim("old-1") != nil })
+	if c := w.s.FindClaim("old-1"); c.Labels[model.LabelProvisioner] != "old" || c.ExpireAfter != -1 || c.NoReserve == "" {
 		t.Fatalf("claim came out as %+v", c)
 	}
-	must(p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{Claim: "old-1", UID: w.s.Claim("old-1").UID, RemoveFinalizer: true}))(t)
+	must(p.actor.UpdateClaim(p.ctx, plan.UpdateClaim{Claim: "old-1", UID: w.s.FindClaim("old-1").UID, RemoveFinalizer: true}))(t)
 
 	// The pool's status is the Provisioner's too.
 	must(p.actor.UpdatePool(p.ctx, plan.UpdatePool{
@@ -85,7 +85,7 @@ func TestProvisioners(t *testing.T) {
 
 	apply("old", `{"consolidation":{"enabled":true}}`)
 	w.until("the pool changed", func(s *state.State) bool {
-		x := s.Pool("old")
+		x := s.Pools.FindPool("old")
 		return x.ConsolidationPolicy == "WhenEmptyOrUnderutilized" && x.ConsolidateAfter == 0 && x.Limits == nil
 	})
 	status("old", karpv1alpha5.ConditionTranslated, karpv1alpha5.ReasonTranslated)
@@ -264,7 +264,7 @@ func TestVolumesFollow(t *testing.T) {
 	})
 	key := "default/" + pod.Name
 	w.until("the pod, refused", func(s *state.State) bool {
-		x := s.Pod(key)
+		x := s.FindPod(key)
 		return x != nil && len(x.Class.Unsolved) == 1 && strings.Contains(x.Class.Unsolved[0], "is not there")
 	})
 	if err := kubectl([]byte(`
@@ -283,7 +283,7 @@ spec: {storageClassName: late, accessModes: [ReadWriteOnce], resources: {request
 		t.Fatal(err)
 	}
 	w.until("the pod with its volume's zone", func(s *state.State) bool {
-		x := s.Pod(key).Class
+		x := s.FindPod(key).Class
 		return len(x.Unsolved) == 0 && len(x.Volumes) == 1 && len(x.Volumes[0].Topology) == 1 && x.Volumes[0].Driver == "test.csi"
 	})
 }

@@ -25,7 +25,7 @@ func TestRead(t *testing.T) {
 	if err := Read(p.ctx, p.us, s.Resources(), s); err != nil {
 		t.Fatal(err)
 	}
-	if pod := s.Pod("default/to-be-read"); pod == nil || pod.Node != "" {
+	if pod := s.FindPod("default/to-be-read"); pod == nil || pod.Node != "" {
 		t.Errorf("the pod was read as %+v", pod)
 	}
 

@@ -89,7 +89,7 @@ func TestWatchResumes(t *testing.T) {
 	p.makePod(t, "resume-goes", nil)
 	first := p.makePod(t, "resume-again", nil)
 	has := func(name string) func(*state.State) bool {
-		return func(s *state.State) bool { return s.Pod("default/"+name) != nil }
+		return func(s *state.State) bool { return s.FindPod("default/"+name) != nil }
 	}
 	w.until("both pods", func(s *state.State) bool { return has("resume-goes")(s) && has("resume-again")(s) })
 	proxy.set(true)
@@ -106,7 +106,7 @@ func TestWatchResumes(t *testing.T) {
 	}
 	proxy.set(false)
 	w.until("what happened meanwhile", func(s *state.State) bool {
-		x := s.Pod("default/resume-again")
+		x := s.FindPod("default/resume-again")
 		return has("resume-comes")(s) && !has("resume-goes")(s) && x != nil && x.UID == string(again.UID) && x.UID != string(first.UID)
 	})
 }

@@ -24,7 +24,7 @@ func TestDefaultConstraintsFollow(t *testing.T) {
 		}
 	}
 	keys := func(s *state.State, name string) []string {
-		x := s.Pod("default/" + name)
+		x := s.FindPod("default/" + name)
 		if x == nil || len(x.Class.Spread) != 1 || x.Class.Spread[0].Selector == nil {
 			return nil
 		}
@@ -46,8 +46,8 @@ func TestDefaultConstraintsFollow(t *testing.T) {
 
 	// Nobody selects this one, and it is spread by nothing.
 	apply(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"alone","labels":{"app":"spread"}},"spec":{"nodeSelector":{"no":"where"},"containers":[{"name":"c","image":"c"}]}}`)
-	w.until("the pod alone", func(s *state.State) bool { return s.Pod("default/alone") != nil })
-	if x := w.s.Pod("default/alone"); len(x.Class.Spread) != 0 {
+	w.until("the pod alone", func(s *state.State) bool { return s.FindPod("default/alone") != nil })
+	if x := w.s.FindPod("default/alone"); len(x.Class.Spread) != 0 {
 		t.Errorf("a pod that nobody selects is spread by %+v", x.Class.Spread)
 	}
 }

@@ -119,7 +119,7 @@ func translateAll(input string) string {
 	for _, c := range snap.Claims {
 		show(&b, "claim "+c.Name, c, names)
 	}
-	for _, c := range s.NodeClasses() {
+	for _, c := range s.Pools.ListNodeClasses() {
 		show(&b, "class "+c.Name, c, names)
 	}
 	for _, k := range m.Skipped {

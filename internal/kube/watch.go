@@ -448,13 +448,13 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 			c.poolChanged.raise()
 			c.groupsChanged.raise()
 			m := t.NodePool(p)
-			emit(func(s *state.State) { s.SetPool(m) })
+			emit(func(s *state.State) { s.Pools.SetPool(m) })
 		},
 		func(k string) {
 			c.pools.delete(k)
 			c.poolChanged.raise()
 			c.groupsChanged.raise()
-			emit(func(s *state.State) { s.DeletePool(k) })
+			emit(func(s *state.State) { s.Pools.DeletePool(k) })
 		})
 	follow(ctx, c, wg, source{c.karpenter, "nodeclaims", &karpv1.NodeClaim{}}, &sync.Mutex{},
 		func(k string, n *karpv1.NodeClaim) {

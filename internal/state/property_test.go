@@ -98,7 +98,7 @@ func TestSnapshotsShowWhatIs(t *testing.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c"})
 		yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
 		for i := range rapid.IntRange(1, 60).Draw(t, "events") {
-			s.Tick(t0.Add(time.Duration(i) * time.Second))
+			s.SetNow(t0.Add(time.Duration(i) * time.Second))
 			n := name.Draw(t, "name")
 			switch rapid.IntRange(0, 6).Draw(t, "event") {
 			case 0, 1, 2:
@@ -148,7 +148,7 @@ func TestSnapshotsShowWhatIs(t *testing.T) {
 				t.Fatalf("a snapshot changed: was\n%snow\n%s", k.text, now)
 			}
 		}
-		if got, want := s.PendingCount(), len(s.Snapshot(t0).Pending); got != want {
+		if got, want := s.CountPending(), len(s.Snapshot(t0).Pending); got != want {
 			t.Fatalf("%d pods pending, shown %d", got, want)
 		}
 	})

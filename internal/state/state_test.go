@@ -32,7 +32,7 @@ func claim(name, provider string) *model.Claim {
 // fresh is a State at an instant.
 func fresh() *State {
 	s := New()
-	s.Tick(at(0))
+	s.SetNow(at(0))
 	return s
 }
 
@@ -151,7 +151,7 @@ func TestPending(t *testing.T) {
 	s.DeletePod("default/a")
 	s.DeletePod("default/never was")
 	want(t, "pending", len(s.Snapshot(at(0)).Pending), 0)
-	want(t, "pods", s.PodCount(), 4)
+	want(t, "pods", len(s.pods.byKey), 4)
 }
 
 func TestAPodOfTheSameNameIsAnotherOne(t *testing.T) {
@@ -196,20 +196,20 @@ func TestLastPodEvent(t *testing.T) {
 	want(t, "when it was bound, not when that was heard of", event(), at(-100))
 	daemon := pod("d", "daemon", "n")
 	daemon.Class.Daemon = true
-	s.Tick(at(10))
+	s.SetNow(at(10))
 	s.SetPod(daemon)
 	want(t, "a daemon's is none", event(), at(-100))
-	s.Tick(at(20))
+	s.SetNow(at(20))
 	ready := *bound
 	ready.Ready = true
 	s.SetPod(&ready)
 	want(t, "to become Ready is none", event(), at(-100))
-	s.Tick(at(30))
+	s.SetNow(at(30))
 	leaving := ready
 	leaving.Deleting = at(60)
 	s.SetPod(&leaving)
 	want(t, "it is being deleted", event(), at(30))
-	s.Tick(at(40))
+	s.SetNow(at(40))
 	s.DeletePod("default/a")
 	want(t, "it has left", event(), at(40))
 }
@@ -226,13 +226,13 @@ func TestFlights(t *testing.T) {
 	begin := func() *State {
 		s := fresh()
 		s.SetClaim(claim("c", ""), 5)
-		s.Begin("claim/uid-c", "claim/c", at(60))
+		s.InFlight.BeginAction("claim/uid-c", "claim/c", at(60))
 		return s
 	}
 	s := begin()
 	want(t, "begun", flying(s, 0), []string{"claim/uid-c"})
 	want(t, "given up", flying(s, 60), []string{})
-	s.Done("claim/uid-c", 7, at(15))
+	s.InFlight.RecordAnswer("claim/uid-c", 7, at(15))
 	want(t, "answered, not read back", flying(s, 1), []string{"claim/uid-c"})
 	s.SetClaim(claim("c", ""), 6)
 	want(t, "an older version was read", flying(s, 1), []string{"claim/uid-c"})
@@ -241,12 +241,12 @@ func TestFlights(t *testing.T) {
 
 	s = begin()
 	s.SetClaim(claim("c", ""), 7)
-	s.Done("claim/uid-c", 7, at(15))
+	s.InFlight.RecordAnswer("claim/uid-c", 7, at(15))
 	want(t, "read before the answer came", flying(s, 1), []string{})
 
 	s = begin()
-	s.Done("claim/uid-c", 7, at(15))
-	s.Expire(at(15))
+	s.InFlight.RecordAnswer("claim/uid-c", 7, at(15))
+	s.ExpireActions(at(15))
 	want(t, "never read back", flying(s, 15), []string{})
 
 	s = begin()
@@ -254,13 +254,13 @@ func TestFlights(t *testing.T) {
 	want(t, "its object is gone", flying(s, 1), []string{})
 
 	s = fresh()
-	s.Begin("create/c", "", at(60))
+	s.InFlight.BeginAction("create/c", "", at(60))
 	s.SetClaim(claim("c", ""), 1)
 	want(t, "a claim that was to be made is there", flying(s, 1), []string{})
 
 	s = fresh()
 	s.SetClaim(claim("c", ""), 1)
-	s.Begin("delete/uid-c", "", at(60))
+	s.InFlight.BeginAction("delete/uid-c", "", at(60))
 	d := claim("c", "")
 	d.Deleting = at(1)
 	s.SetClaim(d, 2)
@@ -268,35 +268,35 @@ func TestFlights(t *testing.T) {
 
 	s = fresh()
 	s.SetPod(pod("a", "k", "n"))
-	s.Begin("evict/uid-a", "", at(60))
+	s.InFlight.BeginAction("evict/uid-a", "", at(60))
 	p := pod("a", "k", "n")
 	p.Deleting = at(1)
 	s.SetPod(p)
 	want(t, "a pod that was to go goes", flying(s, 1), []string{})
 
-	s.Done("never begun", 1, at(1))
-	s.Settle("never begun")
+	s.InFlight.RecordAnswer("never begun", 1, at(1))
+	s.InFlight.EndAction("never begun")
 	want(t, "nothing", flying(s, 1), []string{})
 }
 
 func TestFailuresAreHiddenLongerAndLonger(t *testing.T) {
 	s := fresh()
 	retry := func(from int) func(int) time.Time { return func(n int) time.Time { return at(from + n*10) } }
-	s.Begin("launch/u", "claim/c", at(60))
-	want(t, "first", s.Failed("launch/u", retry(0)), 1)
-	want(t, "hidden", s.Flying("launch/u", at(9)), true)
-	want(t, "next to be looked at", s.Expire(at(5)), at(10))
-	want(t, "may be repeated", s.Flying("launch/u", at(10)), false)
-	s.Expire(at(10))
-	s.Begin("launch/u", "claim/c", at(70))
-	want(t, "second", s.Failed("launch/u", retry(10)), 2)
-	want(t, "hidden longer", s.Flying("launch/u", at(29)), true)
-	s.Expire(at(29 + 61 + 1))
-	want(t, "after a quiet minute", s.Failed("launch/u", retry(100)), 1)
-	s.Begin("launch/u", "claim/c", at(200))
-	s.Done("launch/u", 0, at(115))
-	s.Expire(at(115))
-	want(t, "after it went well", s.Failed("launch/u", retry(120)), 1)
+	s.InFlight.BeginAction("launch/u", "claim/c", at(60))
+	want(t, "first", s.InFlight.RecordFailure("launch/u", retry(0)), 1)
+	want(t, "hidden", s.InFlight.HasAction("launch/u", at(9)), true)
+	want(t, "next to be looked at", s.ExpireActions(at(5)), at(10))
+	want(t, "may be repeated", s.InFlight.HasAction("launch/u", at(10)), false)
+	s.ExpireActions(at(10))
+	s.InFlight.BeginAction("launch/u", "claim/c", at(70))
+	want(t, "second", s.InFlight.RecordFailure("launch/u", retry(10)), 2)
+	want(t, "hidden longer", s.InFlight.HasAction("launch/u", at(29)), true)
+	s.ExpireActions(at(29 + 61 + 1))
+	want(t, "after a quiet minute", s.InFlight.RecordFailure("launch/u", retry(100)), 1)
+	s.InFlight.BeginAction("launch/u", "claim/c", at(200))
+	s.InFlight.RecordAnswer("launch/u", 0, at(115))
+	s.ExpireActions(at(115))
+	want(t, "after it went well", s.InFlight.RecordFailure("launch/u", retry(120)), 1)
 }
 
 func TestProvisionalClaims(t *testing.T) {
@@ -309,29 +309,29 @@ func TestProvisionalClaims(t *testing.T) {
 	}
 	provisional := &model.Claim{Name: "c", Provisional: true}
 	s := fresh()
-	s.Begin("create/c", "", at(60))
-	s.Provisional(provisional)
+	s.InFlight.BeginAction("create/c", "", at(60))
+	s.Overlay.AddProvisionalClaim(provisional)
 	want(t, "shown", show(s), "c provisional=true ")
 	s.SetClaim(claim("c", ""), 1)
 	want(t, "has come", show(s), "c provisional=false ")
-	s.Unprovisional("c")
+	s.Overlay.DropProvisionalClaim("c")
 	want(t, "what has come stays", show(s), "c provisional=false ")
-	s.Provisional(provisional)
+	s.Overlay.AddProvisionalClaim(provisional)
 	want(t, "what is there is not shadowed", show(s), "c provisional=false ")
 
 	s = fresh()
-	s.Begin("create/c", "", at(60))
-	s.Provisional(provisional)
-	s.Unprovisional("c")
+	s.InFlight.BeginAction("create/c", "", at(60))
+	s.Overlay.AddProvisionalClaim(provisional)
+	s.Overlay.DropProvisionalClaim("c")
 	want(t, "failed", show(s), "")
 
 	s = fresh()
-	s.Begin("create/c", "", at(60))
-	s.Provisional(provisional)
-	s.Done("create/c", 9, at(15))
-	s.Expire(at(14))
+	s.InFlight.BeginAction("create/c", "", at(60))
+	s.Overlay.AddProvisionalClaim(provisional)
+	s.InFlight.RecordAnswer("create/c", 9, at(15))
+	s.ExpireActions(at(14))
 	want(t, "waited for", show(s), "c provisional=true ")
-	s.Expire(at(15))
+	s.ExpireActions(at(15))
 	want(t, "never seen: made and gone again", show(s), "")
 }
 
@@ -346,15 +346,15 @@ func TestAssumedSlots(t *testing.T) {
 	begin := func() *State {
 		s := fresh()
 		s.SetClaim(with(1), 1)
-		s.Begin("slots/uid-c", "claim/c", at(60))
-		s.AssumeSlots("c", slots(2))
+		s.InFlight.BeginAction("slots/uid-c", "claim/c", at(60))
+		s.Overlay.AssumeSlots("c", slots(2))
 		return s
 	}
 	s := begin()
 	want(t, "shown before they are written", show(s), "2")
 	s.SetClaim(with(1), 2)
 	want(t, "the claim changed otherwise", show(s), "2")
-	s.Done("slots/uid-c", 3, at(15))
+	s.InFlight.RecordAnswer("slots/uid-c", 3, at(15))
 	s.SetClaim(with(2), 3)
 	want(t, "read back", show(s), "2")
 	s.SetClaim(with(0), 4)
@@ -362,12 +362,12 @@ func TestAssumedSlots(t *testing.T) {
 
 	s = begin()
 	s.SetClaim(with(5), 2)
-	s.AssumeSlots("c", slots(3))
-	s.DropSlots("c")
+	s.Overlay.AssumeSlots("c", slots(3))
+	s.Overlay.DropSlots("c")
 	want(t, "not written: as last read", show(s), "5")
-	s.DropSlots("c")
-	s.DropSlots("nobody")
-	s.AssumeSlots("nobody", slots(1))
+	s.Overlay.DropSlots("c")
+	s.Overlay.DropSlots("nobody")
+	s.Overlay.AssumeSlots("nobody", slots(1))
 	want(t, "once more", show(s), "5")
 }
 
@@ -383,11 +383,11 @@ func TestSlotsInDoubt(t *testing.T) {
 		return fmt.Sprint(c.Slots[0].Count, " ", c.SlotsUnsure)
 	}
 	write := func(s *State, n int) {
-		s.Begin("slots/uid-c", "claim/c", at(3600))
-		s.AssumeSlots("c", slots(n))
+		s.InFlight.BeginAction("slots/uid-c", "claim/c", at(3600))
+		s.Overlay.AssumeSlots("c", slots(n))
 	}
 	fails := func(s *State, then func(string)) {
-		s.Failed("slots/uid-c", func(int) time.Time { return at(1) })
+		s.InFlight.RecordFailure("slots/uid-c", func(int) time.Time { return at(1) })
 		then("c")
 	}
 	begin := func() *State {
@@ -398,11 +398,11 @@ func TestSlotsInDoubt(t *testing.T) {
 	}
 
 	s := begin()
-	fails(s, s.DoubtSlots)
+	fails(s, s.Overlay.DoubtSlots)
 	want(t, "no answer came", show(s), "3 true")
 	s.SetClaim(with(2), 2)
 	want(t, "not written when the claim changed otherwise", show(s), "3 true")
-	s.Expire(at(62))
+	s.ExpireActions(at(62))
 	s.SetClaim(with(2), 3)
 	want(t, "nor a minute later", show(s), "3 true")
 	s.SetClaim(with(3), 4)
@@ -411,55 +411,55 @@ func TestSlotsInDoubt(t *testing.T) {
 	want(t, "and changed later", show(s), "1 false")
 
 	s = begin()
-	fails(s, s.DoubtSlots)
+	fails(s, s.Overlay.DoubtSlots)
 	write(s, 2)
-	fails(s, s.DoubtSlots)
+	fails(s, s.Overlay.DoubtSlots)
 	want(t, "taken back, and no answer either", show(s), "2 true")
 	s.SetClaim(with(3), 2)
 	want(t, "the first was written", show(s), "2 true")
 	write(s, 2)
-	s.Done("slots/uid-c", 3, at(15))
-	s.WroteSlots("c")
+	s.InFlight.RecordAnswer("slots/uid-c", 3, at(15))
+	s.Overlay.ConfirmSlots("c")
 	want(t, "taken back at last", show(s), "2 false")
 	s.SetClaim(with(2), 3)
 	want(t, "and read", show(s), "2 false")
 
 	s = begin()
-	fails(s, s.DoubtSlots)
+	fails(s, s.Overlay.DoubtSlots)
 	write(s, 3)
-	fails(s, s.DropSlots)
+	fails(s, s.Overlay.DropSlots)
 	want(t, "refused, but no answer came of the first", show(s), "3 true")
 	write(s, 3)
-	fails(s, s.DropSlots)
+	fails(s, s.Overlay.DropSlots)
 	want(t, "refused again", show(s), "2 false")
 
 	s = begin()
-	fails(s, s.DoubtSlots)
+	fails(s, s.Overlay.DoubtSlots)
 	write(s, 3)
-	fails(s, s.DropSlots)
+	fails(s, s.Overlay.DropSlots)
 	write(s, 3)
-	fails(s, s.DoubtSlots)
+	fails(s, s.Overlay.DoubtSlots)
 	write(s, 3)
-	fails(s, s.DropSlots)
+	fails(s, s.Overlay.DropSlots)
 	want(t, "refused, then no answer, then refused", show(s), "3 true")
 	write(s, 3)
-	s.Done("slots/uid-c", 2, at(15))
-	s.WroteSlots("c")
+	s.InFlight.RecordAnswer("slots/uid-c", 2, at(15))
+	s.Overlay.ConfirmSlots("c")
 	write(s, 4)
-	fails(s, s.DoubtSlots)
+	fails(s, s.Overlay.DoubtSlots)
 	write(s, 4)
-	fails(s, s.DropSlots)
+	fails(s, s.Overlay.DropSlots)
 	want(t, "answered at last; then no answer and refused", show(s), "4 true")
 
 	s = begin()
 	s.SetClaim(with(3), 2)
-	fails(s, s.DoubtSlots)
+	fails(s, s.Overlay.DoubtSlots)
 	want(t, "shown before it failed", show(s), "3 false")
 	s.SetClaim(with(1), 3)
 	want(t, "and changed later", show(s), "1 false")
 
-	s.DoubtSlots("nobody")
-	s.WroteSlots("nobody")
+	s.Overlay.DoubtSlots("nobody")
+	s.Overlay.ConfirmSlots("nobody")
 }
 
 func TestAssumedReservations(t *testing.T) {
@@ -472,46 +472,46 @@ func TestAssumedReservations(t *testing.T) {
 	}
 	s := fresh()
 	s.SetPod(pod("a", "k", ""))
-	s.Begin("tolerate/uid-a/c", "", at(60))
-	s.AssumeReservation("default/a", "uid-a", "c", true)
+	s.InFlight.BeginAction("tolerate/uid-a/c", "", at(60))
+	s.Overlay.AssumeToleration("default/a", "uid-a", "c")
 	want(t, "shown before it is written", show(s), "[c]")
 	s.SetPod(pod("a", "k", ""))
 	want(t, "the pod changed otherwise", show(s), "[c]")
-	want(t, "in flight still", s.Flying("tolerate/uid-a/c", at(1)), true)
+	want(t, "in flight still", s.InFlight.HasAction("tolerate/uid-a/c", at(1)), true)
 	p := pod("a", "k", "")
 	p.Reservations = []string{"c"}
 	s.SetPod(p)
 	want(t, "read back", show(s), "[c]")
-	want(t, "not in flight", s.Flying("tolerate/uid-a/c", at(1)), false)
+	want(t, "not in flight", s.InFlight.HasAction("tolerate/uid-a/c", at(1)), false)
 
 	s = fresh()
 	s.SetPod(pod("a", "k", ""))
-	s.AssumeReservation("default/a", "uid-a", "c", true)
-	s.AssumeReservation("default/a", "uid-a", "c", false)
+	s.Overlay.AssumeToleration("default/a", "uid-a", "c")
+	s.Overlay.DropToleration("default/a", "uid-a", "c")
 	want(t, "not written", show(s), "[]")
-	s.AssumeReservation("default/a", "uid-a", "c", true)
+	s.Overlay.AssumeToleration("default/a", "uid-a", "c")
 	s.SetPod(p)
-	s.AssumeReservation("default/a", "uid-a", "c", false)
+	s.Overlay.DropToleration("default/a", "uid-a", "c")
 	want(t, "no answer came, and the watch has shown it", show(s), "[c]")
 	s.SetPod(pod("a", "k", ""))
-	s.AssumeReservation("default/a", "another uid", "c", true)
-	s.AssumeReservation("default/nobody", "uid", "c", true)
+	s.Overlay.AssumeToleration("default/a", "another uid", "c")
+	s.Overlay.AssumeToleration("default/nobody", "uid", "c")
 	want(t, "another pod's", show(s), "[]")
 }
 
 func TestARefusedTolerationIsRemembered(t *testing.T) {
 	s := fresh()
 	s.SetPod(pod("a", "k", ""))
-	s.RefuseReservation("default/a", "another uid")
+	s.Overlay.RefuseToleration("default/a", "another uid")
 	want(t, "another pod's", s.Snapshot(at(0)).Pending[0].Unreservable, false)
 	before := s.Snapshot(at(0))
-	s.RefuseReservation("default/a", "uid-a")
+	s.Overlay.RefuseToleration("default/a", "uid-a")
 	want(t, "refused", s.Snapshot(at(0)).Pending[0].Unreservable, true)
 	want(t, "a snapshot stays as it was", before.Pending[0].Unreservable, false)
 	s.SetPod(pod("a", "k", ""))
 	want(t, "the pod changed otherwise", s.Snapshot(at(0)).Pending[0].Unreservable, true)
 	s.DeletePod("default/a")
-	want(t, "forgotten with the pod", len(s.refused), 0)
+	want(t, "forgotten with the pod", len(s.Overlay.intolerant), 0)
 }
 
 // TestAPodChangesWhereItStands: whatever changes of a pod on a node is seen.
@@ -563,25 +563,25 @@ func TestAPodChangesWhereItStands(t *testing.T) {
 func TestPools(t *testing.T) {
 	s := fresh()
 	types := []*model.InstanceType{{Name: "m"}}
-	s.SetPool(&model.NodePool{Name: "light", UID: "1", Weight: 1})
-	s.SetPool(&model.NodePool{Name: "b", UID: "2", Weight: 5})
-	s.SetPool(&model.NodePool{Name: "a", UID: "3", Weight: 5})
-	s.SetPoolTypes("a", types)
-	s.SetPoolReady("a", true, model.Condition{})
-	s.SetPool(&model.NodePool{Name: "a", UID: "3", Weight: 5, Ready: true})
+	s.Pools.SetPool(&model.NodePool{Name: "light", UID: "1", Weight: 1})
+	s.Pools.SetPool(&model.NodePool{Name: "b", UID: "2", Weight: 5})
+	s.Pools.SetPool(&model.NodePool{Name: "a", UID: "3", Weight: 5})
+	s.Pools.SetTypes("a", types)
+	s.Pools.SetReady("a", true, model.Condition{})
+	s.Pools.SetPool(&model.NodePool{Name: "a", UID: "3", Weight: 5, Ready: true})
 	got := ""
 	for _, p := range s.Snapshot(at(0)).Pools {
 		got += fmt.Sprintf("%s types=%d ready=%t ", p.Name, len(p.Types), p.Ready)
 	}
 	want(t, "by weight, then name; types stay", got, "a types=1 ready=true b types=0 ready=false light types=0 ready=false ")
-	s.SetPool(&model.NodePool{Name: "a", UID: "4"})
-	want(t, "another pool of that name", len(s.Pool("a").Types), 0)
-	s.DeletePool("a")
-	if s.Pool("a") != nil || len(s.Pools()) != 2 {
+	s.Pools.SetPool(&model.NodePool{Name: "a", UID: "4"})
+	want(t, "another pool of that name", len(s.Pools.FindPool("a").Types), 0)
+	s.Pools.DeletePool("a")
+	if s.Pools.FindPool("a") != nil || len(s.Pools.ListPools()) != 2 {
 		t.Error("a deleted pool is there")
 	}
-	s.SetPoolTypes("a", types)
-	s.SetPoolReady("a", true, model.Condition{})
+	s.Pools.SetTypes("a", types)
+	s.Pools.SetReady("a", true, model.Condition{})
 }
 
 func TestInstances(t *testing.T) {
@@ -589,9 +589,9 @@ func TestInstances(t *testing.T) {
 	list := []*model.Instance{{ProviderID: "b"}, {ProviderID: "a", ClaimUID: "u"}}
 	s.SetInstances(list, at(1))
 	before := s.Snapshot(at(1))
-	s.Tick(at(2))
-	s.MarkGone("a", "u")
-	s.MarkGone("unlisted", "w")
+	s.SetNow(at(2))
+	s.MarkInstanceGone("a", "u")
+	s.MarkInstanceGone("unlisted", "w")
 	show := func(snap *model.Snapshot) string {
 		out := ""
 		for _, i := range snap.Instances {
@@ -607,8 +607,8 @@ func TestInstances(t *testing.T) {
 	c := claim("c", "")
 	c.UID, c.ProviderID = "u", "a"
 	s.SetClaim(c, 1)
-	s.Tick(at(3))
-	s.MarkGone("a", "u")
+	s.SetNow(at(3))
+	s.MarkInstanceGone("a", "u")
 	s.SetInstances([]*model.Instance{{ProviderID: "a", ClaimUID: "u"}}, at(2))
 	want(t, "by an older list", show(s.Snapshot(at(4))), "a gone=true unlisted gone=true ")
 	s.SetInstances(nil, at(5))
@@ -625,7 +625,7 @@ func TestInstances(t *testing.T) {
 func TestLaunchFailures(t *testing.T) {
 	s := fresh()
 	s.SetClaim(claim("c", ""), 1)
-	s.LaunchFailed("uid-c", model.LaunchFailure{Kind: "Unknown", Message: "no"})
+	s.RecordLaunchFailure("uid-c", model.LaunchFailure{Kind: "Unknown", Message: "no"})
 	before := s.Snapshot(at(0))
 	want(t, "kept", before.Failures["uid-c"].Kind, "Unknown")
 	c := claim("c", "m")
@@ -633,24 +633,24 @@ func TestLaunchFailures(t *testing.T) {
 	s.SetClaim(c, 2)
 	want(t, "launched after all", len(s.Snapshot(at(0)).Failures), 0)
 	want(t, "a snapshot stays as it was", len(before.Failures), 1)
-	s.LaunchFailed("uid-c", model.LaunchFailure{Kind: "Unknown"})
+	s.RecordLaunchFailure("uid-c", model.LaunchFailure{Kind: "Unknown"})
 	s.DeleteClaim("c")
 	want(t, "claim gone", len(s.Snapshot(at(0)).Failures), 0)
 }
 
 func TestNodeClasses(t *testing.T) {
 	s := fresh()
-	s.SetNodeClass(NodeClass{Group: "g", Kind: "K", Name: "b", Version: 1})
-	s.SetNodeClass(NodeClass{Group: "g", Kind: "K", Name: "a", Version: 2})
-	list := s.NodeClasses()
+	s.Pools.SetNodeClass(NodeClass{Group: "g", Kind: "K", Name: "b", Version: 1})
+	s.Pools.SetNodeClass(NodeClass{Group: "g", Kind: "K", Name: "a", Version: 2})
+	list := s.Pools.ListNodeClasses()
 	want(t, "sorted", list[0].Name+list[1].Name, "ab")
-	s.Begin("class/g/K/a", "class/g/K/a", at(60))
-	s.Done("class/g/K/a", 3, at(15))
-	want(t, "in flight", s.Flying("class/g/K/a", at(1)), true)
-	s.SetNodeClass(NodeClass{Group: "g", Kind: "K", Name: "a", Version: 3})
-	want(t, "read back", s.Flying("class/g/K/a", at(1)), false)
-	s.DeleteNodeClass("g", "K", "a")
-	if s.NodeClass("g", "K", "a") != nil {
+	s.InFlight.BeginAction("class/g/K/a", "class/g/K/a", at(60))
+	s.InFlight.RecordAnswer("class/g/K/a", 3, at(15))
+	want(t, "in flight", s.InFlight.HasAction("class/g/K/a", at(1)), true)
+	s.Pools.SetNodeClass(NodeClass{Group: "g", Kind: "K", Name: "a", Version: 3})
+	want(t, "read back", s.InFlight.HasAction("class/g/K/a", at(1)), false)
+	s.Pools.DeleteNodeClass("g", "K", "a")
+	if s.Pools.FindNodeClass("g", "K", "a") != nil {
 		t.Error("a deleted class is there")
 	}
 }
@@ -659,23 +659,23 @@ func TestNodeClasses(t *testing.T) {
 func TestAnnotationsAreShownBeforeTheyAreRead(t *testing.T) {
 	s := fresh()
 	shown := func() string { return s.Snapshot(at(0)).Claims[0].Annotations["k"] }
-	s.Annotate("c", "k", "nobody's")
+	s.Overlay.AnnotateClaim("c", "k", "nobody's")
 	read := claim("c", "m")
 	s.SetClaim(read, 1)
 	want(t, "before", shown(), "")
-	s.Annotate("c", "k", "v")
+	s.Overlay.AnnotateClaim("c", "k", "v")
 	want(t, "heard", shown(), "v")
 	want(t, "the object read", len(read.Annotations), 0)
 	s.SetClaim(claim("c", "m"), 2)
 	want(t, "another change came first", shown(), "v")
-	want(t, "not read back", s.Annotated("uid-c"), true)
+	want(t, "not read back", s.Overlay.HasAnnotation("uid-c"), true)
 	back := claim("c", "m")
 	back.Annotations = model.Labels{"k": "v"}
 	s.SetClaim(back, 3)
-	want(t, "read back", s.Annotated("uid-c"), false)
+	want(t, "read back", s.Overlay.HasAnnotation("uid-c"), false)
 	s.SetClaim(claim("c", "m"), 4)
 	want(t, "taken off by somebody", shown(), "")
-	s.Annotate("c", "k", "v")
+	s.Overlay.AnnotateClaim("c", "k", "v")
 	s.DeleteClaim("c")
 	s.SetClaim(claim("c", "m"), 5)
 	want(t, "after its end", shown(), "")
@@ -696,9 +696,9 @@ func TestClaimsOfAGroupNotLaunchedYet(t *testing.T) {
 	}
 	making := of("making", "", "web")
 	making.Provisional, making.UID = true, ""
-	s.Provisional(making)
-	s.Begin("launch/uid-begun", "claim/begun", at(60))
-	want(t, "of web", s.Unlaunched("web"), 2)
-	want(t, "of db", s.Unlaunched("db"), 1)
-	want(t, "of none", s.Unlaunched("x"), 0)
+	s.Overlay.AddProvisionalClaim(making)
+	s.InFlight.BeginAction("launch/uid-begun", "claim/begun", at(60))
+	want(t, "of web", s.CountUnlaunched("web"), 2)
+	want(t, "of db", s.CountUnlaunched("db"), 1)
+	want(t, "of none", s.CountUnlaunched("x"), 0)
 }

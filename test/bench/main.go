@@ -227,10 +227,10 @@ func cluster(x *problems.Problem) *state.State {
 	for _, n := range x.ResourceNames {
 		s.Resources().Dim(n)
 	}
-	s.Tick(start)
-	s.SetPool(x.Pool)
-	s.SetPoolTypes(x.Pool.Name, x.Pool.Types)
-	s.SetPoolReady(x.Pool.Name, true, model.Condition{})
+	s.SetNow(start)
+	s.Pools.SetPool(x.Pool)
+	s.Pools.SetTypes(x.Pool.Name, x.Pool.Types)
+	s.Pools.SetReady(x.Pool.Name, true, model.Condition{})
 	done := map[string]model.Condition{}
 	for _, k := range []string{"Launched", "Registered", "Initialized", "Ready", "ConsistentStateFound"} {
 		done[k] = model.Condition{Status: "True", Reason: k, Since: start.Add(-time.Hour)}
@@ -267,9 +267,9 @@ func event(x *problems.Problem, runs int) (row, error) {
 	pod.Unschedulable = now
 	for _, a := range out.Actions { // what the pool's status says is written and seen
 		if u, ok := a.(plan.UpdatePool); ok {
-			p := *s.Pool(u.Pool)
+			p := *s.Pools.FindPool(u.Pool)
 			p.StatusNodes, p.StatusResources, p.Conditions = u.Nodes, u.Resources, u.Conditions
-			s.SetPool(&p)
+			s.Pools.SetPool(&p)
 			continue
 		}
 		return row{}, fmt.Errorf("the cluster is not at rest: %+v", a)
@@ -277,7 +277,7 @@ func event(x *problems.Problem, runs int) (row, error) {
 	var failed error
 	c := measure(runs, func() {
 		now = now.Add(10 * time.Millisecond)
-		s.Tick(now)
+		s.SetNow(now)
 		s.SetPod(&pod)
 		snap := s.Snapshot(now)
 		out, mem = decide.Step(snap, mem, now, decide.DefaultPolicy(), decide.Request{Solve: true})

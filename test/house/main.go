@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command house measures how readable a Go code base is inside its folders, and prints one line per folder: how long files and
-// functions are, how many methods the largest type has, how many functions have a name of one word, how much is comment, and how
-// much the files of a folder use each other in circles. It judges nothing and fails on no figure. It reads source files alone, so
-// it can measure any checkout, whether or not that builds. `make house` runs it; start reading at measureFolder.
+// Command house measures how readable a Go code base is inside its folders, and prints one line per folder: how long
+// files and functions are, how many methods the largest type has, how many functions have a name of one word, how much
+// is comment, and how much the files of a folder use each other in circles. It judges nothing and fails on no figure.
+// It reads source files alone, so it can measure any checkout, whether or not that builds. `make house` runs it; start
+// reading at measureFolder.
 //
 //	go run ./test/house [-json] [-arrows] [-dir DIR] [FOLDER...]
 //
 // Tests, generated files, testdata and vendored code are left out. The columns:
 //
 //   - lines: all lines of the files. files: how many.
-//   - comments: the share of lines that hold nothing but comment, among lines that are not blank. Licence headers count as neither.
+//   - comments: the share of lines that hold nothing but comment, among lines that are not blank. Licence headers count
+//     as neither.
 //   - most methods: the type with the most methods, and how many it has.
-//   - one word: the share of functions and methods whose name is one camel-case word ("sort", not "sortPods"; an acronym is a word).
-//     main and init are left out.
-//   - longest function, p99: lines from func to the closing brace, without the doc comment. 99 of 100 functions are no longer than p99.
-//     A function literal counts as part of the function that it stands in.
+//   - one word: the share of functions and methods whose name is one camel-case word ("sort", not "sortPods"; an
+//     acronym is a word). main and init are left out.
+//   - longest function, p99: lines from func to the closing brace, without the doc comment. 99 of 100 functions are no
+//     longer than p99. A function literal counts as part of the function that it stands in.
 //   - longest file: its lines.
-//   - uses: a use is a pair of a file and a name (constant, variable, type, function or method) that it mentions and that another file
-//     of the same folder declares, however often it is mentioned. Fields and the methods of interfaces are not counted.
-//   - upward: the files of the folder are put in an order in which uses run downwards, as far as a simple search finds one (see
-//     orderFiles). These are the uses that run upwards in it: without circles between files there are none. -arrows lists them.
+//   - uses: a use is a pair of a file and a name (constant, variable, type, function or method) that it mentions and
+//     that another file of the same folder declares, however often it is mentioned. Fields and the methods of
+//     interfaces are not counted.
+//   - upward: the files of the folder are put in an order in which uses run downwards, as far as a simple search finds
+//     one (see orderFiles). These are the uses that run upwards in it: without circles between files there are none.
+//     -arrows lists them.
 package main
 
 import (

@@ -58,8 +58,8 @@ type source struct {
 	ast  *ast.File
 }
 
-// measureTree measures the named folders of a checkout and all below them, or everything where none is named: one Folder for each that
-// holds Go files, by path, and last the total of them.
+// measureTree measures the named folders of a checkout and all below them, or everything where none is named: one
+// Folder for each that holds Go files, by path, and last the total of them.
 func measureTree(dir string, under []string) ([]Folder, error) {
 	if len(under) == 0 {
 		under = []string{"."}
@@ -116,7 +116,8 @@ func measureTree(dir string, under []string) ([]Folder, error) {
 	return append(out, sumFolders(out)), nil
 }
 
-// skipDir says whether a directory holds nothing to be measured: fixtures, other people's code, what the go command ignores.
+// skipDir says whether a directory holds nothing to be measured: fixtures, other people's code, what the go command
+// ignores.
 func skipDir(name string) bool {
 	return name == "testdata" || name == "vendor" || name == "third_party" || name == "node_modules" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
 }
@@ -191,7 +192,8 @@ func sumFolders(folders []Folder) Folder {
 	return out
 }
 
-// larger is the one with the larger count; of equals the first by name, so that the result does not depend on the order.
+// larger is the one with the larger count; of equals the first by name, so that the result does not depend on the
+// order.
 func larger(a, b Named) Named {
 	if cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Name, b.Name)) < 0 || a.Count > b.Count {
 		return a
@@ -207,7 +209,8 @@ func percentile99(ascending []int) int {
 	return ascending[(99*len(ascending)+99)/100-1]
 }
 
-// countLines counts all lines of a file, those with code and those with nothing but comment. A licence header is neither.
+// countLines counts all lines of a file, those with code and those with nothing but comment. A licence header is
+// neither.
 func countLines(fset *token.FileSet, f source) (lines, code, comment int) {
 	inComment := map[int]bool{} // lines that a comment touches; false: part of the licence header
 	for _, group := range f.ast.Comments {
@@ -273,8 +276,8 @@ func receiverType(fn *ast.FuncDecl) string {
 	}
 }
 
-// countWords counts the camel-case words of a name: podsOf has two, PDB one, HTTPServer two, list_all two. Digits belong to the
-// word before them.
+// countWords counts the camel-case words of a name: podsOf has two, PDB one, HTTPServer two, list_all two. Digits
+// belong to the word before them.
 func countWords(name string) int {
 	words := 0
 	runes := []rune(name)

@@ -20,9 +20,9 @@ type use struct {
 	name     string // "Name", or "Type.Method"
 }
 
-// findUses finds the uses between the files of one folder, each once, in no order. Packages are type-checked each alone, with empty
-// packages in place of what they import: a name of the folder's own is resolved all the same, and nothing has to be downloaded. A
-// method is missed where only an imported package says which type it is called on.
+// findUses finds the uses between the files of one folder, each once, in no order. Packages are type-checked each
+// alone, with empty packages in place of what they import: a name of the folder's own is resolved all the same, and
+// nothing has to be downloaded. A method is missed where only an imported package says which type it is called on.
 func findUses(fset *token.FileSet, folder string, files []source) ([]use, error) {
 	packages := map[string][]*ast.File{}
 	for _, f := range files {
@@ -54,8 +54,8 @@ func findUses(fset *token.FileSet, folder string, files []source) ([]use, error)
 	return out, nil
 }
 
-// declaredName is how a use calls an object: its name where it is declared at the top of the package, Type.Method for a method of such
-// a type; empty for anything else.
+// declaredName is how a use calls an object: its name where it is declared at the top of the package, Type.Method for a
+// method of such a type; empty for anything else.
 func declaredName(pkg *types.Package, object types.Object) string {
 	if object.Pkg() != pkg {
 		return ""
@@ -82,7 +82,8 @@ func fileOf(fset *token.FileSet, pos token.Pos) string {
 	return filepath.Base(fset.Position(pos).Filename)
 }
 
-// emptyImporter gives an empty package for every import path, but for those through whose generic functions values keep their type.
+// emptyImporter gives an empty package for every import path, but for those through whose generic functions values keep
+// their type.
 type emptyImporter struct {
 	standard types.Importer
 }
@@ -102,10 +103,11 @@ func (e emptyImporter) Import(importPath string) (*types.Package, error) {
 	return pkg, nil
 }
 
-// orderFiles puts the files of a folder in an order in which few uses run upwards, that is from a file to one before it. To find the
-// order with fewest is NP-hard; this takes, from all files that are left, those that nothing uses to the front, those that use
-// nothing to the back, and otherwise the one that uses most more than it is used to the front (Eades, Lin and Smyth), and then moves
-// single files for as long as one finds a better place. Equals go by name, so that the same files have the same order always.
+// orderFiles puts the files of a folder in an order in which few uses run upwards, that is from a file to one before
+// it. To find the order with fewest is NP-hard; this takes, from all files that are left, those that nothing uses to
+// the front, those that use nothing to the back, and otherwise the one that uses most more than it is used to the front
+// (Eades, Lin and Smyth), and then moves single files for as long as one finds a better place. Equals go by name, so
+// that the same files have the same order always.
 func orderFiles(files []source, uses []use) []string {
 	var left []string
 	for _, f := range files {

@@ -329,8 +329,8 @@ func weSay(p *problem) (verdict, string, error) {
 		offered = append(offered, &model.InstanceType{Name: x.name, Labels: model.Labels{corev1.LabelInstanceTypeStable: x.name, corev1.LabelArchStable: x.arch, corev1.LabelOSStable: "linux"},
 			Capacity: amounts, Allocatable: amounts, Offerings: x.offerings})
 	}
-	for _, n := range st.Pools() {
-		st.SetPoolTypes(n.Name, offered)
+	for _, n := range st.Pools.ListPools() {
+		st.Pools.SetTypes(n.Name, offered)
 	}
 	now := time.Unix(1_800_000_000, 0)
 	snap := st.Snapshot(now)

@@ -105,9 +105,9 @@ func asOurs(x *problems.Problem) *solve.Problem {
 // planned plans as the product does, from a picture of the cluster to a plan that is checked.
 func planned(tb testing.TB, x *problems.Problem) verdict {
 	st := state.New()
-	st.SetPool(x.Pool)
-	st.SetPoolTypes(x.Pool.Name, x.Pool.Types)
-	st.SetPoolReady(x.Pool.Name, true, model.Condition{})
+	st.Pools.SetPool(x.Pool)
+	st.Pools.SetTypes(x.Pool.Name, x.Pool.Types)
+	st.Pools.SetReady(x.Pool.Name, true, model.Condition{})
 	now := time.Unix(1_800_000_000, 0)
 	for _, p := range x.Demand {
 		q := *p

@@ -218,7 +218,7 @@ func tryBindings(t *testing.T, seed uint64, tally *bindingTally) {
 
 // ask has both say whether a pod may be bound to a node. wrong is the filter that refuses what BindingCheck accepts.
 func (x *binder) ask(p *corev1.Pod, n *corev1.Node) (ok bool, wrong string, err error) {
-	why := x.check.Refusal(x.state.Pod(p.Namespace+"/"+p.Name), n.Name)
+	why := x.check.Refusal(x.state.FindPod(p.Namespace+"/"+p.Name), n.Name)
 	plugin, message, err := x.filters.refusal(p, x.c.asBound(p, n))
 	if err != nil {
 		return false, "", err
@@ -251,7 +251,7 @@ func (x *binder) bind(p *corev1.Pod, n *corev1.Node) error {
 	if err := x.filters.addPod(q); err != nil {
 		return err
 	}
-	x.check.Bind(x.state.Pod(p.Namespace+"/"+p.Name), n.Name)
+	x.check.Bind(x.state.FindPod(p.Namespace+"/"+p.Name), n.Name)
 	x.state.SetPod(x.tr.Pod(q))
 	x.c.standing = append(x.c.standing, q)
 	if x.IntN(8) == 0 {

@@ -84,8 +84,8 @@ func newAnswer(s *scenario) (*answer, error) {
 	st := state.New()
 	types := s.types(st.Resources())
 	m.Feed(st)
-	for _, p := range st.Pools() {
-		st.SetPoolTypes(p.Name, types)
+	for _, p := range st.Pools.ListPools() {
+		st.Pools.SetTypes(p.Name, types)
 	}
 	now := time.Unix(1_800_000_000, 0)
 	snap := st.Snapshot(now)

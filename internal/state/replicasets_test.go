@@ -51,7 +51,7 @@ func TestMaking(t *testing.T) {
 			}
 		}
 		have := map[string]int{}
-		for _, p := range s.pods {
+		for _, p := range s.pods.byKey {
 			if p.Owner.Kind == "ReplicaSet" && !p.Terminal && p.Deleting.IsZero() {
 				have[p.Owner.UID]++
 			}
@@ -136,9 +136,9 @@ func TestForeseen(t *testing.T) {
 		s.SetReplicas("r", 5)
 		s.SetPod(made("a", 0, c.first))
 		c.before(s)
-		before := s.Generation()
+		before := s.ChangeCounts()
 		s.SetPod(made("b", c.at, c.second))
-		after := s.Generation()
+		after := s.ChangeCounts()
 		if got := after.Unforeseen == before.Unforeseen; got != c.want {
 			t.Errorf("%s: foreseen %v, want %v", name, got, c.want)
 		}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package state
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// SetPod adds or changes a pod. Its Class is interned. A pod that is terminal, or being deleted and not bound, is no
+// demand.
+func (s *State) SetPod(p *model.Pod) {
+	q := *p
+	q.Class = s.internClass(p.Class)
+	s.Overlay.coverPod(&q)
+	s.pods.setPod(&q, s.now)
+	s.Overlay.endSeenActions(&q)
+}
+
+// DeletePod forgets a pod by namespace/name.
+func (s *State) DeletePod(key string) {
+	if old := s.pods.deletePod(key, s.now); old != nil {
+		s.Overlay.forgetPod(old)
+	}
+}
+
+// SetReplicas takes in how many pods a ReplicaSet is to have; 0: none, or it makes none.
+func (s *State) SetReplicas(uid string, want int) { s.replicaSets.setReplicas(uid, want) }
+
+// SetQuota takes in that a namespace has a ResourceQuota, by namespace/name.
+func (s *State) SetQuota(key string) { s.replicaSets.setQuota(key) }
+
+// DeleteQuota forgets a ResourceQuota by namespace/name.
+func (s *State) DeleteQuota(key string) { s.replicaSets.deleteQuota(key) }
+
+// SetNode adds or changes a node; Pods, Used and Claim are this State's to fill in.
+func (s *State) SetNode(n *model.Node, version uint64) {
+	s.InFlight.observeVersion(NodeObject(n.Name), version)
+	s.nodes.setNode(n, s.now)
+	s.counts.Supply++
+}
+
+// DeleteNode forgets a node by name; its pods stay known as pods of a node not seen.
+func (s *State) DeleteNode(name string) {
+	if s.nodes.deleteNode(name) {
+		s.InFlight.forgetObject(NodeObject(name))
+		s.counts.Supply++
+	}
+}
+
+// SetAttachment adds or changes a volume attached to a node, which may not have been seen yet.
+func (s *State) SetAttachment(a model.Attachment, node string) { s.nodes.setAttachment(a, node) }
+
+// DeleteAttachment forgets a volume attached to a node, by the name of its VolumeAttachment.
+func (s *State) DeleteAttachment(name string) { s.nodes.deleteAttachment(name) }
+
+// SetClaim adds or changes a NodeClaim.
+func (s *State) SetClaim(c *model.Claim, version uint64) {
+	s.InFlight.observeVersion(ClaimObject(c.Name), version)
+	s.InFlight.EndAction(createKey(c.Name))
+	if !c.Deleting.IsZero() {
+		s.InFlight.EndAction(deleteKey(c.UID))
+	}
+	for _, id := range s.claims.setClaim(s.Overlay.coverClaim(c)) {
+		s.nodes.markChangedByProviderID(id)
+	}
+	if c.Is("Launched") {
+		delete(s.failures, c.UID)
+	}
+	s.counts.Supply++
+}
+
+// DeleteClaim forgets a NodeClaim by name.
+func (s *State) DeleteClaim(name string) {
+	c := s.claims.byName[name]
+	if c == nil {
+		return
+	}
+	s.Overlay.forgetClaim(c)
+	s.nodes.markChangedByProviderID(s.claims.deleteClaim(c))
+	s.InFlight.forgetObject(ClaimObject(name))
+	s.InFlight.EndAction(deleteKey(c.UID))
+	s.InFlight.EndAction(launchKey(c.UID))
+	delete(s.failures, c.UID)
+	s.counts.Supply++
+}
+
+// RecordLaunchFailure keeps why the launch of a claim failed, by the claim's uid, until it is launched or gone.
+func (s *State) RecordLaunchFailure(claim string, f model.LaunchFailure) { s.failures[claim] = f }
+
+// SetInstances replaces the list of machines, as asked for at an instant.
+func (s *State) SetInstances(list []*model.Instance, at time.Time) {
+	s.instances.setInstances(list, at, s.claims.isClaimed)
+}
+
+// MarkInstanceGone records that the cloud has said a machine is on its way out. It stays so for as long as there is its
+// claim: a list that was asked for before knows no better, and one that does not have the machine any more says the
+// same.
+func (s *State) MarkInstanceGone(providerID, claimUID string) {
+	s.instances.ended[providerID] = ended{claimUID, s.now}
+	s.SetInstances(s.instances.list, s.instances.at)
+}
+
+// SetDrift replaces what the provider says about machines that are not what their node classes ask for, by claim uid;
+// an empty reason: it was asked, and it is.
+func (s *State) SetDrift(reasons map[string]string) {
+	s.drift = reasons
+	s.counts.Supply++
+}
+
+// SetDaemon adds or changes a DaemonSet.
+func (s *State) SetDaemon(d *model.Daemon) {
+	q := *d
+	q.Class = s.internClass(d.Class)
+	s.daemons.set(d.Namespace+"/"+d.Name, &q)
+	s.counts.Supply++
+}
+
+// DeleteDaemon forgets a DaemonSet by namespace/name.
+func (s *State) DeleteDaemon(key string) { s.daemons.delete(key) }
+
+// WatchDeployments says that Deployments are looked at from now on.
+func (s *State) WatchDeployments() {
+	if s.deployments.rows == nil {
+		s.deployments.rows, s.deployments.changed = map[string]*model.Deployment{}, true
+	}
+}
+
+// SetDeployment adds or replaces a Deployment.
+func (s *State) SetDeployment(d *model.Deployment) {
+	s.WatchDeployments()
+	s.deployments.set(d.Key(), d)
+}
+
+// DeleteDeployment forgets a Deployment by namespace/name.
+func (s *State) DeleteDeployment(key string) { s.deployments.delete(key) }
+
+// SetPDB adds or changes a PodDisruptionBudget.
+func (s *State) SetPDB(p *model.PDB) { s.pdbs.set(p.Namespace+"/"+p.Name, p) }
+
+// DeletePDB forgets a PodDisruptionBudget by namespace/name.
+func (s *State) DeletePDB(key string) { s.pdbs.delete(key) }
+
+// SetNamespace adds or changes a namespace.
+func (s *State) SetNamespace(name string, l model.Labels) { s.namespaces.set(name, l) }
+
+// DeleteNamespace forgets a namespace.
+func (s *State) DeleteNamespace(name string) { s.namespaces.delete(name) }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package state
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// InFlight are the actions that were begun and whose effect the watch has not shown yet. As long as an action is in
+// flight, the Snapshot says so and decide does not repeat it; one that failed stays in flight until it may be tried
+// again. Actions go by their key (plan.Action).
+type InFlight struct {
+	actions  map[string]*action
+	versions map[Object]uint64 // resource version last seen
+}
+
+// action is one that was begun.
+type action struct {
+	object   Object // that shows the effect; empty: none does
+	version  uint64 // of the object, to wait for once answered; 0: none
+	answered bool
+	until    time.Time // it ends then, whatever happened
+	failures int       // in a row
+}
+
+// Object names an object whose resource version shows the effect of an action. The empty one names none.
+type Object string
+
+// ClaimObject names a NodeClaim.
+func ClaimObject(name string) Object { return Object("claim/" + name) }
+
+// NodeObject names a node.
+func NodeObject(name string) Object { return Object("node/" + name) }
+
+func newInFlight() *InFlight {
+	return &InFlight{actions: map[string]*action{}, versions: map[Object]uint64{}}
+}
+
+// BeginAction records that an action is about to be done, object being the one that will show its effect; at until it
+// is forgotten though nothing was heard.
+func (f *InFlight) BeginAction(key string, object Object, until time.Time) {
+	a := f.actions[key]
+	if a == nil {
+		a = &action{}
+		f.actions[key] = a
+	}
+	a.object, a.answered, a.version, a.until = object, false, 0, until
+}
+
+// RecordAnswer records that an action succeeded: the version of the object that shows its effect, 0 where there is
+// nothing to wait for but the object's own change or disappearance, which ends the action by itself, or until at the
+// latest.
+func (f *InFlight) RecordAnswer(key string, version uint64, until time.Time) {
+	a := f.actions[key]
+	if a == nil {
+		return
+	}
+	a.answered, a.version, a.until, a.failures = true, version, until, 0
+	if a.object != "" && version > 0 && f.versions[a.object] >= version {
+		delete(f.actions, key)
+	}
+}
+
+// RecordFailure records that an action failed, and keeps it in flight until the instant that retry says, which is told
+// how often it has failed in a row. It returns how often that is.
+func (f *InFlight) RecordFailure(key string, retry func(failures int) time.Time) int {
+	a := f.actions[key]
+	if a == nil {
+		a = &action{}
+		f.actions[key] = a
+	}
+	a.failures++
+	a.answered, a.version, a.until = false, 0, retry(a.failures)
+	return a.failures
+}
+
+// EndAction forgets an action; one that is not in flight is no error.
+func (f *InFlight) EndAction(key string) { delete(f.actions, key) }
+
+// HasAction says whether an action is in flight at an instant.
+func (f *InFlight) HasAction(key string, now time.Time) bool {
+	a := f.actions[key]
+	return a != nil && a.until.After(now)
+}
+
+// isKnown says whether an action is remembered, be its time over or not.
+func (f *InFlight) isKnown(key string) bool { return f.actions[key] != nil }
+
+// expireActions ends the actions whose time is over. It returns their keys, in no order, and when the next one's will
+// be; zero: none is left. An action that failed keeps its count of failures for a minute, so that its pauses grow.
+func (f *InFlight) expireActions(now time.Time) (ended []string, next time.Time) {
+	for key, a := range f.actions {
+		switch {
+		case a.until.After(now):
+			if next.IsZero() || a.until.Before(next) {
+				next = a.until
+			}
+		case a.failures == 0 || now.Sub(a.until) >= time.Minute:
+			delete(f.actions, key)
+			ended = append(ended, key)
+		}
+	}
+	return ended, next
+}
+
+// observeVersion takes in that an object was seen, which ends the actions that waited for this version.
+func (f *InFlight) observeVersion(object Object, version uint64) {
+	f.versions[object] = version
+	for key, a := range f.actions {
+		if a.object == object && a.answered && version >= a.version {
+			delete(f.actions, key)
+		}
+	}
+}
+
+// forgetObject takes in that an object is gone, which ends the actions on it.
+func (f *InFlight) forgetObject(object Object) {
+	delete(f.versions, object)
+	for key, a := range f.actions {
+		if a.object == object {
+			delete(f.actions, key)
+		}
+	}
+}
+
+// list returns until when each action is in flight, by key, of those that are at an instant.
+func (f *InFlight) list(now time.Time) map[string]time.Time {
+	out := map[string]time.Time{}
+	for key, a := range f.actions {
+		if a.until.After(now) {
+			out[key] = a.until
+		}
+	}
+	return out
+}
+
+// The keys of actions, as plan makes them, for those that end when their effect is seen.
+
+func bindKey(pod string) string            { return plan.Bind{UID: pod}.Key() }
+func evictKey(pod string) string           { return plan.Evict{UID: pod}.Key() }
+func deletePodKey(pod string) string       { return plan.DeletePod{UID: pod}.Key() }
+func tolerateKey(pod, claim string) string { return plan.Tolerate{UID: pod, Claim: claim}.Key() }
+func createKey(claimName string) string    { return plan.CreateClaim{Name: claimName}.Key() }
+func launchKey(claim string) string        { return plan.LaunchClaim{UID: claim}.Key() }
+func deleteKey(claim string) string        { return plan.DeleteClaim{UID: claim}.Key() }
+func slotsKey(claim string) string         { return plan.UpdateClaim{UID: claim, SetSlots: true}.Key() }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package state
+
+import (
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// ResourceTable interns the names of resources: it gives each a dimension in the order in which they come, after the
+// fixed ones. Unlike State it may be used by several goroutines, as whoever translates objects needs it.
+type ResourceTable struct {
+	mu    sync.Mutex
+	index map[string]model.Dim
+	names []string
+}
+
+// NewResourceTable makes a table with the fixed dimensions.
+func NewResourceTable() *ResourceTable {
+	t := &ResourceTable{index: map[string]model.Dim{}, names: model.FixedNames()}
+	for i, n := range t.names {
+		t.index[n] = model.Dim(i)
+	}
+	return t
+}
+
+// Dim returns the dimension of a resource, adding it when it is new.
+func (t *ResourceTable) Dim(name string) model.Dim {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d, ok := t.index[name]
+	if !ok {
+		d = model.Dim(len(t.names))
+		t.index[name] = d
+		t.names = append(t.names, name)
+	}
+	return d
+}
+
+// Names returns the names by dimension. The result must not be changed; it does not grow.
+func (t *ResourceTable) Names() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clip(t.names)
+}
+
+// classTable interns pod classes by key, so that equal classes are one pointer.
+type classTable map[string]*model.Class
+
+// intern returns the class of this key that is in the table, or puts this one there. Before the table grows far beyond
+// the number of objects that have a class it forgets all that are not in use: every StatefulSet's pod and every rollout
+// has one of its own.
+func (t classTable) intern(c *model.Class, objects int, inUse iter.Seq[*model.Class]) *model.Class {
+	if have, ok := t[c.Key]; ok {
+		return have
+	}
+	if len(t) > 1000+2*objects {
+		clear(t)
+		for used := range inUse {
+			t[used.Key] = used
+		}
+	}
+	t[c.Key] = c
+	return c
+}

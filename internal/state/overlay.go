@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package state
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Overlay is what was asked of the API server and is not seen yet, laid over what is read: pods and claims are shown
+// with it from before the call until the watch shows the effect, or the call has failed for certain. Otherwise the same
+// would be decided again, or something else for the same pods. It keeps, too, what the API server has refused for a
+// pod, until the pod is gone.
+type Overlay struct {
+	tolerations map[string]string // by pod uid: the claim whose toleration is being written
+	bindings    map[string]string // by pod uid: the node that it is being bound to
+	intolerant  map[string]bool   // by pod uid: a toleration was refused
+	unbindable  map[string]bool   // by pod uid: a binding was refused
+
+	slots       map[string]assumedSlots // by claim name
+	annotations map[string]annotation   // by claim uid
+	provisional map[string]string       // name of a claim that is being created, by key of that action
+
+	pods     *podTable
+	claims   *claimTable
+	inFlight *InFlight
+	counts   *ChangeCounts
+	readPod  func(*model.Pod) // takes a pod in as if it had just been read
+}
+
+// annotation is one of a claim that is being written.
+type annotation struct{ key, value string }
+
+// showOn returns a claim with the annotation.
+func (n annotation) showOn(c *model.Claim) *model.Claim {
+	d := *c
+	if d.Annotations = maps.Clone(c.Annotations); d.Annotations == nil {
+		d.Annotations = model.Labels{}
+	}
+	d.Annotations[n.key] = n.value
+	return &d
+}
+
+// assumedSlots are the slots that a claim is shown with, and those that it was last read with.
+type assumedSlots struct {
+	shown, read []model.Slot
+	unsure      bool // it is not known what was written: no answer came of some call, and none that came later has written these
+	refused     bool // the call after that was refused
+}
+
+func newOverlay(pods *podTable, claims *claimTable, inFlight *InFlight, counts *ChangeCounts, readPod func(*model.Pod)) *Overlay {
+	return &Overlay{
+		tolerations: map[string]string{}, bindings: map[string]string{}, intolerant: map[string]bool{}, unbindable: map[string]bool{},
+		slots: map[string]assumedSlots{}, annotations: map[string]annotation{}, provisional: map[string]string{},
+		pods: pods, claims: claims, inFlight: inFlight, counts: counts, readPod: readPod,
+	}
+}
+
+// findPod returns the pod of a key and uid, nil if there is none.
+func (o *Overlay) findPod(key, uid string) *model.Pod {
+	if p := o.pods.byKey[key]; p != nil && p.UID == uid {
+		return p
+	}
+	return nil
+}
+
+// AssumeToleration shows a pod with a toleration for a claim's node that is being written.
+func (o *Overlay) AssumeToleration(key, uid, claim string) {
+	p := o.findPod(key, uid)
+	if p == nil {
+		return
+	}
+	o.tolerations[uid] = claim
+	q := *p
+	if !slices.Contains(q.Reservations, claim) {
+		q.Reservations = append(slices.Clip(q.Reservations), claim)
+	}
+	o.pods.replacePod(&q)
+}
+
+// DropToleration shows a pod without a toleration that could not be written. One that the watch has shown meanwhile
+// stays: it was written, though no answer came.
+func (o *Overlay) DropToleration(key, uid, claim string) {
+	p := o.findPod(key, uid)
+	if p == nil || o.tolerations[uid] != claim {
+		return
+	}
+	delete(o.tolerations, uid)
+	q := *p
+	q.Reservations = slices.DeleteFunc(slices.Clone(q.Reservations), func(c string) bool { return c == claim })
+	o.pods.replacePod(&q)
+}
+
+// RefuseToleration shows a pod as one whose toleration the API server has refused, until it is gone.
+func (o *Overlay) RefuseToleration(key, uid string) {
+	if p := o.findPod(key, uid); p != nil {
+		o.intolerant[uid] = true
+		o.readPod(p)
+	}
+}
+
+// AssumeBinding shows a pod as being bound to a node.
+func (o *Overlay) AssumeBinding(key, uid, node string) {
+	if p := o.findPod(key, uid); p != nil && p.Node == "" {
+		o.bindings[uid] = node
+		o.showBinding(p, node)
+	}
+}
+
+// DropBinding shows a pod as not being bound any more, the call having failed for certain.
+func (o *Overlay) DropBinding(key, uid string) {
+	if p := o.findPod(key, uid); p != nil && p.Node == "" {
+		delete(o.bindings, uid)
+		o.showBinding(p, "")
+	}
+}
+
+func (o *Overlay) showBinding(p *model.Pod, node string) {
+	q := *p
+	q.Binding = node
+	o.pods.replacePod(&q)
+}
+
+// RefuseBinding shows a pod as one that the API server will not have bound by us, until it is gone.
+func (o *Overlay) RefuseBinding(key, uid string) {
+	if p := o.findPod(key, uid); p != nil {
+		o.unbindable[uid] = true
+		o.readPod(p)
+	}
+}
+
+// coverPod lays the overlay over a pod that was read, and forgets of it what the pod shows by itself.
+func (o *Overlay) coverPod(p *model.Pod) {
+	p.Unreservable, p.Unbindable = o.intolerant[p.UID], o.unbindable[p.UID]
+	if p.Binding = o.bindings[p.UID]; p.Node != "" && p.Binding != "" {
+		p.Binding = ""
+		delete(o.bindings, p.UID)
+	}
+	if claim, ok := o.tolerations[p.UID]; ok {
+		if slices.Contains(p.Reservations, claim) {
+			delete(o.tolerations, p.UID)
+		} else {
+			p.Reservations = append(slices.Clip(p.Reservations), claim)
+		}
+	}
+}
+
+// endSeenActions ends the actions on a pod whose effect it shows by itself.
+func (o *Overlay) endSeenActions(p *model.Pod) {
+	for _, claim := range p.Reservations {
+		if o.tolerations[p.UID] != claim {
+			o.inFlight.EndAction(tolerateKey(p.UID, claim))
+		}
+	}
+	if p.Node != "" {
+		o.inFlight.EndAction(bindKey(p.UID))
+	}
+	if !p.Deleting.IsZero() {
+		o.inFlight.EndAction(evictKey(p.UID))
+	}
+}
+
+// forgetPod forgets a pod that is gone, and ends the actions on it.
+func (o *Overlay) forgetPod(p *model.Pod) {
+	delete(o.tolerations, p.UID)
+	delete(o.bindings, p.UID)
+	delete(o.intolerant, p.UID)
+	delete(o.unbindable, p.UID)
+	o.inFlight.EndAction(bindKey(p.UID))
+	o.inFlight.EndAction(evictKey(p.UID))
+	o.inFlight.EndAction(deletePodKey(p.UID))
+	for _, claim := range p.Reservations {
+		o.inFlight.EndAction(tolerateKey(p.UID, claim))
+	}
+}

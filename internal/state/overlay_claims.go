@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package state
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// AddProvisionalClaim shows a claim whose creation is under way, until the API server shows it or the action ends. One
+// that is there is not touched.
+func (o *Overlay) AddProvisionalClaim(c *model.Claim) {
+	if o.claims.byName[c.Name] == nil {
+		o.provisional[createKey(c.Name)] = c.Name
+		o.claims.showClaim(c)
+	}
+}
+
+// DropProvisionalClaim no longer shows a claim whose creation has failed. One that the API server has shown meanwhile
+// stays.
+func (o *Overlay) DropProvisionalClaim(name string) {
+	delete(o.provisional, createKey(name))
+	if c := o.claims.byName[name]; c != nil && c.Provisional {
+		o.claims.deleteClaim(c)
+		o.counts.Supply++
+	}
+}
+
+// dropUnseenClaim drops the claim whose creation was this action: it was made and gone again before any watch showed
+// it.
+func (o *Overlay) dropUnseenClaim(action string) {
+	if name, ok := o.provisional[action]; ok {
+		o.DropProvisionalClaim(name)
+	}
+}
+
+// AnnotateClaim shows a claim with an annotation that is yet to be written: what was heard is known at once. One a
+// claim.
+func (o *Overlay) AnnotateClaim(name, key, value string) {
+	if c := o.claims.byName[name]; c != nil {
+		n := annotation{key, value}
+		o.annotations[c.UID] = n
+		o.claims.showClaim(n.showOn(c))
+		o.counts.Supply++
+	}
+}
+
+// HasAnnotation says whether a claim, by uid, is shown with an annotation that was not read back yet.
+func (o *Overlay) HasAnnotation(claim string) bool {
+	_, ok := o.annotations[claim]
+	return ok
+}
+
+// AssumeSlots shows a claim with slots that are being written.
+func (o *Overlay) AssumeSlots(claim string, slots []model.Slot) {
+	if c := o.claims.byName[claim]; c != nil {
+		have, ok := o.slots[claim]
+		if !ok {
+			have.read = c.Slots
+		}
+		have.shown = slots
+		o.slots[claim] = have
+		o.showSlots(c, slots, have.unsure)
+	}
+}
+
+// ConfirmSlots records that the slots shown for a claim are written.
+func (o *Overlay) ConfirmSlots(claim string) {
+	have, ok := o.slots[claim]
+	if c := o.claims.byName[claim]; ok && c != nil && have.unsure {
+		have.unsure, have.refused = false, false
+		o.slots[claim] = have
+		o.showSlots(c, have.shown, false)
+	}
+}
+
+// DoubtSlots goes on showing a claim with slots that may or may not have been written, no answer having come, and says
+// so. Taken for not written, pods would be given others, and there would be too many when the watch shows these.
+func (o *Overlay) DoubtSlots(claim string) {
+	have, ok := o.slots[claim]
+	c := o.claims.byName[claim]
+	switch {
+	case !ok || c == nil:
+	case !have.unsure && equalSlots(have.shown, have.read): // the watch has shown them meanwhile
+		delete(o.slots, claim)
+	default:
+		have.unsure, have.refused = true, false
+		o.slots[claim] = have
+		o.showSlots(c, have.shown, true)
+	}
+}
+
+// DropSlots shows a claim with the slots that it was last read with, what was assumed having been refused. Where no
+// answer came of an earlier call, which may have written them, it takes a second refusal: that comes a second later at
+// least, and the watch has shown by then what is written.
+func (o *Overlay) DropSlots(claim string) {
+	have, ok := o.slots[claim]
+	switch {
+	case !ok:
+	case have.unsure && !have.refused:
+		have.refused = true
+		o.slots[claim] = have
+	default:
+		delete(o.slots, claim)
+		if c := o.claims.byName[claim]; c != nil {
+			o.showSlots(c, have.read, false)
+		}
+	}
+}
+
+func (o *Overlay) showSlots(c *model.Claim, slots []model.Slot, unsure bool) {
+	d := *c
+	d.Slots, d.SlotsUnsure = slots, unsure
+	o.claims.showClaim(&d)
+}
+
+// coverClaim returns a claim that was read with the overlay laid over it, and forgets what the claim shows by itself.
+func (o *Overlay) coverClaim(c *model.Claim) *model.Claim {
+	delete(o.provisional, createKey(c.Name))
+	if assumed, ok := o.slots[c.Name]; ok {
+		if !assumed.unsure && !o.inFlight.isKnown(slotsKey(c.UID)) || assumed.unsure && equalSlots(assumed.shown, c.Slots) {
+			delete(o.slots, c.Name)
+		} else {
+			assumed.read = c.Slots
+			o.slots[c.Name] = assumed
+			d := *c
+			d.Slots, d.SlotsUnsure = assumed.shown, assumed.unsure
+			c = &d
+		}
+	}
+	if n, ok := o.annotations[c.UID]; ok {
+		if c.Annotations[n.key] == n.value {
+			delete(o.annotations, c.UID)
+		} else {
+			c = n.showOn(c)
+		}
+	}
+	return c
+}
+
+// forgetClaim forgets a claim that is gone.
+func (o *Overlay) forgetClaim(c *model.Claim) {
+	delete(o.provisional, createKey(c.Name))
+	delete(o.slots, c.Name)
+	delete(o.annotations, c.UID)
+}
+
+// equalSlots says whether two lists of slots are the same in all that is written of them.
+func equalSlots(a, b []model.Slot) bool {
+	return slices.EqualFunc(a, b, func(x, y model.Slot) bool { return x.Class == y.Class && x.Owner == y.Owner && x.Count == y.Count })
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package state
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// podTable is the pods by namespace/name. It hands those that are bound to the nodes, keeps those that wait for a node,
+// and counts demand.
+type podTable struct {
+	byKey   map[string]*model.Pod
+	pending table[*model.Pod]    // not bound, not terminal, not being deleted; by key
+	refused map[*model.Class]int // pending pods that kube-scheduler has refused, by class
+
+	nodes       *nodeTable
+	replicaSets *replicaSets
+	counts      *ChangeCounts
+}
+
+func newPodTable(nodes *nodeTable, replicaSets *replicaSets, counts *ChangeCounts) *podTable {
+	return &podTable{
+		byKey: map[string]*model.Pod{}, pending: newTable(comparePods), refused: map[*model.Class]int{},
+		nodes: nodes, replicaSets: replicaSets, counts: counts,
+	}
+}
+
+// setPod adds a pod or changes it. It keeps when the pod was first seen.
+func (t *podTable) setPod(p *model.Pod, now time.Time) {
+	key := p.Key()
+	old := t.byKey[key]
+	if old != nil && old.UID == p.UID {
+		p.Seen = old.Seen
+	}
+	t.replicaSets.countPod(old, p)
+	t.byKey[key] = p
+	switch {
+	case old == nil:
+		t.placePod(key, p, now)
+	case staysBound(old, p):
+		t.nodes.changePod(key, old, p, now)
+	case staysPending(old, p) && t.pending.rows[key] == old:
+		if old.Unschedulable.IsZero() && !p.Unschedulable.IsZero() && t.refused[p.Class] == 0 {
+			t.counts.Demand++ // the first of its class: all alike are demand now
+			t.counts.Unforeseen++
+		}
+		t.removePending(key)
+		t.addPending(key, p)
+	default:
+		t.unplacePod(key, old, now)
+		t.placePod(key, p, now)
+	}
+}
+
+// staysBound says whether a pod is on the same node before and after a change, and holds its room there.
+func staysBound(old, p *model.Pod) bool {
+	return old.UID == p.UID && old.Node != "" && old.Node == p.Node && !old.Terminal && !p.Terminal
+}
+
+// staysPending says whether a pending pod is the same demand before and after a change.
+func staysPending(old, p *model.Pod) bool {
+	return old.UID == p.UID && old.Node == "" && p.Node == "" && old.Class == p.Class && p.Deleting.IsZero() && !p.Terminal &&
+		old.Nominated == p.Nominated && old.Gated == p.Gated
+}
+
+// deletePod forgets a pod. It returns what was known of it, nil where nothing was.
+func (t *podTable) deletePod(key string, now time.Time) *model.Pod {
+	old := t.byKey[key]
+	if old != nil {
+		t.replicaSets.countPod(old, nil)
+		t.unplacePod(key, old, now)
+		delete(t.byKey, key)
+	}
+	return old
+}
+
+// replacePod shows a pod otherwise than it was read. It neither comes nor goes by that, and no demand is counted.
+func (t *podTable) replacePod(p *model.Pod) {
+	key := p.Key()
+	t.byKey[key] = p
+	if t.pending.rows[key] != nil {
+		t.pending.set(key, p)
+	}
+	t.nodes.replacePod(key, p)
+}
+
+// placePod puts a pod on its node, or among those that wait for one.
+func (t *podTable) placePod(key string, p *model.Pod, now time.Time) {
+	switch {
+	case p.Terminal:
+	case p.Node != "":
+		t.nodes.addPod(key, p, now)
+	case p.Deleting.IsZero():
+		t.counts.Demand++
+		if !t.replicaSets.isForeseen(p) {
+			t.counts.Unforeseen++
+		}
+		t.addPending(key, p)
+		t.replicaSets.foreseePods(p.Owner.UID, t.refused)
+	}
+}
+
+// unplacePod takes a pod from where placePod has put it.
+func (t *podTable) unplacePod(key string, p *model.Pod, now time.Time) {
+	if p.Node != "" && t.nodes.removePod(key, p, now) {
+		t.counts.Release++
+	}
+	t.removePending(key)
+}
+
+func (t *podTable) addPending(key string, p *model.Pod) {
+	t.pending.set(key, p)
+	if !p.Unschedulable.IsZero() {
+		if t.refused[p.Class]++; t.refused[p.Class] == 1 {
+			t.replicaSets.foreseePods(p.Owner.UID, t.refused)
+		}
+	}
+}
+
+func (t *podTable) removePending(key string) {
+	p := t.pending.rows[key]
+	if p == nil {
+		return
+	}
+	t.pending.delete(key)
+	if !p.Unschedulable.IsZero() {
+		if t.refused[p.Class]--; t.refused[p.Class] == 0 {
+			delete(t.refused, p.Class)
+		}
+	}
+}
+
+// countUnseen counts the pending pods created after an instant that wait for kube-scheduler's first look at one of
+// their class.
+func (t *podTable) countUnseen(after time.Time) int {
+	n := 0
+	for _, p := range t.pending.rows {
+		if p.Unschedulable.IsZero() && t.refused[p.Class] == 0 && !p.Gated && p.Created.After(after) {
+			n++
+		}
+	}
+	return n
+}
