@@ -96,6 +96,11 @@ bench-life: build ## one controller through twenty rounds of an ordinary day: do
 house: ## per folder, how long its files, types and functions are, and what of it runs in circles; DIR=checkout measures another, ARGS="-json" or "-arrows" says more
 	@go run ./test/house $(ARGS) $(if $(DIR),-dir $(DIR),cmd internal sandbox)
 
+.PHONY: bench-headroom
+bench-headroom: ## two months of a web log replayed, and drawn series: how much pods wait and how much is idle, ours beside standing buffers
+	go run ./test/headroom
+	go run ./test/headroom -drawn
+
 .PHONY: gen
 gen: ## regenerate the CRDs, the deep copies and the built-in catalogue
 	go tool -modfile=go.tools.mod controller-gen object:headerFile=api/gen/header.txt crd paths=./api/... output:crd:dir=charts/dovetail/crds

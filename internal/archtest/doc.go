@@ -11,6 +11,7 @@ package archtest
 const Policy = `
 model < plan < solve < disrupt
 plan < lifecycle, verify
+model < forecast < decide
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
 api, state, plan < kube
@@ -24,8 +25,8 @@ controller, kube, cloud/machines, cloud/kwok, cloud/aws, cloud/aws/awstest, clou
 casetest
 `
 
-// Pure are the rooms between a Snapshot and a Plan.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "decide", "verify"}
+// Pure are the rooms between a Snapshot and a Plan, and what they ask.
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "decide", "verify"}
 
 // Banned are import prefixes that pure rooms may not use, each with the reason.
 var Banned = map[string]string{

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package forecast
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	spikesKept   = 160
+	spikeMinutes = 10   // a spike grows for so long at most; a further rise is the next one
+	spikeBefore  = 5    // a rise is measured against the least of so many minutes before
+	spikeScales  = 6    // a sudden rise is one of so many scales at least,
+	spikeAtLeast = 3    // of so many replicas,
+	spikeShare   = 0.25 // and of this share of the recent level
+
+	together    = 8  // occurrences so many minutes from the same clock time are one spike
+	daysBack    = 28 // how many days are searched for earlier occurrences
+	hoursBack   = 24
+	widest      = 5    // how many minutes beyond its earlier times a spike seen twice may come
+	unseen      = 0.02 // the chance of a spike that came less than twice
+	missAllowed = 1.0  // patterns whose logarithmic loss is within so much are as good
+)
+
+// spike is a sudden rise of demand.
+type spike struct {
+	at   int64 // the minute of the first rise
+	base uint16
+	rise uint16
+	ramp uint8 // minutes from the first rise to the top
+}
+
+// Pattern is the rule by which a spike recurs.
+type Pattern uint8
+
+// The patterns.
+const (
+	Hourly   Pattern = iota // at the same minute of the hour
+	Daily                   // at the same time of day
+	Workdays                // at the same time on Monday to Friday, or on Saturday and Sunday
+	Weekly                  // at the same time on the same day of the week
+)
+
+// String returns the pattern's name.
+func (p Pattern) String() string {
+	switch p {
+	case Hourly:
+		return "Hourly"
+	case Daily:
+		return "Daily"
+	case Workdays:
+		return "Workdays"
+	case Weekly:
+		return "Weekly"
+	}
+	return "Unknown"
+}
+
+// Expected is a recurring spike whose time is near.
+type Expected struct {
+	Pattern     Pattern
+	From, To    int64   // the minutes between which it may come
+	Chance      float64 // that it comes at all
+	Soon        float64 // that it comes within the lead time, as it has not come yet; 1 while it is growing
+	Rise        int     // replicas that it adds at the quantile asked for, less what has come already
+	Times, Days int     // how often it came among the periods that the pattern looks at
+}
+
+// followSpike notices a sudden rise in the last minute, and the growth of one that began shortly before.
+func (h *History) followSpike() {
+	demand := h.demand(h.now)
+	if h.rising {
+		s := &h.spikes[len(h.spikes)-1]
+		if h.now-s.at < spikeMinutes {
+			if demand > s.base && demand-s.base > s.rise {
+				s.rise, s.ramp = demand-s.base, uint8(h.now-s.at)
+			}
+			return
+		}
+		h.rising = false
+	}
+	base, at := uint16(unknown), h.now
+	for m := h.now - 1; m >= h.now-spikeBefore; m-- {
+		if d := h.demand(m); d != unknown && d < base {
+			base, at = d, m+1
+		}
+	}
+	if base == unknown || demand <= base {
+		return
+	}
+	rise := float64(demand - base)
+	if rise < spikeAtLeast || rise < spikeScales*h.scale() || rise < spikeShare*h.level {
+		return
+	}
+	h.forked = len(h.expected(at-1, 1, 1)) > 0
+	h.rising = true
+	if len(h.spikes) == spikesKept {
+		h.dropSpike()
+	}
+	h.spikes = append(h.spikes, spike{at: at, base: base, rise: demand - base, ramp: uint8(h.now - at)})
+}
+
+// dropSpike removes one that is older than the quarters that are kept, or else the least of those older than two days.
+func (h *History) dropSpike() {
+	drop := 0
+	if h.now-h.spikes[0].at <= QuartersKept*quarter {
+		for i, s := range h.spikes {
+			if h.now-s.at > 2*day && s.rise < h.spikes[drop].rise {
+				drop = i
+			}
+		}
+	}
+	h.spikes = slices.Delete(h.spikes, drop, drop+1)
+}
+
+// spikeExplains reports whether a rise within lead minutes of an origin is that of an expected spike.
+func (h *History) spikeExplains(origin, lead int64) bool {
+	if !h.forked || len(h.spikes) == 0 {
+		return false
+	}
+	s := h.spikes[len(h.spikes)-1]
+	return origin+lead >= s.at && origin <= s.at+int64(s.ramp)
+}
+
+// expected returns the recurring spikes that may come within lead minutes after minute, or are growing, and by how much each may raise demand
+// at quantile q.
+func (h *History) expected(minute, lead int64, q float64) []Expected {
+	if len(h.spikes) < 2 {
+		return nil
+	}
+	var out []Expected
+	for _, period := range [...]int64{hour, day} {
+		var seen [spikesKept]bool
+		for i := len(h.spikes) - 1; i >= 0; i-- {
+			s := h.spikes[i]
+			n := (minute + lead/2 - s.at + period/2) / period // periods since, to the nearest
+			due := s.at + n*period
+			if seen[i] || n < 1 || due < minute-2*together-spikeMinutes || due > minute+lead+2*together || period == hour && n > hoursBack {
+				continue
+			}
+			series := h.occurrences(due, period, &seen)
+			if e, ok := h.expect(&series, minute, lead, q); ok {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+// series is a spike's occurrences, counted in periods back from the one that is due.
+type series struct {
+	due, period int64
+	known       [daysBack + 1]bool // whether demand was observed then
+	hit         [daysBack + 1]*spike
+}
+
+// occurrences returns the spikes near the same clock time as due, and marks those that it has taken.
+func (h *History) occurrences(due, period int64, seen *[spikesKept]bool) series {
+	s := series{due: due, period: period}
+	back := int64(daysBack)
+	if period == hour {
+		back = hoursBack
+	}
+	for k := range back + 1 {
+		at := due - k*period
+		s.known[k] = at >= h.first && at <= h.now && h.quarterAt(at).mean != unknown
+	}
+	for i := range h.spikes {
+		p := &h.spikes[i]
+		k := (due - p.at + period/2) / period
+		if due-p.at+period/2 < 0 || k > back {
+			continue
+		}
+		off := p.at - (due - k*period)
+		if off < -together || off > together {
+			continue
+		}
+		seen[i] = true
+		s.known[k] = true
+		if old := s.hit[k]; old == nil || abs(old.at-(due-k*period)) > abs(off) {
+			s.hit[k] = p
+		}
+	}
+	return s
+}
+
+// expect says when and how high the spike that is due may come; false where it is not expected within the lead time or has come already.
+func (h *History) expect(s *series, minute, lead int64, q float64) (Expected, bool) {
+	e := Expected{}
+	e.Pattern, e.Chance, e.Times, e.Days = s.pattern()
+	if e.Chance <= unseen {
+		return e, false
+	}
+	var offsets, rises []int64
+	ramp := int64(0)
+	for k := 1; k <= daysBack && len(offsets) < 8; k++ {
+		if p := s.hit[k]; p != nil && s.follows(e.Pattern, 0, k) {
+			offsets = append(offsets, p.at-(s.due-int64(k)*s.period))
+			rises = append(rises, int64(p.rise))
+			ramp = max(ramp, int64(p.ramp))
+		}
+	}
+	wide := max(1, int64(widest)+2-int64(len(offsets)))
+	e.From, e.To = s.due+slices.Min(offsets)-wide, s.due+slices.Max(offsets)+wide
+	slices.Sort(rises)
+	if p := s.hit[0]; p != nil && p.at <= minute {
+		if minute-p.at >= ramp {
+			return e, false
+		}
+		e.Soon = 1
+		e.Rise = int(quantileOf(rises, q) - max(0, int64(h.demand(minute))-int64(p.base)))
+		return e, e.Rise > 0
+	}
+	before, within := 0.0, 0.0
+	for _, off := range offsets {
+		at := s.due + off
+		before += shareBefore(minute, at, wide)
+		within += shareBefore(minute+lead, at, wide) - shareBefore(minute, at, wide)
+	}
+	n := float64(len(offsets))
+	e.Soon = e.Chance * within / n / (1 - e.Chance*before/n)
+	if above := 1 - q; e.Soon > above {
+		e.Rise = int(quantileOf(rises, 1-above/e.Soon))
+	}
+	return e, e.Soon > 0
+}
+
+// shareBefore returns how much of the minutes from at-wide to at+wide lies at or before minute.
+func shareBefore(minute, at, wide int64) float64 {
+	return min(1, max(0, float64(minute-(at-wide)+1)/float64(2*wide+1)))
+}
+
+// quantileOf returns the least of the sorted values that a share q of them does not exceed.
+func quantileOf(sorted []int64, q float64) int64 {
+	return sorted[min(len(sorted)-1, max(0, int(q*float64(len(sorted)))))]
+}
+
+// pattern returns the rule that would have forecast the earlier occurrences best, the chance that it gives to the one that is due, and
+// how often the spike came among the periods that this is from. Of rules about as good it takes the one that gives the best chance.
+func (s *series) pattern() (Pattern, float64, int, int) {
+	type candidate struct {
+		pattern    Pattern
+		loss       float64
+		chance     float64
+		times, all int
+	}
+	rules := []Pattern{Daily, Workdays, Weekly}
+	if s.period == hour {
+		rules = []Pattern{Hourly}
+	}
+	var all []candidate
+	for _, p := range rules {
+		c := candidate{pattern: p}
+		c.chance, c.times, c.all = s.chance(p, 0)
+		weight := 1.0
+		for k := 1; k <= daysBack; k++ {
+			if !s.known[k] {
+				continue
+			}
+			chance, _, _ := s.chance(p, k)
+			c.loss += weight * surprise(chance, s.hit[k] != nil)
+			weight *= 0.95
+		}
+		all = append(all, c)
+	}
+	least := slices.MinFunc(all, func(a, b candidate) int { return cmp.Compare(a.loss, b.loss) }).loss
+	all = slices.DeleteFunc(all, func(c candidate) bool { return c.loss > least+missAllowed })
+	best := slices.MaxFunc(all, func(a, b candidate) int { return cmp.Compare(a.chance, b.chance) })
+	return best.pattern, best.chance, best.times, best.all
+}
+
+// surprise returns how wrong a chance was, between 0 and about 1: the square of its distance from what came, and half as much again where
+// a spike came unexpected.
+func surprise(chance float64, came bool) float64 {
+	if came {
+		return 1.5 * (1 - chance) * (1 - chance)
+	}
+	return chance * chance
+}
+
+// follows reports whether a rule for the period k back looks at the period j back.
+func (s *series) follows(p Pattern, k, j int) bool {
+	switch p {
+	case Workdays:
+		return workday(s.due-int64(k)*s.period) == workday(s.due-int64(j)*s.period)
+	case Weekly:
+		return (j-k)%7 == 0
+	}
+	return true
+}
+
+// chance returns how likely a rule finds the spike in the period k back, from the periods before it, how often it came in those that it looks at,
+// and how many they are. A spike that came less than twice is not expected, nor a weekly one that stayed away last week.
+func (s *series) chance(p Pattern, k int) (float64, int, int) {
+	limit := 5
+	if p == Weekly {
+		limit = 4
+	}
+	times, all := 0, 0
+	for j := k + 1; j <= daysBack && all < limit; j++ {
+		if !s.known[j] || !s.follows(p, k, j) {
+			continue
+		}
+		all++
+		if s.hit[j] != nil {
+			times++
+		} else if p == Weekly && times == 0 {
+			return unseen, 0, all
+		}
+	}
+	if times < 2 {
+		return unseen, times, all
+	}
+	return (float64(times) + 0.3) / float64(all+1), times, all
+}
+
+func abs(x int64) int64 { return max(x, -x) }

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Command headroom replays a workload's demand, a minute a step, against ways to hold capacity ahead of it: nothing, a standing buffer, and what
+// internal/forecast says at several prices. For each it prints how much pods wait (pod-minutes pending per thousand pod-minutes) and how much is
+// idle (percent of pod-minutes), and compares them at equal idling. `make bench-headroom` runs it.
+//
+// Capacity is a plain model, of pods and not of machines: it comes as many minutes after it was ordered as a machine boots, and goes as soon as
+// it is not wanted, for all policies alike. Demand comes from a CSV file of counts a minute (-trace), or is drawn (-drawn). Start reading at main.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+type options struct {
+	trace       string
+	step, gap   time.Duration
+	learn       time.Duration
+	target      int
+	boots       []int
+	prices      []int64
+	part        string
+	seeds       int
+	drawn, json bool
+}
+
+func main() {
+	var o options
+	var boots, prices string
+	flag.StringVar(&o.trace, "trace", "../shared/data/traces/nasa-requests-per-minute.csv.gz", "CSV of counts, plain or gzipped: step,count or count alone")
+	flag.DurationVar(&o.step, "step", time.Minute, "how long a step of the trace is")
+	flag.DurationVar(&o.gap, "gap", 30*time.Minute, "zeros for longer than this are a gap in the trace: unknown, not counted")
+	flag.DurationVar(&o.learn, "learn", 7*24*time.Hour, "so much of the trace is for learning and not counted")
+	flag.IntVar(&o.target, "target", 200, "pods at the trace's 99.5th percentile")
+	flag.StringVar(&boots, "boot", "1m,3m", "how long machines take, in whole minutes")
+	flag.StringVar(&prices, "prices", "2,4,9,19,49,99", "what a minute of waiting costs, where an idle minute costs 1")
+	flag.StringVar(&o.part, "part", "all", "count this part of the trace, after learning: first, second (half) or all")
+	flag.BoolVar(&o.drawn, "drawn", false, "replay drawn series instead of a trace")
+	flag.IntVar(&o.seeds, "seeds", 5, "how many of each drawn series")
+	flag.BoolVar(&o.json, "json", false, "print JSON instead of a table")
+	flag.Parse()
+	err := parseLists(&o, boots, prices)
+	if err == nil && o.drawn {
+		err = print(o, runDrawn(o), printDrawn)
+	} else if err == nil {
+		var r []Result
+		if r, err = runTrace(o); err == nil {
+			err = print(o, r, printTrace)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "headroom:", err)
+		os.Exit(1)
+	}
+}
+
+// parseLists reads the flags that hold several values.
+func parseLists(o *options, boots, prices string) error {
+	for _, text := range strings.Split(boots, ",") {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < time.Minute || d > 10*time.Minute || d%time.Minute != 0 {
+			return fmt.Errorf("-boot %s: want whole minutes from 1m to 10m", text)
+		}
+		o.boots = append(o.boots, int(d/time.Minute))
+	}
+	for _, text := range strings.Split(prices, ",") {
+		p, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || p < 1 {
+			return fmt.Errorf("-prices %s: want whole numbers from 1 on", text)
+		}
+		o.prices = append(o.prices, p)
+	}
+	if o.target < 2 || o.seeds < 1 {
+		return fmt.Errorf("-target %d -seeds %d: want at least 2 and 1", o.target, o.seeds)
+	}
+	return nil
+}
+
+// policies are the standing buffers and ours, in the order of their idling.
+func policies(o options) (all []policy, first int) {
+	all = standing()
+	first = len(all)
+	for _, p := range o.prices {
+		all = append(all, policy{name: fmt.Sprintf("forecast, 1:%d", p), price: p})
+	}
+	return all, first
+}
+
+// Result is a trace replayed with machines of one kind.
+type Result struct {
+	BootMinutes int     `json:"bootMinutes"`
+	Standing    []Equal `json:"standing"`
+	Forecast    []Equal `json:"forecast"`
+}
+
+// Equal is a point, and what is at equal idling on the other side.
+type Equal struct {
+	Point
+	Other *float64 `json:"othersWaitingAtEqualIdle,omitempty"`
+	Ratio *float64 `json:"forecastOverStandingAtEqualIdle,omitempty"`
+}
+
+func runTrace(o options) ([]Result, error) {
+	counts, err := readTrace(o.trace, o.step, o.gap)
+	if err != nil {
+		return nil, err
+	}
+	demand, err := podsOf(counts, o.target)
+	if err != nil {
+		return nil, err
+	}
+	from, to := int(o.learn/time.Minute), len(demand)
+	if from >= to {
+		return nil, fmt.Errorf("the trace lasts %d minutes, and all of it is for learning (-learn %s)", to, o.learn)
+	}
+	switch half := (from + to) / 2; o.part {
+	case "first":
+		to = half
+	case "second":
+		from = half
+	case "all":
+	default:
+		return nil, fmt.Errorf("-part %s: want first, second or all", o.part)
+	}
+	all, first := policies(o)
+	var out []Result
+	for _, boot := range o.boots {
+		fmt.Fprintf(os.Stderr, "replaying %d minutes with machines of %d min\n", to, boot)
+		points := replay(demand, boot, from, to, all, nil)
+		out = append(out, compare(boot, points[:first], points[first:]))
+	}
+	return out, nil
+}
+
+// compare finds for each point what the other side's waiting is at equal idling.
+func compare(boot int, standing, ours []Point) Result {
+	r := Result{BootMinutes: boot}
+	for _, p := range standing {
+		e := Equal{Point: p}
+		if w, ok := atIdle(ours, p.Idle); ok && p.Waiting > 0 {
+			ratio := w / p.Waiting
+			e.Other, e.Ratio = &w, &ratio
+		}
+		r.Standing = append(r.Standing, e)
+	}
+	for _, p := range ours {
+		e := Equal{Point: p}
+		if w, ok := atIdle(standing, p.Idle); ok && w > 0 {
+			ratio := p.Waiting / w
+			e.Other, e.Ratio = &w, &ratio
+		}
+		r.Forecast = append(r.Forecast, e)
+	}
+	return r
+}
+
+// Drawn is a drawn series replayed.
+type Drawn struct {
+	Series      string  `json:"series"`
+	Seed        int     `json:"seed"`
+	BootMinutes int     `json:"bootMinutes"`
+	Nothing     Point   `json:"nothing"`
+	Forecast    []Point `json:"forecast"`
+	Excess      []Extra `json:"excess"`
+	// Remembered is for how many days after what happened once something else was held than would have been without it.
+	Remembered *int `json:"rememberedDays,omitempty"`
+}
+
+// Extra is a point beside nothing and beside the standing buffer of the same waiting.
+type Extra struct {
+	Gone       float64  `json:"waitingGonePercent"`
+	IdlePoints *float64 `json:"idleOverStandingPoints,omitempty"` // none where no standing buffer waits so little
+}
+
+func runDrawn(o options) (out []Drawn) {
+	all, first := policies(o)
+	for seed := range o.seeds {
+		for _, s := range drawn(uint64(seed + 1)) {
+			for _, boot := range o.boots {
+				fmt.Fprintf(os.Stderr, "replaying %s, seed %d, with machines of %d min\n", s.name, seed+1, boot)
+				var held, without []int
+				points := replay(s.demand, boot, s.from, len(s.demand), all, nil)
+				d := Drawn{Series: s.name, Seed: seed + 1, BootMinutes: boot, Nothing: points[0], Forecast: points[first:]}
+				for _, p := range points[first:] {
+					e := Extra{Gone: 100}
+					if points[0].Waiting > 0 {
+						e.Gone = 100 * (1 - p.Waiting/points[0].Waiting)
+					}
+					if idle, ok := atWaiting(points[:first], p.Waiting); ok {
+						over := p.Idle - idle
+						e.IdlePoints = &over
+					}
+					d.Excess = append(d.Excess, e)
+				}
+				if s.twin != nil {
+					last := all[len(all)-1:]
+					replay(s.demand, boot, s.from, len(s.demand), last, &held)
+					replay(s.twin, boot, s.from, len(s.twin), last, &without)
+					days := rememberedDays(s, held, without)
+					d.Remembered = &days
+				}
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// rememberedDays returns the last day, after what happened once, of which the mean of what is held differs by more than a hundredth of demand.
+func rememberedDays(s series, held, without []int) int {
+	last := 0
+	for d := 0; s.once+(d+1)*day <= len(held); d++ {
+		differs, demand := 0, 0
+		for m := s.once + d*day; m < s.once+(d+1)*day; m++ {
+			differs += max(held[m]-without[m], without[m]-held[m])
+			demand += s.demand[m]
+		}
+		if 100*differs > demand {
+			last = d + 1
+		}
+	}
+	return last
+}
+
+func print[T any](o options, v T, table func(o options, v T)) error {
+	if !o.json {
+		table(o, v)
+		return nil
+	}
+	e := json.NewEncoder(os.Stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func printTrace(o options, results []Result) {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, r := range results {
+		fmt.Fprintf(w, "machines of %d min\twaiting ‰\tidle %%\tthe other at equal idle ‰\tforecast/standing\t\n", r.BootMinutes)
+		for i, e := range append(r.Standing, r.Forecast...) {
+			if i > 4 && i < len(r.Standing) {
+				continue // only interpolated between
+			}
+			other, ratio := "", ""
+			if e.Other != nil {
+				other, ratio = fmt.Sprintf("%.2f", *e.Other), fmt.Sprintf("%.2f", *e.Ratio)
+			}
+			fmt.Fprintf(w, "%s\t%.2f\t%.1f\t%s\t%s\t\n", e.Policy, e.Waiting, e.Idle, other, ratio)
+		}
+		fmt.Fprintln(w, "\t\t\t\t\t")
+	}
+	w.Flush()
+}
+
+func printDrawn(o options, results []Drawn) {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "series\tseed\tboot\twaiting of nothing ‰\t")
+	for _, p := range o.prices {
+		fmt.Fprintf(w, "1:%d gone %%\tidle %%\tover standing\t", p)
+	}
+	fmt.Fprintln(w, "remembered days\t")
+	for _, d := range results {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t", d.Series, d.Seed, d.BootMinutes, d.Nothing.Waiting)
+		for i, p := range d.Forecast {
+			over := "-"
+			if x := d.Excess[i].IdlePoints; x != nil {
+				over = fmt.Sprintf("%+.1f", *x)
+			}
+			fmt.Fprintf(w, "%.1f\t%.1f\t%s\t", d.Excess[i].Gone, p.Idle, over)
+		}
+		if d.Remembered != nil {
+			fmt.Fprintf(w, "%d", *d.Remembered)
+		}
+		fmt.Fprintln(w, "\t")
+	}
+	w.Flush()
+}
