@@ -23,12 +23,13 @@ const (
 
 	unknown = math.MaxUint16 // a minute or quarter without an observation
 
-	levelMinutes  = 20      // the recent level averages over so many minutes
-	trendMinutes  = 30      // and its trend over so many
-	scaleStep     = 0.005   // by which share of itself the scale follows each minute
-	scaleOfMedian = 1.5     // from a median deviation to a standard deviation, roughly
-	resetAfter    = 10      // minutes unknown in a row, after which level and trend begin anew
-	errorMinutes  = 7 * day // the errors of the methods average over so many minutes
+	levelMinutes = 20      // the recent level averages over so many minutes
+	trendMinutes = 30      // and its trend over so many
+	noiseMinutes = day     // the noise averages over so many;
+	noiseClip    = 4       // what is more than so many times the noise counts as this,
+	noiseLeast   = 0.1     // or as so many times this
+	resetAfter   = 10      // minutes unknown in a row, after which level and trend begin anew
+	errorMinutes = 7 * day // the errors of the methods average over so many minutes
 )
 
 // cell is the demand of a quarter of an hour; both are unknown where no minute of it was observed.
@@ -45,7 +46,7 @@ type History struct {
 	sum, of  int64               // the current quarter's observations
 
 	level, trend float64 // the recent level and how it changes by the minute
-	deviation    float64 // median distance of demand from the level
+	noise        float64 // mean distance of demand from the level, divided by the level's root
 	sinceRise    int     // minutes since the last rise
 
 	learned [leadCount]learned
@@ -164,7 +165,7 @@ func (h *History) quarterAt(minute int64) cell {
 }
 
 // scale returns the unit that rises are measured in: how far demand usually is from its recent level, in replicas, one at least.
-func (h *History) scale() float64 { return max(1, scaleOfMedian*h.deviation) }
+func (h *History) scale() float64 { return max(1, h.noise*math.Sqrt(max(0, h.level)+1)) }
 
 // follow moves level, trend, deviation and the time since the last rise on to the last minute.
 func (h *History) follow(demand int) {
@@ -174,11 +175,9 @@ func (h *History) follow(demand int) {
 	} else if h.sinceRise < math.MaxInt16 {
 		h.sinceRise++
 	}
-	if step := scaleStep * max(h.deviation, 0.2); math.Abs(x-h.level) > h.deviation {
-		h.deviation += step
-	} else {
-		h.deviation = max(0, h.deviation-step)
-	}
+	root := math.Sqrt(max(0, h.level) + 1)
+	seen := min(math.Abs(x-h.level)/root, noiseClip*max(h.noise, noiseLeast))
+	h.noise += (seen - h.noise) / float64(min(h.known, noiseMinutes))
 	change := (x - h.level) / levelMinutes
 	h.level += change
 	h.trend += (change - h.trend) / trendMinutes

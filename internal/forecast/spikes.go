@@ -19,7 +19,8 @@ const (
 	together    = 8  // occurrences so many minutes from the same clock time are one spike
 	daysBack    = 28 // how many days are searched for earlier occurrences
 	hoursBack   = 24
-	widest      = 5    // how many minutes beyond its earlier times a spike seen twice may come
+	widest      = 5    // how many minutes beyond its earlier times a spike seen twice may come; one less each further time,
+	leastWide   = 2    // to this
 	unseen      = 0.02 // the chance of a spike that came less than twice
 	missAllowed = 1.0  // patterns whose logarithmic loss is within so much are as good
 )
@@ -133,11 +134,15 @@ func (h *History) expected(minute, lead int64, q float64) []Expected {
 	var out []Expected
 	for _, period := range [...]int64{hour, day} {
 		var seen [spikesKept]bool
+		reach := int64(daysBack)
+		if period == hour {
+			reach = hoursBack
+		}
 		for i := len(h.spikes) - 1; i >= 0; i-- {
 			s := h.spikes[i]
 			n := (minute + lead/2 - s.at + period/2) / period // periods since, to the nearest
 			due := s.at + n*period
-			if seen[i] || n < 1 || due < minute-2*together-spikeMinutes || due > minute+lead+2*together || period == hour && n > hoursBack {
+			if seen[i] || n < 1 || due < minute-2*together-spikeMinutes || due > minute+lead+2*together || n > reach {
 				continue
 			}
 			series := h.occurrences(due, period, &seen)
@@ -202,7 +207,7 @@ func (h *History) expect(s *series, minute, lead int64, q float64) (Expected, bo
 			ramp = max(ramp, int64(p.ramp))
 		}
 	}
-	wide := max(1, int64(widest)+2-int64(len(offsets)))
+	wide := max(leastWide, widest+2-int64(len(offsets)))
 	e.From, e.To = s.due+slices.Min(offsets)-wide, s.due+slices.Max(offsets)+wide
 	slices.Sort(rises)
 	if p := s.hit[0]; p != nil && p.at <= minute {
@@ -210,31 +215,31 @@ func (h *History) expect(s *series, minute, lead int64, q float64) (Expected, bo
 			return e, false
 		}
 		e.Soon = 1
-		e.Rise = int(quantileOf(rises, q) - max(0, int64(h.demand(minute))-int64(p.base)))
+		e.Rise = int(heightOf(rises, q) - max(0, int64(h.demand(minute))-int64(p.base)))
 		return e, e.Rise > 0
 	}
-	before, within := 0.0, 0.0
-	for _, off := range offsets {
-		at := s.due + off
-		before += shareBefore(minute, at, wide)
-		within += shareBefore(minute+lead, at, wide) - shareBefore(minute, at, wide)
-	}
-	n := float64(len(offsets))
-	e.Soon = e.Chance * within / n / (1 - e.Chance*before/n)
+	// Any minute of the window is as likely as the others; those that have passed without it make it less likely to come at all.
+	passed := share(minute, e.From, e.To)
+	e.Soon = e.Chance * (share(minute+lead, e.From, e.To) - passed) / (1 - e.Chance*passed)
 	if above := 1 - q; e.Soon > above {
-		e.Rise = int(quantileOf(rises, 1-above/e.Soon))
+		e.Rise = int(heightOf(rises, 1-above/e.Soon))
 	}
 	return e, e.Soon > 0
 }
 
-// shareBefore returns how much of the minutes from at-wide to at+wide lies at or before minute.
-func shareBefore(minute, at, wide int64) float64 {
-	return min(1, max(0, float64(minute-(at-wide)+1)/float64(2*wide+1)))
+// share returns how much of the minutes from and including from until to lies at or before minute.
+func share(minute, from, to int64) float64 {
+	return min(1, max(0, float64(minute-from+1)/float64(to-from+1)))
 }
 
-// quantileOf returns the least of the sorted values that a share q of them does not exceed.
-func quantileOf(sorted []int64, q float64) int64 {
-	return sorted[min(len(sorted)-1, max(0, int(q*float64(len(sorted)))))]
+// heightOf returns the rise that a share q of the spikes of a series does not exceed, from those seen, in order. The next of n is higher than
+// all of them once in n+1 times: beyond that half of their spread is added to the highest.
+func heightOf(sorted []int64, q float64) int64 {
+	n := len(sorted)
+	if q <= float64(n)/float64(n+1) {
+		return sorted[min(n-1, int(q*float64(n+1)))]
+	}
+	return sorted[n-1] + (sorted[n-1]-sorted[0]+1)/2
 }
 
 // pattern returns the rule that would have forecast the earlier occurrences best, the chance that it gives to the one that is due, and

@@ -27,6 +27,7 @@ func drawn(seed uint64) []series {
 		clockSpikes(r, "daily spikes", 21, 2, func(d int) bool { return true }),
 		clockSpikes(r, "workday spikes", 35, 2, func(d int) bool { return d%7 < 5 }),
 		clockSpikes(r, "weekly spikes", 56, 14, func(d int) bool { return d%7 == 2 }),
+		overNoise(clockSpikes(r, "daily spikes over noise", 21, 2, func(d int) bool { return true }), r),
 		oneOff(r),
 		levelShifts(r),
 		randomWalk(r),
@@ -35,15 +36,11 @@ func drawn(seed uint64) []series {
 	}
 }
 
-// flat returns days of a level that wobbles by one, in stretches of an hour or so.
-func flat(r *rand.Rand, days, level int) []int {
+// flat returns days of one level: what waits is then the spikes' alone.
+func flat(days, level int) []int {
 	out := make([]int, days*day)
-	now := level
 	for i := range out {
-		if r.IntN(60) == 0 {
-			now = level + r.IntN(3) - 1
-		}
-		out[i] = now
+		out[i] = level
 	}
 	return out
 }
@@ -58,12 +55,20 @@ func raise(demand []int, at, minutes, replicas int) {
 // clockSpikes draws a spike of half to three times the level at a time of the day, up to three minutes early or late, on the days that are asked for.
 func clockSpikes(r *rand.Rand, name string, days, from int, on func(day int) bool) series {
 	level := 20 + r.IntN(80)
-	s := series{name: name, demand: flat(r, days, level), from: from * day, clock: true}
+	s := series{name: name, demand: flat(days, level), from: from * day, clock: true}
 	at, height, minutes := 60+r.IntN(day-240), level/2+r.IntN(level*5/2), 10+r.IntN(110)
 	for d := range days {
 		if on(d) {
 			raise(s.demand, d*day+at+r.IntN(7)-3, minutes, height+r.IntN(max(1, height/20)))
 		}
+	}
+	return s
+}
+
+// overNoise adds what noise has above its level.
+func overNoise(s series, r *rand.Rand) series {
+	for i, n := range noisy(r, len(s.demand)/day, 50) {
+		s.demand[i] += max(0, n-50)
 	}
 	return s
 }
@@ -132,7 +137,7 @@ func outage(r *rand.Rand) series {
 // stopped draws daily spikes that stop after two weeks.
 func stopped(r *rand.Rand) series {
 	level := 20 + r.IntN(80)
-	s := series{name: "spikes that stop", demand: flat(r, 35, level), from: 14 * day, once: 14 * day}
+	s := series{name: "spikes that stop", demand: flat(35, level), from: 14 * day, once: 14 * day}
 	s.twin = append([]int(nil), s.demand...)
 	at := 60 + r.IntN(day-240)
 	for d := range 14 {

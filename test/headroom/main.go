@@ -29,6 +29,7 @@ type options struct {
 	prices      []int64
 	part        string
 	seeds       int
+	only        string
 	drawn, json bool
 }
 
@@ -44,6 +45,7 @@ func main() {
 	flag.StringVar(&prices, "prices", "2,4,9,19,49,99", "what a minute of waiting costs, where an idle minute costs 1")
 	flag.StringVar(&o.part, "part", "all", "count this part of the trace, after learning: first, second (half) or all")
 	flag.BoolVar(&o.drawn, "drawn", false, "replay drawn series instead of a trace")
+	flag.StringVar(&o.only, "only", "", "replay only drawn series whose name contains this")
 	flag.IntVar(&o.seeds, "seeds", 5, "how many of each drawn series")
 	flag.BoolVar(&o.json, "json", false, "print JSON instead of a table")
 	flag.Parse()
@@ -170,7 +172,7 @@ type Drawn struct {
 	Nothing     Point   `json:"nothing"`
 	Forecast    []Point `json:"forecast"`
 	Excess      []Extra `json:"excess"`
-	// Remembered is for how many days after what happened once something else was held than would have been without it.
+	// Remembered is for how many days after what happened once more was held than would have been without it.
 	Remembered *int `json:"rememberedDays,omitempty"`
 }
 
@@ -185,6 +187,9 @@ func runDrawn(o options) (out []Drawn) {
 	for seed := range o.seeds {
 		for _, s := range drawn(uint64(seed + 1)) {
 			for _, boot := range o.boots {
+				if o.only != "" && !strings.Contains(s.name, o.only) {
+					continue
+				}
 				fmt.Fprintf(os.Stderr, "replaying %s, seed %d, with machines of %d min\n", s.name, seed+1, boot)
 				var held, without []int
 				points := replay(s.demand, boot, s.from, len(s.demand), all, nil)
@@ -214,13 +219,13 @@ func runDrawn(o options) (out []Drawn) {
 	return out
 }
 
-// rememberedDays returns the last day, after what happened once, of which the mean of what is held differs by more than a hundredth of demand.
+// rememberedDays returns the last day, after what happened once, on which more is held than without it, by more than a hundredth of demand.
 func rememberedDays(s series, held, without []int) int {
 	last := 0
 	for d := 0; s.once+(d+1)*day <= len(held); d++ {
 		differs, demand := 0, 0
 		for m := s.once + d*day; m < s.once+(d+1)*day; m++ {
-			differs += max(held[m]-without[m], without[m]-held[m])
+			differs += held[m] - without[m]
 			demand += s.demand[m]
 		}
 		if 100*differs > demand {
