@@ -101,3 +101,23 @@ func (w *weights) quantile(q float64) float64 {
 	}
 	return 0
 }
+
+// sumOf returns the sum of histograms, all divided by the same power of two so that no bucket is too large.
+func sumOf(all []counts) (out counts) {
+	var sums [buckets]int
+	largest := 0
+	for i := range all {
+		for k, n := range all[i] {
+			sums[k] += int(n)
+			largest = max(largest, sums[k])
+		}
+	}
+	shift := 0
+	for largest>>shift > maxCount {
+		shift++
+	}
+	for k, n := range sums {
+		out[k] = uint16(n >> shift)
+	}
+	return out
+}
