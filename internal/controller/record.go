@@ -192,7 +192,7 @@ func (c *Controller) recordPods(now time.Time, out *decide.Output) {
 		}
 		text := report.Refusal(d.Reasons)
 		c.Log.Info("pod can't be placed", "pod", d.Pod.Key(), "reasons", text)
-		c.Ledger.Add(ledger.Entry{At: now, Kind: "refuse", Subject: "pod/" + d.Pod.Key(), Why: d.Reasons})
+		c.Ledger.Add(ledger.Entry{At: now, Kind: ledger.Refuse, Subject: "pod/" + d.Pod.Key(), Why: d.Reasons})
 		c.Cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
 	}
 	c.told = told

@@ -9,6 +9,7 @@ package ledger
 
 import (
 	"cmp"
+	"container/list"
 	"slices"
 	"strings"
 	"sync"
@@ -19,10 +20,12 @@ import (
 
 // Entry is one thing decided, refused or done.
 type Entry struct {
-	Seq     uint64        `json:"seq"` // counts up from 1; a gap means that older entries were dropped
-	At      time.Time     `json:"at"`
-	Kind    string        `json:"kind"`    // create, launch, delete, evict, refuse, error …: the action's kind
-	Subject string        `json:"subject"` // pod/NAMESPACE/NAME, nodeclaim/NAME, node/NAME, nodepool/NAME
+	Seq     uint64        `json:"seq"`             // counts up from 1; a gap means that older entries were dropped
+	At      time.Time     `json:"at"`              // when it was decided, of what stands since: for the first time
+	Last    time.Time     `json:"last,omitzero"`   // of what stands since: when it was decided for the last time
+	Count   int           `json:"count,omitempty"` // and how often; absent: once
+	Kind    string        `json:"kind"`            // create, launch, delete, evict, refuse, error …: the action's kind
+	Subject string        `json:"subject"`         // pod/NAMESPACE/NAME, nodeclaim/NAME, node/NAME, nodepool/NAME
 	Why     []plan.Reason `json:"why"`
 	Outcome string        `json:"outcome,omitempty"` // done, failed: …; empty: decided
 	Pods    []string      `json:"pods,omitempty"`    // namespace/name, for whom
@@ -31,8 +34,25 @@ type Entry struct {
 	Bound   int64         `json:"lowerBoundMicroUSDPerHour,omitempty"`
 }
 
-// Keep is the kind of an entry about a machine that was looked at and left alone.
-const Keep = "keep"
+// Kinds of entries about what was looked at and left as it is. Such an answer may stand for hours while it is given again at every look, so it is
+// one entry for as long as it does.
+const (
+	Keep   = "keep"   // a machine is left alone
+	Refuse = "refuse" // a pod finds no machine
+)
+
+// stands identifies an answer that may be given again: what is answered, about which object, for which reasons. The amounts in them may change; the
+// entry then has the latest. It is empty for an entry about something done.
+func (e *Entry) stands() string {
+	if e.Kind != Keep && e.Kind != Refuse {
+		return ""
+	}
+	key := []string{e.Kind, e.Subject}
+	for _, r := range e.Why {
+		key = append(key, string(r.Code), r.Pool, r.Subject)
+	}
+	return strings.Join(key, "\x00")
+}
 
 // About accepts the entries about an object, about what is related to it, and for it: those in which a pod is named, those of a pool.
 func About(subject string, related []string) func(Entry) bool {
@@ -50,55 +70,64 @@ func About(subject string, related []string) func(Entry) bool {
 	}
 }
 
-// Ledger is two rings of entries: what was left alone does not push out what was done.
+// Ledger is two bounded lists of entries: what was left alone does not push out what was done.
 type Ledger struct {
 	mu         sync.Mutex
-	done, kept ring
+	size       int
+	done, kept entries
 	next       uint64
 }
 
-type ring struct {
-	entries []Entry
-	added   uint64
+// entries are kept in the order in which they were added or given again, so that the first is the one to drop.
+type entries struct {
+	order    list.List                // of *Entry
+	standing map[string]*list.Element // by Entry.stands
 }
 
-func (r *ring) add(e Entry) {
-	r.added++
-	if len(r.entries) < cap(r.entries) {
-		r.entries = append(r.entries, e)
-		return
-	}
-	r.entries[(r.added-1)%uint64(cap(r.entries))] = e
-}
-
-// New makes a ledger that keeps the last size entries, and as many of kind Keep beside them.
+// New makes a ledger that keeps the last size entries, and as many about what was left alone beside them.
 func New(size int) *Ledger {
-	size = max(size, 1)
-	return &Ledger{done: ring{entries: make([]Entry, 0, size)}, kept: ring{entries: make([]Entry, 0, size)}}
+	l := &Ledger{size: max(size, 1)}
+	l.done.standing, l.kept.standing = map[string]*list.Element{}, map[string]*list.Element{}
+	return l
 }
 
-// Add records an entry and gives it its number.
+// Add records an entry and gives it its number. An answer that stands already counts once more and keeps its number.
 func (l *Ledger) Add(e Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	to := &l.done
+	if e.Kind == Keep {
+		to = &l.kept
+	}
+	key := e.stands()
+	if old, ok := to.standing[key]; ok && key != "" {
+		was := old.Value.(*Entry)
+		e.Seq, e.At, e.Last, e.Count = was.Seq, was.At, e.At, max(was.Count, 1)+1
+		*was = e
+		to.order.MoveToBack(old)
+		return
+	}
 	l.next++
 	e.Seq = l.next
-	if e.Kind == Keep {
-		l.kept.add(e)
-	} else {
-		l.done.add(e)
+	added := to.order.PushBack(&e)
+	if key != "" {
+		to.standing[key] = added
+	}
+	if to.order.Len() > l.size {
+		oldest := to.order.Remove(to.order.Front()).(*Entry)
+		delete(to.standing, oldest.stands())
 	}
 }
 
-// Entries returns those that keep accepts, oldest first; nil accepts all.
+// Entries returns those that keep accepts, in the order of their numbers; nil accepts all.
 func (l *Ledger) Entries(keep func(Entry) bool) []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := []Entry{}
-	for _, r := range []*ring{&l.done, &l.kept} {
-		for _, e := range r.entries {
-			if keep == nil || keep(e) {
-				out = append(out, e)
+	for _, in := range []*entries{&l.done, &l.kept} {
+		for e := in.order.Front(); e != nil; e = e.Next() {
+			if entry := *e.Value.(*Entry); keep == nil || keep(entry) {
+				out = append(out, entry)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -69,6 +70,41 @@ func TestAbout(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("of %s: %v, want %s", subject, got, want)
 		}
+	}
+}
+
+// TestAnswerThatStands: a machine that is looked at four times a second for an hour and left alone is one entry, others stay, and what was done twice
+// is two.
+func TestAnswerThatStands(t *testing.T) {
+	l, begin := New(3), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	keep := func(node, have string, code plan.Code, at time.Duration) {
+		l.Add(Entry{Kind: Keep, Subject: "node/" + node, At: begin.Add(at), Why: []plan.Reason{{Code: code, Have: have}}})
+	}
+	keep("b", "$2", plan.NotCheaper, 0)
+	for i := range 4 * 3600 {
+		keep("a", fmt.Sprint("$", i), plan.NotCheaper, time.Duration(i)*time.Second/4)
+	}
+	keep("a", "", plan.DoesNotPay, time.Hour)
+	for range 2 {
+		l.Add(Entry{Kind: "delete", Subject: "nodeclaim/c", At: begin.Add(time.Hour)})
+	}
+	var got []string
+	for _, e := range l.Entries(nil) {
+		line := fmt.Sprint(e.Seq, " ", e.Kind, " ", e.Subject, " ", e.At.Sub(begin))
+		if e.Count > 0 {
+			line += fmt.Sprint(" to ", e.Last.Sub(begin), " ", e.Count, " times, ", e.Why[0].Have)
+		}
+		got = append(got, line)
+	}
+	want := []string{"1 keep node/b 0s", "2 keep node/a 0s to 59m59.75s 14400 times, $14399", "3 keep node/a 1h0m0s", "4 delete nodeclaim/c 1h0m0s", "5 delete nodeclaim/c 1h0m0s"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	keep("d", "", plan.NotCheaper, time.Hour)
+	keep("e", "", plan.NotCheaper, time.Hour) // b, the one not heard of for longest, and a's first are dropped
+	keep("b", "", plan.NotCheaper, 2*time.Hour)
+	if n := len(l.Entries(func(e Entry) bool { return e.Subject == "node/b" && e.Count == 0 })); n != 1 {
+		t.Errorf("%d new entries about a machine that was dropped, want one", n)
 	}
 }
 

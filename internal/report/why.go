@@ -83,7 +83,11 @@ func WhyText(w io.Writer, a *Why) error {
 			for _, r := range e.Why {
 				why = append(why, Sentence(r))
 			}
-			line := fmt.Sprintf("  %s %s %s: %s", e.At.UTC().Format(time.RFC3339), e.Kind, e.Subject, strings.Join(why, "; "))
+			at := e.At.UTC().Format(time.RFC3339)
+			if e.Count > 1 {
+				at += fmt.Sprintf(" to %s, %d times,", e.Last.UTC().Format(time.RFC3339), e.Count)
+			}
+			line := fmt.Sprintf("  %s %s %s: %s", at, e.Kind, e.Subject, strings.Join(why, "; "))
 			if e.Outcome != "" {
 				line += " (" + e.Outcome + ")"
 			}
