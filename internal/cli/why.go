@@ -18,19 +18,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/internal/controller"
-	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
 // serveWhy answers GET /why/KIND/NAME with report.Why as JSON.
 func serveWhy(ctl *controller.Controller, w http.ResponseWriter, r *http.Request) {
 	subject := strings.TrimPrefix(r.URL.Path, "/why/")
-	a, err := ctl.Why(r.Context(), subject)
+	out, err := ctl.Explain(r.Context(), subject)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	out := report.Why{Answer: a, Decided: ctl.Ledger.Entries(ledger.About(subject, a.Related))}
 	w.Header().Set("Content-Type", "application/json")
 	if err := report.WhyJSON(w, &out); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -40,17 +38,18 @@ func serveWhy(ctl *controller.Controller, w http.ResponseWriter, r *http.Request
 func whyCommand() *cobra.Command {
 	server, output := "", ""
 	c := &cobra.Command{
-		Use:   "why pod/[NAMESPACE/]NAME | node/NAME | nodepool/NAME",
+		Use:   "why pod/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME",
 		Short: "say what is in the way of an object now, what was decided about it, and what would change that",
 		Long: "Asks a running controller: why a pod has no machine, why a node stays, what a NodePool may do. It says what was decided,\n" +
-			"what is in the way now, what the alternatives would cost, and the changes after which it would go the other way.\n\n" +
+			"what is in the way now, what the alternatives would cost, and the changes after which it would go the other way.\n" +
+			"Of an object that is gone it says what was decided about it, as far back as the controller remembers (--ledger-size).\n\n" +
 			"The controller answers on its metrics port (--server). In a cluster it is forwarded, as below; of a sandbox\n" +
 			"'dovetail-sandbox status' says the address.\n\n" +
 			"Exit status: 0 it has answered, 1 there is no such object, or nobody answers, 2 wrong usage, 130 or 143 interrupted or stopped.",
 		Example: "  kubectl -n dovetail-system port-forward deploy/dovetail 8080 &\n  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit{2, fmt.Errorf("why takes one object, has %d: pod/NAME, node/NAME or nodepool/NAME; see 'dovetail why --help'", len(args))}
+				return exit{2, fmt.Errorf("why takes one object, has %d: pod/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME; see 'dovetail why --help'", len(args))}
 			}
 			return nil
 		},
@@ -86,7 +85,7 @@ func whyCommand() *cobra.Command {
 func subjectOf(arg string) (string, error) {
 	kind, name, ok := strings.Cut(arg, "/")
 	if !ok || name == "" {
-		return "", fmt.Errorf("object %q: use pod/NAME, node/NAME or nodepool/NAME", arg)
+		return "", fmt.Errorf("object %q: use pod/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME", arg)
 	}
 	switch kind {
 	case "pod", "pods", "po":
@@ -96,10 +95,12 @@ func subjectOf(arg string) (string, error) {
 		return "pod/" + name, nil
 	case "node", "nodes", "no":
 		return "node/" + name, nil
+	case "nodeclaim", "nodeclaims":
+		return "nodeclaim/" + name, nil
 	case "nodepool", "nodepools":
 		return "nodepool/" + name, nil
 	}
-	return "", fmt.Errorf("object %q: kind %q is not one of pod, node, nodepool", arg, kind)
+	return "", fmt.Errorf("object %q: kind %q is not one of pod, node, nodeclaim, nodepool", arg, kind)
 }
 
 func askWhy(ctx context.Context, server, subject string) (*report.Why, error) {

@@ -519,6 +519,10 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 			c.askClass(cl.ClassGroup, cl.ClassKind, cl.ClassName)
 		}
 		c.Log.Info("terminated", "instance", a.ProviderID, "nodeclaim", a.Claim, "why", string(a.Why.Code))
-		c.Ledger.Add(ledger.Entry{At: time.Now(), Kind: "terminate", Subject: "instance/" + a.ProviderID, Why: []plan.Reason{a.Why}, Outcome: "done"})
+		entry := ledger.Entry{At: time.Now(), Kind: "terminate", Subject: "instance/" + a.ProviderID, Why: []plan.Reason{a.Why}, Outcome: "done"}
+		if a.Claim != "" {
+			entry.Related = []string{"nodeclaim/" + a.Claim}
+		}
+		c.Ledger.Add(entry)
 	})
 }

@@ -90,7 +90,11 @@ func (c *Controller) recordCreate(now time.Time, a plan.CreateClaim, out *decide
 
 func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
 	c.Log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", a.Why.Want, "have", a.Why.Have)
-	c.Ledger.Add(ledger.Entry{At: now, Kind: "delete", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}})
+	entry := ledger.Entry{At: now, Kind: "delete", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}}
+	if cl := c.State.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
+		entry.Related = []string{"node/" + cl.NodeName}
+	}
+	c.Ledger.Add(entry)
 	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("is deleted: %s", a.Why.Code))
 	if cl := c.State.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
 		switch {

@@ -37,7 +37,7 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 			for i, p := range u.Pods {
 				keys[i] = p.Key()
 			}
-			c.Ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys,
+			c.Ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: []string{"nodeclaim/" + u.Claim.Name},
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro})
 			text := fmt.Sprintf("%s: %d machines for %d, $%s an hour for $%s", m.Cause, len(m.New), len(m.Units), usd(m.NewMicro), usd(m.OldMicro))
 			if all := m.Together; all.SavingBoundMicro > 0 {

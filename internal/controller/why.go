@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -22,6 +25,52 @@ type view struct {
 	mem  decide.Memory
 
 	classes []*state.NodeClass // by group, kind and name
+}
+
+// whyObject asks decide. A NodeClaim is asked about as its node is; before it has one, its launch is what there is to tell.
+func (c *Controller) whyObject(v *view, now time.Time, subject string) (plan.Answer, error) {
+	name, ok := strings.CutPrefix(subject, "nodeclaim/")
+	if !ok {
+		return decide.Why(v.snap, v.mem, now, c.Policy, subject)
+	}
+	i := slices.IndexFunc(v.snap.Claims, func(cl *model.Claim) bool { return cl.Name == name })
+	if i < 0 {
+		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "nodeclaim", Subject: subject}
+	}
+	claim := v.snap.Claims[i]
+	if nodeOf(v.snap, claim) != nil {
+		a, err := decide.Why(v.snap, v.mem, now, c.Policy, "node/"+claim.NodeName)
+		a.Subject, a.Related = subject, append(a.Related, "node/"+claim.NodeName)
+		return a, err
+	}
+	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{{Name: "nodepool", Value: claim.Pool}, {Name: "asked for since", Value: claim.Created.UTC().Format(time.RFC3339)}},
+		Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
+	if !claim.Deleting.IsZero() {
+		a.Facts = append(a.Facts, plan.Fact{Name: "state", Value: "being deleted since " + claim.Deleting.UTC().Format(time.RFC3339)})
+	}
+	for _, condition := range []string{lifecycle.Launched, lifecycle.Registered} {
+		cond := claim.Conditions[condition]
+		value := "not yet"
+		if cond.True() {
+			value = "since " + cond.Since.UTC().Format(time.RFC3339)
+		} else if cond.Message != "" {
+			value += ": " + cond.Message
+		}
+		a.Facts = append(a.Facts, plan.Fact{Name: strings.ToLower(condition), Value: value})
+	}
+	return a, nil
+}
+
+// Explain answers Why with what was decided about the object before. Of an object that is gone that is all, and its end is among it; one that the
+// ledger doesn't know either is a *plan.NoSuchObject. It may be called from anywhere.
+func (c *Controller) Explain(ctx context.Context, subject string) (report.Why, error) {
+	a, err := c.Why(ctx, subject)
+	out := report.Why{Answer: a, Decided: c.Ledger.Entries(ledger.About(subject, append(a.Related, c.Ledger.Machine(subject)...)))}
+	var none *plan.NoSuchObject
+	if errors.As(err, &none) && len(out.Decided) > 0 {
+		out.Gone, err = true, nil
+	}
+	return out, err
 }
 
 // Why says what is in the way of an object now; see decide.Why. It may be called from anywhere and does its work in the caller's goroutine,
@@ -43,7 +92,7 @@ func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, erro
 			return plan.Answer{}, err
 		}
 	}
-	a, err := decide.Why(v.snap, v.mem, time.Now(), c.Policy, subject)
+	a, err := c.whyObject(v, time.Now(), subject)
 	if d := c.standing.Load(); d != nil && err == nil {
 		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "standing down", Value: "nothing is bought or moved while another autoscaler is live: " + strings.Join(d.others, "; ")})
 	}

@@ -4,11 +4,15 @@
 package controller
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -64,6 +68,41 @@ func TestWhyOfAFollower(t *testing.T) {
 		a, err := b.c.Why(t.Context(), "pod/default/a")
 		if err != nil || len(a.Facts) == 0 {
 			t.Errorf("answered %+v, %v", a, err)
+		}
+	})
+}
+
+// TestExplainWhatIsGone asks about a machine and a pod that are gone: whichever of its names is asked for, the machine's end is told.
+func TestExplainWhatIsGone(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Synced()
+		synctest.Wait()
+		for _, e := range []ledger.Entry{
+			{Kind: "create", Subject: "nodeclaim/c", Pods: []string{"default/a"}},
+			{Kind: "move", Subject: "node/n", Related: []string{"nodeclaim/c"}, Pods: []string{"default/a"}},
+			{Kind: "delete", Subject: "nodeclaim/c", Related: []string{"node/n"}},
+			{Kind: "terminate", Subject: "instance/i", Related: []string{"nodeclaim/c"}},
+			{Kind: "create", Subject: "nodeclaim/other"},
+		} {
+			b.c.Ledger.Add(e)
+		}
+		for subject, want := range map[string]string{
+			"node/n":        "[create move delete terminate]",
+			"nodeclaim/c":   "[create move delete terminate]",
+			"pod/default/a": "[create move]",
+		} {
+			out, err := b.c.Explain(t.Context(), subject)
+			var kinds []string
+			for _, e := range out.Decided {
+				kinds = append(kinds, e.Kind)
+			}
+			if got := fmt.Sprint(kinds); err != nil || !out.Gone || got != want {
+				t.Errorf("of %s: gone %v, decided %s, %v; want gone, %s", subject, out.Gone, got, err, want)
+			}
+		}
+		var none *plan.NoSuchObject
+		if _, err := b.c.Explain(t.Context(), "node/never"); !errors.As(err, &none) {
+			t.Errorf("of a node that never was: %v", err)
 		}
 	})
 }

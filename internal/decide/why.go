@@ -36,7 +36,7 @@ func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject strin
 		return a, fmt.Errorf("subject %q: use pod/NAMESPACE/NAME, node/NAME or nodepool/NAME", subject)
 	}
 	if !ok {
-		return a, fmt.Errorf("subject %q: the cluster has no such %s", subject, kind)
+		return a, &plan.NoSuchObject{Kind: kind, Subject: subject}
 	}
 	slices.SortStableFunc(a.Ways, func(x, y plan.Way) int {
 		return cmp.Or(cmp.Compare(st.farness(x), st.farness(y)), cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))

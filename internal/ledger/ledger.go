@@ -29,6 +29,7 @@ type Entry struct {
 	Why     []plan.Reason `json:"why"`
 	Outcome string        `json:"outcome,omitempty"` // done, failed: …; empty: decided
 	Pods    []string      `json:"pods,omitempty"`    // namespace/name, for whom
+	Related []string      `json:"related,omitempty"` // other objects that it is about, named as Subject is: the node of a claim, the claim of a node
 	Type    string        `json:"instanceType,omitempty"`
 	Micro   int64         `json:"priceMicroUSDPerHour,omitempty"`
 	Bound   int64         `json:"lowerBoundMicroUSDPerHour,omitempty"`
@@ -54,12 +55,14 @@ func (e *Entry) stands() string {
 	return strings.Join(key, "\x00")
 }
 
-// About accepts the entries about an object, about what is related to it, and for it: those in which a pod is named, those of a pool.
+// About accepts the entries about an object, about what is related to it, and for it: those in which a pod is named, those of a pool. Of a node or a
+// NodeClaim it accepts only what names it; see Ledger.Machine.
 func About(subject string, related []string) func(Entry) bool {
 	kind, name, _ := strings.Cut(subject, "/")
+	names := append([]string{subject}, related...)
 	return func(e Entry) bool {
 		switch {
-		case e.Subject == subject || slices.Contains(related, e.Subject):
+		case slices.Contains(names, e.Subject) || slices.ContainsFunc(e.Related, func(r string) bool { return slices.Contains(names, r) }):
 			return true
 		case kind == "pod":
 			return slices.Contains(e.Pods, name)
@@ -117,6 +120,26 @@ func (l *Ledger) Add(e Entry) {
 		oldest := to.order.Remove(to.order.Front()).(*Entry)
 		delete(to.standing, oldest.stands())
 	}
+}
+
+// Machine returns the other names that a machine has had: of a node its NodeClaim, of a NodeClaim its node and its instance, as far as entries tell
+// them together. It is empty for other objects.
+func (l *Ledger) Machine(subject string) (others []string) {
+	machine := func(s string) bool {
+		kind, _, _ := strings.Cut(s, "/")
+		return kind == "node" || kind == "nodeclaim" || kind == "instance"
+	}
+	if !machine(subject) {
+		return nil
+	}
+	for _, e := range l.Entries(About(subject, nil)) {
+		for _, s := range append([]string{e.Subject}, e.Related...) {
+			if s != subject && machine(s) && !slices.Contains(others, s) {
+				others = append(others, s)
+			}
+		}
+	}
+	return others
 }
 
 // Entries returns those that keep accepts, in the order of their numbers; nil accepts all.

@@ -3,18 +3,28 @@
 
 package plan
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Answer is what there is to say about one object now: how it stands, what is in the way of each thing that might become of it, what
 // the alternatives would cost, and what would have to change.
 type Answer struct {
-	Subject      string        `json:"subject"` // pod/NAMESPACE/NAME, node/NAME, nodepool/NAME
+	Subject      string        `json:"subject"` // pod/NAMESPACE/NAME, node/NAME, nodeclaim/NAME, nodepool/NAME
 	At           time.Time     `json:"at"`
 	Facts        []Fact        `json:"facts"`
 	Findings     []Finding     `json:"findings"`
 	Alternatives []Alternative `json:"alternatives"`
 	Ways         []Way         `json:"ways"`              // nearest first
 	Related      []string      `json:"related,omitempty"` // whose decisions are its own too: nodeclaim/NAME
+}
+
+// NoSuchObject is the error of a question about an object that the cluster doesn't have: it is gone, or never was.
+type NoSuchObject struct{ Kind, Subject string }
+
+func (e *NoSuchObject) Error() string {
+	return fmt.Sprintf("subject %q: the cluster has no such %s", e.Subject, e.Kind)
 }
 
 // Fact is one thing about the object.

@@ -19,7 +19,8 @@ import (
 // Why is an answer about one object, and what was decided about it before.
 type Why struct {
 	plan.Answer
-	Decided []ledger.Entry `json:"decided"` // oldest first
+	Gone    bool           `json:"gone,omitempty"` // the cluster doesn't have the object any more: Decided is all that is known of it
+	Decided []ledger.Entry `json:"decided"`        // oldest first
 }
 
 // WhyJSON writes an answer for programs.
@@ -57,7 +58,10 @@ func WhyText(w io.Writer, a *Why) error {
 			fmt.Fprintf(&b, "    ends by itself at %s\n", f.Until.UTC().Format(time.RFC3339))
 		}
 	}
-	if len(a.Findings) == 0 {
+	switch {
+	case a.Gone:
+		fmt.Fprintf(&b, "\nIt is gone. What was decided about it follows.\n")
+	case len(a.Findings) == 0:
 		fmt.Fprintf(&b, "\nNothing is in the way.\n")
 	}
 	if len(a.Alternatives) > 0 {
