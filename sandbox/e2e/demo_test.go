@@ -194,7 +194,7 @@ func TestDemoLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// TestByHand does what the README says under "try it by hand".
+// TestByHand does what docs/SANDBOX.md says under "Try it by hand".
 func TestByHand(t *testing.T) {
 	s := newShow(t)
 	examples, err := filepath.Abs("../../examples")
