@@ -161,6 +161,37 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// A room of the policy without a file is a plan that nobody follows.
+func TestRoomsExist(t *testing.T) {
+	rooms := allowed(t)
+	found := map[string]bool{}
+	for _, f := range goFiles(t) {
+		if product(f) {
+			found[roomOf(f.dir, rooms)] = true
+		}
+	}
+	for room := range rooms {
+		if !found[room] {
+			t.Errorf("room %s of the policy has no Go file", room)
+		}
+	}
+	for _, room := range Pure {
+		if rooms[room] == nil {
+			t.Errorf("pure room %s is not in the policy", room)
+		}
+	}
+}
+
+func TestPolicyIsDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), Policy) {
+		t.Error("docs/ARCHITECTURE.md does not have the text of Policy")
+	}
+}
+
 func TestPureRooms(t *testing.T) {
 	rooms := allowed(t)
 	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
