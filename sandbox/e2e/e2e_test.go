@@ -308,6 +308,9 @@ func TestUpDown(t *testing.T) {
 	if out := s.run("", "up", "--no-manifests"); !strings.Contains(out, "already running") || !strings.Contains(out, s.dir.Kubeconfig(plane.Admin)) {
 		t.Errorf("a second up should say that it runs, and where the kubeconfig is:\n%s", out)
 	}
+	if out, code, err := s.try("", "up", "--no-manifests", "--seed", "7"); code != 1 || !strings.Contains(out, "--seed 7 (it runs with 1)") || !strings.Contains(out, "down") {
+		t.Errorf("a second up with another seed should name it, and how to stop what runs; it ended with %v:\n%s", err, out)
+	}
 	var status struct {
 		Running     bool
 		Version     string

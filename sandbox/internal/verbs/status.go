@@ -150,7 +150,12 @@ func show(w io.Writer, dir plane.Dir, r report, now time.Time) error {
 		return err
 	}
 	if ask := question(r.State); ask != "" {
-		_, err := fmt.Fprintf(w, "ask        %s\n", ask)
+		if _, err := fmt.Fprintf(w, "ask        %s\n", ask); err != nil {
+			return err
+		}
+	}
+	if r.State.AWSURL != "" {
+		_, err := fmt.Fprintf(w, "AWS        AWS_ENDPOINT_URL=%s\n", r.State.AWSURL)
 		return err
 	}
 	return nil

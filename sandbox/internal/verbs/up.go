@@ -4,15 +4,19 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -62,7 +66,7 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
   # only the control plane and the simulated cloud: run a controller of your own
   dovetail-sandbox up --no-autoscaler`,
 		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(command *cobra.Command, _ []string) error {
 			dir, err := resolve()
 			if err != nil {
 				return err
@@ -80,7 +84,7 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
 			if err := check(&options); err != nil {
 				return err
 			}
-			return up(dir, options)
+			return up(dir, options, command.Flags().Changed)
 		},
 	}
 	flags := command.Flags()
@@ -167,10 +171,12 @@ func check(o *plane.Options) error {
 	return nil
 }
 
-func up(dir plane.Dir, options plane.Options) error {
+// up starts a sandbox. Of one that runs already it says where it is, or that it runs with other options than were asked for; said tells which flags
+// were given.
+func up(dir plane.Dir, options plane.Options, said func(flag string) bool) error {
 	lock, err := supervise.Acquire(dir)
 	if errors.Is(err, supervise.ErrLocked) {
-		return alreadyUp(dir)
+		return alreadyUp(dir, options, said)
 	}
 	if err != nil {
 		return err
@@ -208,7 +214,7 @@ func up(dir plane.Dir, options plane.Options) error {
 }
 
 // alreadyUp explains why a directory's lock is taken.
-func alreadyUp(dir plane.Dir) error {
+func alreadyUp(dir plane.Dir, options plane.Options, said func(flag string) bool) error {
 	state, err := supervise.Read(dir)
 	if err != nil {
 		return err
@@ -221,7 +227,33 @@ func alreadyUp(dir plane.Dir) error {
 	}
 	fmt.Printf("the sandbox in %s is already running, since %s\nkubeconfig: %s\n",
 		dir, state.StartedAt.Local().Format(time.DateTime), state.Kubeconfig)
-	return reportDead(dir, state)
+	return errors.Join(otherOptions(dir, options, state.Options, said), reportDead(dir, state))
+}
+
+// flagValues is what each flag that shapes a sandbox comes to.
+func flagValues(o plane.Options) map[string]string {
+	return map[string]string{
+		"no-autoscaler": strconv.FormatBool(o.NoAutoscaler), "boot": o.Boot.String(), "pull": o.Pull.String(), "catalog": o.Catalog, "base": o.Base,
+		"seed": strconv.FormatInt(o.Seed, 10), "cloud": o.Cloud, "groups": o.Groups, "replicas": strconv.Itoa(o.Replicas),
+		"controller-manager-qps": strconv.Itoa(o.ManagerQPS), "dovetail": o.Dovetail, "controller-flags": strings.Join(o.ControllerArgs, " "),
+		"controller-arg": strings.Join(o.ControllerArgs, " "), "machines-arg": strings.Join(o.MachinesArgs, " "), "no-manifests": strconv.FormatBool(o.Dovetail == ""),
+	}
+}
+
+// otherOptions is the error of flags that ask for something else than what runs.
+func otherOptions(dir plane.Dir, want, have plane.Options, said func(flag string) bool) error {
+	wanted, running := flagValues(want), flagValues(have)
+	var differ []string
+	for _, flag := range slices.Sorted(maps.Keys(wanted)) {
+		if said(flag) && wanted[flag] != running[flag] {
+			differ = append(differ, fmt.Sprintf("--%s %s (it runs with %s)", flag, cmp.Or(wanted[flag], `""`), cmp.Or(running[flag], "none")))
+		}
+	}
+	if len(differ) == 0 {
+		return nil
+	}
+	return fmt.Errorf("it keeps the options that it was started with; not taken: %s. Stop it with `%s`, or start another with --dir DIR",
+		strings.Join(differ, ", "), hint(dir, "down"))
 }
 
 // reportDead says which children died, with the end of their logs.
