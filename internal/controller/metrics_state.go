@@ -236,15 +236,18 @@ func (m *StateMetrics) types(s *model.Snapshot, put func(string, float64, ...str
 		price     int64
 		available bool
 	}
-	seen, offerings := map[*model.InstanceType]bool{}, map[offering]figures{}
+	offerings := map[offering]figures{}
 	machine := map[string]*model.InstanceType{}
 	for _, p := range s.Pools {
 		for _, t := range p.Types {
-			if seen[t] {
+			if !p.MayBuyType(t) {
 				continue
 			}
-			seen[t], machine[t.Name] = true, t
 			for _, o := range t.Offerings {
+				if !p.MayBuyOffering(&o) {
+					continue
+				}
+				machine[t.Name] = t
 				k := offering{t.Name, o.CapacityType, o.Zone}
 				have, ok := offerings[k]
 				if !ok || o.PriceMicro < have.price {

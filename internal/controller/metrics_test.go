@@ -56,6 +56,9 @@ func TestMetrics(t *testing.T) {
 		b.c.Emit(func(s *state.State) { // and it is over
 			s.DeleteNode("old-00")
 			s.DeleteClaim("old-00")
+			barred := *instanceType("barred", 4000, 100_000)
+			barred.Labels = model.Labels{model.LabelInstanceType: "barred", model.LabelNodePool: "another"} // the pool requires its own
+			s.Pools.SetTypes("p", append(slices.Clone(catalogue), &barred))
 			since := time.Now().Add(-3 * time.Second)
 			s.SetPod(&model.Pod{Namespace: "default", Name: "new", UID: "uid-new", Node: "old-01", Created: since, Bound: since.Add(time.Second), Ready: true, ReadySince: since.Add(2 * time.Second),
 				Owner: model.Owner{Kind: "ReplicaSet", Name: "web", UID: "uid-web"}, Class: &model.Class{Key: "web", Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}})
@@ -108,6 +111,11 @@ func TestMetrics(t *testing.T) {
 				}
 				slices.Sort(near)
 				t.Errorf("%s is %g, want %g; there are %s", name, have, want, strings.Join(near[:min(len(near), 6)], "; "))
+			}
+		}
+		for name := range values {
+			if strings.Contains(name, "instance_type=barred") {
+				t.Errorf("%s is told, of a type that no pool may buy", name)
 			}
 		}
 		for name, want := range map[string]string{

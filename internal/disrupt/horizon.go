@@ -100,7 +100,7 @@ func (s *search) launchPrice(requests model.Resources, pods int64) int64 {
 	least := int64(-1)
 	for _, p := range s.in.Pools {
 		for _, t := range p.Types {
-			if !requests.Fits(t.Allocatable) || !permits(p.NodePool, t) {
+			if !requests.Fits(t.Allocatable) || !p.NodePool.MayBuyType(t) {
 				continue
 			}
 			price := leastPrice(p.NodePool, t)

@@ -62,7 +62,7 @@ func newPrices(pools []solve.Pool, demand model.Resources, dims int) prices {
 	seen := map[*model.InstanceType]bool{}
 	for _, p := range pools {
 		for _, t := range p.Types {
-			if seen[t] || !permits(p.NodePool, t) {
+			if seen[t] || !p.NodePool.MayBuyType(t) {
 				continue
 			}
 			seen[t] = true
@@ -98,35 +98,15 @@ func newPrices(pools []solve.Pool, demand model.Resources, dims int) prices {
 	return out
 }
 
-// permits says whether a pool may buy a type at all.
-func permits(p *model.NodePool, t *model.InstanceType) bool {
-	for i := range p.Requirements {
-		q := &p.Requirements[i]
-		if v, ok := t.Labels[q.Key]; ok && !q.Matches(v, true) {
-			return false
-		}
-	}
-	return true
-}
-
 // leastPrice is what the cheapest offering of a type that a pool may buy costs an hour, in micro-dollars; -1: it may buy none now.
 func leastPrice(p *model.NodePool, t *model.InstanceType) int64 {
 	least := int64(-1)
 	for i := range t.Offerings {
-		if o := &t.Offerings[i]; o.Available && offered(p, o) && (least < 0 || o.PriceMicro < least) {
+		if o := &t.Offerings[i]; o.Available && p.MayBuyOffering(o) && (least < 0 || o.PriceMicro < least) {
 			least = o.PriceMicro
 		}
 	}
 	return least
-}
-
-func offered(p *model.NodePool, o *model.Offering) bool {
-	for _, kv := range [2][2]string{{model.LabelZone, o.Zone}, {model.LabelCapacityType, o.CapacityType}} {
-		if q := p.Requirements.Get(kv[0]); q != nil && !q.Matches(kv[1], true) {
-			return false
-		}
-	}
-	return true
 }
 
 // of is what an amount is worth in micro-dollars per hour.
@@ -191,7 +171,7 @@ func Choices(p *model.NodePool, most int) (types []*model.InstanceType, zones, c
 	}
 	var list []choice
 	for _, t := range p.Types {
-		if !permits(p, t) {
+		if !p.MayBuyType(t) {
 			continue
 		}
 		if least := leastPrice(p, t); least >= 0 {
@@ -205,7 +185,7 @@ func Choices(p *model.NodePool, most int) (types []*model.InstanceType, zones, c
 	for _, c := range list {
 		types = append(types, c.t)
 		for i := range c.t.Offerings {
-			if o := &c.t.Offerings[i]; o.Available && offered(p, o) {
+			if o := &c.t.Offerings[i]; o.Available && p.MayBuyOffering(o) {
 				zones, capacity = append(zones, o.Zone), append(capacity, o.CapacityType)
 			}
 		}

@@ -173,6 +173,27 @@ type NodePool struct {
 	Types []*InstanceType // what the provider offers it, sorted by name; offerings set aside are there with Available false
 }
 
+// MayBuyType says whether the pool's requirements allow an instance type at all.
+func (p *NodePool) MayBuyType(t *InstanceType) bool {
+	for i := range p.Requirements {
+		q := &p.Requirements[i]
+		if v, ok := t.Labels[q.Key]; ok && !q.Matches(v, true) {
+			return false
+		}
+	}
+	return true
+}
+
+// MayBuyOffering says whether the pool's requirements allow an offering's zone and capacity type.
+func (p *NodePool) MayBuyOffering(o *Offering) bool {
+	for _, kv := range [2][2]string{{LabelZone, o.Zone}, {LabelCapacityType, o.CapacityType}} {
+		if q := p.Requirements.Get(kv[0]); q != nil && !q.Matches(kv[1], true) {
+			return false
+		}
+	}
+	return true
+}
+
 // Budget is one disruption budget.
 type Budget struct {
 	Nodes    int64 // absolute; or percent when Percent
