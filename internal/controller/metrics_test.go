@@ -47,6 +47,9 @@ func (b *bench) scrape(t *testing.T) (values map[string]float64, labels map[stri
 // cloud, one of the pods waits.
 func TestMetrics(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
+		barred := instanceType("barred", 4000, 100_000)
+		barred.Labels = model.Labels{model.LabelInstanceType: "barred", model.LabelNodePool: "another"} // the pool requires its own
+		b.offerings = func() ([]*model.InstanceType, error) { return append([]*model.InstanceType{barred}, catalogue...), nil }
 		b.stand(2)
 		b.lead()
 		b.pod("late", "late")
@@ -56,9 +59,6 @@ func TestMetrics(t *testing.T) {
 		b.c.Emit(func(s *state.State) { // and it is over
 			s.DeleteNode("old-00")
 			s.DeleteClaim("old-00")
-			barred := *instanceType("barred", 4000, 100_000)
-			barred.Labels = model.Labels{model.LabelInstanceType: "barred", model.LabelNodePool: "another"} // the pool requires its own
-			s.Pools.SetTypes("p", append(slices.Clone(catalogue), &barred))
 			since := time.Now().Add(-3 * time.Second)
 			s.SetPod(&model.Pod{Namespace: "default", Name: "new", UID: "uid-new", Node: "old-01", Created: since, Bound: since.Add(time.Second), Ready: true, ReadySince: since.Add(2 * time.Second),
 				Owner: model.Owner{Kind: "ReplicaSet", Name: "web", UID: "uid-web"}, Class: &model.Class{Key: "web", Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}})
