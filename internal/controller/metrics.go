@@ -160,7 +160,7 @@ func (m *Metrics) disrupted(c *model.Claim, pool *model.NodePool, a plan.DeleteC
 // moved counts a move that was begun.
 func (m *Metrics) moved(x *decide.MoveBegun) {
 	decision, kind := "delete", "single"
-	if len(x.New) > 0 || x.Alike {
+	if len(x.Replacements) > 0 || x.OneForOne {
 		decision = "replace"
 	}
 	switch {
@@ -168,14 +168,14 @@ func (m *Metrics) moved(x *decide.MoveBegun) {
 		kind = "empty"
 	case x.Cause != plan.Underutilized:
 		kind = ""
-	case len(x.Units) > 1:
+	case len(x.Candidates) > 1:
 		kind = "multi"
 	}
 	m.decisions.WithLabelValues(decision, string(x.Cause), kind).Inc()
-	for _, u := range x.Units {
+	for _, u := range x.Candidates {
 		m.decisionsByPool.WithLabelValues(u.Pool.Name, decision, string(x.Cause), kind).Inc()
 	}
-	for pool, score := range x.Scores {
+	for pool, score := range x.BalancedScores {
 		m.score("approved", pool, score)
 	}
 }

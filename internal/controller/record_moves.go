@@ -18,8 +18,8 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 	for i := range out.Moves {
 		m := &out.Moves[i]
 		c.Metrics.moved(m)
-		names, pods := make([]string, len(m.Units)), 0
-		for i, u := range m.Units {
+		names, pods := make([]string, len(m.Candidates)), 0
+		for i, u := range m.Candidates {
 			names[i] = u.Node.Name
 			pods += len(u.Pods)
 		}
@@ -27,10 +27,10 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 		if why.Code == "" {
 			why.Code = m.Cause
 		}
-		c.Log.Info("move", "move", m.ID, "why", string(m.Cause), "nodes", len(m.Units), "replacements", len(m.New), "pods", pods, "podsOnStandingRoom", m.Standing,
-			"usdPerHourBefore", usd(m.OldMicro), "usdPerHourAfter", usd(m.NewMicro), "usdOnce", usd(m.CostMicro), "candidates", m.Together.Candidates, "together", m.Together.Commands, "usdPerHourSaved", usd(m.Together.SavingMicro), "usdPerHourSavedBound", usd(m.Together.SavingBoundMicro),
+		c.Log.Info("move", "move", m.ID, "why", string(m.Cause), "nodes", len(m.Candidates), "replacements", len(m.Replacements), "pods", pods, "podsOnStandingRoom", m.PodsOnExisting,
+			"usdPerHourBefore", usd(m.OldMicroPerHour), "usdPerHourAfter", usd(m.NewMicroPerHour), "usdOnce", usd(m.CostMicro), "candidates", m.Batch.Candidates, "together", m.Batch.Commands, "usdPerHourSaved", usd(m.Batch.SavingMicroPerHour), "usdPerHourSavedBound", usd(m.Batch.SavingBoundMicroPerHour),
 			"names", names)
-		for _, u := range m.Units {
+		for _, u := range m.Candidates {
 			own := why
 			own.Pool, own.Key = u.Pool.Name, "move "+m.ID
 			keys := make([]string, len(u.Pods))
@@ -39,9 +39,9 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 			}
 			c.Ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: []string{"nodeclaim/" + u.Claim.Name},
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro})
-			text := fmt.Sprintf("%s: %d machines for %d, $%s an hour for $%s", m.Cause, len(m.New), len(m.Units), usd(m.NewMicro), usd(m.OldMicro))
-			if all := m.Together; all.SavingBoundMicro > 0 {
-				text += fmt.Sprintf("; with all that begins now $%s an hour are saved, of at most $%s that evicting %d pods could", usd(all.SavingMicro), usd(all.SavingBoundMicro), all.Evictions)
+			text := fmt.Sprintf("%s: %d machines for %d, $%s an hour for $%s", m.Cause, len(m.Replacements), len(m.Candidates), usd(m.NewMicroPerHour), usd(m.OldMicroPerHour))
+			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {
+				text += fmt.Sprintf("; with all that begins now $%s an hour are saved, of at most $%s that evicting %d pods could", usd(all.SavingMicroPerHour), usd(all.SavingBoundMicroPerHour), all.Evictions)
 			}
 			c.Cluster.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
 			if m.Cause == plan.Underutilized && u.Pool.ConsolidationPolicy == "Balanced" {
@@ -70,7 +70,7 @@ func (c *Controller) tellKept(now time.Time, k decide.Kept) {
 	if k.Cause != plan.Underutilized {
 		return
 	}
-	if pool, score, ok := disrupt.Score(k.Why); ok {
+	if pool, score, ok := disrupt.BalancedScore(k.Why); ok {
 		c.Metrics.score("rejected", pool, score)
 	}
 	n := plan.Note{Event: "Unconsolidatable", Kind: "Node", Name: k.Node, Why: k.Why}
@@ -89,7 +89,7 @@ func (c *Controller) tellKept(now time.Time, k decide.Kept) {
 func (c *Controller) refuseMove(now time.Time, m RefusedMove) []string {
 	c.Metrics.refusedMove(m.Cause)
 	var uids, names []string
-	for _, u := range m.Units {
+	for _, u := range m.Candidates {
 		uids, names = append(uids, u.Claim.UID), append(names, u.Node.Name)
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Key: "move " + m.ID}},
 			Outcome: "refused: " + m.Err.Error()})

@@ -44,7 +44,7 @@ func (st *step) adopt() {
 			Requirements: p.Requirements.With(model.OneOf(model.LabelInstanceType, i.Labels[model.LabelInstanceType]), model.OneOf(model.LabelZone, i.Labels[model.LabelZone]),
 				model.OneOf(model.LabelCapacityType, i.Labels[model.LabelCapacityType]), model.OneOf(model.LabelNodeGroup, i.Labels[model.LabelNodeGroup])),
 		}
-		if t := disrupt.TypeOf(p, a.Type); t != nil {
+		if t := disrupt.FindInstanceType(p, a.Type); t != nil {
 			a.Types = []*model.InstanceType{t}
 		}
 		if st.claim(a.Name) != nil {
@@ -74,7 +74,7 @@ func (st *step) poolOf(i *model.Instance) *model.NodePool {
 
 // memberLabels are the labels that a member of a node group would have in a pool; nil where the pool does not buy such machines from it.
 func memberLabels(p *model.NodePool, of model.Labels) model.Labels {
-	t := disrupt.TypeOf(p, of[model.LabelInstanceType])
+	t := disrupt.FindInstanceType(p, of[model.LabelInstanceType])
 	if t == nil {
 		return nil
 	}

@@ -99,7 +99,7 @@ type Memory struct {
 	gathering     bool      // and some of them are at rest
 	looked        time.Time // when machines were last looked at for consolidation
 	wide          time.Time // and when all of them, and sets
-	starts        disrupt.Starts
+	starts        disrupt.StartTimes
 	boot          time.Duration // that machines take to come; 0: none has been seen to
 	measured      time.Time     // when they were
 
@@ -217,7 +217,7 @@ type step struct {
 	places    map[*model.Claim]int32 // where these stand in the Snapshot
 	loud      []int32                // nodes that are neither still nor strangers
 	idle      []idle
-	base      map[*model.Claim]*disrupt.Unit // units of machines astir as they are remembered
+	base      map[*model.Claim]*disrupt.Candidate // units of machines astir as they are remembered
 
 	said map[string]bool // keys of the actions decided on so far
 	less bool            // a machine has come with less than was promised
@@ -241,10 +241,10 @@ type step struct {
 	illness map[string]*[2]int      // by pool: its nodes, and those that are ill
 	under   map[string]*ongoing     // moves under way, by id
 	moveOf  map[string]string       // by claim that goes in one: its id
-	unit    []*disrupt.Unit         // by node name
-	stirred []*disrupt.Unit         // those of machines astir
-	count   map[string]disrupt.Count
-	guard   *disrupt.Guard
+	unit    []*disrupt.Candidate    // by node name
+	stirred []*disrupt.Candidate    // those of machines astir
+	count   map[string]disrupt.NodeCount
+	guard   *disrupt.Eligibility
 	hushed  map[string]time.Time // the next Memory.tainted
 	named   map[string]bool      // claims named in this step
 
@@ -302,7 +302,7 @@ func (st *step) claims() {
 			nodeless[c.UID], in.NodelessSince = since, since
 		}
 		if in.Pool != nil && len(in.Nodes) == 1 && (!c.Is(lifecycle.Consistent) || !in.Nodes[0].Capacity.Equal(c.Capacity)) {
-			in.Type = disrupt.TypeOf(in.Pool, c.Labels[model.LabelInstanceType])
+			in.Type = disrupt.FindInstanceType(in.Pool, c.Labels[model.LabelInstanceType])
 		}
 		if f, ok := st.s.Failures[c.UID]; ok {
 			in.Failure = &f

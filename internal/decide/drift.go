@@ -53,13 +53,13 @@ func (st *step) drift() {
 	}
 }
 
-func (st *step) driftOf(u *disrupt.Unit) (reason, message string) {
+func (st *step) driftOf(u *disrupt.Candidate) (reason, message string) {
 	c, p := u.Claim, u.Pool
 	if have := c.Annotations[hashAnnotation]; have != "" && p.Hash != "" && have != p.Hash {
 		return "NodePoolDrifted", "spec.template of the NodePool has changed"
 	}
-	if u.Strayed != "" {
-		return "RequirementsDrifted", "the NodePool requires " + u.Strayed
+	if u.UnmetRequirement != "" {
+		return "RequirementsDrifted", "the NodePool requires " + u.UnmetRequirement
 	}
 	if old := c.Created.Add(time.Hour); len(p.Types) > 0 && u.PriceMicro < 0 && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !st.now.Before(old) {
 		return "InstanceTypeNotFound", c.Labels[model.LabelInstanceType] + " is not offered any more in " + c.Labels[model.LabelZone] + " as " + c.Labels[model.LabelCapacityType]
@@ -146,7 +146,7 @@ func (st *step) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
 		case len(u.Pods) == 0:
 			return 0
 		}
-		w := u.Weight()
+		w := u.DisruptionWeight()
 		if u.Node.Annotations[disrupt.DoNotDisrupt] == "true" || c.Annotations[disrupt.DoNotDisrupt] == "true" || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
 			held, _ := p.Held(st.now)
 			return held
@@ -169,7 +169,7 @@ func (st *step) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
 
 // machine is a claim of a pool that is for no pod in particular: whatever the pool allows, the cheapest first.
 func (st *step) machine(p *model.NodePool, why plan.Reason) (plan.CreateClaim, bool) {
-	types, zones, capacity, price := disrupt.Choices(p, st.pol.Solve.MaxTypes)
+	types, zones, capacity, price := disrupt.BuyableTypes(p, st.pol.Solve.MaxTypes)
 	if len(types) == 0 {
 		return plan.CreateClaim{}, false
 	}
@@ -194,7 +194,7 @@ func (st *step) machine(p *model.NodePool, why plan.Reason) (plan.CreateClaim, b
 }
 
 // another is the move of a static pool's machine: one like it comes first, where the pool's node limit leaves room for both.
-func (st *step) another(u *disrupt.Unit, cause plan.Code) *disrupt.Move {
+func (st *step) another(u *disrupt.Candidate, cause plan.Code) *disrupt.Command {
 	p := u.Pool
 	all := int64(0)
 	for _, c := range st.s.Claims {
@@ -205,16 +205,16 @@ func (st *step) another(u *disrupt.Unit, cause plan.Code) *disrupt.Move {
 	if p.NodeLimit >= 0 && all >= p.NodeLimit || !p.Ready || p.Deleting {
 		return nil
 	}
-	return &disrupt.Move{Cause: cause, Units: []*disrupt.Unit{u}, Alike: true}
+	return &disrupt.Command{Cause: cause, Candidates: []*disrupt.Candidate{u}, OneForOne: true}
 }
 
 // unitFor is a claim's unit; nil: it has none.
-func (st *step) unitFor(c *model.Claim) *disrupt.Unit {
+func (st *step) unitFor(c *model.Claim) *disrupt.Candidate {
 	n := st.node(c)
 	if n == nil {
 		return nil
 	}
-	i, _ := slices.BinarySearchFunc(st.unit, n.Name, func(u *disrupt.Unit, name string) int { return strings.Compare(u.Node.Name, name) })
+	i, _ := slices.BinarySearchFunc(st.unit, n.Name, func(u *disrupt.Candidate, name string) int { return strings.Compare(u.Node.Name, name) })
 	for ; i < len(st.unit) && st.unit[i].Node == n; i++ {
 		if st.unit[i].Claim == c {
 			return st.unit[i]

@@ -15,8 +15,8 @@ import (
 func (st *step) empty() {
 	for _, u := range st.stirred {
 		c, n, pool := u.Claim, u.Node, u.Pool
-		if disrupt.Occupied(n) || len(st.guard.Blocks(u, plan.Empty, true)) > 0 {
-			if due := st.guard.Due(u); !due.IsZero() && u.Initial && !u.Busy && !disrupt.Occupied(n) && pool.Replicas < 0 && n.Annotations[disrupt.DoNotDisrupt] != "true" {
+		if disrupt.HasWorkloadPods(n) || len(st.guard.Blockers(u, plan.Empty, true)) > 0 {
+			if due := st.guard.EligibleAt(u); !due.IsZero() && u.Initialized && !u.Nominated && !disrupt.HasWorkloadPods(n) && pool.Replicas < 0 && n.Annotations[disrupt.DoNotDisrupt] != "true" {
 				st.at(due)
 			}
 			continue
@@ -28,7 +28,7 @@ func (st *step) empty() {
 		if st.shunned(c.UID) {
 			continue
 		}
-		st.begin(&disrupt.Move{Cause: plan.Empty, Units: []*disrupt.Unit{u}, OldMicro: max(u.PriceMicro, 0), Why: plan.Reason{
+		st.begin(&disrupt.Command{Cause: plan.Empty, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: plan.Reason{
 			Code: plan.Empty, Pool: pool.Name, Subject: "node/" + n.Name, Key: "consolidateAfter", Want: pool.ConsolidateAfter.String()}})
 	}
 }

@@ -32,17 +32,17 @@ func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFi
 	st.hold()
 	st.remember(nil, nil)
 	st.units()
-	st.guard = disrupt.NewGuard(s.PDBs, now)
+	st.guard = disrupt.NewEligibility(s.PDBs, now)
 	price := map[string]int64{}
 	eligible := map[plan.Code]int64{}
 	for _, u := range st.unit {
 		price[u.Pool.Name] += max(u.PriceMicro, 0)
-		occupied := disrupt.Occupied(u.Node)
+		occupied := disrupt.HasWorkloadPods(u.Node)
 		for _, why := range Voluntary {
 			if why == plan.Empty && occupied || why == plan.Underutilized && !occupied || why == plan.Drifted && !u.Claim.Is(drifted) {
 				continue
 			}
-			if len(st.guard.Blocks(u, why, true)) == 0 {
+			if len(st.guard.Blockers(u, why, true)) == 0 {
 				eligible[why]++
 			}
 		}
@@ -50,7 +50,7 @@ func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFi
 	out := make([]PoolFigures, 0, len(s.Pools))
 	for _, p := range s.Pools {
 		k := st.count[p.Name]
-		f := PoolFigures{Name: p.Name, PriceMicro: price[p.Name], Total: k.Total, Down: k.Down, Allowed: map[plan.Code]int64{}}
+		f := PoolFigures{Name: p.Name, PriceMicro: price[p.Name], Total: k.Total, Down: k.Unavailable, Allowed: map[plan.Code]int64{}}
 		for _, why := range Voluntary {
 			left, _ := st.left(p, why)
 			f.Allowed[why] = max(left, 0)

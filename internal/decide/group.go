@@ -14,17 +14,17 @@ import (
 
 // groups are the node groups of which something has to be minded, and how many of their machines nothing is being done to. A machine that
 // no claim was made for does not count: it is better to keep one too many.
-func (st *step) groups() map[string]*disrupt.Group {
-	out := map[string]*disrupt.Group{}
+func (st *step) groups() map[string]*disrupt.NodeGroup {
+	out := map[string]*disrupt.NodeGroup{}
 	for _, p := range st.s.Pools {
 		if p.Scaling == nil {
 			continue
 		}
 		for _, g := range p.Scaling.Groups {
 			if x := out[g.Name]; x == nil {
-				out[g.Name] = &disrupt.Group{Min: g.Min, Refresh: g.Refresh}
+				out[g.Name] = &disrupt.NodeGroup{MinSize: g.Min, InstanceRefresh: g.Refresh}
 			} else {
-				x.Min = max(x.Min, g.Min)
+				x.MinSize = max(x.MinSize, g.Min)
 			}
 		}
 	}
@@ -33,7 +33,7 @@ func (st *step) groups() map[string]*disrupt.Group {
 	}
 	for _, c := range st.s.Claims {
 		if x := out[c.Labels[model.LabelNodeGroup]]; x != nil && c.ProviderID != "" && c.Deleting.IsZero() && st.moveOf[c.Name] == "" && st.taken[c.Name] == nil && !st.deleting(c) {
-			x.Stay++
+			x.Staying++
 		}
 	}
 	return out
@@ -41,17 +41,17 @@ func (st *step) groups() map[string]*disrupt.Group {
 
 // spare is how many more machines of each group may go.
 func (st *step) spare() map[string]int64 {
-	out := make(map[string]int64, len(st.guard.Groups))
-	for name, x := range st.guard.Groups {
-		out[name] = max(0, x.Stay-x.Min)
+	out := make(map[string]int64, len(st.guard.NodeGroups))
+	for name, x := range st.guard.NodeGroups {
+		out[name] = max(0, x.Staying-x.MinSize)
 	}
 	return out
 }
 
 // refreshing says whether the cloud is replacing the machines of a group.
 func (st *step) refreshing(group string) bool {
-	x := st.guard.Groups[group]
-	return x != nil && x.Refresh != ""
+	x := st.guard.NodeGroups[group]
+	return x != nil && x.InstanceRefresh != ""
 }
 
 // unrefreshed are pools that buy nothing from groups whose machines are being replaced.

@@ -221,7 +221,7 @@ func (st *step) closedToMoves(going map[string]bool, worn bool) map[string]bool 
 func (st *step) homesFor(m *ongoing, closed []string, pods []*model.Pod) *model.Pod {
 	rooms, _ := st.rooms()
 	adrift := st.adrift()
-	p := disrupt.Homes(rooms, len(st.s.ResourceNames), closed, pods, adrift)
+	p := disrupt.FindUnplaceable(rooms, len(st.s.ResourceNames), closed, pods, adrift)
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
 		return p
 	}

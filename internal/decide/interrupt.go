@@ -75,7 +75,7 @@ func (st *step) notices() {
 		need := st.pol.Notice / 8 // for evictions that are refused for a while, and for what is bound anew
 		if x.node != nil {
 			for _, p := range x.node.Pods {
-				if disrupt.Moves(p) {
+				if disrupt.IsReschedulable(p) {
 					x.pods = append(x.pods, p)
 					need = max(need, st.pol.Notice/8+p.GracePeriod)
 				}

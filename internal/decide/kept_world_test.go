@@ -69,7 +69,7 @@ func (x *watchman) judge(s *model.Snapshot, out *Output) {
 		if !voluntary(m.Cause) {
 			continue
 		}
-		for _, u := range m.Units {
+		for _, u := range m.Candidates {
 			n := node[u.Node.Name]
 			if what := held(n); what != "" {
 				x.w.fatalf("move %s (%s) of node %s is begun though %s is not to be disrupted", m.ID, m.Cause, n.Name, what)

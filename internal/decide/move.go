@@ -210,7 +210,7 @@ func (st *step) departing(m *ongoing) (out []*model.Pod) {
 	for _, c := range m.victims {
 		if n := st.node(c); n != nil {
 			for _, p := range n.Pods {
-				if disrupt.Moves(p) {
+				if disrupt.IsReschedulable(p) {
 					out = append(out, p)
 				}
 			}
@@ -221,11 +221,11 @@ func (st *step) departing(m *ongoing) (out []*model.Pod) {
 
 // units are the machines of pools with a node, by node name, and how many each pool has for its budgets.
 func (st *step) units() {
-	st.count = map[string]disrupt.Count{}
+	st.count = map[string]disrupt.NodeCount{}
 	for name, x := range st.kept.sums {
-		st.count[name] = disrupt.Count{Total: x.count}
+		st.count[name] = disrupt.NodeCount{Total: x.count}
 	}
-	st.base = make(map[*model.Claim]*disrupt.Unit, len(st.astir))
+	st.base = make(map[*model.Claim]*disrupt.Candidate, len(st.astir))
 	for _, c := range st.astir {
 		pool := st.poolNamed[c.Pool]
 		if pool == nil || st.foreign(c) {
@@ -237,7 +237,7 @@ func (st *step) units() {
 			k := st.count[pool.Name]
 			k.Total++
 			if !c.Deleting.IsZero() || n == nil || !n.Ready || !n.Deleting.IsZero() || st.moveOf[c.Name] != "" || st.taken[c.Name] != nil || st.deleting(c) {
-				k.Down++
+				k.Unavailable++
 			}
 			st.count[pool.Name] = k
 		}
@@ -246,27 +246,27 @@ func (st *step) units() {
 		}
 		u := st.kept.loud[c.Name]
 		if u == nil || u.Claim != c || u.Node != n || u.Pool != pool {
-			u = disrupt.NewUnit(c, n, pool)
+			u = disrupt.NewCandidate(c, n, pool)
 			if r := pool.Requirements.Mismatch(merged(c.Labels, n.Labels)); r != nil {
-				u.Strayed = r.String()
+				u.UnmetRequirement = r.String()
 			}
-			u.Quiet, u.Initial = lifecycle.Quiet(c, n), initial
+			u.UnchangedSince, u.Initialized = lifecycle.Quiet(c, n), initial
 		}
 		st.base[c] = u
 		v := *u
-		switch v.Move = st.moveOf[c.Name]; {
+		switch v.CommandID = st.moveOf[c.Name]; {
 		case st.taken[c.Name] != nil:
-			v.Move = "interrupted"
-		case v.Move == "" && st.deleting(c):
-			v.Move = "deleted"
+			v.CommandID = "interrupted"
+		case v.CommandID == "" && st.deleting(c):
+			v.CommandID = "deleted"
 		}
-		v.Busy = st.busy[n.Name] || st.busy[c.Name] || st.held[c.Name] != nil
+		v.Nominated = st.busy[n.Name] || st.busy[c.Name] || st.held[c.Name] != nil
 		st.stirred = append(st.stirred, &v)
 	}
-	byNode := func(a, b *disrupt.Unit) int { return strings.Compare(a.Node.Name, b.Node.Name) }
+	byNode := func(a, b *disrupt.Candidate) int { return strings.Compare(a.Node.Name, b.Node.Name) }
 	slices.SortStableFunc(st.stirred, byNode)
 	// Those that are still have no more than pods on their way to them.
-	st.unit = make([]*disrupt.Unit, 0, len(st.s.Nodes))
+	st.unit = make([]*disrupt.Candidate, 0, len(st.s.Nodes))
 	rest := st.stirred
 	for p, u := range st.kept.units {
 		if u != nil {
@@ -287,7 +287,7 @@ func (st *step) units() {
 			}
 			if i := slices.Index(st.unit, st.kept.units[p]); i >= 0 { // else it is known to be
 				v := *st.unit[i]
-				v.Busy = true
+				v.Nominated = true
 				st.unit[i] = &v
 			}
 		}
@@ -295,13 +295,13 @@ func (st *step) units() {
 }
 
 // going has units go in a move that begins now. Those given stay as they are: others remember them.
-func (st *step) going(units []*disrupt.Unit) []*disrupt.Unit {
-	out := make([]*disrupt.Unit, len(units))
+func (st *step) going(units []*disrupt.Candidate) []*disrupt.Candidate {
+	out := make([]*disrupt.Candidate, len(units))
 	for i, u := range units {
 		v := *u
-		v.Move = "begun"
+		v.CommandID = "begun"
 		out[i] = &v
-		for _, list := range [][]*disrupt.Unit{st.unit, st.stirred} {
+		for _, list := range [][]*disrupt.Candidate{st.unit, st.stirred} {
 			if j := slices.Index(list, u); j >= 0 {
 				list[j] = &v
 			}
@@ -312,12 +312,12 @@ func (st *step) going(units []*disrupt.Unit) []*disrupt.Unit {
 
 // left is how many more machines of a pool may go for a reason.
 func (st *step) left(pool *model.NodePool, cause plan.Code) (int64, plan.Reason) {
-	return disrupt.Allowance(pool, st.count[pool.Name], cause, st.now)
+	return disrupt.AllowedDisruptions(pool, st.count[pool.Name], cause, st.now)
 }
 
 func (st *step) down(pool *model.NodePool, n int64) {
 	k := st.count[pool.Name]
-	k.Down += n
+	k.Unavailable += n
 	st.count[pool.Name] = k
 }
 
@@ -470,16 +470,16 @@ func (st *step) hopeless(m *ongoing) string {
 		return ""
 	}
 	for _, u := range st.stirred {
-		if u.Move != m.ID {
+		if u.CommandID != m.ID {
 			continue
 		}
 		free := *u
-		free.Move, free.Busy, free.Initial = "", false, true
-		for _, r := range st.guard.Blocks(&free, m.Cause, false) {
+		free.CommandID, free.Nominated, free.Initialized = "", false, true
+		for _, r := range st.guard.Blockers(&free, m.Cause, false) {
 			switch r.Code {
 			case plan.Quiet, plan.Payback, plan.NoPrice, plan.DisruptionBudgetPDB: // decided on before, or for the drain to wait for
 			case plan.GroupMinimum:
-				if x := st.guard.Groups[u.Group()]; x.Stay < x.Min { // without what goes; the minimum has been raised since
+				if x := st.guard.NodeGroups[u.NodeGroup()]; x.Staying < x.MinSize { // without what goes; the minimum has been raised since
 					return string(r.Code) + " " + r.Subject
 				}
 			default:
@@ -532,7 +532,7 @@ func (st *step) unplaceable(m *ongoing) *model.Pod {
 		}
 		closed = append(closed, n.Name)
 		for _, p := range n.Pods {
-			if !disrupt.Moves(p) {
+			if !disrupt.IsReschedulable(p) {
 				continue
 			}
 			if m.Cause == plan.Empty {
@@ -584,7 +584,7 @@ func (st *step) adrift() []*model.Pod {
 // uncovered are the pods on a node that would go with it and have no slot.
 func (st *step) uncovered(n *model.Node) (out []*model.Pod) {
 	for _, p := range n.Pods {
-		if disrupt.Moves(p) && !st.cover[p.UID] {
+		if disrupt.IsReschedulable(p) && !st.cover[p.UID] {
 			out = append(out, p)
 		}
 	}
@@ -664,7 +664,7 @@ func (st *step) forgetMove(c *model.Claim, done bool) {
 func (st *step) untaint() {
 	for _, u := range st.stirred {
 		c, n := u.Claim, u.Node
-		if u.Move == "" && !(c.Is(lifecycle.Disrupted) && strings.HasPrefix(c.Conditions[lifecycle.Disrupted].Message, "move ")) && slices.Contains(n.Taints, disruptedTaint) {
+		if u.CommandID == "" && !(c.Is(lifecycle.Disrupted) && strings.HasPrefix(c.Conditions[lifecycle.Disrupted].Message, "move ")) && slices.Contains(n.Taints, disruptedTaint) {
 			st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
 				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "node/" + n.Name, Have: "no move"}})
 		}
@@ -677,41 +677,41 @@ func (st *step) mark(c *model.Claim, r moveRecord) {
 }
 
 // begin starts a move: the replacements first, which makes it durable, and the mark on what goes.
-func (st *step) begin(m *disrupt.Move) {
-	hosts := st.hostsOf(m.On)
-	r := moveRecord{Cause: m.Cause, Of: len(m.New), Hosts: len(hosts)}
-	if m.Alike {
-		r.Of = len(m.Units)
+func (st *step) begin(m *disrupt.Command) {
+	hosts := st.hostsOf(m.OnExisting)
+	r := moveRecord{Cause: m.Cause, Of: len(m.Replacements), Hosts: len(hosts)}
+	if m.OneForOne {
+		r.Of = len(m.Candidates)
 	}
 	parts := []string{string(m.Cause), strconv.FormatInt(st.now.Unix(), 10)}
-	for _, u := range m.Units {
+	for _, u := range m.Candidates {
 		r.Claims = append(r.Claims, u.Claim.UID)
 		parts = append(parts, u.Claim.UID)
 		st.down(u.Pool, 1)
-		if x := st.guard.Groups[u.Group()]; x != nil {
-			x.Stay--
+		if x := st.guard.NodeGroups[u.NodeGroup()]; x != nil {
+			x.Staying--
 		}
 	}
-	m.Units = st.going(m.Units)
+	m.Candidates = st.going(m.Candidates)
 	r.ID = hash(10, parts...)
 	st.rememberHosts(r.ID, hosts)
-	st.out.Moves = append(st.out.Moves, MoveBegun{ID: r.ID, Move: m})
+	st.out.Moves = append(st.out.Moves, MoveBegun{ID: r.ID, Command: m})
 	if r.Of > 0 {
 		text, err := json.Marshal(r)
 		if err != nil {
 			return // a struct of strings can be written
 		}
 		notes := map[string]string{AnnotationMove: string(text)}
-		if s := m.Saving(); s > 0 && m.Cause == plan.Underutilized {
+		if s := m.SavingMicroPerHour(); s > 0 && m.Cause == plan.Underutilized {
 			hours := float64(m.CostMicro) / float64(s)
 			notes[disrupt.KeepUntil] = st.now.Add(min(time.Duration(hours*float64(time.Hour)), st.pol.Disrupt.Horizon)).UTC().Format(time.RFC3339)
 		}
 		at := len(st.out.Actions)
-		st.buy(m.New)
-		if m.Alike {
-			for _, u := range m.Units {
+		st.buy(m.Replacements)
+		if m.OneForOne {
+			for _, u := range m.Candidates {
 				if a, ok := st.machine(u.Pool, m.Why); ok {
-					if pods := slices.DeleteFunc(slices.Clone(u.Pods), func(p *model.Pod) bool { return !disrupt.Moves(p) }); st.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
+					if pods := slices.DeleteFunc(slices.Clone(u.Pods), func(p *model.Pod) bool { return !disrupt.IsReschedulable(p) }); st.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
 						a.Slots, a.Reserved, a.NoReserve = slotsFor(pods), true, plan.Reason{} // those of the one that goes
 					}
 					st.act(a)
@@ -734,11 +734,11 @@ func (st *step) begin(m *disrupt.Move) {
 	if r.Of > 0 {
 		return // the replacements say which claims go; those are marked once the replacements are there, or a lost one would go unnoticed
 	}
-	next := make(map[string]begun, len(st.mem.begun)+len(m.Units))
+	next := make(map[string]begun, len(st.mem.begun)+len(m.Candidates))
 	for k, v := range st.mem.begun {
 		next[k] = v
 	}
-	for _, u := range m.Units {
+	for _, u := range m.Candidates {
 		next[u.Claim.UID] = begun{r, st.now}
 		st.mark(u.Claim, r)
 		st.taint(u.Node, u.Claim, r)
@@ -750,7 +750,7 @@ func (st *step) begin(m *disrupt.Move) {
 // MoveBegun is a move as it was decided.
 type MoveBegun struct {
 	ID string
-	*disrupt.Move
+	*disrupt.Command
 }
 
 // shunning is since when and how often moves of a claim failed.
@@ -790,30 +790,30 @@ func (st *step) search(worn bool) *disrupt.Input {
 	rooms, _ := st.rooms()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
 	for _, u := range st.unit {
-		if u.Move != "" || st.refreshing(u.Group()) {
+		if u.CommandID != "" || st.refreshing(u.NodeGroup()) {
 			going[u.Node.Name] = true
 		}
 	}
 	rooms = shut(rooms, st.closedToMoves(going, worn))
 	st.measure()
-	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Rooms: rooms, Pools: st.unrefreshed(st.buyable()), Spare: st.spare(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
-		Left: map[string]int64{}, Starts: st.mem.starts, Boot: st.mem.boot, Exact: st.pol.Landing == LandBind, Whole: map[string]disrupt.Whole{},
-		NoReserve: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolNamed[n.Pool], n.Requests, n.Pods) }}
+	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Nodes: rooms, Pools: st.unrefreshed(st.buyable()), GroupLeft: st.spare(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
+		BudgetLeft: map[string]int64{}, StartTimes: st.mem.starts, BootTime: st.mem.boot, BindsPods: st.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
+		WhyUnreservable: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolNamed[n.Pool], n.Requests, n.Pods) }}
 	st.expect(in, st.pol.Disrupt.Horizon)
-	in.Adrift = st.adrift()
+	in.UnboundInTransit = st.adrift()
 	for _, p := range st.homeward() {
-		if !st.cover[p.UID] && !slices.Contains(in.Adrift, p) {
-			in.Adrift = append(in.Adrift, p)
+		if !st.cover[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
+			in.UnboundInTransit = append(in.UnboundInTransit, p)
 		}
 	}
 	for _, u := range st.unit {
 		if u.Pool.ConsolidationPolicy != disrupt.Balanced {
 			continue
 		}
-		w := in.Whole[u.Pool.Name]
+		w := in.PoolTotals[u.Pool.Name]
 		w.PriceMicro += max(u.PriceMicro, 0)
-		w.Disruption += u.Weight()
-		in.Whole[u.Pool.Name] = w
+		w.DisruptionWeight += u.DisruptionWeight()
+		in.PoolTotals[u.Pool.Name] = w
 	}
 	return in
 }
@@ -823,9 +823,9 @@ func (st *step) measure() {
 	if due := st.mem.measured.Add(st.pol.Sweep / 10); st.mem.starts != nil && st.now.Before(due) {
 		return
 	}
-	st.mem.starts, st.mem.boot, st.mem.measured = disrupt.Starts{}, 0, st.now
+	st.mem.starts, st.mem.boot, st.mem.measured = disrupt.StartTimes{}, 0, st.now
 	for _, n := range st.s.Nodes {
-		st.mem.starts.Measure(n)
+		st.mem.starts.MeasurePods(n)
 	}
 	var boots []time.Duration
 	for _, c := range st.s.Claims {
@@ -845,7 +845,7 @@ func (st *step) homeward() []*model.Pod {
 		for _, c := range st.under[id].victims {
 			if n := st.node(c); n != nil {
 				for _, p := range n.Pods {
-					if disrupt.Moves(p) {
+					if disrupt.IsReschedulable(p) {
 						out = append(out, p)
 					}
 				}
@@ -895,7 +895,7 @@ func (st *step) unsettled() bool {
 
 // consolidate looks for machines whose pods can be had for less.
 func (st *step) consolidate() {
-	var may []*disrupt.Unit
+	var may []*disrupt.Candidate
 	left := map[string]int64{}
 	flying := make(map[string]bool, len(st.s.InFlight))
 	for k := range st.s.InFlight {
@@ -911,15 +911,15 @@ func (st *step) consolidate() {
 		if len(u.Pods) == 0 || st.shunned(u.Claim.UID) {
 			continue
 		}
-		if why := st.guard.Blocks(u, plan.Underutilized, true); len(why) > 0 {
-			if due := st.guard.Due(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(st.now.Add(st.pol.Gather)) {
+		if why := st.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
+			if due := st.guard.EligibleAt(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(st.now.Add(st.pol.Gather)) {
 				if after = max(after, u.Pool.ConsolidateAfter); due.After(soon) {
 					soon = due
 				}
 			}
 			continue
 		}
-		fresh = fresh || u.Quiet.Add(u.Pool.ConsolidateAfter).After(st.mem.looked)
+		fresh = fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(st.mem.looked)
 		if flying["claim/"+u.Claim.UID] { // a write of its own, and then it may
 			if due := st.now.Add(st.pol.Look / 5); due.After(soon) {
 				soon = due
@@ -964,29 +964,29 @@ func (st *step) consolidate() {
 	}
 	st.mem.looked = st.now
 	in := st.search(false)
-	in.Units, in.Left = may, left
+	in.Candidates, in.BudgetLeft = may, left
 	var again time.Time
 	in.Scope, again = st.scope()
 	found, mem := disrupt.Consolidate(in, st.pol.Disrupt, st.pol.Solve, st.mem.consolidation)
-	for _, name := range mem.Told {
-		if v := mem.Verdict(name); v.Code != st.mem.consolidation.Verdict(name).Code {
+	for _, name := range mem.Judged {
+		if v := mem.WhyKept(name); v.Code != st.mem.consolidation.WhyKept(name).Code {
 			st.out.Kept = append(st.out.Kept, Kept{Node: name, Cause: plan.Underutilized, Why: v})
 		}
 	}
 	st.mem.consolidation = mem
-	if len(found) > 0 || !mem.More { // what comes to rest from now on is waited for anew
+	if len(found) > 0 || !mem.Unfinished { // what comes to rest from now on is waited for anew
 		st.mem.waiting, st.mem.gathering = time.Time{}, false
 	}
 	for _, m := range found {
 		st.begin(m)
 	}
-	if mem.Wide {
+	if mem.WasWide {
 		st.mem.wide = st.now
 	}
 	switch {
-	case len(found) > 0 || mem.More:
+	case len(found) > 0 || mem.Unfinished:
 		st.at(st.now.Add(st.pol.Look))
-	case mem.Dirty():
+	case mem.HasUnsearched():
 		st.at(again)
 	}
 }
@@ -997,7 +997,7 @@ const restPerStep = 100 * time.Nanosecond
 // scope is how far to look for moves now, and when further: at everything anew when anything has changed, whenever that was, but no more often
 // than costs a small part of a processor; in between at what has changed.
 func (st *step) scope() (disrupt.Scope, time.Time) {
-	rest := st.mem.wide.Add(max(st.pol.Look, min(time.Duration(st.mem.consolidation.WideWork)*restPerStep, st.pol.Sweep)))
+	rest := st.mem.wide.Add(max(st.pol.Look, min(time.Duration(st.mem.consolidation.LastWideWork)*restPerStep, st.pol.Sweep)))
 	if st.now.Before(rest) {
 		return disrupt.Narrow, rest
 	}
@@ -1008,7 +1008,7 @@ func (st *step) scope() (disrupt.Scope, time.Time) {
 // something was begun that is bought for.
 func (st *step) mustGo() bool {
 	type due struct {
-		u     *disrupt.Unit
+		u     *disrupt.Candidate
 		cause plan.Code
 		since time.Time
 		rank  int
@@ -1017,10 +1017,10 @@ func (st *step) mustGo() bool {
 	for _, u := range st.stirred {
 		c := u.Claim
 		switch {
-		case u.Move != "":
+		case u.CommandID != "":
 		case st.curable(c):
 			queue = append(queue, due{u, plan.Unhealthy, st.ill[c.Name].due, -1})
-		case c.ExpireAfter >= 0 && u.Initial && !st.now.Before(c.Created.Add(c.ExpireAfter)):
+		case c.ExpireAfter >= 0 && u.Initialized && !st.now.Before(c.Created.Add(c.ExpireAfter)):
 			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
 		case c.Is(drifted):
 			queue = append(queue, due{u, plan.Drifted, c.Conditions[drifted].Since, 1})
@@ -1040,7 +1040,7 @@ func (st *step) mustGo() bool {
 	})
 	for _, d := range queue {
 		u := d.u
-		if len(st.guard.Blocks(u, d.cause, true)) > 0 || st.shunned(u.Claim.UID) {
+		if len(st.guard.Blockers(u, d.cause, true)) > 0 || st.shunned(u.Claim.UID) {
 			continue
 		}
 		if st.writing(u.Claim) {
@@ -1052,10 +1052,10 @@ func (st *step) mustGo() bool {
 			continue
 		}
 		if len(u.Pods) == 0 && u.Pool.Replicas < 0 {
-			st.begin(&disrupt.Move{Cause: d.cause, Units: []*disrupt.Unit{u}, OldMicro: max(u.PriceMicro, 0), Why: st.whyGone(u, d.cause)})
+			st.begin(&disrupt.Command{Cause: d.cause, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: st.whyGone(u, d.cause)})
 			continue
 		}
-		var m *disrupt.Move
+		var m *disrupt.Command
 		if u.Pool.Replicas >= 0 {
 			if m = st.another(u, d.cause); m == nil {
 				continue
@@ -1063,7 +1063,7 @@ func (st *step) mustGo() bool {
 		} else {
 			var why plan.Reason
 			for _, worn := range []bool{false, true} {
-				if m, why = disrupt.Replace(st.search(worn), []*disrupt.Unit{u}, d.cause, st.pol.Disrupt, st.pol.Solve); m != nil {
+				if m, why = disrupt.Replace(st.search(worn), []*disrupt.Candidate{u}, d.cause, st.pol.Disrupt, st.pol.Solve); m != nil {
 					break
 				}
 			}
@@ -1087,7 +1087,7 @@ type Kept struct {
 	Why   plan.Reason
 }
 
-func (st *step) whyGone(u *disrupt.Unit, cause plan.Code) plan.Reason {
+func (st *step) whyGone(u *disrupt.Candidate, cause plan.Code) plan.Reason {
 	r := plan.Reason{Code: cause, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name}
 	switch cause {
 	case plan.Unhealthy:

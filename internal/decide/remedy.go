@@ -273,7 +273,7 @@ func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, r pl
 }
 
 // remedy is the edit that makes the check behind a reason for keeping a machine pass; nil where none is known.
-func (st *step) remedy(u *disrupt.Unit, r plan.Reason) *plan.Change {
+func (st *step) remedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 	pool := "nodepool/" + u.Pool.Name
 	annotation := func(key string) string { return "metadata.annotations[" + key + "]" }
 	switch r.Code {
@@ -294,19 +294,19 @@ func (st *step) remedy(u *disrupt.Unit, r plan.Reason) *plan.Change {
 	case plan.NotBalanced:
 		return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
 	case plan.GroupMinimum:
-		if x := st.guard.Groups[u.Group()]; x != nil && x.Stay > 0 {
-			return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: strconv.FormatInt(x.Stay-1, 10)}
+		if x := st.guard.NodeGroups[u.NodeGroup()]; x != nil && x.Staying > 0 {
+			return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: strconv.FormatInt(x.Staying-1, 10)}
 		}
 	case plan.GroupRefresh:
 		return &plan.Change{Object: r.Subject, Field: "instanceRefresh", Op: plan.Remove}
 	case plan.Quiet:
-		d := st.now.Sub(u.Quiet).Truncate(1e9)
+		d := st.now.Sub(u.UnchangedSince).Truncate(1e9)
 		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: max(d, 0).String()}
 	case plan.Payback:
 		return &plan.Change{Object: "nodeclaim/" + u.Claim.Name, Field: annotation(r.Key), Op: plan.Remove}
 	case plan.Budget:
 		if _, ok := bracket(r.Key, "spec.disruption.budgets"); ok {
-			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(st.count[u.Pool.Name].Down+1, 10)}
+			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(st.count[u.Pool.Name].Unavailable+1, 10)}
 		}
 	case plan.DisruptionBudgetPDB:
 		for _, b := range st.s.PDBs {

@@ -144,9 +144,9 @@ func (st *step) recovered(c *model.Claim) {
 }
 
 // spared is how many machines of a pool more may go for a repair: one that is down already does not count against itself.
-func (st *step) spared(u *disrupt.Unit, cause plan.Code) (int64, plan.Reason) {
+func (st *step) spared(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
 	left, why := st.left(u.Pool, cause)
-	if cause == plan.Unhealthy && u.Initial && !u.Node.Ready {
+	if cause == plan.Unhealthy && u.Initialized && !u.Node.Ready {
 		left++
 	}
 	return left, why

@@ -72,7 +72,7 @@ func (st *step) sampleReplicas() {
 	}
 	counts := map[workloadName]count{}
 	add := func(p *model.Pod) {
-		if w, ok := workloadOf(p); ok && disrupt.Moves(p) && !p.Expected {
+		if w, ok := workloadOf(p); ok && disrupt.IsReschedulable(p) && !p.Expected {
 			counts[w] = count{counts[w].pods + 1, p}
 		}
 	}
@@ -138,7 +138,7 @@ func (h *replicaHistory) with(c replicaChange, like *model.Pod) *replicaHistory 
 
 // expect tells a search when workloads are expected to grow and to shrink within so long.
 func (st *step) expect(in *disrupt.Input, within time.Duration) {
-	falls := map[workloadName][]disrupt.Fall{}
+	falls := map[workloadName][]disrupt.ScaleDown{}
 	var key []string
 	note := func(w workloadName, what string, c crossing) {
 		key = append(key, fmt.Sprintf("%s %s %d %d", w, what, c.pods, bits.Len(uint(c.in/time.Minute))))
@@ -147,7 +147,7 @@ func (st *step) expect(in *disrupt.Input, within time.Duration) {
 		pods := 0
 		for _, c := range h.rises(st.now) {
 			if c.in < within && c.pods > pods {
-				in.Returns = append(in.Returns, disrupt.Return{Workload: w.String(), In: c.in, Pods: c.pods - pods, Requests: h.requests})
+				in.ScaleUps = append(in.ScaleUps, disrupt.ScaleUp{Workload: w.String(), After: c.in, Pods: c.pods - pods, Requests: h.requests})
 				pods = c.pods
 				note(w, "rises", c)
 			}
@@ -155,19 +155,19 @@ func (st *step) expect(in *disrupt.Input, within time.Duration) {
 		pods = 0
 		for _, c := range h.drops(st.now) {
 			if c.in < within && c.pods > pods {
-				falls[w] = append(falls[w], disrupt.Fall{Workload: w.String(), In: c.in, Share: float64(c.pods) / float64(h.pods())})
+				falls[w] = append(falls[w], disrupt.ScaleDown{Workload: w.String(), After: c.in, Share: float64(c.pods) / float64(h.pods())})
 				pods = c.pods
 				note(w, "drops", c)
 			}
 		}
 	}
-	slices.SortFunc(in.Returns, func(a, b disrupt.Return) int {
-		return cmp.Or(cmp.Compare(a.In, b.In), strings.Compare(a.Workload, b.Workload), cmp.Compare(a.Pods, b.Pods))
+	slices.SortFunc(in.ScaleUps, func(a, b disrupt.ScaleUp) int {
+		return cmp.Or(cmp.Compare(a.After, b.After), strings.Compare(a.Workload, b.Workload), cmp.Compare(a.Pods, b.Pods))
 	})
 	slices.Sort(key)
-	in.Expected = strings.Join(key, "\n")
+	in.ForecastKey = strings.Join(key, "\n")
 	if len(falls) > 0 {
-		in.Falls = func(p *model.Pod) []disrupt.Fall {
+		in.ScaleDowns = func(p *model.Pod) []disrupt.ScaleDown {
 			w, _ := workloadOf(p)
 			return falls[w]
 		}

@@ -302,7 +302,7 @@ func (x *script) decide(look bool) {
 		x.t.Errorf("refused by verify: %v %v", err, refused)
 	}
 	for _, m := range x.last.Moves {
-		for _, u := range m.Units {
+		for _, u := range m.Candidates {
 			x.marks[u.Claim.Name] = "move " + m.ID
 		}
 	}

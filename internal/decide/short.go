@@ -231,7 +231,7 @@ func (st *step) noteShort(c *model.Claim, n *model.Node, need, room model.Resour
 	if h := c.Annotations[hashAnnotation]; p == nil || h != "" && h != p.Hash {
 		return false // it was bought as something else
 	}
-	t := disrupt.TypeOf(p, c.Labels[model.LabelInstanceType])
+	t := disrupt.FindInstanceType(p, c.Labels[model.LabelInstanceType])
 	if t == nil {
 		return false
 	}

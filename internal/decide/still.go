@@ -44,13 +44,13 @@ type kept struct {
 	repair    []RepairPolicy
 	classes   []string
 
-	state []stillness     // by node; and where it is not astir:
-	rooms []solve.Room    // its room
-	units []*disrupt.Unit // its unit, nil for a stranger
-	until []time.Time     // when it is to be looked at again; zero: never by itself
-	next  time.Time       // the first of those
-	sums  map[string]sum  // by pool: of what is still
-	loud  map[string]*disrupt.Unit
+	state []stillness          // by node; and where it is not astir:
+	rooms []solve.Room         // its room
+	units []*disrupt.Candidate // its unit, nil for a stranger
+	until []time.Time          // when it is to be looked at again; zero: never by itself
+	next  time.Time            // the first of those
+	sums  map[string]sum       // by pool: of what is still
+	loud  map[string]*disrupt.Candidate
 	away  []int32 // claims that are astir
 	noisy []int32 // and nodes
 }
@@ -281,7 +281,7 @@ func (st *step) recall() {
 	switch {
 	case !known:
 		n := len(s.Nodes)
-		k.state, k.rooms, k.units, k.until, k.sums = make([]stillness, n), make([]solve.Room, n), make([]*disrupt.Unit, n), make([]time.Time, n), map[string]sum{}
+		k.state, k.rooms, k.units, k.until, k.sums = make([]stillness, n), make([]solve.Room, n), make([]*disrupt.Candidate, n), make([]time.Time, n), map[string]sum{}
 		st.owned = true
 	case k.shape == old.shape:
 		k.state, k.rooms, k.units, k.until, k.sums, k.next = old.state, old.rooms, old.units, old.until, old.sums, old.next
@@ -395,7 +395,7 @@ func changes[T any](old, now []*T, as func(a, b *T) bool) (changed []int32, like
 func (st *step) carry(old *kept) {
 	k, s := st.kept, st.s
 	n := len(s.Nodes)
-	k.state, k.rooms, k.units, k.until, k.sums = make([]stillness, n), make([]solve.Room, n), make([]*disrupt.Unit, n), make([]time.Time, n), cloned(old.sums)
+	k.state, k.rooms, k.units, k.until, k.sums = make([]stillness, n), make([]solve.Room, n), make([]*disrupt.Candidate, n), make([]time.Time, n), cloned(old.sums)
 	st.owned = true
 	k.next = old.next
 	i := 0
@@ -421,7 +421,7 @@ func (st *step) carry(old *kept) {
 }
 
 // add counts a machine that is still, or that is no more. The sums are the step's own by then.
-func (k *kept) add(u *disrupt.Unit, n int64) {
+func (k *kept) add(u *disrupt.Candidate, n int64) {
 	x := k.sums[u.Pool.Name]
 	if x = (sum{x.count + n, x.capacity.AddInto(u.Claim.Capacity, n)}); x.count > 0 {
 		k.sums[u.Pool.Name] = x
@@ -555,7 +555,7 @@ func (st *step) keep() {
 	for c, u := range st.base {
 		if p := st.shape.nodeOf[st.position(c)]; p < 0 || k.units[p] != u {
 			if k.loud == nil {
-				k.loud = map[string]*disrupt.Unit{}
+				k.loud = map[string]*disrupt.Candidate{}
 			}
 			k.loud[c.Name] = u
 		}
@@ -565,7 +565,7 @@ func (st *step) keep() {
 
 // rests says whether nothing in this package has anything to do about a machine that lifecycle has nothing to do for, before either changes.
 // Every check of a single machine is in here: what it passes over must be seen by it.
-func (st *step) rests(u *disrupt.Unit) bool {
+func (st *step) rests(u *disrupt.Candidate) bool {
 	c, n, p := u.Claim, u.Node, u.Pool
 	switch {
 	case c.Provisional, c.SlotsUnsure, !c.Deleting.IsZero(), !n.Deleting.IsZero(), !n.Ready, c.ProviderID == "", c.Capacity.IsZero(),
@@ -576,7 +576,7 @@ func (st *step) rests(u *disrupt.Unit) bool {
 		st.held[c.Name] != nil, st.moveOf[c.Name] != "", st.taken[c.Name] != nil,
 		c.ExpireAfter >= 0 && !st.now.Before(c.Created.Add(c.ExpireAfter)),
 		len(p.Types) > 0 && u.PriceMicro < 0,
-		!disrupt.Occupied(n) && p.ConsolidateAfter >= 0 && p.Replicas < 0,
+		!disrupt.HasWorkloadPods(n) && p.ConsolidateAfter >= 0 && p.Replicas < 0,
 		c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && p.Hash != "",
 		st.sick(n, p).cause.Code != "":
 		return false

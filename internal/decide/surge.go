@@ -130,9 +130,9 @@ func (st *step) succeeded(p *model.Pod) bool {
 }
 
 // newGuard is the guard of this step: a PodDisruptionBudget does not keep a pod whose successor comes first.
-func (st *step) newGuard() *disrupt.Guard {
-	g := disrupt.NewGuard(st.s.PDBs, st.now)
-	g.Surges = st.surges
-	g.Groups = st.groups()
+func (st *step) newGuard() *disrupt.Eligibility {
+	g := disrupt.NewEligibility(st.s.PDBs, st.now)
+	g.RollsOutFirst = st.surges
+	g.NodeGroups = st.groups()
 	return g
 }

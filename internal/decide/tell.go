@@ -28,11 +28,11 @@ func (st *step) tell() {
 	}
 	wanted := map[key]bool{}
 	for _, u := range st.unit {
-		if u.Move != "" {
+		if u.CommandID != "" {
 			continue
 		}
 		cause := st.causeOf(u)
-		r := st.guard.Blocks(u, cause, true)
+		r := st.guard.Blockers(u, cause, true)
 		switch {
 		case len(r) == 0:
 			wanted[key{u.Pool.Name, cause}] = true
@@ -74,13 +74,13 @@ func (st *step) tell() {
 }
 
 // causeOf is what a machine would go for, what must be before what may.
-func (st *step) causeOf(u *disrupt.Unit) plan.Code {
+func (st *step) causeOf(u *disrupt.Candidate) plan.Code {
 	switch {
 	case u.Claim.ExpireAfter >= 0 && !st.now.Before(u.Claim.Created.Add(u.Claim.ExpireAfter)):
 		return plan.Expired
 	case u.Claim.Is(drifted):
 		return plan.Drifted
-	case !disrupt.Occupied(u.Node):
+	case !disrupt.HasWorkloadPods(u.Node):
 		return plan.Empty
 	}
 	return plan.Underutilized

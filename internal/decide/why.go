@@ -342,8 +342,8 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 		fact(a, "price", usd(u.PriceMicro)+" an hour")
 	}
 	fact(a, "pods to move", strconv.Itoa(len(u.Pods)))
-	if u.Move != "" {
-		fact(a, "move under way", u.Move)
+	if u.CommandID != "" {
+		fact(a, "move under way", u.CommandID)
 	}
 	if x := st.taken[c.Name]; x != nil {
 		fact(a, "its cloud takes it away", x.notice.Kind+", at "+x.deadline.UTC().Format(time.RFC3339))
@@ -365,13 +365,13 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 // whyDraining says what holds a drain up.
 func (st *step) whyDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 	fact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
-	u := disrupt.NewUnit(c, n, st.poolNamed[c.Pool])
+	u := disrupt.NewCandidate(c, n, st.poolNamed[c.Pool])
 	end, forced := lifecycle.Deadline(c)
 	if forced {
 		fact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
 	}
 	for _, p := range n.Pods {
-		for _, r := range st.guard.Pod(p, plan.Draining) {
+		for _, r := range st.guard.PodBlockers(p, plan.Draining) {
 			r.Pool = c.Pool
 			f := plan.Finding{Of: plan.Draining, Reason: r, Change: st.remedy(u, r), Until: end}
 			if _, until := p.Held(st.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
@@ -382,8 +382,8 @@ func (st *step) whyDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 	}
 }
 
-func (st *step) unitOf(node string) *disrupt.Unit {
-	i := slices.IndexFunc(st.unit, func(u *disrupt.Unit) bool { return u.Node.Name == node })
+func (st *step) unitOf(node string) *disrupt.Candidate {
+	i := slices.IndexFunc(st.unit, func(u *disrupt.Candidate) bool { return u.Node.Name == node })
 	if i < 0 {
 		return nil
 	}
@@ -391,7 +391,7 @@ func (st *step) unitOf(node string) *disrupt.Unit {
 }
 
 // causes are what a machine might go for now.
-func (st *step) causes(u *disrupt.Unit) []plan.Code {
+func (st *step) causes(u *disrupt.Candidate) []plan.Code {
 	var out []plan.Code
 	if _, bad := st.broken(u.Claim); bad {
 		out = append(out, plan.Unhealthy)
@@ -402,19 +402,19 @@ func (st *step) causes(u *disrupt.Unit) []plan.Code {
 	if u.Claim.ExpireAfter >= 0 && !st.now.Before(u.Claim.Created.Add(u.Claim.ExpireAfter)) {
 		out = append(out, plan.Expired)
 	}
-	if !disrupt.Occupied(u.Node) {
+	if !disrupt.HasWorkloadPods(u.Node) {
 		return append(out, plan.Empty)
 	}
 	return append(out, plan.Underutilized)
 }
 
 // obstacles are what keeps a machine from going for a cause now, and what its going would come to.
-func (st *step) obstacles(u *disrupt.Unit, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
+func (st *step) obstacles(u *disrupt.Candidate, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
 	var out []plan.Finding
 	found := func(r plan.Reason, until time.Time) {
 		out = append(out, plan.Finding{Of: cause, Reason: r, Change: st.remedy(u, r), Until: until})
 	}
-	for _, r := range st.guard.Blocks(u, cause, false) {
+	for _, r := range st.guard.Blockers(u, cause, false) {
 		if r.Code == plan.NotInitialized {
 			r.Have = u.Claim.Conditions[lifecycle.Initialized].Message
 		}
@@ -426,17 +426,17 @@ func (st *step) obstacles(u *disrupt.Unit, cause plan.Code) ([]plan.Finding, *pl
 		}
 	}
 	if left, why := st.spared(u, cause); left <= 0 && st.count[u.Pool.Name].Total > 0 {
-		found(why, disrupt.Opens(u.Pool, st.count[u.Pool.Name], cause, st.now))
+		found(why, disrupt.BudgetOpensAt(u.Pool, st.count[u.Pool.Name], cause, st.now))
 		if ch := out[len(out)-1].Change; ch != nil { // its own being down does not count against it
 			plain, _ := st.left(u.Pool, cause)
-			ch.Value = strconv.FormatInt(st.count[u.Pool.Name].Down+1-(left-plain), 10)
+			ch.Value = strconv.FormatInt(st.count[u.Pool.Name].Unavailable+1-(left-plain), 10)
 		}
 	}
 	if s, ok := st.mem.shunned[u.Claim.UID]; ok && st.now.Before(s.until) {
 		found(plan.Reason{Code: plan.Aborted, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339),
 			Have: strconv.Itoa(s.times) + " moves taken back"}, s.until)
 	}
-	if !u.Initial || cause == plan.Underutilized && u.PriceMicro < 0 {
+	if !u.Initialized || cause == plan.Underutilized && u.PriceMicro < 0 {
 		return out, nil
 	}
 	alt, f := st.examine(u, cause)
@@ -447,11 +447,11 @@ func (st *step) obstacles(u *disrupt.Unit, cause plan.Code) ([]plan.Finding, *pl
 }
 
 // until is when time alone takes an obstacle away; zero: it does not.
-func (st *step) until(u *disrupt.Unit, r plan.Reason) time.Time {
+func (st *step) until(u *disrupt.Candidate, r plan.Reason) time.Time {
 	switch r.Code {
 	case plan.Quiet:
 		if u.Pool.ConsolidateAfter >= 0 {
-			return u.Quiet.Add(u.Pool.ConsolidateAfter)
+			return u.UnchangedSince.Add(u.Pool.ConsolidateAfter)
 		}
 	case plan.Payback, plan.PodDoNotDisrupt:
 		if t, err := time.Parse(time.RFC3339, strings.TrimPrefix(r.Want, "past ")); err == nil {
@@ -462,28 +462,28 @@ func (st *step) until(u *disrupt.Unit, r plan.Reason) time.Time {
 }
 
 // examine is what a machine's going would come to, and what makes that not worth it.
-func (st *step) examine(u *disrupt.Unit, cause plan.Code) (*plan.Alternative, *plan.Finding) {
+func (st *step) examine(u *disrupt.Candidate, cause plan.Code) (*plan.Alternative, *plan.Finding) {
 	alt := &plan.Alternative{Kind: plan.Leave, Of: cause, Pods: len(u.Pods), NowMicro: max(u.PriceMicro, 0), Machines: []plan.Machine{}}
 	if len(u.Pods) == 0 {
 		return alt, nil
 	}
 	in := st.search(true)
 	for _, o := range st.unit {
-		if o == u || len(o.Pods) > 0 && len(st.guard.Blocks(o, plan.Underutilized, true)) == 0 {
-			in.Units = append(in.Units, o)
+		if o == u || len(o.Pods) > 0 && len(st.guard.Blockers(o, plan.Underutilized, true)) == 0 {
+			in.Candidates = append(in.Candidates, o)
 		}
 	}
 	free := *u
-	free.Move = ""
-	e := disrupt.Examine(in, []*disrupt.Unit{&free}, st.pol.Disrupt, st.pol.Solve)
+	free.CommandID = ""
+	e := disrupt.Evaluate(in, []*disrupt.Candidate{&free}, st.pol.Disrupt, st.pol.Solve)
 	f := &plan.Finding{Of: cause, Reason: e.Why}
 	f.Reason.Pool, f.Reason.Subject = u.Pool.Name, cmp.Or(f.Reason.Subject, "node/"+u.Node.Name)
-	if e.Move == nil {
+	if e.Command == nil {
 		st.homeRemedy(u, e, f)
 		alt.Kind, alt.Why = plan.Replace, f.Reason
 		return alt, f
 	}
-	moved(alt, e.Move)
+	moved(alt, e.Command)
 	if cause != plan.Underutilized {
 		return alt, nil // it must go, whatever that costs
 	}
@@ -502,10 +502,10 @@ func (st *step) examine(u *disrupt.Unit, cause plan.Code) (*plan.Alternative, *p
 }
 
 // moved fills in what a move comes to.
-func moved(alt *plan.Alternative, m *disrupt.Move) {
-	alt.Standing, alt.NowMicro, alt.NewMicro, alt.OnceMicro = m.Standing, m.OldMicro, m.NewMicro, m.CostMicro
-	for i := range m.New {
-		n := &m.New[i]
+func moved(alt *plan.Alternative, m *disrupt.Command) {
+	alt.Standing, alt.NowMicro, alt.NewMicro, alt.OnceMicro = m.PodsOnExisting, m.OldMicroPerHour, m.NewMicroPerHour, m.CostMicro
+	for i := range m.Replacements {
+		n := &m.Replacements[i]
 		x := plan.Machine{Pool: n.Pool, Type: n.Type.Name, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro}
 		at := slices.IndexFunc(alt.Machines, func(y plan.Machine) bool { return y.Pool == x.Pool && y.Offering() == x.Offering() })
 		if at < 0 {
@@ -521,7 +521,7 @@ func moved(alt *plan.Alternative, m *disrupt.Move) {
 
 // homeRemedy is the edit after which a pool has not that against a pod any more for which it gets no home now; of the pools, the first by
 // nearness for which there is one speaks.
-func (st *step) homeRemedy(u *disrupt.Unit, e disrupt.Examined, f *plan.Finding) {
+func (st *step) homeRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.Finding) {
 	if e.Refused.Pod == nil {
 		return
 	}
@@ -543,9 +543,9 @@ func (st *step) homeRemedy(u *disrupt.Unit, e disrupt.Examined, f *plan.Finding)
 				continue
 			}
 			in := x.search(true)
-			in.Units = []*disrupt.Unit{v}
-			again := disrupt.Examine(in, in.Units, st.pol.Disrupt, st.pol.Solve)
-			if again.Move != nil || again.Refused.Pod.UID != e.Refused.Pod.UID || !slices.ContainsFunc(again.Refused.Reasons, func(o plan.Reason) bool { return sameCheck(o, r) }) {
+			in.Candidates = []*disrupt.Candidate{v}
+			again := disrupt.Evaluate(in, in.Candidates, st.pol.Disrupt, st.pol.Solve)
+			if again.Command != nil || again.Refused.Pod.UID != e.Refused.Pod.UID || !slices.ContainsFunc(again.Refused.Reasons, func(o plan.Reason) bool { return sameCheck(o, r) }) {
 				speak(r)
 				f.Change = &ch
 				return
@@ -556,10 +556,10 @@ func (st *step) homeRemedy(u *disrupt.Unit, e disrupt.Examined, f *plan.Finding)
 
 // priceRemedy is the price at which what would be bought is cheap enough. What the machine is itself can't be it: its own price would fall
 // too.
-func (st *step) priceRemedy(in *disrupt.Input, u *disrupt.Unit, e disrupt.Examined) *plan.Change {
+func (st *step) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.Evaluation) *plan.Change {
 	own := plan.Machine{Type: u.Node.Labels[model.LabelInstanceType], Zone: u.Node.Labels[model.LabelZone], CapacityType: u.Node.Labels[model.LabelCapacityType]}
 	var alt plan.Alternative
-	moved(&alt, e.Move)
+	moved(&alt, e.Command)
 	if slices.ContainsFunc(alt.Machines, func(m plan.Machine) bool { return m.Offering() == own.Offering() }) {
 		other := *in
 		other.Pools = slices.Clone(in.Pools)
@@ -575,20 +575,20 @@ func (st *step) priceRemedy(in *disrupt.Input, u *disrupt.Unit, e disrupt.Examin
 			}
 			other.Pools[i].NodePool = &p
 		}
-		if e = disrupt.Examine(&other, []*disrupt.Unit{u}, st.pol.Disrupt, st.pol.Solve); e.Move == nil {
+		if e = disrupt.Evaluate(&other, []*disrupt.Candidate{u}, st.pol.Disrupt, st.pol.Solve); e.Command == nil {
 			return nil
 		}
 		alt = plan.Alternative{}
-		moved(&alt, e.Move)
+		moved(&alt, e.Command)
 	}
-	if e.Most < 0 || len(alt.Machines) == 0 {
+	if e.MaxNewMicroPerHour < 0 || len(alt.Machines) == 0 {
 		return nil
 	}
 	most := slices.MaxFunc(alt.Machines, func(a, b plan.Machine) int {
 		return cmp.Compare(a.PriceMicro*int64(a.Count), b.PriceMicro*int64(b.Count))
 	})
 	n := int64(most.Count)
-	price := most.PriceMicro - (e.Move.NewMicro-e.Most+n-1)/n
+	price := most.PriceMicro - (e.Command.NewMicroPerHour-e.MaxNewMicroPerHour+n-1)/n
 	if price < 0 {
 		return nil
 	}
@@ -665,7 +665,7 @@ func (st *step) whyPool(a *plan.Answer, name string) bool {
 	if p == nil {
 		return false
 	}
-	var own []*disrupt.Unit
+	var own []*disrupt.Candidate
 	price := int64(0)
 	for _, u := range st.unit {
 		if u.Pool == p {
@@ -687,7 +687,7 @@ func (st *step) whyPool(a *plan.Answer, name string) bool {
 				f.Change = &list[0]
 			}
 		} else {
-			f.Change = st.remedy(&disrupt.Unit{Pool: p}, r)
+			f.Change = st.remedy(&disrupt.Candidate{Pool: p}, r)
 		}
 		a.Findings = append(a.Findings, f)
 	}
@@ -703,7 +703,7 @@ func (st *step) whyPool(a *plan.Answer, name string) bool {
 		left, why := st.left(p, cause)
 		fact(a, "budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(st.count[name].Total, 10))
 		if left <= 0 && st.count[name].Total > 0 {
-			found(cause, why, disrupt.Opens(p, st.count[name], cause, st.now))
+			found(cause, why, disrupt.BudgetOpensAt(p, st.count[name], cause, st.now))
 		}
 	}
 	if p.ConsolidationPolicy != "WhenEmptyOrUnderutilized" && p.ConsolidationPolicy != "Balanced" {
@@ -742,10 +742,10 @@ func (st *step) whyLimits(a *plan.Answer, p *model.NodePool, left model.Resource
 }
 
 // elsewhere is what the pods of a pool's machines would cost on machines of other pools.
-func (st *step) elsewhere(p *model.NodePool, own []*disrupt.Unit) plan.Alternative {
+func (st *step) elsewhere(p *model.NodePool, own []*disrupt.Candidate) plan.Alternative {
 	alt := plan.Alternative{Kind: plan.Leave, Of: plan.Underutilized, Machines: []plan.Machine{}}
 	in := st.search(true)
-	in.Units = own
+	in.Candidates = own
 	for i := range in.Pools {
 		if in.Pools[i].Name == p.Name {
 			in.Pools = slices.Delete(slices.Clone(in.Pools), i, i+1)
@@ -756,12 +756,12 @@ func (st *step) elsewhere(p *model.NodePool, own []*disrupt.Unit) plan.Alternati
 		alt.NowMicro += max(u.PriceMicro, 0)
 		alt.Pods += len(u.Pods)
 	}
-	e := disrupt.Examine(in, own, st.pol.Disrupt, st.pol.Solve)
-	if e.Move == nil {
+	e := disrupt.Evaluate(in, own, st.pol.Disrupt, st.pol.Solve)
+	if e.Command == nil {
 		alt.Kind, alt.Why = plan.Replace, e.Why
 		return alt
 	}
-	moved(&alt, e.Move)
+	moved(&alt, e.Command)
 	alt.Why = e.Why
 	return alt
 }

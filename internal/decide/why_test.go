@@ -100,9 +100,9 @@ func (x *script) became(s *model.Snapshot, now time.Time, subject string) string
 			}
 		}
 		for _, m := range out.Moves {
-			for _, u := range m.Units {
+			for _, u := range m.Candidates {
 				if kind == "node" && u.Node.Name == name {
-					return fmt.Sprintf("node goes, being %s: %d come for it", m.Cause, max(len(m.New), 0))
+					return fmt.Sprintf("node goes, being %s: %d come for it", m.Cause, max(len(m.Replacements), 0))
 				}
 			}
 		}

@@ -70,10 +70,10 @@ func BenchmarkSweepPacked(b *testing.B) {
 
 func sweep(b *testing.B, x *script, in *Input) {
 	pods := 0
-	for _, u := range in.Units {
+	for _, u := range in.Candidates {
 		pods += len(u.Pods)
 	}
-	in.Left["p"] = 1000 // the default budget, a tenth
+	in.BudgetLeft["p"] = 1000 // the default budget, a tenth
 	before, n := cpuMillis(), 0
 	for b.Loop() {
 		n++
@@ -81,13 +81,13 @@ func sweep(b *testing.B, x *script, in *Input) {
 		b.ReportMetric(float64(mem.Work), "steps")
 		machines := 0
 		for _, m := range list {
-			machines += len(m.Units)
+			machines += len(m.Candidates)
 		}
 		b.ReportMetric(float64(machines), "moved")
 	}
 	b.ReportMetric((cpuMillis()-before)/float64(n), "cpu-ms/op")
 	b.ReportMetric(float64(pods), "pods")
-	b.ReportMetric(float64(len(in.Units)), "machines")
+	b.ReportMetric(float64(len(in.Candidates)), "machines")
 }
 
 // BenchmarkOneChanged looks again after one machine of 10,000 has lost a pod, or another has got one back.
@@ -95,8 +95,8 @@ func BenchmarkOneChanged(b *testing.B) {
 	x, in := packed(b, 10_000)
 	var mem Memory
 	for { // what a plan of such a size has missed
-		in.Left["p"] = 1000
-		var list []*Move
+		in.BudgetLeft["p"] = 1000
+		var list []*Command
 		if list, mem = round(in, x.pol, mem); len(list) == 0 {
 			break
 		}
@@ -106,10 +106,10 @@ func BenchmarkOneChanged(b *testing.B) {
 		in = x.input()
 	}
 	in.Scope = Narrow
-	whole := slices.Clone(in.Units)
+	whole := slices.Clone(in.Candidates)
 	looked, before := int64(0), cpuMillis()
 	for i := 0; b.Loop(); i++ {
-		k := i / 2 * 7919 % len(in.Units)
+		k := i / 2 * 7919 % len(in.Candidates)
 		u := *whole[k]
 		n := *u.Node
 		u.Node = &n
@@ -117,14 +117,14 @@ func BenchmarkOneChanged(b *testing.B) {
 			n.Pods, n.Used = n.Pods[1:], n.Used.Sub(n.Pods[0].Class.Requests)
 			u.Pods = u.Pods[1:]
 		}
-		in.Units[k] = &u
-		in.Rooms[k].Free, in.Rooms[k].Pods = n.Allocatable.Sub(n.Used), n.Pods
+		in.Candidates[k] = &u
+		in.Nodes[k].Free, in.Nodes[k].Pods = n.Allocatable.Sub(n.Used), n.Pods
 		_, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem)
 		looked += mem.Work
 	}
 	b.ReportMetric((cpuMillis()-before)/float64(b.N), "cpu-ms/op")
 	b.ReportMetric(float64(looked)/float64(b.N), "steps")
-	b.ReportMetric(float64(len(in.Units)), "machines")
+	b.ReportMetric(float64(len(in.Candidates)), "machines")
 	b.ReportMetric(float64(retained(b, &mem))/1e6, "MB-kept")
 	runtime.KeepAlive(in)
 	runtime.KeepAlive(x)

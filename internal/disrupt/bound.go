@@ -17,7 +17,7 @@ import "math"
 //
 // in which the sum on the right is over all machines. It is convex in a and b, and looked for there by ternary search: any a and b give a valid
 // bound. Budgets, limits and what pods ask of their neighbours are left out, which keeps it one.
-func (s *search) savingBound(look []candidate, evictions int) int64 {
+func (s *search) savingBound(look []rankedCandidate, evictions int) int64 {
 	const steps = 30
 	type machine struct{ price, pods, worth float64 }
 	list := make([]machine, 0, len(look))

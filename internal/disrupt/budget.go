@@ -14,19 +14,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Count is how many machines of a pool there are for its budgets: initialised and not yet terminating; and how many of them are
+// NodeCount is how many machines of a pool there are for its budgets: initialised and not yet terminating; and how many of them are
 // down: not ready, being deleted, or going in a move under way.
-type Count struct{ Total, Down int64 }
+type NodeCount struct{ Total, Unavailable int64 }
 
-// Allowance is how many more machines of a pool may be disrupted for a reason: the least of the active budgets that name it or name
+// AllowedDisruptions is how many more machines of a pool may be disrupted for a reason: the least of the active budgets that name it or name
 // none, percentages rounded up, less those that are down. A budget that can't be read allows none. Where nothing is left the reason
 // names the budget.
-func Allowance(pool *model.NodePool, n Count, reason plan.Code, now time.Time) (int64, plan.Reason) {
+func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now time.Time) (int64, plan.Reason) {
 	least := n.Total
 	why := plan.Reason{Code: plan.Budget, Pool: pool.Name, Subject: "nodepool/" + pool.Name,
-		Want: "at least 1 more", Have: strconv.FormatInt(n.Down, 10) + " of " + strconv.FormatInt(n.Total, 10) + " down"}
+		Want: "at least 1 more", Have: strconv.FormatInt(n.Unavailable, 10) + " of " + strconv.FormatInt(n.Total, 10) + " down"}
 	for i, b := range pool.Budgets {
-		if len(b.Reasons) > 0 && !slices.Contains(b.Reasons, string(reason)) || !Active(b, now) {
+		if len(b.Reasons) > 0 && !slices.Contains(b.Reasons, string(reason)) || !budgetIsActive(b, now) {
 			continue
 		}
 		most := b.Nodes
@@ -39,13 +39,13 @@ func Allowance(pool *model.NodePool, n Count, reason plan.Code, now time.Time) (
 		if most < least || most == least && why.Key == "" {
 			least = most
 			why.Key = "spec.disruption.budgets[" + strconv.Itoa(i) + "]"
-			why.Have = "allows " + strconv.FormatInt(most, 10) + ", " + strconv.FormatInt(n.Down, 10) + " down"
+			why.Have = "allows " + strconv.FormatInt(most, 10) + ", " + strconv.FormatInt(n.Unavailable, 10) + " down"
 			if b.Schedule != "" {
 				why.Have += ", schedule " + strconv.Quote(b.Schedule)
 			}
 		}
 	}
-	return least - n.Down, why
+	return least - n.Unavailable, why
 }
 
 func unreadable(b model.Budget) bool {
@@ -56,9 +56,9 @@ func unreadable(b model.Budget) bool {
 	return err != nil
 }
 
-// Active says whether a budget's window is open: its schedule fired within its duration. Schedules are in UTC. One that can't be
+// budgetIsActive says whether a budget's window is open: its schedule fired within its duration. Schedules are in UTC. One that can't be
 // read is taken as open, and then allows nothing.
-func Active(b model.Budget, now time.Time) bool {
+func budgetIsActive(b model.Budget, now time.Time) bool {
 	if b.Schedule == "" {
 		return true
 	}

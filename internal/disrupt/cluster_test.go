@@ -103,7 +103,7 @@ func (x *script) thin(pick func(i int) bool) {
 		u.touch()
 		u.Node.Pods, u.Node.Used = kept, used
 	}
-	x.nodes = slices.DeleteFunc(x.nodes, func(u *Unit) bool { return len(u.Node.Pods) == 0 })
+	x.nodes = slices.DeleteFunc(x.nodes, func(u *Candidate) bool { return len(u.Node.Pods) == 0 })
 }
 
 // bound is what the pods of the cluster would cost bought anew, and that no plan costs less.
@@ -171,7 +171,7 @@ func TestFirstMinute(t *testing.T) {
 			for i, m := range list {
 				x.carryOut(m)
 				if evictions += m.moved(); i == 0 && commands == 0 {
-					ofBound = float64(m.Together.SavingMicro) / float64(m.Together.SavingBoundMicro)
+					ofBound = float64(m.Batch.SavingMicroPerHour) / float64(m.Batch.SavingBoundMicroPerHour)
 				}
 			}
 			commands += len(list)

@@ -32,29 +32,29 @@ const (
 
 const trueValue = "true"
 
-// Unit is a machine of a pool: what may go.
-type Unit struct {
-	Claim      *model.Claim
-	Node       *model.Node
-	Pool       *model.NodePool
-	PriceMicro int64        // what it costs; negative: not known
-	Pods       []*model.Pod // those that need a home elsewhere when it goes, by namespace and name
-	Initial    bool         // initialised
-	Quiet      time.Time    // since when nothing has come or gone
-	Busy       bool         // pods are expected on it
-	Move       string       // the move it goes in; empty: none
-	Strayed    string       // the requirement of its pool that it does not meet any more; empty: it meets all
+// Candidate is a machine of a pool: what may go.
+type Candidate struct {
+	Claim            *model.Claim
+	Node             *model.Node
+	Pool             *model.NodePool
+	PriceMicro       int64        // what it costs; negative: not known
+	Pods             []*model.Pod // those that need a home elsewhere when it goes, by namespace and name
+	Initialized      bool         // initialised
+	UnchangedSince   time.Time    // since when nothing has come or gone
+	Nominated        bool         // pods are expected on it
+	CommandID        string       // the move it goes in; empty: none
+	UnmetRequirement string       // the requirement of its pool that it does not meet any more; empty: it meets all
 
 	plain   bool           // known: no pod on it says anything of its own about being moved
 	classes []*model.Class // of what is on it, where it is plain
 }
 
-// NewUnit looks up what a unit is made of, but for Busy, Move, Initial and Quiet.
-func NewUnit(c *model.Claim, n *model.Node, p *model.NodePool) *Unit {
-	u := &Unit{Claim: c, Node: n, Pool: p, PriceMicro: Price(p, n.Labels)}
+// NewCandidate looks up what a unit is made of, but for Busy, Move, Initial and Quiet.
+func NewCandidate(c *model.Claim, n *model.Node, p *model.NodePool) *Candidate {
+	u := &Candidate{Claim: c, Node: n, Pool: p, PriceMicro: nodePriceMicro(p, n.Labels)}
 	u.plain = true
 	for _, x := range n.Pods {
-		if Moves(x) {
+		if IsReschedulable(x) {
 			u.Pods = append(u.Pods, x)
 		}
 		u.plain = u.plain && x.DoNotDisrupt == "" && (x.SafeToEvict == "" || x.SafeToEvict == trueValue) && (x.Owner.UID != "" || x.Mirror || x.Class.Daemon)
@@ -69,13 +69,13 @@ func NewUnit(c *model.Claim, n *model.Node, p *model.NodePool) *Unit {
 	return u
 }
 
-// Moves says whether a pod needs a home elsewhere when its node goes.
-func Moves(p *model.Pod) bool {
+// IsReschedulable says whether a pod needs a home elsewhere when its node goes.
+func IsReschedulable(p *model.Pod) bool {
 	return !p.Class.Daemon && !p.Mirror && !p.Terminal && p.Deleting.IsZero()
 }
 
-// Occupied says whether a pod that is not a daemon's stands on a node, those on their way out included.
-func Occupied(n *model.Node) bool {
+// HasWorkloadPods says whether a pod that is not a daemon's stands on a node, those on their way out included.
+func HasWorkloadPods(n *model.Node) bool {
 	for _, p := range n.Pods {
 		if !p.Class.Daemon && !p.Mirror && !p.Terminal {
 			return true
@@ -84,10 +84,10 @@ func Occupied(n *model.Node) bool {
 	return false
 }
 
-// Price is what a machine with these labels costs in its pool; negative: its type or offering is not there any more. One from a reservation that
+// nodePriceMicro is what a machine with these labels costs in its pool; negative: its type or offering is not there any more. One from a reservation that
 // is not there any more costs what it does without.
-func Price(p *model.NodePool, l model.Labels) int64 {
-	t := TypeOf(p, l[model.LabelInstanceType])
+func nodePriceMicro(p *model.NodePool, l model.Labels) int64 {
+	t := FindInstanceType(p, l[model.LabelInstanceType])
 	if t == nil {
 		return -1
 	}
@@ -107,8 +107,8 @@ func Price(p *model.NodePool, l model.Labels) int64 {
 	return without
 }
 
-// TypeOf finds a type among what a pool is offered, nil where it is not there.
-func TypeOf(p *model.NodePool, name string) *model.InstanceType {
+// FindInstanceType finds a type among what a pool is offered, nil where it is not there.
+func FindInstanceType(p *model.NodePool, name string) *model.InstanceType {
 	i, ok := slices.BinarySearchFunc(p.Types, name, func(t *model.InstanceType, n string) int {
 		switch {
 		case t.Name < n:
@@ -124,28 +124,28 @@ func TypeOf(p *model.NodePool, name string) *model.InstanceType {
 	return p.Types[i]
 }
 
-// Guard finds what keeps machines: annotations, PodDisruptionBudgets, times.
-type Guard struct {
-	Now    time.Time
-	Surges func(*model.Pod) bool   // a pod's successor comes before it goes, whatever a PodDisruptionBudget says; nil: of none
-	Groups map[string]*Group       // node groups of which something has to be minded
-	pdbs   map[string][]*model.PDB // by namespace
-	of     map[*model.Class][]*model.PDB
+// Eligibility finds what keeps machines: annotations, PodDisruptionBudgets, times.
+type Eligibility struct {
+	Now           time.Time
+	RollsOutFirst func(*model.Pod) bool   // a pod's successor comes before it goes, whatever a PodDisruptionBudget says; nil: of none
+	NodeGroups    map[string]*NodeGroup   // node groups of which something has to be minded
+	pdbs          map[string][]*model.PDB // by namespace
+	of            map[*model.Class][]*model.PDB
 }
 
-// Group is a node group whose machines may go.
-type Group struct {
-	Min     int64  // how few it may have
-	Stay    int64  // machines of it that nothing is being done to
-	Refresh string // an instance refresh that is under way; empty: none
+// NodeGroup is a node group whose machines may go.
+type NodeGroup struct {
+	MinSize         int64  // how few it may have
+	Staying         int64  // machines of it that nothing is being done to
+	InstanceRefresh string // an instance refresh that is under way; empty: none
 }
 
-// Group is the node group that a machine is a member of; empty: none.
-func (u *Unit) Group() string { return u.Claim.Labels[model.LabelNodeGroup] }
+// NodeGroup is the node group that a machine is a member of; empty: none.
+func (u *Candidate) NodeGroup() string { return u.Claim.Labels[model.LabelNodeGroup] }
 
-// NewGuard is the guard of a Snapshot's PodDisruptionBudgets.
-func NewGuard(pdbs []*model.PDB, now time.Time) *Guard {
-	g := &Guard{Now: now, pdbs: map[string][]*model.PDB{}, of: map[*model.Class][]*model.PDB{}}
+// NewEligibility is the guard of a Snapshot's PodDisruptionBudgets.
+func NewEligibility(pdbs []*model.PDB, now time.Time) *Eligibility {
+	g := &Eligibility{Now: now, pdbs: map[string][]*model.PDB{}, of: map[*model.Class][]*model.PDB{}}
 	for _, b := range pdbs {
 		if b.Selector != nil {
 			g.pdbs[b.Namespace] = append(g.pdbs[b.Namespace], b)
@@ -154,9 +154,9 @@ func NewGuard(pdbs []*model.PDB, now time.Time) *Guard {
 	return g
 }
 
-// Blocks are the reasons that keep a machine from going for a cause, in the order of the checks; with first, only the first. The
+// Blockers are the reasons that keep a machine from going for a cause, in the order of the checks; with first, only the first. The
 // budgets of its pool are not among them: those are counted, not looked at.
-func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
+func (g *Eligibility) Blockers(u *Candidate, cause plan.Code, first bool) []plan.Reason {
 	var out []plan.Reason
 	full := func(r plan.Reason) bool {
 		r.Pool = u.Pool.Name
@@ -164,10 +164,10 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 		return first
 	}
 	node := "node/" + u.Node.Name
-	if u.Move != "" && full(plan.Reason{Code: plan.Moving, Subject: node, Key: u.Move}) {
+	if u.CommandID != "" && full(plan.Reason{Code: plan.Moving, Subject: node, Key: u.CommandID}) {
 		return out
 	}
-	if !u.Initial && cause != plan.Unhealthy && full(plan.Reason{Code: plan.NotInitialized, Subject: node, Key: model.LabelInitialized, Want: trueValue, Have: u.Node.Labels[model.LabelInitialized]}) {
+	if !u.Initialized && cause != plan.Unhealthy && full(plan.Reason{Code: plan.NotInitialized, Subject: node, Key: model.LabelInitialized, Want: trueValue, Have: u.Node.Labels[model.LabelInitialized]}) {
 		return out
 	}
 	if cause != plan.Unhealthy {
@@ -183,14 +183,14 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 		full(plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: node, Key: DoNotConsolidate, Want: "not " + trueValue, Have: trueValue}) {
 		return out
 	}
-	if x := g.Groups[u.Group()]; x != nil {
-		for _, r := range x.blocks("nodegroup/"+u.Group(), cause) {
+	if x := g.NodeGroups[u.NodeGroup()]; x != nil {
+		for _, r := range x.blocks("nodegroup/"+u.NodeGroup(), cause) {
 			if full(r) {
 				return out
 			}
 		}
 	}
-	if u.Busy && cause != plan.Unhealthy && full(plan.Reason{Code: plan.Nominated, Subject: node, Want: "no pods expected on it", Have: "pods are on their way to it"}) {
+	if u.Nominated && cause != plan.Unhealthy && full(plan.Reason{Code: plan.Nominated, Subject: node, Want: "no pods expected on it", Have: "pods are on their way to it"}) {
 		return out
 	}
 	if cause == plan.Underutilized || cause == plan.Empty {
@@ -209,7 +209,7 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 		return out
 	}
 	for _, p := range u.Node.Pods {
-		for _, r := range g.Pod(p, cause) {
+		for _, r := range g.PodBlockers(p, cause) {
 			if full(r) {
 				return out
 			}
@@ -219,19 +219,19 @@ func (g *Guard) Blocks(u *Unit, cause plan.Code, first bool) []plan.Reason {
 }
 
 // blocks is what a group has against one more of its machines going. One that must go is replaced, by us or by the group itself.
-func (x *Group) blocks(subject string, cause plan.Code) (out []plan.Reason) {
+func (x *NodeGroup) blocks(subject string, cause plan.Code) (out []plan.Reason) {
 	voluntary := cause == plan.Underutilized || cause == plan.Empty
-	if x.Refresh != "" && (voluntary || cause == plan.Drifted) {
-		out = append(out, plan.Reason{Code: plan.GroupRefresh, Subject: subject, Want: "no instance refresh", Have: x.Refresh})
+	if x.InstanceRefresh != "" && (voluntary || cause == plan.Drifted) {
+		out = append(out, plan.Reason{Code: plan.GroupRefresh, Subject: subject, Want: "no instance refresh", Have: x.InstanceRefresh})
 	}
-	if voluntary && x.Stay <= x.Min {
-		out = append(out, plan.Reason{Code: plan.GroupMinimum, Subject: subject, Key: "minSize", Want: strconv.FormatInt(x.Min, 10), Have: strconv.FormatInt(x.Stay, 10)})
+	if voluntary && x.Staying <= x.MinSize {
+		out = append(out, plan.Reason{Code: plan.GroupMinimum, Subject: subject, Key: "minSize", Want: strconv.FormatInt(x.MinSize, 10), Have: strconv.FormatInt(x.Staying, 10)})
 	}
 	return out
 }
 
 // voluntary are the checks of consolidation alone.
-func (g *Guard) voluntary(u *Unit, cause plan.Code, node string) []plan.Reason {
+func (g *Eligibility) voluntary(u *Candidate, cause plan.Code, node string) []plan.Reason {
 	var out []plan.Reason
 	p := u.Pool
 	if p.Replicas >= 0 {
@@ -252,12 +252,12 @@ func (g *Guard) voluntary(u *Unit, cause plan.Code, node string) []plan.Reason {
 			out = append(out, plan.Reason{Code: plan.WellUsed, Subject: node, Key: name, Want: strconv.Itoa(int(most)) + " %", Have: strconv.Itoa(int(share)) + " %"})
 		}
 	}
-	switch due := u.Quiet.Add(p.ConsolidateAfter); {
+	switch due := u.UnchangedSince.Add(p.ConsolidateAfter); {
 	case p.ConsolidateAfter < 0:
 		out = append(out, plan.Reason{Code: plan.Quiet, Subject: "nodepool/" + p.Name, Key: "spec.disruption.consolidateAfter", Want: "a duration", Have: "Never"})
 	case g.Now.Before(due):
 		out = append(out, plan.Reason{Code: plan.Quiet, Subject: node, Key: "spec.disruption.consolidateAfter",
-			Want: p.ConsolidateAfter.String(), Have: g.Now.Sub(u.Quiet).Round(time.Second).String()})
+			Want: p.ConsolidateAfter.String(), Have: g.Now.Sub(u.UnchangedSince).Round(time.Second).String()})
 	}
 	if until, ok := paying(u.Claim, g.Now); ok && cause == plan.Underutilized {
 		out = append(out, plan.Reason{Code: plan.Payback, Subject: node, Key: KeepUntil, Want: until.UTC().Format(time.RFC3339), Have: g.Now.UTC().Format(time.RFC3339)})
@@ -293,12 +293,12 @@ func used(how *model.GroupScaling, n *model.Node) (most int32, name string, shar
 	return how.UtilizationPercent, "memory", memory
 }
 
-// Due is when a machine kept only by time may be looked at again; zero: time alone will not free it.
-func (g *Guard) Due(u *Unit) time.Time {
+// EligibleAt is when a machine kept only by time may be looked at again; zero: time alone will not free it.
+func (g *Eligibility) EligibleAt(u *Candidate) time.Time {
 	if u.Pool.ConsolidateAfter < 0 {
 		return time.Time{}
 	}
-	at := u.Quiet.Add(u.Pool.ConsolidateAfter)
+	at := u.UnchangedSince.Add(u.Pool.ConsolidateAfter)
 	if until, ok := paying(u.Claim, g.Now); ok && until.After(at) {
 		at = until
 	}
@@ -317,8 +317,8 @@ func paying(c *model.Claim, now time.Time) (time.Time, bool) {
 	return t, err == nil && now.Before(t)
 }
 
-// Pod says what keeps a pod where it is; mostly nothing.
-func (g *Guard) Pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
+// PodBlockers says what keeps a pod where it is; mostly nothing.
+func (g *Eligibility) PodBlockers(p *model.Pod, cause plan.Code) (out []plan.Reason) {
 	if p.Terminal || !p.Deleting.IsZero() {
 		return nil
 	}
@@ -342,7 +342,7 @@ func (g *Guard) Pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
 	}
 	list := g.budgets(p.Class)
 	switch {
-	case len(list) == 0 || g.Surges != nil && g.Surges(p):
+	case len(list) == 0 || g.RollsOutFirst != nil && g.RollsOutFirst(p):
 	case len(list) > 1: // the eviction API refuses such a pod always
 		names := make([]string, len(list))
 		for i, b := range list {
@@ -357,7 +357,7 @@ func (g *Guard) Pod(p *model.Pod, cause plan.Code) (out []plan.Reason) {
 }
 
 // budgets are the PodDisruptionBudgets of a class.
-func (g *Guard) budgets(c *model.Class) []*model.PDB {
+func (g *Eligibility) budgets(c *model.Class) []*model.PDB {
 	list, ok := g.of[c]
 	if !ok {
 		for _, b := range g.pdbs[c.Namespace] {

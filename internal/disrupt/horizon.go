@@ -14,19 +14,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Return is so many pods of a workload that are expected to come back after a while, because they did before.
-type Return struct {
+// ScaleUp is so many pods of a workload that are expected to come back after a while, because they did before.
+type ScaleUp struct {
 	Workload string // as it is told: kind, namespace and name, with slashes
-	In       time.Duration
+	After    time.Duration
 	Pods     int
 	Requests model.Resources // of each
 }
 
-// Fall is how a workload is expected to shrink, because it did before: after a while so large a share of its pods has gone, those of earlier falls
+// ScaleDown is how a workload is expected to shrink, because it did before: after a while so large a share of its pods has gone, those of earlier falls
 // of the same workload included.
-type Fall struct {
+type ScaleDown struct {
 	Workload string // as in Return
-	In       time.Duration
+	After    time.Duration
 	Share    float64 // from 0 to 1
 }
 
@@ -36,20 +36,20 @@ type Fall struct {
 // Pods that are expected back take the room that stays free first. From when on machines have to be bought for them, what these cost is not saved any
 // more, and the pods wait for them, which is priced like their restart. Of pods that move and are expected to go, nothing is saved from then
 // on: their room would come free anyway.
-func (s *search) gained(saving int64, units []*Unit) (micro int64, workload string, in time.Duration) {
+func (s *search) gained(saving int64, units []*Candidate) (micro int64, workload string, in time.Duration) {
 	type loss struct {
 		in       time.Duration
 		workload string
-		micro    int64   // an hour, of a fall
-		back     *Return // what comes back; nil: a fall
+		micro    int64    // an hour, of a fall
+		back     *ScaleUp // what comes back; nil: a fall
 	}
 	var losses []loss
-	for i := range s.in.Returns {
-		r := &s.in.Returns[i]
-		losses = append(losses, loss{in: r.In, workload: r.Workload, back: r})
+	for i := range s.in.ScaleUps {
+		r := &s.in.ScaleUps[i]
+		losses = append(losses, loss{in: r.After, workload: r.Workload, back: r})
 	}
 	for _, f := range s.falls(units) {
-		losses = append(losses, loss{in: f.In, workload: f.Workload, micro: int64(float64(saving) * f.Share)})
+		losses = append(losses, loss{in: f.After, workload: f.Workload, micro: int64(float64(saving) * f.Share)})
 	}
 	slices.SortStableFunc(losses, func(a, b loss) int { return cmp.Compare(a.in, b.in) })
 	slack := max(0, s.free-saving)
@@ -132,18 +132,18 @@ func (s *search) launchPrice(requests model.Resources, pods int64) int64 {
 
 // falls are those of the workloads whose pods stand on the machines. Their shares are of what all these pods are worth, and each is by how much it is
 // more than the one before.
-func (s *search) falls(units []*Unit) (out []Fall) {
-	if s.in.Falls == nil {
+func (s *search) falls(units []*Candidate) (out []ScaleDown) {
+	if s.in.ScaleDowns == nil {
 		return nil
 	}
 	all := 0.0
-	worth := map[*Fall]float64{} // by the first of the workload
-	var order [][]Fall
+	worth := map[*ScaleDown]float64{} // by the first of the workload
+	var order [][]ScaleDown
 	for _, u := range units {
 		for _, p := range u.Pods {
 			w := float64(s.x.of(p.Class.Requests))
 			all += w
-			if list := s.in.Falls(p); len(list) > 0 {
+			if list := s.in.ScaleDowns(p); len(list) > 0 {
 				if _, known := worth[&list[0]]; !known {
 					order = append(order, list)
 				}

@@ -14,16 +14,16 @@ import (
 // pin leaves a claim of a move that is to save money only those types and zones with which the move still saves enough, whichever of them
 // its cloud takes; otherwise a plan's saving could be lost to the choice that the claim leaves. Where a pool wants several values of a
 // label kept nothing may be taken away, and the dearest choice must do.
-func (s *search) pin(m *Move) plan.Reason {
-	spare := m.Saving() - s.least(m.OldMicro)
-	if len(m.New) == 0 || m.NewMicro <= 0 || spare < 0 {
+func (s *search) pin(m *Command) plan.Reason {
+	spare := m.SavingMicroPerHour() - s.least(m.OldMicroPerHour)
+	if len(m.Replacements) == 0 || m.NewMicroPerHour <= 0 || spare < 0 {
 		return plan.Reason{}
 	}
-	share := float64(spare) / float64(m.NewMicro)
-	m.New = slices.Clone(m.New)
+	share := float64(spare) / float64(m.NewMicroPerHour)
+	m.Replacements = slices.Clone(m.Replacements)
 	worst := int64(0)
-	for i := range m.New {
-		n := &m.New[i]
+	for i := range m.Replacements {
+		n := &m.Replacements[i]
 		if s.pinned(n.Pool) {
 			worst += dearest(n)
 			continue
@@ -32,9 +32,9 @@ func (s *search) pin(m *Move) plan.Reason {
 		narrow(n, most)
 		worst += dearest(n)
 	}
-	if m.OldMicro-worst < s.least(m.OldMicro) {
-		return plan.Reason{Code: plan.DoesNotPay, Want: "at least " + dollars(s.least(m.OldMicro)) + " an hour with any of the types kept by minValues",
-			Have: dollars(m.OldMicro-worst) + " an hour"}
+	if m.OldMicroPerHour-worst < s.least(m.OldMicroPerHour) {
+		return plan.Reason{Code: plan.DoesNotPay, Want: "at least " + dollars(s.least(m.OldMicroPerHour)) + " an hour with any of the types kept by minValues",
+			Have: dollars(m.OldMicroPerHour-worst) + " an hour"}
 	}
 	return plan.Reason{}
 }
@@ -100,23 +100,23 @@ func narrow(n *solve.NewNode, most int64) {
 // lands says why the pods of a move may not come to stand as planned; an empty code: they will. A machine that can be kept to its pods is
 // theirs. On one that can't, kube-scheduler puts what it likes: then only one machine that holds all pods of the move by itself will do,
 // for wherever some of them go, and in whichever order, there is room on it for the others.
-func (s *search) lands(m *Move) plan.Reason {
+func (s *search) lands(m *Command) plan.Reason {
 	open, why := s.open(m)
-	if len(open) == 0 || len(m.New) == 1 && m.Standing == 0 {
+	if len(open) == 0 || len(m.Replacements) == 1 && m.PodsOnExisting == 0 {
 		return plan.Reason{}
 	}
-	n := &m.New[open[0]]
+	n := &m.Replacements[open[0]]
 	return plan.Reason{Code: plan.NotKept, Pool: n.Pool, Subject: "pod/" + n.Pods[0].Key(), Key: string(why.Code),
 		Want: "one machine for all pods of the move, or machines kept to theirs", Have: "machines that can't be kept to their pods"}
 }
 
 // open are the machines of a move that can't be kept to their pods, and why the first can't.
-func (s *search) open(m *Move) (out []int, why plan.Reason) {
-	if s.in.NoReserve == nil {
+func (s *search) open(m *Command) (out []int, why plan.Reason) {
+	if s.in.WhyUnreservable == nil {
 		return nil, why
 	}
-	for i := range m.New {
-		if r := s.in.NoReserve(&m.New[i]); r.Code != "" {
+	for i := range m.Replacements {
+		if r := s.in.WhyUnreservable(&m.Replacements[i]); r.Code != "" {
 			if out = append(out, i); len(out) == 1 {
 				why = r
 			}

@@ -43,27 +43,27 @@ type Memory struct {
 	dirty   bool  // something is different since then, or it found a move: another might find one
 	awaited int   // pods on their way
 
-	Told     []string // nodes that the last search gave a verdict on
-	Work     int64    // steps of the last search, for whoever measures
-	WideWork int64    // of the last wide one
-	More     bool     // the last search left machines for another
-	Wide     bool     // it was a wide one
+	Judged       []string // nodes that the last search gave a verdict on
+	Work         int64    // steps of the last search, for whoever measures
+	LastWideWork int64    // of the last wide one
+	Unfinished   bool     // the last search left machines for another
+	WasWide      bool     // it was a wide one
 }
 
 // seen is a machine as it was when it was looked at last.
 type seen struct {
-	unit  *Unit
+	unit  *Candidate
 	node  *model.Node
 	why   *plan.Reason // why it was left; nil: it was not examined
 	short int64        // so much room must come free, at prices, before it can be worth moving
 	at    int64        // grown then
 }
 
-// Dirty says whether a wide search might find what the searches since the last one have not.
-func (m *Memory) Dirty() bool { return m.dirty || m.More }
+// HasUnsearched says whether a wide search might find what the searches since the last one have not.
+func (m *Memory) HasUnsearched() bool { return m.dirty || m.Unfinished }
 
-// Verdict is why a machine was left alone when it was last examined; an empty code: it was not.
-func (m *Memory) Verdict(node string) plan.Reason {
+// WhyKept is why a machine was left alone when it was last examined; an empty code: it was not.
+func (m *Memory) WhyKept(node string) plan.Reason {
 	i, ok := slices.BinarySearchFunc(m.seen, node, func(s seen, n string) int { return strings.Compare(s.node.Name, n) })
 	if !ok || m.seen[i].why == nil {
 		return plan.Reason{}
@@ -76,13 +76,13 @@ func (m *Memory) forget() {
 	for i := range m.seen {
 		m.seen[i].why = nil
 	}
-	m.prices, m.grown, m.dirty, m.More = nil, 0, false, false
+	m.prices, m.grown, m.dirty, m.Unfinished = nil, 0, false, false
 }
 
 // compare notes what is different from the last search in a new memory, and gives the floor as it is now.
 func compare(in *Input, old Memory) (Memory, *floor) {
 	m := old
-	m.Work, m.Wide, m.Told = 0, false, nil
+	m.Work, m.WasWide, m.Judged = 0, false, nil
 	var rules strings.Builder
 	var types []*model.InstanceType
 	for _, p := range in.Pools {
@@ -94,15 +94,15 @@ func compare(in *Input, old Memory) (Memory, *floor) {
 		anew, m.prices = true, nil
 		m.rules, m.types = rules.String(), types
 	}
-	for p, n := range in.Left {
+	for p, n := range in.BudgetLeft {
 		if more := n - m.left[p]; more != 0 { // they may go in larger sets, or in others of those that are left
 			m.dirty = true
 		}
 	}
-	m.left = in.Left
-	m.dirty = m.dirty || len(in.Adrift) != m.awaited || in.Expected != m.expected
-	m.expected = in.Expected
-	m.awaited = len(in.Adrift)
+	m.left = in.BudgetLeft
+	m.dirty = m.dirty || len(in.UnboundInTransit) != m.awaited || in.ForecastKey != m.expected
+	m.expected = in.ForecastKey
+	m.awaited = len(in.UnboundInTransit)
 	f := m.stand(in, &old)
 	m.units(in, old.seen, anew)
 	if anew {
@@ -118,8 +118,8 @@ func (m *Memory) stand(in *Input, old *Memory) *floor {
 	dims := len(in.ResourceNames)
 	same := old.ground.at != nil && old.ground.nd == dims
 	others := map[*model.Class]bool{}
-	for i := range in.Rooms {
-		r := &in.Rooms[i]
+	for i := range in.Nodes {
+		r := &in.Nodes[i]
 		if stands(r) {
 			k := len(f.rooms)
 			f.rooms = append(f.rooms, r)
@@ -179,9 +179,9 @@ func (m *Memory) stand(in *Input, old *Memory) *floor {
 
 // units keeps what is known of the machines that may go and have not changed.
 func (m *Memory) units(in *Input, old []seen, anew bool) {
-	m.seen = make([]seen, len(in.Units))
+	m.seen = make([]seen, len(in.Candidates))
 	j, same := 0, 0
-	for i, u := range in.Units {
+	for i, u := range in.Candidates {
 		s := &m.seen[i]
 		if j >= len(old) || old[j].unit != u { // the same but for a few
 			for j < len(old) && old[j].node != u.Node && old[j].node.Name < u.Node.Name {
@@ -202,7 +202,7 @@ func (m *Memory) units(in *Input, old []seen, anew bool) {
 			j++
 		}
 	}
-	m.dirty = m.dirty || same != len(in.Units) || same != len(old)
+	m.dirty = m.dirty || same != len(in.Candidates) || same != len(old)
 }
 
 // stale says whether a machine wants another look.
@@ -214,7 +214,7 @@ func (m *Memory) widen(scope Scope) bool { return scope == Wide && m.dirty }
 // pricesOf are the prices of resources for all that stands on what may go.
 func pricesOf(in *Input) prices {
 	var demand model.Resources
-	for _, u := range in.Units {
+	for _, u := range in.Candidates {
 		for _, p := range u.Pods {
 			demand = demand.AddInto(p.Class.Requests, 1)
 		}

@@ -16,24 +16,24 @@ import (
 
 // Policy are the knobs of consolidation: money, time as an argument of prices, and work. None of them is a clock.
 type Policy struct {
-	Horizon       time.Duration // how long what moves is expected to live on: what a saving is multiplied by
-	Start         time.Duration // how long a pod takes to start where none of its class has been seen to
-	Boot          time.Duration // how long a machine takes to come where none has been seen to: old and new are paid for so long
-	LaunchMicro   int64         // what a launch costs beside double running
-	RestartMicro  int64         // what people would pay not to have a pod of priority 0 restarted, in micro-dollars
-	LeastPPM      int64         // a move saves at least so much of what its machines cost, in parts per million: nobody moves for pennies
-	Work          int64         // of one solve
-	Sweep         int           // machines looked at one by one in a wide search
-	Narrow        int           // and in a narrow one
-	Confirm       int           // of them, how many may be put to the solver
-	NarrowConfirm int           // and of those looked at before
-	Enough        int           // machines found that may go by themselves, at which a search stops looking for more
-	Set           int           // machines moved together at most
+	Horizon                 time.Duration // how long what moves is expected to live on: what a saving is multiplied by
+	DefaultStartTime        time.Duration // how long a pod takes to start where none of its class has been seen to
+	DefaultBootTime         time.Duration // how long a machine takes to come where none has been seen to: old and new are paid for so long
+	LaunchMicro             int64         // what a launch costs beside double running
+	RestartMicro            int64         // what people would pay not to have a pod of priority 0 restarted, in micro-dollars
+	MinSavingPPM            int64         // a move saves at least so much of what its machines cost, in parts per million: nobody moves for pennies
+	SolveWork               int64         // of one solve
+	MaxCandidatesWide       int           // machines looked at one by one in a wide search
+	MaxCandidatesNarrow     int           // and in a narrow one
+	MaxSolvesNew            int           // of them, how many may be put to the solver
+	MaxSolvesAgain          int           // and of those looked at before
+	StopAfterFound          int           // machines found that may go by themselves, at which a search stops looking for more
+	MaxCandidatesPerCommand int           // machines moved together at most
 }
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{Horizon: time.Hour, Start: 10 * time.Second, Boot: 40 * time.Second, LaunchMicro: 500, RestartMicro: 2000, LeastPPM: 50_000, Work: 400_000, Sweep: 20_000, Narrow: 32, Confirm: 8, NarrowConfirm: 1, Enough: 16, Set: 1000}
+	return Policy{Horizon: time.Hour, DefaultStartTime: 10 * time.Second, DefaultBootTime: 40 * time.Second, LaunchMicro: 500, RestartMicro: 2000, MinSavingPPM: 50_000, SolveWork: 400_000, MaxCandidatesWide: 20_000, MaxCandidatesNarrow: 32, MaxSolvesNew: 8, MaxSolvesAgain: 1, StopAfterFound: 16, MaxCandidatesPerCommand: 1000}
 }
 
 // Validate says which knob is out of range.
@@ -41,12 +41,12 @@ func (p Policy) Validate() error {
 	switch {
 	case p.Horizon <= 0:
 		return fmt.Errorf("disruption policy horizon is %s, must be positive", p.Horizon)
-	case p.LeastPPM < 0 || p.LeastPPM > 1_000_000:
-		return fmt.Errorf("disruption policy leastPPM is %d, must be between 0 and 1000000", p.LeastPPM)
-	case p.Start < 0 || p.Boot < 0 || p.LaunchMicro < 0 || p.RestartMicro < 0 || p.Work < 0:
-		return fmt.Errorf("disruption policy start %s, boot %s, launchMicro %d, restartMicro %d and work %d must not be negative", p.Start, p.Boot, p.LaunchMicro, p.RestartMicro, p.Work)
-	case p.Sweep < 1 || p.Narrow < 1 || p.Confirm < 0 || p.Set < 1 || p.Enough < 1:
-		return fmt.Errorf("disruption policy sweep %d, narrow %d, enough %d and set %d must be at least 1, confirm %d not negative", p.Sweep, p.Narrow, p.Enough, p.Set, p.Confirm)
+	case p.MinSavingPPM < 0 || p.MinSavingPPM > 1_000_000:
+		return fmt.Errorf("disruption policy leastPPM is %d, must be between 0 and 1000000", p.MinSavingPPM)
+	case p.DefaultStartTime < 0 || p.DefaultBootTime < 0 || p.LaunchMicro < 0 || p.RestartMicro < 0 || p.SolveWork < 0:
+		return fmt.Errorf("disruption policy start %s, boot %s, launchMicro %d, restartMicro %d and work %d must not be negative", p.DefaultStartTime, p.DefaultBootTime, p.LaunchMicro, p.RestartMicro, p.SolveWork)
+	case p.MaxCandidatesWide < 1 || p.MaxCandidatesNarrow < 1 || p.MaxSolvesNew < 0 || p.MaxCandidatesPerCommand < 1 || p.StopAfterFound < 1:
+		return fmt.Errorf("disruption policy sweep %d, narrow %d, enough %d and set %d must be at least 1, confirm %d not negative", p.MaxCandidatesWide, p.MaxCandidatesNarrow, p.StopAfterFound, p.MaxCandidatesPerCommand, p.MaxSolvesNew)
 	}
 	return nil
 }
@@ -120,9 +120,9 @@ func (x prices) of(r model.Resources) int64 {
 	return int64(sum)
 }
 
-// Disruption is what moving a pod weighs beside one that nobody has an opinion of, in thousandths: more with a higher priority and a
+// EvictionWeight is what moving a pod weighs beside one that nobody has an opinion of, in thousandths: more with a higher priority and a
 // higher pod-deletion-cost, by the reference's rule, between nothing and ten times as much.
-func Disruption(p *model.Pod) int64 {
+func EvictionWeight(p *model.Pod) int64 {
 	w := 1000 + int64(p.DeletionCost)*1000>>27 + int64(p.Class.Priority)*1000>>25
 	return min(max(w, 0), 10_000)
 }
@@ -138,14 +138,14 @@ func (p Policy) restartMicro(pool *model.NodePool, pod *model.Pod) int64 {
 	if micro, ok := model.ParseRestartCost(pool.RestartCost); ok {
 		base = micro
 	}
-	return base * Disruption(pod) / 1000
+	return base * EvictionWeight(pod) / 1000
 }
 
-// Starts are measured start times.
-type Starts map[*model.Class]time.Duration
+// StartTimes are measured start times.
+type StartTimes map[*model.Class]time.Duration
 
-// Measure adds a node's pods: from bound to ready, the least seen of each class, since a pod may have become unready and ready again.
-func (s Starts) Measure(n *model.Node) {
+// MeasurePods adds a node's pods: from bound to ready, the least seen of each class, since a pod may have become unready and ready again.
+func (s StartTimes) MeasurePods(n *model.Node) {
 	for _, p := range n.Pods {
 		if p.ReadySince.IsZero() || p.Bound.IsZero() || p.ReadySince.Before(p.Bound) {
 			continue
@@ -162,9 +162,9 @@ func hourly(micro int64, d time.Duration) int64 {
 	return int64(float64(micro) * d.Hours())
 }
 
-// Choices are the types that a pool may buy, cheapest first and at most so many, with the zones and capacity types they are offered in and
+// BuyableTypes are the types that a pool may buy, cheapest first and at most so many, with the zones and capacity types they are offered in and
 // the price of the cheapest.
-func Choices(p *model.NodePool, most int) (types []*model.InstanceType, zones, capacity []string, micro int64) {
+func BuyableTypes(p *model.NodePool, most int) (types []*model.InstanceType, zones, capacity []string, micro int64) {
 	type choice struct {
 		t     *model.InstanceType
 		price int64

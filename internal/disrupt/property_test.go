@@ -78,8 +78,8 @@ func TestMovesEnd(t *testing.T) {
 				rt.Fatalf("moves don't end")
 			}
 			in := x.input()
-			for p := range in.Left {
-				in.Left[p] = left
+			for p := range in.BudgetLeft {
+				in.BudgetLeft[p] = left
 			}
 			list, mem := round(in, x.pol, Memory{})
 			if len(list) == 0 {
@@ -88,36 +88,36 @@ func TestMovesEnd(t *testing.T) {
 				}
 				return
 			}
-			if all := list[0].Together; all.SavingBoundMicro < all.SavingMicro {
-				rt.Fatalf("saves %d, more than the bound %d", all.SavingMicro, all.SavingBoundMicro)
+			if all := list[0].Batch; all.SavingBoundMicroPerHour < all.SavingMicroPerHour {
+				rt.Fatalf("saves %d, more than the bound %d", all.SavingMicroPerHour, all.SavingBoundMicroPerHour)
 			}
-			guard := NewGuard(x.pdbs, x.now)
+			guard := NewEligibility(x.pdbs, x.now)
 			gone := map[string]int64{}
 			for _, m := range list {
 				begun++
-				for _, u := range m.Units {
-					if why := guard.Blocks(u, plan.Underutilized, true); len(why) > 0 {
+				for _, u := range m.Candidates {
+					if why := guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
 						rt.Fatalf("node %s is taken though %s", u.Node.Name, text(why[0]))
 					}
 					if gone[u.Pool.Name]++; gone[u.Pool.Name] > left {
 						rt.Fatalf("more than %d machines of pool %s are taken", left, u.Pool.Name)
 					}
 				}
-				if m.Saving() <= 0 || m.Gain <= 0 {
-					rt.Fatalf("saves %d, gains %d", m.Saving(), m.Gain)
+				if m.SavingMicroPerHour() <= 0 || m.GainMicro <= 0 {
+					rt.Fatalf("saves %d, gains %d", m.SavingMicroPerHour(), m.GainMicro)
 				}
 				worst := int64(0)
-				for i := range m.New {
-					worst += dearest(&m.New[i])
+				for i := range m.Replacements {
+					worst += dearest(&m.Replacements[i])
 				}
-				if least := m.OldMicro / 1_000_000 * x.pol.LeastPPM; m.OldMicro-worst <= 0 || m.OldMicro-worst < least {
-					rt.Fatalf("saves %d, and %d if the dearest of the types left to the claims comes", m.Saving(), m.OldMicro-worst)
+				if least := m.OldMicroPerHour / 1_000_000 * x.pol.MinSavingPPM; m.OldMicroPerHour-worst <= 0 || m.OldMicroPerHour-worst < least {
+					rt.Fatalf("saves %d, and %d if the dearest of the types left to the claims comes", m.SavingMicroPerHour(), m.OldMicroPerHour-worst)
 				}
 				before := x.price()
 				x.tie = rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "chance"), 0)).IntN
 				x.carryOut(m)
-				if after := x.price(); before-after != m.Saving() {
-					rt.Fatalf("promised to save %d, saved %d", m.Saving(), before-after)
+				if after := x.price(); before-after != m.SavingMicroPerHour() {
+					rt.Fatalf("promised to save %d, saved %d", m.SavingMicroPerHour(), before-after)
 				}
 			}
 		}
@@ -153,11 +153,11 @@ func TestSameAgain(t *testing.T) {
 }
 
 // round searches until commands are found or nothing is left to look at, beginning anew if anything has changed.
-func round(in *Input, pol Policy, mem Memory) ([]*Move, Memory) {
+func round(in *Input, pol Policy, mem Memory) ([]*Command, Memory) {
 	in.Scope = Wide
 	for {
-		var list []*Move
-		if list, mem = Consolidate(in, pol, solve.DefaultPolicy(), mem); len(list) > 0 || !mem.More {
+		var list []*Command
+		if list, mem = Consolidate(in, pol, solve.DefaultPolicy(), mem); len(list) > 0 || !mem.Unfinished {
 			return list, mem
 		}
 		in.Scope = Narrow
@@ -170,32 +170,32 @@ func TestMemoryChangesNothing(t *testing.T) {
 	moved, narrow := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		x := anyCluster(rt)
-		x.pol.Confirm, x.pol.Narrow = rapid.IntRange(1, 8).Draw(rt, "confirm"), rapid.IntRange(1, 8).Draw(rt, "narrow")
+		x.pol.MaxSolvesNew, x.pol.MaxCandidatesNarrow = rapid.IntRange(1, 8).Draw(rt, "confirm"), rapid.IntRange(1, 8).Draw(rt, "narrow")
 		var mem Memory
 		for range rapid.IntRange(1, 8).Draw(rt, "changes") {
 			in := x.input()
 			for _, p := range x.pools {
-				in.Left[p.Name] = int64(rapid.IntRange(0, 12).Draw(rt, "left"))
+				in.BudgetLeft[p.Name] = int64(rapid.IntRange(0, 12).Draw(rt, "left"))
 			}
 			if rapid.Bool().Draw(rt, "narrow first") {
 				in.Scope = Narrow
-				var list []*Move
+				var list []*Command
 				if list, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem); len(list) > 0 {
 					narrow++
 					for _, m := range list {
 						before := x.price()
 						x.carryOut(m)
-						if after := x.price(); m.Gain <= 0 || before-after != m.Saving() {
-							rt.Fatalf("promised to save %d and to gain %d, saved %d", m.Saving(), m.Gain, before-after)
+						if after := x.price(); m.GainMicro <= 0 || before-after != m.SavingMicroPerHour() {
+							rt.Fatalf("promised to save %d and to gain %d, saved %d", m.SavingMicroPerHour(), m.GainMicro, before-after)
 						}
 					}
 					continue
 				}
 			}
-			var warm, cold []*Move
+			var warm, cold []*Command
 			warm, mem = round(in, x.pol, mem)
 			cold, _ = round(in, x.pol, Memory{})
-			say := func(list []*Move) string {
+			say := func(list []*Command) string {
 				x.out.Reset()
 				for _, m := range list {
 					x.describe(m)

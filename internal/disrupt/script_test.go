@@ -45,14 +45,14 @@ type script struct {
 	now     time.Time
 	pools   []*model.NodePool
 	types   []*model.InstanceType
-	nodes   []*Unit
+	nodes   []*Candidate
 	pods    map[string][]*model.Pod
 	pdbs    []*model.PDB
 	mem     Memory
 	pol     Policy
 	loose   bool            // no machine can be reserved
 	inexact bool            // successors are not bound
-	returns []Return        // pods that are expected back
+	returns []ScaleUp       // pods that are expected back
 	tie     func(n int) int // which of so many pods comes, or nodes is taken; nil: the first
 	out     strings.Builder
 	next    int
@@ -118,7 +118,7 @@ func (x *script) pool(name string) *model.NodePool {
 	return nil
 }
 
-func (x *script) unit(name string) *Unit {
+func (x *script) unit(name string) *Candidate {
 	for _, u := range x.nodes {
 		if u.Node.Name == name {
 			return u
@@ -162,12 +162,12 @@ func (x *script) line(f []string) {
 		}
 		x.pdbs = append(x.pdbs, b)
 	case "returns":
-		r := Return{Workload: "deployment/default/" + name, Pods: 1, Requests: x.pods[name][0].Class.Requests}
+		r := ScaleUp{Workload: "deployment/default/" + name, Pods: 1, Requests: x.pods[name][0].Class.Requests}
 		for _, o := range opts {
 			if n, ok := strings.CutPrefix(o[0], "x"); ok && o[1] == "" {
 				r.Pods = int(x.num(n))
 			} else {
-				r.In = x.dur(o[1])
+				r.After = x.dur(o[1])
 			}
 		}
 		x.returns = append(x.returns, r)
@@ -187,9 +187,9 @@ func (x *script) line(f []string) {
 		case "horizon":
 			x.pol.Horizon = d
 		case "start":
-			x.pol.Start = d
+			x.pol.DefaultStartTime = d
 		case "boot":
-			x.pol.Boot = d
+			x.pol.DefaultBootTime = d
 		default:
 			x.fatal("knob %s", opts[0][0])
 		}
@@ -197,19 +197,19 @@ func (x *script) line(f []string) {
 		x.now = epoch.Add(x.dur(name))
 	case "blocks":
 		x.say("%s", strings.Join(f, " "))
-		for _, r := range NewGuard(x.pdbs, x.now).Blocks(x.build(x.unit(name)), plan.Code(f[2]), len(f) > 3) {
+		for _, r := range NewEligibility(x.pdbs, x.now).Blockers(x.build(x.unit(name)), plan.Code(f[2]), len(f) > 3) {
 			x.say("  %s", text(r))
 		}
 	case "allow":
-		var n Count
+		var n NodeCount
 		for _, o := range opts[1:] {
 			if o[0] == "total" {
 				n.Total = x.num(o[1])
 			} else {
-				n.Down = x.num(o[1])
+				n.Unavailable = x.num(o[1])
 			}
 		}
-		left, why := Allowance(x.pool(name), n, plan.Code(f[2]), x.now)
+		left, why := AllowedDisruptions(x.pool(name), n, plan.Code(f[2]), x.now)
 		x.say("allow %s %s: %d (%s)", name, f[2], left, text(why))
 	case "move":
 		in := x.input()
@@ -221,24 +221,24 @@ func (x *script) line(f []string) {
 				if !one {
 					n = v
 				}
-				for p := range in.Left {
+				for p := range in.BudgetLeft {
 					if !one || p == pool {
-						in.Left[p] = x.num(n)
+						in.BudgetLeft[p] = x.num(n)
 					}
 				}
 			case "transit":
-				in.Adrift = x.pods[v]
+				in.UnboundInTransit = x.pods[v]
 			default:
 				x.fatal("move option %d %s", i, f)
 			}
 		}
-		var list []*Move
+		var list []*Command
 		list, x.mem = Consolidate(in, x.pol, solve.DefaultPolicy(), x.mem)
 		x.say("move")
 		if len(list) == 0 {
 			x.say("  nothing pays")
-			for _, u := range in.Units {
-				if why := x.mem.Verdict(u.Node.Name); why.Code != "" {
+			for _, u := range in.Candidates {
+				if why := x.mem.WhyKept(u.Node.Name); why.Code != "" {
 					x.say("  %s: %s", u.Node.Name, text(why))
 				}
 			}
@@ -247,11 +247,11 @@ func (x *script) line(f []string) {
 		for _, m := range list {
 			x.describe(m)
 		}
-		if all := list[0].Together; all.SavingBoundMicro > 0 {
-			x.say("    saves %s of at most %s with %d evictions", dollars(all.SavingMicro), dollars(all.SavingBoundMicro), all.Evictions)
+		if all := list[0].Batch; all.SavingBoundMicroPerHour > 0 {
+			x.say("    saves %s of at most %s with %d evictions", dollars(all.SavingMicroPerHour), dollars(all.SavingBoundMicroPerHour), all.Evictions)
 		}
 	case "replace":
-		m, why := Replace(x.input(), []*Unit{x.build(x.unit(name))}, plan.Drifted, x.pol, solve.DefaultPolicy())
+		m, why := Replace(x.input(), []*Candidate{x.build(x.unit(name))}, plan.Drifted, x.pol, solve.DefaultPolicy())
 		x.say("replace %s", name)
 		if m == nil {
 			x.say("  not possible: %s", text(why))
@@ -275,12 +275,12 @@ func text(r plan.Reason) string {
 	return s
 }
 
-func (x *script) describe(m *Move) {
+func (x *script) describe(m *Command) {
 	var from, to []string
-	for _, u := range m.Units {
+	for _, u := range m.Candidates {
 		from = append(from, u.Node.Name)
 	}
-	for _, n := range m.New {
+	for _, n := range m.Replacements {
 		s := fmt.Sprintf("%s×%d", n.Type.Name, len(n.Pods))
 		if n.Offering.CapacityType != model.OnDemand {
 			s = n.Offering.CapacityType + " " + s
@@ -296,9 +296,9 @@ func (x *script) describe(m *Move) {
 	if len(to) == 0 {
 		to = []string{"nothing"}
 	}
-	x.say("  %s → %s, %d pods on standing room, %s → %s an hour", strings.Join(from, " "), strings.Join(to, " "), m.Standing, dollars(m.OldMicro), dollars(m.NewMicro))
-	for _, pool := range slices.Sorted(maps.Keys(m.Scores)) {
-		x.say("    balanced for pool %s: score %.2f", pool, m.Scores[pool])
+	x.say("  %s → %s, %d pods on standing room, %s → %s an hour", strings.Join(from, " "), strings.Join(to, " "), m.PodsOnExisting, dollars(m.OldMicroPerHour), dollars(m.NewMicroPerHour))
+	for _, pool := range slices.Sorted(maps.Keys(m.BalancedScores)) {
+		x.say("    balanced for pool %s: score %.2f", pool, m.BalancedScores[pool])
 	}
 }
 
@@ -382,7 +382,7 @@ func (x *script) addType(name string, opts [][2]string) {
 func (x *script) addNode(name string, opts [][2]string) {
 	n := &model.Node{Name: name, UID: name, Ready: true, Annotations: model.Labels{}, Labels: model.Labels{model.LabelHostname: name,
 		model.LabelZone: "a", model.LabelCapacityType: model.OnDemand, model.LabelInitialized: "true"}}
-	u := &Unit{Node: n, Claim: &model.Claim{Name: "c-" + name, UID: "c-" + name, TerminationGracePeriod: -1, Annotations: model.Labels{}}, Initial: true, Quiet: epoch.Add(-time.Hour)}
+	u := &Candidate{Node: n, Claim: &model.Claim{Name: "c-" + name, UID: "c-" + name, TerminationGracePeriod: -1, Annotations: model.Labels{}}, Initialized: true, UnchangedSince: epoch.Add(-time.Hour)}
 	for _, o := range opts {
 		switch o[0] {
 		case "pool":
@@ -390,18 +390,18 @@ func (x *script) addNode(name string, opts [][2]string) {
 			n.Labels[model.LabelNodePool] = o[1]
 		case "type":
 			n.Labels[model.LabelInstanceType] = o[1]
-			n.Allocatable = TypeOf(u.Pool, o[1]).Allocatable
+			n.Allocatable = FindInstanceType(u.Pool, o[1]).Allocatable
 		case "annotate":
 			n.Annotations[o[1]] = "true"
 		case "quiet":
-			u.Quiet = epoch.Add(x.dur(o[1]))
+			u.UnchangedSince = epoch.Add(x.dur(o[1]))
 		case "young":
-			u.Initial = false
+			u.Initialized = false
 			delete(n.Labels, model.LabelInitialized)
 		case "busy":
-			u.Busy = true
+			u.Nominated = true
 		case "moving":
-			u.Move = "m1"
+			u.CommandID = "m1"
 		case "keep":
 			u.Claim.Annotations[KeepUntil] = epoch.Add(x.dur(o[1])).Format(time.RFC3339)
 		case "grace":
@@ -479,42 +479,42 @@ func (x *script) addPods(name string, opts [][2]string) {
 }
 
 // build is a unit with its pods and price as they are now.
-func (x *script) build(u *Unit) *Unit {
+func (x *script) build(u *Candidate) *Candidate {
 	slices.SortFunc(u.Node.Pods, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
-	v := NewUnit(u.Claim, u.Node, x.pool(u.Pool.Name))
-	v.Initial, v.Quiet, v.Busy, v.Move = u.Initial, u.Quiet, u.Busy, u.Move
+	v := NewCandidate(u.Claim, u.Node, x.pool(u.Pool.Name))
+	v.Initialized, v.UnchangedSince, v.Nominated, v.CommandID = u.Initialized, u.UnchangedSince, u.Nominated, u.CommandID
 	return v
 }
 
 func (x *script) input() *Input {
-	in := &Input{ResourceNames: model.FixedNames(), Left: map[string]int64{}, Scope: Wide, Whole: map[string]Whole{}, Starts: Starts{}, Exact: !x.inexact, Returns: x.returns}
+	in := &Input{ResourceNames: model.FixedNames(), BudgetLeft: map[string]int64{}, Scope: Wide, PoolTotals: map[string]PoolTotal{}, StartTimes: StartTimes{}, BindsPods: !x.inexact, ScaleUps: x.returns}
 	if x.loose {
-		in.NoReserve = func(*solve.NewNode) plan.Reason { return plan.Reason{Code: plan.LandingOff} }
+		in.WhyUnreservable = func(*solve.NewNode) plan.Reason { return plan.Reason{Code: plan.LandingOff} }
 	}
-	guard := NewGuard(x.pdbs, x.now)
+	guard := NewEligibility(x.pdbs, x.now)
 	for _, p := range x.pools {
-		in.Left[p.Name] = 1000
+		in.BudgetLeft[p.Name] = 1000
 		in.Pools = append(in.Pools, solve.Pool{NodePool: p, NodesLeft: -1})
 	}
-	slices.SortFunc(x.nodes, func(a, b *Unit) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+	slices.SortFunc(x.nodes, func(a, b *Candidate) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 	for _, u := range x.nodes {
 		v := x.build(u)
 		n := v.Node
-		in.Starts.Measure(n)
-		in.Rooms = append(in.Rooms, solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Free: n.Allocatable.Sub(n.Used), Allocatable: n.Allocatable, Pods: n.Pods})
-		w := in.Whole[v.Pool.Name]
+		in.StartTimes.MeasurePods(n)
+		in.Nodes = append(in.Nodes, solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Free: n.Allocatable.Sub(n.Used), Allocatable: n.Allocatable, Pods: n.Pods})
+		w := in.PoolTotals[v.Pool.Name]
 		w.PriceMicro += max(v.PriceMicro, 0)
-		w.Disruption += v.Weight()
-		in.Whole[v.Pool.Name] = w
-		if len(v.Pods) > 0 && len(guard.Blocks(v, plan.Underutilized, true)) == 0 {
-			in.Units = append(in.Units, v)
+		w.DisruptionWeight += v.DisruptionWeight()
+		in.PoolTotals[v.Pool.Name] = w
+		if len(v.Pods) > 0 && len(guard.Blockers(v, plan.Underutilized, true)) == 0 {
+			in.Candidates = append(in.Candidates, v)
 		}
 	}
 	return in
 }
 
 // touch makes the node another object, as any change of it is.
-func (u *Unit) touch() {
+func (u *Candidate) touch() {
 	n := *u.Node
 	u.Node, n.Pods = &n, slices.Clone(n.Pods)
 }
@@ -530,12 +530,12 @@ func (x *script) price() int64 {
 
 // carryOut does what a move says. Successors are bound to the room that the move gives them; where they are not (off, tolerate), those without a
 // machine of their own go to any node that has room, whichever tie takes.
-func (x *script) carryOut(m *Move) {
+func (x *script) carryOut(m *Command) {
 	x.t.Helper()
-	for _, u := range m.Units {
-		x.nodes = slices.DeleteFunc(x.nodes, func(v *Unit) bool { return v.Node.Name == u.Node.Name })
+	for _, u := range m.Candidates {
+		x.nodes = slices.DeleteFunc(x.nodes, func(v *Candidate) bool { return v.Node.Name == u.Node.Name })
 	}
-	place := func(p *model.Pod, to *Unit) {
+	place := func(p *model.Pod, to *Candidate) {
 		q := *p
 		q.Node = to.Node.Name
 		if len(p.Class.AntiAffinity) > 0 && slices.ContainsFunc(to.Node.Pods, func(o *model.Pod) bool { return o.Class == p.Class }) {
@@ -548,7 +548,7 @@ func (x *script) carryOut(m *Move) {
 			x.fatal("node %s is overfull", to.Node.Name)
 		}
 	}
-	for _, n := range m.New {
+	for _, n := range m.Replacements {
 		x.next++
 		name := fmt.Sprintf("new%03d", x.next)
 		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}, {"capacity", n.Offering.CapacityType}})
@@ -562,7 +562,7 @@ func (x *script) carryOut(m *Move) {
 		}
 	}
 	var roam []*model.Pod
-	for _, a := range m.On {
+	for _, a := range m.OnExisting {
 		for _, p := range a.Pods {
 			if x.inexact {
 				roam = append(roam, p)
@@ -575,7 +575,7 @@ func (x *script) carryOut(m *Move) {
 		i := x.pick(len(roam))
 		p := roam[i]
 		roam = slices.Delete(roam, i, i+1)
-		var fits []*Unit
+		var fits []*Candidate
 		for _, u := range x.nodes {
 			r := solve.Room{Name: u.Node.Name, Labels: u.Node.Labels, Taints: u.Node.Taints}
 			if p.Class.Requests.Fits(u.Node.Allocatable.Sub(u.Node.Used)) && admits(p.Class, &r) {
@@ -604,7 +604,7 @@ func (x *script) end() (moves, pods int) {
 		if moves > 1000 {
 			x.fatal("moves don't end")
 		}
-		var list []*Move
+		var list []*Command
 		list, x.mem = Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
 		if len(list) == 0 {
 			break
@@ -613,8 +613,8 @@ func (x *script) end() (moves, pods int) {
 			was := x.price()
 			pods += m.moved()
 			x.carryOut(m)
-			if now := x.price(); was-now != m.Saving() || now >= was {
-				x.fatal("the move promised to save %d and saved %d", m.Saving(), was-now)
+			if now := x.price(); was-now != m.SavingMicroPerHour() || now >= was {
+				x.fatal("the move promised to save %d and saved %d", m.SavingMicroPerHour(), was-now)
 			}
 		}
 	}

@@ -21,11 +21,11 @@ import (
 //
 // Pods that are placed with regard to other pods (spread, affinity, ports, volumes) keep all machines that they leave together. Where successors
 // are not bound to their room (Input.Exact), all that count on room that stands share it.
-func (s *search) independent(m *Move) []*Move {
-	if !s.in.Exact && m.Standing > 0 {
-		return []*Move{m}
+func (s *search) independent(m *Command) []*Command {
+	if !s.in.BindsPods && m.PodsOnExisting > 0 {
+		return []*Command{m}
 	}
-	parent := make([]int, len(m.Units))
+	parent := make([]int, len(m.Candidates))
 	unitOf := map[*model.Pod]int{}
 	related := -1 // a machine with pods that are placed with regard to others
 	var root func(i int) int
@@ -40,7 +40,7 @@ func (s *search) independent(m *Move) []*Move {
 	for i := range parent {
 		parent[i] = i
 	}
-	for i, u := range m.Units {
+	for i, u := range m.Candidates {
 		for _, p := range u.Pods {
 			if unitOf[p] = i; s.f.sticky(p.Class) {
 				if related < 0 {
@@ -55,42 +55,42 @@ func (s *search) independent(m *Move) []*Move {
 			join(unitOf[pods[0]], unitOf[p])
 		}
 	}
-	for _, a := range m.On {
+	for _, a := range m.OnExisting {
 		together(a.Pods)
 	}
-	for i := range m.New {
-		together(m.New[i].Pods)
+	for i := range m.Replacements {
+		together(m.Replacements[i].Pods)
 	}
 
-	at := map[int]*Move{}
-	var parts []*Move
-	for i, u := range m.Units {
+	at := map[int]*Command{}
+	var parts []*Command
+	for i, u := range m.Candidates {
 		r := root(i)
 		if at[r] == nil {
-			at[r] = &Move{Cause: m.Cause}
+			at[r] = &Command{Cause: m.Cause}
 			parts = append(parts, at[r])
 		}
-		at[r].Units = append(at[r].Units, u)
-		at[r].OldMicro += max(u.PriceMicro, 0)
+		at[r].Candidates = append(at[r].Candidates, u)
+		at[r].OldMicroPerHour += max(u.PriceMicro, 0)
 	}
 	if len(parts) < 2 {
-		return []*Move{m}
+		return []*Command{m}
 	}
-	for _, a := range m.On {
+	for _, a := range m.OnExisting {
 		part := at[root(unitOf[a.Pods[0]])]
-		part.On, part.Standing = append(part.On, a), part.Standing+len(a.Pods)
+		part.OnExisting, part.PodsOnExisting = append(part.OnExisting, a), part.PodsOnExisting+len(a.Pods)
 	}
-	for _, n := range m.New {
+	for _, n := range m.Replacements {
 		part := at[root(unitOf[n.Pods[0]])]
-		part.New, part.NewMicro = append(part.New, n), part.NewMicro+n.PriceMicro
+		part.Replacements, part.NewMicroPerHour = append(part.Replacements, n), part.NewMicroPerHour+n.PriceMicro
 	}
-	parts = slices.DeleteFunc(parts, func(part *Move) bool {
-		part.CostMicro = s.cost(part.Units, part.NewMicro) + int64(len(part.New))*s.pol.LaunchMicro
-		part.Result = &solve.Result{Cost: plan.Cost{NewMicroPerHour: part.NewMicro}}
+	parts = slices.DeleteFunc(parts, func(part *Command) bool {
+		part.CostMicro = s.cost(part.Candidates, part.NewMicroPerHour) + int64(len(part.Replacements))*s.pol.LaunchMicro
+		part.Result = &solve.Result{Cost: plan.Cost{NewMicroPerHour: part.NewMicroPerHour}}
 		return s.worth(part).Code != ""
 	})
-	if len(parts) == 0 || slices.ContainsFunc(parts, func(part *Move) bool { return len(part.New) > 0 && part.Standing > 0 }) {
-		return []*Move{m}
+	if len(parts) == 0 || slices.ContainsFunc(parts, func(part *Command) bool { return len(part.Replacements) > 0 && part.PodsOnExisting > 0 }) {
+		return []*Command{m}
 	}
 	return parts
 }
