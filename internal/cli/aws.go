@@ -14,13 +14,14 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // awsFlags are the settings of --cloud aws: each a flag and, where the flag is not given, Karpenter's environment variable.
 type awsFlags struct {
-	config *aws.Config
+	config *awsapi.Config
 	flags  *pflag.FlagSet
 }
 
@@ -33,7 +34,7 @@ var awsVariables = []struct{ flag, variable string }{
 }
 
 func (f *awsFlags) add(g *pflag.FlagSet) {
-	config := aws.DefaultConfig()
+	config := awsapi.DefaultConfig()
 	f.config, f.flags = &config, g
 	c := f.config
 	g.StringVar(&c.ClusterName, "cluster-name", "", "name of the EKS cluster, for --cloud aws (CLUSTER_NAME)")
@@ -49,7 +50,7 @@ func (f *awsFlags) add(g *pflag.FlagSet) {
 }
 
 // read takes in the environment and says what is wrong with the settings.
-func (f *awsFlags) read(getenv func(string) string) (aws.Config, error) {
+func (f *awsFlags) read(getenv func(string) string) (awsapi.Config, error) {
 	for _, v := range awsVariables {
 		value := getenv(v.variable)
 		if value == "" || f.flags.Changed(v.flag) {
@@ -88,7 +89,7 @@ func wanted(f *pflag.Flag) string {
 }
 
 // awsProvider connects to AWS.
-func awsProvider(ctx context.Context, clients *aws.Clients, config aws.Config, client *kube.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
+func awsProvider(ctx context.Context, clients *awsapi.Clients, config awsapi.Config, client *kube.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	version, err := client.Version(ctx)

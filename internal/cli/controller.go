@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -122,7 +122,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 		log.Warn("environment variable has no effect", "variable", v.name, "value", v.value, "why", v.why)
 	}
 	limitMemory(os.Getenv)
-	var ec2 aws.Config
+	var ec2 awsapi.Config
 	discovery, err := f.groups.read(os.Getenv)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	var source cloud.Provider
 	var refresh func(context.Context) // keeps what the provider knows fresh, on the leader
 	if f.cloud == "aws" {
-		clients, err := aws.Connect(c.Context())
+		clients, err := awsapi.Connect(c.Context())
 		if err != nil {
 			return exit{2, fmt.Errorf("--cloud aws: %w", err)}
 		}

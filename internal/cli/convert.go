@@ -24,7 +24,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
@@ -186,7 +186,7 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, e
 		return nil, err
 	}
 	if f.live && len(conv.named)+len(conv.discovery) > 0 {
-		clients, err := aws.Connect(c.Context())
+		clients, err := awsapi.Connect(c.Context())
 		if err != nil {
 			return nil, err
 		}

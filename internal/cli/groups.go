@@ -16,7 +16,8 @@ import (
 	"github.com/spf13/pflag"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/asg"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
@@ -51,7 +52,7 @@ type discovery struct {
 	sets     []map[string]string
 	settings kube.GroupSettings
 	ranks    string // namespace of the expander priority's ConfigMap; empty: none is read
-	clients  *aws.Clients
+	clients  *awsapi.Clients
 	missing  []string // named ones that were not there when last looked for
 }
 
@@ -138,14 +139,14 @@ func (d *discovery) with(actor *kube.Actor, log *slog.Logger) *kube.Discovery {
 }
 
 // findGroups asks AWS for groups by name and by tags. missing are the names that no group has.
-func findGroups(ctx context.Context, clients *aws.Clients, named []kube.NodeGroup, sets []map[string]string) (out []kube.NodeGroup, missing []string, err error) {
+func findGroups(ctx context.Context, clients *awsapi.Clients, named []kube.NodeGroup, sets []map[string]string) (out []kube.NodeGroup, missing []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	var names []string
 	for _, g := range named {
 		names = append(names, g.Name)
 	}
-	found, err := aws.Discover(ctx, clients, names, sets)
+	found, err := asg.Discover(ctx, clients, names, sets)
 	if err != nil {
 		return nil, nil, err
 	}

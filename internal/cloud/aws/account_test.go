@@ -25,6 +25,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
@@ -112,22 +113,22 @@ func (a *account) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-func (a *account) config() aws.Config {
-	c := aws.DefaultConfig()
+func (a *account) config() awsapi.Config {
+	c := awsapi.DefaultConfig()
 	c.ClusterName = awstest.Default().Cluster
 	return c
 }
 
-func (a *account) clients() *aws.Clients {
+func (a *account) clients() *awsapi.Clients {
 	a.t.Helper()
 	return a.through(a)
 }
 
 // through is the clients whose requests go through this.
-func (a *account) through(by http.RoundTripper) *aws.Clients {
+func (a *account) through(by http.RoundTripper) *awsapi.Clients {
 	a.t.Helper()
 	a.t.Setenv("AWS_CA_BUNDLE", "") // the machine's own has no place here
-	clients, err := aws.Connect(context.Background(), config.WithBaseEndpoint(a.url), config.WithRegion("us-east-1"),
+	clients, err := awsapi.Connect(context.Background(), config.WithBaseEndpoint(a.url), config.WithRegion("us-east-1"),
 		config.WithHTTPClient(&http.Client{Transport: by}), config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "none", "")))
 	if err != nil {
 		a.t.Fatal(err)
@@ -135,12 +136,12 @@ func (a *account) through(by http.RoundTripper) *aws.Clients {
 	return clients
 }
 
-func (a *account) provider(change ...func(*aws.Config)) *aws.Provider {
+func (a *account) provider(change ...func(*awsapi.Config)) *aws.Provider {
 	a.t.Helper()
 	return a.providerOf(a.clients(), change...)
 }
 
-func (a *account) providerOf(clients *aws.Clients, change ...func(*aws.Config)) *aws.Provider {
+func (a *account) providerOf(clients *awsapi.Clients, change ...func(*awsapi.Config)) *aws.Provider {
 	a.t.Helper()
 	c := a.config()
 	for _, f := range change {

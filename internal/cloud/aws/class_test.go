@@ -16,6 +16,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -206,7 +207,7 @@ func TestPrices(t *testing.T) {
 			t.Errorf("offering %+v", o)
 		}
 	}
-	isolated := a.provider(func(c *aws.Config) { c.IsolatedVPC = true })
+	isolated := a.provider(func(c *awsapi.Config) { c.IsolatedVPC = true })
 	if _, err := isolated.Offerings(t.Context(), nil, class("")); err != nil {
 		t.Error(err)
 	}

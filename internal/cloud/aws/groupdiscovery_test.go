@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/asg"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
@@ -48,20 +48,20 @@ func TestDiscover(t *testing.T) {
 		{"another value", nil, []map[string]string{{"team": "c"}}, 0},
 		{"names and sets that overlap", []string{"g-000", "g-001"}, []map[string]string{{"team": "a"}, {"team": "b"}, {"k8s.io/cluster-autoscaler/enabled": "true"}}, 118},
 	} {
-		got, err := aws.Discover(t.Context(), a.clients(), c.names, c.sets)
+		got, err := asg.Discover(t.Context(), a.clients(), c.names, c.sets)
 		if err != nil || len(got) != c.want {
 			t.Errorf("%s: %d groups, want %d: %v", c.what, len(got), c.want, err)
 		}
-		if !slices.IsSortedFunc(got, func(x, y aws.DiscoveredGroup) int { return strings.Compare(x.Name, y.Name) }) {
+		if !slices.IsSortedFunc(got, func(x, y asg.DiscoveredGroup) int { return strings.Compare(x.Name, y.Name) }) {
 			t.Errorf("%s: out of order", c.what)
 		}
 	}
-	got, err := aws.Discover(t.Context(), a.clients(), []string{"g-001"}, nil)
+	got, err := asg.Discover(t.Context(), a.clients(), []string{"g-001"}, nil)
 	if err != nil || len(got) != 1 || got[0].Tags["team"] != "b" || len(got[0].Tags) != 2 {
 		t.Errorf("have %+v, %v", got, err)
 	}
 	a.fault(awstest.Fault{Kind: machines.Throttle, Action: "DescribeAutoScalingGroups", Count: 1})
-	if got, err := aws.Discover(t.Context(), a.clients(), nil, []map[string]string{{"team": "a"}}); err == nil {
+	if got, err := asg.Discover(t.Context(), a.clients(), nil, []map[string]string{{"team": "a"}}); err == nil {
 		t.Errorf("a throttled call found %d groups", len(got))
 	}
 }

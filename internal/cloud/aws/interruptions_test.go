@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/interruption"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -24,7 +25,7 @@ import (
 func TestInterruptions(t *testing.T) {
 	clock := &skipping{}
 	a := open(t, some(t, "m5.large"), clock)
-	p := a.provider(func(c *aws.Config) { c.InterruptionQueue = awstest.Default().Queue })
+	p := a.provider(func(c *awsapi.Config) { c.InterruptionQueue = awstest.Default().Queue })
 	running := map[string]string{} // a machine for each kind, by instance id
 	a.control("POST", "reservations", awstest.Reservation{InstanceType: "m5.large", Zone: "us-east-1b", Count: 1, Tags: map[string]string{"for": "us"}}, nil)
 	reserved := class(`{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],"capacityReservationSelectorTerms":[{"tags":{"for":"us"}}],` + discovery + `}`)
@@ -61,7 +62,7 @@ func TestInterruptions(t *testing.T) {
 	var refused atomic.Bool
 	go func() {
 		ended <- p.Interruptions(ctx, func(_ context.Context, i cloud.Interruption) error {
-			if i.Kind == aws.Rebalance && refused.CompareAndSwap(false, true) {
+			if i.Kind == interruption.Rebalance && refused.CompareAndSwap(false, true) {
 				return errors.New("not now")
 			}
 			seen <- i
@@ -73,11 +74,11 @@ func TestInterruptions(t *testing.T) {
 	for n, c := range []struct {
 		asked, kind string
 		dated       bool
-	}{{awstest.Rebalance, aws.Rebalance, false}, {awstest.ScheduledChange, aws.ScheduledChange, true}, {awstest.SpotInterruption, aws.SpotInterruption, true}, {awstest.ReservationTaken, aws.ReservationInterruption, true}} {
+	}{{awstest.Rebalance, interruption.Rebalance, false}, {awstest.ScheduledChange, interruption.ScheduledChange, true}, {awstest.SpotInterruption, interruption.SpotInterruption, true}, {awstest.ReservationTaken, interruption.ReservationInterruption, true}} {
 		a.control("POST", "interrupt", awstest.Interruption{Kind: c.asked, Instances: []string{ids[n]}}, nil)
 		for {
 			i := <-seen
-			if i.Kind == aws.StateChange {
+			if i.Kind == interruption.StateChange {
 				gone = true // the notice before is over meanwhile
 				continue
 			}
@@ -95,13 +96,13 @@ func TestInterruptions(t *testing.T) {
 		}
 	}
 	for !gone { // EC2 takes a machine when its notice is over
-		gone = (<-seen).Kind == aws.StateChange
+		gone = (<-seen).Kind == interruption.StateChange
 	}
 	// A machine that is stopped is told from one that ends.
 	a.control("POST", "interrupt", awstest.Interruption{Kind: awstest.StateChange, Instances: []string{ids[0]}}, nil)
 	for stops := false; !stops; { // its end is told too, in whichever order
 		i := <-seen
-		stops = i.ProviderID == running[ids[0]] && i.Kind == aws.StateChange && i.Stops
+		stops = i.ProviderID == running[ids[0]] && i.Kind == interruption.StateChange && i.Stops
 	}
 	stop()
 	if err := <-ended; err != nil {
@@ -115,7 +116,7 @@ func TestInterruptions(t *testing.T) {
 // TestNoQueue: a queue that is not there is an error that names it.
 func TestNoQueue(t *testing.T) {
 	a := open(t, some(t, "m5.large"), cloud.Wall{})
-	err := a.provider(func(c *aws.Config) { c.InterruptionQueue = "no-such" }).Interruptions(t.Context(), nil)
+	err := a.provider(func(c *awsapi.Config) { c.InterruptionQueue = "no-such" }).Interruptions(t.Context(), nil)
 	if err == nil || cloud.KindOf(err) == cloud.None {
 		t.Errorf("have %v", err)
 	}

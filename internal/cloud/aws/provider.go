@@ -12,38 +12,45 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/asg"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/interruption"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // Provider implements cloud.Provider, and the optional interfaces beside it, for one cluster in one AWS account and region. It is a
 // router: what is asked about a node class or a machine goes to the provider that buys such machines, fleet or groups.
 type Provider struct {
-	aws       *account
-	catalogue *catalogueStore
-	memory    *nodeMemory
-	instances *instanceIndex
-	fleet     *fleetProvider
-	groups    *groupProvider
-	queue     *interruptionQueue
+	aws       *awsapi.Account
+	catalogue *catalogue.Store
+	memory    *catalogue.NodeMemory
+	instances *instances.Index
+	fleet     *fleet.Provider
+	groups    *asg.Provider
+	queue     *interruption.Queue
 }
 
 // New makes a provider. Nothing is called before it is used; Run keeps what it knows fresh.
-func New(c *Clients, config Config, resources Resources, clock cloud.Clock, log *slog.Logger) (*Provider, error) {
+func New(c *awsapi.Clients, config awsapi.Config, resources awsapi.Resources, clock cloud.Clock, log *slog.Logger) (*Provider, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	a := &account{Clients: c, config: config, resources: resources, clock: clock, log: log}
-	store, err := newCatalogueStore(a)
+	a := &awsapi.Account{Clients: c, Config: config, Resources: resources, Clock: clock, Log: log}
+	store, err := catalogue.NewStore(a)
 	if err != nil {
 		return nil, err
 	}
-	memory, registry := &nodeMemory{}, newGroupRegistry()
-	types, index := &typeBuilder{aws: a, memory: memory}, newInstanceIndex(a, registry.groupNames)
+	memory, registry := &catalogue.NodeMemory{}, asg.NewRegistry()
+	types, index := offering.NewTypeBuilder(a, memory), instances.NewIndex(a, registry.GroupNames)
 	return &Provider{
 		aws: a, catalogue: store, memory: memory, instances: index,
-		fleet:  newFleetProvider(a, store, types, index),
-		groups: newGroupProvider(a, store, types, index, registry),
-		queue:  &interruptionQueue{aws: a, instances: index},
+		fleet:  fleet.New(a, store, types, index),
+		groups: asg.New(a, store, types, index, registry),
+		queue:  interruption.NewQueue(a, index),
 	}, nil
 }
 
@@ -56,7 +63,7 @@ type classProvider interface {
 
 // providerFor is the provider of a node class. A class of no kind that is served goes to fleet, which refuses it.
 func (p *Provider) providerFor(class cloud.NodeClass) classProvider {
-	if isNodeGroupClass(class) {
+	if asg.Serves(class) {
 		return p.groups
 	}
 	return p.fleet
@@ -66,7 +73,7 @@ func (p *Provider) providerFor(class cloud.NodeClass) classProvider {
 func (p *Provider) Traits() cloud.Traits {
 	return cloud.Traits{Name: "aws", Classes: []cloud.ClassKind{
 		{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass}, {Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass},
-	}, ListDelay: ListDelay}
+	}, ListDelay: instances.ListDelay}
 }
 
 // Offerings implements cloud.Provider.
@@ -81,7 +88,7 @@ func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) [
 	for i, r := range requests {
 		wg.Go(func() {
 			if ctx.Err() != nil {
-				results[i].Err = classifyError(ctx, "launch", r.ClaimName, ctx.Err())
+				results[i].Err = awsapi.ClassifyError(ctx, "launch", r.ClaimName, ctx.Err())
 			} else {
 				results[i] = p.providerFor(r.Class).Launch(ctx, r)
 			}
@@ -112,15 +119,15 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 
 // Interruptions implements cloud.Interrupter.
 func (p *Provider) Interruptions(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
-	return p.queue.watch(ctx, handle)
+	return p.queue.Watch(ctx, handle)
 }
 
 // KeepNodeMemory says where what is learned of nodes' memory outlives the process. It comes before the provider is used.
-func (p *Provider) KeepNodeMemory(store MemoryStore) { p.memory.store = store }
+func (p *Provider) KeepNodeMemory(store catalogue.MemoryStore) { p.memory.KeepIn(store) }
 
 // Learn implements cloud.Learner.
 func (p *Provider) Learn(ctx context.Context, instanceType, image string, bytes int64) error {
-	return p.memory.learn(ctx, instanceType, image, bytes)
+	return p.memory.Learn(ctx, instanceType, image, bytes)
 }
 
 // RepairPolicies implements cloud.Repairer: what EKS's node monitoring agent reports, and for how long it is waited.
@@ -138,23 +145,23 @@ func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 
 // Run keeps instance types and prices fresh, and deletes launch templates that are not used any more, until the context ends.
 func (p *Provider) Run(ctx context.Context) {
-	swept := p.aws.clock.Now()
+	swept := p.aws.Clock.Now()
 	for ctx.Err() == nil {
-		next := p.catalogue.nextRefresh()
+		next := p.catalogue.NextRefresh()
 		wait := time.Minute
 		if !next.IsZero() {
-			wait = min(max(next.Sub(p.aws.clock.Now()), time.Second), 10*time.Minute)
+			wait = min(max(next.Sub(p.aws.Clock.Now()), time.Second), 10*time.Minute)
 		}
-		if p.aws.clock.Wait(ctx, wait) != nil {
+		if p.aws.Clock.Wait(ctx, wait) != nil {
 			return
 		}
-		if _, err := p.catalogue.load(ctx, true); err != nil && ctx.Err() == nil {
-			p.aws.log.Warn("instance types and prices not refreshed, those known stay in use", "error", err)
+		if _, err := p.catalogue.Load(ctx, true); err != nil && ctx.Err() == nil {
+			p.aws.Log.Warn("instance types and prices not refreshed, those known stay in use", "error", err)
 		}
-		if now := p.aws.clock.Now(); now.Sub(swept) >= time.Hour {
+		if now := p.aws.Clock.Now(); now.Sub(swept) >= time.Hour {
 			swept = now
 			if err := p.fleet.DeleteUnusedTemplates(ctx); err != nil && ctx.Err() == nil {
-				p.aws.log.Warn("unused launch templates not deleted, trying again in an hour", "error", err)
+				p.aws.Log.Warn("unused launch templates not deleted, trying again in an hour", "error", err)
 			}
 		}
 	}

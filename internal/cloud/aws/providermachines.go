@@ -11,6 +11,8 @@ import (
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -18,23 +20,23 @@ import (
 // they are not ours to end unasked.
 func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	if ctx.Err() != nil {
-		return nil, classifyError(ctx, "list", "", ctx.Err())
+		return nil, awsapi.ClassifyError(ctx, "list", "", ctx.Err())
 	}
-	l, err := p.instances.list(ctx, p.aws.clock.Now())
+	l, err := p.instances.List(ctx, p.aws.Clock.Now())
 	if err != nil {
-		return nil, classifyError(ctx, "list", "", err)
+		return nil, awsapi.ClassifyError(ctx, "list", "", err)
 	}
 	if !cloud.LooksOnly(ctx) {
 		p.groups.CleanUp(ctx, l)
 	}
-	now := p.aws.clock.Now()
-	out := make([]model.Instance, 0, len(l.all))
-	for _, m := range l.all {
-		in := model.Instance{ProviderID: providerID(m.zone, m.id), ClaimUID: m.claimUID, ClaimName: m.claimName, Launched: m.launched, Gone: m.gone}
-		if m.capacityType == model.OnDemand && now.Sub(m.launched) > ListDelay {
+	now := p.aws.Clock.Now()
+	out := make([]model.Instance, 0, len(l.All))
+	for _, m := range l.All {
+		in := model.Instance{ProviderID: instances.ProviderID(m.Zone, m.ID), ClaimUID: m.ClaimUID, ClaimName: m.ClaimName, Launched: m.Launched, Gone: m.Gone}
+		if m.CapacityType == model.OnDemand && now.Sub(m.Launched) > instances.ListDelay {
 			in.Unreserved = unreservedLabels
 		}
-		if m.autoScalingGroup != "" && m.claimUID == "" && !m.gone {
+		if m.AutoScalingGroup != "" && m.ClaimUID == "" && !m.Gone {
 			in.Class, in.Labels = p.groups.AdoptableAs(&m)
 		}
 		out = append(out, in)
@@ -54,7 +56,7 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 	errs := make([]error, len(providerIDs))
 	all := func(err error) []error {
 		for i, id := range providerIDs {
-			errs[i] = classifyError(ctx, "terminate", id, err)
+			errs[i] = awsapi.ClassifyError(ctx, "terminate", id, err)
 		}
 		return errs
 	}
@@ -64,14 +66,14 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 	if ctx.Err() != nil {
 		return all(ctx.Err())
 	}
-	groups, err := p.instances.groupNamesOf(ctx, providerIDs)
+	groups, err := p.instances.GroupNamesOf(ctx, providerIDs)
 	if err != nil {
 		return all(err)
 	}
 	by := map[string][]int{}
 	for i, id := range providerIDs {
 		key := groups[i]
-		if strings.HasPrefix(id, placeholderPrefix) {
+		if strings.HasPrefix(id, instances.PlaceholderPrefix) {
 			key = id
 		}
 		by[key] = append(by[key], i)
@@ -81,25 +83,25 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 		wg.Go(func() {
 			ids := make([]string, len(list))
 			for n, i := range list {
-				ids[n] = instanceID(providerIDs[i])
+				ids[n] = instances.InstanceID(providerIDs[i])
 			}
 			var answers []error
 			ok := true
 			switch {
-			case strings.HasPrefix(key, placeholderPrefix):
+			case strings.HasPrefix(key, instances.PlaceholderPrefix):
 				answers = make([]error, len(ids))
 				answers[0] = p.groups.Cancel(ctx, ids[0])
 			case key != "":
 				answers, ok = p.groups.Terminate(ctx, key, ids)
 			default:
-				answers, ok = p.instances.terminate(ctx, ids)
+				answers, ok = p.instances.Terminate(ctx, ids)
 			}
 			for n, i := range list {
 				err := ctx.Err()
 				if ok {
 					err = answers[n]
 				}
-				errs[i] = classifyError(ctx, "terminate", providerIDs[i], err)
+				errs[i] = awsapi.ClassifyError(ctx, "terminate", providerIDs[i], err)
 			}
 		})
 	}

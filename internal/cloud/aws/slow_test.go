@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 )
 
@@ -74,7 +74,7 @@ func TestAListHasAnEnd(t *testing.T) {
 		_, ok := r.Context().Deadline()
 		limited <- ok
 	}
-	p := a.providerOf(a.through(slow), func(c *aws.Config) { c.InterruptionQueue = awstest.Default().Queue })
+	p := a.providerOf(a.through(slow), func(c *awsapi.Config) { c.InterruptionQueue = awstest.Default().Queue })
 	res := a.provider().Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: "c", ClaimUID: "c", Class: class("")}})[0]
 	if res.Err != nil {
 		t.Fatal(res.Err)

@@ -31,7 +31,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 
-	cloudaws "github.com/dovetail-sh/dovetail/internal/cloud/aws"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
@@ -205,7 +205,7 @@ func (a *account) start() {
 		running.Wait()
 	}
 	cfg := aws.Config{
-		Region: c.Region, BaseEndpoint: &a.url, HTTPClient: cloudaws.PlainBodies(nil), Retryer: func() aws.Retryer { return aws.NopRetryer{} },
+		Region: c.Region, BaseEndpoint: &a.url, HTTPClient: awsapi.PlainBodies(nil), Retryer: func() aws.Retryer { return aws.NopRetryer{} },
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "none"}, nil
 		}),

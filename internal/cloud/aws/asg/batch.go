@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"context"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+)
+
+// A launch batch is released batchPause after its last claim has come, and batchMaxWait after its first.
+const (
+	batchPause   = 150 * time.Millisecond
+	batchMaxWait = time.Second
+)
+
+// batch is claims for a group that wait for each other.
+type batch struct {
+	since, last time.Time
+	released    chan struct{} // closed when they go on
+}
+
+// waitForBatch holds a claim back while others of its plan are about to come, so that they share one change of the group's desired capacity: until
+// the last of them has come, or none for a while. It says whether the context still lasts.
+func (s *groupState) waitForBatch(ctx context.Context, clock cloud.Clock, following int) bool {
+	s.mu.Lock()
+	if s.batch == nil {
+		s.batch = &batch{since: clock.Now(), released: make(chan struct{})}
+	}
+	c := s.batch
+	c.last = clock.Now()
+	if following == 0 {
+		s.releaseBatch(c)
+	}
+	s.mu.Unlock()
+	for {
+		s.mu.Lock()
+		left := min(c.last.Add(batchPause).Sub(clock.Now()), c.since.Add(batchMaxWait).Sub(clock.Now()))
+		if left <= 0 {
+			s.releaseBatch(c)
+		}
+		s.mu.Unlock()
+		timed, cancel := context.WithCancel(ctx)
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_ = clock.Wait(timed, left) // or the batch was released
+		}()
+		select {
+		case <-c.released:
+			cancel()
+			return ctx.Err() == nil
+		case <-over:
+			cancel()
+			if ctx.Err() != nil {
+				return false
+			}
+		}
+	}
+}
+
+// releaseBatch lets the claims of a batch go on together. The caller holds mu.
+func (s *groupState) releaseBatch(c *batch) {
+	if s.batch == c {
+		s.batch = nil
+		close(c.released)
+	}
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+)
+
+// nodeClass is a NodeGroupClass, read.
+type nodeClass struct {
+	name, generationKey string // generationKey changes with the class's generation
+	spec                dovetailv1alpha1.NodeGroupClassSpec
+}
+
+func Serves(c cloud.NodeClass) bool {
+	return c.Group == dovetailv1alpha1.Group && c.Kind == dovetailv1alpha1.KindNodeGroupClass
+}
+
+func readNodeClass(op string, c cloud.NodeClass) (*nodeClass, error) {
+	out := &nodeClass{name: c.Name, generationKey: fmt.Sprintf("%s/%s/%d", c.Name, c.UID, c.Generation)}
+	if len(c.Spec) > 0 {
+		if err := json.Unmarshal(c.Spec, &out.spec); err != nil {
+			return nil, awsapi.NotReadyError(op, c.Name, "NodeGroupClass %s: spec: %w", c.Name, err)
+		}
+	}
+	if len(out.spec.SelectorTerms) == 0 {
+		return nil, awsapi.NotReadyError(op, c.Name, "NodeGroupClass %s: spec.selectorTerms: empty; name a group or its tags", c.Name)
+	}
+	return out, nil
+}
+
+// defaultProvisionTime is how long AWS has to give a group a machine, where the group's class does not say.
+const defaultProvisionTime = 15 * time.Minute
+
+func (c *nodeClass) provisionTime() time.Duration {
+	if o := c.spec.Options; o != nil && o.MaxNodeProvisionTime != nil && o.MaxNodeProvisionTime.Duration > 0 {
+		return o.MaxNodeProvisionTime.Duration
+	}
+	return defaultProvisionTime
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// group is an Auto Scaling group as it was described.
+type group struct {
+	name                 string
+	min, max, desired    int64
+	members              []member
+	leaving              []string                            // ids of those that are on their way out of it
+	instanceTypes        []string                            // all that it may launch, in its own order
+	mixed                bool                                // which of them it launches is the group's to decide
+	instanceRequirements []types.InstanceRequirementsRequest // what types must have that it may launch; empty: types are listed
+	capacityTypes        []string                            // sorted
+	zones                []string                            // sorted
+	tags                 map[string]string
+	suspended            []string
+	labels               model.Labels  // that its tags say its nodes have
+	taints               []model.Taint // and taints
+	template             templateRef
+	templateData         *types.ResponseLaunchTemplateData // of its launch template; nil: not known
+	problem              string                            // why nothing can be had from it; empty: it can
+}
+
+type templateRef struct{ id, name, version string }
+
+func (r templateRef) String() string {
+	if r.name != "" {
+		return r.name
+	}
+	return r.id
+}
+
+// member is an instance of a group that counts towards its desired capacity.
+type member struct {
+	id        string
+	protected bool
+}
+
+// countsTowardsDesired says whether an instance in this state counts towards its group's desired capacity.
+func countsTowardsDesired(state astypes.LifecycleState) bool {
+	s := string(state)
+	return s == "InService" || strings.HasPrefix(s, "Pending")
+}
+
+// readGroup reads what AWS says of a group.
+func readGroup(in *astypes.AutoScalingGroup) *group {
+	g := &group{
+		name: awsapi.Deref(in.AutoScalingGroupName), min: int64(awsapi.Deref(in.MinSize)), max: int64(awsapi.Deref(in.MaxSize)), desired: int64(awsapi.Deref(in.DesiredCapacity)),
+		zones: slices.Clone(in.AvailabilityZones), tags: map[string]string{}, labels: model.Labels{},
+	}
+	slices.Sort(g.zones)
+	for _, i := range in.Instances {
+		if countsTowardsDesired(i.LifecycleState) {
+			g.members = append(g.members, member{awsapi.Deref(i.InstanceId), awsapi.Deref(i.ProtectedFromScaleIn)})
+		}
+		if strings.HasPrefix(string(i.LifecycleState), "Terminat") {
+			g.leaving = append(g.leaving, awsapi.Deref(i.InstanceId))
+		}
+	}
+	for _, s := range in.SuspendedProcesses {
+		g.suspended = append(g.suspended, awsapi.Deref(s.ProcessName))
+	}
+	for _, t := range in.Tags {
+		g.tags[awsapi.Deref(t.Key)] = awsapi.Deref(t.Value)
+	}
+	said := dovetailv1alpha1.ReadTags(g.tags) // how its nodes look
+	maps.Copy(g.labels, said.Labels)
+	for _, t := range said.Taints {
+		g.taints = append(g.taints, model.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	slices.SortFunc(g.taints, func(a, b model.Taint) int { return strings.Compare(a.Key+a.Effect+a.Value, b.Key+b.Effect+b.Value) })
+	switch {
+	case in.MixedInstancesPolicy != nil && in.MixedInstancesPolicy.LaunchTemplate != nil:
+		g.readMixedPolicy(in.MixedInstancesPolicy)
+	case in.LaunchTemplate != nil:
+		g.template = templateRefOf(in.LaunchTemplate)
+	case in.LaunchConfigurationName != nil:
+		g.problem = "it is made of launch configuration " + *in.LaunchConfigurationName + ", which is not read; give it a launch template"
+	default:
+		g.problem = "it has no launch template"
+	}
+	if awsapi.Deref(in.Status) != "" { // it is being deleted
+		g.problem = "its status is " + *in.Status
+	}
+	for _, p := range g.suspended {
+		if p == "Launch" {
+			g.problem = "its process Launch is suspended; resume it"
+		}
+	}
+	return g
+}
+
+func templateRefOf(in *astypes.LaunchTemplateSpecification) templateRef {
+	r := templateRef{awsapi.Deref(in.LaunchTemplateId), awsapi.Deref(in.LaunchTemplateName), awsapi.Deref(in.Version)}
+	if r.version == "" {
+		r.version = "$Default"
+	}
+	return r
+}
+
+func (g *group) readMixedPolicy(m *astypes.MixedInstancesPolicy) {
+	if m.LaunchTemplate.LaunchTemplateSpecification == nil {
+		g.problem = "its mixed instances policy has no launch template"
+		return
+	}
+	g.template = templateRefOf(m.LaunchTemplate.LaunchTemplateSpecification)
+	for _, o := range m.LaunchTemplate.Overrides {
+		switch {
+		case o.InstanceRequirements != nil:
+			g.addRequirements(o.InstanceRequirements)
+		case awsapi.Deref(o.WeightedCapacity) != "" && *o.WeightedCapacity != "1":
+			g.problem = "its mixed instances policy weighs " + awsapi.Deref(o.InstanceType) + " as " + *o.WeightedCapacity + " machines; take the weights away"
+			return
+		case awsapi.Deref(o.InstanceType) != "" && !slices.Contains(g.instanceTypes, *o.InstanceType):
+			g.instanceTypes = append(g.instanceTypes, *o.InstanceType)
+		}
+	}
+	g.mixed = len(g.instanceTypes) > 1
+	base, above := int32(0), int32(100)
+	if d := m.InstancesDistribution; d != nil {
+		base = awsapi.Deref(d.OnDemandBaseCapacity)
+		if d.OnDemandPercentageAboveBaseCapacity != nil {
+			above = *d.OnDemandPercentageAboveBaseCapacity
+		}
+	}
+	if base > 0 || above > 0 {
+		g.capacityTypes = append(g.capacityTypes, model.OnDemand)
+	}
+	if above < 100 {
+		g.capacityTypes = append(g.capacityTypes, model.Spot)
+	}
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/launch"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// claimLaunch is what is remembered of a claim's launch in a group.
+type claimLaunch struct {
+	launch.Claim
+	searched    bool  // what was bought before was looked for
+	lastFailure error // why the group that was asked last has none
+}
+
+// Launch asks a group for a machine, see cloud.Provider.
+//
+// What a group should have is its present members and one more for each open claim that has none, counted anew each time; so a
+// repetition changes nothing, whoever makes it. A member that has come is matched to the oldest open claim that allows what it is, or
+// to the oldest of all where none does, and from then on bears the claim's uid as a tag. Until one has come the answer has no
+// provider id: the same request, made again, tells. Members that were there when a group was first looked at are nobody's, unless a
+// claim is older than that look.
+func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult {
+	c, err := readNodeClass("launch", req.Class)
+	if err != nil {
+		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
+	}
+	l, release, err := p.launches.Acquire(ctx, req.ClaimUID)
+	if err != nil {
+		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
+	}
+	defer release()
+	return p.launch(ctx, c, req, l)
+}
+
+func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchRequest, l *claimLaunch) cloud.LaunchResult {
+	fail := func(err error) cloud.LaunchResult {
+		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
+	}
+	if l.Result != nil {
+		return launch.Confirm(ctx, p.instances, req, &l.Claim)
+	}
+	o, ch, err := p.offeringsOf(ctx, nil, c)
+	if err != nil {
+		return fail(err)
+	}
+	if id := req.Annotations[dovetailv1alpha1.AnnotationAdopt]; id != "" {
+		m, err := p.scaler.adoptMember(ctx, req, instances.InstanceID(id))
+		if err != nil {
+			return fail(err)
+		}
+		return p.answerMatched(ctx, ch, req, l, m)
+	}
+	if !l.searched { // for what another process, or this one long ago, has found for it
+		list, err := p.instances.List(ctx, time.Time{})
+		if err != nil {
+			return fail(err)
+		}
+		if m := list.ByClaim(req.ClaimUID); m != nil {
+			return p.answerMatched(ctx, ch, req, l, m)
+		}
+		l.searched = true
+	}
+	if l.Options == nil {
+		l.Options = launchOptions(o, req)
+	}
+	if len(l.Options) == 0 {
+		return fail(&cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no group of NodeGroupClass %s offers anything for %s that holds %s", c.name, launch.DescribeRequest(req), launch.FormatRequests(req.Requests))})
+	}
+	for {
+		name := p.nextGroup(req.ClaimUID, l)
+		if name == "" {
+			missing := slices.Clone(l.Unavailable)
+			return fail(&cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: offering.SortKeys(missing), Err: l.lastFailure})
+		}
+		s := p.scaler.stateOf(name)
+		a, told := p.registry.takeOutcome(req.ClaimUID)
+		if !told {
+			if p.registry.groupOfClaim(req.ClaimUID) == "" && !s.waitForBatch(ctx, p.aws.Clock, req.Following) {
+				return fail(ctx.Err())
+			}
+			ask := &openClaim{uid: req.ClaimUID, name: req.ClaimName, pool: req.Pool, created: req.ClaimCreated, class: c.name, fits: matchesOption(l.Options, name)}
+			answers, ok := s.reconciles.Ask(ctx, []*openClaim{ask})
+			if !ok {
+				return fail(ctx.Err())
+			}
+			a = answers[0]
+		}
+		if a.group != "" {
+			name = a.group
+		}
+		switch {
+		case a.member != nil:
+			return p.answerMatched(ctx, ch, req, l, a.member)
+		case a.full:
+			l.lastFailure = a.err
+			for _, c := range l.Options {
+				if k := c.Key(); c.Offering.Labels[model.LabelNodeGroup] == name {
+					k.Group = name
+					l.Unavailable = append(l.Unavailable, k)
+				}
+			}
+		case a.noCapacity:
+			l.lastFailure = a.err
+			for _, c := range l.Options {
+				if c.Offering.Labels[model.LabelNodeGroup] == name {
+					l.Unavailable = append(l.Unavailable, c.Key())
+				}
+			}
+		case a.err != nil:
+			return fail(a.err)
+		default:
+			return cloud.LaunchResult{} // one is to come
+		}
+	}
+}
+
+// matchesOption says whether a member is one of the offerings of a group that a claim allows.
+func matchesOption(list []offering.Option, group string) func(*instances.Instance) bool {
+	return func(m *instances.Instance) bool {
+		return slices.ContainsFunc(list, func(c offering.Option) bool {
+			return c.Offering.Labels[model.LabelNodeGroup] == group && c.Key() == cloud.OfferingKey{InstanceType: m.InstanceType, Zone: m.Zone, CapacityType: m.CapacityType}
+		})
+	}
+}
+
+// nextGroup is the group to ask: the one that was asked already, or that of the cheapest offering which is not known to be missing.
+func (p *Provider) nextGroup(uid string, l *claimLaunch) string {
+	if name := p.registry.groupOfClaim(uid); name != "" {
+		return name
+	}
+	for _, c := range l.Options {
+		group := c.Offering.Labels[model.LabelNodeGroup]
+		if !slices.ContainsFunc(l.Unavailable, func(k cloud.OfferingKey) bool {
+			return k.Group == group || k.Group == "" && k == c.Key()
+		}) {
+			return group
+		}
+	}
+	return ""
+}
+
+// answerMatched answers for a member that has become a claim's: as what it is, whatever was asked for.
+func (p *Provider) answerMatched(ctx context.Context, ch *selectedGroups, req cloud.LaunchRequest, l *claimLaunch, m *instances.Instance) cloud.LaunchResult {
+	if m.Gone {
+		return launch.Ended(req, m.ID)
+	}
+	g, err := p.catalogue.Load(ctx, false)
+	if err != nil {
+		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
+	}
+	var a *group
+	for _, x := range ch.groups {
+		if x.name == m.AutoScalingGroup {
+			a = x
+		}
+	}
+	t := g.FindType(m.InstanceType)
+	var o *offering.Type
+	if a != nil && t != nil {
+		o = p.buildType(a, t)
+	}
+	if o == nil {
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName,
+			Err: fmt.Errorf("its machine %s is a %s of group %s, of which NodeGroupClass %s knows nothing", m.ID, m.InstanceType, m.AutoScalingGroup, ch.name)}}
+	}
+	price, modelled := g.PriceMicro(t, m.Zone, m.CapacityType)
+	labels := model.Labels{model.LabelNodeGroup: a.name}
+	for k, v := range a.labels {
+		labels[k] = v
+	}
+	bought := offering.Option{Type: o, Offering: &model.Offering{
+		Zone: m.Zone, CapacityType: m.CapacityType, PriceMicro: price, Modelled: modelled, Labels: labels,
+	}}
+	res := launch.NewResult(bought, m.ID, req, "")
+	res.Annotations = nil
+	if m.Image != "" {
+		res.ImageID = m.Image
+	}
+	for _, k := range l.Unavailable {
+		if k.InstanceType != m.InstanceType || k.Zone != m.Zone {
+			res.Unavailable = append(res.Unavailable, k)
+		}
+	}
+	res.Unavailable = offering.SortKeys(res.Unavailable)
+	l.Result, l.LaunchedAt, l.Options = &res, p.aws.Clock.Now(), nil
+	p.registry.noteClosed(req.ClaimUID)
+	return res
+}

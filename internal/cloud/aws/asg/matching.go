@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// matchMembers hands members that are nobody's to open claims. It says whether to wait with everything else, as a member that was there before
+// this process may bear a claim's tag that EC2 does not show yet; and how many members have come that EC2 does not show at all.
+func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answers map[string]claimOutcome) (wait bool, coming int64) {
+	there := map[string]bool{}
+	for _, m := range v.members {
+		there[m.id] = true
+	}
+	for id := range s.matched {
+		if m := v.instances[id]; m == nil && !there[id] || m != nil && m.Gone {
+			delete(s.matched, id)
+		}
+	}
+	of := map[string]*instances.Instance{}
+	for id, m := range v.instances {
+		if uid, ok := s.matched[id]; ok {
+			m.ClaimUID = uid
+		}
+		if m.ClaimUID != "" && (of[m.ClaimUID] == nil || of[m.ClaimUID].Gone) {
+			of[m.ClaimUID] = m
+		}
+	}
+	open := s.openClaims()
+	for _, a := range open {
+		if m := of[a.uid]; m != nil {
+			s.closeClaim(gs.registry, a, answers, claimOutcome{member: m})
+		}
+	}
+	open = s.openClaims()
+	s.mu.Lock()
+	old, since := s.initialMembers, s.firstViewedAt
+	s.mu.Unlock()
+	earlier := func(a *openClaim) bool { return !a.created.IsZero() && a.created.Before(since) }
+	var free []*instances.Instance
+	for _, x := range v.members {
+		if v.instances[x.id] == nil {
+			if !old[x.id] {
+				coming++
+			} else if v.at.Sub(since) < instances.ListDelay && slices.ContainsFunc(open, earlier) {
+				wait = true
+			}
+		}
+		if m := v.instances[x.id]; m != nil && m.ClaimUID == "" && !m.Gone {
+			free = append(free, m)
+		}
+	}
+	slices.SortFunc(free, func(a, b *instances.Instance) int {
+		return cmp.Or(a.Launched.Compare(b.Launched), strings.Compare(a.ID, b.ID))
+	})
+	type pair struct {
+		m *instances.Instance
+		a *openClaim
+	}
+	var pairs []pair
+	for _, m := range free {
+		best := -1
+		for i, a := range open {
+			if old[m.ID] && !(earlier(a) && m.Launched.After(a.created.Add(-clockSlack))) {
+				continue
+			}
+			if a.fits != nil && a.fits(m) {
+				best = i
+				break
+			}
+			if best < 0 {
+				best = i
+			}
+		}
+		if best < 0 {
+			continue
+		}
+		if old[m.ID] && v.at.Sub(since) < instances.ListDelay {
+			return true, coming
+		}
+		pairs = append(pairs, pair{m, open[best]})
+		open = slices.Delete(slices.Clone(open), best, best+1)
+	}
+	errs := make([]error, len(pairs))
+	awsapi.RunConcurrently(len(pairs), func(i int) { errs[i] = gs.tagMember(ctx, pairs[i].m, pairs[i].a.uid, pairs[i].a.name, pairs[i].a.pool) })
+	for i, x := range pairs {
+		switch {
+		case errs[i] == nil:
+			s.matched[x.m.ID] = x.a.uid
+			x.m.ClaimUID, x.m.ClaimName = x.a.uid, x.a.name
+			gs.instances.AddLaunched(*x.m)
+			s.closeClaim(gs.registry, x.a, answers, claimOutcome{member: x.m})
+		case awsapi.ErrorCode(errs[i]) == awsapi.CodeInstanceUnknown: // EC2 does not know it everywhere yet
+			wait = true
+		default:
+			answers[x.a.uid] = claimOutcome{err: errs[i]}
+			wait = true // it stays open, and its member nobody's
+		}
+	}
+	return wait, coming
+}
+
+// tagMember writes down whose a member is.
+func (gs *scaler) tagMember(ctx context.Context, m *instances.Instance, uid, name, pool string) error {
+	tags := map[string]string{
+		awsv1.TagClaimUID: uid, awsv1.TagNodeClaim: name, awsv1.TagClusterName: gs.aws.Config.ClusterName, "kubernetes.io/cluster/" + gs.aws.Config.ClusterName: "owned",
+	}
+	if pool != "" {
+		tags[awsv1.TagNodePool] = pool
+	}
+	_, err := gs.aws.EC2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{m.ID}, Tags: awsapi.EC2Tags(tags)})
+	return err
+}
+
+// adoptMember makes a member that was there before a claim the claim's.
+func (gs *scaler) adoptMember(ctx context.Context, req cloud.LaunchRequest, id string) (*instances.Instance, error) {
+	read := func() (*instances.Instance, error) {
+		res, err := gs.aws.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
+		if err != nil {
+			return nil, err
+		}
+		for _, in := range instances.FlattenReservations(res.Reservations) {
+			m := instances.ReadInstance(in)
+			return &m, nil
+		}
+		return nil, &cloud.Error{Kind: cloud.NotFound}
+	}
+	m, err := read()
+	if err != nil || m.Gone || m.ClaimUID == req.ClaimUID {
+		return m, err
+	}
+	if m.AutoScalingGroup == "" {
+		return nil, &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("instance %s is in no group any more", id)}
+	}
+	s := gs.stateOf(m.AutoScalingGroup)
+	if err := s.turn.Acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer s.turn.Release()
+	if m, err = read(); err != nil { // somebody may have had the turn before
+		return nil, err
+	}
+	if uid := cmp.Or(s.matched[id], m.ClaimUID); uid != "" && uid != req.ClaimUID {
+		return nil, &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("instance %s has become another claim's", id)}
+	}
+	if err := gs.tagMember(ctx, m, req.ClaimUID, req.ClaimName, req.Pool); err != nil {
+		return nil, err
+	}
+	s.matched[id] = req.ClaimUID
+	m.ClaimUID, m.ClaimName = req.ClaimUID, req.ClaimName
+	gs.instances.AddLaunched(*m)
+	return m, nil
+}
+
+// adoptAfter is how long a member that is nobody's is left alone: a claim that is open, after a restart, say, may want it.
+const adoptAfter = 30 * time.Second
+
+// adoptableAs says for which class a claim may be made for a member that is nobody's, and what the machine is; empty: not now.
+func (gs *scaler) adoptableAs(m *instances.Instance) (class string, labels model.Labels) {
+	gs.registry.mu.Lock()
+	class, s := gs.registry.classes[m.AutoScalingGroup], gs.registry.states[m.AutoScalingGroup]
+	gs.registry.mu.Unlock()
+	if class == "" || s == nil {
+		return "", nil
+	}
+	since := m.Launched
+	if gs.started.After(since) && gs.started.Sub(m.Launched) < 10*time.Minute {
+		since = gs.started // it may be an open claim's
+	}
+	if len(s.openClaims()) > 0 || gs.aws.Clock.Now().Sub(since) < adoptAfter {
+		return "", nil
+	}
+	return class, model.Labels{model.LabelInstanceType: m.InstanceType, model.LabelZone: m.Zone, model.LabelCapacityType: m.CapacityType, model.LabelNodeGroup: m.AutoScalingGroup}
+}

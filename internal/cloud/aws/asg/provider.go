@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"context"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/launch"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Provider has Auto Scaling groups launch machines, for node classes of kind NodeGroupClass.
+type Provider struct {
+	aws       *awsapi.Account
+	catalogue *catalogue.Store
+	types     *offering.TypeBuilder
+	instances *instances.Index
+	registry  *Registry
+	reader    *reader
+	scaler    *scaler
+	offerings *offering.Cache // by class and the taints of the pool
+	launches  *launch.Registry[claimLaunch]
+}
+
+func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, registry *Registry) *Provider {
+	reader := newReader(a)
+	return &Provider{
+		aws: a, catalogue: store, types: types, instances: instances, registry: registry, reader: reader,
+		scaler:    &scaler{aws: a, reader: reader, instances: instances, registry: registry, started: a.Clock.Now()},
+		offerings: offering.NewCache(), launches: launch.NewRegistry[claimLaunch](a.Clock),
+	}
+}
+
+// Offerings implements cloud.Provider.
+func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, nc cloud.NodeClass) ([]*model.InstanceType, error) {
+	const op = "offerings"
+	c, err := readNodeClass(op, nc)
+	if err != nil {
+		return nil, err
+	}
+	o, _, err := p.offeringsOf(ctx, pool, c)
+	if err != nil {
+		return nil, awsapi.ClassifyError(ctx, op, c.name, err)
+	}
+	return o.Types, nil
+}
+
+// CleanUp takes back what was to be for a moment, or was left behind: protection from scale-in, and capacity that groups want and nobody asks
+// for. What fails is logged, and tried again the next time.
+func (p *Provider) CleanUp(ctx context.Context, list *instances.List) {
+	p.scaler.removeStaleProtection(ctx, list)
+	p.scaler.trimExcess(ctx)
+}
+
+// AdoptableAs says for which class a claim may be made for a member that is nobody's, and what the machine is; empty: not now.
+func (p *Provider) AdoptableAs(m *instances.Instance) (class string, labels model.Labels) {
+	return p.scaler.adoptableAs(m)
+}
+
+// Placeholders are the machines that groups were asked for and that have not come.
+func (p *Provider) Placeholders() []model.Instance { return p.scaler.placeholders() }
+
+// Terminate ends members of a group. What several callers ask for at once is one look at the group. Errors are in the order of the ids;
+// false: the context ended first.
+func (p *Provider) Terminate(ctx context.Context, group string, ids []string) ([]error, bool) {
+	return p.scaler.stateOf(group).terminations.Ask(ctx, ids)
+}
+
+// Cancel gives up the machine that a claim has asked a group for.
+func (p *Provider) Cancel(ctx context.Context, claimUID string) error {
+	return p.scaler.cancelClaim(ctx, claimUID)
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// reader asks AWS for Auto Scaling groups and what they are made of, and changes nothing.
+type reader struct {
+	aws           *awsapi.Account
+	descriptions  *awsapi.Cache[description]                       // by selector term
+	templates     *awsapi.Cache[*types.ResponseLaunchTemplateData] // by id, or name, and version
+	refreshes     *awsapi.Cache[string]                            // by group
+	architectures *awsapi.Cache[types.ArchitectureType]            // by image id
+	types         *awsapi.Cache[[]string]                          // by architecture and instance requirements
+}
+
+func newReader(a *awsapi.Account) *reader {
+	return &reader{
+		aws:           a,
+		descriptions:  awsapi.NewCache[description](a.Clock, a.Config.GroupRefresh),
+		templates:     awsapi.NewCache[*types.ResponseLaunchTemplateData](a.Clock, time.Minute),
+		refreshes:     awsapi.NewCache[string](a.Clock, 30*time.Second),
+		architectures: awsapi.NewCache[types.ArchitectureType](a.Clock, time.Hour),
+		types:         awsapi.NewCache[[]string](a.Clock, time.Hour),
+	}
+}
+
+// describeGroups asks for groups, and for their launch templates.
+func (r *reader) describeGroups(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput) ([]*group, error) {
+	var out []*group
+	for {
+		page, err := r.aws.AutoScaling.DescribeAutoScalingGroups(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.AutoScalingGroups {
+			g := readGroup(&page.AutoScalingGroups[i])
+			if g.problem == "" {
+				if err := r.resolveTemplate(ctx, g); err != nil {
+					return nil, err
+				}
+			}
+			out = append(out, g)
+		}
+		if in.NextToken = page.NextToken; awsapi.Deref(in.NextToken) == "" {
+			return out, nil
+		}
+	}
+}
+
+// describeGroup asks for one group, now; nil: there is none of the name.
+func (r *reader) describeGroup(ctx context.Context, name string) (*group, error) {
+	res, err := r.aws.AutoScaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
+	if err != nil || len(res.AutoScalingGroups) == 0 {
+		return nil, err
+	}
+	return readGroup(&res.AutoScalingGroups[0]), nil
+}
+
+// resolveTemplate reads a group's launch template: one that is not there is the group's problem.
+func (r *reader) resolveTemplate(ctx context.Context, g *group) error {
+	type key struct{ id, version string }
+	id := g.template.id
+	if id == "" {
+		id = g.template.name
+	}
+	data, err := r.templates.Get(ctx, fmt.Sprint(key{id, g.template.version}), func(ctx context.Context) (*types.ResponseLaunchTemplateData, error) {
+		in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{g.template.version}, ResolveAlias: sdk.Bool(true)}
+		if g.template.id != "" {
+			in.LaunchTemplateId = &g.template.id
+		} else {
+			in.LaunchTemplateName = &g.template.name
+		}
+		res, err := r.aws.EC2.DescribeLaunchTemplateVersions(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		if len(res.LaunchTemplateVersions) == 0 || res.LaunchTemplateVersions[0].LaunchTemplateData == nil {
+			return nil, awsapi.NewUnresolvedError("LaunchTemplateNotFound", "launch template %s has no version %s", g.template, g.template.version)
+		}
+		return res.LaunchTemplateVersions[0].LaunchTemplateData, nil
+	})
+	var u *awsapi.UnresolvedError
+	switch code := awsapi.ErrorCode(err); {
+	case err == nil:
+	case errors.As(err, &u):
+		g.problem = u.Text + "; create it, or give the group another"
+		return nil
+	case awsapi.IsTemplateNotFound(code), strings.HasPrefix(code, "InvalidLaunchTemplateId"), strings.HasPrefix(code, "InvalidLaunchTemplateVersion"):
+		g.problem = fmt.Sprintf("its launch template %s, version %s: %s; create it, or give the group another", g.template, g.template.version, awsapi.ReadableError(err))
+		return nil
+	case awsapi.IsDenied(code):
+		g.problem = awsapi.ReadableError(err).Error() + "; allow ec2:DescribeLaunchTemplateVersions in the controller's IAM policy"
+		return nil
+	default:
+		return err
+	}
+	g.templateData = data
+	if len(g.instanceTypes) == 0 && len(g.instanceRequirements) == 0 && data.InstanceRequirements != nil {
+		g.addRequirements(data.InstanceRequirements)
+	}
+	if len(g.instanceRequirements) > 0 {
+		if err := r.resolveTypes(ctx, g); err != nil || g.problem != "" {
+			return err
+		}
+	}
+	if len(g.instanceTypes) == 0 {
+		switch {
+		case data.InstanceType == "":
+			g.problem = "launch template " + g.template.String() + " names no instance type"
+			return nil
+		}
+		g.instanceTypes = []string{string(data.InstanceType)}
+	}
+	if len(g.capacityTypes) == 0 {
+		g.capacityTypes = []string{model.OnDemand}
+		if o := data.InstanceMarketOptions; o != nil && o.MarketType == types.MarketTypeSpot {
+			g.capacityTypes = []string{model.Spot}
+		}
+	}
+	return nil
+}
+
+// instanceRefreshStatus is the status of a group's instance refresh; empty: there is none under way.
+func (r *reader) instanceRefreshStatus(ctx context.Context, name string) (string, error) {
+	return r.refreshes.Get(ctx, name, func(ctx context.Context) (string, error) {
+		res, err := r.aws.AutoScaling.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(10)})
+		if err != nil {
+			if awsapi.IsDenied(awsapi.ErrorCode(err)) {
+				r.aws.Log.Warn("whether a group's instances are being refreshed is not known", "group", name, "error", awsapi.ReadableError(err))
+				return "", nil
+			}
+			return "", err
+		}
+		for _, r := range res.InstanceRefreshes {
+			switch r.Status {
+			case astypes.InstanceRefreshStatusPending, astypes.InstanceRefreshStatusInProgress, astypes.InstanceRefreshStatusCancelling,
+				astypes.InstanceRefreshStatusRollbackInProgress, astypes.InstanceRefreshStatusBaking:
+				return string(r.Status), nil
+			}
+		}
+		return "", nil
+	})
+}

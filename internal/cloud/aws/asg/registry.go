@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"slices"
+	"sync"
+)
+
+// Registry are the groups that this process has to do with.
+type Registry struct {
+	mu             sync.Mutex
+	states         map[string]*groupState
+	groupByClaim   map[string]string       // the group of an open claim, by the claim's uid
+	unreadOutcomes map[string]claimOutcome // by claim uid: what it has not heard yet
+	maxSizes       map[string]int64        // by group: how many its class allows
+	classes        map[string]string       // by group: the class that chose it
+	denials        map[string]error        // by group: why it could not be changed when that was last tried
+}
+
+func NewRegistry() *Registry {
+	return &Registry{states: map[string]*groupState{}, groupByClaim: map[string]string{}, unreadOutcomes: map[string]claimOutcome{}, maxSizes: map[string]int64{}, classes: map[string]string{}, denials: map[string]error{}}
+}
+
+// noteSelected notes that a class has chosen a group.
+func (g *Registry) noteSelected(a *group, class string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.maxSizes[a.name], g.classes[a.name] = a.max, class
+}
+
+// GroupNames are the names of the groups that some class has chosen, sorted.
+func (g *Registry) GroupNames() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []string
+	for name := range g.states {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (g *Registry) noteOpen(uid, name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.groupByClaim[uid] = name
+}
+
+// groupOfClaim is the group that an open claim has asked; empty: none.
+func (g *Registry) groupOfClaim(uid string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.groupByClaim[uid]
+}
+
+func (g *Registry) noteClosed(uid string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.groupByClaim, uid)
+}
+
+// maxSizeOf is how many machines a group may have: as many as it says, and its class.
+func (g *Registry) maxSizeOf(name string, described int64) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n, ok := g.maxSizes[name]; ok {
+		return min(n, described)
+	}
+	return described
+}
+
+// noteChangeResult notes whether the last change of a group was permitted.
+func (g *Registry) noteChangeResult(name string, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil {
+		delete(g.denials, name)
+	} else {
+		g.denials[name] = err
+	}
+}
+
+// denialOf is why a group could not be changed when that was last tried; nil: it could.
+func (g *Registry) denialOf(name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.denials[name]
+}
+
+// keepOutcome keeps an answer for a claim whose own call was over when it was found.
+func (g *Registry) keepOutcome(uid string, a claimOutcome) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.unreadOutcomes[uid] = a
+}
+
+// takeOutcome takes the answer that was kept for a claim.
+func (g *Registry) takeOutcome(uid string) (claimOutcome, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a, ok := g.unreadOutcomes[uid]
+	delete(g.unreadOutcomes, uid)
+	return a, ok
+}

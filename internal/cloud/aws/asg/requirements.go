@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+)
+
+// addRequirements notes what the types that a group may launch must have. Auto Scaling, launch templates and the call that names those types have a
+// structure each for it, with the same fields.
+func (g *group) addRequirements(said any) {
+	var a types.InstanceRequirementsRequest
+	raw, err := json.Marshal(said)
+	if err == nil {
+		err = json.Unmarshal(raw, &a)
+	}
+	if err != nil { // of plain fields: it can't fail
+		g.problem = fmt.Sprintf("its InstanceRequirements can't be read: %v", err)
+		return
+	}
+	g.instanceRequirements = append(g.instanceRequirements, a)
+}
+
+// resolveTypes asks which types have what a group's attributes say, for the architecture of its image. What a person has to mend is the
+// group's problem; an error is one of the calls that may work next time.
+func (r *reader) resolveTypes(ctx context.Context, g *group) error {
+	arch, err := r.imageArchitecture(ctx, awsapi.Deref(g.templateData.ImageId))
+	if err == nil {
+		for _, a := range g.instanceRequirements {
+			var list []string
+			if list, err = r.typesMeeting(ctx, arch, a); err != nil {
+				break
+			}
+			for _, name := range list {
+				if !slices.Contains(g.instanceTypes, name) {
+					g.instanceTypes = append(g.instanceTypes, name)
+				}
+			}
+		}
+	}
+	var u *awsapi.UnresolvedError
+	switch code := awsapi.ErrorCode(err); {
+	case errors.As(err, &u):
+		g.problem = u.Text
+	case awsapi.IsDenied(code):
+		g.problem = awsapi.ReadableError(err).Error() + "; allow the call in the controller's IAM policy"
+	case awsapi.WasRejected(err, code):
+		g.problem = "its InstanceRequirements: " + awsapi.ReadableError(err).Error()
+	case err != nil:
+		return err
+	case len(g.instanceTypes) == 0:
+		g.problem = "no instance type of region " + r.aws.Region + " has what its InstanceRequirements ask for; ask for less"
+	}
+	g.mixed = len(g.instanceTypes) > 1
+	return nil
+}
+
+// imageArchitecture is an image's, as EC2 calls it.
+func (r *reader) imageArchitecture(ctx context.Context, image string) (types.ArchitectureType, error) {
+	return r.architectures.Get(ctx, image, func(ctx context.Context) (types.ArchitectureType, error) {
+		if image == "" {
+			return "", awsapi.NewUnresolvedError("", "its launch template names no image, so which types its InstanceRequirements mean is not known; name one")
+		}
+		res, err := r.aws.EC2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{image}})
+		if strings.HasPrefix(awsapi.ErrorCode(err), "InvalidAMIID") || err == nil && len(res.Images) == 0 {
+			return "", awsapi.NewUnresolvedError("", "image %s of its launch template does not exist; name another", image)
+		}
+		if err != nil {
+			return "", err
+		}
+		return types.ArchitectureType(res.Images[0].Architecture), nil
+	})
+}
+
+// typesMeeting are the types that have what is asked for, sorted.
+func (r *reader) typesMeeting(ctx context.Context, arch types.ArchitectureType, a types.InstanceRequirementsRequest) ([]string, error) {
+	return r.types.Get(ctx, string(arch)+" "+awsapi.SelectorKey(a), func(ctx context.Context) ([]string, error) {
+		var out []string
+		pages := ec2.NewGetInstanceTypesFromInstanceRequirementsPaginator(r.aws.EC2, &ec2.GetInstanceTypesFromInstanceRequirementsInput{
+			ArchitectureTypes: []types.ArchitectureType{arch}, VirtualizationTypes: []types.VirtualizationType{types.VirtualizationTypeHvm}, InstanceRequirements: &a,
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range page.InstanceTypes {
+				out = append(out, awsapi.Deref(t.InstanceType))
+			}
+		}
+		slices.Sort(out)
+		return out, nil
+	})
+}

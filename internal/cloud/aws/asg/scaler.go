@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
+)
+
+// A group's claims that ask within reconcileWindow of each other share one read of the group and one change of its desired capacity, at
+// most maxReconcileClaims of them.
+const (
+	reconcileWindow    = 10 * time.Millisecond
+	maxReconcileClaims = 500
+)
+
+// clockSlack is by how much this machine's clock and AWS's may differ, where nothing but times tells.
+const clockSlack = 30 * time.Second
+
+// activitySlack is by how much a scaling activity may seem to begin before the change that caused it.
+const activitySlack = 2 * time.Second
+
+// activityCheckAfter is how long a claim has waited for a member before failed scaling activities are looked for.
+const activityCheckAfter = 250 * time.Millisecond
+
+// scaler has Auto Scaling groups grow and shrink: it counts what each should have, hands its members to claims, and gives them back.
+type scaler struct {
+	aws       *awsapi.Account
+	reader    *reader
+	instances *instances.Index
+	registry  *Registry
+	started   time.Time // when this process began
+}
+
+// stateOf is what this process knows of a group, made when the group is first met.
+func (gs *scaler) stateOf(name string) *groupState {
+	gs.registry.mu.Lock()
+	defer gs.registry.mu.Unlock()
+	s := gs.registry.states[name]
+	if s == nil {
+		s = &groupState{name: name, turn: awsapi.NewLock(), matched: map[string]string{}, open: map[string]*openClaim{}}
+		s.reconciles = awsapi.NewBatcher(gs.aws.Clock, reconcileWindow, maxReconcileClaims, func(ctx context.Context, asks []*openClaim) []claimOutcome { return gs.reconcile(ctx, s, asks) })
+		s.terminations = awsapi.NewBatcher(gs.aws.Clock, 20*time.Millisecond, maxReconcileClaims, func(ctx context.Context, ids []string) []error { return gs.terminateMembers(ctx, s, ids) })
+		gs.registry.states[name] = s
+	}
+	return s
+}
+
+// reconcile brings a group and its open claims together, once for all who ask at a time: read it, match members to claims, and have it
+// grow, or shrink where claims were given up.
+func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClaim) []claimOutcome {
+	out := make([]claimOutcome, len(asks))
+	if err := s.turn.Acquire(ctx); err != nil {
+		for i := range out {
+			out[i].err = err
+		}
+		return out
+	}
+	defer s.turn.Release()
+	answers := map[string]claimOutcome{}
+	for _, a := range asks { // kept open from here on, whatever the calls come to
+		s.mu.Lock()
+		have := s.open[a.uid]
+		switch {
+		case a.cancelled && have != nil:
+			delete(s.open, a.uid)
+			s.surplus++
+		case !a.cancelled && have == nil:
+			s.open[a.uid] = a
+		}
+		s.mu.Unlock()
+		if !a.cancelled {
+			gs.registry.noteOpen(a.uid, s.name)
+		}
+	}
+	if err := gs.reconcileOnce(ctx, s, answers); err != nil {
+		for _, a := range asks {
+			if _, ok := answers[a.uid]; !ok {
+				answers[a.uid] = claimOutcome{err: err}
+			}
+		}
+	}
+	for i, a := range asks {
+		out[i] = answers[a.uid]
+		gs.registry.takeOutcome(a.uid) // it hears of it here
+		if a.cancelled && out[i].err == nil {
+			gs.registry.noteClosed(a.uid)
+		}
+	}
+	return out
+}
+
+func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, answers map[string]claimOutcome) error {
+	var failure *astypes.Activity
+	for {
+		v, err := gs.readGroupView(ctx, s.name)
+		if err != nil {
+			return err
+		}
+		if v.group == nil {
+			for _, a := range s.openClaims() {
+				s.closeClaim(gs.registry, a, answers, claimOutcome{err: awsapi.NotReadyError("launch", a.name, "NodeGroupClass %s: group %s does not exist; create it or take it out of spec.selectorTerms", a.class, s.name)})
+			}
+			return nil
+		}
+		s.noteDesired(v.desired, v.at)
+		s.noteInitialMembers(v.group, v.at)
+		wait, coming := gs.matchMembers(ctx, s, v, answers)
+		open := s.openClaims()
+		if failure != nil { // what has come in spite of it has been matched now
+			for _, a := range open {
+				if !a.countedAt.IsZero() && a.countedAt.Before(failure.StartTime.Add(activitySlack)) {
+					s.surplus++
+					s.closeClaim(gs.registry, a, answers, launchFailureOutcome(s.name, a, awsapi.Deref(failure.StatusMessage)))
+				}
+			}
+			open = s.openClaims()
+		}
+		if wait {
+			return nil // who of the members is whose will be known in a moment
+		}
+		most := gs.registry.maxSizeOf(s.name, v.max)
+		present := int64(len(v.members))
+		for i := len(open) - 1; i >= 0 && present+max(0, int64(len(open))-coming) > most; i-- { // the youngest
+			s.closeClaim(gs.registry, open[i], answers, claimOutcome{full: true, err: fmt.Errorf("group %s has %d machines of at most %d", s.name, present+int64(i), most)})
+			open = open[:i]
+		}
+		want := present + max(0, int64(len(open))-coming)
+		switch {
+		case want > v.desired:
+			s.markCounted(open, gs.aws.Clock.Now())
+			if err := gs.setDesiredCapacity(ctx, s, want); err != nil {
+				return err
+			}
+			s.surplus = 0
+			return nil
+		case s.surplus > 0 && v.desired > max(want, v.min):
+			return gs.shrinkGroup(ctx, s, v, max(v.desired-s.surplus, want, v.min), want-present)
+		}
+		s.surplus = 0
+		now := gs.aws.Clock.Now()
+		s.markCounted(open, now) // somebody else had it grow already
+		late := slices.ContainsFunc(open, func(a *openClaim) bool { return now.Sub(a.countedAt) >= activityCheckAfter })
+		if failure != nil || !late {
+			return nil
+		}
+		if failure, err = gs.lastFailedActivity(ctx, s.name, open); err != nil || failure == nil {
+			return err
+		}
+	}
+}
+
+func (gs *scaler) setDesiredCapacity(ctx context.Context, s *groupState, n int64) error {
+	_, err := gs.aws.AutoScaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{AutoScalingGroupName: &s.name, DesiredCapacity: sdk.Int32(int32(n)), HonorCooldown: sdk.Bool(false)})
+	if err == nil {
+		s.noteDesired(n, gs.aws.Clock.Now())
+		gs.registry.noteChangeResult(s.name, nil)
+		return nil
+	}
+	if awsapi.IsDenied(awsapi.ErrorCode(err)) {
+		gs.registry.noteChangeResult(s.name, awsapi.ReadableError(err))
+	}
+	return err
+}
+
+// lastFailedActivity is the last thing that a group tried in vain since it was asked for the members that have not come; nil: there is none.
+func (gs *scaler) lastFailedActivity(ctx context.Context, name string, open []*openClaim) (*astypes.Activity, error) {
+	res, err := gs.aws.AutoScaling.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(20)})
+	if err != nil {
+		return nil, err
+	}
+	for i := range res.Activities {
+		a := &res.Activities[i]
+		if a.StartTime == nil || a.StatusCode != astypes.ScalingActivityStatusCodeFailed && a.StatusCode != astypes.ScalingActivityStatusCodeCancelled {
+			continue
+		}
+		if slices.ContainsFunc(open, func(o *openClaim) bool {
+			return !o.countedAt.IsZero() && o.countedAt.Before(a.StartTime.Add(activitySlack))
+		}) {
+			return a, nil
+		}
+	}
+	return nil, nil
+}
+
+// launchFailureOutcome is the answer for a claim that a group could not launch a member for.
+func launchFailureOutcome(group string, a *openClaim, message string) claimOutcome {
+	low := strings.ToLower(message)
+	for _, word := range []string{"launch template", "not authorized", "unauthorized", "security group", "invalid", "key pair", "ami ", "instance profile", "does not exist"} {
+		if strings.Contains(low, word) && !strings.Contains(low, "capacity") {
+			return claimOutcome{err: awsapi.NotReadyError("launch", a.name, "NodeGroupClass %s: group %s can't launch: %s", a.class, group, message)}
+		}
+	}
+	return claimOutcome{noCapacity: true, err: fmt.Errorf("group %s: %s", group, message)}
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// selectedGroups are the groups of a class, and what its terms could not choose.
+type selectedGroups struct {
+	*nodeClass
+	groups   []*group // by name, with the class's own bounds
+	at       time.Time
+	problems map[string]model.Condition
+}
+
+type description struct {
+	groups []*group
+	at     time.Time
+}
+
+// selectGroups asks which groups a class's terms choose. An error is one of the calls that may work next time; whatever a person has to
+// mend is a problem.
+func (p *Provider) selectGroups(ctx context.Context, c *nodeClass) (*selectedGroups, error) {
+	out := &selectedGroups{nodeClass: c, problems: map[string]model.Condition{}}
+	seen := map[string]bool{}
+	for i := range c.spec.SelectorTerms {
+		t := &c.spec.SelectorTerms[i]
+		field := fmt.Sprintf("spec.selectorTerms[%d]", i)
+		d, err := p.reader.descriptions.Get(ctx, t.Name+awsapi.SelectorKey(t.Tags), func(ctx context.Context) (description, error) {
+			at := p.aws.Clock.Now()
+			in := &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: sdk.Int32(100)}
+			if t.Name != "" {
+				in.AutoScalingGroupNames = []string{t.Name}
+			}
+			for _, f := range awsapi.TagFilters(awsapi.AnyValueWhereEmpty(t.Tags)) {
+				in.Filters = append(in.Filters, astypes.Filter{Name: f.Name, Values: f.Values})
+			}
+			list, err := p.reader.describeGroups(ctx, in)
+			return description{list, at}, err
+		})
+		if err != nil {
+			e := awsapi.ClassifyError(ctx, "resolve", c.name, err)
+			if cloud.KindOf(e) != cloud.Denied {
+				return nil, e
+			}
+			out.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "AccessDenied", field+": "+awsapi.ReadableError(err).Error()+"; allow the call in the controller's IAM policy")
+			continue
+		}
+		if len(d.groups) == 0 {
+			what := "group " + strconv.Quote(t.Name) + " does not exist"
+			if t.Name == "" {
+				what = "no group bears the tags " + awsapi.SelectorKey(t.Tags)
+			}
+			out.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "GroupsNotFound", field+": "+what+" in region "+p.aws.Region+"; create it or choose others")
+			continue
+		}
+		if out.at.IsZero() || d.at.Before(out.at) {
+			out.at = d.at
+		}
+		for _, g := range d.groups {
+			if seen[g.name] {
+				continue
+			}
+			seen[g.name] = true
+			bounded := *g
+			if t.MinSize != nil {
+				bounded.min = max(g.min, int64(*t.MinSize))
+			}
+			if t.MaxSize != nil {
+				bounded.max = min(g.max, int64(*t.MaxSize))
+			}
+			s := p.scaler.stateOf(g.name)
+			s.noteInitialMembers(g, d.at)
+			s.noteExcess(&bounded, d.at, c.provisionTime())
+			bounded.desired = s.desiredCapacity(g, d.at)
+			p.registry.noteSelected(&bounded, c.name)
+			out.groups = append(out.groups, &bounded)
+		}
+	}
+	awsapi.SortByKey(out.groups, func(g *group) string { return g.name })
+	return out, nil
+}
+
+// addProblem notes what a person has to mend; of several under one condition all are told.
+func (c *selectedGroups) addProblem(condition, reason, message string) {
+	if have, ok := c.problems[condition]; ok {
+		message = have.Message + "; " + message
+	}
+	c.problems[condition] = nodeclass.FalseCondition(reason, message)
+}
+
+func sortedConditions(m map[string]model.Condition) []model.Condition {
+	var out []model.Condition
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, m[k])
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+)
+
+// shrinkGroup lowers a group's desired capacity to what it has and still waits for, and sees to it that no member goes: while a group has more
+// members than it should, it ends some of its own choice. So members lose their protection only when the group has been read again and wants
+// all that it has. Where that can't be had, or whether it has been made smaller is not known, they keep it: lift finds them later.
+//
+// It may die in between, so that each member says first that it is protected for a moment only.
+func (gs *scaler) shrinkGroup(ctx context.Context, s *groupState, v *view, to, outstanding int64) error {
+	var ids []string
+	had := map[string]bool{}
+	for _, m := range v.members {
+		had[m.id] = true
+		x := v.instances[m.id]
+		if m.protected && (x == nil || x.ProtectedSince.IsZero()) {
+			continue
+		}
+		if x == nil {
+			return &cloud.Error{Kind: cloud.Throttled, After: time.Second, Err: fmt.Errorf("group %s can't be made smaller before EC2 describes its member %s", s.name, m.id)}
+		}
+		ids = append(ids, m.id)
+	}
+	if err := gs.tagProtected(ctx, ids, gs.aws.Clock.Now().UTC().Format(time.RFC3339)); err != nil {
+		return err
+	}
+	err := gs.setProtection(ctx, s.name, ids, true)
+	if err == nil {
+		if err = gs.setDesiredCapacity(ctx, s, to); err != nil && !awsapi.HadNoEffect(err) {
+			gs.aws.Log.Warn("members stay protected from scale-in for now: it is not known what their group should have", "group", s.name, "members", len(ids), "error", awsapi.ReadableError(err))
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), awsapi.BatchTimeout)
+	defer cancel()
+	if e := gs.removeProtection(ctx, s, ids, had, outstanding); e != nil {
+		gs.aws.Log.Warn("members stay protected from scale-in for now", "group", s.name, "members", len(ids), "error", awsapi.ReadableError(e))
+		return cmp.Or(err, e)
+	}
+	if err == nil {
+		s.surplus = 0
+	}
+	return err
+}
+
+// trimExcess makes those groups smaller that want what nobody asks for and AWS has not given them for long: claims that were deleted while no
+// process knew what they had asked for have left it behind. Whose wish it was is not known; but what has not come by then is not waited for
+// in a claim either.
+func (gs *scaler) trimExcess(ctx context.Context) {
+	for _, name := range gs.registry.GroupNames() {
+		s := gs.stateOf(name)
+		least, is := s.takeOverdueExcess(gs.aws.Clock.Now())
+		if !is {
+			continue
+		}
+		if !s.turn.TryAcquire() {
+			continue // somebody is at it
+		}
+		err := gs.trimGroupExcess(ctx, s, least)
+		s.turn.Release()
+		if err != nil {
+			gs.aws.Log.Warn("group wants machines that nobody asks for and that do not come, and can't be made smaller now", "group", name, "error", awsapi.ReadableError(err))
+		}
+	}
+}
+
+func (gs *scaler) trimGroupExcess(ctx context.Context, s *groupState, least int64) error {
+	if refresh, err := gs.reader.instanceRefreshStatus(ctx, s.name); err != nil || refresh != "" {
+		return err // members go and come
+	}
+	v, err := gs.readGroupView(ctx, s.name)
+	if err != nil || v.group == nil || v.problem != "" {
+		return err
+	}
+	outstanding := int64(len(s.openClaims())) // whether a member is one of theirs already or not
+	to := max(int64(len(v.members))+outstanding, v.min, least)
+	if v.desired <= to {
+		return nil
+	}
+	if err := gs.shrinkGroup(ctx, s, v, to, outstanding); err != nil {
+		return err
+	}
+	gs.aws.Log.Info("group wanted machines that nobody asks for and that did not come, it is made smaller", "group", s.name, "from", v.desired, "to", to)
+	return nil
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// ClassStatus is what a NodeGroupClass's status should say. It is Ready as long as one of its groups can be had from.
+func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.ClassStatus, error) {
+	const op = "class status"
+	c, err := readNodeClass(op, nc)
+	if cloud.KindOf(err) == cloud.NotReady {
+		bad := nodeclass.FalseCondition("InvalidSpec", errors.Unwrap(err).Error())
+		return cloud.ClassStatus{Conditions: map[string]model.Condition{dovetailv1alpha1.ConditionGroupsResolved: bad, dovetailv1alpha1.ConditionReady: bad}}, nil
+	}
+	if err != nil {
+		return cloud.ClassStatus{}, err
+	}
+	ch, err := p.selectGroups(ctx, c)
+	if err != nil {
+		return cloud.ClassStatus{}, awsapi.ClassifyError(ctx, op, c.name, err)
+	}
+	g, err := p.catalogue.Load(ctx, false)
+	if err != nil {
+		return cloud.ClassStatus{}, awsapi.ClassifyError(ctx, op, c.name, err)
+	}
+	if o := c.spec.Options; o != nil {
+		for i, x := range o.Priorities {
+			for j, name := range x.Names {
+				if _, err := regexp.Compile(name); err != nil {
+					ch.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "InvalidPriority", fmt.Sprintf("spec.options.priorities[%d].names[%d]: %q is no regular expression: %v", i, j, name, err))
+				}
+			}
+		}
+	}
+	var status dovetailv1alpha1.NodeGroupClassStatus
+	usable := 0
+	for _, a := range ch.groups {
+		wrong := a.problem
+		known := 0
+		for _, name := range a.instanceTypes {
+			if g.FindType(name) != nil {
+				known++
+			} else if wrong == "" && len(a.instanceRequirements) == 0 {
+				wrong = "instance type " + name + " is not one that nodes can be of in region " + p.aws.Region + "; take it out of the group"
+			}
+		}
+		if wrong == "" && known == 0 {
+			wrong = "none of the instance types that its InstanceRequirements mean is one that nodes can be of in region " + p.aws.Region + "; ask for others"
+		}
+		refresh, disturbed, err := p.disturbances(ctx, a)
+		if err != nil {
+			return cloud.ClassStatus{}, awsapi.ClassifyError(ctx, op, c.name, err)
+		}
+		for _, why := range disturbed {
+			ch.addProblem(dovetailv1alpha1.ConditionUndisturbed, why.Reason, "group "+a.name+": "+why.Message)
+		}
+		status.Groups = append(status.Groups, dovetailv1alpha1.NodeGroupStatus{
+			Name: a.name, Min: int32(a.min), Max: int32(a.max), Desired: int32(a.desired), InstanceTypes: slices.Sorted(slices.Values(a.instanceTypes)), Zones: a.zones, Refresh: refresh, Problem: wrong,
+		})
+		if wrong != "" {
+			ch.addProblem(dovetailv1alpha1.ConditionLaunchable, "GroupNotLaunchable", "group "+a.name+": "+wrong)
+		}
+		if a.problem != "" {
+			continue
+		}
+		usable++
+		if a.desired >= a.max {
+			ch.addProblem(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", fmt.Sprintf("group %s should have %d machines of at most %d (its MaxSize, or maxSize of the selector term); raise that for more", a.name, a.desired, a.max))
+		}
+		if err := p.registry.denialOf(a.name); err != nil {
+			ch.addProblem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": "+err.Error()+"; allow the call in the controller's IAM policy")
+		}
+	}
+	out := cloud.ClassStatus{Conditions: map[string]model.Condition{}}
+	var unready []string
+	for _, k := range []string{dovetailv1alpha1.ConditionGroupsResolved, dovetailv1alpha1.ConditionLaunchable, dovetailv1alpha1.ConditionPermitted, dovetailv1alpha1.ConditionRoom, dovetailv1alpha1.ConditionUndisturbed} {
+		bad, ok := ch.problems[k]
+		if !ok {
+			out.Conditions[k] = model.Condition{Status: "True", Reason: k}
+			continue
+		}
+		out.Conditions[k] = bad
+		if k != dovetailv1alpha1.ConditionRoom && k != dovetailv1alpha1.ConditionUndisturbed {
+			unready = append(unready, k+": "+bad.Message)
+		}
+	}
+	out.Conditions[dovetailv1alpha1.ConditionReady] = model.Condition{Status: "True", Reason: dovetailv1alpha1.ConditionReady}
+	if usable == 0 {
+		out.Conditions[dovetailv1alpha1.ConditionReady] = nodeclass.FalseCondition("NoGroup", strings.Join(unready, "; "))
+	}
+	out.Status, err = json.Marshal(status)
+	return out, err
+}
+
+// disturbances says what AWS itself does, or may do, to a group's members, and how its instance refresh stands, if there is one.
+func (p *Provider) disturbances(ctx context.Context, a *group) (refresh string, out []model.Condition, err error) {
+	refresh, err = p.reader.instanceRefreshStatus(ctx, a.name)
+	if err != nil {
+		return "", nil, err
+	}
+	if refresh != "" {
+		out = append(out, nodeclass.FalseCondition("InstanceRefresh", "an instance refresh is "+refresh+": AWS replaces its members, and none is given back until it is over"))
+	}
+	if len(a.zones) > 1 && !slices.Contains(a.suspended, "AZRebalance") {
+		out = append(out, nodeclass.FalseCondition("AZRebalance", "AWS may end members to balance its zones, without draining them; suspend its process AZRebalance, or have one group for each zone"))
+	}
+	return refresh, out, nil
+}

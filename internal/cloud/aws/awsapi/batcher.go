@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awsapi
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+)
+
+// Batcher gathers what several callers ask for within a short time into one call.
+type Batcher[K comparable, V any] struct {
+	clock   cloud.Clock
+	window  time.Duration
+	maxKeys int
+	call    func(context.Context, []K) []V
+
+	mu   sync.Mutex
+	open *batch[K, V]
+}
+
+type batch[K comparable, V any] struct {
+	keys    []K
+	done    chan struct{}
+	answers []V
+}
+
+func NewBatcher[K comparable, V any](clock cloud.Clock, window time.Duration, most int, call func(context.Context, []K) []V) *Batcher[K, V] {
+	return &Batcher[K, V]{clock: clock, window: window, maxKeys: most, call: call}
+}
+
+// Ask asks for some keys and answers in their order; false when the context ended first.
+func (b *Batcher[K, V]) Ask(ctx context.Context, keys []K) ([]V, bool) {
+	type place struct {
+		in *batch[K, V]
+		at int
+	}
+	places := make([]place, len(keys))
+	b.mu.Lock()
+	for i, k := range keys {
+		if b.open == nil || len(b.open.keys) >= b.maxKeys {
+			next := &batch[K, V]{done: make(chan struct{})}
+			b.open = next
+			go b.runBatch(context.WithoutCancel(ctx), next)
+		}
+		places[i] = place{b.open, len(b.open.keys)}
+		b.open.keys = append(b.open.keys, k)
+	}
+	b.mu.Unlock()
+	out := make([]V, len(keys))
+	for i, p := range places {
+		select {
+		case <-p.in.done:
+			out[i] = p.in.answers[p.at]
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// BatchTimeout is how long a batch's call may take, whoever waits for it.
+const BatchTimeout = time.Minute
+
+func (b *Batcher[K, V]) runBatch(ctx context.Context, mine *batch[K, V]) {
+	ctx, cancel := context.WithTimeout(ctx, BatchTimeout)
+	defer cancel()
+	_ = b.clock.Wait(ctx, b.window) // cut short, the call says so
+	b.mu.Lock()
+	if b.open == mine {
+		b.open = nil
+	}
+	b.mu.Unlock()
+	mine.answers = b.call(ctx, mine.keys)
+	close(mine.done)
+}

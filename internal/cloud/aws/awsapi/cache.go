@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awsapi
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+)
+
+// Cache remembers answers by key. One caller fetches what is missing or old, the others wait for it, each as long as its context
+// lasts; they never wait for another key.
+type Cache[T any] struct {
+	clock cloud.Clock
+	ttl   time.Duration
+
+	mu      sync.Mutex
+	entries map[string]*cacheEntry[T]
+}
+
+type cacheEntry[T any] struct {
+	turn      Lock // who has it may look and fetch
+	value     T
+	fetchedAt time.Time
+	filled    bool
+	failedAt  time.Time // when a newer one was asked for in vain
+	usedAt    time.Time
+}
+
+// staleWait is how long who has an old answer waits for a new one, and how long nobody asks again when that was in vain: all who need the answer
+// wait for the one who asks.
+const staleWait = 20 * time.Second
+
+func NewCache[T any](clock cloud.Clock, ttl time.Duration) *Cache[T] {
+	return &Cache[T]{clock: clock, ttl: ttl, entries: map[string]*cacheEntry[T]{}}
+}
+
+// Get answers what is known, if it is young enough, and else what fetch says. When fetch fails for want of a reply or a free
+// bucket, an old answer stays in use.
+func (m *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Context) (T, error)) (T, error) {
+	now := m.clock.Now()
+	m.mu.Lock()
+	a := m.entries[key]
+	if a == nil {
+		a = &cacheEntry[T]{turn: NewLock()}
+		m.entries[key] = a
+		for k, old := range m.entries { // what nobody asks for any more
+			if k != key && !old.usedAt.IsZero() && now.Sub(old.usedAt) > 2*m.ttl+time.Hour {
+				delete(m.entries, k)
+			}
+		}
+	}
+	a.usedAt = now
+	m.mu.Unlock()
+	var none T
+	if err := a.turn.Acquire(ctx); err != nil {
+		return none, err
+	}
+	defer a.turn.Release()
+	at := m.clock.Now()
+	if a.filled && (at.Sub(a.fetchedAt) < m.ttl || at.Sub(a.failedAt) < staleWait) {
+		return a.value, ctx.Err()
+	}
+	limited := ctx
+	if a.filled {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, staleWait)
+		defer cancel()
+	}
+	v, err := fetch(limited)
+	if err != nil {
+		kind := cloud.KindOf(ClassifyError(ctx, "", "", err))
+		if a.filled && ctx.Err() == nil && (kind == cloud.Throttled || kind == cloud.Unknown) {
+			a.failedAt = m.clock.Now()
+			return a.value, nil
+		}
+		return none, err
+	}
+	a.value, a.fetchedAt, a.filled = v, at, true
+	return v, nil
+}
+
+// Forget drops an answer.
+func (m *Cache[T]) Forget(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.entries, key)
+}
+
+// Has says whether there is an answer, however old.
+func (m *Cache[T]) Has(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.entries[key]
+	return ok
+}

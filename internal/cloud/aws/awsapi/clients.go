@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+)
+
+// Clients are connections to the services of one account and region.
+type Clients struct {
+	Region      string
+	EC2         *ec2.Client
+	AutoScaling *autoscaling.Client
+	SSM         *ssm.Client
+	SQS         *sqs.Client
+	Pricing     *pricing.Client // of a region that has the service, see pricingRegion
+	STS         *sts.Client
+	IAM         *iam.Client
+	EKS         *eks.Client
+}
+
+// Connect finds region and credentials as every AWS tool does: environment, shared files, web identity, instance metadata.
+// AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> are honoured. Nothing is called before a client is used.
+func Connect(ctx context.Context, options ...func(*config.LoadOptions) error) (*Clients, error) {
+	options = append([]func(*config.LoadOptions) error{config.WithEC2IMDSRegion(), config.WithDefaultsMode(sdk.DefaultsModeInRegion)}, options...)
+	c, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to AWS: %w", err)
+	}
+	if c.Region == "" {
+		return nil, errors.New("connect to AWS: no region is known: set AWS_REGION")
+	}
+	return newClients(c), nil
+}
+
+func newClients(c sdk.Config) *Clients {
+	c.Retryer = func() sdk.Retryer { return sdk.NopRetryer{} }
+	c.HTTPClient = PlainBodies(c.HTTPClient)
+	return &Clients{
+		Region: c.Region, EC2: ec2.NewFromConfig(c), AutoScaling: autoscaling.NewFromConfig(c), SSM: ssm.NewFromConfig(c), SQS: sqs.NewFromConfig(c),
+		Pricing: pricing.NewFromConfig(c, func(o *pricing.Options) { o.Region = pricingRegion(c.Region) }),
+		STS:     sts.NewFromConfig(c), IAM: iam.NewFromConfig(c), EKS: eks.NewFromConfig(c),
+	}
+}
+
+// pricingRegion is the nearest region that has the price list service.
+func pricingRegion(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "cn-northwest-1"
+	case strings.HasPrefix(region, "ap-"):
+		return "ap-south-1"
+	case strings.HasPrefix(region, "eu-"), strings.HasPrefix(region, "af-"), strings.HasPrefix(region, "me-"), strings.HasPrefix(region, "il-"):
+		return "eu-central-1"
+	}
+	return "us-east-1"
+}

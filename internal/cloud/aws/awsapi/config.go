@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awsapi
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config is the cluster that machines are bought for, and how.
+type Config struct {
+	ClusterName       string
+	ClusterEndpoint   string // of the API server; empty: EKS says
+	ClusterCABundle   string // of the API server, PEM in base64; empty: EKS says
+	KubernetesVersion string // minor, such as 1.36; empty: EKS says
+
+	InterruptionQueue string        // name of the queue; empty: none
+	VMMemoryOverhead  float64       // share of a machine's memory that its node is expected not to have, until one was seen
+	ReservedENIs      int           // network interfaces that pods get no addresses from
+	IsolatedVPC       bool          // the price list can't be reached
+	DisableDryRun     bool          // permissions are not tried out before they are needed
+	AMIRefresh        time.Duration // how old what is known of images may be
+	SubnetRefresh     time.Duration // and of subnets
+	TypesRefresh      time.Duration // and of instance types
+	PricesRefresh     time.Duration // and of prices
+	GroupRefresh      time.Duration // and of node groups; before one is changed it is asked for anew
+}
+
+// DefaultConfig is what holds where nothing is said. The cluster's name has no default.
+func DefaultConfig() Config {
+	return Config{
+		VMMemoryOverhead: 0.075, AMIRefresh: time.Minute, SubnetRefresh: time.Minute, TypesRefresh: 12 * time.Hour, PricesRefresh: time.Hour, GroupRefresh: 10 * time.Second,
+	}
+}
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	switch {
+	case c.ClusterName == "":
+		return errors.New("cluster name: missing; set --cluster-name or CLUSTER_NAME")
+	case len(c.ClusterName) > 100:
+		return fmt.Errorf("cluster name %q: longer than the 100 characters that EKS allows", c.ClusterName)
+	case c.VMMemoryOverhead < 0 || c.VMMemoryOverhead >= 1:
+		return fmt.Errorf("vm memory overhead: %v, need a share from 0 to less than 1, such as 0.075 (--vm-memory-overhead-percent or VM_MEMORY_OVERHEAD_PERCENT)", c.VMMemoryOverhead)
+	case c.ReservedENIs < 0:
+		return fmt.Errorf("reserved ENIs: %d, need at least 0 (--reserved-enis or RESERVED_ENIS)", c.ReservedENIs)
+	case c.AMIRefresh <= 0 || c.SubnetRefresh <= 0 || c.TypesRefresh <= 0 || c.PricesRefresh <= 0 || c.GroupRefresh <= 0:
+		return errors.New("refresh intervals must be positive (AMI_REFRESH_INTERVAL, SUBNET_REFRESH_INTERVAL)")
+	}
+	return nil
+}

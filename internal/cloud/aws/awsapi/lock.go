@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awsapi
+
+import (
+	"context"
+	"sync"
+)
+
+// maxConcurrentCalls bounds the calls made at one time where AWS takes one item a call.
+const maxConcurrentCalls = 16
+
+// RunConcurrently does n things, some side by side.
+func RunConcurrently(n int, do func(int)) {
+	var wg sync.WaitGroup
+	room := make(chan struct{}, maxConcurrentCalls)
+	for i := range n {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}
+
+// Lock is a lock that whoever waits for it may give up.
+type Lock chan struct{}
+
+func NewLock() Lock {
+	l := make(Lock, 1)
+	l <- struct{}{}
+	return l
+}
+
+// Acquire waits for the lock. It returns the context's error, and does not hold the lock, when the context ends first.
+func (l Lock) Acquire(ctx context.Context) error {
+	select {
+	case <-l:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TryAcquire takes the lock if it is free, and says whether it has it.
+func (l Lock) TryAcquire() bool {
+	select {
+	case <-l:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l Lock) Release() { l <- struct{}{} }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Catalogue are types, where they are offered, and prices.
+type Catalogue struct {
+	Version       int
+	Types         []*TypeInfo
+	Zones         map[string][]string // by type, sorted
+	OnDemandMicro map[string]int64    // micro-dollars by type
+	SpotMicro     map[string]int64    // by type/zone
+
+	typesAt, pricesAt               time.Time
+	OnDemandPublished, SpotModelled bool // on-demand prices are the region's; spot prices are the model's
+}
+
+// FindType is a type by its name; nil where there is none.
+func (g *Catalogue) FindType(name string) *TypeInfo {
+	i, ok := slices.BinarySearchFunc(g.Types, name, func(t *TypeInfo, n string) int { return strings.Compare(t.Name, n) })
+	if !ok {
+		return nil
+	}
+	return g.Types[i]
+}
+
+// PriceMicro is what a type costs, 0 where it can't be had so.
+func (g *Catalogue) PriceMicro(t *TypeInfo, zone, capacityType string) (micro int64, modelled bool) {
+	if capacityType == model.Spot {
+		if !t.Spot {
+			return 0, false
+		}
+		return g.SpotMicro[t.Name+"/"+zone], g.SpotModelled
+	}
+	if !t.OnDemand {
+		return 0, false
+	}
+	return g.OnDemandMicro[t.Name], !g.OnDemandPublished
+}
+
+func equalCatalogues(a, b *Catalogue) bool {
+	text := func(g *Catalogue) string {
+		var list []TypeInfo
+		for _, t := range g.Types {
+			list = append(list, *t)
+		}
+		return fmt.Sprint(list, g.Zones, g.OnDemandMicro, g.SpotMicro, g.OnDemandPublished, g.SpotModelled)
+	}
+	return text(a) == text(b)
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package catalogue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// fetchPrices asks for prices. Where the price list can't be had the built-in one is used, and where spot prices can't be had the
+// model; both are said, and marked on every offering.
+func (s *Store) fetchPrices(ctx context.Context, g, old *Catalogue) error {
+	onDemand, err := s.fetchOnDemandPrices(ctx)
+	switch {
+	case err == nil && len(onDemand) > 0:
+		g.OnDemandMicro, g.OnDemandPublished = onDemand, true
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case old != nil && old.OnDemandPublished:
+		s.aws.Log.Warn("on-demand prices not refreshed, those known stay in use", "asOf", old.pricesAt, "error", err)
+	default:
+		g.OnDemandMicro, g.OnDemandPublished = map[string]int64{}, s.aws.Region == s.builtin.Region
+		for i := range s.builtin.Types {
+			t := &s.builtin.Types[i]
+			for _, o := range t.Offerings {
+				if o.CapacityType == model.OnDemand {
+					g.OnDemandMicro[t.Name] = o.PriceMicro
+				}
+			}
+		}
+		s.aws.Log.Warn("the price list can't be had: built-in on-demand prices are used", "of", s.builtin.Region, "asOf", s.builtin.PricesAsOf, "error", err)
+	}
+	spot, err := s.fetchSpotPrices(ctx)
+	switch {
+	case err == nil && len(spot) > 0:
+		g.SpotMicro, g.SpotModelled = spot, false
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case cloud.KindOf(awsapi.ClassifyError(ctx, "", "", err)) == cloud.Throttled && old == nil:
+		return err
+	case old != nil && !old.SpotModelled:
+		s.aws.Log.Warn("spot prices not refreshed, those known stay in use", "asOf", old.pricesAt, "error", err)
+	default:
+		g.SpotMicro, g.SpotModelled = map[string]int64{}, true
+		for _, t := range g.Types {
+			for _, z := range g.Zones[t.Name] {
+				if od := g.OnDemandMicro[t.Name]; od > 0 && t.Spot {
+					g.SpotMicro[t.Name+"/"+z] = catalog.ModelledSpot(od, t.Name, z)
+				}
+			}
+		}
+		s.aws.Log.Warn("spot prices can't be had: a model of them is used", "error", err)
+	}
+	return nil
+}
+
+// priceListEntry is an entry of the price list, as much of it as we read.
+type priceListEntry struct {
+	Product struct {
+		Attributes struct {
+			InstanceType string `json:"instanceType"`
+		} `json:"attributes"`
+	} `json:"product"`
+	Terms struct {
+		OnDemand map[string]struct {
+			PriceDimensions map[string]struct {
+				PricePerUnit map[string]string `json:"pricePerUnit"`
+			} `json:"priceDimensions"`
+		} `json:"OnDemand"`
+	} `json:"terms"`
+}
+
+func (s *Store) fetchOnDemandPrices(ctx context.Context) (map[string]int64, error) {
+	if s.aws.Config.IsolatedVPC {
+		return nil, fmt.Errorf("the VPC is isolated (ISOLATED_VPC)")
+	}
+	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2")}
+	for _, f := range [][2]string{
+		{"regionCode", s.aws.Region}, {"operatingSystem", "Linux"}, {"preInstalledSw", "NA"}, {"capacitystatus", "Used"},
+		{"marketoption", "OnDemand"}, {"tenancy", "Shared"},
+	} {
+		in.Filters = append(in.Filters, pricingtypes.Filter{Field: sdk.String(f[0]), Type: pricingtypes.FilterTypeTermMatch, Value: sdk.String(f[1])})
+	}
+	currency := "USD"
+	if strings.HasPrefix(s.aws.Region, "cn-") {
+		currency = "CNY"
+	}
+	out := map[string]int64{}
+	pages := pricing.NewGetProductsPaginator(s.aws.Pricing, in)
+	for pages.HasMorePages() {
+		page, err := nextPageWithRetry(ctx, s.aws.Clock, pages.NextPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range page.PriceList {
+			var entry priceListEntry
+			if err := json.Unmarshal([]byte(text), &entry); err != nil {
+				return nil, fmt.Errorf("read the price list: %w", err)
+			}
+			for _, term := range entry.Terms.OnDemand {
+				for _, d := range term.PriceDimensions {
+					if micro := parsePriceMicro(d.PricePerUnit[currency]); micro > 0 {
+						out[entry.Product.Attributes.InstanceType] = micro
+					}
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+func (s *Store) fetchSpotPrices(ctx context.Context) (map[string]int64, error) {
+	out := map[string]int64{}
+	at := map[string]time.Time{}
+	pages := ec2.NewDescribeSpotPriceHistoryPaginator(s.aws.EC2, &ec2.DescribeSpotPriceHistoryInput{
+		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, StartTime: sdk.Time(s.aws.Clock.Now()),
+	})
+	for pages.HasMorePages() {
+		page, err := nextPageWithRetry(ctx, s.aws.Clock, pages.NextPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range page.SpotPriceHistory {
+			k := string(s.InstanceType) + "/" + awsapi.Deref(s.AvailabilityZone)
+			if micro := parsePriceMicro(awsapi.Deref(s.SpotPrice)); micro > 0 && !awsapi.Deref(s.Timestamp).Before(at[k]) {
+				out[k], at[k] = micro, awsapi.Deref(s.Timestamp)
+			}
+		}
+	}
+	return out, nil
+}
+
+// parsePriceMicro reads a price in dollars; 0 where it is none.
+func parsePriceMicro(s string) int64 {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f <= 0 || math.IsInf(f, 0) {
+		return 0
+	}
+	return max(1, int64(math.Round(f*1e6)))
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package catalogue
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+)
+
+// Store is what can be bought in the region and for how much. A catalogue is never changed, only replaced.
+type Store struct {
+	aws     *awsapi.Account
+	builtin *catalog.Catalog
+	turn    awsapi.Lock // who has it may refresh
+
+	mu      sync.Mutex
+	current *Catalogue
+}
+
+func NewStore(a *awsapi.Account) (*Store, error) {
+	builtin, err := catalog.Builtin()
+	if err != nil {
+		return nil, err
+	}
+	return &Store{aws: a, builtin: builtin, turn: awsapi.NewLock()}, nil
+}
+
+// Known is the catalogue as it was last fetched; nil before it was.
+func (s *Store) Known() *Catalogue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current
+}
+
+// NextRefresh is when the catalogue should be asked for again; zero: there are none yet.
+func (s *Store) NextRefresh() time.Time {
+	g := s.Known()
+	if g == nil {
+		return time.Time{}
+	}
+	a, b := g.typesAt.Add(s.aws.Config.TypesRefresh), g.pricesAt.Add(s.aws.Config.PricesRefresh)
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// Load answers what is known; when nothing is, or with refresh what is old, is asked for first.
+func (s *Store) Load(ctx context.Context, refresh bool) (*Catalogue, error) {
+	if g := s.Known(); g != nil && !refresh {
+		return g, ctx.Err()
+	}
+	if err := s.turn.Acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer s.turn.Release()
+	old := s.Known()
+	if old != nil && !refresh {
+		return old, nil
+	}
+	now := s.aws.Clock.Now()
+	next := &Catalogue{}
+	if old != nil {
+		*next = *old
+	}
+	if old == nil || now.Sub(old.typesAt) >= s.aws.Config.TypesRefresh {
+		if err := s.fetchTypes(ctx, next); err != nil {
+			return nil, err
+		}
+		next.typesAt = now
+	}
+	if old == nil || now.Sub(old.pricesAt) >= s.aws.Config.PricesRefresh {
+		if err := s.fetchPrices(ctx, next, old); err != nil {
+			return nil, err
+		}
+		next.pricesAt = now
+	}
+	next.Version++
+	if old != nil && equalCatalogues(old, next) {
+		next.Version = old.Version
+	}
+	s.mu.Lock()
+	s.current = next
+	s.mu.Unlock()
+	return next, nil
+}
+
+func (s *Store) fetchTypes(ctx context.Context, g *Catalogue) error {
+	g.Types, g.Zones = nil, map[string][]string{}
+	pages := ec2.NewDescribeInstanceTypesPaginator(s.aws.EC2, &ec2.DescribeInstanceTypesInput{})
+	for pages.HasMorePages() {
+		page, err := nextPageWithRetry(ctx, s.aws.Clock, pages.NextPage)
+		if err != nil {
+			return err
+		}
+		for i := range page.InstanceTypes {
+			if t := readTypeInfo(&page.InstanceTypes[i], s.aws.Region); t != nil {
+				if known := s.builtin.Find(t.Name); known != nil && known.Capacity[resourcePodENI] > 0 {
+					t.ExtendedResources[resourcePodENI] = known.Capacity[resourcePodENI] // EC2 does not tell
+				}
+				g.Types = append(g.Types, t)
+			}
+		}
+	}
+	awsapi.SortByKey(g.Types, func(t *TypeInfo) string { return t.Name })
+	where := ec2.NewDescribeInstanceTypeOfferingsPaginator(s.aws.EC2, &ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone})
+	for where.HasMorePages() {
+		page, err := nextPageWithRetry(ctx, s.aws.Clock, where.NextPage)
+		if err != nil {
+			return err
+		}
+		for _, o := range page.InstanceTypeOfferings {
+			n := string(o.InstanceType)
+			g.Zones[n] = append(g.Zones[n], awsapi.Deref(o.Location))
+		}
+	}
+	for _, z := range g.Zones {
+		awsapi.SortByKey(z, func(s string) string { return s })
+	}
+	return nil
+}
+
+// maxPageAttempts is how often a page of the market is asked for. The market has dozens of pages: one throttled call must not be the end
+// of all that came before it.
+const maxPageAttempts = 5
+
+// nextPageWithRetry asks for a page again when it was throttled or the reply was lost. It reads only, and nobody waits for it but those who
+// know nothing of the market yet.
+func nextPageWithRetry[T, O any](ctx context.Context, clock cloud.Clock, next func(context.Context, ...func(*O)) (*T, error)) (*T, error) {
+	for try := 1; ; try++ {
+		page, err := next(ctx)
+		if err == nil {
+			return page, nil
+		}
+		e := awsapi.ClassifyError(ctx, "", "", err)
+		kind := cloud.KindOf(e)
+		if try == maxPageAttempts || ctx.Err() != nil || kind != cloud.Throttled && kind != cloud.Unknown {
+			return nil, err
+		}
+		if err := clock.Wait(ctx, max(cloud.AfterOf(e), 100*time.Millisecond)); err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package catalogue
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+const (
+	MiB = int64(1) << 20
+	GiB = int64(1) << 30
+)
+
+// TypeInfo is what EC2 says of an instance type, as far as we use it.
+type TypeInfo struct {
+	Name              string
+	Arch              string // amd64 or arm64
+	Labels            model.Labels
+	CPUs              int64
+	MemoryMiB         int64
+	LocalGB           int64 // local NVMe disks in sum
+	ENIs              int64 // of the first network card
+	Addresses         int64 // an interface
+	ExtendedResources map[string]int64
+	Enclaves          bool
+	Spot              bool
+	OnDemand          bool
+}
+
+// readTypeInfo reads EC2's description; nil for a machine that no Linux or Windows node can be.
+func readTypeInfo(in *types.InstanceTypeInfo, region string) *TypeInfo {
+	t := &TypeInfo{Name: string(in.InstanceType), ExtendedResources: map[string]int64{}}
+	if in.ProcessorInfo == nil || in.VCpuInfo == nil || in.MemoryInfo == nil || strings.HasPrefix(t.Name, "mac") {
+		return nil
+	}
+	for _, a := range in.ProcessorInfo.SupportedArchitectures {
+		switch a {
+		case types.ArchitectureTypeX8664:
+			t.Arch = "amd64"
+		case types.ArchitectureTypeArm64:
+			t.Arch = "arm64"
+		}
+	}
+	if t.Arch == "" || len(in.SupportedVirtualizationTypes) > 0 && !slices.Contains(in.SupportedVirtualizationTypes, types.VirtualizationTypeHvm) {
+		return nil
+	}
+	t.CPUs, t.MemoryMiB = int64(awsapi.Deref(in.VCpuInfo.DefaultVCpus)), awsapi.Deref(in.MemoryInfo.SizeInMiB)
+	t.Enclaves = in.NitroEnclavesSupport == types.NitroEnclavesSupportSupported
+	for _, u := range in.SupportedUsageClasses {
+		t.Spot = t.Spot || u == types.UsageClassTypeSpot
+		t.OnDemand = t.OnDemand || u == types.UsageClassTypeOnDemand
+	}
+	family, size, _ := strings.Cut(t.Name, ".")
+	letters := strings.IndexFunc(family, func(r rune) bool { return r < 'a' || r > 'z' })
+	category, rest := family, ""
+	if letters >= 0 {
+		category, rest = family[:letters], family[letters:]
+	}
+	if i := strings.Index(rest, "tb"); strings.HasPrefix(rest, "-") && i > 0 { // u-6tb1: terabytes, then the generation
+		rest = rest[i+2:]
+	}
+	generation := rest
+	if i := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
+		generation = rest[:i]
+	}
+	l := model.Labels{
+		model.LabelInstanceType: t.Name, model.LabelArch: t.Arch, model.LabelRegion: region,
+		awsv1.LabelInstanceCategory: category, awsv1.LabelInstanceFamily: family, awsv1.LabelInstanceSize: size,
+		awsv1.LabelInstanceCPU: formatInt(t.CPUs), awsv1.LabelInstanceMemory: formatInt(t.MemoryMiB),
+		awsv1.LabelInstanceHypervisor:     string(in.Hypervisor),
+		awsv1.LabelInstanceCapabilityFlex: strconv.FormatBool(strings.HasSuffix(family, "-flex")),
+	}
+	if generation != "" {
+		l[awsv1.LabelInstanceGeneration] = generation
+	}
+	if m := labelValue(in.ProcessorInfo.Manufacturer); m != "" {
+		l[awsv1.LabelInstanceCPUManufacturer] = m
+	}
+	// Of old machines EC2 doesn't say; the label is 0 then, as published.
+	l[awsv1.LabelInstanceCPUSustainedClockSpeedMhz] = formatInt(int64(math.Round(awsapi.Deref(in.ProcessorInfo.SustainedClockSpeedInGhz) * 1000)))
+	if s := in.InstanceStorageInfo; s != nil && s.NvmeSupport != types.EphemeralNvmeSupportUnsupported && awsapi.Deref(s.TotalSizeInGB) > 0 {
+		t.LocalGB = awsapi.Deref(s.TotalSizeInGB)
+		l[awsv1.LabelInstanceLocalNVMe] = formatInt(t.LocalGB)
+	}
+	if in.EbsInfo != nil && in.EbsInfo.EbsOptimizedInfo != nil && in.EbsInfo.EbsOptimizedSupport == types.EbsOptimizedSupportDefault {
+		l[awsv1.LabelInstanceEBSBandwidth] = formatInt(int64(awsapi.Deref(in.EbsInfo.EbsOptimizedInfo.MaximumBandwidthInMbps)))
+	}
+	t.readNetwork(in.NetworkInfo, l)
+	t.readAccelerators(in, l)
+	t.Labels = l
+	return t
+}
+
+func (t *TypeInfo) readNetwork(in *types.NetworkInfo, l model.Labels) {
+	l[awsv1.LabelInstanceEncryptionInTransitSupported] = "false"
+	if in == nil {
+		return
+	}
+	l[awsv1.LabelInstanceEncryptionInTransitSupported] = strconv.FormatBool(awsapi.Deref(in.EncryptionInTransitSupported))
+	t.ENIs, t.Addresses = int64(awsapi.Deref(in.MaximumNetworkInterfaces)), int64(awsapi.Deref(in.Ipv4AddressesPerInterface))
+	baseline := 0.0
+	for _, c := range in.NetworkCards {
+		baseline += awsapi.Deref(c.BaselineBandwidthInGbps)
+		if in.DefaultNetworkCardIndex != nil && awsapi.Deref(c.NetworkCardIndex) == *in.DefaultNetworkCardIndex && c.MaximumNetworkInterfaces != nil {
+			t.ENIs = int64(*c.MaximumNetworkInterfaces)
+		}
+	}
+	if baseline > 0 {
+		l[awsv1.LabelInstanceNetworkBandwidth] = formatInt(int64(math.Round(baseline * 1000)))
+	}
+	if in.EfaInfo != nil && awsapi.Deref(in.EfaInfo.MaximumEfaInterfaces) > 0 {
+		t.ExtendedResources[ResourceEFA] = int64(*in.EfaInfo.MaximumEfaInterfaces)
+	}
+}
+
+// Extended resources of EC2's machines.
+const (
+	ResourceEFA        = "vpc.amazonaws.com/efa"
+	resourcePodENI     = "vpc.amazonaws.com/pod-eni"
+	ResourceNVIDIA     = "nvidia.com/gpu"
+	resourceAMD        = "amd.com/gpu"
+	resourceNeuron     = "aws.amazon.com/neuron"
+	resourceNeuronCore = "aws.amazon.com/neuroncore"
+	resourceGaudi      = "habana.ai/gaudi"
+)
+
+func (t *TypeInfo) readAccelerators(in *types.InstanceTypeInfo, l model.Labels) {
+	if in.GpuInfo != nil && len(in.GpuInfo.Gpus) == 1 {
+		g := in.GpuInfo.Gpus[0]
+		count := int64(awsapi.Deref(g.Count))
+		l[awsv1.LabelInstanceGPUName], l[awsv1.LabelInstanceGPUManufacturer] = labelValue(g.Name), labelValue(g.Manufacturer)
+		l[awsv1.LabelInstanceGPUCount] = formatInt(count)
+		if g.MemoryInfo != nil {
+			l[awsv1.LabelInstanceGPUMemory] = formatInt(int64(awsapi.Deref(g.MemoryInfo.SizeInMiB)))
+		}
+		switch labelValue(g.Manufacturer) {
+		case "nvidia":
+			t.ExtendedResources[ResourceNVIDIA] = count
+		case "amd":
+			t.ExtendedResources[resourceAMD] = count
+		case "habana":
+			t.ExtendedResources[resourceGaudi] = count
+		}
+	}
+	if in.NeuronInfo != nil && len(in.NeuronInfo.NeuronDevices) == 1 {
+		d := in.NeuronInfo.NeuronDevices[0]
+		count := int64(awsapi.Deref(d.Count))
+		l[awsv1.LabelInstanceAcceleratorName], l[awsv1.LabelInstanceAcceleratorManufacturer] = labelValue(d.Name), "aws"
+		l[awsv1.LabelInstanceAcceleratorCount] = formatInt(count)
+		t.ExtendedResources[resourceNeuron] = count
+		if d.CoreInfo != nil && awsapi.Deref(d.CoreInfo.Count) > 0 {
+			t.ExtendedResources[resourceNeuronCore] = count * int64(*d.CoreInfo.Count)
+		}
+	} else if a := in.InferenceAcceleratorInfo; a != nil && len(a.Accelerators) == 1 {
+		d := a.Accelerators[0]
+		l[awsv1.LabelInstanceAcceleratorName], l[awsv1.LabelInstanceAcceleratorManufacturer] = labelValue(d.Name), labelValue(d.Manufacturer)
+		l[awsv1.LabelInstanceAcceleratorCount] = formatInt(int64(awsapi.Deref(d.Count)))
+		if labelValue(d.Manufacturer) == "aws" {
+			t.ExtendedResources[resourceNeuron] = int64(awsapi.Deref(d.Count))
+		}
+	}
+}
+
+// labelValue makes a label value of a name: lower case, dashes for spaces.
+func labelValue(s *string) string {
+	return strings.ReplaceAll(strings.ToLower(awsapi.Deref(s)), " ", "-")
+}
+
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package fleet
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Reasons of drift.
+const (
+	DriftNodeClass           = "NodeClassDrift"
+	DriftAMI                 = "AMIDrift"
+	DriftSubnet              = "SubnetDrift"
+	DriftSecurityGroup       = "SecurityGroupDrift"
+	DriftCapacityReservation = "CapacityReservationDrift"
+)
+
+// maxDriftListAge is how old a list may be that drift is judged by.
+const maxDriftListAge = time.Minute
+
+// Drifted implements cloud.Drifter. A class that is not ready drifts nothing: what it stands for is not known.
+func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]string, error) {
+	out := make([]string, len(queries))
+	if len(queries) == 0 {
+		return out, nil
+	}
+	list, err := p.instances.List(ctx, p.aws.Clock.Now().Add(-maxDriftListAge))
+	if err != nil {
+		return nil, awsapi.ClassifyError(ctx, "drift", "", err)
+	}
+	answered := false
+	var failure error
+	for i, q := range queries {
+		if q.Claim == nil || q.Claim.ProviderID == "" {
+			continue
+		}
+		c, err := nodeclass.Read("drift", q.Class)
+		if err != nil {
+			continue // not ours, or not readable: its status says so
+		}
+		r, err := p.classes.Resolve(ctx, c)
+		if err != nil {
+			failure = awsapi.ClassifyError(ctx, "drift", c.Name, err) // the other classes are not kept waiting
+			continue
+		}
+		answered = true
+		if len(r.Problems) > 0 {
+			continue
+		}
+		var m *instances.Instance
+		if at, ok := list.ByID[instances.InstanceID(q.Claim.ProviderID)]; ok {
+			m = &list.All[at]
+		}
+		if out[i], err = p.driftReason(ctx, r, q.Claim, m); err != nil {
+			failure = awsapi.ClassifyError(ctx, "drift", c.Name, err)
+		}
+	}
+	if failure != nil && !answered {
+		return nil, failure
+	}
+	return out, nil
+}
+
+// driftReason is why a machine is no longer what its class asks for, empty when it is. m is nil when it is not listed.
+func (p *Provider) driftReason(ctx context.Context, r *nodeclass.Resolved, claim *model.Claim, m *instances.Instance) (string, error) {
+	if claim.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] == awsv1.EC2NodeClassHashVersion {
+		if h := claim.Annotations[awsv1.AnnotationEC2NodeClassHash]; h != "" && h != r.Hash {
+			return DriftNodeClass, nil
+		}
+	}
+	imageID := claim.ImageID
+	if m != nil && m.Image != "" {
+		imageID = m.Image
+	}
+	if imageID != "" && !p.isCurrentImage(r, claim.Labels[model.LabelInstanceType], imageID) {
+		return DriftAMI, nil
+	}
+	if m == nil {
+		return "", nil
+	}
+	if m.Subnet != "" && !slices.ContainsFunc(r.Subnets, func(s *nodeclass.Subnet) bool { return s.ID == m.Subnet }) {
+		return DriftSubnet, nil
+	}
+	var groups []string
+	for _, g := range r.SecurityGroups {
+		groups = append(groups, g.ID)
+	}
+	slices.Sort(groups)
+	if len(m.SecurityGroups) > 0 && !slices.Equal(groups, m.SecurityGroups) {
+		return DriftSecurityGroup, nil
+	}
+	if m.CapacityType == model.Reserved && m.Reservation != "" && len(r.Spec.CapacityReservationSelectorTerms) > 0 {
+		return p.reservationDrift(ctx, r, m.Reservation)
+	}
+	return "", nil
+}
+
+// reservationDrift is why a machine must not stay in its reservation: the class does not choose it any more, or it is a block that EC2 is about to
+// empty. One that has ended is no reason: its machines run on, and are told to be on-demand ones as soon as EC2 says so of them.
+func (p *Provider) reservationDrift(ctx context.Context, r *nodeclass.Resolved, id string) (string, error) {
+	if i := slices.IndexFunc(r.Reservations, func(c nodeclass.Reservation) bool { return c.ID == id }); i >= 0 {
+		if r.Reservations[i].State == "expiring" {
+			return DriftCapacityReservation, nil
+		}
+		return "", nil
+	}
+	term := []awsv1.CapacityReservationSelectorTerm{{ID: id}}
+	active, err := p.classes.ActiveReservations(ctx, term)
+	if err != nil || len(active) == 0 {
+		return "", err
+	}
+	return DriftCapacityReservation, nil
+}
+
+// isCurrentImage says whether an image is the one that a machine of the type would boot from now.
+func (p *Provider) isCurrentImage(r *nodeclass.Resolved, instanceType, imageID string) bool {
+	g := p.catalogue.Known()
+	if g != nil {
+		if i, ok := slices.BinarySearchFunc(g.Types, instanceType, func(t *catalogue.TypeInfo, n string) int {
+			switch {
+			case t.Name < n:
+				return -1
+			case t.Name > n:
+				return 1
+			}
+			return 0
+		}); ok {
+			im := r.ImageForType(g.Types[i])
+			return im == nil || im.ID == imageID
+		}
+	}
+	return slices.ContainsFunc(r.Images, func(im nodeclass.Image) bool { return im.ID == imageID })
+}

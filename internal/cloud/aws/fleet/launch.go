@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/launch"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// maxAttempts bounds how many requests for one claim may be answered in vain: one for each capacity type, one for a launch template made
+// again, and those that another process made.
+const maxAttempts = 8
+
+// claimLaunch is what is remembered of a claim's launch through CreateFleet.
+type claimLaunch struct {
+	launch.Claim
+	attempt           int       // tokens before this one are used up
+	failedAttempts    int       // as many of them bought nothing; those for which there was only no time are not counted
+	pending           *request  // sent, and not answered
+	templateRecreated bool      // a missing launch template was made again
+	tokenReusedSince  time.Time // when a token was first found used by other parameters; zero: never
+}
+
+// Launch buys one machine with CreateFleet, see cloud.Provider.
+//
+// The token of a claim's n-th request is its uid and n. A request that got no answer is sent again as it was; one that was answered
+// in vain is followed by the next. After a restart the request may differ from that sent before, for prices and addresses have moved
+// on: EC2 then says that the token was used, and the machine is looked for by its tag, for as long as Describe may lag, before the
+// next token.
+func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult {
+	c, err := nodeclass.Read("launch", req.Class)
+	if err != nil {
+		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
+	}
+	l, release, err := p.launches.Acquire(ctx, req.ClaimUID)
+	if err != nil {
+		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
+	}
+	defer release()
+	return p.launch(ctx, c, req, l)
+}
+
+func (p *Provider) launch(ctx context.Context, c *nodeclass.Class, req cloud.LaunchRequest, l *claimLaunch) cloud.LaunchResult {
+	const op = "launch"
+	fail := func(err error) cloud.LaunchResult {
+		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, op, req.ClaimName, err)}
+	}
+	r, err := p.classes.Resolve(ctx, c)
+	if err != nil {
+		return fail(err)
+	}
+	// What was bought before this process began, or so long ago that it was forgotten.
+	if l.Result == nil && l.pending == nil && l.attempt == 0 {
+		list, err := p.instances.List(ctx, time.Time{})
+		if err != nil {
+			return fail(err)
+		}
+		if m := list.ByClaim(req.ClaimUID); m != nil {
+			return p.answerExisting(ctx, r, req, l, m)
+		}
+	}
+	if l.Result != nil {
+		return launch.Confirm(ctx, p.instances, req, &l.Claim)
+	}
+	if err := r.ReadyError(op); err != nil && l.pending == nil {
+		return fail(err)
+	}
+	o, err := p.offeringsOf(ctx, r)
+	if err != nil {
+		return fail(err)
+	}
+	if l.Options == nil {
+		l.Options = o.Options(req)
+	}
+	if len(l.Options) == 0 {
+		return fail(&cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("EC2NodeClass %s offers nothing in region %s for %s that holds %s", c.Name, p.aws.Region, launch.DescribeRequest(req), launch.FormatRequests(req.Requests))})
+	}
+	for {
+		if l.pending == nil {
+			next := p.nextOptions(l)
+			if len(next) == 0 {
+				missing := slices.Concat(l.Unavailable, p.quotaLimitedOfferings(o))
+				if len(missing) == 0 {
+					for _, c := range l.Options {
+						missing = append(missing, c.Key())
+					}
+				}
+				return fail(&cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: offering.SortKeys(missing)})
+			}
+			if l.failedAttempts >= maxAttempts {
+				return fail(fmt.Errorf("%d requests were made in vain", l.failedAttempts))
+			}
+			token := req.ClaimUID
+			if l.attempt > 0 {
+				token = fmt.Sprintf("%s-%d", req.ClaimUID, l.attempt)
+			}
+			if l.pending, err = p.buildRequest(r, req, next, token); err != nil {
+				return fail(awsapi.NotReadyError(op, req.ClaimName, "EC2NodeClass %s: %w", c.Name, err))
+			}
+		}
+		for _, t := range l.pending.templates {
+			if err := p.templates.ensure(ctx, t); err != nil {
+				return fail(err)
+			}
+		}
+		answer, err := p.aws.EC2.CreateFleet(ctx, l.pending.input)
+		if err == nil {
+			if res, done := p.handleAnswer(r, o, req, l, answer); done {
+				return res
+			}
+			continue
+		}
+		switch code := awsapi.ErrorCode(err); {
+		case code == awsapi.CodeTokenReused:
+			if res, done := p.recoverReusedToken(ctx, r, req, l); done {
+				return res
+			}
+		case awsapi.IsTemplateNotFound(code) && !l.templateRecreated:
+			l.templateRecreated = true
+			p.templates.forget(l.pending.templates)
+			// Nothing came of the request, and its token was not used.
+		default:
+			if awsapi.WasRejected(err, code) {
+				// It was refused for what it says. Another one may be made of what is known by then.
+				l.pending, l.Options = nil, nil
+			}
+			return fail(err)
+		}
+	}
+}
+
+// nextOptions are the offerings to try now: of the first capacity type of which not all are known to be missing.
+func (p *Provider) nextOptions(l *claimLaunch) []offering.Option {
+	now := p.aws.Clock.Now()
+	for _, step := range splitByCapacityType(l.Options) {
+		left := slices.DeleteFunc(slices.Clone(step), func(c offering.Option) bool {
+			return slices.Contains(l.Unavailable, c.Key()) || p.quotas.isExhaustedFor(now, c.TypeInfo, c.Offering.CapacityType)
+		})
+		if len(left) > 0 {
+			return left
+		}
+	}
+	return nil
+}
+
+// answerExisting answers for a machine that was bought earlier.
+func (p *Provider) answerExisting(ctx context.Context, r *nodeclass.Resolved, req cloud.LaunchRequest, l *claimLaunch, m *instances.Instance) cloud.LaunchResult {
+	if m.Gone {
+		return launch.Ended(req, m.ID)
+	}
+	o, err := p.offeringsOf(ctx, r)
+	if err != nil {
+		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
+	}
+	t := o.ByName[m.InstanceType]
+	if t == nil {
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its machine %s is a %s, which EC2NodeClass %s does not offer any more", m.ID, m.InstanceType, r.Name)}}
+	}
+	c := offering.Option{Type: t, Offering: &model.Offering{Zone: m.Zone, CapacityType: m.CapacityType}}
+	for i := range t.InstanceType.Offerings {
+		if f := &t.InstanceType.Offerings[i]; f.Zone == m.Zone && f.CapacityType == m.CapacityType {
+			c.Offering = f
+		}
+	}
+	res := launch.NewResult(c, m.ID, req, r.Hash)
+	res.ImageID = m.Image
+	l.Result, l.LaunchedAt, l.pending, l.Options = &res, m.Launched, nil, nil
+	return res
+}
+
+// recoverReusedToken looks for the machine that another process bought with the token. When there is none for as long as Describe may lag,
+// the request came to nothing, and the next token may be used.
+func (p *Provider) recoverReusedToken(ctx context.Context, r *nodeclass.Resolved, req cloud.LaunchRequest, l *claimLaunch) (cloud.LaunchResult, bool) {
+	now := p.aws.Clock.Now()
+	if l.tokenReusedSince.IsZero() {
+		l.tokenReusedSince = now
+	}
+	list, err := p.instances.List(ctx, now)
+	if err != nil {
+		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}, true
+	}
+	if m := list.ByClaim(req.ClaimUID); m != nil {
+		return p.answerExisting(ctx, r, req, l, m), true
+	}
+	if wait := l.tokenReusedSince.Add(instances.ListDelay).Sub(now); wait > 0 {
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Throttled, Op: "launch", Object: req.ClaimName, After: min(wait, time.Second),
+			Err: errors.New("its token was used before: looking for the machine by its tag")}}, true
+	}
+	l.attempt, l.failedAttempts = l.attempt+1, l.failedAttempts+1
+	l.pending, l.Options, l.tokenReusedSince = nil, nil, time.Time{} // the next token has a lag of its own to be waited for
+	if l.failedAttempts >= maxAttempts {
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("%d tokens were used before, and no machine bears the claim's tag", l.failedAttempts)}}, true
+	}
+	o, err := p.offeringsOf(ctx, r)
+	if err != nil {
+		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}, true
+	}
+	l.Options = o.Options(req)
+	return cloud.LaunchResult{}, len(l.Options) == 0
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package fleet
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
+)
+
+// launchTemplate is a launch template: its name says what is in it.
+type launchTemplate struct {
+	name string
+	data *types.RequestLaunchTemplateData
+	tags []types.Tag
+}
+
+// templateVariant is in what the templates of one class and claim differ.
+type templateVariant struct {
+	imageID       string
+	maxPods       int64
+	efaInterfaces int64
+	reservationID string // empty: none is to be used
+	block         bool   // the reservation is a capacity block
+	spot          bool
+}
+
+// buildTemplate writes the launch template of one variation.
+func buildTemplate(clusterName string, r *nodeclass.Resolved, pool string, j nodeclass.Registration, v templateVariant) (*launchTemplate, error) {
+	data, err := r.WriteUserData(clusterName, j)
+	if err != nil {
+		return nil, err
+	}
+	d := &types.RequestLaunchTemplateData{
+		ImageId: &v.imageID, BlockDeviceMappings: blockDevices(&r.Spec, r.Family),
+		IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &r.Profile},
+		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationPreference: types.CapacityReservationPreferenceNone, // what is reserved is bought as such or not at all
+		},
+	}
+	if data != "" {
+		d.UserData = &data
+	}
+	if v.reservationID != "" {
+		d.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &v.reservationID},
+		}
+		if v.block {
+			d.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
+		}
+	}
+	if awsapi.Deref(r.Spec.DetailedMonitoring) {
+		d.Monitoring = &types.LaunchTemplatesMonitoringRequest{Enabled: sdk.Bool(true)}
+	}
+	if m := r.Spec.MetadataOptions; m != nil {
+		d.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptionsRequest{
+			HttpEndpoint: types.LaunchTemplateInstanceMetadataEndpointState(awsapi.Deref(m.HTTPEndpoint)),
+			HttpTokens:   types.LaunchTemplateHttpTokensState(awsapi.Deref(m.HTTPTokens)),
+		}
+		d.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6(awsapi.Deref(m.HTTPProtocolIPv6))
+		if m.HTTPPutResponseHopLimit != nil {
+			d.MetadataOptions.HttpPutResponseHopLimit = sdk.Int32(int32(*m.HTTPPutResponseHopLimit))
+		}
+	}
+	if g := r.Placement; g != nil {
+		d.Placement = &types.LaunchTemplatePlacementRequest{GroupName: g.GroupName}
+	}
+	if o := r.Spec.CPUOptions; o != nil && o.NestedVirtualization != nil {
+		d.CpuOptions = &types.LaunchTemplateCpuOptionsRequest{NestedVirtualization: types.NestedVirtualizationSpecification(*o.NestedVirtualization)}
+	}
+	if o := r.Spec.EnclaveOptions; o != nil && o.Enabled {
+		d.EnclaveOptions = &types.LaunchTemplateEnclaveOptionsRequest{Enabled: sdk.Bool(true)}
+	}
+	var groups []string
+	for _, g := range r.SecurityGroups {
+		groups = append(groups, g.ID)
+	}
+	if d.NetworkInterfaces = networkInterfaces(&r.Spec, groups, v.efaInterfaces); d.NetworkInterfaces == nil {
+		d.SecurityGroupIds = groups
+	}
+	tags := r.ResourceTags(clusterName, pool)
+	kinds := []types.ResourceType{types.ResourceTypeNetworkInterface}
+	if v.spot { // EC2 refuses the tag where there is no such request
+		kinds = append(kinds, types.ResourceTypeSpotInstancesRequest)
+	}
+	for _, kind := range kinds {
+		d.TagSpecifications = append(d.TagSpecifications, types.LaunchTemplateTagSpecificationRequest{ResourceType: kind, Tags: tags})
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("write launch template of EC2NodeClass %s: %w", r.Name, err)
+	}
+	sum := sha256.Sum256(append([]byte(clusterName+"\n"), text...))
+	return &launchTemplate{templatePrefix + hex.EncodeToString(sum[:10]), d, tags}, nil
+}
+
+// networkInterfaces are a machine's network interfaces; nil where one with the groups alone will do.
+func networkInterfaces(spec *awsv1.EC2NodeClassSpec, groups []string, efa int64) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
+	list := spec.NetworkInterfaces
+	if len(list) == 0 && efa > 0 {
+		for i := range int32(efa) {
+			n := &awsv1.NetworkInterface{NetworkCardIndex: i, InterfaceType: "efa"}
+			if i > 0 {
+				n.DeviceIndex = 1
+			}
+			list = append(list, n)
+		}
+	}
+	if len(list) == 0 {
+		if spec.AssociatePublicIPAddress == nil && spec.ConnectionTracking == nil && spec.IPPrefixCount == nil {
+			return nil
+		}
+		list = []*awsv1.NetworkInterface{{InterfaceType: awsv1.InterfaceTypeInterface}}
+	}
+	var out []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
+	for _, n := range list {
+		o := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+			NetworkCardIndex: sdk.Int32(n.NetworkCardIndex), DeviceIndex: sdk.Int32(n.DeviceIndex), InterfaceType: sdk.String(string(n.InterfaceType)), Groups: groups,
+		}
+		if n.NetworkCardIndex == 0 && n.DeviceIndex == 0 {
+			if len(list) == 1 {
+				o.AssociatePublicIpAddress = spec.AssociatePublicIPAddress // EC2 takes it with one interface only
+			}
+			o.Ipv4PrefixCount = spec.IPPrefixCount
+		}
+		if c := spec.ConnectionTracking; c != nil && n.InterfaceType != awsv1.InterfaceTypeEFAOnly {
+			o.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{
+				TcpEstablishedTimeout: c.TCPEstablishedTimeout, UdpStreamTimeout: c.UDPStreamTimeout, UdpTimeout: c.UDPTimeout,
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// blockDevices are a machine's volumes: the class's, or the family's own.
+func blockDevices(spec *awsv1.EC2NodeClassSpec, family string) []types.LaunchTemplateBlockDeviceMappingRequest {
+	list := spec.BlockDeviceMappings
+	if len(list) == 0 {
+		list = familyBlockDevices(family)
+	}
+	var out []types.LaunchTemplateBlockDeviceMappingRequest
+	for _, m := range list {
+		o := types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: m.DeviceName}
+		if e := m.EBS; e != nil {
+			o.Ebs = &types.LaunchTemplateEbsBlockDeviceRequest{
+				DeleteOnTermination: e.DeleteOnTermination, Encrypted: e.Encrypted, KmsKeyId: e.KMSKeyID, SnapshotId: e.SnapshotID,
+				VolumeInitializationRate: e.VolumeInitializationRate, VolumeType: types.VolumeType(awsapi.Deref(e.VolumeType)),
+			}
+			if e.IOPS != nil {
+				o.Ebs.Iops = sdk.Int32(int32(*e.IOPS))
+			}
+			if e.Throughput != nil {
+				o.Ebs.Throughput = sdk.Int32(int32(*e.Throughput))
+			}
+			if e.VolumeSize != nil {
+				o.Ebs.VolumeSize = sdk.Int32(int32((e.VolumeSize.Value() + catalogue.GiB - 1) / catalogue.GiB))
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// familyBlockDevices are the volumes that a family's machines have when none are given.
+func familyBlockDevices(family string) []*awsv1.BlockDeviceMapping {
+	device := func(name, size string) *awsv1.BlockDeviceMapping {
+		q := resource.MustParse(size)
+		return &awsv1.BlockDeviceMapping{DeviceName: &name, EBS: &awsv1.BlockDevice{Encrypted: sdk.Bool(true), VolumeType: sdk.String("gp3"), VolumeSize: &q, DeleteOnTermination: sdk.Bool(true)}}
+	}
+	switch {
+	case family == nodeclass.FamilyAL2, family == nodeclass.FamilyAL2023:
+		return []*awsv1.BlockDeviceMapping{device("/dev/xvda", "20Gi")}
+	case family == nodeclass.FamilyBottlerocket:
+		return []*awsv1.BlockDeviceMapping{device("/dev/xvda", "4Gi"), device("/dev/xvdb", "20Gi")}
+	case nodeclass.IsWindows(family):
+		return []*awsv1.BlockDeviceMapping{device("/dev/sda1", "50Gi")}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package fleet
+
+import (
+	"fmt"
+	"slices"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Limits of CreateFleet, and how many types a request names at most: more make no fleet more flexible.
+const (
+	maxTemplateConfigs = 50
+	maxOverrides       = 300
+	maxTypes           = 60
+)
+
+// splitByCapacityType are the capacity types to try one after the other, each with its offerings: the one with the cheapest offering first. Spot
+// that costs more than on-demand is no bargain and stays out.
+func splitByCapacityType(all []offering.Option) [][]offering.Option {
+	var order []string
+	by := map[string][]offering.Option{}
+	cheapestOnDemand := int64(0)
+	for _, c := range all {
+		if c.Offering.CapacityType == model.OnDemand && cheapestOnDemand == 0 {
+			cheapestOnDemand = c.Offering.PriceMicro
+		}
+	}
+	for _, c := range all {
+		if !c.Offering.Available || c.Offering.CapacityType == model.Spot && cheapestOnDemand > 0 && c.Offering.PriceMicro > cheapestOnDemand {
+			continue
+		}
+		k := c.Offering.CapacityType
+		if by[k] == nil {
+			order = append(order, k)
+		}
+		by[k] = append(by[k], c)
+	}
+	var out [][]offering.Option
+	for _, k := range order {
+		out = append(out, by[k])
+	}
+	return out
+}
+
+// request is a CreateFleet request and what it needs and takes.
+type request struct {
+	input     *ec2.CreateFleetInput
+	templates []*launchTemplate
+	options   map[cloud.OfferingKey]offering.Option
+	subnets   map[string]*nodeclass.Subnet // by zone
+}
+
+// buildRequest writes the request for one claim in one capacity type. Equal arguments give equal requests.
+func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, list []offering.Option, token string) (*request, error) {
+	capacityType := list[0].Offering.CapacityType
+	out := &request{options: map[cloud.OfferingKey]offering.Option{}, subnets: map[string]*nodeclass.Subnet{}}
+	configs := map[string]*types.FleetLaunchTemplateConfigRequest{}
+	var order []string
+	named := map[string]bool{}
+	efaDim := p.aws.Resources.Dim(catalogue.ResourceEFA)
+	overrides, block := 0, false
+	for _, c := range list {
+		if overrides == maxOverrides || len(named) == maxTypes && !named[c.Name] {
+			continue
+		}
+		if out.subnets[c.Offering.Zone] == nil {
+			out.subnets[c.Offering.Zone] = r.BestSubnet(c.Offering.Zone)
+		}
+		s := out.subnets[c.Offering.Zone]
+		if s == nil {
+			continue // the class has no subnet there any more
+		}
+		if overrides > 0 && capacityType == model.Reserved && block != (c.Offering.Labels[awsv1.LabelCapacityReservationType] == "capacity-block") {
+			continue // a request is for the one or the other
+		}
+		v := templateVariant{imageID: c.ImageID, maxPods: c.MaxPods, spot: capacityType == model.Spot}
+		if req.Requests.At(efaDim) > 0 {
+			v.efaInterfaces = c.ExtendedResources[catalogue.ResourceEFA]
+		}
+		if capacityType == model.Reserved {
+			v.reservationID = c.Offering.Labels[awsv1.LabelCapacityReservationID]
+			v.block = c.Offering.Labels[awsv1.LabelCapacityReservationType] == "capacity-block"
+			block = block || v.block
+		}
+		t, err := buildTemplate(p.aws.Config.ClusterName, r, req.Pool, nodeclass.RegistrationOf(req, c.MaxPods), v)
+		if err != nil {
+			return nil, err
+		}
+		config := configs[t.name]
+		if config == nil {
+			if len(order) == maxTemplateConfigs {
+				continue
+			}
+			config = &types.FleetLaunchTemplateConfigRequest{LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
+				LaunchTemplateName: &t.name, Version: sdk.String("$Latest"),
+			}}
+			configs[t.name] = config
+			order = append(order, t.name)
+			out.templates = append(out.templates, t)
+		}
+		// The zone follows from the subnet; it is named so that the answer names it, too.
+		config.Overrides = append(config.Overrides, types.FleetLaunchTemplateOverridesRequest{
+			InstanceType: types.InstanceType(c.Name), SubnetId: sdk.String(s.ID), AvailabilityZone: sdk.String(s.Zone), ImageId: sdk.String(v.imageID),
+		})
+		overrides++
+		named[c.Name] = true
+		out.options[c.Key()] = c
+	}
+	if overrides == 0 {
+		return nil, fmt.Errorf("no offering of capacity type %s is left", capacityType)
+	}
+	tags := r.ResourceTags(p.aws.Config.ClusterName, req.Pool)
+	mine := append(slices.Clone(tags), types.Tag{Key: sdk.String(awsv1.TagNodeClaim), Value: &req.ClaimName}, types.Tag{Key: sdk.String(awsv1.TagClaimUID), Value: &req.ClaimUID})
+	awsapi.SortByKey(mine, func(t types.Tag) string { return *t.Key })
+	in := &ec2.CreateFleetInput{
+		Type: types.FleetTypeInstant, ClientToken: &token, Context: r.Spec.Context,
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity: sdk.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
+		},
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeFleet, Tags: tags}, {ResourceType: types.ResourceTypeInstance, Tags: mine}, {ResourceType: types.ResourceTypeVolume, Tags: mine},
+		},
+	}
+	switch capacityType {
+	case model.Spot:
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
+		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized}
+	case model.Reserved:
+		if block {
+			in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeCapacityBlock
+			break
+		}
+		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice,
+			CapacityReservationOptions: &types.CapacityReservationOptionsRequest{UsageStrategy: types.FleetCapacityReservationUsageStrategyUseCapacityReservationsFirst}}
+	default:
+		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+	for _, name := range order {
+		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, *configs[name])
+	}
+	out.input = in
+	return out, nil
+}
+
+// recordTaken counts what a bought option takes, so that the next one looks elsewhere.
+func (p *request) recordTaken(c offering.Option, r *nodeclass.Resolved) {
+	if s := p.subnets[c.Offering.Zone]; s != nil {
+		s.Take(1 + c.MaxPods)
+	}
+	if id := c.Offering.Labels[awsv1.LabelCapacityReservationID]; id != "" && c.Offering.CapacityType == model.Reserved {
+		r.TakeReservation(id)
+	}
+}
+
+func (b *request) capacityType() string {
+	for k := range b.options {
+		return k.CapacityType // all have the same
+	}
+	return ""
+}
+
+// errorTarget is what an error of CreateFleet is about, as far as it says.
+func (b *request) errorTarget(e *types.CreateFleetError) (name, zone string) {
+	a := e.LaunchTemplateAndOverrides
+	if a == nil || a.Overrides == nil {
+		return "", ""
+	}
+	zone = awsapi.Deref(a.Overrides.AvailabilityZone)
+	for z, s := range b.subnets {
+		if s.ID == awsapi.Deref(a.Overrides.SubnetId) {
+			zone = z
+		}
+	}
+	return string(a.Overrides.InstanceType), zone
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
+)
+
+// templatePrefix begins the names of our launch templates. It is not Karpenter's: whoever moves from it has both, and each deletes its own.
+const templatePrefix = "dovetail.sh/"
+
+// templateStore makes launch templates in the account, and deletes those that are not needed any more.
+type templateStore struct {
+	aws  *awsapi.Account
+	made *awsapi.Cache[struct{}] // by name: what is known to be there
+}
+
+func newTemplateStore(a *awsapi.Account) *templateStore {
+	return &templateStore{aws: a, made: awsapi.NewCache[struct{}](a.Clock, time.Hour)}
+}
+
+// ensure makes a launch template unless it is there.
+func (s *templateStore) ensure(ctx context.Context, t *launchTemplate) error {
+	_, err := s.made.Get(ctx, t.name, func(ctx context.Context) (struct{}, error) {
+		// The name says what is in it: one that is there is this one, whoever made it.
+		_, err := s.aws.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+			LaunchTemplateName: &t.name, LaunchTemplateData: t.data,
+			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: t.tags}},
+		})
+		if err != nil && awsapi.ErrorCode(err) == awsapi.CodeTemplateExists {
+			err = nil
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// unusedTemplateAge is how long a launch template that nobody here uses is left alone.
+const unusedTemplateAge = 24 * time.Hour
+
+// deleteUnused deletes the cluster's launch templates that have not been used for long. One that is needed again is made again.
+func (s *templateStore) deleteUnused(ctx context.Context) error {
+	pages := ec2.NewDescribeLaunchTemplatesPaginator(s.aws.EC2, &ec2.DescribeLaunchTemplatesInput{
+		Filters: []types.Filter{awsapi.NewFilter("tag:"+awsv1.TagClusterName, s.aws.Config.ClusterName)},
+	})
+	var errs []error
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, t := range page.LaunchTemplates {
+			name := awsapi.Deref(t.LaunchTemplateName)
+			if !strings.HasPrefix(name, templatePrefix) || s.made.Has(name) || s.aws.Clock.Now().Sub(awsapi.Deref(t.CreateTime)) < unusedTemplateAge {
+				continue
+			}
+			if _, err := s.aws.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId}); err != nil && !awsapi.IsTemplateNotFound(awsapi.ErrorCode(err)) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// deleteOfClass deletes our launch templates of a class.
+func (s *templateStore) deleteOfClass(ctx context.Context, c *nodeclass.Class) error {
+	pages := ec2.NewDescribeLaunchTemplatesPaginator(s.aws.EC2, &ec2.DescribeLaunchTemplatesInput{
+		Filters: []types.Filter{awsapi.NewFilter("tag:"+awsv1.TagClusterName, s.aws.Config.ClusterName), awsapi.NewFilter("tag:"+awsv1.LabelNodeClass, c.Name)},
+	})
+	var failure error
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return awsapi.ExplainDenied("launch templates", err)
+		}
+		for _, t := range page.LaunchTemplates {
+			name := awsapi.Deref(t.LaunchTemplateName)
+			if !strings.HasPrefix(name, templatePrefix) {
+				continue // another autoscaler's, which deletes its own
+			}
+			if _, err := s.aws.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId}); err != nil && !awsapi.IsTemplateNotFound(awsapi.ErrorCode(err)) {
+				if failure == nil {
+					failure = awsapi.ExplainDenied("launch template "+name, err) // the others are deleted all the same
+				}
+				continue
+			}
+			s.made.Forget(name)
+		}
+	}
+	return failure
+}
+
+// forget has templates made anew the next time they are needed.
+func (s *templateStore) forget(list []*launchTemplate) {
+	for _, t := range list {
+		s.made.Forget(t.name)
+	}
+}

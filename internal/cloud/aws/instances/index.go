@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package instances
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+)
+
+// Index is what was last listed, and what this process knows better.
+type Index struct {
+	aws          *awsapi.Account
+	groupNames   func() []string                // Auto Scaling groups whose members are listed, too
+	terminations *awsapi.Batcher[string, error] // of machines that are in no group
+	turn         awsapi.Lock                    // who has it may list
+
+	mu       sync.Mutex
+	last     *List
+	launched map[string]Instance  // bought since the last list was asked for
+	ended    map[string]time.Time // by instance id: ended by this process, and when
+}
+
+func NewIndex(a *awsapi.Account, groupNames func() []string) *Index {
+	x := &Index{
+		aws: a, groupNames: groupNames, turn: awsapi.NewLock(), launched: map[string]Instance{}, ended: map[string]time.Time{},
+	}
+	x.terminations = awsapi.NewBatcher(a.Clock, 20*time.Millisecond, 500, x.TerminateNow)
+	return x
+}
+
+// AddLaunched notes a machine that was bought, or one whose owner has changed, before it is listed so.
+func (x *Index) AddLaunched(m Instance) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.launched[m.ID] = m
+}
+
+// hasEnded says whether this process has ended a machine.
+func (x *Index) hasEnded(id string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, ok := x.ended[id]
+	return ok
+}
+
+// MarkEnded notes that this process has ended a machine: Describe may not show it for a while.
+func (x *Index) MarkEnded(id string, now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended[id] = now
+	for k, t := range x.ended {
+		if now.Sub(t) > 2*time.Hour { // EC2 has forgotten it, too
+			delete(x.ended, k)
+		}
+	}
+}
+
+// List lists all instances of the cluster, unless that was done since a moment; the zero moment: ever.
+func (x *Index) List(ctx context.Context, since time.Time) (*List, error) {
+	known := func() *List {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if last := x.last; last != nil && (since.IsZero() || last.At.After(since)) {
+			return last
+		}
+		return nil
+	}
+	if last := known(); last != nil {
+		return last, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, awsapi.BatchTimeout) // who lists keeps all others from it
+	defer cancel()
+	if err := x.turn.Acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer x.turn.Release()
+	if last := known(); last != nil { // somebody else's
+		return last, nil
+	}
+	out := &List{At: x.aws.Clock.Now(), byUID: map[string][]int{}, ByID: map[string]int{}}
+	pages := ec2.NewDescribeInstancesPaginator(x.aws.EC2, &ec2.DescribeInstancesInput{MaxResults: sdk.Int32(1000), Filters: []types.Filter{
+		awsapi.NewFilter("tag:kubernetes.io/cluster/"+x.aws.Config.ClusterName, "owned"), awsapi.NewFilter("tag-key", awsv1.TagNodeClaim, awsv1.TagNodePool),
+	}})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, in := range FlattenReservations(page.Reservations) {
+			out.All = append(out.All, ReadInstance(in))
+		}
+	}
+	if names := x.groupNames(); len(names) > 0 {
+		members, err := x.ListMembers(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		have := map[string]bool{}
+		for _, m := range out.All {
+			have[m.ID] = true
+		}
+		out.All = append(out.All, slices.DeleteFunc(members, func(m Instance) bool { return have[m.ID] })...)
+	}
+	awsapi.SortByKey(out.All, func(m Instance) string { return ProviderID(m.Zone, m.ID) })
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range out.All {
+		m := &out.All[i]
+		if _, ok := x.ended[m.ID]; ok {
+			m.Gone = true // Describe may not know yet
+		}
+		out.ByID[m.ID] = i
+		if m.ClaimUID != "" {
+			out.byUID[m.ClaimUID] = append(out.byUID[m.ClaimUID], i)
+		}
+	}
+	for id, m := range x.launched {
+		if _, listed := out.ByID[id]; listed || out.At.Sub(m.Launched) > ListDelay {
+			delete(x.launched, id)
+		}
+	}
+	x.last = out
+	return out, nil
+}
+
+// ListMembers are the instances of groups, those included that have ended lately.
+func (x *Index) ListMembers(ctx context.Context, names []string) ([]Instance, error) {
+	var out []Instance
+	for some := range slices.Chunk(names, 200) {
+		pages := ec2.NewDescribeInstancesPaginator(x.aws.EC2, &ec2.DescribeInstancesInput{MaxResults: sdk.Int32(1000), Filters: []types.Filter{awsapi.NewFilter("tag:"+tagGroup, some...)}})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, err
+			}
+			for _, in := range FlattenReservations(page.Reservations) {
+				out = append(out, ReadInstance(in))
+			}
+		}
+	}
+	return out, nil
+}
+
+// GroupNamesOf are the groups that machines are members of, by what EC2 lists of them, be their groups known yet or not; empty for one that is in none.
+func (x *Index) GroupNamesOf(ctx context.Context, providerIDs []string) ([]string, error) {
+	out := make([]string, len(providerIDs))
+	find := func(l *List) (missing bool) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		for i, id := range providerIDs {
+			id := InstanceID(id)
+			if m, ok := x.launched[id]; ok {
+				out[i] = m.AutoScalingGroup
+			} else if l == nil {
+				missing = true
+			} else if at, ok := l.ByID[id]; ok {
+				out[i] = l.All[at].AutoScalingGroup
+			} else if _, gone := x.ended[id]; !gone && !strings.HasPrefix(providerIDs[i], PlaceholderPrefix) {
+				missing = true
+			}
+		}
+		return missing
+	}
+	x.mu.Lock()
+	last := x.last
+	x.mu.Unlock()
+	if !find(last) {
+		return out, nil
+	}
+	list, err := x.List(ctx, x.aws.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	find(list)
+	return out, nil
+}
+
+// maxNoticeListAge is how old a list may be by which an instance counts as none of the cluster's.
+const maxNoticeListAge = 5 * time.Second
+
+// FindProviderID is the provider id of an instance of the cluster's; empty when it is none.
+func (x *Index) FindProviderID(ctx context.Context, id string) (string, error) {
+	known := func(l *List) string {
+		if l != nil {
+			if i, ok := l.ByID[id]; ok {
+				return ProviderID(l.All[i].Zone, id)
+			}
+		}
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if m, ok := x.launched[id]; ok {
+			return ProviderID(m.Zone, id)
+		}
+		return ""
+	}
+	x.mu.Lock()
+	last := x.last
+	x.mu.Unlock()
+	if where := known(last); where != "" {
+		return where, nil
+	}
+	list, err := x.List(ctx, x.aws.Clock.Now().Add(-maxNoticeListAge))
+	if err != nil {
+		return "", err
+	}
+	return known(list), nil
+}
+
+// IsRunning says whether an instance that was launched at a moment is there, and not on its way out. One that EC2 does not describe yet is.
+func (x *Index) IsRunning(ctx context.Context, id string, launchedAt time.Time) (bool, error) {
+	if x.hasEnded(id) {
+		return false, nil
+	}
+	res, err := x.aws.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
+	if awsapi.ErrorCode(err) == awsapi.CodeInstanceUnknown {
+		return x.aws.Clock.Now().Sub(launchedAt) < ListDelay, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, in := range FlattenReservations(res.Reservations) {
+		if isEnding(in.State) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package instances
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// ListDelay is how long EC2 may take to describe an instance that it has launched. It says seconds; this is its own advice for how
+// long to go on asking, cut short.
+const ListDelay = 10 * time.Second
+
+// tagGroup is the tag by which AWS says which group an instance is a member of.
+const tagGroup = "aws:autoscaling:groupName"
+
+// Instance is an instance of the cluster's.
+type Instance struct {
+	ID, Zone, InstanceType, CapacityType string
+	Image, Subnet, Reservation           string
+	SecurityGroups                       []string // sorted: security groups
+	AutoScalingGroup                     string   // of Auto Scaling; empty: none
+	ClaimUID, ClaimName                  string
+	Launched                             time.Time
+	ProtectedSince                       time.Time // since when it is protected from scale-in for a moment; zero: it is not
+	Gone                                 bool
+}
+
+// List is all instances at one moment.
+type List struct {
+	At    time.Time  // when it was asked for
+	All   []Instance // by provider id
+	byUID map[string][]int
+	ByID  map[string]int
+}
+
+// ByClaim is the machine of a claim: one that lives before one that has ended; nil if there is none.
+func (l *List) ByClaim(uid string) *Instance {
+	var out *Instance
+	for _, i := range l.byUID[uid] {
+		if m := &l.All[i]; out == nil || out.Gone && !m.Gone {
+			out = m
+		}
+	}
+	return out
+}
+
+func FlattenReservations(list []types.Reservation) []*types.Instance {
+	var out []*types.Instance
+	for i := range list {
+		for j := range list[i].Instances {
+			out = append(out, &list[i].Instances[j])
+		}
+	}
+	return out
+}
+
+func isEnding(s *types.InstanceState) bool {
+	return s != nil && (s.Name == types.InstanceStateNameShuttingDown || s.Name == types.InstanceStateNameTerminated)
+}
+
+func ReadInstance(in *types.Instance) Instance {
+	m := Instance{
+		ID: awsapi.Deref(in.InstanceId), InstanceType: string(in.InstanceType), Image: awsapi.Deref(in.ImageId), Subnet: awsapi.Deref(in.SubnetId),
+		Reservation: awsapi.Deref(in.CapacityReservationId), Launched: awsapi.Deref(in.LaunchTime), Gone: isEnding(in.State), CapacityType: model.OnDemand,
+	}
+	if in.Placement != nil {
+		m.Zone = awsapi.Deref(in.Placement.AvailabilityZone)
+	}
+	switch {
+	case in.InstanceLifecycle == types.InstanceLifecycleTypeSpot:
+		m.CapacityType = model.Spot
+	case m.Reservation != "":
+		m.CapacityType = model.Reserved
+	}
+	for _, t := range in.Tags {
+		switch awsapi.Deref(t.Key) {
+		case awsv1.TagNodeClaim:
+			m.ClaimName = awsapi.Deref(t.Value)
+		case awsv1.TagClaimUID:
+			m.ClaimUID = awsapi.Deref(t.Value)
+		case tagGroup:
+			m.AutoScalingGroup = awsapi.Deref(t.Value)
+		case dovetailv1alpha1.TagShielded:
+			m.ProtectedSince, _ = time.Parse(time.RFC3339, awsapi.Deref(t.Value)) // else it is none of ours
+		}
+	}
+	for _, g := range in.SecurityGroups {
+		m.SecurityGroups = append(m.SecurityGroups, awsapi.Deref(g.GroupId))
+	}
+	slices.Sort(m.SecurityGroups)
+	return m
+}
+
+func ProviderID(zone, id string) string { return "aws:///" + zone + "/" + id }
+
+// InstanceID is the instance of a provider id; what is none is taken as it is, for EC2 to say so.
+func InstanceID(providerID string) string {
+	return providerID[strings.LastIndexByte(providerID, '/')+1:]
+}
+
+// PlaceholderPrefix begins the provider id of a machine that a group was asked for and that has not come; the uid of its claim follows.
+const PlaceholderPrefix = "aws:///placeholder/"

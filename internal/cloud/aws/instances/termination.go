@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package instances
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+)
+
+// Terminate ends machines that are in no group: what several callers ask for at once is one call. Errors are in the order of the ids;
+// false: the context ended first.
+func (x *Index) Terminate(ctx context.Context, ids []string) ([]error, bool) {
+	return x.terminations.Ask(ctx, ids)
+}
+
+// TerminateNow is the call of a batch. EC2 refuses a batch for one id that it does not know: that one is taken out, and the rest is
+// asked for again.
+func (x *Index) TerminateNow(ctx context.Context, ids []string) []error {
+	out := make([]error, len(ids))
+	open := slices.Compact(slices.Sorted(slices.Values(ids)))
+	answer := map[string]error{}
+	for len(open) > 0 {
+		res, err := x.aws.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: open})
+		if code := awsapi.ErrorCode(err); code == awsapi.CodeInstanceUnknown || code == awsapi.CodeInstanceBad {
+			unknown := slices.DeleteFunc(slices.Clone(open), func(id string) bool { return !containsID(err.Error(), id) })
+			if len(unknown) == 0 {
+				if len(open) > 1 { // it does not say which: one by one
+					for _, id := range open {
+						answer[id] = x.TerminateNow(ctx, []string{id})[0]
+					}
+					break
+				}
+				unknown = open
+			}
+			for _, id := range unknown {
+				answer[id] = err
+			}
+			open = slices.DeleteFunc(open, func(id string) bool { return slices.Contains(unknown, id) })
+			continue
+		}
+		if code := awsapi.ErrorCode(err); len(open) > 1 && code != "" && !awsapi.IsThrottled(code) && !strings.HasPrefix(code, "Internal") {
+			for _, id := range open { // one that may not be ended fails the whole call: it must not keep the others
+				answer[id] = x.TerminateNow(ctx, []string{id})[0]
+			}
+			break
+		}
+		if err != nil {
+			for _, id := range open {
+				answer[id] = err
+			}
+			break
+		}
+		now := x.aws.Clock.Now()
+		for _, s := range res.TerminatingInstances {
+			id := awsapi.Deref(s.InstanceId)
+			x.MarkEnded(id, now)
+			if isEnding(s.PreviousState) {
+				answer[id] = &cloud.Error{Kind: cloud.NotFound}
+			}
+		}
+		break
+	}
+	for i, id := range ids {
+		out[i] = answer[id]
+	}
+	return out
+}
+
+// containsID says whether a text names an id, and not one that begins or ends with it.
+func containsID(text, id string) bool {
+	for i := 0; ; {
+		j := strings.Index(text[i:], id)
+		if j < 0 {
+			return false
+		}
+		at, end := i+j, i+j+len(id)
+		word := func(b byte) bool {
+			return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '-'
+		}
+		if (at == 0 || !word(text[at-1])) && (end == len(text) || !word(text[end])) {
+			return true
+		}
+		i = end
+	}
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package interruption
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
+)
+
+// pollWait is how long the queue waits for a message before it says that there is none, and pollLimit how long it is waited for: a connection that
+// has gone dead is not, while spot machines have two minutes.
+const (
+	pollWait    = 20 * time.Second
+	pollTimeout = pollWait + 10*time.Second
+)
+
+// maxBatchesInFlight bounds the batches of messages that are dealt with at one time.
+const maxBatchesInFlight = 100
+
+// Queue is the SQS queue into which EventBridge puts what AWS tells of machines that will go.
+type Queue struct {
+	aws       *awsapi.Account
+	instances *instances.Index
+}
+
+func NewQueue(a *awsapi.Account, index *instances.Index) *Queue {
+	return &Queue{aws: a, instances: index}
+}
+
+// Watch implements cloud.Interrupter. Without a queue there are none, and it waits for the context to end. A message is
+// taken from the queue when all that it tells has been dealt with; one that is about no machine of the cluster's, or can't be read,
+// at once. A batch is asked for while those before are dealt with: the queue hands out ten at a time, and fifty machines may be announced
+// in one moment.
+func (q *Queue) Watch(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
+	if q.aws.Config.InterruptionQueue == "" {
+		<-ctx.Done()
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, pollTimeout)
+	queue, err := q.aws.SQS.GetQueueUrl(limited, &sqs.GetQueueUrlInput{QueueName: &q.aws.Config.InterruptionQueue})
+	cancel()
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return awsapi.ClassifyError(ctx, "interruptions", "queue "+q.aws.Config.InterruptionQueue, err)
+	}
+	var batches sync.WaitGroup
+	defer batches.Wait()
+	turns := make(chan struct{}, maxBatchesInFlight)
+	for ctx.Err() == nil {
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		limited, cancel := context.WithTimeout(ctx, pollTimeout)
+		res, err := q.aws.SQS.ReceiveMessage(limited, &sqs.ReceiveMessageInput{
+			QueueUrl: queue.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: int32(pollWait / time.Second), VisibilityTimeout: 20,
+		})
+		cancel()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return awsapi.ClassifyError(ctx, "interruptions", "queue "+q.aws.Config.InterruptionQueue, err)
+		}
+		batches.Go(func() {
+			defer func() { <-turns }()
+			q.handleMessages(ctx, queue.QueueUrl, res.Messages, handle)
+		})
+	}
+	return nil
+}
+
+// handleMessages deals with a batch of messages, and takes those from the queue with which it is done.
+func (q *Queue) handleMessages(ctx context.Context, queue *string, messages []sqstypes.Message, handle func(context.Context, cloud.Interruption) error) {
+	var wg sync.WaitGroup
+	done := make([]bool, len(messages))
+	for i := range messages {
+		wg.Go(func() { done[i] = q.handleMessage(ctx, awsapi.Deref(messages[i].Body), handle) })
+	}
+	wg.Wait()
+	var entries []sqstypes.DeleteMessageBatchRequestEntry
+	for i := range messages {
+		if done[i] {
+			entries = append(entries, sqstypes.DeleteMessageBatchRequestEntry{Id: sdk.String(fmt.Sprint(i)), ReceiptHandle: messages[i].ReceiptHandle})
+		}
+	}
+	if len(entries) > 0 {
+		limited, cancel := context.WithTimeout(ctx, pollTimeout)
+		defer cancel()
+		if _, err := q.aws.SQS.DeleteMessageBatch(limited, &sqs.DeleteMessageBatchInput{QueueUrl: queue, Entries: entries}); err != nil && ctx.Err() == nil {
+			q.aws.Log.Warn("messages dealt with stay in the queue and will come again", "queue", q.aws.Config.InterruptionQueue, "error", awsapi.ReadableError(err))
+		}
+	}
+}
+
+// handleMessage hands on what a message tells, and says whether the message is done with.
+func (q *Queue) handleMessage(ctx context.Context, body string, handle func(context.Context, cloud.Interruption) error) bool {
+	n, err := readEvent(body)
+	if err != nil {
+		q.aws.Log.Warn("a message that is no event is thrown away", "queue", q.aws.Config.InterruptionQueue, "error", err)
+		return true
+	}
+	done := true
+	for _, id := range n.instances {
+		if n.kind == "" {
+			break
+		}
+		where, err := q.instances.FindProviderID(ctx, id)
+		if err != nil {
+			q.aws.Log.Warn("a notice can't be dealt with yet, it will come again", "instance", id, "error", err)
+			done = false
+			continue
+		}
+		if where == "" {
+			continue // not the cluster's
+		}
+		if err := handle(ctx, cloud.Interruption{ProviderID: where, Kind: n.kind, At: n.at, Sent: n.sent, Stops: n.stopping}); err != nil {
+			done = false
+		}
+	}
+	return done
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodeclass
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+)
+
+// The image families.
+const (
+	FamilyAL2          = awsv1.AMIFamilyAL2
+	FamilyAL2023       = awsv1.AMIFamilyAL2023
+	FamilyBottlerocket = awsv1.AMIFamilyBottlerocket
+	familyCustom       = awsv1.AMIFamilyCustom
+)
+
+func IsWindows(family string) bool { return strings.HasPrefix(family, "Windows") }
+
+// Class is a node class as it is written, read.
+type Class struct {
+	Name, UID, GenerationKey string // generationKey changes with the class's generation
+	Spec                     awsv1.EC2NodeClassSpec
+	Family                   string
+	KubeletConfig            *KubeletConfig
+	kubeletErr               error
+}
+
+// Read reads a node class; a kubelet configuration that can't be used is kept for the class's status to tell.
+func Read(op string, c cloud.NodeClass) (*Class, error) {
+	if c.Group != awsv1.Group || c.Kind != awsv1.KindEC2NodeClass {
+		return nil, &cloud.Error{Kind: cloud.Denied, Op: op, Object: c.Name, Err: fmt.Errorf(
+			"node class is a %s of %s, need a %s of %s", c.Kind, c.Group, awsv1.KindEC2NodeClass, awsv1.Group)}
+	}
+	out := &Class{Name: c.Name, UID: c.UID, GenerationKey: fmt.Sprintf("%s/%s/%d", c.Name, c.UID, c.Generation)}
+	if len(c.Spec) > 0 {
+		if err := json.Unmarshal(c.Spec, &out.Spec); err != nil {
+			return nil, awsapi.NotReadyError(op, c.Name, "EC2NodeClass %s: spec: %w", c.Name, err)
+		}
+	}
+	out.Family = out.Spec.Family()
+	if out.Family == "" {
+		for i, t := range out.Spec.AMISelectorTerms {
+			if t.Alias != "" {
+				return nil, awsapi.NotReadyError(op, c.Name, "EC2NodeClass %s: spec.amiSelectorTerms[%d].alias: %q is of no known family; use al2, al2023, bottlerocket, windows2019, windows2022 or windows2025", c.Name, i, t.Alias)
+			}
+		}
+		return nil, awsapi.NotReadyError(op, c.Name, "EC2NodeClass %s: spec.amiFamily: missing, and no amiSelectorTerm is an alias; set one of them", c.Name)
+	}
+	var raw []byte
+	if out.Spec.Kubelet != nil {
+		raw = out.Spec.Kubelet.Raw
+	}
+	if out.KubeletConfig, out.kubeletErr = readKubeletConfig(raw); out.kubeletErr != nil {
+		out.KubeletConfig = &KubeletConfig{}
+	}
+	return out, nil
+}
+
+// OSLabel is what kubernetes.io/os says on the class's nodes.
+func (c *Class) OSLabel() string {
+	if IsWindows(c.Family) {
+		return "windows"
+	}
+	return "linux"
+}
+
+// RootDevice is the device that pods' ephemeral storage is on when no mapping says so.
+func RootDevice(family string) string {
+	switch {
+	case family == FamilyBottlerocket:
+		return "/dev/xvdb"
+	case IsWindows(family):
+		return "/dev/sda1"
+	}
+	return "/dev/xvda"
+}
+
+// EphemeralStorage is a node's ephemeral storage in bytes.
+func (c *Class) EphemeralStorage(t *catalogue.TypeInfo) int64 {
+	if p := c.Spec.InstanceStorePolicy; p != nil && *p == awsv1.InstanceStorePolicyRAID0 && t.LocalGB > 0 {
+		return t.LocalGB * 1_000_000_000
+	}
+	size := func(m *awsv1.BlockDeviceMapping) int64 {
+		if m.EBS != nil && m.EBS.VolumeSize != nil {
+			return m.EBS.VolumeSize.Value()
+		}
+		return 0
+	}
+	mappings := c.Spec.BlockDeviceMappings
+	for _, m := range mappings {
+		if m.RootVolume && size(m) > 0 {
+			return size(m)
+		}
+	}
+	if n := len(mappings); n > 0 && c.Family == familyCustom && size(mappings[n-1]) > 0 {
+		return size(mappings[n-1])
+	}
+	for _, m := range mappings {
+		if awsapi.Deref(m.DeviceName) == RootDevice(c.Family) && size(m) > 0 {
+			return size(m)
+		}
+	}
+	if IsWindows(c.Family) && len(mappings) == 0 {
+		return 50 * catalogue.GiB
+	}
+	return 20 * catalogue.GiB
+}

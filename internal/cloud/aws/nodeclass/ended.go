@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodeclass
+
+import (
+	"sync"
+)
+
+// endedClasses is which classes have been ended, so that a call that began before makes nothing for one afterwards.
+type endedClasses struct {
+	mu     sync.Mutex
+	making map[string]int // by class uid: how many calls are making something for it
+	ended  map[string]bool
+}
+
+// beginMaking says whether something may be made for a class; if so, endMaking is to be called when that is done.
+func (o *endedClasses) beginMaking(uid string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended[uid] {
+		return false
+	}
+	if o.making == nil {
+		o.making = map[string]int{}
+	}
+	o.making[uid]++
+	return true
+}
+
+func (o *endedClasses) endMaking(uid string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.making[uid]--; o.making[uid] == 0 {
+		delete(o.making, uid)
+	}
+}
+
+// markEnded says that nothing is to be made for a class any more, and whether nothing is being made.
+func (o *endedClasses) markEnded(uid string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended == nil {
+		o.ended = map[string]bool{}
+	}
+	o.ended[uid] = true
+	return o.making[uid] == 0
+}

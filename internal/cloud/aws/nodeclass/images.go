@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodeclass
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Image is what machines boot from, and which machines.
+type Image struct {
+	ID, name     string
+	created      string // RFC 3339, as EC2 has it
+	deprecated   bool
+	Requirements model.Requirements // on the labels of a type
+}
+
+// fitsType says whether a type can boot from it.
+func (im *Image) fitsType(t *catalogue.TypeInfo) bool {
+	for i := range im.Requirements {
+		v, ok := t.Labels[im.Requirements[i].Key]
+		if !im.Requirements[i].Matches(v, ok) {
+			return false
+		}
+	}
+	return true
+}
+
+// nodeSelectorRequirements writes what an image wants as the class's status has it.
+func (im *Image) nodeSelectorRequirements() []corev1.NodeSelectorRequirement {
+	out := []corev1.NodeSelectorRequirement{}
+	for i := range im.Requirements {
+		q := &im.Requirements[i]
+		r := corev1.NodeSelectorRequirement{Key: q.Key}
+		switch {
+		case !q.Complement && len(q.Values) == 0:
+			r.Operator = corev1.NodeSelectorOpDoesNotExist
+		case !q.Complement:
+			r.Operator, r.Values = corev1.NodeSelectorOpIn, q.Values
+		default:
+			r.Operator = corev1.NodeSelectorOpExists
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// findImages are the images that the terms choose: one that is not deprecated before one that is, a newer before an older.
+func (cr *Resolver) findImages(ctx context.Context, c *Class, kubernetes string) ([]Image, error) {
+	terms := c.Spec.AMISelectorTerms
+	found := map[string]Image{}
+	ask := func(in *ec2.DescribeImagesInput, wants map[string]model.Requirements) error {
+		// Images of which the account sees none are no answer, not an error.
+		pages := ec2.NewDescribeImagesPaginator(cr.aws.EC2, in)
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				if strings.HasPrefix(awsapi.ErrorCode(err), "InvalidAMIID") {
+					return nil
+				}
+				return err
+			}
+			for i := range page.Images {
+				if im, ok := cr.readImage(&page.Images[i]); ok {
+					if w, ok := wants[im.ID]; ok {
+						im.Requirements = w
+					}
+					found[im.ID] = im
+				}
+			}
+		}
+		return nil
+	}
+	if family, version := c.Spec.Alias(); family != "" {
+		out, err := cr.findAliasImages(ctx, family, version, kubernetes)
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == 0 {
+			return nil, awsapi.NewUnresolvedError(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms[0].alias: %s@%s: there is no such image for Kubernetes %s in region %s; choose another version or family",
+				strings.ToLower(family), version, kubernetes, cr.aws.Region)
+		}
+		return out, nil
+	}
+	for i, t := range terms {
+		in := &ec2.DescribeImagesInput{}
+		switch {
+		case t.ID != "":
+			in.Filters = []types.Filter{awsapi.NewFilter("image-id", t.ID)}
+		case t.SSMParameter != "":
+			ids, err := cr.getParameters(ctx, []string{t.SSMParameter})
+			if err != nil {
+				return nil, err
+			}
+			if len(ids) == 0 {
+				return nil, awsapi.NewUnresolvedError(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms[%d].ssmParameter: %s: there is no such parameter in region %s", i, t.SSMParameter, cr.aws.Region)
+			}
+			in.Filters = []types.Filter{awsapi.NewFilter("image-id", ids[t.SSMParameter])}
+		default:
+			in.Filters = awsapi.TagFilters(t.Tags)
+			if t.Name != "" {
+				in.Filters = append(in.Filters, awsapi.NewFilter("name", t.Name))
+			}
+			if t.Owner != "" {
+				in.Owners = []string{t.Owner}
+			} else if t.Name != "" {
+				in.Owners = []string{"self", "amazon"}
+			}
+		}
+		if err := ask(in, nil); err != nil {
+			return nil, err
+		}
+	}
+	if len(found) == 0 {
+		return nil, awsapi.NewUnresolvedError(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms: no image of region %s matches %s; mend the terms or share the image with this account", cr.aws.Region, awsapi.SelectorKey(terms))
+	}
+	out := make([]Image, 0, len(found))
+	for _, im := range found {
+		out = append(out, im)
+	}
+	sortImages(out)
+	return out, nil
+}
+
+func sortImages(list []Image) {
+	slices.SortFunc(list, func(a, b Image) int {
+		if a.deprecated != b.deprecated {
+			if a.deprecated {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(strings.Compare(b.created, a.created), strings.Compare(a.ID, b.ID))
+	})
+}
+
+func (cr *Resolver) readImage(in *types.Image) (Image, bool) {
+	im := Image{ID: awsapi.Deref(in.ImageId), name: awsapi.Deref(in.Name), created: awsapi.Deref(in.CreationDate)}
+	if t, err := time.Parse(time.RFC3339, awsapi.Deref(in.DeprecationTime)); err == nil {
+		im.deprecated = !cr.aws.Clock.Now().Before(t)
+	}
+	arch := map[types.ArchitectureValues]string{types.ArchitectureValuesX8664: "amd64", types.ArchitectureValuesArm64: "arm64"}[in.Architecture]
+	if arch == "" || in.State != "" && in.State != types.ImageStateAvailable {
+		return im, false
+	}
+	im.Requirements = model.NewRequirements(model.OneOf(model.LabelArch, arch))
+	return im, true
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodeclass
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// KubeletConfig is the part of a kubelet configuration that says how much of a machine pods may use. Whatever else it has is in all.
+type KubeletConfig struct {
+	MaxPods        *int64            `json:"maxPods"`
+	PodsPerCore    *int64            `json:"podsPerCore"`
+	KubeReserved   map[string]string `json:"kubeReserved"`
+	SystemReserved map[string]string `json:"systemReserved"`
+	EvictionHard   map[string]string `json:"evictionHard"`
+	EvictionSoft   map[string]string `json:"evictionSoft"`
+	ClusterDNS     []string          `json:"clusterDNS"`
+
+	fields map[string]any
+}
+
+var (
+	reservableResources = []string{"cpu", "memory", "ephemeral-storage", "pid"}
+	evictionSignals     = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
+)
+
+// readKubeletConfig reads and checks spec.kubelet. The error names the field below it, the value and what would be right.
+func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
+	k := &KubeletConfig{fields: map[string]any{}}
+	if len(raw) == 0 || string(raw) == "null" {
+		return k, nil
+	}
+	if err := json.Unmarshal(raw, k); err != nil {
+		return nil, fmt.Errorf("spec.kubelet: %w", err)
+	}
+	if err := json.Unmarshal(raw, &k.fields); err != nil {
+		return nil, fmt.Errorf("spec.kubelet: %w", err)
+	}
+	for _, f := range []struct {
+		name string
+		v    *int64
+	}{{"maxPods", k.MaxPods}, {"podsPerCore", k.PodsPerCore}} {
+		if f.v != nil && (*f.v < 0 || *f.v > 1<<20) {
+			return nil, fmt.Errorf("spec.kubelet.%s: %d: need a number not below 0", f.name, *f.v)
+		}
+	}
+	for _, f := range []struct {
+		name    string
+		m       map[string]string
+		keys    []string
+		percent bool
+	}{
+		{"kubeReserved", k.KubeReserved, reservableResources, false}, {"systemReserved", k.SystemReserved, reservableResources, false},
+		{"evictionHard", k.EvictionHard, evictionSignals, true}, {"evictionSoft", k.EvictionSoft, evictionSignals, true},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(f.m)) {
+			if !slices.Contains(f.keys, key) {
+				return nil, fmt.Errorf("spec.kubelet.%s.%s: not one of %s", f.name, key, strings.Join(f.keys, ", "))
+			}
+			if _, err := parseAmount(key, f.m[key], 0, f.percent); err != nil {
+				return nil, fmt.Errorf("spec.kubelet.%s.%s: %q: %w", f.name, key, f.m[key], err)
+			}
+		}
+	}
+	return k, nil
+}
+
+// parseAmount reads a quantity, or where percent is allowed a share of the whole.
+func parseAmount(key, text string, whole int64, percent bool) (int64, error) {
+	if digits, ok := strings.CutSuffix(text, "%"); ok {
+		p, err := strconv.ParseFloat(digits, 64)
+		if !percent || err != nil || p < 0 || p > 100 {
+			return 0, fmt.Errorf("need a quantity")
+		}
+		return int64(float64(whole) * p / 100), nil
+	}
+	resource := key
+	if strings.HasPrefix(key, "memory") || strings.HasPrefix(key, "nodefs") || strings.HasPrefix(key, "imagefs") || key == "pid" {
+		resource = "memory" // bytes or pieces, both without a fraction
+	}
+	v, err := catalog.ParseQuantity(resource, text)
+	if err != nil {
+		return 0, err
+	}
+	if v < 0 {
+		return 0, fmt.Errorf("must not be below 0")
+	}
+	return v, nil
+}
+
+// amountOrZero is amountOf of something that was checked before.
+func amountOrZero(key, text string, whole int64) int64 {
+	v, err := parseAmount(key, text, whole, true)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// MaxPodsOn is how many pods a machine takes: those that the VPC has addresses for, unless the kubelet is told otherwise.
+func (k *KubeletConfig) MaxPodsOn(t *catalogue.TypeInfo, family string, reservedENIs int64) int64 {
+	n := int64(110)
+	if k.MaxPods != nil {
+		n = *k.MaxPods
+	} else if !IsWindows(family) && t.ENIs > 0 {
+		n = max(0, (t.ENIs-reservedENIs)*(t.Addresses-1)) + 2
+		if t.ENIs <= reservedENIs {
+			n = 0
+		}
+	}
+	if k.PodsPerCore != nil && *k.PodsPerCore > 0 && family != FamilyBottlerocket {
+		n = min(n, *k.PodsPerCore*t.CPUs)
+	}
+	return n
+}
+
+// reservedMilliCPU is what EKS's images keep for the kubelet: 6 % of the first core, 1 % of the second, 0.5 % of the next two and
+// 0.25 % of all others.
+func reservedMilliCPU(cpus int64) int64 {
+	hundredthsOfMilli := int64(0)
+	for _, step := range []struct{ cores, perCore int64 }{{1, 6000}, {1, 1000}, {2, 500}, {1 << 40, 250}} {
+		n := min(cpus, step.cores)
+		hundredthsOfMilli += n * step.perCore
+		cpus -= n
+	}
+	return hundredthsOfMilli / 100
+}
+
+// ReservedResources is what pods can't use of a machine's capacity: kept for the kubelet, for the system, and free before eviction.
+func (k *KubeletConfig) ReservedResources(capacity model.Resources) model.Resources {
+	pods, storage, memory := capacity.At(model.Pods), capacity.At(model.EphemeralStorage), capacity.At(model.Memory)
+	kube := map[string]int64{"cpu": reservedMilliCPU(capacity.At(model.CPU) / 1000), "memory": (255 + 11*pods) * catalogue.MiB, "ephemeral-storage": catalogue.GiB}
+	out := make(model.Resources, model.FirstExtended)
+	for dim, key := range []string{"cpu", "memory", "ephemeral-storage"} {
+		reserved := kube[key]
+		if text, ok := k.KubeReserved[key]; ok {
+			reserved = amountOrZero(key, text, 0)
+		}
+		if text, ok := k.SystemReserved[key]; ok {
+			reserved += amountOrZero(key, text, 0)
+		}
+		out[dim] = reserved
+	}
+	eviction := func(signal string, whole, standard int64) int64 {
+		most := standard
+		if text, ok := k.EvictionHard[signal]; ok {
+			most = amountOrZero(signal, text, whole)
+		}
+		if text, ok := k.EvictionSoft[signal]; ok {
+			most = max(most, amountOrZero(signal, text, whole))
+		}
+		return most
+	}
+	out[model.Memory] += eviction("memory.available", memory, 100*catalogue.MiB)
+	out[model.EphemeralStorage] += eviction("nodefs.available", storage, storage/10)
+	return out
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodeclass
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Resolved is what a node class stands for in the account. What can't be resolved is a problem under the condition it makes false.
+type Resolved struct {
+	*Class
+	Subnets        []*Subnet // by id
+	SecurityGroups []SecurityGroup
+	Images         []Image // preferred first
+	Profile        string
+	Reservations   []Reservation // by id
+	Placement      *types.PlacementGroup
+	Hash           string
+	Cluster        Cluster
+	Problems       map[string]model.Condition
+}
+
+// ReadyError is nil, or says which condition keeps the class from being bought with.
+func (r *Resolved) ReadyError(op string) error {
+	for _, k := range conditionOrder {
+		if p, ok := r.Problems[k]; ok {
+			return awsapi.NotReadyError(op, r.Name, "EC2NodeClass %s: %s", r.Name, p.Message)
+		}
+	}
+	return nil
+}
+
+// conditionOrder is that in which problems are told: causes before what follows from them.
+var conditionOrder = []string{
+	awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady, awsv1.ConditionInstanceProfileReady,
+	awsv1.ConditionCapacityReservationsReady, awsv1.ConditionPlacementGroupReady, awsv1.ConditionValidationSucceeded,
+}
+
+// Subnet is where machines may stand.
+type Subnet struct {
+	ID, Zone, ZoneID string
+	Free             int64
+	taken            atomic.Int64 // addresses of machines bought since free was asked for
+}
+
+type SecurityGroup struct{ ID, Name string }
+
+// Reservation is capacity that is paid for.
+type Reservation struct {
+	awsv1.CapacityReservation
+	Free  int64
+	Taken *atomic.Int64
+}
+
+// Remaining is how many addresses of a subnet are free, as far as is known.
+func (s *Subnet) Remaining() int64 { return s.Free - s.taken.Load() }
+
+// Take counts addresses that were given away since the subnet was last asked for.
+func (s *Subnet) Take(addresses int64) { s.taken.Add(addresses) }
+
+// MarkFull has a subnet count as without a free address until it is asked for again.
+func (s *Subnet) MarkFull() { s.taken.Store(s.Free) }
+
+// Remaining is how many machines of a reservation are free, as far as is known.
+func (r *Reservation) Remaining() int64 { return max(0, r.Free-r.Taken.Load()) }
+
+// Cluster are what a machine must know to join.
+type Cluster struct{ Endpoint, CABundle, CIDR, ipFamily, Version string }
+
+// SubnetZones are those that the class has a subnet in, sorted.
+func (r *Resolved) SubnetZones() []string {
+	var out []string
+	for _, s := range r.Subnets {
+		if !slices.Contains(out, s.Zone) {
+			out = append(out, s.Zone)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// BestSubnet is the subnet of a zone that has the most addresses left; nil if there is none.
+func (r *Resolved) BestSubnet(zone string) *Subnet {
+	var best *Subnet
+	for _, s := range r.Subnets {
+		if s.Zone == zone && (best == nil || s.Remaining() > best.Remaining()) {
+			best = s
+		}
+	}
+	return best
+}
+
+// BestReservation is the reservation of a type and zone that has the most left; nil if there is none.
+func (r *Resolved) BestReservation(instanceType, zone string) *Reservation {
+	var best *Reservation
+	for i := range r.Reservations {
+		res := &r.Reservations[i]
+		if res.InstanceType == instanceType && res.AvailabilityZone == zone && res.State == "active" && (best == nil || res.Remaining() > best.Remaining()) {
+			best = res
+		}
+	}
+	return best
+}
+
+// ImageForType is the image that a type boots from; nil if there is none for it.
+func (r *Resolved) ImageForType(t *catalogue.TypeInfo) *Image {
+	for i := range r.Images {
+		if r.Images[i].fitsType(t) {
+			return &r.Images[i]
+		}
+	}
+	return nil
+}
+
+func FalseCondition(reason, message string) model.Condition {
+	return model.Condition{Status: "False", Reason: reason, Message: message}
+}
+
+// ResourceTags are those of everything that is made for a class.
+func (r *Resolved) ResourceTags(clusterName, pool string) []types.Tag {
+	all := maps.Clone(r.Spec.Tags)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all["kubernetes.io/cluster/"+clusterName] = "owned"
+	all[awsv1.TagClusterName] = clusterName
+	all[awsv1.LabelNodeClass] = r.Name
+	if pool != "" {
+		all[awsv1.TagNodePool] = pool
+	}
+	return awsapi.EC2Tags(all)
+}
+
+// TakeReservation counts a machine that was bought from a reservation since that was last asked for.
+func (r *Resolved) TakeReservation(id string) {
+	for i := range r.Reservations {
+		if r.Reservations[i].ID == id {
+			r.Reservations[i].Taken.Add(1)
+		}
+	}
+}

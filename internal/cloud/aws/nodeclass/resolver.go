@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodeclass
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Resolver finds what EC2NodeClasses stand for in the account, and makes the instance profiles of those that name a role.
+type Resolver struct {
+	aws            *awsapi.Account
+	subnets        *awsapi.Cache[[]*Subnet]
+	securityGroups *awsapi.Cache[[]SecurityGroup]
+	reservations   *awsapi.Cache[[]Reservation]
+	placements     *awsapi.Cache[*types.PlacementGroup]
+	images         *awsapi.Cache[[]Image]
+	profiles       *awsapi.Cache[string]
+	cluster        *awsapi.Cache[Cluster]
+	ended          endedClasses
+}
+
+func NewResolver(a *awsapi.Account) *Resolver {
+	return &Resolver{
+		aws:            a,
+		subnets:        awsapi.NewCache[[]*Subnet](a.Clock, a.Config.SubnetRefresh),
+		securityGroups: awsapi.NewCache[[]SecurityGroup](a.Clock, 5*time.Minute),
+		reservations:   awsapi.NewCache[[]Reservation](a.Clock, time.Minute),
+		placements:     awsapi.NewCache[*types.PlacementGroup](a.Clock, 5*time.Minute),
+		images:         awsapi.NewCache[[]Image](a.Clock, a.Config.AMIRefresh),
+		profiles:       awsapi.NewCache[string](a.Clock, 15*time.Minute),
+		cluster:        awsapi.NewCache[Cluster](a.Clock, 15*time.Minute),
+	}
+}
+
+// EndClass says that nothing is to be made for a class any more, and whether nothing is being made now.
+func (cr *Resolver) EndClass(uid string) bool { return cr.ended.markEnded(uid) }
+
+// Resolve asks what a class stands for. An error is one of the calls that may work next time; whatever a person has to mend is a
+// problem.
+func (cr *Resolver) Resolve(ctx context.Context, c *Class) (*Resolved, error) {
+	r := &Resolved{Class: c, Problems: map[string]model.Condition{}}
+	// part settles what one part's calls answered.
+	part := func(condition, field string, err error) error {
+		if err == nil {
+			return nil
+		}
+		var unresolved *awsapi.UnresolvedError
+		switch e := awsapi.ClassifyError(ctx, "resolve", c.Name, err); {
+		case errors.As(err, &unresolved):
+			r.Problems[condition] = FalseCondition(unresolved.Reason, unresolved.Text)
+		case cloud.KindOf(e) == cloud.Denied:
+			r.Problems[condition] = FalseCondition(awsv1.ReasonAccessDenied, field+": "+awsapi.ReadableError(err).Error()+"; allow the call in the controller's IAM policy")
+		default:
+			return e
+		}
+		return nil
+	}
+	var err error
+	if r.Subnets, err = cr.subnets.Get(ctx, awsapi.SelectorKey(c.Spec.SubnetSelectorTerms), func(ctx context.Context) ([]*Subnet, error) {
+		return cr.findSubnets(ctx, c.Spec.SubnetSelectorTerms)
+	}); part(awsv1.ConditionSubnetsReady, "spec.subnetSelectorTerms", err) != nil {
+		return nil, awsapi.ClassifyError(ctx, "resolve", c.Name, err)
+	}
+	if r.SecurityGroups, err = cr.securityGroups.Get(ctx, awsapi.SelectorKey(c.Spec.SecurityGroupSelectorTerms), func(ctx context.Context) ([]SecurityGroup, error) {
+		return cr.findSecurityGroups(ctx, c.Spec.SecurityGroupSelectorTerms)
+	}); part(awsv1.ConditionSecurityGroupsReady, "spec.securityGroupSelectorTerms", err) != nil {
+		return nil, awsapi.ClassifyError(ctx, "resolve", c.Name, err)
+	}
+	if len(c.Spec.CapacityReservationSelectorTerms) > 0 {
+		if r.Reservations, err = cr.ActiveReservations(ctx, c.Spec.CapacityReservationSelectorTerms); part(awsv1.ConditionCapacityReservationsReady, "spec.capacityReservationSelectorTerms", err) != nil {
+			return nil, awsapi.ClassifyError(ctx, "resolve", c.Name, err)
+		}
+	}
+	if s := c.Spec.PlacementGroupSelector; s != nil {
+		if r.Placement, err = cr.placements.Get(ctx, awsapi.SelectorKey(s), func(ctx context.Context) (*types.PlacementGroup, error) {
+			return cr.findPlacementGroup(ctx, s)
+		}); part(awsv1.ConditionPlacementGroupReady, "spec.placementGroupSelector", err) != nil {
+			return nil, awsapi.ClassifyError(ctx, "resolve", c.Name, err)
+		}
+	}
+	r.Cluster, err = cr.cluster.Get(ctx, "", cr.findCluster)
+	if part(awsv1.ConditionValidationSucceeded, "cluster "+cr.aws.Config.ClusterName, err) != nil {
+		return nil, awsapi.ClassifyError(ctx, "resolve", c.Name, err)
+	}
+	if r.Cluster.Version != "" {
+		if r.Images, err = cr.images.Get(ctx, r.Cluster.Version+" "+c.Family+" "+awsapi.SelectorKey(c.Spec.AMISelectorTerms), func(ctx context.Context) ([]Image, error) {
+			return cr.findImages(ctx, c, r.Cluster.Version)
+		}); part(awsv1.ConditionAMIsReady, "spec.amiSelectorTerms", err) != nil {
+			return nil, awsapi.ClassifyError(ctx, "resolve", c.Name, err)
+		}
+	} else {
+		r.Problems[awsv1.ConditionAMIsReady] = FalseCondition(awsv1.ReasonDependenciesNotReady, "spec.amiSelectorTerms: the cluster's Kubernetes version is not known")
+	}
+	if c.Spec.InstanceProfile != nil {
+		r.Profile = *c.Spec.InstanceProfile
+	} else if cloud.LooksOnly(ctx) {
+		r.Profile = cr.profileName(c) // as it will be called once it is made
+	} else if r.Profile, err = cr.profiles.Get(ctx, c.UID+" "+c.Spec.Role, func(ctx context.Context) (string, error) {
+		if !cr.ended.beginMaking(c.UID) {
+			return "", awsapi.NewUnresolvedError(awsv1.ReasonInstanceProfileNotFound, "spec.role: the class is being deleted, and nothing is made for it any more")
+		}
+		defer cr.ended.endMaking(c.UID)
+		return cr.ensureProfile(ctx, c)
+	}); part(awsv1.ConditionInstanceProfileReady, "spec.role", err) != nil {
+		return nil, awsapi.ClassifyError(ctx, "resolve", c.Name, err)
+	}
+	if r.Hash, err = c.Spec.Hash(r.Cluster.CABundle); err != nil {
+		r.Problems[awsv1.ConditionValidationSucceeded] = FalseCondition(awsv1.ReasonInvalidKubeletConfiguration, err.Error())
+	}
+	if _, ok := r.Problems[awsv1.ConditionValidationSucceeded]; !ok {
+		if bad := cr.Validate(r); bad.Status != "" {
+			r.Problems[awsv1.ConditionValidationSucceeded] = bad
+		}
+	}
+	return r, nil
+}
+
+// findCluster is what the configuration says, and for the rest what EKS does.
+func (cr *Resolver) findCluster(ctx context.Context) (Cluster, error) {
+	f := Cluster{Endpoint: cr.aws.Config.ClusterEndpoint, CABundle: cr.aws.Config.ClusterCABundle, Version: cr.aws.Config.KubernetesVersion}
+	res, err := cr.aws.EKS.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: sdk.String(cr.aws.Config.ClusterName)})
+	if err != nil {
+		if f.Endpoint != "" && f.CABundle != "" && f.Version != "" && !awsapi.IsThrottled(awsapi.ErrorCode(err)) && awsapi.ErrorCode(err) != "" {
+			return f, nil // a cluster that is not EKS's: the configuration is enough, but for AL2023, which validate tells
+		}
+		if awsapi.ErrorCode(err) == "ResourceNotFoundException" {
+			return f, awsapi.NewUnresolvedError(awsv1.ReasonDependenciesNotReady, "cluster %q is not an EKS cluster of region %s: mend CLUSTER_NAME, or set CLUSTER_ENDPOINT and CLUSTER_CA_BUNDLE", cr.aws.Config.ClusterName, cr.aws.Region)
+		}
+		return f, err
+	}
+	if c := res.Cluster; c != nil {
+		set := func(into *string, v *string) {
+			if *into == "" {
+				*into = awsapi.Deref(v)
+			}
+		}
+		set(&f.Endpoint, c.Endpoint)
+		set(&f.Version, c.Version)
+		if c.CertificateAuthority != nil {
+			set(&f.CABundle, c.CertificateAuthority.Data)
+		}
+		if n := c.KubernetesNetworkConfig; n != nil {
+			f.ipFamily = string(n.IpFamily)
+			set(&f.CIDR, n.ServiceIpv4Cidr)
+			if n.IpFamily == "ipv6" {
+				f.CIDR = awsapi.Deref(n.ServiceIpv6Cidr)
+			}
+		}
+	}
+	return f, nil
+}

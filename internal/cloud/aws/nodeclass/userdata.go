@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodeclass
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// userDataLimit is EC2's, before it is encoded.
+const userDataLimit = 16 << 10
+
+// Registration is what a machine must know to become a node as asked for.
+type Registration struct {
+	labels  model.Labels
+	taints  []model.Taint
+	maxPods int64
+}
+
+// kubeletLabels are those that a kubelet may set on its own node; the others are set when the node is registered.
+func kubeletLabels(in model.Labels) model.Labels {
+	out := model.Labels{}
+	for k, v := range in {
+		domain, _, ok := strings.Cut(k, "/")
+		under := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }
+		if ok && (under("kubernetes.io") || under("k8s.io")) && !under("node.kubernetes.io") && !under("kubelet.kubernetes.io") {
+			continue
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// RegistrationOf is what a claim's machine must know.
+func RegistrationOf(r cloud.LaunchRequest, pods int64) Registration {
+	taints := slices.Concat(r.Taints, r.StartupTaints)
+	if !slices.ContainsFunc(taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered }) {
+		taints = append(taints, model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute})
+	}
+	return Registration{kubeletLabels(r.NodeLabels), taints, pods}
+}
+
+// WriteUserData writes what a machine boots with. Errors are about spec.userData.
+func (r *Resolved) WriteUserData(clusterName string, j Registration) (string, error) {
+	own := awsapi.Deref(r.Spec.UserData)
+	var out string
+	var err error
+	switch {
+	case r.Family == FamilyAL2023:
+		out, err = r.writeNodeadm(clusterName, own, j)
+	case r.Family == FamilyBottlerocket:
+		out, err = r.writeBottlerocket(clusterName, own, j)
+	case r.Family == FamilyAL2:
+		out, err = r.writeBootstrapScript(clusterName, own, j)
+	case IsWindows(r.Family):
+		out = r.writePowerShell(clusterName, own, j)
+	default:
+		out = own
+	}
+	if err != nil {
+		return "", fmt.Errorf("spec.userData: %w", err)
+	}
+	if len(out) > userDataLimit {
+		return "", awsapi.NewUnresolvedError(awsv1.ReasonUserDataSizeLimitExceeded,
+			"spec.userData: with what the cluster needs it is %d bytes, EC2 allows %d; shorten it", len(out), userDataLimit)
+	}
+	if out == "" {
+		return "", nil
+	}
+	return base64.StdEncoding.EncodeToString([]byte(out)), nil
+}
+
+// kubeletFlags are the kubelet's, for families that take flags and not a file.
+func (r *Resolved) kubeletFlags(j Registration) []string {
+	k := r.KubeletConfig
+	var out []string
+	add := func(flag, value string) {
+		if value != "" {
+			out = append(out, "--"+flag+"="+value)
+		}
+	}
+	add("node-labels", joinPairs(j.labels, "=", ","))
+	var taints []string
+	for _, t := range j.taints {
+		taints = append(taints, formatTaint(t))
+	}
+	add("register-with-taints", strings.Join(taints, ","))
+	add("max-pods", strconv.FormatInt(j.maxPods, 10))
+	if k.PodsPerCore != nil {
+		add("pods-per-core", strconv.FormatInt(*k.PodsPerCore, 10))
+	}
+	add("system-reserved", joinPairs(k.SystemReserved, "=", ","))
+	add("kube-reserved", joinPairs(k.KubeReserved, "=", ","))
+	add("eviction-hard", joinPairs(k.EvictionHard, "<", ","))
+	add("eviction-soft", joinPairs(k.EvictionSoft, "<", ","))
+	for _, f := range []struct{ field, flag string }{
+		{"evictionMaxPodGracePeriod", "eviction-max-pod-grace-period"}, {"imageGCHighThresholdPercent", "image-gc-high-threshold"},
+		{"imageGCLowThresholdPercent", "image-gc-low-threshold"}, {"cpuCFSQuota", "cpu-cfs-quota"},
+	} {
+		if v, ok := k.fields[f.field]; ok {
+			add(f.flag, fmt.Sprint(v))
+		}
+	}
+	if m, ok := k.fields["evictionSoftGracePeriod"].(map[string]any); ok {
+		add("eviction-soft-grace-period", joinPairs(m, "=", ","))
+	}
+	return out
+}
+
+// joinPairs writes a map in the order of its keys.
+func joinPairs[V any](m map[string]V, between, after string) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, k+between+fmt.Sprint(m[k]))
+	}
+	return strings.Join(out, after)
+}
+
+func formatTaint(t model.Taint) string {
+	if t.Value == "" {
+		return t.Key + ":" + string(t.Effect)
+	}
+	return t.Key + "=" + t.Value + ":" + string(t.Effect)
+}
+
+// kubeletFields are those that a family can be told besides the ones every family can.
+var flagKubeletFields = []string{
+	"clusterDNS", "maxPods", "podsPerCore", "systemReserved", "kubeReserved", "evictionHard", "evictionSoft", "evictionSoftGracePeriod",
+	"evictionMaxPodGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "cpuCFSQuota",
+}
+
+// unsupportedKubeletFields are the fields of the kubelet configuration that the family can't be told.
+func (c *Class) unsupportedKubeletFields() []string {
+	if c.Family == FamilyAL2023 || c.Family == familyCustom {
+		return nil
+	}
+	var out []string
+	for _, f := range slices.Sorted(maps.Keys(c.KubeletConfig.fields)) {
+		if !slices.Contains(flagKubeletFields, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodeclass
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/mail"
+	"net/textproto"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// mimeBoundary separates the parts of user data. It is fixed, so that equal settings make equal user data.
+const mimeBoundary = "//"
+
+// mimePart is one of MIME multipart user data.
+type mimePart struct{ kind, body string }
+
+const (
+	kindNodeConfig = "application/node.eks.aws"
+	kindScript     = `text/x-shellscript; charset="us-ascii"`
+)
+
+// readParts are those of a user's own user data: MIME multipart, or one part of the kind that it looks like.
+func readParts(own string) ([]mimePart, error) {
+	if strings.TrimSpace(own) == "" {
+		return nil, nil
+	}
+	if message, err := mail.ReadMessage(strings.NewReader(strings.TrimLeft(own, "\r\n"))); err == nil {
+		kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+		if err == nil && strings.HasPrefix(kind, "multipart/") {
+			var out []mimePart
+			for reader := multipart.NewReader(message.Body, params["boundary"]); ; {
+				p, err := reader.NextRawPart()
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					return nil, fmt.Errorf("read MIME parts: %w", err)
+				}
+				body, err := io.ReadAll(p)
+				if err != nil {
+					return nil, fmt.Errorf("read MIME parts: %w", err)
+				}
+				out = append(out, mimePart{p.Header.Get("Content-Type"), string(body)})
+			}
+			if len(out) == 0 {
+				return nil, fmt.Errorf("MIME multipart without a part")
+			}
+			return out, nil
+		}
+	}
+	var config struct {
+		Kind string `json:"kind"`
+	}
+	if err := yaml.Unmarshal([]byte(own), &config); err == nil && config.Kind == "NodeConfig" {
+		return []mimePart{{kindNodeConfig, own}}, nil
+	}
+	return []mimePart{{kindScript, own}}, nil
+}
+
+func writeMultipart(list []mimePart) (string, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=%q\r\n\r\n", mimeBoundary)
+	w := multipart.NewWriter(&b)
+	if err := w.SetBoundary("//"); err != nil {
+		return "", err
+	}
+	for _, p := range list {
+		out, err := w.CreatePart(textproto.MIMEHeader{"Content-Type": {p.kind}})
+		if err != nil {
+			return "", err
+		}
+		if _, err := io.WriteString(out, p.body); err != nil {
+			return "", err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}

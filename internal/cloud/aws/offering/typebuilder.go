@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package offering
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// NodeSpec is what a node boots as, as far as its size depends on it.
+type NodeSpec struct {
+	ImageID   string
+	OS        string // as kubernetes.io/os says
+	Family    string // of images, whose rules say what is kept for the kubelet
+	Kubelet   *nodeclass.KubeletConfig
+	Storage   int64            // ephemeral, in bytes
+	Resources map[string]int64 // what its owner says that it has, over what is known of the type
+}
+
+// TypeBuilder says what nodes of an EC2 instance type will have: capacity, and what of it pods may use.
+type TypeBuilder struct {
+	aws    *awsapi.Account
+	memory *catalogue.NodeMemory
+}
+
+func NewTypeBuilder(a *awsapi.Account, memory *catalogue.NodeMemory) *TypeBuilder {
+	return &TypeBuilder{aws: a, memory: memory}
+}
+
+// LoadMemory has what was learned of nodes' memory at hand. Where that fails estimates do.
+func (b *TypeBuilder) LoadMemory(ctx context.Context) {
+	if err := b.memory.LoadOnce(ctx); err != nil {
+		b.aws.Log.Warn("what was learned of nodes' memory can't be read, estimates are used", "error", err)
+	}
+}
+
+// Build makes a type without offerings; nil where pods would have no room.
+func (b *TypeBuilder) Build(t *catalogue.TypeInfo, n NodeSpec) *Type {
+	out := &Type{TypeInfo: t, ImageID: n.ImageID, MaxPods: n.Kubelet.MaxPodsOn(t, n.Family, int64(b.aws.Config.ReservedENIs))}
+	it := &model.InstanceType{Name: t.Name, Labels: maps.Clone(t.Labels), Boots: n.ImageID}
+	it.Labels[model.LabelOS] = n.OS
+	memory, ok := b.memory.BytesOf(t.Name, n.ImageID)
+	if !ok {
+		memory = catalogue.EstimateMemory(t, b.aws.Config.VMMemoryOverhead)
+	}
+	it.Capacity = model.Resources{model.CPU: t.CPUs * 1000, model.Memory: memory, model.EphemeralStorage: n.Storage, model.Pods: out.MaxPods}
+	for _, more := range []map[string]int64{t.ExtendedResources, n.Resources} {
+		for _, name := range slices.Sorted(maps.Keys(more)) {
+			it.Capacity = it.Capacity.With(b.aws.Resources.Dim(name), more[name])
+		}
+	}
+	it.Allocatable = it.Capacity.Sub(n.Kubelet.ReservedResources(it.Capacity))
+	for d, v := range it.Allocatable {
+		it.Allocatable[d] = max(0, v)
+	}
+	if it.Allocatable.At(model.CPU) == 0 || it.Allocatable.At(model.Memory) == 0 || it.Allocatable.At(model.Pods) == 0 {
+		return nil
+	}
+	out.InstanceType = it
+	return out
+}
+
+// Version changes whenever what is known of nodes' memory does.
+func (b *TypeBuilder) Version() int { return b.memory.ChangeCount() }
