@@ -8,10 +8,8 @@ import "testing"
 // TestHotLoopAllocatesNothing counts allocations where a plan spends its time: making a fill, finding the best of all fills and asking the
 // program for a column, once the memory they work in is there.
 func TestHotLoopAllocatesNothing(t *testing.T) {
-	s := compileProblem(diverseProblem(t, 3000), Memory{}, DefaultPolicy())
-	s.offerAssignmentCache, s.assignmentIDs, s.purchaseCaps, s.bannedPools = map[offerAssignmentKey][]topologyAssignment{}, map[string]int{}, map[classAssignment]int64{}, map[[2]int]bool{}
+	s := newPlanner(diverseProblem(t, 3000), Memory{}, DefaultPolicy())
 	s.stepLimit = DefaultPolicy().Work
-	s.saveInitialState()
 	s.placeClasses(s.classes)
 	p := s.newPacking(s.levels[0], s.demands)
 	remaining := make([]int64, len(p.demands))

@@ -4,279 +4,193 @@
 package solve
 
 import (
-	"math/bits"
-
-	"github.com/dovetail-sh/dovetail/internal/solve/lp"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// priceShift is the number of binary digits behind the point in a resource's price: a byte of memory costs a few millionths of a
-// micro-dollar an hour.
-const priceShift = 36
+// bounder proves how little any plan for the same pods could cost. What it counts are the pods that the plan places; what it can't price
+// it leaves out, which keeps a bound valid: see unpricedConstraints.
+type bounder struct {
+	*planner
 
-// sum128 is a sum of products of amounts and prices, 128 bits, not negative.
-type sum128 struct{ hi, lo uint64 }
-
-func (w *sum128) addProduct(a, b int64) {
-	h, l := bits.Mul64(uint64(a), uint64(b))
-	var c uint64
-	w.lo, c = bits.Add64(w.lo, l, 0)
-	w.hi, _ = bits.Add64(w.hi, h, c)
+	boundClasses []*class       // what is counted: classes, and co-located groups as one pod each
+	groups       []*boundGroup  // their bounds add up
+	useful       []int          // existing nodes that could hold some pod of the demand
+	prices       [maxDims]int64 // of resources, the highest of any group's, micro-dollars << priceShift
 }
 
-func (w *sum128) add(o sum128) {
-	var c uint64
-	w.lo, c = bits.Add64(w.lo, o.lo, 0)
-	w.hi, _ = bits.Add64(w.hi, o.hi, c)
+// lowerBound is one way to prove what a plan costs at least.
+type lowerBound struct {
+	name, doc string
+	provenBy  string // as plan.Cost has it, where this bound is the highest
+	// applies says whether it is worth trying, after those before it; nil: always.
+	applies func(*bounder, *plan.Cost) bool
+	// prove returns what any plan costs at least, in micro-dollars an hour, rounded down; 0 where it can prove nothing.
+	prove func(*bounder) int64
 }
 
-// times is the sum n times, for a product that fits.
-func (w sum128) times(n int64) sum128 {
-	hi, lo := bits.Mul64(w.lo, uint64(n))
-	return sum128{hi + w.hi*uint64(n), lo}
+// lowerBounds are tried in this order, the quick before the slow; the highest stands, of equals the first.
+var lowerBounds = []lowerBound{
+	{"resource prices", "one price for each resource: what machines hold is worth no more than they cost", "lp",
+		nil, (*bounder).boundByResourcePrices},
+	{"feasibility classes", "prices of resources by who may go where", "lp",
+		nil, (*bounder).boundByFeasibilityClasses},
+	{"dearest pod", "the cheapest machine for one pod that no existing node takes, where that is most", "lp",
+		(*bounder).hasNoQuantities, (*bounder).boundByDearestPod},
+	{"exclusivity", "a machine for each pod of a mutual anti-affinity group", "lp",
+		(*bounder).hasNoQuantities, (*bounder).boundByExclusivity},
+	{"fractional classes", "duals of pods in fractions, grouped by the proportions that they ask for", "lp",
+		(*bounder).needsFractionalClasses, (*bounder).boundByFractionalClasses},
+	{"columns", "duals of pods from the program over columns, certified machine by machine", "columns",
+		(*bounder).hasColumnDuals, (*bounder).boundByColumns},
+	{"enumeration", "the cheapest machines for few pods, by dynamic programming over all fills", "enumeration",
+		(*bounder).exceedsPolicyGap, (*bounder).boundByEnumeration},
+	{"free capacity", "feasibility classes by how much of the free capacity is open to them", "lp",
+		(*bounder).isFarFromBound, (*bounder).boundBesideFreeCapacity},
 }
 
-func (w sum128) less(o sum128) bool { return w.hi < o.hi || w.hi == o.hi && w.lo < o.lo }
-
-func (w sum128) sub(o sum128) sum128 {
-	lo, b := bits.Sub64(w.lo, o.lo, 0)
-	hi, _ := bits.Sub64(w.hi, o.hi, b)
-	return sum128{hi, lo}
-}
-
-// micro is the sum in micro-dollars, rounded down.
-func (w sum128) micro() int64 { return int64(w.hi<<(64-priceShift) | w.lo>>priceShift) }
-
-func priceSum(price int64) sum128 {
-	return sum128{uint64(price) >> (64 - priceShift), uint64(price) << priceShift}
-}
-
-// resourcePrices solves the resource-price program: what is a unit of each resource worth, at most, such that no machine is worth more than
-// it costs, and the amounts in total are worth as much as possible. The answer is integer and exactly feasible: rounded down, then
-// scaled down until no machine is worth more than its price.
-func resourcePrices(sizes []vec, cost []int64, total []float64, nd int) [maxDims]int64 {
-	return newResourcePricing(sizes, cost, nd).pricesFor(total)
-}
-
-// resourcePricing is that program for any amounts.
-type resourcePricing struct {
-	sizes []vec
-	cost  []int64
-	rows  [][]float64
-	limit []float64
-	nd    int
-
-	cheapest [maxDims]int64 // least price of a unit of each resource, also where limited quantity is limited; -1: no machine has it
-	largest  vec            // the most of it that a machine has
-}
-
-func newResourcePricing(sizes []vec, cost []int64, nd int) *resourcePricing {
-	x := &resourcePricing{sizes: sizes, cost: cost, rows: make([][]float64, len(sizes)), limit: make([]float64, len(sizes)), nd: nd}
-	all := make([]float64, len(sizes)*nd)
-	for i := range sizes {
-		row := all[i*nd : i*nd+nd]
-		for k := range row {
-			row[k] = float64(max(0, sizes[i][k]))
-		}
-		x.rows[i], x.limit[i] = row, float64(cost[i])
+// completeCost completes the price of the plan with the highest lower bound on that of any plan for the same pods.
+//
+// The certificate: resource prices under which no machine that the demand may go to is worth more than it costs. What a machine
+// holds is then worth at most its price, so the pods are worth at most what their machines cost, less what free capacity is worth.
+// A pod belongs to the first level of weight that offers it a machine, as the weight rule has it. Where limits bind that rule may drive it
+// further down, and where pods of several weights are bought for some may find room on the others' machines: the levels are priced together.
+func (s *planner) completeCost(cost *plan.Cost) {
+	cost.ProvenBy = "lp"
+	if cost.NewMicroPerHour == 0 {
+		return
 	}
-	return x
-}
-
-func (x *resourcePricing) pricesFor(total []float64) (u [maxDims]int64) {
-	worth, _, _, _ := lp.Maximize(total[:x.nd], x.rows, x.limit, 1000)
-	for k, v := range worth {
-		if v *= 1 << priceShift; v > 0 && v < 1<<60 {
-			u[k] = int64(v)
-		}
-	}
-	lowerToFeasible(&u, x.sizes, x.cost, x.nd)
-	return u
-}
-
-// machinePricing is the pricing of the machines that are to be packed.
-func (p *packing) machinePricing() *resourcePricing {
-	if p.resourcePricing != nil {
-		return p.resourcePricing
-	}
-	var sizes []vec
-	var cost []int64
-	for _, m := range p.machines {
-		if n := len(sizes) - 1; m.quantity >= 0 || n >= 0 && cost[n] == m.price && sizes[n] == m.available {
-			continue // of those of limited quantity there are too few to set prices, and of those alike one is enough
-		}
-		sizes, cost = append(sizes, m.available), append(cost, m.price)
-	}
-	x := newResourcePricing(sizes, cost, p.s.numDims)
-	for k := range p.s.numDims {
-		x.cheapest[k] = -1
-		for _, m := range p.machines {
-			if m.available[k] > 0 {
-				if v := mulDiv(m.price, 1<<priceShift, m.available[k]); x.cheapest[k] < 0 || v < x.cheapest[k] {
-					x.cheapest[k] = v
-				}
-				x.largest[k] = max(x.largest[k], m.available[k])
-			}
-		}
-	}
-	p.resourcePricing = x
-	return x
-}
-
-// lowerToFeasible takes any prices down until no machine is worth more than it costs: from then on they are a certificate, wherever they came from.
-func lowerToFeasible(u *[maxDims]int64, sizes []vec, cost []int64, nd int) {
-	for i := range sizes {
-		for {
-			var v sum128
-			for k := range nd {
-				if sizes[i][k] > 0 {
-					v.addProduct(u[k], sizes[i][k])
-				}
-			}
-			limit := priceSum(cost[i])
-			if !limit.less(v) {
-				break
-			}
-			scaleDown(u, limit, v, nd)
-		}
-	}
-}
-
-// scaleDown scales prices by limit/value, rounding down, and by a little more so that it ends.
-func scaleDown(u *[maxDims]int64, limit, value sum128, nd int) {
-	for value.hi>>20 != 0 { // keep 84 bits: enough digits, and room to divide
-		limit, value = sum128{limit.hi >> 1, limit.lo>>1 | limit.hi<<63}, sum128{value.hi >> 1, value.lo>>1 | value.hi<<63}
-	}
-	for value.hi != 0 {
-		limit, value = sum128{limit.hi >> 1, limit.lo>>1 | limit.hi<<63}, sum128{value.hi >> 1, value.lo>>1 | value.hi<<63}
-	}
-	for k := range nd {
-		if u[k] > 0 {
-			hi, lo := bits.Mul64(uint64(u[k]), limit.lo)
-			q, _ := bits.Div64(hi, lo, value.lo+1)
-			u[k] = max(0, int64(q)-1)
-		}
-	}
-}
-
-// priceDemands sets what resources are worth in a packing: the dual prices, and a little of what each costs at least, so that what
-// is plentiful does not seem free. It returns what the pods left cost at least.
-func (p *packing) priceDemands(remaining []int64) int64 {
-	nd := p.s.numDims
-	total := make([]float64, nd)
-	for d, n := range remaining {
-		for k, v := range p.requestOf(d) {
-			total[k] += float64(v) * float64(n)
-		}
-	}
-	for k := range nd {
-		total[k] = max(0, total[k]-p.freeCapacity[k])
-	}
-	p.resourcePrices = p.machinePricing().pricesFor(total)
-	var floor sum128
-	for d, n := range remaining {
-		for k, v := range p.requestOf(d) {
-			floor.addProduct(p.resourcePrices[k], v*n)
-		}
-	}
-	least := max(floor.micro(), p.dearestPodPrice(remaining))
-	if p.adaptivePrices {
-		p.averagePrices(total)
-	}
-	p.priceExclusivities(remaining)
-	for k := range p.s.dims {
-		p.resourcePrices[k] += max(0, p.resourcePricing.cheapest[k]) / 64
-	}
-	was := p.largest
-	for k := range nd {
-		p.largest[k] = max(p.largest[k], p.resourcePricing.largest[k])
-	}
-	if n := len(p.demands); p.dual == nil {
-		p.dual, p.resourceDual, p.biasedDual = make([]int64, n), make([]int64, n), make([]int64, n)
-	}
-	for d := range p.demands {
-		var v sum128
-		share := p.shareOf(d)
-		for k, q := range p.requestOf(d) {
-			v.addProduct(p.resourcePrices[k], q)
-			if p.largest[k] != was[k] && k < len(share) {
-				share[k] = min(mulDiv(q, 1<<shareShift, p.largest[k]), 1<<shareShift)
-			}
-		}
-		p.dual[d] = max(1, int64(v.hi<<(64-priceShift+dualShift)|v.lo>>(priceShift-dualShift)))
-	}
-	p.feasibility = &feasibilityClasses{}
-	if !p.uniformPrices {
-		p.feasibility = p.feasibilityClassesOf(remaining)
-	}
-	if x := p.feasibility; len(x.classes) > 1 {
-		x.solvePrices(p.freeCapacity[:nd], nil)
-		v := x.totalWorth().micro()
-		p.uniformPrices = v-least <= mulDiv(least, p.s.policy.MaxGapPPM, 1_000_000)
-		if v > least {
-			least = v
-			for d, at := range x.classOf {
-				if at < 0 {
-					continue
-				}
-				var v sum128
-				for k := range nd {
-					v.addProduct(x.prices[at][k], p.demands[d].class.req[k])
-				}
-				p.dual[d] = max(p.dual[d], int64(v.hi<<(64-priceShift+dualShift)|v.lo>>(priceShift-dualShift)))
-			}
-		}
-	}
-	for d, v := range p.dualFactor {
-		p.dual[d] = max(1, int64(float64(p.dual[d])*v))
-	}
-	for d := range p.demands {
-		p.resourceDual[d], p.biasedDual[d] = p.dual[d], p.dual[d]>>biasShift+1
-	}
-	return least
-}
-
-// averagePrices takes for the price of resources the mean of what it would be were there an eighth more of one or of another of them. Of two that are nearly
-// as scarce all of the price falls on one, and fills would waste the other, and then the other way round.
-func (p *packing) averagePrices(total []float64) {
-	var sum [maxDims]int64
-	n, nd := int64(0), p.s.numDims
-	for k := range p.s.dims {
-		if total[k] == 0 {
+	b := newBounder(s)
+	cost.Unpriced = b.unpricedConstraints()
+	for i := range lowerBounds {
+		x := &lowerBounds[i]
+		if s.policy.leaveOut == x.name || x.applies != nil && !x.applies(b, cost) {
 			continue
 		}
-		was := total[k]
-		total[k] += was / 8
-		u := p.machinePricing().pricesFor(total)
-		total[k] = was
-		n++
-		for j := range nd {
-			sum[j] += u[j]
-		}
-	}
-	for j := range nd {
-		if n > 0 {
-			p.resourcePrices[j] = sum[j] / n
+		if by := x.prove(b); by > cost.BoundMicroPerHour {
+			cost.BoundMicroPerHour, cost.ProvenBy = by, x.provenBy
 		}
 	}
 }
 
-// biasShift takes digits off a worth, so that its product with a share does not overflow.
-const biasShift = 8
-
-// dearestPodPrice is the price of the cheapest machine that holds one pod of a demand, for the demand where that is most: whatever the plan, it
-// has such a machine.
-func (p *packing) dearestPodPrice(remaining []int64) (most int64) {
-	if len(remaining) > 64 {
-		return 0 // among so many one machine is nothing
+// newBounder groups what the plan places, and prices resources for each group.
+func newBounder(s *planner) *bounder {
+	b := &bounder{planner: s}
+	b.groups = b.groupClasses()
+	b.useful = b.usefulNodes()
+	var free [maxDims]float64
+	for _, i := range b.useful {
+		for k := range s.numDims {
+			free[k] += float64(max(0, s.initialFree[i*s.numDims+k]))
+		}
 	}
-	for d, n := range remaining {
-		least := int64(-1)
-		for _, m := range p.machines {
-			if n > 0 && p.machineAdmits(m, d) && (least < 0 || m.price < least) && fitsIn(&p.demands[d].class.req, &m.available, p.s.numDims) {
-				least = m.price
+	for _, g := range b.groups {
+		if len(b.groups) == 1 { // prices that make the most of the demand less the free capacity
+			for k := range s.numDims {
+				g.total[k] = max(0, g.total[k]-free[k])
 			}
 		}
-		most = max(most, least)
+		g.prices = resourcePrices(g.sizes, g.cost, g.total[:s.numDims], s.numDims)
+		for k := range s.numDims {
+			b.prices[k] = max(b.prices[k], g.prices[k])
+		}
 	}
-	return most
+	return b
+}
+
+// boundByResourcePrices is what the demand is worth at resource prices, less what free capacity is.
+func (s *bounder) boundByResourcePrices() int64 {
+	var total, free sum128
+	for _, g := range s.groups {
+		for k := range s.numDims {
+			total.addProduct(g.prices[k], g.sum[k])
+		}
+	}
+	for _, i := range s.useful {
+		for k := range s.numDims {
+			if v := s.initialFree[i*s.numDims+k]; v > 0 {
+				free.addProduct(s.prices[k], v)
+			}
+		}
+	}
+	s.addQuantitySavings(&s.prices, &free)
+	if !free.less(total) {
+		return 0
+	}
+	return total.sub(free).micro()
+}
+
+// hasNoQuantities says whether no offer is limited in number: bounds that ask for the cheapest machine don't know how many there are.
+func (s *bounder) hasNoQuantities(*plan.Cost) bool { return len(s.quantities) == 0 }
+
+// hasColumnDuals says whether columns were generated for some of the demand.
+func (s *bounder) hasColumnDuals(*plan.Cost) bool { return s.columnDuals != nil }
+
+// exceedsPolicyGap says whether the plan is further from the bound than the policy asks.
+func (s *bounder) exceedsPolicyGap(cost *plan.Cost) bool { return gapExceeds(cost, s.policy.MaxGapPPM) }
+
+// fractionalGapPPM is the gap below which fractions are not tried: what prices of resources leave is then what is left over between pods.
+const fractionalGapPPM = 20_000
+
+// isFarFromBound says whether the gap is wider than what is left over between pods explains.
+func (s *bounder) isFarFromBound(cost *plan.Cost) bool {
+	return gapExceeds(cost, max(fractionalGapPPM, s.policy.MaxGapPPM))
+}
+
+// needsFractionalClasses says whether the gap is wide and not for rules between pods, which no bound knows.
+func (s *bounder) needsFractionalClasses(cost *plan.Cost) bool {
+	return s.isFarFromBound(cost) && s.policy.Work > 0 && !s.isMostlyConstrained()
+}
+
+// isMostlyConstrained says whether most pods have rules over where others are, which no bound knows: then it is not for want of trying that the gap is wide.
+func (s *bounder) isMostlyConstrained() bool {
+	n := 0
+	for _, c := range s.boundClasses {
+		if len(c.topology.hostRules) > 0 || len(c.topology.domainRules) > 0 {
+			n += c.assigned
+		} else {
+			n -= c.assigned
+		}
+	}
+	return n > 0
+}
+
+// gapExceeds says whether the gap is wider than so many parts per million of the bound.
+func gapExceeds(cost *plan.Cost, ppm int64) bool {
+	return cost.NewMicroPerHour-cost.BoundMicroPerHour > mulDiv(cost.BoundMicroPerHour, ppm, 1_000_000)
+}
+
+// unpricedConstraints names, sorted, what the problem has and the bound knows nothing of. Leaving it out keeps the bound valid: it can only make plans
+// dearer.
+func (s *bounder) unpricedConstraints() (out []string) {
+	var ports, volumes, spread, affinity, limits, values bool
+	for _, c := range s.classes {
+		ports = ports || len(c.ports) > 0
+		volumes = volumes || len(c.csiVolumes) > 0
+		for _, rules := range [][]rule{c.topology.domainRules, c.topology.hostRules} {
+			for i := range rules {
+				switch rules[i].kind {
+				case ruleSpread:
+					spread = spread || rules[i].hard
+				case ruleAffinity:
+					affinity = affinity || rules[i].key != hostKey || c.group == nil
+				case ruleAnti, ruleAntiOfOthers:
+					affinity = true
+				}
+			}
+		}
+	}
+	for i := range s.limits {
+		limits = limits || s.limits[i].limited
+		values = values || len(s.minValuesOf(i)) > 0
+	}
+	for _, x := range []struct {
+		is   bool
+		name string
+	}{{ports, "host ports"}, {limits, "limits"}, {values, "minValues"}, {affinity, "pod affinity and anti-affinity"},
+		{spread, "topology spread"}, {volumes, "volume limits"}} {
+		if x.is {
+			out = append(out, x.name)
+		}
+	}
+	return out
 }

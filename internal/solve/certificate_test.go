@@ -27,16 +27,15 @@ func TestAnyPricesAreABound(t *testing.T) {
 			fmt.Fprintf(&b, "pod w%d cpu=%dm mem=%dMi\n", i, 100*(1+c.n(40)), 1+c.n(6000))
 		}
 		p := parseProblem(t, b.String())
-		s := solveAssuming(p, Memory{}, DefaultPolicy(), assumptions{})
+		s := newBounder(solveAssuming(p, Memory{}, DefaultPolicy(), alternative{}))
 		optimum, fit := cheapest(p)
 		if fit == 0 {
 			return
 		}
-		groups, levels := s.boundGroups()
-		if len(groups) != 1 {
-			rt.Fatalf("one pool has %d groups", len(groups))
+		if len(s.groups) != 1 {
+			rt.Fatalf("one pool has %d groups", len(s.groups))
 		}
-		g := groups[0]
+		g := s.groupClasses()[0]
 		any := func() int64 {
 			switch c.n(4) {
 			case 0:
@@ -85,7 +84,7 @@ func TestAnyPricesAreABound(t *testing.T) {
 			for i := range worth {
 				worth[i] = of(i)
 			}
-			scaled, stocked := s.certifyDuals(levels[0], g.classes, worth)
+			scaled, stocked := s.certifyDuals(g.level, g.classes, worth)
 			sum := -stocked
 			for i, v := range scaled {
 				sum += v * int64(g.classes[i].assigned)

@@ -53,6 +53,8 @@ type Policy struct {
 	MaxTypes  int // at most so many types a claim
 	// PreferencePPM is what a preference of weight 100 is worth: so much more may be paid to meet it.
 	PreferencePPM int64
+
+	leaveOut string // one of lowerBounds or stages, for tests and measurements; empty: none
 }
 
 // Memory carries the columns of the last solve, and its nodes in order. The zero value is an empty memory; any memory is valid for any problem.

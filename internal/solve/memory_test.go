@@ -12,7 +12,7 @@ import (
 // demand twice would be bought for pods that are not there.
 func TestRemadeFillsCountPodsOnce(t *testing.T) {
 	p := parseProblem(t, "pool default\ntype large cpu=8 mem=16Gi price=0.20\npod web x4 cpu=1 mem=1Gi\n")
-	s := solveAssuming(p, Memory{}, DefaultPolicy(), assumptions{})
+	s := solveAssuming(p, Memory{}, DefaultPolicy(), alternative{})
 	d := &demand{class: s.classes[0], offers: s.classes[0].offers, unbought: 4}
 	mixtures := s.newPacking(s.levels[0], []*demand{d})
 	f := &rememberedColumn{pool: "default", instanceType: "large", classes: []string{d.class.spec.Key, d.class.spec.Key}, counts: []int64{1, 2}}

@@ -4,10 +4,7 @@
 package solve
 
 import (
-	"encoding/binary"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -101,615 +98,33 @@ type topologyRules struct {
 	affinity                     bool     // required affinity over any key
 }
 
-// topologyCompiler holds what is needed only while rules are made.
-type topologyCompiler struct {
-	s               *solver
-	counterIDs      map[counterKey]int
-	byLabel         map[[2]string][]int          // counters by a label value that their selector wants
-	general         []int                        // counters without such a label
-	selectorKeys    []string                     // label keys that selectors of counters look at, sorted
-	equivalences    map[string]*labelEquivalence // by namespace and those labels
-	buf             []byte                       // scratch
-	standingDomains map[domainKey][]int32
-	lastDomains     map[domainKey][]int32 // what domainsOf last found
-	seenBuf         []bool                // scratch of it
-	foundBuf        []int32
-	offersByDomain  map[setDomainKey][]domainOffers
-	scopes          map[string]*scope
-	volumes         map[string]int       // counters of pods with one volume that is still to be made
-	hostSpreads     map[int][]hostSpread // by counter
-	selectorIDs     map[string]int       // numbers of selectors
-	namespaceBuf    []string             // the namespace of the class at hand: thousands follow each other that have the same
-	ruleSlab        slab[rule]
-	intSlab         slab[int]
+// topology is who may be where: the pods counted by domain, the rules that read these counts, and the domains a class could go to.
+type topology struct {
+	problem
+
+	counters        []counter
+	colocatedGroups []*colocatedGroup // in class order
+	hostCount       int               // hosts numbered so far: existing nodes, then bins as they are opened
+
+	assignmentIDs        map[string]int // by name
+	offerAssignmentCache map[offerAssignmentKey][]topologyAssignment
+	assignmentCache      map[assignmentCacheKey][]*topologyAssignment // where assignments can be shared
+	assignmentKey        []byte                                       // scratch
 }
 
-// slab is memory from which many short lists are taken.
-type slab[T any] []T
-
-// appendTo appends to a list that is taken from here. Where it must be made anew it gets room for so many more.
-func (a *slab[T]) appendTo(list []T, spare int, more ...T) []T {
-	if n := len(list) + len(more) + spare; n-spare > cap(list) {
-		if len(*a) < n {
-			*a = make([]T, max(n, 256))
-		}
-		list = append((*a)[:0:n], list...)
-		*a = (*a)[n:]
-	}
-	return append(list, more...)
-}
-
-// hostSpread is a hard spread over hosts that some demand has.
-type hostSpread struct {
-	ownerCounter int
-	maxSkew      int64
-}
-
-type domainKey struct {
-	scope *scope
-	key   int
-}
-
-// setDomainKey are the domains of offers, and domainOffers the offers in one.
-type setDomainKey struct {
-	m *offerSet
-	k domainKey
-}
-
-type domainOffers struct {
-	value  int32
-	offers *offerSet
-}
-
-// counterKey says what a counter counts.
-type counterKey struct {
-	key                     int
-	countsOwners, forSpread bool
-	scope                   *scope
-	selectors               int // of topologyCompiler.selectorIDs
-}
-
-// compileTopology makes counters and rules, and counts the pods that stand.
-func (s *solver) compileTopology() {
-	t := &topologyCompiler{s: s, counterIDs: map[counterKey]int{}, byLabel: map[[2]string][]int{}, standingDomains: map[domainKey][]int32{}, offersByDomain: map[setDomainKey][]domainOffers{},
-		scopes: map[string]*scope{}, volumes: s.sharedVolumes(), hostSpreads: map[int][]hostSpread{}, equivalences: map[string]*labelEquivalence{}, selectorIDs: map[string]int{}, lastDomains: map[domainKey][]int32{}}
-	for _, c := range s.classes {
-		t.compileRules(c)
-	}
-	for _, c := range s.antiAffinityOnNodes() {
-		for i := range c.AntiAffinity {
-			t.counterFor(c.AntiAffinity[i].TopologyKey, true, false, c.AntiAffinity[i].Selector)
-		}
-	}
-	if len(s.counters) == 0 {
-		return
-	}
-	for i := range s.counters {
-		t.indexCounter(i)
-	}
-	slices.Sort(t.selectorKeys)
-	t.selectorKeys = slices.Compact(t.selectorKeys)
-	for _, c := range s.classes {
-		t.addRulesOfOthers(c)
-	}
-	t.countPodsOnNodes()
-	s.compileNodeCaps()
-	s.compileColocatedGroups()
-}
-
-// counterFor returns the number of the counter, made when new.
-func (t *topologyCompiler) counterFor(key string, owner, spread bool, sels ...model.Selector) int {
-	return t.counterInScope(nil, key, owner, spread, sels...)
-}
-
-// counterInScope is counterFor for pods on the nodes of a scope.
-func (t *topologyCompiler) counterInScope(on *scope, key string, owner, spread bool, sels ...model.Selector) int {
-	k := hostKey
-	if key != model.LabelHostname {
-		k = t.s.keys.ids[key]
-	}
-	text := counterKey{key: k, countsOwners: owner, forSpread: spread, scope: on, selectors: t.selectorID(sels)}
-	if id, ok := t.counterIDs[text]; ok {
-		return id
-	}
-	size := t.s.hostCount
-	if k != hostKey {
-		size = len(t.s.keys.valueNames[k])
-	}
-	id := len(t.s.counters)
-	t.counterIDs[text] = id
-	t.s.counters = append(t.s.counters, counter{key: k, countsOwners: owner, forSpread: spread, selectors: slices.Clone(sels), scope: on,
-		counts: make([]int32, size)})
-	return id
-}
-
-// selectorID numbers lists of selectors.
-func (t *topologyCompiler) selectorID(sels []model.Selector) int {
-	b := t.buf[:0]
-	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
-	requirements := func(rs *model.Requirements) {
-		if rs == nil {
-			b = append(b, 0)
-			return
-		}
-		b = binary.AppendUvarint(b, uint64(len(*rs))+1)
-		for i := range *rs {
-			r := &(*rs)[i]
-			text(r.Key)
-			b = appendBools(b, []bool{r.Complement, r.AllowAbsent})
-			b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(r.Min)), uint64(r.Max))
-			b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.MinValues)), uint64(len(r.Values)))
-			for _, v := range r.Values {
-				text(v)
-			}
-		}
-	}
-	for i := range sels {
-		x := &sels[i]
-		b = binary.AppendUvarint(b, uint64(len(x.Namespaces)))
-		for _, n := range x.Namespaces {
-			text(n)
-		}
-		requirements(x.NamespaceL)
-		requirements(x.Pods)
-	}
-	t.buf = b
-	id, ok := t.selectorIDs[string(b)]
-	if !ok {
-		id = len(t.selectorIDs)
-		t.selectorIDs[string(b)] = id
-	}
-	return id
-}
-
-func selectorKey(sels ...model.Selector) string {
-	var out []byte
-	for i := range sels {
-		x := &sels[i]
-		for _, n := range x.Namespaces {
-			out = strconv.AppendQuote(out, n)
-		}
-		if x.NamespaceL != nil {
-			out = append(append(append(out, '('), x.NamespaceL.Key()...), ')')
-		}
-		if x.Pods != nil {
-			out = append(append(append(out, '{'), x.Pods.Key()...), '}')
-		}
-		out = append(out, ' ')
-	}
-	return string(out)
-}
-
-// selectorMatches says whether the selector chooses pods of the class.
-func (s *solver) selectorMatches(x *model.Selector, c *model.Class) bool {
-	if x.Pods == nil {
-		return false
-	}
-	_, ok := slices.BinarySearch(x.Namespaces, c.Namespace)
-	if !ok && (x.NamespaceL == nil || !x.NamespaceL.Matches(s.input.Namespaces[c.Namespace])) {
-		return false
-	}
-	return x.Pods.Matches(c.Labels)
-}
-
-func (s *solver) allSelectorsMatch(xs []model.Selector, c *model.Class) bool {
-	for i := range xs {
-		if !s.selectorMatches(&xs[i], c) {
-			return false
-		}
-	}
-	return true
-}
-
-// compileRules makes the counters of a class's own constraints and the rules that read them.
-func (t *topologyCompiler) compileRules(c *class) {
-	add := func(r rule) {
-		r.key = t.s.counters[r.counter].key
-		if r.key == hostKey {
-			c.topology.hostRules = t.ruleSlab.appendTo(c.topology.hostRules, 1, r) // and what others have against it, mostly
-			return
-		}
-		c.topology.domainRules = t.ruleSlab.appendTo(c.topology.domainRules, 0, r)
-	}
-	if len(t.namespaceBuf) == 0 || t.namespaceBuf[0] != c.spec.Namespace {
-		t.namespaceBuf = []string{c.spec.Namespace}
-	}
-	for i := range c.spec.Spread {
-		x := &c.spec.Spread[i]
-		if !x.Hard && x.TopologyKey == model.LabelHostname {
-			continue // only a preference, and one that the scheduler itself sees to when it scores
-		}
-		sel := model.Selector{Namespaces: t.namespaceBuf, Pods: x.Selector}
-		on := t.spreadScope(c, x)
-		r := rule{kind: ruleSpread, counter: t.counterInScope(on, x.TopologyKey, false, true, sel), topologyKey: x.TopologyKey, hard: x.Hard, scope: on,
-			maxSkew: int64(x.MaxSkew), minDomains: int(x.MinDomains), selectsOwnPods: t.s.selectorMatches(&sel, c.spec)}
-		if x.TopologyKey == model.LabelHostname {
-			t.countSpreadOwners(c, &r)
-		} else {
-			r.domains, r.standingDomains = t.spreadDomains(c, x, on)
-		}
-		add(r)
-	}
-	t.compilePreferenceRules(c, add)
-	if len(c.spec.Affinity) > 0 {
-		sels := make([]model.Selector, len(c.spec.Affinity))
-		for i := range sels {
-			sels[i] = c.spec.Affinity[i].Selector
-		}
-		self := t.s.allSelectorsMatch(sels, c.spec)
-		c.topology.affinity = true
-		for i := range c.spec.Affinity {
-			key := c.spec.Affinity[i].TopologyKey
-			c.topology.hostAffinity = c.topology.hostAffinity || key == model.LabelHostname
-			add(rule{kind: ruleAffinity, counter: t.counterFor(key, false, false, sels...), topologyKey: key, selectsOwnPods: self, hard: true})
-		}
-	}
-	for i := range c.spec.AntiAffinity {
-		x := &c.spec.AntiAffinity[i]
-		add(rule{kind: ruleAnti, counter: t.counterFor(x.TopologyKey, false, false, x.Selector), topologyKey: x.TopologyKey, hard: true,
-			selectsOwnPods: t.s.selectorMatches(&x.Selector, c.spec)})
-		t.counterFor(x.TopologyKey, true, false, x.Selector)
-	}
-	for i := range c.spec.Volumes {
-		if v := &c.spec.Volumes[i]; t.volumes[v.Claim] > 1 {
-			add(rule{kind: ruleSharedVolume, counter: t.volumeCounter(v), topologyKey: model.LabelZone, hard: true})
-		}
-	}
-}
-
-// sharedVolumes are the volumes still to be made, by claim, with how many pods will use each: two stands for many.
-func (s *solver) sharedVolumes() map[string]int {
-	out := map[string]int{}
-	count := func(c *model.Class, n int) {
-		for i := range c.Volumes {
-			if v := &c.Volumes[i]; v.Unmade && !v.Exclusive {
-				out[v.Claim] += n
-			}
-		}
-	}
-	for _, c := range s.classes {
-		count(c.spec, len(c.pods))
-	}
-	if len(out) > 0 {
-		for i := range s.input.Rooms {
-			for _, p := range s.input.Rooms[i].Pods {
-				count(p.Class, 1)
-			}
-		}
-	}
-	return out
-}
-
-// volumeCounter is the counter of the pods that use a volume, by zone.
-func (t *topologyCompiler) volumeCounter(v *model.Volume) int {
-	return t.counterFor(model.LabelZone, false, false, model.Selector{Namespaces: []string{"disk", v.Claim}})
-}
-
-// countSpreadOwners counts the owners of a spread over hosts, so that others may be kept from crowding them: kube-scheduler would let those
-// come, and then not let the owners.
-func (t *topologyCompiler) countSpreadOwners(c *class, r *rule) {
-	known := t.hostSpreads[r.counter]
-	i := slices.IndexFunc(known, func(h hostSpread) bool { return h.maxSkew == r.maxSkew })
-	if i < 0 {
-		nobody := model.Selector{Namespaces: []string{fmt.Sprint(r.counter), fmt.Sprint(r.maxSkew)}}
-		i, known = len(known), append(known, hostSpread{ownerCounter: t.counterFor(model.LabelHostname, true, true, nobody), maxSkew: r.maxSkew})
-		t.hostSpreads[r.counter] = known
-	}
-	c.topology.hostCounters = t.intSlab.appendTo(c.topology.hostCounters, 1, known[i].ownerCounter)
-}
-
-// spreadScope are the nodes that a spread looks at, nil when it looks at all.
-func (t *topologyCompiler) spreadScope(c *class, x *model.SpreadConstraint) *scope {
-	out := scope{}
-	if !x.IgnoreAffinity && len(c.spec.Terms) > 0 {
-		out.affinity = c.filter
-	}
-	if x.HonorTaints {
-		out.taints = c.filter
-	}
-	for i := range c.spec.Spread {
-		if o := &c.spec.Spread[i]; o.Hard && x.Hard && o.TopologyKey != model.LabelHostname && o.TopologyKey != x.TopologyKey {
-			out.keys = append(out.keys, t.s.keys.ids[o.TopologyKey])
-		}
-	}
-	if out.affinity == nil && out.taints == nil && len(out.keys) == 0 {
-		return nil
-	}
-	slices.Sort(out.keys)
-	k := out.identity()
-	if t.scopes[k] == nil {
-		kept := out
-		t.scopes[k] = &kept
-	}
-	return t.scopes[k]
-}
-
-func (x *scope) identity() string {
-	id := func(f *nodeFilter) int {
-		if f == nil {
-			return -1
-		}
-		return f.id
-	}
-	return fmt.Sprint(" on ", id(x.affinity), id(x.taints), x.keys)
-}
-
-// spreadDomains lists the domains whose least count a spread is measured from: those of nodes that stand, and those in which the class could
-// have a machine bought. Where only others have one bought, widen finds out: until then there is nothing there to count.
-func (t *topologyCompiler) spreadDomains(c *class, x *model.SpreadConstraint, on *scope) (all, standing []int32) {
-	s := t.s
-	key := s.keys.ids[x.TopologyKey]
-	t.seenBuf = append(t.seenBuf[:0], make([]bool, len(s.keys.valueNames[key]))...)
-	seen := t.seenBuf
-	list := func() []int32 {
-		t.foundBuf = t.foundBuf[:0]
-		for v, ok := range seen {
-			if ok {
-				t.foundBuf = append(t.foundBuf, int32(v))
-			}
-		}
-		return t.foundBuf
-	}
-	id := domainKey{on, key}
-	standing, known := t.standingDomains[id]
-	if known {
-		for _, v := range standing {
-			seen[v] = true
-		}
-	} else {
-		present := make([]bool, len(s.nodes.labels))
-		for i, r := range s.nodes.list {
-			present[s.nodes.shapeOf[i]] = present[s.nodes.shapeOf[i]] || !r.Drained
-		}
-		for shape, vals := range s.nodes.labels {
-			r := s.nodes.list[s.nodes.exampleOf[shape]]
-			if v := vals[key]; v > 0 && present[shape] && (on == nil || on.includes(&s.keys, vals, r.Open, r.Name, r.Taints)) {
-				seen[v] = true
-			}
-		}
-		standing = slices.Clone(list())
-		t.standingDomains[id] = standing
-	}
-	for _, x := range t.purchasableDomains(c.offers, id) {
-		if !seen[x.value] && s.someOfferHolds(x.offers, &c.req) {
-			seen[x.value] = true
-		}
-	}
-	if all = t.lastDomains[id]; all == nil || !slices.Equal(all, list()) {
-		all = slices.Clone(list()) // it is shared, and must not be changed
-		t.lastDomains[id] = all
-	}
-	return all, standing
-}
-
-// purchasableDomains splits those offers of an offer set that are in a scope by their values of a key.
-func (t *topologyCompiler) purchasableDomains(set *offerSet, k domainKey) []domainOffers {
-	s := t.s
-	key := setDomainKey{set, k}
-	if out, ok := t.offersByDomain[key]; ok {
-		return out
-	}
-	bits := map[int32][]uint64{}
-	var out []domainOffers
-	for i := range s.offers {
-		o := &s.offers[i]
-		v := o.labels[k.key]
-		if v <= 0 || !set.contains(i) || k.scope != nil && !s.offerInScope(k.scope, o) {
-			continue
-		}
-		if bits[v] == nil {
-			bits[v] = make([]uint64, len(set.bits))
-			out = append(out, domainOffers{value: v})
-		}
-		bits[v][i>>6] |= 1 << (i & 63)
-	}
-	for i := range out {
-		out[i].offers = s.internOfferSet(bits[out[i].value])
-	}
-	t.offersByDomain[key] = out
-	return out
-}
-
-// offerInScope says whether a machine of the offer would be in the scope.
-func (s *solver) offerInScope(on *scope, o *offer) bool {
-	return on.includes(&s.keys, o.labels, nil, "", s.input.Pools[o.pool].Taints)
-}
-
-// indexCounter files a counter under a label value its selector wants, so that a class need not be held against every counter.
-func (t *topologyCompiler) indexCounter(id int) {
-	for _, x := range t.s.counters[id].selectors {
-		if x.Pods == nil {
-			return // selects nothing, ever
-		}
-	}
-	for _, x := range t.s.counters[id].selectors {
-		for _, r := range *x.Pods {
-			t.selectorKeys = append(t.selectorKeys, r.Key)
-		}
-	}
-	for _, x := range t.s.counters[id].selectors {
-		for _, r := range *x.Pods {
-			if !r.Complement && !r.AllowAbsent && len(r.Values) > 0 {
-				for _, v := range r.Values {
-					k := [2]string{r.Key, v}
-					t.byLabel[k] = append(t.byLabel[k], id)
-				}
-				return
-			}
-		}
-	}
-	t.general = append(t.general, id)
-}
-
-// countersSelecting lists the counters whose selectors choose the class, ascending.
-func (t *topologyCompiler) countersSelecting(c *model.Class) (out []int) {
-	try := func(ids []int) {
-		for _, id := range ids {
-			if t.s.allSelectorsMatch(t.s.counters[id].selectors, c) {
-				out = append(out, id)
-			}
-		}
-	}
-	try(t.general)
-	for k, v := range c.Labels {
-		if ids := t.byLabel[[2]string{k, v}]; len(ids) > 0 {
-			try(ids)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// countersMovedBy adds to the counters that choose a pod those that it owns a term of, and its volumes.
-func (t *topologyCompiler) countersMovedBy(c *model.Class, chosen []int) []int {
-	if len(c.AntiAffinity) == 0 && len(c.Volumes) == 0 {
-		return chosen
-	}
-	out := slices.Clone(chosen)
-	for i := range c.AntiAffinity {
-		x := &c.AntiAffinity[i]
-		out = append(out, t.counterFor(x.TopologyKey, true, false, x.Selector))
-	}
-	for i := range c.Volumes {
-		if v := &c.Volumes[i]; t.volumes[v.Claim] > 1 && v.Unmade {
-			out = append(out, t.volumeCounter(v))
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// labelEquivalence is what classes of one namespace have in common whose labels no selector tells apart: the counters that choose them and what those
-// that have these counters have against them. It is found once and shared, and must not be changed.
-type labelEquivalence struct {
-	selecting   []int
-	moved       []int // counters that a pod moves, volumes and terms of its own left out
-	hostRules   []rule
-	domainRules []rule
-	topology    topologyRules // of bumpWide, bumpHost, scopes, scopeOf and keys, for moves
-}
-
-// labelEquivalenceOf finds the kin of a class.
-func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence {
-	t.buf = append(append(t.buf[:0], c.Namespace...), 0)
-	for _, key := range t.selectorKeys {
-		if v, ok := c.Labels[key]; ok {
-			t.buf = append(t.buf, '=')
-			t.buf = append(t.buf, v...)
-		}
-		t.buf = append(t.buf, 0)
-	}
-	if k := t.equivalences[string(t.buf)]; k != nil {
-		return k
-	}
-	k := &labelEquivalence{selecting: t.countersSelecting(c)}
-	t.equivalences[string(t.buf)] = k
-	for _, id := range k.selecting {
-		x := &t.s.counters[id]
-		for _, h := range t.hostSpreads[id] {
-			k.hostRules = append(k.hostRules, rule{kind: ruleHostSpreadOfOthers, counter: id, ownerCounter: h.ownerCounter, key: hostKey, topologyKey: model.LabelHostname,
-				hard: true, maxSkew: h.maxSkew})
-		}
-		if !x.countsOwners {
-			k.moved = append(k.moved, id)
-			continue
-		}
-		name := model.LabelHostname
-		if x.key != hostKey {
-			name = t.s.keys.keys[x.key]
-		}
-		r := rule{kind: ruleAntiOfOthers, counter: id, key: x.key, topologyKey: name, hard: true}
-		if x.key == hostKey {
-			k.hostRules = append(k.hostRules, r)
-		} else {
-			k.domainRules = append(k.domainRules, r)
-		}
-	}
-	t.recordCounters(&k.topology, k.moved)
-	return k
-}
-
-// addRulesOfOthers adds what others have against the class, and what its pods move.
-func (t *topologyCompiler) addRulesOfOthers(c *class) {
-	k := t.labelEquivalenceOf(c.spec)
-	c.topology.domainRules = append(c.topology.domainRules, k.domainRules...) // a copy: what is known of a rule is noted there
-	if len(c.topology.hostRules) == 0 {
-		c.topology.hostRules = slices.Clip(k.hostRules)
-	} else {
-		c.topology.hostRules = t.ruleSlab.appendTo(c.topology.hostRules, 0, k.hostRules...)
-	}
-	if moves := t.countersMovedBy(c.spec, k.moved); len(moves) > len(k.moved) {
-		t.recordCounters(&c.topology, moves)
-	} else {
-		x := &k.topology
-		if len(c.topology.hostCounters) == 0 {
-			c.topology.hostCounters = x.hostCounters
-		} else {
-			c.topology.hostCounters = t.intSlab.appendTo(c.topology.hostCounters, 0, x.hostCounters...)
-		}
-		c.topology.domainCounters, c.topology.scopes, c.topology.counterScope, c.topology.keys = x.domainCounters, x.scopes, x.counterScope, x.keys
-	}
-	if slices.ContainsFunc(c.topology.domainRules, func(r rule) bool { return !slices.Contains(c.topology.keys, r.key) }) {
-		keys := slices.Clone(c.topology.keys)
-		for i := range c.topology.domainRules {
-			keys = append(keys, c.topology.domainRules[i].key)
-		}
-		slices.Sort(keys)
-		c.topology.keys = slices.Compact(keys)
-	}
-}
-
-// recordCounters notes what a pod that moves these counters does to hosts and domains.
-func (t *topologyCompiler) recordCounters(x *topologyRules, moves []int) {
-	for _, id := range moves {
-		at := &t.s.counters[id]
-		if at.key == hostKey {
-			x.hostCounters = append(x.hostCounters, id)
-			continue
-		}
-		n := -1
-		if at.scope != nil {
-			if n = slices.Index(x.scopes, at.scope); n < 0 {
-				n = len(x.scopes)
-				x.scopes = append(x.scopes, at.scope)
-			}
-		}
-		x.domainCounters, x.counterScope, x.keys = append(x.domainCounters, id), append(x.counterScope, n), append(x.keys, at.key)
-	}
-	slices.Sort(x.keys)
-	x.keys = slices.Compact(x.keys)
-}
-
-// countPodsOnNodes counts the pods on nodes.
-func (t *topologyCompiler) countPodsOnNodes() {
-	s := t.s
-	memo := map[*model.Class][]int{}
-	for node, x := range s.nodes.list {
-		if x.Drained {
-			continue
-		}
-		vals := s.nodes.labels[s.nodes.shapeOf[node]]
-		for _, p := range x.Pods {
-			ids, ok := memo[p.Class]
-			if !ok {
-				ids = t.countersMovedBy(p.Class, t.labelEquivalenceOf(p.Class).moved)
-				memo[p.Class] = ids
-			}
-			for _, id := range ids {
-				k := &s.counters[id]
-				if k.forSpread && !p.Deleting.IsZero() {
-					continue
-				}
-				if k.scope != nil && !k.scope.includes(&s.keys, vals, x.Open, x.Name, x.Taints) {
-					continue
-				}
-				k.addPods(vals, node, 1)
-			}
-		}
-	}
+// reset counts as the problem states it.
+func (s *topology) reset() {
 	for i := range s.counters {
 		c := &s.counters[i]
-		c.initialCounts, c.initialTotal, c.initialUncertain = slices.Clone(c.counts), c.total, c.uncertain
+		clear(c.counts)
+		copy(c.counts, c.initialCounts)
+		c.total, c.uncertain = c.initialTotal, c.initialUncertain
+		c.version++
+	}
+	for _, c := range s.classes {
+		for i := range c.topology.domainRules {
+			clear(c.topology.domainRules[i].ownPods)
+		}
 	}
 }
 
@@ -744,7 +159,7 @@ func (x *counter) countIn(d int) int64 {
 }
 
 // countInDomains counts n pods more of the class in the domains of vals. counted says which of its scopes the node is in.
-func (s *solver) countInDomains(c *class, vals []int32, counted []bool, n int64) {
+func (s *topology) countInDomains(c *class, vals []int32, counted []bool, n int64) {
 	for i, id := range c.topology.domainCounters {
 		if at := c.topology.counterScope[i]; at < 0 || counted[at] {
 			s.counters[id].addPods(vals, 0, n)
@@ -761,8 +176,14 @@ func (s *solver) countInDomains(c *class, vals []int32, counted []bool, n int64)
 	}
 }
 
+func (s *topology) countOnHost(c *class, host int, n int64) {
+	for _, id := range c.topology.hostCounters {
+		s.counters[id].addPods(nil, host, n)
+	}
+}
+
 // nodeScopes says which scopes of the class a node is in.
-func (s *solver) nodeScopes(c *class, node int) []bool {
+func (s *topology) nodeScopes(c *class, node int) []bool {
 	if len(c.topology.scopes) == 0 {
 		return nil
 	}
@@ -774,14 +195,13 @@ func (s *solver) nodeScopes(c *class, node int) []bool {
 	return out
 }
 
-func (s *solver) countOnHost(c *class, host int, n int64) {
-	for _, id := range c.topology.hostCounters {
-		s.counters[id].addPods(nil, host, n)
-	}
+// offerInScope says whether a machine of the offer would be in the scope.
+func (s *topology) offerInScope(on *scope, o *offer) bool {
+	return on.includes(&s.keys, o.labels, nil, "", s.input.Pools[o.pool].Taints)
 }
 
 // leastCount is the smallest count among the domains of a spread; zero while fewer of them than wanted have a node.
-func (s *solver) leastCount(r *rule) int64 {
+func (s *topology) leastCount(r *rule) int64 {
 	x := &s.counters[r.counter]
 	if r.cachedLeast.version != x.version+1 || r.cachedLeast.numDomains != len(r.domains) {
 		r.cachedLeast = cachedMinimum{x.version + 1, len(r.domains), s.computeLeastCount(r)}
@@ -790,7 +210,7 @@ func (s *solver) leastCount(r *rule) int64 {
 }
 
 // computeLeastCount is least, counted.
-func (s *solver) computeLeastCount(r *rule) int64 {
+func (s *topology) computeLeastCount(r *rule) int64 {
 	x := &s.counters[r.counter]
 	out, with := unlimited, 0
 	for _, d := range r.domains {
@@ -810,7 +230,7 @@ func (s *solver) computeLeastCount(r *rule) int64 {
 }
 
 // mayStartGroup says whether a pod may be the first of its affinity: nobody it wants to be near is anywhere, and it is near itself.
-func (s *solver) mayStartGroup(c *class) bool {
+func (s *topology) mayStartGroup(c *class) bool {
 	for _, rules := range [][]rule{c.topology.domainRules, c.topology.hostRules} {
 		for i := range rules {
 			if r := &rules[i]; r.kind == ruleAffinity && (!r.selectsOwnPods || s.counters[r.counter].total+s.counters[r.counter].expected > 0) {
@@ -822,7 +242,7 @@ func (s *solver) mayStartGroup(c *class) bool {
 }
 
 // podsRuleAllows is how many pods of the class one rule lets into a domain, given the count there.
-func (s *solver) podsRuleAllows(c *class, r *rule, have, least int64, known bool) int64 {
+func (s *topology) podsRuleAllows(c *class, r *rule, have, least int64, known bool) int64 {
 	switch r.kind {
 	case ruleSpread:
 		switch room := r.maxSkew + least - have; {
@@ -862,7 +282,7 @@ func (s *solver) podsRuleAllows(c *class, r *rule, have, least int64, known bool
 
 // podsDomainsAllow is how many pods of the class the rules over keys larger than a host let into the domains of vals, and the first rule
 // that lets in none.
-func (s *solver) podsDomainsAllow(c *class, vals []int32) (int64, *rule) {
+func (s *topology) podsDomainsAllow(c *class, vals []int32) (int64, *rule) {
 	n := unlimited
 	for i := range c.topology.domainRules {
 		r := &c.topology.domainRules[i]
@@ -896,7 +316,7 @@ func (s *solver) podsDomainsAllow(c *class, vals []int32) (int64, *rule) {
 
 // podsHostAllows is the same for a host and the rules over hostname. The least count of a spread over hosts is taken as zero: a new
 // host may always come, and comes empty.
-func (s *solver) podsHostAllows(c *class, host int) int64 {
+func (s *topology) podsHostAllows(c *class, host int) int64 {
 	n := unlimited
 	for i := range c.topology.hostRules {
 		r := &c.topology.hostRules[i]
@@ -908,4 +328,150 @@ func (s *solver) podsHostAllows(c *class, host int) int64 {
 		}
 	}
 	return n
+}
+
+// podsNodeAccepts is how many pods of the class may be put on the node now as far as the node itself is concerned: labels, taints,
+// resources, ports, volumes, and what pods on it tell each other. Domains larger than a node are the caller's.
+func (s *topology) podsNodeAccepts(c *class, node int) int64 {
+	x := s.nodes.list[node]
+	if x.Closed || x.Drained {
+		return 0
+	}
+	n := s.podsFittingNode(c, node)
+	if n == 0 || !s.nodeAdmits(c.filter, node) {
+		return 0
+	}
+	if len(c.topology.hostRules) > 0 {
+		n = min(n, s.podsHostAllows(c, node))
+	}
+	if n > 0 && len(c.ports) > 0 {
+		n = min(n, podsPortsAllow(c, s.occupancyOf(node).ports))
+	}
+	if n > 0 && len(c.csiVolumes) > 0 {
+		if _, ok := volumesFit(c, s.occupancyOf(node).handles, x.CSILimits); !ok {
+			return 0
+		}
+	}
+	return n
+}
+
+// unmetPreferenceWeight is the weight of the preferences that a topology assignment does not meet.
+func (s *topology) unmetPreferenceWeight(c *class, vals []int32) (n int64) {
+	for i := range c.topology.domainRules {
+		r := &c.topology.domainRules[i]
+		if r.kind != rulePreference {
+			continue
+		}
+		there := vals[r.key] > 0 && s.counters[r.counter].countIn(int(vals[r.key])) > 0
+		switch {
+		case r.weight > 0 && !there:
+			n += r.weight
+		case r.weight < 0 && there:
+			n -= r.weight
+		}
+	}
+	return n
+}
+
+// exceedsSkew says whether pods that own a spread were placed in a domain that holds too many for it.
+func (s *topology) exceedsSkew(r *rule, d int, least int64) bool {
+	return r.ownPods[d] > 0 && s.counters[r.counter].countIn(d)-least > r.maxSkew
+}
+
+// breaksSpread says whether a pod placed would be beyond its spread were these domains counted too.
+func (s *topology) breaksSpread(r *rule, more []int32) bool {
+	wide := *r
+	wide.domains = slices.Concat(r.domains, more)
+	least := s.computeLeastCount(&wide)
+	for d := range r.ownPods {
+		if s.exceedsSkew(r, d, least) {
+			return true
+		}
+	}
+	return false
+}
+
+// wouldCrowd says whether one more pod of the class at the topology assignment would leave a pod placed there beyond its spread, were that to come last, or a
+// group that begins elsewhere without the right to, were this one to come first.
+func (s *topology) wouldCrowd(c *class, where *topologyAssignment) bool {
+	for i, id := range c.topology.domainCounters {
+		x := &s.counters[id]
+		if !x.forSpread && where.labels[x.key] != 0 && s.groupBeganElsewhere(id, where.labels[x.key]) {
+			return true
+		}
+		d := where.labels[x.key]
+		if at := c.topology.counterScope[i]; !x.forSpread || d <= 0 || at >= 0 && !where.inScope[at] {
+			continue
+		}
+		for _, other := range s.classes {
+			for j := range other.topology.domainRules {
+				r := &other.topology.domainRules[j]
+				if r.kind == ruleSpread && r.hard && r.counter == id && int(d) < len(r.ownPods) && r.ownPods[d] > 0 && x.countIn(int(d))+1-s.leastCount(r) > r.maxSkew {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// groupBeganElsewhere says whether a group that wants to be near what a counter counts begins in another domain, where nobody else holds it.
+func (s *topology) groupBeganElsewhere(id int, where int32) bool {
+	leaning := map[int]int64{} // by domain
+	for _, c := range s.classes {
+		for i := range c.topology.domainRules {
+			r := &c.topology.domainRules[i]
+			if r.kind != ruleAffinity || !r.selectsOwnPods || r.counter != id {
+				continue
+			}
+			s.steps += int64(len(r.ownPods))
+			for d, n := range r.ownPods {
+				if n > 0 && d != int(where) {
+					leaning[d] += int64(n)
+				}
+			}
+		}
+	}
+	for d, n := range leaning {
+		if s.counters[id].countIn(d) <= n {
+			return true
+		}
+	}
+	return false
+}
+
+// volumeMayBeIn says whether the volumes that pods of the class share, and that are still to be made, may be made in the domains of vals.
+func (s *topology) volumeMayBeIn(c *class, vals []int32) bool {
+	for i := range c.topology.domainRules {
+		if r := &c.topology.domainRules[i]; r.kind == ruleSharedVolume && (vals[r.key] <= 0 || s.counters[r.counter].countIn(int(vals[r.key])) < s.counters[r.counter].total) {
+			return false
+		}
+	}
+	return true
+}
+
+// restrictsNeighbours says whether rules, ports or volumes say which pods may be on a machine with those of the class.
+func (c *class) restrictsNeighbours() bool {
+	return len(c.topology.hostRules) > 0 || len(c.topology.hostCounters) > 0 || len(c.ports) > 0 || len(c.csiVolumes) > 0
+}
+
+// isUnconstrained says whether nothing ties a class to other pods.
+func (c *class) isUnconstrained() bool {
+	return len(c.topology.keys) == 0 && !c.restrictsNeighbours() && len(c.spec.Volumes) == 0
+}
+
+// goesBesideAny says whether pods of the class go beside any others, resources and domains aside.
+func (c *class) goesBesideAny() bool {
+	return len(c.topology.hostRules) == 0 && len(c.ports) == 0 && len(c.csiVolumes) == 0 && c.separation.most == 0
+}
+
+// neighbourRules is what decides how many pods of a demand a fill takes, resources aside: beside each other in memory, for it is asked often.
+type neighbourRules struct {
+	class   *class
+	rules   []rule
+	hasMore bool // ports, volumes or a preference to be apart
+}
+
+func (c *class) neighbourRules() neighbourRules {
+	return neighbourRules{c, c.topology.hostRules, len(c.ports) > 0 || len(c.csiVolumes) > 0 || c.separation.most > 0}
 }

@@ -21,7 +21,7 @@ func TestEverythingCountsSteps(t *testing.T) {
 	b.WriteString("pod web x6 cpu=1 mem=1Gi label=app=web spread=zone:1:app=web\npod large cpu=100 mem=1Gi\n")
 	p := parseProblem(t, b.String())
 	const offers, groups = 20 * 3, 10
-	s := solveAssuming(p, Memory{}, DefaultPolicy(), assumptions{})
+	s := solveAssuming(p, Memory{}, DefaultPolicy(), alternative{})
 	steps := func(what string, least int64, call func()) {
 		t.Helper()
 		before := s.steps
@@ -31,10 +31,10 @@ func TestEverythingCountsSteps(t *testing.T) {
 	}
 	for _, c := range s.classes {
 		if c.pods[0].Name == "large" {
-			steps("a reason", offers, func() { s.explain(c) })
+			steps("a reason", offers, func() { (&explainer{s}).explainClass(c) })
 		}
 	}
-	steps("a look for what is crowded", 3, func() { s.deferCrowdedClasses() })
+	steps("a look for what is crowded", 3, func() { (&reviser{planner: s}).deferCrowdedClasses(s.assumptions) })
 	b.Reset()
 	b.WriteString(types)
 	for i := range groups {

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+// maxStates is how many ways to have some of the pods left an enumeration takes on.
+const maxStates = 1 << 14
+
+// maxEnumeration bounds the steps of one, with a quarter of what the policy allows: machines held against states, and fills against states.
+const maxEnumeration = 4_000_000
+
+// boundByEnumeration is the least that machines for the demand cost, found by trying: for few pods a machine more or less is much, and
+// prices for parts of machines prove little. It knows of every way to fill a machine, and from those the cheapest set for every number of
+// pods of each class left (dynamic programming over the counts, as for change in coins). What other bounds leave out is left out here too, and
+// each class is first given all that nodes could hold of it, were it alone; so it stays a bound. It answers 0 where there is too much to try.
+func (s *bounder) boundByEnumeration() (sum int64) {
+	for _, g := range s.groups {
+		if len(g.classes) == 0 {
+			continue
+		}
+		e := enumeration{states: 1}
+		var demands []*demand
+		for _, c := range g.classes {
+			n := int64(c.assigned) - s.podsNodesHold(c)
+			if n <= 0 {
+				continue
+			}
+			demands = append(demands, &demand{class: c, offers: c.filter.offers, unbought: n})
+			e.most, e.step = append(e.most, n), append(e.step, e.states)
+			if n >= maxStates || e.states*(n+1) > maxStates {
+				return 0
+			}
+			e.states *= n + 1
+		}
+		if len(demands) == 0 {
+			continue
+		}
+		e.p = s.newPackingFor(g.level, demands, false)
+		least, ok := e.leastCost()
+		if !ok {
+			return 0
+		}
+		sum += least
+	}
+	return sum
+}
+
+// enumeration is what is tried. A state is how many pods of each demand are left, or on one machine, as one number: demand d counts step[d].
+type enumeration struct {
+	p          *packing
+	most, step []int64
+	states     int64
+}
+
+// leastCost is the least price of machines for all pods.
+func (e *enumeration) leastCost() (int64, bool) {
+	fills, price, ok := e.maximalFills()
+	if !ok || !e.allowSteps(len(fills)) {
+		return 0, false
+	}
+	least := make([]int64, e.states)
+	remaining := make([]int64, len(e.most))
+	for v := int64(1); v < e.states; v++ {
+		e.nextState(remaining)
+		least[v] = unlimited
+		for i, f := range fills {
+			rest := int64(0)
+			for d, n := range remaining {
+				rest += max(0, n-f[d]) * e.step[d]
+			}
+			if c := price[i] + least[rest]; rest < v && c < least[v] {
+				least[v] = c
+			}
+		}
+	}
+	return least[e.states-1], least[e.states-1] < unlimited
+}
+
+// allowSteps says whether so many things may be held against every state, and charges for it.
+func (e *enumeration) allowSteps(things int) bool {
+	s := e.p.s
+	steps := e.states * int64(things) * int64(len(e.most))
+	if steps > min(maxEnumeration, s.policy.Work/4) {
+		return false
+	}
+	s.steps += steps
+	return true
+}
+
+// nextState counts one state further.
+func (e *enumeration) nextState(remaining []int64) {
+	for d := range remaining {
+		if remaining[d]++; remaining[d] <= e.most[d] {
+			return
+		}
+		remaining[d] = 0
+	}
+}
+
+// maximalFills are the ways to fill one machine that no other beats: with one pod more of any class it would cost more.
+func (e *enumeration) maximalFills() (fills [][]int64, price []int64, ok bool) {
+	p := e.p
+	if !e.allowSteps(len(p.machines)) {
+		return nil, nil, false
+	}
+	cost := make([]int64, e.states)
+	on := make([]int64, len(e.most))
+	for v := int64(1); v < e.states; v++ {
+		e.nextState(on)
+		cost[v] = e.fillPrice(on)
+	}
+	clear(on)
+	for v := int64(1); v < e.states; v++ {
+		e.nextState(on)
+		largest := cost[v] < unlimited
+		for d, n := range on {
+			if n < e.most[d] && cost[v+e.step[d]] <= cost[v] {
+				largest = false
+			}
+		}
+		if largest {
+			fills, price = append(fills, append([]int64(nil), on...)), append(price, cost[v])
+		}
+	}
+	return fills, price, true
+}
+
+// fillPrice is the price of the cheapest machine that holds so many pods of each demand.
+func (e *enumeration) fillPrice(on []int64) int64 {
+	p := e.p
+	var sum vec
+	for d, n := range on {
+		if n > 0 && n > p.ownHostLimit(d) {
+			return unlimited
+		}
+		for k := range p.s.numDims {
+			sum[k] += p.demands[d].class.req[k] * n
+		}
+	}
+	for _, m := range p.machines { // cheapest first
+		holds := fitsIn(&sum, &m.available, p.s.numDims)
+		for d, n := range on {
+			holds = holds && (n == 0 || p.machineAdmits(m, d))
+		}
+		if holds {
+			return m.price
+		}
+	}
+	return unlimited
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+// fractionalClasses is what pods are worth where there are too many classes for a column each. Pods that may go to the same machines and ask for resources
+// in nearly the same proportion are one fractional class, of which a machine holds any amount: as much of each resource as the pod of it that asks for
+// least, in proportion. Unlike prices of resources, a fractional class must find all it asks for on one machine; unlike columns of pods, it knows nothing of
+// what is left over between them.
+type fractionalClasses struct {
+	p       *pricedPacking // of fractional classes: amounts are << blendShift
+	classOf []int          // by demand: its fractional class, -1: none
+	amount  []int64        // by demand: how much one pod is of its fractional class, << amountShift
+}
+
+const (
+	fractionShift        = 10
+	amountShift          = 30
+	maxFractionalClasses = 256
+)
+
+// boundByFractionalClasses is the bound from what pods are worth as parts of fractional classes.
+func (s *bounder) boundByFractionalClasses() int64 {
+	if len(s.useful)*len(s.boundClasses) > maxNodeClassPairs || len(s.initialQuantities) > 0 {
+		return 0
+	}
+	var worth []int64
+	by := map[int]int64{}
+	for _, g := range s.groups {
+		if len(g.classes) == 0 {
+			continue
+		}
+		p, whole := s.newProofPacking(g.level, g.classes)
+		b := p.newFractionalClasses(whole)
+		if b == nil {
+			return 0
+		}
+		if worth = b.findDuals(min(s.steps+s.policy.Work/8, s.stepLimit)); worth == nil {
+			return 0
+		}
+		for i, c := range g.classes {
+			by[c.id] = worth[i]
+		}
+	}
+	return max(0, s.lessFreeCapacity(by)) >> dualShift
+}
+
+// newFractionalClasses makes the fractional classes of a packing's demands; nil where there are none to speak of.
+func (p *pricedPacking) newFractionalClasses(whole []int64) *fractionalClasses {
+	x := p.feasibilityClassesOf(whole)
+	nd := p.s.numDims
+	var mean vec // what a pod asks for on the whole: in that measure proportions are told apart
+	pods := int64(0)
+	for d, y := range p.demands {
+		pods += whole[d]
+		for k := range nd {
+			mean[k] += whole[d] * y.class.req[k]
+		}
+	}
+	for k := range nd {
+		if mean[k] > 0 {
+			mean[k] = max(1, mean[k]/pods)
+		}
+	}
+	b := &fractionalClasses{classOf: make([]int, len(p.demands)), amount: make([]int64, len(p.demands))}
+	shape := make([]vec, len(p.demands)) // parts of the amount, << amountShift
+	for d, y := range p.demands {
+		if b.classOf[d] = -1; x.classOf[d] < 0 {
+			continue
+		}
+		for k := range nd {
+			if y.class.req[k] > 0 && mean[k] > 0 {
+				b.amount[d] = max(b.amount[d], mulDiv(y.class.req[k], 1<<amountShift, mean[k]))
+			}
+		}
+		for k := range nd {
+			if b.amount[d] > 0 && y.class.req[k] > 0 && mean[k] > 0 {
+				shape[d][k] = mulDiv(mulDiv(y.class.req[k], 1<<amountShift, mean[k]), 1<<amountShift, b.amount[d])
+			}
+		}
+	}
+	type key struct {
+		stratum int
+		shape   vec
+	}
+	for digits := 5; digits >= 0; digits-- {
+		mixtures := &pricedPacking{packingProblem: packingProblem{s: p.s}}
+		ids := map[key]int{}
+		for d, y := range p.demands {
+			if x.classOf[d] < 0 || b.amount[d] == 0 {
+				continue
+			}
+			k := key{x.classOf[d], shape[d]}
+			for i, v := range k.shape {
+				k.shape[i] = v >> (amountShift - digits)
+			}
+			at, ok := ids[k]
+			if !ok {
+				at = len(mixtures.demands)
+				ids[k] = at
+				mixtures.demands = append(mixtures.demands, &demand{class: &class{}})
+				mixtures.setOf = append(mixtures.setOf, k.stratum)
+				mixtures.restricted = append(mixtures.restricted, false)
+			}
+			b.classOf[d] = at
+			c := mixtures.demands[at].class
+			for i := range nd {
+				least := mulDiv(y.class.req[i], 1<<(amountShift+fractionShift), b.amount[d])
+				if !ok || least < c.req[i] {
+					c.req[i] = least
+				}
+			}
+			mixtures.demands[at].unbought += whole[d] * b.amount[d]
+		}
+		if len(mixtures.demands) > maxFractionalClasses {
+			continue
+		}
+		if len(mixtures.demands) == 0 {
+			return nil
+		}
+		for i, m := range p.machines {
+			if m.quantity >= 0 {
+				return nil // it would have to be seen what these can save
+			}
+			c := &machine{price: m.price, adjustedCost: m.price, quantity: -1, admits: []uint64{0}}
+			for k := range nd {
+				c.available[k] = m.available[k] << fractionShift
+			}
+			for j := range x.classes {
+				if x.classes[j].includes(i) {
+					c.admits[0] |= 1 << j
+				}
+			}
+			mixtures.machines = append(mixtures.machines, c)
+		}
+		mixtures.dual = make([]int64, len(mixtures.demands))
+		b.p = mixtures
+		return b
+	}
+	return nil
+}
+
+// findDuals solves the program over fractional classes and returns what a pod of each demand is worth, micro-dollars << worthShift: a certificate. It ends early when the work allowed is done.
+func (b *fractionalClasses) findDuals(until int64) []int64 {
+	mixtures := b.p
+	t := &coveringProgram{s: &mixtures.s.problemInput, machines: mixtures.machines, pricesOnly: true}
+	by := make([][]int, len(mixtures.machines)) // what each may hold
+	for d, y := range mixtures.demands {
+		best, bestN := -1, 0.0
+		for i, m := range mixtures.machines {
+			if !mixtures.machineAdmits(m, d) {
+				continue
+			}
+			n := mixtures.amountHeld(m, d)
+			if n > 0 {
+				by[i] = append(by[i], d)
+			}
+			if n > 0 && (best < 0 || n*float64(mixtures.machines[best].price) > bestN*float64(m.price)) {
+				best, bestN = i, n
+			}
+		}
+		if best < 0 {
+			return nil
+		}
+		t.rowOf, t.rows, t.need = append(t.rowOf, d), append(t.rows, d), append(t.need, float64(y.unbought)/(1<<amountShift))
+		t.cols = append(t.cols, column{machine: best, items: []item{{demand: d}}, fractions: []float64{bestN}})
+	}
+	most := make([][]int64, len(mixtures.machines))
+	for mi, m := range mixtures.machines {
+		for _, d := range by[mi] {
+			most[mi] = append(most[mi], timesIn(&mixtures.demands[d].class.req, &m.available, mixtures.s.numDims)+1)
+		}
+	}
+	t.initBasis()
+	best, held := -1.0, 0.0
+	proven, scaled := make([]float64, len(t.rows)), make([]int64, len(t.rows))
+	for mixtures.s.steps < until {
+		for i := range t.rows {
+			mixtures.dual[i] = int64((float64(held*proven[i]) + float64((1-held)*max(0, t.y[i]))) * (1 << dualShift))
+		}
+		num, den := int64(1), int64(1)
+		var found []column
+		for mi, m := range mixtures.machines {
+			w, amount := mixtures.relaxKnapsack(m, by[mi], nil)
+			top := mixtures.ceilingAtPrices(m, by[mi], most[mi], &w)
+			if price := m.price << ceilingShift; top > price && fractionLess(price, top, num, den) {
+				num, den = price, top
+			}
+			c := column{machine: mi}
+			for i, d := range by[mi] {
+				if amount[i] > 1e-9 {
+					c.items, c.fractions = append(c.items, item{demand: d}), append(c.fractions, amount[i])
+				}
+			}
+			if len(c.items) > 0 {
+				found = append(found, c)
+			}
+		}
+		bound := 0.0
+		for i := range t.rows {
+			bound += float64(float64(mixtures.dual[i]) * t.need[i])
+		}
+		if bound *= float64(num) / float64(den) / (1 << dualShift); bound > best {
+			best = bound
+			for i := range t.rows {
+				proven[i] = float64(mixtures.dual[i]) / (1 << dualShift)
+				scaled[i] = mulDiv(mixtures.dual[i], num, den)
+			}
+		}
+		var done bool
+		if held, done = t.addRound(found, best, held); done {
+			break
+		}
+	}
+	out := make([]int64, len(b.classOf))
+	for d, at := range b.classOf {
+		if at >= 0 {
+			out[d] = mulDiv(scaled[at], b.amount[d], 1<<amountShift)
+		}
+	}
+	return out
+}
+
+// amountHeld is how much of a fractional class a machine holds.
+func (p *packingProblem) amountHeld(m *machine, d int) float64 {
+	n := -1.0
+	for k, r := range p.demands[d].class.req[:p.s.numDims] {
+		if r > 0 {
+			if v := float64(max(0, m.available[k])) / float64(r); n < 0 || v < n {
+				n = v
+			}
+		}
+	}
+	return n
+}

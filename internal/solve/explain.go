@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// checks are the codes in the order the checks are made; the further a pool gets, the nearer the miss.
+var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.CameShort, plan.Offering,
+	plan.OutOfCapacity, plan.GroupMaximum, plan.Limit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
+	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.NotSchedulable}
+
+// explainer says why pods could not be placed.
+type explainer struct{ *planner }
+
+// explainClass says why pods of the class could not be placed: the first check that fails in each pool, the nearest miss first.
+func (s *explainer) explainClass(c *class) []plan.Reason {
+	if c.spec.Daemon {
+		return []plan.Reason{{Code: plan.NotSchedulable, Have: "the pod is a DaemonSet's"}}
+	}
+	var out []plan.Reason
+	said := make([]*plan.Reason, len(s.input.Pools))
+	for i := range s.input.Pools {
+		if s.input.Pools[i].Replicas >= 0 {
+			continue // a static pool buys for nobody
+		}
+		var r plan.Reason
+		t := s.equivalentPool[i]
+		f := &s.families[t]
+		switch {
+		case len(f.pools) > 0 && !f.limited: // one of them has no limit: no limit of another is in the way
+			u := f.pools[len(f.pools)-1]
+			if said[u] == nil {
+				x := s.explainPool(c, u)
+				said[u] = &x
+			}
+			r = *said[u]
+		case t != i && said[t] != nil && slices.Index(checks[:], said[t].Code) < slices.Index(checks[:], plan.Limit):
+			r = *said[t]
+		case t != i && said[t] != nil: // nothing but limits may be otherwise
+			if l := s.explainLimit(c, i); l != nil {
+				r = *l
+			} else {
+				r = s.explainRest(c, i)
+			}
+		default:
+			r = s.explainPool(c, i)
+			said[i] = &r
+		}
+		r.Pool = s.input.Pools[i].Name
+		out = append(out, r)
+	}
+	if len(out) == 0 {
+		out = append(out, plan.Reason{Code: plan.NoPools})
+	}
+	slices.SortStableFunc(out, func(a, b plan.Reason) int {
+		return cmp.Compare(slices.Index(checks[:], b.Code), slices.Index(checks[:], a.Code))
+	})
+	seen := map[string]bool{} // of several parts of one NodePool the nearest miss speaks
+	return slices.DeleteFunc(out, func(r plan.Reason) bool {
+		again := seen[r.Pool]
+		seen[r.Pool] = true
+		return again
+	})
+}
+
+// explainPool makes the checks for one pool in order.
+func (s *explainer) explainPool(c *class, pi int) plan.Reason {
+	p := &s.input.Pools[pi]
+	if t := model.Untolerated(p.Taints, c.spec.Tolerations); t != nil {
+		return plan.Reason{Code: plan.Taint, Key: t.Key, Want: "a toleration", Have: taintText(*t)}
+	}
+	if r := s.explainLabels(c, p); r != nil {
+		return *r
+	}
+	switch { // last of what the pool's own text decides: a pool that would match but for this is the nearest miss
+	case p.Deleting:
+		return plan.Reason{Code: plan.PoolNotReady, Have: "the pool is being deleted"}
+	case !p.Ready:
+		return plan.Reason{Code: plan.PoolNotReady, Key: "Ready", Want: "True", Have: strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": ")}
+	}
+	if r := s.explainOffers(c, pi); r != nil {
+		return *r
+	}
+	return s.explainRest(c, pi)
+}
+
+func taintText(t model.Taint) string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// explainLabels holds the class's terms against the pool's requirements, then against its types. Of several terms the one that gets
+// furthest speaks.
+func (s *explainer) explainLabels(c *class, p *Pool) *plan.Reason {
+	known := s.providerKeysOf(p.Types)
+	s.steps += int64(len(p.Types) * max(1, len(c.spec.Terms)))
+	terms := make([]model.NodeTerm, len(c.spec.Terms))
+	copy(terms, c.spec.Terms)
+	if len(terms) == 0 {
+		terms = []model.NodeTerm{{}}
+	}
+	var best *plan.Reason
+	for i := range terms {
+		r := s.explainTerm(&terms[i], p, known)
+		if r == nil {
+			return nil
+		}
+		if best == nil || slices.Index(checks[:], r.Code) > slices.Index(checks[:], best.Code) {
+			best = r
+		}
+	}
+	return best
+}
+
+func (s *explainer) explainTerm(t *model.NodeTerm, p *Pool, known map[string]bool) *plan.Reason {
+	for i := range t.Requirements {
+		want := &t.Requirements[i]
+		r := plan.Reason{Code: plan.Requirement, Key: want.Key, Want: want.String()}
+		if v, ok := poolLabel(p, want.Key); ok {
+			if !want.Matches(v, true) {
+				r.Have = v
+				return &r
+			}
+			continue
+		}
+		if have := p.Requirements.Get(want.Key); have != nil {
+			if both := have.Intersect(*want); both.Empty() {
+				r.Have = have.String()
+				return &r
+			}
+			continue
+		}
+		if !known[want.Key] && !want.AllowAbsent {
+			r.Have = "the pool does not define the label"
+			return &r
+		}
+	}
+	if !p.Ready && len(p.Types) == 0 {
+		return nil // nobody was asked for types yet
+	}
+	// Types, by what is the type's alone: where and how it can be had is looked at later.
+	left := slices.Clone(p.Types)
+	for _, rs := range []model.Requirements{p.Requirements, t.Requirements} {
+		for i := range rs {
+			q := &rs[i]
+			if q.Key == model.LabelZone || q.Key == model.LabelCapacityType || !known[q.Key] || q.Key == model.LabelHostname {
+				continue
+			}
+			before := left
+			left = nil
+			for _, x := range before {
+				if typeMatches(q, x) {
+					left = append(left, x)
+				}
+			}
+			if len(left) == 0 {
+				return &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: firstValues(distinctValues(q.Key, before))}
+			}
+		}
+	}
+	if len(left) == 0 {
+		return &plan.Reason{Code: plan.NoInstanceType, Have: "the pool is offered no instance type"}
+	}
+	if t.Names != nil && !t.Names.Matches("", false) {
+		return &plan.Reason{Code: plan.NodeName, Key: "metadata.name", Want: t.Names.String(), Have: "a new node"}
+	}
+	return nil
+}
+
+// firstValues writes the first few of many values, and how many there are.
+func firstValues(values []string) string {
+	const few = 8
+	if len(values) <= few {
+		return strings.Join(values, " ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(values[:few], " "), len(values)-few)
+}
+
+// typeMatches says whether the type, or some offering of it, meets a requirement.
+func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
+	for i := range t.Offerings {
+		if v, ok := providerLabel(q.Key, t, &t.Offerings[i]); q.Matches(v, ok) {
+			return true
+		}
+	}
+	if len(t.Offerings) > 0 {
+		return false
+	}
+	v, ok := t.Labels[q.Key]
+	return q.Matches(v, ok)
+}
+
+// explainOffers holds the class against the pool's offers: size, place, availability, limits.
+func (s *explainer) explainOffers(c *class, pi int) *plan.Reason {
+	var full *offer                    // the cheapest that passes, of a node group that may not grow
+	other := false                     // one passes that is not of such a group
+	var labels, fit, have, allowed int // offers that pass so far
+	var topo, volume bool
+	var nearest, promised *offer
+	lo, hi := s.poolOfferRange(pi)
+	s.steps += int64(hi - lo)
+	for i := lo; i < hi; i++ {
+		o := &s.offers[i]
+		if typeOnly(c, o, s) {
+			labels++
+			if nearest == nil || s.shortfall(c, o) < s.shortfall(c, nearest) {
+				nearest = o
+			}
+			if o.instanceType.Promised != nil && (promised == nil || s.shortfall(c, o) < s.shortfall(c, promised)) && s.fitsPromised(c, o) {
+				promised = o
+			}
+			if !fitsIn(&c.req, o.allocatable, s.numDims) {
+				continue
+			}
+			fit++
+			if len(c.filter.terms) > 0 && !anyTermMatches(c.filter.terms, &s.keys, o.labels, nil, "") {
+				topo = true
+				continue
+			}
+			if !c.filter.passes(&s.keys, o.labels, nil, "") {
+				volume = true
+				continue
+			}
+			have++
+			if o.available {
+				allowed++
+			}
+			if o.offering.Labels[model.LabelNodeGroup] == "" || o.offering.Remaining != 0 || o.offering.Most == 0 {
+				other = true
+			} else if full == nil || o.price < full.price {
+				full = o
+			}
+		}
+	}
+	switch {
+	case labels == 0:
+		return &plan.Reason{Code: plan.Offering, Key: model.LabelZone, Have: "no offering meets the pool's requirements and the pod's together"}
+	case fit == 0 && promised != nil:
+		r := s.explainSize(c, promised)
+		r.Code = plan.CameShort
+		return r
+	case fit == 0:
+		return s.explainSize(c, nearest)
+	case have == 0 && topo && !volume: // an offer that the pod's labels let it on and its volume does not is the nearer miss
+		return s.explainPlace(c, pi)
+	case have == 0 && volume:
+		v := c.spec.Volumes[slices.IndexFunc(c.spec.Volumes, func(v model.Volume) bool { return len(v.Topology) > 0 })]
+		return &plan.Reason{Code: plan.VolumeTopology, Key: v.Claim, Want: v.Topology[0].String(), Have: "no offering there"}
+	case allowed == 0 && !other:
+		return groupFull(full.offering)
+	case allowed == 0:
+		return &plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: fmt.Sprintf("%d offerings set aside", have)}
+	}
+	return s.explainLimit(c, pi)
+}
+
+// groupFull says that the node group of an offering has as many machines as it may.
+func groupFull(o *model.Offering) *plan.Reason {
+	return &plan.Reason{Code: plan.GroupMaximum, Subject: "nodegroup/" + o.Labels[model.LabelNodeGroup], Key: "maxSize",
+		Want: fmt.Sprintf("more than %d", o.Most), Have: strconv.FormatInt(o.Most, 10)}
+}
+
+// typeOnly says whether an offer would pass the class's labels if zone and capacity type did not matter.
+func typeOnly(c *class, o *offer, s *explainer) bool {
+	if len(c.filter.terms) == 0 {
+		return true
+	}
+	for i := range c.filter.terms {
+		t := &c.filter.terms[i]
+		ok := !t.matchesNothing && (t.names == nil || t.names.Matches("", false))
+		for j := range t.requirements {
+			q := &t.requirements[j]
+			if k := s.keys.keys[q.key]; k != model.LabelZone && k != model.LabelCapacityType {
+				ok = ok && q.matches(&s.keys, o.labels[q.key])
+			}
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// shortfall is by how much an offer is too small, in millionths of the request, the worst resource.
+func (s *explainer) shortfall(c *class, o *offer) (worst int64) {
+	for k := range s.numDims {
+		if q := c.req[k]; q > o.allocatable[k] && q > 0 {
+			worst = max(worst, mulDiv(q-max(0, o.allocatable[k]), 1_000_000, q))
+		}
+	}
+	return worst
+}
+
+// fitsPromised says whether the class would fit had the offer's machines what was said of them.
+func (s *explainer) fitsPromised(c *class, o *offer) bool {
+	for k, d := range s.dims {
+		if c.req[k] > o.allocatable[k]+o.instanceType.Promised.At(d)-o.instanceType.Allocatable.At(d) {
+			return false
+		}
+	}
+	return true
+}
+
+// explainSize names the resource that the nearest type lacks most of.
+func (s *explainer) explainSize(c *class, o *offer) *plan.Reason {
+	worst, at := int64(-1), 0
+	for k := range s.numDims {
+		if q := c.req[k]; q > o.allocatable[k] && q > 0 {
+			if v := mulDiv(q-max(0, o.allocatable[k]), 1_000_000, q); v > worst {
+				worst, at = v, k
+			}
+		}
+	}
+	d := s.dims[at]
+	alloc := o.instanceType.Allocatable.At(d)
+	return &plan.Reason{Code: plan.Resource, Subject: o.instanceType.Name, Key: s.resourceName(d),
+		Want: model.FormatAmount(d, c.req[at]+alloc-o.allocatable[at]), Have: model.FormatAmount(d, alloc)}
+}
+
+// explainPlace names the label of the offering that keeps the types that fit away.
+func (s *explainer) explainPlace(c *class, pi int) *plan.Reason {
+	for _, key := range []string{model.LabelZone, model.LabelCapacityType} {
+		k, ok := s.keys.ids[key]
+		if !ok {
+			continue
+		}
+		for i := range c.filter.terms {
+			for j := range c.filter.terms[i].requirements {
+				q := &c.filter.terms[i].requirements[j]
+				if q.key != k {
+					continue
+				}
+				met, seen := false, map[string]bool{}
+				var have []string
+				lo, hi := s.poolOfferRange(pi)
+				for x := lo; x < hi; x++ {
+					o := &s.offers[x]
+					if typeOnly(c, o, s) && fitsIn(&c.req, o.allocatable, s.numDims) {
+						met = met || q.matches(&s.keys, o.labels[k])
+						if v := s.keys.valueNames[k][o.labels[k]]; !seen[v] {
+							seen[v] = true
+							have = append(have, v)
+						}
+					}
+				}
+				if !met {
+					slices.Sort(have)
+					return &plan.Reason{Code: plan.Offering, Key: key, Want: q.spec.String(), Have: strings.Join(have, " ")}
+				}
+			}
+		}
+	}
+	return &plan.Reason{Code: plan.Offering, Have: "no type that fits is offered in zone and capacity type wanted together"}
+}

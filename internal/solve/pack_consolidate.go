@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"slices"
+)
+
+// consolidation empties machines that are to be bought into what is left free on the others, over all pools and weights: each level is packed
+// by itself, and a class of which a machine may hold only a few leaves room that nobody looks at again. A machine goes, or becomes a
+// smaller one, where its pods find room on others that grow dearer by less than is saved. Pods stay in the domains where they are
+// counted. A machine may grow for pods of another weight where a whole machine is saved: weights say what is bought first, not what else may be on it.
+type consolidation struct {
+	s              *placement
+	bins           []plannedBin
+	undo           []undoEntry // of what is being tried
+	blockMax       []vec       // by so many targets of a round: no more than this is free on any of them; nil: they are few
+	targetFree     []int64     // by target: no more than this is free on it; all of them beside each other in memory
+	targetPosition []int32     // by bin: which target it is
+	sizedBuf       []sizedItem // scratch of bySize
+	stepLimit      int64       // of work
+
+	ignoreSeparation bool // pods that would rather be apart need not be: there is nowhere else for them
+}
+
+// plannedBin is a bin and what it would be bought as.
+type plannedBin struct {
+	*bin
+	offer int // the cheapest; -1: nothing is done with it
+	free  vec // on that
+	fixed bool
+}
+
+type undoEntry struct {
+	j   int
+	was plannedBin
+	bin bin
+}
+
+// maxConsolidatedMachines bounds the machines that are looked at, maxEmptied those that one round tries to empty, and maxGrown those among which others
+// are tried in a larger size.
+const (
+	maxConsolidatedMachines = 2048
+	maxEmptiedPerRound      = 256
+	maxMachinesToGrow       = 128
+	maxConsolidationRounds  = 8
+	consolidationSteps      = 2_000_000
+)
+
+// consolidateBins does that until nothing more comes of it. Where the plan is as near to what its pods cost at least as the policy asks, it is left
+// as it is.
+func (s *placement) consolidateBins() {
+	if n := s.countMachines(); n < 2 || n > maxConsolidatedMachines || s.policy.Work == 0 || s.isNearBound() {
+		return
+	}
+	s.splitCopies()
+	t := &consolidation{s: s, stepLimit: min(s.steps+consolidationSteps, s.stepLimit)}
+	t.addNewBins()
+	misses := 0
+	for round := 0; round < maxConsolidationRounds && misses < 2 && s.steps < t.stepLimit; round++ {
+		if misses++; t.runRound(round%2 == 1) || t.mergeBins() {
+			misses = 0
+		}
+	}
+	s.bins = slices.DeleteFunc(s.bins, func(b *bin) bool { return len(b.items) == 0 })
+}
+
+// isNearBound says whether the machines cost no more than the policy's gap above what all their pods cost at least, packed together by resources.
+func (s *placement) isNearBound() bool {
+	sum := int64(0)
+	for _, b := range s.bins {
+		if b.host >= 0 {
+			return false // opened for what must share a host: not packed together with others
+		}
+		sum += b.price * b.copies
+	}
+	return !s.buysFromSeveralLevels() && sum-s.resourceBound <= mulDiv(s.resourceBound, s.policy.MaxGapPPM, 1_000_000)
+}
+
+// addNewBins looks at the bins that it has not seen yet.
+func (t *consolidation) addNewBins() {
+	s := t.s
+	t.bins = slices.Grow(t.bins, len(s.bins)-len(t.bins))
+	for _, b := range s.bins[len(t.bins):] {
+		x := plannedBin{bin: b, fixed: b.quantity >= 0}
+		for _, it := range b.items {
+			x.fixed = x.fixed || s.classes[it.class].topology.hostAffinity // others may want to be near what is on it
+		}
+		t.findOffer(&x)
+		t.bins = append(t.bins, x)
+	}
+}
+
+// runRound tries to empty machines, those least used first, into the fullest first or last, and says whether any was emptied or made smaller.
+func (t *consolidation) runRound(last bool) (any bool) {
+	s := t.s
+	type used struct {
+		i      int
+		most   int64 // millionths of a machine in use, of the resource most used
+		effort int64
+	}
+	all := make([]used, 0, len(t.bins))
+	for i := range t.bins {
+		x := &t.bins[i]
+		if x.offer < 0 || len(x.items) == 0 {
+			continue
+		}
+		u := used{i: i}
+		avail := s.offers[x.offer].allocatable
+		for k := range s.dims {
+			if avail[k] > 0 {
+				u.most = max(u.most, mulDiv(x.requests[k], 1_000_000, avail[k]))
+			}
+		}
+		all = append(all, u)
+	}
+	slices.SortFunc(all, func(a, b used) int { return cmp.Or(cmp.Compare(b.most, a.most), cmp.Compare(a.i, b.i)) })
+	targets := make([]int, len(all))
+	for at, u := range all {
+		targets[at] = u.i
+	}
+	var sources []used
+	for at := len(all) - 1; at >= 0 && (len(sources) < maxEmptiedPerRound || all[at].most == sources[len(sources)-1].most); at-- {
+		if x := &t.bins[all[at].i]; !x.fixed {
+			all[at].effort = t.adjustedCost(x)
+			sources = append(sources, all[at])
+		}
+	}
+	slices.SortFunc(sources, func(a, b used) int {
+		return cmp.Or(cmp.Compare(a.most, b.most), cmp.Compare(b.effort, a.effort), cmp.Compare(a.i, b.i))
+	})
+	if last {
+		slices.Reverse(targets)
+	}
+	t.indexFreeCapacity(targets)
+	for _, x := range sources[:min(len(sources), maxEmptiedPerRound)] {
+		if s.steps >= t.stepLimit {
+			break
+		}
+		if len(t.bins[x.i].items) > 0 && t.emptyBin(x.i, targets) {
+			any = true
+		}
+	}
+	return any
+}
+
+// targetBlock is how many targets are passed over at once where none of them has room.
+const targetBlock = 32
+
+// indexFreeCapacity notes what is free at most on every few targets.
+func (t *consolidation) indexFreeCapacity(targets []int) {
+	t.blockMax = t.blockMax[:0]
+	if len(t.bins) <= maxMachinesToGrow {
+		return // rehome may make room
+	}
+	t.targetFree, t.targetPosition = make([]int64, len(targets)*t.s.numDims), make([]int32, len(t.bins))
+	for at, j := range targets {
+		if at%targetBlock == 0 {
+			t.blockMax = append(t.blockMax, vec{})
+		}
+		t.targetPosition[j] = int32(at)
+		t.raiseFreeCapacity(j)
+	}
+}
+
+// raiseFreeCapacity notes that more may be free on a bin.
+func (t *consolidation) raiseFreeCapacity(j int) {
+	if len(t.blockMax) == 0 {
+		return
+	}
+	at, nd := int(t.targetPosition[j]), t.s.numDims
+	top, room := &t.blockMax[at/targetBlock], t.targetFree[at*nd:][:nd]
+	for k, v := range t.bins[j].free[:nd] {
+		top[k], room[k] = max(top[k], v), max(room[k], v)
+	}
+}
+
+// nextTarget is the first target from a place on that may have room for a pod, or how many there are.
+func (t *consolidation) nextTarget(at int, targets []int, req *vec) int {
+	nd := t.s.numDims
+	for ; at < len(targets) && len(t.blockMax) > 0; at++ {
+		if at%targetBlock == 0 && !fitsIn(req, &t.blockMax[at/targetBlock], nd) {
+			at += targetBlock - 1
+			t.s.steps++
+			continue
+		}
+		if fitsSlice(req, t.targetFree[at*nd:][:nd]) {
+			break
+		}
+		t.s.steps++
+	}
+	return min(at, len(targets))
+}
+
+// emptyBin moves what it can of a bin elsewhere, and takes it back if that saves nothing.
+func (t *consolidation) emptyBin(i int, targets []int) bool {
+	s := t.s
+	t.undo = t.undo[:0]
+	was := t.bins[i]
+	rest := t.itemsBySize(was.items, s.offers[was.offer].allocatable)
+	for k := range rest {
+		it := &rest[k]
+		req := &s.classes[it.class].req
+		for at := 0; it.count > 0; at++ {
+			if at = t.nextTarget(at, targets, req); at >= len(targets) {
+				break
+			}
+			j := targets[at]
+			n := t.podsBinAccepts(j, i, it)
+			if n == 0 && t.switchPool(j, i, it) {
+				n = t.podsBinAccepts(j, i, it)
+			}
+			if n > 0 {
+				t.movePods(j, i, it, n)
+			}
+		}
+	}
+	rest = slices.DeleteFunc(rest, func(it binItem) bool { return it.count == 0 })
+	smaller := t.binHolding(i, rest)
+	saved := t.adjustedCost(&was)
+	if len(rest) > 0 {
+		saved = 0
+		if smaller.offer >= 0 {
+			saved -= t.adjustedCost(&smaller) - t.adjustedCost(&was)
+		}
+		if j, grown, by := t.cheapestGrowth(i, rest, targets, t.adjustedCost(&was)-max(0, saved)); j >= 0 {
+			for k := range rest {
+				t.moveCounts(j, i, &rest[k], rest[k].count)
+			}
+			t.saveBin(j)
+			*t.bins[j].bin = *grown.bin
+			grown.bin = t.bins[j].bin
+			t.bins[j] = grown
+			t.raiseFreeCapacity(j)
+			rest, saved = nil, t.adjustedCost(&was)-by
+		}
+	}
+	if saved <= 0 {
+		t.undoMoves(i)
+		return false
+	}
+	left := &s.limits[was.pool]
+	if len(rest) == 0 {
+		left.charge(was.charged, -1)
+		was.items = nil
+		t.bins[i] = plannedBin{bin: was.bin, offer: -1}
+		was.bin.items = nil
+		return true
+	}
+	left.charge(was.charged, -1)
+	smaller.charged = s.offers[smaller.offer].instanceType.Capacity
+	left.charge(smaller.charged, 1)
+	*was.bin = *smaller.bin
+	smaller.bin = was.bin
+	t.bins[i] = smaller
+	t.raiseFreeCapacity(i)
+	return true
+}
+
+// itemsBySize copies items, those first of which a pod takes the largest part of a machine.
+func (t *consolidation) itemsBySize(items []binItem, avail *vec) []binItem {
+	t.sizedBuf = t.sizedBuf[:0]
+	for i := range items {
+		x := sizedItem{it: items[i]}
+		for k := range t.s.dims {
+			if a := avail[k]; a > 0 {
+				x.size = max(x.size, mulDiv(t.s.classes[x.it.class].req[k], 1_000_000, a))
+			}
+		}
+		t.sizedBuf = append(t.sizedBuf, x)
+	}
+	slices.SortStableFunc(t.sizedBuf, func(a, b sizedItem) int { return cmp.Compare(b.size, a.size) })
+	out := make([]binItem, len(items))
+	for i := range out {
+		out[i] = t.sizedBuf[i].it
+	}
+	return out
+}
+
+type sizedItem struct {
+	size int64
+	it   binItem
+}
+
+// cheapestGrowth finds the bin that would take all these items of bin i for the least more, less than a limit.
+func (t *consolidation) cheapestGrowth(i int, items []binItem, targets []int, limit int64) (best int, grown plannedBin, by int64) {
+	s := t.s
+	best, by = -1, limit
+	if len(targets) > maxMachinesToGrow {
+		return best, grown, by
+	}
+	for _, j := range targets {
+		x := &t.bins[j]
+		if j == i || x.offer < 0 || len(x.items) == 0 || x.quantity >= 0 || s.limits[x.pool].limited {
+			continue
+		}
+		if !t.tryJoin(j, i, items, x) {
+			continue
+		}
+		t.undoJoin(j, i, items) // only asked
+		next := *x.bin
+		next.items = slices.Clone(x.items)
+		next.occupancy = t.occupancyOf(next.items)
+		for k := range items {
+			next.offers = s.intersect(next.offers, items[k].offers)
+			next.addPods(s.classes[items[k].class], items[k].offers, items[k].count, s.numDims)
+		}
+		y := plannedBin{bin: &next, fixed: x.fixed}
+		if t.findOffer(&y); y.offer >= 0 {
+			if more := t.adjustedCost(&y) - t.adjustedCost(x); more < by {
+				best, grown, by = j, y, more
+			}
+		}
+	}
+	return best, grown, by
+}
+
+// mergeBins looks for machines of one pool, the cheapest first, that one larger machine can replace for less: the last few that a class is left
+// with, mostly.
+func (t *consolidation) mergeBins() bool {
+	s := t.s
+	if len(t.bins) > maxMachinesToGrow {
+		return false
+	}
+	byPool := make([][]int, len(s.input.Pools))
+	for i := range t.bins {
+		x := &t.bins[i]
+		if x.offer < 0 || x.fixed || len(x.items) == 0 || s.limits[x.pool].limited || len(s.minValuesOf(x.pool)) > 0 {
+			continue
+		}
+		byPool[x.pool] = append(byPool[x.pool], i)
+	}
+	for _, list := range byPool {
+		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(t.adjustedCost(&t.bins[a]), t.adjustedCost(&t.bins[b])) })
+		for from := 0; from+1 < len(list) && s.steps < t.stepLimit; from++ {
+			i := list[from]
+			into := t.bins[i]
+			sum := t.adjustedCost(&into)
+			var gone []int
+			for _, j := range list[from+1:] {
+				x := &t.bins[j]
+				if !t.tryJoin(i, j, x.items, &into) {
+					continue
+				}
+				y := t.binHolding(i, slices.Concat(into.items, x.items))
+				if y.offer < 0 {
+					t.undoJoin(i, j, x.items)
+					continue
+				}
+				into, gone, sum = y, append(gone, j), sum+t.adjustedCost(x)
+				if t.adjustedCost(&into) < sum {
+					t.replaceBins(i, &into, gone)
+					return true
+				}
+			}
+			for _, j := range gone {
+				t.undoJoin(i, j, t.bins[j].items)
+			}
+		}
+	}
+	return false
+}
+
+// replaceBins has one bin hold what others held, whose pods are counted there.
+func (t *consolidation) replaceBins(i int, by *plannedBin, gone []int) {
+	for _, j := range gone {
+		t.bins[j].bin.items = nil
+		t.bins[j].offer = -1
+	}
+	by.charged = t.s.offers[by.offer].instanceType.Capacity
+	*t.bins[i].bin = *by.bin
+	by.bin = t.bins[i].bin
+	t.bins[i] = *by
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+// column is a fill of a machine, and how many of it the program buys.
+type column struct {
+	machine   int
+	items     []item
+	fractions []float64 // amounts instead of the items': a relaxed fill, only ever for a bound
+}
+
+func (c *column) amount(i int) float64 {
+	if c.fractions != nil {
+		return c.fractions[i]
+	}
+	return float64(c.items[i].count)
+}
+
+// coveringProgram is the program over columns: the cheapest fractional number of each such that every demand is met. It is solved by the
+// revised simplex method with the inverse of the basis kept whole: inverse[i] is the row of basic variable i.
+type coveringProgram struct {
+	s        *problemInput
+	machines []*machine
+	rows     []int // demands that some machine holds
+	rowOf    []int // by demand, -1: none
+	need     []float64
+	cols     []column
+	basic    []int     // by row: the column in the basis; -1-r: surplus of row r
+	x        []float64 // by row: how much of that is bought
+	y        []float64 // by row: its dual price
+	inverse  [][]float64
+
+	direction  []float64 // scratch
+	pricesOnly bool      // count prices of machines alone, not adjusted costs: for a proof
+}
+
+// initBasis makes the first columns, one a row, the basis.
+func (t *coveringProgram) initBasis() {
+	n := len(t.rows)
+	t.basic, t.x, t.y, t.direction = make([]int, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	t.inverse = make([][]float64, n)
+	for r := range n {
+		t.inverse[r] = make([]float64, n)
+		if t.need[r] < 0 { // no more than so much: nothing of it is used yet
+			t.basic[r], t.inverse[r][r], t.x[r] = -1-r, -1, -t.need[r]
+			continue
+		}
+		t.basic[r] = r
+		k := t.cols[r].amount(0)
+		t.inverse[r][r] = 1 / k
+		t.x[r] = t.need[r] / k
+		t.y[r] = t.columnCost(t.cols[r].machine) / k
+	}
+}
+
+// tryColumn brings a column into the basis if that makes the plan cheaper, and says whether it did.
+func (t *coveringProgram) tryColumn(c column) bool {
+	gain := -t.columnCost(c.machine)
+	for i, it := range c.items {
+		gain += float64(t.y[t.rowOf[it.demand]] * c.amount(i))
+	}
+	if gain <= 1e-7*t.columnCost(c.machine)+1e-9 || c.machine < 0 && gain < 1e-3 {
+		return false
+	}
+	for i := range t.direction {
+		t.direction[i] = 0
+		row := t.inverse[i]
+		for j, it := range c.items {
+			t.direction[i] += float64(row[t.rowOf[it.demand]] * c.amount(j))
+		}
+	}
+	t.cols = append(t.cols, c)
+	if !t.enterColumn(len(t.cols)-1, -gain) {
+		t.cols = t.cols[:len(t.cols)-1]
+		return false
+	}
+	return true
+}
+
+// enterSurplus lets rows be met more than fully where their price has become negative.
+func (t *coveringProgram) enterSurplus() {
+	for r := range t.rows {
+		if t.y[r] >= -1e-9 {
+			continue
+		}
+		for i := range t.direction {
+			t.direction[i] = -t.inverse[i][r]
+		}
+		t.enterColumn(-1-r, t.y[r])
+	}
+}
+
+// enterColumn pivots on the row that runs out first; cost is the reduced cost, negative.
+func (t *coveringProgram) enterColumn(col int, cost float64) bool {
+	out, least := -1, 0.0
+	for i, s := range t.direction {
+		if s <= 1e-8 {
+			continue
+		}
+		q := t.x[i] / s
+		switch {
+		case out < 0 || q < least-1e-12:
+			out, least = i, q
+		case q <= least+1e-12 && s > t.direction[out]: // of equals the largest pivot, which rounding hurts least
+			out, least = i, min(q, least)
+		}
+	}
+	if out < 0 {
+		return false
+	}
+	t.pivot(out, col, cost, least)
+	for i := range t.x {
+		t.x[i] = max(0, t.x[i]) // negative by rounding only
+	}
+	return true
+}
+
+// pivot makes a column basic in place of that of a row, at least of it. step is what it takes of all basic ones.
+func (t *coveringProgram) pivot(out, col int, cost, least float64) {
+	row, inv := t.inverse[out], 1/t.direction[out]
+	for k := range row {
+		row[k] *= inv
+	}
+	for i, s := range t.direction {
+		if i == out || s == 0 {
+			continue
+		}
+		other := t.inverse[i]
+		for k, v := range row {
+			if v != 0 {
+				other[k] -= float64(s * v)
+			}
+		}
+		t.x[i] -= float64(s * least)
+	}
+	t.x[out] = least
+	t.basic[out] = col
+	for k, v := range row {
+		t.y[k] += float64(cost * v)
+	}
+	t.s.steps += int64(len(row)*len(row))/4 + 1
+}
+
+// columnCost is what the program counts for a machine; free capacity, -1, costs nothing.
+func (t *coveringProgram) columnCost(m int) float64 {
+	if m < 0 {
+		return 0
+	}
+	if t.pricesOnly {
+		return float64(t.machines[m].price)
+	}
+	return float64(t.machines[m].adjustedCost)
+}
+
+// objective is the cost of the fractional plan.
+func (t *coveringProgram) objective() float64 {
+	sum := 0.0
+	for i, b := range t.basic {
+		if b >= 0 {
+			sum += float64(t.x[i] * t.columnCost(t.cols[b].machine))
+		}
+	}
+	return sum
+}
+
+// recompute works out amounts and prices anew from the inverse, so that rounding does not add up.
+func (t *coveringProgram) recompute() {
+	clear(t.y)
+	for i, b := range t.basic {
+		x := 0.0
+		for k, v := range t.inverse[i] {
+			x += float64(v * t.need[k])
+		}
+		t.x[i] = max(0, x)
+		if b < 0 {
+			continue
+		}
+		c := t.columnCost(t.cols[b].machine)
+		for k, v := range t.inverse[i] {
+			t.y[k] += float64(c * v)
+		}
+	}
+}
+
+// resolveDual solves the program for what is left, with the columns that there are, by the dual simplex method: prices stay as good as they are, and where
+// more of a column would have to be given back than was wanted another takes its place. It says whether that came to an end.
+func (t *coveringProgram) resolveDual(remaining []int64) bool {
+	for r, d := range t.rows {
+		t.need[r] = float64(remaining[d])
+	}
+	for i := range t.basic {
+		x := 0.0
+		for k, v := range t.inverse[i] {
+			x += float64(v * t.need[k])
+		}
+		t.x[i] = x
+	}
+	basic := make([]bool, len(t.cols))
+	for _, b := range t.basic {
+		if b >= 0 {
+			basic[b] = true
+		}
+	}
+	for range 4 * len(t.rows) {
+		out := -1
+		for i, x := range t.x {
+			if x < -1e-7 && (out < 0 || x < t.x[out]) {
+				out = i
+			}
+		}
+		if out < 0 {
+			for i := range t.x {
+				t.x[i] = max(0, t.x[i])
+			}
+			return true
+		}
+		in, cost, found := t.dualRatioTest(out, basic)
+		if !found {
+			return false
+		}
+		for i, row := range t.inverse {
+			t.direction[i] = 0
+			if in < 0 {
+				t.direction[i] = -row[-1-in]
+				continue
+			}
+			c := &t.cols[in]
+			for j, it := range c.items {
+				t.direction[i] += float64(row[t.rowOf[it.demand]] * c.amount(j))
+			}
+		}
+		if t.direction[out] > -1e-8 {
+			return false
+		}
+		if b := t.basic[out]; b >= 0 {
+			basic[b] = false
+		}
+		if in >= 0 {
+			basic[in] = true
+		}
+		t.pivot(out, in, cost, t.x[out]/t.direction[out])
+	}
+	return false
+}
+
+// dualRatioTest finds what takes the place of the basic column of a row at the least cost, and what one of it costs beyond what it is worth.
+func (t *coveringProgram) dualRatioTest(out int, basic []bool) (in int, cost float64, found bool) {
+	row := t.inverse[out]
+	least := 0.0
+	try := func(col int, by, over float64) {
+		if by >= -1e-8 {
+			return
+		}
+		if ratio := max(0, over) / -by; !found || ratio < least-1e-12 {
+			in, cost, found, least = col, max(0, over), true, ratio
+		}
+	}
+	for i := range t.cols {
+		if basic[i] {
+			continue
+		}
+		c := &t.cols[i]
+		by, over := 0.0, t.columnCost(c.machine)
+		for j, it := range c.items {
+			r := t.rowOf[it.demand]
+			by += float64(row[r] * c.amount(j))
+			over -= float64(t.y[r] * c.amount(j))
+		}
+		try(i, by, over)
+	}
+	for r := range t.rows {
+		try(-1-r, -row[r], t.y[r])
+	}
+	t.s.steps += int64(len(t.cols))
+	return in, cost, found
+}
+
+// toleranceShift says how near to the program's value the bound is to come, and how much above its price a machine's fills may be left until
+// then: a part in so many powers of two.
+const toleranceShift = 10
+
+// maxProvenShare is how much of the dual prices asked at are those that have proved most so far.
+const maxProvenShare = 0.8
+
+// addRound adds the columns of a round and prices anew. It says how much of the next round's dual prices are to be those that have proved most,
+// and whether there is none: what is proven is near enough to the program's value, or nothing new was found at its own prices.
+func (t *coveringProgram) addRound(found []column, best, held float64) (next float64, done bool) {
+	better := false
+	for _, c := range found {
+		better = t.tryColumn(c) || better
+	}
+	t.enterSurplus()
+	t.recompute()
+	switch {
+	case best >= t.objective()*(1-1.0/(1<<toleranceShift)), !better && held == 0:
+		return 0, true
+	case better:
+		return maxProvenShare, false
+	case held > 0.1:
+		return held / 2, false
+	}
+	return 0, false
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import "slices"
+
+// dive makes a plan of the program in whole machines: whole numbers of its columns are bought, then one of the column that it wants the largest
+// part of, filled up with what is worth most; the program is solved again for what is left, with the columns that it has, and so on. Where there are
+// few machines of many kinds most of the plan lies in such parts, and what greedy buys for them all at once costs more. It ends when nothing is
+// left, or so much work is done: the rest is greedy's.
+func (t *master) dive(remaining []int64, until int64) (out []batch) {
+	p := t.p
+	t.smoothing = 0
+	t.recompute()
+	for p.s.steps < until {
+		before := len(out)
+		for i, b := range t.basic {
+			if b >= 0 {
+				out = t.buyWholeCopies(out, b, t.x[i], remaining)
+			}
+		}
+		if !slices.ContainsFunc(t.rows, func(d int) bool { return remaining[d] > 0 }) {
+			return out
+		}
+		if len(out) == before {
+			f := t.fillLargestFraction(remaining)
+			b := p.buyCopies(f.machine, f.items, min(1, int64(len(f.items))), remaining)
+			if b.copies == 0 {
+				break
+			}
+			out = append(out, b)
+		}
+		if !t.resolveDual(remaining) {
+			break
+		}
+	}
+	p.priceDemands(remaining)
+	return append(out, p.packGreedily(remaining)...)
+}
+
+// clone is the program as it stands, to be solved on without changing it.
+func (t *master) clone() *master {
+	x := *t
+	x.cols, x.need, x.basic = slices.Clip(t.cols), slices.Clone(t.need), slices.Clone(t.basic)
+	x.x, x.y, x.direction = slices.Clone(t.x), slices.Clone(t.y), slices.Clone(t.direction)
+	x.inverse = slices.Clone(t.inverse)
+	for i, row := range x.inverse {
+		x.inverse[i] = slices.Clone(row)
+	}
+	return &x
+}
+
+// fillLargestFraction is a fill of the column that the program wants the largest part of, as far as what is left allows, filled up.
+func (t *master) fillLargestFraction(remaining []int64) *fill {
+	p := t.p
+	best := -1
+	for i, b := range t.basic {
+		if b >= 0 && t.x[i] > 1e-6 && (best < 0 || t.x[i] > t.x[best]+1e-9) {
+			best = i
+		}
+	}
+	f := &fill{}
+	if best < 0 {
+		return f
+	}
+	c := &t.cols[t.basic[best]]
+	f.machine = c.machine
+	f.items = append(f.items, c.items...)
+	t.setDuals(0)
+	p.buildFill(f, remaining)
+	return f
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+// equivalentDemands is lastDemand that a packing need not tell apart: their pods ask for the same, may go to the same offers, and no rule between pods says
+// who may be beside whom. Real clusters have many workloads of the same few sizes; taken together they are few enough to refine.
+type equivalentDemands []*demand
+
+// groupEquivalentDemands groups demands into groups of equivalent demands, in the order of their first.
+func groupEquivalentDemands(demands []*demand) (out []equivalentDemands) {
+	type key struct {
+		req        vec
+		mask, full int
+	}
+	at := map[key]int{}
+	out = make([]equivalentDemands, 0, len(demands))
+	for i, d := range demands {
+		one := demands[i : i+1 : i+1]
+		if d.class.restrictsNeighbours() || d.class.separation.most > 0 {
+			out = append(out, one)
+			continue
+		}
+		k := key{req: d.class.req, mask: d.offers.id, full: -1}
+		if d.permitted != nil {
+			k.full = d.permitted.id
+		}
+		if i, ok := at[k]; ok {
+			out[i] = append(out[i], d)
+			continue
+		}
+		at[k] = len(out)
+		out = append(out, one)
+	}
+	return out
+}
+
+// combined is one demand for all of a group of equivalent demands.
+func (x equivalentDemands) combined() *demand {
+	if len(x) == 1 {
+		return x[0]
+	}
+	d := *x[0]
+	d.unbought = countPods(x)
+	return &d
+}
+
+// podShare is pods of a demand on a machine.
+type podShare struct {
+	demand *demand
+	count  int64
+}
+
+// distribution gives the demands of groups of equivalent demands what was bought for the groups of equivalent demands.
+type distribution struct {
+	groups    []equivalentDemands
+	remaining []int64    // by group of equivalent demands and demand, one behind the other: bought for and not dealt yet
+	start     []int32    // by group of equivalent demands: where its demands begin in have
+	next      []int32    // by group of equivalent demands: the first demand with any
+	buf       []podShare // scratch
+}
+
+// distribute begins with what is left of each group of equivalent demands, which falls to its last demands.
+func distribute(groups []equivalentDemands, remaining []int64) *distribution {
+	n := 0
+	for _, l := range groups {
+		n += len(l)
+	}
+	x := &distribution{groups: groups, remaining: make([]int64, 0, n), start: make([]int32, len(groups)), next: make([]int32, len(groups))}
+	for i, l := range groups {
+		x.start[i] = int32(len(x.remaining))
+		bought := countPods(l) - remaining[i]
+		for _, d := range l {
+			n := min(d.unbought, bought)
+			x.remaining = append(x.remaining, n)
+			bought -= n
+			d.unbought -= n
+		}
+	}
+	return x
+}
+
+// nextShare deals for as many copies of a machine, of so many, as hold pods of the same demands. The list is good until it is called again.
+func (x *distribution) nextShare(items []item, copies int64) (out []podShare, n int64) {
+	n, out = copies, x.buf[:0]
+	for _, it := range items {
+		if k := x.firstRemaining(it.demand) / it.count; k < n {
+			n = max(1, k)
+		}
+	}
+	for _, it := range items {
+		for rest := it.count * n; rest > 0; {
+			k := min(rest, x.firstRemaining(it.demand))
+			x.remaining[x.start[it.demand]+x.next[it.demand]] -= k
+			rest -= k
+			out = append(out, podShare{x.groups[it.demand][x.next[it.demand]], k / n})
+		}
+	}
+	x.buf = out
+	return out, n
+}
+
+// firstRemaining is what the first demand of a group of equivalent demands that has any has.
+func (x *distribution) firstRemaining(i int) int64 {
+	for int(x.next[i]) < len(x.groups[i]) {
+		if n := x.remaining[x.start[i]+x.next[i]]; n > 0 {
+			return n
+		}
+		x.next[i]++
+	}
+	return 0
+}
+
+// groupEquivalentClasses groups classes that a proof need not tell apart, worth the same, by their places in the list.
+func groupEquivalentClasses(classes []*class, worth []int64) (out [][]int) {
+	type key struct {
+		req   vec
+		mask  int
+		worth int64
+	}
+	at := map[key]int{}
+	for i, c := range classes {
+		k := key{c.req, c.filter.offers.id, worth[i]}
+		if j, ok := at[k]; ok && !c.restrictsNeighbours() {
+			out[j] = append(out[j], i)
+			continue
+		}
+		if !c.restrictsNeighbours() {
+			at[k] = len(out)
+		}
+		out = append(out, []int{i})
+	}
+	return out
+}
+
+// groupByRequest groups classes that ask for the same of the same offers, whoever may be beside them: the first of each, and the pods placed of all.
+func groupByRequest(classes []*class) (firsts []*class, pods []int64) {
+	type key struct {
+		req  vec
+		mask int
+	}
+	at, last := map[key]int{}, -1
+	for _, c := range classes {
+		if last < 0 || c.req != firsts[last].req || c.filter.offers != firsts[last].filter.offers { // those of one size follow each other, mostly
+			k := key{c.req, c.filter.offers.id}
+			i, ok := at[k]
+			if !ok {
+				i = len(firsts)
+				at[k] = i
+				firsts, pods = append(firsts, c), append(pods, 0)
+			}
+			last = i
+		}
+		pods[last] += int64(c.assigned)
+	}
+	return firsts, pods
+}

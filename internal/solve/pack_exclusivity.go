@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import "slices"
+
+// priceExclusivities raises what a place for a pod of a mutual anti-affinity group is worth where there are fewer of them than pods, by up to the price of the cheapest machine
+// that holds one: a pod that is left over needs that machine to itself. Resource prices alone think that such a machine can be as
+// small as the pod, and would have large machines filled with what the others need beside their one pod.
+func (p *pricedPacking) priceExclusivities(remaining []int64) {
+	for k := len(p.s.dims); k < p.s.numDims; k++ {
+		p.exclusivityPrices[k].most = 0
+		if p.resourcePrices[k] == 0 {
+			continue
+		}
+		least := int64(-1)
+		for _, d := range p.exclusivityDemandsOf(k) {
+			req := &p.demands[d].class.req
+			if remaining[d] == 0 {
+				continue
+			}
+			for _, m := range p.machines {
+				if m.quantity < 0 && (least < 0 || m.price < least) && p.machineAdmits(m, d) && fitsIn(req, &m.available, p.s.numDims) {
+					least = m.price
+				}
+			}
+		}
+		p.exclusivityPrices[k].most = max(0, min(least, 1<<60>>priceShift))
+		p.resourcePrices[k] += p.exclusivityPrices[k].current() << priceShift
+	}
+}
+
+// exclusivityPrice is what a place for a pod of a mutual anti-affinity group costs beside what prices of resources say.
+type exclusivityPrice struct {
+	most int64 // the price of the cheapest machine that holds one
+	part int64 // of it, in parts of fareParts; 0 stands for all
+	pods int64 // of the mutual anti-affinity group that are left
+	rest int64 // what all pods left are worth, exclusivity prices left out
+	// Since the part was last changed:
+	machines int64
+	held     int64 // what they hold is worth, exclusivity prices left out
+	share    int64 // and what was left then for each pod of the mutual anti-affinity group
+}
+
+// exclusivityPriceParts is what the price of a machine is divided into, fareWindow after how many machines bought a exclusivity price is looked at.
+const (
+	exclusivityPriceParts  = 1 << 10
+	exclusivityPriceWindow = 8
+)
+
+func (f *exclusivityPrice) current() int64 {
+	if f.part == 0 {
+		return f.most
+	}
+	return mulDiv(f.most, f.part, exclusivityPriceParts)
+}
+
+// enableAdaptivePrices has exclusivity prices haggled for where there are fewer places for some mutual anti-affinity group than pods, and so many demands that fills are chosen from a sample of them
+// and programs take them no more. Then one packing is most of the work, and it has machines enough for prices to be found on the way.
+func (p *pricedPacking) enableAdaptivePrices() bool {
+	p.adaptivePrices = p.s.runs(stageAdaptivePrices) && len(p.demands) > maxMasterRows && slices.ContainsFunc(p.exclusivityPrices[:], func(x exclusivityPrice) bool { return x.most > 0 })
+	return p.adaptivePrices
+}
+
+// maxPriceAdaptations is how often exclusivity prices are looked at in a packing from which nothing is learnt any more: another one would win little but luck.
+const maxPriceAdaptations = 100
+
+// adaptExclusivityPrices lowers what places for a pod of a mutual anti-affinity group cost where machines bought hold less than their share of what is left, and raises it where they
+// hold more: slowly down and fast up, for with too little of it one machine may take what hundreds need. All of it makes the smallest machines
+// with such a place the best of all, and what comes last then has no neighbours; nothing of it leaves pods of the mutual anti-affinity group over that each need
+// a machine to themselves.
+func (r *ranking) adaptExclusivityPrices(b *batch, value int64) {
+	p := r.p
+	for _, it := range b.items {
+		value -= p.exclusivityDual(it.demand) * it.count
+	}
+	for k := len(p.s.dims); k < p.s.numDims; k++ {
+		x := &p.exclusivityPrices[k]
+		if x.most == 0 || x.pods == 0 {
+			continue
+		}
+		for _, it := range b.items {
+			x.pods -= p.demands[it.demand].class.req[k] * it.count * b.copies
+		}
+		x.rest -= value * b.copies
+		x.machines += b.copies
+		x.held += max(0, value) * b.copies
+		if x.pods == 0 || x.machines < exclusivityPriceWindow && !ratioLess(x.share, 1, x.held, exclusivityPriceWindow) {
+			continue
+		}
+		was := x.current()
+		p.priceAdaptations++
+		if x.part == 0 {
+			x.part = exclusivityPriceParts
+		}
+		if ratioLess(x.held, x.machines, max(0, x.rest), x.pods) {
+			x.part = max(exclusivityPriceParts*2/5, x.part-x.part/16)
+		} else {
+			x.part = min(exclusivityPriceParts, x.part+x.part/4)
+		}
+		x.machines, x.held, x.share = 0, 0, max(0, x.rest)/x.pods
+		if by := x.current() - was; by != 0 {
+			r.shiftExclusivityDuals(k, by<<dualShift)
+		}
+	}
+}
+
+// exclusivityDual is all that a pod of a demand is worth for exclusivity prices.
+func (p *pricedPacking) exclusivityDual(d int) (sum int64) {
+	for k := len(p.s.dims); k < p.s.numDims; k++ {
+		if x := &p.exclusivityPrices[k]; x.most > 0 {
+			sum += p.demands[d].class.req[k] * x.current() << dualShift
+		}
+	}
+	return sum
+}
+
+// countRemaining adds up what is left.
+func (p *pricedPacking) countRemaining(remaining []int64) {
+	rest := int64(0)
+	for d, n := range remaining {
+		rest += n * p.dual[d]
+	}
+	for k := len(p.s.dims); k < p.s.numDims; k++ {
+		x := &p.exclusivityPrices[k]
+		x.pods = 0
+		for _, d := range p.exclusivityDemandsOf(k) {
+			x.pods += remaining[d] * p.demands[d].class.req[k]
+		}
+		if x.most > 0 {
+			rest -= x.pods * x.current() << dualShift
+		}
+	}
+	for k := len(p.s.dims); k < p.s.numDims; k++ {
+		p.exclusivityPrices[k].rest = rest
+	}
+}
+
+// exclusivityDemandsOf are the demands of a mutual anti-affinity group.
+func (p *packingProblem) exclusivityDemandsOf(k int) []int {
+	if p.exclusivityDemands == nil {
+		p.exclusivityDemands = make([][]int, p.s.numDims-len(p.s.dims))
+		for d := range p.demands {
+			for i, v := range p.requestOf(d)[len(p.s.dims):] {
+				if v > 0 {
+					p.exclusivityDemands[i] = append(p.exclusivityDemands[i], d)
+				}
+			}
+		}
+	}
+	return p.exclusivityDemands[k-len(p.s.dims)]
+}
+
+// shiftExclusivityDuals changes what each pod of a mutual anti-affinity group is worth.
+func (r *ranking) shiftExclusivityDuals(k int, by int64) {
+	p := r.p
+	change := func(d int) int64 {
+		v := p.demands[d].class.req[k] * by
+		if p.dualFactor != nil {
+			v = int64(float64(v) * p.dualFactor[d])
+		}
+		return v
+	}
+	most := by
+	for _, d := range p.exclusivityDemandsOf(k) {
+		if v := change(d); v > most {
+			most = v
+		}
+		p.dual[d] = max(1, p.dual[d]+change(d))
+		p.resourceDual[d], p.biasedDual[d] = p.dual[d], p.dual[d]>>biasShift+1
+	}
+	for i := range r.fills {
+		f := &r.fills[i]
+		if !f.known {
+			f.worth = max(1, f.worth+most*min(1, p.machines[i].available[k]))
+			continue
+		}
+		for _, it := range f.items {
+			if p.demands[it.demand].class.req[k] > 0 {
+				f.worth += change(it.demand) * it.count
+			}
+		}
+	}
+	r.heapify()
+}

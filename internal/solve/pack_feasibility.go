@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// feasibilityClasses are prices of resources by who may go where: what only large machines hold, or only those of one zone, is worth more for the same
+// room than what goes anywhere. One price a resource for all of it falls for machines that are cheap and small: it takes many of them for
+// room that no large pod can use.
+//
+// The program behind them gives room of each machine, resource by resource, to the feasibility classes that may go there. So a certificate is a price
+// for each feasibility class and resource such that no machine costs less than its room is worth, each resource at the highest price among the feasibility classes
+// that the machine may hold.
+type feasibilityClasses struct {
+	p       *packingProblem
+	classes []feasibilityClass
+	classOf []int            // by demand: its feasibility class, -1: none
+	prices  [][maxDims]int64 // by feasibility class: micro-dollars << weightShift
+}
+
+// feasibilityClass is lastDemand that may go to about the same machines, taken as if each might go wherever one of them may.
+type feasibilityClass struct {
+	machines     []uint64 // machines, by number in packing
+	requests     vec
+	leastRequest vec // of each resource the least that one of its pods asks for
+}
+
+// maxFeasibilityClasses bounds the rows of the program: so many feasibility classes, a row for each of their resources.
+const maxFeasibilityClasses = 24
+
+// feasibilityClassesOf groups demands by the machines that may hold them; whole is how many pods of each there are. Sets of machines that offer each
+// resource at nearly the same least price count as one: as nearly as it takes to have few enough.
+func (p *packingProblem) feasibilityClassesOf(whole []int64) *feasibilityClasses {
+	if p.feasibilityIndex == nil {
+		p.feasibilityIndex = p.newFeasibilityIndex()
+	}
+	index := p.feasibilityIndex
+	index.round++
+	index.sets = index.sets[:0]
+	p.s.steps += int64(len(p.machines) * len(p.offerSets))
+	for d, x := range p.demands {
+		if whole[d] <= 0 {
+			continue
+		}
+		k := &index.kinds[p.kindOf[d]]
+		if k.round != index.round {
+			if k.round == 0 {
+				index.findMachines(k, p.setOf[d], &x.class.req, p.freeAccessOf(d))
+			}
+			p.s.steps += k.steps
+			if g := k.set; g != nil && g.round != index.round {
+				g.round, g.requests, g.leastRequest = index.round, vec{}, vec{}
+				index.sets = append(index.sets, g)
+			}
+			k.round = index.round
+		}
+		if k.set != nil {
+			k.set.addPods(&x.class.req, whole[d], p.s.numDims)
+		}
+	}
+	words := (len(p.machines) + 63) / 64
+	x := &feasibilityClasses{p: p, classOf: index.classOf}
+	for digits := 8; ; digits-- {
+		x.classes = x.classes[:0]
+		type unit struct {
+			price  [maxDims]int64
+			access int8
+		}
+		byUnit := map[unit]int{}
+		for _, g := range index.sets {
+			k := unit{g.unitPrice, g.access}
+			for i, v := range k.price {
+				if n := bits.Len64(uint64(v)); n > digits {
+					k.price[i] = v >> (n - digits) << (n - digits)
+				}
+				if digits < 0 {
+					k.price[i] = 0
+				}
+			}
+			at, ok := byUnit[k]
+			if !ok {
+				at = len(x.classes)
+				byUnit[k] = at
+				x.classes = append(x.classes, feasibilityClass{machines: make([]uint64, words)})
+			}
+			g.class = at
+			x.classes[at].merge(&g.feasibilityClass, p.s.numDims)
+		}
+		if len(x.classes) <= maxFeasibilityClasses {
+			break
+		}
+	}
+	for d := range x.classOf {
+		x.classOf[d] = -1
+		if g := index.kinds[p.kindOf[d]].set; whole[d] > 0 && g != nil {
+			x.classOf[d] = g.class
+		}
+	}
+	return x
+}
+
+// feasibilityIndex is what feasibility classes of the same demands and machines have in common, however many pods are left.
+type feasibilityIndex struct {
+	p           *packingProblem
+	kinds       []demandKind
+	byBits      map[string]*machineSet
+	admitted    [][]uint64 // by offer set: the machines that it admits, and the least of each resource that all of them have
+	least       []vec
+	machinesBuf []uint64 // scratch
+	round       int      // of strataOf
+	sets        []*machineSet
+	classOf     []int
+}
+
+// demandKind is lastDemand that ask for the same and may go to the same offers.
+type demandKind struct {
+	set   *machineSet // nil: only machines of limited quantity hold it: it is worth nothing here
+	steps int64       // that finding it takes
+	round int         // the last with any left; 0: not looked at yet
+}
+
+// machineSet is lastDemand that may go to the same machines.
+type machineSet struct {
+	feasibilityClass
+	unitPrice [maxDims]int64 // least price of a unit of each resource
+	access    int8
+	class     int // its feasibility class
+	round     int
+}
+
+func (p *packingProblem) freeAccessOf(d int) int8 {
+	if p.freeAccess == nil {
+		return 0
+	}
+	return p.freeAccess[d]
+}
+
+func (p *packingProblem) newFeasibilityIndex() *feasibilityIndex {
+	words := (len(p.machines) + 63) / 64
+	t := &feasibilityIndex{p: p, byBits: map[string]*machineSet{}, admitted: make([][]uint64, len(p.offerSets)),
+		least: make([]vec, len(p.offerSets)), machinesBuf: make([]uint64, words), classOf: make([]int, len(p.demands))}
+	for j := range p.offerSets {
+		t.admitted[j] = make([]uint64, words)
+		first := true
+		for i, m := range p.machines {
+			if m.quantity >= 0 || m.admits[j>>6]>>(j&63)&1 == 0 {
+				continue
+			}
+			t.admitted[j][i>>6] |= 1 << (i & 63)
+			for k := range p.s.numDims {
+				if first || m.available[k] < t.least[j][k] {
+					t.least[j][k] = m.available[k]
+				}
+			}
+			first = false
+		}
+	}
+	p.numberKinds()
+	t.kinds = make([]demandKind, p.numKinds)
+	return t
+}
+
+// numberKinds numbers demands that ask for the same and may go to the same offers.
+func (p *packingProblem) numberKinds() {
+	if p.kindOf != nil {
+		return
+	}
+	type alike struct {
+		mask   int
+		req    vec
+		access int8
+	}
+	number, last := map[alike]int32{}, alike{mask: -1}
+	p.kindOf = make([]int32, len(p.demands))
+	for d := range p.demands {
+		k := alike{mask: p.setOf[d], access: p.freeAccessOf(d)}
+		copy(k.req[:], p.requestOf(d))
+		if k == last { // those of one size follow each other, mostly
+			p.kindOf[d] = p.kindOf[d-1]
+			continue
+		}
+		last = k
+		n, ok := number[k]
+		if !ok {
+			n = int32(len(number))
+			number[k] = n
+		}
+		p.kindOf[d] = n
+	}
+	p.numKinds = len(number)
+}
+
+// findMachines looks for the machines that may hold a kind of demand.
+func (t *feasibilityIndex) findMachines(x *demandKind, mask int, req *vec, access int8) {
+	p, on := t.p, t.machinesBuf
+	copy(on, t.admitted[mask])
+	if !fitsIn(req, &t.least[mask], p.s.numDims) {
+		for i, m := range p.machines {
+			if on[i>>6]>>(i&63)&1 != 0 && !fitsIn(req, &m.available, p.s.numDims) {
+				on[i>>6] &^= 1 << (i & 63)
+			}
+		}
+		x.steps = int64(len(p.machines))
+	}
+	if !slices.ContainsFunc(on, func(w uint64) bool { return w != 0 }) {
+		return
+	}
+	k := string(append(appendWords(nil, on), byte(access)))
+	g := t.byBits[k]
+	if g == nil {
+		g = &machineSet{feasibilityClass: feasibilityClass{machines: slices.Clone(on)}, access: access}
+		for i, m := range p.machines {
+			for k := range p.s.dims {
+				if on[i>>6]>>(i&63)&1 != 0 && m.available[k] > 0 {
+					if v := mulDiv(m.price, 1<<priceShift, m.available[k]); g.unitPrice[k] == 0 || v < g.unitPrice[k] {
+						g.unitPrice[k] = v
+					}
+				}
+			}
+		}
+		t.byBits[k] = g
+	}
+	x.set = g
+}
+
+// addPods adds n pods of a demand.
+func (g *feasibilityClass) addPods(req *vec, n int64, nd int) {
+	none := g.requests == vec{}
+	for k := range nd {
+		if none || req[k] < g.leastRequest[k] {
+			g.leastRequest[k] = req[k]
+		}
+		g.requests[k] += req[k] * n
+	}
+}
+
+// merge adds what another feasibility class has.
+func (g *feasibilityClass) merge(o *feasibilityClass, nd int) {
+	for i, w := range o.machines {
+		g.machines[i] |= w
+	}
+	none := g.requests == vec{}
+	for k := range nd {
+		if none || o.leastRequest[k] < g.leastRequest[k] {
+			g.leastRequest[k] = o.leastRequest[k]
+		}
+		g.requests[k] += o.requests[k]
+	}
+}
+
+func (g *feasibilityClass) includes(machine int) bool {
+	return g.machines[machine>>6]>>(machine&63)&1 != 0
+}

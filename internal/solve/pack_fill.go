@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// fillBuffers is previousColumns that fills are made in, so that making one allocates next to nothing.
+type fillBuffers struct {
+	used       []int64 // by demand, in the fill being made
+	inFill     []int   // demands of which some are used
+	counts     []int32 // counters within the fill
+	touched    []int   // of counts
+	candidates []int32 // demands that still fit
+	bunches    candidateBunches
+	ports      []model.HostPort
+}
+
+// buildFill makes a good fill for a machine: again and again the demand that would be worth most if it had what is still free to itself,
+// a third of that at a time, so that what is free keeps a shape that something fits. What the fill holds already stays in it as
+// far as the pods left allow; the rest of the machine is filled up.
+func (p *packing) buildFill(f *fill, remaining []int64) {
+	m, nd, sc := p.machines[f.machine], p.s.numDims, &p.buf
+	rem := m.available
+	sc.ports = append(sc.ports[:0], m.ports...)
+	used := occupancy{ports: sc.ports}
+	f.worth = 0
+	for _, it := range f.items {
+		if it.count = min(it.count, remaining[it.demand]); it.count > 0 {
+			p.addToFill(it.demand, it.count, &rem, &used)
+			f.worth += p.dual[it.demand] * it.count
+		}
+	}
+	f.known = true
+	sc.candidates = sc.candidates[:0]
+	first, stride := p.samplingStride(m)
+	for w, b := range m.admits {
+		for ; b != 0 && p.openLists != nil; b &= b - 1 {
+			list := p.openLists[w<<6+bits.TrailingZeros64(b)]
+			for ; first < len(list); first += stride {
+				if d := list[first]; remaining[d] > sc.used[d] && !p.isFull(d) {
+					sc.candidates = append(sc.candidates, d)
+				}
+			}
+			first -= len(list)
+		}
+	}
+	for i := first; i < len(p.openDemands) && p.openLists == nil; i += stride {
+		if d := p.openDemands[i]; remaining[d] > sc.used[d] && p.machineAdmits(m, int(d)) && !p.isFull(d) {
+			sc.candidates = append(sc.candidates, d)
+		}
+	}
+	if p.bunched {
+		p.bunchCandidates()
+	}
+	for best := -1; ; {
+		if best = p.pickDemand(remaining, &rem, m, &used, best); best < 0 {
+			break
+		}
+		c := p.demands[best].class
+		n := min(remaining[best]-sc.used[best], max(1, timesIn(&c.req, &rem, nd)/3))
+		n = min(n, p.maxPodsOf(best)-sc.used[best])
+		if p.restricted[best] {
+			n = min(n, p.podsNeighboursAllow(best, m, &used))
+		}
+		p.addToFill(best, n, &rem, &used)
+		f.worth += p.dual[best] * n
+	}
+	p.collectFill(f)
+}
+
+// isFull says whether the fill being made may hold no more of a demand, whatever has room.
+func (p *packing) isFull(d int32) bool { return p.buf.used[d] >= p.maxPodsOf(int(d)) }
+
+// maxCandidates is how many demands a fill is chosen from. Of more, every so many-th is looked at, others each time: there is always
+// something to fit a gap among this many.
+const maxCandidates = 160
+
+// samplingStride says where to begin among the open demands and how many steps to go at a time: for the candidates of a machine one by one, unless
+// too many are open to it.
+func (p *packing) samplingStride(m *machine) (first, stride int) {
+	n := 0
+	for w, b := range m.admits {
+		for ; b != 0; b &= b - 1 {
+			n += p.openBySet[w<<6+bits.TrailingZeros64(b)]
+		}
+	}
+	if n <= min(4*maxCandidates, 2*p.sampleSize) {
+		return 0, 1
+	}
+	p.samples++
+	stride = (n + p.sampleSize - 1) / p.sampleSize
+	return p.samples % stride, stride
+}
+
+// dropExhausted drops open demands of which nothing is left.
+func (p *packing) dropExhausted(remaining []int64) {
+	for j, list := range p.openLists {
+		p.openLists[j] = slices.DeleteFunc(list, func(d int32) bool { return remaining[d] <= 0 })
+		p.openBySet[j] = len(p.openLists[j])
+	}
+	if p.openLists != nil {
+		return
+	}
+	kept := p.openDemands[:0]
+	clear(p.openBySet)
+	for _, d := range p.openDemands {
+		if remaining[d] > 0 {
+			kept = append(kept, d)
+			p.openBySet[p.setOf[d]]++
+		}
+	}
+	p.openDemands = kept
+}
+
+// openByOfferSet lists open demands by their offer sets where the problem is crowded: a fill then looks only at those that its machine admits.
+func (p *packing) openByOfferSet() [][]int32 {
+	if !p.adaptivePrices {
+		return nil
+	}
+	lists, all := make([][]int32, len(p.offerSets)), make([]int32, len(p.openDemands))
+	for j, n := range p.openBySet {
+		lists[j], all = all[:0:n], all[n:]
+	}
+	for _, d := range p.openDemands {
+		lists[p.setOf[d]] = append(lists[p.setOf[d]], d)
+	}
+	return lists
+}
+
+// sampleCandidates thins the candidates out where there are more than so many.
+func (p *packing) sampleCandidates(many, keep int) {
+	sc := &p.buf
+	n := len(sc.candidates)
+	if n <= many {
+		return
+	}
+	p.samples++
+	stride := (n + keep - 1) / keep
+	kept := sc.candidates[:0]
+	for i := p.samples % stride; i < n; i += stride {
+		kept = append(kept, sc.candidates[i])
+	}
+	sc.candidates = kept
+}
+
+// addToFill books pods in the fill being made.
+func (p *packing) addToFill(d int, n int64, rem *vec, used *occupancy) {
+	c := p.demands[d].class
+	for k, v := range p.requestOf(d) {
+		rem[k] -= v * n
+	}
+	if p.buf.used[d] == 0 {
+		p.buf.inFill = append(p.buf.inFill, d)
+	}
+	p.buf.used[d] += n
+	if p.restricted[d] {
+		p.countInFill(c, n, used)
+	}
+}
+
+// podsNeighboursAllow is how many more pods of a demand the fill takes, ports, volumes and host topology considered.
+func (p *packing) podsNeighboursAllow(d int, m *machine, used *occupancy) int64 {
+	h := &p.neighbours[d]
+	c, n := h.class, unlimited
+	if h.hasMore {
+		n = podsPortsAllow(c, used.ports)
+		if p.separated && c.separation.most > 0 {
+			n = min(n, max(0, c.separation.most-p.buf.used[d]))
+		}
+	}
+	for i := range h.rules {
+		r := &h.rules[i]
+		if r.kind != ruleAffinity && (r.kind != ruleHostSpreadOfOthers || p.buf.counts[r.ownerCounter] > 0) {
+			n = min(n, p.s.podsRuleAllows(c, r, int64(p.buf.counts[r.counter]), 0, true))
+		}
+	}
+	if h.hasMore && n > 0 && len(c.csiVolumes) > 0 {
+		if _, ok := volumesFit(c, used.handles, m.instanceType.CSILimits); !ok {
+			return 0
+		}
+	}
+	return n
+}
+
+// countInFill counts pods as in the fill.
+func (p *packing) countInFill(c *class, n int64, used *occupancy) {
+	for _, id := range c.topology.hostCounters {
+		p.buf.counts[id] += int32(n)
+		p.buf.touched = append(p.buf.touched, id)
+	}
+	if len(c.ports) > 0 || len(c.csiVolumes) > 0 {
+		used.addClass(c.spec)
+	}
+}
+
+// shareShift is the number of binary digits of a request as a share of the largest machine.
+const shareShift = 20
+
+// pickDemand picks the demand that would be worth most if it filled what is free alone, the first of equals, and drops those that no
+// longer fit, or of which last, the one picked before, none are left. That worth is worth/share, share being the largest part that one pod
+// takes of what is free of a resource.
+func (p *packing) pickDemand(remaining []int64, rem *vec, m *machine, used *occupancy, last int) int {
+	var inverse, room [maxDims]int64
+	for k := range p.s.numDims {
+		room[k] = max(0, rem[k]) // what asks for none fits anywhere
+		if rem[k] > 0 && p.largest[k] > 0 && k < len(p.s.dims) {
+			inverse[k] = mulDiv(p.largest[k], 1<<shareShift, rem[k])
+		}
+	}
+	gone := -1
+	if last >= 0 && (remaining[last] <= p.buf.used[last] || p.isFull(int32(last))) {
+		gone = last
+	}
+	if p.bunched {
+		return p.pickFromBunches((*[4]int64)(room[:]), (*[4]int64)(inverse[:]), m, used, gone)
+	}
+	p.s.steps += int64(len(p.buf.candidates))
+	if p.narrowRows != nil {
+		return p.pickDemandNarrow((*[4]int64)(room[:]), (*[4]int64)(inverse[:]), m, used, gone)
+	}
+	best, bestShare := -1, int64(1)
+	kept := p.buf.candidates[:0]
+	for _, d32 := range p.buf.candidates {
+		d := int(d32)
+		short := int64(0) // negative where something does not fit
+		for k, v := range p.requestOf(d) {
+			short |= room[k&(maxDims-1)] - v
+		}
+		if short < 0 || d == gone {
+			continue
+		}
+		share := int64(1)
+		for k, v := range p.shareOf(d) {
+			share = max(share, v*inverse[k&(maxDims-1)]>>shareShift)
+		}
+		if best < 0 || p.biasedDual[d]*bestShare > p.biasedDual[best]*share {
+			if p.restricted[d] && p.podsNeighboursAllow(d, m, used) <= 0 {
+				continue // in this fill it will not fit again
+			}
+			best, bestShare = d, share
+		}
+		kept = append(kept, d32)
+	}
+	p.buf.candidates = kept
+	return best
+}
+
+// pickDemandNarrow is pickDemand for few resources.
+func (p *packing) pickDemandNarrow(room, inverse *[4]int64, m *machine, used *occupancy, gone int) int {
+	cand, rows, lean := p.buf.candidates, p.narrowRows, p.biasedDual
+	a, b, c, d := room[0], room[1], room[2], room[3]
+	i, j, k, l := inverse[0], inverse[1], inverse[2], inverse[3]
+	best, bestLean, bestShare, kept := -1, int64(0), int64(1), 0
+	for _, at := range cand {
+		r := &rows[at]
+		if (a-r.request[0])|(b-r.request[1])|(c-r.request[2])|(d-r.request[3]) < 0 || int(at) == gone {
+			continue
+		}
+		share := max(1, max(r.share[0]*i, r.share[1]*j, r.share[2]*k, r.share[3]*l)>>shareShift)
+		if lean[at]*bestShare > bestLean*share {
+			if p.restricted[at] && p.podsNeighboursAllow(int(at), m, used) <= 0 {
+				continue
+			}
+			best, bestLean, bestShare = int(at), lean[at], share
+		}
+		cand[kept] = at
+		kept++
+	}
+	p.buf.candidates = cand[:kept]
+	return best
+}
+
+// collectFill reads the fill from the scratch memory and clears that.
+func (p *packing) collectFill(f *fill) {
+	sc := &p.buf
+	f.items = f.items[:0]
+	for _, d := range sc.inFill {
+		f.items = append(f.items, item{d, sc.used[d]})
+		sc.used[d] = 0
+	}
+	sc.inFill = sc.inFill[:0]
+	for _, id := range sc.touched {
+		sc.counts[id] = 0
+	}
+	sc.touched = sc.touched[:0]
+	slices.SortFunc(f.items, func(a, b item) int { return cmp.Compare(a.demand, b.demand) })
+}

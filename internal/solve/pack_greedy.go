@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// packGreedily buys machines for the demands until nothing more can be bought. left is by demand and is counted down. Prices are found anew
+// whenever half of what was there to buy is bought: what is left asks for another mix of resources.
+func (p *packing) packGreedily(remaining []int64) []batch {
+	var out []batch
+	r := ranking{p: p, fills: make([]fill, len(p.machines))}
+	value := p.totalWorth(remaining)
+	mark, anew := value, true
+	all, to := slices.Clone(p.openDemands), slices.Clone(p.openBySet)
+	p.openLists = p.openByOfferSet()
+	defer func() { p.openDemands, p.openBySet, p.openLists = all, to, nil }()
+	for {
+		if len(out)%dropExhaustedEvery == 0 {
+			p.dropExhausted(remaining)
+		}
+		if anew {
+			r.rebuild(remaining)
+			anew = false
+		}
+		best := r.bestFill(remaining)
+		if best < 0 {
+			return out
+		}
+		f := &r.fills[best]
+		copies := unlimited
+		for _, it := range f.items {
+			copies = min(copies, remaining[it.demand]/it.count)
+		}
+		b := p.buyCopies(f.machine, f.items, copies, remaining)
+		out = append(out, b)
+		if value -= float64(f.worth) * float64(b.copies); value < mark/2 && len(remaining) > 2 {
+			p.priceDemands(remaining)
+			value = p.totalWorth(remaining)
+			mark, anew = value, true
+		} else if p.adaptivePrices {
+			r.adaptExclusivityPrices(&b, f.worth)
+		}
+	}
+}
+
+// dropExhaustedEvery is after how many purchases demands of which nothing is left are dropped.
+const dropExhaustedEvery = 32
+
+// ranking is machines by what their fills are worth for their price, in a heap: the best is the first, of equals the first by number.
+type ranking struct {
+	p     *packing
+	fills []fill
+	heap  []int32
+}
+
+// rebuild forgets all fills. Where the problem is crowded one is made when it might be the best: until then it stands where the most that it could be
+// worth puts it.
+func (r *ranking) rebuild(remaining []int64) {
+	p := r.p
+	p.numberAlikeDemands()
+	u, dear, pods := p.resourcePrices, 1.0, int64(0)
+	if p.adaptivePrices {
+		p.countRemaining(remaining)
+		for k := range p.s.numDims {
+			u[k] = max(u[k], p.feasibility.highestPrice(k, func(*feasibilityClass) bool { return true }))
+		}
+		for d, n := range remaining {
+			pods += n
+			if p.dualFactor != nil && n > 0 {
+				dear = max(dear, p.dualFactor[d])
+			}
+		}
+	}
+	r.heap = r.heap[:0]
+	for i, m := range p.machines {
+		f := &r.fills[i]
+		f.machine, f.known, f.items = i, false, f.items[:0]
+		if p.adaptivePrices {
+			var v sum128
+			for k := range p.s.numDims {
+				if m.available[k] > 0 {
+					v.addProduct(u[k], m.available[k])
+				}
+			}
+			most := int64(v.hi<<(64-priceShift+dualShift) | v.lo>>(priceShift-dualShift))
+			f.worth = int64(float64(most)*dear) + pods // worth is rounded up to at least one
+		} else {
+			p.buildFill(f, remaining)
+		}
+		r.heap = append(r.heap, int32(i))
+	}
+	r.heapify()
+}
+
+// heapify makes a heap of the machines left.
+func (r *ranking) heapify() {
+	for i := len(r.heap)/2 - 1; i >= 0; i-- {
+		r.siftDown(i)
+	}
+}
+
+// isBetter says whether the fill of machine a is better than that of b.
+func (r *ranking) isBetter(a, b int32) bool {
+	h1, l1 := bits.Mul64(uint64(r.fills[a].worth), uint64(r.p.machines[b].adjustedCost))
+	h2, l2 := bits.Mul64(uint64(r.fills[b].worth), uint64(r.p.machines[a].adjustedCost))
+	if h1 == h2 && l1 == l2 {
+		return a < b
+	}
+	return h1 > h2 || h1 == h2 && l1 > l2
+}
+
+// siftDown moves an entry of the heap behind those that are better.
+func (r *ranking) siftDown(i int) {
+	for {
+		c := 2*i + 1
+		if c >= len(r.heap) {
+			return
+		}
+		if c+1 < len(r.heap) && r.isBetter(r.heap[c+1], r.heap[c]) {
+			c++
+		}
+		if !r.isBetter(r.heap[c], r.heap[i]) {
+			return
+		}
+		r.heap[i], r.heap[c] = r.heap[c], r.heap[i]
+		i = c
+	}
+}
+
+// dropIfUseless takes an entry of the heap out for good if its machine can't be had or holds nothing: limits only ever get tighter, and pods fewer.
+func (r *ranking) dropIfUseless(i int) bool {
+	f := &r.fills[r.heap[i]]
+	if _, n := r.p.copiesAvailable(r.p.machines[r.heap[i]]); n > 0 && f.worth > 0 {
+		return false
+	}
+	n := len(r.heap) - 1
+	r.heap[i] = r.heap[n]
+	r.heap = r.heap[:n]
+	r.siftDown(i)
+	return true
+}
+
+// runnerUp is the machine behind the first, -1 if there is none.
+func (r *ranking) runnerUp() int32 {
+	for len(r.heap) > 1 {
+		i := 1
+		if len(r.heap) > 2 && r.isBetter(r.heap[2], r.heap[1]) {
+			i = 2
+		}
+		if !r.dropIfUseless(i) {
+			return r.heap[i]
+		}
+	}
+	return -1
+}
+
+// bestFill returns the machine whose fill is worth most for its price, -1 where none holds anything. A fill is made anew only when the pods left no
+// longer allow the one known: with fewer pods no better one comes, near enough. One made anew is taken when it has lost next to nothing, though
+// others, not made anew yet, seem a hair better.
+func (r *ranking) bestFill(remaining []int64) int {
+	p := r.p
+	for {
+		p.s.steps += int64(len(p.machines)) / 4
+		for len(r.heap) > 0 && r.dropIfUseless(0) {
+			continue
+		}
+		if len(r.heap) == 0 {
+			return -1
+		}
+		i := r.heap[0]
+		m, f := p.machines[i], &r.fills[i]
+		known, stale := f.known, false
+		for _, it := range f.items {
+			stale = stale || remaining[it.demand] < it.count
+		}
+		if known && !stale {
+			return int(i)
+		}
+		second := r.runnerUp()
+		p.buildFill(f, remaining)
+		hair := f.worth > 0 && (second < 0 || !ratioLess(f.worth+f.worth>>p.lossShift, m.adjustedCost, r.fills[second].worth, p.machines[second].adjustedCost))
+		r.siftDown(0)
+		if known && hair {
+			return int(i)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
+)
+
+// knapsack finds the fill of one machine that is worth most. Its relaxation gives each resource of the machine a price w; a fill's
+// worth is then w times the room it uses, less what each pod falls short of the room it takes. So the best fill is the one with the
+// least loss: room left over, at w, and pods worth less than their room.
+type knapsack struct {
+	p       *packing
+	machine *machine
+	whole   []int64
+	prices  [maxDims]int64 // micro-dollars << weightShift
+	items   []knapsackItem
+	free    vec
+	counts  []int64 // by item
+	best    []int64
+	least   int64 // loss of best, micro-dollars << worthShift
+	nodes   int
+}
+
+type knapsackItem struct {
+	demand int
+	at     int // place in the list it was taken from
+	req    *vec
+	most   int64
+	base   int64 // what the relaxation takes, rounded down
+	loss   int64 // of one pod; negative: worth more than its room, which happens where few may be taken
+	size   int64
+}
+
+// maxKnapsackItems and maxSackNodes bound the search of one fill.
+const (
+	maxKnapsackItems = 28
+	maxKnapsackNodes = 400
+)
+
+// prepareItems solves the relaxation and lists the demands that come nearest to paying for their room.
+func (k *knapsack) prepareItems() {
+	p, nd := k.p, k.p.s.numDims
+	var ds []int
+	for d, n := range k.whole {
+		if n > 0 && p.machineAdmits(k.machine, d) && fitsIn(&p.demands[d].class.req, &k.machine.available, nd) {
+			ds = append(ds, d)
+		}
+	}
+	var amount []float64
+	var upper []int64
+	if p.maxEach != nil {
+		upper = make([]int64, len(ds))
+		for i, d := range ds {
+			upper[i] = min(p.maxEach[d], timesIn(&p.demands[d].class.req, &k.machine.available, nd))
+		}
+	}
+	k.prices, amount = p.relaxKnapsack(k.machine, ds, upper)
+	type near struct {
+		by int64 // what it falls short of paying, in proportion to its room
+		i  int
+	}
+	list := make([]near, 0, len(ds))
+	all := make([]knapsackItem, len(ds))
+	for i, d := range ds {
+		req := &p.demands[d].class.req
+		most := min(k.whole[d], timesIn(req, &k.machine.available, nd), p.maxPodsOf(d))
+		if p.restricted[d] {
+			most = min(most, p.podsNeighboursAllow(d, k.machine, &occupancy{ports: k.machine.ports}))
+		}
+		if most <= 0 {
+			continue
+		}
+		it := knapsackItem{demand: d, req: req, most: most, base: min(most, int64(amount[i])), loss: k.capacityCost(req) - p.dual[d]}
+		for j := range nd {
+			if k.machine.available[j] > 0 {
+				it.size = max(it.size, mulDiv(req[j], 1<<20, k.machine.available[j]))
+			}
+		}
+		all[i] = it
+		list = append(list, near{it.loss * (1 << 20) / (it.size + 1), i})
+	}
+	p.s.steps += int64(len(ds) * nd * 4)
+	slices.SortFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.by, b.by), cmp.Compare(a.i, b.i)) })
+	k.items = k.items[:0]
+	for _, x := range list[:min(len(list), maxKnapsackItems)] {
+		k.items = append(k.items, all[x.i])
+	}
+	slices.SortStableFunc(k.items, func(a, b knapsackItem) int { return cmp.Compare(b.size, a.size) })
+}
+
+// relaxKnapsack relaxes the knapsack of one machine over some demands: fractions of pods, and no more than most of each, nil: as many as have room. It
+// returns the prices of the machine's resources (any would do for a bound, these make it tight) and the amounts taken.
+func (p *pricedPacking) relaxKnapsack(m *machine, ds []int, most []int64) (w [maxDims]int64, amount []float64) {
+	nd := p.s.numDims
+	gain, rows, limit := make([]float64, len(ds)), make([][]float64, nd), make([]float64, nd)
+	for j := range rows {
+		rows[j], limit[j] = make([]float64, len(ds)), 1
+	}
+	var upper []float64
+	if most != nil {
+		upper = make([]float64, len(ds))
+	}
+	for i, d := range ds {
+		gain[i] = float64(p.dual[d])
+		for j := range nd {
+			if m.available[j] > 0 {
+				rows[j][i] = float64(p.demands[d].class.req[j]) / float64(m.available[j])
+			}
+		}
+		if most != nil {
+			upper[i] = float64(most[i])
+		}
+	}
+	amount, dual, pivots, _ := lp.MaximizeWithin(gain, rows, limit, upper, 60+4*len(upper))
+	p.s.steps += int64(pivots * nd * len(ds))
+	for j := range nd {
+		if m.available[j] > 0 {
+			if v := dual[j] / float64(m.available[j]) * (1 << (priceShift - dualShift)); v > 0 && v < 1<<60 {
+				w[j] = int64(v)
+			}
+		}
+	}
+	return w, amount
+}
+
+// capacityCost is what an amount of resources costs at w, micro-dollars << worthShift.
+func (k *knapsack) capacityCost(v *vec) int64 {
+	var sum sum128
+	for j := range k.p.s.numDims {
+		if v[j] > 0 {
+			sum.addProduct(k.prices[j], v[j])
+		}
+	}
+	return int64(sum.hi<<(64-priceShift+dualShift) | sum.lo>>(priceShift-dualShift))
+}
+
+// search starts from what the relaxation takes, rounded down, less a pod or two of each to make room for others, and fills the rest by
+// trying counts, the large ones first and many before few. It keeps the fill with the least loss.
+func (k *knapsack) search(f *fill) {
+	k.prepareItems()
+	k.counts, k.best = make([]int64, len(k.items)), make([]int64, len(k.items))
+	k.least = k.capacityCost(&k.machine.available) + 1
+	for less := range int64(3) {
+		k.free, k.nodes = k.machine.available, 0
+		loss := int64(0)
+		for i := range k.items {
+			it := &k.items[i]
+			k.counts[i] = max(0, it.base-less)
+			loss += it.loss * k.counts[i]
+			for j := range k.p.s.numDims {
+				k.free[j] -= it.req[j] * k.counts[i]
+			}
+		}
+		k.branch(0, loss)
+		k.p.s.steps += int64(k.nodes * (k.p.s.numDims + 2))
+	}
+	f.items, f.worth = f.items[:0], 0
+	for i, n := range k.best {
+		if n > 0 {
+			f.items = append(f.items, item{k.items[i].demand, n})
+			f.worth += k.p.dual[k.items[i].demand] * n
+		}
+	}
+	slices.SortFunc(f.items, func(a, b item) int { return cmp.Compare(a.demand, b.demand) })
+}
+
+func (k *knapsack) branch(i int, loss int64) {
+	k.nodes++
+	if i == len(k.items) {
+		if total := loss + k.capacityCost(&k.free); total < k.least {
+			k.least = total
+			copy(k.best, k.counts)
+		}
+		return
+	}
+	if loss >= k.least || k.nodes > maxKnapsackNodes {
+		return
+	}
+	it, nd := &k.items[i], k.p.s.numDims
+	if !fitsIn(it.req, &k.free, nd) || k.counts[i] >= it.most {
+		k.branch(i+1, loss)
+		return
+	}
+	base := k.counts[i]
+	most := min(it.most-base, timesIn(it.req, &k.free, nd))
+	for n := most; n >= 0 && k.nodes <= maxKnapsackNodes; n-- {
+		k.counts[i] = base + n
+		for j := range nd {
+			k.free[j] -= it.req[j] * n
+		}
+		k.branch(i+1, loss+it.loss*n)
+		for j := range nd {
+			k.free[j] += it.req[j] * n
+		}
+	}
+	k.counts[i] = base
+}

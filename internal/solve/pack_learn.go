@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"math"
+	"slices"
+)
+
+// maxLearningRounds is how often a packing is made anew with what was learnt, maxIdle how often in a row without coming to anything.
+const (
+	maxLearningRounds  = 16
+	maxFruitlessRounds = 8
+)
+
+// learnDuals packs again and again, with pods worth more that came to machines on which little else found room: a pod of just over half of the
+// cheapest machine, say, for which prices of resources would have all its small neighbours packed first, among themselves. What a machine costs
+// beyond what its pods are worth raises their worth, by the root of the ratio; where that leads astray, a step half as long is taken from the best
+// packing. It keeps the cheapest that leaves no more pods than the first, and the dual prices behind it. A lesson takes about each steps.
+func (p *packing) learnDuals(whole, remaining []int64, batches []batch, each int64) []batch {
+	if len(p.demands) < 2 || slices.ContainsFunc(remaining, func(n int64) bool { return n > 0 }) {
+		return batches // what limits leave without a machine has all of it made anew
+	}
+	if p.priceAdaptations >= maxPriceAdaptations {
+		return batches
+	}
+	until := min(p.s.steps+p.stepBudget/4, p.s.stepLimit)
+	if len(p.demands) <= maxMasterRows {
+		until = min(p.s.steps+p.stepBudget/8, p.s.stepLimit) // refine needs the rest
+	}
+	if slices.Contains(p.restricted, true) {
+		until = min(until, p.s.steps+p.stepBudget/64) // packing is slow there, for what it takes in steps
+	}
+	if p.s.steps+each > until {
+		return batches
+	}
+	p.priceDemands(whole)
+	resourceDual := slices.Clone(p.dual)
+	best, factors := batches, slices.Repeat([]float64{1}, len(p.demands))
+	bestFactors := slices.Clone(factors)
+	last, roots := best, 1
+	for round, fruitless := 0, 0; round < maxLearningRounds && fruitless < maxFruitlessRounds && p.s.steps+each <= until && p.exceedsGap(best); round++ {
+		p.dualFactor = p.raiseDualFactors(last, resourceDual, factors, roots)
+		factors = p.dualFactor
+		p.refundBatches(best)
+		rest := slices.Clone(whole)
+		p.exclusivityPrices, p.priceAdaptations = [maxDims]exclusivityPrice{}, 0
+		p.priceDemands(rest)
+		last = p.packGreedily(rest)
+		fruitless++
+		if leavesNoMore(rest, remaining) && p.adjustedCostOf(last) < p.adjustedCostOf(best) {
+			copy(remaining, rest)
+			best, bestFactors, fruitless = last, factors, 0
+			continue
+		}
+		p.refundBatches(last)
+		p.chargeBatches(best)
+		if cost := p.adjustedCostOf(best); p.adjustedCostOf(last) > cost+cost/16 {
+			last, factors, roots = best, bestFactors, roots+1
+		}
+	}
+	p.dualFactor = bestFactors
+	p.priceDemands(whole)
+	return best
+}
+
+// raiseDualFactors is by how much pods are to be worth more than what their resources are, after a packing; the more roots, the less.
+func (p *pricedPacking) raiseDualFactors(batches []batch, resourceDual []int64, factors []float64, roots int) []float64 {
+	paid, pods := make([]float64, len(factors)), make([]float64, len(factors))
+	for _, b := range batches {
+		worth := 0.0
+		for _, it := range b.items {
+			worth += float64(float64(resourceDual[it.demand]) * factors[it.demand] * float64(it.count))
+		}
+		ratio := float64(b.machine.adjustedCost) * (1 << dualShift) / worth
+		for _, it := range b.items {
+			n := float64(it.count * b.copies)
+			paid[it.demand] += float64(ratio * n)
+			pods[it.demand] += n
+		}
+	}
+	out := slices.Clone(factors)
+	for d, n := range pods {
+		if n == 0 {
+			continue
+		}
+		step := paid[d] / n
+		for range roots {
+			step = math.Sqrt(step)
+		}
+		out[d] = min(max(out[d]*step, 1.0/16), 16)
+	}
+	return out
+}

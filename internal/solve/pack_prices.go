@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"math/bits"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
+)
+
+// resourcePrices solves the resource-price program: what is a unit of each resource worth, at most, such that no machine is worth more than
+// it costs, and the amounts in total are worth as much as possible. The answer is integer and exactly feasible: rounded down, then
+// scaled down until no machine is worth more than its price.
+func resourcePrices(sizes []vec, cost []int64, total []float64, nd int) [maxDims]int64 {
+	return newResourcePricing(sizes, cost, nd).pricesFor(total)
+}
+
+// resourcePricing is that program for any amounts.
+type resourcePricing struct {
+	sizes []vec
+	cost  []int64
+	rows  [][]float64
+	limit []float64
+	nd    int
+
+	cheapest [maxDims]int64 // least price of a unit of each resource, also where limited quantity is limited; -1: no machine has it
+	largest  vec            // the most of it that a machine has
+}
+
+func newResourcePricing(sizes []vec, cost []int64, nd int) *resourcePricing {
+	x := &resourcePricing{sizes: sizes, cost: cost, rows: make([][]float64, len(sizes)), limit: make([]float64, len(sizes)), nd: nd}
+	all := make([]float64, len(sizes)*nd)
+	for i := range sizes {
+		row := all[i*nd : i*nd+nd]
+		for k := range row {
+			row[k] = float64(max(0, sizes[i][k]))
+		}
+		x.rows[i], x.limit[i] = row, float64(cost[i])
+	}
+	return x
+}
+
+func (x *resourcePricing) pricesFor(total []float64) (u [maxDims]int64) {
+	worth, _, _, _ := lp.Maximize(total[:x.nd], x.rows, x.limit, 1000)
+	for k, v := range worth {
+		if v *= 1 << priceShift; v > 0 && v < 1<<60 {
+			u[k] = int64(v)
+		}
+	}
+	lowerToFeasible(&u, x.sizes, x.cost, x.nd)
+	return u
+}
+
+// machinePricing is the pricing of the machines that are to be packed.
+func (p *pricedPacking) machinePricing() *resourcePricing {
+	if p.resourcePricing != nil {
+		return p.resourcePricing
+	}
+	var sizes []vec
+	var cost []int64
+	for _, m := range p.machines {
+		if n := len(sizes) - 1; m.quantity >= 0 || n >= 0 && cost[n] == m.price && sizes[n] == m.available {
+			continue // of those of limited quantity there are too few to set prices, and of those alike one is enough
+		}
+		sizes, cost = append(sizes, m.available), append(cost, m.price)
+	}
+	x := newResourcePricing(sizes, cost, p.s.numDims)
+	for k := range p.s.numDims {
+		x.cheapest[k] = -1
+		for _, m := range p.machines {
+			if m.available[k] > 0 {
+				if v := mulDiv(m.price, 1<<priceShift, m.available[k]); x.cheapest[k] < 0 || v < x.cheapest[k] {
+					x.cheapest[k] = v
+				}
+				x.largest[k] = max(x.largest[k], m.available[k])
+			}
+		}
+	}
+	p.resourcePricing = x
+	return x
+}
+
+// lowerToFeasible takes any prices down until no machine is worth more than it costs: from then on they are a certificate, wherever they came from.
+func lowerToFeasible(u *[maxDims]int64, sizes []vec, cost []int64, nd int) {
+	for i := range sizes {
+		for {
+			var v sum128
+			for k := range nd {
+				if sizes[i][k] > 0 {
+					v.addProduct(u[k], sizes[i][k])
+				}
+			}
+			limit := priceSum(cost[i])
+			if !limit.less(v) {
+				break
+			}
+			scaleDown(u, limit, v, nd)
+		}
+	}
+}
+
+// scaleDown scales prices by limit/value, rounding down, and by a little more so that it ends.
+func scaleDown(u *[maxDims]int64, limit, value sum128, nd int) {
+	for value.hi>>20 != 0 { // keep 84 bits: enough digits, and room to divide
+		limit, value = sum128{limit.hi >> 1, limit.lo>>1 | limit.hi<<63}, sum128{value.hi >> 1, value.lo>>1 | value.hi<<63}
+	}
+	for value.hi != 0 {
+		limit, value = sum128{limit.hi >> 1, limit.lo>>1 | limit.hi<<63}, sum128{value.hi >> 1, value.lo>>1 | value.hi<<63}
+	}
+	for k := range nd {
+		if u[k] > 0 {
+			hi, lo := bits.Mul64(uint64(u[k]), limit.lo)
+			q, _ := bits.Div64(hi, lo, value.lo+1)
+			u[k] = max(0, int64(q)-1)
+		}
+	}
+}
+
+// priceDemands sets what resources are worth in a packing: the dual prices, and a little of what each costs at least, so that what
+// is plentiful does not seem free. It returns what the pods left cost at least.
+func (p *pricedPacking) priceDemands(remaining []int64) int64 {
+	nd := p.s.numDims
+	total := make([]float64, nd)
+	for d, n := range remaining {
+		for k, v := range p.requestOf(d) {
+			total[k] += float64(v) * float64(n)
+		}
+	}
+	for k := range nd {
+		total[k] = max(0, total[k]-p.freeCapacity[k])
+	}
+	p.resourcePrices = p.machinePricing().pricesFor(total)
+	var floor sum128
+	for d, n := range remaining {
+		for k, v := range p.requestOf(d) {
+			floor.addProduct(p.resourcePrices[k], v*n)
+		}
+	}
+	least := max(floor.micro(), p.dearestPodPrice(remaining))
+	if p.adaptivePrices {
+		p.averagePrices(total)
+	}
+	p.priceExclusivities(remaining)
+	for k := range p.s.dims {
+		p.resourcePrices[k] += max(0, p.resourcePricing.cheapest[k]) / 64
+	}
+	was := p.largest
+	for k := range nd {
+		p.largest[k] = max(p.largest[k], p.resourcePricing.largest[k])
+	}
+	if n := len(p.demands); p.dual == nil {
+		p.dual, p.resourceDual, p.biasedDual = make([]int64, n), make([]int64, n), make([]int64, n)
+	}
+	for d := range p.demands {
+		var v sum128
+		share := p.shareOf(d)
+		for k, q := range p.requestOf(d) {
+			v.addProduct(p.resourcePrices[k], q)
+			if p.largest[k] != was[k] && k < len(share) {
+				share[k] = min(mulDiv(q, 1<<shareShift, p.largest[k]), 1<<shareShift)
+			}
+		}
+		p.dual[d] = max(1, int64(v.hi<<(64-priceShift+dualShift)|v.lo>>(priceShift-dualShift)))
+	}
+	p.feasibility = &feasibilityClasses{}
+	if !p.uniformPrices {
+		p.feasibility = p.feasibilityClassesOf(remaining)
+	}
+	if x := p.feasibility; len(x.classes) > 1 {
+		x.solvePrices(p.freeCapacity[:nd], nil)
+		v := x.totalWorth().micro()
+		p.uniformPrices = v-least <= mulDiv(least, p.s.policy.MaxGapPPM, 1_000_000)
+		if v > least {
+			least = v
+			for d, at := range x.classOf {
+				if at < 0 {
+					continue
+				}
+				var v sum128
+				for k := range nd {
+					v.addProduct(x.prices[at][k], p.demands[d].class.req[k])
+				}
+				p.dual[d] = max(p.dual[d], int64(v.hi<<(64-priceShift+dualShift)|v.lo>>(priceShift-dualShift)))
+			}
+		}
+	}
+	for d, v := range p.dualFactor {
+		p.dual[d] = max(1, int64(float64(p.dual[d])*v))
+	}
+	for d := range p.demands {
+		p.resourceDual[d], p.biasedDual[d] = p.dual[d], p.dual[d]>>biasShift+1
+	}
+	return least
+}
+
+// averagePrices takes for the price of resources the mean of what it would be were there an eighth more of one or of another of them. Of two that are nearly
+// as scarce all of the price falls on one, and fills would waste the other, and then the other way round.
+func (p *pricedPacking) averagePrices(total []float64) {
+	var sum [maxDims]int64
+	n, nd := int64(0), p.s.numDims
+	for k := range p.s.dims {
+		if total[k] == 0 {
+			continue
+		}
+		was := total[k]
+		total[k] += was / 8
+		u := p.machinePricing().pricesFor(total)
+		total[k] = was
+		n++
+		for j := range nd {
+			sum[j] += u[j]
+		}
+	}
+	for j := range nd {
+		if n > 0 {
+			p.resourcePrices[j] = sum[j] / n
+		}
+	}
+}
+
+// biasShift takes digits off a worth, so that its product with a share does not overflow.
+const biasShift = 8
+
+// dearestPodPrice is the price of the cheapest machine that holds one pod of a demand, for the demand where that is most: whatever the plan, it
+// has such a machine.
+func (p *packingProblem) dearestPodPrice(remaining []int64) (most int64) {
+	if len(remaining) > 64 {
+		return 0 // among so many one machine is nothing
+	}
+	for d, n := range remaining {
+		least := int64(-1)
+		for _, m := range p.machines {
+			if n > 0 && p.machineAdmits(m, d) && (least < 0 || m.price < least) && fitsIn(&p.demands[d].class.req, &m.available, p.s.numDims) {
+				least = m.price
+			}
+		}
+		most = max(most, least)
+	}
+	return most
+}
+
+// totalWorth is what pods are worth together; it only says when to price anew.
+func (p *pricedPacking) totalWorth(remaining []int64) (sum float64) {
+	for d, n := range remaining {
+		sum += float64(p.dual[d]) * float64(n)
+	}
+	return sum
+}
+
+// costAt is what an amount costs at w, rounded down, micro-dollars << worthShift.
+func costAt(w *[maxDims]int64, v *vec, nd int) int64 {
+	var sum sum128
+	for k := range nd {
+		if v[k] > 0 {
+			sum.addProduct(w[k], v[k])
+		}
+	}
+	return int64(sum.hi<<(64-priceShift+dualShift) | sum.lo>>(priceShift-dualShift))
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// maxExclusivities bounds the mutual anti-affinity groups that are priced: the largest. Each is one resource more to look at wherever resources are.
+const maxExclusivities = 4
+
+// compileExclusivities makes resources of mutual anti-affinity groups, which lie behind the others. A mutual anti-affinity group is pods no two of which may share a host, since each has
+// anti-affinity against all of them. They ask for one each of a resource of which a machine has one. So whatever packs, prices or proves by
+// resources knows that so many pods need as many machines; the rule itself is kept by whoever keeps the others.
+func (s *problemCompiler) compileExclusivities() {
+	type clique struct {
+		key     string
+		pods    int
+		classes []*class
+	}
+	var all []*clique
+	byKey := map[string]*clique{}
+	for _, c := range s.classes {
+		for i := range c.spec.AntiAffinity {
+			x := &c.spec.AntiAffinity[i]
+			if x.TopologyKey != model.LabelHostname || !s.selectorMatches(&x.Selector, c.spec) {
+				continue
+			}
+			key := selectorKey(x.Selector)
+			q := byKey[key]
+			if q == nil {
+				q = &clique{key: key}
+				byKey[key] = q
+				all = append(all, q)
+			}
+			if !slices.Contains(q.classes[max(0, len(q.classes)-1):], c) {
+				q.pods, q.classes = q.pods+len(c.pods), append(q.classes, c)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *clique) int { return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.key, b.key)) })
+	for _, q := range all[:min(len(all), maxExclusivities, maxDims-s.numDims)] {
+		for _, c := range q.classes {
+			c.req[s.numDims] = 1
+		}
+		s.numDims++
+	}
+}
+
+func selectorKey(sels ...model.Selector) string {
+	var out []byte
+	for i := range sels {
+		x := &sels[i]
+		for _, n := range x.Namespaces {
+			out = strconv.AppendQuote(out, n)
+		}
+		if x.NamespaceL != nil {
+			out = append(append(append(out, '('), x.NamespaceL.Key()...), ')')
+		}
+		if x.Pods != nil {
+			out = append(append(append(out, '{'), x.Pods.Key()...), '}')
+		}
+		out = append(out, ' ')
+	}
+	return string(out)
+}
+
+// addExclusivityUnits gives a machine one of each.
+func (s *problemInput) addExclusivityUnits(room []int64) {
+	for k := len(s.dims); k < s.numDims; k++ {
+		room[k] = 1
+	}
+}

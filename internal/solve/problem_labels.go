@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// labelTable interns the label keys that anything in the problem looks at, and their values; value 0 is "no such label".
+type labelTable struct {
+	ids        map[string]int
+	keys       []string
+	valueIDs   []map[string]int32
+	valueNames [][]string
+}
+
+func (t *labelTable) addKey(key string) {
+	if _, ok := t.ids[key]; ok {
+		return
+	}
+	if t.ids == nil {
+		t.ids = map[string]int{}
+	}
+	t.ids[key] = len(t.keys)
+	t.keys = append(t.keys, key)
+	t.valueIDs = append(t.valueIDs, map[string]int32{})
+	t.valueNames = append(t.valueNames, []string{""})
+}
+
+func (t *labelTable) internValue(key int, v string) int32 {
+	id, ok := t.valueIDs[key][v]
+	if !ok {
+		id = int32(len(t.valueNames[key]))
+		t.valueIDs[key][v] = id
+		t.valueNames[key] = append(t.valueNames[key], v)
+	}
+	return id
+}
+
+// compileKeys collects the keys in sorted order, so that what depends on their numbers does not depend on input order.
+func (s *problemCompiler) compileKeys() {
+	set := map[string]bool{}
+	reqs := func(rs model.Requirements) {
+		for i := range rs {
+			set[rs[i].Key] = true
+		}
+	}
+	class := func(c *model.Class) {
+		for i := range c.Terms {
+			reqs(c.Terms[i].Requirements)
+		}
+		for i := range c.Preferred {
+			reqs(c.Preferred[i].Term.Requirements)
+		}
+		for _, v := range c.Volumes {
+			for _, t := range v.Topology {
+				reqs(t)
+			}
+		}
+	}
+	last := model.LabelHostname
+	topoKey := func(k string) {
+		if k != model.LabelHostname && k != last { // thousands of classes look at the same few
+			last, set[k] = k, true
+		}
+	}
+	for _, c := range s.classes {
+		class(c.spec)
+		for _, t := range c.spec.Spread {
+			topoKey(t.TopologyKey)
+		}
+		for _, t := range c.spec.Affinity {
+			topoKey(t.TopologyKey)
+		}
+		for _, t := range c.spec.AntiAffinity {
+			topoKey(t.TopologyKey)
+		}
+		for _, v := range c.spec.Volumes {
+			if v.Unmade {
+				set[model.LabelZone] = true
+			}
+		}
+		for _, list := range [][]model.WeightedPodTerm{c.spec.PreferredAffinity, c.spec.PreferredAntiAffinity} {
+			for _, t := range list {
+				topoKey(t.Term.TopologyKey)
+			}
+		}
+	}
+	for _, d := range s.input.Daemons {
+		class(d.Class)
+	}
+	for _, c := range s.antiAffinityOnNodes() {
+		for _, t := range c.AntiAffinity {
+			topoKey(t.TopologyKey)
+		}
+	}
+	names := make([]string, 0, len(set))
+	for k := range set {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	for _, k := range names {
+		s.keys.addKey(k)
+	}
+}
