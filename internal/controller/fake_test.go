@@ -74,7 +74,7 @@ func run(t *testing.T, play func(t *testing.T, b *bench)) {
 			s.SetNamespace("default", nil)
 			s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1})
 			s.Pools.SetPool(&model.NodePool{Name: "p", UID: "uid-p", Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1,
-				Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p")), ClassGroup: "g", ClassKind: "K", ClassName: "c"})
+				Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p"), model.OneOf(model.LabelInstanceType, "cheap", "dear")), ClassGroup: "g", ClassKind: "K", ClassName: "c"})
 		})
 		b.start = time.Now()
 		play(t, b)

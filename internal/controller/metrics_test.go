@@ -47,9 +47,9 @@ func (b *bench) scrape(t *testing.T) (values map[string]float64, labels map[stri
 // cloud, one of the pods waits.
 func TestMetrics(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		barred := instanceType("barred", 4000, 100_000)
-		barred.Labels = model.Labels{model.LabelInstanceType: "barred", model.LabelNodePool: "another"} // the pool requires its own
-		b.offerings = func() ([]*model.InstanceType, error) { return append([]*model.InstanceType{barred}, catalogue...), nil }
+		b.offerings = func() ([]*model.InstanceType, error) {
+			return append([]*model.InstanceType{instanceType("barred", 4000, 50_000)}, catalogue...), nil // the pool requires one of the others
+		}
 		b.stand(2)
 		b.lead()
 		b.pod("late", "late")
