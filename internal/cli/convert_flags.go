@@ -187,8 +187,8 @@ var caFlags = []caFlag{
 	{name: "expendable-pods-priority-cutoff", kind: asInt, def: "-10", always: true, outcome: noMatch, why: "machines are had for pods of any priority, and all of them keep their place when a node goes"},
 	{name: "bypassed-scheduler-names", outcome: noMatch, why: "pods that kube-scheduler has said nothing about for 250ms count anyway; other schedulers' count when they are marked Unschedulable"},
 	{name: "allowed-scheduler-names", outcome: noMatch, why: "pods of every scheduler count that are marked Unschedulable"},
-	{name: "scheduler-config-file", outcome: noMatch, why: "kube-scheduler's default plugins are modelled; a profile of your own is not read"},
-	{name: "scheduler-config", outcome: noMatch, why: "kube-scheduler's default plugins are modelled; a profile of your own is not read"},
+	{name: "scheduler-config-file", outcome: noMatch, why: "give dovetail controller --scheduler-config the same file: of it the default topology spread constraints are kept, no other plugin"},
+	{name: "scheduler-config", outcome: noMatch, why: "give dovetail controller --scheduler-config the same file: of it the default topology spread constraints are kept, no other plugin"},
 	{name: "scheduler-verbosity", kind: asInt, def: "0", outcome: noMatch, why: "no scheduler runs inside"},
 	{name: "predicate-parallelism", kind: asInt, def: "4", outcome: noMatch, why: "no scheduler runs inside; pods alike are decided on together"},
 	{name: "cluster-snapshot-parallelism", kind: asInt, def: "16", outcome: noEffect, why: whyDead},
@@ -197,8 +197,8 @@ var caFlags = []caFlag{
 	{name: "enable-inter-pod-affinity-hostname-fast-path", kind: asBool, def: "false", outcome: noMatch, why: "affinity has no slow path"},
 	{name: "enable-dynamic-resource-allocation", kind: asBool, def: "true", same: "false", outcome: noMatch, why: "pods with resourceClaims are refused, with a reason"},
 	{name: "enable-csi-node-aware-scheduling", kind: asBool, def: "false", same: "true", outcome: noMatch, why: "attach limits of volumes count, always"},
-	{name: "enable-proactive-scaleup", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "only pods that are there count"},
-	{name: "pod-injection-limit", kind: asInt, def: "5000", outcome: noMatch, why: "no pods are made up"},
+	{name: "enable-proactive-scaleup", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "pods that a ReplicaSet has still to make count with the first of them, always; those of Jobs and StatefulSets when they are there"},
+	{name: "pod-injection-limit", kind: asInt, def: "5000", outcome: noMatch, why: "of pods that ReplicaSets have still to make 5,000 count at most; that is no setting"},
 
 	// Scale up.
 	{name: "estimator", def: "binpacking", same: "binpacking", outcome: noMatch, why: "one solver packs all pods over all pools"},
