@@ -22,7 +22,8 @@ const (
 	widest      = 5    // how many minutes beyond its earlier times a spike seen twice may come; one less each further time,
 	leastWide   = 2    // to this
 	unseen      = 0.02 // the chance of a spike that came less than twice
-	missAllowed = 1.0  // patterns whose logarithmic loss is within so much are as good
+	missAllowed = 0.5  // patterns whose loss is within so much of the least are as good
+	awayAllowed = 3    // a spike that stayed away so often in a row is not expected
 )
 
 // spike is a sudden rise of demand.
@@ -91,8 +92,8 @@ func (h *History) followSpike() {
 	if base == unknown || demand <= base {
 		return
 	}
-	rise := float64(demand - base)
-	if rise < spikeAtLeast || rise < spikeScales*h.scale() || rise < spikeShare*h.level {
+	// What only comes back from a lull to the recent level, or a little beyond it, is noise.
+	if rise := float64(demand) - max(float64(base), h.level); rise < max(spikeAtLeast, spikeScales*h.scale(), spikeShare*h.level) {
 		return
 	}
 	h.forked = len(h.expected(at-1, 1, 1)) > 0
@@ -297,7 +298,8 @@ func (s *series) follows(p Pattern, k, j int) bool {
 }
 
 // chance returns how likely a rule finds the spike in the period k back, from the periods before it, how often it came in those that it looks at,
-// and how many they are. A spike that came less than twice is not expected, nor a weekly one that stayed away last week.
+// and how many they are. A spike that
+// came less than twice is not expected, nor one that stayed away three times in a row, or a weekly one last week.
 func (s *series) chance(p Pattern, k int) (float64, int, int) {
 	limit := 5
 	if p == Weekly {
@@ -311,7 +313,7 @@ func (s *series) chance(p Pattern, k int) (float64, int, int) {
 		all++
 		if s.hit[j] != nil {
 			times++
-		} else if p == Weekly && times == 0 {
+		} else if times == 0 && (p == Weekly || all == awayAllowed) {
 			return unseen, 0, all
 		}
 	}
