@@ -92,6 +92,11 @@ bench-consolidation: build ## three pods of ten leave a thousand: how soon it is
 bench-life: build ## one controller through twenty rounds of an ordinary day: dollars over the bound, evictions, seconds to rest, as JSON
 	go run ./test/life
 
+.PHONY: bench-life-karpenter
+bench-life-karpenter: build ## the same rounds with Karpenter's own KWOK controller in Dovetail's place
+	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
+	go run ./test/life -karpenter bin/karpenter
+
 .PHONY: house
 house: ## per folder, how long its files, types and functions are, and what of it runs in circles; DIR=checkout measures another, ARGS="-json" or "-arrows" says more
 	@go run ./test/house $(ARGS) $(if $(DIR),-dir $(DIR),cmd internal sandbox)

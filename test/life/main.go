@@ -16,6 +16,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -29,15 +30,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
 )
@@ -69,6 +71,11 @@ type Result struct {
 	Evictions      int     `json:"evictions"`
 	PodsOfEnded    int     `json:"podsOfEndedNodes"`
 	LeastEvictions int     `json:"leastEvictions"`
+
+	// Of the time after the last round in which nothing changed.
+	FrozenSeconds   float64 `json:"frozenSeconds"`
+	FrozenEvictions int     `json:"frozenEvictions"`
+	FrozenNodes     int     `json:"frozenNodesBoughtOrEnded"`
 }
 
 type options struct {
@@ -76,7 +83,9 @@ type options struct {
 	seed          uint64
 	after, still  time.Duration
 	every         time.Duration
+	frozen        time.Duration
 	budget, dir   string
+	karpenter     string
 }
 
 func main() {
@@ -88,6 +97,8 @@ func main() {
 	flag.DurationVar(&o.still, "still", 0, "nothing has happened for so long: at rest (default: five seconds more than the consolidateAfter)")
 	flag.DurationVar(&o.every, "every", 3*time.Minute, "a round lasts so long at least, at rest for what is left of it: an ordinary day's changes are minutes apart")
 	flag.StringVar(&o.budget, "budget", "100%", "the pool's disruption budget")
+	flag.DurationVar(&o.frozen, "frozen", 10*time.Minute, "after the last round nothing changes for so long, and nothing should move")
+	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller (make bench-life-karpenter builds it): it runs in Dovetail's place")
 	flag.StringVar(&o.dir, "dir", "", "keep the sandbox's files in this directory (default: a temporary one)")
 	flag.Parse()
 	if o.still == 0 {
@@ -118,6 +129,9 @@ type life struct {
 	made    []int // how often each Deployment was made
 	bounds  map[string]float64
 
+	nodes  corelisters.NodeLister
+	prices map[string]map[string]float64 // dollars an hour, by instance type and capacity type
+
 	events  chan func()
 	changed time.Time // when a pod was last bound, evicted or made, or a claim made or deleted
 	pods    map[string]*pod
@@ -144,7 +158,7 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		defer os.RemoveAll(o.dir)
 	}
 	l := &life{options: o, catalog: filepath.Join(o.dir, "catalogue.json"), rnd: rand.New(rand.NewPCG(o.seed, 0)), want: make([]int, len(scaledown.Kinds)), made: make([]int, len(scaledown.Kinds)),
-		bounds: map[string]float64{}, events: make(chan func(), 1<<16), pods: map[string]*pod{}, claims: map[string]*claim{}}
+		bounds: map[string]float64{}, prices: scaledown.Prices(), events: make(chan func(), 1<<16), pods: map[string]*pod{}, claims: map[string]*claim{}}
 	text, err := scaledown.Catalogue()
 	if err != nil {
 		return nil, err
@@ -153,10 +167,21 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		return nil, err
 	}
 	fmt.Fprintln(os.Stderr, "bringing up a sandbox")
-	if l.s, err = sandbox.Up(ctx, filepath.Join(o.dir, "sb"), "--boot", "0", "--pull", "3s", "--catalog", l.catalog); err != nil {
+	flags := []string{"--boot", "0", "--pull", "3s", "--catalog", l.catalog}
+	if o.karpenter != "" {
+		flags = append(flags, "--no-autoscaler")
+	}
+	if l.s, err = sandbox.Up(ctx, filepath.Join(o.dir, "sb"), flags...); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.s.Down()) }()
+	if o.karpenter != "" {
+		stop, err := l.s.StartKarpenter(o.karpenter, l.catalog, filepath.Join(o.dir, "karpenter.log"))
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := l.watch(ctx); err != nil {
@@ -165,7 +190,7 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 	if err := scaledown.CreatePool(ctx, l.s, o.below, o.after, o.budget); err != nil {
 		return nil, err
 	}
-	res = &Result{Seed: o.seed, Budget: o.budget}
+	res = &Result{Seed: o.seed, Budget: o.budget, FrozenSeconds: o.frozen.Seconds()}
 	for i := range l.want {
 		l.want[i] = 350
 		if err := l.deploy(ctx, i); err != nil {
@@ -187,6 +212,9 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		res.Evictions += r.Evictions
 		res.PodsOfEnded += r.PodsOfEnded
 		res.LeastEvictions += r.LeastEvictions
+	}
+	if err := l.freeze(ctx, res); err != nil {
+		return nil, err
 	}
 	res.USD, res.USDBound, res.Integrated = round(l.spent), round(l.due), round(l.spent/l.due)
 	return res, nil
@@ -221,6 +249,7 @@ func (l *life) watch(ctx context.Context) error {
 		AddFunc: see(false), UpdateFunc: func(_, o any) { see(false)(o) }, DeleteFunc: see(true)}); err != nil {
 		return err
 	}
+	l.nodes = f.Core().V1().Nodes().Lister()
 	f.Start(ctx.Done())
 	f.WaitForCacheSync(ctx.Done())
 	config = rest.CopyConfig(config)
@@ -297,7 +326,7 @@ func (l *life) rest(ctx context.Context) (began time.Time, err error) {
 			if now.After(limit) {
 				return began, fmt.Errorf("not at rest after ten minutes; pods of each kind %v", l.want)
 			}
-			if err := l.sample(ctx, now); err != nil {
+			if err := l.sample(now); err != nil {
 				return began, err
 			}
 			switch {
@@ -330,8 +359,8 @@ func (l *life) complete() bool {
 }
 
 // sample adds what was spent since the last one, and the least that what is wanted could have cost.
-func (l *life) sample(ctx context.Context, now time.Time) error {
-	usd, err := l.price(ctx)
+func (l *life) sample(now time.Time) error {
+	usd, err := l.price()
 	if err != nil {
 		return err
 	}
@@ -347,16 +376,54 @@ func (l *life) sample(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (l *life) price(ctx context.Context) (float64, error) {
-	all, err := l.s.Instances(ctx)
+// bought is what each node of the pool costs, in dollars an hour, by name.
+func (l *life) bought() (map[string]float64, error) {
+	all, err := l.nodes.List(labels.Everything())
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	micro := int64(0)
-	for _, in := range all {
-		micro += in.PriceMicro
+	out := map[string]float64{}
+	for _, n := range all {
+		if n.Labels[karpv1.LabelNodePool] == "" {
+			continue
+		}
+		name, capacity := n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpv1.LabelCapacityType]
+		price, ok := l.prices[name][capacity]
+		if !ok {
+			return nil, fmt.Errorf("node %s is of type %q and capacity type %q, which the catalogue doesn't have", n.Name, name, capacity)
+		}
+		out[n.Name] = price
 	}
-	return float64(micro) / 1e6, nil
+	return out, nil
+}
+
+// price is what all nodes of the pool cost now, in dollars an hour.
+func (l *life) price() (usd float64, err error) {
+	all, err := l.bought()
+	for _, name := range slices.Sorted(maps.Keys(all)) { // floating-point sums depend on the order
+		usd += all[name]
+	}
+	return usd, err
+}
+
+// freeze changes nothing for a while and counts what moves all the same.
+func (l *life) freeze(ctx context.Context, res *Result) error {
+	fmt.Fprintf(os.Stderr, "nothing changes for %s\n", l.frozen)
+	begin := time.Now()
+	if err := l.idle(ctx, l.frozen); err != nil {
+		return err
+	}
+	for _, p := range l.pods {
+		if p.evicted {
+			res.FrozenEvictions++
+		}
+	}
+	for _, c := range l.claims {
+		if c.made.After(begin) || c.deleting.After(begin) {
+			res.FrozenNodes++
+		}
+	}
+	return nil
 }
 
 func (l *life) bound() (float64, error) {
@@ -444,7 +511,7 @@ func (l *life) idle(ctx context.Context, d time.Duration) error {
 		case e := <-l.events:
 			e()
 		case now := <-tick.C:
-			if err := l.sample(ctx, now); err != nil {
+			if err := l.sample(now); err != nil {
 				return err
 			}
 		case <-end.C:
@@ -479,7 +546,7 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 		return nil, err
 	}
 	l.changed = time.Now()
-	loads, prices := map[string]int{}, map[string]float64{}
+	loads := map[string]int{}
 	began := time.Time{}
 	// What each node holds when the pods are as wanted: what is saved from then on is consolidation's.
 	for began.IsZero() {
@@ -497,14 +564,13 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 			loads[p.node]++
 		}
 	}
-	all, err := l.s.Instances(ctx)
+	prices, err := l.bought()
 	if err != nil {
 		return nil, err
 	}
-	before := 0.0
-	for _, in := range all {
-		prices[in.Node.Name] = float64(in.PriceMicro) / 1e6
-		before += prices[in.Node.Name]
+	before, err := l.price()
+	if err != nil {
+		return nil, err
 	}
 	if _, err := l.rest(ctx); err != nil {
 		return nil, err
@@ -518,18 +584,19 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 	for i := range l.want {
 		r.Pods += l.want[i]
 	}
-	if r.USDPerHour, err = l.price(ctx); err != nil {
+	if r.USDPerHour, err = l.price(); err != nil {
 		return nil, err
 	}
 	if r.Bound, err = l.bound(); err != nil {
 		return nil, err
 	}
 	r.USDPerHour, r.OverBound = round(r.USDPerHour), round(r.USDPerHour/r.Bound)
-	if all, err = l.s.Instances(ctx); err != nil {
+	now, err := l.bought()
+	if err != nil {
 		return nil, err
 	}
 	for name, pods := range loads {
-		if !slices.ContainsFunc(all, func(in machines.Instance) bool { return in.Node.Name == name }) {
+		if _, stands := now[name]; !stands {
 			r.PodsOfEnded += pods
 		}
 	}

@@ -31,7 +31,22 @@ type instanceType struct {
 // Catalogue is the Linux machines on amd64 of Karpenter's KWOK catalogue, by the rule that it is made by: two, four or eight GiB a CPU,
 // $0.025 a CPU and $0.001 a gigabyte an hour, spot at seven tenths, the same in each of four zones.
 func Catalogue() ([]byte, error) {
-	var out []instanceType
+	return json.Marshal(instanceTypes())
+}
+
+// Prices are the dollars an hour of an instance type of Catalogue, by its name and by capacity type.
+func Prices() map[string]map[string]float64 {
+	out := map[string]map[string]float64{}
+	for _, t := range instanceTypes() {
+		out[t.Name] = map[string]float64{}
+		for _, o := range t.Offerings {
+			out[t.Name][o.Requirements[0].Values[0]] = o.Price
+		}
+	}
+	return out
+}
+
+func instanceTypes() (out []instanceType) {
 	for _, cpu := range []int64{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256} {
 		for _, family := range []struct {
 			name string
@@ -49,5 +64,5 @@ func Catalogue() ([]byte, error) {
 			out = append(out, t)
 		}
 	}
-	return json.Marshal(out)
+	return out
 }
