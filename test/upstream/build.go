@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const karpenterModule = "sigs.k8s.io/karpenter"
+
+// built is what was compiled from Karpenter's module, and where that module is.
+type built struct {
+	suite      string // the suite's test binary
+	controller string // Karpenter's KWOK controller; empty where nothing runs against it
+	module     string // the module's directory, which holds its CRDs
+	version    string
+}
+
+// build compiles the suite, and Karpenter's controller where it is wanted, into o.dir/bin. The working directory must be in this module, whose go.mod says
+// which version that is.
+func build(ctx context.Context, o options) (b built, err error) {
+	out, err := goCommand(ctx, "list", "-m", "-f", "{{.Dir}} {{.Version}}", karpenterModule)
+	if err != nil {
+		return b, err
+	}
+	var found bool
+	if b.module, b.version, found = strings.Cut(strings.TrimSpace(out), " "); !found || b.module == "" {
+		return b, fmt.Errorf("find the module %s: not downloaded; run `go mod download` in test/upstream", karpenterModule)
+	}
+	bin := filepath.Join(o.dir, "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return b, err
+	}
+	fmt.Fprintf(os.Stderr, "compiling Karpenter %s (the first time some minutes)\n", b.version)
+	b.suite = filepath.Join(bin, o.suite+".test")
+	if _, err := goCommand(ctx, "test", "-c", "-o", b.suite, karpenterModule+"/test/suites/"+o.suite); err != nil {
+		return b, err
+	}
+	if slices.Contains(o.autoscalers, karpenter) {
+		b.controller = filepath.Join(bin, "karpenter")
+		_, err = goCommand(ctx, "build", "-o", b.controller, karpenterModule+"/kwok")
+	}
+	return b, err
+}
+
+// goCommand returns what the go command prints; the error holds what it printed on stderr.
+func goCommand(ctx context.Context, args ...string) (string, error) {
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return string(out), nil
+}

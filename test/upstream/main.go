@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Command upstream runs Karpenter's own performance or regression suite, unmodified, against Dovetail or against Karpenter's KWOK controller, each on a
+// sandbox of its own with the same instance types and prices. It prints each spec's result, and for the performance suite the figures that the
+// suite's own reports give for each phase. `make upstream-performance` and `make upstream` run it.
+//
+// The suites and the controller are compiled from Karpenter's Go module; nothing of them is copied. Progress goes to stderr, results to stdout, and the
+// exit status is 1 where a spec failed. Start reading at run.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+// The autoscalers that a suite can run against.
+const (
+	dovetail  = "dovetail"
+	karpenter = "karpenter"
+)
+
+type options struct {
+	suite, focus, skip string
+	autoscalers        []string // run one after another
+	dir                string   // of everything that is written; absolute
+}
+
+func main() {
+	var o options
+	autoscaler := flag.String("autoscaler", dovetail, "run against dovetail or karpenter")
+	both := flag.Bool("both", false, "run against dovetail, then against karpenter, and print their figures side by side")
+	asJSON := flag.Bool("json", false, "print JSON instead of tables")
+	flag.StringVar(&o.suite, "suite", "performance", "Karpenter's suite: performance or regression")
+	flag.StringVar(&o.focus, "focus", "", "run only specs whose full text matches this regular expression")
+	flag.StringVar(&o.skip, "skip", "", "leave out specs whose full text matches this regular expression")
+	flag.StringVar(&o.dir, "keep", "", "keep reports and logs in this directory (default: a temporary one, removed where all specs passed)")
+	flag.Parse()
+	o.autoscalers = []string{*autoscaler}
+	if *both {
+		o.autoscalers = []string{dovetail, karpenter}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	passed, err := run(ctx, o, *asJSON)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "upstream:", err)
+	}
+	if err != nil || !passed {
+		os.Exit(1)
+	}
+}
+
+// run compiles the suite, runs it against each autoscaler, prints the results, and says whether all specs passed.
+func run(ctx context.Context, o options, asJSON bool) (passed bool, err error) {
+	if o.suite != "performance" && o.suite != "regression" {
+		return false, fmt.Errorf("-suite %s: Karpenter's suites that run here are performance and regression", o.suite)
+	}
+	for _, a := range o.autoscalers {
+		if a != dovetail && a != karpenter {
+			return false, fmt.Errorf("-autoscaler %s: want dovetail or karpenter", a)
+		}
+	}
+	temporary := o.dir == ""
+	if temporary {
+		if o.dir, err = os.MkdirTemp("", "dovetail-upstream-"); err != nil {
+			return false, err
+		}
+	} else if o.dir, err = filepath.Abs(o.dir); err != nil {
+		return false, err
+	}
+	b, err := build(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	var results []*result
+	for _, a := range o.autoscalers {
+		r, err := runSuite(ctx, o, b, a)
+		if err != nil {
+			return false, fmt.Errorf("run the %s suite against %s: %w; logs are in %s", o.suite, a, err, o.dir)
+		}
+		results = append(results, r)
+	}
+	passed = true
+	for _, r := range results {
+		passed = passed && r.Failed == 0 && r.Passed > 0
+	}
+	if asJSON {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		err = e.Encode(results)
+	} else {
+		err = printResults(os.Stdout, results)
+	}
+	if temporary && passed && err == nil {
+		err = os.RemoveAll(o.dir)
+	}
+	return passed, err
+}
