@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/controller"
@@ -181,10 +182,17 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 }
 
 // offer gives every pool all that the catalogue has. A pool of a node class that files do not hold is taken as ready: whoever plans
-// with files need not have one. In a cluster the simulated cloud's own kind must be there; of others nothing is known here.
+// with files need not have one. In a cluster the simulated cloud's own kind must be there; of others nothing is known here. A pool of node groups
+// takes no part: which types, labels and sizes they have only the cloud can tell, and a plan of guesses would be believed.
 func offer(s *state.State, types []*model.InstanceType, live bool) {
 	for _, p := range s.Pools.ListPools() {
 		s.Pools.SetTypes(p.Name, types)
+		if p.ClassGroup == dovetailv1alpha1.Group && p.ClassKind == "NodeGroupClass" {
+			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeGroupsNotRead",
+				Message: "plan doesn't know what the node groups of NodeGroupClass " + p.ClassName + " may launch: their types, labels and sizes are in the cloud; " +
+					"ask the running controller: dovetail why nodepool/" + p.Name})
+			continue
+		}
 		if live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && s.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName) == nil {
 			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
 				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
