@@ -5,8 +5,8 @@ package solve
 
 import "testing"
 
-// TestHotLoopAllocatesNothing counts allocations where a plan spends its time: making a fill, finding the best of all fills and asking the
-// program for a column, once the memory they work in is there.
+// TestHotLoopAllocatesNothing counts allocations where a plan spends its time: making a fill, finding the best of all
+// fills and asking the program for a column, once the memory they work in is there.
 func TestHotLoopAllocatesNothing(t *testing.T) {
 	s := newPlanner(diverseProblem(t, 3000), Memory{}, DefaultPolicy())
 	s.stepLimit = DefaultPolicy().Work
@@ -20,7 +20,7 @@ func TestHotLoopAllocatesNothing(t *testing.T) {
 		t.Fatalf("%d demands and %d machines are too few to say anything", len(remaining), len(p.machines))
 	}
 	p.priceDemands(remaining)
-	r := ranking{p: p, fills: make([]fill, len(p.machines))}
+	r := ranking{p: p, patterns: make([]pattern, len(p.machines))}
 	steady := func(name string, allowed float64, call func()) {
 		t.Helper()
 		call()
@@ -29,14 +29,14 @@ func TestHotLoopAllocatesNothing(t *testing.T) {
 		}
 	}
 	steady("a fill", 0, func() {
-		for i := range r.fills {
-			r.fills[i].machine = i
-			p.buildFill(&r.fills[i], remaining)
+		for i := range r.patterns {
+			r.patterns[i].machine = i
+			p.buildPattern(&r.patterns[i], remaining)
 		}
 	})
 	steady("the best of all fills", 0, func() {
 		r.rebuild(remaining)
-		if r.bestFill(remaining) < 0 {
+		if r.bestPattern(remaining) < 0 {
 			t.Fatal("no machine holds anything")
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// bounder proves how little any plan for the same pods could cost. What it counts are the pods that the plan places; what it can't price
-// it leaves out, which keeps a bound valid: see unpricedConstraints.
+// bounder proves how little any plan for the same pods could cost. What it counts are the pods that the plan places;
+// what it can't price it leaves out, which keeps a bound valid: see unpricedConstraints.
 type bounder struct {
 	*planner
 
@@ -50,10 +50,11 @@ var lowerBounds = []lowerBound{
 
 // completeCost completes the price of the plan with the highest lower bound on that of any plan for the same pods.
 //
-// The certificate: resource prices under which no machine that the demand may go to is worth more than it costs. What a machine
-// holds is then worth at most its price, so the pods are worth at most what their machines cost, less what free capacity is worth.
-// A pod belongs to the first level of weight that offers it a machine, as the weight rule has it. Where limits bind that rule may drive it
-// further down, and where pods of several weights are bought for some may find room on the others' machines: the levels are priced together.
+// The certificate: resource prices under which no machine that the demand may go to is worth more than it costs. What
+// a machine holds is then worth at most its price, so the pods are worth at most what their machines cost, less what
+// free capacity is worth. A pod belongs to the first level of weight that offers it a machine, as the weight rule has
+// it. Where limits bind that rule may drive it further down, and where pods of several weights are bought for some
+// may find room on the others' machines: the levels are priced together.
 func (s *planner) completeCost(cost *plan.Cost) {
 	cost.ProvenBy = "lp"
 	if cost.NewMicroPerHour == 0 {
@@ -119,7 +120,8 @@ func (s *bounder) boundByResourcePrices() int64 {
 	return total.sub(free).micro()
 }
 
-// hasNoQuantities says whether no offer is limited in number: bounds that ask for the cheapest machine don't know how many there are.
+// hasNoQuantities says whether no offer is limited in number: bounds that ask for the cheapest machine don't know how
+// many there are.
 func (s *bounder) hasNoQuantities(*plan.Cost) bool { return len(s.quantities) == 0 }
 
 // hasColumnDuals says whether columns were generated for some of the demand.
@@ -128,7 +130,8 @@ func (s *bounder) hasColumnDuals(*plan.Cost) bool { return s.columnDuals != nil 
 // exceedsPolicyGap says whether the plan is further from the bound than the policy asks.
 func (s *bounder) exceedsPolicyGap(cost *plan.Cost) bool { return gapExceeds(cost, s.policy.MaxGapPPM) }
 
-// fractionalGapPPM is the gap below which fractions are not tried: what prices of resources leave is then what is left over between pods.
+// fractionalGapPPM is the gap below which fractions are not tried: what prices of resources leave is then what is
+// left over between pods.
 const fractionalGapPPM = 20_000
 
 // isFarFromBound says whether the gap is wider than what is left over between pods explains.
@@ -141,7 +144,8 @@ func (s *bounder) needsFractionalClasses(cost *plan.Cost) bool {
 	return s.isFarFromBound(cost) && s.policy.Work > 0 && !s.isMostlyConstrained()
 }
 
-// isMostlyConstrained says whether most pods have rules over where others are, which no bound knows: then it is not for want of trying that the gap is wide.
+// isMostlyConstrained says whether most pods have rules over where others are, which no bound knows: then it is not
+// for want of trying that the gap is wide.
 func (s *bounder) isMostlyConstrained() bool {
 	n := 0
 	for _, c := range s.boundClasses {
@@ -159,8 +163,8 @@ func gapExceeds(cost *plan.Cost, ppm int64) bool {
 	return cost.NewMicroPerHour-cost.BoundMicroPerHour > mulDiv(cost.BoundMicroPerHour, ppm, 1_000_000)
 }
 
-// unpricedConstraints names, sorted, what the problem has and the bound knows nothing of. Leaving it out keeps the bound valid: it can only make plans
-// dearer.
+// unpricedConstraints names, sorted, what the problem has and the bound knows nothing of. Leaving it out keeps the
+// bound valid: it can only make plans dearer.
 func (s *bounder) unpricedConstraints() (out []string) {
 	var ports, volumes, spread, affinity, limits, values bool
 	for _, c := range s.classes {

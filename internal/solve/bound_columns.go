@@ -3,8 +3,8 @@
 
 package solve
 
-// boundByColumns is the bound from what pods are worth in the program over columns, where that knows them, and else by their
-// resources. Pods worth nothing, those that free capacity holds anyway, are left out of the proof.
+// boundByColumns is the bound from the duals of the program over columns, and by resource prices for pods that it
+// doesn't know. Pods worth nothing, which free capacity holds anyway, are left out of the proof.
 func (s *bounder) boundByColumns() int64 {
 	if len(s.useful)*len(s.boundClasses) > maxNodeClassPairs {
 		return 0
@@ -41,9 +41,11 @@ func (s *bounder) boundByColumns() int64 {
 	return max(0, s.lessFreeCapacity(by)-saved) >> dualShift
 }
 
-// certifyDuals makes a lower bound of what each pod of each class is said to be worth (micro-dollars << worthShift). No machine can be filled
-// with more than ceiling says; scaled down until that is at most its price, for every machine, the dual prices are a certificate in the
-// way of Farley: what the pods are worth together, no plan can undercut. Everything is integer and rounded against the bound.
+// certifyDuals makes a lower bound of what each pod of each class is said to be worth (micro-dollars << dualShift).
+// No machine can be filled with more than patternCeiling says; scaled down until that is at most its price, for every
+// machine, the duals are a certificate in the way of Farley: what the pods are worth together, no plan can undercut.
+// Everything is integer and rounded against the bound. stocked is what machines of limited quantity could save, in
+// the same unit.
 func (s *bounder) certifyDuals(l level, classes []*class, worth []int64) (scaled []int64, stocked int64) {
 	groups := groupEquivalentClasses(classes, worth)
 	firsts := make([]*class, len(groups))
@@ -64,7 +66,7 @@ func (s *bounder) certifyDuals(l level, classes []*class, worth []int64) (scaled
 			continue
 		}
 		price := m.price << ceilingShift
-		top, _, _ := p.fillCeiling(m, whole, price)
+		top, _, _ := p.patternCeiling(m, whole, price)
 		if top > price && fractionLess(price, top, num, den) {
 			num, den = price, top
 		}
@@ -79,7 +81,7 @@ func (s *bounder) certifyDuals(l level, classes []*class, worth []int64) (scaled
 	best := make([]int64, len(s.initialQuantities)) // what one of a limited quantity can save, offered by whichever pool
 	for _, m := range p.machines {
 		if m.quantity >= 0 {
-			top, _, _ := p.fillCeiling(m, whole, 1<<62)
+			top, _, _ := p.patternCeiling(m, whole, 1<<62)
 			best[m.quantity] = max(best[m.quantity], top-m.price<<ceilingShift)
 		}
 	}
@@ -89,7 +91,7 @@ func (s *bounder) certifyDuals(l level, classes []*class, worth []int64) (scaled
 	return scaled, stocked
 }
 
-// resourceCost is what the resources of a pod cost at u, rounded down, micro-dollars << worthShift.
+// resourceCost is what the resources of a pod cost at prices u, rounded down, micro-dollars << dualShift.
 func (s *problemInput) resourceCost(c *class, u *[maxDims]int64) int64 {
 	var v sum128
 	for k := range s.numDims {
@@ -98,10 +100,10 @@ func (s *problemInput) resourceCost(c *class, u *[maxDims]int64) int64 {
 	return int64(v.hi<<(64-priceShift+dualShift) | v.lo>>(priceShift-dualShift))
 }
 
-// lessFreeCapacity is what pods worth so much prove, micro-dollars << worthShift, less what those are worth that free capacity could hold. With what is
-// free at prices of resources, it holds that, and of each class as many as fit alone, at what a pod is worth beyond its resources. Dual prices may
-// be lower than they are: of each class the one that proves most counts, all of it, its resources or nothing. Prices of 0 do as well, and better
-// where much is free.
+// lessFreeCapacity is what pods of so much worth prove (by class id, micro-dollars << dualShift), less what those are
+// worth that free capacity could hold. At resource prices it holds what is free, and of each class as many pods as
+// fit alone, at what a pod is worth beyond its resources. Duals may be lowered: of each class the one that proves
+// most counts, all of it, its resources or nothing. Prices of 0 do as well, and better where much is free.
 func (s *bounder) lessFreeCapacity(worth map[int]int64) int64 {
 	var free sum128
 	for _, node := range s.useful {

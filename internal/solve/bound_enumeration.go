@@ -3,16 +3,18 @@
 
 package solve
 
-// maxStates is how many ways to have some of the pods left an enumeration takes on.
+// maxStates is how many states an enumeration takes on: numbers of pods left, of each class.
 const maxStates = 1 << 14
 
-// maxEnumeration bounds the steps of one, with a quarter of what the policy allows: machines held against states, and fills against states.
+// maxEnumeration bounds the steps of one, beside a quarter of what the policy allows: machines held against states,
+// and patterns against states.
 const maxEnumeration = 4_000_000
 
-// boundByEnumeration is the least that machines for the demand cost, found by trying: for few pods a machine more or less is much, and
-// prices for parts of machines prove little. It knows of every way to fill a machine, and from those the cheapest set for every number of
-// pods of each class left (dynamic programming over the counts, as for change in coins). What other bounds leave out is left out here too, and
-// each class is first given all that nodes could hold of it, were it alone; so it stays a bound. It answers 0 where there is too much to try.
+// boundByEnumeration is the least that machines for the demand cost, found by trying: for few pods a machine more or
+// less is much, and prices for parts of machines prove little. It knows every pattern of a machine, and from those
+// the cheapest set for every number of pods of each class left (dynamic programming over the counts, as for change in
+// coins). What other bounds leave out is left out here too, and of each class existing nodes are first given all that
+// they could hold of it, were it alone; so it stays a bound. It is 0 where there is too much to try.
 func (s *bounder) boundByEnumeration() (sum int64) {
 	for _, g := range s.groups {
 		if len(g.classes) == 0 {
@@ -45,17 +47,18 @@ func (s *bounder) boundByEnumeration() (sum int64) {
 	return sum
 }
 
-// enumeration is what is tried. A state is how many pods of each demand are left, or on one machine, as one number: demand d counts step[d].
+// enumeration is that dynamic program. A state is how many pods of each demand are left, or on one machine, as one
+// number: demand d counts step[d].
 type enumeration struct {
 	p          *packing
-	most, step []int64
+	most, step []int64 // by demand: pods
 	states     int64
 }
 
-// leastCost is the least price of machines for all pods.
+// leastCost is the least price of machines for all pods; false where there is too much to try.
 func (e *enumeration) leastCost() (int64, bool) {
-	fills, price, ok := e.maximalFills()
-	if !ok || !e.allowSteps(len(fills)) {
+	patterns, price, ok := e.maximalPatterns()
+	if !ok || !e.allowSteps(len(patterns)) {
 		return 0, false
 	}
 	least := make([]int64, e.states)
@@ -63,7 +66,7 @@ func (e *enumeration) leastCost() (int64, bool) {
 	for v := int64(1); v < e.states; v++ {
 		e.nextState(remaining)
 		least[v] = unlimited
-		for i, f := range fills {
+		for i, f := range patterns {
 			rest := int64(0)
 			for d, n := range remaining {
 				rest += max(0, n-f[d]) * e.step[d]
@@ -76,7 +79,7 @@ func (e *enumeration) leastCost() (int64, bool) {
 	return least[e.states-1], least[e.states-1] < unlimited
 }
 
-// allowSteps says whether so many things may be held against every state, and charges for it.
+// allowSteps says whether so many things may be held against every state, and counts the steps if so.
 func (e *enumeration) allowSteps(things int) bool {
 	s := e.p.s
 	steps := e.states * int64(things) * int64(len(e.most))
@@ -97,8 +100,9 @@ func (e *enumeration) nextState(remaining []int64) {
 	}
 }
 
-// maximalFills are the ways to fill one machine that no other beats: with one pod more of any class it would cost more.
-func (e *enumeration) maximalFills() (fills [][]int64, price []int64, ok bool) {
+// maximalPatterns are the patterns that no other dominates, with the least price of a machine for each: with one pod
+// more of any class it would be higher.
+func (e *enumeration) maximalPatterns() (patterns [][]int64, price []int64, ok bool) {
 	p := e.p
 	if !e.allowSteps(len(p.machines)) {
 		return nil, nil, false
@@ -107,7 +111,7 @@ func (e *enumeration) maximalFills() (fills [][]int64, price []int64, ok bool) {
 	on := make([]int64, len(e.most))
 	for v := int64(1); v < e.states; v++ {
 		e.nextState(on)
-		cost[v] = e.fillPrice(on)
+		cost[v] = e.patternPrice(on)
 	}
 	clear(on)
 	for v := int64(1); v < e.states; v++ {
@@ -119,14 +123,15 @@ func (e *enumeration) maximalFills() (fills [][]int64, price []int64, ok bool) {
 			}
 		}
 		if largest {
-			fills, price = append(fills, append([]int64(nil), on...)), append(price, cost[v])
+			patterns, price = append(patterns, append([]int64(nil), on...)), append(price, cost[v])
 		}
 	}
-	return fills, price, true
+	return patterns, price, true
 }
 
-// fillPrice is the price of the cheapest machine that holds so many pods of each demand.
-func (e *enumeration) fillPrice(on []int64) int64 {
+// patternPrice is the price of the cheapest machine that holds so many pods of each demand, unlimited where none
+// does.
+func (e *enumeration) patternPrice(on []int64) int64 {
 	p := e.p
 	var sum vec
 	for d, n := range on {

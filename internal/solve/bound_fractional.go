@@ -3,12 +3,13 @@
 
 package solve
 
-// fractionalClasses is what pods are worth where there are too many classes for a column each. Pods that may go to the same machines and ask for resources
-// in nearly the same proportion are one fractional class, of which a machine holds any amount: as much of each resource as the pod of it that asks for
-// least, in proportion. Unlike prices of resources, a fractional class must find all it asks for on one machine; unlike columns of pods, it knows nothing of
+// fractionalClasses is what pods are worth where there are too many classes for a column each. Pods that may go to
+// the same machines and ask for resources in nearly the same proportion are one fractional class, of which a machine
+// holds any amount: as much of each resource as the pod of it that asks for least, in proportion. Unlike at prices of
+// resources, a fractional class must find all it asks for on one machine; unlike columns of pods, it knows nothing of
 // what is left over between them.
 type fractionalClasses struct {
-	p       *pricedPacking // of fractional classes: amounts are << blendShift
+	p       *pricedPacking // of fractional classes: amounts are << fractionShift
 	classOf []int          // by demand: its fractional class, -1: none
 	amount  []int64        // by demand: how much one pod is of its fractional class, << amountShift
 }
@@ -19,7 +20,7 @@ const (
 	maxFractionalClasses = 256
 )
 
-// boundByFractionalClasses is the bound from what pods are worth as parts of fractional classes.
+// boundByFractionalClasses is the bound from what pods are worth as amounts of fractional classes.
 func (s *bounder) boundByFractionalClasses() int64 {
 	if len(s.useful)*len(s.boundClasses) > maxNodeClassPairs || len(s.initialQuantities) > 0 {
 		return 0
@@ -45,7 +46,8 @@ func (s *bounder) boundByFractionalClasses() int64 {
 	return max(0, s.lessFreeCapacity(by)) >> dualShift
 }
 
-// newFractionalClasses makes the fractional classes of a packing's demands; nil where there are none to speak of.
+// newFractionalClasses groups a packing's demands; nil where there is nothing to group, or where machines are limited
+// in number.
 func (p *pricedPacking) newFractionalClasses(whole []int64) *fractionalClasses {
 	x := p.feasibilityClassesOf(whole)
 	nd := p.s.numDims
@@ -140,7 +142,8 @@ func (p *pricedPacking) newFractionalClasses(whole []int64) *fractionalClasses {
 	return nil
 }
 
-// findDuals solves the program over fractional classes and returns what a pod of each demand is worth, micro-dollars << worthShift: a certificate. It ends early when the work allowed is done.
+// findDuals solves the program over fractional classes and returns what a pod of each demand is worth, micro-dollars
+// << dualShift: a certificate. nil where no machine holds some class. It ends early when the steps allowed are done.
 func (b *fractionalClasses) findDuals(until int64) []int64 {
 	mixtures := b.p
 	t := &coveringProgram{s: &mixtures.s.problemInput, machines: mixtures.machines, pricesOnly: true}

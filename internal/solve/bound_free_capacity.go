@@ -8,12 +8,13 @@ import (
 	"slices"
 )
 
-// maxNodeClassPairs bounds how many pairs of room and class are looked at for a bound.
+// maxNodeClassPairs bounds how many pairs of existing node and class are looked at for a bound.
 const maxNodeClassPairs = 2_000_000
 
-// boundBesideFreeCapacity is the bound by feasibility classes where much room is free. Prices of resources alone see that the room would do for all pods, and
-// say that nothing need be bought; but no large pod goes into what is left on many machines. So pods are told apart by how much of the node is
-// open to them too, and the program gives what is free to those that may have it.
+// boundBesideFreeCapacity is the bound by feasibility classes where much capacity is free. Prices of resources alone
+// see that it would do for all pods, and say that nothing need be bought; but no large pod goes into what is left on
+// many machines. So pods are told apart by how much of the free capacity is open to them too, and the program gives
+// what is free to those that may have it.
 func (s *bounder) boundBesideFreeCapacity() int64 {
 	var classes []*class
 	for _, g := range s.groups {
@@ -48,7 +49,8 @@ func (s *bounder) boundBesideFreeCapacity() int64 {
 	return total.sub(rooms).micro()
 }
 
-// freeAccessOf is, by class, how much of the free capacity is on nodes that hold one of its pods: in powers of four of a part, 0 for none.
+// freeAccessOf is, by class, how much of the free capacity is on nodes that hold one of its pods: in powers of four
+// of a millionth, 0 for none.
 func (s *bounder) freeAccessOf(classes []*class) []int8 {
 	nd := s.numDims
 	var sum vec
@@ -85,7 +87,8 @@ func (s *bounder) freeAccessOf(classes []*class) []int8 {
 	return out
 }
 
-// poolFreeCapacity joins the free capacity of nodes that the same feasibility classes may use. Of each no more counts than pods that fit could take.
+// poolFreeCapacity joins the free capacity of nodes that the same feasibility classes may use. Of each node no more
+// counts than pods that fit could take.
 func (x *feasibilityClasses) poolFreeCapacity(useful []int, whole []int64) (out []pooledCapacity) {
 	p, s, nd := x.p, x.p.s, x.p.s.numDims
 	at := map[uint64]int{}
@@ -136,10 +139,10 @@ func (x *feasibilityClasses) poolFreeCapacity(useful []int, whole []int64) (out 
 	return out
 }
 
-// maxPooledCapacities bounds the rows of the program that nodes add.
+// maxPooledCapacities bounds the rows that free capacity adds to the program.
 const maxPooledCapacities = 64
 
-// dearestPriceAmong is the highest price of a resource among feasibility classes by number.
+// dearestPriceAmong is the highest price of a resource among feasibility classes, given as a bitmap.
 func (x *feasibilityClasses) dearestPriceAmong(k int, on uint64) (u int64) {
 	for ; on != 0; on &= on - 1 {
 		u = max(u, x.prices[bits.TrailingZeros64(on)][k])

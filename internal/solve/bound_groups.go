@@ -3,18 +3,21 @@
 
 package solve
 
-// boundGroup is demand and the offers it may go to.
+// boundGroup is classes, and the sizes and prices of the machines that they may go to. Groups have no offer in
+// common, so that their bounds add up.
 type boundGroup struct {
-	sizes []vec
-	cost  []int64
-	total [maxDims]float64
-	sum   vec
+	sizes []vec            // of machines
+	cost  []int64          // by size: the least price, micro-dollars an hour
+	total [maxDims]float64 // of what the pods ask for, less free capacity where it is the only group
+	sum   vec              // of what the pods ask for
 	level level
 
 	classes []*class
-	prices  [maxDims]int64
+	prices  [maxDims]int64 // of resources, micro-dollars << priceShift
 }
 
+// groupClasses parts what the plan places into groups: by level, where the weight rule decides the level of each
+// class, and by offers.
 func (s *bounder) groupClasses() (groups []*boundGroup) {
 	s.boundClasses = s.classesToBound()
 	joined := len(s.levels) < 2
@@ -68,7 +71,8 @@ func (s *bounder) groupClasses() (groups []*boundGroup) {
 	return groups
 }
 
-// classesToBound are the classes as a bound counts them: what is placed of a co-located group is one pod, however it was placed.
+// classesToBound lists the classes as a bound counts them: what is placed of a co-located group is one pod, however
+// it was placed.
 func (s *bounder) classesToBound() []*class {
 	if len(s.colocatedGroups) == 0 {
 		return s.classes
@@ -97,7 +101,7 @@ func (s *bounder) classesToBound() []*class {
 	return out
 }
 
-// independentClasses splits classes so that those of different parts have no offer in common: their bounds add up.
+// independentClasses splits classes so that those of different parts have no offer in common.
 func (s *bounder) independentClasses(l level, classes []*class) [][]*class {
 	number := map[int]int{}
 	var masks []*offerSet
@@ -116,7 +120,7 @@ func (s *bounder) independentClasses(l level, classes []*class) [][]*class {
 	return out
 }
 
-// newBoundGroup is the group of classes that go to offers of one level.
+// newBoundGroup is the group of some classes and the offers of one level.
 func (s *bounder) newBoundGroup(l level, classes []*class) *boundGroup {
 	g := &boundGroup{level: l, classes: classes}
 	used := offerSet{bits: make([]uint64, (len(s.offers)+63)/64)}
@@ -151,7 +155,7 @@ func (s *bounder) newBoundGroup(l level, classes []*class) *boundGroup {
 	return g
 }
 
-// cheapestMachine is the price of the cheapest machine of the group that holds a pod, -1 where none does.
+// cheapestMachine is the price of the cheapest machine of the group that holds a request, -1 where none does.
 func (g *boundGroup) cheapestMachine(req *vec, nd int) int64 {
 	least := int64(-1)
 	for i := range g.sizes {
@@ -162,7 +166,7 @@ func (g *boundGroup) cheapestMachine(req *vec, nd int) int64 {
 	return least
 }
 
-// usefulNodes are those that could hold some pod of the demand: only their free capacity can save anything.
+// usefulNodes are the existing nodes that could hold some pod placed: only their free capacity can save anything.
 func (s *bounder) usefulNodes() (out []int) {
 	for i, x := range s.nodes.list {
 		if x.Closed || x.Drained {
@@ -179,7 +183,7 @@ func (s *bounder) usefulNodes() (out []int) {
 	return out
 }
 
-// podsNodesHold is at least how many pods of a class the nodes can hold.
+// podsNodesHold is at least how many pods of a class the useful nodes can hold.
 func (s *bounder) podsNodesHold(c *class) (n int64) {
 	for _, node := range s.useful {
 		free := s.initialFree[node*s.numDims : node*s.numDims+s.numDims]
@@ -197,7 +201,8 @@ func (s *bounder) podsNodesHold(c *class) (n int64) {
 	return n
 }
 
-// addQuantitySavings adds what machines of limited quantity can save: as many as there are, each worth its room and costing its price.
+// addQuantitySavings adds to sum what machines of limited quantity can save at most: as many as there are, each worth
+// its capacity at prices and costing its own.
 func (s *bounder) addQuantitySavings(prices *[maxDims]int64, sum *sum128) {
 	best := make([]sum128, len(s.initialQuantities))
 	for i := range s.offers {
@@ -222,7 +227,8 @@ func (s *bounder) addQuantitySavings(prices *[maxDims]int64, sum *sum128) {
 	}
 }
 
-// newProofPacking is the machines and demands of a proof, and how many pods there are of each.
+// newProofPacking is a packing of classes for a bound, with how many pods of each are placed. minValues is left out:
+// another plan might keep it.
 func (s *purchases) newProofPacking(l level, classes []*class) (*packing, []int64) {
 	all, demands := make([]demand, len(classes)), make([]*demand, len(classes))
 	whole := make([]int64, len(classes))

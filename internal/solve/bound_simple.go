@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// boundByFeasibilityClasses is the bound from prices by who may go where.
+// boundByFeasibilityClasses is what the demand is worth at prices by who may go where, less what free capacity is.
 func (s *bounder) boundByFeasibilityClasses() int64 {
 	free := make([]float64, s.numDims)
 	for _, i := range s.useful {
@@ -43,8 +43,8 @@ func (s *bounder) boundByFeasibilityClasses() int64 {
 	return total.sub(rooms).micro()
 }
 
-// boundByDearestPod is the price of the cheapest machine that holds one pod of a class that no node takes, for the class where that is most. It
-// matters where little is bought.
+// boundByDearestPod is the price of the cheapest machine that holds one pod of a class that no existing node takes,
+// for the class where that is most. It matters where little is bought.
 func (s *bounder) boundByDearestPod() (most int64) {
 	if len(s.bins) > 4 {
 		return 0
@@ -62,8 +62,9 @@ func (s *bounder) boundByDearestPod() (most int64) {
 	return most
 }
 
-// boundByExclusivity is what machines cost at least for pods no two of which may share a host, where that is most: the cheapest that holds it for
-// each, but as many of the dearest pods as there are nodes may go to those.
+// boundByExclusivity is what machines cost at least for pods no two of which may share a host, for the group where
+// that is most: for each pod the cheapest machine that holds it. As many of the dearest pods as there are useful
+// nodes may go to those.
 func (s *bounder) boundByExclusivity() (most int64) {
 	type pods struct{ n, price int64 }
 	for k := len(s.dims); k < s.numDims; k++ {

@@ -12,8 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnyPricesAreABound puts prices out of the air, and prices of the program bent in every direction, in place of those found: whatever
-// they are, what is left of them after the check in integers must not prove more than the cheapest of all packings costs.
+// TestAnyPricesAreABound puts prices out of the air, and prices of the program bent in every direction, in place of
+// those found: whatever they are, what is left of them after the check in integers must not prove more than the
+// cheapest of all packings costs.
 func TestAnyPricesAreABound(t *testing.T) {
 	tight, tried := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {

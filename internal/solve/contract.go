@@ -20,7 +20,7 @@ type Problem struct {
 	Namespaces    map[string]model.Labels
 }
 
-// Room is a machine that stands or comes: pods may be put on it for nothing.
+// Room is an existing node or one in flight: pods may be put on it for nothing.
 type Room = model.Room
 
 // Pool is a NodePool with what is left of its limits.
@@ -29,7 +29,8 @@ type Pool struct {
 	Left      model.Resources // limits minus what is used or in flight; meaningful where HasLimit
 	NodesLeft int64           // negative: not limited
 
-	// Several Pools may be one NodePool, each with what one of its node groups offers; its limits then count for each alone.
+	// Several Pools may be one NodePool, each with what one of its node groups offers; its limits then count for each
+	// alone.
 	Group string // only offerings of this node group; empty: all
 	Rank  int32  // of the pools of one weight those of the lowest rank are used up first
 }
@@ -43,12 +44,13 @@ func (p *Pool) before(o *Pool) int {
 type Policy struct {
 	MaxGapPPM int64 // stop refining below this gap, in parts per million of the bound
 	Work      int64 // steps allowed for refinement; 0: tier 1 only
-	// MachineMicro is what one machine costs beside its price: a lease and a kubelet to watch, an address, agents. It makes
-	// fewer and larger machines win where prices are near, and counts for no more than a hundredth of a price; it is not in Cost, nor in the bound.
+	// MachineMicro is what one machine costs beside its price: a lease and a kubelet to watch, an address, agents. It
+	// makes fewer and larger machines win where prices are near, and counts for no more than a hundredth of a price; it
+	// is not in Cost, nor in the bound.
 	MachineMicro int64
-	PremiumPPM   int64 // a claim carries every type that holds its fill at no more than this much above its cheapest
-	// ChoicePPM is how much more than the cheapest a machine may cost for more offerings to choose from: another capacity type, other
-	// labels of the pool's own.
+	PremiumPPM   int64 // a claim carries every type that holds its pattern at no more than this much above its cheapest
+	// ChoicePPM is how much more than the cheapest a machine may cost for more offerings to choose from: another
+	// capacity type, other labels of the pool's own.
 	ChoicePPM int64
 	MaxTypes  int // at most so many types a claim
 	// PreferencePPM is what a preference of weight 100 is worth: so much more may be paid to meet it.
@@ -57,8 +59,8 @@ type Policy struct {
 	leaveOut string // one of lowerBounds or stages, for tests and measurements; empty: none
 }
 
-// Memory carries the columns of the last solve, and its nodes in order. The zero value is an empty memory; any memory is valid for any problem.
-// Nodes that were given once must not be changed while a memory of them is used.
+// Memory carries the columns of the last solve, and its existing nodes in order. The zero value is an empty memory;
+// any memory is valid for any problem. Nodes that were given once must not be changed while a memory of them is used.
 type Memory struct {
 	columns      *rememberedColumns
 	nodes        []Room
@@ -67,14 +69,14 @@ type Memory struct {
 
 // Result is a plan for the demand.
 type Result struct {
-	OnRooms []Assignment // by room name
+	OnRooms []Assignment // by name of the node
 	New     []NewNode    // by pool weight, pool, price, then first pod
 	Refused []Refusal    // by namespace and name
 	Cost    plan.Cost
 	Stats   plan.Stats
 }
 
-// Assignment is pods put on a node.
+// Assignment is pods put on an existing node or one in flight.
 type Assignment struct {
 	Room string
 	Pods []*model.Pod // by namespace and name

@@ -14,8 +14,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Drawn problems are what nobody tuned for: catalogues of several shapes under workloads of several shapes, made anew from a seed. They
-// show gaps and work that grow out of proportion, in the table that BenchmarkDrawn prints, and TestDrawn keeps bars for both.
+// Drawn problems are what nobody tuned for: catalogues of several shapes under workloads of several shapes, made anew
+// from a seed. They show gaps and work that grow out of proportion, in the table that BenchmarkDrawn prints, and
+// TestDrawn keeps bars for both.
 
 // drawnType makes a type offered in three zones.
 func drawnType(name, arch string, cpu, mem, pods, gpu, priceMicro int64, spot func() float64) *model.InstanceType {
@@ -388,7 +389,8 @@ func drawnProblem(catalogue, workload int, seed int64) *Problem {
 	return d.p
 }
 
-// TestDrawn keeps bars for drawn problems that were far above them once: cost over the bound, pods left without a place, offers looked at.
+// TestDrawn keeps bars for drawn problems that were far above them once: cost over the bound, pods left without a
+// place, offers looked at.
 func TestDrawn(t *testing.T) {
 	for _, x := range []struct {
 		workload, catalogue string
@@ -453,8 +455,8 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-// TestRefined holds what refining comes to against the first plan: a fill is made for one machine and may be bought as a smaller one, so of two
-// plans the one that seemed cheaper could be the dearer.
+// TestRefined holds what refining comes to against the first plan: a fill is made for one machine and may be bought
+// as a smaller one, so of two plans the one that seemed cheaper could be the dearer.
 func TestRefined(t *testing.T) {
 	hold := func(t *testing.T, p *Problem) {
 		first := DefaultPolicy()

@@ -14,15 +14,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// checks are the codes in the order the checks are made; the further a pool gets, the nearer the miss.
+// checks are the reason codes in the order the checks are made; the further a pool gets, the nearer the miss.
 var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.CameShort, plan.Offering,
 	plan.OutOfCapacity, plan.GroupMaximum, plan.Limit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
 	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.NotSchedulable}
 
-// explainer says why pods could not be placed.
+// explainer says why pods were refused: for each pool the first check that fails.
 type explainer struct{ *planner }
 
-// explainClass says why pods of the class could not be placed: the first check that fails in each pool, the nearest miss first.
+// explainClass says why pods of the class could not be placed: a reason for each pool, the nearest miss first.
 func (s *explainer) explainClass(c *class) []plan.Reason {
 	if c.spec.Daemon {
 		return []plan.Reason{{Code: plan.NotSchedulable, Have: "the pod is a DaemonSet's"}}
@@ -101,8 +101,8 @@ func taintText(t model.Taint) string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// explainLabels holds the class's terms against the pool's requirements, then against its types. Of several terms the one that gets
-// furthest speaks.
+// explainLabels holds the class's terms against the pool's requirements, then against its types. Of several terms the
+// one that gets furthest speaks.
 func (s *explainer) explainLabels(c *class, p *Pool) *plan.Reason {
 	known := s.providerKeysOf(p.Types)
 	s.steps += int64(len(p.Types) * max(1, len(c.spec.Terms)))
@@ -124,6 +124,7 @@ func (s *explainer) explainLabels(c *class, p *Pool) *plan.Reason {
 	return best
 }
 
+// explainTerm says what keeps nodes of a pool from matching one term of node affinity, nil if nothing does.
 func (s *explainer) explainTerm(t *model.NodeTerm, p *Pool, known map[string]bool) *plan.Reason {
 	for i := range t.Requirements {
 		want := &t.Requirements[i]
@@ -293,7 +294,7 @@ func typeOnly(c *class, o *offer, s *explainer) bool {
 	return false
 }
 
-// shortfall is by how much an offer is too small, in millionths of the request, the worst resource.
+// shortfall is by how much an offer is too small for the class, in millionths of the request, of the worst resource.
 func (s *explainer) shortfall(c *class, o *offer) (worst int64) {
 	for k := range s.numDims {
 		if q := c.req[k]; q > o.allocatable[k] && q > 0 {
@@ -303,7 +304,7 @@ func (s *explainer) shortfall(c *class, o *offer) (worst int64) {
 	return worst
 }
 
-// fitsPromised says whether the class would fit had the offer's machines what was said of them.
+// fitsPromised says whether the class would fit if the type's machines had what the catalogue promised of them.
 func (s *explainer) fitsPromised(c *class, o *offer) bool {
 	for k, d := range s.dims {
 		if c.req[k] > o.allocatable[k]+o.instanceType.Promised.At(d)-o.instanceType.Allocatable.At(d) {

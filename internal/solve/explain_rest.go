@@ -46,7 +46,7 @@ func (s *explainer) explainLimit(c *class, pi int) *plan.Reason {
 	return nil
 }
 
-// explainRest looks at what is left when an offer could be had: minValues, topology, ports, volumes.
+// explainRest makes the checks that remain where an offer fits and could be had: minValues, topology, ports, volumes.
 func (s *explainer) explainRest(c *class, pi int) plan.Reason {
 	need := s.minValuesOf(pi)
 	if len(need) > 0 {
@@ -94,8 +94,8 @@ func (s *explainer) explainRest(c *class, pi int) plan.Reason {
 	return s.explainOthers(c, pi)
 }
 
-// minValuesScattered says whether the types that minValues wants are never to be had together: a machine whose pods topology ties stands in one
-// domain, and a claim has one capacity type and one set of the pool's own labels.
+// minValuesScattered says whether the types that minValues wants are never to be had together: a machine whose pods
+// topology ties stands in one domain, and a claim has one capacity type and one set of the pool's own labels.
 func (s *explainer) minValuesScattered(c *class, pi int, need minValues) *plan.Reason {
 	masks := []*offerSet{c.filter.offers}
 	if len(c.topology.keys) > 0 {
@@ -131,7 +131,7 @@ func (s *explainer) minValuesScattered(c *class, pi int, need minValues) *plan.R
 	return lacking
 }
 
-// explainOthers speaks when a machine could be had for one pod alone: then it is others, placed before, that are in the way.
+// explainOthers is the reason where a machine could be had for one pod alone: others, placed before, are in the way.
 func (s *explainer) explainOthers(c *class, pi int) plan.Reason {
 	for _, kind := range [...]ruleKind{ruleSharedVolume, ruleAffinity, ruleSpread, ruleAnti, ruleAntiOfOthers} {
 		for _, rules := range [][]rule{c.topology.hostRules, c.topology.domainRules} {
@@ -167,6 +167,7 @@ func (s *explainer) explainOthers(c *class, pi int) plan.Reason {
 	return plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: "other pods took the last"}
 }
 
+// explainVolumes says which volume keeps the class away, nil if none does.
 func (s *explainer) explainVolumes(c *class, pi int) *plan.Reason {
 	if v := s.exclusiveVolumeInUse(c); v != nil {
 		return &plan.Reason{Code: plan.VolumeExclusive, Key: v.Claim, Want: "the volume to itself", Have: "another pod uses it"}
@@ -188,8 +189,9 @@ func (s *explainer) explainVolumes(c *class, pi int) *plan.Reason {
 	return nil
 }
 
-// explainTopology names the first rule that refuses the class in every domain the pool could buy in; where domains differ, the
-// one met in the first of them by name speaks, of those where a volume that the pods share will be made, if there is one.
+// explainTopology names the first rule that refuses the class in every domain the pool could buy in; where domains
+// differ, the one met in the first of them by name speaks, of those where a volume that the pods share will be made,
+// if there is one.
 func (s *explainer) explainTopology(c *class, pi int) *plan.Reason {
 	var first *rule
 	disk := false // where it is met the volume may be
@@ -223,6 +225,7 @@ func (s *explainer) explainTopology(c *class, pi int) *plan.Reason {
 	return &r
 }
 
+// ruleReason is the reason that a rule stands for.
 func ruleReason(r *rule) plan.Reason {
 	switch r.kind {
 	case ruleSpread:

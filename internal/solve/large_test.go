@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/test/problems"
 )
 
-// TestLargePlansPass holds plans for some hundred pods of every kind, with nodes standing and without, against verify, and each against
-// the same problem shuffled.
+// TestLargePlansPass holds plans for some hundred pods of every kind, with nodes standing and without, against
+// verify, and each against the same problem shuffled.
 func TestLargePlansPass(t *testing.T) {
 	withRooms := mixProblem(900)
 	withRooms.Rooms = standing(40, 8, 0.6)
@@ -43,8 +43,9 @@ func TestLargePlansPass(t *testing.T) {
 	}
 }
 
-// TestCrowded keeps bars for a problem in which every machine has a place for one of a clique: what it costs, and that it takes one packing. With places
-// at one price from the first machine to the last it was 1.107 of the bound in 6.2 million steps.
+// TestCrowded keeps bars for a problem in which every machine has a place for one of a clique: what it costs, and
+// that it takes one packing. With places at one price from the first machine to the last it was 1.107 of the bound in
+// 6.2 million steps.
 func TestCrowded(t *testing.T) {
 	p := problemOf(t, problems.Mix(10_000), nil)
 	r, _ := Solve(p, Memory{}, DefaultPolicy())

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// layers are the parts of this package, as files are named, from the bottom up. What a part calls lies in the part itself or below it.
+// layers are the parts of this package, as files are named, from the bottom up. What a part calls lies in the part
+// itself or below it.
 var layers = []string{"contract", "problem", "topology", "pack", "bound", "explain"}
 
 // layerOf is the place of a file among layers; what is named otherwise is the composition, above all.
@@ -32,8 +33,8 @@ type noImports struct{}
 
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not looked at") }
 
-// TestLayers holds every function against the rule that calls go down. Types may name what is above them: a class knows its topology, and
-// nothing below topology looks at it.
+// TestLayers holds every function against the rule that calls go down. Types may name what is above them: a class
+// knows its topology, and nothing below topology looks at it.
 func TestLayers(t *testing.T) {
 	fset := token.NewFileSet()
 	var files []*ast.File

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRemadeFillsCountPodsOnce remembers a fill that names a class twice, for it was two demands then, where it is one now: a fill that lists a
-// demand twice would be bought for pods that are not there.
+// TestRemadeFillsCountPodsOnce remembers a fill that names a class twice, for it was two demands then, where it is
+// one now: a fill that lists a demand twice would be bought for pods that are not there.
 func TestRemadeFillsCountPodsOnce(t *testing.T) {
 	p := parseProblem(t, "pool default\ntype large cpu=8 mem=16Gi price=0.20\npod web x4 cpu=1 mem=1Gi\n")
 	s := solveAssuming(p, Memory{}, DefaultPolicy(), alternative{})

@@ -23,8 +23,8 @@ var writeLP = flag.String("write-lp", "", "write the integer programs of TestOpt
 
 const (
 	optimaFile = "testdata/optima/optima.txt"
-	// A plan may cost this much more than the least possible, in parts per million of it, or one machine of the dearest type more: machines
-	// are few here, and what is one too many in four is not in four hundred.
+	// A plan may cost this much more than the least possible, in parts per million of it, or one machine of the dearest
+	// type more: machines are few here, and what is one too many in four is not in four hundred.
 	optimaRatio = 70_000
 	// optimaTogether is what all plans together may cost more than all optima.
 	optimaTogether = 10_000
@@ -37,7 +37,8 @@ type optimum struct {
 	text string // of the problem, for messages
 }
 
-// optima are the instances: small ones with what can be said in an integer program, larger ones, and the basic problem of the benchmarks.
+// optima are the instances: small ones with what can be said in an integer program, larger ones, and the basic
+// problem of the benchmarks.
 func optima(t *testing.T) []optimum {
 	var out []optimum
 	for seed := range int64(60) {
@@ -90,8 +91,9 @@ func optimaText(c chance, types, classes, cores, count int) string {
 	return b.String()
 }
 
-// program writes the least cost of a problem as an integer program: a variable for every largest fill of every machine and room in every
-// zone, a row for the pods of a class in a zone. It shares nothing with the solver but what a problem is.
+// program writes the least cost of a problem as an integer program: a variable for every largest fill of every
+// machine and room in every zone, a row for the pods of a class in a zone. It shares nothing with the solver but what
+// a problem is.
 func program(p *Problem) string {
 	var classes []*model.Class
 	count := map[*model.Class]int{}

@@ -10,27 +10,28 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// bin is a machine to buy, or copies of one: what it holds, and which offers would do.
+// bin is a machine to buy, or equal copies of one: what it holds, and which offers would do.
 type bin struct {
 	pool      int
-	offers    *offerSet // offers of the pool that admit every class on it
+	offers    *offerSet // of the pool, or of the limited quantity, that admit every class on it
 	items     []binItem
-	requests  vec
+	requests  vec // of all that one copy holds
 	copies    int64
 	charged   model.Resources // to the pool's limits, for one copy
-	price     int64           // of the machine it was packed as
-	quantity  int             // of solver.quantities, when it is one of so many; else -1
-	host      int             // number among hosts once bins are opened one by one; -1 before
+	price     int64           // of the machine it was packed as, micro-dollars an hour
+	quantity  int             // as offer.quantity
+	host      int             // its number among the hosts of topology once it has one, as a single copy; else -1
 	occupancy occupancy
 }
 
+// binItem is pods of one class on each copy of a bin.
 type binItem struct {
 	class  int
 	count  int64
 	offers *offerSet // where the pods may go and be counted as they are
 }
 
-// newBin turns copies of a batch, with the pods that they hold, into a bin.
+// newBin turns copies of a batch, with the pods that each holds, into a bin.
 func (s *purchases) newBin(b *batch, items []podShare, copies int64) *bin {
 	out := &bin{pool: b.pool, copies: copies, charged: b.machine.capacity, price: b.machine.price, quantity: b.machine.quantity, host: -1, offers: s.poolOffers(b.pool)}
 	if b.machine.quantity >= 0 { // this one and no other: it is counted
@@ -48,6 +49,7 @@ func (s *purchases) newBin(b *batch, items []podShare, copies int64) *bin {
 	return out
 }
 
+// addPods adds n pods of a class, which may go to the offers of set, to each copy.
 func (b *bin) addPods(c *class, set *offerSet, n int64, nd int) {
 	for k := range nd {
 		b.requests[k] += c.req[k] * n
@@ -64,7 +66,7 @@ func (b *bin) addPods(c *class, set *offerSet, n int64, nd int) {
 	b.items = append(b.items, binItem{c.id, n, set})
 }
 
-// offerHoldsBin says whether a machine of the offer holds the bin.
+// offerHoldsBin says whether a machine of the offer holds the bin: its requests, ports and volumes.
 func (s *purchases) offerHoldsBin(b *bin, o *offer) bool {
 	if !fitsIn(&b.requests, o.allocatable, s.numDims) {
 		return false
@@ -97,7 +99,7 @@ func (s *purchases) leastBinPrice(b *bin) int64 {
 	return -1
 }
 
-// countMachines is how many are to be bought.
+// countMachines is how many machines are to be bought.
 func (s *placement) countMachines() (n int64) {
 	for _, b := range s.bins {
 		n += b.copies
@@ -105,7 +107,7 @@ func (s *placement) countMachines() (n int64) {
 	return n
 }
 
-// buysFromSeveralLevels says whether machines of more than one weight are bought.
+// buysFromSeveralLevels says whether machines of more than one level are bought.
 func (s *placement) buysFromSeveralLevels() bool {
 	for _, b := range s.bins {
 		if s.input.Pools[b.pool].before(&s.input.Pools[s.bins[0].pool]) != 0 {
@@ -115,7 +117,7 @@ func (s *placement) buysFromSeveralLevels() bool {
 	return false
 }
 
-// mergeEqualBins makes machines alike copies again. Nothing may be added to one of them any more.
+// mergeEqualBins makes equal bins copies of one again. No pod may be added to a bin any more.
 func (s *placement) mergeEqualBins() {
 	seen, out := make(map[string]*bin, len(s.bins)), make([]*bin, 0, len(s.bins))
 	var words []uint64
@@ -169,7 +171,8 @@ func (s *placement) splitCopies() {
 	s.bins = out
 }
 
-// binLackingMinValues returns the first bin whose pool wants more values of a label kept than the bin leaves it, nil if all are well.
+// binLackingMinValues returns the first bin that leaves its pool fewer values of a label than minValues asks for, nil
+// if none does.
 func (s *placement) binLackingMinValues() *bin {
 	for _, b := range s.bins {
 		if !s.meetsMinValues(b) {
@@ -179,6 +182,7 @@ func (s *placement) binLackingMinValues() *bin {
 	return nil
 }
 
+// meetsMinValues says whether the choices of a bin have the values that its pool asks for.
 func (s *purchases) meetsMinValues(b *bin) bool {
 	need := s.minValuesOf(b.pool)
 	if len(need) == 0 {

@@ -5,23 +5,24 @@ package solve
 
 import "slices"
 
-// candidateBunches are the candidates of a fill, those together that ask for the same and are worth the same: of them all only the first is looked at.
+// candidateBunches are the candidates of a pattern, those together that ask for the same and are worth the same: of
+// them only the first is looked at.
 type candidateBunches struct {
 	list    []bunch
 	next    []int32 // by place among the candidates: that of the next in its bunch
-	bunchOf []int32 // by number of demands alike: 1 + its bunch, 0: none yet
+	bunchOf []int32 // by demand's number in packing.alike: 1 + its bunch, 0: none yet
 	picked  int     // the bunch of the one picked last
 	count   int     // candidates in all
 }
 
-// bunch is some of the candidates.
+// bunch is some of the candidates: equal demands, in order.
 type bunch struct {
 	demand, at, last int32 // the first of them, its place among the candidates, and that of the last
 	count            int32
 	biasedDual       int64
 }
 
-// dropFirst takes the first out.
+// dropFirst takes the first demand out of a bunch.
 func (x *candidateBunches) dropFirst(b *bunch, cand []int32) {
 	x.count--
 	if b.count--; b.count > 0 {
@@ -30,7 +31,8 @@ func (x *candidateBunches) dropFirst(b *bunch, cand []int32) {
 	}
 }
 
-// numberAlikeDemands numbers demands so that those of one number are bunched: where a problem is crowded and pods are worth what their resources and mutual anti-affinity groups are.
+// numberAlikeDemands numbers demands so that those of one number may be bunched. They are where prices are adaptive
+// and pods are worth what their resources and exclusivities are.
 func (p *packing) numberAlikeDemands() {
 	p.bunched = p.adaptivePrices && p.narrowRows != nil && p.dualFactor == nil
 	if !p.bunched {
@@ -91,7 +93,7 @@ func (p *packing) bunchCandidates() {
 	}
 }
 
-// pickFromBunches is pickDemand for bunches.
+// pickFromBunches picks as pickDemand does, from bunches.
 func (p *packing) pickFromBunches(room, inverse *[4]int64, m *machine, used *occupancy, gone int) int {
 	x, cand := &p.buf.bunches, p.buf.candidates
 	p.s.steps += int64(x.count)

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// placeAndBuy places and packs everything once, and returns the demands that found no machine.
+// placeAndBuy makes one attempt: it places every pod and packs demands once. It returns the demands that found no
+// machine, whose pods are unplaced again.
 func (s *planner) placeAndBuy() (unbought []*demand) {
 	s.purchased, s.resourceBound = make(map[classAssignment]int64, len(s.classes)), 0
 	s.demands, s.startedGroups = nil, nil
@@ -35,9 +36,9 @@ func (s *planner) placeAndBuy() (unbought []*demand) {
 	return unbought
 }
 
-// priorityTiers are the demands that are packed together: all of them, or, once limits have left a pod without a machine that one of lower
-// priority got, those of one priority at a time, the highest first. Those that only machines limited in number hold come before others,
-// which might take these.
+// priorityTiers are the demands that are packed together: all of them, or, once limits have left a pod without a
+// machine that one of lower priority got, those of one priority at a time, the highest first. Those that only
+// machines limited in number hold come before others, which might take these.
 func (s *planner) priorityTiers() (out [][]*demand) {
 	if len(s.quantities) == 0 && !s.assumptions.byPriority {
 		return [][]*demand{s.demands}
@@ -68,7 +69,7 @@ func (s *planner) priorityTiers() (out [][]*demand) {
 	return out
 }
 
-// buyTier buys for demands what they would rather have, and, where a preference can't be had, what they may.
+// buyTier buys for demands what they would rather have, and, where a preference can't be had, what they may have.
 func (s *planner) buyTier(tier []*demand) {
 	s.buyLevels(tier)
 	retry := false
@@ -82,8 +83,8 @@ func (s *planner) buyTier(tier []*demand) {
 	}
 }
 
-// buyLevels buys for demands level by level. A assumption may have pods go into room left on machines bought before: from the highest weight
-// down, or from the lowest up. Pods left out take any such room first.
+// buyLevels buys for demands level by level. The attempt may assume that pods go onto free capacity of machines
+// bought before: from the highest level down, or from the lowest up. Leftovers take any such capacity first.
 func (s *planner) buyLevels(tier []*demand) {
 	if s.spareCapacity != nil {
 		s.placeOnSpareCapacity(tier)
@@ -103,7 +104,7 @@ func (s *planner) buyLevels(tier []*demand) {
 	s.buyDownFrom(0, tier)
 }
 
-// buyDownFrom buys from one level and those of less weight.
+// buyDownFrom buys for demands from one level, and for what is left from those after it.
 func (s *planner) buyDownFrom(first int, demands []*demand) {
 	for level := first; level < len(s.levels); level++ {
 		var here []*demand
@@ -126,7 +127,8 @@ func (s *planner) buyDownFrom(first int, demands []*demand) {
 	}
 }
 
-// independentDemands splits demands into problems apart.
+// independentDemands splits demands into separate problems: those of different parts share no offer, limit or limited
+// quantity.
 func (s *purchases) independentDemands(l level, demands []*demand) [][]*demand {
 	number := map[int]int{}
 	var masks []*offerSet
@@ -154,7 +156,8 @@ func (s *purchases) independentDemands(l level, demands []*demand) [][]*demand {
 	return out
 }
 
-// packDemands packs the demands onto machines of one level, refining for so many steps, and counts down what it could not.
+// packDemands packs demands onto machines of one level, taking so many steps to refine, and counts down
+// demand.unbought.
 func (s *planner) packDemands(l level, demands []*demand, work int64) {
 	groups := groupEquivalentDemands(demands)
 	wholes := make([]*demand, len(groups))
@@ -190,7 +193,7 @@ func (s *planner) packDemands(l level, demands []*demand, work int64) {
 	s.shareDuals(groups)
 }
 
-// countPods is how many pods demands are.
+// countPods is how many pods demands still have to buy for.
 func countPods(demands []*demand) (n int64) {
 	for _, d := range demands {
 		n += d.unbought
@@ -198,7 +201,8 @@ func countPods(demands []*demand) (n int64) {
 	return n
 }
 
-// shareDuals has classes of a group of equivalent demands worth what the program found the first of them to be.
+// shareDuals gives the classes of equivalent demands the dual that the program over columns found for the first of
+// them.
 func (s *purchases) shareDuals(groups []equivalentDemands) {
 	if s.columnDuals == nil {
 		return
@@ -213,7 +217,8 @@ func (s *purchases) shareDuals(groups []equivalentDemands) {
 	}
 }
 
-// planPurchases packs the demands and returns what is left of them.
+// planPurchases packs the demands: greedily, then with learned duals and by columns where the gap is wide. It returns
+// what to buy, charged to limits, and by demand how many pods are left.
 func (p *packing) planPurchases() (batches []batch, remaining []int64) {
 	remaining = make([]int64, len(p.demands))
 	for i, d := range p.demands {
@@ -237,7 +242,8 @@ func (p *packing) planPurchases() (batches []batch, remaining []int64) {
 	return batches, remaining
 }
 
-// enforceSeparation has fills keep the preferences of pods to be apart, and says whether there are any.
+// enforceSeparation has patterns keep the preferences of pods for separation from now on, and says whether there are
+// any.
 func (p *packing) enforceSeparation() bool {
 	for d, x := range p.demands {
 		if x.class.separation.most > 0 && x.unbought > x.class.separation.most {
@@ -247,7 +253,8 @@ func (p *packing) enforceSeparation() bool {
 	return p.separated
 }
 
-// separationCost is what batches cost beside their adjusted cost: pods that would rather be apart and are not, at what that preference is worth.
+// separationCost is what batches cost beside their adjusted cost: what the preference is worth of pods that would
+// rather be separate and are not.
 func (p *pricedPacking) separationCost(batches []batch) (sum int64) {
 	for _, b := range batches {
 		for _, it := range b.items {
@@ -260,12 +267,12 @@ func (p *pricedPacking) separationCost(batches []batch) (sum int64) {
 	return sum
 }
 
-// exceedsGap says whether the plan is further from the resource-price bound than the policy asks.
+// exceedsGap says whether batches are further from the resource-price bound than the policy asks.
 func (p *pricedPacking) exceedsGap(batches []batch) bool {
 	return totalPrice(batches)-p.lowerBound > mulDiv(p.lowerBound, p.s.policy.MaxGapPPM, 1_000_000)
 }
 
-// totalPrice is what batches cost.
+// totalPrice is the price of batches, micro-dollars an hour.
 func totalPrice(batches []batch) (sum int64) {
 	for _, b := range batches {
 		sum += b.machine.price * b.copies
@@ -273,7 +280,7 @@ func totalPrice(batches []batch) (sum int64) {
 	return sum
 }
 
-// leavesNoMore says whether a leaves no pod that b places.
+// leavesNoMore says whether a, pods left by demand, has none that b has not.
 func leavesNoMore(a, b []int64) bool {
 	for i := range a {
 		if a[i] > b[i] {
@@ -283,12 +290,12 @@ func leavesNoMore(a, b []int64) bool {
 	return true
 }
 
-// maxBoundRows is how many demands the bound by columns takes on; with more of them fills are so full that resource prices prove as
-// much.
+// maxBoundRows is how many demands the bound by columns takes on; with more of them patterns are so full that
+// resource prices prove as much.
 const maxBoundRows = 200
 
-// refineByColumns makes a plan of columns and keeps the cheaper of the two. left is what the greedy plan leaves, and then what is left by the
-// one kept.
+// refineByColumns generates columns and returns the cheapest of the plan given and those made of columns. whole is
+// all pods by demand; remaining is what the plan given leaves, and then what is left by the one returned.
 func (p *packing) refineByColumns(whole, remaining []int64, batches []batch) []batch {
 	s := p.s
 	fixed := slices.DeleteFunc(slices.Clone(batches), func(b batch) bool { return b.machine.quantity < 0 })

@@ -9,15 +9,16 @@ import (
 	"slices"
 )
 
-// ceilingShift is the number of binary digits behind the point in a ceiling.
+// ceilingShift is the number of binary digits behind the point in a ceiling, which is in micro-dollars an hour.
 const ceilingShift = dualShift
 
-// fillCeiling is at least what any fill of the machine is worth, micro-dollars << ceilingShift: the room at some resource prices, and for
-// each demand worth more than its room, the difference as often as a fill can hold one. Any prices give a ceiling; good ones are
-// found by relaxing the fill.
-func (p *pricedPacking) fillCeiling(m *machine, whole []int64, price int64) (top int64, ds []int, amount []float64) {
+// patternCeiling is at least what any pattern of the machine is worth at the duals, micro-dollars << ceilingShift:
+// its capacity at some resource prices, and for each demand worth more than its resources, the difference as often as
+// a pattern can hold one. Any prices give a ceiling; good ones are found by relaxing the pattern. ds and amount are
+// the pattern behind it, maybe in fractions.
+func (p *pricedPacking) patternCeiling(m *machine, whole []int64, price int64) (top int64, ds []int, amount []float64) {
 	var most []int64
-	ds, most = p.fillCandidates(m, whole)
+	ds, most = p.patternCandidates(m, whole)
 	var w [maxDims]int64
 	w, amount = p.relaxKnapsack(m, ds, most)
 	top = p.ceilingAtPrices(m, ds, most, &w)
@@ -37,7 +38,7 @@ func (p *pricedPacking) fillCeiling(m *machine, whole []int64, price int64) (top
 // ceilingAtPrices is the ceiling at given resource prices, rounded up.
 func (p *pricedPacking) ceilingAtPrices(m *machine, ds []int, most []int64, w *[maxDims]int64) int64 {
 	nd := p.s.numDims
-	up := func(v sum128) int64 { // to worthShift digits
+	up := func(v sum128) int64 { // to dualShift digits
 		lo, c := bits.Add64(v.lo, 1<<(priceShift-dualShift)-1, 0)
 		return int64((v.hi+c)<<(64-priceShift+dualShift) | lo>>(priceShift-dualShift))
 	}
@@ -61,9 +62,10 @@ func (p *pricedPacking) ceilingAtPrices(m *machine, ds []int, most []int64, w *[
 	return sum
 }
 
-// lowerCeiling lowers a ceiling by trying fills, with the best fill found that is worth more than the price, if there is one. Where trying all that
-// might be worth more than the price takes too many steps, those are tried that might be worth a little more than it, and more and more; done
-// says that one of these came to an end. What could not be shown stays as it was.
+// lowerCeiling lowers a ceiling by trying patterns. amount is the best one found that is worth more than the price,
+// nil if none is. Where trying all that might be worth more than the price takes too many steps, those are tried that
+// might be worth a little more than it, and more and more; done says that one of these came to an end. What could not
+// be shown stays as it was.
 func (p *pricedPacking) lowerCeiling(m *machine, ds []int, most []int64, price, ceiling int64) (top int64, amount []float64, done bool) {
 	x := ceilingSearch{p: p, numDims: p.s.numDims}
 	x.prepareItems(m, ds, most)
@@ -90,14 +92,15 @@ func (p *pricedPacking) lowerCeiling(m *machine, ds []int, most []int64, price, 
 	return ceiling, amount, done
 }
 
-// maxSearchItems is how many demands a search may take on: with more it hardly ever ends, unless a machine holds no more than maxExhaustPods.
+// maxSearchItems is how many demands a search may take on: with more it hardly ever ends, unless a machine holds no
+// more than maxSearchPods; then maxSearchItemsFewPods.
 const (
 	maxSearchItems        = 40
 	maxSearchItemsFewPods = 80
 	maxSearchPods         = 5
 )
 
-// isSearchable says whether a search of the machine's fills has a chance to end.
+// isSearchable says whether a search of the machine's patterns has a chance to end.
 func (p *packingProblem) isSearchable(m *machine, ds []int) bool {
 	if len(ds) <= maxSearchItems {
 		return true
@@ -113,31 +116,32 @@ func (p *packingProblem) isSearchable(m *machine, ds []int) bool {
 	return true
 }
 
-// maxSearchSteps bounds one try.
+// maxSearchSteps bounds one try of lowerCeiling.
 const maxSearchSteps = int64(20_000)
 
-// ceilingSearch is the search behind exhaust. At each step it knows, for what is free and the items still to come, several ceilings,
-// each by its own resource prices, and gives a branch up as soon as one of them shows it hopeless.
+// ceilingSearch is the branch and bound behind lowerCeiling. At each node it knows, for what is free and the items
+// still to come, several ceilings, each by its own resource prices, and gives a branch up as soon as one of them
+// shows it hopeless.
 type ceilingSearch struct {
 	p       *pricedPacking
 	numDims int
 	items   []knapsackItem
 	prices  [][maxDims]int64
-	gain    [][]int64 // by prices and item: what this item and those after it may be worth beyond their room
+	gain    [][]int64 // by prices and item: what this item and those after it may be worth beyond their resources
 	rare    int       // the resource that fewest items ask for, -1 if all ask for all; those that do come first
 	common  [maxDims]int64
 	unit    []int64 // by item: what a unit of the rare resource is worth at most from here on, at common prices
-	rest    []int64 // and what the items that do not ask for it are worth beyond their room
+	rest    []int64 // and what the items that do not ask for it are worth beyond their resources
 	free    vec
 	target  int64
 	steps   int64
-	counts  []int64 // by item: in the fill being tried
+	counts  []int64 // by item: in the pattern being tried
 	best    []int64 // the last fill that was worth more than the target
 	found   bool
 }
 
-// prepareItems orders the items: those that ask for what others do not first, large before small; and finds prices for the whole and for the
-// ends of the list.
+// prepareItems orders the items: those that ask for what others do not first, large before small; and finds prices
+// for the whole and for the ends of the list.
 func (x *ceilingSearch) prepareItems(m *machine, ds []int, most []int64) {
 	var asked [maxDims]int
 	for i, d := range ds {
@@ -189,8 +193,8 @@ func (x *ceilingSearch) prepareItems(m *machine, ds []int, most []int64) {
 	}
 }
 
-// orderRare puts the items that ask for the rare resource in the order of what they are worth beyond their other room, for a unit of
-// it: from any of them on, none makes more of a unit than the first.
+// orderRare puts the items that ask for the rare resource in the order of what they are worth beyond their other
+// resources, for a unit of it: from any of them on, none makes more of a unit than the first.
 func (x *ceilingSearch) orderRare(rare int, common *[maxDims]int64) {
 	x.common, x.unit = *common, make([]int64, len(x.items)+1)
 	if rare == 0 {
@@ -214,7 +218,7 @@ func (x *ceilingSearch) orderRare(rare int, common *[maxDims]int64) {
 	}
 }
 
-// pricesFrom are the resource prices of the machine for the items from one on.
+// pricesFrom are resource prices of the machine for the items from one on.
 func (x *ceilingSearch) pricesFrom(m *machine, from int) [maxDims]int64 {
 	var ds []int
 	var most []int64
@@ -225,8 +229,9 @@ func (x *ceilingSearch) pricesFrom(m *machine, from int) [maxDims]int64 {
 	return w
 }
 
-// branch tries all ways to go on from item i, with fills worth this much so far, that may be worth more than the target, and raises that to the
-// most that it finds. It says whether it came to an end within the steps allowed.
+// branch tries all ways to go on from item i, in patterns worth this much so far, that may be worth more than the
+// target, and raises the target to the most that it finds. It says whether it came to an end within the steps
+// allowed.
 func (x *ceilingSearch) branch(i int, worth int64) bool {
 	if x.steps--; x.steps < 0 {
 		return false

@@ -9,14 +9,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// binChoice is what a bin may become.
+// binChoice is what a bin may become: the instance types and zones of its claim.
 type binChoice struct {
-	offer      int // the cheapest
+	offer      int // the cheapest, whose price counts; -1: no machine holds the bin
 	types      []*model.InstanceType
-	typeStarts []int // where their offers begin
+	typeStarts []int // where their offers begin; see offer.typeStart
 	zones      []string
-	charged    model.Resources
-	premium    int64 // what it costs more than it would have to, for more choice
+	charged    model.Resources // to limits: the largest of the types in each resource
+	premium    int64           // what the cheapest costs more than it would have to, for more choice
 }
 
 // choiceKey is what the choices of a bin follow from, where no limit binds and it holds neither ports nor volumes.
@@ -25,10 +25,11 @@ type choiceKey struct {
 	requests       vec
 }
 
-// chooseTypes lists every type that holds the bin at no more than the premium over the cheapest, of the cheapest's capacity type and with
-// the same labels of the pool's own, as far as limits allow the largest of them. Cheapest first, then by name, then by zone. Where other
-// capacity types or labels cost hardly more (Policy.ChoicePPM), those with the most offerings are taken: less is lost when one of them
-// runs out or is taken away.
+// chooseTypes lists every type that holds the bin at no more than the premium over the cheapest, of the cheapest's
+// capacity type and with the same labels of the pool's own, as far as limits allow the largest of them. Cheapest
+// first, then by name, then by zone. Where other capacity types or labels cost hardly more (Policy.ChoicePPM), those
+// with the most offerings are taken: less is lost when one of them runs out or is taken away. Limits are charged for
+// the choice in place of what the bin was charged.
 func (s *purchases) chooseTypes(b *bin) *binChoice {
 	left := &s.limits[b.pool]
 	key := choiceKey{b.pool, b.offers.id, b.requests}
@@ -80,7 +81,7 @@ func (s *purchases) chooseTypes(b *bin) *binChoice {
 	return out
 }
 
-// bestChoice is the choice among the offers that hold the bin, cheapest first.
+// bestChoice is the choice among the offers that hold the bin, which are given cheapest first.
 func (s *purchases) bestChoice(b *bin, fit []int) *binChoice {
 	need := s.minValuesOf(b.pool)
 	var first, out *binChoice
@@ -113,13 +114,13 @@ func (s *purchases) bestChoice(b *bin, fit []int) *binChoice {
 	return &binChoice{offer: -1}
 }
 
-// maxPriceForChoice is what may be paid for more choice than a choice leaves, counted from the cheapest.
+// maxPriceForChoice is what the cheapest of another choice may cost, for more offerings.
 func (s *purchases) maxPriceForChoice(ch *binChoice) int64 {
 	least := s.offers[ch.offer].price - ch.premium
 	return least + mulDiv(least, s.policy.ChoicePPM, 1_000_000)
 }
 
-// countChoiceOfferings is how many offerings a choice leaves the cloud.
+// countChoiceOfferings is how many offerings a choice leaves the cloud to pick from.
 func (s *purchases) countChoiceOfferings(b *bin, ch *binChoice) (n int) {
 	for _, first := range ch.typeStarts {
 		for i := first; i < len(s.offers) && s.offers[i].typeStart == first; i++ {
@@ -131,7 +132,7 @@ func (s *purchases) countChoiceOfferings(b *bin, ch *binChoice) (n int) {
 	return n
 }
 
-// gatherChoice collects choices among the offers alike one of them, cheapest first.
+// gatherChoice collects a choice among the offers that are interchangeable with one of them, cheapest first.
 func (s *purchases) gatherChoice(b *bin, fit []int, like int, need minValues) *binChoice {
 	out := &binChoice{offer: -1}
 	left := &s.limits[b.pool]
@@ -170,8 +171,9 @@ func (s *purchases) gatherChoice(b *bin, fit []int, like int, need minValues) *b
 	return out
 }
 
-// canJoinChoice says whether an offer may join the choices. A claim names types and zones apart from each other, so the cloud may put any
-// of its types in any of its zones, and all of those must do, also offerings set aside now.
+// canJoinChoice says whether an offer may join a choice. A claim names types and zones apart from each other, so the
+// cloud may put any of its types in any of its zones, and all of those must hold the bin, also offerings that can't
+// be had now.
 func (s *purchases) canJoinChoice(b *bin, ch *binChoice, o *offer) bool {
 	newType, newZone := !slices.Contains(ch.types, o.instanceType), !slices.Contains(ch.zones, o.offering.Zone)
 	if !newType && !newZone {
@@ -188,7 +190,7 @@ func (s *purchases) canJoinChoice(b *bin, ch *binChoice, o *offer) bool {
 	return true
 }
 
-// typeHoldsInAllZones is crossing as far as one type of the pool is concerned, whose offers begin at first.
+// typeHoldsInAllZones is canJoinChoice as far as one type of the pool is concerned, whose offers begin at first.
 func (s *purchases) typeHoldsInAllZones(b *bin, ch *binChoice, o *offer, first int) bool {
 	for i := first; i < len(s.offers) && s.offers[i].typeStart == first; i++ {
 		x := &s.offers[i]
@@ -203,7 +205,7 @@ func (s *purchases) typeHoldsInAllZones(b *bin, ch *binChoice, o *offer, first i
 	return true
 }
 
-// offerPassesAll says whether every class on the bin would go to the offer, could it be had.
+// offerPassesAll says whether every class on the bin would go to the offer if it could be had.
 func (s *purchases) offerPassesAll(b *bin, o *offer) bool {
 	for _, it := range b.items {
 		if !s.classes[it.class].filter.passes(&s.keys, o.labels, nil, "") {
@@ -213,7 +215,7 @@ func (s *purchases) offerPassesAll(b *bin, o *offer) bool {
 	return true
 }
 
-// newNodeFor writes one copy of a bin down, without its pods.
+// newNodeFor is the node to buy for one copy of a bin, without its pods.
 func (s *purchases) newNodeFor(b *bin, ch *binChoice) NewNode {
 	node := s.nodeTemplate(b.pool, ch)
 	for _, it := range b.items {
@@ -228,7 +230,7 @@ func (s *purchases) newNodeFor(b *bin, ch *binChoice) NewNode {
 	return node
 }
 
-// nodeTemplate is a node of a pool that may become what was chosen. Those of one choice share what they have in common.
+// nodeTemplate is a node of a pool that may become what was chosen. Nodes of equal choices share it.
 func (s *purchases) nodeTemplate(pool int, ch *binChoice) NewNode {
 	key := [2]int{pool, ch.offer}
 	for _, n := range s.nodeTemplates[key] {

@@ -5,8 +5,9 @@ package solve
 
 import "slices"
 
-// placeColocated places what must share a host with other pods and found none standing: onto machines being bought, which may have to
-// become larger for it, or onto one bought to begin the group. Repeated until nothing moves, for one group may wait for another.
+// placeColocated places what must share a host with other pods and found none on an existing node: into bins, which
+// may have to become larger for it, or into one bought to begin the group. It is repeated until nothing moves, for
+// one group may wait for another.
 func (s *placement) placeColocated() {
 	waiting := false
 	for _, c := range s.classes {
@@ -38,8 +39,9 @@ func (s *placement) placeColocated() {
 	}
 }
 
-// startColocatedBins opens machines for what must share a host and is no co-located group, before anything else is packed: later there may be no room left beside what
-// it wants to be near. A machine begins with one pod of that, or, where there is none, with the group itself. It says whether any was placed.
+// startColocatedBins demands machines for co-located groups, and opens bins for other pods that must share a host,
+// before anything else is packed: later there may be no room left beside what they want to be near. A bin begins with
+// one pod of that, or, where there is none, with the group itself. It says whether any pod was placed.
 func (s *placement) startColocatedBins() (any bool) {
 	any = s.demandColocatedGroups()
 	for moved := true; moved; any = any || moved {
@@ -68,7 +70,7 @@ func (s *placement) startColocatedBins() (any bool) {
 	return any
 }
 
-// isAnchorFor says whether pods of a are what pods of c want to share a host with.
+// isAnchorFor says whether pods of a are what pods of c must share a host with.
 func (s *placement) isAnchorFor(a, c *class) bool {
 	for i := range c.topology.hostRules {
 		if r := &c.topology.hostRules[i]; r.kind == ruleAffinity && !slices.Contains(a.topology.hostCounters, r.counter) {
@@ -78,7 +80,7 @@ func (s *placement) isAnchorFor(a, c *class) bool {
 	return true
 }
 
-// seedBin opens a machine with one pod of the demand and as many of the class as it can hold.
+// seedBin opens a bin with one pod of the demand and as many of the class as it can hold, and says whether it could.
 func (s *placement) seedBin(c *class, d *demand) bool {
 	for pool := range s.input.Pools {
 		if !s.buysFrom(pool) {
@@ -98,8 +100,8 @@ func (s *placement) seedBin(c *class, d *demand) bool {
 	return false
 }
 
-// joinBin adds as many pods as a bin takes, over the first topology assignment of the class that allows it. A group that begins beside others begins whole:
-// those left over could go nowhere.
+// joinBin adds as many pods as a bin takes, over the first assignment of the class that allows it, and says whether
+// any joined. A group that begins beside others begins whole: those left over could go nowhere.
 func (s *placement) joinBin(c *class, b *bin) bool {
 	n, least := min(s.podsHostAllows(c, b.host), podsPortsAllow(c, b.occupancy.ports), int64(s.placeablePods(c))), int64(1)
 	if len(b.items) > 0 && c.topology.hostAffinity && s.mayStartGroup(c) {
@@ -119,7 +121,8 @@ func (s *placement) joinBin(c *class, b *bin) bool {
 	return false
 }
 
-// growBin puts up to n pods, and no fewer than least, into a bin, which from then on may only be an offer of the offer set.
+// growBin puts up to n pods, and no fewer than least, into a bin, which from then on may only be an offer of the set.
+// It says whether it could within limits.
 func (s *placement) growBin(c *class, b *bin, set *offerSet, n, least int64, at *topologyAssignment) bool {
 	set = s.intersect(b.offers, set)
 	if !s.someOfferHolds(set, &b.requests) {
@@ -177,7 +180,8 @@ func (s *purchases) isCheaperAlone(c *class, set *offerSet, n int64, b, with *bi
 	return price >= 0 && s.adjustPrice(s.leastBinPrice(with))-s.adjustPrice(s.leastBinPrice(b)) > s.adjustPrice(price)
 }
 
-// rechargeBin charges the pool for the cheapest machine that holds the bin within the limits, in place of what was charged before.
+// rechargeBin charges the pool for the cheapest machine that holds the bin within the limits, in place of what was
+// charged before. Where there is none it changes nothing and says no.
 func (s *purchases) rechargeBin(b *bin) bool {
 	left := &s.limits[b.pool]
 	if b.charged != nil {
@@ -213,7 +217,8 @@ func (s *purchases) rechargeBin(b *bin) bool {
 	return true
 }
 
-// startBin buys a machine to begin a group: of the first pool, by weight and name, that has one, for as many pods as it can hold.
+// startBin opens a bin to begin a group: of the first pool, by weight and name, that has a machine, for as many pods
+// as it can hold.
 func (s *placement) startBin(c *class) {
 	for pool := range s.input.Pools {
 		if !s.buysFrom(pool) {

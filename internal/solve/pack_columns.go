@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// maxMasterRows is how many demands column generation takes on; with more of them fills come out well by themselves, for there is always a
-// pod that fits the gap.
+// maxMasterRows is how many demands column generation takes on; with more of them patterns come out well by
+// themselves, for there is always a pod that fits the gap.
 const maxMasterRows = 640
 
 // master is the restricted master problem of column generation: the program over the columns made so far.
@@ -20,7 +20,7 @@ type master struct {
 	smoothing float64   // how much of the duals asked at is taken from it
 }
 
-// newMaster begins with a machine full of one demand for each demand.
+// newMaster begins with one column for each demand: a machine full of it, the cheapest for each pod.
 func newMaster(p *packing, remaining []int64) *master {
 	t := &master{p: p, coveringProgram: coveringProgram{s: &p.s.problemInput, machines: p.machines, rowOf: make([]int, len(remaining))}}
 	for d, n := range remaining {
@@ -41,7 +41,7 @@ func newMaster(p *packing, remaining []int64) *master {
 	return t
 }
 
-// cheapestAlone is the machine that holds pods of one demand at the least price for each.
+// cheapestAlone is the machine that holds pods of one demand at the least cost for each; false where none does.
 func (p *packing) cheapestAlone(d int) (column, bool) {
 	best, bestN := -1, int64(0)
 	for i, m := range p.machines {
@@ -63,7 +63,7 @@ func (p *packing) cheapestAlone(d int) (column, bool) {
 	return column{machine: best, items: []item{{d, bestN}}}, best >= 0
 }
 
-// demandTotals is how much there is of each demand: a column may hold as much.
+// demandTotals is the pods of each demand: a column may hold as many.
 func (t *master) demandTotals() []int64 {
 	out := make([]int64, len(t.p.demands))
 	for i, d := range t.rows {
@@ -72,15 +72,17 @@ func (t *master) demandTotals() []int64 {
 	return out
 }
 
-// maxSmoothing is how much of the prices asked at is the mean of those before, and keepCalm how much of that mean stays each round. Prices
-// straight from the program swing: what is asked for at one extreme is of no use at the next. Asked at a mean, half the rounds do.
+// maxSmoothing is how much of the duals that machines are priced at is the mean of those before, and meanDecay how
+// much of that mean stays each round. Duals straight from the program swing: a pattern asked for at one extreme is of
+// no use at the next. Priced at a mean, half the rounds do.
 const (
 	maxSmoothing = 0.7
 	meanDecay    = 0.8
 )
 
-// generateColumns makes columns until none makes the plan cheaper, or the work allowed is done. It says which. Each round asks every machine
-// for fills by what pods are worth now: at first those that are quickly made, and tables only once these bring nothing more.
+// generateColumns makes columns until none makes the plan cheaper, and says so, or the steps allowed are done. Each
+// round asks every machine for patterns at the duals of now: at first those that are quickly made, and tables only
+// once these bring nothing more.
 func (t *master) generateColumns(until int64) (done bool) {
 	p := t.p
 	whole := t.demandTotals()
@@ -131,18 +133,18 @@ func (t *master) generateColumns(until int64) (done bool) {
 	return false
 }
 
-// priceMachine offers the program fills of one machine, and returns how many it took.
+// priceMachine offers the program patterns of one machine, and returns how many it took.
 func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found int) {
 	p := t.p
-	take := func(f *fill) {
+	take := func(f *pattern) {
 		if len(f.items) > 0 && t.tryColumn(column{machine: mi, items: slices.Clone(f.items)}) {
 			found++
 		}
 	}
 	for _, power := range [...]int{0, 5} {
 		t.setDuals(power)
-		f := fill{machine: mi}
-		p.buildFill(&f, whole)
+		f := pattern{machine: mi}
+		p.buildPattern(&f, whole)
 		take(&f)
 	}
 	if hosted {
@@ -150,18 +152,18 @@ func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found i
 	}
 	t.setDuals(0)
 	if fine {
-		p.tableFills(mi, whole, take)
+		p.tablePatterns(mi, whole, take)
 		return found
 	}
-	f := fill{machine: mi}
+	f := pattern{machine: mi}
 	sack := knapsack{p: p, machine: p.machines[mi], whole: whole}
 	sack.search(&f)
 	take(&f)
 	return found
 }
 
-// setDuals tells the packing what pods are worth now. The power says how much more the fills should lean towards pods that are
-// worth more than their resources.
+// setDuals tells the packing what pods are worth now. power says how much more patterns should lean towards pods that
+// are worth more than their resources.
 func (t *master) setDuals(power int) {
 	p := t.p
 	for i, d := range t.rows {
@@ -174,7 +176,7 @@ func (t *master) setDuals(power int) {
 	}
 }
 
-// roundAndPack rounds the fractional plan down, and lets greedy buy the rest at the prices found.
+// roundAndPack rounds the fractional plan down, and buys greedily for the rest.
 func (t *master) roundAndPack(remaining []int64) []batch {
 	p := t.p
 	var out []batch
@@ -196,7 +198,7 @@ func (t *master) roundAndPack(remaining []int64) []batch {
 	return append(out, p.packGreedily(remaining)...)
 }
 
-// buyWholeCopies buys as many machines of a column as a part of the program has whole ones, and pods are left for.
+// buyWholeCopies buys as many machines of a column as there are whole ones in its amount, and pods left for.
 func (t *master) buyWholeCopies(out []batch, col int, part float64, remaining []int64) []batch {
 	c := &t.cols[col]
 	copies := int64(part + 1e-6)

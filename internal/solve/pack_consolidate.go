@@ -8,39 +8,41 @@ import (
 	"slices"
 )
 
-// consolidation empties machines that are to be bought into what is left free on the others, over all pools and weights: each level is packed
-// by itself, and a class of which a machine may hold only a few leaves room that nobody looks at again. A machine goes, or becomes a
-// smaller one, where its pods find room on others that grow dearer by less than is saved. Pods stay in the domains where they are
-// counted. A machine may grow for pods of another weight where a whole machine is saved: weights say what is bought first, not what else may be on it.
+// consolidation empties machines to buy into what is free on the others, over all pools and levels: each level is
+// packed by itself, and a class of which a machine may hold only a few leaves capacity that no other packing looks
+// at. A machine goes, or becomes a smaller one, where its pods fit on others that grow dearer by less than is saved.
+// Pods stay in the domains where they are counted. A machine may grow for pods of another level where a whole machine
+// is saved: weights say what is bought first, not what else may be on it.
 type consolidation struct {
 	s              *placement
 	bins           []plannedBin
-	undo           []undoEntry // of what is being tried
-	blockMax       []vec       // by so many targets of a round: no more than this is free on any of them; nil: they are few
-	targetFree     []int64     // by target: no more than this is free on it; all of them beside each other in memory
+	undo           []undoEntry // moves of what is being tried, in order
+	blockMax       []vec       // by block of targets: no more than this is free on any of them; nil: targets are few
+	targetFree     []int64     // by target: no more than this is free on it, numDims amounts each
 	targetPosition []int32     // by bin: which target it is
-	sizedBuf       []sizedItem // scratch of bySize
-	stepLimit      int64       // of work
+	sizedBuf       []sizedItem // scratch of itemsBySize
+	stepLimit      int64       // where it ends, in steps
 
-	ignoreSeparation bool // pods that would rather be apart need not be: there is nowhere else for them
+	ignoreSeparation bool // pods that would rather be separate need not be: there is nowhere else for them
 }
 
 // plannedBin is a bin and what it would be bought as.
 type plannedBin struct {
 	*bin
-	offer int // the cheapest; -1: nothing is done with it
-	free  vec // on that
-	fixed bool
+	offer int  // the cheapest; -1: nothing is done with it
+	free  vec  // on that offer
+	fixed bool // it stays the machine that it is
 }
 
+// undoEntry is bin j as it was before a move.
 type undoEntry struct {
 	j   int
 	was plannedBin
 	bin bin
 }
 
-// maxConsolidatedMachines bounds the machines that are looked at, maxEmptied those that one round tries to empty, and maxGrown those among which others
-// are tried in a larger size.
+// maxConsolidatedMachines bounds the machines that are looked at, maxEmptiedPerRound those that one round tries to
+// empty, and maxMachinesToGrow those among which others are tried in a larger size.
 const (
 	maxConsolidatedMachines = 2048
 	maxEmptiedPerRound      = 256
@@ -49,8 +51,8 @@ const (
 	consolidationSteps      = 2_000_000
 )
 
-// consolidateBins does that until nothing more comes of it. Where the plan is as near to what its pods cost at least as the policy asks, it is left
-// as it is.
+// consolidateBins consolidates until nothing more comes of it. Where the plan is as near to what its pods cost at
+// least as the policy asks, it is left as it is.
 func (s *placement) consolidateBins() {
 	if n := s.countMachines(); n < 2 || n > maxConsolidatedMachines || s.policy.Work == 0 || s.isNearBound() {
 		return
@@ -67,7 +69,8 @@ func (s *placement) consolidateBins() {
 	s.bins = slices.DeleteFunc(s.bins, func(b *bin) bool { return len(b.items) == 0 })
 }
 
-// isNearBound says whether the machines cost no more than the policy's gap above what all their pods cost at least, packed together by resources.
+// isNearBound says whether the machines cost no more than the policy's gap above what all their pods cost at least,
+// packed together by resources.
 func (s *placement) isNearBound() bool {
 	sum := int64(0)
 	for _, b := range s.bins {
@@ -79,7 +82,7 @@ func (s *placement) isNearBound() bool {
 	return !s.buysFromSeveralLevels() && sum-s.resourceBound <= mulDiv(s.resourceBound, s.policy.MaxGapPPM, 1_000_000)
 }
 
-// addNewBins looks at the bins that it has not seen yet.
+// addNewBins takes in the bins opened since it was last called.
 func (t *consolidation) addNewBins() {
 	s := t.s
 	t.bins = slices.Grow(t.bins, len(s.bins)-len(t.bins))
@@ -93,7 +96,8 @@ func (t *consolidation) addNewBins() {
 	}
 }
 
-// runRound tries to empty machines, those least used first, into the fullest first or last, and says whether any was emptied or made smaller.
+// runRound tries to empty machines, those least used first, into the fullest first or last, and says whether any was
+// emptied or made smaller.
 func (t *consolidation) runRound(last bool) (any bool) {
 	s := t.s
 	type used struct {
@@ -149,11 +153,11 @@ func (t *consolidation) runRound(last bool) (any bool) {
 // targetBlock is how many targets are passed over at once where none of them has room.
 const targetBlock = 32
 
-// indexFreeCapacity notes what is free at most on every few targets.
+// indexFreeCapacity notes what is free at most on each block of targets.
 func (t *consolidation) indexFreeCapacity(targets []int) {
 	t.blockMax = t.blockMax[:0]
 	if len(t.bins) <= maxMachinesToGrow {
-		return // rehome may make room
+		return // switchPool may make room
 	}
 	t.targetFree, t.targetPosition = make([]int64, len(targets)*t.s.numDims), make([]int32, len(t.bins))
 	for at, j := range targets {
@@ -177,7 +181,7 @@ func (t *consolidation) raiseFreeCapacity(j int) {
 	}
 }
 
-// nextTarget is the first target from a place on that may have room for a pod, or how many there are.
+// nextTarget is the first target from a place on that may have room for a pod, or how many targets there are.
 func (t *consolidation) nextTarget(at int, targets []int, req *vec) int {
 	nd := t.s.numDims
 	for ; at < len(targets) && len(t.blockMax) > 0; at++ {
@@ -194,7 +198,7 @@ func (t *consolidation) nextTarget(at int, targets []int, req *vec) int {
 	return min(at, len(targets))
 }
 
-// emptyBin moves what it can of a bin elsewhere, and takes it back if that saves nothing.
+// emptyBin moves what it can of a bin elsewhere, and takes it back and says no if that saves nothing.
 func (t *consolidation) emptyBin(i int, targets []int) bool {
 	s := t.s
 	t.undo = t.undo[:0]
@@ -259,7 +263,7 @@ func (t *consolidation) emptyBin(i int, targets []int) bool {
 	return true
 }
 
-// itemsBySize copies items, those first of which a pod takes the largest part of a machine.
+// itemsBySize copies items, sorted by how large a part of a machine one pod takes, the largest first.
 func (t *consolidation) itemsBySize(items []binItem, avail *vec) []binItem {
 	t.sizedBuf = t.sizedBuf[:0]
 	for i := range items {
@@ -279,12 +283,14 @@ func (t *consolidation) itemsBySize(items []binItem, avail *vec) []binItem {
 	return out
 }
 
+// sizedItem is an item and the part of a machine that one of its pods takes, in millionths.
 type sizedItem struct {
 	size int64
 	it   binItem
 }
 
-// cheapestGrowth finds the bin that would take all these items of bin i for the least more, less than a limit.
+// cheapestGrowth finds the bin that would take all these items of bin i for the least more, less than a limit; -1 if
+// none would.
 func (t *consolidation) cheapestGrowth(i int, items []binItem, targets []int, limit int64) (best int, grown plannedBin, by int64) {
 	s := t.s
 	best, by = -1, limit
@@ -317,8 +323,8 @@ func (t *consolidation) cheapestGrowth(i int, items []binItem, targets []int, li
 	return best, grown, by
 }
 
-// mergeBins looks for machines of one pool, the cheapest first, that one larger machine can replace for less: the last few that a class is left
-// with, mostly.
+// mergeBins looks for machines of one pool, the cheapest first, that one larger machine can replace for less, and
+// says whether it replaced some: the last few that a class is left with, mostly.
 func (t *consolidation) mergeBins() bool {
 	s := t.s
 	if len(t.bins) > maxMachinesToGrow {
@@ -363,7 +369,7 @@ func (t *consolidation) mergeBins() bool {
 	return false
 }
 
-// replaceBins has one bin hold what others held, whose pods are counted there.
+// replaceBins has one bin hold what others held, whose pods are counted there already.
 func (t *consolidation) replaceBins(i int, by *plannedBin, gone []int) {
 	for _, j := range gone {
 		t.bins[j].bin.items = nil

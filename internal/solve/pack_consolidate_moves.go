@@ -5,7 +5,7 @@ package solve
 
 import "slices"
 
-// findOffer finds what a bin would be bought as.
+// findOffer finds what a bin would be bought as, and what is free on it.
 func (t *consolidation) findOffer(x *plannedBin) {
 	if x.offer = t.cheapestOffer(x.bin); x.offer >= 0 {
 		x.free = *t.s.offers[x.offer].allocatable
@@ -15,7 +15,8 @@ func (t *consolidation) findOffer(x *plannedBin) {
 	}
 }
 
-// cheapestOffer is the cheapest offer that holds the bin, and for which limits have been charged; -1 where there is none.
+// cheapestOffer is the cheapest offer that holds the bin and that limits have been charged for; -1 where there is
+// none.
 func (t *consolidation) cheapestOffer(b *bin) int {
 	s := t.s
 	list := s.poolOffersCheapestFirst(b.pool)
@@ -40,11 +41,12 @@ func (t *consolidation) cheapestOffer(b *bin) int {
 	return -1
 }
 
+// adjustedCost is that of the machine a bin would be bought as.
 func (t *consolidation) adjustedCost(x *plannedBin) int64 {
 	return t.s.adjustPrice(t.s.offers[x.offer].price)
 }
 
-// podsBinAccepts is how many pods of an item of bin i bin j has room for, as the machine that it is.
+// podsBinAccepts is how many pods of an item of bin i fit on bin j, as the machine that it is.
 func (t *consolidation) podsBinAccepts(j, i int, it *binItem) int64 {
 	s, x := t.s, &t.bins[j]
 	s.steps++
@@ -88,7 +90,8 @@ func (t *consolidation) podsNeighboursAllow(x *plannedBin, c *class) int64 {
 	return n
 }
 
-// switchPool has the pool of bin i buy bin j, where that costs no more and pods that need that pool can then join. It says whether it did.
+// switchPool has the pool of bin i buy bin j, where that costs no more and pods that need that pool can then join. It
+// says whether it did.
 func (t *consolidation) switchPool(j, i int, it *binItem) bool {
 	s, x := t.s, &t.bins[j]
 	pool := t.bins[i].pool
@@ -115,8 +118,8 @@ func (t *consolidation) switchPool(j, i int, it *binItem) bool {
 	return true
 }
 
-// switchMachine has bin j be another machine, no dearer, to which pods may go that have room on the one it is and may not go to that. It says whether
-// it did.
+// switchMachine has bin j be another machine, no dearer, to which pods may go that fit on the one it is and may not
+// go to that. It says whether it did.
 func (t *consolidation) switchMachine(j int, it *binItem) bool {
 	s, x := t.s, &t.bins[j]
 	c := s.classes[it.class]
@@ -156,6 +159,7 @@ func (t *consolidation) binHolding(i int, items []binItem) plannedBin {
 	return x
 }
 
+// occupancyOf is the ports and volumes of the pods in items.
 func (t *consolidation) occupancyOf(items []binItem) (g occupancy) {
 	for _, it := range items {
 		if c := t.s.classes[it.class]; len(c.ports) > 0 || len(c.csiVolumes) > 0 {
@@ -217,7 +221,8 @@ func (t *consolidation) undoMoves(i int) {
 	}
 }
 
-// tryJoin counts items of bin j on the host of bin i, and says whether rules between pods let them all be there beside those on into.
+// tryJoin counts items of bin j on the host of bin i, and says whether rules between pods let them all be there
+// beside those on into.
 func (t *consolidation) tryJoin(i, j int, items []binItem, into *plannedBin) bool {
 	if len(t.s.minValuesOf(into.pool)) > 0 {
 		return false // it would have to be seen how many types are left

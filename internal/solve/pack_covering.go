@@ -3,13 +3,14 @@
 
 package solve
 
-// column is a fill of a machine, and how many of it the program buys.
+// column is a pattern of one machine in the program.
 type column struct {
-	machine   int
+	machine   int // its number in coveringProgram.machines; -1: free capacity, which costs nothing
 	items     []item
-	fractions []float64 // amounts instead of the items': a relaxed fill, only ever for a bound
+	fractions []float64 // by item: amounts instead of counts, for a relaxed pattern that only proves a bound
 }
 
+// amount is how much of item i the column holds.
 func (c *column) amount(i int) float64 {
 	if c.fractions != nil {
 		return c.fractions[i]
@@ -17,14 +18,15 @@ func (c *column) amount(i int) float64 {
 	return float64(c.items[i].count)
 }
 
-// coveringProgram is the program over columns: the cheapest fractional number of each such that every demand is met. It is solved by the
-// revised simplex method with the inverse of the basis kept whole: inverse[i] is the row of basic variable i.
+// coveringProgram is the linear program over columns: the cheapest fractional number of each such that every demand
+// is met. It is solved by the revised simplex method with the inverse of the basis kept whole: inverse[i] is the row
+// of basic variable i.
 type coveringProgram struct {
 	s        *problemInput
 	machines []*machine
-	rows     []int // demands that some machine holds
-	rowOf    []int // by demand, -1: none
-	need     []float64
+	rows     []int     // by row: its demand; demands that no machine holds have none
+	rowOf    []int     // by demand: its row, -1: none
+	need     []float64 // by row: how much is demanded; negative: no more than so much may be used
 	cols     []column
 	basic    []int     // by row: the column in the basis; -1-r: surplus of row r
 	x        []float64 // by row: how much of that is bought
@@ -54,7 +56,7 @@ func (t *coveringProgram) initBasis() {
 	}
 }
 
-// tryColumn brings a column into the basis if that makes the plan cheaper, and says whether it did.
+// tryColumn brings a column into the basis if its reduced cost is negative, and says whether it did.
 func (t *coveringProgram) tryColumn(c column) bool {
 	gain := -t.columnCost(c.machine)
 	for i, it := range c.items {
@@ -78,7 +80,7 @@ func (t *coveringProgram) tryColumn(c column) bool {
 	return true
 }
 
-// enterSurplus lets rows be met more than fully where their price has become negative.
+// enterSurplus lets rows be met more than fully where their dual has become negative.
 func (t *coveringProgram) enterSurplus() {
 	for r := range t.rows {
 		if t.y[r] >= -1e-9 {
@@ -91,7 +93,8 @@ func (t *coveringProgram) enterSurplus() {
 	}
 }
 
-// enterColumn pivots on the row that runs out first; cost is the reduced cost, negative.
+// enterColumn pivots on the row that runs out first; cost is the reduced cost, negative. It says no where no row
+// does.
 func (t *coveringProgram) enterColumn(col int, cost float64) bool {
 	out, least := -1, 0.0
 	for i, s := range t.direction {
@@ -116,7 +119,8 @@ func (t *coveringProgram) enterColumn(col int, cost float64) bool {
 	return true
 }
 
-// pivot makes a column basic in place of that of a row, at least of it. step is what it takes of all basic ones.
+// pivot makes a column basic in place of that of row out, in the amount least; direction is what one of it takes of
+// every basic column.
 func (t *coveringProgram) pivot(out, col int, cost, least float64) {
 	row, inv := t.inverse[out], 1/t.direction[out]
 	for k := range row {
@@ -142,7 +146,7 @@ func (t *coveringProgram) pivot(out, col int, cost, least float64) {
 	t.s.steps += int64(len(row)*len(row))/4 + 1
 }
 
-// columnCost is what the program counts for a machine; free capacity, -1, costs nothing.
+// columnCost is what the program counts for a machine, micro-dollars an hour; free capacity, -1, costs nothing.
 func (t *coveringProgram) columnCost(m int) float64 {
 	if m < 0 {
 		return 0
@@ -164,7 +168,7 @@ func (t *coveringProgram) objective() float64 {
 	return sum
 }
 
-// recompute works out amounts and prices anew from the inverse, so that rounding does not add up.
+// recompute works out amounts and duals anew from the inverse, so that rounding does not add up.
 func (t *coveringProgram) recompute() {
 	clear(t.y)
 	for i, b := range t.basic {
@@ -183,8 +187,9 @@ func (t *coveringProgram) recompute() {
 	}
 }
 
-// resolveDual solves the program for what is left, with the columns that there are, by the dual simplex method: prices stay as good as they are, and where
-// more of a column would have to be given back than was wanted another takes its place. It says whether that came to an end.
+// resolveDual solves the program for what is left, with the columns that there are, by the dual simplex method:
+// reduced costs stay not negative, and where more of a column would have to be given back than was wanted another
+// takes its place. It says whether that came to an end.
 func (t *coveringProgram) resolveDual(remaining []int64) bool {
 	for r, d := range t.rows {
 		t.need[r] = float64(remaining[d])
@@ -244,7 +249,8 @@ func (t *coveringProgram) resolveDual(remaining []int64) bool {
 	return false
 }
 
-// dualRatioTest finds what takes the place of the basic column of a row at the least cost, and what one of it costs beyond what it is worth.
+// dualRatioTest finds what takes the place of the basic column of a row at the least cost, and its reduced cost;
+// false where nothing can.
 func (t *coveringProgram) dualRatioTest(out int, basic []bool) (in int, cost float64, found bool) {
 	row := t.inverse[out]
 	least := 0.0
@@ -276,15 +282,16 @@ func (t *coveringProgram) dualRatioTest(out int, basic []bool) (in int, cost flo
 	return in, cost, found
 }
 
-// toleranceShift says how near to the program's value the bound is to come, and how much above its price a machine's fills may be left until
-// then: a part in so many powers of two.
+// toleranceShift says how near to the program's value a bound is to come, and how much above its price a machine's
+// patterns may be left until then: one part in 1<<toleranceShift.
 const toleranceShift = 10
 
-// maxProvenShare is how much of the dual prices asked at are those that have proved most so far.
+// maxProvenShare is how much of the duals that machines are asked at are those that have proved most so far.
 const maxProvenShare = 0.8
 
-// addRound adds the columns of a round and prices anew. It says how much of the next round's dual prices are to be those that have proved most,
-// and whether there is none: what is proven is near enough to the program's value, or nothing new was found at its own prices.
+// addRound adds the columns of a round and solves again. It returns how much of the next round's duals are to be
+// those that have proved most, and whether there is no next round: what is proven is near enough to the program's
+// value, or nothing new was found at its own duals.
 func (t *coveringProgram) addRound(found []column, best, held float64) (next float64, done bool) {
 	better := false
 	for _, c := range found {

@@ -5,10 +5,11 @@ package solve
 
 import "slices"
 
-// dive makes a plan of the program in whole machines: whole numbers of its columns are bought, then one of the column that it wants the largest
-// part of, filled up with what is worth most; the program is solved again for what is left, with the columns that it has, and so on. Where there are
-// few machines of many kinds most of the plan lies in such parts, and what greedy buys for them all at once costs more. It ends when nothing is
-// left, or so much work is done: the rest is greedy's.
+// dive makes an integer plan of the program: whole copies of its columns are bought, then one of the column with the
+// largest fraction, filled up with what is worth most; the program is solved again for what is left, with the columns
+// that it has, and so on. Where there are few machines of many kinds most of the plan lies in fractions, and what
+// greedy packing buys for them all at once costs more. It ends when nothing is left, or so many steps are done: the
+// rest is packed greedily.
 func (t *master) dive(remaining []int64, until int64) (out []batch) {
 	p := t.p
 	t.smoothing = 0
@@ -24,7 +25,7 @@ func (t *master) dive(remaining []int64, until int64) (out []batch) {
 			return out
 		}
 		if len(out) == before {
-			f := t.fillLargestFraction(remaining)
+			f := t.largestFraction(remaining)
 			b := p.buyCopies(f.machine, f.items, min(1, int64(len(f.items))), remaining)
 			if b.copies == 0 {
 				break
@@ -51,8 +52,8 @@ func (t *master) clone() *master {
 	return &x
 }
 
-// fillLargestFraction is a fill of the column that the program wants the largest part of, as far as what is left allows, filled up.
-func (t *master) fillLargestFraction(remaining []int64) *fill {
+// largestFraction is the pattern of the column with the largest amount, as far as pods are left for it, filled up.
+func (t *master) largestFraction(remaining []int64) *pattern {
 	p := t.p
 	best := -1
 	for i, b := range t.basic {
@@ -60,7 +61,7 @@ func (t *master) fillLargestFraction(remaining []int64) *fill {
 			best = i
 		}
 	}
-	f := &fill{}
+	f := &pattern{}
 	if best < 0 {
 		return f
 	}
@@ -68,6 +69,6 @@ func (t *master) fillLargestFraction(remaining []int64) *fill {
 	f.machine = c.machine
 	f.items = append(f.items, c.items...)
 	t.setDuals(0)
-	p.buildFill(f, remaining)
+	p.buildPattern(f, remaining)
 	return f
 }

@@ -3,11 +3,12 @@
 
 package solve
 
-// equivalentDemands is lastDemand that a packing need not tell apart: their pods ask for the same, may go to the same offers, and no rule between pods says
-// who may be beside whom. Real clusters have many workloads of the same few sizes; taken together they are few enough to refine.
+// equivalentDemands is demands that a packing need not tell apart: their pods ask for the same, may go to the same
+// offers, and no rule between pods says who may be beside whom. Real clusters have many workloads of the same few
+// sizes; taken together they are few enough to refine.
 type equivalentDemands []*demand
 
-// groupEquivalentDemands groups demands into groups of equivalent demands, in the order of their first.
+// groupEquivalentDemands groups demands, in the order of their first.
 func groupEquivalentDemands(demands []*demand) (out []equivalentDemands) {
 	type key struct {
 		req        vec
@@ -35,7 +36,7 @@ func groupEquivalentDemands(demands []*demand) (out []equivalentDemands) {
 	return out
 }
 
-// combined is one demand for all of a group of equivalent demands.
+// combined is one demand for all of them.
 func (x equivalentDemands) combined() *demand {
 	if len(x) == 1 {
 		return x[0]
@@ -51,16 +52,17 @@ type podShare struct {
 	count  int64
 }
 
-// distribution gives the demands of groups of equivalent demands what was bought for the groups of equivalent demands.
+// distribution gives each of equivalent demands its part of what was bought for all of them.
 type distribution struct {
 	groups    []equivalentDemands
-	remaining []int64    // by group of equivalent demands and demand, one behind the other: bought for and not dealt yet
-	start     []int32    // by group of equivalent demands: where its demands begin in have
-	next      []int32    // by group of equivalent demands: the first demand with any
+	remaining []int64    // by group and demand, one behind the other: pods bought for and not given to a machine yet
+	start     []int32    // by group: where its demands begin in remaining
+	next      []int32    // by group: the first demand with any
 	buf       []podShare // scratch
 }
 
-// distribute begins with what is left of each group of equivalent demands, which falls to its last demands.
+// distribute begins with what is left of each group, which falls to its last demands, and counts down
+// demand.unbought.
 func distribute(groups []equivalentDemands, remaining []int64) *distribution {
 	n := 0
 	for _, l := range groups {
@@ -80,7 +82,8 @@ func distribute(groups []equivalentDemands, remaining []int64) *distribution {
 	return x
 }
 
-// nextShare deals for as many copies of a machine, of so many, as hold pods of the same demands. The list is good until it is called again.
+// nextShare returns the pods of one machine, and for how many copies of it, of so many, they are of the same demands.
+// The list is good until it is called again.
 func (x *distribution) nextShare(items []item, copies int64) (out []podShare, n int64) {
 	n, out = copies, x.buf[:0]
 	for _, it := range items {
@@ -100,7 +103,7 @@ func (x *distribution) nextShare(items []item, copies int64) (out []podShare, n 
 	return out, n
 }
 
-// firstRemaining is what the first demand of a group of equivalent demands that has any has.
+// firstRemaining is the pods of the first demand of group i that has any.
 func (x *distribution) firstRemaining(i int) int64 {
 	for int(x.next[i]) < len(x.groups[i]) {
 		if n := x.remaining[x.start[i]+x.next[i]]; n > 0 {
@@ -111,7 +114,8 @@ func (x *distribution) firstRemaining(i int) int64 {
 	return 0
 }
 
-// groupEquivalentClasses groups classes that a proof need not tell apart, worth the same, by their places in the list.
+// groupEquivalentClasses groups classes that a proof need not tell apart, of the same worth, by their places in the
+// list.
 func groupEquivalentClasses(classes []*class, worth []int64) (out [][]int) {
 	type key struct {
 		req   vec
@@ -133,7 +137,8 @@ func groupEquivalentClasses(classes []*class, worth []int64) (out [][]int) {
 	return out
 }
 
-// groupByRequest groups classes that ask for the same of the same offers, whoever may be beside them: the first of each, and the pods placed of all.
+// groupByRequest groups classes that ask for the same of the same offers, whoever may be beside them: the first of
+// each, and the pods assigned of all.
 func groupByRequest(classes []*class) (firsts []*class, pods []int64) {
 	type key struct {
 		req  vec

@@ -5,9 +5,10 @@ package solve
 
 import "slices"
 
-// priceExclusivities raises what a place for a pod of a mutual anti-affinity group is worth where there are fewer of them than pods, by up to the price of the cheapest machine
-// that holds one: a pod that is left over needs that machine to itself. Resource prices alone think that such a machine can be as
-// small as the pod, and would have large machines filled with what the others need beside their one pod.
+// priceExclusivities raises the price of a place for one of a mutual anti-affinity group where there are fewer places
+// than pods, by up to the price of the cheapest machine that holds one: a pod that is left over needs that machine to
+// itself. Resource prices alone think that such a machine can be as small as the pod, and would have large machines
+// filled with what the others need beside their one pod.
 func (p *pricedPacking) priceExclusivities(remaining []int64) {
 	for k := len(p.s.dims); k < p.s.numDims; k++ {
 		p.exclusivityPrices[k].most = 0
@@ -31,24 +32,26 @@ func (p *pricedPacking) priceExclusivities(remaining []int64) {
 	}
 }
 
-// exclusivityPrice is what a place for a pod of a mutual anti-affinity group costs beside what prices of resources say.
+// exclusivityPrice is what a place for one of a mutual anti-affinity group costs beside what resource prices say.
 type exclusivityPrice struct {
 	most int64 // the price of the cheapest machine that holds one
-	part int64 // of it, in parts of fareParts; 0 stands for all
-	pods int64 // of the mutual anti-affinity group that are left
+	part int64 // of it, in parts of exclusivityPriceParts; 0 stands for all
+	pods int64 // of the group that are left
 	rest int64 // what all pods left are worth, exclusivity prices left out
 	// Since the part was last changed:
 	machines int64
 	held     int64 // what they hold is worth, exclusivity prices left out
-	share    int64 // and what was left then for each pod of the mutual anti-affinity group
+	share    int64 // and what was left then for each pod of the group
 }
 
-// exclusivityPriceParts is what the price of a machine is divided into, fareWindow after how many machines bought a exclusivity price is looked at.
+// exclusivityPriceParts is what the price of a machine is divided into, exclusivityPriceWindow after how many
+// machines bought an exclusivity price is looked at.
 const (
 	exclusivityPriceParts  = 1 << 10
 	exclusivityPriceWindow = 8
 )
 
+// current is the price of a place, micro-dollars an hour.
 func (f *exclusivityPrice) current() int64 {
 	if f.part == 0 {
 		return f.most
@@ -56,20 +59,24 @@ func (f *exclusivityPrice) current() int64 {
 	return mulDiv(f.most, f.part, exclusivityPriceParts)
 }
 
-// enableAdaptivePrices has exclusivity prices haggled for where there are fewer places for some mutual anti-affinity group than pods, and so many demands that fills are chosen from a sample of them
-// and programs take them no more. Then one packing is most of the work, and it has machines enough for prices to be found on the way.
+// enableAdaptivePrices has exclusivity prices adapted while machines are bought, and says whether: where there are
+// fewer places for some mutual anti-affinity group than pods, and so many demands that patterns are chosen from a
+// sample of them and column generation takes them no more. Then one packing is most of the work, and it has machines
+// enough for prices to be found on the way.
 func (p *pricedPacking) enableAdaptivePrices() bool {
 	p.adaptivePrices = p.s.runs(stageAdaptivePrices) && len(p.demands) > maxMasterRows && slices.ContainsFunc(p.exclusivityPrices[:], func(x exclusivityPrice) bool { return x.most > 0 })
 	return p.adaptivePrices
 }
 
-// maxPriceAdaptations is how often exclusivity prices are looked at in a packing from which nothing is learnt any more: another one would win little but luck.
+// maxPriceAdaptations is how often exclusivity prices may have been adapted in a packing for another one to be
+// worthwhile: after more it would win little but luck.
 const maxPriceAdaptations = 100
 
-// adaptExclusivityPrices lowers what places for a pod of a mutual anti-affinity group cost where machines bought hold less than their share of what is left, and raises it where they
-// hold more: slowly down and fast up, for with too little of it one machine may take what hundreds need. All of it makes the smallest machines
-// with such a place the best of all, and what comes last then has no neighbours; nothing of it leaves pods of the mutual anti-affinity group over that each need
-// a machine to themselves.
+// adaptExclusivityPrices lowers the price of a place for one of a mutual anti-affinity group where machines bought
+// hold less than their share of what is left, and raises it where they hold more: slowly down and fast up, for with
+// too low a price one machine may take what hundreds need. The full price makes the smallest machines with such a
+// place the best of all, and what comes last then has no neighbours; no price leaves pods of the group over that each
+// need a machine to themselves.
 func (r *ranking) adaptExclusivityPrices(b *batch, value int64) {
 	p := r.p
 	for _, it := range b.items {
@@ -106,7 +113,7 @@ func (r *ranking) adaptExclusivityPrices(b *batch, value int64) {
 	}
 }
 
-// exclusivityDual is all that a pod of a demand is worth for exclusivity prices.
+// exclusivityDual is the part of a pod's dual that is for exclusivity prices.
 func (p *pricedPacking) exclusivityDual(d int) (sum int64) {
 	for k := len(p.s.dims); k < p.s.numDims; k++ {
 		if x := &p.exclusivityPrices[k]; x.most > 0 {
@@ -116,7 +123,7 @@ func (p *pricedPacking) exclusivityDual(d int) (sum int64) {
 	return sum
 }
 
-// countRemaining adds up what is left.
+// countRemaining counts the pods left of each mutual anti-affinity group, and what all pods left are worth.
 func (p *pricedPacking) countRemaining(remaining []int64) {
 	rest := int64(0)
 	for d, n := range remaining {
@@ -137,7 +144,7 @@ func (p *pricedPacking) countRemaining(remaining []int64) {
 	}
 }
 
-// exclusivityDemandsOf are the demands of a mutual anti-affinity group.
+// exclusivityDemandsOf are the demands of the mutual anti-affinity group that is resource k.
 func (p *packingProblem) exclusivityDemandsOf(k int) []int {
 	if p.exclusivityDemands == nil {
 		p.exclusivityDemands = make([][]int, p.s.numDims-len(p.s.dims))
@@ -152,7 +159,8 @@ func (p *packingProblem) exclusivityDemandsOf(k int) []int {
 	return p.exclusivityDemands[k-len(p.s.dims)]
 }
 
-// shiftExclusivityDuals changes what each pod of a mutual anti-affinity group is worth.
+// shiftExclusivityDuals changes by so much what each pod of a mutual anti-affinity group is worth, and the worth of
+// patterns with it.
 func (r *ranking) shiftExclusivityDuals(k int, by int64) {
 	p := r.p
 	change := func(d int) int64 {
@@ -170,9 +178,9 @@ func (r *ranking) shiftExclusivityDuals(k int, by int64) {
 		p.dual[d] = max(1, p.dual[d]+change(d))
 		p.resourceDual[d], p.biasedDual[d] = p.dual[d], p.dual[d]>>biasShift+1
 	}
-	for i := range r.fills {
-		f := &r.fills[i]
-		if !f.known {
+	for i := range r.patterns {
+		f := &r.patterns[i]
+		if !f.made {
 			f.worth = max(1, f.worth+most*min(1, p.machines[i].available[k]))
 			continue
 		}

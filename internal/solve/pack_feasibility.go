@@ -8,32 +8,35 @@ import (
 	"slices"
 )
 
-// feasibilityClasses are prices of resources by who may go where: what only large machines hold, or only those of one zone, is worth more for the same
-// room than what goes anywhere. One price a resource for all of it falls for machines that are cheap and small: it takes many of them for
-// room that no large pod can use.
+// feasibilityClasses are prices of resources by who may go where: what only large machines hold, or only those of one
+// zone, is worth more for the same amount than what goes anywhere. One price a resource for all of it falls to that
+// of machines that are cheap and small: it takes many of them, and their capacity is of no use to a large pod.
 //
-// The program behind them gives room of each machine, resource by resource, to the feasibility classes that may go there. So a certificate is a price
-// for each feasibility class and resource such that no machine costs less than its room is worth, each resource at the highest price among the feasibility classes
-// that the machine may hold.
+// The program behind them gives the capacity of each machine, resource by resource, to the feasibility classes that
+// may go there. So a certificate is a price for each feasibility class and resource such that no machine costs less
+// than its capacity is worth, each resource at the highest price among the feasibility classes that the machine may
+// hold.
 type feasibilityClasses struct {
 	p       *packingProblem
 	classes []feasibilityClass
 	classOf []int            // by demand: its feasibility class, -1: none
-	prices  [][maxDims]int64 // by feasibility class: micro-dollars << weightShift
+	prices  [][maxDims]int64 // by feasibility class: micro-dollars << priceShift
 }
 
-// feasibilityClass is lastDemand that may go to about the same machines, taken as if each might go wherever one of them may.
+// feasibilityClass is demands that may go to about the same machines, taken as if each might go wherever one of them
+// may.
 type feasibilityClass struct {
-	machines     []uint64 // machines, by number in packing
-	requests     vec
-	leastRequest vec // of each resource the least that one of its pods asks for
+	machines     []uint64 // as a bitmap, by number in packing
+	requests     vec      // of all its pods
+	leastRequest vec      // of each resource the least that one of its pods asks for
 }
 
 // maxFeasibilityClasses bounds the rows of the program: so many feasibility classes, a row for each of their resources.
 const maxFeasibilityClasses = 24
 
-// feasibilityClassesOf groups demands by the machines that may hold them; whole is how many pods of each there are. Sets of machines that offer each
-// resource at nearly the same least price count as one: as nearly as it takes to have few enough.
+// feasibilityClassesOf groups demands by the machines that may hold them; whole is how many pods of each there are.
+// Sets of machines that offer each resource at nearly the same least price count as one: as nearly as it takes to
+// have few enough.
 func (p *packingProblem) feasibilityClassesOf(whole []int64) *feasibilityClasses {
 	if p.feasibilityIndex == nil {
 		p.feasibilityIndex = p.newFeasibilityIndex()
@@ -103,7 +106,8 @@ func (p *packingProblem) feasibilityClassesOf(whole []int64) *feasibilityClasses
 	return x
 }
 
-// feasibilityIndex is what feasibility classes of the same demands and machines have in common, however many pods are left.
+// feasibilityIndex is what feasibility classes of the same demands and machines have in common, however many pods are
+// left.
 type feasibilityIndex struct {
 	p           *packingProblem
 	kinds       []demandKind
@@ -111,19 +115,19 @@ type feasibilityIndex struct {
 	admitted    [][]uint64 // by offer set: the machines that it admits, and the least of each resource that all of them have
 	least       []vec
 	machinesBuf []uint64 // scratch
-	round       int      // of strataOf
+	round       int      // of feasibilityClassesOf
 	sets        []*machineSet
 	classOf     []int
 }
 
-// demandKind is lastDemand that ask for the same and may go to the same offers.
+// demandKind is demands that ask for the same and may go to the same offers.
 type demandKind struct {
 	set   *machineSet // nil: only machines of limited quantity hold it: it is worth nothing here
-	steps int64       // that finding it takes
+	steps int64       // that finding the set takes
 	round int         // the last with any left; 0: not looked at yet
 }
 
-// machineSet is lastDemand that may go to the same machines.
+// machineSet is demands that may go to the same machines.
 type machineSet struct {
 	feasibilityClass
 	unitPrice [maxDims]int64 // least price of a unit of each resource
@@ -132,6 +136,7 @@ type machineSet struct {
 	round     int
 }
 
+// freeAccessOf is how much free capacity is open to a demand; see bounder.freeAccessOf.
 func (p *packingProblem) freeAccessOf(d int) int8 {
 	if p.freeAccess == nil {
 		return 0
@@ -139,6 +144,7 @@ func (p *packingProblem) freeAccessOf(d int) int8 {
 	return p.freeAccess[d]
 }
 
+// newFeasibilityIndex begins one for the machines of the packing.
 func (p *packingProblem) newFeasibilityIndex() *feasibilityIndex {
 	words := (len(p.machines) + 63) / 64
 	t := &feasibilityIndex{p: p, byBits: map[string]*machineSet{}, admitted: make([][]uint64, len(p.offerSets)),
@@ -194,7 +200,7 @@ func (p *packingProblem) numberKinds() {
 	p.numKinds = len(number)
 }
 
-// findMachines looks for the machines that may hold a kind of demand.
+// findMachines finds the machines that may hold a kind of demand.
 func (t *feasibilityIndex) findMachines(x *demandKind, mask int, req *vec, access int8) {
 	p, on := t.p, t.machinesBuf
 	copy(on, t.admitted[mask])
@@ -238,7 +244,7 @@ func (g *feasibilityClass) addPods(req *vec, n int64, nd int) {
 	}
 }
 
-// merge adds what another feasibility class has.
+// merge adds the demands and machines of another one.
 func (g *feasibilityClass) merge(o *feasibilityClass, nd int) {
 	for i, w := range o.machines {
 		g.machines[i] |= w
@@ -252,6 +258,7 @@ func (g *feasibilityClass) merge(o *feasibilityClass, nd int) {
 	}
 }
 
+// includes says whether a machine may hold some of it.
 func (g *feasibilityClass) includes(machine int) bool {
 	return g.machines[machine>>6]>>(machine&63)&1 != 0
 }

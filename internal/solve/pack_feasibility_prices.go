@@ -5,17 +5,18 @@ package solve
 
 import "math/bits"
 
-// pooledCapacity is free capacity that the same feasibility classes may use, taken as one machine: of it there is one, and it costs nothing.
+// pooledCapacity is free capacity that the same feasibility classes may use, taken as one machine: of it there is
+// one, and it costs nothing.
 type pooledCapacity struct {
-	classes uint64 // feasibility classes, by number
+	classes uint64 // as a bitmap
 	free    vec
 }
 
-// maxPricingRounds bounds the rounds of the program; a few do, mostly.
+// maxPricingRounds bounds the rounds of solvePrices; a few do, mostly.
 const maxPricingRounds = 100
 
-// solvePrices solves the program for the demand less a part that free capacity will hold, by resource, and rounds so that the prices are a certificate.
-// vacant is free capacity that the program itself gives to feasibility classes.
+// solvePrices solves the program for the demand less what free capacity will hold of each resource, and rounds so
+// that the prices are a certificate. vacant is free capacity that the program itself gives to feasibility classes.
 func (x *feasibilityClasses) solvePrices(free []float64, vacant []pooledCapacity) {
 	p, nd := x.p, x.p.s.numDims
 	var total [maxDims]float64
@@ -111,7 +112,8 @@ func (x *feasibilityClasses) solvePrices(free []float64, vacant []pooledCapacity
 	}
 }
 
-// cheapestSource is the machine that holds feasibility class i at the least price for a unit of resource k, -1 where none has any.
+// cheapestSource is the machine that holds feasibility class i at the least price for a unit of resource k, -1 where
+// none has any.
 func (x *feasibilityClasses) cheapestSource(i, k int) int {
 	best := -1
 	for mi, m := range x.p.machines {
@@ -122,7 +124,7 @@ func (x *feasibilityClasses) cheapestSource(i, k int) int {
 	return best
 }
 
-// lowerPrices takes prices down until the room of a machine is worth no more than it costs.
+// lowerPrices takes prices down until the capacity of a machine is worth no more than it costs.
 func (x *feasibilityClasses) lowerPrices(mi int) {
 	m, nd := x.p.machines[mi], x.p.s.numDims
 	if m.quantity >= 0 {
@@ -147,7 +149,7 @@ func (x *feasibilityClasses) lowerPrices(mi int) {
 	}
 }
 
-// highestPrice is the highest price of a resource among some feasibility classes.
+// highestPrice is the highest price of a resource among the feasibility classes chosen.
 func (x *feasibilityClasses) highestPrice(k int, which func(*feasibilityClass) bool) (u int64) {
 	for i := range x.prices {
 		if x.prices[i][k] > u && which(&x.classes[i]) {

@@ -11,21 +11,21 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// fillBuffers is previousColumns that fills are made in, so that making one allocates next to nothing.
-type fillBuffers struct {
-	used       []int64 // by demand, in the fill being made
-	inFill     []int   // demands of which some are used
-	counts     []int32 // counters within the fill
+// patternBuffers is memory that patterns are made in, so that making one allocates next to nothing.
+type patternBuffers struct {
+	used       []int64 // by demand, in the pattern being made
+	inPattern  []int   // demands of which some are used
+	counts     []int32 // counters within the pattern
 	touched    []int   // of counts
 	candidates []int32 // demands that still fit
 	bunches    candidateBunches
 	ports      []model.HostPort
 }
 
-// buildFill makes a good fill for a machine: again and again the demand that would be worth most if it had what is still free to itself,
-// a third of that at a time, so that what is free keeps a shape that something fits. What the fill holds already stays in it as
-// far as the pods left allow; the rest of the machine is filled up.
-func (p *packing) buildFill(f *fill, remaining []int64) {
+// buildPattern makes a good pattern for a machine: again and again the demand that would be worth most if it had what
+// is still free to itself, a third of that at a time, so that what is free keeps a shape that something fits. What
+// the pattern holds already stays in it as far as pods are left; the rest of the machine is filled up.
+func (p *packing) buildPattern(f *pattern, remaining []int64) {
 	m, nd, sc := p.machines[f.machine], p.s.numDims, &p.buf
 	rem := m.available
 	sc.ports = append(sc.ports[:0], m.ports...)
@@ -33,11 +33,11 @@ func (p *packing) buildFill(f *fill, remaining []int64) {
 	f.worth = 0
 	for _, it := range f.items {
 		if it.count = min(it.count, remaining[it.demand]); it.count > 0 {
-			p.addToFill(it.demand, it.count, &rem, &used)
+			p.addToPattern(it.demand, it.count, &rem, &used)
 			f.worth += p.dual[it.demand] * it.count
 		}
 	}
-	f.known = true
+	f.made = true
 	sc.candidates = sc.candidates[:0]
 	first, stride := p.samplingStride(m)
 	for w, b := range m.admits {
@@ -69,21 +69,21 @@ func (p *packing) buildFill(f *fill, remaining []int64) {
 		if p.restricted[best] {
 			n = min(n, p.podsNeighboursAllow(best, m, &used))
 		}
-		p.addToFill(best, n, &rem, &used)
+		p.addToPattern(best, n, &rem, &used)
 		f.worth += p.dual[best] * n
 	}
-	p.collectFill(f)
+	p.collectPattern(f)
 }
 
-// isFull says whether the fill being made may hold no more of a demand, whatever has room.
+// isFull says whether the pattern being made may hold no more of a demand, whatever fits.
 func (p *packing) isFull(d int32) bool { return p.buf.used[d] >= p.maxPodsOf(int(d)) }
 
-// maxCandidates is how many demands a fill is chosen from. Of more, every so many-th is looked at, others each time: there is always
-// something to fit a gap among this many.
+// maxCandidates is how many demands a pattern is chosen from. Of more a sample is looked at, another each time: there
+// is always something to fit a gap among this many.
 const maxCandidates = 160
 
-// samplingStride says where to begin among the open demands and how many steps to go at a time: for the candidates of a machine one by one, unless
-// too many are open to it.
+// samplingStride says where to begin among the open demands and how many steps to go at a time: one by one, unless
+// too many are open to the machine.
 func (p *packing) samplingStride(m *machine) (first, stride int) {
 	n := 0
 	for w, b := range m.admits {
@@ -119,7 +119,8 @@ func (p *packing) dropExhausted(remaining []int64) {
 	p.openDemands = kept
 }
 
-// openByOfferSet lists open demands by their offer sets where the problem is crowded: a fill then looks only at those that its machine admits.
+// openByOfferSet lists open demands by offer set where prices are adaptive, else nil: a pattern then looks only at
+// those that its machine admits.
 func (p *packing) openByOfferSet() [][]int32 {
 	if !p.adaptivePrices {
 		return nil
@@ -134,7 +135,7 @@ func (p *packing) openByOfferSet() [][]int32 {
 	return lists
 }
 
-// sampleCandidates thins the candidates out where there are more than so many.
+// sampleCandidates thins the candidates out to about keep where there are more than many.
 func (p *packing) sampleCandidates(many, keep int) {
 	sc := &p.buf
 	n := len(sc.candidates)
@@ -150,22 +151,23 @@ func (p *packing) sampleCandidates(many, keep int) {
 	sc.candidates = kept
 }
 
-// addToFill books pods in the fill being made.
-func (p *packing) addToFill(d int, n int64, rem *vec, used *occupancy) {
+// addToPattern books pods in the pattern being made.
+func (p *packing) addToPattern(d int, n int64, rem *vec, used *occupancy) {
 	c := p.demands[d].class
 	for k, v := range p.requestOf(d) {
 		rem[k] -= v * n
 	}
 	if p.buf.used[d] == 0 {
-		p.buf.inFill = append(p.buf.inFill, d)
+		p.buf.inPattern = append(p.buf.inPattern, d)
 	}
 	p.buf.used[d] += n
 	if p.restricted[d] {
-		p.countInFill(c, n, used)
+		p.countInPattern(c, n, used)
 	}
 }
 
-// podsNeighboursAllow is how many more pods of a demand the fill takes, ports, volumes and host topology considered.
+// podsNeighboursAllow is how many more pods of a demand the pattern being made takes, by ports, volumes and rules
+// over hosts.
 func (p *packing) podsNeighboursAllow(d int, m *machine, used *occupancy) int64 {
 	h := &p.neighbours[d]
 	c, n := h.class, unlimited
@@ -189,8 +191,8 @@ func (p *packing) podsNeighboursAllow(d int, m *machine, used *occupancy) int64 
 	return n
 }
 
-// countInFill counts pods as in the fill.
-func (p *packing) countInFill(c *class, n int64, used *occupancy) {
+// countInPattern counts pods as on the host of the pattern being made.
+func (p *packing) countInPattern(c *class, n int64, used *occupancy) {
 	for _, id := range c.topology.hostCounters {
 		p.buf.counts[id] += int32(n)
 		p.buf.touched = append(p.buf.touched, id)
@@ -203,9 +205,9 @@ func (p *packing) countInFill(c *class, n int64, used *occupancy) {
 // shareShift is the number of binary digits of a request as a share of the largest machine.
 const shareShift = 20
 
-// pickDemand picks the demand that would be worth most if it filled what is free alone, the first of equals, and drops those that no
-// longer fit, or of which last, the one picked before, none are left. That worth is worth/share, share being the largest part that one pod
-// takes of what is free of a resource.
+// pickDemand picks the demand that would be worth most if it filled what is free alone, the first of equals, -1 if
+// none fits, and drops those that no longer fit, or of which last, the one picked before, none are left. What it is
+// worth is its biased dual over its share, the largest part that one pod takes of what is free of a resource.
 func (p *packing) pickDemand(remaining []int64, rem *vec, m *machine, used *occupancy, last int) int {
 	var inverse, room [maxDims]int64
 	for k := range p.s.numDims {
@@ -277,15 +279,15 @@ func (p *packing) pickDemandNarrow(room, inverse *[4]int64, m *machine, used *oc
 	return best
 }
 
-// collectFill reads the fill from the scratch memory and clears that.
-func (p *packing) collectFill(f *fill) {
+// collectPattern reads the pattern from the buffers and clears them.
+func (p *packing) collectPattern(f *pattern) {
 	sc := &p.buf
 	f.items = f.items[:0]
-	for _, d := range sc.inFill {
+	for _, d := range sc.inPattern {
 		f.items = append(f.items, item{d, sc.used[d]})
 		sc.used[d] = 0
 	}
-	sc.inFill = sc.inFill[:0]
+	sc.inPattern = sc.inPattern[:0]
 	for _, id := range sc.touched {
 		sc.counts[id] = 0
 	}

@@ -8,11 +8,13 @@ import (
 	"slices"
 )
 
-// packGreedily buys machines for the demands until nothing more can be bought. left is by demand and is counted down. Prices are found anew
-// whenever half of what was there to buy is bought: what is left asks for another mix of resources.
+// packGreedily buys machines for the demands until nothing more can be bought: always the pattern worth most for the
+// machine's adjusted cost, as many copies as pods and limits allow. remaining is by demand and is counted down.
+// Prices are found anew whenever half of what there was to buy is bought: what is left asks for another mix of
+// resources.
 func (p *packing) packGreedily(remaining []int64) []batch {
 	var out []batch
-	r := ranking{p: p, fills: make([]fill, len(p.machines))}
+	r := ranking{p: p, patterns: make([]pattern, len(p.machines))}
 	value := p.totalWorth(remaining)
 	mark, anew := value, true
 	all, to := slices.Clone(p.openDemands), slices.Clone(p.openBySet)
@@ -26,11 +28,11 @@ func (p *packing) packGreedily(remaining []int64) []batch {
 			r.rebuild(remaining)
 			anew = false
 		}
-		best := r.bestFill(remaining)
+		best := r.bestPattern(remaining)
 		if best < 0 {
 			return out
 		}
-		f := &r.fills[best]
+		f := &r.patterns[best]
 		copies := unlimited
 		for _, it := range f.items {
 			copies = min(copies, remaining[it.demand]/it.count)
@@ -50,15 +52,16 @@ func (p *packing) packGreedily(remaining []int64) []batch {
 // dropExhaustedEvery is after how many purchases demands of which nothing is left are dropped.
 const dropExhaustedEvery = 32
 
-// ranking is machines by what their fills are worth for their price, in a heap: the best is the first, of equals the first by number.
+// ranking is machines in a heap, by what their patterns are worth for their adjusted cost: the best is the first, of
+// equals the first by number.
 type ranking struct {
-	p     *packing
-	fills []fill
-	heap  []int32
+	p        *packing
+	patterns []pattern
+	heap     []int32
 }
 
-// rebuild forgets all fills. Where the problem is crowded one is made when it might be the best: until then it stands where the most that it could be
-// worth puts it.
+// rebuild forgets all patterns. With adaptive prices one is made only when it might be the best: until then the
+// machine stands where the most that it could be worth puts it.
 func (r *ranking) rebuild(remaining []int64) {
 	p := r.p
 	p.numberAlikeDemands()
@@ -77,8 +80,8 @@ func (r *ranking) rebuild(remaining []int64) {
 	}
 	r.heap = r.heap[:0]
 	for i, m := range p.machines {
-		f := &r.fills[i]
-		f.machine, f.known, f.items = i, false, f.items[:0]
+		f := &r.patterns[i]
+		f.machine, f.made, f.items = i, false, f.items[:0]
 		if p.adaptivePrices {
 			var v sum128
 			for k := range p.s.numDims {
@@ -89,7 +92,7 @@ func (r *ranking) rebuild(remaining []int64) {
 			most := int64(v.hi<<(64-priceShift+dualShift) | v.lo>>(priceShift-dualShift))
 			f.worth = int64(float64(most)*dear) + pods // worth is rounded up to at least one
 		} else {
-			p.buildFill(f, remaining)
+			p.buildPattern(f, remaining)
 		}
 		r.heap = append(r.heap, int32(i))
 	}
@@ -103,10 +106,10 @@ func (r *ranking) heapify() {
 	}
 }
 
-// isBetter says whether the fill of machine a is better than that of b.
+// isBetter says whether the pattern of machine a is better than that of b.
 func (r *ranking) isBetter(a, b int32) bool {
-	h1, l1 := bits.Mul64(uint64(r.fills[a].worth), uint64(r.p.machines[b].adjustedCost))
-	h2, l2 := bits.Mul64(uint64(r.fills[b].worth), uint64(r.p.machines[a].adjustedCost))
+	h1, l1 := bits.Mul64(uint64(r.patterns[a].worth), uint64(r.p.machines[b].adjustedCost))
+	h2, l2 := bits.Mul64(uint64(r.patterns[b].worth), uint64(r.p.machines[a].adjustedCost))
 	if h1 == h2 && l1 == l2 {
 		return a < b
 	}
@@ -131,9 +134,10 @@ func (r *ranking) siftDown(i int) {
 	}
 }
 
-// dropIfUseless takes an entry of the heap out for good if its machine can't be had or holds nothing: limits only ever get tighter, and pods fewer.
+// dropIfUseless takes an entry out of the heap for good if its machine can't be had or holds nothing, and says
+// whether it did: limits only ever get tighter, and pods fewer.
 func (r *ranking) dropIfUseless(i int) bool {
-	f := &r.fills[r.heap[i]]
+	f := &r.patterns[r.heap[i]]
 	if _, n := r.p.copiesAvailable(r.p.machines[r.heap[i]]); n > 0 && f.worth > 0 {
 		return false
 	}
@@ -144,7 +148,7 @@ func (r *ranking) dropIfUseless(i int) bool {
 	return true
 }
 
-// runnerUp is the machine behind the first, -1 if there is none.
+// runnerUp is the machine second in the heap, -1 if there is none.
 func (r *ranking) runnerUp() int32 {
 	for len(r.heap) > 1 {
 		i := 1
@@ -158,10 +162,11 @@ func (r *ranking) runnerUp() int32 {
 	return -1
 }
 
-// bestFill returns the machine whose fill is worth most for its price, -1 where none holds anything. A fill is made anew only when the pods left no
-// longer allow the one known: with fewer pods no better one comes, near enough. One made anew is taken when it has lost next to nothing, though
-// others, not made anew yet, seem a hair better.
-func (r *ranking) bestFill(remaining []int64) int {
+// bestPattern returns the machine whose pattern is worth most for its adjusted cost, -1 where none holds anything. A
+// pattern is made anew only when the pods left no longer allow the one known: with fewer pods no better one comes,
+// near enough. One made anew is taken when it has lost next to nothing, though others, not made anew yet, seem
+// slightly better.
+func (r *ranking) bestPattern(remaining []int64) int {
 	p := r.p
 	for {
 		p.s.steps += int64(len(p.machines)) / 4
@@ -172,8 +177,8 @@ func (r *ranking) bestFill(remaining []int64) int {
 			return -1
 		}
 		i := r.heap[0]
-		m, f := p.machines[i], &r.fills[i]
-		known, stale := f.known, false
+		m, f := p.machines[i], &r.patterns[i]
+		known, stale := f.made, false
 		for _, it := range f.items {
 			stale = stale || remaining[it.demand] < it.count
 		}
@@ -181,8 +186,8 @@ func (r *ranking) bestFill(remaining []int64) int {
 			return int(i)
 		}
 		second := r.runnerUp()
-		p.buildFill(f, remaining)
-		hair := f.worth > 0 && (second < 0 || !ratioLess(f.worth+f.worth>>p.lossShift, m.adjustedCost, r.fills[second].worth, p.machines[second].adjustedCost))
+		p.buildPattern(f, remaining)
+		hair := f.worth > 0 && (second < 0 || !ratioLess(f.worth+f.worth>>p.lossShift, m.adjustedCost, r.patterns[second].worth, p.machines[second].adjustedCost))
 		r.siftDown(0)
 		if known && hair {
 			return int(i)

@@ -10,39 +10,41 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/lp"
 )
 
-// knapsack finds the fill of one machine that is worth most. Its relaxation gives each resource of the machine a price w; a fill's
-// worth is then w times the room it uses, less what each pod falls short of the room it takes. So the best fill is the one with the
-// least loss: room left over, at w, and pods worth less than their room.
+// knapsack finds the pattern of one machine that is worth most. Its relaxation gives each resource of the machine a
+// price; a pattern's worth is then what it uses at these prices, less what each pod falls short of paying for that.
+// So the best pattern is the one with the least loss: what is left over, at these prices, and pods worth less than
+// they use.
 type knapsack struct {
 	p       *packing
 	machine *machine
 	whole   []int64
-	prices  [maxDims]int64 // micro-dollars << weightShift
+	prices  [maxDims]int64 // micro-dollars << priceShift
 	items   []knapsackItem
 	free    vec
 	counts  []int64 // by item
 	best    []int64
-	least   int64 // loss of best, micro-dollars << worthShift
+	least   int64 // loss of best, micro-dollars << dualShift
 	nodes   int
 }
 
+// knapsackItem is a demand in a knapsack.
 type knapsackItem struct {
 	demand int
 	at     int // place in the list it was taken from
 	req    *vec
 	most   int64
 	base   int64 // what the relaxation takes, rounded down
-	loss   int64 // of one pod; negative: worth more than its room, which happens where few may be taken
-	size   int64
+	loss   int64 // of one pod; negative: worth more than it uses, which happens where few may be taken
+	size   int64 // the largest part of the machine's resources that a pod takes, in parts of 1<<20
 }
 
-// maxKnapsackItems and maxSackNodes bound the search of one fill.
+// maxKnapsackItems and maxKnapsackNodes bound the search of one pattern.
 const (
 	maxKnapsackItems = 28
 	maxKnapsackNodes = 400
 )
 
-// prepareItems solves the relaxation and lists the demands that come nearest to paying for their room.
+// prepareItems solves the relaxation and lists the demands that come nearest to paying for what they use.
 func (k *knapsack) prepareItems() {
 	p, nd := k.p, k.p.s.numDims
 	var ds []int
@@ -93,8 +95,9 @@ func (k *knapsack) prepareItems() {
 	slices.SortStableFunc(k.items, func(a, b knapsackItem) int { return cmp.Compare(b.size, a.size) })
 }
 
-// relaxKnapsack relaxes the knapsack of one machine over some demands: fractions of pods, and no more than most of each, nil: as many as have room. It
-// returns the prices of the machine's resources (any would do for a bound, these make it tight) and the amounts taken.
+// relaxKnapsack relaxes the knapsack of one machine over some demands: fractions of pods, and no more than most of
+// each, nil: as many as fit. It returns prices of the machine's resources (any would do for a bound, these make it
+// tight), micro-dollars << priceShift, and the amounts taken.
 func (p *pricedPacking) relaxKnapsack(m *machine, ds []int, most []int64) (w [maxDims]int64, amount []float64) {
 	nd := p.s.numDims
 	gain, rows, limit := make([]float64, len(ds)), make([][]float64, nd), make([]float64, nd)
@@ -128,7 +131,7 @@ func (p *pricedPacking) relaxKnapsack(m *machine, ds []int, most []int64) (w [ma
 	return w, amount
 }
 
-// capacityCost is what an amount of resources costs at w, micro-dollars << worthShift.
+// capacityCost is what an amount of resources costs at w, micro-dollars << dualShift.
 func (k *knapsack) capacityCost(v *vec) int64 {
 	var sum sum128
 	for j := range k.p.s.numDims {
@@ -139,9 +142,9 @@ func (k *knapsack) capacityCost(v *vec) int64 {
 	return int64(sum.hi<<(64-priceShift+dualShift) | sum.lo>>(priceShift-dualShift))
 }
 
-// search starts from what the relaxation takes, rounded down, less a pod or two of each to make room for others, and fills the rest by
-// trying counts, the large ones first and many before few. It keeps the fill with the least loss.
-func (k *knapsack) search(f *fill) {
+// search starts from what the relaxation takes, rounded down, less a pod or two of each to make room for others, and
+// fills the rest by trying counts, large pods first and many before few. It keeps the pattern with the least loss.
+func (k *knapsack) search(f *pattern) {
 	k.prepareItems()
 	k.counts, k.best = make([]int64, len(k.items)), make([]int64, len(k.items))
 	k.least = k.capacityCost(&k.machine.available) + 1
@@ -169,6 +172,7 @@ func (k *knapsack) search(f *fill) {
 	slices.SortFunc(f.items, func(a, b item) int { return cmp.Compare(a.demand, b.demand) })
 }
 
+// branch tries counts of the items from i on.
 func (k *knapsack) branch(i int, loss int64) {
 	k.nodes++
 	if i == len(k.items) {

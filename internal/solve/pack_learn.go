@@ -8,16 +8,18 @@ import (
 	"slices"
 )
 
-// maxLearningRounds is how often a packing is made anew with what was learnt, maxIdle how often in a row without coming to anything.
+// maxLearningRounds is how often a packing is made anew with learned duals, maxFruitlessRounds how often in a row
+// without coming to anything.
 const (
 	maxLearningRounds  = 16
 	maxFruitlessRounds = 8
 )
 
-// learnDuals packs again and again, with pods worth more that came to machines on which little else found room: a pod of just over half of the
-// cheapest machine, say, for which prices of resources would have all its small neighbours packed first, among themselves. What a machine costs
-// beyond what its pods are worth raises their worth, by the root of the ratio; where that leads astray, a step half as long is taken from the best
-// packing. It keeps the cheapest that leaves no more pods than the first, and the dual prices behind it. A lesson takes about each steps.
+// learnDuals packs again and again, with pods worth more that came to machines on which little else found room: a pod
+// of just over half of the cheapest machine, say, for which prices of resources would have all its small neighbours
+// packed first, among themselves. What a machine costs beyond what its pods are worth raises their worth, by the root
+// of the ratio; where that leads astray, a step half as long is taken from the best packing. It returns the cheapest
+// that leaves no more pods than the first, and keeps the duals behind it. A round takes about each steps.
 func (p *packing) learnDuals(whole, remaining []int64, batches []batch, each int64) []batch {
 	if len(p.demands) < 2 || slices.ContainsFunc(remaining, func(n int64) bool { return n > 0 }) {
 		return batches // what limits leave without a machine has all of it made anew
@@ -27,7 +29,7 @@ func (p *packing) learnDuals(whole, remaining []int64, batches []batch, each int
 	}
 	until := min(p.s.steps+p.stepBudget/4, p.s.stepLimit)
 	if len(p.demands) <= maxMasterRows {
-		until = min(p.s.steps+p.stepBudget/8, p.s.stepLimit) // refine needs the rest
+		until = min(p.s.steps+p.stepBudget/8, p.s.stepLimit) // refineByColumns needs the rest
 	}
 	if slices.Contains(p.restricted, true) {
 		until = min(until, p.s.steps+p.stepBudget/64) // packing is slow there, for what it takes in steps
@@ -65,7 +67,8 @@ func (p *packing) learnDuals(whole, remaining []int64, batches []batch, each int
 	return best
 }
 
-// raiseDualFactors is by how much pods are to be worth more than what their resources are, after a packing; the more roots, the less.
+// raiseDualFactors returns how much more than their resources pods are to be worth, after a packing; the more roots,
+// the shorter the step.
 func (p *pricedPacking) raiseDualFactors(batches []batch, resourceDual []int64, factors []float64, roots int) []float64 {
 	paid, pods := make([]float64, len(factors)), make([]float64, len(factors))
 	for _, b := range batches {

@@ -8,9 +8,11 @@ import "slices"
 // maxLeftoverTries bounds how many pods are tried again one by one.
 const maxLeftoverTries = 200
 
-// placeLeftovers tries the pods left out once more, those that topology ties one at a time. What was lowered for one class may have taken the ground
-// from under another, and there is room again; what others did since may let in another of a spread, or be what a pod wants to be near.
-// Machines bought for those of higher priority may have room left, where limits allow no more machines.
+// placeLeftovers tries the pods left out once more, those that topology ties one at a time. A cap lowered for one
+// class may have left another without its domain, and there is room again; what others did since may let in another
+// of a spread, or be what a pod wants to be near. Machines bought for those of higher priority may have free
+// capacity, where limits allow no more machines. What may be given up for that is given up in this order: choice
+// among types that limits are charged for, preferences for offers, separation.
 func (s *planner) placeLeftovers() {
 	if !slices.ContainsFunc(s.classes, func(c *class) bool { return s.placeablePods(c) > 0 }) {
 		return
@@ -85,7 +87,8 @@ func (s *planner) placeLeftoverOf(c *class) bool {
 	return c.assigned > before || len(*demands) > 0 && tied
 }
 
-// placeAsLastResort puts pods for which nothing more is bought into room left, whatever they would rather have: a preference is no reason to refuse.
+// placeAsLastResort puts pods for which nothing more is bought onto free capacity, whatever they would rather have: a
+// preference is no reason to refuse.
 func (s *planner) placeAsLastResort(demands []*demand) {
 	if s.spareCapacity == nil {
 		return
@@ -105,8 +108,8 @@ func (s *planner) placeAsLastResort(demands []*demand) {
 	s.spareCapacity.ignoreSeparation = false
 }
 
-// tightenLimitCharges charges limits for each machine with no more than the smallest that holds its fill at the least price: what is to be chosen
-// from is narrowed before a pod is refused.
+// tightenLimitCharges charges limits for each machine with no more than the smallest that holds its pods at the least
+// price: what is to be chosen from is narrowed before a pod is refused.
 func (s *planner) tightenLimitCharges() {
 	for _, b := range s.bins {
 		left := &s.limits[b.pool]
@@ -128,7 +131,7 @@ func (s *planner) tightenLimitCharges() {
 	}
 }
 
-// placeOnSpareCapacity puts pods into what is left on machines bought before.
+// placeOnSpareCapacity puts pods onto what is free on machines bought before.
 func (s *placement) placeOnSpareCapacity(demands []*demand) {
 	if len(s.bins) == 0 || len(demands) == 0 {
 		return

@@ -9,20 +9,21 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// limitPricing is what machines are counted dearer by for what they take of limits. A plan that looks at prices alone may spend a limit on machines that
-// are cheap and hold little, and leave pods without one. Where that happens, limit prices are tried, low ones first, until no pod is left without
-// a machine; if none helps that much, the one is kept with which fewest pods are.
+// limitPricing is what machines are counted dearer by for what they take of limits: a shadow price. A plan that looks
+// at prices alone may spend a limit on machines that are cheap and hold little, and leave pods without one. Where
+// that happens, limit prices are tried, low ones first, until no pod is left without a machine; if none helps that
+// much, the one is kept with which fewest pods are.
 type limitPricing struct {
-	rate     []int64 // by resource: micro-dollars << weightShift for a unit, what the plan without limit prices paid for what it took of limits
-	level    int     // of tollLevels
+	rate     []int64 // by resource: micro-dollars << priceShift for a unit, what the plan without limit prices paid for what it took of limits
+	level    int     // of limitPriceLevels
 	unplaced []int64 // by level tried: pods left without a machine
 	done     bool
 }
 
-// limitPriceLevels are quarters of the rate.
+// limitPriceLevels are limit prices in quarters of the rate.
 var limitPriceLevels = [...]int64{0, 1, 4, 32}
 
-// limitCharge is the limit price of a machine of the pool.
+// limitCharge is what a machine of the pool is counted dearer by, micro-dollars an hour.
 func (s *purchases) limitCharge(pool int, capacity model.Resources) int64 {
 	f := &s.families[s.equivalentPool[pool]]
 	if s.assumptions.limitPrices.level == 0 || !f.limited {
@@ -37,8 +38,8 @@ func (s *purchases) limitCharge(pool int, capacity model.Resources) int64 {
 	return mulDiv(sum.micro(), limitPriceLevels[s.assumptions.limitPrices.level], 4)
 }
 
-// raiseLimitPrices tries the next limit price, where limits left pods without a machine, and in the end keeps the one with which fewest
-// were.
+// raiseLimitPrices tries the next limit price, where limits left pods without a machine, and in the end keeps the one
+// with which fewest were.
 func (s *reviser) raiseLimitPrices(a assumptions) (assumptions, bool) {
 	t := &a.limitPrices
 	if t.done {
@@ -68,8 +69,8 @@ func (s *reviser) raiseLimitPrices(a assumptions) (assumptions, bool) {
 	return a, again
 }
 
-// buysFromLimitedPools says whether machines are bought from pools whose amounts are limited: of fewer or more of them the same pods
-// could be held.
+// buysFromLimitedPools says whether machines are bought from pools whose amounts are limited: of fewer or more of
+// them the same pods could be held.
 func (s *reviser) buysFromLimitedPools() bool {
 	for _, b := range s.bins {
 		for _, h := range s.limits[b.pool].has {

@@ -11,11 +11,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// maxMachines is how many machines fills are made for. Catalogues of real clouds stay below it once the dominated are gone.
+// maxMachines is how many machines patterns are made for. Catalogues of real clouds stay below it once the dominated
+// are gone.
 const maxMachines = 256
 
-// thinMachines keeps, of too many machines, the one with the most worth for its price among those of nearly one price that admit the same
-// demands, and for each demand one that holds it. What a fill becomes is chosen among all types later.
+// thinMachines keeps, of too many machines, the one with the most worth for its cost among those of nearly one price
+// that admit the same demands, and for each demand one that holds it. What a machine becomes is chosen among all
+// types later.
 func (p *pricedPacking) thinMachines(remaining []int64) {
 	if len(p.machines) <= maxMachines {
 		return
@@ -77,9 +79,9 @@ func (p *pricedPacking) thinMachines(remaining []int64) {
 	p.machines, p.feasibilityIndex, p.resourcePricing = out, nil, nil
 }
 
-// restrictToMinValues narrows a machine of a pool that wants several values of a label kept: a fill may use only what that many types have in
-// common, those that lose it least, and limits are charged for the largest of them. Demands for which there are not that many types
-// are not admitted.
+// restrictToMinValues narrows a machine of a pool that asks for several values of a label: a pattern may use only
+// what that many types have in common, those that lose it least, and limits are charged for the largest of them.
+// Demands for which there are not that many types are not admitted.
 func (p *packingProblem) restrictToMinValues(m *machine, need minValues) {
 	s := p.s
 	if len(need) == 0 {
@@ -121,14 +123,15 @@ func (p *packingProblem) restrictToMinValues(m *machine, need minValues) {
 	_, m.available, m.capacity = gather(kept)
 }
 
-// interchangeableOffer is an offer beside a machine, and how much less of a resource it has, the worst in millionths. No pointer in it: there are thousands for each
-// machine.
+// interchangeableOffer is an offer beside a machine, and how much less of a resource it has, the worst in millionths.
+// There is no pointer in it: there are thousands for each machine.
 type interchangeableOffer struct {
 	offer int
 	loss  int64
 }
 
-// interchangeableWith lists the offers that may be choices beside a machine, those that lose it least first. Machines of one size have one list.
+// interchangeableWith lists the offers that may be choices beside a machine, those that lose it least first. Machines
+// of one size share the list.
 func (p *packingProblem) interchangeableWith(m *machine) []interchangeableOffer {
 	s := p.s
 	first := &s.offers[m.offers[0]]

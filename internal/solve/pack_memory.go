@@ -5,11 +5,13 @@ package solve
 
 import "slices"
 
-// rememberedColumns is the fills that the last refined plan was made of, by name, so that they mean something in another problem.
+// rememberedColumns is the columns in the basis of the last refined plan, by name, so that they mean something in
+// another problem.
 type rememberedColumns struct {
 	columns []rememberedColumn
 }
 
+// rememberedColumn is so many pods of some classes on a machine.
 type rememberedColumn struct {
 	pool, instanceType string
 	classes            []string // keys
@@ -19,8 +21,8 @@ type rememberedColumn struct {
 // maxRememberedColumns bounds a memory.
 const maxRememberedColumns = 1024
 
-// recallColumns offers the program the fills of the last solve that can still be made: the machine is there, the classes wait, and it
-// all fits.
+// recallColumns offers the program the columns of the last solve that can still be made: the machine is there, the
+// classes wait, and it all fits.
 func (t *master) recallColumns(mem *rememberedColumns) {
 	if mem == nil {
 		return
@@ -48,7 +50,7 @@ func (t *master) recallColumns(mem *rememberedColumns) {
 	}
 }
 
-// rebuildColumn is the fill on a machine of now.
+// rebuildColumn is a remembered column on machine mi; false where it can't be made.
 func (p *packingProblem) rebuildColumn(f *rememberedColumn, mi int, demandsOf map[string][]int) (column, bool) {
 	m := p.machines[mi]
 	rem := m.available
@@ -85,7 +87,7 @@ func (p *packingProblem) rebuildColumn(f *rememberedColumn, mi int, demandsOf ma
 	return c, len(c.items) > 0
 }
 
-// rememberColumns keeps the fills of the program's basis.
+// rememberColumns keeps the columns of the basis.
 func (t *master) rememberColumns(mem *rememberedColumns) {
 	p := t.p
 	for i, b := range t.basic {

@@ -9,8 +9,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// placeClasses decides for every pod between free capacity and a machine to buy. Classes that want to be near others are tried again after
-// those have been placed, until nothing moves.
+// placeClasses decides for every pod between free capacity and a machine to buy. Classes with required affinity are
+// tried again after those they want to be near have been placed, until nothing moves.
 func (s *placement) placeClasses(waiting []*class) {
 	out, add := s.demandCollector()
 	for len(waiting) > 0 {
@@ -33,7 +33,8 @@ func (s *placement) placeClasses(waiting []*class) {
 	s.demands = append(s.demands, *out...)
 }
 
-// demandCollector gathers pods to buy for into demands.
+// demandCollector returns a list and a function that adds pods of a class to buy for to it: to the demand of the
+// class for this offer set, a new one where there is none.
 func (s *placement) demandCollector() (*[]*demand, func(*class, *offerSet, int64, *topologyAssignment)) {
 	var out []*demand
 	var demandSlab []demand
@@ -87,7 +88,8 @@ func (s *placement) placeClass(c *class, add func(*class, *offerSet, int64, *top
 	}
 }
 
-// fillNodes puts pods that no wide topology ties onto nodes, in filling order.
+// fillNodes puts pods that no domain larger than a host ties onto existing nodes, in filling order. keep pods must
+// stay unplaced.
 func (s *placement) fillNodes(c *class, keep int) {
 	if c.topology.hostAffinity && s.mayStartGroup(c) {
 		s.startGroupOnNode(c, keep)
@@ -103,8 +105,9 @@ func (s *placement) fillNodes(c *class, keep int) {
 	}
 }
 
-// startGroupOnNode begins a group that must share one host on a node, but only where that room holds all that waits of the class: begun on
-// a small one, the rest could go nowhere. Where a machine could hold its co-located group, that goes there whole.
+// startGroupOnNode begins a group that must share one host on an existing node, but only where that node holds all
+// that waits of the class: begun on a small one, the rest could go nowhere. A co-located group that a machine could
+// hold goes there whole.
 func (s *placement) startGroupOnNode(c *class, keep int) {
 	if x := c.group; x != nil && len(x.members) > 1 && !x.entangled && s.isWholeAndPlaceable(x) && s.someOfferHolds(x.asPod.filter.offers, &x.asPod.req) {
 		s.placeGroupOnNode(x, c)
@@ -118,7 +121,8 @@ func (s *placement) startGroupOnNode(c *class, keep int) {
 	}
 }
 
-// placeGroupOnNode puts a co-located group, of which the class may be the first, on a node that has the resources and labels for all of it.
+// placeGroupOnNode puts a co-located group, of which the class may be the first, on the first node that holds all of
+// it.
 func (s *placement) placeGroupOnNode(x *colocatedGroup, first *class) {
 	for node := range s.nodes.list {
 		if s.podsNodeAccepts(first, node) == 0 || !fitsSlice(&x.asPod.req, s.nodes.free[node*s.numDims:node*s.numDims+s.numDims]) ||
@@ -132,7 +136,7 @@ func (s *placement) placeGroupOnNode(x *colocatedGroup, first *class) {
 	}
 }
 
-// placeOnNode books n pods.
+// placeOnNode books n pods of the class on an existing node.
 func (s *placement) placeOnNode(c *class, node int, n int64) {
 	free := s.nodes.free[node*s.numDims : node*s.numDims+s.numDims]
 	for k := range free {
@@ -150,8 +154,8 @@ func (s *placement) placeOnNode(c *class, node int, n int64) {
 	s.useExclusiveVolumes(c)
 }
 
-// placeByDomain places a class that topology ties, few pods at a time: free capacity before new machines, then the domain where a spread
-// counts least, then the cheaper one, then by name.
+// placeByDomain places a class that topology ties, few pods at a time: free capacity before new machines, then the
+// domain where a spread counts least, then the cheaper one, then by name. keep pods stay unplaced.
 func (s *placement) placeByDomain(c *class, keep int, add func(*class, *offerSet, int64, *topologyAssignment)) {
 	sites := s.assignmentsOf(c)
 	for _, at := range sites {
@@ -216,7 +220,7 @@ func (s *placement) placeByDomain(c *class, keep int, add func(*class, *offerSet
 	}
 }
 
-// purchasablePods is for how many more pods of the class machines may be bought at a topology assignment.
+// purchasablePods is for how many more pods of the class machines may be bought at an assignment.
 func (s *placement) purchasablePods(c *class, at *topologyAssignment) int64 {
 	if at.offers == nil || c.topology.hostAffinity {
 		return 0
@@ -228,13 +232,13 @@ func (s *placement) purchasablePods(c *class, at *topologyAssignment) int64 {
 	return unlimited
 }
 
-// startsElsewhere says whether the assumption has a group begin at another topology assignment.
+// startsElsewhere says whether the attempt assumes that the class's group begins at another assignment.
 func (s *placement) startsElsewhere(c *class, at *topologyAssignment) bool {
 	want, ok := s.assumptions.groupStarts[c.id]
 	return ok && want != at.name
 }
 
-// recordGroupStart notes that the first of a group that must share a domain goes to one of the topology assignments.
+// recordGroupStart notes that the first of a group that must share a domain goes to one of the possible assignments.
 func (s *placement) recordGroupStart(c *class, at *topologyAssignment, could []string) {
 	if !slices.ContainsFunc(s.startedGroups, func(b groupStart) bool { return b.class == c.id }) {
 		s.startedGroups = append(s.startedGroups, groupStart{class: c.id, chosen: at.name, possible: could})
@@ -244,8 +248,9 @@ func (s *placement) recordGroupStart(c *class, at *topologyAssignment, could []s
 // minPodsForPricedFill is how many pods are worth filling nodes by price for; fewer are put where they fit first.
 const minPodsForPricedFill = 64
 
-// fillNodesByPrice fills nodes with the plain classes of one priority that begin at i of those waiting, all at once: what is purchased for the
-// rest costs least when each room is given the pods that suit its shape. It does nothing elsewhere than at their beginning.
+// fillNodesByPrice fills existing nodes with the unconstrained classes of one priority that begin at i of those
+// waiting, all at once: what is bought for the rest costs least when each node is given the pods that suit its shape.
+// It does nothing for an i that is not their beginning.
 func (s *placement) fillNodesByPrice(waiting []*class, i int) {
 	if len(s.nodes.list) == 0 || !s.runs(stageNodesByPrice) || !waiting[i].isUnconstrained() || i > 0 && waiting[i-1].isUnconstrained() && waiting[i-1].spec.Priority == waiting[i].spec.Priority {
 		return
@@ -287,7 +292,7 @@ func (s *placement) fillNodesByPrice(waiting []*class, i int) {
 	}
 }
 
-// fillNode chooses pods for the free capacity of an existing node as buildFill does for a machine.
+// fillNode chooses pods for the free capacity of an existing node as buildPattern does for a machine.
 func (p *packing) fillNode(node int, remaining []int64) []item {
 	s, sc, nd := p.s, &p.buf, p.s.numDims
 	s.chargeDaemons(node)
@@ -306,15 +311,15 @@ func (p *packing) fillNode(node int, remaining []int64) []item {
 			break
 		}
 		n := min(remaining[best]-sc.used[best], max(1, timesIn(&p.demands[best].class.req, &rem, nd)/3))
-		p.addToFill(best, n, &rem, &used)
+		p.addToPattern(best, n, &rem, &used)
 	}
-	var f fill
-	p.collectFill(&f)
+	var f pattern
+	p.collectPattern(&f)
 	return f.items
 }
 
-// demandColocatedGroups makes co-located groups demands of one pod each, where some machine holds them: they share machines with whatever else is packed. It says
-// whether there were any.
+// demandColocatedGroups makes co-located groups demands of one pod each, where some machine holds them: they share
+// machines with whatever else is packed. It says whether there were any.
 func (s *placement) demandColocatedGroups() (any bool) {
 	for _, x := range s.colocatedGroups {
 		if x.entangled || !s.isWholeAndPlaceable(x) {
@@ -357,7 +362,7 @@ func (s *purchases) groupDemand(x *colocatedGroup) *demand {
 	return d
 }
 
-// release has pods of a demand wait again.
+// release takes back that n pods of the demand have a place.
 func (d *demand) release(n int64) {
 	if d.class.asGroup == nil {
 		d.class.assigned -= int(n)
@@ -368,7 +373,7 @@ func (d *demand) release(n int64) {
 	}
 }
 
-// addToBin puts n pods of a demand on a bin.
+// addToBin puts n pods of a demand on each copy of a bin.
 func (d *demand) addToBin(b *bin, n int64, nd int) {
 	if d.class.asGroup == nil {
 		b.addPods(d.class, d.offers, n, nd)

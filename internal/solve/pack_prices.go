@@ -9,9 +9,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/lp"
 )
 
-// resourcePrices solves the resource-price program: what is a unit of each resource worth, at most, such that no machine is worth more than
-// it costs, and the amounts in total are worth as much as possible. The answer is integer and exactly feasible: rounded down, then
-// scaled down until no machine is worth more than its price.
+// resourcePrices solves the resource-price program: what is a unit of each resource worth, at most, such that no
+// machine is worth more than it costs, and the amounts in total are worth as much as possible. The answer is integer,
+// micro-dollars << priceShift, and exactly feasible: rounded down, then scaled down until no machine is worth more
+// than its price.
 func resourcePrices(sizes []vec, cost []int64, total []float64, nd int) [maxDims]int64 {
 	return newResourcePricing(sizes, cost, nd).pricesFor(total)
 }
@@ -24,7 +25,7 @@ type resourcePricing struct {
 	limit []float64
 	nd    int
 
-	cheapest [maxDims]int64 // least price of a unit of each resource, also where limited quantity is limited; -1: no machine has it
+	cheapest [maxDims]int64 // least price of a unit of each resource, machines of limited quantity included; -1: no machine has it
 	largest  vec            // the most of it that a machine has
 }
 
@@ -41,6 +42,7 @@ func newResourcePricing(sizes []vec, cost []int64, nd int) *resourcePricing {
 	return x
 }
 
+// pricesFor are the prices that make the most of an amount.
 func (x *resourcePricing) pricesFor(total []float64) (u [maxDims]int64) {
 	worth, _, _, _ := lp.Maximize(total[:x.nd], x.rows, x.limit, 1000)
 	for k, v := range worth {
@@ -81,7 +83,8 @@ func (p *pricedPacking) machinePricing() *resourcePricing {
 	return x
 }
 
-// lowerToFeasible takes any prices down until no machine is worth more than it costs: from then on they are a certificate, wherever they came from.
+// lowerToFeasible takes any prices down until no machine is worth more than it costs: from then on they are a
+// certificate, wherever they came from.
 func lowerToFeasible(u *[maxDims]int64, sizes []vec, cost []int64, nd int) {
 	for i := range sizes {
 		for {
@@ -117,8 +120,9 @@ func scaleDown(u *[maxDims]int64, limit, value sum128, nd int) {
 	}
 }
 
-// priceDemands sets what resources are worth in a packing: the dual prices, and a little of what each costs at least, so that what
-// is plentiful does not seem free. It returns what the pods left cost at least.
+// priceDemands sets what resources and pods are worth in a packing: the dual prices, and a little of what each
+// resource costs at least, so that what is plentiful does not seem free. It returns what the pods left cost at least,
+// micro-dollars an hour.
 func (p *pricedPacking) priceDemands(remaining []int64) int64 {
 	nd := p.s.numDims
 	total := make([]float64, nd)
@@ -194,8 +198,9 @@ func (p *pricedPacking) priceDemands(remaining []int64) int64 {
 	return least
 }
 
-// averagePrices takes for the price of resources the mean of what it would be were there an eighth more of one or of another of them. Of two that are nearly
-// as scarce all of the price falls on one, and fills would waste the other, and then the other way round.
+// averagePrices takes for the price of resources the mean of what it would be were there an eighth more of one or of
+// another of them. Of two that are nearly as scarce all of the price falls on one, and patterns would waste the
+// other, and then the other way round.
 func (p *pricedPacking) averagePrices(total []float64) {
 	var sum [maxDims]int64
 	n, nd := int64(0), p.s.numDims
@@ -219,11 +224,11 @@ func (p *pricedPacking) averagePrices(total []float64) {
 	}
 }
 
-// biasShift takes digits off a worth, so that its product with a share does not overflow.
+// biasShift takes digits off a dual, so that its product with a share does not overflow.
 const biasShift = 8
 
-// dearestPodPrice is the price of the cheapest machine that holds one pod of a demand, for the demand where that is most: whatever the plan, it
-// has such a machine.
+// dearestPodPrice is the price of the cheapest machine that holds one pod of a demand, for the demand where that is
+// most: whatever the plan, it has such a machine. It is 0 for many demands, where one machine matters little.
 func (p *packingProblem) dearestPodPrice(remaining []int64) (most int64) {
 	if len(remaining) > 64 {
 		return 0 // among so many one machine is nothing
@@ -248,7 +253,7 @@ func (p *pricedPacking) totalWorth(remaining []int64) (sum float64) {
 	return sum
 }
 
-// costAt is what an amount costs at w, rounded down, micro-dollars << worthShift.
+// costAt is what an amount costs at prices w, rounded down, micro-dollars << dualShift.
 func costAt(w *[maxDims]int64, v *vec, nd int) int64 {
 	var sum sum128
 	for k := range nd {

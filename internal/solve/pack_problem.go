@@ -10,20 +10,20 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// machine is offers alike: one type of one pool at one price with the same room, which admit the same demands. Only machines that no
-// other beats in room, price and demands are packed.
+// machine is equal offers: one type of one pool at one price with the same capacity, which admit the same demands.
+// Only machines that no other dominates in capacity, price and demands are packed.
 type machine struct {
 	pool         int
 	instanceType *model.InstanceType
-	available    vec
-	price        int64
-	adjustedCost int64    // price and what a machine costs beside it: what plans are compared by
-	admits       []uint64 // demand offer sets, by number in packing
+	available    vec      // for pods; less than the type has where minValues asks for other types too
+	price        int64    // micro-dollars an hour
+	adjustedCost int64    // see adjustPrice, with limit prices; plans are compared by it
+	admits       []uint64 // offer sets of demands, as a bitmap by number in packingProblem
 	offers       []int
 	ports        []model.HostPort
-	searchFutile bool // no use to search its fills for a ceiling
-	quantity     int  // of solver.quantities, -1: as many as wanted
-	capacity     model.Resources
+	searchFutile bool            // searching its patterns for a ceiling came to no end
+	quantity     int             // as offer.quantity
+	capacity     model.Resources // that limits are charged
 }
 
 // item is a number of pods of one demand on a machine.
@@ -32,15 +32,15 @@ type item struct {
 	count  int64
 }
 
-// fill is what one machine holds.
-type fill struct {
+// pattern is what one machine holds, and what that is worth at the duals, micro-dollars << dualShift.
+type pattern struct {
 	machine int
 	items   []item // by demand
 	worth   int64
-	known   bool
+	made    bool
 }
 
-// batch is copies of one machine with one fill.
+// batch is copies of one machine with one pattern.
 type batch struct {
 	machine *machine
 	pool    int // of the machine's family
@@ -62,7 +62,7 @@ type packingProblem struct {
 	maxEach    []int64          // by demand: as many on a machine and no more; nil: as many as have room
 	restricted []bool           // by demand: rules, ports or volumes say what may be beside its pods
 	neighbours []neighbourRules // by demand: which
-	relaxed    bool             // for a bound: fills need only keep the rules that a bound knows
+	relaxed    bool             // for a bound: patterns need only keep the rules that a bound knows
 
 	interchangeable    map[interchangeKey][]interchangeableOffer
 	exclusivityDemands [][]int           // by mutual anti-affinity group; see exclusivityDemandsOf
@@ -72,7 +72,8 @@ type packingProblem struct {
 	numKinds           int               // how many numbers there are
 }
 
-// pricedPacking is what pods and resources are worth in a packing: dual prices, which guide greedy packing and prove bounds.
+// pricedPacking is what pods and resources are worth in a packing: dual prices, which guide greedy packing and prove
+// bounds.
 type pricedPacking struct {
 	packingProblem
 
@@ -86,7 +87,7 @@ type pricedPacking struct {
 
 	dual         []int64   // by demand: what one pod is worth, micro-dollars << dualShift
 	resourceDual []int64   // by demand: what its resources are worth, in the same unit
-	biasedDual   []int64   // by demand: dual, exaggerated or not, as fills are built by it
+	biasedDual   []int64   // by demand: dual, exaggerated or not, as patterns are built by it
 	dualFactor   []float64 // by demand: how much more than its resources a pod is worth, for what it cost before; nil: no more. See learnDuals
 
 	exclusivityPrices [maxDims]exclusivityPrice // by mutual anti-affinity group
@@ -94,14 +95,14 @@ type pricedPacking struct {
 	priceAdaptations  int                       // how often exclusivity prices were looked at
 }
 
-// packing is the work of buying machines for demands within one level.
+// packing is the work of buying machines for demands within one level: patterns, and the order to buy them in.
 type packing struct {
 	pricedPacking
 	stepBudget int64 // for refining
 	separated  bool  // preferences of pods to be apart are kept
 	lossShift  uint  // binary digits of the loss that greedy overlooks
 
-	buf         fillBuffers
+	buf         patternBuffers
 	openDemands []int32   // demands that pods may be left of
 	openBySet   []int     // by offer set: how many of them
 	openLists   [][]int32 // with adaptive prices, instead of openDemands: by offer set
@@ -114,12 +115,13 @@ type packing struct {
 	alike    []int32 // by demand: those of one number are worth the same, too
 }
 
-// newPacking finds the machines of a level that matter for the demands.
+// newPacking is a packing of demands onto the machines of a level.
 func (s *purchases) newPacking(l level, demands []*demand) *packing {
 	return s.newPackingFor(l, demands, true)
 }
 
-// newPackingFor narrows machines to what minValues leaves of them, or does not: a bound may not.
+// newPackingFor is a packing of demands onto the machines of a level, narrowed to what minValues leaves of them or
+// not: a bound may not narrow.
 func (s *purchases) newPackingFor(l level, demands []*demand, keepMinValues bool) *packing {
 	p := &packing{openDemands: make([]int32, 0, len(demands))}
 	p.packingProblem = packingProblem{s: s, setOf: make([]int, len(demands)), demands: demands, restricted: make([]bool, len(demands)),
@@ -146,12 +148,12 @@ func (s *purchases) newPackingFor(l level, demands []*demand, keepMinValues bool
 	p.lossShift, p.sampleSize = 20, 4*maxCandidates
 	if slices.Contains(p.restricted, true) {
 		p.sampleSize = maxCandidates
-		p.lossShift = 8 // fills change with every pod that hosts tell apart: making all anew each time would take for ever
+		p.lossShift = 8 // patterns change with every restricted pod: making all anew each time would take too long
 	}
 	if keepMinValues {
 		p.applyNodeCaps()
 	}
-	p.buf = fillBuffers{used: make([]int64, len(demands)), counts: make([]int32, len(s.counters))}
+	p.buf = patternBuffers{used: make([]int64, len(demands)), counts: make([]int32, len(s.counters))}
 	words := (len(offerSets) + 63) / 64
 	byKey := make(map[machineKey]*machine, min(len(s.sizes), l.hi-l.lo))
 	var all []*machine
@@ -200,8 +202,8 @@ func (s *purchases) newPackingFor(l level, demands []*demand, keepMinValues bool
 	return p
 }
 
-// applyNodeCaps has demands that rules over hosts do not tie to others be told apart by a number alone. Where a machine may hold two demands of one
-// class they are not.
+// applyNodeCaps has demands whose rules over hosts concern no other class be restricted by a number alone. Where a
+// machine may hold two demands of one class they are not.
 func (p *packingProblem) applyNodeCaps() {
 	first := map[*class]int{}
 	for i, d := range p.demands {
@@ -225,7 +227,8 @@ func (p *packingProblem) applyNodeCaps() {
 	}
 }
 
-// narrowRow is what a pod of a demand asks for and that as a share of largest, where there are few enough resources to look at all of them at once.
+// narrowRow is what a pod of a demand asks for, and that as a share of pricedPacking.largest, where there are few
+// enough resources to look at all of them at once.
 type narrowRow struct{ request, share [4]int64 }
 
 // requestOf is what a pod of a demand asks for.
@@ -237,7 +240,8 @@ func (p *packingProblem) requestOf(d int) []int64 {
 	return p.wideRows[at : at+p.s.numDims]
 }
 
-// shareOf is its request as a share of largest; mutual anti-affinity groups have none.
+// shareOf is that request as a share of the largest machine's resources, in parts of 1<<shareShift; mutual
+// anti-affinity groups have none.
 func (p *packingProblem) shareOf(d int) []int64 {
 	if p.narrowRows != nil {
 		return p.narrowRows[d].share[:len(p.s.dims)]
@@ -267,7 +271,8 @@ func machineKeyOf(o *offer, admits []uint64) machineKey {
 	return k
 }
 
-// dropDominated drops machines that another beats: no less room, no higher price, no fewer demands, and nothing that limits tell apart.
+// dropDominated drops machines that another dominates: no less capacity, no higher price, no fewer demands, and
+// nothing that limits tell apart. It sorts them by price.
 func (p *packingProblem) dropDominated(all []*machine) []*machine {
 	slices.SortStableFunc(all, func(a, b *machine) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(b.available[0], a.available[0]))
@@ -304,6 +309,7 @@ func (p *packingProblem) dropDominated(all []*machine) []*machine {
 	return kept
 }
 
+// dominates says whether a is as good as b for every demand, price aside.
 func (p *packingProblem) dominates(a, b *machine) bool {
 	if a.quantity >= 0 || len(a.ports) > 0 || !isWithin(&b.available, &a.available, p.s.numDims) {
 		return false
@@ -328,12 +334,13 @@ func (p *packingProblem) dominates(a, b *machine) bool {
 	return true
 }
 
+// machineAdmits says whether pods of a demand may go to the machine, resources aside.
 func (p *packingProblem) machineAdmits(m *machine, d int) bool {
 	w := p.setOf[d]
 	return m.admits[w>>6]>>(w&63)&1 != 0
 }
 
-// maxPodsOf is how many pods of a demand a new machine may hold whatever has room; see class.maxPerNewNode.
+// maxPodsOf is how many pods of a demand a new machine may hold whatever fits; see class.maxPerNewNode.
 func (p *packingProblem) maxPodsOf(d int) int64 {
 	if p.maxEach == nil {
 		return unlimited
@@ -341,7 +348,7 @@ func (p *packingProblem) maxPodsOf(d int) int64 {
 	return p.maxEach[d]
 }
 
-// ownHostLimit is how many pods of a demand one new machine may hold by the class's own rules over hosts.
+// ownHostLimit is how many pods of a demand one new machine may hold by the class's own ports and anti-affinity.
 func (p *packingProblem) ownHostLimit(d int) int64 {
 	c := p.demands[d].class
 	n := unlimited
@@ -358,8 +365,8 @@ func (p *packingProblem) ownHostLimit(d int) int64 {
 	return n
 }
 
-// fillCandidates are the demands that the machine may hold, and how many of each.
-func (p *packingProblem) fillCandidates(m *machine, whole []int64) (ds []int, most []int64) {
+// patternCandidates are the demands that a pattern of the machine may hold, and how many pods of each.
+func (p *packingProblem) patternCandidates(m *machine, whole []int64) (ds []int, most []int64) {
 	nd := p.s.numDims
 	for d, n := range whole {
 		req := &p.demands[d].class.req
@@ -379,7 +386,8 @@ func (p *packingProblem) fillCandidates(m *machine, whole []int64) (ds []int, mo
 	return ds, most
 }
 
-// copiesAvailable is the first pool of a machine's family whose limits still allow some, and how many of it these and the limited quantity do.
+// copiesAvailable is the first pool of a machine's family whose limits still allow some, and how many machines these
+// and the limited quantity allow.
 func (p *packingProblem) copiesAvailable(m *machine) (pool int, n int64) {
 	for _, pool = range p.s.families[m.pool].pools {
 		if n = p.s.limits[pool].copiesAllowed(m.capacity); n > 0 {
@@ -392,7 +400,7 @@ func (p *packingProblem) copiesAvailable(m *machine) (pool int, n int64) {
 	return pool, n
 }
 
-// chargeMachines books machines against limits and limited quantity; a negative number gives them back.
+// chargeMachines books machines against limits and limited quantities; a negative number gives them back.
 func (p *packingProblem) chargeMachines(m *machine, pool int, copies int64) {
 	p.s.limits[pool].charge(m.capacity, copies)
 	if m.quantity >= 0 {
@@ -400,7 +408,7 @@ func (p *packingProblem) chargeMachines(m *machine, pool int, copies int64) {
 	}
 }
 
-// buyCopies buys copies of a fill as far as limits allow.
+// buyCopies buys copies of a pattern as far as limits allow; none is a zero batch.
 func (p *packingProblem) buyCopies(mi int, items []item, copies int64, remaining []int64) batch {
 	m := p.machines[mi]
 	pool, most := p.copiesAvailable(m)
@@ -415,22 +423,22 @@ func (p *packingProblem) buyCopies(mi int, items []item, copies int64, remaining
 	return batch{machine: m, pool: pool, items: slices.Clone(items), copies: copies}
 }
 
-// chargeBatches is the reverse of refund.
+// chargeBatches charges limits for batches whose charge was taken back.
 func (p *packingProblem) chargeBatches(batches []batch) {
 	for _, b := range batches {
 		p.chargeMachines(b.machine, b.pool, b.copies)
 	}
 }
 
-// refundBatches takes back what batches were charged.
+// refundBatches takes back what limits were charged for batches.
 func (p *packingProblem) refundBatches(batches []batch) {
 	for _, b := range batches {
 		p.chargeMachines(b.machine, b.pool, -b.copies)
 	}
 }
 
-// adjustedCostOf is what plans are compared by: each fill counts as the machine that holds it for least, which is what will be bought, whichever it was
-// made for.
+// adjustedCostOf is what plans are compared by: each pattern counts as the machine that holds it at the least
+// adjusted cost, which is what will be bought, whichever it was made for.
 func (p *packingProblem) adjustedCostOf(batches []batch) (sum int64) {
 	for i := range batches {
 		sum += p.cheapestHolder(&batches[i]) * batches[i].copies

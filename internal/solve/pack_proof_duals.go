@@ -3,10 +3,11 @@
 
 package solve
 
-// findProofDuals looks for what pods are worth together at most, for the proof. The program counts prices alone now, and its columns are the best
-// fills that can't be shown impossible, in fractions where need be: no plan comes of it any more. Each round asks at a mean of the
-// program's prices and of those that have proved most, and mends them: see mend. It ends when nothing more can be proved, when the
-// plan's cost is proven near enough, or when the work allowed is done.
+// findProofDuals looks for the duals that prove most. The program counts prices alone now, and its columns are the
+// best patterns that can't be shown impossible, in fractions where need be: no plan comes of it any more. Each round
+// asks at a mean of the program's duals and of those that have proved most, and repairs them: see repairDuals. It
+// ends when nothing more can be proved, when the plan's cost is proven near enough, or when the steps allowed are
+// done. The duals are left in purchases.columnDuals.
 func (t *master) findProofDuals(cost, until int64) {
 	p, s := t.p, t.p.s
 	t.pricesOnly, p.relaxed = true, true
@@ -54,17 +55,17 @@ func (t *master) findProofDuals(cost, until int64) {
 	}
 }
 
-// maxDualRepairs is how many fills of a machine are made to pay in one round.
+// maxDualRepairs is how many patterns of a machine are made to pay in one round.
 const maxDualRepairs = 20
 
-// repairDuals lowers dual prices until no fill of the machine is worth more than its price. Of the demands in a fill that is, the one gives way that
-// there is least of for its part of the fill, for the bound loses least by it. The fills met go to found. What is returned is by how
-// much all dual prices would have to be scaled where that was not enough.
+// repairDuals lowers duals until no pattern of the machine is worth more than its price. Of the demands in a pattern
+// that is, the one gives way that there is least of for its part of the pattern, for the bound loses least by it. The
+// patterns met go to found. It returns by how much all duals would have to be scaled where that was not enough.
 func (t *master) repairDuals(mi int, m *machine, whole []int64, found *[]column) float64 {
 	p := t.p
 	price := m.price << ceilingShift
 	for range maxDualRepairs {
-		top, ds, amount := p.fillCeiling(m, whole, price)
+		top, ds, amount := p.patternCeiling(m, whole, price)
 		if top <= price {
 			return 1
 		}
@@ -87,6 +88,6 @@ func (t *master) repairDuals(mi int, m *machine, whole []int64, found *[]column)
 		}
 		p.dual[ds[at]] = max(0, p.dual[ds[at]]-int64(float64(top-price)/amount[at])-1)
 	}
-	top, _, _ := p.fillCeiling(m, whole, price)
+	top, _, _ := p.patternCeiling(m, whole, price)
 	return min(1, float64(price)/float64(max(1, top)))
 }

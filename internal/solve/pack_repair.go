@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// ruinAndRecreate takes the machines that are used worst out of the plan, with a few others beside them, packs their pods again, and keeps
-// what is cheaper; again and again until the work allowed is done or nothing more comes of it.
+// ruinAndRecreate takes the machines that are used worst out of the plan, with a few others beside them, packs their
+// pods again, and keeps what is cheaper; again and again until the steps allowed are done or nothing more comes of
+// it.
 func (p *packing) ruinAndRecreate(batches []batch, until int64) []batch {
 	misses, enough := 0, p.lowerBound+mulDiv(p.lowerBound, p.s.policy.MaxGapPPM, 1_000_000)
 	for round := 0; p.s.steps < until && misses < maxFruitlessRepairs && totalPrice(batches) > enough; round++ {
@@ -39,8 +40,8 @@ func (p *packing) ruinAndRecreate(batches []batch, until int64) []batch {
 // maxFruitlessRepairs is how often in a row a repair may come to nothing.
 const maxFruitlessRepairs = 12
 
-// ruinWorst splits off single copies: those with the lowest worth for their price, and every few of the others. How many and which others
-// changes with the round.
+// ruinWorst splits off single copies: those with the lowest worth for their cost, and every few of the others. How
+// many and which others changes with the round.
 func (p *pricedPacking) ruinWorst(batches []batch, round int) (keep, out []batch) {
 	type scored struct {
 		i     int

@@ -8,9 +8,10 @@ import (
 	"slices"
 )
 
-// assumptions are what an attempt takes for granted, because nobody can tell it beforehand: which group begins where, what limits are
-// worth, which domains will hold a node. An attempt that shows one of them to be wrong is made again with others. They are a value:
-// maps and slices in it are never changed once an attempt has been given them. The zero value assumes nothing.
+// assumptions are what an attempt takes for granted, because nobody can tell it beforehand: which group begins where,
+// what limits are worth, which domains will hold a node. An attempt that shows one of them to be wrong is made again
+// with others. They are a value: maps and slices in it are never changed once an attempt has been given them. The
+// zero value assumes nothing.
 type assumptions struct {
 	alternative
 
@@ -26,13 +27,15 @@ type assumptions struct {
 	keepEmptyDomains bool              // leaving them out was tried and placed no more pods
 }
 
-// alternative is the part of assumptions that is right either way, and may turn out cheaper or dearer: see solveWithAlternatives.
+// alternative is the part of assumptions that is right either way, and may turn out cheaper or dearer: see
+// solveWithAlternatives.
 type alternative struct {
 	groupStarts map[int]string // by class: the assignment where a group that must share a domain begins; none: the cheapest for one pod
 	reuse       reuseOrder
 }
 
-// reuseOrder is whether pods go onto free capacity of machines of other weights before machines of their own are bought for them.
+// reuseOrder is whether pods go onto free capacity of machines of other weights before machines of their own are
+// bought for them.
 type reuseOrder int8
 
 const (
@@ -88,14 +91,15 @@ type reviser struct {
 	attempts int       // made before this one
 }
 
-// revision is one thing that may have to be assumed otherwise. It returns the assumptions for the next attempt, and whether one must
-// be made. What it is given is its own copy.
+// revision is one thing that may have to be assumed otherwise. It returns the assumptions for the next attempt, and
+// whether one must be made. What it is given is its own copy.
 type revision struct {
 	name, doc string
 	revise    func(*reviser, assumptions) (assumptions, bool)
 }
 
-// purchaseRevisions are looked at in this order once machines are bought. The first that asks for another attempt ends the look.
+// purchaseRevisions are looked at in this order once machines are bought. The first that asks for another attempt
+// ends the look.
 var purchaseRevisions = []revision{
 	{"priorities", "limits left a pod without a machine that one of lower priority got", (*reviser).respectPriorities},
 	{"limit prices", "limits were spent on machines that hold little", (*reviser).raiseLimitPrices},
@@ -110,7 +114,8 @@ var placementRevisions = []revision{
 	{"empty domains", "a spread counts domains in which nothing stands", (*reviser).dropEmptyDomains},
 }
 
-// revise goes through revisions, and returns what is to be assumed from now on and whether the attempt must be made again.
+// revise goes through revisions, and returns what is to be assumed from now on and whether the attempt must be made
+// again.
 func (s *reviser) revise(list []revision, a assumptions) (next assumptions, again bool) {
 	for _, r := range list {
 		if a, again = r.revise(s, a); again {
@@ -120,7 +125,8 @@ func (s *reviser) revise(list []revision, a assumptions) (next assumptions, agai
 	return a, false
 }
 
-// respectPriorities has priorities packed one after the other from now on, where a pod found no machine and one of lower priority did.
+// respectPriorities has priorities packed one after the other from now on, where a pod found no machine and one of
+// lower priority did.
 func (s *reviser) respectPriorities(a assumptions) (assumptions, bool) {
 	if a.byPriority {
 		return a, false
@@ -138,8 +144,8 @@ func (s *reviser) respectPriorities(a assumptions) (assumptions, bool) {
 // maxRestarts bounds how often purchase caps are lowered one by one; after that all go to zero at once.
 const maxRestarts = 32
 
-// lowerPurchaseCaps lowers how many pods may be bought for in domains where some found no machine, so that they are not counted against
-// others that spread with them or want to be near them.
+// lowerPurchaseCaps lowers how many pods may be bought for in domains where some found no machine, so that they are
+// not counted against others that spread with them or want to be near them.
 func (s *reviser) lowerPurchaseCaps(a assumptions) (assumptions, bool) {
 	all := s.attempts >= maxRestarts || s.outOfSteps()
 	changed := false
@@ -165,7 +171,8 @@ func (s *reviser) lowerPurchaseCaps(a assumptions) (assumptions, bool) {
 	return a, changed
 }
 
-// banPoolsWithoutChoice takes a pool from the classes of the first bin that leaves the pool fewer values than its minValues ask for.
+// banPoolsWithoutChoice takes a pool from the classes of the first bin that leaves the pool fewer values than its
+// minValues ask for.
 func (s *reviser) banPoolsWithoutChoice(a assumptions) (assumptions, bool) {
 	b := s.binLackingMinValues()
 	if b == nil {

@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// newDomains calls for each hard spread that did not expect all domains in which the bins may come to stand, with those it did not.
-// kube-scheduler will count them, whether the class tolerates their taints or not. It ends when call returns false.
+// newDomains calls for each hard spread that did not expect all domains in which the bins may come to stand, with
+// those it did not. kube-scheduler will count them, whether the class tolerates their taints or not. It ends when
+// call returns false.
 func (s *planner) newDomains(bins []*bin, call func(k domainRuleKey, r *rule, more []int32) bool) {
 	var bought []uint64
 	in := map[domainKey][]int32{} // where something may come to stand
@@ -59,8 +60,8 @@ func (s *reviser) expectNewDomains(a assumptions) (assumptions, bool) {
 	return a, found
 }
 
-// acceptNewDomains says whether bins bought last may stay: not where they stand in domains that break the spread of a pod placed, once
-// those are counted. Where they may, the spreads count them from now on.
+// acceptNewDomains says whether bins bought last may stay: not where they stand in domains that break the spread of a
+// pod placed, once those are counted. Where they may, the spreads count them from now on.
 func (s *planner) acceptNewDomains(bins []*bin) bool {
 	type found struct {
 		r    *rule
@@ -83,9 +84,9 @@ func (s *planner) acceptNewDomains(bins []*bin) bool {
 	return true
 }
 
-// dropEmptyDomains takes domains out of the spreads of classes with pods left over where, as it turned out, nothing stands and nothing
-// is bought: kube-scheduler does not count them. It is tried, and taken back where it places no more pods: a spread over fewer domains
-// is worth less.
+// dropEmptyDomains takes domains out of the spreads of classes with pods left over where, as it turned out, nothing
+// stands and nothing is bought: kube-scheduler does not count them. It is tried, and taken back where it places no
+// more pods: a spread over fewer domains is worth less.
 func (s *reviser) dropEmptyDomains(a assumptions) (assumptions, bool) {
 	now := &emptyDomainTrial{purchaseCaps: a.purchaseCaps, domains: map[domainRuleKey][]int32{}}
 	for _, c := range s.classes {
@@ -169,8 +170,8 @@ func (s *purchases) possibleOffers(bins []*bin) []uint64 {
 // maxDeferrals is how often a class is put behind others: two classes may be in each other's way.
 const maxDeferrals = 3
 
-// deferCrowdedClasses finds classes whose spread is kept only if they come before others that it counts, and nobody can say who comes
-// first. Those are placed after the others from then on, and where that was tried, go elsewhere.
+// deferCrowdedClasses finds classes whose spread is kept only if they come before others that it counts, and nobody
+// can say who comes first. Those are placed after the others from then on, and where that was tried, go elsewhere.
 func (s *reviser) deferCrowdedClasses(a assumptions) (assumptions, bool) {
 	closed := map[domainRuleKey][]int32{} // domains to close, beside those that are
 	var moved []int
@@ -217,9 +218,9 @@ func (s *reviser) deferCrowdedClasses(a assumptions) (assumptions, bool) {
 	return a, len(moved) > 0 || len(closed) > 0
 }
 
-// closeStrayStarts finds groups that want to be near each other and begin in a domain where nobody else holds them, while pods that they
-// want to be near stand elsewhere: if those came first, kube-scheduler would not let the group begin there. It adds the domain to those to
-// be closed to them.
+// closeStrayStarts finds groups that want to be near each other and begin in a domain where nobody else holds them,
+// while pods that they want to be near stand elsewhere: if those came first, kube-scheduler would not let the group
+// begin there. It adds the domain to those to be closed to them.
 func (s *reviser) closeStrayStarts(closed map[domainRuleKey][]int32) {
 	following := map[[2]int]int64{} // by counter and domain: pods there that came because of others
 	each := func(f func(k domainRuleKey, r *rule, d int)) {

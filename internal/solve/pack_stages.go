@@ -3,8 +3,8 @@
 
 package solve
 
-// stage is a part of packing that may be left out: plans stay valid without it, and may cost more or refuse more pods. Policy.leaveOut
-// names the one to leave out, for measurements of what each earns; so it does for lowerBounds.
+// stage is a part of packing that may be left out: plans stay valid without it, and may cost more or refuse more
+// pods. Policy.leaveOut names the one to leave out, for measurements of what each earns; so it does for lowerBounds.
 type stage struct {
 	name, doc string
 }

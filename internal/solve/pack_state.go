@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// purchases is what machines are bought from and at what price: limits, limited quantities, what a fill may become.
+// purchases is what machines are bought from and at what price: limits, limited quantities, what a pattern may become.
 type purchases struct {
 	topology
 	assumptions assumptions
@@ -47,21 +47,21 @@ type placement struct {
 // podsOnNode is pods of a class put on an existing node.
 type podsOnNode struct{ class, node, count int }
 
-// demand is pods of one class for which machines must be bought, all within one set of offers. Its pods are counted in the topology
-// domains already, as if they stood.
+// demand is pods of one class for which machines must be bought, all within one set of offers. Its pods are counted
+// in the topology domains already, as if they were there.
 type demand struct {
 	class      *class
-	offers     *offerSet
-	permitted  *offerSet // where offer set is only what the class would rather have: all it may
-	unbought   int64     // left to buy for
-	total      int64
-	assignment *topologyAssignment // nil where no topology ties the class
+	offers     *offerSet           // that a machine for it may be
+	permitted  *offerSet           // where offers is only what the class would rather have: all it may have; else nil
+	unbought   int64               // pods left to buy for
+	total      int64               // pods that it was made for
+	assignment *topologyAssignment // where its pods are counted; nil where no topology ties the class
 
-	collectedFor *offerSet // that it was collected for
-	next         *demand   // another of the class, collected before
+	collectedFor *offerSet // the offer set that it was collected for; see demandCollector
+	next         *demand   // another demand of the class, collected before
 }
 
-// groupStart is a group that must share a domain, and where it could have begun.
+// groupStart is a group that must share a domain, where it began and where it could have, by names of assignments.
 type groupStart struct {
 	class    int
 	chosen   string

@@ -5,34 +5,35 @@ package solve
 
 import "math"
 
-// fillTable finds good fills of one machine by a table that is exact in whole pods and in two resources: one of which there are few, such as
-// GPUs, and the one that is worth most. The others are paid for at prices, which are searched for until as much of them is used as there
-// is. It finds what a search that starts from fractions does not: that a machine with four GPUs and 48 cores holds three pods of
-// 12.5 cores, and which to put beside them.
+// patternTable finds good patterns of one machine by a table that is exact in whole pods and in two resources: one
+// that is scarce, such as GPUs, and the one that is worth most. The others are paid for at prices, which are searched
+// for until as much of them is used as there is. It finds what a search that starts from fractions does not: that a
+// machine with four GPUs and 48 cores holds three pods of 12.5 cores, and which to put beside them.
 //
-// The table is that of a bounded knapsack: best[r][c] is the most that pods within r units of the few and c cells of the other are worth
-// beyond what they pay. Requests are rounded down to cells, so a fill may turn out too large; that is mended when it is used.
-type fillTable struct {
+// The table is that of a bounded knapsack: best[r][c] is the most that pods within r units of the scarce and c cells
+// of the primary resource are worth beyond what they pay. Requests are rounded down to cells, so a pattern may turn
+// out too large; that is repaired when it is used.
+type patternTable struct {
 	p       *packing
 	machine *machine
 	demands []int
 	most    []int64
 
-	scarce, primary int   // resources; few is -1 where there is none
-	unit            int64 // of few
-	cell            int64 // of main
+	scarce, primary int   // resources; scarce is -1 where there is none
+	unit            int64 // of the scarce resource
+	cell            int64 // of the primary resource
 	rows            int   // best has so many rows of so many cells
 	cells           int
 
 	best  []int64
 	paid  int64 // what the other resources of the machine are worth
 	layer []tableItem
-	taken []uint64 // by layer and place in best: a pod of the layer is in the fill
+	taken []uint64 // by layer and place in best: a pod of the layer is in the pattern
 }
 
 // tableItem is up to some power of two of pods of one demand.
 type tableItem struct {
-	position  int // of ds
+	position  int // its demand's, in patternTable.demands
 	count     int64
 	unbounded bool // any number of them
 	r, c      int  // what they take
@@ -45,13 +46,13 @@ const (
 	maxCells  = 512
 )
 
-// tableFills makes the best fills that the table finds of a machine, if any may be worth more than it: the best of all, and the best with
-// each demand in it.
-func (p *packing) tableFills(mi int, whole []int64, take func(*fill)) {
+// tablePatterns makes the best patterns that the table finds of a machine, if any may be worth more than it costs:
+// the best of all, and the best with each demand in it.
+func (p *packing) tablePatterns(mi int, whole []int64, take func(*pattern)) {
 	m, nd := p.machines[mi], p.s.numDims
 	price := m.adjustedCost << ceilingShift
-	g := fillTable{p: p, machine: m, scarce: -1, primary: -1}
-	g.demands, g.most = p.fillCandidates(m, whole)
+	g := patternTable{p: p, machine: m, scarce: -1, primary: -1}
+	g.demands, g.most = p.patternCandidates(m, whole)
 	if len(g.demands) == 0 {
 		return
 	}
@@ -59,8 +60,8 @@ func (p *packing) tableFills(mi int, whole []int64, take func(*fill)) {
 	if p.ceilingAtPrices(m, g.demands, g.most, &w) <= price {
 		return
 	}
-	for _, x := range g.bestFills(w, price) {
-		f := fill{machine: mi}
+	for _, x := range g.bestPatterns(w, price) {
+		f := pattern{machine: mi}
 		rem := m.available
 		for i, n := range x {
 			req := &p.demands[g.demands[i]].class.req
@@ -71,22 +72,23 @@ func (p *packing) tableFills(mi int, whole []int64, take func(*fill)) {
 				}
 			}
 		}
-		p.buildFill(&f, whole) // fills up what rounding has left free
+		p.buildPattern(&f, whole) // fills up what rounding has left free
 		take(&f)
 	}
 }
 
-// tableFill is a fill with what it is worth and what it uses of the resource whose price is searchedResource for.
-type tableFill struct {
-	fill       []int64 // by position in ds
+// tablePattern is a pattern with what it is worth and what it uses of the resource whose price is searched for.
+type tablePattern struct {
+	counts     []int64 // by place in patternTable.demands
 	worth, use float64
 }
 
 // tablePrices is how many prices are tried.
 const tablePrices = 7
 
-// bestFills are the best ones, from prices near those sought; none where the table shows that none is worth more than the machine.
-func (g *fillTable) bestFills(w [maxDims]int64, price int64) (out [][]int64) {
+// bestPatterns are the best ones at prices near those sought, as counts; none where the table shows that none is
+// worth more than the machine costs.
+func (g *patternTable) bestPatterns(w [maxDims]int64, price int64) (out [][]int64) {
 	g.chooseResources(&w)
 	if g.primary < 0 {
 		return nil
@@ -96,13 +98,13 @@ func (g *fillTable) bestFills(w [maxDims]int64, price int64) (out [][]int64) {
 	if k >= 0 {
 		room = float64(g.machine.available[k])
 	}
-	var over, under *tableFill // using more of resource k than there is, and no more
+	var over, under *tablePattern // using more of resource k than there is, and no more
 	for range tablePrices {
 		top, x := g.solveAt(&w)
 		if top <= price {
 			return nil
 		}
-		a := &tableFill{fill: x}
+		a := &tablePattern{counts: x}
 		for i, n := range x {
 			a.worth += float64(float64(g.p.dual[g.demands[i]]) * float64(n))
 			if k >= 0 {
@@ -124,16 +126,17 @@ func (g *fillTable) bestFills(w [maxDims]int64, price int64) (out [][]int64) {
 		w[k] = int64(next)
 	}
 	if under != nil {
-		out = append(out, under.fill)
+		out = append(out, under.counts)
 	}
 	if over != nil {
-		out = append(out, over.fill)
+		out = append(out, over.counts)
 	}
-	return append(out, g.fillsWithEach(price)...)
+	return append(out, g.patternsWithEach(price)...)
 }
 
-// nextPrice is the one at which both fills are as good as each other, or one further on while only one side is known.
-func nextPrice(was float64, over, under *tableFill) float64 {
+// nextPrice is the price at which both patterns are as good as each other, or one further on while only one side is
+// known.
+func nextPrice(was float64, over, under *tablePattern) float64 {
 	const unit = 1 << (priceShift - dualShift)
 	switch {
 	case under == nil:
@@ -147,7 +150,7 @@ func nextPrice(was float64, over, under *tableFill) float64 {
 }
 
 // chooseResources picks the two resources and the sizes of units and cells.
-func (g *fillTable) chooseResources(w *[maxDims]int64) {
+func (g *patternTable) chooseResources(w *[maxDims]int64) {
 	nd := g.p.s.numDims
 	var divisor, asked [maxDims]int64
 	for _, d := range g.demands {
@@ -192,8 +195,9 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// searchedResource is the resource whose price is worth searching for, of those that the table does not count; -1 if there is none.
-func (g *fillTable) searchedResource(w *[maxDims]int64) int {
+// searchedResource is the resource whose price is worth searching for, of those that the table does not count; -1 if
+// there is none.
+func (g *patternTable) searchedResource(w *[maxDims]int64) int {
 	best, worth := -1, 0.0
 	for k := range g.p.s.dims {
 		if k == g.scarce || k == g.primary || g.machine.available[k] <= 0 {
@@ -206,8 +210,9 @@ func (g *fillTable) searchedResource(w *[maxDims]int64) int {
 	return best
 }
 
-// solveAt fills the table at some prices and returns what the best fill is worth at most, rounded up, with the fill.
-func (g *fillTable) solveAt(w *[maxDims]int64) (int64, []int64) {
+// solveAt fills the table at some prices and returns what the best pattern is worth at most, rounded up, with the
+// pattern.
+func (g *patternTable) solveAt(w *[maxDims]int64) (int64, []int64) {
 	prices := *w
 	prices[g.primary] = 0
 	if g.scarce >= 0 {
@@ -232,11 +237,11 @@ func (g *fillTable) solveAt(w *[maxDims]int64) (int64, []int64) {
 	}
 	g.p.s.steps += int64(size * len(g.layer) / 2)
 	g.paid = costAt(&prices, &g.machine.available, g.p.s.numDims)
-	return g.best[size-1] + costAt(&prices, &g.machine.available, g.p.s.numDims) + 1, g.traceFill(size - 1)
+	return g.best[size-1] + costAt(&prices, &g.machine.available, g.p.s.numDims) + 1, g.tracePattern(size - 1)
 }
 
-// traceFill reads off the fill behind a place in the table.
-func (g *fillTable) traceFill(at int) []int64 {
+// tracePattern reads off the pattern behind a place in the table.
+func (g *patternTable) tracePattern(at int) []int64 {
 	words := (len(g.best) + 63) / 64
 	fill := make([]int64, len(g.demands))
 	for l := len(g.layer) - 1; l >= 0; {
@@ -254,8 +259,9 @@ func (g *fillTable) traceFill(at int) []int64 {
 	return fill
 }
 
-// fillsWithEach are the best fills with a pod of each demand, as far as they are worth more than so much at the prices of the table.
-func (g *fillTable) fillsWithEach(least int64) (out [][]int64) {
+// patternsWithEach are the best patterns with a pod of each demand, as far as they are worth more than so much at the
+// prices of the table.
+func (g *patternTable) patternsWithEach(least int64) (out [][]int64) {
 	least -= g.paid
 	for l := range g.layer {
 		it := &g.layer[l]
@@ -266,7 +272,7 @@ func (g *fillTable) fillsWithEach(least int64) (out [][]int64) {
 		if g.best[at]+it.gain <= least {
 			continue
 		}
-		fill := g.traceFill(at)
+		fill := g.tracePattern(at)
 		if fill[it.position]++; fill[it.position] <= g.most[it.position] {
 			out = append(out, fill)
 		}
@@ -275,7 +281,7 @@ func (g *fillTable) fillsWithEach(least int64) (out [][]int64) {
 }
 
 // addLayer adds a layer to the table.
-func (g *fillTable) addLayer(it *tableItem, taken []uint64) {
+func (g *patternTable) addLayer(it *tableItem, taken []uint64) {
 	step := func(r int) {
 		to, from := g.best[r*g.cells+it.c:(r+1)*g.cells], g.best[(r-it.r)*g.cells:(r-it.r+1)*g.cells-it.c]
 		base := r*g.cells + it.c
@@ -306,8 +312,9 @@ func (g *fillTable) addLayer(it *tableItem, taken []uint64) {
 	}
 }
 
-// listLayers makes the layers: demands that gain beyond what they pay, without those for which another is never worse.
-func (g *fillTable) listLayers(prices *[maxDims]int64) {
+// listLayers makes the layers: demands that gain beyond what they pay, without those for which another is never
+// worse.
+func (g *patternTable) listLayers(prices *[maxDims]int64) {
 	nd := g.p.s.numDims
 	g.layer = g.layer[:0]
 	var all []tableItem

@@ -5,8 +5,8 @@ package solve
 
 import "fmt"
 
-// DefaultPolicy is good for a plan that a person asks for: a second of refining at most, claims kept flexible. A controller, for which pods
-// wait, allows itself less work.
+// DefaultPolicy is good for a plan that a person asks for: a second of refining at most, claims kept flexible. A
+// controller, for which pods wait, allows itself less work.
 func DefaultPolicy() Policy {
 	return Policy{
 		MaxGapPPM:    3_000,

@@ -14,47 +14,51 @@ import (
 // maxDims is how many resources one problem may use. A class that asks for a further one is refused, and told so.
 const maxDims = 16
 
-// vec is an amount of each resource that the demand uses, by position in solver.dims.
+// vec is an amount of each resource, in the order of problemInput.dims; behind those it counts places for mutual
+// anti-affinity groups, see compileExclusivities.
 type vec [maxDims]int64
 
-// unlimited is a count larger than any.
+// unlimited is a count larger than any that occurs.
 const unlimited = int64(1) << 40
 
-// class is pods alike with how many of them wait.
+// class is a set of identical pods: same requests, constraints and priority. How many of them wait is len(pods) less
+// assigned.
 type class struct {
-	id              int
+	id              int // its place in problem.classes
 	spec            *model.Class
-	pods            []*model.Pod // by namespace and name; the first taken are placed, the rest wait or are refused
-	assigned        int
-	req             vec
+	pods            []*model.Pod // by namespace and name; the first assigned of them have a place, the others wait or are refused
+	assigned        int          // pods on existing nodes, in bins or in demands
+	req             vec          // what one pod asks for
 	filter          *nodeFilter
-	offers          *offerSet // offers that admit it
-	preferredOffers *offerSet // those of them it would rather have, at what preferences are worth; made when first needed
+	offers          *offerSet // those that admit it; fewer than filter.offers where assumptions rule some out
+	preferredOffers *offerSet // those of offers it would pay for to have its preferences met; nil: not found yet
 	topology        topologyRules
 	separation      separation
-	maxPerNewNode   int64 // see compileNodeCaps; 0: rules over hosts tie it to others, or there are none
+	maxPerNewNode   int64 // of its pods, where its rules over hosts concern no other class; 0: they do, or there are none. See compileNodeCaps
 	ports           []model.HostPort
-	csiVolumes      []model.Volume  // those a CSI limit counts
-	unsolvable      string          // why it can't be placed at all
-	group           *colocatedGroup // that it is part of; nil: none
-	asGroup         *colocatedGroup // that it is, as one pod; nil: a class of pods
+	csiVolumes      []model.Volume  // those that a limit of a CSI driver counts
+	unsolvable      string          // why it can't be placed at all, for a reason; empty: it can
+	group           *colocatedGroup // the co-located group that it belongs to; nil: none
+	asGroup         *colocatedGroup // the co-located group that it stands for, as one pod; nil: it is a class of pods
 
-	collectedIn *[]*demand // that demands belong to
-	lastDemand  *demand    // the last of them; see demand.next
+	collectedIn *[]*demand // the list that its last demands went to; see demandCollector
+	lastDemand  *demand    // the last of its demands in that list, linked by demand.next
 
-	demandOrder []int32 // by pod: its place in the demand, where that is in order; else 0
+	demandOrder []int32 // by pod: its place in Problem.Demand, where that is sorted; else 0
 }
 
+// unplaced is how many pods of the class have no place yet.
 func (c *class) unplaced() int { return len(c.pods) - c.assigned }
 
-// daemon is a DaemonSet as far as it matters to machines.
+// daemon is a DaemonSet: what its pod asks for, and on which nodes it will stand.
 type daemon struct {
 	spec   *model.Daemon
 	req    vec
 	filter *nodeFilter
 }
 
-// problemInput is what was asked, and the vocabulary that everything compiled shares: resources by position, labels by number.
+// problemInput is what was asked, and the vocabulary that everything compiled shares: resources by position, labels
+// by number.
 type problemInput struct {
 	input  *Problem
 	policy Policy
@@ -95,7 +99,8 @@ type offerCatalog struct {
 	poolSets       []*offerSet // by pool: its offers without a limited quantity
 }
 
-// problem is the compiled problem: classes of pods, existing nodes, and the catalog. What is placed shows in it as pods assigned and capacity used.
+// problem is the compiled problem: classes of pods, existing nodes, and the catalog. What is placed shows in it as
+// pods assigned and capacity used.
 type problem struct {
 	offerCatalog
 
@@ -111,10 +116,11 @@ type problem struct {
 	initialQuantities   []int64      // by offer.quantity
 }
 
-// firstPlanSteps is how many steps, beside those allowed for refining, a first plan may take before it is made do with.
+// firstPlanSteps is how many steps, beside those allowed for refining, attempts may take before the solver makes do
+// with the last one.
 const firstPlanSteps = 400_000_000
 
-// outOfSteps says whether that is so.
+// outOfSteps says whether attempts have taken more steps than they may, and notes that the plan is truncated by it.
 func (s *problemInput) outOfSteps() bool {
 	if s.steps > s.stepLimit+firstPlanSteps {
 		s.truncated = true
@@ -123,7 +129,7 @@ func (s *problemInput) outOfSteps() bool {
 	return false
 }
 
-// toVec keeps the used dimensions.
+// toVec keeps the resources that the problem uses.
 func (s *problemInput) toVec(r model.Resources) (v vec) {
 	for i, d := range s.dims {
 		v[i] = r.At(d)
@@ -131,6 +137,7 @@ func (s *problemInput) toVec(r model.Resources) (v vec) {
 	return v
 }
 
+// resourceName is the name of a resource, for reasons.
 func (s *problemInput) resourceName(d model.Dim) string {
 	if int(d) < len(s.input.ResourceNames) {
 		return s.input.ResourceNames[d]
@@ -138,7 +145,7 @@ func (s *problemInput) resourceName(d model.Dim) string {
 	return "resource"
 }
 
-// placementOrder is the classes in the order they are placed.
+// placementOrder lists the classes in the order they are placed: those put off least first, else as compiled.
 func (s *problem) placementOrder(deferrals map[int]int) []*class {
 	out := slices.Clone(s.classes)
 	if len(deferrals) > 0 {
@@ -147,7 +154,8 @@ func (s *problem) placementOrder(deferrals map[int]int) []*class {
 	return out
 }
 
-// placeablePods is how many pods of a class may be placed at all: none that can't be, and only one that wants a volume to itself.
+// placeablePods is how many more pods of a class may be placed at all: none of a class that can't be placed, and only
+// one where they want a volume that one pod alone may use.
 func (s *problem) placeablePods(c *class) int {
 	if c.unplaced() == 0 || c.unsolvable != "" || c.spec.Daemon || len(c.spec.Unsolved) > 0 {
 		return 0
@@ -163,7 +171,8 @@ func (s *problem) placeablePods(c *class) int {
 	return c.unplaced()
 }
 
-// antiAffinityOnNodes returns the classes of standing pods that have required anti-affinity, by key: those can refuse what comes.
+// antiAffinityOnNodes returns the classes of pods on existing nodes that have required anti-affinity, by key: their
+// terms can keep other pods away.
 func (s *problem) antiAffinityOnNodes() []*model.Class {
 	if s.nodes.antiAffinity != nil || s.nodes.antiAffinityKnown {
 		return s.nodes.antiAffinity
@@ -198,6 +207,7 @@ func (s *problemInput) selectorMatches(x *model.Selector, c *model.Class) bool {
 	return x.Pods.Matches(c.Labels)
 }
 
+// allSelectorsMatch says whether each of the selectors chooses pods of the class.
 func (s *problemInput) allSelectorsMatch(xs []model.Selector, c *model.Class) bool {
 	for i := range xs {
 		if !s.selectorMatches(&xs[i], c) {
@@ -207,11 +217,12 @@ func (s *problemInput) allSelectorsMatch(xs []model.Selector, c *model.Class) bo
 	return true
 }
 
-// adjustmentDivisor is the part of a price that adjusted cost adds at most.
+// adjustmentDivisor: an adjusted cost is at most one part in so many above the price.
 const adjustmentDivisor = 100
 
-// adjustPrice is a price and what a machine costs beside it: Policy.MachineMicro, but never more than a hundredth of the price. Small machines bear
-// less of it, so that two never seem cheaper than one twice their size and price, and cheap machines are not kept out by it.
+// adjustPrice returns the adjusted cost of a machine, by which plans are compared: its price and what a machine costs
+// beside it (Policy.MachineMicro), but never more than a hundredth of the price. Small machines bear less of it, so
+// that two never seem cheaper than one twice their size and price, and cheap machines are not kept out by it.
 func (s *problemInput) adjustPrice(price int64) int64 {
 	m := s.policy.MachineMicro
 	if m <= 0 {

@@ -5,16 +5,19 @@ package solve
 
 import "math/bits"
 
-// priceShift is the number of binary digits behind the point in a resource's price: a byte of memory costs a few millionths of a
-// micro-dollar an hour.
+// priceShift is the number of binary digits behind the point in a resource price, which is in micro-dollars an hour
+// for a unit: a byte of memory costs a few millionths of a micro-dollar.
 const priceShift = 36
 
-// dualShift gives values more digits than prices have.
+// dualShift is the number of binary digits behind the point in a dual price, which is in micro-dollars an hour for a
+// pod.
 const dualShift = 12
 
-// sum128 is a sum of products of amounts and prices, 128 bits, not negative.
+// sum128 is a sum of products of amounts and resource prices (micro-dollars << priceShift), in 128 bits, not
+// negative.
 type sum128 struct{ hi, lo uint64 }
 
+// addProduct adds a·b; neither is negative.
 func (w *sum128) addProduct(a, b int64) {
 	h, l := bits.Mul64(uint64(a), uint64(b))
 	var c uint64
@@ -28,7 +31,7 @@ func (w *sum128) add(o sum128) {
 	w.hi, _ = bits.Add64(w.hi, o.hi, c)
 }
 
-// times is the sum n times, for a product that fits.
+// times returns the sum n times, where that fits.
 func (w sum128) times(n int64) sum128 {
 	hi, lo := bits.Mul64(w.lo, uint64(n))
 	return sum128{hi + w.hi*uint64(n), lo}
@@ -42,9 +45,10 @@ func (w sum128) sub(o sum128) sum128 {
 	return sum128{hi, lo}
 }
 
-// micro is the sum in micro-dollars, rounded down.
+// micro is the sum in micro-dollars an hour, rounded down.
 func (w sum128) micro() int64 { return int64(w.hi<<(64-priceShift) | w.lo>>priceShift) }
 
+// priceSum is a price in micro-dollars an hour as such a sum.
 func priceSum(price int64) sum128 {
 	return sum128{uint64(price) >> (64 - priceShift), uint64(price) << priceShift}
 }
@@ -73,6 +77,7 @@ func fractionLess(a, b, c, d int64) bool {
 	return h1 < h2 || h1 == h2 && l1 < l2
 }
 
+// isWithin says whether a is no more than b in every resource.
 func isWithin(a, b *vec, nd int) bool {
 	for k := range nd {
 		if a[k] > b[k] {
@@ -82,7 +87,8 @@ func isWithin(a, b *vec, nd int) bool {
 	return true
 }
 
-// fitsIn is leq with a zero request fitting anywhere, as kube-scheduler has it.
+// fitsIn says whether a request fits into an amount. Of what it doesn't ask for there may be less than nothing, as
+// kube-scheduler has it.
 func fitsIn(req, room *vec, nd int) bool {
 	for k := range nd {
 		if req[k] > room[k] && req[k] > 0 {
@@ -92,6 +98,7 @@ func fitsIn(req, room *vec, nd int) bool {
 	return true
 }
 
+// fitsSlice is fitsIn for an amount that is part of a longer list.
 func fitsSlice(req *vec, free []int64) bool {
 	for k, v := range free {
 		if req[k] > v && req[k] > 0 {
@@ -101,7 +108,7 @@ func fitsSlice(req *vec, free []int64) bool {
 	return true
 }
 
-// timesIn is how many copies of req fit.
+// timesIn is how often a request fits into an amount, unlimited where it asks for nothing.
 func timesIn(req, rem *vec, nd int) int64 {
 	n := unlimited
 	for k := range nd {
@@ -112,6 +119,7 @@ func timesIn(req, rem *vec, nd int) int64 {
 	return n
 }
 
+// appendWords appends words to a key, byte by byte.
 func appendWords(b []byte, words []uint64) []byte {
 	for _, w := range words {
 		b = append(b, byte(w), byte(w>>8), byte(w>>16), byte(w>>24), byte(w>>32), byte(w>>40), byte(w>>48), byte(w>>56))
@@ -119,6 +127,7 @@ func appendWords(b []byte, words []uint64) []byte {
 	return b
 }
 
+// appendBools appends a letter for each of a list to a key.
 func appendBools(buf []byte, list []bool) []byte {
 	for _, b := range list {
 		if b {

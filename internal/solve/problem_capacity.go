@@ -5,10 +5,11 @@ package solve
 
 import "sort"
 
-// capacityIndex says of a list of offers, cheapest first, from which one on some holds an amount: how much of each resource the first so many have at
-// most. Where machines are many, a search for the cheapest that holds a few pods passes over most of those that are too small.
+// capacityIndex finds the offers large enough for an amount in a list sorted by price: it knows how much of each
+// resource the first so many have at most. Where machines are many, a search for the cheapest that holds a few pods
+// passes over most of those that are too small.
 type capacityIndex struct {
-	maxima []vec // among the first risingStep offers, the first two times as many, and so on
+	maxima []vec // among the first capacityIndexStep offers, the first two times as many, and so on
 	known  bool
 }
 
@@ -33,7 +34,7 @@ func (r *capacityIndex) firstCandidate(s *offerCatalog, list []int, req *vec) in
 	return sort.Search(len(r.maxima), func(b int) bool { return fitsIn(req, &r.maxima[b], s.numDims) }) * capacityIndexStep
 }
 
-// firstPoolCandidate is that for the offers of a pool.
+// firstPoolCandidate is a place among the pool's offers, cheapest first, before which none holds the amount.
 func (s *offerCatalog) firstPoolCandidate(pool int, req *vec) int {
 	if s.poolCapacityIndex == nil {
 		s.poolCapacityIndex = make([]capacityIndex, len(s.input.Pools))
@@ -41,7 +42,7 @@ func (s *offerCatalog) firstPoolCandidate(pool int, req *vec) int {
 	return s.poolCapacityIndex[s.equivalentPool[pool]].firstCandidate(s, s.poolOffersCheapestFirst(pool), req)
 }
 
-// firstLevelCandidate is that for the offers of a level.
+// firstLevelCandidate is a place among the level's offers, cheapest first, before which none holds the amount.
 func (s *offerCatalog) firstLevelCandidate(level int, req *vec) int {
 	if s.levelCapacityIndex == nil {
 		s.levelCapacityIndex = make([]capacityIndex, len(s.levels))

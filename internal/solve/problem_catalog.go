@@ -10,41 +10,45 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// offer is one thing that can be bought: a type of a pool in one zone and capacity type, with every label that the problem looks at
-// fixed. Where the pool leaves a label of its own open (In several values, Exists), there is an offer for each value that matters.
+// offer is one thing that can be bought: an instance type of a pool in one zone and capacity type, with every label
+// that the problem looks at fixed. Where the pool leaves a label of its own open (In several values, Exists), there
+// is an offer for each value that matters.
 type offer struct {
 	pool         int
 	instanceType *model.InstanceType
 	offering     *model.Offering
-	labels       []int32 // shared by all of one shape
-	shape        int     // of solver.labelShapes: the same pool, vals, DaemonSets
-	typeStart    int     // of the pool's offers of types of this name, which lie together
-	allocatable  *vec    // allocatable less the DaemonSets that will stand on it
-	size         int     // of solver.sizes: equal avail, equal size
+	labels       []int32 // by key of labelTable: its value there; shared by all of one shape
+	shape        int     // of problemCompiler.labelShapes: same pool, labels and DaemonSets
+	typeStart    int     // the first of the pool's offers of types of this name, which lie together
+	allocatable  *vec    // less the DaemonSets that will stand on it; shared by all of one size
+	size         int     // its place in offerCatalog.sizes
 	ports        []model.HostPort
-	price        int64
-	available    bool // can be had now
-	quantity     int  // of solver.quantities: what several pools may draw on; -1 where the cloud sets no number
-	dominated    bool // another of the pool does for everybody what this one does, for no more: no machine is packed as it
-	variant      []model.Requirement
+	price        int64               // micro-dollars an hour
+	available    bool                // can be had now
+	quantity     int                 // which limited quantity it draws on, maybe with offers of other pools; -1: as many as wanted
+	dominated    bool                // by another of the pool with no less room, for every pod: no machine is packed as it
+	variant      []model.Requirement // the open labels of the pool that it fixes
 }
 
-// level is the pools of one weight and rank.
+// level is the pools of one weight and rank: offers lo to hi, hi excluded. Levels are bought from in order, the
+// highest weight first.
 type level struct {
-	lo, hi int // offers
+	lo, hi int
 }
 
-// offerSet is a set of offers, interned.
+// offerSet is a set of offers as a bitmap. There is one object for each set, so that sets are compared by address or
+// id.
 type offerSet struct {
 	id           int
 	bits         []uint64
-	maximalSizes []vec // the largest machines in it, no one within another; made when first asked for
+	maximalSizes []vec // the sizes of its offers that are not within another; made when first asked for
 	sizesKnown   bool
 }
 
+// contains says whether offer i is in the set.
 func (set *offerSet) contains(i int) bool { return set.bits[i>>6]>>(i&63)&1 != 0 }
 
-// forEach calls for every offer of the level that is in the offer set, ascending.
+// forEach calls for every offer of the level that is in the set, ascending.
 func (set *offerSet) forEach(l level, call func(i int)) {
 	for w := l.lo >> 6; w<<6 < l.hi; w++ {
 		for b := set.bits[w]; b != 0; b &= b - 1 {
@@ -67,6 +71,7 @@ func (s *offerCatalog) internOfferSet(bits []uint64) *offerSet {
 	return set
 }
 
+// intersect returns the offers that are in both sets.
 func (s *offerCatalog) intersect(a, b *offerSet) *offerSet {
 	if a == b {
 		return a
@@ -83,7 +88,7 @@ func (s *offerCatalog) intersect(a, b *offerSet) *offerSet {
 	return out
 }
 
-// addMaximal keeps only vectors that are not within another.
+// addMaximal adds v to a list of amounts of which none is within another, and keeps it so.
 func addMaximal(tops []vec, v *vec, nd int) []vec {
 	for i := range tops {
 		if isWithin(v, &tops[i], nd) {
@@ -99,7 +104,7 @@ func addMaximal(tops []vec, v *vec, nd int) []vec {
 	return append(kept, *v)
 }
 
-// someOfferHolds says whether some offer of the offer set is large enough.
+// someOfferHolds says whether some offer of the set is large enough for an amount, limits and quantities aside.
 func (s *offerCatalog) someOfferHolds(set *offerSet, req *vec) bool {
 	if !set.sizesKnown {
 		set.sizesKnown = true
@@ -125,13 +130,14 @@ func (s *offerCatalog) poolOffersCheapestFirst(pool int) []int {
 	return s.poolOffersByPrice[lo:hi]
 }
 
-// poolOfferRange is where a pool's offers lie, or those of the first of its family.
+// poolOfferRange is where a pool's offers lie in the catalog, hi excluded; those of the first of its family stand for
+// all.
 func (s *offerCatalog) poolOfferRange(pool int) (lo, hi int) {
 	pool = s.equivalentPool[pool]
 	return s.poolStart[pool], s.poolStart[pool+1]
 }
 
-// poolOffers is all the offers of a pool of which there are as many as wanted.
+// poolOffers is the pool's offers of which there are as many as wanted.
 func (s *offerCatalog) poolOffers(pool int) *offerSet {
 	for len(s.poolSets) < len(s.input.Pools) {
 		bits := make([]uint64, (len(s.offers)+63)/64)
@@ -145,6 +151,7 @@ func (s *offerCatalog) poolOffers(pool int) *offerSet {
 	return s.poolSets[s.equivalentPool[pool]]
 }
 
+// setHasPool says whether some offer of the pool is in the set.
 func (s *offerCatalog) setHasPool(set *offerSet, pi int) bool {
 	lo, hi := s.poolOfferRange(pi)
 	for i := lo; i < hi; i++ {
@@ -160,7 +167,8 @@ func (s *offerCatalog) buysFrom(pool int) bool {
 	return slices.Contains(s.families[s.equivalentPool[pool]].pools, pool)
 }
 
-// cheapestLevel is the first level in which an offer of the offer set holds the amount, and the least price there.
+// cheapestLevel is the first level in which an offer of the set holds the amount, and the least price there;
+// len(levels) and 0 where none does.
 func (s *offerCatalog) cheapestLevel(set *offerSet, req *vec) (int, int64) {
 	for level, l := range s.levels {
 		for _, i := range s.offersByPrice[l.lo+s.firstLevelCandidate(level, req) : l.hi] {
@@ -172,7 +180,7 @@ func (s *offerCatalog) cheapestLevel(set *offerSet, req *vec) (int, int64) {
 	return len(s.levels), 0
 }
 
-// firstLevelOf is the highest weight with an offer of the offer set.
+// firstLevelOf is the first level with an offer of the set, -1 where none has one.
 func (s *offerCatalog) firstLevelOf(set *offerSet) int {
 	for level := range s.levels {
 		if s.hasOfferIn(set, s.levels[level]) {
@@ -182,6 +190,7 @@ func (s *offerCatalog) firstLevelOf(set *offerSet) int {
 	return -1
 }
 
+// hasOfferIn says whether an offer of the level is in the set.
 func (s *offerCatalog) hasOfferIn(set *offerSet, l level) bool {
 	for i := l.lo; i < l.hi; i++ {
 		if set.contains(i) {
@@ -191,6 +200,7 @@ func (s *offerCatalog) hasOfferIn(set *offerSet, l level) bool {
 	return false
 }
 
+// spansLevels says whether the set has offers of more than one level.
 func (s *offerCatalog) spansLevels(set *offerSet) bool {
 	n := 0
 	for _, l := range s.levels {
@@ -201,7 +211,7 @@ func (s *offerCatalog) spansLevels(set *offerSet) bool {
 	return n > 1
 }
 
-// unlimitedOffers is the offers of an offer set of which there are as many as wanted.
+// unlimitedOffers is the set less the offers that draw on a limited quantity.
 func (s *offerCatalog) unlimitedOffers(set *offerSet) *offerSet {
 	bits := slices.Clone(set.bits)
 	for i := range s.offers {
@@ -212,19 +222,22 @@ func (s *offerCatalog) unlimitedOffers(set *offerSet) *offerSet {
 	return s.internOfferSet(bits)
 }
 
-// areInterchangeable says whether two offers may be choices of one claim: of one capacity type and node group, with the same labels of the pool's own.
+// areInterchangeable says whether two offers may be choices of one claim: of one capacity type and node group, with
+// the same labels of the pool's own.
 func (s *offerCatalog) areInterchangeable(i, j int) bool {
 	return s.offers[i].offering.CapacityType == s.offers[j].offering.CapacityType && sameVariant(&s.offers[i], &s.offers[j])
 }
 
+// sameVariant says whether two offers are of one node group, with the same labels of the pool's own.
 func sameVariant(a, b *offer) bool {
 	return a.offering.Labels[model.LabelNodeGroup] == b.offering.Labels[model.LabelNodeGroup] && slices.EqualFunc(a.variant, b.variant, func(x, y model.Requirement) bool {
 		return x.Key == y.Key && slices.Equal(x.Values, y.Values)
 	})
 }
 
-// independentParts numbers offer sets so that those of different numbers have no offer of the level in common, nor, where shared is asked for, a limit or a limited quantity:
-// what goes to the ones and what goes to the others are problems apart. The first offer set is in part 0, and so on.
+// independentParts numbers offer sets so that sets of different numbers have no offer of the level in common, nor,
+// where shared is asked for, a limit or a limited quantity: what goes to the ones and what goes to the others are
+// separate problems. It returns the number of each set, ascending by first set, and how many numbers there are.
 func (s *offerCatalog) independentParts(l level, masks []*offerSet, shared bool) (of []int, n int) {
 	parent := make([]int, len(masks))
 	for i := range parent {
@@ -284,9 +297,10 @@ func (s *offerCatalog) independentParts(l level, masks []*offerSet, shared bool)
 	return of, n
 }
 
-// minValues is how many distinct values of a label the choices must keep, by label.
+// minValues is the requirements of a pool that ask for so many distinct values of a label among a claim's choices.
 type minValues []model.Requirement
 
+// minValuesOf returns those of a pool; nil where it has none.
 func (s *offerCatalog) minValuesOf(pool int) minValues {
 	for i := len(s.minValuesByPool); i < len(s.input.Pools); i++ {
 		var out minValues
@@ -311,7 +325,7 @@ func (m minValues) gainsFrom(types []*model.InstanceType, t *model.InstanceType)
 	return false
 }
 
-// firstUnmet returns the first rule that the types do not meet.
+// firstUnmet returns the first requirement that the types do not meet, nil if they meet all.
 func (m minValues) firstUnmet(types []*model.InstanceType) *model.Requirement {
 	for i := range m {
 		if len(distinctValues(m[i].Key, types)) < m[i].MinValues {
@@ -321,7 +335,8 @@ func (m minValues) firstUnmet(types []*model.InstanceType) *model.Requirement {
 	return nil
 }
 
-// distinctValues lists the values of a label among types; zone and capacity type are their offerings'.
+// distinctValues lists the values of a label among types; zone and capacity type are those of their available
+// offerings.
 func distinctValues(key string, types []*model.InstanceType) []string {
 	var out []string
 	for _, t := range types {

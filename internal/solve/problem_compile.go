@@ -15,8 +15,8 @@ import (
 type problemCompiler struct {
 	*problem
 	filters     map[string]*nodeFilter
-	sizeIDs     map[vec]int
-	quantityIDs map[string]int
+	sizeIDs     map[vec]int    // places in offerCatalog.sizes
+	quantityIDs map[string]int // places in problem.initialQuantities
 
 	labelShapes    []labelShape // by pool
 	poolShapeStart []int        // by pool: where its shapes begin; one more for the end
@@ -25,7 +25,7 @@ type problemCompiler struct {
 	poolByKey map[string]int // the first pool of each family
 }
 
-// compile interns a problem. Nothing is placed yet.
+// compile makes the problem of what Solve is given. Nothing is placed yet.
 func (s *problem) compile(p *Problem, mem Memory, pol Policy) {
 	s.input, s.policy = p, pol
 	s.offerSetByBits, s.intersections = map[string]*offerSet{}, map[[2]*offerSet]*offerSet{}
@@ -42,8 +42,8 @@ func (s *problem) compile(p *Problem, mem Memory, pol Policy) {
 	t.compileNodes(mem)
 }
 
-// compileClasses groups the demand. Classes are placed in this order: priority, constrained before free (they have fewer places
-// to go), large before small (what is small fits into what is left), then by key.
+// compileClasses groups the demand into classes. They are placed in this order: priority, constrained before free
+// (they have fewer places to go), large before small (what is small fits into what is left), then by key.
 func (s *problemCompiler) compileClasses() {
 	number := map[*model.Class]int32{} // classes are interned, mostly: those of one key that are not come together below
 	of := make([]int32, len(s.input.Demand))
@@ -177,12 +177,13 @@ func constraintRank(c *model.Class) int {
 	return n
 }
 
-// orderedPod is a pod and its place in the demand, where that is in order; else 0.
+// orderedPod is a pod and its place in Problem.Demand, where that is sorted; else 0.
 type orderedPod struct {
 	position int32
 	pod      *model.Pod
 }
 
+// compareOrdered orders pods as comparePods does, by place where that is known.
 func compareOrdered(a, b orderedPod) int {
 	if a.position != b.position {
 		return cmp.Compare(a.position, b.position)
@@ -190,6 +191,7 @@ func compareOrdered(a, b orderedPod) int {
 	return comparePods(a.pod, b.pod)
 }
 
+// comparePods orders pods by namespace, name and UID.
 func comparePods(a, b *model.Pod) int {
 	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
 		return c

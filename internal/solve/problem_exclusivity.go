@@ -11,12 +11,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// maxExclusivities bounds the mutual anti-affinity groups that are priced: the largest. Each is one resource more to look at wherever resources are.
+// maxExclusivities bounds the mutual anti-affinity groups that become a resource: the largest do. Each is one
+// resource more to look at wherever resources are.
 const maxExclusivities = 4
 
-// compileExclusivities makes resources of mutual anti-affinity groups, which lie behind the others. A mutual anti-affinity group is pods no two of which may share a host, since each has
-// anti-affinity against all of them. They ask for one each of a resource of which a machine has one. So whatever packs, prices or proves by
-// resources knows that so many pods need as many machines; the rule itself is kept by whoever keeps the others.
+// compileExclusivities makes a resource of each large mutual anti-affinity group: pods no two of which may share a
+// host, since each has anti-affinity against all of them. They ask for one unit each, and a machine has one. So
+// whatever packs, prices or proves by resources knows that so many pods need as many machines; the rule itself is
+// kept by topology. These resources lie behind the real ones in a vec.
 func (s *problemCompiler) compileExclusivities() {
 	type clique struct {
 		key     string
@@ -52,6 +54,7 @@ func (s *problemCompiler) compileExclusivities() {
 	}
 }
 
+// selectorKey is a text that tells selectors apart.
 func selectorKey(sels ...model.Selector) string {
 	var out []byte
 	for i := range sels {
@@ -70,7 +73,7 @@ func selectorKey(sels ...model.Selector) string {
 	return string(out)
 }
 
-// addExclusivityUnits gives a machine one of each.
+// addExclusivityUnits gives a machine one unit for each mutual anti-affinity group.
 func (s *problemInput) addExclusivityUnits(room []int64) {
 	for k := len(s.dims); k < s.numDims; k++ {
 		room[k] = 1

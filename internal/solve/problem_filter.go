@@ -18,23 +18,24 @@ type nodeFilter struct {
 	volumes      [][]term  // of each volume one must match
 	looksAtNames bool      // some term looks at the node's name
 	offers       *offerSet // offers that pass
-	nodeVerdicts []int8    // by room shape: 0 not known, 1 passes, 2 does not
+	nodeVerdicts []int8    // by label shape of nodes: 0 not known, 1 passes, 2 does not
 }
 
-// term is one alternative.
+// term is one alternative of a node affinity: all of its requirements must match.
 type term struct {
 	requirements   []requirement
 	names          *model.Requirement
 	matchesNothing bool // the empty term, which matches nothing
 }
 
-// requirement is one requirement with its verdict on every value seen so far.
+// requirement is one requirement of a term, with its verdict on every value seen so far.
 type requirement struct {
 	key      int
 	spec     *model.Requirement
-	verdicts []int8
+	verdicts []int8 // by value: 0 not known, 1 matches, 2 does not
 }
 
+// matches says whether the requirement allows a value; one that is not certain yet it does not.
 func (q *requirement) matches(t *labelTable, v int32) bool {
 	if v == openValue {
 		return false // not certain
@@ -51,7 +52,7 @@ func (q *requirement) matches(t *labelTable, v int32) bool {
 	return q.verdicts[v] == 1
 }
 
-// filterFor returns the shared filter of a class.
+// filterFor returns the filter of a class, the same for classes that ask the same.
 func (s *problemCompiler) filterFor(c *model.Class) *nodeFilter {
 	var b strings.Builder
 	for i := range c.Terms {
@@ -103,6 +104,7 @@ func (s *problemCompiler) filterFor(c *model.Class) *nodeFilter {
 	return f
 }
 
+// compileTerm makes a term of requirements.
 func (s *problemInput) compileTerm(rs model.Requirements) (t term) {
 	for i := range rs {
 		t.requirements = append(t.requirements, requirement{key: s.keys.ids[rs[i].Key], spec: &rs[i]})
@@ -115,7 +117,8 @@ func (f *nodeFilter) passesAffinity(t *labelTable, vals []int32, open model.Requ
 	return len(f.terms) == 0 || anyTermMatches(f.terms, t, vals, open, name)
 }
 
-// passes says whether a node with these label values and this name is one the filter wants, taints aside.
+// passes says whether node affinity and volumes let the class on a node with these label values and this name; taints
+// aside.
 func (f *nodeFilter) passes(t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	if !f.passesAffinity(t, vals, open, name) {
 		return false
@@ -128,6 +131,7 @@ func (f *nodeFilter) passes(t *labelTable, vals []int32, open model.Requirements
 	return true
 }
 
+// anyTermMatches says whether one of the terms matches.
 func anyTermMatches(terms []term, t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	for i := range terms {
 		if terms[i].matches(t, vals, open, name) {
@@ -137,6 +141,8 @@ func anyTermMatches(terms []term, t *labelTable, vals []int32, open model.Requir
 	return false
 }
 
+// matches says whether all requirements allow the label values; open are labels whose value is still to be decided,
+// within these.
 func (m *term) matches(t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	if m.matchesNothing || m.names != nil && !m.names.Matches(name, name != "") {
 		return false
@@ -182,7 +188,8 @@ func isSubset(o, r *model.Requirement) bool {
 	return true
 }
 
-// mayReach says whether a class with this filter might be on a machine of the pool, as far as the pool's taints and its own labels say.
+// mayReach says whether a class with this filter might be on a machine of the pool, as far as the pool's taints and
+// its own labels say.
 func (f *nodeFilter) mayReach(s *problemCompiler, p *Pool, known map[string]bool) bool {
 	if model.Untolerated(p.Taints, f.tolerations) != nil {
 		return false

@@ -9,14 +9,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// labelTable interns the label keys that anything in the problem looks at, and their values; value 0 is "no such label".
+// labelTable interns the label keys that anything in the problem looks at, and their values; value 0 is "no such
+// label".
 type labelTable struct {
-	ids        map[string]int
+	ids        map[string]int // by key
 	keys       []string
-	valueIDs   []map[string]int32
-	valueNames [][]string
+	valueIDs   []map[string]int32 // by key number: numbers of values
+	valueNames [][]string         // by key number and value number
 }
 
+// addKey numbers a key, unless it has a number.
 func (t *labelTable) addKey(key string) {
 	if _, ok := t.ids[key]; ok {
 		return
@@ -30,6 +32,7 @@ func (t *labelTable) addKey(key string) {
 	t.valueNames = append(t.valueNames, []string{""})
 }
 
+// internValue returns the number of a value of a key, new where it was not seen yet.
 func (t *labelTable) internValue(key int, v string) int32 {
 	id, ok := t.valueIDs[key][v]
 	if !ok {

@@ -13,29 +13,30 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// nodeSet are the machines that stand or come. They are numbered in the order they are filled: standing before in flight (what stands
-// can be used now), then by name. What costs more than a look is computed when a node is first considered.
+// nodeSet is the existing nodes and those in flight. They are numbered in the order they are filled: existing before
+// in flight (what is there can be used now), then by name. What costs more than a look is computed when a node is
+// first considered.
 type nodeSet struct {
 	list           []*Room
-	free           []int64 // nd numbers a node
-	shapeOf        []int32
-	labels         [][]int32   // by shape
+	free           []int64     // numDims amounts a node
+	shapeOf        []int32     // by node: nodes of one shape have the same labels and taints
+	labels         [][]int32   // by shape: label values, by key
 	exampleOf      []int32     // by shape: a node that has it
-	daemonsCharged []bool      // DaemonSets still to come are charged
-	occupancies    []occupancy // ports and volumes in use, by room; nil until somebody asks
+	daemonsCharged []bool      // by node: DaemonSets still to come are taken off free
+	occupancies    []occupancy // by node: ports and volumes in use; nil until somebody asks
 
-	antiAffinity      []*model.Class
+	antiAffinity      []*model.Class // see antiAffinityOnNodes
 	antiAffinityKnown bool
 }
 
-// openValue stands for a label that a claim in flight will have, with a value not certain yet.
+// openValue stands for the value of a label that a node in flight will have, while it is not certain.
 const openValue = int32(-1)
 
 // occupancy is what pods on a node keep others from: ports and attached volumes.
 type occupancy struct {
 	known   bool
 	ports   []model.HostPort
-	handles map[string]map[string]bool // by driver
+	handles map[string]map[string]bool // by driver: volumes attached
 }
 
 // fillingOrder lists nodes in the order they are filled.
@@ -59,8 +60,8 @@ func fillingOrder(rooms []Room) []*Room {
 	return out
 }
 
-// compileNodes projects free capacity and groups nodes into shapes: labels that anybody looks at, taints, and for a claim in flight
-// what is still open. A class is held against a shape once.
+// compileNodes notes what is free on each node and groups nodes into shapes: labels that anybody looks at, taints,
+// and for a node in flight what is still open. A class is held against a shape once.
 func (s *problemCompiler) compileNodes(mem Memory) {
 	r := &s.nodes
 	n := len(s.input.Rooms)
@@ -113,7 +114,7 @@ func (s *problemCompiler) compileNodes(mem Memory) {
 	s.volumesInUse = maps.Clone(s.initialVolumesInUse)
 }
 
-// nodeAdmits says whether the node's labels and taints let the class on.
+// nodeAdmits says whether the node's labels and taints let classes of the filter on.
 func (s *problem) nodeAdmits(f *nodeFilter, node int) bool {
 	r := &s.nodes
 	if f.looksAtNames {
@@ -132,13 +133,15 @@ func (s *problem) nodeAdmits(f *nodeFilter, node int) bool {
 	return f.nodeVerdicts[shape] == 1
 }
 
+// checkNodeAdmits finds that out.
 func (s *problem) checkNodeAdmits(f *nodeFilter, node int) bool {
 	x := s.nodes.list[node]
 	return model.Untolerated(x.Taints, f.tolerations) == nil &&
 		f.passes(&s.keys, s.nodes.labels[s.nodes.shapeOf[node]], x.Open, x.Name)
 }
 
-// podsFittingNode is how many pods of the class the free resources hold, DaemonSets still to come counted.
+// podsFittingNode is how many pods of the class the node's free resources hold, once DaemonSets still to come have
+// theirs.
 func (s *problem) podsFittingNode(c *class, node int) int64 {
 	free := s.nodes.free[node*s.numDims : node*s.numDims+s.numDims]
 	if !fitsSlice(&c.req, free) {
@@ -159,8 +162,8 @@ func (s *problem) podsFittingNode(c *class, node int) int64 {
 	return n
 }
 
-// chargeDaemons charges the DaemonSets whose pod is not on the node yet but will be. One that no longer fits will not come, and takes
-// nothing.
+// chargeDaemons takes off a node's free resources what DaemonSets need whose pod is still to come. One that no longer
+// fits will not come, and takes nothing.
 func (s *problem) chargeDaemons(node int) {
 	if s.nodes.daemonsCharged[node] {
 		return
@@ -180,6 +183,7 @@ func (s *problem) chargeDaemons(node int) {
 	}
 }
 
+// runsDaemon says whether a pod of the DaemonSet is on the node.
 func runsDaemon(x *Room, d *model.Daemon) bool {
 	for _, p := range x.Pods {
 		if p.Owner.Kind == "DaemonSet" && p.Owner.Name == d.Name && p.Namespace == d.Namespace {
@@ -189,7 +193,7 @@ func runsDaemon(x *Room, d *model.Daemon) bool {
 	return false
 }
 
-// occupancyOf is what the node's pods hold in ports and volumes; the DaemonSets still to come hold their ports too.
+// occupancyOf is the ports and volumes that the node's pods hold, and the ports of DaemonSets still to come.
 func (s *problem) occupancyOf(node int) *occupancy {
 	r := &s.nodes
 	if r.occupancies == nil {
@@ -211,6 +215,7 @@ func (s *problem) occupancyOf(node int) *occupancy {
 	return used
 }
 
+// addClass adds what one pod of the class holds.
 func (used *occupancy) addClass(c *model.Class) {
 	used.ports = append(used.ports, c.HostPorts...)
 	for _, v := range c.Volumes {
@@ -227,7 +232,8 @@ func (used *occupancy) addClass(c *model.Class) {
 	}
 }
 
-// podsPortsAllow is how many pods with these ports may join: none, one, or any number when they have no ports.
+// podsPortsAllow is how many pods of the class may join where these ports are taken: 0, 1, or unlimited where it has
+// no ports.
 func podsPortsAllow(c *class, taken []model.HostPort) int64 {
 	if len(c.ports) == 0 {
 		return unlimited
@@ -242,7 +248,8 @@ func podsPortsAllow(c *class, taken []model.HostPort) int64 {
 	return 1
 }
 
-// volumesFit says whether the volumes of a pod may be attached beside those already there. A volume attached twice counts once.
+// volumesFit says whether the volumes of a pod may be attached beside those already there, and if not, whose limit
+// they exceed. A volume attached twice counts once.
 func volumesFit(c *class, handles map[string]map[string]bool, limits map[string]int64) (string, bool) {
 	for i, v := range c.csiVolumes {
 		limit, ok := limits[v.Driver]
@@ -288,8 +295,10 @@ func (s *problemCompiler) compileVolumesInUse() {
 	}
 }
 
+// volumeID names a volume: by its handle, before there is one by its claim.
 func volumeID(v *model.Volume) string { return cmp.Or(v.Handle, v.Claim) }
 
+// useExclusiveVolumes notes that a pod of the class uses its volumes.
 func (s *problem) useExclusiveVolumes(c *class) {
 	for i := range c.spec.Volumes {
 		if c.spec.Volumes[i].Exclusive && s.volumesInUse != nil {
@@ -298,7 +307,7 @@ func (s *problem) useExclusiveVolumes(c *class) {
 	}
 }
 
-// exclusiveVolumeInUse returns the first volume of the class that another pod already has for itself.
+// exclusiveVolumeInUse returns the first volume of the class that another pod has for itself, nil if there is none.
 func (s *problem) exclusiveVolumeInUse(c *class) *model.Volume {
 	for i := range c.spec.Volumes {
 		if v := &c.spec.Volumes[i]; v.Exclusive && s.volumesInUse[volumeID(v)] {

@@ -128,7 +128,7 @@ func (s *problemCompiler) sortOffers() {
 	}
 }
 
-// internSize numbers amounts of room.
+// internSize returns the number of an amount that offers have room for.
 func (s *problemCompiler) internSize(v *vec) int {
 	id, seen := s.sizeIDs[*v]
 	if !seen {
@@ -147,7 +147,7 @@ type labelShape struct {
 	ports          []model.HostPort
 }
 
-// addPoolOffers adds the offers of one pool: all that is assorted for it, with each way to fix the labels that it leaves open.
+// addPoolOffers adds the offers of one pool: all of its catalog, with each way to fix the labels that it leaves open.
 func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model.Requirement) {
 	p := &s.input.Pools[pi]
 	plain := !newPoolLimits(p).limited && len(s.minValuesOf(pi)) == 0 // nothing else of a type matters than its room, price and labels
@@ -180,7 +180,8 @@ func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]mod
 	}
 }
 
-// labelShapeOf are the values of the problem's label keys on nodes of a pool, given those that the provider sets, and the DaemonSets there.
+// labelShapeOf is the label values of nodes of a pool, given those that the provider sets, and the DaemonSets that
+// will stand there.
 func (s *problemCompiler) labelShapeOf(p *Pool, given []int32, variant []model.Requirement) labelShape {
 	x := labelShape{labels: slices.Clone(given)}
 	for k, key := range s.keys.keys {
@@ -212,8 +213,8 @@ func (s *problemCompiler) labelShapeOf(p *Pool, given []int32, variant []model.R
 	return x
 }
 
-// quantityOf numbers offerings of which the cloud has only so many. The same one offered to two pools is one limited quantity, and so are all offerings
-// of a node group.
+// quantityOf returns the number of the limited quantity that an offering draws on, -1 where there are as many as
+// wanted. The same offering of two pools is one quantity, and so are all offerings of a node group.
 func (s *problemCompiler) quantityOf(t *model.InstanceType, o *model.Offering) int {
 	if o.Remaining < 0 {
 		return -1
@@ -235,7 +236,7 @@ func (s *problemCompiler) quantityOf(t *model.InstanceType, o *model.Offering) i
 	return id
 }
 
-// maxVariants bounds the product of open labels a pool is multiplied by.
+// maxVariants bounds the ways to fix a pool's open labels.
 const maxVariants = 64
 
 // labelVariants lists the ways to fix the labels that the pool leaves open and that somebody looks at.
@@ -264,8 +265,8 @@ func (s *problemCompiler) labelVariants(p *Pool, known map[string]bool) [][]mode
 	return out
 }
 
-// openValues are the values of an open label that can make a difference: those listed by the pool, or else those that some class
-// asks for and one that nobody names.
+// openValues are the values of an open label that can make a difference: those listed by the pool, or else those that
+// some class asks for and one that nobody names.
 func (s *problemCompiler) openValues(r *model.Requirement, key int) []string {
 	if !r.Complement {
 		return r.Values
@@ -318,7 +319,7 @@ func (s *problemCompiler) openValues(r *model.Requirement, key int) []string {
 	return out
 }
 
-// isTopologyKey says whether some pod that waits counts others by the key.
+// isTopologyKey says whether a spread, affinity or anti-affinity of the demand is over the key.
 func (s *problemCompiler) isTopologyKey(key string) bool {
 	return slices.ContainsFunc(s.classes, func(c *class) bool {
 		at := func(t model.PodTerm) bool { return t.TopologyKey == key }

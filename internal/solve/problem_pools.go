@@ -16,15 +16,15 @@ import (
 // canBuyFrom says whether anything may be bought from the pool at all.
 func canBuyFrom(p *Pool) bool { return p.Ready && !p.Deleting && p.Replicas < 0 }
 
-// poolCatalog is what one list of types offers under the requirements that some pools have in common, in the order of offers: it is made once
-// for all of them.
+// poolCatalog is what one list of instance types offers under the requirements that some pools have in common, in the
+// order of offers. It is made once for all of these pools.
 type poolCatalog struct {
 	id             int
 	types          []*model.InstanceType // as given
 	group          string                // only offerings of this node group; empty: all
-	requirementKey string                // of requirements
+	requirementKey string                // the requirements as a text
 	providerKeys   map[string]bool
-	shapes         [][]int32 // provider's values of the problem's keys, unsaid where it says nothing
+	shapes         [][]int32 // the provider's values by label key, unsetValue where it says nothing
 	offerings      []catalogOffering
 }
 
@@ -34,7 +34,7 @@ type catalogOffering struct {
 	offering     *model.Offering
 	shape        int
 	allocatable  *vec // shared by all of a type
-	size         int  // of solver.sizes
+	size         int  // of sizes
 	quantity     int
 	dominated    bool // another with the same labels has no less room and costs no more
 }
@@ -113,7 +113,8 @@ func (s *problemCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 	a.markDominated(s.numDims)
 }
 
-// markDominated finds the items that are idle: of those alike the first is not.
+// markDominated marks the offerings that another with the same labels beats: no less room, no higher price. Of equals
+// the first stays.
 func (a *poolCatalog) markDominated(nd int) {
 	order := make([]int, len(a.offerings))
 	for i := range order {
@@ -140,6 +141,7 @@ func (a *poolCatalog) markDominated(nd int) {
 	}
 }
 
+// compareOfferings orders the offerings of a type: zone, capacity type, price, labels.
 func compareOfferings(a, b *model.Offering) int {
 	if c := cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.PriceMicro, b.PriceMicro)); c != 0 {
 		return c // texts of labels are dear
@@ -147,6 +149,7 @@ func compareOfferings(a, b *model.Offering) int {
 	return strings.Compare(labelsKey(a.Labels), labelsKey(b.Labels))
 }
 
+// labelsKey is a text that tells labels apart.
 func labelsKey(l model.Labels) string {
 	keys := make([]string, 0, len(l))
 	for k := range l {
@@ -160,12 +163,12 @@ func labelsKey(l model.Labels) string {
 	return b.String()
 }
 
-// family is pools that no pod that waits can tell apart, by name. Their offers are those of the first; what is bought is booked to the first that
-// has room within its limits.
+// family is pools that no pod of the demand can tell apart, by name. Their offers are those of the first; what is
+// bought is charged to the first that has something left within its limits.
 type family struct {
 	pools   []int
-	limited bool // every one of them
-	has     []bool
+	limited bool   // every one of them is
+	has     []bool // by resource: some of them limits it
 }
 
 // addPool adds a pool, unless there is one without limits already: nothing is bought from those behind it.
@@ -182,7 +185,7 @@ func (f *family) addPool(pool int, l poolLimits) {
 	}
 }
 
-// equivalentPoolOf is the first pool that no pod that waits can tell from this one; limits may.
+// equivalentPoolOf is the first pool that no pod of the demand can tell from this one; limits may.
 func (s *problemCompiler) equivalentPoolOf(i int, a *poolCatalog) int {
 	p := &s.input.Pools[i]
 	if newPoolLimits(p).limited && len(s.minValuesOf(i)) > 0 {
@@ -210,8 +213,8 @@ func (s *problemCompiler) equivalentPoolOf(i int, a *poolCatalog) int {
 	return i
 }
 
-// providerKeys are the labels that a provider gives: where a type lacks one, its nodes will not have it. Any other label of a pool's
-// requirements is the pool's own and is put on the node as the requirements say.
+// providerKeys are the labels that a provider gives: where a type lacks one, its nodes will not have it. Any other
+// label of a pool's requirements is the pool's own and is put on the node as the requirements say.
 func providerKeys(types []*model.InstanceType) map[string]bool {
 	known := map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelArch: true, model.LabelOS: true,
 		model.LabelInstanceType: true, model.LabelRegion: true, model.LabelHostname: true}
@@ -228,7 +231,7 @@ func providerKeys(types []*model.InstanceType) map[string]bool {
 	return known
 }
 
-// providerKeysOf is providerKeys, once for a list of types.
+// providerKeysOf is providerKeys, found once for a list of types.
 func (s *offerCatalog) providerKeysOf(types []*model.InstanceType) map[string]bool {
 	for i := range s.typeLists {
 		if slices.Equal(s.typeLists[i].types, types) {
@@ -296,11 +299,12 @@ func poolLabel(p *Pool, key string) (string, bool) {
 // poolLimits is what is left of a pool's limits while bins are opened.
 type poolLimits struct {
 	limited bool
-	has     []bool
-	amounts model.Resources
-	nodes   int64 // negative: not limited
+	has     []bool          // by resource: it is limited
+	amounts model.Resources // by resource
+	nodes   int64           // negative: not limited
 }
 
+// newPoolLimits reads the limits of a pool.
 func newPoolLimits(p *Pool) poolLimits {
 	l := poolLimits{has: p.HasLimit, amounts: p.Left.Clone(), nodes: p.NodesLeft}
 	for len(l.amounts) < len(l.has) {
@@ -330,7 +334,7 @@ func (l *poolLimits) copiesAllowed(capacity model.Resources) int64 {
 	return n
 }
 
-// charge charges n machines.
+// charge takes n machines of this capacity off the limits; a negative n gives them back.
 func (l *poolLimits) charge(capacity model.Resources, n int64) {
 	if !l.limited {
 		return

@@ -7,10 +7,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// preferNoScheduleWeight is the weight of a PreferNoSchedule taint not tolerated.
+// preferNoScheduleWeight is the weight of a PreferNoSchedule taint that is not tolerated.
+//
+// Preferences are node affinity terms, domains with or without other pods, nodes without such a taint. A preference
+// has a price, never a veto: one of weight 100 is worth Policy.PreferencePPM of what the pod costs anyway. To be near
+// others on one host is left to kube-scheduler, which weighs it when it places the pod.
 const preferNoScheduleWeight = 100
 
-// preferredOffersOf is wishMask, found once.
+// preferredOffersOf is findPreferredOffers, done once for a class.
 func (s *problem) preferredOffersOf(c *class) *offerSet {
 	if c.preferredOffers == nil {
 		c.preferredOffers = s.findPreferredOffers(c)
@@ -18,7 +22,7 @@ func (s *problem) preferredOffersOf(c *class) *offerSet {
 	return c.preferredOffers
 }
 
-// preferAmong narrows some of the offers of a class to those that it would rather have.
+// preferAmong narrows some of the offers of a class to those that it would pay for to have its preferences met.
 func (s *problem) preferAmong(c *class, set *offerSet) *offerSet {
 	if w := s.preferredOffersOf(c); w != c.offers {
 		return s.intersect(set, w)
@@ -26,8 +30,9 @@ func (s *problem) preferAmong(c *class, set *offerSet) *offerSet {
 	return set
 }
 
-// findPreferredOffers narrows the offers of a class to those it would pay for, within the first level that holds it; all of them where it has no
-// preference, or none that tells offers apart.
+// findPreferredOffers narrows the offers of a class to those it would pay for, within the first level that holds it:
+// a pod costs least there, what it gives up counted. All of them where it has no preference, or none that tells
+// offers apart.
 func (s *problem) findPreferredOffers(c *class) *offerSet {
 	if len(c.spec.Preferred) == 0 && !s.hasPreferNoSchedule {
 		return c.offers
@@ -98,7 +103,7 @@ func (s *problemInput) preferenceScore(c *class, terms []term, o *offer) (n int6
 	return n
 }
 
-// addPreferenceCost is a price with what preferences of that weight, not met, are worth.
+// addPreferenceCost is a price with what unmet preferences of that weight are worth.
 func (s *problemInput) addPreferenceCost(price, unmet int64) int64 {
 	if unmet <= 0 {
 		return price
@@ -106,14 +111,14 @@ func (s *problemInput) addPreferenceCost(price, unmet int64) int64 {
 	return price + mulDiv(price, s.policy.PreferencePPM*unmet/100, 1_000_000)
 }
 
-// separation is what a class would rather: no more than so many of its pods on one machine, and how much that weighs.
+// separation is a preference of a class for no more than so many of its pods on one machine.
 type separation struct {
 	most   int64 // 0: no such preference
-	weight int64
+	weight int64 // of the preference, 100 at most
 }
 
-// separationOf reads it from ScheduleAnyway spreads and preferred anti-affinity over hostname that a class has against itself. Those from the
-// scheduler's own defaults are the scheduler's to see to.
+// separationOf reads it from ScheduleAnyway spreads and preferred anti-affinity over hostname that a class has
+// against itself. Those from kube-scheduler's own defaults are left to kube-scheduler.
 func (s *problemCompiler) separationOf(c *model.Class) (a separation) {
 	wish := func(most, weight int64, sel model.Selector) {
 		if s.selectorMatches(&sel, c) && (a.most == 0 || most < a.most) {

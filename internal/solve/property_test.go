@@ -192,7 +192,8 @@ func shuffled(p *Problem, r *rand.Rand) *Problem {
 	return &q
 }
 
-// TestAgainstEveryPacking holds small problems without topology against the cheapest of all packings, found by trying each.
+// TestAgainstEveryPacking holds small problems without topology against the cheapest of all packings, found by trying
+// each.
 func TestAgainstEveryPacking(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := rapidChance{rt}
@@ -228,7 +229,8 @@ func cheapest(p *Problem) (best int64, fit int) {
 	return cheapestOf(p, items, nil), len(items)
 }
 
-// TestAgainstEveryPackingOfGroups does so with groups of pods that must share a host, and with room on machines that stand.
+// TestAgainstEveryPackingOfGroups does so with groups of pods that must share a host, and with room on machines that
+// stand.
 func TestAgainstEveryPackingOfGroups(t *testing.T) {
 	groups, besideRooms := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -357,9 +359,9 @@ func cheapestOf(p *Problem, items, free []model.Resources) int64 {
 	return best
 }
 
-// TestRefusalsAreTrue puts each pod refused, against the plan's word, alone on a machine of every offering of every pool, and, where it asks
-// nothing of topology and nobody spreads, on each machine that the plan buys: verify must object to each. What topology refuses is left out,
-// for it depends on what else stands where.
+// TestRefusalsAreTrue puts each pod refused, against the plan's word, alone on a machine of every offering of every
+// pool, and, where it asks nothing of topology and nobody spreads, on each machine that the plan buys: verify must
+// object to each. What topology refuses is left out, for it depends on what else stands where.
 func TestRefusalsAreTrue(t *testing.T) {
 	tried := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -402,12 +404,14 @@ func TestRefusalsAreTrue(t *testing.T) {
 	}
 }
 
-// choosy says whether a pool buys in ways that one machine written down here does not tell: by labels of its own, or of several types.
+// choosy says whether a pool buys in ways that one machine written down here does not tell: by labels of its own, or
+// of several types.
 func choosy(pool Pool) bool {
 	return slices.ContainsFunc(pool.Requirements, func(q model.Requirement) bool { return q.Key == "tier" || q.MinValues > 0 })
 }
 
-// full says whether verify objects when the refused pod goes to a machine of the plan, were that bought as what costs least.
+// full says whether verify objects when the refused pod goes to a machine of the plan, were that bought as what costs
+// least.
 func full(p *Problem, r Result, refused, machine int) bool {
 	in := verifyInput(p, r)
 	in.Refused = slices.Delete(slices.Clone(in.Refused), refused, refused+1)
@@ -434,8 +438,8 @@ func refuses(p *Problem, r Result, refused int, pool Pool, it *model.InstanceTyp
 	return len(verify.Plan(in)) > 0
 }
 
-// TestMemoryIsOnlyAHint solves one problem with the memory of another, and again with its own: plans stay valid, and a memory
-// does not make its plan much dearer.
+// TestMemoryIsOnlyAHint solves one problem with the memory of another, and again with its own: plans stay valid, and
+// a memory does not make its plan much dearer.
 func TestMemoryIsOnlyAHint(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		one, other := randomProblem(rapidChance{rt}), randomProblem(rapidChance{rt})
@@ -453,7 +457,8 @@ func TestMemoryIsOnlyAHint(t *testing.T) {
 	})
 }
 
-// TestReasonsAreTrue takes the obstacle that a reason names out of the way and solves again: that reason must be gone (contract 3).
+// TestReasonsAreTrue takes the obstacle that a reason names out of the way and solves again: that reason must be gone
+// (contract 3).
 func TestReasonsAreTrue(t *testing.T) {
 	seen := map[plan.Code]int{}
 	rapid.Check(t, func(rt *rapid.T) {

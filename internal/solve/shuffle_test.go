@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestShuffles plans the problems of the benchmarks in other orders of all that they hold, and wants the same plan byte for byte: pods,
-// nodes and what stands on them, pools, types and offerings. In the soak it is fifty orders of each, refined as far as by default; else the
-// larger ones are shuffled less often and refined for a few rounds only.
+// TestShuffles plans the problems of the benchmarks in other orders of all that they hold, and wants the same plan
+// byte for byte: pods, nodes and what stands on them, pools, types and offerings. In the soak it is fifty orders of
+// each, refined as far as by default; else the larger ones are shuffled less often and refined for a few rounds only.
 func TestShuffles(t *testing.T) {
 	soak := os.Getenv("DOVETAIL_SOAK") != ""
 	for _, x := range []struct {

@@ -12,7 +12,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Solve answers every pod of the demand: on a node, on a machine to buy, or refused with reasons.
+// Solve answers every pod of the demand: on an existing node, on a node to buy, or refused with reasons. The Memory
+// it returns makes the next solve of a similar problem cheaper.
 func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	s := solveWithAlternatives(p, mem, pol)
 	res := s.buildResult()
@@ -23,7 +24,8 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	return res, mem
 }
 
-// solveAssuming places and buys for every pod, in one of the ways that may be tried.
+// solveAssuming places and buys for every pod, starting from one alternative. Attempts are made until none of the
+// assumptions they were made with turns out to be wrong.
 func solveAssuming(p *Problem, mem Memory, pol Policy, way alternative) *planner {
 	s := newPlanner(p, mem, pol)
 	a := assumptions{alternative: way}
@@ -52,16 +54,16 @@ func solveAssuming(p *Problem, mem Memory, pol Policy, way alternative) *planner
 	return s
 }
 
-// maxAlternatives bounds how often a problem is answered anew by another assumption, and againPods the pods of problems for which that is done: among
-// many, one group or what is left of one weight matters little.
+// Other alternatives are tried for problems of at most maxPodsForAlternatives pods: among more, one group or what is
+// left of one level matters little. At most maxAlternatives are, taking about alternativeSteps.
 const (
 	maxAlternatives        = 24
 	maxPodsForAlternatives = 1000
 	alternativeSteps       = 20_000_000
 )
 
-// solveWithAlternatives answers the problem by other guesses too, where there are any and the first answer came cheap enough to afford them, and keeps the
-// cheapest that refuses no more pods.
+// solveWithAlternatives solves the problem from other alternatives too, where there are any and the first plan came
+// cheap enough to afford them. It returns the cheapest plan that refuses no more pods.
 func solveWithAlternatives(p *Problem, mem Memory, pol Policy) *planner {
 	s := solveAssuming(p, mem, pol, alternative{})
 	left := min(pol.Work/2, alternativeSteps)
@@ -112,7 +114,7 @@ func solveWithAlternatives(p *Problem, mem Memory, pol Policy) *planner {
 	return s
 }
 
-// isBetterThan says whether this answer places more pods, or as many for less.
+// isBetterThan says whether this plan places more pods, or as many for less.
 func (s *planner) isBetterThan(o *planner) bool {
 	refused := func(s *planner) (n int) {
 		for _, c := range s.classes {
@@ -123,7 +125,7 @@ func (s *planner) isBetterThan(o *planner) bool {
 	return cmp.Or(cmp.Compare(refused(s), refused(o)), cmp.Compare(s.adjustedCost(), o.adjustedCost())) < 0
 }
 
-// adjustedCost is what the machines cost, and what each costs beside its price.
+// adjustedCost is what the machines to buy cost together, what each costs beside its price included; see adjustPrice.
 func (s *planner) adjustedCost() (sum int64) {
 	for _, b := range s.bins {
 		sum += s.adjustPrice(s.leastBinPrice(b)) * b.copies
@@ -131,7 +133,7 @@ func (s *planner) adjustedCost() (sum int64) {
 	return sum
 }
 
-// buildResult writes the plan down.
+// buildResult writes the plan down, with its cost, bound and reasons.
 func (s *planner) buildResult() Result {
 	var res Result
 	next := make([]int, len(s.classes))

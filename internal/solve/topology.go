@@ -9,32 +9,34 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// hostKey stands for kubernetes.io/hostname, whose domains are the hosts themselves: nodes by number, then bins as they are opened.
+// hostKey stands for kubernetes.io/hostname. Its domains are the hosts themselves: existing nodes by number, then
+// bins as they are opened.
 const hostKey = -1
 
-// counter counts pods by domain of one topology key: those that a selector chooses, or those that own an anti-affinity term.
+// counter counts pods by domain of one topology key: those that its selectors choose, or those that own an
+// anti-affinity term.
 type counter struct {
-	key              int
-	countsOwners     bool
+	key              int              // of labelTable, or hostKey
+	countsOwners     bool             // pods that own the term, not those it selects
 	forSpread        bool             // pods being deleted do not count
-	selectors        []model.Selector // all must match
-	scope            *scope           // for a spread: only pods on these nodes count; nil: on all
+	selectors        []model.Selector // a pod counts that all of them choose
+	scope            *scope           // for a spread: only pods on nodes of it count; nil: on all
 	counts           []int32          // by value of the key, or by host
-	initialCounts    []int32          // n as the problem states it
-	total            int64            // in any domain
+	initialCounts    []int32          // as the problem states them
+	total            int64            // in all domains together
 	initialTotal     int64
-	expected         int64 // to be on machines not packed yet
-	uncertain        int64 // on claims in flight whose domain is not certain
+	expected         int64 // on machines that are still to be packed
+	uncertain        int64 // on nodes in flight whose domain is not certain
 	initialUncertain int64
-	version          int // of n
+	version          int // counts changes of counts
 }
 
-// scope is the nodes that a spread looks at: those that node affinity lets its pods on, whose taints they tolerate, and that have the
-// keys of all of its class's hard spreads.
+// scope is the nodes that a spread looks at: those that node affinity lets its pods on, whose taints they tolerate,
+// and that have the keys of all of the class's hard spreads.
 type scope struct {
 	affinity *nodeFilter // nil: whatever node affinity says
 	taints   *nodeFilter // nil: whatever the taints
-	keys     []int
+	keys     []int       // that a node must have
 }
 
 // includes says whether a node of these labels, name and taints is in the scope.
@@ -48,6 +50,7 @@ func (x *scope) includes(t *labelTable, vals []int32, open model.Requirements, n
 		(x.taints == nil || model.Untolerated(taints, x.taints.tolerations) == nil)
 }
 
+// ruleKind is where a rule comes from.
 type ruleKind int8
 
 const (
@@ -57,48 +60,49 @@ const (
 	ruleAntiOfOthers                       // anti-affinity that others have against it
 	rulePreference                         // own preferred affinity or anti-affinity: refuses nothing
 	ruleSharedVolume                       // a volume, still to be made, that other pods use too: all go where the first goes
-	ruleHostSpreadOfOthers                 // a spread over hosts of others that counts it: where they are, it may not crowd
+	ruleHostSpreadOfOthers                 // a spread over hosts of other pods that counts these: where its owners are, these must not exceed its skew
 )
 
-// rule is one thing a class asks of the domain it goes to.
+// rule is one thing that a class asks of the domain it goes to, or that others ask of it.
 type rule struct {
 	kind            ruleKind
-	counter         int
-	ownerCounter    int // for ruleGuest: the counter of pods that own the spread
-	key             int
-	topologyKey     string // the topology key
+	counter         int    // of topology.counters: what it reads
+	ownerCounter    int    // for ruleHostSpreadOfOthers: the counter of pods that own the spread
+	key             int    // of labelTable, or hostKey
+	topologyKey     string // the name of key
 	selectsOwnPods  bool   // pods of the class count themselves
-	hard            bool
+	hard            bool   // refuses a domain; a spread with ScheduleAnyway does not
 	scope           *scope
 	maxSkew         int64
 	weight          int64 // of a preference; negative: to be away
 	minDomains      int
-	domains         []int32 // that count for the least of a spread
-	standingDomains []int32 // those of them that a node is in already
-	filledByOthers  []int32 // those of them that only others fill
-	ownPods         []int32 // by domain: pods of the class placed, for a hard spread
-	closedDomains   []int32 // domains in which the class would be crowded by others, whatever comes first
+	domains         []int32 // of a spread: among those the least count is taken
+	standingDomains []int32 // those of domains that an existing node is in
+	filledByOthers  []int32 // those of domains in which only machines for other classes stand
+	ownPods         []int32 // by domain: pods of the class placed there
+	closedDomains   []int32 // domains that the class must not go to, whatever the counts say; see deferCrowdedClasses
 	cachedLeast     cachedMinimum
 }
 
-// cachedMinimum is the last answer of least, for so many changes of the counter and so many domains.
+// cachedMinimum is the last answer of leastCount, good for one version of the counter and so many domains.
 type cachedMinimum struct {
 	version, numDomains int
 	least               int64
 }
 
-// topologyRules is what a class asks of topology, and which counters its pods move.
+// topologyRules is what a class asks of topology, and which counters its pods are counted by.
 type topologyRules struct {
-	domainRules, hostRules       []rule // by key: larger than a host, and the host itself
+	domainRules, hostRules       []rule // in the order of its constraints: over keys larger than a host, and over hosts
 	domainCounters, hostCounters []int
-	scopes                       []*scope // of bumpWide: where a pod stands decides whether it counts
-	counterScope                 []int    // by position in bumpWide: in scopes, -1: it counts anywhere
-	keys                         []int    // of wide and bumpWide: a pod's domain in these must be known to place it
-	hostAffinity                 bool     // required affinity to pods on the same host
-	affinity                     bool     // required affinity over any key
+	scopes                       []*scope // of domainCounters
+	counterScope                 []int    // by place in domainCounters: which of scopes a node must be in for a pod there to count; -1: any
+	keys                         []int    // of domainRules and domainCounters: a pod's domains in these must be known to place it, ascending
+	hostAffinity                 bool     // it has required affinity over hosts
+	affinity                     bool     // it has required affinity over any key
 }
 
-// topology is who may be where: the pods counted by domain, the rules that read these counts, and the domains a class could go to.
+// topology is who may be where: the pods counted by domain, the rules that read these counts, and the domains a class
+// could go to.
 type topology struct {
 	problem
 
@@ -106,13 +110,13 @@ type topology struct {
 	colocatedGroups []*colocatedGroup // in class order
 	hostCount       int               // hosts numbered so far: existing nodes, then bins as they are opened
 
-	assignmentIDs        map[string]int // by name
+	assignmentIDs        map[string]int // by name of topologyAssignment
 	offerAssignmentCache map[offerAssignmentKey][]topologyAssignment
 	assignmentCache      map[assignmentCacheKey][]*topologyAssignment // where assignments can be shared
 	assignmentKey        []byte                                       // scratch
 }
 
-// reset counts as the problem states it.
+// reset takes all counts back to what the problem states.
 func (s *topology) reset() {
 	for i := range s.counters {
 		c := &s.counters[i]
@@ -128,7 +132,7 @@ func (s *topology) reset() {
 	}
 }
 
-// addPods counts n pods more in the domain that the host is in.
+// addPods counts n pods more, n maybe negative, in the domain that a node with these labels, or the host, is in.
 func (x *counter) addPods(vals []int32, host int, n int64) {
 	x.version++
 	d := host
@@ -151,6 +155,7 @@ func (x *counter) addPods(vals []int32, host int, n int64) {
 	x.total += n
 }
 
+// countIn is the count in a domain.
 func (x *counter) countIn(d int) int64 {
 	if d < len(x.counts) {
 		return int64(x.counts[d])
@@ -158,7 +163,8 @@ func (x *counter) countIn(d int) int64 {
 	return 0
 }
 
-// countInDomains counts n pods more of the class in the domains of vals. counted says which of its scopes the node is in.
+// countInDomains counts n pods more of the class in the domains of a node with these labels. inScope says which of
+// the class's scopes the node is in.
 func (s *topology) countInDomains(c *class, vals []int32, counted []bool, n int64) {
 	for i, id := range c.topology.domainCounters {
 		if at := c.topology.counterScope[i]; at < 0 || counted[at] {
@@ -176,13 +182,14 @@ func (s *topology) countInDomains(c *class, vals []int32, counted []bool, n int6
 	}
 }
 
+// countOnHost counts n pods more of the class on a host.
 func (s *topology) countOnHost(c *class, host int, n int64) {
 	for _, id := range c.topology.hostCounters {
 		s.counters[id].addPods(nil, host, n)
 	}
 }
 
-// nodeScopes says which scopes of the class a node is in.
+// nodeScopes says which scopes of the class an existing node is in.
 func (s *topology) nodeScopes(c *class, node int) []bool {
 	if len(c.topology.scopes) == 0 {
 		return nil
@@ -200,7 +207,7 @@ func (s *topology) offerInScope(on *scope, o *offer) bool {
 	return on.includes(&s.keys, o.labels, nil, "", s.input.Pools[o.pool].Taints)
 }
 
-// leastCount is the smallest count among the domains of a spread; zero while fewer of them than wanted have a node.
+// leastCount is the least count among the domains of a spread; 0 while fewer domains than its minDomains have a node.
 func (s *topology) leastCount(r *rule) int64 {
 	x := &s.counters[r.counter]
 	if r.cachedLeast.version != x.version+1 || r.cachedLeast.numDomains != len(r.domains) {
@@ -209,7 +216,7 @@ func (s *topology) leastCount(r *rule) int64 {
 	return r.cachedLeast.least
 }
 
-// computeLeastCount is least, counted.
+// computeLeastCount finds that without the cache.
 func (s *topology) computeLeastCount(r *rule) int64 {
 	x := &s.counters[r.counter]
 	out, with := unlimited, 0
@@ -229,7 +236,8 @@ func (s *topology) computeLeastCount(r *rule) int64 {
 	return out
 }
 
-// mayStartGroup says whether a pod may be the first of its affinity: nobody it wants to be near is anywhere, and it is near itself.
+// mayStartGroup says whether a pod may be the first of its required affinity: no pod that it wants to be near is
+// anywhere, and it selects itself.
 func (s *topology) mayStartGroup(c *class) bool {
 	for _, rules := range [][]rule{c.topology.domainRules, c.topology.hostRules} {
 		for i := range rules {
@@ -241,7 +249,8 @@ func (s *topology) mayStartGroup(c *class) bool {
 	return true
 }
 
-// podsRuleAllows is how many pods of the class one rule lets into a domain, given the count there.
+// podsRuleAllows is how many more pods of the class one rule lets into a domain with the given count; known is false
+// for a node without the key.
 func (s *topology) podsRuleAllows(c *class, r *rule, have, least int64, known bool) int64 {
 	switch r.kind {
 	case ruleSpread:
@@ -280,8 +289,8 @@ func (s *topology) podsRuleAllows(c *class, r *rule, have, least int64, known bo
 	return unlimited
 }
 
-// podsDomainsAllow is how many pods of the class the rules over keys larger than a host let into the domains of vals, and the first rule
-// that lets in none.
+// podsDomainsAllow is how many more pods of the class the rules over keys larger than a host let onto a node with
+// these labels, and the first rule that lets in none, nil where all let in some.
 func (s *topology) podsDomainsAllow(c *class, vals []int32) (int64, *rule) {
 	n := unlimited
 	for i := range c.topology.domainRules {
@@ -314,8 +323,8 @@ func (s *topology) podsDomainsAllow(c *class, vals []int32) (int64, *rule) {
 	return n, nil
 }
 
-// podsHostAllows is the same for a host and the rules over hostname. The least count of a spread over hosts is taken as zero: a new
-// host may always come, and comes empty.
+// podsHostAllows is how many more pods of the class the rules over hostname let onto a host. The least count of a
+// spread over hosts is taken as zero: a new host may always come, and comes empty.
 func (s *topology) podsHostAllows(c *class, host int) int64 {
 	n := unlimited
 	for i := range c.topology.hostRules {
@@ -330,8 +339,9 @@ func (s *topology) podsHostAllows(c *class, host int) int64 {
 	return n
 }
 
-// podsNodeAccepts is how many pods of the class may be put on the node now as far as the node itself is concerned: labels, taints,
-// resources, ports, volumes, and what pods on it tell each other. Domains larger than a node are the caller's.
+// podsNodeAccepts is how many pods of the class may be put on an existing node now as far as the node itself is
+// concerned: labels, taints, resources, ports, volumes, and rules over hosts. Domains larger than a node are for the
+// caller to see to.
 func (s *topology) podsNodeAccepts(c *class, node int) int64 {
 	x := s.nodes.list[node]
 	if x.Closed || x.Drained {
@@ -355,7 +365,7 @@ func (s *topology) podsNodeAccepts(c *class, node int) int64 {
 	return n
 }
 
-// unmetPreferenceWeight is the weight of the preferences that a topology assignment does not meet.
+// unmetPreferenceWeight is the weight of the preferences over domains that a node with these labels does not meet.
 func (s *topology) unmetPreferenceWeight(c *class, vals []int32) (n int64) {
 	for i := range c.topology.domainRules {
 		r := &c.topology.domainRules[i]
@@ -373,12 +383,12 @@ func (s *topology) unmetPreferenceWeight(c *class, vals []int32) (n int64) {
 	return n
 }
 
-// exceedsSkew says whether pods that own a spread were placed in a domain that holds too many for it.
+// exceedsSkew says whether pods that own a spread were placed in a domain that now holds too many for it.
 func (s *topology) exceedsSkew(r *rule, d int, least int64) bool {
 	return r.ownPods[d] > 0 && s.counters[r.counter].countIn(d)-least > r.maxSkew
 }
 
-// breaksSpread says whether a pod placed would be beyond its spread were these domains counted too.
+// breaksSpread says whether pods placed would exceed the skew of their spread were more domains counted.
 func (s *topology) breaksSpread(r *rule, more []int32) bool {
 	wide := *r
 	wide.domains = slices.Concat(r.domains, more)
@@ -391,8 +401,8 @@ func (s *topology) breaksSpread(r *rule, more []int32) bool {
 	return false
 }
 
-// wouldCrowd says whether one more pod of the class at the topology assignment would leave a pod placed there beyond its spread, were that to come last, or a
-// group that begins elsewhere without the right to, were this one to come first.
+// wouldCrowd says whether one more pod of the class at an assignment would leave a pod placed there beyond its
+// spread, were that to come last, or a group that begins elsewhere without the right to, were this one to come first.
 func (s *topology) wouldCrowd(c *class, where *topologyAssignment) bool {
 	for i, id := range c.topology.domainCounters {
 		x := &s.counters[id]
@@ -415,7 +425,8 @@ func (s *topology) wouldCrowd(c *class, where *topologyAssignment) bool {
 	return false
 }
 
-// groupBeganElsewhere says whether a group that wants to be near what a counter counts begins in another domain, where nobody else holds it.
+// groupBeganElsewhere says whether a group that wants to be near what a counter counts begins in another domain,
+// where no other pod holds it.
 func (s *topology) groupBeganElsewhere(id int, where int32) bool {
 	leaning := map[int]int64{} // by domain
 	for _, c := range s.classes {
@@ -440,7 +451,8 @@ func (s *topology) groupBeganElsewhere(id int, where int32) bool {
 	return false
 }
 
-// volumeMayBeIn says whether the volumes that pods of the class share, and that are still to be made, may be made in the domains of vals.
+// volumeMayBeIn says whether the volumes that pods of the class share, and that are still to be made, may be made in
+// the domains of a node with these labels.
 func (s *topology) volumeMayBeIn(c *class, vals []int32) bool {
 	for i := range c.topology.domainRules {
 		if r := &c.topology.domainRules[i]; r.kind == ruleSharedVolume && (vals[r.key] <= 0 || s.counters[r.counter].countIn(int(vals[r.key])) < s.counters[r.counter].total) {
@@ -450,26 +462,29 @@ func (s *topology) volumeMayBeIn(c *class, vals []int32) bool {
 	return true
 }
 
-// restrictsNeighbours says whether rules, ports or volumes say which pods may be on a machine with those of the class.
+// restrictsNeighbours says whether rules over hosts, ports or volumes decide which pods may be on a machine with
+// those of the class.
 func (c *class) restrictsNeighbours() bool {
 	return len(c.topology.hostRules) > 0 || len(c.topology.hostCounters) > 0 || len(c.ports) > 0 || len(c.csiVolumes) > 0
 }
 
-// isUnconstrained says whether nothing ties a class to other pods.
+// isUnconstrained says whether nothing ties a class to other pods or to domains.
 func (c *class) isUnconstrained() bool {
 	return len(c.topology.keys) == 0 && !c.restrictsNeighbours() && len(c.spec.Volumes) == 0
 }
 
-// goesBesideAny says whether pods of the class go beside any others, resources and domains aside.
+// goesBesideAny says whether pods of the class may be on a machine with any others, as far as the class's own rules,
+// ports and volumes go.
 func (c *class) goesBesideAny() bool {
 	return len(c.topology.hostRules) == 0 && len(c.ports) == 0 && len(c.csiVolumes) == 0 && c.separation.most == 0
 }
 
-// neighbourRules is what decides how many pods of a demand a fill takes, resources aside: beside each other in memory, for it is asked often.
+// neighbourRules is what decides how many pods of a class may join a pattern, resources aside. It is a copy, beside
+// each other in memory, since it is asked often.
 type neighbourRules struct {
 	class   *class
 	rules   []rule
-	hasMore bool // ports, volumes or a preference to be apart
+	hasMore bool // ports, volumes or a preference for separation
 }
 
 func (c *class) neighbourRules() neighbourRules {

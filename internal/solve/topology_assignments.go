@@ -8,25 +8,27 @@ import (
 	"strings"
 )
 
-// topologyAssignment is one combination of topology domains a class could go to: nodes there, and offers there.
+// topologyAssignment is one combination of topology domains that a class could go to: the existing nodes there, and
+// the offers there.
 type topologyAssignment struct {
-	name     string
-	id       int // of solver.assignmentIDs, by name
-	labels   []int32
-	inScope  []bool    // which of the class's scopes
-	nodes    []int32   // that admit the class, in filling order
-	nextNode int       // the first of them not found full
+	name     string    // the domains' values; what assignments are sorted by
+	id       int       // by name, see topology.assignmentIDs
+	labels   []int32   // of a node there: the values of the class's topology keys are what counts
+	inScope  []bool    // which of the class's scopes a node there is in
+	nodes    []int32   // existing nodes that admit the class, in filling order
+	nextNode int       // the first of nodes not found full
 	offers   *offerSet // nil: nothing can be bought there
-	level    int
-	price    int64 // of the cheapest offer that holds one pod, in the first level that has one
+	level    int       // the first that has an offer for one pod
+	price    int64     // of the cheapest offer for one pod in that level, micro-dollars an hour
 
 	// As the next pod finds it.
-	node                               int // -1: none has room
+	node                               int // of existing nodes the one that takes it; -1: none does
 	spreadCount, unmetPreference, cost int64
-	purchased                          int64 // for the class being placed, not in solver.purchased yet
+	purchased                          int64 // for the class being placed, not in placement.purchased yet
 }
 
-// isBetterThan orders topology assignments for the next pod, as they stand now.
+// isBetterThan orders assignments for the next pod: existing nodes first, then where spreads count least, then fewer
+// unmet preferences or, where a machine is bought, the higher level and the lower cost.
 func (a *topologyAssignment) isBetterThan(b *topologyAssignment) bool {
 	switch {
 	case (a.node >= 0) != (b.node >= 0):
@@ -41,13 +43,14 @@ func (a *topologyAssignment) isBetterThan(b *topologyAssignment) bool {
 	return a.cost < b.cost // topology assignments are sorted by name: the first of equals stays
 }
 
-// assignmentCacheKey is what topology assignments follow from where nothing stands and nothing is wished: the first of those sold, and what a pod asks for.
+// assignmentCacheKey is what the assignments of a class follow from where there are no existing nodes and no
+// preferences: the first of those that offers have, and what a pod asks for.
 type assignmentCacheKey struct {
 	first *topologyAssignment
 	req   vec
 }
 
-// assignmentsOf lists the topology assignments of a class by name.
+// assignmentsOf lists the assignments that a class could go to, by name.
 func (s *topology) assignmentsOf(c *class) []*topologyAssignment {
 	var byName map[string]*topologyAssignment // those with nodes
 	sold := s.offerAssignments(c)
@@ -114,7 +117,7 @@ func (s *topology) assignmentsOf(c *class) []*topologyAssignment {
 	return out
 }
 
-// assignmentID numbers topology assignments by name.
+// assignmentID returns the number of an assignment's name, a new one where it has none.
 func (s *topology) assignmentID(name string) int {
 	id, ok := s.assignmentIDs[name]
 	if !ok {
@@ -124,7 +127,7 @@ func (s *topology) assignmentID(name string) int {
 	return id
 }
 
-// appendAssignmentName is the values of a class's topology keys, and which of its scopes a topology assignment is in.
+// appendAssignmentName appends the values of a class's topology keys, and which of its scopes a node is in.
 func (s *topology) appendAssignmentName(buf []byte, c *class, vals []int32, in []bool) []byte {
 	for _, k := range c.topology.keys {
 		if vals[k] == openValue {
@@ -136,13 +139,14 @@ func (s *topology) appendAssignmentName(buf []byte, c *class, vals []int32, in [
 	return appendBools(buf, in)
 }
 
+// offerAssignmentKey is what offerAssignments follow from.
 type offerAssignmentKey struct {
 	offerSet int
 	keys     string
 }
 
-// offerAssignments splits the offers that admit a class by the values of its topology keys, and by the scopes they are in. Shared by classes
-// alike in these, and in order of their names.
+// offerAssignments splits the offers that admit a class by the values of its topology keys and by the scopes they are
+// in, in the order of names. Classes alike in these share the list.
 func (s *topology) offerAssignments(c *class) []topologyAssignment {
 	text := s.assignmentKey[:0]
 	for _, k := range c.topology.keys {
@@ -190,9 +194,11 @@ func (s *topology) offerAssignments(c *class) []topologyAssignment {
 	return out
 }
 
+// classAssignment is a class and an assignment, by number.
 type classAssignment struct{ class, assignment int }
 
-// spreadCountAt is how crowded the domains are by what spreads count, the class's own and those that count it.
+// spreadCountAt is how many pods spreads count in the domains of an assignment, the class's own spreads and those
+// that count it.
 func (s *topology) spreadCountAt(c *class, where *topologyAssignment) (n int64) {
 	for i := range c.topology.domainRules {
 		if r := &c.topology.domainRules[i]; r.kind == ruleSpread && where.labels[r.key] > 0 {
@@ -208,8 +214,8 @@ func (s *topology) spreadCountAt(c *class, where *topologyAssignment) (n int64) 
 	return n
 }
 
-// nextOpenNode is the first room of the topology assignment that still takes a pod, -1 if there is none. What a class's own pods do to a node only ever
-// closes it, so a node once found full is not looked at again.
+// nextOpenNode is the first existing node of the assignment that still takes a pod of the class, -1 if there is none.
+// What a class's own pods do to a node only ever closes it, so a node once found full is not looked at again.
 func (s *topology) nextOpenNode(c *class, at *topologyAssignment) int {
 	for ; at.nextNode < len(at.nodes); at.nextNode++ {
 		if s.podsNodeAccepts(c, int(at.nodes[at.nextNode])) > 0 {

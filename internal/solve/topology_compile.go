@@ -11,25 +11,25 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// topologyCompiler holds what is needed only while rules are made.
+// topologyCompiler holds what is needed only while counters and rules are made.
 type topologyCompiler struct {
 	*topology
 	counterIDs      map[counterKey]int
-	byLabel         map[[2]string][]int          // counters by a label value that their selector wants
+	byLabel         map[[2]string][]int          // counters by a label value that their selector asks for
 	general         []int                        // counters without such a label
 	selectorKeys    []string                     // label keys that selectors of counters look at, sorted
-	equivalences    map[string]*labelEquivalence // by namespace and those labels
+	equivalences    map[string]*labelEquivalence // by namespace and the values of selectorKeys
 	buf             []byte                       // scratch
-	standingDomains map[domainKey][]int32
-	lastDomains     map[domainKey][]int32 // what domainsOf last found
-	seenBuf         []bool                // scratch of it
+	standingDomains map[domainKey][]int32        // those that existing nodes are in
+	lastDomains     map[domainKey][]int32        // what spreadDomains last returned
+	seenBuf         []bool                       // scratch of it
 	foundBuf        []int32
 	offersByDomain  map[setDomainKey][]domainOffers
 	scopes          map[string]*scope
-	volumes         map[string]int       // counters of pods with one volume that is still to be made
+	volumes         map[string]int       // see sharedVolumes
 	hostSpreads     map[int][]hostSpread // by counter
-	selectorIDs     map[string]int       // numbers of selectors
-	namespaceBuf    []string             // the namespace of the class at hand: thousands follow each other that have the same
+	selectorIDs     map[string]int       // numbers of lists of selectors
+	namespaceBuf    []string             // the namespace of the class at hand: thousands of classes of one follow each other
 	ruleSlab        slab[rule]
 	intSlab         slab[int]
 }
@@ -37,7 +37,8 @@ type topologyCompiler struct {
 // slab is memory from which many short lists are taken.
 type slab[T any] []T
 
-// appendTo appends to a list that is taken from here. Where it must be made anew it gets room for so many more.
+// appendTo appends to a list that is taken from the slab. Where it must be made anew it gets room for so many spare
+// entries.
 func (a *slab[T]) appendTo(list []T, spare int, more ...T) []T {
 	if n := len(list) + len(more) + spare; n-spare > cap(list) {
 		if len(*a) < n {
@@ -49,23 +50,25 @@ func (a *slab[T]) appendTo(list []T, spare int, more ...T) []T {
 	return append(list, more...)
 }
 
-// hostSpread is a hard spread over hosts that some demand has.
+// hostSpread is a hard spread over hosts that some class of the demand has.
 type hostSpread struct {
 	ownerCounter int
 	maxSkew      int64
 }
 
+// domainKey is a topology key on the nodes of a scope.
 type domainKey struct {
 	scope *scope
 	key   int
 }
 
-// setDomainKey are the domains of offers, and domainOffers the offers in one.
+// setDomainKey is a domainKey for the offers of a set.
 type setDomainKey struct {
 	m *offerSet
 	k domainKey
 }
 
+// domainOffers is the offers in one domain.
 type domainOffers struct {
 	value  int32
 	offers *offerSet
@@ -111,7 +114,7 @@ func (s *topology) compile() {
 	t.compileColocatedGroups()
 }
 
-// counterFor returns the number of the counter, made when new.
+// counterFor returns the number of a counter, made where there is none.
 func (t *topologyCompiler) counterFor(key string, owner, spread bool, sels ...model.Selector) int {
 	return t.counterInScope(nil, key, owner, spread, sels...)
 }
@@ -137,7 +140,7 @@ func (t *topologyCompiler) counterInScope(on *scope, key string, owner, spread b
 	return id
 }
 
-// selectorID numbers lists of selectors.
+// selectorID returns the number of a list of selectors.
 func (t *topologyCompiler) selectorID(sels []model.Selector) int {
 	b := t.buf[:0]
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
@@ -232,7 +235,8 @@ func (t *topologyCompiler) compileRules(c *class) {
 	}
 }
 
-// compilePreferenceRules are the preferred pod affinity and anti-affinity terms over keys larger than a host.
+// compilePreferenceRules makes rules of the preferred pod affinity and anti-affinity terms over keys larger than a
+// host.
 func (t *topologyCompiler) compilePreferenceRules(c *class, add func(rule)) {
 	one := func(w *model.WeightedPodTerm, sign int64) {
 		if w.Term.TopologyKey != model.LabelHostname {
@@ -248,7 +252,7 @@ func (t *topologyCompiler) compilePreferenceRules(c *class, add func(rule)) {
 	}
 }
 
-// sharedVolumes are the volumes still to be made, by claim, with how many pods will use each: two stands for many.
+// sharedVolumes returns the volumes still to be made, by claim, with how many pods will use each.
 func (s *topologyCompiler) sharedVolumes() map[string]int {
 	out := map[string]int{}
 	count := func(c *model.Class, n int) {
@@ -276,8 +280,8 @@ func (t *topologyCompiler) volumeCounter(v *model.Volume) int {
 	return t.counterFor(model.LabelZone, false, false, model.Selector{Namespaces: []string{"disk", v.Claim}})
 }
 
-// countSpreadOwners counts the owners of a spread over hosts, so that others may be kept from crowding them: kube-scheduler would let those
-// come, and then not let the owners.
+// countSpreadOwners has the owners of a spread over hosts counted, so that others are kept from crowding them:
+// kube-scheduler would let those come, and then not let the owners.
 func (t *topologyCompiler) countSpreadOwners(c *class, r *rule) {
 	known := t.hostSpreads[r.counter]
 	i := slices.IndexFunc(known, func(h hostSpread) bool { return h.maxSkew == r.maxSkew })
@@ -289,7 +293,7 @@ func (t *topologyCompiler) countSpreadOwners(c *class, r *rule) {
 	c.topology.hostCounters = t.intSlab.appendTo(c.topology.hostCounters, 1, known[i].ownerCounter)
 }
 
-// spreadScope are the nodes that a spread looks at, nil when it looks at all.
+// spreadScope returns the nodes that a spread looks at, nil when it looks at all.
 func (t *topologyCompiler) spreadScope(c *class, x *model.SpreadConstraint) *scope {
 	out := scope{}
 	if !x.IgnoreAffinity && len(c.spec.Terms) > 0 {
@@ -315,6 +319,7 @@ func (t *topologyCompiler) spreadScope(c *class, x *model.SpreadConstraint) *sco
 	return t.scopes[k]
 }
 
+// identity is a text that tells scopes apart.
 func (x *scope) identity() string {
 	id := func(f *nodeFilter) int {
 		if f == nil {
@@ -325,8 +330,9 @@ func (x *scope) identity() string {
 	return fmt.Sprint(" on ", id(x.affinity), id(x.taints), x.keys)
 }
 
-// spreadDomains lists the domains whose least count a spread is measured from: those of nodes that stand, and those in which the class could
-// have a machine bought. Where only others have one bought, widen finds out: until then there is nothing there to count.
+// spreadDomains lists the domains among which the least count of a spread is taken: those of existing nodes, and
+// those in which the class could have a machine bought. Where only other classes have one bought, expectNewDomains
+// finds out: until then there is nothing there to count.
 func (t *topologyCompiler) spreadDomains(c *class, x *model.SpreadConstraint, on *scope) (all, standing []int32) {
 	s := t.topology
 	key := s.keys.ids[x.TopologyKey]
@@ -373,7 +379,7 @@ func (t *topologyCompiler) spreadDomains(c *class, x *model.SpreadConstraint, on
 	return all, standing
 }
 
-// purchasableDomains splits those offers of an offer set that are in a scope by their values of a key.
+// purchasableDomains splits those offers of a set that are in a scope by their values of a key.
 func (t *topologyCompiler) purchasableDomains(set *offerSet, k domainKey) []domainOffers {
 	s := t.topology
 	key := setDomainKey{set, k}

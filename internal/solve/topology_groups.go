@@ -5,16 +5,17 @@ package solve
 
 import "slices"
 
-// colocatedGroup is pods that must all share one host: each must be near others of the co-located group, and there is nobody else whom it might be near. To packings
-// and proofs they are one pod, which asks for what they ask for together.
+// colocatedGroup is pods that must all share one host: each has required affinity to others of the group, and there
+// is no other pod that it might be near. To packings and bounds the group is one pod, which asks for what its pods
+// ask for together.
 type colocatedGroup struct {
 	members   []*class
-	asPod     *class // the pod that they are, numbered behind the classes; see groupDemand and asOne
-	entangled bool   // others are told apart by who is on a host with them: it is not packed as one
+	asPod     *class // the pod that it is, numbered behind the classes; see groupDemand and groupAsPod
+	entangled bool   // rules, ports or volumes concern other pods too: it is not packed as one pod
 }
 
-// compileColocatedGroups finds them: classes with one affinity over hosts, where all that it selects are among them. Pods with one that selects only pods
-// of a co-located group, and not themselves, are part of that.
+// compileColocatedGroups finds the groups: classes with one affinity over hosts, where all pods that it selects are
+// among them. Classes whose affinity selects only pods of a group, and not themselves, belong to it too.
 func (s *topologyCompiler) compileColocatedGroups() {
 	near := make([][]*class, len(s.counters)) // by counter: classes with an affinity by it
 	by := make([]int, len(s.classes))         // by class: its counter, -1: none
@@ -76,7 +77,8 @@ func (s *topologyCompiler) compileColocatedGroups() {
 	s.markEntangledGroups()
 }
 
-// markEntangledGroups marks the co-located groups that are not packed as one: those that some rule between pods concerns beside what makes them co-located groups.
+// markEntangledGroups marks the groups that some rule between pods concerns beside the affinity that makes them
+// groups.
 func (s *topologyCompiler) markEntangledGroups() {
 	readers := make([][]*colocatedGroup, len(s.counters)) // co-located groups whose members have an affinity by the counter
 	for _, x := range s.colocatedGroups {
@@ -107,7 +109,7 @@ func (s *topologyCompiler) markEntangledGroups() {
 	}
 }
 
-// groupAsPod is the pod that so many pods of the members of a co-located group are.
+// groupAsPod is the class of one pod that stands for so many pods of each member.
 func (s *topology) groupAsPod(x *colocatedGroup, id int, pods func(*class) int64) *class {
 	out := &class{id: id, asGroup: x}
 	for _, c := range x.members {
@@ -129,7 +131,7 @@ func (s *topology) groupAsPod(x *colocatedGroup, id int, pods func(*class) int64
 	return out
 }
 
-// isWholeAndPlaceable says whether nothing of a co-located group is placed and all of it can be.
+// isWholeAndPlaceable says whether no pod of a group is placed and all of them can be.
 func (s *topology) isWholeAndPlaceable(x *colocatedGroup) bool {
 	for _, c := range x.members {
 		if c.assigned > 0 || s.placeablePods(c) < len(c.pods) {

@@ -9,7 +9,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// indexCounter files a counter under a label value its selector wants, so that a class need not be held against every counter.
+// indexCounter files a counter under a label value that its selector asks for, so that a class need not be held
+// against every counter.
 func (t *topologyCompiler) indexCounter(id int) {
 	for _, x := range t.counters[id].selectors {
 		if x.Pods == nil {
@@ -54,7 +55,7 @@ func (t *topologyCompiler) countersSelecting(c *model.Class) (out []int) {
 	return slices.Compact(out)
 }
 
-// countersMovedBy adds to the counters that choose a pod those that it owns a term of, and its volumes.
+// countersMovedBy adds to the counters that select a pod those of terms and shared volumes that it owns, ascending.
 func (t *topologyCompiler) countersMovedBy(c *model.Class, chosen []int) []int {
 	if len(c.AntiAffinity) == 0 && len(c.Volumes) == 0 {
 		return chosen
@@ -73,17 +74,18 @@ func (t *topologyCompiler) countersMovedBy(c *model.Class, chosen []int) []int {
 	return slices.Compact(out)
 }
 
-// labelEquivalence is what classes of one namespace have in common whose labels no selector tells apart: the counters that choose them and what those
-// that have these counters have against them. It is found once and shared, and must not be changed.
+// labelEquivalence is what classes of one namespace have in common whose labels no selector tells apart: the counters
+// that select them, and the rules that owners of these counters have against them. It is shared and must not be
+// changed.
 type labelEquivalence struct {
 	selecting   []int
-	moved       []int // counters that a pod moves, volumes and terms of its own left out
+	moved       []int // counters that a pod is counted by, those of terms and volumes of its own left out
 	hostRules   []rule
 	domainRules []rule
-	topology    topologyRules // of bumpWide, bumpHost, scopes, scopeOf and keys, for moves
+	topology    topologyRules // how a pod is counted by those in moved
 }
 
-// labelEquivalenceOf finds the kin of a class.
+// labelEquivalenceOf finds the equivalence of a class, made where it is the first.
 func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence {
 	t.buf = append(append(t.buf[:0], c.Namespace...), 0)
 	for _, key := range t.selectorKeys {
@@ -123,7 +125,8 @@ func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence 
 	return k
 }
 
-// addRulesOfOthers adds what others have against the class, and what its pods move.
+// addRulesOfOthers adds the rules that others have against the class, and notes by which counters its pods are
+// counted.
 func (t *topologyCompiler) addRulesOfOthers(c *class) {
 	k := t.labelEquivalenceOf(c.spec)
 	c.topology.domainRules = append(c.topology.domainRules, k.domainRules...) // a copy: what is known of a rule is noted there
@@ -153,7 +156,7 @@ func (t *topologyCompiler) addRulesOfOthers(c *class) {
 	}
 }
 
-// recordCounters notes what a pod that moves these counters does to hosts and domains.
+// recordCounters notes for counters that a pod is counted by on which hosts and in which domains.
 func (t *topologyCompiler) recordCounters(x *topologyRules, moves []int) {
 	for _, id := range moves {
 		at := &t.counters[id]
@@ -174,7 +177,7 @@ func (t *topologyCompiler) recordCounters(x *topologyRules, moves []int) {
 	x.keys = slices.Compact(x.keys)
 }
 
-// countPodsOnNodes counts the pods on nodes.
+// countPodsOnNodes counts the pods on existing nodes.
 func (t *topologyCompiler) countPodsOnNodes() {
 	s := t.topology
 	memo := map[*model.Class][]int{}
@@ -207,8 +210,8 @@ func (t *topologyCompiler) countPodsOnNodes() {
 	}
 }
 
-// compileNodeCaps finds the classes whose rules over hosts concern nobody else, and how many of their pods a new machine may hold: to a packing that
-// is a number and no rule.
+// compileNodeCaps finds the classes whose rules over hosts concern no other class, and how many of their pods a new
+// machine may hold: to a packing such a rule is a number.
 func (s *topologyCompiler) compileNodeCaps() {
 	users, last := make([]int, len(s.counters)), make([]*class, len(s.counters))
 	each := func(c *class, f func(id int)) {

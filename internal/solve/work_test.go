@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEverythingCountsSteps holds what looks at many offers, machines or domains against the steps that it counts: a budget that knows nothing
-// of them bounds nothing.
+// TestEverythingCountsSteps holds what looks at many offers, machines or domains against the steps that it counts: a
+// budget that knows nothing of them bounds nothing.
 func TestEverythingCountsSteps(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("pool default\n")
