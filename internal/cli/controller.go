@@ -5,19 +5,15 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/http/pprof"
 	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -30,12 +26,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// setAsideFor is how long an offering that had no capacity is not asked for again; the reference's value.
-const setAsideFor = 3 * time.Minute
-
-// loopWork is how far a plan is refined before it is carried out: about a fifth of a second at most, since pods wait meanwhile and a
-// consolidation mends what is left. `dovetail plan` may take longer.
-const loopWork = 4_000_000
+const (
+	// setAsideFor is how long an offering that had no capacity is not asked for again; the reference's value.
+	setAsideFor = 3 * time.Minute
+	// loopWork is how far a plan is refined before it is carried out: about a fifth of a second at most, since pods
+	// wait meanwhile and a consolidation mends what is left. `dovetail plan` may take longer.
+	loopWork = 4_000_000
+)
 
 type controllerFlags struct {
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
@@ -95,39 +92,86 @@ func controllerCommand() *cobra.Command {
 	return c
 }
 
+// runController runs the autoscaler until its context ends, which is no error, or a part of it fails.
 func runController(c *cobra.Command, f *controllerFlags) error {
-	idle, err := readEnvironment(c.Flags(), os.Getenv)
+	ctx := c.Context()
+	s, err := readControllerSettings(c, f)
 	if err != nil {
 		return err
+	}
+	client, err := connectCluster(ctx, f, s)
+	if err != nil {
+		return err
+	}
+	st := state.New()
+	provider, refresh, err := connectProvider(ctx, f, s, client, st.Resources())
+	if err != nil {
+		return err
+	}
+	actor := kube.NewActor(client, st.Resources(), time.Now)
+	registry := newRegistry()
+	ctl := newController(f, s, client, actor, provider, st, registry)
+	registerLeaderMetrics(registry, ctl, f.lease.Name)
+	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, failed: make(chan error, 4)}
+	return p.run(ctx, registry, refresh)
+}
+
+// controllerSettings are what the flags and the environment say, read and checked before anything is connected to.
+type controllerSettings struct {
+	log       *slog.Logger
+	policy    decide.Policy          // without what the provider adds to it
+	aws       awsapi.Config          // for --cloud aws
+	groups    *discovery             // nil: no node groups are looked for
+	scheduler kube.SchedulerDefaults // nil: kube-scheduler's own
+}
+
+// readControllerSettings takes in the environment for flags that are not given, and says what is wrong with either. It
+// makes the logger the process's own, and limits its memory.
+func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSettings, error) {
+	unheeded, err := readEnvironment(c.Flags(), os.Getenv)
+	if err != nil {
+		return nil, err
 	}
 	if !c.Flags().Changed("batch-max-duration") { // who asks for a longer silence alone means to wait for it
 		f.config.Max = max(f.config.Max, f.config.Idle)
 	}
 	if f.preferences != respect && f.preferences != ignore {
-		return exit{2, fmt.Errorf("--preference-policy %q: use Respect or Ignore", f.preferences)}
+		return nil, exit{2, fmt.Errorf("--preference-policy %q: use Respect or Ignore", f.preferences)}
 	}
-	log, err := logger(c.ErrOrStderr(), f.format, f.level)
-	if err != nil {
-		return err
+	s := &controllerSettings{policy: decide.DefaultPolicy()}
+	if s.log, err = logger(c.ErrOrStderr(), f.format, f.level); err != nil {
+		return nil, err
 	}
 	if err := f.config.Validate(); err != nil {
-		return exit{2, err}
+		return nil, exit{2, err}
 	}
-	policy := decide.DefaultPolicy()
-	if err := f.landing.into(&policy); err != nil {
-		return err
+	if err := f.landing.into(&s.policy); err != nil {
+		return nil, err
 	}
-	slog.SetDefault(log)
-	for _, v := range idle {
-		log.Warn("environment variable has no effect", "variable", v.name, "value", v.value, "why", v.why)
+	s.policy.Solve.Work = loopWork
+	if f.preferences == ignore {
+		s.policy.Solve.PreferencePPM = 0
+	}
+	slog.SetDefault(s.log)
+	for _, v := range unheeded {
+		s.log.Warn("environment variable has no effect", "variable", v.name, "value", v.value, "why", v.why)
 	}
 	limitMemory(os.Getenv)
-	var ec2 awsapi.Config
-	discovery, err := f.groups.read(os.Getenv)
-	if err != nil {
+	if err := s.readCloud(f); err != nil {
+		return nil, err
+	}
+	if s.scheduler, err = schedulerConfig(f.scheduler); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// readCloud takes in the settings of the cloud where machines are bought.
+func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
+	if s.groups, err = f.groups.read(os.Getenv); err != nil {
 		return err
 	}
-	if discovery != nil && f.cloud != "aws" {
+	if s.groups != nil && f.cloud != "aws" {
 		return exit{2, fmt.Errorf("--cloud %s: it has no node groups; --nodes and --node-group-auto-discovery are for --cloud aws", f.cloud)}
 	}
 	switch f.cloud {
@@ -135,210 +179,82 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 		if f.machines == "" {
 			return exit{2, errors.New("--machines: the address of the simulated cloud is needed for --cloud kwok, e.g. http://127.0.0.1:7080")}
 		}
+		return nil
 	case "aws":
-		if ec2, err = f.aws.read(os.Getenv); err != nil {
-			return err
-		}
+		s.aws, err = f.aws.read(os.Getenv)
+		return err
 	default:
 		return exit{2, fmt.Errorf("--cloud %q: use aws or kwok", f.cloud)}
 	}
-	defaults, err := schedulerConfig(f.scheduler)
-	if err != nil {
-		return err
-	}
-	client, err := kube.Connect(c.Context(), f.kubeconfig, f.qps, f.burst, "dovetail/"+version())
-	if err != nil {
-		return err
-	}
-	client.Log, client.Scheduler = log, defaults
+}
 
-	st := state.New()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	var source cloud.Provider
-	var refresh func(context.Context) // keeps what the provider knows fresh, on the leader
-	if f.cloud == "aws" {
-		clients, err := awsapi.Connect(c.Context())
-		if err != nil {
-			return exit{2, fmt.Errorf("--cloud aws: %w", err)}
-		}
-		bought, err := awsProvider(c.Context(), clients, ec2, client, st.Resources(), log)
-		if err != nil {
-			return err
-		}
-		if discovery != nil {
-			discovery.clients = clients
-		}
-		bought.KeepNodeMemory(kube.Figures{Kept: kube.NewKept(client, f.lease.Namespace, "memory.json")})
-		source, refresh = bought, bought.Run
-	} else {
-		source = kwok.New(f.machines, machinesClient(), st.Resources(), cloud.Wall{})
+// connectCluster connects to the API server.
+func connectCluster(ctx context.Context, f *controllerFlags, s *controllerSettings) (*kube.Client, error) {
+	client, err := kube.Connect(ctx, f.kubeconfig, f.qps, f.burst, "dovetail/"+version())
+	if err != nil {
+		return nil, err
 	}
-	provider := cloud.Retry(source, cloud.Wall{}, cloud.DefaultRetry())
-	actor := kube.NewActor(client, st.Resources(), time.Now)
-	policy.Solve.Work = loopWork
-	if f.preferences == ignore {
-		policy.Solve.PreferencePPM = 0
+	client.Log, client.Scheduler = s.log, s.scheduler
+	return client, nil
+}
+
+// connectProvider connects to the cloud where machines are bought. refresh keeps fresh what the provider knows, and is
+// for the leader to run; nil: nothing has to be.
+func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSettings, client *kube.Client, resources *state.ResourceTable) (
+	p cloud.Provider, refresh func(context.Context), err error) {
+	if f.cloud == "kwok" {
+		return cloud.Retry(kwok.New(f.machines, machinesClient(), resources, cloud.Wall{}), cloud.Wall{}, cloud.DefaultRetry()), nil, nil
 	}
-	policy.Lifecycle.ListDelay = max(policy.Lifecycle.ListDelay, provider.Traits().ListDelay)
-	for _, k := range provider.Traits().Classes {
+	clients, err := awsapi.Connect(ctx)
+	if err != nil {
+		return nil, nil, exit{2, fmt.Errorf("--cloud aws: %w", err)}
+	}
+	source, err := awsProvider(ctx, clients, s.aws, client, resources, s.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.groups != nil {
+		s.groups.clients = clients
+	}
+	source.KeepNodeMemory(kube.Figures{Kept: kube.NewKept(client, f.lease.Namespace, "memory.json")})
+	return cloud.Retry(source, cloud.Wall{}, cloud.DefaultRetry()), source.Run, nil
+}
+
+// newController puts the loop together: what it sees, what it may do, and what it decides by.
+func newController(f *controllerFlags, s *controllerSettings, client *kube.Client, actor *kube.Actor, provider cloud.Provider, st *state.State,
+	registry *prometheus.Registry) *controller.Controller {
+	policy, traits := s.policy, provider.Traits()
+	policy.Lifecycle.ListDelay = max(policy.Lifecycle.ListDelay, traits.ListDelay)
+	for _, k := range traits.Classes {
 		policy.Classes = append(policy.Classes, k.Group+"/"+k.Kind)
 	}
-	ctl := controller.New(&controller.Controller{
+	return controller.New(&controller.Controller{
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
-		Metrics: controller.NewMetrics(registry, version()), Log: log, Config: f.config, Policy: policy,
+		Metrics: controller.NewMetrics(registry, version()), Log: s.log, Config: f.config, Policy: policy,
 		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"),
 	})
+}
 
+// newRegistry makes the registry of metrics, with those of the process itself.
+func newRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// registerLeaderMetrics registers what is measured of the cluster as the loop sees it, and whether this process leads.
+func registerLeaderMetrics(registry *prometheus.Registry, ctl *controller.Controller, lease string) {
 	registry.MustRegister(controller.NewStateMetrics(ctl), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "leader_election_master_status", Help: "1 where this process leads.", ConstLabels: prometheus.Labels{"name": f.lease.Name},
+		Name: "leader_election_master_status", Help: "1 where this process leads.", ConstLabels: prometheus.Labels{"name": lease},
 	}, func() float64 {
 		if ctl.Leading() {
 			return 1
 		}
 		return 0
 	}))
-
-	ctx, cancel := context.WithCancel(c.Context())
-	defer cancel()
-	failed := make(chan error, 4)
-	if err := serveController(ctx, f, ctl, registry, failed); err != nil {
-		return err
-	}
-	synced, err := kube.Watch(ctx, client, st.Resources(), ctl.Emit)
-	if err != nil {
-		return err
-	}
-	go func() {
-		select {
-		case <-synced:
-			log.Info("cluster is known")
-			ctl.Synced()
-		case <-ctx.Done():
-		}
-	}()
-	if refresh != nil {
-		ctl.While = append(ctl.While, refresh)
-	}
-	if discovery != nil {
-		ctl.While = append(ctl.While, func(ctx context.Context) {
-			select {
-			case <-synced: // which claims there are decides what may be deleted
-			case <-ctx.Done():
-				return
-			}
-			if err := kube.NodeGroups(ctx, client, discovery.with(actor, log)); err != nil && ctx.Err() == nil {
-				failed <- err
-			}
-		})
-	}
-	ctl.While = append(ctl.While, func(ctx context.Context) {
-		if err := kube.Provisioners(ctx, client, log); err != nil && ctx.Err() == nil {
-			failed <- err
-		}
-	})
-	lead := func(ctx context.Context) {
-		log.Info("leading")
-		ctl.Recall(ctx)
-		if f.alone {
-			ctl.Lead()
-			<-ctx.Done()
-			return
-		}
-		client.Others(ctx, f.others, f.lease, func(others []string) {
-			ctl.StandDown(others)
-			ctl.Lead() // not before it is known who else there is
-		})
-	}
-	ended, released := make(chan struct{}), make(chan struct{}) // the loop has, the lease is
-	go func() {
-		defer close(released)
-		if !f.leaderElect {
-			lead(ctx)
-			return
-		}
-		err := kube.Lead(ctx, client, f.lease, func(held context.Context) {
-			lead(held)
-			if ctx.Err() != nil {
-				<-ended // nothing is begun any more: another may lead
-			}
-		})
-		// A leader that loses its lease must not act on: the process ends, as the supervisor will start another.
-		if ctx.Err() == nil {
-			failed <- fmt.Errorf("leader election: lost the lease: %w", err)
-		}
-	}()
-	go func() {
-		err := ctl.Run(ctx)
-		close(ended)
-		failed <- err
-	}()
-	err = <-failed
-	cancel()
-	select {
-	case <-released: // or the next leader would wait until the lease has run out
-	case <-time.After(releaseLimit):
-	}
-	if c.Context().Err() != nil {
-		return nil
-	}
-	return err
 }
-
-// releaseLimit is how long a process that ends tries to give its lease up.
-const releaseLimit = 5 * time.Second
 
 // machinesClient keeps a connection for each launch that may be under way at once.
 func machinesClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256, IdleConnTimeout: time.Minute}}
-}
-
-// serveController serves metrics, the ledger and health.
-func serveController(ctx context.Context, f *controllerFlags, ctl *controller.Controller, registry *prometheus.Registry, failed chan<- error) error {
-	metrics := http.NewServeMux()
-	metrics.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	metrics.HandleFunc("/ledger", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(ctl.Ledger.Entries(nil)); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-		}
-	})
-	metrics.HandleFunc("/why/", func(w http.ResponseWriter, r *http.Request) { serveWhy(ctl, w, r) })
-	if f.profiling {
-		metrics.HandleFunc("/debug/pprof/", pprof.Index)
-		metrics.HandleFunc("/debug/pprof/profile", pprof.Profile)
-		metrics.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	}
-	health := http.NewServeMux()
-	health.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	health.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !ctl.Ready() {
-			http.Error(w, "the cluster is not known yet", http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
-	})
-	for _, s := range []struct {
-		flag, address string
-		handler       http.Handler
-	}{{"--metrics-address", f.metrics, metrics}, {"--health-address", f.health, health}} {
-		if s.address == "" {
-			continue
-		}
-		l, err := net.Listen("tcp", s.address)
-		if err != nil {
-			return fmt.Errorf("listen on %s (%s): %w", s.address, s.flag, err)
-		}
-		server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
-		go func() {
-			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				failed <- fmt.Errorf("serve %s: %w", s.address, err)
-			}
-		}()
-		go func() {
-			<-ctx.Done()
-			_ = server.Close()
-		}()
-	}
-	return nil
 }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+)
+
+// releaseLimit is how long a process that ends tries to give its lease up.
+const releaseLimit = 5 * time.Second
+
+// controllerProcess is the controller's goroutines: servers, watch, leader election, the loop, and what runs beside it.
+type controllerProcess struct {
+	flags    *controllerFlags
+	settings *controllerSettings
+	client   *kube.Client
+	actor    *kube.Actor
+	ctl      *controller.Controller
+	failed   chan error // the first error that any of them sends ends the process
+}
+
+// run starts everything and returns when a part of it fails or the context ends, which is no error. Before it returns it
+// ends the loop and gives the lease up. refresh is run on the leader; nil: nothing is.
+func (p *controllerProcess) run(parent context.Context, registry *prometheus.Registry, refresh func(context.Context)) error {
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	if err := serveController(ctx, p.flags, p.ctl, registry, p.failed); err != nil {
+		return err
+	}
+	synced, err := kube.Watch(ctx, p.client, p.ctl.State.Resources(), p.ctl.Emit)
+	if err != nil {
+		return err
+	}
+	go p.awaitSync(ctx, synced)
+	if refresh != nil {
+		p.ctl.While = append(p.ctl.While, refresh)
+	}
+	if p.settings.groups != nil {
+		p.ctl.While = append(p.ctl.While, func(ctx context.Context) { p.keepNodeGroups(ctx, synced) })
+	}
+	p.ctl.While = append(p.ctl.While, p.keepProvisioners)
+
+	loopEnded, released := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(released)
+		p.elect(ctx, loopEnded)
+	}()
+	go func() {
+		err := p.ctl.Run(ctx)
+		close(loopEnded)
+		p.failed <- err
+	}()
+	err = <-p.failed
+	cancel()
+	select {
+	case <-released: // or the next leader would wait until the lease has run out
+	case <-time.After(releaseLimit):
+	}
+	if parent.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// awaitSync tells the loop when the watch has delivered the whole cluster once.
+func (p *controllerProcess) awaitSync(ctx context.Context, synced <-chan struct{}) {
+	select {
+	case <-synced:
+		p.settings.log.Info("cluster is known")
+		p.ctl.Synced()
+	case <-ctx.Done():
+	}
+}
+
+// keepNodeGroups makes NodePools of the node groups that are found, until the context ends.
+func (p *controllerProcess) keepNodeGroups(ctx context.Context, synced <-chan struct{}) {
+	select {
+	case <-synced: // which claims there are decides what may be deleted
+	case <-ctx.Done():
+		return
+	}
+	if err := kube.NodeGroups(ctx, p.client, p.settings.groups.with(p.actor, p.settings.log)); err != nil && ctx.Err() == nil {
+		p.failed <- err
+	}
+}
+
+// keepProvisioners makes NodePools of Provisioners, until the context ends.
+func (p *controllerProcess) keepProvisioners(ctx context.Context) {
+	if err := kube.Provisioners(ctx, p.client, p.settings.log); err != nil && ctx.Err() == nil {
+		p.failed <- err
+	}
+}
+
+// elect leads while this process holds the lease, or for good where there is no election. It returns when the context
+// has ended and the lease is given up, or when the lease was lost, which ends the process: the supervisor will start
+// another. loopEnded is closed once the loop begins nothing any more, so that another may lead.
+func (p *controllerProcess) elect(ctx context.Context, loopEnded <-chan struct{}) {
+	if !p.flags.leaderElect {
+		p.lead(ctx)
+		return
+	}
+	err := kube.Lead(ctx, p.client, p.flags.lease, func(held context.Context) {
+		p.lead(held)
+		if ctx.Err() != nil {
+			<-loopEnded
+		}
+	})
+	if ctx.Err() == nil {
+		p.failed <- fmt.Errorf("leader election: lost the lease: %w", err)
+	}
+}
+
+// lead has the loop act until the context ends, passive while other autoscalers are live.
+func (p *controllerProcess) lead(ctx context.Context) {
+	p.settings.log.Info("leading")
+	p.ctl.Recall(ctx)
+	if p.flags.alone {
+		p.ctl.Lead()
+		<-ctx.Done()
+		return
+	}
+	p.client.Others(ctx, p.flags.others, p.flags.lease, func(others []string) {
+		p.ctl.StandDown(others)
+		p.ctl.Lead() // not before it is known who else there is
+	})
+}
