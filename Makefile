@@ -16,7 +16,7 @@ UNIT = $$(go list ./... | grep -v /test/e2e)
 
 .PHONY: help
 help: ## list the verbs
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: bin/dovetail bin/dovetail-sandbox ## build bin/dovetail and bin/dovetail-sandbox (the first time some minutes, with progress)
@@ -105,6 +105,17 @@ house: ## per folder, how long its files, types and functions are, and what of i
 bench-headroom: ## two months of a web log replayed, and drawn series: how much pods wait and how much is idle, ours beside standing buffers
 	go run ./test/headroom
 	go run ./test/headroom -drawn
+
+# ARGS are flags of test/upstream, such as ARGS="-focus Basic"; ARGS=-h lists them.
+UPSTREAM = go -C test/upstream build -o ../../bin/upstream . && bin/upstream
+
+.PHONY: upstream
+upstream: build ## Karpenter's own regression suite, unmodified, against Dovetail on the sandbox: about an hour
+	@$(UPSTREAM) -suite regression $(ARGS)
+
+.PHONY: upstream-performance
+upstream-performance: build ## Karpenter's own performance suite against Dovetail and against Karpenter, one table: about two hours
+	@$(UPSTREAM) -suite performance -both $(ARGS)
 
 .PHONY: gen
 gen: ## regenerate the CRDs, the deep copies and the built-in catalogue

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
 const karpenterModule = "sigs.k8s.io/karpenter"
@@ -24,8 +26,8 @@ type built struct {
 	version    string
 }
 
-// build compiles the suite, and Karpenter's controller where it is wanted, into o.dir/bin. The working directory must be in this module, whose go.mod says
-// which version that is.
+// build compiles the suite, and Karpenter's controller where it is wanted, into o.dir/bin. Which version that is,
+// test/upstream/go.mod says.
 func build(ctx context.Context, o options) (b built, err error) {
 	out, err := goCommand(ctx, "list", "-m", "-f", "{{.Dir}} {{.Version}}", karpenterModule)
 	if err != nil {
@@ -51,10 +53,15 @@ func build(ctx context.Context, o options) (b built, err error) {
 	return b, err
 }
 
-// goCommand returns what the go command prints; the error holds what it printed on stderr.
+// goCommand runs the go command in this module and returns what it prints; the error holds what it printed on stderr.
 func goCommand(ctx context.Context, args ...string) (string, error) {
+	root, err := sandbox.Root()
+	if err != nil {
+		return "", err
+	}
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = filepath.Join(root, "test", "upstream")
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -28,8 +28,8 @@ type cluster struct {
 	controller *exec.Cmd // Karpenter's; nil where the sandbox runs Dovetail
 }
 
-// startCluster brings a sandbox up in dir, without nodes, pods or pools, as the suites want to find a cluster. Both autoscalers buy from the same
-// instance types, and a node is there as soon as it is bought.
+// startCluster brings a sandbox up in dir, without nodes, pods or pools, as the suites want to find a cluster. Both
+// autoscalers buy from the same instance types, and a node is there as soon as it is bought.
 func startCluster(ctx context.Context, dir string, b built, autoscaler string) (c *cluster, err error) {
 	text, err := scaledown.Catalogue()
 	if err != nil {
@@ -64,9 +64,9 @@ func startCluster(ctx context.Context, dir string, b built, autoscaler string) (
 	return c, nil
 }
 
-// addMissingCRDs creates Karpenter's CRDs that the sandbox doesn't have: NodeOverlay and CapacityBuffer, as long as Dovetail doesn't ship them. The suites
-// list both when they clean up after a spec, and would fail there. Dovetail's own NodePool, NodeClaim and KWOKNodeClass are left as they are; test/oracle
-// holds their schemas against Karpenter's.
+// addMissingCRDs creates Karpenter's CRDs that the sandbox doesn't have: NodeOverlay and CapacityBuffer, as long as
+// Dovetail doesn't ship them. The suites list both when they clean up after a spec, and would fail there. Dovetail's
+// own NodePool, NodeClaim and KWOKNodeClass are left as they are; test/oracle holds their schemas against Karpenter's.
 func (c *cluster) addMissingCRDs(ctx context.Context, dir string) error {
 	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
@@ -113,8 +113,8 @@ func (c *cluster) waitEstablished(ctx context.Context, path string) error {
 	}
 }
 
-// startKarpenter starts Karpenter's KWOK controller beside the sandbox, with the defaults of its chart, as the cluster's administrator: what rights it
-// needs is not what is compared.
+// startKarpenter starts Karpenter's KWOK controller beside the sandbox, with the defaults of its chart, as the
+// cluster's administrator: what rights it needs is not what is compared.
 func (c *cluster) startKarpenter(binary, catalog, log string) error {
 	var ports [2]string
 	for i := range ports {
@@ -130,7 +130,8 @@ func (c *cluster) startKarpenter(binary, catalog, log string) error {
 		return err
 	}
 	defer out.Close()
-	c.controller = exec.Command(binary, "--disable-leader-election=true", "--metrics-port", ports[0], "--health-probe-port", ports[1], "--instance-types-file-path", catalog)
+	c.controller = exec.Command(binary, "--disable-leader-election=true", "--metrics-port", ports[0],
+		"--health-probe-port", ports[1], "--instance-types-file-path", catalog)
 	c.controller.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(sandbox.Admin), "SYSTEM_NAMESPACE=kube-system",
 		"FEATURE_GATES=NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true") // has regression specs
 	c.controller.Stdout, c.controller.Stderr = out, out

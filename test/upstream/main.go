@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command upstream runs Karpenter's own performance or regression suite, unmodified, against Dovetail or against Karpenter's KWOK controller, each on a
-// sandbox of its own with the same instance types and prices. It prints each spec's result, and for the performance suite the figures that the
-// suite's own reports give for each phase. `make upstream-performance` and `make upstream` run it.
+// Command upstream runs Karpenter's own performance or regression suite, unmodified, against Dovetail or against
+// Karpenter's KWOK controller, each on a sandbox of its own with the same instance types and prices. It prints each
+// spec's result, and for the performance suite the figures that the suite's own reports give for each phase. `make
+// upstream-performance` and `make upstream` run it.
 //
-// The suites and the controller are compiled from Karpenter's Go module; nothing of them is copied. Progress goes to stderr, results to stdout, and the
-// exit status is 1 where a spec failed. Start reading at run.
+// The suites and the controller are compiled from Karpenter's Go module; nothing of them is copied. Progress goes to
+// stderr, results to stdout, and the exit status is 1 where a spec failed. It is run in the repository, after `make
+// build`. Start reading at run.
 package main
 
 import (

@@ -30,7 +30,8 @@ func printResults(out io.Writer, results []*result) error {
 	return printFigures(out, results)
 }
 
-// printFigures prints a line for each phase of each spec that any run reports; nothing where there is none. Figures of the first run stand left.
+// printFigures prints a line for each phase of each spec that any run reports; nothing where there is none. Figures of
+// the first run stand left.
 func printFigures(out io.Writer, results []*result) error {
 	type key struct{ spec, phase string }
 	var keys []key

@@ -38,7 +38,7 @@ type result struct {
 
 type spec struct {
 	Name    string  `json:"name"`
-	State   string  `json:"state"` // as ginkgo says: passed, failed, skipped, pending, timedout, panicked, interrupted, aborted
+	State   string  `json:"state"` // ginkgo's: passed, failed, skipped, timedout, panicked …
 	Seconds float64 `json:"seconds"`
 	Reason  string  `json:"reason,omitempty"` // first line of the failure, or why it was skipped
 	Text    string  `json:"text,omitempty"`   // file of the whole failure and of what the spec printed
@@ -47,7 +47,7 @@ type spec struct {
 
 // phase is one report of the performance suite, in the suite's own figures.
 type phase struct {
-	Name           string  `json:"name"` // scale-out, consolidation or drift, with a number from the second of the same kind on
+	Name           string  `json:"name"` // scale-out, consolidation or drift; the second of a kind has a 2
 	Pods           int     `json:"pods"`
 	Nodes          int     `json:"nodes"`
 	CPUReserved    float64 `json:"cpuReserved"` // average over nodes, a part of 1
@@ -55,7 +55,8 @@ type phase struct {
 	Seconds        float64 `json:"seconds"` // of a consolidation or drift with the minutes of silence that end it
 }
 
-// runSuite runs the suite against an autoscaler on a new sandbox, which is down again when it returns. That specs fail is no error.
+// runSuite runs the suite against an autoscaler on a new sandbox, which is down again when it returns. That specs fail
+// is no error.
 func runSuite(ctx context.Context, o options, b built, autoscaler string) (r *result, err error) {
 	dir := filepath.Join(o.dir, autoscaler)
 	reports := filepath.Join(dir, "reports")
@@ -99,10 +100,12 @@ func runSuite(ctx context.Context, o options, b built, autoscaler string) (r *re
 	return r, ctx.Err()
 }
 
-// ended is the line that ginkgo prints after a spec: • [12.345 seconds], • [FAILED] [1.234 seconds], S [SKIPPED] [0.001 seconds].
+// ended is the line that ginkgo prints after a spec: • [12.345 seconds], • [FAILED] [1.234 seconds], S [SKIPPED]
+// [0.001 seconds].
 var ended = regexp.MustCompile(`^[•S](?: \[([A-Z ]+)\])? \[([0-9.]+) seconds\]$`)
 
-// showProgress copies ginkgo's verbose output line by line until it ends, and prints a line for each spec that has ended.
+// showProgress copies ginkgo's verbose output line by line until it ends, and prints a line for each spec that has
+// ended.
 func showProgress(in io.Reader, out io.Writer) error {
 	var title string
 	delimited := false
@@ -124,7 +127,8 @@ func showProgress(in io.Reader, out io.Writer) error {
 	}
 }
 
-// read takes the results from ginkgo's report, the figures from the suite's own reports, and writes a file for each failed spec in dir.
+// read takes the results from ginkgo's report, the figures from the suite's own reports, and writes a file for each
+// failed spec in dir.
 func (r *result) read(report, dir string) error {
 	data, err := os.ReadFile(report)
 	if err != nil {
@@ -164,20 +168,17 @@ func (r *result) read(report, dir string) error {
 
 // failureText is all that ginkgo recorded of a failed spec.
 func failureText(s types.SpecReport) []byte {
+	failures := []types.Failure{s.Failure}
+	for _, f := range s.AdditionalFailures {
+		failures = append(failures, f.Failure)
+	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s\n%s\n\n", s.FullText(), s.LeafNodeLocation)
-	for _, f := range append([]types.Failure{s.Failure}, failuresOf(s.AdditionalFailures)...) {
+	for _, f := range failures {
 		fmt.Fprintf(&out, "%s\n%s\n%s\n\n", f.Location, f.Message, f.Location.FullStackTrace)
 	}
 	fmt.Fprintf(&out, "%s\n%s\n", s.CapturedGinkgoWriterOutput, s.CapturedStdOutErr)
 	return out.Bytes()
-}
-
-func failuresOf(additional []types.AdditionalFailure) (out []types.Failure) {
-	for _, a := range additional {
-		out = append(out, a.Failure)
-	}
-	return out
 }
 
 // written is the line by which the performance suite names the file of a report.
