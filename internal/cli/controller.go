@@ -226,7 +226,7 @@ func newController(f *controllerFlags, s *controllerSettings, client *kube.Clien
 	policy, traits := s.policy, provider.Traits()
 	policy.Lifecycle.ListDelay = max(policy.Lifecycle.ListDelay, traits.ListDelay)
 	for _, k := range traits.Classes {
-		policy.Classes = append(policy.Classes, k.Group+"/"+k.Kind)
+		policy.NodeClasses = append(policy.NodeClasses, k.Group+"/"+k.Kind)
 	}
 	return controller.New(&controller.Controller{
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),

@@ -379,7 +379,7 @@ func (c *Controller) demand(now time.Time) (look, more bool, next time.Time) {
 	switch {
 	case w.last.IsZero():
 		due = limit
-	case c.State.CountUnseen(now.Add(-c.Policy.Verdict)) > 0 || limit.Before(due):
+	case c.State.CountUnseen(now.Add(-c.Policy.SchedulerWait)) > 0 || limit.Before(due):
 		due, more = limit, true // kube-scheduler is still at work on a batch: one plan for all of it is cheaper than many
 	}
 	if now.Before(due) {

@@ -27,7 +27,7 @@ func TestADrainHasNoMachinesListed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run(t, func(t *testing.T, b *bench) {
-				b.c.Policy.Classes = []string{"g/K"}
+				b.c.Policy.NodeClasses = []string{"g/K"}
 				b.lead()
 				cl := c.claim
 				cl.Name, cl.UID, cl.Pool, cl.Created, cl.Deleting, cl.HasFinalizer = "c", "uid-c", "p", time.Now(), time.Now(), true

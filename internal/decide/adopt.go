@@ -47,10 +47,10 @@ func (st *step) adopt() {
 		if t := disrupt.FindInstanceType(p, a.Type); t != nil {
 			a.Types = []*model.InstanceType{t}
 		}
-		if st.claim(a.Name) != nil {
+		if st.claimNamed(a.Name) != nil {
 			continue // it is being made, or goes
 		}
-		st.act(a)
+		st.addAction(a)
 	}
 }
 
@@ -80,7 +80,7 @@ func memberLabels(p *model.NodePool, of model.Labels) model.Labels {
 	}
 	for i := range t.Offerings {
 		if o := &t.Offerings[i]; o.Labels[model.LabelNodeGroup] == of[model.LabelNodeGroup] {
-			return merged(merged(merged(merged(p.Labels, model.Labels{model.LabelNodePool: p.Name}), t.Labels), o.Labels), of)
+			return mergeLabels(mergeLabels(mergeLabels(mergeLabels(p.Labels, model.Labels{model.LabelNodePool: p.Name}), t.Labels), o.Labels), of)
 		}
 	}
 	return nil

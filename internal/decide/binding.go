@@ -61,11 +61,11 @@ func (st *step) admit() {
 		switch {
 		case st.notBound(a.pod).Code == "" && !a.held.contested(intruders):
 			if n := a.held.node; n != nil && st.takes(n, c, a.pod.Class) {
-				st.act(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
+				st.addAction(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
 					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
 			}
 		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.loose(st.slot(a.pod)):
-			st.act(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
+			st.addAction(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
 				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
 		}
 	}

@@ -27,7 +27,7 @@ type grand struct {
 
 // largest is the price of the largest of some machines and of those that the stream has bought lately.
 func (st *step) largest(nodes []solve.NewNode) (most int64) {
-	if st.now.Sub(st.mem.grand.at) <= st.pol.Company {
+	if st.now.Sub(st.mem.grand.at) <= st.pol.SmallNodeDelay {
 		most = st.mem.grand.priceMicro
 	}
 	for i := range nodes {
@@ -84,7 +84,7 @@ func (st *step) company(demand []*model.Pod, nodes []solve.NewNode) (kept []*mod
 				first = st.now
 			}
 			if i < small[key] {
-				if p.Node != "" || !st.now.Before(first.Add(st.pol.Company)) {
+				if p.Node != "" || !st.now.Before(first.Add(st.pol.SmallNodeDelay)) {
 					return demand, 0
 				}
 				waits[p] = true

@@ -27,36 +27,36 @@ import (
 
 // Policy are the knobs of a step.
 type Policy struct {
-	Lifecycle   lifecycle.Policy
-	Solve       solve.Policy
-	Disrupt     disrupt.Policy
-	Look        time.Duration // machines are looked at for consolidation at most this often
-	Sweep       time.Duration // where little has changed, all of them together are looked at after this long
-	Gather      time.Duration // machines that will be at rest this soon are waited for, and not longer than this in all
-	Settled     time.Duration // pods on their way to standing room are waited for this long before more are sent
-	MoveTimeout time.Duration // a move whose replacements are not ready by then is taken back
-	Hush        time.Duration // a node tainted for a move is looked at again after this long: what was just being bound shows by then
-	Shun        time.Duration // a machine whose move failed is not moved again for this long
-	Landing     Landing       // contract 9
+	Lifecycle          lifecycle.Policy
+	Solve              solve.Policy
+	Disrupt            disrupt.Policy
+	SearchInterval     time.Duration // machines are looked at for consolidation at most this often
+	FullSearchInterval time.Duration // where little has changed, all of them together are looked at after this long
+	QuietWait          time.Duration // machines that will be at rest this soon are waited for, and not longer than this in all
+	InTransitWait      time.Duration // pods on their way to standing room are waited for this long before more are sent
+	CommandTimeout     time.Duration // a move whose replacements are not ready by then is taken back
+	TaintSettleDelay   time.Duration // a node tainted for a move is looked at again after this long: what was just being bound shows by then
+	BackOff            time.Duration // a machine whose move failed is not moved again for this long
+	Landing            Landing       // contract 9
 	// LandingSchedulers are the schedulers, by spec.schedulerName, whose pods we may bind.
-	LandingSchedulers []string
-	Classes           []string      // node classes that the provider serves, group/kind; claims of others are left alone. Empty: all
-	OrphanGrace       time.Duration // a machine without a claim is left alone this long after its launch
-	PoolStatus        time.Duration // a pool's status is written at most this often
-	Settle            time.Duration // how long kube-scheduler has for pods of an unreserved machine once it is usable
-	Distrust          time.Duration // a pod that was to fit a standing node and is still pending after this long is bought for
-	Doubt             time.Duration // and what kube-scheduler would not use for it is tried again after this long
-	Verdict           time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
-	Expect            time.Duration // pods that a ReplicaSet is to have are bought for this long after it has made the last; 0: not before they are there
-	Company           time.Duration // how long a pod may wait for others to share a machine with, while more of them come
-	DeadSlot          time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
-	AtOnce            int           // pods on their way at a time: asked to go, and not yet bound again
-	MaxRounds         int           // of those that were asked before and did not go, how many are asked again in one step
+	LandingSchedulers   []string
+	NodeClasses         []string      // node classes that the provider serves, group/kind; claims of others are left alone. Empty: all
+	OrphanGrace         time.Duration // a machine without a claim is left alone this long after its launch
+	PoolStatusInterval  time.Duration // a pool's status is written at most this often
+	LandingGrace        time.Duration // how long kube-scheduler has for pods of an unreserved machine once it is usable
+	DisagreementAfter   time.Duration // a pod that was to fit a standing node and is still pending after this long is bought for
+	DisagreementRetry   time.Duration // and what kube-scheduler would not use for it is tried again after this long
+	SchedulerWait       time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
+	AnticipateFor       time.Duration // pods that a ReplicaSet is to have are bought for this long after it has made the last; 0: not before they are there
+	SmallNodeDelay      time.Duration // how long a pod may wait for others to share a machine with, while more of them come
+	EmptySlotGrace      time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
+	EvictionConcurrency int           // pods on their way at a time: asked to go, and not yet bound again
+	EvictionRetries     int           // of those that were asked before and did not go, how many are asked again in one step
 
-	Notice      time.Duration  // a machine of which its cloud has not said when it takes it away is gone this long after it said so
-	AlarmIdle   time.Duration  // machines interrupted this soon after each other are replaced together
-	Repair      []RepairPolicy // which nodes are broken; the provider's
-	RepairGrace time.Duration  // a broken node is replaced first and within budgets for this long; then it is ended by force
+	InterruptionNotice    time.Duration  // a machine of which its cloud has not said when it takes it away is gone this long after it said so
+	InterruptionBatchIdle time.Duration  // machines interrupted this soon after each other are replaced together
+	Repair                []RepairPolicy // which nodes are broken; the provider's
+	RepairGrace           time.Duration  // a broken node is replaced first and within budgets for this long; then it is ended by force
 }
 
 // DefaultPolicy is what the controller runs with.
@@ -65,9 +65,9 @@ func DefaultPolicy() Policy {
 	l.ExpireGrace = 10 * time.Minute
 	return Policy{
 		Lifecycle: l, Solve: solve.DefaultPolicy(), Landing: LandBind, LandingSchedulers: []string{defaultScheduler},
-		Disrupt: disrupt.DefaultPolicy(), Look: time.Second, Sweep: 5 * time.Minute, Gather: 30 * time.Second, Settled: time.Minute, MoveTimeout: 10 * time.Minute, Hush: 500 * time.Millisecond, Shun: 5 * time.Minute,
-		Notice: 2 * time.Minute, AlarmIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
-		OrphanGrace: 30 * time.Second, PoolStatus: time.Second, Settle: 5 * time.Second, Distrust: 20 * time.Second, Doubt: 10 * time.Minute, DeadSlot: 3 * time.Second, Verdict: 250 * time.Millisecond, Company: 2 * time.Second, Expect: model.ExpectFor, AtOnce: 50, MaxRounds: 500,
+		Disrupt: disrupt.DefaultPolicy(), SearchInterval: time.Second, FullSearchInterval: 5 * time.Minute, QuietWait: 30 * time.Second, InTransitWait: time.Minute, CommandTimeout: 10 * time.Minute, TaintSettleDelay: 500 * time.Millisecond, BackOff: 5 * time.Minute,
+		InterruptionNotice: 2 * time.Minute, InterruptionBatchIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
+		OrphanGrace: 30 * time.Second, PoolStatusInterval: time.Second, LandingGrace: 5 * time.Second, DisagreementAfter: 20 * time.Second, DisagreementRetry: 10 * time.Minute, EmptySlotGrace: 3 * time.Second, SchedulerWait: 250 * time.Millisecond, SmallNodeDelay: 2 * time.Second, AnticipateFor: model.ExpectFor, EvictionConcurrency: 50, EvictionRetries: 500,
 	}
 }
 
@@ -78,7 +78,7 @@ type Memory struct {
 	grand         grand                               // what the stream of pods has bought
 	waits         map[string]time.Time                // by pod uid: since when it waits for company
 	expects       map[string]imagined                 // by uid of the ReplicaSet: its pods as they will be
-	poolAt        map[string]time.Time                // by pool uid: when its status was last written
+	poolStatusAt  map[string]time.Time                // by pool uid: when its status was last written
 	awaiting      map[string]bool                     // by claim: pods were to come to it at the last step
 	idleSlots     map[string]time.Time                // by claim: since when it has slots without pods
 	mismatches    map[string]mismatch                 // by pod uid: nodes that kube-scheduler would not use for it, or verify
@@ -113,7 +113,7 @@ type Memory struct {
 	tainted map[string]time.Time  // by move: when all its nodes were first seen tainted
 	asked   map[string]asked      // by pod uid: the pods asked to go that have not gone, or just now
 
-	kept *kept // of what has not changed
+	unchanged *unchangedNodes // of what has not changed
 }
 
 type placement struct {
@@ -172,31 +172,31 @@ func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	st.notices()
 	st.gather()
 	st.patients()
-	st.claims()
+	st.advanceClaims()
 	if st.less { // with what is known now of its type, all of it is another decision
 		mem.short, mem.losses, mem.lessons = st.mem.short, st.mem.losses, st.mem.lessons
 		return decided(s, mem, now, pol, req, true)
 	}
 	st.less, st.more = less, req.More
 	st.admit()
-	st.orphans()
+	st.terminateOrphans()
 	st.adopt()
 	bereft, alarmed := st.bereft(), st.alarmed()
 	st.demand(!req.Never && (req.Solve || bereft || alarmed || len(req.NotBound) > 0))
 	for _, uid := range req.Refused {
-		st.shun(uid, pol.Shun)
+		st.shun(uid, pol.BackOff)
 	}
 	st.halt = req.Halt
 	st.moves(!req.Never && len(req.Refused) == 0)
 	if req.Tell {
 		st.tell()
 	}
-	st.pools()
+	st.writePoolStatus()
 	st.paced()
 	st.rewrite()
-	st.drop()
+	st.dropInFlight()
 	st.sized()
-	st.keep()
+	st.saveUnchanged()
 	st.out.Pods = slices.DeleteFunc(st.out.Pods, func(d plan.PodDecision) bool { return d.Pod.Expected }) // there is nobody to tell
 	return st.out, st.mem
 }
@@ -208,16 +208,16 @@ type step struct {
 	pol Policy
 	out Output
 
-	poolNamed map[string]*model.NodePool
-	kept      *kept // what is still, for this step and the next
-	owned     bool  // and it is this step's own by now
-	shape     *shape
-	fleet     *fleet
-	astir     []*model.Claim         // all claims but those of machines that are still
-	places    map[*model.Claim]int32 // where these stand in the Snapshot
-	loud      []int32                // nodes that are neither still nor strangers
-	idle      []idle
-	base      map[*model.Claim]*disrupt.Candidate // units of machines astir as they are remembered
+	poolByName     map[string]*model.NodePool
+	unchanged      *unchangedNodes // what is still, for this step and the next
+	ownsUnchanged  bool            // and it is this step's own by now
+	claims         *claimIndex
+	instances      *instanceIndex
+	dirtyClaims    []*model.Claim         // all claims but those of machines that are still
+	dirtyPosition  map[*model.Claim]int32 // where these stand in the Snapshot
+	dirtyNodes     []int32                // nodes that are neither still nor strangers
+	idleClaims     []idleClaim
+	baseCandidates map[*model.Claim]*disrupt.Candidate // units of machines astir as they are remembered
 
 	said map[string]bool // keys of the actions decided on so far
 	less bool            // a machine has come with less than was promised
@@ -257,19 +257,19 @@ type step struct {
 func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st := &step{s: s, mem: mem, now: now, pol: pol, named: map[string]bool{}, said: map[string]bool{}}
 	st.believed()
-	st.recall()
+	st.loadUnchanged()
 	st.heed()
 	return st
 }
 
-func (st *step) act(a plan.Action) {
+func (st *step) addAction(a plan.Action) {
 	st.out.Actions = append(st.out.Actions, a)
 	st.said[a.Key()] = true
 }
 
-func (st *step) note(n plan.Note) { st.out.Notes = append(st.out.Notes, n) }
+func (st *step) addNote(n plan.Note) { st.out.Notes = append(st.out.Notes, n) }
 
-func (st *step) at(t time.Time) {
+func (st *step) wakeAt(t time.Time) {
 	if t.IsZero() {
 		return
 	}
@@ -278,21 +278,21 @@ func (st *step) at(t time.Time) {
 	}
 }
 
-// claims asks lifecycle for every claim's next step.
-func (st *step) claims() {
+// advanceClaims asks lifecycle for every claim's next step.
+func (st *step) advanceClaims() {
 	st.hold()
 	nodeless, landing := map[string]time.Time{}, map[string]time.Time{}
-	for _, c := range st.astir {
-		if st.foreign(c) {
+	for _, c := range st.dirtyClaims {
+		if st.isForeign(c) {
 			continue
 		}
-		at := st.position(c)
+		at := st.positionOf(c)
 		in := lifecycle.Input{
-			Claim: c, Pool: st.poolNamed[c.Pool], Instances: st.machines(at), InstancesAt: st.s.InstancesAt,
+			Claim: c, Pool: st.poolByName[c.Pool], Instances: st.instancesAt(at), InstancesAt: st.s.InstancesAt,
 			Awaited: st.held[c.Name].awaited(), Now: st.now, Policy: st.pol.Lifecycle,
 		}
 		if c.ProviderID != "" {
-			in.Nodes = st.nodes(at)
+			in.Nodes = st.nodesAt(at)
 		}
 		if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
 			since, ok := st.mem.nodeless[c.UID]
@@ -321,42 +321,42 @@ func (st *step) claims() {
 		}
 		out := lifecycle.Next(in)
 		for _, a := range out.Actions {
-			st.act(a)
+			st.addAction(a)
 		}
 		if c.Pool != "" && !c.Is(lifecycle.Registered) {
 			st.registered(c, out.Actions)
 		}
 		if len(out.Actions) == 0 {
-			st.idle = append(st.idle, idle{at, out.Next})
+			st.idleClaims = append(st.idleClaims, idleClaim{at, out.Next})
 		}
-		st.at(out.Next)
+		st.wakeAt(out.Next)
 	}
 	st.mem.nodeless, st.mem.landing = nodeless, landing
 }
 
-// foreign says whether a claim is another provider's: of its machine nothing is known here, not even that there is none, so it is left to
+// isForeign says whether a claim is another provider's: of its machine nothing is known here, not even that there is none, so it is left to
 // whoever serves its class.
-func (st *step) foreign(c *model.Claim) bool {
-	return len(st.pol.Classes) > 0 && c.ClassKind != "" && !slices.Contains(st.pol.Classes, c.ClassGroup+"/"+c.ClassKind)
+func (st *step) isForeign(c *model.Claim) bool {
+	return len(st.pol.NodeClasses) > 0 && c.ClassKind != "" && !slices.Contains(st.pol.NodeClasses, c.ClassGroup+"/"+c.ClassKind)
 }
 
-// orphans ends machines whose claim is gone, and lets go of their nodes.
-func (st *step) orphans() {
-	for _, i := range st.fleet.orphans {
+// terminateOrphans ends machines whose claim is gone, and lets go of their nodes.
+func (st *step) terminateOrphans() {
+	for _, i := range st.instances.orphans {
 		if due := i.Launched.Add(st.pol.OrphanGrace); st.now.Before(due) {
-			st.at(due)
+			st.wakeAt(due)
 			continue
 		}
-		st.act(plan.Terminate{ProviderID: i.ProviderID, Of: i.ClaimName, OfUID: i.ClaimUID, Why: plan.Reason{Code: plan.Orphan, Subject: i.ClaimName}})
+		st.addAction(plan.Terminate{ProviderID: i.ProviderID, Of: i.ClaimName, OfUID: i.ClaimUID, Why: plan.Reason{Code: plan.Orphan, Subject: i.ClaimName}})
 	}
-	st.strays()
+	st.releaseOrphanNodes()
 }
 
-// strays lets go of nodes that are being deleted and wait for our finalizer, when neither a claim nor a machine is left that could
+// releaseOrphanNodes lets go of nodes that are being deleted and wait for our finalizer, when neither a claim nor a machine is left that could
 // see to it: somebody took the claim's finalizer off by hand.
-func (st *step) strays() {
+func (st *step) releaseOrphanNodes() {
 	var alive map[string]bool
-	for _, p := range st.loud {
+	for _, p := range st.dirtyNodes {
 		n := st.s.Nodes[p]
 		if n.Deleting.IsZero() || !n.HasFinalizer || n.ProviderID == "" || n.Claim != "" {
 			continue
@@ -373,19 +373,19 @@ func (st *step) strays() {
 		if due := n.Deleting.Add(st.pol.OrphanGrace); !st.s.InstancesAt.After(due) {
 			continue // the next list tells
 		}
-		st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Orphan, Subject: n.ProviderID}})
+		st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Orphan, Subject: n.ProviderID}})
 	}
 }
 
-// pools writes what has changed in the pools' status.
-func (st *step) pools() {
+// writePoolStatus writes what has changed in the pools' status.
+func (st *step) writePoolStatus() {
 	at := map[string]time.Time{}
 	used := map[string]model.Resources{}
 	count := map[string]int64{}
-	for name, x := range st.kept.sums {
+	for name, x := range st.unchanged.sums {
 		used[name], count[name] = x.capacity.Clone(), x.count
 	}
-	for _, c := range st.astir {
+	for _, c := range st.dirtyClaims {
 		if c.Pool == "" || c.Provisional || c.ProviderID == "" {
 			continue
 		}
@@ -393,25 +393,25 @@ func (st *step) pools() {
 		count[c.Pool]++
 	}
 	for _, p := range st.s.Pools {
-		last := st.mem.poolAt[p.UID]
-		due := last.Add(st.pol.PoolStatus)
-		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: trim(used[p.Name]), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
+		last := st.mem.poolStatusAt[p.UID]
+		due := last.Add(st.pol.PoolStatusInterval)
+		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: trimZeros(used[p.Name]), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
 		if r := st.registrationCondition(p); r.Status != "" {
 			a.Conditions[registrationHealthy] = r
 		}
-		if !poolDiffers(p, a) {
+		if !poolStatusDiffers(p, a) {
 			at[p.UID] = last
 			continue
 		}
 		if st.now.Before(due) {
 			at[p.UID] = last
-			st.at(due)
+			st.wakeAt(due)
 			continue
 		}
 		at[p.UID] = st.now
-		st.act(a)
+		st.addAction(a)
 	}
-	st.mem.poolAt = at
+	st.mem.poolStatusAt = at
 }
 
 func poolConditions(p *model.NodePool) map[string]model.Condition {
@@ -430,7 +430,7 @@ func poolConditions(p *model.NodePool) map[string]model.Condition {
 	return out
 }
 
-func poolDiffers(p *model.NodePool, a plan.UpdatePool) bool {
+func poolStatusDiffers(p *model.NodePool, a plan.UpdatePool) bool {
 	if p.StatusNodes != a.Nodes || !p.StatusResources.Equal(a.Resources) || p.StatusHash != a.Hash ||
 		a.ClassGeneration != 0 && p.StatusClassGeneration != a.ClassGeneration {
 		return true
@@ -444,8 +444,8 @@ func poolDiffers(p *model.NodePool, a plan.UpdatePool) bool {
 	return false
 }
 
-// drop leaves out what is in flight already, and has the loop look again when a failed action may be repeated.
-func (st *step) drop() {
+// dropInFlight leaves out what is in flight already, and has the loop look again when a failed action may be repeated.
+func (st *step) dropInFlight() {
 	kept := st.out.Actions[:0]
 	said := make(map[string]bool, len(st.out.Actions))
 	for _, a := range st.out.Actions {
@@ -454,7 +454,7 @@ func (st *step) drop() {
 		}
 		said[a.Key()] = true
 		if until, flying := st.s.InFlight[a.Key()]; flying {
-			st.at(until)
+			st.wakeAt(until)
 			continue
 		}
 		kept = append(kept, a)

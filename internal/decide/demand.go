@@ -145,7 +145,7 @@ func (st *step) remember(placed map[string]placement, refused []plan.PodDecision
 		}
 	}
 	if len(placed) > 0 {
-		st.at(st.now.Add(st.pol.Distrust))
+		st.wakeAt(st.now.Add(st.pol.DisagreementAfter))
 	}
 }
 
@@ -156,7 +156,7 @@ const manyRooms = 6
 func (st *step) boughtFor(p *model.Pod, names []string) int {
 	n := 0
 	for _, name := range names {
-		if i := nodeNamed(st.s, name); i >= 0 && st.shape.claimOf[i] >= 0 && st.s.Claims[st.shape.claimOf[i]].Created.After(p.Created) {
+		if i := findNode(st.s, name); i >= 0 && st.claims.claimOf[i] >= 0 && st.s.Claims[st.claims.claimOf[i]].Created.After(p.Created) {
 			n++
 		}
 	}
@@ -172,7 +172,7 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, [
 	for _, p := range left {
 		m := st.mismatched(p)
 		// A pod that kube-scheduler has not looked at has not been refused: it is behind, not of another opinion.
-		if was, ok := st.mem.onRoom[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !st.now.Before(was.since.Add(st.pol.Distrust)) && !slices.Contains(m.rooms, was.room) {
+		if was, ok := st.mem.onRoom[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !st.now.Before(was.since.Add(st.pol.DisagreementAfter)) && !slices.Contains(m.rooms, was.room) {
 			m.rooms = append(m.rooms[:len(m.rooms):len(m.rooms)], was.room)
 			if m.since.IsZero() {
 				m.since = st.now
@@ -201,7 +201,7 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, [
 // mismatched is what is remembered of a pod, as long as the cluster may still be the same.
 func (st *step) mismatched(p *model.Pod) mismatch {
 	m := st.mem.mismatches[p.UID]
-	if !m.since.IsZero() && !st.now.Before(m.since.Add(st.pol.Doubt)) {
+	if !m.since.IsZero() && !st.now.Before(m.since.Add(st.pol.DisagreementRetry)) {
 		return mismatch{}
 	}
 	return m
@@ -239,10 +239,10 @@ type coming map[string]room
 
 // rooms are all standing nodes and all claims in flight, these by name too. They may be those of the last step, and are not to be written to.
 func (st *step) rooms() ([]solve.Room, coming) {
-	rooms := st.kept.rooms
-	if len(st.loud) > 0 {
+	rooms := st.unchanged.solverNodes
+	if len(st.dirtyNodes) > 0 {
 		rooms = slices.Clone(rooms)
-		for _, p := range st.loud {
+		for _, p := range st.dirtyNodes {
 			n := st.s.Nodes[p]
 			c, h := st.holder(p)
 			rooms[p] = st.nodeRoom(n, c, h)
@@ -250,8 +250,8 @@ func (st *step) rooms() ([]solve.Room, coming) {
 	}
 	var more []solve.Room
 	var on coming
-	for _, c := range st.astir {
-		if !c.Deleting.IsZero() || st.taken[c.Name] != nil || st.node(c) != nil || c.Is(lifecycle.Registered) {
+	for _, c := range st.dirtyClaims {
+		if !c.Deleting.IsZero() || st.taken[c.Name] != nil || st.nodeOf(c) != nil || c.Is(lifecycle.Registered) {
 			continue
 		}
 		if c.Annotations[model.AnnotationAdopt] != "" {
@@ -261,7 +261,7 @@ func (st *step) rooms() ([]solve.Room, coming) {
 		if !ok {
 			continue
 		}
-		if nodeNamed(st.s, r.Name) >= 0 {
+		if findNode(st.s, r.Name) >= 0 {
 			r.Name += "#claim"
 		}
 		if on == nil {
@@ -278,7 +278,7 @@ func (st *step) rooms() ([]solve.Room, coming) {
 
 // holder is the claim that a node names, and what it holds for pods.
 func (st *step) holder(p int32) (*model.Claim, *holding) {
-	if at := st.shape.claimOf[p]; at >= 0 {
+	if at := st.claims.claimOf[p]; at >= 0 {
 		c := st.s.Claims[at]
 		return c, st.held[c.Name]
 	}
@@ -290,7 +290,7 @@ func (st *step) roomOf(name string, on coming) room {
 	if r, ok := on[name]; ok {
 		return r
 	}
-	p := nodeNamed(st.s, name)
+	p := findNode(st.s, name)
 	r := room{node: st.s.Nodes[p]}
 	if r.claim, r.held = st.holder(p); r.held != nil && r.claim.Reserved && hasReservation(r.node, r.claim) && r.held.awaited() == 0 {
 		r.held = nil // its reservation goes: no more slots can be kept there
@@ -298,8 +298,8 @@ func (st *step) roomOf(name string, on coming) room {
 	return r
 }
 
-// strange is how long a node that is no claim's may yet turn out to be one's.
-const strange = 2 * time.Minute
+// unownedNodeGrace is how long a node that is no claim's may yet turn out to be one's.
+const unownedNodeGrace = 2 * time.Minute
 
 func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
@@ -312,7 +312,7 @@ func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 	// A node that nobody has registered and that is known to be no claim's is one whose launch has not been answered yet: its room is its
 	// claim's, and counted there.
 	r.Closed = c != nil && st.moveOf[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
-	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !st.stuck(c) || c == nil && st.now.Sub(n.Created) < strange
+	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !st.stuck(c) || c == nil && st.now.Sub(n.Created) < unownedNodeGrace
 	r.Taints = st.lasting(n.Taints, c, fresh, h)
 	if h != nil {
 		r.InFlight = true
@@ -320,7 +320,7 @@ func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 			st.hold1(&r, h)
 		}
 		if n.Labels[model.LabelRegistered] != "true" {
-			r.Labels = merged(n.Labels, c.Labels)
+			r.Labels = mergeLabels(n.Labels, c.Labels)
 			r.Taints = append(r.Taints[:len(r.Taints):len(r.Taints)], c.Taints...)
 		}
 	}
@@ -348,7 +348,7 @@ func (st *step) lasting(taints []model.Taint, c *model.Claim, fresh bool, h *hol
 		if fresh && lifecycle.Ephemeral(t) {
 			continue
 		}
-		if fresh && c != nil && startup(c, t) {
+		if fresh && c != nil && isStartupTaint(c, t) {
 			continue
 		}
 		out = append(out, t)
@@ -356,7 +356,7 @@ func (st *step) lasting(taints []model.Taint, c *model.Claim, fresh bool, h *hol
 	return out
 }
 
-func startup(c *model.Claim, t model.Taint) bool {
+func isStartupTaint(c *model.Claim, t model.Taint) bool {
 	for _, s := range c.StartupTaints {
 		if s.Key == t.Key && s.Effect == t.Effect {
 			return true
@@ -365,7 +365,7 @@ func startup(c *model.Claim, t model.Taint) bool {
 	return false
 }
 
-func merged(a, b model.Labels) model.Labels {
+func mergeLabels(a, b model.Labels) model.Labels {
 	out := make(model.Labels, len(a)+len(b))
 	for k, v := range a {
 		out[k] = v
@@ -379,7 +379,7 @@ func merged(a, b model.Labels) model.Labels {
 // claimRoom is a machine that is coming: what is certain about it. Several types still possible means the least of each.
 func (st *step) claimRoom(c *model.Claim) (solve.Room, bool) {
 	r := solve.Room{Name: c.Name, InFlight: true, Taints: c.Taints, Allocatable: c.Allocatable}
-	labels := merged(c.Labels, model.Labels{model.LabelHostname: c.Name})
+	labels := mergeLabels(c.Labels, model.Labels{model.LabelHostname: c.Name})
 	for _, q := range c.Requirements {
 		if _, ok := labels[q.Key]; ok {
 			continue
@@ -409,7 +409,7 @@ func (st *step) claimRoom(c *model.Claim) (solve.Room, bool) {
 
 // span is the least allocatable and the most capacity over the types a claim may become, and how many those are.
 func (st *step) span(c *model.Claim) (least, most model.Resources, n int) {
-	pool := st.poolNamed[c.Pool]
+	pool := st.poolByName[c.Pool]
 	q := c.Requirements.Get(model.LabelInstanceType)
 	if pool == nil || q == nil {
 		return nil, nil, 0
@@ -432,10 +432,10 @@ func (st *step) span(c *model.Claim) (least, most model.Resources, n int) {
 func (st *step) buyable() []solve.Pool {
 	used := map[string]model.Resources{}
 	count := map[string]int64{}
-	for name, x := range st.kept.sums {
+	for name, x := range st.unchanged.sums {
 		used[name], count[name] = x.capacity.Clone(), x.count
 	}
-	for _, c := range st.astir {
+	for _, c := range st.dirtyClaims {
 		if c.Pool == "" {
 			continue
 		}
@@ -453,7 +453,7 @@ func (st *step) buyable() []solve.Pool {
 		if p.Deleting || p.Replicas >= 0 {
 			continue
 		}
-		sp := solve.Pool{NodePool: p, NodesLeft: -1, Left: p.Limits.Sub(trim(used[p.Name]))}
+		sp := solve.Pool{NodePool: p, NodesLeft: -1, Left: p.Limits.Sub(trimZeros(used[p.Name]))}
 		if p.NodeLimit >= 0 {
 			sp.NodesLeft = max(0, p.NodeLimit-count[p.Name])
 		}
@@ -466,7 +466,7 @@ func (st *step) buyable() []solve.Pool {
 func (st *step) sized() {
 	next := map[string]model.Resources{}
 	for name, size := range st.mem.sizes {
-		if c := st.claim(name); c != nil && c.Capacity.IsZero() {
+		if c := st.claimNamed(name); c != nil && c.Capacity.IsZero() {
 			next[name] = size
 		}
 	}
@@ -499,7 +499,7 @@ func (st *step) standing(on []solve.Assignment, what coming, placed map[string]p
 		if w.claim.UID == "" {
 			continue // not created yet: the next step has it
 		}
-		st.act(plan.UpdateClaim{Claim: w.claim.Name, UID: w.claim.UID, SetSlots: true, Slots: addSlots(w.claim.Slots, a.Pods),
+		st.addAction(plan.UpdateClaim{Claim: w.claim.Name, UID: w.claim.UID, SetSlots: true, Slots: addSlots(w.claim.Slots, a.Pods),
 			Why: plan.Reason{Code: plan.Demand, Pool: w.claim.Pool, Subject: w.claim.Name}})
 	}
 }
@@ -508,7 +508,7 @@ func (st *step) standing(on []solve.Assignment, what coming, placed map[string]p
 func (st *step) buy(nodes []solve.NewNode) {
 	for i := range nodes {
 		n := &nodes[i]
-		pool := st.poolNamed[n.Pool]
+		pool := st.poolByName[n.Pool]
 		why := st.noReserve(pool, n.Requests, n.Pods)
 		a := plan.CreateClaim{
 			Name: st.claimName(n.Pool, n.Pods), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
@@ -516,7 +516,7 @@ func (st *step) buy(nodes []solve.NewNode) {
 			Type: n.Type.Name, Types: n.Choices, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro,
 			Why: plan.Reason{Code: plan.Demand, Pool: n.Pool},
 		}
-		st.act(a)
+		st.addAction(a)
 		for _, p := range n.Pods {
 			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNew, Target: a.Name})
 		}

@@ -32,7 +32,7 @@ func (st *step) drift() {
 		}
 		if c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && u.Pool.Hash != "" {
 			// Another version's number can't be compared: it is taken to be today's.
-			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{hashAnnotation: u.Pool.Hash, hashVersionAnnotation: hashVersion},
+			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{hashAnnotation: u.Pool.Hash, hashVersionAnnotation: hashVersion},
 				Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Key: hashVersionAnnotation, Want: hashVersion, Have: c.Annotations[hashVersionAnnotation]}})
 			continue
 		}
@@ -48,7 +48,7 @@ func (st *step) drift() {
 		if have.Status == want.Status && have.Reason == want.Reason {
 			continue
 		}
-		st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{drifted: want},
+		st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{drifted: want},
 			Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: key, Have: text}})
 	}
 }
@@ -124,7 +124,7 @@ func (st *step) static() bool {
 			if _, flying := st.s.InFlight[a.Key()]; flying {
 				break // under way, or refused: the other pools' moves go on
 			}
-			st.act(a)
+			st.addAction(a)
 			st.named[a.Name] = true
 			all++
 			bought = true
@@ -162,7 +162,7 @@ func (st *step) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
 		if c.UID == "" {
 			continue
 		}
-		st.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: "nodeclaim/" + c.Name,
+		st.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: "nodeclaim/" + c.Name,
 			Key: "spec.replicas", Want: strconv.FormatInt(p.Replicas, 10), Have: strconv.Itoa(len(live))}})
 	}
 }
@@ -182,7 +182,7 @@ func (st *step) machine(p *model.NodePool, why plan.Reason) (plan.CreateClaim, b
 		prefix = strings.TrimRight(prefix[:52], "-.")
 	}
 	name := ""
-	for i := 0; name == "" || st.claim(name) != nil || st.named[name]; i++ {
+	for i := 0; name == "" || st.claimNamed(name) != nil || st.named[name]; i++ {
 		name = prefix + "-" + hash(10, p.UID, "static", strconv.Itoa(i))
 	}
 	return plan.CreateClaim{
@@ -210,7 +210,7 @@ func (st *step) another(u *disrupt.Candidate, cause plan.Code) *disrupt.Command 
 
 // unitFor is a claim's unit; nil: it has none.
 func (st *step) unitFor(c *model.Claim) *disrupt.Candidate {
-	n := st.node(c)
+	n := st.nodeOf(c)
 	if n == nil {
 		return nil
 	}

@@ -17,12 +17,12 @@ func (st *step) empty() {
 		c, n, pool := u.Claim, u.Node, u.Pool
 		if disrupt.HasWorkloadPods(n) || len(st.guard.Blockers(u, plan.Empty, true)) > 0 {
 			if due := st.guard.EligibleAt(u); !due.IsZero() && u.Initialized && !u.Nominated && !disrupt.HasWorkloadPods(n) && pool.Replicas < 0 && n.Annotations[disrupt.DoNotDisrupt] != "true" {
-				st.at(due)
+				st.wakeAt(due)
 			}
 			continue
 		}
 		if left, _ := st.left(pool, plan.Empty); left <= 0 {
-			st.at(st.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
+			st.wakeAt(st.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
 		if st.shunned(c.UID) {

@@ -203,7 +203,7 @@ func (st *step) balance(bought []solve.NewNode) {
 	var size, coming map[string]int64 // machines by group: those that are there or on their way, those of this plan
 	for i := range bought {
 		n := &bought[i]
-		p := st.poolNamed[n.Pool]
+		p := st.poolByName[n.Pool]
 		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, wantsChoice) {
 			continue
 		}

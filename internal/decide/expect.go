@@ -35,13 +35,13 @@ func (st *step) expected() []*model.Pod {
 	st.expecting = true
 	next := map[string]imagined{}
 	for _, m := range st.s.Making {
-		due := m.Like.Created.Add(st.pol.Expect)
+		due := m.Like.Created.Add(st.pol.AnticipateFor)
 		x, before := st.mem.expects[m.Like.Owner.UID]
 		if !st.now.Before(due) || !before && !st.unschedulable[m.Like.Class] && !st.asked(m.Like) && !st.slotted(m.Like) ||
 			m.Like.Gated || ownsVolume(m.Like) {
 			continue
 		}
-		st.at(due)
+		st.wakeAt(due)
 		want := min(m.Want, m.Have+model.MostExpected-len(st.expects))
 		if m.Have < x.first || x.first+len(x.pods) < want || len(x.pods) > 0 && (x.pods[0].Class != m.Like.Class || !x.pods[0].Created.Equal(m.Like.Created)) {
 			x = imagine(m, want)

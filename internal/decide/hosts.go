@@ -56,8 +56,8 @@ func (st *step) hostsOf(on []solve.Assignment) hostedPods {
 	}
 	out := hostedPods{}
 	for _, a := range on {
-		if i := nodeNamed(st.s, a.Room); i >= 0 && st.shape.claimOf[i] >= 0 {
-			out[st.s.Claims[st.shape.claimOf[i]].Name] = a.Pods
+		if i := findNode(st.s, a.Room); i >= 0 && st.claims.claimOf[i] >= 0 {
+			out[st.s.Claims[st.claims.claimOf[i]].Name] = a.Pods
 		}
 	}
 	return out
@@ -90,11 +90,11 @@ func (st *step) reserveHosts(m *ongoing) (done bool, lost string) {
 	g := st.mem.hosts[m.ID]
 	done = true
 	for _, name := range sortedKeys(g) {
-		c := st.claim(name)
-		if c == nil || !c.Deleting.IsZero() || st.taken[name] != nil || st.node(c) == nil || st.moveOf[name] != "" {
+		c := st.claimNamed(name)
+		if c == nil || !c.Deleting.IsZero() || st.taken[name] != nil || st.nodeOf(c) == nil || st.moveOf[name] != "" {
 			return false, name
 		}
-		n := st.node(c)
+		n := st.nodeOf(c)
 		if r, ok := hosting(c); !ok || r.ID != m.ID {
 			done = false
 			record := hostRecord{m.moveRecord, st.now.UTC().Truncate(time.Second)}
@@ -103,7 +103,7 @@ func (st *step) reserveHosts(m *ongoing) (done bool, lost string) {
 			if err != nil {
 				return false, name // a struct of strings and numbers can be written
 			}
-			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: st.slotsWith(n, g[name]),
+			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: st.slotsWith(n, g[name]),
 				Annotations: map[string]string{AnnotationHost: string(text), annotationReserved: "true", annotationNotReserved: plan.Unset},
 				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: "move " + m.ID}})
 			if !c.Reserved {
@@ -112,7 +112,7 @@ func (st *step) reserveHosts(m *ongoing) (done bool, lost string) {
 		}
 		if !hasReservation(n, c) {
 			done = false
-			st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}},
+			st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}},
 				Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: m.ID}})
 		}
 	}
@@ -138,23 +138,23 @@ func (st *step) unhosted(m *ongoing) bool {
 		return false
 	}
 	return len(m.hosts) < m.Hosts || slices.ContainsFunc(m.hosts, func(c *model.Claim) bool {
-		n := st.node(c)
+		n := st.nodeOf(c)
 		return n == nil || !hasReservation(n, c)
 	})
 }
 
 // dismiss takes off a claim what it was to host, once its reservation has ended or its move has been taken back.
 func (st *step) dismiss(c *model.Claim, why plan.Reason) {
-	if n := st.node(c); n != nil && hasReservation(n, c) {
-		st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
+	if n := st.nodeOf(c); n != nil && hasReservation(n, c) {
+		st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
 	}
-	st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{AnnotationHost: plan.Unset}, Why: why})
+	st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{AnnotationHost: plan.Unset}, Why: why})
 }
 
 // dismissHosts has the hosts of a move that is under way, or over, be nodes like any other where their reservation has ended.
 func (st *step) dismissHosts(m *ongoing) {
 	for _, c := range m.hosts {
-		if n := st.node(c); n == nil || !hasReservation(n, c) {
+		if n := st.nodeOf(c); n == nil || !hasReservation(n, c) {
 			st.dismiss(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name})
 		}
 	}
@@ -188,7 +188,7 @@ func (st *step) cramped(c *model.Claim, n *model.Node) bool {
 // mayHost says whether room of a node can be reserved for the pods of a move: it is ours, usable, and nothing else is going on with it. One that has
 // drifted will go too, and what it hosts would move twice; with worn it may all the same.
 func (st *step) mayHost(p int32, worn bool) bool {
-	at := st.shape.claimOf[p]
+	at := st.claims.claimOf[p]
 	if at < 0 {
 		return false
 	}

@@ -63,21 +63,21 @@ type interrupted struct {
 
 // notices finds the machines that are to be taken away.
 func (st *step) notices() {
-	for _, c := range st.astir {
+	for _, c := range st.dirtyClaims {
 		n, ok := ReadNotice(c)
 		if !ok || c.Provisional {
 			continue
 		}
-		x := &interrupted{claim: c, node: st.node(c), notice: n, deadline: n.At}
+		x := &interrupted{claim: c, node: st.nodeOf(c), notice: n, deadline: n.At}
 		if x.deadline.IsZero() {
-			x.deadline = n.Seen.Add(st.pol.Notice)
+			x.deadline = n.Seen.Add(st.pol.InterruptionNotice)
 		}
-		need := st.pol.Notice / 8 // for evictions that are refused for a while, and for what is bound anew
+		need := st.pol.InterruptionNotice / 8 // for evictions that are refused for a while, and for what is bound anew
 		if x.node != nil {
 			for _, p := range x.node.Pods {
 				if disrupt.IsReschedulable(p) {
 					x.pods = append(x.pods, p)
-					need = max(need, st.pol.Notice/8+p.GracePeriod)
+					need = max(need, st.pol.InterruptionNotice/8+p.GracePeriod)
 				}
 			}
 		}
@@ -121,12 +121,12 @@ func (st *step) alarmed() bool {
 	if len(fresh) == 0 {
 		return false
 	}
-	due := last.Add(st.pol.AlarmIdle)
-	if limit := first.Add(5 * st.pol.AlarmIdle); limit.Before(due) {
+	due := last.Add(st.pol.InterruptionBatchIdle)
+	if limit := first.Add(5 * st.pol.InterruptionBatchIdle); limit.Before(due) {
 		due = limit
 	}
 	if st.now.Before(due) {
-		st.at(due)
+		st.wakeAt(due)
 		return false
 	}
 	for _, x := range fresh {
@@ -156,16 +156,16 @@ func (st *step) interruptions() {
 		why := plan.Reason{Code: plan.Interrupted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: x.notice.Kind, Want: x.deadline.UTC().Format(time.RFC3339)}
 		gone := plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why}
 		if x.notice.Kind == StateChange || len(x.pods) == 0 || !st.now.Before(x.drain) {
-			st.act(gone)
+			st.addAction(gone)
 			continue
 		}
 		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !st.writing(c) {
-			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
+			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
 				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ", it is gone at " + why.Want}}})
 		}
 		if !slices.Contains(x.node.Taints, disruptedTaint) {
 			st.taint(x.node, c, moveRecord{Cause: plan.Interrupted, ID: x.notice.Kind})
-			st.at(x.drain)
+			st.wakeAt(x.drain)
 			continue
 		}
 		ready := true
@@ -180,9 +180,9 @@ func (st *step) interruptions() {
 			}
 		}
 		if ready {
-			st.act(gone)
+			st.addAction(gone)
 			continue
 		}
-		st.at(x.drain)
+		st.wakeAt(x.drain)
 	}
 }

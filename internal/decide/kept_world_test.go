@@ -155,7 +155,7 @@ func TestNothingIsViolated(t *testing.T) {
 	begun, refused, most := map[plan.Code]int{}, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
-		w.pol.Shun = 10 * time.Second
+		w.pol.BackOff = 10 * time.Second
 		w.pool.Hash = "one"
 		w.pool.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 2, 10}).Draw(t, "consolidateAfter")) * time.Second
 		w.pool.ConsolidationPolicy = "WhenEmptyOrUnderutilized"

@@ -60,9 +60,9 @@ func (st *step) landing(h *holding) (coming bool, since time.Time) {
 		began.Since = r.Since
 	}
 	if began.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {
-		due := began.Since.Add(st.pol.MoveTimeout)
+		due := began.Since.Add(st.pol.CommandTimeout)
 		if st.now.Before(due) {
-			st.at(due)
+			st.wakeAt(due)
 			return true, st.now
 		}
 	}
@@ -144,8 +144,8 @@ func (st *step) hold() {
 	}
 	st.held = map[string]*holding{}
 	st.busy = map[string]bool{}
-	for _, c := range st.astir {
-		n := st.node(c)
+	for _, c := range st.dirtyClaims {
+		n := st.nodeOf(c)
 		if !st.holds(c, n) {
 			st.less = st.useless(c, n) || st.less
 			continue
@@ -191,8 +191,8 @@ func (st *step) ending() map[slotKey]bool {
 
 // dying are the pods that are on their way out of nodes that are being emptied and will have a successor.
 func (st *step) dying() (out []*model.Pod) {
-	for _, c := range st.astir {
-		n := st.node(c)
+	for _, c := range st.dirtyClaims {
+		n := st.nodeOf(c)
 		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disruptedTaint) {
 			continue
 		}
@@ -239,9 +239,9 @@ func (st *step) shrink(ending map[slotKey]bool) {
 		if !ok {
 			since = st.now
 		}
-		if due := since.Add(st.pol.DeadSlot); st.now.Before(due) {
+		if due := since.Add(st.pol.EmptySlotGrace); st.now.Before(due) {
 			idle[name] = since
-			st.at(due)
+			st.wakeAt(due)
 			continue
 		}
 		var left []model.Slot
@@ -254,7 +254,7 @@ func (st *step) shrink(ending map[slotKey]bool) {
 				left = append(left, s.Slot)
 			}
 		}
-		st.act(plan.UpdateClaim{Claim: name, UID: h.claim.UID, SetSlots: true, Slots: left,
+		st.addAction(plan.UpdateClaim{Claim: name, UID: h.claim.UID, SetSlots: true, Slots: left,
 			Why: plan.Reason{Code: plan.Landed, Pool: h.claim.Pool, Subject: name}})
 	}
 	st.mem.idleSlots = idle
@@ -262,9 +262,9 @@ func (st *step) shrink(ending map[slotKey]bool) {
 
 // rewrite has slots written again where nobody knows whether they were. Whatever else this step wants of them has been said, and goes first (drop).
 func (st *step) rewrite() {
-	for _, c := range st.astir {
+	for _, c := range st.dirtyClaims {
 		if c.SlotsUnsure && c.Deleting.IsZero() {
-			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: c.Slots,
+			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: c.Slots,
 				Why: plan.Reason{Code: plan.NoAnswer, Pool: c.Pool, Subject: c.Name}})
 		}
 	}
@@ -287,9 +287,9 @@ func (st *step) holds(c *model.Claim, n *model.Node) bool {
 	if c.Reserved {
 		return false // its reservation is over
 	}
-	over := c.Conditions[lifecycle.Initialized].Since.Add(st.pol.Settle)
+	over := c.Conditions[lifecycle.Initialized].Since.Add(st.pol.LandingGrace)
 	if st.now.Before(over) {
-		st.at(over)
+		st.wakeAt(over)
 		return true
 	}
 	return false
@@ -301,9 +301,9 @@ func (st *step) stuck(c *model.Claim) bool {
 	if c.Is(lifecycle.Initialized) {
 		return false
 	}
-	due := c.Created.Add(st.pol.Lifecycle.For(st.poolNamed[c.Pool]).RegistrationTimeout)
+	due := c.Created.Add(st.pol.Lifecycle.For(st.poolByName[c.Pool]).RegistrationTimeout)
 	if st.now.Before(due) {
-		st.at(due)
+		st.wakeAt(due)
 		return false
 	}
 	return true
@@ -386,7 +386,7 @@ func (st *step) covered(open map[slotKey][]berth) {
 		if p.Binding == "" {
 			continue
 		}
-		if n := nodeNamed(st.s, p.Binding); n >= 0 { // whether it lands there is not ours to say any more
+		if n := findNode(st.s, p.Binding); n >= 0 { // whether it lands there is not ours to say any more
 			if c, h := st.holder(n); h != nil {
 				st.take(p, open[st.slot(p)], c.Name)
 			}
@@ -491,9 +491,9 @@ func (st *step) wanted(p *model.Pod) bool {
 	if p.Class.Scheduler != defaultScheduler || p.Class.Priority > 0 {
 		return false // another scheduler's to look at, or it may make room by preemption
 	}
-	due := p.Created.Add(st.pol.Verdict)
+	due := p.Created.Add(st.pol.SchedulerWait)
 	if st.now.Before(due) {
-		st.at(due)
+		st.wakeAt(due)
 		return false
 	}
 	return true
@@ -521,11 +521,11 @@ func (st *step) leaving() []*model.Pod {
 		return st.leavers
 	}
 	var out []*model.Pod
-	for _, c := range st.astir {
+	for _, c := range st.dirtyClaims {
 		if c.Deleting.IsZero() && st.taken[c.Name] == nil {
 			continue
 		}
-		n := st.node(c)
+		n := st.nodeOf(c)
 		if n == nil {
 			continue
 		}
@@ -633,7 +633,7 @@ func (st *step) claimName(pool string, pods []*model.Pod) string {
 	}
 	for {
 		name := prefix + "-" + hash(10, parts...)
-		c := st.claim(name)
+		c := st.claimNamed(name)
 		if c == nil || c.Provisional {
 			return name
 		}

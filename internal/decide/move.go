@@ -67,7 +67,7 @@ func (st *step) gather() {
 		}
 		return m
 	}
-	for _, c := range st.astir {
+	for _, c := range st.dirtyClaims {
 		if text := c.Annotations[AnnotationMove]; text != "" {
 			var r moveRecord
 			if json.Unmarshal([]byte(text), &r) != nil || r.ID == "" {
@@ -82,14 +82,14 @@ func (st *step) gather() {
 			m.news = append(m.news, c)
 		}
 	}
-	for _, c := range st.astir {
+	for _, c := range st.dirtyClaims {
 		if r, ok := hosting(c); ok && c.Deleting.IsZero() && st.taken[c.Name] == nil {
 			m := get(r.moveRecord, r.Since)
 			m.Of, m.Hosts = r.Of, r.Hosts
 			m.hosts = append(m.hosts, c)
 		}
 	}
-	for _, c := range st.astir {
+	for _, c := range st.dirtyClaims {
 		if st.taken[c.Name] != nil {
 			continue // it goes by itself
 		}
@@ -114,7 +114,7 @@ func (st *step) gather() {
 	for _, id := range sortedKeys(st.under) {
 		m := st.under[id]
 		for _, uid := range m.Claims {
-			switch c := st.claimBy(uid); {
+			switch c := st.claimWithUID(uid); {
 			case c == nil:
 			case st.taken[c.Name] != nil: // it goes by itself; what was bought for its pods is there for them
 			case !c.Deleting.IsZero():
@@ -124,7 +124,7 @@ func (st *step) gather() {
 				st.moveOf[c.Name] = id
 			}
 		}
-		st.rouse(m.victims)
+		st.markClaimsDirty(m.victims)
 	}
 	st.forgetHosts()
 }
@@ -144,8 +144,8 @@ func (st *step) lost(records map[string]moveRecord) {
 			continue
 		}
 		for _, uid := range r.Claims {
-			if c := st.claimBy(uid); c != nil && c.Deleting.IsZero() {
-				st.shun(uid, st.pol.Shun)
+			if c := st.claimWithUID(uid); c != nil && c.Deleting.IsZero() {
+				st.shun(uid, st.pol.BackOff)
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func (st *step) unwritten(get func(moveRecord, time.Time) *ongoing) {
 	}
 	left := make(map[string]begun, len(st.mem.begun))
 	for _, uid := range sortedKeys(st.mem.begun) {
-		b, c := st.mem.begun[uid], st.claimBy(uid)
+		b, c := st.mem.begun[uid], st.claimWithUID(uid)
 		if c == nil || !c.Deleting.IsZero() || marked(c, b.ID) {
 			continue
 		}
@@ -208,7 +208,7 @@ func (st *step) departing(m *ongoing) (out []*model.Pod) {
 		return nil
 	}
 	for _, c := range m.victims {
-		if n := st.node(c); n != nil {
+		if n := st.nodeOf(c); n != nil {
 			for _, p := range n.Pods {
 				if disrupt.IsReschedulable(p) {
 					out = append(out, p)
@@ -222,16 +222,16 @@ func (st *step) departing(m *ongoing) (out []*model.Pod) {
 // units are the machines of pools with a node, by node name, and how many each pool has for its budgets.
 func (st *step) units() {
 	st.count = map[string]disrupt.NodeCount{}
-	for name, x := range st.kept.sums {
+	for name, x := range st.unchanged.sums {
 		st.count[name] = disrupt.NodeCount{Total: x.count}
 	}
-	st.base = make(map[*model.Claim]*disrupt.Candidate, len(st.astir))
-	for _, c := range st.astir {
-		pool := st.poolNamed[c.Pool]
-		if pool == nil || st.foreign(c) {
+	st.baseCandidates = make(map[*model.Claim]*disrupt.Candidate, len(st.dirtyClaims))
+	for _, c := range st.dirtyClaims {
+		pool := st.poolByName[c.Pool]
+		if pool == nil || st.isForeign(c) {
 			continue
 		}
-		n := st.node(c)
+		n := st.nodeOf(c)
 		initial := c.Is(lifecycle.Initialized)
 		if initial && !c.Is(lifecycle.Terminating) {
 			k := st.count[pool.Name]
@@ -244,15 +244,15 @@ func (st *step) units() {
 		if n == nil || !c.Deleting.IsZero() || !n.Deleting.IsZero() {
 			continue
 		}
-		u := st.kept.loud[c.Name]
+		u := st.unchanged.dirtyCandidates[c.Name]
 		if u == nil || u.Claim != c || u.Node != n || u.Pool != pool {
 			u = disrupt.NewCandidate(c, n, pool)
-			if r := pool.Requirements.Mismatch(merged(c.Labels, n.Labels)); r != nil {
+			if r := pool.Requirements.Mismatch(mergeLabels(c.Labels, n.Labels)); r != nil {
 				u.UnmetRequirement = r.String()
 			}
 			u.UnchangedSince, u.Initialized = lifecycle.Quiet(c, n), initial
 		}
-		st.base[c] = u
+		st.baseCandidates[c] = u
 		v := *u
 		switch v.CommandID = st.moveOf[c.Name]; {
 		case st.taken[c.Name] != nil:
@@ -268,7 +268,7 @@ func (st *step) units() {
 	// Those that are still have no more than pods on their way to them.
 	st.unit = make([]*disrupt.Candidate, 0, len(st.s.Nodes))
 	rest := st.stirred
-	for p, u := range st.kept.units {
+	for p, u := range st.unchanged.candidates {
 		if u != nil {
 			st.unit = append(st.unit, u)
 		}
@@ -278,14 +278,14 @@ func (st *step) units() {
 	}
 	for name := range st.busy {
 		at := none
-		if c := claimNamed(st.s, name); c >= 0 {
-			at = st.shape.nodeOf[c]
+		if c := findClaim(st.s, name); c >= 0 {
+			at = st.claims.nodeOf[c]
 		}
-		for _, p := range []int32{nodeNamed(st.s, name), at} {
-			if p < 0 || st.kept.units[p] == nil {
+		for _, p := range []int32{findNode(st.s, name), at} {
+			if p < 0 || st.unchanged.candidates[p] == nil {
 				continue
 			}
-			if i := slices.Index(st.unit, st.kept.units[p]); i >= 0 { // else it is known to be
+			if i := slices.Index(st.unit, st.unchanged.candidates[p]); i >= 0 { // else it is known to be
 				v := *st.unit[i]
 				v.Nominated = true
 				st.unit[i] = &v
@@ -343,7 +343,7 @@ func (st *step) moves(begin bool) {
 		return // limits are counted anew first; what was bought comes back as a change
 	}
 	if st.static() || st.mustGo() {
-		st.at(st.now.Add(st.pol.Look / 10))
+		st.wakeAt(st.now.Add(st.pol.SearchInterval / 10))
 		return
 	}
 	st.consolidate()
@@ -372,7 +372,7 @@ func (st *step) carryOn() {
 			st.commit(m) // begun to delete, though that may not show yet: no way back
 		case left == 0: // what may not be deleted any more is not there, and what is can't be taken back
 		case st.halt != "":
-			st.abort(m, st.halt, st.pol.Look)
+			st.abort(m, st.halt, st.pol.SearchInterval)
 		default:
 			st.advance(m)
 		}
@@ -391,7 +391,7 @@ func (st *step) prepared(m *ongoing) bool {
 		return false
 	}
 	for _, c := range m.victims {
-		if n := st.node(c); n != nil && !slices.Contains(n.Taints, disruptedTaint) {
+		if n := st.nodeOf(c); n != nil && !slices.Contains(n.Taints, disruptedTaint) {
 			return false
 		}
 	}
@@ -400,7 +400,7 @@ func (st *step) prepared(m *ongoing) bool {
 
 func (st *step) advance(m *ongoing) {
 	if why := st.hopeless(m); why != "" {
-		st.abort(m, why, st.pol.Shun) // what failed once may well fail again
+		st.abort(m, why, st.pol.BackOff) // what failed once may well fail again
 		return
 	}
 	written := true
@@ -411,12 +411,12 @@ func (st *step) advance(m *ongoing) {
 		}
 	}
 	if !m.arrived() {
-		st.at(m.since.Add(st.pol.MoveTimeout))
+		st.wakeAt(m.since.Add(st.pol.CommandTimeout))
 		return
 	}
 	ready := true
 	for _, c := range m.victims {
-		n := st.node(c)
+		n := st.nodeOf(c)
 		if n == nil || slices.Contains(n.Taints, disruptedTaint) {
 			continue
 		}
@@ -425,7 +425,7 @@ func (st *step) advance(m *ongoing) {
 	}
 	reserved, lost := st.reserveHosts(m)
 	if lost != "" {
-		st.abort(m, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", st.pol.Shun)
+		st.abort(m, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", st.pol.BackOff)
 		return
 	}
 	if !ready || !reserved {
@@ -436,15 +436,15 @@ func (st *step) advance(m *ongoing) {
 		since = st.now
 	}
 	st.hushed[m.ID] = since
-	if due := since.Add(st.pol.Hush); st.now.Before(due) {
-		st.at(due)
+	if due := since.Add(st.pol.TaintSettleDelay); st.now.Before(due) {
+		st.wakeAt(due)
 		return
 	}
 	if !written {
 		return // what can't be taken back is not begun before it is known to all
 	}
 	if p := st.unplaceable(m); p != nil {
-		st.abort(m, "pod "+p.Key()+" has come, or has no home any more", 5*st.pol.Look)
+		st.abort(m, "pod "+p.Key()+" has come, or has no home any more", 5*st.pol.SearchInterval)
 		return
 	}
 	st.commit(m)
@@ -452,7 +452,7 @@ func (st *step) advance(m *ongoing) {
 
 // taint keeps new pods off a node that is to go.
 func (st *step) taint(n *model.Node, c *model.Claim, r moveRecord) {
-	st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: r.ID}})
+	st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: r.ID}})
 }
 
 // hopeless says why a move must be taken back; empty: it may go on.
@@ -463,8 +463,8 @@ func (st *step) hopeless(m *ongoing) string {
 	if st.unhosted(m) {
 		return "a node whose room it counts on is not reserved"
 	}
-	if !st.now.Before(m.since.Add(st.pol.MoveTimeout)) {
-		return "it has taken longer than " + st.pol.MoveTimeout.String()
+	if !st.now.Before(m.since.Add(st.pol.CommandTimeout)) {
+		return "it has taken longer than " + st.pol.CommandTimeout.String()
 	}
 	if m.Cause == plan.Expired || m.Cause == plan.Unhealthy {
 		return ""
@@ -489,7 +489,7 @@ func (st *step) hopeless(m *ongoing) string {
 	}
 	pools := map[string]bool{}
 	for _, c := range m.victims {
-		if pool := st.poolNamed[c.Pool]; pool != nil && !pools[c.Pool] {
+		if pool := st.poolByName[c.Pool]; pool != nil && !pools[c.Pool] {
 			pools[c.Pool] = true
 			if left, why := st.left(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
 				return string(why.Code) + " " + why.Key
@@ -505,7 +505,7 @@ func (st *step) unplaceable(m *ongoing) *model.Pod {
 	slots := map[slotKey]int{}
 	for _, c := range slices.Concat(m.news, m.hosts) {
 		there := map[slotKey]int{} // those who were there, and others who have come meanwhile
-		n := st.node(c)
+		n := st.nodeOf(c)
 		if n != nil {
 			for _, p := range n.Pods {
 				if p.Deleting.IsZero() {
@@ -526,7 +526,7 @@ func (st *step) unplaceable(m *ongoing) *model.Pod {
 	var rest []*model.Pod
 	var closed []string
 	for _, c := range m.victims {
-		n := st.node(c)
+		n := st.nodeOf(c)
 		if n == nil {
 			continue
 		}
@@ -564,7 +564,7 @@ func (st *step) doomed(c *model.Claim) bool {
 func (st *step) adrift() []*model.Pod {
 	var out []*model.Pod
 	for _, p := range st.s.Pending {
-		if _, expected := st.mem.onRoom[p.UID]; !st.cover[p.UID] && st.schedulable(p) && (expected || st.now.Before(p.Created.Add(st.pol.Settled))) {
+		if _, expected := st.mem.onRoom[p.UID]; !st.cover[p.UID] && st.schedulable(p) && (expected || st.now.Before(p.Created.Add(st.pol.InTransitWait))) {
 			out = append(out, p)
 		}
 	}
@@ -573,8 +573,8 @@ func (st *step) adrift() []*model.Pod {
 			out = append(out, p)
 		}
 	}
-	for _, c := range st.astir {
-		if n := st.node(c); n != nil && st.doomed(c) {
+	for _, c := range st.dirtyClaims {
+		if n := st.nodeOf(c); n != nil && st.doomed(c) {
 			out = append(out, st.uncovered(n)...)
 		}
 	}
@@ -594,7 +594,7 @@ func (st *step) uncovered(n *model.Node) (out []*model.Pod) {
 // commit deletes the claims that go. There is no way back from here; lifecycle drains them.
 func (st *step) commit(m *ongoing) {
 	for _, c := range m.victims {
-		st.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + c.NodeName, Key: "move " + m.ID}})
+		st.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + c.NodeName, Key: "move " + m.ID}})
 	}
 }
 
@@ -609,14 +609,14 @@ func (st *step) abort(m *ongoing, why string, rest time.Duration) {
 		r := reason
 		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
 		if c.Is(lifecycle.Disrupted) && st.writing(c) {
-			st.at(st.now.Add(st.pol.Look / 10))
+			st.wakeAt(st.now.Add(st.pol.SearchInterval / 10))
 			continue // both or neither: a claim still marked would have its node tainted again
 		}
-		if n := st.node(c); n != nil && slices.Contains(n.Taints, disruptedTaint) {
-			st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint}, Why: r})
+		if n := st.nodeOf(c); n != nil && slices.Contains(n.Taints, disruptedTaint) {
+			st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint}, Why: r})
 		}
 		if c.Is(lifecycle.Disrupted) {
-			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: r, Conditions: map[string]model.Condition{
+			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: r, Conditions: map[string]model.Condition{
 				lifecycle.Disrupted: {Status: "False", Reason: string(plan.Aborted), Message: why}}})
 		}
 		st.shun(c.UID, rest)
@@ -657,7 +657,7 @@ func (st *step) forgetMove(c *model.Claim, done bool) {
 		u.Annotations[disrupt.KeepUntil] = plan.Unset
 		u.Why.Code = plan.Aborted
 	}
-	st.act(u)
+	st.addAction(u)
 }
 
 // untaint frees nodes that were tainted for a move that nobody knows of any more.
@@ -665,14 +665,14 @@ func (st *step) untaint() {
 	for _, u := range st.stirred {
 		c, n := u.Claim, u.Node
 		if u.CommandID == "" && !(c.Is(lifecycle.Disrupted) && strings.HasPrefix(c.Conditions[lifecycle.Disrupted].Message, "move ")) && slices.Contains(n.Taints, disruptedTaint) {
-			st.act(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
+			st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
 				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "node/" + n.Name, Have: "no move"}})
 		}
 	}
 }
 
 func (st *step) mark(c *model.Claim, r moveRecord) {
-	st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: r.ID},
+	st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: r.ID},
 		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: "move " + r.ID}}})
 }
 
@@ -714,7 +714,7 @@ func (st *step) begin(m *disrupt.Command) {
 					if pods := slices.DeleteFunc(slices.Clone(u.Pods), func(p *model.Pod) bool { return !disrupt.IsReschedulable(p) }); st.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
 						a.Slots, a.Reserved, a.NoReserve = slotsFor(pods), true, plan.Reason{} // those of the one that goes
 					}
-					st.act(a)
+					st.addAction(a)
 					st.named[a.Name] = true
 				}
 			}
@@ -767,19 +767,19 @@ func (st *step) shun(uid string, d time.Duration) {
 	}
 	m := make(map[string]shunning, len(st.mem.shunned)+1)
 	for k, v := range st.mem.shunned {
-		if st.claimBy(k) != nil {
+		if st.claimWithUID(k) != nil {
 			m[k] = v
 		}
 	}
 	m[uid] = shunning{until: st.now.Add(min(d<<min(old.times, 10), 2*time.Hour)), times: old.times + 1}
 	st.mem.shunned = m
-	st.at(m[uid].until)
+	st.wakeAt(m[uid].until)
 }
 
 func (st *step) shunned(uid string) bool {
 	s, ok := st.mem.shunned[uid]
 	if ok && st.now.Before(s.until) {
-		st.at(s.until)
+		st.wakeAt(s.until)
 		return true
 	}
 	return false
@@ -798,7 +798,7 @@ func (st *step) search(worn bool) *disrupt.Input {
 	st.measure()
 	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Nodes: rooms, Pools: st.unrefreshed(st.buyable()), GroupLeft: st.spare(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
 		BudgetLeft: map[string]int64{}, StartTimes: st.mem.starts, BootTime: st.mem.boot, BindsPods: st.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
-		WhyUnreservable: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolNamed[n.Pool], n.Requests, n.Pods) }}
+		WhyUnreservable: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolByName[n.Pool], n.Requests, n.Pods) }}
 	st.expect(in, st.pol.Disrupt.Horizon)
 	in.UnboundInTransit = st.adrift()
 	for _, p := range st.homeward() {
@@ -820,7 +820,7 @@ func (st *step) search(worn bool) *disrupt.Input {
 
 // measure finds out how long pods take to start, and machines to come. Every pod and claim is looked at for that, so not in every search.
 func (st *step) measure() {
-	if due := st.mem.measured.Add(st.pol.Sweep / 10); st.mem.starts != nil && st.now.Before(due) {
+	if due := st.mem.measured.Add(st.pol.FullSearchInterval / 10); st.mem.starts != nil && st.now.Before(due) {
 		return
 	}
 	st.mem.starts, st.mem.boot, st.mem.measured = disrupt.StartTimes{}, 0, st.now
@@ -843,7 +843,7 @@ func (st *step) homeward() []*model.Pod {
 	var out []*model.Pod
 	for _, id := range sortedKeys(st.under) {
 		for _, c := range st.under[id].victims {
-			if n := st.node(c); n != nil {
+			if n := st.nodeOf(c); n != nil {
 				for _, p := range n.Pods {
 					if disrupt.IsReschedulable(p) {
 						out = append(out, p)
@@ -858,9 +858,9 @@ func (st *step) homeward() []*model.Pod {
 // unsettled says whether pods are on their way to standing room because of a move or a drain begun within the last minute: what they take is
 // not known before they are there. A drain that lasts longer is not waited for; what its pods will take is then reckoned with.
 func (st *step) unsettled() bool {
-	recent := func(since time.Time) bool { return st.now.Before(since.Add(st.pol.Settled)) }
+	recent := func(since time.Time) bool { return st.now.Before(since.Add(st.pol.InTransitWait)) }
 	uncovered := func(c *model.Claim) bool {
-		n := st.node(c)
+		n := st.nodeOf(c)
 		return n != nil && len(st.uncovered(n)) > 0
 	}
 	for _, id := range sortedKeys(st.under) {
@@ -870,7 +870,7 @@ func (st *step) unsettled() bool {
 			}
 		}
 	}
-	for _, c := range st.astir {
+	for _, c := range st.dirtyClaims {
 		if !c.Deleting.IsZero() && recent(c.Deleting) && uncovered(c) {
 			return true
 		}
@@ -912,7 +912,7 @@ func (st *step) consolidate() {
 			continue
 		}
 		if why := st.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
-			if due := st.guard.EligibleAt(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(st.now.Add(st.pol.Gather)) {
+			if due := st.guard.EligibleAt(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(st.now.Add(st.pol.QuietWait)) {
 				if after = max(after, u.Pool.ConsolidateAfter); due.After(soon) {
 					soon = due
 				}
@@ -921,7 +921,7 @@ func (st *step) consolidate() {
 		}
 		fresh = fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(st.mem.looked)
 		if flying["claim/"+u.Claim.UID] { // a write of its own, and then it may
-			if due := st.now.Add(st.pol.Look / 5); due.After(soon) {
+			if due := st.now.Add(st.pol.SearchInterval / 5); due.After(soon) {
 				soon = due
 			}
 			continue
@@ -932,7 +932,7 @@ func (st *step) consolidate() {
 			left[u.Pool.Name] = n
 		}
 		if n <= 0 {
-			st.at(st.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
+			st.wakeAt(st.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
 		may = append(may, u)
@@ -946,20 +946,20 @@ func (st *step) consolidate() {
 	if st.mem.waiting.IsZero() || fresh && !st.mem.gathering {
 		st.mem.waiting, st.mem.gathering = st.now, fresh
 	}
-	limit := st.pol.Gather
+	limit := st.pol.QuietWait
 	if !st.mem.gathering {
 		limit += after
 	}
 	if !soon.IsZero() && st.now.Before(st.mem.waiting.Add(limit)) {
-		st.at(soon)
+		st.wakeAt(soon)
 		return
 	}
-	if due := st.mem.looked.Add(st.pol.Look); st.now.Before(due) {
-		st.at(due)
+	if due := st.mem.looked.Add(st.pol.SearchInterval); st.now.Before(due) {
+		st.wakeAt(due)
 		return
 	}
 	if st.unsettled() {
-		st.at(st.now.Add(st.pol.Look))
+		st.wakeAt(st.now.Add(st.pol.SearchInterval))
 		return
 	}
 	st.mem.looked = st.now
@@ -985,9 +985,9 @@ func (st *step) consolidate() {
 	}
 	switch {
 	case len(found) > 0 || mem.Unfinished:
-		st.at(st.now.Add(st.pol.Look))
+		st.wakeAt(st.now.Add(st.pol.SearchInterval))
 	case mem.HasUnsearched():
-		st.at(again)
+		st.wakeAt(again)
 	}
 }
 
@@ -997,11 +997,11 @@ const restPerStep = 100 * time.Nanosecond
 // scope is how far to look for moves now, and when further: at everything anew when anything has changed, whenever that was, but no more often
 // than costs a small part of a processor; in between at what has changed.
 func (st *step) scope() (disrupt.Scope, time.Time) {
-	rest := st.mem.wide.Add(max(st.pol.Look, min(time.Duration(st.mem.consolidation.LastWideWork)*restPerStep, st.pol.Sweep)))
+	rest := st.mem.wide.Add(max(st.pol.SearchInterval, min(time.Duration(st.mem.consolidation.LastWideWork)*restPerStep, st.pol.FullSearchInterval)))
 	if st.now.Before(rest) {
 		return disrupt.Narrow, rest
 	}
-	return disrupt.Wide, st.now.Add(st.pol.Look)
+	return disrupt.Wide, st.now.Add(st.pol.SearchInterval)
 }
 
 // mustGo starts the next move of a machine that must go: broken, expired, drifted. Those without pods just go. It says whether
@@ -1044,11 +1044,11 @@ func (st *step) mustGo() bool {
 			continue
 		}
 		if st.writing(u.Claim) {
-			st.at(st.now.Add(st.pol.Look))
+			st.wakeAt(st.now.Add(st.pol.SearchInterval))
 			continue
 		}
 		if left, _ := st.spared(u, d.cause); left <= 0 {
-			st.at(st.now.Add(10 * time.Second))
+			st.wakeAt(st.now.Add(10 * time.Second))
 			continue
 		}
 		if len(u.Pods) == 0 && u.Pool.Replicas < 0 {
@@ -1068,7 +1068,7 @@ func (st *step) mustGo() bool {
 				}
 			}
 			if m == nil {
-				st.shun(u.Claim.UID, st.pol.Shun/10)
+				st.shun(u.Claim.UID, st.pol.BackOff/10)
 				st.out.Kept = append(st.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})
 				continue
 			}

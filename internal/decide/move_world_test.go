@@ -54,7 +54,7 @@ func TestMovesSettle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
 		w.pool.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5, 20}).Draw(t, "consolidateAfter")) * time.Second
-		w.pol.Shun = 20 * time.Second
+		w.pol.BackOff = 20 * time.Second
 		w.pool.ConsolidationPolicy = "WhenEmptyOrUnderutilized"
 		if n := rapid.SampledFrom([]int64{-1, 1, 2}).Draw(t, "budget"); n >= 0 {
 			w.pool.Budgets = []model.Budget{{Nodes: n}}
@@ -104,7 +104,7 @@ func TestMovesSettle(t *testing.T) {
 func TestDriftSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
-		w.pol.Shun = 20 * time.Second
+		w.pol.BackOff = 20 * time.Second
 		w.pool.Hash = "one"
 		w.st.Pools.SetPool(w.pool)
 		if !w.settle(3000) {

@@ -58,7 +58,7 @@ func (st *step) heed() {
 	if !some {
 		return
 	}
-	last, next := st.lastSeen(), make(map[string]asked, len(st.mem.asked))
+	last, next := st.lastSeenPod(), make(map[string]asked, len(st.mem.asked))
 	for uid, a := range st.mem.asked {
 		switch {
 		case slow[uid]:
@@ -94,9 +94,9 @@ func (st *step) late() (out []*model.Pod) {
 	return out
 }
 
-// lastSeen is when the last pod was seen, as a number.
-func (st *step) lastSeen() (last uint64) {
-	st.pods(func(p *model.Pod) { last = max(last, p.Seen) })
+// lastSeenPod is when the last pod was seen, as a number.
+func (st *step) lastSeenPod() (last uint64) {
+	st.eachPod(func(p *model.Pod) { last = max(last, p.Seen) })
 	return last
 }
 
@@ -119,7 +119,7 @@ func (st *step) pace() int {
 	for _, n := range st.awaited(there, true) {
 		under += n
 	}
-	return st.pol.AtOnce - under
+	return st.pol.EvictionConcurrency - under
 }
 
 // there are the pods, by uid, that have been asked to go or will be, and have not gone.
@@ -145,7 +145,7 @@ func (st *step) awaited(there map[string]bool, slow bool) map[string]int {
 		}
 	}
 	if len(gone) > 0 {
-		st.pods(func(p *model.Pod) {
+		st.eachPod(func(p *model.Pod) {
 			if p.Seen > first {
 				if o := slotOwner(p); gone[o] > 0 && p.Seen > since[o] {
 					gone[o]--
@@ -169,8 +169,8 @@ func (st *step) unborn() (out []*model.Pod) {
 	return out
 }
 
-// pods calls f with every pod that is pending or on a node.
-func (st *step) pods(f func(*model.Pod)) {
+// eachPod calls f with every pod that is pending or on a node.
+func (st *step) eachPod(f func(*model.Pod)) {
 	for _, p := range st.s.Pending {
 		f(p)
 	}
@@ -191,7 +191,7 @@ func (st *step) paced() {
 	if !draining && len(st.mem.asked) == 0 {
 		return
 	}
-	left, rounds, last := st.pace(), st.pol.MaxRounds, st.lastSeen()
+	left, rounds, last := st.pace(), st.pol.EvictionRetries, st.lastSeenPod()
 	next := map[string]asked{}
 	for uid, a := range st.mem.asked {
 		if a.slow || st.now.Before(a.at.Add(unseen)) {
@@ -234,7 +234,7 @@ func (st *step) paced() {
 			next[e.UID] = x
 			kept = append(kept, a)
 		default:
-			st.at(st.now.Add(second / 4))
+			st.wakeAt(st.now.Add(second / 4))
 		}
 	}
 	st.out.Actions, st.mem.asked = kept, next

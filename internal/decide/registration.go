@@ -34,7 +34,7 @@ type registration struct {
 
 // registered takes note of what lifecycle decided about a claim that was to become a node.
 func (st *step) registered(c *model.Claim, actions []plan.Action) {
-	p := st.poolNamed[c.Pool]
+	p := st.poolByName[c.Pool]
 	if p == nil {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 // makes them, in thought, and looks again.
 func (st *step) remedies(p *model.Pod, r plan.Reason) []plan.Change {
 	c, pod := p.Class, "pod/"+p.Key()
-	pool, name := st.poolNamed[r.Pool], "nodepool/"+r.Pool
+	pool, name := st.poolByName[r.Pool], "nodepool/"+r.Pool
 	one := func(object, field string, op plan.Op, value string) []plan.Change {
 		return []plan.Change{{Object: object, Field: field, Op: op, Value: value}}
 	}
@@ -279,7 +279,7 @@ func (st *step) remedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 	switch r.Code {
 	case plan.NotInitialized:
 		for _, t := range u.Node.Taints {
-			if startup(u.Claim, t) {
+			if isStartupTaint(u.Claim, t) {
 				return &plan.Change{Object: "node/" + u.Node.Name, Field: "spec.taints[" + t.Key + ":" + t.Effect + "]", Op: plan.Remove}
 			}
 		}

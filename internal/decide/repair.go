@@ -56,12 +56,12 @@ func (st *step) patients() {
 	}
 	st.ill = map[string]sickness{}
 	st.illness = map[string]*[2]int{} // by pool: nodes, and those of them that are ill
-	for name, x := range st.kept.sums {
+	for name, x := range st.unchanged.sums {
 		st.illness[name] = &[2]int{int(x.count), 0}
 	}
-	for _, c := range st.astir {
-		pool := st.poolNamed[c.Pool]
-		n := st.node(c)
+	for _, c := range st.dirtyClaims {
+		pool := st.poolByName[c.Pool]
+		n := st.nodeOf(c)
 		if pool == nil || pool.LetGo || n == nil || !c.Is(lifecycle.Registered) {
 			continue
 		}
@@ -76,7 +76,7 @@ func (st *step) patients() {
 			s.cause.Pool = pool.Name
 			st.ill[c.Name] = s
 			if st.now.Before(s.due) {
-				st.at(s.due)
+				st.wakeAt(s.due)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (st *step) broken(c *model.Claim) (sickness, bool) {
 // their time of termination is now, which makes their pods go past every budget. It says of pools of which too many nodes are ill that
 // nothing is repaired.
 func (st *step) repairs() {
-	for _, c := range st.astir {
+	for _, c := range st.dirtyClaims {
 		s, bad := st.broken(c)
 		if !bad {
 			st.recovered(c)
@@ -111,24 +111,24 @@ func (st *step) repairs() {
 		}
 		if why, ok := st.repairable(c.Pool); !ok {
 			st.recovered(c)
-			n := st.node(c)
-			st.note(plan.Note{Event: "NodeRepairBlocked", Kind: "Node", Name: n.Name, UID: n.UID, Warn: true, Why: why})
+			n := st.nodeOf(c)
+			st.addNote(plan.Note{Event: "NodeRepairBlocked", Kind: "Node", Name: n.Name, UID: n.UID, Warn: true, Why: why})
 			continue
 		}
 		if due := s.due.Add(st.pol.RepairGrace); st.now.Before(due) {
-			st.at(due)
+			st.wakeAt(due)
 			continue
 		}
 		if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err != nil || t.After(st.now) {
 			if st.writing(c) {
-				st.at(st.now.Add(st.pol.Look))
+				st.wakeAt(st.now.Add(st.pol.SearchInterval))
 				continue
 			}
-			st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: st.now.UTC().Format(time.RFC3339)}, Why: s.cause})
+			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: st.now.UTC().Format(time.RFC3339)}, Why: s.cause})
 			continue // written down first: a drain that was begun without it would be a gentle one
 		}
 		if c.Deleting.IsZero() {
-			st.act(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: s.cause})
+			st.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: s.cause})
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (st *step) recovered(c *model.Claim) {
 	if !c.Deleting.IsZero() || c.Annotations[lifecycle.TerminationTime] == "" || st.writing(c) {
 		return
 	}
-	st.act(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},
+	st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},
 		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}})
 }
 

@@ -188,7 +188,7 @@ func (x *script) line(f []string) {
 		}
 		x.mem = Memory{}.Recall(kept, x.st.Resources().Dim)
 	case "pace":
-		x.pol.AtOnce = int(x.number(f[1]))
+		x.pol.EvictionConcurrency = int(x.number(f[1]))
 	case "repair":
 		x.pol.Repair = append(x.pol.Repair, RepairPolicy{Condition: f[1], Status: f[2], After: x.duration(f[3])})
 	case "landing":
@@ -202,7 +202,7 @@ func (x *script) line(f []string) {
 	case "unbindable":
 		x.st.Overlay.RefuseBinding("default/"+f[1], "uid-"+f[1])
 	case "serves":
-		x.pol.Classes = f[1:]
+		x.pol.NodeClasses = f[1:]
 	case "pool":
 		x.pool(f[1], f[2:])
 	case "type":

@@ -154,7 +154,7 @@ type mishap struct {
 func (st *step) blame(left []*model.Pod) {
 	said := map[string]bool{} // a pod has one slot at a time
 	for _, x := range st.mem.losses {
-		p := st.poolNamed[x.claim.Pool]
+		p := st.poolByName[x.claim.Pool]
 		if p == nil {
 			continue
 		}
@@ -227,7 +227,7 @@ func scaled(r model.Resources, n int) model.Resources {
 // noteShort takes down what a node has where that is less than was promised and too little, and strikes it where it is not. It says whether
 // that is news.
 func (st *step) noteShort(c *model.Claim, n *model.Node, need, room model.Resources) bool {
-	p := st.poolNamed[c.Pool]
+	p := st.poolByName[c.Pool]
 	if h := c.Annotations[hashAnnotation]; p == nil || h != "" && h != p.Hash {
 		return false // it was bought as something else
 	}

@@ -64,8 +64,8 @@ func (st *step) surges(p *model.Pod) bool {
 		return false
 	}
 	var pool *model.NodePool
-	if i := nodeNamed(st.s, p.Node); i >= 0 && st.shape.claimOf[i] >= 0 {
-		pool = st.poolNamed[st.s.Claims[st.shape.claimOf[i]].Pool]
+	if i := findNode(st.s, p.Node); i >= 0 && st.claims.claimOf[i] >= 0 {
+		pool = st.poolByName[st.s.Claims[st.claims.claimOf[i]].Pool]
 	}
 	r, ok := st.surge(p, pool)
 	return ok && r.Refused.Code == ""
@@ -90,9 +90,9 @@ func (st *step) rolls(c *model.Claim, nodes []*model.Node) map[string]lifecycle.
 	var out map[string]lifecycle.Roll
 	for _, n := range nodes {
 		for _, p := range n.Pods {
-			if r, ok := st.surge(p, st.poolNamed[c.Pool]); ok {
+			if r, ok := st.surge(p, st.poolByName[c.Pool]); ok {
 				if x := st.taken[c.Name]; x != nil { // what is left is for an eviction that is refused for a while, and for the pod to end
-					r.By = x.deadline.Add(-st.pol.Notice/8 - p.GracePeriod)
+					r.By = x.deadline.Add(-st.pol.InterruptionNotice/8 - p.GracePeriod)
 				}
 				if out == nil {
 					out = map[string]lifecycle.Roll{}

@@ -37,8 +37,8 @@ func (st *step) tell() {
 		case len(r) == 0:
 			wanted[key{u.Pool.Name, cause}] = true
 		case blockers[r[0].Code]:
-			st.note(plan.Note{Event: "DisruptionBlocked", Kind: "Node", Name: u.Node.Name, UID: u.Node.UID, Why: r[0]})
-			st.note(plan.Note{Event: "DisruptionBlocked", Kind: "NodeClaim", Name: u.Claim.Name, UID: u.Claim.UID, Why: r[0]})
+			st.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "Node", Name: u.Node.Name, UID: u.Node.UID, Why: r[0]})
+			st.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodeClaim", Name: u.Claim.Name, UID: u.Claim.UID, Why: r[0]})
 		}
 	}
 	for _, p := range st.s.Pools {
@@ -47,7 +47,7 @@ func (st *step) tell() {
 				continue
 			}
 			if left, why := st.left(p, cause); left <= 0 {
-				st.note(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: p.Name, UID: p.UID, Why: why})
+				st.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: p.Name, UID: p.UID, Why: why})
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func (st *step) tell() {
 		m := st.under[id]
 		for _, c := range m.news {
 			if len(m.victims) > 0 && m.going == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
-				st.note(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name,
+				st.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name,
 					Key: "move " + id, Want: lifecycle.Initialized}})
 			}
 		}
@@ -100,7 +100,7 @@ func (st *step) tellPod(n *model.Node, p *model.Pod) {
 	default:
 		return
 	}
-	st.note(note)
+	st.addNote(note)
 }
 
 // tellRestartCost notes that an object's restart cost is given and can't be read. The note says which object it is about.
@@ -111,5 +111,5 @@ func (st *step) tellRestartCost(note plan.Note, value string) {
 	note.Event, note.Warn = "InvalidRestartCost", true
 	note.Why.Code, note.Why.Key = plan.BadRestartCost, "metadata.annotations["+model.AnnotationRestartCost+"]"
 	note.Why.Want, note.Why.Have = "dollars from 0 to 1000000, such as 0.05", value
-	st.note(note)
+	st.addNote(note)
 }

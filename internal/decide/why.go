@@ -103,13 +103,13 @@ func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
 	if was, ok := st.mem.onRoom[p.UID]; ok {
 		fact(a, "expected on", "node/"+was.room)
 		if i := slices.IndexFunc(st.s.Nodes, func(n *model.Node) bool { return n.Name == was.room }); i >= 0 {
-			st.coming(a, st.claim(st.s.Nodes[i].Claim), st.s.Nodes[i])
+			st.coming(a, st.claimNamed(st.s.Nodes[i].Claim), st.s.Nodes[i])
 		}
 	}
 	alt, reasons := st.outcome(p)
 	wrong := st.mismatched(p)
 	if given, over := st.givenUp(p, wrong); over {
-		f := plan.Finding{Of: plan.Demand, Reason: given, Until: wrong.since.Add(st.pol.Doubt)}
+		f := plan.Finding{Of: plan.Demand, Reason: given, Until: wrong.since.Add(st.pol.DisagreementRetry)}
 		a.Findings = append(a.Findings, f)
 		if alt != nil { // what is tried again then
 			a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *alt})
@@ -156,7 +156,7 @@ func (st *step) coming(a *plan.Answer, c *model.Claim, n *model.Node) {
 		return
 	}
 	for _, t := range n.Taints {
-		if startup(c, t) {
+		if isStartupTaint(c, t) {
 			a.Findings = append(a.Findings, plan.Finding{Of: plan.Initializing,
 				Reason: plan.Reason{Code: plan.StartupTaints, Pool: c.Pool, Subject: "node/" + n.Name, Key: t.Key, Want: "taken off by whoever it waits for", Have: t.Key + ":" + t.Effect},
 				Change: &plan.Change{Object: "node/" + n.Name, Field: "spec.taints[" + t.Key + ":" + t.Effect + "]", Op: plan.Remove}})
@@ -285,8 +285,8 @@ func (st *step) whyBound(a *plan.Answer, n *model.Node, p *model.Pod) {
 		fact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
 	}
 	a.Related = append(a.Related, "node/"+n.Name)
-	if c := st.claim(n.Claim); c != nil {
-		if r, ok := st.surge(p, st.poolNamed[c.Pool]); ok {
+	if c := st.claimNamed(n.Claim); c != nil {
+		if r, ok := st.surge(p, st.poolByName[c.Pool]); ok {
 			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
 			if r.Refused.Code != "" {
 				leaves = "by eviction, though its successor should come first: " + r.Refused.Have + " (" + r.Refused.Key + ")"
@@ -317,12 +317,12 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 		return false
 	}
 	n := st.s.Nodes[i]
-	c := st.claim(n.Claim)
+	c := st.claimNamed(n.Claim)
 	if !n.Deleting.IsZero() && c == nil {
 		fact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
 		return true
 	}
-	if c == nil || st.poolNamed[c.Pool] == nil {
+	if c == nil || st.poolByName[c.Pool] == nil {
 		fact(a, "state", "not a machine of any NodePool: it is used, and never given back")
 		return true
 	}
@@ -365,7 +365,7 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 // whyDraining says what holds a drain up.
 func (st *step) whyDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 	fact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
-	u := disrupt.NewCandidate(c, n, st.poolNamed[c.Pool])
+	u := disrupt.NewCandidate(c, n, st.poolByName[c.Pool])
 	end, forced := lifecycle.Deadline(c)
 	if forced {
 		fact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
@@ -661,7 +661,7 @@ func later(a, b time.Time) time.Time {
 }
 
 func (st *step) whyPool(a *plan.Answer, name string) bool {
-	p := st.poolNamed[name]
+	p := st.poolByName[name]
 	if p == nil {
 		return false
 	}

@@ -114,7 +114,7 @@ func (x *script) became(s *model.Snapshot, now time.Time, subject string) string
 				return "node is deleted, being " + string(d.Why.Code)
 			}
 		}
-		now = now.Add(x.pol.Look)
+		now = now.Add(x.pol.SearchInterval)
 	}
 	return ""
 }
