@@ -130,7 +130,7 @@ type Controller struct {
 	taught   map[learned]int64 // what the provider was told that nodes have
 	learning bool              // it is being told
 	keeping  bool              // what was learned is being kept
-	kept     int               // of decide.Memory.LessonsLearned
+	kept     int               // of decide.Memory.LearnedChanges
 	drift    driftCheck
 	said     time.Time           // when all that blocks disruption was last told
 	made     time.Time           // for how long the cluster has not been read
@@ -270,7 +270,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	sooner(c.classEnds(ctx, now, snap))
 	sooner(c.drifted(ctx, now, snap))
 	c.deciding.Store(now.UnixNano())
-	out, mem, _ := c.decide(snap, now, decide.Request{Solve: solve, More: more, Tell: c.telling(now)})
+	out, mem, _ := c.decide(snap, now, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.telling(now)})
 	c.deciding.Store(0)
 	if now.Before(c.faulty) {
 		sooner(c.faulty)
@@ -285,7 +285,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 	}
 	o := c.verify(snap, &out)
 	if again := c.refuseBindings(now, o.Bindings); o.Err() != nil || len(again) > 0 {
-		req := decide.Request{Solve: solve, More: more, NotBound: again}
+		req := decide.Request{Solve: solve, BatchOpen: more, NotBound: again}
 		for _, m := range o.Moves { // what is decided for pods stands; the machines of the move are left alone for a while
 			req.Refused = append(req.Refused, c.refuseMove(now, m)...)
 		}
@@ -294,7 +294,7 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 			c.Metrics.refused()
 			c.Log.Error("plan refused by verify, nothing of it is done", "violations", o.Demand.Error())
 			c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + o.Demand.Error()})
-			req.Solve, req.Never = false, true
+			req.Solve, req.OngoingOnly = false, true
 			sooner(now.Add(c.Config.RetryAfter))
 		}
 		out, mem, _ = c.decide(snap, now, req)
@@ -331,19 +331,19 @@ func (c *Controller) decide(snap *model.Snapshot, now time.Time, req decide.Requ
 		if fault == nil {
 			return
 		}
-		if req.Never {
+		if req.OngoingOnly {
 			panic(fault)
 		}
 		c.Metrics.failed()
 		c.Log.Error("decision failed, nothing is bought or moved; this is a fault of dovetail", "panic", fault, "stack", string(debug.Stack()))
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", fault)})
 		c.faulty = now.Add(c.Config.RetryAfter)
-		req.Solve, req.Never = false, true
+		req.Solve, req.OngoingOnly = false, true
 		out, mem = c.decider(snap, c.mem, now, c.Policy, req)
 		less = true
 	}()
 	if now.Before(c.faulty) {
-		req.Solve, req.Never, less = false, true, true
+		req.Solve, req.OngoingOnly, less = false, true, true
 	}
 	out, mem = c.decider(snap, c.mem, now, c.Policy, req)
 	return out, mem, less

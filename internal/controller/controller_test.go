@@ -392,7 +392,7 @@ func TestAFaultInADecisionKeepsClaimsGoing(t *testing.T) {
 		faults := 0
 		b.c.Emit(func(*state.State) {
 			b.c.decider = func(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, req decide.Request) (decide.Output, decide.Memory) {
-				if !req.Never {
+				if !req.OngoingOnly {
 					faults++
 					panic("index out of range")
 				}

@@ -32,7 +32,7 @@ func (c *Controller) Recall(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, recallLimit)
 	defer cancel()
-	var kept decide.Lessons
+	var kept decide.LearnedCapacity
 	text, err := c.Keeper.Load(ctx)
 	if err == nil && text != "" {
 		if err = json.Unmarshal([]byte(text), &kept); err != nil {
@@ -43,16 +43,16 @@ func (c *Controller) Recall(ctx context.Context) {
 		c.Log.Warn("what was learned of machines that came short is not known: two more may be bought for a pod", "error", err.Error())
 		return
 	}
-	c.Emit(func(s *state.State) { c.mem = c.mem.Recall(kept, s.Resources().Dim) })
+	c.Emit(func(s *state.State) { c.mem = c.mem.WithLearned(kept, s.Resources().Dim) })
 }
 
 // keep has what was learned kept when there is more of it.
 func (c *Controller) keep(ctx context.Context, snap *model.Snapshot) {
-	n := c.mem.LessonsLearned()
+	n := c.mem.LearnedChanges()
 	if c.Keeper == nil || c.keeping || n == c.kept {
 		return
 	}
-	text, err := json.Marshal(c.mem.Lessons(snap.ResourceNames))
+	text, err := json.Marshal(c.mem.Learned(snap.ResourceNames))
 	if err != nil {
 		c.Log.Error("lessons can't be written", "error", err.Error()) // of numbers and names: it can't fail
 		return

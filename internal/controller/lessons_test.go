@@ -79,7 +79,7 @@ func TestKeep(t *testing.T) {
 		next := New(&Controller{Keeper: book, Provider: provider, State: state.New(), Config: DefaultConfig(), Log: slog.New(slog.DiscardHandler)})
 		next.Recall(t.Context())
 		(<-next.changes)(next.State)
-		if have, want := next.mem.Lessons(next.State.Resources().Names()), c.mem.Lessons(snap.ResourceNames); len(have.Types) != 1 || have.Types[0].Came["uid-c"]["cpu"] != want.Types[0].Came["uid-c"]["cpu"] {
+		if have, want := next.mem.Learned(next.State.Resources().Names()), c.mem.Learned(snap.ResourceNames); len(have.Types) != 1 || have.Types[0].Came["uid-c"]["cpu"] != want.Types[0].Came["uid-c"]["cpu"] {
 			t.Errorf("the next process knows %v, want %v", have, want)
 		}
 		for _, b := range []*notebook{{text: "{"}, {err: errors.New("forbidden")}} {
@@ -99,8 +99,8 @@ func TestStandingDownForgetsNoLesson(t *testing.T) {
 		b.c.Recall(t.Context())
 		b.c.StandDown([]string{karpenter})
 		b.c.StandDown(nil)
-		known := make(chan decide.Lessons, 1)
-		b.c.Emit(func(s *state.State) { known <- b.c.mem.Lessons(s.Resources().Names()) })
+		known := make(chan decide.LearnedCapacity, 1)
+		b.c.Emit(func(s *state.State) { known <- b.c.mem.Learned(s.Resources().Names()) })
 		if l := <-known; len(l.Types) != 1 || l.Types[0].Came["uid-c"]["cpu"] != 3000 {
 			t.Errorf("known are %+v", l)
 		}

@@ -47,7 +47,7 @@ func (c *Controller) standDown(s *state.State, others []string) {
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "act", Subject: "controller", Outcome: "no other autoscaler is live any more"})
 		// The world was another's meanwhile: everything is looked at anew. What its machines have taught is true all the same.
 		table := s.Resources()
-		c.mem, c.window = decide.Memory{}.Recall(c.mem.Lessons(table.Names()), table.Dim), window{}
+		c.mem, c.window = decide.Memory{}.WithLearned(c.mem.Learned(table.Names()), table.Dim), window{}
 		c.askAgain()
 	case was != nil: // others than before, or more
 		next := *was
@@ -83,7 +83,7 @@ func (c *Controller) stand(ctx context.Context, now time.Time, snap *model.Snaps
 	mem := c.mem
 	if len(d.charge) > 0 {
 		var out decide.Output
-		out, mem = decide.Step(snap, c.mem, now, c.Policy, decide.Request{Never: true, Halt: strings.Join(d.others, "; ")})
+		out, mem = decide.Step(snap, c.mem, now, c.Policy, decide.Request{OngoingOnly: true, Halt: strings.Join(d.others, "; ")})
 		kept := out.Actions[:0]
 		for _, a := range out.Actions {
 			if d.seesThrough(c.State, a) {

@@ -90,7 +90,7 @@ func refusedBindings(snap *model.Snapshot, actions []plan.Action) (out []decide.
 // refuseBindings tells of the bindings that the second opinion is against, and returns those whose pods are to be decided on again.
 func (c *Controller) refuseBindings(now time.Time, refused []decide.RefusedBinding) (again []decide.RefusedBinding) {
 	for _, r := range refused {
-		if r.Waits() {
+		if r.KeepsSlot() {
 			continue
 		}
 		again = append(again, r)

@@ -22,18 +22,18 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 	var err error
 	switch kind {
 	case "nodepool":
-		out.Pools, err = edit(s.Pools, func(p *model.NodePool) bool { return p.Name == name }, func(p *model.NodePool) error { return applyPool(p, s.ResourceNames, ch) })
+		out.Pools, err = replaceWhere(s.Pools, func(p *model.NodePool) bool { return p.Name == name }, func(p *model.NodePool) error { return applyPool(p, s.ResourceNames, ch) })
 	case "pod":
 		err = applyPod(&out, name, ch)
 	case "node":
-		out.Nodes, err = edit(s.Nodes, func(n *model.Node) bool { return n.Name == name }, func(n *model.Node) error { return applyNode(n, ch) })
+		out.Nodes, err = replaceWhere(s.Nodes, func(n *model.Node) bool { return n.Name == name }, func(n *model.Node) error { return applyNode(n, ch) })
 	case "nodeclaim":
-		out.Claims, err = edit(s.Claims, func(c *model.Claim) bool { return c.Name == name }, func(c *model.Claim) error {
-			key, ok := bracket(ch.Field, "metadata.annotations")
+		out.Claims, err = replaceWhere(s.Claims, func(c *model.Claim) bool { return c.Name == name }, func(c *model.Claim) error {
+			key, ok := bracketKey(ch.Field, "metadata.annotations")
 			if !ok {
 				return errField
 			}
-			c.Annotations = labelled(c.Annotations, key, ch)
+			c.Annotations = withLabelChange(c.Annotations, key, ch)
 			return nil
 		})
 	case "poddisruptionbudget":
@@ -44,7 +44,7 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 			}
 			break
 		}
-		out.PDBs, err = edit(s.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == name }, func(b *model.PDB) error { return applyPDB(b, ch) })
+		out.PDBs, err = replaceWhere(s.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == name }, func(b *model.PDB) error { return applyPDB(b, ch) })
 	case "offering":
 		err = applyOffering(&out, name, ch)
 	case "nodegroup":
@@ -58,7 +58,7 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 				})
 			}
 		}
-		out.Pools, err = edit(s.Pools, in, func(p *model.NodePool) error { return applyGroup(p, name, ch) })
+		out.Pools, err = replaceWhere(s.Pools, in, func(p *model.NodePool) error { return applyGroup(p, name, ch) })
 	default:
 		err = fmt.Errorf("kind %q is not one that can be changed", kind)
 	}
@@ -73,8 +73,8 @@ var (
 	errField  = fmt.Errorf("the object has no such field")
 )
 
-// edit replaces the items that are meant by changed copies.
-func edit[T any](list []*T, is func(*T) bool, change func(*T) error) ([]*T, error) {
+// replaceWhere replaces the items that are meant by changed copies.
+func replaceWhere[T any](list []*T, is func(*T) bool, change func(*T) error) ([]*T, error) {
 	out := slices.Clone(list)
 	found := false
 	for i, x := range list {
@@ -94,8 +94,8 @@ func edit[T any](list []*T, is func(*T) bool, change func(*T) error) ([]*T, erro
 	return out, nil
 }
 
-// bracket reads FIELD[KEY].
-func bracket(field, name string) (string, bool) {
+// bracketKey reads FIELD[KEY].
+func bracketKey(field, name string) (string, bool) {
 	rest, ok := strings.CutPrefix(field, name+"[")
 	if !ok {
 		return "", false
@@ -103,7 +103,7 @@ func bracket(field, name string) (string, bool) {
 	return strings.CutSuffix(rest, "]")
 }
 
-func labelled(l model.Labels, key string, ch plan.Change) model.Labels {
+func withLabelChange(l model.Labels, key string, ch plan.Change) model.Labels {
 	out := make(model.Labels, len(l)+1)
 	for k, v := range l {
 		out[k] = v
@@ -182,12 +182,12 @@ func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
 		p.Limits = p.Limits.With(model.Dim(d), v)
 		return err
 	}
-	if key, ok := bracket(field, "spec.template.metadata.labels"); ok {
-		p.Labels = labelled(p.Labels, key, ch)
+	if key, ok := bracketKey(field, "spec.template.metadata.labels"); ok {
+		p.Labels = withLabelChange(p.Labels, key, ch)
 		p.Requirements = slices.DeleteFunc(slices.Clone(p.Requirements), func(q model.Requirement) bool { return q.Key == key }).With(model.OneOf(key, ch.Value))
 		return nil
 	}
-	if i, ok := bracket(field, "spec.disruption.budgets"); ok {
+	if i, ok := bracketKey(field, "spec.disruption.budgets"); ok {
 		at, err := strconv.Atoi(i)
 		if err != nil || at < 0 || at >= len(p.Budgets) || sub != "nodes" {
 			return errField
@@ -197,7 +197,7 @@ func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
 		p.Budgets[at].Nodes, err = number()
 		return err
 	}
-	if key, ok := bracket(field, "spec.template.spec.requirements"); ok {
+	if key, ok := bracketKey(field, "spec.template.spec.requirements"); ok {
 		return applyRequirement(p, key, sub, ch)
 	}
 	return errField
@@ -255,11 +255,11 @@ func parseAmount(d model.Dim, s string) (int64, error) {
 }
 
 func applyNode(n *model.Node, ch plan.Change) error {
-	if key, ok := bracket(ch.Field, "metadata.annotations"); ok {
-		n.Annotations = labelled(n.Annotations, key, ch)
+	if key, ok := bracketKey(ch.Field, "metadata.annotations"); ok {
+		n.Annotations = withLabelChange(n.Annotations, key, ch)
 		return nil
 	}
-	if key, ok := bracket(ch.Field, "spec.taints"); ok && ch.Op == plan.Remove {
+	if key, ok := bracketKey(ch.Field, "spec.taints"); ok && ch.Op == plan.Remove {
 		n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key+":"+t.Effect == key })
 		return nil
 	}
@@ -350,7 +350,7 @@ func parseUSD(s string) (int64, error) {
 
 // applyPod changes a pod. What is of its template changes in all that wait with it.
 func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
-	annotation, own := bracket(ch.Field, "metadata.annotations")
+	annotation, own := bracketKey(ch.Field, "metadata.annotations")
 	var was *model.Pod
 	for _, p := range s.Pending {
 		if p.Key() == key {
@@ -397,7 +397,7 @@ func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
 	}
 	if was.Node == "" {
 		var err error
-		s.Pending, err = edit(s.Pending, is, change)
+		s.Pending, err = replaceWhere(s.Pending, is, change)
 		return err
 	}
 	s.Nodes = slices.Clone(s.Nodes)
@@ -407,7 +407,7 @@ func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
 		}
 		m := *n
 		var err error
-		if m.Pods, err = edit(n.Pods, is, change); err != nil {
+		if m.Pods, err = replaceWhere(n.Pods, is, change); err != nil {
 			return err
 		}
 		m.Used, m.NoAnti = nil, false
@@ -433,13 +433,13 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		dropTerm(c, func(t *model.NodeTerm) { t.Names = nil })
 		return nil
 	}
-	if key, ok := bracket(ch.Field, "spec.affinity.nodeAffinity"); ok {
+	if key, ok := bracketKey(ch.Field, "spec.affinity.nodeAffinity"); ok {
 		dropTerm(c, func(t *model.NodeTerm) {
 			t.Requirements = slices.DeleteFunc(slices.Clone(t.Requirements), func(q model.Requirement) bool { return q.Key == key })
 		})
 		return nil
 	}
-	if res, ok := bracket(ch.Field, "spec.containers[*].resources.requests"); ok {
+	if res, ok := bracketKey(ch.Field, "spec.containers[*].resources.requests"); ok {
 		d := slices.Index(names, res)
 		if d < 0 {
 			return errField
@@ -448,7 +448,7 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		c.Requests = c.Requests.With(model.Dim(d), v)
 		return err
 	}
-	if key, ok := bracket(strings.TrimSuffix(ch.Field, ".whenUnsatisfiable"), "spec.topologySpreadConstraints"); ok {
+	if key, ok := bracketKey(strings.TrimSuffix(ch.Field, ".whenUnsatisfiable"), "spec.topologySpreadConstraints"); ok {
 		c.Spread = slices.Clone(c.Spread)
 		for i := range c.Spread {
 			if c.Spread[i].TopologyKey == key {
@@ -460,27 +460,27 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 	drop := func(list []model.PodTerm, key string) []model.PodTerm {
 		return slices.DeleteFunc(slices.Clone(list), func(t model.PodTerm) bool { return t.TopologyKey == key })
 	}
-	if key, ok := bracket(ch.Field, "spec.affinity.podAffinity"); ok {
+	if key, ok := bracketKey(ch.Field, "spec.affinity.podAffinity"); ok {
 		c.Affinity = drop(c.Affinity, key)
 		return nil
 	}
-	if key, ok := bracket(ch.Field, "spec.affinity.podAntiAffinity"); ok {
+	if key, ok := bracketKey(ch.Field, "spec.affinity.podAntiAffinity"); ok {
 		c.AntiAffinity = drop(c.AntiAffinity, key)
 		return nil
 	}
-	if key, ok := bracket(ch.Field, "metadata.labels"); ok {
-		c.Labels = labelled(c.Labels, key, ch)
+	if key, ok := bracketKey(ch.Field, "metadata.labels"); ok {
+		c.Labels = withLabelChange(c.Labels, key, ch)
 		return nil
 	}
-	if port, ok := bracket(ch.Field, "spec.containers[*].ports"); ok {
-		c.HostPorts = slices.DeleteFunc(slices.Clone(c.HostPorts), func(p model.HostPort) bool { return portText(p) == port })
+	if port, ok := bracketKey(ch.Field, "spec.containers[*].ports"); ok {
+		c.HostPorts = slices.DeleteFunc(slices.Clone(c.HostPorts), func(p model.HostPort) bool { return formatPort(p) == port })
 		return nil
 	}
-	if claim, ok := bracket(ch.Field, "spec.volumes"); ok {
+	if claim, ok := bracketKey(ch.Field, "spec.volumes"); ok {
 		c.Volumes = slices.DeleteFunc(slices.Clone(c.Volumes), func(v model.Volume) bool { return v.Claim == claim })
 		return nil
 	}
-	if what, ok := bracket(ch.Field, "spec"); ok { // what can't be honoured at all
+	if what, ok := bracketKey(ch.Field, "spec"); ok { // what can't be honoured at all
 		c.Unsolved = slices.DeleteFunc(slices.Clone(c.Unsolved), func(u string) bool { return u == what })
 		return nil
 	}
@@ -499,4 +499,4 @@ func dropTerm(c *model.Class, drop func(*model.NodeTerm)) {
 	}
 }
 
-func portText(p model.HostPort) string { return fmt.Sprintf("%d/%s", p.Port, p.Protocol) }
+func formatPort(p model.HostPort) string { return fmt.Sprintf("%d/%s", p.Port, p.Protocol) }

@@ -25,15 +25,15 @@ const (
 // taintNotReady is the key of the taints that kube-controller-manager keeps on a node until it has seen that it is Ready.
 const taintNotReady = "node.kubernetes.io/not-ready"
 
-// admission is a pod that has a slot on a reserved node and is not on it yet.
-type admission struct {
+// awaitedPod is a pod that has a slot on a reserved node and is not on it yet.
+type awaitedPod struct {
 	pod  *model.Pod
-	held *holding
+	held *reservation
 }
 
-// admit lets the pods that have a slot come to their nodes, the oldest first: it binds those that may be bound by us as soon as the node can
+// admitPods lets the pods that have a slot come to their nodes, the oldest first: it binds those that may be bound by us as soon as the node can
 // take them, and gives the others a toleration of the reservation as soon as the node is bought, so that kube-scheduler can place them.
-func (st *step) admit() {
+func (st *step) admitPods() {
 	freed := map[string]bool{} // claims whose reservation this step ends: from then on kube-scheduler may use their nodes
 	for _, a := range st.out.Actions {
 		if u, ok := a.(plan.UpdateNode); ok {
@@ -42,43 +42,43 @@ func (st *step) admit() {
 			}
 		}
 	}
-	var pods []admission
-	for _, name := range sortedKeys(st.held) {
-		h := st.held[name]
+	var pods []awaitedPod
+	for _, name := range sortedKeys(st.reservations) {
+		h := st.reservations[name]
 		if !h.claim.Reserved || h.claim.UID == "" || !h.claim.Is(lifecycle.Launched) || freed[name] {
 			continue
 		}
 		for _, p := range h.pods {
 			if p.Node == "" && !p.Expected {
-				pods = append(pods, admission{p, h})
+				pods = append(pods, awaitedPod{p, h})
 			}
 		}
 	}
-	slices.SortStableFunc(pods, func(a, b admission) int { return older(a.pod, b.pod) })
-	intruders := st.intruders(len(pods) > 0)
+	slices.SortStableFunc(pods, func(a, b awaitedPod) int { return comparePodAge(a.pod, b.pod) })
+	intruders := st.unreservedTolerantClasses(len(pods) > 0)
 	for _, a := range pods {
 		c := a.held.claim
 		switch {
-		case st.notBound(a.pod).Code == "" && !a.held.contested(intruders):
-			if n := a.held.node; n != nil && st.takes(n, c, a.pod.Class) {
+		case st.bindRefusal(a.pod).Code == "" && !a.held.isContested(intruders):
+			if n := a.held.node; n != nil && st.nodeAcceptsClass(n, c, a.pod.Class) {
 				st.addAction(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
 					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
 			}
-		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.loose(st.slot(a.pod)):
+		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(st.slotKeyOf(a.pod)):
 			st.addAction(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
 				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
 		}
 	}
 }
 
-// older compares pods in the order in which they were made.
-func older(a, b *model.Pod) int {
+// comparePodAge compares pods in the order in which they were made.
+func comparePodAge(a, b *model.Pod) int {
 	return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// notBound says why we don't bind a pod ourselves; an empty code: we do. Those pods are bound by us whose rules concern nothing but the node
+// bindRefusal says why we don't bind a pod ourselves; an empty code: we do. Those pods are bound by us whose rules concern nothing but the node
 // that they go to; verify.BindingCheck says the same in words of its own.
-func (st *step) notBound(p *model.Pod) plan.Reason {
+func (st *step) bindRefusal(p *model.Pod) plan.Reason {
 	c := p.Class
 	refuse := func(key, have string) plan.Reason {
 		return plan.Reason{Code: plan.NotBindable, Subject: "pod/" + p.Key(), Key: key, Have: have}
@@ -118,11 +118,11 @@ func (st *step) notBound(p *model.Pod) plan.Reason {
 	return plan.Reason{}
 }
 
-// takes says whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are gone, and the class tolerates
+// nodeAcceptsClass says whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are gone, and the class tolerates
 // what else it bears. kube-controller-manager takes the taint not-ready off a moment after the node has become Ready; a pod that may run
 // on a node with the NoExecute form of it need not wait for that.
-func (st *step) takes(n *model.Node, c *model.Claim, class *model.Class) bool {
-	if !n.Ready || !n.Deleting.IsZero() || !registered(n) {
+func (st *step) nodeAcceptsClass(n *model.Node, c *model.Claim, class *model.Class) bool {
+	if !n.Ready || !n.Deleting.IsZero() || !isRegistered(n) {
 		return false
 	}
 	early := model.Tolerated(model.Taint{Key: taintNotReady, Effect: model.NoExecute}, class.Tolerations)
@@ -137,22 +137,22 @@ func (st *step) takes(n *model.Node, c *model.Claim, class *model.Class) bool {
 	return true
 }
 
-// intruders are the classes of pending pods without a slot that tolerate every taint: no reservation keeps them off a node.
-func (st *step) intruders(asked bool) (out []*model.Class) {
+// unreservedTolerantClasses are the classes of pending pods without a slot that tolerate every taint: no reservation keeps them off a node.
+func (st *step) unreservedTolerantClasses(asked bool) (out []*model.Class) {
 	if !asked {
 		return nil
 	}
 	for _, p := range st.s.Pending {
-		if !st.cover[p.UID] && st.schedulable(p) && p.Class.ToleratesEverything() && !slices.Contains(out, p.Class) {
+		if !st.covered[p.UID] && st.isForScheduler(p) && p.Class.ToleratesEverything() && !slices.Contains(out, p.Class) {
 			out = append(out, p.Class)
 		}
 	}
 	return out
 }
 
-// contested says whether kube-scheduler may bind one of these pods to the node at any moment. Then all that comes there is left to it: who
+// isContested says whether kube-scheduler may bind one of these pods to the node at any moment. Then all that comes there is left to it: who
 // binds beside it may overfill the node.
-func (h *holding) contested(intruders []*model.Class) bool {
+func (h *reservation) isContested(intruders []*model.Class) bool {
 	if h.node == nil || len(intruders) == 0 {
 		return false
 	}
@@ -160,8 +160,8 @@ func (h *holding) contested(intruders []*model.Class) bool {
 	return slices.ContainsFunc(intruders, func(c *model.Class) bool { return c.Requests.Fits(free) })
 }
 
-// loose says whether the pods of a slot tolerate every taint.
-func (h *holding) loose(k slotKey) bool {
+// slotIsLoose says whether the pods of a slot tolerate every taint.
+func (h *reservation) slotIsLoose(k slotKey) bool {
 	i, ok := h.at[k]
 	return ok && h.slots[i].Loose
 }
@@ -174,19 +174,19 @@ type RefusedBinding struct {
 	Why  plan.Reason
 }
 
-// Waits says whether the pod keeps its slot and is tried again: what is against it passes when others like it have come to their nodes.
-func (r RefusedBinding) Waits() bool { return r.Why.Key == spreadFilter }
+// KeepsSlot says whether the pod keeps its slot and is tried again: what is against it passes when others like it have come to their nodes.
+func (r RefusedBinding) KeepsSlot() bool { return r.Why.Key == spreadFilter }
 
 // spreadFilter is the filter of kube-scheduler for topology spread constraints, by its plugin's name.
 const spreadFilter = "PodTopologySpread"
 
-// heedRefusals has pods decided on again that may not be bound to the node on which they had a slot: that node is no longer looked at for them.
-func (st *step) heedRefusals(refused []RefusedBinding) {
+// closeRefusedBindings has pods decided on again that may not be bound to the node on which they had a slot: that node is no longer looked at for them.
+func (st *step) closeRefusedBindings(refused []RefusedBinding) {
 	if len(refused) == 0 {
 		return
 	}
-	next := make(map[string]mismatch, len(st.mem.mismatches)+len(refused))
-	for uid, m := range st.mem.mismatches {
+	next := make(map[string]disagreement, len(st.mem.disagreements)+len(refused))
+	for uid, m := range st.mem.disagreements {
 		next[uid] = m
 	}
 	for _, r := range refused {
@@ -194,13 +194,13 @@ func (st *step) heedRefusals(refused []RefusedBinding) {
 		if m.since.IsZero() {
 			m.since = st.now
 		}
-		m.rooms, m.why = append(slices.Clip(m.rooms), r.Node), r.Why
+		m.nodes, m.why = append(slices.Clip(m.nodes), r.Node), r.Why
 		next[r.Pod] = m
 	}
-	st.mem.mismatches = next
+	st.mem.disagreements = next
 }
 
-// barred says whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against binding it there.
-func (st *step) barred(p *model.Pod, n *model.Node) bool {
-	return n != nil && slices.Contains(st.mem.mismatches[p.UID].rooms, n.Name)
+// isBarred says whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against binding it there.
+func (st *step) isBarred(p *model.Pod, n *model.Node) bool {
+	return n != nil && slices.Contains(st.mem.disagreements[p.UID].nodes, n.Name)
 }

@@ -73,26 +73,26 @@ func DefaultPolicy() Policy {
 
 // Memory is what makes the next step cheap or calm. The zero value is valid.
 type Memory struct {
-	solve         solve.Memory
-	onRoom        map[string]placement                // by pod uid: the standing node it is expected on
-	grand         grand                               // what the stream of pods has bought
-	waits         map[string]time.Time                // by pod uid: since when it waits for company
-	expects       map[string]imagined                 // by uid of the ReplicaSet: its pods as they will be
-	poolStatusAt  map[string]time.Time                // by pool uid: when its status was last written
-	awaiting      map[string]bool                     // by claim: pods were to come to it at the last step
-	idleSlots     map[string]time.Time                // by claim: since when it has slots without pods
-	mismatches    map[string]mismatch                 // by pod uid: nodes that kube-scheduler would not use for it, or verify
-	registrations map[string]registrations            // by pool uid
-	nodeless      map[string]time.Time                // by claim uid: since when it is registered and has no node
-	alarms        map[string]bool                     // by claim uid: interrupted, and its pods have been decided on
-	landing       map[string]time.Time                // by claim: when a pod of its reservation was last seen running elsewhere
-	refusals      []plan.PodDecision                  // of the last solve, for what is asked in between
-	short         map[shortKey]shortfall              // machines that came with less than was promised
-	sizes         map[string]model.Resources          // by claim whose machine has not come: the most that it may have
-	losses        []loss                              // of machines that did so, before it is known to which pods
-	mishaps       map[string]mishap                   // by pod uid
-	lessons       int                                 // changes of short and mishaps
-	doubted       map[*model.NodePool]*model.NodePool // pools some of whose types count for less because of that, by what they were
+	solve               solve.Memory
+	placements          map[string]placement                // by pod uid: the standing node it is expected on
+	largestNode         largestNode                         // what the stream of pods has bought
+	delayedSince        map[string]time.Time                // by pod uid: since when it waits for company
+	anticipated         map[string]anticipatedPods          // by uid of the ReplicaSet: its pods as they will be
+	poolStatusAt        map[string]time.Time                // by pool uid: when its status was last written
+	reservedClaims      map[string]bool                     // by claim: pods were to come to it at the last step
+	emptySlotsSince     map[string]time.Time                // by claim: since when it has slots without pods
+	disagreements       map[string]disagreement             // by pod uid: nodes that kube-scheduler would not use for it, or verify
+	registrations       map[string]registrations            // by pool uid
+	nodelessSince       map[string]time.Time                // by claim uid: since when it is registered and has no node
+	interruptionsSolved map[string]bool                     // by claim uid: interrupted, and its pods have been decided on
+	landedAt            map[string]time.Time                // by claim: when a pod of its reservation was last seen running elsewhere
+	refusals            []plan.PodDecision                  // of the last solve, for what is asked in between
+	shortfalls          map[poolType]shortfall              // machines that came with less than was promised
+	claimSizes          map[string]model.Resources          // by claim whose machine has not come: the most that it may have
+	lostSlots           []lostSlots                         // of machines that did so, before it is known to which pods
+	podShortfalls       map[string]podShortfall             // by pod uid
+	learnedChanges      int                                 // changes of short and mishaps
+	reducedPools        map[*model.NodePool]*model.NodePool // pools some of whose types count for less because of that, by what they were
 
 	consolidation disrupt.Memory
 	waiting       time.Time // since when machines that will be at rest soon are waited for
@@ -117,21 +117,21 @@ type Memory struct {
 }
 
 type placement struct {
-	room  string
+	node  string
 	since time.Time
 }
 
-type mismatch struct {
-	rooms []string
+type disagreement struct {
+	nodes []string
 	since time.Time   // of the first
 	why   plan.Reason // what verify had against the last one; an empty code: it was kube-scheduler
 }
 
 // Request says what kind of step is wanted.
 type Request struct {
-	Solve bool // look at demand too, not only at claims
-	Never bool // don't, though a pod has lost the machine that was coming for it
-	More  bool // pods still stream in, and demand is looked at again within a second
+	Solve       bool // look at demand too, not only at claims
+	OngoingOnly bool // don't, though a pod has lost the machine that was coming for it
+	BatchOpen   bool // pods still stream in, and demand is looked at again within a second
 
 	// Refused are the claims, by uid, of moves that verify refused when this step was decided before: they are left alone for a while,
 	// longer each time, and no other move is begun in this step.
@@ -140,7 +140,7 @@ type Request struct {
 	// NotBound are bindings that verify refused when this step was decided before: their pods are decided on again.
 	NotBound []RefusedBinding
 
-	Tell bool // say what blocks disruption too
+	NoteBlockers bool // say what blocks disruption too
 
 	// Halt takes back the moves that have not begun to delete, and begins none, for this reason; empty: they go on.
 	Halt string
@@ -168,34 +168,34 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 // decided is Step; less: a machine was found to have come with less than was promised, and what it was bought for has no room now.
 func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, less bool) (Output, Memory) {
 	st := newStep(s, mem, now, pol)
-	st.heedRefusals(req.NotBound)
+	st.closeRefusedBindings(req.NotBound)
 	st.notices()
 	st.gather()
 	st.patients()
 	st.advanceClaims()
-	if st.less { // with what is known now of its type, all of it is another decision
-		mem.short, mem.losses, mem.lessons = st.mem.short, st.mem.losses, st.mem.lessons
+	if st.shortfallFound { // with what is known now of its type, all of it is another decision
+		mem.shortfalls, mem.lostSlots, mem.learnedChanges = st.mem.shortfalls, st.mem.lostSlots, st.mem.learnedChanges
 		return decided(s, mem, now, pol, req, true)
 	}
-	st.less, st.more = less, req.More
-	st.admit()
+	st.shortfallFound, st.batchOpen = less, req.BatchOpen
+	st.admitPods()
 	st.terminateOrphans()
-	st.adopt()
-	bereft, alarmed := st.bereft(), st.alarmed()
-	st.demand(!req.Never && (req.Solve || bereft || alarmed || len(req.NotBound) > 0))
+	st.adoptGroupMembers()
+	bereft, alarmed := st.findLostReservations(), st.alarmed()
+	st.solveDemand(!req.OngoingOnly && (req.Solve || bereft || alarmed || len(req.NotBound) > 0))
 	for _, uid := range req.Refused {
 		st.shun(uid, pol.BackOff)
 	}
 	st.halt = req.Halt
-	st.moves(!req.Never && len(req.Refused) == 0)
-	if req.Tell {
+	st.moves(!req.OngoingOnly && len(req.Refused) == 0)
+	if req.NoteBlockers {
 		st.tell()
 	}
 	st.writePoolStatus()
 	st.paced()
-	st.rewrite()
+	st.rewriteUnsureSlots()
 	st.dropInFlight()
-	st.sized()
+	st.rememberClaimSizes()
 	st.saveUnchanged()
 	st.out.Pods = slices.DeleteFunc(st.out.Pods, func(d plan.PodDecision) bool { return d.Pod.Expected }) // there is nobody to tell
 	return st.out, st.mem
@@ -219,22 +219,22 @@ type step struct {
 	idleClaims     []idleClaim
 	baseCandidates map[*model.Claim]*disrupt.Candidate // units of machines astir as they are remembered
 
-	said map[string]bool // keys of the actions decided on so far
-	less bool            // a machine has come with less than was promised
-	more bool            // Request.More
-	halt string          // see Request
-	all  bool            // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
+	decided             map[string]bool // keys of the actions decided on so far
+	shortfallFound      bool            // a machine has come with less than was promised
+	batchOpen           bool            // Request.More
+	halt                string          // see Request
+	schedulerRefusedAll bool            // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
 
-	held          map[string]*holding   // by claim name
-	cover         map[string]bool       // by pod uid: it has a slot
-	unschedulable map[*model.Class]bool // kube-scheduler has refused a pod of it that is still pending
-	busy          map[string]bool       // nodes and claims that pending pods are expected on
-	expects       []*model.Pod          // made when asked for
-	expecting     bool
-	asking        map[kin]bool
-	hashes        map[*model.Class]string // ClassHash
-	keyed         *model.Pod              // of which key is the slot
-	key           slotKey
+	reservations     map[string]*reservation // by claim name
+	covered          map[string]bool         // by pod uid: it has a slot
+	unschedulable    map[*model.Class]bool   // kube-scheduler has refused a pod of it that is still pending
+	awaitsPods       map[string]bool         // nodes and claims that pending pods are expected on
+	anticipated      []*model.Pod            // made when asked for
+	anticipatedKnown bool
+	demandClasses    map[classOwner]bool
+	classHashes      map[*model.Class]string // ClassHash
+	slotKeyPod       *model.Pod              // of which key is the slot
+	slotKey          slotKey
 
 	taken   map[string]*interrupted // by claim name: machines that their cloud takes away
 	ill     map[string]sickness     // by claim name
@@ -248,15 +248,15 @@ type step struct {
 	hushed  map[string]time.Time // the next Memory.tainted
 	named   map[string]bool      // claims named in this step
 
-	deployments map[string]*model.Deployment // by key; made when asked for
-	successors  map[string]bool              // Deployments with a pod of their last restart; made when asked for
-	leavers     []*model.Pod                 // made when asked for
-	gathered    bool
+	deployments  map[string]*model.Deployment // by key; made when asked for
+	successors   map[string]bool              // Deployments with a pod of their last restart; made when asked for
+	leavers      []*model.Pod                 // made when asked for
+	leaversKnown bool
 }
 
 func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
-	st := &step{s: s, mem: mem, now: now, pol: pol, named: map[string]bool{}, said: map[string]bool{}}
-	st.believed()
+	st := &step{s: s, mem: mem, now: now, pol: pol, named: map[string]bool{}, decided: map[string]bool{}}
+	st.applyShortfalls()
 	st.loadUnchanged()
 	st.heed()
 	return st
@@ -264,7 +264,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 
 func (st *step) addAction(a plan.Action) {
 	st.out.Actions = append(st.out.Actions, a)
-	st.said[a.Key()] = true
+	st.decided[a.Key()] = true
 }
 
 func (st *step) addNote(n plan.Note) { st.out.Notes = append(st.out.Notes, n) }
@@ -280,7 +280,7 @@ func (st *step) wakeAt(t time.Time) {
 
 // advanceClaims asks lifecycle for every claim's next step.
 func (st *step) advanceClaims() {
-	st.hold()
+	st.readReservations()
 	nodeless, landing := map[string]time.Time{}, map[string]time.Time{}
 	for _, c := range st.dirtyClaims {
 		if st.isForeign(c) {
@@ -289,13 +289,13 @@ func (st *step) advanceClaims() {
 		at := st.positionOf(c)
 		in := lifecycle.Input{
 			Claim: c, Pool: st.poolByName[c.Pool], Instances: st.instancesAt(at), InstancesAt: st.s.InstancesAt,
-			Awaited: st.held[c.Name].awaited(), Now: st.now, Policy: st.pol.Lifecycle,
+			Awaited: st.reservations[c.Name].awaitedPods(), Now: st.now, Policy: st.pol.Lifecycle,
 		}
 		if c.ProviderID != "" {
 			in.Nodes = st.nodesAt(at)
 		}
 		if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
-			since, ok := st.mem.nodeless[c.UID]
+			since, ok := st.mem.nodelessSince[c.UID]
 			if !ok {
 				since = st.now
 			}
@@ -307,8 +307,8 @@ func (st *step) advanceClaims() {
 		if f, ok := st.s.Failures[c.UID]; ok {
 			in.Failure = &f
 		}
-		if h := st.held[c.Name]; h != nil && c.Reserved {
-			in.Coming, in.Landed = st.landing(h)
+		if h := st.reservations[c.Name]; h != nil && c.Reserved {
+			in.Coming, in.Landed = st.landingStatus(h)
 			if !in.Landed.IsZero() {
 				landing[c.Name] = in.Landed
 			}
@@ -324,14 +324,14 @@ func (st *step) advanceClaims() {
 			st.addAction(a)
 		}
 		if c.Pool != "" && !c.Is(lifecycle.Registered) {
-			st.registered(c, out.Actions)
+			st.recordRegistration(c, out.Actions)
 		}
 		if len(out.Actions) == 0 {
 			st.idleClaims = append(st.idleClaims, idleClaim{at, out.Next})
 		}
 		st.wakeAt(out.Next)
 	}
-	st.mem.nodeless, st.mem.landing = nodeless, landing
+	st.mem.nodelessSince, st.mem.landedAt = nodeless, landing
 }
 
 // isForeign says whether a claim is another provider's: of its machine nothing is known here, not even that there is none, so it is left to

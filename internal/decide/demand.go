@@ -13,116 +13,116 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// room is what a solve.Room stands for.
-type room struct {
+// solverTarget is what a solve.Room stands for.
+type solverTarget struct {
 	node  *model.Node
 	claim *model.Claim
-	held  *holding
+	held  *reservation
 }
 
-// bereft says whether a claim that pods were to come to holds nothing for them any more, because it failed or its reservation is over,
+// findLostReservations says whether a claim that pods were to come to holds nothing for them any more, because it failed or its reservation is over,
 // and some pod has no machine now. Such pods are decided on at once, their batch being long complete. Which pod of many alike has a slot
 // changes with every pod that comes, so it is claims that are looked at.
-func (st *step) bereft() bool {
+func (st *step) findLostReservations() bool {
 	lost := false
-	for name := range st.mem.awaiting {
-		lost = lost || st.held[name] == nil
+	for name := range st.mem.reservedClaims {
+		lost = lost || st.reservations[name] == nil
 	}
-	awaiting := make(map[string]bool, len(st.held))
-	for name, h := range st.held {
+	awaiting := make(map[string]bool, len(st.reservations))
+	for name, h := range st.reservations {
 		for i := range h.slots {
 			if h.slots[i].matched > 0 {
 				awaiting[name] = true
 			}
 		}
 	}
-	st.mem.awaiting = awaiting
-	if !lost && !st.less {
+	st.mem.reservedClaims = awaiting
+	if !lost && !st.shortfallFound {
 		return false
 	}
 	found := false
 	for _, p := range st.s.Pending {
-		found = found || !st.cover[p.UID] && st.wanted(p)
+		found = found || !st.covered[p.UID] && st.isDemand(p)
 	}
-	uncovered := func(p *model.Pod) bool { return !st.cover[p.UID] }
-	return found || slices.ContainsFunc(st.leaving(), uncovered) || slices.ContainsFunc(st.expected(), uncovered)
+	uncovered := func(p *model.Pod) bool { return !st.covered[p.UID] }
+	return found || slices.ContainsFunc(st.leavingPods(), uncovered) || slices.ContainsFunc(st.anticipatedPods(), uncovered)
 }
 
-// demand finds the pods that need a machine and have none coming, and buys for them.
-func (st *step) demand(look bool) {
+// solveDemand finds the pods that need a machine and have none coming, and buys for them.
+func (st *step) solveDemand(look bool) {
 	if !look {
-		st.remember(nil, nil)
+		st.rememberPlacements(nil, nil)
 		return
 	}
-	leaving := st.leaving()
+	leaving := st.leavingPods()
 	left := make([]*model.Pod, 0, len(st.s.Pending))
 	for _, p := range st.s.Pending {
-		if st.wanted(p) && !st.cover[p.UID] {
+		if st.isDemand(p) && !st.covered[p.UID] {
 			left = append(left, p)
 		}
 	}
-	for _, pods := range [][]*model.Pod{leaving, st.expected()} {
+	for _, pods := range [][]*model.Pod{leaving, st.anticipatedPods()} {
 		for _, p := range pods {
-			if !st.cover[p.UID] {
+			if !st.covered[p.UID] {
 				left = append(left, p)
 			}
 		}
 	}
 	st.out.Solved = true
-	left, stopped := st.deserving(left)
+	left, stopped := st.refuseRepeatedShortfalls(left)
 	st.out.Pods = append(st.out.Pods, stopped...)
 	if len(left) == 0 {
-		st.remember(map[string]placement{}, stopped)
+		st.rememberPlacements(map[string]placement{}, stopped)
 		return
 	}
-	rooms, what := st.rooms()
-	left, rooms, refused := st.distrust(left, rooms)
-	problem, res := st.pack(left, rooms)
-	if there, p, r, better := st.present(left, rooms, res); better {
+	rooms, what := st.solverNodes()
+	left, rooms, refused := st.closeDisagreedNodes(left, rooms)
+	problem, res := st.packPods(left, rooms)
+	if there, p, r, better := st.packWithoutAnticipated(left, rooms, res); better {
 		left, problem, res = there, p, r
 	}
-	if st.more {
-		if kept, waiting := st.company(left, res.New); waiting > 0 {
+	if st.batchOpen {
+		if kept, waiting := st.delaySmallNodes(left, res.New); waiting > 0 {
 			st.out.Waiting = waiting
-			problem, res = st.pack(kept, rooms)
+			problem, res = st.packPods(kept, rooms)
 		}
-		st.crowd(res.New)
+		st.recordLargestNode(res.New)
 	} else {
-		st.mem.waits = nil
+		st.mem.delayedSince = nil
 	}
-	st.balance(res.New)
+	st.balanceGroups(res.New)
 	st.out.Cost, st.out.Stats = res.Cost, res.Stats
 	st.out.Problem, st.out.Result = problem, res
 
 	placed := map[string]placement{}
-	st.standing(res.OnRooms, what, placed)
-	st.buy(res.New)
+	st.placeOnNodes(res.OnRooms, what, placed)
+	st.createClaims(res.New)
 	for _, r := range res.Refused {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: r.Reasons})
 	}
 	st.out.Pods = append(st.out.Pods, refused...)
 	refused = slices.DeleteFunc(append(stopped, refused...), func(d plan.PodDecision) bool { return d.Pod.Expected })
-	st.remember(placed, refused)
+	st.rememberPlacements(placed, refused)
 }
 
-// pack has the solver place pods on rooms, and on machines to buy.
-func (st *step) pack(pods []*model.Pod, rooms []solve.Room) (*solve.Problem, *solve.Result) {
+// packPods has the solver place pods on rooms, and on machines to buy.
+func (st *step) packPods(pods []*model.Pod, rooms []solve.Room) (*solve.Problem, *solve.Result) {
 	problem := &solve.Problem{
-		ResourceNames: st.s.ResourceNames, Demand: pods, Rooms: rooms, Pools: st.buyable(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
+		ResourceNames: st.s.ResourceNames, Demand: pods, Rooms: rooms, Pools: st.purchasablePools(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
 	}
-	problem.Pools = st.expand(problem)
+	problem.Pools = st.rankGroups(problem)
 	res, mem := solve.Solve(problem, st.mem.solve, st.pol.Solve)
 	st.mem.solve = mem
 	return problem, &res
 }
 
-// remember keeps what pending pods are expected where; nil: as before, less those that are not pending any more.
-func (st *step) remember(placed map[string]placement, refused []plan.PodDecision) {
+// rememberPlacements keeps what pending pods are expected where; nil: as before, less those that are not pending any more.
+func (st *step) rememberPlacements(placed map[string]placement, refused []plan.PodDecision) {
 	if placed == nil {
 		placed = map[string]placement{}
-		for _, pods := range [][]*model.Pod{st.s.Pending, st.leaving(), st.expected()} { // a pod whose drain is held up is still expected
+		for _, pods := range [][]*model.Pod{st.s.Pending, st.leavingPods(), st.anticipatedPods()} { // a pod whose drain is held up is still expected
 			for _, p := range pods {
-				if was, ok := st.mem.onRoom[p.UID]; ok && !st.cover[p.UID] {
+				if was, ok := st.mem.placements[p.UID]; ok && !st.covered[p.UID] {
 					placed[p.UID] = was
 				}
 			}
@@ -130,18 +130,18 @@ func (st *step) remember(placed map[string]placement, refused []plan.PodDecision
 	} else {
 		st.mem.refusals = refused
 	}
-	st.mem.onRoom = placed
+	st.mem.placements = placed
 	for _, was := range placed {
-		st.busy[was.room] = true
+		st.awaitsPods[was.node] = true
 	}
-	for name, h := range st.held {
-		if h.awaited() > 0 {
-			st.busy[name] = true
+	for name, h := range st.reservations {
+		if h.awaitedPods() > 0 {
+			st.awaitsPods[name] = true
 		}
 	}
 	for _, g := range st.mem.hosts {
 		for name := range g {
-			st.busy[name] = true
+			st.awaitsPods[name] = true
 		}
 	}
 	if len(placed) > 0 {
@@ -149,11 +149,11 @@ func (st *step) remember(placed map[string]placement, refused []plan.PodDecision
 	}
 }
 
-// manyRooms is how many standing nodes kube-scheduler may leave unused for a pod before it is given up on without a purchase.
-const manyRooms = 6
+// maxDisagreements is how many standing nodes kube-scheduler may leave unused for a pod before it is given up on without a purchase.
+const maxDisagreements = 6
 
-// boughtFor counts, among rooms, the nodes that were bought while the pod waited.
-func (st *step) boughtFor(p *model.Pod, names []string) int {
+// countBoughtFor counts, among rooms, the nodes that were bought while the pod waited.
+func (st *step) countBoughtFor(p *model.Pod, names []string) int {
 	n := 0
 	for _, name := range names {
 		if i := findNode(st.s, name); i >= 0 && st.claims.claimOf[i] >= 0 && st.s.Claims[st.claims.claimOf[i]].Created.After(p.Created) {
@@ -163,26 +163,26 @@ func (st *step) boughtFor(p *model.Pod, names []string) int {
 	return n
 }
 
-// distrust closes standing rooms that kube-scheduler has not used for a pod that we think fits, and gives up on a pod after two
+// closeDisagreedNodes closes standing rooms that kube-scheduler has not used for a pod that we think fits, and gives up on a pod after two
 // such rooms: buying a third machine of the kind would not help it.
-func (st *step) distrust(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, []solve.Room, []plan.PodDecision) {
-	mismatches := map[string]mismatch{}
+func (st *step) closeDisagreedNodes(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, []solve.Room, []plan.PodDecision) {
+	mismatches := map[string]disagreement{}
 	kept := left[:0:0]
 	var refused []plan.PodDecision
 	for _, p := range left {
-		m := st.mismatched(p)
+		m := st.disagreementOf(p)
 		// A pod that kube-scheduler has not looked at has not been refused: it is behind, not of another opinion.
-		if was, ok := st.mem.onRoom[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !st.now.Before(was.since.Add(st.pol.DisagreementAfter)) && !slices.Contains(m.rooms, was.room) {
-			m.rooms = append(m.rooms[:len(m.rooms):len(m.rooms)], was.room)
+		if was, ok := st.mem.placements[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !st.now.Before(was.since.Add(st.pol.DisagreementAfter)) && !slices.Contains(m.nodes, was.node) {
+			m.nodes = append(m.nodes[:len(m.nodes):len(m.nodes)], was.node)
 			if m.since.IsZero() {
 				m.since = st.now
 			}
 		}
-		seen := m.rooms
+		seen := m.nodes
 		if len(seen) > 0 {
 			mismatches[p.UID] = m
 		}
-		if why, given := st.givenUp(p, m); given {
+		if why, given := st.disagreementRefusal(p, m); given {
 			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{why}})
 			continue
 		}
@@ -190,37 +190,37 @@ func (st *step) distrust(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, [
 	}
 	closed := map[string]bool{}
 	for _, p := range kept {
-		for _, name := range mismatches[p.UID].rooms {
+		for _, name := range mismatches[p.UID].nodes {
 			closed[name] = true
 		}
 	}
-	st.mem.mismatches = mismatches
-	return kept, shut(rooms, closed), refused
+	st.mem.disagreements = mismatches
+	return kept, closeNodes(rooms, closed), refused
 }
 
-// mismatched is what is remembered of a pod, as long as the cluster may still be the same.
-func (st *step) mismatched(p *model.Pod) mismatch {
-	m := st.mem.mismatches[p.UID]
+// disagreementOf is what is remembered of a pod, as long as the cluster may still be the same.
+func (st *step) disagreementOf(p *model.Pod) disagreement {
+	m := st.mem.disagreements[p.UID]
 	if !m.since.IsZero() && !st.now.Before(m.since.Add(st.pol.DisagreementRetry)) {
-		return mismatch{}
+		return disagreement{}
 	}
 	return m
 }
 
-// givenUp says why nothing more is bought for a pod, if that is so.
-func (st *step) givenUp(p *model.Pod, m mismatch) (plan.Reason, bool) {
-	if len(m.rooms) == 0 || st.boughtFor(p, m.rooms) < 2 && len(m.rooms) < manyRooms {
+// disagreementRefusal says why nothing more is bought for a pod, if that is so.
+func (st *step) disagreementRefusal(p *model.Pod, m disagreement) (plan.Reason, bool) {
+	if len(m.nodes) == 0 || st.countBoughtFor(p, m.nodes) < 2 && len(m.nodes) < maxDisagreements {
 		return plan.Reason{}, false
 	}
 	if m.why.Code != "" {
 		return m.why, true
 	}
-	return plan.Reason{Code: plan.Mismatch, Subject: "node/" + m.rooms[len(m.rooms)-1], Want: "kube-scheduler to bind the pod",
+	return plan.Reason{Code: plan.Mismatch, Subject: "node/" + m.nodes[len(m.nodes)-1], Want: "kube-scheduler to bind the pod",
 		Have: "it refused nodes that hold the pod by every check"}, true
 }
 
-// shut closes rooms; those given stay as they are, for others may hold them.
-func shut(rooms []solve.Room, closed map[string]bool) []solve.Room {
+// closeNodes closes rooms; those given stay as they are, for others may hold them.
+func closeNodes(rooms []solve.Room, closed map[string]bool) []solve.Room {
 	own := false
 	for i := range rooms {
 		if len(closed) == 0 || !closed[rooms[i].Name] {
@@ -234,22 +234,22 @@ func shut(rooms []solve.Room, closed map[string]bool) []solve.Room {
 	return rooms
 }
 
-// coming are claims in flight, as rooms.
-type coming map[string]room
+// inFlightNodes are claims in flight, as rooms.
+type inFlightNodes map[string]solverTarget
 
-// rooms are all standing nodes and all claims in flight, these by name too. They may be those of the last step, and are not to be written to.
-func (st *step) rooms() ([]solve.Room, coming) {
+// solverNodes are all standing nodes and all claims in flight, these by name too. They may be those of the last step, and are not to be written to.
+func (st *step) solverNodes() ([]solve.Room, inFlightNodes) {
 	rooms := st.unchanged.solverNodes
 	if len(st.dirtyNodes) > 0 {
 		rooms = slices.Clone(rooms)
 		for _, p := range st.dirtyNodes {
 			n := st.s.Nodes[p]
-			c, h := st.holder(p)
-			rooms[p] = st.nodeRoom(n, c, h)
+			c, h := st.claimOfNode(p)
+			rooms[p] = st.standingNode(n, c, h)
 		}
 	}
 	var more []solve.Room
-	var on coming
+	var on inFlightNodes
 	for _, c := range st.dirtyClaims {
 		if !c.Deleting.IsZero() || st.taken[c.Name] != nil || st.nodeOf(c) != nil || c.Is(lifecycle.Registered) {
 			continue
@@ -257,7 +257,7 @@ func (st *step) rooms() ([]solve.Room, coming) {
 		if c.Annotations[model.AnnotationAdopt] != "" {
 			continue // its machine is not coming: it stands, and is counted as a node
 		}
-		r, ok := st.claimRoom(c)
+		r, ok := st.inFlightNode(c)
 		if !ok {
 			continue
 		}
@@ -265,9 +265,9 @@ func (st *step) rooms() ([]solve.Room, coming) {
 			r.Name += "#claim"
 		}
 		if on == nil {
-			on = coming{}
+			on = inFlightNodes{}
 		}
-		on[r.Name] = room{claim: c, held: st.held[c.Name]}
+		on[r.Name] = solverTarget{claim: c, held: st.reservations[c.Name]}
 		more = append(more, r)
 	}
 	if len(more) > 0 {
@@ -276,23 +276,23 @@ func (st *step) rooms() ([]solve.Room, coming) {
 	return rooms, on
 }
 
-// holder is the claim that a node names, and what it holds for pods.
-func (st *step) holder(p int32) (*model.Claim, *holding) {
+// claimOfNode is the claim that a node names, and what it holds for pods.
+func (st *step) claimOfNode(p int32) (*model.Claim, *reservation) {
 	if at := st.claims.claimOf[p]; at >= 0 {
 		c := st.s.Claims[at]
-		return c, st.held[c.Name]
+		return c, st.reservations[c.Name]
 	}
 	return nil, nil
 }
 
-// roomOf is what a room stands for.
-func (st *step) roomOf(name string, on coming) room {
+// targetNamed is what a room stands for.
+func (st *step) targetNamed(name string, on inFlightNodes) solverTarget {
 	if r, ok := on[name]; ok {
 		return r
 	}
 	p := findNode(st.s, name)
-	r := room{node: st.s.Nodes[p]}
-	if r.claim, r.held = st.holder(p); r.held != nil && r.claim.Reserved && hasReservation(r.node, r.claim) && r.held.awaited() == 0 {
+	r := solverTarget{node: st.s.Nodes[p]}
+	if r.claim, r.held = st.claimOfNode(p); r.held != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.held.awaitedPods() == 0 {
 		r.held = nil // its reservation goes: no more slots can be kept there
 	}
 	return r
@@ -301,7 +301,7 @@ func (st *step) roomOf(name string, on coming) room {
 // unownedNodeGrace is how long a node that is no claim's may yet turn out to be one's.
 const unownedNodeGrace = 2 * time.Minute
 
-func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
+func (st *step) standingNode(n *model.Node, c *model.Claim, h *reservation) solve.Room {
 	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
 		Free: n.Allocatable.Sub(n.Used)}
 	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || st.taken[c.Name] != nil)
@@ -312,12 +312,12 @@ func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 	// A node that nobody has registered and that is known to be no claim's is one whose launch has not been answered yet: its room is its
 	// claim's, and counted there.
 	r.Closed = c != nil && st.moveOf[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
-	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !st.stuck(c) || c == nil && st.now.Sub(n.Created) < unownedNodeGrace
-	r.Taints = st.lasting(n.Taints, c, fresh, h)
+	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !st.isStuck(c) || c == nil && st.now.Sub(n.Created) < unownedNodeGrace
+	r.Taints = st.lastingTaints(n.Taints, c, fresh, h)
 	if h != nil {
 		r.InFlight = true
 		if !st.tentative(c) {
-			st.hold1(&r, h)
+			st.subtractReservation(&r, h)
 		}
 		if n.Labels[model.LabelRegistered] != "true" {
 			r.Labels = mergeLabels(n.Labels, c.Labels)
@@ -327,8 +327,8 @@ func (st *step) nodeRoom(n *model.Node, c *model.Claim, h *holding) solve.Room {
 	return r
 }
 
-// hold1 takes the room of a claim's slots, less what stands there already, off what is free.
-func (st *step) hold1(r *solve.Room, h *holding) {
+// subtractReservation takes the room of a claim's slots, less what stands there already, off what is free.
+func (st *step) subtractReservation(r *solve.Room, h *reservation) {
 	r.Free = r.Free.Clone()
 	for _, s := range h.slots {
 		r.Free = r.Free.AddInto(s.Requests, -int64(s.Count-s.bound))
@@ -338,8 +338,8 @@ func (st *step) hold1(r *solve.Room, h *holding) {
 	}
 }
 
-// lasting are the taints that will still be there when pods come.
-func (st *step) lasting(taints []model.Taint, c *model.Claim, fresh bool, h *holding) []model.Taint {
+// lastingTaints are the taints that will still be there when pods come.
+func (st *step) lastingTaints(taints []model.Taint, c *model.Claim, fresh bool, h *reservation) []model.Taint {
 	var out []model.Taint
 	for _, t := range taints {
 		if t.Key == model.TaintReserved && (h != nil || c != nil && t.Value == c.Name) {
@@ -376,8 +376,8 @@ func mergeLabels(a, b model.Labels) model.Labels {
 	return out
 }
 
-// claimRoom is a machine that is coming: what is certain about it. Several types still possible means the least of each.
-func (st *step) claimRoom(c *model.Claim) (solve.Room, bool) {
+// inFlightNode is a machine that is coming: what is certain about it. Several types still possible means the least of each.
+func (st *step) inFlightNode(c *model.Claim) (solve.Room, bool) {
 	r := solve.Room{Name: c.Name, InFlight: true, Taints: c.Taints, Allocatable: c.Allocatable}
 	labels := mergeLabels(c.Labels, model.Labels{model.LabelHostname: c.Name})
 	for _, q := range c.Requirements {
@@ -392,23 +392,23 @@ func (st *step) claimRoom(c *model.Claim) (solve.Room, bool) {
 	}
 	r.Labels = labels
 	if !c.Is(lifecycle.Launched) {
-		least, _, n := st.span(c)
+		least, _, n := st.sizeRange(c)
 		if n == 0 {
 			return r, false
 		}
 		r.Allocatable = least
 	}
 	r.Free = r.Allocatable
-	if h := st.held[c.Name]; h != nil {
-		st.hold1(&r, h)
+	if h := st.reservations[c.Name]; h != nil {
+		st.subtractReservation(&r, h)
 	} else {
 		r.Free = r.Allocatable.Sub(c.Requests)
 	}
 	return r, true
 }
 
-// span is the least allocatable and the most capacity over the types a claim may become, and how many those are.
-func (st *step) span(c *model.Claim) (least, most model.Resources, n int) {
+// sizeRange is the least allocatable and the most capacity over the types a claim may become, and how many those are.
+func (st *step) sizeRange(c *model.Claim) (least, most model.Resources, n int) {
 	pool := st.poolByName[c.Pool]
 	q := c.Requirements.Get(model.LabelInstanceType)
 	if pool == nil || q == nil {
@@ -428,8 +428,8 @@ func (st *step) span(c *model.Claim) (least, most model.Resources, n int) {
 	return least, most, n
 }
 
-// buyable are the pools that may buy, with what is left of their limits and of their node groups.
-func (st *step) buyable() []solve.Pool {
+// purchasablePools are the pools that may buy, with what is left of their limits and of their node groups.
+func (st *step) purchasablePools() []solve.Pool {
 	used := map[string]model.Resources{}
 	count := map[string]int64{}
 	for name, x := range st.unchanged.sums {
@@ -443,8 +443,8 @@ func (st *step) buyable() []solve.Pool {
 		size := c.Capacity
 		if size.IsZero() {
 			// It may come as any of the types that it was decided on with, though some, or all, are not offered any more.
-			_, most, _ := st.span(c)
-			size = most.Max(st.mem.sizes[c.Name]).Max(c.Requests)
+			_, most, _ := st.sizeRange(c)
+			size = most.Max(st.mem.claimSizes[c.Name]).Max(c.Requests)
 		}
 		used[c.Pool] = used[c.Pool].AddInto(size, 1)
 	}
@@ -459,13 +459,13 @@ func (st *step) buyable() []solve.Pool {
 		}
 		out = append(out, sp)
 	}
-	return st.unpromised(out)
+	return st.withinGroupMaximums(out)
 }
 
-// sized remembers how large the machines may become that have not come yet.
-func (st *step) sized() {
+// rememberClaimSizes remembers how large the machines may become that have not come yet.
+func (st *step) rememberClaimSizes() {
 	next := map[string]model.Resources{}
-	for name, size := range st.mem.sizes {
+	for name, size := range st.mem.claimSizes {
 		if c := st.claimNamed(name); c != nil && c.Capacity.IsZero() {
 			next[name] = size
 		}
@@ -479,17 +479,17 @@ func (st *step) sized() {
 			next[a.Name] = most
 		}
 	}
-	st.mem.sizes = next
+	st.mem.claimSizes = next
 }
 
-// standing records what goes to machines that are there or coming, and widens the slots of those that are reserved.
-func (st *step) standing(on []solve.Assignment, what coming, placed map[string]placement) {
+// placeOnNodes records what goes to machines that are there or coming, and widens the slots of those that are reserved.
+func (st *step) placeOnNodes(on []solve.Assignment, what inFlightNodes, placed map[string]placement) {
 	for _, a := range on {
-		w := st.roomOf(a.Room, what)
+		w := st.targetNamed(a.Room, what)
 		if w.held == nil {
 			for _, p := range a.Pods {
 				st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNode, Target: a.Room})
-				placed[p.UID] = placement{room: a.Room, since: st.since(p, a.Room)}
+				placed[p.UID] = placement{node: a.Room, since: st.placedSince(p, a.Room)}
 			}
 			continue
 		}
@@ -499,20 +499,20 @@ func (st *step) standing(on []solve.Assignment, what coming, placed map[string]p
 		if w.claim.UID == "" {
 			continue // not created yet: the next step has it
 		}
-		st.addAction(plan.UpdateClaim{Claim: w.claim.Name, UID: w.claim.UID, SetSlots: true, Slots: addSlots(w.claim.Slots, a.Pods),
+		st.addAction(plan.UpdateClaim{Claim: w.claim.Name, UID: w.claim.UID, SetSlots: true, Slots: mergeSlots(w.claim.Slots, a.Pods),
 			Why: plan.Reason{Code: plan.Demand, Pool: w.claim.Pool, Subject: w.claim.Name}})
 	}
 }
 
-// buy makes a claim for each new machine.
-func (st *step) buy(nodes []solve.NewNode) {
+// createClaims makes a claim for each new machine.
+func (st *step) createClaims(nodes []solve.NewNode) {
 	for i := range nodes {
 		n := &nodes[i]
 		pool := st.poolByName[n.Pool]
-		why := st.noReserve(pool, n.Requests, n.Pods)
+		why := st.reservationRefusal(pool, n.Requests, n.Pods)
 		a := plan.CreateClaim{
-			Name: st.claimName(n.Pool, n.Pods), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
-			Slots: slotsFor(n.Pods), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,
+			Name: st.newClaimName(n.Pool, n.Pods), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
+			Slots: slotsForPods(n.Pods), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,
 			Type: n.Type.Name, Types: n.Choices, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro,
 			Why: plan.Reason{Code: plan.Demand, Pool: n.Pool},
 		}

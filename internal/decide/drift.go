@@ -81,14 +81,14 @@ var ours = []string{"NodePoolDrifted", "RequirementsDrifted", "InstanceTypeNotFo
 func (st *step) writing(c *model.Claim) bool {
 	key := "claim/" + c.UID
 	_, ok := st.s.InFlight[key]
-	return ok || st.said[key]
+	return ok || st.decided[key]
 }
 
 // deleting says whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
 func (st *step) deleting(c *model.Claim) bool {
 	key := "delete/" + c.UID
 	_, ok := st.s.InFlight[key]
-	return ok || st.said[key]
+	return ok || st.decided[key]
 }
 
 // static keeps pools with spec.replicas at that number. It says whether it bought.
@@ -183,7 +183,7 @@ func (st *step) machine(p *model.NodePool, why plan.Reason) (plan.CreateClaim, b
 	}
 	name := ""
 	for i := 0; name == "" || st.claimNamed(name) != nil || st.named[name]; i++ {
-		name = prefix + "-" + hash(10, p.UID, "static", strconv.Itoa(i))
+		name = prefix + "-" + hashName(10, p.UID, "static", strconv.Itoa(i))
 	}
 	return plan.CreateClaim{
 		Name: name, Pool: p, Type: types[0].Name, Types: types, PriceMicro: price, Zone: zones[0], CapacityType: capacity[0], Why: why,

@@ -18,8 +18,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// holding is a claim whose slots still hold room for pods (contract 9): it is coming, or its reservation is not over.
-type holding struct {
+// reservation is a claim whose slots still hold room for pods (contract 9): it is coming, or its reservation is not over.
+type reservation struct {
 	claim *model.Claim
 	node  *model.Node
 	slots []openSlot
@@ -36,8 +36,8 @@ type openSlot struct {
 	refused int // of these, pods that neither we may bind nor a toleration lets in
 }
 
-// awaited is how many reserved pods are not on the node yet.
-func (h *holding) awaited() int {
+// awaitedPods is how many reserved pods are not on the node yet.
+func (h *reservation) awaitedPods() int {
 	if h == nil {
 		return 0
 	}
@@ -50,10 +50,10 @@ func (h *holding) awaited() int {
 	return n
 }
 
-// landing says whether pods of a reservation are certain to come yet, and when that was last so or one last came: some still run where they
+// landingStatus says whether pods of a reservation are certain to come yet, and when that was last so or one last came: some still run where they
 // are to go from, are being bound, or their ReplicaSet is still making them. Machines of one move come at different times, and their pods are asked to go when
 // all are there, one after another; but none is waited for longer than a move.
-func (st *step) landing(h *holding) (coming bool, since time.Time) {
+func (st *step) landingStatus(h *reservation) (coming bool, since time.Time) {
 	began := h.claim.Conditions[lifecycle.Initialized]
 	r, hosts := hosting(h.claim)
 	if hosts {
@@ -66,15 +66,15 @@ func (st *step) landing(h *holding) (coming bool, since time.Time) {
 			return true, st.now
 		}
 	}
-	if st.mem.landing == nil {
+	if st.mem.landedAt == nil {
 		return false, st.now // nothing is remembered: they may have been on their way a moment ago
 	}
-	if since = st.mem.landing[h.claim.Name]; hosts && since.Before(r.Since) {
+	if since = st.mem.landedAt[h.claim.Name]; hosts && since.Before(r.Since) {
 		since = r.Since
 	}
 	if h.node != nil {
 		for _, p := range h.node.Pods {
-			if _, ok := h.at[st.slot(p)]; ok && p.Bound.After(since) {
+			if _, ok := h.at[st.slotKeyOf(p)]; ok && p.Bound.After(since) {
 				since = p.Bound
 			}
 		}
@@ -82,24 +82,24 @@ func (st *step) landing(h *holding) (coming bool, since time.Time) {
 	return false, since
 }
 
-// encode writes hashes as Kubernetes likes names: lower case letters and digits.
-var encode = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+// nameEncoding writes hashes as Kubernetes likes names: lower case letters and digits.
+var nameEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-func hash(n int, parts ...string) string {
+func hashName(n int, parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
 		h.Write([]byte(p))
 		h.Write([]byte{0})
 	}
-	return encode.EncodeToString(h.Sum(nil))[:n]
+	return nameEncoding.EncodeToString(h.Sum(nil))[:n]
 }
 
 // ClassHash names a class in a slot.
 func ClassHash(c *model.Class) string {
 	if c.SlotKey != "" {
-		return hash(13, c.SlotKey)
+		return hashName(13, c.SlotKey)
 	}
-	return hash(13, c.Key)
+	return hashName(13, c.Key)
 }
 
 // slotOwner is whose successors inherit a slot: the pod's Deployment, which makes a new ReplicaSet when it is restarted, or its controller,
@@ -116,81 +116,81 @@ func slotOwner(p *model.Pod) string {
 
 type slotKey struct{ class, owner string }
 
-// slot is the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before took.
-func (st *step) slot(p *model.Pod) slotKey {
-	last := st.keyed
+// slotKeyOf is the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before took.
+func (st *step) slotKeyOf(p *model.Pod) slotKey {
+	last := st.slotKeyPod
 	if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Namespace != p.Namespace || p.Owner.UID == "" {
-		h, ok := st.hashes[p.Class]
+		h, ok := st.classHashes[p.Class]
 		if !ok {
-			if st.hashes == nil {
-				st.hashes = map[*model.Class]string{}
+			if st.classHashes == nil {
+				st.classHashes = map[*model.Class]string{}
 			}
 			h = ClassHash(p.Class)
-			st.hashes[p.Class] = h
+			st.classHashes[p.Class] = h
 		}
-		st.key = slotKey{h, slotOwner(p)}
+		st.slotKey = slotKey{h, slotOwner(p)}
 	}
-	st.keyed = p
-	return st.key
+	st.slotKeyPod = p
+	return st.slotKey
 }
 
-// hold finds the claims that hold room, and which of it is taken.
-func (st *step) hold() {
+// readReservations finds the claims that hold room, and which of it is taken.
+func (st *step) readReservations() {
 	st.unschedulable = map[*model.Class]bool{}
 	for _, p := range st.s.Pending {
 		if !p.Unschedulable.IsZero() {
 			st.unschedulable[p.Class] = true
 		}
 	}
-	st.held = map[string]*holding{}
-	st.busy = map[string]bool{}
+	st.reservations = map[string]*reservation{}
+	st.awaitsPods = map[string]bool{}
 	for _, c := range st.dirtyClaims {
 		n := st.nodeOf(c)
-		if !st.holds(c, n) {
-			st.less = st.useless(c, n) || st.less
+		if !st.holdsCapacity(c, n) {
+			st.shortfallFound = st.recordStuckNode(c, n) || st.shortfallFound
 			continue
 		}
-		h := &holding{claim: c, node: n, at: make(map[slotKey]int, len(c.Slots))}
+		h := &reservation{claim: c, node: n, at: make(map[slotKey]int, len(c.Slots))}
 		for i, s := range c.Slots {
 			h.slots = append(h.slots, openSlot{Slot: s})
 			h.at[slotKey{s.Class, s.Owner}] = i
 		}
 		if n != nil {
 			for _, p := range n.Pods {
-				if i, ok := h.at[st.slot(p)]; ok && h.slots[i].bound < h.slots[i].Count {
+				if i, ok := h.at[st.slotKeyOf(p)]; ok && h.slots[i].bound < h.slots[i].Count {
 					h.slots[i].bound++
 				}
 			}
 		}
-		st.less = st.judge(h) || st.less
-		st.held[c.Name] = h
+		st.shortfallFound = st.checkCapacity(h) || st.shortfallFound
+		st.reservations[c.Name] = h
 	}
-	st.match()
-	ending := st.ending()
-	for _, h := range st.held {
+	st.assignSlots()
+	ending := st.endingSlots()
+	for _, h := range st.reservations {
 		for i := range h.slots {
 			s := &h.slots[i]
 			h.ending = h.ending || s.bound+s.matched < s.Count && ending[slotKey{s.Class, s.Owner}]
 		}
 	}
-	st.shrink(ending)
+	st.releaseEmptySlots(ending)
 }
 
-// ending are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say, makes the next one only when
+// endingSlots are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say, makes the next one only when
 // the last is wholly gone.
-func (st *step) ending() map[slotKey]bool {
+func (st *step) endingSlots() map[slotKey]bool {
 	out := map[slotKey]bool{}
-	if len(st.held) == 0 {
+	if len(st.reservations) == 0 {
 		return out
 	}
-	for _, p := range st.dying() {
-		out[st.slot(p)] = true
+	for _, p := range st.terminatingPods() {
+		out[st.slotKeyOf(p)] = true
 	}
 	return out
 }
 
-// dying are the pods that are on their way out of nodes that are being emptied and will have a successor.
-func (st *step) dying() (out []*model.Pod) {
+// terminatingPods are the pods that are on their way out of nodes that are being emptied and will have a successor.
+func (st *step) terminatingPods() (out []*model.Pod) {
 	for _, c := range st.dirtyClaims {
 		n := st.nodeOf(c)
 		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disruptedTaint) {
@@ -205,26 +205,26 @@ func (st *step) dying() (out []*model.Pod) {
 	return out
 }
 
-// shrink gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a successor. A node that is
+// releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a successor. A node that is
 // usable has waited for them long enough after Policy.DeadSlot.
-func (st *step) shrink(ending map[slotKey]bool) {
+func (st *step) releaseEmptySlots(ending map[slotKey]bool) {
 	idle := map[string]time.Time{}
 	var coming map[slotKey]bool
-	for _, name := range sortedKeys(st.held) {
-		h := st.held[name]
-		if h.node == nil || h.claim.UID == "" || !st.usable(h) {
+	for _, name := range sortedKeys(st.reservations) {
+		h := st.reservations[name]
+		if h.node == nil || h.claim.UID == "" || !st.isUsable(h) {
 			continue
 		}
 		if coming == nil {
 			coming = maps.Clone(ending)
 			for _, p := range st.s.Pending {
-				if !st.cover[p.UID] {
-					coming[st.slot(p)] = true
+				if !st.covered[p.UID] {
+					coming[st.slotKeyOf(p)] = true
 				}
 			}
-			for _, pods := range [][]*model.Pod{st.leaving(), st.moving(), st.expected()} { // who is yet to be asked, or made
+			for _, pods := range [][]*model.Pod{st.leavingPods(), st.moving(), st.anticipatedPods()} { // who is yet to be asked, or made
 				for _, p := range pods {
-					coming[st.slot(p)] = true
+					coming[st.slotKeyOf(p)] = true
 				}
 			}
 		}
@@ -235,7 +235,7 @@ func (st *step) shrink(ending map[slotKey]bool) {
 		if !dead {
 			continue
 		}
-		since, ok := st.mem.idleSlots[name]
+		since, ok := st.mem.emptySlotsSince[name]
 		if !ok {
 			since = st.now
 		}
@@ -257,11 +257,11 @@ func (st *step) shrink(ending map[slotKey]bool) {
 		st.addAction(plan.UpdateClaim{Claim: name, UID: h.claim.UID, SetSlots: true, Slots: left,
 			Why: plan.Reason{Code: plan.Landed, Pool: h.claim.Pool, Subject: name}})
 	}
-	st.mem.idleSlots = idle
+	st.mem.emptySlotsSince = idle
 }
 
-// rewrite has slots written again where nobody knows whether they were. Whatever else this step wants of them has been said, and goes first (drop).
-func (st *step) rewrite() {
+// rewriteUnsureSlots has slots written again where nobody knows whether they were. Whatever else this step wants of them has been said, and goes first (drop).
+func (st *step) rewriteUnsureSlots() {
 	for _, c := range st.dirtyClaims {
 		if c.SlotsUnsure && c.Deleting.IsZero() {
 			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: c.Slots,
@@ -270,18 +270,18 @@ func (st *step) rewrite() {
 	}
 }
 
-// holds says whether a claim's slots still count.
-func (st *step) holds(c *model.Claim, n *model.Node) bool {
+// holdsCapacity says whether a claim's slots still count.
+func (st *step) holdsCapacity(c *model.Claim, n *model.Node) bool {
 	if !c.Deleting.IsZero() || len(c.Slots) == 0 || st.taken[c.Name] != nil {
 		return false
 	}
-	if !registered(n) {
+	if !isRegistered(n) {
 		return !c.Is("Registered") // not there yet; a node that was there and is gone holds nothing
 	}
-	if st.stuck(c) {
+	if st.isStuck(c) {
 		return false
 	}
-	if c.Reserved && hasReservation(n, c) || !c.Is(lifecycle.Initialized) {
+	if c.Reserved && hasReservedTaint(n, c) || !c.Is(lifecycle.Initialized) {
 		return true
 	}
 	if c.Reserved {
@@ -295,9 +295,9 @@ func (st *step) holds(c *model.Claim, n *model.Node) bool {
 	return false
 }
 
-// stuck says whether a claim's node has come and is still of no use when a machine without a node would be given up: nobody waits for
+// isStuck says whether a claim's node has come and is still of no use when a machine without a node would be given up: nobody waits for
 // it any longer, though it may yet come round.
-func (st *step) stuck(c *model.Claim) bool {
+func (st *step) isStuck(c *model.Claim) bool {
 	if c.Is(lifecycle.Initialized) {
 		return false
 	}
@@ -309,9 +309,9 @@ func (st *step) stuck(c *model.Claim) bool {
 	return true
 }
 
-func registered(n *model.Node) bool { return n != nil && n.Labels[model.LabelRegistered] == "true" }
+func isRegistered(n *model.Node) bool { return n != nil && n.Labels[model.LabelRegistered] == "true" }
 
-func hasReservation(n *model.Node, c *model.Claim) bool {
+func hasReservedTaint(n *model.Node, c *model.Claim) bool {
 	for _, t := range n.Taints {
 		if t.Key == model.TaintReserved && t.Value == c.Name {
 			return true
@@ -320,36 +320,36 @@ func hasReservation(n *model.Node, c *model.Claim) bool {
 	return false
 }
 
-// berth is a kind of slot of a holding.
-type berth struct {
-	*holding
+// slotRef is a kind of slot of a holding.
+type slotRef struct {
+	*reservation
 	slot int
 }
 
-// match hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to open slots of
+// assignSlots hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to open slots of
 // their class and owner, the oldest first and to the machines that are furthest on their way (remote), claims by name. Pods on nodes being drained
 // take open slots too: their successors will come for them.
-func (st *step) match() {
-	st.cover = map[string]bool{}
-	open := map[slotKey][]berth{}
-	for _, name := range sortedKeys(st.held) {
-		h := st.held[name]
+func (st *step) assignSlots() {
+	st.covered = map[string]bool{}
+	open := map[slotKey][]slotRef{}
+	for _, name := range sortedKeys(st.reservations) {
+		h := st.reservations[name]
 		for i, s := range h.slots {
 			k := slotKey{s.Class, s.Owner}
-			open[k] = append(open[k], berth{h, i})
+			open[k] = append(open[k], slotRef{h, i})
 		}
 	}
 	if len(open) == 0 {
 		return
 	}
-	st.covered(open)
+	st.fillSlots(open)
 }
 
-// remote says how far a claim's machine is from taking pods that wait: whoever has waited longest is to run first, and kube-scheduler looks at the
+// distanceToReady says how far a claim's machine is from taking pods that wait: whoever has waited longest is to run first, and kube-scheduler looks at the
 // oldest pods first, in vain if those of a machine that is not bought yet.
-func (st *step) remote(h *holding) int {
+func (st *step) distanceToReady(h *reservation) int {
 	switch c := h.claim; {
-	case c.Is(lifecycle.Initialized) && !(h.node != nil && st.usable(h)):
+	case c.Is(lifecycle.Initialized) && !(h.node != nil && st.isUsable(h)):
 		return 3
 	case !c.Is(lifecycle.Launched):
 		return 2
@@ -359,10 +359,10 @@ func (st *step) remote(h *holding) int {
 	return 0
 }
 
-// take gives a pod one of these slots, on one claim only if it is named, and says whether there was one.
-func (st *step) take(p *model.Pod, berths []berth, only string) bool {
+// assignSlot gives a pod one of these slots, on one claim only if it is named, and says whether there was one.
+func (st *step) assignSlot(p *model.Pod, berths []slotRef, only string) bool {
 	for _, h := range berths {
-		if only != "" && h.claim.Name != only || st.barred(p, h.node) {
+		if only != "" && h.claim.Name != only || st.isBarred(p, h.node) {
 			continue
 		}
 		s := &h.slots[h.slot]
@@ -371,30 +371,30 @@ func (st *step) take(p *model.Pod, berths []berth, only string) bool {
 		}
 		s.matched++
 		h.pods = append(h.pods, p)
-		if p.Unreservable && st.notBound(p).Code != "" {
+		if p.Unreservable && st.bindRefusal(p).Code != "" {
 			s.refused++
 		}
-		st.cover[p.UID] = true
+		st.covered[p.UID] = true
 		return true
 	}
 	return false
 }
 
-// covered remembers which demand has a slot.
-func (st *step) covered(open map[slotKey][]berth) {
+// fillSlots remembers which demand has a slot.
+func (st *step) fillSlots(open map[slotKey][]slotRef) {
 	for _, p := range st.s.Pending {
 		if p.Binding == "" {
 			continue
 		}
 		if n := findNode(st.s, p.Binding); n >= 0 { // whether it lands there is not ours to say any more
-			if c, h := st.holder(n); h != nil {
-				st.take(p, open[st.slot(p)], c.Name)
+			if c, h := st.claimOfNode(n); h != nil {
+				st.assignSlot(p, open[st.slotKeyOf(p)], c.Name)
 			}
 		}
 	}
 	for _, p := range st.s.Pending {
 		for _, r := range p.Reservations {
-			if !st.cover[p.UID] && st.held[r] != nil && st.take(p, open[st.slot(p)], r) {
+			if !st.covered[p.UID] && st.reservations[r] != nil && st.assignSlot(p, open[st.slotKeyOf(p)], r) {
 				break
 			}
 		}
@@ -404,7 +404,7 @@ func (st *step) covered(open map[slotKey][]berth) {
 		m := st.under[id]
 		for _, p := range st.departing(m) {
 			for _, c := range m.news {
-				if st.take(p, open[st.slot(p)], c.Name) {
+				if st.assignSlot(p, open[st.slotKeyOf(p)], c.Name) {
 					break
 				}
 			}
@@ -412,80 +412,82 @@ func (st *step) covered(open map[slotKey][]berth) {
 	}
 	type waiting struct {
 		*model.Pod
-		berths []berth
+		berths []slotRef
 	}
 	var wait []waiting
-	nearest := map[slotKey][]berth{}
+	nearest := map[slotKey][]slotRef{}
 	for _, p := range st.s.Pending {
-		if st.cover[p.UID] || !st.wanted(p) {
+		if st.covered[p.UID] || !st.isDemand(p) {
 			continue
 		}
-		k := st.slot(p)
+		k := st.slotKeyOf(p)
 		b, ok := nearest[k]
 		if !ok {
 			b = slices.Clone(open[k])
-			slices.SortStableFunc(b, func(x, y berth) int { return cmp.Compare(st.remote(x.holding), st.remote(y.holding)) })
+			slices.SortStableFunc(b, func(x, y slotRef) int {
+				return cmp.Compare(st.distanceToReady(x.reservation), st.distanceToReady(y.reservation))
+			})
 			nearest[k] = b
 		}
 		if len(b) > 0 {
 			wait = append(wait, waiting{p, b})
 		}
 	}
-	slices.SortFunc(wait, func(a, b waiting) int { return older(a.Pod, b.Pod) })
+	slices.SortFunc(wait, func(a, b waiting) int { return comparePodAge(a.Pod, b.Pod) })
 	for _, w := range wait {
-		st.take(w.Pod, w.berths, "")
+		st.assignSlot(w.Pod, w.berths, "")
 	}
 	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: a look in vain costs it as much as one that
 	// finds room, and makes the pod wait longer for the next.
-	for _, name := range sortedKeys(st.held) {
-		h := st.held[name]
-		if !st.welcomes(h) {
+	for _, name := range sortedKeys(st.reservations) {
+		h := st.reservations[name]
+		if !st.acceptsUnexamined(h) {
 			continue
 		}
 		for _, p := range st.s.Pending {
-			if !st.cover[p.UID] && st.schedulable(p) {
-				st.take(p, open[st.slot(p)], name)
+			if !st.covered[p.UID] && st.isForScheduler(p) {
+				st.assignSlot(p, open[st.slotKeyOf(p)], name)
 			}
 		}
 	}
-	for _, pods := range [][]*model.Pod{st.leaving(), st.moving(), st.expected()} {
+	for _, pods := range [][]*model.Pod{st.leavingPods(), st.moving(), st.anticipatedPods()} {
 		for _, p := range pods {
-			if !st.cover[p.UID] {
-				st.take(p, open[st.slot(p)], "")
+			if !st.covered[p.UID] {
+				st.assignSlot(p, open[st.slotKeyOf(p)], "")
 			}
 		}
 	}
 }
 
-// welcomes says whether pods may take a reservation's slots before kube-scheduler has looked for room for them: they are bound, or their
+// acceptsUnexamined says whether pods may take a reservation's slots before kube-scheduler has looked for room for them: they are bound, or their
 // predecessors were asked to go for a node that is there.
-func (st *step) welcomes(h *holding) bool {
-	if h.node == nil || !h.claim.Reserved || h.awaited() == 0 {
+func (st *step) acceptsUnexamined(h *reservation) bool {
+	if h.node == nil || !h.claim.Reserved || h.awaitedPods() == 0 {
 		return false
 	}
 	if st.pol.Landing == LandBind {
-		return h.node.Ready && registered(h.node)
+		return h.node.Ready && isRegistered(h.node)
 	}
 	m := st.moveTo(h.claim)
 	return m != nil && m.going > 0 && h.claim.Is(lifecycle.Initialized)
 }
 
-// schedulable says whether kube-scheduler will look for a node for a pod.
-func (st *step) schedulable(p *model.Pod) bool {
+// isForScheduler says whether kube-scheduler will look for a node for a pod.
+func (st *step) isForScheduler(p *model.Pod) bool {
 	return !p.Gated && p.Nominated == "" && !p.Class.Daemon && !p.Mirror && p.Class.Scheduler == defaultScheduler
 }
 
-// wanted says whether a pending pod is demand: kube-scheduler has said that it fits nowhere, of it or of another pod of its class
+// isDemand says whether a pending pod is demand: kube-scheduler has said that it fits nowhere, of it or of another pod of its class
 // (a batch of a thousand alike is not waited for one by one), or has been so busy that it has said nothing for a while; then it is
 // for solve to find free room first. Pods that something else is being done about are no demand.
-func (st *step) wanted(p *model.Pod) bool {
+func (st *step) isDemand(p *model.Pod) bool {
 	if p.Gated || p.Nominated != "" || p.Class.Daemon || p.Mirror {
 		return false
 	}
 	if !p.Unschedulable.IsZero() || st.unschedulable[p.Class] {
 		return true
 	}
-	if st.all {
+	if st.schedulerRefusedAll {
 		return p.Class.Scheduler == defaultScheduler
 	}
 	if p.Class.Scheduler != defaultScheduler || p.Class.Priority > 0 {
@@ -501,8 +503,8 @@ func (st *step) wanted(p *model.Pod) bool {
 
 const defaultScheduler = "default-scheduler"
 
-// usable says whether a claim's node would take pods now, but for its reservation.
-func (st *step) usable(h *holding) bool {
+// isUsable says whether a claim's node would take pods now, but for its reservation.
+func (st *step) isUsable(h *reservation) bool {
 	n := h.node
 	if !n.Ready {
 		return false
@@ -515,9 +517,9 @@ func (st *step) usable(h *holding) bool {
 	return true
 }
 
-// leaving are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere else.
-func (st *step) leaving() []*model.Pod {
-	if st.gathered {
+// leavingPods are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere else.
+func (st *step) leavingPods() []*model.Pod {
+	if st.leaversKnown {
 		return st.leavers
 	}
 	var out []*model.Pod
@@ -536,12 +538,12 @@ func (st *step) leaving() []*model.Pod {
 		}
 	}
 	slices.SortFunc(out, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
-	st.leavers, st.gathered = slices.Clip(out), true
+	st.leavers, st.leaversKnown = slices.Clip(out), true
 	return st.leavers
 }
 
-// slotsFor are the slots that a set of pods takes, sorted by class and owner.
-func slotsFor(pods []*model.Pod) []model.Slot {
+// slotsForPods are the slots that a set of pods takes, sorted by class and owner.
+func slotsForPods(pods []*model.Pod) []model.Slot {
 	count := map[slotKey]*model.Slot{}
 	for _, p := range pods {
 		k := slotKey{ClassHash(p.Class), slotOwner(p)}
@@ -552,16 +554,16 @@ func slotsFor(pods []*model.Pod) []model.Slot {
 		}
 		s.Count++
 	}
-	return sortSlots(count)
+	return sortedSlots(count)
 }
 
-// addSlots merges more pods into slots.
-func addSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
+// mergeSlots merges more pods into slots.
+func mergeSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
 	count := map[slotKey]*model.Slot{}
 	for _, s := range have {
 		count[slotKey{s.Class, s.Owner}] = &s
 	}
-	for _, s := range slotsFor(pods) {
+	for _, s := range slotsForPods(pods) {
 		k := slotKey{s.Class, s.Owner}
 		if old := count[k]; old != nil {
 			old.Count += s.Count
@@ -569,10 +571,10 @@ func addSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
 			count[k] = &s
 		}
 	}
-	return sortSlots(count)
+	return sortedSlots(count)
 }
 
-func sortSlots(m map[slotKey]*model.Slot) []model.Slot {
+func sortedSlots(m map[slotKey]*model.Slot) []model.Slot {
 	out := make([]model.Slot, 0, len(m))
 	for _, s := range m {
 		out = append(out, *s)
@@ -586,8 +588,8 @@ func sortSlots(m map[slotKey]*model.Slot) []model.Slot {
 	return out
 }
 
-// noReserve says why a new claim's room can't be kept to its pods; an empty code: it can.
-func (st *step) noReserve(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
+// reservationRefusal says why a new claim's room can't be kept to its pods; an empty code: it can.
+func (st *step) reservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
 	if st.pol.Landing == LandOff {
 		return plan.Reason{Code: plan.LandingOff, Pool: pool.Name}
 	}
@@ -607,7 +609,7 @@ func (st *step) noReserve(pool *model.NodePool, requests model.Resources, pods [
 				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: "pod/" + p.Key(), Key: s.TopologyKey}
 			}
 		}
-		if p.Unreservable && st.notBound(p).Code != "" {
+		if p.Unreservable && st.bindRefusal(p).Code != "" {
 			why = plan.Reason{Code: plan.PatchRefused, Pool: pool.Name, Subject: "pod/" + p.Key()}
 			continue
 		}
@@ -619,8 +621,8 @@ func (st *step) noReserve(pool *model.NodePool, requests model.Resources, pods [
 	return plan.Reason{}
 }
 
-// claimName names a claim after what it is for. A name that is taken by a claim on its way out is salted with that claim's uid.
-func (st *step) claimName(pool string, pods []*model.Pod) string {
+// newClaimName names a claim after what it is for. A name that is taken by a claim on its way out is salted with that claim's uid.
+func (st *step) newClaimName(pool string, pods []*model.Pod) string {
 	uids := make([]string, len(pods))
 	for i, p := range pods {
 		uids[i] = p.UID
@@ -632,7 +634,7 @@ func (st *step) claimName(pool string, pods []*model.Pod) string {
 		prefix = strings.TrimRight(prefix[:52], "-.")
 	}
 	for {
-		name := prefix + "-" + hash(10, parts...)
+		name := prefix + "-" + hashName(10, parts...)
 		c := st.claimNamed(name)
 		if c == nil || c.Provisional {
 			return name
@@ -641,9 +643,9 @@ func (st *step) claimName(pool string, pods []*model.Pod) string {
 	}
 }
 
-// since is when a pod was first expected on a standing node.
-func (st *step) since(p *model.Pod, room string) time.Time {
-	if was, ok := st.mem.onRoom[p.UID]; ok && was.room == room {
+// placedSince is when a pod was first expected on a standing node.
+func (st *step) placedSince(p *model.Pod, room string) time.Time {
+	if was, ok := st.mem.placements[p.UID]; ok && was.node == room {
 		return was.since
 	}
 	return st.now

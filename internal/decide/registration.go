@@ -17,8 +17,8 @@ const registrationHealthy = "NodeRegistrationHealthy"
 
 // Of the last machines of a pool as many are looked at, and so many failures are too many, as in the reference.
 const (
-	lookedAt = 4
-	tooMany  = 2
+	registrationWindow       = 4
+	registrationFailureLimit = 2
 )
 
 // registrations are the last machines of a pool that registered or failed to, under one template and one generation of its node class.
@@ -32,8 +32,8 @@ type registration struct {
 	failed bool
 }
 
-// registered takes note of what lifecycle decided about a claim that was to become a node.
-func (st *step) registered(c *model.Claim, actions []plan.Action) {
+// recordRegistration takes note of what lifecycle decided about a claim that was to become a node.
+func (st *step) recordRegistration(c *model.Claim, actions []plan.Action) {
 	p := st.poolByName[c.Pool]
 	if p == nil {
 		return
@@ -42,11 +42,11 @@ func (st *step) registered(c *model.Claim, actions []plan.Action) {
 		switch a := a.(type) {
 		case plan.UpdateClaim:
 			if a.Conditions[lifecycle.Registered].True() && !c.Is(lifecycle.Registered) {
-				st.noteRegistration(p, registration{c.UID, false})
+				st.addRegistration(p, registration{c.UID, false})
 			}
 		case plan.DeleteClaim:
 			if a.Why.Code == plan.RegistrationTimeout || a.Why.Code == plan.LaunchTimeout {
-				st.noteRegistration(p, registration{c.UID, true})
+				st.addRegistration(p, registration{c.UID, true})
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func registrationBasis(p *model.NodePool) string {
 	return p.Hash + "/" + strconv.FormatInt(p.ClassGeneration, 10)
 }
 
-func (st *step) noteRegistration(p *model.NodePool, r registration) {
+func (st *step) addRegistration(p *model.NodePool, r registration) {
 	have := st.mem.registrations[p.UID]
 	if basis := registrationBasis(p); have.basis != basis {
 		have = registrations{basis: basis}
@@ -65,7 +65,7 @@ func (st *step) noteRegistration(p *model.NodePool, r registration) {
 		return
 	}
 	last := append(slices.Clone(have.last), r)
-	have.last = last[max(0, len(last)-lookedAt):]
+	have.last = last[max(0, len(last)-registrationWindow):]
 	all := make(map[string]registrations, len(st.mem.registrations)+1)
 	for _, q := range st.s.Pools {
 		if x, ok := st.mem.registrations[q.UID]; ok {
@@ -92,7 +92,7 @@ func (st *step) registrationCondition(p *model.NodePool) model.Condition {
 			failed++
 		}
 	}
-	if failed >= tooMany {
+	if failed >= registrationFailureLimit {
 		return model.Condition{Status: "False", Reason: "RegistrationFailed",
 			Message: strconv.Itoa(failed) + " of the last " + strconv.Itoa(len(have.last)) + " machines did not become nodes in time; see their NodeClaims' events"}
 	}

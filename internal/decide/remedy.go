@@ -190,7 +190,7 @@ func (st *step) limitRemedies(pool *model.NodePool, name string, r plan.Reason) 
 		return nil
 	}
 	var out []plan.Change
-	for _, b := range st.buyable() {
+	for _, b := range st.purchasablePools() {
 		if b.Name != r.Pool {
 			continue
 		}
@@ -305,7 +305,7 @@ func (st *step) remedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 	case plan.Payback:
 		return &plan.Change{Object: "nodeclaim/" + u.Claim.Name, Field: annotation(r.Key), Op: plan.Remove}
 	case plan.Budget:
-		if _, ok := bracket(r.Key, "spec.disruption.budgets"); ok {
+		if _, ok := bracketKey(r.Key, "spec.disruption.budgets"); ok {
 			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(st.count[u.Pool.Name].Unavailable+1, 10)}
 		}
 	case plan.DisruptionBudgetPDB:

@@ -159,7 +159,7 @@ func (x *script) line(f []string) {
 		x.now = x.when(f[1])
 		x.st.SetNow(x.now)
 		x.st.ExpireActions(x.now)
-		x.last, x.mem = Step(x.st.Snapshot(x.now), x.mem, x.now, x.pol, Request{Never: true, Halt: "another is live"})
+		x.last, x.mem = Step(x.st.Snapshot(x.now), x.mem, x.now, x.pol, Request{OngoingOnly: true, Halt: "another is live"})
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
 	case "begin":
 		for _, a := range x.last.Actions {
@@ -178,15 +178,15 @@ func (x *script) line(f []string) {
 	case "forget":
 		x.mem = Memory{}
 	case "restart":
-		text, err := json.Marshal(x.mem.Lessons(x.st.Resources().Names()))
+		text, err := json.Marshal(x.mem.Learned(x.st.Resources().Names()))
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		var kept Lessons
+		var kept LearnedCapacity
 		if err := json.Unmarshal(text, &kept); err != nil {
 			x.t.Fatal(err)
 		}
-		x.mem = Memory{}.Recall(kept, x.st.Resources().Dim)
+		x.mem = Memory{}.WithLearned(kept, x.st.Resources().Dim)
 	case "pace":
 		x.pol.EvictionConcurrency = int(x.number(f[1]))
 	case "repair":
@@ -296,7 +296,7 @@ func (x *script) decide(look bool) {
 	x.reserve()
 	x.st.ExpireActions(x.now)
 	snap := x.st.Snapshot(x.now)
-	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, Tell: x.tell, More: x.more, NotBound: x.notBound}, x.t.Fatalf)
+	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, NoteBlockers: x.tell, BatchOpen: x.more, NotBound: x.notBound}, x.t.Fatalf)
 	x.notBound = nil
 	if refused, err := SecondOpinion(snap, &x.last); err != nil || len(refused) > 0 {
 		x.t.Errorf("refused by verify: %v %v", err, refused)
@@ -673,7 +673,7 @@ func (x *script) claim(name string, opts []string) {
 				x.t.Fatalf("slot for %q: no such pods", group)
 			}
 			for range x.number(n) {
-				c.Slots = addSlots(c.Slots, []*model.Pod{p})
+				c.Slots = mergeSlots(c.Slots, []*model.Pod{p})
 			}
 		default:
 			d, amount := x.amount(k, v)

@@ -16,11 +16,11 @@ import (
 // Plan.Pods, by namespace and name: those that Step leaves alone as NotOurs with the reason.
 func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 	st := newStep(s, Memory{}, now, pol)
-	st.all = true
+	st.schedulerRefusedAll = true
 	st.notices()
 	st.gather()
-	st.hold()
-	st.demand(true)
+	st.readReservations()
+	st.solveDemand(true)
 	kept := st.out.Actions[:0]
 	for _, a := range st.out.Actions {
 		if c, ok := a.(plan.CreateClaim); ok {
@@ -28,8 +28,8 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 		}
 	}
 	st.out.Actions = kept
-	for _, name := range sortedKeys(st.held) {
-		h := st.held[name]
+	for _, name := range sortedKeys(st.reservations) {
+		h := st.reservations[name]
 		for _, p := range h.pods {
 			if p.Node == "" {
 				st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnClaim, Target: name})
@@ -37,8 +37,8 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 		}
 	}
 	for _, p := range s.Pending {
-		if !st.cover[p.UID] && !st.wanted(p) {
-			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{leftAlone(p)}})
+		if !st.covered[p.UID] && !st.isDemand(p) {
+			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{notSchedulableReason(p)}})
 		}
 	}
 	sort.SliceStable(st.out.Pods, func(i, j int) bool {
@@ -56,8 +56,8 @@ func LeftAlone(p *model.Pod) bool {
 	return p.Gated || p.Nominated != "" || p.Class.Daemon || p.Mirror || p.Class.Scheduler != defaultScheduler
 }
 
-// leftAlone says why a pending pod is no demand.
-func leftAlone(p *model.Pod) plan.Reason {
+// notSchedulableReason says why a pending pod is no demand.
+func notSchedulableReason(p *model.Pod) plan.Reason {
 	r := plan.Reason{Code: plan.NotSchedulable}
 	switch {
 	case p.Class.Daemon, p.Mirror:

@@ -50,8 +50,8 @@ func wonder(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st.notices()
 	st.gather()
 	st.patients()
-	st.hold()
-	st.remember(nil, nil)
+	st.readReservations()
+	st.rememberPlacements(nil, nil)
 	st.units()
 	st.guard = st.newGuard()
 	return st
@@ -92,23 +92,23 @@ func (st *step) whyPod(a *plan.Answer, key string) bool {
 
 func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
 	fact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
-	for _, name := range sortedKeys(st.held) {
-		if h := st.held[name]; slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
+	for _, name := range sortedKeys(st.reservations) {
+		if h := st.reservations[name]; slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
 			fact(a, "room is kept for it on", "nodeclaim/"+name)
 			a.Related = append(a.Related, "nodeclaim/"+name)
 			fact(a, "bound by", st.binder(p, h))
 			st.coming(a, h.claim, h.node)
 		}
 	}
-	if was, ok := st.mem.onRoom[p.UID]; ok {
-		fact(a, "expected on", "node/"+was.room)
-		if i := slices.IndexFunc(st.s.Nodes, func(n *model.Node) bool { return n.Name == was.room }); i >= 0 {
+	if was, ok := st.mem.placements[p.UID]; ok {
+		fact(a, "expected on", "node/"+was.node)
+		if i := slices.IndexFunc(st.s.Nodes, func(n *model.Node) bool { return n.Name == was.node }); i >= 0 {
 			st.coming(a, st.claimNamed(st.s.Nodes[i].Claim), st.s.Nodes[i])
 		}
 	}
 	alt, reasons := st.outcome(p)
-	wrong := st.mismatched(p)
-	if given, over := st.givenUp(p, wrong); over {
+	wrong := st.disagreementOf(p)
+	if given, over := st.disagreementRefusal(p, wrong); over {
 		f := plan.Finding{Of: plan.Demand, Reason: given, Until: wrong.since.Add(st.pol.DisagreementRetry)}
 		a.Findings = append(a.Findings, f)
 		if alt != nil { // what is tried again then
@@ -116,7 +116,7 @@ func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
 		}
 		return
 	}
-	if m, ok := st.mishap(p); ok && m.enough() {
+	if m, ok := st.podShortfallOf(p); ok && m.isFinal() {
 		alt, reasons = nil, []plan.Reason{m.why}
 	} else if len(reasons) > 0 {
 		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
@@ -258,8 +258,8 @@ func sameCheck(a, b plan.Reason) bool {
 }
 
 // binder is who will bind a pod to the node of its slot, and when or why.
-func (st *step) binder(p *model.Pod, h *holding) string {
-	why := st.notBound(p)
+func (st *step) binder(p *model.Pod, h *reservation) string {
+	why := st.bindRefusal(p)
 	switch {
 	case p.Binding != "":
 		return "Dovetail, which is binding it to node/" + p.Binding
@@ -269,7 +269,7 @@ func (st *step) binder(p *model.Pod, h *holding) string {
 		return "kube-scheduler, because the API server refused to let Dovetail"
 	case why.Code != "":
 		return "kube-scheduler, because of " + why.Key + " (" + why.Have + ")"
-	case h.contested(st.intruders(true)):
+	case h.isContested(st.unreservedTolerantClasses(true)):
 		return "kube-scheduler, because pods that tolerate every taint may come to the node"
 	}
 	return "Dovetail, as soon as the node is Ready"
@@ -694,7 +694,7 @@ func (st *step) whyPool(a *plan.Answer, name string) bool {
 	if !p.Ready {
 		found(plan.Demand, plan.Reason{Code: plan.PoolNotReady, Pool: name, Subject: "nodepool/" + name, Have: p.NotReady.Reason + ": " + p.NotReady.Message}, time.Time{})
 	}
-	for _, b := range st.buyable() {
+	for _, b := range st.purchasablePools() {
 		if b.Name == name {
 			st.whyLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
 		}

@@ -911,7 +911,7 @@ func (w *world) control() {
 	out, mem := stepTwice(snap, w.mem, w.now, w.pol, req, w.fatalf)
 	refused, err := SecondOpinion(snap, &out)
 	if len(refused) > 0 && err == nil {
-		again := slices.DeleteFunc(slices.Clone(refused), RefusedBinding.Waits)
+		again := slices.DeleteFunc(slices.Clone(refused), RefusedBinding.KeepsSlot)
 		if !w.loose && len(again) > 0 {
 			w.fatalf("verify is against bindings: %v", again)
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// groups are the node groups of which something has to be minded, and how many of their machines nothing is being done to. A machine that
+// nodeGroups are the node groups of which something has to be minded, and how many of their machines nothing is being done to. A machine that
 // no claim was made for does not count: it is better to keep one too many.
-func (st *step) groups() map[string]*disrupt.NodeGroup {
+func (st *step) nodeGroups() map[string]*disrupt.NodeGroup {
 	out := map[string]*disrupt.NodeGroup{}
 	for _, p := range st.s.Pools {
 		if p.Scaling == nil {
@@ -39,8 +39,8 @@ func (st *step) groups() map[string]*disrupt.NodeGroup {
 	return out
 }
 
-// spare is how many more machines of each group may go.
-func (st *step) spare() map[string]int64 {
+// removableByGroup is how many more machines of each group may go.
+func (st *step) removableByGroup() map[string]int64 {
 	out := make(map[string]int64, len(st.guard.NodeGroups))
 	for name, x := range st.guard.NodeGroups {
 		out[name] = max(0, x.Staying-x.MinSize)
@@ -48,16 +48,16 @@ func (st *step) spare() map[string]int64 {
 	return out
 }
 
-// refreshing says whether the cloud is replacing the machines of a group.
-func (st *step) refreshing(group string) bool {
+// isRefreshing says whether the cloud is replacing the machines of a group.
+func (st *step) isRefreshing(group string) bool {
 	x := st.guard.NodeGroups[group]
 	return x != nil && x.InstanceRefresh != ""
 }
 
-// unrefreshed are pools that buy nothing from groups whose machines are being replaced.
-func (st *step) unrefreshed(pools []solve.Pool) []solve.Pool {
-	return reoffered(pools, func(o *model.Offering) bool {
-		if !o.Available || !st.refreshing(o.Labels[model.LabelNodeGroup]) {
+// withoutRefreshingGroups are pools that buy nothing from groups whose machines are being replaced.
+func (st *step) withoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
+	return replaceOfferings(pools, func(o *model.Offering) bool {
+		if !o.Available || !st.isRefreshing(o.Labels[model.LabelNodeGroup]) {
 			return false
 		}
 		o.Available = false
@@ -65,16 +65,16 @@ func (st *step) unrefreshed(pools []solve.Pool) []solve.Pool {
 	})
 }
 
-// unpromised are pools that buy no more from a group than its maximum leaves beside the machines that it has and the claims that there are
+// withinGroupMaximums are pools that buy no more from a group than its maximum leaves beside the machines that it has and the claims that there are
 // for more: the cloud was asked for its desired capacity a while ago, and may not have heard of the last of them.
-func (st *step) unpromised(pools []solve.Pool) []solve.Pool {
+func (st *step) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
 	if !slices.ContainsFunc(pools, func(p solve.Pool) bool {
 		return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool { return len(t.Offerings) > 0 && t.Offerings[0].Most > 0 })
 	}) {
 		return pools
 	}
-	taken := st.members()
-	return reoffered(pools, func(o *model.Offering) bool {
+	taken := st.membersByGroup()
+	return replaceOfferings(pools, func(o *model.Offering) bool {
 		g := o.Labels[model.LabelNodeGroup]
 		left := max(0, o.Most-taken[g])
 		if g == "" || o.Most == 0 || o.Remaining <= left {
@@ -85,19 +85,19 @@ func (st *step) unpromised(pools []solve.Pool) []solve.Pool {
 	})
 }
 
-// members is how many machines each group has and is to have: those of claims, unless they have ended, and those that are nobody's.
-func (st *step) members() map[string]int64 {
+// membersByGroup is how many machines each group has and is to have: those of claims, unless they have ended, and those that are nobody's.
+func (st *step) membersByGroup() map[string]int64 {
 	gone, claimed := map[string]bool{}, map[string]bool{} // by provider id
 	for _, i := range st.s.Instances {
 		gone[i.ProviderID] = i.Gone
 	}
 	out := map[string]int64{}
 	for _, c := range st.s.Claims {
-		if c.ProviderID == "" && (!c.Deleting.IsZero() || st.said[plan.DeleteClaim{UID: c.UID}.Key()]) || gone[c.ProviderID] {
+		if c.ProviderID == "" && (!c.Deleting.IsZero() || st.decided[plan.DeleteClaim{UID: c.UID}.Key()]) || gone[c.ProviderID] {
 			continue // it gets none, or its machine has ended
 		}
 		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
-		out[groupOf(c)]++
+		out[groupOfClaim(c)]++
 	}
 	for _, i := range st.s.Instances {
 		if !i.Gone && i.ClaimUID == "" && !claimed[i.ProviderID] {
@@ -107,8 +107,8 @@ func (st *step) members() map[string]int64 {
 	return out
 }
 
-// reoffered are pools of whose offerings some are changed; change says which. Those given stay as they are.
-func reoffered(pools []solve.Pool, change func(*model.Offering) bool) []solve.Pool {
+// replaceOfferings are pools of whose offerings some are changed; change says which. Those given stay as they are.
+func replaceOfferings(pools []solve.Pool, change func(*model.Offering) bool) []solve.Pool {
 	for i := range pools {
 		var types []*model.InstanceType
 		for j, t := range pools[i].Types {
@@ -141,20 +141,20 @@ func reoffered(pools []solve.Pool, change func(*model.Offering) bool) []solve.Po
 	return pools
 }
 
-// sizes is how many machines each node group has, and is to have for claims under way.
-func (st *step) sizes() map[string]int64 {
+// sizeByGroup is how many machines each node group has, and is to have for claims under way.
+func (st *step) sizeByGroup() map[string]int64 {
 	out := map[string]int64{}
 	for _, c := range st.s.Claims {
 		if c.Deleting.IsZero() {
-			out[groupOf(c)]++
+			out[groupOfClaim(c)]++
 		}
 	}
 	delete(out, "")
 	return out
 }
 
-// groupOf is the node group that a claim's machine is of, or is to be; empty: none, or one of several.
-func groupOf(c *model.Claim) string {
+// groupOfClaim is the node group that a claim's machine is of, or is to be; empty: none, or one of several.
+func groupOfClaim(c *model.Claim) string {
 	if g := c.Labels[model.LabelNodeGroup]; g != "" {
 		return g
 	}

@@ -29,8 +29,8 @@ func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFi
 	st := newStep(s, mem, now, pol)
 	st.notices()
 	st.gather()
-	st.hold()
-	st.remember(nil, nil)
+	st.readReservations()
+	st.rememberPlacements(nil, nil)
 	st.units()
 	st.guard = disrupt.NewEligibility(s.PDBs, now)
 	price := map[string]int64{}

@@ -260,7 +260,7 @@ func (st *step) units() {
 		case v.CommandID == "" && st.deleting(c):
 			v.CommandID = "deleted"
 		}
-		v.Nominated = st.busy[n.Name] || st.busy[c.Name] || st.held[c.Name] != nil
+		v.Nominated = st.awaitsPods[n.Name] || st.awaitsPods[c.Name] || st.reservations[c.Name] != nil
 		st.stirred = append(st.stirred, &v)
 	}
 	byNode := func(a, b *disrupt.Candidate) int { return strings.Compare(a.Node.Name, b.Node.Name) }
@@ -276,7 +276,7 @@ func (st *step) units() {
 			st.unit, rest = append(st.unit, rest[0]), rest[1:]
 		}
 	}
-	for name := range st.busy {
+	for name := range st.awaitsPods {
 		at := none
 		if c := findClaim(st.s, name); c >= 0 {
 			at = st.claims.nodeOf[c]
@@ -509,7 +509,7 @@ func (st *step) unplaceable(m *ongoing) *model.Pod {
 		if n != nil {
 			for _, p := range n.Pods {
 				if p.Deleting.IsZero() {
-					there[st.slot(p)]++
+					there[st.slotKeyOf(p)]++
 				}
 			}
 		}
@@ -538,7 +538,7 @@ func (st *step) unplaceable(m *ongoing) *model.Pod {
 			if m.Cause == plan.Empty {
 				return p // wherever it might go: it came before the taint was known, and is not asked to leave again
 			}
-			k := st.slot(p)
+			k := st.slotKeyOf(p)
 			if slots[k] > 0 {
 				slots[k]--
 				continue
@@ -556,7 +556,7 @@ func (st *step) unplaceable(m *ongoing) *model.Pod {
 func (st *step) doomed(c *model.Claim) bool {
 	key := plan.DeleteClaim{UID: c.UID}.Key()
 	_, flying := st.s.InFlight[key]
-	return c.Deleting.IsZero() && (flying || st.said[key])
+	return c.Deleting.IsZero() && (flying || st.decided[key])
 }
 
 // adrift are the pods that are on their way, can't be held back, and have no machine that is kept for them: what standing room they take is
@@ -564,12 +564,12 @@ func (st *step) doomed(c *model.Claim) bool {
 func (st *step) adrift() []*model.Pod {
 	var out []*model.Pod
 	for _, p := range st.s.Pending {
-		if _, expected := st.mem.onRoom[p.UID]; !st.cover[p.UID] && st.schedulable(p) && (expected || st.now.Before(p.Created.Add(st.pol.InTransitWait))) {
+		if _, expected := st.mem.placements[p.UID]; !st.covered[p.UID] && st.isForScheduler(p) && (expected || st.now.Before(p.Created.Add(st.pol.InTransitWait))) {
 			out = append(out, p)
 		}
 	}
-	for _, p := range st.leaving() {
-		if !st.cover[p.UID] {
+	for _, p := range st.leavingPods() {
+		if !st.covered[p.UID] {
 			out = append(out, p)
 		}
 	}
@@ -584,7 +584,7 @@ func (st *step) adrift() []*model.Pod {
 // uncovered are the pods on a node that would go with it and have no slot.
 func (st *step) uncovered(n *model.Node) (out []*model.Pod) {
 	for _, p := range n.Pods {
-		if disrupt.IsReschedulable(p) && !st.cover[p.UID] {
+		if disrupt.IsReschedulable(p) && !st.covered[p.UID] {
 			out = append(out, p)
 		}
 	}
@@ -693,7 +693,7 @@ func (st *step) begin(m *disrupt.Command) {
 		}
 	}
 	m.Candidates = st.going(m.Candidates)
-	r.ID = hash(10, parts...)
+	r.ID = hashName(10, parts...)
 	st.rememberHosts(r.ID, hosts)
 	st.out.Moves = append(st.out.Moves, MoveBegun{ID: r.ID, Command: m})
 	if r.Of > 0 {
@@ -707,12 +707,12 @@ func (st *step) begin(m *disrupt.Command) {
 			notes[disrupt.KeepUntil] = st.now.Add(min(time.Duration(hours*float64(time.Hour)), st.pol.Disrupt.Horizon)).UTC().Format(time.RFC3339)
 		}
 		at := len(st.out.Actions)
-		st.buy(m.Replacements)
+		st.createClaims(m.Replacements)
 		if m.OneForOne {
 			for _, u := range m.Candidates {
 				if a, ok := st.machine(u.Pool, m.Why); ok {
 					if pods := slices.DeleteFunc(slices.Clone(u.Pods), func(p *model.Pod) bool { return !disrupt.IsReschedulable(p) }); st.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
-						a.Slots, a.Reserved, a.NoReserve = slotsFor(pods), true, plan.Reason{} // those of the one that goes
+						a.Slots, a.Reserved, a.NoReserve = slotsForPods(pods), true, plan.Reason{} // those of the one that goes
 					}
 					st.addAction(a)
 					st.named[a.Name] = true
@@ -787,22 +787,24 @@ func (st *step) shunned(uid string) bool {
 
 // search is what disrupt looks at. With worn, nodes that have drifted may host what moves.
 func (st *step) search(worn bool) *disrupt.Input {
-	rooms, _ := st.rooms()
+	rooms, _ := st.solverNodes()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
 	for _, u := range st.unit {
-		if u.CommandID != "" || st.refreshing(u.NodeGroup()) {
+		if u.CommandID != "" || st.isRefreshing(u.NodeGroup()) {
 			going[u.Node.Name] = true
 		}
 	}
-	rooms = shut(rooms, st.closedToMoves(going, worn))
+	rooms = closeNodes(rooms, st.closedToMoves(going, worn))
 	st.measure()
-	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Nodes: rooms, Pools: st.unrefreshed(st.buyable()), GroupLeft: st.spare(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
+	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Nodes: rooms, Pools: st.withoutRefreshingGroups(st.purchasablePools()), GroupLeft: st.removableByGroup(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
 		BudgetLeft: map[string]int64{}, StartTimes: st.mem.starts, BootTime: st.mem.boot, BindsPods: st.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
-		WhyUnreservable: func(n *solve.NewNode) plan.Reason { return st.noReserve(st.poolByName[n.Pool], n.Requests, n.Pods) }}
+		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
+			return st.reservationRefusal(st.poolByName[n.Pool], n.Requests, n.Pods)
+		}}
 	st.expect(in, st.pol.Disrupt.Horizon)
 	in.UnboundInTransit = st.adrift()
 	for _, p := range st.homeward() {
-		if !st.cover[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
+		if !st.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
 			in.UnboundInTransit = append(in.UnboundInTransit, p)
 		}
 	}
@@ -876,7 +878,7 @@ func (st *step) unsettled() bool {
 		}
 	}
 	for _, p := range st.s.Pending {
-		if st.wanted(p) && !st.cover[p.UID] && recent(p.Created) {
+		if st.isDemand(p) && !st.covered[p.UID] && recent(p.Created) {
 			return true
 		}
 	}
@@ -885,8 +887,8 @@ func (st *step) unsettled() bool {
 			return true
 		}
 	}
-	for _, name := range sortedKeys(st.held) { // room that others may take until its pods are there
-		if h := st.held[name]; !h.claim.Reserved && h.awaited() > 0 && recent(h.claim.Created) {
+	for _, name := range sortedKeys(st.reservations) { // room that others may take until its pods are there
+		if h := st.reservations[name]; !h.claim.Reserved && h.awaitedPods() > 0 && recent(h.claim.Created) {
 			return true
 		}
 	}

@@ -25,62 +25,62 @@ import (
 // bought for pods that do not come is given back when its slots have waited long enough (see shrink). Nor where the last that was made has to
 // wait for somebody who opens its gates, or has a volume that is its own.
 
-// expected are the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused one of their class, or one of
+// anticipatedPods are the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused one of their class, or one of
 // them is demand without that or has a slot already. Once they are, they stay so until the last is made: what was bought for them is theirs
 // though its slots should end before. They are no more than model.MostExpected.
-func (st *step) expected() []*model.Pod {
-	if st.expecting {
-		return st.expects
+func (st *step) anticipatedPods() []*model.Pod {
+	if st.anticipatedKnown {
+		return st.anticipated
 	}
-	st.expecting = true
-	next := map[string]imagined{}
+	st.anticipatedKnown = true
+	next := map[string]anticipatedPods{}
 	for _, m := range st.s.Making {
 		due := m.Like.Created.Add(st.pol.AnticipateFor)
-		x, before := st.mem.expects[m.Like.Owner.UID]
-		if !st.now.Before(due) || !before && !st.unschedulable[m.Like.Class] && !st.asked(m.Like) && !st.slotted(m.Like) ||
-			m.Like.Gated || ownsVolume(m.Like) {
+		x, before := st.mem.anticipated[m.Like.Owner.UID]
+		if !st.now.Before(due) || !before && !st.unschedulable[m.Like.Class] && !st.demandHasClass(m.Like) && !st.hasReservedSlot(m.Like) ||
+			m.Like.Gated || hasEphemeralVolume(m.Like) {
 			continue
 		}
 		st.wakeAt(due)
-		want := min(m.Want, m.Have+model.MostExpected-len(st.expects))
+		want := min(m.Want, m.Have+model.MostExpected-len(st.anticipated))
 		if m.Have < x.first || x.first+len(x.pods) < want || len(x.pods) > 0 && (x.pods[0].Class != m.Like.Class || !x.pods[0].Created.Equal(m.Like.Created)) {
-			x = imagine(m, want)
+			x = anticipatePods(m, want)
 		}
 		next[m.Like.Owner.UID] = x
-		st.expects = append(st.expects, x.pods[m.Have-x.first:want-x.first]...)
+		st.anticipated = append(st.anticipated, x.pods[m.Have-x.first:want-x.first]...)
 	}
-	st.mem.expects = next
-	return st.expects
+	st.mem.anticipated = next
+	return st.anticipated
 }
 
-// ownsVolume says whether a pod has a generic ephemeral volume, whose claim bears the pod's name: no other pod is of its class.
-func ownsVolume(p *model.Pod) bool {
+// hasEphemeralVolume says whether a pod has a generic ephemeral volume, whose claim bears the pod's name: no other pod is of its class.
+func hasEphemeralVolume(p *model.Pod) bool {
 	return slices.ContainsFunc(p.Class.Volumes, func(v model.Volume) bool { return strings.HasPrefix(v.Claim, p.Key()+"-") })
 }
 
-// asked says whether pods of a class and an owner are demand.
-func (st *step) asked(p *model.Pod) bool {
-	if st.asking == nil {
-		st.asking = map[kin]bool{}
+// demandHasClass says whether pods of a class and an owner are demand.
+func (st *step) demandHasClass(p *model.Pod) bool {
+	if st.demandClasses == nil {
+		st.demandClasses = map[classOwner]bool{}
 		for _, q := range st.s.Pending {
-			if st.wanted(q) {
-				st.asking[kin{q.Class, q.Owner.UID}] = true
+			if st.isDemand(q) {
+				st.demandClasses[classOwner{q.Class, q.Owner.UID}] = true
 			}
 		}
 	}
-	return st.asking[kin{p.Class, p.Owner.UID}]
+	return st.demandClasses[classOwner{p.Class, p.Owner.UID}]
 }
 
-// kin are the pods of a class that have one owner.
-type kin struct {
+// classOwner are the pods of a class that have one owner.
+type classOwner struct {
 	class *model.Class
 	owner string
 }
 
-// slotted says whether pods of a class and an owner are waited for on machines that hold room.
-func (st *step) slotted(p *model.Pod) bool {
-	k := st.slot(p)
-	for _, h := range st.held {
+// hasReservedSlot says whether pods of a class and an owner are waited for on machines that hold room.
+func (st *step) hasReservedSlot(p *model.Pod) bool {
+	k := st.slotKeyOf(p)
+	for _, h := range st.reservations {
 		if _, ok := h.at[k]; ok {
 			return true
 		}
@@ -88,16 +88,16 @@ func (st *step) slotted(p *model.Pod) bool {
 	return false
 }
 
-// imagined are the pods of a ReplicaSet as they will be, from one number on.
-type imagined struct {
+// anticipatedPods are the pods of a ReplicaSet as they will be, from one number on.
+type anticipatedPods struct {
 	first int
 	pods  []*model.Pod
 }
 
-// imagine makes the pods that a ReplicaSet has to make, up to a number, as the last of them was made. By their names they come after all
+// anticipatePods makes the pods that a ReplicaSet has to make, up to a number, as the last of them was made. By their names they come after all
 // that are there.
-func imagine(m model.Making, want int) imagined {
-	x := imagined{m.Have, make([]*model.Pod, want-m.Have)}
+func anticipatePods(m model.Making, want int) anticipatedPods {
+	x := anticipatedPods{m.Have, make([]*model.Pod, want-m.Have)}
 	all := make([]model.Pod, len(x.pods))
 	for i := range all {
 		p := &all[i]
@@ -110,19 +110,19 @@ func imagine(m model.Making, want int) imagined {
 	return x
 }
 
-// present packs anew without what is not there yet, and says whether that serves a pod which finds no machine otherwise: what is counted on may
+// packWithoutAnticipated packs anew without what is not there yet, and says whether that serves a pod which finds no machine otherwise: what is counted on may
 // have taken all that can be had.
-func (st *step) present(left []*model.Pod, rooms []solve.Room, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
+func (st *step) packWithoutAnticipated(left []*model.Pod, rooms []solve.Room, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
 	expected := func(p *model.Pod) bool { return p.Expected }
 	short := func(r solve.Refusal) bool {
-		return !r.Pod.Expected && slices.ContainsFunc(r.Reasons, func(w plan.Reason) bool { return slices.Contains(takenByOthers, w.Code) })
+		return !r.Pod.Expected && slices.ContainsFunc(r.Reasons, func(w plan.Reason) bool { return slices.Contains(contentionCodes, w.Code) })
 	}
 	if !slices.ContainsFunc(with.Refused, short) || !slices.ContainsFunc(with.New, func(n solve.NewNode) bool { return slices.ContainsFunc(n.Pods, expected) }) &&
 		!slices.ContainsFunc(with.OnRooms, func(a solve.Assignment) bool { return slices.ContainsFunc(a.Pods, expected) }) {
 		return nil, nil, nil, false
 	}
 	there := slices.DeleteFunc(slices.Clone(left), expected)
-	problem, res := st.pack(there, rooms)
+	problem, res := st.packPods(there, rooms)
 	refused := make(map[*model.Pod]bool, len(res.Refused))
 	for _, r := range res.Refused {
 		refused[r.Pod] = true
@@ -130,6 +130,6 @@ func (st *step) present(left []*model.Pod, rooms []solve.Room, with *solve.Resul
 	return there, problem, res, slices.ContainsFunc(with.Refused, func(r solve.Refusal) bool { return !r.Pod.Expected && !refused[r.Pod] })
 }
 
-// takenByOthers are the reasons for which a pod may be refused because of where others are to go.
-var takenByOthers = []plan.Code{plan.Limit, plan.GroupMaximum, plan.OutOfCapacity, plan.TopologySpread, plan.PodAntiAffinity, plan.HostPortConflict,
+// contentionCodes are the reasons for which a pod may be refused because of where others are to go.
+var contentionCodes = []plan.Code{plan.Limit, plan.GroupMaximum, plan.OutOfCapacity, plan.TopologySpread, plan.PodAntiAffinity, plan.HostPortConflict,
 	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive}

@@ -28,8 +28,8 @@ const (
 	byRandom     = "random"
 )
 
-// option is a node group that might grow.
-type option struct {
+// groupOption is a node group that might grow.
+type groupOption struct {
 	pool   int // of the problem
 	group  string
 	keys   []float64 // what it is ranked by, less is better
@@ -37,8 +37,8 @@ type option struct {
 	rank   int32
 }
 
-// ranking is the rules of a pool's groups that come before price; empty: none.
-func ranking(p *model.NodePool) []string {
+// rulesBeforePrice is the rules of a pool's groups that come before price; empty: none.
+func rulesBeforePrice(p *model.NodePool) []string {
 	if p.Scaling == nil {
 		return nil
 	}
@@ -49,22 +49,22 @@ func ranking(p *model.NodePool) []string {
 	return list
 }
 
-// expand are the pools of a problem with the groups ranked that are to be.
-func (st *step) expand(in *solve.Problem) []solve.Pool {
+// rankGroups are the pools of a problem with the groups ranked that are to be.
+func (st *step) rankGroups(in *solve.Problem) []solve.Pool {
 	type kind struct {
 		weight int32
 		rules  string
 	}
-	sets := map[kind][]*option{}
+	sets := map[kind][]*groupOption{}
 	var order []kind
 	for i := range in.Pools {
 		p := &in.Pools[i]
-		rules := ranking(p.NodePool)
+		rules := rulesBeforePrice(p.NodePool)
 		if len(rules) == 0 || !p.Ready {
 			continue
 		}
-		groups := groupsOf(p.NodePool)
-		if len(groups) > 1 && (p.NodesLeft >= 0 || slices.Contains(p.HasLimit, true) || slices.ContainsFunc(p.Requirements, wantsChoice)) {
+		groups := offeredGroups(p.NodePool)
+		if len(groups) > 1 && (p.NodesLeft >= 0 || slices.Contains(p.HasLimit, true) || slices.ContainsFunc(p.Requirements, hasMinValues)) {
 			continue // what counts for all of its groups together can't be counted for each
 		}
 		k := kind{p.Weight, strings.Join(rules, ",")}
@@ -72,7 +72,7 @@ func (st *step) expand(in *solve.Problem) []solve.Pool {
 			order = append(order, k)
 		}
 		for _, g := range groups {
-			sets[k] = append(sets[k], &option{pool: i, group: g})
+			sets[k] = append(sets[k], &groupOption{pool: i, group: g})
 		}
 	}
 	order = slices.DeleteFunc(order, func(k kind) bool { return len(sets[k]) < 2 })
@@ -91,16 +91,16 @@ func (st *step) expand(in *solve.Problem) []solve.Pool {
 	for i, r := range rest.Refused {
 		demand[i] = r.Pod
 	}
-	parts := map[int][]*option{}
+	parts := map[int][]*groupOption{}
 	for _, k := range order {
 		set := sets[k]
 		for _, o := range set {
 			p := in.Pools[o.pool]
 			p.Group = o.group
 			tried, _ := solve.Solve(&solve.Problem{ResourceNames: in.ResourceNames, Demand: demand, Pools: []solve.Pool{p}, Daemons: in.Daemons, Namespaces: in.Namespaces}, solve.Memory{}, quick)
-			o.judge(strings.Split(k.rules, ","), p.NodePool, demand, tried.New)
+			o.computeKeys(strings.Split(k.rules, ","), p.NodePool, demand, tried.New)
 		}
-		slices.SortStableFunc(set, (*option).compare)
+		slices.SortStableFunc(set, (*groupOption).compare)
 		for i, o := range set {
 			if i > 0 {
 				o.rank = set[i-1].rank
@@ -125,10 +125,10 @@ func (st *step) expand(in *solve.Problem) []solve.Pool {
 	return out
 }
 
-func wantsChoice(r model.Requirement) bool { return r.MinValues > 0 }
+func hasMinValues(r model.Requirement) bool { return r.MinValues > 0 }
 
-// groupsOf are the node groups that a pool is offered something of, sorted.
-func groupsOf(p *model.NodePool) []string {
+// offeredGroups are the node groups that a pool is offered something of, sorted.
+func offeredGroups(p *model.NodePool) []string {
 	var out []string
 	for _, t := range p.Types {
 		for i := range t.Offerings {
@@ -141,8 +141,8 @@ func groupsOf(p *model.NodePool) []string {
 	return out
 }
 
-// judge works out what an option is ranked by, from the machines that would be bought of it were it the only one.
-func (o *option) judge(rules []string, p *model.NodePool, demand []*model.Pod, bought []solve.NewNode) {
+// computeKeys works out what an option is ranked by, from the machines that would be bought of it were it the only one.
+func (o *groupOption) computeKeys(rules []string, p *model.NodePool, demand []*model.Pod, bought []solve.NewNode) {
 	pods := 0
 	var asked, had model.Resources
 	for i := range bought {
@@ -186,29 +186,29 @@ func (o *option) judge(rules []string, p *model.NodePool, demand []*model.Pod, b
 				uids[i] = x.UID
 			}
 			slices.Sort(uids)
-			o.chance = hash(10, append(uids, o.group)...)
+			o.chance = hashName(10, append(uids, o.group)...)
 			return // nothing is left to the others
 		}
 		o.keys = append(o.keys, key)
 	}
 }
 
-func (o *option) compare(x *option) int {
+func (o *groupOption) compare(x *groupOption) int {
 	return cmp.Or(slices.Compare(o.keys, x.keys), strings.Compare(o.chance, x.chance))
 }
 
-// balance has machines come from those of several groups alike that have fewest. Groups are alike for a machine where they offer its type for
+// balanceGroups has machines come from those of several groups alike that have fewest. Groups are alike for a machine where they offer its type for
 // the same price, and their nodes have the same labels but for those that may differ.
-func (st *step) balance(bought []solve.NewNode) {
+func (st *step) balanceGroups(bought []solve.NewNode) {
 	var size, coming map[string]int64 // machines by group: those that are there or on their way, those of this plan
 	for i := range bought {
 		n := &bought[i]
 		p := st.poolByName[n.Pool]
-		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, wantsChoice) {
+		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, hasMinValues) {
 			continue
 		}
 		if size == nil {
-			size, coming = st.sizes(), map[string]int64{}
+			size, coming = st.sizeByGroup(), map[string]int64{}
 			for j := range bought {
 				coming[bought[j].Offering.Labels[model.LabelNodeGroup]]++
 			}
@@ -220,7 +220,7 @@ func (st *step) balance(bought []solve.NewNode) {
 		for _, o := range n.Type.Offerings {
 			g := o.Labels[model.LabelNodeGroup]
 			if g == "" || g == own || !o.Available || o.CapacityType != best.CapacityType || o.PriceMicro != n.Offering.PriceMicro || o.Remaining >= 0 && coming[g] >= o.Remaining ||
-				!alike(n.Offering.Labels, o.Labels, p.Scaling.Ignore) || !placeless(n.Pods, o) {
+				!labelsAlike(n.Offering.Labels, o.Labels, p.Scaling.Ignore) || !podsAllowOffering(n.Pods, o) {
 				continue
 			}
 			if k := size[g] + coming[g]; k < least {
@@ -230,13 +230,13 @@ func (st *step) balance(bought []solve.NewNode) {
 		g := best.Labels[model.LabelNodeGroup]
 		coming[g]++
 		if g != own {
-			regroup(n, p, best)
+			switchGroup(n, p, best)
 		}
 	}
 }
 
-// alike says whether labels differ in none but the group's name and those that may.
-func alike(a, b model.Labels, ignore []string) bool {
+// labelsAlike says whether labels differ in none but the group's name and those that may.
+func labelsAlike(a, b model.Labels, ignore []string) bool {
 	within := func(a, b model.Labels) bool {
 		for k, v := range a {
 			if k != model.LabelNodeGroup && b[k] != v && !slices.Contains(ignore, k) {
@@ -248,8 +248,8 @@ func alike(a, b model.Labels, ignore []string) bool {
 	return within(a, b) && within(b, a)
 }
 
-// placeless says whether pods may as well go where an offering is: nothing of theirs depends on the zone, and they don't ask for another.
-func placeless(pods []*model.Pod, o model.Offering) bool {
+// podsAllowOffering says whether pods may as well go where an offering is: nothing of theirs depends on the zone, and they don't ask for another.
+func podsAllowOffering(pods []*model.Pod, o model.Offering) bool {
 	for _, p := range pods {
 		c := p.Class
 		if slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return s.TopologyKey != model.LabelHostname }) ||
@@ -272,8 +272,8 @@ func placeless(pods []*model.Pod, o model.Offering) bool {
 	return true
 }
 
-// regroup has a machine come from another group.
-func regroup(n *solve.NewNode, p *model.NodePool, o model.Offering) {
+// switchGroup has a machine come from another group.
+func switchGroup(n *solve.NewNode, p *model.NodePool, o model.Offering) {
 	g := o.Labels[model.LabelNodeGroup]
 	from := func(t *model.InstanceType) bool {
 		return slices.ContainsFunc(t.Offerings, func(x model.Offering) bool {

@@ -110,7 +110,7 @@ func (st *step) reserveHosts(m *ongoing) (done bool, lost string) {
 				continue // that first: a taint of a claim without reservation is taken off
 			}
 		}
-		if !hasReservation(n, c) {
+		if !hasReservedTaint(n, c) {
 			done = false
 			st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}},
 				Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: m.ID}})
@@ -121,10 +121,10 @@ func (st *step) reserveHosts(m *ongoing) (done bool, lost string) {
 
 // slotsWith are slots for pods that are to come to a node beside those like them that are there.
 func (st *step) slotsWith(n *model.Node, coming []*model.Pod) []model.Slot {
-	slots := slotsFor(coming)
+	slots := slotsForPods(coming)
 	for i := range slots {
 		for _, p := range n.Pods {
-			if k := st.slot(p); k.class == slots[i].Class && k.owner == slots[i].Owner {
+			if k := st.slotKeyOf(p); k.class == slots[i].Class && k.owner == slots[i].Owner {
 				slots[i].Count++
 			}
 		}
@@ -139,13 +139,13 @@ func (st *step) unhosted(m *ongoing) bool {
 	}
 	return len(m.hosts) < m.Hosts || slices.ContainsFunc(m.hosts, func(c *model.Claim) bool {
 		n := st.nodeOf(c)
-		return n == nil || !hasReservation(n, c)
+		return n == nil || !hasReservedTaint(n, c)
 	})
 }
 
 // dismiss takes off a claim what it was to host, once its reservation has ended or its move has been taken back.
 func (st *step) dismiss(c *model.Claim, why plan.Reason) {
-	if n := st.nodeOf(c); n != nil && hasReservation(n, c) {
+	if n := st.nodeOf(c); n != nil && hasReservedTaint(n, c) {
 		st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
 	}
 	st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{AnnotationHost: plan.Unset}, Why: why})
@@ -154,7 +154,7 @@ func (st *step) dismiss(c *model.Claim, why plan.Reason) {
 // dismissHosts has the hosts of a move that is under way, or over, be nodes like any other where their reservation has ended.
 func (st *step) dismissHosts(m *ongoing) {
 	for _, c := range m.hosts {
-		if n := st.nodeOf(c); n == nil || !hasReservation(n, c) {
+		if n := st.nodeOf(c); n == nil || !hasReservedTaint(n, c) {
 			st.dismiss(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name})
 		}
 	}
@@ -176,7 +176,7 @@ func (st *step) cramped(c *model.Claim, n *model.Node) bool {
 	free := n.Allocatable.Sub(n.Used)
 	there := map[slotKey]int{}
 	for _, p := range n.Pods {
-		there[st.slot(p)]++
+		there[st.slotKeyOf(p)]++
 	}
 	var need model.Resources
 	for _, s := range c.Slots {
@@ -193,7 +193,7 @@ func (st *step) mayHost(p int32, worn bool) bool {
 		return false
 	}
 	c := st.s.Claims[at]
-	if c.Is(drifted) && !worn || !c.Deleting.IsZero() || c.UID == "" || st.moveOf[c.Name] != "" || st.taken[c.Name] != nil || st.held[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
+	if c.Is(drifted) && !worn || !c.Deleting.IsZero() || c.UID == "" || st.moveOf[c.Name] != "" || st.taken[c.Name] != nil || st.reservations[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
 		return false
 	}
 	for _, g := range st.mem.hosts {
@@ -219,7 +219,7 @@ func (st *step) closedToMoves(going map[string]bool, worn bool) map[string]bool 
 
 // homesFor are the free nodes as Homes needs them, for pods that no slot is kept for.
 func (st *step) homesFor(m *ongoing, closed []string, pods []*model.Pod) *model.Pod {
-	rooms, _ := st.rooms()
+	rooms, _ := st.solverNodes()
 	adrift := st.adrift()
 	p := disrupt.FindUnplaceable(rooms, len(st.s.ResourceNames), closed, pods, adrift)
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
@@ -230,7 +230,7 @@ func (st *step) homesFor(m *ongoing, closed []string, pods []*model.Pod) *model.
 	for _, n := range closed {
 		going[n] = true
 	}
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: slices.Concat(adrift, pods), Rooms: shut(rooms, going), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: slices.Concat(adrift, pods), Rooms: closeNodes(rooms, going), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
 		solve.Memory{}, st.pol.Solve)
 	for _, r := range res.Refused {
 		if slices.Contains(pods, r.Pod) {

@@ -96,7 +96,7 @@ func (st *step) notices() {
 // with those of others whose notices come in the same moment.
 func (st *step) alarmed() bool {
 	if len(st.taken) == 0 {
-		st.mem.alarms = nil
+		st.mem.interruptionsSolved = nil
 		return false
 	}
 	known := make(map[string]bool, len(st.taken))
@@ -105,7 +105,7 @@ func (st *step) alarmed() bool {
 	for _, name := range sortedKeys(st.taken) {
 		x := st.taken[name]
 		uid := x.claim.UID
-		if st.mem.alarms[uid] || !x.claim.Deleting.IsZero() || len(x.pods) == 0 {
+		if st.mem.interruptionsSolved[uid] || !x.claim.Deleting.IsZero() || len(x.pods) == 0 {
 			known[uid] = true
 			continue
 		}
@@ -117,7 +117,7 @@ func (st *step) alarmed() bool {
 			last = x.notice.Seen
 		}
 	}
-	st.mem.alarms = known
+	st.mem.interruptionsSolved = known
 	if len(fresh) == 0 {
 		return false
 	}
@@ -141,8 +141,8 @@ func (st *step) interruptions() {
 		return
 	}
 	homes := map[string]*model.Claim{} // by pod uid: the machine that room is kept on for its successor
-	for _, name := range sortedKeys(st.held) {
-		h := st.held[name]
+	for _, name := range sortedKeys(st.reservations) {
+		h := st.reservations[name]
 		for _, p := range h.pods {
 			homes[p.UID] = h.claim
 		}
@@ -175,7 +175,7 @@ func (st *step) interruptions() {
 			}
 			if home := homes[p.UID]; home != nil {
 				ready = ready && home.Is(lifecycle.Initialized)
-			} else if _, ok := st.mem.onRoom[p.UID]; !ok {
+			} else if _, ok := st.mem.placements[p.UID]; !ok {
 				ready = false
 			}
 		}

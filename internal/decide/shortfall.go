@@ -22,50 +22,50 @@ import (
 // A pod for which two machines have come short gets no third, of whichever type: what is wrong with them may be wrong with all. It is asked
 // about again when the pool or its node class has changed, or the pod has. All of this outlives the process (lessons.go).
 
-// enoughShort is how many machines have to come short for their type not to be believed any more.
-const enoughShort = 2
+// shortfallLimit is how many machines have to come short for their type not to be believed any more.
+const shortfallLimit = 2
 
-type shortKey struct{ pool, instanceType string } // the pool by uid
+type poolType struct{ pool, instanceType string } // the pool by uid
 
 // shortfall is what machines of a type came with in a pool, while all that they were judged by was as it was. It is never written to.
 type shortfall struct {
 	basis    string          // of the pool
 	promised model.Resources // what its provider said that pods may ask for
-	boots    string          // its image
+	image    string          // its image
 	came     map[string]model.Resources
 }
 
-// believed has the types of pools count for what machines of them had.
-func (st *step) believed() {
-	if len(st.mem.short) == 0 {
+// applyShortfalls has the types of pools count for what machines of them had.
+func (st *step) applyShortfalls() {
+	if len(st.mem.shortfalls) == 0 {
 		return
 	}
-	left := make(map[shortKey]shortfall, len(st.mem.short))
+	left := make(map[poolType]shortfall, len(st.mem.shortfalls))
 	doubted := map[*model.NodePool]*model.NodePool{}
 	var pools []*model.NodePool
 	for i, p := range st.s.Pools {
 		var types []*model.InstanceType
 		for j, t := range p.Types {
-			k := shortKey{p.UID, t.Name}
-			x, ok := st.mem.short[k]
-			if !ok || x.basis != registrationBasis(p) || x.boots != t.Boots || !x.promised.Equal(t.Allocatable) {
+			k := poolType{p.UID, t.Name}
+			x, ok := st.mem.shortfalls[k]
+			if !ok || x.basis != registrationBasis(p) || x.image != t.Boots || !x.promised.Equal(t.Allocatable) {
 				continue
 			}
 			left[k] = x
-			if len(x.came) < enoughShort {
+			if len(x.came) < shortfallLimit {
 				continue
 			}
 			if types == nil {
 				types = slices.Clone(p.Types)
 			}
 			less := *t
-			less.Promised, less.Allocatable = t.Allocatable, x.least()
+			less.Promised, less.Allocatable = t.Allocatable, x.leastAllocatable()
 			types[j] = &less
 		}
 		if types == nil {
 			continue
 		}
-		q := st.mem.doubted[p]
+		q := st.mem.reducedPools[p]
 		if q == nil || !slices.EqualFunc(q.Types, types, func(a, b *model.InstanceType) bool {
 			return a == b || a.Promised != nil && b.Promised != nil && a.Allocatable.Equal(b.Allocatable)
 		}) {
@@ -79,7 +79,7 @@ func (st *step) believed() {
 		}
 		pools[i] = q
 	}
-	st.mem.short, st.mem.doubted = left, doubted
+	st.mem.shortfalls, st.mem.reducedPools = left, doubted
 	if pools != nil {
 		s := *st.s
 		s.Pools = pools
@@ -87,8 +87,8 @@ func (st *step) believed() {
 	}
 }
 
-// least is what can be counted on.
-func (x shortfall) least() model.Resources {
+// leastAllocatable is what can be counted on.
+func (x shortfall) leastAllocatable() model.Resources {
 	out := x.promised
 	for _, r := range x.came {
 		out = out.Min(r)
@@ -96,9 +96,9 @@ func (x shortfall) least() model.Resources {
 	return out
 }
 
-// judge looks whether a claim's node, which has come, holds what was planned on it. Slots for which it has no room hold nothing: their pods
+// checkCapacity looks whether a claim's node, which has come, holds what was planned on it. Slots for which it has no room hold nothing: their pods
 // are decided on again at once. It says whether that is news.
-func (st *step) judge(h *holding) (news bool) {
+func (st *step) checkCapacity(h *reservation) (news bool) {
 	c, n := h.claim, h.node
 	if n == nil || c.UID == "" || !c.Is(lifecycle.Initialized) {
 		return false
@@ -113,13 +113,13 @@ func (st *step) judge(h *holding) (news bool) {
 	for _, s := range h.slots {
 		need = need.AddInto(s.Requests, int64(s.Count))
 	}
-	news = st.noteShort(c, n, need, room)
+	news = st.recordShortfall(c, n, need, room)
 	if need.Fits(room) {
 		return news
 	}
-	x := loss{claim: c, room: room, slots: map[slotKey]int{}}
+	x := lostSlots{claim: c, room: room, slots: map[slotKey]int{}}
 	for i := range h.slots {
-		room = room.Sub(scaled(h.slots[i].Requests, h.slots[i].bound))
+		room = room.Sub(multiply(h.slots[i].Requests, h.slots[i].bound))
 	}
 	for i := range h.slots {
 		s := &h.slots[i]
@@ -130,43 +130,43 @@ func (st *step) judge(h *holding) (news bool) {
 		x.slots[slotKey{s.Class, s.Owner}] += was - s.Count
 	}
 	if news {
-		st.mem.losses = append(slices.Clip(st.mem.losses), x)
+		st.mem.lostSlots = append(slices.Clip(st.mem.lostSlots), x)
 	}
 	return news
 }
 
-// loss is what a machine that came short had no room for.
-type loss struct {
+// lostSlots is what a machine that came short had no room for.
+type lostSlots struct {
 	claim *model.Claim
 	room  model.Resources
 	slots map[slotKey]int
 }
 
-// mishap is the machines that came short for a pod, while it and the pool that they were bought from were as they are. It is never written to.
-type mishap struct {
+// podShortfall is the machines that came short for a pod, while it and the pool that they were bought from were as they are. It is never written to.
+type podShortfall struct {
 	class       string // of the pod
 	pool, basis string // of the last; the pool by uid
 	claims      []string
 	why         plan.Reason
 }
 
-// blame finds the pods for which machines have come short: of those that have none now, as many of a kind as had a slot there.
-func (st *step) blame(left []*model.Pod) {
+// recordPodShortfalls finds the pods for which machines have come short: of those that have none now, as many of a kind as had a slot there.
+func (st *step) recordPodShortfalls(left []*model.Pod) {
 	said := map[string]bool{} // a pod has one slot at a time
-	for _, x := range st.mem.losses {
+	for _, x := range st.mem.lostSlots {
 		p := st.poolByName[x.claim.Pool]
 		if p == nil {
 			continue
 		}
 		more := maps.Clone(x.slots)
 		for _, pod := range left {
-			k := st.slot(pod)
+			k := st.slotKeyOf(pod)
 			if more[k] == 0 || pod.Node != "" || said[pod.UID] {
 				continue
 			}
 			more[k]--
 			said[pod.UID] = true
-			m := st.mem.mishaps[pod.UID]
+			m := st.mem.podShortfalls[pod.UID]
 			m.class, m.pool, m.basis = k.class, p.UID, registrationBasis(p)
 			m.claims = append(slices.Clip(m.claims), x.claim.Name)
 			m.why = plan.Reason{Code: plan.ShortAgain, Pool: p.Name, Subject: x.claim.Labels[model.LabelInstanceType]}
@@ -176,42 +176,42 @@ func (st *step) blame(left []*model.Pod) {
 					break
 				}
 			}
-			st.mem.mishaps = maps.Clone(st.mem.mishaps)
-			if st.mem.mishaps == nil {
-				st.mem.mishaps = map[string]mishap{}
+			st.mem.podShortfalls = maps.Clone(st.mem.podShortfalls)
+			if st.mem.podShortfalls == nil {
+				st.mem.podShortfalls = map[string]podShortfall{}
 			}
-			st.mem.mishaps[pod.UID] = m
-			st.mem.lessons++
+			st.mem.podShortfalls[pod.UID] = m
+			st.mem.learnedChanges++
 		}
 	}
-	st.mem.losses = nil
+	st.mem.lostSlots = nil
 }
 
-// mishap is what is remembered of a pod, if it, the pool and its node class are as they were.
-func (st *step) mishap(p *model.Pod) (mishap, bool) {
-	m, ok := st.mem.mishaps[p.UID]
+// podShortfallOf is what is remembered of a pod, if it, the pool and its node class are as they were.
+func (st *step) podShortfallOf(p *model.Pod) (podShortfall, bool) {
+	m, ok := st.mem.podShortfalls[p.UID]
 	return m, ok && m.class == ClassHash(p.Class) && slices.ContainsFunc(st.s.Pools, func(q *model.NodePool) bool {
 		return q.UID == m.pool && registrationBasis(q) == m.basis
 	})
 }
 
-func (m mishap) enough() bool { return len(m.claims) >= enoughShort }
+func (m podShortfall) isFinal() bool { return len(m.claims) >= shortfallLimit }
 
-// deserving are the pods for which a machine may be bought. For the others enough of them have come short.
-func (st *step) deserving(left []*model.Pod) (kept []*model.Pod, refused []plan.PodDecision) {
-	st.blame(left)
-	if len(st.mem.mishaps) == 0 {
+// refuseRepeatedShortfalls are the pods for which a machine may be bought. For the others enough of them have come short.
+func (st *step) refuseRepeatedShortfalls(left []*model.Pod) (kept []*model.Pod, refused []plan.PodDecision) {
+	st.recordPodShortfalls(left)
+	if len(st.mem.podShortfalls) == 0 {
 		return left, nil
 	}
-	now := map[string]mishap{}
+	now := map[string]podShortfall{}
 	for _, p := range st.s.Pending {
-		if m, ok := st.mishap(p); ok {
+		if m, ok := st.podShortfallOf(p); ok {
 			now[p.UID] = m
 		}
 	}
-	st.mem.mishaps = now
+	st.mem.podShortfalls = now
 	for _, p := range left {
-		if m := now[p.UID]; m.enough() {
+		if m := now[p.UID]; m.isFinal() {
 			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{m.why}})
 		} else {
 			kept = append(kept, p)
@@ -220,13 +220,13 @@ func (st *step) deserving(left []*model.Pod) (kept []*model.Pod, refused []plan.
 	return kept, refused
 }
 
-func scaled(r model.Resources, n int) model.Resources {
+func multiply(r model.Resources, n int) model.Resources {
 	return model.Resources(nil).AddInto(r, int64(n))
 }
 
-// noteShort takes down what a node has where that is less than was promised and too little, and strikes it where it is not. It says whether
+// recordShortfall takes down what a node has where that is less than was promised and too little, and strikes it where it is not. It says whether
 // that is news.
-func (st *step) noteShort(c *model.Claim, n *model.Node, need, room model.Resources) bool {
+func (st *step) recordShortfall(c *model.Claim, n *model.Node, need, room model.Resources) bool {
 	p := st.poolByName[c.Pool]
 	if h := c.Annotations[hashAnnotation]; p == nil || h != "" && h != p.Hash {
 		return false // it was bought as something else
@@ -250,14 +250,14 @@ func (st *step) noteShort(c *model.Claim, n *model.Node, need, room model.Resour
 		d := model.Dim(d)
 		short = short || need.At(d) > room.At(d) && promised.At(d) > has.At(d)
 	}
-	k := shortKey{p.UID, t.Name}
-	x, known := st.mem.short[k]
+	k := poolType{p.UID, t.Name}
+	x, known := st.mem.shortfalls[k]
 	old, was := x.came[c.UID]
 	if short == was && (!short || old.Equal(has)) {
 		return false
 	}
 	if !known {
-		x = shortfall{basis: registrationBasis(p), promised: promised, boots: t.Boots}
+		x = shortfall{basis: registrationBasis(p), promised: promised, image: t.Boots}
 	}
 	x.came = maps.Clone(x.came)
 	if x.came == nil {
@@ -268,32 +268,32 @@ func (st *step) noteShort(c *model.Claim, n *model.Node, need, room model.Resour
 	} else {
 		delete(x.came, c.UID)
 	}
-	st.mem.short = maps.Clone(st.mem.short)
-	if st.mem.short == nil {
-		st.mem.short = map[shortKey]shortfall{}
+	st.mem.shortfalls = maps.Clone(st.mem.shortfalls)
+	if st.mem.shortfalls == nil {
+		st.mem.shortfalls = map[poolType]shortfall{}
 	}
-	st.mem.short[k] = x
-	st.mem.lessons++
+	st.mem.shortfalls[k] = x
+	st.mem.learnedChanges++
 	return short && !was
 }
 
-// useless takes down what a node has that never became usable: a device may be missing that its type was said to have. It says whether that
+// recordStuckNode takes down what a node has that never became usable: a device may be missing that its type was said to have. It says whether that
 // is news.
-func (st *step) useless(c *model.Claim, n *model.Node) bool {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !registered(n) || !st.stuck(c) {
+func (st *step) recordStuckNode(c *model.Claim, n *model.Node) bool {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !isRegistered(n) || !st.isStuck(c) {
 		return false
 	}
 	var need model.Resources
 	for _, s := range c.Slots {
 		need = need.AddInto(s.Requests, int64(s.Count))
 	}
-	if !st.noteShort(c, n, need, n.Allocatable) {
+	if !st.recordShortfall(c, n, need, n.Allocatable) {
 		return false
 	}
-	x := loss{claim: c, room: n.Allocatable, slots: map[slotKey]int{}}
+	x := lostSlots{claim: c, room: n.Allocatable, slots: map[slotKey]int{}}
 	for _, s := range c.Slots {
 		x.slots[slotKey{s.Class, s.Owner}] += s.Count
 	}
-	st.mem.losses = append(slices.Clip(st.mem.losses), x)
+	st.mem.lostSlots = append(slices.Clip(st.mem.lostSlots), x)
 	return true
 }

@@ -48,7 +48,7 @@ func (st *step) heed() {
 		return
 	}
 	slow, some := map[string]bool{}, false
-	for _, p := range st.dying() {
+	for _, p := range st.terminatingPods() {
 		slow[p.UID] = succeedsLater(p)
 		some = some || slow[p.UID]
 	}
@@ -73,19 +73,19 @@ func (st *step) heed() {
 
 // late are the pods that heed would follow, asked to go or not, for whose successors no slot is open.
 func (st *step) late() (out []*model.Pod) {
-	dying := slices.DeleteFunc(st.dying(), func(p *model.Pod) bool { return !succeedsLater(p) })
+	dying := slices.DeleteFunc(st.terminatingPods(), func(p *model.Pod) bool { return !succeedsLater(p) })
 	if len(dying) == 0 {
 		return nil
 	}
 	open := map[slotKey]int{}
-	for _, h := range st.held {
+	for _, h := range st.reservations {
 		for _, s := range h.slots {
 			open[slotKey{s.Class, s.Owner}] += s.Count - s.bound - s.matched
 		}
 	}
 	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
 	for _, p := range dying {
-		if k := st.slot(p); open[k] > 0 {
+		if k := st.slotKeyOf(p); open[k] > 0 {
 			open[k]--
 		} else {
 			out = append(out, p)
@@ -126,7 +126,7 @@ func (st *step) pace() int {
 func (st *step) there() map[string]bool {
 	there := map[string]bool{}
 	if len(st.mem.asked) > 0 {
-		for _, p := range st.leaving() {
+		for _, p := range st.leavingPods() {
 			there[p.UID] = true
 		}
 	}
@@ -199,7 +199,7 @@ func (st *step) paced() {
 		}
 	}
 	pods := map[string]*model.Pod{}
-	for _, p := range st.leaving() {
+	for _, p := range st.leavingPods() {
 		pods[p.UID] = p
 	}
 	urgent := map[string]bool{} // nodes that their cloud takes away soon
@@ -227,7 +227,7 @@ func (st *step) paced() {
 			kept = append(kept, a)
 		case !again && (left > 0 || urgent[e.Node]):
 			left--
-			x := asked{at: st.now, pod: pods[e.UID], slot: st.cover[e.UID], last: last}
+			x := asked{at: st.now, pod: pods[e.UID], slot: st.covered[e.UID], last: last}
 			if x.pod != nil {
 				x.owner = slotOwner(x.pod)
 			}

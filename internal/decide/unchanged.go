@@ -538,13 +538,13 @@ func (st *step) saveUnchanged() {
 			continue
 		}
 		st.copyUnchanged()
-		k.state[p], k.candidates[p], k.until[p], k.solverNodes[p] = unchanged, u, x.until, st.nodeRoom(u.Node, c, nil)
+		k.state[p], k.candidates[p], k.until[p], k.solverNodes[p] = unchanged, u, x.until, st.standingNode(u.Node, c, nil)
 		k.count(u, 1)
 	}
 	for _, p := range st.dirtyNodes {
 		if n := st.s.Nodes[p]; st.claims.claimOf[p] < 0 && n.Deleting.IsZero() && st.now.Sub(n.Created) >= unownedNodeGrace {
 			st.copyUnchanged()
-			k.state[p], k.solverNodes[p] = unowned, st.nodeRoom(n, nil, nil)
+			k.state[p], k.solverNodes[p] = unowned, st.standingNode(n, nil, nil)
 		}
 	}
 	if st.ownsUnchanged {
@@ -573,7 +573,7 @@ func (st *step) isUnchanged(u *disrupt.Candidate) bool {
 		!c.Is(lifecycle.Launched), !c.Is(lifecycle.Registered), !c.Is(lifecycle.Initialized),
 		c.Is(lifecycle.Terminating), c.Is(lifecycle.Disrupted), c.Is(drifted),
 		c.Annotations[AnnotationMove] != "", c.Annotations[AnnotationHost] != "", c.Annotations[AnnotationInterrupted] != "", c.Annotations[lifecycle.TerminationTime] != "",
-		st.held[c.Name] != nil, st.moveOf[c.Name] != "", st.taken[c.Name] != nil,
+		st.reservations[c.Name] != nil, st.moveOf[c.Name] != "", st.taken[c.Name] != nil,
 		c.ExpireAfter >= 0 && !st.now.Before(c.Created.Add(c.ExpireAfter)),
 		len(p.Types) > 0 && u.PriceMicro < 0,
 		!disrupt.HasWorkloadPods(n) && p.ConsolidateAfter >= 0 && p.Replicas < 0,

@@ -12,9 +12,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// adopt makes a claim for each member of a node group that is nobody's: it was there before its group was given to a pool, or somebody else
+// adoptGroupMembers makes a claim for each member of a node group that is nobody's: it was there before its group was given to a pool, or somebody else
 // had the group grow. From then on it is a machine like any other, and can be given back.
-func (st *step) adopt() {
+func (st *step) adoptGroupMembers() {
 	var taken map[string]bool // by provider id
 	for _, i := range st.s.Instances {
 		if i.Gone || i.Class == "" || i.ClaimUID != "" {
@@ -29,7 +29,7 @@ func (st *step) adopt() {
 		if taken[i.ProviderID] {
 			continue
 		}
-		p := st.poolOf(i)
+		p := st.poolOfMember(i)
 		if p == nil {
 			continue
 		}
@@ -38,7 +38,7 @@ func (st *step) adopt() {
 			prefix = strings.TrimRight(prefix[:52], "-.")
 		}
 		a := plan.CreateClaim{
-			Name: prefix + "-" + hash(10, p.UID, i.ProviderID), Pool: p, Type: i.Labels[model.LabelInstanceType], Zone: i.Labels[model.LabelZone],
+			Name: prefix + "-" + hashName(10, p.UID, i.ProviderID), Pool: p, Type: i.Labels[model.LabelInstanceType], Zone: i.Labels[model.LabelZone],
 			CapacityType: i.Labels[model.LabelCapacityType], Annotations: map[string]string{model.AnnotationAdopt: i.ProviderID},
 			NoReserve: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: i.ProviderID}, Why: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: i.ProviderID},
 			Requirements: p.Requirements.With(model.OneOf(model.LabelInstanceType, i.Labels[model.LabelInstanceType]), model.OneOf(model.LabelZone, i.Labels[model.LabelZone]),
@@ -54,8 +54,8 @@ func (st *step) adopt() {
 	}
 }
 
-// poolOf is the pool that a machine is one of: the first, by name, whose node class it is of and whose requirements it meets.
-func (st *step) poolOf(i *model.Instance) *model.NodePool {
+// poolOfMember is the pool that a machine is one of: the first, by name, whose node class it is of and whose requirements it meets.
+func (st *step) poolOfMember(i *model.Instance) *model.NodePool {
 	var out *model.NodePool
 	for _, p := range st.s.Pools {
 		if p.Deleting || p.LetGo || p.ClassName != i.Class || out != nil && out.Name < p.Name {
@@ -64,7 +64,7 @@ func (st *step) poolOf(i *model.Instance) *model.NodePool {
 		l := memberLabels(p, i.Labels)
 		if l != nil && !slices.ContainsFunc(p.Requirements, func(q model.Requirement) bool {
 			v, ok := l[q.Key]
-			return (ok || provided(p, q.Key)) && !q.Matches(v, ok) // any other label is the pool's own to give
+			return (ok || poolProvidesLabel(p, q.Key)) && !q.Matches(v, ok) // any other label is the pool's own to give
 		}) {
 			out = p
 		}
@@ -86,8 +86,8 @@ func memberLabels(p *model.NodePool, of model.Labels) model.Labels {
 	return nil
 }
 
-// provided says whether some type or offering of a pool bears a label.
-func provided(p *model.NodePool, key string) bool {
+// poolProvidesLabel says whether some type or offering of a pool bears a label.
+func poolProvidesLabel(p *model.NodePool, key string) bool {
 	return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool {
 		_, ok := t.Labels[key]
 		return ok || slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { _, ok := o.Labels[key]; return ok })

@@ -16,19 +16,19 @@ import (
 // a dozen writes to the API server, which a burst has busy as it is, and a node for long. The plan of what does not wait is made anew without
 // the others, so that its cost, its bound and its check are those of what is bought.
 
-// smallPart is how much smaller than the largest machine of the stream, by price, a machine must be to wait.
-const smallPart = 4
+// smallNodeDivisor is how much smaller than the largest machine of the stream, by price, a machine must be to wait.
+const smallNodeDivisor = 4
 
-// grand is the price of the largest machine that a stream has bought, and when it last bought.
-type grand struct {
+// largestNode is the price of the largest machine that a stream has bought, and when it last bought.
+type largestNode struct {
 	priceMicro int64
 	at         time.Time
 }
 
-// largest is the price of the largest of some machines and of those that the stream has bought lately.
-func (st *step) largest(nodes []solve.NewNode) (most int64) {
-	if st.now.Sub(st.mem.grand.at) <= st.pol.SmallNodeDelay {
-		most = st.mem.grand.priceMicro
+// largestPrice is the price of the largest of some machines and of those that the stream has bought lately.
+func (st *step) largestPrice(nodes []solve.NewNode) (most int64) {
+	if st.now.Sub(st.mem.largestNode.at) <= st.pol.SmallNodeDelay {
+		most = st.mem.largestNode.priceMicro
 	}
 	for i := range nodes {
 		most = max(most, nodes[i].PriceMicro)
@@ -36,23 +36,23 @@ func (st *step) largest(nodes []solve.NewNode) (most int64) {
 	return most
 }
 
-// crowd takes down what a plan made while pods stream in buys.
-func (st *step) crowd(nodes []solve.NewNode) {
+// recordLargestNode takes down what a plan made while pods stream in buys.
+func (st *step) recordLargestNode(nodes []solve.NewNode) {
 	if len(nodes) > 0 {
-		st.mem.grand = grand{st.largest(nodes), st.now}
+		st.mem.largestNode = largestNode{st.largestPrice(nodes), st.now}
 	}
 }
 
-// company returns the demand without the pods that wait for others to share a machine with, the youngest of their class, and how many
+// delaySmallNodes returns the demand without the pods that wait for others to share a machine with, the youngest of their class, and how many
 // wait. None does where pods look at where others are, for those must be decided on together; nor where one would wait for too long: then
 // all is bought.
-func (st *step) company(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
-	before := st.mem.waits
-	st.mem.waits = nil
-	most := st.largest(nodes)
+func (st *step) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
+	before := st.mem.delayedSince
+	st.mem.delayedSince = nil
+	most := st.largestPrice(nodes)
 	small := map[string]int{} // pods by class
 	for i := range nodes {
-		if n := &nodes[i]; n.PriceMicro*smallPart < most {
+		if n := &nodes[i]; n.PriceMicro*smallNodeDivisor < most {
 			for _, p := range n.Pods {
 				small[p.Class.Key]++
 			}
@@ -61,7 +61,7 @@ func (st *step) company(demand []*model.Pod, nodes []solve.NewNode) (kept []*mod
 	since, waits := map[string]time.Time{}, map[*model.Pod]bool{}
 	byClass := map[string][]*model.Pod{}
 	for _, p := range demand {
-		if looksAround(p.Class) {
+		if dependsOnOtherPods(p.Class) {
 			return demand, 0
 		}
 		if small[p.Class.Key] > 0 {
@@ -76,7 +76,7 @@ func (st *step) company(demand []*model.Pod, nodes []solve.NewNode) (kept []*mod
 				}
 				return 1
 			}
-			return older(b, a)
+			return comparePodAge(b, a)
 		})
 		for i, p := range pods {
 			first, again := before[p.UID]
@@ -94,11 +94,11 @@ func (st *step) company(demand []*model.Pod, nodes []solve.NewNode) (kept []*mod
 			}
 		}
 	}
-	st.mem.waits = since
+	st.mem.delayedSince = since
 	return slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool { return waits[p] }), len(waits)
 }
 
-// looksAround says whether where pods of a class may or would rather be depends on where others are.
-func looksAround(c *model.Class) bool {
+// dependsOnOtherPods says whether where pods of a class may or would rather be depends on where others are.
+func dependsOnOtherPods(c *model.Class) bool {
 	return len(c.Spread)+len(c.Affinity)+len(c.AntiAffinity)+len(c.PreferredAffinity)+len(c.PreferredAntiAffinity) > 0
 }

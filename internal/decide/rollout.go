@@ -133,6 +133,6 @@ func (st *step) succeeded(p *model.Pod) bool {
 func (st *step) newGuard() *disrupt.Eligibility {
 	g := disrupt.NewEligibility(st.s.PDBs, st.now)
 	g.RollsOutFirst = st.surges
-	g.NodeGroups = st.groups()
+	g.NodeGroups = st.nodeGroups()
 	return g
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// LearnedCapacity are what Memory must not forget when the process ends, in a form that can be kept: without them machines that come short would be
+// bought anew after each restart.
+type LearnedCapacity struct {
+	Types []LearnedType `json:"types,omitempty"`
+	Pods  []LearnedPod  `json:"pods,omitempty"`
+}
+
+// LearnedType is what machines of a type came with in a pool. Resources are amounts by name.
+type LearnedType struct {
+	Pool     string                      `json:"pool"` // by uid
+	Type     string                      `json:"type"`
+	Basis    string                      `json:"basis"` // of the pool
+	Image    string                      `json:"image,omitempty"`
+	Promised map[string]int64            `json:"promised"`
+	Came     map[string]map[string]int64 `json:"came"` // by claim uid
+}
+
+// LearnedPod is the claims whose machines came short for a pod.
+type LearnedPod struct {
+	Pod    string      `json:"pod"` // by uid
+	Class  string      `json:"class"`
+	Pool   string      `json:"pool"` // by uid
+	Basis  string      `json:"basis"`
+	Claims []string    `json:"claims"`
+	Why    plan.Reason `json:"why"`
+}
+
+// maxMachinesPerType is how many machines of a type are told of: more prove nothing more.
+const maxMachinesPerType = 8
+
+// LearnedChanges counts the changes of what Lessons tells.
+func (m *Memory) LearnedChanges() int { return m.learnedChanges }
+
+// Learned are what has been learned; names are the resources by Dim.
+func (m *Memory) Learned(names []string) LearnedCapacity {
+	amounts := func(r model.Resources) map[string]int64 {
+		out := map[string]int64{}
+		for d, v := range r {
+			if v != 0 {
+				out[names[d]] = v
+			}
+		}
+		return out
+	}
+	var out LearnedCapacity
+	for k, x := range m.shortfalls {
+		t := LearnedType{Pool: k.pool, Type: k.instanceType, Basis: x.basis, Image: x.image, Promised: amounts(x.promised), Came: map[string]map[string]int64{}}
+		uids := sortedKeys(x.came)
+		for _, uid := range uids[:min(len(uids), maxMachinesPerType)] {
+			t.Came[uid] = amounts(x.came[uid])
+		}
+		if len(t.Came) > 0 {
+			out.Types = append(out.Types, t)
+		}
+	}
+	slices.SortFunc(out.Types, func(a, b LearnedType) int { return strings.Compare(a.Pool+"\x00"+a.Type, b.Pool+"\x00"+b.Type) })
+	for _, uid := range sortedKeys(m.podShortfalls) {
+		x := m.podShortfalls[uid]
+		out.Pods = append(out.Pods, LearnedPod{uid, x.class, x.pool, x.basis, x.claims, x.why})
+	}
+	return out
+}
+
+// WithLearned is a Memory that has learned all that was told before; dim numbers a resource.
+func (m Memory) WithLearned(l LearnedCapacity, dim func(name string) model.Dim) Memory {
+	resources := func(amounts map[string]int64) model.Resources {
+		var out model.Resources
+		for _, name := range sortedKeys(amounts) {
+			out = out.With(dim(name), amounts[name])
+		}
+		return out
+	}
+	m.shortfalls, m.podShortfalls = maps.Clone(m.shortfalls), maps.Clone(m.podShortfalls)
+	if m.shortfalls == nil {
+		m.shortfalls = map[poolType]shortfall{}
+	}
+	if m.podShortfalls == nil {
+		m.podShortfalls = map[string]podShortfall{}
+	}
+	for _, t := range l.Types {
+		x := shortfall{basis: t.Basis, image: t.Image, promised: resources(t.Promised), came: map[string]model.Resources{}}
+		for uid, r := range t.Came {
+			x.came[uid] = resources(r)
+		}
+		m.shortfalls[poolType{t.Pool, t.Type}] = x
+	}
+	for _, p := range l.Pods {
+		m.podShortfalls[p.Pod] = podShortfall{p.Class, p.Pool, p.Basis, p.Claims, p.Why}
+	}
+	return m
+}
