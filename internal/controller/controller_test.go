@@ -693,7 +693,7 @@ func TestARefusedMoveStopsNothingElse(t *testing.T) {
 		b.c.Emit(func(s *state.State) {
 			b.c.verify = func(_ *model.Snapshot, out *decide.Output) Opinion {
 				var o Opinion
-				for _, m := range out.Moves {
+				for _, m := range out.Commands {
 					refused++
 					o.Moves = append(o.Moves, RefusedMove{m, errors.New("pod a is on no machine")})
 				}

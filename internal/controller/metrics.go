@@ -158,7 +158,7 @@ func (m *Metrics) disrupted(c *model.Claim, pool *model.NodePool, a plan.DeleteC
 }
 
 // moved counts a move that was begun.
-func (m *Metrics) moved(x *decide.MoveBegun) {
+func (m *Metrics) moved(x *decide.StartedCommand) {
 	decision, kind := "delete", "single"
 	if len(x.Replacements) > 0 || x.OneForOne {
 		decision = "replace"

@@ -153,7 +153,7 @@ func TestNodeClassMetrics(t *testing.T) {
 func TestBalancedMetrics(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.c.Emit(func(*state.State) {
-			b.c.Metrics.moved(&decide.MoveBegun{Command: &disrupt.Command{Cause: plan.Underutilized, BalancedScores: map[string]float64{"p": 0.7}}})
+			b.c.Metrics.moved(&decide.StartedCommand{Command: &disrupt.Command{Cause: plan.Underutilized, BalancedScores: map[string]float64{"p": 0.7}}})
 			b.c.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/p", Have: "0.20"}})
 			b.c.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.DisruptionBudgetPDB}})
 		})

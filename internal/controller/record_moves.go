@@ -15,8 +15,8 @@ import (
 
 // recordMoves tells which moves were begun and which were taken back.
 func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
-	for i := range out.Moves {
-		m := &out.Moves[i]
+	for i := range out.Commands {
+		m := &out.Commands[i]
 		c.Metrics.moved(m)
 		names, pods := make([]string, len(m.Candidates)), 0
 		for i, u := range m.Candidates {

@@ -83,14 +83,14 @@ func (c *Controller) stand(ctx context.Context, now time.Time, snap *model.Snaps
 	mem := c.mem
 	if len(d.charge) > 0 {
 		var out decide.Output
-		out, mem = decide.Step(snap, c.mem, now, c.Policy, decide.Request{OngoingOnly: true, Halt: strings.Join(d.others, "; ")})
+		out, mem = decide.Step(snap, c.mem, now, c.Policy, decide.Request{OngoingOnly: true, PassiveReason: strings.Join(d.others, "; ")})
 		kept := out.Actions[:0]
 		for _, a := range out.Actions {
 			if d.seesThrough(c.State, a) {
 				kept = append(kept, a)
 			}
 		}
-		out.Actions, out.Notes, out.Moves, out.Kept, next = withoutRefused(snap, kept), nil, nil, nil, out.Next
+		out.Actions, out.Notes, out.Commands, out.Kept, next = withoutRefused(snap, kept), nil, nil, nil, out.Next
 		c.record(now, snap, &out)
 		for _, a := range out.Actions {
 			c.begin(ctx, now, a)
@@ -179,10 +179,10 @@ func (c *Controller) tellWould(now time.Time, d *standDown, out *decide.Output) 
 			remove++
 		}
 	}
-	if text := fmt.Sprint(buy, launch, remove, pods, len(out.Moves), out.Cost.NewMicroPerHour); text != d.would {
+	if text := fmt.Sprint(buy, launch, remove, pods, len(out.Commands), out.Cost.NewMicroPerHour); text != d.would {
 		d.would = text
 		c.Log.Info("would act, but another autoscaler is live", "others", d.others, "machines", buy, "pods", pods, "usdPerHour", usd(out.Cost.NewMicroPerHour),
-			"launches", launch, "moves", len(out.Moves), "deletions", remove)
+			"launches", launch, "moves", len(out.Commands), "deletions", remove)
 	}
 }
 

@@ -31,7 +31,7 @@ type Opinion struct {
 
 // RefusedMove is a move that is not begun.
 type RefusedMove struct {
-	decide.MoveBegun
+	decide.StartedCommand
 	Err error
 }
 
@@ -41,7 +41,7 @@ func Verified(snap *model.Snapshot, out *decide.Output) Opinion {
 	if out.Problem != nil {
 		o.Demand = violations(verify.Plan(verifyInput(out.Problem, out.Result)))
 	}
-	for _, m := range out.Moves {
+	for _, m := range out.Commands {
 		if m.Problem == nil {
 			continue
 		}

@@ -33,12 +33,12 @@ const (
 
 // hostRecord is the value of AnnotationHost: the move, and since when.
 type hostRecord struct {
-	moveRecord
+	commandRecord
 	Since time.Time `json:"since"`
 }
 
-// hosting reads a claim's AnnotationHost.
-func hosting(c *model.Claim) (r hostRecord, ok bool) {
+// readHostRecord reads a claim's AnnotationHost.
+func readHostRecord(c *model.Claim) (r hostRecord, ok bool) {
 	text := c.Annotations[AnnotationHost]
 	if text == "" {
 		return r, false
@@ -46,15 +46,15 @@ func hosting(c *model.Claim) (r hostRecord, ok bool) {
 	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
 }
 
-// hostedPods are the pods that a move gives to each node that hosts it, by the claim's name.
-type hostedPods map[string][]*model.Pod
+// podsByHost are the pods that a move gives to each node that hosts it, by the claim's name.
+type podsByHost map[string][]*model.Pod
 
-// hostsOf are the claims whose nodes are to host a move.
-func (st *step) hostsOf(on []solve.Assignment) hostedPods {
+// hostsFor are the claims whose nodes are to host a move.
+func (st *step) hostsFor(on []solve.Assignment) podsByHost {
 	if st.pol.Landing != LandBind || len(on) == 0 {
 		return nil
 	}
-	out := hostedPods{}
+	out := podsByHost{}
 	for _, a := range on {
 		if i := findNode(st.s, a.Room); i >= 0 && st.claims.claimOf[i] >= 0 {
 			out[st.s.Claims[st.claims.claimOf[i]].Name] = a.Pods
@@ -63,47 +63,47 @@ func (st *step) hostsOf(on []solve.Assignment) hostedPods {
 	return out
 }
 
-// rememberHosts sets the hosts of a move in Memory, or forgets them where there are none.
-func (st *step) rememberHosts(id string, g hostedPods) {
+// setHosts sets the hosts of a move in Memory, or forgets them where there are none.
+func (st *step) setHosts(id string, g podsByHost) {
 	next := maps.Clone(st.mem.hosts)
 	if delete(next, id); len(g) > 0 {
 		if next == nil {
-			next = map[string]hostedPods{}
+			next = map[string]podsByHost{}
 		}
 		next[id] = g
 	}
 	st.mem.hosts = next
 }
 
-// forgetHosts forgets the hosts of moves that are over, or that have begun to delete: those are written down.
-func (st *step) forgetHosts() {
+// forgetFinishedHosts forgets the hosts of moves that are over, or that have begun to delete: those are written down.
+func (st *step) forgetFinishedHosts() {
 	for _, id := range sortedKeys(st.mem.hosts) {
-		if m := st.under[id]; m == nil || m.going > 0 {
-			st.rememberHosts(id, nil)
+		if m := st.commands[id]; m == nil || m.deleting > 0 {
+			st.setHosts(id, nil)
 		}
 	}
 }
 
 // reserveHosts writes the reservations of a move on the nodes that host it, and says whether all are there. A host that is gone, or is to go
 // itself, makes the move impossible: then lost is its name.
-func (st *step) reserveHosts(m *ongoing) (done bool, lost string) {
+func (st *step) reserveHosts(m *command) (done bool, lost string) {
 	g := st.mem.hosts[m.ID]
 	done = true
 	for _, name := range sortedKeys(g) {
 		c := st.claimNamed(name)
-		if c == nil || !c.Deleting.IsZero() || st.taken[name] != nil || st.nodeOf(c) == nil || st.moveOf[name] != "" {
+		if c == nil || !c.Deleting.IsZero() || st.interrupted[name] != nil || st.nodeOf(c) == nil || st.commandOfClaim[name] != "" {
 			return false, name
 		}
 		n := st.nodeOf(c)
-		if r, ok := hosting(c); !ok || r.ID != m.ID {
+		if r, ok := readHostRecord(c); !ok || r.ID != m.ID {
 			done = false
-			record := hostRecord{m.moveRecord, st.now.UTC().Truncate(time.Second)}
+			record := hostRecord{m.commandRecord, st.now.UTC().Truncate(time.Second)}
 			record.Hosts, record.Claims = len(g), nil // of many hosts and many claims that would be much; the claims say it too
 			text, err := json.Marshal(record)
 			if err != nil {
 				return false, name // a struct of strings and numbers can be written
 			}
-			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: st.slotsWith(n, g[name]),
+			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: st.slotsBesidePods(n, g[name]),
 				Annotations: map[string]string{AnnotationHost: string(text), annotationReserved: "true", annotationNotReserved: plan.Unset},
 				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: "move " + m.ID}})
 			if !c.Reserved {
@@ -119,8 +119,8 @@ func (st *step) reserveHosts(m *ongoing) (done bool, lost string) {
 	return done, ""
 }
 
-// slotsWith are slots for pods that are to come to a node beside those like them that are there.
-func (st *step) slotsWith(n *model.Node, coming []*model.Pod) []model.Slot {
+// slotsBesidePods are slots for pods that are to come to a node beside those like them that are there.
+func (st *step) slotsBesidePods(n *model.Node, coming []*model.Pod) []model.Slot {
 	slots := slotsForPods(coming)
 	for i := range slots {
 		for _, p := range n.Pods {
@@ -132,8 +132,8 @@ func (st *step) slotsWith(n *model.Node, coming []*model.Pod) []model.Slot {
 	return slots
 }
 
-// unhosted says whether a move that nobody remembers the hosts of is without one that it needs.
-func (st *step) unhosted(m *ongoing) bool {
+// lacksHost says whether a move that nobody remembers the hosts of is without one that it needs.
+func (st *step) lacksHost(m *command) bool {
 	if st.mem.hosts[m.ID] != nil {
 		return false
 	}
@@ -143,36 +143,36 @@ func (st *step) unhosted(m *ongoing) bool {
 	})
 }
 
-// dismiss takes off a claim what it was to host, once its reservation has ended or its move has been taken back.
-func (st *step) dismiss(c *model.Claim, why plan.Reason) {
+// releaseHost takes off a claim what it was to host, once its reservation has ended or its move has been taken back.
+func (st *step) releaseHost(c *model.Claim, why plan.Reason) {
 	if n := st.nodeOf(c); n != nil && hasReservedTaint(n, c) {
 		st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
 	}
 	st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{AnnotationHost: plan.Unset}, Why: why})
 }
 
-// dismissHosts has the hosts of a move that is under way, or over, be nodes like any other where their reservation has ended.
-func (st *step) dismissHosts(m *ongoing) {
+// releaseLandedHosts has the hosts of a move that is under way, or over, be nodes like any other where their reservation has ended.
+func (st *step) releaseLandedHosts(m *command) {
 	for _, c := range m.hosts {
 		if n := st.nodeOf(c); n == nil || !hasReservedTaint(n, c) {
-			st.dismiss(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name})
+			st.releaseHost(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name})
 		}
 	}
 }
 
-// tentative says whether a holding is for a move that can still be taken back: pods that wait come before it.
-func (st *step) tentative(c *model.Claim) bool {
-	r, ok := hosting(c)
+// isForRevocableCommand says whether a holding is for a move that can still be taken back: pods that wait come before it.
+func (st *step) isForRevocableCommand(c *model.Claim) bool {
+	r, ok := readHostRecord(c)
 	if !ok {
 		return false
 	}
-	m := st.under[r.ID]
-	return m != nil && m.going == 0 && len(m.victims) > 0 && !slices.ContainsFunc(m.victims, st.doomed)
+	m := st.commands[r.ID]
+	return m != nil && m.deleting == 0 && len(m.candidates) > 0 && !slices.ContainsFunc(m.candidates, st.isAboutToBeDeleted)
 }
 
-// cramped says whether a node that hosts a move has less room than the pods that it awaits ask for: somebody has come before it was reserved, or
+// lacksCapacityForSlots says whether a node that hosts a move has less room than the pods that it awaits ask for: somebody has come before it was reserved, or
 // pods that wait were given room there.
-func (st *step) cramped(c *model.Claim, n *model.Node) bool {
+func (st *step) lacksCapacityForSlots(c *model.Claim, n *model.Node) bool {
 	free := n.Allocatable.Sub(n.Used)
 	there := map[slotKey]int{}
 	for _, p := range n.Pods {
@@ -185,15 +185,15 @@ func (st *step) cramped(c *model.Claim, n *model.Node) bool {
 	return !need.Fits(free)
 }
 
-// mayHost says whether room of a node can be reserved for the pods of a move: it is ours, usable, and nothing else is going on with it. One that has
+// canHost says whether room of a node can be reserved for the pods of a move: it is ours, usable, and nothing else is going on with it. One that has
 // drifted will go too, and what it hosts would move twice; with worn it may all the same.
-func (st *step) mayHost(p int32, worn bool) bool {
+func (st *step) canHost(p int32, worn bool) bool {
 	at := st.claims.claimOf[p]
 	if at < 0 {
 		return false
 	}
 	c := st.s.Claims[at]
-	if c.Is(drifted) && !worn || !c.Deleting.IsZero() || c.UID == "" || st.moveOf[c.Name] != "" || st.taken[c.Name] != nil || st.reservations[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
+	if c.Is(conditionDrifted) && !worn || !c.Deleting.IsZero() || c.UID == "" || st.commandOfClaim[c.Name] != "" || st.interrupted[c.Name] != nil || st.reservations[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
 		return false
 	}
 	for _, g := range st.mem.hosts {
@@ -205,11 +205,11 @@ func (st *step) mayHost(p int32, worn bool) bool {
 	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintReserved })
 }
 
-// closedToMoves are the nodes on which no move may count: those given, and where pods are bound by us all that can't be reserved (see mayHost).
-func (st *step) closedToMoves(going map[string]bool, worn bool) map[string]bool {
+// closedToDisruption are the nodes on which no move may count: those given, and where pods are bound by us all that can't be reserved (see mayHost).
+func (st *step) closedToDisruption(going map[string]bool, worn bool) map[string]bool {
 	if st.pol.Landing == LandBind {
 		for p, n := range st.s.Nodes {
-			if !going[n.Name] && !st.mayHost(int32(p), worn) {
+			if !going[n.Name] && !st.canHost(int32(p), worn) {
 				going[n.Name] = true
 			}
 		}
@@ -217,10 +217,10 @@ func (st *step) closedToMoves(going map[string]bool, worn bool) map[string]bool 
 	return going
 }
 
-// homesFor are the free nodes as Homes needs them, for pods that no slot is kept for.
-func (st *step) homesFor(m *ongoing, closed []string, pods []*model.Pod) *model.Pod {
+// findUnplaceable are the free nodes as Homes needs them, for pods that no slot is kept for.
+func (st *step) findUnplaceable(m *command, closed []string, pods []*model.Pod) *model.Pod {
 	rooms, _ := st.solverNodes()
-	adrift := st.adrift()
+	adrift := st.unboundInTransit()
 	p := disrupt.FindUnplaceable(rooms, len(st.s.ResourceNames), closed, pods, adrift)
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
 		return p

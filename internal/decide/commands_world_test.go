@@ -39,7 +39,7 @@ func (w *world) putBack() {
 		if c.Is(lifecycle.Disrupted) {
 			w.fatalf("claim %s is marked for a move that is over", n)
 		}
-		for _, key := range []string{AnnotationMove, AnnotationHost} {
+		for _, key := range []string{AnnotationCommand, AnnotationHost} {
 			if c.Annotations[key] != "" {
 				w.fatalf("claim %s bears the record of a move that is over: %s %s", n, key, c.Annotations[key])
 			}

@@ -94,24 +94,24 @@ type Memory struct {
 	learnedChanges      int                                 // changes of short and mishaps
 	reducedPools        map[*model.NodePool]*model.NodePool // pools some of whose types count for less because of that, by what they were
 
-	consolidation disrupt.Memory
-	waiting       time.Time // since when machines that will be at rest soon are waited for
-	gathering     bool      // and some of them are at rest
-	looked        time.Time // when machines were last looked at for consolidation
-	wide          time.Time // and when all of them, and sets
-	starts        disrupt.StartTimes
-	boot          time.Duration // that machines take to come; 0: none has been seen to
-	measured      time.Time     // when they were
+	consolidation  disrupt.Memory
+	quietWaitSince time.Time // since when machines that will be at rest soon are waited for
+	quietWaitFresh bool      // and some of them are at rest
+	searchedAt     time.Time // when machines were last looked at for consolidation
+	searchedAllAt  time.Time // and when all of them, and sets
+	startTimes     disrupt.StartTimes
+	bootTime       time.Duration // that machines take to come; 0: none has been seen to
+	measuredAt     time.Time     // when they were
 
 	replicas    map[workloadName]*replicaHistory // how many pods workloads had
 	replicasDue time.Time                        // when they are counted next
 
-	shunned map[string]shunning   // by claim uid: not to be moved for now
-	begun   map[string]begun      // by claim uid: the move it goes in, where no object says so yet
-	hosts   map[string]hostedPods // by move: standing nodes that are to take its pods, until their reservation is written
-	lost    map[string]bool       // moves that only replacements on their way out speak of
-	tainted map[string]time.Time  // by move: when all its nodes were first seen tainted
-	asked   map[string]asked      // by pod uid: the pods asked to go that have not gone, or just now
+	backOffs     map[string]backOff          // by claim uid: not to be moved for now
+	unwritten    map[string]unwrittenCommand // by claim uid: the move it goes in, where no object says so yet
+	hosts        map[string]podsByHost       // by move: standing nodes that are to take its pods, until their reservation is written
+	lostCommands map[string]bool             // moves that only replacements on their way out speak of
+	taintedAt    map[string]time.Time        // by move: when all its nodes were first seen tainted
+	evictions    map[string]eviction         // by pod uid: the pods asked to go that have not gone, or just now
 
 	unchanged *unchangedNodes // of what has not changed
 }
@@ -143,7 +143,7 @@ type Request struct {
 	NoteBlockers bool // say what blocks disruption too
 
 	// Halt takes back the moves that have not begun to delete, and begins none, for this reason; empty: they go on.
-	Halt string
+	PassiveReason string
 }
 
 // Refusals are the pods that the last solve could not place.
@@ -152,12 +152,12 @@ func (m *Memory) Refusals() []plan.PodDecision { return m.refusals }
 // Output is a Plan and what it was solved from, for verify.
 type Output struct {
 	plan.Plan
-	Problem *solve.Problem // nil where nothing was solved
-	Result  *solve.Result
-	Moves   []MoveBegun // begun in this step
-	Waiting int         // pods that are left to the next look at demand, which must come within a second
-	Notes   []plan.Note // to tell people
-	Kept    []Kept      // machines that were looked at and left alone
+	Problem  *solve.Problem // nil where nothing was solved
+	Result   *solve.Result
+	Commands []StartedCommand // begun in this step
+	Waiting  int              // pods that are left to the next look at demand, which must come within a second
+	Notes    []plan.Note      // to tell people
+	Kept     []Kept           // machines that were looked at and left alone
 }
 
 // Step decides.
@@ -169,9 +169,9 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, less bool) (Output, Memory) {
 	st := newStep(s, mem, now, pol)
 	st.closeRefusedBindings(req.NotBound)
-	st.notices()
-	st.gather()
-	st.patients()
+	st.readInterruptions()
+	st.readCommands()
+	st.readNodeHealth()
 	st.advanceClaims()
 	if st.shortfallFound { // with what is known now of its type, all of it is another decision
 		mem.shortfalls, mem.lostSlots, mem.learnedChanges = st.mem.shortfalls, st.mem.lostSlots, st.mem.learnedChanges
@@ -181,18 +181,18 @@ func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	st.admitPods()
 	st.terminateOrphans()
 	st.adoptGroupMembers()
-	bereft, alarmed := st.findLostReservations(), st.alarmed()
+	bereft, alarmed := st.findLostReservations(), st.interruptedPodsDue()
 	st.solveDemand(!req.OngoingOnly && (req.Solve || bereft || alarmed || len(req.NotBound) > 0))
 	for _, uid := range req.Refused {
-		st.shun(uid, pol.BackOff)
+		st.backOffClaim(uid, pol.BackOff)
 	}
-	st.halt = req.Halt
-	st.moves(!req.OngoingOnly && len(req.Refused) == 0)
+	st.passiveReason = req.PassiveReason
+	st.disruptNodes(!req.OngoingOnly && len(req.Refused) == 0)
 	if req.NoteBlockers {
-		st.tell()
+		st.noteBlockers()
 	}
 	st.writePoolStatus()
-	st.paced()
+	st.paceEvictions()
 	st.rewriteUnsureSlots()
 	st.dropInFlight()
 	st.rememberClaimSizes()
@@ -222,7 +222,7 @@ type step struct {
 	decided             map[string]bool // keys of the actions decided on so far
 	shortfallFound      bool            // a machine has come with less than was promised
 	batchOpen           bool            // Request.More
-	halt                string          // see Request
+	passiveReason       string          // see Request
 	schedulerRefusedAll bool            // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
 
 	reservations     map[string]*reservation // by claim name
@@ -236,17 +236,17 @@ type step struct {
 	slotKeyPod       *model.Pod              // of which key is the slot
 	slotKey          slotKey
 
-	taken   map[string]*interrupted // by claim name: machines that their cloud takes away
-	ill     map[string]sickness     // by claim name
-	illness map[string]*[2]int      // by pool: its nodes, and those that are ill
-	under   map[string]*ongoing     // moves under way, by id
-	moveOf  map[string]string       // by claim that goes in one: its id
-	unit    []*disrupt.Candidate    // by node name
-	stirred []*disrupt.Candidate    // those of machines astir
-	count   map[string]disrupt.NodeCount
-	guard   *disrupt.Eligibility
-	hushed  map[string]time.Time // the next Memory.tainted
-	named   map[string]bool      // claims named in this step
+	interrupted     map[string]*interrupted  // by claim name: machines that their cloud takes away
+	unhealthyNodes  map[string]unhealthyNode // by claim name
+	healthByPool    map[string]*[2]int       // by pool: its nodes, and those that are ill
+	commands        map[string]*command      // moves under way, by id
+	commandOfClaim  map[string]string        // by claim that goes in one: its id
+	candidates      []*disrupt.Candidate     // by node name
+	dirtyCandidates []*disrupt.Candidate     // those of machines astir
+	budgetCounts    map[string]disrupt.NodeCount
+	guard           *disrupt.Eligibility
+	taintedAt       map[string]time.Time // the next Memory.tainted
+	namedClaims     map[string]bool      // claims named in this step
 
 	deployments  map[string]*model.Deployment // by key; made when asked for
 	successors   map[string]bool              // Deployments with a pod of their last restart; made when asked for
@@ -255,10 +255,10 @@ type step struct {
 }
 
 func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
-	st := &step{s: s, mem: mem, now: now, pol: pol, named: map[string]bool{}, decided: map[string]bool{}}
+	st := &step{s: s, mem: mem, now: now, pol: pol, namedClaims: map[string]bool{}, decided: map[string]bool{}}
 	st.applyShortfalls()
 	st.loadUnchanged()
-	st.heed()
+	st.followSlowEvictions()
 	return st
 }
 
@@ -313,11 +313,11 @@ func (st *step) advanceClaims() {
 				landing[c.Name] = in.Landed
 			}
 		}
-		if st.tentative(c) { // its move, which has not asked anybody to go yet, sees to it
+		if st.isForRevocableCommand(c) { // its move, which has not asked anybody to go yet, sees to it
 			in.Awaited, in.Coming = max(in.Awaited, 1), true
 		}
 		if !c.Deleting.IsZero() {
-			in.Rolls = st.rolls(c, in.Nodes)
+			in.Rolls = st.rolloutsOfClaim(c, in.Nodes)
 		}
 		out := lifecycle.Next(in)
 		for _, a := range out.Actions {

@@ -251,7 +251,7 @@ func (st *step) solverNodes() ([]solve.Room, inFlightNodes) {
 	var more []solve.Room
 	var on inFlightNodes
 	for _, c := range st.dirtyClaims {
-		if !c.Deleting.IsZero() || st.taken[c.Name] != nil || st.nodeOf(c) != nil || c.Is(lifecycle.Registered) {
+		if !c.Deleting.IsZero() || st.interrupted[c.Name] != nil || st.nodeOf(c) != nil || c.Is(lifecycle.Registered) {
 			continue
 		}
 		if c.Annotations[model.AnnotationAdopt] != "" {
@@ -304,19 +304,19 @@ const unownedNodeGrace = 2 * time.Minute
 func (st *step) standingNode(n *model.Node, c *model.Claim, h *reservation) solve.Room {
 	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
 		Free: n.Allocatable.Sub(n.Used)}
-	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || st.taken[c.Name] != nil)
+	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || st.interrupted[c.Name] != nil)
 	if leaving {
 		r.Closed, r.Drained = true, true
 		return r
 	}
 	// A node that nobody has registered and that is known to be no claim's is one whose launch has not been answered yet: its room is its
 	// claim's, and counted there.
-	r.Closed = c != nil && st.moveOf[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
+	r.Closed = c != nil && st.commandOfClaim[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
 	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !st.isStuck(c) || c == nil && st.now.Sub(n.Created) < unownedNodeGrace
 	r.Taints = st.lastingTaints(n.Taints, c, fresh, h)
 	if h != nil {
 		r.InFlight = true
-		if !st.tentative(c) {
+		if !st.isForRevocableCommand(c) {
 			st.subtractReservation(&r, h)
 		}
 		if n.Labels[model.LabelRegistered] != "true" {

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	drifted               = "Drifted"
+	conditionDrifted      = "Drifted"
 	hashAnnotation        = "karpenter.sh/nodepool-hash"
 	hashVersionAnnotation = "karpenter.sh/nodepool-hash-version"
 	hashVersion           = "v3"
 )
 
-// drift keeps the condition Drifted of every machine: its pool's template has changed, it is not what its pool's requirements allow
+// writeDriftConditions keeps the condition Drifted of every machine: its pool's template has changed, it is not what its pool's requirements allow
 // any more, or its type is no longer sold.
-func (st *step) drift() {
-	for _, u := range st.stirred {
+func (st *step) writeDriftConditions() {
+	for _, u := range st.dirtyCandidates {
 		c := u.Claim
-		if st.writing(c) {
+		if st.isWriting(c) {
 			continue // one write of a status at a time
 		}
 		if c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && u.Pool.Hash != "" {
@@ -36,8 +36,8 @@ func (st *step) drift() {
 				Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Key: hashVersionAnnotation, Want: hashVersion, Have: c.Annotations[hashVersionAnnotation]}})
 			continue
 		}
-		key, text := st.driftOf(u)
-		have := c.Conditions[drifted]
+		key, text := st.driftReason(u)
+		have := c.Conditions[conditionDrifted]
 		want := model.Condition{Status: "True", Reason: key, Message: text}
 		if key == "" {
 			if !have.True() {
@@ -48,12 +48,12 @@ func (st *step) drift() {
 		if have.Status == want.Status && have.Reason == want.Reason {
 			continue
 		}
-		st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{drifted: want},
+		st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{conditionDrifted: want},
 			Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: key, Have: text}})
 	}
 }
 
-func (st *step) driftOf(u *disrupt.Candidate) (reason, message string) {
+func (st *step) driftReason(u *disrupt.Candidate) (reason, message string) {
 	c, p := u.Claim, u.Pool
 	if have := c.Annotations[hashAnnotation]; have != "" && p.Hash != "" && have != p.Hash {
 		return "NodePoolDrifted", "spec.template of the NodePool has changed"
@@ -68,31 +68,31 @@ func (st *step) driftOf(u *disrupt.Candidate) (reason, message string) {
 		if reason != "" {
 			return reason, "the machine is not what " + c.ClassKind + " " + c.ClassName + " asks for now"
 		}
-	} else if d := c.Conditions[drifted]; d.True() && !slices.Contains(ours, d.Reason) {
+	} else if d := c.Conditions[conditionDrifted]; d.True() && !slices.Contains(ownDriftReasons, d.Reason) {
 		return d.Reason, d.Message // the provider's word, and it has not been asked again yet
 	}
 	return "", ""
 }
 
-// ours are the reasons that are found here.
-var ours = []string{"NodePoolDrifted", "RequirementsDrifted", "InstanceTypeNotFound"}
+// ownDriftReasons are the reasons that are found here.
+var ownDriftReasons = []string{"NodePoolDrifted", "RequirementsDrifted", "InstanceTypeNotFound"}
 
-// writing says whether a write to a claim is under way or decided on in this step.
-func (st *step) writing(c *model.Claim) bool {
+// isWriting says whether a write to a claim is under way or decided on in this step.
+func (st *step) isWriting(c *model.Claim) bool {
 	key := "claim/" + c.UID
 	_, ok := st.s.InFlight[key]
 	return ok || st.decided[key]
 }
 
-// deleting says whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
-func (st *step) deleting(c *model.Claim) bool {
+// isDeleting says whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
+func (st *step) isDeleting(c *model.Claim) bool {
 	key := "delete/" + c.UID
 	_, ok := st.s.InFlight[key]
 	return ok || st.decided[key]
 }
 
-// static keeps pools with spec.replicas at that number. It says whether it bought.
-func (st *step) static() bool {
+// scaleStaticPools keeps pools with spec.replicas at that number. It says whether it bought.
+func (st *step) scaleStaticPools() bool {
 	bought := false
 	for _, p := range st.s.Pools {
 		if p.Replicas < 0 {
@@ -105,7 +105,7 @@ func (st *step) static() bool {
 				continue
 			}
 			all++
-			if c.Deleting.IsZero() && st.moveOf[c.Name] == "" && st.taken[c.Name] == nil && !st.deleting(c) {
+			if c.Deleting.IsZero() && st.commandOfClaim[c.Name] == "" && st.interrupted[c.Name] == nil && !st.isDeleting(c) {
 				live = append(live, c)
 			}
 		}
@@ -117,7 +117,7 @@ func (st *step) static() bool {
 			if p.NodeLimit >= 0 && all >= p.NodeLimit {
 				break
 			}
-			a, ok := st.machine(p, plan.Reason{Code: plan.Replicas, Pool: p.Name, Key: "spec.replicas", Want: strconv.FormatInt(want, 10), Have: strconv.FormatInt(n, 10)})
+			a, ok := st.staticClaim(p, plan.Reason{Code: plan.Replicas, Pool: p.Name, Key: "spec.replicas", Want: strconv.FormatInt(want, 10), Have: strconv.FormatInt(n, 10)})
 			if !ok {
 				break
 			}
@@ -125,21 +125,21 @@ func (st *step) static() bool {
 				break // under way, or refused: the other pools' moves go on
 			}
 			st.addAction(a)
-			st.named[a.Name] = true
+			st.namedClaims[a.Name] = true
 			all++
 			bought = true
 		}
 		if n := len(live) - int(want); n > 0 {
-			st.scaleDown(p, live, n)
+			st.scaleDownStaticPool(p, live, n)
 		}
 	}
 	return bought
 }
 
-// scaleDown deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted last.
-func (st *step) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
+// scaleDownStaticPool deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted last.
+func (st *step) scaleDownStaticPool(p *model.NodePool, live []*model.Claim, n int) {
 	weight := func(c *model.Claim) int64 {
-		u := st.unitFor(c)
+		u := st.candidateOf(c)
 		switch {
 		case u == nil:
 			return -1
@@ -167,8 +167,8 @@ func (st *step) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
 	}
 }
 
-// machine is a claim of a pool that is for no pod in particular: whatever the pool allows, the cheapest first.
-func (st *step) machine(p *model.NodePool, why plan.Reason) (plan.CreateClaim, bool) {
+// staticClaim is a claim of a pool that is for no pod in particular: whatever the pool allows, the cheapest first.
+func (st *step) staticClaim(p *model.NodePool, why plan.Reason) (plan.CreateClaim, bool) {
 	types, zones, capacity, price := disrupt.BuyableTypes(p, st.pol.Solve.MaxTypes)
 	if len(types) == 0 {
 		return plan.CreateClaim{}, false
@@ -182,7 +182,7 @@ func (st *step) machine(p *model.NodePool, why plan.Reason) (plan.CreateClaim, b
 		prefix = strings.TrimRight(prefix[:52], "-.")
 	}
 	name := ""
-	for i := 0; name == "" || st.claimNamed(name) != nil || st.named[name]; i++ {
+	for i := 0; name == "" || st.claimNamed(name) != nil || st.namedClaims[name]; i++ {
 		name = prefix + "-" + hashName(10, p.UID, "static", strconv.Itoa(i))
 	}
 	return plan.CreateClaim{
@@ -193,8 +193,8 @@ func (st *step) machine(p *model.NodePool, why plan.Reason) (plan.CreateClaim, b
 	}, true
 }
 
-// another is the move of a static pool's machine: one like it comes first, where the pool's node limit leaves room for both.
-func (st *step) another(u *disrupt.Candidate, cause plan.Code) *disrupt.Command {
+// replaceStatic is the move of a static pool's machine: one like it comes first, where the pool's node limit leaves room for both.
+func (st *step) replaceStatic(u *disrupt.Candidate, cause plan.Code) *disrupt.Command {
 	p := u.Pool
 	all := int64(0)
 	for _, c := range st.s.Claims {
@@ -208,16 +208,16 @@ func (st *step) another(u *disrupt.Candidate, cause plan.Code) *disrupt.Command 
 	return &disrupt.Command{Cause: cause, Candidates: []*disrupt.Candidate{u}, OneForOne: true}
 }
 
-// unitFor is a claim's unit; nil: it has none.
-func (st *step) unitFor(c *model.Claim) *disrupt.Candidate {
+// candidateOf is a claim's unit; nil: it has none.
+func (st *step) candidateOf(c *model.Claim) *disrupt.Candidate {
 	n := st.nodeOf(c)
 	if n == nil {
 		return nil
 	}
-	i, _ := slices.BinarySearchFunc(st.unit, n.Name, func(u *disrupt.Candidate, name string) int { return strings.Compare(u.Node.Name, name) })
-	for ; i < len(st.unit) && st.unit[i].Node == n; i++ {
-		if st.unit[i].Claim == c {
-			return st.unit[i]
+	i, _ := slices.BinarySearchFunc(st.candidates, n.Name, func(u *disrupt.Candidate, name string) int { return strings.Compare(u.Node.Name, name) })
+	for ; i < len(st.candidates) && st.candidates[i].Node == n; i++ {
+		if st.candidates[i].Claim == c {
+			return st.candidates[i]
 		}
 	}
 	return nil

@@ -19,19 +19,19 @@ var blockers = map[plan.Code]bool{
 	plan.GroupRefresh: true,
 }
 
-// tell says of every machine what blocks its disruption, of every pool which budgets do, of every move what it waits for, and of pods what
+// noteBlockers says of every machine what blocks its disruption, of every pool which budgets do, of every move what it waits for, and of pods what
 // is wrong with their annotations. It looks at everything, so it is asked for now and then.
-func (st *step) tell() {
+func (st *step) noteBlockers() {
 	type key struct {
 		pool  string
 		cause plan.Code
 	}
 	wanted := map[key]bool{}
-	for _, u := range st.unit {
+	for _, u := range st.candidates {
 		if u.CommandID != "" {
 			continue
 		}
-		cause := st.causeOf(u)
+		cause := st.disruptionCause(u)
 		r := st.guard.Blockers(u, cause, true)
 		switch {
 		case len(r) == 0:
@@ -46,39 +46,39 @@ func (st *step) tell() {
 			if !wanted[key{p.Name, cause}] {
 				continue
 			}
-			if left, why := st.left(p, cause); left <= 0 {
+			if left, why := st.budgetLeft(p, cause); left <= 0 {
 				st.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: p.Name, UID: p.UID, Why: why})
 			}
 		}
 	}
-	for _, id := range sortedKeys(st.under) {
-		m := st.under[id]
-		for _, c := range m.news {
-			if len(m.victims) > 0 && m.going == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
+	for _, id := range sortedKeys(st.commands) {
+		m := st.commands[id]
+		for _, c := range m.replacements {
+			if len(m.candidates) > 0 && m.deleting == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
 				st.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name,
 					Key: "move " + id, Want: lifecycle.Initialized}})
 			}
 		}
 	}
 	for _, p := range st.s.Pools {
-		st.tellRestartCost(plan.Note{Kind: "NodePool", Name: p.Name, UID: p.UID, Why: plan.Reason{Pool: p.Name, Subject: "nodepool/" + p.Name}}, p.RestartCost)
+		st.noteRestartCost(plan.Note{Kind: "NodePool", Name: p.Name, UID: p.UID, Why: plan.Reason{Pool: p.Name, Subject: "nodepool/" + p.Name}}, p.RestartCost)
 	}
 	for _, n := range st.s.Nodes {
 		for _, p := range n.Pods {
-			st.tellRestartCost(plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Subject: "pod/" + p.Key()}}, p.RestartCost)
+			st.noteRestartCost(plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Subject: "pod/" + p.Key()}}, p.RestartCost)
 			if p.DoNotDisrupt != "" && p.DoNotDisrupt != "true" {
-				st.tellPod(n, p)
+				st.notePodHold(n, p)
 			}
 		}
 	}
 }
 
-// causeOf is what a machine would go for, what must be before what may.
-func (st *step) causeOf(u *disrupt.Candidate) plan.Code {
+// disruptionCause is what a machine would go for, what must be before what may.
+func (st *step) disruptionCause(u *disrupt.Candidate) plan.Code {
 	switch {
 	case u.Claim.ExpireAfter >= 0 && !st.now.Before(u.Claim.Created.Add(u.Claim.ExpireAfter)):
 		return plan.Expired
-	case u.Claim.Is(drifted):
+	case u.Claim.Is(conditionDrifted):
 		return plan.Drifted
 	case !disrupt.HasWorkloadPods(u.Node):
 		return plan.Empty
@@ -86,8 +86,8 @@ func (st *step) causeOf(u *disrupt.Candidate) plan.Code {
 	return plan.Underutilized
 }
 
-// tellPod says until when a pod keeps its node, and when what it says about that can't be read.
-func (st *step) tellPod(n *model.Node, p *model.Pod) {
+// notePodHold says until when a pod keeps its node, and when what it says about that can't be read.
+func (st *step) notePodHold(n *model.Node, p *model.Pod) {
 	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: "pod/" + p.Key(), Key: disrupt.DoNotDisrupt, Have: p.DoNotDisrupt}}
 	d, err := time.ParseDuration(p.DoNotDisrupt)
 	switch held, until := p.Held(st.now); {
@@ -103,8 +103,8 @@ func (st *step) tellPod(n *model.Node, p *model.Pod) {
 	st.addNote(note)
 }
 
-// tellRestartCost notes that an object's restart cost is given and can't be read. The note says which object it is about.
-func (st *step) tellRestartCost(note plan.Note, value string) {
+// noteRestartCost notes that an object's restart cost is given and can't be read. The note says which object it is about.
+func (st *step) noteRestartCost(note plan.Note, value string) {
 	if _, ok := model.ParseRestartCost(value); ok || value == "" {
 		return
 	}

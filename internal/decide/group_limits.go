@@ -32,7 +32,7 @@ func (st *step) nodeGroups() map[string]*disrupt.NodeGroup {
 		return nil
 	}
 	for _, c := range st.s.Claims {
-		if x := out[c.Labels[model.LabelNodeGroup]]; x != nil && c.ProviderID != "" && c.Deleting.IsZero() && st.moveOf[c.Name] == "" && st.taken[c.Name] == nil && !st.deleting(c) {
+		if x := out[c.Labels[model.LabelNodeGroup]]; x != nil && c.ProviderID != "" && c.Deleting.IsZero() && st.commandOfClaim[c.Name] == "" && st.interrupted[c.Name] == nil && !st.isDeleting(c) {
 			x.Staying++
 		}
 	}

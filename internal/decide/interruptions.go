@@ -61,8 +61,8 @@ type interrupted struct {
 	pods     []*model.Pod
 }
 
-// notices finds the machines that are to be taken away.
-func (st *step) notices() {
+// readInterruptions finds the machines that are to be taken away.
+func (st *step) readInterruptions() {
 	for _, c := range st.dirtyClaims {
 		n, ok := ReadNotice(c)
 		if !ok || c.Provisional {
@@ -85,25 +85,25 @@ func (st *step) notices() {
 		if half := n.Seen.Add(x.deadline.Sub(n.Seen) / 2); x.drain.Before(half) {
 			x.drain = half // a pod that takes very long to end doesn't take its replacement's time as well
 		}
-		if st.taken == nil {
-			st.taken = map[string]*interrupted{}
+		if st.interrupted == nil {
+			st.interrupted = map[string]*interrupted{}
 		}
-		st.taken[c.Name] = x
+		st.interrupted[c.Name] = x
 	}
 }
 
-// alarmed says whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once, though together
+// interruptedPodsDue says whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once, though together
 // with those of others whose notices come in the same moment.
-func (st *step) alarmed() bool {
-	if len(st.taken) == 0 {
+func (st *step) interruptedPodsDue() bool {
+	if len(st.interrupted) == 0 {
 		st.mem.interruptionsSolved = nil
 		return false
 	}
-	known := make(map[string]bool, len(st.taken))
+	known := make(map[string]bool, len(st.interrupted))
 	var fresh []*interrupted
 	var first, last time.Time
-	for _, name := range sortedKeys(st.taken) {
-		x := st.taken[name]
+	for _, name := range sortedKeys(st.interrupted) {
+		x := st.interrupted[name]
 		uid := x.claim.UID
 		if st.mem.interruptionsSolved[uid] || !x.claim.Deleting.IsZero() || len(x.pods) == 0 {
 			known[uid] = true
@@ -135,9 +135,9 @@ func (st *step) alarmed() bool {
 	return true
 }
 
-// interruptions takes each interrupted machine one step on.
-func (st *step) interruptions() {
-	if len(st.taken) == 0 {
+// advanceInterruptions takes each interrupted machine one step on.
+func (st *step) advanceInterruptions() {
+	if len(st.interrupted) == 0 {
 		return
 	}
 	homes := map[string]*model.Claim{} // by pod uid: the machine that room is kept on for its successor
@@ -147,8 +147,8 @@ func (st *step) interruptions() {
 			homes[p.UID] = h.claim
 		}
 	}
-	for _, name := range sortedKeys(st.taken) {
-		x := st.taken[name]
+	for _, name := range sortedKeys(st.interrupted) {
+		x := st.interrupted[name]
 		c := x.claim
 		if !c.Deleting.IsZero() {
 			continue
@@ -159,12 +159,12 @@ func (st *step) interruptions() {
 			st.addAction(gone)
 			continue
 		}
-		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !st.writing(c) {
+		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !st.isWriting(c) {
 			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
 				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ", it is gone at " + why.Want}}})
 		}
 		if !slices.Contains(x.node.Taints, disruptedTaint) {
-			st.taint(x.node, c, moveRecord{Cause: plan.Interrupted, ID: x.notice.Kind})
+			st.taintCandidate(x.node, c, commandRecord{Cause: plan.Interrupted, ID: x.notice.Kind})
 			st.wakeAt(x.drain)
 			continue
 		}

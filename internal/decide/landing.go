@@ -55,7 +55,7 @@ func (h *reservation) awaitedPods() int {
 // all are there, one after another; but none is waited for longer than a move.
 func (st *step) landingStatus(h *reservation) (coming bool, since time.Time) {
 	began := h.claim.Conditions[lifecycle.Initialized]
-	r, hosts := hosting(h.claim)
+	r, hosts := readHostRecord(h.claim)
 	if hosts {
 		began.Since = r.Since
 	}
@@ -222,7 +222,7 @@ func (st *step) releaseEmptySlots(ending map[slotKey]bool) {
 					coming[st.slotKeyOf(p)] = true
 				}
 			}
-			for _, pods := range [][]*model.Pod{st.leavingPods(), st.moving(), st.anticipatedPods()} { // who is yet to be asked, or made
+			for _, pods := range [][]*model.Pod{st.leavingPods(), st.podsWithReplacements(), st.anticipatedPods()} { // who is yet to be asked, or made
 				for _, p := range pods {
 					coming[st.slotKeyOf(p)] = true
 				}
@@ -272,7 +272,7 @@ func (st *step) rewriteUnsureSlots() {
 
 // holdsCapacity says whether a claim's slots still count.
 func (st *step) holdsCapacity(c *model.Claim, n *model.Node) bool {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 || st.taken[c.Name] != nil {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || st.interrupted[c.Name] != nil {
 		return false
 	}
 	if !isRegistered(n) {
@@ -400,10 +400,10 @@ func (st *step) fillSlots(open map[slotKey][]slotRef) {
 		}
 	}
 	// What comes for a move is for those who are to leave for it, before others like them who wait: running, they would have to wait instead.
-	for _, id := range sortedKeys(st.under) {
-		m := st.under[id]
-		for _, p := range st.departing(m) {
-			for _, c := range m.news {
+	for _, id := range sortedKeys(st.commands) {
+		m := st.commands[id]
+		for _, p := range st.podsToReplace(m) {
+			for _, c := range m.replacements {
 				if st.assignSlot(p, open[st.slotKeyOf(p)], c.Name) {
 					break
 				}
@@ -450,7 +450,7 @@ func (st *step) fillSlots(open map[slotKey][]slotRef) {
 			}
 		}
 	}
-	for _, pods := range [][]*model.Pod{st.leavingPods(), st.moving(), st.anticipatedPods()} {
+	for _, pods := range [][]*model.Pod{st.leavingPods(), st.podsWithReplacements(), st.anticipatedPods()} {
 		for _, p := range pods {
 			if !st.covered[p.UID] {
 				st.assignSlot(p, open[st.slotKeyOf(p)], "")
@@ -468,8 +468,8 @@ func (st *step) acceptsUnexamined(h *reservation) bool {
 	if st.pol.Landing == LandBind {
 		return h.node.Ready && isRegistered(h.node)
 	}
-	m := st.moveTo(h.claim)
-	return m != nil && m.going > 0 && h.claim.Is(lifecycle.Initialized)
+	m := st.commandServedBy(h.claim)
+	return m != nil && m.deleting > 0 && h.claim.Is(lifecycle.Initialized)
 }
 
 // isForScheduler says whether kube-scheduler will look for a node for a pod.
@@ -524,7 +524,7 @@ func (st *step) leavingPods() []*model.Pod {
 	}
 	var out []*model.Pod
 	for _, c := range st.dirtyClaims {
-		if c.Deleting.IsZero() && st.taken[c.Name] == nil {
+		if c.Deleting.IsZero() && st.interrupted[c.Name] == nil {
 			continue
 		}
 		n := st.nodeOf(c)
@@ -532,7 +532,7 @@ func (st *step) leavingPods() []*model.Pod {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Deleting.IsZero() && !p.Class.Daemon && !p.Mirror && p.Owner.UID != "" && p.Owner.Kind != "Node" && !st.succeeded(p) {
+			if p.Deleting.IsZero() && !p.Class.Daemon && !p.Mirror && p.Owner.UID != "" && p.Owner.Kind != "Node" && !st.hasSuccessor(p) {
 				out = append(out, p)
 			}
 		}

@@ -23,15 +23,15 @@ type RepairPolicy struct {
 // that are broken: nothing is repaired.
 const mostUnhealthy = 20
 
-// sickness is what is wrong with a node.
-type sickness struct {
+// unhealthyNode is what is wrong with a node.
+type unhealthyNode struct {
 	cause plan.Reason // empty code: nothing is
 	due   time.Time   // when it counts as broken
 }
 
-// sick finds the condition for which a node counts as broken soonest.
-func (st *step) sick(n *model.Node, pool *model.NodePool) sickness {
-	var out sickness
+// unhealthyCondition finds the condition for which a node counts as broken soonest.
+func (st *step) unhealthyCondition(n *model.Node, pool *model.NodePool) unhealthyNode {
+	var out unhealthyNode
 	for _, p := range st.pol.Repair {
 		c, ok := n.Conditions[p.Condition]
 		if !ok || c.Status != p.Status {
@@ -42,22 +42,22 @@ func (st *step) sick(n *model.Node, pool *model.NodePool) sickness {
 			after = pool.Scaling.Unready
 		}
 		if due := c.Since.Add(after); out.cause.Code == "" || due.Before(out.due) {
-			out = sickness{due: due, cause: plan.Reason{Code: plan.Unhealthy, Subject: "node/" + n.Name, Key: p.Condition,
+			out = unhealthyNode{due: due, cause: plan.Reason{Code: plan.Unhealthy, Subject: "node/" + n.Name, Key: p.Condition,
 				Want: "not " + p.Status + " for " + after.String(), Have: p.Status + " since " + c.Since.UTC().Format(time.RFC3339)}}
 		}
 	}
 	return out
 }
 
-// patients are the nodes of pools that have something wrong with them, by claim name, and how many of each pool do.
-func (st *step) patients() {
+// readNodeHealth are the nodes of pools that have something wrong with them, by claim name, and how many of each pool do.
+func (st *step) readNodeHealth() {
 	if len(st.pol.Repair) == 0 {
 		return
 	}
-	st.ill = map[string]sickness{}
-	st.illness = map[string]*[2]int{} // by pool: nodes, and those of them that are ill
+	st.unhealthyNodes = map[string]unhealthyNode{}
+	st.healthByPool = map[string]*[2]int{} // by pool: nodes, and those of them that are ill
 	for name, x := range st.unchanged.sums {
-		st.illness[name] = &[2]int{int(x.count), 0}
+		st.healthByPool[name] = &[2]int{int(x.count), 0}
 	}
 	for _, c := range st.dirtyClaims {
 		pool := st.poolByName[c.Pool]
@@ -65,16 +65,16 @@ func (st *step) patients() {
 		if pool == nil || pool.LetGo || n == nil || !c.Is(lifecycle.Registered) {
 			continue
 		}
-		k := st.illness[pool.Name]
+		k := st.healthByPool[pool.Name]
 		if k == nil {
 			k = &[2]int{}
-			st.illness[pool.Name] = k
+			st.healthByPool[pool.Name] = k
 		}
 		k[0]++
-		if s := st.sick(n, pool); s.cause.Code != "" {
+		if s := st.unhealthyCondition(n, pool); s.cause.Code != "" {
 			k[1]++
 			s.cause.Pool = pool.Name
-			st.ill[c.Name] = s
+			st.unhealthyNodes[c.Name] = s
 			if st.now.Before(s.due) {
 				st.wakeAt(s.due)
 			}
@@ -82,10 +82,10 @@ func (st *step) patients() {
 	}
 }
 
-// repairable says whether nodes of a pool may be repaired, and why not.
-func (st *step) repairable(pool string) (plan.Reason, bool) {
+// isRepairAllowed says whether nodes of a pool may be repaired, and why not.
+func (st *step) isRepairAllowed(pool string) (plan.Reason, bool) {
 	k := [2]int{}
-	if x := st.illness[pool]; x != nil {
+	if x := st.healthByPool[pool]; x != nil {
 		k = *x
 	}
 	most := (k[0]*mostUnhealthy + 99) / 100
@@ -93,24 +93,24 @@ func (st *step) repairable(pool string) (plan.Reason, bool) {
 		Have: strconv.Itoa(k[1])}, k[1] <= most
 }
 
-// broken says whether a machine is to be repaired now.
-func (st *step) broken(c *model.Claim) (sickness, bool) {
-	s, ok := st.ill[c.Name]
+// brokenNode says whether a machine is to be repaired now.
+func (st *step) brokenNode(c *model.Claim) (unhealthyNode, bool) {
+	s, ok := st.unhealthyNodes[c.Name]
 	return s, ok && !st.now.Before(s.due)
 }
 
-// repairs ends, at once and whatever stands on them, machines that have been broken for so long that nothing gentle can be waited for:
+// forceRepairs ends, at once and whatever stands on them, machines that have been broken for so long that nothing gentle can be waited for:
 // their time of termination is now, which makes their pods go past every budget. It says of pools of which too many nodes are ill that
 // nothing is repaired.
-func (st *step) repairs() {
+func (st *step) forceRepairs() {
 	for _, c := range st.dirtyClaims {
-		s, bad := st.broken(c)
+		s, bad := st.brokenNode(c)
 		if !bad {
-			st.recovered(c)
+			st.clearTerminationTime(c)
 			continue
 		}
-		if why, ok := st.repairable(c.Pool); !ok {
-			st.recovered(c)
+		if why, ok := st.isRepairAllowed(c.Pool); !ok {
+			st.clearTerminationTime(c)
 			n := st.nodeOf(c)
 			st.addNote(plan.Note{Event: "NodeRepairBlocked", Kind: "Node", Name: n.Name, UID: n.UID, Warn: true, Why: why})
 			continue
@@ -120,7 +120,7 @@ func (st *step) repairs() {
 			continue
 		}
 		if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err != nil || t.After(st.now) {
-			if st.writing(c) {
+			if st.isWriting(c) {
 				st.wakeAt(st.now.Add(st.pol.SearchInterval))
 				continue
 			}
@@ -133,30 +133,30 @@ func (st *step) repairs() {
 	}
 }
 
-// recovered takes the time of termination off a machine that is not to go after all: left there, it would make some later, gentle drain a
+// clearTerminationTime takes the time of termination off a machine that is not to go after all: left there, it would make some later, gentle drain a
 // forced one.
-func (st *step) recovered(c *model.Claim) {
-	if !c.Deleting.IsZero() || c.Annotations[lifecycle.TerminationTime] == "" || st.writing(c) {
+func (st *step) clearTerminationTime(c *model.Claim) {
+	if !c.Deleting.IsZero() || c.Annotations[lifecycle.TerminationTime] == "" || st.isWriting(c) {
 		return
 	}
 	st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},
 		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}})
 }
 
-// spared is how many machines of a pool more may go for a repair: one that is down already does not count against itself.
-func (st *step) spared(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
-	left, why := st.left(u.Pool, cause)
+// budgetLeftFor is how many machines of a pool more may go for a repair: one that is down already does not count against itself.
+func (st *step) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
+	left, why := st.budgetLeft(u.Pool, cause)
 	if cause == plan.Unhealthy && u.Initialized && !u.Node.Ready {
 		left++
 	}
 	return left, why
 }
 
-// curable says whether a machine is broken and may be repaired gently, its replacement first.
-func (st *step) curable(c *model.Claim) bool {
-	if _, bad := st.broken(c); !bad {
+// canReplaceBroken says whether a machine is broken and may be repaired gently, its replacement first.
+func (st *step) canReplaceBroken(c *model.Claim) bool {
+	if _, bad := st.brokenNode(c); !bad {
 		return false
 	}
-	_, ok := st.repairable(c.Pool)
+	_, ok := st.isRepairAllowed(c.Pool)
 	return ok
 }

@@ -18,16 +18,16 @@ import (
 // until it is their turn.
 
 const (
-	second  = time.Second     // a pod that was asked to go and has not gone by then is kept by something else than its turn
-	waiting = 5 * time.Second // and so is one that is pending for longer
+	evictionRetryAfter = time.Second     // a pod that was asked to go and has not gone by then is kept by something else than its turn
+	pendingTimeout     = 5 * time.Second // and so is one that is pending for longer
 )
 
-// unseen is how long a pod that was asked to go may have no successor that is seen.
-const unseen = 3 * time.Second
+// successorTimeout is how long a pod that was asked to go may have no successor that is seen.
+const successorTimeout = 3 * time.Second
 
-// asked is when a pod was first asked to go, whether a slot was kept for its successor then, and by what that is told: its owner, empty
+// eviction is when a pod was first asked to go, whether a slot was kept for its successor then, and by what that is told: its owner, empty
 // where nobody will make one, and that it is seen later than any pod then.
-type asked struct {
+type eviction struct {
 	at    time.Time
 	pod   *model.Pod
 	slot  bool
@@ -36,30 +36,30 @@ type asked struct {
 	slow  bool // it is on its way out, and its successor is made when it is gone: at and last are of then
 }
 
-// succeedsLater says whether a pod's successor is made only when it is wholly gone, as a StatefulSet does, where the others do not wait for its
+// successorFollowsEnd says whether a pod's successor is made only when it is wholly gone, as a StatefulSet does, where the others do not wait for its
 // end. Of owners that nobody knows it is taken to be so.
-func succeedsLater(p *model.Pod) bool {
+func successorFollowsEnd(p *model.Pod) bool {
 	return p.Owner.Kind != "ReplicaSet" && p.Owner.Kind != "ReplicationController"
 }
 
-// heed follows those of the pods asked to go that take long to end before they have a successor: it is awaited from their end on.
-func (st *step) heed() {
-	if len(st.mem.asked) == 0 {
+// followSlowEvictions follows those of the pods asked to go that take long to end before they have a successor: it is awaited from their end on.
+func (st *step) followSlowEvictions() {
+	if len(st.mem.evictions) == 0 {
 		return
 	}
 	slow, some := map[string]bool{}, false
 	for _, p := range st.terminatingPods() {
-		slow[p.UID] = succeedsLater(p)
+		slow[p.UID] = successorFollowsEnd(p)
 		some = some || slow[p.UID]
 	}
-	for _, a := range st.mem.asked {
+	for _, a := range st.mem.evictions {
 		some = some || a.slow
 	}
 	if !some {
 		return
 	}
-	last, next := st.lastSeenPod(), make(map[string]asked, len(st.mem.asked))
-	for uid, a := range st.mem.asked {
+	last, next := st.lastSeenPod(), make(map[string]eviction, len(st.mem.evictions))
+	for uid, a := range st.mem.evictions {
 		switch {
 		case slow[uid]:
 			a.slow, a.last = true, last
@@ -68,12 +68,12 @@ func (st *step) heed() {
 		}
 		next[uid] = a
 	}
-	st.mem.asked = next
+	st.mem.evictions = next
 }
 
-// late are the pods that heed would follow, asked to go or not, for whose successors no slot is open.
-func (st *step) late() (out []*model.Pod) {
-	dying := slices.DeleteFunc(st.terminatingPods(), func(p *model.Pod) bool { return !succeedsLater(p) })
+// terminatingUnreserved are the pods that heed would follow, asked to go or not, for whose successors no slot is open.
+func (st *step) terminatingUnreserved() (out []*model.Pod) {
+	dying := slices.DeleteFunc(st.terminatingPods(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
 	if len(dying) == 0 {
 		return nil
 	}
@@ -100,32 +100,32 @@ func (st *step) lastSeenPod() (last uint64) {
 	return last
 }
 
-// pace says how many pods may be asked to go now, beside those that have been asked before and did not go: those are asked again, since
+// evictionsAllowed says how many pods may be asked to go now, beside those that have been asked before and did not go: those are asked again, since
 // what keeps them is not the scheduler. On their way are those that are about to go, those whose successors are yet to be made, and all
 // that are pending. Whoever makes the successors may stand still for a second and then make all at once; so it is not by time that they count.
-func (st *step) pace() int {
+func (st *step) evictionsAllowed() int {
 	under := 0
 	for _, p := range st.s.Pending {
-		if !p.Gated && !p.Class.Daemon && p.Nominated == "" && st.now.Before(p.Created.Add(waiting)) {
+		if !p.Gated && !p.Class.Daemon && p.Nominated == "" && st.now.Before(p.Created.Add(pendingTimeout)) {
 			under++
 		}
 	}
-	there := st.there()
-	for uid, a := range st.mem.asked {
-		if there[uid] && st.now.Before(a.at.Add(second)) {
+	there := st.remainingEvicted()
+	for uid, a := range st.mem.evictions {
+		if there[uid] && st.now.Before(a.at.Add(evictionRetryAfter)) {
 			under++
 		}
 	}
-	for _, n := range st.awaited(there, true) {
+	for _, n := range st.pendingSuccessors(there, true) {
 		under += n
 	}
 	return st.pol.EvictionConcurrency - under
 }
 
-// there are the pods, by uid, that have been asked to go or will be, and have not gone.
-func (st *step) there() map[string]bool {
+// remainingEvicted are the pods, by uid, that have been asked to go or will be, and have not gone.
+func (st *step) remainingEvicted() map[string]bool {
 	there := map[string]bool{}
-	if len(st.mem.asked) > 0 {
+	if len(st.mem.evictions) > 0 {
 		for _, p := range st.leavingPods() {
 			there[p.UID] = true
 		}
@@ -133,11 +133,11 @@ func (st *step) there() map[string]bool {
 	return there
 }
 
-// awaited is by owner how many pods have gone a moment ago, with successors that have not been seen yet; with slow, those too that have begun to.
-func (st *step) awaited(there map[string]bool, slow bool) map[string]int {
+// pendingSuccessors is by owner how many pods have gone a moment ago, with successors that have not been seen yet; with slow, those too that have begun to.
+func (st *step) pendingSuccessors(there map[string]bool, slow bool) map[string]int {
 	gone, since, first := map[string]int{}, map[string]uint64{}, uint64(math.MaxUint64) // by owner
-	for uid, a := range st.mem.asked {
-		if !there[uid] && (slow || !a.slow) && a.owner != "" && st.now.Before(a.at.Add(unseen)) {
+	for uid, a := range st.mem.evictions {
+		if !there[uid] && (slow || !a.slow) && a.owner != "" && st.now.Before(a.at.Add(successorTimeout)) {
 			if gone[a.owner]++; gone[a.owner] == 1 || a.last < since[a.owner] {
 				since[a.owner] = a.last
 			}
@@ -156,12 +156,12 @@ func (st *step) awaited(there map[string]bool, slow bool) map[string]int {
 	return gone
 }
 
-// unborn are the pods that have gone a moment ago without a slot, and whose successors have not been seen yet.
-func (st *step) unborn() (out []*model.Pod) {
-	there := st.there()
-	left := st.awaited(there, false)
-	for _, uid := range sortedKeys(st.mem.asked) {
-		if a := st.mem.asked[uid]; !a.slot && !a.slow && !there[uid] && left[a.owner] > 0 {
+// podsPendingSuccessor are the pods that have gone a moment ago without a slot, and whose successors have not been seen yet.
+func (st *step) podsPendingSuccessor() (out []*model.Pod) {
+	there := st.remainingEvicted()
+	left := st.pendingSuccessors(there, false)
+	for _, uid := range sortedKeys(st.mem.evictions) {
+		if a := st.mem.evictions[uid]; !a.slot && !a.slow && !there[uid] && left[a.owner] > 0 {
 			left[a.owner]--
 			out = append(out, a.pod)
 		}
@@ -181,20 +181,20 @@ func (st *step) eachPod(f func(*model.Pod)) {
 	}
 }
 
-// paced leaves out the evictions whose turn has not come.
-func (st *step) paced() {
+// paceEvictions leaves out the evictions whose turn has not come.
+func (st *step) paceEvictions() {
 	draining := false
 	for _, a := range st.out.Actions {
 		_, is := a.(plan.Evict)
 		draining = draining || is
 	}
-	if !draining && len(st.mem.asked) == 0 {
+	if !draining && len(st.mem.evictions) == 0 {
 		return
 	}
-	left, rounds, last := st.pace(), st.pol.EvictionRetries, st.lastSeenPod()
-	next := map[string]asked{}
-	for uid, a := range st.mem.asked {
-		if a.slow || st.now.Before(a.at.Add(unseen)) {
+	left, rounds, last := st.evictionsAllowed(), st.pol.EvictionRetries, st.lastSeenPod()
+	next := map[string]eviction{}
+	for uid, a := range st.mem.evictions {
+		if a.slow || st.now.Before(a.at.Add(successorTimeout)) {
 			next[uid] = a
 		}
 	}
@@ -203,7 +203,7 @@ func (st *step) paced() {
 		pods[p.UID] = p
 	}
 	urgent := map[string]bool{} // nodes that their cloud takes away soon
-	for _, x := range st.taken {
+	for _, x := range st.interrupted {
 		if x.node != nil && !st.now.Before(x.drain) {
 			urgent[x.node.Name] = true
 		}
@@ -215,7 +215,7 @@ func (st *step) paced() {
 			kept = append(kept, a)
 			continue
 		}
-		first, again := st.mem.asked[e.UID]
+		first, again := st.mem.evictions[e.UID]
 		if again {
 			next[e.UID] = first
 		}
@@ -227,15 +227,15 @@ func (st *step) paced() {
 			kept = append(kept, a)
 		case !again && (left > 0 || urgent[e.Node]):
 			left--
-			x := asked{at: st.now, pod: pods[e.UID], slot: st.covered[e.UID], last: last}
+			x := eviction{at: st.now, pod: pods[e.UID], slot: st.covered[e.UID], last: last}
 			if x.pod != nil {
 				x.owner = slotOwner(x.pod)
 			}
 			next[e.UID] = x
 			kept = append(kept, a)
 		default:
-			st.wakeAt(st.now.Add(second / 4))
+			st.wakeAt(st.now.Add(evictionRetryAfter / 4))
 		}
 	}
-	st.out.Actions, st.mem.asked = kept, next
+	st.out.Actions, st.mem.evictions = kept, next
 }

@@ -27,19 +27,19 @@ type PoolFigures struct {
 // nothing is decided.
 func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFigures, map[plan.Code]int64) {
 	st := newStep(s, mem, now, pol)
-	st.notices()
-	st.gather()
+	st.readInterruptions()
+	st.readCommands()
 	st.readReservations()
 	st.rememberPlacements(nil, nil)
-	st.units()
+	st.buildCandidates()
 	st.guard = disrupt.NewEligibility(s.PDBs, now)
 	price := map[string]int64{}
 	eligible := map[plan.Code]int64{}
-	for _, u := range st.unit {
+	for _, u := range st.candidates {
 		price[u.Pool.Name] += max(u.PriceMicro, 0)
 		occupied := disrupt.HasWorkloadPods(u.Node)
 		for _, why := range Voluntary {
-			if why == plan.Empty && occupied || why == plan.Underutilized && !occupied || why == plan.Drifted && !u.Claim.Is(drifted) {
+			if why == plan.Empty && occupied || why == plan.Underutilized && !occupied || why == plan.Drifted && !u.Claim.Is(conditionDrifted) {
 				continue
 			}
 			if len(st.guard.Blockers(u, why, true)) == 0 {
@@ -49,10 +49,10 @@ func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFi
 	}
 	out := make([]PoolFigures, 0, len(s.Pools))
 	for _, p := range s.Pools {
-		k := st.count[p.Name]
+		k := st.budgetCounts[p.Name]
 		f := PoolFigures{Name: p.Name, PriceMicro: price[p.Name], Total: k.Total, Down: k.Unavailable, Allowed: map[plan.Code]int64{}}
 		for _, why := range Voluntary {
-			left, _ := st.left(p, why)
+			left, _ := st.budgetLeft(p, why)
 			f.Allowed[why] = max(left, 0)
 		}
 		out = append(out, f)

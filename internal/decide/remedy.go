@@ -13,9 +13,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// remedies are edits that may make the check behind a reason for refusing a pod pass, the smallest first. They are candidates: whoever asks
+// podRemedies are edits that may make the check behind a reason for refusing a pod pass, the smallest first. They are candidates: whoever asks
 // makes them, in thought, and looks again.
-func (st *step) remedies(p *model.Pod, r plan.Reason) []plan.Change {
+func (st *step) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 	c, pod := p.Class, "pod/"+p.Key()
 	pool, name := st.poolByName[r.Pool], "nodepool/"+r.Pool
 	one := func(object, field string, op plan.Op, value string) []plan.Change {
@@ -31,10 +31,10 @@ func (st *step) remedies(p *model.Pod, r plan.Reason) []plan.Change {
 			return one(name, "status.conditions[Ready]", plan.Set, trueText)
 		}
 	case plan.Resource, plan.CameShort:
-		return st.sizeRemedy(c, pod, r)
+		return st.requestRemedy(c, pod, r)
 	case plan.ShortAgain:
 		if r.Key != "" {
-			return st.sizeRemedy(c, pod, r)
+			return st.requestRemedy(c, pod, r)
 		}
 	case plan.OutOfCapacity:
 		return marketRemedies(pool)
@@ -58,7 +58,7 @@ func (st *step) remedies(p *model.Pod, r plan.Reason) []plan.Change {
 		if slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool { return t.TopologyKey == r.Key }) {
 			out = one(pod, "spec.affinity.podAntiAffinity["+r.Key+"]", plan.Remove, "")
 		}
-		return append(out, st.unselect(p, r.Key)...)
+		return append(out, st.unselectRemedies(p, r.Key)...)
 	case plan.HostPortConflict:
 		return one(pod, "spec.containers[*].ports["+r.Key+"]", plan.Remove, "")
 	case plan.VolumeTopology:
@@ -121,7 +121,7 @@ func labelRemedies(c *model.Class, pool *model.NodePool, pod, name string, r pla
 			_, labelled := pool.Labels[r.Key]
 			switch {
 			case r.Key == model.LabelNodePool || r.Key == model.LabelHostname:
-			case labelled || have == nil && !wellKnown(r.Key):
+			case labelled || have == nil && !isWellKnownLabel(r.Key):
 				out = append(out, plan.Change{Object: name, Field: "spec.template.metadata.labels[" + r.Key + "]", Op: plan.Set, Value: v})
 			case have != nil:
 				out = append(out, plan.Change{Object: name, Field: field, Op: plan.Add, Value: v})
@@ -137,14 +137,14 @@ func labelRemedies(c *model.Class, pool *model.NodePool, pod, name string, r pla
 	return out
 }
 
-// wellKnown says whether a label is the cloud's or Kubernetes' to give.
-func wellKnown(key string) bool {
+// isWellKnownLabel says whether a label is the cloud's or Kubernetes' to give.
+func isWellKnownLabel(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	return ok && (strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || strings.HasSuffix(domain, "karpenter.sh") || strings.HasSuffix(domain, "karpenter.k8s.aws"))
 }
 
-// sizeRemedy is the most that the pod may ask for.
-func (st *step) sizeRemedy(c *model.Class, pod string, r plan.Reason) []plan.Change {
+// requestRemedy is the most that the pod may ask for.
+func (st *step) requestRemedy(c *model.Class, pod string, r plan.Reason) []plan.Change {
 	d := model.Dim(slices.Index(st.s.ResourceNames, r.Key))
 	if d < 0 || d == model.Pods {
 		return nil
@@ -210,14 +210,14 @@ func (st *step) limitRemedies(pool *model.NodePool, name string, r plan.Reason) 
 			}
 		}
 		if pool.NodeLimit >= 0 && (r.Key == "" || r.Key == "nodes") {
-			need := max(st.claimsOf(r.Pool), pool.NodeLimit) + 1 // it may be exceeded
+			need := max(st.countClaims(r.Pool), pool.NodeLimit) + 1 // it may be exceeded
 			out = append(out, plan.Change{Object: name, Field: "spec.limits.nodes", Op: plan.Set, Value: strconv.FormatInt(need, 10)})
 		}
 	}
 	return out
 }
 
-func (st *step) claimsOf(pool string) int64 {
+func (st *step) countClaims(pool string) int64 {
 	n := int64(0)
 	for _, c := range st.s.Claims {
 		if c.Pool == pool {
@@ -227,8 +227,8 @@ func (st *step) claimsOf(pool string) int64 {
 	return n
 }
 
-// unselect takes off the pod the label by which others keep it away.
-func (st *step) unselect(p *model.Pod, key string) []plan.Change {
+// unselectRemedies takes off the pod the label by which others keep it away.
+func (st *step) unselectRemedies(p *model.Pod, key string) []plan.Change {
 	var out []plan.Change
 	look := func(o *model.Pod) {
 		for i := range o.Class.AntiAffinity {
@@ -272,8 +272,8 @@ func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, r pl
 	return append(out, plan.Change{Object: pod, Field: "spec.volumes[" + r.Key + "]", Op: plan.Remove})
 }
 
-// remedy is the edit that makes the check behind a reason for keeping a machine pass; nil where none is known.
-func (st *step) remedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
+// nodeRemedy is the edit that makes the check behind a reason for keeping a machine pass; nil where none is known.
+func (st *step) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 	pool := "nodepool/" + u.Pool.Name
 	annotation := func(key string) string { return "metadata.annotations[" + key + "]" }
 	switch r.Code {
@@ -306,12 +306,12 @@ func (st *step) remedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 		return &plan.Change{Object: "nodeclaim/" + u.Claim.Name, Field: annotation(r.Key), Op: plan.Remove}
 	case plan.Budget:
 		if _, ok := bracketKey(r.Key, "spec.disruption.budgets"); ok {
-			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(st.count[u.Pool.Name].Unavailable+1, 10)}
+			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(st.budgetCounts[u.Pool.Name].Unavailable+1, 10)}
 		}
 	case plan.DisruptionBudgetPDB:
 		for _, b := range st.s.PDBs {
 			if b.Namespace+"/"+b.Name == r.Key {
-				return loosen(b)
+				return allowOneDisruption(b)
 			}
 		}
 	case plan.SeveralPDBs: // one must go: that which allows least
@@ -329,8 +329,8 @@ func (st *step) remedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 	return nil
 }
 
-// loosen is the edit of a PodDisruptionBudget after which it allows one disruption.
-func loosen(b *model.PDB) *plan.Change {
+// allowOneDisruption is the edit of a PodDisruptionBudget after which it allows one disruption.
+func allowOneDisruption(b *model.PDB) *plan.Change {
 	object := "poddisruptionbudget/" + b.Namespace + "/" + b.Name
 	switch {
 	case b.Healthy < 1:

@@ -94,17 +94,17 @@ func (st *step) sampleReplicas() {
 			continue
 		}
 		if counts[w].pods != h.changes[len(h.changes)-1].pods {
-			next[w] = h.with(replicaChange{st.now, counts[w].pods}, counts[w].like)
+			next[w] = h.withChange(replicaChange{st.now, counts[w].pods}, counts[w].like)
 		}
 	}
 	for w, c := range counts {
 		if next[w] == nil {
-			next[w] = (&replicaHistory{}).with(replicaChange{st.now, c.pods}, c.like)
+			next[w] = (&replicaHistory{}).withChange(replicaChange{st.now, c.pods}, c.like)
 		}
 	}
 	if len(next) > mostWorkloads {
 		keys := slices.SortedFunc(maps.Keys(next), func(a, b workloadName) int {
-			if c := next[b].last().Compare(next[a].last()); c != 0 {
+			if c := next[b].changedAt().Compare(next[a].changedAt()); c != 0 {
 				return c
 			}
 			return a.compare(b)
@@ -120,11 +120,11 @@ func (st *step) sampleReplicas() {
 	st.mem.replicas, st.mem.replicasDue = next, st.now.Add(replicaSampleEvery+time.Duration(pods)*replicaSampleRest)
 }
 
-// last is when the number changed last.
-func (h *replicaHistory) last() time.Time { return h.changes[len(h.changes)-1].at }
+// changedAt is when the number changed last.
+func (h *replicaHistory) changedAt() time.Time { return h.changes[len(h.changes)-1].at }
 
-// with is the history after one more change; like is one of the pods, nil where there is none.
-func (h *replicaHistory) with(c replicaChange, like *model.Pod) *replicaHistory {
+// withChange is the history after one more change; like is one of the pods, nil where there is none.
+func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHistory {
 	from := 0
 	for from < len(h.changes) && (len(h.changes)-from >= mostReplicaChanges || c.at.Sub(h.changes[from].at) > replicaHistoryAge) {
 		from++
@@ -136,8 +136,8 @@ func (h *replicaHistory) with(c replicaChange, like *model.Pod) *replicaHistory 
 	return out
 }
 
-// expect tells a search when workloads are expected to grow and to shrink within so long.
-func (st *step) expect(in *disrupt.Input, within time.Duration) {
+// forecastReplicas tells a search when workloads are expected to grow and to shrink within so long.
+func (st *step) forecastReplicas(in *disrupt.Input, within time.Duration) {
 	falls := map[workloadName][]disrupt.ScaleDown{}
 	var key []string
 	note := func(w workloadName, what string, c crossing) {
@@ -191,7 +191,7 @@ func (h *replicaHistory) rises(now time.Time) []crossing {
 	}
 	return crossings(most-h.pods(), func(k int) (time.Duration, bool) {
 		level := h.pods() + k
-		return h.until(now, func(pods int) bool { return pods >= level })
+		return h.timeUntil(now, func(pods int) bool { return pods >= level })
 	})
 }
 
@@ -203,7 +203,7 @@ func (h *replicaHistory) drops(now time.Time) []crossing {
 	}
 	return crossings(h.pods()-least, func(k int) (time.Duration, bool) {
 		level := h.pods() - k
-		return h.until(now, func(pods int) bool { return pods <= level })
+		return h.timeUntil(now, func(pods int) bool { return pods <= level })
 	})
 }
 
@@ -222,10 +222,10 @@ func crossings(distance int, until func(pods int) (time.Duration, bool)) (out []
 	return out
 }
 
-// until is how long it is expected to take until the number of pods has crossed a level, as there says of a number. It looks at the times before that
+// timeUntil is how long it is expected to take until the number of pods has crossed a level, as there says of a number. It looks at the times before that
 // it took to be there: of those that were longer than this one has been so far, the median tells how much longer this one will be. One that was
 // hardly shorter counts too, since no two are equally long: it is taken to end now. Where most were shorter, or too few are known, ok is false.
-func (h *replicaHistory) until(now time.Time, there func(pods int) bool) (left time.Duration, ok bool) {
+func (h *replicaHistory) timeUntil(now time.Time, there func(pods int) bool) (left time.Duration, ok bool) {
 	var took []time.Duration
 	var away time.Time // since when it is not there
 	for i, c := range h.changes {

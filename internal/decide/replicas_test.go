@@ -34,7 +34,7 @@ func TestCrossings(t *testing.T) {
 			if _, err := fmt.Sscan(text, &n); err != nil {
 				t.Fatal(err)
 			}
-			h = h.with(replicaChange{begin.Add(span(t, at)), n}, nil)
+			h = h.withChange(replicaChange{begin.Add(span(t, at)), n}, nil)
 		}
 		now := begin.Add(span(t, c.at))
 		if got := tellCrossings(h.rises(now)); got != c.rises {
@@ -72,12 +72,12 @@ func span(t *testing.T, s string) time.Duration {
 func TestReplicaHistoryIsBounded(t *testing.T) {
 	h, at := &replicaHistory{}, time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC)
 	for i := range 10 * mostReplicaChanges {
-		h = h.with(replicaChange{at.Add(time.Duration(i) * time.Minute), i % 7}, nil)
+		h = h.withChange(replicaChange{at.Add(time.Duration(i) * time.Minute), i % 7}, nil)
 	}
 	if n := len(h.changes); n != mostReplicaChanges {
 		t.Errorf("%d changes are kept, want %d", n, mostReplicaChanges)
 	}
-	h = h.with(replicaChange{h.last().Add(replicaHistoryAge + time.Hour), 3}, nil)
+	h = h.withChange(replicaChange{h.changedAt().Add(replicaHistoryAge + time.Hour), 3}, nil)
 	if n := len(h.changes); n != 1 {
 		t.Errorf("%d changes are kept of which all but one are older than %s", n, replicaHistoryAge)
 	}

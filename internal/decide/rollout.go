@@ -15,12 +15,12 @@ import (
 // strategy brings the new pod up before the old one goes. That the roll was begun is written in the Deployment's template, and a pod that
 // is older than it bears another value: nothing else is remembered.
 
-// surge finds out how a pod leaves a machine of a pool. It is false where nothing but an eviction is asked for.
-func (st *step) surge(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, bool) {
+// rolloutFor finds out how a pod leaves a machine of a pool. It is false where nothing but an eviction is asked for.
+func (st *step) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, bool) {
 	if p.Class.Daemon || p.Mirror || p.Terminal {
 		return lifecycle.Roll{}, false
 	}
-	d := st.deployment(p)
+	d := st.deploymentOf(p)
 	asked := p.Surge
 	if asked == "" && d != nil {
 		asked = d.Surge
@@ -58,8 +58,8 @@ func (st *step) surge(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, bool)
 	return lifecycle.Roll{Deployment: d, Begun: d.Rolling || p.RestartedAt != d.RestartedAt}, true
 }
 
-// surges says whether a pod's successor will be there before it goes.
-func (st *step) surges(p *model.Pod) bool {
+// successorComesFirst says whether a pod's successor will be there before it goes.
+func (st *step) successorComesFirst(p *model.Pod) bool {
 	if p.Deployment == "" || len(st.s.Deployments) == 0 {
 		return false
 	}
@@ -67,12 +67,12 @@ func (st *step) surges(p *model.Pod) bool {
 	if i := findNode(st.s, p.Node); i >= 0 && st.claims.claimOf[i] >= 0 {
 		pool = st.poolByName[st.s.Claims[st.claims.claimOf[i]].Pool]
 	}
-	r, ok := st.surge(p, pool)
+	r, ok := st.rolloutFor(p, pool)
 	return ok && r.Refused.Code == ""
 }
 
-// deployment is the one that a pod belongs to; nil: none, or nobody may look.
-func (st *step) deployment(p *model.Pod) *model.Deployment {
+// deploymentOf is the one that a pod belongs to; nil: none, or nobody may look.
+func (st *step) deploymentOf(p *model.Pod) *model.Deployment {
 	if p.Deployment == "" || len(st.s.Deployments) == 0 {
 		return nil
 	}
@@ -85,13 +85,13 @@ func (st *step) deployment(p *model.Pod) *model.Deployment {
 	return st.deployments[p.Namespace+"/"+p.Deployment]
 }
 
-// rolls are how the pods of a claim's nodes leave.
-func (st *step) rolls(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Roll {
+// rolloutsOfClaim are how the pods of a claim's nodes leave.
+func (st *step) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Roll {
 	var out map[string]lifecycle.Roll
 	for _, n := range nodes {
 		for _, p := range n.Pods {
-			if r, ok := st.surge(p, st.poolByName[c.Pool]); ok {
-				if x := st.taken[c.Name]; x != nil { // what is left is for an eviction that is refused for a while, and for the pod to end
+			if r, ok := st.rolloutFor(p, st.poolByName[c.Pool]); ok {
+				if x := st.interrupted[c.Name]; x != nil { // what is left is for an eviction that is refused for a while, and for the pod to end
 					r.By = x.deadline.Add(-st.pol.InterruptionNotice/8 - p.GracePeriod)
 				}
 				if out == nil {
@@ -104,16 +104,16 @@ func (st *step) rolls(c *model.Claim, nodes []*model.Node) map[string]lifecycle.
 	return out
 }
 
-// succeeded says whether a pod's successor is there already, pending or bound, so that nobody need come for it any more.
-func (st *step) succeeded(p *model.Pod) bool {
-	d := st.deployment(p)
-	if d == nil || p.RestartedAt == d.RestartedAt || !st.surges(p) {
+// hasSuccessor says whether a pod's successor is there already, pending or bound, so that nobody need come for it any more.
+func (st *step) hasSuccessor(p *model.Pod) bool {
+	d := st.deploymentOf(p)
+	if d == nil || p.RestartedAt == d.RestartedAt || !st.successorComesFirst(p) {
 		return false
 	}
 	if st.successors == nil { // by Deployment: pods of its last restart
 		st.successors = map[string]bool{}
 		look := func(q *model.Pod) {
-			if e := st.deployment(q); e != nil && q.RestartedAt == e.RestartedAt && q.Deleting.IsZero() && !q.Terminal {
+			if e := st.deploymentOf(q); e != nil && q.RestartedAt == e.RestartedAt && q.Deleting.IsZero() && !q.Terminal {
 				st.successors[e.Key()] = true
 			}
 		}
@@ -132,7 +132,7 @@ func (st *step) succeeded(p *model.Pod) bool {
 // newGuard is the guard of this step: a PodDisruptionBudget does not keep a pod whose successor comes first.
 func (st *step) newGuard() *disrupt.Eligibility {
 	g := disrupt.NewEligibility(st.s.PDBs, st.now)
-	g.RollsOutFirst = st.surges
+	g.RollsOutFirst = st.successorComesFirst
 	g.NodeGroups = st.nodeGroups()
 	return g
 }

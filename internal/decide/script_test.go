@@ -159,7 +159,7 @@ func (x *script) line(f []string) {
 		x.now = x.when(f[1])
 		x.st.SetNow(x.now)
 		x.st.ExpireActions(x.now)
-		x.last, x.mem = Step(x.st.Snapshot(x.now), x.mem, x.now, x.pol, Request{OngoingOnly: true, Halt: "another is live"})
+		x.last, x.mem = Step(x.st.Snapshot(x.now), x.mem, x.now, x.pol, Request{OngoingOnly: true, PassiveReason: "another is live"})
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
 	case "begin":
 		for _, a := range x.last.Actions {
@@ -301,7 +301,7 @@ func (x *script) decide(look bool) {
 	if refused, err := SecondOpinion(snap, &x.last); err != nil || len(refused) > 0 {
 		x.t.Errorf("refused by verify: %v %v", err, refused)
 	}
-	for _, m := range x.last.Moves {
+	for _, m := range x.last.Commands {
 		for _, u := range m.Candidates {
 			x.marks[u.Claim.Name] = "move " + m.ID
 		}
@@ -619,7 +619,7 @@ func (x *script) claim(name string, opts []string) {
 			if k == lifecycle.Initialized { // and its node is what was bought
 				c.Conditions[lifecycle.Consistent] = model.Condition{Status: "True", Reason: lifecycle.Consistent, Since: x.when(v)}
 			}
-			if k == drifted {
+			if k == conditionDrifted {
 				c.Conditions[k] = model.Condition{Status: "True", Reason: "NodePoolDrifted", Since: x.when(v)}
 			}
 		case "marked":
@@ -627,7 +627,7 @@ func (x *script) claim(name string, opts []string) {
 		case "moving":
 			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: v, Message: x.moveMark(name), Since: x.now}
 		case "replaces":
-			r := moveRecord{ID: "m1", Cause: plan.Underutilized, Of: 1}
+			r := commandRecord{ID: "m1", Cause: plan.Underutilized, Of: 1}
 			for _, old := range strings.Split(v, ",") {
 				r.Claims = append(r.Claims, "uid-"+old)
 			}
@@ -635,7 +635,7 @@ func (x *script) claim(name string, opts []string) {
 			if err != nil {
 				x.t.Fatal(err)
 			}
-			c.Annotations = model.Labels{AnnotationMove: string(text)}
+			c.Annotations = model.Labels{AnnotationCommand: string(text)}
 		case "sold":
 			c.Labels[model.LabelCapacityType], c.Labels[model.LabelZone], _ = strings.Cut(v, ",")
 			c.Labels["reservation"] = "cr"

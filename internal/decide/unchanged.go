@@ -571,14 +571,14 @@ func (st *step) isUnchanged(u *disrupt.Candidate) bool {
 	case c.Provisional, c.SlotsUnsure, !c.Deleting.IsZero(), !n.Deleting.IsZero(), !n.Ready, c.ProviderID == "", c.Capacity.IsZero(),
 		n.Labels[model.LabelRegistered] != "true", n.Labels[model.LabelInitialized] != "true",
 		!c.Is(lifecycle.Launched), !c.Is(lifecycle.Registered), !c.Is(lifecycle.Initialized),
-		c.Is(lifecycle.Terminating), c.Is(lifecycle.Disrupted), c.Is(drifted),
-		c.Annotations[AnnotationMove] != "", c.Annotations[AnnotationHost] != "", c.Annotations[AnnotationInterrupted] != "", c.Annotations[lifecycle.TerminationTime] != "",
-		st.reservations[c.Name] != nil, st.moveOf[c.Name] != "", st.taken[c.Name] != nil,
+		c.Is(lifecycle.Terminating), c.Is(lifecycle.Disrupted), c.Is(conditionDrifted),
+		c.Annotations[AnnotationCommand] != "", c.Annotations[AnnotationHost] != "", c.Annotations[AnnotationInterrupted] != "", c.Annotations[lifecycle.TerminationTime] != "",
+		st.reservations[c.Name] != nil, st.commandOfClaim[c.Name] != "", st.interrupted[c.Name] != nil,
 		c.ExpireAfter >= 0 && !st.now.Before(c.Created.Add(c.ExpireAfter)),
 		len(p.Types) > 0 && u.PriceMicro < 0,
 		!disrupt.HasWorkloadPods(n) && p.ConsolidateAfter >= 0 && p.Replicas < 0,
 		c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && p.Hash != "",
-		st.sick(n, p).cause.Code != "":
+		st.unhealthyCondition(n, p).cause.Code != "":
 		return false
 	}
 	for _, t := range n.Taints {
@@ -586,6 +586,6 @@ func (st *step) isUnchanged(u *disrupt.Candidate) bool {
 			return false
 		}
 	}
-	reason, _ := st.driftOf(u)
+	reason, _ := st.driftReason(u)
 	return reason == ""
 }

@@ -64,7 +64,7 @@ func (x *watchman) judge(s *model.Snapshot, out *Output) {
 		}
 		return ""
 	}
-	for _, m := range out.Moves {
+	for _, m := range out.Commands {
 		x.begun[m.Cause]++
 		if !voluntary(m.Cause) {
 			continue
@@ -232,7 +232,7 @@ func TestPromisedHomes(t *testing.T) {
 		w.st.Pools.SetPool(&p)
 		w.say("from here on it is consolidated")
 		w.judge = func(_ *model.Snapshot, out *Output) {
-			for _, m := range out.Moves {
+			for _, m := range out.Commands {
 				if m.Cause == plan.Underutilized {
 					moved++
 				}

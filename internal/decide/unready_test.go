@@ -26,7 +26,7 @@ func TestUnreadyOfGroups(t *testing.T) {
 		{"DiskPressure", "True", &model.NodePool{Scaling: &model.GroupScaling{Unready: time.Minute}}, 40 * time.Minute},
 	} {
 		n := &model.Node{Name: "n", Conditions: map[string]model.Condition{c.condition: {Status: c.status, Since: since}}}
-		if got := st.sick(n, c.pool); !got.due.Equal(since.Add(c.want)) {
+		if got := st.unhealthyCondition(n, c.pool); !got.due.Equal(since.Add(c.want)) {
 			t.Errorf("%s=%s of %+v: broken %s after, want %s", c.condition, c.status, c.pool.Scaling, got.due.Sub(since), c.want)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 	st := newStep(s, Memory{}, now, pol)
 	st.schedulerRefusedAll = true
-	st.notices()
-	st.gather()
+	st.readInterruptions()
+	st.readCommands()
 	st.readReservations()
 	st.solveDemand(true)
 	kept := st.out.Actions[:0]

@@ -21,17 +21,17 @@ import (
 // have to change. The subject is pod/NAMESPACE/NAME, node/NAME or nodepool/NAME. It decides nothing and changes nothing: what it says of a
 // change it knows from making it in thought (Apply) and looking again.
 func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject string) (plan.Answer, error) {
-	st := wonder(s, mem, now, pol)
+	st := newLook(s, mem, now, pol)
 	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 	kind, name, _ := strings.Cut(subject, "/")
 	var ok bool
 	switch kind {
 	case "pod":
-		ok = st.whyPod(&a, name)
+		ok = st.explainPod(&a, name)
 	case "node":
-		ok = st.whyNode(&a, name)
+		ok = st.explainNode(&a, name)
 	case "nodepool":
-		ok = st.whyPool(&a, name)
+		ok = st.explainPool(&a, name)
 	default:
 		return a, fmt.Errorf("subject %q: use pod/NAMESPACE/NAME, node/NAME or nodepool/NAME", subject)
 	}
@@ -39,26 +39,26 @@ func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject strin
 		return a, &plan.NoSuchObject{Kind: kind, Subject: subject}
 	}
 	slices.SortStableFunc(a.Ways, func(x, y plan.Way) int {
-		return cmp.Or(cmp.Compare(st.farness(x), st.farness(y)), cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))
+		return cmp.Or(cmp.Compare(st.wayDistance(x), st.wayDistance(y)), cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))
 	})
 	return a, nil
 }
 
-// wonder is a step that only looks.
-func wonder(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
+// newLook is a step that only looks.
+func newLook(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st := newStep(s, mem, now, pol)
-	st.notices()
-	st.gather()
-	st.patients()
+	st.readInterruptions()
+	st.readCommands()
+	st.readNodeHealth()
 	st.readReservations()
 	st.rememberPlacements(nil, nil)
-	st.units()
+	st.buildCandidates()
 	st.guard = st.newGuard()
 	return st
 }
 
-// farness orders ways: fewer changes are nearer, and waiting is near for an hour.
-func (st *step) farness(w plan.Way) int {
+// wayDistance orders ways: fewer changes are nearer, and waiting is near for an hour.
+func (st *step) wayDistance(w plan.Way) int {
 	n := 2 * len(w.Changes)
 	if w.After.After(st.now.Add(time.Hour)) {
 		n += 7
@@ -66,23 +66,25 @@ func (st *step) farness(w plan.Way) int {
 	return n
 }
 
-func fact(a *plan.Answer, name, value string) {
+func addFact(a *plan.Answer, name, value string) {
 	a.Facts = append(a.Facts, plan.Fact{Name: name, Value: value})
 }
 
-func usd(micro int64) string { return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64) }
+func formatDollars(micro int64) string {
+	return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
+}
 
-func (st *step) whyPod(a *plan.Answer, key string) bool {
+func (st *step) explainPod(a *plan.Answer, key string) bool {
 	for _, p := range st.s.Pending {
 		if p.Key() == key {
-			st.whyPending(a, p)
+			st.explainPending(a, p)
 			return true
 		}
 	}
 	for _, n := range st.s.Nodes {
 		for _, p := range n.Pods {
 			if p.Key() == key {
-				st.whyBound(a, n, p)
+				st.explainBound(a, n, p)
 				return true
 			}
 		}
@@ -90,23 +92,23 @@ func (st *step) whyPod(a *plan.Answer, key string) bool {
 	return false
 }
 
-func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
-	fact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
+func (st *step) explainPending(a *plan.Answer, p *model.Pod) {
+	addFact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
 	for _, name := range sortedKeys(st.reservations) {
 		if h := st.reservations[name]; slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
-			fact(a, "room is kept for it on", "nodeclaim/"+name)
+			addFact(a, "room is kept for it on", "nodeclaim/"+name)
 			a.Related = append(a.Related, "nodeclaim/"+name)
-			fact(a, "bound by", st.binder(p, h))
-			st.coming(a, h.claim, h.node)
+			addFact(a, "bound by", st.bindingParty(p, h))
+			st.explainComing(a, h.claim, h.node)
 		}
 	}
 	if was, ok := st.mem.placements[p.UID]; ok {
-		fact(a, "expected on", "node/"+was.node)
+		addFact(a, "expected on", "node/"+was.node)
 		if i := slices.IndexFunc(st.s.Nodes, func(n *model.Node) bool { return n.Name == was.node }); i >= 0 {
-			st.coming(a, st.claimNamed(st.s.Nodes[i].Claim), st.s.Nodes[i])
+			st.explainComing(a, st.claimNamed(st.s.Nodes[i].Claim), st.s.Nodes[i])
 		}
 	}
-	alt, reasons := st.outcome(p)
+	alt, reasons := st.podOutcome(p)
 	wrong := st.disagreementOf(p)
 	if given, over := st.disagreementRefusal(p, wrong); over {
 		f := plan.Finding{Of: plan.Demand, Reason: given, Until: wrong.since.Add(st.pol.DisagreementRetry)}
@@ -120,8 +122,8 @@ func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
 		alt, reasons = nil, []plan.Reason{m.why}
 	} else if len(reasons) > 0 {
 		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
-		only, q := alone(st.s, p.UID, "")
-		if alt, own := newStep(only, Memory{}, st.now, st.pol).outcome(q); alt == nil {
+		only, q := onlyPod(st.s, p.UID, "")
+		if alt, own := newStep(only, Memory{}, st.now, st.pol).podOutcome(q); alt == nil {
 			reasons = own
 		}
 	}
@@ -132,7 +134,7 @@ func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
 	for i, r := range reasons {
 		f := plan.Finding{Of: plan.Demand, Reason: r}
 		if i < most {
-			w, ch := st.podWay(p, r)
+			w, ch := st.findPodWay(p, r)
 			if f.Change = ch; w != nil {
 				a.Ways = append(a.Ways, *w)
 			}
@@ -141,14 +143,14 @@ func (st *step) whyPending(a *plan.Answer, p *model.Pod) {
 	}
 }
 
-// coming says what a machine that a pod waits for waits for itself.
-func (st *step) coming(a *plan.Answer, c *model.Claim, n *model.Node) {
+// explainComing says what a machine that a pod waits for waits for itself.
+func (st *step) explainComing(a *plan.Answer, c *model.Claim, n *model.Node) {
 	if c == nil || c.Is(lifecycle.Initialized) {
 		return
 	}
 	for _, step := range []string{lifecycle.Launched, lifecycle.Registered, lifecycle.Initialized} {
 		if cond := c.Conditions[step]; !cond.True() {
-			fact(a, "nodeclaim/"+c.Name, "not "+step+" yet"+colon(cond.Message))
+			addFact(a, "nodeclaim/"+c.Name, "not "+step+" yet"+withColon(cond.Message))
 			break
 		}
 	}
@@ -164,15 +166,15 @@ func (st *step) coming(a *plan.Answer, c *model.Claim, n *model.Node) {
 	}
 }
 
-func colon(s string) string {
+func withColon(s string) string {
 	if s == "" {
 		return ""
 	}
 	return ": " + s
 }
 
-// outcome is where a pending pod would go now, or why nowhere.
-func (st *step) outcome(p *model.Pod) (*plan.Alternative, []plan.Reason) {
+// podOutcome is where a pending pod would go now, or why nowhere.
+func (st *step) podOutcome(p *model.Pod) (*plan.Alternative, []plan.Reason) {
 	out := WhatIf(st.s, st.now, st.pol)
 	for _, d := range out.Pods {
 		if d.Pod.UID != p.UID {
@@ -196,8 +198,8 @@ func (st *step) outcome(p *model.Pod) (*plan.Alternative, []plan.Reason) {
 	return nil, nil
 }
 
-// alone is the cluster with one pending pod and, where it is named, one pool.
-func alone(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) {
+// onlyPod is the cluster with one pending pod and, where it is named, one pool.
+func onlyPod(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) {
 	out := *s
 	i := slices.IndexFunc(s.Pending, func(p *model.Pod) bool { return p.UID == uid })
 	out.Pending = s.Pending[i : i+1]
@@ -207,17 +209,17 @@ func alone(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) {
 	return &out, s.Pending[i]
 }
 
-// podWay looks for changes after which the pod has a place, beginning with what one pool has against it: one change a check, each of which
+// findPodWay looks for changes after which the pod has a place, beginning with what one pool has against it: one change a check, each of which
 // makes its check pass. It also returns the first.
-func (st *step) podWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
+func (st *step) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
 	w := plan.Way{Of: plan.Demand, Pool: r.Pool}
 	cur := st.s
 	const deep = 6
 	for range deep {
 		found := false
 		x := newStep(cur, Memory{}, st.now, st.pol)
-		_, q := alone(cur, p.UID, "")
-		for _, ch := range x.remedies(q, r) {
+		_, q := onlyPod(cur, p.UID, "")
+		for _, ch := range x.podRemedies(q, r) {
 			if slices.ContainsFunc(w.Changes, func(o plan.Change) bool { return o.Object == ch.Object && o.Field == ch.Field && o.Value == ch.Value }) {
 				continue
 			}
@@ -225,15 +227,15 @@ func (st *step) podWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
 			if err != nil {
 				continue
 			}
-			only, q := alone(next, p.UID, r.Pool)
-			alt, against := newStep(only, Memory{}, st.now, st.pol).outcome(q)
+			only, q := onlyPod(next, p.UID, r.Pool)
+			alt, against := newStep(only, Memory{}, st.now, st.pol).podOutcome(q)
 			if alt == nil && (len(against) == 0 || sameCheck(against[0], r)) {
 				continue
 			}
 			w.Changes, cur, found = append(w.Changes, ch), next, true
 			if alt != nil {
 				// Alone it has a place; with all the others too?
-				_, against = newStep(cur, Memory{}, st.now, st.pol).outcome(q)
+				_, against = newStep(cur, Memory{}, st.now, st.pol).podOutcome(q)
 				if len(against) == 0 {
 					w.Then = *alt
 					return &w, &w.Changes[0]
@@ -257,8 +259,8 @@ func sameCheck(a, b plan.Reason) bool {
 	return a.Code == b.Code && a.Key == b.Key && a.Pool == b.Pool && a.Want == b.Want && a.Have == b.Have
 }
 
-// binder is who will bind a pod to the node of its slot, and when or why.
-func (st *step) binder(p *model.Pod, h *reservation) string {
+// bindingParty is who will bind a pod to the node of its slot, and when or why.
+func (st *step) bindingParty(p *model.Pod, h *reservation) string {
 	why := st.bindRefusal(p)
 	switch {
 	case p.Binding != "":
@@ -275,31 +277,31 @@ func (st *step) binder(p *model.Pod, h *reservation) string {
 	return "Dovetail, as soon as the node is Ready"
 }
 
-func (st *step) whyBound(a *plan.Answer, n *model.Node, p *model.Pod) {
-	fact(a, "state", "bound since "+p.Bound.UTC().Format(time.RFC3339))
-	fact(a, "node", n.Name)
+func (st *step) explainBound(a *plan.Answer, n *model.Node, p *model.Pod) {
+	addFact(a, "state", "bound since "+p.Bound.UTC().Format(time.RFC3339))
+	addFact(a, "node", n.Name)
 	if p.ReservedFor != "" {
-		fact(a, "landed by the reservation of", "nodeclaim/"+p.ReservedFor)
+		addFact(a, "landed by the reservation of", "nodeclaim/"+p.ReservedFor)
 	}
 	if !p.Deleting.IsZero() {
-		fact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
+		addFact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
 	}
 	a.Related = append(a.Related, "node/"+n.Name)
 	if c := st.claimNamed(n.Claim); c != nil {
-		if r, ok := st.surge(p, st.poolByName[c.Pool]); ok {
+		if r, ok := st.rolloutFor(p, st.poolByName[c.Pool]); ok {
 			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
 			if r.Refused.Code != "" {
 				leaves = "by eviction, though its successor should come first: " + r.Refused.Have + " (" + r.Refused.Key + ")"
 			}
-			fact(a, "leaves", leaves)
+			addFact(a, "leaves", leaves)
 			a.Related = append(a.Related, "deployment/"+p.Namespace+"/"+p.Deployment)
 		}
 	}
-	for _, u := range st.unit {
+	for _, u := range st.candidates {
 		if u.Node != n {
 			continue
 		}
-		fs, alt := st.obstacles(u, plan.Underutilized)
+		fs, alt := st.listObstacles(u, plan.Underutilized)
 		for _, f := range fs {
 			if f.Reason.Subject == "pod/"+p.Key() {
 				a.Findings = append(a.Findings, f)
@@ -311,7 +313,7 @@ func (st *step) whyBound(a *plan.Answer, n *model.Node, p *model.Pod) {
 	}
 }
 
-func (st *step) whyNode(a *plan.Answer, name string) bool {
+func (st *step) explainNode(a *plan.Answer, name string) bool {
 	i := slices.IndexFunc(st.s.Nodes, func(n *model.Node) bool { return n.Name == name })
 	if i < 0 {
 		return false
@@ -319,40 +321,40 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 	n := st.s.Nodes[i]
 	c := st.claimNamed(n.Claim)
 	if !n.Deleting.IsZero() && c == nil {
-		fact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
+		addFact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
 		return true
 	}
 	if c == nil || st.poolByName[c.Pool] == nil {
-		fact(a, "state", "not a machine of any NodePool: it is used, and never given back")
+		addFact(a, "state", "not a machine of any NodePool: it is used, and never given back")
 		return true
 	}
 	a.Related = append(a.Related, "nodeclaim/"+c.Name)
-	fact(a, "nodeclaim", c.Name)
-	fact(a, "nodepool", c.Pool)
-	fact(a, "machine", n.Labels[model.LabelInstanceType]+" "+n.Labels[model.LabelZone]+" "+n.Labels[model.LabelCapacityType])
+	addFact(a, "nodeclaim", c.Name)
+	addFact(a, "nodepool", c.Pool)
+	addFact(a, "machine", n.Labels[model.LabelInstanceType]+" "+n.Labels[model.LabelZone]+" "+n.Labels[model.LabelCapacityType])
 	if !c.Deleting.IsZero() {
-		st.whyDraining(a, c, n)
+		st.explainDraining(a, c, n)
 		return true
 	}
-	u := st.unitOf(name)
+	u := st.candidateOnNode(name)
 	if u == nil {
 		return true
 	}
 	if u.PriceMicro >= 0 {
-		fact(a, "price", usd(u.PriceMicro)+" an hour")
+		addFact(a, "price", formatDollars(u.PriceMicro)+" an hour")
 	}
-	fact(a, "pods to move", strconv.Itoa(len(u.Pods)))
+	addFact(a, "pods to move", strconv.Itoa(len(u.Pods)))
 	if u.CommandID != "" {
-		fact(a, "move under way", u.CommandID)
+		addFact(a, "move under way", u.CommandID)
 	}
-	if x := st.taken[c.Name]; x != nil {
-		fact(a, "its cloud takes it away", x.notice.Kind+", at "+x.deadline.UTC().Format(time.RFC3339))
+	if x := st.interrupted[c.Name]; x != nil {
+		addFact(a, "its cloud takes it away", x.notice.Kind+", at "+x.deadline.UTC().Format(time.RFC3339))
 	}
-	if s, ok := st.ill[c.Name]; ok && st.now.Before(s.due) {
-		fact(a, "ill", s.cause.Key+" is "+s.cause.Have+"; it counts as broken from "+s.due.UTC().Format(time.RFC3339))
+	if s, ok := st.unhealthyNodes[c.Name]; ok && st.now.Before(s.due) {
+		addFact(a, "ill", s.cause.Key+" is "+s.cause.Have+"; it counts as broken from "+s.due.UTC().Format(time.RFC3339))
 	}
-	for _, cause := range st.causes(u) {
-		fs, alt := st.obstacles(u, cause)
+	for _, cause := range st.disruptionCauses(u) {
+		fs, alt := st.listObstacles(u, cause)
 		a.Findings = append(a.Findings, fs...)
 		if alt != nil {
 			a.Alternatives = append(a.Alternatives, *alt)
@@ -362,18 +364,18 @@ func (st *step) whyNode(a *plan.Answer, name string) bool {
 	return true
 }
 
-// whyDraining says what holds a drain up.
-func (st *step) whyDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
-	fact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
+// explainDraining says what holds a drain up.
+func (st *step) explainDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
+	addFact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
 	u := disrupt.NewCandidate(c, n, st.poolByName[c.Pool])
 	end, forced := lifecycle.Deadline(c)
 	if forced {
-		fact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
+		addFact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
 	}
 	for _, p := range n.Pods {
 		for _, r := range st.guard.PodBlockers(p, plan.Draining) {
 			r.Pool = c.Pool
-			f := plan.Finding{Of: plan.Draining, Reason: r, Change: st.remedy(u, r), Until: end}
+			f := plan.Finding{Of: plan.Draining, Reason: r, Change: st.nodeRemedy(u, r), Until: end}
 			if _, until := p.Held(st.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
 				f.Until = until
 			}
@@ -382,21 +384,21 @@ func (st *step) whyDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 	}
 }
 
-func (st *step) unitOf(node string) *disrupt.Candidate {
-	i := slices.IndexFunc(st.unit, func(u *disrupt.Candidate) bool { return u.Node.Name == node })
+func (st *step) candidateOnNode(node string) *disrupt.Candidate {
+	i := slices.IndexFunc(st.candidates, func(u *disrupt.Candidate) bool { return u.Node.Name == node })
 	if i < 0 {
 		return nil
 	}
-	return st.unit[i]
+	return st.candidates[i]
 }
 
-// causes are what a machine might go for now.
-func (st *step) causes(u *disrupt.Candidate) []plan.Code {
+// disruptionCauses are what a machine might go for now.
+func (st *step) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 	var out []plan.Code
-	if _, bad := st.broken(u.Claim); bad {
+	if _, bad := st.brokenNode(u.Claim); bad {
 		out = append(out, plan.Unhealthy)
 	}
-	if u.Claim.Is(drifted) {
+	if u.Claim.Is(conditionDrifted) {
 		out = append(out, plan.Drifted)
 	}
 	if u.Claim.ExpireAfter >= 0 && !st.now.Before(u.Claim.Created.Add(u.Claim.ExpireAfter)) {
@@ -408,46 +410,46 @@ func (st *step) causes(u *disrupt.Candidate) []plan.Code {
 	return append(out, plan.Underutilized)
 }
 
-// obstacles are what keeps a machine from going for a cause now, and what its going would come to.
-func (st *step) obstacles(u *disrupt.Candidate, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
+// listObstacles are what keeps a machine from going for a cause now, and what its going would come to.
+func (st *step) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
 	var out []plan.Finding
 	found := func(r plan.Reason, until time.Time) {
-		out = append(out, plan.Finding{Of: cause, Reason: r, Change: st.remedy(u, r), Until: until})
+		out = append(out, plan.Finding{Of: cause, Reason: r, Change: st.nodeRemedy(u, r), Until: until})
 	}
 	for _, r := range st.guard.Blockers(u, cause, false) {
 		if r.Code == plan.NotInitialized {
 			r.Have = u.Claim.Conditions[lifecycle.Initialized].Message
 		}
-		found(r, st.until(u, r))
+		found(r, st.obstacleEnd(u, r))
 	}
 	if cause == plan.Unhealthy {
-		if why, ok := st.repairable(u.Pool.Name); !ok {
+		if why, ok := st.isRepairAllowed(u.Pool.Name); !ok {
 			found(why, time.Time{})
 		}
 	}
-	if left, why := st.spared(u, cause); left <= 0 && st.count[u.Pool.Name].Total > 0 {
-		found(why, disrupt.BudgetOpensAt(u.Pool, st.count[u.Pool.Name], cause, st.now))
+	if left, why := st.budgetLeftFor(u, cause); left <= 0 && st.budgetCounts[u.Pool.Name].Total > 0 {
+		found(why, disrupt.BudgetOpensAt(u.Pool, st.budgetCounts[u.Pool.Name], cause, st.now))
 		if ch := out[len(out)-1].Change; ch != nil { // its own being down does not count against it
-			plain, _ := st.left(u.Pool, cause)
-			ch.Value = strconv.FormatInt(st.count[u.Pool.Name].Unavailable+1-(left-plain), 10)
+			plain, _ := st.budgetLeft(u.Pool, cause)
+			ch.Value = strconv.FormatInt(st.budgetCounts[u.Pool.Name].Unavailable+1-(left-plain), 10)
 		}
 	}
-	if s, ok := st.mem.shunned[u.Claim.UID]; ok && st.now.Before(s.until) {
+	if s, ok := st.mem.backOffs[u.Claim.UID]; ok && st.now.Before(s.until) {
 		found(plan.Reason{Code: plan.Aborted, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339),
 			Have: strconv.Itoa(s.times) + " moves taken back"}, s.until)
 	}
 	if !u.Initialized || cause == plan.Underutilized && u.PriceMicro < 0 {
 		return out, nil
 	}
-	alt, f := st.examine(u, cause)
+	alt, f := st.examineCandidate(u, cause)
 	if f != nil {
 		out = append(out, *f)
 	}
 	return out, alt
 }
 
-// until is when time alone takes an obstacle away; zero: it does not.
-func (st *step) until(u *disrupt.Candidate, r plan.Reason) time.Time {
+// obstacleEnd is when time alone takes an obstacle away; zero: it does not.
+func (st *step) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Time {
 	switch r.Code {
 	case plan.Quiet:
 		if u.Pool.ConsolidateAfter >= 0 {
@@ -461,14 +463,14 @@ func (st *step) until(u *disrupt.Candidate, r plan.Reason) time.Time {
 	return time.Time{}
 }
 
-// examine is what a machine's going would come to, and what makes that not worth it.
-func (st *step) examine(u *disrupt.Candidate, cause plan.Code) (*plan.Alternative, *plan.Finding) {
+// examineCandidate is what a machine's going would come to, and what makes that not worth it.
+func (st *step) examineCandidate(u *disrupt.Candidate, cause plan.Code) (*plan.Alternative, *plan.Finding) {
 	alt := &plan.Alternative{Kind: plan.Leave, Of: cause, Pods: len(u.Pods), NowMicro: max(u.PriceMicro, 0), Machines: []plan.Machine{}}
 	if len(u.Pods) == 0 {
 		return alt, nil
 	}
-	in := st.search(true)
-	for _, o := range st.unit {
+	in := st.searchInput(true)
+	for _, o := range st.candidates {
 		if o == u || len(o.Pods) > 0 && len(st.guard.Blockers(o, plan.Underutilized, true)) == 0 {
 			in.Candidates = append(in.Candidates, o)
 		}
@@ -479,18 +481,18 @@ func (st *step) examine(u *disrupt.Candidate, cause plan.Code) (*plan.Alternativ
 	f := &plan.Finding{Of: cause, Reason: e.Why}
 	f.Reason.Pool, f.Reason.Subject = u.Pool.Name, cmp.Or(f.Reason.Subject, "node/"+u.Node.Name)
 	if e.Command == nil {
-		st.homeRemedy(u, e, f)
+		st.placementRemedy(u, e, f)
 		alt.Kind, alt.Why = plan.Replace, f.Reason
 		return alt, f
 	}
-	moved(alt, e.Command)
+	describeCommand(alt, e.Command)
 	if cause != plan.Underutilized {
 		return alt, nil // it must go, whatever that costs
 	}
 	alt.Why = f.Reason
 	switch {
 	case e.Why.Code == plan.NotBalanced:
-		f.Change = st.remedy(u, f.Reason)
+		f.Change = st.nodeRemedy(u, f.Reason)
 	case e.Why.Code == plan.NotKept: // no price helps
 	case e.Why.Code != "":
 		f.Change = st.priceRemedy(in, &free, e)
@@ -501,8 +503,8 @@ func (st *step) examine(u *disrupt.Candidate, cause plan.Code) (*plan.Alternativ
 	return alt, f
 }
 
-// moved fills in what a move comes to.
-func moved(alt *plan.Alternative, m *disrupt.Command) {
+// describeCommand fills in what a move comes to.
+func describeCommand(alt *plan.Alternative, m *disrupt.Command) {
 	alt.Standing, alt.NowMicro, alt.NewMicro, alt.OnceMicro = m.PodsOnExisting, m.OldMicroPerHour, m.NewMicroPerHour, m.CostMicro
 	for i := range m.Replacements {
 		n := &m.Replacements[i]
@@ -519,9 +521,9 @@ func moved(alt *plan.Alternative, m *disrupt.Command) {
 	}
 }
 
-// homeRemedy is the edit after which a pool has not that against a pod any more for which it gets no home now; of the pools, the first by
+// placementRemedy is the edit after which a pool has not that against a pod any more for which it gets no home now; of the pools, the first by
 // nearness for which there is one speaks.
-func (st *step) homeRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.Finding) {
+func (st *step) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.Finding) {
 	if e.Refused.Pod == nil {
 		return
 	}
@@ -532,17 +534,17 @@ func (st *step) homeRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.F
 		if i == 0 {
 			speak(r)
 		}
-		for _, ch := range st.remedies(e.Refused.Pod, r) {
+		for _, ch := range st.podRemedies(e.Refused.Pod, r) {
 			next, err := Apply(st.s, ch)
 			if err != nil {
 				continue
 			}
-			x := wonder(next, st.mem, st.now, st.pol)
-			v := x.unitOf(u.Node.Name)
+			x := newLook(next, st.mem, st.now, st.pol)
+			v := x.candidateOnNode(u.Node.Name)
 			if v == nil {
 				continue
 			}
-			in := x.search(true)
+			in := x.searchInput(true)
 			in.Candidates = []*disrupt.Candidate{v}
 			again := disrupt.Evaluate(in, in.Candidates, st.pol.Disrupt, st.pol.Solve)
 			if again.Command != nil || again.Refused.Pod.UID != e.Refused.Pod.UID || !slices.ContainsFunc(again.Refused.Reasons, func(o plan.Reason) bool { return sameCheck(o, r) }) {
@@ -559,7 +561,7 @@ func (st *step) homeRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.F
 func (st *step) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.Evaluation) *plan.Change {
 	own := plan.Machine{Type: u.Node.Labels[model.LabelInstanceType], Zone: u.Node.Labels[model.LabelZone], CapacityType: u.Node.Labels[model.LabelCapacityType]}
 	var alt plan.Alternative
-	moved(&alt, e.Command)
+	describeCommand(&alt, e.Command)
 	if slices.ContainsFunc(alt.Machines, func(m plan.Machine) bool { return m.Offering() == own.Offering() }) {
 		other := *in
 		other.Pools = slices.Clone(in.Pools)
@@ -579,7 +581,7 @@ func (st *step) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.E
 			return nil
 		}
 		alt = plan.Alternative{}
-		moved(&alt, e.Command)
+		describeCommand(&alt, e.Command)
 	}
 	if e.MaxNewMicroPerHour < 0 || len(alt.Machines) == 0 {
 		return nil
@@ -601,11 +603,11 @@ func (st *step) nodeWays(name string, cause plan.Code, fs []plan.Finding) []plan
 	if len(fs) > 0 && !slices.ContainsFunc(fs, func(f plan.Finding) bool { return f.Until.IsZero() }) {
 		after := time.Time{}
 		for _, f := range fs {
-			after = later(after, f.Until)
+			after = laterOf(after, f.Until)
 		}
-		x := wonder(st.s, st.mem, after, st.pol)
-		if u := x.unitOf(name); u != nil {
-			if left, alt := x.obstacles(u, cause); len(left) == 0 && alt != nil {
+		x := newLook(st.s, st.mem, after, st.pol)
+		if u := x.candidateOnNode(name); u != nil {
+			if left, alt := x.listObstacles(u, cause); len(left) == 0 && alt != nil {
 				out = append(out, plan.Way{Of: cause, Pool: u.Pool.Name, Changes: []plan.Change{}, After: after, Then: *alt})
 			}
 		}
@@ -614,11 +616,11 @@ func (st *step) nodeWays(name string, cause plan.Code, fs []plan.Finding) []plan
 	x := st
 	const deep = 8
 	for range deep {
-		u := x.unitOf(name)
+		u := x.candidateOnNode(name)
 		if u == nil {
 			return out
 		}
-		left, alt := x.obstacles(u, cause)
+		left, alt := x.listObstacles(u, cause)
 		if len(left) == 0 {
 			if alt != nil && (len(w.Changes) > 0 || len(out) == 0) {
 				w.Pool, w.Then = u.Pool.Name, *alt
@@ -640,7 +642,7 @@ func (st *step) nodeWays(name string, cause plan.Code, fs []plan.Finding) []plan
 				}
 				next = y
 			case !f.Until.IsZero():
-				w.After = later(w.After, f.Until)
+				w.After = laterOf(w.After, f.Until)
 			case f.Reason.Code == plan.NotInitialized && len(w.Changes) > 0: // that comes by itself now
 				return append(out, plan.Way{Of: cause, Pool: u.Pool.Name, Changes: w.Changes, Then: plan.Alternative{Kind: plan.Usable, Of: plan.Initializing, On: "node/" + name, Machines: []plan.Machine{}}})
 			}
@@ -648,46 +650,46 @@ func (st *step) nodeWays(name string, cause plan.Code, fs []plan.Finding) []plan
 		if !helped {
 			return out // nothing known does
 		}
-		x = wonder(next, st.mem, later(st.now, w.After), st.pol)
+		x = newLook(next, st.mem, laterOf(st.now, w.After), st.pol)
 	}
 	return out
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-func (st *step) whyPool(a *plan.Answer, name string) bool {
+func (st *step) explainPool(a *plan.Answer, name string) bool {
 	p := st.poolByName[name]
 	if p == nil {
 		return false
 	}
 	var own []*disrupt.Candidate
 	price := int64(0)
-	for _, u := range st.unit {
+	for _, u := range st.candidates {
 		if u.Pool == p {
 			own = append(own, u)
 			price += max(u.PriceMicro, 0)
 		}
 	}
-	fact(a, "machines", strconv.Itoa(len(own)))
-	fact(a, "price", usd(price)+" an hour")
-	fact(a, "consolidation", p.ConsolidationPolicy)
+	addFact(a, "machines", strconv.Itoa(len(own)))
+	addFact(a, "price", formatDollars(price)+" an hour")
+	addFact(a, "consolidation", p.ConsolidationPolicy)
 	if p.Deleting {
-		fact(a, "state", "being deleted")
+		addFact(a, "state", "being deleted")
 	}
 	probe := &model.Pod{Class: &model.Class{}}
 	found := func(of plan.Code, r plan.Reason, until time.Time) {
 		f := plan.Finding{Of: of, Reason: r, Until: until}
 		if of == plan.Demand {
-			if list := st.remedies(probe, r); len(list) > 0 {
+			if list := st.podRemedies(probe, r); len(list) > 0 {
 				f.Change = &list[0]
 			}
 		} else {
-			f.Change = st.remedy(&disrupt.Candidate{Pool: p}, r)
+			f.Change = st.nodeRemedy(&disrupt.Candidate{Pool: p}, r)
 		}
 		a.Findings = append(a.Findings, f)
 	}
@@ -696,14 +698,14 @@ func (st *step) whyPool(a *plan.Answer, name string) bool {
 	}
 	for _, b := range st.purchasablePools() {
 		if b.Name == name {
-			st.whyLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
+			st.explainLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
 		}
 	}
 	for _, cause := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted} {
-		left, why := st.left(p, cause)
-		fact(a, "budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(st.count[name].Total, 10))
-		if left <= 0 && st.count[name].Total > 0 {
-			found(cause, why, disrupt.BudgetOpensAt(p, st.count[name], cause, st.now))
+		left, why := st.budgetLeft(p, cause)
+		addFact(a, "budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(st.budgetCounts[name].Total, 10))
+		if left <= 0 && st.budgetCounts[name].Total > 0 {
+			found(cause, why, disrupt.BudgetOpensAt(p, st.budgetCounts[name], cause, st.now))
 		}
 	}
 	if p.ConsolidationPolicy != "WhenEmptyOrUnderutilized" && p.ConsolidationPolicy != "Balanced" {
@@ -711,12 +713,12 @@ func (st *step) whyPool(a *plan.Answer, name string) bool {
 			Want: "WhenEmptyOrUnderutilized", Have: p.ConsolidationPolicy}, time.Time{})
 	}
 	if len(own) > 0 {
-		a.Alternatives = append(a.Alternatives, st.elsewhere(p, own))
+		a.Alternatives = append(a.Alternatives, st.costElsewhere(p, own))
 	}
 	return true
 }
 
-func (st *step) whyLimits(a *plan.Answer, p *model.NodePool, left model.Resources, nodes int64, found func(plan.Reason)) {
+func (st *step) explainLimits(a *plan.Answer, p *model.NodePool, left model.Resources, nodes int64, found func(plan.Reason)) {
 	var least *model.InstanceType // of all that could be bought
 	for _, t := range p.Types {
 		if least == nil || t.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
@@ -728,23 +730,23 @@ func (st *step) whyLimits(a *plan.Answer, p *model.NodePool, left model.Resource
 			continue
 		}
 		dim := model.Dim(d)
-		fact(a, "limit "+st.s.ResourceNames[d], "leaves "+model.FormatAmount(dim, left.At(dim))+" of "+model.FormatAmount(dim, p.Limits.At(dim)))
+		addFact(a, "limit "+st.s.ResourceNames[d], "leaves "+model.FormatAmount(dim, left.At(dim))+" of "+model.FormatAmount(dim, p.Limits.At(dim)))
 		if least != nil && left.At(dim) < least.Capacity.At(dim) {
 			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Subject: least.Name, Key: st.s.ResourceNames[d], Have: model.FormatAmount(dim, max(0, left.At(dim))), Want: model.FormatAmount(dim, least.Capacity.At(dim))})
 		}
 	}
 	if p.NodeLimit >= 0 {
-		fact(a, "limit nodes", "leaves "+strconv.FormatInt(nodes, 10)+" of "+strconv.FormatInt(p.NodeLimit, 10))
+		addFact(a, "limit nodes", "leaves "+strconv.FormatInt(nodes, 10)+" of "+strconv.FormatInt(p.NodeLimit, 10))
 		if nodes == 0 {
 			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Key: "nodes", Have: "0", Want: "1"})
 		}
 	}
 }
 
-// elsewhere is what the pods of a pool's machines would cost on machines of other pools.
-func (st *step) elsewhere(p *model.NodePool, own []*disrupt.Candidate) plan.Alternative {
+// costElsewhere is what the pods of a pool's machines would cost on machines of other pools.
+func (st *step) costElsewhere(p *model.NodePool, own []*disrupt.Candidate) plan.Alternative {
 	alt := plan.Alternative{Kind: plan.Leave, Of: plan.Underutilized, Machines: []plan.Machine{}}
-	in := st.search(true)
+	in := st.searchInput(true)
 	in.Candidates = own
 	for i := range in.Pools {
 		if in.Pools[i].Name == p.Name {
@@ -761,7 +763,7 @@ func (st *step) elsewhere(p *model.NodePool, own []*disrupt.Candidate) plan.Alte
 		alt.Kind, alt.Why = plan.Replace, e.Why
 		return alt
 	}
-	moved(&alt, e.Command)
+	describeCommand(&alt, e.Command)
 	alt.Why = e.Why
 	return alt
 }

@@ -160,7 +160,7 @@ func (h *truth) finding(subject string, f plan.Finding) {
 // way holds one way: nothing is in the way any more, and a pod is placed.
 func (h *truth) way(subject string, w plan.Way) {
 	h.ways[w.Then.Kind]++
-	now := later(h.x.now, w.After)
+	now := laterOf(h.x.now, w.After)
 	if b := h.ask(subject, now, w.Changes...); slices.ContainsFunc(b.Findings, func(f plan.Finding) bool { return f.Of == w.Of }) {
 		h.fatalf(subject, "after %v there is still %v", w.Changes, b.Findings)
 	}

@@ -25,7 +25,7 @@ func alternativeText(a *plan.Alternative) string {
 		s += fmt.Sprintf(" %d×%s/%s/%s", m.Count, m.Pool, m.Type, m.Zone)
 	}
 	if a.Kind == plan.Leave || a.Kind == plan.Replace {
-		s += fmt.Sprintf(" now %s new %s once %s", usd(a.NowMicro), usd(a.NewMicro), usd(a.OnceMicro))
+		s += fmt.Sprintf(" now %s new %s once %s", formatDollars(a.NowMicro), formatDollars(a.NewMicro), formatDollars(a.OnceMicro))
 	}
 	return s
 }
@@ -99,7 +99,7 @@ func (x *script) became(s *model.Snapshot, now time.Time, subject string) string
 				return "pod: " + string(d.Outcome)
 			}
 		}
-		for _, m := range out.Moves {
+		for _, m := range out.Commands {
 			for _, u := range m.Candidates {
 				if kind == "node" && u.Node.Name == name {
 					return fmt.Sprintf("node goes, being %s: %d come for it", m.Cause, max(len(m.Replacements), 0))
