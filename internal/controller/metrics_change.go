@@ -190,7 +190,7 @@ func (m *changes) pod(was, is *model.Pod, now time.Time) {
 		m.pods.gone(was.UID, false)
 		was = nil
 	}
-	if is == nil || is.Class.Daemon || is.Mirror {
+	if is == nil || !is.IsWorkload() {
 		return
 	}
 	m.pods.runs(is, now)
@@ -245,7 +245,7 @@ func (m *changes) conditions(kind string, was, is map[string]model.Condition) {
 // gentle says whether a deletion waits for budgets and for pods.
 func gentle(why plan.Reason) string {
 	switch {
-	case strings.HasPrefix(why.Key, "move "), why.Code == plan.Deleted, why.Code == plan.ScaledDown:
+	case why.OfCommand(), why.Code == plan.Deleted, why.Code == plan.ScaledDown:
 		return "graceful"
 	}
 	return "forceful"

@@ -44,7 +44,7 @@ func newPodTimes(r prometheus.Registerer, buckets []float64) *podTimes {
 
 // waits takes in a pod that is not bound.
 func (m *podTimes) waits(p *model.Pod, now time.Time) {
-	if p.Class.Daemon || p.Mirror {
+	if !p.IsWorkload() {
 		return
 	}
 	m.mu.Lock()

@@ -108,7 +108,7 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 	m.zones(s, put)
 	m.types(s, put)
 	for _, p := range s.Pending {
-		if !p.Class.Daemon && !p.Mirror {
+		if p.IsWorkload() {
 			put("pods_unbound_time_seconds", now.Sub(p.Created).Seconds(), p.Name, p.Namespace)
 		}
 	}
@@ -155,10 +155,10 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 func (m *StateMetrics) zones(s *model.Snapshot, put func(string, float64, ...string)) {
 	ignored, count, of := 0, map[string]int{}, map[*model.Class]string{}
 	for _, p := range s.Pending {
-		if p.Class.Daemon || p.Mirror {
+		if !p.IsWorkload() {
 			continue
 		}
-		if decide.LeftAlone(p) {
+		if !decide.IsForScheduler(p) {
 			ignored++
 			continue
 		}
@@ -278,7 +278,7 @@ func (m *StateMetrics) nodes(s *model.Snapshot, now time.Time, put func(string, 
 		all, used = all.AddInto(n.Allocatable, 1), used.AddInto(n.Used, 1)
 		var pods, daemons model.Resources
 		for _, p := range n.Pods {
-			if p.Class.Daemon || p.Mirror {
+			if !p.IsWorkload() {
 				daemons = daemons.AddInto(p.Class.Requests, 1)
 			} else {
 				pods = pods.AddInto(p.Class.Requests, 1)

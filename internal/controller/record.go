@@ -100,7 +100,7 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 		switch {
 		case a.Why.Code == plan.Interrupted:
 			c.Cluster.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "is drained: the cloud takes its machine away")
-		case strings.HasPrefix(a.Why.Key, "move "):
+		case a.Why.OfCommand():
 			c.Cluster.Event("Node", "", cl.NodeName, "", false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
 			c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
 		}
@@ -113,7 +113,7 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 	moved := 0
 	if n := nodeOf(snap, cl); n != nil {
 		for _, p := range n.Pods {
-			if !p.Class.Daemon && !p.Mirror && p.Deleting.IsZero() {
+			if p.IsWorkload() && p.Deleting.IsZero() {
 				moved++
 			}
 		}

@@ -32,7 +32,7 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 			"names", names)
 		for _, u := range m.Candidates {
 			own := why
-			own.Pool, own.Key = u.Pool.Name, "move "+m.ID
+			own.Pool, own.Key = u.Pool.Name, plan.CommandKey(m.ID)
 			keys := make([]string, len(u.Pods))
 			for i, p := range u.Pods {
 				keys[i] = p.Key()
@@ -91,7 +91,7 @@ func (c *Controller) refuseMove(now time.Time, m RefusedMove) []string {
 	var uids, names []string
 	for _, u := range m.Candidates {
 		uids, names = append(uids, u.Claim.UID), append(names, u.Node.Name)
-		c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Key: "move " + m.ID}},
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Key: plan.CommandKey(m.ID)}},
 			Outcome: "refused: " + m.Err.Error()})
 	}
 	c.Log.Error("move refused by verify, nothing of it is done", "move", m.ID, "why", string(m.Cause), "names", names, "violations", m.Err.Error())

@@ -131,7 +131,7 @@ func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
 		cl, end = s.FindClaim(a.Claim), true
 	case plan.DeleteClaim:
 		cl, end = s.FindClaim(a.Claim), true
-		if strings.HasPrefix(a.Why.Key, "move ") { // the rest of a move of which some have been deleted
+		if a.Why.OfCommand() { // the rest of a move of which some have been deleted
 			return cl != nil && d.charge[cl.UID]
 		}
 	}

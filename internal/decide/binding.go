@@ -143,7 +143,7 @@ func (st *step) unreservedTolerantClasses(asked bool) (out []*model.Class) {
 		return nil
 	}
 	for _, p := range st.s.Pending {
-		if !st.covered[p.UID] && st.isForScheduler(p) && p.Class.ToleratesEverything() && !slices.Contains(out, p.Class) {
+		if !st.covered[p.UID] && IsForScheduler(p) && p.Class.ToleratesEverything() && !slices.Contains(out, p.Class) {
 			out = append(out, p.Class)
 		}
 	}

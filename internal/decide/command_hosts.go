@@ -105,7 +105,7 @@ func (st *step) reserveHosts(m *command) (done bool, lost string) {
 			}
 			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: st.slotsBesidePods(n, g[name]),
 				Annotations: map[string]string{AnnotationHost: string(text), annotationReserved: "true", annotationNotReserved: plan.Unset},
-				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: "move " + m.ID}})
+				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: plan.CommandKey(m.ID)}})
 			if !c.Reserved {
 				continue // that first: a taint of a claim without reservation is taken off
 			}

@@ -93,11 +93,11 @@ func (st *step) readCommands() {
 		if st.interrupted[c.Name] != nil {
 			continue // it goes by itself
 		}
-		d := c.Conditions[lifecycle.Disrupted]
-		id, ok := strings.CutPrefix(d.Message, "move ")
-		if !d.True() || !ok {
+		id := commandIDOf(c)
+		if id == "" {
 			continue
 		}
+		d := c.Conditions[lifecycle.Disrupted]
 		m := st.commands[id]
 		if c.Deleting.IsZero() {
 			m = get(commandRecord{ID: id, Cause: plan.Code(d.Reason)}, d.Since)
@@ -166,7 +166,7 @@ func (st *step) readUnwrittenCommands(get func(commandRecord, time.Time) *comman
 	left := make(map[string]unwrittenCommand, len(st.mem.unwritten))
 	for _, uid := range sortedKeys(st.mem.unwritten) {
 		b, c := st.mem.unwritten[uid], st.claimWithUID(uid)
-		if c == nil || !c.Deleting.IsZero() || isMarkedFor(c, b.ID) {
+		if c == nil || !c.Deleting.IsZero() || commandIDOf(c) == b.ID {
 			continue
 		}
 		left[uid] = b
@@ -177,10 +177,14 @@ func (st *step) readUnwrittenCommands(get func(commandRecord, time.Time) *comman
 	st.mem.unwritten = left
 }
 
-// isMarkedFor says whether a claim is known to go in a move.
-func isMarkedFor(c *model.Claim, id string) bool {
+// commandIDOf returns the id of the disruption command that a claim's condition DisruptionReason names; empty: it names none.
+func commandIDOf(c *model.Claim) string {
 	d := c.Conditions[lifecycle.Disrupted]
-	return d.True() && d.Message == "move "+id
+	if !d.True() {
+		return ""
+	}
+	id, _ := plan.CommandID(d.Message)
+	return id
 }
 
 // commandServedBy is the move under way that a claim was made for, or that its node hosts; nil: none.
@@ -405,7 +409,7 @@ func (st *step) advanceCommand(m *command) {
 	}
 	written := true
 	for _, c := range m.candidates {
-		if !isMarkedFor(c, m.ID) {
+		if commandIDOf(c) != m.ID {
 			st.markDisrupted(c, m.commandRecord)
 			written = false
 		}
@@ -554,9 +558,7 @@ func (st *step) findUnplaceablePod(m *command) *model.Pod {
 
 // isAboutToBeDeleted says whether a claim is about to be deleted, though that does not show yet.
 func (st *step) isAboutToBeDeleted(c *model.Claim) bool {
-	key := plan.DeleteClaim{UID: c.UID}.Key()
-	_, flying := st.s.InFlight[key]
-	return c.Deleting.IsZero() && (flying || st.decided[key])
+	return c.Deleting.IsZero() && st.isDeleting(c)
 }
 
 // unboundInTransit are the pods that are on their way, can't be held back, and have no machine that is kept for them: what standing room they take is
@@ -564,7 +566,7 @@ func (st *step) isAboutToBeDeleted(c *model.Claim) bool {
 func (st *step) unboundInTransit() []*model.Pod {
 	var out []*model.Pod
 	for _, p := range st.s.Pending {
-		if _, expected := st.mem.placements[p.UID]; !st.covered[p.UID] && st.isForScheduler(p) && (expected || st.now.Before(p.Created.Add(st.pol.InTransitWait))) {
+		if _, expected := st.mem.placements[p.UID]; !st.covered[p.UID] && IsForScheduler(p) && (expected || st.now.Before(p.Created.Add(st.pol.InTransitWait))) {
 			out = append(out, p)
 		}
 	}
@@ -594,7 +596,7 @@ func (st *step) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
 // deleteCandidates deletes the claims that go. There is no way back from here; lifecycle drains them.
 func (st *step) deleteCandidates(m *command) {
 	for _, c := range m.candidates {
-		st.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + c.NodeName, Key: "move " + m.ID}})
+		st.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + c.NodeName, Key: plan.CommandKey(m.ID)}})
 	}
 }
 
@@ -664,7 +666,7 @@ func (st *step) clearCommandRecord(c *model.Claim, done bool) {
 func (st *step) removeStrayTaints() {
 	for _, u := range st.dirtyCandidates {
 		c, n := u.Claim, u.Node
-		if u.CommandID == "" && !(c.Is(lifecycle.Disrupted) && strings.HasPrefix(c.Conditions[lifecycle.Disrupted].Message, "move ")) && slices.Contains(n.Taints, disruptedTaint) {
+		if u.CommandID == "" && commandIDOf(c) == "" && slices.Contains(n.Taints, disruptedTaint) {
 			st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
 				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "node/" + n.Name, Have: "no move"}})
 		}
@@ -673,7 +675,7 @@ func (st *step) removeStrayTaints() {
 
 func (st *step) markDisrupted(c *model.Claim, r commandRecord) {
 	st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: r.ID},
-		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: "move " + r.ID}}})
+		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: plan.CommandKey(r.ID)}}})
 }
 
 // startCommand starts a move: the replacements first, which makes it durable, and the mark on what goes.
@@ -726,7 +728,7 @@ func (st *step) startCommand(m *disrupt.Command) {
 					// Others may take its room, and then the move has not saved what it promised: not soon again.
 					a.Annotations = map[string]string{AnnotationCommand: notes[AnnotationCommand], disrupt.KeepUntil: keep}
 				}
-				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Key: "move " + r.ID, Want: m.Why.Want, Have: m.Why.Have}
+				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Key: plan.CommandKey(r.ID), Want: m.Why.Want, Have: m.Why.Have}
 				st.out.Actions[i] = a
 			}
 		}
@@ -922,7 +924,7 @@ func (st *step) consolidateNodes() {
 			continue
 		}
 		fresh = fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(st.mem.searchedAt)
-		if flying["claim/"+u.Claim.UID] { // a write of its own, and then it may
+		if flying[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
 			if due := st.now.Add(st.pol.SearchInterval / 5); due.After(soon) {
 				soon = due
 			}
@@ -1022,7 +1024,7 @@ func (st *step) replaceRequired() bool {
 		case u.CommandID != "":
 		case st.canReplaceBroken(c):
 			queue = append(queue, due{u, plan.Unhealthy, st.unhealthyNodes[c.Name].due, -1})
-		case c.ExpireAfter >= 0 && u.Initialized && !st.now.Before(c.Created.Add(c.ExpireAfter)):
+		case u.Initialized && lifecycle.IsExpired(c, st.now):
 			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
 		case c.Is(conditionDrifted):
 			queue = append(queue, due{u, plan.Drifted, c.Conditions[conditionDrifted].Since, 1})

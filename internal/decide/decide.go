@@ -86,7 +86,6 @@ type Memory struct {
 	nodelessSince       map[string]time.Time                // by claim uid: since when it is registered and has no node
 	interruptionsSolved map[string]bool                     // by claim uid: interrupted, and its pods have been decided on
 	landedAt            map[string]time.Time                // by claim: when a pod of its reservation was last seen running elsewhere
-	refusals            []plan.PodDecision                  // of the last solve, for what is asked in between
 	shortfalls          map[poolType]shortfall              // machines that came with less than was promised
 	claimSizes          map[string]model.Resources          // by claim whose machine has not come: the most that it may have
 	lostSlots           []lostSlots                         // of machines that did so, before it is known to which pods
@@ -145,9 +144,6 @@ type Request struct {
 	// Halt takes back the moves that have not begun to delete, and begins none, for this reason; empty: they go on.
 	PassiveReason string
 }
-
-// Refusals are the pods that the last solve could not place.
-func (m *Memory) Refusals() []plan.PodDecision { return m.refusals }
 
 // Output is a Plan and what it was solved from, for verify.
 type Output struct {

@@ -51,7 +51,7 @@ func (st *step) findLostReservations() bool {
 // solveDemand finds the pods that need a machine and have none coming, and buys for them.
 func (st *step) solveDemand(look bool) {
 	if !look {
-		st.rememberPlacements(nil, nil)
+		st.rememberPlacements(nil)
 		return
 	}
 	leaving := st.leavingPods()
@@ -72,7 +72,7 @@ func (st *step) solveDemand(look bool) {
 	left, stopped := st.refuseRepeatedShortfalls(left)
 	st.out.Pods = append(st.out.Pods, stopped...)
 	if len(left) == 0 {
-		st.rememberPlacements(map[string]placement{}, stopped)
+		st.rememberPlacements(map[string]placement{})
 		return
 	}
 	rooms, what := st.solverNodes()
@@ -101,8 +101,7 @@ func (st *step) solveDemand(look bool) {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: r.Reasons})
 	}
 	st.out.Pods = append(st.out.Pods, refused...)
-	refused = slices.DeleteFunc(append(stopped, refused...), func(d plan.PodDecision) bool { return d.Pod.Expected })
-	st.rememberPlacements(placed, refused)
+	st.rememberPlacements(placed)
 }
 
 // packPods has the solver place pods on rooms, and on machines to buy.
@@ -117,7 +116,7 @@ func (st *step) packPods(pods []*model.Pod, rooms []solve.Room) (*solve.Problem,
 }
 
 // rememberPlacements keeps what pending pods are expected where; nil: as before, less those that are not pending any more.
-func (st *step) rememberPlacements(placed map[string]placement, refused []plan.PodDecision) {
+func (st *step) rememberPlacements(placed map[string]placement) {
 	if placed == nil {
 		placed = map[string]placement{}
 		for _, pods := range [][]*model.Pod{st.s.Pending, st.leavingPods(), st.anticipatedPods()} { // a pod whose drain is held up is still expected
@@ -127,8 +126,6 @@ func (st *step) rememberPlacements(placed map[string]placement, refused []plan.P
 				}
 			}
 		}
-	} else {
-		st.mem.refusals = refused
 	}
 	st.mem.placements = placed
 	for _, was := range placed {

@@ -79,14 +79,14 @@ var ownDriftReasons = []string{"NodePoolDrifted", "RequirementsDrifted", "Instan
 
 // isWriting says whether a write to a claim is under way or decided on in this step.
 func (st *step) isWriting(c *model.Claim) bool {
-	key := "claim/" + c.UID
+	key := plan.UpdateClaim{UID: c.UID}.Key()
 	_, ok := st.s.InFlight[key]
 	return ok || st.decided[key]
 }
 
 // isDeleting says whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
 func (st *step) isDeleting(c *model.Claim) bool {
-	key := "delete/" + c.UID
+	key := plan.DeleteClaim{UID: c.UID}.Key()
 	_, ok := st.s.InFlight[key]
 	return ok || st.decided[key]
 }

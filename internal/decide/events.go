@@ -56,7 +56,7 @@ func (st *step) noteBlockers() {
 		for _, c := range m.replacements {
 			if len(m.candidates) > 0 && m.deleting == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
 				st.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name,
-					Key: "move " + id, Want: lifecycle.Initialized}})
+					Key: plan.CommandKey(id), Want: lifecycle.Initialized}})
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (st *step) noteBlockers() {
 // disruptionCause is what a machine would go for, what must be before what may.
 func (st *step) disruptionCause(u *disrupt.Candidate) plan.Code {
 	switch {
-	case u.Claim.ExpireAfter >= 0 && !st.now.Before(u.Claim.Created.Add(u.Claim.ExpireAfter)):
+	case lifecycle.IsExpired(u.Claim, st.now):
 		return plan.Expired
 	case u.Claim.Is(conditionDrifted):
 		return plan.Drifted

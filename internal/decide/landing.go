@@ -197,7 +197,7 @@ func (st *step) terminatingPods() (out []*model.Pod) {
 			continue
 		}
 		for _, p := range n.Pods {
-			if !p.Deleting.IsZero() && !p.Terminal && !p.Class.Daemon && !p.Mirror && p.Owner.UID != "" {
+			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" {
 				out = append(out, p)
 			}
 		}
@@ -445,7 +445,7 @@ func (st *step) fillSlots(open map[slotKey][]slotRef) {
 			continue
 		}
 		for _, p := range st.s.Pending {
-			if !st.covered[p.UID] && st.isForScheduler(p) {
+			if !st.covered[p.UID] && IsForScheduler(p) {
 				st.assignSlot(p, open[st.slotKeyOf(p)], name)
 			}
 		}
@@ -472,16 +472,16 @@ func (st *step) acceptsUnexamined(h *reservation) bool {
 	return m != nil && m.deleting > 0 && h.claim.Is(lifecycle.Initialized)
 }
 
-// isForScheduler says whether kube-scheduler will look for a node for a pod.
-func (st *step) isForScheduler(p *model.Pod) bool {
-	return !p.Gated && p.Nominated == "" && !p.Class.Daemon && !p.Mirror && p.Class.Scheduler == defaultScheduler
+// IsForScheduler says whether the default kube-scheduler will look for a node for a pending pod.
+func IsForScheduler(p *model.Pod) bool {
+	return !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == defaultScheduler
 }
 
 // isDemand says whether a pending pod is demand: kube-scheduler has said that it fits nowhere, of it or of another pod of its class
 // (a batch of a thousand alike is not waited for one by one), or has been so busy that it has said nothing for a while; then it is
 // for solve to find free room first. Pods that something else is being done about are no demand.
 func (st *step) isDemand(p *model.Pod) bool {
-	if p.Gated || p.Nominated != "" || p.Class.Daemon || p.Mirror {
+	if p.Gated || p.Nominated != "" || !p.IsWorkload() {
 		return false
 	}
 	if !p.Unschedulable.IsZero() || st.unschedulable[p.Class] {
@@ -532,7 +532,7 @@ func (st *step) leavingPods() []*model.Pod {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Deleting.IsZero() && !p.Class.Daemon && !p.Mirror && p.Owner.UID != "" && p.Owner.Kind != "Node" && !st.hasSuccessor(p) {
+			if p.Deleting.IsZero() && p.IsWorkload() && p.Owner.UID != "" && p.Owner.Kind != "Node" && !st.hasSuccessor(p) {
 				out = append(out, p)
 			}
 		}

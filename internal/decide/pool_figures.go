@@ -30,7 +30,7 @@ func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFi
 	st.readInterruptions()
 	st.readCommands()
 	st.readReservations()
-	st.rememberPlacements(nil, nil)
+	st.rememberPlacements(nil)
 	st.buildCandidates()
 	st.guard = disrupt.NewEligibility(s.PDBs, now)
 	price := map[string]int64{}

@@ -17,7 +17,7 @@ import (
 
 // rolloutFor finds out how a pod leaves a machine of a pool. It is false where nothing but an eviction is asked for.
 func (st *step) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, bool) {
-	if p.Class.Daemon || p.Mirror || p.Terminal {
+	if !p.IsWorkload() || p.Terminal {
 		return lifecycle.Roll{}, false
 	}
 	d := st.deploymentOf(p)

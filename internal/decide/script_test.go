@@ -303,7 +303,7 @@ func (x *script) decide(look bool) {
 	}
 	for _, m := range x.last.Commands {
 		for _, u := range m.Candidates {
-			x.marks[u.Claim.Name] = "move " + m.ID
+			x.marks[u.Claim.Name] = plan.CommandKey(m.ID)
 		}
 	}
 }

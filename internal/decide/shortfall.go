@@ -105,7 +105,7 @@ func (st *step) checkCapacity(h *reservation) (news bool) {
 	}
 	room := n.Allocatable
 	for _, p := range n.Pods {
-		if (p.Class.Daemon || p.Mirror) && !p.Terminal {
+		if !p.IsWorkload() && !p.Terminal {
 			room = room.Sub(p.Class.Requests)
 		}
 	}

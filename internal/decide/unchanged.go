@@ -574,7 +574,7 @@ func (st *step) isUnchanged(u *disrupt.Candidate) bool {
 		c.Is(lifecycle.Terminating), c.Is(lifecycle.Disrupted), c.Is(conditionDrifted),
 		c.Annotations[AnnotationCommand] != "", c.Annotations[AnnotationHost] != "", c.Annotations[AnnotationInterrupted] != "", c.Annotations[lifecycle.TerminationTime] != "",
 		st.reservations[c.Name] != nil, st.commandOfClaim[c.Name] != "", st.interrupted[c.Name] != nil,
-		c.ExpireAfter >= 0 && !st.now.Before(c.Created.Add(c.ExpireAfter)),
+		lifecycle.IsExpired(c, st.now),
 		len(p.Types) > 0 && u.PriceMicro < 0,
 		!disrupt.HasWorkloadPods(n) && p.ConsolidateAfter >= 0 && p.Replicas < 0,
 		c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && p.Hash != "",

@@ -51,16 +51,11 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 	return st.out
 }
 
-// LeftAlone says whether a pending pod is no demand, whatever kube-scheduler says of it.
-func LeftAlone(p *model.Pod) bool {
-	return p.Gated || p.Nominated != "" || p.Class.Daemon || p.Mirror || p.Class.Scheduler != defaultScheduler
-}
-
 // notSchedulableReason says why a pending pod is no demand.
 func notSchedulableReason(p *model.Pod) plan.Reason {
 	r := plan.Reason{Code: plan.NotSchedulable}
 	switch {
-	case p.Class.Daemon, p.Mirror:
+	case !p.IsWorkload():
 		r.Key, r.Have = "owner", "made for one node: a DaemonSet's or a static pod"
 	case p.Gated:
 		r.Key, r.Have = "schedulingGates", "not to be scheduled before its gates are taken away"

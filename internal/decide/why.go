@@ -51,7 +51,7 @@ func newLook(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st.readCommands()
 	st.readNodeHealth()
 	st.readReservations()
-	st.rememberPlacements(nil, nil)
+	st.rememberPlacements(nil)
 	st.buildCandidates()
 	st.guard = st.newGuard()
 	return st
@@ -401,7 +401,7 @@ func (st *step) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 	if u.Claim.Is(conditionDrifted) {
 		out = append(out, plan.Drifted)
 	}
-	if u.Claim.ExpireAfter >= 0 && !st.now.Before(u.Claim.Created.Add(u.Claim.ExpireAfter)) {
+	if lifecycle.IsExpired(u.Claim, st.now) {
 		out = append(out, plan.Expired)
 	}
 	if !disrupt.HasWorkloadPods(u.Node) {

@@ -159,13 +159,20 @@ func live(in *Input, out *Output) {
 	settle(in, n, out)
 }
 
+// IsExpired says whether a claim's expireAfter has passed; never where it has none.
+func IsExpired(c *model.Claim, now time.Time) bool {
+	return c.ExpireAfter >= 0 && !now.Before(c.Created.Add(c.ExpireAfter))
+}
+
+// expired deletes a claim that is past its expireAfter, and says whether it did. A claim that pods may still be moved from gently
+// has Policy.ExpireGrace more.
 func expired(in *Input, out *Output) bool {
 	c := in.Claim
 	if c.ExpireAfter < 0 {
 		return false
 	}
 	end := c.Created.Add(c.ExpireAfter)
-	if in.Now.Before(end) {
+	if !IsExpired(c, in.Now) {
 		out.at(end)
 		return false
 	}

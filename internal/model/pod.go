@@ -223,6 +223,9 @@ type Pod struct {
 // Key is namespace/name.
 func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 
+// IsWorkload says whether a scheduler chose, or is to choose, the pod's node: it is neither a DaemonSet's pod nor a static one.
+func (p *Pod) IsWorkload() bool { return !p.Class.Daemon && !p.Mirror }
+
 // Held says whether its karpenter.sh/do-not-disrupt holds a pod where it is, and until when; zero: for ever. A duration counts from when the
 // pod was bound; a value that is neither true nor a duration holds nothing.
 func (p *Pod) Held(now time.Time) (bool, time.Time) {

@@ -57,12 +57,11 @@ type Outcome string
 
 // The outcomes.
 const (
-	OnNode   Outcome = "node"    // fits an existing node; kube-scheduler will put it there
-	OnClaim  Outcome = "claim"   // fits a machine that is coming
-	OnNew    Outcome = "new"     // a machine is bought for it in this plan
-	Refused  Outcome = "refused" // can't be placed: see Reasons
-	NotOurs  Outcome = "ignored" // not for the autoscaler: gated, another scheduler, nominated
-	Existing         = OnNode
+	OnNode  Outcome = "node"    // fits an existing node; kube-scheduler will put it there
+	OnClaim Outcome = "claim"   // fits a machine that is coming
+	OnNew   Outcome = "new"     // a machine is bought for it in this plan
+	Refused Outcome = "refused" // can't be placed: see Reasons
+	NotOurs Outcome = "ignored" // not for the autoscaler: gated, another scheduler, nominated
 )
 
 // PodDecision is the answer for one pod.
