@@ -28,29 +28,29 @@ import (
 // anticipatedPods are the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused one of their class, or one of
 // them is demand without that or has a slot already. Once they are, they stay so until the last is made: what was bought for them is theirs
 // though its slots should end before. They are no more than model.MostExpected.
-func (st *step) anticipatedPods() []*model.Pod {
-	if st.anticipatedKnown {
-		return st.anticipated
+func (pt *podTable) anticipatedPods() []*model.Pod {
+	if pt.anticipatedKnown {
+		return pt.anticipated
 	}
-	st.anticipatedKnown = true
+	pt.anticipatedKnown = true
 	next := map[string]anticipatedPods{}
-	for _, m := range st.s.Making {
-		due := m.Like.Created.Add(st.pol.AnticipateFor)
-		x, before := st.mem.anticipated[m.Like.Owner.UID]
-		if !st.now.Before(due) || !before && !st.unschedulable[m.Like.Class] && !st.demandHasClass(m.Like) && !st.hasReservedSlot(m.Like) ||
+	for _, m := range pt.s.Making {
+		due := m.Like.Created.Add(pt.pol.AnticipateFor)
+		x, before := pt.demand.mem.anticipated[m.Like.Owner.UID]
+		if !pt.now.Before(due) || !before && !pt.unschedulable[m.Like.Class] && !pt.demandHasClass(m.Like) && !pt.reservations.hasReservedSlot(m.Like) ||
 			m.Like.Gated || hasEphemeralVolume(m.Like) {
 			continue
 		}
-		st.wakeAt(due)
-		want := min(m.Want, m.Have+model.MostExpected-len(st.anticipated))
+		pt.wakeAt(due)
+		want := min(m.Want, m.Have+model.MostExpected-len(pt.anticipated))
 		if m.Have < x.first || x.first+len(x.pods) < want || len(x.pods) > 0 && (x.pods[0].Class != m.Like.Class || !x.pods[0].Created.Equal(m.Like.Created)) {
 			x = anticipatePods(m, want)
 		}
 		next[m.Like.Owner.UID] = x
-		st.anticipated = append(st.anticipated, x.pods[m.Have-x.first:want-x.first]...)
+		pt.anticipated = append(pt.anticipated, x.pods[m.Have-x.first:want-x.first]...)
 	}
-	st.mem.anticipated = next
-	return st.anticipated
+	pt.demand.mem.anticipated = next
+	return pt.anticipated
 }
 
 // hasEphemeralVolume says whether a pod has a generic ephemeral volume, whose claim bears the pod's name: no other pod is of its class.
@@ -59,16 +59,16 @@ func hasEphemeralVolume(p *model.Pod) bool {
 }
 
 // demandHasClass says whether pods of a class and an owner are demand.
-func (st *step) demandHasClass(p *model.Pod) bool {
-	if st.demandClasses == nil {
-		st.demandClasses = map[classOwner]bool{}
-		for _, q := range st.s.Pending {
-			if st.isDemand(q) {
-				st.demandClasses[classOwner{q.Class, q.Owner.UID}] = true
+func (pt *podTable) demandHasClass(p *model.Pod) bool {
+	if pt.demandClasses == nil {
+		pt.demandClasses = map[classOwner]bool{}
+		for _, q := range pt.s.Pending {
+			if pt.isDemand(q) {
+				pt.demandClasses[classOwner{q.Class, q.Owner.UID}] = true
 			}
 		}
 	}
-	return st.demandClasses[classOwner{p.Class, p.Owner.UID}]
+	return pt.demandClasses[classOwner{p.Class, p.Owner.UID}]
 }
 
 // classOwner are the pods of a class that have one owner.
@@ -78,9 +78,9 @@ type classOwner struct {
 }
 
 // hasReservedSlot says whether pods of a class and an owner are waited for on machines that hold room.
-func (st *step) hasReservedSlot(p *model.Pod) bool {
-	k := st.slotKeyOf(p)
-	for _, h := range st.reservations {
+func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
+	k := rt.pods.slotKeyOf(p)
+	for _, h := range rt.byClaim {
 		if _, ok := h.at[k]; ok {
 			return true
 		}
@@ -112,7 +112,7 @@ func anticipatePods(m model.Making, want int) anticipatedPods {
 
 // packWithoutAnticipated packs anew without what is not there yet, and says whether that serves a pod which finds no machine otherwise: what is counted on may
 // have taken all that can be had.
-func (st *step) packWithoutAnticipated(left []*model.Pod, rooms []solve.Room, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
+func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.Room, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
 	expected := func(p *model.Pod) bool { return p.Expected }
 	short := func(r solve.Refusal) bool {
 		return !r.Pod.Expected && slices.ContainsFunc(r.Reasons, func(w plan.Reason) bool { return slices.Contains(contentionCodes, w.Code) })
@@ -122,7 +122,7 @@ func (st *step) packWithoutAnticipated(left []*model.Pod, rooms []solve.Room, wi
 		return nil, nil, nil, false
 	}
 	there := slices.DeleteFunc(slices.Clone(left), expected)
-	problem, res := st.packPods(there, rooms)
+	problem, res := dm.packPods(there, rooms)
 	refused := make(map[*model.Pod]bool, len(res.Refused))
 	for _, r := range res.Refused {
 		refused[r.Pod] = true

@@ -33,9 +33,9 @@ type awaitedPod struct {
 
 // admitPods lets the pods that have a slot come to their nodes, the oldest first: it binds those that may be bound by us as soon as the node can
 // take them, and gives the others a toleration of the reservation as soon as the node is bought, so that kube-scheduler can place them.
-func (st *step) admitPods() {
+func (rt *reservations) admitPods() {
 	freed := map[string]bool{} // claims whose reservation this step ends: from then on kube-scheduler may use their nodes
-	for _, a := range st.out.Actions {
+	for _, a := range rt.out.Actions {
 		if u, ok := a.(plan.UpdateNode); ok {
 			for _, t := range u.RemoveTaints {
 				freed[t.Value] = freed[t.Value] || t.Key == model.TaintReserved
@@ -43,8 +43,8 @@ func (st *step) admitPods() {
 		}
 	}
 	var pods []awaitedPod
-	for _, name := range sortedKeys(st.reservations) {
-		h := st.reservations[name]
+	for _, name := range sortedKeys(rt.byClaim) {
+		h := rt.byClaim[name]
 		if !h.claim.Reserved || h.claim.UID == "" || !h.claim.Is(lifecycle.Launched) || freed[name] {
 			continue
 		}
@@ -55,17 +55,17 @@ func (st *step) admitPods() {
 		}
 	}
 	slices.SortStableFunc(pods, func(a, b awaitedPod) int { return comparePodAge(a.pod, b.pod) })
-	intruders := st.unreservedTolerantClasses(len(pods) > 0)
+	intruders := rt.unreservedTolerantClasses(len(pods) > 0)
 	for _, a := range pods {
 		c := a.held.claim
 		switch {
-		case st.bindRefusal(a.pod).Code == "" && !a.held.isContested(intruders):
-			if n := a.held.node; n != nil && st.nodeAcceptsClass(n, c, a.pod.Class) {
-				st.addAction(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
+		case rt.bindRefusal(a.pod).Code == "" && !a.held.isContested(intruders):
+			if n := a.held.node; n != nil && rt.nodeAcceptsClass(n, c, a.pod.Class) {
+				rt.addAction(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
 					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
 			}
-		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(st.slotKeyOf(a.pod)):
-			st.addAction(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
+		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(rt.pods.slotKeyOf(a.pod)):
+			rt.addAction(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
 				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
 		}
 	}
@@ -78,17 +78,17 @@ func comparePodAge(a, b *model.Pod) int {
 
 // bindRefusal says why we don't bind a pod ourselves; an empty code: we do. Those pods are bound by us whose rules concern nothing but the node
 // that they go to; verify.BindingCheck says the same in words of its own.
-func (st *step) bindRefusal(p *model.Pod) plan.Reason {
+func (rt *reservations) bindRefusal(p *model.Pod) plan.Reason {
 	c := p.Class
 	refuse := func(key, have string) plan.Reason {
 		return plan.Reason{Code: plan.NotBindable, Subject: "pod/" + p.Key(), Key: key, Have: have}
 	}
 	switch {
-	case st.pol.Landing != LandBind:
-		return refuse("--landing", string(st.pol.Landing))
+	case rt.pol.Landing != LandBind:
+		return refuse("--landing", string(rt.pol.Landing))
 	case p.Unbindable:
 		return plan.Reason{Code: plan.BindingRefused, Subject: "pod/" + p.Key()}
-	case !slices.Contains(st.pol.LandingSchedulers, c.Scheduler):
+	case !slices.Contains(rt.pol.LandingSchedulers, c.Scheduler):
 		return refuse("spec.schedulerName", c.Scheduler)
 	case len(c.Unsolved) > 0:
 		return refuse("spec", c.Unsolved[0])
@@ -112,7 +112,7 @@ func (st *step) bindRefusal(p *model.Pod) plan.Reason {
 	}
 	for d := int(model.FirstExtended); d < len(c.Requests); d++ {
 		if c.Requests[d] > 0 {
-			return refuse("spec.containers[*].resources.requests", st.s.ResourceNames[d])
+			return refuse("spec.containers[*].resources.requests", rt.s.ResourceNames[d])
 		}
 	}
 	return plan.Reason{}
@@ -121,7 +121,7 @@ func (st *step) bindRefusal(p *model.Pod) plan.Reason {
 // nodeAcceptsClass says whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are gone, and the class tolerates
 // what else it bears. kube-controller-manager takes the taint not-ready off a moment after the node has become Ready; a pod that may run
 // on a node with the NoExecute form of it need not wait for that.
-func (st *step) nodeAcceptsClass(n *model.Node, c *model.Claim, class *model.Class) bool {
+func (rt *reservations) nodeAcceptsClass(n *model.Node, c *model.Claim, class *model.Class) bool {
 	if !n.Ready || !n.Deleting.IsZero() || !isRegistered(n) {
 		return false
 	}
@@ -138,12 +138,12 @@ func (st *step) nodeAcceptsClass(n *model.Node, c *model.Claim, class *model.Cla
 }
 
 // unreservedTolerantClasses are the classes of pending pods without a slot that tolerate every taint: no reservation keeps them off a node.
-func (st *step) unreservedTolerantClasses(asked bool) (out []*model.Class) {
+func (rt *reservations) unreservedTolerantClasses(asked bool) (out []*model.Class) {
 	if !asked {
 		return nil
 	}
-	for _, p := range st.s.Pending {
-		if !st.covered[p.UID] && IsForScheduler(p) && p.Class.ToleratesEverything() && !slices.Contains(out, p.Class) {
+	for _, p := range rt.s.Pending {
+		if !rt.pods.covered[p.UID] && IsForScheduler(p) && p.Class.ToleratesEverything() && !slices.Contains(out, p.Class) {
 			out = append(out, p.Class)
 		}
 	}
@@ -181,26 +181,26 @@ func (r RefusedBinding) KeepsSlot() bool { return r.Why.Key == spreadFilter }
 const spreadFilter = "PodTopologySpread"
 
 // closeRefusedBindings has pods decided on again that may not be bound to the node on which they had a slot: that node is no longer looked at for them.
-func (st *step) closeRefusedBindings(refused []RefusedBinding) {
+func (sd *schedulerDisagreements) closeRefusedBindings(refused []RefusedBinding) {
 	if len(refused) == 0 {
 		return
 	}
-	next := make(map[string]disagreement, len(st.mem.disagreements)+len(refused))
-	for uid, m := range st.mem.disagreements {
+	next := make(map[string]disagreement, len(sd.mem.byPod)+len(refused))
+	for uid, m := range sd.mem.byPod {
 		next[uid] = m
 	}
 	for _, r := range refused {
 		m := next[r.Pod]
 		if m.since.IsZero() {
-			m.since = st.now
+			m.since = sd.now
 		}
 		m.nodes, m.why = append(slices.Clip(m.nodes), r.Node), r.Why
 		next[r.Pod] = m
 	}
-	st.mem.disagreements = next
+	sd.mem.byPod = next
 }
 
 // isBarred says whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against binding it there.
-func (st *step) isBarred(p *model.Pod, n *model.Node) bool {
-	return n != nil && slices.Contains(st.mem.disagreements[p.UID].nodes, n.Name)
+func (sd *schedulerDisagreements) isBarred(p *model.Pod, n *model.Node) bool {
+	return n != nil && slices.Contains(sd.mem.byPod[p.UID].nodes, n.Name)
 }

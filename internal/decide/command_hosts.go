@@ -50,60 +50,60 @@ func readHostRecord(c *model.Claim) (r hostRecord, ok bool) {
 type podsByHost map[string][]*model.Pod
 
 // hostsFor are the claims whose nodes are to host a move.
-func (st *step) hostsFor(on []solve.Assignment) podsByHost {
-	if st.pol.Landing != LandBind || len(on) == 0 {
+func (dc *disruptionCommands) hostsFor(on []solve.Assignment) podsByHost {
+	if dc.pol.Landing != LandBind || len(on) == 0 {
 		return nil
 	}
 	out := podsByHost{}
 	for _, a := range on {
-		if i := findNode(st.s, a.Room); i >= 0 && st.claims.claimOf[i] >= 0 {
-			out[st.s.Claims[st.claims.claimOf[i]].Name] = a.Pods
+		if i := findNode(dc.s, a.Room); i >= 0 && dc.claims.claimOf[i] >= 0 {
+			out[dc.s.Claims[dc.claims.claimOf[i]].Name] = a.Pods
 		}
 	}
 	return out
 }
 
 // setHosts sets the hosts of a move in Memory, or forgets them where there are none.
-func (st *step) setHosts(id string, g podsByHost) {
-	next := maps.Clone(st.mem.hosts)
+func (dc *disruptionCommands) setHosts(id string, g podsByHost) {
+	next := maps.Clone(dc.mem.hosts)
 	if delete(next, id); len(g) > 0 {
 		if next == nil {
 			next = map[string]podsByHost{}
 		}
 		next[id] = g
 	}
-	st.mem.hosts = next
+	dc.mem.hosts = next
 }
 
 // forgetFinishedHosts forgets the hosts of moves that are over, or that have begun to delete: those are written down.
-func (st *step) forgetFinishedHosts() {
-	for _, id := range sortedKeys(st.mem.hosts) {
-		if m := st.commands[id]; m == nil || m.deleting > 0 {
-			st.setHosts(id, nil)
+func (dc *disruptionCommands) forgetFinishedHosts() {
+	for _, id := range sortedKeys(dc.mem.hosts) {
+		if m := dc.byID[id]; m == nil || m.deleting > 0 {
+			dc.setHosts(id, nil)
 		}
 	}
 }
 
 // reserveHosts writes the reservations of a move on the nodes that host it, and says whether all are there. A host that is gone, or is to go
 // itself, makes the move impossible: then lost is its name.
-func (st *step) reserveHosts(m *command) (done bool, lost string) {
-	g := st.mem.hosts[m.ID]
+func (dc *disruptionCommands) reserveHosts(m *command) (done bool, lost string) {
+	g := dc.mem.hosts[m.ID]
 	done = true
 	for _, name := range sortedKeys(g) {
-		c := st.claimNamed(name)
-		if c == nil || !c.Deleting.IsZero() || st.interrupted[name] != nil || st.nodeOf(c) == nil || st.commandOfClaim[name] != "" {
+		c := dc.claimNamed(name)
+		if c == nil || !c.Deleting.IsZero() || dc.interruptions.byClaim[name] != nil || dc.nodeOf(c) == nil || dc.ofClaim[name] != "" {
 			return false, name
 		}
-		n := st.nodeOf(c)
+		n := dc.nodeOf(c)
 		if r, ok := readHostRecord(c); !ok || r.ID != m.ID {
 			done = false
-			record := hostRecord{m.commandRecord, st.now.UTC().Truncate(time.Second)}
+			record := hostRecord{m.commandRecord, dc.now.UTC().Truncate(time.Second)}
 			record.Hosts, record.Claims = len(g), nil // of many hosts and many claims that would be much; the claims say it too
 			text, err := json.Marshal(record)
 			if err != nil {
 				return false, name // a struct of strings and numbers can be written
 			}
-			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: st.slotsBesidePods(n, g[name]),
+			dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: dc.slotsBesidePods(n, g[name]),
 				Annotations: map[string]string{AnnotationHost: string(text), annotationReserved: "true", annotationNotReserved: plan.Unset},
 				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: plan.CommandKey(m.ID)}})
 			if !c.Reserved {
@@ -112,7 +112,7 @@ func (st *step) reserveHosts(m *command) (done bool, lost string) {
 		}
 		if !hasReservedTaint(n, c) {
 			done = false
-			st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}},
+			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}},
 				Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: m.ID}})
 		}
 	}
@@ -120,11 +120,11 @@ func (st *step) reserveHosts(m *command) (done bool, lost string) {
 }
 
 // slotsBesidePods are slots for pods that are to come to a node beside those like them that are there.
-func (st *step) slotsBesidePods(n *model.Node, coming []*model.Pod) []model.Slot {
+func (dc *disruptionCommands) slotsBesidePods(n *model.Node, coming []*model.Pod) []model.Slot {
 	slots := slotsForPods(coming)
 	for i := range slots {
 		for _, p := range n.Pods {
-			if k := st.slotKeyOf(p); k.class == slots[i].Class && k.owner == slots[i].Owner {
+			if k := dc.pods.slotKeyOf(p); k.class == slots[i].Class && k.owner == slots[i].Owner {
 				slots[i].Count++
 			}
 		}
@@ -133,50 +133,50 @@ func (st *step) slotsBesidePods(n *model.Node, coming []*model.Pod) []model.Slot
 }
 
 // lacksHost says whether a move that nobody remembers the hosts of is without one that it needs.
-func (st *step) lacksHost(m *command) bool {
-	if st.mem.hosts[m.ID] != nil {
+func (dc *disruptionCommands) lacksHost(m *command) bool {
+	if dc.mem.hosts[m.ID] != nil {
 		return false
 	}
 	return len(m.hosts) < m.Hosts || slices.ContainsFunc(m.hosts, func(c *model.Claim) bool {
-		n := st.nodeOf(c)
+		n := dc.nodeOf(c)
 		return n == nil || !hasReservedTaint(n, c)
 	})
 }
 
 // releaseHost takes off a claim what it was to host, once its reservation has ended or its move has been taken back.
-func (st *step) releaseHost(c *model.Claim, why plan.Reason) {
-	if n := st.nodeOf(c); n != nil && hasReservedTaint(n, c) {
-		st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
+func (dc *disruptionCommands) releaseHost(c *model.Claim, why plan.Reason) {
+	if n := dc.nodeOf(c); n != nil && hasReservedTaint(n, c) {
+		dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
 	}
-	st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{AnnotationHost: plan.Unset}, Why: why})
+	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{AnnotationHost: plan.Unset}, Why: why})
 }
 
 // releaseLandedHosts has the hosts of a move that is under way, or over, be nodes like any other where their reservation has ended.
-func (st *step) releaseLandedHosts(m *command) {
+func (dc *disruptionCommands) releaseLandedHosts(m *command) {
 	for _, c := range m.hosts {
-		if n := st.nodeOf(c); n == nil || !hasReservedTaint(n, c) {
-			st.releaseHost(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name})
+		if n := dc.nodeOf(c); n == nil || !hasReservedTaint(n, c) {
+			dc.releaseHost(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name})
 		}
 	}
 }
 
 // isForRevocableCommand says whether a holding is for a move that can still be taken back: pods that wait come before it.
-func (st *step) isForRevocableCommand(c *model.Claim) bool {
+func (dc *disruptionCommands) isRevocable(c *model.Claim) bool {
 	r, ok := readHostRecord(c)
 	if !ok {
 		return false
 	}
-	m := st.commands[r.ID]
-	return m != nil && m.deleting == 0 && len(m.candidates) > 0 && !slices.ContainsFunc(m.candidates, st.isAboutToBeDeleted)
+	m := dc.byID[r.ID]
+	return m != nil && m.deleting == 0 && len(m.candidates) > 0 && !slices.ContainsFunc(m.candidates, dc.isAboutToBeDeleted)
 }
 
 // lacksCapacityForSlots says whether a node that hosts a move has less room than the pods that it awaits ask for: somebody has come before it was reserved, or
 // pods that wait were given room there.
-func (st *step) lacksCapacityForSlots(c *model.Claim, n *model.Node) bool {
+func (dc *disruptionCommands) lacksCapacityForSlots(c *model.Claim, n *model.Node) bool {
 	free := n.Allocatable.Sub(n.Used)
 	there := map[slotKey]int{}
 	for _, p := range n.Pods {
-		there[st.slotKeyOf(p)]++
+		there[dc.pods.slotKeyOf(p)]++
 	}
 	var need model.Resources
 	for _, s := range c.Slots {
@@ -187,29 +187,29 @@ func (st *step) lacksCapacityForSlots(c *model.Claim, n *model.Node) bool {
 
 // canHost says whether room of a node can be reserved for the pods of a move: it is ours, usable, and nothing else is going on with it. One that has
 // drifted will go too, and what it hosts would move twice; with worn it may all the same.
-func (st *step) canHost(p int32, worn bool) bool {
-	at := st.claims.claimOf[p]
+func (dc *disruptionCommands) canHost(p int32, worn bool) bool {
+	at := dc.claims.claimOf[p]
 	if at < 0 {
 		return false
 	}
-	c := st.s.Claims[at]
-	if c.Is(conditionDrifted) && !worn || !c.Deleting.IsZero() || c.UID == "" || st.commandOfClaim[c.Name] != "" || st.interrupted[c.Name] != nil || st.reservations[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
+	c := dc.s.Claims[at]
+	if c.Is(conditionDrifted) && !worn || !c.Deleting.IsZero() || c.UID == "" || dc.ofClaim[c.Name] != "" || dc.interruptions.byClaim[c.Name] != nil || dc.reservations.byClaim[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
 		return false
 	}
-	for _, g := range st.mem.hosts {
+	for _, g := range dc.mem.hosts {
 		if _, ok := g[c.Name]; ok {
 			return false
 		}
 	}
-	n := st.s.Nodes[p]
+	n := dc.s.Nodes[p]
 	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintReserved })
 }
 
 // closedToDisruption are the nodes on which no move may count: those given, and where pods are bound by us all that can't be reserved (see mayHost).
-func (st *step) closedToDisruption(going map[string]bool, worn bool) map[string]bool {
-	if st.pol.Landing == LandBind {
-		for p, n := range st.s.Nodes {
-			if !going[n.Name] && !st.canHost(int32(p), worn) {
+func (dc *disruptionCommands) closedToDisruption(going map[string]bool, worn bool) map[string]bool {
+	if dc.pol.Landing == LandBind {
+		for p, n := range dc.s.Nodes {
+			if !going[n.Name] && !dc.canHost(int32(p), worn) {
 				going[n.Name] = true
 			}
 		}
@@ -218,10 +218,10 @@ func (st *step) closedToDisruption(going map[string]bool, worn bool) map[string]
 }
 
 // findUnplaceable are the free nodes as Homes needs them, for pods that no slot is kept for.
-func (st *step) findUnplaceable(m *command, closed []string, pods []*model.Pod) *model.Pod {
-	rooms, _ := st.solverNodes()
-	adrift := st.unboundInTransit()
-	p := disrupt.FindUnplaceable(rooms, len(st.s.ResourceNames), closed, pods, adrift)
+func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods []*model.Pod) *model.Pod {
+	rooms, _ := dc.nodes.list()
+	adrift := dc.pods.unboundInTransit()
+	p := disrupt.FindUnplaceable(rooms, len(dc.s.ResourceNames), closed, pods, adrift)
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
 		return p
 	}
@@ -230,8 +230,8 @@ func (st *step) findUnplaceable(m *command, closed []string, pods []*model.Pod) 
 	for _, n := range closed {
 		going[n] = true
 	}
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: st.s.ResourceNames, Demand: slices.Concat(adrift, pods), Rooms: closeNodes(rooms, going), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces},
-		solve.Memory{}, st.pol.Solve)
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: dc.s.ResourceNames, Demand: slices.Concat(adrift, pods), Rooms: closeNodes(rooms, going), Daemons: dc.s.Daemons, Namespaces: dc.s.Namespaces},
+		solve.Memory{}, dc.pol.Solve)
 	for _, r := range res.Refused {
 		if slices.Contains(pods, r.Pod) {
 			return r.Pod

@@ -52,28 +52,28 @@ type command struct {
 var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 
 // readCommands reads the moves under way from the Snapshot, and the units.
-func (st *step) readCommands() {
-	st.commands = map[string]*command{}
-	st.commandOfClaim = map[string]string{}
+func (dc *disruptionCommands) read() {
+	dc.byID = map[string]*command{}
+	dc.ofClaim = map[string]string{}
 	lost := map[string]commandRecord{} // by replacements that go themselves: a move that nothing else speaks of is over
 	get := func(r commandRecord, since time.Time) *command {
-		m := st.commands[r.ID]
+		m := dc.byID[r.ID]
 		if m == nil {
 			m = &command{commandRecord: r, since: since}
-			st.commands[r.ID] = m
+			dc.byID[r.ID] = m
 		}
 		if since.Before(m.since) {
 			m.since = since
 		}
 		return m
 	}
-	for _, c := range st.dirtyClaims {
+	for _, c := range dc.dirtyClaims {
 		if text := c.Annotations[AnnotationCommand]; text != "" {
 			var r commandRecord
 			if json.Unmarshal([]byte(text), &r) != nil || r.ID == "" {
 				continue // somebody else's writing: no move of ours
 			}
-			if !c.Deleting.IsZero() || st.interrupted[c.Name] != nil {
+			if !c.Deleting.IsZero() || dc.interruptions.byClaim[c.Name] != nil {
 				lost[r.ID] = r
 				continue
 			}
@@ -82,15 +82,15 @@ func (st *step) readCommands() {
 			m.replacements = append(m.replacements, c)
 		}
 	}
-	for _, c := range st.dirtyClaims {
-		if r, ok := readHostRecord(c); ok && c.Deleting.IsZero() && st.interrupted[c.Name] == nil {
+	for _, c := range dc.dirtyClaims {
+		if r, ok := readHostRecord(c); ok && c.Deleting.IsZero() && dc.interruptions.byClaim[c.Name] == nil {
 			m := get(r.commandRecord, r.Since)
 			m.Of, m.Hosts = r.Of, r.Hosts
 			m.hosts = append(m.hosts, c)
 		}
 	}
-	for _, c := range st.dirtyClaims {
-		if st.interrupted[c.Name] != nil {
+	for _, c := range dc.dirtyClaims {
+		if dc.interruptions.byClaim[c.Name] != nil {
 			continue // it goes by itself
 		}
 		id := commandIDOf(c)
@@ -98,7 +98,7 @@ func (st *step) readCommands() {
 			continue
 		}
 		d := c.Conditions[lifecycle.Disrupted]
-		m := st.commands[id]
+		m := dc.byID[id]
 		if c.Deleting.IsZero() {
 			m = get(commandRecord{ID: id, Cause: plan.Code(d.Reason)}, d.Since)
 		}
@@ -109,47 +109,47 @@ func (st *step) readCommands() {
 			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], c.UID)
 		}
 	}
-	st.readUnwrittenCommands(get)
-	st.backOffLostCommands(lost)
-	for _, id := range sortedKeys(st.commands) {
-		m := st.commands[id]
+	dc.readUnwritten(get)
+	dc.backOffLost(lost)
+	for _, id := range sortedKeys(dc.byID) {
+		m := dc.byID[id]
 		for _, uid := range m.Claims {
-			switch c := st.claimWithUID(uid); {
+			switch c := dc.claimWithUID(uid); {
 			case c == nil:
-			case st.interrupted[c.Name] != nil: // it goes by itself; what was bought for its pods is there for them
+			case dc.interruptions.byClaim[c.Name] != nil: // it goes by itself; what was bought for its pods is there for them
 			case !c.Deleting.IsZero():
 				m.deleting++
-			case st.commandOfClaim[c.Name] == "":
+			case dc.ofClaim[c.Name] == "":
 				m.candidates = append(m.candidates, c)
-				st.commandOfClaim[c.Name] = id
+				dc.ofClaim[c.Name] = id
 			}
 		}
-		st.markClaimsDirty(m.candidates)
+		dc.memo.markClaimsDirty(m.candidates)
 	}
-	st.forgetFinishedHosts()
+	dc.forgetFinishedHosts()
 }
 
 // backOffLostCommands takes up what replacements that go themselves say of their moves. Where nothing else speaks of one it has failed before anything was
 // done to the machines that were to go: they are free, though they rest a while, once.
-func (st *step) backOffLostCommands(records map[string]commandRecord) {
+func (dc *disruptionCommands) backOffLost(records map[string]commandRecord) {
 	known := make(map[string]bool, len(records))
 	for _, id := range sortedKeys(records) {
 		r := records[id]
-		if m := st.commands[id]; m != nil {
+		if m := dc.byID[id]; m != nil {
 			m.Of, m.Claims = r.Of, r.Claims
 			continue
 		}
 		known[id] = true
-		if st.mem.lostCommands[id] {
+		if dc.mem.lost[id] {
 			continue
 		}
 		for _, uid := range r.Claims {
-			if c := st.claimWithUID(uid); c != nil && c.Deleting.IsZero() {
-				st.backOffClaim(uid, st.pol.BackOff)
+			if c := dc.claimWithUID(uid); c != nil && c.Deleting.IsZero() {
+				dc.backOffClaim(uid, dc.pol.BackOff)
 			}
 		}
 	}
-	st.mem.lostCommands = known
+	dc.mem.lost = known
 }
 
 // unwrittenCommand is a move without replacements whose mark has not come back yet.
@@ -159,13 +159,13 @@ type unwrittenCommand struct {
 }
 
 // readUnwrittenCommands takes up the moves that only Memory knows of, until the mark of each of their claims has been read.
-func (st *step) readUnwrittenCommands(get func(commandRecord, time.Time) *command) {
-	if len(st.mem.unwritten) == 0 {
+func (dc *disruptionCommands) readUnwritten(get func(commandRecord, time.Time) *command) {
+	if len(dc.mem.unwritten) == 0 {
 		return
 	}
-	left := make(map[string]unwrittenCommand, len(st.mem.unwritten))
-	for _, uid := range sortedKeys(st.mem.unwritten) {
-		b, c := st.mem.unwritten[uid], st.claimWithUID(uid)
+	left := make(map[string]unwrittenCommand, len(dc.mem.unwritten))
+	for _, uid := range sortedKeys(dc.mem.unwritten) {
+		b, c := dc.mem.unwritten[uid], dc.claimWithUID(uid)
 		if c == nil || !c.Deleting.IsZero() || commandIDOf(c) == b.ID {
 			continue
 		}
@@ -174,7 +174,7 @@ func (st *step) readUnwrittenCommands(get func(commandRecord, time.Time) *comman
 			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], uid)
 		}
 	}
-	st.mem.unwritten = left
+	dc.mem.unwritten = left
 }
 
 // commandIDOf returns the id of the disruption command that a claim's condition DisruptionReason names; empty: it names none.
@@ -188,8 +188,8 @@ func commandIDOf(c *model.Claim) string {
 }
 
 // commandServedBy is the move under way that a claim was made for, or that its node hosts; nil: none.
-func (st *step) commandServedBy(c *model.Claim) *command {
-	for _, m := range st.commands {
+func (dc *disruptionCommands) servedBy(c *model.Claim) *command {
+	for _, m := range dc.byID {
 		if slices.Contains(m.replacements, c) || slices.Contains(m.hosts, c) {
 			return m
 		}
@@ -198,21 +198,21 @@ func (st *step) commandServedBy(c *model.Claim) *command {
 }
 
 // podsWithReplacements are the pods on machines of moves that have replacements or hosts: slots are kept for them though they have not been asked to go yet.
-func (st *step) podsWithReplacements() []*model.Pod {
+func (dc *disruptionCommands) podsWithReplacements() []*model.Pod {
 	var out []*model.Pod
-	for _, id := range sortedKeys(st.commands) {
-		out = append(out, st.podsToReplace(st.commands[id])...)
+	for _, id := range sortedKeys(dc.byID) {
+		out = append(out, dc.podsToReplace(dc.byID[id])...)
 	}
 	return out
 }
 
 // podsToReplace are those of one move.
-func (st *step) podsToReplace(m *command) (out []*model.Pod) {
+func (dc *disruptionCommands) podsToReplace(m *command) (out []*model.Pod) {
 	if len(m.replacements)+len(m.hosts) == 0 {
 		return nil
 	}
 	for _, c := range m.candidates {
-		if n := st.nodeOf(c); n != nil {
+		if n := dc.nodeOf(c); n != nil {
 			for _, p := range n.Pods {
 				if disrupt.IsReschedulable(p) {
 					out = append(out, p)
@@ -224,31 +224,31 @@ func (st *step) podsToReplace(m *command) (out []*model.Pod) {
 }
 
 // buildCandidates are the machines of pools with a node, by node name, and how many each pool has for its budgets.
-func (st *step) buildCandidates() {
-	st.budgetCounts = map[string]disrupt.NodeCount{}
-	for name, x := range st.unchanged.sums {
-		st.budgetCounts[name] = disrupt.NodeCount{Total: x.count}
+func (ca *candidates) build() {
+	ca.budgetCounts = map[string]disrupt.NodeCount{}
+	for name, x := range ca.memo.unchanged.sums {
+		ca.budgetCounts[name] = disrupt.NodeCount{Total: x.count}
 	}
-	st.baseCandidates = make(map[*model.Claim]*disrupt.Candidate, len(st.dirtyClaims))
-	for _, c := range st.dirtyClaims {
-		pool := st.poolByName[c.Pool]
-		if pool == nil || st.isForeign(c) {
+	ca.base = make(map[*model.Claim]*disrupt.Candidate, len(ca.dirtyClaims))
+	for _, c := range ca.dirtyClaims {
+		pool := ca.poolByName[c.Pool]
+		if pool == nil || ca.isForeign(c) {
 			continue
 		}
-		n := st.nodeOf(c)
+		n := ca.nodeOf(c)
 		initial := c.Is(lifecycle.Initialized)
 		if initial && !c.Is(lifecycle.Terminating) {
-			k := st.budgetCounts[pool.Name]
+			k := ca.budgetCounts[pool.Name]
 			k.Total++
-			if !c.Deleting.IsZero() || n == nil || !n.Ready || !n.Deleting.IsZero() || st.commandOfClaim[c.Name] != "" || st.interrupted[c.Name] != nil || st.isDeleting(c) {
+			if !c.Deleting.IsZero() || n == nil || !n.Ready || !n.Deleting.IsZero() || ca.commands.ofClaim[c.Name] != "" || ca.interruptions.byClaim[c.Name] != nil || ca.isDeleting(c) {
 				k.Unavailable++
 			}
-			st.budgetCounts[pool.Name] = k
+			ca.budgetCounts[pool.Name] = k
 		}
 		if n == nil || !c.Deleting.IsZero() || !n.Deleting.IsZero() {
 			continue
 		}
-		u := st.unchanged.dirtyCandidates[c.Name]
+		u := ca.memo.unchanged.dirtyCandidates[c.Name]
 		if u == nil || u.Claim != c || u.Node != n || u.Pool != pool {
 			u = disrupt.NewCandidate(c, n, pool)
 			if r := pool.Requirements.Mismatch(mergeLabels(c.Labels, n.Labels)); r != nil {
@@ -256,56 +256,57 @@ func (st *step) buildCandidates() {
 			}
 			u.UnchangedSince, u.Initialized = lifecycle.Quiet(c, n), initial
 		}
-		st.baseCandidates[c] = u
+		ca.base[c] = u
 		v := *u
-		switch v.CommandID = st.commandOfClaim[c.Name]; {
-		case st.interrupted[c.Name] != nil:
+		switch v.CommandID = ca.commands.ofClaim[c.Name]; {
+		case ca.interruptions.byClaim[c.Name] != nil:
 			v.CommandID = "interrupted"
-		case v.CommandID == "" && st.isDeleting(c):
+		case v.CommandID == "" && ca.isDeleting(c):
 			v.CommandID = "deleted"
 		}
-		v.Nominated = st.awaitsPods[n.Name] || st.awaitsPods[c.Name] || st.reservations[c.Name] != nil
-		st.dirtyCandidates = append(st.dirtyCandidates, &v)
+		v.Nominated = ca.demand.awaitsPods[n.Name] || ca.demand.awaitsPods[c.Name] || ca.reservations.byClaim[c.Name] != nil
+		ca.dirty = append(ca.dirty, &v)
 	}
 	byNode := func(a, b *disrupt.Candidate) int { return strings.Compare(a.Node.Name, b.Node.Name) }
-	slices.SortStableFunc(st.dirtyCandidates, byNode)
+	slices.SortStableFunc(ca.dirty, byNode)
 	// Those that are still have no more than pods on their way to them.
-	st.candidates = make([]*disrupt.Candidate, 0, len(st.s.Nodes))
-	rest := st.dirtyCandidates
-	for p, u := range st.unchanged.candidates {
+	ca.all = make([]*disrupt.Candidate, 0, len(ca.s.Nodes))
+	rest := ca.dirty
+	for p, u := range ca.memo.unchanged.candidates {
 		if u != nil {
-			st.candidates = append(st.candidates, u)
+			ca.all = append(ca.all, u)
 		}
-		for len(rest) > 0 && rest[0].Node == st.s.Nodes[p] {
-			st.candidates, rest = append(st.candidates, rest[0]), rest[1:]
+		for len(rest) > 0 && rest[0].Node == ca.s.Nodes[p] {
+			ca.all, rest = append(ca.all, rest[0]), rest[1:]
 		}
 	}
-	for name := range st.awaitsPods {
+	for name := range ca.demand.awaitsPods {
 		at := none
-		if c := findClaim(st.s, name); c >= 0 {
-			at = st.claims.nodeOf[c]
+		if c := findClaim(ca.s, name); c >= 0 {
+			at = ca.claims.nodeOf[c]
 		}
-		for _, p := range []int32{findNode(st.s, name), at} {
-			if p < 0 || st.unchanged.candidates[p] == nil {
+		for _, p := range []int32{findNode(ca.s, name), at} {
+			if p < 0 || ca.memo.unchanged.candidates[p] == nil {
 				continue
 			}
-			if i := slices.Index(st.candidates, st.unchanged.candidates[p]); i >= 0 { // else it is known to be
-				v := *st.candidates[i]
+			if i := slices.Index(ca.all, ca.memo.unchanged.candidates[p]); i >= 0 { // else it is known to be
+				v := *ca.all[i]
 				v.Nominated = true
-				st.candidates[i] = &v
+				ca.all[i] = &v
 			}
 		}
 	}
+	ca.guard = ca.newGuard()
 }
 
 // markStarting has units go in a move that begins now. Those given stay as they are: others remember them.
-func (st *step) markStarting(units []*disrupt.Candidate) []*disrupt.Candidate {
+func (ca *candidates) markStarting(units []*disrupt.Candidate) []*disrupt.Candidate {
 	out := make([]*disrupt.Candidate, len(units))
 	for i, u := range units {
 		v := *u
 		v.CommandID = "begun"
 		out[i] = &v
-		for _, list := range [][]*disrupt.Candidate{st.candidates, st.dirtyCandidates} {
+		for _, list := range [][]*disrupt.Candidate{ca.all, ca.dirty} {
 			if j := slices.Index(list, u); j >= 0 {
 				list[j] = &v
 			}
@@ -315,73 +316,47 @@ func (st *step) markStarting(units []*disrupt.Candidate) []*disrupt.Candidate {
 }
 
 // budgetLeft is how many more machines of a pool may go for a reason.
-func (st *step) budgetLeft(pool *model.NodePool, cause plan.Code) (int64, plan.Reason) {
-	return disrupt.AllowedDisruptions(pool, st.budgetCounts[pool.Name], cause, st.now)
+func (ca *candidates) budgetLeft(pool *model.NodePool, cause plan.Code) (int64, plan.Reason) {
+	return disrupt.AllowedDisruptions(pool, ca.budgetCounts[pool.Name], cause, ca.now)
 }
 
-func (st *step) countDown(pool *model.NodePool, n int64) {
-	k := st.budgetCounts[pool.Name]
+func (ca *candidates) countDown(pool *model.NodePool, n int64) {
+	k := ca.budgetCounts[pool.Name]
 	k.Unavailable += n
-	st.budgetCounts[pool.Name] = k
-}
-
-// disruptNodes is the queue of all moves: those under way first, then new ones, what must go before what may.
-func (st *step) disruptNodes(begin bool) {
-	st.buildCandidates()
-	st.sampleReplicas()
-	st.guard = st.newGuard()
-	st.taintedAt = map[string]time.Time{}
-	if st.passiveReason != "" {
-		st.advanceCommands()
-		st.mem.taintedAt = st.taintedAt
-		return
-	}
-	st.advanceInterruptions()
-	st.forceRepairs()
-	st.advanceCommands()
-	st.mem.taintedAt = st.taintedAt
-	st.writeDriftConditions()
-	st.disruptEmptyNodes()
-	bought := slices.ContainsFunc(st.out.Actions, func(a plan.Action) bool { _, ok := a.(plan.CreateClaim); return ok })
-	if bought || !begin {
-		return // limits are counted anew first; what was bought comes back as a change
-	}
-	if st.scaleStaticPools() || st.replaceRequired() {
-		st.wakeAt(st.now.Add(st.pol.SearchInterval / 10))
-		return
-	}
-	st.consolidateNodes()
+	ca.budgetCounts[pool.Name] = k
 }
 
 // advanceCommands takes each move under way one step on.
-func (st *step) advanceCommands() {
-	for _, id := range sortedKeys(st.commands) {
-		m := st.commands[id]
+func (dc *disruptionCommands) advanceAll() {
+	dc.taintedAt = map[string]time.Time{}
+	for _, id := range sortedKeys(dc.byID) {
+		m := dc.byID[id]
 		left := len(m.candidates)
 		for _, c := range m.candidates {
-			if st.isAboutToBeDeleted(c) {
+			if dc.isAboutToBeDeleted(c) {
 				left--
 			}
 		}
 		begun := m.deleting > 0 || left < len(m.candidates)
 		if begun || len(m.candidates) == 0 {
-			st.releaseLandedHosts(m)
+			dc.releaseLandedHosts(m)
 		}
 		switch {
 		case len(m.candidates) == 0 && m.deleting == 0:
 			for _, c := range m.replacements { // it is over: they are machines like any other
-				st.clearCommandRecord(c, true)
+				dc.clearRecord(c, true)
 			}
-		case begun && st.isReadyToDelete(m):
-			st.deleteCandidates(m) // begun to delete, though that may not show yet: no way back
+		case begun && dc.isReadyToDelete(m):
+			dc.deleteCandidates(m) // begun to delete, though that may not show yet: no way back
 		case left == 0: // what may not be deleted any more is not there, and what is can't be taken back
-		case st.passiveReason != "":
-			st.abortCommand(m, st.passiveReason, st.pol.SearchInterval)
+		case dc.passiveReason != "":
+			dc.abort(m, dc.passiveReason, dc.pol.SearchInterval)
 		default:
-			st.advanceCommand(m)
+			dc.advance(m)
 		}
 	}
-	st.removeStrayTaints()
+	dc.removeStrayTaints()
+	dc.mem.taintedAt = dc.taintedAt
 }
 
 // replacementsReady says whether the replacements that are known are ready for pods.
@@ -390,100 +365,100 @@ func (m *command) replacementsReady() bool {
 }
 
 // isReadyToDelete says whether all is there that a move needs before it deletes. Where it is not, a machine of it goes because of somebody else.
-func (st *step) isReadyToDelete(m *command) bool {
+func (dc *disruptionCommands) isReadyToDelete(m *command) bool {
 	if !m.replacementsReady() {
 		return false
 	}
 	for _, c := range m.candidates {
-		if n := st.nodeOf(c); n != nil && !slices.Contains(n.Taints, disruptedTaint) {
+		if n := dc.nodeOf(c); n != nil && !slices.Contains(n.Taints, disruptedTaint) {
 			return false
 		}
 	}
 	return len(m.replacements) >= m.Of
 }
 
-func (st *step) advanceCommand(m *command) {
-	if why := st.abortCause(m); why != "" {
-		st.abortCommand(m, why, st.pol.BackOff) // what failed once may well fail again
+func (dc *disruptionCommands) advance(m *command) {
+	if why := dc.abortCause(m); why != "" {
+		dc.abort(m, why, dc.pol.BackOff) // what failed once may well fail again
 		return
 	}
 	written := true
 	for _, c := range m.candidates {
 		if commandIDOf(c) != m.ID {
-			st.markDisrupted(c, m.commandRecord)
+			dc.markDisrupted(c, m.commandRecord)
 			written = false
 		}
 	}
 	if !m.replacementsReady() {
-		st.wakeAt(m.since.Add(st.pol.CommandTimeout))
+		dc.wakeAt(m.since.Add(dc.pol.CommandTimeout))
 		return
 	}
 	ready := true
 	for _, c := range m.candidates {
-		n := st.nodeOf(c)
+		n := dc.nodeOf(c)
 		if n == nil || slices.Contains(n.Taints, disruptedTaint) {
 			continue
 		}
 		ready = false
-		st.taintCandidate(n, c, m.commandRecord)
+		dc.taintCandidate(n, c, m.commandRecord)
 	}
-	reserved, lost := st.reserveHosts(m)
+	reserved, lost := dc.reserveHosts(m)
 	if lost != "" {
-		st.abortCommand(m, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", st.pol.BackOff)
+		dc.abort(m, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", dc.pol.BackOff)
 		return
 	}
 	if !ready || !reserved {
 		return
 	}
-	since, ok := st.mem.taintedAt[m.ID]
+	since, ok := dc.mem.taintedAt[m.ID]
 	if !ok {
-		since = st.now
+		since = dc.now
 	}
-	st.taintedAt[m.ID] = since
-	if due := since.Add(st.pol.TaintSettleDelay); st.now.Before(due) {
-		st.wakeAt(due)
+	dc.taintedAt[m.ID] = since
+	if due := since.Add(dc.pol.TaintSettleDelay); dc.now.Before(due) {
+		dc.wakeAt(due)
 		return
 	}
 	if !written {
 		return // what can't be taken back is not begun before it is known to all
 	}
-	if p := st.findUnplaceablePod(m); p != nil {
-		st.abortCommand(m, "pod "+p.Key()+" has come, or has no home any more", 5*st.pol.SearchInterval)
+	if p := dc.findUnplaceablePod(m); p != nil {
+		dc.abort(m, "pod "+p.Key()+" has come, or has no home any more", 5*dc.pol.SearchInterval)
 		return
 	}
-	st.deleteCandidates(m)
+	dc.deleteCandidates(m)
 }
 
 // taintCandidate keeps new pods off a node that is to go.
-func (st *step) taintCandidate(n *model.Node, c *model.Claim, r commandRecord) {
-	st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: r.ID}})
+func (dc *disruptionCommands) taintCandidate(n *model.Node, c *model.Claim, r commandRecord) {
+	dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: r.ID}})
 }
 
 // abortCause says why a move must be taken back; empty: it may go on.
-func (st *step) abortCause(m *command) string {
+func (dc *disruptionCommands) abortCause(m *command) string {
 	if len(m.replacements) < m.Of {
 		return "a replacement is gone or was never made"
 	}
-	if st.lacksHost(m) {
+	if dc.lacksHost(m) {
 		return "a node whose room it counts on is not reserved"
 	}
-	if !st.now.Before(m.since.Add(st.pol.CommandTimeout)) {
-		return "it has taken longer than " + st.pol.CommandTimeout.String()
+	if !dc.now.Before(m.since.Add(dc.pol.CommandTimeout)) {
+		return "it has taken longer than " + dc.pol.CommandTimeout.String()
 	}
 	if m.Cause == plan.Expired || m.Cause == plan.Unhealthy {
 		return ""
 	}
-	for _, u := range st.dirtyCandidates {
+	for _, u := range dc.candidates.dirty {
 		if u.CommandID != m.ID {
 			continue
 		}
 		free := *u
 		free.CommandID, free.Nominated, free.Initialized = "", false, true
-		for _, r := range st.guard.Blockers(&free, m.Cause, false) {
+		for _, r := range dc.candidates.guard.Blockers(&free, m.Cause, false) {
 			switch r.Code {
 			case plan.Quiet, plan.Payback, plan.NoPrice, plan.DisruptionBudgetPDB: // decided on before, or for the drain to wait for
 			case plan.GroupMinimum:
-				if x := st.guard.NodeGroups[u.NodeGroup()]; x.Staying < x.MinSize { // without what goes; the minimum has been raised since
+				if x := dc.candidates.guard.NodeGroups[u.NodeGroup()]; x.Staying < x.MinSize { // without what goes; the minimum has been raised since
 					return string(r.Code) + " " + r.Subject
 				}
 			default:
@@ -493,9 +468,9 @@ func (st *step) abortCause(m *command) string {
 	}
 	pools := map[string]bool{}
 	for _, c := range m.candidates {
-		if pool := st.poolByName[c.Pool]; pool != nil && !pools[c.Pool] {
+		if pool := dc.poolByName[c.Pool]; pool != nil && !pools[c.Pool] {
 			pools[c.Pool] = true
-			if left, why := st.budgetLeft(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
+			if left, why := dc.candidates.budgetLeft(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
 				return string(why.Code) + " " + why.Key
 			}
 		}
@@ -505,20 +480,20 @@ func (st *step) abortCause(m *command) string {
 
 // findUnplaceablePod returns a pod on a machine that is about to go for which no room is kept, or not enough, and that may find none on what stands;
 // nil: all have a home.
-func (st *step) findUnplaceablePod(m *command) *model.Pod {
+func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 	slots := map[slotKey]int{}
 	for _, c := range slices.Concat(m.replacements, m.hosts) {
 		there := map[slotKey]int{} // those who were there, and others who have come meanwhile
-		n := st.nodeOf(c)
+		n := dc.nodeOf(c)
 		if n != nil {
 			for _, p := range n.Pods {
 				if p.Deleting.IsZero() {
-					there[st.slotKeyOf(p)]++
+					there[dc.pods.slotKeyOf(p)]++
 				}
 			}
 		}
-		if n != nil && slices.Contains(m.hosts, c) && st.lacksCapacityForSlots(c, n) {
-			if pods := st.podsToReplace(m); len(pods) > 0 {
+		if n != nil && slices.Contains(m.hosts, c) && dc.lacksCapacityForSlots(c, n) {
+			if pods := dc.podsToReplace(m); len(pods) > 0 {
 				return pods[0]
 			}
 		}
@@ -530,7 +505,7 @@ func (st *step) findUnplaceablePod(m *command) *model.Pod {
 	var rest []*model.Pod
 	var closed []string
 	for _, c := range m.candidates {
-		n := st.nodeOf(c)
+		n := dc.nodeOf(c)
 		if n == nil {
 			continue
 		}
@@ -542,7 +517,7 @@ func (st *step) findUnplaceablePod(m *command) *model.Pod {
 			if m.Cause == plan.Empty {
 				return p // wherever it might go: it came before the taint was known, and is not asked to leave again
 			}
-			k := st.slotKeyOf(p)
+			k := dc.pods.slotKeyOf(p)
 			if slots[k] > 0 {
 				slots[k]--
 				continue
@@ -553,40 +528,40 @@ func (st *step) findUnplaceablePod(m *command) *model.Pod {
 	if len(rest) == 0 {
 		return nil
 	}
-	return st.findUnplaceable(m, closed, rest)
+	return dc.findUnplaceable(m, closed, rest)
 }
 
 // isAboutToBeDeleted says whether a claim is about to be deleted, though that does not show yet.
-func (st *step) isAboutToBeDeleted(c *model.Claim) bool {
-	return c.Deleting.IsZero() && st.isDeleting(c)
+func (dr *draft) isAboutToBeDeleted(c *model.Claim) bool {
+	return c.Deleting.IsZero() && dr.isDeleting(c)
 }
 
 // unboundInTransit are the pods that are on their way, can't be held back, and have no machine that is kept for them: what standing room they take is
 // not known before they are there. Those that have waited for long take none, but where they are expected.
-func (st *step) unboundInTransit() []*model.Pod {
+func (pt *podTable) unboundInTransit() []*model.Pod {
 	var out []*model.Pod
-	for _, p := range st.s.Pending {
-		if _, expected := st.mem.placements[p.UID]; !st.covered[p.UID] && IsForScheduler(p) && (expected || st.now.Before(p.Created.Add(st.pol.InTransitWait))) {
+	for _, p := range pt.s.Pending {
+		if _, expected := pt.demand.mem.placements[p.UID]; !pt.covered[p.UID] && IsForScheduler(p) && (expected || pt.now.Before(p.Created.Add(pt.pol.InTransitWait))) {
 			out = append(out, p)
 		}
 	}
-	for _, p := range st.leavingPods() {
-		if !st.covered[p.UID] {
+	for _, p := range pt.leavingPods() {
+		if !pt.covered[p.UID] {
 			out = append(out, p)
 		}
 	}
-	for _, c := range st.dirtyClaims {
-		if n := st.nodeOf(c); n != nil && st.isAboutToBeDeleted(c) {
-			out = append(out, st.unreservedPodsOn(n)...)
+	for _, c := range pt.dirtyClaims {
+		if n := pt.nodeOf(c); n != nil && pt.isAboutToBeDeleted(c) {
+			out = append(out, pt.unreservedPodsOn(n)...)
 		}
 	}
-	return slices.Concat(out, st.terminatingUnreserved(), st.podsPendingSuccessor())
+	return slices.Concat(out, pt.terminatingUnreserved(), pt.pacing.podsPendingSuccessor())
 }
 
 // unreservedPodsOn are the pods on a node that would go with it and have no slot.
-func (st *step) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
+func (pt *podTable) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
 	for _, p := range n.Pods {
-		if disrupt.IsReschedulable(p) && !st.covered[p.UID] {
+		if disrupt.IsReschedulable(p) && !pt.covered[p.UID] {
 			out = append(out, p)
 		}
 	}
@@ -594,47 +569,47 @@ func (st *step) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
 }
 
 // deleteCandidates deletes the claims that go. There is no way back from here; lifecycle drains them.
-func (st *step) deleteCandidates(m *command) {
+func (dc *disruptionCommands) deleteCandidates(m *command) {
 	for _, c := range m.candidates {
-		st.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + c.NodeName, Key: plan.CommandKey(m.ID)}})
+		dc.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + c.NodeName, Key: plan.CommandKey(m.ID)}})
 	}
 }
 
 // abortCommand puts everything back as it was. What was bought stays, and is free room like any other from now on. So does what is being deleted
 // though that does not show yet: of that nothing can be put back.
-func (st *step) abortCommand(m *command, why string, rest time.Duration) {
+func (dc *disruptionCommands) abort(m *command, why string, rest time.Duration) {
 	reason := plan.Reason{Code: plan.Aborted, Key: m.ID, Want: string(m.Cause), Have: why}
 	for _, c := range m.candidates {
-		if st.isAboutToBeDeleted(c) {
+		if dc.isAboutToBeDeleted(c) {
 			continue
 		}
 		r := reason
 		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
-		if c.Is(lifecycle.Disrupted) && st.isWriting(c) {
-			st.wakeAt(st.now.Add(st.pol.SearchInterval / 10))
+		if c.Is(lifecycle.Disrupted) && dc.isWriting(c) {
+			dc.wakeAt(dc.now.Add(dc.pol.SearchInterval / 10))
 			continue // both or neither: a claim still marked would have its node tainted again
 		}
-		if n := st.nodeOf(c); n != nil && slices.Contains(n.Taints, disruptedTaint) {
-			st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint}, Why: r})
+		if n := dc.nodeOf(c); n != nil && slices.Contains(n.Taints, disruptedTaint) {
+			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint}, Why: r})
 		}
 		if c.Is(lifecycle.Disrupted) {
-			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: r, Conditions: map[string]model.Condition{
+			dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: r, Conditions: map[string]model.Condition{
 				lifecycle.Disrupted: {Status: "False", Reason: string(plan.Aborted), Message: why}}})
 		}
-		st.backOffClaim(c.UID, rest)
-		if _, ok := st.mem.unwritten[c.UID]; ok {
-			st.mem.unwritten = withoutKey(st.mem.unwritten, c.UID)
+		dc.backOffClaim(c.UID, rest)
+		if _, ok := dc.mem.unwritten[c.UID]; ok {
+			dc.mem.unwritten = withoutKey(dc.mem.unwritten, c.UID)
 		}
 	}
 	for _, c := range m.replacements {
-		st.clearCommandRecord(c, false)
+		dc.clearRecord(c, false)
 	}
 	for _, c := range m.hosts {
 		r := reason
 		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
-		st.releaseHost(c, r)
+		dc.releaseHost(c, r)
 	}
-	st.setHosts(m.ID, nil)
+	dc.setHosts(m.ID, nil)
 }
 
 // withoutKey is a map less one key; the map itself stays as it was.
@@ -649,7 +624,7 @@ func withoutKey[T any](m map[string]T, key string) map[string]T {
 }
 
 // clearCommandRecord takes the record of a move off a replacement: the move is over, or taken back.
-func (st *step) clearCommandRecord(c *model.Claim, done bool) {
+func (dc *disruptionCommands) clearRecord(c *model.Claim, done bool) {
 	if c.UID == "" {
 		return // not seen yet: when it is
 	}
@@ -659,45 +634,45 @@ func (st *step) clearCommandRecord(c *model.Claim, done bool) {
 		u.Annotations[disrupt.KeepUntil] = plan.Unset
 		u.Why.Code = plan.Aborted
 	}
-	st.addAction(u)
+	dc.addAction(u)
 }
 
 // removeStrayTaints frees nodes that were tainted for a move that nobody knows of any more.
-func (st *step) removeStrayTaints() {
-	for _, u := range st.dirtyCandidates {
+func (dc *disruptionCommands) removeStrayTaints() {
+	for _, u := range dc.candidates.dirty {
 		c, n := u.Claim, u.Node
 		if u.CommandID == "" && commandIDOf(c) == "" && slices.Contains(n.Taints, disruptedTaint) {
-			st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
+			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
 				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "node/" + n.Name, Have: "no move"}})
 		}
 	}
 }
 
-func (st *step) markDisrupted(c *model.Claim, r commandRecord) {
-	st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: r.ID},
+func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
+	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: r.ID},
 		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: plan.CommandKey(r.ID)}}})
 }
 
 // startCommand starts a move: the replacements first, which makes it durable, and the mark on what goes.
-func (st *step) startCommand(m *disrupt.Command) {
-	hosts := st.hostsFor(m.OnExisting)
+func (dc *disruptionCommands) start(m *disrupt.Command) {
+	hosts := dc.hostsFor(m.OnExisting)
 	r := commandRecord{Cause: m.Cause, Of: len(m.Replacements), Hosts: len(hosts)}
 	if m.OneForOne {
 		r.Of = len(m.Candidates)
 	}
-	parts := []string{string(m.Cause), strconv.FormatInt(st.now.Unix(), 10)}
+	parts := []string{string(m.Cause), strconv.FormatInt(dc.now.Unix(), 10)}
 	for _, u := range m.Candidates {
 		r.Claims = append(r.Claims, u.Claim.UID)
 		parts = append(parts, u.Claim.UID)
-		st.countDown(u.Pool, 1)
-		if x := st.guard.NodeGroups[u.NodeGroup()]; x != nil {
+		dc.candidates.countDown(u.Pool, 1)
+		if x := dc.candidates.guard.NodeGroups[u.NodeGroup()]; x != nil {
 			x.Staying--
 		}
 	}
-	m.Candidates = st.markStarting(m.Candidates)
+	m.Candidates = dc.candidates.markStarting(m.Candidates)
 	r.ID = hashName(10, parts...)
-	st.setHosts(r.ID, hosts)
-	st.out.Commands = append(st.out.Commands, StartedCommand{ID: r.ID, Command: m})
+	dc.setHosts(r.ID, hosts)
+	dc.out.Commands = append(dc.out.Commands, StartedCommand{ID: r.ID, Command: m})
 	if r.Of > 0 {
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -706,47 +681,47 @@ func (st *step) startCommand(m *disrupt.Command) {
 		notes := map[string]string{AnnotationCommand: string(text)}
 		if s := m.SavingMicroPerHour(); s > 0 && m.Cause == plan.Underutilized {
 			hours := float64(m.CostMicro) / float64(s)
-			notes[disrupt.KeepUntil] = st.now.Add(min(time.Duration(hours*float64(time.Hour)), st.pol.Disrupt.Horizon)).UTC().Format(time.RFC3339)
+			notes[disrupt.KeepUntil] = dc.now.Add(min(time.Duration(hours*float64(time.Hour)), dc.pol.Disrupt.Horizon)).UTC().Format(time.RFC3339)
 		}
-		at := len(st.out.Actions)
-		st.createClaims(m.Replacements)
+		at := len(dc.out.Actions)
+		dc.purchases.createClaims(m.Replacements)
 		if m.OneForOne {
 			for _, u := range m.Candidates {
-				if a, ok := st.staticClaim(u.Pool, m.Why); ok {
-					if pods := slices.DeleteFunc(slices.Clone(u.Pods), func(p *model.Pod) bool { return !disrupt.IsReschedulable(p) }); st.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
+				if a, ok := dc.purchases.staticClaim(u.Pool, m.Why); ok {
+					if pods := slices.DeleteFunc(slices.Clone(u.Pods), func(p *model.Pod) bool { return !disrupt.IsReschedulable(p) }); dc.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
 						a.Slots, a.Reserved, a.NoReserve = slotsForPods(pods), true, plan.Reason{} // those of the one that goes
 					}
-					st.addAction(a)
-					st.namedClaims[a.Name] = true
+					dc.addAction(a)
+					dc.purchases.namedClaims[a.Name] = true
 				}
 			}
 		}
-		for i := at; i < len(st.out.Actions); i++ {
-			if a, ok := st.out.Actions[i].(plan.CreateClaim); ok {
+		for i := at; i < len(dc.out.Actions); i++ {
+			if a, ok := dc.out.Actions[i].(plan.CreateClaim); ok {
 				a.Annotations = notes
-				if keep := st.now.Add(st.pol.Disrupt.Horizon).UTC().Format(time.RFC3339); !a.Reserved && notes[disrupt.KeepUntil] != "" {
+				if keep := dc.now.Add(dc.pol.Disrupt.Horizon).UTC().Format(time.RFC3339); !a.Reserved && notes[disrupt.KeepUntil] != "" {
 					// Others may take its room, and then the move has not saved what it promised: not soon again.
 					a.Annotations = map[string]string{AnnotationCommand: notes[AnnotationCommand], disrupt.KeepUntil: keep}
 				}
 				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Key: plan.CommandKey(r.ID), Want: m.Why.Want, Have: m.Why.Have}
-				st.out.Actions[i] = a
+				dc.out.Actions[i] = a
 			}
 		}
 	}
 	if r.Of > 0 {
 		return // the replacements say which claims go; those are marked once the replacements are there, or a lost one would go unnoticed
 	}
-	next := make(map[string]unwrittenCommand, len(st.mem.unwritten)+len(m.Candidates))
-	for k, v := range st.mem.unwritten {
+	next := make(map[string]unwrittenCommand, len(dc.mem.unwritten)+len(m.Candidates))
+	for k, v := range dc.mem.unwritten {
 		next[k] = v
 	}
 	for _, u := range m.Candidates {
-		next[u.Claim.UID] = unwrittenCommand{r, st.now}
-		st.markDisrupted(u.Claim, r)
-		st.taintCandidate(u.Node, u.Claim, r)
+		next[u.Claim.UID] = unwrittenCommand{r, dc.now}
+		dc.markDisrupted(u.Claim, r)
+		dc.taintCandidate(u.Node, u.Claim, r)
 	}
-	st.mem.unwritten = next
-	st.reserveHosts(&command{commandRecord: r})
+	dc.mem.unwritten = next
+	dc.reserveHosts(&command{commandRecord: r})
 }
 
 // StartedCommand is a move as it was decided.
@@ -761,56 +736,63 @@ type backOff struct {
 	times int
 }
 
+// backOffRefused keeps claims from new commands for a while that were to go in one that verify refused.
+func (dc *disruptionCommands) backOffRefused(uids []string) {
+	for _, uid := range uids {
+		dc.backOffClaim(uid, dc.pol.BackOff)
+	}
+}
+
 // backOffClaim keeps a claim from new moves for a while after one failed, twice as long each time.
-func (st *step) backOffClaim(uid string, d time.Duration) {
-	old := st.mem.backOffs[uid]
-	if st.now.Before(old.until) {
+func (dc *disruptionCommands) backOffClaim(uid string, d time.Duration) {
+	old := dc.mem.backOffs[uid]
+	if dc.now.Before(old.until) {
 		return // the same failure, told again
 	}
-	m := make(map[string]backOff, len(st.mem.backOffs)+1)
-	for k, v := range st.mem.backOffs {
-		if st.claimWithUID(k) != nil {
+	m := make(map[string]backOff, len(dc.mem.backOffs)+1)
+	for k, v := range dc.mem.backOffs {
+		if dc.claimWithUID(k) != nil {
 			m[k] = v
 		}
 	}
-	m[uid] = backOff{until: st.now.Add(min(d<<min(old.times, 10), 2*time.Hour)), times: old.times + 1}
-	st.mem.backOffs = m
-	st.wakeAt(m[uid].until)
+	m[uid] = backOff{until: dc.now.Add(min(d<<min(old.times, 10), 2*time.Hour)), times: old.times + 1}
+	dc.mem.backOffs = m
+	dc.wakeAt(m[uid].until)
 }
 
-func (st *step) isInBackOff(uid string) bool {
-	s, ok := st.mem.backOffs[uid]
-	if ok && st.now.Before(s.until) {
-		st.wakeAt(s.until)
+func (dc *disruptionCommands) isInBackOff(uid string) bool {
+	s, ok := dc.mem.backOffs[uid]
+	if ok && dc.now.Before(s.until) {
+		dc.wakeAt(s.until)
 		return true
 	}
 	return false
 }
 
 // searchInput is what disrupt looks at. With worn, nodes that have drifted may host what moves.
-func (st *step) searchInput(worn bool) *disrupt.Input {
-	rooms, _ := st.solverNodes()
+func (se *disruptionSearch) input(worn bool) *disrupt.Input {
+	rooms, _ := se.nodes.list()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
-	for _, u := range st.candidates {
-		if u.CommandID != "" || st.isRefreshing(u.NodeGroup()) {
+	for _, u := range se.candidates.all {
+		if u.CommandID != "" || se.candidates.isRefreshing(u.NodeGroup()) {
 			going[u.Node.Name] = true
 		}
 	}
-	rooms = closeNodes(rooms, st.closedToDisruption(going, worn))
-	st.measureStartTimes()
-	in := &disrupt.Input{ResourceNames: st.s.ResourceNames, Nodes: rooms, Pools: st.withoutRefreshingGroups(st.purchasablePools()), GroupLeft: st.removableByGroup(), Daemons: st.s.Daemons, Namespaces: st.s.Namespaces,
-		BudgetLeft: map[string]int64{}, StartTimes: st.mem.startTimes, BootTime: st.mem.bootTime, BindsPods: st.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
+	rooms = closeNodes(rooms, se.commands.closedToDisruption(going, worn))
+	se.measureStartTimes()
+	in := &disrupt.Input{ResourceNames: se.s.ResourceNames, Nodes: rooms, Pools: se.candidates.withoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.removableByGroup(), Daemons: se.s.Daemons, Namespaces: se.s.Namespaces,
+		BudgetLeft: map[string]int64{}, StartTimes: se.mem.startTimes, BootTime: se.mem.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
 		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
-			return st.reservationRefusal(st.poolByName[n.Pool], n.Requests, n.Pods)
+			return se.reservations.reservationRefusal(se.poolByName[n.Pool], n.Requests, n.Pods)
 		}}
-	st.forecastReplicas(in, st.pol.Disrupt.Horizon)
-	in.UnboundInTransit = st.unboundInTransit()
-	for _, p := range st.podsToReschedule() {
-		if !st.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
+	se.forecast.addTo(in, se.pol.Disrupt.Horizon)
+	in.UnboundInTransit = se.pods.unboundInTransit()
+	for _, p := range se.commands.podsToReschedule() {
+		if !se.pods.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
 			in.UnboundInTransit = append(in.UnboundInTransit, p)
 		}
 	}
-	for _, u := range st.candidates {
+	for _, u := range se.candidates.all {
 		if u.Pool.ConsolidationPolicy != disrupt.Balanced {
 			continue
 		}
@@ -823,31 +805,31 @@ func (st *step) searchInput(worn bool) *disrupt.Input {
 }
 
 // measureStartTimes finds out how long pods take to start, and machines to come. Every pod and claim is looked at for that, so not in every search.
-func (st *step) measureStartTimes() {
-	if due := st.mem.measuredAt.Add(st.pol.FullSearchInterval / 10); st.mem.startTimes != nil && st.now.Before(due) {
+func (se *disruptionSearch) measureStartTimes() {
+	if due := se.mem.measuredAt.Add(se.pol.FullSearchInterval / 10); se.mem.startTimes != nil && se.now.Before(due) {
 		return
 	}
-	st.mem.startTimes, st.mem.bootTime, st.mem.measuredAt = disrupt.StartTimes{}, 0, st.now
-	for _, n := range st.s.Nodes {
-		st.mem.startTimes.MeasurePods(n)
+	se.mem.startTimes, se.mem.bootTime, se.mem.measuredAt = disrupt.StartTimes{}, 0, se.now
+	for _, n := range se.s.Nodes {
+		se.mem.startTimes.MeasurePods(n)
 	}
 	var boots []time.Duration
-	for _, c := range st.s.Claims {
+	for _, c := range se.s.Claims {
 		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
 			boots = append(boots, l.Since.Sub(c.Created))
 		}
 	}
 	if slices.Sort(boots); len(boots) > 0 {
-		st.mem.bootTime = max(boots[len(boots)/2], time.Second)
+		se.mem.bootTime = max(boots[len(boots)/2], time.Second)
 	}
 }
 
 // podsToReschedule are the pods on machines of moves under way that are not being deleted yet.
-func (st *step) podsToReschedule() []*model.Pod {
+func (dc *disruptionCommands) podsToReschedule() []*model.Pod {
 	var out []*model.Pod
-	for _, id := range sortedKeys(st.commands) {
-		for _, c := range st.commands[id].candidates {
-			if n := st.nodeOf(c); n != nil {
+	for _, id := range sortedKeys(dc.byID) {
+		for _, c := range dc.byID[id].candidates {
+			if n := dc.nodeOf(c); n != nil {
 				for _, p := range n.Pods {
 					if disrupt.IsReschedulable(p) {
 						out = append(out, p)
@@ -861,36 +843,36 @@ func (st *step) podsToReschedule() []*model.Pod {
 
 // hasPodsInTransit says whether pods are on their way to standing room because of a move or a drain begun within the last minute: what they take is
 // not known before they are there. A drain that lasts longer is not waited for; what its pods will take is then reckoned with.
-func (st *step) hasPodsInTransit() bool {
-	recent := func(since time.Time) bool { return st.now.Before(since.Add(st.pol.InTransitWait)) }
+func (pt *podTable) areInTransit() bool {
+	recent := func(since time.Time) bool { return pt.now.Before(since.Add(pt.pol.InTransitWait)) }
 	uncovered := func(c *model.Claim) bool {
-		n := st.nodeOf(c)
-		return n != nil && len(st.unreservedPodsOn(n)) > 0
+		n := pt.nodeOf(c)
+		return n != nil && len(pt.unreservedPodsOn(n)) > 0
 	}
-	for _, id := range sortedKeys(st.commands) {
-		for _, c := range st.commands[id].candidates {
-			if recent(st.commands[id].since) && uncovered(c) {
+	for _, id := range sortedKeys(pt.commands.byID) {
+		for _, c := range pt.commands.byID[id].candidates {
+			if recent(pt.commands.byID[id].since) && uncovered(c) {
 				return true
 			}
 		}
 	}
-	for _, c := range st.dirtyClaims {
+	for _, c := range pt.dirtyClaims {
 		if !c.Deleting.IsZero() && recent(c.Deleting) && uncovered(c) {
 			return true
 		}
 	}
-	for _, p := range st.s.Pending {
-		if st.isDemand(p) && !st.covered[p.UID] && recent(p.Created) {
+	for _, p := range pt.s.Pending {
+		if pt.isDemand(p) && !pt.covered[p.UID] && recent(p.Created) {
 			return true
 		}
 	}
-	for _, a := range st.mem.evictions { // it may have no successor yet that anybody could see
-		if !a.slot && st.now.Before(a.at.Add(successorTimeout)) {
+	for _, a := range pt.pacing.mem.evictions { // it may have no successor yet that anybody could see
+		if !a.slot && pt.now.Before(a.at.Add(successorTimeout)) {
 			return true
 		}
 	}
-	for _, name := range sortedKeys(st.reservations) { // room that others may take until its pods are there
-		if h := st.reservations[name]; !h.claim.Reserved && h.awaitedPods() > 0 && recent(h.claim.Created) {
+	for _, name := range sortedKeys(pt.reservations.byClaim) { // room that others may take until its pods are there
+		if h := pt.reservations.byClaim[name]; !h.claim.Reserved && h.awaitedPods() > 0 && recent(h.claim.Created) {
 			return true
 		}
 	}
@@ -898,100 +880,100 @@ func (st *step) hasPodsInTransit() bool {
 }
 
 // consolidateNodes looks for machines whose pods can be had for less.
-func (st *step) consolidateNodes() {
+func (se *disruptionSearch) consolidate() {
 	var may []*disrupt.Candidate
 	left := map[string]int64{}
-	flying := make(map[string]bool, len(st.s.InFlight))
-	for k := range st.s.InFlight {
+	flying := make(map[string]bool, len(se.s.InFlight))
+	for k := range se.s.InFlight {
 		flying[k] = true
 	}
-	for _, a := range st.out.Actions {
+	for _, a := range se.out.Actions {
 		flying[a.Key()] = true
 	}
 	var soon time.Time
 	var after time.Duration // the longest consolidateAfter of those that will be at rest soon
 	fresh := false          // some have come to rest since machines were looked at last
-	for _, u := range st.candidates {
-		if len(u.Pods) == 0 || st.isInBackOff(u.Claim.UID) {
+	for _, u := range se.candidates.all {
+		if len(u.Pods) == 0 || se.commands.isInBackOff(u.Claim.UID) {
 			continue
 		}
-		if why := st.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
-			if due := st.guard.EligibleAt(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(st.now.Add(st.pol.QuietWait)) {
+		if why := se.candidates.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
+			if due := se.candidates.guard.EligibleAt(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(se.now.Add(se.pol.QuietWait)) {
 				if after = max(after, u.Pool.ConsolidateAfter); due.After(soon) {
 					soon = due
 				}
 			}
 			continue
 		}
-		fresh = fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(st.mem.searchedAt)
+		fresh = fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(se.mem.searchedAt)
 		if flying[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
-			if due := st.now.Add(st.pol.SearchInterval / 5); due.After(soon) {
+			if due := se.now.Add(se.pol.SearchInterval / 5); due.After(soon) {
 				soon = due
 			}
 			continue
 		}
 		n, ok := left[u.Pool.Name]
 		if !ok {
-			n, _ = st.budgetLeft(u.Pool, plan.Underutilized)
+			n, _ = se.candidates.budgetLeft(u.Pool, plan.Underutilized)
 			left[u.Pool.Name] = n
 		}
 		if n <= 0 {
-			st.wakeAt(st.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
+			se.wakeAt(se.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
 		may = append(may, u)
 	}
 	if len(may) == 0 {
-		st.mem.quietWaitSince, st.mem.quietWaitFresh = time.Time{}, false
+		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
 		return
 	}
 	// Machines whose pods left together come to rest one after another: all of them at once make a better move than each by itself. As long as
 	// none of them has, the others, which have been looked at before, are not looked at alone.
-	if st.mem.quietWaitSince.IsZero() || fresh && !st.mem.quietWaitFresh {
-		st.mem.quietWaitSince, st.mem.quietWaitFresh = st.now, fresh
+	if se.mem.quietWaitSince.IsZero() || fresh && !se.mem.quietWaitFresh {
+		se.mem.quietWaitSince, se.mem.quietWaitFresh = se.now, fresh
 	}
-	limit := st.pol.QuietWait
-	if !st.mem.quietWaitFresh {
+	limit := se.pol.QuietWait
+	if !se.mem.quietWaitFresh {
 		limit += after
 	}
-	if !soon.IsZero() && st.now.Before(st.mem.quietWaitSince.Add(limit)) {
-		st.wakeAt(soon)
+	if !soon.IsZero() && se.now.Before(se.mem.quietWaitSince.Add(limit)) {
+		se.wakeAt(soon)
 		return
 	}
-	if due := st.mem.searchedAt.Add(st.pol.SearchInterval); st.now.Before(due) {
-		st.wakeAt(due)
+	if due := se.mem.searchedAt.Add(se.pol.SearchInterval); se.now.Before(due) {
+		se.wakeAt(due)
 		return
 	}
-	if st.hasPodsInTransit() {
-		st.wakeAt(st.now.Add(st.pol.SearchInterval))
+	if se.pods.areInTransit() {
+		se.wakeAt(se.now.Add(se.pol.SearchInterval))
 		return
 	}
-	st.mem.searchedAt = st.now
-	in := st.searchInput(false)
+	se.mem.searchedAt = se.now
+	in := se.input(false)
 	in.Candidates, in.BudgetLeft = may, left
 	var again time.Time
-	in.Scope, again = st.searchScope()
-	found, mem := disrupt.Consolidate(in, st.pol.Disrupt, st.pol.Solve, st.mem.consolidation)
+	in.Scope, again = se.scope()
+	found, mem := disrupt.Consolidate(in, se.pol.Disrupt, se.pol.Solve, se.mem.consolidation)
 	for _, name := range mem.Judged {
-		if v := mem.WhyKept(name); v.Code != st.mem.consolidation.WhyKept(name).Code {
-			st.out.Kept = append(st.out.Kept, Kept{Node: name, Cause: plan.Underutilized, Why: v})
+		if v := mem.WhyKept(name); v.Code != se.mem.consolidation.WhyKept(name).Code {
+			se.out.Kept = append(se.out.Kept, Kept{Node: name, Cause: plan.Underutilized, Why: v})
 		}
 	}
-	st.mem.consolidation = mem
+	se.mem.consolidation = mem
 	if len(found) > 0 || !mem.Unfinished { // what comes to rest from now on is waited for anew
-		st.mem.quietWaitSince, st.mem.quietWaitFresh = time.Time{}, false
+		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
 	}
 	for _, m := range found {
-		st.startCommand(m)
+		se.commands.start(m)
 	}
 	if mem.WasWide {
-		st.mem.searchedAllAt = st.now
+		se.mem.searchedAllAt = se.now
 	}
 	switch {
 	case len(found) > 0 || mem.Unfinished:
-		st.wakeAt(st.now.Add(st.pol.SearchInterval))
+		se.wakeAt(se.now.Add(se.pol.SearchInterval))
 	case mem.HasUnsearched():
-		st.wakeAt(again)
+		se.wakeAt(again)
 	}
 }
 
@@ -1000,17 +982,17 @@ const restPerWork = 100 * time.Nanosecond
 
 // searchScope is how far to look for moves now, and when further: at everything anew when anything has changed, whenever that was, but no more often
 // than costs a small part of a processor; in between at what has changed.
-func (st *step) searchScope() (disrupt.Scope, time.Time) {
-	rest := st.mem.searchedAllAt.Add(max(st.pol.SearchInterval, min(time.Duration(st.mem.consolidation.LastWideWork)*restPerWork, st.pol.FullSearchInterval)))
-	if st.now.Before(rest) {
+func (se *disruptionSearch) scope() (disrupt.Scope, time.Time) {
+	rest := se.mem.searchedAllAt.Add(max(se.pol.SearchInterval, min(time.Duration(se.mem.consolidation.LastWideWork)*restPerWork, se.pol.FullSearchInterval)))
+	if se.now.Before(rest) {
 		return disrupt.Narrow, rest
 	}
-	return disrupt.Wide, st.now.Add(st.pol.SearchInterval)
+	return disrupt.Wide, se.now.Add(se.pol.SearchInterval)
 }
 
 // replaceRequired starts the next move of a machine that must go: broken, expired, drifted. Those without pods just go. It says whether
 // something was begun that is bought for.
-func (st *step) replaceRequired() bool {
+func (rq *requiredDisruption) replace() bool {
 	type due struct {
 		u     *disrupt.Candidate
 		cause plan.Code
@@ -1018,13 +1000,13 @@ func (st *step) replaceRequired() bool {
 		rank  int
 	}
 	var queue []due
-	for _, u := range st.dirtyCandidates {
+	for _, u := range rq.candidates.dirty {
 		c := u.Claim
 		switch {
 		case u.CommandID != "":
-		case st.canReplaceBroken(c):
-			queue = append(queue, due{u, plan.Unhealthy, st.unhealthyNodes[c.Name].due, -1})
-		case u.Initialized && lifecycle.IsExpired(c, st.now):
+		case rq.health.canReplaceBroken(c):
+			queue = append(queue, due{u, plan.Unhealthy, rq.health.byClaim[c.Name].due, -1})
+		case u.Initialized && lifecycle.IsExpired(c, rq.now):
 			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
 		case c.Is(conditionDrifted):
 			queue = append(queue, due{u, plan.Drifted, c.Conditions[conditionDrifted].Since, 1})
@@ -1044,41 +1026,41 @@ func (st *step) replaceRequired() bool {
 	})
 	for _, d := range queue {
 		u := d.u
-		if len(st.guard.Blockers(u, d.cause, true)) > 0 || st.isInBackOff(u.Claim.UID) {
+		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.commands.isInBackOff(u.Claim.UID) {
 			continue
 		}
-		if st.isWriting(u.Claim) {
-			st.wakeAt(st.now.Add(st.pol.SearchInterval))
+		if rq.isWriting(u.Claim) {
+			rq.wakeAt(rq.now.Add(rq.pol.SearchInterval))
 			continue
 		}
-		if left, _ := st.budgetLeftFor(u, d.cause); left <= 0 {
-			st.wakeAt(st.now.Add(10 * time.Second))
+		if left, _ := rq.candidates.budgetLeftFor(u, d.cause); left <= 0 {
+			rq.wakeAt(rq.now.Add(10 * time.Second))
 			continue
 		}
 		if len(u.Pods) == 0 && u.Pool.Replicas < 0 {
-			st.startCommand(&disrupt.Command{Cause: d.cause, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: st.disruptionReason(u, d.cause)})
+			rq.commands.start(&disrupt.Command{Cause: d.cause, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: rq.reason(u, d.cause)})
 			continue
 		}
 		var m *disrupt.Command
 		if u.Pool.Replicas >= 0 {
-			if m = st.replaceStatic(u, d.cause); m == nil {
+			if m = rq.static.replace(u, d.cause); m == nil {
 				continue
 			}
 		} else {
 			var why plan.Reason
 			for _, worn := range []bool{false, true} {
-				if m, why = disrupt.Replace(st.searchInput(worn), []*disrupt.Candidate{u}, d.cause, st.pol.Disrupt, st.pol.Solve); m != nil {
+				if m, why = disrupt.Replace(rq.search.input(worn), []*disrupt.Candidate{u}, d.cause, rq.pol.Disrupt, rq.pol.Solve); m != nil {
 					break
 				}
 			}
 			if m == nil {
-				st.backOffClaim(u.Claim.UID, st.pol.BackOff/10)
-				st.out.Kept = append(st.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})
+				rq.commands.backOffClaim(u.Claim.UID, rq.pol.BackOff/10)
+				rq.out.Kept = append(rq.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})
 				continue
 			}
 		}
-		m.Why = st.disruptionReason(u, d.cause)
-		st.startCommand(m)
+		m.Why = rq.reason(u, d.cause)
+		rq.commands.start(m)
 		return true
 	}
 	return false
@@ -1091,13 +1073,13 @@ type Kept struct {
 	Why   plan.Reason
 }
 
-func (st *step) disruptionReason(u *disrupt.Candidate, cause plan.Code) plan.Reason {
+func (rq *requiredDisruption) reason(u *disrupt.Candidate, cause plan.Code) plan.Reason {
 	r := plan.Reason{Code: cause, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name}
 	switch cause {
 	case plan.Unhealthy:
-		return st.unhealthyNodes[u.Claim.Name].cause
+		return rq.health.byClaim[u.Claim.Name].cause
 	case plan.Expired:
-		r.Key, r.Want, r.Have = "expireAfter", u.Claim.ExpireAfter.String(), st.now.Sub(u.Claim.Created).Round(time.Second).String()
+		r.Key, r.Want, r.Have = "expireAfter", u.Claim.ExpireAfter.String(), rq.now.Sub(u.Claim.Created).Round(time.Second).String()
 	case plan.Drifted:
 		d := u.Claim.Conditions[conditionDrifted]
 		r.Key, r.Have = d.Reason, d.Message

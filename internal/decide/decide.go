@@ -10,7 +10,7 @@
 // Invariants: a pod with a slot on a machine that is coming is never bought for again; a limit is never exceeded, claims whose
 // creation is under way included; a claim's name says what it is for, so that making it twice makes it once.
 //
-// Start reading at Step.
+// Start reading at Step: its two lists of stages, readings and decisions, are the whole policy in order.
 package decide
 
 import (
@@ -24,96 +24,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
-
-// Policy are the knobs of a step.
-type Policy struct {
-	Lifecycle          lifecycle.Policy
-	Solve              solve.Policy
-	Disrupt            disrupt.Policy
-	SearchInterval     time.Duration // machines are looked at for consolidation at most this often
-	FullSearchInterval time.Duration // where little has changed, all of them together are looked at after this long
-	QuietWait          time.Duration // machines that will be at rest this soon are waited for, and not longer than this in all
-	InTransitWait      time.Duration // pods on their way to standing room are waited for this long before more are sent
-	CommandTimeout     time.Duration // a move whose replacements are not ready by then is taken back
-	TaintSettleDelay   time.Duration // a node tainted for a move is looked at again after this long: what was just being bound shows by then
-	BackOff            time.Duration // a machine whose move failed is not moved again for this long
-	Landing            Landing       // contract 9
-	// LandingSchedulers are the schedulers, by spec.schedulerName, whose pods we may bind.
-	LandingSchedulers   []string
-	NodeClasses         []string      // node classes that the provider serves, group/kind; claims of others are left alone. Empty: all
-	OrphanGrace         time.Duration // a machine without a claim is left alone this long after its launch
-	PoolStatusInterval  time.Duration // a pool's status is written at most this often
-	LandingGrace        time.Duration // how long kube-scheduler has for pods of an unreserved machine once it is usable
-	DisagreementAfter   time.Duration // a pod that was to fit a standing node and is still pending after this long is bought for
-	DisagreementRetry   time.Duration // and what kube-scheduler would not use for it is tried again after this long
-	SchedulerWait       time.Duration // how long kube-scheduler is waited for to look at a new pod; then whether it fits is found here
-	AnticipateFor       time.Duration // pods that a ReplicaSet is to have are bought for this long after it has made the last; 0: not before they are there
-	SmallNodeDelay      time.Duration // how long a pod may wait for others to share a machine with, while more of them come
-	EmptySlotGrace      time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
-	EvictionConcurrency int           // pods on their way at a time: asked to go, and not yet bound again
-	EvictionRetries     int           // of those that were asked before and did not go, how many are asked again in one step
-
-	InterruptionNotice    time.Duration  // a machine of which its cloud has not said when it takes it away is gone this long after it said so
-	InterruptionBatchIdle time.Duration  // machines interrupted this soon after each other are replaced together
-	Repair                []RepairPolicy // which nodes are broken; the provider's
-	RepairGrace           time.Duration  // a broken node is replaced first and within budgets for this long; then it is ended by force
-}
-
-// DefaultPolicy is what the controller runs with.
-func DefaultPolicy() Policy {
-	l := lifecycle.DefaultPolicy()
-	l.ExpireGrace = 10 * time.Minute
-	return Policy{
-		Lifecycle: l, Solve: solve.DefaultPolicy(), Landing: LandBind, LandingSchedulers: []string{defaultScheduler},
-		Disrupt: disrupt.DefaultPolicy(), SearchInterval: time.Second, FullSearchInterval: 5 * time.Minute, QuietWait: 30 * time.Second, InTransitWait: time.Minute, CommandTimeout: 10 * time.Minute, TaintSettleDelay: 500 * time.Millisecond, BackOff: 5 * time.Minute,
-		InterruptionNotice: 2 * time.Minute, InterruptionBatchIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
-		OrphanGrace: 30 * time.Second, PoolStatusInterval: time.Second, LandingGrace: 5 * time.Second, DisagreementAfter: 20 * time.Second, DisagreementRetry: 10 * time.Minute, EmptySlotGrace: 3 * time.Second, SchedulerWait: 250 * time.Millisecond, SmallNodeDelay: 2 * time.Second, AnticipateFor: model.ExpectFor, EvictionConcurrency: 50, EvictionRetries: 500,
-	}
-}
-
-// Memory is what makes the next step cheap or calm. The zero value is valid.
-type Memory struct {
-	solve               solve.Memory
-	placements          map[string]placement                // by pod uid: the standing node it is expected on
-	largestNode         largestNode                         // what the stream of pods has bought
-	delayedSince        map[string]time.Time                // by pod uid: since when it waits for company
-	anticipated         map[string]anticipatedPods          // by uid of the ReplicaSet: its pods as they will be
-	poolStatusAt        map[string]time.Time                // by pool uid: when its status was last written
-	reservedClaims      map[string]bool                     // by claim: pods were to come to it at the last step
-	emptySlotsSince     map[string]time.Time                // by claim: since when it has slots without pods
-	disagreements       map[string]disagreement             // by pod uid: nodes that kube-scheduler would not use for it, or verify
-	registrations       map[string]registrations            // by pool uid
-	nodelessSince       map[string]time.Time                // by claim uid: since when it is registered and has no node
-	interruptionsSolved map[string]bool                     // by claim uid: interrupted, and its pods have been decided on
-	landedAt            map[string]time.Time                // by claim: when a pod of its reservation was last seen running elsewhere
-	shortfalls          map[poolType]shortfall              // machines that came with less than was promised
-	claimSizes          map[string]model.Resources          // by claim whose machine has not come: the most that it may have
-	lostSlots           []lostSlots                         // of machines that did so, before it is known to which pods
-	podShortfalls       map[string]podShortfall             // by pod uid
-	learnedChanges      int                                 // changes of short and mishaps
-	reducedPools        map[*model.NodePool]*model.NodePool // pools some of whose types count for less because of that, by what they were
-
-	consolidation  disrupt.Memory
-	quietWaitSince time.Time // since when machines that will be at rest soon are waited for
-	quietWaitFresh bool      // and some of them are at rest
-	searchedAt     time.Time // when machines were last looked at for consolidation
-	searchedAllAt  time.Time // and when all of them, and sets
-	startTimes     disrupt.StartTimes
-	bootTime       time.Duration // that machines take to come; 0: none has been seen to
-	measuredAt     time.Time     // when they were
-
-	replicas    map[workloadName]*replicaHistory // how many pods workloads had
-	replicasDue time.Time                        // when they are counted next
-
-	backOffs     map[string]backOff          // by claim uid: not to be moved for now
-	unwritten    map[string]unwrittenCommand // by claim uid: the move it goes in, where no object says so yet
-	hosts        map[string]podsByHost       // by move: standing nodes that are to take its pods, until their reservation is written
-	lostCommands map[string]bool             // moves that only replacements on their way out speak of
-	taintedAt    map[string]time.Time        // by move: when all its nodes were first seen tainted
-	evictions    map[string]eviction         // by pod uid: the pods asked to go that have not gone, or just now
-
-	unchanged *unchangedNodes // of what has not changed
-}
 
 type placement struct {
 	node  string
@@ -156,258 +66,289 @@ type Output struct {
 	Kept     []Kept           // machines that were looked at and left alone
 }
 
-// Step decides.
+// Step decides: it reads the snapshot, runs the stages in their order, and returns the plan and what the next step should remember.
 func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) (Output, Memory) {
-	return decided(s, mem, now, pol, req, false)
-}
-
-// decided is Step; less: a machine was found to have come with less than was promised, and what it was bought for has no room now.
-func decided(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, less bool) (Output, Memory) {
-	st := newStep(s, mem, now, pol)
-	st.closeRefusedBindings(req.NotBound)
-	st.readInterruptions()
-	st.readCommands()
-	st.readNodeHealth()
-	st.advanceClaims()
-	if st.shortfallFound { // with what is known now of its type, all of it is another decision
-		mem.shortfalls, mem.lostSlots, mem.learnedChanges = st.mem.shortfalls, st.mem.lostSlots, st.mem.learnedChanges
-		return decided(s, mem, now, pol, req, true)
+	st := read(s, mem, now, pol, req, deciding)
+	again := false
+	for st.shortfalls.found { // with what is known now of an instance type, all of it is another decision
+		mem.shortfalls.byType, mem.shortfalls.lost, mem.shortfalls.changes = st.mem.shortfalls.byType, st.mem.shortfalls.lost, st.mem.shortfalls.changes
+		st, again = read(s, mem, now, pol, req, deciding), true
 	}
-	st.shortfallFound, st.batchOpen = less, req.BatchOpen
-	st.admitPods()
-	st.terminateOrphans()
-	st.adoptGroupMembers()
-	bereft, alarmed := st.findLostReservations(), st.interruptedPodsDue()
-	st.solveDemand(!req.OngoingOnly && (req.Solve || bereft || alarmed || len(req.NotBound) > 0))
-	for _, uid := range req.Refused {
-		st.backOffClaim(uid, pol.BackOff)
-	}
-	st.passiveReason = req.PassiveReason
-	st.disruptNodes(!req.OngoingOnly && len(req.Refused) == 0)
-	if req.NoteBlockers {
-		st.noteBlockers()
-	}
-	st.writePoolStatus()
-	st.paceEvictions()
-	st.rewriteUnsureSlots()
-	st.dropInFlight()
-	st.rememberClaimSizes()
-	st.saveUnchanged()
+	st.shortfalls.found = again
+	st.run(st.decisions(req), deciding)
 	st.out.Pods = slices.DeleteFunc(st.out.Pods, func(d plan.PodDecision) bool { return d.Pod.Expected }) // there is nobody to tell
 	return st.out, st.mem
 }
 
-type step struct {
-	s   *model.Snapshot
-	mem Memory
-	now time.Time
-	pol Policy
-	out Output
+// purpose is what stages are run for; a stage runs for each of the purposes in its own.
+type purpose uint8
 
-	poolByName     map[string]*model.NodePool
-	unchanged      *unchangedNodes // what is still, for this step and the next
-	ownsUnchanged  bool            // and it is this step's own by now
-	claims         *claimIndex
-	instances      *instanceIndex
-	dirtyClaims    []*model.Claim         // all claims but those of machines that are still
-	dirtyPosition  map[*model.Claim]int32 // where these stand in the Snapshot
-	dirtyNodes     []int32                // nodes that are neither still nor strangers
-	idleClaims     []idleClaim
-	baseCandidates map[*model.Claim]*disrupt.Candidate // units of machines astir as they are remembered
+const (
+	deciding   purpose = 1 << iota // Step
+	explaining                     // Why and Figures: how everything stands, and nothing is decided
+	purchasing                     // WhatIf: what would be bought for the pods that are pending
+	always     = deciding | explaining | purchasing
+)
 
-	decided             map[string]bool // keys of the actions decided on so far
-	shortfallFound      bool            // a machine has come with less than was promised
-	batchOpen           bool            // Request.More
-	passiveReason       string          // see Request
-	schedulerRefusedAll bool            // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
-
-	reservations     map[string]*reservation // by claim name
-	covered          map[string]bool         // by pod uid: it has a slot
-	unschedulable    map[*model.Class]bool   // kube-scheduler has refused a pod of it that is still pending
-	awaitsPods       map[string]bool         // nodes and claims that pending pods are expected on
-	anticipated      []*model.Pod            // made when asked for
-	anticipatedKnown bool
-	demandClasses    map[classOwner]bool
-	classHashes      map[*model.Class]string // ClassHash
-	slotKeyPod       *model.Pod              // of which key is the slot
-	slotKey          slotKey
-
-	interrupted     map[string]*interrupted  // by claim name: machines that their cloud takes away
-	unhealthyNodes  map[string]unhealthyNode // by claim name
-	healthByPool    map[string]*[2]int       // by pool: its nodes, and those that are ill
-	commands        map[string]*command      // moves under way, by id
-	commandOfClaim  map[string]string        // by claim that goes in one: its id
-	candidates      []*disrupt.Candidate     // by node name
-	dirtyCandidates []*disrupt.Candidate     // those of machines astir
-	budgetCounts    map[string]disrupt.NodeCount
-	guard           *disrupt.Eligibility
-	taintedAt       map[string]time.Time // the next Memory.tainted
-	namedClaims     map[string]bool      // claims named in this step
-
-	deployments  map[string]*model.Deployment // by key; made when asked for
-	successors   map[string]bool              // Deployments with a pod of their last restart; made when asked for
-	leavers      []*model.Pod                 // made when asked for
-	leaversKnown bool
+// stage is one entry of a list of stages. It reads what those before it have found and decided, and adds to it.
+type stage struct {
+	name string
+	of   purpose
+	run  func()
 }
 
-func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
-	st := &step{s: s, mem: mem, now: now, pol: pol, namedClaims: map[string]bool{}, decided: map[string]bool{}}
-	st.applyShortfalls()
-	st.loadUnchanged()
-	st.followSlowEvictions()
+// run runs those of the stages that are of a purpose, in order.
+func (st *step) run(stages []stage, of purpose) {
+	for _, x := range stages {
+		if x.of&of != 0 {
+			x.run()
+		}
+	}
+}
+
+// read returns a step that knows how everything stands and has decided nothing.
+func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, of purpose) *step {
+	st := newStep(s, mem, now, pol)
+	st.pods.schedulerRefusedAll = of == purchasing
+	st.commands.passiveReason = req.PassiveReason
+	st.run(st.readings(req), of)
 	return st
 }
 
-func (st *step) addAction(a plan.Action) {
-	st.out.Actions = append(st.out.Actions, a)
-	st.decided[a.Key()] = true
+// readings are the stages that find out how everything stands.
+func (st *step) readings(req Request) []stage {
+	return []stage{
+		// Nodes on which verify refused a binding are not looked at again for that pod.
+		{"refused bindings", deciding, func() { st.disagreements.closeRefusedBindings(req.NotBound) }},
+		// Machines that their cloud takes away: what they hold must go, and nothing goes to them.
+		{"interruption notices", always, st.interruptions.read},
+		// Disruption commands under way, as the API server and the memory tell them.
+		{"commands under way", always, st.commands.read},
+		// Nodes that have something wrong with them.
+		{"node health", deciding | explaining, st.health.read},
+		// Slots that claims hold, and which pods they are for.
+		{"reservations", always, st.reservations.read},
+	}
 }
 
-func (st *step) addNote(n plan.Note) { st.out.Notes = append(st.out.Notes, n) }
+// decisions are the stages that decide. Their order is the policy: who comes first is served first.
+func (st *step) decisions(req Request) []stage {
+	active := req.PassiveReason == ""
+	return []stage{
+		// Each claim's next step: launch, registration, initialization, drain, termination.
+		{"claim lifecycle", deciding, st.lifecycle.advance},
+		// Pods that have a slot are bound to their node, or let in.
+		{"binding", deciding, st.reservations.admitPods},
+		// Machines and nodes without a claim are ended; members of node groups without one get one.
+		{"orphans", deciding, st.orphans.terminate},
+		{"adoption", deciding, st.orphans.adoptGroupMembers},
+		// Machines are bought for the pods that need one and have none coming.
+		{"demand", deciding, func() { st.demand.solve(st.solvesDemand(req)) }},
+		{"demand of all pending pods", purchasing, func() { st.demand.solve(true) }},
+		{"placements", explaining, func() { st.demand.rememberPlacements(nil) }},
+		// Machines of commands that verify refused are left alone for a while.
+		{"refused commands", deciding, func() { st.commands.backOffRefused(req.Refused) }},
+		// The machines of pools, and what their budgets allow.
+		{"candidates", deciding | explaining, st.candidates.build},
+		{"replica history", deciding, st.forecast.sample},
+		// What must go whatever is paid for it, then what is under way, then what drifts or is empty, then what may be had for less.
+		{"interruptions", deciding, onlyIf(active, st.interruptions.advance)},
+		{"forced repairs", deciding, onlyIf(active, st.health.forceRepairs)},
+		{"commands", deciding, st.commands.advanceAll},
+		{"drift", deciding, onlyIf(active, st.drift.writeConditions)},
+		{"empty nodes", deciding, onlyIf(active, st.search.startEmpty)},
+		{"new commands", deciding, onlyIf(active && !req.OngoingOnly && len(req.Refused) == 0, st.startCommands)},
+		// What people are told, and the status of pools.
+		{"blocker notes", deciding, onlyIf(req.NoteBlockers, st.events.add)},
+		{"pool status", deciding, st.status.write},
+		// Only so many pods go at a time; what is in flight is not done twice.
+		{"eviction pacing", deciding, st.pacing.pace},
+		{"unsure slots", deciding, st.reservations.rewriteUnsureSlots},
+		{"actions in flight", deciding, st.dropInFlight},
+		// What the next step should remember of all this.
+		{"claim sizes", deciding, st.purchases.rememberClaimSizes},
+		{"unchanged machines", deciding, st.memo.save},
+	}
+}
 
-func (st *step) wakeAt(t time.Time) {
+// onlyIf is a stage's function where a condition holds, and nothing else.
+func onlyIf(holds bool, run func()) func() {
+	if holds {
+		return run
+	}
+	return func() {}
+}
+
+// solvesDemand says whether demand is looked at in this step: it was asked for, or pods that were already decided on have lost what was
+// decided for them, which is not made to wait for the end of a batch.
+func (st *step) solvesDemand(req Request) bool {
+	st.demand.batchOpen = req.BatchOpen
+	lost, due := st.reservations.findLost(), st.interruptions.areDue() // both also remember what they have seen
+	return !req.OngoingOnly && (req.Solve || lost || due || len(req.NotBound) > 0)
+}
+
+// startCommands starts the disruption commands that buy something. Where this step has bought already it starts none: limits are counted
+// anew first, and what was bought comes back as a change.
+func (st *step) startCommands() {
+	if slices.ContainsFunc(st.out.Actions, func(a plan.Action) bool { _, ok := a.(plan.CreateClaim); return ok }) {
+		return
+	}
+	if st.static.scale() || st.required.replace() {
+		st.wakeAt(st.now.Add(st.pol.SearchInterval / 10))
+		return
+	}
+	st.search.consolidate()
+}
+
+func (dr *draft) addAction(a plan.Action) {
+	dr.out.Actions = append(dr.out.Actions, a)
+	dr.decided[a.Key()] = true
+}
+
+func (dr *draft) addNote(n plan.Note) { dr.out.Notes = append(dr.out.Notes, n) }
+
+func (dr *draft) wakeAt(t time.Time) {
 	if t.IsZero() {
 		return
 	}
-	if st.out.Next.IsZero() || t.Before(st.out.Next) {
-		st.out.Next = t
+	if dr.out.Next.IsZero() || t.Before(dr.out.Next) {
+		dr.out.Next = t
 	}
 }
 
 // advanceClaims asks lifecycle for every claim's next step.
-func (st *step) advanceClaims() {
-	st.readReservations()
+func (lc *claimLifecycle) advance() {
 	nodeless, landing := map[string]time.Time{}, map[string]time.Time{}
-	for _, c := range st.dirtyClaims {
-		if st.isForeign(c) {
+	for _, c := range lc.dirtyClaims {
+		if lc.isForeign(c) {
 			continue
 		}
-		at := st.positionOf(c)
+		at := lc.positionOf(c)
 		in := lifecycle.Input{
-			Claim: c, Pool: st.poolByName[c.Pool], Instances: st.instancesAt(at), InstancesAt: st.s.InstancesAt,
-			Awaited: st.reservations[c.Name].awaitedPods(), Now: st.now, Policy: st.pol.Lifecycle,
+			Claim: c, Pool: lc.poolByName[c.Pool], Instances: lc.instancesAt(at), InstancesAt: lc.s.InstancesAt,
+			Awaited: lc.reservations.byClaim[c.Name].awaitedPods(), Now: lc.now, Policy: lc.pol.Lifecycle,
 		}
 		if c.ProviderID != "" {
-			in.Nodes = st.nodesAt(at)
+			in.Nodes = lc.nodesAt(at)
 		}
 		if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
-			since, ok := st.mem.nodelessSince[c.UID]
+			since, ok := lc.mem.nodelessSince[c.UID]
 			if !ok {
-				since = st.now
+				since = lc.now
 			}
 			nodeless[c.UID], in.NodelessSince = since, since
 		}
 		if in.Pool != nil && len(in.Nodes) == 1 && (!c.Is(lifecycle.Consistent) || !in.Nodes[0].Capacity.Equal(c.Capacity)) {
 			in.Type = disrupt.FindInstanceType(in.Pool, c.Labels[model.LabelInstanceType])
 		}
-		if f, ok := st.s.Failures[c.UID]; ok {
+		if f, ok := lc.s.Failures[c.UID]; ok {
 			in.Failure = &f
 		}
-		if h := st.reservations[c.Name]; h != nil && c.Reserved {
-			in.Coming, in.Landed = st.landingStatus(h)
+		if h := lc.reservations.byClaim[c.Name]; h != nil && c.Reserved {
+			in.Coming, in.Landed = lc.reservations.landingStatus(h)
 			if !in.Landed.IsZero() {
 				landing[c.Name] = in.Landed
 			}
 		}
-		if st.isForRevocableCommand(c) { // its move, which has not asked anybody to go yet, sees to it
+		if lc.commands.isRevocable(c) { // its move, which has not asked anybody to go yet, sees to it
 			in.Awaited, in.Coming = max(in.Awaited, 1), true
 		}
 		if !c.Deleting.IsZero() {
-			in.Rolls = st.rolloutsOfClaim(c, in.Nodes)
+			in.Rolls = lc.rollouts.rolloutsOfClaim(c, in.Nodes)
 		}
 		out := lifecycle.Next(in)
 		for _, a := range out.Actions {
-			st.addAction(a)
+			lc.addAction(a)
 		}
 		if c.Pool != "" && !c.Is(lifecycle.Registered) {
-			st.recordRegistration(c, out.Actions)
+			lc.registrations.record(c, out.Actions)
 		}
 		if len(out.Actions) == 0 {
-			st.idleClaims = append(st.idleClaims, idleClaim{at, out.Next})
+			lc.memo.idleClaims = append(lc.memo.idleClaims, idleClaim{at, out.Next})
 		}
-		st.wakeAt(out.Next)
+		lc.wakeAt(out.Next)
 	}
-	st.mem.nodelessSince, st.mem.landedAt = nodeless, landing
+	lc.mem.nodelessSince, lc.reservations.mem.landedAt = nodeless, landing
 }
 
 // isForeign says whether a claim is another provider's: of its machine nothing is known here, not even that there is none, so it is left to
 // whoever serves its class.
-func (st *step) isForeign(c *model.Claim) bool {
-	return len(st.pol.NodeClasses) > 0 && c.ClassKind != "" && !slices.Contains(st.pol.NodeClasses, c.ClassGroup+"/"+c.ClassKind)
+func (ix *index) isForeign(c *model.Claim) bool {
+	return len(ix.pol.NodeClasses) > 0 && c.ClassKind != "" && !slices.Contains(ix.pol.NodeClasses, c.ClassGroup+"/"+c.ClassKind)
 }
 
 // terminateOrphans ends machines whose claim is gone, and lets go of their nodes.
-func (st *step) terminateOrphans() {
-	for _, i := range st.instances.orphans {
-		if due := i.Launched.Add(st.pol.OrphanGrace); st.now.Before(due) {
-			st.wakeAt(due)
+func (om *orphanedMachines) terminate() {
+	for _, i := range om.instances.orphans {
+		if due := i.Launched.Add(om.pol.OrphanGrace); om.now.Before(due) {
+			om.wakeAt(due)
 			continue
 		}
-		st.addAction(plan.Terminate{ProviderID: i.ProviderID, Of: i.ClaimName, OfUID: i.ClaimUID, Why: plan.Reason{Code: plan.Orphan, Subject: i.ClaimName}})
+		om.addAction(plan.Terminate{ProviderID: i.ProviderID, Of: i.ClaimName, OfUID: i.ClaimUID, Why: plan.Reason{Code: plan.Orphan, Subject: i.ClaimName}})
 	}
-	st.releaseOrphanNodes()
+	om.releaseNodes()
 }
 
 // releaseOrphanNodes lets go of nodes that are being deleted and wait for our finalizer, when neither a claim nor a machine is left that could
 // see to it: somebody took the claim's finalizer off by hand.
-func (st *step) releaseOrphanNodes() {
+func (om *orphanedMachines) releaseNodes() {
 	var alive map[string]bool
-	for _, p := range st.dirtyNodes {
-		n := st.s.Nodes[p]
+	for _, p := range om.dirtyNodes {
+		n := om.s.Nodes[p]
 		if n.Deleting.IsZero() || !n.HasFinalizer || n.ProviderID == "" || n.Claim != "" {
 			continue
 		}
 		if alive == nil {
-			alive = make(map[string]bool, len(st.s.Instances))
-			for _, i := range st.s.Instances {
+			alive = make(map[string]bool, len(om.s.Instances))
+			for _, i := range om.s.Instances {
 				alive[i.ProviderID] = !i.Gone
 			}
 		}
 		if alive[n.ProviderID] {
 			continue
 		}
-		if due := n.Deleting.Add(st.pol.OrphanGrace); !st.s.InstancesAt.After(due) {
+		if due := n.Deleting.Add(om.pol.OrphanGrace); !om.s.InstancesAt.After(due) {
 			continue // the next list tells
 		}
-		st.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Orphan, Subject: n.ProviderID}})
+		om.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Orphan, Subject: n.ProviderID}})
 	}
 }
 
 // writePoolStatus writes what has changed in the pools' status.
-func (st *step) writePoolStatus() {
+func (ps *poolStatus) write() {
 	at := map[string]time.Time{}
 	used := map[string]model.Resources{}
 	count := map[string]int64{}
-	for name, x := range st.unchanged.sums {
+	for name, x := range ps.memo.unchanged.sums {
 		used[name], count[name] = x.capacity.Clone(), x.count
 	}
-	for _, c := range st.dirtyClaims {
+	for _, c := range ps.dirtyClaims {
 		if c.Pool == "" || c.Provisional || c.ProviderID == "" {
 			continue
 		}
 		used[c.Pool] = used[c.Pool].AddInto(c.Capacity, 1)
 		count[c.Pool]++
 	}
-	for _, p := range st.s.Pools {
-		last := st.mem.poolStatusAt[p.UID]
-		due := last.Add(st.pol.PoolStatusInterval)
+	for _, p := range ps.s.Pools {
+		last := ps.mem.writtenAt[p.UID]
+		due := last.Add(ps.pol.PoolStatusInterval)
 		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: trimZeros(used[p.Name]), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
-		if r := st.registrationCondition(p); r.Status != "" {
+		if r := ps.registrations.condition(p); r.Status != "" {
 			a.Conditions[registrationHealthy] = r
 		}
 		if !poolStatusDiffers(p, a) {
 			at[p.UID] = last
 			continue
 		}
-		if st.now.Before(due) {
+		if ps.now.Before(due) {
 			at[p.UID] = last
-			st.wakeAt(due)
+			ps.wakeAt(due)
 			continue
 		}
-		at[p.UID] = st.now
-		st.addAction(a)
+		at[p.UID] = ps.now
+		ps.addAction(a)
 	}
-	st.mem.poolStatusAt = at
+	ps.mem.writtenAt = at
 }
 
 func poolConditions(p *model.NodePool) map[string]model.Condition {
@@ -441,21 +382,21 @@ func poolStatusDiffers(p *model.NodePool, a plan.UpdatePool) bool {
 }
 
 // dropInFlight leaves out what is in flight already, and has the loop look again when a failed action may be repeated.
-func (st *step) dropInFlight() {
-	kept := st.out.Actions[:0]
-	said := make(map[string]bool, len(st.out.Actions))
-	for _, a := range st.out.Actions {
+func (dr *draft) dropInFlight() {
+	kept := dr.out.Actions[:0]
+	said := make(map[string]bool, len(dr.out.Actions))
+	for _, a := range dr.out.Actions {
 		if said[a.Key()] {
 			continue // two writes to one thing would race: the second is for the next step, which sees the first
 		}
 		said[a.Key()] = true
-		if until, flying := st.s.InFlight[a.Key()]; flying {
-			st.wakeAt(until)
+		if until, flying := dr.s.InFlight[a.Key()]; flying {
+			dr.wakeAt(until)
 			continue
 		}
 		kept = append(kept, a)
 	}
-	st.out.Actions = kept
+	dr.out.Actions = kept
 }
 
 func sortedKeys[T any](m map[string]T) []string {

@@ -24,19 +24,19 @@ const (
 
 // writeDriftConditions keeps the condition Drifted of every machine: its pool's template has changed, it is not what its pool's requirements allow
 // any more, or its type is no longer sold.
-func (st *step) writeDriftConditions() {
-	for _, u := range st.dirtyCandidates {
+func (df *driftConditions) writeConditions() {
+	for _, u := range df.candidates.dirty {
 		c := u.Claim
-		if st.isWriting(c) {
+		if df.isWriting(c) {
 			continue // one write of a status at a time
 		}
 		if c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && u.Pool.Hash != "" {
 			// Another version's number can't be compared: it is taken to be today's.
-			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{hashAnnotation: u.Pool.Hash, hashVersionAnnotation: hashVersion},
+			df.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{hashAnnotation: u.Pool.Hash, hashVersionAnnotation: hashVersion},
 				Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Key: hashVersionAnnotation, Want: hashVersion, Have: c.Annotations[hashVersionAnnotation]}})
 			continue
 		}
-		key, text := st.driftReason(u)
+		key, text := df.reason(u)
 		have := c.Conditions[conditionDrifted]
 		want := model.Condition{Status: "True", Reason: key, Message: text}
 		if key == "" {
@@ -48,12 +48,12 @@ func (st *step) writeDriftConditions() {
 		if have.Status == want.Status && have.Reason == want.Reason {
 			continue
 		}
-		st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{conditionDrifted: want},
+		df.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{conditionDrifted: want},
 			Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: key, Have: text}})
 	}
 }
 
-func (st *step) driftReason(u *disrupt.Candidate) (reason, message string) {
+func (df *driftConditions) reason(u *disrupt.Candidate) (reason, message string) {
 	c, p := u.Claim, u.Pool
 	if have := c.Annotations[hashAnnotation]; have != "" && p.Hash != "" && have != p.Hash {
 		return "NodePoolDrifted", "spec.template of the NodePool has changed"
@@ -61,10 +61,10 @@ func (st *step) driftReason(u *disrupt.Candidate) (reason, message string) {
 	if u.UnmetRequirement != "" {
 		return "RequirementsDrifted", "the NodePool requires " + u.UnmetRequirement
 	}
-	if old := c.Created.Add(time.Hour); len(p.Types) > 0 && u.PriceMicro < 0 && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !st.now.Before(old) {
+	if old := c.Created.Add(time.Hour); len(p.Types) > 0 && u.PriceMicro < 0 && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !df.now.Before(old) {
 		return "InstanceTypeNotFound", c.Labels[model.LabelInstanceType] + " is not offered any more in " + c.Labels[model.LabelZone] + " as " + c.Labels[model.LabelCapacityType]
 	}
-	if reason, asked := st.s.Drift[c.UID]; asked {
+	if reason, asked := df.s.Drift[c.UID]; asked {
 		if reason != "" {
 			return reason, "the machine is not what " + c.ClassKind + " " + c.ClassName + " asks for now"
 		}
@@ -78,34 +78,34 @@ func (st *step) driftReason(u *disrupt.Candidate) (reason, message string) {
 var ownDriftReasons = []string{"NodePoolDrifted", "RequirementsDrifted", "InstanceTypeNotFound"}
 
 // isWriting says whether a write to a claim is under way or decided on in this step.
-func (st *step) isWriting(c *model.Claim) bool {
+func (dr *draft) isWriting(c *model.Claim) bool {
 	key := plan.UpdateClaim{UID: c.UID}.Key()
-	_, ok := st.s.InFlight[key]
-	return ok || st.decided[key]
+	_, ok := dr.s.InFlight[key]
+	return ok || dr.decided[key]
 }
 
 // isDeleting says whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
-func (st *step) isDeleting(c *model.Claim) bool {
+func (dr *draft) isDeleting(c *model.Claim) bool {
 	key := plan.DeleteClaim{UID: c.UID}.Key()
-	_, ok := st.s.InFlight[key]
-	return ok || st.decided[key]
+	_, ok := dr.s.InFlight[key]
+	return ok || dr.decided[key]
 }
 
 // scaleStaticPools keeps pools with spec.replicas at that number. It says whether it bought.
-func (st *step) scaleStaticPools() bool {
+func (sp *staticPools) scale() bool {
 	bought := false
-	for _, p := range st.s.Pools {
+	for _, p := range sp.s.Pools {
 		if p.Replicas < 0 {
 			continue
 		}
 		var live []*model.Claim
 		all := int64(0)
-		for _, c := range st.s.Claims {
+		for _, c := range sp.s.Claims {
 			if c.Pool != p.Name {
 				continue
 			}
 			all++
-			if c.Deleting.IsZero() && st.commandOfClaim[c.Name] == "" && st.interrupted[c.Name] == nil && !st.isDeleting(c) {
+			if c.Deleting.IsZero() && sp.commands.ofClaim[c.Name] == "" && sp.interruptions.byClaim[c.Name] == nil && !sp.isDeleting(c) {
 				live = append(live, c)
 			}
 		}
@@ -117,29 +117,29 @@ func (st *step) scaleStaticPools() bool {
 			if p.NodeLimit >= 0 && all >= p.NodeLimit {
 				break
 			}
-			a, ok := st.staticClaim(p, plan.Reason{Code: plan.Replicas, Pool: p.Name, Key: "spec.replicas", Want: strconv.FormatInt(want, 10), Have: strconv.FormatInt(n, 10)})
+			a, ok := sp.purchases.staticClaim(p, plan.Reason{Code: plan.Replicas, Pool: p.Name, Key: "spec.replicas", Want: strconv.FormatInt(want, 10), Have: strconv.FormatInt(n, 10)})
 			if !ok {
 				break
 			}
-			if _, flying := st.s.InFlight[a.Key()]; flying {
+			if _, flying := sp.s.InFlight[a.Key()]; flying {
 				break // under way, or refused: the other pools' moves go on
 			}
-			st.addAction(a)
-			st.namedClaims[a.Name] = true
+			sp.addAction(a)
+			sp.purchases.namedClaims[a.Name] = true
 			all++
 			bought = true
 		}
 		if n := len(live) - int(want); n > 0 {
-			st.scaleDownStaticPool(p, live, n)
+			sp.scaleDown(p, live, n)
 		}
 	}
 	return bought
 }
 
 // scaleDownStaticPool deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted last.
-func (st *step) scaleDownStaticPool(p *model.NodePool, live []*model.Claim, n int) {
+func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
 	weight := func(c *model.Claim) int64 {
-		u := st.candidateOf(c)
+		u := sp.candidates.ofClaim(c)
 		switch {
 		case u == nil:
 			return -1
@@ -148,7 +148,7 @@ func (st *step) scaleDownStaticPool(p *model.NodePool, live []*model.Claim, n in
 		}
 		w := u.DisruptionWeight()
 		if u.Node.Annotations[disrupt.DoNotDisrupt] == "true" || c.Annotations[disrupt.DoNotDisrupt] == "true" || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
-			held, _ := p.Held(st.now)
+			held, _ := p.Held(sp.now)
 			return held
 		}) {
 			w += 1 << 40
@@ -162,14 +162,14 @@ func (st *step) scaleDownStaticPool(p *model.NodePool, live []*model.Claim, n in
 		if c.UID == "" {
 			continue
 		}
-		st.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: "nodeclaim/" + c.Name,
+		sp.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: "nodeclaim/" + c.Name,
 			Key: "spec.replicas", Want: strconv.FormatInt(p.Replicas, 10), Have: strconv.Itoa(len(live))}})
 	}
 }
 
 // staticClaim is a claim of a pool that is for no pod in particular: whatever the pool allows, the cheapest first.
-func (st *step) staticClaim(p *model.NodePool, why plan.Reason) (plan.CreateClaim, bool) {
-	types, zones, capacity, price := disrupt.BuyableTypes(p, st.pol.Solve.MaxTypes)
+func (pu *purchases) staticClaim(p *model.NodePool, why plan.Reason) (plan.CreateClaim, bool) {
+	types, zones, capacity, price := disrupt.BuyableTypes(p, pu.pol.Solve.MaxTypes)
 	if len(types) == 0 {
 		return plan.CreateClaim{}, false
 	}
@@ -182,7 +182,7 @@ func (st *step) staticClaim(p *model.NodePool, why plan.Reason) (plan.CreateClai
 		prefix = strings.TrimRight(prefix[:52], "-.")
 	}
 	name := ""
-	for i := 0; name == "" || st.claimNamed(name) != nil || st.namedClaims[name]; i++ {
+	for i := 0; name == "" || pu.claimNamed(name) != nil || pu.namedClaims[name]; i++ {
 		name = prefix + "-" + hashName(10, p.UID, "static", strconv.Itoa(i))
 	}
 	return plan.CreateClaim{
@@ -194,10 +194,10 @@ func (st *step) staticClaim(p *model.NodePool, why plan.Reason) (plan.CreateClai
 }
 
 // replaceStatic is the move of a static pool's machine: one like it comes first, where the pool's node limit leaves room for both.
-func (st *step) replaceStatic(u *disrupt.Candidate, cause plan.Code) *disrupt.Command {
+func (sp *staticPools) replace(u *disrupt.Candidate, cause plan.Code) *disrupt.Command {
 	p := u.Pool
 	all := int64(0)
-	for _, c := range st.s.Claims {
+	for _, c := range sp.s.Claims {
 		if c.Pool == p.Name {
 			all++
 		}
@@ -209,15 +209,15 @@ func (st *step) replaceStatic(u *disrupt.Candidate, cause plan.Code) *disrupt.Co
 }
 
 // candidateOf is a claim's unit; nil: it has none.
-func (st *step) candidateOf(c *model.Claim) *disrupt.Candidate {
-	n := st.nodeOf(c)
+func (ca *candidates) ofClaim(c *model.Claim) *disrupt.Candidate {
+	n := ca.nodeOf(c)
 	if n == nil {
 		return nil
 	}
-	i, _ := slices.BinarySearchFunc(st.candidates, n.Name, func(u *disrupt.Candidate, name string) int { return strings.Compare(u.Node.Name, name) })
-	for ; i < len(st.candidates) && st.candidates[i].Node == n; i++ {
-		if st.candidates[i].Claim == c {
-			return st.candidates[i]
+	i, _ := slices.BinarySearchFunc(ca.all, n.Name, func(u *disrupt.Candidate, name string) int { return strings.Compare(u.Node.Name, name) })
+	for ; i < len(ca.all) && ca.all[i].Node == n; i++ {
+		if ca.all[i].Claim == c {
+			return ca.all[i]
 		}
 	}
 	return nil

@@ -12,23 +12,23 @@ import (
 
 // disruptEmptyNodes gives back the nodes that have had no pod of a workload for their pool's consolidateAfter, as far as the budgets allow. Each is a
 // move for which nothing comes: its node is tainted and looked at again before it goes, for kube-scheduler may just be binding a pod.
-func (st *step) disruptEmptyNodes() {
-	for _, u := range st.dirtyCandidates {
+func (se *disruptionSearch) startEmpty() {
+	for _, u := range se.candidates.dirty {
 		c, n, pool := u.Claim, u.Node, u.Pool
-		if disrupt.HasWorkloadPods(n) || len(st.guard.Blockers(u, plan.Empty, true)) > 0 {
-			if due := st.guard.EligibleAt(u); !due.IsZero() && u.Initialized && !u.Nominated && !disrupt.HasWorkloadPods(n) && pool.Replicas < 0 && n.Annotations[disrupt.DoNotDisrupt] != "true" {
-				st.wakeAt(due)
+		if disrupt.HasWorkloadPods(n) || len(se.candidates.guard.Blockers(u, plan.Empty, true)) > 0 {
+			if due := se.candidates.guard.EligibleAt(u); !due.IsZero() && u.Initialized && !u.Nominated && !disrupt.HasWorkloadPods(n) && pool.Replicas < 0 && n.Annotations[disrupt.DoNotDisrupt] != "true" {
+				se.wakeAt(due)
 			}
 			continue
 		}
-		if left, _ := st.budgetLeft(pool, plan.Empty); left <= 0 {
-			st.wakeAt(st.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
+		if left, _ := se.candidates.budgetLeft(pool, plan.Empty); left <= 0 {
+			se.wakeAt(se.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
-		if st.isInBackOff(c.UID) {
+		if se.commands.isInBackOff(c.UID) {
 			continue
 		}
-		st.startCommand(&disrupt.Command{Cause: plan.Empty, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: plan.Reason{
+		se.commands.start(&disrupt.Command{Cause: plan.Empty, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: plan.Reason{
 			Code: plan.Empty, Pool: pool.Name, Subject: "node/" + n.Name, Key: "consolidateAfter", Want: pool.ConsolidateAfter.String()}})
 	}
 }

@@ -21,62 +21,62 @@ var blockers = map[plan.Code]bool{
 
 // noteBlockers says of every machine what blocks its disruption, of every pool which budgets do, of every move what it waits for, and of pods what
 // is wrong with their annotations. It looks at everything, so it is asked for now and then.
-func (st *step) noteBlockers() {
+func (bn *blockerNotes) add() {
 	type key struct {
 		pool  string
 		cause plan.Code
 	}
 	wanted := map[key]bool{}
-	for _, u := range st.candidates {
+	for _, u := range bn.candidates.all {
 		if u.CommandID != "" {
 			continue
 		}
-		cause := st.disruptionCause(u)
-		r := st.guard.Blockers(u, cause, true)
+		cause := bn.candidates.disruptionCause(u)
+		r := bn.candidates.guard.Blockers(u, cause, true)
 		switch {
 		case len(r) == 0:
 			wanted[key{u.Pool.Name, cause}] = true
 		case blockers[r[0].Code]:
-			st.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "Node", Name: u.Node.Name, UID: u.Node.UID, Why: r[0]})
-			st.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodeClaim", Name: u.Claim.Name, UID: u.Claim.UID, Why: r[0]})
+			bn.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "Node", Name: u.Node.Name, UID: u.Node.UID, Why: r[0]})
+			bn.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodeClaim", Name: u.Claim.Name, UID: u.Claim.UID, Why: r[0]})
 		}
 	}
-	for _, p := range st.s.Pools {
+	for _, p := range bn.s.Pools {
 		for _, cause := range Voluntary {
 			if !wanted[key{p.Name, cause}] {
 				continue
 			}
-			if left, why := st.budgetLeft(p, cause); left <= 0 {
-				st.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: p.Name, UID: p.UID, Why: why})
+			if left, why := bn.candidates.budgetLeft(p, cause); left <= 0 {
+				bn.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: p.Name, UID: p.UID, Why: why})
 			}
 		}
 	}
-	for _, id := range sortedKeys(st.commands) {
-		m := st.commands[id]
+	for _, id := range sortedKeys(bn.commands.byID) {
+		m := bn.commands.byID[id]
 		for _, c := range m.replacements {
 			if len(m.candidates) > 0 && m.deleting == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
-				st.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name,
+				bn.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name,
 					Key: plan.CommandKey(id), Want: lifecycle.Initialized}})
 			}
 		}
 	}
-	for _, p := range st.s.Pools {
-		st.noteRestartCost(plan.Note{Kind: "NodePool", Name: p.Name, UID: p.UID, Why: plan.Reason{Pool: p.Name, Subject: "nodepool/" + p.Name}}, p.RestartCost)
+	for _, p := range bn.s.Pools {
+		bn.noteRestartCost(plan.Note{Kind: "NodePool", Name: p.Name, UID: p.UID, Why: plan.Reason{Pool: p.Name, Subject: "nodepool/" + p.Name}}, p.RestartCost)
 	}
-	for _, n := range st.s.Nodes {
+	for _, n := range bn.s.Nodes {
 		for _, p := range n.Pods {
-			st.noteRestartCost(plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Subject: "pod/" + p.Key()}}, p.RestartCost)
+			bn.noteRestartCost(plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Subject: "pod/" + p.Key()}}, p.RestartCost)
 			if p.DoNotDisrupt != "" && p.DoNotDisrupt != "true" {
-				st.notePodHold(n, p)
+				bn.notePodHold(n, p)
 			}
 		}
 	}
 }
 
 // disruptionCause is what a machine would go for, what must be before what may.
-func (st *step) disruptionCause(u *disrupt.Candidate) plan.Code {
+func (ca *candidates) disruptionCause(u *disrupt.Candidate) plan.Code {
 	switch {
-	case lifecycle.IsExpired(u.Claim, st.now):
+	case lifecycle.IsExpired(u.Claim, ca.now):
 		return plan.Expired
 	case u.Claim.Is(conditionDrifted):
 		return plan.Drifted
@@ -87,10 +87,10 @@ func (st *step) disruptionCause(u *disrupt.Candidate) plan.Code {
 }
 
 // notePodHold says until when a pod keeps its node, and when what it says about that can't be read.
-func (st *step) notePodHold(n *model.Node, p *model.Pod) {
+func (bn *blockerNotes) notePodHold(n *model.Node, p *model.Pod) {
 	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: "pod/" + p.Key(), Key: disrupt.DoNotDisrupt, Have: p.DoNotDisrupt}}
 	d, err := time.ParseDuration(p.DoNotDisrupt)
-	switch held, until := p.Held(st.now); {
+	switch held, until := p.Held(bn.now); {
 	case err != nil || d <= 0:
 		note.Event, note.Warn, note.Why.Want = "InvalidDoNotDisruptAnnotation", true, "true, or a duration such as 10m"
 	case held:
@@ -100,16 +100,16 @@ func (st *step) notePodHold(n *model.Node, p *model.Pod) {
 	default:
 		return
 	}
-	st.addNote(note)
+	bn.addNote(note)
 }
 
 // noteRestartCost notes that an object's restart cost is given and can't be read. The note says which object it is about.
-func (st *step) noteRestartCost(note plan.Note, value string) {
+func (bn *blockerNotes) noteRestartCost(note plan.Note, value string) {
 	if _, ok := model.ParseRestartCost(value); ok || value == "" {
 		return
 	}
 	note.Event, note.Warn = "InvalidRestartCost", true
 	note.Why.Code, note.Why.Key = plan.BadRestartCost, "metadata.annotations["+model.AnnotationRestartCost+"]"
 	note.Why.Want, note.Why.Have = "dollars from 0 to 1000000, such as 0.05", value
-	st.addNote(note)
+	bn.addNote(note)
 }

@@ -14,22 +14,22 @@ import (
 
 // adoptGroupMembers makes a claim for each member of a node group that is nobody's: it was there before its group was given to a pool, or somebody else
 // had the group grow. From then on it is a machine like any other, and can be given back.
-func (st *step) adoptGroupMembers() {
+func (om *orphanedMachines) adoptGroupMembers() {
 	var taken map[string]bool // by provider id
-	for _, i := range st.s.Instances {
+	for _, i := range om.s.Instances {
 		if i.Gone || i.Class == "" || i.ClaimUID != "" {
 			continue
 		}
 		if taken == nil {
 			taken = map[string]bool{}
-			for _, c := range st.s.Claims {
+			for _, c := range om.s.Claims {
 				taken[c.ProviderID], taken[c.Annotations[model.AnnotationAdopt]] = true, true
 			}
 		}
 		if taken[i.ProviderID] {
 			continue
 		}
-		p := st.poolOfMember(i)
+		p := om.poolOfMember(i)
 		if p == nil {
 			continue
 		}
@@ -47,17 +47,17 @@ func (st *step) adoptGroupMembers() {
 		if t := disrupt.FindInstanceType(p, a.Type); t != nil {
 			a.Types = []*model.InstanceType{t}
 		}
-		if st.claimNamed(a.Name) != nil {
+		if om.claimNamed(a.Name) != nil {
 			continue // it is being made, or goes
 		}
-		st.addAction(a)
+		om.addAction(a)
 	}
 }
 
 // poolOfMember is the pool that a machine is one of: the first, by name, whose node class it is of and whose requirements it meets.
-func (st *step) poolOfMember(i *model.Instance) *model.NodePool {
+func (om *orphanedMachines) poolOfMember(i *model.Instance) *model.NodePool {
 	var out *model.NodePool
-	for _, p := range st.s.Pools {
+	for _, p := range om.s.Pools {
 		if p.Deleting || p.LetGo || p.ClassName != i.Class || out != nil && out.Name < p.Name {
 			continue
 		}

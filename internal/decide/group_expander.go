@@ -50,7 +50,7 @@ func rulesBeforePrice(p *model.NodePool) []string {
 }
 
 // rankGroups are the pools of a problem with the groups ranked that are to be.
-func (st *step) rankGroups(in *solve.Problem) []solve.Pool {
+func (dm *demandStage) rankGroups(in *solve.Problem) []solve.Pool {
 	type kind struct {
 		weight int32
 		rules  string
@@ -79,7 +79,7 @@ func (st *step) rankGroups(in *solve.Problem) []solve.Pool {
 	if len(order) == 0 {
 		return in.Pools
 	}
-	quick := st.pol.Solve
+	quick := dm.pol.Solve
 	quick.Work = 0
 	standing := *in
 	standing.Pools = nil
@@ -199,16 +199,16 @@ func (o *groupOption) compare(x *groupOption) int {
 
 // balanceGroups has machines come from those of several groups alike that have fewest. Groups are alike for a machine where they offer its type for
 // the same price, and their nodes have the same labels but for those that may differ.
-func (st *step) balanceGroups(bought []solve.NewNode) {
+func (dm *demandStage) balanceGroups(bought []solve.NewNode) {
 	var size, coming map[string]int64 // machines by group: those that are there or on their way, those of this plan
 	for i := range bought {
 		n := &bought[i]
-		p := st.poolByName[n.Pool]
+		p := dm.poolByName[n.Pool]
 		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, hasMinValues) {
 			continue
 		}
 		if size == nil {
-			size, coming = st.sizeByGroup(), map[string]int64{}
+			size, coming = dm.sizeByGroup(), map[string]int64{}
 			for j := range bought {
 				coming[bought[j].Offering.Labels[model.LabelNodeGroup]]++
 			}

@@ -14,9 +14,9 @@ import (
 
 // nodeGroups are the node groups of which something has to be minded, and how many of their machines nothing is being done to. A machine that
 // no claim was made for does not count: it is better to keep one too many.
-func (st *step) nodeGroups() map[string]*disrupt.NodeGroup {
+func (ca *candidates) nodeGroups() map[string]*disrupt.NodeGroup {
 	out := map[string]*disrupt.NodeGroup{}
-	for _, p := range st.s.Pools {
+	for _, p := range ca.s.Pools {
 		if p.Scaling == nil {
 			continue
 		}
@@ -31,8 +31,8 @@ func (st *step) nodeGroups() map[string]*disrupt.NodeGroup {
 	if len(out) == 0 {
 		return nil
 	}
-	for _, c := range st.s.Claims {
-		if x := out[c.Labels[model.LabelNodeGroup]]; x != nil && c.ProviderID != "" && c.Deleting.IsZero() && st.commandOfClaim[c.Name] == "" && st.interrupted[c.Name] == nil && !st.isDeleting(c) {
+	for _, c := range ca.s.Claims {
+		if x := out[c.Labels[model.LabelNodeGroup]]; x != nil && c.ProviderID != "" && c.Deleting.IsZero() && ca.commands.ofClaim[c.Name] == "" && ca.interruptions.byClaim[c.Name] == nil && !ca.isDeleting(c) {
 			x.Staying++
 		}
 	}
@@ -40,24 +40,24 @@ func (st *step) nodeGroups() map[string]*disrupt.NodeGroup {
 }
 
 // removableByGroup is how many more machines of each group may go.
-func (st *step) removableByGroup() map[string]int64 {
-	out := make(map[string]int64, len(st.guard.NodeGroups))
-	for name, x := range st.guard.NodeGroups {
+func (ca *candidates) removableByGroup() map[string]int64 {
+	out := make(map[string]int64, len(ca.guard.NodeGroups))
+	for name, x := range ca.guard.NodeGroups {
 		out[name] = max(0, x.Staying-x.MinSize)
 	}
 	return out
 }
 
 // isRefreshing says whether the cloud is replacing the machines of a group.
-func (st *step) isRefreshing(group string) bool {
-	x := st.guard.NodeGroups[group]
+func (ca *candidates) isRefreshing(group string) bool {
+	x := ca.guard.NodeGroups[group]
 	return x != nil && x.InstanceRefresh != ""
 }
 
 // withoutRefreshingGroups are pools that buy nothing from groups whose machines are being replaced.
-func (st *step) withoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
+func (ca *candidates) withoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
 	return replaceOfferings(pools, func(o *model.Offering) bool {
-		if !o.Available || !st.isRefreshing(o.Labels[model.LabelNodeGroup]) {
+		if !o.Available || !ca.isRefreshing(o.Labels[model.LabelNodeGroup]) {
 			return false
 		}
 		o.Available = false
@@ -67,13 +67,13 @@ func (st *step) withoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
 
 // withinGroupMaximums are pools that buy no more from a group than its maximum leaves beside the machines that it has and the claims that there are
 // for more: the cloud was asked for its desired capacity a while ago, and may not have heard of the last of them.
-func (st *step) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
+func (pu *purchases) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
 	if !slices.ContainsFunc(pools, func(p solve.Pool) bool {
 		return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool { return len(t.Offerings) > 0 && t.Offerings[0].Most > 0 })
 	}) {
 		return pools
 	}
-	taken := st.membersByGroup()
+	taken := pu.membersByGroup()
 	return replaceOfferings(pools, func(o *model.Offering) bool {
 		g := o.Labels[model.LabelNodeGroup]
 		left := max(0, o.Most-taken[g])
@@ -86,20 +86,20 @@ func (st *step) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
 }
 
 // membersByGroup is how many machines each group has and is to have: those of claims, unless they have ended, and those that are nobody's.
-func (st *step) membersByGroup() map[string]int64 {
+func (pu *purchases) membersByGroup() map[string]int64 {
 	gone, claimed := map[string]bool{}, map[string]bool{} // by provider id
-	for _, i := range st.s.Instances {
+	for _, i := range pu.s.Instances {
 		gone[i.ProviderID] = i.Gone
 	}
 	out := map[string]int64{}
-	for _, c := range st.s.Claims {
-		if c.ProviderID == "" && (!c.Deleting.IsZero() || st.decided[plan.DeleteClaim{UID: c.UID}.Key()]) || gone[c.ProviderID] {
+	for _, c := range pu.s.Claims {
+		if c.ProviderID == "" && (!c.Deleting.IsZero() || pu.decided[plan.DeleteClaim{UID: c.UID}.Key()]) || gone[c.ProviderID] {
 			continue // it gets none, or its machine has ended
 		}
 		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
 		out[groupOfClaim(c)]++
 	}
-	for _, i := range st.s.Instances {
+	for _, i := range pu.s.Instances {
 		if !i.Gone && i.ClaimUID == "" && !claimed[i.ProviderID] {
 			out[i.Labels[model.LabelNodeGroup]]++
 		}
@@ -142,9 +142,9 @@ func replaceOfferings(pools []solve.Pool, change func(*model.Offering) bool) []s
 }
 
 // sizeByGroup is how many machines each node group has, and is to have for claims under way.
-func (st *step) sizeByGroup() map[string]int64 {
+func (dm *demandStage) sizeByGroup() map[string]int64 {
 	out := map[string]int64{}
-	for _, c := range st.s.Claims {
+	for _, c := range dm.s.Claims {
 		if c.Deleting.IsZero() {
 			out[groupOfClaim(c)]++
 		}

@@ -62,22 +62,22 @@ type interrupted struct {
 }
 
 // readInterruptions finds the machines that are to be taken away.
-func (st *step) readInterruptions() {
-	for _, c := range st.dirtyClaims {
+func (it *interruptions) read() {
+	for _, c := range it.dirtyClaims {
 		n, ok := ReadNotice(c)
 		if !ok || c.Provisional {
 			continue
 		}
-		x := &interrupted{claim: c, node: st.nodeOf(c), notice: n, deadline: n.At}
+		x := &interrupted{claim: c, node: it.nodeOf(c), notice: n, deadline: n.At}
 		if x.deadline.IsZero() {
-			x.deadline = n.Seen.Add(st.pol.InterruptionNotice)
+			x.deadline = n.Seen.Add(it.pol.InterruptionNotice)
 		}
-		need := st.pol.InterruptionNotice / 8 // for evictions that are refused for a while, and for what is bound anew
+		need := it.pol.InterruptionNotice / 8 // for evictions that are refused for a while, and for what is bound anew
 		if x.node != nil {
 			for _, p := range x.node.Pods {
 				if disrupt.IsReschedulable(p) {
 					x.pods = append(x.pods, p)
-					need = max(need, st.pol.InterruptionNotice/8+p.GracePeriod)
+					need = max(need, it.pol.InterruptionNotice/8+p.GracePeriod)
 				}
 			}
 		}
@@ -85,27 +85,27 @@ func (st *step) readInterruptions() {
 		if half := n.Seen.Add(x.deadline.Sub(n.Seen) / 2); x.drain.Before(half) {
 			x.drain = half // a pod that takes very long to end doesn't take its replacement's time as well
 		}
-		if st.interrupted == nil {
-			st.interrupted = map[string]*interrupted{}
+		if it.byClaim == nil {
+			it.byClaim = map[string]*interrupted{}
 		}
-		st.interrupted[c.Name] = x
+		it.byClaim[c.Name] = x
 	}
 }
 
 // interruptedPodsDue says whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once, though together
 // with those of others whose notices come in the same moment.
-func (st *step) interruptedPodsDue() bool {
-	if len(st.interrupted) == 0 {
-		st.mem.interruptionsSolved = nil
+func (it *interruptions) areDue() bool {
+	if len(it.byClaim) == 0 {
+		it.mem.solved = nil
 		return false
 	}
-	known := make(map[string]bool, len(st.interrupted))
+	known := make(map[string]bool, len(it.byClaim))
 	var fresh []*interrupted
 	var first, last time.Time
-	for _, name := range sortedKeys(st.interrupted) {
-		x := st.interrupted[name]
+	for _, name := range sortedKeys(it.byClaim) {
+		x := it.byClaim[name]
 		uid := x.claim.UID
-		if st.mem.interruptionsSolved[uid] || !x.claim.Deleting.IsZero() || len(x.pods) == 0 {
+		if it.mem.solved[uid] || !x.claim.Deleting.IsZero() || len(x.pods) == 0 {
 			known[uid] = true
 			continue
 		}
@@ -117,16 +117,16 @@ func (st *step) interruptedPodsDue() bool {
 			last = x.notice.Seen
 		}
 	}
-	st.mem.interruptionsSolved = known
+	it.mem.solved = known
 	if len(fresh) == 0 {
 		return false
 	}
-	due := last.Add(st.pol.InterruptionBatchIdle)
-	if limit := first.Add(5 * st.pol.InterruptionBatchIdle); limit.Before(due) {
+	due := last.Add(it.pol.InterruptionBatchIdle)
+	if limit := first.Add(5 * it.pol.InterruptionBatchIdle); limit.Before(due) {
 		due = limit
 	}
-	if st.now.Before(due) {
-		st.wakeAt(due)
+	if it.now.Before(due) {
+		it.wakeAt(due)
 		return false
 	}
 	for _, x := range fresh {
@@ -136,36 +136,36 @@ func (st *step) interruptedPodsDue() bool {
 }
 
 // advanceInterruptions takes each interrupted machine one step on.
-func (st *step) advanceInterruptions() {
-	if len(st.interrupted) == 0 {
+func (it *interruptions) advance() {
+	if len(it.byClaim) == 0 {
 		return
 	}
 	homes := map[string]*model.Claim{} // by pod uid: the machine that room is kept on for its successor
-	for _, name := range sortedKeys(st.reservations) {
-		h := st.reservations[name]
+	for _, name := range sortedKeys(it.reservations.byClaim) {
+		h := it.reservations.byClaim[name]
 		for _, p := range h.pods {
 			homes[p.UID] = h.claim
 		}
 	}
-	for _, name := range sortedKeys(st.interrupted) {
-		x := st.interrupted[name]
+	for _, name := range sortedKeys(it.byClaim) {
+		x := it.byClaim[name]
 		c := x.claim
 		if !c.Deleting.IsZero() {
 			continue
 		}
 		why := plan.Reason{Code: plan.Interrupted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: x.notice.Kind, Want: x.deadline.UTC().Format(time.RFC3339)}
 		gone := plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why}
-		if x.notice.Kind == StateChange || len(x.pods) == 0 || !st.now.Before(x.drain) {
-			st.addAction(gone)
+		if x.notice.Kind == StateChange || len(x.pods) == 0 || !it.now.Before(x.drain) {
+			it.addAction(gone)
 			continue
 		}
-		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !st.isWriting(c) {
-			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
+		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !it.isWriting(c) {
+			it.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
 				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ", it is gone at " + why.Want}}})
 		}
 		if !slices.Contains(x.node.Taints, disruptedTaint) {
-			st.taintCandidate(x.node, c, commandRecord{Cause: plan.Interrupted, ID: x.notice.Kind})
-			st.wakeAt(x.drain)
+			it.commands.taintCandidate(x.node, c, commandRecord{Cause: plan.Interrupted, ID: x.notice.Kind})
+			it.wakeAt(x.drain)
 			continue
 		}
 		ready := true
@@ -175,14 +175,14 @@ func (st *step) advanceInterruptions() {
 			}
 			if home := homes[p.UID]; home != nil {
 				ready = ready && home.Is(lifecycle.Initialized)
-			} else if _, ok := st.mem.placements[p.UID]; !ok {
+			} else if _, ok := it.demand.mem.placements[p.UID]; !ok {
 				ready = false
 			}
 		}
 		if ready {
-			st.addAction(gone)
+			it.addAction(gone)
 			continue
 		}
-		st.wakeAt(x.drain)
+		it.wakeAt(x.drain)
 	}
 }

@@ -53,28 +53,28 @@ func (h *reservation) awaitedPods() int {
 // landingStatus says whether pods of a reservation are certain to come yet, and when that was last so or one last came: some still run where they
 // are to go from, are being bound, or their ReplicaSet is still making them. Machines of one move come at different times, and their pods are asked to go when
 // all are there, one after another; but none is waited for longer than a move.
-func (st *step) landingStatus(h *reservation) (coming bool, since time.Time) {
+func (rt *reservations) landingStatus(h *reservation) (coming bool, since time.Time) {
 	began := h.claim.Conditions[lifecycle.Initialized]
 	r, hosts := readHostRecord(h.claim)
 	if hosts {
 		began.Since = r.Since
 	}
 	if began.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {
-		due := began.Since.Add(st.pol.CommandTimeout)
-		if st.now.Before(due) {
-			st.wakeAt(due)
-			return true, st.now
+		due := began.Since.Add(rt.pol.CommandTimeout)
+		if rt.now.Before(due) {
+			rt.wakeAt(due)
+			return true, rt.now
 		}
 	}
-	if st.mem.landedAt == nil {
-		return false, st.now // nothing is remembered: they may have been on their way a moment ago
+	if rt.mem.landedAt == nil {
+		return false, rt.now // nothing is remembered: they may have been on their way a moment ago
 	}
-	if since = st.mem.landedAt[h.claim.Name]; hosts && since.Before(r.Since) {
+	if since = rt.mem.landedAt[h.claim.Name]; hosts && since.Before(r.Since) {
 		since = r.Since
 	}
 	if h.node != nil {
 		for _, p := range h.node.Pods {
-			if _, ok := h.at[st.slotKeyOf(p)]; ok && p.Bound.After(since) {
+			if _, ok := h.at[rt.pods.slotKeyOf(p)]; ok && p.Bound.After(since) {
 				since = p.Bound
 			}
 		}
@@ -117,37 +117,30 @@ func slotOwner(p *model.Pod) string {
 type slotKey struct{ class, owner string }
 
 // slotKeyOf is the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before took.
-func (st *step) slotKeyOf(p *model.Pod) slotKey {
-	last := st.slotKeyPod
+func (pt *podTable) slotKeyOf(p *model.Pod) slotKey {
+	last := pt.slotKeyPod
 	if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Namespace != p.Namespace || p.Owner.UID == "" {
-		h, ok := st.classHashes[p.Class]
+		h, ok := pt.classHashes[p.Class]
 		if !ok {
-			if st.classHashes == nil {
-				st.classHashes = map[*model.Class]string{}
+			if pt.classHashes == nil {
+				pt.classHashes = map[*model.Class]string{}
 			}
 			h = ClassHash(p.Class)
-			st.classHashes[p.Class] = h
+			pt.classHashes[p.Class] = h
 		}
-		st.slotKey = slotKey{h, slotOwner(p)}
+		pt.slotKey = slotKey{h, slotOwner(p)}
 	}
-	st.slotKeyPod = p
-	return st.slotKey
+	pt.slotKeyPod = p
+	return pt.slotKey
 }
 
 // readReservations finds the claims that hold room, and which of it is taken.
-func (st *step) readReservations() {
-	st.unschedulable = map[*model.Class]bool{}
-	for _, p := range st.s.Pending {
-		if !p.Unschedulable.IsZero() {
-			st.unschedulable[p.Class] = true
-		}
-	}
-	st.reservations = map[string]*reservation{}
-	st.awaitsPods = map[string]bool{}
-	for _, c := range st.dirtyClaims {
-		n := st.nodeOf(c)
-		if !st.holdsCapacity(c, n) {
-			st.shortfallFound = st.recordStuckNode(c, n) || st.shortfallFound
+func (rt *reservations) read() {
+	rt.byClaim = map[string]*reservation{}
+	for _, c := range rt.dirtyClaims {
+		n := rt.nodeOf(c)
+		if !rt.holdsCapacity(c, n) {
+			rt.shortfalls.found = rt.shortfalls.recordStuckNode(c, n) || rt.shortfalls.found
 			continue
 		}
 		h := &reservation{claim: c, node: n, at: make(map[slotKey]int, len(c.Slots))}
@@ -157,42 +150,42 @@ func (st *step) readReservations() {
 		}
 		if n != nil {
 			for _, p := range n.Pods {
-				if i, ok := h.at[st.slotKeyOf(p)]; ok && h.slots[i].bound < h.slots[i].Count {
+				if i, ok := h.at[rt.pods.slotKeyOf(p)]; ok && h.slots[i].bound < h.slots[i].Count {
 					h.slots[i].bound++
 				}
 			}
 		}
-		st.shortfallFound = st.checkCapacity(h) || st.shortfallFound
-		st.reservations[c.Name] = h
+		rt.shortfalls.found = rt.shortfalls.checkCapacity(h) || rt.shortfalls.found
+		rt.byClaim[c.Name] = h
 	}
-	st.assignSlots()
-	ending := st.endingSlots()
-	for _, h := range st.reservations {
+	rt.assignSlots()
+	ending := rt.endingSlots()
+	for _, h := range rt.byClaim {
 		for i := range h.slots {
 			s := &h.slots[i]
 			h.ending = h.ending || s.bound+s.matched < s.Count && ending[slotKey{s.Class, s.Owner}]
 		}
 	}
-	st.releaseEmptySlots(ending)
+	rt.releaseEmptySlots(ending)
 }
 
 // endingSlots are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say, makes the next one only when
 // the last is wholly gone.
-func (st *step) endingSlots() map[slotKey]bool {
+func (rt *reservations) endingSlots() map[slotKey]bool {
 	out := map[slotKey]bool{}
-	if len(st.reservations) == 0 {
+	if len(rt.byClaim) == 0 {
 		return out
 	}
-	for _, p := range st.terminatingPods() {
-		out[st.slotKeyOf(p)] = true
+	for _, p := range rt.pods.terminatingPods() {
+		out[rt.pods.slotKeyOf(p)] = true
 	}
 	return out
 }
 
 // terminatingPods are the pods that are on their way out of nodes that are being emptied and will have a successor.
-func (st *step) terminatingPods() (out []*model.Pod) {
-	for _, c := range st.dirtyClaims {
-		n := st.nodeOf(c)
+func (pt *podTable) terminatingPods() (out []*model.Pod) {
+	for _, c := range pt.dirtyClaims {
+		n := pt.nodeOf(c)
 		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disruptedTaint) {
 			continue
 		}
@@ -207,24 +200,24 @@ func (st *step) terminatingPods() (out []*model.Pod) {
 
 // releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a successor. A node that is
 // usable has waited for them long enough after Policy.DeadSlot.
-func (st *step) releaseEmptySlots(ending map[slotKey]bool) {
+func (rt *reservations) releaseEmptySlots(ending map[slotKey]bool) {
 	idle := map[string]time.Time{}
 	var coming map[slotKey]bool
-	for _, name := range sortedKeys(st.reservations) {
-		h := st.reservations[name]
-		if h.node == nil || h.claim.UID == "" || !st.isUsable(h) {
+	for _, name := range sortedKeys(rt.byClaim) {
+		h := rt.byClaim[name]
+		if h.node == nil || h.claim.UID == "" || !rt.isUsable(h) {
 			continue
 		}
 		if coming == nil {
 			coming = maps.Clone(ending)
-			for _, p := range st.s.Pending {
-				if !st.covered[p.UID] {
-					coming[st.slotKeyOf(p)] = true
+			for _, p := range rt.s.Pending {
+				if !rt.pods.covered[p.UID] {
+					coming[rt.pods.slotKeyOf(p)] = true
 				}
 			}
-			for _, pods := range [][]*model.Pod{st.leavingPods(), st.podsWithReplacements(), st.anticipatedPods()} { // who is yet to be asked, or made
+			for _, pods := range [][]*model.Pod{rt.pods.leavingPods(), rt.commands.podsWithReplacements(), rt.pods.anticipatedPods()} { // who is yet to be asked, or made
 				for _, p := range pods {
-					coming[st.slotKeyOf(p)] = true
+					coming[rt.pods.slotKeyOf(p)] = true
 				}
 			}
 		}
@@ -235,13 +228,13 @@ func (st *step) releaseEmptySlots(ending map[slotKey]bool) {
 		if !dead {
 			continue
 		}
-		since, ok := st.mem.emptySlotsSince[name]
+		since, ok := rt.mem.emptySlotsSince[name]
 		if !ok {
-			since = st.now
+			since = rt.now
 		}
-		if due := since.Add(st.pol.EmptySlotGrace); st.now.Before(due) {
+		if due := since.Add(rt.pol.EmptySlotGrace); rt.now.Before(due) {
 			idle[name] = since
-			st.wakeAt(due)
+			rt.wakeAt(due)
 			continue
 		}
 		var left []model.Slot
@@ -254,31 +247,31 @@ func (st *step) releaseEmptySlots(ending map[slotKey]bool) {
 				left = append(left, s.Slot)
 			}
 		}
-		st.addAction(plan.UpdateClaim{Claim: name, UID: h.claim.UID, SetSlots: true, Slots: left,
+		rt.addAction(plan.UpdateClaim{Claim: name, UID: h.claim.UID, SetSlots: true, Slots: left,
 			Why: plan.Reason{Code: plan.Landed, Pool: h.claim.Pool, Subject: name}})
 	}
-	st.mem.emptySlotsSince = idle
+	rt.mem.emptySlotsSince = idle
 }
 
 // rewriteUnsureSlots has slots written again where nobody knows whether they were. Whatever else this step wants of them has been said, and goes first (drop).
-func (st *step) rewriteUnsureSlots() {
-	for _, c := range st.dirtyClaims {
+func (rt *reservations) rewriteUnsureSlots() {
+	for _, c := range rt.dirtyClaims {
 		if c.SlotsUnsure && c.Deleting.IsZero() {
-			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: c.Slots,
+			rt.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: c.Slots,
 				Why: plan.Reason{Code: plan.NoAnswer, Pool: c.Pool, Subject: c.Name}})
 		}
 	}
 }
 
 // holdsCapacity says whether a claim's slots still count.
-func (st *step) holdsCapacity(c *model.Claim, n *model.Node) bool {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 || st.interrupted[c.Name] != nil {
+func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) bool {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || rt.interruptions.byClaim[c.Name] != nil {
 		return false
 	}
 	if !isRegistered(n) {
 		return !c.Is("Registered") // not there yet; a node that was there and is gone holds nothing
 	}
-	if st.isStuck(c) {
+	if rt.isStuck(c) {
 		return false
 	}
 	if c.Reserved && hasReservedTaint(n, c) || !c.Is(lifecycle.Initialized) {
@@ -287,9 +280,9 @@ func (st *step) holdsCapacity(c *model.Claim, n *model.Node) bool {
 	if c.Reserved {
 		return false // its reservation is over
 	}
-	over := c.Conditions[lifecycle.Initialized].Since.Add(st.pol.LandingGrace)
-	if st.now.Before(over) {
-		st.wakeAt(over)
+	over := c.Conditions[lifecycle.Initialized].Since.Add(rt.pol.LandingGrace)
+	if rt.now.Before(over) {
+		rt.wakeAt(over)
 		return true
 	}
 	return false
@@ -297,13 +290,13 @@ func (st *step) holdsCapacity(c *model.Claim, n *model.Node) bool {
 
 // isStuck says whether a claim's node has come and is still of no use when a machine without a node would be given up: nobody waits for
 // it any longer, though it may yet come round.
-func (st *step) isStuck(c *model.Claim) bool {
+func (rt *reservations) isStuck(c *model.Claim) bool {
 	if c.Is(lifecycle.Initialized) {
 		return false
 	}
-	due := c.Created.Add(st.pol.Lifecycle.For(st.poolByName[c.Pool]).RegistrationTimeout)
-	if st.now.Before(due) {
-		st.wakeAt(due)
+	due := c.Created.Add(rt.pol.Lifecycle.For(rt.poolByName[c.Pool]).RegistrationTimeout)
+	if rt.now.Before(due) {
+		rt.wakeAt(due)
 		return false
 	}
 	return true
@@ -329,11 +322,11 @@ type slotRef struct {
 // assignSlots hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to open slots of
 // their class and owner, the oldest first and to the machines that are furthest on their way (remote), claims by name. Pods on nodes being drained
 // take open slots too: their successors will come for them.
-func (st *step) assignSlots() {
-	st.covered = map[string]bool{}
+func (rt *reservations) assignSlots() {
+	rt.pods.covered = map[string]bool{}
 	open := map[slotKey][]slotRef{}
-	for _, name := range sortedKeys(st.reservations) {
-		h := st.reservations[name]
+	for _, name := range sortedKeys(rt.byClaim) {
+		h := rt.byClaim[name]
 		for i, s := range h.slots {
 			k := slotKey{s.Class, s.Owner}
 			open[k] = append(open[k], slotRef{h, i})
@@ -342,14 +335,14 @@ func (st *step) assignSlots() {
 	if len(open) == 0 {
 		return
 	}
-	st.fillSlots(open)
+	rt.fillSlots(open)
 }
 
 // distanceToReady says how far a claim's machine is from taking pods that wait: whoever has waited longest is to run first, and kube-scheduler looks at the
 // oldest pods first, in vain if those of a machine that is not bought yet.
-func (st *step) distanceToReady(h *reservation) int {
+func (rt *reservations) distanceToReady(h *reservation) int {
 	switch c := h.claim; {
-	case c.Is(lifecycle.Initialized) && !(h.node != nil && st.isUsable(h)):
+	case c.Is(lifecycle.Initialized) && !(h.node != nil && rt.isUsable(h)):
 		return 3
 	case !c.Is(lifecycle.Launched):
 		return 2
@@ -360,9 +353,9 @@ func (st *step) distanceToReady(h *reservation) int {
 }
 
 // assignSlot gives a pod one of these slots, on one claim only if it is named, and says whether there was one.
-func (st *step) assignSlot(p *model.Pod, berths []slotRef, only string) bool {
+func (rt *reservations) assignSlot(p *model.Pod, berths []slotRef, only string) bool {
 	for _, h := range berths {
-		if only != "" && h.claim.Name != only || st.isBarred(p, h.node) {
+		if only != "" && h.claim.Name != only || rt.disagreements.isBarred(p, h.node) {
 			continue
 		}
 		s := &h.slots[h.slot]
@@ -371,40 +364,40 @@ func (st *step) assignSlot(p *model.Pod, berths []slotRef, only string) bool {
 		}
 		s.matched++
 		h.pods = append(h.pods, p)
-		if p.Unreservable && st.bindRefusal(p).Code != "" {
+		if p.Unreservable && rt.bindRefusal(p).Code != "" {
 			s.refused++
 		}
-		st.covered[p.UID] = true
+		rt.pods.covered[p.UID] = true
 		return true
 	}
 	return false
 }
 
 // fillSlots remembers which demand has a slot.
-func (st *step) fillSlots(open map[slotKey][]slotRef) {
-	for _, p := range st.s.Pending {
+func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
+	for _, p := range rt.s.Pending {
 		if p.Binding == "" {
 			continue
 		}
-		if n := findNode(st.s, p.Binding); n >= 0 { // whether it lands there is not ours to say any more
-			if c, h := st.claimOfNode(n); h != nil {
-				st.assignSlot(p, open[st.slotKeyOf(p)], c.Name)
+		if n := findNode(rt.s, p.Binding); n >= 0 { // whether it lands there is not ours to say any more
+			if c, h := rt.claimOfNode(n); h != nil {
+				rt.assignSlot(p, open[rt.pods.slotKeyOf(p)], c.Name)
 			}
 		}
 	}
-	for _, p := range st.s.Pending {
+	for _, p := range rt.s.Pending {
 		for _, r := range p.Reservations {
-			if !st.covered[p.UID] && st.reservations[r] != nil && st.assignSlot(p, open[st.slotKeyOf(p)], r) {
+			if !rt.pods.covered[p.UID] && rt.byClaim[r] != nil && rt.assignSlot(p, open[rt.pods.slotKeyOf(p)], r) {
 				break
 			}
 		}
 	}
 	// What comes for a move is for those who are to leave for it, before others like them who wait: running, they would have to wait instead.
-	for _, id := range sortedKeys(st.commands) {
-		m := st.commands[id]
-		for _, p := range st.podsToReplace(m) {
+	for _, id := range sortedKeys(rt.commands.byID) {
+		m := rt.commands.byID[id]
+		for _, p := range rt.commands.podsToReplace(m) {
 			for _, c := range m.replacements {
-				if st.assignSlot(p, open[st.slotKeyOf(p)], c.Name) {
+				if rt.assignSlot(p, open[rt.pods.slotKeyOf(p)], c.Name) {
 					break
 				}
 			}
@@ -416,16 +409,16 @@ func (st *step) fillSlots(open map[slotKey][]slotRef) {
 	}
 	var wait []waiting
 	nearest := map[slotKey][]slotRef{}
-	for _, p := range st.s.Pending {
-		if st.covered[p.UID] || !st.isDemand(p) {
+	for _, p := range rt.s.Pending {
+		if rt.pods.covered[p.UID] || !rt.pods.isDemand(p) {
 			continue
 		}
-		k := st.slotKeyOf(p)
+		k := rt.pods.slotKeyOf(p)
 		b, ok := nearest[k]
 		if !ok {
 			b = slices.Clone(open[k])
 			slices.SortStableFunc(b, func(x, y slotRef) int {
-				return cmp.Compare(st.distanceToReady(x.reservation), st.distanceToReady(y.reservation))
+				return cmp.Compare(rt.distanceToReady(x.reservation), rt.distanceToReady(y.reservation))
 			})
 			nearest[k] = b
 		}
@@ -435,25 +428,25 @@ func (st *step) fillSlots(open map[slotKey][]slotRef) {
 	}
 	slices.SortFunc(wait, func(a, b waiting) int { return comparePodAge(a.Pod, b.Pod) })
 	for _, w := range wait {
-		st.assignSlot(w.Pod, w.berths, "")
+		rt.assignSlot(w.Pod, w.berths, "")
 	}
 	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: a look in vain costs it as much as one that
 	// finds room, and makes the pod wait longer for the next.
-	for _, name := range sortedKeys(st.reservations) {
-		h := st.reservations[name]
-		if !st.acceptsUnexamined(h) {
+	for _, name := range sortedKeys(rt.byClaim) {
+		h := rt.byClaim[name]
+		if !rt.acceptsUnexamined(h) {
 			continue
 		}
-		for _, p := range st.s.Pending {
-			if !st.covered[p.UID] && IsForScheduler(p) {
-				st.assignSlot(p, open[st.slotKeyOf(p)], name)
+		for _, p := range rt.s.Pending {
+			if !rt.pods.covered[p.UID] && IsForScheduler(p) {
+				rt.assignSlot(p, open[rt.pods.slotKeyOf(p)], name)
 			}
 		}
 	}
-	for _, pods := range [][]*model.Pod{st.leavingPods(), st.podsWithReplacements(), st.anticipatedPods()} {
+	for _, pods := range [][]*model.Pod{rt.pods.leavingPods(), rt.commands.podsWithReplacements(), rt.pods.anticipatedPods()} {
 		for _, p := range pods {
-			if !st.covered[p.UID] {
-				st.assignSlot(p, open[st.slotKeyOf(p)], "")
+			if !rt.pods.covered[p.UID] {
+				rt.assignSlot(p, open[rt.pods.slotKeyOf(p)], "")
 			}
 		}
 	}
@@ -461,14 +454,14 @@ func (st *step) fillSlots(open map[slotKey][]slotRef) {
 
 // acceptsUnexamined says whether pods may take a reservation's slots before kube-scheduler has looked for room for them: they are bound, or their
 // predecessors were asked to go for a node that is there.
-func (st *step) acceptsUnexamined(h *reservation) bool {
+func (rt *reservations) acceptsUnexamined(h *reservation) bool {
 	if h.node == nil || !h.claim.Reserved || h.awaitedPods() == 0 {
 		return false
 	}
-	if st.pol.Landing == LandBind {
+	if rt.pol.Landing == LandBind {
 		return h.node.Ready && isRegistered(h.node)
 	}
-	m := st.commandServedBy(h.claim)
+	m := rt.commands.servedBy(h.claim)
 	return m != nil && m.deleting > 0 && h.claim.Is(lifecycle.Initialized)
 }
 
@@ -480,22 +473,22 @@ func IsForScheduler(p *model.Pod) bool {
 // isDemand says whether a pending pod is demand: kube-scheduler has said that it fits nowhere, of it or of another pod of its class
 // (a batch of a thousand alike is not waited for one by one), or has been so busy that it has said nothing for a while; then it is
 // for solve to find free room first. Pods that something else is being done about are no demand.
-func (st *step) isDemand(p *model.Pod) bool {
+func (pt *podTable) isDemand(p *model.Pod) bool {
 	if p.Gated || p.Nominated != "" || !p.IsWorkload() {
 		return false
 	}
-	if !p.Unschedulable.IsZero() || st.unschedulable[p.Class] {
+	if !p.Unschedulable.IsZero() || pt.unschedulable[p.Class] {
 		return true
 	}
-	if st.schedulerRefusedAll {
+	if pt.schedulerRefusedAll {
 		return p.Class.Scheduler == defaultScheduler
 	}
 	if p.Class.Scheduler != defaultScheduler || p.Class.Priority > 0 {
 		return false // another scheduler's to look at, or it may make room by preemption
 	}
-	due := p.Created.Add(st.pol.SchedulerWait)
-	if st.now.Before(due) {
-		st.wakeAt(due)
+	due := p.Created.Add(pt.pol.SchedulerWait)
+	if pt.now.Before(due) {
+		pt.wakeAt(due)
 		return false
 	}
 	return true
@@ -504,7 +497,7 @@ func (st *step) isDemand(p *model.Pod) bool {
 const defaultScheduler = "default-scheduler"
 
 // isUsable says whether a claim's node would take pods now, but for its reservation.
-func (st *step) isUsable(h *reservation) bool {
+func (rt *reservations) isUsable(h *reservation) bool {
 	n := h.node
 	if !n.Ready {
 		return false
@@ -518,28 +511,28 @@ func (st *step) isUsable(h *reservation) bool {
 }
 
 // leavingPods are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere else.
-func (st *step) leavingPods() []*model.Pod {
-	if st.leaversKnown {
-		return st.leavers
+func (pt *podTable) leavingPods() []*model.Pod {
+	if pt.leaversKnown {
+		return pt.leavers
 	}
 	var out []*model.Pod
-	for _, c := range st.dirtyClaims {
-		if c.Deleting.IsZero() && st.interrupted[c.Name] == nil {
+	for _, c := range pt.dirtyClaims {
+		if c.Deleting.IsZero() && pt.interruptions.byClaim[c.Name] == nil {
 			continue
 		}
-		n := st.nodeOf(c)
+		n := pt.nodeOf(c)
 		if n == nil {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Deleting.IsZero() && p.IsWorkload() && p.Owner.UID != "" && p.Owner.Kind != "Node" && !st.hasSuccessor(p) {
+			if p.Deleting.IsZero() && p.IsWorkload() && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
 				out = append(out, p)
 			}
 		}
 	}
 	slices.SortFunc(out, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
-	st.leavers, st.leaversKnown = slices.Clip(out), true
-	return st.leavers
+	pt.leavers, pt.leaversKnown = slices.Clip(out), true
+	return pt.leavers
 }
 
 // slotsForPods are the slots that a set of pods takes, sorted by class and owner.
@@ -589,13 +582,13 @@ func sortedSlots(m map[slotKey]*model.Slot) []model.Slot {
 }
 
 // reservationRefusal says why a new claim's room can't be kept to its pods; an empty code: it can.
-func (st *step) reservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
-	if st.pol.Landing == LandOff {
+func (rt *reservations) reservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
+	if rt.pol.Landing == LandOff {
 		return plan.Reason{Code: plan.LandingOff, Pool: pool.Name}
 	}
 	for d := int(model.FirstExtended); d < len(requests); d++ {
 		if requests[d] > 0 {
-			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Key: st.s.ResourceNames[d]}
+			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Key: rt.s.ResourceNames[d]}
 		}
 	}
 	if len(pool.StartupTaints) > 0 {
@@ -609,7 +602,7 @@ func (st *step) reservationRefusal(pool *model.NodePool, requests model.Resource
 				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: "pod/" + p.Key(), Key: s.TopologyKey}
 			}
 		}
-		if p.Unreservable && st.bindRefusal(p).Code != "" {
+		if p.Unreservable && rt.bindRefusal(p).Code != "" {
 			why = plan.Reason{Code: plan.PatchRefused, Pool: pool.Name, Subject: "pod/" + p.Key()}
 			continue
 		}
@@ -622,7 +615,7 @@ func (st *step) reservationRefusal(pool *model.NodePool, requests model.Resource
 }
 
 // newClaimName names a claim after what it is for. A name that is taken by a claim on its way out is salted with that claim's uid.
-func (st *step) newClaimName(pool string, pods []*model.Pod) string {
+func (pu *purchases) newClaimName(pool string, pods []*model.Pod) string {
 	uids := make([]string, len(pods))
 	for i, p := range pods {
 		uids[i] = p.UID
@@ -635,7 +628,7 @@ func (st *step) newClaimName(pool string, pods []*model.Pod) string {
 	}
 	for {
 		name := prefix + "-" + hashName(10, parts...)
-		c := st.claimNamed(name)
+		c := pu.claimNamed(name)
 		if c == nil || c.Provisional {
 			return name
 		}
@@ -644,9 +637,9 @@ func (st *step) newClaimName(pool string, pods []*model.Pod) string {
 }
 
 // placedSince is when a pod was first expected on a standing node.
-func (st *step) placedSince(p *model.Pod, room string) time.Time {
-	if was, ok := st.mem.placements[p.UID]; ok && was.node == room {
+func (dm *demandStage) placedSince(p *model.Pod, room string) time.Time {
+	if was, ok := dm.mem.placements[p.UID]; ok && was.node == room {
 		return was.since
 	}
-	return st.now
+	return dm.now
 }

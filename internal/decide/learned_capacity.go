@@ -42,8 +42,8 @@ type LearnedPod struct {
 // maxMachinesPerType is how many machines of a type are told of: more prove nothing more.
 const maxMachinesPerType = 8
 
-// LearnedChanges counts the changes of what Lessons tells.
-func (m *Memory) LearnedChanges() int { return m.learnedChanges }
+// LearnedChanges counts the changes of what Learned returns.
+func (m *Memory) LearnedChanges() int { return m.shortfalls.changes }
 
 // Learned are what has been learned; names are the resources by Dim.
 func (m *Memory) Learned(names []string) LearnedCapacity {
@@ -57,7 +57,7 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 		return out
 	}
 	var out LearnedCapacity
-	for k, x := range m.shortfalls {
+	for k, x := range m.shortfalls.byType {
 		t := LearnedType{Pool: k.pool, Type: k.instanceType, Basis: x.basis, Image: x.image, Promised: amounts(x.promised), Came: map[string]map[string]int64{}}
 		uids := sortedKeys(x.came)
 		for _, uid := range uids[:min(len(uids), maxMachinesPerType)] {
@@ -68,8 +68,8 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 		}
 	}
 	slices.SortFunc(out.Types, func(a, b LearnedType) int { return strings.Compare(a.Pool+"\x00"+a.Type, b.Pool+"\x00"+b.Type) })
-	for _, uid := range sortedKeys(m.podShortfalls) {
-		x := m.podShortfalls[uid]
+	for _, uid := range sortedKeys(m.shortfalls.byPod) {
+		x := m.shortfalls.byPod[uid]
 		out.Pods = append(out.Pods, LearnedPod{uid, x.class, x.pool, x.basis, x.claims, x.why})
 	}
 	return out
@@ -84,22 +84,22 @@ func (m Memory) WithLearned(l LearnedCapacity, dim func(name string) model.Dim) 
 		}
 		return out
 	}
-	m.shortfalls, m.podShortfalls = maps.Clone(m.shortfalls), maps.Clone(m.podShortfalls)
-	if m.shortfalls == nil {
-		m.shortfalls = map[poolType]shortfall{}
+	m.shortfalls.byType, m.shortfalls.byPod = maps.Clone(m.shortfalls.byType), maps.Clone(m.shortfalls.byPod)
+	if m.shortfalls.byType == nil {
+		m.shortfalls.byType = map[poolType]shortfall{}
 	}
-	if m.podShortfalls == nil {
-		m.podShortfalls = map[string]podShortfall{}
+	if m.shortfalls.byPod == nil {
+		m.shortfalls.byPod = map[string]podShortfall{}
 	}
 	for _, t := range l.Types {
 		x := shortfall{basis: t.Basis, image: t.Image, promised: resources(t.Promised), came: map[string]model.Resources{}}
 		for uid, r := range t.Came {
 			x.came[uid] = resources(r)
 		}
-		m.shortfalls[poolType{t.Pool, t.Type}] = x
+		m.shortfalls.byType[poolType{t.Pool, t.Type}] = x
 	}
 	for _, p := range l.Pods {
-		m.podShortfalls[p.Pod] = podShortfall{p.Class, p.Pool, p.Basis, p.Claims, p.Why}
+		m.shortfalls.byPod[p.Pod] = podShortfall{p.Class, p.Pool, p.Basis, p.Claims, p.Why}
 	}
 	return m
 }

@@ -30,9 +30,9 @@ type unhealthyNode struct {
 }
 
 // unhealthyCondition finds the condition for which a node counts as broken soonest.
-func (st *step) unhealthyCondition(n *model.Node, pool *model.NodePool) unhealthyNode {
+func (nh *nodeHealth) unhealthyCondition(n *model.Node, pool *model.NodePool) unhealthyNode {
 	var out unhealthyNode
-	for _, p := range st.pol.Repair {
+	for _, p := range nh.pol.Repair {
 		c, ok := n.Conditions[p.Condition]
 		if !ok || c.Status != p.Status {
 			continue
@@ -50,42 +50,42 @@ func (st *step) unhealthyCondition(n *model.Node, pool *model.NodePool) unhealth
 }
 
 // readNodeHealth are the nodes of pools that have something wrong with them, by claim name, and how many of each pool do.
-func (st *step) readNodeHealth() {
-	if len(st.pol.Repair) == 0 {
+func (nh *nodeHealth) read() {
+	if len(nh.pol.Repair) == 0 {
 		return
 	}
-	st.unhealthyNodes = map[string]unhealthyNode{}
-	st.healthByPool = map[string]*[2]int{} // by pool: nodes, and those of them that are ill
-	for name, x := range st.unchanged.sums {
-		st.healthByPool[name] = &[2]int{int(x.count), 0}
+	nh.byClaim = map[string]unhealthyNode{}
+	nh.healthByPool = map[string]*[2]int{} // by pool: nodes, and those of them that are ill
+	for name, x := range nh.memo.unchanged.sums {
+		nh.healthByPool[name] = &[2]int{int(x.count), 0}
 	}
-	for _, c := range st.dirtyClaims {
-		pool := st.poolByName[c.Pool]
-		n := st.nodeOf(c)
+	for _, c := range nh.dirtyClaims {
+		pool := nh.poolByName[c.Pool]
+		n := nh.nodeOf(c)
 		if pool == nil || pool.LetGo || n == nil || !c.Is(lifecycle.Registered) {
 			continue
 		}
-		k := st.healthByPool[pool.Name]
+		k := nh.healthByPool[pool.Name]
 		if k == nil {
 			k = &[2]int{}
-			st.healthByPool[pool.Name] = k
+			nh.healthByPool[pool.Name] = k
 		}
 		k[0]++
-		if s := st.unhealthyCondition(n, pool); s.cause.Code != "" {
+		if s := nh.unhealthyCondition(n, pool); s.cause.Code != "" {
 			k[1]++
 			s.cause.Pool = pool.Name
-			st.unhealthyNodes[c.Name] = s
-			if st.now.Before(s.due) {
-				st.wakeAt(s.due)
+			nh.byClaim[c.Name] = s
+			if nh.now.Before(s.due) {
+				nh.wakeAt(s.due)
 			}
 		}
 	}
 }
 
 // isRepairAllowed says whether nodes of a pool may be repaired, and why not.
-func (st *step) isRepairAllowed(pool string) (plan.Reason, bool) {
+func (nh *nodeHealth) isRepairAllowed(pool string) (plan.Reason, bool) {
 	k := [2]int{}
-	if x := st.healthByPool[pool]; x != nil {
+	if x := nh.healthByPool[pool]; x != nil {
 		k = *x
 	}
 	most := (k[0]*mostUnhealthy + 99) / 100
@@ -94,58 +94,58 @@ func (st *step) isRepairAllowed(pool string) (plan.Reason, bool) {
 }
 
 // brokenNode says whether a machine is to be repaired now.
-func (st *step) brokenNode(c *model.Claim) (unhealthyNode, bool) {
-	s, ok := st.unhealthyNodes[c.Name]
-	return s, ok && !st.now.Before(s.due)
+func (nh *nodeHealth) brokenNode(c *model.Claim) (unhealthyNode, bool) {
+	s, ok := nh.byClaim[c.Name]
+	return s, ok && !nh.now.Before(s.due)
 }
 
 // forceRepairs ends, at once and whatever stands on them, machines that have been broken for so long that nothing gentle can be waited for:
 // their time of termination is now, which makes their pods go past every budget. It says of pools of which too many nodes are ill that
 // nothing is repaired.
-func (st *step) forceRepairs() {
-	for _, c := range st.dirtyClaims {
-		s, bad := st.brokenNode(c)
+func (nh *nodeHealth) forceRepairs() {
+	for _, c := range nh.dirtyClaims {
+		s, bad := nh.brokenNode(c)
 		if !bad {
-			st.clearTerminationTime(c)
+			nh.clearTerminationTime(c)
 			continue
 		}
-		if why, ok := st.isRepairAllowed(c.Pool); !ok {
-			st.clearTerminationTime(c)
-			n := st.nodeOf(c)
-			st.addNote(plan.Note{Event: "NodeRepairBlocked", Kind: "Node", Name: n.Name, UID: n.UID, Warn: true, Why: why})
+		if why, ok := nh.isRepairAllowed(c.Pool); !ok {
+			nh.clearTerminationTime(c)
+			n := nh.nodeOf(c)
+			nh.addNote(plan.Note{Event: "NodeRepairBlocked", Kind: "Node", Name: n.Name, UID: n.UID, Warn: true, Why: why})
 			continue
 		}
-		if due := s.due.Add(st.pol.RepairGrace); st.now.Before(due) {
-			st.wakeAt(due)
+		if due := s.due.Add(nh.pol.RepairGrace); nh.now.Before(due) {
+			nh.wakeAt(due)
 			continue
 		}
-		if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err != nil || t.After(st.now) {
-			if st.isWriting(c) {
-				st.wakeAt(st.now.Add(st.pol.SearchInterval))
+		if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err != nil || t.After(nh.now) {
+			if nh.isWriting(c) {
+				nh.wakeAt(nh.now.Add(nh.pol.SearchInterval))
 				continue
 			}
-			st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: st.now.UTC().Format(time.RFC3339)}, Why: s.cause})
+			nh.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: nh.now.UTC().Format(time.RFC3339)}, Why: s.cause})
 			continue // written down first: a drain that was begun without it would be a gentle one
 		}
 		if c.Deleting.IsZero() {
-			st.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: s.cause})
+			nh.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: s.cause})
 		}
 	}
 }
 
 // clearTerminationTime takes the time of termination off a machine that is not to go after all: left there, it would make some later, gentle drain a
 // forced one.
-func (st *step) clearTerminationTime(c *model.Claim) {
-	if !c.Deleting.IsZero() || c.Annotations[lifecycle.TerminationTime] == "" || st.isWriting(c) {
+func (nh *nodeHealth) clearTerminationTime(c *model.Claim) {
+	if !c.Deleting.IsZero() || c.Annotations[lifecycle.TerminationTime] == "" || nh.isWriting(c) {
 		return
 	}
-	st.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},
+	nh.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},
 		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}})
 }
 
 // budgetLeftFor is how many machines of a pool more may go for a repair: one that is down already does not count against itself.
-func (st *step) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
-	left, why := st.budgetLeft(u.Pool, cause)
+func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
+	left, why := ca.budgetLeft(u.Pool, cause)
 	if cause == plan.Unhealthy && u.Initialized && !u.Node.Ready {
 		left++
 	}
@@ -153,10 +153,10 @@ func (st *step) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, pla
 }
 
 // canReplaceBroken says whether a machine is broken and may be repaired gently, its replacement first.
-func (st *step) canReplaceBroken(c *model.Claim) bool {
-	if _, bad := st.brokenNode(c); !bad {
+func (nh *nodeHealth) canReplaceBroken(c *model.Claim) bool {
+	if _, bad := nh.brokenNode(c); !bad {
 		return false
 	}
-	_, ok := st.isRepairAllowed(c.Pool)
+	_, ok := nh.isRepairAllowed(c.Pool)
 	return ok
 }

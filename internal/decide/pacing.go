@@ -43,49 +43,49 @@ func successorFollowsEnd(p *model.Pod) bool {
 }
 
 // followSlowEvictions follows those of the pods asked to go that take long to end before they have a successor: it is awaited from their end on.
-func (st *step) followSlowEvictions() {
-	if len(st.mem.evictions) == 0 {
+func (ep *evictionPacing) followSlowEvictions() {
+	if len(ep.mem.evictions) == 0 {
 		return
 	}
 	slow, some := map[string]bool{}, false
-	for _, p := range st.terminatingPods() {
+	for _, p := range ep.pods.terminatingPods() {
 		slow[p.UID] = successorFollowsEnd(p)
 		some = some || slow[p.UID]
 	}
-	for _, a := range st.mem.evictions {
+	for _, a := range ep.mem.evictions {
 		some = some || a.slow
 	}
 	if !some {
 		return
 	}
-	last, next := st.lastSeenPod(), make(map[string]eviction, len(st.mem.evictions))
-	for uid, a := range st.mem.evictions {
+	last, next := ep.lastSeenPod(), make(map[string]eviction, len(ep.mem.evictions))
+	for uid, a := range ep.mem.evictions {
 		switch {
 		case slow[uid]:
 			a.slow, a.last = true, last
 		case a.slow:
-			a.slow, a.at = false, st.now
+			a.slow, a.at = false, ep.now
 		}
 		next[uid] = a
 	}
-	st.mem.evictions = next
+	ep.mem.evictions = next
 }
 
 // terminatingUnreserved are the pods that heed would follow, asked to go or not, for whose successors no slot is open.
-func (st *step) terminatingUnreserved() (out []*model.Pod) {
-	dying := slices.DeleteFunc(st.terminatingPods(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
+func (pt *podTable) terminatingUnreserved() (out []*model.Pod) {
+	dying := slices.DeleteFunc(pt.terminatingPods(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
 	if len(dying) == 0 {
 		return nil
 	}
 	open := map[slotKey]int{}
-	for _, h := range st.reservations {
+	for _, h := range pt.reservations.byClaim {
 		for _, s := range h.slots {
 			open[slotKey{s.Class, s.Owner}] += s.Count - s.bound - s.matched
 		}
 	}
 	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
 	for _, p := range dying {
-		if k := st.slotKeyOf(p); open[k] > 0 {
+		if k := pt.slotKeyOf(p); open[k] > 0 {
 			open[k]--
 		} else {
 			out = append(out, p)
@@ -95,38 +95,38 @@ func (st *step) terminatingUnreserved() (out []*model.Pod) {
 }
 
 // lastSeenPod is when the last pod was seen, as a number.
-func (st *step) lastSeenPod() (last uint64) {
-	st.eachPod(func(p *model.Pod) { last = max(last, p.Seen) })
+func (ix *index) lastSeenPod() (last uint64) {
+	ix.eachPod(func(p *model.Pod) { last = max(last, p.Seen) })
 	return last
 }
 
 // evictionsAllowed says how many pods may be asked to go now, beside those that have been asked before and did not go: those are asked again, since
 // what keeps them is not the scheduler. On their way are those that are about to go, those whose successors are yet to be made, and all
 // that are pending. Whoever makes the successors may stand still for a second and then make all at once; so it is not by time that they count.
-func (st *step) evictionsAllowed() int {
+func (ep *evictionPacing) evictionsAllowed() int {
 	under := 0
-	for _, p := range st.s.Pending {
-		if !p.Gated && !p.Class.Daemon && p.Nominated == "" && st.now.Before(p.Created.Add(pendingTimeout)) {
+	for _, p := range ep.s.Pending {
+		if !p.Gated && !p.Class.Daemon && p.Nominated == "" && ep.now.Before(p.Created.Add(pendingTimeout)) {
 			under++
 		}
 	}
-	there := st.remainingEvicted()
-	for uid, a := range st.mem.evictions {
-		if there[uid] && st.now.Before(a.at.Add(evictionRetryAfter)) {
+	there := ep.remainingEvicted()
+	for uid, a := range ep.mem.evictions {
+		if there[uid] && ep.now.Before(a.at.Add(evictionRetryAfter)) {
 			under++
 		}
 	}
-	for _, n := range st.pendingSuccessors(there, true) {
+	for _, n := range ep.pendingSuccessors(there, true) {
 		under += n
 	}
-	return st.pol.EvictionConcurrency - under
+	return ep.pol.EvictionConcurrency - under
 }
 
 // remainingEvicted are the pods, by uid, that have been asked to go or will be, and have not gone.
-func (st *step) remainingEvicted() map[string]bool {
+func (ep *evictionPacing) remainingEvicted() map[string]bool {
 	there := map[string]bool{}
-	if len(st.mem.evictions) > 0 {
-		for _, p := range st.leavingPods() {
+	if len(ep.mem.evictions) > 0 {
+		for _, p := range ep.pods.leavingPods() {
 			there[p.UID] = true
 		}
 	}
@@ -134,10 +134,10 @@ func (st *step) remainingEvicted() map[string]bool {
 }
 
 // pendingSuccessors is by owner how many pods have gone a moment ago, with successors that have not been seen yet; with slow, those too that have begun to.
-func (st *step) pendingSuccessors(there map[string]bool, slow bool) map[string]int {
+func (ep *evictionPacing) pendingSuccessors(there map[string]bool, slow bool) map[string]int {
 	gone, since, first := map[string]int{}, map[string]uint64{}, uint64(math.MaxUint64) // by owner
-	for uid, a := range st.mem.evictions {
-		if !there[uid] && (slow || !a.slow) && a.owner != "" && st.now.Before(a.at.Add(successorTimeout)) {
+	for uid, a := range ep.mem.evictions {
+		if !there[uid] && (slow || !a.slow) && a.owner != "" && ep.now.Before(a.at.Add(successorTimeout)) {
 			if gone[a.owner]++; gone[a.owner] == 1 || a.last < since[a.owner] {
 				since[a.owner] = a.last
 			}
@@ -145,7 +145,7 @@ func (st *step) pendingSuccessors(there map[string]bool, slow bool) map[string]i
 		}
 	}
 	if len(gone) > 0 {
-		st.eachPod(func(p *model.Pod) {
+		ep.eachPod(func(p *model.Pod) {
 			if p.Seen > first {
 				if o := slotOwner(p); gone[o] > 0 && p.Seen > since[o] {
 					gone[o]--
@@ -157,11 +157,11 @@ func (st *step) pendingSuccessors(there map[string]bool, slow bool) map[string]i
 }
 
 // podsPendingSuccessor are the pods that have gone a moment ago without a slot, and whose successors have not been seen yet.
-func (st *step) podsPendingSuccessor() (out []*model.Pod) {
-	there := st.remainingEvicted()
-	left := st.pendingSuccessors(there, false)
-	for _, uid := range sortedKeys(st.mem.evictions) {
-		if a := st.mem.evictions[uid]; !a.slot && !a.slow && !there[uid] && left[a.owner] > 0 {
+func (ep *evictionPacing) podsPendingSuccessor() (out []*model.Pod) {
+	there := ep.remainingEvicted()
+	left := ep.pendingSuccessors(there, false)
+	for _, uid := range sortedKeys(ep.mem.evictions) {
+		if a := ep.mem.evictions[uid]; !a.slot && !a.slow && !there[uid] && left[a.owner] > 0 {
 			left[a.owner]--
 			out = append(out, a.pod)
 		}
@@ -170,11 +170,11 @@ func (st *step) podsPendingSuccessor() (out []*model.Pod) {
 }
 
 // eachPod calls f with every pod that is pending or on a node.
-func (st *step) eachPod(f func(*model.Pod)) {
-	for _, p := range st.s.Pending {
+func (ix *index) eachPod(f func(*model.Pod)) {
+	for _, p := range ix.s.Pending {
 		f(p)
 	}
-	for _, n := range st.s.Nodes {
+	for _, n := range ix.s.Nodes {
 		for _, p := range n.Pods {
 			f(p)
 		}
@@ -182,44 +182,44 @@ func (st *step) eachPod(f func(*model.Pod)) {
 }
 
 // paceEvictions leaves out the evictions whose turn has not come.
-func (st *step) paceEvictions() {
+func (ep *evictionPacing) pace() {
 	draining := false
-	for _, a := range st.out.Actions {
+	for _, a := range ep.out.Actions {
 		_, is := a.(plan.Evict)
 		draining = draining || is
 	}
-	if !draining && len(st.mem.evictions) == 0 {
+	if !draining && len(ep.mem.evictions) == 0 {
 		return
 	}
-	left, rounds, last := st.evictionsAllowed(), st.pol.EvictionRetries, st.lastSeenPod()
+	left, rounds, last := ep.evictionsAllowed(), ep.pol.EvictionRetries, ep.lastSeenPod()
 	next := map[string]eviction{}
-	for uid, a := range st.mem.evictions {
-		if a.slow || st.now.Before(a.at.Add(successorTimeout)) {
+	for uid, a := range ep.mem.evictions {
+		if a.slow || ep.now.Before(a.at.Add(successorTimeout)) {
 			next[uid] = a
 		}
 	}
 	pods := map[string]*model.Pod{}
-	for _, p := range st.leavingPods() {
+	for _, p := range ep.pods.leavingPods() {
 		pods[p.UID] = p
 	}
 	urgent := map[string]bool{} // nodes that their cloud takes away soon
-	for _, x := range st.interrupted {
-		if x.node != nil && !st.now.Before(x.drain) {
+	for _, x := range ep.interruptions.byClaim {
+		if x.node != nil && !ep.now.Before(x.drain) {
 			urgent[x.node.Name] = true
 		}
 	}
-	kept := st.out.Actions[:0]
-	for _, a := range st.out.Actions {
+	kept := ep.out.Actions[:0]
+	for _, a := range ep.out.Actions {
 		e, ok := a.(plan.Evict)
 		if !ok {
 			kept = append(kept, a)
 			continue
 		}
-		first, again := st.mem.evictions[e.UID]
+		first, again := ep.mem.evictions[e.UID]
 		if again {
 			next[e.UID] = first
 		}
-		switch _, flying := st.s.InFlight[a.Key()]; {
+		switch _, flying := ep.s.InFlight[a.Key()]; {
 		case flying:
 			kept = append(kept, a) // drop sees to it
 		case again && rounds > 0:
@@ -227,15 +227,15 @@ func (st *step) paceEvictions() {
 			kept = append(kept, a)
 		case !again && (left > 0 || urgent[e.Node]):
 			left--
-			x := eviction{at: st.now, pod: pods[e.UID], slot: st.covered[e.UID], last: last}
+			x := eviction{at: ep.now, pod: pods[e.UID], slot: ep.pods.covered[e.UID], last: last}
 			if x.pod != nil {
 				x.owner = slotOwner(x.pod)
 			}
 			next[e.UID] = x
 			kept = append(kept, a)
 		default:
-			st.wakeAt(st.now.Add(evictionRetryAfter / 4))
+			ep.wakeAt(ep.now.Add(evictionRetryAfter / 4))
 		}
 	}
-	st.out.Actions, st.mem.evictions = kept, next
+	ep.out.Actions, ep.mem.evictions = kept, next
 }

@@ -26,33 +26,28 @@ type PoolFigures struct {
 // Figures are how the pools stand, and how many machines might go for each reason now but for the budgets. They are for whoever measures:
 // nothing is decided.
 func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFigures, map[plan.Code]int64) {
-	st := newStep(s, mem, now, pol)
-	st.readInterruptions()
-	st.readCommands()
-	st.readReservations()
-	st.rememberPlacements(nil)
-	st.buildCandidates()
-	st.guard = disrupt.NewEligibility(s.PDBs, now)
+	st := newExplanation(s, mem, now, pol)
+	st.candidates.guard = disrupt.NewEligibility(s.PDBs, now) // neither rollouts nor node groups are reckoned with in figures
 	price := map[string]int64{}
 	eligible := map[plan.Code]int64{}
-	for _, u := range st.candidates {
+	for _, u := range st.candidates.all {
 		price[u.Pool.Name] += max(u.PriceMicro, 0)
 		occupied := disrupt.HasWorkloadPods(u.Node)
 		for _, why := range Voluntary {
 			if why == plan.Empty && occupied || why == plan.Underutilized && !occupied || why == plan.Drifted && !u.Claim.Is(conditionDrifted) {
 				continue
 			}
-			if len(st.guard.Blockers(u, why, true)) == 0 {
+			if len(st.candidates.guard.Blockers(u, why, true)) == 0 {
 				eligible[why]++
 			}
 		}
 	}
 	out := make([]PoolFigures, 0, len(s.Pools))
 	for _, p := range s.Pools {
-		k := st.budgetCounts[p.Name]
+		k := st.candidates.budgetCounts[p.Name]
 		f := PoolFigures{Name: p.Name, PriceMicro: price[p.Name], Total: k.Total, Down: k.Unavailable, Allowed: map[plan.Code]int64{}}
 		for _, why := range Voluntary {
-			left, _ := st.budgetLeft(p, why)
+			left, _ := st.candidates.budgetLeft(p, why)
 			f.Allowed[why] = max(left, 0)
 		}
 		out = append(out, f)

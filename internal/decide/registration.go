@@ -21,8 +21,8 @@ const (
 	registrationFailureLimit = 2
 )
 
-// registrations are the last machines of a pool that registered or failed to, under one template and one generation of its node class.
-type registrations struct {
+// registrationHistory is the last machines of a pool that registered or failed to, under one template and one generation of its node class.
+type registrationHistory struct {
 	basis string
 	last  []registration // oldest first
 }
@@ -33,8 +33,8 @@ type registration struct {
 }
 
 // recordRegistration takes note of what lifecycle decided about a claim that was to become a node.
-func (st *step) recordRegistration(c *model.Claim, actions []plan.Action) {
-	p := st.poolByName[c.Pool]
+func (rg *registrations) record(c *model.Claim, actions []plan.Action) {
+	p := rg.poolByName[c.Pool]
 	if p == nil {
 		return
 	}
@@ -42,11 +42,11 @@ func (st *step) recordRegistration(c *model.Claim, actions []plan.Action) {
 		switch a := a.(type) {
 		case plan.UpdateClaim:
 			if a.Conditions[lifecycle.Registered].True() && !c.Is(lifecycle.Registered) {
-				st.addRegistration(p, registration{c.UID, false})
+				rg.add(p, registration{c.UID, false})
 			}
 		case plan.DeleteClaim:
 			if a.Why.Code == plan.RegistrationTimeout || a.Why.Code == plan.LaunchTimeout {
-				st.addRegistration(p, registration{c.UID, true})
+				rg.add(p, registration{c.UID, true})
 			}
 		}
 	}
@@ -56,30 +56,30 @@ func registrationBasis(p *model.NodePool) string {
 	return p.Hash + "/" + strconv.FormatInt(p.ClassGeneration, 10)
 }
 
-func (st *step) addRegistration(p *model.NodePool, r registration) {
-	have := st.mem.registrations[p.UID]
+func (rg *registrations) add(p *model.NodePool, r registration) {
+	have := rg.mem.byPool[p.UID]
 	if basis := registrationBasis(p); have.basis != basis {
-		have = registrations{basis: basis}
+		have = registrationHistory{basis: basis}
 	}
 	if slices.Contains(have.last, r) {
 		return
 	}
 	last := append(slices.Clone(have.last), r)
 	have.last = last[max(0, len(last)-registrationWindow):]
-	all := make(map[string]registrations, len(st.mem.registrations)+1)
-	for _, q := range st.s.Pools {
-		if x, ok := st.mem.registrations[q.UID]; ok {
+	all := make(map[string]registrationHistory, len(rg.mem.byPool)+1)
+	for _, q := range rg.s.Pools {
+		if x, ok := rg.mem.byPool[q.UID]; ok {
 			all[q.UID] = x
 		}
 	}
 	all[p.UID] = have
-	st.mem.registrations = all
+	rg.mem.byPool = all
 }
 
 // registrationCondition is what a pool's status should say about it; an empty one: nothing is known, what it says stays. What was judged
 // under another template or node class is not known any more.
-func (st *step) registrationCondition(p *model.NodePool) model.Condition {
-	have, ok := st.mem.registrations[p.UID]
+func (rg *registrations) condition(p *model.NodePool) model.Condition {
+	have, ok := rg.mem.byPool[p.UID]
 	if !ok || have.basis != registrationBasis(p) {
 		if now := p.Conditions[registrationHealthy]; now.Status != "" && p.ClassGeneration != 0 && (p.StatusClassGeneration != p.ClassGeneration || p.StatusHash != p.Hash) {
 			return model.Condition{Status: "Unknown", Reason: "AwaitingRegistration", Message: "no machine was launched since the NodePool or its node class changed"}

@@ -15,9 +15,9 @@ import (
 
 // podRemedies are edits that may make the check behind a reason for refusing a pod pass, the smallest first. They are candidates: whoever asks
 // makes them, in thought, and looks again.
-func (st *step) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
+func (ex *explanation) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 	c, pod := p.Class, "pod/"+p.Key()
-	pool, name := st.poolByName[r.Pool], "nodepool/"+r.Pool
+	pool, name := ex.poolByName[r.Pool], "nodepool/"+r.Pool
 	one := func(object, field string, op plan.Op, value string) []plan.Change {
 		return []plan.Change{{Object: object, Field: field, Op: op, Value: value}}
 	}
@@ -31,10 +31,10 @@ func (st *step) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 			return one(name, "status.conditions[Ready]", plan.Set, trueText)
 		}
 	case plan.Resource, plan.CameShort:
-		return st.requestRemedy(c, pod, r)
+		return ex.requestRemedy(c, pod, r)
 	case plan.ShortAgain:
 		if r.Key != "" {
-			return st.requestRemedy(c, pod, r)
+			return ex.requestRemedy(c, pod, r)
 		}
 	case plan.OutOfCapacity:
 		return marketRemedies(pool)
@@ -43,7 +43,7 @@ func (st *step) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 			return one(r.Subject, r.Key, plan.Set, strconv.FormatInt(n+1, 10))
 		}
 	case plan.Limit:
-		return st.limitRemedies(pool, name, r)
+		return ex.limitRemedies(pool, name, r)
 	case plan.MinValues:
 		if _, err := strconv.Atoi(r.Have); err == nil && r.Have != "0" {
 			return one(name, "spec.template.spec.requirements["+r.Key+"].minValues", plan.Set, r.Have)
@@ -58,7 +58,7 @@ func (st *step) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 		if slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool { return t.TopologyKey == r.Key }) {
 			out = one(pod, "spec.affinity.podAntiAffinity["+r.Key+"]", plan.Remove, "")
 		}
-		return append(out, st.unselectRemedies(p, r.Key)...)
+		return append(out, ex.unselectRemedies(p, r.Key)...)
 	case plan.HostPortConflict:
 		return one(pod, "spec.containers[*].ports["+r.Key+"]", plan.Remove, "")
 	case plan.VolumeTopology:
@@ -144,8 +144,8 @@ func isWellKnownLabel(key string) bool {
 }
 
 // requestRemedy is the most that the pod may ask for.
-func (st *step) requestRemedy(c *model.Class, pod string, r plan.Reason) []plan.Change {
-	d := model.Dim(slices.Index(st.s.ResourceNames, r.Key))
+func (ex *explanation) requestRemedy(c *model.Class, pod string, r plan.Reason) []plan.Change {
+	d := model.Dim(slices.Index(ex.s.ResourceNames, r.Key))
 	if d < 0 || d == model.Pods {
 		return nil
 	}
@@ -185,12 +185,12 @@ func marketRemedies(pool *model.NodePool) []plan.Change {
 }
 
 // limitRemedies raise the limit by what is missing; where others took what was left, each limit by a machine of the largest type.
-func (st *step) limitRemedies(pool *model.NodePool, name string, r plan.Reason) []plan.Change {
+func (ex *explanation) limitRemedies(pool *model.NodePool, name string, r plan.Reason) []plan.Change {
 	if pool == nil {
 		return nil
 	}
 	var out []plan.Change
-	for _, b := range st.purchasablePools() {
+	for _, b := range ex.purchases.pools() {
 		if b.Name != r.Pool {
 			continue
 		}
@@ -201,25 +201,25 @@ func (st *step) limitRemedies(pool *model.NodePool, name string, r plan.Reason) 
 			}
 		}
 		for d, limited := range pool.HasLimit {
-			if dim := model.Dim(d); limited && (r.Key == "" || r.Key == st.s.ResourceNames[d]) {
+			if dim := model.Dim(d); limited && (r.Key == "" || r.Key == ex.s.ResourceNames[d]) {
 				need := pool.Limits.At(dim) - min(b.Left.At(dim), 0) + most.At(dim)
 				if have, err := parseAmount(dim, r.Have); err == nil && r.Key != "" {
 					need -= have
 				}
-				out = append(out, plan.Change{Object: name, Field: "spec.limits." + st.s.ResourceNames[d], Op: plan.Set, Value: model.FormatAmount(dim, need)})
+				out = append(out, plan.Change{Object: name, Field: "spec.limits." + ex.s.ResourceNames[d], Op: plan.Set, Value: model.FormatAmount(dim, need)})
 			}
 		}
 		if pool.NodeLimit >= 0 && (r.Key == "" || r.Key == "nodes") {
-			need := max(st.countClaims(r.Pool), pool.NodeLimit) + 1 // it may be exceeded
+			need := max(ex.countClaims(r.Pool), pool.NodeLimit) + 1 // it may be exceeded
 			out = append(out, plan.Change{Object: name, Field: "spec.limits.nodes", Op: plan.Set, Value: strconv.FormatInt(need, 10)})
 		}
 	}
 	return out
 }
 
-func (st *step) countClaims(pool string) int64 {
+func (ex *explanation) countClaims(pool string) int64 {
 	n := int64(0)
-	for _, c := range st.s.Claims {
+	for _, c := range ex.s.Claims {
 		if c.Pool == pool {
 			n++
 		}
@@ -228,7 +228,7 @@ func (st *step) countClaims(pool string) int64 {
 }
 
 // unselectRemedies takes off the pod the label by which others keep it away.
-func (st *step) unselectRemedies(p *model.Pod, key string) []plan.Change {
+func (ex *explanation) unselectRemedies(p *model.Pod, key string) []plan.Change {
 	var out []plan.Change
 	look := func(o *model.Pod) {
 		for i := range o.Class.AntiAffinity {
@@ -244,12 +244,12 @@ func (st *step) unselectRemedies(p *model.Pod, key string) []plan.Change {
 			}
 		}
 	}
-	for _, n := range st.s.Nodes {
+	for _, n := range ex.s.Nodes {
 		for _, o := range n.Pods {
 			look(o)
 		}
 	}
-	for _, o := range st.s.Pending {
+	for _, o := range ex.s.Pending {
 		look(o)
 	}
 	return out
@@ -273,7 +273,7 @@ func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, r pl
 }
 
 // nodeRemedy is the edit that makes the check behind a reason for keeping a machine pass; nil where none is known.
-func (st *step) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
+func (ex *explanation) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 	pool := "nodepool/" + u.Pool.Name
 	annotation := func(key string) string { return "metadata.annotations[" + key + "]" }
 	switch r.Code {
@@ -294,22 +294,22 @@ func (st *step) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 	case plan.NotBalanced:
 		return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
 	case plan.GroupMinimum:
-		if x := st.guard.NodeGroups[u.NodeGroup()]; x != nil && x.Staying > 0 {
+		if x := ex.candidates.guard.NodeGroups[u.NodeGroup()]; x != nil && x.Staying > 0 {
 			return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: strconv.FormatInt(x.Staying-1, 10)}
 		}
 	case plan.GroupRefresh:
 		return &plan.Change{Object: r.Subject, Field: "instanceRefresh", Op: plan.Remove}
 	case plan.Quiet:
-		d := st.now.Sub(u.UnchangedSince).Truncate(1e9)
+		d := ex.now.Sub(u.UnchangedSince).Truncate(1e9)
 		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: max(d, 0).String()}
 	case plan.Payback:
 		return &plan.Change{Object: "nodeclaim/" + u.Claim.Name, Field: annotation(r.Key), Op: plan.Remove}
 	case plan.Budget:
 		if _, ok := bracketKey(r.Key, "spec.disruption.budgets"); ok {
-			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(st.budgetCounts[u.Pool.Name].Unavailable+1, 10)}
+			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(ex.candidates.budgetCounts[u.Pool.Name].Unavailable+1, 10)}
 		}
 	case plan.DisruptionBudgetPDB:
-		for _, b := range st.s.PDBs {
+		for _, b := range ex.s.PDBs {
 			if b.Namespace+"/"+b.Name == r.Key {
 				return allowOneDisruption(b)
 			}
@@ -317,7 +317,7 @@ func (st *step) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 	case plan.SeveralPDBs: // one must go: that which allows least
 		var worst *model.PDB
 		names := strings.Fields(r.Key)
-		for _, b := range st.s.PDBs {
+		for _, b := range ex.s.PDBs {
 			if slices.Contains(names, b.Namespace+"/"+b.Name) && (worst == nil || b.DisruptionsAllowed < worst.DisruptionsAllowed) {
 				worst = b
 			}

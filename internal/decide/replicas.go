@@ -62,8 +62,8 @@ type replicaChange struct {
 }
 
 // sampleReplicas notes how many pods each workload has now, those pending included and those being deleted not.
-func (st *step) sampleReplicas() {
-	if st.now.Before(st.mem.replicasDue) {
+func (rf *replicaForecast) sample() {
+	if rf.now.Before(rf.mem.replicasDue) {
 		return
 	}
 	type count struct {
@@ -76,30 +76,30 @@ func (st *step) sampleReplicas() {
 			counts[w] = count{counts[w].pods + 1, p}
 		}
 	}
-	for _, n := range st.s.Nodes {
+	for _, n := range rf.s.Nodes {
 		for _, p := range n.Pods {
 			add(p)
 		}
 	}
-	for _, p := range st.s.Pending {
+	for _, p := range rf.s.Pending {
 		add(p)
 	}
-	next := maps.Clone(st.mem.replicas)
+	next := maps.Clone(rf.mem.replicas)
 	if next == nil {
 		next = make(map[workloadName]*replicaHistory, len(counts))
 	}
-	for w, h := range st.mem.replicas {
-		if counts[w].pods == 0 && st.now.Sub(h.changes[len(h.changes)-1].at) > replicaHistoryAge {
+	for w, h := range rf.mem.replicas {
+		if counts[w].pods == 0 && rf.now.Sub(h.changes[len(h.changes)-1].at) > replicaHistoryAge {
 			delete(next, w)
 			continue
 		}
 		if counts[w].pods != h.changes[len(h.changes)-1].pods {
-			next[w] = h.withChange(replicaChange{st.now, counts[w].pods}, counts[w].like)
+			next[w] = h.withChange(replicaChange{rf.now, counts[w].pods}, counts[w].like)
 		}
 	}
 	for w, c := range counts {
 		if next[w] == nil {
-			next[w] = (&replicaHistory{}).withChange(replicaChange{st.now, c.pods}, c.like)
+			next[w] = (&replicaHistory{}).withChange(replicaChange{rf.now, c.pods}, c.like)
 		}
 	}
 	if len(next) > mostWorkloads {
@@ -117,7 +117,7 @@ func (st *step) sampleReplicas() {
 	for _, c := range counts {
 		pods += c.pods
 	}
-	st.mem.replicas, st.mem.replicasDue = next, st.now.Add(replicaSampleEvery+time.Duration(pods)*replicaSampleRest)
+	rf.mem.replicas, rf.mem.replicasDue = next, rf.now.Add(replicaSampleEvery+time.Duration(pods)*replicaSampleRest)
 }
 
 // changedAt is when the number changed last.
@@ -137,15 +137,15 @@ func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHi
 }
 
 // forecastReplicas tells a search when workloads are expected to grow and to shrink within so long.
-func (st *step) forecastReplicas(in *disrupt.Input, within time.Duration) {
+func (rf *replicaForecast) addTo(in *disrupt.Input, within time.Duration) {
 	falls := map[workloadName][]disrupt.ScaleDown{}
 	var key []string
 	note := func(w workloadName, what string, c crossing) {
 		key = append(key, fmt.Sprintf("%s %s %d %d", w, what, c.pods, bits.Len(uint(c.in/time.Minute))))
 	}
-	for w, h := range st.mem.replicas {
+	for w, h := range rf.mem.replicas {
 		pods := 0
-		for _, c := range h.rises(st.now) {
+		for _, c := range h.rises(rf.now) {
 			if c.in < within && c.pods > pods {
 				in.ScaleUps = append(in.ScaleUps, disrupt.ScaleUp{Workload: w.String(), After: c.in, Pods: c.pods - pods, Requests: h.requests})
 				pods = c.pods
@@ -153,7 +153,7 @@ func (st *step) forecastReplicas(in *disrupt.Input, within time.Duration) {
 			}
 		}
 		pods = 0
-		for _, c := range h.drops(st.now) {
+		for _, c := range h.drops(rf.now) {
 			if c.in < within && c.pods > pods {
 				falls[w] = append(falls[w], disrupt.ScaleDown{Workload: w.String(), After: c.in, Share: float64(c.pods) / float64(h.pods())})
 				pods = c.pods

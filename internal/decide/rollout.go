@@ -16,11 +16,11 @@ import (
 // is older than it bears another value: nothing else is remembered.
 
 // rolloutFor finds out how a pod leaves a machine of a pool. It is false where nothing but an eviction is asked for.
-func (st *step) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, bool) {
+func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, bool) {
 	if !p.IsWorkload() || p.Terminal {
 		return lifecycle.Roll{}, false
 	}
-	d := st.deploymentOf(p)
+	d := ro.deploymentOf(p)
 	asked := p.Surge
 	if asked == "" && d != nil {
 		asked = d.Surge
@@ -39,7 +39,7 @@ func (st *step) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, 
 		return no("metadata.ownerReferences", "it has no controller that would make another")
 	case p.Deployment == "":
 		return no("metadata.ownerReferences", "a "+p.Owner.Kind+" has no second pod beside the one it replaces")
-	case st.s.Deployments == nil:
+	case ro.s.Deployments == nil:
 		return no("rights", "the controller may not restart Deployments")
 	case d == nil:
 		return no("metadata.ownerReferences", "there is no Deployment "+p.Namespace+"/"+p.Deployment)
@@ -59,40 +59,40 @@ func (st *step) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, 
 }
 
 // successorComesFirst says whether a pod's successor will be there before it goes.
-func (st *step) successorComesFirst(p *model.Pod) bool {
-	if p.Deployment == "" || len(st.s.Deployments) == 0 {
+func (ro *rollouts) successorComesFirst(p *model.Pod) bool {
+	if p.Deployment == "" || len(ro.s.Deployments) == 0 {
 		return false
 	}
 	var pool *model.NodePool
-	if i := findNode(st.s, p.Node); i >= 0 && st.claims.claimOf[i] >= 0 {
-		pool = st.poolByName[st.s.Claims[st.claims.claimOf[i]].Pool]
+	if i := findNode(ro.s, p.Node); i >= 0 && ro.claims.claimOf[i] >= 0 {
+		pool = ro.poolByName[ro.s.Claims[ro.claims.claimOf[i]].Pool]
 	}
-	r, ok := st.rolloutFor(p, pool)
+	r, ok := ro.rolloutFor(p, pool)
 	return ok && r.Refused.Code == ""
 }
 
 // deploymentOf is the one that a pod belongs to; nil: none, or nobody may look.
-func (st *step) deploymentOf(p *model.Pod) *model.Deployment {
-	if p.Deployment == "" || len(st.s.Deployments) == 0 {
+func (ix *index) deploymentOf(p *model.Pod) *model.Deployment {
+	if p.Deployment == "" || len(ix.s.Deployments) == 0 {
 		return nil
 	}
-	if st.deployments == nil {
-		st.deployments = make(map[string]*model.Deployment, len(st.s.Deployments))
-		for _, d := range st.s.Deployments {
-			st.deployments[d.Key()] = d
+	if ix.deployments == nil {
+		ix.deployments = make(map[string]*model.Deployment, len(ix.s.Deployments))
+		for _, d := range ix.s.Deployments {
+			ix.deployments[d.Key()] = d
 		}
 	}
-	return st.deployments[p.Namespace+"/"+p.Deployment]
+	return ix.deployments[p.Namespace+"/"+p.Deployment]
 }
 
 // rolloutsOfClaim are how the pods of a claim's nodes leave.
-func (st *step) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Roll {
+func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Roll {
 	var out map[string]lifecycle.Roll
 	for _, n := range nodes {
 		for _, p := range n.Pods {
-			if r, ok := st.rolloutFor(p, st.poolByName[c.Pool]); ok {
-				if x := st.interrupted[c.Name]; x != nil { // what is left is for an eviction that is refused for a while, and for the pod to end
-					r.By = x.deadline.Add(-st.pol.InterruptionNotice/8 - p.GracePeriod)
+			if r, ok := ro.rolloutFor(p, ro.poolByName[c.Pool]); ok {
+				if x := ro.interruptions.byClaim[c.Name]; x != nil { // what is left is for an eviction that is refused for a while, and for the pod to end
+					r.By = x.deadline.Add(-ro.pol.InterruptionNotice/8 - p.GracePeriod)
 				}
 				if out == nil {
 					out = map[string]lifecycle.Roll{}
@@ -105,34 +105,34 @@ func (st *step) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[string]
 }
 
 // hasSuccessor says whether a pod's successor is there already, pending or bound, so that nobody need come for it any more.
-func (st *step) hasSuccessor(p *model.Pod) bool {
-	d := st.deploymentOf(p)
-	if d == nil || p.RestartedAt == d.RestartedAt || !st.successorComesFirst(p) {
+func (ro *rollouts) hasSuccessor(p *model.Pod) bool {
+	d := ro.deploymentOf(p)
+	if d == nil || p.RestartedAt == d.RestartedAt || !ro.successorComesFirst(p) {
 		return false
 	}
-	if st.successors == nil { // by Deployment: pods of its last restart
-		st.successors = map[string]bool{}
+	if ro.successors == nil { // by Deployment: pods of its last restart
+		ro.successors = map[string]bool{}
 		look := func(q *model.Pod) {
-			if e := st.deploymentOf(q); e != nil && q.RestartedAt == e.RestartedAt && q.Deleting.IsZero() && !q.Terminal {
-				st.successors[e.Key()] = true
+			if e := ro.deploymentOf(q); e != nil && q.RestartedAt == e.RestartedAt && q.Deleting.IsZero() && !q.Terminal {
+				ro.successors[e.Key()] = true
 			}
 		}
-		for _, q := range st.s.Pending {
+		for _, q := range ro.s.Pending {
 			look(q)
 		}
-		for _, n := range st.s.Nodes {
+		for _, n := range ro.s.Nodes {
 			for _, q := range n.Pods {
 				look(q)
 			}
 		}
 	}
-	return st.successors[d.Key()]
+	return ro.successors[d.Key()]
 }
 
 // newGuard is the guard of this step: a PodDisruptionBudget does not keep a pod whose successor comes first.
-func (st *step) newGuard() *disrupt.Eligibility {
-	g := disrupt.NewEligibility(st.s.PDBs, st.now)
-	g.RollsOutFirst = st.successorComesFirst
-	g.NodeGroups = st.nodeGroups()
+func (ca *candidates) newGuard() *disrupt.Eligibility {
+	g := disrupt.NewEligibility(ca.s.PDBs, ca.now)
+	g.RollsOutFirst = ca.rollouts.successorComesFirst
+	g.NodeGroups = ca.nodeGroups()
 	return g
 }

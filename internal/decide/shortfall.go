@@ -36,18 +36,18 @@ type shortfall struct {
 }
 
 // applyShortfalls has the types of pools count for what machines of them had.
-func (st *step) applyShortfalls() {
-	if len(st.mem.shortfalls) == 0 {
+func (cs *capacityShortfalls) reducePools() {
+	if len(cs.mem.byType) == 0 {
 		return
 	}
-	left := make(map[poolType]shortfall, len(st.mem.shortfalls))
+	left := make(map[poolType]shortfall, len(cs.mem.byType))
 	doubted := map[*model.NodePool]*model.NodePool{}
 	var pools []*model.NodePool
-	for i, p := range st.s.Pools {
+	for i, p := range cs.s.Pools {
 		var types []*model.InstanceType
 		for j, t := range p.Types {
 			k := poolType{p.UID, t.Name}
-			x, ok := st.mem.shortfalls[k]
+			x, ok := cs.mem.byType[k]
 			if !ok || x.basis != registrationBasis(p) || x.image != t.Boots || !x.promised.Equal(t.Allocatable) {
 				continue
 			}
@@ -65,7 +65,7 @@ func (st *step) applyShortfalls() {
 		if types == nil {
 			continue
 		}
-		q := st.mem.reducedPools[p]
+		q := cs.mem.reducedPools[p]
 		if q == nil || !slices.EqualFunc(q.Types, types, func(a, b *model.InstanceType) bool {
 			return a == b || a.Promised != nil && b.Promised != nil && a.Allocatable.Equal(b.Allocatable)
 		}) {
@@ -75,15 +75,15 @@ func (st *step) applyShortfalls() {
 		}
 		doubted[p] = q
 		if pools == nil {
-			pools = slices.Clone(st.s.Pools)
+			pools = slices.Clone(cs.s.Pools)
 		}
 		pools[i] = q
 	}
-	st.mem.shortfalls, st.mem.reducedPools = left, doubted
+	cs.mem.byType, cs.mem.reducedPools = left, doubted
 	if pools != nil {
-		s := *st.s
+		s := *cs.s
 		s.Pools = pools
-		st.s = &s
+		cs.s = &s
 	}
 }
 
@@ -98,7 +98,7 @@ func (x shortfall) leastAllocatable() model.Resources {
 
 // checkCapacity looks whether a claim's node, which has come, holds what was planned on it. Slots for which it has no room hold nothing: their pods
 // are decided on again at once. It says whether that is news.
-func (st *step) checkCapacity(h *reservation) (news bool) {
+func (cs *capacityShortfalls) checkCapacity(h *reservation) (news bool) {
 	c, n := h.claim, h.node
 	if n == nil || c.UID == "" || !c.Is(lifecycle.Initialized) {
 		return false
@@ -113,7 +113,7 @@ func (st *step) checkCapacity(h *reservation) (news bool) {
 	for _, s := range h.slots {
 		need = need.AddInto(s.Requests, int64(s.Count))
 	}
-	news = st.recordShortfall(c, n, need, room)
+	news = cs.record(c, n, need, room)
 	if need.Fits(room) {
 		return news
 	}
@@ -130,7 +130,7 @@ func (st *step) checkCapacity(h *reservation) (news bool) {
 		x.slots[slotKey{s.Class, s.Owner}] += was - s.Count
 	}
 	if news {
-		st.mem.lostSlots = append(slices.Clip(st.mem.lostSlots), x)
+		cs.mem.lost = append(slices.Clip(cs.mem.lost), x)
 	}
 	return news
 }
@@ -151,46 +151,46 @@ type podShortfall struct {
 }
 
 // recordPodShortfalls finds the pods for which machines have come short: of those that have none now, as many of a kind as had a slot there.
-func (st *step) recordPodShortfalls(left []*model.Pod) {
+func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 	said := map[string]bool{} // a pod has one slot at a time
-	for _, x := range st.mem.lostSlots {
-		p := st.poolByName[x.claim.Pool]
+	for _, x := range cs.mem.lost {
+		p := cs.poolByName[x.claim.Pool]
 		if p == nil {
 			continue
 		}
 		more := maps.Clone(x.slots)
 		for _, pod := range left {
-			k := st.slotKeyOf(pod)
+			k := cs.pods.slotKeyOf(pod)
 			if more[k] == 0 || pod.Node != "" || said[pod.UID] {
 				continue
 			}
 			more[k]--
 			said[pod.UID] = true
-			m := st.mem.podShortfalls[pod.UID]
+			m := cs.mem.byPod[pod.UID]
 			m.class, m.pool, m.basis = k.class, p.UID, registrationBasis(p)
 			m.claims = append(slices.Clip(m.claims), x.claim.Name)
 			m.why = plan.Reason{Code: plan.ShortAgain, Pool: p.Name, Subject: x.claim.Labels[model.LabelInstanceType]}
 			for d, want := range pod.Class.Requests {
 				if dim := model.Dim(d); want > x.room.At(dim) {
-					m.why.Key, m.why.Want, m.why.Have = st.s.ResourceNames[d], model.FormatAmount(dim, want), model.FormatAmount(dim, x.room.At(dim))
+					m.why.Key, m.why.Want, m.why.Have = cs.s.ResourceNames[d], model.FormatAmount(dim, want), model.FormatAmount(dim, x.room.At(dim))
 					break
 				}
 			}
-			st.mem.podShortfalls = maps.Clone(st.mem.podShortfalls)
-			if st.mem.podShortfalls == nil {
-				st.mem.podShortfalls = map[string]podShortfall{}
+			cs.mem.byPod = maps.Clone(cs.mem.byPod)
+			if cs.mem.byPod == nil {
+				cs.mem.byPod = map[string]podShortfall{}
 			}
-			st.mem.podShortfalls[pod.UID] = m
-			st.mem.learnedChanges++
+			cs.mem.byPod[pod.UID] = m
+			cs.mem.changes++
 		}
 	}
-	st.mem.lostSlots = nil
+	cs.mem.lost = nil
 }
 
 // podShortfallOf is what is remembered of a pod, if it, the pool and its node class are as they were.
-func (st *step) podShortfallOf(p *model.Pod) (podShortfall, bool) {
-	m, ok := st.mem.podShortfalls[p.UID]
-	return m, ok && m.class == ClassHash(p.Class) && slices.ContainsFunc(st.s.Pools, func(q *model.NodePool) bool {
+func (cs *capacityShortfalls) podShortfallOf(p *model.Pod) (podShortfall, bool) {
+	m, ok := cs.mem.byPod[p.UID]
+	return m, ok && m.class == ClassHash(p.Class) && slices.ContainsFunc(cs.s.Pools, func(q *model.NodePool) bool {
 		return q.UID == m.pool && registrationBasis(q) == m.basis
 	})
 }
@@ -198,18 +198,18 @@ func (st *step) podShortfallOf(p *model.Pod) (podShortfall, bool) {
 func (m podShortfall) isFinal() bool { return len(m.claims) >= shortfallLimit }
 
 // refuseRepeatedShortfalls are the pods for which a machine may be bought. For the others enough of them have come short.
-func (st *step) refuseRepeatedShortfalls(left []*model.Pod) (kept []*model.Pod, refused []plan.PodDecision) {
-	st.recordPodShortfalls(left)
-	if len(st.mem.podShortfalls) == 0 {
+func (cs *capacityShortfalls) refuseRepeated(left []*model.Pod) (kept []*model.Pod, refused []plan.PodDecision) {
+	cs.recordPodShortfalls(left)
+	if len(cs.mem.byPod) == 0 {
 		return left, nil
 	}
 	now := map[string]podShortfall{}
-	for _, p := range st.s.Pending {
-		if m, ok := st.podShortfallOf(p); ok {
+	for _, p := range cs.s.Pending {
+		if m, ok := cs.podShortfallOf(p); ok {
 			now[p.UID] = m
 		}
 	}
-	st.mem.podShortfalls = now
+	cs.mem.byPod = now
 	for _, p := range left {
 		if m := now[p.UID]; m.isFinal() {
 			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{m.why}})
@@ -226,8 +226,8 @@ func multiply(r model.Resources, n int) model.Resources {
 
 // recordShortfall takes down what a node has where that is less than was promised and too little, and strikes it where it is not. It says whether
 // that is news.
-func (st *step) recordShortfall(c *model.Claim, n *model.Node, need, room model.Resources) bool {
-	p := st.poolByName[c.Pool]
+func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room model.Resources) bool {
+	p := cs.poolByName[c.Pool]
 	if h := c.Annotations[hashAnnotation]; p == nil || h != "" && h != p.Hash {
 		return false // it was bought as something else
 	}
@@ -251,7 +251,7 @@ func (st *step) recordShortfall(c *model.Claim, n *model.Node, need, room model.
 		short = short || need.At(d) > room.At(d) && promised.At(d) > has.At(d)
 	}
 	k := poolType{p.UID, t.Name}
-	x, known := st.mem.shortfalls[k]
+	x, known := cs.mem.byType[k]
 	old, was := x.came[c.UID]
 	if short == was && (!short || old.Equal(has)) {
 		return false
@@ -268,32 +268,32 @@ func (st *step) recordShortfall(c *model.Claim, n *model.Node, need, room model.
 	} else {
 		delete(x.came, c.UID)
 	}
-	st.mem.shortfalls = maps.Clone(st.mem.shortfalls)
-	if st.mem.shortfalls == nil {
-		st.mem.shortfalls = map[poolType]shortfall{}
+	cs.mem.byType = maps.Clone(cs.mem.byType)
+	if cs.mem.byType == nil {
+		cs.mem.byType = map[poolType]shortfall{}
 	}
-	st.mem.shortfalls[k] = x
-	st.mem.learnedChanges++
+	cs.mem.byType[k] = x
+	cs.mem.changes++
 	return short && !was
 }
 
 // recordStuckNode takes down what a node has that never became usable: a device may be missing that its type was said to have. It says whether that
 // is news.
-func (st *step) recordStuckNode(c *model.Claim, n *model.Node) bool {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !isRegistered(n) || !st.isStuck(c) {
+func (cs *capacityShortfalls) recordStuckNode(c *model.Claim, n *model.Node) bool {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !isRegistered(n) || !cs.reservations.isStuck(c) {
 		return false
 	}
 	var need model.Resources
 	for _, s := range c.Slots {
 		need = need.AddInto(s.Requests, int64(s.Count))
 	}
-	if !st.recordShortfall(c, n, need, n.Allocatable) {
+	if !cs.record(c, n, need, n.Allocatable) {
 		return false
 	}
 	x := lostSlots{claim: c, room: n.Allocatable, slots: map[slotKey]int{}}
 	for _, s := range c.Slots {
 		x.slots[slotKey{s.Class, s.Owner}] += s.Count
 	}
-	st.mem.lostSlots = append(slices.Clip(st.mem.lostSlots), x)
+	cs.mem.lost = append(slices.Clip(cs.mem.lost), x)
 	return true
 }

@@ -26,9 +26,9 @@ type largestNode struct {
 }
 
 // largestPrice is the price of the largest of some machines and of those that the stream has bought lately.
-func (st *step) largestPrice(nodes []solve.NewNode) (most int64) {
-	if st.now.Sub(st.mem.largestNode.at) <= st.pol.SmallNodeDelay {
-		most = st.mem.largestNode.priceMicro
+func (dm *demandStage) largestPrice(nodes []solve.NewNode) (most int64) {
+	if dm.now.Sub(dm.mem.largestNode.at) <= dm.pol.SmallNodeDelay {
+		most = dm.mem.largestNode.priceMicro
 	}
 	for i := range nodes {
 		most = max(most, nodes[i].PriceMicro)
@@ -37,19 +37,19 @@ func (st *step) largestPrice(nodes []solve.NewNode) (most int64) {
 }
 
 // recordLargestNode takes down what a plan made while pods stream in buys.
-func (st *step) recordLargestNode(nodes []solve.NewNode) {
+func (dm *demandStage) recordLargestNode(nodes []solve.NewNode) {
 	if len(nodes) > 0 {
-		st.mem.largestNode = largestNode{st.largestPrice(nodes), st.now}
+		dm.mem.largestNode = largestNode{dm.largestPrice(nodes), dm.now}
 	}
 }
 
 // delaySmallNodes returns the demand without the pods that wait for others to share a machine with, the youngest of their class, and how many
 // wait. None does where pods look at where others are, for those must be decided on together; nor where one would wait for too long: then
 // all is bought.
-func (st *step) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
-	before := st.mem.delayedSince
-	st.mem.delayedSince = nil
-	most := st.largestPrice(nodes)
+func (dm *demandStage) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
+	before := dm.mem.delayedSince
+	dm.mem.delayedSince = nil
+	most := dm.largestPrice(nodes)
 	small := map[string]int{} // pods by class
 	for i := range nodes {
 		if n := &nodes[i]; n.PriceMicro*smallNodeDivisor < most {
@@ -81,10 +81,10 @@ func (st *step) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNode) (kep
 		for i, p := range pods {
 			first, again := before[p.UID]
 			if !again {
-				first = st.now
+				first = dm.now
 			}
 			if i < small[key] {
-				if p.Node != "" || !st.now.Before(first.Add(st.pol.SmallNodeDelay)) {
+				if p.Node != "" || !dm.now.Before(first.Add(dm.pol.SmallNodeDelay)) {
 					return demand, 0
 				}
 				waits[p] = true
@@ -94,7 +94,7 @@ func (st *step) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNode) (kep
 			}
 		}
 	}
-	st.mem.delayedSince = since
+	dm.mem.delayedSince = since
 	return slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool { return waits[p] }), len(waits)
 }
 

@@ -159,50 +159,50 @@ func findNode(s *model.Snapshot, name string) int32 {
 }
 
 // claimNamed finds one by name; nil: there is none.
-func (st *step) claimNamed(name string) *model.Claim {
-	if i := findClaim(st.s, name); i >= 0 {
-		return st.s.Claims[i]
+func (ix *index) claimNamed(name string) *model.Claim {
+	if i := findClaim(ix.s, name); i >= 0 {
+		return ix.s.Claims[i]
 	}
 	return nil
 }
 
 // claimWithUID finds one by uid; nil: there is none.
-func (st *step) claimWithUID(uid string) *model.Claim {
-	if i, ok := st.claims.claimByUID[uid]; ok {
-		return st.s.Claims[i]
+func (ix *index) claimWithUID(uid string) *model.Claim {
+	if i, ok := ix.claims.claimByUID[uid]; ok {
+		return ix.s.Claims[i]
 	}
 	return nil
 }
 
 // positionOf is where a claim stands in the Snapshot.
-func (st *step) positionOf(c *model.Claim) int32 {
-	if i, ok := st.dirtyPosition[c]; ok {
+func (ix *index) positionOf(c *model.Claim) int32 {
+	if i, ok := ix.dirtyPosition[c]; ok {
 		return i
 	}
-	return findClaim(st.s, c.Name)
+	return findClaim(ix.s, c.Name)
 }
 
 // nodeOf is the claim's node; nil: it has none, or several.
-func (st *step) nodeOf(c *model.Claim) *model.Node {
-	if i := st.positionOf(c); i >= 0 && st.claims.nodeOf[i] >= 0 {
-		return st.s.Nodes[st.claims.nodeOf[i]]
+func (ix *index) nodeOf(c *model.Claim) *model.Node {
+	if i := ix.positionOf(c); i >= 0 && ix.claims.nodeOf[i] >= 0 {
+		return ix.s.Nodes[ix.claims.nodeOf[i]]
 	}
 	return nil
 }
 
 // nodesAt are all with the claim's provider id.
-func (st *step) nodesAt(at int32) []*model.Node {
-	switch i := st.claims.nodeOf[at]; i {
+func (ix *index) nodesAt(at int32) []*model.Node {
+	switch i := ix.claims.nodeOf[at]; i {
 	case none:
 		return nil
 	case several:
 		var out []*model.Node
-		for _, i := range st.claims.nodesByProviderID[st.s.Claims[at].ProviderID] {
-			out = append(out, st.s.Nodes[i])
+		for _, i := range ix.claims.nodesByProviderID[ix.s.Claims[at].ProviderID] {
+			out = append(out, ix.s.Nodes[i])
 		}
 		return out
 	default:
-		return st.s.Nodes[i : i+1 : i+1]
+		return ix.s.Nodes[i : i+1 : i+1]
 	}
 }
 
@@ -231,17 +231,17 @@ func newInstanceIndex(s *model.Snapshot, x *claimIndex) *instanceIndex {
 }
 
 // instancesAt are a claim's in the cloud's list: those with its provider id, and those that bear its uid and are no other claim's.
-func (st *step) instancesAt(at int32) []*model.Instance {
-	c := st.s.Claims[at]
+func (ix *index) instancesAt(at int32) []*model.Instance {
+	c := ix.s.Claims[at]
 	var out []*model.Instance
-	if last, ok := st.claims.claimByProviderID[c.ProviderID]; ok && last == at {
-		list := st.s.Instances
+	if last, ok := ix.claims.claimByProviderID[c.ProviderID]; ok && last == at {
+		list := ix.s.Instances
 		i, _ := slices.BinarySearchFunc(list, c.ProviderID, func(x *model.Instance, id string) int { return strings.Compare(x.ProviderID, id) })
 		for ; i < len(list) && list[i].ProviderID == c.ProviderID; i++ {
 			out = append(out, list[i])
 		}
 	}
-	if loose := st.instances.unclaimed[c.UID]; c.UID != "" && len(loose) > 0 {
+	if loose := ix.instances.unclaimed[c.UID]; c.UID != "" && len(loose) > 0 {
 		out = append(out, loose...)
 		slices.SortStableFunc(out, func(a, b *model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	}
@@ -249,60 +249,60 @@ func (st *step) instancesAt(at int32) []*model.Instance {
 }
 
 // loadUnchanged finds out what of the last step still holds, and what is astir.
-func (st *step) loadUnchanged() {
-	s, old := st.s, st.mem.unchanged
-	st.poolByName = make(map[string]*model.NodePool, len(s.Pools))
+func (um *unchangedMachines) load() {
+	s, old := um.s, um.mem.last
+	um.poolByName = make(map[string]*model.NodePool, len(s.Pools))
 	for _, p := range s.Pools {
-		st.poolByName[p.Name] = p
+		um.poolByName[p.Name] = p
 	}
 	if old == nil {
 		old = &unchangedNodes{}
 	}
-	k := &unchangedNodes{claims: s.Claims, nodes: s.Nodes, pools: s.Pools, drift: s.Drift, lifecycle: st.pol.Lifecycle, settle: st.pol.LandingGrace, repair: st.pol.Repair, classes: st.pol.NodeClasses,
+	k := &unchangedNodes{claims: s.Claims, nodes: s.Nodes, pools: s.Pools, drift: s.Drift, lifecycle: um.pol.Lifecycle, settle: um.pol.LandingGrace, repair: um.pol.Repair, classes: um.pol.NodeClasses,
 		dirtyCandidates: old.dirtyCandidates}
-	st.unchanged = k
+	um.unchanged = k
 	changedClaims, likeClaims := listChanged(old.claims, s.Claims, func(a, b *model.Claim) bool {
 		return a.Name == b.Name && a.UID == b.UID && a.ProviderID == b.ProviderID
 	})
 	changedNodes, likeNodes := listChanged(old.nodes, s.Nodes, func(a, b *model.Node) bool {
 		return a.Name == b.Name && a.ProviderID == b.ProviderID && a.Claim == b.Claim
 	})
-	known := old.claimIndex != nil && old.lifecycle == st.pol.Lifecycle && old.settle == st.pol.LandingGrace && slices.Equal(old.repair, st.pol.Repair) && slices.Equal(old.classes, st.pol.NodeClasses)
+	known := old.claimIndex != nil && old.lifecycle == um.pol.Lifecycle && old.settle == um.pol.LandingGrace && slices.Equal(old.repair, um.pol.Repair) && slices.Equal(old.classes, um.pol.NodeClasses)
 	if old.claimIndex != nil && likeClaims && likeNodes {
-		k.claimIndex, st.claims = old.claimIndex, old.claimIndex
+		k.claimIndex, um.claims = old.claimIndex, old.claimIndex
 	} else {
 		k.claimIndex = newClaimIndex(s)
-		st.claims = k.claimIndex
+		um.claims = k.claimIndex
 	}
 	if k.instanceIndex = old.instanceIndex; k.instanceIndex == nil || k.instanceIndex.shape != k.claimIndex || !sameSlice(k.instanceIndex.instances, s.Instances) {
 		k.instanceIndex = newInstanceIndex(s, k.claimIndex)
 	}
-	st.instances = k.instanceIndex
+	um.instances = k.instanceIndex
 	switch {
 	case !known:
 		n := len(s.Nodes)
 		k.state, k.solverNodes, k.candidates, k.until, k.sums = make([]nodeState, n), make([]solve.Room, n), make([]*disrupt.Candidate, n), make([]time.Time, n), map[string]poolSum{}
-		st.ownsUnchanged = true
+		um.ownsUnchanged = true
 	case k.claimIndex == old.claimIndex:
 		k.state, k.solverNodes, k.candidates, k.until, k.sums, k.next = old.state, old.solverNodes, old.candidates, old.until, old.sums, old.next
 		for _, i := range changedClaims {
 			if p := k.claimIndex.nodeOf[i]; p >= 0 && k.state[p] == unchanged {
-				st.markDirty(p)
+				um.markDirty(p)
 			}
 		}
 		for _, p := range changedNodes {
-			st.markDirty(p)
+			um.markDirty(p)
 		}
 	default:
-		st.carryOver(old)
+		um.carryOver(old)
 	}
 	if !sameSlice(old.pools, s.Pools) {
-		st.updatePools(old.pools)
+		um.updatePools(old.pools)
 	}
 	if reflect.ValueOf(s.Drift).Pointer() != reflect.ValueOf(old.drift).Pointer() {
 		for p, u := range k.candidates {
 			if k.state[p] == unchanged && s.Drift[u.Claim.UID] != "" {
-				st.markDirty(int32(p))
+				um.markDirty(int32(p))
 			}
 		}
 	}
@@ -313,35 +313,35 @@ func (st *step) loadUnchanged() {
 			}
 			if at, ok := k.claimIndex.claimByProviderID[i.ProviderID]; ok {
 				if p := k.claimIndex.nodeOf[at]; p >= 0 && lifecycle.Unreserved(s.Claims[at], s.Nodes[p], i) != nil {
-					st.markDirty(p)
+					um.markDirty(p)
 				}
 			}
 		}
 	}
-	if !k.next.IsZero() && !st.now.Before(k.next) {
+	if !k.next.IsZero() && !um.now.Before(k.next) {
 		for p, t := range k.until {
-			if k.state[p] != dirty && !t.IsZero() && !st.now.Before(t) {
-				st.markDirty(int32(p))
+			if k.state[p] != dirty && !t.IsZero() && !um.now.Before(t) {
+				um.markDirty(int32(p))
 			}
 		}
 	}
-	if st.ownsUnchanged {
+	if um.ownsUnchanged {
 		k.listDirty()
 		k.updateNext()
 	} else {
 		k.dirtyClaims, k.dirtyNodes = old.dirtyClaims, old.dirtyNodes
 	}
-	st.listDirtyClaims()
-	st.wakeAt(k.next)
+	um.listDirtyClaims()
+	um.wakeAt(k.next)
 }
 
 // updatePools has machines looked at whose pool is another one. Where no more of it has changed than its status, which each purchase does, only what
 // refers to it is made anew.
-func (st *step) updatePools(old []*model.NodePool) {
-	k := st.unchanged
+func (um *unchangedMachines) updatePools(old []*model.NodePool) {
+	k := um.unchanged
 	alike := map[*model.NodePool]*model.NodePool{} // what a pool was, to what it is; nil: something else
 	for _, was := range old {
-		if is := st.poolByName[was.Name]; is == was || is != nil && equalButStatus(was, is) {
+		if is := um.poolByName[was.Name]; is == was || is != nil && equalButStatus(was, is) {
 			alike[was] = is
 		}
 	}
@@ -352,9 +352,9 @@ func (st *step) updatePools(old []*model.NodePool) {
 		switch is := alike[u.Pool]; is {
 		case u.Pool:
 		case nil:
-			st.markDirty(int32(p))
+			um.markDirty(int32(p))
 		default:
-			st.copyUnchanged()
+			um.own()
 			v := *u
 			v.Pool = is
 			k.candidates[p] = &v
@@ -392,11 +392,11 @@ func listChanged[T any](old, now []*T, as func(a, b *T) bool) (changed []int32, 
 }
 
 // carryOver takes over what is known of machines that are the very same, though others have come or gone.
-func (st *step) carryOver(old *unchangedNodes) {
-	k, s := st.unchanged, st.s
+func (um *unchangedMachines) carryOver(old *unchangedNodes) {
+	k, s := um.unchanged, um.s
 	n := len(s.Nodes)
 	k.state, k.solverNodes, k.candidates, k.until, k.sums = make([]nodeState, n), make([]solve.Room, n), make([]*disrupt.Candidate, n), make([]time.Time, n), cloneSums(old.sums)
-	st.ownsUnchanged = true
+	um.ownsUnchanged = true
 	k.next = old.next
 	i := 0
 	for j, was := range old.nodes {
@@ -450,20 +450,20 @@ func trimZeros(r model.Resources) model.Resources {
 }
 
 // copyUnchanged makes what is known the step's own, to be changed.
-func (st *step) copyUnchanged() {
-	if k := st.unchanged; !st.ownsUnchanged {
-		st.ownsUnchanged = true
+func (um *unchangedMachines) own() {
+	if k := um.unchanged; !um.ownsUnchanged {
+		um.ownsUnchanged = true
 		k.state, k.solverNodes, k.candidates, k.until, k.sums = slices.Clone(k.state), slices.Clone(k.solverNodes), slices.Clone(k.candidates), slices.Clone(k.until), cloneSums(k.sums)
 	}
 }
 
 // markDirty has a node looked at.
-func (st *step) markDirty(p int32) {
-	k := st.unchanged
+func (um *unchangedMachines) markDirty(p int32) {
+	k := um.unchanged
 	if k.state[p] == dirty {
 		return
 	}
-	st.copyUnchanged()
+	um.own()
 	if u := k.candidates[p]; u != nil {
 		k.count(u, -1)
 	}
@@ -486,29 +486,29 @@ func (k *unchangedNodes) listDirty() {
 }
 
 // listDirtyClaims has what is astir looked at.
-func (st *step) listDirtyClaims() {
-	st.dirtyNodes = st.unchanged.dirtyNodes
-	st.dirtyClaims, st.dirtyPosition = make([]*model.Claim, len(st.unchanged.dirtyClaims)), make(map[*model.Claim]int32, len(st.unchanged.dirtyClaims))
-	for j, i := range st.unchanged.dirtyClaims {
-		c := st.s.Claims[i]
-		st.dirtyClaims[j], st.dirtyPosition[c] = c, i
+func (um *unchangedMachines) listDirtyClaims() {
+	um.dirtyNodes = um.unchanged.dirtyNodes
+	um.dirtyClaims, um.dirtyPosition = make([]*model.Claim, len(um.unchanged.dirtyClaims)), make(map[*model.Claim]int32, len(um.unchanged.dirtyClaims))
+	for j, i := range um.unchanged.dirtyClaims {
+		c := um.s.Claims[i]
+		um.dirtyClaims[j], um.dirtyPosition[c] = c, i
 	}
 }
 
 // markClaimsDirty has machines looked at that no object of theirs says anything about: another's does.
-func (st *step) markClaimsDirty(claims []*model.Claim) {
+func (um *unchangedMachines) markClaimsDirty(claims []*model.Claim) {
 	any := false
 	for _, c := range claims {
-		if i := st.positionOf(c); i >= 0 {
-			if p := st.claims.nodeOf[i]; p >= 0 && st.unchanged.state[p] == unchanged {
-				st.markDirty(p)
+		if i := um.positionOf(c); i >= 0 {
+			if p := um.claims.nodeOf[i]; p >= 0 && um.unchanged.state[p] == unchanged {
+				um.markDirty(p)
 				any = true
 			}
 		}
 	}
 	if any {
-		st.unchanged.listDirty()
-		st.listDirtyClaims()
+		um.unchanged.listDirty()
+		um.listDirtyClaims()
 	}
 }
 
@@ -529,43 +529,43 @@ type idleClaim struct {
 }
 
 // saveUnchanged remembers for the next step what this one has found still.
-func (st *step) saveUnchanged() {
-	k := st.unchanged
-	for _, x := range st.idleClaims {
-		c, p := st.s.Claims[x.at], st.claims.nodeOf[x.at]
-		u := st.baseCandidates[c]
-		if u == nil || p < 0 || st.claims.claimOf[p] != x.at || !st.isUnchanged(u) {
+func (um *unchangedMachines) save() {
+	k := um.unchanged
+	for _, x := range um.idleClaims {
+		c, p := um.s.Claims[x.at], um.claims.nodeOf[x.at]
+		u := um.candidates.base[c]
+		if u == nil || p < 0 || um.claims.claimOf[p] != x.at || !um.isUnchanged(u) {
 			continue
 		}
-		st.copyUnchanged()
-		k.state[p], k.candidates[p], k.until[p], k.solverNodes[p] = unchanged, u, x.until, st.standingNode(u.Node, c, nil)
+		um.own()
+		k.state[p], k.candidates[p], k.until[p], k.solverNodes[p] = unchanged, u, x.until, um.nodes.standingNode(u.Node, c, nil)
 		k.count(u, 1)
 	}
-	for _, p := range st.dirtyNodes {
-		if n := st.s.Nodes[p]; st.claims.claimOf[p] < 0 && n.Deleting.IsZero() && st.now.Sub(n.Created) >= unownedNodeGrace {
-			st.copyUnchanged()
-			k.state[p], k.solverNodes[p] = unowned, st.standingNode(n, nil, nil)
+	for _, p := range um.dirtyNodes {
+		if n := um.s.Nodes[p]; um.claims.claimOf[p] < 0 && n.Deleting.IsZero() && um.now.Sub(n.Created) >= unownedNodeGrace {
+			um.own()
+			k.state[p], k.solverNodes[p] = unowned, um.nodes.standingNode(n, nil, nil)
 		}
 	}
-	if st.ownsUnchanged {
+	if um.ownsUnchanged {
 		k.listDirty()
 		k.updateNext()
 	}
 	k.dirtyCandidates = nil
-	for c, u := range st.baseCandidates {
-		if p := st.claims.nodeOf[st.positionOf(c)]; p < 0 || k.candidates[p] != u {
+	for c, u := range um.candidates.base {
+		if p := um.claims.nodeOf[um.positionOf(c)]; p < 0 || k.candidates[p] != u {
 			if k.dirtyCandidates == nil {
 				k.dirtyCandidates = map[string]*disrupt.Candidate{}
 			}
 			k.dirtyCandidates[c.Name] = u
 		}
 	}
-	st.mem.unchanged = k
+	um.mem.last = k
 }
 
 // isUnchanged says whether nothing in this package has anything to do about a machine that lifecycle has nothing to do for, before either changes.
 // Every check of a single machine is in here: what it passes over must be seen by it.
-func (st *step) isUnchanged(u *disrupt.Candidate) bool {
+func (um *unchangedMachines) isUnchanged(u *disrupt.Candidate) bool {
 	c, n, p := u.Claim, u.Node, u.Pool
 	switch {
 	case c.Provisional, c.SlotsUnsure, !c.Deleting.IsZero(), !n.Deleting.IsZero(), !n.Ready, c.ProviderID == "", c.Capacity.IsZero(),
@@ -573,12 +573,12 @@ func (st *step) isUnchanged(u *disrupt.Candidate) bool {
 		!c.Is(lifecycle.Launched), !c.Is(lifecycle.Registered), !c.Is(lifecycle.Initialized),
 		c.Is(lifecycle.Terminating), c.Is(lifecycle.Disrupted), c.Is(conditionDrifted),
 		c.Annotations[AnnotationCommand] != "", c.Annotations[AnnotationHost] != "", c.Annotations[AnnotationInterrupted] != "", c.Annotations[lifecycle.TerminationTime] != "",
-		st.reservations[c.Name] != nil, st.commandOfClaim[c.Name] != "", st.interrupted[c.Name] != nil,
-		lifecycle.IsExpired(c, st.now),
+		um.reservations.byClaim[c.Name] != nil, um.commands.ofClaim[c.Name] != "", um.interruptions.byClaim[c.Name] != nil,
+		lifecycle.IsExpired(c, um.now),
 		len(p.Types) > 0 && u.PriceMicro < 0,
 		!disrupt.HasWorkloadPods(n) && p.ConsolidateAfter >= 0 && p.Replicas < 0,
 		c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && p.Hash != "",
-		st.unhealthyCondition(n, p).cause.Code != "":
+		um.health.unhealthyCondition(n, p).cause.Code != "":
 		return false
 	}
 	for _, t := range n.Taints {
@@ -586,6 +586,6 @@ func (st *step) isUnchanged(u *disrupt.Candidate) bool {
 			return false
 		}
 	}
-	reason, _ := st.driftReason(u)
+	reason, _ := um.drift.reason(u)
 	return reason == ""
 }

@@ -15,12 +15,8 @@ import (
 // what Step would buy, from the same rooms and the same pools; nothing else that a Step does is in it. Every pending pod is in
 // Plan.Pods, by namespace and name: those that Step leaves alone as NotOurs with the reason.
 func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
-	st := newStep(s, Memory{}, now, pol)
-	st.schedulerRefusedAll = true
-	st.readInterruptions()
-	st.readCommands()
-	st.readReservations()
-	st.solveDemand(true)
+	st := read(s, Memory{}, now, pol, Request{}, purchasing)
+	st.run(st.decisions(Request{}), purchasing)
 	kept := st.out.Actions[:0]
 	for _, a := range st.out.Actions {
 		if c, ok := a.(plan.CreateClaim); ok {
@@ -28,8 +24,8 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 		}
 	}
 	st.out.Actions = kept
-	for _, name := range sortedKeys(st.reservations) {
-		h := st.reservations[name]
+	for _, name := range sortedKeys(st.reservations.byClaim) {
+		h := st.reservations.byClaim[name]
 		for _, p := range h.pods {
 			if p.Node == "" {
 				st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnClaim, Target: name})
@@ -37,7 +33,7 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 		}
 	}
 	for _, p := range s.Pending {
-		if !st.covered[p.UID] && !st.isDemand(p) {
+		if !st.pods.covered[p.UID] && !st.pods.isDemand(p) {
 			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{notSchedulableReason(p)}})
 		}
 	}

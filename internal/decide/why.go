@@ -21,7 +21,7 @@ import (
 // have to change. The subject is pod/NAMESPACE/NAME, node/NAME or nodepool/NAME. It decides nothing and changes nothing: what it says of a
 // change it knows from making it in thought (Apply) and looking again.
 func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject string) (plan.Answer, error) {
-	st := newLook(s, mem, now, pol)
+	st := newExplanation(s, mem, now, pol)
 	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 	kind, name, _ := strings.Cut(subject, "/")
 	var ok bool
@@ -44,23 +44,17 @@ func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject strin
 	return a, nil
 }
 
-// newLook is a step that only looks.
-func newLook(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
-	st := newStep(s, mem, now, pol)
-	st.readInterruptions()
-	st.readCommands()
-	st.readNodeHealth()
-	st.readReservations()
-	st.rememberPlacements(nil)
-	st.buildCandidates()
-	st.guard = st.newGuard()
-	return st
+// newExplanation returns a step that only looks: how everything stands, with nothing decided.
+func newExplanation(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *explanation {
+	st := read(s, mem, now, pol, Request{}, explaining)
+	st.run(st.decisions(Request{}), explaining)
+	return &explanation{st}
 }
 
 // wayDistance orders ways: fewer changes are nearer, and waiting is near for an hour.
-func (st *step) wayDistance(w plan.Way) int {
+func (ex *explanation) wayDistance(w plan.Way) int {
 	n := 2 * len(w.Changes)
-	if w.After.After(st.now.Add(time.Hour)) {
+	if w.After.After(ex.now.Add(time.Hour)) {
 		n += 7
 	}
 	return n
@@ -74,17 +68,17 @@ func formatDollars(micro int64) string {
 	return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
 }
 
-func (st *step) explainPod(a *plan.Answer, key string) bool {
-	for _, p := range st.s.Pending {
+func (ex *explanation) explainPod(a *plan.Answer, key string) bool {
+	for _, p := range ex.s.Pending {
 		if p.Key() == key {
-			st.explainPending(a, p)
+			ex.explainPending(a, p)
 			return true
 		}
 	}
-	for _, n := range st.s.Nodes {
+	for _, n := range ex.s.Nodes {
 		for _, p := range n.Pods {
 			if p.Key() == key {
-				st.explainBound(a, n, p)
+				ex.explainBound(a, n, p)
 				return true
 			}
 		}
@@ -92,38 +86,38 @@ func (st *step) explainPod(a *plan.Answer, key string) bool {
 	return false
 }
 
-func (st *step) explainPending(a *plan.Answer, p *model.Pod) {
+func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	addFact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
-	for _, name := range sortedKeys(st.reservations) {
-		if h := st.reservations[name]; slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
+	for _, name := range sortedKeys(ex.reservations.byClaim) {
+		if h := ex.reservations.byClaim[name]; slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
 			addFact(a, "room is kept for it on", "nodeclaim/"+name)
 			a.Related = append(a.Related, "nodeclaim/"+name)
-			addFact(a, "bound by", st.bindingParty(p, h))
-			st.explainComing(a, h.claim, h.node)
+			addFact(a, "bound by", ex.bindingParty(p, h))
+			ex.explainComing(a, h.claim, h.node)
 		}
 	}
-	if was, ok := st.mem.placements[p.UID]; ok {
+	if was, ok := ex.demand.mem.placements[p.UID]; ok {
 		addFact(a, "expected on", "node/"+was.node)
-		if i := slices.IndexFunc(st.s.Nodes, func(n *model.Node) bool { return n.Name == was.node }); i >= 0 {
-			st.explainComing(a, st.claimNamed(st.s.Nodes[i].Claim), st.s.Nodes[i])
+		if i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == was.node }); i >= 0 {
+			ex.explainComing(a, ex.claimNamed(ex.s.Nodes[i].Claim), ex.s.Nodes[i])
 		}
 	}
-	alt, reasons := st.podOutcome(p)
-	wrong := st.disagreementOf(p)
-	if given, over := st.disagreementRefusal(p, wrong); over {
-		f := plan.Finding{Of: plan.Demand, Reason: given, Until: wrong.since.Add(st.pol.DisagreementRetry)}
+	alt, reasons := ex.podOutcome(p)
+	wrong := ex.disagreements.of(p)
+	if given, over := ex.disagreements.refusal(p, wrong); over {
+		f := plan.Finding{Of: plan.Demand, Reason: given, Until: wrong.since.Add(ex.pol.DisagreementRetry)}
 		a.Findings = append(a.Findings, f)
 		if alt != nil { // what is tried again then
 			a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *alt})
 		}
 		return
 	}
-	if m, ok := st.podShortfallOf(p); ok && m.isFinal() {
+	if m, ok := ex.shortfalls.podShortfallOf(p); ok && m.isFinal() {
 		alt, reasons = nil, []plan.Reason{m.why}
 	} else if len(reasons) > 0 {
 		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
-		only, q := onlyPod(st.s, p.UID, "")
-		if alt, own := newStep(only, Memory{}, st.now, st.pol).podOutcome(q); alt == nil {
+		only, q := onlyPod(ex.s, p.UID, "")
+		if alt, own := (&explanation{newStep(only, Memory{}, ex.now, ex.pol)}).podOutcome(q); alt == nil {
 			reasons = own
 		}
 	}
@@ -134,7 +128,7 @@ func (st *step) explainPending(a *plan.Answer, p *model.Pod) {
 	for i, r := range reasons {
 		f := plan.Finding{Of: plan.Demand, Reason: r}
 		if i < most {
-			w, ch := st.findPodWay(p, r)
+			w, ch := ex.findPodWay(p, r)
 			if f.Change = ch; w != nil {
 				a.Ways = append(a.Ways, *w)
 			}
@@ -144,7 +138,7 @@ func (st *step) explainPending(a *plan.Answer, p *model.Pod) {
 }
 
 // explainComing says what a machine that a pod waits for waits for itself.
-func (st *step) explainComing(a *plan.Answer, c *model.Claim, n *model.Node) {
+func (ex *explanation) explainComing(a *plan.Answer, c *model.Claim, n *model.Node) {
 	if c == nil || c.Is(lifecycle.Initialized) {
 		return
 	}
@@ -174,8 +168,8 @@ func withColon(s string) string {
 }
 
 // podOutcome is where a pending pod would go now, or why nowhere.
-func (st *step) podOutcome(p *model.Pod) (*plan.Alternative, []plan.Reason) {
-	out := WhatIf(st.s, st.now, st.pol)
+func (ex *explanation) podOutcome(p *model.Pod) (*plan.Alternative, []plan.Reason) {
+	out := WhatIf(ex.s, ex.now, ex.pol)
 	for _, d := range out.Pods {
 		if d.Pod.UID != p.UID {
 			continue
@@ -211,13 +205,13 @@ func onlyPod(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) 
 
 // findPodWay looks for changes after which the pod has a place, beginning with what one pool has against it: one change a check, each of which
 // makes its check pass. It also returns the first.
-func (st *step) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
+func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
 	w := plan.Way{Of: plan.Demand, Pool: r.Pool}
-	cur := st.s
+	cur := ex.s
 	const deep = 6
 	for range deep {
 		found := false
-		x := newStep(cur, Memory{}, st.now, st.pol)
+		x := &explanation{newStep(cur, Memory{}, ex.now, ex.pol)}
 		_, q := onlyPod(cur, p.UID, "")
 		for _, ch := range x.podRemedies(q, r) {
 			if slices.ContainsFunc(w.Changes, func(o plan.Change) bool { return o.Object == ch.Object && o.Field == ch.Field && o.Value == ch.Value }) {
@@ -228,14 +222,14 @@ func (st *step) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change
 				continue
 			}
 			only, q := onlyPod(next, p.UID, r.Pool)
-			alt, against := newStep(only, Memory{}, st.now, st.pol).podOutcome(q)
+			alt, against := (&explanation{newStep(only, Memory{}, ex.now, ex.pol)}).podOutcome(q)
 			if alt == nil && (len(against) == 0 || sameCheck(against[0], r)) {
 				continue
 			}
 			w.Changes, cur, found = append(w.Changes, ch), next, true
 			if alt != nil {
 				// Alone it has a place; with all the others too?
-				_, against = newStep(cur, Memory{}, st.now, st.pol).podOutcome(q)
+				_, against = (&explanation{newStep(cur, Memory{}, ex.now, ex.pol)}).podOutcome(q)
 				if len(against) == 0 {
 					w.Then = *alt
 					return &w, &w.Changes[0]
@@ -260,8 +254,8 @@ func sameCheck(a, b plan.Reason) bool {
 }
 
 // bindingParty is who will bind a pod to the node of its slot, and when or why.
-func (st *step) bindingParty(p *model.Pod, h *reservation) string {
-	why := st.bindRefusal(p)
+func (ex *explanation) bindingParty(p *model.Pod, h *reservation) string {
+	why := ex.reservations.bindRefusal(p)
 	switch {
 	case p.Binding != "":
 		return "Dovetail, which is binding it to node/" + p.Binding
@@ -271,13 +265,13 @@ func (st *step) bindingParty(p *model.Pod, h *reservation) string {
 		return "kube-scheduler, because the API server refused to let Dovetail"
 	case why.Code != "":
 		return "kube-scheduler, because of " + why.Key + " (" + why.Have + ")"
-	case h.isContested(st.unreservedTolerantClasses(true)):
+	case h.isContested(ex.reservations.unreservedTolerantClasses(true)):
 		return "kube-scheduler, because pods that tolerate every taint may come to the node"
 	}
 	return "Dovetail, as soon as the node is Ready"
 }
 
-func (st *step) explainBound(a *plan.Answer, n *model.Node, p *model.Pod) {
+func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod) {
 	addFact(a, "state", "bound since "+p.Bound.UTC().Format(time.RFC3339))
 	addFact(a, "node", n.Name)
 	if p.ReservedFor != "" {
@@ -287,8 +281,8 @@ func (st *step) explainBound(a *plan.Answer, n *model.Node, p *model.Pod) {
 		addFact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
 	}
 	a.Related = append(a.Related, "node/"+n.Name)
-	if c := st.claimNamed(n.Claim); c != nil {
-		if r, ok := st.rolloutFor(p, st.poolByName[c.Pool]); ok {
+	if c := ex.claimNamed(n.Claim); c != nil {
+		if r, ok := ex.rollouts.rolloutFor(p, ex.poolByName[c.Pool]); ok {
 			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
 			if r.Refused.Code != "" {
 				leaves = "by eviction, though its successor should come first: " + r.Refused.Have + " (" + r.Refused.Key + ")"
@@ -297,11 +291,11 @@ func (st *step) explainBound(a *plan.Answer, n *model.Node, p *model.Pod) {
 			a.Related = append(a.Related, "deployment/"+p.Namespace+"/"+p.Deployment)
 		}
 	}
-	for _, u := range st.candidates {
+	for _, u := range ex.candidates.all {
 		if u.Node != n {
 			continue
 		}
-		fs, alt := st.listObstacles(u, plan.Underutilized)
+		fs, alt := ex.listObstacles(u, plan.Underutilized)
 		for _, f := range fs {
 			if f.Reason.Subject == "pod/"+p.Key() {
 				a.Findings = append(a.Findings, f)
@@ -313,18 +307,18 @@ func (st *step) explainBound(a *plan.Answer, n *model.Node, p *model.Pod) {
 	}
 }
 
-func (st *step) explainNode(a *plan.Answer, name string) bool {
-	i := slices.IndexFunc(st.s.Nodes, func(n *model.Node) bool { return n.Name == name })
+func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
+	i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == name })
 	if i < 0 {
 		return false
 	}
-	n := st.s.Nodes[i]
-	c := st.claimNamed(n.Claim)
+	n := ex.s.Nodes[i]
+	c := ex.claimNamed(n.Claim)
 	if !n.Deleting.IsZero() && c == nil {
 		addFact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
 		return true
 	}
-	if c == nil || st.poolByName[c.Pool] == nil {
+	if c == nil || ex.poolByName[c.Pool] == nil {
 		addFact(a, "state", "not a machine of any NodePool: it is used, and never given back")
 		return true
 	}
@@ -333,10 +327,10 @@ func (st *step) explainNode(a *plan.Answer, name string) bool {
 	addFact(a, "nodepool", c.Pool)
 	addFact(a, "machine", n.Labels[model.LabelInstanceType]+" "+n.Labels[model.LabelZone]+" "+n.Labels[model.LabelCapacityType])
 	if !c.Deleting.IsZero() {
-		st.explainDraining(a, c, n)
+		ex.explainDraining(a, c, n)
 		return true
 	}
-	u := st.candidateOnNode(name)
+	u := ex.candidates.onNode(name)
 	if u == nil {
 		return true
 	}
@@ -347,36 +341,36 @@ func (st *step) explainNode(a *plan.Answer, name string) bool {
 	if u.CommandID != "" {
 		addFact(a, "move under way", u.CommandID)
 	}
-	if x := st.interrupted[c.Name]; x != nil {
+	if x := ex.interruptions.byClaim[c.Name]; x != nil {
 		addFact(a, "its cloud takes it away", x.notice.Kind+", at "+x.deadline.UTC().Format(time.RFC3339))
 	}
-	if s, ok := st.unhealthyNodes[c.Name]; ok && st.now.Before(s.due) {
+	if s, ok := ex.health.byClaim[c.Name]; ok && ex.now.Before(s.due) {
 		addFact(a, "ill", s.cause.Key+" is "+s.cause.Have+"; it counts as broken from "+s.due.UTC().Format(time.RFC3339))
 	}
-	for _, cause := range st.disruptionCauses(u) {
-		fs, alt := st.listObstacles(u, cause)
+	for _, cause := range ex.disruptionCauses(u) {
+		fs, alt := ex.listObstacles(u, cause)
 		a.Findings = append(a.Findings, fs...)
 		if alt != nil {
 			a.Alternatives = append(a.Alternatives, *alt)
 		}
-		a.Ways = append(a.Ways, st.nodeWays(name, cause, fs)...)
+		a.Ways = append(a.Ways, ex.nodeWays(name, cause, fs)...)
 	}
 	return true
 }
 
 // explainDraining says what holds a drain up.
-func (st *step) explainDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
+func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 	addFact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
-	u := disrupt.NewCandidate(c, n, st.poolByName[c.Pool])
+	u := disrupt.NewCandidate(c, n, ex.poolByName[c.Pool])
 	end, forced := lifecycle.Deadline(c)
 	if forced {
 		addFact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
 	}
 	for _, p := range n.Pods {
-		for _, r := range st.guard.PodBlockers(p, plan.Draining) {
+		for _, r := range ex.candidates.guard.PodBlockers(p, plan.Draining) {
 			r.Pool = c.Pool
-			f := plan.Finding{Of: plan.Draining, Reason: r, Change: st.nodeRemedy(u, r), Until: end}
-			if _, until := p.Held(st.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
+			f := plan.Finding{Of: plan.Draining, Reason: r, Change: ex.nodeRemedy(u, r), Until: end}
+			if _, until := p.Held(ex.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
 				f.Until = until
 			}
 			a.Findings = append(a.Findings, f)
@@ -384,24 +378,24 @@ func (st *step) explainDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 	}
 }
 
-func (st *step) candidateOnNode(node string) *disrupt.Candidate {
-	i := slices.IndexFunc(st.candidates, func(u *disrupt.Candidate) bool { return u.Node.Name == node })
+func (ca *candidates) onNode(node string) *disrupt.Candidate {
+	i := slices.IndexFunc(ca.all, func(u *disrupt.Candidate) bool { return u.Node.Name == node })
 	if i < 0 {
 		return nil
 	}
-	return st.candidates[i]
+	return ca.all[i]
 }
 
 // disruptionCauses are what a machine might go for now.
-func (st *step) disruptionCauses(u *disrupt.Candidate) []plan.Code {
+func (ex *explanation) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 	var out []plan.Code
-	if _, bad := st.brokenNode(u.Claim); bad {
+	if _, bad := ex.health.brokenNode(u.Claim); bad {
 		out = append(out, plan.Unhealthy)
 	}
 	if u.Claim.Is(conditionDrifted) {
 		out = append(out, plan.Drifted)
 	}
-	if lifecycle.IsExpired(u.Claim, st.now) {
+	if lifecycle.IsExpired(u.Claim, ex.now) {
 		out = append(out, plan.Expired)
 	}
 	if !disrupt.HasWorkloadPods(u.Node) {
@@ -411,37 +405,37 @@ func (st *step) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 }
 
 // listObstacles are what keeps a machine from going for a cause now, and what its going would come to.
-func (st *step) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
+func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
 	var out []plan.Finding
 	found := func(r plan.Reason, until time.Time) {
-		out = append(out, plan.Finding{Of: cause, Reason: r, Change: st.nodeRemedy(u, r), Until: until})
+		out = append(out, plan.Finding{Of: cause, Reason: r, Change: ex.nodeRemedy(u, r), Until: until})
 	}
-	for _, r := range st.guard.Blockers(u, cause, false) {
+	for _, r := range ex.candidates.guard.Blockers(u, cause, false) {
 		if r.Code == plan.NotInitialized {
 			r.Have = u.Claim.Conditions[lifecycle.Initialized].Message
 		}
-		found(r, st.obstacleEnd(u, r))
+		found(r, ex.obstacleEnd(u, r))
 	}
 	if cause == plan.Unhealthy {
-		if why, ok := st.isRepairAllowed(u.Pool.Name); !ok {
+		if why, ok := ex.health.isRepairAllowed(u.Pool.Name); !ok {
 			found(why, time.Time{})
 		}
 	}
-	if left, why := st.budgetLeftFor(u, cause); left <= 0 && st.budgetCounts[u.Pool.Name].Total > 0 {
-		found(why, disrupt.BudgetOpensAt(u.Pool, st.budgetCounts[u.Pool.Name], cause, st.now))
+	if left, why := ex.candidates.budgetLeftFor(u, cause); left <= 0 && ex.candidates.budgetCounts[u.Pool.Name].Total > 0 {
+		found(why, disrupt.BudgetOpensAt(u.Pool, ex.candidates.budgetCounts[u.Pool.Name], cause, ex.now))
 		if ch := out[len(out)-1].Change; ch != nil { // its own being down does not count against it
-			plain, _ := st.budgetLeft(u.Pool, cause)
-			ch.Value = strconv.FormatInt(st.budgetCounts[u.Pool.Name].Unavailable+1-(left-plain), 10)
+			plain, _ := ex.candidates.budgetLeft(u.Pool, cause)
+			ch.Value = strconv.FormatInt(ex.candidates.budgetCounts[u.Pool.Name].Unavailable+1-(left-plain), 10)
 		}
 	}
-	if s, ok := st.mem.backOffs[u.Claim.UID]; ok && st.now.Before(s.until) {
+	if s, ok := ex.commands.mem.backOffs[u.Claim.UID]; ok && ex.now.Before(s.until) {
 		found(plan.Reason{Code: plan.Aborted, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339),
 			Have: strconv.Itoa(s.times) + " moves taken back"}, s.until)
 	}
 	if !u.Initialized || cause == plan.Underutilized && u.PriceMicro < 0 {
 		return out, nil
 	}
-	alt, f := st.examineCandidate(u, cause)
+	alt, f := ex.examineCandidate(u, cause)
 	if f != nil {
 		out = append(out, *f)
 	}
@@ -449,7 +443,7 @@ func (st *step) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]plan.Fin
 }
 
 // obstacleEnd is when time alone takes an obstacle away; zero: it does not.
-func (st *step) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Time {
+func (ex *explanation) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Time {
 	switch r.Code {
 	case plan.Quiet:
 		if u.Pool.ConsolidateAfter >= 0 {
@@ -464,24 +458,24 @@ func (st *step) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Time {
 }
 
 // examineCandidate is what a machine's going would come to, and what makes that not worth it.
-func (st *step) examineCandidate(u *disrupt.Candidate, cause plan.Code) (*plan.Alternative, *plan.Finding) {
+func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (*plan.Alternative, *plan.Finding) {
 	alt := &plan.Alternative{Kind: plan.Leave, Of: cause, Pods: len(u.Pods), NowMicro: max(u.PriceMicro, 0), Machines: []plan.Machine{}}
 	if len(u.Pods) == 0 {
 		return alt, nil
 	}
-	in := st.searchInput(true)
-	for _, o := range st.candidates {
-		if o == u || len(o.Pods) > 0 && len(st.guard.Blockers(o, plan.Underutilized, true)) == 0 {
+	in := ex.search.input(true)
+	for _, o := range ex.candidates.all {
+		if o == u || len(o.Pods) > 0 && len(ex.candidates.guard.Blockers(o, plan.Underutilized, true)) == 0 {
 			in.Candidates = append(in.Candidates, o)
 		}
 	}
 	free := *u
 	free.CommandID = ""
-	e := disrupt.Evaluate(in, []*disrupt.Candidate{&free}, st.pol.Disrupt, st.pol.Solve)
+	e := disrupt.Evaluate(in, []*disrupt.Candidate{&free}, ex.pol.Disrupt, ex.pol.Solve)
 	f := &plan.Finding{Of: cause, Reason: e.Why}
 	f.Reason.Pool, f.Reason.Subject = u.Pool.Name, cmp.Or(f.Reason.Subject, "node/"+u.Node.Name)
 	if e.Command == nil {
-		st.placementRemedy(u, e, f)
+		ex.placementRemedy(u, e, f)
 		alt.Kind, alt.Why = plan.Replace, f.Reason
 		return alt, f
 	}
@@ -492,10 +486,10 @@ func (st *step) examineCandidate(u *disrupt.Candidate, cause plan.Code) (*plan.A
 	alt.Why = f.Reason
 	switch {
 	case e.Why.Code == plan.NotBalanced:
-		f.Change = st.nodeRemedy(u, f.Reason)
+		f.Change = ex.nodeRemedy(u, f.Reason)
 	case e.Why.Code == plan.NotKept: // no price helps
 	case e.Why.Code != "":
-		f.Change = st.priceRemedy(in, &free, e)
+		f.Change = ex.priceRemedy(in, &free, e)
 	default:
 		alt.Why = plan.Reason{}
 		return alt, nil
@@ -523,7 +517,7 @@ func describeCommand(alt *plan.Alternative, m *disrupt.Command) {
 
 // placementRemedy is the edit after which a pool has not that against a pod any more for which it gets no home now; of the pools, the first by
 // nearness for which there is one speaks.
-func (st *step) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.Finding) {
+func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.Finding) {
 	if e.Refused.Pod == nil {
 		return
 	}
@@ -534,19 +528,19 @@ func (st *step) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *p
 		if i == 0 {
 			speak(r)
 		}
-		for _, ch := range st.podRemedies(e.Refused.Pod, r) {
-			next, err := Apply(st.s, ch)
+		for _, ch := range ex.podRemedies(e.Refused.Pod, r) {
+			next, err := Apply(ex.s, ch)
 			if err != nil {
 				continue
 			}
-			x := newLook(next, st.mem, st.now, st.pol)
-			v := x.candidateOnNode(u.Node.Name)
+			x := newExplanation(next, ex.mem, ex.now, ex.pol)
+			v := x.candidates.onNode(u.Node.Name)
 			if v == nil {
 				continue
 			}
-			in := x.searchInput(true)
+			in := x.search.input(true)
 			in.Candidates = []*disrupt.Candidate{v}
-			again := disrupt.Evaluate(in, in.Candidates, st.pol.Disrupt, st.pol.Solve)
+			again := disrupt.Evaluate(in, in.Candidates, ex.pol.Disrupt, ex.pol.Solve)
 			if again.Command != nil || again.Refused.Pod.UID != e.Refused.Pod.UID || !slices.ContainsFunc(again.Refused.Reasons, func(o plan.Reason) bool { return sameCheck(o, r) }) {
 				speak(r)
 				f.Change = &ch
@@ -558,7 +552,7 @@ func (st *step) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *p
 
 // priceRemedy is the price at which what would be bought is cheap enough. What the machine is itself can't be it: its own price would fall
 // too.
-func (st *step) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.Evaluation) *plan.Change {
+func (ex *explanation) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.Evaluation) *plan.Change {
 	own := plan.Machine{Type: u.Node.Labels[model.LabelInstanceType], Zone: u.Node.Labels[model.LabelZone], CapacityType: u.Node.Labels[model.LabelCapacityType]}
 	var alt plan.Alternative
 	describeCommand(&alt, e.Command)
@@ -577,7 +571,7 @@ func (st *step) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.E
 			}
 			other.Pools[i].NodePool = &p
 		}
-		if e = disrupt.Evaluate(&other, []*disrupt.Candidate{u}, st.pol.Disrupt, st.pol.Solve); e.Command == nil {
+		if e = disrupt.Evaluate(&other, []*disrupt.Candidate{u}, ex.pol.Disrupt, ex.pol.Solve); e.Command == nil {
 			return nil
 		}
 		alt = plan.Alternative{}
@@ -598,25 +592,25 @@ func (st *step) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.E
 }
 
 // nodeWays are the ways a machine could go: by waiting, where every obstacle ends by itself, and by changes now.
-func (st *step) nodeWays(name string, cause plan.Code, fs []plan.Finding) []plan.Way {
+func (ex *explanation) nodeWays(name string, cause plan.Code, fs []plan.Finding) []plan.Way {
 	var out []plan.Way
 	if len(fs) > 0 && !slices.ContainsFunc(fs, func(f plan.Finding) bool { return f.Until.IsZero() }) {
 		after := time.Time{}
 		for _, f := range fs {
 			after = laterOf(after, f.Until)
 		}
-		x := newLook(st.s, st.mem, after, st.pol)
-		if u := x.candidateOnNode(name); u != nil {
+		x := newExplanation(ex.s, ex.mem, after, ex.pol)
+		if u := x.candidates.onNode(name); u != nil {
 			if left, alt := x.listObstacles(u, cause); len(left) == 0 && alt != nil {
 				out = append(out, plan.Way{Of: cause, Pool: u.Pool.Name, Changes: []plan.Change{}, After: after, Then: *alt})
 			}
 		}
 	}
 	w := plan.Way{Of: cause, Changes: []plan.Change{}}
-	x := st
+	x := ex
 	const deep = 8
 	for range deep {
-		u := x.candidateOnNode(name)
+		u := x.candidates.onNode(name)
 		if u == nil {
 			return out
 		}
@@ -650,7 +644,7 @@ func (st *step) nodeWays(name string, cause plan.Code, fs []plan.Finding) []plan
 		if !helped {
 			return out // nothing known does
 		}
-		x = newLook(next, st.mem, laterOf(st.now, w.After), st.pol)
+		x = newExplanation(next, ex.mem, laterOf(ex.now, w.After), ex.pol)
 	}
 	return out
 }
@@ -662,14 +656,14 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-func (st *step) explainPool(a *plan.Answer, name string) bool {
-	p := st.poolByName[name]
+func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
+	p := ex.poolByName[name]
 	if p == nil {
 		return false
 	}
 	var own []*disrupt.Candidate
 	price := int64(0)
-	for _, u := range st.candidates {
+	for _, u := range ex.candidates.all {
 		if u.Pool == p {
 			own = append(own, u)
 			price += max(u.PriceMicro, 0)
@@ -685,27 +679,27 @@ func (st *step) explainPool(a *plan.Answer, name string) bool {
 	found := func(of plan.Code, r plan.Reason, until time.Time) {
 		f := plan.Finding{Of: of, Reason: r, Until: until}
 		if of == plan.Demand {
-			if list := st.podRemedies(probe, r); len(list) > 0 {
+			if list := ex.podRemedies(probe, r); len(list) > 0 {
 				f.Change = &list[0]
 			}
 		} else {
-			f.Change = st.nodeRemedy(&disrupt.Candidate{Pool: p}, r)
+			f.Change = ex.nodeRemedy(&disrupt.Candidate{Pool: p}, r)
 		}
 		a.Findings = append(a.Findings, f)
 	}
 	if !p.Ready {
 		found(plan.Demand, plan.Reason{Code: plan.PoolNotReady, Pool: name, Subject: "nodepool/" + name, Have: p.NotReady.Reason + ": " + p.NotReady.Message}, time.Time{})
 	}
-	for _, b := range st.purchasablePools() {
+	for _, b := range ex.purchases.pools() {
 		if b.Name == name {
-			st.explainLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
+			ex.explainLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
 		}
 	}
 	for _, cause := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted} {
-		left, why := st.budgetLeft(p, cause)
-		addFact(a, "budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(st.budgetCounts[name].Total, 10))
-		if left <= 0 && st.budgetCounts[name].Total > 0 {
-			found(cause, why, disrupt.BudgetOpensAt(p, st.budgetCounts[name], cause, st.now))
+		left, why := ex.candidates.budgetLeft(p, cause)
+		addFact(a, "budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(ex.candidates.budgetCounts[name].Total, 10))
+		if left <= 0 && ex.candidates.budgetCounts[name].Total > 0 {
+			found(cause, why, disrupt.BudgetOpensAt(p, ex.candidates.budgetCounts[name], cause, ex.now))
 		}
 	}
 	if p.ConsolidationPolicy != "WhenEmptyOrUnderutilized" && p.ConsolidationPolicy != "Balanced" {
@@ -713,12 +707,12 @@ func (st *step) explainPool(a *plan.Answer, name string) bool {
 			Want: "WhenEmptyOrUnderutilized", Have: p.ConsolidationPolicy}, time.Time{})
 	}
 	if len(own) > 0 {
-		a.Alternatives = append(a.Alternatives, st.costElsewhere(p, own))
+		a.Alternatives = append(a.Alternatives, ex.costElsewhere(p, own))
 	}
 	return true
 }
 
-func (st *step) explainLimits(a *plan.Answer, p *model.NodePool, left model.Resources, nodes int64, found func(plan.Reason)) {
+func (ex *explanation) explainLimits(a *plan.Answer, p *model.NodePool, left model.Resources, nodes int64, found func(plan.Reason)) {
 	var least *model.InstanceType // of all that could be bought
 	for _, t := range p.Types {
 		if least == nil || t.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
@@ -730,9 +724,9 @@ func (st *step) explainLimits(a *plan.Answer, p *model.NodePool, left model.Reso
 			continue
 		}
 		dim := model.Dim(d)
-		addFact(a, "limit "+st.s.ResourceNames[d], "leaves "+model.FormatAmount(dim, left.At(dim))+" of "+model.FormatAmount(dim, p.Limits.At(dim)))
+		addFact(a, "limit "+ex.s.ResourceNames[d], "leaves "+model.FormatAmount(dim, left.At(dim))+" of "+model.FormatAmount(dim, p.Limits.At(dim)))
 		if least != nil && left.At(dim) < least.Capacity.At(dim) {
-			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Subject: least.Name, Key: st.s.ResourceNames[d], Have: model.FormatAmount(dim, max(0, left.At(dim))), Want: model.FormatAmount(dim, least.Capacity.At(dim))})
+			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Subject: least.Name, Key: ex.s.ResourceNames[d], Have: model.FormatAmount(dim, max(0, left.At(dim))), Want: model.FormatAmount(dim, least.Capacity.At(dim))})
 		}
 	}
 	if p.NodeLimit >= 0 {
@@ -744,9 +738,9 @@ func (st *step) explainLimits(a *plan.Answer, p *model.NodePool, left model.Reso
 }
 
 // costElsewhere is what the pods of a pool's machines would cost on machines of other pools.
-func (st *step) costElsewhere(p *model.NodePool, own []*disrupt.Candidate) plan.Alternative {
+func (ex *explanation) costElsewhere(p *model.NodePool, own []*disrupt.Candidate) plan.Alternative {
 	alt := plan.Alternative{Kind: plan.Leave, Of: plan.Underutilized, Machines: []plan.Machine{}}
-	in := st.searchInput(true)
+	in := ex.search.input(true)
 	in.Candidates = own
 	for i := range in.Pools {
 		if in.Pools[i].Name == p.Name {
@@ -758,7 +752,7 @@ func (st *step) costElsewhere(p *model.NodePool, own []*disrupt.Candidate) plan.
 		alt.NowMicro += max(u.PriceMicro, 0)
 		alt.Pods += len(u.Pods)
 	}
-	e := disrupt.Evaluate(in, own, st.pol.Disrupt, st.pol.Solve)
+	e := disrupt.Evaluate(in, own, ex.pol.Disrupt, ex.pol.Solve)
 	if e.Command == nil {
 		alt.Kind, alt.Why = plan.Replace, e.Why
 		return alt
