@@ -58,36 +58,6 @@ func hasEphemeralVolume(p *model.Pod) bool {
 	return slices.ContainsFunc(p.Class.Volumes, func(v model.Volume) bool { return strings.HasPrefix(v.Claim, p.Key()+"-") })
 }
 
-// demandHasClass says whether pods of a class and an owner are demand.
-func (pt *podTable) demandHasClass(p *model.Pod) bool {
-	if pt.demandClasses == nil {
-		pt.demandClasses = map[classOwner]bool{}
-		for _, q := range pt.s.Pending {
-			if pt.isDemand(q) {
-				pt.demandClasses[classOwner{q.Class, q.Owner.UID}] = true
-			}
-		}
-	}
-	return pt.demandClasses[classOwner{p.Class, p.Owner.UID}]
-}
-
-// classOwner are the pods of a class that have one owner.
-type classOwner struct {
-	class *model.Class
-	owner string
-}
-
-// hasReservedSlot says whether pods of a class and an owner are waited for on machines that hold room.
-func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
-	k := rt.pods.slotKeyOf(p)
-	for _, h := range rt.byClaim {
-		if _, ok := h.at[k]; ok {
-			return true
-		}
-	}
-	return false
-}
-
 // anticipatedPods are the pods of a ReplicaSet as they will be, from one number on.
 type anticipatedPods struct {
 	first int

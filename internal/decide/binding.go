@@ -179,28 +179,3 @@ func (r RefusedBinding) KeepsSlot() bool { return r.Why.Key == spreadFilter }
 
 // spreadFilter is the filter of kube-scheduler for topology spread constraints, by its plugin's name.
 const spreadFilter = "PodTopologySpread"
-
-// closeRefusedBindings has pods decided on again that may not be bound to the node on which they had a slot: that node is no longer looked at for them.
-func (sd *schedulerDisagreements) closeRefusedBindings(refused []RefusedBinding) {
-	if len(refused) == 0 {
-		return
-	}
-	next := make(map[string]disagreement, len(sd.mem.byPod)+len(refused))
-	for uid, m := range sd.mem.byPod {
-		next[uid] = m
-	}
-	for _, r := range refused {
-		m := next[r.Pod]
-		if m.since.IsZero() {
-			m.since = sd.now
-		}
-		m.nodes, m.why = append(slices.Clip(m.nodes), r.Node), r.Why
-		next[r.Pod] = m
-	}
-	sd.mem.byPod = next
-}
-
-// isBarred says whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against binding it there.
-func (sd *schedulerDisagreements) isBarred(p *model.Pod, n *model.Node) bool {
-	return n != nil && slices.Contains(sd.mem.byPod[p.UID].nodes, n.Name)
-}

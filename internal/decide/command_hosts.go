@@ -160,7 +160,7 @@ func (dc *disruptionCommands) releaseLandedHosts(m *command) {
 	}
 }
 
-// isForRevocableCommand says whether a holding is for a move that can still be taken back: pods that wait come before it.
+// isRevocable says whether a holding is for a move that can still be taken back: pods that wait come before it.
 func (dc *disruptionCommands) isRevocable(c *model.Claim) bool {
 	r, ok := readHostRecord(c)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// disruptEmptyNodes gives back the nodes that have had no pod of a workload for their pool's consolidateAfter, as far as the budgets allow. Each is a
+// startEmpty gives back the nodes that have had no pod of a workload for their pool's consolidateAfter, as far as the budgets allow. Each is a
 // move for which nothing comes: its node is tainted and looked at again before it goes, for kube-scheduler may just be binding a pod.
 func (se *disruptionSearch) startEmpty() {
 	for _, u := range se.candidates.dirty {

@@ -19,6 +19,17 @@ import (
 // has a home that is ready, or when the time left is needed for the drain. Nothing takes it back and no budget holds it up: it goes in any
 // case. PodDisruptionBudgets hold during the drain as always.
 
+// interruptions are the machines that their cloud takes away.
+type interruptions struct {
+	*draft
+	mem          *interruptionMemory
+	commands     *disruptionCommands
+	demand       *demandStage
+	reservations *reservations
+
+	byClaim map[string]*interrupted // by claim name; nil: there are none
+}
+
 // AnnotationInterrupted on a NodeClaim is the notice that its machine will be taken away, as JSON of Notice.
 const AnnotationInterrupted = "dovetail.sh/interrupted"
 
@@ -61,7 +72,7 @@ type interrupted struct {
 	pods     []*model.Pod
 }
 
-// readInterruptions finds the machines that are to be taken away.
+// read finds the machines that are to be taken away.
 func (it *interruptions) read() {
 	for _, c := range it.dirtyClaims {
 		n, ok := ReadNotice(c)
@@ -92,7 +103,7 @@ func (it *interruptions) read() {
 	}
 }
 
-// interruptedPodsDue says whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once, though together
+// areDue says whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once, though together
 // with those of others whose notices come in the same moment.
 func (it *interruptions) areDue() bool {
 	if len(it.byClaim) == 0 {
@@ -135,7 +146,7 @@ func (it *interruptions) areDue() bool {
 	return true
 }
 
-// advanceInterruptions takes each interrupted machine one step on.
+// advance takes each interrupted machine one step on.
 func (it *interruptions) advance() {
 	if len(it.byClaim) == 0 {
 		return

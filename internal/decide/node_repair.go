@@ -7,11 +7,19 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
+
+// nodeHealth is which nodes are unhealthy, and repairs them.
+type nodeHealth struct {
+	*draft
+	memo *unchangedMachines
+
+	byClaim      map[string]unhealthyNode // by claim name
+	healthByPool map[string]*[2]int       // by pool: its nodes, and those of them that are unhealthy
+}
 
 // RepairPolicy says that a node whose condition has had this status for this long is broken. The provider states them.
 type RepairPolicy struct {
@@ -49,7 +57,7 @@ func (nh *nodeHealth) unhealthyCondition(n *model.Node, pool *model.NodePool) un
 	return out
 }
 
-// readNodeHealth are the nodes of pools that have something wrong with them, by claim name, and how many of each pool do.
+// read are the nodes of pools that have something wrong with them, by claim name, and how many of each pool do.
 func (nh *nodeHealth) read() {
 	if len(nh.pol.Repair) == 0 {
 		return
@@ -141,15 +149,6 @@ func (nh *nodeHealth) clearTerminationTime(c *model.Claim) {
 	}
 	nh.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},
 		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}})
-}
-
-// budgetLeftFor is how many machines of a pool more may go for a repair: one that is down already does not count against itself.
-func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
-	left, why := ca.budgetLeft(u.Pool, cause)
-	if cause == plan.Unhealthy && u.Initialized && !u.Node.Ready {
-		left++
-	}
-	return left, why
 }
 
 // canReplaceBroken says whether a machine is broken and may be repaired gently, its replacement first.

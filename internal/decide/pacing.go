@@ -5,8 +5,6 @@ package decide
 
 import (
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -16,6 +14,14 @@ import (
 // Pods that are asked to go come back one by one: kube-scheduler binds some hundred a second, fewer where it shares a machine, and none of those
 // that wait for it runs. So no more of them are on their way at a time than it takes in a second or two, however many nodes go; the others run on
 // until it is their turn.
+
+// evictionPacing lets only so many pods go at a time.
+type evictionPacing struct {
+	*draft
+	mem           *pacingMemory
+	interruptions *interruptions
+	pods          *podTable
+}
 
 const (
 	evictionRetryAfter = time.Second     // a pod that was asked to go and has not gone by then is kept by something else than its turn
@@ -69,35 +75,6 @@ func (ep *evictionPacing) followSlowEvictions() {
 		next[uid] = a
 	}
 	ep.mem.evictions = next
-}
-
-// terminatingUnreserved are the pods that heed would follow, asked to go or not, for whose successors no slot is open.
-func (pt *podTable) terminatingUnreserved() (out []*model.Pod) {
-	dying := slices.DeleteFunc(pt.terminatingPods(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
-	if len(dying) == 0 {
-		return nil
-	}
-	open := map[slotKey]int{}
-	for _, h := range pt.reservations.byClaim {
-		for _, s := range h.slots {
-			open[slotKey{s.Class, s.Owner}] += s.Count - s.bound - s.matched
-		}
-	}
-	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
-	for _, p := range dying {
-		if k := pt.slotKeyOf(p); open[k] > 0 {
-			open[k]--
-		} else {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// lastSeenPod is when the last pod was seen, as a number.
-func (ix *index) lastSeenPod() (last uint64) {
-	ix.eachPod(func(p *model.Pod) { last = max(last, p.Seen) })
-	return last
 }
 
 // evictionsAllowed says how many pods may be asked to go now, beside those that have been asked before and did not go: those are asked again, since
@@ -169,19 +146,7 @@ func (ep *evictionPacing) podsPendingSuccessor() (out []*model.Pod) {
 	return out
 }
 
-// eachPod calls f with every pod that is pending or on a node.
-func (ix *index) eachPod(f func(*model.Pod)) {
-	for _, p := range ix.s.Pending {
-		f(p)
-	}
-	for _, n := range ix.s.Nodes {
-		for _, p := range n.Pods {
-			f(p)
-		}
-	}
-}
-
-// paceEvictions leaves out the evictions whose turn has not come.
+// pace leaves out the evictions whose turn has not come.
 func (ep *evictionPacing) pace() {
 	draining := false
 	for _, a := range ep.out.Actions {

@@ -3,7 +3,38 @@
 
 package decide
 
-import "github.com/dovetail-sh/dovetail/internal/model"
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// podTable says of each pod which class it is in: see podClasses.
+type podTable struct {
+	*draft
+	commands      *disruptionCommands
+	demand        *demandStage
+	interruptions *interruptions
+	pacing        *evictionPacing
+	reservations  *reservations
+	rollouts      *rollouts
+
+	covered             map[string]bool       // by uid: pods that have a slot
+	unschedulable       map[*model.Class]bool // classes of which kube-scheduler has refused a pod that is still pending
+	schedulerRefusedAll bool                  // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
+	anticipated         []*model.Pod          // valid where anticipatedKnown
+	anticipatedKnown    bool
+	demandClasses       map[classOwner]bool // nil before it is asked for
+	leavers             []*model.Pod        // valid where leaversKnown
+	leaversKnown        bool
+
+	classHashes map[*model.Class]string // ClassHash
+	slotKeyPod  *model.Pod              // the pod whose key slotKey is
+	slotKey     slotKey
+}
 
 // readUnschedulable finds the classes of which kube-scheduler has refused a pod that is still pending.
 func (pt *podTable) readUnschedulable() {
@@ -13,4 +44,188 @@ func (pt *podTable) readUnschedulable() {
 			pt.unschedulable[p.Class] = true
 		}
 	}
+}
+
+// demandHasClass says whether pods of a class and an owner are demand.
+func (pt *podTable) demandHasClass(p *model.Pod) bool {
+	if pt.demandClasses == nil {
+		pt.demandClasses = map[classOwner]bool{}
+		for _, q := range pt.s.Pending {
+			if pt.isDemand(q) {
+				pt.demandClasses[classOwner{q.Class, q.Owner.UID}] = true
+			}
+		}
+	}
+	return pt.demandClasses[classOwner{p.Class, p.Owner.UID}]
+}
+
+// classOwner are the pods of a class that have one owner.
+type classOwner struct {
+	class *model.Class
+	owner string
+}
+
+// unboundInTransit are the pods that are on their way, can't be held back, and have no machine that is kept for them: what standing room they take is
+// not known before they are there. Those that have waited for long take none, but where they are expected.
+func (pt *podTable) unboundInTransit() []*model.Pod {
+	var out []*model.Pod
+	for _, p := range pt.s.Pending {
+		if _, expected := pt.demand.mem.placements[p.UID]; !pt.covered[p.UID] && IsForScheduler(p) && (expected || pt.now.Before(p.Created.Add(pt.pol.InTransitWait))) {
+			out = append(out, p)
+		}
+	}
+	for _, p := range pt.leavingPods() {
+		if !pt.covered[p.UID] {
+			out = append(out, p)
+		}
+	}
+	for _, c := range pt.dirtyClaims {
+		if n := pt.nodeOf(c); n != nil && pt.isAboutToBeDeleted(c) {
+			out = append(out, pt.unreservedPodsOn(n)...)
+		}
+	}
+	return slices.Concat(out, pt.terminatingUnreserved(), pt.pacing.podsPendingSuccessor())
+}
+
+// unreservedPodsOn are the pods on a node that would go with it and have no slot.
+func (pt *podTable) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
+	for _, p := range n.Pods {
+		if disrupt.IsReschedulable(p) && !pt.covered[p.UID] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// areInTransit says whether pods are on their way to standing room because of a move or a drain begun within the last minute: what they take is
+// not known before they are there. A drain that lasts longer is not waited for; what its pods will take is then reckoned with.
+func (pt *podTable) areInTransit() bool {
+	recent := func(since time.Time) bool { return pt.now.Before(since.Add(pt.pol.InTransitWait)) }
+	uncovered := func(c *model.Claim) bool {
+		n := pt.nodeOf(c)
+		return n != nil && len(pt.unreservedPodsOn(n)) > 0
+	}
+	for _, id := range sortedKeys(pt.commands.byID) {
+		for _, c := range pt.commands.byID[id].candidates {
+			if recent(pt.commands.byID[id].since) && uncovered(c) {
+				return true
+			}
+		}
+	}
+	for _, c := range pt.dirtyClaims {
+		if !c.Deleting.IsZero() && recent(c.Deleting) && uncovered(c) {
+			return true
+		}
+	}
+	for _, p := range pt.s.Pending {
+		if pt.isDemand(p) && !pt.covered[p.UID] && recent(p.Created) {
+			return true
+		}
+	}
+	for _, a := range pt.pacing.mem.evictions { // it may have no successor yet that anybody could see
+		if !a.slot && pt.now.Before(a.at.Add(successorTimeout)) {
+			return true
+		}
+	}
+	for _, name := range sortedKeys(pt.reservations.byClaim) { // room that others may take until its pods are there
+		if h := pt.reservations.byClaim[name]; !h.claim.Reserved && h.awaitedPods() > 0 && recent(h.claim.Created) {
+			return true
+		}
+	}
+	return false
+}
+
+// terminatingUnreserved are the pods that heed would follow, asked to go or not, for whose successors no slot is open.
+func (pt *podTable) terminatingUnreserved() (out []*model.Pod) {
+	dying := slices.DeleteFunc(pt.terminatingPods(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
+	if len(dying) == 0 {
+		return nil
+	}
+	open := map[slotKey]int{}
+	for _, h := range pt.reservations.byClaim {
+		for _, s := range h.slots {
+			open[slotKey{s.Class, s.Owner}] += s.Count - s.bound - s.matched
+		}
+	}
+	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
+	for _, p := range dying {
+		if k := pt.slotKeyOf(p); open[k] > 0 {
+			open[k]--
+		} else {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// terminatingPods are the pods that are on their way out of nodes that are being emptied and will have a successor.
+func (pt *podTable) terminatingPods() (out []*model.Pod) {
+	for _, c := range pt.dirtyClaims {
+		n := pt.nodeOf(c)
+		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disruptedTaint) {
+			continue
+		}
+		for _, p := range n.Pods {
+			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// IsForScheduler says whether the default kube-scheduler will look for a node for a pending pod.
+func IsForScheduler(p *model.Pod) bool {
+	return !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == defaultScheduler
+}
+
+// isDemand says whether a pending pod is demand: kube-scheduler has said that it fits nowhere, of it or of another pod of its class
+// (a batch of a thousand alike is not waited for one by one), or has been so busy that it has said nothing for a while; then it is
+// for solve to find free room first. Pods that something else is being done about are no demand.
+func (pt *podTable) isDemand(p *model.Pod) bool {
+	if p.Gated || p.Nominated != "" || !p.IsWorkload() {
+		return false
+	}
+	if !p.Unschedulable.IsZero() || pt.unschedulable[p.Class] {
+		return true
+	}
+	if pt.schedulerRefusedAll {
+		return p.Class.Scheduler == defaultScheduler
+	}
+	if p.Class.Scheduler != defaultScheduler || p.Class.Priority > 0 {
+		return false // another scheduler's to look at, or it may make room by preemption
+	}
+	due := p.Created.Add(pt.pol.SchedulerWait)
+	if pt.now.Before(due) {
+		pt.wakeAt(due)
+		return false
+	}
+	return true
+}
+
+const defaultScheduler = "default-scheduler"
+
+// leavingPods are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere else.
+func (pt *podTable) leavingPods() []*model.Pod {
+	if pt.leaversKnown {
+		return pt.leavers
+	}
+	var out []*model.Pod
+	for _, c := range pt.dirtyClaims {
+		if c.Deleting.IsZero() && pt.interruptions.byClaim[c.Name] == nil {
+			continue
+		}
+		n := pt.nodeOf(c)
+		if n == nil {
+			continue
+		}
+		for _, p := range n.Pods {
+			if p.Deleting.IsZero() && p.IsWorkload() && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
+				out = append(out, p)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
+	pt.leavers, pt.leaversKnown = slices.Clip(out), true
+	return pt.leavers
 }

@@ -12,6 +12,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+// registrations is how many of each pool's last machines became nodes.
+type registrations struct {
+	*draft
+	mem *registrationMemory
+}
+
 // registrationHealthy is the condition of a NodePool that says whether its machines become nodes. Nothing depends on it.
 const registrationHealthy = "NodeRegistrationHealthy"
 
@@ -32,7 +38,7 @@ type registration struct {
 	failed bool
 }
 
-// recordRegistration takes note of what lifecycle decided about a claim that was to become a node.
+// record takes note of what lifecycle decided about a claim that was to become a node.
 func (rg *registrations) record(c *model.Claim, actions []plan.Action) {
 	p := rg.poolByName[c.Pool]
 	if p == nil {
@@ -76,7 +82,7 @@ func (rg *registrations) add(p *model.NodePool, r registration) {
 	rg.mem.byPool = all
 }
 
-// registrationCondition is what a pool's status should say about it; an empty one: nothing is known, what it says stays. What was judged
+// condition is what a pool's status should say about it; an empty one: nothing is known, what it says stays. What was judged
 // under another template or node class is not known any more.
 func (rg *registrations) condition(p *model.NodePool) model.Condition {
 	have, ok := rg.mem.byPool[p.UID]

@@ -4,7 +4,6 @@
 package decide
 
 import (
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -14,6 +13,14 @@ import (
 // Deployment, its pods or the NodePool) the drain has the Deployment make its pod anew instead, as kubectl rollout restart does: its
 // strategy brings the new pod up before the old one goes. That the roll was begun is written in the Deployment's template, and a pod that
 // is older than it bears another value: nothing else is remembered.
+
+// rollouts finds the pods whose successor comes before they go.
+type rollouts struct {
+	*draft
+	interruptions *interruptions
+
+	successors map[string]bool // by key: Deployments with a pod of their last restart; nil before it is asked for
+}
 
 // rolloutFor finds out how a pod leaves a machine of a pool. It is false where nothing but an eviction is asked for.
 func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, bool) {
@@ -71,20 +78,6 @@ func (ro *rollouts) successorComesFirst(p *model.Pod) bool {
 	return ok && r.Refused.Code == ""
 }
 
-// deploymentOf is the one that a pod belongs to; nil: none, or nobody may look.
-func (ix *index) deploymentOf(p *model.Pod) *model.Deployment {
-	if p.Deployment == "" || len(ix.s.Deployments) == 0 {
-		return nil
-	}
-	if ix.deployments == nil {
-		ix.deployments = make(map[string]*model.Deployment, len(ix.s.Deployments))
-		for _, d := range ix.s.Deployments {
-			ix.deployments[d.Key()] = d
-		}
-	}
-	return ix.deployments[p.Namespace+"/"+p.Deployment]
-}
-
 // rolloutsOfClaim are how the pods of a claim's nodes leave.
 func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Roll {
 	var out map[string]lifecycle.Roll
@@ -127,12 +120,4 @@ func (ro *rollouts) hasSuccessor(p *model.Pod) bool {
 		}
 	}
 	return ro.successors[d.Key()]
-}
-
-// newGuard is the guard of this step: a PodDisruptionBudget does not keep a pod whose successor comes first.
-func (ca *candidates) newGuard() *disrupt.Eligibility {
-	g := disrupt.NewEligibility(ca.s.PDBs, ca.now)
-	g.RollsOutFirst = ca.rollouts.successorComesFirst
-	g.NodeGroups = ca.nodeGroups()
-	return g
 }

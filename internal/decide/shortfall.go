@@ -22,6 +22,16 @@ import (
 // A pod for which two machines have come short gets no third, of whichever type: what is wrong with them may be wrong with all. It is asked
 // about again when the pool or its node class has changed, or the pod has. All of this outlives the process (lessons.go).
 
+// capacityShortfalls are machines that came with less for pods than was promised.
+type capacityShortfalls struct {
+	*draft
+	mem          *shortfallMemory
+	pods         *podTable
+	reservations *reservations
+
+	found bool // one was found in this step: what was bought for its pods has no capacity now
+}
+
 // shortfallLimit is how many machines have to come short for their type not to be believed any more.
 const shortfallLimit = 2
 
@@ -35,7 +45,7 @@ type shortfall struct {
 	came     map[string]model.Resources
 }
 
-// applyShortfalls has the types of pools count for what machines of them had.
+// reducePools has the types of pools count for what machines of them had.
 func (cs *capacityShortfalls) reducePools() {
 	if len(cs.mem.byType) == 0 {
 		return
@@ -197,7 +207,7 @@ func (cs *capacityShortfalls) podShortfallOf(p *model.Pod) (podShortfall, bool) 
 
 func (m podShortfall) isFinal() bool { return len(m.claims) >= shortfallLimit }
 
-// refuseRepeatedShortfalls are the pods for which a machine may be bought. For the others enough of them have come short.
+// refuseRepeated are the pods for which a machine may be bought. For the others enough of them have come short.
 func (cs *capacityShortfalls) refuseRepeated(left []*model.Pod) (kept []*model.Pod, refused []plan.PodDecision) {
 	cs.recordPodShortfalls(left)
 	if len(cs.mem.byPod) == 0 {
@@ -224,7 +234,7 @@ func multiply(r model.Resources, n int) model.Resources {
 	return model.Resources(nil).AddInto(r, int64(n))
 }
 
-// recordShortfall takes down what a node has where that is less than was promised and too little, and strikes it where it is not. It says whether
+// record takes down what a node has where that is less than was promised and too little, and strikes it where it is not. It says whether
 // that is news.
 func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room model.Resources) bool {
 	p := cs.poolByName[c.Pool]

@@ -20,6 +20,12 @@ import (
 // back saves ends then; so does what moving its pods saves when it shrinks. So the number of each workload's pods is remembered, and from how long it
 // stayed below or above a level before follows when it is expected to cross it again. Nothing else about consolidation depends on what happened before.
 
+// replicaForecast is how many pods workloads had, and when they are expected to grow and to shrink.
+type replicaForecast struct {
+	*draft
+	mem *forecastMemory
+}
+
 const (
 	replicaSampleEvery = time.Second
 	replicaSampleRest  = 200 * time.Microsecond // and so much longer for each pod that was counted: a thousandth of a processor or so
@@ -61,7 +67,7 @@ type replicaChange struct {
 	pods int
 }
 
-// sampleReplicas notes how many pods each workload has now, those pending included and those being deleted not.
+// sample notes how many pods each workload has now, those pending included and those being deleted not.
 func (rf *replicaForecast) sample() {
 	if rf.now.Before(rf.mem.replicasDue) {
 		return
@@ -136,7 +142,7 @@ func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHi
 	return out
 }
 
-// forecastReplicas tells a search when workloads are expected to grow and to shrink within so long.
+// addTo tells a search when workloads are expected to grow and to shrink within so long.
 func (rf *replicaForecast) addTo(in *disrupt.Input, within time.Duration) {
 	falls := map[workloadName][]disrupt.ScaleDown{}
 	var key []string

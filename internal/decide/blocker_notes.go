@@ -12,6 +12,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+// blockerNotes tells people what blocks disruption.
+type blockerNotes struct {
+	*draft
+	candidates *candidates
+	commands   *disruptionCommands
+}
+
 // blockers are the reasons for which a machine stays that somebody has asked for. The others (it came too recently, a move is under way)
 // pass by themselves, and telling of them would be noise.
 var blockers = map[plan.Code]bool{
@@ -19,7 +26,7 @@ var blockers = map[plan.Code]bool{
 	plan.GroupRefresh: true,
 }
 
-// noteBlockers says of every machine what blocks its disruption, of every pool which budgets do, of every move what it waits for, and of pods what
+// add says of every machine what blocks its disruption, of every pool which budgets do, of every move what it waits for, and of pods what
 // is wrong with their annotations. It looks at everything, so it is asked for now and then.
 func (bn *blockerNotes) add() {
 	type key struct {
@@ -71,19 +78,6 @@ func (bn *blockerNotes) add() {
 			}
 		}
 	}
-}
-
-// disruptionCause is what a machine would go for, what must be before what may.
-func (ca *candidates) disruptionCause(u *disrupt.Candidate) plan.Code {
-	switch {
-	case lifecycle.IsExpired(u.Claim, ca.now):
-		return plan.Expired
-	case u.Claim.Is(conditionDrifted):
-		return plan.Drifted
-	case !disrupt.HasWorkloadPods(u.Node):
-		return plan.Empty
-	}
-	return plan.Underutilized
 }
 
 // notePodHold says until when a pod keeps its node, and when what it says about that can't be read.

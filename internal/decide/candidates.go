@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// candidates are the machines of NodePools as disruption looks at them, and how many of each pool its budgets let go.
+type candidates struct {
+	*draft
+	commands      *disruptionCommands
+	demand        *demandStage
+	interruptions *interruptions
+	memo          *unchangedMachines
+	reservations  *reservations
+	rollouts      *rollouts
+
+	all          []*disrupt.Candidate                // by node name
+	dirty        []*disrupt.Candidate                // those of machines that have changed, by node name
+	base         map[*model.Claim]*disrupt.Candidate // those of machines that have changed as the next step may take them over
+	budgetCounts map[string]disrupt.NodeCount        // by pool
+	guard        *disrupt.Eligibility
+}
+
+// disruptionCause is what a machine would go for, what must be before what may.
+func (ca *candidates) disruptionCause(u *disrupt.Candidate) plan.Code {
+	switch {
+	case lifecycle.IsExpired(u.Claim, ca.now):
+		return plan.Expired
+	case u.Claim.Is(conditionDrifted):
+		return plan.Drifted
+	case !disrupt.HasWorkloadPods(u.Node):
+		return plan.Empty
+	}
+	return plan.Underutilized
+}
+
+// build are the machines of pools with a node, by node name, and how many each pool has for its budgets.
+func (ca *candidates) build() {
+	ca.budgetCounts = map[string]disrupt.NodeCount{}
+	for name, x := range ca.memo.unchanged.sums {
+		ca.budgetCounts[name] = disrupt.NodeCount{Total: x.count}
+	}
+	ca.base = make(map[*model.Claim]*disrupt.Candidate, len(ca.dirtyClaims))
+	for _, c := range ca.dirtyClaims {
+		pool := ca.poolByName[c.Pool]
+		if pool == nil || ca.isForeign(c) {
+			continue
+		}
+		n := ca.nodeOf(c)
+		initial := c.Is(lifecycle.Initialized)
+		if initial && !c.Is(lifecycle.Terminating) {
+			k := ca.budgetCounts[pool.Name]
+			k.Total++
+			if !c.Deleting.IsZero() || n == nil || !n.Ready || !n.Deleting.IsZero() || ca.commands.ofClaim[c.Name] != "" || ca.interruptions.byClaim[c.Name] != nil || ca.isDeleting(c) {
+				k.Unavailable++
+			}
+			ca.budgetCounts[pool.Name] = k
+		}
+		if n == nil || !c.Deleting.IsZero() || !n.Deleting.IsZero() {
+			continue
+		}
+		u := ca.memo.unchanged.dirtyCandidates[c.Name]
+		if u == nil || u.Claim != c || u.Node != n || u.Pool != pool {
+			u = disrupt.NewCandidate(c, n, pool)
+			if r := pool.Requirements.Mismatch(mergeLabels(c.Labels, n.Labels)); r != nil {
+				u.UnmetRequirement = r.String()
+			}
+			u.UnchangedSince, u.Initialized = lifecycle.Quiet(c, n), initial
+		}
+		ca.base[c] = u
+		v := *u
+		switch v.CommandID = ca.commands.ofClaim[c.Name]; {
+		case ca.interruptions.byClaim[c.Name] != nil:
+			v.CommandID = "interrupted"
+		case v.CommandID == "" && ca.isDeleting(c):
+			v.CommandID = "deleted"
+		}
+		v.Nominated = ca.demand.awaitsPods[n.Name] || ca.demand.awaitsPods[c.Name] || ca.reservations.byClaim[c.Name] != nil
+		ca.dirty = append(ca.dirty, &v)
+	}
+	byNode := func(a, b *disrupt.Candidate) int { return strings.Compare(a.Node.Name, b.Node.Name) }
+	slices.SortStableFunc(ca.dirty, byNode)
+	// Those that are still have no more than pods on their way to them.
+	ca.all = make([]*disrupt.Candidate, 0, len(ca.s.Nodes))
+	rest := ca.dirty
+	for p, u := range ca.memo.unchanged.candidates {
+		if u != nil {
+			ca.all = append(ca.all, u)
+		}
+		for len(rest) > 0 && rest[0].Node == ca.s.Nodes[p] {
+			ca.all, rest = append(ca.all, rest[0]), rest[1:]
+		}
+	}
+	for name := range ca.demand.awaitsPods {
+		at := none
+		if c := findClaim(ca.s, name); c >= 0 {
+			at = ca.claims.nodeOf[c]
+		}
+		for _, p := range []int32{findNode(ca.s, name), at} {
+			if p < 0 || ca.memo.unchanged.candidates[p] == nil {
+				continue
+			}
+			if i := slices.Index(ca.all, ca.memo.unchanged.candidates[p]); i >= 0 { // else it is known to be
+				v := *ca.all[i]
+				v.Nominated = true
+				ca.all[i] = &v
+			}
+		}
+	}
+	ca.guard = ca.newGuard()
+}
+
+// markStarting has units go in a move that begins now. Those given stay as they are: others remember them.
+func (ca *candidates) markStarting(units []*disrupt.Candidate) []*disrupt.Candidate {
+	out := make([]*disrupt.Candidate, len(units))
+	for i, u := range units {
+		v := *u
+		v.CommandID = "begun"
+		out[i] = &v
+		for _, list := range [][]*disrupt.Candidate{ca.all, ca.dirty} {
+			if j := slices.Index(list, u); j >= 0 {
+				list[j] = &v
+			}
+		}
+	}
+	return out
+}
+
+// budgetLeft is how many more machines of a pool may go for a reason.
+func (ca *candidates) budgetLeft(pool *model.NodePool, cause plan.Code) (int64, plan.Reason) {
+	return disrupt.AllowedDisruptions(pool, ca.budgetCounts[pool.Name], cause, ca.now)
+}
+
+func (ca *candidates) countDown(pool *model.NodePool, n int64) {
+	k := ca.budgetCounts[pool.Name]
+	k.Unavailable += n
+	ca.budgetCounts[pool.Name] = k
+}
+
+// ofClaim is a claim's unit; nil: it has none.
+func (ca *candidates) ofClaim(c *model.Claim) *disrupt.Candidate {
+	n := ca.nodeOf(c)
+	if n == nil {
+		return nil
+	}
+	i, _ := slices.BinarySearchFunc(ca.all, n.Name, func(u *disrupt.Candidate, name string) int { return strings.Compare(u.Node.Name, name) })
+	for ; i < len(ca.all) && ca.all[i].Node == n; i++ {
+		if ca.all[i].Claim == c {
+			return ca.all[i]
+		}
+	}
+	return nil
+}
+
+// budgetLeftFor is how many machines of a pool more may go for a repair: one that is down already does not count against itself.
+func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
+	left, why := ca.budgetLeft(u.Pool, cause)
+	if cause == plan.Unhealthy && u.Initialized && !u.Node.Ready {
+		left++
+	}
+	return left, why
+}
+
+// newGuard is the guard of this step: a PodDisruptionBudget does not keep a pod whose successor comes first.
+func (ca *candidates) newGuard() *disrupt.Eligibility {
+	g := disrupt.NewEligibility(ca.s.PDBs, ca.now)
+	g.RollsOutFirst = ca.rollouts.successorComesFirst
+	g.NodeGroups = ca.nodeGroups()
+	return g
+}
+
+func (ca *candidates) onNode(node string) *disrupt.Candidate {
+	i := slices.IndexFunc(ca.all, func(u *disrupt.Candidate) bool { return u.Node.Name == node })
+	if i < 0 {
+		return nil
+	}
+	return ca.all[i]
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// advanceAll takes each move under way one step on.
+func (dc *disruptionCommands) advanceAll() {
+	dc.taintedAt = map[string]time.Time{}
+	for _, id := range sortedKeys(dc.byID) {
+		m := dc.byID[id]
+		left := len(m.candidates)
+		for _, c := range m.candidates {
+			if dc.isAboutToBeDeleted(c) {
+				left--
+			}
+		}
+		begun := m.deleting > 0 || left < len(m.candidates)
+		if begun || len(m.candidates) == 0 {
+			dc.releaseLandedHosts(m)
+		}
+		switch {
+		case len(m.candidates) == 0 && m.deleting == 0:
+			for _, c := range m.replacements { // it is over: they are machines like any other
+				dc.clearRecord(c, true)
+			}
+		case begun && dc.isReadyToDelete(m):
+			dc.deleteCandidates(m) // begun to delete, though that may not show yet: no way back
+		case left == 0: // what may not be deleted any more is not there, and what is can't be taken back
+		case dc.passiveReason != "":
+			dc.abort(m, dc.passiveReason, dc.pol.SearchInterval)
+		default:
+			dc.advance(m)
+		}
+	}
+	dc.removeStrayTaints()
+	dc.mem.taintedAt = dc.taintedAt
+}
+
+// isReadyToDelete says whether all is there that a move needs before it deletes. Where it is not, a machine of it goes because of somebody else.
+func (dc *disruptionCommands) isReadyToDelete(m *command) bool {
+	if !m.replacementsReady() {
+		return false
+	}
+	for _, c := range m.candidates {
+		if n := dc.nodeOf(c); n != nil && !slices.Contains(n.Taints, disruptedTaint) {
+			return false
+		}
+	}
+	return len(m.replacements) >= m.Of
+}
+
+func (dc *disruptionCommands) advance(m *command) {
+	if why := dc.abortCause(m); why != "" {
+		dc.abort(m, why, dc.pol.BackOff) // what failed once may well fail again
+		return
+	}
+	written := true
+	for _, c := range m.candidates {
+		if commandIDOf(c) != m.ID {
+			dc.markDisrupted(c, m.commandRecord)
+			written = false
+		}
+	}
+	if !m.replacementsReady() {
+		dc.wakeAt(m.since.Add(dc.pol.CommandTimeout))
+		return
+	}
+	ready := true
+	for _, c := range m.candidates {
+		n := dc.nodeOf(c)
+		if n == nil || slices.Contains(n.Taints, disruptedTaint) {
+			continue
+		}
+		ready = false
+		dc.taintCandidate(n, c, m.commandRecord)
+	}
+	reserved, lost := dc.reserveHosts(m)
+	if lost != "" {
+		dc.abort(m, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", dc.pol.BackOff)
+		return
+	}
+	if !ready || !reserved {
+		return
+	}
+	since, ok := dc.mem.taintedAt[m.ID]
+	if !ok {
+		since = dc.now
+	}
+	dc.taintedAt[m.ID] = since
+	if due := since.Add(dc.pol.TaintSettleDelay); dc.now.Before(due) {
+		dc.wakeAt(due)
+		return
+	}
+	if !written {
+		return // what can't be taken back is not begun before it is known to all
+	}
+	if p := dc.findUnplaceablePod(m); p != nil {
+		dc.abort(m, "pod "+p.Key()+" has come, or has no home any more", 5*dc.pol.SearchInterval)
+		return
+	}
+	dc.deleteCandidates(m)
+}
+
+// abortCause says why a move must be taken back; empty: it may go on.
+func (dc *disruptionCommands) abortCause(m *command) string {
+	if len(m.replacements) < m.Of {
+		return "a replacement is gone or was never made"
+	}
+	if dc.lacksHost(m) {
+		return "a node whose room it counts on is not reserved"
+	}
+	if !dc.now.Before(m.since.Add(dc.pol.CommandTimeout)) {
+		return "it has taken longer than " + dc.pol.CommandTimeout.String()
+	}
+	if m.Cause == plan.Expired || m.Cause == plan.Unhealthy {
+		return ""
+	}
+	for _, u := range dc.candidates.dirty {
+		if u.CommandID != m.ID {
+			continue
+		}
+		free := *u
+		free.CommandID, free.Nominated, free.Initialized = "", false, true
+		for _, r := range dc.candidates.guard.Blockers(&free, m.Cause, false) {
+			switch r.Code {
+			case plan.Quiet, plan.Payback, plan.NoPrice, plan.DisruptionBudgetPDB: // decided on before, or for the drain to wait for
+			case plan.GroupMinimum:
+				if x := dc.candidates.guard.NodeGroups[u.NodeGroup()]; x.Staying < x.MinSize { // without what goes; the minimum has been raised since
+					return string(r.Code) + " " + r.Subject
+				}
+			default:
+				return string(r.Code) + " " + r.Subject
+			}
+		}
+	}
+	pools := map[string]bool{}
+	for _, c := range m.candidates {
+		if pool := dc.poolByName[c.Pool]; pool != nil && !pools[c.Pool] {
+			pools[c.Pool] = true
+			if left, why := dc.candidates.budgetLeft(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
+				return string(why.Code) + " " + why.Key
+			}
+		}
+	}
+	return ""
+}
+
+// findUnplaceablePod returns a pod on a machine that is about to go for which no room is kept, or not enough, and that may find none on what stands;
+// nil: all have a home.
+func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
+	slots := map[slotKey]int{}
+	for _, c := range slices.Concat(m.replacements, m.hosts) {
+		there := map[slotKey]int{} // those who were there, and others who have come meanwhile
+		n := dc.nodeOf(c)
+		if n != nil {
+			for _, p := range n.Pods {
+				if p.Deleting.IsZero() {
+					there[dc.pods.slotKeyOf(p)]++
+				}
+			}
+		}
+		if n != nil && slices.Contains(m.hosts, c) && dc.lacksCapacityForSlots(c, n) {
+			if pods := dc.podsToReplace(m); len(pods) > 0 {
+				return pods[0]
+			}
+		}
+		for _, s := range c.Slots {
+			k := slotKey{s.Class, s.Owner}
+			slots[k] += max(0, s.Count-there[k])
+		}
+	}
+	var rest []*model.Pod
+	var closed []string
+	for _, c := range m.candidates {
+		n := dc.nodeOf(c)
+		if n == nil {
+			continue
+		}
+		closed = append(closed, n.Name)
+		for _, p := range n.Pods {
+			if !disrupt.IsReschedulable(p) {
+				continue
+			}
+			if m.Cause == plan.Empty {
+				return p // wherever it might go: it came before the taint was known, and is not asked to leave again
+			}
+			k := dc.pods.slotKeyOf(p)
+			if slots[k] > 0 {
+				slots[k]--
+				continue
+			}
+			rest = append(rest, p)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	return dc.findUnplaceable(m, closed, rest)
+}
+
+// deleteCandidates deletes the claims that go. There is no way back from here; lifecycle drains them.
+func (dc *disruptionCommands) deleteCandidates(m *command) {
+	for _, c := range m.candidates {
+		dc.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + c.NodeName, Key: plan.CommandKey(m.ID)}})
+	}
+}
+
+// abort puts everything back as it was. What was bought stays, and is free room like any other from now on. So does what is being deleted
+// though that does not show yet: of that nothing can be put back.
+func (dc *disruptionCommands) abort(m *command, why string, rest time.Duration) {
+	reason := plan.Reason{Code: plan.Aborted, Key: m.ID, Want: string(m.Cause), Have: why}
+	for _, c := range m.candidates {
+		if dc.isAboutToBeDeleted(c) {
+			continue
+		}
+		r := reason
+		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
+		if c.Is(lifecycle.Disrupted) && dc.isWriting(c) {
+			dc.wakeAt(dc.now.Add(dc.pol.SearchInterval / 10))
+			continue // both or neither: a claim still marked would have its node tainted again
+		}
+		if n := dc.nodeOf(c); n != nil && slices.Contains(n.Taints, disruptedTaint) {
+			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint}, Why: r})
+		}
+		if c.Is(lifecycle.Disrupted) {
+			dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: r, Conditions: map[string]model.Condition{
+				lifecycle.Disrupted: {Status: "False", Reason: string(plan.Aborted), Message: why}}})
+		}
+		dc.backOffClaim(c.UID, rest)
+		if _, ok := dc.mem.unwritten[c.UID]; ok {
+			dc.mem.unwritten = withoutKey(dc.mem.unwritten, c.UID)
+		}
+	}
+	for _, c := range m.replacements {
+		dc.clearRecord(c, false)
+	}
+	for _, c := range m.hosts {
+		r := reason
+		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
+		dc.releaseHost(c, r)
+	}
+	dc.setHosts(m.ID, nil)
+}
+
+// withoutKey is a map less one key; the map itself stays as it was.
+func withoutKey[T any](m map[string]T, key string) map[string]T {
+	out := make(map[string]T, len(m))
+	for k, v := range m {
+		if k != key {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// clearRecord takes the record of a move off a replacement: the move is over, or taken back.
+func (dc *disruptionCommands) clearRecord(c *model.Claim, done bool) {
+	if c.UID == "" {
+		return // not seen yet: when it is
+	}
+	u := plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{AnnotationCommand: plan.Unset},
+		Why: plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}}
+	if !done {
+		u.Annotations[disrupt.KeepUntil] = plan.Unset
+		u.Why.Code = plan.Aborted
+	}
+	dc.addAction(u)
+}
+
+// removeStrayTaints frees nodes that were tainted for a move that nobody knows of any more.
+func (dc *disruptionCommands) removeStrayTaints() {
+	for _, u := range dc.candidates.dirty {
+		c, n := u.Claim, u.Node
+		if u.CommandID == "" && commandIDOf(c) == "" && slices.Contains(n.Taints, disruptedTaint) {
+			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
+				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "node/" + n.Name, Have: "no move"}})
+		}
+	}
+}

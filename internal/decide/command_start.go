@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// taintCandidate keeps new pods off a node that is to go.
+func (dc *disruptionCommands) taintCandidate(n *model.Node, c *model.Claim, r commandRecord) {
+	dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: r.ID}})
+}
+
+func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
+	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: r.ID},
+		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: plan.CommandKey(r.ID)}}})
+}
+
+// start starts a move: the replacements first, which makes it durable, and the mark on what goes.
+func (dc *disruptionCommands) start(m *disrupt.Command) {
+	hosts := dc.hostsFor(m.OnExisting)
+	r := commandRecord{Cause: m.Cause, Of: len(m.Replacements), Hosts: len(hosts)}
+	if m.OneForOne {
+		r.Of = len(m.Candidates)
+	}
+	parts := []string{string(m.Cause), strconv.FormatInt(dc.now.Unix(), 10)}
+	for _, u := range m.Candidates {
+		r.Claims = append(r.Claims, u.Claim.UID)
+		parts = append(parts, u.Claim.UID)
+		dc.candidates.countDown(u.Pool, 1)
+		if x := dc.candidates.guard.NodeGroups[u.NodeGroup()]; x != nil {
+			x.Staying--
+		}
+	}
+	m.Candidates = dc.candidates.markStarting(m.Candidates)
+	r.ID = hashName(10, parts...)
+	dc.setHosts(r.ID, hosts)
+	dc.out.Commands = append(dc.out.Commands, StartedCommand{ID: r.ID, Command: m})
+	if r.Of > 0 {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return // a struct of strings can be written
+		}
+		notes := map[string]string{AnnotationCommand: string(text)}
+		if s := m.SavingMicroPerHour(); s > 0 && m.Cause == plan.Underutilized {
+			hours := float64(m.CostMicro) / float64(s)
+			notes[disrupt.KeepUntil] = dc.now.Add(min(time.Duration(hours*float64(time.Hour)), dc.pol.Disrupt.Horizon)).UTC().Format(time.RFC3339)
+		}
+		at := len(dc.out.Actions)
+		dc.purchases.createClaims(m.Replacements)
+		if m.OneForOne {
+			for _, u := range m.Candidates {
+				if a, ok := dc.purchases.staticClaim(u.Pool, m.Why); ok {
+					if pods := slices.DeleteFunc(slices.Clone(u.Pods), func(p *model.Pod) bool { return !disrupt.IsReschedulable(p) }); dc.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
+						a.Slots, a.Reserved, a.NoReserve = slotsForPods(pods), true, plan.Reason{} // those of the one that goes
+					}
+					dc.addAction(a)
+					dc.purchases.namedClaims[a.Name] = true
+				}
+			}
+		}
+		for i := at; i < len(dc.out.Actions); i++ {
+			if a, ok := dc.out.Actions[i].(plan.CreateClaim); ok {
+				a.Annotations = notes
+				if keep := dc.now.Add(dc.pol.Disrupt.Horizon).UTC().Format(time.RFC3339); !a.Reserved && notes[disrupt.KeepUntil] != "" {
+					// Others may take its room, and then the move has not saved what it promised: not soon again.
+					a.Annotations = map[string]string{AnnotationCommand: notes[AnnotationCommand], disrupt.KeepUntil: keep}
+				}
+				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Key: plan.CommandKey(r.ID), Want: m.Why.Want, Have: m.Why.Have}
+				dc.out.Actions[i] = a
+			}
+		}
+	}
+	if r.Of > 0 {
+		return // the replacements say which claims go; those are marked once the replacements are there, or a lost one would go unnoticed
+	}
+	next := make(map[string]unwrittenCommand, len(dc.mem.unwritten)+len(m.Candidates))
+	for k, v := range dc.mem.unwritten {
+		next[k] = v
+	}
+	for _, u := range m.Candidates {
+		next[u.Claim.UID] = unwrittenCommand{r, dc.now}
+		dc.markDisrupted(u.Claim, r)
+		dc.taintCandidate(u.Node, u.Claim, r)
+	}
+	dc.mem.unwritten = next
+	dc.reserveHosts(&command{commandRecord: r})
+}
+
+// StartedCommand is a move as it was decided.
+type StartedCommand struct {
+	ID string
+	*disrupt.Command
+}

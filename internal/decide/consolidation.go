@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// disruptionSearch looks for machines whose pods can be had for less.
+type disruptionSearch struct {
+	*draft
+	mem          *searchMemory
+	candidates   *candidates
+	commands     *disruptionCommands
+	forecast     *replicaForecast
+	nodes        *solverView
+	pods         *podTable
+	purchases    *purchases
+	reservations *reservations
+}
+
+// input is what disrupt looks at. With worn, nodes that have drifted may host what moves.
+func (se *disruptionSearch) input(worn bool) *disrupt.Input {
+	rooms, _ := se.nodes.list()
+	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
+	for _, u := range se.candidates.all {
+		if u.CommandID != "" || se.candidates.isRefreshing(u.NodeGroup()) {
+			going[u.Node.Name] = true
+		}
+	}
+	rooms = closeNodes(rooms, se.commands.closedToDisruption(going, worn))
+	se.measureStartTimes()
+	in := &disrupt.Input{ResourceNames: se.s.ResourceNames, Nodes: rooms, Pools: se.candidates.withoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.removableByGroup(), Daemons: se.s.Daemons, Namespaces: se.s.Namespaces,
+		BudgetLeft: map[string]int64{}, StartTimes: se.mem.startTimes, BootTime: se.mem.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
+		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
+			return se.reservations.reservationRefusal(se.poolByName[n.Pool], n.Requests, n.Pods)
+		}}
+	se.forecast.addTo(in, se.pol.Disrupt.Horizon)
+	in.UnboundInTransit = se.pods.unboundInTransit()
+	for _, p := range se.commands.podsToReschedule() {
+		if !se.pods.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
+			in.UnboundInTransit = append(in.UnboundInTransit, p)
+		}
+	}
+	for _, u := range se.candidates.all {
+		if u.Pool.ConsolidationPolicy != disrupt.Balanced {
+			continue
+		}
+		w := in.PoolTotals[u.Pool.Name]
+		w.PriceMicro += max(u.PriceMicro, 0)
+		w.DisruptionWeight += u.DisruptionWeight()
+		in.PoolTotals[u.Pool.Name] = w
+	}
+	return in
+}
+
+// measureStartTimes finds out how long pods take to start, and machines to come. Every pod and claim is looked at for that, so not in every search.
+func (se *disruptionSearch) measureStartTimes() {
+	if due := se.mem.measuredAt.Add(se.pol.FullSearchInterval / 10); se.mem.startTimes != nil && se.now.Before(due) {
+		return
+	}
+	se.mem.startTimes, se.mem.bootTime, se.mem.measuredAt = disrupt.StartTimes{}, 0, se.now
+	for _, n := range se.s.Nodes {
+		se.mem.startTimes.MeasurePods(n)
+	}
+	var boots []time.Duration
+	for _, c := range se.s.Claims {
+		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
+			boots = append(boots, l.Since.Sub(c.Created))
+		}
+	}
+	if slices.Sort(boots); len(boots) > 0 {
+		se.mem.bootTime = max(boots[len(boots)/2], time.Second)
+	}
+}
+
+// consolidate looks for machines whose pods can be had for less.
+func (se *disruptionSearch) consolidate() {
+	var may []*disrupt.Candidate
+	left := map[string]int64{}
+	flying := make(map[string]bool, len(se.s.InFlight))
+	for k := range se.s.InFlight {
+		flying[k] = true
+	}
+	for _, a := range se.out.Actions {
+		flying[a.Key()] = true
+	}
+	var soon time.Time
+	var after time.Duration // the longest consolidateAfter of those that will be at rest soon
+	fresh := false          // some have come to rest since machines were looked at last
+	for _, u := range se.candidates.all {
+		if len(u.Pods) == 0 || se.commands.isInBackOff(u.Claim.UID) {
+			continue
+		}
+		if why := se.candidates.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
+			if due := se.candidates.guard.EligibleAt(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(se.now.Add(se.pol.QuietWait)) {
+				if after = max(after, u.Pool.ConsolidateAfter); due.After(soon) {
+					soon = due
+				}
+			}
+			continue
+		}
+		fresh = fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(se.mem.searchedAt)
+		if flying[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
+			if due := se.now.Add(se.pol.SearchInterval / 5); due.After(soon) {
+				soon = due
+			}
+			continue
+		}
+		n, ok := left[u.Pool.Name]
+		if !ok {
+			n, _ = se.candidates.budgetLeft(u.Pool, plan.Underutilized)
+			left[u.Pool.Name] = n
+		}
+		if n <= 0 {
+			se.wakeAt(se.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
+			continue
+		}
+		may = append(may, u)
+	}
+	if len(may) == 0 {
+		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
+		return
+	}
+	// Machines whose pods left together come to rest one after another: all of them at once make a better move than each by itself. As long as
+	// none of them has, the others, which have been looked at before, are not looked at alone.
+	if se.mem.quietWaitSince.IsZero() || fresh && !se.mem.quietWaitFresh {
+		se.mem.quietWaitSince, se.mem.quietWaitFresh = se.now, fresh
+	}
+	limit := se.pol.QuietWait
+	if !se.mem.quietWaitFresh {
+		limit += after
+	}
+	if !soon.IsZero() && se.now.Before(se.mem.quietWaitSince.Add(limit)) {
+		se.wakeAt(soon)
+		return
+	}
+	if due := se.mem.searchedAt.Add(se.pol.SearchInterval); se.now.Before(due) {
+		se.wakeAt(due)
+		return
+	}
+	if se.pods.areInTransit() {
+		se.wakeAt(se.now.Add(se.pol.SearchInterval))
+		return
+	}
+	se.mem.searchedAt = se.now
+	in := se.input(false)
+	in.Candidates, in.BudgetLeft = may, left
+	var again time.Time
+	in.Scope, again = se.scope()
+	found, mem := disrupt.Consolidate(in, se.pol.Disrupt, se.pol.Solve, se.mem.consolidation)
+	for _, name := range mem.Judged {
+		if v := mem.WhyKept(name); v.Code != se.mem.consolidation.WhyKept(name).Code {
+			se.out.Kept = append(se.out.Kept, Kept{Node: name, Cause: plan.Underutilized, Why: v})
+		}
+	}
+	se.mem.consolidation = mem
+	if len(found) > 0 || !mem.Unfinished { // what comes to rest from now on is waited for anew
+		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
+	}
+	for _, m := range found {
+		se.commands.start(m)
+	}
+	if mem.WasWide {
+		se.mem.searchedAllAt = se.now
+	}
+	switch {
+	case len(found) > 0 || mem.Unfinished:
+		se.wakeAt(se.now.Add(se.pol.SearchInterval))
+	case mem.HasUnsearched():
+		se.wakeAt(again)
+	}
+}
+
+// restPerWork is how long searches rest after a wide one, for each step of its work: ten to twenty times as long as it took.
+const restPerWork = 100 * time.Nanosecond
+
+// scope is how far to look for moves now, and when further: at everything anew when anything has changed, whenever that was, but no more often
+// than costs a small part of a processor; in between at what has changed.
+func (se *disruptionSearch) scope() (disrupt.Scope, time.Time) {
+	rest := se.mem.searchedAllAt.Add(max(se.pol.SearchInterval, min(time.Duration(se.mem.consolidation.LastWideWork)*restPerWork, se.pol.FullSearchInterval)))
+	if se.now.Before(rest) {
+		return disrupt.Narrow, rest
+	}
+	return disrupt.Wide, se.now.Add(se.pol.SearchInterval)
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// schedulerDisagreements are nodes that hold a pod by every check made here and that kube-scheduler, or verify, has not let it go to.
+type schedulerDisagreements struct {
+	*draft
+	mem    *disagreementMemory
+	demand *demandStage
+}
+
+// closeRefusedBindings has pods decided on again that may not be bound to the node on which they had a slot: that node is no longer looked at for them.
+func (sd *schedulerDisagreements) closeRefusedBindings(refused []RefusedBinding) {
+	if len(refused) == 0 {
+		return
+	}
+	next := make(map[string]disagreement, len(sd.mem.byPod)+len(refused))
+	for uid, m := range sd.mem.byPod {
+		next[uid] = m
+	}
+	for _, r := range refused {
+		m := next[r.Pod]
+		if m.since.IsZero() {
+			m.since = sd.now
+		}
+		m.nodes, m.why = append(slices.Clip(m.nodes), r.Node), r.Why
+		next[r.Pod] = m
+	}
+	sd.mem.byPod = next
+}
+
+// isBarred says whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against binding it there.
+func (sd *schedulerDisagreements) isBarred(p *model.Pod, n *model.Node) bool {
+	return n != nil && slices.Contains(sd.mem.byPod[p.UID].nodes, n.Name)
+}
+
+type disagreement struct {
+	nodes []string
+	since time.Time   // of the first
+	why   plan.Reason // what verify had against the last one; an empty code: it was kube-scheduler
+}
+
+// maxDisagreements is how many standing nodes kube-scheduler may leave unused for a pod before it is given up on without a purchase.
+const maxDisagreements = 6
+
+// countBoughtFor counts, among rooms, the nodes that were bought while the pod waited.
+func (sd *schedulerDisagreements) countBoughtFor(p *model.Pod, names []string) int {
+	n := 0
+	for _, name := range names {
+		if i := findNode(sd.s, name); i >= 0 && sd.claims.claimOf[i] >= 0 && sd.s.Claims[sd.claims.claimOf[i]].Created.After(p.Created) {
+			n++
+		}
+	}
+	return n
+}
+
+// closeNodes closes standing rooms that kube-scheduler has not used for a pod that we think fits, and gives up on a pod after two
+// such rooms: buying a third machine of the kind would not help it.
+func (sd *schedulerDisagreements) closeNodes(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, []solve.Room, []plan.PodDecision) {
+	mismatches := map[string]disagreement{}
+	kept := left[:0:0]
+	var refused []plan.PodDecision
+	for _, p := range left {
+		m := sd.of(p)
+		// A pod that kube-scheduler has not looked at has not been refused: it is behind, not of another opinion.
+		if was, ok := sd.demand.mem.placements[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !sd.now.Before(was.since.Add(sd.pol.DisagreementAfter)) && !slices.Contains(m.nodes, was.node) {
+			m.nodes = append(m.nodes[:len(m.nodes):len(m.nodes)], was.node)
+			if m.since.IsZero() {
+				m.since = sd.now
+			}
+		}
+		seen := m.nodes
+		if len(seen) > 0 {
+			mismatches[p.UID] = m
+		}
+		if why, given := sd.refusal(p, m); given {
+			refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{why}})
+			continue
+		}
+		kept = append(kept, p)
+	}
+	closed := map[string]bool{}
+	for _, p := range kept {
+		for _, name := range mismatches[p.UID].nodes {
+			closed[name] = true
+		}
+	}
+	sd.mem.byPod = mismatches
+	return kept, closeNodes(rooms, closed), refused
+}
+
+// of is what is remembered of a pod, as long as the cluster may still be the same.
+func (sd *schedulerDisagreements) of(p *model.Pod) disagreement {
+	m := sd.mem.byPod[p.UID]
+	if !m.since.IsZero() && !sd.now.Before(m.since.Add(sd.pol.DisagreementRetry)) {
+		return disagreement{}
+	}
+	return m
+}
+
+// refusal says why nothing more is bought for a pod, if that is so.
+func (sd *schedulerDisagreements) refusal(p *model.Pod, m disagreement) (plan.Reason, bool) {
+	if len(m.nodes) == 0 || sd.countBoughtFor(p, m.nodes) < 2 && len(m.nodes) < maxDisagreements {
+		return plan.Reason{}, false
+	}
+	if m.why.Code != "" {
+		return m.why, true
+	}
+	return plan.Reason{Code: plan.Mismatch, Subject: "node/" + m.nodes[len(m.nodes)-1], Want: "kube-scheduler to bind the pod",
+		Have: "it refused nodes that hold the pod by every check"}, true
+}

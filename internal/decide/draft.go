@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// draft is the plan under construction: what the stages have decided so far, and when to look again.
+type draft struct {
+	*index
+	out     Output
+	decided map[string]bool // keys of the actions in out
+}
+
+// isAboutToBeDeleted says whether a claim is about to be deleted, though that does not show yet.
+func (dr *draft) isAboutToBeDeleted(c *model.Claim) bool {
+	return c.Deleting.IsZero() && dr.isDeleting(c)
+}
+
+func (dr *draft) addAction(a plan.Action) {
+	dr.out.Actions = append(dr.out.Actions, a)
+	dr.decided[a.Key()] = true
+}
+
+func (dr *draft) addNote(n plan.Note) { dr.out.Notes = append(dr.out.Notes, n) }
+
+func (dr *draft) wakeAt(t time.Time) {
+	if t.IsZero() {
+		return
+	}
+	if dr.out.Next.IsZero() || t.Before(dr.out.Next) {
+		dr.out.Next = t
+	}
+}
+
+// dropInFlight leaves out what is in flight already, and has the loop look again when a failed action may be repeated.
+func (dr *draft) dropInFlight() {
+	kept := dr.out.Actions[:0]
+	said := make(map[string]bool, len(dr.out.Actions))
+	for _, a := range dr.out.Actions {
+		if said[a.Key()] {
+			continue // two writes to one thing would race: the second is for the next step, which sees the first
+		}
+		said[a.Key()] = true
+		if until, flying := dr.s.InFlight[a.Key()]; flying {
+			dr.wakeAt(until)
+			continue
+		}
+		kept = append(kept, a)
+	}
+	dr.out.Actions = kept
+}
+
+// isWriting says whether a write to a claim is under way or decided on in this step.
+func (dr *draft) isWriting(c *model.Claim) bool {
+	key := plan.UpdateClaim{UID: c.UID}.Key()
+	_, ok := dr.s.InFlight[key]
+	return ok || dr.decided[key]
+}
+
+// isDeleting says whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
+func (dr *draft) isDeleting(c *model.Claim) bool {
+	key := plan.DeleteClaim{UID: c.UID}.Key()
+	_, ok := dr.s.InFlight[key]
+	return ok || dr.decided[key]
+}

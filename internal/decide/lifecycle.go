@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// claimLifecycle asks lifecycle for every claim's next step.
+type claimLifecycle struct {
+	*draft
+	mem           *lifecycleMemory
+	commands      *disruptionCommands
+	memo          *unchangedMachines
+	registrations *registrations
+	reservations  *reservations
+	rollouts      *rollouts
+}
+
+// advance asks lifecycle for every claim's next step.
+func (lc *claimLifecycle) advance() {
+	nodeless, landing := map[string]time.Time{}, map[string]time.Time{}
+	for _, c := range lc.dirtyClaims {
+		if lc.isForeign(c) {
+			continue
+		}
+		at := lc.positionOf(c)
+		in := lifecycle.Input{
+			Claim: c, Pool: lc.poolByName[c.Pool], Instances: lc.instancesAt(at), InstancesAt: lc.s.InstancesAt,
+			Awaited: lc.reservations.byClaim[c.Name].awaitedPods(), Now: lc.now, Policy: lc.pol.Lifecycle,
+		}
+		if c.ProviderID != "" {
+			in.Nodes = lc.nodesAt(at)
+		}
+		if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
+			since, ok := lc.mem.nodelessSince[c.UID]
+			if !ok {
+				since = lc.now
+			}
+			nodeless[c.UID], in.NodelessSince = since, since
+		}
+		if in.Pool != nil && len(in.Nodes) == 1 && (!c.Is(lifecycle.Consistent) || !in.Nodes[0].Capacity.Equal(c.Capacity)) {
+			in.Type = disrupt.FindInstanceType(in.Pool, c.Labels[model.LabelInstanceType])
+		}
+		if f, ok := lc.s.Failures[c.UID]; ok {
+			in.Failure = &f
+		}
+		if h := lc.reservations.byClaim[c.Name]; h != nil && c.Reserved {
+			in.Coming, in.Landed = lc.reservations.landingStatus(h)
+			if !in.Landed.IsZero() {
+				landing[c.Name] = in.Landed
+			}
+		}
+		if lc.commands.isRevocable(c) { // its move, which has not asked anybody to go yet, sees to it
+			in.Awaited, in.Coming = max(in.Awaited, 1), true
+		}
+		if !c.Deleting.IsZero() {
+			in.Rolls = lc.rollouts.rolloutsOfClaim(c, in.Nodes)
+		}
+		out := lifecycle.Next(in)
+		for _, a := range out.Actions {
+			lc.addAction(a)
+		}
+		if c.Pool != "" && !c.Is(lifecycle.Registered) {
+			lc.registrations.record(c, out.Actions)
+		}
+		if len(out.Actions) == 0 {
+			lc.memo.idleClaims = append(lc.memo.idleClaims, idleClaim{at, out.Next})
+		}
+		lc.wakeAt(out.Next)
+	}
+	lc.mem.nodelessSince, lc.reservations.mem.landedAt = nodeless, landing
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// poolStatus writes the status of NodePools.
+type poolStatus struct {
+	*draft
+	mem           *statusMemory
+	memo          *unchangedMachines
+	registrations *registrations
+}
+
+// write writes what has changed in the pools' status.
+func (ps *poolStatus) write() {
+	at := map[string]time.Time{}
+	used := map[string]model.Resources{}
+	count := map[string]int64{}
+	for name, x := range ps.memo.unchanged.sums {
+		used[name], count[name] = x.capacity.Clone(), x.count
+	}
+	for _, c := range ps.dirtyClaims {
+		if c.Pool == "" || c.Provisional || c.ProviderID == "" {
+			continue
+		}
+		used[c.Pool] = used[c.Pool].AddInto(c.Capacity, 1)
+		count[c.Pool]++
+	}
+	for _, p := range ps.s.Pools {
+		last := ps.mem.writtenAt[p.UID]
+		due := last.Add(ps.pol.PoolStatusInterval)
+		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: trimZeros(used[p.Name]), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
+		if r := ps.registrations.condition(p); r.Status != "" {
+			a.Conditions[registrationHealthy] = r
+		}
+		if !poolStatusDiffers(p, a) {
+			at[p.UID] = last
+			continue
+		}
+		if ps.now.Before(due) {
+			at[p.UID] = last
+			ps.wakeAt(due)
+			continue
+		}
+		at[p.UID] = ps.now
+		ps.addAction(a)
+	}
+	ps.mem.writtenAt = at
+}
+
+func poolConditions(p *model.NodePool) map[string]model.Condition {
+	out := map[string]model.Condition{
+		"ValidationSucceeded": {Status: "True", Reason: "ValidationSucceeded"},
+		"NodeClassReady":      {Status: "True", Reason: "NodeClassReady"},
+	}
+	if p.Ready {
+		return out
+	}
+	name, reason := "NodeClassReady", p.NotReady.Reason
+	if reason == "NodePoolValidationFailed" {
+		name = "ValidationSucceeded"
+	}
+	out[name] = model.Condition{Status: "False", Reason: reason, Message: p.NotReady.Message}
+	return out
+}
+
+func poolStatusDiffers(p *model.NodePool, a plan.UpdatePool) bool {
+	if p.StatusNodes != a.Nodes || !p.StatusResources.Equal(a.Resources) || p.StatusHash != a.Hash ||
+		a.ClassGeneration != 0 && p.StatusClassGeneration != a.ClassGeneration {
+		return true
+	}
+	for k, want := range a.Conditions {
+		have := p.Conditions[k]
+		if have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
+			return true
+		}
+	}
+	return false
+}

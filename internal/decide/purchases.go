@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// purchases is what may still be bought, and makes the claims for what is.
+type purchases struct {
+	*draft
+	mem          *purchaseMemory
+	memo         *unchangedMachines
+	reservations *reservations
+
+	namedClaims map[string]bool // names given to claims of static pools in this step
+}
+
+// sizeRange is the least allocatable and the most capacity over the types a claim may become, and how many those are.
+func (pu *purchases) sizeRange(c *model.Claim) (least, most model.Resources, n int) {
+	pool := pu.poolByName[c.Pool]
+	q := c.Requirements.Get(model.LabelInstanceType)
+	if pool == nil || q == nil {
+		return nil, nil, 0
+	}
+	for _, t := range pool.Types {
+		if !q.Matches(t.Name, true) {
+			continue
+		}
+		if n == 0 {
+			least, most = t.Allocatable, t.Capacity
+		} else {
+			least, most = least.Min(t.Allocatable), most.Max(t.Capacity)
+		}
+		n++
+	}
+	return least, most, n
+}
+
+// pools are the pools that may buy, with what is left of their limits and of their node groups.
+func (pu *purchases) pools() []solve.Pool {
+	used := map[string]model.Resources{}
+	count := map[string]int64{}
+	for name, x := range pu.memo.unchanged.sums {
+		used[name], count[name] = x.capacity.Clone(), x.count
+	}
+	for _, c := range pu.dirtyClaims {
+		if c.Pool == "" {
+			continue
+		}
+		count[c.Pool]++
+		size := c.Capacity
+		if size.IsZero() {
+			// It may come as any of the types that it was decided on with, though some, or all, are not offered any more.
+			_, most, _ := pu.sizeRange(c)
+			size = most.Max(pu.mem.claimSizes[c.Name]).Max(c.Requests)
+		}
+		used[c.Pool] = used[c.Pool].AddInto(size, 1)
+	}
+	var out []solve.Pool
+	for _, p := range pu.s.Pools {
+		if p.Deleting || p.Replicas >= 0 {
+			continue
+		}
+		sp := solve.Pool{NodePool: p, NodesLeft: -1, Left: p.Limits.Sub(trimZeros(used[p.Name]))}
+		if p.NodeLimit >= 0 {
+			sp.NodesLeft = max(0, p.NodeLimit-count[p.Name])
+		}
+		out = append(out, sp)
+	}
+	return pu.withinGroupMaximums(out)
+}
+
+// rememberClaimSizes remembers how large the machines may become that have not come yet.
+func (pu *purchases) rememberClaimSizes() {
+	next := map[string]model.Resources{}
+	for name, size := range pu.mem.claimSizes {
+		if c := pu.claimNamed(name); c != nil && c.Capacity.IsZero() {
+			next[name] = size
+		}
+	}
+	for _, a := range pu.out.Actions {
+		if a, ok := a.(plan.CreateClaim); ok {
+			var most model.Resources
+			for _, t := range a.Types {
+				most = most.Max(t.Capacity)
+			}
+			next[a.Name] = most
+		}
+	}
+	pu.mem.claimSizes = next
+}
+
+// createClaims makes a claim for each new machine.
+func (pu *purchases) createClaims(nodes []solve.NewNode) {
+	for i := range nodes {
+		n := &nodes[i]
+		pool := pu.poolByName[n.Pool]
+		why := pu.reservations.reservationRefusal(pool, n.Requests, n.Pods)
+		a := plan.CreateClaim{
+			Name: pu.newClaimName(n.Pool, n.Pods), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
+			Slots: slotsForPods(n.Pods), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,
+			Type: n.Type.Name, Types: n.Choices, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro,
+			Why: plan.Reason{Code: plan.Demand, Pool: n.Pool},
+		}
+		pu.addAction(a)
+		for _, p := range n.Pods {
+			pu.out.Pods = append(pu.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNew, Target: a.Name})
+		}
+	}
+}
+
+// staticClaim is a claim of a pool that is for no pod in particular: whatever the pool allows, the cheapest first.
+func (pu *purchases) staticClaim(p *model.NodePool, why plan.Reason) (plan.CreateClaim, bool) {
+	types, zones, capacity, price := disrupt.BuyableTypes(p, pu.pol.Solve.MaxTypes)
+	if len(types) == 0 {
+		return plan.CreateClaim{}, false
+	}
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Name
+	}
+	prefix := p.Name
+	if len(prefix) > 52 {
+		prefix = strings.TrimRight(prefix[:52], "-.")
+	}
+	name := ""
+	for i := 0; name == "" || pu.claimNamed(name) != nil || pu.namedClaims[name]; i++ {
+		name = prefix + "-" + hashName(10, p.UID, "static", strconv.Itoa(i))
+	}
+	return plan.CreateClaim{
+		Name: name, Pool: p, Type: types[0].Name, Types: types, PriceMicro: price, Zone: zones[0], CapacityType: capacity[0], Why: why,
+		NoReserve: plan.Reason{Code: plan.Static, Pool: p.Name},
+		Requirements: p.Requirements.With(model.OneOf(model.LabelInstanceType, names...), model.OneOf(model.LabelZone, zones...),
+			model.OneOf(model.LabelCapacityType, capacity...)),
+	}, true
+}
+
+// newClaimName names a claim after what it is for. A name that is taken by a claim on its way out is salted with that claim's uid.
+func (pu *purchases) newClaimName(pool string, pods []*model.Pod) string {
+	uids := make([]string, len(pods))
+	for i, p := range pods {
+		uids[i] = p.UID
+	}
+	sort.Strings(uids)
+	parts := append([]string{pool}, uids...)
+	prefix := pool
+	if len(prefix) > 52 {
+		prefix = strings.TrimRight(prefix[:52], "-.")
+	}
+	for {
+		name := prefix + "-" + hashName(10, parts...)
+		c := pu.claimNamed(name)
+		if c == nil || c.Provisional {
+			return name
+		}
+		parts = append(parts, c.UID)
+	}
+}

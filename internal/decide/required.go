@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// requiredDisruption replaces machines that must go: broken, expired, drifted.
+type requiredDisruption struct {
+	*draft
+	candidates *candidates
+	commands   *disruptionCommands
+	health     *nodeHealth
+	search     *disruptionSearch
+	static     *staticPools
+}
+
+// replace starts the next move of a machine that must go: broken, expired, drifted. Those without pods just go. It says whether
+// something was begun that is bought for.
+func (rq *requiredDisruption) replace() bool {
+	type due struct {
+		u     *disrupt.Candidate
+		cause plan.Code
+		since time.Time
+		rank  int
+	}
+	var queue []due
+	for _, u := range rq.candidates.dirty {
+		c := u.Claim
+		switch {
+		case u.CommandID != "":
+		case rq.health.canReplaceBroken(c):
+			queue = append(queue, due{u, plan.Unhealthy, rq.health.byClaim[c.Name].due, -1})
+		case u.Initialized && lifecycle.IsExpired(c, rq.now):
+			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
+		case c.Is(conditionDrifted):
+			queue = append(queue, due{u, plan.Drifted, c.Conditions[conditionDrifted].Since, 1})
+		}
+	}
+	slices.SortStableFunc(queue, func(a, b due) int {
+		if a.rank != b.rank {
+			return a.rank - b.rank
+		}
+		if x, y := len(a.u.Pods) > 0, len(b.u.Pods) > 0; x != y { // empty ones first: they cost nobody anything
+			if y {
+				return -1
+			}
+			return 1
+		}
+		return a.since.Compare(b.since)
+	})
+	for _, d := range queue {
+		u := d.u
+		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.commands.isInBackOff(u.Claim.UID) {
+			continue
+		}
+		if rq.isWriting(u.Claim) {
+			rq.wakeAt(rq.now.Add(rq.pol.SearchInterval))
+			continue
+		}
+		if left, _ := rq.candidates.budgetLeftFor(u, d.cause); left <= 0 {
+			rq.wakeAt(rq.now.Add(10 * time.Second))
+			continue
+		}
+		if len(u.Pods) == 0 && u.Pool.Replicas < 0 {
+			rq.commands.start(&disrupt.Command{Cause: d.cause, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: rq.reason(u, d.cause)})
+			continue
+		}
+		var m *disrupt.Command
+		if u.Pool.Replicas >= 0 {
+			if m = rq.static.replace(u, d.cause); m == nil {
+				continue
+			}
+		} else {
+			var why plan.Reason
+			for _, worn := range []bool{false, true} {
+				if m, why = disrupt.Replace(rq.search.input(worn), []*disrupt.Candidate{u}, d.cause, rq.pol.Disrupt, rq.pol.Solve); m != nil {
+					break
+				}
+			}
+			if m == nil {
+				rq.commands.backOffClaim(u.Claim.UID, rq.pol.BackOff/10)
+				rq.out.Kept = append(rq.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})
+				continue
+			}
+		}
+		m.Why = rq.reason(u, d.cause)
+		rq.commands.start(m)
+		return true
+	}
+	return false
+}
+
+// Kept is a machine that should go and can't, or was looked at and need not; told when the reason changes.
+type Kept struct {
+	Node  string
+	Cause plan.Code
+	Why   plan.Reason
+}
+
+func (rq *requiredDisruption) reason(u *disrupt.Candidate, cause plan.Code) plan.Reason {
+	r := plan.Reason{Code: cause, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name}
+	switch cause {
+	case plan.Unhealthy:
+		return rq.health.byClaim[u.Claim.Name].cause
+	case plan.Expired:
+		r.Key, r.Want, r.Have = "expireAfter", u.Claim.ExpireAfter.String(), rq.now.Sub(u.Claim.Created).Round(time.Second).String()
+	case plan.Drifted:
+		d := u.Claim.Conditions[conditionDrifted]
+		r.Key, r.Have = d.Reason, d.Message
+	}
+	return r
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// solverView is the cluster's nodes and claims in flight as the solver takes them.
+type solverView struct {
+	*draft
+	commands      *disruptionCommands
+	interruptions *interruptions
+	memo          *unchangedMachines
+	purchases     *purchases
+	reservations  *reservations
+}
+
+// solverTarget is what a solve.Room stands for.
+type solverTarget struct {
+	node  *model.Node
+	claim *model.Claim
+	held  *reservation
+}
+
+// closeNodes closes rooms; those given stay as they are, for others may hold them.
+func closeNodes(rooms []solve.Room, closed map[string]bool) []solve.Room {
+	own := false
+	for i := range rooms {
+		if len(closed) == 0 || !closed[rooms[i].Name] {
+			continue
+		}
+		if !own {
+			rooms, own = slices.Clone(rooms), true
+		}
+		rooms[i].Closed = true
+	}
+	return rooms
+}
+
+// inFlightNodes are claims in flight, as rooms.
+type inFlightNodes map[string]solverTarget
+
+// list are all standing nodes and all claims in flight, these by name too. They may be those of the last step, and are not to be written to.
+func (sv *solverView) list() ([]solve.Room, inFlightNodes) {
+	rooms := sv.memo.unchanged.solverNodes
+	if len(sv.dirtyNodes) > 0 {
+		rooms = slices.Clone(rooms)
+		for _, p := range sv.dirtyNodes {
+			n := sv.s.Nodes[p]
+			c, h := sv.reservations.claimOfNode(p)
+			rooms[p] = sv.standingNode(n, c, h)
+		}
+	}
+	var more []solve.Room
+	var on inFlightNodes
+	for _, c := range sv.dirtyClaims {
+		if !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil || sv.nodeOf(c) != nil || c.Is(lifecycle.Registered) {
+			continue
+		}
+		if c.Annotations[model.AnnotationAdopt] != "" {
+			continue // its machine is not coming: it stands, and is counted as a node
+		}
+		r, ok := sv.inFlightNode(c)
+		if !ok {
+			continue
+		}
+		if findNode(sv.s, r.Name) >= 0 {
+			r.Name += "#claim"
+		}
+		if on == nil {
+			on = inFlightNodes{}
+		}
+		on[r.Name] = solverTarget{claim: c, held: sv.reservations.byClaim[c.Name]}
+		more = append(more, r)
+	}
+	if len(more) > 0 {
+		rooms = append(rooms[:len(rooms):len(rooms)], more...)
+	}
+	return rooms, on
+}
+
+// targetNamed is what a room stands for.
+func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
+	if r, ok := on[name]; ok {
+		return r
+	}
+	p := findNode(sv.s, name)
+	r := solverTarget{node: sv.s.Nodes[p]}
+	if r.claim, r.held = sv.reservations.claimOfNode(p); r.held != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.held.awaitedPods() == 0 {
+		r.held = nil // its reservation goes: no more slots can be kept there
+	}
+	return r
+}
+
+// unownedNodeGrace is how long a node that is no claim's may yet turn out to be one's.
+const unownedNodeGrace = 2 * time.Minute
+
+func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation) solve.Room {
+	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
+		Free: n.Allocatable.Sub(n.Used)}
+	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil)
+	if leaving {
+		r.Closed, r.Drained = true, true
+		return r
+	}
+	// A node that nobody has registered and that is known to be no claim's is one whose launch has not been answered yet: its room is its
+	// claim's, and counted there.
+	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
+	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !sv.reservations.isStuck(c) || c == nil && sv.now.Sub(n.Created) < unownedNodeGrace
+	r.Taints = sv.lastingTaints(n.Taints, c, fresh, h)
+	if h != nil {
+		r.InFlight = true
+		if !sv.commands.isRevocable(c) {
+			sv.subtractReservation(&r, h)
+		}
+		if n.Labels[model.LabelRegistered] != "true" {
+			r.Labels = mergeLabels(n.Labels, c.Labels)
+			r.Taints = append(r.Taints[:len(r.Taints):len(r.Taints)], c.Taints...)
+		}
+	}
+	return r
+}
+
+// subtractReservation takes the room of a claim's slots, less what stands there already, off what is free.
+func (sv *solverView) subtractReservation(r *solve.Room, h *reservation) {
+	r.Free = r.Free.Clone()
+	for _, s := range h.slots {
+		r.Free = r.Free.AddInto(s.Requests, -int64(s.Count-s.bound))
+	}
+	if len(h.pods) > 0 {
+		r.Pods, r.NoAnti = append(r.Pods[:len(r.Pods):len(r.Pods)], h.pods...), false
+	}
+}
+
+// lastingTaints are the taints that will still be there when pods come.
+func (sv *solverView) lastingTaints(taints []model.Taint, c *model.Claim, fresh bool, h *reservation) []model.Taint {
+	var out []model.Taint
+	for _, t := range taints {
+		if t.Key == model.TaintReserved && (h != nil || c != nil && t.Value == c.Name) {
+			continue // pods that are put here are let in; where nothing is held any more, it is being taken off
+		}
+		if fresh && lifecycle.Ephemeral(t) {
+			continue
+		}
+		if fresh && c != nil && isStartupTaint(c, t) {
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+func isStartupTaint(c *model.Claim, t model.Taint) bool {
+	for _, s := range c.StartupTaints {
+		if s.Key == t.Key && s.Effect == t.Effect {
+			return true
+		}
+	}
+	return false
+}
+
+// inFlightNode is a machine that is coming: what is certain about it. Several types still possible means the least of each.
+func (sv *solverView) inFlightNode(c *model.Claim) (solve.Room, bool) {
+	r := solve.Room{Name: c.Name, InFlight: true, Taints: c.Taints, Allocatable: c.Allocatable}
+	labels := mergeLabels(c.Labels, model.Labels{model.LabelHostname: c.Name})
+	for _, q := range c.Requirements {
+		if _, ok := labels[q.Key]; ok {
+			continue
+		}
+		if !q.Complement && len(q.Values) == 1 {
+			labels[q.Key] = q.Values[0]
+		} else {
+			r.Open = append(r.Open, q)
+		}
+	}
+	r.Labels = labels
+	if !c.Is(lifecycle.Launched) {
+		least, _, n := sv.purchases.sizeRange(c)
+		if n == 0 {
+			return r, false
+		}
+		r.Allocatable = least
+	}
+	r.Free = r.Allocatable
+	if h := sv.reservations.byClaim[c.Name]; h != nil {
+		sv.subtractReservation(&r, h)
+	} else {
+		r.Free = r.Allocatable.Sub(c.Requests)
+	}
+	return r, true
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// staticPools keeps pools with spec.replicas at that number.
+type staticPools struct {
+	*draft
+	candidates    *candidates
+	commands      *disruptionCommands
+	interruptions *interruptions
+	purchases     *purchases
+}
+
+// scale keeps pools with spec.replicas at that number. It says whether it bought.
+func (sp *staticPools) scale() bool {
+	bought := false
+	for _, p := range sp.s.Pools {
+		if p.Replicas < 0 {
+			continue
+		}
+		var live []*model.Claim
+		all := int64(0)
+		for _, c := range sp.s.Claims {
+			if c.Pool != p.Name {
+				continue
+			}
+			all++
+			if c.Deleting.IsZero() && sp.commands.ofClaim[c.Name] == "" && sp.interruptions.byClaim[c.Name] == nil && !sp.isDeleting(c) {
+				live = append(live, c)
+			}
+		}
+		want := p.Replicas
+		if p.Deleting {
+			want = min(want, int64(len(live)))
+		}
+		for n := int64(len(live)); n < want && p.Ready; n++ {
+			if p.NodeLimit >= 0 && all >= p.NodeLimit {
+				break
+			}
+			a, ok := sp.purchases.staticClaim(p, plan.Reason{Code: plan.Replicas, Pool: p.Name, Key: "spec.replicas", Want: strconv.FormatInt(want, 10), Have: strconv.FormatInt(n, 10)})
+			if !ok {
+				break
+			}
+			if _, flying := sp.s.InFlight[a.Key()]; flying {
+				break // under way, or refused: the other pools' moves go on
+			}
+			sp.addAction(a)
+			sp.purchases.namedClaims[a.Name] = true
+			all++
+			bought = true
+		}
+		if n := len(live) - int(want); n > 0 {
+			sp.scaleDown(p, live, n)
+		}
+	}
+	return bought
+}
+
+// scaleDown deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted last.
+func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
+	weight := func(c *model.Claim) int64 {
+		u := sp.candidates.ofClaim(c)
+		switch {
+		case u == nil:
+			return -1
+		case len(u.Pods) == 0:
+			return 0
+		}
+		w := u.DisruptionWeight()
+		if u.Node.Annotations[disrupt.DoNotDisrupt] == "true" || c.Annotations[disrupt.DoNotDisrupt] == "true" || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
+			held, _ := p.Held(sp.now)
+			return held
+		}) {
+			w += 1 << 40
+		}
+		return w
+	}
+	slices.SortStableFunc(live, func(a, b *model.Claim) int {
+		return cmp.Or(cmp.Compare(weight(a), weight(b)), strings.Compare(a.Name, b.Name))
+	})
+	for _, c := range live[:n] {
+		if c.UID == "" {
+			continue
+		}
+		sp.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: "nodeclaim/" + c.Name,
+			Key: "spec.replicas", Want: strconv.FormatInt(p.Replicas, 10), Have: strconv.Itoa(len(live))}})
+	}
+}
+
+// replace is the move of a static pool's machine: one like it comes first, where the pool's node limit leaves room for both.
+func (sp *staticPools) replace(u *disrupt.Candidate, cause plan.Code) *disrupt.Command {
+	p := u.Pool
+	all := int64(0)
+	for _, c := range sp.s.Claims {
+		if c.Pool == p.Name {
+			all++
+		}
+	}
+	if p.NodeLimit >= 0 && all >= p.NodeLimit || !p.Ready || p.Deleting {
+		return nil
+	}
+	return &disrupt.Command{Cause: cause, Candidates: []*disrupt.Candidate{u}, OneForOne: true}
+}

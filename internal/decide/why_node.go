@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
+	i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == name })
+	if i < 0 {
+		return false
+	}
+	n := ex.s.Nodes[i]
+	c := ex.claimNamed(n.Claim)
+	if !n.Deleting.IsZero() && c == nil {
+		addFact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
+		return true
+	}
+	if c == nil || ex.poolByName[c.Pool] == nil {
+		addFact(a, "state", "not a machine of any NodePool: it is used, and never given back")
+		return true
+	}
+	a.Related = append(a.Related, "nodeclaim/"+c.Name)
+	addFact(a, "nodeclaim", c.Name)
+	addFact(a, "nodepool", c.Pool)
+	addFact(a, "machine", n.Labels[model.LabelInstanceType]+" "+n.Labels[model.LabelZone]+" "+n.Labels[model.LabelCapacityType])
+	if !c.Deleting.IsZero() {
+		ex.explainDraining(a, c, n)
+		return true
+	}
+	u := ex.candidates.onNode(name)
+	if u == nil {
+		return true
+	}
+	if u.PriceMicro >= 0 {
+		addFact(a, "price", formatDollars(u.PriceMicro)+" an hour")
+	}
+	addFact(a, "pods to move", strconv.Itoa(len(u.Pods)))
+	if u.CommandID != "" {
+		addFact(a, "move under way", u.CommandID)
+	}
+	if x := ex.interruptions.byClaim[c.Name]; x != nil {
+		addFact(a, "its cloud takes it away", x.notice.Kind+", at "+x.deadline.UTC().Format(time.RFC3339))
+	}
+	if s, ok := ex.health.byClaim[c.Name]; ok && ex.now.Before(s.due) {
+		addFact(a, "ill", s.cause.Key+" is "+s.cause.Have+"; it counts as broken from "+s.due.UTC().Format(time.RFC3339))
+	}
+	for _, cause := range ex.disruptionCauses(u) {
+		fs, alt := ex.listObstacles(u, cause)
+		a.Findings = append(a.Findings, fs...)
+		if alt != nil {
+			a.Alternatives = append(a.Alternatives, *alt)
+		}
+		a.Ways = append(a.Ways, ex.nodeWays(name, cause, fs)...)
+	}
+	return true
+}
+
+// explainDraining says what holds a drain up.
+func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
+	addFact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
+	u := disrupt.NewCandidate(c, n, ex.poolByName[c.Pool])
+	end, forced := lifecycle.Deadline(c)
+	if forced {
+		addFact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
+	}
+	for _, p := range n.Pods {
+		for _, r := range ex.candidates.guard.PodBlockers(p, plan.Draining) {
+			r.Pool = c.Pool
+			f := plan.Finding{Of: plan.Draining, Reason: r, Change: ex.nodeRemedy(u, r), Until: end}
+			if _, until := p.Held(ex.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
+				f.Until = until
+			}
+			a.Findings = append(a.Findings, f)
+		}
+	}
+}
+
+// disruptionCauses are what a machine might go for now.
+func (ex *explanation) disruptionCauses(u *disrupt.Candidate) []plan.Code {
+	var out []plan.Code
+	if _, bad := ex.health.brokenNode(u.Claim); bad {
+		out = append(out, plan.Unhealthy)
+	}
+	if u.Claim.Is(conditionDrifted) {
+		out = append(out, plan.Drifted)
+	}
+	if lifecycle.IsExpired(u.Claim, ex.now) {
+		out = append(out, plan.Expired)
+	}
+	if !disrupt.HasWorkloadPods(u.Node) {
+		return append(out, plan.Empty)
+	}
+	return append(out, plan.Underutilized)
+}
+
+// listObstacles are what keeps a machine from going for a cause now, and what its going would come to.
+func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
+	var out []plan.Finding
+	found := func(r plan.Reason, until time.Time) {
+		out = append(out, plan.Finding{Of: cause, Reason: r, Change: ex.nodeRemedy(u, r), Until: until})
+	}
+	for _, r := range ex.candidates.guard.Blockers(u, cause, false) {
+		if r.Code == plan.NotInitialized {
+			r.Have = u.Claim.Conditions[lifecycle.Initialized].Message
+		}
+		found(r, ex.obstacleEnd(u, r))
+	}
+	if cause == plan.Unhealthy {
+		if why, ok := ex.health.isRepairAllowed(u.Pool.Name); !ok {
+			found(why, time.Time{})
+		}
+	}
+	if left, why := ex.candidates.budgetLeftFor(u, cause); left <= 0 && ex.candidates.budgetCounts[u.Pool.Name].Total > 0 {
+		found(why, disrupt.BudgetOpensAt(u.Pool, ex.candidates.budgetCounts[u.Pool.Name], cause, ex.now))
+		if ch := out[len(out)-1].Change; ch != nil { // its own being down does not count against it
+			plain, _ := ex.candidates.budgetLeft(u.Pool, cause)
+			ch.Value = strconv.FormatInt(ex.candidates.budgetCounts[u.Pool.Name].Unavailable+1-(left-plain), 10)
+		}
+	}
+	if s, ok := ex.commands.mem.backOffs[u.Claim.UID]; ok && ex.now.Before(s.until) {
+		found(plan.Reason{Code: plan.Aborted, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339),
+			Have: strconv.Itoa(s.times) + " moves taken back"}, s.until)
+	}
+	if !u.Initialized || cause == plan.Underutilized && u.PriceMicro < 0 {
+		return out, nil
+	}
+	alt, f := ex.examineCandidate(u, cause)
+	if f != nil {
+		out = append(out, *f)
+	}
+	return out, alt
+}
+
+// obstacleEnd is when time alone takes an obstacle away; zero: it does not.
+func (ex *explanation) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Time {
+	switch r.Code {
+	case plan.Quiet:
+		if u.Pool.ConsolidateAfter >= 0 {
+			return u.UnchangedSince.Add(u.Pool.ConsolidateAfter)
+		}
+	case plan.Payback, plan.PodDoNotDisrupt:
+		if t, err := time.Parse(time.RFC3339, strings.TrimPrefix(r.Want, "past ")); err == nil {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// examineCandidate is what a machine's going would come to, and what makes that not worth it.
+func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (*plan.Alternative, *plan.Finding) {
+	alt := &plan.Alternative{Kind: plan.Leave, Of: cause, Pods: len(u.Pods), NowMicro: max(u.PriceMicro, 0), Machines: []plan.Machine{}}
+	if len(u.Pods) == 0 {
+		return alt, nil
+	}
+	in := ex.search.input(true)
+	for _, o := range ex.candidates.all {
+		if o == u || len(o.Pods) > 0 && len(ex.candidates.guard.Blockers(o, plan.Underutilized, true)) == 0 {
+			in.Candidates = append(in.Candidates, o)
+		}
+	}
+	free := *u
+	free.CommandID = ""
+	e := disrupt.Evaluate(in, []*disrupt.Candidate{&free}, ex.pol.Disrupt, ex.pol.Solve)
+	f := &plan.Finding{Of: cause, Reason: e.Why}
+	f.Reason.Pool, f.Reason.Subject = u.Pool.Name, cmp.Or(f.Reason.Subject, "node/"+u.Node.Name)
+	if e.Command == nil {
+		ex.placementRemedy(u, e, f)
+		alt.Kind, alt.Why = plan.Replace, f.Reason
+		return alt, f
+	}
+	describeCommand(alt, e.Command)
+	if cause != plan.Underutilized {
+		return alt, nil // it must go, whatever that costs
+	}
+	alt.Why = f.Reason
+	switch {
+	case e.Why.Code == plan.NotBalanced:
+		f.Change = ex.nodeRemedy(u, f.Reason)
+	case e.Why.Code == plan.NotKept: // no price helps
+	case e.Why.Code != "":
+		f.Change = ex.priceRemedy(in, &free, e)
+	default:
+		alt.Why = plan.Reason{}
+		return alt, nil
+	}
+	return alt, f
+}
+
+// describeCommand fills in what a move comes to.
+func describeCommand(alt *plan.Alternative, m *disrupt.Command) {
+	alt.Standing, alt.NowMicro, alt.NewMicro, alt.OnceMicro = m.PodsOnExisting, m.OldMicroPerHour, m.NewMicroPerHour, m.CostMicro
+	for i := range m.Replacements {
+		n := &m.Replacements[i]
+		x := plan.Machine{Pool: n.Pool, Type: n.Type.Name, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro}
+		at := slices.IndexFunc(alt.Machines, func(y plan.Machine) bool { return y.Pool == x.Pool && y.Offering() == x.Offering() })
+		if at < 0 {
+			alt.Machines, at = append(alt.Machines, x), len(alt.Machines)
+		}
+		alt.Machines[at].Count++
+		alt.Kind = plan.Replace
+	}
+	if len(alt.Machines) > 0 {
+		alt.Pool = alt.Machines[0].Pool
+	}
+}
+
+// placementRemedy is the edit after which a pool has not that against a pod any more for which it gets no home now; of the pools, the first by
+// nearness for which there is one speaks.
+func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.Finding) {
+	if e.Refused.Pod == nil {
+		return
+	}
+	speak := func(r plan.Reason) {
+		f.Reason.Pool, f.Reason.Key, f.Reason.Want, f.Reason.Have = r.Pool, strings.TrimSpace(string(r.Code)+" "+r.Key), r.Want, r.Have
+	}
+	for i, r := range e.Refused.Reasons {
+		if i == 0 {
+			speak(r)
+		}
+		for _, ch := range ex.podRemedies(e.Refused.Pod, r) {
+			next, err := Apply(ex.s, ch)
+			if err != nil {
+				continue
+			}
+			x := newExplanation(next, ex.mem, ex.now, ex.pol)
+			v := x.candidates.onNode(u.Node.Name)
+			if v == nil {
+				continue
+			}
+			in := x.search.input(true)
+			in.Candidates = []*disrupt.Candidate{v}
+			again := disrupt.Evaluate(in, in.Candidates, ex.pol.Disrupt, ex.pol.Solve)
+			if again.Command != nil || again.Refused.Pod.UID != e.Refused.Pod.UID || !slices.ContainsFunc(again.Refused.Reasons, func(o plan.Reason) bool { return sameCheck(o, r) }) {
+				speak(r)
+				f.Change = &ch
+				return
+			}
+		}
+	}
+}
+
+// priceRemedy is the price at which what would be bought is cheap enough. What the machine is itself can't be it: its own price would fall
+// too.
+func (ex *explanation) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.Evaluation) *plan.Change {
+	own := plan.Machine{Type: u.Node.Labels[model.LabelInstanceType], Zone: u.Node.Labels[model.LabelZone], CapacityType: u.Node.Labels[model.LabelCapacityType]}
+	var alt plan.Alternative
+	describeCommand(&alt, e.Command)
+	if slices.ContainsFunc(alt.Machines, func(m plan.Machine) bool { return m.Offering() == own.Offering() }) {
+		other := *in
+		other.Pools = slices.Clone(in.Pools)
+		for i := range other.Pools {
+			p := *other.Pools[i].NodePool
+			p.Types = slices.Clone(p.Types)
+			for j, t := range p.Types {
+				if t.Name == own.Type {
+					x := *t
+					x.Offerings = slices.DeleteFunc(slices.Clone(t.Offerings), func(o model.Offering) bool { return o.Zone == own.Zone && o.CapacityType == own.CapacityType })
+					p.Types[j] = &x
+				}
+			}
+			other.Pools[i].NodePool = &p
+		}
+		if e = disrupt.Evaluate(&other, []*disrupt.Candidate{u}, ex.pol.Disrupt, ex.pol.Solve); e.Command == nil {
+			return nil
+		}
+		alt = plan.Alternative{}
+		describeCommand(&alt, e.Command)
+	}
+	if e.MaxNewMicroPerHour < 0 || len(alt.Machines) == 0 {
+		return nil
+	}
+	most := slices.MaxFunc(alt.Machines, func(a, b plan.Machine) int {
+		return cmp.Compare(a.PriceMicro*int64(a.Count), b.PriceMicro*int64(b.Count))
+	})
+	n := int64(most.Count)
+	price := most.PriceMicro - (e.Command.NewMicroPerHour-e.MaxNewMicroPerHour+n-1)/n
+	if price < 0 {
+		return nil
+	}
+	return &plan.Change{Object: most.Offering(), Field: "price", Op: plan.Set, Value: formatUSD(price)}
+}
+
+// nodeWays are the ways a machine could go: by waiting, where every obstacle ends by itself, and by changes now.
+func (ex *explanation) nodeWays(name string, cause plan.Code, fs []plan.Finding) []plan.Way {
+	var out []plan.Way
+	if len(fs) > 0 && !slices.ContainsFunc(fs, func(f plan.Finding) bool { return f.Until.IsZero() }) {
+		after := time.Time{}
+		for _, f := range fs {
+			after = laterOf(after, f.Until)
+		}
+		x := newExplanation(ex.s, ex.mem, after, ex.pol)
+		if u := x.candidates.onNode(name); u != nil {
+			if left, alt := x.listObstacles(u, cause); len(left) == 0 && alt != nil {
+				out = append(out, plan.Way{Of: cause, Pool: u.Pool.Name, Changes: []plan.Change{}, After: after, Then: *alt})
+			}
+		}
+	}
+	w := plan.Way{Of: cause, Changes: []plan.Change{}}
+	x := ex
+	const deep = 8
+	for range deep {
+		u := x.candidates.onNode(name)
+		if u == nil {
+			return out
+		}
+		left, alt := x.listObstacles(u, cause)
+		if len(left) == 0 {
+			if alt != nil && (len(w.Changes) > 0 || len(out) == 0) {
+				w.Pool, w.Then = u.Pool.Name, *alt
+				out = append(out, w)
+			}
+			return out
+		}
+		next, helped := x.s, false
+		for _, f := range left {
+			helped = helped || f.Change != nil || !f.Until.IsZero()
+			switch {
+			case f.Change != nil:
+				y, err := Apply(next, *f.Change)
+				if err != nil {
+					return out
+				}
+				if !slices.Contains(w.Changes, *f.Change) {
+					w.Changes = append(w.Changes, *f.Change)
+				}
+				next = y
+			case !f.Until.IsZero():
+				w.After = laterOf(w.After, f.Until)
+			case f.Reason.Code == plan.NotInitialized && len(w.Changes) > 0: // that comes by itself now
+				return append(out, plan.Way{Of: cause, Pool: u.Pool.Name, Changes: w.Changes, Then: plan.Alternative{Kind: plan.Usable, Of: plan.Initializing, On: "node/" + name, Machines: []plan.Machine{}}})
+			}
+		}
+		if !helped {
+			return out // nothing known does
+		}
+		x = newExplanation(next, ex.mem, laterOf(ex.now, w.After), ex.pol)
+	}
+	return out
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

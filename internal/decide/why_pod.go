@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+func (ex *explanation) explainPod(a *plan.Answer, key string) bool {
+	for _, p := range ex.s.Pending {
+		if p.Key() == key {
+			ex.explainPending(a, p)
+			return true
+		}
+	}
+	for _, n := range ex.s.Nodes {
+		for _, p := range n.Pods {
+			if p.Key() == key {
+				ex.explainBound(a, n, p)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
+	addFact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
+	for _, name := range sortedKeys(ex.reservations.byClaim) {
+		if h := ex.reservations.byClaim[name]; slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
+			addFact(a, "room is kept for it on", "nodeclaim/"+name)
+			a.Related = append(a.Related, "nodeclaim/"+name)
+			addFact(a, "bound by", ex.bindingParty(p, h))
+			ex.explainComing(a, h.claim, h.node)
+		}
+	}
+	if was, ok := ex.demand.mem.placements[p.UID]; ok {
+		addFact(a, "expected on", "node/"+was.node)
+		if i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == was.node }); i >= 0 {
+			ex.explainComing(a, ex.claimNamed(ex.s.Nodes[i].Claim), ex.s.Nodes[i])
+		}
+	}
+	alt, reasons := ex.podOutcome(p)
+	wrong := ex.disagreements.of(p)
+	if given, over := ex.disagreements.refusal(p, wrong); over {
+		f := plan.Finding{Of: plan.Demand, Reason: given, Until: wrong.since.Add(ex.pol.DisagreementRetry)}
+		a.Findings = append(a.Findings, f)
+		if alt != nil { // what is tried again then
+			a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *alt})
+		}
+		return
+	}
+	if m, ok := ex.shortfalls.podShortfallOf(p); ok && m.isFinal() {
+		alt, reasons = nil, []plan.Reason{m.why}
+	} else if len(reasons) > 0 {
+		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
+		only, q := onlyPod(ex.s, p.UID, "")
+		if alt, own := (&explanation{newStep(only, Memory{}, ex.now, ex.pol)}).podOutcome(q); alt == nil {
+			reasons = own
+		}
+	}
+	if alt != nil {
+		a.Alternatives = append(a.Alternatives, *alt)
+	}
+	const most = 8 // pools, nearest miss first, for which a way is looked for
+	for i, r := range reasons {
+		f := plan.Finding{Of: plan.Demand, Reason: r}
+		if i < most {
+			w, ch := ex.findPodWay(p, r)
+			if f.Change = ch; w != nil {
+				a.Ways = append(a.Ways, *w)
+			}
+		}
+		a.Findings = append(a.Findings, f)
+	}
+}
+
+// explainComing says what a machine that a pod waits for waits for itself.
+func (ex *explanation) explainComing(a *plan.Answer, c *model.Claim, n *model.Node) {
+	if c == nil || c.Is(lifecycle.Initialized) {
+		return
+	}
+	for _, step := range []string{lifecycle.Launched, lifecycle.Registered, lifecycle.Initialized} {
+		if cond := c.Conditions[step]; !cond.True() {
+			addFact(a, "nodeclaim/"+c.Name, "not "+step+" yet"+withColon(cond.Message))
+			break
+		}
+	}
+	if n == nil {
+		return
+	}
+	for _, t := range n.Taints {
+		if isStartupTaint(c, t) {
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.Initializing,
+				Reason: plan.Reason{Code: plan.StartupTaints, Pool: c.Pool, Subject: "node/" + n.Name, Key: t.Key, Want: "taken off by whoever it waits for", Have: t.Key + ":" + t.Effect},
+				Change: &plan.Change{Object: "node/" + n.Name, Field: "spec.taints[" + t.Key + ":" + t.Effect + "]", Op: plan.Remove}})
+		}
+	}
+}
+
+func withColon(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+// podOutcome is where a pending pod would go now, or why nowhere.
+func (ex *explanation) podOutcome(p *model.Pod) (*plan.Alternative, []plan.Reason) {
+	out := WhatIf(ex.s, ex.now, ex.pol)
+	for _, d := range out.Pods {
+		if d.Pod.UID != p.UID {
+			continue
+		}
+		if d.Outcome == plan.Refused || d.Outcome == plan.NotOurs {
+			return nil, d.Reasons
+		}
+		alt := plan.Alternative{Kind: plan.Fit, Of: plan.Demand, On: d.Target, Pods: 1, Machines: []plan.Machine{}}
+		if d.Outcome == plan.OnNew {
+			alt.Kind, alt.On = plan.Buy, ""
+		}
+		for _, x := range out.Actions {
+			if c, ok := x.(plan.CreateClaim); ok && d.Outcome == plan.OnNew && c.Name == d.Target {
+				alt.Pool, alt.NewMicro, alt.Pods = c.Pool.Name, c.PriceMicro, len(c.Pods)
+				alt.Machines = append(alt.Machines, plan.Machine{Pool: c.Pool.Name, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType, PriceMicro: c.PriceMicro, Count: 1})
+			}
+		}
+		return &alt, nil
+	}
+	return nil, nil
+}
+
+// onlyPod is the cluster with one pending pod and, where it is named, one pool.
+func onlyPod(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) {
+	out := *s
+	i := slices.IndexFunc(s.Pending, func(p *model.Pod) bool { return p.UID == uid })
+	out.Pending = s.Pending[i : i+1]
+	if pool != "" {
+		out.Pools = slices.DeleteFunc(slices.Clone(s.Pools), func(p *model.NodePool) bool { return p.Name != pool })
+	}
+	return &out, s.Pending[i]
+}
+
+// findPodWay looks for changes after which the pod has a place, beginning with what one pool has against it: one change a check, each of which
+// makes its check pass. It also returns the first.
+func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
+	w := plan.Way{Of: plan.Demand, Pool: r.Pool}
+	cur := ex.s
+	const deep = 6
+	for range deep {
+		found := false
+		x := &explanation{newStep(cur, Memory{}, ex.now, ex.pol)}
+		_, q := onlyPod(cur, p.UID, "")
+		for _, ch := range x.podRemedies(q, r) {
+			if slices.ContainsFunc(w.Changes, func(o plan.Change) bool { return o.Object == ch.Object && o.Field == ch.Field && o.Value == ch.Value }) {
+				continue
+			}
+			next, err := Apply(cur, ch)
+			if err != nil {
+				continue
+			}
+			only, q := onlyPod(next, p.UID, r.Pool)
+			alt, against := (&explanation{newStep(only, Memory{}, ex.now, ex.pol)}).podOutcome(q)
+			if alt == nil && (len(against) == 0 || sameCheck(against[0], r)) {
+				continue
+			}
+			w.Changes, cur, found = append(w.Changes, ch), next, true
+			if alt != nil {
+				// Alone it has a place; with all the others too?
+				_, against = (&explanation{newStep(cur, Memory{}, ex.now, ex.pol)}).podOutcome(q)
+				if len(against) == 0 {
+					w.Then = *alt
+					return &w, &w.Changes[0]
+				}
+			}
+			r = against[max(0, slices.IndexFunc(against, func(o plan.Reason) bool { return o.Pool == r.Pool }))]
+			break
+		}
+		if !found {
+			break
+		}
+	}
+	if len(w.Changes) == 0 {
+		return nil, nil
+	}
+	return nil, &w.Changes[0]
+}
+
+// sameCheck says whether a reason is still there.
+func sameCheck(a, b plan.Reason) bool {
+	return a.Code == b.Code && a.Key == b.Key && a.Pool == b.Pool && a.Want == b.Want && a.Have == b.Have
+}
+
+// bindingParty is who will bind a pod to the node of its slot, and when or why.
+func (ex *explanation) bindingParty(p *model.Pod, h *reservation) string {
+	why := ex.reservations.bindRefusal(p)
+	switch {
+	case p.Binding != "":
+		return "Dovetail, which is binding it to node/" + p.Binding
+	case !h.claim.Reserved:
+		return "kube-scheduler, because the node is not reserved (" + h.claim.NoReserve + ")"
+	case why.Code == plan.BindingRefused:
+		return "kube-scheduler, because the API server refused to let Dovetail"
+	case why.Code != "":
+		return "kube-scheduler, because of " + why.Key + " (" + why.Have + ")"
+	case h.isContested(ex.reservations.unreservedTolerantClasses(true)):
+		return "kube-scheduler, because pods that tolerate every taint may come to the node"
+	}
+	return "Dovetail, as soon as the node is Ready"
+}
+
+func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod) {
+	addFact(a, "state", "bound since "+p.Bound.UTC().Format(time.RFC3339))
+	addFact(a, "node", n.Name)
+	if p.ReservedFor != "" {
+		addFact(a, "landed by the reservation of", "nodeclaim/"+p.ReservedFor)
+	}
+	if !p.Deleting.IsZero() {
+		addFact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
+	}
+	a.Related = append(a.Related, "node/"+n.Name)
+	if c := ex.claimNamed(n.Claim); c != nil {
+		if r, ok := ex.rollouts.rolloutFor(p, ex.poolByName[c.Pool]); ok {
+			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
+			if r.Refused.Code != "" {
+				leaves = "by eviction, though its successor should come first: " + r.Refused.Have + " (" + r.Refused.Key + ")"
+			}
+			addFact(a, "leaves", leaves)
+			a.Related = append(a.Related, "deployment/"+p.Namespace+"/"+p.Deployment)
+		}
+	}
+	for _, u := range ex.candidates.all {
+		if u.Node != n {
+			continue
+		}
+		fs, alt := ex.listObstacles(u, plan.Underutilized)
+		for _, f := range fs {
+			if f.Reason.Subject == "pod/"+p.Key() {
+				a.Findings = append(a.Findings, f)
+			}
+		}
+		if alt != nil {
+			a.Alternatives = append(a.Alternatives, *alt)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
+	p := ex.poolByName[name]
+	if p == nil {
+		return false
+	}
+	var own []*disrupt.Candidate
+	price := int64(0)
+	for _, u := range ex.candidates.all {
+		if u.Pool == p {
+			own = append(own, u)
+			price += max(u.PriceMicro, 0)
+		}
+	}
+	addFact(a, "machines", strconv.Itoa(len(own)))
+	addFact(a, "price", formatDollars(price)+" an hour")
+	addFact(a, "consolidation", p.ConsolidationPolicy)
+	if p.Deleting {
+		addFact(a, "state", "being deleted")
+	}
+	probe := &model.Pod{Class: &model.Class{}}
+	found := func(of plan.Code, r plan.Reason, until time.Time) {
+		f := plan.Finding{Of: of, Reason: r, Until: until}
+		if of == plan.Demand {
+			if list := ex.podRemedies(probe, r); len(list) > 0 {
+				f.Change = &list[0]
+			}
+		} else {
+			f.Change = ex.nodeRemedy(&disrupt.Candidate{Pool: p}, r)
+		}
+		a.Findings = append(a.Findings, f)
+	}
+	if !p.Ready {
+		found(plan.Demand, plan.Reason{Code: plan.PoolNotReady, Pool: name, Subject: "nodepool/" + name, Have: p.NotReady.Reason + ": " + p.NotReady.Message}, time.Time{})
+	}
+	for _, b := range ex.purchases.pools() {
+		if b.Name == name {
+			ex.explainLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
+		}
+	}
+	for _, cause := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted} {
+		left, why := ex.candidates.budgetLeft(p, cause)
+		addFact(a, "budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(ex.candidates.budgetCounts[name].Total, 10))
+		if left <= 0 && ex.candidates.budgetCounts[name].Total > 0 {
+			found(cause, why, disrupt.BudgetOpensAt(p, ex.candidates.budgetCounts[name], cause, ex.now))
+		}
+	}
+	if p.ConsolidationPolicy != "WhenEmptyOrUnderutilized" && p.ConsolidationPolicy != "Balanced" {
+		found(plan.Underutilized, plan.Reason{Code: plan.ConsolidationOff, Pool: name, Subject: "nodepool/" + name, Key: "spec.disruption.consolidationPolicy",
+			Want: "WhenEmptyOrUnderutilized", Have: p.ConsolidationPolicy}, time.Time{})
+	}
+	if len(own) > 0 {
+		a.Alternatives = append(a.Alternatives, ex.costElsewhere(p, own))
+	}
+	return true
+}
+
+func (ex *explanation) explainLimits(a *plan.Answer, p *model.NodePool, left model.Resources, nodes int64, found func(plan.Reason)) {
+	var least *model.InstanceType // of all that could be bought
+	for _, t := range p.Types {
+		if least == nil || t.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
+			least = t
+		}
+	}
+	for d, has := range p.HasLimit {
+		if !has {
+			continue
+		}
+		dim := model.Dim(d)
+		addFact(a, "limit "+ex.s.ResourceNames[d], "leaves "+model.FormatAmount(dim, left.At(dim))+" of "+model.FormatAmount(dim, p.Limits.At(dim)))
+		if least != nil && left.At(dim) < least.Capacity.At(dim) {
+			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Subject: least.Name, Key: ex.s.ResourceNames[d], Have: model.FormatAmount(dim, max(0, left.At(dim))), Want: model.FormatAmount(dim, least.Capacity.At(dim))})
+		}
+	}
+	if p.NodeLimit >= 0 {
+		addFact(a, "limit nodes", "leaves "+strconv.FormatInt(nodes, 10)+" of "+strconv.FormatInt(p.NodeLimit, 10))
+		if nodes == 0 {
+			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Key: "nodes", Have: "0", Want: "1"})
+		}
+	}
+}
+
+// costElsewhere is what the pods of a pool's machines would cost on machines of other pools.
+func (ex *explanation) costElsewhere(p *model.NodePool, own []*disrupt.Candidate) plan.Alternative {
+	alt := plan.Alternative{Kind: plan.Leave, Of: plan.Underutilized, Machines: []plan.Machine{}}
+	in := ex.search.input(true)
+	in.Candidates = own
+	for i := range in.Pools {
+		if in.Pools[i].Name == p.Name {
+			in.Pools = slices.Delete(slices.Clone(in.Pools), i, i+1)
+			break
+		}
+	}
+	for _, u := range own {
+		alt.NowMicro += max(u.PriceMicro, 0)
+		alt.Pods += len(u.Pods)
+	}
+	e := disrupt.Evaluate(in, own, ex.pol.Disrupt, ex.pol.Solve)
+	if e.Command == nil {
+		alt.Kind, alt.Why = plan.Replace, e.Why
+		return alt
+	}
+	describeCommand(&alt, e.Command)
+	alt.Why = e.Why
+	return alt
+}
