@@ -21,8 +21,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// TestOfferingsAreTheCatalogue: what is made of EC2's answers by the published rules is what is published of every type: labels,
-// allocatable, prices.
+// TestOfferingsAreTheCatalogue: what is made of EC2's answers by the published rules is what is published of every
+// type: labels, allocatable, prices.
 func TestOfferingsAreTheCatalogue(t *testing.T) {
 	all := some(t)
 	a := open(t, all, cloud.Wall{})
@@ -99,8 +99,8 @@ func TestClassStatus(t *testing.T) {
 	}
 }
 
-// TestClassMistakes: whatever a person has to mend is a False condition that names field and cause; what can't be bought with is not
-// bought with.
+// TestClassMistakes: whatever a person has to mend is a False condition that names field and cause; what can't be
+// bought with is not bought with.
 func TestClassMistakes(t *testing.T) {
 	const head = `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],`
 	for _, c := range []struct {
@@ -194,7 +194,8 @@ func TestClassMistakes(t *testing.T) {
 	}
 }
 
-// TestPrices: without the price list the built-in one is used, without a history the model, and both are said on the offerings.
+// TestPrices: without the price list the built-in one is used, without a history the model, and both are said on the
+// offerings.
 func TestPrices(t *testing.T) {
 	a := open(t, some(t, "m5.large"), cloud.Wall{})
 	a.fault(awstest.Fault{Kind: awstest.Deny, Action: "GetProducts"}, awstest.Fault{Kind: awstest.Deny, Action: "DescribeSpotPriceHistory"})
@@ -253,8 +254,8 @@ func TestMissingTemplate(t *testing.T) {
 	}
 }
 
-// TestTemplateNotMadeAgain: where a deleted launch template may not be made again, the claim is told what is not permitted, the class's condition
-// names it, and what runs on goes on.
+// TestTemplateNotMadeAgain: where a deleted launch template may not be made again, the claim is told what is not
+// permitted, the class's condition names it, and what runs on goes on.
 func TestTemplateNotMadeAgain(t *testing.T) {
 	clock := &shifted{}
 	a := open(t, some(t, "m5.large"), clock)
@@ -286,8 +287,8 @@ func TestTemplateNotMadeAgain(t *testing.T) {
 	}
 }
 
-// TestTriedAgain: what buying takes is tried out again when it was not allowed, or when EC2 has not heard yet of a profile that has just been
-// made: it is not remembered against a class for half an hour.
+// TestTriedAgain: what buying takes is tried out again when it was not allowed, or when EC2 has not heard yet of a
+// profile that has just been made: it is not remembered against a class for half an hour.
 func TestTriedAgain(t *testing.T) {
 	a := open(t, some(t, "m5.large"), cloud.Wall{})
 	p := a.provider()
@@ -402,9 +403,9 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// TestReservationEnds: a machine of a reservation that has ended is listed as one that runs in none, is no longer offered as reserved, and has
-// not drifted, however old what is known of either. One whose reservation the class does not choose any more has, and so has one in a block that
-// EC2 is about to empty.
+// TestReservationEnds: a machine of a reservation that has ended is listed as one that runs in none, is no longer
+// offered as reserved, and has not drifted, however old what is known of either. One whose reservation the class does
+// not choose any more has, and so has one in a block that EC2 is about to empty.
 func TestReservationEnds(t *testing.T) {
 	clock := &skipping{}
 	a := open(t, some(t, "m5.large"), clock)

@@ -26,7 +26,8 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// harness is what the suite needs of the simulated AWS, whichever way machines are bought; lost are the calls whose replies it loses.
+// harness is what the suite needs of the simulated AWS, whichever way machines are bought; lost are the calls whose
+// replies it loses.
 func (a *account) harness(lost ...string) cloudtest.Harness {
 	return cloudtest.Harness{
 		Provider: a.provider(), Pool: &model.NodePool{Name: "default"},

@@ -69,7 +69,8 @@ func two(t *testing.T) (*account, *aws.Provider, cloud.NodeClass, cloud.NodeClas
 	return a, p, class(""), other
 }
 
-// TestEndClass: what was made for a class goes with it, and nothing that is another's; it can be asked for twice, and nothing is made again.
+// TestEndClass: what was made for a class goes with it, and nothing that is another's; it can be asked for twice, and
+// nothing is made again.
 func TestEndClass(t *testing.T) {
 	a, p, nc, other := two(t)
 	before := a.profiles()
@@ -100,7 +101,8 @@ func TestEndClass(t *testing.T) {
 	}
 }
 
-// TestEndClassInParts: wherever it is interrupted, the next try goes on; what is not allowed is Denied, and says which call.
+// TestEndClassInParts: wherever it is interrupted, the next try goes on; what is not allowed is Denied, and says
+// which call.
 func TestEndClassInParts(t *testing.T) {
 	for _, c := range []struct {
 		fault awstest.Fault
@@ -135,7 +137,8 @@ func TestEndClassInParts(t *testing.T) {
 	}
 }
 
-// TestEndClassLeavesOthers: a profile that a person named or made stays, and so do another autoscaler's launch templates.
+// TestEndClassLeavesOthers: a profile that a person named or made stays, and so do another autoscaler's launch
+// templates.
 func TestEndClassLeavesOthers(t *testing.T) {
 	a := open(t, some(t, "m5.large"), cloud.Wall{})
 	p := a.provider()

@@ -35,9 +35,10 @@ func (s *skipping) Wait(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// TestFaults launches many claims while a third of all offerings have no capacity, a tenth of all calls is throttled, replies are
-// lost after their effect, and Describe lags by ten seconds; in the middle the controller is another process. Every claim ends with
-// one machine or with the answer that there is none for it, no machine is bought twice, and every machine is some claim's.
+// TestFaults launches many claims while a third of all offerings have no capacity, a tenth of all calls is throttled,
+// replies are lost after their effect, and Describe lags by ten seconds; in the middle the controller is another
+// process. Every claim ends with one machine or with the answer that there is none for it, no machine is bought
+// twice, and every machine is some claim's.
 func TestFaults(t *testing.T) {
 	for seed := range 3 {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { faults(t, seed) })

@@ -129,8 +129,9 @@ func (d *dying) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// TestShieldOutlived: a process that dies while members are protected for a moment leaves protections behind; the next one finds them by what
-// was written down, waits until nobody can be at it any more, and lifts them. Protections of others stay.
+// TestShieldOutlived: a process that dies while members are protected for a moment leaves protections behind; the
+// next one finds them by what was written down, waits until nobody can be at it any more, and lifts them. Protections
+// of others stay.
 func TestShieldOutlived(t *testing.T) {
 	for _, c := range []struct {
 		call string // the last one that it makes
@@ -221,9 +222,10 @@ func (l *losing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
-// TestShieldStaysWhenTheReplyIsLost: a group is made smaller as a member comes that it can't end, and the reply is lost. Those that were to be
-// protected for a moment stay so until the group has been read again and wants all that it has: when the claim is given up again, or, where
-// that never happens, when they are found by what was written down.
+// TestShieldStaysWhenTheReplyIsLost: a group is made smaller as a member comes that it can't end, and the reply is
+// lost. Those that were to be protected for a moment stay so until the group has been read again and wants all that
+// it has: when the claim is given up again, or, where that never happens, when they are found by what was written
+// down.
 func TestShieldStaysWhenTheReplyIsLost(t *testing.T) {
 	for _, again := range []bool{true, false} {
 		t.Run(fmt.Sprintf("asked again %t", again), func(t *testing.T) {
@@ -337,7 +339,8 @@ func TestShieldGoes(t *testing.T) {
 	}
 }
 
-// TestGroupRestart: the process that asked a group for machines dies; the next one gives each claim its machine, and no claim two.
+// TestGroupRestart: the process that asked a group for machines dies; the next one gives each claim its machine, and
+// no claim two.
 func TestGroupRestart(t *testing.T) {
 	for _, lag := range []time.Duration{0, 10 * time.Second} {
 		t.Run(fmt.Sprint("Describe lags by ", lag), func(t *testing.T) {
@@ -379,8 +382,9 @@ func TestGroupRestart(t *testing.T) {
 	}
 }
 
-// TestGroupWantsInVain: a process asks a group for a machine that does not come, and dies; the claim is deleted before another one comes.
-// When AWS has had its time the group is told that it is not wanted any more, and no member goes for that.
+// TestGroupWantsInVain: a process asks a group for a machine that does not come, and dies; the claim is deleted
+// before another one comes. When AWS has had its time the group is told that it is not wanted any more, and no member
+// goes for that.
 func TestGroupWantsInVain(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -499,7 +503,8 @@ func TestGroupFailures(t *testing.T) {
 	}
 }
 
-// TestGroupUnknown: a process that has just begun and knows no group yet ends a member through its group, which else would start another.
+// TestGroupUnknown: a process that has just begun and knows no group yet ends a member through its group, which else
+// would start another.
 func TestGroupUnknown(t *testing.T) {
 	clock := &skipping{}
 	a := open(t, some(t, "m5.large"), clock)
@@ -544,7 +549,8 @@ func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// TestShieldLate: a member that EC2 does not know yet is no reason to take the claim that is given up for ended, nor those that wait.
+// TestShieldLate: a member that EC2 does not know yet is no reason to take the claim that is given up for ended, nor
+// those that wait.
 func TestShieldLate(t *testing.T) {
 	a, p := vain(t)
 	a.fault(awstest.Fault{Kind: awstest.CallError, Action: "CreateTags", Code: "InvalidInstanceID.NotFound", Count: 1})
@@ -559,8 +565,8 @@ func TestShieldLate(t *testing.T) {
 	}
 }
 
-// TestGroupMinimum: a machine that goes though its group may have no fewer, the minimum having been raised meanwhile, say, is replaced by the
-// group.
+// TestGroupMinimum: a machine that goes though its group may have no fewer, the minimum having been raised meanwhile,
+// say, is replaced by the group.
 func TestGroupMinimum(t *testing.T) {
 	clock := &skipping{}
 	a := open(t, some(t, "m5.large"), clock)
@@ -605,7 +611,8 @@ func groupStatus(t *testing.T, p *aws.Provider, nc cloud.NodeClass) (map[string]
 	return st.Conditions, rest
 }
 
-// TestGroupClassMistakes: whatever a person has to mend is a False condition that names field or group and cause, and other groups go on.
+// TestGroupClassMistakes: whatever a person has to mend is a False condition that names field or group and cause, and
+// other groups go on.
 func TestGroupClassMistakes(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -697,8 +704,8 @@ func TestGroupClassMistakes(t *testing.T) {
 	}
 }
 
-// TestGroupAttributes: a group that chooses its types by attributes offers all that have them, each as large as the least of them, and what comes
-// is one of them.
+// TestGroupAttributes: a group that chooses its types by attributes offers all that have them, each as large as the
+// least of them, and what comes is one of them.
 func TestGroupAttributes(t *testing.T) {
 	clock := &skipping{}
 	a := open(t, some(t, "c5.large", "m5.large", "m5.xlarge", "m5a.xlarge", "m5.2xlarge", "m6g.large", "t3.large"), clock)

@@ -20,8 +20,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// TestInterruptions: each kind of message becomes a notice that names the machine. One that is not dealt with comes again, one that
-// is goes from the queue.
+// TestInterruptions: each kind of message becomes a notice that names the machine. One that is not dealt with comes
+// again, one that is goes from the queue.
 func TestInterruptions(t *testing.T) {
 	clock := &skipping{}
 	a := open(t, some(t, "m5.large"), clock)

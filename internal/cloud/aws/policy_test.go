@@ -19,8 +19,8 @@ var implied = map[string]string{
 	"iam:TagInstanceProfile": "tags given to CreateInstanceProfile",
 }
 
-// TestPolicy: the policy document of the chart allows exactly the calls that this room makes of EC2, Auto Scaling, SSM, SQS, IAM, EKS and the
-// price list for node classes.
+// TestPolicy: the policy document of the chart allows exactly the calls that this room makes of EC2, Auto Scaling,
+// SSM, SQS, IAM, EKS and the price list for node classes.
 func TestPolicy(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "charts", "dovetail", "aws-iam-policy.json"))
 	if err != nil {

@@ -22,8 +22,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Provider implements cloud.Provider, and the optional interfaces beside it, for one cluster in one AWS account and region. It is a
-// router: what is asked about a node class or a machine goes to the provider that buys such machines, fleet or groups.
+// Provider implements cloud.Provider, and the optional interfaces beside it, for one cluster in one AWS account and
+// region. It is a router: what is asked about a node class or a machine goes to the provider that buys such machines,
+// fleet or groups.
 type Provider struct {
 	aws       *awsapi.Account
 	catalogue *catalogue.Store
@@ -104,7 +105,8 @@ func (p *Provider) ClassStatus(ctx context.Context, class cloud.NodeClass) (clou
 	return p.providerFor(class).ClassStatus(ctx, class)
 }
 
-// EndsClasses implements cloud.ClassEnder: an EC2NodeClass has an instance profile, if it has a role, and launch templates.
+// EndsClasses implements cloud.ClassEnder: an EC2NodeClass has an instance profile, if it has a role, and launch
+// templates.
 func (p *Provider) EndsClasses(group, kind string) bool { return p.fleet.EndsClasses(group, kind) }
 
 // EndClass implements cloud.ClassEnder.
@@ -122,7 +124,8 @@ func (p *Provider) Interruptions(ctx context.Context, handle func(context.Contex
 	return p.queue.Watch(ctx, handle)
 }
 
-// KeepNodeMemory says where what is learned of nodes' memory outlives the process. It comes before the provider is used.
+// KeepNodeMemory says where what is learned of nodes' memory outlives the process. It comes before the provider is
+// used.
 func (p *Provider) KeepNodeMemory(store catalogue.MemoryStore) { p.memory.KeepIn(store) }
 
 // Learn implements cloud.Learner.
@@ -143,7 +146,8 @@ func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 	}
 }
 
-// Run keeps instance types and prices fresh, and deletes launch templates that are not used any more, until the context ends.
+// Run keeps instance types and prices fresh, and deletes launch templates that are not used any more, until the
+// context ends.
 func (p *Provider) Run(ctx context.Context) {
 	swept := p.aws.Clock.Now()
 	for ctx.Err() == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// List implements cloud.Provider. Machines that another autoscaler bought for a NodeClaim are there, too, without a claim's uid:
-// they are not ours to end unasked.
+// List implements cloud.Provider. Machines that another autoscaler bought for a NodeClaim are there, too, without a
+// claim's uid: they are not ours to end unasked.
 func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	if ctx.Err() != nil {
 		return nil, awsapi.ClassifyError(ctx, "list", "", ctx.Err())
@@ -46,7 +46,8 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	return out, nil
 }
 
-// unreservedLabels is what labels say of an on-demand machine. EC2 names no reservation any more on one that it was bought from and that has ended.
+// unreservedLabels is what labels say of an on-demand machine. EC2 names no reservation any more on one that it was
+// bought from and that has ended.
 var unreservedLabels = model.Labels{
 	model.LabelCapacityType: model.OnDemand, awsv1.LabelCapacityReservationID: "", awsv1.LabelCapacityReservationType: "", awsv1.LabelCapacityReservationInterruptible: "",
 }

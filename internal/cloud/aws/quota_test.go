@@ -16,8 +16,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// TestQuotas: what the account may not have is refused for every zone and for all families that share the quota, and not asked for again
-// soon; machines that may fit in what is left are not refused with it.
+// TestQuotas: what the account may not have is refused for every zone and for all families that share the quota, and
+// not asked for again soon; machines that may fit in what is left are not refused with it.
 func TestQuotas(t *testing.T) {
 	for _, c := range []struct {
 		name, code, refused, capacityType string
@@ -77,7 +77,8 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestThrottledFleet: an answer that says within itself that there was no time is repeated with new tokens as often as it takes.
+// TestThrottledFleet: an answer that says within itself that there was no time is repeated with new tokens as often
+// as it takes.
 func TestThrottledFleet(t *testing.T) {
 	clock := &skipping{}
 	a := open(t, some(t, "m5.large"), clock)

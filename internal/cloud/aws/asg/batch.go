@@ -16,14 +16,14 @@ const (
 	batchMaxWait = time.Second
 )
 
-// batch is claims for a group that wait for each other.
+// batch is claims for a group that wait for each other, so that they share one change of its desired capacity.
 type batch struct {
 	since, last time.Time
 	released    chan struct{} // closed when they go on
 }
 
-// waitForBatch holds a claim back while others of its plan are about to come, so that they share one change of the group's desired capacity: until
-// the last of them has come, or none for a while. It says whether the context still lasts.
+// waitForBatch holds a claim back while following others of its plan are about to come: until the last of them has
+// come, or none for batchPause. false: the context ended first.
 func (s *groupState) waitForBatch(ctx context.Context, clock cloud.Clock, following int) bool {
 	s.mu.Lock()
 	if s.batch == nil {

@@ -13,11 +13,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// TestGather has claims of one plan go on together: when the last of them has come, or none for a while, or the first has waited long.
+// TestGather has claims of one plan go on together: when the last of them has come, or none for a while, or the first
+// has waited long.
 func TestGather(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		following []int // of the claims in turn, which come 90 ms after each other: none at the moment in which a wait ends
+		following []int // of the claims in turn, 90 ms after each other: none at the moment in which a wait ends
 		want      string
 	}{
 		{"alone", []int{0}, "0s"},

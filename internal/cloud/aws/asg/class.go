@@ -13,16 +13,18 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// nodeClass is a NodeGroupClass, read.
+// nodeClass is a NodeGroupClass as its owner wrote it.
 type nodeClass struct {
 	name, generationKey string // generationKey changes with the class's generation
 	spec                dovetailv1alpha1.NodeGroupClassSpec
 }
 
+// Serves says whether a node class is a NodeGroupClass.
 func Serves(c cloud.NodeClass) bool {
 	return c.Group == dovetailv1alpha1.Group && c.Kind == dovetailv1alpha1.KindNodeGroupClass
 }
 
+// readNodeClass reads a NodeGroupClass for an operation op. An error is NotReady: the spec can't be used.
 func readNodeClass(op string, c cloud.NodeClass) (*nodeClass, error) {
 	out := &nodeClass{name: c.Name, generationKey: fmt.Sprintf("%s/%s/%d", c.Name, c.UID, c.Generation)}
 	if len(c.Spec) > 0 {
@@ -39,6 +41,7 @@ func readNodeClass(op string, c cloud.NodeClass) (*nodeClass, error) {
 // defaultProvisionTime is how long AWS has to give a group a machine, where the group's class does not say.
 const defaultProvisionTime = 15 * time.Minute
 
+// provisionTime is how long AWS has to give a group of the class a machine.
 func (c *nodeClass) provisionTime() time.Duration {
 	if o := c.spec.Options; o != nil && o.MaxNodeProvisionTime != nil && o.MaxNodeProvisionTime.Duration > 0 {
 		return o.MaxNodeProvisionTime.Duration

@@ -24,8 +24,8 @@ type DiscoveredGroup struct {
 // groupsPerCall is how many groups AWS describes in one answer, and how many names it takes at once.
 const groupsPerCall = 100
 
-// Discover asks for the Auto Scaling groups of these names and for those that bear all tags of one of the sets, sorted by name. A
-// name that no group has is left out; a tag with an empty value may have any.
+// Discover asks for the Auto Scaling groups of these names and for those that bear all tags of one of the sets,
+// sorted by name. A name that no group has is left out; a tag with an empty value may have any.
 func Discover(ctx context.Context, c *awsapi.Clients, names []string, sets []map[string]string) ([]DiscoveredGroup, error) {
 	found := map[string]DiscoveredGroup{}
 	ask := func(in *autoscaling.DescribeAutoScalingGroupsInput) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// group is an Auto Scaling group as it was described.
+// group is an Auto Scaling group as it was described, with what its launch template and tags say of its nodes.
 type group struct {
 	name                 string
 	min, max, desired    int64
@@ -24,7 +24,7 @@ type group struct {
 	leaving              []string                            // ids of those that are on their way out of it
 	instanceTypes        []string                            // all that it may launch, in its own order
 	mixed                bool                                // which of them it launches is the group's to decide
-	instanceRequirements []types.InstanceRequirementsRequest // what types must have that it may launch; empty: types are listed
+	instanceRequirements []types.InstanceRequirementsRequest // that its types must meet; empty: types are listed
 	capacityTypes        []string                            // sorted
 	zones                []string                            // sorted
 	tags                 map[string]string
@@ -36,8 +36,11 @@ type group struct {
 	problem              string                            // why nothing can be had from it; empty: it can
 }
 
+// templateRef is the launch template of a group. It has an id, a name or both; the version may be $Latest or
+// $Default.
 type templateRef struct{ id, name, version string }
 
+// String is the name of the template, or its id where it has none.
 func (r templateRef) String() string {
 	if r.name != "" {
 		return r.name
@@ -57,7 +60,7 @@ func countsTowardsDesired(state astypes.LifecycleState) bool {
 	return s == "InService" || strings.HasPrefix(s, "Pending")
 }
 
-// readGroup reads what AWS says of a group.
+// readGroup reads AWS's description of a group. Its launch template is only named then, see reader.resolveTemplate.
 func readGroup(in *astypes.AutoScalingGroup) *group {
 	g := &group{
 		name: awsapi.Deref(in.AutoScalingGroupName), min: int64(awsapi.Deref(in.MinSize)), max: int64(awsapi.Deref(in.MaxSize)), desired: int64(awsapi.Deref(in.DesiredCapacity)),
@@ -105,6 +108,7 @@ func readGroup(in *astypes.AutoScalingGroup) *group {
 	return g
 }
 
+// templateRefOf reads which launch template a group has.
 func templateRefOf(in *astypes.LaunchTemplateSpecification) templateRef {
 	r := templateRef{awsapi.Deref(in.LaunchTemplateId), awsapi.Deref(in.LaunchTemplateName), awsapi.Deref(in.Version)}
 	if r.version == "" {
@@ -113,6 +117,8 @@ func templateRefOf(in *astypes.LaunchTemplateSpecification) templateRef {
 	return r
 }
 
+// readMixedPolicy reads which types and capacity types a mixed instances policy allows. What can't be used is the
+// group's problem.
 func (g *group) readMixedPolicy(m *astypes.MixedInstancesPolicy) {
 	if m.LaunchTemplate.LaunchTemplateSpecification == nil {
 		g.problem = "its mixed instances policy has no launch template"

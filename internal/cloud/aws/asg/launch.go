@@ -27,11 +27,11 @@ type claimLaunch struct {
 
 // Launch asks a group for a machine, see cloud.Provider.
 //
-// What a group should have is its present members and one more for each open claim that has none, counted anew each time; so a
-// repetition changes nothing, whoever makes it. A member that has come is matched to the oldest open claim that allows what it is, or
-// to the oldest of all where none does, and from then on bears the claim's uid as a tag. Until one has come the answer has no
-// provider id: the same request, made again, tells. Members that were there when a group was first looked at are nobody's, unless a
-// claim is older than that look.
+// What a group should have is its present members and one more for each open claim that has none, counted anew each
+// time; so a repetition changes nothing, whoever makes it. A member that has come is matched to the oldest open claim
+// that allows what it is, or to the oldest of all where none does, and from then on bears the claim's uid as a tag.
+// Until one has come the answer has no provider id: the same request, made again, tells. Members that were there when
+// a group was first looked at are nobody's, unless a claim is older than that look.
 func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult {
 	c, err := readNodeClass("launch", req.Class)
 	if err != nil {
@@ -45,6 +45,8 @@ func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.La
 	return p.launch(ctx, c, req, l)
 }
 
+// launch answers with what was bought for a claim before, or else asks group after group, cheapest first, until one
+// has a member for it, is to have one, or an error tells to try later.
 func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchRequest, l *claimLaunch) cloud.LaunchResult {
 	fail := func(err error) cloud.LaunchResult {
 		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
@@ -127,7 +129,7 @@ func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchReq
 	}
 }
 
-// matchesOption says whether a member is one of the offerings of a group that a claim allows.
+// matchesOption is a function that says whether a machine is one of the options that a claim has in a group.
 func matchesOption(list []offering.Option, group string) func(*instances.Instance) bool {
 	return func(m *instances.Instance) bool {
 		return slices.ContainsFunc(list, func(c offering.Option) bool {
@@ -136,7 +138,8 @@ func matchesOption(list []offering.Option, group string) func(*instances.Instanc
 	}
 }
 
-// nextGroup is the group to ask: the one that was asked already, or that of the cheapest offering which is not known to be missing.
+// nextGroup is the group to ask: the one that was asked already, or that of the cheapest option which is not known to
+// be unavailable; empty: there is none.
 func (p *Provider) nextGroup(uid string, l *claimLaunch) string {
 	if name := p.registry.groupOfClaim(uid); name != "" {
 		return name

@@ -20,8 +20,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// matchMembers hands members that are nobody's to open claims. It says whether to wait with everything else, as a member that was there before
-// this process may bear a claim's tag that EC2 does not show yet; and how many members have come that EC2 does not show at all.
+// matchMembers hands members that are nobody's to open claims, and writes the outcomes into answers. wait: nothing
+// else is to be decided now, as a member that was there before this process may bear a claim's tag that EC2 does not
+// show yet. coming: how many members have come that EC2 does not show at all.
 func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answers map[string]claimOutcome) (wait bool, coming int64) {
 	there := map[string]bool{}
 	for _, m := range v.members {
@@ -115,7 +116,7 @@ func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answ
 	return wait, coming
 }
 
-// tagMember writes down whose a member is.
+// tagMember writes down whose a member is, as tags on it.
 func (gs *scaler) tagMember(ctx context.Context, m *instances.Instance, uid, name, pool string) error {
 	tags := map[string]string{
 		awsv1.TagClaimUID: uid, awsv1.TagNodeClaim: name, awsv1.TagClusterName: gs.aws.Config.ClusterName, "kubernetes.io/cluster/" + gs.aws.Config.ClusterName: "owned",
@@ -127,7 +128,8 @@ func (gs *scaler) tagMember(ctx context.Context, m *instances.Instance, uid, nam
 	return err
 }
 
-// adoptMember makes a member that was there before a claim the claim's.
+// adoptMember makes the member with an instance id the claim's, for whom a claim was made because it was nobody's.
+// NotFound when it has become another claim's, or is in no group any more.
 func (gs *scaler) adoptMember(ctx context.Context, req cloud.LaunchRequest, id string) (*instances.Instance, error) {
 	read := func() (*instances.Instance, error) {
 		res, err := gs.aws.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
@@ -167,10 +169,12 @@ func (gs *scaler) adoptMember(ctx context.Context, req cloud.LaunchRequest, id s
 	return m, nil
 }
 
-// adoptAfter is how long a member that is nobody's is left alone: a claim that is open, after a restart, say, may want it.
+// adoptAfter is how long a member that is nobody's is left alone: a claim that is open, after a restart, say, may
+// want it.
 const adoptAfter = 30 * time.Second
 
-// adoptableAs says for which class a claim may be made for a member that is nobody's, and what the machine is; empty: not now.
+// adoptableAs says for which class a claim may be made for a member that is nobody's, and what labels the machine
+// has; an empty class: not now.
 func (gs *scaler) adoptableAs(m *instances.Instance) (class string, labels model.Labels) {
 	gs.registry.mu.Lock()
 	class, s := gs.registry.classes[m.AutoScalingGroup], gs.registry.states[m.AutoScalingGroup]

@@ -21,7 +21,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// offeringsOf are the offerings of a class's groups.
+// offeringsOf is what the groups of a class have to offer to a pool, and the groups. As long as nothing has changed
+// it is the same set. pool may be nil: taints are not looked at then. NotReady where no group can be used.
 func (p *Provider) offeringsOf(ctx context.Context, pool *model.NodePool, c *nodeClass) (*offering.Set, *selectedGroups, error) {
 	const op = "offerings"
 	ch, err := p.selectGroups(ctx, c)
@@ -80,8 +81,8 @@ func (p *Provider) offeringsOf(ctx context.Context, pool *model.NodePool, c *nod
 	return p.offerings.Put(key, out), ch, nil
 }
 
-// untoleratedTaint is a taint that a group's tags announce and its pool does not know of; empty: none. Pods would be planned onto nodes that
-// keep them out.
+// untoleratedTaint is a taint that a group's tags announce and its pool does not have; empty: none. Pods would be
+// planned onto nodes that keep them out.
 func untoleratedTaint(a *group, pool *model.NodePool) string {
 	if pool == nil {
 		return ""
@@ -95,8 +96,9 @@ func untoleratedTaint(a *group, pool *model.NodePool) string {
 	return ""
 }
 
-// addOfferings adds a group's types. Which of its types a mixed group launches is its own to decide, and so nothing can be planned on more
-// than all of them have: each is offered as large as the least of them in each dimension. A machine that has come counts as what it is.
+// addOfferings adds a group's types to a set. Which of its types a mixed group launches is its own to decide, and so
+// nothing can be planned on more than all of them have: each is offered as large as the least of them in each
+// dimension. A machine that has come counts as what it is.
 func (p *Provider) addOfferings(g *catalogue.Catalogue, a *group, out *offering.Set) {
 	var list []*offering.Type
 	for _, name := range a.instanceTypes {
@@ -150,8 +152,9 @@ func (p *Provider) addOfferings(g *catalogue.Catalogue, a *group, out *offering.
 	}
 }
 
-// buildType is a type as a group launches it: from the launch template and the tags of the group, as nothing else is known before a node
-// was seen: whatever boots there, the rules of EKS's own images are the best guess. nil where pods would have no room.
+// buildType is a type as a group launches it: from the launch template and the tags of the group, as nothing else is
+// known before a node was seen. Whatever boots there, the rules of EKS's own images are the best guess. nil where
+// pods would have no room.
 func (p *Provider) buildType(a *group, t *catalogue.TypeInfo) *offering.Type {
 	spec := offering.NodeSpec{OS: "linux", Family: nodeclass.FamilyAL2023, Kubelet: &nodeclass.KubeletConfig{}, Storage: 20 * catalogue.GiB, Resources: map[string]int64{}}
 	if a.templateData != nil {
@@ -174,7 +177,8 @@ func (p *Provider) buildType(a *group, t *catalogue.TypeInfo) *offering.Type {
 	return p.types.Build(t, spec)
 }
 
-// launchOptions are the offerings of groups that a request allows, cheapest first.
+// launchOptions are the offerings of groups that a request allows, cheapest first: those whose group's labels, or
+// else the pool's, meet the requirements as well.
 func launchOptions(o *offering.Set, r cloud.LaunchRequest) []offering.Option {
 	given := map[string]bool{model.LabelNodeGroup: true}
 	for _, it := range o.Types {

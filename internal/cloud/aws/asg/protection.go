@@ -18,8 +18,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 )
 
-// tagProtected writes down on members since when they are protected for a moment; empty: they are not. A member that EC2 does not know yet, or no
-// more, is nothing that whoever asked has done wrong: the group is looked at again.
+// tagProtected writes down on members since when they are protected for a moment; an empty text: they are not. A
+// member that EC2 does not know yet, or no more, is nothing that whoever asked has done wrong: the error is
+// Throttled, and the group is looked at again.
 func (gs *scaler) tagProtected(ctx context.Context, ids []string, since string) error {
 	for some := range slices.Chunk(ids, 500) {
 		_, err := gs.aws.EC2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: some, Tags: awsapi.EC2Tags(map[string]string{dovetailv1alpha1.TagShielded: since})})
@@ -33,8 +34,9 @@ func (gs *scaler) tagProtected(ctx context.Context, ids []string, since string) 
 	return nil
 }
 
-// removeProtection takes the protection of members back, and then what was written down of it, once the group wants all that it has. To that end it
-// is made as large again where members have come beside those that it had and those that are waited for.
+// removeProtection takes the protection of members back, and then what was written down of it, once the group wants
+// all that it has. To that end it is made as large again where members have come beside those that it had and those
+// that are waited for.
 func (gs *scaler) removeProtection(ctx context.Context, s *groupState, ids []string, had map[string]bool, outstanding int64) error {
 	g, err := gs.reader.describeGroup(ctx, s.name)
 	if err != nil {
@@ -69,11 +71,12 @@ func (gs *scaler) removeProtection(ctx context.Context, s *groupState, ids []str
 	return gs.tagProtected(ctx, ids, "")
 }
 
-// protectionLimit is how long after it was written down a protection was certainly forgotten: whoever was at it has ended by then, and clocks
-// may differ.
+// protectionLimit is how long after it was written down a protection was certainly forgotten: whoever was at it has
+// ended by then, and clocks may differ.
 const protectionLimit = awsapi.BatchTimeout + clockSlack
 
-// removeStaleProtection takes back protections that a process which died, or could not, has left behind.
+// removeStaleProtection takes back protections that a process which died, or could not, has left behind. Failures are
+// logged.
 func (gs *scaler) removeStaleProtection(ctx context.Context, l *instances.List) {
 	left := map[string][]string{}
 	for i := range l.All {
@@ -96,6 +99,7 @@ func (gs *scaler) removeStaleProtection(ctx context.Context, l *instances.List) 
 	}
 }
 
+// setProtection has members of a group be protected from scale-in, or not any more.
 func (gs *scaler) setProtection(ctx context.Context, name string, ids []string, on bool) error {
 	for some := range slices.Chunk(ids, 50) {
 		if _, err := gs.aws.AutoScaling.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{AutoScalingGroupName: &name, InstanceIds: some, ProtectedFromScaleIn: &on}); err != nil {

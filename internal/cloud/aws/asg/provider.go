@@ -28,6 +28,7 @@ type Provider struct {
 	launches  *launch.Registry[claimLaunch]
 }
 
+// New makes a Provider. It calls nothing. registry is the one whose groups instances lists.
 func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, registry *Registry) *Provider {
 	reader := newReader(a)
 	return &Provider{
@@ -51,14 +52,15 @@ func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, nc cloud
 	return o.Types, nil
 }
 
-// CleanUp takes back what was to be for a moment, or was left behind: protection from scale-in, and capacity that groups want and nobody asks
-// for. What fails is logged, and tried again the next time.
+// CleanUp takes back what was to be for a moment, or was left behind: protection from scale-in, and capacity that
+// groups want and nobody asks for. What fails is logged, and tried again the next time.
 func (p *Provider) CleanUp(ctx context.Context, list *instances.List) {
 	p.scaler.removeStaleProtection(ctx, list)
 	p.scaler.trimExcess(ctx)
 }
 
-// AdoptableAs says for which class a claim may be made for a member that is nobody's, and what the machine is; empty: not now.
+// AdoptableAs says for which class a claim may be made for a member that is nobody's, and what the machine is; empty:
+// not now.
 func (p *Provider) AdoptableAs(m *instances.Instance) (class string, labels model.Labels) {
 	return p.scaler.adoptableAs(m)
 }
@@ -66,8 +68,8 @@ func (p *Provider) AdoptableAs(m *instances.Instance) (class string, labels mode
 // Placeholders are the machines that groups were asked for and that have not come.
 func (p *Provider) Placeholders() []model.Instance { return p.scaler.placeholders() }
 
-// Terminate ends members of a group. What several callers ask for at once is one look at the group. Errors are in the order of the ids;
-// false: the context ended first.
+// Terminate ends members of a group. What several callers ask for at once is one look at the group. Errors are in the
+// order of the ids; false: the context ended first.
 func (p *Provider) Terminate(ctx context.Context, group string, ids []string) ([]error, bool) {
 	return p.scaler.stateOf(group).terminations.Ask(ctx, ids)
 }

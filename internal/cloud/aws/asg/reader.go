@@ -30,6 +30,7 @@ type reader struct {
 	types         *awsapi.Cache[[]string]                          // by architecture and instance requirements
 }
 
+// newReader makes a reader that has asked for nothing yet.
 func newReader(a *awsapi.Account) *reader {
 	return &reader{
 		aws:           a,
@@ -41,7 +42,7 @@ func newReader(a *awsapi.Account) *reader {
 	}
 }
 
-// describeGroups asks for groups, and for their launch templates.
+// describeGroups asks for groups, and for their launch templates and what those mean.
 func (r *reader) describeGroups(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput) ([]*group, error) {
 	var out []*group
 	for {
@@ -64,7 +65,7 @@ func (r *reader) describeGroups(ctx context.Context, in *autoscaling.DescribeAut
 	}
 }
 
-// describeGroup asks for one group, now; nil: there is none of the name.
+// describeGroup asks for one group, now, without its launch template; nil: there is none of the name.
 func (r *reader) describeGroup(ctx context.Context, name string) (*group, error) {
 	res, err := r.aws.AutoScaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
 	if err != nil || len(res.AutoScalingGroups) == 0 {
@@ -73,7 +74,9 @@ func (r *reader) describeGroup(ctx context.Context, name string) (*group, error)
 	return readGroup(&res.AutoScalingGroups[0]), nil
 }
 
-// resolveTemplate reads a group's launch template: one that is not there is the group's problem.
+// resolveTemplate reads a group's launch template, and from it what the group itself does not say: instance types and
+// capacity types. What a person has to mend is the group's problem; an error is one of a call that may work the next
+// time.
 func (r *reader) resolveTemplate(ctx context.Context, g *group) error {
 	type key struct{ id, version string }
 	id := g.template.id
@@ -137,7 +140,8 @@ func (r *reader) resolveTemplate(ctx context.Context, g *group) error {
 	return nil
 }
 
-// instanceRefreshStatus is the status of a group's instance refresh; empty: there is none under way.
+// instanceRefreshStatus is the status of the instance refresh that is under way in a group; empty: there is none, or
+// the call is not allowed.
 func (r *reader) instanceRefreshStatus(ctx context.Context, name string) (string, error) {
 	return r.refreshes.Get(ctx, name, func(ctx context.Context) (string, error) {
 		res, err := r.aws.AutoScaling.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(10)})

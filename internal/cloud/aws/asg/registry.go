@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// Registry are the groups that this process has to do with.
+// Registry is what this process knows of groups beside what AWS says: by group its state and the class that chose it,
+// by claim which group was asked and what came of it.
 type Registry struct {
 	mu             sync.Mutex
 	states         map[string]*groupState
@@ -19,6 +20,7 @@ type Registry struct {
 	denials        map[string]error        // by group: why it could not be changed when that was last tried
 }
 
+// NewRegistry makes a Registry that knows of no group.
 func NewRegistry() *Registry {
 	return &Registry{states: map[string]*groupState{}, groupByClaim: map[string]string{}, unreadOutcomes: map[string]claimOutcome{}, maxSizes: map[string]int64{}, classes: map[string]string{}, denials: map[string]error{}}
 }
@@ -42,6 +44,7 @@ func (g *Registry) GroupNames() []string {
 	return out
 }
 
+// noteOpen notes which group an open claim has asked.
 func (g *Registry) noteOpen(uid, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,13 +58,14 @@ func (g *Registry) groupOfClaim(uid string) string {
 	return g.groupByClaim[uid]
 }
 
+// noteClosed notes that a claim waits for no group any more.
 func (g *Registry) noteClosed(uid string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.groupByClaim, uid)
 }
 
-// maxSizeOf is how many machines a group may have: as many as it says, and its class.
+// maxSizeOf is how many machines a group may have: as many as was described, or fewer where its class says so.
 func (g *Registry) maxSizeOf(name string, described int64) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,7 +75,7 @@ func (g *Registry) maxSizeOf(name string, described int64) int64 {
 	return described
 }
 
-// noteChangeResult notes whether the last change of a group was permitted.
+// noteChangeResult notes whether the last change of a group was permitted; nil: it was.
 func (g *Registry) noteChangeResult(name string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,14 +93,14 @@ func (g *Registry) denialOf(name string) error {
 	return g.denials[name]
 }
 
-// keepOutcome keeps an answer for a claim whose own call was over when it was found.
+// keepOutcome keeps the outcome for a claim whose own call may be over, until its next call takes it.
 func (g *Registry) keepOutcome(uid string, a claimOutcome) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.unreadOutcomes[uid] = a
 }
 
-// takeOutcome takes the answer that was kept for a claim.
+// takeOutcome takes the outcome that was kept for a claim; false: there is none.
 func (g *Registry) takeOutcome(uid string) (claimOutcome, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

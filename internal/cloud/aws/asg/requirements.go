@@ -17,8 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// addRequirements notes what the types that a group may launch must have. Auto Scaling, launch templates and the call that names those types have a
-// structure each for it, with the same fields.
+// addRequirements notes what the types must have that a group may launch. Auto Scaling, launch templates and the call
+// that names those types have a structure each for it, with the same fields: said is one of the first two.
 func (g *group) addRequirements(said any) {
 	var a types.InstanceRequirementsRequest
 	raw, err := json.Marshal(said)
@@ -32,8 +32,8 @@ func (g *group) addRequirements(said any) {
 	g.instanceRequirements = append(g.instanceRequirements, a)
 }
 
-// resolveTypes asks which types have what a group's attributes say, for the architecture of its image. What a person has to mend is the
-// group's problem; an error is one of the calls that may work next time.
+// resolveTypes finds the types that meet a group's instance requirements, for the architecture of its image. What a
+// person has to mend is the group's problem; an error is one of a call that may work the next time.
 func (r *reader) resolveTypes(ctx context.Context, g *group) error {
 	arch, err := r.imageArchitecture(ctx, awsapi.Deref(g.templateData.ImageId))
 	if err == nil {
@@ -66,7 +66,7 @@ func (r *reader) resolveTypes(ctx context.Context, g *group) error {
 	return nil
 }
 
-// imageArchitecture is an image's, as EC2 calls it.
+// imageArchitecture is the architecture of an image, as EC2 calls it.
 func (r *reader) imageArchitecture(ctx context.Context, image string) (types.ArchitectureType, error) {
 	return r.architectures.Get(ctx, image, func(ctx context.Context) (types.ArchitectureType, error) {
 		if image == "" {
@@ -83,7 +83,7 @@ func (r *reader) imageArchitecture(ctx context.Context, image string) (types.Arc
 	})
 }
 
-// typesMeeting are the types that have what is asked for, sorted.
+// typesMeeting are the names of the types that meet instance requirements, sorted.
 func (r *reader) typesMeeting(ctx context.Context, arch types.ArchitectureType, a types.InstanceRequirementsRequest) ([]string, error) {
 	return r.types.Get(ctx, string(arch)+" "+awsapi.SelectorKey(a), func(ctx context.Context) ([]string, error) {
 		var out []string

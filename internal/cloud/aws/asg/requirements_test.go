@@ -40,8 +40,8 @@ func fill(v reflect.Value) (set int) {
 	return 1
 }
 
-// TestAttributesAreReadWhole: whatever attribute a group or a launch template may ask for is asked for, too, when it is found out which types have
-// them.
+// TestAttributesAreReadWhole: whatever attribute a group or a launch template may ask for is asked for, too, when it
+// is found out which types have them.
 func TestAttributesAreReadWhole(t *testing.T) {
 	for _, said := range []any{&astypes.InstanceRequirements{}, &types.InstanceRequirements{}} {
 		if n := fill(reflect.ValueOf(said).Elem()); n < 25 {

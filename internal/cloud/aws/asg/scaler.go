@@ -18,8 +18,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 )
 
-// A group's claims that ask within reconcileWindow of each other share one read of the group and one change of its desired capacity, at
-// most maxReconcileClaims of them.
+// A group's claims that ask within reconcileWindow of each other share one read of the group and one change of its
+// desired capacity, at most maxReconcileClaims of them.
 const (
 	reconcileWindow    = 10 * time.Millisecond
 	maxReconcileClaims = 500
@@ -34,7 +34,8 @@ const activitySlack = 2 * time.Second
 // activityCheckAfter is how long a claim has waited for a member before failed scaling activities are looked for.
 const activityCheckAfter = 250 * time.Millisecond
 
-// scaler has Auto Scaling groups grow and shrink: it counts what each should have, hands its members to claims, and gives them back.
+// scaler has Auto Scaling groups grow and shrink: it counts what each should have, hands its members to claims, and
+// gives them back.
 type scaler struct {
 	aws       *awsapi.Account
 	reader    *reader
@@ -57,8 +58,8 @@ func (gs *scaler) stateOf(name string) *groupState {
 	return s
 }
 
-// reconcile brings a group and its open claims together, once for all who ask at a time: read it, match members to claims, and have it
-// grow, or shrink where claims were given up.
+// reconcile brings a group and its open claims together, once for all who ask at a time: it reads the group, matches
+// members to claims, and has it grow, or shrink where claims were given up. Outcomes are in the order of asks.
 func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClaim) []claimOutcome {
 	out := make([]claimOutcome, len(asks))
 	if err := s.turn.Acquire(ctx); err != nil {
@@ -101,6 +102,9 @@ func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClai
 	return out
 }
 
+// reconcileOnce does what reconcile says for whoever has the turn of a group. It writes the outcomes of claims that
+// wait no longer into answers, by uid. The group is read a second time where a scaling activity has failed, lest a
+// member is missed that came in spite of it.
 func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, answers map[string]claimOutcome) error {
 	var failure *astypes.Activity
 	for {
@@ -161,6 +165,7 @@ func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, answers map[
 	}
 }
 
+// setDesiredCapacity changes a group's desired capacity.
 func (gs *scaler) setDesiredCapacity(ctx context.Context, s *groupState, n int64) error {
 	_, err := gs.aws.AutoScaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{AutoScalingGroupName: &s.name, DesiredCapacity: sdk.Int32(int32(n)), HonorCooldown: sdk.Bool(false)})
 	if err == nil {
@@ -174,7 +179,8 @@ func (gs *scaler) setDesiredCapacity(ctx context.Context, s *groupState, n int64
 	return err
 }
 
-// lastFailedActivity is the last thing that a group tried in vain since it was asked for the members that have not come; nil: there is none.
+// lastFailedActivity is the last scaling activity of a group that failed since the group was asked for members that
+// have not come; nil: there is none.
 func (gs *scaler) lastFailedActivity(ctx context.Context, name string, open []*openClaim) (*astypes.Activity, error) {
 	res, err := gs.aws.AutoScaling.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(20)})
 	if err != nil {
@@ -194,7 +200,8 @@ func (gs *scaler) lastFailedActivity(ctx context.Context, name string, open []*o
 	return nil, nil
 }
 
-// launchFailureOutcome is the answer for a claim that a group could not launch a member for.
+// launchFailureOutcome is the outcome for a claim that a group could not launch a member for: NotReady where the
+// message names what a person has to mend, and else no capacity.
 func launchFailureOutcome(group string, a *openClaim, message string) claimOutcome {
 	low := strings.ToLower(message)
 	for _, word := range []string{"launch template", "not authorized", "unauthorized", "security group", "invalid", "key pair", "ami ", "instance profile", "does not exist"} {

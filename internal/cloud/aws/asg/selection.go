@@ -22,7 +22,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// selectedGroups are the groups of a class, and what its terms could not choose.
+// selectedGroups are the groups that a class's terms choose, and what keeps terms from choosing some, by condition.
 type selectedGroups struct {
 	*nodeClass
 	groups   []*group // by name, with the class's own bounds
@@ -30,13 +30,14 @@ type selectedGroups struct {
 	problems map[string]model.Condition
 }
 
+// description is what AWS said of the groups of one selector term, and when it was asked.
 type description struct {
 	groups []*group
 	at     time.Time
 }
 
-// selectGroups asks which groups a class's terms choose. An error is one of the calls that may work next time; whatever a person has to
-// mend is a problem.
+// selectGroups finds the groups that a class's terms choose, by name, each with the bounds that the class sets. An
+// error is one of a call that may work the next time; whatever a person has to mend is a problem of the result.
 func (p *Provider) selectGroups(ctx context.Context, c *nodeClass) (*selectedGroups, error) {
 	out := &selectedGroups{nodeClass: c, problems: map[string]model.Condition{}}
 	seen := map[string]bool{}
@@ -106,6 +107,7 @@ func (c *selectedGroups) addProblem(condition, reason, message string) {
 	c.problems[condition] = nodeclass.FalseCondition(reason, message)
 }
 
+// sortedConditions are conditions in the order of their types.
 func sortedConditions(m map[string]model.Condition) []model.Condition {
 	var out []model.Condition
 	for _, k := range slices.Sorted(maps.Keys(m)) {

@@ -13,11 +13,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// shrinkGroup lowers a group's desired capacity to what it has and still waits for, and sees to it that no member goes: while a group has more
-// members than it should, it ends some of its own choice. So members lose their protection only when the group has been read again and wants
-// all that it has. Where that can't be had, or whether it has been made smaller is not known, they keep it: lift finds them later.
+// shrinkGroup lowers a group's desired capacity to what it has and still waits for, and sees to it that no member
+// goes: while a group has more members than it should, it ends some of its own choice. So members are protected from
+// scale-in, and lose that only when the group has been read again and wants all that it has. Where that can't be had,
+// or whether the group has been made smaller is not known, they keep it: removeStaleProtection finds them later.
 //
-// It may die in between, so that each member says first that it is protected for a moment only.
+// This process may die in between, so each member says first, by a tag, that it is protected for a moment only.
+// outstanding is how many members open claims wait for.
 func (gs *scaler) shrinkGroup(ctx context.Context, s *groupState, v *view, to, outstanding int64) error {
 	var ids []string
 	had := map[string]bool{}
@@ -54,9 +56,9 @@ func (gs *scaler) shrinkGroup(ctx context.Context, s *groupState, v *view, to, o
 	return err
 }
 
-// trimExcess makes those groups smaller that want what nobody asks for and AWS has not given them for long: claims that were deleted while no
-// process knew what they had asked for have left it behind. Whose wish it was is not known; but what has not come by then is not waited for
-// in a claim either.
+// trimExcess makes those groups smaller that want what nobody asks for and AWS has not given them for long: claims
+// that were deleted while no process knew what they had asked for have left it behind. Whose wish it was is not
+// known; but what has not come by then is not waited for in a claim either. Failures are logged.
 func (gs *scaler) trimExcess(ctx context.Context) {
 	for _, name := range gs.registry.GroupNames() {
 		s := gs.stateOf(name)
@@ -75,6 +77,8 @@ func (gs *scaler) trimExcess(ctx context.Context) {
 	}
 }
 
+// trimGroupExcess lowers a group's desired capacity to its members and open claims, not below its minimum and least.
+// It does nothing while an instance refresh has members go and come.
 func (gs *scaler) trimGroupExcess(ctx context.Context, s *groupState, least int64) error {
 	if refresh, err := gs.reader.instanceRefreshStatus(ctx, s.name); err != nil || refresh != "" {
 		return err // members go and come

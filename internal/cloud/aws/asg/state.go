@@ -14,8 +14,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 )
 
-// groupState is what this process knows of a group beside what AWS says: what is under way in it. Whoever has the turn may read the
-// group and change it.
+// groupState is what this process knows of a group beside what AWS says: what is under way in it. Only who has the
+// turn may read the group for a change, and change it.
 type groupState struct {
 	name string
 	turn awsapi.Lock
@@ -49,7 +49,7 @@ type openClaim struct {
 	cancelled       bool // it is given up
 }
 
-// claimOutcome is what a look at a group has come to for one claim. All zero: a machine is to come.
+// claimOutcome is what reconciling a group has come to for one claim. All zero: a machine is to come.
 type claimOutcome struct {
 	member     *instances.Instance
 	group      string
@@ -58,7 +58,8 @@ type claimOutcome struct {
 	err        error
 }
 
-// desiredCapacity is a group's desired capacity as it is known best: what this process left it at after it was described, or what was described.
+// desiredCapacity is a group's desired capacity as it is known best: what this process left it at after it was
+// described, or what was described.
 func (s *groupState) desiredCapacity(g *group, described time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,13 +69,15 @@ func (s *groupState) desiredCapacity(g *group, described time.Time) int64 {
 	return g.desired
 }
 
+// noteDesired notes what a group's desired capacity was left at, or seen to be, and when.
 func (s *groupState) noteDesired(desired int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.desired, s.desiredAt = desired, now
 }
 
-// noteExcess notes since when a group wants more than it has and is asked for.
+// noteExcess notes since when a group has wanted more members than it has and open claims ask for; patience is how
+// long AWS has to give them.
 func (s *groupState) noteExcess(g *group, described time.Time, patience time.Duration) {
 	asked := int64(len(s.openClaims()))
 	s.mu.Lock()
@@ -87,7 +90,8 @@ func (s *groupState) noteExcess(g *group, described time.Time, patience time.Dur
 	}
 }
 
-// takeOverdueExcess says whether it has done so for as long as AWS has, and counts anew; and how many its class would have it keep.
+// takeOverdueExcess says whether a group has wanted more than it has and is asked for, for as long as AWS has to give
+// it. If so the time is counted anew, and least is how many members its class would have it keep.
 func (s *groupState) takeOverdueExcess(now time.Time) (least int64, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +102,7 @@ func (s *groupState) takeOverdueExcess(now time.Time) (least int64, is bool) {
 	return s.minSize, true
 }
 
-// markCounted notes that a group's desired capacity counts these claims by now.
+// markCounted notes that a group's desired capacity counts these claims from now on.
 func (s *groupState) markCounted(open []*openClaim, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +127,8 @@ func (s *groupState) openClaims() []*openClaim {
 	return out
 }
 
-// compareCounted has claims that nobody was asked for come last.
+// compareCounted orders times, the zero time last: a claim that no capacity counts yet is younger than one that is
+// counted.
 func compareCounted(a, b time.Time) int {
 	if a.IsZero() != b.IsZero() {
 		if a.IsZero() {
@@ -134,7 +139,8 @@ func compareCounted(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// closeClaim answers for a claim that is not waited for any longer.
+// closeClaim ends the wait of a claim with an outcome. One without a member is kept as well, for the claim's own call
+// may be over.
 func (s *groupState) closeClaim(registry *Registry, a *openClaim, answers map[string]claimOutcome, with claimOutcome) {
 	s.mu.Lock()
 	delete(s.open, a.uid)
@@ -147,7 +153,7 @@ func (s *groupState) closeClaim(registry *Registry, a *openClaim, answers map[st
 	}
 }
 
-// noteInitialMembers remembers who was there when a group was first looked at.
+// noteInitialMembers remembers which members a group had when it was first looked at.
 func (s *groupState) noteInitialMembers(g *group, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

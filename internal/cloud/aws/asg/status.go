@@ -19,7 +19,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// ClassStatus is what a NodeGroupClass's status should say. It is Ready as long as one of its groups can be had from.
+// ClassStatus is what the status of a NodeGroupClass should say. The class is Ready as long as machines can be had
+// from one of its groups.
 func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.ClassStatus, error) {
 	const op = "class status"
 	c, err := readNodeClass(op, nc)
@@ -107,7 +108,8 @@ func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	return out, err
 }
 
-// disturbances says what AWS itself does, or may do, to a group's members, and how its instance refresh stands, if there is one.
+// disturbances are what AWS itself does, or may do, to the members of a group; refresh is the status of its instance
+// refresh, empty where there is none.
 func (p *Provider) disturbances(ctx context.Context, a *group) (refresh string, out []model.Condition, err error) {
 	refresh, err = p.reader.instanceRefreshStatus(ctx, a.name)
 	if err != nil {

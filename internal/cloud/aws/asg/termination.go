@@ -16,7 +16,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// placeholders are the machines that groups were asked for and that have not come: each a placeholder that bears its claim.
+// placeholders are the machines that groups were asked for and that have not come, each a placeholder that bears its
+// claim.
 func (gs *scaler) placeholders() []model.Instance {
 	var out []model.Instance
 	for _, name := range gs.registry.GroupNames() {
@@ -27,7 +28,7 @@ func (gs *scaler) placeholders() []model.Instance {
 	return out
 }
 
-// cancelClaim gives up what a claim has asked a group for.
+// cancelClaim gives up the machine that a claim has asked a group for. NotFound when it has asked for none.
 func (gs *scaler) cancelClaim(ctx context.Context, uid string) error {
 	gs.registry.mu.Lock()
 	name := gs.registry.groupByClaim[uid]
@@ -42,8 +43,9 @@ func (gs *scaler) cancelClaim(ctx context.Context, uid string) error {
 	return answers[0].err
 }
 
-// terminateMembers ends members of one group, each by its id, and has the group want as many fewer. Where the group may not become smaller it
-// starts another one instead.
+// terminateMembers ends members of one group, each by its id, and has the group want as many fewer. Where the group
+// may not become smaller it starts another member instead. Errors are in the order of the ids; NotFound for one that
+// is on its way out already.
 func (gs *scaler) terminateMembers(ctx context.Context, s *groupState, ids []string) []error {
 	if err := s.turn.Acquire(ctx); err != nil {
 		return slices.Repeat([]error{err}, len(ids))
@@ -74,7 +76,8 @@ func (gs *scaler) terminateMembers(ctx context.Context, s *groupState, ids []str
 			gs.aws.Log.Info("group is at its minimum: it will start another member for the one that is ended", "group", s.name, "instance", id)
 			err = end(false)
 		}
-		if err != nil && awsapi.ErrorCode(err) == "ValidationError" && strings.Contains(err.Error(), "not found") { // it has left the group, or is on its way out
+		if err != nil && awsapi.ErrorCode(err) == "ValidationError" && strings.Contains(err.Error(), "not found") {
+			// It has left the group, or is on its way out.
 			err = gs.instances.TerminateNow(ctx, []string{id})[0]
 		}
 		if err == nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 )
 
-// view is a group and its instances as they were read together.
+// view is a group and its instances as they were read together. group is nil when AWS has none of the name.
 type view struct {
 	*group
 	at        time.Time
 	instances map[string]*instances.Instance // by id: its instances as EC2 has them, those that have ended included
 }
 
-// readGroupView reads a group.
+// readGroupView reads a group and its instances, now.
 func (gs *scaler) readGroupView(ctx context.Context, name string) (*view, error) {
 	out := &view{at: gs.aws.Clock.Now(), instances: map[string]*instances.Instance{}}
 	var wg sync.WaitGroup

@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Account is the AWS account and region in which machines are bought for one cluster: the clients to call, and what every part of the
-// provider has to know. It is made once and not changed.
+// Account is the AWS account and region in which machines are bought for one cluster: the clients to call, and what
+// every part of the provider has to know. It is made once and not changed.
 type Account struct {
 	*Clients
 	Config    Config

@@ -22,17 +22,21 @@ type Batcher[K comparable, V any] struct {
 	open *batch[K, V]
 }
 
+// batch is one call that is being gathered, or under way. answers is set when done is closed.
 type batch[K comparable, V any] struct {
 	keys    []K
 	done    chan struct{}
 	answers []V
 }
 
+// NewBatcher makes a Batcher that waits for window after the first key, gathers at most most keys, and then calls
+// call, whose answers are in the order of the keys.
 func NewBatcher[K comparable, V any](clock cloud.Clock, window time.Duration, most int, call func(context.Context, []K) []V) *Batcher[K, V] {
 	return &Batcher[K, V]{clock: clock, window: window, maxKeys: most, call: call}
 }
 
-// Ask asks for some keys and answers in their order; false when the context ended first.
+// Ask asks for some keys, and returns their answers in the same order. false: the context ended first; the call is
+// made all the same.
 func (b *Batcher[K, V]) Ask(ctx context.Context, keys []K) ([]V, bool) {
 	type place struct {
 		in *batch[K, V]
@@ -65,6 +69,8 @@ func (b *Batcher[K, V]) Ask(ctx context.Context, keys []K) ([]V, bool) {
 // BatchTimeout is how long a batch's call may take, whoever waits for it.
 const BatchTimeout = time.Minute
 
+// runBatch waits for the window, takes no further key in, calls, and wakes those who wait. It does not end with the
+// context of whoever asked first.
 func (b *Batcher[K, V]) runBatch(ctx context.Context, mine *batch[K, V]) {
 	ctx, cancel := context.WithTimeout(ctx, BatchTimeout)
 	defer cancel()

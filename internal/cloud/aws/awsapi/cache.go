@@ -11,8 +11,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// Cache remembers answers by key. One caller fetches what is missing or old, the others wait for it, each as long as its context
-// lasts; they never wait for another key.
+// Cache remembers answers by key for a time. One caller fetches what is missing or old; the others wait for it, each
+// as long as its own context lasts, and never for another key.
 type Cache[T any] struct {
 	clock cloud.Clock
 	ttl   time.Duration
@@ -21,6 +21,7 @@ type Cache[T any] struct {
 	entries map[string]*cacheEntry[T]
 }
 
+// cacheEntry is the answer of one key. Its fields, but for usedAt, belong to whoever has the turn.
 type cacheEntry[T any] struct {
 	turn      Lock // who has it may look and fetch
 	value     T
@@ -30,16 +31,18 @@ type cacheEntry[T any] struct {
 	usedAt    time.Time
 }
 
-// staleWait is how long who has an old answer waits for a new one, and how long nobody asks again when that was in vain: all who need the answer
-// wait for the one who asks.
+// staleWait is how long whoever has an old answer waits for a new one, and for how long nobody asks again when that
+// was in vain: all who need the answer wait for the one who asks.
 const staleWait = 20 * time.Second
 
+// NewCache makes a Cache whose answers are fetched anew when they are older than ttl.
 func NewCache[T any](clock cloud.Clock, ttl time.Duration) *Cache[T] {
 	return &Cache[T]{clock: clock, ttl: ttl, entries: map[string]*cacheEntry[T]{}}
 }
 
-// Get answers what is known, if it is young enough, and else what fetch says. When fetch fails for want of a reply or a free
-// bucket, an old answer stays in use.
+// Get returns the answer of a key: the one that is known, if it is young enough, and else what fetch says. When fetch
+// fails because no reply came or AWS throttles, an old answer stays in use, and its age is not told. An error is
+// fetch's, or the context's.
 func (m *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Context) (T, error)) (T, error) {
 	now := m.clock.Now()
 	m.mu.Lock()
@@ -83,14 +86,14 @@ func (m *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Conte
 	return v, nil
 }
 
-// Forget drops an answer.
+// Forget drops the answer of a key, so that the next Get fetches it.
 func (m *Cache[T]) Forget(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.entries, key)
 }
 
-// Has says whether there is an answer, however old.
+// Has says whether a key was asked for and is not forgotten, however old its answer.
 func (m *Cache[T]) Has(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -34,8 +34,8 @@ type Clients struct {
 	EKS         *eks.Client
 }
 
-// Connect finds region and credentials as every AWS tool does: environment, shared files, web identity, instance metadata.
-// AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> are honoured. Nothing is called before a client is used.
+// Connect finds region and credentials as every AWS tool does: environment, shared files, web identity, instance
+// metadata. AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> are honoured. Nothing is called before a client is used.
 func Connect(ctx context.Context, options ...func(*config.LoadOptions) error) (*Clients, error) {
 	options = append([]func(*config.LoadOptions) error{config.WithEC2IMDSRegion(), config.WithDefaultsMode(sdk.DefaultsModeInRegion)}, options...)
 	c, err := config.LoadDefaultConfig(ctx, options...)
@@ -48,6 +48,7 @@ func Connect(ctx context.Context, options ...func(*config.LoadOptions) error) (*
 	return newClients(c), nil
 }
 
+// newClients makes the clients of a configuration, without the SDK's retries.
 func newClients(c sdk.Config) *Clients {
 	c.Retryer = func() sdk.Retryer { return sdk.NopRetryer{} }
 	c.HTTPClient = PlainBodies(c.HTTPClient)

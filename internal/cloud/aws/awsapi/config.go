@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Config is the cluster that machines are bought for, and how.
+// Config says for which cluster machines are bought, and how. Durations say how old what is known may be before AWS
+// is asked again.
 type Config struct {
 	ClusterName       string
 	ClusterEndpoint   string // of the API server; empty: EKS says
@@ -17,7 +18,7 @@ type Config struct {
 	KubernetesVersion string // minor, such as 1.36; empty: EKS says
 
 	InterruptionQueue string        // name of the queue; empty: none
-	VMMemoryOverhead  float64       // share of a machine's memory that its node is expected not to have, until one was seen
+	VMMemoryOverhead  float64       // share of a machine's memory that a node has not, until one was seen
 	ReservedENIs      int           // network interfaces that pods get no addresses from
 	IsolatedVPC       bool          // the price list can't be reached
 	DisableDryRun     bool          // permissions are not tried out before they are needed
@@ -28,14 +29,14 @@ type Config struct {
 	GroupRefresh      time.Duration // and of node groups; before one is changed it is asked for anew
 }
 
-// DefaultConfig is what holds where nothing is said. The cluster's name has no default.
+// DefaultConfig is the configuration that holds where nothing else is said. The cluster's name has no default.
 func DefaultConfig() Config {
 	return Config{
 		VMMemoryOverhead: 0.075, AMIRefresh: time.Minute, SubnetRefresh: time.Minute, TypesRefresh: 12 * time.Hour, PricesRefresh: time.Hour, GroupRefresh: 10 * time.Second,
 	}
 }
 
-// Validate says what is wrong with a configuration.
+// Validate says what is wrong with a configuration, and which flag or variable mends it; nil: nothing.
 func (c Config) Validate() error {
 	switch {
 	case c.ClusterName == "":

@@ -17,10 +17,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// DefaultThrottleDelay is the pause after a throttled call whose answer does not say how long: EC2's buckets refill within seconds.
+// DefaultThrottleDelay is the pause after a throttled call whose answer does not say how long: EC2's buckets refill
+// within seconds.
 const DefaultThrottleDelay = time.Second
 
-// Codes of EC2 that we act on.
+// Error codes of EC2 that callers act on one by one.
 const (
 	CodeTokenReused     = "IdempotentParameterMismatch"
 	CodeDryRun          = "DryRunOperation"
@@ -31,7 +32,7 @@ const (
 	CodeUnfulfillable   = "UnfulfillableCapacity"
 )
 
-// IsOutOfCapacity says whether a code of CreateFleet means that an offering can't be had now.
+// IsOutOfCapacity says whether an error code of CreateFleet means that an offering can't be had now.
 func IsOutOfCapacity(code string) bool {
 	switch code {
 	case "InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", CodeUnfulfillable, "Unsupported",
@@ -44,11 +45,13 @@ func IsOutOfCapacity(code string) bool {
 	return false
 }
 
-// IsTemplateNotFound says whether a code means that the launch template is not there.
+// IsTemplateNotFound says whether an error code means that the launch template does not exist.
 func IsTemplateNotFound(code string) bool {
 	return strings.HasPrefix(code, "InvalidLaunchTemplateName.NotFound") || strings.HasPrefix(code, "InvalidLaunchTemplateId.NotFound")
 }
 
+// IsThrottled says whether an error code of any service means that calls come too fast, and the same call may work
+// later.
 func IsThrottled(code string) bool {
 	switch code {
 	case "RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
@@ -59,6 +62,7 @@ func IsThrottled(code string) bool {
 	return false
 }
 
+// IsDenied says whether an error code of any service means that the caller may not do this, or is not known.
 func IsDenied(code string) bool {
 	switch code {
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "UnauthorizedAccess", "InvalidClientTokenId",
@@ -68,7 +72,7 @@ func IsDenied(code string) bool {
 	return false
 }
 
-// ErrorCode is the code that a service answered, empty for any other error.
+// ErrorCode is the code with which a service answered a call; empty for nil, and for an error that is no answer.
 func ErrorCode(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -77,21 +81,25 @@ func ErrorCode(err error) string {
 	return ""
 }
 
-// HadNoEffect says whether an error is an answer by which a call has changed nothing, and never will.
+// HadNoEffect says whether an error is an answer that shows that the call has changed nothing, and never will. A lost
+// reply, and an answer of 500 and above, may hide an effect.
 func HadNoEffect(err error) bool {
 	var res *smithyhttp.ResponseError
 	return ErrorCode(err) != "" && errors.As(err, &res) && res.HTTPStatusCode() < 500
 }
 
-// WasRejected says whether a request certainly had no effect: the service answered that what it asks for won't do. Any answer of 500 and above,
-// and one that came too late, may hide an instance.
+// WasRejected says whether an error, which has this code, shows that a request was refused for what it asks. One that
+// was throttled or denied, or came too late, was not judged by what it asks, and any answer of 500 and above may hide
+// an instance.
 func WasRejected(err error, code string) bool {
 	var res *smithyhttp.ResponseError
 	return code != "" && !IsThrottled(code) && !IsDenied(code) && code != "RequestExpired" && !strings.HasPrefix(code, "RequestTimeout") &&
 		errors.As(err, &res) && res.HTTPStatusCode() < 500
 }
 
-// ClassifyError classifies what a call answered.
+// ClassifyError makes a cloud.Error of what a call answered: the kind by the error code, the operation and the object
+// as named here. nil for nil. An error that has a kind keeps it. When the context has ended the kind is Unknown and
+// the cause the context's error.
 func ClassifyError(ctx context.Context, op, object string, err error) error {
 	if err == nil {
 		return nil
@@ -117,7 +125,7 @@ func ClassifyError(ctx context.Context, op, object string, err error) error {
 	return out
 }
 
-// retryDelay is the pause that an answer asks for.
+// retryDelay is the pause that a throttled answer asks for, DefaultThrottleDelay when it does not say.
 func retryDelay(err error) time.Duration {
 	var res *smithyhttp.ResponseError
 	if errors.As(err, &res) && res.HTTPResponse() != nil {
@@ -132,11 +140,14 @@ func retryDelay(err error) time.Duration {
 	return DefaultThrottleDelay
 }
 
+// NotReadyError is a cloud.Error of kind NotReady: the caller is to wait until the object is mended, or becomes ready
+// by itself.
 func NotReadyError(op, object, format string, args ...any) error {
 	return &cloud.Error{Kind: cloud.NotReady, Op: op, Object: object, Err: fmt.Errorf(format, args...)}
 }
 
-// ExplainDenied says what has to be mended where a call is not allowed.
+// ExplainDenied adds to the error of a call that was denied what has to be mended; what is the object of the call.
+// Any other error is returned as it is.
 func ExplainDenied(what string, err error) error {
 	if IsDenied(ErrorCode(err)) {
 		return &cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("%s: %w; allow the call in the controller's IAM policy", what, ReadableError(err))}
@@ -144,7 +155,8 @@ func ExplainDenied(what string, err error) error {
 	return err
 }
 
-// ReadableError is an error as a person wants to read it: the call, the code, what the service says.
+// ReadableError is an error of the SDK as a person wants to read it: the call, the code, and what the service says,
+// without request ids. The error that it wraps is the given one; one that no service answered is returned as it is.
 func ReadableError(err error) error {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -158,6 +170,7 @@ func ReadableError(err error) error {
 	return &summarizedError{fmt.Sprintf("%s: %s", name, api.ErrorMessage()), err}
 }
 
+// summarizedError is an error with a shorter text.
 type summarizedError struct {
 	text  string
 	cause error
@@ -167,11 +180,13 @@ func (e *summarizedError) Error() string { return e.text }
 
 func (e *summarizedError) Unwrap() error { return e.cause }
 
-// UnresolvedError is what a person has to mend.
+// UnresolvedError says that something which a node class names is not there, or is not as it should be, until a
+// person mends it. Reason is the reason of a condition, Text its message.
 type UnresolvedError struct{ Reason, Text string }
 
 func (e *UnresolvedError) Error() string { return e.Text }
 
+// NewUnresolvedError makes an UnresolvedError.
 func NewUnresolvedError(reason, format string, args ...any) error {
 	return &UnresolvedError{reason, fmt.Sprintf(format, args...)}
 }

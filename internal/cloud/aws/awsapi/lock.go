@@ -11,7 +11,7 @@ import (
 // maxConcurrentCalls bounds the calls made at one time where AWS takes one item a call.
 const maxConcurrentCalls = 16
 
-// RunConcurrently does n things, some side by side.
+// RunConcurrently calls do for 0 to n-1, at most maxConcurrentCalls at one time, and returns when all have returned.
 func RunConcurrently(n int, do func(int)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, maxConcurrentCalls)
@@ -25,9 +25,10 @@ func RunConcurrently(n int, do func(int)) {
 	wg.Wait()
 }
 
-// Lock is a lock that whoever waits for it may give up.
+// Lock is a lock for which a caller waits no longer than its context lasts. Make it with NewLock.
 type Lock chan struct{}
 
+// NewLock makes a Lock that nobody holds.
 func NewLock() Lock {
 	l := make(Lock, 1)
 	l <- struct{}{}
@@ -54,4 +55,5 @@ func (l Lock) TryAcquire() bool {
 	}
 }
 
+// Release gives the lock up. Only its holder may call it.
 func (l Lock) Release() { l <- struct{}{} }

@@ -14,11 +14,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
+// NewFilter is a filter of an EC2 Describe call: the named field is one of the values.
 func NewFilter(name string, values ...string) types.Filter {
 	return types.Filter{Name: &name, Values: values}
 }
 
-// TagFilters select by tags; the value * is any.
+// TagFilters are filters for what bears all these tags, in the order of the keys. A value of * allows any value, and
+// one with commas any of those between them.
 func TagFilters(tags map[string]string) []types.Filter {
 	var out []types.Filter
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
@@ -31,7 +33,7 @@ func TagFilters(tags map[string]string) []types.Filter {
 	return out
 }
 
-// AnyValueWhereEmpty has tags without a value mean any value.
+// AnyValueWhereEmpty is a copy of tags in which a tag without a value allows any value, as TagFilters writes it.
 func AnyValueWhereEmpty(tags map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range tags {
@@ -43,6 +45,7 @@ func AnyValueWhereEmpty(tags map[string]string) map[string]string {
 	return out
 }
 
+// EC2Tags are tags as EC2 takes them, sorted by key.
 func EC2Tags(m map[string]string) []types.Tag {
 	var out []types.Tag
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -51,7 +54,8 @@ func EC2Tags(m map[string]string) []types.Tag {
 	return out
 }
 
-// SelectorKey is the text of a selector, as a key.
+// SelectorKey is the text of selector terms, to be used as the key of a cache and in messages. Equal terms have equal
+// texts.
 func SelectorKey(terms any) string {
 	b, err := json.Marshal(terms)
 	if err != nil {
@@ -60,10 +64,12 @@ func SelectorKey(terms any) string {
 	return string(b)
 }
 
+// SortByKey sorts a list by a text of each item.
 func SortByKey[T any](list []T, key func(T) string) {
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
 }
 
+// Deref is what a pointer points to, the zero value for nil. The SDK has pointers wherever something may be missing.
 func Deref[T any](p *T) T {
 	var none T
 	if p == nil {

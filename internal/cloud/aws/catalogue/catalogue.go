@@ -12,7 +12,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Catalogue are types, where they are offered, and prices.
+// Catalogue is what EC2 sells in a region at one moment: instance types by name, the zones that offer them, and
+// prices in micro-dollars an hour. It is never changed.
 type Catalogue struct {
 	Version       int
 	Types         []*TypeInfo
@@ -24,7 +25,7 @@ type Catalogue struct {
 	OnDemandPublished, SpotModelled bool // on-demand prices are the region's; spot prices are the model's
 }
 
-// FindType is a type by its name; nil where there is none.
+// FindType is an instance type by its name; nil where the region has none of the name that nodes can be of.
 func (g *Catalogue) FindType(name string) *TypeInfo {
 	i, ok := slices.BinarySearchFunc(g.Types, name, func(t *TypeInfo, n string) int { return strings.Compare(t.Name, n) })
 	if !ok {
@@ -33,7 +34,8 @@ func (g *Catalogue) FindType(name string) *TypeInfo {
 	return g.Types[i]
 }
 
-// PriceMicro is what a type costs, 0 where it can't be had so.
+// PriceMicro is what a type costs in a zone and a capacity type, in micro-dollars an hour; 0 where it is not sold so.
+// modelled: the price is not a published one of the region.
 func (g *Catalogue) PriceMicro(t *TypeInfo, zone, capacityType string) (micro int64, modelled bool) {
 	if capacityType == model.Spot {
 		if !t.Spot {
@@ -47,6 +49,7 @@ func (g *Catalogue) PriceMicro(t *TypeInfo, zone, capacityType string) (micro in
 	return g.OnDemandMicro[t.Name], !g.OnDemandPublished
 }
 
+// equalCatalogues says whether two catalogues say the same, whenever they were fetched.
 func equalCatalogues(a, b *Catalogue) bool {
 	text := func(g *Catalogue) string {
 		var list []TypeInfo

@@ -9,13 +9,14 @@ import (
 	"sync"
 )
 
-// MemoryStore is where what was learned outlives the process: bytes by "type image".
+// MemoryStore is where what was learned of nodes' memory outlives the process: bytes by "instance type image id".
 type MemoryStore interface {
 	Load(ctx context.Context) (map[string]int64, error)
 	Store(ctx context.Context, learned map[string]int64) error
 }
 
-// NodeMemory is how much memory nodes of a type and image really had.
+// NodeMemory is how much memory nodes of an instance type and an image really had. The zero value knows nothing and
+// keeps what it learns in the process.
 type NodeMemory struct {
 	store MemoryStore // nil: nothing outlives the process
 
@@ -29,7 +30,7 @@ type NodeMemory struct {
 // KeepIn says where what is learned outlives the process. It comes before anything else is called.
 func (m *NodeMemory) KeepIn(store MemoryStore) { m.store = store }
 
-// LoadOnce reads what was learned by processes before this one, if that was not done yet.
+// LoadOnce reads what was learned by processes before this one. Once that has worked it does nothing.
 func (m *NodeMemory) LoadOnce(ctx context.Context) error {
 	m.mu.Lock()
 	done := m.loaded || m.store == nil
@@ -59,12 +60,14 @@ func (m *NodeMemory) LoadOnce(ctx context.Context) error {
 	return nil
 }
 
+// ChangeCount is a number that grows with every change of what is known.
 func (m *NodeMemory) ChangeCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.changes
 }
 
+// BytesOf is the memory that nodes of a type and an image have, in bytes; false: no such node was seen.
 func (m *NodeMemory) BytesOf(instanceType, image string) (int64, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,8 +75,8 @@ func (m *NodeMemory) BytesOf(instanceType, image string) (int64, bool) {
 	return v, ok
 }
 
-// Learn takes in how much memory a node has. Of several nodes of one type and image the smallest counts, so that what was planned
-// for the type fits on each.
+// Learn takes in how many bytes of memory a node has. Of several nodes of one type and image the smallest counts, so
+// that what was planned for the type fits on each. On an error it is used already, and is kept when it is told again.
 func (m *NodeMemory) Learn(ctx context.Context, instanceType, image string, bytes int64) error {
 	if instanceType == "" || image == "" || bytes <= 0 {
 		return nil
@@ -105,8 +108,8 @@ func (m *NodeMemory) Learn(ctx context.Context, instanceType, image string, byte
 	return nil
 }
 
-// EstimateMemory is what a node is expected to have of a machine's memory before one was seen: what the hypervisor and the kernel
-// keep is nowhere published.
+// EstimateMemory is the memory that a node of a type is expected to have, in bytes, before one was seen. overhead is
+// the share that the hypervisor and the kernel keep, which is published nowhere.
 func EstimateMemory(t *TypeInfo, overhead float64) int64 {
 	total := t.MemoryMiB
 	if t.Arch == "arm64" {

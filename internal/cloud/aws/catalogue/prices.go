@@ -23,8 +23,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// fetchPrices asks for prices. Where the price list can't be had the built-in one is used, and where spot prices can't be had the
-// model; both are said, and marked on every offering.
+// fetchPrices fetches prices into g. Where the price list can't be had the known prices stay, or the built-in ones
+// are used, and where spot prices can't be had, those known or a model of them. It is logged, and every offering is
+// marked.
 func (s *Store) fetchPrices(ctx context.Context, g, old *Catalogue) error {
 	onDemand, err := s.fetchOnDemandPrices(ctx)
 	switch {
@@ -70,7 +71,7 @@ func (s *Store) fetchPrices(ctx context.Context, g, old *Catalogue) error {
 	return nil
 }
 
-// priceListEntry is an entry of the price list, as much of it as we read.
+// priceListEntry is an entry of the price list, as much of it as is read.
 type priceListEntry struct {
 	Product struct {
 		Attributes struct {
@@ -86,6 +87,8 @@ type priceListEntry struct {
 	} `json:"terms"`
 }
 
+// fetchOnDemandPrices are the on-demand prices of Linux machines by type, in micro-dollars an hour, or in micro-yuan
+// in China.
 func (s *Store) fetchOnDemandPrices(ctx context.Context) (map[string]int64, error) {
 	if s.aws.Config.IsolatedVPC {
 		return nil, fmt.Errorf("the VPC is isolated (ISOLATED_VPC)")
@@ -125,6 +128,7 @@ func (s *Store) fetchOnDemandPrices(ctx context.Context) (map[string]int64, erro
 	return out, nil
 }
 
+// fetchSpotPrices are the latest spot prices of Linux machines by "type/zone", in micro-dollars an hour.
 func (s *Store) fetchSpotPrices(ctx context.Context) (map[string]int64, error) {
 	out := map[string]int64{}
 	at := map[string]time.Time{}
@@ -146,7 +150,7 @@ func (s *Store) fetchSpotPrices(ctx context.Context) (map[string]int64, error) {
 	return out, nil
 }
 
-// parsePriceMicro reads a price in dollars; 0 where it is none.
+// parsePriceMicro reads a price in dollars as micro-dollars, at least 1; 0 for a text that is no price above zero.
 func parsePriceMicro(s string) int64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || f <= 0 || math.IsInf(f, 0) {

@@ -16,7 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 )
 
-// Store is what can be bought in the region and for how much. A catalogue is never changed, only replaced.
+// Store has the catalogue at hand, and fetches it from EC2 and the price list service.
 type Store struct {
 	aws     *awsapi.Account
 	builtin *catalog.Catalog
@@ -26,6 +26,7 @@ type Store struct {
 	current *Catalogue
 }
 
+// NewStore makes a Store that has fetched nothing yet. An error is one of the built-in catalogue.
 func NewStore(a *awsapi.Account) (*Store, error) {
 	builtin, err := catalog.Builtin()
 	if err != nil {
@@ -41,7 +42,7 @@ func (s *Store) Known() *Catalogue {
 	return s.current
 }
 
-// NextRefresh is when the catalogue should be asked for again; zero: there are none yet.
+// NextRefresh is when types or prices become older than configured; zero before anything was fetched.
 func (s *Store) NextRefresh() time.Time {
 	g := s.Known()
 	if g == nil {
@@ -54,7 +55,8 @@ func (s *Store) NextRefresh() time.Time {
 	return b
 }
 
-// Load answers what is known; when nothing is, or with refresh what is old, is asked for first.
+// Load returns the catalogue. It is fetched first when none is known, and with refresh also what is older than
+// configured. An error is one of fetching; the catalogue that was known then stays in use.
 func (s *Store) Load(ctx context.Context, refresh bool) (*Catalogue, error) {
 	if g := s.Known(); g != nil && !refresh {
 		return g, ctx.Err()
@@ -94,6 +96,7 @@ func (s *Store) Load(ctx context.Context, refresh bool) (*Catalogue, error) {
 	return next, nil
 }
 
+// fetchTypes fetches instance types and the zones that offer them into g.
 func (s *Store) fetchTypes(ctx context.Context, g *Catalogue) error {
 	g.Types, g.Zones = nil, map[string][]string{}
 	pages := ec2.NewDescribeInstanceTypesPaginator(s.aws.EC2, &ec2.DescribeInstanceTypesInput{})
@@ -129,12 +132,12 @@ func (s *Store) fetchTypes(ctx context.Context, g *Catalogue) error {
 	return nil
 }
 
-// maxPageAttempts is how often a page of the market is asked for. The market has dozens of pages: one throttled call must not be the end
-// of all that came before it.
+// maxPageAttempts is how often a page of types or prices is asked for. There are dozens of pages: one throttled call
+// must not be the end of all that came before it.
 const maxPageAttempts = 5
 
-// nextPageWithRetry asks for a page again when it was throttled or the reply was lost. It reads only, and nobody waits for it but those who
-// know nothing of the market yet.
+// nextPageWithRetry fetches a page, and again when that was throttled or no reply came. It only reads, and the only
+// ones who wait for it have no catalogue yet.
 func nextPageWithRetry[T, O any](ctx context.Context, clock cloud.Clock, next func(context.Context, ...func(*O)) (*T, error)) (*T, error) {
 	for try := 1; ; try++ {
 		page, err := next(ctx)

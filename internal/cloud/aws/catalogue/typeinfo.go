@@ -21,7 +21,7 @@ const (
 	GiB = int64(1) << 30
 )
 
-// TypeInfo is what EC2 says of an instance type, as far as we use it.
+// TypeInfo is what EC2 says of an instance type, as far as it is used.
 type TypeInfo struct {
 	Name              string
 	Arch              string // amd64 or arm64
@@ -37,7 +37,7 @@ type TypeInfo struct {
 	OnDemand          bool
 }
 
-// readTypeInfo reads EC2's description; nil for a machine that no Linux or Windows node can be.
+// readTypeInfo reads EC2's description of a type; nil for a type that no Linux or Windows node can be of.
 func readTypeInfo(in *types.InstanceTypeInfo, region string) *TypeInfo {
 	t := &TypeInfo{Name: string(in.InstanceType), ExtendedResources: map[string]int64{}}
 	if in.ProcessorInfo == nil || in.VCpuInfo == nil || in.MemoryInfo == nil || strings.HasPrefix(t.Name, "mac") {
@@ -101,6 +101,7 @@ func readTypeInfo(in *types.InstanceTypeInfo, region string) *TypeInfo {
 	return t
 }
 
+// readNetwork reads how many interfaces and addresses a type has, and adds the labels of its network to l.
 func (t *TypeInfo) readNetwork(in *types.NetworkInfo, l model.Labels) {
 	l[awsv1.LabelInstanceEncryptionInTransitSupported] = "false"
 	if in == nil {
@@ -134,6 +135,7 @@ const (
 	resourceGaudi      = "habana.ai/gaudi"
 )
 
+// readAccelerators reads a type's GPUs and accelerators into its extended resources, and adds their labels to l.
 func (t *TypeInfo) readAccelerators(in *types.InstanceTypeInfo, l model.Labels) {
 	if in.GpuInfo != nil && len(in.GpuInfo.Gpus) == 1 {
 		g := in.GpuInfo.Gpus[0]
@@ -171,9 +173,10 @@ func (t *TypeInfo) readAccelerators(in *types.InstanceTypeInfo, l model.Labels) 
 	}
 }
 
-// labelValue makes a label value of a name: lower case, dashes for spaces.
+// labelValue makes a label's value of a name: lower case, dashes for spaces.
 func labelValue(s *string) string {
 	return strings.ReplaceAll(strings.ToLower(awsapi.Deref(s)), " ", "-")
 }
 
+// formatInt writes a number as the value of a label.
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }

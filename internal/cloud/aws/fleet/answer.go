@@ -20,7 +20,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
 )
 
-// handleAnswer takes in what CreateFleet said. It is not done when the next request is to be made.
+// handleAnswer takes in what CreateFleet said to the pending request. It is not done when the next request is to be
+// made.
 func (p *Provider) handleAnswer(r *nodeclass.Resolved, o *offering.Set, req cloud.LaunchRequest, l *claimLaunch, a *ec2.CreateFleetOutput) (cloud.LaunchResult, bool) {
 	b := l.pending
 	for _, in := range a.Instances {
@@ -93,9 +94,12 @@ func (p *Provider) handleAnswer(r *nodeclass.Resolved, o *offering.Set, req clou
 	return cloud.LaunchResult{}, false
 }
 
-// readErrors are the offerings that had no capacity, whether a zone had no addresses where it was tried and has some in another subnet, and the
-// first error of any other kind. Beside the last two EC2 says as well, of nothing in particular, that capacity could not be fulfilled: that is no
-// news of any offering.
+// readErrors reads the errors of an answer that has no machine. out: the offerings that had no capacity, sorted.
+// elsewhere: a zone had no addresses in the subnet that was tried, and has some in another. other: the first error of
+// any other kind; nil: there is none.
+//
+// Beside the last two EC2 says as well, of nothing in particular, that capacity could not be fulfilled: that says
+// nothing of any offering.
 func (p *Provider) readErrors(r *nodeclass.Resolved, b *request, errs []types.CreateFleetError) (out []cloud.OfferingKey, elsewhere bool, other *types.CreateFleetError) {
 	room := func(zone string) bool {
 		s := r.BestSubnet(zone)
@@ -143,6 +147,7 @@ func (p *Provider) readErrors(r *nodeclass.Resolved, b *request, errs []types.Cr
 	return offering.SortKeys(out), elsewhere, other
 }
 
+// overrideZone is the zone of an override that EC2 chose.
 func (p *Provider) overrideZone(r *nodeclass.Resolved, o *types.FleetLaunchTemplateOverrides) string {
 	for _, s := range r.Subnets {
 		if s.ID == awsapi.Deref(o.SubnetId) {

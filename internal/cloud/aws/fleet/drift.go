@@ -26,10 +26,11 @@ const (
 	DriftCapacityReservation = "CapacityReservationDrift"
 )
 
-// maxDriftListAge is how old a list may be that drift is judged by.
+// maxDriftListAge is how old a list of instances may be by which drift is judged.
 const maxDriftListAge = time.Minute
 
-// Drifted implements cloud.Drifter. A class that is not ready drifts nothing: what it stands for is not known.
+// Drifted implements cloud.Drifter. A machine whose class is not ready has not drifted: what the class stands for is
+// not known. Of several classes one that can't be resolved does not keep the others waiting.
 func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]string, error) {
 	out := make([]string, len(queries))
 	if len(queries) == 0 {
@@ -72,7 +73,8 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 	return out, nil
 }
 
-// driftReason is why a machine is no longer what its class asks for, empty when it is. m is nil when it is not listed.
+// driftReason is why a machine is no longer what its class asks for; empty: it is. m is nil when the machine is not
+// listed.
 func (p *Provider) driftReason(ctx context.Context, r *nodeclass.Resolved, claim *model.Claim, m *instances.Instance) (string, error) {
 	if claim.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] == awsv1.EC2NodeClassHashVersion {
 		if h := claim.Annotations[awsv1.AnnotationEC2NodeClassHash]; h != "" && h != r.Hash {
@@ -106,8 +108,9 @@ func (p *Provider) driftReason(ctx context.Context, r *nodeclass.Resolved, claim
 	return "", nil
 }
 
-// reservationDrift is why a machine must not stay in its reservation: the class does not choose it any more, or it is a block that EC2 is about to
-// empty. One that has ended is no reason: its machines run on, and are told to be on-demand ones as soon as EC2 says so of them.
+// reservationDrift is why a machine must not stay in its reservation: the class does not choose the reservation any
+// more, or it is a block that EC2 is about to empty. One that has ended is no reason: its machines run on, and are
+// told to be on-demand ones as soon as EC2 says so of them.
 func (p *Provider) reservationDrift(ctx context.Context, r *nodeclass.Resolved, id string) (string, error) {
 	if i := slices.IndexFunc(r.Reservations, func(c nodeclass.Reservation) bool { return c.ID == id }); i >= 0 {
 		if r.Reservations[i].State == "expiring" {

@@ -28,8 +28,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// TestGolden: testdata/golden.txt holds node classes and claims, and what is asked of EC2 for them: the launch templates, what a
-// machine boots with, and the CreateFleet request. The account is that of goldenAccount.
+// TestGolden: testdata/golden.txt holds node classes and claims, and what is asked of EC2 for them: the launch
+// templates, what a machine boots with, and the CreateFleet request. The account is that of goldenAccount.
 func TestGolden(t *testing.T) {
 	count := 0
 	casetest.Run(t, func(t *testing.T, input string) string { count++; return golden(t, input) })

@@ -19,15 +19,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// maxAttempts bounds how many requests for one claim may be answered in vain: one for each capacity type, one for a launch template made
-// again, and those that another process made.
+// maxAttempts bounds how many requests for one claim may be answered in vain: one for each capacity type, one for a
+// launch template made again, and those that another process made.
 const maxAttempts = 8
 
 // claimLaunch is what is remembered of a claim's launch through CreateFleet.
 type claimLaunch struct {
 	launch.Claim
 	attempt           int       // tokens before this one are used up
-	failedAttempts    int       // as many of them bought nothing; those for which there was only no time are not counted
+	failedAttempts    int       // of these bought nothing, but for those that were throttled
 	pending           *request  // sent, and not answered
 	templateRecreated bool      // a missing launch template was made again
 	tokenReusedSince  time.Time // when a token was first found used by other parameters; zero: never
@@ -35,10 +35,10 @@ type claimLaunch struct {
 
 // Launch buys one machine with CreateFleet, see cloud.Provider.
 //
-// The token of a claim's n-th request is its uid and n. A request that got no answer is sent again as it was; one that was answered
-// in vain is followed by the next. After a restart the request may differ from that sent before, for prices and addresses have moved
-// on: EC2 then says that the token was used, and the machine is looked for by its tag, for as long as Describe may lag, before the
-// next token.
+// The token of a claim's n-th request is its uid and n. A request that got no answer is sent again as it was; one
+// that was answered in vain is followed by the next. After a restart the request may differ from that sent before,
+// for prices and addresses have moved on: EC2 then says that the token was used, and the machine is looked for by its
+// tag, for as long as Describe may lag, before the next token.
 func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult {
 	c, err := nodeclass.Read("launch", req.Class)
 	if err != nil {
@@ -52,6 +52,8 @@ func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.La
 	return p.launch(ctx, c, req, l)
 }
 
+// launch answers with what was bought for a claim before, or else makes requests until one is answered with a
+// machine, no option is left, or an error tells to try later.
 func (p *Provider) launch(ctx context.Context, c *nodeclass.Class, req cloud.LaunchRequest, l *claimLaunch) cloud.LaunchResult {
 	const op = "launch"
 	fail := func(err error) cloud.LaunchResult {
@@ -141,7 +143,8 @@ func (p *Provider) launch(ctx context.Context, c *nodeclass.Class, req cloud.Lau
 	}
 }
 
-// nextOptions are the offerings to try now: of the first capacity type of which not all are known to be missing.
+// nextOptions are the options to try now: of the first capacity type that has some which are not known to be
+// unavailable; none: all are.
 func (p *Provider) nextOptions(l *claimLaunch) []offering.Option {
 	now := p.aws.Clock.Now()
 	for _, step := range splitByCapacityType(l.Options) {
@@ -155,7 +158,7 @@ func (p *Provider) nextOptions(l *claimLaunch) []offering.Option {
 	return nil
 }
 
-// answerExisting answers for a machine that was bought earlier.
+// answerExisting answers for a machine that was bought for a claim earlier, by this process or another.
 func (p *Provider) answerExisting(ctx context.Context, r *nodeclass.Resolved, req cloud.LaunchRequest, l *claimLaunch, m *instances.Instance) cloud.LaunchResult {
 	if m.Gone {
 		return launch.Ended(req, m.ID)
@@ -180,8 +183,9 @@ func (p *Provider) answerExisting(ctx context.Context, r *nodeclass.Resolved, re
 	return res
 }
 
-// recoverReusedToken looks for the machine that another process bought with the token. When there is none for as long as Describe may lag,
-// the request came to nothing, and the next token may be used.
+// recoverReusedToken looks for the machine that another process bought with the same token. When there is none for as
+// long as Describe may lag, that request came to nothing, and the next token may be used. It is not done when the
+// next request is to be made.
 func (p *Provider) recoverReusedToken(ctx context.Context, r *nodeclass.Resolved, req cloud.LaunchRequest, l *claimLaunch) (cloud.LaunchResult, bool) {
 	now := p.aws.Clock.Now()
 	if l.tokenReusedSince.IsZero() {
@@ -199,7 +203,8 @@ func (p *Provider) recoverReusedToken(ctx context.Context, r *nodeclass.Resolved
 			Err: errors.New("its token was used before: looking for the machine by its tag")}}, true
 	}
 	l.attempt, l.failedAttempts = l.attempt+1, l.failedAttempts+1
-	l.pending, l.Options, l.tokenReusedSince = nil, nil, time.Time{} // the next token has a lag of its own to be waited for
+	// The next token has a lag of its own to be waited for.
+	l.pending, l.Options, l.tokenReusedSince = nil, nil, time.Time{}
 	if l.failedAttempts >= maxAttempts {
 		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("%d tokens were used before, and no machine bears the claim's tag", l.failedAttempts)}}, true
 	}

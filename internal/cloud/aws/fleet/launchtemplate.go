@@ -19,14 +19,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 )
 
-// launchTemplate is a launch template: its name says what is in it.
+// launchTemplate is a launch template. Its name is made of what is in it.
 type launchTemplate struct {
 	name string
 	data *types.RequestLaunchTemplateData
 	tags []types.Tag
 }
 
-// templateVariant is in what the templates of one class and claim differ.
+// templateVariant is in what the launch templates of one class and claim differ.
 type templateVariant struct {
 	imageID       string
 	maxPods       int64
@@ -36,7 +36,8 @@ type templateVariant struct {
 	spot          bool
 }
 
-// buildTemplate writes the launch template of one variation.
+// buildTemplate writes the launch template of one variant, for machines that register as j says. Equal arguments give
+// equal templates.
 func buildTemplate(clusterName string, r *nodeclass.Resolved, pool string, j nodeclass.Registration, v templateVariant) (*launchTemplate, error) {
 	data, err := r.WriteUserData(clusterName, j)
 	if err != nil {
@@ -46,7 +47,8 @@ func buildTemplate(clusterName string, r *nodeclass.Resolved, pool string, j nod
 		ImageId: &v.imageID, BlockDeviceMappings: blockDevices(&r.Spec, r.Family),
 		IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &r.Profile},
 		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
-			CapacityReservationPreference: types.CapacityReservationPreferenceNone, // what is reserved is bought as such or not at all
+			// What is reserved is bought as such or not at all.
+			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
 		},
 	}
 	if data != "" {
@@ -105,7 +107,8 @@ func buildTemplate(clusterName string, r *nodeclass.Resolved, pool string, j nod
 	return &launchTemplate{templatePrefix + hex.EncodeToString(sum[:10]), d, tags}, nil
 }
 
-// networkInterfaces are a machine's network interfaces; nil where one with the groups alone will do.
+// networkInterfaces are the network interfaces of a machine with these security groups and so many interfaces for
+// EFA; nil where the one that every machine has will do.
 func networkInterfaces(spec *awsv1.EC2NodeClassSpec, groups []string, efa int64) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	list := spec.NetworkInterfaces
 	if len(list) == 0 && efa > 0 {
@@ -144,7 +147,7 @@ func networkInterfaces(spec *awsv1.EC2NodeClassSpec, groups []string, efa int64)
 	return out
 }
 
-// blockDevices are a machine's volumes: the class's, or the family's own.
+// blockDevices are the volumes of a machine: the class's, or those of its image family.
 func blockDevices(spec *awsv1.EC2NodeClassSpec, family string) []types.LaunchTemplateBlockDeviceMappingRequest {
 	list := spec.BlockDeviceMappings
 	if len(list) == 0 {
@@ -173,7 +176,7 @@ func blockDevices(spec *awsv1.EC2NodeClassSpec, family string) []types.LaunchTem
 	return out
 }
 
-// familyBlockDevices are the volumes that a family's machines have when none are given.
+// familyBlockDevices are the volumes that machines of an image family have when the class gives none.
 func familyBlockDevices(family string) []*awsv1.BlockDeviceMapping {
 	device := func(name, size string) *awsv1.BlockDeviceMapping {
 		q := resource.MustParse(size)

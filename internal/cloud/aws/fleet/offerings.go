@@ -20,10 +20,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// reservedDiscount is how much cheaper than on-demand a reserved machine counts: it is paid for already, and not nothing.
+// reservedDiscount is how many times cheaper than on-demand a reserved machine counts: it is paid for already, and
+// its price must not be zero.
 const reservedDiscount = 10_000_000
 
-// offeringsOf makes the types of a class that is ready.
+// offeringsOf is what a class that is ready has to offer. As long as nothing has changed it is the same set.
 func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved) (*offering.Set, error) {
 	g, err := p.catalogue.Load(ctx, false)
 	if err != nil {
@@ -54,7 +55,8 @@ func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved) (*off
 	return p.offerings.Put(r.Name, out), nil
 }
 
-// buildType is a type as a class buys it; nil where no subnet, image or price is there for it.
+// buildType is an instance type as a class buys it, with its offerings by zone and capacity type; nil where no
+// subnet, image or price is there for it.
 func (p *Provider) buildType(r *nodeclass.Resolved, g *catalogue.Catalogue, t *catalogue.TypeInfo) *offering.Type {
 	im := r.ImageForType(t)
 	if im == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// checkPermissions tries out, without effect, the calls that buying takes. The zero condition: all are allowed, which holds for a while. What is not
-// is tried again the next time: it is mended, or IAM has told EC2 by then.
+// checkPermissions tries out, without effect, the calls that buying takes. The zero condition: all are allowed, which
+// holds for a while. What is not is tried again the next time: it is mended, or IAM has told EC2 by then.
 func (p *Provider) checkPermissions(ctx context.Context, r *nodeclass.Resolved) (model.Condition, error) {
 	key := r.Hash + " " + r.Profile + " " + awsapi.SelectorKey(r.SecurityGroups) + awsapi.SelectorKey(r.Spec.SubnetSelectorTerms)
 	verdict, err := p.permissions.Get(ctx, key, func(ctx context.Context) (model.Condition, error) {

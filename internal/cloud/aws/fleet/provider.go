@@ -34,6 +34,7 @@ type Provider struct {
 	quotas      quotaTracker
 }
 
+// New makes a Provider. It calls nothing.
 func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index) *Provider {
 	return &Provider{
 		aws: a, classes: nodeclass.NewResolver(a), catalogue: store, types: types, instances: instances, templates: newTemplateStore(a),
@@ -90,12 +91,14 @@ func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	return r.Status()
 }
 
-// EndsClasses implements cloud.ClassEnder: an EC2NodeClass has an instance profile, if it has a role, and launch templates.
+// EndsClasses implements cloud.ClassEnder: an EC2NodeClass has an instance profile, if it has a role, and launch
+// templates.
 func (p *Provider) EndsClasses(group, kind string) bool {
 	return group == awsv1.Group && kind == awsv1.KindEC2NodeClass
 }
 
-// EndClass implements cloud.ClassEnder.
+// EndClass implements cloud.ClassEnder: it deletes the instance profile and the launch templates that were made for a
+// class.
 func (p *Provider) EndClass(ctx context.Context, nc cloud.NodeClass) error {
 	const op = "end"
 	if !p.EndsClasses(nc.Group, nc.Kind) {

@@ -14,25 +14,28 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// quotaKey is what an account may have of a capacity type: EC2 counts virtual processors, over all zones, for groups of families.
+// quotaKey names a quota: what an account may have of a capacity type. EC2 counts virtual processors, over all zones,
+// for groups of families.
 type quotaKey struct{ capacityType, family string }
 
-// allFamilies is all families.
+// allFamilies is the family of a quota that holds for every type.
 const allFamilies = ""
 
-// exhaustedQuota says that less than so many virtual processors are left of a quota; zero: none at all.
+// exhaustedQuota says that less than so many virtual processors are left of a quota, zero: none at all, and for how
+// long that is believed.
 type exhaustedQuota struct {
 	cpus  int64
 	until time.Time
 }
 
-// quotaTracker are those that were found spent.
+// quotaTracker remembers the quotas that were found exhausted.
 type quotaTracker struct {
 	mu        sync.Mutex
 	exhausted map[quotaKey]exhaustedQuota
 }
 
-// accountLimit says whether a code means that the account may have no more of this in any zone, and of all families at once.
+// accountLimit says whether an error code means that the account may have no more of this in any zone, and whether of
+// all families at once.
 func accountLimit(code string) (wide, all bool) {
 	switch code {
 	case "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded":
@@ -43,7 +46,7 @@ func accountLimit(code string) (wide, all bool) {
 	return false, false
 }
 
-// quotaFamily is the group of families that share a quota, by a type's name.
+// quotaFamily is the group of families that share a quota, for a type's name.
 func quotaFamily(name string) string {
 	letters := strings.IndexFunc(name, func(r rune) bool { return r < 'a' || r > 'z' })
 	if letters < 0 {
@@ -58,7 +61,7 @@ func quotaFamily(name string) string {
 	return "standard" // A, C, D, H, I, M, R, T, Z
 }
 
-// noteExhausted notes that a machine was refused for want of quota.
+// noteExhausted notes that a machine with so many virtual processors was refused for want of quota.
 func (q *quotaTracker) noteExhausted(now time.Time, of quotaKey, cpus int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,7 +71,8 @@ func (q *quotaTracker) noteExhausted(now time.Time, of quotaKey, cpus int64) {
 	q.exhausted[of] = exhaustedQuota{cpus, now.Add(cloud.SetAsideFor)}
 }
 
-// isExhaustedFor says whether a quota is known to be too small for a machine of the type. A smaller one may fit in what is left.
+// isExhaustedFor says whether a quota is known to be too small for a machine of a type. A smaller machine may fit in
+// what is left.
 func (q *quotaTracker) isExhaustedFor(now time.Time, t *catalogue.TypeInfo, capacityType string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,7 +84,8 @@ func (q *quotaTracker) isExhaustedFor(now time.Time, t *catalogue.TypeInfo, capa
 	return false
 }
 
-// quotaLimitedOfferings are the offerings of a class for which a quota of the account is too small, whatever was asked for: nobody need ask for them now.
+// quotaLimitedOfferings are the offerings of a class for which a quota of the account is known to be too small,
+// whatever was asked for: nobody need ask for them now.
 func (p *Provider) quotaLimitedOfferings(o *offering.Set) []cloud.OfferingKey {
 	p.quotas.mu.Lock()
 	some := len(p.quotas.exhausted) > 0

@@ -27,8 +27,9 @@ const (
 	maxTypes           = 60
 )
 
-// splitByCapacityType are the capacity types to try one after the other, each with its offerings: the one with the cheapest offering first. Spot
-// that costs more than on-demand is no bargain and stays out.
+// splitByCapacityType are the available options by capacity type, in the order in which to try them: the capacity
+// type of the cheapest option first. Spot that costs more than the cheapest on-demand option is left out. The order
+// within each is that of the argument.
 func splitByCapacityType(all []offering.Option) [][]offering.Option {
 	var order []string
 	by := map[string][]offering.Option{}
@@ -55,7 +56,7 @@ func splitByCapacityType(all []offering.Option) [][]offering.Option {
 	return out
 }
 
-// request is a CreateFleet request and what it needs and takes.
+// request is a CreateFleet request, and what it needs and would take.
 type request struct {
 	input     *ec2.CreateFleetInput
 	templates []*launchTemplate
@@ -63,7 +64,9 @@ type request struct {
 	subnets   map[string]*nodeclass.Subnet // by zone
 }
 
-// buildRequest writes the request for one claim in one capacity type. Equal arguments give equal requests.
+// buildRequest writes the request for one machine, among options of one capacity type, cheapest first. Equal
+// arguments give equal requests. An error: none of the options can be asked for any more, or a launch template can't
+// be written.
 func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, list []offering.Option, token string) (*request, error) {
 	capacityType := list[0].Offering.CapacityType
 	out := &request{options: map[cloud.OfferingKey]offering.Option{}, subnets: map[string]*nodeclass.Subnet{}}
@@ -155,7 +158,8 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 	return out, nil
 }
 
-// recordTaken counts what a bought option takes, so that the next one looks elsewhere.
+// recordTaken counts what a bought option takes of its subnet and reservation, so that the next request looks
+// elsewhere.
 func (p *request) recordTaken(c offering.Option, r *nodeclass.Resolved) {
 	if s := p.subnets[c.Offering.Zone]; s != nil {
 		s.Take(1 + c.MaxPods)
@@ -165,6 +169,7 @@ func (p *request) recordTaken(c offering.Option, r *nodeclass.Resolved) {
 	}
 }
 
+// capacityType is that of all options of the request.
 func (b *request) capacityType() string {
 	for k := range b.options {
 		return k.CapacityType // all have the same
@@ -172,7 +177,8 @@ func (b *request) capacityType() string {
 	return ""
 }
 
-// errorTarget is what an error of CreateFleet is about, as far as it says.
+// errorTarget is the instance type and the zone that an error of CreateFleet is about, each empty where it does not
+// say.
 func (b *request) errorTarget(e *types.CreateFleetError) (name, zone string) {
 	a := e.LaunchTemplateAndOverrides
 	if a == nil || a.Overrides == nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 )
 
-// templatePrefix begins the names of our launch templates. It is not Karpenter's: whoever moves from it has both, and each deletes its own.
+// templatePrefix begins the names of our launch templates. It is not Karpenter's: whoever moves from it has both, and
+// each deletes its own.
 const templatePrefix = "dovetail.sh/"
 
 // templateStore makes launch templates in the account, and deletes those that are not needed any more.
@@ -26,11 +27,12 @@ type templateStore struct {
 	made *awsapi.Cache[struct{}] // by name: what is known to be there
 }
 
+// newTemplateStore makes a store that knows of no template.
 func newTemplateStore(a *awsapi.Account) *templateStore {
 	return &templateStore{aws: a, made: awsapi.NewCache[struct{}](a.Clock, time.Hour)}
 }
 
-// ensure makes a launch template unless it is there.
+// ensure makes a launch template in the account, unless it exists.
 func (s *templateStore) ensure(ctx context.Context, t *launchTemplate) error {
 	_, err := s.made.Get(ctx, t.name, func(ctx context.Context) (struct{}, error) {
 		// The name says what is in it: one that is there is this one, whoever made it.
@@ -46,10 +48,11 @@ func (s *templateStore) ensure(ctx context.Context, t *launchTemplate) error {
 	return err
 }
 
-// unusedTemplateAge is how long a launch template that nobody here uses is left alone.
+// unusedTemplateAge is for how long a launch template is left alone that this process does not use.
 const unusedTemplateAge = 24 * time.Hour
 
-// deleteUnused deletes the cluster's launch templates that have not been used for long. One that is needed again is made again.
+// deleteUnused deletes the cluster's launch templates that are older than unusedTemplateAge and that this process has
+// not used for as long as it remembers. One that is needed again is made again.
 func (s *templateStore) deleteUnused(ctx context.Context) error {
 	pages := ec2.NewDescribeLaunchTemplatesPaginator(s.aws.EC2, &ec2.DescribeLaunchTemplatesInput{
 		Filters: []types.Filter{awsapi.NewFilter("tag:"+awsv1.TagClusterName, s.aws.Config.ClusterName)},
@@ -73,7 +76,8 @@ func (s *templateStore) deleteUnused(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// deleteOfClass deletes our launch templates of a class.
+// deleteOfClass deletes our launch templates of a class. The error is the first one; the other templates are deleted
+// all the same.
 func (s *templateStore) deleteOfClass(ctx context.Context, c *nodeclass.Class) error {
 	pages := ec2.NewDescribeLaunchTemplatesPaginator(s.aws.EC2, &ec2.DescribeLaunchTemplatesInput{
 		Filters: []types.Filter{awsapi.NewFilter("tag:"+awsv1.TagClusterName, s.aws.Config.ClusterName), awsapi.NewFilter("tag:"+awsv1.LabelNodeClass, c.Name)},

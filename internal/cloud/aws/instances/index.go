@@ -18,7 +18,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// Index is what was last listed, and what this process knows better.
+// Index is what was last listed of the cluster's instances, and what this process knows better. Make it with
+// NewIndex.
 type Index struct {
 	aws          *awsapi.Account
 	groupNames   func() []string                // Auto Scaling groups whose members are listed, too
@@ -31,6 +32,8 @@ type Index struct {
 	ended    map[string]time.Time // by instance id: ended by this process, and when
 }
 
+// NewIndex makes an Index that has listed nothing yet. groupNames are the Auto Scaling groups whose members are
+// listed, too.
 func NewIndex(a *awsapi.Account, groupNames func() []string) *Index {
 	x := &Index{
 		aws: a, groupNames: groupNames, turn: awsapi.NewLock(), launched: map[string]Instance{}, ended: map[string]time.Time{},
@@ -66,7 +69,8 @@ func (x *Index) MarkEnded(id string, now time.Time) {
 	}
 }
 
-// List lists all instances of the cluster, unless that was done since a moment; the zero moment: ever.
+// List returns all instances of the cluster: the last list when that was asked for after since, or at any time when
+// since is zero, and else a new one. Whoever comes while it is being made gets the same.
 func (x *Index) List(ctx context.Context, since time.Time) (*List, error) {
 	known := func() *List {
 		x.mu.Lock()
@@ -134,7 +138,7 @@ func (x *Index) List(ctx context.Context, since time.Time) (*List, error) {
 	return out, nil
 }
 
-// ListMembers are the instances of groups, those included that have ended lately.
+// ListMembers are the instances of Auto Scaling groups as EC2 has them now, those included that have ended lately.
 func (x *Index) ListMembers(ctx context.Context, names []string) ([]Instance, error) {
 	var out []Instance
 	for some := range slices.Chunk(names, 200) {
@@ -152,7 +156,9 @@ func (x *Index) ListMembers(ctx context.Context, names []string) ([]Instance, er
 	return out, nil
 }
 
-// GroupNamesOf are the groups that machines are members of, by what EC2 lists of them, be their groups known yet or not; empty for one that is in none.
+// GroupNamesOf are the Auto Scaling groups that machines are members of, in the order of their provider ids, whether
+// a class has chosen the groups or not; empty for a machine that is in none. Placeholders and machines that have
+// ended cause no call.
 func (x *Index) GroupNamesOf(ctx context.Context, providerIDs []string) ([]string, error) {
 	out := make([]string, len(providerIDs))
 	find := func(l *List) (missing bool) {
@@ -186,10 +192,10 @@ func (x *Index) GroupNamesOf(ctx context.Context, providerIDs []string) ([]strin
 	return out, nil
 }
 
-// maxNoticeListAge is how old a list may be by which an instance counts as none of the cluster's.
+// maxNoticeListAge is how old a list may be by which an instance counts as not being the cluster's.
 const maxNoticeListAge = 5 * time.Second
 
-// FindProviderID is the provider id of an instance of the cluster's; empty when it is none.
+// FindProviderID is the provider id of an instance of the cluster's; empty when the instance is none of it.
 func (x *Index) FindProviderID(ctx context.Context, id string) (string, error) {
 	known := func(l *List) string {
 		if l != nil {
@@ -217,7 +223,8 @@ func (x *Index) FindProviderID(ctx context.Context, id string) (string, error) {
 	return known(list), nil
 }
 
-// IsRunning says whether an instance that was launched at a moment is there, and not on its way out. One that EC2 does not describe yet is.
+// IsRunning says whether an instance that was launched at a moment is there, and not on its way out. One that EC2
+// does not describe yet is.
 func (x *Index) IsRunning(ctx context.Context, id string, launchedAt time.Time) (bool, error) {
 	if x.hasEnded(id) {
 		return false, nil

@@ -16,14 +16,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// ListDelay is how long EC2 may take to describe an instance that it has launched. It says seconds; this is its own advice for how
-// long to go on asking, cut short.
+// ListDelay is how long EC2 may take to describe an instance that it has launched. It says seconds; this is its own
+// advice on for how long to go on asking, cut short.
 const ListDelay = 10 * time.Second
 
-// tagGroup is the tag by which AWS says which group an instance is a member of.
+// tagGroup is the tag by which AWS says of which Auto Scaling group an instance is a member.
 const tagGroup = "aws:autoscaling:groupName"
 
-// Instance is an instance of the cluster's.
+// Instance is an instance of the cluster's, as EC2 describes it.
 type Instance struct {
 	ID, Zone, InstanceType, CapacityType string
 	Image, Subnet, Reservation           string
@@ -31,11 +31,11 @@ type Instance struct {
 	AutoScalingGroup                     string   // of Auto Scaling; empty: none
 	ClaimUID, ClaimName                  string
 	Launched                             time.Time
-	ProtectedSince                       time.Time // since when it is protected from scale-in for a moment; zero: it is not
+	ProtectedSince                       time.Time // from scale-in, for a moment; zero: it is not
 	Gone                                 bool
 }
 
-// List is all instances at one moment.
+// List is all instances of the cluster at one moment. It is not changed once it is in use.
 type List struct {
 	At    time.Time  // when it was asked for
 	All   []Instance // by provider id
@@ -43,7 +43,8 @@ type List struct {
 	ByID  map[string]int
 }
 
-// ByClaim is the machine of a claim: one that lives before one that has ended; nil if there is none.
+// ByClaim is the machine of a claim, by the claim's uid: one that lives before one that has ended; nil if there is
+// none.
 func (l *List) ByClaim(uid string) *Instance {
 	var out *Instance
 	for _, i := range l.byUID[uid] {
@@ -54,6 +55,7 @@ func (l *List) ByClaim(uid string) *Instance {
 	return out
 }
 
+// FlattenReservations are the instances of EC2's answer, which has them grouped by the call that launched them.
 func FlattenReservations(list []types.Reservation) []*types.Instance {
 	var out []*types.Instance
 	for i := range list {
@@ -64,10 +66,12 @@ func FlattenReservations(list []types.Reservation) []*types.Instance {
 	return out
 }
 
+// isEnding says whether an instance in this state is on its way out, or has ended.
 func isEnding(s *types.InstanceState) bool {
 	return s != nil && (s.Name == types.InstanceStateNameShuttingDown || s.Name == types.InstanceStateNameTerminated)
 }
 
+// ReadInstance reads EC2's description of an instance.
 func ReadInstance(in *types.Instance) Instance {
 	m := Instance{
 		ID: awsapi.Deref(in.InstanceId), InstanceType: string(in.InstanceType), Image: awsapi.Deref(in.ImageId), Subnet: awsapi.Deref(in.SubnetId),
@@ -101,12 +105,15 @@ func ReadInstance(in *types.Instance) Instance {
 	return m
 }
 
+// ProviderID is the provider id of an instance, as the node has it.
 func ProviderID(zone, id string) string { return "aws:///" + zone + "/" + id }
 
-// InstanceID is the instance of a provider id; what is none is taken as it is, for EC2 to say so.
+// InstanceID is the id of the instance of a provider id. A text that is no provider id is taken as it is, for EC2 to
+// say so.
 func InstanceID(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }
 
-// PlaceholderPrefix begins the provider id of a machine that a group was asked for and that has not come; the uid of its claim follows.
+// PlaceholderPrefix begins the provider id of a machine that a group was asked for and that has not come; the uid of
+// its claim follows.
 const PlaceholderPrefix = "aws:///placeholder/"

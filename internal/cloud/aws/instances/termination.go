@@ -14,14 +14,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// Terminate ends machines that are in no group: what several callers ask for at once is one call. Errors are in the order of the ids;
-// false: the context ended first.
+// Terminate ends machines that are in no group: what several callers ask for at once is one call. Errors are in the
+// order of the ids; false: the context ended first.
 func (x *Index) Terminate(ctx context.Context, ids []string) ([]error, bool) {
 	return x.terminations.Ask(ctx, ids)
 }
 
-// TerminateNow is the call of a batch. EC2 refuses a batch for one id that it does not know: that one is taken out, and the rest is
-// asked for again.
+// TerminateNow ends instances with a call of its own. Errors are in the order of the ids: nil for one that is on its
+// way out by this call, NotFound for one that was already. EC2 refuses a call for one id that it does not know, or
+// may not end: that one is taken out, and the rest is asked for again.
 func (x *Index) TerminateNow(ctx context.Context, ids []string) []error {
 	out := make([]error, len(ids))
 	open := slices.Compact(slices.Sorted(slices.Values(ids)))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Kinds of interruption.
+// Kinds of interruption, as the reasons of disruptions have them.
 const (
 	SpotInterruption = "SpotInterruption"
 	Rebalance        = "Rebalance"
@@ -20,7 +20,8 @@ const (
 	ReservationInterruption = "CapacityReservationInterruption"
 )
 
-// spotNotice is how long before it goes the end of a spot machine is told, and of one in a reservation where nothing else is said.
+// spotNotice is how long before it goes the end of a spot machine is told, and of one in a reservation where nothing
+// else is said.
 const spotNotice = 2 * time.Minute
 
 // event is what EventBridge puts into the queue.
@@ -40,7 +41,8 @@ type notice struct {
 	stopping  bool
 }
 
-// readEvent reads an event; the zero notice for one that is not about an instance's end.
+// readEvent reads a message of the queue; the zero notice for an event that is not about an instance's end. An error:
+// the message is no event.
 func readEvent(body string) (notice, error) {
 	var e event
 	if err := json.Unmarshal([]byte(body), &e); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 )
 
-// pollWait is how long the queue waits for a message before it says that there is none, and pollLimit how long it is waited for: a connection that
-// has gone dead is not, while spot machines have two minutes.
+// pollWait is how long the queue waits for a message before it says that there is none. pollTimeout is how long its
+// answer is waited for: a connection that has gone dead does not answer, while spot machines have two minutes.
 const (
 	pollWait    = 20 * time.Second
 	pollTimeout = pollWait + 10*time.Second
@@ -34,14 +34,15 @@ type Queue struct {
 	instances *instances.Index
 }
 
+// NewQueue makes a Queue over the index that tells which instances are the cluster's.
 func NewQueue(a *awsapi.Account, index *instances.Index) *Queue {
 	return &Queue{aws: a, instances: index}
 }
 
-// Watch implements cloud.Interrupter. Without a queue there are none, and it waits for the context to end. A message is
-// taken from the queue when all that it tells has been dealt with; one that is about no machine of the cluster's, or can't be read,
-// at once. A batch is asked for while those before are dealt with: the queue hands out ten at a time, and fifty machines may be announced
-// in one moment.
+// Watch implements cloud.Interrupter. Without a configured queue there are no notices, and it waits for the context
+// to end. A message is deleted when all that it tells has been dealt with; one that is about no machine of the
+// cluster's, or can't be read, at once. A batch is asked for while those before are dealt with: the queue hands out
+// ten at a time, and fifty machines may be announced in one moment.
 func (q *Queue) Watch(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
 	if q.aws.Config.InterruptionQueue == "" {
 		<-ctx.Done()
@@ -84,7 +85,7 @@ func (q *Queue) Watch(ctx context.Context, handle func(context.Context, cloud.In
 	return nil
 }
 
-// handleMessages deals with a batch of messages, and takes those from the queue with which it is done.
+// handleMessages deals with a batch of messages side by side, and deletes those with which it is done.
 func (q *Queue) handleMessages(ctx context.Context, queue *string, messages []sqstypes.Message, handle func(context.Context, cloud.Interruption) error) {
 	var wg sync.WaitGroup
 	done := make([]bool, len(messages))

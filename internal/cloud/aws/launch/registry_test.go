@@ -12,7 +12,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// TestLaunchesAreForgotten: also those whose last request had no answer. Their claims are long gone; one that is not is found by its tag.
+// TestLaunchesAreForgotten: also those whose last request had no answer. Their claims are long gone; one that is not
+// is found by its tag.
 func TestLaunchesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRegistry[int](cloud.Wall{})

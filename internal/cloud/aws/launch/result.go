@@ -16,7 +16,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// NewResult describes a machine that was bought.
+// NewResult is the answer for a claim for which an option was bought as the instance id. hash is that of its node
+// class.
 func NewResult(c offering.Option, id string, req cloud.LaunchRequest, hash string) cloud.LaunchResult {
 	out := cloud.LaunchResult{
 		ClaimUID: req.ClaimUID, ProviderID: instances.ProviderID(c.Offering.Zone, id), InstanceType: c.Name, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType,
@@ -32,6 +33,7 @@ func NewResult(c offering.Option, id string, req cloud.LaunchRequest, hash strin
 	return out
 }
 
+// DescribeRequest writes what a request allows, for a message.
 func DescribeRequest(r cloud.LaunchRequest) string {
 	var out []string
 	if len(r.Types) > 0 {
@@ -56,6 +58,7 @@ func DescribeRequest(r cloud.LaunchRequest) string {
 	return strings.Join(out, ", ")
 }
 
+// FormatRequests writes the resources that a machine must have, for a message.
 func FormatRequests(r model.Resources) string {
 	if r.IsZero() {
 		return "a node"
@@ -63,7 +66,8 @@ func FormatRequests(r model.Resources) string {
 	return r.Format(model.FixedNames())
 }
 
-// Confirm answers with what a claim's launch has bought, or NotFound when that machine has ended since.
+// Confirm answers with what a claim's launch has bought, or NotFound when that machine has ended since. l.Result must
+// be set.
 func Confirm(ctx context.Context, x *instances.Index, req cloud.LaunchRequest, l *Claim) cloud.LaunchResult {
 	runs, err := x.IsRunning(ctx, instances.InstanceID(l.Result.ProviderID), l.LaunchedAt)
 	switch {

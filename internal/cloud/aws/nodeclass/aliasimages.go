@@ -18,12 +18,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// aliasImage is one image of an alias: where its id stands and which machines it is for.
+// aliasImage is one of the images of an alias: the SSM parameter that holds its id, and which machines it is for.
 type aliasImage struct {
 	parameter    string
 	requirements model.Requirements
 }
 
+// labelAbsent requires that a type does not have a label.
 func labelAbsent(key string) model.Requirement {
 	r, err := model.NewRequirement(key, model.OpDoesNotExist)
 	if err != nil {
@@ -32,6 +33,7 @@ func labelAbsent(key string) model.Requirement {
 	return r
 }
 
+// labelPresent requires that a type has a label, whatever its value.
 func labelPresent(key string) model.Requirement {
 	r, err := model.NewRequirement(key, model.OpExists)
 	if err != nil {
@@ -40,7 +42,8 @@ func labelPresent(key string) model.Requirement {
 	return r
 }
 
-// aliasImages are the images that Amazon publishes for a family, version and Kubernetes release.
+// aliasImages are the images that Amazon publishes for a family, version and Kubernetes release, the preferred ones
+// first.
 func aliasImages(family, version, kubernetes string) []aliasImage {
 	plain := []model.Requirement{labelAbsent(awsv1.LabelInstanceGPUCount), labelAbsent(awsv1.LabelInstanceAcceleratorCount)}
 	nvidia := []model.Requirement{model.OneOf(awsv1.LabelInstanceGPUManufacturer, "nvidia")}
@@ -132,7 +135,7 @@ func (cr *Resolver) findAliasImages(ctx context.Context, family, version, kubern
 	return out, nil
 }
 
-// getParameters are the values of SSM parameters, without those that are not there.
+// getParameters are the values of SSM parameters by name and by ARN, without those that do not exist.
 func (cr *Resolver) getParameters(ctx context.Context, names []string) (map[string]string, error) {
 	out := map[string]string{}
 	for chunk := range slices.Chunk(names, 10) {

@@ -22,9 +22,10 @@ const (
 	familyCustom       = awsv1.AMIFamilyCustom
 )
 
+// IsWindows says whether machines of an image family run Windows.
 func IsWindows(family string) bool { return strings.HasPrefix(family, "Windows") }
 
-// Class is a node class as it is written, read.
+// Class is an EC2NodeClass as its owner wrote it.
 type Class struct {
 	Name, UID, GenerationKey string // generationKey changes with the class's generation
 	Spec                     awsv1.EC2NodeClassSpec
@@ -33,7 +34,8 @@ type Class struct {
 	kubeletErr               error
 }
 
-// Read reads a node class; a kubelet configuration that can't be used is kept for the class's status to tell.
+// Read reads an EC2NodeClass for an operation op. Errors: Denied for another kind of class, NotReady where the spec
+// can't be used. A kubelet configuration that can't be used is no error here: the class's status tells it.
 func Read(op string, c cloud.NodeClass) (*Class, error) {
 	if c.Group != awsv1.Group || c.Kind != awsv1.KindEC2NodeClass {
 		return nil, &cloud.Error{Kind: cloud.Denied, Op: op, Object: c.Name, Err: fmt.Errorf(
@@ -64,7 +66,7 @@ func Read(op string, c cloud.NodeClass) (*Class, error) {
 	return out, nil
 }
 
-// OSLabel is what kubernetes.io/os says on the class's nodes.
+// OSLabel is the value of kubernetes.io/os on nodes of the class.
 func (c *Class) OSLabel() string {
 	if IsWindows(c.Family) {
 		return "windows"
@@ -72,7 +74,7 @@ func (c *Class) OSLabel() string {
 	return "linux"
 }
 
-// RootDevice is the device that pods' ephemeral storage is on when no mapping says so.
+// RootDevice is the name of the device that pods' ephemeral storage is on when no mapping says so.
 func RootDevice(family string) string {
 	switch {
 	case family == FamilyBottlerocket:
@@ -83,7 +85,8 @@ func RootDevice(family string) string {
 	return "/dev/xvda"
 }
 
-// EphemeralStorage is a node's ephemeral storage in bytes.
+// EphemeralStorage is how many bytes of ephemeral storage a node of a type has: of its local disks, when the class
+// has them joined, or of the volume that holds it.
 func (c *Class) EphemeralStorage(t *catalogue.TypeInfo) int64 {
 	if p := c.Spec.InstanceStorePolicy; p != nil && *p == awsv1.InstanceStorePolicyRAID0 && t.LocalGB > 0 {
 		return t.LocalGB * 1_000_000_000

@@ -7,14 +7,15 @@ import (
 	"sync"
 )
 
-// endedClasses is which classes have been ended, so that a call that began before makes nothing for one afterwards.
+// endedClasses are the classes that were ended, by uid, so that a call that began before makes nothing for one
+// afterwards. The zero value is ready for use.
 type endedClasses struct {
 	mu     sync.Mutex
 	making map[string]int // by class uid: how many calls are making something for it
 	ended  map[string]bool
 }
 
-// beginMaking says whether something may be made for a class; if so, endMaking is to be called when that is done.
+// beginMaking says whether something may be made for a class. If so, endMaking is to be called when that is done.
 func (o *endedClasses) beginMaking(uid string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -28,6 +29,7 @@ func (o *endedClasses) beginMaking(uid string) bool {
 	return true
 }
 
+// endMaking says that what beginMaking allowed is done.
 func (o *endedClasses) endMaking(uid string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -36,7 +38,8 @@ func (o *endedClasses) endMaking(uid string) {
 	}
 }
 
-// markEnded says that nothing is to be made for a class any more, and whether nothing is being made.
+// markEnded says that nothing is to be made for a class any more. false: something is being made for it at this
+// moment.
 func (o *endedClasses) markEnded(uid string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -28,7 +28,7 @@ type Image struct {
 	Requirements model.Requirements // on the labels of a type
 }
 
-// fitsType says whether a type can boot from it.
+// fitsType says whether machines of a type can boot from an image.
 func (im *Image) fitsType(t *catalogue.TypeInfo) bool {
 	for i := range im.Requirements {
 		v, ok := t.Labels[im.Requirements[i].Key]
@@ -39,7 +39,7 @@ func (im *Image) fitsType(t *catalogue.TypeInfo) bool {
 	return true
 }
 
-// nodeSelectorRequirements writes what an image wants as the class's status has it.
+// nodeSelectorRequirements are an image's requirements as the status of its class has them.
 func (im *Image) nodeSelectorRequirements() []corev1.NodeSelectorRequirement {
 	out := []corev1.NodeSelectorRequirement{}
 	for i := range im.Requirements {
@@ -58,7 +58,8 @@ func (im *Image) nodeSelectorRequirements() []corev1.NodeSelectorRequirement {
 	return out
 }
 
-// findImages are the images that the terms choose: one that is not deprecated before one that is, a newer before an older.
+// findImages are the images that any of the terms chooses: one that is not deprecated before one that is, a newer one
+// before an older. For an alias they are in the order of aliasImages. None is an UnresolvedError.
 func (cr *Resolver) findImages(ctx context.Context, c *Class, kubernetes string) ([]Image, error) {
 	terms := c.Spec.AMISelectorTerms
 	found := map[string]Image{}
@@ -135,6 +136,7 @@ func (cr *Resolver) findImages(ctx context.Context, c *Class, kubernetes string)
 	return out, nil
 }
 
+// sortImages has images that are not deprecated first, then newer ones, then by id.
 func sortImages(list []Image) {
 	slices.SortFunc(list, func(a, b Image) int {
 		if a.deprecated != b.deprecated {
@@ -147,6 +149,7 @@ func sortImages(list []Image) {
 	})
 }
 
+// readImage reads EC2's description of an image; false for one that no node can boot from now.
 func (cr *Resolver) readImage(in *types.Image) (Image, bool) {
 	im := Image{ID: awsapi.Deref(in.ImageId), name: awsapi.Deref(in.Name), created: awsapi.Deref(in.CreationDate)}
 	if t, err := time.Parse(time.RFC3339, awsapi.Deref(in.DeprecationTime)); err == nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// profileName is the instance profile that is made for a class: the same name for the same class, in every process.
+// profileName is the name of the instance profile that is made for a class: the same for the same class, in every
+// process.
 func (cr *Resolver) profileName(c *Class) string {
 	sum := sha256.Sum256([]byte(cr.aws.Region + "/" + c.Name))
 	name := cr.aws.Config.ClusterName
@@ -27,7 +28,8 @@ func (cr *Resolver) profileName(c *Class) string {
 	return name + "_" + hex.EncodeToString(sum[:8])
 }
 
-// ensureProfile makes the instance profile of a class with a role, and has it bear that role and no other.
+// ensureProfile makes the instance profile of a class with a role, unless it exists, and has it bear that role and no
+// other. It returns the profile's name.
 func (cr *Resolver) ensureProfile(ctx context.Context, c *Class) (string, error) {
 	name := cr.profileName(c)
 	get := func() (*iamtypes.InstanceProfile, error) {
@@ -85,8 +87,8 @@ func (cr *Resolver) ensureProfile(ctx context.Context, c *Class) (string, error)
 	return name, err
 }
 
-// DeleteProfile deletes the instance profile that was made for a class: it bears the class's name and the cluster's among its tags. One that a
-// person named is theirs.
+// DeleteProfile deletes the instance profile that was made for a class: the one that bears the class's name and the
+// cluster's among its tags. One that a person named is theirs. None is no error.
 func (cr *Resolver) DeleteProfile(ctx context.Context, c *Class) error {
 	name := cr.profileName(c)
 	if awsapi.Deref(c.Spec.InstanceProfile) == name {
@@ -119,7 +121,7 @@ func (cr *Resolver) DeleteProfile(ctx context.Context, c *Class) error {
 	return nil
 }
 
-// bearsClassTags says whether something with these tags was made for the class by this cluster's autoscaler.
+// bearsClassTags says whether something with these tags was made for the class on behalf of this cluster.
 func (cr *Resolver) bearsClassTags(c *Class, tags []iamtypes.Tag) bool {
 	have := map[string]string{}
 	for _, t := range tags {

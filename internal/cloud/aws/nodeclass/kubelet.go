@@ -16,7 +16,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// KubeletConfig is the part of a kubelet configuration that says how much of a machine pods may use. Whatever else it has is in all.
+// KubeletConfig is the part of spec.kubelet that says how much of a machine pods may use. fields is all of it, as it
+// was written.
 type KubeletConfig struct {
 	MaxPods        *int64            `json:"maxPods"`
 	PodsPerCore    *int64            `json:"podsPerCore"`
@@ -29,12 +30,14 @@ type KubeletConfig struct {
 	fields map[string]any
 }
 
+// What spec.kubelet may keep from pods, and the signals by which it may evict.
 var (
 	reservableResources = []string{"cpu", "memory", "ephemeral-storage", "pid"}
 	evictionSignals     = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
 )
 
-// readKubeletConfig reads and checks spec.kubelet. The error names the field below it, the value and what would be right.
+// readKubeletConfig reads and checks spec.kubelet. The error names the field below it, the value, and what would be
+// right.
 func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 	k := &KubeletConfig{fields: map[string]any{}}
 	if len(raw) == 0 || string(raw) == "null" {
@@ -75,7 +78,7 @@ func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 	return k, nil
 }
 
-// parseAmount reads a quantity, or where percent is allowed a share of the whole.
+// parseAmount reads a quantity of a resource or eviction signal, or where percent is allowed a share of the whole.
 func parseAmount(key, text string, whole int64, percent bool) (int64, error) {
 	if digits, ok := strings.CutSuffix(text, "%"); ok {
 		p, err := strconv.ParseFloat(digits, 64)
@@ -98,7 +101,7 @@ func parseAmount(key, text string, whole int64, percent bool) (int64, error) {
 	return v, nil
 }
 
-// amountOrZero is amountOf of something that was checked before.
+// amountOrZero is parseAmount for what was checked before.
 func amountOrZero(key, text string, whole int64) int64 {
 	v, err := parseAmount(key, text, whole, true)
 	if err != nil {
@@ -107,7 +110,8 @@ func amountOrZero(key, text string, whole int64) int64 {
 	return v
 }
 
-// MaxPodsOn is how many pods a machine takes: those that the VPC has addresses for, unless the kubelet is told otherwise.
+// MaxPodsOn is how many pods a machine of a type takes: those that the VPC has addresses for, without the interfaces
+// reserved, unless the kubelet is told otherwise.
 func (k *KubeletConfig) MaxPodsOn(t *catalogue.TypeInfo, family string, reservedENIs int64) int64 {
 	n := int64(110)
 	if k.MaxPods != nil {
@@ -124,8 +128,8 @@ func (k *KubeletConfig) MaxPodsOn(t *catalogue.TypeInfo, family string, reserved
 	return n
 }
 
-// reservedMilliCPU is what EKS's images keep for the kubelet: 6 % of the first core, 1 % of the second, 0.5 % of the next two and
-// 0.25 % of all others.
+// reservedMilliCPU is what EKS's images keep for the kubelet: 6 % of the first core, 1 % of the second, 0.5 % of the
+// next two and 0.25 % of all others.
 func reservedMilliCPU(cpus int64) int64 {
 	hundredthsOfMilli := int64(0)
 	for _, step := range []struct{ cores, perCore int64 }{{1, 6000}, {1, 1000}, {2, 500}, {1 << 40, 250}} {
@@ -136,7 +140,8 @@ func reservedMilliCPU(cpus int64) int64 {
 	return hundredthsOfMilli / 100
 }
 
-// ReservedResources is what pods can't use of a machine's capacity: kept for the kubelet, for the system, and free before eviction.
+// ReservedResources is what pods can't use of a machine's capacity: what is kept for the kubelet and for the system,
+// and what must stay free lest pods are evicted.
 func (k *KubeletConfig) ReservedResources(capacity model.Resources) model.Resources {
 	pods, storage, memory := capacity.At(model.Pods), capacity.At(model.EphemeralStorage), capacity.At(model.Memory)
 	kube := map[string]int64{"cpu": reservedMilliCPU(capacity.At(model.CPU) / 1000), "memory": (255 + 11*pods) * catalogue.MiB, "ephemeral-storage": catalogue.GiB}

@@ -16,6 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
+// findSubnets are the subnets that any of the terms chooses, by id; none is an UnresolvedError.
 func (cr *Resolver) findSubnets(ctx context.Context, terms []awsv1.SubnetSelectorTerm) ([]*Subnet, error) {
 	found := map[string]*Subnet{}
 	ask := func(filters []types.Filter) error {
@@ -56,6 +57,7 @@ func (cr *Resolver) findSubnets(ctx context.Context, terms []awsv1.SubnetSelecto
 	return out, nil
 }
 
+// findSecurityGroups are the security groups that any of the terms chooses, by id; none is an UnresolvedError.
 func (cr *Resolver) findSecurityGroups(ctx context.Context, terms []awsv1.SecurityGroupSelectorTerm) ([]SecurityGroup, error) {
 	found := map[string]string{}
 	ask := func(filters []types.Filter) error {
@@ -104,6 +106,7 @@ func (cr *Resolver) findSecurityGroups(ctx context.Context, terms []awsv1.Securi
 	return out, nil
 }
 
+// findPlacementGroup is the placement group that a selector chooses; none is an UnresolvedError.
 func (cr *Resolver) findPlacementGroup(ctx context.Context, s *awsv1.PlacementGroupSelector) (*types.PlacementGroup, error) {
 	in := &ec2.DescribePlacementGroupsInput{}
 	if s.Name != "" {

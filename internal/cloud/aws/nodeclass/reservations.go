@@ -22,12 +22,14 @@ import (
 // blockExpiryMargin is how long before its end a capacity block is no longer bought from.
 const blockExpiryMargin = 40 * time.Minute
 
-// ActiveReservations are the active reservations that the terms choose, by id; they may be a minute old. None is no error.
+// ActiveReservations are the active reservations that the terms choose, by id; they may be a minute old. None is no
+// error.
 func (cr *Resolver) ActiveReservations(ctx context.Context, terms []awsv1.CapacityReservationSelectorTerm) ([]Reservation, error) {
 	return cr.reservations.Get(ctx, awsapi.SelectorKey(terms), func(ctx context.Context) ([]Reservation, error) { return cr.findReservations(ctx, terms) })
 }
 
-// findReservations are the active reservations that the terms choose. None is no problem: there may be some tomorrow.
+// findReservations are the active reservations that any of the terms chooses, by id. None is no error: there may be
+// some tomorrow.
 func (cr *Resolver) findReservations(ctx context.Context, terms []awsv1.CapacityReservationSelectorTerm) ([]Reservation, error) {
 	found := map[string]Reservation{}
 	ask := func(in *ec2.DescribeCapacityReservationsInput) error {

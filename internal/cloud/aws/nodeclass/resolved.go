@@ -16,7 +16,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Resolved is what a node class stands for in the account. What can't be resolved is a problem under the condition it makes false.
+// Resolved is what an EC2NodeClass stands for in the account. What can't be resolved is in problems, by the condition
+// that it makes false; the fields that it would fill are empty then.
 type Resolved struct {
 	*Class
 	Subnets        []*Subnet // by id
@@ -30,7 +31,8 @@ type Resolved struct {
 	Problems       map[string]model.Condition
 }
 
-// ReadyError is nil, or says which condition keeps the class from being bought with.
+// ReadyError is nil when the class can be bought with, and else a NotReady error of the first condition that keeps it
+// from that.
 func (r *Resolved) ReadyError(op string) error {
 	for _, k := range conditionOrder {
 		if p, ok := r.Problems[k]; ok {
@@ -40,7 +42,7 @@ func (r *Resolved) ReadyError(op string) error {
 	return nil
 }
 
-// conditionOrder is that in which problems are told: causes before what follows from them.
+// conditionOrder is the order in which problems are told: causes before what follows from them.
 var conditionOrder = []string{
 	awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady, awsv1.ConditionInstanceProfileReady,
 	awsv1.ConditionCapacityReservationsReady, awsv1.ConditionPlacementGroupReady, awsv1.ConditionValidationSucceeded,
@@ -53,9 +55,10 @@ type Subnet struct {
 	taken            atomic.Int64 // addresses of machines bought since free was asked for
 }
 
+// SecurityGroup is a security group that machines are put into.
 type SecurityGroup struct{ ID, Name string }
 
-// Reservation is capacity that is paid for.
+// Reservation is capacity that is paid for already.
 type Reservation struct {
 	awsv1.CapacityReservation
 	Free  int64
@@ -74,10 +77,10 @@ func (s *Subnet) MarkFull() { s.taken.Store(s.Free) }
 // Remaining is how many machines of a reservation are free, as far as is known.
 func (r *Reservation) Remaining() int64 { return max(0, r.Free-r.Taken.Load()) }
 
-// Cluster are what a machine must know to join.
+// Cluster is what a machine must know of the cluster to join it. What is not known is empty.
 type Cluster struct{ Endpoint, CABundle, CIDR, ipFamily, Version string }
 
-// SubnetZones are those that the class has a subnet in, sorted.
+// SubnetZones are the zones that the class has a subnet in, sorted.
 func (r *Resolved) SubnetZones() []string {
 	var out []string
 	for _, s := range r.Subnets {
@@ -89,7 +92,7 @@ func (r *Resolved) SubnetZones() []string {
 	return out
 }
 
-// BestSubnet is the subnet of a zone that has the most addresses left; nil if there is none.
+// BestSubnet is the subnet of a zone that has the most addresses left; nil if the class has none there.
 func (r *Resolved) BestSubnet(zone string) *Subnet {
 	var best *Subnet
 	for _, s := range r.Subnets {
@@ -100,7 +103,7 @@ func (r *Resolved) BestSubnet(zone string) *Subnet {
 	return best
 }
 
-// BestReservation is the reservation of a type and zone that has the most left; nil if there is none.
+// BestReservation is the active reservation of a type and zone that has the most machines left; nil if there is none.
 func (r *Resolved) BestReservation(instanceType, zone string) *Reservation {
 	var best *Reservation
 	for i := range r.Reservations {
@@ -112,7 +115,7 @@ func (r *Resolved) BestReservation(instanceType, zone string) *Reservation {
 	return best
 }
 
-// ImageForType is the image that a type boots from; nil if there is none for it.
+// ImageForType is the image that machines of a type boot from; nil if none of the class's images is for it.
 func (r *Resolved) ImageForType(t *catalogue.TypeInfo) *Image {
 	for i := range r.Images {
 		if r.Images[i].fitsType(t) {
@@ -122,11 +125,12 @@ func (r *Resolved) ImageForType(t *catalogue.TypeInfo) *Image {
 	return nil
 }
 
+// FalseCondition is a condition that is false for a reason.
 func FalseCondition(reason, message string) model.Condition {
 	return model.Condition{Status: "False", Reason: reason, Message: message}
 }
 
-// ResourceTags are those of everything that is made for a class.
+// ResourceTags are the tags of everything that is made for a class in a cluster, sorted by key; pool may be empty.
 func (r *Resolved) ResourceTags(clusterName, pool string) []types.Tag {
 	all := maps.Clone(r.Spec.Tags)
 	if all == nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Resolver finds what EC2NodeClasses stand for in the account, and makes the instance profiles of those that name a role.
+// Resolver finds what EC2NodeClasses stand for in the account, and makes the instance profiles of those that name a
+// role.
 type Resolver struct {
 	aws            *awsapi.Account
 	subnets        *awsapi.Cache[[]*Subnet]
@@ -31,6 +32,7 @@ type Resolver struct {
 	ended          endedClasses
 }
 
+// NewResolver makes a Resolver that knows nothing yet.
 func NewResolver(a *awsapi.Account) *Resolver {
 	return &Resolver{
 		aws:            a,
@@ -44,11 +46,13 @@ func NewResolver(a *awsapi.Account) *Resolver {
 	}
 }
 
-// EndClass says that nothing is to be made for a class any more, and whether nothing is being made now.
+// EndClass says that nothing is to be made any more for the class with a uid. false: something is being made for it
+// at this moment.
 func (cr *Resolver) EndClass(uid string) bool { return cr.ended.markEnded(uid) }
 
-// Resolve asks what a class stands for. An error is one of the calls that may work next time; whatever a person has to mend is a
-// problem.
+// Resolve finds what a class stands for. Each part is asked for when what is known of it is too old. An error is one
+// of a call that may work the next time; whatever a person has to mend is a problem of the result. Under
+// cloud.LooksOnly nothing is made.
 func (cr *Resolver) Resolve(ctx context.Context, c *Class) (*Resolved, error) {
 	r := &Resolved{Class: c, Problems: map[string]model.Condition{}}
 	// part settles what one part's calls answered.
@@ -127,13 +131,14 @@ func (cr *Resolver) Resolve(ctx context.Context, c *Class) (*Resolved, error) {
 	return r, nil
 }
 
-// findCluster is what the configuration says, and for the rest what EKS does.
+// findCluster is what the configuration says of the cluster, and for the rest what EKS does.
 func (cr *Resolver) findCluster(ctx context.Context) (Cluster, error) {
 	f := Cluster{Endpoint: cr.aws.Config.ClusterEndpoint, CABundle: cr.aws.Config.ClusterCABundle, Version: cr.aws.Config.KubernetesVersion}
 	res, err := cr.aws.EKS.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: sdk.String(cr.aws.Config.ClusterName)})
 	if err != nil {
 		if f.Endpoint != "" && f.CABundle != "" && f.Version != "" && !awsapi.IsThrottled(awsapi.ErrorCode(err)) && awsapi.ErrorCode(err) != "" {
-			return f, nil // a cluster that is not EKS's: the configuration is enough, but for AL2023, which validate tells
+			// A cluster that is not EKS's: the configuration is enough, but for AL2023, which Validate tells.
+			return f, nil
 		}
 		if awsapi.ErrorCode(err) == "ResourceNotFoundException" {
 			return f, awsapi.NewUnresolvedError(awsv1.ReasonDependenciesNotReady, "cluster %q is not an EKS cluster of region %s: mend CLUSTER_NAME, or set CLUSTER_ENDPOINT and CLUSTER_CA_BUNDLE", cr.aws.Config.ClusterName, cr.aws.Region)

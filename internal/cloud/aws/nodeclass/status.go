@@ -17,7 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Validate says what is wrong with a class beyond its selectors, as far as that can be seen without asking.
+// Validate says what is wrong with a class beyond its selectors, as far as that can be seen without asking AWS; the
+// zero condition: nothing.
 func (cr *Resolver) Validate(r *Resolved) model.Condition {
 	if r.kubeletErr != nil {
 		return FalseCondition(awsv1.ReasonInvalidKubeletConfiguration, r.kubeletErr.Error())
@@ -49,7 +50,7 @@ func (cr *Resolver) Validate(r *Resolved) model.Condition {
 	return model.Condition{}
 }
 
-// Status writes what was resolved.
+// Status is what the status of the class should say: a condition for each part and Ready, and what was found.
 func (r *Resolved) Status() (cloud.ClassStatus, error) {
 	out := cloud.ClassStatus{Conditions: map[string]model.Condition{}}
 	var unready []string

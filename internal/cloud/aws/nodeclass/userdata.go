@@ -17,17 +17,18 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// userDataLimit is EC2's, before it is encoded.
+// userDataLimit is how many bytes of user data EC2 takes, before they are encoded.
 const userDataLimit = 16 << 10
 
-// Registration is what a machine must know to become a node as asked for.
+// Registration is what a machine must know to register as the node that was asked for.
 type Registration struct {
 	labels  model.Labels
 	taints  []model.Taint
 	maxPods int64
 }
 
-// kubeletLabels are those that a kubelet may set on its own node; the others are set when the node is registered.
+// kubeletLabels are those of the labels that a kubelet may set on its own node; the others are set when the node has
+// registered.
 func kubeletLabels(in model.Labels) model.Labels {
 	out := model.Labels{}
 	for k, v := range in {
@@ -41,7 +42,7 @@ func kubeletLabels(in model.Labels) model.Labels {
 	return out
 }
 
-// RegistrationOf is what a claim's machine must know.
+// RegistrationOf is what the machine of a launch request must know, when it is to take so many pods.
 func RegistrationOf(r cloud.LaunchRequest, pods int64) Registration {
 	taints := slices.Concat(r.Taints, r.StartupTaints)
 	if !slices.ContainsFunc(taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered }) {
@@ -50,7 +51,8 @@ func RegistrationOf(r cloud.LaunchRequest, pods int64) Registration {
 	return Registration{kubeletLabels(r.NodeLabels), taints, pods}
 }
 
-// WriteUserData writes what a machine boots with. Errors are about spec.userData.
+// WriteUserData is the user data, in base64, with which a machine of the class joins a cluster; empty where there is
+// nothing to say. Errors are about spec.userData.
 func (r *Resolved) WriteUserData(clusterName string, j Registration) (string, error) {
 	own := awsapi.Deref(r.Spec.UserData)
 	var out string
@@ -80,7 +82,7 @@ func (r *Resolved) WriteUserData(clusterName string, j Registration) (string, er
 	return base64.StdEncoding.EncodeToString([]byte(out)), nil
 }
 
-// kubeletFlags are the kubelet's, for families that take flags and not a file.
+// kubeletFlags are the flags of the kubelet, for image families that take flags and no file.
 func (r *Resolved) kubeletFlags(j Registration) []string {
 	k := r.KubeletConfig
 	var out []string
@@ -117,7 +119,7 @@ func (r *Resolved) kubeletFlags(j Registration) []string {
 	return out
 }
 
-// joinPairs writes a map in the order of its keys.
+// joinPairs writes a map in the order of its keys, with between between key and value and after between pairs.
 func joinPairs[V any](m map[string]V, between, after string) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -126,6 +128,7 @@ func joinPairs[V any](m map[string]V, between, after string) string {
 	return strings.Join(out, after)
 }
 
+// formatTaint writes a taint as a kubelet's flag has it.
 func formatTaint(t model.Taint) string {
 	if t.Value == "" {
 		return t.Key + ":" + string(t.Effect)
@@ -133,13 +136,13 @@ func formatTaint(t model.Taint) string {
 	return t.Key + "=" + t.Value + ":" + string(t.Effect)
 }
 
-// kubeletFields are those that a family can be told besides the ones every family can.
+// flagKubeletFields are the fields of spec.kubelet that every image family can be told.
 var flagKubeletFields = []string{
 	"clusterDNS", "maxPods", "podsPerCore", "systemReserved", "kubeReserved", "evictionHard", "evictionSoft", "evictionSoftGracePeriod",
 	"evictionMaxPodGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "cpuCFSQuota",
 }
 
-// unsupportedKubeletFields are the fields of the kubelet configuration that the family can't be told.
+// unsupportedKubeletFields are the fields of spec.kubelet that the class's image family can't be told, sorted.
 func (c *Class) unsupportedKubeletFields() []string {
 	if c.Family == FamilyAL2023 || c.Family == familyCustom {
 		return nil

@@ -12,7 +12,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 )
 
-// writeBottlerocket is TOML: the user's settings with ours over them.
+// writeBottlerocket is the user data of Bottlerocket, in TOML: the user's settings with ours over them.
 func (r *Resolved) writeBottlerocket(clusterName, own string, j Registration) (string, error) {
 	all := map[string]any{}
 	if err := toml.Unmarshal([]byte(own), &all); err != nil {

@@ -13,7 +13,8 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 )
 
-// writeNodeadm is AL2023's: the user's parts, then ours. nodeadm merges them, the later over the earlier.
+// writeNodeadm is the user data of AL2023: the user's parts, then a NodeConfig of ours. nodeadm merges them, the
+// later over the earlier.
 func (r *Resolved) writeNodeadm(clusterName, own string, j Registration) (string, error) {
 	list, err := readParts(own)
 	if err != nil {
@@ -55,7 +56,7 @@ func (r *Resolved) writeNodeadm(clusterName, own string, j Registration) (string
 	return writeMultipart(append(list, mimePart{kindNodeConfig, string(text)}))
 }
 
-// writeBootstrapScript is AL2's: the user's parts, then a call of EKS's script.
+// writeBootstrapScript is the user data of AL2: the user's parts, then a call of EKS's bootstrap.sh.
 func (r *Resolved) writeBootstrapScript(clusterName, own string, j Registration) (string, error) {
 	list, err := readParts(own)
 	if err != nil {
@@ -74,7 +75,7 @@ func (r *Resolved) writeBootstrapScript(clusterName, own string, j Registration)
 	return writeMultipart(append(list, mimePart{kindScript, b.String()}))
 }
 
-// writePowerShell is Windows's: the user's script, then a call of EKS's.
+// writePowerShell is the user data of Windows: the user's script, then a call of EKS's.
 func (r *Resolved) writePowerShell(clusterName, own string, j Registration) string {
 	own = strings.TrimSpace(own)
 	own = strings.TrimSuffix(strings.TrimPrefix(own, "<powershell>"), "</powershell>")

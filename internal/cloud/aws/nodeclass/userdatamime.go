@@ -16,18 +16,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// mimeBoundary separates the parts of user data. It is fixed, so that equal settings make equal user data.
+// mimeBoundary separates the parts of MIME user data. It is fixed, so that equal settings make equal user data.
 const mimeBoundary = "//"
 
-// mimePart is one of MIME multipart user data.
+// mimePart is a part of MIME multipart user data: its content type and its text.
 type mimePart struct{ kind, body string }
 
+// Content types of the parts of user data.
 const (
 	kindNodeConfig = "application/node.eks.aws"
 	kindScript     = `text/x-shellscript; charset="us-ascii"`
 )
 
-// readParts are those of a user's own user data: MIME multipart, or one part of the kind that it looks like.
+// readParts are the parts of a user's own user data: of MIME multipart, or the text as one part of the kind that it
+// looks like. None for an empty text.
 func readParts(own string) ([]mimePart, error) {
 	if strings.TrimSpace(own) == "" {
 		return nil, nil
@@ -65,6 +67,7 @@ func readParts(own string) ([]mimePart, error) {
 	return []mimePart{{kindScript, own}}, nil
 }
 
+// writeMultipart writes MIME multipart user data.
 func writeMultipart(list []mimePart) (string, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=%q\r\n\r\n", mimeBoundary)

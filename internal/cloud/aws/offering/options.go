@@ -13,17 +13,18 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Option is an offering that a request allows.
+// Option is an offering that a launch request allows.
 type Option struct {
 	*Type
 	Offering *model.Offering
 }
 
+// Key names the offering.
 func (c Option) Key() cloud.OfferingKey {
 	return cloud.OfferingKey{InstanceType: c.Name, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType}
 }
 
-// labelValue is a label that a node of an offering will have from it.
+// labelValue is the value of a label that a node will have from the offering; false: it has none from it.
 func (c Option) labelValue(key string) (string, bool) {
 	switch key {
 	case model.LabelZone:
@@ -38,7 +39,8 @@ func (c Option) labelValue(key string) (string, bool) {
 	return v, ok
 }
 
-// isOfferingLabel are labels that offerings have or may have; a requirement on any other is about the node, and left to its labels.
+// isOfferingLabel says whether a label is one that offerings have or may have. A requirement on any other is about
+// the node, and left to the node's labels.
 func isOfferingLabel(key string) bool {
 	switch key {
 	case model.LabelZone, model.LabelCapacityType, model.LabelInstanceType, model.LabelArch, model.LabelOS, model.LabelRegion, awsv1.LabelZoneID:
@@ -47,7 +49,8 @@ func isOfferingLabel(key string) bool {
 	return strings.HasPrefix(key, awsv1.Group+"/") && key != awsv1.LabelNodeClass
 }
 
-// Options are the offerings that a request allows, cheapest first; equal prices by type, zone, capacity type.
+// Options are the offerings that a request allows, whether they are available or not: cheapest first, equal prices by
+// type, zone and capacity type.
 func (o *Set) Options(r cloud.LaunchRequest) []Option {
 	allowed := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 	var out []Option
@@ -77,6 +80,7 @@ func (o *Set) Options(r cloud.LaunchRequest) []Option {
 	return out
 }
 
+// SortKeys sorts a list of offerings by type, zone and capacity type, and leaves out what is there twice.
 func SortKeys(list []cloud.OfferingKey) []cloud.OfferingKey {
 	slices.SortFunc(list, func(a, b cloud.OfferingKey) int {
 		switch {

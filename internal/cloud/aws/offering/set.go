@@ -10,15 +10,17 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Cache remembers what was made of each class, so that the same comes out as long as nothing has changed.
+// Cache remembers the last set that was built under each key, so that the same comes out as long as nothing has
+// changed.
 type Cache struct {
 	mu   sync.Mutex
 	sets map[string]*Set // by class name
 }
 
+// NewCache makes a Cache that has no set.
 func NewCache() *Cache { return &Cache{sets: map[string]*Set{}} }
 
-// Get is the set that was kept under a key, if it was built from the same; nil: there is none.
+// Get is the set that was put under a key, if it was built from this; nil: there is none.
 func (c *Cache) Get(key, builtFrom string) *Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -28,7 +30,8 @@ func (c *Cache) Get(key, builtFrom string) *Set {
 	return nil
 }
 
-// Put keeps a set. It returns the one to use: another that somebody has kept meanwhile, if it was built from the same.
+// Put keeps a set under a key. It returns the one to use: another that was put meanwhile, if that was built from the
+// same.
 func (c *Cache) Put(key string, made *Set) *Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,13 +42,14 @@ func (c *Cache) Put(key string, made *Set) *Set {
 	return made
 }
 
+// Set is what a node class has to offer. It is not changed once it is in use.
 type Set struct {
 	BuiltFrom string // all that it depends on
 	Types     []*model.InstanceType
 	ByName    map[string]*Type
 }
 
-// Type is a type as a class buys it.
+// Type is an instance type as nodes of a class will be of it.
 type Type struct {
 	*catalogue.TypeInfo
 	ImageID      string // what it boots from; empty: not known

@@ -24,17 +24,18 @@ type NodeSpec struct {
 	Resources map[string]int64 // what its owner says that it has, over what is known of the type
 }
 
-// TypeBuilder says what nodes of an EC2 instance type will have: capacity, and what of it pods may use.
+// TypeBuilder works out what nodes of an EC2 instance type will have: capacity, and what of it pods may use.
 type TypeBuilder struct {
 	aws    *awsapi.Account
 	memory *catalogue.NodeMemory
 }
 
+// NewTypeBuilder makes a TypeBuilder over what was learned of nodes' memory.
 func NewTypeBuilder(a *awsapi.Account, memory *catalogue.NodeMemory) *TypeBuilder {
 	return &TypeBuilder{aws: a, memory: memory}
 }
 
-// LoadMemory has what was learned of nodes' memory at hand. Where that fails estimates do.
+// LoadMemory has what was learned of nodes' memory at hand. Where that fails it is logged, and estimates are used.
 func (b *TypeBuilder) LoadMemory(ctx context.Context) {
 	if err := b.memory.LoadOnce(ctx); err != nil {
 		b.aws.Log.Warn("what was learned of nodes' memory can't be read, estimates are used", "error", err)
@@ -67,5 +68,5 @@ func (b *TypeBuilder) Build(t *catalogue.TypeInfo, n NodeSpec) *Type {
 	return out
 }
 
-// Version changes whenever what is known of nodes' memory does.
+// Version is a number that changes whenever Build may come to another result for the same arguments.
 func (b *TypeBuilder) Version() int { return b.memory.ChangeCount() }
