@@ -97,7 +97,7 @@ func (s *problemInput) resourceCost(c *class, u *[maxDims]int64) int64 {
 	for k := range s.numDims {
 		v.addProduct(u[k], c.req[k])
 	}
-	return int64(v.hi<<(64-priceShift+dualShift) | v.lo>>(priceShift-dualShift))
+	return v.dual()
 }
 
 // lessFreeCapacity is what pods of so much worth prove (by class id, micro-dollars << dualShift), less what those are
@@ -113,7 +113,7 @@ func (s *bounder) lessFreeCapacity(worth map[int]int64) int64 {
 			}
 		}
 	}
-	plain, atPrices := int64(0), -(int64(free.hi<<(64-priceShift+dualShift)|free.lo>>(priceShift-dualShift)) + 1)
+	plain, atPrices := int64(0), -(free.dual() + 1)
 	for _, c := range s.boundClasses {
 		y := worth[c.id]
 		if y <= 0 {

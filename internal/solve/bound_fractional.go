@@ -49,7 +49,44 @@ func (s *bounder) boundByFractionalClasses() int64 {
 // newFractionalClasses groups a packing's demands; nil where there is nothing to group, or where machines are limited
 // in number.
 func (p *pricedPacking) newFractionalClasses(whole []int64) *fractionalClasses {
+	for _, m := range p.machines {
+		if m.quantity >= 0 {
+			return nil // it would have to be seen what these can save
+		}
+	}
 	x := p.feasibilityClassesOf(whole)
+	b := &fractionalClasses{classOf: make([]int, len(p.demands)), amount: make([]int64, len(p.demands))}
+	shape := b.proportions(p, x, whole)
+	for digits := 5; digits >= 0; digits-- {
+		classes := b.groupDemands(p, x, shape, whole, digits)
+		if len(classes.demands) > maxFractionalClasses {
+			continue
+		}
+		if len(classes.demands) == 0 {
+			return nil
+		}
+		for i, m := range p.machines {
+			c := &machine{price: m.price, adjustedCost: m.price, quantity: -1, admits: []uint64{0}}
+			for k := range p.s.numDims {
+				c.available[k] = m.available[k] << fractionShift
+			}
+			for j := range x.classes {
+				if x.classes[j].includes(i) {
+					c.admits[0] |= 1 << j
+				}
+			}
+			classes.machines = append(classes.machines, c)
+		}
+		classes.dual = make([]int64, len(classes.demands))
+		b.p = classes
+		return b
+	}
+	return nil
+}
+
+// proportions finds by demand what its pods ask for in proportion to each other, the largest being 1 << amountShift, and how much one pod
+// is of that.
+func (b *fractionalClasses) proportions(p *pricedPacking, x *feasibilityClasses, whole []int64) (shape []vec) {
 	nd := p.s.numDims
 	var mean vec // what a pod asks for on the whole: in that measure proportions are told apart
 	pods := int64(0)
@@ -64,10 +101,9 @@ func (p *pricedPacking) newFractionalClasses(whole []int64) *fractionalClasses {
 			mean[k] = max(1, mean[k]/pods)
 		}
 	}
-	b := &fractionalClasses{classOf: make([]int, len(p.demands)), amount: make([]int64, len(p.demands))}
-	shape := make([]vec, len(p.demands)) // parts of the amount, << amountShift
+	shape = make([]vec, len(p.demands))
 	for d, y := range p.demands {
-		if b.classOf[d] = -1; x.classOf[d] < 0 {
+		if x.classOf[d] < 0 {
 			continue
 		}
 		for k := range nd {
@@ -81,116 +117,76 @@ func (p *pricedPacking) newFractionalClasses(whole []int64) *fractionalClasses {
 			}
 		}
 	}
+	return shape
+}
+
+// groupDemands makes one demand of those of one feasibility class whose proportions are the same to so many binary digits.
+func (b *fractionalClasses) groupDemands(p *pricedPacking, x *feasibilityClasses, shape []vec, whole []int64, digits int) *pricedPacking {
 	type key struct {
-		stratum int
-		shape   vec
+		feasibility int
+		shape       vec
 	}
-	for digits := 5; digits >= 0; digits-- {
-		mixtures := &pricedPacking{packingProblem: packingProblem{s: p.s}}
-		ids := map[key]int{}
-		for d, y := range p.demands {
-			if x.classOf[d] < 0 || b.amount[d] == 0 {
-				continue
-			}
-			k := key{x.classOf[d], shape[d]}
-			for i, v := range k.shape {
-				k.shape[i] = v >> (amountShift - digits)
-			}
-			at, ok := ids[k]
-			if !ok {
-				at = len(mixtures.demands)
-				ids[k] = at
-				mixtures.demands = append(mixtures.demands, &demand{class: &class{}})
-				mixtures.setOf = append(mixtures.setOf, k.stratum)
-				mixtures.restricted = append(mixtures.restricted, false)
-			}
-			b.classOf[d] = at
-			c := mixtures.demands[at].class
-			for i := range nd {
-				least := mulDiv(y.class.req[i], 1<<(amountShift+fractionShift), b.amount[d])
-				if !ok || least < c.req[i] {
-					c.req[i] = least
-				}
-			}
-			mixtures.demands[at].unbought += whole[d] * b.amount[d]
-		}
-		if len(mixtures.demands) > maxFractionalClasses {
+	out := &pricedPacking{packingProblem: packingProblem{s: p.s}}
+	ids := map[key]int{}
+	for d, y := range p.demands {
+		if b.classOf[d] = -1; x.classOf[d] < 0 || b.amount[d] == 0 {
 			continue
 		}
-		if len(mixtures.demands) == 0 {
-			return nil
+		k := key{x.classOf[d], shape[d]}
+		for i, v := range k.shape {
+			k.shape[i] = v >> (amountShift - digits)
 		}
-		for i, m := range p.machines {
-			if m.quantity >= 0 {
-				return nil // it would have to be seen what these can save
-			}
-			c := &machine{price: m.price, adjustedCost: m.price, quantity: -1, admits: []uint64{0}}
-			for k := range nd {
-				c.available[k] = m.available[k] << fractionShift
-			}
-			for j := range x.classes {
-				if x.classes[j].includes(i) {
-					c.admits[0] |= 1 << j
-				}
-			}
-			mixtures.machines = append(mixtures.machines, c)
+		at, ok := ids[k]
+		if !ok {
+			at = len(out.demands)
+			ids[k] = at
+			out.demands = append(out.demands, &demand{class: &class{}})
+			out.setOf = append(out.setOf, k.feasibility)
+			out.restricted = append(out.restricted, false)
 		}
-		mixtures.dual = make([]int64, len(mixtures.demands))
-		b.p = mixtures
-		return b
+		b.classOf[d] = at
+		c := out.demands[at].class
+		for i := range p.s.numDims {
+			least := mulDiv(y.class.req[i], 1<<(amountShift+fractionShift), b.amount[d])
+			if !ok || least < c.req[i] {
+				c.req[i] = least
+			}
+		}
+		out.demands[at].unbought += whole[d] * b.amount[d]
 	}
-	return nil
+	return out
 }
 
 // findDuals solves the program over fractional classes and returns what a pod of each demand is worth, micro-dollars
 // << dualShift: a certificate. nil where no machine holds some class. It ends early when the steps allowed are done.
 func (b *fractionalClasses) findDuals(until int64) []int64 {
-	mixtures := b.p
-	t := &coveringProgram{s: &mixtures.s.problemInput, machines: mixtures.machines, pricesOnly: true}
-	by := make([][]int, len(mixtures.machines)) // what each may hold
-	for d, y := range mixtures.demands {
-		best, bestN := -1, 0.0
-		for i, m := range mixtures.machines {
-			if !mixtures.machineAdmits(m, d) {
-				continue
-			}
-			n := mixtures.amountHeld(m, d)
-			if n > 0 {
-				by[i] = append(by[i], d)
-			}
-			if n > 0 && (best < 0 || n*float64(mixtures.machines[best].price) > bestN*float64(m.price)) {
-				best, bestN = i, n
-			}
-		}
-		if best < 0 {
-			return nil
-		}
-		t.rowOf, t.rows, t.need = append(t.rowOf, d), append(t.rows, d), append(t.need, float64(y.unbought)/(1<<amountShift))
-		t.cols = append(t.cols, column{machine: best, items: []item{{demand: d}}, fractions: []float64{bestN}})
+	p := b.p
+	t, held := b.newProgram()
+	if t == nil {
+		return nil
 	}
-	most := make([][]int64, len(mixtures.machines))
-	for mi, m := range mixtures.machines {
-		for _, d := range by[mi] {
-			most[mi] = append(most[mi], timesIn(&mixtures.demands[d].class.req, &m.available, mixtures.s.numDims)+1)
+	most := make([][]int64, len(p.machines)) // by machine and demand that it may hold
+	for mi, m := range p.machines {
+		for _, d := range held[mi] {
+			most[mi] = append(most[mi], timesIn(&p.demands[d].class.req, &m.available, p.s.numDims)+1)
 		}
 	}
-	t.initBasis()
-	best, held := -1.0, 0.0
+	best, share := -1.0, 0.0
 	proven, scaled := make([]float64, len(t.rows)), make([]int64, len(t.rows))
-	for mixtures.s.steps < until {
+	for p.s.steps < until {
 		for i := range t.rows {
-			mixtures.dual[i] = int64((float64(held*proven[i]) + float64((1-held)*max(0, t.y[i]))) * (1 << dualShift))
+			p.dual[i] = int64((float64(share*proven[i]) + float64((1-share)*max(0, t.y[i]))) * (1 << dualShift))
 		}
 		num, den := int64(1), int64(1)
 		var found []column
-		for mi, m := range mixtures.machines {
-			w, amount := mixtures.relaxKnapsack(m, by[mi], nil)
-			top := mixtures.ceilingAtPrices(m, by[mi], most[mi], &w)
+		for mi, m := range p.machines {
+			w, amount := p.relaxKnapsack(m, held[mi], nil)
+			top := p.ceilingAtPrices(m, held[mi], most[mi], &w)
 			if price := m.price << ceilingShift; top > price && fractionLess(price, top, num, den) {
 				num, den = price, top
 			}
 			c := column{machine: mi}
-			for i, d := range by[mi] {
+			for i, d := range held[mi] {
 				if amount[i] > 1e-9 {
 					c.items, c.fractions = append(c.items, item{demand: d}), append(c.fractions, amount[i])
 				}
@@ -201,17 +197,17 @@ func (b *fractionalClasses) findDuals(until int64) []int64 {
 		}
 		bound := 0.0
 		for i := range t.rows {
-			bound += float64(float64(mixtures.dual[i]) * t.need[i])
+			bound += float64(float64(p.dual[i]) * t.need[i])
 		}
 		if bound *= float64(num) / float64(den) / (1 << dualShift); bound > best {
 			best = bound
 			for i := range t.rows {
-				proven[i] = float64(mixtures.dual[i]) / (1 << dualShift)
-				scaled[i] = mulDiv(mixtures.dual[i], num, den)
+				proven[i] = float64(p.dual[i]) / (1 << dualShift)
+				scaled[i] = mulDiv(p.dual[i], num, den)
 			}
 		}
 		var done bool
-		if held, done = t.addRound(found, best, held); done {
+		if share, done = t.addRound(found, best, share); done {
 			break
 		}
 	}
@@ -222,6 +218,35 @@ func (b *fractionalClasses) findDuals(until int64) []int64 {
 		}
 	}
 	return out
+}
+
+// newProgram begins with a machine full of each fractional class, the cheapest for its amount, and lists by machine the classes that it may
+// hold; nil where no machine holds some class.
+func (b *fractionalClasses) newProgram() (t *coveringProgram, held [][]int) {
+	p := b.p
+	t, held = &coveringProgram{s: &p.s.problemInput, machines: p.machines, pricesOnly: true}, make([][]int, len(p.machines))
+	for d, y := range p.demands {
+		best, bestN := -1, 0.0
+		for i, m := range p.machines {
+			if !p.machineAdmits(m, d) {
+				continue
+			}
+			n := p.amountHeld(m, d)
+			if n > 0 {
+				held[i] = append(held[i], d)
+			}
+			if n > 0 && (best < 0 || n*float64(p.machines[best].price) > bestN*float64(m.price)) {
+				best, bestN = i, n
+			}
+		}
+		if best < 0 {
+			return nil, nil
+		}
+		t.rowOf, t.rows, t.need = append(t.rowOf, d), append(t.rows, d), append(t.need, float64(y.unbought)/(1<<amountShift))
+		t.cols = append(t.cols, column{machine: best, items: []item{{demand: d}}, fractions: []float64{bestN}})
+	}
+	t.initBasis()
+	return t, held
 }
 
 // amountHeld is how much of a fractional class a machine holds.

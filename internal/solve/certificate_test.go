@@ -77,7 +77,7 @@ func TestAnyPricesAreABound(t *testing.T) {
 			for k := range s.numDims {
 				v.addProduct(good[k], x.req[k])
 			}
-			found[i] = int64(v.hi<<(64-priceShift+dualShift) | v.lo>>(priceShift-dualShift))
+			found[i] = v.dual()
 		}
 		for _, of := range []func(int) int64{func(i int) int64 { return found[i] }, func(i int) int64 { return max(0, bent(found[i])) },
 			func(int) int64 { return min(any(), math.MaxInt64>>20) }} {

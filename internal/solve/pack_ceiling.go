@@ -54,7 +54,7 @@ func (p *pricedPacking) ceilingAtPrices(m *machine, ds []int, most []int64, w *[
 		for k := range nd {
 			v.addProduct(w[k], p.demands[d].class.req[k])
 		}
-		down := int64(v.hi<<(64-priceShift+dualShift) | v.lo>>(priceShift-dualShift))
+		down := v.dual()
 		if gain := p.dual[d] - down; gain > 0 {
 			sum += gain * most[i]
 		}

@@ -19,50 +19,7 @@ const maxPricingRounds = 100
 // that the prices are a certificate. vacant is free capacity that the program itself gives to feasibility classes.
 func (x *feasibilityClasses) solvePrices(free []float64, vacant []pooledCapacity) {
 	p, nd := x.p, x.p.s.numDims
-	var total [maxDims]float64
-	for _, g := range x.classes {
-		for k := range nd {
-			total[k] += float64(g.requests[k])
-		}
-	}
-	t := &coveringProgram{s: &p.s.problemInput, machines: p.machines, pricesOnly: true}
-	row := make([]int, len(x.classes)*nd) // by feasibility class and resource; -1: none
-	for i := range x.classes {
-		for k := range nd {
-			at := i*nd + k
-			row[at] = -1
-			need := float64(x.classes[i].requests[k])
-			if total[k] > 0 {
-				need *= max(0, 1-free[k]/total[k])
-			}
-			m := x.cheapestSource(i, k)
-			if need <= 0 || m < 0 {
-				continue
-			}
-			row[at] = len(t.rows)
-			t.rowOf, t.rows, t.need = append(t.rowOf, len(t.rows)), append(t.rows, len(t.rows)), append(t.need, need)
-			t.cols = append(t.cols, column{machine: m, items: []item{{demand: row[at]}}, fractions: []float64{float64(p.machines[m].available[k])}})
-		}
-	}
-	for range vacant { // behind the others: no more than all of it is used
-		t.rowOf, t.rows, t.need = append(t.rowOf, len(t.rows)), append(t.rows, len(t.rows)), append(t.need, -1)
-	}
-	first := len(t.rows) - len(vacant)
-	t.initBasis()
-	var c column
-	highest := func(on uint64, room *vec) { // each resource goes to the feasibility class that pays most
-		for k := range nd {
-			best := -1
-			for b := on; b != 0 && room[k] > 0; b &= b - 1 {
-				if r := row[bits.TrailingZeros64(b)*nd+k]; r >= 0 && t.y[r] > 0 && (best < 0 || t.y[r] > t.y[best]) {
-					best = r
-				}
-			}
-			if best >= 0 {
-				c.items, c.fractions = append(c.items, item{demand: best}), append(c.fractions, float64(room[k]))
-			}
-		}
-	}
+	t := x.newProgram(free, len(vacant))
 	may := make([]uint64, len(p.machines)) // by machine: feasibility classes
 	for mi := range p.machines {
 		for i := range x.classes {
@@ -71,6 +28,7 @@ func (x *feasibilityClasses) solvePrices(free []float64, vacant []pooledCapacity
 			}
 		}
 	}
+	var c column
 	for range maxPricingRounds {
 		t.recompute()
 		better := false
@@ -78,21 +36,21 @@ func (x *feasibilityClasses) solvePrices(free []float64, vacant []pooledCapacity
 			if m.quantity >= 0 {
 				continue
 			}
-			c.machine, c.items, c.fractions = mi, c.items[:0], c.fractions[:0]
-			highest(may[mi], &m.available)
+			c.machine = mi
+			t.giveToHighest(&c, may[mi], &m.available)
 			if t.tryColumn(c) {
 				better, c = true, column{}
 			}
 		}
 		for v := range vacant {
-			c.machine, c.items, c.fractions = -1, c.items[:0], c.fractions[:0]
-			highest(vacant[v].classes, &vacant[v].free)
-			c.items, c.fractions = append(c.items, item{demand: first + v}), append(c.fractions, -1)
+			c.machine = -1
+			t.giveToHighest(&c, vacant[v].classes, &vacant[v].free)
+			c.items, c.fractions = append(c.items, item{demand: t.firstVacant + v}), append(c.fractions, -1)
 			if t.tryColumn(c) {
 				better, c = true, column{}
 			}
 		}
-		p.s.steps += int64(len(p.machines) * len(row))
+		p.s.steps += int64(len(p.machines) * len(t.row))
 		t.enterSurplus()
 		if !better {
 			break
@@ -100,7 +58,7 @@ func (x *feasibilityClasses) solvePrices(free []float64, vacant []pooledCapacity
 	}
 	t.recompute()
 	x.prices = make([][maxDims]int64, len(x.classes))
-	for at, r := range row {
+	for at, r := range t.row {
 		if r >= 0 {
 			if v := t.y[r] * (1 << priceShift); v > 0 && v < 1<<60 {
 				x.prices[at/nd][at%nd] = int64(v)
@@ -109,6 +67,67 @@ func (x *feasibilityClasses) solvePrices(free []float64, vacant []pooledCapacity
 	}
 	for i := range p.machines {
 		x.lowerPrices(i)
+	}
+}
+
+// feasibilityProgram is the program behind feasibilityClasses: a row for each feasibility class and resource, and one for each pooled
+// capacity.
+type feasibilityProgram struct {
+	coveringProgram
+	numDims     int
+	row         []int // by feasibility class and resource; -1: none
+	firstVacant int   // the row of the first pooled capacity
+}
+
+// newProgram begins with the cheapest machine for each row, and rows for so many pooled capacities.
+func (x *feasibilityClasses) newProgram(free []float64, vacant int) *feasibilityProgram {
+	p, nd := x.p, x.p.s.numDims
+	var total [maxDims]float64
+	for _, g := range x.classes {
+		for k := range nd {
+			total[k] += float64(g.requests[k])
+		}
+	}
+	t := &feasibilityProgram{numDims: nd, row: make([]int, len(x.classes)*nd)}
+	t.coveringProgram = coveringProgram{s: &p.s.problemInput, machines: p.machines, pricesOnly: true}
+	for i := range x.classes {
+		for k := range nd {
+			at := i*nd + k
+			t.row[at] = -1
+			need := float64(x.classes[i].requests[k])
+			if total[k] > 0 {
+				need *= max(0, 1-free[k]/total[k])
+			}
+			m := x.cheapestSource(i, k)
+			if need <= 0 || m < 0 {
+				continue
+			}
+			t.row[at] = len(t.rows)
+			t.rowOf, t.rows, t.need = append(t.rowOf, len(t.rows)), append(t.rows, len(t.rows)), append(t.need, need)
+			t.cols = append(t.cols, column{machine: m, items: []item{{demand: t.row[at]}}, fractions: []float64{float64(p.machines[m].available[k])}})
+		}
+	}
+	t.firstVacant = len(t.rows)
+	for range vacant { // behind the others: no more than all of it is used
+		t.rowOf, t.rows, t.need = append(t.rowOf, len(t.rows)), append(t.rows, len(t.rows)), append(t.need, -1)
+	}
+	t.initBasis()
+	return t
+}
+
+// giveToHighest has a column give each resource of an amount to the feasibility class, of some, whose dual is highest.
+func (t *feasibilityProgram) giveToHighest(c *column, classes uint64, amount *vec) {
+	c.items, c.fractions = c.items[:0], c.fractions[:0]
+	for k := range t.numDims {
+		best := -1
+		for b := classes; b != 0 && amount[k] > 0; b &= b - 1 {
+			if r := t.row[bits.TrailingZeros64(b)*t.numDims+k]; r >= 0 && t.y[r] > 0 && (best < 0 || t.y[r] > t.y[best]) {
+				best = r
+			}
+		}
+		if best >= 0 {
+			c.items, c.fractions = append(c.items, item{demand: best}), append(c.fractions, float64(amount[k]))
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func (r *ranking) rebuild(remaining []int64) {
 					v.addProduct(u[k], m.available[k])
 				}
 			}
-			most := int64(v.hi<<(64-priceShift+dualShift) | v.lo>>(priceShift-dualShift))
+			most := v.dual()
 			f.worth = int64(float64(most)*dear) + pods // worth is rounded up to at least one
 		} else {
 			p.buildPattern(f, remaining)

@@ -139,7 +139,7 @@ func (k *knapsack) capacityCost(v *vec) int64 {
 			sum.addProduct(k.prices[j], v[j])
 		}
 	}
-	return int64(sum.hi<<(64-priceShift+dualShift) | sum.lo>>(priceShift-dualShift))
+	return sum.dual()
 }
 
 // search starts from what the relaxation takes, rounded down, less a pod or two of each to make room for others, and

@@ -149,8 +149,21 @@ func (p *pricedPacking) priceDemands(remaining []int64) int64 {
 	for k := range p.s.dims {
 		p.resourcePrices[k] += max(0, p.resourcePricing.cheapest[k]) / 64
 	}
+	p.priceByResources()
+	least = p.raiseByFeasibility(remaining, least)
+	for d, v := range p.dualFactor {
+		p.dual[d] = max(1, int64(float64(p.dual[d])*v))
+	}
+	for d := range p.demands {
+		p.resourceDual[d], p.biasedDual[d] = p.dual[d], p.dual[d]>>biasShift+1
+	}
+	return least
+}
+
+// priceByResources sets duals to what the resources of pods cost, and shares of the largest machine where that has grown.
+func (p *pricedPacking) priceByResources() {
 	was := p.largest
-	for k := range nd {
+	for k := range p.s.numDims {
 		p.largest[k] = max(p.largest[k], p.resourcePricing.largest[k])
 	}
 	if n := len(p.demands); p.dual == nil {
@@ -165,8 +178,14 @@ func (p *pricedPacking) priceDemands(remaining []int64) int64 {
 				share[k] = min(mulDiv(q, 1<<shareShift, p.largest[k]), 1<<shareShift)
 			}
 		}
-		p.dual[d] = max(1, int64(v.hi<<(64-priceShift+dualShift)|v.lo>>(priceShift-dualShift)))
+		p.dual[d] = max(1, v.dual())
 	}
+}
+
+// raiseByFeasibility raises duals to prices by who may go where. It returns what the pods left cost at least by those, or least, what is
+// known already. Where such prices say next to nothing more, they are not looked at again.
+func (p *pricedPacking) raiseByFeasibility(remaining []int64, least int64) int64 {
+	nd := p.s.numDims
 	p.feasibility = &feasibilityClasses{}
 	if !p.uniformPrices {
 		p.feasibility = p.feasibilityClassesOf(remaining)
@@ -185,15 +204,9 @@ func (p *pricedPacking) priceDemands(remaining []int64) int64 {
 				for k := range nd {
 					v.addProduct(x.prices[at][k], p.demands[d].class.req[k])
 				}
-				p.dual[d] = max(p.dual[d], int64(v.hi<<(64-priceShift+dualShift)|v.lo>>(priceShift-dualShift)))
+				p.dual[d] = max(p.dual[d], v.dual())
 			}
 		}
-	}
-	for d, v := range p.dualFactor {
-		p.dual[d] = max(1, int64(float64(p.dual[d])*v))
-	}
-	for d := range p.demands {
-		p.resourceDual[d], p.biasedDual[d] = p.dual[d], p.dual[d]>>biasShift+1
 	}
 	return least
 }
@@ -261,5 +274,5 @@ func costAt(w *[maxDims]int64, v *vec, nd int) int64 {
 			sum.addProduct(w[k], v[k])
 		}
 	}
-	return int64(sum.hi<<(64-priceShift+dualShift) | sum.lo>>(priceShift-dualShift))
+	return sum.dual()
 }

@@ -154,6 +154,23 @@ func (s *purchases) newPackingFor(l level, demands []*demand, keepMinValues bool
 		p.applyNodeCaps()
 	}
 	p.buf = patternBuffers{used: make([]int64, len(demands)), counts: make([]int32, len(s.counters))}
+	all := s.machinesOf(l, offerSets)
+	p.offerSets, p.openBySet = offerSets, make([]int, len(offerSets))
+	for _, j := range p.setOf {
+		p.openBySet[j]++
+	}
+	for _, m := range all {
+		if keepMinValues {
+			p.restrictToMinValues(m, s.minValuesOf(m.pool))
+		}
+	}
+	p.machines = p.dropDominated(all)
+	return p
+}
+
+// machinesOf makes machines of the offers of a level that are in some of the sets, numbered by place in the list. Dominated offers of
+// one pool are left out; offers that nothing tells apart are one machine.
+func (s *purchases) machinesOf(l level, offerSets []*offerSet) []*machine {
 	words := (len(offerSets) + 63) / 64
 	byKey := make(map[machineKey]*machine, min(len(s.sizes), l.hi-l.lo))
 	var all []*machine
@@ -182,24 +199,15 @@ func (s *purchases) newPackingFor(l level, demands []*demand, keepMinValues bool
 		key := machineKeyOf(o, admits)
 		m := byKey[key]
 		if m == nil {
-			m = &machine{pool: o.pool, instanceType: o.instanceType, available: *o.allocatable, price: o.price, adjustedCost: s.adjustPrice(o.price) + s.limitCharge(o.pool, o.instanceType.Capacity), admits: slices.Clone(admits), ports: o.ports, quantity: o.quantity,
+			m = &machine{pool: o.pool, instanceType: o.instanceType, available: *o.allocatable, price: o.price, ports: o.ports, quantity: o.quantity,
+				adjustedCost: s.adjustPrice(o.price) + s.limitCharge(o.pool, o.instanceType.Capacity), admits: slices.Clone(admits),
 				capacity: o.instanceType.Capacity}
 			byKey[key] = m
 			all = append(all, m)
 		}
 		m.offers = append(m.offers, i)
 	})
-	p.offerSets, p.openBySet = offerSets, make([]int, len(offerSets))
-	for _, j := range p.setOf {
-		p.openBySet[j]++
-	}
-	for _, m := range all {
-		if keepMinValues {
-			p.restrictToMinValues(m, s.minValuesOf(m.pool))
-		}
-	}
-	p.machines = p.dropDominated(all)
-	return p
+	return all
 }
 
 // applyNodeCaps has demands whose rules over hosts concern no other class be restricted by a number alone. Where a

@@ -13,7 +13,7 @@ const (
 	stageNodesByPrice   = "nodes by price"
 	stageAdaptivePrices = "adaptive exclusivity prices"
 	stageLearnedDuals   = "learned duals"
-	stageColumns        = "columns"
+	stageColumns        = "column generation"
 	stageTable          = "exact fills"
 	stageDive           = "dive"
 	stageRuin           = "ruin and recreate"
@@ -29,7 +29,7 @@ var stages = []stage{
 	{stageNodesByPrice, "existing nodes are filled all at once by dual prices, and not class by class where pods fit first"},
 	{stageAdaptivePrices, "what a place for one of a mutual anti-affinity group costs is adapted while machines are bought"},
 	{stageLearnedDuals, "greedy packing is repeated with duals learned from what pods came to cost"},
-	{stageColumns, "column generation over fills, rounded"},
+	{stageColumns, "columns are generated, and the program over them rounded"},
 	{stageTable, "columns are priced by an exact table over two resources once quick searches find none"},
 	{stageDive, "the program over columns is rounded one column at a time, and solved again between"},
 	{stageRuin, "the machines used worst are taken out and packed again"},

@@ -48,6 +48,11 @@ func (w sum128) sub(o sum128) sum128 {
 // micro is the sum in micro-dollars an hour, rounded down.
 func (w sum128) micro() int64 { return int64(w.hi<<(64-priceShift) | w.lo>>priceShift) }
 
+// dual is the sum in micro-dollars << dualShift, rounded down.
+func (w sum128) dual() int64 {
+	return int64(w.hi<<(64-priceShift+dualShift) | w.lo>>(priceShift-dualShift))
+}
+
 // priceSum is a price in micro-dollars an hour as such a sum.
 func priceSum(price int64) sum128 {
 	return sum128{uint64(price) >> (64 - priceShift), uint64(price) << priceShift}

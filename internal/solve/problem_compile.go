@@ -45,10 +45,49 @@ func (s *problem) compile(p *Problem, mem Memory, pol Policy) {
 // compileClasses groups the demand into classes. They are placed in this order: priority, constrained before free
 // (they have fewer places to go), large before small (what is small fits into what is left), then by key.
 func (s *problemCompiler) compileClasses() {
-	number := map[*model.Class]int32{} // classes are interned, mostly: those of one key that are not come together below
-	of := make([]int32, len(s.input.Demand))
-	var all []*model.Class
-	var pods []int64
+	all, of, pods := s.distinctClasses()
+	tooMany := s.compileDims(all)
+	classes := make([]class, len(all))
+	for n := range classes {
+		classes[n].spec, classes[n].req = all[n], s.toVec(all[n].Requests)
+	}
+	first := s.orderClasses(classes, pods)
+	sorted := slices.IsSortedFunc(s.input.Demand, comparePods) // as state has it
+	list, places := make([]*model.Pod, len(s.input.Demand)), make([]int32, len(s.input.Demand))
+	for i, c := range s.classes {
+		n := pods[c.id]
+		c.id, c.pods, list = i, list[:0:n], list[n:]
+		c.demandOrder, places = places[:0:n], places[n:]
+	}
+	for i, p := range s.input.Demand {
+		c := &classes[first[of[i]]]
+		if c.pods = append(c.pods, p); sorted {
+			c.demandOrder = append(c.demandOrder, int32(i))
+		}
+	}
+	for _, c := range s.classes {
+		if !sorted {
+			slices.SortFunc(c.pods, comparePods)
+			c.demandOrder = c.demandOrder[:len(c.pods)]
+		}
+		if tooMany {
+			s.refuseUnknownDims(c)
+		}
+		c.ports, c.separation = c.spec.HostPorts, s.separationOf(c.spec)
+		for _, v := range c.spec.Volumes {
+			if v.Driver != "" {
+				c.csiVolumes = append(c.csiVolumes, v)
+			}
+		}
+	}
+	s.compileExclusivities()
+}
+
+// distinctClasses lists the classes of the demand as they are first met, by pod which it is of, and by class how many pods. Classes are
+// interned, mostly: those of one key that are not come together in orderClasses.
+func (s *problemCompiler) distinctClasses() (all []*model.Class, of []int32, pods []int64) {
+	number := map[*model.Class]int32{}
+	of = make([]int32, len(s.input.Demand))
 	for i, p := range s.input.Demand {
 		n, ok := number[p.Class]
 		if !ok {
@@ -59,6 +98,11 @@ func (s *problemCompiler) compileClasses() {
 		of[i] = n
 		pods[n]++
 	}
+	return all, of, pods
+}
+
+// compileDims notes the resources that classes ask for, and says whether there are more than one problem may use.
+func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
 	var used []bool
 	for _, c := range all {
 		for d, v := range c.Requests {
@@ -73,28 +117,39 @@ func (s *problemCompiler) compileClasses() {
 			s.dims = append(s.dims, model.Dim(d))
 		}
 	}
-	tooMany := len(s.dims) > maxDims
-	if tooMany {
+	if tooMany = len(s.dims) > maxDims; tooMany {
 		s.dims = s.dims[:maxDims]
 	}
 	s.numDims = len(s.dims)
+	return tooMany
+}
+
+// refuseUnknownDims refuses a class that asks for a resource beyond those that one problem may use.
+func (s *problemCompiler) refuseUnknownDims(c *class) {
+	for d, v := range c.spec.Requests {
+		if _, ok := slices.BinarySearch(s.dims, model.Dim(d)); v > 0 && !ok {
+			c.unsolvable = "more resources in one problem than the solver has room for: " + s.resourceName(model.Dim(d))
+		}
+	}
+}
+
+// orderClasses sorts classes into problem.classes, with their places in the list given as ids. Those of one key are one: it returns by
+// class the first of its key, to which pods are added up.
+func (s *problemCompiler) orderClasses(classes []class, pods []int64) (first []int32) {
 	total := vec{}
-	classes := make([]class, len(all))
 	for n := range classes {
-		c := &classes[n]
-		c.spec, c.req = all[n], s.toVec(all[n].Requests)
 		for k := range s.numDims {
-			total[k] += c.req[k] * pods[n]
+			total[k] += classes[n].req[k] * pods[n]
 		}
 	}
 	type ranked struct { // beside each other in memory, and keys are long
-		priority int32
-		n        int32
-		bound    int   // see constrained
-		size     int64 // its part of all that is asked for
-		key      string
+		priority   int32
+		n          int32
+		constraint int   // see constraintRank
+		size       int64 // its part of all that is asked for
+		key        string
 	}
-	order := make([]ranked, len(all))
+	order := make([]ranked, len(classes))
 	for n := range classes {
 		c, size := &classes[n], int64(0)
 		for k := range s.numDims {
@@ -108,15 +163,15 @@ func (s *problemCompiler) compileClasses() {
 		switch {
 		case a.priority != b.priority:
 			return cmp.Compare(b.priority, a.priority)
-		case a.bound != b.bound:
-			return cmp.Compare(b.bound, a.bound)
+		case a.constraint != b.constraint:
+			return cmp.Compare(b.constraint, a.constraint)
 		case a.size != b.size:
 			return cmp.Compare(b.size, a.size)
 		}
 		return strings.Compare(a.key, b.key)
 	})
-	s.classes = make([]*class, 0, len(all))
-	first := make([]int32, len(all)) // of those of one key
+	s.classes = make([]*class, 0, len(classes))
+	first = make([]int32, len(classes))
 	for i, x := range order {
 		if i > 0 && x.key == order[i-1].key {
 			first[x.n] = first[order[i-1].n]
@@ -127,39 +182,7 @@ func (s *problemCompiler) compileClasses() {
 		classes[x.n].id = int(x.n)
 		s.classes = append(s.classes, &classes[x.n])
 	}
-	inOrder := slices.IsSortedFunc(s.input.Demand, comparePods) // as state has it
-	room, numbers := make([]*model.Pod, len(s.input.Demand)), make([]int32, len(s.input.Demand))
-	for i, c := range s.classes {
-		n := pods[c.id]
-		c.id, c.pods, room = i, room[:0:n], room[n:]
-		c.demandOrder, numbers = numbers[:0:n], numbers[n:]
-	}
-	for i, p := range s.input.Demand {
-		c := &classes[first[of[i]]]
-		if c.pods = append(c.pods, p); inOrder {
-			c.demandOrder = append(c.demandOrder, int32(i))
-		}
-	}
-	for _, c := range s.classes {
-		if !inOrder {
-			slices.SortFunc(c.pods, comparePods)
-			c.demandOrder = c.demandOrder[:len(c.pods)]
-		}
-		if tooMany {
-			for d, v := range c.spec.Requests {
-				if _, ok := slices.BinarySearch(s.dims, model.Dim(d)); v > 0 && !ok {
-					c.unsolvable = "more resources in one problem than the solver has room for: " + s.resourceName(model.Dim(d))
-				}
-			}
-		}
-		c.ports, c.separation = c.spec.HostPorts, s.separationOf(c.spec)
-		for _, v := range c.spec.Volumes {
-			if v.Driver != "" {
-				c.csiVolumes = append(c.csiVolumes, v)
-			}
-		}
-	}
-	s.compileExclusivities()
+	return first
 }
 
 // constraintRank ranks how tied to others a class is.

@@ -25,33 +25,7 @@ func (s *problemCompiler) compileOffers() {
 	s.poolStart, s.poolShapeStart = make([]int, len(pools)+1), make([]int, len(pools)+1)
 	filters := slices.SortedFunc(maps.Values(s.filters), func(a, b *nodeFilter) int { return cmp.Compare(a.id, b.id) })
 	s.equivalentPool, s.families = make([]int, len(pools)), make([]family, len(pools))
-	reached := make([][]bool, len(pools)) // by filter
-	type stall struct {
-		*poolCatalog
-		variants [][]model.Requirement
-	}
-	open := make([]*stall, len(pools))
-	total := 0 // there may be millions
-	for i := range pools {
-		s.equivalentPool[i] = i
-		s.initialLimits = append(s.initialLimits, newPoolLimits(&pools[i]))
-		if !canBuyFrom(&pools[i]) {
-			continue
-		}
-		a := s.catalogOf(&pools[i])
-		s.equivalentPool[i] = s.equivalentPoolOf(i, a)
-		s.families[s.equivalentPool[i]].addPool(i, s.initialLimits[i])
-		if s.equivalentPool[i] != i {
-			continue
-		}
-		reached[i] = make([]bool, len(filters))
-		for j, f := range filters {
-			if reached[i][j] = f.mayReach(s, &pools[i], a.providerKeys); reached[i][j] && open[i] == nil {
-				open[i] = &stall{a, s.labelVariants(&pools[i], a.providerKeys)}
-				total += len(a.offerings) * len(open[i].variants)
-			}
-		}
-	}
+	open, reached, total := s.openPools(filters)
 	s.offers = make([]offer, 0, total)
 	for i := range pools {
 		if i == 0 || pools[i-1].before(&pools[i]) != 0 {
@@ -67,11 +41,50 @@ func (s *problemCompiler) compileOffers() {
 		s.levels[len(s.levels)-1].hi = len(s.offers)
 	}
 	s.sortOffers()
+	s.admitOffers(filters, reached)
+}
+
+// openPool is a pool that offers are made of: its catalog, and the ways to fix the labels that it leaves open.
+type openPool struct {
+	*poolCatalog
+	variants [][]model.Requirement
+}
+
+// openPools groups pools into families. It returns by pool what it offers, nil where no pod of the demand can tell it from another or
+// go to it, and which filters may let pods on its nodes; and how many offers there will be: there may be millions.
+func (s *problemCompiler) openPools(filters []*nodeFilter) (open []*openPool, reached [][]bool, total int) {
+	pools := s.input.Pools
+	open, reached = make([]*openPool, len(pools)), make([][]bool, len(pools))
+	for i := range pools {
+		s.equivalentPool[i] = i
+		s.initialLimits = append(s.initialLimits, newPoolLimits(&pools[i]))
+		if !canBuyFrom(&pools[i]) {
+			continue
+		}
+		a := s.catalogOf(&pools[i])
+		s.equivalentPool[i] = s.equivalentPoolOf(i, a)
+		s.families[s.equivalentPool[i]].addPool(i, s.initialLimits[i])
+		if s.equivalentPool[i] != i {
+			continue
+		}
+		reached[i] = make([]bool, len(filters))
+		for j, f := range filters {
+			if reached[i][j] = f.mayReach(s, &pools[i], a.providerKeys); reached[i][j] && open[i] == nil {
+				open[i] = &openPool{a, s.labelVariants(&pools[i], a.providerKeys)}
+				total += len(a.offerings) * len(open[i].variants)
+			}
+		}
+	}
+	return open, reached, total
+}
+
+// admitOffers finds the offers that each filter and each class may have.
+func (s *problemCompiler) admitOffers(filters []*nodeFilter, reached [][]bool) {
 	words := (len(s.offers) + 63) / 64
 	verdicts := make([]bool, len(s.labelShapes))
 	for j, f := range filters {
 		bits := make([]uint64, words)
-		for i := range pools {
+		for i := range s.input.Pools {
 			if reached[i] == nil || !reached[i][j] {
 				continue
 			}

@@ -133,92 +133,115 @@ func (s *planner) adjustedCost() (sum int64) {
 	return sum
 }
 
+// resultBuilder hands the pods of each class out, in order, to wherever the plan has some.
+type resultBuilder struct {
+	*planner
+	next []int // by class: pods handed out
+	res  Result
+}
+
 // buildResult writes the plan down, with its cost, bound and reasons.
 func (s *planner) buildResult() Result {
-	var res Result
-	next := make([]int, len(s.classes))
-	take := func(class int, n int) []*model.Pod {
-		c := s.classes[class]
-		pods := c.pods[next[class] : next[class]+n]
-		next[class] += n
-		return pods
-	}
-	onRoom := make(map[int][]*model.Pod)
+	b := resultBuilder{planner: s, next: make([]int, len(s.classes))}
+	b.writeNodes()
+	b.writeNewNodes()
+	b.res.Cost.PremiumMicroPerHour = min(b.res.Cost.PremiumMicroPerHour+s.separationPremium, b.res.Cost.NewMicroPerHour)
+	s.completeCost(&b.res.Cost) // before the reasons, which take steps too
+	b.writeRefusals()
+	b.res.Stats = plan.Stats{Pods: len(s.input.Demand), Classes: len(s.classes), Offerings: len(s.offers), Tier: s.tier, Work: s.steps, Truncated: s.truncated}
+	return b.res
+}
+
+// takePods hands out n pods of a class.
+func (s *resultBuilder) takePods(class int, n int) []*model.Pod {
+	pods := s.classes[class].pods[s.next[class] : s.next[class]+n]
+	s.next[class] += n
+	return pods
+}
+
+// writeNodes writes down who goes onto existing nodes.
+func (s *resultBuilder) writeNodes() {
+	onNode := make(map[int][]*model.Pod)
 	for _, p := range s.onNodes {
-		onRoom[p.node] = append(onRoom[p.node], take(p.class, p.count)...)
+		onNode[p.node] = append(onNode[p.node], s.takePods(p.class, p.count)...)
 	}
 	for node, x := range s.nodes.list {
-		if pods := onRoom[node]; len(pods) > 0 {
+		if pods := onNode[node]; len(pods) > 0 {
 			slices.SortFunc(pods, comparePods)
-			res.OnRooms = append(res.OnRooms, Assignment{Room: x.Name, Pods: pods})
+			s.res.OnRooms = append(s.res.OnRooms, Assignment{Room: x.Name, Pods: pods})
 		}
 	}
-	slices.SortFunc(res.OnRooms, func(a, b Assignment) int { return strings.Compare(a.Room, b.Room) })
+	slices.SortFunc(s.res.OnRooms, func(a, b Assignment) int { return strings.Compare(a.Room, b.Room) })
+}
+
+// writeNewNodes writes down the nodes to buy, by pool, price and first pod, and adds up what they cost.
+func (s *resultBuilder) writeNewNodes() {
 	rank := map[string]int{}
 	for i := range s.input.Pools {
 		rank[s.input.Pools[i].Name] = i
 	}
-	type machine struct {
-		rank  int
-		price int64
-		first orderedPod
-		pods  []*model.Pod
-		b     *bin
-		ch    *binChoice
+	type newNode struct {
+		rank   int
+		price  int64
+		first  orderedPod
+		pods   []*model.Pod
+		bin    *bin
+		choice *binChoice
 	}
-	order := make([]machine, 0, s.countMachines())
-	room := make([]*model.Pod, 0, len(s.input.Demand)) // that is purchased for
+	order := make([]newNode, 0, s.countMachines())
+	all := make([]*model.Pod, 0, len(s.input.Demand)) // that nodes are bought for
 	var list []orderedPod
 	for _, b := range s.bins {
-		var ch *binChoice
+		var choice *binChoice
 		for range b.copies {
-			if ch == nil || s.limits[b.pool].limited {
-				ch = s.chooseTypes(b)
+			if choice == nil || s.limits[b.pool].limited {
+				choice = s.chooseTypes(b)
 			}
-			if ch.offer < 0 {
+			if choice.offer < 0 {
 				continue // nothing holds what was packed; its pods are refused rather than lost
 			}
 			list = list[:0]
 			for _, it := range b.items {
-				numbers := s.classes[it.class].demandOrder[next[it.class]:]
-				for i, p := range take(it.class, int(it.count)) {
-					list = append(list, orderedPod{numbers[i], p})
+				places := s.classes[it.class].demandOrder[s.next[it.class]:]
+				for i, p := range s.takePods(it.class, int(it.count)) {
+					list = append(list, orderedPod{places[i], p})
 				}
 			}
 			slices.SortFunc(list, compareOrdered)
-			begin := len(room)
+			begin := len(all)
 			for _, p := range list {
-				room = append(room, p.pod)
+				all = append(all, p.pod)
 			}
-			x := machine{rank: rank[s.input.Pools[b.pool].Name], price: s.offers[ch.offer].price, first: list[0], pods: slices.Clip(room[begin:]), b: b, ch: ch}
+			x := newNode{rank: rank[s.input.Pools[b.pool].Name], price: s.offers[choice.offer].price, first: list[0], pods: slices.Clip(all[begin:]),
+				bin: b, choice: choice}
 			order = append(order, x)
-			res.Cost.NewMicroPerHour += x.price
-			res.Cost.PremiumMicroPerHour += ch.premium
+			s.res.Cost.NewMicroPerHour += x.price
+			s.res.Cost.PremiumMicroPerHour += choice.premium
 		}
 	}
-	slices.SortFunc(order, func(a, b machine) int {
+	slices.SortFunc(order, func(a, b newNode) int {
 		if c := cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.price, b.price)); c != 0 {
 			return c
 		}
 		return compareOrdered(a.first, b.first)
 	})
-	res.New = make([]NewNode, len(order)) // nodes are large: they are written where they belong
+	s.res.New = make([]NewNode, len(order)) // nodes are large: they are written where they belong
 	for i, x := range order {
-		res.New[i] = s.newNodeFor(x.b, x.ch)
-		res.New[i].Pods = x.pods
+		s.res.New[i] = s.newNodeFor(x.bin, x.choice)
+		s.res.New[i].Pods = x.pods
 	}
-	res.Cost.PremiumMicroPerHour = min(res.Cost.PremiumMicroPerHour+s.separationPremium, res.Cost.NewMicroPerHour)
-	s.completeCost(&res.Cost) // before the reasons, which take steps too
+}
+
+// writeRefusals writes down the pods that no other place was found for, with reasons.
+func (s *resultBuilder) writeRefusals() {
 	for i, c := range s.classes {
-		if next[i] == len(c.pods) {
+		if s.next[i] == len(c.pods) {
 			continue
 		}
-		reasons := (&explainer{s}).explainClass(c)
-		for _, p := range c.pods[next[i]:] {
-			res.Refused = append(res.Refused, Refusal{Pod: p, Reasons: reasons})
+		reasons := (&explainer{s.planner}).explainClass(c)
+		for _, p := range c.pods[s.next[i]:] {
+			s.res.Refused = append(s.res.Refused, Refusal{Pod: p, Reasons: reasons})
 		}
 	}
-	slices.SortFunc(res.Refused, func(a, b Refusal) int { return comparePods(a.Pod, b.Pod) })
-	res.Stats = plan.Stats{Pods: len(s.input.Demand), Classes: len(s.classes), Offerings: len(s.offers), Tier: s.tier, Work: s.steps, Truncated: s.truncated}
-	return res
+	slices.SortFunc(s.res.Refused, func(a, b Refusal) int { return comparePods(a.Pod, b.Pod) })
 }

@@ -16,20 +16,21 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// The text form of a problem, one thing a line. Short names: zone, host, type, arch, ct (capacity type), pool stand
-// for the well-known labels.
+// The text form of a problem, one thing a line. Short names: zone, host, type, arch, ct (capacity type), pool stand for the
+// well-known labels.
 //
-// pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [label=K=V] [req=K:OP:V,V]
-// [minvalues=K:N] [notready] type NAME RES=AMOUNT… price=DOLLARS [spot=DOLLARS] [zones=a,b] [spotzones=a,b]
-// [label=K=V] [gone=ZONE] [csi=DRIVER:N] [reserved=N] (offered to every pool above; reserved: so many for nothing)
-// room NAME RES=AMOUNT… [label=K=V] [taint=…] [inflight] [open=K:OP:V,V] [closed] [drained] [csi=DRIVER:N] on ROOM
-// POD-OPTIONS (pods standing on the room; their requests come off its free room) daemon NAME POD-OPTIONS namespace
-// NAME [label=K=V] pod NAME [xN] POD-OPTIONS
+//	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [label=K=V] [req=K:OP:V,V] [minvalues=K:N] [notready]
+//	type NAME RES=AMOUNT… price=DOLLARS [spot=DOLLARS] [zones=a,b] [spotzones=a,b] [label=K=V] [gone=ZONE] [csi=DRIVER:N] [reserved=N]
+//	                                                                (offered to every pool above; reserved: so many for nothing)
+//	room NAME RES=AMOUNT… [label=K=V] [taint=…] [inflight] [open=K:OP:V,V] [closed] [drained] [csi=DRIVER:N]
+//	on ROOM POD-OPTIONS                                             (pods standing on the room; their requests come off its free room)
+//	daemon NAME POD-OPTIONS
+//	namespace NAME [label=K=V]
+//	pod NAME [xN] POD-OPTIONS
 //
-// Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term),
-// name=NODE, tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE],
-// apart=KEY:K=V[:SCOPE], port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V], SCOPE is ns=NAME,NAME or nsl=K=V: other
-// namespaces than the pod's own. ignore is nodeAffinityPolicy Ignore, honor nodeTaintsPolicy Honor.
+// Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), name=NODE,
+// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V],
+// SCOPE is ns=NAME,NAME or nsl=K=V: other namespaces than the pod's own. ignore is nodeAffinityPolicy Ignore, honor nodeTaintsPolicy Honor.
 //
 // priority=N, unsupported=TEXT, prefer=WEIGHT:K:OP:V, preferNear=WEIGHT:KEY:K=V, preferApart=WEIGHT:KEY:K=V.
 type problemText struct {
