@@ -30,55 +30,46 @@ func printResults(out io.Writer, results []*result) error {
 	return printFigures(out, results)
 }
 
-// printFigures prints a line for each phase of each spec that any run reports; nothing where there is none. Figures of
-// the first run stand left.
+// printFigures prints a line for each phase of each spec that any run reports, with the figures of all runs in their
+// order; nothing where there is none.
 func printFigures(out io.Writer, results []*result) error {
 	type key struct{ spec, phase string }
 	var keys []key
 	pods := map[key]int{}
+	var names []string
 	for _, r := range results {
+		names = append(names, r.Autoscaler)
 		for _, s := range r.Specs {
 			for _, p := range s.Phases {
 				k := key{s.Name, p.Name}
-				if !slices.Contains(keys, k) {
+				if pods[k] = p.Pods; !slices.Contains(keys, k) {
 					keys = append(keys, k)
 				}
-				pods[k] = p.Pods
 			}
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "spec\tphase\tpods\t")
-	columns := []struct {
-		name  string
-		value func(p phase) string
-	}{
-		{"nodes", func(p phase) string { return fmt.Sprint(p.Nodes) }},
-		{"CPU reserved", func(p phase) string { return fmt.Sprintf("%.1f %%", 100*p.CPUReserved) }},
-		{"memory reserved", func(p phase) string { return fmt.Sprintf("%.1f %%", 100*p.MemoryReserved) }},
-		{"seconds", func(p phase) string { return fmt.Sprintf("%.1f", p.Seconds) }},
-	}
-	for _, c := range columns {
-		for _, r := range results {
-			fmt.Fprintf(w, "%s %s\t", r.Autoscaler, c.name)
-		}
-	}
-	fmt.Fprintln(w)
+	fmt.Fprintf(out, "Figures of %s, by the suite's own reports:\n", strings.Join(names, " / "))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "spec\tphase\tpods\tnodes\tCPU reserved\tmemory reserved\tseconds")
 	for _, k := range keys {
-		fmt.Fprintf(w, "%s\t%s\t%d\t", shortName(k.spec), k.phase, pods[k])
-		for _, c := range columns {
+		cell := func(value func(p phase) string) string {
+			var values []string
 			for _, r := range results {
-				value := "-"
+				values = append(values, "-")
 				if p, ok := r.phase(k.spec, k.phase); ok {
-					value = c.value(p)
+					values[len(values)-1] = value(p)
 				}
-				fmt.Fprintf(w, "%s\t", value)
 			}
+			return strings.Join(values, " / ")
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", shortName(k.spec), k.phase, pods[k],
+			cell(func(p phase) string { return fmt.Sprint(p.Nodes) }),
+			cell(func(p phase) string { return fmt.Sprintf("%.1f %%", 100*p.CPUReserved) }),
+			cell(func(p phase) string { return fmt.Sprintf("%.1f %%", 100*p.MemoryReserved) }),
+			cell(func(p phase) string { return fmt.Sprintf("%.1f", p.Seconds) }))
 	}
 	return w.Flush()
 }
