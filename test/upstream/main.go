@@ -14,6 +14,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -82,14 +83,18 @@ func run(ctx context.Context, o options, asJSON bool) (passed bool, err error) {
 		return false, err
 	}
 	var results []*result
+	var runErr error
 	for _, a := range o.autoscalers {
 		r, err := runSuite(ctx, o, b, a)
-		if err != nil {
-			return false, fmt.Errorf("run the %s suite against %s: %w; logs are in %s", o.suite, a, err, o.dir)
+		if r != nil {
+			results = append(results, r)
 		}
-		results = append(results, r)
+		if err != nil {
+			runErr = fmt.Errorf("run the %s suite against %s: %w; logs are in %s", o.suite, a, err, o.dir)
+			break // what ended until then is printed all the same
+		}
 	}
-	passed = true
+	passed = runErr == nil
 	for _, r := range results {
 		passed = passed && r.Failed == 0 && r.Passed > 0
 	}
@@ -100,7 +105,10 @@ func run(ctx context.Context, o options, asJSON bool) (passed bool, err error) {
 	} else {
 		err = printResults(os.Stdout, results)
 	}
-	if temporary && passed && err == nil {
+	if err = errors.Join(runErr, err); err != nil {
+		return false, err
+	}
+	if temporary && passed {
 		err = os.RemoveAll(o.dir)
 	}
 	return passed, err

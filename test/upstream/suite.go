@@ -56,7 +56,7 @@ type phase struct {
 }
 
 // runSuite runs the suite against an autoscaler on a new sandbox, which is down again when it returns. That specs fail
-// is no error.
+// is no error. Where the context ends the run, the result holds what had ended until then.
 func runSuite(ctx context.Context, o options, b built, autoscaler string) (r *result, err error) {
 	dir := filepath.Join(o.dir, autoscaler)
 	reports := filepath.Join(dir, "reports")
