@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/onsi/ginkgo/v2/types"
@@ -76,11 +77,16 @@ func runSuite(ctx context.Context, o options, b built, autoscaler string) (r *re
 	}
 	defer log.Close()
 	report := filepath.Join(dir, "ginkgo.json")
+	if err := os.Remove(report); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err // an earlier run's must not be taken for this one's
+	}
 	// The same seed: specs run in the same order against both.
-	cmd := exec.CommandContext(ctx, b.suite, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.seed=1", "-ginkgo.timeout=6h", "-ginkgo.json-report="+report,
-		"-ginkgo.focus="+o.focus, "-ginkgo.skip="+o.skip)
+	cmd := exec.CommandContext(ctx, b.suite, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.seed=1", "-ginkgo.timeout=6h",
+		"-ginkgo.json-report="+report, "-ginkgo.focus="+o.focus, "-ginkgo.skip="+o.skip)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(sandbox.Admin), "OUTPUT_DIR="+reports)
+	// Ctrl-C is for us: ginkgo cleans the cluster up and writes its report after one signal, and neither after two.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
 	out, in := io.Pipe()
