@@ -120,8 +120,10 @@ func showProgress(in io.Reader, out io.Writer) error {
 		line, err := lines.ReadString('\n')
 		line = strings.TrimSpace(line)
 		if m := ended.FindStringSubmatch(line); m != nil {
-			fmt.Fprintf(out, "%s  %-8s %7ss  %s\n", time.Now().Format(time.TimeOnly), strings.ToLower(cmp.Or(m[1], "passed")), m[2], title)
-		} else if delimited {
+			state := strings.ToLower(cmp.Or(m[1], "passed"))
+			fmt.Fprintf(out, "%s  %-8s %7ss  %s\n", time.Now().Format(time.TimeOnly), state, m[2], title)
+			title = ""
+		} else if delimited && title == "" {
 			title = line
 		}
 		delimited = line == "------------------------------"
