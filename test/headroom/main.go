@@ -5,8 +5,9 @@
 // internal/forecast says at several prices. For each it prints how much pods wait (pod-minutes pending per thousand pod-minutes) and how much is
 // idle (percent of pod-minutes), and compares them at equal idling. `make bench-headroom` runs it.
 //
-// Capacity is a plain model, of pods and not of machines: it comes as many minutes after it was ordered as a machine boots, and goes as soon as
-// it is not wanted, for all policies alike. Demand comes from a CSV file of counts a minute (-trace), or is drawn (-drawn). Start reading at main.
+// A trace is replayed on nodes that internal/decide launches, binds to, consolidates and removes, in virtual time (cluster.go). With -plain, and
+// for drawn series, capacity is a plain model, of pods and not of nodes: it comes as many minutes after it was ordered as a machine boots, and
+// goes as soon as it is not wanted. Demand comes from a CSV file of counts a minute (-trace), or is drawn (-drawn). Start reading at main.
 package main
 
 import (
@@ -27,15 +28,18 @@ type options struct {
 	target      int
 	boots       []int
 	prices      []int64
+	standing    []int
 	part        string
 	seeds       int
 	only        string
+	days        int
+	plain       bool
 	drawn, json bool
 }
 
 func main() {
 	var o options
-	var boots, prices string
+	var boots, prices, buffers string
 	flag.StringVar(&o.trace, "trace", "../shared/data/traces/nasa-requests-per-minute.csv.gz", "CSV of counts, plain or gzipped: step,count or count alone")
 	flag.DurationVar(&o.step, "step", time.Minute, "how long a step of the trace is")
 	flag.DurationVar(&o.gap, "gap", 30*time.Minute, "zeros for longer than this are a gap in the trace: unknown, not counted")
@@ -43,15 +47,21 @@ func main() {
 	flag.IntVar(&o.target, "target", 200, "pods at the trace's 99.5th percentile")
 	flag.StringVar(&boots, "boot", "1m,3m", "how long machines take, in whole minutes")
 	flag.StringVar(&prices, "prices", "2,4,9,19,49,99", "what a minute of waiting costs, where an idle minute costs 1")
+	flag.StringVar(&buffers, "standing", "", "standing buffers, in percent of demand (default 5,10,20,30,40, and to compare with on the plain model up to 300)")
 	flag.StringVar(&o.part, "part", "all", "count this part of the trace, after learning: first, second (half) or all")
+	flag.IntVar(&o.days, "days", 0, "replay so many days of the trace, its learning included (default: all)")
+	flag.BoolVar(&o.plain, "plain", false, "replay the trace on the plain model of capacity: seconds instead of minutes")
 	flag.BoolVar(&o.drawn, "drawn", false, "replay drawn series instead of a trace")
 	flag.StringVar(&o.only, "only", "", "replay only drawn series whose name contains this")
 	flag.IntVar(&o.seeds, "seeds", 5, "how many of each drawn series")
 	flag.BoolVar(&o.json, "json", false, "print JSON instead of a table")
 	flag.Parse()
-	err := parseLists(&o, boots, prices)
+	err := parseLists(&o, boots, prices, buffers)
 	if err == nil && o.drawn {
-		err = print(o, runDrawn(o), printDrawn)
+		var d []Drawn
+		if d, err = runDrawn(o); err == nil {
+			err = print(o, d, printDrawn)
+		}
 	} else if err == nil {
 		var r []Result
 		if r, err = runTrace(o); err == nil {
@@ -65,7 +75,19 @@ func main() {
 }
 
 // parseLists reads the flags that hold several values.
-func parseLists(o *options, boots, prices string) error {
+func parseLists(o *options, boots, prices, buffers string) error {
+	if buffers == "" {
+		if buffers = "5,10,20,30,40"; o.plain || o.drawn {
+			buffers += ",50,75,100,150,200,300"
+		}
+	}
+	for _, text := range strings.Split(buffers, ",") {
+		n, err := strconv.Atoi(text)
+		if last := len(o.standing) - 1; err != nil || n < 1 || last >= 0 && n <= o.standing[last] {
+			return fmt.Errorf("-standing %s: want whole numbers from 1 on, each more than the one before", text)
+		}
+		o.standing = append(o.standing, n)
+	}
 	for _, text := range strings.Split(boots, ",") {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < time.Minute || d > 10*time.Minute || d%time.Minute != 0 {
@@ -88,7 +110,7 @@ func parseLists(o *options, boots, prices string) error {
 
 // policies are the standing buffers and ours, in the order of their idling.
 func policies(o options) (all []policy, first int) {
-	all = standing()
+	all = standing(o.standing)
 	first = len(all)
 	for _, p := range o.prices {
 		all = append(all, policy{name: fmt.Sprintf("forecast, 1:%d", p), price: p})
@@ -119,6 +141,9 @@ func runTrace(o options) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.days > 0 {
+		demand = demand[:min(len(demand), o.days*day)]
+	}
 	from, to := int(o.learn/time.Minute), len(demand)
 	if from >= to {
 		return nil, fmt.Errorf("the trace lasts %d minutes, and all of it is for learning (-learn %s)", to, o.learn)
@@ -135,8 +160,15 @@ func runTrace(o options) ([]Result, error) {
 	all, first := policies(o)
 	var out []Result
 	for _, boot := range o.boots {
-		fmt.Fprintf(os.Stderr, "replaying %d minutes with machines of %d min\n", to, boot)
-		points := replay(demand, boot, from, to, all, nil)
+		fmt.Fprintf(os.Stderr, "replaying %d minutes with machines of %d min: %d policies\n", to, boot, len(all))
+		points, err := replay(demand[:to], boot, from, all, o.plain, func(p Point) {
+			if !o.plain {
+				fmt.Fprintf(os.Stderr, "  %s: waiting %.2f ‰, idle %.1f %%\n", p.Policy, p.Waiting, p.Idle)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
 		out = append(out, compare(boot, points[:first], points[first:]))
 	}
 	return out, nil
@@ -182,7 +214,7 @@ type Extra struct {
 	IdlePoints *float64 `json:"idleOverStandingPoints,omitempty"` // none where no standing buffer waits so little
 }
 
-func runDrawn(o options) (out []Drawn) {
+func runDrawn(o options) (out []Drawn, err error) {
 	all, first := policies(o)
 	for seed := range o.seeds {
 		for _, s := range drawn(uint64(seed + 1)) {
@@ -191,8 +223,10 @@ func runDrawn(o options) (out []Drawn) {
 					continue
 				}
 				fmt.Fprintf(os.Stderr, "replaying %s, seed %d, with machines of %d min\n", s.name, seed+1, boot)
-				var held, without []int
-				points := replay(s.demand, boot, s.from, len(s.demand), all, nil)
+				points, err := replay(s.demand, boot, s.from, all, true, func(Point) {})
+				if err != nil {
+					return nil, err
+				}
 				d := Drawn{Series: s.name, Seed: seed + 1, BootMinutes: boot, Nothing: points[0], Forecast: points[first:]}
 				for _, p := range points[first:] {
 					e := Extra{Gone: 100}
@@ -206,17 +240,15 @@ func runDrawn(o options) (out []Drawn) {
 					d.Excess = append(d.Excess, e)
 				}
 				if s.twin != nil {
-					last := all[len(all)-1:]
-					replay(s.demand, boot, s.from, len(s.demand), last, &held)
-					replay(s.twin, boot, s.from, len(s.twin), last, &without)
-					days := rememberedDays(s, held, without)
+					last := o.prices[len(o.prices)-1:]
+					days := rememberedDays(s, holds(s.demand, boot, last)[0], holds(s.twin, boot, last)[0])
 					d.Remembered = &days
 				}
 				out = append(out, d)
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // rememberedDays returns the last day, after what happened once, on which more is held than without it, by more than a hundredth of demand.
@@ -250,7 +282,7 @@ func printTrace(o options, results []Result) {
 	for _, r := range results {
 		fmt.Fprintf(w, "machines of %d min\twaiting ‰\tidle %%\tthe other at equal idle ‰\tforecast/standing\t\n", r.BootMinutes)
 		for i, e := range append(r.Standing, r.Forecast...) {
-			if i > 4 && i < len(r.Standing) {
+			if o.plain && i < len(r.Standing) && o.standing[max(0, i-1)] > 50 {
 				continue // only interpolated between
 			}
 			other, ratio := "", ""

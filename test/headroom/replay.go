@@ -4,8 +4,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"runtime"
+	"sync"
 
 	"github.com/dovetail-sh/dovetail/internal/forecast"
 )
@@ -21,8 +24,9 @@ type policy struct {
 type Point struct {
 	Policy  string  `json:"policy"`
 	Price   int64   `json:"price,omitempty"`
-	Waiting float64 `json:"waiting"` // pod-minutes pending per thousand pod-minutes
-	Idle    float64 `json:"idle"`    // percent of pod-minutes
+	Waiting float64 `json:"waiting"`         // pod-minutes pending per thousand pod-minutes
+	Idle    float64 `json:"idle"`            // percent of pod-minutes
+	Moved   int     `json:"moved,omitempty"` // pods that consolidation has moved
 }
 
 // capacity is the plain model of machines: they come a pod at a time, boot minutes after they were ordered, and go as soon as nobody wants them.
@@ -55,57 +59,104 @@ func (c *capacity) step(minute, demand, wanted int, counts bool) {
 	}
 }
 
-// replay plays demand against each policy, a minute a step, with machines that boot in so many minutes. What happens from minute from until minute
-// to is counted. It returns a point for each policy and, where held is not nil, adds what the first policy with a price holds each minute to it.
-func replay(demand []int, boot, from, to int, policies []policy, held *[]int) []Point {
-	h := forecast.New()
-	capacities := make([]capacity, len(policies))
-	for i := range capacities {
-		capacities[i].coming = make([]int, boot)
-	}
-	for minute, d := range demand[:to] {
-		known := d != unknown
-		if known {
+// holds returns, by price and minute, what forecasts as of that minute say is worth holding for machines that boot in so many minutes.
+func holds(demand []int, boot int, prices []int64) [][]int {
+	h, out := forecast.New(), make([][]int, len(prices))
+	for minute, d := range demand {
+		if d != unknown {
 			if err := h.Observe(int64(minute)+firstMonday, d); err != nil {
 				panic(err) // minutes come in order
 			}
-		} else {
-			d = leastPods
 		}
-		noted := false
-		for i, p := range policies {
-			hold := 0
-			switch {
-			case p.price > 0:
-				hold = h.Forecast(int64(minute)+firstMonday, boot, forecast.ServiceLevel(p.price, 1)).Rise
-				if held != nil && !noted {
-					*held, noted = append(*held, hold), true
-				}
-			case known:
-				hold = int(math.Ceil(p.share*float64(d) - 1e-9))
-			}
-			capacities[i].step(minute, d, d+hold, known && minute >= from)
+		for i, p := range prices {
+			out[i] = append(out[i], h.Forecast(int64(minute)+firstMonday, boot, forecast.ServiceLevel(p, 1)).Rise)
 		}
-	}
-	var out []Point
-	for i, p := range policies {
-		c := &capacities[i]
-		out = append(out, Point{Policy: p.name, Price: p.price, Waiting: 1000 * c.pending / c.total, Idle: 100 * c.idle / c.total})
 	}
 	return out
+}
+
+// replay plays demand against each policy, a minute a step, with machines that boot in so many minutes, on the plain model of capacity or on a
+// cluster of its own. What happens from minute from on is counted. done is called after each policy.
+func replay(demand []int, boot, from int, policies []policy, plain bool, done func(Point)) ([]Point, error) {
+	var prices []int64
+	for _, p := range policies {
+		if p.price > 0 {
+			prices = append(prices, p.price)
+		}
+	}
+	held := holds(demand, boot, prices)
+	out, errs := make([]Point, len(policies)), make([]error, len(policies))
+	var tell sync.Mutex
+	var all sync.WaitGroup
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, p := range policies {
+		var hold []int
+		if p.price > 0 {
+			hold, held = held[0], held[1:]
+		}
+		all.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			if plain {
+				out[i] = replayPlain(demand, boot, from, p, hold)
+			} else {
+				out[i], errs[i] = replayCluster(demand, boot, from, p, hold)
+			}
+			tell.Lock()
+			defer tell.Unlock()
+			done(out[i])
+		})
+	}
+	all.Wait()
+	return out, errors.Join(errs...)
+}
+
+// wanted returns a minute's demand, what is to be there for it, and whether it is known.
+func (p policy) wanted(demand, hold []int, minute int) (need, want int, known bool) {
+	d := demand[minute]
+	switch {
+	case d == unknown:
+		d = leastPods
+		if p.price > 0 {
+			return d, d + hold[minute], false
+		}
+		return d, d, false
+	case p.price > 0:
+		return d, d + hold[minute], true
+	}
+	return d, d + int(math.Ceil(p.share*float64(d)-1e-9)), true
+}
+
+// replayPlain plays demand on the plain model of capacity.
+func replayPlain(demand []int, boot, from int, p policy, hold []int) Point {
+	c := capacity{coming: make([]int, boot)}
+	for minute := range demand {
+		need, want, known := p.wanted(demand, hold, minute)
+		c.step(minute, need, want, known && minute >= from)
+	}
+	return Point{Policy: p.name, Price: p.price, Waiting: 1000 * c.pending / c.total, Idle: 100 * c.idle / c.total}
+}
+
+// replayCluster plays demand on a cluster whose nodes internal/decide launches and removes.
+func replayCluster(demand []int, boot, from int, p policy, hold []int) (Point, error) {
+	c := newCluster(boot)
+	for minute := range demand {
+		need, want, known := p.wanted(demand, hold, minute)
+		if err := c.minute(need, want, known && minute >= from); err != nil {
+			return Point{}, fmt.Errorf("%s, minute %d: %w", p.name, minute, err)
+		}
+	}
+	return Point{Policy: p.name, Price: p.price, Waiting: 1000 * c.pending / c.demands, Idle: 100 * c.idle / c.demands, Moved: c.moved}, nil
 }
 
 // firstMonday is the minute, since 1970, that a trace is taken to begin at: midnight of a Monday.
 const firstMonday = 4 * 24 * 60
 
-// standing are the buffers to compare with: those that are shown, and more that are only interpolated between.
-func standing() (out []policy) {
-	for _, percent := range []int{0, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300} {
-		name := "nothing"
-		if percent > 0 {
-			name = fmt.Sprintf("standing %d %%", percent)
-		}
-		out = append(out, policy{name: name, share: float64(percent) / 100})
+// standing returns nothing and standing buffers of so many percent of demand.
+func standing(percents []int) []policy {
+	out := []policy{{name: "nothing"}}
+	for _, n := range percents {
+		out = append(out, policy{name: fmt.Sprintf("standing %d %%", n), share: float64(n) / 100})
 	}
 	return out
 }
