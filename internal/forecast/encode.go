@@ -110,7 +110,7 @@ func (h *History) walk(c coder, f fidelity) error {
 	}
 	h.sinceRise = int(raw(c, uint64(min(h.sinceRise, math.MaxInt16)), 15))
 	h.rising = raw(c, bitOf(h.rising), 1) == 1
-	h.forked = raw(c, bitOf(h.forked), 1) == 1
+	h.anticipated = raw(c, bitOf(h.anticipated), 1) == 1
 	h.sum, h.of = int64(raw(c, uint64(h.sum), 20)), int64(raw(c, uint64(h.of), 4))
 	if h.of < 1 || h.sum > h.of*MaxReplicas {
 		return errors.New("the last quarter has no mean")

@@ -52,9 +52,9 @@ type History struct {
 	learned [leadCount]learned
 	origins [maxLead + 1]origin // the last minutes as origins of forecasts, by minute modulo their number
 
-	spikes []spike // by time, at most spikesKept
-	rising bool    // the last spike may still grow
-	forked bool    // that spike was expected: the distributions need not know it
+	spikes      []spike // by time, at most spikesKept
+	rising      bool    // the last spike may still grow
+	anticipated bool    // that spike was expected: the distributions need not know it
 }
 
 // New returns an empty History.
@@ -145,6 +145,17 @@ func (h *History) store(minute int64, demand int) {
 	if c.peak == unknown || demand > int(c.peak) {
 		c.peak = uint16(demand)
 	}
+}
+
+// Peak returns the most replicas wanted from minute from until minute to, to the quarter of an hour, and false where no minute of that is known
+// any more: what a window of the calendar needed last time.
+func (h *History) Peak(from, to int64) (replicas int, ok bool) {
+	for q := max(0, from) / quarter; q*quarter < to && q <= h.now/quarter; q++ {
+		if c := h.quarterAt(q * quarter); c.peak != unknown {
+			replicas, ok = max(replicas, int(c.peak)), true
+		}
+	}
+	return replicas, ok
 }
 
 // demand returns a minute's demand, or unknown.

@@ -58,7 +58,7 @@ func observe(t interface{ Fatal(...any) }, h *History, from int64, demand []int)
 // and equal observations give equal answers and equal bytes.
 func TestForecastInBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		demand := drawDemand(t, 2)
+		demand := drawDemand(t, rapid.IntRange(1, 2).Draw(t, "days"))
 		a, b := New(), New()
 		observe(t, a, monday, demand)
 		observe(t, b, monday, demand)
@@ -105,6 +105,9 @@ func TestUnknownTeachesNothing(t *testing.T) {
 				t.Fatalf("lead %d: %d observations learned of %d", lead, got/sample, want)
 			}
 		}
+		if n, ok := h.Peak(monday, monday+day); ok != (h.known > 0) || ok && n != min(MaxReplicas, slices.Max(demand)) {
+			t.Fatalf("the peak of %d minutes is %d, %t", h.known, n, ok)
+		}
 		for _, s := range h.spikes {
 			if from := s.at - monday - 1; from < 0 || demand[from] < 0 {
 				t.Fatalf("spike %+v begins in a gap", s)
@@ -118,7 +121,7 @@ func TestUnknownTeachesNothing(t *testing.T) {
 func TestEncodeFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := New()
-		observe(t, h, monday, drawDemand(t, rapid.IntRange(0, 6).Draw(t, "days")))
+		observe(t, h, monday, drawDemand(t, rapid.IntRange(0, 3).Draw(t, "days")))
 		text := h.Encode()
 		if len(text) > MaxEncoded {
 			t.Fatalf("%d bytes", len(text))

@@ -96,7 +96,7 @@ func (h *History) followSpike() {
 	if rise := float64(demand) - max(float64(base), h.level); rise < max(spikeAtLeast, spikeScales*h.scale(), spikeShare*h.level) {
 		return
 	}
-	h.forked = len(h.expected(at-1, 1, 1)) > 0
+	h.anticipated = len(h.expected(at-1, 1, 1)) > 0
 	h.rising = true
 	if len(h.spikes) == spikesKept {
 		h.dropSpike()
@@ -119,7 +119,7 @@ func (h *History) dropSpike() {
 
 // spikeExplains reports whether a rise within lead minutes of an origin is that of an expected spike.
 func (h *History) spikeExplains(origin, lead int64) bool {
-	if !h.forked || len(h.spikes) == 0 {
+	if !h.anticipated || len(h.spikes) == 0 {
 		return false
 	}
 	s := h.spikes[len(h.spikes)-1]
