@@ -15,7 +15,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/casetest"
 )
 
-// TestCases observes demand as testdata's scripts tell, and prints the forecasts that they ask for. A script begins on a Monday at 00:00:
+// TestCases observes demand as testdata's scripts tell, and prints the forecasts that they ask for. A script begins on
+// a Monday at 00:00:
 //
 //	20 for 9h                   demand of 20 for nine hours
 //	20~4 for 1d                 demand with the noise of independent arrivals, of a standard deviation of 4

@@ -12,8 +12,8 @@ const (
 	maxCount = 65535
 )
 
-// bucketEdge returns the upper edge of bucket i, in units of the workload's scale (see History.scale). Bucket 5 is everything from -0.5
-// to 0, the first of the rises is 6; the last bucket is open.
+// bucketEdge returns the upper edge of bucket i, in units of the workload's scale (see History.scale). Bucket 5 is
+// everything from -0.5 to 0, the first of the rises is 6; the last bucket is open.
 func bucketEdge(i int) float64 {
 	return [buckets]float64{-3, -2, -1.5, -1, -0.5, 0, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8, 10, 14, 20, 32, 64}[i]
 }
@@ -78,7 +78,8 @@ func (w *weights) addShare(o *weights, n float64) {
 	w.total += n
 }
 
-// quantile returns the value that a share q of the observations does not exceed, interpolated within its bucket; 0 without observations.
+// quantile returns the value that a share q of the observations does not exceed, interpolated within its bucket; 0
+// without observations.
 func (w *weights) quantile(q float64) float64 {
 	left := q * w.total
 	for i, n := range w.of {

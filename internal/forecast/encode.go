@@ -41,9 +41,10 @@ func fidelityOf(i int) fidelity {
 	}[i]
 }
 
-// Encode returns the History in at most MaxEncoded bytes: a version, what is known, a checksum. It is lossy: quarters of an hour are kept to
-// within 5 % or 9 %, the counts of distributions to within 10 % to 40 %, whatever makes it fit; then fewer minutes, spikes and quarters, the oldest left
-// out, and at last the distributions by clock and position. What was forecast for the next minutes is not kept: those minutes teach nothing.
+// Encode returns the History in at most MaxEncoded bytes: a version, what is known, a checksum. It is lossy: quarters
+// of an hour are kept to within 5 % to 20 %, the counts of distributions to within 10 % to 40 %, as it fits; if need be
+// the oldest minutes, spikes and quarters are left out, and at last the distributions by clock and position.
+// What was forecast for the next minutes is not kept: those minutes teach nothing.
 func (h *History) Encode() []byte {
 	for i := range fidelities {
 		w := newBitWriter()
@@ -60,7 +61,8 @@ func (h *History) Encode() []byte {
 	return nil // not reached: the last fidelity is returned
 }
 
-// Decode returns the History that Encode has written, less what that says it leaves out. It returns an error for what Encode has not written.
+// Decode returns the History that Encode has written, less what that says it leaves out. It returns an error for what
+// Encode has not written.
 func Decode(data []byte) (*History, error) {
 	n := len(data) - checksum
 	switch {
@@ -86,8 +88,8 @@ func Decode(data []byte) (*History, error) {
 	return h, nil
 }
 
-// walk writes h, or reads it into h. An error says that what was read can't be. In writing it changes nothing that h's slices refer to but may
-// round values of h itself.
+// walk writes h, or reads it into h. An error says that what was read can't be. In writing it changes nothing that h's
+// slices refer to but may round values of h itself.
 func (h *History) walk(c coder, f fidelity) error {
 	h.first = int64(raw(c, uint64(h.first), 32))
 	h.now = int64(raw(c, uint64(h.now), 32))
@@ -155,7 +157,8 @@ func (h *History) walkMinutes(c coder, f fidelity) {
 	}
 }
 
-// walkQuarters codes the last quarters, rounded: the mean by its difference from the one before, the peak by that from the mean.
+// walkQuarters codes the last quarters, rounded: the mean by its difference from the one before, the peak by that from
+// the mean.
 func (h *History) walkQuarters(c coder, f fidelity) {
 	var gap, same, level flag
 	var difference, above number
@@ -230,7 +233,8 @@ func (h *History) walkSpikes(c coder) error {
 	return nil
 }
 
-// walkLearned codes the methods' errors and the distributions. Those of wider classes are the sums of the narrower ones.
+// walkLearned codes the methods' errors and the distributions. Those of wider classes are the sums of the narrower
+// ones.
 func (h *History) walkLearned(c coder, f fidelity) {
 	var loss number
 	var m countModel

@@ -33,8 +33,8 @@ func (w Why) String() string {
 	return "Unknown"
 }
 
-// MethodError is how wrong a method was: the mean loss a minute of holding its quantile, in replicas, where a replica too few costs the
-// quantile and one too many the rest to 1.
+// MethodError is how wrong a method was: the mean loss a minute of holding its quantile, in replicas, where a replica
+// too few costs the quantile and one too many the rest to 1.
 type MethodError struct {
 	Method Method
 	Error  float64
@@ -63,8 +63,9 @@ type Forecast struct {
 	Spikes []Expected // recurring spikes near this time
 }
 
-// ServiceLevel returns the quantile of the rise that is worth holding (the newsvendor's), from what a minute of one replica's waiting costs and
-// what a minute of one idle replica costs, in the same unit. Negative costs count as 0; where both are 0 nothing is worth holding.
+// ServiceLevel returns the quantile of the rise that is worth holding (the newsvendor's), from what a minute of one
+// replica's waiting costs and what a minute of one idle replica costs, in the same unit. Negative costs count as 0;
+// where both are 0 nothing is worth holding.
 func ServiceLevel(waiting, idle int64) float64 {
 	w, i := float64(max(0, waiting)), float64(max(0, idle))
 	if w == 0 {
@@ -73,8 +74,8 @@ func ServiceLevel(waiting, idle int64) float64 {
 	return w / (w + i)
 }
 
-// Forecast returns the rise within lead minutes (at least 1) at a quantile, between 0 and 1, as of the minute now. It is 0 when less
-// than a day is known, or when the last observation is older than ten minutes.
+// Forecast returns the rise within lead minutes (at least 1) at a quantile, between 0 and 1, as of the minute now. It
+// is 0 when less than a day is known, or when the last observation is older than ten minutes.
 func (h *History) Forecast(now int64, lead int, level float64) Forecast {
 	i, k := nearestLead(lead), nearestLevel(level)
 	f := Forecast{Minute: h.now, Lead: int(leadOf(i)), Level: level}

@@ -35,8 +35,9 @@ const (
 // cell is the demand of a quarter of an hour; both are unknown where no minute of it was observed.
 type cell struct{ mean, peak uint16 }
 
-// History is the demand of one workload: the last minutes, four weeks in quarters of an hour, the largest sudden rises, and how rises were
-// distributed. The zero value is not usable; New makes one. A History takes about 34 KB and is not safe for concurrent use.
+// History is the demand of one workload: the last minutes, four weeks in quarters of an hour, the largest sudden rises,
+// and how rises were distributed. The zero value is not usable; New makes one. A History takes about 34 KB and is not
+// safe for concurrent use.
 type History struct {
 	first, now int64 // the first and the last minute observed
 	known      int64 // how many were observed
@@ -80,8 +81,9 @@ func (h *History) Last() (minute int64, replicas int, ok bool) {
 	return h.now, int(h.demand(h.now)), true
 }
 
-// Observe adds the demand of one minute, counted since 1970. Minutes must come in order; those that are left out are unknown. It returns an
-// error, and changes nothing, when the minute is negative or not after the last one, or when replicas is negative.
+// Observe adds the demand of one minute, counted since 1970. Minutes must come in order; those that are left out are
+// unknown. It returns an error, and changes nothing, when the minute is negative or not after the last one, or when
+// replicas is negative.
 func (h *History) Observe(minute int64, replicas int) error {
 	switch {
 	case minute < 0 || minute > math.MaxUint32:
@@ -147,8 +149,8 @@ func (h *History) store(minute int64, demand int) {
 	}
 }
 
-// Peak returns the most replicas wanted from minute from until minute to, to the quarter of an hour, and false where no minute of that is known
-// any more: what a window of the calendar needed last time.
+// Peak returns the most replicas wanted from minute from until minute to, to the quarter of an hour, and false where no
+// minute of that is known any more: what a window of the calendar needed last time.
 func (h *History) Peak(from, to int64) (replicas int, ok bool) {
 	for q := max(0, from) / quarter; q*quarter < to && q <= h.now/quarter; q++ {
 		if c := h.quarterAt(q * quarter); c.peak != unknown {
@@ -175,7 +177,8 @@ func (h *History) quarterAt(minute int64) cell {
 	return h.quarters[q%QuartersKept]
 }
 
-// scale returns the unit that rises are measured in: how far demand usually is from its recent level, in replicas, one at least.
+// scale returns the unit that rises are measured in: how far demand usually is from its recent level, in replicas, one
+// at least.
 func (h *History) scale() float64 { return max(1, h.noise*math.Sqrt(max(0, h.level)+1)) }
 
 // follow moves level, trend, deviation and the time since the last rise on to the last minute.

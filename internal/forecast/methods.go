@@ -12,11 +12,14 @@ const (
 	PastRises Method = iota
 	// ClockRises takes those of the same two hours of the day, workdays and weekends apart.
 	ClockRises
-	// AlikeRises takes those that came when demand was as far from its recent level, and had last risen as long ago, as now.
+	// AlikeRises takes those that came when demand was as far from its recent level, and had last risen as long ago, as
+	// now.
 	AlikeRises
-	// Smoothing takes the recent level and its trend (Holt's exponential smoothing), and the quantiles of that forecast's errors.
+	// Smoothing takes the recent level and its trend (Holt's exponential smoothing), and the quantiles of that
+	// forecast's errors.
 	Smoothing
-	// SeasonalNaive takes the rise of the same quarters of an hour a week ago, or else a day ago, and the quantiles of that forecast's errors.
+	// SeasonalNaive takes the rise of the same quarters of an hour a week ago, or else a day ago, and the quantiles of
+	// that forecast's errors.
 	SeasonalNaive
 
 	methodCount = int(SeasonalNaive) + 1
@@ -48,8 +51,8 @@ const (
 	positionBins = 8
 	clockBins    = 2 * 12
 
-	// borrowed is how many observations of a wider class a narrower one is filled up with: a class with few of its own says little about
-	// the far end of a distribution.
+	// borrowed is how many observations of a wider class a narrower one is filled up with: a class with few of its own
+	// says little about the far end of a distribution.
 	borrowed = 40
 	// betterBy is by which factor a method's error must be less than that of a simpler one.
 	betterBy = 0.99
@@ -72,7 +75,8 @@ func nearestLevel(q float64) int {
 	return levelCount - 1
 }
 
-// nearestLead returns the index of the shortest lead time learned that is no shorter than minutes; the longest where there is none.
+// nearestLead returns the index of the shortest lead time learned that is no shorter than minutes; the longest where
+// there is none.
 func nearestLead(minutes int) int {
 	for i := range leadCount {
 		if int64(minutes) <= leadOf(i) {
@@ -166,7 +170,8 @@ func workday(minute int64) bool {
 	return d >= 1 && d <= 5
 }
 
-// seasonalRise returns how far demand rose within lead minutes at this time a week ago, else a day ago; false where neither is known.
+// seasonalRise returns how far demand rose within lead minutes at this time a week ago, else a day ago; false where
+// neither is known.
 func (h *History) seasonalRise(lead int64) (float32, bool) {
 	for _, season := range [...]int64{week, day} {
 		from, peak := h.quarterAt(h.now-season), uint16(0)
@@ -186,7 +191,8 @@ func (h *History) seasonalRise(lead int64) (float32, bool) {
 	return 0, false
 }
 
-// distribution returns what a method knows of the rise within the i-th lead time from an origin: scaled errors, and the replicas they are errors of.
+// distribution returns what a method knows of the rise within the i-th lead time from an origin: scaled errors, and the
+// replicas they are errors of.
 func (h *History) distribution(o *origin, i int, m Method) (w weights, shift float64) {
 	l := &h.learned[i]
 	switch m {
@@ -230,8 +236,9 @@ func riseOf(w *weights, shift, scale, q float64) int {
 	return min(MaxReplicas, int(rise)+1)
 }
 
-// learn looks at the origin that lies the i-th lead time before the last minute: by how much demand has risen since, and how wrong each
-// method was. Nothing is learned where a minute since is unknown, nor from a recurring spike that was expected.
+// learn looks at the origin that lies the i-th lead time before the last minute: by how much demand has risen since,
+// and how wrong each method was. Nothing is learned where a minute since is unknown, nor from a recurring spike that
+// was expected.
 func (h *History) learn(i int) {
 	lead := leadOf(i)
 	o := &h.origins[(h.now-lead+maxLead+1)%(maxLead+1)]
@@ -260,7 +267,8 @@ func (h *History) learn(i int) {
 	}
 }
 
-// score adds the quantile loss of each method's forecast to its mean error. The first day's forecasts are of too little to count.
+// score adds the quantile loss of each method's forecast to its mean error. The first day's forecasts are of too little
+// to count.
 func (h *History) score(l *learned, forecast *[levelCount][methodCount]uint16, rise float64) {
 	if h.known < day {
 		return
@@ -278,7 +286,8 @@ func (h *History) score(l *learned, forecast *[levelCount][methodCount]uint16, r
 	}
 }
 
-// choose returns the method with the least error for the i-th lead time at the k-th level; a simpler one where they are about as good.
+// choose returns the method with the least error for the i-th lead time at the k-th level; a simpler one where they are
+// about as good.
 func (l *learned) choose(k int) Method {
 	best := PastRises
 	for m := range Method(methodCount) {

@@ -11,9 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveRises is PastRises done slowly: from all demand there ever was (unknown: -1), with a list of observations instead of counts. It
-// returns the least rises within lead minutes, in units of the scale at their beginning, of which a share q is no larger: the edges of the bucket
-// that it lies in. An observation weighs 8, and one less, or an eighth less, at the end of each day of observations.
+// naiveRises is PastRises done slowly: from all demand there ever was (unknown: -1), with a list of observations
+// instead of counts. It returns the least rises within lead minutes, in units of the scale at their beginning, of which
+// a share q is no larger: the edges of the bucket that it lies in. An observation weighs 8, and one less, or an eighth
+// less, at the end of each day of observations.
 func naiveRises(demand []int, lead int, q float64) (lower, upper float64) {
 	type observed struct{ rise, weight float64 }
 	var all []observed

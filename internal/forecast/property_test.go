@@ -15,7 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawDemand draws minutes of demand, -1 where there is no observation: stretches of a level, of noise, of a spike at a clock time, and gaps.
+// drawDemand draws minutes of demand, -1 where there is no observation: stretches of a level, of noise, of a spike at a
+// clock time, and gaps.
 func drawDemand(t *rapid.T, days int) []int {
 	seed := rapid.Uint64().Draw(t, "noise")
 	next := func(n int) int { // cheap: there are many
@@ -54,8 +55,8 @@ func observe(t interface{ Fatal(...any) }, h *History, from int64, demand []int)
 	}
 }
 
-// TestForecastInBounds asks forecasts of any history, after any minute: quantiles rise with their level, nothing is negative or beyond bounds,
-// and equal observations give equal answers and equal bytes.
+// TestForecastInBounds asks forecasts of any history, after any minute: quantiles rise with their level, nothing is
+// negative or beyond bounds, and equal observations give equal answers and equal bytes.
 func TestForecastInBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		demand := drawDemand(t, rapid.IntRange(1, 2).Draw(t, "days"))
@@ -83,8 +84,8 @@ func TestForecastInBounds(t *testing.T) {
 	})
 }
 
-// TestUnknownTeachesNothing counts what was learned: an observation for each minute whose lead time was known to its end, less those of spikes
-// that were expected; and no spike spans a gap.
+// TestUnknownTeachesNothing counts what was learned: an observation for each minute whose lead time was known to its
+// end, less those of spikes that were expected; and no spike spans a gap.
 func TestUnknownTeachesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		demand := drawDemand(t, 1)
@@ -116,8 +117,8 @@ func TestUnknownTeachesNothing(t *testing.T) {
 	})
 }
 
-// TestEncodeFits writes and reads any history: it fits, what is read is written again as the same bytes where nothing was left out, and it says
-// the same of the last quarters, the spikes and the rise.
+// TestEncodeFits writes and reads any history: it fits, what is read is written again as the same bytes where nothing
+// was left out, and it says the same of the last quarters, the spikes and the rise.
 func TestEncodeFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := New()
@@ -176,7 +177,8 @@ func TestWorstFits(t *testing.T) {
 	}
 }
 
-// TestForecastAfterRestart goes on with a history that was written and read: what it holds for an hour is what the other one holds, nearly.
+// TestForecastAfterRestart goes on with a history that was written and read: what it holds for an hour is what the
+// other one holds, nearly.
 func TestForecastAfterRestart(t *testing.T) {
 	h, seed := New(), uint64(1)
 	draw := func(minute int64) int {

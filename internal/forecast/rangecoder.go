@@ -5,8 +5,9 @@ package forecast
 
 import "math/bits"
 
-// The format's entropy coder: an adaptive binary range coder as in LZMA. Writer and reader take the same walk over a History (see walk): each
-// step is given a value and returns it, the writer's as it was written, the reader's as it was read.
+// The format's entropy coder: an adaptive binary range coder as in LZMA. Writer and reader take the same walk over a
+// History (see walk): each step is given a value and returns it, the writer's as it was written, the reader's as it was
+// read.
 
 const (
 	probBits = 11
@@ -141,7 +142,8 @@ func (f *flag) code(c coder, context int, v bool) bool {
 	return c.bit(&f[context&3], bit) == 1
 }
 
-// number is a value from 0 to 2³²-2, the smaller the more likely: how many bits it has, and the bits, of which the first two are learned.
+// number is a value from 0 to 2³²-2, the smaller the more likely: how many bits it has, and the bits, of which the
+// first two are learned.
 type number struct {
 	length [64]prob
 	high   [33][4]prob

@@ -126,8 +126,8 @@ func (h *History) spikeExplains(origin, lead int64) bool {
 	return origin+lead >= s.at && origin <= s.at+int64(s.ramp)
 }
 
-// expected returns the recurring spikes that may come within lead minutes after minute, or are growing, and by how much each may raise demand
-// at quantile q.
+// expected returns the recurring spikes that may come within lead minutes after minute, or are growing, and by how much
+// each may raise demand at quantile q.
 func (h *History) expected(minute, lead int64, q float64) []Expected {
 	if len(h.spikes) < 2 {
 		return nil
@@ -192,7 +192,8 @@ func (h *History) occurrences(due, period int64, seen *[spikesKept]bool) series 
 	return s
 }
 
-// expect says when and how high the spike that is due may come; false where it is not expected within the lead time or has come already.
+// expect says when and how high the spike that is due may come; false where it is not expected within the lead time or
+// has come already.
 func (h *History) expect(s *series, minute, lead int64, q float64) (Expected, bool) {
 	e := Expected{}
 	e.Pattern, e.Chance, e.Times, e.Days = s.pattern()
@@ -219,7 +220,8 @@ func (h *History) expect(s *series, minute, lead int64, q float64) (Expected, bo
 		e.Rise = int(heightOf(rises, q) - max(0, int64(h.demand(minute))-int64(p.base)))
 		return e, e.Rise > 0
 	}
-	// Any minute of the window is as likely as the others; those that have passed without it make it less likely to come at all.
+	// Any minute of the window is as likely as the others; those that have passed without it make it less likely to
+	// come at all.
 	passed := share(minute, e.From, e.To)
 	e.Soon = e.Chance * (share(minute+lead, e.From, e.To) - passed) / (1 - e.Chance*passed)
 	if above := 1 - q; e.Soon > above {
@@ -233,8 +235,8 @@ func share(minute, from, to int64) float64 {
 	return min(1, max(0, float64(minute-from+1)/float64(to-from+1)))
 }
 
-// heightOf returns the rise that a share q of the spikes of a series does not exceed, from those seen, in order. The next of n is higher than
-// all of them once in n+1 times: beyond that half of their spread is added to the highest.
+// heightOf returns the rise that a share q of the spikes of a series does not exceed, from those seen, in order. The
+// next of n is higher than all of them once in n+1 times: beyond that half of their spread is added to the highest.
 func heightOf(sorted []int64, q float64) int64 {
 	n := len(sorted)
 	if q <= float64(n)/float64(n+1) {
@@ -243,8 +245,9 @@ func heightOf(sorted []int64, q float64) int64 {
 	return sorted[n-1] + (sorted[n-1]-sorted[0]+1)/2
 }
 
-// pattern returns the rule that would have forecast the earlier occurrences best, the chance that it gives to the one that is due, and
-// how often the spike came among the periods that this is from. Of rules about as good it takes the one that gives the best chance.
+// pattern returns the rule that would have forecast the earlier occurrences best, the chance that it gives to the one
+// that is due, and how often the spike came among the periods that this is from. Of rules about as good it takes the
+// one that gives the best chance.
 func (s *series) pattern() (Pattern, float64, int, int) {
 	type candidate struct {
 		pattern    Pattern
@@ -277,8 +280,8 @@ func (s *series) pattern() (Pattern, float64, int, int) {
 	return best.pattern, best.chance, best.times, best.all
 }
 
-// surprise returns how wrong a chance was, between 0 and about 1: the square of its distance from what came, and half as much again where
-// a spike came unexpected.
+// surprise returns how wrong a chance was, between 0 and about 1: the square of its distance from what came, and half
+// as much again where a spike came unexpected.
 func surprise(chance float64, came bool) float64 {
 	if came {
 		return 1.5 * (1 - chance) * (1 - chance)
@@ -297,9 +300,9 @@ func (s *series) follows(p Pattern, k, j int) bool {
 	return true
 }
 
-// chance returns how likely a rule finds the spike in the period k back, from the periods before it, how often it came in those that it looks at,
-// and how many they are. A spike that
-// came less than twice is not expected, nor one that stayed away three times in a row, or a weekly one last week.
+// chance returns how likely a rule finds the spike in the period k back, from the periods before it, how often it came
+// in those that it looks at, and how many they are. A spike that came less than twice is not expected, nor one that
+// stayed away three times in a row, or a weekly one last week.
 func (s *series) chance(p Pattern, k int) (float64, int, int) {
 	limit := 5
 	if p == Weekly {

@@ -17,9 +17,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// cluster is one workload on nodes that the product's own decision (internal/decide) launches and removes, in virtual time and without faults: what
-// is decided is done at once, and a node is Ready boot after its launch. The pods held beyond demand are pods like the others, so that demand
-// takes their place at once: what runs serves demand first.
+// cluster is one workload on nodes that the product's own decision (internal/decide) launches and removes, in virtual
+// time and without faults: what is decided is done at once, and a node is Ready boot after its launch. The pods held
+// beyond demand are pods like the others, so that demand takes their place at once: what runs serves demand first.
 type cluster struct {
 	boot time.Duration
 	now  time.Time

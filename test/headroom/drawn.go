@@ -52,7 +52,8 @@ func raise(demand []int, at, minutes, replicas int) {
 	}
 }
 
-// clockSpikes draws a spike of half to three times the level at a time of the day, up to three minutes early or late, on the days that are asked for.
+// clockSpikes draws a spike of half to three times the level at a time of the day, up to three minutes early or late,
+// on the days that are asked for.
 func clockSpikes(r *rand.Rand, name string, days, from int, on func(day int) bool) series {
 	level := 20 + r.IntN(80)
 	s := series{name: name, demand: flat(days, level), from: from * day, clock: true}

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command headroom replays a workload's demand, a minute a step, against ways to hold capacity ahead of it: nothing, a standing buffer, and what
-// internal/forecast says at several prices. For each it prints how much pods wait (pod-minutes pending per thousand pod-minutes) and how much is
-// idle (percent of pod-minutes), and compares them at equal idling. `make bench-headroom` runs it.
+// Command headroom replays a workload's demand, a minute a step, against ways to hold capacity ahead of it: nothing, a
+// standing buffer, and what internal/forecast says at several prices. For each it prints how much pods wait
+// (pod-minutes pending per thousand pod-minutes) and how much is idle (percent of pod-minutes), and compares them at
+// equal idling. `make bench-headroom` runs it.
 //
-// A trace is replayed on nodes that internal/decide launches, binds to, consolidates and removes, in virtual time (cluster.go). With -plain, and
-// for drawn series, capacity is a plain model, of pods and not of nodes: it comes as many minutes after it was ordered as a machine boots, and
-// goes as soon as it is not wanted. Demand comes from a CSV file of counts a minute (-trace), or is drawn (-drawn). Start reading at main.
+// A trace is replayed on nodes that internal/decide launches, binds to, consolidates and removes, in virtual time
+// (cluster.go). With -plain, and for drawn series, capacity is a plain model, of pods and not of nodes: it comes as
+// many minutes after it was ordered as a machine boots, and goes as soon as it is not wanted. Demand comes from a CSV
+// file of counts a minute (-trace), or is drawn (-drawn). Start reading at main.
 package main
 
 import (
@@ -251,7 +253,8 @@ func runDrawn(o options) (out []Drawn, err error) {
 	return out, nil
 }
 
-// rememberedDays returns the last day, after what happened once, on which more is held than without it, by more than a hundredth of demand.
+// rememberedDays returns the last day, after what happened once, on which more is held than without it, by more than a
+// hundredth of demand.
 func rememberedDays(s series, held, without []int) int {
 	last := 0
 	for d := 0; s.once+(d+1)*day <= len(held); d++ {

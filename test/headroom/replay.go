@@ -13,7 +13,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/forecast"
 )
 
-// policy is how much capacity is held beyond demand: a share of it, or what a forecast says at a price; neither: nothing.
+// policy is how much capacity is held beyond demand: a share of it, or what a forecast says at a price; neither:
+// nothing.
 type policy struct {
 	name  string
 	share float64
@@ -29,7 +30,8 @@ type Point struct {
 	Moved   int     `json:"moved,omitempty"` // pods that consolidation has moved
 }
 
-// capacity is the plain model of machines: they come a pod at a time, boot minutes after they were ordered, and go as soon as nobody wants them.
+// capacity is the plain model of machines: they come a pod at a time, boot minutes after they were ordered, and go as
+// soon as nobody wants them.
 type capacity struct {
 	ready  int
 	coming []int // by minute modulo boot: what was ordered then
@@ -37,8 +39,8 @@ type capacity struct {
 	pending, idle, total float64 // pod-minutes
 }
 
-// step lets a minute pass: what was ordered boot minutes ago is ready, demand takes what it needs, and orders and returns bring what is ready
-// and coming to wanted.
+// step lets a minute pass: what was ordered boot minutes ago is ready, demand takes what it needs, and orders and
+// returns bring what is ready and coming to wanted.
 func (c *capacity) step(minute, demand, wanted int, counts bool) {
 	slot := minute % len(c.coming)
 	c.ready += c.coming[slot]
@@ -59,7 +61,8 @@ func (c *capacity) step(minute, demand, wanted int, counts bool) {
 	}
 }
 
-// holds returns, by price and minute, what forecasts as of that minute say is worth holding for machines that boot in so many minutes.
+// holds returns, by price and minute, what forecasts as of that minute say is worth holding for machines that boot in
+// so many minutes.
 func holds(demand []int, boot int, prices []int64) [][]int {
 	h, out := forecast.New(), make([][]int, len(prices))
 	for minute, d := range demand {
@@ -75,8 +78,9 @@ func holds(demand []int, boot int, prices []int64) [][]int {
 	return out
 }
 
-// replay plays demand against each policy, a minute a step, with machines that boot in so many minutes, on the plain model of capacity or on a
-// cluster of its own. What happens from minute from on is counted. done is called after each policy.
+// replay plays demand against each policy, a minute a step, with machines that boot in so many minutes, on the plain
+// model of capacity or on a cluster of its own. What happens from minute from on is counted. done is called after each
+// policy.
 func replay(demand []int, boot, from int, policies []policy, plain bool, done func(Point)) ([]Point, error) {
 	var prices []int64
 	for _, p := range policies {
@@ -161,7 +165,8 @@ func standing(percents []int) []policy {
 	return out
 }
 
-// atIdle returns the waiting at a share of idling, on the line through points in order of idling (waiting by its logarithm); false outside of them.
+// atIdle returns the waiting at a share of idling, on the line through points in order of idling (waiting by its
+// logarithm); false outside of them.
 func atIdle(points []Point, idle float64) (float64, bool) {
 	for i := 1; i < len(points); i++ {
 		a, b := points[i-1], points[i]
@@ -177,7 +182,8 @@ func atIdle(points []Point, idle float64) (float64, bool) {
 	return 0, false
 }
 
-// atWaiting returns the least idling at which the points' waiting is no more than waiting; false where they don't reach it.
+// atWaiting returns the least idling at which the points' waiting is no more than waiting; false where they don't reach
+// it.
 func atWaiting(points []Point, waiting float64) (float64, bool) {
 	for i, b := range points {
 		if b.Waiting > waiting {

@@ -66,7 +66,8 @@ func TestPodsOf(t *testing.T) {
 	}
 }
 
-// TestNeverWorseThanNothing replays drawn series on both models: what is held never makes anything wait longer, and the two models agree roughly.
+// TestNeverWorseThanNothing replays drawn series on both models: what is held never makes anything wait longer, and the
+// two models agree roughly.
 func TestNeverWorseThanNothing(t *testing.T) {
 	for _, s := range drawn(3) {
 		if s.clock || s.name == "one-off spikes" {

@@ -24,9 +24,9 @@ const (
 	fallMinutes = 5 // a fall counts when it has lasted so long
 )
 
-// readTrace reads counts from a CSV file, plain or gzipped: a column with the number of the step and one with the count, or the count alone; a
-// first line that is no number is a heading. It returns counts by the minute, NaN where there is none: steps that are left out, and runs of zeros
-// longer than gap.
+// readTrace reads counts from a CSV file, plain or gzipped: a column with the number of the step and one with the
+// count, or the count alone; a first line that is no number is a heading. It returns counts by the minute, NaN where
+// there is none: steps that are left out, and runs of zeros longer than gap.
 func readTrace(name string, step, gap time.Duration) ([]float64, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -130,9 +130,9 @@ func byMinute(counts []float64, step time.Duration) ([]float64, error) {
 	return out, nil
 }
 
-// podsOf turns counts a minute into the replicas that serve them, as an autoscaler would: the mean of this and the last minute, divided by what one
-// pod serves (the 99.5th percentile of that, divided by target), rounded up, at least two; and a fall counts only when it has lasted
-// five minutes. A minute without a count is unknown.
+// podsOf turns counts a minute into the replicas that serve them, as an autoscaler would: the mean of this and the last
+// minute, divided by what one pod serves (the 99.5th percentile of that, divided by target), rounded up, at least two;
+// and a fall counts only when it has lasted five minutes. A minute without a count is unknown.
 func podsOf(counts []float64, target int) ([]int, error) {
 	means := make([]float64, len(counts))
 	var sorted []float64
