@@ -102,7 +102,7 @@ house: ## per folder, how long its files, types and functions are, and what of i
 	@go run ./test/house $(ARGS) $(if $(DIR),-dir $(DIR),cmd internal sandbox)
 
 .PHONY: bench-headroom
-bench-headroom: ## two months of a web log replayed, and drawn series: how much pods wait and how much is idle, ours beside standing buffers
+bench-headroom: ## two months of a web log replayed (half an hour), and drawn series: how much pods wait and how much is idle, ours beside standing buffers
 	go run ./test/headroom
 	go run ./test/headroom -drawn
 
