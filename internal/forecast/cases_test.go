@@ -25,6 +25,7 @@ import (
 //	repeat 3: 20 for 1d; …      the steps, three times
 //	encode                      written and read again
 //	forecast 3m 49:1            the forecast for three minutes, where a minute's waiting costs 49 and an idle one 1
+//	hour 49:1                   the next hour's outlook
 //	held 3m 49:1                from here on print when something is held, and how much at most
 //	end                         no longer
 func TestCases(t *testing.T) {
@@ -74,6 +75,11 @@ func (s *script) run(line string) {
 	case "forecast":
 		lead, level := s.asked(rest)
 		s.print(s.h.Forecast(s.minute-1, lead, level))
+	case "hour":
+		_, level := s.asked("1m " + rest)
+		o := s.h.NextHour(level)
+		fmt.Fprintf(&s.out, "usually %v\n", o.Quarters)
+		s.printSpikes(o.Spikes)
 	case "held":
 		s.hold(rest)
 	case "end":
@@ -174,7 +180,12 @@ func (s *script) print(f Forecast) {
 		fmt.Fprintf(&s.out, " %g: %d", q.Level, q.Rise)
 	}
 	s.out.WriteString("\n")
-	for _, e := range f.Spikes {
-		fmt.Fprintf(&s.out, "  %s spike between %s and %s, %d of %d times, chance %.2f, now %.3f: %d more\n", e.Pattern, clock(e.From), clock(e.To), e.Times, e.Days, e.Chance, e.Soon, e.Rise)
+	s.printSpikes(f.Spikes)
+}
+
+func (s *script) printSpikes(spikes []Expected) {
+	for _, e := range spikes {
+		fmt.Fprintf(&s.out, "  %s spike between %s and %s, %d of %d times, chance %.2f, now %.3f: %d more\n",
+			e.Pattern, clock(e.From), clock(e.To), e.Times, e.Days, e.Chance, e.Soon, e.Rise)
 	}
 }

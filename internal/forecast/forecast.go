@@ -112,3 +112,31 @@ func (h *History) Forecast(now int64, lead int, level float64) Forecast {
 	}
 	return f
 }
+
+// Outlook is what the next hour may bring, to be shown; what to hold is Forecast's.
+type Outlook struct {
+	Quarters [hour / quarter]int // usual demand in each quarter of an hour from the last minute on, without sudden spikes
+	Spikes   []Expected          // recurring spikes; Soon is the chance that one comes within the hour
+}
+
+// NextHour returns the recent level, moved as demand moved over the same hour a week ago, else a day ago, and the spikes
+// that recur in it, with their rises at a quantile. It returns the zero Outlook when nothing was observed.
+func (h *History) NextHour(level float64) Outlook {
+	var o Outlook
+	if h.known == 0 {
+		return o
+	}
+	for i := range o.Quarters {
+		usual := h.level
+		for _, season := range [...]int64{week, day} {
+			then, now := h.quarterAt(h.now+int64(i*quarter)-season), h.quarterAt(h.now-season)
+			if then.mean != unknown && now.mean != unknown {
+				usual += float64(then.mean) - float64(now.mean)
+				break
+			}
+		}
+		o.Quarters[i] = int(max(0, usual) + 0.5)
+	}
+	o.Spikes = h.expected(h.now, hour, level)
+	return o
+}
