@@ -57,8 +57,8 @@ const (
 	podMemory = 2 << 30
 )
 
-func newCluster(boot int) *cluster {
-	c := &cluster{boot: time.Duration(boot) * time.Minute, now: time.Unix(firstMonday*60, 0).UTC(), st: state.New(), policy: decide.DefaultPolicy(),
+func newCluster(boot, minute int) *cluster {
+	c := &cluster{boot: time.Duration(boot) * time.Minute, now: time.Unix(int64(firstMonday+minute)*60, 0).UTC(), st: state.New(), policy: decide.DefaultPolicy(),
 		pods: map[string]*model.Pod{}, nodes: map[string]*model.Node{}, claims: map[string]*model.Claim{}, owner: map[string]string{}}
 	c.class = &model.Class{Key: "workload", Namespace: "default", Labels: model.Labels{"app": "workload"}, Scheduler: "default-scheduler",
 		Requests: model.Resources{podCPU, podMemory, 0, 1}}

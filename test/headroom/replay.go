@@ -141,10 +141,12 @@ func replayPlain(demand []int, boot, from int, p policy, hold []int) Point {
 	return Point{Policy: p.name, Price: p.price, Waiting: 1000 * c.pending / c.total, Idle: 100 * c.idle / c.total}
 }
 
-// replayCluster plays demand on a cluster whose nodes internal/decide launches and removes.
+// replayCluster plays demand on a cluster whose nodes internal/decide launches and removes, from a day before what is
+// counted.
 func replayCluster(demand []int, boot, from int, p policy, hold []int) (Point, error) {
-	c := newCluster(boot)
-	for minute := range demand {
+	first := max(0, from-day)
+	c := newCluster(boot, first)
+	for minute := first; minute < len(demand); minute++ {
 		need, want, known := p.wanted(demand, hold, minute)
 		if err := c.minute(need, want, known && minute >= from); err != nil {
 			return Point{}, fmt.Errorf("%s, minute %d: %w", p.name, minute, err)
