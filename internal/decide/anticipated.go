@@ -14,20 +14,22 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// A Deployment of a thousand pods is a thousand pods that come one after another, over fifty seconds where kube-controller-manager keeps to its
-// default of twenty requests a second. How many come is known with the first of them: it stands in the ReplicaSet. So pods that are not there
-// yet are bought for with those that are, as one demand: in few and large machines, which boot while the pods are still being made.
+// A Deployment of a thousand pods is a thousand pods that come one after another: over fifty seconds at
+// kube-controller-manager's default of twenty requests a second. How many will come is known with the first of them,
+// from the ReplicaSet. So machines are bought for the pods that are not there yet together with those that are, as one
+// demand: few and large machines, which boot while the pods are still being made. These pods are the anticipated ones.
 // Slots are by class and owner (contract 9), so each pod finds its own when it comes.
 //
-// What is there comes first: where it would find no machine because of what is not, nothing is expected.
+// Pods that exist come first: where one would find no machine because of anticipated ones, none are anticipated.
 //
-// Nothing is expected of a ReplicaSet that has made no pod for a while, or says that it can't, nor in a namespace with a ResourceQuota: what is
-// bought for pods that do not come is given back when its slots have waited long enough (see shrink). Nor where the last that was made has to
-// wait for somebody who opens its gates, or has a volume that is its own.
+// No pods are anticipated of a ReplicaSet that has made none for a while or reports that it can't, nor in a namespace
+// with a ResourceQuota: what is bought for pods that do not come is given back when its slots have waited long enough
+// (see releaseEmptySlots). Nor where the last pod that was made has scheduling gates, or a volume of its own.
 
-// anticipatedPods are the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused one of their class, or one of
-// them is demand without that or has a slot already. Once they are, they stay so until the last is made: what was bought for them is theirs
-// though its slots should end before. They are no more than model.MostExpected.
+// anticipatedPods are the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused
+// one of their class, or one of them is demand without that or has a slot already. Once they are, they stay so until
+// the last is made: what was bought for them is theirs though its slots should end before. They are no more than
+// model.MostExpected.
 func (pt *podTable) anticipatedPods() []*model.Pod {
 	if pt.anticipatedKnown {
 		return pt.anticipated
@@ -53,7 +55,8 @@ func (pt *podTable) anticipatedPods() []*model.Pod {
 	return pt.anticipated
 }
 
-// hasEphemeralVolume says whether a pod has a generic ephemeral volume, whose claim bears the pod's name: no other pod is of its class.
+// hasEphemeralVolume says whether a pod has a generic ephemeral volume, whose claim bears the pod's name: no other pod
+// is of its class.
 func hasEphemeralVolume(p *model.Pod) bool {
 	return slices.ContainsFunc(p.Class.Volumes, func(v model.Volume) bool { return strings.HasPrefix(v.Claim, p.Key()+"-") })
 }
@@ -64,8 +67,8 @@ type anticipatedPods struct {
 	pods  []*model.Pod
 }
 
-// anticipatePods makes the pods that a ReplicaSet has to make, up to a number, as the last of them was made. By their names they come after all
-// that are there.
+// anticipatePods makes the pods that a ReplicaSet has to make, up to a number, as the last of them was made. By their
+// names they come after all that are there.
 func anticipatePods(m model.Making, want int) anticipatedPods {
 	x := anticipatedPods{m.Have, make([]*model.Pod, want-m.Have)}
 	all := make([]model.Pod, len(x.pods))
@@ -80,8 +83,9 @@ func anticipatePods(m model.Making, want int) anticipatedPods {
 	return x
 }
 
-// packWithoutAnticipated packs anew without what is not there yet, and says whether that serves a pod which finds no machine otherwise: what is counted on may
-// have taken all that can be had.
+// packWithoutAnticipated solves again without the anticipated pods, and says whether that serves an existing pod which
+// finds no machine otherwise: the anticipated ones may have taken all that can be had. It returns the demand, problem
+// and result of that.
 func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.Room, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
 	expected := func(p *model.Pod) bool { return p.Expected }
 	short := func(r solve.Refusal) bool {

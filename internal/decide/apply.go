@@ -15,7 +15,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Apply is the cluster as it would be with a change made. What is not changed is shared with the Snapshot given, which stays as it is.
+// Apply is the cluster as it would be with a change made. What is not changed is shared with the Snapshot given, which
+// stays as it is.
 func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 	out := *s
 	kind, name, _ := strings.Cut(ch.Object, "/")

@@ -5,7 +5,7 @@ package decide
 
 import "time"
 
-// backOff is since when and how often moves of a claim failed.
+// backOff is until when a claim is not disrupted, and how often disruption commands of it have failed.
 type backOff struct {
 	until time.Time
 	times int
@@ -18,7 +18,8 @@ func (dc *disruptionCommands) backOffRefused(uids []string) {
 	}
 }
 
-// backOffClaim keeps a claim from new moves for a while after one failed, twice as long each time.
+// backOffClaim keeps a claim from new disruption commands for a while after one failed: for d the first time, twice as
+// long each time after, two hours at most.
 func (dc *disruptionCommands) backOffClaim(uid string, d time.Duration) {
 	old := dc.mem.backOffs[uid]
 	if dc.now.Before(old.until) {

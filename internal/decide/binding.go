@@ -22,7 +22,8 @@ const (
 	LandOff      Landing = "off"      // nodes are not reserved: kube-scheduler binds what it likes
 )
 
-// taintNotReady is the key of the taints that kube-controller-manager keeps on a node until it has seen that it is Ready.
+// taintNotReady is the key of the taints that kube-controller-manager keeps on a node until it has seen that it is
+// Ready.
 const taintNotReady = "node.kubernetes.io/not-ready"
 
 // awaitedPod is a pod that has a slot on a reserved node and is not on it yet.
@@ -31,8 +32,9 @@ type awaitedPod struct {
 	held *reservation
 }
 
-// admitPods lets the pods that have a slot come to their nodes, the oldest first: it binds those that may be bound by us as soon as the node can
-// take them, and gives the others a toleration of the reservation as soon as the node is bought, so that kube-scheduler can place them.
+// admitPods lets the pods that have a slot come to their nodes, the oldest first: it binds those that may be bound by
+// us as soon as the node can take them, and gives the others a toleration of the reservation as soon as the node is
+// bought, so that kube-scheduler can place them.
 func (rt *reservations) admitPods() {
 	freed := map[string]bool{} // claims whose reservation this step ends: from then on kube-scheduler may use their nodes
 	for _, a := range rt.out.Actions {
@@ -76,8 +78,8 @@ func comparePodAge(a, b *model.Pod) int {
 	return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// bindRefusal says why we don't bind a pod ourselves; an empty code: we do. Those pods are bound by us whose rules concern nothing but the node
-// that they go to; verify.BindingCheck says the same in words of its own.
+// bindRefusal says why we don't bind a pod ourselves; an empty code: we do. Those pods are bound by us whose rules
+// concern nothing but the node that they go to; verify.BindingCheck says the same in words of its own.
 func (rt *reservations) bindRefusal(p *model.Pod) plan.Reason {
 	c := p.Class
 	refuse := func(key, have string) plan.Reason {
@@ -118,9 +120,9 @@ func (rt *reservations) bindRefusal(p *model.Pod) plan.Reason {
 	return plan.Reason{}
 }
 
-// nodeAcceptsClass says whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are gone, and the class tolerates
-// what else it bears. kube-controller-manager takes the taint not-ready off a moment after the node has become Ready; a pod that may run
-// on a node with the NoExecute form of it need not wait for that.
+// nodeAcceptsClass says whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are
+// gone, and the class tolerates what else it bears. kube-controller-manager takes the taint not-ready off a moment
+// after the node has become Ready; a pod that may run on a node with the NoExecute form of it need not wait for that.
 func (rt *reservations) nodeAcceptsClass(n *model.Node, c *model.Claim, class *model.Class) bool {
 	if !n.Ready || !n.Deleting.IsZero() || !isRegistered(n) {
 		return false
@@ -137,7 +139,8 @@ func (rt *reservations) nodeAcceptsClass(n *model.Node, c *model.Claim, class *m
 	return true
 }
 
-// unreservedTolerantClasses are the classes of pending pods without a slot that tolerate every taint: no reservation keeps them off a node.
+// unreservedTolerantClasses are the classes of pending pods without a slot that tolerate every taint: no reservation
+// keeps them off a node.
 func (rt *reservations) unreservedTolerantClasses(asked bool) (out []*model.Class) {
 	if !asked {
 		return nil
@@ -150,8 +153,8 @@ func (rt *reservations) unreservedTolerantClasses(asked bool) (out []*model.Clas
 	return out
 }
 
-// isContested says whether kube-scheduler may bind one of these pods to the node at any moment. Then all that comes there is left to it: who
-// binds beside it may overfill the node.
+// isContested says whether kube-scheduler may bind one of these pods to the node at any moment. Then all that comes
+// there is left to it: who binds beside it may overfill the node.
 func (h *reservation) isContested(intruders []*model.Class) bool {
 	if h.node == nil || len(intruders) == 0 {
 		return false
@@ -174,7 +177,8 @@ type RefusedBinding struct {
 	Why  plan.Reason
 }
 
-// KeepsSlot says whether the pod keeps its slot and is tried again: what is against it passes when others like it have come to their nodes.
+// KeepsSlot says whether the pod keeps its slot and is tried again: what is against it passes when others like it have
+// come to their nodes.
 func (r RefusedBinding) KeepsSlot() bool { return r.Why.Key == spreadFilter }
 
 // spreadFilter is the filter of kube-scheduler for topology spread constraints, by its plugin's name.

@@ -19,15 +19,16 @@ type blockerNotes struct {
 	commands   *disruptionCommands
 }
 
-// blockers are the reasons for which a machine stays that somebody has asked for. The others (it came too recently, a move is under way)
-// pass by themselves, and telling of them would be noise.
+// blockers are the reasons for keeping a machine that somebody has asked for. Others (it came too recently, a
+// disruption command is under way) pass by themselves, and noting them would be noise.
 var blockers = map[plan.Code]bool{
 	plan.NodeDoNotDisrupt: true, plan.PodDoNotDisrupt: true, plan.SafeToEvict: true, plan.NoController: true, plan.DisruptionBudgetPDB: true, plan.SeveralPDBs: true,
 	plan.GroupRefresh: true,
 }
 
-// add says of every machine what blocks its disruption, of every pool which budgets do, of every move what it waits for, and of pods what
-// is wrong with their annotations. It looks at everything, so it is asked for now and then.
+// add notes for every machine what blocks its disruption, for every pool which budgets do, for every disruption command
+// what it waits for, and for pods which of their annotations can't be read. It looks at everything, so it is asked for
+// only now and then.
 func (bn *blockerNotes) add() {
 	type key struct {
 		pool  string
@@ -97,7 +98,8 @@ func (bn *blockerNotes) notePodHold(n *model.Node, p *model.Pod) {
 	bn.addNote(note)
 }
 
-// noteRestartCost notes that an object's restart cost is given and can't be read. The note says which object it is about.
+// noteRestartCost notes that an object's restart cost is given and can't be read. The note says which object it is
+// about.
 func (bn *blockerNotes) noteRestartCost(note plan.Note, value string) {
 	if _, ok := model.ParseRestartCost(value); ok || value == "" {
 		return

@@ -89,7 +89,7 @@ func (ca *candidates) build() {
 	}
 	byNode := func(a, b *disrupt.Candidate) int { return strings.Compare(a.Node.Name, b.Node.Name) }
 	slices.SortStableFunc(ca.dirty, byNode)
-	// Those that are still have no more than pods on their way to them.
+	// The only thing that can be new of an unchanged machine is that pods are expected on it.
 	ca.all = make([]*disrupt.Candidate, 0, len(ca.s.Nodes))
 	rest := ca.dirty
 	for p, u := range ca.memo.unchanged.candidates {
@@ -119,7 +119,8 @@ func (ca *candidates) build() {
 	ca.guard = ca.newGuard()
 }
 
-// markStarting has units go in a move that begins now. Those given stay as they are: others remember them.
+// markStarting returns copies of candidates as those of a disruption command that starts now, and puts them in place of
+// the originals, which stay as they are because the memory holds them.
 func (ca *candidates) markStarting(units []*disrupt.Candidate) []*disrupt.Candidate {
 	out := make([]*disrupt.Candidate, len(units))
 	for i, u := range units {
@@ -146,7 +147,7 @@ func (ca *candidates) countDown(pool *model.NodePool, n int64) {
 	ca.budgetCounts[pool.Name] = k
 }
 
-// ofClaim is a claim's unit; nil: it has none.
+// ofClaim returns a claim's candidate; nil: it has none.
 func (ca *candidates) ofClaim(c *model.Claim) *disrupt.Candidate {
 	n := ca.nodeOf(c)
 	if n == nil {
@@ -161,7 +162,8 @@ func (ca *candidates) ofClaim(c *model.Claim) *disrupt.Candidate {
 	return nil
 }
 
-// budgetLeftFor is how many machines of a pool more may go for a repair: one that is down already does not count against itself.
+// budgetLeftFor is how many machines of a pool more may go for a repair: one that is down already does not count
+// against itself.
 func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
 	left, why := ca.budgetLeft(u.Pool, cause)
 	if cause == plan.Unhealthy && u.Initialized && !u.Node.Ready {

@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// advanceAll takes each move under way one step on.
+// advanceAll takes each disruption command under way one step on, in the order of their ids.
 func (dc *disruptionCommands) advanceAll() {
 	dc.taintedAt = map[string]time.Time{}
 	for _, id := range sortedKeys(dc.byID) {
@@ -46,7 +46,8 @@ func (dc *disruptionCommands) advanceAll() {
 	dc.mem.taintedAt = dc.taintedAt
 }
 
-// isReadyToDelete says whether all is there that a move needs before it deletes. Where it is not, a machine of it goes because of somebody else.
+// isReadyToDelete says whether a command has all that it needs before it deletes: its replacements ready and the nodes
+// tainted. Where it has not, one of its claims is being deleted by somebody else.
 func (dc *disruptionCommands) isReadyToDelete(m *command) bool {
 	if !m.replacementsReady() {
 		return false
@@ -111,7 +112,7 @@ func (dc *disruptionCommands) advance(m *command) {
 	dc.deleteCandidates(m)
 }
 
-// abortCause says why a move must be taken back; empty: it may go on.
+// abortCause says why a command must be taken back; empty: it may go on.
 func (dc *disruptionCommands) abortCause(m *command) string {
 	if len(m.replacements) < m.Of {
 		return "a replacement is gone or was never made"
@@ -155,8 +156,8 @@ func (dc *disruptionCommands) abortCause(m *command) string {
 	return ""
 }
 
-// findUnplaceablePod returns a pod on a machine that is about to go for which no room is kept, or not enough, and that may find none on what stands;
-// nil: all have a home.
+// findUnplaceablePod returns a pod on a candidate for which too few slots are kept and which may find no place on a
+// standing node either; nil: every pod has a place.
 func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 	slots := map[slotKey]int{}
 	for _, c := range slices.Concat(m.replacements, m.hosts) {
@@ -215,8 +216,9 @@ func (dc *disruptionCommands) deleteCandidates(m *command) {
 	}
 }
 
-// abort puts everything back as it was. What was bought stays, and is free room like any other from now on. So does what is being deleted
-// though that does not show yet: of that nothing can be put back.
+// abort takes a command back: conditions and taints are removed, and its claims back off for so long. What was bought
+// stays, as free capacity like any other. A claim whose deletion has been asked for and does not show yet is left as it
+// is: that can't be taken back.
 func (dc *disruptionCommands) abort(m *command, why string, rest time.Duration) {
 	reason := plan.Reason{Code: plan.Aborted, Key: m.ID, Want: string(m.Cause), Have: why}
 	for _, c := range m.candidates {
@@ -263,7 +265,7 @@ func withoutKey[T any](m map[string]T, key string) map[string]T {
 	return out
 }
 
-// clearRecord takes the record of a move off a replacement: the move is over, or taken back.
+// clearRecord takes the record of a command off a replacement: the command is over (done), or taken back.
 func (dc *disruptionCommands) clearRecord(c *model.Claim, done bool) {
 	if c.UID == "" {
 		return // not seen yet: when it is
@@ -277,7 +279,7 @@ func (dc *disruptionCommands) clearRecord(c *model.Claim, done bool) {
 	dc.addAction(u)
 }
 
-// removeStrayTaints frees nodes that were tainted for a move that nobody knows of any more.
+// removeStrayTaints takes the taint of disruption off nodes that no known command deletes.
 func (dc *disruptionCommands) removeStrayTaints() {
 	for _, u := range dc.candidates.dirty {
 		c, n := u.Claim, u.Node

@@ -15,14 +15,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// A move counts on free room of nodes that stand. Such a node hosts the move: when the nodes that go are tainted, its room is reserved for their
-// pods, as on a node that was bought for them, by slots on its claim and by the taint. So nobody else takes the room, and the successors are
-// bound to it. The reservation ends like any other: when the last of them is bound, or none has come for a while.
+// A disruption command may count on free capacity of standing nodes. Such a node hosts the command: when the
+// candidates' nodes are tainted, its capacity is reserved for their pods as on a node that was bought for them, by
+// slots on its claim and by the taint. So no other pod takes it, and the successors are bound to it. The reservation
+// ends like any other: when the last of them is bound, or none has come for a while.
 //
-// What a move is to be hosted by is in Memory until then. A process that starts in between knows of no host, finds the pods without room, and
-// takes the move back.
+// Which nodes host a command is in the memory until then. A process that starts in between knows of no host, finds the
+// pods without a place, and takes the command back.
 
-// AnnotationHost on a NodeClaim says which move its node, which stands, is to take pods of.
+// AnnotationHost on a NodeClaim names the disruption command whose pods its standing node is to take.
 const AnnotationHost = "dovetail.sh/host"
 
 // annotationReserved and annotationNotReserved on a NodeClaim say whether its slots are reserved. See internal/kube.
@@ -31,7 +32,7 @@ const (
 	annotationNotReserved = "dovetail.sh/not-reserved"
 )
 
-// hostRecord is the value of AnnotationHost: the move, and since when.
+// hostRecord is the value of AnnotationHost: the command, and since when.
 type hostRecord struct {
 	commandRecord
 	Since time.Time `json:"since"`
@@ -46,10 +47,11 @@ func readHostRecord(c *model.Claim) (r hostRecord, ok bool) {
 	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
 }
 
-// podsByHost are the pods that a move gives to each node that hosts it, by the claim's name.
+// podsByHost are the pods that a command gives to each node that hosts it, by the claim's name.
 type podsByHost map[string][]*model.Pod
 
-// hostsFor are the claims whose nodes are to host a move.
+// hostsFor returns the pods that a command gives to standing nodes, by claim; nil where pods are not bound by us, for
+// then nothing is reserved.
 func (dc *disruptionCommands) hostsFor(on []solve.Assignment) podsByHost {
 	if dc.pol.Landing != LandBind || len(on) == 0 {
 		return nil
@@ -63,7 +65,7 @@ func (dc *disruptionCommands) hostsFor(on []solve.Assignment) podsByHost {
 	return out
 }
 
-// setHosts sets the hosts of a move in Memory, or forgets them where there are none.
+// setHosts sets the hosts of a command in the memory, or forgets them where there are none.
 func (dc *disruptionCommands) setHosts(id string, g podsByHost) {
 	next := maps.Clone(dc.mem.hosts)
 	if delete(next, id); len(g) > 0 {
@@ -75,7 +77,8 @@ func (dc *disruptionCommands) setHosts(id string, g podsByHost) {
 	dc.mem.hosts = next
 }
 
-// forgetFinishedHosts forgets the hosts of moves that are over, or that have begun to delete: those are written down.
+// forgetFinishedHosts forgets the hosts of commands that are over, or that have begun to delete: those are in the API
+// server.
 func (dc *disruptionCommands) forgetFinishedHosts() {
 	for _, id := range sortedKeys(dc.mem.hosts) {
 		if m := dc.byID[id]; m == nil || m.deleting > 0 {
@@ -84,8 +87,8 @@ func (dc *disruptionCommands) forgetFinishedHosts() {
 	}
 }
 
-// reserveHosts writes the reservations of a move on the nodes that host it, and says whether all are there. A host that is gone, or is to go
-// itself, makes the move impossible: then lost is its name.
+// reserveHosts writes the reservations of a command on the nodes that host it, and says whether all are there. A host
+// that is gone, or is being deleted itself, makes the command impossible: then lost is its name.
 func (dc *disruptionCommands) reserveHosts(m *command) (done bool, lost string) {
 	g := dc.mem.hosts[m.ID]
 	done = true
@@ -132,7 +135,7 @@ func (dc *disruptionCommands) slotsBesidePods(n *model.Node, coming []*model.Pod
 	return slots
 }
 
-// lacksHost says whether a move that nobody remembers the hosts of is without one that it needs.
+// lacksHost says whether a command whose hosts the memory does not know is without one that it needs.
 func (dc *disruptionCommands) lacksHost(m *command) bool {
 	if dc.mem.hosts[m.ID] != nil {
 		return false
@@ -143,7 +146,7 @@ func (dc *disruptionCommands) lacksHost(m *command) bool {
 	})
 }
 
-// releaseHost takes off a claim what it was to host, once its reservation has ended or its move has been taken back.
+// releaseHost takes slots, annotation and taint of a host off a claim and its node.
 func (dc *disruptionCommands) releaseHost(c *model.Claim, why plan.Reason) {
 	if n := dc.nodeOf(c); n != nil && hasReservedTaint(n, c) {
 		dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
@@ -151,7 +154,7 @@ func (dc *disruptionCommands) releaseHost(c *model.Claim, why plan.Reason) {
 	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{AnnotationHost: plan.Unset}, Why: why})
 }
 
-// releaseLandedHosts has the hosts of a move that is under way, or over, be nodes like any other where their reservation has ended.
+// releaseLandedHosts releases the hosts of a command whose reservation has ended.
 func (dc *disruptionCommands) releaseLandedHosts(m *command) {
 	for _, c := range m.hosts {
 		if n := dc.nodeOf(c); n == nil || !hasReservedTaint(n, c) {
@@ -160,7 +163,8 @@ func (dc *disruptionCommands) releaseLandedHosts(m *command) {
 	}
 }
 
-// isRevocable says whether a holding is for a move that can still be taken back: pods that wait come before it.
+// isRevocable says whether a claim holds slots for a command that can still be taken back: pods that are pending come
+// before its pods.
 func (dc *disruptionCommands) isRevocable(c *model.Claim) bool {
 	r, ok := readHostRecord(c)
 	if !ok {
@@ -170,8 +174,8 @@ func (dc *disruptionCommands) isRevocable(c *model.Claim) bool {
 	return m != nil && m.deleting == 0 && len(m.candidates) > 0 && !slices.ContainsFunc(m.candidates, dc.isAboutToBeDeleted)
 }
 
-// lacksCapacityForSlots says whether a node that hosts a move has less room than the pods that it awaits ask for: somebody has come before it was reserved, or
-// pods that wait were given room there.
+// lacksCapacityForSlots says whether a node that hosts a command has less free capacity than the pods that it awaits
+// ask for: others came before it was reserved, or pending pods were placed there.
 func (dc *disruptionCommands) lacksCapacityForSlots(c *model.Claim, n *model.Node) bool {
 	free := n.Allocatable.Sub(n.Used)
 	there := map[slotKey]int{}
@@ -185,8 +189,9 @@ func (dc *disruptionCommands) lacksCapacityForSlots(c *model.Claim, n *model.Nod
 	return !need.Fits(free)
 }
 
-// canHost says whether room of a node can be reserved for the pods of a move: it is ours, usable, and nothing else is going on with it. One that has
-// drifted will go too, and what it hosts would move twice; with worn it may all the same.
+// canHost says whether capacity of the node at a position can be reserved for a command's pods: it has a claim of ours,
+// is usable, and nothing else is going on with it. A drifted node will be replaced too and its pods would move twice,
+// so it can only where drifted nodes are allowed (worn).
 func (dc *disruptionCommands) canHost(p int32, worn bool) bool {
 	at := dc.claims.claimOf[p]
 	if at < 0 {
@@ -205,7 +210,8 @@ func (dc *disruptionCommands) canHost(p int32, worn bool) bool {
 	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintReserved })
 }
 
-// closedToDisruption are the nodes on which no move may count: those given, and where pods are bound by us all that can't be reserved (see mayHost).
+// closedToDisruption returns the nodes whose free capacity no command may count on: those given, and where pods are
+// bound by us all that can't be reserved (see canHost).
 func (dc *disruptionCommands) closedToDisruption(going map[string]bool, worn bool) map[string]bool {
 	if dc.pol.Landing == LandBind {
 		for p, n := range dc.s.Nodes {
@@ -225,7 +231,8 @@ func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods 
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
 		return p
 	}
-	// What must go goes when there is a way in which all find room, though it need not be the one that kube-scheduler takes.
+	// A required command goes on when there is one way in which all pods find a place, though kube-scheduler may take
+	// another.
 	going := make(map[string]bool, len(closed))
 	for _, n := range closed {
 		going[n] = true

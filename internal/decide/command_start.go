@@ -25,7 +25,8 @@ func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
 		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: plan.CommandKey(r.ID)}}})
 }
 
-// start starts a move: the replacements first, which makes it durable, and the mark on what goes.
+// start starts a disruption command: the replacements first, which makes it durable, then the condition on the claims
+// to delete.
 func (dc *disruptionCommands) start(m *disrupt.Command) {
 	hosts := dc.hostsFor(m.OnExisting)
 	r := commandRecord{Cause: m.Cause, Of: len(m.Replacements), Hosts: len(hosts)}
@@ -72,7 +73,8 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 			if a, ok := dc.out.Actions[i].(plan.CreateClaim); ok {
 				a.Annotations = notes
 				if keep := dc.now.Add(dc.pol.Disrupt.Horizon).UTC().Format(time.RFC3339); !a.Reserved && notes[disrupt.KeepUntil] != "" {
-					// Others may take its room, and then the move has not saved what it promised: not soon again.
+					// Other pods may take its capacity, and then the command has not saved what it promised: not again
+					// soon.
 					a.Annotations = map[string]string{AnnotationCommand: notes[AnnotationCommand], disrupt.KeepUntil: keep}
 				}
 				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Key: plan.CommandKey(r.ID), Want: m.Why.Want, Have: m.Why.Have}
@@ -96,7 +98,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 	dc.reserveHosts(&command{commandRecord: r})
 }
 
-// StartedCommand is a move as it was decided.
+// StartedCommand is a disruption command as it was decided.
 type StartedCommand struct {
 	ID string
 	*disrupt.Command

@@ -14,15 +14,17 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// A move takes machines away for a reason: replacements first where pods need them, each with slots for those pods' successors; when
-// all of them are initialised the old nodes are tainted; when the taints are seen and every pod still has a home the old claims are
-// deleted, and lifecycle drains them. Until then it can be taken back: taints and conditions are removed and the replacements become
+// A disruption command deletes machines, the candidates, for a reason. Replacements come first where pods need them,
+// each with slots for those pods' successors. When all replacements are initialized the candidates' nodes are tainted;
+// when the taints are seen and every pod still has a place the candidates' claims are deleted, and lifecycle drains
+// them. Until then the command can be taken back: taints and conditions are removed and the replacements become
 // machines like any other.
 //
-// Its record is in the API server alone, so that it outlives whoever began it: AnnotationMove on each replacement names the move, how
-// many replacements it has and which claims go; the condition DisruptionReason on each of those names the move too. A move whose
-// replacements are not all there was not begun whole, or has lost one: it is taken back. A move that needs no replacement is written
-// down by the condition alone; until that has come back, Memory knows of it.
+// Its record is in the API server alone, so that it outlives the process that started it: AnnotationCommand on each
+// replacement names the command, how many replacements it has and which claims it deletes; the condition
+// DisruptionReason on each of those names the command too. A command whose replacements are not all there was not
+// started whole, or has lost one: it is taken back. A command without replacements is written down by the condition
+// alone; until that has been read back, the memory knows of it.
 
 // disruptionCommands are the disruption commands under way, and starts new ones.
 type disruptionCommands struct {
@@ -42,10 +44,10 @@ type disruptionCommands struct {
 	passiveReason string               // why commands are taken back and none is begun; empty: they go on
 }
 
-// AnnotationCommand on a NodeClaim says which move it was made for.
+// AnnotationCommand on a NodeClaim says which disruption command it was made for.
 const AnnotationCommand = "dovetail.sh/move"
 
-// commandRecord is the value of AnnotationMove.
+// commandRecord is the value of AnnotationCommand.
 type commandRecord struct {
 	ID     string    `json:"id"`
 	Cause  plan.Code `json:"cause"`
@@ -54,7 +56,7 @@ type commandRecord struct {
 	Claims []string  `json:"claims,omitempty"` // that go, by uid: a name may come back
 }
 
-// command is a move as the Snapshot shows it.
+// command is a disruption command as the Snapshot shows it.
 type command struct {
 	commandRecord
 	since        time.Time
@@ -66,7 +68,7 @@ type command struct {
 
 var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 
-// read reads the moves under way from the Snapshot, and the units.
+// read finds the disruption commands under way, and which claims they delete.
 func (dc *disruptionCommands) read() {
 	dc.byID = map[string]*command{}
 	dc.ofClaim = map[string]string{}
@@ -144,8 +146,8 @@ func (dc *disruptionCommands) read() {
 	dc.forgetFinishedHosts()
 }
 
-// backOffLost takes up what replacements that go themselves say of their moves. Where nothing else speaks of one it has failed before anything was
-// done to the machines that were to go: they are free, though they rest a while, once.
+// backOffLost takes up the records of replacements that are being deleted themselves, by command. A command that
+// nothing else speaks of has failed before anything was done to its candidates: they stay, and back off once.
 func (dc *disruptionCommands) backOffLost(records map[string]commandRecord) {
 	known := make(map[string]bool, len(records))
 	for _, id := range sortedKeys(records) {
@@ -167,13 +169,14 @@ func (dc *disruptionCommands) backOffLost(records map[string]commandRecord) {
 	dc.mem.lost = known
 }
 
-// unwrittenCommand is a move without replacements whose mark has not come back yet.
+// unwrittenCommand is a command without replacements whose condition has not been read back yet.
 type unwrittenCommand struct {
 	commandRecord
 	since time.Time
 }
 
-// readUnwritten takes up the moves that only Memory knows of, until the mark of each of their claims has been read.
+// readUnwritten takes up the commands that only the memory knows of, until the condition of each of their claims has
+// been read back.
 func (dc *disruptionCommands) readUnwritten(get func(commandRecord, time.Time) *command) {
 	if len(dc.mem.unwritten) == 0 {
 		return
@@ -192,7 +195,8 @@ func (dc *disruptionCommands) readUnwritten(get func(commandRecord, time.Time) *
 	dc.mem.unwritten = left
 }
 
-// commandIDOf returns the id of the disruption command that a claim's condition DisruptionReason names; empty: it names none.
+// commandIDOf returns the id of the disruption command that a claim's condition DisruptionReason names; empty: it names
+// none.
 func commandIDOf(c *model.Claim) string {
 	d := c.Conditions[lifecycle.Disrupted]
 	if !d.True() {
@@ -202,7 +206,7 @@ func commandIDOf(c *model.Claim) string {
 	return id
 }
 
-// servedBy is the move under way that a claim was made for, or that its node hosts; nil: none.
+// servedBy returns the command under way that a claim was made for, or that its node hosts; nil: none.
 func (dc *disruptionCommands) servedBy(c *model.Claim) *command {
 	for _, m := range dc.byID {
 		if slices.Contains(m.replacements, c) || slices.Contains(m.hosts, c) {
@@ -212,7 +216,8 @@ func (dc *disruptionCommands) servedBy(c *model.Claim) *command {
 	return nil
 }
 
-// podsWithReplacements are the pods on machines of moves that have replacements or hosts: slots are kept for them though they have not been asked to go yet.
+// podsWithReplacements returns the pods on candidates of all commands that have replacements or hosts: slots are kept
+// for them before they are evicted.
 func (dc *disruptionCommands) podsWithReplacements() []*model.Pod {
 	var out []*model.Pod
 	for _, id := range sortedKeys(dc.byID) {
@@ -221,7 +226,8 @@ func (dc *disruptionCommands) podsWithReplacements() []*model.Pod {
 	return out
 }
 
-// podsToReplace are those of one move.
+// podsToReplace returns the pods on a command's candidates that need slots; none where it has neither replacements nor
+// hosts.
 func (dc *disruptionCommands) podsToReplace(m *command) (out []*model.Pod) {
 	if len(m.replacements)+len(m.hosts) == 0 {
 		return nil
@@ -243,7 +249,7 @@ func (m *command) replacementsReady() bool {
 	return !slices.ContainsFunc(m.replacements, func(c *model.Claim) bool { return !c.Is(lifecycle.Initialized) })
 }
 
-// podsToReschedule are the pods on machines of moves under way that are not being deleted yet.
+// podsToReschedule returns the pods on candidates of commands under way that are not being deleted yet.
 func (dc *disruptionCommands) podsToReschedule() []*model.Pod {
 	var out []*model.Pod
 	for _, id := range sortedKeys(dc.byID) {

@@ -26,7 +26,7 @@ type disruptionSearch struct {
 	reservations *reservations
 }
 
-// input is what disrupt looks at. With worn, nodes that have drifted may host what moves.
+// input returns the cluster as package disrupt searches it. With worn, drifted nodes may host a command's pods.
 func (se *disruptionSearch) input(worn bool) *disrupt.Input {
 	rooms, _ := se.nodes.list()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
@@ -61,7 +61,8 @@ func (se *disruptionSearch) input(worn bool) *disrupt.Input {
 	return in
 }
 
-// measureStartTimes finds out how long pods take to start, and machines to come. Every pod and claim is looked at for that, so not in every search.
+// measureStartTimes measures how long pods take to start and machines to come. It looks at every pod and claim, so not
+// in every search.
 func (se *disruptionSearch) measureStartTimes() {
 	if due := se.mem.measuredAt.Add(se.pol.FullSearchInterval / 10); se.mem.startTimes != nil && se.now.Before(due) {
 		return
@@ -129,8 +130,8 @@ func (se *disruptionSearch) consolidate() {
 		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
 		return
 	}
-	// Machines whose pods left together come to rest one after another: all of them at once make a better move than each by itself. As long as
-	// none of them has, the others, which have been looked at before, are not looked at alone.
+	// Machines whose pods left together become quiet one after another: a command for all of them is better than one
+	// for each. As long as none of them is quiet, the others, which have been searched before, are not searched alone.
 	if se.mem.quietWaitSince.IsZero() || fresh && !se.mem.quietWaitFresh {
 		se.mem.quietWaitSince, se.mem.quietWaitFresh = se.now, fresh
 	}
@@ -179,11 +180,12 @@ func (se *disruptionSearch) consolidate() {
 	}
 }
 
-// restPerWork is how long searches rest after a wide one, for each step of its work: ten to twenty times as long as it took.
+// restPerWork is how long searches pause after one of all machines, for each step of its work: ten to twenty times as
+// long as it took.
 const restPerWork = 100 * time.Nanosecond
 
-// scope is how far to look for moves now, and when further: at everything anew when anything has changed, whenever that was, but no more often
-// than costs a small part of a processor; in between at what has changed.
+// scope returns how far to search now, and when to search further: among all machines when anything has changed, but no
+// more often than costs a small part of a processor; in between among what has changed.
 func (se *disruptionSearch) scope() (disrupt.Scope, time.Time) {
 	rest := se.mem.searchedAllAt.Add(max(se.pol.SearchInterval, min(time.Duration(se.mem.consolidation.LastWideWork)*restPerWork, se.pol.FullSearchInterval)))
 	if se.now.Before(rest) {

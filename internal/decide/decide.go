@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package decide is one step of the whole: from a Snapshot, a Memory, an instant and a Policy to a Plan and the next Memory.
+// Package decide is one step of the whole: from a Snapshot, a Memory, an instant and a Policy to a Plan and the next
+// Memory.
 //
-// It composes lifecycle (each claim's next step), demand (which pods need a machine, which have one coming) and solve (what to
-// buy for the rest). It is a pure function: no clock, no I/O, no goroutine, no order of a map in an output. Equal inputs give
-// equal plans.
+// It composes lifecycle (each claim's next step), demand (which pods need a machine, which have one coming) and solve
+// (what to buy for the rest). It is a pure function: no clock, no I/O, no goroutine, no order of a map in an output.
+// Equal inputs give equal plans.
 //
-// Invariants: a pod with a slot on a machine that is coming is never bought for again; a limit is never exceeded, claims whose
-// creation is under way included; a claim's name says what it is for, so that making it twice makes it once.
+// Invariants: a pod with a slot on a machine that is coming is never bought for again; a limit is never exceeded,
+// claims whose creation is under way included; a claim's name says what it is for, so that making it twice makes it
+// once.
 //
 // Start reading at Step: its two lists of stages, readings and decisions, are the whole policy in order.
 package decide
@@ -28,8 +30,8 @@ type Request struct {
 	OngoingOnly bool // don't, though a pod has lost the machine that was coming for it
 	BatchOpen   bool // pods still stream in, and demand is looked at again within a second
 
-	// Refused are the claims, by uid, of moves that verify refused when this step was decided before: they are left alone for a while,
-	// longer each time, and no other move is begun in this step.
+	// Refused are the claims, by uid, of commands that verify refused when this step was decided before: they back off,
+	// longer each time, and no other command is started in this step.
 	Refused []string
 
 	// NotBound are bindings that verify refused when this step was decided before: their pods are decided on again.
@@ -37,7 +39,8 @@ type Request struct {
 
 	NoteBlockers bool // say what blocks disruption too
 
-	// Halt takes back the moves that have not begun to delete, and begins none, for this reason; empty: they go on.
+	// PassiveReason puts the step into passive mode: commands that have not begun to delete are taken back for this
+	// reason and none is started; empty: they go on.
 	PassiveReason string
 }
 
@@ -52,7 +55,8 @@ type Output struct {
 	Kept     []Kept           // machines that were looked at and left alone
 }
 
-// Step decides: it reads the snapshot, runs the stages in their order, and returns the plan and what the next step should remember.
+// Step decides: it reads the snapshot, runs the stages in their order, and returns the plan and what the next step
+// should remember.
 func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) (Output, Memory) {
 	st := read(s, mem, now, pol, req, deciding)
 	again := false
@@ -104,7 +108,7 @@ func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request,
 // readings are the stages that find out how everything stands.
 func (st *step) readings(req Request) []stage {
 	return []stage{
-		// Nodes on which verify refused a binding are not looked at again for that pod.
+		// Pods whose binding verify refused are decided on again, without that node.
 		{"refused bindings", deciding, func() { st.disagreements.closeRefusedBindings(req.NotBound) }},
 		// Machines that their cloud takes away: what they hold must go, and nothing goes to them.
 		{"interruption notices", always, st.interruptions.read},
@@ -137,7 +141,8 @@ func (st *step) decisions(req Request) []stage {
 		// The machines of pools, and what their budgets allow.
 		{"candidates", deciding | explaining, st.candidates.build},
 		{"replica history", deciding, st.forecast.sample},
-		// What must go whatever is paid for it, then what is under way, then what drifts or is empty, then what may be had for less.
+		// First what must go whatever it costs, then commands under way, then new ones: empty nodes, broken, expired
+		// and drifted ones, and those whose pods can be had for less.
 		{"interruptions", deciding, onlyIf(active, st.interruptions.advance)},
 		{"forced repairs", deciding, onlyIf(active, st.health.forceRepairs)},
 		{"commands", deciding, st.commands.advanceAll},
@@ -147,7 +152,7 @@ func (st *step) decisions(req Request) []stage {
 		// What people are told, and the status of pools.
 		{"blocker notes", deciding, onlyIf(req.NoteBlockers, st.events.add)},
 		{"pool status", deciding, st.status.write},
-		// Only so many pods go at a time; what is in flight is not done twice.
+		// Only so many pods are evicted at a time, and what is in flight is not done twice.
 		{"eviction pacing", deciding, st.pacing.pace},
 		{"unsure slots", deciding, st.reservations.rewriteUnsureSlots},
 		{"actions in flight", deciding, st.dropInFlight},
@@ -165,16 +170,16 @@ func onlyIf(holds bool, run func()) func() {
 	return func() {}
 }
 
-// solvesDemand says whether demand is looked at in this step: it was asked for, or pods that were already decided on have lost what was
-// decided for them, which is not made to wait for the end of a batch.
+// solvesDemand says whether demand is solved in this step: it was asked for, or pods that had been placed have lost
+// their machine, which does not wait for the end of a batch.
 func (st *step) solvesDemand(req Request) bool {
 	st.demand.batchOpen = req.BatchOpen
 	lost, due := st.reservations.findLost(), st.interruptions.areDue() // both also remember what they have seen
 	return !req.OngoingOnly && (req.Solve || lost || due || len(req.NotBound) > 0)
 }
 
-// startCommands starts the disruption commands that buy something. Where this step has bought already it starts none: limits are counted
-// anew first, and what was bought comes back as a change.
+// startCommands starts the disruption commands that buy something. Where this step has bought already it starts none:
+// limits are counted anew first, and what was bought comes back as a change.
 func (st *step) startCommands() {
 	if slices.ContainsFunc(st.out.Actions, func(a plan.Action) bool { _, ok := a.(plan.CreateClaim); return ok }) {
 		return

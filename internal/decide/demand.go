@@ -83,7 +83,7 @@ func (dm *demandStage) solve(look bool) {
 	dm.rememberPlacements(placed)
 }
 
-// packPods has the solver place pods on rooms, and on machines to buy.
+// packPods solves for pods on given nodes and on machines to buy.
 func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.Room) (*solve.Problem, *solve.Result) {
 	problem := &solve.Problem{
 		ResourceNames: dm.s.ResourceNames, Demand: pods, Rooms: rooms, Pools: dm.purchases.pools(), Daemons: dm.s.Daemons, Namespaces: dm.s.Namespaces,
@@ -94,7 +94,8 @@ func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.Room) (*solve.P
 	return problem, &res
 }
 
-// rememberPlacements keeps what pending pods are expected where; nil: as before, less those that are not pending any more.
+// rememberPlacements keeps what pending pods are expected where; nil: as before, less those that are not pending any
+// more.
 func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 	if placed == nil {
 		placed = map[string]placement{}

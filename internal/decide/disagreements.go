@@ -12,14 +12,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// schedulerDisagreements are nodes that hold a pod by every check made here and that kube-scheduler, or verify, has not let it go to.
+// schedulerDisagreements are nodes that hold a pod by every check made here and that kube-scheduler, or verify, has not
+// let it go to.
 type schedulerDisagreements struct {
 	*draft
 	mem    *disagreementMemory
 	demand *demandStage
 }
 
-// closeRefusedBindings has pods decided on again that may not be bound to the node on which they had a slot: that node is no longer looked at for them.
+// closeRefusedBindings notes the bindings that verify refused: their nodes are closed to those pods, which are decided
+// on again.
 func (sd *schedulerDisagreements) closeRefusedBindings(refused []RefusedBinding) {
 	if len(refused) == 0 {
 		return
@@ -39,7 +41,8 @@ func (sd *schedulerDisagreements) closeRefusedBindings(refused []RefusedBinding)
 	sd.mem.byPod = next
 }
 
-// isBarred says whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against binding it there.
+// isBarred says whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against
+// binding it there.
 func (sd *schedulerDisagreements) isBarred(p *model.Pod, n *model.Node) bool {
 	return n != nil && slices.Contains(sd.mem.byPod[p.UID].nodes, n.Name)
 }
@@ -50,10 +53,11 @@ type disagreement struct {
 	why   plan.Reason // what verify had against the last one; an empty code: it was kube-scheduler
 }
 
-// maxDisagreements is how many standing nodes kube-scheduler may leave unused for a pod before it is given up on without a purchase.
+// maxDisagreements is how many standing nodes kube-scheduler may leave unused for a pod before it is given up on
+// without a purchase.
 const maxDisagreements = 6
 
-// countBoughtFor counts, among rooms, the nodes that were bought while the pod waited.
+// countBoughtFor counts those of the named nodes that were bought while the pod was pending.
 func (sd *schedulerDisagreements) countBoughtFor(p *model.Pod, names []string) int {
 	n := 0
 	for _, name := range names {
@@ -64,15 +68,17 @@ func (sd *schedulerDisagreements) countBoughtFor(p *model.Pod, names []string) i
 	return n
 }
 
-// closeNodes closes standing rooms that kube-scheduler has not used for a pod that we think fits, and gives up on a pod after two
-// such rooms: buying a third machine of the kind would not help it.
+// closeNodes closes standing nodes that kube-scheduler has not used for a pod although it fits by every check here, and
+// refuses a pod after two such nodes that were bought for it: a third machine of the kind would not help it. It returns
+// the demand that is left, the nodes, and the refused pods.
 func (sd *schedulerDisagreements) closeNodes(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, []solve.Room, []plan.PodDecision) {
 	mismatches := map[string]disagreement{}
 	kept := left[:0:0]
 	var refused []plan.PodDecision
 	for _, p := range left {
 		m := sd.of(p)
-		// A pod that kube-scheduler has not looked at has not been refused: it is behind, not of another opinion.
+		// A pod that kube-scheduler has not looked at yet has not been refused: the scheduler is behind, not of another
+		// opinion.
 		if was, ok := sd.demand.mem.placements[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !sd.now.Before(was.since.Add(sd.pol.DisagreementAfter)) && !slices.Contains(m.nodes, was.node) {
 			m.nodes = append(m.nodes[:len(m.nodes):len(m.nodes)], was.node)
 			if m.since.IsZero() {
@@ -99,7 +105,7 @@ func (sd *schedulerDisagreements) closeNodes(left []*model.Pod, rooms []solve.Ro
 	return kept, closeNodes(rooms, closed), refused
 }
 
-// of is what is remembered of a pod, as long as the cluster may still be the same.
+// of returns what is remembered of a pod; zero where there is nothing, or it is older than Policy.DisagreementRetry.
 func (sd *schedulerDisagreements) of(p *model.Pod) disagreement {
 	m := sd.mem.byPod[p.UID]
 	if !m.since.IsZero() && !sd.now.Before(m.since.Add(sd.pol.DisagreementRetry)) {

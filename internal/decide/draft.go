@@ -38,7 +38,8 @@ func (dr *draft) wakeAt(t time.Time) {
 	}
 }
 
-// dropInFlight leaves out what is in flight already, and has the loop look again when a failed action may be repeated.
+// dropInFlight leaves out actions that are in flight already and second writes to one object, and wakes the loop when a
+// failed action may be repeated.
 func (dr *draft) dropInFlight() {
 	kept := dr.out.Actions[:0]
 	said := make(map[string]bool, len(dr.out.Actions))

@@ -25,8 +25,8 @@ const (
 	hashVersion           = "v3"
 )
 
-// writeConditions keeps the condition Drifted of every machine: its pool's template has changed, it is not what its pool's requirements allow
-// any more, or its type is no longer sold.
+// writeConditions keeps the condition Drifted of every machine: its pool's template has changed, it is not what its
+// pool's requirements allow any more, or its type is no longer sold.
 func (df *driftConditions) writeConditions() {
 	for _, u := range df.candidates.dirty {
 		c := u.Claim

@@ -10,8 +10,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// startEmpty gives back the nodes that have had no pod of a workload for their pool's consolidateAfter, as far as the budgets allow. Each is a
-// move for which nothing comes: its node is tainted and looked at again before it goes, for kube-scheduler may just be binding a pod.
+// startEmpty starts the deletion of nodes that have had no workload pod for their pool's consolidateAfter, as far as
+// budgets allow. Each is a command without replacements: its node is tainted and looked at again before it is deleted,
+// for kube-scheduler may just be binding a pod to it.
 func (se *disruptionSearch) startEmpty() {
 	for _, u := range se.candidates.dirty {
 		c, n, pool := u.Claim, u.Node, u.Pool

@@ -12,8 +12,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// adoptGroupMembers makes a claim for each member of a node group that is nobody's: it was there before its group was given to a pool, or somebody else
-// had the group grow. From then on it is a machine like any other, and can be given back.
+// adoptGroupMembers makes a claim for each member of a node group that is nobody's: it was there before its group was
+// given to a pool, or somebody else had the group grow. From then on it is a machine like any other, and can be given
+// back.
 func (om *orphanedMachines) adoptGroupMembers() {
 	var taken map[string]bool // by provider id
 	for _, i := range om.s.Instances {
@@ -54,7 +55,8 @@ func (om *orphanedMachines) adoptGroupMembers() {
 	}
 }
 
-// poolOfMember is the pool that a machine is one of: the first, by name, whose node class it is of and whose requirements it meets.
+// poolOfMember is the pool that a machine is one of: the first, by name, whose node class it is of and whose
+// requirements it meets.
 func (om *orphanedMachines) poolOfMember(i *model.Instance) *model.NodePool {
 	var out *model.NodePool
 	for _, p := range om.s.Pools {
@@ -72,7 +74,8 @@ func (om *orphanedMachines) poolOfMember(i *model.Instance) *model.NodePool {
 	return out
 }
 
-// memberLabels are the labels that a member of a node group would have in a pool; nil where the pool does not buy such machines from it.
+// memberLabels are the labels that a member of a node group would have in a pool; nil where the pool does not buy such
+// machines from it.
 func memberLabels(p *model.NodePool, of model.Labels) model.Labels {
 	t := disrupt.FindInstanceType(p, of[model.LabelInstanceType])
 	if t == nil {

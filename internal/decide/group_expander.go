@@ -13,10 +13,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Which of several node groups grows is mostly a question of price, and the solver's. A NodeGroupClass may ask for other rules, Cluster
-// Autoscaler's expanders: then each group is tried for the whole of the demand by itself, as they do, and the groups of one weight that are
-// under the same rules are ranked by what came of it. The solver uses up what ranks first; price decides among equals, and between the first
-// of them and pools without such rules.
+// Which of several node groups grows is mostly a question of price, and the solver's. A NodeGroupClass may ask for
+// other rules, Cluster Autoscaler's expanders: then each group is tried for the whole of the demand by itself, as they
+// do, and the groups of one weight that are under the same rules are ranked by what came of it. The solver uses up what
+// ranks first; price decides among equals, and between the first of them and pools without such rules.
 
 // The expanders.
 const (
@@ -197,8 +197,8 @@ func (o *groupOption) compare(x *groupOption) int {
 	return cmp.Or(slices.Compare(o.keys, x.keys), strings.Compare(o.chance, x.chance))
 }
 
-// balanceGroups has machines come from those of several groups alike that have fewest. Groups are alike for a machine where they offer its type for
-// the same price, and their nodes have the same labels but for those that may differ.
+// balanceGroups has machines come from those of several groups alike that have fewest. Groups are alike for a machine
+// where they offer its type for the same price, and their nodes have the same labels but for those that may differ.
 func (dm *demandStage) balanceGroups(bought []solve.NewNode) {
 	var size, coming map[string]int64 // machines by group: those that are there or on their way, those of this plan
 	for i := range bought {
@@ -248,7 +248,8 @@ func labelsAlike(a, b model.Labels, ignore []string) bool {
 	return within(a, b) && within(b, a)
 }
 
-// podsAllowOffering says whether pods may as well go where an offering is: nothing of theirs depends on the zone, and they don't ask for another.
+// podsAllowOffering says whether pods may as well go where an offering is: nothing of theirs depends on the zone, and
+// they don't ask for another.
 func podsAllowOffering(pods []*model.Pod, o model.Offering) bool {
 	for _, p := range pods {
 		c := p.Class

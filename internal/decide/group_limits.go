@@ -12,8 +12,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// nodeGroups are the node groups of which something has to be minded, and how many of their machines nothing is being done to. A machine that
-// no claim was made for does not count: it is better to keep one too many.
+// nodeGroups are the node groups of which something has to be minded, and how many of their machines nothing is being
+// done to. A machine that no claim was made for does not count: it is better to keep one too many.
 func (ca *candidates) nodeGroups() map[string]*disrupt.NodeGroup {
 	out := map[string]*disrupt.NodeGroup{}
 	for _, p := range ca.s.Pools {
@@ -65,8 +65,9 @@ func (ca *candidates) withoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
 	})
 }
 
-// withinGroupMaximums are pools that buy no more from a group than its maximum leaves beside the machines that it has and the claims that there are
-// for more: the cloud was asked for its desired capacity a while ago, and may not have heard of the last of them.
+// withinGroupMaximums are pools that buy no more from a group than its maximum leaves beside the machines that it has
+// and the claims that there are for more: the cloud was asked for its desired capacity a while ago, and may not have
+// heard of the last of them.
 func (pu *purchases) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
 	if !slices.ContainsFunc(pools, func(p solve.Pool) bool {
 		return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool { return len(t.Offerings) > 0 && t.Offerings[0].Most > 0 })
@@ -85,7 +86,8 @@ func (pu *purchases) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
 	})
 }
 
-// membersByGroup is how many machines each group has and is to have: those of claims, unless they have ended, and those that are nobody's.
+// membersByGroup is how many machines each group has and is to have: those of claims, unless they have ended, and those
+// that are nobody's.
 func (pu *purchases) membersByGroup() map[string]int64 {
 	gone, claimed := map[string]bool{}, map[string]bool{} // by provider id
 	for _, i := range pu.s.Instances {

@@ -12,8 +12,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// index is the snapshot and what is looked up in it. It is built before the first stage and read by all; only markClaimsDirty adds to the
-// lists of what is dirty, when a disruption command names a claim that looks unchanged by itself.
+// index is the snapshot and what is looked up in it. It is built before the first stage and read by all; only
+// markClaimsDirty adds to the lists of what is dirty, when a disruption command names a claim that looks unchanged by
+// itself.
 type index struct {
 	s   *model.Snapshot
 	now time.Time
@@ -28,8 +29,8 @@ type index struct {
 	deployments   map[string]*model.Deployment // by key; nil before it is asked for
 }
 
-// isForeign says whether a claim is another provider's: of its machine nothing is known here, not even that there is none, so it is left to
-// whoever serves its class.
+// isForeign says whether a claim is another provider's: of its machine nothing is known here, not even that there is
+// none, so it is left to whoever serves its class.
 func (ix *index) isForeign(c *model.Claim) bool {
 	return len(ix.pol.NodeClasses) > 0 && c.ClassKind != "" && !slices.Contains(ix.pol.NodeClasses, c.ClassGroup+"/"+c.ClassKind)
 }
@@ -255,7 +256,8 @@ func newInstanceIndex(s *model.Snapshot, x *claimIndex) *instanceIndex {
 	return f
 }
 
-// instancesAt are a claim's in the cloud's list: those with its provider id, and those that bear its uid and are no other claim's.
+// instancesAt are a claim's in the cloud's list: those with its provider id, and those that bear its uid and are no
+// other claim's.
 func (ix *index) instancesAt(at int32) []*model.Instance {
 	c := ix.s.Claims[at]
 	var out []*model.Instance

@@ -14,10 +14,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// A machine whose cloud has said that it will take it away is an interrupted one. Its pods are demand at once, all of them with those of
-// every other machine interrupted in the same moment in one solve; its node takes no more pods; and it is drained as soon as each of its pods
-// has a home that is ready, or when the time left is needed for the drain. Nothing takes it back and no budget holds it up: it goes in any
-// case. PodDisruptionBudgets hold during the drain as always.
+// A machine whose cloud has said that it will take it away is an interrupted one. Its pods are demand at once, all of
+// them with those of every other machine interrupted in the same moment in one solve; its node takes no more pods; and
+// it is drained as soon as each of its pods has a home that is ready, or when the time left is needed for the drain.
+// Nothing takes it back and no budget holds it up: it goes in any case. PodDisruptionBudgets hold during the drain as
+// always.
 
 // interruptions are the machines that their cloud takes away.
 type interruptions struct {
@@ -103,8 +104,8 @@ func (it *interruptions) read() {
 	}
 }
 
-// areDue says whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once, though together
-// with those of others whose notices come in the same moment.
+// areDue says whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once,
+// though together with those of others whose notices come in the same moment.
 func (it *interruptions) areDue() bool {
 	if len(it.byClaim) == 0 {
 		it.mem.solved = nil

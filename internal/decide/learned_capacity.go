@@ -12,8 +12,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// LearnedCapacity are what Memory must not forget when the process ends, in a form that can be kept: without them machines that come short would be
-// bought anew after each restart.
+// LearnedCapacity are what Memory must not forget when the process ends, in a form that can be kept: without them
+// machines that come short would be bought anew after each restart.
 type LearnedCapacity struct {
 	Types []LearnedType `json:"types,omitempty"`
 	Pods  []LearnedPod  `json:"pods,omitempty"`

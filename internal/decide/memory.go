@@ -11,8 +11,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Memory is what makes the next step cheap or calm: a part for each stage that remembers something, read and written by that stage. The
-// zero value is valid. What is in it is replaced and never changed in place, so that a step that is dropped leaves no trace.
+// Memory is what makes the next step cheap or calm: a part for each stage that remembers something, read and written by
+// that stage. The zero value is valid. What is in it is replaced and never changed in place, so that a step that is
+// dropped leaves no trace.
 type Memory struct {
 	unchanged     unchangedMemory
 	interruptions interruptionMemory

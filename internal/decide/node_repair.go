@@ -27,11 +27,11 @@ type RepairPolicy struct {
 	After             time.Duration
 }
 
-// mostUnhealthy is the share of a pool's nodes, in percent and rounded up, that may be broken at once. When more are, it is not the nodes
-// that are broken: nothing is repaired.
+// mostUnhealthy is the share of a pool's nodes, in percent and rounded up, that may be broken at once. When more are,
+// it is not the nodes that are broken: nothing is repaired.
 const mostUnhealthy = 20
 
-// unhealthyNode is what is wrong with a node.
+// unhealthyNode is what is wrong with a node, and when it counts as broken.
 type unhealthyNode struct {
 	cause plan.Reason // empty code: nothing is
 	due   time.Time   // when it counts as broken
@@ -107,9 +107,9 @@ func (nh *nodeHealth) brokenNode(c *model.Claim) (unhealthyNode, bool) {
 	return s, ok && !nh.now.Before(s.due)
 }
 
-// forceRepairs ends, at once and whatever stands on them, machines that have been broken for so long that nothing gentle can be waited for:
-// their time of termination is now, which makes their pods go past every budget. It says of pools of which too many nodes are ill that
-// nothing is repaired.
+// forceRepairs deletes machines that have been broken for longer than Policy.RepairGrace: their time of termination is
+// now, so that their pods end past every budget. For pools of which too many nodes are unhealthy it notes that nothing
+// is repaired.
 func (nh *nodeHealth) forceRepairs() {
 	for _, c := range nh.dirtyClaims {
 		s, bad := nh.brokenNode(c)
@@ -141,8 +141,8 @@ func (nh *nodeHealth) forceRepairs() {
 	}
 }
 
-// clearTerminationTime takes the time of termination off a machine that is not to go after all: left there, it would make some later, gentle drain a
-// forced one.
+// clearTerminationTime takes the time of termination off a claim that is not deleted after all: left there, it would
+// force a later drain.
 func (nh *nodeHealth) clearTerminationTime(c *model.Claim) {
 	if !c.Deleting.IsZero() || c.Annotations[lifecycle.TerminationTime] == "" || nh.isWriting(c) {
 		return
@@ -151,7 +151,7 @@ func (nh *nodeHealth) clearTerminationTime(c *model.Claim) {
 		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}})
 }
 
-// canReplaceBroken says whether a machine is broken and may be repaired gently, its replacement first.
+// canReplaceBroken says whether a machine is broken and may be repaired with its replacement first.
 func (nh *nodeHealth) canReplaceBroken(c *model.Claim) bool {
 	if _, bad := nh.brokenNode(c); !bad {
 		return false

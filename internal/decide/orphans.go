@@ -22,8 +22,8 @@ func (om *orphanedMachines) terminate() {
 	om.releaseNodes()
 }
 
-// releaseNodes lets go of nodes that are being deleted and wait for our finalizer, when neither a claim nor a machine is left that could
-// see to it: somebody took the claim's finalizer off by hand.
+// releaseNodes lets go of nodes that are being deleted and wait for our finalizer, when neither a claim nor a machine
+// is left that could see to it: somebody took the claim's finalizer off by hand.
 func (om *orphanedMachines) releaseNodes() {
 	var alive map[string]bool
 	for _, p := range om.dirtyNodes {

@@ -11,9 +11,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Pods that are asked to go come back one by one: kube-scheduler binds some hundred a second, fewer where it shares a machine, and none of those
-// that wait for it runs. So no more of them are on their way at a time than it takes in a second or two, however many nodes go; the others run on
-// until it is their turn.
+// The successors of evicted pods come one by one: kube-scheduler binds some hundred a second, fewer where it shares a
+// machine, and none that waits for it runs. So only so many evictions are under way at a time as it binds in a second
+// or two, however many nodes are drained; the other pods run on until it is their turn.
 
 // evictionPacing lets only so many pods go at a time.
 type evictionPacing struct {
@@ -28,11 +28,11 @@ const (
 	pendingTimeout     = 5 * time.Second // and so is one that is pending for longer
 )
 
-// successorTimeout is how long a pod that was asked to go may have no successor that is seen.
+// successorTimeout is how long the successor of an evicted pod may be unseen.
 const successorTimeout = 3 * time.Second
 
-// eviction is when a pod was first asked to go, whether a slot was kept for its successor then, and by what that is told: its owner, empty
-// where nobody will make one, and that it is seen later than any pod then.
+// eviction is when a pod was first evicted, whether a slot was kept for its successor then, and how the successor is
+// told: by its owner (empty where none will be made) and by being seen later than any pod then.
 type eviction struct {
 	at    time.Time
 	pod   *model.Pod
@@ -42,13 +42,14 @@ type eviction struct {
 	slow  bool // it is on its way out, and its successor is made when it is gone: at and last are of then
 }
 
-// successorFollowsEnd says whether a pod's successor is made only when it is wholly gone, as a StatefulSet does, where the others do not wait for its
-// end. Of owners that nobody knows it is taken to be so.
+// successorFollowsEnd says whether a pod's successor is made only when it is wholly gone, as a StatefulSet does, where
+// the others do not wait for its end. Of owners that nobody knows it is taken to be so.
 func successorFollowsEnd(p *model.Pod) bool {
 	return p.Owner.Kind != "ReplicaSet" && p.Owner.Kind != "ReplicationController"
 }
 
-// followSlowEvictions follows those of the pods asked to go that take long to end before they have a successor: it is awaited from their end on.
+// followSlowEvictions follows evicted pods whose successor is made only when they have ended: it is awaited from then
+// on.
 func (ep *evictionPacing) followSlowEvictions() {
 	if len(ep.mem.evictions) == 0 {
 		return
@@ -77,9 +78,10 @@ func (ep *evictionPacing) followSlowEvictions() {
 	ep.mem.evictions = next
 }
 
-// evictionsAllowed says how many pods may be asked to go now, beside those that have been asked before and did not go: those are asked again, since
-// what keeps them is not the scheduler. On their way are those that are about to go, those whose successors are yet to be made, and all
-// that are pending. Whoever makes the successors may stand still for a second and then make all at once; so it is not by time that they count.
+// evictionsAllowed returns how many pods may be evicted now, beside those evicted before that have not gone: those are
+// evicted again, since it is not the scheduler that keeps them. Under way are pods about to go, pods whose successor is
+// pending, and all pending pods. Controllers may pause for a second and then make all successors at once, so pods are
+// counted and not their age.
 func (ep *evictionPacing) evictionsAllowed() int {
 	under := 0
 	for _, p := range ep.s.Pending {
@@ -99,7 +101,7 @@ func (ep *evictionPacing) evictionsAllowed() int {
 	return ep.pol.EvictionConcurrency - under
 }
 
-// remainingEvicted are the pods, by uid, that have been asked to go or will be, and have not gone.
+// remainingEvicted returns, by uid, the pods on nodes being drained: evicted and not gone, or to be evicted.
 func (ep *evictionPacing) remainingEvicted() map[string]bool {
 	there := map[string]bool{}
 	if len(ep.mem.evictions) > 0 {
@@ -110,7 +112,8 @@ func (ep *evictionPacing) remainingEvicted() map[string]bool {
 	return there
 }
 
-// pendingSuccessors is by owner how many pods have gone a moment ago, with successors that have not been seen yet; with slow, those too that have begun to.
+// pendingSuccessors is by owner how many pods have gone a moment ago, with successors that have not been seen yet; with
+// slow, those too that have begun to.
 func (ep *evictionPacing) pendingSuccessors(there map[string]bool, slow bool) map[string]int {
 	gone, since, first := map[string]int{}, map[string]uint64{}, uint64(math.MaxUint64) // by owner
 	for uid, a := range ep.mem.evictions {
@@ -133,7 +136,8 @@ func (ep *evictionPacing) pendingSuccessors(there map[string]bool, slow bool) ma
 	return gone
 }
 
-// podsPendingSuccessor are the pods that have gone a moment ago without a slot, and whose successors have not been seen yet.
+// podsPendingSuccessor are the pods that have gone a moment ago without a slot, and whose successors have not been seen
+// yet.
 func (ep *evictionPacing) podsPendingSuccessor() (out []*model.Pod) {
 	there := ep.remainingEvicted()
 	left := ep.pendingSuccessors(there, false)

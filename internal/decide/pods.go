@@ -65,8 +65,9 @@ type classOwner struct {
 	owner string
 }
 
-// unboundInTransit are the pods that are on their way, can't be held back, and have no machine that is kept for them: what standing room they take is
-// not known before they are there. Those that have waited for long take none, but where they are expected.
+// unboundInTransit returns the pods that are to be bound somewhere and have no slot: which standing node's capacity
+// they take is not known before they are there. Pods that have been pending for Policy.InTransitWait take none, unless
+// they are expected on a node.
 func (pt *podTable) unboundInTransit() []*model.Pod {
 	var out []*model.Pod
 	for _, p := range pt.s.Pending {
@@ -97,8 +98,9 @@ func (pt *podTable) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
 	return out
 }
 
-// areInTransit says whether pods are on their way to standing room because of a move or a drain begun within the last minute: what they take is
-// not known before they are there. A drain that lasts longer is not waited for; what its pods will take is then reckoned with.
+// areInTransit says whether pods are on their way to standing nodes because of a command or a drain begun within
+// Policy.InTransitWait, so that free capacity is not known. A longer drain is not waited for; its pods are then
+// reckoned with instead.
 func (pt *podTable) areInTransit() bool {
 	recent := func(since time.Time) bool { return pt.now.Before(since.Add(pt.pol.InTransitWait)) }
 	uncovered := func(c *model.Claim) bool {
@@ -135,7 +137,8 @@ func (pt *podTable) areInTransit() bool {
 	return false
 }
 
-// terminatingUnreserved are the pods that heed would follow, asked to go or not, for whose successors no slot is open.
+// terminatingUnreserved returns the pods that are ending, have a successor only after their end, and for whose
+// successors no slot is open.
 func (pt *podTable) terminatingUnreserved() (out []*model.Pod) {
 	dying := slices.DeleteFunc(pt.terminatingPods(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
 	if len(dying) == 0 {
@@ -179,9 +182,9 @@ func IsForScheduler(p *model.Pod) bool {
 	return !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == defaultScheduler
 }
 
-// isDemand says whether a pending pod is demand: kube-scheduler has said that it fits nowhere, of it or of another pod of its class
-// (a batch of a thousand alike is not waited for one by one), or has been so busy that it has said nothing for a while; then it is
-// for solve to find free room first. Pods that something else is being done about are no demand.
+// isDemand says whether a pending pod is demand: kube-scheduler has said that it, or another pod of its class, fits
+// nowhere (a batch of a thousand alike is not waited for one by one), or has said nothing for Policy.SchedulerWait;
+// then the solver finds free capacity first. Pods that somebody else sees to are no demand: see IsForScheduler.
 func (pt *podTable) isDemand(p *model.Pod) bool {
 	if p.Gated || p.Nominated != "" || !p.IsWorkload() {
 		return false
@@ -205,7 +208,8 @@ func (pt *podTable) isDemand(p *model.Pod) bool {
 
 const defaultScheduler = "default-scheduler"
 
-// leavingPods are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere else.
+// leavingPods are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere
+// else.
 func (pt *podTable) leavingPods() []*model.Pod {
 	if pt.leaversKnown {
 		return pt.leavers

@@ -23,8 +23,8 @@ type PoolFigures struct {
 	Allowed    map[plan.Code]int64 // how many more may go, by reason
 }
 
-// Figures are how the pools stand, and how many machines might go for each reason now but for the budgets. They are for whoever measures:
-// nothing is decided.
+// Figures are how the pools stand, and how many machines might go for each reason now but for the budgets. They are for
+// whoever measures: nothing is decided.
 func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFigures, map[plan.Code]int64) {
 	st := newExplanation(s, mem, now, pol)
 	st.candidates.guard = disrupt.NewEligibility(s.PDBs, now) // neither rollouts nor node groups are reckoned with in figures

@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// purchases is what may still be bought, and makes the claims for what is.
+// purchases knows what may still be bought, and makes the claims for what is.
 type purchases struct {
 	*draft
 	mem          *purchaseMemory
@@ -45,7 +45,7 @@ func (pu *purchases) sizeRange(c *model.Claim) (least, most model.Resources, n i
 	return least, most, n
 }
 
-// pools are the pools that may buy, with what is left of their limits and of their node groups.
+// pools returns the pools that may buy, with what is left of their limits and of their node groups' maximums.
 func (pu *purchases) pools() []solve.Pool {
 	used := map[string]model.Resources{}
 	count := map[string]int64{}
@@ -59,7 +59,8 @@ func (pu *purchases) pools() []solve.Pool {
 		count[c.Pool]++
 		size := c.Capacity
 		if size.IsZero() {
-			// It may come as any of the types that it was decided on with, though some, or all, are not offered any more.
+			// It may come as any of the types that it was decided on with, though some, or all, are not offered any
+			// more.
 			_, most, _ := pu.sizeRange(c)
 			size = most.Max(pu.mem.claimSizes[c.Name]).Max(c.Requests)
 		}
@@ -144,7 +145,8 @@ func (pu *purchases) staticClaim(p *model.NodePool, why plan.Reason) (plan.Creat
 	}, true
 }
 
-// newClaimName names a claim after what it is for. A name that is taken by a claim on its way out is salted with that claim's uid.
+// newClaimName names a claim after what it is for. A name that is taken by a claim on its way out is salted with that
+// claim's uid.
 func (pu *purchases) newClaimName(pool string, pods []*model.Pod) string {
 	uids := make([]string, len(pods))
 	for i, p := range pods {

@@ -18,7 +18,8 @@ type registrations struct {
 	mem *registrationMemory
 }
 
-// registrationHealthy is the condition of a NodePool that says whether its machines become nodes. Nothing depends on it.
+// registrationHealthy is the condition of a NodePool that says whether its machines become nodes. Nothing depends on
+// it.
 const registrationHealthy = "NodeRegistrationHealthy"
 
 // Of the last machines of a pool as many are looked at, and so many failures are too many, as in the reference.
@@ -27,7 +28,8 @@ const (
 	registrationFailureLimit = 2
 )
 
-// registrationHistory is the last machines of a pool that registered or failed to, under one template and one generation of its node class.
+// registrationHistory is the last machines of a pool that registered or failed to, under one template and one
+// generation of its node class.
 type registrationHistory struct {
 	basis string
 	last  []registration // oldest first
@@ -82,8 +84,8 @@ func (rg *registrations) add(p *model.NodePool, r registration) {
 	rg.mem.byPool = all
 }
 
-// condition is what a pool's status should say about it; an empty one: nothing is known, what it says stays. What was judged
-// under another template or node class is not known any more.
+// condition is what a pool's status should say about it; an empty one: nothing is known, what it says stays. What was
+// judged under another template or node class is not known any more.
 func (rg *registrations) condition(p *model.NodePool) model.Condition {
 	have, ok := rg.mem.byPool[p.UID]
 	if !ok || have.basis != registrationBasis(p) {

@@ -13,8 +13,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// podRemedies are edits that may make the check behind a reason for refusing a pod pass, the smallest first. They are candidates: whoever asks
-// makes them, in thought, and looks again.
+// podRemedies are edits that may make the check behind a reason for refusing a pod pass, the smallest first. They are
+// candidates: whoever asks makes them, in thought, and looks again.
 func (ex *explanation) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 	c, pod := p.Class, "pod/"+p.Key()
 	pool, name := ex.poolByName[r.Pool], "nodepool/"+r.Pool
@@ -184,7 +184,8 @@ func marketRemedies(pool *model.NodePool) []plan.Change {
 	return out
 }
 
-// limitRemedies raise the limit by what is missing; where others took what was left, each limit by a machine of the largest type.
+// limitRemedies raise the limit by what is missing; where others took what was left, each limit by a machine of the
+// largest type.
 func (ex *explanation) limitRemedies(pool *model.NodePool, name string, r plan.Reason) []plan.Change {
 	if pool == nil {
 		return nil

@@ -16,9 +16,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Room that a workload has left is not free for ever: an autoscaler takes it again in some minutes, people each morning. What giving its machines
-// back saves ends then; so does what moving its pods saves when it shrinks. So the number of each workload's pods is remembered, and from how long it
-// stayed below or above a level before follows when it is expected to cross it again. Nothing else about consolidation depends on what happened before.
+// Room that a workload has left is not free for ever: an autoscaler takes it again in some minutes, people each
+// morning. What giving its machines back saves ends then; so does what moving its pods saves when it shrinks. So the
+// number of each workload's pods is remembered, and from how long it stayed below or above a level before follows when
+// it is expected to cross it again. Nothing else about consolidation depends on what happened before.
 
 // replicaForecast is how many pods workloads had, and when they are expected to grow and to shrink.
 type replicaForecast struct {
@@ -37,7 +38,8 @@ const (
 	leastEpisodes = 2
 )
 
-// workloadName names what makes pods: a Deployment, or else the controller itself. One deleted and made again under its name is the same.
+// workloadName names what makes pods: a Deployment, or else the controller itself. One deleted and made again under its
+// name is the same.
 type workloadName struct{ namespace, kind, name string }
 
 func (w workloadName) String() string {
@@ -189,7 +191,8 @@ type crossing struct {
 // pods is how many there are now.
 func (h *replicaHistory) pods() int { return h.changes[len(h.changes)-1].pods }
 
-// rises is when a workload is expected to have one pod more than now, two, four and so on, as far as it ever had them, soonest first.
+// rises is when a workload is expected to have one pod more than now, two, four and so on, as far as it ever had them,
+// soonest first.
 func (h *replicaHistory) rises(now time.Time) []crossing {
 	most := 0
 	for _, c := range h.changes {
@@ -201,7 +204,8 @@ func (h *replicaHistory) rises(now time.Time) []crossing {
 	})
 }
 
-// drops is when a workload is expected to have one pod fewer than now, two, four and so on, as far as it ever had so few, soonest first.
+// drops is when a workload is expected to have one pod fewer than now, two, four and so on, as far as it ever had so
+// few, soonest first.
 func (h *replicaHistory) drops(now time.Time) []crossing {
 	least := h.pods()
 	for _, c := range h.changes {
@@ -228,9 +232,10 @@ func crossings(distance int, until func(pods int) (time.Duration, bool)) (out []
 	return out
 }
 
-// timeUntil is how long it is expected to take until the number of pods has crossed a level, as there says of a number. It looks at the times before that
-// it took to be there: of those that were longer than this one has been so far, the median tells how much longer this one will be. One that was
-// hardly shorter counts too, since no two are equally long: it is taken to end now. Where most were shorter, or too few are known, ok is false.
+// timeUntil is how long it is expected to take until the number of pods has crossed a level, as there says of a number.
+// It looks at the times before that it took to be there: of those that were longer than this one has been so far, the
+// median tells how much longer this one will be. One that was hardly shorter counts too, since no two are equally long:
+// it is taken to end now. Where most were shorter, or too few are known, ok is false.
 func (h *replicaHistory) timeUntil(now time.Time, there func(pods int) bool) (left time.Duration, ok bool) {
 	var took []time.Duration
 	var away time.Time // since when it is not there

@@ -22,8 +22,8 @@ type requiredDisruption struct {
 	static     *staticPools
 }
 
-// replace starts the next move of a machine that must go: broken, expired, drifted. Those without pods just go. It says whether
-// something was begun that is bought for.
+// replace starts the next disruption command of a machine that must go: broken, expired, drifted. Machines without pods
+// just go. It says whether it started one with replacements.
 func (rq *requiredDisruption) replace() bool {
 	type due struct {
 		u     *disrupt.Candidate
@@ -98,7 +98,7 @@ func (rq *requiredDisruption) replace() bool {
 	return false
 }
 
-// Kept is a machine that should go and can't, or was looked at and need not; told when the reason changes.
+// Kept is a machine that should go and can't, or that was searched and need not go; told when the reason changes.
 type Kept struct {
 	Node  string
 	Cause plan.Code

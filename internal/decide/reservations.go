@@ -27,7 +27,8 @@ type reservations struct {
 	byClaim map[string]*reservation // by claim name
 }
 
-// reservation is a claim whose slots still hold room for pods (contract 9): it is coming, or its reservation is not over.
+// reservation is a claim whose slots still hold room for pods (contract 9): it is coming, or its reservation is not
+// over.
 type reservation struct {
 	claim *model.Claim
 	node  *model.Node
@@ -52,9 +53,10 @@ func (h *reservation) awaitedPods() int {
 	return n
 }
 
-// landingStatus says whether pods of a reservation are certain to come yet, and when that was last so or one last came: some still run where they
-// are to go from, are being bound, or their ReplicaSet is still making them. Machines of one move come at different times, and their pods are asked to go when
-// all are there, one after another; but none is waited for longer than a move.
+// landingStatus says whether pods of a reservation are certain to come yet, and when that was last so or one last came.
+// They are while predecessors still run elsewhere, while pods are being bound, and while their ReplicaSet is making
+// them. Replacements of one command come at different times and its pods are evicted when all are there; but no
+// reservation waits longer than Policy.CommandTimeout.
 func (rt *reservations) landingStatus(h *reservation) (coming bool, since time.Time) {
 	began := h.claim.Conditions[lifecycle.Initialized]
 	r, hosts := readHostRecord(h.claim)
@@ -84,7 +86,7 @@ func (rt *reservations) landingStatus(h *reservation) (coming bool, since time.T
 	return false, since
 }
 
-// read finds the claims that hold room, and which of it is taken.
+// read finds the claims that hold capacity for pods, and which pending pods their slots are for.
 func (rt *reservations) read() {
 	rt.byClaim = map[string]*reservation{}
 	for _, c := range rt.dirtyClaims {
@@ -119,8 +121,8 @@ func (rt *reservations) read() {
 	rt.releaseEmptySlots(ending)
 }
 
-// endingSlots are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say, makes the next one only when
-// the last is wholly gone.
+// endingSlots are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say,
+// makes the next one only when the last is wholly gone.
 func (rt *reservations) endingSlots() map[slotKey]bool {
 	out := map[slotKey]bool{}
 	if len(rt.byClaim) == 0 {
@@ -132,8 +134,8 @@ func (rt *reservations) endingSlots() map[slotKey]bool {
 	return out
 }
 
-// releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a successor. A node that is
-// usable has waited for them long enough after Policy.DeadSlot.
+// releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a
+// successor. A node that is usable has waited for them long enough after Policy.DeadSlot.
 func (rt *reservations) releaseEmptySlots(ending map[slotKey]bool) {
 	idle := map[string]time.Time{}
 	var coming map[slotKey]bool
@@ -187,7 +189,8 @@ func (rt *reservations) releaseEmptySlots(ending map[slotKey]bool) {
 	rt.mem.emptySlotsSince = idle
 }
 
-// rewriteUnsureSlots has slots written again where nobody knows whether they were. Whatever else this step wants of them has been said, and goes first (drop).
+// rewriteUnsureSlots has slots written again where nobody knows whether they were. Whatever else this step wants of
+// them has been said, and goes first (drop).
 func (rt *reservations) rewriteUnsureSlots() {
 	for _, c := range rt.dirtyClaims {
 		if c.SlotsUnsure && c.Deleting.IsZero() {
@@ -222,8 +225,8 @@ func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) bool {
 	return false
 }
 
-// isStuck says whether a claim's node has come and is still of no use when a machine without a node would be given up: nobody waits for
-// it any longer, though it may yet come round.
+// isStuck says whether a claim's node has come and is still not initialized when a claim without a node would be given
+// up: nothing waits for it any longer, though it may yet become usable.
 func (rt *reservations) isStuck(c *model.Claim) bool {
 	if c.Is(lifecycle.Initialized) {
 		return false
@@ -261,7 +264,7 @@ func (rt *reservations) isUsable(h *reservation) bool {
 	return true
 }
 
-// reservationRefusal says why a new claim's room can't be kept to its pods; an empty code: it can.
+// reservationRefusal says why a new claim can't be reserved for its pods; an empty code: it can.
 func (rt *reservations) reservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
 	if rt.pol.Landing == LandOff {
 		return plan.Reason{Code: plan.LandingOff, Pool: pool.Name}
@@ -294,7 +297,7 @@ func (rt *reservations) reservationRefusal(pool *model.NodePool, requests model.
 	return plan.Reason{}
 }
 
-// hasReservedSlot says whether pods of a class and an owner are waited for on machines that hold room.
+// hasReservedSlot says whether some reservation has slots for the class and owner of a pod.
 func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
 	k := rt.pods.slotKeyOf(p)
 	for _, h := range rt.byClaim {
@@ -305,9 +308,9 @@ func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
 	return false
 }
 
-// findLost says whether a claim that pods were to come to holds nothing for them any more, because it failed or its reservation is over,
-// and some pod has no machine now. Such pods are decided on at once, their batch being long complete. Which pod of many alike has a slot
-// changes with every pod that comes, so it is claims that are looked at.
+// findLost says whether a claim that pods were to come to holds nothing for them any more, because it failed or its
+// reservation is over, and some pod has no machine now. Claims are compared and not pods, for which of many alike pods
+// has a slot changes with every pod that comes.
 func (rt *reservations) findLost() bool {
 	lost := false
 	for name := range rt.mem.awaited {

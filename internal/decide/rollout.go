@@ -9,10 +9,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// A workload of one pod that is evicted is down until its successor runs. Where it has been asked for (dovetail.sh/surge: "true" on the
-// Deployment, its pods or the NodePool) the drain has the Deployment make its pod anew instead, as kubectl rollout restart does: its
-// strategy brings the new pod up before the old one goes. That the roll was begun is written in the Deployment's template, and a pod that
-// is older than it bears another value: nothing else is remembered.
+// A workload of one pod that is evicted is down until its successor runs. Where it has been asked for
+// (dovetail.sh/surge: "true" on the Deployment, its pods or the NodePool) the drain has the Deployment make its pod
+// anew instead, as kubectl rollout restart does: its strategy brings the new pod up before the old one goes. That the
+// roll was begun is written in the Deployment's template, and a pod that is older than it bears another value: nothing
+// else is remembered.
 
 // rollouts finds the pods whose successor comes before they go.
 type rollouts struct {
@@ -97,7 +98,8 @@ func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[str
 	return out
 }
 
-// hasSuccessor says whether a pod's successor is there already, pending or bound, so that nobody need come for it any more.
+// hasSuccessor says whether a pod's successor is there already, pending or bound, so that nobody need come for it any
+// more.
 func (ro *rollouts) hasSuccessor(p *model.Pod) bool {
 	d := ro.deploymentOf(p)
 	if d == nil || p.RestartedAt == d.RestartedAt || !ro.successorComesFirst(p) {

@@ -13,14 +13,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// A node may come with less for pods than its type was said to have: a kubelet that keeps more back, a static pod, a device that never
-// shows. What was planned on it then does not fit, and the same would be bought for it again, and come short again. So what came is
-// remembered by pool and type, and after the second such machine the type counts as the least that one of them had, for every pod of
-// that pool. It is what its provider says again when the provider says something else of it, its image is another one, or the pool or its
-// node class has changed. A node that turns out to have enough after all is taken off the list.
+// A node may come with less for pods than its type was said to have: a kubelet that keeps more back, a static pod, a
+// device that never shows. What was planned on it then does not fit, and the same would be bought for it again, and
+// come short again. So what came is remembered by pool and type, and after the second such machine the type counts as
+// the least that one of them had, for every pod of that pool. It is what its provider says again when the provider says
+// something else of it, its image is another one, or the pool or its node class has changed. A node that turns out to
+// have enough after all is taken off the list.
 //
-// A pod for which two machines have come short gets no third, of whichever type: what is wrong with them may be wrong with all. It is asked
-// about again when the pool or its node class has changed, or the pod has. All of this outlives the process (lessons.go).
+// A pod for which two machines have come short gets no third, of whichever type: what is wrong with them may be wrong
+// with all. It is decided on again when the pool or its node class has changed, or the pod has. All of this outlives
+// the process (see LearnedCapacity).
 
 // capacityShortfalls are machines that came with less for pods than was promised.
 type capacityShortfalls struct {
@@ -37,7 +39,8 @@ const shortfallLimit = 2
 
 type poolType struct{ pool, instanceType string } // the pool by uid
 
-// shortfall is what machines of a type came with in a pool, while all that they were judged by was as it was. It is never written to.
+// shortfall is what machines of a type came with in a pool, while all that they were judged by was as it was. It is
+// never written to.
 type shortfall struct {
 	basis    string          // of the pool
 	promised model.Resources // what its provider said that pods may ask for
@@ -106,8 +109,8 @@ func (x shortfall) leastAllocatable() model.Resources {
 	return out
 }
 
-// checkCapacity looks whether a claim's node, which has come, holds what was planned on it. Slots for which it has no room hold nothing: their pods
-// are decided on again at once. It says whether that is news.
+// checkCapacity checks that a claim's node, which has come, holds what was planned on it. Slots for which it has no
+// capacity are dropped: their pods are decided on again at once. It says whether the shortfall was not known before.
 func (cs *capacityShortfalls) checkCapacity(h *reservation) (news bool) {
 	c, n := h.claim, h.node
 	if n == nil || c.UID == "" || !c.Is(lifecycle.Initialized) {
@@ -145,14 +148,15 @@ func (cs *capacityShortfalls) checkCapacity(h *reservation) (news bool) {
 	return news
 }
 
-// lostSlots is what a machine that came short had no room for.
+// lostSlots is the slots that a machine which came short had no capacity for.
 type lostSlots struct {
 	claim *model.Claim
 	room  model.Resources
 	slots map[slotKey]int
 }
 
-// podShortfall is the machines that came short for a pod, while it and the pool that they were bought from were as they are. It is never written to.
+// podShortfall is the machines that came short for a pod, while it and the pool that they were bought from were as they
+// are. It is never written to.
 type podShortfall struct {
 	class       string // of the pod
 	pool, basis string // of the last; the pool by uid
@@ -160,7 +164,8 @@ type podShortfall struct {
 	why         plan.Reason
 }
 
-// recordPodShortfalls finds the pods for which machines have come short: of those that have none now, as many of a kind as had a slot there.
+// recordPodShortfalls finds the pods for which machines have come short: of those that have none now, as many of a kind
+// as had a slot there.
 func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 	said := map[string]bool{} // a pod has one slot at a time
 	for _, x := range cs.mem.lost {
@@ -197,7 +202,8 @@ func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 	cs.mem.lost = nil
 }
 
-// podShortfallOf is what is remembered of a pod, if it, the pool and its node class are as they were.
+// podShortfallOf returns the machines that came short for a pod; false: none, or the pod, the pool or its node class
+// has changed since.
 func (cs *capacityShortfalls) podShortfallOf(p *model.Pod) (podShortfall, bool) {
 	m, ok := cs.mem.byPod[p.UID]
 	return m, ok && m.class == ClassHash(p.Class) && slices.ContainsFunc(cs.s.Pools, func(q *model.NodePool) bool {
@@ -234,8 +240,8 @@ func multiply(r model.Resources, n int) model.Resources {
 	return model.Resources(nil).AddInto(r, int64(n))
 }
 
-// record takes down what a node has where that is less than was promised and too little, and strikes it where it is not. It says whether
-// that is news.
+// record notes what a node has where that is less than was promised and too little, and strikes the note where it is
+// not. It says whether the shortfall was not known before.
 func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room model.Resources) bool {
 	p := cs.poolByName[c.Pool]
 	if h := c.Annotations[hashAnnotation]; p == nil || h != "" && h != p.Hash {
@@ -287,8 +293,8 @@ func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room m
 	return short && !was
 }
 
-// recordStuckNode takes down what a node has that never became usable: a device may be missing that its type was said to have. It says whether that
-// is news.
+// recordStuckNode notes what a node has that never became usable: a device may be missing that its type was said to
+// have. It says whether the shortfall was not known before.
 func (cs *capacityShortfalls) recordStuckNode(c *model.Claim, n *model.Node) bool {
 	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !isRegistered(n) || !cs.reservations.isStuck(c) {
 		return false

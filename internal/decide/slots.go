@@ -41,8 +41,8 @@ func ClassHash(c *model.Class) string {
 	return hashName(13, c.Key)
 }
 
-// slotOwner is whose successors inherit a slot: the pod's Deployment, which makes a new ReplicaSet when it is restarted, or its controller,
-// or the pod itself.
+// slotOwner is whose successors inherit a slot: the pod's Deployment, which makes a new ReplicaSet when it is
+// restarted, or its controller, or the pod itself.
 func slotOwner(p *model.Pod) string {
 	if p.Deployment != "" {
 		return "deployment/" + p.Namespace + "/" + p.Deployment
@@ -55,7 +55,8 @@ func slotOwner(p *model.Pod) string {
 
 type slotKey struct{ class, owner string }
 
-// slotKeyOf is the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before took.
+// slotKeyOf is the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before
+// took.
 func (pt *podTable) slotKeyOf(p *model.Pod) slotKey {
 	last := pt.slotKeyPod
 	if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Namespace != p.Namespace || p.Owner.UID == "" {
@@ -73,15 +74,15 @@ func (pt *podTable) slotKeyOf(p *model.Pod) slotKey {
 	return pt.slotKey
 }
 
-// slotRef is a kind of slot of a holding.
+// slotRef is one kind of slot of a reservation.
 type slotRef struct {
 	*reservation
 	slot int
 }
 
-// assignSlots hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to open slots of
-// their class and owner, the oldest first and to the machines that are furthest on their way (remote), claims by name. Pods on nodes being drained
-// take open slots too: their successors will come for them.
+// assignSlots hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to
+// open slots of their class and owner, the oldest first and to the machines that are furthest on their way (remote),
+// claims by name. Pods on nodes being drained take open slots too: their successors will come for them.
 func (rt *reservations) assignSlots() {
 	rt.pods.covered = map[string]bool{}
 	open := map[slotKey][]slotRef{}
@@ -98,8 +99,8 @@ func (rt *reservations) assignSlots() {
 	rt.fillSlots(open)
 }
 
-// distanceToReady says how far a claim's machine is from taking pods that wait: whoever has waited longest is to run first, and kube-scheduler looks at the
-// oldest pods first, in vain if those of a machine that is not bought yet.
+// distanceToReady says how far a claim's machine is from taking pods that wait: whoever has waited longest is to run
+// first, and kube-scheduler looks at the oldest pods first, in vain if those of a machine that is not bought yet.
 func (rt *reservations) distanceToReady(h *reservation) int {
 	switch c := h.claim; {
 	case c.Is(lifecycle.Initialized) && !(h.node != nil && rt.isUsable(h)):
@@ -152,7 +153,8 @@ func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
 			}
 		}
 	}
-	// What comes for a move is for those who are to leave for it, before others like them who wait: running, they would have to wait instead.
+	// Replacements are for the pods of their command before others like them that are pending: evicted, those would
+	// have to wait instead.
 	for _, id := range sortedKeys(rt.commands.byID) {
 		m := rt.commands.byID[id]
 		for _, p := range rt.commands.podsToReplace(m) {
@@ -190,8 +192,8 @@ func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
 	for _, w := range wait {
 		rt.assignSlot(w.Pod, w.berths, "")
 	}
-	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: a look in vain costs it as much as one that
-	// finds room, and makes the pod wait longer for the next.
+	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: a look in vain costs
+	// it as much as one that finds a node, and delays the pod's next.
 	for _, name := range sortedKeys(rt.byClaim) {
 		h := rt.byClaim[name]
 		if !rt.acceptsUnexamined(h) {
@@ -212,8 +214,8 @@ func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
 	}
 }
 
-// acceptsUnexamined says whether pods may take a reservation's slots before kube-scheduler has looked for room for them: they are bound, or their
-// predecessors were asked to go for a node that is there.
+// acceptsUnexamined says whether pods may take a reservation's slots before kube-scheduler has looked at them: we bind
+// them, or their predecessors were evicted for a node that is there.
 func (rt *reservations) acceptsUnexamined(h *reservation) bool {
 	if h.node == nil || !h.claim.Reserved || h.awaitedPods() == 0 {
 		return false

@@ -11,10 +11,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// While pods stream in, every plan ends in some small machines for what its large ones did not hold, and a burst is many plans. So the pods
-// of such machines wait for the next plan, two seconds at most: there they fill large machines with those that come meanwhile. Every machine is
-// a dozen writes to the API server, which a burst has busy as it is, and a node for long. The plan of what does not wait is made anew without
-// the others, so that its cost, its bound and its check are those of what is bought.
+// While pods stream in, every plan ends in some small machines for what its large ones did not hold, and a burst is
+// many plans. So the pods of such machines are delayed to the next plan, two seconds at most: there they fill large
+// machines together with those that come meanwhile. Every machine costs a dozen writes to the API server, which a burst
+// keeps busy as it is, and is a node for long. The plan is solved again without the delayed pods, so that its cost, its
+// bound and its check are those of what is bought.
 
 // smallNodeDivisor is how much smaller than the largest machine of the stream, by price, a machine must be to wait.
 const smallNodeDivisor = 4
@@ -43,9 +44,9 @@ func (dm *demandStage) recordLargestNode(nodes []solve.NewNode) {
 	}
 }
 
-// delaySmallNodes returns the demand without the pods that wait for others to share a machine with, the youngest of their class, and how many
-// wait. None does where pods look at where others are, for those must be decided on together; nor where one would wait for too long: then
-// all is bought.
+// delaySmallNodes returns the demand without the pods that wait for others to share a machine with, the youngest of
+// their class, and how many wait. None does where pods look at where others are, for those must be decided on together;
+// nor where one would wait for too long: then all is bought.
 func (dm *demandStage) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
 	before := dm.mem.delayedSince
 	dm.mem.delayedSince = nil

@@ -29,7 +29,8 @@ type solverTarget struct {
 	held  *reservation
 }
 
-// closeNodes closes rooms; those given stay as they are, for others may hold them.
+// closeNodes returns nodes with those of the given names closed to pods. The list given stays as it is, for the memory
+// may hold it.
 func closeNodes(rooms []solve.Room, closed map[string]bool) []solve.Room {
 	own := false
 	for i := range rooms {
@@ -44,10 +45,11 @@ func closeNodes(rooms []solve.Room, closed map[string]bool) []solve.Room {
 	return rooms
 }
 
-// inFlightNodes are claims in flight, as rooms.
+// inFlightNodes are claims in flight, by the name under which the solver knows them.
 type inFlightNodes map[string]solverTarget
 
-// list are all standing nodes and all claims in flight, these by name too. They may be those of the last step, and are not to be written to.
+// list are all standing nodes and all claims in flight, these by name too. They may be those of the last step, and are
+// not to be written to.
 func (sv *solverView) list() ([]solve.Room, inFlightNodes) {
 	rooms := sv.memo.unchanged.solverNodes
 	if len(sv.dirtyNodes) > 0 {
@@ -86,7 +88,7 @@ func (sv *solverView) list() ([]solve.Room, inFlightNodes) {
 	return rooms, on
 }
 
-// targetNamed is what a room stands for.
+// targetNamed returns the node or claim that the solver knows by a name.
 func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 	if r, ok := on[name]; ok {
 		return r
@@ -110,7 +112,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 		r.Closed, r.Drained = true, true
 		return r
 	}
-	// A node that nobody has registered and that is known to be no claim's is one whose launch has not been answered yet: its room is its
+	// An unregistered node that no claim names is one whose launch has not been answered yet: its capacity is its
 	// claim's, and counted there.
 	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
 	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !sv.reservations.isStuck(c) || c == nil && sv.now.Sub(n.Created) < unownedNodeGrace
@@ -128,7 +130,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 	return r
 }
 
-// subtractReservation takes the room of a claim's slots, less what stands there already, off what is free.
+// subtractReservation takes the slots of a claim that are not filled yet off a node's free capacity.
 func (sv *solverView) subtractReservation(r *solve.Room, h *reservation) {
 	r.Free = r.Free.Clone()
 	for _, s := range h.slots {
@@ -139,7 +141,7 @@ func (sv *solverView) subtractReservation(r *solve.Room, h *reservation) {
 	}
 }
 
-// lastingTaints are the taints that will still be there when pods come.
+// lastingTaints returns the taints that will still be there when pods come.
 func (sv *solverView) lastingTaints(taints []model.Taint, c *model.Claim, fresh bool, h *reservation) []model.Taint {
 	var out []model.Taint
 	for _, t := range taints {
@@ -166,7 +168,8 @@ func isStartupTaint(c *model.Claim, t model.Taint) bool {
 	return false
 }
 
-// inFlightNode is a machine that is coming: what is certain about it. Several types still possible means the least of each.
+// inFlightNode returns a claim whose machine is coming as a node, with what is certain about it: the least of each
+// resource where several instance types are possible. False: no instance type is.
 func (sv *solverView) inFlightNode(c *model.Claim) (solve.Room, bool) {
 	r := solve.Room{Name: c.Name, InFlight: true, Taints: c.Taints, Allocatable: c.Allocatable}
 	labels := mergeLabels(c.Labels, model.Labels{model.LabelHostname: c.Name})

@@ -68,7 +68,8 @@ func (sp *staticPools) scale() bool {
 	return bought
 }
 
-// scaleDown deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted last.
+// scaleDown deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted
+// last.
 func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) {
 	weight := func(c *model.Claim) int64 {
 		u := sp.candidates.ofClaim(c)
@@ -99,7 +100,8 @@ func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) 
 	}
 }
 
-// replace is the move of a static pool's machine: one like it comes first, where the pool's node limit leaves room for both.
+// replace returns the command that replaces a static pool's machine by another like it; nil where the pool's node limit
+// leaves no place for both.
 func (sp *staticPools) replace(u *disrupt.Candidate, cause plan.Code) *disrupt.Command {
 	p := u.Pool
 	all := int64(0)

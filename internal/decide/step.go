@@ -9,8 +9,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// step is one run of the stages: the index of the snapshot and the plan under construction, which every stage reads and adds to, and the
-// stages themselves. A stage names those that it asks as fields of its own type.
+// step is one run of the stages: the index of the snapshot and the plan under construction, which every stage reads and
+// adds to, and the stages themselves. A stage names those that it asks as fields of its own type.
 type step struct {
 	*draft
 	mem Memory // of the step before; what stages write to it is the next one's

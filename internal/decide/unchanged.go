@@ -14,12 +14,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// A machine is still when there is nothing to do about it, and only a change can bring something: of its claim, its node or its pool, of what
-// its provider says about it, or the passing of an instant that is known. Nearly all machines are, nearly always. What one step has found
-// still the next passes over, as long as the objects are the very same ones, which a Snapshot never changes; all others are astir and looked
-// at. Of what is still a step needs its room, its unit and its part in its pool's sums, and those are kept too.
+// A machine is unchanged when there is nothing to do about it and only an event can bring something: a change of its
+// claim, its node or its pool, of what its provider says about it, or the passing of a known instant. Nearly all
+// machines are, nearly always. What one step has found unchanged the next passes over, as long as the objects are the
+// very same ones, which a Snapshot never changes; all other machines are dirty and evaluated. Of an unchanged machine a
+// step needs the solver's node, the candidate and its part in its pool's sums, and those are kept too.
 //
-// Nothing here decides: a step that remembers nothing finds everything astir and decides the same.
+// Nothing here decides: a step that remembers nothing finds every machine dirty and decides the same.
 
 // unchangedMachines passes over machines about which nothing has changed since the step before.
 type unchangedMachines struct {
@@ -38,7 +39,7 @@ type unchangedMachines struct {
 	idleClaims    []idleClaim
 }
 
-// nodeState is what is known of a node.
+// nodeState is whether a node is evaluated in this step.
 type nodeState byte
 
 const (
@@ -77,7 +78,7 @@ type poolSum struct {
 	capacity model.Resources
 }
 
-// load finds out what of the last step still holds, and what is astir.
+// load takes over from the step before what still holds, and finds what is dirty.
 func (um *unchangedMachines) load() {
 	s, old := um.s, um.mem.last
 	um.poolByName = make(map[string]*model.NodePool, len(s.Pools))
@@ -164,8 +165,8 @@ func (um *unchangedMachines) load() {
 	um.wakeAt(k.next)
 }
 
-// updatePools has machines looked at whose pool is another one. Where no more of it has changed than its status, which each purchase does, only what
-// refers to it is made anew.
+// updatePools marks the machines dirty whose pool has changed. Where no more of it has changed than its status, which
+// each purchase changes, they only refer to the new pool.
 func (um *unchangedMachines) updatePools(old []*model.NodePool) {
 	k := um.unchanged
 	alike := map[*model.NodePool]*model.NodePool{} // what a pool was, to what it is; nil: something else
@@ -200,7 +201,8 @@ func equalButStatus(a, b *model.NodePool) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// listChanged lists what of a list is not the very same as it was; like: what takes its place is as good as it to whoever asks.
+// listChanged lists what of a list is not the very same as it was; like: what takes its place is as good as it to
+// whoever asks.
 func listChanged[T any](old, now []*T, as func(a, b *T) bool) (changed []int32, like bool) {
 	if len(old) != len(now) {
 		return nil, false
@@ -220,7 +222,7 @@ func listChanged[T any](old, now []*T, as func(a, b *T) bool) (changed []int32, 
 	return changed, true
 }
 
-// carryOver takes over what is known of machines that are the very same, though others have come or gone.
+// carryOver takes over what is known of unchanged machines where others have come or gone, so that positions differ.
 func (um *unchangedMachines) carryOver(old *unchangedNodes) {
 	k, s := um.unchanged, um.s
 	n := len(s.Nodes)
@@ -249,7 +251,7 @@ func (um *unchangedMachines) carryOver(old *unchangedNodes) {
 	}
 }
 
-// count counts a machine that is still, or that is no more. The sums are the step's own by then.
+// count adds a machine to its pool's sums (n = 1), or takes it off (n = -1). The sums are the step's own by then.
 func (k *unchangedNodes) count(u *disrupt.Candidate, n int64) {
 	x := k.sums[u.Pool.Name]
 	if x = (poolSum{x.count + n, x.capacity.AddInto(u.Claim.Capacity, n)}); x.count > 0 {
@@ -278,7 +280,7 @@ func trimZeros(r model.Resources) model.Resources {
 	return r
 }
 
-// own makes what is known the step's own, to be changed.
+// own copies what is known, so that this step may change it.
 func (um *unchangedMachines) own() {
 	if k := um.unchanged; !um.ownsUnchanged {
 		um.ownsUnchanged = true
@@ -286,7 +288,7 @@ func (um *unchangedMachines) own() {
 	}
 }
 
-// markDirty has a node looked at.
+// markDirty has the node at a position evaluated in this step.
 func (um *unchangedMachines) markDirty(p int32) {
 	k := um.unchanged
 	if k.state[p] == dirty {
@@ -299,7 +301,7 @@ func (um *unchangedMachines) markDirty(p int32) {
 	k.state[p], k.candidates[p], k.until[p], k.solverNodes[p] = dirty, nil, time.Time{}, solve.Room{}
 }
 
-// listDirty finds what is astir.
+// listDirty lists the dirty claims and nodes.
 func (k *unchangedNodes) listDirty() {
 	k.dirtyClaims, k.dirtyNodes = nil, nil
 	for p, x := range k.state {
@@ -314,7 +316,7 @@ func (k *unchangedNodes) listDirty() {
 	}
 }
 
-// listDirtyClaims has what is astir looked at.
+// listDirtyClaims gives the index the dirty claims and nodes.
 func (um *unchangedMachines) listDirtyClaims() {
 	um.dirtyNodes = um.unchanged.dirtyNodes
 	um.dirtyClaims, um.dirtyPosition = make([]*model.Claim, len(um.unchanged.dirtyClaims)), make(map[*model.Claim]int32, len(um.unchanged.dirtyClaims))
@@ -324,7 +326,8 @@ func (um *unchangedMachines) listDirtyClaims() {
 	}
 }
 
-// markClaimsDirty has machines looked at that no object of theirs says anything about: another's does.
+// markClaimsDirty marks machines dirty about which another object says something: they are candidates of a disruption
+// command.
 func (um *unchangedMachines) markClaimsDirty(claims []*model.Claim) {
 	any := false
 	for _, c := range claims {
@@ -341,7 +344,7 @@ func (um *unchangedMachines) markClaimsDirty(claims []*model.Claim) {
 	}
 }
 
-// updateNext finds when something is to be looked at again that is still.
+// updateNext finds the first instant at which an unchanged machine is to be evaluated again.
 func (k *unchangedNodes) updateNext() {
 	k.next = time.Time{}
 	for p, t := range k.until {
@@ -357,7 +360,7 @@ type idleClaim struct {
 	until time.Time
 }
 
-// save remembers for the next step what this one has found still.
+// save keeps for the next step which machines this one has found unchanged.
 func (um *unchangedMachines) save() {
 	k := um.unchanged
 	for _, x := range um.idleClaims {
@@ -392,8 +395,8 @@ func (um *unchangedMachines) save() {
 	um.mem.last = k
 }
 
-// isUnchanged says whether nothing in this package has anything to do about a machine that lifecycle has nothing to do for, before either changes.
-// Every check of a single machine is in here: what it passes over must be seen by it.
+// isUnchanged says whether nothing in this package has anything to do about a machine that lifecycle has nothing to do
+// for, before either changes. Every check of a single machine is in here: what it passes over must be seen by it.
 func (um *unchangedMachines) isUnchanged(u *disrupt.Candidate) bool {
 	c, n, p := u.Claim, u.Node, u.Pool
 	switch {

@@ -11,9 +11,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// WhatIf answers every pending pod at once, as Step would had kube-scheduler just looked at each of them and found no node. It buys
-// what Step would buy, from the same rooms and the same pools; nothing else that a Step does is in it. Every pending pod is in
-// Plan.Pods, by namespace and name: those that Step leaves alone as NotOurs with the reason.
+// WhatIf answers every pending pod at once, as Step would had kube-scheduler just looked at each of them and found no
+// node. It buys what Step would buy, from the same nodes and the same pools; nothing else that a Step does is in it.
+// Every pending pod is in Plan.Pods, by namespace and name: those that Step leaves alone as NotOurs with the reason.
 func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 	st := read(s, Memory{}, now, pol, Request{}, purchasing)
 	st.run(st.decisions(Request{}), purchasing)

@@ -20,9 +20,9 @@ type explanation struct {
 	*step
 }
 
-// Why says how an object stands now, what is in the way of what might become of it, what the alternatives would cost, and what would
-// have to change. The subject is pod/NAMESPACE/NAME, node/NAME or nodepool/NAME. It decides nothing and changes nothing: what it says of a
-// change it knows from making it in thought (Apply) and looking again.
+// Why says how an object stands now, what is in the way of what might become of it, what the alternatives would cost,
+// and what would have to change. The subject is pod/NAMESPACE/NAME, node/NAME or nodepool/NAME. It decides nothing and
+// changes nothing: what it says of a change it knows from making it in thought (Apply) and looking again.
 func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject string) (plan.Answer, error) {
 	st := newExplanation(s, mem, now, pol)
 	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}

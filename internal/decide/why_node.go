@@ -198,7 +198,7 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 	return alt, f
 }
 
-// describeCommand fills in what a move comes to.
+// describeCommand fills in what a disruption command costs, saves and buys.
 func describeCommand(alt *plan.Alternative, m *disrupt.Command) {
 	alt.Standing, alt.NowMicro, alt.NewMicro, alt.OnceMicro = m.PodsOnExisting, m.OldMicroPerHour, m.NewMicroPerHour, m.CostMicro
 	for i := range m.Replacements {
@@ -216,8 +216,8 @@ func describeCommand(alt *plan.Alternative, m *disrupt.Command) {
 	}
 }
 
-// placementRemedy is the edit after which a pool has not that against a pod any more for which it gets no home now; of the pools, the first by
-// nearness for which there is one speaks.
+// placementRemedy adds to a finding the edit after which a pool's check no longer refuses the pod that gets no place
+// now. Of the pools, the first by nearness for which there is an edit speaks.
 func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.Finding) {
 	if e.Refused.Pod == nil {
 		return
@@ -251,8 +251,8 @@ func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluatio
 	}
 }
 
-// priceRemedy is the price at which what would be bought is cheap enough. What the machine is itself can't be it: its own price would fall
-// too.
+// priceRemedy is the price at which what would be bought is cheap enough. What the machine is itself can't be it: its
+// own price would fall too.
 func (ex *explanation) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.Evaluation) *plan.Change {
 	own := plan.Machine{Type: u.Node.Labels[model.LabelInstanceType], Zone: u.Node.Labels[model.LabelZone], CapacityType: u.Node.Labels[model.LabelCapacityType]}
 	var alt plan.Alternative

@@ -59,7 +59,8 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	if m, ok := ex.shortfalls.podShortfallOf(p); ok && m.isFinal() {
 		alt, reasons = nil, []plan.Reason{m.why}
 	} else if len(reasons) > 0 {
-		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
+		// What would be in its way though no other pod waited comes first: what others take is another story with every
+		// plan.
 		only, q := onlyPod(ex.s, p.UID, "")
 		if alt, own := (&explanation{newStep(only, Memory{}, ex.now, ex.pol)}).podOutcome(q); alt == nil {
 			reasons = own
@@ -147,8 +148,8 @@ func onlyPod(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) 
 	return &out, s.Pending[i]
 }
 
-// findPodWay looks for changes after which the pod has a place, beginning with what one pool has against it: one change a check, each of which
-// makes its check pass. It also returns the first.
+// findPodWay looks for changes after which the pod has a place, beginning with what one pool has against it: one change
+// a check, each of which makes its check pass. It also returns the first.
 func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
 	w := plan.Way{Of: plan.Demand, Pool: r.Pool}
 	cur := ex.s
