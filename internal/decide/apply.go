@@ -104,6 +104,7 @@ func bracketKey(field, name string) (string, bool) {
 	return strings.CutSuffix(rest, "]")
 }
 
+// withLabelChange returns a copy of labels, or annotations, with one key set or removed.
 func withLabelChange(l model.Labels, key string, ch plan.Change) model.Labels {
 	out := make(model.Labels, len(l)+1)
 	for k, v := range l {
@@ -117,6 +118,7 @@ func withLabelChange(l model.Labels, key string, ch plan.Change) model.Labels {
 	return out
 }
 
+// applyGroup changes what a pool says of one of its node groups.
 func applyGroup(p *model.NodePool, name string, ch plan.Change) error {
 	if ch.Field == "maxSize" {
 		n, err := strconv.ParseInt(ch.Value, 10, 64)
@@ -150,6 +152,7 @@ func applyGroup(p *model.NodePool, name string, ch plan.Change) error {
 	return errField
 }
 
+// applyPool changes a field of a NodePool.
 func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
 	number := func() (int64, error) { return strconv.ParseInt(ch.Value, 10, 64) }
 	field, sub, _ := strings.Cut(ch.Field, "].")
@@ -204,6 +207,7 @@ func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
 	return errField
 }
 
+// applyRequirement changes one requirement of a NodePool: its minValues, or which values it allows.
 func applyRequirement(p *model.NodePool, key, sub string, ch plan.Change) error {
 	p.Requirements = slices.Clone(p.Requirements)
 	i := slices.IndexFunc(p.Requirements, func(q model.Requirement) bool { return q.Key == key })
@@ -255,6 +259,7 @@ func parseAmount(d model.Dim, s string) (int64, error) {
 	return n * mult, err
 }
 
+// applyNode changes an annotation of a node, or takes off a taint.
 func applyNode(n *model.Node, ch plan.Change) error {
 	if key, ok := bracketKey(ch.Field, "metadata.annotations"); ok {
 		n.Annotations = withLabelChange(n.Annotations, key, ch)
@@ -267,6 +272,7 @@ func applyNode(n *model.Node, ch plan.Change) error {
 	return errField
 }
 
+// applyPDB changes a PodDisruptionBudget, and works out anew how many disruptions it allows.
 func applyPDB(b *model.PDB, ch plan.Change) error {
 	if ch.Field == "spec.unhealthyPodEvictionPolicy" {
 		b.AlwaysAllowUnready = ch.Value == "AlwaysAllow"
@@ -341,6 +347,7 @@ func applyOffering(s *model.Snapshot, name string, ch plan.Change) error {
 // formatUSD writes micro-dollars without loss, parseUSD reads them.
 func formatUSD(micro int64) string { return fmt.Sprintf("%d.%06d", micro/1e6, micro%1e6) }
 
+// parseUSD reads what formatUSD writes, in micro-dollars.
 func parseUSD(s string) (int64, error) {
 	whole, frac, ok := strings.Cut(s, ".")
 	if !ok || len(frac) != 6 {
@@ -420,6 +427,7 @@ func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
 	return nil
 }
 
+// applyClass changes a field of a pod's template.
 func applyClass(c *model.Class, names []string, ch plan.Change) error {
 	switch ch.Field {
 	case "spec.tolerations":
@@ -500,4 +508,5 @@ func dropTerm(c *model.Class, drop func(*model.NodeTerm)) {
 	}
 }
 
+// formatPort writes a host port as a reason names it.
 func formatPort(p model.HostPort) string { return fmt.Sprintf("%d/%s", p.Port, p.Protocol) }

@@ -141,6 +141,7 @@ func (ca *candidates) budgetLeft(pool *model.NodePool, cause plan.Code) (int64, 
 	return disrupt.AllowedDisruptions(pool, ca.budgetCounts[pool.Name], cause, ca.now)
 }
 
+// countDown counts n more machines of a pool as going, for its budgets.
 func (ca *candidates) countDown(pool *model.NodePool, n int64) {
 	k := ca.budgetCounts[pool.Name]
 	k.Unavailable += n
@@ -180,6 +181,7 @@ func (ca *candidates) newGuard() *disrupt.Eligibility {
 	return g
 }
 
+// onNode returns the candidate on a node, by name; nil: there is none.
 func (ca *candidates) onNode(node string) *disrupt.Candidate {
 	i := slices.IndexFunc(ca.all, func(u *disrupt.Candidate) bool { return u.Node.Name == node })
 	if i < 0 {

@@ -60,6 +60,8 @@ func (dc *disruptionCommands) isReadyToDelete(m *command) bool {
 	return len(m.replacements) >= m.Of
 }
 
+// advance takes a command that has not begun to delete one step on: conditions on its claims, then, when the
+// replacements are ready, taints and reservations, then the deletion; or takes it back.
 func (dc *disruptionCommands) advance(m *command) {
 	if why := dc.abortCause(m); why != "" {
 		dc.abort(m, why, dc.pol.BackOff) // what failed once may well fail again
@@ -193,7 +195,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 				continue
 			}
 			if m.Cause == plan.Empty {
-				return p // wherever it might go: it came before the taint was known, and is not asked to leave again
+				return p // wherever it might go: it came before the taint was known, and is not evicted at once
 			}
 			k := dc.pods.slotKeyOf(p)
 			if slots[k] > 0 {
@@ -229,7 +231,7 @@ func (dc *disruptionCommands) abort(m *command, why string, rest time.Duration) 
 		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
 		if c.Is(lifecycle.Disrupted) && dc.isWriting(c) {
 			dc.wakeAt(dc.now.Add(dc.pol.SearchInterval / 10))
-			continue // both or neither: a claim still marked would have its node tainted again
+			continue // both writes or neither: a claim whose condition stays would have its node tainted again
 		}
 		if n := dc.nodeOf(c); n != nil && slices.Contains(n.Taints, disruptedTaint) {
 			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint}, Why: r})

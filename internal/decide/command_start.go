@@ -20,6 +20,7 @@ func (dc *disruptionCommands) taintCandidate(n *model.Node, c *model.Claim, r co
 	dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: r.ID}})
 }
 
+// markDisrupted sets the condition that names a claim's command.
 func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
 	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: r.ID},
 		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: plan.CommandKey(r.ID)}}})

@@ -52,7 +52,7 @@ type commandRecord struct {
 	ID     string    `json:"id"`
 	Cause  plan.Code `json:"cause"`
 	Of     int       `json:"of"`               // replacements in all
-	Hosts  int       `json:"hosts,omitempty"`  // nodes that stand and have room reserved for it
+	Hosts  int       `json:"hosts,omitempty"`  // standing nodes that are to take its pods
 	Claims []string  `json:"claims,omitempty"` // that go, by uid: a name may come back
 }
 
@@ -72,7 +72,7 @@ var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSche
 func (dc *disruptionCommands) read() {
 	dc.byID = map[string]*command{}
 	dc.ofClaim = map[string]string{}
-	lost := map[string]commandRecord{} // by replacements that go themselves: a move that nothing else speaks of is over
+	lost := map[string]commandRecord{} // by replacements that are being deleted: a command that nothing else speaks of is over
 	get := func(r commandRecord, since time.Time) *command {
 		m := dc.byID[r.ID]
 		if m == nil {
@@ -88,7 +88,7 @@ func (dc *disruptionCommands) read() {
 		if text := c.Annotations[AnnotationCommand]; text != "" {
 			var r commandRecord
 			if json.Unmarshal([]byte(text), &r) != nil || r.ID == "" {
-				continue // somebody else's writing: no move of ours
+				continue // not written by us
 			}
 			if !c.Deleting.IsZero() || dc.interruptions.byClaim[c.Name] != nil {
 				lost[r.ID] = r
@@ -120,7 +120,7 @@ func (dc *disruptionCommands) read() {
 			m = get(commandRecord{ID: id, Cause: plan.Code(d.Reason)}, d.Since)
 		}
 		if m == nil {
-			continue // nothing is left of its move but machines that go
+			continue // nothing is left of its command but claims being deleted
 		}
 		if !slices.Contains(m.Claims, c.UID) {
 			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], c.UID)

@@ -26,9 +26,9 @@ import (
 
 // Request says what kind of step is wanted.
 type Request struct {
-	Solve       bool // look at demand too, not only at claims
+	Solve       bool // solve demand too, and not only see to claims
 	OngoingOnly bool // don't, though a pod has lost the machine that was coming for it
-	BatchOpen   bool // pods still stream in, and demand is looked at again within a second
+	BatchOpen   bool // pods still stream in, and demand is solved again within a second
 
 	// Refused are the claims, by uid, of commands that verify refused when this step was decided before: they back off,
 	// longer each time, and no other command is started in this step.
@@ -50,7 +50,7 @@ type Output struct {
 	Problem  *solve.Problem // nil where nothing was solved
 	Result   *solve.Result
 	Commands []StartedCommand // begun in this step
-	Waiting  int              // pods that are left to the next look at demand, which must come within a second
+	Waiting  int              // pods that are delayed to the next solve of demand, which must come within a second
 	Notes    []plan.Note      // to tell people
 	Kept     []Kept           // machines that were looked at and left alone
 }

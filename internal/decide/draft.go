@@ -22,13 +22,16 @@ func (dr *draft) isAboutToBeDeleted(c *model.Claim) bool {
 	return c.Deleting.IsZero() && dr.isDeleting(c)
 }
 
+// addAction adds an action to the plan.
 func (dr *draft) addAction(a plan.Action) {
 	dr.out.Actions = append(dr.out.Actions, a)
 	dr.decided[a.Key()] = true
 }
 
+// addNote adds something to tell people.
 func (dr *draft) addNote(n plan.Note) { dr.out.Notes = append(dr.out.Notes, n) }
 
+// wakeAt has the next step come no later than an instant; zero: that changes nothing.
 func (dr *draft) wakeAt(t time.Time) {
 	if t.IsZero() {
 		return

@@ -56,6 +56,7 @@ func (df *driftConditions) writeConditions() {
 	}
 }
 
+// reason says why a machine has drifted, as the condition says it; an empty reason: it has not.
 func (df *driftConditions) reason(u *disrupt.Candidate) (reason, message string) {
 	c, p := u.Claim, u.Pool
 	if have := c.Annotations[hashAnnotation]; have != "" && p.Hash != "" && have != p.Hash {
@@ -72,7 +73,7 @@ func (df *driftConditions) reason(u *disrupt.Candidate) (reason, message string)
 			return reason, "the machine is not what " + c.ClassKind + " " + c.ClassName + " asks for now"
 		}
 	} else if d := c.Conditions[conditionDrifted]; d.True() && !slices.Contains(ownDriftReasons, d.Reason) {
-		return d.Reason, d.Message // the provider's word, and it has not been asked again yet
+		return d.Reason, d.Message // the provider said so, and has not answered again yet
 	}
 	return "", ""
 }

@@ -125,6 +125,7 @@ func (dm *demandStage) rankGroups(in *solve.Problem) []solve.Pool {
 	return out
 }
 
+// hasMinValues says whether a requirement asks for several values to choose from.
 func hasMinValues(r model.Requirement) bool { return r.MinValues > 0 }
 
 // offeredGroups are the node groups that a pool is offered something of, sorted.
@@ -193,6 +194,7 @@ func (o *groupOption) computeKeys(rules []string, p *model.NodePool, demand []*m
 	}
 }
 
+// compare orders options from the one to grow first.
 func (o *groupOption) compare(x *groupOption) int {
 	return cmp.Or(slices.Compare(o.keys, x.keys), strings.Compare(o.chance, x.chance))
 }

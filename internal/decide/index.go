@@ -35,6 +35,7 @@ func (ix *index) isForeign(c *model.Claim) bool {
 	return len(ix.pol.NodeClasses) > 0 && c.ClassKind != "" && !slices.Contains(ix.pol.NodeClasses, c.ClassGroup+"/"+c.ClassKind)
 }
 
+// sortedKeys returns the keys of a map in order.
 func sortedKeys[T any](m map[string]T) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {
@@ -44,6 +45,7 @@ func sortedKeys[T any](m map[string]T) []string {
 	return out
 }
 
+// mergeLabels returns new labels: those of a, and those of b in their place.
 func mergeLabels(a, b model.Labels) model.Labels {
 	out := make(model.Labels, len(a)+len(b))
 	for k, v := range a {
@@ -109,8 +111,10 @@ type instanceIndex struct {
 	orphans   []*model.Instance            // that no claim wants, those too young to say included
 }
 
+// sameSlice says whether two slices are the very same, and not only equal.
 func sameSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
+// newClaimIndex finds which nodes and claims of a snapshot belong together.
 func newClaimIndex(s *model.Snapshot) *claimIndex {
 	x := &claimIndex{nodeOf: make([]int32, len(s.Claims)), claimOf: make([]int32, len(s.Nodes)),
 		claimByProviderID: make(map[string]int32, len(s.Claims)), claimByUID: make(map[string]int32, len(s.Claims))}
@@ -168,6 +172,7 @@ func newClaimIndex(s *model.Snapshot) *claimIndex {
 	return x
 }
 
+// findClaim returns the position of a claim by its name; none: there is no such claim.
 func findClaim(s *model.Snapshot, name string) int32 {
 	i, ok := slices.BinarySearchFunc(s.Claims, name, func(c *model.Claim, name string) int { return strings.Compare(c.Name, name) })
 	if !ok {
@@ -176,6 +181,7 @@ func findClaim(s *model.Snapshot, name string) int32 {
 	return int32(i)
 }
 
+// findNode returns the position of a node by its name; none: there is no such node.
 func findNode(s *model.Snapshot, name string) int32 {
 	i, ok := slices.BinarySearchFunc(s.Nodes, name, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
 	if !ok {

@@ -152,7 +152,7 @@ func (it *interruptions) advance() {
 	if len(it.byClaim) == 0 {
 		return
 	}
-	homes := map[string]*model.Claim{} // by pod uid: the machine that room is kept on for its successor
+	homes := map[string]*model.Claim{} // by pod uid: the claim that has a slot for its successor
 	for _, name := range sortedKeys(it.reservations.byClaim) {
 		h := it.reservations.byClaim[name]
 		for _, p := range h.pods {
@@ -183,7 +183,7 @@ func (it *interruptions) advance() {
 		ready := true
 		for _, p := range x.pods {
 			if p.Owner.UID == "" {
-				continue // nobody makes it again: it has no home to wait for
+				continue // it will have no successor, so no place to wait for
 			}
 			if home := homes[p.UID]; home != nil {
 				ready = ready && home.Is(lifecycle.Initialized)

@@ -56,7 +56,7 @@ func (lc *claimLifecycle) advance() {
 				landing[c.Name] = in.Landed
 			}
 		}
-		if lc.commands.isRevocable(c) { // its move, which has not asked anybody to go yet, sees to it
+		if lc.commands.isRevocable(c) { // its command, which has evicted nobody yet, sees to it
 			in.Awaited, in.Coming = max(in.Awaited, 1), true
 		}
 		if !c.Deleting.IsZero() {

@@ -63,7 +63,7 @@ func (nh *nodeHealth) read() {
 		return
 	}
 	nh.byClaim = map[string]unhealthyNode{}
-	nh.healthByPool = map[string]*[2]int{} // by pool: nodes, and those of them that are ill
+	nh.healthByPool = map[string]*[2]int{} // by pool: nodes, and those of them that are unhealthy
 	for name, x := range nh.memo.unchanged.sums {
 		nh.healthByPool[name] = &[2]int{int(x.count), 0}
 	}
@@ -133,7 +133,7 @@ func (nh *nodeHealth) forceRepairs() {
 				continue
 			}
 			nh.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: nh.now.UTC().Format(time.RFC3339)}, Why: s.cause})
-			continue // written down first: a drain that was begun without it would be a gentle one
+			continue // written first: a drain begun without it would not be forced
 		}
 		if c.Deleting.IsZero() {
 			nh.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: s.cause})

@@ -24,8 +24,8 @@ type evictionPacing struct {
 }
 
 const (
-	evictionRetryAfter = time.Second     // a pod that was asked to go and has not gone by then is kept by something else than its turn
-	pendingTimeout     = 5 * time.Second // and so is one that is pending for longer
+	evictionRetryAfter = time.Second     // a pod evicted this long ago that is still there is not kept by the scheduler
+	pendingTimeout     = 5 * time.Second // nor is one kept by it that is pending for longer
 )
 
 // successorTimeout is how long the successor of an evicted pod may be unseen.

@@ -129,7 +129,7 @@ func (pt *podTable) areInTransit() bool {
 			return true
 		}
 	}
-	for _, name := range sortedKeys(pt.reservations.byClaim) { // room that others may take until its pods are there
+	for _, name := range sortedKeys(pt.reservations.byClaim) { // capacity that other pods may take until its own are there
 		if h := pt.reservations.byClaim[name]; !h.claim.Reserved && h.awaitedPods() > 0 && recent(h.claim.Created) {
 			return true
 		}
@@ -196,7 +196,7 @@ func (pt *podTable) isDemand(p *model.Pod) bool {
 		return p.Class.Scheduler == defaultScheduler
 	}
 	if p.Class.Scheduler != defaultScheduler || p.Class.Priority > 0 {
-		return false // another scheduler's to look at, or it may make room by preemption
+		return false // for another scheduler, or kube-scheduler may place it by preemption
 	}
 	due := p.Created.Add(pt.pol.SchedulerWait)
 	if pt.now.Before(due) {

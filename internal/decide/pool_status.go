@@ -55,6 +55,7 @@ func (ps *poolStatus) write() {
 	ps.mem.writtenAt = at
 }
 
+// poolConditions returns the conditions of a NodePool's status that say whether it may buy.
 func poolConditions(p *model.NodePool) map[string]model.Condition {
 	out := map[string]model.Condition{
 		"ValidationSucceeded": {Status: "True", Reason: "ValidationSucceeded"},
@@ -71,6 +72,7 @@ func poolConditions(p *model.NodePool) map[string]model.Condition {
 	return out
 }
 
+// poolStatusDiffers says whether a pool's status is another than an action would write.
 func poolStatusDiffers(p *model.NodePool, a plan.UpdatePool) bool {
 	if p.StatusNodes != a.Nodes || !p.StatusResources.Equal(a.Resources) || p.StatusHash != a.Hash ||
 		a.ClassGeneration != 0 && p.StatusClassGeneration != a.ClassGeneration {

@@ -60,10 +60,12 @@ func (rg *registrations) record(c *model.Claim, actions []plan.Action) {
 	}
 }
 
+// registrationBasis names the template and node class generation under which a pool's machines are bought.
 func registrationBasis(p *model.NodePool) string {
 	return p.Hash + "/" + strconv.FormatInt(p.ClassGeneration, 10)
 }
 
+// add notes one registration, or failure, of a pool's machine.
 func (rg *registrations) add(p *model.NodePool, r registration) {
 	have := rg.mem.byPool[p.UID]
 	if basis := registrationBasis(p); have.basis != basis {

@@ -218,6 +218,7 @@ func (ex *explanation) limitRemedies(pool *model.NodePool, name string, r plan.R
 	return out
 }
 
+// countClaims returns how many claims a pool has.
 func (ex *explanation) countClaims(pool string) int64 {
 	n := int64(0)
 	for _, c := range ex.s.Claims {
@@ -256,6 +257,7 @@ func (ex *explanation) unselectRemedies(p *model.Pod, key string) []plan.Change 
 	return out
 }
 
+// volumeRemedies have the pool allow where the pod's volume is, or the pod do without it.
 func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, r plan.Reason) []plan.Change {
 	var out []plan.Change
 	for _, v := range c.Volumes {

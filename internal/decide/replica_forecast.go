@@ -42,10 +42,12 @@ const (
 // name is the same.
 type workloadName struct{ namespace, kind, name string }
 
+// String returns kind/namespace/name, the kind in lower case.
 func (w workloadName) String() string {
 	return strings.ToLower(w.kind) + "/" + w.namespace + "/" + w.name
 }
 
+// compare orders workloads by their text.
 func (w workloadName) compare(o workloadName) int {
 	return strings.Compare(w.String(), o.String())
 }

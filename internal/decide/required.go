@@ -105,6 +105,7 @@ type Kept struct {
 	Why   plan.Reason
 }
 
+// reason says why a machine must go.
 func (rq *requiredDisruption) reason(u *disrupt.Candidate, cause plan.Code) plan.Reason {
 	r := plan.Reason{Code: cause, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name}
 	switch cause {

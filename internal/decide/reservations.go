@@ -151,7 +151,7 @@ func (rt *reservations) releaseEmptySlots(ending map[slotKey]bool) {
 					coming[rt.pods.slotKeyOf(p)] = true
 				}
 			}
-			for _, pods := range [][]*model.Pod{rt.pods.leavingPods(), rt.commands.podsWithReplacements(), rt.pods.anticipatedPods()} { // who is yet to be asked, or made
+			for _, pods := range [][]*model.Pod{rt.pods.leavingPods(), rt.commands.podsWithReplacements(), rt.pods.anticipatedPods()} { // successors of pods yet to be evicted, and pods yet to be made
 				for _, p := range pods {
 					coming[rt.pods.slotKeyOf(p)] = true
 				}
@@ -239,8 +239,10 @@ func (rt *reservations) isStuck(c *model.Claim) bool {
 	return true
 }
 
+// isRegistered says whether there is a node and it has been registered.
 func isRegistered(n *model.Node) bool { return n != nil && n.Labels[model.LabelRegistered] == "true" }
 
+// hasReservedTaint says whether a node bears the taint that reserves it for a claim's pods.
 func hasReservedTaint(n *model.Node, c *model.Claim) bool {
 	for _, t := range n.Taints {
 		if t.Key == model.TaintReserved && t.Value == c.Name {

@@ -211,6 +211,7 @@ func (cs *capacityShortfalls) podShortfallOf(p *model.Pod) (podShortfall, bool) 
 	})
 }
 
+// isFinal says whether so many machines came short for the pod that no other is bought.
 func (m podShortfall) isFinal() bool { return len(m.claims) >= shortfallLimit }
 
 // refuseRepeated are the pods for which a machine may be bought. For the others enough of them have come short.
@@ -236,6 +237,7 @@ func (cs *capacityShortfalls) refuseRepeated(left []*model.Pod) (kept []*model.P
 	return kept, refused
 }
 
+// multiply returns resources n times.
 func multiply(r model.Resources, n int) model.Resources {
 	return model.Resources(nil).AddInto(r, int64(n))
 }

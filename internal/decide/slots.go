@@ -24,6 +24,7 @@ type openSlot struct {
 // nameEncoding writes hashes as Kubernetes likes names: lower case letters and digits.
 var nameEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
+// hashName returns n characters, fit for a name in Kubernetes, that stand for the parts.
 func hashName(n int, parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -259,6 +260,7 @@ func mergeSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
 	return sortedSlots(count)
 }
 
+// sortedSlots returns slots by class and owner.
 func sortedSlots(m map[slotKey]*model.Slot) []model.Slot {
 	out := make([]model.Slot, 0, len(m))
 	for _, s := range m {

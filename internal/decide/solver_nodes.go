@@ -104,6 +104,7 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 // unownedNodeGrace is how long a node that is no claim's may yet turn out to be one's.
 const unownedNodeGrace = 2 * time.Minute
 
+// standingNode returns a node as the solver takes it, with its claim and what that holds for pods; nil: it has none.
 func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation) solve.Room {
 	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
 		Free: n.Allocatable.Sub(n.Used)}
@@ -159,6 +160,7 @@ func (sv *solverView) lastingTaints(taints []model.Taint, c *model.Claim, fresh 
 	return out
 }
 
+// isStartupTaint says whether a taint is one that a claim's node starts with.
 func isStartupTaint(c *model.Claim, t model.Taint) bool {
 	for _, s := range c.StartupTaints {
 		if s.Key == t.Key && s.Effect == t.Effect {

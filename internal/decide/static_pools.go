@@ -54,7 +54,7 @@ func (sp *staticPools) scale() bool {
 				break
 			}
 			if _, flying := sp.s.InFlight[a.Key()]; flying {
-				break // under way, or refused: the other pools' moves go on
+				break // under way, or refused: the other pools go on
 			}
 			sp.addAction(a)
 			sp.purchases.namedClaims[a.Name] = true

@@ -45,7 +45,7 @@ type nodeState byte
 const (
 	dirty     nodeState = iota
 	unchanged           // with its claim
-	unowned             // no claim's, and a room like any other
+	unowned             // not changed either, and no claim's
 )
 
 // unchangedNodes is what a step has found out for the next. It is never written to.
@@ -61,15 +61,15 @@ type unchangedNodes struct {
 	repair        []RepairPolicy
 	classes       []string
 
-	state           []nodeState          // by node; and where it is not astir:
-	solverNodes     []solve.Room         // its room
-	candidates      []*disrupt.Candidate // its unit, nil for a stranger
+	state           []nodeState          // by node; and where that is not dirty:
+	solverNodes     []solve.Room         // as the solver takes it
+	candidates      []*disrupt.Candidate // nil for an unowned node
 	until           []time.Time          // when it is to be looked at again; zero: never by itself
 	next            time.Time            // the first of those
-	sums            map[string]poolSum   // by pool: of what is still
+	sums            map[string]poolSum   // by pool: of unchanged machines
 	dirtyCandidates map[string]*disrupt.Candidate
-	dirtyClaims     []int32 // claims that are astir
-	dirtyNodes      []int32 // and nodes
+	dirtyClaims     []int32 // positions of dirty claims
+	dirtyNodes      []int32 // and of dirty nodes
 }
 
 // poolSum is what machines of a pool come to.
@@ -261,6 +261,7 @@ func (k *unchangedNodes) count(u *disrupt.Candidate, n int64) {
 	}
 }
 
+// cloneSums returns a deep copy.
 func cloneSums(m map[string]poolSum) map[string]poolSum {
 	out := make(map[string]poolSum, len(m))
 	for k, v := range m {

@@ -63,10 +63,12 @@ func (ex *explanation) wayDistance(w plan.Way) int {
 	return n
 }
 
+// addFact adds a fact to an answer.
 func addFact(a *plan.Answer, name, value string) {
 	a.Facts = append(a.Facts, plan.Fact{Name: name, Value: value})
 }
 
+// formatDollars writes micro-dollars as $ and four decimals.
 func formatDollars(micro int64) string {
 	return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
 }

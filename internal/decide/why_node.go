@@ -16,6 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+// explainNode answers for a node, by name; false: there is none.
 func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == name })
 	if i < 0 {
@@ -350,6 +351,7 @@ func (ex *explanation) nodeWays(name string, cause plan.Code, fs []plan.Finding)
 	return out
 }
 
+// laterOf returns the later of two instants.
 func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

@@ -12,6 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+// explainPod answers for a pod, by namespace/name; false: there is none.
 func (ex *explanation) explainPod(a *plan.Answer, key string) bool {
 	for _, p := range ex.s.Pending {
 		if p.Key() == key {
@@ -30,6 +31,7 @@ func (ex *explanation) explainPod(a *plan.Answer, key string) bool {
 	return false
 }
 
+// explainPending says what a pending pod waits for, or what refuses it and what would help.
 func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	addFact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
 	for _, name := range sortedKeys(ex.reservations.byClaim) {
@@ -105,6 +107,7 @@ func (ex *explanation) explainComing(a *plan.Answer, c *model.Claim, n *model.No
 	}
 }
 
+// withColon returns a text behind a colon; nothing where it is empty.
 func withColon(s string) string {
 	if s == "" {
 		return ""
@@ -216,6 +219,7 @@ func (ex *explanation) bindingParty(p *model.Pod, h *reservation) string {
 	return "Dovetail, as soon as the node is Ready"
 }
 
+// explainBound says how a pod would leave its node, and what keeps it there.
 func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod) {
 	addFact(a, "state", "bound since "+p.Bound.UTC().Format(time.RFC3339))
 	addFact(a, "node", n.Name)

@@ -13,6 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+// explainPool answers for a NodePool, by name; false: there is none.
 func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 	p := ex.poolByName[name]
 	if p == nil {
@@ -69,6 +70,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 	return true
 }
 
+// explainLimits says what is left of a pool's limits, and finds those that no instance type fits.
 func (ex *explanation) explainLimits(a *plan.Answer, p *model.NodePool, left model.Resources, nodes int64, found func(plan.Reason)) {
 	var least *model.InstanceType // of all that could be bought
 	for _, t := range p.Types {
