@@ -173,7 +173,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 			}
 		}
 		if n != nil && slices.Contains(m.hosts, c) && dc.lacksCapacityForSlots(c, n) {
-			if pods := dc.podsToReplace(m); len(pods) > 0 {
+			if pods := dc.pods.podsToReplace(m); len(pods) > 0 {
 				return pods[0]
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -216,52 +215,7 @@ func (dc *disruptionCommands) servedBy(c *model.Claim) *command {
 	return nil
 }
 
-// podsWithReplacements returns the pods on candidates of all commands that have replacements or hosts: slots are kept
-// for them before they are evicted.
-func (dc *disruptionCommands) podsWithReplacements() []*model.Pod {
-	var out []*model.Pod
-	for _, id := range sortedKeys(dc.byID) {
-		out = append(out, dc.podsToReplace(dc.byID[id])...)
-	}
-	return out
-}
-
-// podsToReplace returns the pods on a command's candidates that need slots; none where it has neither replacements nor
-// hosts.
-func (dc *disruptionCommands) podsToReplace(m *command) (out []*model.Pod) {
-	if len(m.replacements)+len(m.hosts) == 0 {
-		return nil
-	}
-	for _, c := range m.candidates {
-		if n := dc.nodeOf(c); n != nil {
-			for _, p := range n.Pods {
-				if disrupt.IsReschedulable(p) {
-					out = append(out, p)
-				}
-			}
-		}
-	}
-	return out
-}
-
 // replacementsReady says whether the replacements that are known are ready for pods.
 func (m *command) replacementsReady() bool {
 	return !slices.ContainsFunc(m.replacements, func(c *model.Claim) bool { return !c.Is(lifecycle.Initialized) })
-}
-
-// podsToReschedule returns the pods on candidates of commands under way that are not being deleted yet.
-func (dc *disruptionCommands) podsToReschedule() []*model.Pod {
-	var out []*model.Pod
-	for _, id := range sortedKeys(dc.byID) {
-		for _, c := range dc.byID[id].candidates {
-			if n := dc.nodeOf(c); n != nil {
-				for _, p := range n.Pods {
-					if disrupt.IsReschedulable(p) {
-						out = append(out, p)
-					}
-				}
-			}
-		}
-	}
-	return out
 }

@@ -44,7 +44,7 @@ func (se *disruptionSearch) input(worn bool) *disrupt.Input {
 		}}
 	se.forecast.addTo(in, se.pol.Disrupt.Horizon)
 	in.UnboundInTransit = se.pods.unboundInTransit()
-	for _, p := range se.commands.podsToReschedule() {
+	for _, p := range se.pods.podsToReschedule() {
 		if !se.pods.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
 			in.UnboundInTransit = append(in.UnboundInTransit, p)
 		}

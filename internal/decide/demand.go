@@ -33,20 +33,7 @@ func (dm *demandStage) solve(look bool) {
 		dm.rememberPlacements(nil)
 		return
 	}
-	leaving := dm.pods.leavingPods()
-	left := make([]*model.Pod, 0, len(dm.s.Pending))
-	for _, p := range dm.s.Pending {
-		if dm.pods.isDemand(p) && !dm.pods.covered[p.UID] {
-			left = append(left, p)
-		}
-	}
-	for _, pods := range [][]*model.Pod{leaving, dm.pods.anticipatedPods()} {
-		for _, p := range pods {
-			if !dm.pods.covered[p.UID] {
-				left = append(left, p)
-			}
-		}
-	}
+	left := dm.pods.withoutMachine()
 	dm.out.Solved = true
 	left, stopped := dm.shortfalls.refuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)

@@ -12,7 +12,20 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// podTable says of each pod which class it is in: see podClasses.
+// podTable says of each pod which of these classes it is in; a stage asks for a class by its name.
+//
+//	covered            it has a slot: on a machine that is coming, or on a reserved node
+//	demand             pending, and kube-scheduler found no node (isDemand)
+//	leaving            on a node that is drained or about to be taken away, and it will have a successor (leavingPods)
+//	to replace         on a candidate of a disruption command that has replacements or hosts (podsToReplace)
+//	to reschedule      on a candidate of a command that has not begun to delete it (podsToReschedule)
+//	anticipated        a ReplicaSet is about to make it (anticipatedPods)
+//	terminating        evicted and ending, and it will have a successor (terminatingPods)
+//	successor pending  gone a moment ago, and its successor has not been seen (evictionPacing.podsPendingSuccessor)
+//	unbound in transit any of these or pending, without a slot: it will take free capacity (unboundInTransit)
+//
+// Machines are bought for demand, leaving and anticipated pods that are not covered (withoutMachine); slots go to demand first, then
+// to leaving pods, pods to replace and anticipated ones (notPendingYet).
 type podTable struct {
 	*draft
 	commands      *disruptionCommands
@@ -88,7 +101,7 @@ func (pt *podTable) unboundInTransit() []*model.Pod {
 	return slices.Concat(out, pt.terminatingUnreserved(), pt.pacing.podsPendingSuccessor())
 }
 
-// unreservedPodsOn are the pods on a node that would go with it and have no slot.
+// unreservedPodsOn returns the pods on a node that must be rescheduled when it goes and have no slot.
 func (pt *podTable) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
 	for _, p := range n.Pods {
 		if disrupt.IsReschedulable(p) && !pt.covered[p.UID] {
@@ -161,7 +174,7 @@ func (pt *podTable) terminatingUnreserved() (out []*model.Pod) {
 	return out
 }
 
-// terminatingPods are the pods that are on their way out of nodes that are being emptied and will have a successor.
+// terminatingPods returns the pods that are ending on nodes being emptied and will have a successor.
 func (pt *podTable) terminatingPods() (out []*model.Pod) {
 	for _, c := range pt.dirtyClaims {
 		n := pt.nodeOf(c)
@@ -232,4 +245,75 @@ func (pt *podTable) leavingPods() []*model.Pod {
 	slices.SortFunc(out, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
 	pt.leavers, pt.leaversKnown = slices.Clip(out), true
 	return pt.leavers
+}
+
+// podsWithReplacements returns the pods on candidates of all commands that have replacements or hosts: slots are kept
+// for them before they are evicted.
+func (pt *podTable) podsWithReplacements() []*model.Pod {
+	var out []*model.Pod
+	for _, id := range sortedKeys(pt.commands.byID) {
+		out = append(out, pt.podsToReplace(pt.commands.byID[id])...)
+	}
+	return out
+}
+
+// podsToReplace returns the pods on a command's candidates that need slots; none where it has neither replacements nor
+// hosts.
+func (pt *podTable) podsToReplace(m *command) (out []*model.Pod) {
+	if len(m.replacements)+len(m.hosts) == 0 {
+		return nil
+	}
+	for _, c := range m.candidates {
+		if n := pt.nodeOf(c); n != nil {
+			for _, p := range n.Pods {
+				if disrupt.IsReschedulable(p) {
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// podsToReschedule returns the pods on candidates of commands under way that are not being deleted yet.
+func (pt *podTable) podsToReschedule() []*model.Pod {
+	var out []*model.Pod
+	for _, id := range sortedKeys(pt.commands.byID) {
+		for _, c := range pt.commands.byID[id].candidates {
+			if n := pt.nodeOf(c); n != nil {
+				for _, p := range n.Pods {
+					if disrupt.IsReschedulable(p) {
+						out = append(out, p)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// withoutMachine returns the pods that machines are bought for: demand, leaving and anticipated ones without a slot, in
+// this order.
+func (pt *podTable) withoutMachine() []*model.Pod {
+	leaving := pt.leavingPods()
+	out := make([]*model.Pod, 0, len(pt.s.Pending))
+	for _, p := range pt.s.Pending {
+		if pt.isDemand(p) && !pt.covered[p.UID] {
+			out = append(out, p)
+		}
+	}
+	for _, pods := range [][]*model.Pod{leaving, pt.anticipatedPods()} {
+		for _, p := range pods {
+			if !pt.covered[p.UID] {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// notPendingYet returns the pods that slots are kept for though they, or their successors, are not pending yet: leaving
+// ones, ones to replace, anticipated ones, in this order.
+func (pt *podTable) notPendingYet() []*model.Pod {
+	return slices.Concat(pt.leavingPods(), pt.podsWithReplacements(), pt.anticipatedPods())
 }

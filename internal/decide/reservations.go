@@ -151,10 +151,8 @@ func (rt *reservations) releaseEmptySlots(ending map[slotKey]bool) {
 					coming[rt.pods.slotKeyOf(p)] = true
 				}
 			}
-			for _, pods := range [][]*model.Pod{rt.pods.leavingPods(), rt.commands.podsWithReplacements(), rt.pods.anticipatedPods()} { // successors of pods yet to be evicted, and pods yet to be made
-				for _, p := range pods {
-					coming[rt.pods.slotKeyOf(p)] = true
-				}
+			for _, p := range rt.pods.notPendingYet() { // successors of pods yet to be evicted, and pods yet to be made
+				coming[rt.pods.slotKeyOf(p)] = true
 			}
 		}
 		dead := false

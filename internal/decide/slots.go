@@ -158,7 +158,7 @@ func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
 	// have to wait instead.
 	for _, id := range sortedKeys(rt.commands.byID) {
 		m := rt.commands.byID[id]
-		for _, p := range rt.commands.podsToReplace(m) {
+		for _, p := range rt.pods.podsToReplace(m) {
 			for _, c := range m.replacements {
 				if rt.assignSlot(p, open[rt.pods.slotKeyOf(p)], c.Name) {
 					break
@@ -206,11 +206,9 @@ func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
 			}
 		}
 	}
-	for _, pods := range [][]*model.Pod{rt.pods.leavingPods(), rt.commands.podsWithReplacements(), rt.pods.anticipatedPods()} {
-		for _, p := range pods {
-			if !rt.pods.covered[p.UID] {
-				rt.assignSlot(p, open[rt.pods.slotKeyOf(p)], "")
-			}
+	for _, p := range rt.pods.notPendingYet() {
+		if !rt.pods.covered[p.UID] {
+			rt.assignSlot(p, open[rt.pods.slotKeyOf(p)], "")
 		}
 	}
 }
