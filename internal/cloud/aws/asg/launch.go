@@ -87,18 +87,9 @@ func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchReq
 			missing := slices.Clone(l.Unavailable)
 			return fail(&cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: offering.SortKeys(missing), Err: l.lastFailure})
 		}
-		s := p.scaler.stateOf(name)
-		a, told := p.registry.takeOutcome(req.ClaimUID)
-		if !told {
-			if p.registry.groupOfClaim(req.ClaimUID) == "" && !s.waitForBatch(ctx, p.aws.Clock, req.Following) {
-				return fail(ctx.Err())
-			}
-			ask := &openClaim{uid: req.ClaimUID, name: req.ClaimName, pool: req.Pool, created: req.ClaimCreated, class: c.name, fits: matchesOption(l.Options, name)}
-			answers, ok := s.reconciles.Ask(ctx, []*openClaim{ask})
-			if !ok {
-				return fail(ctx.Err())
-			}
-			a = answers[0]
+		a, err := p.askGroup(ctx, c, req, l, name)
+		if err != nil {
+			return fail(err)
 		}
 		if a.group != "" {
 			name = a.group
@@ -127,6 +118,25 @@ func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchReq
 			return cloud.LaunchResult{} // one is to come
 		}
 	}
+}
+
+// askGroup asks a group for a member for a claim, or takes what the group has come to for it since it was asked.
+// Claims of one plan are gathered before. An error is the context's.
+func (p *Provider) askGroup(ctx context.Context, c *nodeClass, req cloud.LaunchRequest, l *claimLaunch, name string) (claimOutcome, error) {
+	s := p.scaler.stateOf(name)
+	if a, told := p.registry.takeOutcome(req.ClaimUID); told {
+		return a, nil
+	}
+	if p.registry.groupOfClaim(req.ClaimUID) == "" && !s.waitForBatch(ctx, p.aws.Clock, req.Following) {
+		return claimOutcome{}, ctx.Err()
+	}
+	answers, ok := s.reconciles.Ask(ctx, []*openClaim{{
+		uid: req.ClaimUID, name: req.ClaimName, pool: req.Pool, created: req.ClaimCreated, class: c.name, fits: matchesOption(l.Options, name),
+	}})
+	if !ok {
+		return claimOutcome{}, ctx.Err()
+	}
+	return answers[0], nil
 }
 
 // matchesOption is a function that says whether a machine is one of the options that a claim has in a group.
@@ -160,7 +170,7 @@ func (p *Provider) answerMatched(ctx context.Context, ch *selectedGroups, req cl
 	if m.Gone {
 		return launch.Ended(req, m.ID)
 	}
-	g, err := p.catalogue.Load(ctx, false)
+	cat, err := p.catalogue.Load(ctx, false)
 	if err != nil {
 		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
 	}
@@ -170,7 +180,7 @@ func (p *Provider) answerMatched(ctx context.Context, ch *selectedGroups, req cl
 			a = x
 		}
 	}
-	t := g.FindType(m.InstanceType)
+	t := cat.FindType(m.InstanceType)
 	var o *offering.Type
 	if a != nil && t != nil {
 		o = p.buildType(a, t)
@@ -179,7 +189,7 @@ func (p *Provider) answerMatched(ctx context.Context, ch *selectedGroups, req cl
 		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName,
 			Err: fmt.Errorf("its machine %s is a %s of group %s, of which NodeGroupClass %s knows nothing", m.ID, m.InstanceType, m.AutoScalingGroup, ch.name)}}
 	}
-	price, modelled := g.PriceMicro(t, m.Zone, m.CapacityType)
+	price, modelled := cat.PriceMicro(t, m.Zone, m.CapacityType)
 	labels := model.Labels{model.LabelNodeGroup: a.name}
 	for k, v := range a.labels {
 		labels[k] = v

@@ -24,6 +24,30 @@ import (
 // else is to be decided now, as a member that was there before this process may bear a claim's tag that EC2 does not
 // show yet. coming: how many members have come that EC2 does not show at all.
 func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answers map[string]claimOutcome) (wait bool, coming int64) {
+	gs.recognizeMembers(s, v, answers)
+	pairs, wait, coming := pairMembers(s, v)
+	errs := make([]error, len(pairs))
+	awsapi.RunConcurrently(len(pairs), func(i int) { errs[i] = gs.tagMember(ctx, pairs[i].m, pairs[i].a.uid, pairs[i].a.name, pairs[i].a.pool) })
+	for i, x := range pairs {
+		switch {
+		case errs[i] == nil:
+			s.matched[x.m.ID] = x.a.uid
+			x.m.ClaimUID, x.m.ClaimName = x.a.uid, x.a.name
+			gs.instances.AddLaunched(*x.m)
+			s.closeClaim(gs.registry, x.a, answers, claimOutcome{member: x.m})
+		case awsapi.ErrorCode(errs[i]) == awsapi.CodeInstanceUnknown: // EC2 does not know it everywhere yet
+			wait = true
+		default:
+			answers[x.a.uid] = claimOutcome{err: errs[i]}
+			wait = true // it stays open, and its member nobody's
+		}
+	}
+	return wait, coming
+}
+
+// recognizeMembers tells those claims of their members whose tag a member bears, as EC2 says or as this process has
+// written it.
+func (gs *scaler) recognizeMembers(s *groupState, v *view, answers map[string]claimOutcome) {
 	there := map[string]bool{}
 	for _, m := range v.members {
 		there[m.id] = true
@@ -42,13 +66,24 @@ func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answ
 			of[m.ClaimUID] = m
 		}
 	}
-	open := s.openClaims()
-	for _, a := range open {
+	for _, a := range s.openClaims() {
 		if m := of[a.uid]; m != nil {
 			s.closeClaim(gs.registry, a, answers, claimOutcome{member: m})
 		}
 	}
-	open = s.openClaims()
+}
+
+// pairing is a member that is to become a claim's.
+type pairing struct {
+	m *instances.Instance
+	a *openClaim
+}
+
+// pairMembers pairs members that are nobody's with open claims: each, the oldest first, with the oldest claim that
+// allows what it is, or with the oldest of all where none does. A member that was there before this process is only
+// for a claim that is older still. For wait and coming see matchMembers.
+func pairMembers(s *groupState, v *view) (pairs []pairing, wait bool, coming int64) {
+	open := s.openClaims()
 	s.mu.Lock()
 	old, since := s.initialMembers, s.firstViewedAt
 	s.mu.Unlock()
@@ -69,11 +104,6 @@ func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answ
 	slices.SortFunc(free, func(a, b *instances.Instance) int {
 		return cmp.Or(a.Launched.Compare(b.Launched), strings.Compare(a.ID, b.ID))
 	})
-	type pair struct {
-		m *instances.Instance
-		a *openClaim
-	}
-	var pairs []pair
 	for _, m := range free {
 		best := -1
 		for i, a := range open {
@@ -92,28 +122,12 @@ func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answ
 			continue
 		}
 		if old[m.ID] && v.at.Sub(since) < instances.ListDelay {
-			return true, coming
+			return nil, true, coming
 		}
-		pairs = append(pairs, pair{m, open[best]})
+		pairs = append(pairs, pairing{m, open[best]})
 		open = slices.Delete(slices.Clone(open), best, best+1)
 	}
-	errs := make([]error, len(pairs))
-	awsapi.RunConcurrently(len(pairs), func(i int) { errs[i] = gs.tagMember(ctx, pairs[i].m, pairs[i].a.uid, pairs[i].a.name, pairs[i].a.pool) })
-	for i, x := range pairs {
-		switch {
-		case errs[i] == nil:
-			s.matched[x.m.ID] = x.a.uid
-			x.m.ClaimUID, x.m.ClaimName = x.a.uid, x.a.name
-			gs.instances.AddLaunched(*x.m)
-			s.closeClaim(gs.registry, x.a, answers, claimOutcome{member: x.m})
-		case awsapi.ErrorCode(errs[i]) == awsapi.CodeInstanceUnknown: // EC2 does not know it everywhere yet
-			wait = true
-		default:
-			answers[x.a.uid] = claimOutcome{err: errs[i]}
-			wait = true // it stays open, and its member nobody's
-		}
-	}
-	return wait, coming
+	return pairs, wait, coming
 }
 
 // tagMember writes down whose a member is, as tags on it.

@@ -29,7 +29,7 @@ func (p *Provider) offeringsOf(ctx context.Context, pool *model.NodePool, c *nod
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := p.catalogue.Load(ctx, false)
+	cat, err := p.catalogue.Load(ctx, false)
 	if err != nil {
 		return nil, nil, awsapi.ClassifyError(ctx, op, c.name, err)
 	}
@@ -53,24 +53,24 @@ func (p *Provider) offeringsOf(ctx context.Context, pool *model.NodePool, c *nod
 	if len(usable) == 0 {
 		return nil, nil, awsapi.NotReadyError(op, c.name, "NodeGroupClass %s: %s", c.name, strings.Join(why, "; "))
 	}
-	var of strings.Builder
-	fmt.Fprintf(&of, "%s %d %d", c.generationKey, g.Version, p.types.Version())
+	var builtFrom strings.Builder
+	fmt.Fprintf(&builtFrom, "%s %d %d", c.generationKey, cat.Version, p.types.Version())
 	for _, a := range usable {
-		fmt.Fprintf(&of, " %s %d %d %v %v %v %v %v", a.name, a.max, max(0, a.max-a.desired), a.instanceTypes, a.capacityTypes, a.zones, a.tags, a.template)
+		fmt.Fprintf(&builtFrom, " %s %d %d %v %v %v %v %v", a.name, a.max, max(0, a.max-a.desired), a.instanceTypes, a.capacityTypes, a.zones, a.tags, a.template)
 		if a.templateData != nil {
-			fmt.Fprintf(&of, " %s", awsapi.Deref(a.templateData.ImageId))
+			fmt.Fprintf(&builtFrom, " %s", awsapi.Deref(a.templateData.ImageId))
 		}
 	}
 	key := "group/" + c.name
 	if pool != nil {
 		key += "/" + fmt.Sprint(pool.Taints, pool.StartupTaints)
 	}
-	if have := p.offerings.Get(key, of.String()); have != nil {
+	if have := p.offerings.Get(key, builtFrom.String()); have != nil {
 		return have, ch, nil
 	}
-	out := &offering.Set{BuiltFrom: of.String(), ByName: map[string]*offering.Type{}}
+	out := &offering.Set{BuiltFrom: builtFrom.String(), ByName: map[string]*offering.Type{}}
 	for _, a := range usable {
-		p.addOfferings(g, a, out)
+		p.addOfferings(cat, a, out)
 	}
 	awsapi.SortByKey(out.Types, func(t *model.InstanceType) string { return t.Name })
 	for _, t := range out.Types {
@@ -99,10 +99,10 @@ func untoleratedTaint(a *group, pool *model.NodePool) string {
 // addOfferings adds a group's types to a set. Which of its types a mixed group launches is its own to decide, and so
 // nothing can be planned on more than all of them have: each is offered as large as the least of them in each
 // dimension. A machine that has come counts as what it is.
-func (p *Provider) addOfferings(g *catalogue.Catalogue, a *group, out *offering.Set) {
+func (p *Provider) addOfferings(cat *catalogue.Catalogue, a *group, out *offering.Set) {
 	var list []*offering.Type
 	for _, name := range a.instanceTypes {
-		if t := g.FindType(name); t != nil {
+		if t := cat.FindType(name); t != nil {
 			if o := p.buildType(a, t); o != nil {
 				list = append(list, o)
 			}
@@ -128,11 +128,11 @@ func (p *Provider) addOfferings(g *catalogue.Catalogue, a *group, out *offering.
 			have.InstanceType.Capacity, have.InstanceType.Allocatable = have.InstanceType.Capacity.Min(capacity), have.InstanceType.Allocatable.Min(allocatable)
 		}
 		for _, zone := range a.zones {
-			if !slices.Contains(g.Zones[o.Name], zone) {
+			if !slices.Contains(cat.Zones[o.Name], zone) {
 				continue
 			}
 			for _, ct := range a.capacityTypes {
-				price, modelled := g.PriceMicro(o.TypeInfo, zone, ct)
+				price, modelled := cat.PriceMicro(o.TypeInfo, zone, ct)
 				if price == 0 {
 					continue
 				}

@@ -15,6 +15,7 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -35,62 +36,87 @@ func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	if err != nil {
 		return cloud.ClassStatus{}, awsapi.ClassifyError(ctx, op, c.name, err)
 	}
-	g, err := p.catalogue.Load(ctx, false)
+	cat, err := p.catalogue.Load(ctx, false)
 	if err != nil {
 		return cloud.ClassStatus{}, awsapi.ClassifyError(ctx, op, c.name, err)
 	}
+	ch.checkPriorities()
+	var status dovetailv1alpha1.NodeGroupClassStatus
+	usable := 0
+	for _, a := range ch.groups {
+		one, err := p.groupStatus(ctx, cat, ch, a)
+		if err != nil {
+			return cloud.ClassStatus{}, awsapi.ClassifyError(ctx, op, c.name, err)
+		}
+		status.Groups = append(status.Groups, one)
+		if a.problem == "" {
+			usable++
+		}
+	}
+	out := ch.classStatus(usable)
+	out.Status, err = json.Marshal(status)
+	return out, err
+}
+
+// checkPriorities notes the priorities of a class that are no regular expressions.
+func (c *selectedGroups) checkPriorities() {
 	if o := c.spec.Options; o != nil {
 		for i, x := range o.Priorities {
 			for j, name := range x.Names {
 				if _, err := regexp.Compile(name); err != nil {
-					ch.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "InvalidPriority", fmt.Sprintf("spec.options.priorities[%d].names[%d]: %q is no regular expression: %v", i, j, name, err))
+					c.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "InvalidPriority", fmt.Sprintf("spec.options.priorities[%d].names[%d]: %q is no regular expression: %v", i, j, name, err))
 				}
 			}
 		}
 	}
-	var status dovetailv1alpha1.NodeGroupClassStatus
-	usable := 0
-	for _, a := range ch.groups {
-		wrong := a.problem
-		known := 0
-		for _, name := range a.instanceTypes {
-			if g.FindType(name) != nil {
-				known++
-			} else if wrong == "" && len(a.instanceRequirements) == 0 {
-				wrong = "instance type " + name + " is not one that nodes can be of in region " + p.aws.Region + "; take it out of the group"
-			}
-		}
-		if wrong == "" && known == 0 {
-			wrong = "none of the instance types that its InstanceRequirements mean is one that nodes can be of in region " + p.aws.Region + "; ask for others"
-		}
-		refresh, disturbed, err := p.disturbances(ctx, a)
-		if err != nil {
-			return cloud.ClassStatus{}, awsapi.ClassifyError(ctx, op, c.name, err)
-		}
-		for _, why := range disturbed {
-			ch.addProblem(dovetailv1alpha1.ConditionUndisturbed, why.Reason, "group "+a.name+": "+why.Message)
-		}
-		status.Groups = append(status.Groups, dovetailv1alpha1.NodeGroupStatus{
-			Name: a.name, Min: int32(a.min), Max: int32(a.max), Desired: int32(a.desired), InstanceTypes: slices.Sorted(slices.Values(a.instanceTypes)), Zones: a.zones, Refresh: refresh, Problem: wrong,
-		})
-		if wrong != "" {
-			ch.addProblem(dovetailv1alpha1.ConditionLaunchable, "GroupNotLaunchable", "group "+a.name+": "+wrong)
-		}
-		if a.problem != "" {
-			continue
-		}
-		usable++
-		if a.desired >= a.max {
-			ch.addProblem(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", fmt.Sprintf("group %s should have %d machines of at most %d (its MaxSize, or maxSize of the selector term); raise that for more", a.name, a.desired, a.max))
-		}
-		if err := p.registry.denialOf(a.name); err != nil {
-			ch.addProblem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": "+err.Error()+"; allow the call in the controller's IAM policy")
+}
+
+// groupStatus is what a class's status says of one of its groups. What a person has to mend in the group, or should
+// know of it, becomes a problem of the class.
+func (p *Provider) groupStatus(ctx context.Context, cat *catalogue.Catalogue, ch *selectedGroups, a *group) (dovetailv1alpha1.NodeGroupStatus, error) {
+	wrong := a.problem
+	known := 0
+	for _, name := range a.instanceTypes {
+		if cat.FindType(name) != nil {
+			known++
+		} else if wrong == "" && len(a.instanceRequirements) == 0 {
+			wrong = "instance type " + name + " is not one that nodes can be of in region " + p.aws.Region + "; take it out of the group"
 		}
 	}
+	if wrong == "" && known == 0 {
+		wrong = "none of the instance types that its InstanceRequirements mean is one that nodes can be of in region " + p.aws.Region + "; ask for others"
+	}
+	refresh, disturbed, err := p.disturbances(ctx, a)
+	if err != nil {
+		return dovetailv1alpha1.NodeGroupStatus{}, err
+	}
+	for _, why := range disturbed {
+		ch.addProblem(dovetailv1alpha1.ConditionUndisturbed, why.Reason, "group "+a.name+": "+why.Message)
+	}
+	out := dovetailv1alpha1.NodeGroupStatus{
+		Name: a.name, Min: int32(a.min), Max: int32(a.max), Desired: int32(a.desired), InstanceTypes: slices.Sorted(slices.Values(a.instanceTypes)), Zones: a.zones, Refresh: refresh, Problem: wrong,
+	}
+	if wrong != "" {
+		ch.addProblem(dovetailv1alpha1.ConditionLaunchable, "GroupNotLaunchable", "group "+a.name+": "+wrong)
+	}
+	if a.problem != "" {
+		return out, nil
+	}
+	if a.desired >= a.max {
+		ch.addProblem(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", fmt.Sprintf("group %s should have %d machines of at most %d (its MaxSize, or maxSize of the selector term); raise that for more", a.name, a.desired, a.max))
+	}
+	if err := p.registry.denialOf(a.name); err != nil {
+		ch.addProblem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": "+err.Error()+"; allow the call in the controller's IAM policy")
+	}
+	return out, nil
+}
+
+// classStatus is the status of a class, usable of whose groups machines can be had from: its conditions.
+func (c *selectedGroups) classStatus(usable int) cloud.ClassStatus {
 	out := cloud.ClassStatus{Conditions: map[string]model.Condition{}}
 	var unready []string
 	for _, k := range []string{dovetailv1alpha1.ConditionGroupsResolved, dovetailv1alpha1.ConditionLaunchable, dovetailv1alpha1.ConditionPermitted, dovetailv1alpha1.ConditionRoom, dovetailv1alpha1.ConditionUndisturbed} {
-		bad, ok := ch.problems[k]
+		bad, ok := c.problems[k]
 		if !ok {
 			out.Conditions[k] = model.Condition{Status: "True", Reason: k}
 			continue
@@ -104,8 +130,7 @@ func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	if usable == 0 {
 		out.Conditions[dovetailv1alpha1.ConditionReady] = nodeclass.FalseCondition("NoGroup", strings.Join(unready, "; "))
 	}
-	out.Status, err = json.Marshal(status)
-	return out, err
+	return out
 }
 
 // disturbances are what AWS itself does, or may do, to the members of a group; refresh is the status of its instance

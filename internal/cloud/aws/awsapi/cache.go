@@ -43,28 +43,28 @@ func NewCache[T any](clock cloud.Clock, ttl time.Duration) *Cache[T] {
 // Get returns the answer of a key: the one that is known, if it is young enough, and else what fetch says. When fetch
 // fails because no reply came or AWS throttles, an old answer stays in use, and its age is not told. An error is
 // fetch's, or the context's.
-func (m *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Context) (T, error)) (T, error) {
-	now := m.clock.Now()
-	m.mu.Lock()
-	a := m.entries[key]
+func (c *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Context) (T, error)) (T, error) {
+	now := c.clock.Now()
+	c.mu.Lock()
+	a := c.entries[key]
 	if a == nil {
 		a = &cacheEntry[T]{turn: NewLock()}
-		m.entries[key] = a
-		for k, old := range m.entries { // what nobody asks for any more
-			if k != key && !old.usedAt.IsZero() && now.Sub(old.usedAt) > 2*m.ttl+time.Hour {
-				delete(m.entries, k)
+		c.entries[key] = a
+		for k, old := range c.entries { // what nobody asks for any more
+			if k != key && !old.usedAt.IsZero() && now.Sub(old.usedAt) > 2*c.ttl+time.Hour {
+				delete(c.entries, k)
 			}
 		}
 	}
 	a.usedAt = now
-	m.mu.Unlock()
+	c.mu.Unlock()
 	var none T
 	if err := a.turn.Acquire(ctx); err != nil {
 		return none, err
 	}
 	defer a.turn.Release()
-	at := m.clock.Now()
-	if a.filled && (at.Sub(a.fetchedAt) < m.ttl || at.Sub(a.failedAt) < staleWait) {
+	at := c.clock.Now()
+	if a.filled && (at.Sub(a.fetchedAt) < c.ttl || at.Sub(a.failedAt) < staleWait) {
 		return a.value, ctx.Err()
 	}
 	limited := ctx
@@ -77,7 +77,7 @@ func (m *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Conte
 	if err != nil {
 		kind := cloud.KindOf(ClassifyError(ctx, "", "", err))
 		if a.filled && ctx.Err() == nil && (kind == cloud.Throttled || kind == cloud.Unknown) {
-			a.failedAt = m.clock.Now()
+			a.failedAt = c.clock.Now()
 			return a.value, nil
 		}
 		return none, err
@@ -87,16 +87,16 @@ func (m *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Conte
 }
 
 // Forget drops the answer of a key, so that the next Get fetches it.
-func (m *Cache[T]) Forget(key string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.entries, key)
+func (c *Cache[T]) Forget(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, key)
 }
 
 // Has says whether a key was asked for and is not forgotten, however old its answer.
-func (m *Cache[T]) Has(key string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, ok := m.entries[key]
+func (c *Cache[T]) Has(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.entries[key]
 	return ok
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// TestMemoOfAServiceThatHangs: who has an old answer waits a little for a new one, and nobody after him for a while.
-func TestMemoOfAServiceThatHangs(t *testing.T) {
+// TestCacheOfAServiceThatHangs: who has an old answer waits a little for a new one, and nobody after him for a while.
+func TestCacheOfAServiceThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, hangs, asked := NewCache[string](cloud.Wall{}, time.Minute), false, 0
 		get := func(limit time.Duration) (string, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
+// Units of memory and storage, in bytes.
 const (
 	MiB = int64(1) << 20
 	GiB = int64(1) << 30

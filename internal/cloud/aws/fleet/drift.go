@@ -11,7 +11,6 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -128,18 +127,9 @@ func (p *Provider) reservationDrift(ctx context.Context, r *nodeclass.Resolved, 
 
 // isCurrentImage says whether an image is the one that a machine of the type would boot from now.
 func (p *Provider) isCurrentImage(r *nodeclass.Resolved, instanceType, imageID string) bool {
-	g := p.catalogue.Known()
-	if g != nil {
-		if i, ok := slices.BinarySearchFunc(g.Types, instanceType, func(t *catalogue.TypeInfo, n string) int {
-			switch {
-			case t.Name < n:
-				return -1
-			case t.Name > n:
-				return 1
-			}
-			return 0
-		}); ok {
-			im := r.ImageForType(g.Types[i])
+	if cat := p.catalogue.Known(); cat != nil {
+		if t := cat.FindType(instanceType); t != nil {
+			im := r.ImageForType(t)
 			return im == nil || im.ID == imageID
 		}
 	}

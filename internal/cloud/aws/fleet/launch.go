@@ -91,25 +91,8 @@ func (p *Provider) launch(ctx context.Context, c *nodeclass.Class, req cloud.Lau
 	}
 	for {
 		if l.pending == nil {
-			next := p.nextOptions(l)
-			if len(next) == 0 {
-				missing := slices.Concat(l.Unavailable, p.quotaLimitedOfferings(o))
-				if len(missing) == 0 {
-					for _, c := range l.Options {
-						missing = append(missing, c.Key())
-					}
-				}
-				return fail(&cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: offering.SortKeys(missing)})
-			}
-			if l.failedAttempts >= maxAttempts {
-				return fail(fmt.Errorf("%d requests were made in vain", l.failedAttempts))
-			}
-			token := req.ClaimUID
-			if l.attempt > 0 {
-				token = fmt.Sprintf("%s-%d", req.ClaimUID, l.attempt)
-			}
-			if l.pending, err = p.buildRequest(r, req, next, token); err != nil {
-				return fail(awsapi.NotReadyError(op, req.ClaimName, "EC2NodeClass %s: %w", c.Name, err))
+			if err := p.prepareRequest(r, o, req, l); err != nil {
+				return fail(err)
 			}
 		}
 		for _, t := range l.pending.templates {
@@ -141,6 +124,33 @@ func (p *Provider) launch(ctx context.Context, c *nodeclass.Class, req cloud.Lau
 			return fail(err)
 		}
 	}
+}
+
+// prepareRequest makes the next request for a claim the pending one. An error says why there is none: no capacity,
+// too many attempts, or a class that no request can be made of.
+func (p *Provider) prepareRequest(r *nodeclass.Resolved, o *offering.Set, req cloud.LaunchRequest, l *claimLaunch) error {
+	next := p.nextOptions(l)
+	if len(next) == 0 {
+		missing := slices.Concat(l.Unavailable, p.quotaLimitedOfferings(o))
+		if len(missing) == 0 {
+			for _, c := range l.Options {
+				missing = append(missing, c.Key())
+			}
+		}
+		return &cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: offering.SortKeys(missing)}
+	}
+	if l.failedAttempts >= maxAttempts {
+		return fmt.Errorf("%d requests were made in vain", l.failedAttempts)
+	}
+	token := req.ClaimUID
+	if l.attempt > 0 {
+		token = fmt.Sprintf("%s-%d", req.ClaimUID, l.attempt)
+	}
+	var err error
+	if l.pending, err = p.buildRequest(r, req, next, token); err != nil {
+		return awsapi.NotReadyError("launch", req.ClaimName, "EC2NodeClass %s: %w", r.Name, err)
+	}
+	return nil
 }
 
 // nextOptions are the options to try now: of the first capacity type that has some which are not known to be

@@ -26,28 +26,28 @@ const reservedDiscount = 10_000_000
 
 // offeringsOf is what a class that is ready has to offer. As long as nothing has changed it is the same set.
 func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved) (*offering.Set, error) {
-	g, err := p.catalogue.Load(ctx, false)
+	cat, err := p.catalogue.Load(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	p.types.LoadMemory(ctx)
-	var of strings.Builder
-	fmt.Fprintf(&of, "%s %d %d %v", r.GenerationKey, g.Version, p.types.Version(), r.SubnetZones())
+	var builtFrom strings.Builder
+	fmt.Fprintf(&builtFrom, "%s %d %d %v", r.GenerationKey, cat.Version, p.types.Version(), r.SubnetZones())
 	for _, im := range r.Images {
-		fmt.Fprintf(&of, " %s %s", im.ID, im.Requirements)
+		fmt.Fprintf(&builtFrom, " %s %s", im.ID, im.Requirements)
 	}
 	for _, res := range r.Reservations {
-		fmt.Fprintf(&of, " %s %d %s", res.ID, res.Remaining(), res.State)
+		fmt.Fprintf(&builtFrom, " %s %d %s", res.ID, res.Remaining(), res.State)
 	}
 	if r.Placement != nil {
-		fmt.Fprintf(&of, " %s", awsapi.Deref(r.Placement.GroupId))
+		fmt.Fprintf(&builtFrom, " %s", awsapi.Deref(r.Placement.GroupId))
 	}
-	if have := p.offerings.Get(r.Name, of.String()); have != nil {
+	if have := p.offerings.Get(r.Name, builtFrom.String()); have != nil {
 		return have, nil
 	}
-	out := &offering.Set{BuiltFrom: of.String(), ByName: map[string]*offering.Type{}}
-	for _, t := range g.Types {
-		if o := p.buildType(r, g, t); o != nil {
+	out := &offering.Set{BuiltFrom: builtFrom.String(), ByName: map[string]*offering.Type{}}
+	for _, t := range cat.Types {
+		if o := p.buildType(r, cat, t); o != nil {
 			out.Types = append(out.Types, o.InstanceType)
 			out.ByName[t.Name] = o
 		}
@@ -57,7 +57,7 @@ func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved) (*off
 
 // buildType is an instance type as a class buys it, with its offerings by zone and capacity type; nil where no
 // subnet, image or price is there for it.
-func (p *Provider) buildType(r *nodeclass.Resolved, g *catalogue.Catalogue, t *catalogue.TypeInfo) *offering.Type {
+func (p *Provider) buildType(r *nodeclass.Resolved, cat *catalogue.Catalogue, t *catalogue.TypeInfo) *offering.Type {
 	im := r.ImageForType(t)
 	if im == nil {
 		return nil
@@ -72,8 +72,8 @@ func (p *Provider) buildType(r *nodeclass.Resolved, g *catalogue.Catalogue, t *c
 	it := out.InstanceType
 	it.Labels[awsv1.LabelInstanceTenancy] = "default" // hardware of one's own is not asked for
 	zones := r.SubnetZones()
-	onDemand := g.OnDemandMicro[t.Name]
-	for _, z := range g.Zones[t.Name] {
+	onDemand := cat.OnDemandMicro[t.Name]
+	for _, z := range cat.Zones[t.Name] {
 		if !slices.Contains(zones, z) {
 			continue
 		}
@@ -86,7 +86,7 @@ func (p *Provider) buildType(r *nodeclass.Resolved, g *catalogue.Catalogue, t *c
 		}
 		if onDemand > 0 && t.OnDemand {
 			it.Offerings = append(it.Offerings, model.Offering{
-				Zone: z, CapacityType: model.OnDemand, PriceMicro: onDemand, Available: true, Labels: labels, Remaining: -1, Modelled: !g.OnDemandPublished,
+				Zone: z, CapacityType: model.OnDemand, PriceMicro: onDemand, Available: true, Labels: labels, Remaining: -1, Modelled: !cat.OnDemandPublished,
 			})
 		}
 		if res := r.BestReservation(t.Name, z); res != nil {
@@ -97,9 +97,9 @@ func (p *Provider) buildType(r *nodeclass.Resolved, g *catalogue.Catalogue, t *c
 				Zone: z, CapacityType: model.Reserved, PriceMicro: max(1, onDemand/reservedDiscount), Available: res.Remaining() > 0, Labels: l, Remaining: res.Remaining(),
 			})
 		}
-		if price := g.SpotMicro[t.Name+"/"+z]; price > 0 && t.Spot {
+		if price := cat.SpotMicro[t.Name+"/"+z]; price > 0 && t.Spot {
 			it.Offerings = append(it.Offerings, model.Offering{
-				Zone: z, CapacityType: model.Spot, PriceMicro: price, Available: true, Labels: labels, Remaining: -1, Modelled: g.SpotModelled,
+				Zone: z, CapacityType: model.Spot, PriceMicro: price, Available: true, Labels: labels, Remaining: -1, Modelled: cat.SpotModelled,
 			})
 		}
 	}

@@ -25,13 +25,13 @@ import (
 func (p *Provider) checkPermissions(ctx context.Context, r *nodeclass.Resolved) (model.Condition, error) {
 	key := r.Hash + " " + r.Profile + " " + awsapi.SelectorKey(r.SecurityGroups) + awsapi.SelectorKey(r.Spec.SubnetSelectorTerms)
 	verdict, err := p.permissions.Get(ctx, key, func(ctx context.Context) (model.Condition, error) {
-		g, err := p.catalogue.Load(ctx, false)
+		cat, err := p.catalogue.Load(ctx, false)
 		if err != nil {
 			return model.Condition{}, err
 		}
 		var any *offering.Type
-		for _, t := range g.Types {
-			if any = p.buildType(r, g, t); any != nil {
+		for _, t := range cat.Types {
+			if any = p.buildType(r, cat, t); any != nil {
 				break
 			}
 		}

@@ -125,7 +125,17 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 	if overrides == 0 {
 		return nil, fmt.Errorf("no offering of capacity type %s is left", capacityType)
 	}
-	tags := r.ResourceTags(p.aws.Config.ClusterName, req.Pool)
+	out.input = newFleetInput(r, p.aws.Config.ClusterName, req, capacityType, block, token)
+	for _, name := range order {
+		out.input.LaunchTemplateConfigs = append(out.input.LaunchTemplateConfigs, *configs[name])
+	}
+	return out, nil
+}
+
+// newFleetInput is a CreateFleet request for one machine of a capacity type, without the launch templates to choose
+// from. block: the machine comes from a capacity block.
+func newFleetInput(r *nodeclass.Resolved, cluster string, req cloud.LaunchRequest, capacityType string, block bool, token string) *ec2.CreateFleetInput {
+	tags := r.ResourceTags(cluster, req.Pool)
 	mine := append(slices.Clone(tags), types.Tag{Key: sdk.String(awsv1.TagNodeClaim), Value: &req.ClaimName}, types.Tag{Key: sdk.String(awsv1.TagClaimUID), Value: &req.ClaimUID})
 	awsapi.SortByKey(mine, func(t types.Tag) string { return *t.Key })
 	in := &ec2.CreateFleetInput{
@@ -151,11 +161,7 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 	default:
 		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
 	}
-	for _, name := range order {
-		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, *configs[name])
-	}
-	out.input = in
-	return out, nil
+	return in
 }
 
 // recordTaken counts what a bought option takes of its subnet and reservation, so that the next request looks

@@ -18,65 +18,25 @@ func (r *Resolved) writeBottlerocket(clusterName, own string, j Registration) (s
 	if err := toml.Unmarshal([]byte(own), &all); err != nil {
 		return "", fmt.Errorf("not TOML: %w", err)
 	}
-	table := func(in map[string]any, key string) (map[string]any, error) {
-		if v, ok := in[key]; ok {
-			m, ok := v.(map[string]any)
-			if !ok {
-				return nil, fmt.Errorf("%s is a %T, need a table", key, v)
-			}
-			return m, nil
-		}
-		m := map[string]any{}
-		in[key] = m
-		return m, nil
-	}
-	settings, err := table(all, "settings")
+	settings, err := tableOf(all, "settings")
 	if err != nil {
 		return "", err
 	}
-	k, err := table(settings, "kubernetes")
+	k, err := tableOf(settings, "kubernetes")
 	if err != nil {
 		return "", err
 	}
 	k["cluster-name"], k["api-server"], k["cluster-certificate"] = clusterName, r.Cluster.Endpoint, r.Cluster.CABundle
 	k["max-pods"] = j.maxPods
-	if dns := r.KubeletConfig.ClusterDNS; len(dns) == 1 {
-		k["cluster-dns-ip"] = dns[0]
-	} else if len(dns) > 1 {
-		k["cluster-dns-ip"] = dns
-	}
-	for _, f := range []struct {
-		key string
-		m   map[string]string
-	}{{"kube-reserved", r.KubeletConfig.KubeReserved}, {"system-reserved", r.KubeletConfig.SystemReserved}, {"eviction-hard", r.KubeletConfig.EvictionHard}, {"eviction-soft", r.KubeletConfig.EvictionSoft}} {
-		if len(f.m) > 0 {
-			k[f.key] = f.m
-		}
-	}
-	for _, f := range []struct{ field, key string }{
-		{"evictionSoftGracePeriod", "eviction-soft-grace-period"}, {"evictionMaxPodGracePeriod", "eviction-max-pod-grace-period"},
-		{"imageGCHighThresholdPercent", "image-gc-high-threshold-percent"}, {"imageGCLowThresholdPercent", "image-gc-low-threshold-percent"},
-		{"cpuCFSQuota", "cpu-cfs-quota-enforced"},
-	} {
-		switch v := r.KubeletConfig.fields[f.field].(type) {
-		case nil:
-		case float64:
-			k[f.key] = strconv.FormatFloat(v, 'f', -1, 64)
-			if f.field == "evictionMaxPodGracePeriod" {
-				k[f.key] = int64(v)
-			}
-		default:
-			k[f.key] = v
-		}
-	}
-	labels, err := table(k, "node-labels")
+	r.KubeletConfig.setBottlerocket(k)
+	labels, err := tableOf(k, "node-labels")
 	if err != nil {
 		return "", err
 	}
 	for key, v := range j.labels {
 		labels[key] = v
 	}
-	taints, err := table(k, "node-taints")
+	taints, err := tableOf(k, "node-taints")
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +45,7 @@ func (r *Resolved) writeBottlerocket(clusterName, own string, j Registration) (s
 		taints[t.Key] = append(had, t.Value+":"+string(t.Effect))
 	}
 	if p := r.Spec.InstanceStorePolicy; p != nil && *p == awsv1.InstanceStorePolicyRAID0 {
-		commands, err := table(settings, "bootstrap-commands")
+		commands, err := tableOf(settings, "bootstrap-commands")
 		if err != nil {
 			return "", err
 		}
@@ -96,4 +56,51 @@ func (r *Resolved) writeBottlerocket(clusterName, own string, j Registration) (s
 	}
 	out, err := toml.Marshal(all)
 	return string(out), err
+}
+
+// tableOf is the table under a key of a TOML table, made if there is none. An error: something else stands there.
+func tableOf(in map[string]any, key string) (map[string]any, error) {
+	if v, ok := in[key]; ok {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s is a %T, need a table", key, v)
+		}
+		return m, nil
+	}
+	m := map[string]any{}
+	in[key] = m
+	return m, nil
+}
+
+// setBottlerocket writes a kubelet configuration into the table settings.kubernetes.
+func (k *KubeletConfig) setBottlerocket(settings map[string]any) {
+	if dns := k.ClusterDNS; len(dns) == 1 {
+		settings["cluster-dns-ip"] = dns[0]
+	} else if len(dns) > 1 {
+		settings["cluster-dns-ip"] = dns
+	}
+	for _, f := range []struct {
+		key string
+		m   map[string]string
+	}{{"kube-reserved", k.KubeReserved}, {"system-reserved", k.SystemReserved}, {"eviction-hard", k.EvictionHard}, {"eviction-soft", k.EvictionSoft}} {
+		if len(f.m) > 0 {
+			settings[f.key] = f.m
+		}
+	}
+	for _, f := range []struct{ field, key string }{
+		{"evictionSoftGracePeriod", "eviction-soft-grace-period"}, {"evictionMaxPodGracePeriod", "eviction-max-pod-grace-period"},
+		{"imageGCHighThresholdPercent", "image-gc-high-threshold-percent"}, {"imageGCLowThresholdPercent", "image-gc-low-threshold-percent"},
+		{"cpuCFSQuota", "cpu-cfs-quota-enforced"},
+	} {
+		switch v := k.fields[f.field].(type) {
+		case nil:
+		case float64:
+			settings[f.key] = strconv.FormatFloat(v, 'f', -1, 64)
+			if f.field == "evictionMaxPodGracePeriod" {
+				settings[f.key] = int64(v)
+			}
+		default:
+			settings[f.key] = v
+		}
+	}
 }
