@@ -30,7 +30,7 @@ type cluster struct {
 
 // startCluster brings a sandbox up in dir, without nodes, pods or pools, as the suites want to find a cluster. Both
 // autoscalers buy from the same instance types, and a node is there as soon as it is bought.
-func startCluster(ctx context.Context, dir string, b built, autoscaler string) (c *cluster, err error) {
+func startCluster(ctx context.Context, dir string, o options, b built, autoscaler string) (c *cluster, err error) {
 	text, err := scaledown.Catalogue()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,11 @@ func startCluster(ctx context.Context, dir string, b built, autoscaler string) (
 		return nil, err
 	}
 	if autoscaler == karpenter {
-		if err := c.startKarpenter(b.controller, catalog, filepath.Join(dir, "karpenter.log")); err != nil {
+		var env []string
+		if o.suite == "regression" {
+			env = append(env, "FEATURE_GATES=NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true") // they have specs
+		}
+		if err := c.startKarpenter(b.controller, catalog, filepath.Join(dir, "karpenter.log"), env...); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +119,7 @@ func (c *cluster) waitEstablished(ctx context.Context, path string) error {
 
 // startKarpenter starts Karpenter's KWOK controller beside the sandbox, with the defaults of its chart, as the
 // cluster's administrator: what rights it needs is not what is compared.
-func (c *cluster) startKarpenter(binary, catalog, log string) error {
+func (c *cluster) startKarpenter(binary, catalog, log string, env ...string) error {
 	var ports [2]string
 	for i := range ports {
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -132,8 +136,7 @@ func (c *cluster) startKarpenter(binary, catalog, log string) error {
 	defer out.Close()
 	c.controller = exec.Command(binary, "--disable-leader-election=true", "--metrics-port", ports[0],
 		"--health-probe-port", ports[1], "--instance-types-file-path", catalog)
-	c.controller.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(sandbox.Admin), "SYSTEM_NAMESPACE=kube-system",
-		"FEATURE_GATES=NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true") // has regression specs
+	c.controller.Env = append(append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(sandbox.Admin)), env...)
 	c.controller.Stdout, c.controller.Stderr = out, out
 	if err := c.controller.Start(); err != nil {
 		c.controller = nil

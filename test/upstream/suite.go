@@ -65,7 +65,7 @@ func runSuite(ctx context.Context, o options, b built, autoscaler string) (r *re
 		return nil, err
 	}
 	fmt.Fprintf(os.Stderr, "starting a sandbox with %s; logs are in %s\n", autoscaler, dir)
-	c, err := startCluster(ctx, dir, b, autoscaler)
+	c, err := startCluster(ctx, dir, o, b, autoscaler)
 	if err != nil {
 		return nil, err
 	}
