@@ -2,6 +2,8 @@ module github.com/dovetail-sh/dovetail/test/upstream
 
 go 1.26.6
 
+// What is compiled from Karpenter's module, so that go.mod and go.sum hold what it needs. The regression suite has test
+// files only and can't be named here; it needs nothing more than the performance suite.
 tool (
 	sigs.k8s.io/karpenter/kwok
 	sigs.k8s.io/karpenter/test/suites/performance
