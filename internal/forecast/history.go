@@ -25,7 +25,7 @@ const (
 
 	levelMinutes = 20      // the recent level averages over so many minutes
 	trendMinutes = 30      // and its trend over so many
-	noiseMinutes = day     // the noise averages over so many;
+	noiseMinutes = week    // the noise averages over so many;
 	noiseClip    = 2       // what is more than so many times the noise counts as this,
 	noiseLeast   = 0.1     // or as so many times this
 	resetAfter   = 10      // minutes unknown in a row, after which level and trend begin anew
