@@ -33,10 +33,10 @@ const fidelities = 6
 func fidelityOf(i int) fidelity {
 	return [fidelities]fidelity{
 		{MinutesKept, QuartersKept, spikesKept, 8, 4, true},
-		{4 * hour, QuartersKept, spikesKept, 8, 2, true},
-		{2 * hour, QuartersKept, spikesKept, 4, 2, true},
-		{hour, QuartersKept / 2, spikesKept / 2, 4, 1, true},
-		{hour, QuartersKept / 4, spikesKept / 4, 2, 1, true},
+		{2 * hour, QuartersKept, spikesKept, 8, 2, true},
+		{hour, QuartersKept, spikesKept, 4, 2, true},
+		{maxLead, QuartersKept / 2, spikesKept / 2, 4, 1, true},
+		{maxLead, QuartersKept / 4, spikesKept / 4, 2, 1, true},
 		{maxLead, QuartersKept / 4, spikesKept / 8, 2, 1, false},
 	}[i]
 }

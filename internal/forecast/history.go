@@ -12,7 +12,7 @@ const (
 	// MaxReplicas is the largest demand that is told apart; more counts as this.
 	MaxReplicas = 60000
 	// MinutesKept is how many of the last minutes are kept one by one.
-	MinutesKept = 12 * 60
+	MinutesKept = 4 * hour
 	// QuartersKept is how many quarters of an hour are kept: four weeks.
 	QuartersKept = 28 * day / quarter
 
@@ -36,7 +36,7 @@ const (
 type cell struct{ mean, peak uint16 }
 
 // History is the demand of one workload: the last minutes, four weeks in quarters of an hour, the largest sudden rises,
-// and how rises were distributed. The zero value is not usable; New makes one. A History takes about 34 KB and is not
+// and how rises were distributed. The zero value is not usable; New makes one. A History takes 32 KiB and is not
 // safe for concurrent use.
 type History struct {
 	first, now int64 // the first and the last minute observed

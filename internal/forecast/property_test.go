@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 	"unsafe"
@@ -218,10 +219,10 @@ func TestForecastAfterRestart(t *testing.T) {
 	}
 }
 
-// TestSize holds 5,000 histories to the 200 MB that they may take.
+// TestSize holds 5,000 histories to the 200 MB that they may take. One of more than 32 KiB would take 40.
 func TestSize(t *testing.T) {
 	one := unsafe.Sizeof(History{}) + spikesKept*unsafe.Sizeof(spike{})
-	if one*5000 > 200<<20 {
+	if one*5000 > 200e6 || unsafe.Sizeof(History{}) > 32<<10 {
 		t.Fatalf("a history takes %d bytes", one)
 	}
 }
@@ -323,4 +324,29 @@ func BenchmarkEncode(b *testing.B) {
 	for range b.N {
 		h.Encode()
 	}
+}
+
+// BenchmarkFiveThousand forecasts for 5,000 workloads with four weeks of history each, and says what they take in memory.
+func BenchmarkFiveThousand(b *testing.B) {
+	h := New()
+	for i := range 28 * day {
+		_ = h.Observe(int64(i), 50+i*7919%20+100*min(1, i%(3*hour)/170))
+	}
+	text := h.Encode()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	all := make([]*History, 5000)
+	for i := range all {
+		all[i], _ = Decode(text)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	for b.Loop() {
+		for _, h := range all {
+			h.Forecast(h.now, 3, 0.98)
+		}
+	}
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
+	b.ReportMetric(float64(len(text)), "bytes-encoded")
 }
