@@ -131,9 +131,9 @@ func TestScaleDown(t *testing.T) {
 	x.end()
 	t.Log(x.out.String())
 	price, bound := x.price(), x.bound()
-	t.Logf("%s an hour, at least %s: %.2f %% above", dollars(price), dollars(bound), 100*float64(price-bound)/float64(bound))
+	t.Logf("%s an hour, at least %s: %.2f %% above", formatDollars(price), formatDollars(bound), 100*float64(price-bound)/float64(bound))
 	if price > bound+bound*4/100 {
-		t.Errorf("the cluster ends at %s an hour, more than 4 %% above the bound %s", dollars(price), dollars(bound))
+		t.Errorf("the cluster ends at %s an hour, more than 4 %% above the bound %s", formatDollars(price), formatDollars(bound))
 	}
 }
 
@@ -170,7 +170,7 @@ func TestFirstMinute(t *testing.T) {
 			list, _ := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
 			for i, m := range list {
 				x.carryOut(m)
-				if evictions += m.moved(); i == 0 && commands == 0 {
+				if evictions += m.evictions(); i == 0 && commands == 0 {
 					ofBound = float64(m.Batch.SavingMicroPerHour) / float64(m.Batch.SavingBoundMicroPerHour)
 				}
 			}

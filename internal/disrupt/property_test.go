@@ -108,7 +108,7 @@ func TestMovesEnd(t *testing.T) {
 				}
 				worst := int64(0)
 				for i := range m.Replacements {
-					worst += dearest(&m.Replacements[i])
+					worst += dearestChoiceMicro(&m.Replacements[i])
 				}
 				if least := m.OldMicroPerHour / 1_000_000 * x.pol.MinSavingPPM; m.OldMicroPerHour-worst <= 0 || m.OldMicroPerHour-worst < least {
 					rt.Fatalf("saves %d, and %d if the dearest of the types left to the claims comes", m.SavingMicroPerHour(), m.OldMicroPerHour-worst)

@@ -248,7 +248,7 @@ func (x *script) line(f []string) {
 			x.describe(m)
 		}
 		if all := list[0].Batch; all.SavingBoundMicroPerHour > 0 {
-			x.say("    saves %s of at most %s with %d evictions", dollars(all.SavingMicroPerHour), dollars(all.SavingBoundMicroPerHour), all.Evictions)
+			x.say("    saves %s of at most %s with %d evictions", formatDollars(all.SavingMicroPerHour), formatDollars(all.SavingBoundMicroPerHour), all.Evictions)
 		}
 	case "replace":
 		m, why := Replace(x.input(), []*Candidate{x.build(x.unit(name))}, plan.Drifted, x.pol, solve.DefaultPolicy())
@@ -296,7 +296,7 @@ func (x *script) describe(m *Command) {
 	if len(to) == 0 {
 		to = []string{"nothing"}
 	}
-	x.say("  %s → %s, %d pods on standing room, %s → %s an hour", strings.Join(from, " "), strings.Join(to, " "), m.PodsOnExisting, dollars(m.OldMicroPerHour), dollars(m.NewMicroPerHour))
+	x.say("  %s → %s, %d pods on standing room, %s → %s an hour", strings.Join(from, " "), strings.Join(to, " "), m.PodsOnExisting, formatDollars(m.OldMicroPerHour), formatDollars(m.NewMicroPerHour))
 	for _, pool := range slices.Sorted(maps.Keys(m.BalancedScores)) {
 		x.say("    balanced for pool %s: score %.2f", pool, m.BalancedScores[pool])
 	}
@@ -578,7 +578,7 @@ func (x *script) carryOut(m *Command) {
 		var fits []*Candidate
 		for _, u := range x.nodes {
 			r := solve.Room{Name: u.Node.Name, Labels: u.Node.Labels, Taints: u.Node.Taints}
-			if p.Class.Requests.Fits(u.Node.Allocatable.Sub(u.Node.Used)) && admits(p.Class, &r) {
+			if p.Class.Requests.Fits(u.Node.Allocatable.Sub(u.Node.Used)) && nodeAdmits(&r, p.Class) {
 				fits = append(fits, u)
 			}
 		}
@@ -611,14 +611,14 @@ func (x *script) end() (moves, pods int) {
 		}
 		for _, m := range list {
 			was := x.price()
-			pods += m.moved()
+			pods += m.evictions()
 			x.carryOut(m)
 			if now := x.price(); was-now != m.SavingMicroPerHour() || now >= was {
 				x.fatal("the move promised to save %d and saved %d", m.SavingMicroPerHour(), was-now)
 			}
 		}
 	}
-	x.say("end: %d moves, %d pods moved, %s → %s an hour on %d nodes", moves, pods, dollars(before), dollars(x.price()), len(x.nodes))
+	x.say("end: %d moves, %d pods moved, %s → %s an hour on %d nodes", moves, pods, formatDollars(before), formatDollars(x.price()), len(x.nodes))
 	return moves, pods
 }
 

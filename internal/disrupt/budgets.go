@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// NodeCount is what the budgets of a pool are counted on. Total: its nodes that are initialized and not yet
+// terminating. Unavailable: those of them that are not ready, being deleted, or going in a disruption command under
+// way.
+type NodeCount struct{ Total, Unavailable int64 }
+
+// AllowedDisruptions is how many more nodes of a pool its budgets let be disrupted for a reason now. It is the least
+// of the active budgets that name the reason or no reason, percentages rounded up, less the unavailable nodes; it may
+// be negative. A budget that cannot be read allows none. The returned reason names the budget that decided, for when
+// nothing is left.
+func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now time.Time) (int64, plan.Reason) {
+	least := n.Total
+	why := plan.Reason{Code: plan.Budget, Pool: pool.Name, Subject: "nodepool/" + pool.Name, Want: "at least 1 more",
+		Have: strconv.FormatInt(n.Unavailable, 10) + " of " + strconv.FormatInt(n.Total, 10) + " down"}
+	for i, b := range pool.Budgets {
+		if !budgetConcerns(b, reason) || !budgetIsActive(b, now) {
+			continue
+		}
+		most := b.Nodes
+		if b.Percent {
+			most = (n.Total*b.Nodes + 99) / 100
+		}
+		if budgetIsUnreadable(b) {
+			most = 0
+		}
+		if most < least || most == least && why.Key == "" {
+			least = most
+			why.Key = "spec.disruption.budgets[" + strconv.Itoa(i) + "]"
+			why.Have = "allows " + strconv.FormatInt(most, 10) + ", " + strconv.FormatInt(n.Unavailable, 10) + " down"
+			if b.Schedule != "" {
+				why.Have += ", schedule " + strconv.Quote(b.Schedule)
+			}
+		}
+	}
+	return least - n.Unavailable, why
+}
+
+// BudgetOpensAt is when the budgets of a pool, which now let no node go, let one more go by their schedules alone; zero
+// when time alone does not open them.
+func BudgetOpensAt(pool *model.NodePool, n NodeCount, cause plan.Code, now time.Time) time.Time {
+	const maxWindows = 100 // ends of windows looked at: enough for any day's
+	at := now
+	for range maxWindows {
+		next := time.Time{}
+		for _, b := range pool.Budgets {
+			if b.Schedule == "" || !budgetConcerns(b, cause) || !budgetIsActive(b, at) {
+				continue
+			}
+			if end := budgetWindowEnd(b, at); !end.IsZero() && (next.IsZero() || end.Before(next)) {
+				next = end
+			}
+		}
+		if next.IsZero() {
+			return next
+		}
+		if left, _ := AllowedDisruptions(pool, n, cause, next); left > 0 {
+			return next
+		}
+		at = next
+	}
+	return time.Time{}
+}
+
+// budgetConcerns says whether a budget limits disruptions for a reason: it names the reason, or none.
+func budgetConcerns(b model.Budget, reason plan.Code) bool {
+	return len(b.Reasons) == 0 || slices.Contains(b.Reasons, string(reason))
+}
+
+// budgetIsUnreadable says whether a budget has a schedule that is no cron expression.
+func budgetIsUnreadable(b model.Budget) bool {
+	if b.Schedule == "" {
+		return false
+	}
+	_, err := cron.ParseStandard(b.Schedule)
+	return err != nil
+}
+
+// budgetIsActive says whether a budget applies now: it has no schedule, or its schedule fired within its duration.
+// Schedules are in UTC. A budget that cannot be read is active, and allows nothing.
+func budgetIsActive(b model.Budget, now time.Time) bool {
+	if b.Schedule == "" {
+		return true
+	}
+	s, err := cron.ParseStandard(b.Schedule)
+	if err != nil {
+		return true
+	}
+	return !s.Next(now.UTC().Add(-b.Duration)).After(now.UTC())
+}
+
+// budgetWindowEnd is when the active window of a budget with a schedule ends; zero when the schedule cannot be read.
+func budgetWindowEnd(b model.Budget, now time.Time) time.Time {
+	s, err := cron.ParseStandard(b.Schedule)
+	if err != nil {
+		return time.Time{}
+	}
+	// The last time it fired counts: a schedule may fire again within its own window.
+	last := s.Next(now.UTC().Add(-b.Duration))
+	for next := s.Next(last); !next.After(now.UTC()); next = s.Next(last) {
+		last = next
+	}
+	return last.Add(b.Duration)
+}

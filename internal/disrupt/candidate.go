@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Candidate is a node of a NodePool that disruption may take away, with what that decision rests on.
+type Candidate struct {
+	Claim      *model.Claim
+	Node       *model.Node
+	Pool       *model.NodePool
+	PriceMicro int64        // an hour; negative: not known, see nodePriceMicro
+	Pods       []*model.Pod // those to be rescheduled when the node goes (IsReschedulable), in the order of Node.Pods
+
+	Initialized      bool      // its claim is initialized
+	UnchangedSince   time.Time // from when consolidateAfter counts: the last pod that came or left
+	Nominated        bool      // pods are expected on it
+	CommandID        string    // the disruption command that takes it away, or another word for why it goes; empty: none
+	UnmetRequirement string    // the requirement of its pool that it does not meet any more; empty: it meets all
+
+	// podsAreOrdinary: no pod on it says anything of its own about being evicted, and each has an owner. Then only
+	// PodDisruptionBudgets can block the pods, and podClasses holds the classes to ask about, each once.
+	podsAreOrdinary bool
+	podClasses      []*model.Class
+}
+
+// NewCandidate fills in a candidate's price and pods. Initialized, UnchangedSince, Nominated, CommandID and
+// UnmetRequirement are left to the caller.
+func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool) *Candidate {
+	c := &Candidate{Claim: claim, Node: node, Pool: pool, PriceMicro: nodePriceMicro(pool, node.Labels)}
+	c.podsAreOrdinary = true
+	for _, p := range node.Pods {
+		if IsReschedulable(p) {
+			c.Pods = append(c.Pods, p)
+		}
+		c.podsAreOrdinary = c.podsAreOrdinary && isOrdinaryPod(p)
+	}
+	if c.podsAreOrdinary {
+		for _, p := range node.Pods {
+			if !slices.Contains(c.podClasses, p.Class) {
+				c.podClasses = append(c.podClasses, p.Class)
+			}
+		}
+	}
+	return c
+}
+
+// isOrdinaryPod says whether a pod has no annotation that could keep it, and an owner that makes it again.
+func isOrdinaryPod(p *model.Pod) bool {
+	return p.DoNotDisrupt == "" && (p.SafeToEvict == "" || p.SafeToEvict == trueValue) &&
+		(p.Owner.UID != "" || p.Mirror || p.Class.Daemon)
+}
+
+// NodeGroup is the name of the node group that the node is a member of; empty: none.
+func (c *Candidate) NodeGroup() string { return c.Claim.Labels[model.LabelNodeGroup] }
+
+// DisruptionWeight is what disrupting the node weighs, in thousandths: 1000 for itself and EvictionWeight for each pod.
+func (c *Candidate) DisruptionWeight() int64 {
+	w := int64(1000)
+	for _, p := range c.Pods {
+		w += EvictionWeight(p)
+	}
+	return w
+}
+
+// IsReschedulable says whether a pod needs another node when its node goes: it is no pod of a DaemonSet, no mirror pod,
+// has not ended and is not being deleted.
+func IsReschedulable(p *model.Pod) bool {
+	return !p.Class.Daemon && !p.Mirror && !p.Terminal && p.Deleting.IsZero()
+}
+
+// HasWorkloadPods says whether any pod runs on a node that is neither of a DaemonSet nor a mirror pod. Pods that are
+// being deleted count.
+func HasWorkloadPods(n *model.Node) bool {
+	for _, p := range n.Pods {
+		if !p.Class.Daemon && !p.Mirror && !p.Terminal {
+			return true
+		}
+	}
+	return false
+}
+
+// nodePriceMicro is what a node with these labels costs in its pool, in micro-dollars an hour; -1 when its instance
+// type or offering is no longer there. A node from a reservation that has ended costs its on-demand price.
+func nodePriceMicro(p *model.NodePool, l model.Labels) int64 {
+	t := FindInstanceType(p, l[model.LabelInstanceType])
+	if t == nil {
+		return -1
+	}
+	onDemand := int64(-1)
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		if o.Zone != l[model.LabelZone] {
+			continue
+		}
+		if o.CapacityType == l[model.LabelCapacityType] {
+			return o.PriceMicro
+		}
+		if o.CapacityType == model.OnDemand && l[model.LabelCapacityType] == model.Reserved {
+			onDemand = o.PriceMicro
+		}
+	}
+	return onDemand
+}
+
+// FindInstanceType is the instance type of this name among those that a pool is offered; nil when it is not there.
+func FindInstanceType(p *model.NodePool, name string) *model.InstanceType {
+	i, ok := slices.BinarySearchFunc(p.Types, name, func(t *model.InstanceType, n string) int {
+		switch {
+		case t.Name < n:
+			return -1
+		case t.Name > n:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		return nil
+	}
+	return p.Types[i]
+}

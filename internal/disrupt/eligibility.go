@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Annotations by which people keep nodes and pods from being disrupted.
+const (
+	DoNotDisrupt      = "karpenter.sh/do-not-disrupt"
+	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	SafeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	DoNotConsolidate  = "karpenter.sh/do-not-consolidate" // of v1alpha5; it forbids consolidation alone
+	// KeepUntil on a NodeClaim is the instant (RFC 3339) at which the disruption command that launched it has paid for
+	// itself. Until then consolidation leaves the node alone.
+	KeepUntil = "dovetail.sh/keep-until"
+)
+
+// Consolidation policies of a NodePool.
+const (
+	underutilized = "WhenEmptyOrUnderutilized"
+	Balanced      = "Balanced" // needs Input.PoolTotals
+)
+
+const trueValue = "true"
+
+// Eligibility decides which nodes may be disrupted now, by annotations, PodDisruptionBudgets, node groups and times.
+// NewEligibility makes one; it is for one instant and one Snapshot.
+type Eligibility struct {
+	Now time.Time
+
+	// RollsOutFirst says that a pod's successor runs before the pod is evicted, so that PodDisruptionBudgets do not
+	// block it. nil: of no pod.
+	RollsOutFirst func(*model.Pod) bool
+	NodeGroups    map[string]*NodeGroup // by name; groups without a rule may be left out
+
+	pdbsByNamespace map[string][]*model.PDB
+	pdbsByClass     map[*model.Class][]*model.PDB // found so far
+}
+
+// NodeGroup is what a node group allows.
+type NodeGroup struct {
+	MinSize         int64  // the group keeps at least so many nodes
+	Staying         int64  // nodes of the group that nothing takes away yet
+	InstanceRefresh string // the instance refresh under way; empty: none
+}
+
+// NewEligibility reads a Snapshot's PodDisruptionBudgets. One without a selector selects nothing.
+func NewEligibility(pdbs []*model.PDB, now time.Time) *Eligibility {
+	e := &Eligibility{Now: now, pdbsByNamespace: map[string][]*model.PDB{}, pdbsByClass: map[*model.Class][]*model.PDB{}}
+	for _, b := range pdbs {
+		if b.Selector != nil {
+			e.pdbsByNamespace[b.Namespace] = append(e.pdbsByNamespace[b.Namespace], b)
+		}
+	}
+	return e
+}
+
+// isVoluntary says whether a cause is consolidation: nothing is wrong with the node but its price.
+func isVoluntary(cause plan.Code) bool { return cause == plan.Underutilized || cause == plan.Empty }
+
+// Blockers are the reasons that keep a candidate from being disrupted for a cause, in the order of the checks; with
+// firstOnly at most the first. None: it may go, as far as the budgets of its pool let it, see AllowedDisruptions.
+func (e *Eligibility) Blockers(c *Candidate, cause plan.Code, firstOnly bool) []plan.Reason {
+	out := blockerList{pool: c.Pool.Name, firstOnly: firstOnly}
+	_ = out.add(nodeBlockers(c, cause)...) ||
+		out.add(e.groupBlockers(c, cause)...) ||
+		out.add(nominationBlockers(c, cause)...) ||
+		out.add(e.consolidationBlockers(c, cause)...) ||
+		e.addPodBlockers(&out, c, cause)
+	return out.reasons
+}
+
+// blockerList collects reasons of one pool. Its methods return true once it wants no more.
+type blockerList struct {
+	pool      string
+	firstOnly bool
+	reasons   []plan.Reason
+}
+
+func (l *blockerList) add(reasons ...plan.Reason) (full bool) {
+	for _, r := range reasons {
+		r.Pool = l.pool
+		if l.reasons = append(l.reasons, r); l.firstOnly {
+			return true
+		}
+	}
+	return false
+}
+
+// nodeBlockers are the reasons that lie in the node and its claim: it goes already, is not initialized, or is
+// annotated.
+func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
+	node := "node/" + c.Node.Name
+	if c.CommandID != "" {
+		out = append(out, plan.Reason{Code: plan.Moving, Subject: node, Key: c.CommandID})
+	}
+	if !c.Initialized && cause != plan.Unhealthy {
+		out = append(out, plan.Reason{Code: plan.NotInitialized, Subject: node, Key: model.LabelInitialized,
+			Want: trueValue, Have: c.Node.Labels[model.LabelInitialized]})
+	}
+	annotated := func(key string) plan.Reason {
+		return plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: node, Key: key, Want: "not " + trueValue, Have: trueValue}
+	}
+	if cause != plan.Unhealthy && cause != plan.Expired {
+		for _, key := range [...]string{DoNotDisrupt, ScaleDownDisabled} {
+			if c.Node.Annotations[key] == trueValue || c.Claim.Annotations[key] == trueValue {
+				out = append(out, annotated(key))
+			}
+		}
+	}
+	consolidates := c.Pool.ConsolidationPolicy == underutilized || c.Pool.ConsolidationPolicy == Balanced
+	if (cause == plan.Underutilized || cause == plan.Empty && consolidates) && c.Node.Annotations[DoNotConsolidate] == trueValue {
+		out = append(out, annotated(DoNotConsolidate))
+	}
+	return out
+}
+
+// groupBlockers are what its node group has against a candidate going. A node that must go is replaced, by Dovetail
+// or by the group itself, so the minimum matters to consolidation alone.
+func (e *Eligibility) groupBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
+	g := e.NodeGroups[c.NodeGroup()]
+	if g == nil {
+		return nil
+	}
+	subject := "nodegroup/" + c.NodeGroup()
+	if g.InstanceRefresh != "" && (isVoluntary(cause) || cause == plan.Drifted) {
+		out = append(out, plan.Reason{Code: plan.GroupRefresh, Subject: subject, Want: "no instance refresh", Have: g.InstanceRefresh})
+	}
+	if isVoluntary(cause) && g.Staying <= g.MinSize {
+		out = append(out, plan.Reason{Code: plan.GroupMinimum, Subject: subject, Key: "minSize",
+			Want: strconv.FormatInt(g.MinSize, 10), Have: strconv.FormatInt(g.Staying, 10)})
+	}
+	return out
+}
+
+// nominationBlockers say that pods are expected on the node.
+func nominationBlockers(c *Candidate, cause plan.Code) []plan.Reason {
+	if !c.Nominated || cause == plan.Unhealthy {
+		return nil
+	}
+	return []plan.Reason{{Code: plan.Nominated, Subject: "node/" + c.Node.Name, Want: "no pods expected on it", Have: "pods are on their way to it"}}
+}
+
+// consolidationBlockers are the checks of consolidation alone: the pool's policy, the node's price and use, and times.
+func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
+	if !isVoluntary(cause) {
+		return nil
+	}
+	p, node, pool := c.Pool, "node/"+c.Node.Name, "nodepool/"+c.Pool.Name
+	if p.Replicas >= 0 {
+		out = append(out, plan.Reason{Code: plan.Static, Subject: pool, Key: "spec.replicas", Want: "not set", Have: strconv.FormatInt(p.Replicas, 10)})
+	}
+	if cause == plan.Underutilized {
+		if p.ConsolidationPolicy != underutilized && p.ConsolidationPolicy != Balanced {
+			out = append(out, plan.Reason{Code: plan.ConsolidationOff, Subject: pool, Key: "spec.disruption.consolidationPolicy",
+				Want: underutilized, Have: p.ConsolidationPolicy})
+		}
+		if c.PriceMicro < 0 {
+			l := c.Node.Labels
+			out = append(out, plan.Reason{Code: plan.NoPrice, Subject: node, Key: model.LabelInstanceType, Want: "a type and offering of the catalogue",
+				Have: l[model.LabelInstanceType] + " " + l[model.LabelZone] + " " + l[model.LabelCapacityType]})
+		}
+		if p.Scaling != nil {
+			if most, name, share := nodeUtilization(p.Scaling, c.Node); most >= 0 && share > most {
+				out = append(out, plan.Reason{Code: plan.WellUsed, Subject: node, Key: name,
+					Want: strconv.Itoa(int(most)) + " %", Have: strconv.Itoa(int(share)) + " %"})
+			}
+		}
+	}
+	switch due := c.UnchangedSince.Add(p.ConsolidateAfter); {
+	case p.ConsolidateAfter < 0:
+		out = append(out, plan.Reason{Code: plan.Quiet, Subject: pool, Key: "spec.disruption.consolidateAfter", Want: "a duration", Have: "Never"})
+	case e.Now.Before(due):
+		out = append(out, plan.Reason{Code: plan.Quiet, Subject: node, Key: "spec.disruption.consolidateAfter",
+			Want: p.ConsolidateAfter.String(), Have: e.Now.Sub(c.UnchangedSince).Round(time.Second).String()})
+	}
+	if until, ok := paybackEnd(c.Claim, e.Now); ok && cause == plan.Underutilized {
+		out = append(out, plan.Reason{Code: plan.Payback, Subject: node, Key: KeepUntil,
+			Want: until.UTC().Format(time.RFC3339), Have: e.Now.UTC().Format(time.RFC3339)})
+	}
+	return out
+}
+
+// addPodBlockers adds what keeps the pods of a candidate where they are. Pods do not block what ends anyway: an
+// expired or unhealthy node, or one that must go and whose termination grace period evicts them in the end.
+func (e *Eligibility) addPodBlockers(out *blockerList, c *Candidate, cause plan.Code) (full bool) {
+	endsAnyway := !isVoluntary(cause) && c.Claim.TerminationGracePeriod >= 0
+	if endsAnyway || cause == plan.Unhealthy || cause == plan.Expired {
+		return false
+	}
+	hasPDBs := func(class *model.Class) bool { return len(e.pdbsOf(class)) > 0 }
+	if c.podsAreOrdinary && (len(e.pdbsByNamespace) == 0 || !slices.ContainsFunc(c.podClasses, hasPDBs)) {
+		return false
+	}
+	for _, p := range c.Node.Pods {
+		if out.add(e.PodBlockers(p, cause)...) {
+			return true
+		}
+	}
+	return false
+}
+
+// EligibleAt is the instant from which consolidateAfter and payback no longer keep a candidate; zero when they do not
+// keep it now, or consolidateAfter is Never.
+func (e *Eligibility) EligibleAt(c *Candidate) time.Time {
+	if c.Pool.ConsolidateAfter < 0 {
+		return time.Time{}
+	}
+	at := c.UnchangedSince.Add(c.Pool.ConsolidateAfter)
+	if until, ok := paybackEnd(c.Claim, e.Now); ok && until.After(at) {
+		at = until
+	}
+	if at.After(e.Now) {
+		return at
+	}
+	return time.Time{}
+}
+
+// paybackEnd is when the disruption command that launched a claim has paid for itself; false when that is past, or no
+// command launched it.
+func paybackEnd(c *model.Claim, now time.Time) (time.Time, bool) {
+	s := c.Annotations[KeepUntil]
+	if s == "" {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	return t, err == nil && now.Before(t)
+}
+
+// PodBlockers are the reasons that keep a pod from being evicted for a cause; mostly none.
+func (e *Eligibility) PodBlockers(p *model.Pod, cause plan.Code) (out []plan.Reason) {
+	if p.Terminal || !p.Deleting.IsZero() {
+		return nil
+	}
+	subject := "pod/" + p.Key()
+	if held, until := p.Held(e.Now); held {
+		r := plan.Reason{Code: plan.PodDoNotDisrupt, Subject: subject, Key: DoNotDisrupt, Want: "not set", Have: p.DoNotDisrupt}
+		if !until.IsZero() {
+			r.Want = "past " + until.UTC().Format(time.RFC3339)
+		}
+		out = append(out, r)
+	}
+	if p.Mirror || p.Class.Daemon {
+		return out
+	}
+	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
+		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: subject, Key: SafeToEvict, Want: trueValue, Have: p.SafeToEvict})
+	}
+	if p.Owner.UID == "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
+		out = append(out, plan.Reason{Code: plan.NoController, Subject: subject, Key: "metadata.ownerReferences",
+			Want: "a controller, or " + SafeToEvict + "=true", Have: "none"})
+	}
+	return append(out, e.pdbBlockers(p)...)
+}
+
+// pdbBlockers is the reason for which PodDisruptionBudgets keep a pod now; at most one.
+func (e *Eligibility) pdbBlockers(p *model.Pod) []plan.Reason {
+	pdbs := e.pdbsOf(p.Class)
+	switch {
+	case len(pdbs) == 0 || e.RollsOutFirst != nil && e.RollsOutFirst(p):
+	case len(pdbs) > 1: // the eviction API always refuses such a pod
+		names := make([]string, len(pdbs))
+		for i, b := range pdbs {
+			names[i] = b.Namespace + "/" + b.Name
+		}
+		return []plan.Reason{{Code: plan.SeveralPDBs, Subject: "pod/" + p.Key(), Key: strings.Join(names, " "),
+			Want: "at most 1", Have: strconv.Itoa(len(pdbs))}}
+	case pdbs[0].DisruptionsAllowed <= 0 && (p.Ready || !pdbs[0].AlwaysAllowUnready):
+		return []plan.Reason{{Code: plan.DisruptionBudgetPDB, Subject: "pod/" + p.Key(), Key: pdbs[0].Namespace + "/" + pdbs[0].Name,
+			Want: "disruptionsAllowed of at least 1", Have: "0"}}
+	}
+	return nil
+}
+
+// pdbsOf are the PodDisruptionBudgets that select the pods of a class.
+func (e *Eligibility) pdbsOf(c *model.Class) []*model.PDB {
+	list, ok := e.pdbsByClass[c]
+	if !ok {
+		for _, b := range e.pdbsByNamespace[c.Namespace] {
+			if b.Selector.Matches(c.Labels) {
+				list = append(list, b)
+			}
+		}
+		e.pdbsByClass[c] = list
+	}
+	return list
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// judge says whether a command is worth beginning.
+type judge struct {
+	in      *Input
+	policy  Policy
+	pricing *pricing
+}
+
+// whyNotWorthwhile is why a command is not worth beginning; an empty code: it is. It fills in the command's gain,
+// reason and scores, and narrows its replacements to choices with which it stays worthwhile.
+func (j *judge) whyNotWorthwhile(cmd *Command) plan.Reason {
+	why := j.whyUnprofitable(cmd)
+	if why.Code == "" {
+		why = j.narrowReplacements(cmd)
+	}
+	if why.Code == "" {
+		why = j.whyNotLanding(cmd)
+	}
+	return why
+}
+
+// isWorthwhile says whether a command is worth beginning, see whyNotWorthwhile; nil is not.
+func (j *judge) isWorthwhile(cmd *Command) bool {
+	return cmd != nil && j.whyNotWorthwhile(cmd).Code == ""
+}
+
+// whyUnprofitable is why a command saves too little; an empty code: it saves enough. It fills in gain, reason and
+// scores.
+func (j *judge) whyUnprofitable(cmd *Command) plan.Reason {
+	saving := cmd.SavingMicroPerHour()
+	if saving <= 0 {
+		return plan.Reason{Code: plan.NotCheaper, Want: "less than " + formatDollars(cmd.OldMicroPerHour), Have: formatDollars(cmd.NewMicroPerHour)}
+	}
+	if least := j.pricing.minSaving(cmd.OldMicroPerHour); saving < least {
+		return plan.Reason{Code: plan.DoesNotPay, Want: "at least " + formatDollars(least) + " an hour", Have: formatDollars(saving) + " an hour"}
+	}
+	value := j.pricing.valueOverHorizon(saving, cmd.Candidates)
+	if cmd.GainMicro = value.micro - cmd.CostMicro; cmd.GainMicro <= 0 {
+		return j.pricing.doesNotPay(saving, cmd.CostMicro, value)
+	}
+	cmd.Why = plan.Reason{Code: plan.Underutilized, Want: formatDollars(cmd.CostMicro) + " once", Have: formatDollars(saving) + " an hour"}
+	return j.whyUnbalanced(cmd)
+}
+
+// minBalancedScore is the least score of a command for a pool of policy Balanced: half the share of the pool's price
+// saved that is disrupted of its weight.
+const minBalancedScore = 0.5
+
+// whyUnbalanced holds a command against the pools of policy Balanced that it takes candidates from. An empty code:
+// the score of each is enough, and the command's BalancedScores have it.
+func (j *judge) whyUnbalanced(cmd *Command) plan.Reason {
+	price, weight := map[string]int64{}, map[string]int64{}
+	var pools []string
+	for _, c := range cmd.Candidates {
+		if c.Pool.ConsolidationPolicy != Balanced {
+			continue
+		}
+		if _, ok := price[c.Pool.Name]; !ok {
+			pools = append(pools, c.Pool.Name)
+		}
+		price[c.Pool.Name] += c.PriceMicro
+		weight[c.Pool.Name] += c.DisruptionWeight()
+	}
+	slices.Sort(pools)
+	for _, pool := range pools {
+		total := j.in.PoolTotals[pool]
+		if total.PriceMicro <= 0 || total.DisruptionWeight <= 0 || cmd.OldMicroPerHour <= 0 {
+			continue
+		}
+		saved := float64(cmd.SavingMicroPerHour()) * (float64(price[pool]) / float64(cmd.OldMicroPerHour)) / float64(total.PriceMicro)
+		disrupted := float64(weight[pool]) / float64(total.DisruptionWeight)
+		score := saved / disrupted
+		if score < minBalancedScore {
+			return plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/" + pool, Key: "spec.disruption.consolidationPolicy",
+				Want: "a score of at least 0.5", Have: strconv.FormatFloat(score, 'f', 2, 64)}
+		}
+		if cmd.BalancedScores == nil {
+			cmd.BalancedScores = map[string]float64{}
+		}
+		cmd.BalancedScores[pool] = score
+	}
+	return plan.Reason{}
+}
