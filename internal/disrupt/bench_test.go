@@ -15,13 +15,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// grown is a cluster of n machines with ten pods each of forty kinds, nine tenths full.
-func grown(tb testing.TB, n int) (*script, *Input) {
-	x := market(tb, "m5", "c5", "r5", "m6i", "c6i", "r6i")
+// nearlyFullCluster is a cluster of n nodes with ten pods each of forty kinds, nine tenths full.
+func nearlyFullCluster(tb testing.TB, n int) (*scenario, *Input) {
+	x := newMarketScenario(tb, "m5", "c5", "r5", "m6i", "c6i", "r6i")
 	kinds := make([]*model.Class, 40)
 	for i := range kinds {
 		k := fmt.Sprintf("k%d", i)
-		x.line(strings.Fields(fmt.Sprintf("pods %s cpu=%dm mem=%dGi", k, 250+50*(i%10), 1+i%3)))
+		x.runLine(strings.Fields(fmt.Sprintf("pods %s cpu=%dm mem=%dGi", k, 250+50*(i%10), 1+i%3)))
 		kinds[i] = x.pods[k][0].Class
 	}
 	for i := range n {
@@ -41,34 +41,34 @@ func grown(tb testing.TB, n int) (*script, *Input) {
 	return x, x.input()
 }
 
-// packed is a cluster of about n machines with ten pods each, planned tightly for them, so that little or nothing pays.
-func packed(tb testing.TB, n int) (*script, *Input) {
-	x := market(tb, "m5", "c5", "r5", "m6i", "c6i", "r6i")
-	for i := range x.types { // ordinary machines, so that there are many
+// packedCluster is a cluster of about n nodes with ten pods each, bought tightly for them, so that little or nothing pays.
+func packedCluster(tb testing.TB, n int) (*scenario, *Input) {
+	x := newMarketScenario(tb, "m5", "c5", "r5", "m6i", "c6i", "r6i")
+	for i := range x.types { // ordinary sizes, so that there are many nodes
 		if x.types[i].Allocatable.At(model.CPU) > 8000 {
 			x.types[i].Offerings[0].Available = false
 		}
 	}
 	for i := range 40 {
-		x.line(strings.Fields(fmt.Sprintf("pods k%d x%d cpu=%dm mem=%dGi", i, n/4, 550+50*(i%10), 1+i%3)))
+		x.runLine(strings.Fields(fmt.Sprintf("pods k%d x%d cpu=%dm mem=%dGi", i, n/4, 550+50*(i%10), 1+i%3)))
 	}
-	x.fill()
+	x.buyForPending()
 	return x, x.input()
 }
 
-// BenchmarkSweep looks at 10,000 machines with 80,000 pods from nothing, one by one and together, where a thousand may go.
-func BenchmarkSweep(b *testing.B) {
-	x, in := grown(b, 10_000)
-	sweep(b, x, in)
+// BenchmarkWideSearch searches 10,000 nodes with 80,000 pods without a memory, where a thousand may go.
+func BenchmarkWideSearch(b *testing.B) {
+	x, in := nearlyFullCluster(b, 10_000)
+	benchmarkWideSearch(b, x, in)
 }
 
-// BenchmarkSweepPacked does the same with machines that were planned tightly.
-func BenchmarkSweepPacked(b *testing.B) {
-	x, in := packed(b, 10_000)
-	sweep(b, x, in)
+// BenchmarkWideSearchPacked does the same with nodes that were bought tightly.
+func BenchmarkWideSearchPacked(b *testing.B) {
+	x, in := packedCluster(b, 10_000)
+	benchmarkWideSearch(b, x, in)
 }
 
-func sweep(b *testing.B, x *script, in *Input) {
+func benchmarkWideSearch(b *testing.B, x *scenario, in *Input) {
 	pods := 0
 	for _, u := range in.Candidates {
 		pods += len(u.Pods)
@@ -79,25 +79,25 @@ func sweep(b *testing.B, x *script, in *Input) {
 		n++
 		list, mem := Consolidate(in, x.pol, solve.DefaultPolicy(), Memory{})
 		b.ReportMetric(float64(mem.Work), "steps")
-		machines := 0
+		nodes := 0
 		for _, m := range list {
-			machines += len(m.Candidates)
+			nodes += len(m.Candidates)
 		}
-		b.ReportMetric(float64(machines), "moved")
+		b.ReportMetric(float64(nodes), "nodes-taken")
 	}
 	b.ReportMetric((cpuMillis()-before)/float64(n), "cpu-ms/op")
 	b.ReportMetric(float64(pods), "pods")
-	b.ReportMetric(float64(len(in.Candidates)), "machines")
+	b.ReportMetric(float64(len(in.Candidates)), "nodes")
 }
 
-// BenchmarkOneChanged looks again after one machine of 10,000 has lost a pod, or another has got one back.
-func BenchmarkOneChanged(b *testing.B) {
-	x, in := packed(b, 10_000)
+// BenchmarkNarrowSearch searches again after one node of 10,000 has lost a pod, or another has got one back.
+func BenchmarkNarrowSearch(b *testing.B) {
+	x, in := packedCluster(b, 10_000)
 	var mem Memory
 	for { // what a plan of such a size has missed
 		in.BudgetLeft["p"] = 1000
 		var list []*Command
-		if list, mem = round(in, x.pol, mem); len(list) == 0 {
+		if list, mem = searchToTheEnd(in, x.pol, mem); len(list) == 0 {
 			break
 		}
 		for _, m := range list {
@@ -124,7 +124,7 @@ func BenchmarkOneChanged(b *testing.B) {
 	}
 	b.ReportMetric((cpuMillis()-before)/float64(b.N), "cpu-ms/op")
 	b.ReportMetric(float64(looked)/float64(b.N), "steps")
-	b.ReportMetric(float64(len(in.Candidates)), "machines")
+	b.ReportMetric(float64(len(in.Candidates)), "nodes")
 	b.ReportMetric(float64(retained(b, &mem))/1e6, "MB-kept")
 	runtime.KeepAlive(in)
 	runtime.KeepAlive(x)

@@ -17,16 +17,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// anyCluster draws a small cluster in which everything stands somewhere.
-func anyCluster(t *rapid.T) *script {
-	x := newScript(t)
+// drawCluster draws a small cluster in which every pod runs on some node, or fits none.
+func drawCluster(t *rapid.T) *scenario {
+	x := newScenario(t)
 	pools := []string{"p", "q"}[:rapid.IntRange(1, 2).Draw(t, "pools")]
 	for _, p := range pools {
-		x.line(strings.Fields("pool " + p + " policy=" + rapid.SampledFrom([]string{"all", "all", "balanced", "empty"}).Draw(t, "policy")))
+		x.runLine(strings.Fields("pool " + p + " policy=" + rapid.SampledFrom([]string{"all", "all", "balanced", "empty"}).Draw(t, "policy")))
 	}
 	for i := range rapid.IntRange(1, 4).Draw(t, "types") {
 		cpu := 1 << rapid.IntRange(0, 4).Draw(t, "cpu")
-		x.line(strings.Fields(fmt.Sprintf("type t%d cpu=%d mem=%dGi price=%.3f", i, cpu, cpu*rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "mem"),
+		x.runLine(strings.Fields(fmt.Sprintf("type t%d cpu=%d mem=%dGi price=%.3f", i, cpu, cpu*rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "mem"),
 			float64(cpu)*(0.04+0.001*float64(rapid.IntRange(0, 20).Draw(t, "price"))))))
 	}
 	for i := range rapid.IntRange(1, 12).Draw(t, "nodes") {
@@ -40,7 +40,7 @@ func anyCluster(t *rapid.T) *script {
 	for g := range rapid.IntRange(1, 4).Draw(t, "workloads") {
 		opts := fmt.Sprintf("pods w%d cpu=%dm mem=%dGi", g, 100*rapid.IntRange(1, 20).Draw(t, "milli"), rapid.IntRange(0, 4).Draw(t, "gi"))
 		opts += rapid.SampledFrom([]string{"", "", "", " apart", " dnd=true", " bare", " evict=false", " cost=1000000"}).Draw(t, "trait")
-		x.line(strings.Fields(fmt.Sprintf("%s x%d", opts, rapid.IntRange(2, 12).Draw(t, "replicas"))))
+		x.runLine(strings.Fields(fmt.Sprintf("%s x%d", opts, rapid.IntRange(2, 12).Draw(t, "replicas"))))
 		for _, p := range x.pods[fmt.Sprintf("w%d", g)] {
 			at := rapid.IntRange(0, len(x.nodes)-1).Draw(t, "at")
 			for i := range x.nodes {
@@ -56,34 +56,35 @@ func anyCluster(t *rapid.T) *script {
 	}
 	switch rapid.IntRange(0, 4).Draw(t, "landing") {
 	case 3:
-		x.inexact = true
+		x.unbound = true
 	case 4:
-		x.loose, x.inexact = true, true
+		x.unreservable, x.unbound = true, true
 	}
 	if rapid.Bool().Draw(t, "budget that allows nothing") {
-		x.line(strings.Fields("pdb b app=w0 allowed=0"))
+		x.runLine(strings.Fields("pdb b app=w0 allowed=0"))
 	}
 	return x
 }
 
-// TestMovesEnd: with pods and prices frozen every move lowers the price of the cluster by what it promised, takes nothing that is kept,
-// keeps within budgets, finds a home for every pod, wherever kube-scheduler puts those that are not bound, and after a while nothing pays any more.
-func TestMovesEnd(t *testing.T) {
+// TestCommandsEnd: with pods and prices frozen every command lowers the price of the cluster by what it promised, takes no
+// node that is blocked, keeps within budgets, has a node for every pod, wherever kube-scheduler puts those that are not
+// bound, and after a while nothing pays any more.
+func TestCommandsEnd(t *testing.T) {
 	begun := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		x := anyCluster(rt)
+		x := drawCluster(rt)
 		left := int64(rapid.IntRange(0, 12).Draw(rt, "budget"))
 		for n := 0; ; n++ {
 			if n > 60 {
-				rt.Fatalf("moves don't end")
+				rt.Fatalf("commands don't end")
 			}
 			in := x.input()
 			for p := range in.BudgetLeft {
 				in.BudgetLeft[p] = left
 			}
-			list, mem := round(in, x.pol, Memory{})
+			list, mem := searchToTheEnd(in, x.pol, Memory{})
 			if len(list) == 0 {
-				if list, _ = round(in, x.pol, mem); len(list) > 0 {
+				if list, _ = searchToTheEnd(in, x.pol, mem); len(list) > 0 {
 					rt.Fatalf("found %v where nothing had changed", list[0].Why)
 				}
 				return
@@ -97,10 +98,10 @@ func TestMovesEnd(t *testing.T) {
 				begun++
 				for _, u := range m.Candidates {
 					if why := guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
-						rt.Fatalf("node %s is taken though %s", u.Node.Name, text(why[0]))
+						rt.Fatalf("node %s is taken though %s", u.Node.Name, reasonText(why[0]))
 					}
 					if gone[u.Pool.Name]++; gone[u.Pool.Name] > left {
-						rt.Fatalf("more than %d machines of pool %s are taken", left, u.Pool.Name)
+						rt.Fatalf("more than %d nodes of pool %s are taken", left, u.Pool.Name)
 					}
 				}
 				if m.SavingMicroPerHour() <= 0 || m.GainMicro <= 0 {
@@ -113,24 +114,24 @@ func TestMovesEnd(t *testing.T) {
 				if least := m.OldMicroPerHour / 1_000_000 * x.pol.MinSavingPPM; m.OldMicroPerHour-worst <= 0 || m.OldMicroPerHour-worst < least {
 					rt.Fatalf("saves %d, and %d if the dearest of the types left to the claims comes", m.SavingMicroPerHour(), m.OldMicroPerHour-worst)
 				}
-				before := x.price()
-				x.tie = rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "chance"), 0)).IntN
+				before := x.clusterPrice()
+				x.choose = rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "chance"), 0)).IntN
 				x.carryOut(m)
-				if after := x.price(); before-after != m.SavingMicroPerHour() {
+				if after := x.clusterPrice(); before-after != m.SavingMicroPerHour() {
 					rt.Fatalf("promised to save %d, saved %d", m.SavingMicroPerHour(), before-after)
 				}
 			}
 		}
 	})
 	if begun == 0 {
-		t.Fatal("no cluster had a move: nothing was tested")
+		t.Fatal("no cluster had a command: nothing was tested")
 	}
 }
 
-// TestSameAgain: equal inputs, equal move, found in as many steps, whatever the order of machines and pods.
-func TestSameAgain(t *testing.T) {
+// TestEqualInputsEqualCommands: equal inputs, equal commands, found in as many steps, whatever the order of nodes and pods.
+func TestEqualInputsEqualCommands(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		x := anyCluster(rt)
+		x := drawCluster(rt)
 		say := func() string {
 			x.out.Reset()
 			list, mem := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
@@ -152,8 +153,8 @@ func TestSameAgain(t *testing.T) {
 	})
 }
 
-// round searches until commands are found or nothing is left to look at, beginning anew if anything has changed.
-func round(in *Input, pol Policy, mem Memory) ([]*Command, Memory) {
+// searchToTheEnd searches until commands are found or nothing is left to look at, beginning anew if anything has changed.
+func searchToTheEnd(in *Input, pol Policy, mem Memory) ([]*Command, Memory) {
 	in.Scope = Wide
 	for {
 		var list []*Command
@@ -164,12 +165,12 @@ func round(in *Input, pol Policy, mem Memory) ([]*Command, Memory) {
 	}
 }
 
-// TestMemoryChangesNothing takes a cluster through changes with one memory. Whatever was searched before, a search that begins anew
-// answers what one without any memory does; and one of the few that changed only finds moves that keep what they promise.
+// TestMemoryChangesNothing takes a cluster through changes with one memory. Whatever was searched before, a wide search
+// answers what one without any memory does; and a narrow one only finds commands that keep what they promise.
 func TestMemoryChangesNothing(t *testing.T) {
 	moved, narrow := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		x := anyCluster(rt)
+		x := drawCluster(rt)
 		x.pol.MaxSolvesNew, x.pol.MaxCandidatesNarrow = rapid.IntRange(1, 8).Draw(rt, "confirm"), rapid.IntRange(1, 8).Draw(rt, "narrow")
 		var mem Memory
 		for range rapid.IntRange(1, 8).Draw(rt, "changes") {
@@ -183,9 +184,9 @@ func TestMemoryChangesNothing(t *testing.T) {
 				if list, mem = Consolidate(in, x.pol, solve.DefaultPolicy(), mem); len(list) > 0 {
 					narrow++
 					for _, m := range list {
-						before := x.price()
+						before := x.clusterPrice()
 						x.carryOut(m)
-						if after := x.price(); m.GainMicro <= 0 || before-after != m.SavingMicroPerHour() {
+						if after := x.clusterPrice(); m.GainMicro <= 0 || before-after != m.SavingMicroPerHour() {
 							rt.Fatalf("promised to save %d and to gain %d, saved %d", m.SavingMicroPerHour(), m.GainMicro, before-after)
 						}
 					}
@@ -193,8 +194,8 @@ func TestMemoryChangesNothing(t *testing.T) {
 				}
 			}
 			var warm, cold []*Command
-			warm, mem = round(in, x.pol, mem)
-			cold, _ = round(in, x.pol, Memory{})
+			warm, mem = searchToTheEnd(in, x.pol, mem)
+			cold, _ = searchToTheEnd(in, x.pol, Memory{})
 			say := func(list []*Command) string {
 				x.out.Reset()
 				for _, m := range list {
@@ -213,11 +214,11 @@ func TestMemoryChangesNothing(t *testing.T) {
 				}
 			case 1:
 				gone := rapid.IntRange(1, 20).Draw(rt, "gone")
-				x.thin(func(i int) bool { return i == gone })
+				x.removePods(func(i int) bool { return i == gone })
 			}
 		}
 	})
 	if moved == 0 || narrow == 0 {
-		t.Fatalf("%d moves were found by whole searches and %d by narrow ones: nothing was tested", moved, narrow)
+		t.Fatalf("%d commands were found by wide searches and %d by narrow ones: nothing was tested", moved, narrow)
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// market is a pool that may buy real machines of some families, on demand.
-func market(t testing.TB, families ...string) *script {
-	x := newScript(t)
-	x.line(strings.Fields("pool p"))
+// newMarketScenario is a pool that may buy real instance types of some families, on demand.
+func newMarketScenario(t testing.TB, families ...string) *scenario {
+	x := newScenario(t)
+	x.runLine(strings.Fields("pool p"))
 	cat, err := catalog.Builtin()
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +52,8 @@ func market(t testing.TB, families ...string) *script {
 	return x
 }
 
-// fill buys machines for what is pending and puts the pods on them as planned.
-func (x *script) fill() {
+// buyForPending buys nodes for pending pods and puts the pods on them as planned.
+func (x *scenario) buyForPending() {
 	p := &solve.Problem{ResourceNames: model.FixedNames(), Pools: x.input().Pools}
 	for _, group := range sortedGroups(x.pods) {
 		for _, pod := range x.pods[group] {
@@ -70,7 +70,7 @@ func (x *script) fill() {
 		x.next++
 		name := fmt.Sprintf("node%03d", x.next)
 		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}})
-		u := x.unit(name)
+		u := x.candidateNamed(name)
 		for _, pod := range n.Pods {
 			pod.Node = name
 			u.Node.Pods = append(u.Node.Pods, pod)
@@ -88,8 +88,8 @@ func sortedGroups(m map[string][]*model.Pod) []string {
 	return out
 }
 
-// thin takes pods away, those that pick says; a machine left without any goes too.
-func (x *script) thin(pick func(i int) bool) {
+// removePods takes pods away, those that pick says; a node left without any goes too.
+func (x *scenario) removePods(pick func(i int) bool) {
 	i := 0
 	for _, u := range x.nodes {
 		kept := u.Node.Pods[:0:0]
@@ -106,8 +106,8 @@ func (x *script) thin(pick func(i int) bool) {
 	x.nodes = slices.DeleteFunc(x.nodes, func(u *Candidate) bool { return len(u.Node.Pods) == 0 })
 }
 
-// bound is what the pods of the cluster would cost bought anew, and that no plan costs less.
-func (x *script) bound() int64 {
+// boundPrice is what the pods of the cluster would cost bought anew, and that no plan costs less.
+func (x *scenario) boundPrice() int64 {
 	p := &solve.Problem{ResourceNames: model.FixedNames(), Pools: x.input().Pools}
 	for _, u := range x.nodes {
 		p.Demand = append(p.Demand, u.Node.Pods...)
@@ -116,21 +116,21 @@ func (x *script) bound() int64 {
 	return res.Cost.BoundMicroPerHour
 }
 
-// TestScaleDown takes three pods of ten away from a tightly planned cluster of a thousand and lets it move until nothing pays: the end
-// is near the least that the pods can cost.
+// TestScaleDown takes three pods of ten away from a tightly bought cluster of a thousand pods and consolidates until nothing pays: the
+// price then is near the least that the pods can cost.
 func TestScaleDown(t *testing.T) {
-	x := market(t, "m5", "c5", "r5")
-	x.line(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
-	x.line(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
-	x.fill()
+	x := newMarketScenario(t, "m5", "c5", "r5")
+	x.runLine(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
+	x.runLine(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
+	x.buyForPending()
 	rnd := uint32(7)
-	x.thin(func(int) bool {
+	x.removePods(func(int) bool {
 		rnd = rnd*1664525 + 1013904223
 		return rnd>>8%10 < 3
 	})
-	x.end()
+	x.consolidateToTheEnd()
 	t.Log(x.out.String())
-	price, bound := x.price(), x.bound()
+	price, bound := x.clusterPrice(), x.boundPrice()
 	t.Logf("%s an hour, at least %s: %.2f %% above", formatDollars(price), formatDollars(bound), 100*float64(price-bound)/float64(bound))
 	if price > bound+bound*4/100 {
 		t.Errorf("the cluster ends at %s an hour, more than 4 %% above the bound %s", formatDollars(price), formatDollars(bound))
@@ -138,33 +138,33 @@ func TestScaleDown(t *testing.T) {
 }
 
 // kwokTypes is a pool that may buy the types of Karpenter's KWOK catalogue of at most so many CPUs.
-func (x *script) kwokTypes(most int) {
-	x.line(strings.Fields("pool p"))
+func (x *scenario) kwokTypes(most int) {
+	x.runLine(strings.Fields("pool p"))
 	for _, cpu := range []int{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256} {
 		for i, name := range []string{"c", "s", "m"} {
 			if gib := cpu << (i + 1); cpu <= most {
-				x.line(strings.Fields(fmt.Sprintf("type %s-%d cpu=%dm mem=%dGi price=%.4f", name, cpu, cpu*1000-100, gib, 0.025*float64(cpu)+0.001*float64(gib<<30)/1e9)))
+				x.runLine(strings.Fields(fmt.Sprintf("type %s-%d cpu=%dm mem=%dGi price=%.4f", name, cpu, cpu*1000-100, gib, 0.025*float64(cpu)+0.001*float64(gib<<30)/1e9)))
 			}
 		}
 	}
 }
 
-// TestFirstMinute takes three pods of ten away from clusters of 141 machines of up to 16 CPUs. What is found at first already brings them near the
-// least that they can cost, and evicts no more pods than it must: few of the 700.
+// TestFirstMinute takes three pods of ten away from clusters of 141 nodes of up to 16 CPUs. The first commands already bring
+// them near the least that they can cost, and evict few of the 700 pods.
 func TestFirstMinute(t *testing.T) {
 	const mostEvictions, mostOver, leastOfBound = 260, 1.02, 0.9
 	for seed := range uint32(6) {
-		x := newScript(t)
+		x := newScenario(t)
 		x.kwokTypes(16)
-		x.line(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
-		x.line(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
-		x.fill()
+		x.runLine(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
+		x.runLine(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
+		x.buyForPending()
 		drawn := seed
-		x.thin(func(int) bool {
+		x.removePods(func(int) bool {
 			drawn = drawn*1664525 + 1013904223
 			return drawn>>8%10 < 3
 		})
-		before, evictions, commands := float64(x.price())/float64(x.bound()), 0, 0
+		before, evictions, commands := float64(x.clusterPrice())/float64(x.boundPrice()), 0, 0
 		ofBound := 1.0
 		for range 2 { // what needs nothing to come goes first
 			list, _ := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
@@ -176,7 +176,7 @@ func TestFirstMinute(t *testing.T) {
 			}
 			commands += len(list)
 		}
-		over := float64(x.price()) / float64(x.bound())
+		over := float64(x.clusterPrice()) / float64(x.boundPrice())
 		t.Logf("seed %d: from %.3f to %.3f of the bound by %d commands that evict %d pods; the first save %.3f of the most that so few evictions could",
 			seed, before, over, commands, evictions, ofBound)
 		if commands == 0 || evictions > mostEvictions || over > mostOver || ofBound < leastOfBound {
@@ -186,27 +186,27 @@ func TestFirstMinute(t *testing.T) {
 	}
 }
 
-// TestLeftovers shrinks clusters that were bought in several waves, each with small machines left over at its end: a few moves put them right,
-// and restart few pods for it.
-func TestLeftovers(t *testing.T) {
-	const mostMoves, mostPods, mostOver = 3, 650, 1.01
+// TestShrinkAfterWaves shrinks clusters that were bought in several waves, each with small nodes left over at its end: a few
+// commands put them right, and evict few pods for it.
+func TestShrinkAfterWaves(t *testing.T) {
+	const mostCommands, mostPods, mostOver = 3, 650, 1.01
 	seeds := []uint32{3, 7, 8, 10, 12}
 	for _, seed := range seeds {
-		x := newScript(t)
+		x := newScenario(t)
 		x.kwokTypes(256)
 		next := func(n uint32) int {
 			seed = seed*1664525 + 1013904223
 			return int(seed >> 8 % n)
 		}
 		kinds := []string{"small", "large"}
-		x.line(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
-		x.line(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
+		x.runLine(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
+		x.runLine(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
 		for _, k := range kinds {
 			for _, p := range x.pods[k] {
 				p.Node = "none yet"
 			}
 		}
-		for come := [2]int{}; come[0]+come[1] < 1000; x.fill() {
+		for come := [2]int{}; come[0]+come[1] < 1000; x.buyForPending() {
 			for i, k := range kinds {
 				n := min(500-come[i], 40+next(120))
 				for _, p := range x.pods[k][come[i] : come[i]+n] {
@@ -215,10 +215,10 @@ func TestLeftovers(t *testing.T) {
 				come[i] += n
 			}
 		}
-		x.thin(func(int) bool { return next(10) < 3 })
-		moves, pods := x.end()
-		if over := float64(x.price()) / float64(x.bound()); moves > mostMoves || pods > mostPods || over > mostOver {
-			t.Errorf("at rest after %d moves of %d pods at %.4f of the bound, want at most %d of %d at %.2f", moves, pods, over, mostMoves, mostPods, mostOver)
+		x.removePods(func(int) bool { return next(10) < 3 })
+		commands, pods := x.consolidateToTheEnd()
+		if over := float64(x.clusterPrice()) / float64(x.boundPrice()); commands > mostCommands || pods > mostPods || over > mostOver {
+			t.Errorf("at the end after %d commands that evict %d pods at %.4f of the bound, want at most %d of %d at %.2f", commands, pods, over, mostCommands, mostPods, mostOver)
 		}
 	}
 }

@@ -20,42 +20,42 @@ import (
 
 var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 
-// A script describes a cluster, one thing a line, and asks. Instants are distances from Wednesday noon.
+// A scenario describes a cluster, one thing a line, and asks. Instants are distances from Wednesday noon.
 //
 //	pool NAME [policy=empty|balanced|all] [restart=VALUE] [after=DURATION|Never] [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [replicas=N]
 //	type NAME cpu=N mem=NGi price=DOLLARS [spot=DOLLARS] [reserved=DOLLARS:N] [zoneb=DOLLARS] [gone]
 //	     (offered to every pool, in zone a unless said; gone: not to be had on demand)
 //	only KEY=A,B,…                           what every pool requires
-//	off                                      no machine can be kept to its pods
-//	tolerate                                 kube-scheduler places the successors of pods that are moved
+//	off                                      no replacement can be reserved
+//	tolerate                                 kube-scheduler places the successors of evicted pods
 //	set KNOB=DURATION                        horizon, start or boot of the policy
-//	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [young] [busy] [moving] [keep=AT] [grace] [taint=KEY] [capacity=TYPE]
+//	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [uninitialized] [nominated] [going] [keep=AT] [grace] [taint=KEY] [capacity=TYPE]
 //	pods NAME [xN] cpu=N mem=NGi on=NODE[,NODE…] [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [restart=VALUE] [cost=N] [priority=N] [unready] [leaving]
 //	     [apart] [select=KEY:VALUE] [took=DURATION]      (on: in turn; took: to start, as measured)
 //	pdb NAME app=A allowed=N [unready]
 //	returns PODS [xN] in=DURATION            so many pods like these are expected back
 //	now AT
-//	blocks NODE CAUSE [first]                what keeps a machine
-//	allow POOL CAUSE total=N down=N          what its budgets allow
-//	move [left=[POOL:]N] [transit=POD]       the best move
-//	replace NODE                             what must come for it
-//	end                                      move until nothing pays any more, and say what that came to
-type script struct {
-	t       failer
-	now     time.Time
-	pools   []*model.NodePool
-	types   []*model.InstanceType
-	nodes   []*Candidate
-	pods    map[string][]*model.Pod
-	pdbs    []*model.PDB
-	mem     Memory
-	pol     Policy
-	loose   bool            // no machine can be reserved
-	inexact bool            // successors are not bound
-	returns []ScaleUp       // pods that are expected back
-	tie     func(n int) int // which of so many pods comes, or nodes is taken; nil: the first
-	out     strings.Builder
-	next    int
+//	blockers NODE CAUSE [first]              what keeps a node
+//	allow POOL CAUSE total=N down=N          how many more nodes its budgets let go
+//	consolidate [left=[POOL:]N] [in-transit=PODS]   the best commands
+//	replace NODE                             the command that replaces it, whatever its price
+//	end                                      consolidate until nothing pays any more, and say what that came to
+type scenario struct {
+	t            failer
+	now          time.Time
+	pools        []*model.NodePool
+	types        []*model.InstanceType
+	nodes        []*Candidate
+	pods         map[string][]*model.Pod
+	pdbs         []*model.PDB
+	mem          Memory
+	pol          Policy
+	unreservable bool            // no replacement can be reserved
+	unbound      bool            // successors are not bound
+	scaleUps     []ScaleUp       // pods that are expected back
+	choose       func(n int) int // which of so many pods comes, or nodes is taken; nil: the first
+	out          strings.Builder
+	next         int
 }
 
 // failer is a test, or one draw of a property.
@@ -64,18 +64,18 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-func newScript(t failer) *script {
-	return &script{t: t, now: epoch, pods: map[string][]*model.Pod{}, pol: DefaultPolicy()}
+func newScenario(t failer) *scenario {
+	return &scenario{t: t, now: epoch, pods: map[string][]*model.Pod{}, pol: DefaultPolicy()}
 }
 
-func (x *script) fatal(format string, args ...any) {
+func (x *scenario) fatal(format string, args ...any) {
 	x.t.Helper()
 	x.t.Fatalf(format, args...)
 }
 
-func (x *script) say(format string, args ...any) { fmt.Fprintf(&x.out, format+"\n", args...) }
+func (x *scenario) say(format string, args ...any) { fmt.Fprintf(&x.out, format+"\n", args...) }
 
-func (x *script) dur(s string) time.Duration {
+func (x *scenario) parseDuration(s string) time.Duration {
 	if s == "Never" {
 		return -1
 	}
@@ -86,7 +86,7 @@ func (x *script) dur(s string) time.Duration {
 	return d
 }
 
-func (x *script) num(s string) int64 {
+func (x *scenario) parseInt(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		x.fatal("%v", err)
@@ -94,21 +94,21 @@ func (x *script) num(s string) int64 {
 	return n
 }
 
-func (x *script) amount(r model.Resources, k, v string) model.Resources {
+func (x *scenario) withAmount(r model.Resources, k, v string) model.Resources {
 	switch k {
 	case "cpu":
 		if m, ok := strings.CutSuffix(v, "m"); ok {
-			return r.With(model.CPU, x.num(m))
+			return r.With(model.CPU, x.parseInt(m))
 		}
-		return r.With(model.CPU, x.num(v)*1000)
+		return r.With(model.CPU, x.parseInt(v)*1000)
 	case "mem":
-		return r.With(model.Memory, x.num(strings.TrimSuffix(v, "Gi"))<<30)
+		return r.With(model.Memory, x.parseInt(strings.TrimSuffix(v, "Gi"))<<30)
 	}
 	x.fatal("amount %s=%s", k, v)
 	return nil
 }
 
-func (x *script) pool(name string) *model.NodePool {
+func (x *scenario) poolNamed(name string) *model.NodePool {
 	for _, p := range x.pools {
 		if p.Name == name {
 			return p
@@ -118,7 +118,7 @@ func (x *script) pool(name string) *model.NodePool {
 	return nil
 }
 
-func (x *script) unit(name string) *Candidate {
+func (x *scenario) candidateNamed(name string) *Candidate {
 	for _, u := range x.nodes {
 		if u.Node.Name == name {
 			return u
@@ -128,7 +128,7 @@ func (x *script) unit(name string) *Candidate {
 	return nil
 }
 
-func (x *script) line(f []string) {
+func (x *scenario) runLine(f []string) {
 	name, opts := "", [][2]string{}
 	for i, o := range f[1:] {
 		k, v, _ := strings.Cut(o, "=")
@@ -155,7 +155,7 @@ func (x *script) line(f []string) {
 				q := model.NewRequirements(model.OneOf("app", o[1]))
 				b.Selector = &q
 			case "allowed":
-				b.DisruptionsAllowed = int32(x.num(o[1]))
+				b.DisruptionsAllowed = int32(x.parseInt(o[1]))
 			case "unready":
 				b.AlwaysAllowUnready = true
 			}
@@ -165,16 +165,16 @@ func (x *script) line(f []string) {
 		r := ScaleUp{Workload: "deployment/default/" + name, Pods: 1, Requests: x.pods[name][0].Class.Requests}
 		for _, o := range opts {
 			if n, ok := strings.CutPrefix(o[0], "x"); ok && o[1] == "" {
-				r.Pods = int(x.num(n))
+				r.Pods = int(x.parseInt(n))
 			} else {
-				r.After = x.dur(o[1])
+				r.After = x.parseDuration(o[1])
 			}
 		}
-		x.returns = append(x.returns, r)
+		x.scaleUps = append(x.scaleUps, r)
 	case "off":
-		x.loose, x.inexact = true, true
+		x.unreservable, x.unbound = true, true
 	case "tolerate":
-		x.inexact = true
+		x.unbound = true
 	case "only":
 		for i, p := range x.pools {
 			q := *p
@@ -182,7 +182,7 @@ func (x *script) line(f []string) {
 			x.pools[i] = &q
 		}
 	case "set":
-		d := x.dur(opts[0][1])
+		d := x.parseDuration(opts[0][1])
 		switch opts[0][0] {
 		case "horizon":
 			x.pol.Horizon = d
@@ -194,24 +194,24 @@ func (x *script) line(f []string) {
 			x.fatal("knob %s", opts[0][0])
 		}
 	case "now":
-		x.now = epoch.Add(x.dur(name))
-	case "blocks":
+		x.now = epoch.Add(x.parseDuration(name))
+	case "blockers":
 		x.say("%s", strings.Join(f, " "))
-		for _, r := range NewEligibility(x.pdbs, x.now).Blockers(x.build(x.unit(name)), plan.Code(f[2]), len(f) > 3) {
-			x.say("  %s", text(r))
+		for _, r := range NewEligibility(x.pdbs, x.now).Blockers(x.candidateOf(x.candidateNamed(name)), plan.Code(f[2]), len(f) > 3) {
+			x.say("  %s", reasonText(r))
 		}
 	case "allow":
 		var n NodeCount
 		for _, o := range opts[1:] {
 			if o[0] == "total" {
-				n.Total = x.num(o[1])
+				n.Total = x.parseInt(o[1])
 			} else {
-				n.Unavailable = x.num(o[1])
+				n.Unavailable = x.parseInt(o[1])
 			}
 		}
-		left, why := AllowedDisruptions(x.pool(name), n, plan.Code(f[2]), x.now)
-		x.say("allow %s %s: %d (%s)", name, f[2], left, text(why))
-	case "move":
+		left, why := AllowedDisruptions(x.poolNamed(name), n, plan.Code(f[2]), x.now)
+		x.say("allow %s %s: %d (%s)", name, f[2], left, reasonText(why))
+	case "consolidate":
 		in := x.input()
 		for i, f := range f[1:] {
 			k, v, _ := strings.Cut(f, "=")
@@ -223,23 +223,23 @@ func (x *script) line(f []string) {
 				}
 				for p := range in.BudgetLeft {
 					if !one || p == pool {
-						in.BudgetLeft[p] = x.num(n)
+						in.BudgetLeft[p] = x.parseInt(n)
 					}
 				}
-			case "transit":
+			case "in-transit":
 				in.UnboundInTransit = x.pods[v]
 			default:
-				x.fatal("move option %d %s", i, f)
+				x.fatal("consolidate option %d %s", i, f)
 			}
 		}
 		var list []*Command
 		list, x.mem = Consolidate(in, x.pol, solve.DefaultPolicy(), x.mem)
-		x.say("move")
+		x.say("consolidate")
 		if len(list) == 0 {
 			x.say("  nothing pays")
 			for _, u := range in.Candidates {
 				if why := x.mem.WhyKept(u.Node.Name); why.Code != "" {
-					x.say("  %s: %s", u.Node.Name, text(why))
+					x.say("  %s: %s", u.Node.Name, reasonText(why))
 				}
 			}
 			return
@@ -251,21 +251,21 @@ func (x *script) line(f []string) {
 			x.say("    saves %s of at most %s with %d evictions", formatDollars(all.SavingMicroPerHour), formatDollars(all.SavingBoundMicroPerHour), all.Evictions)
 		}
 	case "replace":
-		m, why := Replace(x.input(), []*Candidate{x.build(x.unit(name))}, plan.Drifted, x.pol, solve.DefaultPolicy())
+		m, why := Replace(x.input(), []*Candidate{x.candidateOf(x.candidateNamed(name))}, plan.Drifted, x.pol, solve.DefaultPolicy())
 		x.say("replace %s", name)
 		if m == nil {
-			x.say("  not possible: %s", text(why))
+			x.say("  not possible: %s", reasonText(why))
 			return
 		}
 		x.describe(m)
 	case "end":
-		x.end()
+		x.consolidateToTheEnd()
 	default:
 		x.fatal("unknown line %q", strings.Join(f, " "))
 	}
 }
 
-func text(r plan.Reason) string {
+func reasonText(r plan.Reason) string {
 	s := string(r.Code)
 	for _, kv := range [][2]string{{"pool", r.Pool}, {"subject", r.Subject}, {"key", r.Key}, {"want", r.Want}, {"have", r.Have}} {
 		if kv[1] != "" {
@@ -275,7 +275,7 @@ func text(r plan.Reason) string {
 	return s
 }
 
-func (x *script) describe(m *Command) {
+func (x *scenario) describe(m *Command) {
 	var from, to []string
 	for _, u := range m.Candidates {
 		from = append(from, u.Node.Name)
@@ -296,13 +296,13 @@ func (x *script) describe(m *Command) {
 	if len(to) == 0 {
 		to = []string{"nothing"}
 	}
-	x.say("  %s → %s, %d pods on standing room, %s → %s an hour", strings.Join(from, " "), strings.Join(to, " "), m.PodsOnExisting, formatDollars(m.OldMicroPerHour), formatDollars(m.NewMicroPerHour))
+	x.say("  %s → %s, %d pods on existing nodes, %s → %s an hour", strings.Join(from, " "), strings.Join(to, " "), m.PodsOnExisting, formatDollars(m.OldMicroPerHour), formatDollars(m.NewMicroPerHour))
 	for _, pool := range slices.Sorted(maps.Keys(m.BalancedScores)) {
 		x.say("    balanced for pool %s: score %.2f", pool, m.BalancedScores[pool])
 	}
 }
 
-func (x *script) addPool(name string, opts [][2]string) {
+func (x *scenario) addPool(name string, opts [][2]string) {
 	p := &model.NodePool{Name: name, UID: name, Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1,
 		ConsolidationPolicy: underutilized, Labels: model.Labels{model.LabelNodePool: name},
 		Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, name))}
@@ -311,25 +311,25 @@ func (x *script) addPool(name string, opts [][2]string) {
 		case "policy":
 			p.ConsolidationPolicy = map[string]string{"empty": "WhenEmpty", "balanced": Balanced, "all": underutilized}[o[1]]
 		case "most":
-			p.Scaling = &model.GroupScaling{UtilizationPercent: int32(x.num(o[1])), GPUPercent: -1}
+			p.Scaling = &model.GroupScaling{UtilizationPercent: int32(x.parseInt(o[1])), GPUPercent: -1}
 		case "ignore-daemons":
 			p.Scaling.IgnoreDaemons = true
 		case "after":
-			p.ConsolidateAfter = x.dur(o[1])
+			p.ConsolidateAfter = x.parseDuration(o[1])
 		case "replicas":
-			p.Replicas = x.num(o[1])
+			p.Replicas = x.parseInt(o[1])
 		case "restart":
 			p.RestartCost = o[1]
 		case "budget":
 			parts := strings.Split(o[1], ";")
 			var b model.Budget
 			n, percent := strings.CutSuffix(parts[0], "%")
-			b.Nodes, b.Percent = x.num(n), percent
+			b.Nodes, b.Percent = x.parseInt(n), percent
 			if len(parts) > 1 && parts[1] != "" {
 				b.Reasons = strings.Split(parts[1], ",")
 			}
 			if len(parts) > 3 {
-				b.Schedule, b.Duration = strings.ReplaceAll(parts[2], "_", " "), x.dur(parts[3])
+				b.Schedule, b.Duration = strings.ReplaceAll(parts[2], "_", " "), x.parseDuration(parts[3])
 			}
 			p.Budgets = append(p.Budgets, b)
 		default:
@@ -339,7 +339,7 @@ func (x *script) addPool(name string, opts [][2]string) {
 	x.pools = append(x.pools, p)
 }
 
-func (x *script) addType(name string, opts [][2]string) {
+func (x *scenario) addType(name string, opts [][2]string) {
 	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
 	o := model.Offering{Zone: "a", CapacityType: model.OnDemand, Available: true, Remaining: -1}
 	micro := func(s string) int64 {
@@ -360,12 +360,12 @@ func (x *script) addType(name string, opts [][2]string) {
 			more = append(more, model.Offering{Zone: "b", CapacityType: model.OnDemand, Available: true, Remaining: -1, PriceMicro: micro(kv[1])})
 		case "reserved":
 			price, n, _ := strings.Cut(kv[1], ":")
-			more = append(more, model.Offering{Zone: "a", CapacityType: model.Reserved, Available: true, Remaining: x.num(n), PriceMicro: micro(price),
+			more = append(more, model.Offering{Zone: "a", CapacityType: model.Reserved, Available: true, Remaining: x.parseInt(n), PriceMicro: micro(price),
 				Labels: model.Labels{"example.com/reservation": "r1"}})
 		case "gone":
 			o.Available = false
 		default:
-			t.Allocatable = x.amount(t.Allocatable, kv[0], kv[1])
+			t.Allocatable = x.withAmount(t.Allocatable, kv[0], kv[1])
 		}
 	}
 	t.Allocatable = t.Allocatable.With(model.Pods, 110)
@@ -379,14 +379,14 @@ func (x *script) addType(name string, opts [][2]string) {
 	}
 }
 
-func (x *script) addNode(name string, opts [][2]string) {
+func (x *scenario) addNode(name string, opts [][2]string) {
 	n := &model.Node{Name: name, UID: name, Ready: true, Annotations: model.Labels{}, Labels: model.Labels{model.LabelHostname: name,
 		model.LabelZone: "a", model.LabelCapacityType: model.OnDemand, model.LabelInitialized: "true"}}
 	u := &Candidate{Node: n, Claim: &model.Claim{Name: "c-" + name, UID: "c-" + name, TerminationGracePeriod: -1, Annotations: model.Labels{}}, Initialized: true, UnchangedSince: epoch.Add(-time.Hour)}
 	for _, o := range opts {
 		switch o[0] {
 		case "pool":
-			u.Pool = x.pool(o[1])
+			u.Pool = x.poolNamed(o[1])
 			n.Labels[model.LabelNodePool] = o[1]
 		case "type":
 			n.Labels[model.LabelInstanceType] = o[1]
@@ -394,16 +394,16 @@ func (x *script) addNode(name string, opts [][2]string) {
 		case "annotate":
 			n.Annotations[o[1]] = "true"
 		case "quiet":
-			u.UnchangedSince = epoch.Add(x.dur(o[1]))
-		case "young":
+			u.UnchangedSince = epoch.Add(x.parseDuration(o[1]))
+		case "uninitialized":
 			u.Initialized = false
 			delete(n.Labels, model.LabelInitialized)
-		case "busy":
+		case "nominated":
 			u.Nominated = true
-		case "moving":
+		case "going":
 			u.CommandID = "m1"
 		case "keep":
-			u.Claim.Annotations[KeepUntil] = epoch.Add(x.dur(o[1])).Format(time.RFC3339)
+			u.Claim.Annotations[KeepUntil] = epoch.Add(x.parseDuration(o[1])).Format(time.RFC3339)
 		case "grace":
 			u.Claim.TerminationGracePeriod = time.Hour
 		case "capacity":
@@ -417,13 +417,13 @@ func (x *script) addNode(name string, opts [][2]string) {
 	x.nodes = append(x.nodes, u)
 }
 
-func (x *script) addPods(name string, opts [][2]string) {
+func (x *scenario) addPods(name string, opts [][2]string) {
 	n, on := 1, []string{""}
 	class := &model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Requests: model.Resources{}.With(model.Pods, 1), Scheduler: "default-scheduler"}
 	pod := model.Pod{Namespace: "default", Class: class, Owner: model.Owner{Kind: "ReplicaSet", Name: name, UID: "rs-" + name}, Ready: true, Bound: epoch.Add(-time.Hour)}
 	for _, o := range opts {
 		if c, ok := strings.CutPrefix(o[0], "x"); ok && o[1] == "" {
-			n = int(x.num(c))
+			n = int(x.parseInt(c))
 			continue
 		}
 		switch o[0] {
@@ -442,13 +442,13 @@ func (x *script) addPods(name string, opts [][2]string) {
 		case "restart":
 			pod.RestartCost = o[1]
 		case "cost":
-			pod.DeletionCost = int32(x.num(o[1]))
+			pod.DeletionCost = int32(x.parseInt(o[1]))
 		case "priority":
-			class.Priority = int32(x.num(o[1]))
+			class.Priority = int32(x.parseInt(o[1]))
 		case "unready":
 			pod.Ready = false
 		case "took":
-			pod.ReadySince = pod.Bound.Add(x.dur(o[1]))
+			pod.ReadySince = pod.Bound.Add(x.parseDuration(o[1]))
 		case "leaving":
 			pod.Deleting = epoch
 		case "apart":
@@ -458,7 +458,7 @@ func (x *script) addPods(name string, opts [][2]string) {
 			k, v, _ := strings.Cut(o[1], ":")
 			class.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(k, v))}}
 		default:
-			class.Requests = x.amount(class.Requests, o[0], o[1])
+			class.Requests = x.withAmount(class.Requests, o[0], o[1])
 		}
 	}
 	class.Key = fmt.Sprintf("%s %s %v", name, class.Requests.Key(), class.Terms)
@@ -471,24 +471,24 @@ func (x *script) addPods(name string, opts [][2]string) {
 		p.UID, p.Node = "uid-"+p.Name, on[i%len(on)]
 		x.pods[name] = append(x.pods[name], &p)
 		if p.Node != "" {
-			node := x.unit(p.Node).Node
+			node := x.candidateNamed(p.Node).Node
 			node.Pods = append(node.Pods, &p)
 			node.Used = node.Used.Add(class.Requests)
 		}
 	}
 }
 
-// build is a unit with its pods and price as they are now.
-func (x *script) build(u *Candidate) *Candidate {
+// candidateOf is a unit with its pods and price as they are now.
+func (x *scenario) candidateOf(u *Candidate) *Candidate {
 	slices.SortFunc(u.Node.Pods, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
-	v := NewCandidate(u.Claim, u.Node, x.pool(u.Pool.Name))
+	v := NewCandidate(u.Claim, u.Node, x.poolNamed(u.Pool.Name))
 	v.Initialized, v.UnchangedSince, v.Nominated, v.CommandID = u.Initialized, u.UnchangedSince, u.Nominated, u.CommandID
 	return v
 }
 
-func (x *script) input() *Input {
-	in := &Input{ResourceNames: model.FixedNames(), BudgetLeft: map[string]int64{}, Scope: Wide, PoolTotals: map[string]PoolTotal{}, StartTimes: StartTimes{}, BindsPods: !x.inexact, ScaleUps: x.returns}
-	if x.loose {
+func (x *scenario) input() *Input {
+	in := &Input{ResourceNames: model.FixedNames(), BudgetLeft: map[string]int64{}, Scope: Wide, PoolTotals: map[string]PoolTotal{}, StartTimes: StartTimes{}, BindsPods: !x.unbound, ScaleUps: x.scaleUps}
+	if x.unreservable {
 		in.WhyUnreservable = func(*solve.NewNode) plan.Reason { return plan.Reason{Code: plan.LandingOff} }
 	}
 	guard := NewEligibility(x.pdbs, x.now)
@@ -498,7 +498,7 @@ func (x *script) input() *Input {
 	}
 	slices.SortFunc(x.nodes, func(a, b *Candidate) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 	for _, u := range x.nodes {
-		v := x.build(u)
+		v := x.candidateOf(u)
 		n := v.Node
 		in.StartTimes.MeasurePods(n)
 		in.Nodes = append(in.Nodes, solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Free: n.Allocatable.Sub(n.Used), Allocatable: n.Allocatable, Pods: n.Pods})
@@ -519,18 +519,18 @@ func (u *Candidate) touch() {
 	u.Node, n.Pods = &n, slices.Clone(n.Pods)
 }
 
-// price is what the cluster costs an hour.
-func (x *script) price() int64 {
+// clusterPrice is what the cluster costs an hour.
+func (x *scenario) clusterPrice() int64 {
 	sum := int64(0)
 	for _, u := range x.nodes {
-		sum += max(x.build(u).PriceMicro, 0)
+		sum += max(x.candidateOf(u).PriceMicro, 0)
 	}
 	return sum
 }
 
-// carryOut does what a move says. Successors are bound to the room that the move gives them; where they are not (off, tolerate), those without a
-// machine of their own go to any node that has room, whichever tie takes.
-func (x *script) carryOut(m *Command) {
+// carryOut does what a command says. Successors are bound to the nodes that the command gives them; where they are not
+// (off, tolerate), those without a replacement go to any node that holds them, whichever choose takes.
+func (x *scenario) carryOut(m *Command) {
 	x.t.Helper()
 	for _, u := range m.Candidates {
 		x.nodes = slices.DeleteFunc(x.nodes, func(v *Candidate) bool { return v.Node.Name == u.Node.Name })
@@ -553,28 +553,28 @@ func (x *script) carryOut(m *Command) {
 		name := fmt.Sprintf("new%03d", x.next)
 		x.addNode(name, [][2]string{{"pool", n.Pool}, {"type", n.Type.Name}, {"capacity", n.Offering.CapacityType}})
 		for _, p := range n.Pods {
-			place(p, x.unit(name))
+			place(p, x.candidateNamed(name))
 			for _, t := range n.Choices {
-				if !x.unit(name).Node.Used.Fits(t.Allocatable) {
+				if !x.candidateNamed(name).Node.Used.Fits(t.Allocatable) {
 					x.fatal("what comes as a %s does not hold its pods", t.Name)
 				}
 			}
 		}
 	}
-	var roam []*model.Pod
+	var unboundPods []*model.Pod
 	for _, a := range m.OnExisting {
 		for _, p := range a.Pods {
-			if x.inexact {
-				roam = append(roam, p)
+			if x.unbound {
+				unboundPods = append(unboundPods, p)
 			} else {
-				place(p, x.unit(a.Room))
+				place(p, x.candidateNamed(a.Room))
 			}
 		}
 	}
-	for len(roam) > 0 {
-		i := x.pick(len(roam))
-		p := roam[i]
-		roam = slices.Delete(roam, i, i+1)
+	for len(unboundPods) > 0 {
+		i := x.chooseOf(len(unboundPods))
+		p := unboundPods[i]
+		unboundPods = slices.Delete(unboundPods, i, i+1)
 		var fits []*Candidate
 		for _, u := range x.nodes {
 			r := solve.Room{Name: u.Node.Name, Labels: u.Node.Labels, Taints: u.Node.Taints}
@@ -583,26 +583,26 @@ func (x *script) carryOut(m *Command) {
 			}
 		}
 		if len(fits) == 0 {
-			x.fatal("pod %s has no home", p.Key())
+			x.fatal("pod %s fits no node", p.Key())
 		}
-		place(p, fits[x.pick(len(fits))])
+		place(p, fits[x.chooseOf(len(fits))])
 	}
 }
 
-// pick is one of so many: the first where tie says nothing else.
-func (x *script) pick(n int) int {
-	if x.tie == nil {
+// chooseOf is one of so many: the first where tie says nothing else.
+func (x *scenario) chooseOf(n int) int {
+	if x.choose == nil {
 		return 0
 	}
-	return x.tie(n)
+	return x.choose(n)
 }
 
-// end moves until nothing pays, and says how often and how many pods.
-func (x *script) end() (moves, pods int) {
-	before := x.price()
-	for ; ; moves++ {
-		if moves > 1000 {
-			x.fatal("moves don't end")
+// consolidateToTheEnd consolidates until nothing pays, and says how many commands that took and how many pods they evicted.
+func (x *scenario) consolidateToTheEnd() (commands, pods int) {
+	before := x.clusterPrice()
+	for ; ; commands++ {
+		if commands > 1000 {
+			x.fatal("commands don't end")
 		}
 		var list []*Command
 		list, x.mem = Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
@@ -610,23 +610,23 @@ func (x *script) end() (moves, pods int) {
 			break
 		}
 		for _, m := range list {
-			was := x.price()
+			was := x.clusterPrice()
 			pods += m.evictions()
 			x.carryOut(m)
-			if now := x.price(); was-now != m.SavingMicroPerHour() || now >= was {
-				x.fatal("the move promised to save %d and saved %d", m.SavingMicroPerHour(), was-now)
+			if now := x.clusterPrice(); was-now != m.SavingMicroPerHour() || now >= was {
+				x.fatal("the command promised to save %d and saved %d", m.SavingMicroPerHour(), was-now)
 			}
 		}
 	}
-	x.say("end: %d moves, %d pods moved, %s → %s an hour on %d nodes", moves, pods, formatDollars(before), formatDollars(x.price()), len(x.nodes))
-	return moves, pods
+	x.say("end: %d commands, %d pods evicted, %s → %s an hour on %d nodes", commands, pods, formatDollars(before), formatDollars(x.clusterPrice()), len(x.nodes))
+	return commands, pods
 }
 
-func run(t testing.TB, input string) string {
-	x := newScript(t)
+func runScenario(t testing.TB, input string) string {
+	x := newScenario(t)
 	for _, line := range strings.Split(input, "\n") {
 		if f := strings.Fields(line); len(f) > 0 && !strings.HasPrefix(f[0], "#") {
-			x.line(f)
+			x.runLine(f)
 		}
 	}
 	return x.out.String()
@@ -634,5 +634,5 @@ func run(t testing.TB, input string) string {
 
 // TestCases plays the scripts of testdata. See script for the words.
 func TestCases(t *testing.T) {
-	casetest.Run(t, func(t *testing.T, input string) string { return run(t, input) })
+	casetest.Run(t, func(t *testing.T, input string) string { return runScenario(t, input) })
 }
