@@ -15,8 +15,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// The text form of an Input, one thing a line. Instants are distances from the claim's creation: +90s. The claim is called "c",
-// its machine "m".
+// The text form of an Input, one thing a line. Instants are distances from the claim's creation: +90s. The claim is
+// called "c", its machine "m".
 //
 //	now AT
 //	claim [launched=AT] [registered=AT] [initialized=AT] [consolidatable=AT] [is=TYPE:STATUS:REASON] [node=NAME] [deleting=AT]
@@ -219,7 +219,7 @@ func (x *inputText) node(name string, opts []string) {
 			x.t.Fatalf("node option %q", o)
 		}
 	}
-	if has(n.Taints, model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}) && !slices.Contains(opts, "balanced") {
+	if hasTaint(n.Taints, model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}) && !slices.Contains(opts, "balanced") {
 		n.Labels[excludeBalancersLabel] = "karpenter"
 	}
 	x.in.Nodes = append(x.in.Nodes, n)

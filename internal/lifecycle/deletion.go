@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package lifecycle
+
+import (
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// stepDeletion moves a claim that is being deleted on: taint, drain, detach volumes, terminate, remove the finalizer.
+// Its conditions say how far it has come.
+func stepDeletion(in *Input, out *Output) {
+	c := in.Claim
+	w := deletion{Input: in, update: plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{}, Why: plan.Reason{Code: plan.Draining, Pool: c.Pool}}}
+	w.deadline, w.forced = Deadline(c)
+	if w.forced && c.Annotations[TerminationTime] == "" {
+		w.update.Annotations = map[string]string{TerminationTime: w.deadline.UTC().Format(time.RFC3339)}
+		w.update.Why.Key, w.update.Why.Want = "terminationGracePeriod", c.TerminationGracePeriod.String()
+	}
+	if w.advance() {
+		w.update.Conditions = nil // nobody would read them any more
+		w.update.RemoveFinalizer = c.HasFinalizer
+		w.update.Why.Code = plan.Deleted
+	}
+	if len(w.update.Annotations)+len(w.update.Conditions) > 0 || w.update.RemoveFinalizer {
+		if w.update.RemoveFinalizer {
+			w.addActions(w.update) // what lets go comes last
+		} else {
+			out.addActions(w.update)
+		}
+	}
+	out.addActions(w.Actions...)
+	if !w.Next.IsZero() {
+		out.lookAgainAt(w.Next)
+	}
+}
+
+// deletion is one step of the deletion of a claim.
+type deletion struct {
+	*Input
+	Output
+	update   plan.UpdateClaim // what is to be written into the claim
+	deadline time.Time        // from when on pods and volumes are not waited for, with forced
+	forced   bool
+}
+
+// setCondition writes a condition where its status or reason differs.
+func (w *deletion) setCondition(condition, status, reason, message string) {
+	if have := w.Claim.Conditions[condition]; have.Status != status || have.Reason != reason {
+		w.update.Conditions[condition] = model.Condition{Status: status, Reason: reason, Message: message}
+	}
+}
+
+// advance takes the claim's nodes and instances one step towards their end, and says whether nothing is left of them.
+func (w *deletion) advance() bool {
+	waiting, stands := false, false
+	for _, n := range w.Nodes {
+		if instanceIsGone(w.Input) && !n.Ready {
+			continue // nothing left to drain
+		}
+		stands = true
+		if !drainNode(w.Input, n, w.deadline, w.forced, &w.Output) {
+			waiting = true
+		}
+	}
+	if waiting {
+		w.setCondition(Drained, "Unknown", "Draining", "pods are asked to go")
+		return false
+	}
+	if stands {
+		w.setCondition(Drained, "True", Drained, "")
+		if !w.volumesDetached() {
+			return false
+		}
+	}
+	if len(w.Nodes) > 0 && !instanceIsGone(w.Input) {
+		if limit := w.Claim.Deleting.Add(w.Policy.MinDrain); w.Now.Before(limit) {
+			w.lookAgainAt(limit)
+			return false
+		}
+	}
+	if !terminateInstances(w.Input, &w.Output) {
+		if len(w.Actions) > 0 {
+			w.setCondition(Terminating, "True", Terminating, "")
+		}
+		return false
+	}
+	let := true
+	for _, n := range w.Nodes {
+		if n.Deleting.IsZero() { // its machine went before it was drained, or before it was ours
+			w.addActions(plan.DeleteNode{Node: n.Name, UID: n.UID, Why: plan.Reason{Code: plan.Deleted, Pool: w.Claim.Pool}})
+			let = false // without the claim nobody would know that it must go, should that fail
+		}
+		if n.HasFinalizer {
+			w.addActions(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: w.Claim.Pool}})
+		}
+	}
+	return let
+}
+
+// volumesDetached says whether the volumes of the evicted pods are off the node, so that other nodes can attach them.
+// Those of pods that stay (static pods, and pods that tolerate the taint) go with the instance. From the deadline on
+// it is true.
+func (w *deletion) volumesDetached() bool {
+	var left []string
+	for _, n := range w.Nodes {
+		kept := map[string]bool{}
+		for _, p := range n.Pods {
+			for _, v := range p.Class.Volumes {
+				kept[v.Claim] = true
+			}
+		}
+		for _, a := range n.Attached {
+			if a.Claim == "" || !kept[a.Claim] {
+				left = append(left, a.Name)
+			}
+		}
+	}
+	switch {
+	case len(left) == 0:
+		w.setCondition(Detached, "True", Detached, "")
+	case w.forced && !w.Now.Before(w.deadline):
+		w.setCondition(Detached, "False", "TerminationGracePeriodElapsed", "still attached: "+strings.Join(left, ", "))
+	default:
+		w.setCondition(Detached, "Unknown", "AwaitingVolumeDetachment", "still attached: "+strings.Join(left, ", "))
+		if w.forced {
+			w.lookAgainAt(w.deadline)
+		}
+		return false
+	}
+	return true
+}
+
+// Deadline is from when on pods of a claim that is being deleted are no longer waited for; false: there is no such
+// time.
+func Deadline(c *model.Claim) (time.Time, bool) {
+	if s := c.Annotations[TerminationTime]; s != "" {
+		if t, err := time.Parse(time.RFC3339, s); err == nil {
+			return t, true
+		}
+	}
+	if c.TerminationGracePeriod < 0 {
+		return time.Time{}, false
+	}
+	return c.Deleting.Add(c.TerminationGracePeriod), true
+}
+
+// instanceIsGone says whether the cloud reports that the claim's instance is terminating, or no longer lists it.
+func instanceIsGone(in *Input) bool {
+	for _, i := range in.Instances {
+		if !i.Gone {
+			return false
+		}
+	}
+	return len(in.Instances) > 0 || isListConclusive(in)
+}
+
+// isListConclusive says whether the last list of instances was asked for late enough to have every one of the claim.
+func isListConclusive(in *Input) bool {
+	since := in.Claim.Deleting
+	if l := in.Claim.Conditions[Launched]; l.True() {
+		since = l.Since
+	}
+	return in.InstancesAt.After(since.Add(in.Policy.ListDelay + wholeSecond))
+}
+
+// terminateInstances terminates the claim's instances, and says whether there is none any more. An instance whose id
+// the claim knows is terminated by it though no list has it: lists go by tags, and those may have been changed.
+func terminateInstances(in *Input, out *Output) bool {
+	c := in.Claim
+	if c.ProviderID == "" && len(in.Instances) == 0 && !isListConclusive(in) {
+		return false // a launch whose answer was lost may have made one: the next list tells
+	}
+	done := true
+	seen := false
+	for _, i := range in.Instances {
+		seen = seen || i.ProviderID == c.ProviderID
+		if !i.Gone {
+			out.addActions(plan.Terminate{ProviderID: i.ProviderID, Claim: c.Name, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
+			done = false
+		}
+	}
+	if c.ProviderID != "" && !seen && (c.HasFinalizer || !isListConclusive(in)) {
+		out.addActions(plan.Terminate{ProviderID: c.ProviderID, Claim: c.Name, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool}})
+		done = false
+	}
+	return done
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// drainNode moves a node's drain on, and says whether it is over. No pod is evicted before the taint is on the node.
+func drainNode(in *Input, n *model.Node, deadline time.Time, forced bool, out *Output) bool {
+	c := in.Claim
+	u := plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: map[string]string{}}
+	disrupted := model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
+	tainted := hasTaint(n.Taints, disrupted)
+	if n.Labels[excludeBalancersLabel] == "" {
+		u.Labels[excludeBalancersLabel] = "karpenter"
+	}
+	if !tainted {
+		u.AddTaints = append(u.AddTaints, disrupted)
+		u.AddFinalizer = !n.HasFinalizer && n.Deleting.IsZero()
+	}
+	if t := (model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}); tainted && hasTaint(n.Taints, t) {
+		u.RemoveTaints = append(u.RemoveTaints, t)
+	}
+	if len(u.AddTaints)+len(u.RemoveTaints)+len(u.Labels) > 0 {
+		u.Why = plan.Reason{Code: plan.Draining, Pool: c.Pool}
+		out.addActions(u)
+	}
+	if !tainted {
+		return false // no pod is asked to go before the scheduler knows that none may come
+	}
+	if n.Deleting.IsZero() && n.HasFinalizer {
+		out.addActions(plan.DeleteNode{Node: n.Name, UID: n.UID, Why: plan.Reason{Code: plan.Draining, Pool: c.Pool}})
+	}
+	tier, rest := splitByDrainTier(n, disrupted, in.Now, in.Policy.StuckPod)
+	for _, p := range tier {
+		removePod(in, n, p, deadline, forced, out)
+	}
+	for _, p := range rest { // the deadline is every tier's, whoever is still waited for
+		if forced && !in.Now.Before(deadline.Add(-p.GracePeriod)) {
+			removePod(in, n, p, deadline, forced, out)
+		}
+	}
+	return len(tier) == 0
+}
+
+// splitByDrainTier are the pods to evict now, which are those of the first of four tiers that has any, and those
+// after them. Tiers: ordinary pods before critical ones, and in each those of workloads before those of DaemonSets.
+// Pods that tolerate the taint, and pods that have been deleting for too long, are in none.
+func splitByDrainTier(n *model.Node, disrupted model.Taint, now time.Time, stuck time.Duration) (first, rest []*model.Pod) {
+	var tiers [4][]*model.Pod
+	for _, p := range n.Pods {
+		if p.Mirror || p.Terminal || model.Tolerated(disrupted, p.Class.Tolerations) {
+			continue
+		}
+		if !p.Deleting.IsZero() && now.Sub(p.Deleting) > stuck {
+			continue // its kubelet will not finish the work any more
+		}
+		i := 0
+		if p.Class.Daemon {
+			i = 1
+		}
+		if p.Class.Critical {
+			i += 2
+		}
+		tiers[i] = append(tiers[i], p)
+	}
+	for _, t := range tiers {
+		if len(first) == 0 {
+			first = t
+		} else {
+			rest = append(rest, t...)
+		}
+	}
+	return first, rest
+}
+
+// removePod evicts a pod, or waits: for one that is annotated to stay, or for its successor. Within its grace period
+// of the deadline it deletes the pod.
+func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, forced bool, out *Output) {
+	if forced {
+		last := deadline.Add(-p.GracePeriod)
+		if !in.Now.Before(last) {
+			if p.Deleting.IsZero() || p.Deleting.After(deadline) {
+				out.addActions(plan.DeletePod{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Grace: max(deadline.Sub(in.Now), time.Second),
+					Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Key: "terminationGracePeriod"}})
+			}
+			if !p.Deleting.IsZero() {
+				out.lookAgainAt(p.Deleting.Add(in.Policy.StuckPod + time.Second))
+			}
+			return
+		}
+		out.lookAgainAt(last)
+	}
+	if !p.Deleting.IsZero() {
+		out.lookAgainAt(p.Deleting.Add(in.Policy.StuckPod + time.Second))
+		return
+	}
+	if held, until := p.Held(in.Now); held {
+		if !until.IsZero() {
+			out.lookAgainAt(until)
+		}
+		return // the drain waits; only the node's termination grace period ends that
+	}
+	why := plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool}
+	if r, ok := in.Rolls[p.UID]; ok {
+		if why = r.Refused; why.Code == "" {
+			if awaitRollout(in, n, p, r, out) {
+				return
+			}
+			why = plan.Reason{Code: plan.NoSurge, Subject: "pod/" + p.Key(), Key: "time", Want: r.evictBy(in).Sub(in.Claim.Deleting).String(), Have: "its successor has not come in time"}
+		}
+		why.Pool = in.Claim.Pool
+	}
+	out.addActions(plan.Evict{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Why: why})
+}
+
+// awaitRollout restarts a pod's Deployment, so that the pod's successor comes before it goes, and says whether there is
+// time left to wait for that.
+func awaitRollout(in *Input, n *model.Node, p *model.Pod, r Roll, out *Output) bool {
+	limit := r.evictBy(in)
+	if !in.Now.Before(limit) {
+		return false
+	}
+	out.lookAgainAt(limit)
+	if !r.Begun {
+		d := r.Deployment
+		out.addActions(plan.Restart{Namespace: d.Namespace, Deployment: d.Name, UID: d.UID, From: d.RestartedAt, To: in.Now.UTC().Format(time.RFC3339Nano),
+			Pod: p.Name, Node: n.Name, Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Subject: "pod/" + p.Key()}})
+	}
+	return true
+}
+
+// evictBy is until when a pod's successor is waited for.
+func (r *Roll) evictBy(in *Input) time.Time {
+	limit := in.Claim.Deleting.Add(in.Policy.SurgeTimeout)
+	if !r.By.IsZero() && r.By.Before(limit) {
+		return r.By
+	}
+	return limit
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package lifecycle
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// launchInstance asks for the claim's instance, or deletes the claim when the last try failed for good or the time is
+// up.
+func launchInstance(in *Input, out *Output) {
+	c := in.Claim
+	if f := in.Failure; f != nil {
+		switch f.Kind {
+		case "InsufficientCapacity", "NodeClassNotReady", "NotFound", "NotReady":
+			code := plan.InsufficientCap
+			switch f.Kind {
+			case "NotFound": // its machine was bought and is gone again
+				code = plan.InstanceGone
+			case "NodeClassNotReady", "NotReady":
+				code = plan.NodeClassNotReady
+			}
+			out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: code, Pool: c.Pool, Have: f.Message}})
+			return
+		}
+	}
+	most := in.Policy.For(in.Pool).LaunchTimeout
+	limit := c.Created.Add(most)
+	if !in.Now.Before(limit) {
+		why := plan.Reason{Code: plan.LaunchTimeout, Pool: c.Pool, Want: most.String()}
+		if in.Failure != nil {
+			why.Have = in.Failure.Message
+		}
+		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why})
+		return
+	}
+	out.lookAgainAt(limit)
+	if f := in.Failure; f != nil {
+		have := c.Conditions[Launched]
+		if have.Status != "Unknown" || have.Reason != "LaunchFailed" || have.Message != f.Message {
+			out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{
+				Launched: {Status: "Unknown", Reason: "LaunchFailed", Message: f.Message}},
+				Why: plan.Reason{Code: plan.Launching, Have: f.Message}})
+		}
+	}
+	out.addActions(plan.LaunchClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Launching, Pool: c.Pool}})
+}
+
+// deleteIfInstanceGone deletes a claim whose instance the cloud no longer lists, unless its node is still Ready; and
+// says whether it did.
+func deleteIfInstanceGone(in *Input, out *Output) bool {
+	c := in.Claim
+	if c.ProviderID == "" || in.InstancesAt.IsZero() || !in.InstancesAt.After(c.Conditions[Launched].Since.Add(in.Policy.ListDelay+wholeSecond)) {
+		return false
+	}
+	for _, i := range in.Instances {
+		if !i.Gone {
+			return false
+		}
+	}
+	for _, n := range in.Nodes {
+		if n.Ready {
+			return false
+		}
+	}
+	out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.InstanceGone, Pool: c.Pool, Subject: c.ProviderID}})
+	return true
+}
+
+// awaitNode waits for the one node of a launched claim, and deletes the claim when that does not come, or a
+// registered node has been gone for too long. Several nodes with its provider id are a condition of the claim, and
+// none of them is taken.
+func awaitNode(in *Input, out *Output) {
+	c := in.Claim
+	if c.Is(Registered) {
+		if len(in.Nodes) == 0 {
+			// It had one, and somebody took even its finalizer off: its pods are gone, and no kubelet makes it anew
+			// as ours. The machine goes as it would have, had the node been deleted in the ordinary way. Not at once:
+			// claims and nodes are read apart, and the node may only be late.
+			if due := in.NodelessSince.Add(in.Policy.NodeGone); in.Now.Before(due) {
+				out.lookAgainAt(due)
+				return
+			}
+			out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool, Subject: "node/" + c.NodeName}})
+		}
+		return
+	}
+	most := in.Policy.For(in.Pool).RegistrationTimeout
+	limit := c.Created.Add(most)
+	if !in.Now.Before(limit) {
+		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{
+			Code: plan.RegistrationTimeout, Pool: c.Pool, Subject: c.ProviderID, Want: most.String()}})
+		return
+	}
+	out.lookAgainAt(limit)
+	want := model.Condition{Status: "Unknown", Reason: "NodeNotFound", Message: "the machine has not registered a node yet"}
+	if len(in.Nodes) > 1 {
+		names := make([]string, len(in.Nodes))
+		for i, n := range in.Nodes {
+			names[i] = n.Name
+		}
+		slices.Sort(names)
+		want = model.Condition{Status: "False", Reason: "MultipleNodesFound", Message: "several nodes bear provider id " + c.ProviderID + ": " + strings.Join(names, ", ")}
+	}
+	if have := c.Conditions[Registered]; len(in.Nodes) > 1 && (have.Reason != want.Reason || have.Message != want.Message) {
+		out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{Registered: want},
+			Why: plan.Reason{Code: plan.Registering, Have: want.Message}})
+	}
+}

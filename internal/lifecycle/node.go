@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package lifecycle
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// stepNode takes a claim with one node through registration and initialization to the end of its reservation.
+func stepNode(in *Input, n *model.Node, out *Output) {
+	c := in.Claim
+	ready, why := isInitialized(c, n)
+	u := plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: map[string]string{}, Annotations: map[string]string{}}
+	if n.Labels[model.LabelRegistered] != trueValue {
+		// One that nothing keeps pods off, as those of node groups, must be ours before it is Ready.
+		if soon := n.Created.Add(in.Policy.QuickBoot); !ready && in.Now.Before(soon) && hasTaint(n.Taints, unregisteredTaint) {
+			out.lookAgainAt(soon) // most likely one patch will do for registration and initialisation
+			return
+		}
+		registerNode(in, n, &u)
+		ready = ready && !slices.ContainsFunc(u.AddTaints, func(t model.Taint) bool { return hasTaint(c.StartupTaints, t) })
+	}
+	if ready && n.Labels[model.LabelInitialized] != trueValue {
+		u.Labels[model.LabelInitialized] = trueValue
+		if u.Why.Code == "" {
+			u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool}
+		}
+	}
+	releaseReservation(in, n, ready, &u, out)
+	if u.Why.Code != "" {
+		out.addActions(u)
+	}
+	if n.Labels[model.LabelRegistered] == trueValue {
+		updateConditions(in, n, ready, why, out)
+	}
+	if len(out.Actions) == 0 { // it can wait, and nothing else has to
+		applyEndedReservation(in, n, out)
+	}
+}
+
+// unregisteredTaint keeps pods off a node until it is registered.
+var unregisteredTaint = model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute}
+
+// registerNode fills in the patch that registers a new node: one patch takes the unregistered taint off and writes
+// labels, annotations, taints and the reservation.
+func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
+	c := in.Claim
+	u.Why = plan.Reason{Code: plan.Registering, Pool: c.Pool}
+	for k, v := range c.Labels {
+		if h, ok := n.Labels[k]; !ok || h != v {
+			u.Labels[k] = v
+		}
+	}
+	u.Labels[model.LabelRegistered] = trueValue
+	for k, v := range c.Annotations {
+		if h, ok := n.Annotations[k]; (!ok || h != v) && !strings.HasPrefix(k, "dovetail.sh/") {
+			u.Annotations[k] = v
+		}
+	}
+	if n.Labels[doNotSyncTaintsLabel] != trueValue {
+		for _, t := range append(slices.Clone(c.Taints), c.StartupTaints...) {
+			if !hasTaint(n.Taints, t) {
+				u.AddTaints = append(u.AddTaints, t)
+			}
+		}
+	}
+	if !hasTaint(n.Taints, unregisteredTaint) && c.Labels[model.LabelNodeGroup] == "" {
+		u.Why.Key, u.Why.Want = model.TaintUnregistered, unregisteredTaint.Effect // pods may have come before their node was ours
+	}
+	u.AddFinalizer = !n.HasFinalizer
+	u.OwnerClaim, u.OwnerUID = c.Name, c.UID
+	u.RemoveTaints = append(u.RemoveTaints, unregisteredTaint)
+	if c.Reserved && in.Awaited > 0 {
+		u.AddTaints = append(u.AddTaints, model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule})
+	}
+}
+
+func hasTaint(ts []model.Taint, t model.Taint) bool { return slices.Contains(ts, t) }
+
+// Ephemeral says whether a taint goes by itself once a new node is up.
+func Ephemeral(t model.Taint) bool {
+	switch t.Key {
+	case "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.cloudprovider.kubernetes.io/uninitialized", model.TaintUnregistered:
+		return true
+	}
+	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
+}
+
+// isInitialized says whether a node is initialized or may be now; where not, the condition says what is missing.
+func isInitialized(c *model.Claim, n *model.Node) (bool, model.Condition) {
+	if n.Labels[model.LabelInitialized] == trueValue {
+		return true, model.Condition{}
+	}
+	if !n.Ready {
+		return false, model.Condition{Status: "Unknown", Reason: "NodeNotReady", Message: "node " + n.Name + " is not Ready"}
+	}
+	for _, t := range n.Taints {
+		for _, s := range c.StartupTaints {
+			if t.Key == s.Key && t.Effect == s.Effect {
+				return false, model.Condition{Status: "Unknown", Reason: "StartupTaintsExist", Message: "startup taint " + t.Key + ":" + t.Effect + " is still on the node"}
+			}
+		}
+		if Ephemeral(t) && t.Key != model.TaintUnregistered {
+			return false, model.Condition{Status: "Unknown", Reason: "KnownEphemeralTaintsExist", Message: "taint " + t.Key + ":" + t.Effect + " is still on the node"}
+		}
+	}
+	for d := model.FirstExtended; int(d) < len(c.Requests); d++ {
+		if c.Requests[d] > 0 && n.Allocatable.At(d) == 0 {
+			return false, model.Condition{Status: "Unknown", Reason: "ResourceNotRegistered", Message: "an extended resource that was asked for is not in the node's allocatable yet"}
+		}
+	}
+	return true, model.Condition{}
+}

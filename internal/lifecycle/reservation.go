@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package lifecycle
+
+import (
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// releaseReservation takes the reserved taint off a node when its pods are bound or their time is up.
+func releaseReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode, out *Output) {
+	c := in.Claim
+	t := model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}
+	if !hasTaint(n.Taints, t) {
+		return
+	}
+	if in.Awaited <= 0 {
+		u.RemoveTaints = append(u.RemoveTaints, t)
+		u.Why = plan.Reason{Code: plan.Landed, Pool: c.Pool}
+		return
+	}
+	if !ready || !c.Is(Initialized) {
+		return // the time-out starts when nothing else keeps the pods out
+	}
+	since := c.Conditions[Initialized].Since
+	if in.Landed.After(since) {
+		since = in.Landed
+	}
+	limit := since.Add(in.Policy.LandingTimeout)
+	if in.Coming {
+		return
+	}
+	if in.Now.Before(limit) {
+		out.lookAgainAt(limit)
+		return
+	}
+	u.RemoveTaints = append(u.RemoveTaints, t)
+	u.Why = plan.Reason{Code: plan.LandingTimeout, Pool: c.Pool, Want: in.Policy.LandingTimeout.String()}
+}
+
+// Unreserved is what the labels of a claim and its node are to say, once the capacity reservation that the instance was
+// launched into has ended and they do not say so yet; nil: nothing.
+func Unreserved(c *model.Claim, n *model.Node, i *model.Instance) model.Labels {
+	if i.Unreserved == nil || i.Gone || i.ProviderID == "" || i.ProviderID != c.ProviderID || !c.Deleting.IsZero() {
+		return nil
+	}
+	if c.Labels[model.LabelCapacityType] == model.Reserved || n.Labels[model.LabelCapacityType] == model.Reserved {
+		return i.Unreserved
+	}
+	return nil
+}
+
+// applyEndedReservation writes into claim and node what they are once their capacity reservation has ended: capacity
+// that is paid for like any other.
+func applyEndedReservation(in *Input, n *model.Node, out *Output) {
+	c := in.Claim
+	if n.Labels[model.LabelRegistered] != trueValue {
+		return // it is given its claim's labels first
+	}
+	for _, i := range in.Instances {
+		now := Unreserved(c, n, i)
+		if now == nil {
+			continue
+		}
+		why := plan.Reason{Code: plan.ReservationEnded, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Want: now[model.LabelCapacityType], Have: model.Reserved}
+		differs := func(have model.Labels) map[string]string {
+			change := map[string]string{}
+			for k, v := range now {
+				switch h, ok := have[k]; {
+				case v == "" && ok: // see model.Instance
+					change[k] = plan.Unset
+				case v != "" && h != v:
+					change[k] = v
+				}
+			}
+			return change
+		}
+		if c.Labels[model.LabelCapacityType] == model.Reserved {
+			out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Labels: differs(c.Labels), Why: why})
+		}
+		if n.Labels[model.LabelCapacityType] == model.Reserved {
+			out.addActions(plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: differs(n.Labels), Why: why})
+		}
+		return
+	}
+}
