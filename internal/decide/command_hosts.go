@@ -191,14 +191,14 @@ func (dc *disruptionCommands) lacksCapacityForSlots(c *model.Claim, n *model.Nod
 
 // canHost says whether capacity of the node at a position can be reserved for a command's pods: it has a claim of ours,
 // is usable, and nothing else is going on with it. A drifted node will be replaced too and its pods would move twice,
-// so it can only where drifted nodes are allowed (worn).
-func (dc *disruptionCommands) canHost(p int32, worn bool) bool {
+// so it can only where drifted nodes are allowed (allowDrifted).
+func (dc *disruptionCommands) canHost(p int32, allowDrifted bool) bool {
 	at := dc.claims.claimOf[p]
 	if at < 0 {
 		return false
 	}
 	c := dc.s.Claims[at]
-	if c.Is(conditionDrifted) && !worn || !c.Deleting.IsZero() || c.UID == "" || dc.ofClaim[c.Name] != "" || dc.interruptions.byClaim[c.Name] != nil || dc.reservations.byClaim[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
+	if c.Is(conditionDrifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || dc.ofClaim[c.Name] != "" || dc.interruptions.byClaim[c.Name] != nil || dc.reservations.byClaim[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
 		return false
 	}
 	for _, g := range dc.mem.hosts {
@@ -212,10 +212,10 @@ func (dc *disruptionCommands) canHost(p int32, worn bool) bool {
 
 // closedToDisruption returns the nodes whose free capacity no command may count on: those given, and where pods are
 // bound by us all that can't be reserved (see canHost).
-func (dc *disruptionCommands) closedToDisruption(going map[string]bool, worn bool) map[string]bool {
+func (dc *disruptionCommands) closedToDisruption(going map[string]bool, allowDrifted bool) map[string]bool {
 	if dc.pol.Landing == LandBind {
 		for p, n := range dc.s.Nodes {
-			if !going[n.Name] && !dc.canHost(int32(p), worn) {
+			if !going[n.Name] && !dc.canHost(int32(p), allowDrifted) {
 				going[n.Name] = true
 			}
 		}

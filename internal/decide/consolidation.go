@@ -26,8 +26,8 @@ type disruptionSearch struct {
 	reservations *reservations
 }
 
-// input returns the cluster as package disrupt searches it. With worn, drifted nodes may host a command's pods.
-func (se *disruptionSearch) input(worn bool) *disrupt.Input {
+// input returns the cluster as package disrupt searches it. With allowDrifted, drifted nodes may host a command's pods.
+func (se *disruptionSearch) input(allowDrifted bool) *disrupt.Input {
 	rooms, _ := se.nodes.list()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
 	for _, u := range se.candidates.all {
@@ -35,7 +35,7 @@ func (se *disruptionSearch) input(worn bool) *disrupt.Input {
 			going[u.Node.Name] = true
 		}
 	}
-	rooms = closeNodes(rooms, se.commands.closedToDisruption(going, worn))
+	rooms = closeNodes(rooms, se.commands.closedToDisruption(going, allowDrifted))
 	se.measureStartTimes()
 	in := &disrupt.Input{ResourceNames: se.s.ResourceNames, Nodes: rooms, Pools: se.candidates.withoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.removableByGroup(), Daemons: se.s.Daemons, Namespaces: se.s.Namespaces,
 		BudgetLeft: map[string]int64{}, StartTimes: se.mem.startTimes, BootTime: se.mem.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
@@ -86,12 +86,12 @@ func (se *disruptionSearch) measureStartTimes() {
 func (se *disruptionSearch) consolidate() {
 	var may []*disrupt.Candidate
 	left := map[string]int64{}
-	flying := make(map[string]bool, len(se.s.InFlight))
+	inFlight := make(map[string]bool, len(se.s.InFlight))
 	for k := range se.s.InFlight {
-		flying[k] = true
+		inFlight[k] = true
 	}
 	for _, a := range se.out.Actions {
-		flying[a.Key()] = true
+		inFlight[a.Key()] = true
 	}
 	var soon time.Time
 	var after time.Duration // the longest consolidateAfter of those that will be at rest soon
@@ -109,7 +109,7 @@ func (se *disruptionSearch) consolidate() {
 			continue
 		}
 		fresh = fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(se.mem.searchedAt)
-		if flying[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
+		if inFlight[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
 			if due := se.now.Add(se.pol.SearchInterval / 5); due.After(soon) {
 				soon = due
 			}

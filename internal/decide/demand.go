@@ -117,7 +117,7 @@ func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, placed map[string]placement) {
 	for _, a := range on {
 		w := dm.nodes.targetNamed(a.Room, what)
-		if w.held == nil {
+		if w.reservation == nil {
 			for _, p := range a.Pods {
 				dm.out.Pods = append(dm.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNode, Target: a.Room})
 				placed[p.UID] = placement{node: a.Room, since: dm.placedSince(p, a.Room)}

@@ -51,7 +51,7 @@ func (dr *draft) dropInFlight() {
 			continue // two writes to one thing would race: the second is for the next step, which sees the first
 		}
 		said[a.Key()] = true
-		if until, flying := dr.s.InFlight[a.Key()]; flying {
+		if until, inFlight := dr.s.InFlight[a.Key()]; inFlight {
 			dr.wakeAt(until)
 			continue
 		}

@@ -188,8 +188,8 @@ func (ep *evictionPacing) pace() {
 		if again {
 			next[e.UID] = first
 		}
-		switch _, flying := ep.s.InFlight[a.Key()]; {
-		case flying:
+		switch _, inFlight := ep.s.InFlight[a.Key()]; {
+		case inFlight:
 			kept = append(kept, a) // drop sees to it
 		case again && rounds > 0:
 			rounds--

@@ -80,8 +80,8 @@ func (rq *requiredDisruption) replace() bool {
 			}
 		} else {
 			var why plan.Reason
-			for _, worn := range []bool{false, true} {
-				if m, why = disrupt.Replace(rq.search.input(worn), []*disrupt.Candidate{u}, d.cause, rq.pol.Disrupt, rq.pol.Solve); m != nil {
+			for _, allowDrifted := range []bool{false, true} {
+				if m, why = disrupt.Replace(rq.search.input(allowDrifted), []*disrupt.Candidate{u}, d.cause, rq.pol.Disrupt, rq.pol.Solve); m != nil {
 					break
 				}
 			}

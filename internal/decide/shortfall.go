@@ -54,7 +54,7 @@ func (cs *capacityShortfalls) reducePools() {
 		return
 	}
 	left := make(map[poolType]shortfall, len(cs.mem.byType))
-	doubted := map[*model.NodePool]*model.NodePool{}
+	reduced := map[*model.NodePool]*model.NodePool{}
 	var pools []*model.NodePool
 	for i, p := range cs.s.Pools {
 		var types []*model.InstanceType
@@ -86,13 +86,13 @@ func (cs *capacityShortfalls) reducePools() {
 			less.Types = types
 			q = &less
 		}
-		doubted[p] = q
+		reduced[p] = q
 		if pools == nil {
 			pools = slices.Clone(cs.s.Pools)
 		}
 		pools[i] = q
 	}
-	cs.mem.byType, cs.mem.reducedPools = left, doubted
+	cs.mem.byType, cs.mem.reducedPools = left, reduced
 	if pools != nil {
 		s := *cs.s
 		s.Pools = pools
@@ -111,7 +111,7 @@ func (x shortfall) leastAllocatable() model.Resources {
 
 // checkCapacity checks that a claim's node, which has come, holds what was planned on it. Slots for which it has no
 // capacity are dropped: their pods are decided on again at once. It says whether the shortfall was not known before.
-func (cs *capacityShortfalls) checkCapacity(h *reservation) (news bool) {
+func (cs *capacityShortfalls) checkCapacity(h *reservation) (isNew bool) {
 	c, n := h.claim, h.node
 	if n == nil || c.UID == "" || !c.Is(lifecycle.Initialized) {
 		return false
@@ -126,9 +126,9 @@ func (cs *capacityShortfalls) checkCapacity(h *reservation) (news bool) {
 	for _, s := range h.slots {
 		need = need.AddInto(s.Requests, int64(s.Count))
 	}
-	news = cs.record(c, n, need, room)
+	isNew = cs.record(c, n, need, room)
 	if need.Fits(room) {
-		return news
+		return isNew
 	}
 	x := lostSlots{claim: c, room: room, slots: map[slotKey]int{}}
 	for i := range h.slots {
@@ -142,10 +142,10 @@ func (cs *capacityShortfalls) checkCapacity(h *reservation) (news bool) {
 		}
 		x.slots[slotKey{s.Class, s.Owner}] += was - s.Count
 	}
-	if news {
+	if isNew {
 		cs.mem.lost = append(slices.Clip(cs.mem.lost), x)
 	}
-	return news
+	return isNew
 }
 
 // lostSlots is the slots that a machine which came short had no capacity for.

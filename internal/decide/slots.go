@@ -115,8 +115,8 @@ func (rt *reservations) distanceToReady(h *reservation) int {
 }
 
 // assignSlot gives a pod one of these slots, on one claim only if it is named, and says whether there was one.
-func (rt *reservations) assignSlot(p *model.Pod, berths []slotRef, only string) bool {
-	for _, h := range berths {
+func (rt *reservations) assignSlot(p *model.Pod, refs []slotRef, only string) bool {
+	for _, h := range refs {
 		if only != "" && h.claim.Name != only || rt.disagreements.isBarred(p, h.node) {
 			continue
 		}
@@ -168,7 +168,7 @@ func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
 	}
 	type waiting struct {
 		*model.Pod
-		berths []slotRef
+		refs []slotRef
 	}
 	var wait []waiting
 	nearest := map[slotKey][]slotRef{}
@@ -191,7 +191,7 @@ func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
 	}
 	slices.SortFunc(wait, func(a, b waiting) int { return comparePodAge(a.Pod, b.Pod) })
 	for _, w := range wait {
-		rt.assignSlot(w.Pod, w.berths, "")
+		rt.assignSlot(w.Pod, w.refs, "")
 	}
 	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: a look in vain costs
 	// it as much as one that finds a node, and delays the pod's next.

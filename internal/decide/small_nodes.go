@@ -59,7 +59,7 @@ func (dm *demandStage) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNod
 			}
 		}
 	}
-	since, waits := map[string]time.Time{}, map[*model.Pod]bool{}
+	since, delayed := map[string]time.Time{}, map[*model.Pod]bool{}
 	byClass := map[string][]*model.Pod{}
 	for _, p := range demand {
 		if dependsOnOtherPods(p.Class) {
@@ -88,7 +88,7 @@ func (dm *demandStage) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNod
 				if p.Node != "" || !dm.now.Before(first.Add(dm.pol.SmallNodeDelay)) {
 					return demand, 0
 				}
-				waits[p] = true
+				delayed[p] = true
 			}
 			if again || i < small[key] {
 				since[p.UID] = first
@@ -96,7 +96,7 @@ func (dm *demandStage) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNod
 		}
 	}
 	dm.mem.delayedSince = since
-	return slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool { return waits[p] }), len(waits)
+	return slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool { return delayed[p] }), len(delayed)
 }
 
 // dependsOnOtherPods says whether where pods of a class may or would rather be depends on where others are.

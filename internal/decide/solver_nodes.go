@@ -24,9 +24,9 @@ type solverView struct {
 
 // solverTarget is what a solve.Room stands for.
 type solverTarget struct {
-	node  *model.Node
-	claim *model.Claim
-	held  *reservation
+	node        *model.Node
+	claim       *model.Claim
+	reservation *reservation
 }
 
 // closeNodes returns nodes with those of the given names closed to pods. The list given stays as it is, for the memory
@@ -79,7 +79,7 @@ func (sv *solverView) list() ([]solve.Room, inFlightNodes) {
 		if on == nil {
 			on = inFlightNodes{}
 		}
-		on[r.Name] = solverTarget{claim: c, held: sv.reservations.byClaim[c.Name]}
+		on[r.Name] = solverTarget{claim: c, reservation: sv.reservations.byClaim[c.Name]}
 		more = append(more, r)
 	}
 	if len(more) > 0 {
@@ -95,8 +95,8 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 	}
 	p := findNode(sv.s, name)
 	r := solverTarget{node: sv.s.Nodes[p]}
-	if r.claim, r.held = sv.reservations.claimOfNode(p); r.held != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.held.awaitedPods() == 0 {
-		r.held = nil // its reservation goes: no more slots can be kept there
+	if r.claim, r.reservation = sv.reservations.claimOfNode(p); r.reservation != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.reservation.awaitedPods() == 0 {
+		r.reservation = nil // its reservation goes: no more slots can be kept there
 	}
 	return r
 }

@@ -53,7 +53,7 @@ func (sp *staticPools) scale() bool {
 			if !ok {
 				break
 			}
-			if _, flying := sp.s.InFlight[a.Key()]; flying {
+			if _, inFlight := sp.s.InFlight[a.Key()]; inFlight {
 				break // under way, or refused: the other pools go on
 			}
 			sp.addAction(a)
