@@ -189,3 +189,8 @@ func (ca *candidates) onNode(node string) *disrupt.Candidate {
 	}
 	return ca.all[i]
 }
+
+// hasDoNotDisrupt says whether the annotations of a node or claim ask that it be left alone.
+func hasDoNotDisrupt(annotations model.Labels) bool {
+	return annotations[disrupt.DoNotDisrupt] == "true"
+}

@@ -82,10 +82,19 @@ func (se *disruptionSearch) measureStartTimes() {
 	}
 }
 
-// consolidate looks for machines whose pods can be had for less.
-func (se *disruptionSearch) consolidate() {
-	var may []*disrupt.Candidate
-	left := map[string]int64{}
+// searchable is the machines that may be searched for consolidation now.
+type searchable struct {
+	candidates []*disrupt.Candidate
+	budgetLeft map[string]int64 // by pool: how many of its machines may go
+	fresh      bool             // some have become quiet since the last search
+
+	soon  time.Time     // when the last of those that become quiet within Policy.QuietWait does; zero: none does
+	after time.Duration // the longest consolidateAfter of these
+}
+
+// findSearchable returns the machines with pods that nothing blocks and that their pools' budgets let go.
+func (se *disruptionSearch) findSearchable() searchable {
+	out := searchable{budgetLeft: map[string]int64{}}
 	inFlight := make(map[string]bool, len(se.s.InFlight))
 	for k := range se.s.InFlight {
 		inFlight[k] = true
@@ -93,54 +102,59 @@ func (se *disruptionSearch) consolidate() {
 	for _, a := range se.out.Actions {
 		inFlight[a.Key()] = true
 	}
-	var soon time.Time
-	var after time.Duration // the longest consolidateAfter of those that will be at rest soon
-	fresh := false          // some have come to rest since machines were looked at last
 	for _, u := range se.candidates.all {
 		if len(u.Pods) == 0 || se.commands.isInBackOff(u.Claim.UID) {
 			continue
 		}
 		if why := se.candidates.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
 			if due := se.candidates.guard.EligibleAt(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(se.now.Add(se.pol.QuietWait)) {
-				if after = max(after, u.Pool.ConsolidateAfter); due.After(soon) {
-					soon = due
-				}
+				out.after = max(out.after, u.Pool.ConsolidateAfter)
+				out.soon = laterOf(out.soon, due)
 			}
 			continue
 		}
-		fresh = fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(se.mem.searchedAt)
+		out.fresh = out.fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(se.mem.searchedAt)
 		if inFlight[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
-			if due := se.now.Add(se.pol.SearchInterval / 5); due.After(soon) {
-				soon = due
-			}
+			out.soon = laterOf(out.soon, se.now.Add(se.pol.SearchInterval/5))
 			continue
 		}
-		n, ok := left[u.Pool.Name]
+		n, ok := out.budgetLeft[u.Pool.Name]
 		if !ok {
 			n, _ = se.candidates.budgetLeft(u.Pool, plan.Underutilized)
-			left[u.Pool.Name] = n
+			out.budgetLeft[u.Pool.Name] = n
 		}
 		if n <= 0 {
 			se.wakeAt(se.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
-		may = append(may, u)
+		out.candidates = append(out.candidates, u)
 	}
-	if len(may) == 0 {
-		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
-		return
-	}
+	return out
+}
+
+// waitsForQuiet says whether a search waits for machines that become quiet soon, and notes since when.
+func (se *disruptionSearch) waitsForQuiet(x searchable) bool {
 	// Machines whose pods left together become quiet one after another: a command for all of them is better than one
 	// for each. As long as none of them is quiet, the others, which have been searched before, are not searched alone.
-	if se.mem.quietWaitSince.IsZero() || fresh && !se.mem.quietWaitFresh {
-		se.mem.quietWaitSince, se.mem.quietWaitFresh = se.now, fresh
+	if se.mem.quietWaitSince.IsZero() || x.fresh && !se.mem.quietWaitFresh {
+		se.mem.quietWaitSince, se.mem.quietWaitFresh = se.now, x.fresh
 	}
 	limit := se.pol.QuietWait
 	if !se.mem.quietWaitFresh {
-		limit += after
+		limit += x.after
 	}
-	if !soon.IsZero() && se.now.Before(se.mem.quietWaitSince.Add(limit)) {
-		se.wakeAt(soon)
+	return !x.soon.IsZero() && se.now.Before(se.mem.quietWaitSince.Add(limit))
+}
+
+// consolidate searches for machines whose pods can be had for less, and starts the commands that it finds.
+func (se *disruptionSearch) consolidate() {
+	x := se.findSearchable()
+	if len(x.candidates) == 0 {
+		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
+		return
+	}
+	if se.waitsForQuiet(x) {
+		se.wakeAt(x.soon)
 		return
 	}
 	if due := se.mem.searchedAt.Add(se.pol.SearchInterval); se.now.Before(due) {
@@ -153,7 +167,7 @@ func (se *disruptionSearch) consolidate() {
 	}
 	se.mem.searchedAt = se.now
 	in := se.input(false)
-	in.Candidates, in.BudgetLeft = may, left
+	in.Candidates, in.BudgetLeft = x.candidates, x.budgetLeft
 	var again time.Time
 	in.Scope, again = se.scope()
 	found, mem := disrupt.Consolidate(in, se.pol.Disrupt, se.pol.Solve, se.mem.consolidation)

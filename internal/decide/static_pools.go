@@ -80,7 +80,7 @@ func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) 
 			return 0
 		}
 		w := u.DisruptionWeight()
-		if u.Node.Annotations[disrupt.DoNotDisrupt] == "true" || c.Annotations[disrupt.DoNotDisrupt] == "true" || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
+		if hasDoNotDisrupt(u.Node.Annotations) || hasDoNotDisrupt(c.Annotations) || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
 			held, _ := p.Held(sp.now)
 			return held
 		}) {
