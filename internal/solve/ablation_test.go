@@ -6,10 +6,13 @@ package solve
 import (
 	"math/rand"
 	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/bound"
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 )
 
-// TestAblation leaves out each lower bound and each stage of packing, one at a time: plans stay valid, and no bound is above the cost of
-// the plan that all of them together make.
+// TestAblation leaves out each lower bound and each stage of packing, one at a time: plans stay valid, and no bound
+// is above the cost of the plan that all of them together make.
 func TestAblation(t *testing.T) {
 	var names []string
 	seen := map[string]bool{}
@@ -20,11 +23,11 @@ func TestAblation(t *testing.T) {
 		seen[name] = true
 		names = append(names, name)
 	}
-	for _, x := range lowerBounds {
-		add(x.name, x.doc)
+	for _, x := range bound.LowerBounds {
+		add(x.Name, x.Doc)
 	}
-	for _, x := range stages {
-		add(x.name, x.doc)
+	for _, x := range pack.Stages {
+		add(x.Name, x.Doc)
 	}
 	problems := []*Problem{drawnProblem(1, 0, 7), drawnProblem(0, 3, 7)}
 	for seed := range int64(12) {
@@ -35,9 +38,7 @@ func TestAblation(t *testing.T) {
 	for i, p := range problems {
 		with, _ := Solve(p, Memory{}, whole)
 		for _, name := range names {
-			pol := whole
-			pol.leaveOut = name
-			r, _ := Solve(p, Memory{}, pol)
+			r := buildResult((&task{problem: p, policy: whole, leaveOut: name}).solveWithAlternatives())
 			check(t, p, r)
 			if len(with.Refused) == 0 && len(r.Refused) == 0 && r.Cost.BoundMicroPerHour > with.Cost.NewMicroPerHour {
 				t.Errorf("problem %d without %s: the bound %d is above the cost %d of the whole plan", i, name, r.Cost.BoundMicroPerHour, with.Cost.NewMicroPerHour)

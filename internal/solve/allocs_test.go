@@ -3,24 +3,28 @@
 
 package solve
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
+)
 
 // TestHotLoopAllocatesNothing counts allocations where a plan spends its time: making a fill, finding the best of all
 // fills and asking the program for a column, once the memory they work in is there.
 func TestHotLoopAllocatesNothing(t *testing.T) {
-	s := newPlanner(diverseProblem(t, 3000), Memory{}, DefaultPolicy())
-	s.stepLimit = DefaultPolicy().Work
-	s.placeClasses(s.classes)
-	p := s.newPacking(s.levels[0], s.demands)
-	remaining := make([]int64, len(p.demands))
-	for i, d := range p.demands {
-		remaining[i] = d.unbought
+	s := pack.NewPlanner(diverseProblem(t, 3000), DefaultPolicy(), nil, nil, "")
+	s.StepLimit = DefaultPolicy().Work
+	s.PlaceClasses(s.Classes)
+	p := s.NewPacking(s.Levels[0], s.Demands)
+	remaining := make([]int64, len(p.Demands))
+	for i, d := range p.Demands {
+		remaining[i] = d.Unbought
 	}
-	if len(remaining) < 20 || len(p.machines) < 20 {
-		t.Fatalf("%d demands and %d machines are too few to say anything", len(remaining), len(p.machines))
+	if len(remaining) < 20 || len(p.Machines) < 20 {
+		t.Fatalf("%d demands and %d machines are too few to say anything", len(remaining), len(p.Machines))
 	}
-	p.priceDemands(remaining)
-	r := ranking{p: p, patterns: make([]pattern, len(p.machines))}
+	p.PriceDemands(remaining)
+	r := pack.Ranking{P: p, Patterns: make([]pack.Pattern, len(p.Machines))}
 	steady := func(name string, allowed float64, call func()) {
 		t.Helper()
 		call()
@@ -29,22 +33,22 @@ func TestHotLoopAllocatesNothing(t *testing.T) {
 		}
 	}
 	steady("a fill", 0, func() {
-		for i := range r.patterns {
-			r.patterns[i].machine = i
-			p.buildPattern(&r.patterns[i], remaining)
+		for i := range r.Patterns {
+			r.Patterns[i].Machine = i
+			p.BuildPattern(&r.Patterns[i], remaining)
 		}
 	})
 	steady("the best of all fills", 0, func() {
-		r.rebuild(remaining)
-		if r.bestPattern(remaining) < 0 {
+		r.Rebuild(remaining)
+		if r.BestPattern(remaining) < 0 {
 			t.Fatal("no machine holds anything")
 		}
 	})
-	m := newMaster(p, remaining)
-	m.meanDuals = make([]float64, len(m.rows))
-	m.generateColumns(s.steps + 1_000_000)
-	steady("working out prices", 0, m.recompute)
-	steady("what pods are worth", 0, func() { m.setDuals(5) })
-	c := column{machine: m.cols[0].machine, items: m.cols[0].items}
-	steady("an offer that is refused", 0, func() { m.tryColumn(c) })
+	m := pack.NewMaster(p, remaining)
+	m.MeanDuals = make([]float64, len(m.Rows))
+	m.GenerateColumns(s.Steps + 1_000_000)
+	steady("working out prices", 0, m.Recompute)
+	steady("what pods are worth", 0, func() { m.SetDuals(5) })
+	c := pack.Column{Machine: m.Cols[0].Machine, Items: m.Cols[0].Items}
+	steady("an offer that is refused", 0, func() { m.TryColumn(c) })
 }

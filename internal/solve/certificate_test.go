@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dovetail-sh/dovetail/internal/solve/bound"
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 	"pgregory.net/rapid"
 )
 
@@ -28,15 +31,15 @@ func TestAnyPricesAreABound(t *testing.T) {
 			fmt.Fprintf(&b, "pod w%d cpu=%dm mem=%dMi\n", i, 100*(1+c.n(40)), 1+c.n(6000))
 		}
 		p := parseProblem(t, b.String())
-		s := newBounder(solveAssuming(p, Memory{}, DefaultPolicy(), alternative{}))
+		s := bound.NewBounder(planOf(p, DefaultPolicy()))
 		optimum, fit := cheapest(p)
 		if fit == 0 {
 			return
 		}
-		if len(s.groups) != 1 {
-			rt.Fatalf("one pool has %d groups", len(s.groups))
+		if len(s.Groups) != 1 {
+			rt.Fatalf("one pool has %d groups", len(s.Groups))
 		}
-		g := s.groupClasses()[0]
+		g := s.GroupClasses()[0]
 		any := func() int64 {
 			switch c.n(4) {
 			case 0:
@@ -58,39 +61,39 @@ func TestAnyPricesAreABound(t *testing.T) {
 				rt.Fatalf("%s----\n%s prove %d, the cheapest packing costs %d", b.String(), what, bound, optimum)
 			}
 		}
-		good := resourcePrices(g.sizes, g.cost, g.total[:s.numDims], s.numDims)
+		good := pack.ResourcePrices(g.Sizes, g.Cost, g.Total[:s.NumDims], s.NumDims)
 		for _, of := range []func(int) int64{func(k int) int64 { return good[k] }, func(k int) int64 { return max(0, bent(good[k])) }, func(int) int64 { return any() }} {
-			var u [maxDims]int64
-			var sum sum128
-			for k := range s.numDims {
+			var u [problem.MaxDims]int64
+			var sum problem.Sum128
+			for k := range s.NumDims {
 				u[k] = min(of(k), 1<<59)
 			}
-			lowerToFeasible(&u, g.sizes, g.cost, s.numDims)
-			for k := range s.numDims {
-				sum.addProduct(u[k], g.sum[k])
+			pack.LowerToFeasible(&u, g.Sizes, g.Cost, s.NumDims)
+			for k := range s.NumDims {
+				sum.AddProduct(u[k], g.Sum[k])
 			}
-			check("prices of resources", sum.micro())
+			check("prices of resources", sum.Micro())
 		}
-		found := make([]int64, len(g.classes)) // what pods are worth by resources
-		for i, x := range g.classes {
-			var v sum128
-			for k := range s.numDims {
-				v.addProduct(good[k], x.req[k])
+		found := make([]int64, len(g.Classes)) // what pods are worth by resources
+		for i, x := range g.Classes {
+			var v problem.Sum128
+			for k := range s.NumDims {
+				v.AddProduct(good[k], x.Req[k])
 			}
-			found[i] = v.dual()
+			found[i] = v.Dual()
 		}
 		for _, of := range []func(int) int64{func(i int) int64 { return found[i] }, func(i int) int64 { return max(0, bent(found[i])) },
 			func(int) int64 { return min(any(), math.MaxInt64>>20) }} {
-			worth := make([]int64, len(g.classes))
+			worth := make([]int64, len(g.Classes))
 			for i := range worth {
 				worth[i] = of(i)
 			}
-			scaled, stocked := s.certifyDuals(g.level, g.classes, worth)
+			scaled, stocked := s.CertifyDuals(g.Level, g.Classes, worth)
 			sum := -stocked
 			for i, v := range scaled {
-				sum += v * int64(g.classes[i].assigned)
+				sum += v * int64(g.Classes[i].Assigned)
 			}
-			check(fmt.Sprint("worths ", worth), sum>>dualShift)
+			check(fmt.Sprint("worths ", worth), sum>>problem.DualShift)
 		}
 	})
 	if tried == 0 || tight == 0 {

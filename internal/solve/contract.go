@@ -3,101 +3,28 @@
 
 package solve
 
-import (
-	"cmp"
+import "github.com/dovetail-sh/dovetail/internal/solve/problem"
 
-	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/plan"
+// What is asked and answered; package problem describes each.
+type (
+	// Problem is everything the solver may look at.
+	Problem = problem.Problem
+	// Room is an existing node or one in flight: pods may be put on it for nothing.
+	Room = problem.Room
+	// Pool is a NodePool with what is left of its limits.
+	Pool = problem.Pool
+	// Policy are the knobs of a solve, all of them work or quality, none of them time.
+	Policy = problem.Policy
+	// Result is a plan for the demand.
+	Result = problem.Result
+	// Assignment is pods put on an existing node or one in flight.
+	Assignment = problem.Assignment
+	// NewNode is one node to buy.
+	NewNode = problem.NewNode
+	// Refusal is a pod that can't be placed.
+	Refusal = problem.Refusal
 )
 
-// Problem is everything the solver may look at. Order of slices does not change the Result (contract 1).
-type Problem struct {
-	ResourceNames []string
-	Demand        []*model.Pod // pods to place; also pods of nodes being drained, as their successors would be
-	Rooms         []Room       // existing nodes and claims in flight
-	Pools         []Pool       // what may be bought
-	Daemons       []*model.Daemon
-	Namespaces    map[string]model.Labels
-}
-
-// Room is an existing node or one in flight: pods may be put on it for nothing.
-type Room = model.Room
-
-// Pool is a NodePool with what is left of its limits.
-type Pool struct {
-	*model.NodePool
-	Left      model.Resources // limits minus what is used or in flight; meaningful where HasLimit
-	NodesLeft int64           // negative: not limited
-
-	// Several Pools may be one NodePool, each with what one of its node groups offers; its limits then count for each
-	// alone.
-	Group string // only offerings of this node group; empty: all
-	Rank  int32  // of the pools of one weight those of the lowest rank are used up first
-}
-
-// before says whether what a pool offers comes before what another does, whatever it costs: negative; 0: price decides.
-func (p *Pool) before(o *Pool) int {
-	return cmp.Or(cmp.Compare(o.Weight, p.Weight), cmp.Compare(p.Rank, o.Rank))
-}
-
-// Policy are the knobs of a solve, all of them work or quality, none of them time.
-type Policy struct {
-	MaxGapPPM int64 // stop refining below this gap, in parts per million of the bound
-	Work      int64 // steps allowed for refinement; 0: tier 1 only
-	// MachineMicro is what one machine costs beside its price: a lease and a kubelet to watch, an address, agents. It
-	// makes fewer and larger machines win where prices are near, and counts for no more than a hundredth of a price; it
-	// is not in Cost, nor in the bound.
-	MachineMicro int64
-	PremiumPPM   int64 // a claim carries every type that holds its pattern at no more than this much above its cheapest
-	// ChoicePPM is how much more than the cheapest a machine may cost for more offerings to choose from: another
-	// capacity type, other labels of the pool's own.
-	ChoicePPM int64
-	MaxTypes  int // at most so many types a claim
-	// PreferencePPM is what a preference of weight 100 is worth: so much more may be paid to meet it.
-	PreferencePPM int64
-
-	leaveOut string // one of lowerBounds or stages, for tests and measurements; empty: none
-}
-
-// Memory carries the columns of the last solve, and its existing nodes in order. The zero value is an empty memory;
-// any memory is valid for any problem. Nodes that were given once must not be changed while a memory of them is used.
-type Memory struct {
-	columns      *rememberedColumns
-	nodes        []Room
-	nodesInOrder []*Room
-}
-
-// Result is a plan for the demand.
-type Result struct {
-	OnRooms []Assignment // by name of the node
-	New     []NewNode    // by pool weight, pool, price, then first pod
-	Refused []Refusal    // by namespace and name
-	Cost    plan.Cost
-	Stats   plan.Stats
-}
-
-// Assignment is pods put on an existing node or one in flight.
-type Assignment struct {
-	Room string
-	Pods []*model.Pod // by namespace and name
-}
-
-// NewNode is one machine to buy.
-type NewNode struct {
-	Pool          string
-	Type          *model.InstanceType // the cheapest choice, which Cost counts
-	Offering      model.Offering
-	Choices       []*model.InstanceType // every type the claim may become, cheapest first, Type included
-	Zones         []string              // every zone it may be in, sorted; one when a pod's constraints fix it
-	CapacityTypes []string              // sorted
-	Requirements  model.Requirements    // pool and pods together, zone and capacity type and type narrowed to the choices
-	Pods          []*model.Pod          // by namespace and name
-	Requests      model.Resources       // pods plus DaemonSets
-	PriceMicro    int64
-}
-
-// Refusal is a pod that can't be placed.
-type Refusal struct {
-	Pod     *model.Pod
-	Reasons []plan.Reason // at least one; a pool each, nearest miss first
-}
+// DefaultPolicy is good for a plan that a person asks for: a second of refining at most, claims kept flexible. A
+// controller, for which pods wait, allows itself less work.
+func DefaultPolicy() Policy { return problem.DefaultPolicy() }

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
 var writeLP = flag.String("write-lp", "", "write the integer programs of TestOptima into this directory, for make optima to solve")
@@ -336,7 +337,7 @@ func TestOptima(t *testing.T) {
 			if o.name == "basic" {
 				dearest = 0 // a thousand pods: what is stated must do
 			}
-			if over := cost - best; over > max(dearest, mulDiv(best, optimaRatio, 1_000_000)) {
+			if over := cost - best; over > max(dearest, problem.MulDiv(best, optimaRatio, 1_000_000)) {
 				t.Errorf("%s: the plan costs %d, the optimum is %d\n%s%s", o.name, cost, best, o.text, describe(o.p, r))
 			}
 			sumCost, sumBest, sumBound = sumCost+cost, sumBest+best, sumBound+bound
@@ -346,7 +347,7 @@ func TestOptima(t *testing.T) {
 		return
 	}
 	t.Logf("all plans together cost %.4f of the optima, all bounds are %.4f of them", float64(sumCost)/float64(max(1, sumBest)), float64(sumBound)/float64(max(1, sumBest)))
-	if sumBest == 0 || sumCost-sumBest > mulDiv(sumBest, optimaTogether, 1_000_000) {
+	if sumBest == 0 || sumCost-sumBest > problem.MulDiv(sumBest, optimaTogether, 1_000_000) {
 		t.Errorf("all plans together cost %d, the optima %d", sumCost, sumBest)
 	}
 }

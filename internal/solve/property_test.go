@@ -12,6 +12,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve/explain"
 	"github.com/dovetail-sh/dovetail/internal/verify"
 	"pgregory.net/rapid"
 )
@@ -507,7 +508,7 @@ func without(p *Problem, class *model.Class, why plan.Reason) *Problem {
 	pool := *q.Pools[at].NodePool
 	switch why.Code {
 	case plan.Taint:
-		pool.Taints = slices.DeleteFunc(slices.Clone(pool.Taints), func(x model.Taint) bool { return taintText(x) == why.Have })
+		pool.Taints = slices.DeleteFunc(slices.Clone(pool.Taints), func(x model.Taint) bool { return explain.TaintText(x) == why.Have })
 	case plan.Resource:
 		c.Requests = c.Requests.Clone()
 		for d, name := range p.ResourceNames {

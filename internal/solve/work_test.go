@@ -7,7 +7,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/explain"
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 )
+
+// planOf solves a problem without looking for alternatives.
+func planOf(p *Problem, pol Policy) *pack.Planner {
+	return (&task{problem: p, policy: pol}).solveAssuming(pack.Alternative{})
+}
 
 // TestEverythingCountsSteps holds what looks at many offers, machines or domains against the steps that it counts: a
 // budget that knows nothing of them bounds nothing.
@@ -21,20 +29,20 @@ func TestEverythingCountsSteps(t *testing.T) {
 	b.WriteString("pod web x6 cpu=1 mem=1Gi label=app=web spread=zone:1:app=web\npod large cpu=100 mem=1Gi\n")
 	p := parseProblem(t, b.String())
 	const offers, groups = 20 * 3, 10
-	s := solveAssuming(p, Memory{}, DefaultPolicy(), alternative{})
+	s := planOf(p, DefaultPolicy())
 	steps := func(what string, least int64, call func()) {
 		t.Helper()
-		before := s.steps
-		if call(); s.steps-before < least {
-			t.Errorf("%s counts %d steps, want at least %d", what, s.steps-before, least)
+		before := s.Steps
+		if call(); s.Steps-before < least {
+			t.Errorf("%s counts %d steps, want at least %d", what, s.Steps-before, least)
 		}
 	}
-	for _, c := range s.classes {
-		if c.pods[0].Name == "large" {
-			steps("a reason", offers, func() { (&explainer{s}).explainClass(c) })
+	for _, c := range s.Classes {
+		if c.Pods[0].Name == "large" {
+			steps("a reason", offers, func() { explain.Class(s, c) })
 		}
 	}
-	steps("a look for what is crowded", 3, func() { (&reviser{planner: s}).deferCrowdedClasses(s.assumptions) })
+	steps("a look for what is crowded", 3, func() { (&pack.Reviser{Planner: s}).DeferCrowdedClasses(s.Assumptions) })
 	b.Reset()
 	b.WriteString(types)
 	for i := range groups {

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package bound
+
+import (
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// bounder proves how little any plan for the same pods could cost. What it counts are the pods that the plan places;
+// what it can't price it leaves out, which keeps a bound valid: see unpricedConstraints.
+type bounder struct {
+	*pack.Planner
+
+	boundClasses []*problem.Class       // what is counted: classes, and co-located groups as one pod each
+	Groups       []*boundGroup          // their bounds add up
+	useful       []int                  // existing nodes that could hold some pod of the demand
+	prices       [problem.MaxDims]int64 // of resources, the highest of any group's, micro-dollars << PriceShift
+}
+
+// lowerBound is one way to prove what a plan costs at least.
+type lowerBound struct {
+	Name, Doc string
+	provenBy  string // as plan.Cost has it, where this bound is the highest
+	// applies says whether it is worth trying, after those before it; nil: always.
+	applies func(*bounder, *plan.Cost) bool
+	// prove returns what any plan costs at least, in micro-dollars an hour, rounded down; 0 where it can prove nothing.
+	prove func(*bounder) int64
+}
+
+// LowerBounds are tried in this order, the quick before the slow; the highest stands, of equals the first.
+var LowerBounds = []lowerBound{
+	{"resource prices", "one price for each resource: what machines hold is worth no more than they cost", "lp",
+		nil, (*bounder).boundByResourcePrices},
+	{"feasibility classes", "prices of resources by who may go where", "lp",
+		nil, (*bounder).boundByFeasibilityClasses},
+	{"dearest pod", "the cheapest machine for one pod that no existing node takes, where that is most", "lp",
+		(*bounder).hasNoQuantities, (*bounder).boundByDearestPod},
+	{"exclusivity", "a machine for each pod of a mutual anti-affinity group", "lp",
+		(*bounder).hasNoQuantities, (*bounder).boundByExclusivity},
+	{"fractional classes", "duals of pods in fractions, grouped by the proportions that they ask for", "lp",
+		(*bounder).needsFractionalClasses, (*bounder).boundByFractionalClasses},
+	{"columns", "duals of pods from the program over columns, certified machine by machine", "columns",
+		(*bounder).hasColumnDuals, (*bounder).boundByColumns},
+	{"enumeration", "the cheapest machines for few pods, by dynamic programming over all fills", "enumeration",
+		(*bounder).exceedsPolicyGap, (*bounder).boundByEnumeration},
+	{"free capacity", "feasibility classes by how much of the free capacity is open to them", "lp",
+		(*bounder).isFarFromBound, (*bounder).boundBesideFreeCapacity},
+}
+
+// CompleteCost completes the price of the plan with the highest lower bound on that of any plan for the same pods.
+//
+// The certificate: resource prices under which no machine that the demand may go to is worth more than it costs. What
+// a machine holds is then worth at most its price, so the pods are worth at most what their machines cost, less what
+// free capacity is worth. A pod belongs to the first level of weight that offers it a machine, as the weight rule has
+// it. Where limits bind that rule may drive it further down, and where pods of several weights are bought for some
+// may find room on the others' machines: the levels are priced together.
+func CompleteCost(s *pack.Planner, cost *plan.Cost) {
+	cost.ProvenBy = "lp"
+	if cost.NewMicroPerHour == 0 {
+		return
+	}
+	b := NewBounder(s)
+	cost.Unpriced = b.unpricedConstraints()
+	for i := range LowerBounds {
+		x := &LowerBounds[i]
+		if !s.Runs(x.Name) || x.applies != nil && !x.applies(b, cost) {
+			continue
+		}
+		if by := x.prove(b); by > cost.BoundMicroPerHour {
+			cost.BoundMicroPerHour, cost.ProvenBy = by, x.provenBy
+		}
+	}
+}
+
+// NewBounder groups what the plan places, and prices resources for each group.
+func NewBounder(s *pack.Planner) *bounder {
+	b := &bounder{Planner: s}
+	b.Groups = b.GroupClasses()
+	b.useful = b.usefulNodes()
+	var free [problem.MaxDims]float64
+	for _, i := range b.useful {
+		for k := range s.NumDims {
+			free[k] += float64(max(0, s.InitialFree[i*s.NumDims+k]))
+		}
+	}
+	for _, g := range b.Groups {
+		if len(b.Groups) == 1 { // prices that make the most of the demand less the free capacity
+			for k := range s.NumDims {
+				g.Total[k] = max(0, g.Total[k]-free[k])
+			}
+		}
+		g.prices = pack.ResourcePrices(g.Sizes, g.Cost, g.Total[:s.NumDims], s.NumDims)
+		for k := range s.NumDims {
+			b.prices[k] = max(b.prices[k], g.prices[k])
+		}
+	}
+	return b
+}
+
+// boundByResourcePrices is what the demand is worth at resource prices, less what free capacity is.
+func (s *bounder) boundByResourcePrices() int64 {
+	var total, free problem.Sum128
+	for _, g := range s.Groups {
+		for k := range s.NumDims {
+			total.AddProduct(g.prices[k], g.Sum[k])
+		}
+	}
+	for _, i := range s.useful {
+		for k := range s.NumDims {
+			if v := s.InitialFree[i*s.NumDims+k]; v > 0 {
+				free.AddProduct(s.prices[k], v)
+			}
+		}
+	}
+	s.addQuantitySavings(&s.prices, &free)
+	if !free.Less(total) {
+		return 0
+	}
+	return total.Sub(free).Micro()
+}
+
+// hasNoQuantities says whether no offer is limited in number: bounds that ask for the cheapest machine don't know how
+// many there are.
+func (s *bounder) hasNoQuantities(*plan.Cost) bool { return len(s.Quantities) == 0 }
+
+// hasColumnDuals says whether columns were generated for some of the demand.
+func (s *bounder) hasColumnDuals(*plan.Cost) bool { return s.ColumnDuals != nil }
+
+// exceedsPolicyGap says whether the plan is further from the bound than the policy asks.
+func (s *bounder) exceedsPolicyGap(cost *plan.Cost) bool { return gapExceeds(cost, s.Policy.MaxGapPPM) }
+
+// fractionalGapPPM is the gap below which fractions are not tried: what prices of resources leave is then what is
+// left over between pods.
+const fractionalGapPPM = 20_000
+
+// isFarFromBound says whether the gap is wider than what is left over between pods explains.
+func (s *bounder) isFarFromBound(cost *plan.Cost) bool {
+	return gapExceeds(cost, max(fractionalGapPPM, s.Policy.MaxGapPPM))
+}
+
+// needsFractionalClasses says whether the gap is wide and not for rules between pods, which no bound knows.
+func (s *bounder) needsFractionalClasses(cost *plan.Cost) bool {
+	return s.isFarFromBound(cost) && s.Policy.Work > 0 && !s.isMostlyConstrained()
+}
+
+// isMostlyConstrained says whether most pods have rules over where others are, which no bound knows: then it is not
+// for want of trying that the gap is wide.
+func (s *bounder) isMostlyConstrained() bool {
+	n := 0
+	for _, c := range s.boundClasses {
+		if len(c.Topology.HostRules) > 0 || len(c.Topology.DomainRules) > 0 {
+			n += c.Assigned
+		} else {
+			n -= c.Assigned
+		}
+	}
+	return n > 0
+}
+
+// gapExceeds says whether the gap is wider than so many parts per million of the bound.
+func gapExceeds(cost *plan.Cost, ppm int64) bool {
+	return cost.NewMicroPerHour-cost.BoundMicroPerHour > problem.MulDiv(cost.BoundMicroPerHour, ppm, 1_000_000)
+}
+
+// unpricedConstraints names, sorted, what the problem has and the bound knows nothing of. Leaving it out keeps the
+// bound valid: it can only make plans dearer.
+func (s *bounder) unpricedConstraints() (out []string) {
+	var ports, volumes, spread, affinity, limits, values bool
+	for _, c := range s.Classes {
+		ports = ports || len(c.Ports) > 0
+		volumes = volumes || len(c.CsiVolumes) > 0
+		for _, rules := range [][]problem.Rule{c.Topology.DomainRules, c.Topology.HostRules} {
+			for i := range rules {
+				switch rules[i].Kind {
+				case problem.RuleSpread:
+					spread = spread || rules[i].Hard
+				case problem.RuleAffinity:
+					affinity = affinity || rules[i].Key != problem.HostKey || c.Group == nil
+				case problem.RuleAnti, problem.RuleAntiOfOthers:
+					affinity = true
+				}
+			}
+		}
+	}
+	for i := range s.Limits {
+		limits = limits || s.Limits[i].Limited
+		values = values || len(s.MinValuesOf(i)) > 0
+	}
+	for _, x := range []struct {
+		is   bool
+		name string
+	}{{ports, "host ports"}, {limits, "limits"}, {values, "minValues"}, {affinity, "pod affinity and anti-affinity"},
+		{spread, "topology spread"}, {volumes, "volume limits"}} {
+		if x.is {
+			out = append(out, x.name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package bound
+
+import (
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// boundGroup is classes, and the sizes and prices of the machines that they may go to. Groups have no offer in
+// common, so that their bounds add up.
+type boundGroup struct {
+	Sizes []problem.Vec            // of machines
+	Cost  []int64                  // by size: the least price, micro-dollars an hour
+	Total [problem.MaxDims]float64 // of what the pods ask for, less free capacity where it is the only group
+	Sum   problem.Vec              // of what the pods ask for
+	Level problem.Level
+
+	Classes []*problem.Class
+	prices  [problem.MaxDims]int64 // of resources, micro-dollars << PriceShift
+}
+
+// GroupClasses parts what the plan places into groups: by level, where the weight rule decides the level of each
+// class, and by offers.
+func (s *bounder) GroupClasses() (groups []*boundGroup) {
+	s.boundClasses = s.classesToBound()
+	joined := len(s.Levels) < 2
+	for i := range s.Limits {
+		joined = joined || s.Limits[i].Limited || len(s.MinValuesOf(i)) > 0
+	}
+	for _, b := range s.Bins { // whatever else sent a pod further down, ports or volumes for instance
+		for _, it := range b.Items {
+			c := s.Classes[it.Class]
+			level, _ := s.CheapestLevel(c.Offers, &c.Req)
+			lo, _ := s.PoolOfferRange(b.Pool)
+			joined = joined || level >= len(s.Levels) || lo < s.Levels[level].Lo || lo >= s.Levels[level].Hi
+		}
+		if joined {
+			break
+		}
+	}
+	first := -1
+	for _, c := range s.boundClasses { // pods of one weight may find room on machines that pods of another need anyway
+		if joined {
+			break
+		}
+		if level, _ := s.CheapestLevel(c.Offers, &c.Req); c.Assigned > 0 && level < len(s.Levels) {
+			joined = joined || first >= 0 && level != first
+			first = level
+		}
+	}
+	for _, c := range s.Classes { // topology may send pods to a pool of less weight that has the domain
+		joined = joined || (len(c.Topology.Keys) > 0 || c.Topology.HostAffinity) && s.SpansLevels(c.Offers)
+	}
+	levels := s.Levels
+	if joined {
+		levels = []problem.Level{{Lo: 0, Hi: len(s.Offers)}}
+	}
+	classes := make([][]*problem.Class, len(levels))
+	for _, c := range s.boundClasses {
+		if c.Assigned == 0 || !s.SomeOfferHolds(c.Filter.Offers, &c.Req) {
+			continue
+		}
+		level := 0
+		if !joined {
+			level, _ = s.CheapestLevel(c.Offers, &c.Req)
+		}
+		classes[level] = append(classes[level], c)
+	}
+	for i, l := range levels {
+		for _, part := range s.independentClasses(l, classes[i]) {
+			groups = append(groups, s.newBoundGroup(l, part))
+		}
+	}
+	return groups
+}
+
+// classesToBound lists the classes as a bound counts them: what is placed of a co-located group is one pod, however
+// it was placed.
+func (s *bounder) classesToBound() []*problem.Class {
+	if len(s.ColocatedGroups) == 0 {
+		return s.Classes
+	}
+	var out []*problem.Class
+	for _, c := range s.Classes {
+		if c.Group == nil {
+			out = append(out, c)
+		}
+	}
+	for i, x := range s.ColocatedGroups {
+		taken, all := 0, true
+		for _, c := range x.Members {
+			taken, all = taken+c.Assigned, all && c.Assigned == len(c.Pods)
+		}
+		if taken == 0 {
+			continue
+		}
+		one := x.AsPod
+		if !all { // not the pod whose worth may be known
+			one = s.GroupAsPod(x, len(s.Classes)+len(s.ColocatedGroups)+i, func(c *problem.Class) int64 { return int64(c.Assigned) })
+		}
+		one.Assigned, one.Offers = 1, one.Filter.Offers
+		out = append(out, one)
+	}
+	return out
+}
+
+// independentClasses splits classes so that those of different parts have no offer in common.
+func (s *bounder) independentClasses(l problem.Level, classes []*problem.Class) [][]*problem.Class {
+	number := map[int]int{}
+	var masks []*problem.OfferSet
+	for _, c := range classes {
+		if _, ok := number[c.Filter.Offers.ID]; !ok {
+			number[c.Filter.Offers.ID] = len(masks)
+			masks = append(masks, c.Filter.Offers)
+		}
+	}
+	of, n := s.IndependentParts(l, masks, false)
+	out := make([][]*problem.Class, n)
+	for _, c := range classes {
+		at := of[number[c.Filter.Offers.ID]]
+		out[at] = append(out[at], c)
+	}
+	return out
+}
+
+// newBoundGroup is the group of some classes and the offers of one level.
+func (s *bounder) newBoundGroup(l problem.Level, classes []*problem.Class) *boundGroup {
+	g := &boundGroup{Level: l, Classes: classes}
+	used := problem.OfferSet{Bits: make([]uint64, (len(s.Offers)+63)/64)}
+	seen := make([]bool, len(s.OfferSets))
+	for _, c := range classes {
+		for k := range s.NumDims {
+			g.Sum[k] += c.Req[k] * int64(c.Assigned)
+			g.Total[k] += float64(c.Req[k]) * float64(c.Assigned)
+		}
+		id := c.Filter.Offers.ID
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		for i, w := range c.Filter.Offers.Bits {
+			used.Bits[i] |= w
+		}
+	}
+	at := make([]int32, len(s.Sizes)) // by size: its place in the group, counted from 1
+	used.ForEach(l, func(i int) {
+		o := &s.Offers[i]
+		if o.Quantity >= 0 {
+			return // too few to set prices; see addQuantitySavings
+		}
+		if n := at[o.Size]; n > 0 {
+			g.Cost[n-1] = min(g.Cost[n-1], o.Price)
+			return
+		}
+		g.Sizes, g.Cost = append(g.Sizes, *s.Sizes[o.Size]), append(g.Cost, o.Price)
+		at[o.Size] = int32(len(g.Cost))
+	})
+	return g
+}
+
+// cheapestMachine is the price of the cheapest machine of the group that holds a request, -1 where none does.
+func (g *boundGroup) cheapestMachine(req *problem.Vec, nd int) int64 {
+	least := int64(-1)
+	for i := range g.Sizes {
+		if problem.FitsIn(req, &g.Sizes[i], nd) && (least < 0 || g.Cost[i] < least) {
+			least = g.Cost[i]
+		}
+	}
+	return least
+}
+
+// usefulNodes are the existing nodes that could hold some pod placed: only their free capacity can save anything.
+func (s *bounder) usefulNodes() (out []int) {
+	for i, x := range s.Nodes.List {
+		if x.Closed || x.Drained {
+			continue
+		}
+		free := s.InitialFree[i*s.NumDims : i*s.NumDims+s.NumDims]
+		for _, c := range s.boundClasses {
+			if c.Assigned > 0 && problem.FitsSlice(&c.Req, free) && s.NodeAdmits(c.Filter, i) {
+				out = append(out, i)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// podsNodesHold is at least how many pods of a class the useful nodes can hold.
+func (s *bounder) podsNodesHold(c *problem.Class) (n int64) {
+	for _, node := range s.useful {
+		free := s.InitialFree[node*s.NumDims : node*s.NumDims+s.NumDims]
+		if !problem.FitsSlice(&c.Req, free) || !s.NodeAdmits(c.Filter, node) {
+			continue
+		}
+		most := int64(c.Assigned)
+		for k, r := range c.Req[:s.NumDims] {
+			if r > 0 {
+				most = min(most, free[k]/r)
+			}
+		}
+		n += most
+	}
+	return n
+}
+
+// addQuantitySavings adds to sum what machines of limited quantity can save at most: as many as there are, each worth
+// its capacity at prices and costing its own.
+func (s *bounder) addQuantitySavings(prices *[problem.MaxDims]int64, sum *problem.Sum128) {
+	best := make([]problem.Sum128, len(s.InitialQuantities))
+	for i := range s.Offers {
+		o := &s.Offers[i]
+		if o.Quantity < 0 {
+			continue
+		}
+		var v problem.Sum128
+		for k := range s.NumDims {
+			if o.Allocatable[k] > 0 {
+				v.AddProduct(prices[k], o.Allocatable[k])
+			}
+		}
+		if p := problem.PriceSum(o.Price); p.Less(v) {
+			if v = v.Sub(p); best[o.Quantity].Less(v) {
+				best[o.Quantity] = v
+			}
+		}
+	}
+	for i, v := range best {
+		sum.Add(v.Times(min(s.InitialQuantities[i], int64(len(s.Given.Demand)))))
+	}
+}
+
+// newProofPacking is a packing of classes for a bound, with how many pods of each are placed. MinValues is left out:
+// another plan might keep it.
+func newProofPacking(s *pack.Purchases, l problem.Level, classes []*problem.Class) (*pack.Packing, []int64) {
+	all, demands := make([]pack.Demand, len(classes)), make([]*pack.Demand, len(classes))
+	whole := make([]int64, len(classes))
+	for i, c := range classes {
+		all[i] = pack.Demand{Class: c, Offers: c.Filter.Offers, Unbought: int64(c.Assigned)} // also where this plan could not keep MinValues: another might
+		demands[i], whole[i] = &all[i], int64(c.Assigned)
+	}
+	p := s.NewPackingFor(l, demands, false)
+	p.Relaxed = true
+	return p, whole
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package bound
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// boundByFeasibilityClasses is what the demand is worth at prices by who may go where, less what free capacity is.
+func (s *bounder) boundByFeasibilityClasses() int64 {
+	free := make([]float64, s.NumDims)
+	for _, i := range s.useful {
+		for k := range s.NumDims {
+			free[k] += float64(max(0, s.InitialFree[i*s.NumDims+k]))
+		}
+	}
+	var total, rooms problem.Sum128
+	var most [problem.MaxDims]int64
+	var all []*pack.FeasibilityClasses
+	for _, g := range s.Groups {
+		if len(g.Classes) == 0 {
+			continue
+		}
+		firsts, whole := pack.GroupByRequest(g.Classes)
+		p, _ := newProofPacking(&s.Purchases, g.Level, firsts)
+		x := p.FeasibilityClassesOf(whole)
+		x.SolvePrices(free, nil)
+		total.Add(x.TotalWorth())
+		for k := range s.NumDims {
+			most[k] = max(most[k], x.HighestPrice(k, func(*pack.FeasibilityClass) bool { return true }))
+		}
+		all = append(all, x)
+	}
+	for _, i := range s.useful {
+		rooms.Add(pack.FreeCapacityWorth(all, s.InitialFree[i*s.NumDims:i*s.NumDims+s.NumDims]))
+	}
+	s.addQuantitySavings(&most, &rooms)
+	if !rooms.Less(total) {
+		return 0
+	}
+	return total.Sub(rooms).Micro()
+}
+
+// boundByDearestPod is the price of the cheapest machine that holds one pod of a class that no existing node takes,
+// for the class where that is most. It matters where little is bought.
+func (s *bounder) boundByDearestPod() (most int64) {
+	if len(s.Bins) > 4 {
+		return 0
+	}
+	for _, g := range s.Groups {
+		for _, c := range g.Classes {
+			if slices.ContainsFunc(s.useful, func(i int) bool {
+				return problem.FitsSlice(&c.Req, s.InitialFree[i*s.NumDims:i*s.NumDims+s.NumDims]) && s.NodeAdmits(c.Filter, i)
+			}) {
+				continue
+			}
+			most = max(most, g.cheapestMachine(&c.Req, s.NumDims))
+		}
+	}
+	return most
+}
+
+// boundByExclusivity is what machines cost at least for pods no two of which may share a host, for the group where
+// that is most: for each pod the cheapest machine that holds it. As many of the dearest pods as there are useful
+// nodes may go to those.
+func (s *bounder) boundByExclusivity() (most int64) {
+	type pods struct{ n, price int64 }
+	for k := len(s.Dims); k < s.NumDims; k++ {
+		var all []pods
+		for _, g := range s.Groups {
+			for _, c := range g.Classes {
+				if c.Req[k] > 0 {
+					s.Steps += int64(len(g.Sizes))
+					all = append(all, pods{int64(c.Assigned), g.cheapestMachine(&c.Req, s.NumDims)})
+				}
+			}
+		}
+		slices.SortFunc(all, func(a, b pods) int { return cmp.Compare(b.price, a.price) })
+		sum, rooms := int64(0), int64(len(s.useful))
+		for _, x := range all {
+			n := min(x.n, rooms)
+			rooms -= n
+			sum += max(0, x.price) * (x.n - n)
+		}
+		most = max(most, sum)
+	}
+	return most
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// checks are the reason codes in the order the checks are made; the further a pool gets, the nearer the miss.
+var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.CameShort, plan.Offering,
+	plan.OutOfCapacity, plan.GroupMaximum, plan.Limit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
+	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.NotSchedulable}
+
+// explainer is a plan that left pods out.
+type explainer struct{ *pack.Planner }
+
+// Class says why pods of a class that the plan left out could not be placed: for each pool the first check that
+// fails, the nearest miss first. There is at least one reason.
+func Class(p *pack.Planner, c *problem.Class) []plan.Reason {
+	s := &explainer{p}
+	if c.Spec.Daemon {
+		return []plan.Reason{{Code: plan.NotSchedulable, Have: "the pod is a DaemonSet's"}}
+	}
+	var out []plan.Reason
+	said := make([]*plan.Reason, len(s.Given.Pools))
+	for i := range s.Given.Pools {
+		if s.Given.Pools[i].Replicas >= 0 {
+			continue // a static pool buys for nobody
+		}
+		var r plan.Reason
+		t := s.EquivalentPool[i]
+		f := &s.Families[t]
+		switch {
+		case len(f.Pools) > 0 && !f.Limited: // one of them has no limit: no limit of another is in the way
+			u := f.Pools[len(f.Pools)-1]
+			if said[u] == nil {
+				x := s.explainPool(c, u)
+				said[u] = &x
+			}
+			r = *said[u]
+		case t != i && said[t] != nil && slices.Index(checks[:], said[t].Code) < slices.Index(checks[:], plan.Limit):
+			r = *said[t]
+		case t != i && said[t] != nil: // nothing but limits may be otherwise
+			if l := s.explainLimit(c, i); l != nil {
+				r = *l
+			} else {
+				r = s.explainRest(c, i)
+			}
+		default:
+			r = s.explainPool(c, i)
+			said[i] = &r
+		}
+		r.Pool = s.Given.Pools[i].Name
+		out = append(out, r)
+	}
+	if len(out) == 0 {
+		out = append(out, plan.Reason{Code: plan.NoPools})
+	}
+	slices.SortStableFunc(out, func(a, b plan.Reason) int {
+		return cmp.Compare(slices.Index(checks[:], b.Code), slices.Index(checks[:], a.Code))
+	})
+	seen := map[string]bool{} // of several parts of one NodePool the nearest miss speaks
+	return slices.DeleteFunc(out, func(r plan.Reason) bool {
+		again := seen[r.Pool]
+		seen[r.Pool] = true
+		return again
+	})
+}
+
+// explainPool makes the checks for one pool in order.
+func (s *explainer) explainPool(c *problem.Class, pi int) plan.Reason {
+	p := &s.Given.Pools[pi]
+	if t := model.Untolerated(p.Taints, c.Spec.Tolerations); t != nil {
+		return plan.Reason{Code: plan.Taint, Key: t.Key, Want: "a toleration", Have: TaintText(*t)}
+	}
+	if r := s.explainLabels(c, p); r != nil {
+		return *r
+	}
+	switch { // last of what the pool's own text decides: a pool that would match but for this is the nearest miss
+	case p.Deleting:
+		return plan.Reason{Code: plan.PoolNotReady, Have: "the pool is being deleted"}
+	case !p.Ready:
+		return plan.Reason{Code: plan.PoolNotReady, Key: "Ready", Want: "True", Have: strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": ")}
+	}
+	if r := s.explainOffers(c, pi); r != nil {
+		return *r
+	}
+	return s.explainRest(c, pi)
+}
+
+// TaintText writes a taint as kubectl does.
+func TaintText(t model.Taint) string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// explainLabels holds the class's terms against the pool's requirements, then against its types. Of several terms the
+// one that gets furthest speaks.
+func (s *explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reason {
+	known := s.ProviderKeysOf(p.Types)
+	s.Steps += int64(len(p.Types) * max(1, len(c.Spec.Terms)))
+	terms := make([]model.NodeTerm, len(c.Spec.Terms))
+	copy(terms, c.Spec.Terms)
+	if len(terms) == 0 {
+		terms = []model.NodeTerm{{}}
+	}
+	var best *plan.Reason
+	for i := range terms {
+		r := s.explainTerm(&terms[i], p, known)
+		if r == nil {
+			return nil
+		}
+		if best == nil || slices.Index(checks[:], r.Code) > slices.Index(checks[:], best.Code) {
+			best = r
+		}
+	}
+	return best
+}
+
+// explainTerm says what keeps nodes of a pool from matching one term of node affinity, nil if nothing does.
+func (s *explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[string]bool) *plan.Reason {
+	for i := range t.Requirements {
+		want := &t.Requirements[i]
+		r := plan.Reason{Code: plan.Requirement, Key: want.Key, Want: want.String()}
+		if v, ok := problem.PoolLabel(p, want.Key); ok {
+			if !want.Matches(v, true) {
+				r.Have = v
+				return &r
+			}
+			continue
+		}
+		if have := p.Requirements.Get(want.Key); have != nil {
+			if both := have.Intersect(*want); both.Empty() {
+				r.Have = have.String()
+				return &r
+			}
+			continue
+		}
+		if !known[want.Key] && !want.AllowAbsent {
+			r.Have = "the pool does not define the label"
+			return &r
+		}
+	}
+	if !p.Ready && len(p.Types) == 0 {
+		return nil // nobody was asked for types yet
+	}
+	// Types, by what is the type's alone: where and how it can be had is looked at later.
+	left := slices.Clone(p.Types)
+	for _, rs := range []model.Requirements{p.Requirements, t.Requirements} {
+		for i := range rs {
+			q := &rs[i]
+			if q.Key == model.LabelZone || q.Key == model.LabelCapacityType || !known[q.Key] || q.Key == model.LabelHostname {
+				continue
+			}
+			before := left
+			left = nil
+			for _, x := range before {
+				if typeMatches(q, x) {
+					left = append(left, x)
+				}
+			}
+			if len(left) == 0 {
+				return &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: firstValues(problem.DistinctValues(q.Key, before))}
+			}
+		}
+	}
+	if len(left) == 0 {
+		return &plan.Reason{Code: plan.NoInstanceType, Have: "the pool is offered no instance type"}
+	}
+	if t.Names != nil && !t.Names.Matches("", false) {
+		return &plan.Reason{Code: plan.NodeName, Key: "metadata.name", Want: t.Names.String(), Have: "a new node"}
+	}
+	return nil
+}
+
+// firstValues writes the first few of many values, and how many there are.
+func firstValues(values []string) string {
+	const few = 8
+	if len(values) <= few {
+		return strings.Join(values, " ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(values[:few], " "), len(values)-few)
+}
+
+// typeMatches says whether the type, or some offering of it, meets a requirement.
+func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
+	for i := range t.Offerings {
+		if v, ok := problem.ProviderLabel(q.Key, t, &t.Offerings[i]); q.Matches(v, ok) {
+			return true
+		}
+	}
+	if len(t.Offerings) > 0 {
+		return false
+	}
+	v, ok := t.Labels[q.Key]
+	return q.Matches(v, ok)
+}
+
+// explainOffers holds the class against the pool's offers: size, place, availability, limits.
+func (s *explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
+	var full *problem.Offer            // the cheapest that passes, of a node group that may not grow
+	other := false                     // one passes that is not of such a group
+	var labels, fit, have, allowed int // offers that pass so far
+	var topo, volume bool
+	var nearest, promised *problem.Offer
+	lo, hi := s.PoolOfferRange(pi)
+	s.Steps += int64(hi - lo)
+	for i := lo; i < hi; i++ {
+		o := &s.Offers[i]
+		if typeOnly(c, o, s) {
+			labels++
+			if nearest == nil || s.shortfall(c, o) < s.shortfall(c, nearest) {
+				nearest = o
+			}
+			if o.InstanceType.Promised != nil && (promised == nil || s.shortfall(c, o) < s.shortfall(c, promised)) && s.fitsPromised(c, o) {
+				promised = o
+			}
+			if !problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
+				continue
+			}
+			fit++
+			if len(c.Filter.Terms) > 0 && !problem.AnyTermMatches(c.Filter.Terms, &s.Keys, o.Labels, nil, "") {
+				topo = true
+				continue
+			}
+			if !c.Filter.Passes(&s.Keys, o.Labels, nil, "") {
+				volume = true
+				continue
+			}
+			have++
+			if o.Available {
+				allowed++
+			}
+			if o.Offering.Labels[model.LabelNodeGroup] == "" || o.Offering.Remaining != 0 || o.Offering.Most == 0 {
+				other = true
+			} else if full == nil || o.Price < full.Price {
+				full = o
+			}
+		}
+	}
+	switch {
+	case labels == 0:
+		return &plan.Reason{Code: plan.Offering, Key: model.LabelZone, Have: "no offering meets the pool's requirements and the pod's together"}
+	case fit == 0 && promised != nil:
+		r := s.explainSize(c, promised)
+		r.Code = plan.CameShort
+		return r
+	case fit == 0:
+		return s.explainSize(c, nearest)
+	case have == 0 && topo && !volume: // an offer that the pod's labels let it on and its volume does not is the nearer miss
+		return s.explainPlace(c, pi)
+	case have == 0 && volume:
+		v := c.Spec.Volumes[slices.IndexFunc(c.Spec.Volumes, func(v model.Volume) bool { return len(v.Topology) > 0 })]
+		return &plan.Reason{Code: plan.VolumeTopology, Key: v.Claim, Want: v.Topology[0].String(), Have: "no offering there"}
+	case allowed == 0 && !other:
+		return groupFull(full.Offering)
+	case allowed == 0:
+		return &plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: fmt.Sprintf("%d offerings set aside", have)}
+	}
+	return s.explainLimit(c, pi)
+}
+
+// groupFull says that the node group of an offering has as many machines as it may.
+func groupFull(o *model.Offering) *plan.Reason {
+	return &plan.Reason{Code: plan.GroupMaximum, Subject: "nodegroup/" + o.Labels[model.LabelNodeGroup], Key: "maxSize",
+		Want: fmt.Sprintf("more than %d", o.Most), Have: strconv.FormatInt(o.Most, 10)}
+}
+
+// typeOnly says whether an offer would pass the class's labels if zone and capacity type did not matter.
+func typeOnly(c *problem.Class, o *problem.Offer, s *explainer) bool {
+	if len(c.Filter.Terms) == 0 {
+		return true
+	}
+	for i := range c.Filter.Terms {
+		t := &c.Filter.Terms[i]
+		ok := !t.MatchesNothing && (t.Names == nil || t.Names.Matches("", false))
+		for j := range t.Requirements {
+			q := &t.Requirements[j]
+			if k := s.Keys.Keys[q.Key]; k != model.LabelZone && k != model.LabelCapacityType {
+				ok = ok && q.Matches(&s.Keys, o.Labels[q.Key])
+			}
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// shortfall is by how much an offer is too small for the class, in millionths of the request, of the worst resource.
+func (s *explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) {
+	for k := range s.NumDims {
+		if q := c.Req[k]; q > o.Allocatable[k] && q > 0 {
+			worst = max(worst, problem.MulDiv(q-max(0, o.Allocatable[k]), 1_000_000, q))
+		}
+	}
+	return worst
+}
+
+// fitsPromised says whether the class would fit if the type's machines had what the catalogue promised of them.
+func (s *explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
+	for k, d := range s.Dims {
+		if c.Req[k] > o.Allocatable[k]+o.InstanceType.Promised.At(d)-o.InstanceType.Allocatable.At(d) {
+			return false
+		}
+	}
+	return true
+}
+
+// explainSize names the resource that the nearest type lacks most of.
+func (s *explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason {
+	worst, at := int64(-1), 0
+	for k := range s.NumDims {
+		if q := c.Req[k]; q > o.Allocatable[k] && q > 0 {
+			if v := problem.MulDiv(q-max(0, o.Allocatable[k]), 1_000_000, q); v > worst {
+				worst, at = v, k
+			}
+		}
+	}
+	d := s.Dims[at]
+	alloc := o.InstanceType.Allocatable.At(d)
+	return &plan.Reason{Code: plan.Resource, Subject: o.InstanceType.Name, Key: s.ResourceName(d),
+		Want: model.FormatAmount(d, c.Req[at]+alloc-o.Allocatable[at]), Have: model.FormatAmount(d, alloc)}
+}
+
+// explainPlace names the label of the offering that keeps the types that fit away.
+func (s *explainer) explainPlace(c *problem.Class, pi int) *plan.Reason {
+	for _, key := range []string{model.LabelZone, model.LabelCapacityType} {
+		k, ok := s.Keys.Ids[key]
+		if !ok {
+			continue
+		}
+		for i := range c.Filter.Terms {
+			for j := range c.Filter.Terms[i].Requirements {
+				q := &c.Filter.Terms[i].Requirements[j]
+				if q.Key != k {
+					continue
+				}
+				met, seen := false, map[string]bool{}
+				var have []string
+				lo, hi := s.PoolOfferRange(pi)
+				for x := lo; x < hi; x++ {
+					o := &s.Offers[x]
+					if typeOnly(c, o, s) && problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
+						met = met || q.Matches(&s.Keys, o.Labels[k])
+						if v := s.Keys.ValueNames[k][o.Labels[k]]; !seen[v] {
+							seen[v] = true
+							have = append(have, v)
+						}
+					}
+				}
+				if !met {
+					slices.Sort(have)
+					return &plan.Reason{Code: plan.Offering, Key: key, Want: q.Spec.String(), Have: strings.Join(have, " ")}
+				}
+			}
+		}
+	}
+	return &plan.Reason{Code: plan.Offering, Have: "no type that fits is offered in zone and capacity type wanted together"}
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// explainLimit says which limit keeps every offer that fits from being bought, nil if none does.
+func (s *explainer) explainLimit(c *problem.Class, pi int) *plan.Reason {
+	left := &s.Limits[pi]
+	if !left.Limited {
+		return nil
+	}
+	var least *model.InstanceType
+	lo, hi := s.PoolOfferRange(pi)
+	for i := lo; i < hi; i++ {
+		o := &s.Offers[i]
+		if !c.Filter.Offers.Contains(i) || !problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
+			continue
+		}
+		if left.CopiesAllowed(o.InstanceType.Capacity) > 0 {
+			return nil
+		}
+		if least == nil || o.InstanceType.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
+			least = o.InstanceType
+		}
+	}
+	if least == nil {
+		return nil
+	}
+	if left.Nodes == 0 {
+		return &plan.Reason{Code: plan.Limit, Subject: least.Name, Key: "nodes", Want: "1", Have: "0"}
+	}
+	for d, h := range left.Has {
+		if want := least.Capacity.At(model.Dim(d)); h && want > 0 && left.Amounts[d] < want {
+			return &plan.Reason{Code: plan.Limit, Subject: least.Name, Key: s.ResourceName(model.Dim(d)),
+				Want: model.FormatAmount(model.Dim(d), want), Have: model.FormatAmount(model.Dim(d), max(0, left.Amounts[d]))}
+		}
+	}
+	return nil
+}
+
+// explainRest makes the checks that remain where an offer fits and could be had: MinValues, topology, ports, volumes.
+func (s *explainer) explainRest(c *problem.Class, pi int) plan.Reason {
+	need := s.MinValuesOf(pi)
+	if len(need) > 0 {
+		var types []*model.InstanceType
+		lo, hi := s.PoolOfferRange(pi)
+		s.Steps += int64(hi - lo)
+		for i := lo; i < hi; i++ {
+			if o := &s.Offers[i]; c.Filter.Offers.Contains(i) && problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) && !slices.Contains(types, o.InstanceType) {
+				types = append(types, o.InstanceType)
+			}
+		}
+		if s.Assumptions.BannedPools[pack.ClassPool{Class: c.ID, Pool: pi}] {
+			return plan.Reason{Code: plan.MinValues, Key: need[0].Key, Want: fmt.Sprint(need[0].MinValues),
+				Have: "fewer that hold the pods together in one zone and capacity type"}
+		}
+		if r := need.FirstUnmet(types); r != nil {
+			return plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues), Have: fmt.Sprint(len(problem.DistinctValues(r.Key, types)))}
+		}
+		if r := s.minValuesScattered(c, pi, need); r != nil {
+			return *r
+		}
+	}
+	if r := s.explainTopology(c, pi); r != nil {
+		return *r
+	}
+	for i := range c.Spec.HostPorts {
+		for _, d := range s.Daemons {
+			for _, p := range d.Spec.Class.HostPorts {
+				if p.Conflicts(c.Spec.HostPorts[i]) {
+					return plan.Reason{Code: plan.HostPortConflict, Key: fmt.Sprintf("%d/%s", p.Port, p.Protocol),
+						Subject: d.Spec.Namespace + "/" + d.Spec.Name, Want: "a free port", Have: "a DaemonSet's pod has it on every node"}
+				}
+			}
+		}
+	}
+	if r := s.explainVolumes(c, pi); r != nil {
+		return *r
+	}
+	if len(c.Spec.Unsolved) > 0 {
+		return plan.Reason{Code: plan.Unsupported, Have: c.Spec.Unsolved[0]}
+	}
+	if c.Unsolvable != "" {
+		return plan.Reason{Code: plan.Unsupported, Have: c.Unsolvable}
+	}
+	return s.explainOthers(c, pi)
+}
+
+// minValuesScattered says whether the types that MinValues wants are never to be had together: a machine whose pods
+// topology ties stands in one domain, and a claim has one capacity type and one set of the pool's own labels.
+func (s *explainer) minValuesScattered(c *problem.Class, pi int, need problem.MinValues) *plan.Reason {
+	masks := []*problem.OfferSet{c.Filter.Offers}
+	if len(c.Topology.Keys) > 0 {
+		masks = masks[:0]
+		for _, at := range s.OfferAssignments(c) {
+			masks = append(masks, at.Offers)
+		}
+	}
+	lo, hi := s.PoolOfferRange(pi)
+	var lacking *plan.Reason
+	for _, set := range masks {
+		var tried []int
+		for i := lo; i < hi; i++ {
+			if !set.Contains(i) || slices.ContainsFunc(tried, func(j int) bool { return s.AreInterchangeable(i, j) }) {
+				continue
+			}
+			tried = append(tried, i)
+			s.Steps += int64(hi - lo)
+			var types []*model.InstanceType
+			for j := lo; j < hi; j++ {
+				if set.Contains(j) && s.AreInterchangeable(i, j) && problem.FitsIn(&c.Req, s.Offers[j].Allocatable, s.NumDims) && !slices.Contains(types, s.Offers[j].InstanceType) {
+					types = append(types, s.Offers[j].InstanceType)
+				}
+			}
+			r := need.FirstUnmet(types)
+			if r == nil {
+				return nil
+			}
+			lacking = &plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues),
+				Have: "fewer that hold the pod in one domain and capacity type"}
+		}
+	}
+	return lacking
+}
+
+// explainOthers is the reason where a machine could be had for one pod alone: others, placed before, are in the way.
+func (s *explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
+	for _, kind := range [...]problem.RuleKind{problem.RuleSharedVolume, problem.RuleAffinity, problem.RuleSpread, problem.RuleAnti, problem.RuleAntiOfOthers} {
+		for _, rules := range [][]problem.Rule{c.Topology.HostRules, c.Topology.DomainRules} {
+			for i := range rules {
+				if rules[i].Kind == kind && rules[i].Hard {
+					return ruleReason(&rules[i])
+				}
+			}
+		}
+	}
+	if s.Limits[pi].Limited {
+		return plan.Reason{Code: plan.Limit, Have: "other pods took what the pool's limits left"}
+	}
+	var full *problem.Offer
+	lo, hi := s.PoolOfferRange(pi)
+	s.Steps += int64(hi - lo)
+	for i := lo; i < hi; i++ {
+		o := &s.Offers[i]
+		if !o.Available || !c.Offers.Contains(i) || !problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
+			continue
+		}
+		if o.Offering.Labels[model.LabelNodeGroup] == "" || o.Offering.Most == 0 {
+			full = nil
+			break
+		}
+		if full == nil || o.Price < full.Price {
+			full = o
+		}
+	}
+	if full != nil {
+		return *groupFull(full.Offering)
+	}
+	return plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: "other pods took the last"}
+}
+
+// explainVolumes says which volume keeps the class away, nil if none does.
+func (s *explainer) explainVolumes(c *problem.Class, pi int) *plan.Reason {
+	if v := s.ExclusiveVolumeInUse(c); v != nil {
+		return &plan.Reason{Code: plan.VolumeExclusive, Key: v.Claim, Want: "the volume to itself", Have: "another pod uses it"}
+	}
+	if len(c.CsiVolumes) == 0 {
+		return nil
+	}
+	lo, hi := s.PoolOfferRange(pi)
+	for i := lo; i < hi; i++ {
+		if o := &s.Offers[i]; c.Offers.Contains(i) {
+			driver, ok := problem.VolumesFit(c, nil, o.InstanceType.CSILimits)
+			if ok {
+				return nil
+			}
+			return &plan.Reason{Code: plan.VolumeLimit, Subject: o.InstanceType.Name, Key: driver, Want: fmt.Sprint(len(c.CsiVolumes)),
+				Have: fmt.Sprint(o.InstanceType.CSILimits[driver])}
+		}
+	}
+	return nil
+}
+
+// explainTopology names the first rule that refuses the class in every domain the pool could buy in; where domains
+// differ, the one met in the first of them by name speaks, of those where a volume that the pods share will be made,
+// if there is one.
+func (s *explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
+	var first *problem.Rule
+	disk := false // where it is met the volume may be
+	if len(c.Topology.Keys) > 0 {
+		s.Steps += int64(len(s.Nodes.List))
+		for _, at := range s.AssignmentsOf(c) {
+			if at.Offers == nil || !s.SetHasPool(at.Offers, pi) {
+				continue
+			}
+			n, r := s.PodsDomainsAllow(c, at.Labels)
+			if n > 0 {
+				first = nil
+				break
+			}
+			if d := s.VolumeMayBeIn(c, at.Labels); first == nil || d && !disk {
+				first, disk = r, d
+			}
+		}
+	}
+	if first == nil && c.Topology.HostAffinity && !s.MayStartGroup(c) {
+		for i := range c.Topology.HostRules {
+			if c.Topology.HostRules[i].Kind == problem.RuleAffinity {
+				first = &c.Topology.HostRules[i]
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	r := ruleReason(first)
+	return &r
+}
+
+// ruleReason is the reason that a rule stands for.
+func ruleReason(r *problem.Rule) plan.Reason {
+	switch r.Kind {
+	case problem.RuleSpread:
+		return plan.Reason{Code: plan.TopologySpread, Key: r.TopologyKey, Want: fmt.Sprintf("skew at most %d", r.MaxSkew), Have: "every domain would exceed it"}
+	case problem.RuleAffinity:
+		return plan.Reason{Code: plan.PodAffinity, Key: r.TopologyKey, Want: "a domain with a pod that the term selects", Have: "none with room"}
+	case problem.RuleSharedVolume:
+		return plan.Reason{Code: plan.VolumeTopology, Key: r.TopologyKey, Want: "the domain in which the volume will be made", Have: "none with room"}
+	case problem.RuleAnti:
+		return plan.Reason{Code: plan.PodAntiAffinity, Key: r.TopologyKey, Want: "a domain without a pod that the term selects", Have: "none with room"}
+	}
+	return plan.Reason{Code: plan.PodAntiAffinity, Key: r.TopologyKey, Want: "a domain without a pod whose term selects this one", Have: "none with room"}
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+// Solve places and buys for every pod, starting from one alternative. Attempts are made until none of the assumptions
+// they were made with turns out to be wrong; then what was bought is consolidated, and pods left out are tried once
+// more.
+func (s *Planner) Solve(way Alternative) {
+	a := Assumptions{Alternative: way}
+	for attempt := 0; ; attempt++ {
+		if attempt > 0 {
+			s.reset()
+		}
+		s.assume(a)
+		r := Reviser{Planner: s, unbought: s.placeAndBuy(), attempts: attempt}
+		again := false
+		if a, again = r.revise(purchaseRevisions, a); again {
+			continue
+		}
+		s.placeColocated()
+		if a, again = r.revise(placementRevisions, a); !again {
+			break
+		}
+	}
+	if s.Runs(stageConsolidation) {
+		s.consolidateBins()
+	}
+	if s.Runs(stageLeftovers) {
+		s.placeLeftovers()
+	}
+	s.mergeEqualBins()
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// BinChoice is what a bin may become: the instance types and zones of its claim.
+type BinChoice struct {
+	Offer      int // the cheapest, whose price counts; -1: no machine holds the bin
+	types      []*model.InstanceType
+	typeStarts []int // where their offers begin; see offer.TypeStart
+	zones      []string
+	charged    model.Resources // to limits: the largest of the types in each resource
+	Premium    int64           // what the cheapest costs more than it would have to, for more choice
+}
+
+// choiceKey is what the choices of a bin follow from, where no limit binds and it holds neither ports nor volumes.
+type choiceKey struct {
+	pool, offerSet int
+	requests       problem.Vec
+}
+
+// ChooseTypes lists every type that holds the bin at no more than the premium over the cheapest, of the cheapest's
+// capacity type and with the same labels of the pool's own, as far as limits allow the largest of them. Cheapest
+// first, then by name, then by zone. Where other capacity types or labels cost hardly more (Policy.ChoicePPM), those
+// with the most offerings are taken: less is lost when one of them runs out or is taken away. Limits are charged for
+// the choice in place of what the bin was charged.
+func (s *Purchases) ChooseTypes(b *Bin) *BinChoice {
+	left := &s.Limits[b.Pool]
+	key := choiceKey{b.Pool, b.offers.ID, b.requests}
+	plain := !left.Limited && len(b.occupancy.Ports) == 0 && len(b.occupancy.Handles) == 0
+	if ch := s.choiceCache[key]; plain && ch != nil {
+		return ch
+	}
+	fit := s.fittingBuf[:0]
+	least, most, all := int64(0), int64(0), true
+	cut := plain && len(s.MinValuesOf(b.Pool)) == 0
+	for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
+		o := &s.Offers[i]
+		if cut && len(fit) > 0 && o.Price > most {
+			all = false // too dear to be a choice, unless nothing comes of the cheapest
+			break
+		}
+		if b.offers.Contains(i) && s.offerHoldsBin(b, o) {
+			if len(fit) == 0 {
+				least = o.Price
+				most = least + problem.MulDiv(least, s.Policy.ChoicePPM, 1_000_000)
+				most += problem.MulDiv(most, s.Policy.PremiumPPM, 1_000_000)
+			}
+			fit = append(fit, i)
+		}
+	}
+	s.fittingBuf = fit
+	if left.Limited {
+		left.Charge(b.charged, -1) // the charge is made anew below
+	}
+	out := s.bestChoice(b, fit)
+	if !all && (out.Offer < 0 || s.Offers[out.Offer].Price-out.Premium != least) {
+		fit = fit[:0]
+		for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
+			if b.offers.Contains(i) && s.offerHoldsBin(b, &s.Offers[i]) {
+				fit = append(fit, i)
+			}
+		}
+		s.fittingBuf = fit
+		out = s.bestChoice(b, fit)
+	}
+	left.Charge(out.charged, 1)
+	slices.Sort(out.zones)
+	if plain {
+		if s.choiceCache == nil {
+			s.choiceCache = map[choiceKey]*BinChoice{}
+		}
+		s.choiceCache[key] = out
+	}
+	return out
+}
+
+// bestChoice is the choice among the offers that hold the bin, which are given cheapest first.
+func (s *Purchases) bestChoice(b *Bin, fit []int) *BinChoice {
+	need := s.MinValuesOf(b.Pool)
+	var first, out *BinChoice
+	for n, i := range fit { // one try for each capacity type with the labels of the pool's own
+		if out != nil && s.Offers[i].Price > s.maxPriceForChoice(out) {
+			break
+		}
+		if slices.ContainsFunc(fit[:n], func(j int) bool { return s.AreInterchangeable(i, j) }) {
+			continue
+		}
+		ch := s.gatherChoice(b, fit, i, need)
+		if first == nil || first.Offer < 0 {
+			first = ch
+		}
+		switch {
+		case ch.Offer < 0 || need.FirstUnmet(ch.types) != nil:
+		case out == nil:
+			out = ch
+		case s.Offers[ch.Offer].Price <= s.maxPriceForChoice(out) && s.countChoiceOfferings(b, ch) > s.countChoiceOfferings(b, out):
+			ch.Premium = out.Premium + s.Offers[ch.Offer].Price - s.Offers[out.Offer].Price
+			out = ch
+		}
+	}
+	switch {
+	case out != nil:
+		return out
+	case first != nil:
+		return first
+	}
+	return &BinChoice{Offer: -1}
+}
+
+// maxPriceForChoice is what the cheapest of another choice may cost, for more offerings.
+func (s *Purchases) maxPriceForChoice(ch *BinChoice) int64 {
+	least := s.Offers[ch.Offer].Price - ch.Premium
+	return least + problem.MulDiv(least, s.Policy.ChoicePPM, 1_000_000)
+}
+
+// countChoiceOfferings is how many offerings a choice leaves the cloud to pick from.
+func (s *Purchases) countChoiceOfferings(b *Bin, ch *BinChoice) (n int) {
+	for _, first := range ch.typeStarts {
+		for i := first; i < len(s.Offers) && s.Offers[i].TypeStart == first; i++ {
+			if o := &s.Offers[i]; s.AreInterchangeable(i, ch.Offer) && slices.Contains(ch.types, o.InstanceType) && b.offers.Contains(i) && s.offerHoldsBin(b, o) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// gatherChoice collects a choice among the offers that are interchangeable with one of them, cheapest first.
+func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, need problem.MinValues) *BinChoice {
+	out := &BinChoice{Offer: -1}
+	left := &s.Limits[b.Pool]
+	for _, i := range fit {
+		o := &s.Offers[i]
+		if !s.AreInterchangeable(i, like) {
+			continue
+		}
+		if out.Offer >= 0 {
+			first := s.Offers[out.Offer].Price
+			if o.Price > first+problem.MulDiv(first, s.Policy.PremiumPPM, 1_000_000) && !need.GainsFrom(out.types, o.InstanceType) {
+				continue
+			}
+		}
+		if !s.canJoinChoice(b, out, o) {
+			continue
+		}
+		if !slices.Contains(out.types, o.InstanceType) {
+			most := out.charged.Max(o.InstanceType.Capacity)
+			if left.CopiesAllowed(most) < 1 || len(out.types) >= s.Policy.MaxTypes && !need.GainsFrom(out.types, o.InstanceType) {
+				continue
+			}
+			out.charged = most
+			out.types = append(out.types, o.InstanceType)
+			if !slices.Contains(out.typeStarts, o.TypeStart) {
+				out.typeStarts = append(out.typeStarts, o.TypeStart)
+			}
+		}
+		if out.Offer < 0 {
+			out.Offer = i
+		}
+		if !slices.Contains(out.zones, o.Offering.Zone) {
+			out.zones = append(out.zones, o.Offering.Zone)
+		}
+	}
+	return out
+}
+
+// canJoinChoice says whether an offer may join a choice. A claim names types and zones apart from each other, so the
+// cloud may put any of its types in any of its zones, and all of those must hold the bin, also offerings that can't
+// be had now.
+func (s *Purchases) canJoinChoice(b *Bin, ch *BinChoice, o *problem.Offer) bool {
+	newType, newZone := !slices.Contains(ch.types, o.InstanceType), !slices.Contains(ch.zones, o.Offering.Zone)
+	if !newType && !newZone {
+		return true
+	}
+	if !s.typeHoldsInAllZones(b, ch, o, o.TypeStart) {
+		return false
+	}
+	for _, first := range ch.typeStarts {
+		if newZone && first != o.TypeStart && !s.typeHoldsInAllZones(b, ch, o, first) {
+			return false
+		}
+	}
+	return true
+}
+
+// typeHoldsInAllZones is canJoinChoice as far as one type of the pool is concerned, whose offers begin at first.
+func (s *Purchases) typeHoldsInAllZones(b *Bin, ch *BinChoice, o *problem.Offer, first int) bool {
+	for i := first; i < len(s.Offers) && s.Offers[i].TypeStart == first; i++ {
+		x := &s.Offers[i]
+		if b.offers.Contains(i) && s.offerHoldsBin(b, x) || x.Offering.CapacityType != o.Offering.CapacityType || !problem.SameVariant(x, o) {
+			continue
+		}
+		in := x.InstanceType == o.InstanceType && (slices.Contains(ch.zones, x.Offering.Zone) || x.Offering.Zone == o.Offering.Zone) || x.Offering.Zone == o.Offering.Zone && slices.Contains(ch.types, x.InstanceType)
+		if in && (x.Available || !s.offerPassesAll(b, x)) {
+			return false
+		}
+	}
+	return true
+}
+
+// offerPassesAll says whether every class on the bin would go to the offer if it could be had.
+func (s *Purchases) offerPassesAll(b *Bin, o *problem.Offer) bool {
+	for _, it := range b.Items {
+		if !s.Classes[it.Class].Filter.Passes(&s.Keys, o.Labels, nil, "") {
+			return false
+		}
+	}
+	return true
+}
+
+// NewNodeFor is the node to buy for one copy of a bin, without its pods.
+func (s *Purchases) NewNodeFor(b *Bin, ch *BinChoice) problem.NewNode {
+	node := s.nodeTemplate(b.Pool, ch)
+	for _, it := range b.Items {
+		node.Requests = node.Requests.AddInto(s.Classes[it.Class].Spec.Requests, it.Count)
+	}
+	p, o := &s.Given.Pools[b.Pool], &s.Offers[ch.Offer]
+	for _, d := range s.Daemons {
+		if model.Untolerated(p.Taints, d.Filter.Tolerations) == nil && d.Filter.Passes(&s.Keys, o.Labels, nil, "") {
+			node.Requests = node.Requests.AddInto(d.Spec.Class.Requests, 1)
+		}
+	}
+	return node
+}
+
+// nodeTemplate is a node of a pool that may become what was chosen. Nodes of equal choices share it.
+func (s *Purchases) nodeTemplate(pool int, ch *BinChoice) problem.NewNode {
+	key := [2]int{pool, ch.Offer}
+	for _, n := range s.nodeTemplates[key] {
+		if slices.Equal(n.Choices, ch.types) && slices.Equal(n.Zones, ch.zones) {
+			return n
+		}
+	}
+	o := &s.Offers[ch.Offer]
+	p := &s.Given.Pools[pool]
+	names := make([]string, len(ch.types))
+	for i, t := range ch.types {
+		names[i] = t.Name
+	}
+	narrow := []model.Requirement{model.OneOf(model.LabelInstanceType, names...), model.OneOf(model.LabelCapacityType, o.Offering.CapacityType)}
+	if len(ch.zones) > 0 && ch.zones[0] != "" {
+		narrow = append(narrow, model.OneOf(model.LabelZone, ch.zones...))
+	}
+	for k, v := range o.Offering.Labels {
+		if o.Quantity >= 0 || k == model.LabelNodeGroup {
+			narrow = append(narrow, model.OneOf(k, v))
+		}
+	}
+	narrow = append(narrow, o.Variant...)
+	node := problem.NewNode{Pool: p.Name, Type: o.InstanceType, Offering: *o.Offering, Choices: ch.types, Zones: ch.zones, CapacityTypes: []string{o.Offering.CapacityType},
+		Requirements: p.Requirements.With(narrow...), PriceMicro: o.Price}
+	if s.nodeTemplates == nil {
+		s.nodeTemplates = map[[2]int][]problem.NewNode{}
+	}
+	s.nodeTemplates[key] = append(s.nodeTemplates[key], node)
+	return node
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// maxMasterRows is how many demands column generation takes on; with more of them patterns come out well by
+// themselves, for there is always a pod that fits the gap.
+const maxMasterRows = 640
+
+// master is the restricted master problem of column generation: the program over the columns made so far.
+type master struct {
+	CoveringProgram
+	p         *Packing
+	MeanDuals []float64 // by row: a mean of what pods were worth in the rounds before
+	smoothing float64   // how much of the duals asked at is taken from it
+}
+
+// NewMaster begins with one column for each demand: a machine full of it, the cheapest for each pod.
+func NewMaster(p *Packing, remaining []int64) *master {
+	t := &master{p: p, CoveringProgram: CoveringProgram{S: &p.S.Input, Machines: p.Machines, RowOf: make([]int, len(remaining))}}
+	for d, n := range remaining {
+		t.RowOf[d] = -1
+		if n <= 0 {
+			continue
+		}
+		c, ok := p.cheapestAlone(d)
+		if !ok {
+			continue
+		}
+		t.RowOf[d] = len(t.Rows)
+		t.Rows = append(t.Rows, d)
+		t.Need = append(t.Need, float64(n))
+		t.Cols = append(t.Cols, c)
+	}
+	t.InitBasis()
+	return t
+}
+
+// cheapestAlone is the machine that holds pods of one demand at the least cost for each; false where none does.
+func (p *Packing) cheapestAlone(d int) (Column, bool) {
+	best, bestN := -1, int64(0)
+	for i, m := range p.Machines {
+		c := p.Demands[d].Class
+		if m.Quantity >= 0 || !p.MachineAdmits(m, d) || !problem.FitsIn(&c.Req, &m.Available, p.S.NumDims) {
+			continue
+		}
+		n := problem.TimesIn(&c.Req, &m.Available, p.S.NumDims)
+		if p.Restricted[d] {
+			n = min(n, p.podsNeighboursAllow(d, m, &problem.Occupancy{Ports: m.ports}))
+		}
+		if n = min(n, p.maxPodsOf(d)); n <= 0 {
+			continue
+		}
+		if best < 0 || problem.RatioLess(bestN, p.Machines[best].AdjustedCost, n, m.AdjustedCost) {
+			best, bestN = i, n
+		}
+	}
+	return Column{Machine: best, Items: []Item{{d, bestN}}}, best >= 0
+}
+
+// demandTotals is the pods of each demand: a column may hold as many.
+func (t *master) demandTotals() []int64 {
+	out := make([]int64, len(t.p.Demands))
+	for i, d := range t.Rows {
+		out[d] = int64(t.Need[i] + 0.5)
+	}
+	return out
+}
+
+// maxSmoothing is how much of the duals that machines are priced at is the mean of those before, and meanDecay how
+// much of that mean stays each round. Duals straight from the program swing: a pattern asked for at one extreme is of
+// no use at the next. Priced at a mean, half the rounds do.
+const (
+	maxSmoothing = 0.7
+	meanDecay    = 0.8
+)
+
+// GenerateColumns makes columns until none makes the plan cheaper, and says so, or the steps allowed are done. Each
+// round asks every machine for patterns at the duals of now: at first those that are quickly made, and tables only
+// once these bring nothing more.
+func (t *master) GenerateColumns(until int64) (done bool) {
+	p := t.p
+	whole := t.demandTotals()
+	hosted := slices.Contains(p.Restricted, true)
+	center := make([]float64, len(t.Rows))
+	for i, d := range t.Rows {
+		center[i] = float64(p.resourceDual[d]) / (1 << problem.DualShift)
+	}
+	t.MeanDuals, t.smoothing = center, maxSmoothing
+	fine, slow := false, 0
+	near := float64(p.lowerBound) * (1 + float64(p.S.Policy.MaxGapPPM)*0.75e-6)
+	for round := 0; p.S.Steps < until; round++ {
+		t.Recompute()
+		for i := range center {
+			if round > 0 {
+				center[i] = float64(meanDecay*center[i]) + float64((1-meanDecay)*max(0, t.Y[i]))
+			}
+		}
+		before := t.objective()
+		found := 0
+		for mi, m := range p.Machines {
+			if p.S.Steps >= until {
+				return false
+			}
+			if m.Quantity < 0 { // greedy has had the others: the program would buy more than there are
+				found += t.priceMachine(mi, whole, hosted, fine)
+			}
+		}
+		t.enterSurplus()
+		if slow++; before-t.objective() > 1e-5*before {
+			slow = 0
+		}
+		switch {
+		case t.objective() <= near:
+			return true // whole machines instead of parts will cost more than what is still to be won
+		case found > 0 && slow <= 6:
+			t.smoothing = maxSmoothing
+		case found > 0:
+			return false
+		case !fine && !hosted && p.S.Runs(stageTable):
+			fine = true
+		case t.smoothing > 0:
+			t.smoothing = 0
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// priceMachine offers the program patterns of one machine, and returns how many it took.
+func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found int) {
+	p := t.p
+	take := func(f *Pattern) {
+		if len(f.items) > 0 && t.TryColumn(Column{Machine: mi, Items: slices.Clone(f.items)}) {
+			found++
+		}
+	}
+	for _, power := range [...]int{0, 5} {
+		t.SetDuals(power)
+		f := Pattern{Machine: mi}
+		p.BuildPattern(&f, whole)
+		take(&f)
+	}
+	if hosted {
+		return found // the searches know nothing of rules between pods
+	}
+	t.SetDuals(0)
+	if fine {
+		p.tablePatterns(mi, whole, take)
+		return found
+	}
+	f := Pattern{Machine: mi}
+	sack := knapsack{p: p, machine: p.Machines[mi], whole: whole}
+	sack.search(&f)
+	take(&f)
+	return found
+}
+
+// SetDuals tells the packing what pods are worth now. power says how much more patterns should lean towards pods that
+// are worth more than their resources.
+func (t *master) SetDuals(power int) {
+	p := t.p
+	for i, d := range t.Rows {
+		p.Dual[d] = int64((float64(max(0, t.Y[i])*(1-t.smoothing)) + float64(t.smoothing*t.MeanDuals[i])) * (1 << problem.DualShift))
+		ratio, lean := float64(p.Dual[d])/float64(p.resourceDual[d]), float64(p.Dual[d])
+		for range power {
+			lean *= ratio
+		}
+		p.biasedDual[d] = int64(min(lean, 1<<44))>>biasShift + 1
+	}
+}
+
+// roundAndPack rounds the fractional plan down, and buys greedily for the rest.
+func (t *master) roundAndPack(remaining []int64) []batch {
+	p := t.p
+	var out []batch
+	type part struct {
+		col int
+		x   float64
+	}
+	var parts []part
+	for i, b := range t.basic {
+		if b >= 0 && t.x[i] > 1e-9 {
+			parts = append(parts, part{b, t.x[i]})
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.col, b.col) })
+	for _, x := range parts {
+		out = t.buyWholeCopies(out, x.col, x.x, remaining)
+	}
+	p.PriceDemands(remaining)
+	return append(out, p.packGreedily(remaining)...)
+}
+
+// buyWholeCopies buys as many machines of a column as there are whole ones in its amount, and pods left for.
+func (t *master) buyWholeCopies(out []batch, col int, part float64, remaining []int64) []batch {
+	c := &t.Cols[col]
+	copies := int64(part + 1e-6)
+	for _, it := range c.Items {
+		copies = min(copies, remaining[it.Demand]/it.Count)
+	}
+	for copies > 0 { // each pool of a family takes some
+		b := t.p.buyCopies(c.Machine, c.Items, copies, remaining)
+		if b.copies == 0 {
+			break
+		}
+		out, copies = append(out, b), copies-b.copies
+	}
+	return out
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// consolidation empties machines to buy into what is free on the others, over all pools and levels: each level is
+// packed by itself, and a class of which a machine may hold only a few leaves capacity that no other packing looks
+// at. A machine goes, or becomes a smaller one, where its pods fit on others that grow dearer by less than is saved.
+// Pods stay in the domains where they are counted. A machine may grow for pods of another level where a whole machine
+// is saved: weights say what is bought first, not what else may be on it.
+type consolidation struct {
+	s              *placement
+	bins           []plannedBin
+	undo           []undoEntry   // moves of what is being tried, in order
+	blockMax       []problem.Vec // by block of targets: no more than this is free on any of them; nil: targets are few
+	targetFree     []int64       // by target: no more than this is free on it, numDims amounts each
+	targetPosition []int32       // by bin: which target it is
+	sizedBuf       []sizedItem   // scratch of itemsBySize
+	stepLimit      int64         // where it ends, in steps
+
+	ignoreSeparation bool // pods that would rather be separate need not be: there is nowhere else for them
+}
+
+// plannedBin is a bin and what it would be bought as.
+type plannedBin struct {
+	*Bin
+	offer int         // the cheapest; -1: nothing is done with it
+	free  problem.Vec // on that offer
+	fixed bool        // it stays the machine that it is
+}
+
+// undoEntry is bin j as it was before a move.
+type undoEntry struct {
+	j   int
+	was plannedBin
+	bin Bin
+}
+
+// maxConsolidatedMachines bounds the machines that are looked at, maxEmptiedPerRound those that one round tries to
+// empty, and maxMachinesToGrow those among which others are tried in a larger size.
+const (
+	maxConsolidatedMachines = 2048
+	maxEmptiedPerRound      = 256
+	maxMachinesToGrow       = 128
+	maxConsolidationRounds  = 8
+	consolidationSteps      = 2_000_000
+)
+
+// consolidateBins consolidates until nothing more comes of it. Where the plan is as near to what its pods cost at
+// least as the policy asks, it is left as it is.
+func (s *placement) consolidateBins() {
+	if n := s.CountMachines(); n < 2 || n > maxConsolidatedMachines || s.Policy.Work == 0 || s.isNearBound() {
+		return
+	}
+	s.splitCopies()
+	t := &consolidation{s: s, stepLimit: min(s.Steps+consolidationSteps, s.StepLimit)}
+	t.addNewBins()
+	misses := 0
+	for round := 0; round < maxConsolidationRounds && misses < 2 && s.Steps < t.stepLimit; round++ {
+		if misses++; t.runRound(round%2 == 1) || t.mergeBins() {
+			misses = 0
+		}
+	}
+	s.Bins = slices.DeleteFunc(s.Bins, func(b *Bin) bool { return len(b.Items) == 0 })
+}
+
+// isNearBound says whether the machines cost no more than the policy's gap above what all their pods cost at least,
+// packed together by resources.
+func (s *placement) isNearBound() bool {
+	sum := int64(0)
+	for _, b := range s.Bins {
+		if b.host >= 0 {
+			return false // opened for what must share a host: not packed together with others
+		}
+		sum += b.price * b.Copies
+	}
+	return !s.BuysFromSeveralLevels() && sum-s.resourceBound <= problem.MulDiv(s.resourceBound, s.Policy.MaxGapPPM, 1_000_000)
+}
+
+// addNewBins takes in the bins opened since it was last called.
+func (t *consolidation) addNewBins() {
+	s := t.s
+	t.bins = slices.Grow(t.bins, len(s.Bins)-len(t.bins))
+	for _, b := range s.Bins[len(t.bins):] {
+		x := plannedBin{Bin: b, fixed: b.quantity >= 0}
+		for _, it := range b.Items {
+			x.fixed = x.fixed || s.Classes[it.Class].Topology.HostAffinity // others may want to be near what is on it
+		}
+		t.findOffer(&x)
+		t.bins = append(t.bins, x)
+	}
+}
+
+// runRound tries to empty machines, those least used first, into the fullest first or last, and says whether any was
+// emptied or made smaller.
+func (t *consolidation) runRound(last bool) (any bool) {
+	s := t.s
+	type used struct {
+		i      int
+		most   int64 // millionths of a machine in use, of the resource most used
+		effort int64
+	}
+	all := make([]used, 0, len(t.bins))
+	for i := range t.bins {
+		x := &t.bins[i]
+		if x.offer < 0 || len(x.Items) == 0 {
+			continue
+		}
+		u := used{i: i}
+		avail := s.Offers[x.offer].Allocatable
+		for k := range s.Dims {
+			if avail[k] > 0 {
+				u.most = max(u.most, problem.MulDiv(x.requests[k], 1_000_000, avail[k]))
+			}
+		}
+		all = append(all, u)
+	}
+	slices.SortFunc(all, func(a, b used) int { return cmp.Or(cmp.Compare(b.most, a.most), cmp.Compare(a.i, b.i)) })
+	targets := make([]int, len(all))
+	for at, u := range all {
+		targets[at] = u.i
+	}
+	var sources []used
+	for at := len(all) - 1; at >= 0 && (len(sources) < maxEmptiedPerRound || all[at].most == sources[len(sources)-1].most); at-- {
+		if x := &t.bins[all[at].i]; !x.fixed {
+			all[at].effort = t.adjustedCost(x)
+			sources = append(sources, all[at])
+		}
+	}
+	slices.SortFunc(sources, func(a, b used) int {
+		return cmp.Or(cmp.Compare(a.most, b.most), cmp.Compare(b.effort, a.effort), cmp.Compare(a.i, b.i))
+	})
+	if last {
+		slices.Reverse(targets)
+	}
+	t.indexFreeCapacity(targets)
+	for _, x := range sources[:min(len(sources), maxEmptiedPerRound)] {
+		if s.Steps >= t.stepLimit {
+			break
+		}
+		if len(t.bins[x.i].Items) > 0 && t.emptyBin(x.i, targets) {
+			any = true
+		}
+	}
+	return any
+}
+
+// targetBlock is how many targets are passed over at once where none of them has room.
+const targetBlock = 32
+
+// indexFreeCapacity notes what is free at most on each block of targets.
+func (t *consolidation) indexFreeCapacity(targets []int) {
+	t.blockMax = t.blockMax[:0]
+	if len(t.bins) <= maxMachinesToGrow {
+		return // switchPool may make room
+	}
+	t.targetFree, t.targetPosition = make([]int64, len(targets)*t.s.NumDims), make([]int32, len(t.bins))
+	for at, j := range targets {
+		if at%targetBlock == 0 {
+			t.blockMax = append(t.blockMax, problem.Vec{})
+		}
+		t.targetPosition[j] = int32(at)
+		t.raiseFreeCapacity(j)
+	}
+}
+
+// raiseFreeCapacity notes that more may be free on a bin.
+func (t *consolidation) raiseFreeCapacity(j int) {
+	if len(t.blockMax) == 0 {
+		return
+	}
+	at, nd := int(t.targetPosition[j]), t.s.NumDims
+	top, room := &t.blockMax[at/targetBlock], t.targetFree[at*nd:][:nd]
+	for k, v := range t.bins[j].free[:nd] {
+		top[k], room[k] = max(top[k], v), max(room[k], v)
+	}
+}
+
+// nextTarget is the first target from a place on that may have room for a pod, or how many targets there are.
+func (t *consolidation) nextTarget(at int, targets []int, req *problem.Vec) int {
+	nd := t.s.NumDims
+	for ; at < len(targets) && len(t.blockMax) > 0; at++ {
+		if at%targetBlock == 0 && !problem.FitsIn(req, &t.blockMax[at/targetBlock], nd) {
+			at += targetBlock - 1
+			t.s.Steps++
+			continue
+		}
+		if problem.FitsSlice(req, t.targetFree[at*nd:][:nd]) {
+			break
+		}
+		t.s.Steps++
+	}
+	return min(at, len(targets))
+}
+
+// emptyBin moves what it can of a bin elsewhere, and takes it back and says no if that saves nothing.
+func (t *consolidation) emptyBin(i int, targets []int) bool {
+	s := t.s
+	t.undo = t.undo[:0]
+	was := t.bins[i]
+	rest := t.itemsBySize(was.Items, s.Offers[was.offer].Allocatable)
+	for k := range rest {
+		it := &rest[k]
+		req := &s.Classes[it.Class].Req
+		for at := 0; it.Count > 0; at++ {
+			if at = t.nextTarget(at, targets, req); at >= len(targets) {
+				break
+			}
+			j := targets[at]
+			n := t.podsBinAccepts(j, i, it)
+			if n == 0 && t.switchPool(j, i, it) {
+				n = t.podsBinAccepts(j, i, it)
+			}
+			if n > 0 {
+				t.movePods(j, i, it, n)
+			}
+		}
+	}
+	rest = slices.DeleteFunc(rest, func(it binItem) bool { return it.Count == 0 })
+	smaller := t.binHolding(i, rest)
+	saved := t.adjustedCost(&was)
+	if len(rest) > 0 {
+		saved = 0
+		if smaller.offer >= 0 {
+			saved -= t.adjustedCost(&smaller) - t.adjustedCost(&was)
+		}
+		if j, grown, by := t.cheapestGrowth(i, rest, targets, t.adjustedCost(&was)-max(0, saved)); j >= 0 {
+			for k := range rest {
+				t.moveCounts(j, i, &rest[k], rest[k].Count)
+			}
+			t.saveBin(j)
+			*t.bins[j].Bin = *grown.Bin
+			grown.Bin = t.bins[j].Bin
+			t.bins[j] = grown
+			t.raiseFreeCapacity(j)
+			rest, saved = nil, t.adjustedCost(&was)-by
+		}
+	}
+	if saved <= 0 {
+		t.undoMoves(i)
+		return false
+	}
+	left := &s.Limits[was.Pool]
+	if len(rest) == 0 {
+		left.Charge(was.charged, -1)
+		was.Items = nil
+		t.bins[i] = plannedBin{Bin: was.Bin, offer: -1}
+		was.Bin.Items = nil
+		return true
+	}
+	left.Charge(was.charged, -1)
+	smaller.charged = s.Offers[smaller.offer].InstanceType.Capacity
+	left.Charge(smaller.charged, 1)
+	*was.Bin = *smaller.Bin
+	smaller.Bin = was.Bin
+	t.bins[i] = smaller
+	t.raiseFreeCapacity(i)
+	return true
+}
+
+// itemsBySize copies items, sorted by how large a part of a machine one pod takes, the largest first.
+func (t *consolidation) itemsBySize(items []binItem, avail *problem.Vec) []binItem {
+	t.sizedBuf = t.sizedBuf[:0]
+	for i := range items {
+		x := sizedItem{it: items[i]}
+		for k := range t.s.Dims {
+			if a := avail[k]; a > 0 {
+				x.size = max(x.size, problem.MulDiv(t.s.Classes[x.it.Class].Req[k], 1_000_000, a))
+			}
+		}
+		t.sizedBuf = append(t.sizedBuf, x)
+	}
+	slices.SortStableFunc(t.sizedBuf, func(a, b sizedItem) int { return cmp.Compare(b.size, a.size) })
+	out := make([]binItem, len(items))
+	for i := range out {
+		out[i] = t.sizedBuf[i].it
+	}
+	return out
+}
+
+// sizedItem is an item and the part of a machine that one of its pods takes, in millionths.
+type sizedItem struct {
+	size int64
+	it   binItem
+}
+
+// cheapestGrowth finds the bin that would take all these items of bin i for the least more, less than a limit; -1 if
+// none would.
+func (t *consolidation) cheapestGrowth(i int, items []binItem, targets []int, limit int64) (best int, grown plannedBin, by int64) {
+	s := t.s
+	best, by = -1, limit
+	if len(targets) > maxMachinesToGrow {
+		return best, grown, by
+	}
+	for _, j := range targets {
+		x := &t.bins[j]
+		if j == i || x.offer < 0 || len(x.Items) == 0 || x.quantity >= 0 || s.Limits[x.Pool].Limited {
+			continue
+		}
+		if !t.tryJoin(j, i, items, x) {
+			continue
+		}
+		t.undoJoin(j, i, items) // only asked
+		next := *x.Bin
+		next.Items = slices.Clone(x.Items)
+		next.occupancy = t.occupancyOf(next.Items)
+		for k := range items {
+			next.offers = s.Intersect(next.offers, items[k].offers)
+			next.addPods(s.Classes[items[k].Class], items[k].offers, items[k].Count, s.NumDims)
+		}
+		y := plannedBin{Bin: &next, fixed: x.fixed}
+		if t.findOffer(&y); y.offer >= 0 {
+			if more := t.adjustedCost(&y) - t.adjustedCost(x); more < by {
+				best, grown, by = j, y, more
+			}
+		}
+	}
+	return best, grown, by
+}
+
+// mergeBins looks for machines of one pool, the cheapest first, that one larger machine can replace for less, and
+// says whether it replaced some: the last few that a class is left with, mostly.
+func (t *consolidation) mergeBins() bool {
+	s := t.s
+	if len(t.bins) > maxMachinesToGrow {
+		return false
+	}
+	byPool := make([][]int, len(s.Given.Pools))
+	for i := range t.bins {
+		x := &t.bins[i]
+		if x.offer < 0 || x.fixed || len(x.Items) == 0 || s.Limits[x.Pool].Limited || len(s.MinValuesOf(x.Pool)) > 0 {
+			continue
+		}
+		byPool[x.Pool] = append(byPool[x.Pool], i)
+	}
+	for _, list := range byPool {
+		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(t.adjustedCost(&t.bins[a]), t.adjustedCost(&t.bins[b])) })
+		for from := 0; from+1 < len(list) && s.Steps < t.stepLimit; from++ {
+			i := list[from]
+			into := t.bins[i]
+			sum := t.adjustedCost(&into)
+			var gone []int
+			for _, j := range list[from+1:] {
+				x := &t.bins[j]
+				if !t.tryJoin(i, j, x.Items, &into) {
+					continue
+				}
+				y := t.binHolding(i, slices.Concat(into.Items, x.Items))
+				if y.offer < 0 {
+					t.undoJoin(i, j, x.Items)
+					continue
+				}
+				into, gone, sum = y, append(gone, j), sum+t.adjustedCost(x)
+				if t.adjustedCost(&into) < sum {
+					t.replaceBins(i, &into, gone)
+					return true
+				}
+			}
+			for _, j := range gone {
+				t.undoJoin(i, j, t.bins[j].Items)
+			}
+		}
+	}
+	return false
+}
+
+// replaceBins has one bin hold what others held, whose pods are counted there already.
+func (t *consolidation) replaceBins(i int, by *plannedBin, gone []int) {
+	for _, j := range gone {
+		t.bins[j].Bin.Items = nil
+		t.bins[j].offer = -1
+	}
+	by.charged = t.s.Offers[by.offer].InstanceType.Capacity
+	*t.bins[i].Bin = *by.Bin
+	by.Bin = t.bins[i].Bin
+	t.bins[i] = *by
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// findOffer finds what a bin would be bought as, and what is free on it.
+func (t *consolidation) findOffer(x *plannedBin) {
+	if x.offer = t.cheapestOffer(x.Bin); x.offer >= 0 {
+		x.free = *t.s.Offers[x.offer].Allocatable
+		for k := range t.s.NumDims {
+			x.free[k] -= x.requests[k]
+		}
+	}
+}
+
+// cheapestOffer is the cheapest offer that holds the bin and that limits have been charged for; -1 where there is
+// none.
+func (t *consolidation) cheapestOffer(b *Bin) int {
+	s := t.s
+	list := s.PoolOffersCheapestFirst(b.Pool)
+	if b.quantity < 0 {
+		first := s.FirstPoolCandidate(b.Pool, &b.requests)
+		s.Steps += int64(first)
+		list = list[first:]
+	} else {
+		list = nil
+		for i := range s.Offers {
+			if s.Offers[i].Quantity == b.quantity && b.offers.Contains(i) {
+				list = append(list, i)
+			}
+		}
+	}
+	for _, i := range list {
+		s.Steps++
+		if o := &s.Offers[i]; b.offers.Contains(i) && (o.Quantity < 0 || o.Quantity == b.quantity) && s.offerHoldsBin(b, o) && (!s.Limits[b.Pool].Limited || o.InstanceType.Capacity.Fits(b.charged)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// adjustedCost is that of the machine a bin would be bought as.
+func (t *consolidation) adjustedCost(x *plannedBin) int64 {
+	return t.s.AdjustPrice(t.s.Offers[x.offer].Price)
+}
+
+// podsBinAccepts is how many pods of an item of bin i fit on bin j, as the machine that it is.
+func (t *consolidation) podsBinAccepts(j, i int, it *binItem) int64 {
+	s, x := t.s, &t.bins[j]
+	s.Steps++
+	if j == i || x.offer < 0 || len(x.Items) == 0 {
+		return 0
+	}
+	c := s.Classes[it.Class]
+	if !it.offers.Contains(x.offer) || !problem.FitsIn(&c.Req, &x.free, s.NumDims) {
+		return 0
+	}
+	return min(it.Count, problem.TimesIn(&c.Req, &x.free, s.NumDims), t.podsNeighboursAllow(x, c))
+}
+
+// podsNeighboursAllow is how many pods of a class may join those on a bin, resources aside.
+func (t *consolidation) podsNeighboursAllow(x *plannedBin, c *problem.Class) int64 {
+	s := t.s
+	if len(s.MinValuesOf(x.Pool)) > 0 {
+		return 0 // it would have to be seen how many types are left
+	}
+	n := s.PodsHostAllows(c, x.host)
+	if n > 0 && len(c.Ports) > 0 {
+		n = min(n, problem.PodsPortsAllow(c, x.occupancy.Ports))
+		if x.offer >= 0 {
+			n = min(n, problem.PodsPortsAllow(c, s.Offers[x.offer].Ports))
+		}
+	}
+	if n > 0 && len(c.CsiVolumes) > 0 {
+		if _, ok := problem.VolumesFit(c, x.occupancy.Handles, s.Offers[x.offer].InstanceType.CSILimits); !ok {
+			return 0
+		}
+	}
+	if c.Separation.Most > 0 && !t.ignoreSeparation {
+		have := int64(0)
+		for _, it := range x.Items {
+			if it.Class == c.ID {
+				have = it.Count
+			}
+		}
+		n = min(n, max(0, c.Separation.Most-have))
+	}
+	return n
+}
+
+// switchPool has the pool of bin i buy bin j, where that costs no more and pods that need that pool can then join. It
+// says whether it did.
+func (t *consolidation) switchPool(j, i int, it *binItem) bool {
+	s, x := t.s, &t.bins[j]
+	pool := t.bins[i].Pool
+	if j == i || x.offer < 0 || x.Pool == pool || x.fixed || len(x.Items) == 0 || len(t.bins) > maxMachinesToGrow || it.offers.Contains(x.offer) ||
+		s.Limits[pool].Limited || s.Limits[x.Pool].Limited || len(s.MinValuesOf(pool)) > 0 {
+		return false
+	}
+	c := s.Classes[it.Class]
+	b := *x.Bin
+	b.Pool, b.offers = pool, s.Intersect(s.PoolOffers(pool), it.offers)
+	for _, have := range x.Items {
+		b.offers = s.Intersect(b.offers, have.offers)
+	}
+	y := plannedBin{Bin: &b}
+	t.findOffer(&y)
+	if y.offer < 0 || t.adjustedCost(&y) > t.adjustedCost(x) || !problem.FitsIn(&c.Req, &y.free, s.NumDims) || t.podsNeighboursAllow(&y, c) <= 0 {
+		return false
+	}
+	t.saveBin(j)
+	b.charged = s.Offers[y.offer].InstanceType.Capacity
+	*x.Bin = b
+	y.Bin = x.Bin
+	t.bins[j] = y
+	return true
+}
+
+// switchMachine has bin j be another machine, no dearer, to which pods may go that fit on the one it is and may not
+// go to that. It says whether it did.
+func (t *consolidation) switchMachine(j int, it *binItem) bool {
+	s, x := t.s, &t.bins[j]
+	c := s.Classes[it.Class]
+	if x.offer < 0 || it.offers.Contains(x.offer) || !problem.FitsIn(&c.Req, &x.free, s.NumDims) {
+		return false
+	}
+	b := *x.Bin
+	b.offers = s.Intersect(b.offers, it.offers)
+	y := plannedBin{Bin: &b, fixed: x.fixed}
+	t.findOffer(&y)
+	if y.offer < 0 || t.adjustedCost(&y) > t.adjustedCost(x) || !problem.FitsIn(&c.Req, &y.free, s.NumDims) || t.podsNeighboursAllow(&y, c) <= 0 {
+		return false
+	}
+	*x.Bin = b
+	y.Bin = x.Bin
+	t.bins[j] = y
+	return true
+}
+
+// binHolding is bin i with only these items.
+func (t *consolidation) binHolding(i int, items []binItem) plannedBin {
+	b := *t.bins[i].Bin
+	b.Items, b.requests, b.occupancy = nil, problem.Vec{}, problem.Occupancy{}
+	if b.quantity < 0 {
+		b.offers = t.s.PoolOffers(b.Pool)
+	}
+	for k := range items {
+		b.offers = t.s.Intersect(b.offers, items[k].offers)
+		b.addPods(t.s.Classes[items[k].Class], items[k].offers, items[k].Count, t.s.NumDims)
+	}
+	x := plannedBin{Bin: &b}
+	if len(items) > 0 {
+		t.findOffer(&x)
+	} else {
+		x.offer = -1
+	}
+	return x
+}
+
+// occupancyOf is the ports and volumes of the pods in items.
+func (t *consolidation) occupancyOf(items []binItem) (g problem.Occupancy) {
+	for _, it := range items {
+		if c := t.s.Classes[it.Class]; len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
+			g.AddClass(c.Spec)
+		}
+	}
+	return g
+}
+
+// movePods puts n pods of an item on bin j.
+func (t *consolidation) movePods(j, i int, it *binItem, n int64) {
+	s := t.s
+	t.saveBin(j)
+	t.moveCounts(j, i, it, n)
+	x := &t.bins[j]
+	x.offers = s.Intersect(x.offers, it.offers)
+	x.Bin.occupancy = t.occupancyOf(x.Items)
+	x.Items = slices.Clone(x.Items)
+	x.addPods(s.Classes[it.Class], it.offers, n, s.NumDims)
+	for k := range s.NumDims {
+		x.free[k] -= s.Classes[it.Class].Req[k] * n
+	}
+	it.Count -= n
+}
+
+// moveCounts has n pods counted on the host of bin j instead of that of bin i; i is -1 where they come from none.
+func (t *consolidation) moveCounts(j, i int, it *binItem, n int64) {
+	c := t.s.Classes[it.Class]
+	if i >= 0 {
+		t.s.CountOnHost(c, t.bins[i].host, -n)
+	}
+	t.s.CountOnHost(c, t.bins[j].host, n)
+}
+
+// saveBin notes how a bin is before it is changed.
+func (t *consolidation) saveBin(j int) {
+	x := &t.bins[j]
+	was := undoEntry{j: j, was: *x, bin: *x.Bin}
+	was.bin.Items = slices.Clone(x.Items)
+	t.undo = append(t.undo, was)
+}
+
+// undoMoves undoes all moves from bin i.
+func (t *consolidation) undoMoves(i int) {
+	for k := len(t.undo) - 1; k >= 0; k-- {
+		u := &t.undo[k]
+		for _, it := range t.bins[u.j].Items {
+			for _, old := range u.bin.Items {
+				if old.Class == it.Class {
+					it.Count -= old.Count
+				}
+			}
+			if it.Count != 0 {
+				t.moveCounts(i, u.j, &it, it.Count)
+			}
+		}
+		*u.was.Bin = u.bin
+		t.bins[u.j] = u.was
+	}
+}
+
+// tryJoin counts items of bin j on the host of bin i, and says whether rules between pods let them all be there
+// beside those on into.
+func (t *consolidation) tryJoin(i, j int, items []binItem, into *plannedBin) bool {
+	if len(t.s.MinValuesOf(into.Pool)) > 0 {
+		return false // it would have to be seen how many types are left
+	}
+	beside, b := *into, *into.Bin
+	beside.Bin = &b
+	for k := range items {
+		c := t.s.Classes[items[k].Class]
+		if !c.GoesBesideAny() {
+			if t.podsNeighboursAllow(&beside, c) < items[k].Count {
+				t.undoJoin(i, j, items[:k])
+				return false
+			}
+			b.Items = append(slices.Clip(b.Items), items[k])
+			b.occupancy = t.occupancyOf(b.Items)
+		}
+		t.moveCounts(i, j, &items[k], items[k].Count)
+	}
+	return true
+}
+
+// undoJoin has items of bin j counted on its own host again, instead of that of bin i.
+func (t *consolidation) undoJoin(i, j int, items []binItem) {
+	for k := range items {
+		t.moveCounts(j, i, &items[k], items[k].Count)
+	}
+}

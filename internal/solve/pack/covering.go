@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import "github.com/dovetail-sh/dovetail/internal/solve/problem"
+
+// Column is a pattern of one machine in the program.
+type Column struct {
+	Machine   int // its number in CoveringProgram.machines; -1: free capacity, which costs nothing
+	Items     []Item
+	Fractions []float64 // by item: amounts instead of counts, for a relaxed pattern that only proves a bound
+}
+
+// amount is how much of item i the column holds.
+func (c *Column) amount(i int) float64 {
+	if c.Fractions != nil {
+		return c.Fractions[i]
+	}
+	return float64(c.Items[i].Count)
+}
+
+// CoveringProgram is the linear program over columns: the cheapest fractional number of each such that every demand
+// is met. It is solved by the revised simplex method with the inverse of the basis kept whole: inverse[i] is the row
+// of basic variable i.
+type CoveringProgram struct {
+	S        *problem.Input
+	Machines []*Machine
+	Rows     []int     // by row: its demand; demands that no machine holds have none
+	RowOf    []int     // by demand: its row, -1: none
+	Need     []float64 // by row: how much is demanded; negative: no more than so much may be used
+	Cols     []Column
+	basic    []int     // by row: the column in the basis; -1-r: surplus of row r
+	x        []float64 // by row: how much of that is bought
+	Y        []float64 // by row: its dual price
+	inverse  [][]float64
+
+	direction  []float64 // scratch
+	PricesOnly bool      // count prices of machines alone, not adjusted costs: for a proof
+}
+
+// InitBasis makes the first columns, one a row, the basis.
+func (t *CoveringProgram) InitBasis() {
+	n := len(t.Rows)
+	t.basic, t.x, t.Y, t.direction = make([]int, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	t.inverse = make([][]float64, n)
+	for r := range n {
+		t.inverse[r] = make([]float64, n)
+		if t.Need[r] < 0 { // no more than so much: nothing of it is used yet
+			t.basic[r], t.inverse[r][r], t.x[r] = -1-r, -1, -t.Need[r]
+			continue
+		}
+		t.basic[r] = r
+		k := t.Cols[r].amount(0)
+		t.inverse[r][r] = 1 / k
+		t.x[r] = t.Need[r] / k
+		t.Y[r] = t.columnCost(t.Cols[r].Machine) / k
+	}
+}
+
+// TryColumn brings a column into the basis if its reduced cost is negative, and says whether it did.
+func (t *CoveringProgram) TryColumn(c Column) bool {
+	gain := -t.columnCost(c.Machine)
+	for i, it := range c.Items {
+		gain += float64(t.Y[t.RowOf[it.Demand]] * c.amount(i))
+	}
+	if gain <= 1e-7*t.columnCost(c.Machine)+1e-9 || c.Machine < 0 && gain < 1e-3 {
+		return false
+	}
+	for i := range t.direction {
+		t.direction[i] = 0
+		row := t.inverse[i]
+		for j, it := range c.Items {
+			t.direction[i] += float64(row[t.RowOf[it.Demand]] * c.amount(j))
+		}
+	}
+	t.Cols = append(t.Cols, c)
+	if !t.enterColumn(len(t.Cols)-1, -gain) {
+		t.Cols = t.Cols[:len(t.Cols)-1]
+		return false
+	}
+	return true
+}
+
+// enterSurplus lets rows be met more than fully where their dual has become negative.
+func (t *CoveringProgram) enterSurplus() {
+	for r := range t.Rows {
+		if t.Y[r] >= -1e-9 {
+			continue
+		}
+		for i := range t.direction {
+			t.direction[i] = -t.inverse[i][r]
+		}
+		t.enterColumn(-1-r, t.Y[r])
+	}
+}
+
+// enterColumn pivots on the row that runs out first; cost is the reduced cost, negative. It says no where no row
+// does.
+func (t *CoveringProgram) enterColumn(col int, cost float64) bool {
+	out, least := -1, 0.0
+	for i, s := range t.direction {
+		if s <= 1e-8 {
+			continue
+		}
+		q := t.x[i] / s
+		switch {
+		case out < 0 || q < least-1e-12:
+			out, least = i, q
+		case q <= least+1e-12 && s > t.direction[out]: // of equals the largest pivot, which rounding hurts least
+			out, least = i, min(q, least)
+		}
+	}
+	if out < 0 {
+		return false
+	}
+	t.pivot(out, col, cost, least)
+	for i := range t.x {
+		t.x[i] = max(0, t.x[i]) // negative by rounding only
+	}
+	return true
+}
+
+// pivot makes a column basic in place of that of row out, in the amount least; direction is what one of it takes of
+// every basic column.
+func (t *CoveringProgram) pivot(out, col int, cost, least float64) {
+	row, inv := t.inverse[out], 1/t.direction[out]
+	for k := range row {
+		row[k] *= inv
+	}
+	for i, s := range t.direction {
+		if i == out || s == 0 {
+			continue
+		}
+		other := t.inverse[i]
+		for k, v := range row {
+			if v != 0 {
+				other[k] -= float64(s * v)
+			}
+		}
+		t.x[i] -= float64(s * least)
+	}
+	t.x[out] = least
+	t.basic[out] = col
+	for k, v := range row {
+		t.Y[k] += float64(cost * v)
+	}
+	t.S.Steps += int64(len(row)*len(row))/4 + 1
+}
+
+// columnCost is what the program counts for a machine, micro-dollars an hour; free capacity, -1, costs nothing.
+func (t *CoveringProgram) columnCost(m int) float64 {
+	if m < 0 {
+		return 0
+	}
+	if t.PricesOnly {
+		return float64(t.Machines[m].Price)
+	}
+	return float64(t.Machines[m].AdjustedCost)
+}
+
+// objective is the cost of the fractional plan.
+func (t *CoveringProgram) objective() float64 {
+	sum := 0.0
+	for i, b := range t.basic {
+		if b >= 0 {
+			sum += float64(t.x[i] * t.columnCost(t.Cols[b].Machine))
+		}
+	}
+	return sum
+}
+
+// Recompute works out amounts and duals anew from the inverse, so that rounding does not add up.
+func (t *CoveringProgram) Recompute() {
+	clear(t.Y)
+	for i, b := range t.basic {
+		x := 0.0
+		for k, v := range t.inverse[i] {
+			x += float64(v * t.Need[k])
+		}
+		t.x[i] = max(0, x)
+		if b < 0 {
+			continue
+		}
+		c := t.columnCost(t.Cols[b].Machine)
+		for k, v := range t.inverse[i] {
+			t.Y[k] += float64(c * v)
+		}
+	}
+}
+
+// resolveDual solves the program for what is left, with the columns that there are, by the dual simplex method:
+// reduced costs stay not negative, and where more of a column would have to be given back than was wanted another
+// takes its place. It says whether that came to an end.
+func (t *CoveringProgram) resolveDual(remaining []int64) bool {
+	for r, d := range t.Rows {
+		t.Need[r] = float64(remaining[d])
+	}
+	for i := range t.basic {
+		x := 0.0
+		for k, v := range t.inverse[i] {
+			x += float64(v * t.Need[k])
+		}
+		t.x[i] = x
+	}
+	basic := make([]bool, len(t.Cols))
+	for _, b := range t.basic {
+		if b >= 0 {
+			basic[b] = true
+		}
+	}
+	for range 4 * len(t.Rows) {
+		out := -1
+		for i, x := range t.x {
+			if x < -1e-7 && (out < 0 || x < t.x[out]) {
+				out = i
+			}
+		}
+		if out < 0 {
+			for i := range t.x {
+				t.x[i] = max(0, t.x[i])
+			}
+			return true
+		}
+		in, cost, found := t.dualRatioTest(out, basic)
+		if !found {
+			return false
+		}
+		for i, row := range t.inverse {
+			t.direction[i] = 0
+			if in < 0 {
+				t.direction[i] = -row[-1-in]
+				continue
+			}
+			c := &t.Cols[in]
+			for j, it := range c.Items {
+				t.direction[i] += float64(row[t.RowOf[it.Demand]] * c.amount(j))
+			}
+		}
+		if t.direction[out] > -1e-8 {
+			return false
+		}
+		if b := t.basic[out]; b >= 0 {
+			basic[b] = false
+		}
+		if in >= 0 {
+			basic[in] = true
+		}
+		t.pivot(out, in, cost, t.x[out]/t.direction[out])
+	}
+	return false
+}
+
+// dualRatioTest finds what takes the place of the basic column of a row at the least cost, and its reduced cost;
+// false where nothing can.
+func (t *CoveringProgram) dualRatioTest(out int, basic []bool) (in int, cost float64, found bool) {
+	row := t.inverse[out]
+	least := 0.0
+	try := func(col int, by, over float64) {
+		if by >= -1e-8 {
+			return
+		}
+		if ratio := max(0, over) / -by; !found || ratio < least-1e-12 {
+			in, cost, found, least = col, max(0, over), true, ratio
+		}
+	}
+	for i := range t.Cols {
+		if basic[i] {
+			continue
+		}
+		c := &t.Cols[i]
+		by, over := 0.0, t.columnCost(c.Machine)
+		for j, it := range c.Items {
+			r := t.RowOf[it.Demand]
+			by += float64(row[r] * c.amount(j))
+			over -= float64(t.Y[r] * c.amount(j))
+		}
+		try(i, by, over)
+	}
+	for r := range t.Rows {
+		try(-1-r, -row[r], t.Y[r])
+	}
+	t.S.Steps += int64(len(t.Cols))
+	return in, cost, found
+}
+
+// toleranceShift says how near to the program's value a bound is to come, and how much above its price a machine's
+// patterns may be left until then: one part in 1<<toleranceShift.
+const toleranceShift = 10
+
+// maxProvenShare is how much of the duals that machines are asked at are those that have proved most so far.
+const maxProvenShare = 0.8
+
+// AddRound adds the columns of a round and solves again. It returns how much of the next round's duals are to be
+// those that have proved most, and whether there is no next round: what is proven is near enough to the program's
+// value, or nothing new was found at its own duals.
+func (t *CoveringProgram) AddRound(found []Column, best, held float64) (next float64, done bool) {
+	better := false
+	for _, c := range found {
+		better = t.TryColumn(c) || better
+	}
+	t.enterSurplus()
+	t.Recompute()
+	switch {
+	case best >= t.objective()*(1-1.0/(1<<toleranceShift)), !better && held == 0:
+		return 0, true
+	case better:
+		return maxProvenShare, false
+	case held > 0.1:
+		return held / 2, false
+	}
+	return 0, false
+}

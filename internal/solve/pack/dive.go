@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import "slices"
+
+// dive makes an integer plan of the program: whole copies of its columns are bought, then one of the column with the
+// largest fraction, filled up with what is worth most; the program is solved again for what is left, with the columns
+// that it has, and so on. Where there are few machines of many kinds most of the plan lies in fractions, and what
+// greedy packing buys for them all at once costs more. It ends when nothing is left, or so many steps are done: the
+// rest is packed greedily.
+func (t *master) dive(remaining []int64, until int64) (out []batch) {
+	p := t.p
+	t.smoothing = 0
+	t.Recompute()
+	for p.S.Steps < until {
+		before := len(out)
+		for i, b := range t.basic {
+			if b >= 0 {
+				out = t.buyWholeCopies(out, b, t.x[i], remaining)
+			}
+		}
+		if !slices.ContainsFunc(t.Rows, func(d int) bool { return remaining[d] > 0 }) {
+			return out
+		}
+		if len(out) == before {
+			f := t.largestFraction(remaining)
+			b := p.buyCopies(f.Machine, f.items, min(1, int64(len(f.items))), remaining)
+			if b.copies == 0 {
+				break
+			}
+			out = append(out, b)
+		}
+		if !t.resolveDual(remaining) {
+			break
+		}
+	}
+	p.PriceDemands(remaining)
+	return append(out, p.packGreedily(remaining)...)
+}
+
+// clone is the program as it stands, to be solved on without changing it.
+func (t *master) clone() *master {
+	x := *t
+	x.Cols, x.Need, x.basic = slices.Clip(t.Cols), slices.Clone(t.Need), slices.Clone(t.basic)
+	x.x, x.Y, x.direction = slices.Clone(t.x), slices.Clone(t.Y), slices.Clone(t.direction)
+	x.inverse = slices.Clone(t.inverse)
+	for i, row := range x.inverse {
+		x.inverse[i] = slices.Clone(row)
+	}
+	return &x
+}
+
+// largestFraction is the pattern of the column with the largest amount, as far as pods are left for it, filled up.
+func (t *master) largestFraction(remaining []int64) *Pattern {
+	p := t.p
+	best := -1
+	for i, b := range t.basic {
+		if b >= 0 && t.x[i] > 1e-6 && (best < 0 || t.x[i] > t.x[best]+1e-9) {
+			best = i
+		}
+	}
+	f := &Pattern{}
+	if best < 0 {
+		return f
+	}
+	c := &t.Cols[t.basic[best]]
+	f.Machine = c.Machine
+	f.items = append(f.items, c.Items...)
+	t.SetDuals(0)
+	p.BuildPattern(f, remaining)
+	return f
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// FeasibilityClasses are prices of resources by who may go where: what only large machines hold, or only those of one
+// zone, is worth more for the same amount than what goes anywhere. One price a resource for all of it falls to that
+// of machines that are cheap and small: it takes many of them, and their capacity is of no use to a large pod.
+//
+// The program behind them gives the capacity of each machine, resource by resource, to the feasibility classes that
+// may go there. So a certificate is a price for each feasibility class and resource such that no machine costs less
+// than its capacity is worth, each resource at the highest price among the feasibility classes that the machine may
+// hold.
+type FeasibilityClasses struct {
+	p       *PackingProblem
+	Classes []FeasibilityClass
+	ClassOf []int                    // by demand: its feasibility class, -1: none
+	prices  [][problem.MaxDims]int64 // by feasibility class: micro-dollars << PriceShift
+}
+
+// FeasibilityClass is demands that may go to about the same machines, taken as if each might go wherever one of them
+// may.
+type FeasibilityClass struct {
+	machines     []uint64    // as a bitmap, by number in packing
+	requests     problem.Vec // of all its pods
+	leastRequest problem.Vec // of each resource the least that one of its pods asks for
+}
+
+// maxFeasibilityClasses bounds the rows of the program: so many feasibility classes, a row for each of their resources.
+const maxFeasibilityClasses = 24
+
+// FeasibilityClassesOf groups demands by the machines that may hold them; whole is how many pods of each there are.
+// Sets of machines that offer each resource at nearly the same least price count as one: as nearly as it takes to
+// have few enough.
+func (p *PackingProblem) FeasibilityClassesOf(whole []int64) *FeasibilityClasses {
+	if p.feasibilityIndex == nil {
+		p.feasibilityIndex = p.newFeasibilityIndex()
+	}
+	index := p.feasibilityIndex
+	index.round++
+	index.sets = index.sets[:0]
+	p.S.Steps += int64(len(p.Machines) * len(p.offerSets))
+	for d, x := range p.Demands {
+		if whole[d] <= 0 {
+			continue
+		}
+		k := &index.kinds[p.kindOf[d]]
+		if k.round != index.round {
+			if k.round == 0 {
+				index.findMachines(k, p.SetOf[d], &x.Class.Req, p.freeAccessOf(d))
+			}
+			p.S.Steps += k.steps
+			if g := k.set; g != nil && g.round != index.round {
+				g.round, g.requests, g.leastRequest = index.round, problem.Vec{}, problem.Vec{}
+				index.sets = append(index.sets, g)
+			}
+			k.round = index.round
+		}
+		if k.set != nil {
+			k.set.addPods(&x.Class.Req, whole[d], p.S.NumDims)
+		}
+	}
+	words := (len(p.Machines) + 63) / 64
+	x := &FeasibilityClasses{p: p, ClassOf: index.classOf}
+	for digits := 8; ; digits-- {
+		x.Classes = x.Classes[:0]
+		type unit struct {
+			price  [problem.MaxDims]int64
+			access int8
+		}
+		byUnit := map[unit]int{}
+		for _, g := range index.sets {
+			k := unit{g.unitPrice, g.access}
+			for i, v := range k.price {
+				if n := bits.Len64(uint64(v)); n > digits {
+					k.price[i] = v >> (n - digits) << (n - digits)
+				}
+				if digits < 0 {
+					k.price[i] = 0
+				}
+			}
+			at, ok := byUnit[k]
+			if !ok {
+				at = len(x.Classes)
+				byUnit[k] = at
+				x.Classes = append(x.Classes, FeasibilityClass{machines: make([]uint64, words)})
+			}
+			g.class = at
+			x.Classes[at].merge(&g.FeasibilityClass, p.S.NumDims)
+		}
+		if len(x.Classes) <= maxFeasibilityClasses {
+			break
+		}
+	}
+	for d := range x.ClassOf {
+		x.ClassOf[d] = -1
+		if g := index.kinds[p.kindOf[d]].set; whole[d] > 0 && g != nil {
+			x.ClassOf[d] = g.class
+		}
+	}
+	return x
+}
+
+// feasibilityIndex is what feasibility classes of the same demands and machines have in common, however many pods are
+// left.
+type feasibilityIndex struct {
+	p           *PackingProblem
+	kinds       []demandKind
+	byBits      map[string]*machineSet
+	admitted    [][]uint64 // by offer set: the machines that it admits, and the least of each resource that all of them have
+	least       []problem.Vec
+	machinesBuf []uint64 // scratch
+	round       int      // of FeasibilityClassesOf
+	sets        []*machineSet
+	classOf     []int
+}
+
+// demandKind is demands that ask for the same and may go to the same offers.
+type demandKind struct {
+	set   *machineSet // nil: only machines of limited quantity hold it: it is worth nothing here
+	steps int64       // that finding the set takes
+	round int         // the last with any left; 0: not looked at yet
+}
+
+// machineSet is demands that may go to the same machines.
+type machineSet struct {
+	FeasibilityClass
+	unitPrice [problem.MaxDims]int64 // least price of a unit of each resource
+	access    int8
+	class     int // its feasibility class
+	round     int
+}
+
+// freeAccessOf is how much free capacity is open to a demand; see bounder.freeAccessOf.
+func (p *PackingProblem) freeAccessOf(d int) int8 {
+	if p.FreeAccess == nil {
+		return 0
+	}
+	return p.FreeAccess[d]
+}
+
+// newFeasibilityIndex begins one for the machines of the packing.
+func (p *PackingProblem) newFeasibilityIndex() *feasibilityIndex {
+	words := (len(p.Machines) + 63) / 64
+	t := &feasibilityIndex{p: p, byBits: map[string]*machineSet{}, admitted: make([][]uint64, len(p.offerSets)),
+		least: make([]problem.Vec, len(p.offerSets)), machinesBuf: make([]uint64, words), classOf: make([]int, len(p.Demands))}
+	for j := range p.offerSets {
+		t.admitted[j] = make([]uint64, words)
+		first := true
+		for i, m := range p.Machines {
+			if m.Quantity >= 0 || m.Admits[j>>6]>>(j&63)&1 == 0 {
+				continue
+			}
+			t.admitted[j][i>>6] |= 1 << (i & 63)
+			for k := range p.S.NumDims {
+				if first || m.Available[k] < t.least[j][k] {
+					t.least[j][k] = m.Available[k]
+				}
+			}
+			first = false
+		}
+	}
+	p.numberKinds()
+	t.kinds = make([]demandKind, p.numKinds)
+	return t
+}
+
+// numberKinds numbers demands that ask for the same and may go to the same offers.
+func (p *PackingProblem) numberKinds() {
+	if p.kindOf != nil {
+		return
+	}
+	type alike struct {
+		mask   int
+		req    problem.Vec
+		access int8
+	}
+	number, last := map[alike]int32{}, alike{mask: -1}
+	p.kindOf = make([]int32, len(p.Demands))
+	for d := range p.Demands {
+		k := alike{mask: p.SetOf[d], access: p.freeAccessOf(d)}
+		copy(k.req[:], p.requestOf(d))
+		if k == last { // those of one size follow each other, mostly
+			p.kindOf[d] = p.kindOf[d-1]
+			continue
+		}
+		last = k
+		n, ok := number[k]
+		if !ok {
+			n = int32(len(number))
+			number[k] = n
+		}
+		p.kindOf[d] = n
+	}
+	p.numKinds = len(number)
+}
+
+// findMachines finds the machines that may hold a kind of demand.
+func (t *feasibilityIndex) findMachines(x *demandKind, mask int, req *problem.Vec, access int8) {
+	p, on := t.p, t.machinesBuf
+	copy(on, t.admitted[mask])
+	if !problem.FitsIn(req, &t.least[mask], p.S.NumDims) {
+		for i, m := range p.Machines {
+			if on[i>>6]>>(i&63)&1 != 0 && !problem.FitsIn(req, &m.Available, p.S.NumDims) {
+				on[i>>6] &^= 1 << (i & 63)
+			}
+		}
+		x.steps = int64(len(p.Machines))
+	}
+	if !slices.ContainsFunc(on, func(w uint64) bool { return w != 0 }) {
+		return
+	}
+	k := string(append(problem.AppendWords(nil, on), byte(access)))
+	g := t.byBits[k]
+	if g == nil {
+		g = &machineSet{FeasibilityClass: FeasibilityClass{machines: slices.Clone(on)}, access: access}
+		for i, m := range p.Machines {
+			for k := range p.S.Dims {
+				if on[i>>6]>>(i&63)&1 != 0 && m.Available[k] > 0 {
+					if v := problem.MulDiv(m.Price, 1<<problem.PriceShift, m.Available[k]); g.unitPrice[k] == 0 || v < g.unitPrice[k] {
+						g.unitPrice[k] = v
+					}
+				}
+			}
+		}
+		t.byBits[k] = g
+	}
+	x.set = g
+}
+
+// addPods adds n pods of a demand.
+func (g *FeasibilityClass) addPods(req *problem.Vec, n int64, nd int) {
+	none := g.requests == problem.Vec{}
+	for k := range nd {
+		if none || req[k] < g.leastRequest[k] {
+			g.leastRequest[k] = req[k]
+		}
+		g.requests[k] += req[k] * n
+	}
+}
+
+// merge adds the demands and machines of another one.
+func (g *FeasibilityClass) merge(o *FeasibilityClass, nd int) {
+	for i, w := range o.machines {
+		g.machines[i] |= w
+	}
+	none := g.requests == problem.Vec{}
+	for k := range nd {
+		if none || o.leastRequest[k] < g.leastRequest[k] {
+			g.leastRequest[k] = o.leastRequest[k]
+		}
+		g.requests[k] += o.requests[k]
+	}
+}
+
+// Includes says whether a machine may hold some of it.
+func (g *FeasibilityClass) Includes(machine int) bool {
+	return g.machines[machine>>6]>>(machine&63)&1 != 0
+}

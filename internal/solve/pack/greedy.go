@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// packGreedily buys machines for the demands until nothing more can be bought: always the pattern worth most for the
+// machine's adjusted cost, as many copies as pods and limits allow. remaining is by demand and is counted down.
+// Prices are found anew whenever half of what there was to buy is bought: what is left asks for another mix of
+// resources.
+func (p *Packing) packGreedily(remaining []int64) []batch {
+	var out []batch
+	r := Ranking{P: p, Patterns: make([]Pattern, len(p.Machines))}
+	value := p.totalWorth(remaining)
+	mark, anew := value, true
+	all, to := slices.Clone(p.openDemands), slices.Clone(p.openBySet)
+	p.openLists = p.openByOfferSet()
+	defer func() { p.openDemands, p.openBySet, p.openLists = all, to, nil }()
+	for {
+		if len(out)%dropExhaustedEvery == 0 {
+			p.dropExhausted(remaining)
+		}
+		if anew {
+			r.Rebuild(remaining)
+			anew = false
+		}
+		best := r.BestPattern(remaining)
+		if best < 0 {
+			return out
+		}
+		f := &r.Patterns[best]
+		copies := problem.Unlimited
+		for _, it := range f.items {
+			copies = min(copies, remaining[it.Demand]/it.Count)
+		}
+		b := p.buyCopies(f.Machine, f.items, copies, remaining)
+		out = append(out, b)
+		if value -= float64(f.worth) * float64(b.copies); value < mark/2 && len(remaining) > 2 {
+			p.PriceDemands(remaining)
+			value = p.totalWorth(remaining)
+			mark, anew = value, true
+		} else if p.adaptivePrices {
+			r.adaptExclusivityPrices(&b, f.worth)
+		}
+	}
+}
+
+// dropExhaustedEvery is after how many purchases demands of which nothing is left are dropped.
+const dropExhaustedEvery = 32
+
+// Ranking is machines in a heap, by what their patterns are worth for their adjusted cost: the best is the first, of
+// equals the first by number.
+type Ranking struct {
+	P        *Packing
+	Patterns []Pattern
+	heap     []int32
+}
+
+// Rebuild forgets all patterns. With adaptive prices one is made only when it might be the best: until then the
+// machine stands where the most that it could be worth puts it.
+func (r *Ranking) Rebuild(remaining []int64) {
+	p := r.P
+	p.numberAlikeDemands()
+	u, dear, pods := p.resourcePrices, 1.0, int64(0)
+	if p.adaptivePrices {
+		p.countRemaining(remaining)
+		for k := range p.S.NumDims {
+			u[k] = max(u[k], p.feasibility.HighestPrice(k, func(*FeasibilityClass) bool { return true }))
+		}
+		for d, n := range remaining {
+			pods += n
+			if p.dualFactor != nil && n > 0 {
+				dear = max(dear, p.dualFactor[d])
+			}
+		}
+	}
+	r.heap = r.heap[:0]
+	for i, m := range p.Machines {
+		f := &r.Patterns[i]
+		f.Machine, f.made, f.items = i, false, f.items[:0]
+		if p.adaptivePrices {
+			var v problem.Sum128
+			for k := range p.S.NumDims {
+				if m.Available[k] > 0 {
+					v.AddProduct(u[k], m.Available[k])
+				}
+			}
+			most := v.Dual()
+			f.worth = int64(float64(most)*dear) + pods // worth is rounded up to at least one
+		} else {
+			p.BuildPattern(f, remaining)
+		}
+		r.heap = append(r.heap, int32(i))
+	}
+	r.heapify()
+}
+
+// heapify makes a heap of the machines left.
+func (r *Ranking) heapify() {
+	for i := len(r.heap)/2 - 1; i >= 0; i-- {
+		r.siftDown(i)
+	}
+}
+
+// isBetter says whether the pattern of machine a is better than that of b.
+func (r *Ranking) isBetter(a, b int32) bool {
+	h1, l1 := bits.Mul64(uint64(r.Patterns[a].worth), uint64(r.P.Machines[b].AdjustedCost))
+	h2, l2 := bits.Mul64(uint64(r.Patterns[b].worth), uint64(r.P.Machines[a].AdjustedCost))
+	if h1 == h2 && l1 == l2 {
+		return a < b
+	}
+	return h1 > h2 || h1 == h2 && l1 > l2
+}
+
+// siftDown moves an entry of the heap behind those that are better.
+func (r *Ranking) siftDown(i int) {
+	for {
+		c := 2*i + 1
+		if c >= len(r.heap) {
+			return
+		}
+		if c+1 < len(r.heap) && r.isBetter(r.heap[c+1], r.heap[c]) {
+			c++
+		}
+		if !r.isBetter(r.heap[c], r.heap[i]) {
+			return
+		}
+		r.heap[i], r.heap[c] = r.heap[c], r.heap[i]
+		i = c
+	}
+}
+
+// dropIfUseless takes an entry out of the heap for good if its machine can't be had or holds nothing, and says
+// whether it did: limits only ever get tighter, and pods fewer.
+func (r *Ranking) dropIfUseless(i int) bool {
+	f := &r.Patterns[r.heap[i]]
+	if _, n := r.P.copiesAvailable(r.P.Machines[r.heap[i]]); n > 0 && f.worth > 0 {
+		return false
+	}
+	n := len(r.heap) - 1
+	r.heap[i] = r.heap[n]
+	r.heap = r.heap[:n]
+	r.siftDown(i)
+	return true
+}
+
+// runnerUp is the machine second in the heap, -1 if there is none.
+func (r *Ranking) runnerUp() int32 {
+	for len(r.heap) > 1 {
+		i := 1
+		if len(r.heap) > 2 && r.isBetter(r.heap[2], r.heap[1]) {
+			i = 2
+		}
+		if !r.dropIfUseless(i) {
+			return r.heap[i]
+		}
+	}
+	return -1
+}
+
+// BestPattern returns the machine whose pattern is worth most for its adjusted cost, -1 where none holds anything. A
+// pattern is made anew only when the pods left no longer allow the one known: with fewer pods no better one comes,
+// near enough. One made anew is taken when it has lost next to nothing, though others, not made anew yet, seem
+// slightly better.
+func (r *Ranking) BestPattern(remaining []int64) int {
+	p := r.P
+	for {
+		p.S.Steps += int64(len(p.Machines)) / 4
+		for len(r.heap) > 0 && r.dropIfUseless(0) {
+			continue
+		}
+		if len(r.heap) == 0 {
+			return -1
+		}
+		i := r.heap[0]
+		m, f := p.Machines[i], &r.Patterns[i]
+		known, stale := f.made, false
+		for _, it := range f.items {
+			stale = stale || remaining[it.Demand] < it.Count
+		}
+		if known && !stale {
+			return int(i)
+		}
+		second := r.runnerUp()
+		p.BuildPattern(f, remaining)
+		hair := f.worth > 0 && (second < 0 || !problem.RatioLess(f.worth+f.worth>>p.lossShift, m.AdjustedCost, r.Patterns[second].worth, p.Machines[second].AdjustedCost))
+		r.siftDown(0)
+		if known && hair {
+			return int(i)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
+)
+
+// maxLeftoverTries bounds how many pods are tried again one by one.
+const maxLeftoverTries = 200
+
+// placeLeftovers tries the pods left out once more, those that topology ties one at a time. A cap lowered for one
+// class may have left another without its domain, and there is room again; what others did since may let in another
+// of a spread, or be what a pod wants to be near. Machines bought for those of higher priority may have free
+// capacity, where limits allow no more machines. What may be given up for that is given up in this order: choice
+// among types that limits are charged for, preferences for offers, separation.
+func (s *Planner) placeLeftovers() {
+	if !slices.ContainsFunc(s.Classes, func(c *problem.Class) bool { return s.PlaceablePods(c) > 0 }) {
+		return
+	}
+	s.purchaseCaps, s.keepPlaced = map[topology.ClassAssignment]int64{}, true
+	s.tightenLimitCharges()
+	if s.CountMachines() <= maxConsolidatedMachines {
+		s.spareCapacity = &consolidation{s: &s.placement}
+	}
+	tries := 0
+	for near, moved := false, true; moved; near = true {
+		moved = false
+		for _, c := range s.Classes {
+			if near && !c.Topology.Affinity {
+				continue
+			}
+			before := c.Assigned
+			for !c.Topology.HostAffinity && s.PlaceablePods(c) > 0 && tries < maxLeftoverTries && !s.OutOfSteps() {
+				tries++
+				if !s.placeLeftoverOf(c) {
+					break
+				}
+			}
+			moved = moved || c.Assigned > before
+		}
+	}
+}
+
+// placeLeftoverOf tries a class once, and says whether to try it again.
+func (s *Planner) placeLeftoverOf(c *problem.Class) bool {
+	if s.spareCapacity != nil {
+		s.splitCopies() // also what was bought last: what comes behind it has been bought now
+	}
+	before, bins := c.Assigned, len(s.Bins)
+	demands, add := s.demandCollector()
+	tied := len(c.Topology.Keys) > 0
+	if tied {
+		s.placeByDomain(c, c.Unplaced()-1, add)
+	} else {
+		s.placeClass(c, add)
+	}
+	s.buyTier(*demands)
+	if bought := s.Bins[bins:]; slices.ContainsFunc(bought, func(b *Bin) bool { return !s.meetsMinValues(b) }) ||
+		len(bought) > 0 && !s.acceptNewDomains(bought) {
+		for _, b := range bought {
+			s.Limits[b.Pool].Charge(b.charged, -b.Copies)
+			if b.quantity >= 0 {
+				s.Quantities[b.quantity] += b.Copies
+			}
+			for _, it := range b.Items {
+				(*demands)[0].Unbought += it.Count * b.Copies // there is one: the class was tried at one topology assignment, or without any
+			}
+		}
+		s.Bins = s.Bins[:bins]
+		if s.spareCapacity != nil {
+			s.spareCapacity.bins = s.spareCapacity.bins[:min(bins, len(s.spareCapacity.bins))]
+		}
+	}
+	s.placeAsLastResort(*demands)
+	for _, d := range *demands {
+		c.Assigned -= int(d.Unbought)
+		if d.Unbought > 0 && tied {
+			s.CountInDomains(c, d.assignment.Labels, d.assignment.InScope, -d.Unbought)
+			k := topology.ClassAssignment{Class: c.ID, Assignment: d.assignment.ID}
+			s.purchased[k] -= d.Unbought
+			s.purchaseCaps[k] = s.purchased[k] // not there; elsewhere perhaps
+		}
+		for _, id := range c.Topology.HostCounters {
+			s.Counters[id].Expected = 0
+		}
+	}
+	return c.Assigned > before || len(*demands) > 0 && tied
+}
+
+// placeAsLastResort puts pods for which nothing more is bought onto free capacity, whatever they would rather have: a
+// preference is no reason to refuse.
+func (s *Planner) placeAsLastResort(demands []*Demand) {
+	if s.spareCapacity == nil {
+		return
+	}
+	var left []*Demand
+	for _, d := range demands {
+		if d.Unbought == 0 || d.permitted == nil && d.Class.Separation.Most == 0 {
+			continue
+		}
+		if d.permitted != nil {
+			d.Offers, d.permitted = d.permitted, nil
+		}
+		left = append(left, d)
+	}
+	s.spareCapacity.ignoreSeparation = true
+	s.placeOnSpareCapacity(left)
+	s.spareCapacity.ignoreSeparation = false
+}
+
+// tightenLimitCharges charges limits for each machine with no more than the smallest that holds its pods at the least
+// price: what is to be chosen from is narrowed before a pod is refused.
+func (s *Planner) tightenLimitCharges() {
+	for _, b := range s.Bins {
+		left := &s.Limits[b.Pool]
+		if !left.Limited || len(s.MinValuesOf(b.Pool)) > 0 {
+			continue
+		}
+		best := -1
+		for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
+			if o := &s.Offers[i]; b.offers.Contains(i) && s.offerHoldsBin(b, o) && o.InstanceType.Capacity.Fits(b.charged) && (best < 0 || o.Price < s.Offers[best].Price ||
+				o.Price == s.Offers[best].Price && o.InstanceType.Capacity.Fits(s.Offers[best].InstanceType.Capacity)) {
+				best = i
+			}
+		}
+		if best >= 0 {
+			left.Charge(b.charged, -b.Copies)
+			b.charged = s.Offers[best].InstanceType.Capacity
+			left.Charge(b.charged, b.Copies)
+		}
+	}
+}
+
+// placeOnSpareCapacity puts pods onto what is free on machines bought before.
+func (s *placement) placeOnSpareCapacity(demands []*Demand) {
+	if len(s.Bins) == 0 || len(demands) == 0 {
+		return
+	}
+	s.splitCopies()
+	t := s.spareCapacity
+	if t == nil {
+		t = &consolidation{s: s}
+	}
+	t.undo = t.undo[:0]
+	t.addNewBins()
+	var targets []int
+	for i := range t.bins {
+		targets = append(targets, i)
+	}
+	for _, d := range demands {
+		if d.Class.AsGroup != nil {
+			continue // a co-located group has a machine bought
+		}
+		it := binItem{Class: d.Class.ID, Count: d.Unbought, offers: d.Offers}
+		for _, j := range targets {
+			n := t.podsBinAccepts(j, -1, &it)
+			if n == 0 && s.spareCapacity != nil && t.switchMachine(j, &it) {
+				n = t.podsBinAccepts(j, -1, &it)
+			}
+			if n > 0 {
+				t.movePods(j, -1, &it, n)
+			}
+		}
+		d.Unbought = it.Count
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// limitPricing is what machines are counted dearer by for what they take of limits: a shadow price. A plan that looks
+// at prices alone may spend a limit on machines that are cheap and hold little, and leave pods without one. Where
+// that happens, limit prices are tried, low ones first, until no pod is left without a machine; if none helps that
+// much, the one is kept with which fewest pods are.
+type limitPricing struct {
+	rate     []int64 // by resource: micro-dollars << PriceShift for a unit, what the plan without limit prices paid for what it took of limits
+	level    int     // of limitPriceLevels
+	unplaced []int64 // by level tried: pods left without a machine
+	done     bool
+}
+
+// limitPriceLevels are limit prices in quarters of the rate.
+var limitPriceLevels = [...]int64{0, 1, 4, 32}
+
+// limitCharge is what a machine of the pool is counted dearer by, micro-dollars an hour.
+func (s *Purchases) limitCharge(pool int, capacity model.Resources) int64 {
+	f := &s.Families[s.EquivalentPool[pool]]
+	if s.Assumptions.limitPrices.level == 0 || !f.Limited {
+		return 0
+	}
+	var sum problem.Sum128
+	for d, h := range f.Has {
+		if h && d < len(s.Assumptions.limitPrices.rate) {
+			sum.AddProduct(s.Assumptions.limitPrices.rate[d], capacity.At(model.Dim(d)))
+		}
+	}
+	return problem.MulDiv(sum.Micro(), limitPriceLevels[s.Assumptions.limitPrices.level], 4)
+}
+
+// raiseLimitPrices tries the next limit price, where limits left pods without a machine, and in the end keeps the one
+// with which fewest were.
+func (s *Reviser) raiseLimitPrices(a Assumptions) (Assumptions, bool) {
+	t := &a.limitPrices
+	if t.done {
+		return a, false
+	}
+	n := countPods(s.unbought)
+	if t.level == 0 && (n == 0 || !s.buysFromLimitedPools()) {
+		t.done = true
+		return a, false
+	}
+	t.unplaced = append(slices.Clip(t.unplaced), n)
+	if n > 0 && t.level+1 < len(limitPriceLevels) && s.Steps < s.StepLimit {
+		if t.level == 0 {
+			t.rate = s.limitRates()
+		}
+		t.level++
+		return a, true
+	}
+	best := 0
+	for i, m := range t.unplaced {
+		if m < t.unplaced[best] {
+			best = i
+		}
+	}
+	again := best != t.level
+	t.level, t.done = best, true
+	return a, again
+}
+
+// buysFromLimitedPools says whether machines are bought from pools whose amounts are limited: of fewer or more of
+// them the same pods could be held.
+func (s *Reviser) buysFromLimitedPools() bool {
+	for _, b := range s.Bins {
+		for _, h := range s.Limits[b.Pool].Has {
+			if h {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// limitRates reads the rate of limitPricing off the plan without limit prices.
+func (s *Reviser) limitRates() []int64 {
+	var taken []int64
+	var price int64
+	for _, b := range s.Bins {
+		if !s.Limits[b.Pool].Limited {
+			continue
+		}
+		price += b.price * b.Copies
+		for d, h := range s.Limits[b.Pool].Has {
+			for d >= len(taken) {
+				taken = append(taken, 0)
+			}
+			if h {
+				taken[d] += b.charged.At(model.Dim(d)) * b.Copies
+			}
+		}
+	}
+	rate := make([]int64, len(taken))
+	for d, n := range taken {
+		if n > 0 {
+			rate[d] = min(problem.MulDiv(price, 1<<problem.PriceShift, n), 1<<50)
+		}
+	}
+	return rate
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import "slices"
+
+// RememberedColumns is the columns in the basis of the last refined plan, by name, so that they mean something in
+// another problem.
+type RememberedColumns struct {
+	Columns []RememberedColumn
+}
+
+// RememberedColumn is so many pods of some classes on a machine.
+type RememberedColumn struct {
+	Pool, InstanceType string
+	Classes            []string // keys
+	Counts             []int64
+}
+
+// maxRememberedColumns bounds a memory.
+const maxRememberedColumns = 1024
+
+// recallColumns offers the program the columns of the last solve that can still be made: the machine is there, the
+// classes wait, and it all fits.
+func (t *master) recallColumns(mem *RememberedColumns) {
+	if mem == nil {
+		return
+	}
+	p := t.p
+	demandsOf := map[string][]int{}
+	for d, x := range p.Demands {
+		if t.RowOf[d] >= 0 && !p.Restricted[d] {
+			demandsOf[x.Class.Spec.Key] = append(demandsOf[x.Class.Spec.Key], d)
+		}
+	}
+	machinesOf := map[[2]string][]int{}
+	for i, m := range p.Machines {
+		k := [2]string{p.S.Given.Pools[m.pool].Name, m.instanceType.Name}
+		machinesOf[k] = append(machinesOf[k], i)
+	}
+	for i := range mem.Columns {
+		f := &mem.Columns[i]
+		for _, mi := range machinesOf[[2]string{f.Pool, f.InstanceType}] {
+			if c, ok := p.RebuildColumn(f, mi, demandsOf); ok {
+				t.TryColumn(c)
+				break
+			}
+		}
+	}
+}
+
+// RebuildColumn is a remembered column on machine mi; false where it can't be made.
+func (p *PackingProblem) RebuildColumn(f *RememberedColumn, mi int, demandsOf map[string][]int) (Column, bool) {
+	m := p.Machines[mi]
+	rem := m.Available
+	c := Column{Machine: mi}
+	for i, key := range f.Classes {
+		found := false
+		for _, d := range demandsOf[key] {
+			if found = p.MachineAdmits(m, d); found {
+				if j := slices.IndexFunc(c.Items, func(it Item) bool { return it.Demand == d }); j >= 0 {
+					c.Items[j].Count += f.Counts[i] // two demands then that are one now
+				} else {
+					c.Items = append(c.Items, Item{d, f.Counts[i]})
+				}
+				for k := range p.S.NumDims {
+					rem[k] -= p.Demands[d].Class.Req[k] * f.Counts[i]
+				}
+				break
+			}
+		}
+		if !found || m.Quantity >= 0 {
+			return c, false
+		}
+	}
+	for k := range p.S.NumDims {
+		if rem[k] < 0 {
+			return c, false
+		}
+	}
+	for _, it := range c.Items {
+		if it.Count > p.maxPodsOf(it.Demand) {
+			return c, false
+		}
+	}
+	return c, len(c.Items) > 0
+}
+
+// rememberColumns keeps the columns of the basis.
+func (t *master) rememberColumns(mem *RememberedColumns) {
+	p := t.p
+	for i, b := range t.basic {
+		if b < 0 || t.x[i] <= 0 || t.Cols[b].Fractions != nil || len(mem.Columns) >= maxRememberedColumns {
+			continue
+		}
+		c := &t.Cols[b]
+		m := p.Machines[c.Machine]
+		f := RememberedColumn{Pool: p.S.Given.Pools[m.pool].Name, InstanceType: m.instanceType.Name}
+		for _, it := range c.Items {
+			f.Classes = append(f.Classes, p.Demands[it.Demand].Class.Spec.Key)
+			f.Counts = append(f.Counts, it.Count)
+		}
+		mem.Columns = append(mem.Columns, f)
+	}
+}

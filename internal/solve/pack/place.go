@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
+)
+
+// PlaceClasses decides for every pod between free capacity and a machine to buy. Classes with required affinity are
+// tried again after those they want to be near have been placed, until nothing moves.
+func (s *placement) PlaceClasses(waiting []*problem.Class) {
+	out, add := s.demandCollector()
+	for len(waiting) > 0 {
+		moved := false
+		var next []*problem.Class
+		for i, c := range waiting {
+			s.fillNodesByPrice(waiting, i)
+			before := c.Assigned
+			s.placeClass(c, add)
+			moved = moved || c.Assigned > before
+			if c.Unplaced() > 0 && c.Topology.Affinity {
+				next = append(next, c)
+			}
+		}
+		if !moved {
+			break
+		}
+		waiting = next
+	}
+	s.Demands = append(s.Demands, *out...)
+}
+
+// demandCollector returns a list and a function that adds pods of a class to buy for to it: to the demand of the
+// class for this offer set, a new one where there is none.
+func (s *placement) demandCollector() (*[]*Demand, func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
+	var out []*Demand
+	var demandSlab []Demand
+	if s.collected == nil {
+		s.collected = make([]collectedDemands, len(s.Classes))
+	}
+	return &out, func(c *problem.Class, set *problem.OfferSet, n int64, at *topology.TopologyAssignment) {
+		c.Assigned += int(n)
+		if at != nil {
+			s.CountInDomains(c, at.Labels, at.InScope, n)
+		}
+		for _, id := range c.Topology.HostCounters {
+			s.Counters[id].Expected += n
+		}
+		s.UseExclusiveVolumes(c)
+		collected := &s.collected[c.ID]
+		if collected.in != &out {
+			collected.in, collected.last = &out, nil
+		}
+		d := collected.last
+		for d != nil && d.collectedFor != set {
+			d = d.next
+		}
+		if d == nil {
+			if len(demandSlab) == cap(demandSlab) {
+				demandSlab = make([]Demand, 0, min(256, 2*len(out)+4))
+			}
+			demandSlab = append(demandSlab, Demand{Class: c, Offers: set, collectedFor: set, assignment: at, next: collected.last})
+			d = &demandSlab[len(demandSlab)-1]
+			if w := s.PreferAmong(c, set); w != set && s.SomeOfferHolds(w, &c.Req) {
+				d.Offers, d.permitted = w, set
+			}
+			collected.last = d
+			out = append(out, d)
+		}
+		d.Unbought += n
+		d.total += n
+	}
+}
+
+// placeClass places what it can of one class.
+func (s *placement) placeClass(c *problem.Class, add func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
+	limit := s.PlaceablePods(c)
+	if limit == 0 {
+		return
+	}
+	keep := c.Unplaced() - limit // pods that must not be placed now
+	if len(c.Topology.Keys) > 0 {
+		s.placeByDomain(c, keep, add)
+		return
+	}
+	s.fillNodes(c, keep)
+	if n := int64(c.Unplaced() - keep); n > 0 && !c.Topology.HostAffinity && s.SomeOfferHolds(c.Offers, &c.Req) {
+		add(c, c.Offers, n, nil)
+	}
+}
+
+// fillNodes puts pods that no domain larger than a host ties onto existing nodes, in filling order. keep pods must
+// stay unplaced.
+func (s *placement) fillNodes(c *problem.Class, keep int) {
+	if c.Topology.HostAffinity && s.MayStartGroup(c) {
+		s.startGroupOnNode(c, keep)
+		return
+	}
+	for node := range s.Nodes.List {
+		if c.Unplaced() <= keep {
+			return
+		}
+		if n := min(s.PodsNodeAccepts(c, node), int64(c.Unplaced()-keep)); n > 0 {
+			s.placeOnNode(c, node, n)
+		}
+	}
+}
+
+// startGroupOnNode begins a group that must share one host on an existing node, but only where that node holds all
+// that waits of the class: begun on a small one, the rest could go nowhere. A co-located group that a machine could
+// hold goes there whole.
+func (s *placement) startGroupOnNode(c *problem.Class, keep int) {
+	if x := c.Group; x != nil && len(x.Members) > 1 && !x.Entangled && s.IsWholeAndPlaceable(x) && s.SomeOfferHolds(x.AsPod.Filter.Offers, &x.AsPod.Req) {
+		s.placeGroupOnNode(x, c)
+		return
+	}
+	for node := range s.Nodes.List {
+		if s.PodsNodeAccepts(c, node) >= int64(c.Unplaced()-keep) {
+			s.placeOnNode(c, node, int64(c.Unplaced()-keep))
+			return
+		}
+	}
+}
+
+// placeGroupOnNode puts a co-located group, of which the class may be the first, on the first node that holds all of
+// it.
+func (s *placement) placeGroupOnNode(x *problem.ColocatedGroup, first *problem.Class) {
+	for node := range s.Nodes.List {
+		if s.PodsNodeAccepts(first, node) == 0 || !problem.FitsSlice(&x.AsPod.Req, s.Nodes.Free[node*s.NumDims:node*s.NumDims+s.NumDims]) ||
+			slices.ContainsFunc(x.Members, func(c *problem.Class) bool { return !s.NodeAdmits(c.Filter, node) }) {
+			continue
+		}
+		for _, c := range x.Members {
+			s.placeOnNode(c, node, int64(len(c.Pods)))
+		}
+		return
+	}
+}
+
+// placeOnNode books n pods of the class on an existing node.
+func (s *placement) placeOnNode(c *problem.Class, node int, n int64) {
+	free := s.Nodes.Free[node*s.NumDims : node*s.NumDims+s.NumDims]
+	for k := range free {
+		free[k] -= c.Req[k] * n
+	}
+	c.Assigned += int(n)
+	s.OnNodes = append(s.OnNodes, podsOnNode{Class: c.ID, Node: node, Count: int(n)})
+	if len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
+		s.OccupancyOf(node).AddClass(c.Spec)
+	}
+	s.CountOnHost(c, node, n)
+	if len(c.Topology.Keys) > 0 {
+		s.CountInDomains(c, s.Nodes.Labels[s.Nodes.ShapeOf[node]], s.NodeScopes(c, node), n)
+	}
+	s.UseExclusiveVolumes(c)
+}
+
+// placeByDomain places a class that topology ties, few pods at a time: free capacity before new machines, then the
+// domain where a spread counts least, then the cheaper one, then by name. keep pods stay unplaced.
+func (s *placement) placeByDomain(c *problem.Class, keep int, add func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
+	sites := s.AssignmentsOf(c)
+	for _, at := range sites {
+		at.Purchased = 0
+	}
+	defer func() {
+		for _, at := range sites {
+			if at.Purchased > 0 {
+				s.purchased[topology.ClassAssignment{Class: c.ID, Assignment: at.ID}] += at.Purchased
+				at.Purchased = 0
+			}
+		}
+	}()
+	spreads := slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool { return r.Kind == problem.RuleSpread }) ||
+		slices.ContainsFunc(c.Topology.DomainCounters, func(id int) bool { return s.Counters[id].ForSpread })
+	wishes := slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool { return r.Kind == problem.RulePreference })
+	for c.Unplaced() > keep {
+		s.Steps += int64(len(sites))
+		best, bestN := (*topology.TopologyAssignment)(nil), int64(0)
+		first := c.Topology.Affinity && s.MayStartGroup(c)
+		var possible []string
+		for _, at := range sites {
+			n, _ := s.PodsDomainsAllow(c, at.Labels)
+			if n == 0 || s.keepPlaced && s.WouldCrowd(c, at) {
+				continue
+			}
+			if first {
+				possible = append(possible, at.Name)
+				if s.startsElsewhere(c, at) {
+					continue
+				}
+			}
+			node := s.NextOpenNode(c, at)
+			if node < 0 {
+				if n = min(n, s.purchasablePods(c, at)); n == 0 {
+					continue
+				}
+			}
+			at.SpreadCount, at.Node = s.SpreadCountAt(c, at), node
+			at.UnmetPreference = s.UnmetPreferenceWeight(c, at.Labels)
+			at.Cost = s.AddPreferenceCost(at.Price, at.UnmetPreference)
+			if best == nil || at.IsBetterThan(best) {
+				best, bestN = at, n
+			}
+		}
+		if best == nil {
+			return
+		}
+		if first && len(possible) > 1 {
+			s.recordGroupStart(c, best, possible)
+		}
+		n := min(bestN, int64(c.Unplaced()-keep))
+		if spreads || wishes {
+			n = 1
+		}
+		if best.Node >= 0 {
+			s.placeOnNode(c, best.Node, min(n, s.PodsNodeAccepts(c, best.Node)))
+			continue
+		}
+		best.Purchased += n
+		add(c, best.Offers, n, best)
+	}
+}
+
+// purchasablePods is for how many more pods of the class machines may be bought at an assignment.
+func (s *placement) purchasablePods(c *problem.Class, at *topology.TopologyAssignment) int64 {
+	if at.Offers == nil || c.Topology.HostAffinity {
+		return 0
+	}
+	k := topology.ClassAssignment{Class: c.ID, Assignment: at.ID}
+	if most, ok := s.purchaseCaps[k]; ok {
+		return max(0, most-s.purchased[k]-at.Purchased)
+	}
+	return problem.Unlimited
+}
+
+// startsElsewhere says whether the attempt assumes that the class's group begins at another assignment.
+func (s *placement) startsElsewhere(c *problem.Class, at *topology.TopologyAssignment) bool {
+	want, ok := s.Assumptions.GroupStarts[c.ID]
+	return ok && want != at.Name
+}
+
+// recordGroupStart notes that the first of a group that must share a domain goes to one of the possible assignments.
+func (s *placement) recordGroupStart(c *problem.Class, at *topology.TopologyAssignment, could []string) {
+	if !slices.ContainsFunc(s.StartedGroups, func(b GroupStart) bool { return b.Class == c.ID }) {
+		s.StartedGroups = append(s.StartedGroups, GroupStart{Class: c.ID, Chosen: at.Name, Possible: could})
+	}
+}
+
+// minPodsForPricedFill is how many pods are worth filling nodes by price for; fewer are put where they fit first.
+const minPodsForPricedFill = 64
+
+// fillNodesByPrice fills existing nodes with the unconstrained classes of one priority that begin at i of those
+// waiting, all at once: what is bought for the rest costs least when each node is given the pods that suit its shape.
+// It does nothing for an i that is not their beginning.
+func (s *placement) fillNodesByPrice(waiting []*problem.Class, i int) {
+	if len(s.Nodes.List) == 0 || !s.Runs(stageNodesByPrice) || !waiting[i].IsUnconstrained() || i > 0 && waiting[i-1].IsUnconstrained() && waiting[i-1].Spec.Priority == waiting[i].Spec.Priority {
+		return
+	}
+	var demands []*Demand
+	pods := 0
+	for _, c := range waiting[i:] {
+		if !c.IsUnconstrained() || c.Spec.Priority != waiting[i].Spec.Priority {
+			break
+		}
+		if n := s.PlaceablePods(c); n > 0 {
+			demands = append(demands, &Demand{Class: c, Offers: c.Offers, Unbought: int64(n)})
+			pods += n
+		}
+	}
+	if pods < minPodsForPricedFill || len(demands) < 2 || len(s.Offers) == 0 {
+		return
+	}
+	p := s.NewPackingFor(problem.Level{Lo: 0, Hi: len(s.Offers)}, demands, false)
+	remaining := make([]int64, len(demands))
+	for d := range demands {
+		remaining[d] = demands[d].Unbought
+	}
+	for node, x := range s.Nodes.List {
+		for k := range s.NumDims {
+			if !x.Closed && !x.Drained {
+				p.freeCapacity[k] += float64(max(0, s.Nodes.Free[node*s.NumDims+k]))
+			}
+		}
+	}
+	p.PriceDemands(remaining)
+	for node, x := range s.Nodes.List {
+		if !x.Closed && !x.Drained {
+			for _, it := range p.fillNode(node, remaining) {
+				remaining[it.Demand] -= it.Count
+				s.placeOnNode(p.Demands[it.Demand].Class, node, it.Count)
+			}
+		}
+	}
+}
+
+// fillNode chooses pods for the free capacity of an existing node as BuildPattern does for a machine.
+func (p *Packing) fillNode(node int, remaining []int64) []Item {
+	s, sc, nd := p.S, &p.buf, p.S.NumDims
+	s.ChargeDaemons(node)
+	var rem problem.Vec
+	copy(rem[:], s.Nodes.Free[node*nd:node*nd+nd])
+	sc.candidates = sc.candidates[:0]
+	for d, n := range remaining {
+		if c := p.Demands[d].Class; n > 0 && problem.FitsIn(&c.Req, &rem, nd) && s.NodeAdmits(c.Filter, node) {
+			sc.candidates = append(sc.candidates, int32(d))
+		}
+	}
+	p.sampleCandidates(maxCandidates, maxCandidates)
+	var used problem.Occupancy
+	for best := -1; ; {
+		if best = p.pickDemand(remaining, &rem, nil, &used, best); best < 0 {
+			break
+		}
+		n := min(remaining[best]-sc.used[best], max(1, problem.TimesIn(&p.Demands[best].Class.Req, &rem, nd)/3))
+		p.addToPattern(best, n, &rem, &used)
+	}
+	var f Pattern
+	p.collectPattern(&f)
+	return f.items
+}
+
+// demandColocatedGroups makes co-located groups demands of one pod each, where some machine holds them: they share
+// machines with whatever else is packed. It says whether there were any.
+func (s *placement) demandColocatedGroups() (any bool) {
+	for _, x := range s.ColocatedGroups {
+		if x.Entangled || !s.IsWholeAndPlaceable(x) {
+			continue
+		}
+		d := s.groupDemand(x)
+		if !s.SomeOfferHolds(d.Offers, &d.Class.Req) {
+			continue
+		}
+		any = true
+		s.Demands = append(s.Demands, d)
+		for _, c := range x.Members {
+			c.Assigned = len(c.Pods)
+			for _, id := range c.Topology.HostCounters {
+				s.Counters[id].Expected += int64(len(c.Pods))
+			}
+		}
+	}
+	return any
+}
+
+// groupDemand is the demand of a co-located group: one pod, for offers that all members may go to.
+func (s *Purchases) groupDemand(x *problem.ColocatedGroup) *Demand {
+	one := x.AsPod
+	one.Offers = x.Members[0].Offers
+	wish := s.PreferAmong(x.Members[0], one.Offers)
+	for _, c := range x.Members[1:] {
+		one.Offers, wish = s.Intersect(one.Offers, c.Offers), s.Intersect(wish, s.PreferAmong(c, c.Offers))
+	}
+	if one.Spec == nil {
+		one.Spec = &model.Class{Key: "lump", Priority: x.Members[0].Spec.Priority}
+		for _, c := range x.Members {
+			one.Spec.Key += "\x00" + c.Spec.Key
+		}
+	}
+	d := &Demand{Class: one, Offers: one.Offers, Unbought: 1, total: 1}
+	if wish != one.Offers && s.SomeOfferHolds(wish, &one.Req) {
+		d.Offers, d.permitted = wish, one.Offers
+	}
+	return d
+}
+
+// release takes back that n pods of the demand have a place.
+func (d *Demand) release(n int64) {
+	if d.Class.AsGroup == nil {
+		d.Class.Assigned -= int(n)
+		return
+	}
+	for _, c := range d.Class.AsGroup.Members {
+		c.Assigned = 0
+	}
+}
+
+// addToBin puts n pods of a demand on each copy of a bin.
+func (d *Demand) addToBin(b *Bin, n int64, nd int) {
+	if d.Class.AsGroup == nil {
+		b.addPods(d.Class, d.Offers, n, nd)
+		return
+	}
+	for _, c := range d.Class.AsGroup.Members {
+		b.addPods(c, d.Offers, int64(len(c.Pods))*n, nd)
+	}
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"math/bits"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// ResourcePrices solves the resource-price program: what is a unit of each resource worth, at most, such that no
+// machine is worth more than it costs, and the amounts in total are worth as much as possible. The answer is integer,
+// micro-dollars << PriceShift, and exactly feasible: rounded down, then scaled down until no machine is worth more
+// than its price.
+func ResourcePrices(sizes []problem.Vec, cost []int64, total []float64, nd int) [problem.MaxDims]int64 {
+	return newResourcePricing(sizes, cost, nd).pricesFor(total)
+}
+
+// resourcePricing is that program for any amounts.
+type resourcePricing struct {
+	sizes []problem.Vec
+	cost  []int64
+	rows  [][]float64
+	limit []float64
+	nd    int
+
+	cheapest [problem.MaxDims]int64 // least price of a unit of each resource, machines of limited quantity included; -1: no machine has it
+	largest  problem.Vec            // the most of it that a machine has
+}
+
+func newResourcePricing(sizes []problem.Vec, cost []int64, nd int) *resourcePricing {
+	x := &resourcePricing{sizes: sizes, cost: cost, rows: make([][]float64, len(sizes)), limit: make([]float64, len(sizes)), nd: nd}
+	all := make([]float64, len(sizes)*nd)
+	for i := range sizes {
+		row := all[i*nd : i*nd+nd]
+		for k := range row {
+			row[k] = float64(max(0, sizes[i][k]))
+		}
+		x.rows[i], x.limit[i] = row, float64(cost[i])
+	}
+	return x
+}
+
+// pricesFor are the prices that make the most of an amount.
+func (x *resourcePricing) pricesFor(total []float64) (u [problem.MaxDims]int64) {
+	worth, _, _, _ := lp.Maximize(total[:x.nd], x.rows, x.limit, 1000)
+	for k, v := range worth {
+		if v *= 1 << problem.PriceShift; v > 0 && v < 1<<60 {
+			u[k] = int64(v)
+		}
+	}
+	LowerToFeasible(&u, x.sizes, x.cost, x.nd)
+	return u
+}
+
+// machinePricing is the pricing of the machines that are to be packed.
+func (p *PricedPacking) machinePricing() *resourcePricing {
+	if p.resourcePricing != nil {
+		return p.resourcePricing
+	}
+	var sizes []problem.Vec
+	var cost []int64
+	for _, m := range p.Machines {
+		if n := len(sizes) - 1; m.Quantity >= 0 || n >= 0 && cost[n] == m.Price && sizes[n] == m.Available {
+			continue // of those of limited quantity there are too few to set prices, and of those alike one is enough
+		}
+		sizes, cost = append(sizes, m.Available), append(cost, m.Price)
+	}
+	x := newResourcePricing(sizes, cost, p.S.NumDims)
+	for k := range p.S.NumDims {
+		x.cheapest[k] = -1
+		for _, m := range p.Machines {
+			if m.Available[k] > 0 {
+				if v := problem.MulDiv(m.Price, 1<<problem.PriceShift, m.Available[k]); x.cheapest[k] < 0 || v < x.cheapest[k] {
+					x.cheapest[k] = v
+				}
+				x.largest[k] = max(x.largest[k], m.Available[k])
+			}
+		}
+	}
+	p.resourcePricing = x
+	return x
+}
+
+// LowerToFeasible takes any prices down until no machine is worth more than it costs: from then on they are a
+// certificate, wherever they came from.
+func LowerToFeasible(u *[problem.MaxDims]int64, sizes []problem.Vec, cost []int64, nd int) {
+	for i := range sizes {
+		for {
+			var v problem.Sum128
+			for k := range nd {
+				if sizes[i][k] > 0 {
+					v.AddProduct(u[k], sizes[i][k])
+				}
+			}
+			limit := problem.PriceSum(cost[i])
+			if !limit.Less(v) {
+				break
+			}
+			scaleDown(u, limit, v, nd)
+		}
+	}
+}
+
+// scaleDown scales prices by limit/value, rounding down, and by a little more so that it ends.
+func scaleDown(u *[problem.MaxDims]int64, limit, value problem.Sum128, nd int) {
+	for value.Hi>>20 != 0 { // keep 84 bits: enough digits, and room to divide
+		limit, value = limit.Half(), value.Half()
+	}
+	for value.Hi != 0 {
+		limit, value = limit.Half(), value.Half()
+	}
+	for k := range nd {
+		if u[k] > 0 {
+			hi, lo := bits.Mul64(uint64(u[k]), limit.Lo)
+			q, _ := bits.Div64(hi, lo, value.Lo+1)
+			u[k] = max(0, int64(q)-1)
+		}
+	}
+}
+
+// PriceDemands sets what resources and pods are worth in a packing: the dual prices, and a little of what each
+// resource costs at least, so that what is plentiful does not seem free. It returns what the pods left cost at least,
+// micro-dollars an hour.
+func (p *PricedPacking) PriceDemands(remaining []int64) int64 {
+	nd := p.S.NumDims
+	total := make([]float64, nd)
+	for d, n := range remaining {
+		for k, v := range p.requestOf(d) {
+			total[k] += float64(v) * float64(n)
+		}
+	}
+	for k := range nd {
+		total[k] = max(0, total[k]-p.freeCapacity[k])
+	}
+	p.resourcePrices = p.machinePricing().pricesFor(total)
+	var floor problem.Sum128
+	for d, n := range remaining {
+		for k, v := range p.requestOf(d) {
+			floor.AddProduct(p.resourcePrices[k], v*n)
+		}
+	}
+	least := max(floor.Micro(), p.dearestPodPrice(remaining))
+	if p.adaptivePrices {
+		p.averagePrices(total)
+	}
+	p.priceExclusivities(remaining)
+	for k := range p.S.Dims {
+		p.resourcePrices[k] += max(0, p.resourcePricing.cheapest[k]) / 64
+	}
+	p.priceByResources()
+	least = p.raiseByFeasibility(remaining, least)
+	for d, v := range p.dualFactor {
+		p.Dual[d] = max(1, int64(float64(p.Dual[d])*v))
+	}
+	for d := range p.Demands {
+		p.resourceDual[d], p.biasedDual[d] = p.Dual[d], p.Dual[d]>>biasShift+1
+	}
+	return least
+}
+
+// priceByResources sets duals to what the resources of pods cost, and shares of the largest machine where that has
+// grown.
+func (p *PricedPacking) priceByResources() {
+	was := p.largest
+	for k := range p.S.NumDims {
+		p.largest[k] = max(p.largest[k], p.resourcePricing.largest[k])
+	}
+	if n := len(p.Demands); p.Dual == nil {
+		p.Dual, p.resourceDual, p.biasedDual = make([]int64, n), make([]int64, n), make([]int64, n)
+	}
+	for d := range p.Demands {
+		var v problem.Sum128
+		share := p.shareOf(d)
+		for k, q := range p.requestOf(d) {
+			v.AddProduct(p.resourcePrices[k], q)
+			if p.largest[k] != was[k] && k < len(share) {
+				share[k] = min(problem.MulDiv(q, 1<<shareShift, p.largest[k]), 1<<shareShift)
+			}
+		}
+		p.Dual[d] = max(1, v.Dual())
+	}
+}
+
+// raiseByFeasibility raises duals to prices by who may go where. It returns what the pods left cost at least by
+// those, or least, what is known already. Where such prices say next to nothing more, they are not looked at again.
+func (p *PricedPacking) raiseByFeasibility(remaining []int64, least int64) int64 {
+	nd := p.S.NumDims
+	p.feasibility = &FeasibilityClasses{}
+	if !p.uniformPrices {
+		p.feasibility = p.FeasibilityClassesOf(remaining)
+	}
+	if x := p.feasibility; len(x.Classes) > 1 {
+		x.SolvePrices(p.freeCapacity[:nd], nil)
+		v := x.TotalWorth().Micro()
+		p.uniformPrices = v-least <= problem.MulDiv(least, p.S.Policy.MaxGapPPM, 1_000_000)
+		if v > least {
+			least = v
+			for d, at := range x.ClassOf {
+				if at < 0 {
+					continue
+				}
+				var v problem.Sum128
+				for k := range nd {
+					v.AddProduct(x.prices[at][k], p.Demands[d].Class.Req[k])
+				}
+				p.Dual[d] = max(p.Dual[d], v.Dual())
+			}
+		}
+	}
+	return least
+}
+
+// averagePrices takes for the price of resources the mean of what it would be were there an eighth more of one or of
+// another of them. Of two that are nearly as scarce all of the price falls on one, and patterns would waste the
+// other, and then the other way round.
+func (p *PricedPacking) averagePrices(total []float64) {
+	var sum [problem.MaxDims]int64
+	n, nd := int64(0), p.S.NumDims
+	for k := range p.S.Dims {
+		if total[k] == 0 {
+			continue
+		}
+		was := total[k]
+		total[k] += was / 8
+		u := p.machinePricing().pricesFor(total)
+		total[k] = was
+		n++
+		for j := range nd {
+			sum[j] += u[j]
+		}
+	}
+	for j := range nd {
+		if n > 0 {
+			p.resourcePrices[j] = sum[j] / n
+		}
+	}
+}
+
+// biasShift takes digits off a dual, so that its product with a share does not overflow.
+const biasShift = 8
+
+// dearestPodPrice is the price of the cheapest machine that holds one pod of a demand, for the demand where that is
+// most: whatever the plan, it has such a machine. It is 0 for many demands, where one machine matters little.
+func (p *PackingProblem) dearestPodPrice(remaining []int64) (most int64) {
+	if len(remaining) > 64 {
+		return 0 // among so many one machine is nothing
+	}
+	for d, n := range remaining {
+		least := int64(-1)
+		for _, m := range p.Machines {
+			if n > 0 && p.MachineAdmits(m, d) && (least < 0 || m.Price < least) && problem.FitsIn(&p.Demands[d].Class.Req, &m.Available, p.S.NumDims) {
+				least = m.Price
+			}
+		}
+		most = max(most, least)
+	}
+	return most
+}
+
+// totalWorth is what pods are worth together; it only says when to price anew.
+func (p *PricedPacking) totalWorth(remaining []int64) (sum float64) {
+	for d, n := range remaining {
+		sum += float64(p.Dual[d]) * float64(n)
+	}
+	return sum
+}
+
+// costAt is what an amount costs at prices w, rounded down, micro-dollars << DualShift.
+func costAt(w *[problem.MaxDims]int64, v *problem.Vec, nd int) int64 {
+	var sum problem.Sum128
+	for k := range nd {
+		if v[k] > 0 {
+			sum.AddProduct(w[k], v[k])
+		}
+	}
+	return sum.Dual()
+}

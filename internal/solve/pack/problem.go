@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// Machine is equal offers: one type of one pool at one price with the same capacity, which admit the same demands.
+// Only machines that no other dominates in capacity, price and demands are packed.
+type Machine struct {
+	pool         int
+	instanceType *model.InstanceType
+	Available    problem.Vec // for pods; less than the type has where MinValues asks for other types too
+	Price        int64       // micro-dollars an hour
+	AdjustedCost int64       // see AdjustPrice, with limit prices; plans are compared by it
+	Admits       []uint64    // offer sets of demands, as a bitmap by number in PackingProblem
+	offers       []int
+	ports        []model.HostPort
+	searchFutile bool            // searching its patterns for a ceiling came to no end
+	Quantity     int             // as offer.quantity
+	capacity     model.Resources // that limits are charged
+}
+
+// Item is a number of pods of one demand on a machine.
+type Item struct {
+	Demand int
+	Count  int64
+}
+
+// Pattern is what one machine holds, and what that is worth at the duals, micro-dollars << DualShift.
+type Pattern struct {
+	Machine int
+	items   []Item // by demand
+	worth   int64
+	made    bool
+}
+
+// batch is copies of one machine with one pattern.
+type batch struct {
+	machine *Machine
+	pool    int // of the machine's family
+	items   []Item
+	copies  int64
+}
+
+// PackingProblem is demands and the machines that they may be packed onto, all of one level.
+type PackingProblem struct {
+	S       *Purchases
+	Demands []*Demand
+
+	offerSets []*problem.OfferSet
+	SetOf     []int // by demand: the number of its offer set
+	Machines  []*Machine
+
+	narrowRows []narrowRow              // by demand: what a pod of it asks for
+	wideRows   []int64                  // instead of narrowRows where there are more resources than such a row has: the request, then the shares
+	maxEach    []int64                  // by demand: as many on a machine and no more; nil: as many as have room
+	Restricted []bool                   // by demand: rules, ports or volumes say what may be beside its pods
+	neighbours []problem.NeighbourRules // by demand: which
+	Relaxed    bool                     // for a bound: patterns need only keep the rules that a bound knows
+
+	interchangeable    map[interchangeKey][]interchangeableOffer
+	exclusivityDemands [][]int           // by mutual anti-affinity group; see exclusivityDemandsOf
+	feasibilityIndex   *feasibilityIndex // nil: not made for these machines yet
+	FreeAccess         []int8            // by demand: how much free capacity is open to it; nil: not told apart by that
+	kindOf             []int32           // by demand: those of one number ask for the same and may go to the same offers
+	numKinds           int               // how many numbers there are
+}
+
+// PricedPacking is what pods and resources are worth in a packing: dual prices, which guide greedy packing and prove
+// bounds.
+type PricedPacking struct {
+	PackingProblem
+
+	resourcePrices  [problem.MaxDims]int64   // of a unit of each resource, micro-dollars << PriceShift
+	resourcePricing *resourcePricing         // nil: not made for these machines yet
+	feasibility     *FeasibilityClasses      // prices of resources by who may go where
+	uniformPrices   bool                     // who may go where makes next to no difference to prices
+	freeCapacity    [problem.MaxDims]float64 // of existing nodes, which is filled before anything is bought
+	largest         problem.Vec              // the most of each resource that a machine has
+	lowerBound      int64                    // what the demands cost at least by resource prices, were they alone, micro-dollars an hour
+
+	Dual         []int64   // by demand: what one pod is worth, micro-dollars << DualShift
+	resourceDual []int64   // by demand: what its resources are worth, in the same unit
+	biasedDual   []int64   // by demand: dual, exaggerated or not, as patterns are built by it
+	dualFactor   []float64 // by demand: how much more than its resources a pod is worth, for what it cost before; nil: no more. See learnDuals
+
+	exclusivityPrices [problem.MaxDims]exclusivityPrice // by mutual anti-affinity group
+	adaptivePrices    bool                              // see adaptExclusivityPrices
+	priceAdaptations  int                               // how often exclusivity prices were looked at
+}
+
+// Packing is the work of buying machines for demands within one level: patterns, and the order to buy them in.
+type Packing struct {
+	PricedPacking
+	stepBudget int64 // for refining
+	separated  bool  // preferences of pods to be apart are kept
+	lossShift  uint  // binary digits of the loss that greedy overlooks
+
+	buf         patternBuffers
+	openDemands []int32   // demands that pods may be left of
+	openBySet   []int     // by offer set: how many of them
+	openLists   [][]int32 // with adaptive prices, instead of openDemands: by offer set
+	samples     int       // taken so far
+	sampleSize  int       // candidates kept of many
+
+	bunched  bool    // see numberAlikeDemands
+	sizeOf   []int32 // by demand: those of one number ask for the same
+	numSizes int     // how many numbers there are
+	alike    []int32 // by demand: those of one number are worth the same, too
+}
+
+// NewPacking is a packing of demands onto the machines of a level.
+func (s *Purchases) NewPacking(l problem.Level, demands []*Demand) *Packing {
+	return s.NewPackingFor(l, demands, true)
+}
+
+// NewPackingFor is a packing of demands onto the machines of a level, narrowed to what MinValues leaves of them or
+// not: a bound may not narrow.
+func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinValues bool) *Packing {
+	p := &Packing{openDemands: make([]int32, 0, len(demands))}
+	p.PackingProblem = PackingProblem{S: s, SetOf: make([]int, len(demands)), Demands: demands, Restricted: make([]bool, len(demands)),
+		neighbours: make([]problem.NeighbourRules, len(demands))}
+	if s.NumDims <= len(narrowRow{}.request) {
+		p.narrowRows = make([]narrowRow, len(demands))
+	} else {
+		p.wideRows = make([]int64, len(demands)*(s.NumDims+len(s.Dims)))
+	}
+	number := map[int]int{}
+	var offerSets []*problem.OfferSet
+	for i, d := range demands {
+		n, ok := number[d.Offers.ID]
+		if !ok {
+			n = len(offerSets)
+			number[d.Offers.ID] = n
+			offerSets = append(offerSets, d.Offers)
+		}
+		p.SetOf[i] = n
+		p.openDemands = append(p.openDemands, int32(i))
+		copy(p.requestOf(i), d.Class.Req[:s.NumDims])
+		p.Restricted[i], p.neighbours[i] = d.Class.RestrictsNeighbours(), d.Class.NeighbourRules()
+	}
+	p.lossShift, p.sampleSize = 20, 4*maxCandidates
+	if slices.Contains(p.Restricted, true) {
+		p.sampleSize = maxCandidates
+		p.lossShift = 8 // patterns change with every restricted pod: making all anew each time would take too long
+	}
+	if keepMinValues {
+		p.applyNodeCaps()
+	}
+	p.buf = patternBuffers{used: make([]int64, len(demands)), counts: make([]int32, len(s.Counters))}
+	all := s.machinesOf(l, offerSets)
+	p.offerSets, p.openBySet = offerSets, make([]int, len(offerSets))
+	for _, j := range p.SetOf {
+		p.openBySet[j]++
+	}
+	for _, m := range all {
+		if keepMinValues {
+			p.restrictToMinValues(m, s.MinValuesOf(m.pool))
+		}
+	}
+	p.Machines = p.dropDominated(all)
+	return p
+}
+
+// machinesOf makes machines of the offers of a level that are in some of the sets, numbered by place in the list.
+// Dominated offers of one pool are left out; offers that nothing tells apart are one machine.
+func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet) []*Machine {
+	words := (len(offerSets) + 63) / 64
+	byKey := make(map[machineKey]*Machine, min(len(s.Sizes), l.Hi-l.Lo))
+	var all []*Machine
+	admits := make([]uint64, words)
+	any := offerSets[0]
+	if len(offerSets) > 1 {
+		any = &problem.OfferSet{Bits: slices.Clone(any.Bits)}
+	}
+	for _, set := range offerSets[1:] {
+		for i := l.Lo >> 6; i<<6 < l.Hi; i++ {
+			any.Bits[i] |= set.Bits[i]
+		}
+	}
+	any.ForEach(l, func(i int) {
+		o := &s.Offers[i]
+		if o.Dominated {
+			return
+		}
+		clear(admits)
+		for j, set := range offerSets {
+			if set.Contains(i) {
+				admits[j>>6] |= 1 << (j & 63)
+			}
+		}
+		s.Steps += int64(len(offerSets))/8 + 1
+		key := machineKeyOf(o, admits)
+		m := byKey[key]
+		if m == nil {
+			m = &Machine{pool: o.Pool, instanceType: o.InstanceType, Available: *o.Allocatable, Price: o.Price, ports: o.Ports, Quantity: o.Quantity,
+				AdjustedCost: s.AdjustPrice(o.Price) + s.limitCharge(o.Pool, o.InstanceType.Capacity), Admits: slices.Clone(admits),
+				capacity: o.InstanceType.Capacity}
+			byKey[key] = m
+			all = append(all, m)
+		}
+		m.offers = append(m.offers, i)
+	})
+	return all
+}
+
+// applyNodeCaps has demands whose rules over hosts concern no other class be restricted by a number alone. Where a
+// machine may hold two demands of one class they are not.
+func (p *PackingProblem) applyNodeCaps() {
+	first := map[*problem.Class]int{}
+	for i, d := range p.Demands {
+		if d.Class.MaxPerNewNode == 0 {
+			continue
+		}
+		if p.maxEach == nil {
+			p.maxEach = slices.Repeat([]int64{problem.Unlimited}, len(p.Demands))
+		}
+		p.maxEach[i], p.Restricted[i] = d.Class.MaxPerNewNode, false
+		j, ok := first[d.Class]
+		if !ok {
+			first[d.Class] = i
+			continue
+		}
+		for w, bits := range d.Offers.Bits {
+			if bits&p.Demands[j].Offers.Bits[w] != 0 {
+				p.Restricted[i], p.Restricted[j] = true, true
+			}
+		}
+	}
+}
+
+// narrowRow is what a pod of a demand asks for, and that as a share of PricedPacking.largest, where there are few
+// enough resources to look at all of them at once.
+type narrowRow struct{ request, share [4]int64 }
+
+// requestOf is what a pod of a demand asks for.
+func (p *PackingProblem) requestOf(d int) []int64 {
+	if p.narrowRows != nil {
+		return p.narrowRows[d].request[:p.S.NumDims]
+	}
+	at := d * (p.S.NumDims + len(p.S.Dims))
+	return p.wideRows[at : at+p.S.NumDims]
+}
+
+// shareOf is that request as a share of the largest machine's resources, in parts of 1<<shareShift; mutual
+// anti-affinity groups have none.
+func (p *PackingProblem) shareOf(d int) []int64 {
+	if p.narrowRows != nil {
+		return p.narrowRows[d].share[:len(p.S.Dims)]
+	}
+	at := d*(p.S.NumDims+len(p.S.Dims)) + p.S.NumDims
+	return p.wideRows[at : at+len(p.S.Dims)]
+}
+
+// machineKey is what offers have in common that are one machine.
+type machineKey struct {
+	pool, size, quantity int
+	price                int64
+	instanceType         string
+	admits               uint64
+	more                 string // of what it admits, and its variant
+}
+
+func machineKeyOf(o *problem.Offer, admits []uint64) machineKey {
+	k := machineKey{pool: o.Pool, size: o.Size, quantity: o.Quantity, price: o.Price, instanceType: o.InstanceType.Name, admits: admits[0]}
+	if len(admits) > 1 || len(o.Variant) > 0 {
+		more := problem.AppendWords(nil, admits[1:])
+		for _, r := range o.Variant {
+			more = append(append(more, r.Values[0]...), 0)
+		}
+		k.more = string(more)
+	}
+	return k
+}
+
+// dropDominated drops machines that another dominates: no less capacity, no higher price, no fewer demands, and
+// nothing that limits tell apart. It sorts them by price.
+func (p *PackingProblem) dropDominated(all []*Machine) []*Machine {
+	slices.SortStableFunc(all, func(a, b *Machine) int {
+		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(b.Available[0], a.Available[0]))
+	})
+	nd := p.S.NumDims
+	var kept []*Machine
+	most := make([]int64, 0, len(all)*nd) // by machine kept: the room that it or one before it has
+	beaten := func(m *Machine) bool {
+		for i := len(kept) - 1; i >= 0; i-- {
+			for k, v := range most[i*nd:][:nd] {
+				if v < m.Available[k] {
+					return false // nor does any before
+				}
+			}
+			if p.dominates(kept[i], m) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, m := range all {
+		if beaten(m) {
+			continue
+		}
+		for k := range nd {
+			v := m.Available[k]
+			if n := len(kept); n > 0 {
+				v = max(v, most[(n-1)*nd+k])
+			}
+			most = append(most, v)
+		}
+		kept = append(kept, m)
+	}
+	return kept
+}
+
+// dominates says whether a is as good as b for every demand, price aside.
+func (p *PackingProblem) dominates(a, b *Machine) bool {
+	if a.Quantity >= 0 || len(a.ports) > 0 || !problem.IsWithin(&b.Available, &a.Available, p.S.NumDims) {
+		return false
+	}
+	for i, w := range b.Admits {
+		if w&^a.Admits[i] != 0 {
+			return false
+		}
+	}
+	l := &p.S.Families[a.pool]
+	if !l.Limited {
+		return true
+	}
+	if a.pool != b.pool {
+		return false
+	}
+	for d, h := range l.Has {
+		if h && a.capacity.At(model.Dim(d)) > b.capacity.At(model.Dim(d)) {
+			return false
+		}
+	}
+	return true
+}
+
+// MachineAdmits says whether pods of a demand may go to the machine, resources aside.
+func (p *PackingProblem) MachineAdmits(m *Machine, d int) bool {
+	w := p.SetOf[d]
+	return m.Admits[w>>6]>>(w&63)&1 != 0
+}
+
+// maxPodsOf is how many pods of a demand a new machine may hold whatever fits; see class.MaxPerNewNode.
+func (p *PackingProblem) maxPodsOf(d int) int64 {
+	if p.maxEach == nil {
+		return problem.Unlimited
+	}
+	return p.maxEach[d]
+}
+
+// OwnHostLimit is how many pods of a demand one new machine may hold by the class's own ports and anti-affinity.
+func (p *PackingProblem) OwnHostLimit(d int) int64 {
+	c := p.Demands[d].Class
+	n := problem.Unlimited
+	for i := range c.Topology.HostRules {
+		if r := &c.Topology.HostRules[i]; r.SelectsOwnPods && r.Hard {
+			if r.Kind == problem.RuleAnti {
+				n = 1 // a spread sets no such limit: where every host has some, one host may have more
+			}
+		}
+	}
+	if len(c.Ports) > 0 {
+		n = min(n, 1)
+	}
+	return n
+}
+
+// patternCandidates are the demands that a pattern of the machine may hold, and how many pods of each.
+func (p *PackingProblem) patternCandidates(m *Machine, whole []int64) (ds []int, most []int64) {
+	nd := p.S.NumDims
+	for d, n := range whole {
+		req := &p.Demands[d].Class.Req
+		if n <= 0 || !p.MachineAdmits(m, d) || !problem.FitsIn(req, &m.Available, nd) {
+			continue
+		}
+		n = min(n, problem.TimesIn(req, &m.Available, nd))
+		if p.Relaxed {
+			n = min(n, p.OwnHostLimit(d))
+		} else {
+			n = min(n, p.maxPodsOf(d))
+		}
+		if n > 0 {
+			ds, most = append(ds, d), append(most, n)
+		}
+	}
+	return ds, most
+}
+
+// copiesAvailable is the first pool of a machine's family whose limits still allow some, and how many machines these
+// and the limited quantity allow.
+func (p *PackingProblem) copiesAvailable(m *Machine) (pool int, n int64) {
+	for _, pool = range p.S.Families[m.pool].Pools {
+		if n = p.S.Limits[pool].CopiesAllowed(m.capacity); n > 0 {
+			break
+		}
+	}
+	if m.Quantity >= 0 {
+		n = min(n, p.S.Quantities[m.Quantity])
+	}
+	return pool, n
+}
+
+// chargeMachines books machines against limits and limited quantities; a negative number gives them back.
+func (p *PackingProblem) chargeMachines(m *Machine, pool int, copies int64) {
+	p.S.Limits[pool].Charge(m.capacity, copies)
+	if m.Quantity >= 0 {
+		p.S.Quantities[m.Quantity] -= copies
+	}
+}
+
+// buyCopies buys copies of a pattern as far as limits allow; none is a zero batch.
+func (p *PackingProblem) buyCopies(mi int, items []Item, copies int64, remaining []int64) batch {
+	m := p.Machines[mi]
+	pool, most := p.copiesAvailable(m)
+	copies = min(copies, most)
+	if copies <= 0 {
+		return batch{}
+	}
+	for _, it := range items {
+		remaining[it.Demand] -= it.Count * copies
+	}
+	p.chargeMachines(m, pool, copies)
+	return batch{machine: m, pool: pool, items: slices.Clone(items), copies: copies}
+}
+
+// chargeBatches charges limits for batches whose charge was taken back.
+func (p *PackingProblem) chargeBatches(batches []batch) {
+	for _, b := range batches {
+		p.chargeMachines(b.machine, b.pool, b.copies)
+	}
+}
+
+// refundBatches takes back what limits were charged for batches.
+func (p *PackingProblem) refundBatches(batches []batch) {
+	for _, b := range batches {
+		p.chargeMachines(b.machine, b.pool, -b.copies)
+	}
+}
+
+// adjustedCostOf is what plans are compared by: each pattern counts as the machine that holds it at the least
+// adjusted cost, which is what will be bought, whichever it was made for.
+func (p *PackingProblem) adjustedCostOf(batches []batch) (sum int64) {
+	for i := range batches {
+		sum += p.cheapestHolder(&batches[i]) * batches[i].copies
+	}
+	return sum
+}
+
+// cheapestHolder is the adjusted cost of that machine.
+func (p *PackingProblem) cheapestHolder(b *batch) int64 {
+	least := b.machine.AdjustedCost
+	if b.machine.Quantity >= 0 {
+		return least
+	}
+	var sum problem.Vec
+	for _, it := range b.items {
+		c := p.Demands[it.Demand].Class
+		if len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
+			return least
+		}
+		for k, v := range p.requestOf(it.Demand) {
+			sum[k] += v * it.Count
+		}
+	}
+	p.S.Steps += int64(len(p.Machines)) / 4
+	for _, m := range p.Machines {
+		if m.AdjustedCost < least && m.Quantity < 0 && problem.FitsIn(&sum, &m.Available, p.S.NumDims) && !slices.ContainsFunc(b.items, func(it Item) bool { return !p.MachineAdmits(m, it.Demand) }) {
+			least = m.AdjustedCost
+		}
+	}
+	return least
+}
+
+// countPodsIn is how many pods batches hold.
+func countPodsIn(batches []batch) (n int64) {
+	for _, b := range batches {
+		for _, it := range b.items {
+			n += it.Count * b.copies
+		}
+	}
+	return n
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
+)
+
+// Purchases is what machines are bought from and at what price: limits, limited quantities, what a pattern may become.
+type Purchases struct {
+	topology.Topology
+	Assumptions Assumptions
+
+	Limits     []problem.PoolLimits // by pool: what is left of them
+	Quantities []int64              // by offer.quantity: how many are left
+
+	choiceCache   map[choiceKey]*BinChoice
+	fittingBuf    []int                        // scratch of ChooseTypes
+	nodeTemplates map[[2]int][]problem.NewNode // by pool and cheapest offer
+
+	Tier            int                // of refinement, the highest that was used; see plan.Stats
+	previousColumns *RememberedColumns // of the last solve; nil: none
+	NextColumns     RememberedColumns  // for the next
+	ColumnDuals     map[int]int64      // by class: what a pod is worth in the program over columns, by prices alone
+}
+
+// placement is where pods go: onto existing nodes, and into bins to buy.
+type placement struct {
+	Purchases
+
+	OnNodes []podsOnNode
+	Bins    []*Bin
+	Demands []*Demand
+
+	collected []collectedDemands // by class; see demandCollector
+
+	purchaseCaps  map[topology.ClassAssignment]int64 // no more pods of the class can be bought for there; see assumptions
+	purchased     map[topology.ClassAssignment]int64 // so many are to be bought for
+	StartedGroups []GroupStart
+
+	keepPlaced        bool           // what is placed now must not disturb what was
+	spareCapacity     *consolidation // of machines bought, which pods left out may take; nil: no pod may yet
+	resourceBound     int64          // what the demands bought for cost at least, by resource prices
+	SeparationPremium int64          // paid for pods that would rather be apart, micro-dollars an hour
+}
+
+// collectedDemands is the last demand of a class in a list, with those linked behind it by demand.next.
+type collectedDemands struct {
+	in   *[]*Demand
+	last *Demand
+}
+
+// podsOnNode is pods of a class put on an existing node.
+type podsOnNode struct{ Class, Node, Count int }
+
+// Demand is pods of one class for which machines must be bought, all within one set of offers. Its pods are counted
+// in the topology domains already, as if they were there.
+type Demand struct {
+	Class      *problem.Class
+	Offers     *problem.OfferSet            // that a machine for it may be
+	permitted  *problem.OfferSet            // where offers is only what the class would rather have: all it may have; else nil
+	Unbought   int64                        // pods left to buy for
+	total      int64                        // pods that it was made for
+	assignment *topology.TopologyAssignment // where its pods are counted; nil where no topology ties the class
+
+	collectedFor *problem.OfferSet // the offer set that it was collected for; see demandCollector
+	next         *Demand           // another demand of the class, collected before
+}
+
+// GroupStart is a group that must share a domain, where it began and where it could have, by names of assignments.
+type GroupStart struct {
+	Class    int
+	Chosen   string
+	Possible []string
+}
+
+// Planner is the plan for a problem as far as it has grown.
+type Planner struct {
+	placement
+}
+
+// NewPlanner compiles a problem. Nothing is placed yet. nodes are its existing nodes in filling order, nil where
+// nobody knows; columns are those of the last solve, nil: none; leaveOut is one of stages or LowerBounds, empty:
+// none.
+func NewPlanner(p *problem.Problem, pol problem.Policy, nodes []*problem.Room, columns *RememberedColumns, leaveOut string) *Planner {
+	s := &Planner{}
+	s.LeaveOut = leaveOut
+	s.Instance.Compile(p, pol, nodes)
+	s.Topology.Compile()
+	s.StepLimit = 2 * pol.Work // however often it is begun anew
+	s.Tier, s.previousColumns = 1, columns
+	s.Quantities = slices.Clone(s.InitialQuantities)
+	s.Limits = slices.Clone(s.InitialLimits)
+	for i := range s.Limits {
+		s.Limits[i].Amounts = s.Limits[i].Amounts.Clone()
+	}
+	return s
+}
+
+// reset takes back everything placed.
+func (s *Planner) reset() {
+	copy(s.Nodes.Free, s.InitialFree)
+	copy(s.Quantities, s.InitialQuantities)
+	clear(s.Nodes.DaemonsCharged)
+	clear(s.Nodes.Occupancies)
+	for i := range s.Limits {
+		s.Limits[i].Nodes = s.InitialLimits[i].Nodes
+		copy(s.Limits[i].Amounts, s.InitialLimits[i].Amounts)
+	}
+	if s.VolumesInUse != nil {
+		clear(s.VolumesInUse)
+		maps.Copy(s.VolumesInUse, s.InitialVolumesInUse)
+	}
+	s.Topology.Reset()
+	for _, c := range s.Classes {
+		c.Assigned = 0
+	}
+	s.SeparationPremium = 0
+	s.OnNodes, s.Bins, s.Demands, s.NextColumns.Columns = s.OnNodes[:0], nil, nil, nil
+}
+
+// IsBetterThan says whether this plan places more pods, or as many for less.
+func (s *Planner) IsBetterThan(o *Planner) bool {
+	refused := func(s *Planner) (n int) {
+		for _, c := range s.Classes {
+			n += c.Unplaced()
+		}
+		return n
+	}
+	return cmp.Or(cmp.Compare(refused(s), refused(o)), cmp.Compare(s.AdjustedCost(), o.AdjustedCost())) < 0
+}
+
+// AdjustedCost is what the machines to buy cost together, what each costs beside its price included; see AdjustPrice.
+func (s *Planner) AdjustedCost() (sum int64) {
+	for _, b := range s.Bins {
+		sum += s.AdjustPrice(s.leastBinPrice(b)) * b.Copies
+	}
+	return sum
+}

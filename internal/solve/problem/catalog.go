@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package problem
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Offer is one thing that can be bought: an instance type of a pool in one zone and capacity type, with every label
+// that the problem looks at fixed. Where the pool leaves a label of its own open (In several values, Exists), there
+// is an offer for each value that matters.
+type Offer struct {
+	Pool         int
+	InstanceType *model.InstanceType
+	Offering     *model.Offering
+	Labels       []int32 // by key of labelTable: its value there; shared by all of one shape
+	shape        int     // of problemCompiler.labelShapes: same pool, labels and DaemonSets
+	TypeStart    int     // the first of the pool's offers of types of this name, which lie together
+	Allocatable  *Vec    // less the DaemonSets that will stand on it; shared by all of one size
+	Size         int     // its place in offerCatalog.sizes
+	Ports        []model.HostPort
+	Price        int64               // micro-dollars an hour
+	Available    bool                // can be had now
+	Quantity     int                 // which limited quantity it draws on, maybe with offers of other pools; -1: as many as wanted
+	Dominated    bool                // by another of the pool with no less room, for every pod: no machine is packed as it
+	Variant      []model.Requirement // the open labels of the pool that it fixes
+}
+
+// Level is the pools of one weight and rank: offers lo to hi, hi excluded. Levels are bought from in order, the
+// highest weight first.
+type Level struct {
+	Lo, Hi int
+}
+
+// OfferSet is a set of offers as a bitmap. There is one object for each set, so that sets are compared by address or
+// id.
+type OfferSet struct {
+	ID           int
+	Bits         []uint64
+	MaximalSizes []Vec // the sizes of its offers that are not within another; made when first asked for
+	sizesKnown   bool
+}
+
+// Contains says whether offer i is in the set.
+func (set *OfferSet) Contains(i int) bool { return set.Bits[i>>6]>>(i&63)&1 != 0 }
+
+// ForEach calls for every offer of the level that is in the set, ascending.
+func (set *OfferSet) ForEach(l Level, call func(i int)) {
+	for w := l.Lo >> 6; w<<6 < l.Hi; w++ {
+		for b := set.Bits[w]; b != 0; b &= b - 1 {
+			if i := w<<6 + bits.TrailingZeros64(b); i >= l.Lo && i < l.Hi {
+				call(i)
+			}
+		}
+	}
+}
+
+// InternOfferSet returns the one offer set with these bits. The bits must not be changed afterwards.
+func (s *Catalog) InternOfferSet(bits []uint64) *OfferSet {
+	s.offerSetKey = AppendWords(s.offerSetKey[:0], bits)
+	if set := s.offerSetByBits[string(s.offerSetKey)]; set != nil {
+		return set
+	}
+	set := &OfferSet{ID: len(s.OfferSets), Bits: bits}
+	s.OfferSets = append(s.OfferSets, set)
+	s.offerSetByBits[string(s.offerSetKey)] = set
+	return set
+}
+
+// Intersect returns the offers that are in both sets.
+func (s *Catalog) Intersect(a, b *OfferSet) *OfferSet {
+	if a == b {
+		return a
+	}
+	out := s.intersections[[2]*OfferSet{a, b}]
+	if out == nil {
+		bits := make([]uint64, len(a.Bits))
+		for i := range bits {
+			bits[i] = a.Bits[i] & b.Bits[i]
+		}
+		out = s.InternOfferSet(bits)
+		s.intersections[[2]*OfferSet{a, b}] = out
+	}
+	return out
+}
+
+// addMaximal adds v to a list of amounts of which none is within another, and keeps it so.
+func addMaximal(tops []Vec, v *Vec, nd int) []Vec {
+	for i := range tops {
+		if IsWithin(v, &tops[i], nd) {
+			return tops
+		}
+	}
+	kept := tops[:0]
+	for i := range tops {
+		if !IsWithin(&tops[i], v, nd) {
+			kept = append(kept, tops[i])
+		}
+	}
+	return append(kept, *v)
+}
+
+// SomeOfferHolds says whether some offer of the set is large enough for an amount, limits and quantities aside.
+func (s *Catalog) SomeOfferHolds(set *OfferSet, req *Vec) bool {
+	if !set.sizesKnown {
+		set.sizesKnown = true
+		seen := make([]bool, len(s.Sizes))
+		set.ForEach(Level{Hi: len(s.Offers)}, func(i int) {
+			if o := &s.Offers[i]; !seen[o.Size] {
+				seen[o.Size] = true
+				set.MaximalSizes = addMaximal(set.MaximalSizes, o.Allocatable, s.NumDims)
+			}
+		})
+	}
+	for i := range set.MaximalSizes {
+		if FitsIn(req, &set.MaximalSizes[i], s.NumDims) {
+			return true
+		}
+	}
+	return false
+}
+
+// PoolOffersCheapestFirst lists the offers of a pool, cheapest first.
+func (s *Catalog) PoolOffersCheapestFirst(pool int) []int {
+	lo, hi := s.PoolOfferRange(pool)
+	return s.poolOffersByPrice[lo:hi]
+}
+
+// PoolOfferRange is where a pool's offers lie in the catalog, hi excluded; those of the first of its family stand for
+// all.
+func (s *Catalog) PoolOfferRange(pool int) (lo, hi int) {
+	pool = s.EquivalentPool[pool]
+	return s.poolStart[pool], s.poolStart[pool+1]
+}
+
+// PoolOffers is the pool's offers of which there are as many as wanted.
+func (s *Catalog) PoolOffers(pool int) *OfferSet {
+	for len(s.poolSets) < len(s.Given.Pools) {
+		bits := make([]uint64, (len(s.Offers)+63)/64)
+		for i := s.poolStart[len(s.poolSets)]; i < s.poolStart[len(s.poolSets)+1]; i++ {
+			if s.Offers[i].Quantity < 0 {
+				bits[i>>6] |= 1 << (i & 63)
+			}
+		}
+		s.poolSets = append(s.poolSets, s.InternOfferSet(bits))
+	}
+	return s.poolSets[s.EquivalentPool[pool]]
+}
+
+// SetHasPool says whether some offer of the pool is in the set.
+func (s *Catalog) SetHasPool(set *OfferSet, pi int) bool {
+	lo, hi := s.PoolOfferRange(pi)
+	for i := lo; i < hi; i++ {
+		if set.Contains(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// BuysFrom says whether anything is ever bought from the pool.
+func (s *Catalog) BuysFrom(pool int) bool {
+	return slices.Contains(s.Families[s.EquivalentPool[pool]].Pools, pool)
+}
+
+// CheapestLevel is the first level in which an offer of the set holds the amount, and the least price there;
+// len(levels) and 0 where none does.
+func (s *Catalog) CheapestLevel(set *OfferSet, req *Vec) (int, int64) {
+	for level, l := range s.Levels {
+		for _, i := range s.offersByPrice[l.Lo+s.firstLevelCandidate(level, req) : l.Hi] {
+			if o := &s.Offers[i]; set.Contains(i) && FitsIn(req, o.Allocatable, s.NumDims) {
+				return level, o.Price
+			}
+		}
+	}
+	return len(s.Levels), 0
+}
+
+// FirstLevelOf is the first level with an offer of the set, -1 where none has one.
+func (s *Catalog) FirstLevelOf(set *OfferSet) int {
+	for level := range s.Levels {
+		if s.HasOfferIn(set, s.Levels[level]) {
+			return level
+		}
+	}
+	return -1
+}
+
+// HasOfferIn says whether an offer of the level is in the set.
+func (s *Catalog) HasOfferIn(set *OfferSet, l Level) bool {
+	for i := l.Lo; i < l.Hi; i++ {
+		if set.Contains(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// SpansLevels says whether the set has offers of more than one level.
+func (s *Catalog) SpansLevels(set *OfferSet) bool {
+	n := 0
+	for _, l := range s.Levels {
+		if s.HasOfferIn(set, l) {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// UnlimitedOffers is the set less the offers that draw on a limited quantity.
+func (s *Catalog) UnlimitedOffers(set *OfferSet) *OfferSet {
+	bits := slices.Clone(set.Bits)
+	for i := range s.Offers {
+		if s.Offers[i].Quantity >= 0 {
+			bits[i>>6] &^= 1 << (i & 63)
+		}
+	}
+	return s.InternOfferSet(bits)
+}
+
+// AreInterchangeable says whether two offers may be choices of one claim: of one capacity type and node group, with
+// the same labels of the pool's own.
+func (s *Catalog) AreInterchangeable(i, j int) bool {
+	return s.Offers[i].Offering.CapacityType == s.Offers[j].Offering.CapacityType && SameVariant(&s.Offers[i], &s.Offers[j])
+}
+
+// SameVariant says whether two offers are of one node group, with the same labels of the pool's own.
+func SameVariant(a, b *Offer) bool {
+	return a.Offering.Labels[model.LabelNodeGroup] == b.Offering.Labels[model.LabelNodeGroup] && slices.EqualFunc(a.Variant, b.Variant, func(x, y model.Requirement) bool {
+		return x.Key == y.Key && slices.Equal(x.Values, y.Values)
+	})
+}
+
+// IndependentParts numbers offer sets so that sets of different numbers have no offer of the level in common, nor,
+// where shared is asked for, a limit or a limited quantity: what goes to the ones and what goes to the others are
+// separate problems. It returns the number of each set, ascending by first set, and how many numbers there are.
+func (s *Catalog) IndependentParts(l Level, masks []*OfferSet, shared bool) (of []int, n int) {
+	parent := make([]int, len(masks))
+	for i := range parent {
+		parent[i] = i
+	}
+	root := func(i int) int {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	join := func(a, b int) {
+		if a, b = root(a), root(b); a < b {
+			parent[b] = a
+		} else {
+			parent[a] = b
+		}
+	}
+	owner := make([]int32, l.Hi-l.Lo) // by offer: an offer set that has it, and one
+	byPool, byStock := map[int]int{}, map[int]int{}
+	for j, set := range masks {
+		pool := -1
+		set.ForEach(l, func(i int) {
+			if was := owner[i-l.Lo]; was > 0 {
+				join(int(was-1), j)
+			}
+			owner[i-l.Lo] = int32(j + 1)
+			o := &s.Offers[i]
+			if !shared {
+				return
+			}
+			if o.Pool != pool && s.Families[o.Pool].Limited {
+				pool = o.Pool
+				if was, ok := byPool[pool]; ok {
+					join(was, j)
+				}
+				byPool[pool] = j
+			}
+			if o.Quantity >= 0 {
+				if was, ok := byStock[o.Quantity]; ok {
+					join(was, j)
+				}
+				byStock[o.Quantity] = j
+			}
+		})
+	}
+	of = make([]int, len(masks))
+	for j := range masks {
+		if r := root(j); r < j {
+			of[j] = of[r]
+		} else {
+			of[j] = n
+			n++
+		}
+	}
+	return of, n
+}
+
+// MinValues is the requirements of a pool that ask for so many distinct values of a label among a claim's choices.
+type MinValues []model.Requirement
+
+// MinValuesOf returns those of a pool; nil where it has none.
+func (s *Catalog) MinValuesOf(pool int) MinValues {
+	for i := len(s.minValuesByPool); i < len(s.Given.Pools); i++ {
+		var out MinValues
+		for _, r := range s.Given.Pools[i].Requirements {
+			if r.MinValues > 0 {
+				out = append(out, r)
+			}
+		}
+		s.minValuesByPool = append(s.minValuesByPool, out)
+	}
+	return s.minValuesByPool[pool]
+}
+
+// GainsFrom says whether a further type brings a value that is still lacking.
+func (m MinValues) GainsFrom(types []*model.InstanceType, t *model.InstanceType) bool {
+	for i := range m {
+		have := DistinctValues(m[i].Key, types)
+		if len(have) < m[i].MinValues && len(DistinctValues(m[i].Key, append(slices.Clip(types), t))) > len(have) {
+			return true
+		}
+	}
+	return false
+}
+
+// FirstUnmet returns the first requirement that the types do not meet, nil if they meet all.
+func (m MinValues) FirstUnmet(types []*model.InstanceType) *model.Requirement {
+	for i := range m {
+		if len(DistinctValues(m[i].Key, types)) < m[i].MinValues {
+			return &m[i]
+		}
+	}
+	return nil
+}
+
+// DistinctValues lists the values of a label among types; zone and capacity type are those of their available
+// offerings.
+func DistinctValues(key string, types []*model.InstanceType) []string {
+	var out []string
+	for _, t := range types {
+		switch v, ok := t.Labels[key]; {
+		case key == model.LabelInstanceType:
+			out = append(out, t.Name)
+		case ok:
+			out = append(out, v)
+		case key == model.LabelZone || key == model.LabelCapacityType:
+			for i := range t.Offerings {
+				if o := &t.Offerings[i]; o.Available {
+					v, _ := ProviderLabel(key, t, o)
+					out = append(out, v)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

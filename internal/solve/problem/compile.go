@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package problem
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// problemCompiler holds what is needed only while a problem is compiled.
+type problemCompiler struct {
+	*Instance
+	filters     map[string]*nodeFilter
+	sizeIDs     map[Vec]int    // places in offerCatalog.sizes
+	quantityIDs map[string]int // places in problem.InitialQuantities
+
+	labelShapes    []labelShape // by pool
+	poolShapeStart []int        // by pool: where its shapes begin; one more for the end
+
+	catalogs  []*poolCatalog
+	poolByKey map[string]int // the first pool of each family
+}
+
+// Compile makes the problem of what Solve is given. Nothing is placed yet.
+func (s *Instance) Compile(p *Problem, pol Policy, nodes []*Room) {
+	s.Given, s.Policy = p, pol
+	s.offerSetByBits, s.intersections = map[string]*OfferSet{}, map[[2]*OfferSet]*OfferSet{}
+	t := &problemCompiler{Instance: s, filters: map[string]*nodeFilter{}, sizeIDs: map[Vec]int{}, quantityIDs: map[string]int{}, poolByKey: map[string]int{}}
+	t.compileClasses()
+	t.compileKeys()
+	for _, c := range s.Classes {
+		c.Filter = t.filterFor(c.Spec)
+	}
+	for _, d := range p.Daemons {
+		s.Daemons = append(s.Daemons, &daemon{Spec: d, req: s.toVec(d.Class.Requests), Filter: t.filterFor(d.Class)})
+	}
+	t.compileOffers()
+	if nodes == nil {
+		nodes = fillingOrder(p.Rooms)
+	}
+	t.compileNodes(nodes)
+}
+
+// compileClasses groups the demand into classes. They are placed in this order: priority, constrained before free
+// (they have fewer places to go), large before small (what is small fits into what is left), then by key.
+func (s *problemCompiler) compileClasses() {
+	all, of, pods := s.distinctClasses()
+	tooMany := s.compileDims(all)
+	classes := make([]Class, len(all))
+	for n := range classes {
+		classes[n].Spec, classes[n].Req = all[n], s.toVec(all[n].Requests)
+	}
+	first := s.orderClasses(classes, pods)
+	sorted := slices.IsSortedFunc(s.Given.Demand, ComparePods) // as state has it
+	list, places := make([]*model.Pod, len(s.Given.Demand)), make([]int32, len(s.Given.Demand))
+	for i, c := range s.Classes {
+		n := pods[c.ID]
+		c.ID, c.Pods, list = i, list[:0:n], list[n:]
+		c.DemandOrder, places = places[:0:n], places[n:]
+	}
+	for i, p := range s.Given.Demand {
+		c := &classes[first[of[i]]]
+		if c.Pods = append(c.Pods, p); sorted {
+			c.DemandOrder = append(c.DemandOrder, int32(i))
+		}
+	}
+	for _, c := range s.Classes {
+		if !sorted {
+			slices.SortFunc(c.Pods, ComparePods)
+			c.DemandOrder = c.DemandOrder[:len(c.Pods)]
+		}
+		if tooMany {
+			s.refuseUnknownDims(c)
+		}
+		c.Ports, c.Separation = c.Spec.HostPorts, s.separationOf(c.Spec)
+		for _, v := range c.Spec.Volumes {
+			if v.Driver != "" {
+				c.CsiVolumes = append(c.CsiVolumes, v)
+			}
+		}
+	}
+	s.compileExclusivities()
+}
+
+// distinctClasses lists the classes of the demand as they are first met, by pod which it is of, and by class how many
+// pods. Classes are interned, mostly: those of one key that are not come together in orderClasses.
+func (s *problemCompiler) distinctClasses() (all []*model.Class, of []int32, pods []int64) {
+	number := map[*model.Class]int32{}
+	of = make([]int32, len(s.Given.Demand))
+	for i, p := range s.Given.Demand {
+		n, ok := number[p.Class]
+		if !ok {
+			n = int32(len(all))
+			number[p.Class] = n
+			all, pods = append(all, p.Class), append(pods, 0)
+		}
+		of[i] = n
+		pods[n]++
+	}
+	return all, of, pods
+}
+
+// compileDims notes the resources that classes ask for, and says whether there are more than one problem may use.
+func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
+	var used []bool
+	for _, c := range all {
+		for d, v := range c.Requests {
+			for d >= len(used) {
+				used = append(used, false)
+			}
+			used[d] = used[d] || v > 0
+		}
+	}
+	for d, is := range used {
+		if is {
+			s.Dims = append(s.Dims, model.Dim(d))
+		}
+	}
+	if tooMany = len(s.Dims) > MaxDims; tooMany {
+		s.Dims = s.Dims[:MaxDims]
+	}
+	s.NumDims = len(s.Dims)
+	return tooMany
+}
+
+// refuseUnknownDims refuses a class that asks for a resource beyond those that one problem may use.
+func (s *problemCompiler) refuseUnknownDims(c *Class) {
+	for d, v := range c.Spec.Requests {
+		if _, ok := slices.BinarySearch(s.Dims, model.Dim(d)); v > 0 && !ok {
+			c.Unsolvable = "more resources in one problem than the solver has room for: " + s.ResourceName(model.Dim(d))
+		}
+	}
+}
+
+// orderClasses sorts classes into problem.classes, with their places in the list given as ids. Those of one key are
+// one: it returns by class the first of its key, to which pods are added up.
+func (s *problemCompiler) orderClasses(classes []Class, pods []int64) (first []int32) {
+	total := Vec{}
+	for n := range classes {
+		for k := range s.NumDims {
+			total[k] += classes[n].Req[k] * pods[n]
+		}
+	}
+	type ranked struct { // beside each other in memory, and keys are long
+		priority   int32
+		n          int32
+		constraint int   // see constraintRank
+		size       int64 // its part of all that is asked for
+		key        string
+	}
+	order := make([]ranked, len(classes))
+	for n := range classes {
+		c, size := &classes[n], int64(0)
+		for k := range s.NumDims {
+			if total[k] > 0 {
+				size += c.Req[k] * 1_000_000 / (total[k]/int64(len(s.Given.Demand)) + 1)
+			}
+		}
+		order[n] = ranked{c.Spec.Priority, int32(n), constraintRank(c.Spec), size, c.Spec.Key}
+	}
+	slices.SortFunc(order, func(a, b ranked) int {
+		switch {
+		case a.priority != b.priority:
+			return cmp.Compare(b.priority, a.priority)
+		case a.constraint != b.constraint:
+			return cmp.Compare(b.constraint, a.constraint)
+		case a.size != b.size:
+			return cmp.Compare(b.size, a.size)
+		}
+		return strings.Compare(a.key, b.key)
+	})
+	s.Classes = make([]*Class, 0, len(classes))
+	first = make([]int32, len(classes))
+	for i, x := range order {
+		if i > 0 && x.key == order[i-1].key {
+			first[x.n] = first[order[i-1].n]
+			pods[first[x.n]] += pods[x.n]
+			continue
+		}
+		first[x.n] = x.n
+		classes[x.n].ID = int(x.n)
+		s.Classes = append(s.Classes, &classes[x.n])
+	}
+	return first
+}
+
+// constraintRank ranks how tied to others a class is.
+func constraintRank(c *model.Class) int {
+	n := 0
+	if len(c.Spread) > 0 {
+		n++
+	}
+	if len(c.AntiAffinity) > 0 || len(c.HostPorts) > 0 {
+		n++
+	}
+	if len(c.Affinity) > 0 { // what it wants to be near is placed first, or the group might begin elsewhere
+		return -1
+	}
+	return n
+}
+
+// OrderedPod is a pod and its place in Problem.Demand, where that is sorted; else 0.
+type OrderedPod struct {
+	Position int32
+	Pod      *model.Pod
+}
+
+// CompareOrdered orders pods as ComparePods does, by place where that is known.
+func CompareOrdered(a, b OrderedPod) int {
+	if a.Position != b.Position {
+		return cmp.Compare(a.Position, b.Position)
+	}
+	return ComparePods(a.Pod, b.Pod)
+}
+
+// ComparePods orders pods by namespace, name and UID.
+func ComparePods(a, b *model.Pod) int {
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Name, b.Name); c != 0 {
+		return c
+	}
+	return strings.Compare(a.UID, b.UID)
+}

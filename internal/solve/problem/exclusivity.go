@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package problem
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// maxExclusivities bounds the mutual anti-affinity groups that become a resource: the largest do. Each is one
+// resource more to look at wherever resources are.
+const maxExclusivities = 4
+
+// compileExclusivities makes a resource of each large mutual anti-affinity group: pods no two of which may share a
+// host, since each has anti-affinity against all of them. They ask for one unit each, and a machine has one. So
+// whatever packs, prices or proves by resources knows that so many pods need as many machines; the rule itself is
+// kept by topology. These resources lie behind the real ones in a vec.
+func (s *problemCompiler) compileExclusivities() {
+	type clique struct {
+		key     string
+		pods    int
+		classes []*Class
+	}
+	var all []*clique
+	byKey := map[string]*clique{}
+	for _, c := range s.Classes {
+		for i := range c.Spec.AntiAffinity {
+			x := &c.Spec.AntiAffinity[i]
+			if x.TopologyKey != model.LabelHostname || !s.SelectorMatches(&x.Selector, c.Spec) {
+				continue
+			}
+			key := selectorKey(x.Selector)
+			q := byKey[key]
+			if q == nil {
+				q = &clique{key: key}
+				byKey[key] = q
+				all = append(all, q)
+			}
+			if !slices.Contains(q.classes[max(0, len(q.classes)-1):], c) {
+				q.pods, q.classes = q.pods+len(c.Pods), append(q.classes, c)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *clique) int { return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.key, b.key)) })
+	for _, q := range all[:min(len(all), maxExclusivities, MaxDims-s.NumDims)] {
+		for _, c := range q.classes {
+			c.Req[s.NumDims] = 1
+		}
+		s.NumDims++
+	}
+}
+
+// selectorKey is a text that tells selectors apart.
+func selectorKey(sels ...model.Selector) string {
+	var out []byte
+	for i := range sels {
+		x := &sels[i]
+		for _, n := range x.Namespaces {
+			out = strconv.AppendQuote(out, n)
+		}
+		if x.NamespaceL != nil {
+			out = append(append(append(out, '('), x.NamespaceL.Key()...), ')')
+		}
+		if x.Pods != nil {
+			out = append(append(append(out, '{'), x.Pods.Key()...), '}')
+		}
+		out = append(out, ' ')
+	}
+	return string(out)
+}
+
+// addExclusivityUnits gives a machine one unit for each mutual anti-affinity group.
+func (s *Input) addExclusivityUnits(room []int64) {
+	for k := len(s.Dims); k < s.NumDims; k++ {
+		room[k] = 1
+	}
+}

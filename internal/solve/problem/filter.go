@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package problem
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// nodeFilter is what a class asks of a node's labels, taints and name. Classes that ask the same share one.
+type nodeFilter struct {
+	id           int
+	Tolerations  []model.Toleration
+	Terms        []term    // empty: any node
+	volumes      [][]term  // of each volume one must match
+	looksAtNames bool      // some term looks at the node's name
+	Offers       *OfferSet // offers that pass
+	NodeVerdicts []int8    // by label shape of nodes: 0 not known, 1 passes, 2 does not
+}
+
+// term is one alternative of a node affinity: all of its requirements must match.
+type term struct {
+	Requirements   []requirement
+	Names          *model.Requirement
+	MatchesNothing bool // the empty term, which matches nothing
+}
+
+// requirement is one requirement of a term, with its verdict on every value seen so far.
+type requirement struct {
+	Key      int
+	Spec     *model.Requirement
+	verdicts []int8 // by value: 0 not known, 1 matches, 2 does not
+}
+
+// Matches says whether the requirement allows a value; one that is not certain yet it does not.
+func (q *requirement) Matches(t *labelTable, v int32) bool {
+	if v == OpenValue {
+		return false // not certain
+	}
+	for int(v) >= len(q.verdicts) {
+		q.verdicts = append(q.verdicts, 0)
+	}
+	if q.verdicts[v] == 0 {
+		q.verdicts[v] = 2
+		if q.Spec.Matches(t.ValueNames[q.Key][v], v != 0) {
+			q.verdicts[v] = 1
+		}
+	}
+	return q.verdicts[v] == 1
+}
+
+// filterFor returns the filter of a class, the same for classes that ask the same.
+func (s *problemCompiler) filterFor(c *model.Class) *nodeFilter {
+	var b strings.Builder
+	for i := range c.Terms {
+		b.WriteString(c.Terms[i].Requirements.Key())
+		if n := c.Terms[i].Names; n != nil {
+			b.WriteString("@" + model.Requirements{*n}.Key())
+		}
+		b.WriteByte('|')
+	}
+	for _, v := range c.Volumes {
+		if len(v.Topology) == 0 {
+			continue
+		}
+		b.WriteByte('&')
+		for _, t := range v.Topology {
+			b.WriteString(t.Key())
+			b.WriteByte('|')
+		}
+	}
+	for _, t := range c.Tolerations {
+		b.WriteString("\x00" + t.Key + "\x01" + t.Value + "\x01" + t.Effect + "\x01" + t.Operator)
+		if t.Exists {
+			b.WriteByte('*')
+		}
+	}
+	key := b.String()
+	f := s.filters[key]
+	if f != nil {
+		return f
+	}
+	f = &nodeFilter{id: len(s.filters), Tolerations: c.Tolerations}
+	for i := range c.Terms {
+		t := s.compileTerm(c.Terms[i].Requirements)
+		t.Names = c.Terms[i].Names
+		t.MatchesNothing = len(t.Requirements) == 0 && t.Names == nil
+		f.looksAtNames = f.looksAtNames || t.Names != nil
+		f.Terms = append(f.Terms, t)
+	}
+	for _, v := range c.Volumes {
+		var alt []term
+		for _, t := range v.Topology {
+			alt = append(alt, s.compileTerm(t))
+		}
+		if len(alt) > 0 {
+			f.volumes = append(f.volumes, alt)
+		}
+	}
+	s.filters[key] = f
+	return f
+}
+
+// compileTerm makes a term of requirements.
+func (s *Input) compileTerm(rs model.Requirements) (t term) {
+	for i := range rs {
+		t.Requirements = append(t.Requirements, requirement{Key: s.Keys.Ids[rs[i].Key], Spec: &rs[i]})
+	}
+	return t
+}
+
+// passesAffinity says whether node affinity lets the class on a node with these label values and this name.
+func (f *nodeFilter) passesAffinity(t *labelTable, vals []int32, open model.Requirements, name string) bool {
+	return len(f.Terms) == 0 || AnyTermMatches(f.Terms, t, vals, open, name)
+}
+
+// Passes says whether node affinity and volumes let the class on a node with these label values and this name; taints
+// aside.
+func (f *nodeFilter) Passes(t *labelTable, vals []int32, open model.Requirements, name string) bool {
+	if !f.passesAffinity(t, vals, open, name) {
+		return false
+	}
+	for _, alt := range f.volumes {
+		if !AnyTermMatches(alt, t, vals, open, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// AnyTermMatches says whether one of the terms matches.
+func AnyTermMatches(terms []term, t *labelTable, vals []int32, open model.Requirements, name string) bool {
+	for i := range terms {
+		if terms[i].matches(t, vals, open, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches says whether all requirements allow the label values; open are labels whose value is still to be decided,
+// within these.
+func (m *term) matches(t *labelTable, vals []int32, open model.Requirements, name string) bool {
+	if m.MatchesNothing || m.Names != nil && !m.Names.Matches(name, name != "") {
+		return false
+	}
+	for i := range m.Requirements {
+		q := &m.Requirements[i]
+		if open != nil {
+			if o := open.Get(t.Keys[q.Key]); o != nil {
+				if !isSubset(o, q.Spec) {
+					return false
+				}
+				continue
+			}
+		}
+		if !q.Matches(t, vals[q.Key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isSubset says whether every value that o still allows satisfies r. When in doubt it says no.
+func isSubset(o, r *model.Requirement) bool {
+	if o.AllowAbsent && !r.AllowAbsent {
+		return false
+	}
+	if !o.Complement {
+		for _, v := range o.Values {
+			if !r.Matches(v, true) {
+				return false
+			}
+		}
+		return len(o.Values) > 0 || o.AllowAbsent
+	}
+	if !r.Complement || o.Min < r.Min || o.Max > r.Max {
+		return false
+	}
+	for _, v := range r.Values {
+		if _, ok := slices.BinarySearch(o.Values, v); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// mayReach says whether a class with this filter might be on a machine of the pool, as far as the pool's taints and
+// its own labels say.
+func (f *nodeFilter) mayReach(s *problemCompiler, p *Pool, known map[string]bool) bool {
+	if model.Untolerated(p.Taints, f.Tolerations) != nil {
+		return false
+	}
+	if len(f.Terms) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(f.Terms, func(t term) bool {
+		return !slices.ContainsFunc(t.Requirements, func(q requirement) bool {
+			key := s.Keys.Keys[q.Key]
+			if known[key] {
+				return false
+			}
+			v, ok := PoolLabel(p, key)
+			return ok && !q.Spec.Matches(v, true)
+		})
+	})
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package problem
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// nodeSet is the existing nodes and those in flight. They are numbered in the order they are filled: existing before
+// in flight (what is there can be used now), then by name. What costs more than a look is computed when a node is
+// first considered.
+type nodeSet struct {
+	List           []*Room
+	Free           []int64     // numDims amounts a node
+	ShapeOf        []int32     // by node: nodes of one shape have the same labels and taints
+	Labels         [][]int32   // by shape: label values, by key
+	ExampleOf      []int32     // by shape: a node that has it
+	DaemonsCharged []bool      // by node: DaemonSets still to come are taken off free
+	Occupancies    []Occupancy // by node: ports and volumes in use; nil until somebody asks
+
+	antiAffinity      []*model.Class // see AntiAffinityOnNodes
+	antiAffinityKnown bool
+}
+
+// OpenValue stands for the value of a label that a node in flight will have, while it is not certain.
+const OpenValue = int32(-1)
+
+// Occupancy is what pods on a node keep others from: ports and attached volumes.
+type Occupancy struct {
+	known   bool
+	Ports   []model.HostPort
+	Handles map[string]map[string]bool // by driver: volumes attached
+}
+
+// fillingOrder lists nodes in the order they are filled.
+func fillingOrder(rooms []Room) []*Room {
+	out := make([]*Room, len(rooms))
+	for i := range rooms {
+		out[i] = &rooms[i]
+	}
+	order := func(a, b *Room) int {
+		switch {
+		case a.InFlight == b.InFlight:
+			return strings.Compare(a.Name, b.Name)
+		case b.InFlight:
+			return -1
+		}
+		return 1
+	}
+	if !slices.IsSortedFunc(out, order) {
+		slices.SortFunc(out, order)
+	}
+	return out
+}
+
+// compileNodes notes what is free on each node and groups nodes into shapes: labels that anybody looks at, taints,
+// and for a node in flight what is still open. A class is held against a shape once.
+func (s *problemCompiler) compileNodes(nodes []*Room) {
+	r := &s.Nodes
+	r.List = nodes
+	n := len(nodes)
+	s.InitialFree, r.ShapeOf, r.DaemonsCharged = make([]int64, n*s.NumDims), make([]int32, n), make([]bool, n)
+	for i, x := range r.List {
+		for k, d := range s.Dims {
+			s.InitialFree[i*s.NumDims+k] = x.Free.At(d)
+		}
+		s.addExclusivityUnits(s.InitialFree[i*s.NumDims : i*s.NumDims+s.NumDims])
+	}
+	shapes := map[string]int32{}
+	var key []byte
+	vals := make([]int32, len(s.Keys.Keys))
+	for i, x := range r.List {
+		key = key[:0]
+		for k, name := range s.Keys.Keys {
+			vals[k] = 0
+			if v, ok := x.Labels[name]; ok {
+				vals[k] = s.Keys.internValue(k, v)
+			}
+			if x.Open.Get(name) != nil {
+				vals[k] = OpenValue
+			}
+			key = binary.LittleEndian.AppendUint32(key, uint32(vals[k]))
+		}
+		for _, t := range x.Taints {
+			key = append(key, t.Key...)
+			key = append(append(key, '='), t.Value...)
+			key = append(append(append(key, ':'), t.Effect...), 0)
+		}
+		if len(x.Open) > 0 {
+			key = append(key, x.Open.Key()...)
+		}
+		id, ok := shapes[string(key)]
+		if !ok {
+			id = int32(len(r.Labels))
+			shapes[string(key)] = id
+			r.Labels = append(r.Labels, slices.Clone(vals))
+			r.ExampleOf = append(r.ExampleOf, int32(i))
+		}
+		r.ShapeOf[i] = id
+	}
+	r.Free = slices.Clone(s.InitialFree)
+	s.compileVolumesInUse()
+	s.VolumesInUse = maps.Clone(s.InitialVolumesInUse)
+}
+
+// NodeAdmits says whether the node's labels and taints let classes of the filter on.
+func (s *Instance) NodeAdmits(f *nodeFilter, node int) bool {
+	r := &s.Nodes
+	if f.looksAtNames {
+		return s.checkNodeAdmits(f, node)
+	}
+	shape := r.ShapeOf[node]
+	for int(shape) >= len(f.NodeVerdicts) {
+		f.NodeVerdicts = append(f.NodeVerdicts, make([]int8, len(r.Labels)-len(f.NodeVerdicts))...)
+	}
+	if f.NodeVerdicts[shape] == 0 {
+		f.NodeVerdicts[shape] = 2
+		if s.checkNodeAdmits(f, node) {
+			f.NodeVerdicts[shape] = 1
+		}
+	}
+	return f.NodeVerdicts[shape] == 1
+}
+
+// checkNodeAdmits finds that out.
+func (s *Instance) checkNodeAdmits(f *nodeFilter, node int) bool {
+	x := s.Nodes.List[node]
+	return model.Untolerated(x.Taints, f.Tolerations) == nil &&
+		f.Passes(&s.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
+}
+
+// PodsFittingNode is how many pods of the class the node's free resources hold, once DaemonSets still to come have
+// theirs.
+func (s *Instance) PodsFittingNode(c *Class, node int) int64 {
+	free := s.Nodes.Free[node*s.NumDims : node*s.NumDims+s.NumDims]
+	if !FitsSlice(&c.Req, free) {
+		return 0
+	}
+	if !s.Nodes.DaemonsCharged[node] {
+		s.ChargeDaemons(node)
+		if !FitsSlice(&c.Req, free) {
+			return 0
+		}
+	}
+	n := Unlimited
+	for k, v := range free {
+		if q := c.Req[k]; q > 0 {
+			n = min(n, v/q)
+		}
+	}
+	return n
+}
+
+// ChargeDaemons takes off a node's free resources what DaemonSets need whose pod is still to come. One that no longer
+// fits will not come, and takes nothing.
+func (s *Instance) ChargeDaemons(node int) {
+	if s.Nodes.DaemonsCharged[node] {
+		return
+	}
+	s.Nodes.DaemonsCharged[node] = true
+	if len(s.Daemons) == 0 {
+		return
+	}
+	free := s.Nodes.Free[node*s.NumDims : node*s.NumDims+s.NumDims]
+	x := s.Nodes.List[node]
+	for _, d := range s.Daemons {
+		if s.NodeAdmits(d.Filter, node) && !runsDaemon(x, d.Spec) && FitsSlice(&d.req, free) {
+			for k := range free {
+				free[k] -= d.req[k]
+			}
+		}
+	}
+}
+
+// runsDaemon says whether a pod of the DaemonSet is on the node.
+func runsDaemon(x *Room, d *model.Daemon) bool {
+	for _, p := range x.Pods {
+		if p.Owner.Kind == "DaemonSet" && p.Owner.Name == d.Name && p.Namespace == d.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// OccupancyOf is the ports and volumes that the node's pods hold, and the ports of DaemonSets still to come.
+func (s *Instance) OccupancyOf(node int) *Occupancy {
+	r := &s.Nodes
+	if r.Occupancies == nil {
+		r.Occupancies = make([]Occupancy, len(r.List))
+	}
+	used := &r.Occupancies[node]
+	if used.known {
+		return used
+	}
+	used.known = true
+	for _, p := range r.List[node].Pods {
+		used.AddClass(p.Class)
+	}
+	for _, d := range s.Daemons {
+		if s.NodeAdmits(d.Filter, node) && !runsDaemon(r.List[node], d.Spec) {
+			used.Ports = append(used.Ports, d.Spec.Class.HostPorts...)
+		}
+	}
+	return used
+}
+
+// AddClass adds what one pod of the class holds.
+func (used *Occupancy) AddClass(c *model.Class) {
+	used.Ports = append(used.Ports, c.HostPorts...)
+	for _, v := range c.Volumes {
+		if v.Driver == "" {
+			continue
+		}
+		if used.Handles == nil {
+			used.Handles = map[string]map[string]bool{}
+		}
+		if used.Handles[v.Driver] == nil {
+			used.Handles[v.Driver] = map[string]bool{}
+		}
+		used.Handles[v.Driver][v.Handle] = true
+	}
+}
+
+// PodsPortsAllow is how many pods of the class may join where these ports are taken: 0, 1, or unlimited where it has
+// no ports.
+func PodsPortsAllow(c *Class, taken []model.HostPort) int64 {
+	if len(c.Ports) == 0 {
+		return Unlimited
+	}
+	for _, p := range c.Ports {
+		for _, o := range taken {
+			if p.Conflicts(o) {
+				return 0
+			}
+		}
+	}
+	return 1
+}
+
+// VolumesFit says whether the volumes of a pod may be attached beside those already there, and if not, whose limit
+// they exceed. A volume attached twice counts once.
+func VolumesFit(c *Class, handles map[string]map[string]bool, limits map[string]int64) (string, bool) {
+	for i, v := range c.CsiVolumes {
+		limit, ok := limits[v.Driver]
+		if !ok || slices.ContainsFunc(c.CsiVolumes[:i], func(u model.Volume) bool { return u.Driver == v.Driver }) {
+			continue // no limit known, or this driver is done
+		}
+		added := map[string]bool{}
+		for _, w := range c.CsiVolumes[i:] {
+			if w.Driver == v.Driver && !handles[w.Driver][w.Handle] {
+				added[w.Handle] = true
+			}
+		}
+		if len(added) > 0 && int64(len(handles[v.Driver])+len(added)) > limit {
+			return v.Driver, false
+		}
+	}
+	return "", true
+}
+
+// compileVolumesInUse collects the volumes that one pod alone may use and that one does use.
+func (s *problemCompiler) compileVolumesInUse() {
+	wanted := false
+	for _, c := range s.Classes {
+		for _, v := range c.Spec.Volumes {
+			wanted = wanted || v.Exclusive
+		}
+	}
+	if !wanted {
+		return
+	}
+	s.InitialVolumesInUse = map[string]bool{}
+	for _, x := range s.Nodes.List {
+		if x.Drained {
+			continue
+		}
+		for _, p := range x.Pods {
+			for _, v := range p.Class.Volumes {
+				if v.Exclusive {
+					s.InitialVolumesInUse[volumeID(&v)] = true
+				}
+			}
+		}
+	}
+}
+
+// volumeID names a volume: by its handle, before there is one by its claim.
+func volumeID(v *model.Volume) string { return cmp.Or(v.Handle, v.Claim) }
+
+// UseExclusiveVolumes notes that a pod of the class uses its volumes.
+func (s *Instance) UseExclusiveVolumes(c *Class) {
+	for i := range c.Spec.Volumes {
+		if c.Spec.Volumes[i].Exclusive && s.VolumesInUse != nil {
+			s.VolumesInUse[volumeID(&c.Spec.Volumes[i])] = true
+		}
+	}
+}
+
+// ExclusiveVolumeInUse returns the first volume of the class that another pod has for itself, nil if there is none.
+func (s *Instance) ExclusiveVolumeInUse(c *Class) *model.Volume {
+	for i := range c.Spec.Volumes {
+		if v := &c.Spec.Volumes[i]; v.Exclusive && s.VolumesInUse[volumeID(v)] {
+			return v
+		}
+	}
+	return nil
+}

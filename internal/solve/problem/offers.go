@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package problem
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// compileOffers lists what can be bought and which classes each offer admits.
+func (s *problemCompiler) compileOffers() {
+	pools := slices.Clone(s.Given.Pools)
+	slices.SortStableFunc(pools, func(a, b Pool) int {
+		return cmp.Or(a.Before(&b), strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group))
+	})
+	s.Given = &Problem{ResourceNames: s.Given.ResourceNames, Demand: s.Given.Demand, Rooms: s.Given.Rooms, Pools: pools,
+		Daemons: s.Given.Daemons, Namespaces: s.Given.Namespaces}
+	s.poolStart, s.poolShapeStart = make([]int, len(pools)+1), make([]int, len(pools)+1)
+	filters := slices.SortedFunc(maps.Values(s.filters), func(a, b *nodeFilter) int { return cmp.Compare(a.id, b.id) })
+	s.EquivalentPool, s.Families = make([]int, len(pools)), make([]family, len(pools))
+	open, reached, total := s.openPools(filters)
+	s.Offers = make([]Offer, 0, total)
+	for i := range pools {
+		if i == 0 || pools[i-1].Before(&pools[i]) != 0 {
+			s.Levels = append(s.Levels, Level{Lo: len(s.Offers)})
+		}
+		if open[i] != nil {
+			s.addPoolOffers(i, open[i].poolCatalog, open[i].variants)
+		}
+		s.poolStart[i+1], s.poolShapeStart[i+1] = len(s.Offers), len(s.labelShapes)
+		for _, t := range pools[i].Taints {
+			s.hasPreferNoSchedule = s.hasPreferNoSchedule || t.Effect == model.PreferNoSchedule
+		}
+		s.Levels[len(s.Levels)-1].Hi = len(s.Offers)
+	}
+	s.sortOffers()
+	s.admitOffers(filters, reached)
+}
+
+// openPool is a pool that offers are made of: its catalog, and the ways to fix the labels that it leaves open.
+type openPool struct {
+	*poolCatalog
+	variants [][]model.Requirement
+}
+
+// openPools groups pools into families. It returns by pool what it offers, nil where no pod of the demand can tell it
+// from another or go to it, and which filters may let pods on its nodes; and how many offers there will be: there may
+// be millions.
+func (s *problemCompiler) openPools(filters []*nodeFilter) (open []*openPool, reached [][]bool, total int) {
+	pools := s.Given.Pools
+	open, reached = make([]*openPool, len(pools)), make([][]bool, len(pools))
+	for i := range pools {
+		s.EquivalentPool[i] = i
+		s.InitialLimits = append(s.InitialLimits, newPoolLimits(&pools[i]))
+		if !canBuyFrom(&pools[i]) {
+			continue
+		}
+		a := s.catalogOf(&pools[i])
+		s.EquivalentPool[i] = s.equivalentPoolOf(i, a)
+		s.Families[s.EquivalentPool[i]].addPool(i, s.InitialLimits[i])
+		if s.EquivalentPool[i] != i {
+			continue
+		}
+		reached[i] = make([]bool, len(filters))
+		for j, f := range filters {
+			if reached[i][j] = f.mayReach(s, &pools[i], a.providerKeys); reached[i][j] && open[i] == nil {
+				open[i] = &openPool{a, s.labelVariants(&pools[i], a.providerKeys)}
+				total += len(a.offerings) * len(open[i].variants)
+			}
+		}
+	}
+	return open, reached, total
+}
+
+// admitOffers finds the offers that each filter and each class may have.
+func (s *problemCompiler) admitOffers(filters []*nodeFilter, reached [][]bool) {
+	words := (len(s.Offers) + 63) / 64
+	verdicts := make([]bool, len(s.labelShapes))
+	for j, f := range filters {
+		bits := make([]uint64, words)
+		for i := range s.Given.Pools {
+			if reached[i] == nil || !reached[i][j] {
+				continue
+			}
+			some := false
+			for x := s.poolShapeStart[i]; x < s.poolShapeStart[i+1]; x++ {
+				verdicts[x] = f.Passes(&s.Keys, s.labelShapes[x].labels, nil, "")
+				some = some || verdicts[x]
+			}
+			for x := s.poolStart[i]; some && x < s.poolStart[i+1]; x++ {
+				if o := &s.Offers[x]; o.Available && verdicts[o.shape] {
+					bits[x>>6] |= 1 << (x & 63)
+				}
+			}
+		}
+		f.Offers = &OfferSet{Bits: bits}
+	}
+	interned := make([]bool, len(filters))
+	for _, c := range s.Classes { // in class order
+		if f := c.Filter; !interned[f.id] {
+			f.Offers, interned[f.id] = s.InternOfferSet(f.Offers.Bits), true
+		}
+		c.Offers = c.Filter.Offers
+	}
+}
+
+// sortOffers puts the offers of each level and of each pool in the order of their prices.
+func (s *problemCompiler) sortOffers() {
+	s.offersByPrice, s.poolOffersByPrice = make([]int, len(s.Offers)), make([]int, len(s.Offers))
+	type priced struct { // beside each other in memory: there may be millions
+		price int64
+		i     int
+	}
+	var list []priced
+	for _, l := range s.Levels {
+		list = slices.Grow(list[:0], l.Hi-l.Lo)
+		for i := l.Lo; i < l.Hi; i++ {
+			list = append(list, priced{s.Offers[i].Price, i})
+		}
+		slices.SortFunc(list, func(x, y priced) int {
+			if x.price != y.price {
+				return cmp.Compare(x.price, y.price)
+			}
+			return x.i - y.i
+		})
+		for at, x := range list {
+			s.offersByPrice[l.Lo+at] = x.i
+		}
+	}
+	next := slices.Clone(s.poolStart)
+	for _, i := range s.offersByPrice { // what is in order as a whole is so in its parts
+		at := &next[s.Offers[i].Pool]
+		s.poolOffersByPrice[*at] = i
+		*at++
+	}
+}
+
+// internSize returns the number of an amount that offers have room for.
+func (s *problemCompiler) internSize(v *Vec) int {
+	id, seen := s.sizeIDs[*v]
+	if !seen {
+		id = len(s.Sizes)
+		s.sizeIDs[*v] = id
+		s.Sizes = append(s.Sizes, v)
+	}
+	return id
+}
+
+// labelShape is what offers of one pool with the same labels have in common.
+type labelShape struct {
+	labels         []int32
+	daemonRequests Vec // what DaemonSets take
+	hasDaemons     bool
+	ports          []model.HostPort
+}
+
+// addPoolOffers adds the offers of one pool: all of its catalog, with each way to fix the labels that it leaves open.
+func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model.Requirement) {
+	p := &s.Given.Pools[pi]
+	plain := !newPoolLimits(p).Limited && len(s.MinValuesOf(pi)) == 0 // nothing else of a type matters than its room, price and labels
+	first := len(s.labelShapes)
+	for _, given := range a.shapes {
+		for _, variant := range variants {
+			s.labelShapes = append(s.labelShapes, s.labelShapeOf(p, given, variant))
+		}
+	}
+	for i := range a.offerings {
+		it := &a.offerings[i]
+		for j, variant := range variants {
+			at := first + it.shape*len(variants) + j
+			y := &s.labelShapes[at]
+			x := Offer{Pool: pi, InstanceType: it.instanceType, Offering: it.offering, Price: it.offering.PriceMicro, Available: it.offering.Available && it.offering.Remaining != 0, Variant: variant, Quantity: it.quantity,
+				Labels: y.labels, shape: at, Ports: y.ports, Size: it.size, Dominated: it.dominated && plain}
+			if y.hasDaemons {
+				v := *it.allocatable
+				for k := range s.NumDims {
+					v[k] -= y.daemonRequests[k]
+				}
+				x.Size = s.internSize(&v)
+			}
+			x.Allocatable = s.Sizes[x.Size]
+			if x.TypeStart = len(s.Offers); x.TypeStart > s.poolStart[pi] && s.Offers[x.TypeStart-1].InstanceType.Name == x.InstanceType.Name {
+				x.TypeStart = s.Offers[x.TypeStart-1].TypeStart
+			}
+			s.Offers = append(s.Offers, x)
+		}
+	}
+}
+
+// labelShapeOf is the label values of nodes of a pool, given those that the provider sets, and the DaemonSets that
+// will stand there.
+func (s *problemCompiler) labelShapeOf(p *Pool, given []int32, variant []model.Requirement) labelShape {
+	x := labelShape{labels: slices.Clone(given)}
+	for k, key := range s.Keys.Keys {
+		if key == model.LabelHostname {
+			x.labels[k] = s.Keys.internValue(k, "\x00new") // a name that no term can mean, but a name
+			continue
+		}
+		if given[k] == unsetValue {
+			x.labels[k] = 0
+			if v, ok := PoolLabel(p, key); ok {
+				x.labels[k] = s.Keys.internValue(k, v)
+			}
+		}
+		for i := range variant {
+			if variant[i].Key == key {
+				x.labels[k] = s.Keys.internValue(k, variant[i].Values[0])
+			}
+		}
+	}
+	for _, d := range s.Daemons {
+		if model.Untolerated(p.Taints, d.Filter.Tolerations) == nil && d.Filter.Passes(&s.Keys, x.labels, nil, "") {
+			x.hasDaemons = true
+			for k := range s.NumDims {
+				x.daemonRequests[k] += d.req[k]
+			}
+			x.ports = append(x.ports, d.Spec.Class.HostPorts...)
+		}
+	}
+	return x
+}
+
+// quantityOf returns the number of the limited quantity that an offering draws on, -1 where there are as many as
+// wanted. The same offering of two pools is one quantity, and so are all offerings of a node group.
+func (s *problemCompiler) quantityOf(t *model.InstanceType, o *model.Offering) int {
+	if o.Remaining < 0 {
+		return -1
+	}
+	key := t.Name + "\x00" + o.Zone + "\x00" + o.CapacityType + "\x00" + labelsKey(o.Labels)
+	if g := o.Labels[model.LabelNodeGroup]; g != "" {
+		if o.Remaining >= int64(len(s.Given.Demand)) {
+			return -1 // one for each pod is as many as wanted
+		}
+		key = "group\x00" + g // whatever its machines are, it has so many of them
+	}
+	id, ok := s.quantityIDs[key]
+	if !ok {
+		id = len(s.InitialQuantities)
+		s.quantityIDs[key] = id
+		s.InitialQuantities = append(s.InitialQuantities, o.Remaining)
+	}
+	s.InitialQuantities[id] = min(s.InitialQuantities[id], o.Remaining)
+	return id
+}
+
+// maxVariants bounds the ways to fix a pool's open labels.
+const maxVariants = 64
+
+// labelVariants lists the ways to fix the labels that the pool leaves open and that somebody looks at.
+func (s *problemCompiler) labelVariants(p *Pool, known map[string]bool) [][]model.Requirement {
+	out := [][]model.Requirement{nil}
+	for i := range p.Requirements {
+		r := &p.Requirements[i]
+		key, looked := s.Keys.Ids[r.Key]
+		if _, fixed := PoolLabel(p, r.Key); !looked || known[r.Key] || fixed || !r.HasValue() {
+			continue
+		}
+		values := s.openValues(r, key)
+		var next [][]model.Requirement
+		for _, v := range out {
+			for _, x := range values {
+				if len(next) < maxVariants {
+					next = append(next, append(slices.Clip(v), model.OneOf(r.Key, x)))
+				}
+			}
+			if r.AllowAbsent && len(next) < maxVariants {
+				next = append(next, v)
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// openValues are the values of an open label that can make a difference: those listed by the pool, or else those that
+// some class asks for and one that nobody names.
+func (s *problemCompiler) openValues(r *model.Requirement, key int) []string {
+	if !r.Complement {
+		return r.Values
+	}
+	set := map[string]bool{}
+	add := func(v string) {
+		if r.Matches(v, true) {
+			set[v] = true
+		}
+	}
+	if s.isTopologyKey(r.Key) { // beside pods that stand on a node that bears it
+		for i := range s.Given.Rooms {
+			if v, ok := s.Given.Rooms[i].Labels[r.Key]; ok {
+				add(v)
+			}
+		}
+	}
+	for _, f := range s.filters {
+		for _, t := range f.Terms {
+			for _, q := range t.Requirements {
+				if q.Key != key {
+					continue
+				}
+				if !q.Spec.Complement {
+					for _, v := range q.Spec.Values {
+						add(v)
+					}
+				}
+				if q.Spec.Min != math.MinInt64 {
+					add(strconv.FormatInt(q.Spec.Min, 10))
+				}
+				if q.Spec.Max != math.MaxInt64 {
+					add(strconv.FormatInt(q.Spec.Max, 10))
+				}
+			}
+		}
+	}
+	if r.Min != math.MinInt64 {
+		add(strconv.FormatInt(r.Min, 10))
+	} else if r.Max != math.MaxInt64 {
+		add(strconv.FormatInt(r.Max, 10))
+	} else {
+		add("any")
+	}
+	out := make([]string, 0, len(set))
+	for v := range set {
+		out = append(out, v)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// isTopologyKey says whether a spread, affinity or anti-affinity of the demand is over the key.
+func (s *problemCompiler) isTopologyKey(key string) bool {
+	return slices.ContainsFunc(s.Classes, func(c *Class) bool {
+		at := func(t model.PodTerm) bool { return t.TopologyKey == key }
+		return slices.ContainsFunc(c.Spec.Affinity, at) || slices.ContainsFunc(c.Spec.AntiAffinity, at) ||
+			slices.ContainsFunc(c.Spec.Spread, func(t model.SpreadConstraint) bool { return t.TopologyKey == key })
+	})
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package problem
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// canBuyFrom says whether anything may be bought from the pool at all.
+func canBuyFrom(p *Pool) bool { return p.Ready && !p.Deleting && p.Replicas < 0 }
+
+// poolCatalog is what one list of instance types offers under the requirements that some pools have in common, in the
+// order of offers. It is made once for all of these pools.
+type poolCatalog struct {
+	id             int
+	types          []*model.InstanceType // as given
+	group          string                // only offerings of this node group; empty: all
+	requirementKey string                // the requirements as a text
+	providerKeys   map[string]bool
+	shapes         [][]int32 // the provider's values by label key, unsetValue where it says nothing
+	offerings      []catalogOffering
+}
+
+// catalogOffering is one offering of a type.
+type catalogOffering struct {
+	instanceType *model.InstanceType
+	offering     *model.Offering
+	shape        int
+	allocatable  *Vec // shared by all of a type
+	size         int  // of sizes
+	quantity     int
+	dominated    bool // another with the same labels has no less room and costs no more
+}
+
+// unsetValue stands for a label that neither type nor offering says anything about.
+const unsetValue = int32(-2)
+
+// catalogOf returns what a pool can buy.
+func (s *problemCompiler) catalogOf(p *Pool) *poolCatalog {
+	same := func(types []*model.InstanceType) bool { return slices.Equal(types, p.Types) }
+	known := s.ProviderKeysOf(p.Types)
+	var b strings.Builder
+	for i := range p.Requirements {
+		r := &p.Requirements[i]
+		if known[r.Key] || r.Empty() {
+			b.WriteString(model.Requirements{*r}.Key())
+		}
+	}
+	for _, a := range s.catalogs {
+		if a.requirementKey == b.String() && a.group == p.Group && same(a.types) {
+			return a
+		}
+	}
+	a := &poolCatalog{id: len(s.catalogs), types: p.Types, group: p.Group, requirementKey: b.String(), providerKeys: known}
+	s.catalogs = append(s.catalogs, a)
+	s.listOfferings(a, p.Requirements)
+	return a
+}
+
+// listOfferings lists what the types offer under the requirements.
+func (s *problemCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
+	types, offerings := slices.Clone(a.types), 0
+	slices.SortFunc(types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	for _, t := range types {
+		offerings += len(t.Offerings)
+	}
+	a.offerings = make([]catalogOffering, 0, offerings)
+	byVals := map[string]int{}
+	vals := make([]int32, len(s.Keys.Keys))
+	var order []int
+	var text []byte
+	for _, t := range types {
+		order = order[:0]
+		for i := range t.Offerings {
+			order = append(order, i)
+		}
+		slices.SortFunc(order, func(a, b int) int { return compareOfferings(&t.Offerings[a], &t.Offerings[b]) })
+		room := s.toVec(t.Allocatable)
+		s.addExclusivityUnits(room[:])
+		size := -1
+		for _, oi := range order {
+			o := &t.Offerings[oi]
+			if unmetRequirement(rs, t, o, a.providerKeys) != nil || a.group != "" && o.Labels[model.LabelNodeGroup] != a.group {
+				continue
+			}
+			text = text[:0]
+			for k, key := range s.Keys.Keys {
+				vals[k] = unsetValue
+				if v, ok := ProviderLabel(key, t, o); ok {
+					vals[k] = s.Keys.internValue(k, v)
+				}
+				text = binary.LittleEndian.AppendUint32(text, uint32(vals[k]))
+			}
+			shape, ok := byVals[string(text)]
+			if !ok {
+				shape = len(a.shapes)
+				byVals[string(text)] = shape
+				a.shapes = append(a.shapes, slices.Clone(vals))
+			}
+			if size < 0 {
+				size = s.internSize(&room)
+			}
+			a.offerings = append(a.offerings, catalogOffering{instanceType: t, offering: o, shape: shape, allocatable: &room, size: size, quantity: s.quantityOf(t, o)})
+		}
+	}
+	a.markDominated(s.NumDims)
+}
+
+// markDominated marks the offerings that another with the same labels beats: no less room, no higher price. Of equals
+// the first stays.
+func (a *poolCatalog) markDominated(nd int) {
+	order := make([]int, len(a.offerings))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		x, y := &a.offerings[i], &a.offerings[j]
+		return cmp.Or(cmp.Compare(x.offering.PriceMicro, y.offering.PriceMicro), cmp.Compare(y.allocatable[0], x.allocatable[0]), cmp.Compare(i, j))
+	})
+	kept, most := make([][]*Vec, len(a.shapes)), make([]Vec, len(a.shapes))
+	for _, i := range order {
+		x := &a.offerings[i]
+		if !x.offering.Available || x.offering.Remaining >= 0 {
+			continue
+		}
+		top := &most[x.shape] // of those kept: what has more of anything is within none of them
+		x.dominated = IsWithin(x.allocatable, top, nd) && slices.ContainsFunc(kept[x.shape], func(v *Vec) bool { return IsWithin(x.allocatable, v, nd) })
+		if !x.dominated {
+			kept[x.shape] = append(kept[x.shape], x.allocatable)
+			for k := range nd {
+				top[k] = max(top[k], x.allocatable[k])
+			}
+		}
+	}
+}
+
+// compareOfferings orders the offerings of a type: zone, capacity type, price, labels.
+func compareOfferings(a, b *model.Offering) int {
+	if c := cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.PriceMicro, b.PriceMicro)); c != 0 {
+		return c // texts of labels are dear
+	}
+	return strings.Compare(labelsKey(a.Labels), labelsKey(b.Labels))
+}
+
+// labelsKey is a text that tells labels apart.
+func labelsKey(l model.Labels) string {
+	keys := make([]string, 0, len(l))
+	for k := range l {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	var b strings.Builder
+	for _, k := range keys {
+		b.WriteString(k + "=" + l[k] + ",")
+	}
+	return b.String()
+}
+
+// family is pools that no pod of the demand can tell apart, by name. Their offers are those of the first; what is
+// bought is charged to the first that has something left within its limits.
+type family struct {
+	Pools   []int
+	Limited bool   // every one of them is
+	Has     []bool // by resource: some of them limits it
+}
+
+// addPool adds a pool, unless there is one without limits already: nothing is bought from those behind it.
+func (f *family) addPool(pool int, l PoolLimits) {
+	if len(f.Pools) > 0 && !f.Limited {
+		return
+	}
+	f.Pools, f.Limited = append(f.Pools, pool), l.Limited
+	for d, h := range l.Has {
+		for d >= len(f.Has) {
+			f.Has = append(f.Has, false)
+		}
+		f.Has[d] = f.Has[d] || h
+	}
+}
+
+// equivalentPoolOf is the first pool that no pod of the demand can tell from this one; limits may.
+func (s *problemCompiler) equivalentPoolOf(i int, a *poolCatalog) int {
+	p := &s.Given.Pools[i]
+	if newPoolLimits(p).Limited && len(s.MinValuesOf(i)) > 0 {
+		return i // what is left within its limits decides which types are left to choose from
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %d %d %d", a.id, p.Weight, p.Rank, len(p.Taints))
+	for _, x := range p.Taints {
+		fmt.Fprintf(&b, " %q %q %q", x.Key, x.Value, x.Effect)
+	}
+	for _, r := range p.Requirements {
+		_, looked := s.Keys.Ids[r.Key]
+		if _, fixed := PoolLabel(p, r.Key); r.MinValues > 0 || looked && !fixed && !a.providerKeys[r.Key] {
+			b.WriteString(model.Requirements{r}.Key())
+		}
+	}
+	for _, key := range s.Keys.Keys {
+		v, ok := PoolLabel(p, key)
+		fmt.Fprintf(&b, " %q %t", v, ok)
+	}
+	if first, ok := s.poolByKey[b.String()]; ok {
+		return first
+	}
+	s.poolByKey[b.String()] = i
+	return i
+}
+
+// providerKeys are the labels that a provider gives: where a type lacks one, its nodes will not have it. Any other
+// label of a pool's requirements is the pool's own and is put on the node as the requirements say.
+func providerKeys(types []*model.InstanceType) map[string]bool {
+	known := map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelArch: true, model.LabelOS: true,
+		model.LabelInstanceType: true, model.LabelRegion: true, model.LabelHostname: true}
+	for _, t := range types {
+		for k := range t.Labels {
+			known[k] = true
+		}
+		for i := range t.Offerings {
+			for k := range t.Offerings[i].Labels {
+				known[k] = true
+			}
+		}
+	}
+	return known
+}
+
+// ProviderKeysOf is providerKeys, found once for a list of types.
+func (s *Catalog) ProviderKeysOf(types []*model.InstanceType) map[string]bool {
+	for i := range s.typeLists {
+		if slices.Equal(s.typeLists[i].types, types) {
+			return s.typeLists[i].providerKeys
+		}
+	}
+	s.typeLists = append(s.typeLists, poolCatalog{types: types, providerKeys: providerKeys(types)})
+	return s.typeLists[len(s.typeLists)-1].providerKeys
+}
+
+// ProviderLabel is what type and offering say about a label.
+func ProviderLabel(key string, t *model.InstanceType, o *model.Offering) (string, bool) {
+	switch key {
+	case model.LabelZone:
+		return o.Zone, o.Zone != ""
+	case model.LabelCapacityType:
+		return o.CapacityType, o.CapacityType != ""
+	}
+	if v, ok := o.Labels[key]; ok {
+		return v, true
+	}
+	if v, ok := t.Labels[key]; ok {
+		return v, true
+	}
+	if key == model.LabelInstanceType {
+		return t.Name, true
+	}
+	return "", false
+}
+
+// unmetRequirement returns the pool requirement that type and offering do not meet, nil if they meet all.
+func unmetRequirement(rs model.Requirements, t *model.InstanceType, o *model.Offering, known map[string]bool) *model.Requirement {
+	for i := range rs {
+		v, ok := ProviderLabel(rs[i].Key, t, o)
+		if !ok && !known[rs[i].Key] {
+			if rs[i].Empty() {
+				return &rs[i]
+			}
+			continue
+		}
+		if !rs[i].Matches(v, ok) {
+			return &rs[i]
+		}
+	}
+	return nil
+}
+
+// PoolLabel is the one value that the pool gives to a label of its own.
+func PoolLabel(p *Pool, key string) (string, bool) {
+	if key == model.LabelProvisioner && p.Provisioner != "" {
+		return p.Provisioner, true
+	}
+	if key == model.LabelNodePool {
+		return p.Name, true
+	}
+	if v, ok := p.Labels[key]; ok {
+		return v, true
+	}
+	if r := p.Requirements.Get(key); r != nil && !r.Complement && len(r.Values) == 1 {
+		return r.Values[0], true
+	}
+	return "", false
+}
+
+// PoolLimits is what is left of a pool's limits while bins are opened.
+type PoolLimits struct {
+	Limited bool
+	Has     []bool          // by resource: it is limited
+	Amounts model.Resources // by resource
+	Nodes   int64           // negative: not limited
+}
+
+// newPoolLimits reads the limits of a pool.
+func newPoolLimits(p *Pool) PoolLimits {
+	l := PoolLimits{Has: p.HasLimit, Amounts: p.Left.Clone(), Nodes: p.NodesLeft}
+	for len(l.Amounts) < len(l.Has) {
+		l.Amounts = append(l.Amounts, 0)
+	}
+	l.Limited = l.Nodes >= 0
+	for _, h := range l.Has {
+		l.Limited = l.Limited || h
+	}
+	return l
+}
+
+// CopiesAllowed is how many machines of this capacity the limits still allow.
+func (l *PoolLimits) CopiesAllowed(capacity model.Resources) int64 {
+	n := Unlimited
+	if !l.Limited {
+		return n
+	}
+	if l.Nodes >= 0 {
+		n = l.Nodes
+	}
+	for d, h := range l.Has {
+		if c := capacity.At(model.Dim(d)); h && c > 0 {
+			n = min(n, max(0, l.Amounts[d])/c)
+		}
+	}
+	return n
+}
+
+// Charge takes n machines of this capacity off the limits; a negative n gives them back.
+func (l *PoolLimits) Charge(capacity model.Resources, n int64) {
+	if !l.Limited {
+		return
+	}
+	if l.Nodes >= 0 {
+		l.Nodes -= n
+	}
+	for d, h := range l.Has {
+		if h {
+			l.Amounts[d] -= capacity.At(model.Dim(d)) * n
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve/bound"
+	"github.com/dovetail-sh/dovetail/internal/solve/explain"
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// resultBuilder hands the pods of each class out, in order, to wherever the plan has some.
+type resultBuilder struct {
+	*pack.Planner
+	next []int // by class: pods handed out
+	res  Result
+}
+
+// buildResult writes the plan down, with its cost, bound and reasons.
+func buildResult(s *pack.Planner) Result {
+	b := resultBuilder{Planner: s, next: make([]int, len(s.Classes))}
+	b.writeNodes()
+	b.writeNewNodes()
+	b.res.Cost.PremiumMicroPerHour = min(b.res.Cost.PremiumMicroPerHour+s.SeparationPremium, b.res.Cost.NewMicroPerHour)
+	bound.CompleteCost(s, &b.res.Cost) // before the reasons, which take steps too
+	b.writeRefusals()
+	b.res.Stats = plan.Stats{Pods: len(s.Given.Demand), Classes: len(s.Classes), Offerings: len(s.Offers), Tier: s.Tier, Work: s.Steps, Truncated: s.Truncated}
+	return b.res
+}
+
+// takePods hands out n pods of a class.
+func (s *resultBuilder) takePods(class int, n int) []*model.Pod {
+	pods := s.Classes[class].Pods[s.next[class] : s.next[class]+n]
+	s.next[class] += n
+	return pods
+}
+
+// writeNodes writes down who goes onto existing nodes.
+func (s *resultBuilder) writeNodes() {
+	onNode := make(map[int][]*model.Pod)
+	for _, p := range s.OnNodes {
+		onNode[p.Node] = append(onNode[p.Node], s.takePods(p.Class, p.Count)...)
+	}
+	for node, x := range s.Nodes.List {
+		if pods := onNode[node]; len(pods) > 0 {
+			slices.SortFunc(pods, problem.ComparePods)
+			s.res.OnRooms = append(s.res.OnRooms, Assignment{Room: x.Name, Pods: pods})
+		}
+	}
+	slices.SortFunc(s.res.OnRooms, func(a, b Assignment) int { return strings.Compare(a.Room, b.Room) })
+}
+
+// writeNewNodes writes down the nodes to buy, by pool, price and first pod, and adds up what they cost.
+func (s *resultBuilder) writeNewNodes() {
+	rank := map[string]int{}
+	for i := range s.Given.Pools {
+		rank[s.Given.Pools[i].Name] = i
+	}
+	type newNode struct {
+		rank   int
+		price  int64
+		first  problem.OrderedPod
+		pods   []*model.Pod
+		bin    *pack.Bin
+		choice *pack.BinChoice
+	}
+	order := make([]newNode, 0, s.CountMachines())
+	all := make([]*model.Pod, 0, len(s.Given.Demand)) // that nodes are bought for
+	var list []problem.OrderedPod
+	for _, b := range s.Bins {
+		var choice *pack.BinChoice
+		for range b.Copies {
+			if choice == nil || s.Limits[b.Pool].Limited {
+				choice = s.ChooseTypes(b)
+			}
+			if choice.Offer < 0 {
+				continue // nothing holds what was packed; its pods are refused rather than lost
+			}
+			list = list[:0]
+			for _, it := range b.Items {
+				places := s.Classes[it.Class].DemandOrder[s.next[it.Class]:]
+				for i, p := range s.takePods(it.Class, int(it.Count)) {
+					list = append(list, problem.OrderedPod{Position: places[i], Pod: p})
+				}
+			}
+			slices.SortFunc(list, problem.CompareOrdered)
+			begin := len(all)
+			for _, p := range list {
+				all = append(all, p.Pod)
+			}
+			x := newNode{rank: rank[s.Given.Pools[b.Pool].Name], price: s.Offers[choice.Offer].Price, first: list[0], pods: slices.Clip(all[begin:]),
+				bin: b, choice: choice}
+			order = append(order, x)
+			s.res.Cost.NewMicroPerHour += x.price
+			s.res.Cost.PremiumMicroPerHour += choice.Premium
+		}
+	}
+	slices.SortFunc(order, func(a, b newNode) int {
+		if c := cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.price, b.price)); c != 0 {
+			return c
+		}
+		return problem.CompareOrdered(a.first, b.first)
+	})
+	s.res.New = make([]NewNode, len(order)) // nodes are large: they are written where they belong
+	for i, x := range order {
+		s.res.New[i] = s.NewNodeFor(x.bin, x.choice)
+		s.res.New[i].Pods = x.pods
+	}
+}
+
+// writeRefusals writes down the pods that no other place was found for, with reasons.
+func (s *resultBuilder) writeRefusals() {
+	for i, c := range s.Classes {
+		if s.next[i] == len(c.Pods) {
+			continue
+		}
+		reasons := explain.Class(s.Planner, c)
+		for _, p := range c.Pods[s.next[i]:] {
+			s.res.Refused = append(s.res.Refused, Refusal{Pod: p, Reasons: reasons})
+		}
+	}
+	slices.SortFunc(s.res.Refused, func(a, b Refusal) int { return problem.ComparePods(a.Pod, b.Pod) })
+}

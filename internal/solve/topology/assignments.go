@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package topology
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// TopologyAssignment is one combination of topology domains that a class could go to: the existing nodes there, and
+// the offers there.
+type TopologyAssignment struct {
+	Name     string            // the domains' values; what assignments are sorted by
+	ID       int               // by name, see topology.assignmentIDs
+	Labels   []int32           // of a node there: the values of the class's topology keys are what counts
+	InScope  []bool            // which of the class's scopes a node there is in
+	nodes    []int32           // existing nodes that admit the class, in filling order
+	nextNode int               // the first of nodes not found full
+	Offers   *problem.OfferSet // nil: nothing can be bought there
+	level    int               // the first that has an offer for one pod
+	Price    int64             // of the cheapest offer for one pod in that level, micro-dollars an hour
+
+	// As the next pod finds it.
+	Node                               int // of existing nodes the one that takes it; -1: none does
+	SpreadCount, UnmetPreference, Cost int64
+	Purchased                          int64 // for the class being placed, not in placement.purchased yet
+}
+
+// IsBetterThan orders assignments for the next pod: existing nodes first, then where spreads count least, then fewer
+// unmet preferences or, where a machine is bought, the higher level and the lower cost.
+func (a *TopologyAssignment) IsBetterThan(b *TopologyAssignment) bool {
+	switch {
+	case (a.Node >= 0) != (b.Node >= 0):
+		return a.Node >= 0
+	case a.SpreadCount != b.SpreadCount:
+		return a.SpreadCount < b.SpreadCount
+	case a.Node >= 0:
+		return a.UnmetPreference < b.UnmetPreference
+	case a.level != b.level:
+		return a.level < b.level
+	}
+	return a.Cost < b.Cost // topology assignments are sorted by name: the first of equals stays
+}
+
+// assignmentCacheKey is what the assignments of a class follow from where there are no existing nodes and no
+// preferences: the first of those that offers have, and what a pod asks for.
+type assignmentCacheKey struct {
+	first *TopologyAssignment
+	req   problem.Vec
+}
+
+// AssignmentsOf lists the assignments that a class could go to, by name.
+func (s *Topology) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
+	var byName map[string]*TopologyAssignment // those with nodes
+	sold := s.OfferAssignments(c)
+	shared := len(s.Nodes.List) == 0 && len(sold) > 0 && s.PreferredOffersOf(c) == c.Offers
+	var key assignmentCacheKey
+	if shared {
+		if key = (assignmentCacheKey{&sold[0], c.Req}); s.assignmentCache[key] != nil {
+			return s.assignmentCache[key]
+		}
+	}
+	out := make([]*TopologyAssignment, 0, len(sold))
+	var buf []byte
+	find := func(vals []int32, in []bool) *TopologyAssignment {
+		buf = s.appendAssignmentName(buf[:0], c, vals, in)
+		at := byName[string(buf)]
+		if at == nil {
+			at = &TopologyAssignment{Name: string(buf), Labels: vals, InScope: in, level: len(s.Levels)}
+			at.ID = s.assignmentID(at.Name)
+			if byName == nil {
+				byName = map[string]*TopologyAssignment{}
+			}
+			byName[at.Name] = at
+			out = append(out, at)
+		}
+		return at
+	}
+	slab := make([]TopologyAssignment, 0, len(sold))
+	for node := range s.Nodes.List {
+		x := s.Nodes.List[node]
+		if !x.Closed && !x.Drained && s.PodsFittingNode(c, node) > 0 && s.NodeAdmits(c.Filter, node) {
+			at := find(s.Nodes.Labels[s.Nodes.ShapeOf[node]], s.NodeScopes(c, node))
+			at.nodes = append(at.nodes, int32(node))
+		}
+	}
+	for _, o := range sold {
+		if !s.SomeOfferHolds(o.Offers, &c.Req) {
+			continue
+		}
+		at := byName[o.Name]
+		if at == nil {
+			slab = append(slab, TopologyAssignment{Name: o.Name, ID: o.ID, Labels: o.Labels, InScope: o.InScope})
+			at = &slab[len(slab)-1]
+			out = append(out, at)
+		}
+		at.Offers = o.Offers
+		at.level, at.Price = s.CheapestLevel(o.Offers, &c.Req)
+		if w := s.PreferAmong(c, o.Offers); w != o.Offers {
+			if s.SomeOfferHolds(w, &c.Req) {
+				at.level, at.Price = s.CheapestLevel(w, &c.Req)
+			} else {
+				at.Price = s.AddPreferenceCost(at.Price, 100)
+			}
+		}
+	}
+	if len(byName) > 0 { // those sold are in order
+		slices.SortFunc(out, func(a, b *TopologyAssignment) int { return strings.Compare(a.Name, b.Name) })
+	}
+	if shared {
+		if s.assignmentCache == nil {
+			s.assignmentCache = map[assignmentCacheKey][]*TopologyAssignment{}
+		}
+		s.assignmentCache[key] = out
+	}
+	return out
+}
+
+// assignmentID returns the number of an assignment's name, a new one where it has none.
+func (s *Topology) assignmentID(name string) int {
+	id, ok := s.assignmentIDs[name]
+	if !ok {
+		id = len(s.assignmentIDs)
+		s.assignmentIDs[name] = id
+	}
+	return id
+}
+
+// appendAssignmentName appends the values of a class's topology keys, and which of its scopes a node is in.
+func (s *Topology) appendAssignmentName(buf []byte, c *problem.Class, vals []int32, in []bool) []byte {
+	for _, k := range c.Topology.Keys {
+		if vals[k] == problem.OpenValue {
+			buf = append(buf, "?\x00"...)
+			continue
+		}
+		buf = append(append(buf, s.Keys.ValueNames[k][vals[k]]...), 0)
+	}
+	return problem.AppendBools(buf, in)
+}
+
+// offerAssignmentKey is what OfferAssignments follow from.
+type offerAssignmentKey struct {
+	offerSet int
+	keys     string
+}
+
+// OfferAssignments splits the offers that admit a class by the values of its topology keys and by the scopes they are
+// in, in the order of names. Classes alike in these share the list.
+func (s *Topology) OfferAssignments(c *problem.Class) []TopologyAssignment {
+	text := s.assignmentKey[:0]
+	for _, k := range c.Topology.Keys {
+		text = append(text, byte(k), byte(k>>8))
+	}
+	for _, on := range c.Topology.Scopes {
+		text = append(text, on.Identity()...)
+	}
+	s.assignmentKey = text
+	if got, ok := s.offerAssignmentCache[offerAssignmentKey{c.Offers.ID, string(text)}]; ok {
+		return got
+	}
+	byVals := map[string]int{}
+	var out []TopologyAssignment
+	var bits [][]uint64
+	var buf []byte
+	for i := range s.Offers {
+		if !c.Offers.Contains(i) {
+			continue
+		}
+		vals := s.Offers[i].Labels
+		buf = buf[:0]
+		for _, k := range c.Topology.Keys {
+			buf = append(buf, byte(vals[k]), byte(vals[k]>>8), byte(vals[k]>>16), byte(vals[k]>>24))
+		}
+		var in []bool
+		for _, on := range c.Topology.Scopes {
+			in = append(in, s.OfferInScope(on, &s.Offers[i]))
+		}
+		buf = problem.AppendBools(buf, in)
+		at, ok := byVals[string(buf)]
+		if !ok {
+			at = len(out)
+			byVals[string(buf)] = at
+			out = append(out, TopologyAssignment{Name: string(s.appendAssignmentName(nil, c, vals, in)), Labels: vals, InScope: in})
+			bits = append(bits, make([]uint64, len(c.Offers.Bits)))
+		}
+		bits[at][i>>6] |= 1 << (i & 63)
+	}
+	for i := range out {
+		out[i].Offers, out[i].ID = s.InternOfferSet(bits[i]), s.assignmentID(out[i].Name)
+	}
+	slices.SortFunc(out, func(a, b TopologyAssignment) int { return strings.Compare(a.Name, b.Name) })
+	s.offerAssignmentCache[offerAssignmentKey{c.Offers.ID, string(text)}] = out
+	return out
+}
+
+// ClassAssignment is a class and an assignment, by number.
+type ClassAssignment struct{ Class, Assignment int }
+
+// SpreadCountAt is how many pods spreads count in the domains of an assignment, the class's own spreads and those
+// that count it.
+func (s *Topology) SpreadCountAt(c *problem.Class, where *TopologyAssignment) (n int64) {
+	for i := range c.Topology.DomainRules {
+		if r := &c.Topology.DomainRules[i]; r.Kind == problem.RuleSpread && where.Labels[r.Key] > 0 {
+			n += s.Counters[r.Counter].CountIn(int(where.Labels[r.Key]))
+		}
+	}
+	for i, id := range c.Topology.DomainCounters { // what others spread it would rather not upset
+		at := c.Topology.CounterScope[i]
+		if x := &s.Counters[id]; x.ForSpread && where.Labels[x.key] > 0 && (at < 0 || where.InScope[at]) {
+			n += x.CountIn(int(where.Labels[x.key]))
+		}
+	}
+	return n
+}
+
+// NextOpenNode is the first existing node of the assignment that still takes a pod of the class, -1 if there is none.
+// What a class's own pods do to a node only ever closes it, so a node once found full is not looked at again.
+func (s *Topology) NextOpenNode(c *problem.Class, at *TopologyAssignment) int {
+	for ; at.nextNode < len(at.nodes); at.nextNode++ {
+		if s.PodsNodeAccepts(c, int(at.nodes[at.nextNode])) > 0 {
+			return int(at.nodes[at.nextNode])
+		}
+	}
+	return -1
+}

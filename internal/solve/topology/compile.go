@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package topology
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// topologyCompiler holds what is needed only while counters and rules are made.
+type topologyCompiler struct {
+	*Topology
+	counterIDs      map[counterKey]int
+	byLabel         map[[2]string][]int          // counters by a label value that their selector asks for
+	general         []int                        // counters without such a label
+	selectorKeys    []string                     // label keys that selectors of counters look at, sorted
+	equivalences    map[string]*labelEquivalence // by namespace and the values of selectorKeys
+	buf             []byte                       // scratch
+	standingDomains map[DomainKey][]int32        // those that existing nodes are in
+	lastDomains     map[DomainKey][]int32        // what spreadDomains last returned
+	seenBuf         []bool                       // scratch of it
+	foundBuf        []int32
+	offersByDomain  map[setDomainKey][]domainOffers
+	scopes          map[string]*problem.Scope
+	volumes         map[string]int       // see sharedVolumes
+	hostSpreads     map[int][]hostSpread // by counter
+	selectorIDs     map[string]int       // numbers of lists of selectors
+	namespaceBuf    []string             // the namespace of the class at hand: thousands of classes of one follow each other
+	ruleSlab        slab[problem.Rule]
+	intSlab         slab[int]
+}
+
+// slab is memory from which many short lists are taken.
+type slab[T any] []T
+
+// appendTo appends to a list that is taken from the slab. Where it must be made anew it gets room for so many spare
+// entries.
+func (a *slab[T]) appendTo(list []T, spare int, more ...T) []T {
+	if n := len(list) + len(more) + spare; n-spare > cap(list) {
+		if len(*a) < n {
+			*a = make([]T, max(n, 256))
+		}
+		list = append((*a)[:0:n], list...)
+		*a = (*a)[n:]
+	}
+	return append(list, more...)
+}
+
+// hostSpread is a hard spread over hosts that some class of the demand has.
+type hostSpread struct {
+	ownerCounter int
+	maxSkew      int64
+}
+
+// DomainKey is a topology key on the nodes of a scope.
+type DomainKey struct {
+	Scope *problem.Scope
+	Key   int
+}
+
+// setDomainKey is a DomainKey for the offers of a set.
+type setDomainKey struct {
+	m *problem.OfferSet
+	k DomainKey
+}
+
+// domainOffers is the offers in one domain.
+type domainOffers struct {
+	value  int32
+	offers *problem.OfferSet
+}
+
+// counterKey says what a counter counts.
+type counterKey struct {
+	key                     int
+	countsOwners, forSpread bool
+	scope                   *problem.Scope
+	selectors               int // of topologyCompiler.selectorIDs
+}
+
+// Compile makes counters and rules, and counts the pods on existing nodes.
+func (s *Topology) Compile() {
+	s.HostCount = len(s.Nodes.List)
+	s.offerAssignmentCache, s.assignmentIDs = map[offerAssignmentKey][]TopologyAssignment{}, map[string]int{}
+	t := &topologyCompiler{Topology: s, counterIDs: map[counterKey]int{}, byLabel: map[[2]string][]int{}, standingDomains: map[DomainKey][]int32{},
+		offersByDomain: map[setDomainKey][]domainOffers{}, scopes: map[string]*problem.Scope{}, hostSpreads: map[int][]hostSpread{},
+		equivalences: map[string]*labelEquivalence{}, selectorIDs: map[string]int{}, lastDomains: map[DomainKey][]int32{}}
+	t.volumes = t.sharedVolumes()
+	for _, c := range s.Classes {
+		t.compileRules(c)
+	}
+	for _, c := range s.AntiAffinityOnNodes() {
+		for i := range c.AntiAffinity {
+			t.counterFor(c.AntiAffinity[i].TopologyKey, true, false, c.AntiAffinity[i].Selector)
+		}
+	}
+	if len(s.Counters) == 0 {
+		return
+	}
+	for i := range s.Counters {
+		t.indexCounter(i)
+	}
+	slices.Sort(t.selectorKeys)
+	t.selectorKeys = slices.Compact(t.selectorKeys)
+	for _, c := range s.Classes {
+		t.addRulesOfOthers(c)
+	}
+	t.countPodsOnNodes()
+	t.compileNodeCaps()
+	t.compileColocatedGroups()
+}
+
+// counterFor returns the number of a counter, made where there is none.
+func (t *topologyCompiler) counterFor(key string, owner, spread bool, sels ...model.Selector) int {
+	return t.counterInScope(nil, key, owner, spread, sels...)
+}
+
+// counterInScope is counterFor for pods on the nodes of a scope.
+func (t *topologyCompiler) counterInScope(on *problem.Scope, key string, owner, spread bool, sels ...model.Selector) int {
+	k := problem.HostKey
+	if key != model.LabelHostname {
+		k = t.Keys.Ids[key]
+	}
+	text := counterKey{key: k, countsOwners: owner, forSpread: spread, scope: on, selectors: t.selectorID(sels)}
+	if id, ok := t.counterIDs[text]; ok {
+		return id
+	}
+	size := t.HostCount
+	if k != problem.HostKey {
+		size = len(t.Keys.ValueNames[k])
+	}
+	id := len(t.Counters)
+	t.counterIDs[text] = id
+	t.Counters = append(t.Counters, counter{key: k, countsOwners: owner, ForSpread: spread, selectors: slices.Clone(sels), scope: on,
+		counts: make([]int32, size)})
+	return id
+}
+
+// selectorID returns the number of a list of selectors.
+func (t *topologyCompiler) selectorID(sels []model.Selector) int {
+	b := t.buf[:0]
+	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	requirements := func(rs *model.Requirements) {
+		if rs == nil {
+			b = append(b, 0)
+			return
+		}
+		b = binary.AppendUvarint(b, uint64(len(*rs))+1)
+		for i := range *rs {
+			r := &(*rs)[i]
+			text(r.Key)
+			b = problem.AppendBools(b, []bool{r.Complement, r.AllowAbsent})
+			b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(r.Min)), uint64(r.Max))
+			b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.MinValues)), uint64(len(r.Values)))
+			for _, v := range r.Values {
+				text(v)
+			}
+		}
+	}
+	for i := range sels {
+		x := &sels[i]
+		b = binary.AppendUvarint(b, uint64(len(x.Namespaces)))
+		for _, n := range x.Namespaces {
+			text(n)
+		}
+		requirements(x.NamespaceL)
+		requirements(x.Pods)
+	}
+	t.buf = b
+	id, ok := t.selectorIDs[string(b)]
+	if !ok {
+		id = len(t.selectorIDs)
+		t.selectorIDs[string(b)] = id
+	}
+	return id
+}
+
+// compileRules makes the counters of a class's own constraints and the rules that read them.
+func (t *topologyCompiler) compileRules(c *problem.Class) {
+	add := func(r problem.Rule) {
+		r.Key = t.Counters[r.Counter].key
+		if r.Key == problem.HostKey {
+			c.Topology.HostRules = t.ruleSlab.appendTo(c.Topology.HostRules, 1, r) // and what others have against it, mostly
+			return
+		}
+		c.Topology.DomainRules = t.ruleSlab.appendTo(c.Topology.DomainRules, 0, r)
+	}
+	if len(t.namespaceBuf) == 0 || t.namespaceBuf[0] != c.Spec.Namespace {
+		t.namespaceBuf = []string{c.Spec.Namespace}
+	}
+	for i := range c.Spec.Spread {
+		x := &c.Spec.Spread[i]
+		if !x.Hard && x.TopologyKey == model.LabelHostname {
+			continue // only a preference, and one that the scheduler itself sees to when it scores
+		}
+		sel := model.Selector{Namespaces: t.namespaceBuf, Pods: x.Selector}
+		on := t.spreadScope(c, x)
+		r := problem.Rule{Kind: problem.RuleSpread, Counter: t.counterInScope(on, x.TopologyKey, false, true, sel), TopologyKey: x.TopologyKey, Hard: x.Hard, Scope: on,
+			MaxSkew: int64(x.MaxSkew), MinDomains: int(x.MinDomains), SelectsOwnPods: t.SelectorMatches(&sel, c.Spec)}
+		if x.TopologyKey == model.LabelHostname {
+			t.countSpreadOwners(c, &r)
+		} else {
+			r.Domains, r.StandingDomains = t.spreadDomains(c, x, on)
+		}
+		add(r)
+	}
+	t.compilePreferenceRules(c, add)
+	if len(c.Spec.Affinity) > 0 {
+		sels := make([]model.Selector, len(c.Spec.Affinity))
+		for i := range sels {
+			sels[i] = c.Spec.Affinity[i].Selector
+		}
+		self := t.AllSelectorsMatch(sels, c.Spec)
+		c.Topology.Affinity = true
+		for i := range c.Spec.Affinity {
+			key := c.Spec.Affinity[i].TopologyKey
+			c.Topology.HostAffinity = c.Topology.HostAffinity || key == model.LabelHostname
+			add(problem.Rule{Kind: problem.RuleAffinity, Counter: t.counterFor(key, false, false, sels...), TopologyKey: key, SelectsOwnPods: self, Hard: true})
+		}
+	}
+	for i := range c.Spec.AntiAffinity {
+		x := &c.Spec.AntiAffinity[i]
+		add(problem.Rule{Kind: problem.RuleAnti, Counter: t.counterFor(x.TopologyKey, false, false, x.Selector), TopologyKey: x.TopologyKey, Hard: true,
+			SelectsOwnPods: t.SelectorMatches(&x.Selector, c.Spec)})
+		t.counterFor(x.TopologyKey, true, false, x.Selector)
+	}
+	for i := range c.Spec.Volumes {
+		if v := &c.Spec.Volumes[i]; t.volumes[v.Claim] > 1 {
+			add(problem.Rule{Kind: problem.RuleSharedVolume, Counter: t.volumeCounter(v), TopologyKey: model.LabelZone, Hard: true})
+		}
+	}
+}
+
+// compilePreferenceRules makes rules of the preferred pod affinity and anti-affinity terms over keys larger than a
+// host.
+func (t *topologyCompiler) compilePreferenceRules(c *problem.Class, add func(problem.Rule)) {
+	one := func(w *model.WeightedPodTerm, sign int64) {
+		if w.Term.TopologyKey != model.LabelHostname {
+			add(problem.Rule{Kind: problem.RulePreference, Counter: t.counterFor(w.Term.TopologyKey, false, false, w.Term.Selector), TopologyKey: w.Term.TopologyKey,
+				Weight: sign * int64(w.Weight)})
+		}
+	}
+	for i := range c.Spec.PreferredAffinity {
+		one(&c.Spec.PreferredAffinity[i], 1)
+	}
+	for i := range c.Spec.PreferredAntiAffinity {
+		one(&c.Spec.PreferredAntiAffinity[i], -1)
+	}
+}
+
+// sharedVolumes returns the volumes still to be made, by claim, with how many pods will use each.
+func (s *topologyCompiler) sharedVolumes() map[string]int {
+	out := map[string]int{}
+	count := func(c *model.Class, n int) {
+		for i := range c.Volumes {
+			if v := &c.Volumes[i]; v.Unmade && !v.Exclusive {
+				out[v.Claim] += n
+			}
+		}
+	}
+	for _, c := range s.Classes {
+		count(c.Spec, len(c.Pods))
+	}
+	if len(out) > 0 {
+		for i := range s.Given.Rooms {
+			for _, p := range s.Given.Rooms[i].Pods {
+				count(p.Class, 1)
+			}
+		}
+	}
+	return out
+}
+
+// volumeCounter is the counter of the pods that use a volume, by zone.
+func (t *topologyCompiler) volumeCounter(v *model.Volume) int {
+	return t.counterFor(model.LabelZone, false, false, model.Selector{Namespaces: []string{"disk", v.Claim}})
+}
+
+// countSpreadOwners has the owners of a spread over hosts counted, so that others are kept from crowding them:
+// kube-scheduler would let those come, and then not let the owners.
+func (t *topologyCompiler) countSpreadOwners(c *problem.Class, r *problem.Rule) {
+	known := t.hostSpreads[r.Counter]
+	i := slices.IndexFunc(known, func(h hostSpread) bool { return h.maxSkew == r.MaxSkew })
+	if i < 0 {
+		nobody := model.Selector{Namespaces: []string{fmt.Sprint(r.Counter), fmt.Sprint(r.MaxSkew)}}
+		i, known = len(known), append(known, hostSpread{ownerCounter: t.counterFor(model.LabelHostname, true, true, nobody), maxSkew: r.MaxSkew})
+		t.hostSpreads[r.Counter] = known
+	}
+	c.Topology.HostCounters = t.intSlab.appendTo(c.Topology.HostCounters, 1, known[i].ownerCounter)
+}
+
+// spreadScope returns the nodes that a spread looks at, nil when it looks at all.
+func (t *topologyCompiler) spreadScope(c *problem.Class, x *model.SpreadConstraint) *problem.Scope {
+	out := problem.Scope{}
+	if !x.IgnoreAffinity && len(c.Spec.Terms) > 0 {
+		out.Affinity = c.Filter
+	}
+	if x.HonorTaints {
+		out.Taints = c.Filter
+	}
+	for i := range c.Spec.Spread {
+		if o := &c.Spec.Spread[i]; o.Hard && x.Hard && o.TopologyKey != model.LabelHostname && o.TopologyKey != x.TopologyKey {
+			out.Keys = append(out.Keys, t.Keys.Ids[o.TopologyKey])
+		}
+	}
+	if out.Affinity == nil && out.Taints == nil && len(out.Keys) == 0 {
+		return nil
+	}
+	slices.Sort(out.Keys)
+	k := out.Identity()
+	if t.scopes[k] == nil {
+		kept := out
+		t.scopes[k] = &kept
+	}
+	return t.scopes[k]
+}
+
+// spreadDomains lists the domains among which the least count of a spread is taken: those of existing nodes, and
+// those in which the class could have a machine bought. Where only other classes have one bought, expectNewDomains
+// finds out: until then there is nothing there to count.
+func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstraint, on *problem.Scope) (all, standing []int32) {
+	s := t.Topology
+	key := s.Keys.Ids[x.TopologyKey]
+	t.seenBuf = append(t.seenBuf[:0], make([]bool, len(s.Keys.ValueNames[key]))...)
+	seen := t.seenBuf
+	list := func() []int32 {
+		t.foundBuf = t.foundBuf[:0]
+		for v, ok := range seen {
+			if ok {
+				t.foundBuf = append(t.foundBuf, int32(v))
+			}
+		}
+		return t.foundBuf
+	}
+	id := DomainKey{on, key}
+	standing, known := t.standingDomains[id]
+	if known {
+		for _, v := range standing {
+			seen[v] = true
+		}
+	} else {
+		present := make([]bool, len(s.Nodes.Labels))
+		for i, r := range s.Nodes.List {
+			present[s.Nodes.ShapeOf[i]] = present[s.Nodes.ShapeOf[i]] || !r.Drained
+		}
+		for shape, vals := range s.Nodes.Labels {
+			r := s.Nodes.List[s.Nodes.ExampleOf[shape]]
+			if v := vals[key]; v > 0 && present[shape] && (on == nil || on.Includes(&s.Keys, vals, r.Open, r.Name, r.Taints)) {
+				seen[v] = true
+			}
+		}
+		standing = slices.Clone(list())
+		t.standingDomains[id] = standing
+	}
+	for _, x := range t.purchasableDomains(c.Offers, id) {
+		if !seen[x.value] && s.SomeOfferHolds(x.offers, &c.Req) {
+			seen[x.value] = true
+		}
+	}
+	if all = t.lastDomains[id]; all == nil || !slices.Equal(all, list()) {
+		all = slices.Clone(list()) // it is shared, and must not be changed
+		t.lastDomains[id] = all
+	}
+	return all, standing
+}
+
+// purchasableDomains splits those offers of a set that are in a scope by their values of a key.
+func (t *topologyCompiler) purchasableDomains(set *problem.OfferSet, k DomainKey) []domainOffers {
+	s := t.Topology
+	key := setDomainKey{set, k}
+	if out, ok := t.offersByDomain[key]; ok {
+		return out
+	}
+	bits := map[int32][]uint64{}
+	var out []domainOffers
+	for i := range s.Offers {
+		o := &s.Offers[i]
+		v := o.Labels[k.Key]
+		if v <= 0 || !set.Contains(i) || k.Scope != nil && !s.OfferInScope(k.Scope, o) {
+			continue
+		}
+		if bits[v] == nil {
+			bits[v] = make([]uint64, len(set.Bits))
+			out = append(out, domainOffers{value: v})
+		}
+		bits[v][i>>6] |= 1 << (i & 63)
+	}
+	for i := range out {
+		out[i].offers = s.InternOfferSet(bits[out[i].value])
+	}
+	t.offersByDomain[key] = out
+	return out
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package topology
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// compileColocatedGroups finds the groups: classes with one affinity over hosts, where all pods that it selects are
+// among them. Classes whose affinity selects only pods of a group, and not themselves, belong to it too.
+func (s *topologyCompiler) compileColocatedGroups() {
+	near := make([][]*problem.Class, len(s.Counters)) // by counter: classes with an affinity by it
+	by := make([]int, len(s.Classes))                 // by class: its counter, -1: none
+	any := false
+	for _, c := range s.Classes {
+		by[c.ID] = -1
+		for i := range c.Topology.HostRules {
+			if r := &c.Topology.HostRules[i]; r.Kind == problem.RuleAffinity && by[c.ID] < 0 { // all its terms select the same pods
+				by[c.ID], near[r.Counter], any = r.Counter, append(near[r.Counter], c), true
+			}
+		}
+	}
+	if !any {
+		return
+	}
+	self, others := make([]bool, len(s.Counters)), make([][]*problem.Class, len(s.Counters)) // whom it selects: those classes, and more
+	for _, c := range s.Classes {
+		for _, id := range c.Topology.HostCounters {
+			if by[c.ID] == id {
+				self[id] = true
+			} else if len(near[id]) > 0 {
+				others[id] = append(others[id], c)
+			}
+		}
+	}
+	of := make([]*problem.ColocatedGroup, len(s.Counters))
+	for grown := true; grown; {
+		grown = false
+		for id, have := range near {
+			if len(have) == 0 || of[id] != nil || s.Counters[id].initialTotal > 0 || self[id] == (len(others[id]) > 0) {
+				continue // whoever is near itself and others may begin beside either
+			}
+			x := &problem.ColocatedGroup{}
+			for i, c := range others[id] {
+				if by[c.ID] < 0 || of[by[c.ID]] == nil || i > 0 && of[by[c.ID]] != x {
+					x = nil
+					break
+				}
+				x = of[by[c.ID]]
+			}
+			if x != nil {
+				of[id], grown = x, true
+			}
+		}
+	}
+	for _, c := range s.Classes {
+		if by[c.ID] < 0 || of[by[c.ID]] == nil {
+			continue
+		}
+		c.Group = of[by[c.ID]]
+		if len(c.Group.Members) == 0 {
+			s.ColocatedGroups = append(s.ColocatedGroups, c.Group)
+		}
+		c.Group.Members = append(c.Group.Members, c)
+	}
+	for i, x := range s.ColocatedGroups {
+		x.AsPod = s.GroupAsPod(x, len(s.Classes)+i, func(c *problem.Class) int64 { return int64(len(c.Pods)) })
+	}
+	s.markEntangledGroups()
+}
+
+// markEntangledGroups marks the groups that some rule between pods concerns beside the affinity that makes them
+// groups.
+func (s *topologyCompiler) markEntangledGroups() {
+	readers := make([][]*problem.ColocatedGroup, len(s.Counters)) // co-located groups whose members have an affinity by the counter
+	for _, x := range s.ColocatedGroups {
+		for _, c := range x.Members {
+			x.Entangled = x.Entangled || len(c.Topology.Keys) > 0 || len(c.Ports) > 0 || len(c.CsiVolumes) > 0 || c.Separation.Most > 0 || c.Spec.Priority != x.Members[0].Spec.Priority
+			for i := range c.Topology.HostRules {
+				r := &c.Topology.HostRules[i]
+				if x.Entangled = x.Entangled || r.Kind != problem.RuleAffinity; r.Kind == problem.RuleAffinity {
+					readers[r.Counter] = append(readers[r.Counter], x)
+				}
+			}
+		}
+	}
+	for _, c := range s.Classes {
+		for i := range c.Topology.HostRules {
+			r := &c.Topology.HostRules[i]
+			for _, x := range readers[r.Counter] { // whoever else looks at its pods
+				x.Entangled = x.Entangled || r.Kind != problem.RuleAffinity || c.Group != x
+			}
+		}
+	}
+	for _, x := range s.ColocatedGroups {
+		for _, c := range x.Members {
+			for _, id := range c.Topology.HostCounters {
+				x.Entangled = x.Entangled || !slices.Contains(readers[id], x)
+			}
+		}
+	}
+}
+
+// GroupAsPod is the class of one pod that stands for so many pods of each member.
+func (s *Topology) GroupAsPod(x *problem.ColocatedGroup, id int, pods func(*problem.Class) int64) *problem.Class {
+	out := &problem.Class{ID: id, AsGroup: x}
+	for _, c := range x.Members {
+		n := pods(c)
+		for k := range s.NumDims {
+			out.Req[k] += c.Req[k] * n
+		}
+		switch {
+		case n == 0:
+		case out.Filter == nil:
+			out.Filter = c.Filter
+		case out.Filter != c.Filter: // nodes are asked what the first of them may go to
+			f := *out.Filter
+			f.NodeVerdicts, f.Offers = nil, s.Intersect(f.Offers, c.Filter.Offers)
+			out.Filter = &f
+		}
+	}
+	out.Offers = out.Filter.Offers
+	return out
+}
+
+// IsWholeAndPlaceable says whether no pod of a group is placed and all of them can be.
+func (s *Topology) IsWholeAndPlaceable(x *problem.ColocatedGroup) bool {
+	for _, c := range x.Members {
+		if c.Assigned > 0 || s.PlaceablePods(c) < len(c.Pods) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package topology
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// indexCounter files a counter under a label value that its selector asks for, so that a class need not be held
+// against every counter.
+func (t *topologyCompiler) indexCounter(id int) {
+	for _, x := range t.Counters[id].selectors {
+		if x.Pods == nil {
+			return // selects nothing, ever
+		}
+	}
+	for _, x := range t.Counters[id].selectors {
+		for _, r := range *x.Pods {
+			t.selectorKeys = append(t.selectorKeys, r.Key)
+		}
+	}
+	for _, x := range t.Counters[id].selectors {
+		for _, r := range *x.Pods {
+			if !r.Complement && !r.AllowAbsent && len(r.Values) > 0 {
+				for _, v := range r.Values {
+					k := [2]string{r.Key, v}
+					t.byLabel[k] = append(t.byLabel[k], id)
+				}
+				return
+			}
+		}
+	}
+	t.general = append(t.general, id)
+}
+
+// countersSelecting lists the counters whose selectors choose the class, ascending.
+func (t *topologyCompiler) countersSelecting(c *model.Class) (out []int) {
+	try := func(ids []int) {
+		for _, id := range ids {
+			if t.AllSelectorsMatch(t.Counters[id].selectors, c) {
+				out = append(out, id)
+			}
+		}
+	}
+	try(t.general)
+	for k, v := range c.Labels {
+		if ids := t.byLabel[[2]string{k, v}]; len(ids) > 0 {
+			try(ids)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// countersMovedBy adds to the counters that select a pod those of terms and shared volumes that it owns, ascending.
+func (t *topologyCompiler) countersMovedBy(c *model.Class, chosen []int) []int {
+	if len(c.AntiAffinity) == 0 && len(c.Volumes) == 0 {
+		return chosen
+	}
+	out := slices.Clone(chosen)
+	for i := range c.AntiAffinity {
+		x := &c.AntiAffinity[i]
+		out = append(out, t.counterFor(x.TopologyKey, true, false, x.Selector))
+	}
+	for i := range c.Volumes {
+		if v := &c.Volumes[i]; t.volumes[v.Claim] > 1 && v.Unmade {
+			out = append(out, t.volumeCounter(v))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// labelEquivalence is what classes of one namespace have in common whose labels no selector tells apart: the counters
+// that select them, and the rules that owners of these counters have against them. It is shared and must not be
+// changed.
+type labelEquivalence struct {
+	selecting   []int
+	moved       []int // counters that a pod is counted by, those of terms and volumes of its own left out
+	hostRules   []problem.Rule
+	domainRules []problem.Rule
+	topology    problem.TopologyRules // how a pod is counted by those in moved
+}
+
+// labelEquivalenceOf finds the equivalence of a class, made where it is the first.
+func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence {
+	t.buf = append(append(t.buf[:0], c.Namespace...), 0)
+	for _, key := range t.selectorKeys {
+		if v, ok := c.Labels[key]; ok {
+			t.buf = append(t.buf, '=')
+			t.buf = append(t.buf, v...)
+		}
+		t.buf = append(t.buf, 0)
+	}
+	if k := t.equivalences[string(t.buf)]; k != nil {
+		return k
+	}
+	k := &labelEquivalence{selecting: t.countersSelecting(c)}
+	t.equivalences[string(t.buf)] = k
+	for _, id := range k.selecting {
+		x := &t.Counters[id]
+		for _, h := range t.hostSpreads[id] {
+			k.hostRules = append(k.hostRules, problem.Rule{Kind: problem.RuleHostSpreadOfOthers, Counter: id, OwnerCounter: h.ownerCounter, Key: problem.HostKey, TopologyKey: model.LabelHostname,
+				Hard: true, MaxSkew: h.maxSkew})
+		}
+		if !x.countsOwners {
+			k.moved = append(k.moved, id)
+			continue
+		}
+		name := model.LabelHostname
+		if x.key != problem.HostKey {
+			name = t.Keys.Keys[x.key]
+		}
+		r := problem.Rule{Kind: problem.RuleAntiOfOthers, Counter: id, Key: x.key, TopologyKey: name, Hard: true}
+		if x.key == problem.HostKey {
+			k.hostRules = append(k.hostRules, r)
+		} else {
+			k.domainRules = append(k.domainRules, r)
+		}
+	}
+	t.recordCounters(&k.topology, k.moved)
+	return k
+}
+
+// addRulesOfOthers adds the rules that others have against the class, and notes by which counters its pods are
+// counted.
+func (t *topologyCompiler) addRulesOfOthers(c *problem.Class) {
+	k := t.labelEquivalenceOf(c.Spec)
+	c.Topology.DomainRules = append(c.Topology.DomainRules, k.domainRules...) // a copy: what is known of a rule is noted there
+	if len(c.Topology.HostRules) == 0 {
+		c.Topology.HostRules = slices.Clip(k.hostRules)
+	} else {
+		c.Topology.HostRules = t.ruleSlab.appendTo(c.Topology.HostRules, 0, k.hostRules...)
+	}
+	if moves := t.countersMovedBy(c.Spec, k.moved); len(moves) > len(k.moved) {
+		t.recordCounters(&c.Topology, moves)
+	} else {
+		x := &k.topology
+		if len(c.Topology.HostCounters) == 0 {
+			c.Topology.HostCounters = x.HostCounters
+		} else {
+			c.Topology.HostCounters = t.intSlab.appendTo(c.Topology.HostCounters, 0, x.HostCounters...)
+		}
+		c.Topology.DomainCounters, c.Topology.Scopes, c.Topology.CounterScope, c.Topology.Keys = x.DomainCounters, x.Scopes, x.CounterScope, x.Keys
+	}
+	if slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool { return !slices.Contains(c.Topology.Keys, r.Key) }) {
+		keys := slices.Clone(c.Topology.Keys)
+		for i := range c.Topology.DomainRules {
+			keys = append(keys, c.Topology.DomainRules[i].Key)
+		}
+		slices.Sort(keys)
+		c.Topology.Keys = slices.Compact(keys)
+	}
+}
+
+// recordCounters notes for counters that a pod is counted by on which hosts and in which domains.
+func (t *topologyCompiler) recordCounters(x *problem.TopologyRules, moves []int) {
+	for _, id := range moves {
+		at := &t.Counters[id]
+		if at.key == problem.HostKey {
+			x.HostCounters = append(x.HostCounters, id)
+			continue
+		}
+		n := -1
+		if at.scope != nil {
+			if n = slices.Index(x.Scopes, at.scope); n < 0 {
+				n = len(x.Scopes)
+				x.Scopes = append(x.Scopes, at.scope)
+			}
+		}
+		x.DomainCounters, x.CounterScope, x.Keys = append(x.DomainCounters, id), append(x.CounterScope, n), append(x.Keys, at.key)
+	}
+	slices.Sort(x.Keys)
+	x.Keys = slices.Compact(x.Keys)
+}
+
+// countPodsOnNodes counts the pods on existing nodes.
+func (t *topologyCompiler) countPodsOnNodes() {
+	s := t.Topology
+	memo := map[*model.Class][]int{}
+	for node, x := range s.Nodes.List {
+		if x.Drained {
+			continue
+		}
+		vals := s.Nodes.Labels[s.Nodes.ShapeOf[node]]
+		for _, p := range x.Pods {
+			ids, ok := memo[p.Class]
+			if !ok {
+				ids = t.countersMovedBy(p.Class, t.labelEquivalenceOf(p.Class).moved)
+				memo[p.Class] = ids
+			}
+			for _, id := range ids {
+				k := &s.Counters[id]
+				if k.ForSpread && !p.Deleting.IsZero() {
+					continue
+				}
+				if k.scope != nil && !k.scope.Includes(&s.Keys, vals, x.Open, x.Name, x.Taints) {
+					continue
+				}
+				k.addPods(vals, node, 1)
+			}
+		}
+	}
+	for i := range s.Counters {
+		c := &s.Counters[i]
+		c.initialCounts, c.initialTotal, c.initialUncertain = slices.Clone(c.counts), c.Total, c.uncertain
+	}
+}
+
+// compileNodeCaps finds the classes whose rules over hosts concern no other class, and how many of their pods a new
+// machine may hold: to a packing such a rule is a number.
+func (s *topologyCompiler) compileNodeCaps() {
+	users, last := make([]int, len(s.Counters)), make([]*problem.Class, len(s.Counters))
+	each := func(c *problem.Class, f func(id int)) {
+		for i := range c.Topology.HostRules {
+			r := &c.Topology.HostRules[i]
+			f(r.Counter)
+			if r.Kind == problem.RuleHostSpreadOfOthers {
+				f(r.OwnerCounter)
+			}
+		}
+		for _, id := range c.Topology.HostCounters {
+			f(id)
+		}
+	}
+	for _, c := range s.Classes {
+		each(c, func(id int) {
+			if last[id] != c {
+				users[id], last[id] = users[id]+1, c
+			}
+		})
+	}
+	for _, c := range s.Classes {
+		if !c.RestrictsNeighbours() || c.Topology.HostAffinity || len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
+			continue
+		}
+		alone := true
+		each(c, func(id int) { alone = alone && users[id] == 1 })
+		if !alone {
+			continue
+		}
+		c.MaxPerNewNode = problem.Unlimited
+		for i := range c.Topology.HostRules {
+			c.MaxPerNewNode = min(c.MaxPerNewNode, s.PodsRuleAllows(c, &c.Topology.HostRules[i], 0, 0, true))
+		}
+	}
+}
