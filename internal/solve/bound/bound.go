@@ -44,7 +44,7 @@ var LowerBounds = []lowerBound{
 		(*bounder).needsFractionalClasses, (*bounder).boundByFractionalClasses},
 	{"columns", "duals of pods from the program over columns, certified machine by machine", "columns",
 		(*bounder).hasColumnDuals, (*bounder).boundByColumns},
-	{"enumeration", "the cheapest machines for few pods, by dynamic programming over all fills", "enumeration",
+	{"enumeration", "the cheapest machines for few pods, by dynamic programming over all patterns", "enumeration",
 		(*bounder).exceedsPolicyGap, (*bounder).boundByEnumeration},
 	{"free capacity", "feasibility classes by how much of the free capacity is open to them", "lp",
 		(*bounder).isFarFromBound, (*bounder).boundBesideFreeCapacity},

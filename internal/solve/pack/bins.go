@@ -20,7 +20,7 @@ type Bin struct {
 	Copies    int64
 	charged   model.Resources // to the pool's limits, for one copy
 	price     int64           // of the machine it was packed as, micro-dollars an hour
-	quantity  int             // as offer.quantity
+	quantity  int             // as Offer.Quantity
 	host      int             // its number among the hosts of topology once it has one, as a single copy; else -1
 	occupancy problem.Occupancy
 }

@@ -14,7 +14,7 @@ import (
 type candidateBunches struct {
 	list    []bunch
 	next    []int32 // by place among the candidates: that of the next in its bunch
-	bunchOf []int32 // by demand's number in packing.alike: 1 + its bunch, 0: none yet
+	bunchOf []int32 // by demand's number in Packing.alike: 1 + its bunch, 0: none yet
 	picked  int     // the bunch of the one picked last
 	count   int     // candidates in all
 }

@@ -14,7 +14,7 @@ import (
 type BinChoice struct {
 	Offer      int // the cheapest, whose price counts; -1: no machine holds the bin
 	types      []*model.InstanceType
-	typeStarts []int // where their offers begin; see offer.TypeStart
+	typeStarts []int // where their offers begin; see Offer.TypeStart
 	zones      []string
 	charged    model.Resources // to limits: the largest of the types in each resource
 	Premium    int64           // what the cheapest costs more than it would have to, for more choice

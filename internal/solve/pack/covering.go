@@ -7,7 +7,7 @@ import "github.com/dovetail-sh/dovetail/internal/solve/problem"
 
 // Column is a pattern of one machine in the program.
 type Column struct {
-	Machine   int // its number in CoveringProgram.machines; -1: free capacity, which costs nothing
+	Machine   int // its number in CoveringProgram.Machines; -1: free capacity, which costs nothing
 	Items     []Item
 	Fractions []float64 // by item: amounts instead of counts, for a relaxed pattern that only proves a bound
 }

@@ -23,7 +23,7 @@ type Machine struct {
 	offers       []int
 	ports        []model.HostPort
 	searchFutile bool            // searching its patterns for a ceiling came to no end
-	Quantity     int             // as offer.quantity
+	Quantity     int             // as Offer.Quantity
 	capacity     model.Resources // that limits are charged
 }
 
@@ -349,7 +349,7 @@ func (p *PackingProblem) MachineAdmits(m *Machine, d int) bool {
 	return m.Admits[w>>6]>>(w&63)&1 != 0
 }
 
-// maxPodsOf is how many pods of a demand a new machine may hold whatever fits; see class.MaxPerNewNode.
+// maxPodsOf is how many pods of a demand a new machine may hold whatever fits; see Class.MaxPerNewNode.
 func (p *PackingProblem) maxPodsOf(d int) int64 {
 	if p.maxEach == nil {
 		return problem.Unlimited

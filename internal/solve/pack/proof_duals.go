@@ -9,7 +9,7 @@ import "github.com/dovetail-sh/dovetail/internal/solve/problem"
 // best patterns that can't be shown impossible, in fractions where need be: no plan comes of it any more. Each round
 // asks at a mean of the program's duals and of those that have proved most, and repairs them: see repairDuals. It
 // ends when nothing more can be proved, when the plan's cost is proven near enough, or when the steps allowed are
-// done. The duals are left in purchases.ColumnDuals.
+// done. The duals are left in Purchases.ColumnDuals.
 func (t *master) findProofDuals(cost, until int64) {
 	p, s := t.p, t.p.S
 	t.PricesOnly, p.Relaxed = true, true

@@ -50,7 +50,7 @@ const (
 // ClassPool is a class and a pool, by number.
 type ClassPool struct{ Class, Pool int }
 
-// domainRuleKey is a rule of a class: its place among TopologyRules.domainRules.
+// domainRuleKey is a rule of a class: its place among TopologyRules.DomainRules.
 type domainRuleKey struct{ class, rule int }
 
 // spreadRange is what an attempt assumes about the domains of one rule; see the fields of rule.

@@ -4,7 +4,7 @@
 package pack
 
 // stage is a part of packing that may be left out: plans stay valid without it, and may cost more or refuse more
-// pods. problemInput.leaveOut names the one to leave out, for measurements of what each earns; so it does for
+// pods. Input.LeaveOut names the one to leave out, for measurements of what each earns; so it does for
 // LowerBounds.
 type stage struct {
 	Name, Doc string
@@ -15,7 +15,7 @@ const (
 	stageAdaptivePrices = "adaptive exclusivity prices"
 	stageLearnedDuals   = "learned duals"
 	stageColumns        = "column generation"
-	stageTable          = "exact fills"
+	stageTable          = "exact patterns"
 	stageDive           = "dive"
 	stageRuin           = "ruin and recreate"
 	stageProofDuals     = "duals for the proof"
@@ -35,7 +35,7 @@ var Stages = []stage{
 	{stageDive, "the program over columns is rounded one column at a time, and solved again between"},
 	{stageRuin, "the machines used worst are taken out and packed again"},
 	{stageProofDuals, "duals are looked for that prove most, after those that pack best"},
-	{stageCeilingSearch, "what a machine's fill is worth at most is lowered by trying fills"},
+	{stageCeilingSearch, "what a machine's pattern is worth at most is lowered by trying patterns"},
 	{stageConsolidation, "machines to buy are emptied into free capacity of the others"},
 	{stageLeftovers, "pods left out are tried once more one by one, on free capacity too"},
 	{StageAlternatives, "the problem is solved anew with other starts of groups and other orders of levels"},

@@ -18,7 +18,7 @@ type Purchases struct {
 	Assumptions Assumptions
 
 	Limits     []problem.PoolLimits // by pool: what is left of them
-	Quantities []int64              // by offer.quantity: how many are left
+	Quantities []int64              // by Offer.Quantity: how many are left
 
 	choiceCache   map[choiceKey]*BinChoice
 	fittingBuf    []int                        // scratch of ChooseTypes

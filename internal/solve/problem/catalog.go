@@ -21,7 +21,7 @@ type Offer struct {
 	shape        int     // of problemCompiler.labelShapes: same pool, labels and DaemonSets
 	TypeStart    int     // the first of the pool's offers of types of this name, which lie together
 	Allocatable  *Vec    // less the DaemonSets that will stand on it; shared by all of one size
-	Size         int     // its place in offerCatalog.sizes
+	Size         int     // its place in Catalog.Sizes
 	Ports        []model.HostPort
 	Price        int64               // micro-dollars an hour
 	Available    bool                // can be had now

@@ -15,8 +15,8 @@ import (
 type problemCompiler struct {
 	*Instance
 	filters     map[string]*nodeFilter
-	sizeIDs     map[Vec]int    // places in offerCatalog.sizes
-	quantityIDs map[string]int // places in problem.InitialQuantities
+	sizeIDs     map[Vec]int    // places in Catalog.Sizes
+	quantityIDs map[string]int // places in Instance.InitialQuantities
 
 	labelShapes    []labelShape // by pool
 	poolShapeStart []int        // by pool: where its shapes begin; one more for the end
@@ -136,7 +136,7 @@ func (s *problemCompiler) refuseUnknownDims(c *Class) {
 	}
 }
 
-// orderClasses sorts classes into problem.classes, with their places in the list given as ids. Those of one key are
+// orderClasses sorts classes into Instance.Classes, with their places in the list given as ids. Those of one key are
 // one: it returns by class the first of its key, to which pods are added up.
 func (s *problemCompiler) orderClasses(classes []Class, pods []int64) (first []int32) {
 	total := Vec{}

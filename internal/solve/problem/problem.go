@@ -14,24 +14,24 @@ import (
 // MaxDims is how many resources one problem may use. A class that asks for a further one is refused, and told so.
 const MaxDims = 16
 
-// Vec is an amount of each resource, in the order of problemInput.dims; behind those it counts places for mutual
+// Vec is an amount of each resource, in the order of Input.Dims; behind those it counts places for mutual
 // anti-affinity groups, see compileExclusivities.
 type Vec [MaxDims]int64
 
 // Unlimited is a count larger than any that occurs.
 const Unlimited = int64(1) << 40
 
-// Class is a set of identical pods: same requests, constraints and priority. How many of them wait is len(pods) less
-// assigned.
+// Class is a set of identical pods: same requests, constraints and priority. How many of them wait is len(Pods) less
+// Assigned.
 type Class struct {
-	ID              int // its place in problem.classes
+	ID              int // its place in Instance.Classes
 	Spec            *model.Class
-	Pods            []*model.Pod // by namespace and name; the first assigned of them have a place, the others wait or are refused
+	Pods            []*model.Pod // by namespace and name; the first Assigned of them have a place, the others wait or are refused
 	Assigned        int          // pods on existing nodes, in bins or in demands
 	Req             Vec          // what one pod asks for
 	Filter          *nodeFilter
-	Offers          *OfferSet // those that admit it; fewer than filter.offers where assumptions rule some out
-	PreferredOffers *OfferSet // those of offers it would pay for to have its preferences met; nil: not found yet
+	Offers          *OfferSet // those that admit it; fewer than Filter.Offers where assumptions rule some out
+	PreferredOffers *OfferSet // those of Offers it would pay for to have its preferences met; nil: not found yet
 	Topology        TopologyRules
 	Separation      separation
 	MaxPerNewNode   int64 // of its pods, where its rules over hosts concern no other class; 0: they do, or there are none. See compileNodeCaps
@@ -80,7 +80,7 @@ type Catalog struct {
 	poolOffersByPrice []int   // offers by pool, price, number
 	poolStart         []int   // by pool: where its offers begin; one more for the end
 	Levels            []Level
-	Sizes             []*Vec // the different amounts that offers have room for; offer.allocatable points there
+	Sizes             []*Vec // the different amounts that offers have room for; Offer.Allocatable points there
 
 	poolCapacityIndex  []capacityIndex // by pool, over poolOffersByPrice; made when first needed
 	levelCapacityIndex []capacityIndex // by level, over offersByPrice; made when first needed
@@ -109,10 +109,10 @@ type Instance struct {
 	VolumesInUse map[string]bool // exclusive ones; nil where no pod wants any
 
 	// As the problem states them, before anything is placed.
-	InitialFree         []int64 // as nodeSet.free
+	InitialFree         []int64 // as nodeSet.Free
 	InitialVolumesInUse map[string]bool
 	InitialLimits       []PoolLimits // by pool
-	InitialQuantities   []int64      // by offer.quantity
+	InitialQuantities   []int64      // by Offer.Quantity
 }
 
 // firstPlanSteps is how many steps, beside those allowed for refining, attempts may take before the solver makes do

@@ -59,7 +59,7 @@ const (
 // Rule is one thing that a class asks of the domain it goes to, or that others ask of it.
 type Rule struct {
 	Kind            RuleKind
-	Counter         int    // of topology.counters: what it reads
+	Counter         int    // of Topology.Counters: what it reads
 	OwnerCounter    int    // for RuleHostSpreadOfOthers: the counter of pods that own the spread
 	Key             int    // of labelTable, or HostKey
 	TopologyKey     string // the name of key

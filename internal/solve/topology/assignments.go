@@ -14,7 +14,7 @@ import (
 // the offers there.
 type TopologyAssignment struct {
 	Name     string            // the domains' values; what assignments are sorted by
-	ID       int               // by name, see topology.assignmentIDs
+	ID       int               // by name, see Topology.assignmentIDs
 	Labels   []int32           // of a node there: the values of the class's topology keys are what counts
 	InScope  []bool            // which of the class's scopes a node there is in
 	nodes    []int32           // existing nodes that admit the class, in filling order
