@@ -123,7 +123,7 @@ func showProgress(in io.Reader, out io.Writer) error {
 			state := strings.ToLower(cmp.Or(m[1], "passed"))
 			fmt.Fprintf(out, "%s  %-8s %7ss  %s\n", time.Now().Format(time.TimeOnly), state, m[2], title)
 			title = ""
-		} else if delimited && title == "" {
+		} else if delimited && title == "" && !strings.HasPrefix(line, "[") { // [BeforeSuite] is no spec
 			title = line
 		}
 		delimited = line == "------------------------------"
