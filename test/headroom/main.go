@@ -62,12 +62,12 @@ func main() {
 	if err == nil && o.drawn {
 		var d []Drawn
 		if d, err = runDrawn(o); err == nil {
-			err = print(o, d, printDrawn)
+			err = show(o, d, printDrawn)
 		}
 	} else if err == nil {
 		var r []Result
 		if r, err = runTrace(o); err == nil {
-			err = print(o, r, printTrace)
+			err = show(o, r, printTrace)
 		}
 	}
 	if err != nil {
@@ -270,7 +270,8 @@ func rememberedDays(s series, held, without []int) int {
 	return last
 }
 
-func print[T any](o options, v T, table func(o options, v T)) error {
+// show prints a result as JSON or by its table.
+func show[T any](o options, v T, table func(o options, v T)) error {
 	if !o.json {
 		table(o, v)
 		return nil
