@@ -39,8 +39,8 @@ type cluster struct {
 	owner   map[string]string // claim uid by node name
 	servers []*server
 
-	decisions, moved                int
-	pending, running, idle, demands float64 // pod-seconds; idle is room on nodes that are Ready and not needed for demand
+	decisions, moved       int
+	pending, idle, demands float64 // pod-seconds; idle is room on nodes that are Ready and not needed for demand
 }
 
 // server is an instance of the cloud.
