@@ -13,25 +13,27 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// TaintNotReady is the key of the taints (NoSchedule and NoExecute) that kube-controller-manager keeps on a node while it is not Ready.
+// TaintNotReady is the key of the taints (NoSchedule and NoExecute) that kube-controller-manager keeps on a node
+// while it is not Ready.
 const TaintNotReady = "node.kubernetes.io/not-ready"
 
-// BindingCheck answers whether a pod may be bound to a node now: whether every filter of kube-scheduler would pass. It reads the nodes of
-// one Snapshot and counts, with Bind, what is bound to them after it. A node's own reservation does not keep a pod off, since that is what
-// the pod is bound for; everything else on the node counts as it is.
+// BindingCheck answers whether a pod may be bound to a node now: whether every filter of kube-scheduler would pass.
+// It reads the nodes of one Snapshot and counts, with Bind, what is bound to them after it. A node's own reservation
+// does not keep a pod off, since that is what the pod is bound for; everything else on the node counts as it is.
 //
-// It answers only for pods whose rules concern the node that they go to. Any other pod is refused, whatever the node: see looksElsewhere.
+// It answers only for pods whose rules concern the node that they go to. Any other pod is refused, whatever the node:
+// see checkRulesElsewhere.
 type BindingCheck struct {
 	resources  []string      // names by model.Dim
 	nodes      []*model.Node // by name
 	namespaces map[string]model.Labels
 
-	bound     map[string][]*model.Pod // by node: bound after the Snapshot, in order
-	indexed   bool
-	repelling map[*model.PodTerm]map[string]int // once indexed: pods on nodes with this required anti-affinity term, by domain of its topology key
-	against   map[*model.Class][]*model.PodTerm // which of these select a class
-	spreads   map[spreadKey]*spread
-	twins     map[string][]*model.Node // by host: nodes that bear its name as their label, where they are several; nil: not looked for yet
+	bound       map[string][]*model.Pod // by node: bound after the Snapshot, in order
+	indexed     bool
+	repelling   map[*model.PodTerm]map[string]int // once indexed: pods on nodes with this required anti-affinity term, by domain of its topology key
+	against     map[*model.Class][]*model.PodTerm // which of these select a class
+	spreads     map[spreadKey]*spread
+	nodesByHost map[string][]*model.Node // by host: nodes that bear its name as their label, where they are several; nil: not looked for yet
 }
 
 type spreadKey struct {
@@ -39,9 +41,10 @@ type spreadKey struct {
 	index int // in Class.Spread
 }
 
-// spread is a topology spread constraint over hosts, with the pods that it selects. certain are the nodes that count for kube-scheduler now.
-// all are these and the nodes that will count once they are rid of a taint, of their reservation or not-ready, that does not keep pods from
-// being bound to them; the two are the same where the constraint does not honour taints.
+// spread is a topology spread constraint over hosts, with the pods that it selects. certain are the nodes that count
+// for kube-scheduler now. all are these and the nodes that will count once they are rid of a taint, of their
+// reservation or not-ready, that does not keep pods from being bound to them; the two are the same where the
+// constraint does not honour taints.
 type spread struct {
 	constraint   *model.SpreadConstraint
 	namespace    string
@@ -54,8 +57,8 @@ type hosts struct {
 	counts map[string]int  // pods that the constraint selects on them, by value of the host's label
 }
 
-// NewBindingCheck makes a check for the names of resources by dimension, nodes sorted by name, with all their pods, and the labels of
-// namespaces by name.
+// NewBindingCheck makes a check for the names of resources by dimension, nodes sorted by name, with all their pods,
+// and the labels of namespaces by name.
 func NewBindingCheck(resources []string, nodes []*model.Node, namespaces map[string]model.Labels) *BindingCheck {
 	return &BindingCheck{resources: resources, nodes: nodes, namespaces: namespaces, bound: map[string][]*model.Pod{}, repelling: map[*model.PodTerm]map[string]int{}, against: map[*model.Class][]*model.PodTerm{}, spreads: map[spreadKey]*spread{}}
 }
@@ -63,27 +66,27 @@ func NewBindingCheck(resources []string, nodes []*model.Node, namespaces map[str
 // Bind counts a pod as bound to a node from now on.
 func (b *BindingCheck) Bind(p *model.Pod, node string) {
 	b.bound[node] = append(b.bound[node], p)
-	n := b.node(node)
+	n := b.nodeNamed(node)
 	if n == nil {
 		return
 	}
 	if b.indexed {
-		b.repel(p, n)
+		b.countAntiAffinity(p, n)
 	}
 	for _, s := range b.spreads {
-		b.count(s, p, n)
+		b.countInSpread(s, p, n)
 	}
 }
 
-// Refusal is the first filter of kube-scheduler that would refuse the pod on the node, with an empty code where none would. Its Subject is
-// the node.
+// Refusal is the first filter of kube-scheduler that would refuse the pod on the node, with an empty code where none
+// would. Its Subject is the node.
 func (b *BindingCheck) Refusal(p *model.Pod, node string) plan.Reason {
-	n := b.node(node)
+	n := b.nodeNamed(node)
 	if n == nil || !n.Deleting.IsZero() {
 		return plan.Reason{Code: plan.BindingUnfit, Subject: "node/" + node, Key: "NodeName", Have: "the node is gone or being deleted"}
 	}
 	for _, check := range []func(*model.Pod, *model.Node) plan.Reason{
-		looksElsewhere, notReady, b.untolerated, notSelected, b.overfull, b.portTaken, b.volumesRefuse, b.repelled, b.uneven,
+		checkRulesElsewhere, checkReady, b.checkTaints, checkNodeAffinity, b.checkResources, b.checkHostPorts, b.checkVolumes, b.checkAntiAffinity, b.checkSpread,
 	} {
 		if why := check(p, n); why.Code != "" {
 			why.Subject = "node/" + node
@@ -93,23 +96,26 @@ func (b *BindingCheck) Refusal(p *model.Pod, node string) plan.Reason {
 	return plan.Reason{}
 }
 
-// unfit is what a filter of kube-scheduler, by the name of its plugin, has against a node.
-func unfit(filter, want, have string) plan.Reason {
+// unfitReason is what a filter of kube-scheduler, by the name of its plugin, has against a node.
+func unfitReason(filter, want, have string) plan.Reason {
 	return plan.Reason{Code: plan.BindingUnfit, Key: filter, Want: want, Have: have}
 }
 
-func against(t *model.PodTerm) string {
+// antiAffinityWant is what a node is wanted to have where pods elsewhere have an anti-affinity term against the pod.
+func antiAffinityWant(t *model.PodTerm) string {
 	return "no pod by " + t.TopologyKey + " with anti-affinity against it"
 }
 
-func (b *BindingCheck) resource(d model.Dim) string {
+// resourceName is the name of a resource by its dimension.
+func (b *BindingCheck) resourceName(d model.Dim) string {
 	if int(d) < len(b.resources) {
 		return b.resources[d]
 	}
 	return "resource " + strconv.Itoa(int(d))
 }
 
-func (b *BindingCheck) node(name string) *model.Node {
+// nodeNamed is the node of this name; nil where there is none.
+func (b *BindingCheck) nodeNamed(name string) *model.Node {
 	i, ok := slices.BinarySearchFunc(b.nodes, name, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
 	if !ok {
 		return nil
@@ -117,9 +123,9 @@ func (b *BindingCheck) node(name string) *model.Node {
 	return b.nodes[i]
 }
 
-// looksElsewhere refuses pods some of whose rules ask about more than the node: only kube-scheduler, which binds one pod after the other with
-// the whole cluster in view, can place those.
-func looksElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
+// checkRulesElsewhere refuses pods some of whose rules ask about more than the node: only kube-scheduler, which binds
+// one pod after the other with the whole cluster in view, can place those.
+func checkRulesElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
 	c := p.Class
 	refuse := func(key string) plan.Reason {
 		return plan.Reason{Code: plan.NotBindable, Key: key, Have: "a rule about more than the node"}
@@ -154,38 +160,41 @@ func looksElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
 	return plan.Reason{}
 }
 
-func notReady(_ *model.Pod, n *model.Node) plan.Reason {
+// checkReady checks that the node is Ready.
+func checkReady(_ *model.Pod, n *model.Node) plan.Reason {
 	if n.Ready {
 		return plan.Reason{}
 	}
-	return unfit("TaintToleration", "a node that is Ready", "one that is not")
+	return unfitReason("TaintToleration", "a node that is Ready", "one that is not")
 }
 
-// untolerated checks taints. The node's own reservation is for the pods that are bound to it. The taint not-ready stays on a node for a
-// moment after it is Ready; a pod that may run on a node with the NoExecute form of it may be bound meanwhile.
-func (b *BindingCheck) untolerated(p *model.Pod, n *model.Node) plan.Reason {
+// checkTaints checks taints. The node's own reservation is for the pods that are bound to it. The taint not-ready
+// stays on a node for a moment after it is Ready; a pod that may run on a node with the NoExecute form of it may be
+// bound meanwhile.
+func (b *BindingCheck) checkTaints(p *model.Pod, n *model.Node) plan.Reason {
 	for _, t := range n.Taints {
 		switch {
 		case t.Effect == model.PreferNoSchedule, model.Tolerated(t, p.Class.Tolerations):
 		case t.Key == model.TaintReserved && n.Claim != "" && t.Value == n.Claim:
 		case t.Key == TaintNotReady && model.Tolerated(model.Taint{Key: TaintNotReady, Effect: model.NoExecute}, p.Class.Tolerations):
 		default:
-			return unfit("TaintToleration", "a toleration of the taint", t.Key+"="+t.Value+":"+t.Effect)
+			return unfitReason("TaintToleration", "a toleration of the taint", t.Key+"="+t.Value+":"+t.Effect)
 		}
 	}
 	return plan.Reason{}
 }
 
-func notSelected(p *model.Pod, n *model.Node) plan.Reason {
+// checkNodeAffinity checks the pod's node selector and node affinity.
+func checkNodeAffinity(p *model.Pod, n *model.Node) plan.Reason {
 	terms := p.Class.Terms
-	if len(terms) == 0 || slices.ContainsFunc(terms, func(t model.NodeTerm) bool { return termHolds(&t, n.Labels, nil, n.Name) }) {
+	if len(terms) == 0 || slices.ContainsFunc(terms, func(t model.NodeTerm) bool { return termMatches(&t, n.Labels, nil, n.Name) }) {
 		return plan.Reason{}
 	}
-	return unfit("NodeAffinity", "labels that the pod selects", "others")
+	return unfitReason("NodeAffinity", "labels that the pod selects", "others")
 }
 
-// overfull checks what the node itself says it has, pods by number included.
-func (b *BindingCheck) overfull(p *model.Pod, n *model.Node) plan.Reason {
+// checkResources checks the pod's requests against the node's own allocatable, the number of pods included.
+func (b *BindingCheck) checkResources(p *model.Pod, n *model.Node) plan.Reason {
 	for d, want := range p.Class.Requests {
 		if want <= 0 {
 			continue
@@ -196,18 +205,19 @@ func (b *BindingCheck) overfull(p *model.Pod, n *model.Node) plan.Reason {
 			free -= q.Class.Requests.At(d)
 		}
 		if want > free {
-			return unfit("NodeResourcesFit", model.FormatAmount(d, want)+" of "+b.resource(d), model.FormatAmount(d, max(0, free)))
+			return unfitReason("NodeResourcesFit", model.FormatAmount(d, want)+" of "+b.resourceName(d), model.FormatAmount(d, max(0, free)))
 		}
 	}
 	return plan.Reason{}
 }
 
-func (b *BindingCheck) portTaken(p *model.Pod, n *model.Node) plan.Reason {
+// checkHostPorts checks that no pod on the node has a host port of the pod.
+func (b *BindingCheck) checkHostPorts(p *model.Pod, n *model.Node) plan.Reason {
 	for _, mine := range p.Class.HostPorts {
 		for _, pods := range [][]*model.Pod{n.Pods, b.bound[n.Name]} {
 			for _, q := range pods {
 				if slices.ContainsFunc(q.Class.HostPorts, mine.Conflicts) {
-					return unfit("NodePorts", "host port "+strconv.Itoa(int(mine.Port)), "taken by pod/"+q.Key())
+					return unfitReason("NodePorts", "host port "+strconv.Itoa(int(mine.Port)), "taken by pod/"+q.Key())
 				}
 			}
 		}
@@ -215,15 +225,15 @@ func (b *BindingCheck) portTaken(p *model.Pod, n *model.Node) plan.Reason {
 	return plan.Reason{}
 }
 
-// volumesRefuse checks where the pod's volumes can be used and how many the node may have attached.
-func (b *BindingCheck) volumesRefuse(p *model.Pod, n *model.Node) plan.Reason {
+// checkVolumes checks where the pod's volumes can be attached and how many the node may have attached.
+func (b *BindingCheck) checkVolumes(p *model.Pod, n *model.Node) plan.Reason {
 	for i := range p.Class.Volumes {
 		v := &p.Class.Volumes[i]
-		if len(v.Topology) > 0 && !slices.ContainsFunc(v.Topology, func(rs model.Requirements) bool { return holds(rs, n.Labels, nil) }) {
-			return unfit("VolumeBinding", "a node that the volume of claim "+v.Claim+" can be attached to", "another")
+		if len(v.Topology) > 0 && !slices.ContainsFunc(v.Topology, func(rs model.Requirements) bool { return requirementsHold(rs, n.Labels, nil) }) {
+			return unfitReason("VolumeBinding", "a node that the volume of claim "+v.Claim+" can be attached to", "another")
 		}
 	}
-	leaving := b.attachedToNoPod(n)
+	leaving := b.countUnusedAttachments(n)
 	for driver, limit := range n.CSILimits {
 		attached, before := map[string]bool{}, 0
 		attach := func(c *model.Class) {
@@ -240,15 +250,15 @@ func (b *BindingCheck) volumesRefuse(p *model.Pod, n *model.Node) plan.Reason {
 		}
 		before = len(attached)
 		if attach(p.Class); len(attached) > before && int64(len(attached)+leaving) > limit {
-			return unfit("NodeVolumeLimits", strconv.Itoa(len(attached)+leaving)+" volumes of driver "+driver, "at most "+strconv.FormatInt(limit, 10))
+			return unfitReason("NodeVolumeLimits", strconv.Itoa(len(attached)+leaving)+" volumes of driver "+driver, "at most "+strconv.FormatInt(limit, 10))
 		}
 	}
 	return plan.Reason{}
 }
 
-// attachedToNoPod counts the volumes that are attached to a node and that no pod on it uses: those of pods that have just gone. Their driver
-// is not known, so they count for every one.
-func (b *BindingCheck) attachedToNoPod(n *model.Node) (count int) {
+// countUnusedAttachments counts the volumes that are attached to a node and that no pod on it uses: those of pods
+// that have just gone. Their driver is not known, so they count for every one.
+func (b *BindingCheck) countUnusedAttachments(n *model.Node) (count int) {
 	used := map[string]bool{}
 	for _, pods := range [][]*model.Pod{n.Pods, b.bound[n.Name]} {
 		for _, q := range pods {
@@ -265,26 +275,26 @@ func (b *BindingCheck) attachedToNoPod(n *model.Node) (count int) {
 	return count
 }
 
-// repelled checks required anti-affinity in both directions: what the pod has against pods on its host, and what any pod has against it
-// wherever the topology key of the term reaches.
-func (b *BindingCheck) repelled(p *model.Pod, n *model.Node) plan.Reason {
+// checkAntiAffinity checks required anti-affinity in both directions: what the pod has against pods on its host, and
+// what any pod has against it wherever the topology key of the term reaches.
+func (b *BindingCheck) checkAntiAffinity(p *model.Pod, n *model.Node) plan.Reason {
 	for i := range p.Class.AntiAffinity {
-		t := &p.Class.AntiAffinity[i] // over hosts: see looksElsewhere
-		for _, m := range b.onHost(n) {
+		t := &p.Class.AntiAffinity[i] // over hosts: see checkRulesElsewhere
+		for _, m := range b.nodesOnHost(n) {
 			for _, pods := range [][]*model.Pod{m.Pods, b.bound[m.Name]} {
 				for _, q := range pods {
-					if b.selects(&t.Selector, q.Class) {
-						return unfit("InterPodAffinity", "no pod on the node that its anti-affinity selects", "pod/"+q.Key())
+					if b.selectorMatches(&t.Selector, q.Class) {
+						return unfitReason("InterPodAffinity", "no pod on the node that its anti-affinity selects", "pod/"+q.Key())
 					}
 				}
 			}
 		}
 	}
-	b.repulsions()
+	b.indexAntiAffinity()
 	selected, known := b.against[p.Class]
 	if !known {
 		for t := range b.repelling {
-			if b.selects(&t.Selector, p.Class) {
+			if b.selectorMatches(&t.Selector, p.Class) {
 				selected = append(selected, t)
 			}
 		}
@@ -293,39 +303,39 @@ func (b *BindingCheck) repelled(p *model.Pod, n *model.Node) plan.Reason {
 	why := plan.Reason{}
 	for _, t := range selected {
 		domain, ok := n.Labels[t.TopologyKey]
-		if !ok || b.repelling[t][domain] == 0 || why.Code != "" && why.Want <= against(t) {
+		if !ok || b.repelling[t][domain] == 0 || why.Code != "" && why.Want <= antiAffinityWant(t) {
 			continue // of several the first by topology key is told, whatever the order of the map
 		}
-		why = unfit("InterPodAffinity", against(t), "one")
+		why = unfitReason("InterPodAffinity", antiAffinityWant(t), "one")
 	}
 	return why
 }
 
-// onHost are the nodes whose host label is the same as a node's: as a rule the node alone.
-func (b *BindingCheck) onHost(n *model.Node) []*model.Node {
-	if b.twins == nil {
-		b.twins = map[string][]*model.Node{}
+// nodesOnHost are the nodes with the same host label as a node: as a rule the node alone.
+func (b *BindingCheck) nodesOnHost(n *model.Node) []*model.Node {
+	if b.nodesByHost == nil {
+		b.nodesByHost = map[string][]*model.Node{}
 		first := make(map[string]*model.Node, len(b.nodes))
 		for _, m := range b.nodes {
 			switch host, ok := m.Labels[model.LabelHostname]; {
 			case !ok:
 			case first[host] == nil:
 				first[host] = m
-			case b.twins[host] == nil:
-				b.twins[host] = []*model.Node{first[host], m}
+			case b.nodesByHost[host] == nil:
+				b.nodesByHost[host] = []*model.Node{first[host], m}
 			default:
-				b.twins[host] = append(b.twins[host], m)
+				b.nodesByHost[host] = append(b.nodesByHost[host], m)
 			}
 		}
 	}
-	if host, ok := n.Labels[model.LabelHostname]; ok && b.twins[host] != nil {
-		return b.twins[host]
+	if host, ok := n.Labels[model.LabelHostname]; ok && b.nodesByHost[host] != nil {
+		return b.nodesByHost[host]
 	}
 	return []*model.Node{n}
 }
 
-// repulsions finds the pods on nodes that have required anti-affinity, once.
-func (b *BindingCheck) repulsions() {
+// indexAntiAffinity counts, once, the pods on nodes that have required anti-affinity.
+func (b *BindingCheck) indexAntiAffinity() {
 	if b.indexed {
 		return
 	}
@@ -333,17 +343,17 @@ func (b *BindingCheck) repulsions() {
 	for _, n := range b.nodes {
 		if !n.NoAnti {
 			for _, p := range n.Pods {
-				b.repel(p, n)
+				b.countAntiAffinity(p, n)
 			}
 		}
 		for _, p := range b.bound[n.Name] {
-			b.repel(p, n)
+			b.countAntiAffinity(p, n)
 		}
 	}
 }
 
-// repel counts a pod on a node for its own anti-affinity terms.
-func (b *BindingCheck) repel(p *model.Pod, n *model.Node) {
+// countAntiAffinity counts a pod on a node for its own anti-affinity terms.
+func (b *BindingCheck) countAntiAffinity(p *model.Pod, n *model.Node) {
 	for i := range p.Class.AntiAffinity {
 		t := &p.Class.AntiAffinity[i]
 		domain, ok := n.Labels[t.TopologyKey]
@@ -360,13 +370,14 @@ func (b *BindingCheck) repel(p *model.Pod, n *model.Node) {
 	}
 }
 
-func (b *BindingCheck) selects(s *model.Selector, class *model.Class) bool {
+// selectorMatches says whether a selector selects pods of a class, in their namespace.
+func (b *BindingCheck) selectorMatches(s *model.Selector, class *model.Class) bool {
 	return s.Pods != nil && (slices.Contains(s.Namespaces, class.Namespace) || s.NamespaceL != nil && s.NamespaceL.Matches(b.namespaces[class.Namespace])) &&
 		s.Pods.Matches(class.Labels)
 }
 
-// uneven checks the pod's topology spread constraints over hosts.
-func (b *BindingCheck) uneven(p *model.Pod, n *model.Node) plan.Reason {
+// checkSpread checks the pod's hard topology spread constraints over hosts.
+func (b *BindingCheck) checkSpread(p *model.Pod, n *model.Node) plan.Reason {
 	for i := range p.Class.Spread {
 		c := &p.Class.Spread[i]
 		if !c.Hard {
@@ -374,7 +385,7 @@ func (b *BindingCheck) uneven(p *model.Pod, n *model.Node) plan.Reason {
 		}
 		host, ok := n.Labels[c.TopologyKey]
 		if !ok {
-			return unfit("PodTopologySpread", "label "+c.TopologyKey, "none")
+			return unfitReason("PodTopologySpread", "label "+c.TopologyKey, "none")
 		}
 		s := b.spreadOf(p.Class, i)
 		least := math.MaxInt
@@ -395,14 +406,15 @@ func (b *BindingCheck) uneven(p *model.Pod, n *model.Node) plan.Reason {
 			have++
 		}
 		if have-least > int(c.MaxSkew) {
-			return unfit("PodTopologySpread", "a skew over hosts of at most "+strconv.Itoa(int(c.MaxSkew)), strconv.Itoa(have-least))
+			return unfitReason("PodTopologySpread", "a skew over hosts of at most "+strconv.Itoa(int(c.MaxSkew)), strconv.Itoa(have-least))
 		}
 	}
 	return plan.Reason{}
 }
 
-// spreadOf counts, once, the pods that a constraint selects on the nodes that count for it: those that the pod's node affinity and, where the
-// constraint honours them, its tolerations allow, and that bear the topology keys of all its hard constraints.
+// spreadOf counts, once, the pods that a constraint selects on the nodes that count for it: those that the pod's node
+// affinity and, where the constraint honours them, its tolerations allow, and that bear the topology keys of all its
+// hard constraints.
 func (b *BindingCheck) spreadOf(class *model.Class, index int) *spread {
 	key := spreadKey{class, index}
 	if s := b.spreads[key]; s != nil {
@@ -414,22 +426,22 @@ func (b *BindingCheck) spreadOf(class *model.Class, index int) *spread {
 		s.certain = newHosts()
 	}
 	for _, n := range b.nodes {
-		ok := c.IgnoreAffinity || len(class.Terms) == 0 || slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool { return termHolds(&t, n.Labels, nil, n.Name) })
+		ok := c.IgnoreAffinity || len(class.Terms) == 0 || slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool { return termMatches(&t, n.Labels, nil, n.Name) })
 		for i := range class.Spread {
 			_, has := n.Labels[class.Spread[i].TopologyKey]
 			ok = ok && (has || !class.Spread[i].Hard)
 		}
-		if ok && (!c.HonorTaints || b.untolerated(&model.Pod{Class: class}, n).Code == "") {
-			s.all.add(n, c.TopologyKey)
+		if ok && (!c.HonorTaints || b.checkTaints(&model.Pod{Class: class}, n).Code == "") {
+			s.all.addNode(n, c.TopologyKey)
 		}
 		if ok && c.HonorTaints && model.Untolerated(n.Taints, class.Tolerations) == nil {
-			s.certain.add(n, c.TopologyKey)
+			s.certain.addNode(n, c.TopologyKey)
 		}
 	}
 	for _, n := range b.nodes {
 		for _, pods := range [][]*model.Pod{n.Pods, b.bound[n.Name]} {
 			for _, p := range pods {
-				b.count(s, p, n)
+				b.countInSpread(s, p, n)
 			}
 		}
 	}
@@ -439,13 +451,14 @@ func (b *BindingCheck) spreadOf(class *model.Class, index int) *spread {
 
 func newHosts() *hosts { return &hosts{nodes: map[string]bool{}, counts: map[string]int{}} }
 
-func (h *hosts) add(n *model.Node, key string) {
+// addNode has a node count, with no pods so far.
+func (h *hosts) addNode(n *model.Node, key string) {
 	h.nodes[n.Name] = true
 	h.counts[n.Labels[key]] += 0
 }
 
-// count adds a pod on a node to a spread. Pods on their way out do not count.
-func (b *BindingCheck) count(s *spread, p *model.Pod, n *model.Node) {
+// countInSpread adds a pod on a node to a spread. Pods that are being deleted do not count.
+func (b *BindingCheck) countInSpread(s *spread, p *model.Pod, n *model.Node) {
 	if !p.Deleting.IsZero() || p.Class.Namespace != s.namespace || s.constraint.Selector == nil || !s.constraint.Selector.Matches(p.Class.Labels) {
 		return
 	}

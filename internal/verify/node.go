@@ -9,33 +9,33 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// room checks the pods put on a room.
-func (c *checker) room(a *Placement) {
+// checkPlacement checks the pods that the plan places on an existing or in-flight node.
+func (c *checker) checkPlacement(a *Placement) {
 	r := c.rooms[a.Room]
 	switch {
 	case r == nil:
-		c.report(Place, nil, a.Room, "there is no such room")
+		c.addViolation(Place, nil, a.Room, "there is no such room")
 		return
 	case r.Closed || r.Drained:
-		c.report(Place, nil, a.Room, "takes no pods")
+		c.addViolation(Place, nil, a.Room, "takes no pods")
 	}
 	for _, p := range a.Pods {
-		if why := admitted(p.Class, r.Labels, r.Open, r.Taints, r.Name); why != "" {
-			c.report(Admission, p, a.Room, "%s", why)
+		if why := whyNotAdmitted(p.Class, r.Labels, r.Open, r.Taints, r.Name); why != "" {
+			c.addViolation(Admission, p, a.Room, "%s", why)
 		}
 	}
 	coming := c.daemonsToCome(r)
-	c.holds(a.Room, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, r.CSILimits)
+	c.checkCapacity(a.Room, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, r.CSILimits)
 }
 
-// daemonsToCome are the DaemonSets whose pod will come to the room: it matches, is not there yet, and fits.
+// daemonsToCome are the DaemonSets whose pod is not on a node yet, is admitted there and fits.
 func (c *checker) daemonsToCome(r *Room) (out []*model.Class) {
 	free := r.Free.Clone()
 	for _, d := range c.in.Daemons {
 		there := slices.ContainsFunc(r.Pods, func(p *model.Pod) bool {
 			return p.Owner.Kind == "DaemonSet" && p.Owner.Name == d.Name && p.Namespace == d.Namespace
 		})
-		if !there && admitted(d.Class, r.Labels, r.Open, r.Taints, r.Name) == "" && d.Class.Requests.Fits(free) {
+		if !there && whyNotAdmitted(d.Class, r.Labels, r.Open, r.Taints, r.Name) == "" && d.Class.Requests.Fits(free) {
 			free = free.Sub(d.Class.Requests)
 			out = append(out, d.Class)
 		}
@@ -43,6 +43,7 @@ func (c *checker) daemonsToCome(r *Room) (out []*model.Class) {
 	return out
 }
 
+// classesOf are the classes of pods, one for each pod.
 func classesOf(pods []*model.Pod) []*model.Class {
 	out := make([]*model.Class, len(pods))
 	for i, p := range pods {
@@ -51,8 +52,9 @@ func classesOf(pods []*model.Pod) []*model.Class {
 	return out
 }
 
-// holds checks that a node with this much free takes the DaemonSets coming and the pods, beside those there already.
-func (c *checker) holds(where string, free model.Resources, there, coming []*model.Class, pods []*model.Pod, limits map[string]int64) {
+// checkCapacity checks that a node with this much free holds the pods beside those of DaemonSets that are to come:
+// resources, host ports and attached volumes. there are the classes on the node, those to come included.
+func (c *checker) checkCapacity(where string, free model.Resources, there, coming []*model.Class, pods []*model.Pod, limits map[string]int64) {
 	var sum model.Resources
 	for _, d := range coming {
 		sum = sum.AddInto(d.Requests, 1)
@@ -65,7 +67,7 @@ func (c *checker) holds(where string, free model.Resources, there, coming []*mod
 	for d, v := range sum {
 		d := model.Dim(d)
 		if asked.At(d) > 0 && v > free.At(d) {
-			c.report(Capacity, nil, where, "asked for %s of resource %d, has %s", model.FormatAmount(d, v), d, model.FormatAmount(d, free.At(d)))
+			c.addViolation(Capacity, nil, where, "asked for %s of resource %d, has %s", model.FormatAmount(d, v), d, model.FormatAmount(d, free.At(d)))
 		}
 	}
 	var ports []model.HostPort
@@ -91,7 +93,7 @@ func (c *checker) holds(where string, free model.Resources, there, coming []*mod
 	for _, p := range pods {
 		for _, mine := range p.Class.HostPorts {
 			if slices.ContainsFunc(ports, mine.Conflicts) {
-				c.report(Capacity, p, where, "port %d is taken", mine.Port)
+				c.addViolation(Capacity, p, where, "port %d is taken", mine.Port)
 			}
 		}
 		ports = append(ports, p.Class.HostPorts...)
@@ -99,55 +101,55 @@ func (c *checker) holds(where string, free model.Resources, there, coming []*mod
 	}
 	for driver, limit := range limits {
 		if n := len(attached[driver]); int64(n) > limit && n > before[driver] {
-			c.report(Capacity, nil, where, "attaches %d volumes of %s, at most %d", n, driver, limit)
+			c.addViolation(Capacity, nil, where, "attaches %d volumes of %s, at most %d", n, driver, limit)
 		}
 	}
 }
 
-// machine checks one to be bought, as each thing it may become.
-func (c *checker) machine(i int, m *Machine) {
+// checkMachine checks a machine to be bought, as each instance type and offering that it may become.
+func (c *checker) checkMachine(i int, m *Machine) {
 	where := machineName(i, m)
 	p := c.pools[m.Pool]
 	switch {
 	case p == nil:
-		c.report(Place, nil, where, "there is no such pool")
+		c.addViolation(Place, nil, where, "there is no such pool")
 		return
 	case !p.Ready || p.Deleting || p.Replicas >= 0:
-		c.report(Place, nil, where, "nothing may be bought from the pool")
+		c.addViolation(Place, nil, where, "nothing may be bought from the pool")
 	case len(m.Pods) == 0:
-		c.report(Place, nil, where, "is for no pod")
+		c.addViolation(Place, nil, where, "is for no pod")
 	}
 	if !slices.Contains(m.Choices, m.Type) {
-		c.report(Choice, nil, where, "type %s is not among its choices", m.Type.Name)
+		c.addViolation(Choice, nil, where, "type %s is not among its choices", m.Type.Name)
 	}
 	cheapest := int64(-1)
-	prices := c.choices(where, p, m)
+	prices := c.checkChoices(where, p, m)
 	for _, t := range m.Choices {
 		if !c.offered[p.Name][t] {
-			c.report(Choice, nil, where, "type %s is not one of the pool's", t.Name)
+			c.addViolation(Choice, nil, where, "type %s is not one of the pool's", t.Name)
 		}
 		least, ok := prices[t]
 		if !ok {
-			c.report(Choice, nil, where, "type %s has no offering where the machine may be", t.Name)
+			c.addViolation(Choice, nil, where, "type %s has no offering where the machine may be", t.Name)
 		} else if cheapest < 0 || least < cheapest {
 			cheapest = least
 		}
 	}
 	if cheapest != m.PriceMicro {
-		c.report(Choice, nil, where, "price is %d, the cheapest choice costs %d", m.PriceMicro, cheapest)
+		c.addViolation(Choice, nil, where, "price is %d, the cheapest choice costs %d", m.PriceMicro, cheapest)
 	}
 	for _, r := range p.Requirements {
 		if r.MinValues == 0 {
 			continue
 		}
-		if n := len(values(r.Key, m)); r.MinValues > n {
-			c.report(Choice, nil, where, "%d values of %s are left, %d are wanted", n, r.Key, r.MinValues)
+		if n := len(labelValues(r.Key, m)); r.MinValues > n {
+			c.addViolation(Choice, nil, where, "%d values of %s are left, %d are wanted", n, r.Key, r.MinValues)
 		}
 	}
 }
 
-// values are the distinct values of a label among what the machine may become.
-func values(key string, m *Machine) map[string]bool {
+// labelValues are the distinct values of a label among what a machine may become.
+func labelValues(key string, m *Machine) map[string]bool {
 	out := map[string]bool{}
 	for _, t := range m.Choices {
 		for i := range t.Offerings {
@@ -162,6 +164,7 @@ func values(key string, m *Machine) map[string]bool {
 	return out
 }
 
+// offeringLabels are the labels of a node of an instance type and offering, without those of its pool.
 func offeringLabels(t *model.InstanceType, o *model.Offering) model.Labels {
 	labels := model.Labels{model.LabelInstanceType: t.Name}
 	for k, v := range t.Labels {
@@ -179,7 +182,7 @@ func offeringLabels(t *model.InstanceType, o *model.Offering) model.Labels {
 	return labels
 }
 
-// variant is an offering of a pool as nodes of a machine would be.
+// variant is an offering of a pool as a node of a machine would be.
 type variant struct {
 	labels model.Labels
 	usable bool           // the machine's requirements let it be chosen
@@ -199,8 +202,9 @@ type verdictKey struct {
 	v     *variant
 }
 
-// fixedBy is what a machine's requirements say beside type, zone and capacity type, which choices and zones say too.
-func fixedBy(m *Machine) model.Requirements {
+// fixedRequirements are a machine's requirements but for type, zone and capacity type, which its choices and zones
+// say too.
+func fixedRequirements(m *Machine) model.Requirements {
 	var out model.Requirements
 	for _, r := range m.Requirements {
 		if r.Key != model.LabelInstanceType && r.Key != model.LabelZone && r.Key != model.LabelCapacityType {
@@ -210,9 +214,9 @@ func fixedBy(m *Machine) model.Requirements {
 	return out
 }
 
-// variant looks one up or makes it. Its labels are the offering's, the pool's, and what the machine's requirements fix. The name is
-// not known, but there will be one.
-func (c *checker) variant(p *Pool, fixed model.Requirements, fixedKey string, t *model.InstanceType, o *model.Offering) *variant {
+// variantOf is the variant of an offering, made once. Its labels are the offering's, the pool's, and what the machine's
+// requirements fix. The node's name is not known, but there will be one.
+func (c *checker) variantOf(p *Pool, fixed model.Requirements, fixedKey string, t *model.InstanceType, o *model.Offering) *variant {
 	k := variantKey{p.Name, o, fixedKey}
 	if v := c.variants[k]; v != nil {
 		return v
@@ -231,9 +235,9 @@ func (c *checker) variant(p *Pool, fixed model.Requirements, fixedKey string, t 
 		v.labels[model.LabelProvisioner] = p.Provisioner
 	}
 	v.labels[model.LabelHostname] = "(new)"
-	v.usable, v.fits = holds(ofType(fixed, v.labels), v.labels, nil), holds(ofType(p.Requirements, v.labels), v.labels, nil)
+	v.usable, v.fits = requirementsHold(decidedRequirements(fixed, v.labels), v.labels, nil), requirementsHold(decidedRequirements(p.Requirements, v.labels), v.labels, nil)
 	for _, d := range c.in.Daemons {
-		if admitted(d.Class, v.labels, nil, p.Taints, "") == "" {
+		if whyNotAdmitted(d.Class, v.labels, nil, p.Taints, "") == "" {
 			v.coming = append(v.coming, d.Class)
 			v.daemon = v.daemon.AddInto(d.Class.Requests, 1)
 		}
@@ -242,18 +246,20 @@ func (c *checker) variant(p *Pool, fixed model.Requirements, fixedKey string, t 
 	return v
 }
 
-// ofType leaves out requirements on labels that the pool leaves open and nobody fixed: whoever makes the node will choose a value.
-func ofType(rs model.Requirements, labels model.Labels) model.Requirements {
+// decidedRequirements leaves out requirements on labels that the pool leaves open and nobody fixed: whoever makes the
+// node chooses a value that satisfies them.
+func decidedRequirements(rs model.Requirements, labels model.Labels) model.Requirements {
 	var out model.Requirements
 	for _, r := range rs {
-		if _, ok := labels[r.Key]; ok || !r.HasValue() || wellKnown(r.Key) {
+		if _, ok := labels[r.Key]; ok || !r.HasValue() || isWellKnownLabel(r.Key) {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-func wellKnown(key string) bool {
+// isWellKnownLabel says whether the instance type and offering, and never the pool, give a label its value.
+func isWellKnownLabel(key string) bool {
 	switch key {
 	case model.LabelArch, model.LabelOS, model.LabelZone, model.LabelCapacityType, model.LabelInstanceType, model.LabelRegion:
 		return true
@@ -261,9 +267,9 @@ func wellKnown(key string) bool {
 	return false
 }
 
-// offers calls f for every offering that the machine may be made of.
-func (c *checker) offers(p *Pool, m *Machine, f func(*model.InstanceType, *model.Offering, *variant)) {
-	fixed := fixedBy(m)
+// forEachOffering calls f for every offering that a machine may become.
+func (c *checker) forEachOffering(p *Pool, m *Machine, f func(*model.InstanceType, *model.Offering, *variant)) {
+	fixed := fixedRequirements(m)
 	key := fixed.Key()
 	for _, t := range m.Choices {
 		for i := range t.Offerings {
@@ -271,15 +277,15 @@ func (c *checker) offers(p *Pool, m *Machine, f func(*model.InstanceType, *model
 			if !o.Available || !slices.Contains(m.Zones, o.Zone) || !slices.Contains(m.CapacityTypes, o.CapacityType) {
 				continue
 			}
-			if v := c.variant(p, fixed, key, t, o); v.usable {
+			if v := c.variantOf(p, fixed, key, t, o); v.usable {
 				f(t, o, v)
 			}
 		}
 	}
 }
 
-// choices checks every offering the machine may be made of, and returns the least price of each type.
-func (c *checker) choices(where string, p *Pool, m *Machine) map[*model.InstanceType]int64 {
+// checkChoices checks every offering that a machine may become, and returns the least price of each type.
+func (c *checker) checkChoices(where string, p *Pool, m *Machine) map[*model.InstanceType]int64 {
 	least := map[*model.InstanceType]int64{}
 	var asked model.Resources
 	var classes []*model.Class
@@ -291,33 +297,33 @@ func (c *checker) choices(where string, p *Pool, m *Machine) map[*model.Instance
 			special = special || len(pod.Class.HostPorts) > 0 || len(pod.Class.Volumes) > 0
 		}
 	}
-	c.offers(p, m, func(t *model.InstanceType, o *model.Offering, v *variant) {
+	c.forEachOffering(p, m, func(t *model.InstanceType, o *model.Offering, v *variant) {
 		if was, ok := least[t]; !ok || o.PriceMicro < was {
 			least[t] = o.PriceMicro
 		}
 		if !v.fits {
-			c.report(Choice, nil, where, "%s in %s is not what the pool requires", t.Name, o.Zone)
+			c.addViolation(Choice, nil, where, "%s in %s is not what the pool requires", t.Name, o.Zone)
 		}
 		for _, class := range classes {
 			k := verdictKey{class, v}
 			why, ok := c.verdicts[k]
 			if !ok {
-				why = admitted(class, v.labels, nil, p.Taints, "")
+				why = whyNotAdmitted(class, v.labels, nil, p.Taints, "")
 				c.verdicts[k] = why
 			}
 			if why != "" {
-				c.report(Admission, m.Pods[slices.IndexFunc(m.Pods, func(x *model.Pod) bool { return x.Class == class })], where,
+				c.addViolation(Admission, m.Pods[slices.IndexFunc(m.Pods, func(x *model.Pod) bool { return x.Class == class })], where,
 					"%s in %s: %s", t.Name, o.Zone, why)
 			}
 		}
 		if special {
-			c.holds(where, t.Allocatable, v.coming, v.coming, m.Pods, t.CSILimits)
+			c.checkCapacity(where, t.Allocatable, v.coming, v.coming, m.Pods, t.CSILimits)
 			return
 		}
 		for d, q := range asked {
 			d := model.Dim(d)
 			if have := t.Allocatable.At(d) - v.daemon.At(d); q > 0 && q > have {
-				c.report(Capacity, nil, where, "pods ask for %s of resource %d, %s has %s beside DaemonSets", model.FormatAmount(d, q), d,
+				c.addViolation(Capacity, nil, where, "pods ask for %s of resource %d, %s has %s beside DaemonSets", model.FormatAmount(d, q), d,
 					t.Name, model.FormatAmount(d, have))
 			}
 		}

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package verify is a second opinion on a plan: it checks, one rule after the other and without cleverness, that every pod may run
-// where the plan puts it, that nothing is overfilled or overspent, and that every pod is answered once.
+// Package verify is a second opinion on a plan: it checks, one rule after the other and without cleverness, that every pod
+// may run where the plan places it, that no node is overfilled and no limit overspent, and that every pod is answered
+// once.
 //
 // It shares no code with solve, so that a mistake there is not repeated here, and it never repairs anything: a plan with a
 // violation is refused whole (contract 2). Where it must choose, it follows kube-scheduler.
 //
-// Start reading at Plan.
+// Start reading at Plan, whose checks are in verify.go, node.go (with admission.go), totals.go, and topology.go (with
+// topologyterms.go). BindingCheck in binding.go is apart: it says whether one pod may be bound to one node now.
 package verify
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -34,7 +35,7 @@ type Input struct {
 	Cost    plan.Cost
 }
 
-// Room is a machine that stands or comes.
+// Room is an existing or in-flight node.
 type Room = model.Room
 
 // Pool is a NodePool and what is left of its limits.
@@ -44,13 +45,13 @@ type Pool struct {
 	NodesLeft int64 // negative: not limited
 }
 
-// Placement is pods put on a room.
+// Placement is pods placed on an existing or in-flight node.
 type Placement struct {
 	Room string
 	Pods []*model.Pod
 }
 
-// Machine is one to be bought.
+// Machine is a node to be bought.
 type Machine struct {
 	Pool          string
 	Type          *model.InstanceType
@@ -74,7 +75,7 @@ type Rule string
 // The rules.
 const (
 	Answer    Rule = "answer"    // every pod is answered once, and a refusal has a reason
-	Place     Rule = "place"     // the room or pool exists and takes pods
+	Place     Rule = "place"     // the node or pool exists and takes pods
 	Admission Rule = "admission" // taints, labels, names, volumes' places
 	Capacity  Rule = "capacity"  // resources, ports, attach limits, exclusive volumes
 	Choice    Rule = "choice"    // what a machine may become holds what it is for, and the price is that of the cheapest
@@ -87,7 +88,7 @@ const (
 type Violation struct {
 	Rule   Rule
 	Pod    string // where it is about a pod
-	Where  string // room, or pool and number of the machine
+	Where  string // node, or pool and number of the machine
 	Detail string
 
 	pod *model.Pod
@@ -98,7 +99,7 @@ func (v Violation) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s: %s", v.Rule, v.Pod, v.Where, v.Detail))
 }
 
-// checker gathers violations.
+// checker gathers violations of one plan.
 type checker struct {
 	in    *Input
 	found []Violation
@@ -111,13 +112,13 @@ type checker struct {
 	verdicts map[verdictKey]string
 }
 
-// host is a room or a machine with the pods the plan puts there.
+// host is a node or a machine to be bought, with the pods on it and those that the plan places there.
 type host struct {
 	name    string
 	labels  model.Labels
 	open    map[string]bool // labels it will have, value not certain
 	taints  []model.Taint
-	pods    []*model.Pod // standing
+	pods    []*model.Pod // on it now
 	planned []*model.Pod
 	closed  bool
 }
@@ -143,22 +144,23 @@ func Plan(in *Input) []Violation {
 			c.offered[p.Name][t] = true
 		}
 	}
-	c.answers()
+	c.checkAnswers()
 	for i := range in.OnRooms {
-		c.room(&in.OnRooms[i])
+		c.checkPlacement(&in.OnRooms[i])
 	}
 	for i := range in.New {
-		c.machine(i, &in.New[i])
+		c.checkMachine(i, &in.New[i])
 	}
-	c.limits()
-	c.stock()
-	c.exclusive()
-	c.cost()
-	c.topology()
+	c.checkLimits()
+	c.checkLimitedOfferings()
+	c.checkExclusiveVolumes()
+	c.checkCost()
+	c.checkTopology()
 	return c.found
 }
 
-func (c *checker) report(rule Rule, pod *model.Pod, where, format string, args ...any) {
+// addViolation notes a violation; pod may be nil.
+func (c *checker) addViolation(rule Rule, pod *model.Pod, where, format string, args ...any) {
 	v := Violation{Rule: rule, Where: where, Detail: fmt.Sprintf(format, args...)}
 	if pod != nil {
 		v.Pod = pod.Key()
@@ -166,15 +168,15 @@ func (c *checker) report(rule Rule, pod *model.Pod, where, format string, args .
 	c.found = append(c.found, v)
 }
 
-// answers checks that the pods answered are the pods asked about, each once.
-func (c *checker) answers() {
+// checkAnswers checks that the pods answered are the pods of the demand, each once, and that a refusal has a reason.
+func (c *checker) checkAnswers() {
 	times := make(map[*model.Pod]int, len(c.in.Demand))
 	for _, p := range c.in.Demand {
 		times[p] = 0
 	}
 	answer := func(p *model.Pod, where string) {
 		if _, asked := times[p]; !asked {
-			c.report(Answer, p, where, "was not asked about")
+			c.addViolation(Answer, p, where, "was not asked about")
 		}
 		times[p]++
 	}
@@ -191,204 +193,15 @@ func (c *checker) answers() {
 	for _, r := range c.in.Refused {
 		answer(r.Pod, "")
 		if len(r.Reasons) == 0 {
-			c.report(Answer, r.Pod, "", "refused without a reason")
+			c.addViolation(Answer, r.Pod, "", "refused without a reason")
 		}
 	}
 	for _, p := range c.in.Demand {
 		if times[p] != 1 {
-			c.report(Answer, p, "", "answered %d times", times[p])
+			c.addViolation(Answer, p, "", "answered %d times", times[p])
 		}
 	}
 }
 
+// machineName names the machine to be bought at an index of the plan.
 func machineName(i int, m *Machine) string { return fmt.Sprintf("%s#%d", m.Pool, i) }
-
-// limits charges every machine at the largest of its choices in each resource.
-func (c *checker) limits() {
-	used := map[string]model.Resources{}
-	count := map[string]int64{}
-	for i := range c.in.New {
-		m := &c.in.New[i]
-		var most model.Resources
-		for _, t := range m.Choices {
-			most = most.Max(t.Capacity)
-		}
-		used[m.Pool] = used[m.Pool].AddInto(most, 1)
-		count[m.Pool]++
-	}
-	for i := range c.in.Pools {
-		p := &c.in.Pools[i]
-		if n := count[p.Name]; p.NodesLeft >= 0 && n > p.NodesLeft {
-			c.report(Limits, nil, p.Name, "buys %d nodes, %d are left", n, p.NodesLeft)
-		}
-		for d, limited := range p.HasLimit {
-			d := model.Dim(d)
-			if have := used[p.Name].At(d); limited && have > 0 && have > p.Left.At(d) {
-				c.report(Limits, nil, p.Name, "buys %s of resource %d, %s is left", model.FormatAmount(d, have), d, model.FormatAmount(d, p.Left.At(d)))
-			}
-		}
-	}
-}
-
-// stock checks that no more machines are made of an offering than there are, whichever pools offer it.
-func (c *checker) stock() {
-	type id struct{ t, zone, capacityType, labels string }
-	used, left := map[id]int64{}, map[id]int64{}
-	for i := range c.in.New {
-		m := &c.in.New[i]
-		p := c.pools[m.Pool]
-		if p == nil {
-			continue
-		}
-		groups, free := map[string]bool{}, false
-		c.offers(p, m, func(t *model.InstanceType, o *model.Offering, _ *variant) {
-			switch g := o.Labels[model.LabelNodeGroup]; {
-			case o.Remaining < 0:
-				free = true
-			case g != "":
-				groups[g] = true
-				if n, ok := left[id{labels: g}]; !ok || o.Remaining < n {
-					left[id{labels: g}] = o.Remaining
-				}
-			default:
-				k := id{t.Name, o.Zone, o.CapacityType, fmt.Sprint(o.Labels)}
-				used[k]++
-				left[k] = o.Remaining
-			}
-		})
-		if len(groups) == 1 && !free { // one that several groups may make is counted for none
-			for g := range groups {
-				used[id{labels: g}]++
-			}
-		}
-	}
-	before := len(c.found)
-	for k, n := range used {
-		if n > left[k] {
-			c.report(Limits, nil, k.t, "%d machines of an offering in %s of which %d are left", n, k.zone, left[k])
-		}
-	}
-	slices.SortFunc(c.found[before:], func(a, b Violation) int { return strings.Compare(a.String(), b.String()) })
-}
-
-// exclusive checks that a volume for one pod is used by one pod.
-func (c *checker) exclusive() {
-	if !slices.ContainsFunc(c.in.Demand, func(p *model.Pod) bool {
-		return slices.ContainsFunc(p.Class.Volumes, func(v model.Volume) bool { return v.Exclusive })
-	}) {
-		return
-	}
-	used := map[string]string{}
-	for i := range c.in.Rooms {
-		if c.in.Rooms[i].Drained {
-			continue
-		}
-		for _, p := range c.in.Rooms[i].Pods {
-			for _, v := range p.Class.Volumes {
-				if v.Exclusive {
-					used[volume(&v)] = p.Key()
-				}
-			}
-		}
-	}
-	place := func(p *model.Pod, where string) {
-		for _, v := range p.Class.Volumes {
-			if !v.Exclusive {
-				continue
-			}
-			if by, taken := used[volume(&v)]; taken {
-				c.report(Capacity, p, where, "volume %s is %s's alone", v.Claim, by)
-			}
-			used[volume(&v)] = p.Key()
-		}
-	}
-	for _, a := range c.in.OnRooms {
-		for _, p := range a.Pods {
-			place(p, a.Room)
-		}
-	}
-	for i, m := range c.in.New {
-		for _, p := range m.Pods {
-			place(p, machineName(i, &m))
-		}
-	}
-}
-
-func volume(v *model.Volume) string {
-	if v.Handle != "" {
-		return v.Handle
-	}
-	return v.Claim
-}
-
-// cost adds up.
-func (c *checker) cost() {
-	var sum int64
-	for _, m := range c.in.New {
-		sum += m.PriceMicro
-	}
-	if sum != c.in.Cost.NewMicroPerHour {
-		c.report(Price, nil, "", "machines cost %d, the plan says %d", sum, c.in.Cost.NewMicroPerHour)
-	}
-	if c.in.Cost.BoundMicroPerHour > sum {
-		c.report(Price, nil, "", "bound %d is above the cost %d", c.in.Cost.BoundMicroPerHour, sum)
-	}
-}
-
-// admitted says why a pod of the class may not be on a node with these labels and taints, nothing when it may.
-func admitted(class *model.Class, labels model.Labels, open model.Requirements, taints []model.Taint, name string) string {
-	if t := model.Untolerated(taints, class.Tolerations); t != nil {
-		return fmt.Sprintf("taint %s=%s:%s is not tolerated", t.Key, t.Value, t.Effect)
-	}
-	if len(class.Terms) > 0 && !slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool { return termHolds(&t, labels, open, name) }) {
-		return "no node affinity term matches"
-	}
-	for _, v := range class.Volumes {
-		if len(v.Topology) > 0 && !slices.ContainsFunc(v.Topology, func(rs model.Requirements) bool { return holds(rs, labels, open) }) {
-			return "volume " + v.Claim + " is elsewhere"
-		}
-	}
-	return ""
-}
-
-func termHolds(t *model.NodeTerm, labels model.Labels, open model.Requirements, name string) bool {
-	if len(t.Requirements) == 0 && t.Names == nil {
-		return false
-	}
-	return (t.Names == nil || t.Names.Matches(name, name != "")) && holds(t.Requirements, labels, open)
-}
-
-// holds checks requirements against labels; a label with an open value must satisfy them whatever it becomes.
-func holds(rs model.Requirements, labels model.Labels, open model.Requirements) bool {
-	for i := range rs {
-		if o := open.Get(rs[i].Key); o != nil {
-			if !always(o, &rs[i]) {
-				return false
-			}
-			continue
-		}
-		v, ok := labels[rs[i].Key]
-		if !rs[i].Matches(v, ok) {
-			return false
-		}
-	}
-	return true
-}
-
-// always says whether all that o allows satisfies r: what o allows and r does not is nothing.
-func always(o, r *model.Requirement) bool {
-	if o.AllowAbsent && !r.AllowAbsent {
-		return false
-	}
-	if !o.Complement {
-		for _, v := range o.Values {
-			if !r.Matches(v, true) {
-				return false
-			}
-		}
-		return true
-	}
-	both := o.Intersect(*r)
-	both.MinValues = o.MinValues
-	return both.Complement && both.String() == o.String()
-}

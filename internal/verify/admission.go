@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// whyNotAdmitted is why a pod of a class may not be on a node with these labels and taints; empty when it may. Labels
+// whose value is open must do whatever they become. The name is empty where it is not known yet.
+func whyNotAdmitted(class *model.Class, labels model.Labels, open model.Requirements, taints []model.Taint, name string) string {
+	if t := model.Untolerated(taints, class.Tolerations); t != nil {
+		return fmt.Sprintf("taint %s=%s:%s is not tolerated", t.Key, t.Value, t.Effect)
+	}
+	if len(class.Terms) > 0 && !slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool { return termMatches(&t, labels, open, name) }) {
+		return "no node affinity term matches"
+	}
+	for _, v := range class.Volumes {
+		if len(v.Topology) > 0 && !slices.ContainsFunc(v.Topology, func(rs model.Requirements) bool { return requirementsHold(rs, labels, open) }) {
+			return "volume " + v.Claim + " is elsewhere"
+		}
+	}
+	return ""
+}
+
+// termMatches says whether a node affinity term matches a node. An empty term matches none.
+func termMatches(t *model.NodeTerm, labels model.Labels, open model.Requirements, name string) bool {
+	if len(t.Requirements) == 0 && t.Names == nil {
+		return false
+	}
+	return (t.Names == nil || t.Names.Matches(name, name != "")) && requirementsHold(t.Requirements, labels, open)
+}
+
+// requirementsHold says whether labels satisfy requirements; a label with an open value must whatever it becomes.
+func requirementsHold(rs model.Requirements, labels model.Labels, open model.Requirements) bool {
+	for i := range rs {
+		if o := open.Get(rs[i].Key); o != nil {
+			if !alwaysSatisfies(o, &rs[i]) {
+				return false
+			}
+			continue
+		}
+		v, ok := labels[rs[i].Key]
+		if !rs[i].Matches(v, ok) {
+			return false
+		}
+	}
+	return true
+}
+
+// alwaysSatisfies says whether every value that o allows satisfies r.
+func alwaysSatisfies(o, r *model.Requirement) bool {
+	if o.AllowAbsent && !r.AllowAbsent {
+		return false
+	}
+	if !o.Complement {
+		for _, v := range o.Values {
+			if !r.Matches(v, true) {
+				return false
+			}
+		}
+		return true
+	}
+	both := o.Intersect(*r)
+	both.MinValues = o.MinValues
+	return both.Complement && both.String() == o.String()
+}

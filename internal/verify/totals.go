@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// checkLimits checks the limits of pools. Of each resource a machine counts with the largest of its choices.
+func (c *checker) checkLimits() {
+	used := map[string]model.Resources{}
+	count := map[string]int64{}
+	for i := range c.in.New {
+		m := &c.in.New[i]
+		var most model.Resources
+		for _, t := range m.Choices {
+			most = most.Max(t.Capacity)
+		}
+		used[m.Pool] = used[m.Pool].AddInto(most, 1)
+		count[m.Pool]++
+	}
+	for i := range c.in.Pools {
+		p := &c.in.Pools[i]
+		if n := count[p.Name]; p.NodesLeft >= 0 && n > p.NodesLeft {
+			c.addViolation(Limits, nil, p.Name, "buys %d nodes, %d are left", n, p.NodesLeft)
+		}
+		for d, limited := range p.HasLimit {
+			d := model.Dim(d)
+			if have := used[p.Name].At(d); limited && have > 0 && have > p.Left.At(d) {
+				c.addViolation(Limits, nil, p.Name, "buys %s of resource %d, %s is left", model.FormatAmount(d, have), d, model.FormatAmount(d, p.Left.At(d)))
+			}
+		}
+	}
+}
+
+// checkLimitedOfferings checks that no more machines are bought of an offering than there are, whichever pools offer
+// it. A machine that several node groups may provide counts for none of them.
+func (c *checker) checkLimitedOfferings() {
+	type id struct{ t, zone, capacityType, labels string }
+	used, left := map[id]int64{}, map[id]int64{}
+	for i := range c.in.New {
+		m := &c.in.New[i]
+		p := c.pools[m.Pool]
+		if p == nil {
+			continue
+		}
+		groups, free := map[string]bool{}, false
+		c.forEachOffering(p, m, func(t *model.InstanceType, o *model.Offering, _ *variant) {
+			switch g := o.Labels[model.LabelNodeGroup]; {
+			case o.Remaining < 0:
+				free = true
+			case g != "":
+				groups[g] = true
+				if n, ok := left[id{labels: g}]; !ok || o.Remaining < n {
+					left[id{labels: g}] = o.Remaining
+				}
+			default:
+				k := id{t.Name, o.Zone, o.CapacityType, fmt.Sprint(o.Labels)}
+				used[k]++
+				left[k] = o.Remaining
+			}
+		})
+		if len(groups) == 1 && !free { // one that several groups may make is counted for none
+			for g := range groups {
+				used[id{labels: g}]++
+			}
+		}
+	}
+	before := len(c.found)
+	for k, n := range used {
+		if n > left[k] {
+			c.addViolation(Limits, nil, k.t, "%d machines of an offering in %s of which %d are left", n, k.zone, left[k])
+		}
+	}
+	slices.SortFunc(c.found[before:], func(a, b Violation) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// checkExclusiveVolumes checks that a volume for one pod (ReadWriteOncePod) is used by one pod.
+func (c *checker) checkExclusiveVolumes() {
+	if !slices.ContainsFunc(c.in.Demand, func(p *model.Pod) bool {
+		return slices.ContainsFunc(p.Class.Volumes, func(v model.Volume) bool { return v.Exclusive })
+	}) {
+		return
+	}
+	used := map[string]string{}
+	for i := range c.in.Rooms {
+		if c.in.Rooms[i].Drained {
+			continue
+		}
+		for _, p := range c.in.Rooms[i].Pods {
+			for _, v := range p.Class.Volumes {
+				if v.Exclusive {
+					used[volumeID(&v)] = p.Key()
+				}
+			}
+		}
+	}
+	place := func(p *model.Pod, where string) {
+		for _, v := range p.Class.Volumes {
+			if !v.Exclusive {
+				continue
+			}
+			if by, taken := used[volumeID(&v)]; taken {
+				c.addViolation(Capacity, p, where, "volume %s is %s's alone", v.Claim, by)
+			}
+			used[volumeID(&v)] = p.Key()
+		}
+	}
+	for _, a := range c.in.OnRooms {
+		for _, p := range a.Pods {
+			place(p, a.Room)
+		}
+	}
+	for i, m := range c.in.New {
+		for _, p := range m.Pods {
+			place(p, machineName(i, &m))
+		}
+	}
+}
+
+// volumeID is the handle of a volume, or the claim of one that has none yet.
+func volumeID(v *model.Volume) string {
+	if v.Handle != "" {
+		return v.Handle
+	}
+	return v.Claim
+}
+
+// checkCost checks that the cost is the sum of the machines' prices, and that the bound is not above it.
+func (c *checker) checkCost() {
+	var sum int64
+	for _, m := range c.in.New {
+		sum += m.PriceMicro
+	}
+	if sum != c.in.Cost.NewMicroPerHour {
+		c.addViolation(Price, nil, "", "machines cost %d, the plan says %d", sum, c.in.Cost.NewMicroPerHour)
+	}
+	if c.in.Cost.BoundMicroPerHour > sum {
+		c.addViolation(Price, nil, "", "bound %d is above the cost %d", c.in.Cost.BoundMicroPerHour, sum)
+	}
+}
