@@ -60,6 +60,10 @@ func isOrdinaryPod(p *model.Pod) bool {
 // NodeGroup is the name of the node group that the node is a member of; empty: none.
 func (c *Candidate) NodeGroup() string { return c.Claim.Labels[model.LabelNodeGroup] }
 
+// nodeSubject and poolSubject are the subjects of reasons about the node and its pool.
+func (c *Candidate) nodeSubject() string { return "node/" + c.Node.Name }
+func (c *Candidate) poolSubject() string { return "nodepool/" + c.Pool.Name }
+
 // DisruptionWeight is what disrupting the node weighs, in thousandths: 1000 for itself and EvictionWeight for each pod.
 func (c *Candidate) DisruptionWeight() int64 {
 	w := int64(1000)

@@ -99,16 +99,15 @@ func (l *blockerList) add(reasons ...plan.Reason) (full bool) {
 // nodeBlockers are the reasons that lie in the node and its claim: it goes already, is not initialized, or is
 // annotated.
 func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
-	node := "node/" + c.Node.Name
 	if c.CommandID != "" {
-		out = append(out, plan.Reason{Code: plan.Moving, Subject: node, Key: c.CommandID})
+		out = append(out, plan.Reason{Code: plan.Moving, Subject: c.nodeSubject(), Key: c.CommandID})
 	}
 	if !c.Initialized && cause != plan.Unhealthy {
-		out = append(out, plan.Reason{Code: plan.NotInitialized, Subject: node, Key: model.LabelInitialized,
+		out = append(out, plan.Reason{Code: plan.NotInitialized, Subject: c.nodeSubject(), Key: model.LabelInitialized,
 			Want: trueValue, Have: c.Node.Labels[model.LabelInitialized]})
 	}
 	annotated := func(key string) plan.Reason {
-		return plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: node, Key: key, Want: "not " + trueValue, Have: trueValue}
+		return plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: c.nodeSubject(), Key: key, Want: "not " + trueValue, Have: trueValue}
 	}
 	if cause != plan.Unhealthy && cause != plan.Expired {
 		for _, key := range [...]string{DoNotDisrupt, ScaleDownDisabled} {
@@ -147,7 +146,7 @@ func nominationBlockers(c *Candidate, cause plan.Code) []plan.Reason {
 	if !c.Nominated || cause == plan.Unhealthy {
 		return nil
 	}
-	return []plan.Reason{{Code: plan.Nominated, Subject: "node/" + c.Node.Name, Want: "no pods expected on it", Have: "pods are on their way to it"}}
+	return []plan.Reason{{Code: plan.Nominated, Subject: c.nodeSubject(), Want: "no pods expected on it", Have: "pods are on their way to it"}}
 }
 
 // consolidationBlockers are the checks of consolidation alone: the pool's policy, the node's price and use, and times.
@@ -155,36 +154,36 @@ func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out 
 	if !isVoluntary(cause) {
 		return nil
 	}
-	p, node, pool := c.Pool, "node/"+c.Node.Name, "nodepool/"+c.Pool.Name
+	p := c.Pool
 	if p.Replicas >= 0 {
-		out = append(out, plan.Reason{Code: plan.Static, Subject: pool, Key: "spec.replicas", Want: "not set", Have: strconv.FormatInt(p.Replicas, 10)})
+		out = append(out, plan.Reason{Code: plan.Static, Subject: c.poolSubject(), Key: "spec.replicas", Want: "not set", Have: strconv.FormatInt(p.Replicas, 10)})
 	}
 	if cause == plan.Underutilized {
 		if p.ConsolidationPolicy != underutilized && p.ConsolidationPolicy != Balanced {
-			out = append(out, plan.Reason{Code: plan.ConsolidationOff, Subject: pool, Key: "spec.disruption.consolidationPolicy",
+			out = append(out, plan.Reason{Code: plan.ConsolidationOff, Subject: c.poolSubject(), Key: "spec.disruption.consolidationPolicy",
 				Want: underutilized, Have: p.ConsolidationPolicy})
 		}
 		if c.PriceMicro < 0 {
 			l := c.Node.Labels
-			out = append(out, plan.Reason{Code: plan.NoPrice, Subject: node, Key: model.LabelInstanceType, Want: "a type and offering of the catalogue",
+			out = append(out, plan.Reason{Code: plan.NoPrice, Subject: c.nodeSubject(), Key: model.LabelInstanceType, Want: "a type and offering of the catalogue",
 				Have: l[model.LabelInstanceType] + " " + l[model.LabelZone] + " " + l[model.LabelCapacityType]})
 		}
 		if p.Scaling != nil {
 			if most, name, share := nodeUtilization(p.Scaling, c.Node); most >= 0 && share > most {
-				out = append(out, plan.Reason{Code: plan.WellUsed, Subject: node, Key: name,
+				out = append(out, plan.Reason{Code: plan.WellUsed, Subject: c.nodeSubject(), Key: name,
 					Want: strconv.Itoa(int(most)) + " %", Have: strconv.Itoa(int(share)) + " %"})
 			}
 		}
 	}
 	switch due := c.UnchangedSince.Add(p.ConsolidateAfter); {
 	case p.ConsolidateAfter < 0:
-		out = append(out, plan.Reason{Code: plan.Quiet, Subject: pool, Key: "spec.disruption.consolidateAfter", Want: "a duration", Have: "Never"})
+		out = append(out, plan.Reason{Code: plan.Quiet, Subject: c.poolSubject(), Key: "spec.disruption.consolidateAfter", Want: "a duration", Have: "Never"})
 	case e.Now.Before(due):
-		out = append(out, plan.Reason{Code: plan.Quiet, Subject: node, Key: "spec.disruption.consolidateAfter",
+		out = append(out, plan.Reason{Code: plan.Quiet, Subject: c.nodeSubject(), Key: "spec.disruption.consolidateAfter",
 			Want: p.ConsolidateAfter.String(), Have: e.Now.Sub(c.UnchangedSince).Round(time.Second).String()})
 	}
 	if until, ok := paybackEnd(c.Claim, e.Now); ok && cause == plan.Underutilized {
-		out = append(out, plan.Reason{Code: plan.Payback, Subject: node, Key: KeepUntil,
+		out = append(out, plan.Reason{Code: plan.Payback, Subject: c.nodeSubject(), Key: KeepUntil,
 			Want: until.UTC().Format(time.RFC3339), Have: e.Now.UTC().Format(time.RFC3339)})
 	}
 	return out
@@ -241,9 +240,8 @@ func (e *Eligibility) PodBlockers(p *model.Pod, cause plan.Code) (out []plan.Rea
 	if p.Terminal || !p.Deleting.IsZero() {
 		return nil
 	}
-	subject := "pod/" + p.Key()
 	if held, until := p.Held(e.Now); held {
-		r := plan.Reason{Code: plan.PodDoNotDisrupt, Subject: subject, Key: DoNotDisrupt, Want: "not set", Have: p.DoNotDisrupt}
+		r := plan.Reason{Code: plan.PodDoNotDisrupt, Subject: "pod/" + p.Key(), Key: DoNotDisrupt, Want: "not set", Have: p.DoNotDisrupt}
 		if !until.IsZero() {
 			r.Want = "past " + until.UTC().Format(time.RFC3339)
 		}
@@ -253,10 +251,10 @@ func (e *Eligibility) PodBlockers(p *model.Pod, cause plan.Code) (out []plan.Rea
 		return out
 	}
 	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
-		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: subject, Key: SafeToEvict, Want: trueValue, Have: p.SafeToEvict})
+		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: "pod/" + p.Key(), Key: SafeToEvict, Want: trueValue, Have: p.SafeToEvict})
 	}
 	if p.Owner.UID == "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
-		out = append(out, plan.Reason{Code: plan.NoController, Subject: subject, Key: "metadata.ownerReferences",
+		out = append(out, plan.Reason{Code: plan.NoController, Subject: "pod/" + p.Key(), Key: "metadata.ownerReferences",
 			Want: "a controller, or " + SafeToEvict + "=true", Have: "none"})
 	}
 	return append(out, e.pdbBlockers(p)...)

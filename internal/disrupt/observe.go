@@ -137,10 +137,7 @@ func (m *Memory) observeCandidates(in *Input, old []verdict, forget bool) {
 				v.why = nil
 			}
 		}
-		v.candidate = c
-		if v.node != c.Node { // writing a pointer costs, also one that is there already
-			v.node = c.Node
-		}
+		v.candidate, v.node = c, c.Node
 		if j < len(old) && (old[j].candidate == c || old[j].node.Name == c.Node.Name) {
 			j++
 		}
