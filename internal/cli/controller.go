@@ -247,7 +247,7 @@ func registerLeaderMetrics(registry *prometheus.Registry, ctl *controller.Contro
 	registry.MustRegister(controller.NewStateMetrics(ctl), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "leader_election_master_status", Help: "1 where this process leads.", ConstLabels: prometheus.Labels{"name": lease},
 	}, func() float64 {
-		if ctl.Leading() {
+		if ctl.IsLeading() {
 			return 1
 		}
 		return 0

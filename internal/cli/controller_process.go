@@ -41,12 +41,12 @@ func (p *controllerProcess) run(parent context.Context, registry *prometheus.Reg
 	}
 	go p.awaitSync(ctx, synced)
 	if refresh != nil {
-		p.ctl.While = append(p.ctl.While, refresh)
+		p.ctl.Background = append(p.ctl.Background, refresh)
 	}
 	if p.settings.groups != nil {
-		p.ctl.While = append(p.ctl.While, func(ctx context.Context) { p.keepNodeGroups(ctx, synced) })
+		p.ctl.Background = append(p.ctl.Background, func(ctx context.Context) { p.keepNodeGroups(ctx, synced) })
 	}
-	p.ctl.While = append(p.ctl.While, p.keepProvisioners)
+	p.ctl.Background = append(p.ctl.Background, p.keepProvisioners)
 
 	loopEnded, released := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -75,7 +75,7 @@ func (p *controllerProcess) awaitSync(ctx context.Context, synced <-chan struct{
 	select {
 	case <-synced:
 		p.settings.log.Info("cluster is known")
-		p.ctl.Synced()
+		p.ctl.MarkSynced()
 	case <-ctx.Done():
 	}
 }
@@ -121,14 +121,14 @@ func (p *controllerProcess) elect(ctx context.Context, loopEnded <-chan struct{}
 // lead has the loop act until the context ends, passive while other autoscalers are live.
 func (p *controllerProcess) lead(ctx context.Context) {
 	p.settings.log.Info("leading")
-	p.ctl.Recall(ctx)
+	p.ctl.RecallLessons(ctx)
 	if p.flags.alone {
-		p.ctl.Lead()
+		p.ctl.StartActing()
 		<-ctx.Done()
 		return
 	}
 	p.client.Others(ctx, p.flags.others, p.flags.lease, func(others []string) {
-		p.ctl.StandDown(others)
-		p.ctl.Lead() // not before it is known who else there is
+		p.ctl.SetOtherAutoscalers(others)
+		p.ctl.StartActing() // not before it is known who else there is
 	})
 }

@@ -74,7 +74,7 @@ func healthHandler(ctl *controller.Controller) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !ctl.Ready() {
+		if !ctl.IsReady() {
 			http.Error(w, "the cluster is not known yet", http.StatusServiceUnavailable)
 			return
 		}

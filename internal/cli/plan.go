@@ -161,7 +161,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	shown.at("planning for %d pods", len(snap.Pending))
 	out := decide.WhatIf(snap, start, pol)
 	shown.at("checking the plan for %d pods", len(snap.Pending))
-	if err := controller.Verified(snap, &out).Err(); err != nil {
+	if err := controller.VerifyPlan(snap, &out).Err(); err != nil {
 		return fmt.Errorf("internal error: the plan made is not valid, so it is not shown; please report this with the input: %w", err)
 	}
 	shown.at("writing the plan")

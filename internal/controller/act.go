@@ -26,49 +26,49 @@ const (
 	refusedPause = 10 * time.Minute // what the API server does not accept is repeated ever more rarely, at last as often as this
 )
 
-// begin records an action and starts it.
-func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Action) {
+// beginAction records an action and starts it.
+func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan.Action) {
 	key, until := action.Key(), now.Add(answerLimit)
 	switch a := action.(type) {
 	case plan.CreateClaim:
-		c.create(ctx, now, a, 1)
+		c.createClaim(ctx, now, a, 1)
 	case plan.LaunchClaim:
 		c.State.InFlight.BeginAction(key, state.ClaimObject(a.Claim), until)
-		c.launch(ctx, now, a)
+		c.launchClaim(ctx, now, a)
 	case plan.DeleteClaim:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.run(ctx, "DeleteClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.told1("delete", "nodeclaim/"+a.Claim, a.Why))
+		c.startCall(ctx, "DeleteClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.reportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
 	case plan.UpdateClaim:
 		c.State.InFlight.BeginAction(key, state.ClaimObject(a.Claim), until)
 		if a.SetSlots {
 			c.State.Overlay.AssumeSlots(a.Claim, a.Slots)
 		}
-		c.run(ctx, laneOf("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, func(s *state.State, err error) {
+		c.startCall(ctx, laneOfReason("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, func(s *state.State, err error) {
 			switch {
 			case !a.SetSlots:
 			case err == nil:
 				s.Overlay.ConfirmSlots(a.Claim)
-			case definite(err):
+			case hasDoneNothing(err):
 				s.Overlay.DropSlots(a.Claim)
 			default:
 				s.Overlay.DoubtSlots(a.Claim)
 			}
 			if err != nil {
-				c.fail("update", "nodeclaim/"+a.Claim, a.Why, err)
+				c.recordFailure("update", "nodeclaim/"+a.Claim, a.Why, err)
 			}
 		})
 	case plan.UpdateNode:
 		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
-		c.run(ctx, laneOf("UpdateNode", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.told1("update", "node/"+a.Node, a.Why))
+		c.startCall(ctx, laneOfReason("UpdateNode", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.reportFailure("update", "node/"+a.Node, a.Why))
 	case plan.DeleteNode:
 		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
-		c.run(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.told1("delete", "node/"+a.Node, a.Why))
+		c.startCall(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.reportFailure("delete", "node/"+a.Node, a.Why))
 	case plan.Bind:
 		c.State.InFlight.BeginAction(key, "", until)
 		pod := a.Namespace + "/" + a.Pod
 		c.State.Overlay.AssumeBinding(pod, a.UID, a.Node)
-		c.run(ctx, laneIn("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Bind(ctx, a) }, func(s *state.State, err error) {
-			c.Metrics.bound(err)
+		c.startCall(ctx, laneOfNamespace("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Bind(ctx, a) }, func(s *state.State, err error) {
+			c.Metrics.countBinding(err)
 			if err == nil {
 				return // it is bound, and the watch will show where
 			}
@@ -77,16 +77,16 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 				s.Overlay.RefuseBinding(pod, a.UID)
 				why = plan.Reason{Code: plan.BindingRefused, Pool: a.Why.Pool, Subject: "pod/" + pod, Have: err.Error()}
 			}
-			if definite(err) {
+			if hasDoneNothing(err) {
 				s.Overlay.DropBinding(pod, a.UID)
 			}
-			c.fail("bind", "pod/"+pod, why, err)
+			c.recordFailure("bind", "pod/"+pod, why, err)
 		})
 	case plan.Tolerate:
 		c.State.InFlight.BeginAction(key, "", until)
 		pod := a.Namespace + "/" + a.Pod
 		c.State.Overlay.AssumeToleration(pod, a.UID, a.Claim)
-		c.run(ctx, laneIn("Tolerate", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, func(s *state.State, err error) {
+		c.startCall(ctx, laneOfNamespace("Tolerate", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
 				s.Overlay.DropToleration(pod, a.UID, a.Claim)
 				why := a.Why
@@ -94,53 +94,53 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 					s.Overlay.RefuseToleration(pod, a.UID)
 					why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: a.Why.Subject}
 				}
-				c.fail("tolerate", "pod/"+pod, why, err)
+				c.recordFailure("tolerate", "pod/"+pod, why, err)
 			}
 		})
 	case plan.Evict:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.run(ctx, laneIn("Evict", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, func(_ *state.State, err error) {
+		c.startCall(ctx, laneOfNamespace("Evict", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, func(_ *state.State, err error) {
 			switch {
 			case err == nil:
 				c.Cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "evicted from node "+a.Node+", which is being drained")
 			case errors.Is(err, plan.ErrBlocked):
 				c.Cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
 			}
-			c.Metrics.evicted(err)
+			c.Metrics.countEviction(err)
 			if err == nil {
-				c.Metrics.podsDrained.WithLabelValues(c.drainedFor(a.Node)).Inc()
+				c.Metrics.podsDrained.WithLabelValues(c.drainReason(a.Node)).Inc()
 			}
 		})
 	case plan.Restart:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.run(ctx, laneIn("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, func(_ *state.State, err error) {
+		c.startCall(ctx, laneOfNamespace("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
-				c.fail("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
+				c.recordFailure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
 				return
 			}
 			c.Cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" makes its successor; node "+a.Node+" is drained when that is ready")
 		})
 	case plan.DeletePod:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.run(ctx, laneIn("DeletePod", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.told1("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
+		c.startCall(ctx, laneOfNamespace("DeletePod", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.reportFailure("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
 	case plan.Terminate:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.terminate(ctx, a)
+		c.terminateInstance(ctx, a)
 	case plan.UpdatePool:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.run(ctx, "UpdatePool", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
+		c.startCall(ctx, "UpdatePool", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
-				c.fail("update", "nodepool/"+a.Pool, a.Why, err)
+				c.recordFailure("update", "nodepool/"+a.Pool, a.Why, err)
 				return
 			}
 			s.InFlight.EndAction(key) // decide compares with what the watch shows, and paces itself
 		})
 	case plan.UpdateNodeClass:
 		c.State.InFlight.BeginAction(key, state.NodeClassObject(a.Group, a.Kind, a.Name), until)
-		c.run(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
+		c.startCall(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
-				c.fail("update", "nodeclass/"+a.Name, a.Why, err)
-				c.loose[a.UID] = c.loose[a.UID] || a.AddFinalizer && errors.Is(err, plan.ErrInvalid)
+				c.recordFailure("update", "nodeclass/"+a.Name, a.Why, err)
+				c.withoutFinalizer[a.UID] = c.withoutFinalizer[a.UID] || a.AddFinalizer && errors.Is(err, plan.ErrInvalid)
 			}
 		})
 	}
@@ -149,13 +149,13 @@ func (c *Controller) begin(ctx context.Context, now time.Time, action plan.Actio
 // errStoodDown: when the turn of a claim to be made had come, another autoscaler was live.
 var errStoodDown = errors.New("another autoscaler is live")
 
-// create makes a claim. Where it is not known whether that has been done, the very same is asked again, and until it is known the claim
+// createClaim makes a claim. Where it is not known whether that has been done, the very same is asked again, and until it is known the claim
 // is shown: pods alike are one to another for decide, and a second decision could be for other ones of them, under another name.
-func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
+func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
 	c.State.InFlight.BeginAction(a.Key(), "", now.Add(answerLimit))
-	c.State.Overlay.AddProvisionalClaim(provisional(a, now))
-	c.run(ctx, "CreateClaim", a.Key(), func(ctx context.Context) (uint64, error) {
-		if c.standing.Load() != nil {
+	c.State.Overlay.AddProvisionalClaim(provisionalClaim(a, now))
+	c.startCall(ctx, "CreateClaim", a.Key(), func(ctx context.Context) (uint64, error) {
+		if c.passive.Load() != nil {
 			return 0, errStoodDown
 		}
 		return c.Cluster.CreateClaim(ctx, a)
@@ -168,41 +168,41 @@ func (c *Controller) create(ctx context.Context, now time.Time, a plan.CreateCla
 		if err == nil {
 			// It is there, whatever the watch shows: forgetting it after a moment's lag would buy for its pods again.
 			s.InFlight.RecordAnswer(a.Key(), 0, time.Now().Add(createLimit))
-			c.Metrics.created(a)
+			c.Metrics.countCreatedClaim(a)
 			return
 		}
-		c.fail("create", "nodeclaim/"+a.Name, a.Why, err)
+		c.recordFailure("create", "nodeclaim/"+a.Name, a.Why, err)
 		if errors.Is(err, plan.ErrInvalid) || try >= createTries {
 			s.Overlay.DropProvisionalClaim(a.Name)
 			return
 		}
-		time.AfterFunc(backoff(try, 200*time.Millisecond, 5*time.Second), func() {
+		time.AfterFunc(retryPause(try, 200*time.Millisecond, 5*time.Second), func() {
 			if ctx.Err() != nil {
 				return
 			}
 			c.Emit(func(s *state.State) {
 				if have := s.FindClaim(a.Name); have != nil && have.Provisional { // else it has come
-					if c.standing.Load() != nil {
+					if c.passive.Load() != nil {
 						s.Overlay.DropProvisionalClaim(a.Name)
 						return
 					}
-					c.create(ctx, time.Now(), a, try+1)
+					c.createClaim(ctx, time.Now(), a, try+1)
 				}
 			})
 		})
 	})
 }
 
-// run makes one call in a goroutine of its own, at most Parallel of a kind at once, and four times as many of a kind in all namespaces, and has
+// startCall makes one call in a goroutine of its own, at most Parallel of a kind at once, and four times as many of a kind in all namespaces, and has
 // its answer recorded.
-func (c *Controller) run(ctx context.Context, kind, key string, call func(context.Context) (uint64, error), then func(*state.State, error)) {
+func (c *Controller) startCall(ctx context.Context, kind, key string, call func(context.Context) (uint64, error), then func(*state.State, error)) {
 	width := c.Config.Parallel
 	if strings.HasPrefix(kind, "Bind") {
 		width = c.Config.Bindings
 	}
-	turns := []chan struct{}{c.lane(kind, width)}
+	turns := []chan struct{}{c.findLane(kind, width)}
 	if all, _, ok := strings.Cut(kind, inNamespace); ok {
-		turns = append(turns, c.lane(all, 4*width))
+		turns = append(turns, c.findLane(all, 4*width))
 	}
 	go func() {
 		for _, lane := range turns {
@@ -231,13 +231,13 @@ func (c *Controller) run(ctx context.Context, kind, key string, call func(contex
 				s.InFlight.RecordAnswer(key, 0, now.Add(time.Second))
 			case errors.Is(err, plan.ErrInvalid):
 				// Most will never be accepted; but a role or a policy may be on its way, and what comes next for this object may be another matter.
-				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(backoff(n, time.Second, refusedPause)) })
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, time.Second, refusedPause)) })
 			case errors.Is(err, plan.ErrBlocked):
-				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(backoff(n, 100*time.Millisecond, 10*time.Second)) })
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 100*time.Millisecond, 10*time.Second)) })
 			case errors.Is(err, plan.ErrConflict):
-				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(backoff(n, 20*time.Millisecond, time.Second)) })
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 20*time.Millisecond, time.Second)) })
 			default:
-				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(backoff(n, 200*time.Millisecond, time.Minute)) })
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 200*time.Millisecond, time.Minute)) })
 			}
 			if then != nil {
 				then(s, err)
@@ -246,35 +246,35 @@ func (c *Controller) run(ctx context.Context, kind, key string, call func(contex
 	}()
 }
 
-// forTaken is the lane of what is written into the claims and nodes of machines that are taken away: those to come in their stead go first.
-const forTaken = "taken"
+// interruptedLane is the lane of what is written into the claims and nodes of machines that are taken away: those to come in their stead go first.
+const interruptedLane = "taken"
 
-func laneOf(kind string, why plan.Reason) string {
+func laneOfReason(kind string, why plan.Reason) string {
 	if why.Code == plan.Interrupted {
-		return forTaken
+		return interruptedLane
 	}
 	return kind
 }
 
-// laneAt is the lane of calls to the cloud about a claim: those that hang for one node class or node group hold up no other's.
-func laneAt(kind string, c *model.Claim) string {
+// laneOfClass is the lane of calls to the cloud about a claim: those that hang for one node class or node group hold up no other's.
+func laneOfClass(kind string, c *model.Claim) string {
 	if c == nil {
 		return kind
 	}
 	return kind + " " + c.ClassGroup + "/" + c.ClassKind + "/" + c.ClassName + " " + c.Labels[model.LabelNodeGroup]
 }
 
-// laneIn is the lane of calls about the pods of a namespace: an admission webhook that takes its time there holds up no other's.
-func laneIn(kind, namespace string) string { return kind + inNamespace + namespace }
+// laneOfNamespace is the lane of calls about the pods of a namespace: an admission webhook that takes its time there holds up no other's.
+func laneOfNamespace(kind, namespace string) string { return kind + inNamespace + namespace }
 
 const inNamespace = " in "
 
-func (c *Controller) lane(kind string, width int) chan struct{} {
+func (c *Controller) findLane(kind string, width int) chan struct{} {
 	l := c.lanes[kind]
 	if l == nil {
-		if len(c.lanes) >= max(c.most, fewLanes) { // most of them of namespaces and classes that are gone
-			maps.DeleteFunc(c.lanes, func(k string, l chan struct{}) bool { return k != forTaken && len(l) == 0 })
-			c.most = 2 * len(c.lanes)
+		if len(c.lanes) >= max(c.laneSweepAt, fewLanes) { // most of them of namespaces and classes that are gone
+			maps.DeleteFunc(c.lanes, func(k string, l chan struct{}) bool { return k != interruptedLane && len(l) == 0 })
+			c.laneSweepAt = 2 * len(c.lanes)
 		}
 		l = make(chan struct{}, width)
 		c.lanes[kind] = l
@@ -285,16 +285,16 @@ func (c *Controller) lane(kind string, width int) chan struct{} {
 // fewLanes are kept though nothing is in them.
 const fewLanes = 1000
 
-// definite says whether a call that failed has certainly done nothing.
-func definite(err error) bool {
+// hasDoneNothing says whether a call that failed has certainly done nothing.
+func hasDoneNothing(err error) bool {
 	return errors.Is(err, plan.ErrInvalid) || errors.Is(err, plan.ErrConflict) || isGone(err) || isBlocked(err)
 }
 
 func isBlocked(err error) bool { return errors.Is(err, plan.ErrBlocked) }
 func isGone(err error) bool    { return errors.Is(err, plan.ErrGone) }
 
-// backoff is the pause after the n-th failure in a row.
-func backoff(n int, first, most time.Duration) time.Duration {
+// retryPause is the pause after the n-th failure in a row.
+func retryPause(n int, first, most time.Duration) time.Duration {
 	d := first
 	for i := 1; i < n && d < most; i++ {
 		d *= 2
@@ -302,24 +302,24 @@ func backoff(n int, first, most time.Duration) time.Duration {
 	return min(d, most)
 }
 
-// drainedFor is why a node is drained.
-func (c *Controller) drainedFor(node string) string {
+// drainReason is why a node is drained.
+func (c *Controller) drainReason(node string) string {
 	if cl := c.State.FindClaimByNode(node); cl != nil && cl.Is(lifecycle.Disrupted) {
 		return cl.Conditions[lifecycle.Disrupted].Reason
 	}
 	return string(plan.Deleted)
 }
 
-// told1 records an answer that needs nothing further.
-func (c *Controller) told1(kind, subject string, why plan.Reason) func(*state.State, error) {
+// reportFailure records an answer that needs nothing further.
+func (c *Controller) reportFailure(kind, subject string, why plan.Reason) func(*state.State, error) {
 	return func(_ *state.State, err error) {
 		if err != nil {
-			c.fail(kind, subject, why, err)
+			c.recordFailure(kind, subject, why, err)
 		}
 	}
 }
 
-func (c *Controller) fail(kind, subject string, why plan.Reason, err error) {
+func (c *Controller) recordFailure(kind, subject string, why plan.Reason, err error) {
 	switch {
 	case errors.Is(err, plan.ErrGone), errors.Is(err, plan.ErrConflict), errors.Is(err, plan.ErrBlocked):
 		c.Log.Debug("action did not apply", "action", kind, "object", subject, "error", err.Error())
@@ -329,8 +329,8 @@ func (c *Controller) fail(kind, subject string, why plan.Reason, err error) {
 	c.Ledger.Add(ledger.Entry{At: time.Now(), Kind: kind, Subject: subject, Why: []plan.Reason{why}, Outcome: "failed: " + err.Error()})
 }
 
-// provisional is how a claim looks until the API server shows it.
-func provisional(a plan.CreateClaim, now time.Time) *model.Claim {
+// provisionalClaim is how a claim looks until the API server shows it.
+func provisionalClaim(a plan.CreateClaim, now time.Time) *model.Claim {
 	return &model.Claim{
 		Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Annotations: a.Annotations, Taints: a.Pool.Taints,
 		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
@@ -338,11 +338,11 @@ func provisional(a plan.CreateClaim, now time.Time) *model.Claim {
 	}
 }
 
-// launch buys a claim's machine and writes what was bought into the claim.
-func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchClaim) {
+// launchClaim buys a claim's machine and writes what was bought into the claim.
+func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.LaunchClaim) {
 	claim := c.State.FindClaim(a.Claim)
 	class := c.State.Pools.FindNodeClass(claim.ClassGroup, claim.ClassKind, claim.ClassName)
-	if class != nil && class.Deleting.IsZero() && !c.held(now, class) {
+	if class != nil && class.Deleting.IsZero() && !c.ensureFinalizer(now, class) {
 		c.State.InFlight.BeginAction(a.Key(), state.ClaimObject(a.Claim), now.Add(100*time.Millisecond))
 		return
 	}
@@ -354,7 +354,7 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 		c.State.RecordLaunchFailure(a.UID, f)
 		c.State.InFlight.EndAction(a.Key())
 		c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, "NodeClassNotReady", f.Message)
-		c.again = true // not by Emit: the loop, which alone takes what is emitted, is the one that runs here
+		c.lookAgain = true // not by Emit: the loop, which alone takes what is emitted, is the one that runs here
 		return
 	}
 	req := launchRequest(claim, class)
@@ -362,7 +362,7 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 		req.Following = c.State.CountUnlaunched(q.Values[0])
 	}
 	key := a.Key()
-	lane := c.lane(laneAt("Launch", claim), c.Config.Parallel)
+	lane := c.findLane(laneOfClass("Launch", claim), c.Config.Parallel)
 	go func() {
 		select {
 		case lane <- struct{}{}:
@@ -381,32 +381,32 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()
 		res := c.Provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
-		c.Metrics.call("Create", time.Since(now), res.Err)
+		c.Metrics.countCall("Create", time.Since(now), res.Err)
 		if res.Err != nil {
-			c.Emit(func(s *state.State) { c.launchFailed(s, a, res.Err) })
+			c.Emit(func(s *state.State) { c.takeLaunchFailure(s, a, res.Err) })
 			return
 		}
 		if res.ProviderID == "" { // it is to come: the same is asked again until it has
 			c.Emit(func(s *state.State) {
-				if s.InFlight.RecordFailure(key, func(n int) time.Time { return time.Now().Add(backoff(n, 100*time.Millisecond, time.Second)) }) == 1 {
+				if s.InFlight.RecordFailure(key, func(n int) time.Time { return time.Now().Add(retryPause(n, 100*time.Millisecond, time.Second)) }) == 1 {
 					c.Log.Info("accepted", "nodeclaim", a.Claim, "class", class.Name)
-					c.askClass(class.Group, class.Kind, class.Name) // its group may have as many fewer now
+					c.refreshClassOfferings(class.Group, class.Kind, class.Name) // its group may have as many fewer now
 				}
 			})
 			return
 		}
-		u := launched(claim, res)
+		u := launchUpdate(claim, res)
 		version, err := c.Cluster.UpdateClaim(cctx, u)
 		c.Emit(func(s *state.State) {
 			now := time.Now()
 			if err != nil {
-				c.fail("launch", "nodeclaim/"+a.Claim, a.Why, err)
-				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(backoff(n, 50*time.Millisecond, 10*time.Second)) })
+				c.recordFailure("launch", "nodeclaim/"+a.Claim, a.Why, err)
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 50*time.Millisecond, 10*time.Second)) })
 				return
 			}
 			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
 			c.Log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
-				"capacityType", res.CapacityType, "usdPerHour", usd(res.PriceMicro), "priceModelled", res.Modelled)
+				"capacityType", res.CapacityType, "usdPerHour", formatUSD(res.PriceMicro), "priceModelled", res.Modelled)
 			c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
 		})
 	}()
@@ -414,9 +414,9 @@ func (c *Controller) launch(ctx context.Context, now time.Time, a plan.LaunchCla
 
 // stillWanted says whether a claim whose launch had to wait for its turn is still to be launched, and lets go of it if not.
 func (c *Controller) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
-	wanted, err := inLoop(ctx, c, func(s *state.State) bool {
+	wanted, err := askLoop(ctx, c, func(s *state.State) bool {
 		have := s.FindClaim(a.Claim)
-		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero() && c.standing.Load() == nil
+		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero() && c.passive.Load() == nil
 		if !ok {
 			s.InFlight.EndAction(a.Key())
 		}
@@ -429,7 +429,7 @@ func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchReque
 	req := cloud.LaunchRequest{
 		ClaimName: claim.Name, ClaimUID: claim.UID, ClaimCreated: claim.Created, Pool: claim.Pool, Requirements: claim.Requirements, Requests: claim.Requests,
 		NodeLabels: claim.Labels, Annotations: claim.Annotations, Taints: claim.Taints, StartupTaints: claim.StartupTaints,
-		Class: nodeClass(class),
+		Class: providerNodeClass(class),
 	}
 	in := func(key string) []string {
 		if q := claim.Requirements.Get(key); q != nil && !q.Complement {
@@ -441,15 +441,15 @@ func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchReque
 	return req
 }
 
-// launched is what the claim's status and labels say once its machine is bought.
-func launched(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
+// launchUpdate is what the claim's status and labels say once its machine is bought.
+func launchUpdate(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
 	return plan.UpdateClaim{
 		Claim: claim.Name, UID: claim.UID, Annotations: r.Annotations, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: r.Labels,
 		Conditions: map[string]model.Condition{"Launched": {Status: "True", Reason: "Launched"}}, Why: plan.Reason{Code: plan.Launching, Pool: claim.Pool},
 	}
 }
 
-func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error) {
+func (c *Controller) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err error) {
 	now, kind := time.Now(), cloud.KindOf(err)
 	if cl := s.FindClaim(a.Claim); cl != nil && cl.UID == a.UID {
 		s.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
@@ -461,17 +461,17 @@ func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error)
 	switch kind {
 	case cloud.InsufficientCapacity:
 		reason = "InsufficientCapacityError"
-		c.askAgain()
+		c.refreshOfferings()
 		s.InFlight.EndAction(a.Key())
 	case cloud.NotReady, cloud.NotFound:
 		reason = "NodeClassNotReady"
 		s.InFlight.EndAction(a.Key())
 	case cloud.Throttled:
 		s.InFlight.RecordFailure(a.Key(), func(n int) time.Time {
-			return now.Add(max(cloud.AfterOf(err), backoff(n, 100*time.Millisecond, 10*time.Second)))
+			return now.Add(max(cloud.AfterOf(err), retryPause(n, 100*time.Millisecond, 10*time.Second)))
 		})
 	default:
-		s.InFlight.RecordFailure(a.Key(), func(n int) time.Time { return now.Add(backoff(n, 200*time.Millisecond, time.Minute)) })
+		s.InFlight.RecordFailure(a.Key(), func(n int) time.Time { return now.Add(retryPause(n, 200*time.Millisecond, time.Minute)) })
 	}
 	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, reason, err.Error())
 }
@@ -479,15 +479,15 @@ func (c *Controller) launchFailed(s *state.State, a plan.LaunchClaim, err error)
 // errClaimed: what was taken for an orphan has a claim.
 var errClaimed = errors.New("its nodeclaim is there, though the watch has not shown it: the machine is left alone")
 
-// terminate ends a machine. A machine that is unknown or on its way out already is as good as ended.
-func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
+// terminateInstance ends a machine. A machine that is unknown or on its way out already is as good as ended.
+func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
 	claimUID := ""
 	cl := c.State.FindClaim(a.Claim)
 	if cl != nil {
 		claimUID = cl.UID
 	}
 	begin := time.Now()
-	c.run(ctx, laneAt("Terminate", cl), a.Key(), func(ctx context.Context) (uint64, error) {
+	c.startCall(ctx, laneOfClass("Terminate", cl), a.Key(), func(ctx context.Context) (uint64, error) {
 		if a.Claim == "" { // its claim was not seen; but a watch may be behind, and what is ended is lost
 			claimed, err := c.Cluster.Claimed(ctx, a)
 			if err == nil && claimed {
@@ -498,7 +498,7 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 			}
 		}
 		err := c.Provider.Terminate(ctx, []string{a.ProviderID})[0]
-		c.Metrics.call("Delete", time.Since(begin), err)
+		c.Metrics.countCall("Delete", time.Since(begin), err)
 		if cloud.KindOf(err) == cloud.NotFound {
 			return 0, nil
 		}
@@ -508,7 +508,7 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 			if !errors.Is(err, errClaimed) {
 				c.Metrics.endFailures.Inc()
 			}
-			c.fail("terminate", a.ProviderID, a.Why, err)
+			c.recordFailure("terminate", a.ProviderID, a.Why, err)
 			if a.Claim != "" {
 				c.Cluster.Event("NodeClaim", "", a.Claim, claimUID, true, "FailedTermination", err.Error())
 			}
@@ -516,7 +516,7 @@ func (c *Controller) terminate(ctx context.Context, a plan.Terminate) {
 		}
 		s.MarkInstanceGone(a.ProviderID, claimUID)
 		if cl != nil && cl.Labels[model.LabelNodeGroup] != "" { // its group may have one more now
-			c.askClass(cl.ClassGroup, cl.ClassKind, cl.ClassName)
+			c.refreshClassOfferings(cl.ClassGroup, cl.ClassKind, cl.ClassName)
 		}
 		c.Log.Info("terminated", "instance", a.ProviderID, "nodeclaim", a.Claim, "why", string(a.Why.Code))
 		entry := ledger.Entry{At: time.Now(), Kind: "terminate", Subject: "instance/" + a.ProviderID, Why: []plan.Reason{a.Why}, Outcome: "done"}

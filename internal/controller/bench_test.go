@@ -27,7 +27,7 @@ func BenchmarkObserve(b *testing.B) {
 		s.SetClaim(&model.Claim{Name: fmt.Sprintf("c-%05d", i), UID: fmt.Sprint(i), Pool: "p", ProviderID: fmt.Sprint("m-", i), Conditions: map[string]model.Condition{"Launched": {Status: "True"}}}, 1)
 	}
 	m := newChanges(prometheus.NewRegistry())
-	m.observe(s.Snapshot(now), nil, now)
+	m.observeSnapshot(s.Snapshot(now), nil, now)
 	var snaps []*model.Snapshot
 	for i := range 2 {
 		s.SetNode(node(5000, now.Add(time.Duration(i+1))), 2)
@@ -35,6 +35,6 @@ func BenchmarkObserve(b *testing.B) {
 	}
 	b.ResetTimer()
 	for i := range b.N {
-		m.observe(snaps[i%2], nil, now)
+		m.observeSnapshot(snaps[i%2], nil, now)
 	}
 }

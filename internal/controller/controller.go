@@ -91,59 +91,59 @@ func (c Config) Validate() error {
 
 // Controller is the loop and what it works with.
 type Controller struct {
-	Cluster  Cluster
-	Provider *cloud.SetAside
-	State    *state.State
-	Ledger   *ledger.Ledger
-	Metrics  *Metrics
-	Log      *slog.Logger
-	Config   Config
-	Policy   decide.Policy
-	Keeper   Keeper                  // nil: what is learned ends with the process
-	While    []func(context.Context) // runs beside the loop while it acts, and ends with its context when it stands down
+	Cluster    Cluster
+	Provider   *cloud.SetAside
+	State      *state.State
+	Ledger     *ledger.Ledger
+	Metrics    *Metrics
+	Log        *slog.Logger
+	Config     Config
+	Policy     decide.Policy
+	Keeper     Keeper                  // nil: what is learned ends with the process
+	Background []func(context.Context) // runs beside the loop while it acts, and ends with its context when it stands down
 
-	again   bool            // look again at once: something was found out while acting
-	base    context.Context // Run's; what is begun outside a step ends with it
-	changes chan state.Change
-	lanes   map[string]chan struct{}
-	most    int           // when there are so many lanes, those are forgotten that nothing is in
-	narrow  chan struct{} // for what can wait while machines are bought
-	leading atomic.Bool
+	lookAgain      bool            // look again at once: something was found out while acting
+	base           context.Context // Run's; what is begun outside a step ends with it
+	changes        chan state.Change
+	lanes          map[string]chan struct{}
+	laneSweepAt    int           // when there are so many lanes, those are forgotten that nothing is in
+	backgroundLane chan struct{} // for what can wait while machines are bought
+	leading        atomic.Bool
 	// deciding is when the decision under way began, in nanoseconds since 1970; 0: none is.
 	deciding atomic.Int64
 	synced   atomic.Bool
 	// standing is nil while it may act; written by the loop alone.
-	standing atomic.Pointer[standDown]
-	asking   chan struct{}        // those who ask why at once: the loop needs a processor too
-	view     atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
+	passive atomic.Pointer[passiveMode]
+	asking  chan struct{}        // those who ask why at once: the loop needs a processor too
+	view    atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
-	verify   func(*model.Snapshot, *decide.Output) Opinion // the second opinion
-	decider  stepFunc                                      // decide.Step
-	faulty   time.Time                                     // until then nothing is bought or moved, since deciding on it has failed
-	mem      decide.Memory
-	window   window
-	pools    map[string]*poolInfo
-	ends     map[string]*classEnd // by uid: node classes that are being deleted
-	loose    map[string]bool      // by uid: node classes whose finalizer may not be written
-	listing  bool
-	listed   time.Time         // when the last list was asked for
-	taught   map[learned]int64 // what the provider was told that nodes have
-	learning bool              // it is being told
-	keeping  bool              // what was learned is being kept
-	kept     int               // of decide.Memory.LearnedChanges
-	drift    driftCheck
-	said     time.Time           // when all that blocks disruption was last told
-	made     time.Time           // for how long the cluster has not been read
-	acted    bool                // at least once
-	stop     func()              // ends what runs beside the loop while it acts; nil: nothing does
-	notes    map[string]toldNote // by object and event
-	told     map[string]string   // by pod uid: the refusal last told, so that it is not told again
+	verify           func(*model.Snapshot, *decide.Output) Opinion // the second opinion
+	decider          stepFunc                                      // decide.Step
+	faultyUntil      time.Time                                     // until then nothing is bought or moved, since deciding on it has failed
+	mem              decide.Memory
+	batch            batchWindow
+	pools            map[string]*poolInfo
+	ends             map[string]*classEnd // by uid: node classes that are being deleted
+	withoutFinalizer map[string]bool      // by uid: node classes whose finalizer may not be written
+	listing          bool
+	listed           time.Time         // when the last list was asked for
+	taught           map[learned]int64 // what the provider was told that nodes have
+	learning         bool              // it is being told
+	keeping          bool              // what was learned is being kept
+	kept             int               // of decide.Memory.LearnedChanges
+	drift            driftCheck
+	blockersTold     time.Time           // when all that blocks disruption was last told
+	readSince        time.Time           // for how long the cluster has not been read
+	acted            bool                // at least once
+	stop             func()              // ends what runs beside the loop while it acts; nil: nothing does
+	notes            map[string]toldNote // by object and event
+	told             map[string]string   // by pod uid: the refusal last told, so that it is not told again
 
-	mostNotes int // when there are so many, those are forgotten that may be told again
+	noteSweepAt int // when there are so many, those are forgotten that may be told again
 }
 
-// window is the adaptive batch window over demand.
-type window struct {
+// batchWindow is the adaptive batch window over demand.
+type batchWindow struct {
 	first, last time.Time // of the demand not yet decided on, and of that which was not foreseen; zero: none
 	idle        time.Duration
 	streamed    time.Time // when a plan was last part of a stream
@@ -157,41 +157,41 @@ type window struct {
 // New completes a controller whose exported fields are set; changes must be emitted before Run can see anything.
 func New(c *Controller) *Controller {
 	c.changes = make(chan state.Change, 16384)
-	c.narrow = make(chan struct{}, 4)
-	c.lanes = map[string]chan struct{}{forTaken: c.narrow}
+	c.backgroundLane = make(chan struct{}, 4)
+	c.lanes = map[string]chan struct{}{interruptedLane: c.backgroundLane}
 	c.asking = make(chan struct{}, 1)
 	c.pools = map[string]*poolInfo{}
-	c.ends, c.loose = map[string]*classEnd{}, map[string]bool{}
+	c.ends, c.withoutFinalizer = map[string]*classEnd{}, map[string]bool{}
 	c.taught = map[learned]int64{}
 	c.told = map[string]string{}
-	c.made = time.Now()
+	c.readSince = time.Now()
 	c.notes = map[string]toldNote{}
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
 		for _, p := range r.RepairPolicies() {
 			c.Policy.Repair = append(c.Policy.Repair, decide.RepairPolicy{Condition: p.Condition, Status: p.Status, After: p.After})
 		}
 	}
-	c.verify, c.decider = Verified, decide.Step
+	c.verify, c.decider = VerifyPlan, decide.Step
 	return c
 }
 
 // Emit hands a change to the loop. It blocks when the loop is far behind.
 func (c *Controller) Emit(ch state.Change) { c.changes <- ch }
 
-// Lead starts acting, after all that was emitted before; until then the loop only watches.
-func (c *Controller) Lead() { c.Emit(func(*state.State) { c.leading.Store(true) }) }
+// StartActing starts acting, after all that was emitted before; until then the loop only watches.
+func (c *Controller) StartActing() { c.Emit(func(*state.State) { c.leading.Store(true) }) }
 
-// Synced says that the watch has delivered everything once; before, nothing is decided.
-func (c *Controller) Synced() {
+// MarkSynced says that the watch has delivered everything once; before, nothing is decided.
+func (c *Controller) MarkSynced() {
 	c.synced.Store(true)
 	c.Emit(func(*state.State) {})
 }
 
-// Leading says whether this process is to act.
-func (c *Controller) Leading() bool { return c.leading.Load() }
+// IsLeading says whether this process is to act.
+func (c *Controller) IsLeading() bool { return c.leading.Load() }
 
-// Ready says whether the loop has seen the cluster.
-func (c *Controller) Ready() bool { return c.synced.Load() }
+// IsReady says whether the loop has seen the cluster.
+func (c *Controller) IsReady() bool { return c.synced.Load() }
 
 // Run is the loop. It returns when the context ends.
 func (c *Controller) Run(ctx context.Context) error {
@@ -207,7 +207,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case ch := <-c.changes:
 			c.State.SetNow(time.Now())
 			ch(c.State)
-			if err := c.drain(ctx, max(c.Config.Coalesce, time.Until(free))); err != nil {
+			if err := c.takeChanges(ctx, max(c.Config.Coalesce, time.Until(free))); err != nil {
 				return nil
 			}
 		case <-timer.C:
@@ -221,15 +221,15 @@ func (c *Controller) Run(ctx context.Context) error {
 			continue
 		}
 		begin := time.Now()
-		next := c.step(ctx, begin)
+		next := c.runStep(ctx, begin)
 		end := time.Now()
 		free = end.Add(min(16*end.Sub(begin), 50*time.Millisecond))
 		timer.Reset(max(time.Millisecond, time.Until(next)))
 	}
 }
 
-// drain takes the changes that come within a short time.
-func (c *Controller) drain(ctx context.Context, limit time.Duration) error {
+// takeChanges takes the changes that come within a short time.
+func (c *Controller) takeChanges(ctx context.Context, limit time.Duration) error {
 	end := time.NewTimer(limit)
 	defer end.Stop()
 	for {
@@ -245,42 +245,42 @@ func (c *Controller) drain(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// step decides once and begins what was decided. It says when to look again though nothing happens.
-func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
+// runStep decides once and begins what was decided. It says when to look again though nothing happens.
+func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	next := now.Add(time.Hour)
 	sooner := func(t time.Time) {
 		if !t.IsZero() && t.Before(next) {
 			next = t
 		}
 	}
-	sooner(c.offerings(ctx, now))
+	sooner(c.updateOfferings(ctx, now))
 	sooner(c.State.ExpireActions(now))
-	solve, more, at := c.demand(now)
+	solve, more, at := c.checkDemand(now)
 	sooner(at)
 
 	snap := c.State.Snapshot(now)
-	sooner(c.list(ctx, now, snap))
-	if d := c.standing.Load(); d != nil {
-		sooner(c.stand(ctx, now, snap, d, solve))
-		c.Metrics.cluster(snap)
-		c.Metrics.changes.observe(snap, c.State.Pools.ListNodeClasses(), now)
+	sooner(c.listInstances(ctx, now, snap))
+	if d := c.passive.Load(); d != nil {
+		sooner(c.runPassiveStep(ctx, now, snap, d, solve))
+		c.Metrics.setClusterGauges(snap)
+		c.Metrics.changes.observeSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
 		return next
 	}
-	c.begins(ctx)
-	sooner(c.classEnds(ctx, now, snap))
-	sooner(c.drifted(ctx, now, snap))
+	c.startBackground(ctx)
+	sooner(c.endNodeClasses(ctx, now, snap))
+	sooner(c.checkDrift(ctx, now, snap))
 	c.deciding.Store(now.UnixNano())
-	out, mem, _ := c.decide(snap, now, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.telling(now)})
+	out, mem, _ := c.decideSafely(snap, now, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.mayTellBlockers(now)})
 	c.deciding.Store(0)
-	if now.Before(c.faulty) {
-		sooner(c.faulty)
+	if now.Before(c.faultyUntil) {
+		sooner(c.faultyUntil)
 	}
 	if out.Solved {
-		c.Metrics.decided(time.Since(now), &out)
-		c.window.widen(c.Config, now, out.Plan)
+		c.Metrics.recordDecision(time.Since(now), &out)
+		c.batch.adaptTo(c.Config, now, out.Plan)
 		if out.Waiting > 0 {
-			c.window.first, c.window.last = now, now
-			sooner(now.Add(max(c.window.idle, c.Config.Idle)))
+			c.batch.first, c.batch.last = now, now
+			sooner(now.Add(max(c.batch.idle, c.Config.Idle)))
 		}
 	}
 	o := c.verify(snap, &out)
@@ -291,41 +291,41 @@ func (c *Controller) step(ctx context.Context, now time.Time) time.Time {
 		}
 		if o.Demand != nil {
 			// What was to be bought is refused whole: nothing of it is done. The claims' own steps are looked at again without it.
-			c.Metrics.refused()
+			c.Metrics.countRefusedPlan()
 			c.Log.Error("plan refused by verify, nothing of it is done", "violations", o.Demand.Error())
 			c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + o.Demand.Error()})
 			req.Solve, req.OngoingOnly = false, true
 			sooner(now.Add(c.Config.RetryAfter))
 		}
-		out, mem, _ = c.decide(snap, now, req)
+		out, mem, _ = c.decideSafely(snap, now, req)
 	}
 	if len(o.Bindings) > 0 {
-		out.Actions = withoutRefused(snap, out.Actions)
+		out.Actions = dropRefusedBindings(snap, out.Actions)
 	}
 	c.mem = mem
-	c.keep(ctx, snap)
+	c.keepLessons(ctx, snap)
 	classes := c.State.Pools.ListNodeClasses()
 	c.view.Store(&view{snap, mem, classes})
-	c.record(now, snap, &out)
+	c.recordOutput(now, snap, &out)
 	for _, a := range out.Actions {
-		c.begin(ctx, now, a)
+		c.beginAction(ctx, now, a)
 	}
-	if c.again {
-		c.again = false
+	if c.lookAgain {
+		c.lookAgain = false
 		sooner(now)
 	}
-	c.Metrics.cluster(snap)
-	c.Metrics.changes.observe(snap, classes, now)
+	c.Metrics.setClusterGauges(snap)
+	c.Metrics.changes.observeSnapshot(snap, classes, now)
 	sooner(out.Next)
 	return next
 }
 
 type stepFunc func(*model.Snapshot, decide.Memory, time.Time, decide.Policy, decide.Request) (decide.Output, decide.Memory)
 
-// decide decides. A panic is a fault of ours that some pods or machines bring to light: those that are paid for need their next steps all the
+// decideSafely decides. A panic is a fault of ours that some pods or machines bring to light: those that are paid for need their next steps all the
 // same, so it is told and they are decided on without purchases and moves for a while, from what was remembered before. Where even that fails, the process
 // ends.
-func (c *Controller) decide(snap *model.Snapshot, now time.Time, req decide.Request) (out decide.Output, mem decide.Memory, less bool) {
+func (c *Controller) decideSafely(snap *model.Snapshot, now time.Time, req decide.Request) (out decide.Output, mem decide.Memory, less bool) {
 	defer func() {
 		fault := recover()
 		if fault == nil {
@@ -334,24 +334,24 @@ func (c *Controller) decide(snap *model.Snapshot, now time.Time, req decide.Requ
 		if req.OngoingOnly {
 			panic(fault)
 		}
-		c.Metrics.failed()
+		c.Metrics.countFailedDecision()
 		c.Log.Error("decision failed, nothing is bought or moved; this is a fault of dovetail", "panic", fault, "stack", string(debug.Stack()))
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", fault)})
-		c.faulty = now.Add(c.Config.RetryAfter)
+		c.faultyUntil = now.Add(c.Config.RetryAfter)
 		req.Solve, req.OngoingOnly = false, true
 		out, mem = c.decider(snap, c.mem, now, c.Policy, req)
 		less = true
 	}()
-	if now.Before(c.faulty) {
+	if now.Before(c.faultyUntil) {
 		req.Solve, req.OngoingOnly, less = false, true, true
 	}
 	out, mem = c.decider(snap, c.mem, now, c.Policy, req)
 	return out, mem, less
 }
 
-// demand says whether to look at demand now, and if so whether more is on its way; otherwise when to.
-func (c *Controller) demand(now time.Time) (look, more bool, next time.Time) {
-	w, gen := &c.window, c.State.ChangeCounts()
+// checkDemand says whether to look at demand now, and if so whether more is on its way; otherwise when to.
+func (c *Controller) checkDemand(now time.Time) (look, more bool, next time.Time) {
+	w, gen := &c.batch, c.State.ChangeCounts()
 	if gen != w.seen {
 		// Pods that were foreseen are bought for with those before them. Nothing waits for more of them, and they wait for nothing.
 		other := gen.Supply != w.seen.Supply || gen.Release != w.seen.Release
@@ -389,9 +389,9 @@ func (c *Controller) demand(now time.Time) (look, more bool, next time.Time) {
 	return true, more && c.State.CountPending() >= stream, time.Time{}
 }
 
-// widen has a stream of demand decided on in fewer and larger plans. A pod after a quiet second is decided on at once, and so is one
+// adaptTo has a stream of demand decided on in fewer and larger plans. A pod after a quiet second is decided on at once, and so is one
 // among few.
-func (w *window) widen(cfg Config, now time.Time, p plan.Plan) {
+func (w *batchWindow) adaptTo(cfg Config, now time.Time, p plan.Plan) {
 	if now.Sub(w.since) > cfg.Max {
 		w.before = 0
 		if now.Sub(w.since) <= 2*cfg.Max {
@@ -414,15 +414,15 @@ func (w *window) widen(cfg Config, now time.Time, p plan.Plan) {
 // stream is how many pods must be bought for in about a second to be taken for a stream.
 const stream = 20
 
-// list asks the cloud for its machines now and then, and soon where a claim's end waits for it: that of one which does not know its machine, or
+// listInstances asks the cloud for its machines now and then, and soon where a claim's end waits for it: that of one which does not know its machine, or
 // whose machine may have gone before it. A drain may take hours, and is not waited for so.
-func (c *Controller) list(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
+func (c *Controller) listInstances(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
 	every := c.Config.ListEvery
 	for _, cl := range snap.Claims {
 		if cl.Deleting.IsZero() || !now.Before(cl.Deleting.Add(time.Minute)) {
 			continue
 		}
-		if n := nodeOf(snap, cl); cl.ProviderID == "" || n != nil && !n.Ready {
+		if n := findNode(snap, cl); cl.ProviderID == "" || n != nil && !n.Ready {
 			every = time.Second
 			break
 		}
@@ -435,9 +435,9 @@ func (c *Controller) list(ctx context.Context, now time.Time, snap *model.Snapsh
 		return due
 	}
 	c.listing, c.listed = true, now
-	looks := c.standing.Load() != nil
+	looks := c.passive.Load() != nil
 	if !looks {
-		c.learn(ctx, snap)
+		c.teachProvider(ctx, snap)
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
@@ -446,7 +446,7 @@ func (c *Controller) list(ctx context.Context, now time.Time, snap *model.Snapsh
 			ctx = cloud.LookOnly(ctx)
 		}
 		list, err := c.Provider.List(ctx)
-		c.Metrics.call("List", time.Since(now), err)
+		c.Metrics.countCall("List", time.Since(now), err)
 		c.Emit(func(s *state.State) {
 			c.listing = false
 			if err != nil {

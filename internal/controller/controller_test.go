@@ -189,15 +189,15 @@ func TestNothingIsDoneBeforeItLeads(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.pod("a", "a")
 		time.Sleep(time.Minute)
-		b.c.Lead()
+		b.c.StartActing()
 		time.Sleep(time.Minute)
 		if made := b.made("create"); len(made) > 0 {
 			t.Fatalf("before all was seen: %v", made)
 		}
-		if b.c.Ready() {
+		if b.c.IsReady() {
 			t.Error("is ready before all was seen")
 		}
-		b.c.Synced()
+		b.c.MarkSynced()
 		time.Sleep(time.Second)
 		if made := b.made("create"); len(made) != 1 {
 			t.Fatalf("created %v, want one claim", made)
@@ -615,8 +615,8 @@ func TestOfferingsThatFailAreAskedForAgain(t *testing.T) {
 			}
 			return catalogue, nil
 		}
-		b.c.Synced()
-		b.c.Lead()
+		b.c.MarkSynced()
+		b.c.StartActing()
 		b.pod("a", "a")
 		time.Sleep(30 * time.Second)
 		if made := b.made("create"); len(made) != 1 {
@@ -677,7 +677,7 @@ func TestConfigurationsThatAreNone(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	var got []time.Duration
 	for n := range 7 {
-		got = append(got, backoff(n, time.Second, 10*time.Second))
+		got = append(got, retryPause(n, time.Second, 10*time.Second))
 	}
 	if s := fmt.Sprint(got); s != "[1s 1s 2s 4s 8s 10s 10s]" {
 		t.Errorf("pauses are %s", s)

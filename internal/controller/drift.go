@@ -22,8 +22,8 @@ type driftCheck struct {
 	classes string // those asked about, by uid and generation
 }
 
-// drifted asks the provider now and then, and at once when a node class has changed. It says when it has something to do next.
-func (c *Controller) drifted(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
+// checkDrift asks the provider now and then, and at once when a node class has changed. It says when it has something to do next.
+func (c *Controller) checkDrift(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
 	drifter, ok := cloud.As[cloud.Drifter](c.Provider)
 	d := &c.drift
 	if !ok || d.asking {
@@ -35,7 +35,7 @@ func (c *Controller) drifted(ctx context.Context, now time.Time, snap *model.Sna
 	}
 	due := d.asked.Add(c.Config.DriftEvery)
 	if d.fails > 0 {
-		due = d.asked.Add(backoff(d.fails, time.Second, time.Minute))
+		due = d.asked.Add(retryPause(d.fails, time.Second, time.Minute))
 	}
 	if classes == d.classes && now.Before(due) {
 		return due
@@ -46,7 +46,7 @@ func (c *Controller) drifted(ctx context.Context, now time.Time, snap *model.Sna
 			continue
 		}
 		if k := c.State.Pools.FindNodeClass(cl.ClassGroup, cl.ClassKind, cl.ClassName); k != nil {
-			queries = append(queries, cloud.DriftQuery{Claim: cl, Class: nodeClass(k)})
+			queries = append(queries, cloud.DriftQuery{Claim: cl, Class: providerNodeClass(k)})
 		}
 	}
 	d.classes, d.asked = classes, now
@@ -58,7 +58,7 @@ func (c *Controller) drifted(ctx context.Context, now time.Time, snap *model.Sna
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()
 		reasons, err := drifter.Drifted(ctx, queries)
-		c.Metrics.call("IsDrifted", time.Since(now), err)
+		c.Metrics.countCall("IsDrifted", time.Since(now), err)
 		c.Emit(func(s *state.State) {
 			d.asking = false
 			if err != nil {
@@ -77,7 +77,7 @@ func (c *Controller) drifted(ctx context.Context, now time.Time, snap *model.Sna
 	return time.Time{}
 }
 
-// nodeClass is a node class as a provider takes it.
-func nodeClass(k *state.NodeClass) cloud.NodeClass {
+// providerNodeClass is a node class as a provider takes it.
+func providerNodeClass(k *state.NodeClass) cloud.NodeClass {
 	return cloud.NodeClass{Group: k.Group, Kind: k.Kind, Name: k.Name, UID: k.UID, Generation: k.Generation, Annotations: k.Annotations, Spec: k.Spec}
 }

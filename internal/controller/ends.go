@@ -25,39 +25,39 @@ type classEnd struct {
 	why    model.Condition // why it is still there; empty status: not known
 }
 
-// ender is the provider, where it makes things for node classes of this kind; nil: it does not.
-func (c *Controller) ender(k *state.NodeClass) cloud.ClassEnder {
+// classEnder is the provider, where it makes things for node classes of this kind; nil: it does not.
+func (c *Controller) classEnder(k *state.NodeClass) cloud.ClassEnder {
 	if e, ok := cloud.As[cloud.ClassEnder](c.Provider); ok && e.EndsClasses(k.Group, k.Kind) {
 		return e
 	}
 	return nil
 }
 
-// held says whether things may be made for a node class: it bears its finalizer by then, so that they go with it also when this process ends
+// ensureFinalizer says whether things may be made for a node class: it bears its finalizer by then, so that they go with it also when this process ends
 // in between. Where the finalizer may not be written, that is told and it goes on without: machines matter more than what is left behind.
-func (c *Controller) held(now time.Time, k *state.NodeClass) bool {
-	if k.HasFinalizer || c.loose[k.UID] || c.ender(k) == nil {
+func (c *Controller) ensureFinalizer(now time.Time, k *state.NodeClass) bool {
+	if k.HasFinalizer || c.withoutFinalizer[k.UID] || c.classEnder(k) == nil {
 		return true
 	}
 	a := plan.UpdateNodeClass{Group: k.Group, Kind: k.Kind, Name: k.Name, UID: k.UID, AddFinalizer: true, Why: plan.Reason{Code: plan.Initializing}}
 	if !c.State.InFlight.HasAction(a.Key(), now) {
-		c.begin(c.base, now, a)
+		c.beginAction(c.base, now, a)
 	}
 	return false
 }
 
-// classEnds gives node classes their finalizers, and sees to their ends: when no claim uses one any more, what was made for it is taken away
+// endNodeClasses gives node classes their finalizers, and sees to their ends: when no claim uses one any more, what was made for it is taken away
 // and then its finalizer. It says when it has something to do next.
-func (c *Controller) classEnds(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
+func (c *Controller) endNodeClasses(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
 	var next time.Time
 	there := map[string]bool{}
 	var users map[string][]string // claims by node class; nil while none is being deleted
 	for _, k := range c.State.Pools.ListNodeClasses() {
-		if c.ender(k) == nil {
+		if c.classEnder(k) == nil {
 			continue
 		}
 		if k.Deleting.IsZero() {
-			c.held(now, k)
+			c.ensureFinalizer(now, k)
 			continue
 		}
 		if !k.HasFinalizer {
@@ -80,25 +80,25 @@ func (c *Controller) classEnds(ctx context.Context, now time.Time, snap *model.S
 		case e.asking:
 		case len(by) > 0:
 			e.done, e.fails, e.due = false, 0, time.Time{}
-			text := "it is being deleted and waits for NodeClaims that use it: " + few(by)
+			text := "it is being deleted and waits for NodeClaims that use it: " + nameFirst(by)
 			e.why = model.Condition{Status: "False", Reason: "WaitingOnNodeClaimTermination", Message: text}
-			if c.fresh(now, k.Kind+"/"+k.Name+" end", text) {
+			if c.isNews(now, k.Kind+"/"+k.Name+" end", text) {
 				c.Cluster.Event(k.Kind, "", k.Name, k.UID, false, "WaitingOnNodeClaimTermination", text)
 			}
 		case e.done:
 			a := plan.UpdateNodeClass{Group: k.Group, Kind: k.Kind, Name: k.Name, UID: k.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted}}
 			if !c.State.InFlight.HasAction(a.Key(), now) {
-				c.begin(c.base, now, a)
+				c.beginAction(c.base, now, a)
 			}
 		case now.Before(e.due):
 			if next.IsZero() || e.due.Before(next) {
 				next = e.due
 			}
 		default:
-			c.end(ctx, now, k, e)
+			c.endNodeClass(ctx, now, k, e)
 		}
 		if e.why.Status != "" {
-			c.classStatus(c.State, k, cloud.ClassStatus{Conditions: map[string]model.Condition{"Ready": e.why}})
+			c.writeClassStatus(c.State, k, cloud.ClassStatus{Conditions: map[string]model.Condition{"Ready": e.why}})
 		}
 	}
 	for uid := range c.ends {
@@ -109,10 +109,10 @@ func (c *Controller) classEnds(ctx context.Context, now time.Time, snap *model.S
 	return next
 }
 
-// end has the provider take away what was made for a node class.
-func (c *Controller) end(ctx context.Context, now time.Time, k *state.NodeClass, e *classEnd) {
+// endNodeClass has the provider take away what was made for a node class.
+func (c *Controller) endNodeClass(ctx context.Context, now time.Time, k *state.NodeClass, e *classEnd) {
 	e.asking = true
-	by, nc := c.ender(k), nodeClass(k)
+	by, nc := c.classEnder(k), providerNodeClass(k)
 	go func() {
 		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()
@@ -120,14 +120,14 @@ func (c *Controller) end(ctx context.Context, now time.Time, k *state.NodeClass,
 		if ctx.Err() != nil && err != nil {
 			return // the loop has ended; whoever comes next asks again
 		}
-		c.Metrics.call("EndClass", time.Since(now), err)
+		c.Metrics.countCall("EndClass", time.Since(now), err)
 		c.Emit(func(*state.State) {
 			now := time.Now()
 			e.asking = false
 			entry := ledger.Entry{At: now, Kind: "end", Subject: "nodeclass/" + k.Name, Why: []plan.Reason{{Code: plan.Deleted}}, Outcome: "done"}
 			if err != nil {
 				e.fails++
-				e.due = now.Add(max(cloud.AfterOf(err), backoff(e.fails, time.Second, time.Minute)))
+				e.due = now.Add(max(cloud.AfterOf(err), retryPause(e.fails, time.Second, time.Minute)))
 				c.Log.Warn("what was made for a node class is not gone yet, will try again", "nodeClass", k.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
 				e.why = model.Condition{Status: "False", Reason: string(cloud.KindOf(err)), Message: "it is being deleted, and what was made for it could not be: " + err.Error()}
 				if cloud.KindOf(err) == cloud.Denied {
@@ -146,8 +146,8 @@ func (c *Controller) end(ctx context.Context, now time.Time, k *state.NodeClass,
 	}()
 }
 
-// few names the first of many.
-func few(names []string) string {
+// nameFirst names the first of many.
+func nameFirst(names []string) string {
 	const most = 5
 	if len(names) <= most {
 		return strings.Join(names, ", ")

@@ -79,8 +79,8 @@ func TestClassBearsFinalizerFirst(t *testing.T) {
 			b.note("asked", "offerings")
 			return catalogue, nil
 		}
-		b.c.Synced()
-		b.c.Lead()
+		b.c.MarkSynced()
+		b.c.StartActing()
 		b.pod("a", "a")
 		time.Sleep(10 * time.Second)
 		if have := b.order(); len(have) < 2 || have[0] != "class +finalizer class" || have[1] != "asked offerings" {
@@ -96,8 +96,8 @@ func TestClassBearsFinalizerFirst(t *testing.T) {
 func TestClassFinalizerRefused(t *testing.T) {
 	classed(t, func(t *testing.T, b *bench, _ func(func(*state.NodeClass))) {
 		b.updateClass = func(plan.UpdateNodeClass) error { return fmt.Errorf("%w: forbidden", plan.ErrInvalid) }
-		b.c.Synced()
-		b.c.Lead()
+		b.c.MarkSynced()
+		b.c.StartActing()
 		b.pod("a", "a")
 		time.Sleep(10 * time.Second)
 		if n := len(b.made("launch")); n != 1 {

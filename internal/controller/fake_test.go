@@ -88,8 +88,8 @@ func run(t *testing.T, play func(t *testing.T, b *bench)) {
 
 // lead has the loop act, from now on.
 func (b *bench) lead() {
-	b.c.Synced()
-	b.c.Lead()
+	b.c.MarkSynced()
+	b.c.StartActing()
 	time.Sleep(5 * time.Second)
 	b.mu.Lock()
 	defer b.mu.Unlock()

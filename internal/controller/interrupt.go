@@ -31,15 +31,15 @@ var interruptionEvent = map[string]string{
 	spotInterruption: "SpotInterrupted", reservationInterruption: "CapacityReservationInstanceInterrupted", rebalance: "SpotRebalanceRecommendation", scheduledChange: "InstanceUnhealthy", stateChange: "InstanceTerminating",
 }
 
-// listen hands on what the cloud says about machines that it will take away, until the context ends.
-func (c *Controller) listen(ctx context.Context) {
+// listenForInterruptions hands on what the cloud says about machines that it will take away, until the context ends.
+func (c *Controller) listenForInterruptions(ctx context.Context) {
 	source, ok := cloud.As[cloud.Interrupter](c.Provider)
 	if !ok {
 		return
 	}
 	for n := 1; ctx.Err() == nil; n++ {
 		began := time.Now()
-		err := source.Interruptions(ctx, c.interrupted)
+		err := source.Interruptions(ctx, c.handleInterruption)
 		if ctx.Err() != nil {
 			return
 		}
@@ -51,18 +51,18 @@ func (c *Controller) listen(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(cloud.AfterOf(err), backoff(n, 100*time.Millisecond, 10*time.Second))):
+		case <-time.After(max(cloud.AfterOf(err), retryPause(n, 100*time.Millisecond, 10*time.Second))):
 		}
 	}
 }
 
 var errNotKnownYet = errors.New("the machine's NodeClaim does not say yet that it is its machine")
 
-// interrupted keeps one notice: it is decided on at once, and done with only when it is written into the machine's NodeClaim, or when
+// handleInterruption keeps one notice: it is decided on at once, and done with only when it is written into the machine's NodeClaim, or when
 // there is none.
-func (c *Controller) interrupted(ctx context.Context, i cloud.Interruption) error {
-	c.Metrics.interruptionReceived(i)
-	n, err := c.heed(ctx, i)
+func (c *Controller) handleInterruption(ctx context.Context, i cloud.Interruption) error {
+	c.Metrics.countInterruption(i)
+	n, err := c.noteInterruption(ctx, i)
 	if err != nil {
 		return fmt.Errorf("keep notice %s of %s: %w", i.Kind, i.ProviderID, err)
 	}
@@ -71,7 +71,7 @@ func (c *Controller) interrupted(ctx context.Context, i cloud.Interruption) erro
 			return fmt.Errorf("keep notice %s of %s in nodeclaim %s: %w", i.Kind, i.ProviderID, n.claim.Name, err)
 		}
 	}
-	c.Metrics.interruptionKept(i)
+	c.Metrics.countKeptInterruption(i)
 	return nil
 }
 
@@ -82,17 +82,17 @@ type noticed struct {
 	lane  chan struct{} // in which one at a time writes notices into the claim
 }
 
-// heed has the loop know of a notice from now on.
-func (c *Controller) heed(ctx context.Context, i cloud.Interruption) (noticed, error) {
+// noteInterruption has the loop know of a notice from now on.
+func (c *Controller) noteInterruption(ctx context.Context, i cloud.Interruption) (noticed, error) {
 	var err error
-	a, lost := inLoop(ctx, c, func(s *state.State) (a noticed) {
+	a, lost := askLoop(ctx, c, func(s *state.State) (a noticed) {
 		var owned bool
 		if a.claim, owned = s.FindClaimByProviderID(i.ProviderID); a.claim == nil && owned {
 			err = errNotKnownYet
 		} else if a.claim != nil {
 			if a.text, err = c.noticeText(s, a.claim, i); a.text != "" {
 				s.Overlay.AnnotateClaim(a.claim.Name, decide.AnnotationInterrupted, a.text)
-				a.lane = c.lane("notice of "+a.claim.UID, 1)
+				a.lane = c.findLane("notice of "+a.claim.UID, 1)
 			}
 		}
 		return a
@@ -103,8 +103,8 @@ func (c *Controller) heed(ctx context.Context, i cloud.Interruption) (noticed, e
 	return a, err
 }
 
-// inLoop has the loop answer a question.
-func inLoop[T any](ctx context.Context, c *Controller, ask func(*state.State) T) (none T, err error) {
+// askLoop has the loop answer a question.
+func askLoop[T any](ctx context.Context, c *Controller, ask func(*state.State) T) (none T, err error) {
 	ch := make(chan T, 1)
 	select {
 	case c.changes <- func(s *state.State) { ch <- ask(s) }:
@@ -125,7 +125,7 @@ func (c *Controller) noticeText(s *state.State, claim *model.Claim, i cloud.Inte
 		return "", nil // nothing is done for a recommendation, as in the reference; or it goes already
 	}
 	have, told := decide.ReadNotice(claim)
-	sooner := have.Kind == stateChange || takenBack(have.Kind) && i.Kind != stateChange // than what is announced now, which may be for next week
+	sooner := have.Kind == stateChange || isCapacityReclaimed(have.Kind) && i.Kind != stateChange // than what is announced now, which may be for next week
 	if told && (have.Kind == i.Kind || sooner) {
 		if s.Overlay.HasAnnotation(claim.UID) {
 			return claim.Annotations[decide.AnnotationInterrupted], nil // it was told before, and could not be written then
@@ -133,16 +133,18 @@ func (c *Controller) noticeText(s *state.State, claim *model.Claim, i cloud.Inte
 		return "", nil
 	}
 	now := time.Now()
-	if takenBack(i.Kind) {
-		c.setAside(claim)
+	if isCapacityReclaimed(i.Kind) {
+		c.setOfferingAside(claim)
 	}
 	c.Log.Info("machine will be taken away", "nodeclaim", claim.Name, "node", claim.NodeName, "kind", i.Kind, "at", i.At)
 	c.Ledger.Add(ledger.Entry{At: now, Kind: "interrupt", Subject: "nodeclaim/" + claim.Name, Why: []plan.Reason{noticeReason(claim, i)}})
 	return decide.Notice{Kind: i.Kind, At: i.At, Seen: now}.Text()
 }
 
-// takenBack says whether a notice is of capacity that somebody else is given: what is bought in its stead is not to be bought there.
-func takenBack(kind string) bool { return kind == spotInterruption || kind == reservationInterruption }
+// isCapacityReclaimed says whether a notice is of capacity that somebody else is given: what is bought in its stead is not to be bought there.
+func isCapacityReclaimed(kind string) bool {
+	return kind == spotInterruption || kind == reservationInterruption
+}
 
 func noticeReason(claim *model.Claim, i cloud.Interruption) plan.Reason {
 	return plan.Reason{Code: plan.Interrupted, Pool: claim.Pool, Subject: "nodeclaim/" + claim.Name, Key: i.Kind}
@@ -160,14 +162,14 @@ func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interrup
 			return ctx.Err()
 		}
 		select { // few at once: those that are to come in the machines' stead go first
-		case c.narrow <- struct{}{}:
-			defer func() { <-c.narrow }()
+		case c.backgroundLane <- struct{}{}:
+			defer func() { <-c.backgroundLane }()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit) // one write that hangs must not keep all other notices
 		defer cancel()
-		text, err := inLoop(ctx, c, func(s *state.State) string {
+		text, err := askLoop(ctx, c, func(s *state.State) string {
 			if now := s.FindClaim(claim.Name); now != nil && now.UID == claim.UID {
 				return now.Annotations[decide.AnnotationInterrupted]
 			}
@@ -199,15 +201,15 @@ func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interrup
 	return nil
 }
 
-// setAside has the offering of a machine that is taken back not bought again for a while.
-func (c *Controller) setAside(claim *model.Claim) {
+// setOfferingAside has the offering of a machine that is taken back not bought again for a while.
+func (c *Controller) setOfferingAside(claim *model.Claim) {
 	l := claim.Labels
 	c.Provider.Set(cloud.OfferingKey{InstanceType: l[model.LabelInstanceType], Zone: l[model.LabelZone], CapacityType: l[model.LabelCapacityType]})
-	c.askAgain()
+	c.refreshOfferings()
 }
 
-// askClass has the offerings of a node class's pools asked for at once: how many machines its node groups have has changed.
-func (c *Controller) askClass(group, kind, name string) {
+// refreshClassOfferings has the offerings of a node class's pools asked for at once: how many machines its node groups have has changed.
+func (c *Controller) refreshClassOfferings(group, kind, name string) {
 	for _, p := range c.State.Pools.ListPools() {
 		if info := c.pools[p.Name]; info != nil && p.ClassGroup == group && p.ClassKind == kind && p.ClassName == name {
 			info.due, info.again = time.Time{}, info.asking
@@ -215,8 +217,8 @@ func (c *Controller) askClass(group, kind, name string) {
 	}
 }
 
-// askAgain has the offerings of every pool asked for at once: what was set aside is to be seen by the next decision.
-func (c *Controller) askAgain() {
+// refreshOfferings has the offerings of every pool asked for at once: what was set aside is to be seen by the next decision.
+func (c *Controller) refreshOfferings() {
 	for _, p := range c.pools {
 		p.due, p.again = time.Time{}, p.asking
 	}

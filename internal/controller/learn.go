@@ -19,9 +19,9 @@ import (
 // learned is what a node of a type and image turned out to have.
 type learned struct{ instanceType, image string }
 
-// learn tells a provider that wants to know how much memory its machines' nodes have: for each type and image the least that was
+// teachProvider tells a provider that wants to know how much memory its machines' nodes have: for each type and image the least that was
 // seen, and only when that is news.
-func (c *Controller) learn(ctx context.Context, snap *model.Snapshot) {
+func (c *Controller) teachProvider(ctx context.Context, snap *model.Snapshot) {
 	p, ok := cloud.As[cloud.Learner](c.Provider)
 	if !ok || c.learning {
 		return

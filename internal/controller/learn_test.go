@@ -41,7 +41,7 @@ func TestLearn(t *testing.T) {
 	snap := &model.Snapshot{Claims: []*model.Claim{claim("1", "ami"), claim("2", "ami"), claim("3", "")}, Nodes: []*model.Node{node("1", 7), node("2", 6), node("3", 5), node("4", 4)}}
 	look := func() { // and take in what came of it
 		t.Helper()
-		c.learn(t.Context(), snap)
+		c.teachProvider(t.Context(), snap)
 		if c.learning {
 			change := <-c.changes
 			change(state.New())

@@ -25,8 +25,8 @@ const (
 	keepAgain   = 10 * time.Second // after a failure
 )
 
-// Recall takes over what the process that led before has learned. It comes before Lead.
-func (c *Controller) Recall(ctx context.Context) {
+// RecallLessons takes over what the process that led before has learned. It comes before Lead.
+func (c *Controller) RecallLessons(ctx context.Context) {
 	if c.Keeper == nil {
 		return
 	}
@@ -46,8 +46,8 @@ func (c *Controller) Recall(ctx context.Context) {
 	c.Emit(func(s *state.State) { c.mem = c.mem.WithLearned(kept, s.Resources().Dim) })
 }
 
-// keep has what was learned kept when there is more of it.
-func (c *Controller) keep(ctx context.Context, snap *model.Snapshot) {
+// keepLessons has what was learned kept when there is more of it.
+func (c *Controller) keepLessons(ctx context.Context, snap *model.Snapshot) {
 	n := c.mem.LearnedChanges()
 	if c.Keeper == nil || c.keeping || n == c.kept {
 		return

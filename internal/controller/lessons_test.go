@@ -60,7 +60,7 @@ func TestKeep(t *testing.T) {
 		c := New(&Controller{Keeper: book, Provider: provider, State: st, Config: DefaultConfig(), Log: slog.New(slog.DiscardHandler)})
 		c.mem = mem
 		look := func() { // and take in what came of it
-			c.keep(t.Context(), snap)
+			c.keepLessons(t.Context(), snap)
 			if c.keeping {
 				(<-c.changes)(st)
 			}
@@ -77,14 +77,14 @@ func TestKeep(t *testing.T) {
 		}
 
 		next := New(&Controller{Keeper: book, Provider: provider, State: state.New(), Config: DefaultConfig(), Log: slog.New(slog.DiscardHandler)})
-		next.Recall(t.Context())
+		next.RecallLessons(t.Context())
 		(<-next.changes)(next.State)
 		if have, want := next.mem.Learned(next.State.Resources().Names()), c.mem.Learned(snap.ResourceNames); len(have.Types) != 1 || have.Types[0].Came["uid-c"]["cpu"] != want.Types[0].Came["uid-c"]["cpu"] {
 			t.Errorf("the next process knows %v, want %v", have, want)
 		}
 		for _, b := range []*notebook{{text: "{"}, {err: errors.New("forbidden")}} {
 			next.Keeper = b
-			next.Recall(t.Context())
+			next.RecallLessons(t.Context())
 		}
 		if len(next.changes) > 0 {
 			t.Error("what can't be read was taken over")
@@ -96,9 +96,9 @@ func TestKeep(t *testing.T) {
 func TestStandingDownForgetsNoLesson(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.c.Keeper = &notebook{text: `{"types":[{"pool":"uid-p","type":"cheap","basis":"b","promised":{"cpu":4000},"came":{"uid-c":{"cpu":3000}}}]}`}
-		b.c.Recall(t.Context())
-		b.c.StandDown([]string{karpenter})
-		b.c.StandDown(nil)
+		b.c.RecallLessons(t.Context())
+		b.c.SetOtherAutoscalers([]string{karpenter})
+		b.c.SetOtherAutoscalers(nil)
 		known := make(chan decide.LearnedCapacity, 1)
 		b.c.Emit(func(s *state.State) { known <- b.c.mem.Learned(s.Resources().Names()) })
 		if l := <-known; len(l.Types) != 1 || l.Types[0].Came["uid-c"]["cpu"] != 3000 {

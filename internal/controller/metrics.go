@@ -97,7 +97,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	return m
 }
 
-func (m *Metrics) decided(d time.Duration, out *decide.Output) {
+func (m *Metrics) recordDecision(d time.Duration, out *decide.Output) {
 	m.schedulingDuration.Observe(d.Seconds())
 	m.queueDepth.Set(float64(out.Stats.Pods))
 	if out.Cost.NewMicroPerHour > 0 {
@@ -107,14 +107,14 @@ func (m *Metrics) decided(d time.Duration, out *decide.Output) {
 	}
 }
 
-func (m *Metrics) refused() { m.plansRefused.Inc() }
-func (m *Metrics) failed()  { m.decisionsFailed.Inc() }
-func (m *Metrics) refusedMove(cause plan.Code) {
+func (m *Metrics) countRefusedPlan()    { m.plansRefused.Inc() }
+func (m *Metrics) countFailedDecision() { m.decisionsFailed.Inc() }
+func (m *Metrics) countRefusedCommand(cause plan.Code) {
 	m.movesRefused.WithLabelValues(string(cause)).Inc()
 }
 
-// bound counts the answer to a binding.
-func (m *Metrics) bound(err error) {
+// countBinding counts the answer to a binding.
+func (m *Metrics) countBinding(err error) {
 	result := "error"
 	switch {
 	case err == nil:
@@ -129,12 +129,12 @@ func (m *Metrics) bound(err error) {
 	m.bindings.WithLabelValues(result).Inc()
 }
 
-// unfit counts a binding that verify was against.
-func (m *Metrics) unfit() { m.bindings.WithLabelValues("unfit").Inc() }
+// countUnfitBinding counts a binding that verify was against.
+func (m *Metrics) countUnfitBinding() { m.bindings.WithLabelValues("unfit").Inc() }
 
-func (m *Metrics) unschedulable(n int) { m.unschedulablePods.Set(float64(n)) }
+func (m *Metrics) setUnschedulable(n int) { m.unschedulablePods.Set(float64(n)) }
 
-func (m *Metrics) created(a plan.CreateClaim) {
+func (m *Metrics) countCreatedClaim(a plan.CreateClaim) {
 	reason := "provisioned"
 	if a.Why.Code != plan.Demand {
 		reason = strings.ToLower(string(a.Why.Code))
@@ -142,7 +142,7 @@ func (m *Metrics) created(a plan.CreateClaim) {
 	m.claimsCreated.WithLabelValues(a.Pool.Name, reason, a.CapacityType).Inc()
 }
 
-func (m *Metrics) disrupted(c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string, pods int) {
+func (m *Metrics) countDisruptedClaim(c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string, pods int) {
 	capacityType, policy, image := "", "", ""
 	if c != nil {
 		capacityType, image = c.Labels[model.LabelCapacityType], c.ImageID
@@ -150,15 +150,15 @@ func (m *Metrics) disrupted(c *model.Claim, pool *model.NodePool, a plan.DeleteC
 	if pool != nil {
 		policy = pool.ConsolidationPolicy
 	}
-	m.claimsDisrupted.WithLabelValues(a.Why.Pool, string(a.Why.Code), capacityType, policy, gentle(a.Why)).Inc()
-	m.podsDisrupted.WithLabelValues(string(a.Why.Code), a.Why.Pool, capacityType, policy, gentle(a.Why)).Add(float64(pods))
+	m.claimsDisrupted.WithLabelValues(a.Why.Pool, string(a.Why.Code), capacityType, policy, terminationKind(a.Why)).Inc()
+	m.podsDisrupted.WithLabelValues(string(a.Why.Code), a.Why.Pool, capacityType, policy, terminationKind(a.Why)).Add(float64(pods))
 	if a.Why.Code == plan.Unhealthy {
 		m.unhealthy.WithLabelValues(condition, a.Why.Pool, capacityType, image).Inc()
 	}
 }
 
-// moved counts a move that was begun.
-func (m *Metrics) moved(x *decide.StartedCommand) {
+// countDisruptionCommand counts a move that was begun.
+func (m *Metrics) countDisruptionCommand(x *decide.StartedCommand) {
 	decision, kind := "delete", "single"
 	if len(x.Replacements) > 0 || x.OneForOne {
 		decision = "replace"
@@ -176,35 +176,35 @@ func (m *Metrics) moved(x *decide.StartedCommand) {
 		m.decisionsByPool.WithLabelValues(u.Pool.Name, decision, string(x.Cause), kind).Inc()
 	}
 	for pool, score := range x.BalancedScores {
-		m.score("approved", pool, score)
+		m.countBalancedScore("approved", pool, score)
 	}
 }
 
-// score counts a move that was held against policy Balanced for one of its pools.
-func (m *Metrics) score(decision, pool string, score float64) {
+// countBalancedScore counts a move that was held against policy Balanced for one of its pools.
+func (m *Metrics) countBalancedScore(decision, pool string, score float64) {
 	m.balanced.WithLabelValues(decision, pool, disrupt.Balanced).Inc()
 	m.balancedScore.WithLabelValues(decision, pool, disrupt.Balanced).Observe(score)
 }
 
-func (m *Metrics) call(method string, d time.Duration, err error) {
+func (m *Metrics) countCall(method string, d time.Duration, err error) {
 	m.cloudDuration.WithLabelValues(method).Observe(d.Seconds())
 	if kind := cloud.KindOf(err); kind != cloud.None {
 		m.cloudErrors.WithLabelValues(method, string(kind)).Inc()
 	}
 }
 
-func (m *Metrics) interruptionReceived(i cloud.Interruption) {
+func (m *Metrics) countInterruption(i cloud.Interruption) {
 	m.interruptions.WithLabelValues(i.Kind).Inc()
 }
 
-func (m *Metrics) interruptionKept(i cloud.Interruption) {
+func (m *Metrics) countKeptInterruption(i cloud.Interruption) {
 	m.interruptionsKept.Inc()
 	if !i.Sent.IsZero() {
 		m.interruptionTime.Observe(time.Since(i.Sent).Seconds())
 	}
 }
 
-func (m *Metrics) evicted(err error) {
+func (m *Metrics) countEviction(err error) {
 	code := 200
 	switch {
 	case err == nil:
@@ -218,8 +218,8 @@ func (m *Metrics) evicted(err error) {
 	m.evictions.WithLabelValues(strconv.Itoa(code)).Inc()
 }
 
-// cluster sets the gauges that follow the Snapshot.
-func (m *Metrics) cluster(s *model.Snapshot) {
+// setClusterGauges sets the gauges that follow the Snapshot.
+func (m *Metrics) setClusterGauges(s *model.Snapshot) {
 	m.synced.Set(1)
 	m.nodeCount.Set(float64(len(s.Nodes)))
 	seen := map[string]bool{}
@@ -228,10 +228,10 @@ func (m *Metrics) cluster(s *model.Snapshot) {
 		for i, name := range s.ResourceNames {
 			d := model.Dim(i)
 			if v := p.StatusResources.At(d); v != 0 {
-				m.poolUsage.WithLabelValues(p.Name, name).Set(base(d, v))
+				m.poolUsage.WithLabelValues(p.Name, name).Set(inBaseUnit(d, v))
 			}
 			if i < len(p.HasLimit) && p.HasLimit[i] {
-				m.poolLimit.WithLabelValues(p.Name, name).Set(base(d, p.Limits.At(d)))
+				m.poolLimit.WithLabelValues(p.Name, name).Set(inBaseUnit(d, p.Limits.At(d)))
 			}
 		}
 	}
@@ -244,8 +244,8 @@ func (m *Metrics) cluster(s *model.Snapshot) {
 	m.lastUsage = seen
 }
 
-// base is an amount in the base unit: cores, bytes, counts.
-func base(d model.Dim, v int64) float64 {
+// inBaseUnit is an amount in the base unit: cores, bytes, counts.
+func inBaseUnit(d model.Dim, v int64) float64 {
 	if d == model.CPU {
 		return float64(v) / 1000
 	}

@@ -72,16 +72,16 @@ func newChanges(r prometheus.Registerer) *changes {
 // classKinds are the kinds of node classes by which their conditions are counted.
 var classKinds = []string{"ec2nodeclass", "kwoknodeclass", "nodegroupclass"}
 
-// classKind is the one of a node class; empty: none.
-func classKind(c *state.NodeClass) string {
+// nodeClassKind is the one of a node class; empty: none.
+func nodeClassKind(c *state.NodeClass) string {
 	if c == nil || !slices.Contains(classKinds, strings.ToLower(c.Kind)) {
 		return ""
 	}
 	return strings.ToLower(c.Kind)
 }
 
-// between walks two lists in the same order by key and hands over what is not the same in both.
-func between[T any](was, is []*T, key func(*T) string, changed func(was, is *T)) {
+// compareLists walks two lists in the same order by key and hands over what is not the same in both.
+func compareLists[T any](was, is []*T, key func(*T) string, changed func(was, is *T)) {
 	if len(was) == len(is) && (len(is) == 0 || &was[0] == &is[0]) {
 		return
 	}
@@ -112,47 +112,47 @@ func between[T any](was, is []*T, key func(*T) string, changed func(was, is *T))
 	}
 }
 
-// observe takes in a Snapshot.
-func (m *changes) observe(s *model.Snapshot, classes []*state.NodeClass, now time.Time) {
+// observeSnapshot takes in a Snapshot.
+func (m *changes) observeSnapshot(s *model.Snapshot, classes []*state.NodeClass, now time.Time) {
 	last, lastClasses := m.last, m.classes
 	m.last, m.classes = s, classes
 	if last == nil {
 		for _, p := range s.Pending {
-			m.pods.waits(p, now)
+			m.pods.notePending(p, now)
 		}
 		return
 	}
 	var waited []string // by uid: pods that wait no more
-	between(last.Pending, s.Pending, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) {
+	compareLists(last.Pending, s.Pending, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) {
 		if was != nil && (is == nil || is.UID != was.UID) {
 			waited = append(waited, was.UID)
 		}
 		if is != nil && (was == nil || was.UID != is.UID) {
-			m.pods.waits(is, now)
+			m.pods.notePending(is, now)
 		}
 	})
-	between(last.Claims, s.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
+	compareLists(last.Claims, s.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
 		if was != nil && (is == nil || is.UID != was.UID && was.UID != "") {
-			m.claimGone(was, now)
+			m.observeClaimEnd(was, now)
 		}
 		if was != nil && is != nil && is.UID == was.UID {
-			m.conditions("nodeclaim", was.Conditions, is.Conditions)
+			m.observeConditions("nodeclaim", was.Conditions, is.Conditions)
 			if is.Is(lifecycle.Drained) && !was.Is(lifecycle.Drained) {
 				m.nodesDrained.WithLabelValues(is.Pool).Inc()
 			}
 		}
 	})
-	between(last.Nodes, s.Nodes, func(n *model.Node) string { return n.Name }, func(was, is *model.Node) {
+	compareLists(last.Nodes, s.Nodes, func(n *model.Node) string { return n.Name }, func(was, is *model.Node) {
 		switch {
 		case is == nil:
-			m.nodeGone(was, now)
+			m.observeNodeEnd(was, now)
 			for _, p := range was.Pods {
-				m.pods.gone(p.UID, false)
+				m.pods.forgetPod(p.UID, false)
 			}
 		case was == nil || was.UID != is.UID:
 			was = nil
 		default:
-			m.conditions("node", was.Conditions, is.Conditions)
+			m.observeConditions("node", was.Conditions, is.Conditions)
 		}
 		if is == nil {
 			return
@@ -164,36 +164,36 @@ func (m *changes) observe(s *model.Snapshot, classes []*state.NodeClass, now tim
 		if was != nil {
 			before = was.Pods
 		}
-		between(before, is.Pods, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) { m.pod(was, is, now) })
+		compareLists(before, is.Pods, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) { m.observePod(was, is, now) })
 	})
-	between(lastClasses, classes, func(c *state.NodeClass) string { return c.Group + "\x00" + c.Kind + "\x00" + c.Name }, func(was, is *state.NodeClass) {
-		if kind := classKind(is); was != nil && is != nil && was.UID == is.UID && kind != "" {
-			m.conditions(kind, was.Conditions, is.Conditions)
+	compareLists(lastClasses, classes, func(c *state.NodeClass) string { return c.Group + "\x00" + c.Kind + "\x00" + c.Name }, func(was, is *state.NodeClass) {
+		if kind := nodeClassKind(is); was != nil && is != nil && was.UID == is.UID && kind != "" {
+			m.observeConditions(kind, was.Conditions, is.Conditions)
 		}
-		if was != nil && (is == nil || is.UID != was.UID) && !was.Deleting.IsZero() && m.termination[classKind(was)] != nil {
-			m.termination[classKind(was)].WithLabelValues().Observe(now.Sub(was.Deleting).Seconds())
+		if was != nil && (is == nil || is.UID != was.UID) && !was.Deleting.IsZero() && m.termination[nodeClassKind(was)] != nil {
+			m.termination[nodeClassKind(was)].WithLabelValues().Observe(now.Sub(was.Deleting).Seconds())
 		}
 	})
 	for _, uid := range waited {
-		m.pods.gone(uid, true)
+		m.pods.forgetPod(uid, true)
 	}
-	between(last.Pools, s.Pools, func(p *model.NodePool) string { return string(rune(1<<20-int(p.Weight))) + p.Name }, func(was, is *model.NodePool) {
+	compareLists(last.Pools, s.Pools, func(p *model.NodePool) string { return string(rune(1<<20-int(p.Weight))) + p.Name }, func(was, is *model.NodePool) {
 		if was != nil && is != nil {
-			m.conditions("nodepool", was.Conditions, is.Conditions)
+			m.observeConditions("nodepool", was.Conditions, is.Conditions)
 		}
 	})
 }
 
-// pod takes in a pod that came to a node or changed there.
-func (m *changes) pod(was, is *model.Pod, now time.Time) {
+// observePod takes in a pod that came to a node or changed there.
+func (m *changes) observePod(was, is *model.Pod, now time.Time) {
 	if was != nil && (is == nil || is.UID != was.UID) {
-		m.pods.gone(was.UID, false)
+		m.pods.forgetPod(was.UID, false)
 		was = nil
 	}
 	if is == nil || !is.IsWorkload() {
 		return
 	}
-	m.pods.runs(is, now)
+	m.pods.noteOnNode(is, now)
 	if was == nil && !is.Bound.IsZero() {
 		m.podBound.Observe(max(0, is.Bound.Sub(is.Created).Seconds()))
 	}
@@ -202,7 +202,7 @@ func (m *changes) pod(was, is *model.Pod, now time.Time) {
 	}
 }
 
-func (m *changes) claimGone(c *model.Claim, now time.Time) {
+func (m *changes) observeClaimEnd(c *model.Claim, now time.Time) {
 	if c.Provisional || c.Deleting.IsZero() {
 		return
 	}
@@ -214,7 +214,7 @@ func (m *changes) claimGone(c *model.Claim, now time.Time) {
 	}
 }
 
-func (m *changes) nodeGone(n *model.Node, now time.Time) {
+func (m *changes) observeNodeEnd(n *model.Node, now time.Time) {
 	pool, ours := n.Labels[model.LabelNodePool], n.Labels[model.LabelRegistered] == "true"
 	if !n.Deleting.IsZero() {
 		m.termination["node"].WithLabelValues().Observe(now.Sub(n.Deleting).Seconds())
@@ -229,7 +229,7 @@ func (m *changes) nodeGone(n *model.Node, now time.Time) {
 	}
 }
 
-func (m *changes) conditions(kind string, was, is map[string]model.Condition) {
+func (m *changes) observeConditions(kind string, was, is map[string]model.Condition) {
 	for of, c := range is {
 		old := was[of]
 		if old.Status == c.Status {
@@ -242,8 +242,8 @@ func (m *changes) conditions(kind string, was, is map[string]model.Condition) {
 	}
 }
 
-// gentle says whether a deletion waits for budgets and for pods.
-func gentle(why plan.Reason) string {
+// terminationKind says whether a deletion waits for budgets and for pods.
+func terminationKind(why plan.Reason) string {
 	switch {
 	case why.OfCommand(), why.Code == plan.Deleted, why.Code == plan.ScaledDown:
 		return "graceful"

@@ -23,9 +23,9 @@ type podTimes struct {
 }
 
 type podTime struct {
-	name, namespace       string
-	created, seen         time.Time
-	decided, placed, home time.Time // first decided on, first given a place, bound; zero: not yet
+	name, namespace        string
+	created, seen          time.Time
+	decided, placed, bound time.Time // first decided on, first given a place, bound; zero: not yet
 }
 
 func newPodTimes(r prometheus.Registerer, buckets []float64) *podTimes {
@@ -42,8 +42,8 @@ func newPodTimes(r prometheus.Registerer, buckets []float64) *podTimes {
 	}
 }
 
-// waits takes in a pod that is not bound.
-func (m *podTimes) waits(p *model.Pod, now time.Time) {
+// notePending takes in a pod that is not bound.
+func (m *podTimes) notePending(p *model.Pod, now time.Time) {
 	if !p.IsWorkload() {
 		return
 	}
@@ -54,8 +54,8 @@ func (m *podTimes) waits(p *model.Pod, now time.Time) {
 	}
 }
 
-// decided takes in what a plan says of pods.
-func (m *podTimes) decided(pods []plan.PodDecision, now time.Time) {
+// noteDecided takes in what a plan says of pods.
+func (m *podTimes) noteDecided(pods []plan.PodDecision, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range pods {
@@ -73,16 +73,16 @@ func (m *podTimes) decided(pods []plan.PodDecision, now time.Time) {
 	}
 }
 
-// runs takes in a pod on a node.
-func (m *podTimes) runs(p *model.Pod, now time.Time) {
+// noteOnNode takes in a pod on a node.
+func (m *podTimes) noteOnNode(p *model.Pod, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.of[p.UID]
 	if t == nil {
 		return
 	}
-	if t.home.IsZero() {
-		if t.home = now; !t.placed.IsZero() {
+	if t.bound.IsZero() {
+		if t.bound = now; !t.placed.IsZero() {
 			m.bound.Observe(now.Sub(t.placed).Seconds())
 		}
 	}
@@ -94,17 +94,17 @@ func (m *podTimes) runs(p *model.Pod, now time.Time) {
 	}
 }
 
-// gone takes in a pod that is not there any more. waiting: it was not bound when last seen, and may be by now.
-func (m *podTimes) gone(uid string, waiting bool) {
+// forgetPod takes in a pod that is not there any more. waiting: it was not bound when last seen, and may be by now.
+func (m *podTimes) forgetPod(uid string, waiting bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if t := m.of[uid]; t != nil && (!waiting || t.home.IsZero()) {
+	if t := m.of[uid]; t != nil && (!waiting || t.bound.IsZero()) {
 		delete(m.of, uid)
 	}
 }
 
-// collect says how long the pods have waited so far.
-func (m *podTimes) collect(now time.Time, put func(string, float64, ...string)) {
+// collectWaits says how long the pods have waited so far.
+func (m *podTimes) collectWaits(now time.Time, put func(string, float64, ...string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, t := range m.of {
@@ -117,7 +117,7 @@ func (m *podTimes) collect(now time.Time, put func(string, float64, ...string)) 
 			continue
 		}
 		since("pods_provisioning_unstarted_time_seconds", t.placed)
-		if t.home.IsZero() {
+		if t.bound.IsZero() {
 			since("pods_provisioning_unbound_time_seconds", t.placed)
 		}
 	}

@@ -31,7 +31,7 @@ func TestPodTimes(t *testing.T) {
 	}
 	have := func(now time.Time) map[string]float64 {
 		out := map[string]float64{}
-		m.pods.collect(now, func(metric string, v float64, labels ...string) { out[metric+" "+labels[1]+"/"+labels[0]] = v })
+		m.pods.collectWaits(now, func(metric string, v float64, labels ...string) { out[metric+" "+labels[1]+"/"+labels[0]] = v })
 		return out
 	}
 	want := func(now time.Time, want map[string]float64) {
@@ -48,32 +48,32 @@ func TestPodTimes(t *testing.T) {
 	}
 	daemon := pod("daemon", func(p *model.Pod) { p.Class = &model.Class{Key: "d", Daemon: true} })
 	a, b := pod("a", nil), pod("b", nil)
-	m.observe(&model.Snapshot{Pending: []*model.Pod{a, daemon}}, nil, at(0))
-	m.observe(&model.Snapshot{Pending: []*model.Pod{a, b, daemon}}, nil, at(1))
+	m.observeSnapshot(&model.Snapshot{Pending: []*model.Pod{a, daemon}}, nil, at(0))
+	m.observeSnapshot(&model.Snapshot{Pending: []*model.Pod{a, b, daemon}}, nil, at(1))
 	want(at(3), map[string]float64{
 		"pods_unstarted_time_seconds d/a": 8, "pods_unstarted_time_seconds d/b": 8,
 		"pods_provisioning_scheduling_undecided_time_seconds d/a": 3, "pods_provisioning_scheduling_undecided_time_seconds d/b": 2,
 	})
-	m.pods.decided([]plan.PodDecision{{Pod: a, Outcome: plan.OnNew}, {Pod: b, Outcome: plan.Refused}, {Pod: daemon, Outcome: plan.Refused}}, at(4))
+	m.pods.noteDecided([]plan.PodDecision{{Pod: a, Outcome: plan.OnNew}, {Pod: b, Outcome: plan.Refused}, {Pod: daemon, Outcome: plan.Refused}}, at(4))
 	want(at(6), map[string]float64{
 		"pods_unstarted_time_seconds d/a": 11, "pods_unstarted_time_seconds d/b": 11,
 		"pods_provisioning_unbound_time_seconds d/a": 2, "pods_provisioning_unstarted_time_seconds d/a": 2,
 	})
 	// a is bound in the same Snapshot in which it waits no more; b is deleted.
 	bound := pod("a", func(p *model.Pod) { p.Node, p.Bound = "n", at(7) })
-	m.observe(&model.Snapshot{Pending: []*model.Pod{daemon}, Nodes: []*model.Node{{Name: "n", UID: "n", Pods: []*model.Pod{bound}}}}, nil, at(8))
+	m.observeSnapshot(&model.Snapshot{Pending: []*model.Pod{daemon}, Nodes: []*model.Node{{Name: "n", UID: "n", Pods: []*model.Pod{bound}}}}, nil, at(8))
 	want(at(9), map[string]float64{"pods_unstarted_time_seconds d/a": 14, "pods_provisioning_unstarted_time_seconds d/a": 5})
 	ready := pod("a", func(p *model.Pod) { p.Node, p.Bound, p.Ready, p.ReadySince = "n", at(7), true, at(9) })
-	m.observe(&model.Snapshot{Nodes: []*model.Node{{Name: "n", UID: "n", Pods: []*model.Pod{ready}}}}, nil, at(10))
+	m.observeSnapshot(&model.Snapshot{Nodes: []*model.Node{{Name: "n", UID: "n", Pods: []*model.Pod{ready}}}}, nil, at(10))
 	want(at(11), map[string]float64{})
 
 	// Pods on a node that goes before they were ready are forgotten too.
 	c := pod("c", nil)
-	m.observe(&model.Snapshot{Pending: []*model.Pod{c}}, nil, at(12))
+	m.observeSnapshot(&model.Snapshot{Pending: []*model.Pod{c}}, nil, at(12))
 	on := pod("c", func(p *model.Pod) { p.Node, p.Bound = "n", at(13) })
-	m.observe(&model.Snapshot{Nodes: []*model.Node{{Name: "n", UID: "n2", Pods: []*model.Pod{on}}}}, nil, at(13))
+	m.observeSnapshot(&model.Snapshot{Nodes: []*model.Node{{Name: "n", UID: "n2", Pods: []*model.Pod{on}}}}, nil, at(13))
 	want(at(14), map[string]float64{"pods_unstarted_time_seconds d/c": 19, "pods_provisioning_scheduling_undecided_time_seconds d/c": 2})
-	m.observe(&model.Snapshot{}, nil, at(15))
+	m.observeSnapshot(&model.Snapshot{}, nil, at(15))
 	want(at(16), map[string]float64{})
 }
 
@@ -153,7 +153,7 @@ func TestNodeClassMetrics(t *testing.T) {
 func TestBalancedMetrics(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.c.Emit(func(*state.State) {
-			b.c.Metrics.moved(&decide.StartedCommand{Command: &disrupt.Command{Cause: plan.Underutilized, BalancedScores: map[string]float64{"p": 0.7}}})
+			b.c.Metrics.countDisruptionCommand(&decide.StartedCommand{Command: &disrupt.Command{Cause: plan.Underutilized, BalancedScores: map[string]float64{"p": 0.7}}})
 			b.c.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/p", Have: "0.20"}})
 			b.c.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.DisruptionBudgetPDB}})
 		})

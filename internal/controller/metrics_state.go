@@ -71,11 +71,11 @@ func (m *StateMetrics) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// figures are decide's. What makes it panic makes the loop do less and go on; who only asks must not end the process.
-func (m *StateMetrics) figures(v *view, now time.Time) (figures []decide.PoolFigures, eligible map[plan.Code]int64) {
+// computeFigures are decide's. What makes it panic makes the loop do less and go on; who only asks must not end the process.
+func (m *StateMetrics) computeFigures(v *view, now time.Time) (figures []decide.PoolFigures, eligible map[plan.Code]int64) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			m.c.Metrics.failed()
+			m.c.Metrics.countFailedDecision()
 			m.c.Log.Error("figures of pools can't be told; this is a fault of dovetail", "panic", fault, "stack", string(debug.Stack()))
 		}
 	}()
@@ -90,7 +90,7 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 	unsynced := 0.0
 	if !m.c.synced.Load() {
-		unsynced = now.Sub(m.c.made).Seconds()
+		unsynced = now.Sub(m.c.readSince).Seconds()
 	}
 	put("cluster_state_unsynced_time_seconds", unsynced)
 	v := m.c.view.Load()
@@ -103,16 +103,16 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 	} else {
 		put("scheduler_unfinished_work_seconds", 0)
 	}
-	m.c.Metrics.changes.pods.collect(now, put)
-	m.nodes(s, now, put)
-	m.zones(s, put)
-	m.types(s, put)
+	m.c.Metrics.changes.pods.collectWaits(now, put)
+	m.collectNodes(s, now, put)
+	m.collectZones(s, put)
+	m.collectTypes(s, put)
 	for _, p := range s.Pending {
 		if p.IsWorkload() {
 			put("pods_unbound_time_seconds", now.Sub(p.Created).Seconds(), p.Name, p.Namespace)
 		}
 	}
-	figures, eligible := m.figures(v, now)
+	figures, eligible := m.computeFigures(v, now)
 	for _, f := range figures {
 		put("nodepools_cost_total", float64(f.PriceMicro)/1e6, f.Name)
 		put("nodepools_nodes_consuming_budgets", float64(f.Down), f.Name)
@@ -144,15 +144,15 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 		conditions("nodepool", p.Name, p.Conditions, time.Time{})
 	}
 	for _, c := range v.classes {
-		if kind := classKind(c); kind != "" {
+		if kind := nodeClassKind(c); kind != "" {
 			conditions(kind, c.Name, c.Conditions, c.Deleting)
 		}
 	}
 }
 
-// zones counts pods that wait by the zone that their own node selection and their volumes leave them: what other pods have to do with it
+// collectZones counts pods that wait by the zone that their own node selection and their volumes leave them: what other pods have to do with it
 // is not looked at.
-func (m *StateMetrics) zones(s *model.Snapshot, put func(string, float64, ...string)) {
+func (m *StateMetrics) collectZones(s *model.Snapshot, put func(string, float64, ...string)) {
 	ignored, count, of := 0, map[string]int{}, map[*model.Class]string{}
 	for _, p := range s.Pending {
 		if !p.IsWorkload() {
@@ -229,8 +229,8 @@ func effectiveZone(c *model.Class) string {
 	return "flexible"
 }
 
-// types are what the pools may buy, each once though several pools may.
-func (m *StateMetrics) types(s *model.Snapshot, put func(string, float64, ...string)) {
+// collectTypes are what the pools may buy, each once though several pools may.
+func (m *StateMetrics) collectTypes(s *model.Snapshot, put func(string, float64, ...string)) {
 	type offering struct{ instanceType, capacityType, zone string }
 	type figures struct {
 		price     int64
@@ -267,12 +267,12 @@ func (m *StateMetrics) types(s *model.Snapshot, put func(string, float64, ...str
 		put("cloudprovider_instance_type_offering_available", available, k.instanceType, k.capacityType, k.zone)
 	}
 	for name, t := range machine {
-		put("cloudprovider_instance_type_cpu_cores", base(model.CPU, t.Capacity.At(model.CPU)), name)
-		put("cloudprovider_instance_type_memory_bytes", base(model.Memory, t.Capacity.At(model.Memory)), name)
+		put("cloudprovider_instance_type_cpu_cores", inBaseUnit(model.CPU, t.Capacity.At(model.CPU)), name)
+		put("cloudprovider_instance_type_memory_bytes", inBaseUnit(model.Memory, t.Capacity.At(model.Memory)), name)
 	}
 }
 
-func (m *StateMetrics) nodes(s *model.Snapshot, now time.Time, put func(string, float64, ...string)) {
+func (m *StateMetrics) collectNodes(s *model.Snapshot, now time.Time, put func(string, float64, ...string)) {
 	var all, used model.Resources
 	for _, n := range s.Nodes {
 		all, used = all.AddInto(n.Allocatable, 1), used.AddInto(n.Used, 1)
@@ -293,10 +293,10 @@ func (m *StateMetrics) nodes(s *model.Snapshot, now time.Time, put func(string, 
 			if n.Allocatable.At(d) == 0 && n.Used.At(d) == 0 {
 				continue
 			}
-			put("nodes_allocatable", base(d, n.Allocatable.At(d)), labels...)
-			put("nodes_total_pod_requests", base(d, pods.At(d)), labels...)
-			put("nodes_total_daemon_requests", base(d, daemons.At(d)), labels...)
-			put("nodes_system_overhead", base(d, max(0, n.Capacity.At(d)-n.Allocatable.At(d))), labels...)
+			put("nodes_allocatable", inBaseUnit(d, n.Allocatable.At(d)), labels...)
+			put("nodes_total_pod_requests", inBaseUnit(d, pods.At(d)), labels...)
+			put("nodes_total_daemon_requests", inBaseUnit(d, daemons.At(d)), labels...)
+			put("nodes_system_overhead", inBaseUnit(d, max(0, n.Capacity.At(d)-n.Allocatable.At(d))), labels...)
 		}
 	}
 	for i, name := range s.ResourceNames {

@@ -21,34 +21,34 @@ type toldNote struct {
 	text string
 }
 
-// tell tells the people who watch an object what a step has to say about it: once, again when it changes, and again after a while.
-func (c *Controller) tell(now time.Time, notes []plan.Note) {
+// tellNotes tells the people who watch an object what a step has to say about it: once, again when it changes, and again after a while.
+func (c *Controller) tellNotes(now time.Time, notes []plan.Note) {
 	for _, n := range notes {
 		key := n.Kind + "/" + n.Namespace + "/" + n.Name + " " + n.Event
 		text := report.Sentence(n.Why)
 		_, ok := c.notes[key]
-		if !c.fresh(now, key, text) {
+		if !c.isNews(now, key, text) {
 			continue
 		}
 		c.Cluster.Event(n.Kind, n.Namespace, n.Name, n.UID, n.Warn, n.Event, text)
 		if !ok && n.Warn {
-			c.Ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: subject(n), Why: []plan.Reason{n.Why}, Outcome: n.Event})
+			c.Ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: noteSubject(n), Why: []plan.Reason{n.Why}, Outcome: n.Event})
 		}
 	}
 }
 
-// fresh says whether something has not been told in these words for a while, and takes it for told.
-func (c *Controller) fresh(now time.Time, key, text string) bool {
+// isNews says whether something has not been told in these words for a while, and takes it for told.
+func (c *Controller) isNews(now time.Time, key, text string) bool {
 	if last, ok := c.notes[key]; ok && last.text == text && now.Sub(last.at) < noteAgain {
 		return false
 	}
-	if len(c.notes) >= max(c.mostNotes, fewNotes) { // looked through once for each as many as there are
+	if len(c.notes) >= max(c.noteSweepAt, fewNotes) { // looked through once for each as many as there are
 		for k, t := range c.notes {
 			if now.Sub(t.at) >= noteAgain {
 				delete(c.notes, k)
 			}
 		}
-		c.mostNotes = 2 * len(c.notes)
+		c.noteSweepAt = 2 * len(c.notes)
 	}
 	c.notes[key] = toldNote{now, text}
 	return true
@@ -60,16 +60,16 @@ const fewNotes = 50_000
 // tellEvery is how often everything is looked at for what blocks its disruption.
 const tellEvery = 10 * time.Second
 
-// telling says whether it is time to.
-func (c *Controller) telling(now time.Time) bool {
-	if now.Sub(c.said) < tellEvery {
+// mayTellBlockers says whether it is time to.
+func (c *Controller) mayTellBlockers(now time.Time) bool {
+	if now.Sub(c.blockersTold) < tellEvery {
 		return false
 	}
-	c.said = now
+	c.blockersTold = now
 	return true
 }
 
-func subject(n plan.Note) string {
+func noteSubject(n plan.Note) string {
 	kinds := map[string]string{"Node": "node/", "NodeClaim": "nodeclaim/", "NodePool": "nodepool/", "Pod": "pod/" + n.Namespace + "/"}
 	return kinds[n.Kind] + n.Name
 }

@@ -22,11 +22,11 @@ func TestManyNotesAreLookedThroughSeldom(t *testing.T) {
 	looked := 0
 	note := func(key string) {
 		t.Helper()
-		before := c.mostNotes
-		if !c.fresh(now, key, "text") {
+		before := c.noteSweepAt
+		if !c.isNews(now, key, "text") {
 			t.Fatalf("%s is not fresh", key)
 		}
-		if c.mostNotes != before {
+		if c.noteSweepAt != before {
 			looked++
 		}
 	}
@@ -37,7 +37,7 @@ func TestManyNotesAreLookedThroughSeldom(t *testing.T) {
 	if len(c.notes) != many || looked == 0 || looked > 3 {
 		t.Errorf("%d notes of %d are kept, looked through %d times; want all, and 3 times at most", len(c.notes), many, looked)
 	}
-	if c.fresh(now.Add(noteAgain-1), "7", "text") {
+	if c.isNews(now.Add(noteAgain-1), "7", "text") {
 		t.Error("told again too soon")
 	}
 	now = now.Add(noteAgain)

@@ -26,8 +26,8 @@ type poolInfo struct {
 	fails   int
 }
 
-// offerings keeps every pool's offerings and readiness up to date. It says when it has something to do next.
-func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
+// updateOfferings keeps every pool's offerings and readiness up to date. It says when it has something to do next.
+func (c *Controller) updateOfferings(ctx context.Context, now time.Time) time.Time {
 	var next time.Time
 	seen := map[string]bool{}
 	for _, p := range c.State.Pools.ListPools() {
@@ -49,10 +49,10 @@ func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
 			info.due = time.Time{} // nobody is asked any more
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassTerminating", Message: p.ClassKind + " " + p.ClassName + " is being deleted"}
 		} else {
-			c.class(ctx, now, p, class, info)
+			c.askOfferings(ctx, now, p, class, info)
 			c.State.Pools.SetClassGeneration(p.Name, class.Generation)
 		}
-		if len(info.types) > 0 && !sameTypes(info.types, p.Types) {
+		if len(info.types) > 0 && !shareTypes(info.types, p.Types) {
 			c.State.Pools.SetTypes(p.Name, info.types)
 		}
 		c.State.Pools.SetReady(p.Name, info.problem.Status == "", info.problem)
@@ -71,18 +71,20 @@ func (c *Controller) offerings(ctx context.Context, now time.Time) time.Time {
 // notAsked is why nothing can be bought from a pool of whose node class nothing is known.
 var notAsked = model.Condition{Status: "False", Reason: "NodeClassReadinessUnknown", Message: "the provider has not been asked yet"}
 
-// of says whether what is known of a pool is of this class, of whatever generation.
-func (i *poolInfo) of(class *state.NodeClass) bool { return strings.HasPrefix(i.class, class.UID+"/") }
+// isOfClass says whether what is known of a pool is of this class, of whatever generation.
+func (i *poolInfo) isOfClass(class *state.NodeClass) bool {
+	return strings.HasPrefix(i.class, class.UID+"/")
+}
 
-func sameTypes(a, b []*model.InstanceType) bool {
+func shareTypes(a, b []*model.InstanceType) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// class asks the provider about a pool when it is time to.
-func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool, class *state.NodeClass, info *poolInfo) {
+// askOfferings asks the provider about a pool when it is time to.
+func (c *Controller) askOfferings(ctx context.Context, now time.Time, p *model.NodePool, class *state.NodeClass, info *poolInfo) {
 	id := class.UID + "/" + time.Duration(class.Generation).String()
 	if info.class != id {
-		if !info.of(class) { // another class: what is offered for the one before is not for this one
+		if !info.isOfClass(class) { // another class: what is offered for the one before is not for this one
 			info.types, info.problem, info.fails = nil, notAsked, 0
 		}
 		info.class, info.due, info.again = id, time.Time{}, info.asking
@@ -90,13 +92,13 @@ func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool
 	if info.asking || now.Before(info.due) {
 		return
 	}
-	looks := c.standing.Load() != nil
-	if !looks && !c.held(now, class) {
+	looks := c.passive.Load() != nil
+	if !looks && !c.ensureFinalizer(now, class) {
 		info.due = time.Time{} // its own change asks again
 		return
 	}
 	info.asking = true
-	nc := nodeClass(class)
+	nc := providerNodeClass(class)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()
@@ -112,29 +114,29 @@ func (c *Controller) class(ctx context.Context, now time.Time, p *model.NodePool
 				err = serr
 			}
 		}
-		c.Metrics.call("GetInstanceTypes", time.Since(now), err)
-		c.Emit(func(s *state.State) { c.offered(s, info, class, types, status, err) })
+		c.Metrics.countCall("GetInstanceTypes", time.Since(now), err)
+		c.Emit(func(s *state.State) { c.takeOfferings(s, info, class, types, status, err) })
 	}()
 }
 
-// offered takes in the provider's answer.
-func (c *Controller) offered(s *state.State, info *poolInfo, class *state.NodeClass, types []*model.InstanceType, status *cloud.ClassStatus, err error) {
+// takeOfferings takes in the provider's answer.
+func (c *Controller) takeOfferings(s *state.State, info *poolInfo, class *state.NodeClass, types []*model.InstanceType, status *cloud.ClassStatus, err error) {
 	now := time.Now()
 	info.asking = false
 	if status != nil {
-		c.classStatus(s, class, *status)
+		c.writeClassStatus(s, class, *status)
 	}
 	defer func() {
 		if info.again {
 			info.again, info.due = false, time.Time{}
 		}
 	}()
-	if !info.of(class) {
+	if !info.isOfClass(class) {
 		return // the pool names another by now
 	}
 	if err != nil {
 		info.fails++
-		info.due = now.Add(max(cloud.AfterOf(err), backoff(info.fails, time.Second, time.Minute)))
+		info.due = now.Add(max(cloud.AfterOf(err), retryPause(info.fails, time.Second, time.Minute)))
 		c.Log.Warn("offerings unknown, will ask again", "nodeClass", class.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
 		if info.types == nil || cloud.KindOf(err) == cloud.NotReady {
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()}
@@ -155,8 +157,8 @@ func (c *Controller) offered(s *state.State, info *poolInfo, class *state.NodeCl
 	}
 }
 
-// classStatus has a node class's status written where it differs from what the API server has.
-func (c *Controller) classStatus(s *state.State, class *state.NodeClass, status cloud.ClassStatus) {
+// writeClassStatus has a node class's status written where it differs from what the API server has.
+func (c *Controller) writeClassStatus(s *state.State, class *state.NodeClass, status cloud.ClassStatus) {
 	if now := s.Pools.FindNodeClass(class.Group, class.Kind, class.Name); now != nil && now.UID == class.UID {
 		class = now // its status may have been written since it was asked about
 	}
@@ -172,6 +174,6 @@ func (c *Controller) classStatus(s *state.State, class *state.NodeClass, status 
 		Group: class.Group, Kind: class.Kind, Name: class.Name, Conditions: status.Conditions, Status: status.Status, Why: plan.Reason{Code: plan.Initializing},
 	}
 	if !s.InFlight.HasAction(a.Key(), time.Now()) {
-		c.begin(c.base, time.Now(), a)
+		c.beginAction(c.base, time.Now(), a)
 	}
 }

@@ -87,9 +87,9 @@ func TestASlowNamespaceHoldsUpNoOther(t *testing.T) {
 						for i := range 20 {
 							uid := fmt.Sprint(namespace, i)
 							if kind == "evict" {
-								b.c.begin(b.c.base, time.Now(), plan.Evict{Namespace: namespace, Pod: uid, UID: uid, Node: "n"})
+								b.c.beginAction(b.c.base, time.Now(), plan.Evict{Namespace: namespace, Pod: uid, UID: uid, Node: "n"})
 							} else {
-								b.c.begin(b.c.base, time.Now(), plan.Tolerate{Namespace: namespace, Pod: uid, UID: uid, Claim: "c"})
+								b.c.beginAction(b.c.base, time.Now(), plan.Tolerate{Namespace: namespace, Pod: uid, UID: uid, Claim: "c"})
 							}
 						}
 					})
@@ -138,15 +138,15 @@ func TestWhatIsForbiddenIsTriedAgain(t *testing.T) {
 // Namespaces come and go; their lanes do not stay.
 func TestLanesOfNamespacesThatAreGone(t *testing.T) {
 	c := &Controller{lanes: map[string]chan struct{}{}}
-	busy := c.lane(laneIn("Evict", "busy"), 1)
+	busy := c.findLane(laneOfNamespace("Evict", "busy"), 1)
 	busy <- struct{}{}
 	for i := range 10 * fewLanes {
-		c.lane(laneIn("Evict", fmt.Sprint(i)), 1)
+		c.findLane(laneOfNamespace("Evict", fmt.Sprint(i)), 1)
 	}
 	if n := len(c.lanes); n > 2*fewLanes {
 		t.Errorf("%d lanes are kept, one of which is in use", n)
 	}
-	if c.lane(laneIn("Evict", "busy"), 1) != busy {
+	if c.findLane(laneOfNamespace("Evict", "busy"), 1) != busy {
 		t.Error("a lane in use was forgotten")
 	}
 }

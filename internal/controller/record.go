@@ -17,15 +17,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
-// usd writes micro-dollars as dollars.
-func usd(micro int64) string { return strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64) }
+// formatUSD writes micro-dollars as dollars.
+func formatUSD(micro int64) string { return strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64) }
 
-// record tells what was decided: a log line and a ledger entry a decision, events for those concerned.
-func (c *Controller) record(now time.Time, snap *model.Snapshot, out *decide.Output) {
+// recordOutput tells what was decided: a log line and a ledger entry a decision, events for those concerned.
+func (c *Controller) recordOutput(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
 	c.recordMoves(now, out)
 	c.recordBindings(now, out.Actions)
-	c.tell(now, out.Notes)
+	c.tellNotes(now, out.Notes)
 	for _, a := range out.Actions {
 		switch a := a.(type) {
 		case plan.CreateClaim:
@@ -65,7 +65,7 @@ func (c *Controller) record(now time.Time, snap *model.Snapshot, out *decide.Out
 	}
 	if bought > 0 {
 		c.Log.Info("bought for pending pods", "machines", bought, "pods", count[plan.OnNew], "classes", out.Stats.Classes,
-			"usdPerHour", usd(out.Cost.NewMicroPerHour), "lowerBound", usd(out.Cost.BoundMicroPerHour),
+			"usdPerHour", formatUSD(out.Cost.NewMicroPerHour), "lowerBound", formatUSD(out.Cost.BoundMicroPerHour),
 			"gapPercent", strconv.FormatFloat(float64(out.Cost.Gap())/1e4, 'f', 2, 64), "provenBy", out.Cost.ProvenBy)
 	}
 }
@@ -84,7 +84,7 @@ func (c *Controller) recordCreate(now time.Time, a plan.CreateClaim, out *decide
 		why = append(why, a.NoReserve)
 	}
 	c.Log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(names), "expected", len(a.Pods)-len(names), "type", a.Type, "types", len(a.Types),
-		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", usd(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
+		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", formatUSD(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
 	c.Ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour})
 }
 
@@ -108,22 +108,22 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 	cl := c.State.FindClaim(a.Claim)
 	condition := ""
 	if a.Why.Code == plan.Unhealthy && cl != nil {
-		condition = c.brokenBy(snap, cl)
+		condition = c.brokenCondition(snap, cl)
 	}
 	moved := 0
-	if n := nodeOf(snap, cl); n != nil {
+	if n := findNode(snap, cl); n != nil {
 		for _, p := range n.Pods {
 			if p.IsWorkload() && p.Deleting.IsZero() {
 				moved++
 			}
 		}
 	}
-	c.Metrics.disrupted(cl, c.State.Pools.FindPool(a.Why.Pool), a, condition, moved)
+	c.Metrics.countDisruptedClaim(cl, c.State.Pools.FindPool(a.Why.Pool), a, condition, moved)
 }
 
-// brokenBy is the condition that a claim's node is broken by.
-func (c *Controller) brokenBy(snap *model.Snapshot, cl *model.Claim) string {
-	n := nodeOf(snap, cl)
+// brokenCondition is the condition that a claim's node is broken by.
+func (c *Controller) brokenCondition(snap *model.Snapshot, cl *model.Claim) string {
+	n := findNode(snap, cl)
 	if n == nil {
 		return ""
 	}
@@ -135,8 +135,8 @@ func (c *Controller) brokenBy(snap *model.Snapshot, cl *model.Claim) string {
 	return ""
 }
 
-// nodeOf is a claim's node, nil where there is none.
-func nodeOf(snap *model.Snapshot, cl *model.Claim) *model.Node {
+// findNode is a claim's node, nil where there is none.
+func findNode(snap *model.Snapshot, cl *model.Claim) *model.Node {
 	if cl == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (c *Controller) recordBindings(now time.Time, actions []plan.Action) {
 // recordEvict tells once of a pod that should have gone after its successor had come, and can't.
 func (c *Controller) recordEvict(now time.Time, a plan.Evict) {
 	subject := "pod/" + a.Namespace + "/" + a.Pod
-	if a.Why.Code != plan.NoSurge || !c.fresh(now, subject+" "+a.UID, report.Sentence(a.Why)) {
+	if a.Why.Code != plan.NoSurge || !c.isNews(now, subject+" "+a.UID, report.Sentence(a.Why)) {
 		return
 	}
 	c.Log.Info("pod is evicted before its successor has come", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", a.Why.Key, "because", a.Why.Have)
@@ -181,7 +181,7 @@ func (c *Controller) recordEvict(now time.Time, a plan.Evict) {
 
 // recordPods tells each refused pod once why, and again when the reason changes.
 func (c *Controller) recordPods(now time.Time, out *decide.Output) {
-	c.Metrics.changes.pods.decided(out.Pods, now)
+	c.Metrics.changes.pods.noteDecided(out.Pods, now)
 	told := map[string]string{}
 	refused := 0
 	for _, d := range out.Pods {
@@ -200,5 +200,5 @@ func (c *Controller) recordPods(now time.Time, out *decide.Output) {
 		c.Cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
 	}
 	c.told = told
-	c.Metrics.unschedulable(refused)
+	c.Metrics.setUnschedulable(refused)
 }

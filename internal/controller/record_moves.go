@@ -17,7 +17,7 @@ import (
 func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 	for i := range out.Commands {
 		m := &out.Commands[i]
-		c.Metrics.moved(m)
+		c.Metrics.countDisruptionCommand(m)
 		names, pods := make([]string, len(m.Candidates)), 0
 		for i, u := range m.Candidates {
 			names[i] = u.Node.Name
@@ -28,7 +28,7 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 			why.Code = m.Cause
 		}
 		c.Log.Info("move", "move", m.ID, "why", string(m.Cause), "nodes", len(m.Candidates), "replacements", len(m.Replacements), "pods", pods, "podsOnStandingRoom", m.PodsOnExisting,
-			"usdPerHourBefore", usd(m.OldMicroPerHour), "usdPerHourAfter", usd(m.NewMicroPerHour), "usdOnce", usd(m.CostMicro), "candidates", m.Batch.Candidates, "together", m.Batch.Commands, "usdPerHourSaved", usd(m.Batch.SavingMicroPerHour), "usdPerHourSavedBound", usd(m.Batch.SavingBoundMicroPerHour),
+			"usdPerHourBefore", formatUSD(m.OldMicroPerHour), "usdPerHourAfter", formatUSD(m.NewMicroPerHour), "usdOnce", formatUSD(m.CostMicro), "candidates", m.Batch.Candidates, "together", m.Batch.Commands, "usdPerHourSaved", formatUSD(m.Batch.SavingMicroPerHour), "usdPerHourSavedBound", formatUSD(m.Batch.SavingBoundMicroPerHour),
 			"names", names)
 		for _, u := range m.Candidates {
 			own := why
@@ -39,9 +39,9 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 			}
 			c.Ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: []string{"nodeclaim/" + u.Claim.Name},
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro})
-			text := fmt.Sprintf("%s: %d machines for %d, $%s an hour for $%s", m.Cause, len(m.Replacements), len(m.Candidates), usd(m.NewMicroPerHour), usd(m.OldMicroPerHour))
+			text := fmt.Sprintf("%s: %d machines for %d, $%s an hour for $%s", m.Cause, len(m.Replacements), len(m.Candidates), formatUSD(m.NewMicroPerHour), formatUSD(m.OldMicroPerHour))
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {
-				text += fmt.Sprintf("; with all that begins now $%s an hour are saved, of at most $%s that evicting %d pods could", usd(all.SavingMicroPerHour), usd(all.SavingBoundMicroPerHour), all.Evictions)
+				text += fmt.Sprintf("; with all that begins now $%s an hour are saved, of at most $%s that evicting %d pods could", formatUSD(all.SavingMicroPerHour), formatUSD(all.SavingBoundMicroPerHour), all.Evictions)
 			}
 			c.Cluster.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
 			if m.Cause == plan.Underutilized && u.Pool.ConsolidationPolicy == "Balanced" {
@@ -71,7 +71,7 @@ func (c *Controller) tellKept(now time.Time, k decide.Kept) {
 		return
 	}
 	if pool, score, ok := disrupt.BalancedScore(k.Why); ok {
-		c.Metrics.score("rejected", pool, score)
+		c.Metrics.countBalancedScore("rejected", pool, score)
 	}
 	n := plan.Note{Event: "Unconsolidatable", Kind: "Node", Name: k.Node, Why: k.Why}
 	if k.Why.Code == plan.NotBalanced {
@@ -82,12 +82,12 @@ func (c *Controller) tellKept(now time.Time, k decide.Kept) {
 		n.Kind, n.Name, n.UID = "NodeClaim", cl.Name, cl.UID
 		notes = append(notes, n)
 	}
-	c.tell(now, notes)
+	c.tellNotes(now, notes)
 }
 
 // refuseMove tells that a move was refused by verify, and which claims, by uid, would have gone in it.
 func (c *Controller) refuseMove(now time.Time, m RefusedMove) []string {
-	c.Metrics.refusedMove(m.Cause)
+	c.Metrics.countRefusedCommand(m.Cause)
 	var uids, names []string
 	for _, u := range m.Candidates {
 		uids, names = append(uids, u.Claim.UID), append(names, u.Node.Name)

@@ -18,57 +18,57 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// standDown is what there is to know while other autoscalers are live: two that buy for the same pods buy twice.
-type standDown struct {
-	others []string          // what is known of them, for people
-	charge map[string]bool   // by uid: the claims that were there when the loop stopped acting; it sees them through. None where it never acted
-	told   map[string]string // the pods that were told what would be bought for them: by uid, their key
-	would  string            // what it would do, as last told
+// passiveMode is what there is to know while other autoscalers are live: two that buy for the same pods buy twice.
+type passiveMode struct {
+	others       []string          // what is known of them, for people
+	ownClaims    map[string]bool   // by uid: the claims that were there when the loop stopped acting; it sees them through. None where it never acted
+	told         map[string]string // the pods that were told what would be bought for them: by uid, their key
+	lastWithheld string            // what it would do, as last told
 }
 
-// StandDown has the loop only say what it would do while others are live, each named for people; with none it acts (again). It may be
+// SetOtherAutoscalers has the loop only say what it would do while others are live, each named for people; with none it acts (again). It may be
 // called from anywhere, and before Lead where it is to hold from the beginning.
 //
 // A loop that never acted touches nothing. One that acted sees the claims through that are there: what is bought becomes a node, lets its
 // pods land and loses its taints; what is being deleted is drained and ended. It makes, launches and deletes no claim, and takes back the
 // moves that have not begun to delete.
-func (c *Controller) StandDown(others []string) {
-	c.Emit(func(s *state.State) { c.standDown(s, others) })
+func (c *Controller) SetOtherAutoscalers(others []string) {
+	c.Emit(func(s *state.State) { c.setPassive(s, others) })
 }
 
-func (c *Controller) standDown(s *state.State, others []string) {
+func (c *Controller) setPassive(s *state.State, others []string) {
 	now := time.Now()
-	switch was := c.standing.Load(); {
+	switch was := c.passive.Load(); {
 	case was == nil && len(others) == 0 || was != nil && slices.Equal(was.others, others):
 		return
 	case len(others) == 0:
-		c.standing.Store(nil)
+		c.passive.Store(nil)
 		c.Log.Info("no other autoscaler is live any more, acting", "were", was.others)
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "act", Subject: "controller", Outcome: "no other autoscaler is live any more"})
 		// The world was another's meanwhile: everything is looked at anew. What its machines have taught is true all the same.
 		table := s.Resources()
-		c.mem, c.window = decide.Memory{}.WithLearned(c.mem.Learned(table.Names()), table.Dim), window{}
-		c.askAgain()
+		c.mem, c.batch = decide.Memory{}.WithLearned(c.mem.Learned(table.Names()), table.Dim), batchWindow{}
+		c.refreshOfferings()
 	case was != nil: // others than before, or more
 		next := *was
 		next.others = others
-		c.standing.Store(&next)
+		c.passive.Store(&next)
 		c.Log.Warn("standing down: another autoscaler is live", "others", others)
 	default:
-		next := &standDown{others: others, charge: map[string]bool{}, told: map[string]string{}}
+		next := &passiveMode{others: others, ownClaims: map[string]bool{}, told: map[string]string{}}
 		if c.acted {
 			for _, cl := range s.Snapshot(now).Claims {
 				if cl.UID != "" {
-					next.charge[cl.UID] = true
+					next.ownClaims[cl.UID] = true
 				}
 			}
 		}
-		c.standing.Store(next)
+		c.passive.Store(next)
 		if c.stop != nil {
 			c.stop()
 			c.stop = nil
 		}
-		c.Log.Warn("standing down: another autoscaler is live; saying what would be done, and doing nothing", "others", others, "claimsSeenThrough", len(next.charge))
+		c.Log.Warn("standing down: another autoscaler is live; saying what would be done, and doing nothing", "others", others, "claimsSeenThrough", len(next.ownClaims))
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "stand down", Subject: "controller", Outcome: strings.Join(others, "; ")})
 		for _, p := range s.Pools.ListPools() {
 			c.Cluster.Event("NodePool", "", p.Name, p.UID, true, "StandingDown", "nothing is bought or moved while another autoscaler is live: "+strings.Join(others, "; "))
@@ -77,28 +77,28 @@ func (c *Controller) standDown(s *state.State, others []string) {
 	c.Metrics.standingDown.Set(float64(len(others)))
 }
 
-// stand is step while others are live: it goes on with what it has in charge, and says what it would do beyond.
-func (c *Controller) stand(ctx context.Context, now time.Time, snap *model.Snapshot, d *standDown, solve bool) time.Time {
+// runPassiveStep is step while others are live: it goes on with what it has in charge, and says what it would do beyond.
+func (c *Controller) runPassiveStep(ctx context.Context, now time.Time, snap *model.Snapshot, d *passiveMode, solve bool) time.Time {
 	next := time.Time{}
 	mem := c.mem
-	if len(d.charge) > 0 {
+	if len(d.ownClaims) > 0 {
 		var out decide.Output
 		out, mem = decide.Step(snap, c.mem, now, c.Policy, decide.Request{OngoingOnly: true, PassiveReason: strings.Join(d.others, "; ")})
 		kept := out.Actions[:0]
 		for _, a := range out.Actions {
-			if d.seesThrough(c.State, a) {
+			if d.allowsAction(c.State, a) {
 				kept = append(kept, a)
 			}
 		}
-		out.Actions, out.Notes, out.Commands, out.Kept, next = withoutRefused(snap, kept), nil, nil, nil, out.Next
-		c.record(now, snap, &out)
+		out.Actions, out.Notes, out.Commands, out.Kept, next = dropRefusedBindings(snap, kept), nil, nil, nil, out.Next
+		c.recordOutput(now, snap, &out)
 		for _, a := range out.Actions {
-			c.begin(ctx, now, a)
+			c.beginAction(ctx, now, a)
 		}
 	}
 	if solve {
-		if would, _, less := c.decide(snap, now, decide.Request{Solve: true}); !less {
-			c.tellWould(now, d, &would)
+		if would, _, less := c.decideSafely(snap, now, decide.Request{Solve: true}); !less {
+			c.tellWithheld(now, d, &would)
 		}
 	}
 	c.mem = mem
@@ -106,8 +106,8 @@ func (c *Controller) stand(ctx context.Context, now time.Time, snap *model.Snaps
 	return next
 }
 
-// seesThrough says whether an action is part of what was begun: the way of a claim in charge to a node with its pods on it, or to its end.
-func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
+// allowsAction says whether an action is part of what was begun: the way of a claim in charge to a node with its pods on it, or to its end.
+func (d *passiveMode) allowsAction(s *state.State, a plan.Action) bool {
 	var cl *model.Claim
 	end := false // it is for the end of a claim
 	switch a := a.(type) {
@@ -132,10 +132,10 @@ func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
 	case plan.DeleteClaim:
 		cl, end = s.FindClaim(a.Claim), true
 		if a.Why.OfCommand() { // the rest of a move of which some have been deleted
-			return cl != nil && d.charge[cl.UID]
+			return cl != nil && d.ownClaims[cl.UID]
 		}
 	}
-	if cl == nil || !d.charge[cl.UID] {
+	if cl == nil || !d.ownClaims[cl.UID] {
 		return false
 	}
 	if !cl.Deleting.IsZero() {
@@ -151,8 +151,8 @@ func (d *standDown) seesThrough(s *state.State, a plan.Action) bool {
 	return false
 }
 
-// tellWould says what would be done, once, and again when that changes.
-func (c *Controller) tellWould(now time.Time, d *standDown, out *decide.Output) {
+// tellWithheld says what would be done, once, and again when that changes.
+func (c *Controller) tellWithheld(now time.Time, d *passiveMode, out *decide.Output) {
 	buy, launch, remove, pods := 0, 0, 0, 0
 	maps.DeleteFunc(d.told, func(uid, key string) bool {
 		p := c.State.FindPod(key)
@@ -169,7 +169,7 @@ func (c *Controller) tellWould(now time.Time, d *standDown, out *decide.Output) 
 					continue
 				}
 				d.told[p.UID] = p.Key()
-				text := fmt.Sprintf("a machine like %s in %s (%s, $%s an hour) would be bought for it; %s", a.Type, a.Zone, a.CapacityType, usd(a.PriceMicro), why)
+				text := fmt.Sprintf("a machine like %s in %s (%s, $%s an hour) would be bought for it; %s", a.Type, a.Zone, a.CapacityType, formatUSD(a.PriceMicro), why)
 				c.Cluster.Event("Pod", p.Namespace, p.Name, p.UID, true, "StandingDown", text)
 				c.Ledger.Add(ledger.Entry{At: now, Kind: "would create", Subject: "pod/" + p.Key(), Why: []plan.Reason{a.Why}, Type: a.Type, Micro: a.PriceMicro, Outcome: why})
 			}
@@ -179,22 +179,22 @@ func (c *Controller) tellWould(now time.Time, d *standDown, out *decide.Output) 
 			remove++
 		}
 	}
-	if text := fmt.Sprint(buy, launch, remove, pods, len(out.Commands), out.Cost.NewMicroPerHour); text != d.would {
-		d.would = text
-		c.Log.Info("would act, but another autoscaler is live", "others", d.others, "machines", buy, "pods", pods, "usdPerHour", usd(out.Cost.NewMicroPerHour),
+	if text := fmt.Sprint(buy, launch, remove, pods, len(out.Commands), out.Cost.NewMicroPerHour); text != d.lastWithheld {
+		d.lastWithheld = text
+		c.Log.Info("would act, but another autoscaler is live", "others", d.others, "machines", buy, "pods", pods, "usdPerHour", formatUSD(out.Cost.NewMicroPerHour),
 			"launches", launch, "moves", len(out.Commands), "deletions", remove)
 	}
 }
 
-// begins starts what goes on beside the loop while it acts: listening for notices, and what the wiring has given it to do.
-func (c *Controller) begins(ctx context.Context) {
+// startBackground starts what goes on beside the loop while it acts: listening for notices, and what the wiring has given it to do.
+func (c *Controller) startBackground(ctx context.Context) {
 	c.acted = true
 	if c.stop != nil {
 		return
 	}
 	ctx, c.stop = context.WithCancel(ctx)
-	go c.listen(ctx)
-	for _, do := range c.While {
+	go c.listenForInterruptions(ctx)
+	for _, do := range c.Background {
 		go do(ctx)
 	}
 }

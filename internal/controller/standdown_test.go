@@ -41,8 +41,8 @@ func (b *bench) events(reason string) []string {
 func TestStandingDownFromTheBeginning(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		beside := 0
-		b.c.While = append(b.c.While, func(ctx context.Context) { beside++; <-ctx.Done() })
-		b.c.StandDown([]string{karpenter})
+		b.c.Background = append(b.c.Background, func(ctx context.Context) { beside++; <-ctx.Done() })
+		b.c.SetOtherAutoscalers([]string{karpenter})
 		b.lead()
 		b.pod("a", "a")
 		time.Sleep(time.Minute)
@@ -56,14 +56,14 @@ func TestStandingDownFromTheBeginning(t *testing.T) {
 		if len(said) != 1 || !strings.Contains(said[0], "a machine like cheap in a") || !strings.Contains(said[0], karpenter) {
 			t.Errorf("said %q", said)
 		}
-		if !b.c.Ready() {
+		if !b.c.IsReady() {
 			t.Error("is not ready")
 		}
 		a, err := b.c.Why(t.Context(), "pod/default/a")
 		if err != nil || len(a.Facts) == 0 || a.Facts[0].Name != "standing down" || !strings.Contains(a.Facts[0].Value, karpenter) {
 			t.Errorf("why: %v %+v", err, a.Facts)
 		}
-		b.c.StandDown(nil)
+		b.c.SetOtherAutoscalers(nil)
 		time.Sleep(10 * time.Second)
 		if create, launch := b.made("create"), b.made("launch"); len(create) != 1 || len(launch) != 1 {
 			t.Errorf("alone: created %v, launched %v, want one of each", create, launch)
@@ -81,7 +81,7 @@ func TestStandingDownFromTheBeginning(t *testing.T) {
 func TestStandingDownWhileActing(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		ended := 0
-		b.c.While = append(b.c.While, func(ctx context.Context) { <-ctx.Done(); ended++ })
+		b.c.Background = append(b.c.Background, func(ctx context.Context) { <-ctx.Done(); ended++ })
 		b.lead()
 		b.pod("a", "a")
 		time.Sleep(10 * time.Second)
@@ -95,7 +95,7 @@ func TestStandingDownWhileActing(t *testing.T) {
 			b.pod(fmt.Sprintf("b-%d", i), "b")
 		}
 		time.Sleep(10 * time.Second)
-		b.c.StandDown([]string{karpenter})
+		b.c.SetOtherAutoscalers([]string{karpenter})
 		time.Sleep(time.Second)
 		launched := len(b.made("launch"))
 		if created := b.made("create"); len(created) != 2 || launched < 2 {
@@ -140,7 +140,7 @@ func TestStandingDownWhileActing(t *testing.T) {
 				t.Errorf("updated %s, which is not bought", m.what)
 			}
 		}
-		b.c.StandDown(nil)
+		b.c.SetOtherAutoscalers(nil)
 		time.Sleep(time.Minute)
 		if have := b.made("launch"); len(have) < launched+2 {
 			t.Errorf("alone again: launched %v, want what waited and what came meanwhile", have[launched:])
@@ -164,13 +164,13 @@ func TestStandingDownMakesNothingThatWaits(t *testing.T) {
 		if have := b.made("create"); len(have) != 1 {
 			t.Fatalf("created %v, want one: the others wait for it", have)
 		}
-		b.c.StandDown([]string{karpenter})
+		b.c.SetOtherAutoscalers([]string{karpenter})
 		time.Sleep(time.Minute)
 		if have := b.made("create"); len(have) != 1 {
 			t.Errorf("created %v though another is live", have[1:])
 		}
 		b.createClaim = nil
-		b.c.StandDown(nil)
+		b.c.SetOtherAutoscalers(nil)
 		time.Sleep(time.Minute)
 		if have := subjects(b.made("create")); len(have) != 3 {
 			t.Errorf("created %v, want three machines for twelve pods", have)
@@ -181,7 +181,7 @@ func TestStandingDownMakesNothingThatWaits(t *testing.T) {
 // Who stands down for weeks sees many pods come and go.
 func TestStandingDownForgetsPods(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		b.c.StandDown([]string{"karpenter"})
+		b.c.SetOtherAutoscalers([]string{"karpenter"})
 		b.lead()
 		for i := range 10 {
 			b.pod(fmt.Sprint("a", i), "a")
@@ -192,7 +192,7 @@ func TestStandingDownForgetsPods(t *testing.T) {
 			t.Fatalf("told %v, want each pod to be", told)
 		}
 		known := make(chan int, 1)
-		b.c.Emit(func(*state.State) { known <- len(b.c.standing.Load().told) })
+		b.c.Emit(func(*state.State) { known <- len(b.c.passive.Load().told) })
 		if n := <-known; n > 1 {
 			t.Errorf("%d pods are remembered, and none is there", n)
 		}

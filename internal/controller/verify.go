@@ -35,17 +35,17 @@ type RefusedMove struct {
 	Err error
 }
 
-// Verified asks the second opinion about a plan for a Snapshot (contract 2).
-func Verified(snap *model.Snapshot, out *decide.Output) Opinion {
+// VerifyPlan asks the second opinion about a plan for a Snapshot (contract 2).
+func VerifyPlan(snap *model.Snapshot, out *decide.Output) Opinion {
 	o := Opinion{Bindings: refusedBindings(snap, out.Actions)}
 	if out.Problem != nil {
-		o.Demand = violations(verify.Plan(verifyInput(out.Problem, out.Result)))
+		o.Demand = joinViolations(verify.Plan(verifyInput(out.Problem, out.Result)))
 	}
 	for _, m := range out.Commands {
 		if m.Problem == nil {
 			continue
 		}
-		if err := violations(verify.Plan(verifyInput(m.Problem, m.Result))); err != nil {
+		if err := joinViolations(verify.Plan(verifyInput(m.Problem, m.Result))); err != nil {
 			o.Moves = append(o.Moves, RefusedMove{m, err})
 		}
 	}
@@ -94,7 +94,7 @@ func (c *Controller) refuseBindings(now time.Time, refused []decide.RefusedBindi
 			continue
 		}
 		again = append(again, r)
-		c.Metrics.unfit()
+		c.Metrics.countUnfitBinding()
 		text := report.Sentence(r.Why)
 		c.Log.Info("pod is not bound as planned", "pod", r.Key, "node", r.Node, "because", text)
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "bind", Subject: "pod/" + r.Key, Why: []plan.Reason{r.Why}, Outcome: "not bound to node " + r.Node})
@@ -102,8 +102,8 @@ func (c *Controller) refuseBindings(now time.Time, refused []decide.RefusedBindi
 	return again
 }
 
-// withoutRefused drops the bindings that the second opinion is against.
-func withoutRefused(snap *model.Snapshot, actions []plan.Action) []plan.Action {
+// dropRefusedBindings drops the bindings that the second opinion is against.
+func dropRefusedBindings(snap *model.Snapshot, actions []plan.Action) []plan.Action {
 	refused := map[string]bool{} // by uid of the pod
 	for _, r := range refusedBindings(snap, actions) {
 		refused[r.Pod] = true
@@ -126,7 +126,7 @@ func (o Opinion) Err() error {
 	return errors.Join(errs...)
 }
 
-func violations(found []verify.Violation) error {
+func joinViolations(found []verify.Violation) error {
 	if len(found) == 0 {
 		return nil
 	}

@@ -27,8 +27,8 @@ type view struct {
 	classes []*state.NodeClass // by group, kind and name
 }
 
-// whyObject asks decide. A NodeClaim is asked about as its node is; before it has one, its launch is what there is to tell.
-func (c *Controller) whyObject(v *view, now time.Time, subject string) (plan.Answer, error) {
+// explainObject asks decide. A NodeClaim is asked about as its node is; before it has one, its launch is what there is to tell.
+func (c *Controller) explainObject(v *view, now time.Time, subject string) (plan.Answer, error) {
 	name, ok := strings.CutPrefix(subject, "nodeclaim/")
 	if !ok {
 		return decide.Why(v.snap, v.mem, now, c.Policy, subject)
@@ -38,7 +38,7 @@ func (c *Controller) whyObject(v *view, now time.Time, subject string) (plan.Ans
 		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "nodeclaim", Subject: subject}
 	}
 	claim := v.snap.Claims[i]
-	if nodeOf(v.snap, claim) != nil {
+	if findNode(v.snap, claim) != nil {
 		a, err := decide.Why(v.snap, v.mem, now, c.Policy, "node/"+claim.NodeName)
 		a.Subject, a.Related = subject, append(a.Related, "node/"+claim.NodeName)
 		return a, err
@@ -88,12 +88,12 @@ func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, erro
 	v := c.view.Load()
 	if v == nil { // nothing has been decided here: this is not the leader, and only what it sees can be told
 		var err error
-		if v, err = inLoop(ctx, c, func(s *state.State) *view { return &view{snap: s.Snapshot(time.Now())} }); err != nil {
+		if v, err = askLoop(ctx, c, func(s *state.State) *view { return &view{snap: s.Snapshot(time.Now())} }); err != nil {
 			return plan.Answer{}, err
 		}
 	}
-	a, err := c.whyObject(v, time.Now(), subject)
-	if d := c.standing.Load(); d != nil && err == nil {
+	a, err := c.explainObject(v, time.Now(), subject)
+	if d := c.passive.Load(); d != nil && err == nil {
 		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "standing down", Value: "nothing is bought or moved while another autoscaler is live: " + strings.Join(d.others, "; ")})
 	}
 	return a, err

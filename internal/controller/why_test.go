@@ -62,7 +62,7 @@ func TestWhyOfAFollower(t *testing.T) {
 		if _, err := b.c.Why(t.Context(), "nodepool/p"); err == nil {
 			t.Error("answered before it knew the cluster")
 		}
-		b.c.Synced()
+		b.c.MarkSynced()
 		b.pod("a", "a")
 		synctest.Wait()
 		a, err := b.c.Why(t.Context(), "pod/default/a")
@@ -75,7 +75,7 @@ func TestWhyOfAFollower(t *testing.T) {
 // TestExplainWhatIsGone asks about a machine and a pod that are gone: whichever of its names is asked for, the machine's end is told.
 func TestExplainWhatIsGone(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		b.c.Synced()
+		b.c.MarkSynced()
 		synctest.Wait()
 		for _, e := range []ledger.Entry{
 			{Kind: "create", Subject: "nodeclaim/c", Pods: []string{"default/a"}},

@@ -11,7 +11,7 @@ import (
 
 func init() {
 	decide.SecondOpinion = func(s *model.Snapshot, out *decide.Output) ([]decide.RefusedBinding, error) {
-		o := controller.Verified(s, out)
+		o := controller.VerifyPlan(s, out)
 		return o.Bindings, o.Err()
 	}
 }

@@ -281,7 +281,7 @@ func event(x *problems.Problem, runs int) (row, error) {
 		s.SetPod(&pod)
 		snap := s.Snapshot(now)
 		out, mem = decide.Step(snap, mem, now, decide.DefaultPolicy(), decide.Request{Solve: true})
-		if err := controller.Verified(snap, &out).Err(); err != nil {
+		if err := controller.VerifyPlan(snap, &out).Err(); err != nil {
 			failed = err
 		}
 		if len(out.Result.New) != 1 {

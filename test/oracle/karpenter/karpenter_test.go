@@ -346,7 +346,7 @@ func weSay(p *problem) (verdict, string, error) {
 			out.nodes++
 		}
 	}
-	return out, text.String(), controller.Verified(snap, &a).Demand
+	return out, text.String(), controller.VerifyPlan(snap, &a).Demand
 }
 
 // TestKarpenter asks both; see the package's comment.

@@ -116,7 +116,7 @@ func planned(tb testing.TB, x *problems.Problem) verdict {
 	}
 	snap := st.Snapshot(now)
 	a := decide.WhatIf(snap, now, decide.DefaultPolicy())
-	if err := controller.Verified(snap, &a).Err(); err != nil {
+	if err := controller.VerifyPlan(snap, &a).Err(); err != nil {
 		tb.Fatal(err)
 	}
 	out := verdict{placed: map[string]int{}, micro: a.Cost.NewMicroPerHour, nodes: len(a.Result.New)}

@@ -93,7 +93,7 @@ func newAnswer(s *scenario) (*answer, error) {
 	for _, p := range snap.Pools {
 		a.pools[p.Name] = p
 	}
-	a.broken = controller.Verified(snap, &a.out).Demand
+	a.broken = controller.VerifyPlan(snap, &a.out).Demand
 	return a, nil
 }
 
