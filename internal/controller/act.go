@@ -54,7 +54,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 				s.Overlay.DoubtSlots(a.Claim)
 			}
 			if err != nil {
-				c.recordFailure("update", "nodeclaim/"+a.Claim, a.Why, err)
+				c.recorder.recordFailure("update", "nodeclaim/"+a.Claim, a.Why, err)
 			}
 		})
 	case plan.UpdateNode:
@@ -80,7 +80,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 			if hasDoneNothing(err) {
 				s.Overlay.DropBinding(pod, a.UID)
 			}
-			c.recordFailure("bind", "pod/"+pod, why, err)
+			c.recorder.recordFailure("bind", "pod/"+pod, why, err)
 		})
 	case plan.Tolerate:
 		c.State.InFlight.BeginAction(key, "", until)
@@ -94,7 +94,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 					s.Overlay.RefuseToleration(pod, a.UID)
 					why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: a.Why.Subject}
 				}
-				c.recordFailure("tolerate", "pod/"+pod, why, err)
+				c.recorder.recordFailure("tolerate", "pod/"+pod, why, err)
 			}
 		})
 	case plan.Evict:
@@ -115,7 +115,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		c.State.InFlight.BeginAction(key, "", until)
 		c.startCall(ctx, laneOfNamespace("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
-				c.recordFailure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
+				c.recorder.recordFailure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
 				return
 			}
 			c.Cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" makes its successor; node "+a.Node+" is drained when that is ready")
@@ -130,7 +130,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		c.State.InFlight.BeginAction(key, "", until)
 		c.startCall(ctx, "UpdatePool", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
-				c.recordFailure("update", "nodepool/"+a.Pool, a.Why, err)
+				c.recorder.recordFailure("update", "nodepool/"+a.Pool, a.Why, err)
 				return
 			}
 			s.InFlight.EndAction(key) // decide compares with what the watch shows, and paces itself
@@ -139,7 +139,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		c.State.InFlight.BeginAction(key, state.NodeClassObject(a.Group, a.Kind, a.Name), until)
 		c.startCall(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
-				c.recordFailure("update", "nodeclass/"+a.Name, a.Why, err)
+				c.recorder.recordFailure("update", "nodeclass/"+a.Name, a.Why, err)
 				c.withoutFinalizer[a.UID] = c.withoutFinalizer[a.UID] || a.AddFinalizer && errors.Is(err, plan.ErrInvalid)
 			}
 		})
@@ -171,7 +171,7 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 			c.Metrics.countCreatedClaim(a)
 			return
 		}
-		c.recordFailure("create", "nodeclaim/"+a.Name, a.Why, err)
+		c.recorder.recordFailure("create", "nodeclaim/"+a.Name, a.Why, err)
 		if errors.Is(err, plan.ErrInvalid) || try >= createTries {
 			s.Overlay.DropProvisionalClaim(a.Name)
 			return
@@ -314,19 +314,19 @@ func (c *Controller) drainReason(node string) string {
 func (c *Controller) reportFailure(kind, subject string, why plan.Reason) func(*state.State, error) {
 	return func(_ *state.State, err error) {
 		if err != nil {
-			c.recordFailure(kind, subject, why, err)
+			c.recorder.recordFailure(kind, subject, why, err)
 		}
 	}
 }
 
-func (c *Controller) recordFailure(kind, subject string, why plan.Reason, err error) {
+func (rec *recorder) recordFailure(kind, subject string, why plan.Reason, err error) {
 	switch {
 	case errors.Is(err, plan.ErrGone), errors.Is(err, plan.ErrConflict), errors.Is(err, plan.ErrBlocked):
-		c.Log.Debug("action did not apply", "action", kind, "object", subject, "error", err.Error())
+		rec.log.Debug("action did not apply", "action", kind, "object", subject, "error", err.Error())
 		return
 	}
-	c.Log.Warn("action failed, will be decided again", "action", kind, "object", subject, "why", string(why.Code), "error", err.Error())
-	c.Ledger.Add(ledger.Entry{At: time.Now(), Kind: kind, Subject: subject, Why: []plan.Reason{why}, Outcome: "failed: " + err.Error()})
+	rec.log.Warn("action failed, will be decided again", "action", kind, "object", subject, "why", string(why.Code), "error", err.Error())
+	rec.ledger.Add(ledger.Entry{At: time.Now(), Kind: kind, Subject: subject, Why: []plan.Reason{why}, Outcome: "failed: " + err.Error()})
 }
 
 // provisionalClaim is how a claim looks until the API server shows it.
@@ -400,7 +400,7 @@ func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.Laun
 		c.Emit(func(s *state.State) {
 			now := time.Now()
 			if err != nil {
-				c.recordFailure("launch", "nodeclaim/"+a.Claim, a.Why, err)
+				c.recorder.recordFailure("launch", "nodeclaim/"+a.Claim, a.Why, err)
 				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 50*time.Millisecond, 10*time.Second)) })
 				return
 			}
@@ -508,7 +508,7 @@ func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
 			if !errors.Is(err, errClaimed) {
 				c.Metrics.endFailures.Inc()
 			}
-			c.recordFailure("terminate", a.ProviderID, a.Why, err)
+			c.recorder.recordFailure("terminate", a.ProviderID, a.Why, err)
 			if a.Claim != "" {
 				c.Cluster.Event("NodeClaim", "", a.Claim, claimUID, true, "FailedTermination", err.Error())
 			}

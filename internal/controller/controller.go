@@ -112,7 +112,7 @@ type Controller struct {
 	// deciding is when the decision under way began, in nanoseconds since 1970; 0: none is.
 	deciding atomic.Int64
 	synced   atomic.Bool
-	// standing is nil while it may act; written by the loop alone.
+	// passive is nil while it may act; written by the loop alone.
 	passive atomic.Pointer[passiveMode]
 	asking  chan struct{}        // those who ask why at once: the loop needs a processor too
 	view    atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
@@ -132,14 +132,10 @@ type Controller struct {
 	keeping          bool              // what was learned is being kept
 	kept             int               // of decide.Memory.LearnedChanges
 	drift            driftCheck
-	blockersTold     time.Time           // when all that blocks disruption was last told
-	readSince        time.Time           // for how long the cluster has not been read
-	acted            bool                // at least once
-	stop             func()              // ends what runs beside the loop while it acts; nil: nothing does
-	notes            map[string]toldNote // by object and event
-	told             map[string]string   // by pod uid: the refusal last told, so that it is not told again
-
-	noteSweepAt int // when there are so many, those are forgotten that may be told again
+	recorder         *recorder
+	readSince        time.Time // for how long the cluster has not been read
+	acted            bool      // at least once
+	stop             func()    // ends what runs beside the loop while it acts; nil: nothing does
 }
 
 // batchWindow is the adaptive batch window over demand.
@@ -163,14 +159,13 @@ func New(c *Controller) *Controller {
 	c.pools = map[string]*poolInfo{}
 	c.ends, c.withoutFinalizer = map[string]*classEnd{}, map[string]bool{}
 	c.taught = map[learned]int64{}
-	c.told = map[string]string{}
 	c.readSince = time.Now()
-	c.notes = map[string]toldNote{}
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
 		for _, p := range r.RepairPolicies() {
 			c.Policy.Repair = append(c.Policy.Repair, decide.RepairPolicy{Condition: p.Condition, Status: p.Status, After: p.After})
 		}
 	}
+	c.recorder = newRecorder(c)
 	c.verify, c.decider = VerifyPlan, decide.Step
 	return c
 }
@@ -270,7 +265,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	sooner(c.endNodeClasses(ctx, now, snap))
 	sooner(c.checkDrift(ctx, now, snap))
 	c.deciding.Store(now.UnixNano())
-	out, mem, _ := c.decideSafely(snap, now, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.mayTellBlockers(now)})
+	out, mem, _ := c.decideSafely(snap, now, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.recorder.mayTellBlockers(now)})
 	c.deciding.Store(0)
 	if now.Before(c.faultyUntil) {
 		sooner(c.faultyUntil)
@@ -284,10 +279,10 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		}
 	}
 	o := c.verify(snap, &out)
-	if again := c.refuseBindings(now, o.Bindings); o.Err() != nil || len(again) > 0 {
+	if again := c.recorder.refuseBindings(now, o.Bindings); o.Err() != nil || len(again) > 0 {
 		req := decide.Request{Solve: solve, BatchOpen: more, NotBound: again}
 		for _, m := range o.Moves { // what is decided for pods stands; the machines of the move are left alone for a while
-			req.Refused = append(req.Refused, c.refuseMove(now, m)...)
+			req.Refused = append(req.Refused, c.recorder.refuseMove(now, m)...)
 		}
 		if o.Demand != nil {
 			// What was to be bought is refused whole: nothing of it is done. The claims' own steps are looked at again without it.
@@ -306,7 +301,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	c.keepLessons(ctx, snap)
 	classes := c.State.Pools.ListNodeClasses()
 	c.view.Store(&view{snap, mem, classes})
-	c.recordOutput(now, snap, &out)
+	c.recorder.recordOutput(now, snap, &out)
 	for _, a := range out.Actions {
 		c.beginAction(ctx, now, a)
 	}

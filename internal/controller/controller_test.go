@@ -557,7 +557,7 @@ func TestAnEvictionThatSurgeWasAskedForIsToldOnce(t *testing.T) {
 		b.lead()
 		a := plan.Evict{Namespace: "default", Pod: "a", UID: "u", Node: "n", Why: plan.Reason{Code: plan.NoSurge, Subject: "pod/default/a", Key: "spec.paused"}}
 		told := func() int {
-			b.c.recordEvict(time.Now(), a)
+			b.c.recorder.recordEvict(time.Now(), a)
 			return len(b.c.Ledger.Entries(func(e ledger.Entry) bool { return e.Kind == "evict" }))
 		}
 		if n := told(); n != 1 {

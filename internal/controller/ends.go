@@ -82,7 +82,7 @@ func (c *Controller) endNodeClasses(ctx context.Context, now time.Time, snap *mo
 			e.done, e.fails, e.due = false, 0, time.Time{}
 			text := "it is being deleted and waits for NodeClaims that use it: " + nameFirst(by)
 			e.why = model.Condition{Status: "False", Reason: "WaitingOnNodeClaimTermination", Message: text}
-			if c.isNews(now, k.Kind+"/"+k.Name+" end", text) {
+			if c.recorder.isNews(now, k.Kind+"/"+k.Name+" end", text) {
 				c.Cluster.Event(k.Kind, "", k.Name, k.UID, false, "WaitingOnNodeClaimTermination", text)
 			}
 		case e.done:

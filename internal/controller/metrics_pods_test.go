@@ -154,8 +154,8 @@ func TestBalancedMetrics(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.c.Emit(func(*state.State) {
 			b.c.Metrics.countDisruptionCommand(&decide.StartedCommand{Command: &disrupt.Command{Cause: plan.Underutilized, BalancedScores: map[string]float64{"p": 0.7}}})
-			b.c.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/p", Have: "0.20"}})
-			b.c.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.DisruptionBudgetPDB}})
+			b.c.recorder.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/p", Have: "0.20"}})
+			b.c.recorder.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.DisruptionBudgetPDB}})
 		})
 		time.Sleep(time.Second)
 		values, _ := b.scrape(t)

@@ -22,35 +22,35 @@ type toldNote struct {
 }
 
 // tellNotes tells the people who watch an object what a step has to say about it: once, again when it changes, and again after a while.
-func (c *Controller) tellNotes(now time.Time, notes []plan.Note) {
+func (rec *recorder) tellNotes(now time.Time, notes []plan.Note) {
 	for _, n := range notes {
 		key := n.Kind + "/" + n.Namespace + "/" + n.Name + " " + n.Event
 		text := report.Sentence(n.Why)
-		_, ok := c.notes[key]
-		if !c.isNews(now, key, text) {
+		_, ok := rec.notes[key]
+		if !rec.isNews(now, key, text) {
 			continue
 		}
-		c.Cluster.Event(n.Kind, n.Namespace, n.Name, n.UID, n.Warn, n.Event, text)
+		rec.cluster.Event(n.Kind, n.Namespace, n.Name, n.UID, n.Warn, n.Event, text)
 		if !ok && n.Warn {
-			c.Ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: noteSubject(n), Why: []plan.Reason{n.Why}, Outcome: n.Event})
+			rec.ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: noteSubject(n), Why: []plan.Reason{n.Why}, Outcome: n.Event})
 		}
 	}
 }
 
 // isNews says whether something has not been told in these words for a while, and takes it for told.
-func (c *Controller) isNews(now time.Time, key, text string) bool {
-	if last, ok := c.notes[key]; ok && last.text == text && now.Sub(last.at) < noteAgain {
+func (rec *recorder) isNews(now time.Time, key, text string) bool {
+	if last, ok := rec.notes[key]; ok && last.text == text && now.Sub(last.at) < noteAgain {
 		return false
 	}
-	if len(c.notes) >= max(c.noteSweepAt, fewNotes) { // looked through once for each as many as there are
-		for k, t := range c.notes {
+	if len(rec.notes) >= max(rec.noteSweepAt, fewNotes) { // looked through once for each as many as there are
+		for k, t := range rec.notes {
 			if now.Sub(t.at) >= noteAgain {
-				delete(c.notes, k)
+				delete(rec.notes, k)
 			}
 		}
-		c.noteSweepAt = 2 * len(c.notes)
+		rec.noteSweepAt = 2 * len(rec.notes)
 	}
-	c.notes[key] = toldNote{now, text}
+	rec.notes[key] = toldNote{now, text}
 	return true
 }
 
@@ -61,11 +61,11 @@ const fewNotes = 50_000
 const tellEvery = 10 * time.Second
 
 // mayTellBlockers says whether it is time to.
-func (c *Controller) mayTellBlockers(now time.Time) bool {
-	if now.Sub(c.blockersTold) < tellEvery {
+func (rec *recorder) mayTellBlockers(now time.Time) bool {
+	if now.Sub(rec.blockersTold) < tellEvery {
 		return false
 	}
-	c.blockersTold = now
+	rec.blockersTold = now
 	return true
 }
 
@@ -75,15 +75,15 @@ func noteSubject(n plan.Note) string {
 }
 
 // recordUpdate tells what a write into a claim means for those who watch it.
-func (c *Controller) recordUpdate(a plan.UpdateClaim) {
-	cl := c.State.FindClaim(a.Claim)
+func (rec *recorder) recordUpdate(a plan.UpdateClaim) {
+	cl := rec.state.FindClaim(a.Claim)
 	if cl == nil {
 		return
 	}
 	both := func(reason, text string) {
-		c.Cluster.Event("NodeClaim", "", cl.Name, cl.UID, true, reason, text)
+		rec.cluster.Event("NodeClaim", "", cl.Name, cl.UID, true, reason, text)
 		if cl.NodeName != "" {
-			c.Cluster.Event("Node", "", cl.NodeName, "", true, reason, text)
+			rec.cluster.Event("Node", "", cl.NodeName, "", true, reason, text)
 		}
 	}
 	if at := a.Annotations[lifecycle.TerminationTime]; at != "" && at != plan.Unset {

@@ -17,7 +17,7 @@ import (
 // Notes that are still not to be told again can't be forgotten, however many there are: all of them are looked through now and then, not for
 // each that comes. When they are old they go.
 func TestManyNotesAreLookedThroughSeldom(t *testing.T) {
-	c := &Controller{notes: map[string]toldNote{}}
+	c := newRecorder(&Controller{})
 	now := time.Now()
 	looked := 0
 	note := func(key string) {
@@ -56,7 +56,7 @@ func TestATerminationTimeIsTold(t *testing.T) {
 			b.stand(1)
 			b.lead()
 			b.c.Emit(func(*state.State) {
-				b.c.recordUpdate(plan.UpdateClaim{Claim: "old-00", Annotations: map[string]string{lifecycle.TerminationTime: at}})
+				b.c.recorder.recordUpdate(plan.UpdateClaim{Claim: "old-00", Annotations: map[string]string{lifecycle.TerminationTime: at}})
 			})
 			time.Sleep(time.Second)
 			told := false

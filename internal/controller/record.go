@@ -5,6 +5,7 @@ package controller
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,100 +16,125 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
+
+// recorder tells people what was decided and what became of it: log lines, ledger entries, events for the objects
+// concerned, and the metrics of decisions. It decides nothing, and nothing is decided by what it keeps. Only the loop
+// uses it.
+type recorder struct {
+	cluster Cluster
+	state   *state.State
+	ledger  *ledger.Ledger
+	metrics *Metrics
+	log     *slog.Logger
+	repair  []decide.RepairPolicy
+
+	notes        map[string]toldNote // by object and event: what was told of them
+	noteSweepAt  int                 // when there are so many notes, those are forgotten that may be told again
+	told         map[string]string   // by pod uid: the refusal last told, so that it is not told again
+	blockersTold time.Time           // when all that blocks disruption was last told
+}
+
+func newRecorder(c *Controller) *recorder {
+	return &recorder{
+		cluster: c.Cluster, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, repair: c.Policy.Repair,
+		notes: map[string]toldNote{}, told: map[string]string{},
+	}
+}
 
 // formatUSD writes micro-dollars as dollars.
 func formatUSD(micro int64) string { return strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64) }
 
 // recordOutput tells what was decided: a log line and a ledger entry a decision, events for those concerned.
-func (c *Controller) recordOutput(now time.Time, snap *model.Snapshot, out *decide.Output) {
+func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
-	c.recordMoves(now, out)
-	c.recordBindings(now, out.Actions)
-	c.tellNotes(now, out.Notes)
+	rec.recordMoves(now, out)
+	rec.recordBindings(now, out.Actions)
+	rec.tellNotes(now, out.Notes)
 	for _, a := range out.Actions {
 		switch a := a.(type) {
 		case plan.CreateClaim:
 			if a.Why.Code == plan.Demand {
 				bought++
 			}
-			c.recordCreate(now, a, out)
+			rec.recordCreate(now, a, out)
 		case plan.DeleteClaim:
-			c.recordDelete(now, snap, a)
+			rec.recordDelete(now, snap, a)
 		case plan.UpdateClaim:
-			c.recordUpdate(a)
+			rec.recordUpdate(a)
 		case plan.Restart:
-			c.Log.Info("restart deployment", "deployment", a.Namespace+"/"+a.Deployment, "pod", a.Pod, "node", a.Node)
-			c.Ledger.Add(ledger.Entry{At: now, Kind: "restart", Subject: "deployment/" + a.Namespace + "/" + a.Deployment, Why: []plan.Reason{a.Why}, Pods: []string{a.Namespace + "/" + a.Pod}})
+			rec.log.Info("restart deployment", "deployment", a.Namespace+"/"+a.Deployment, "pod", a.Pod, "node", a.Node)
+			rec.ledger.Add(ledger.Entry{At: now, Kind: "restart", Subject: "deployment/" + a.Namespace + "/" + a.Deployment, Why: []plan.Reason{a.Why}, Pods: []string{a.Namespace + "/" + a.Pod}})
 		case plan.Evict:
-			c.recordEvict(now, a)
+			rec.recordEvict(now, a)
 		case plan.UpdateNode:
 			if a.Why.Key == model.TaintUnregistered {
-				c.Cluster.Event("Node", "", a.Node, a.UID, true, "UnregisteredTaintMissing",
+				rec.cluster.Event("Node", "", a.Node, a.UID, true, "UnregisteredTaintMissing",
 					"the node came without taint "+model.TaintUnregistered+":"+a.Why.Want+": pods may have landed on it before it was ready for them")
 			}
 			if a.Why.Code == plan.LandingTimeout {
-				c.Log.Warn("reservation ended before its pods came", "node", a.Node, "after", a.Why.Want)
-				c.Ledger.Add(ledger.Entry{At: now, Kind: "release", Subject: "node/" + a.Node, Why: []plan.Reason{a.Why}})
+				rec.log.Warn("reservation ended before its pods came", "node", a.Node, "after", a.Why.Want)
+				rec.ledger.Add(ledger.Entry{At: now, Kind: "release", Subject: "node/" + a.Node, Why: []plan.Reason{a.Why}})
 			}
 		}
 	}
 	if out.Solved {
-		c.recordPods(now, out)
+		rec.recordPods(now, out)
 	}
 	count := map[plan.Outcome]int{}
 	for _, d := range out.Pods {
 		count[d.Outcome]++
 	}
 	if len(out.Pods) > 0 {
-		c.Log.Debug("decided on pending pods", "onNodes", count[plan.OnNode], "onClaims", count[plan.OnClaim], "onNew", count[plan.OnNew], "refused", count[plan.Refused])
+		rec.log.Debug("decided on pending pods", "onNodes", count[plan.OnNode], "onClaims", count[plan.OnClaim], "onNew", count[plan.OnNew], "refused", count[plan.Refused])
 	}
 	if bought > 0 {
-		c.Log.Info("bought for pending pods", "machines", bought, "pods", count[plan.OnNew], "classes", out.Stats.Classes,
+		rec.log.Info("bought for pending pods", "machines", bought, "pods", count[plan.OnNew], "classes", out.Stats.Classes,
 			"usdPerHour", formatUSD(out.Cost.NewMicroPerHour), "lowerBound", formatUSD(out.Cost.BoundMicroPerHour),
 			"gapPercent", strconv.FormatFloat(float64(out.Cost.Gap())/1e4, 'f', 2, 64), "provenBy", out.Cost.ProvenBy)
 	}
 }
 
-func (c *Controller) recordCreate(now time.Time, a plan.CreateClaim, out *decide.Output) {
+func (rec *recorder) recordCreate(now time.Time, a plan.CreateClaim, out *decide.Output) {
 	var names []string
 	for _, p := range a.Pods {
 		if p.Expected {
 			continue
 		}
 		names = append(names, p.Key())
-		c.Cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "should land on the machine of NodeClaim "+a.Name)
+		rec.cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "should land on the machine of NodeClaim "+a.Name)
 	}
 	why := []plan.Reason{a.Why}
 	if !a.Reserved {
 		why = append(why, a.NoReserve)
 	}
-	c.Log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(names), "expected", len(a.Pods)-len(names), "type", a.Type, "types", len(a.Types),
+	rec.log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(names), "expected", len(a.Pods)-len(names), "type", a.Type, "types", len(a.Types),
 		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", formatUSD(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
-	c.Ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour})
+	rec.ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour})
 }
 
-func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
-	c.Log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", a.Why.Want, "have", a.Why.Have)
+func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
+	rec.log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", a.Why.Want, "have", a.Why.Have)
 	entry := ledger.Entry{At: now, Kind: "delete", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}}
-	if cl := c.State.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
+	if cl := rec.state.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
 		entry.Related = []string{"node/" + cl.NodeName}
 	}
-	c.Ledger.Add(entry)
-	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("is deleted: %s", a.Why.Code))
-	if cl := c.State.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
+	rec.ledger.Add(entry)
+	rec.cluster.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("is deleted: %s", a.Why.Code))
+	if cl := rec.state.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
 		switch {
 		case a.Why.Code == plan.Interrupted:
-			c.Cluster.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "is drained: the cloud takes its machine away")
+			rec.cluster.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "is drained: the cloud takes its machine away")
 		case a.Why.OfCommand():
-			c.Cluster.Event("Node", "", cl.NodeName, "", false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
-			c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
+			rec.cluster.Event("Node", "", cl.NodeName, "", false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
+			rec.cluster.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
 		}
 	}
-	cl := c.State.FindClaim(a.Claim)
+	cl := rec.state.FindClaim(a.Claim)
 	condition := ""
 	if a.Why.Code == plan.Unhealthy && cl != nil {
-		condition = c.brokenCondition(snap, cl)
+		condition = rec.brokenCondition(snap, cl)
 	}
 	moved := 0
 	if n := findNode(snap, cl); n != nil {
@@ -118,16 +144,16 @@ func (c *Controller) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 			}
 		}
 	}
-	c.Metrics.countDisruptedClaim(cl, c.State.Pools.FindPool(a.Why.Pool), a, condition, moved)
+	rec.metrics.countDisruptedClaim(cl, rec.state.Pools.FindPool(a.Why.Pool), a, condition, moved)
 }
 
 // brokenCondition is the condition that a claim's node is broken by.
-func (c *Controller) brokenCondition(snap *model.Snapshot, cl *model.Claim) string {
+func (rec *recorder) brokenCondition(snap *model.Snapshot, cl *model.Claim) string {
 	n := findNode(snap, cl)
 	if n == nil {
 		return ""
 	}
-	for _, p := range c.Policy.Repair {
+	for _, p := range rec.repair {
 		if n.Conditions[p.Condition].Status == p.Status {
 			return p.Condition
 		}
@@ -148,7 +174,7 @@ func findNode(snap *model.Snapshot, cl *model.Claim) *model.Node {
 }
 
 // recordBindings notes which pods are bound to which nodes, an entry a node.
-func (c *Controller) recordBindings(now time.Time, actions []plan.Action) {
+func (rec *recorder) recordBindings(now time.Time, actions []plan.Action) {
 	entries := map[string]*ledger.Entry{} // by node
 	var nodes []string
 	for _, a := range actions {
@@ -164,24 +190,24 @@ func (c *Controller) recordBindings(now time.Time, actions []plan.Action) {
 		e.Pods = append(e.Pods, b.Namespace+"/"+b.Pod)
 	}
 	for _, n := range nodes {
-		c.Ledger.Add(*entries[n])
-		c.Log.Debug("bind pods", "node", n, "pods", len(entries[n].Pods))
+		rec.ledger.Add(*entries[n])
+		rec.log.Debug("bind pods", "node", n, "pods", len(entries[n].Pods))
 	}
 }
 
 // recordEvict tells once of a pod that should have gone after its successor had come, and can't.
-func (c *Controller) recordEvict(now time.Time, a plan.Evict) {
+func (rec *recorder) recordEvict(now time.Time, a plan.Evict) {
 	subject := "pod/" + a.Namespace + "/" + a.Pod
-	if a.Why.Code != plan.NoSurge || !c.isNews(now, subject+" "+a.UID, report.Sentence(a.Why)) {
+	if a.Why.Code != plan.NoSurge || !rec.isNews(now, subject+" "+a.UID, report.Sentence(a.Why)) {
 		return
 	}
-	c.Log.Info("pod is evicted before its successor has come", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", a.Why.Key, "because", a.Why.Have)
-	c.Ledger.Add(ledger.Entry{At: now, Kind: "evict", Subject: subject, Why: []plan.Reason{a.Why}})
+	rec.log.Info("pod is evicted before its successor has come", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", a.Why.Key, "because", a.Why.Have)
+	rec.ledger.Add(ledger.Entry{At: now, Kind: "evict", Subject: subject, Why: []plan.Reason{a.Why}})
 }
 
 // recordPods tells each refused pod once why, and again when the reason changes.
-func (c *Controller) recordPods(now time.Time, out *decide.Output) {
-	c.Metrics.changes.pods.noteDecided(out.Pods, now)
+func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
+	rec.metrics.changes.pods.noteDecided(out.Pods, now)
 	told := map[string]string{}
 	refused := 0
 	for _, d := range out.Pods {
@@ -191,14 +217,14 @@ func (c *Controller) recordPods(now time.Time, out *decide.Output) {
 		refused++
 		nearest := report.Refusal(d.Reasons[:1]) // what other pools have against it may change with every pool that comes or goes
 		told[d.Pod.UID] = nearest
-		if c.told[d.Pod.UID] == nearest {
+		if rec.told[d.Pod.UID] == nearest {
 			continue
 		}
 		text := report.Refusal(d.Reasons)
-		c.Log.Info("pod can't be placed", "pod", d.Pod.Key(), "reasons", text)
-		c.Ledger.Add(ledger.Entry{At: now, Kind: ledger.Refuse, Subject: "pod/" + d.Pod.Key(), Why: d.Reasons})
-		c.Cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
+		rec.log.Info("pod can't be placed", "pod", d.Pod.Key(), "reasons", text)
+		rec.ledger.Add(ledger.Entry{At: now, Kind: ledger.Refuse, Subject: "pod/" + d.Pod.Key(), Why: d.Reasons})
+		rec.cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
 	}
-	c.told = told
-	c.Metrics.setUnschedulable(refused)
+	rec.told = told
+	rec.metrics.setUnschedulable(refused)
 }

@@ -14,10 +14,10 @@ import (
 )
 
 // recordMoves tells which moves were begun and which were taken back.
-func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
+func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 	for i := range out.Commands {
 		m := &out.Commands[i]
-		c.Metrics.countDisruptionCommand(m)
+		rec.metrics.countDisruptionCommand(m)
 		names, pods := make([]string, len(m.Candidates)), 0
 		for i, u := range m.Candidates {
 			names[i] = u.Node.Name
@@ -27,7 +27,7 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 		if why.Code == "" {
 			why.Code = m.Cause
 		}
-		c.Log.Info("move", "move", m.ID, "why", string(m.Cause), "nodes", len(m.Candidates), "replacements", len(m.Replacements), "pods", pods, "podsOnStandingRoom", m.PodsOnExisting,
+		rec.log.Info("move", "move", m.ID, "why", string(m.Cause), "nodes", len(m.Candidates), "replacements", len(m.Replacements), "pods", pods, "podsOnStandingRoom", m.PodsOnExisting,
 			"usdPerHourBefore", formatUSD(m.OldMicroPerHour), "usdPerHourAfter", formatUSD(m.NewMicroPerHour), "usdOnce", formatUSD(m.CostMicro), "candidates", m.Batch.Candidates, "together", m.Batch.Commands, "usdPerHourSaved", formatUSD(m.Batch.SavingMicroPerHour), "usdPerHourSavedBound", formatUSD(m.Batch.SavingBoundMicroPerHour),
 			"names", names)
 		for _, u := range m.Candidates {
@@ -37,63 +37,63 @@ func (c *Controller) recordMoves(now time.Time, out *decide.Output) {
 			for i, p := range u.Pods {
 				keys[i] = p.Key()
 			}
-			c.Ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: []string{"nodeclaim/" + u.Claim.Name},
+			rec.ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: []string{"nodeclaim/" + u.Claim.Name},
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro})
 			text := fmt.Sprintf("%s: %d machines for %d, $%s an hour for $%s", m.Cause, len(m.Replacements), len(m.Candidates), formatUSD(m.NewMicroPerHour), formatUSD(m.OldMicroPerHour))
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {
 				text += fmt.Sprintf("; with all that begins now $%s an hour are saved, of at most $%s that evicting %d pods could", formatUSD(all.SavingMicroPerHour), formatUSD(all.SavingBoundMicroPerHour), all.Evictions)
 			}
-			c.Cluster.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
+			rec.cluster.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
 			if m.Cause == plan.Underutilized && u.Pool.ConsolidationPolicy == "Balanced" {
-				c.Cluster.Event("Node", "", u.Node.Name, u.Node.UID, false, "ConsolidationApproved", text)
+				rec.cluster.Event("Node", "", u.Node.Name, u.Node.UID, false, "ConsolidationApproved", text)
 			}
 		}
 	}
 	for _, k := range out.Kept {
-		c.tellKept(now, k)
-		c.Ledger.Add(ledger.Entry{At: now, Kind: ledger.Keep, Subject: "node/" + k.Node, Why: []plan.Reason{k.Why}, Outcome: "looked at because: " + string(k.Cause)})
+		rec.tellKept(now, k)
+		rec.ledger.Add(ledger.Entry{At: now, Kind: ledger.Keep, Subject: "node/" + k.Node, Why: []plan.Reason{k.Why}, Outcome: "looked at because: " + string(k.Cause)})
 	}
 	for _, a := range out.Actions {
 		u, ok := a.(plan.UpdateClaim)
 		if !ok || u.Why.Code != plan.Aborted || len(u.Conditions) == 0 {
 			continue
 		}
-		c.Metrics.queueFailures.WithLabelValues(u.Why.Want).Inc()
-		c.Log.Info("move taken back", "move", u.Why.Key, "nodeclaim", u.Claim, "because", u.Why.Have)
-		c.Ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
-		c.Cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "move taken back: "+u.Why.Have)
+		rec.metrics.queueFailures.WithLabelValues(u.Why.Want).Inc()
+		rec.log.Info("move taken back", "move", u.Why.Key, "nodeclaim", u.Claim, "because", u.Why.Have)
+		rec.ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
+		rec.cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "move taken back: "+u.Why.Have)
 	}
 }
 
 // tellKept tells those who watch a node that was looked at and left alone.
-func (c *Controller) tellKept(now time.Time, k decide.Kept) {
+func (rec *recorder) tellKept(now time.Time, k decide.Kept) {
 	if k.Cause != plan.Underutilized {
 		return
 	}
 	if pool, score, ok := disrupt.BalancedScore(k.Why); ok {
-		c.Metrics.countBalancedScore("rejected", pool, score)
+		rec.metrics.countBalancedScore("rejected", pool, score)
 	}
 	n := plan.Note{Event: "Unconsolidatable", Kind: "Node", Name: k.Node, Why: k.Why}
 	if k.Why.Code == plan.NotBalanced {
 		n.Event = "ConsolidationRejected"
 	}
 	notes := []plan.Note{n}
-	if cl := c.State.FindClaimByNode(k.Node); cl != nil {
+	if cl := rec.state.FindClaimByNode(k.Node); cl != nil {
 		n.Kind, n.Name, n.UID = "NodeClaim", cl.Name, cl.UID
 		notes = append(notes, n)
 	}
-	c.tellNotes(now, notes)
+	rec.tellNotes(now, notes)
 }
 
 // refuseMove tells that a move was refused by verify, and which claims, by uid, would have gone in it.
-func (c *Controller) refuseMove(now time.Time, m RefusedMove) []string {
-	c.Metrics.countRefusedCommand(m.Cause)
+func (rec *recorder) refuseMove(now time.Time, m RefusedMove) []string {
+	rec.metrics.countRefusedCommand(m.Cause)
 	var uids, names []string
 	for _, u := range m.Candidates {
 		uids, names = append(uids, u.Claim.UID), append(names, u.Node.Name)
-		c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Key: plan.CommandKey(m.ID)}},
+		rec.ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Key: plan.CommandKey(m.ID)}},
 			Outcome: "refused: " + m.Err.Error()})
 	}
-	c.Log.Error("move refused by verify, nothing of it is done", "move", m.ID, "why", string(m.Cause), "names", names, "violations", m.Err.Error())
+	rec.log.Error("move refused by verify, nothing of it is done", "move", m.ID, "why", string(m.Cause), "names", names, "violations", m.Err.Error())
 	return uids
 }

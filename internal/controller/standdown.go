@@ -91,7 +91,7 @@ func (c *Controller) runPassiveStep(ctx context.Context, now time.Time, snap *mo
 			}
 		}
 		out.Actions, out.Notes, out.Commands, out.Kept, next = dropRefusedBindings(snap, kept), nil, nil, nil, out.Next
-		c.recordOutput(now, snap, &out)
+		c.recorder.recordOutput(now, snap, &out)
 		for _, a := range out.Actions {
 			c.beginAction(ctx, now, a)
 		}

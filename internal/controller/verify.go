@@ -88,16 +88,16 @@ func refusedBindings(snap *model.Snapshot, actions []plan.Action) (out []decide.
 }
 
 // refuseBindings tells of the bindings that the second opinion is against, and returns those whose pods are to be decided on again.
-func (c *Controller) refuseBindings(now time.Time, refused []decide.RefusedBinding) (again []decide.RefusedBinding) {
+func (rec *recorder) refuseBindings(now time.Time, refused []decide.RefusedBinding) (again []decide.RefusedBinding) {
 	for _, r := range refused {
 		if r.KeepsSlot() {
 			continue
 		}
 		again = append(again, r)
-		c.Metrics.countUnfitBinding()
+		rec.metrics.countUnfitBinding()
 		text := report.Sentence(r.Why)
-		c.Log.Info("pod is not bound as planned", "pod", r.Key, "node", r.Node, "because", text)
-		c.Ledger.Add(ledger.Entry{At: now, Kind: "bind", Subject: "pod/" + r.Key, Why: []plan.Reason{r.Why}, Outcome: "not bound to node " + r.Node})
+		rec.log.Info("pod is not bound as planned", "pod", r.Key, "node", r.Node, "because", text)
+		rec.ledger.Add(ledger.Entry{At: now, Kind: "bind", Subject: "pod/" + r.Key, Why: []plan.Reason{r.Why}, Outcome: "not bound to node " + r.Node})
 	}
 	return again
 }
