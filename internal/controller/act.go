@@ -37,92 +37,36 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		c.launchClaim(ctx, now, a)
 	case plan.DeleteClaim:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.startCall(ctx, "DeleteClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.reportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
+		c.startCall(ctx, "DeleteClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.recorder.reportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
 	case plan.UpdateClaim:
 		c.State.InFlight.BeginAction(key, state.ClaimObject(a.Claim), until)
 		if a.SetSlots {
 			c.State.Overlay.AssumeSlots(a.Claim, a.Slots)
 		}
-		c.startCall(ctx, laneOfReason("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, func(s *state.State, err error) {
-			switch {
-			case !a.SetSlots:
-			case err == nil:
-				s.Overlay.ConfirmSlots(a.Claim)
-			case hasDoneNothing(err):
-				s.Overlay.DropSlots(a.Claim)
-			default:
-				s.Overlay.DoubtSlots(a.Claim)
-			}
-			if err != nil {
-				c.recorder.recordFailure("update", "nodeclaim/"+a.Claim, a.Why, err)
-			}
-		})
+		c.startCall(ctx, laneOfReason("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answerUpdateClaim(a))
 	case plan.UpdateNode:
 		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
-		c.startCall(ctx, laneOfReason("UpdateNode", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.reportFailure("update", "node/"+a.Node, a.Why))
+		c.startCall(ctx, laneOfReason("UpdateNode", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.reportFailure("update", "node/"+a.Node, a.Why))
 	case plan.DeleteNode:
 		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
-		c.startCall(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.reportFailure("delete", "node/"+a.Node, a.Why))
+		c.startCall(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.recorder.reportFailure("delete", "node/"+a.Node, a.Why))
 	case plan.Bind:
 		c.State.InFlight.BeginAction(key, "", until)
-		pod := a.Namespace + "/" + a.Pod
-		c.State.Overlay.AssumeBinding(pod, a.UID, a.Node)
-		c.startCall(ctx, laneOfNamespace("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Bind(ctx, a) }, func(s *state.State, err error) {
-			c.Metrics.countBinding(err)
-			if err == nil {
-				return // it is bound, and the watch will show where
-			}
-			why := a.Why
-			if errors.Is(err, plan.ErrInvalid) { // kube-scheduler may still be let to
-				s.Overlay.RefuseBinding(pod, a.UID)
-				why = plan.Reason{Code: plan.BindingRefused, Pool: a.Why.Pool, Subject: "pod/" + pod, Have: err.Error()}
-			}
-			if hasDoneNothing(err) {
-				s.Overlay.DropBinding(pod, a.UID)
-			}
-			c.recorder.recordFailure("bind", "pod/"+pod, why, err)
-		})
+		c.State.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
+		c.startCall(ctx, laneOfNamespace("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Bind(ctx, a) }, c.answerBind(a))
 	case plan.Tolerate:
 		c.State.InFlight.BeginAction(key, "", until)
-		pod := a.Namespace + "/" + a.Pod
-		c.State.Overlay.AssumeToleration(pod, a.UID, a.Claim)
-		c.startCall(ctx, laneOfNamespace("Tolerate", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, func(s *state.State, err error) {
-			if err != nil {
-				s.Overlay.DropToleration(pod, a.UID, a.Claim)
-				why := a.Why
-				if errors.Is(err, plan.ErrInvalid) { // its room is kept for nobody then, and waits for nobody
-					s.Overlay.RefuseToleration(pod, a.UID)
-					why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: a.Why.Subject}
-				}
-				c.recorder.recordFailure("tolerate", "pod/"+pod, why, err)
-			}
-		})
+		c.State.Overlay.AssumeToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
+		c.startCall(ctx, laneOfNamespace("Tolerate", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, c.answerTolerate(a))
 	case plan.Evict:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.startCall(ctx, laneOfNamespace("Evict", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, func(_ *state.State, err error) {
-			switch {
-			case err == nil:
-				c.Cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "evicted from node "+a.Node+", which is being drained")
-			case errors.Is(err, plan.ErrBlocked):
-				c.Cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
-			}
-			c.Metrics.countEviction(err)
-			if err == nil {
-				c.Metrics.podsDrained.WithLabelValues(c.drainReason(a.Node)).Inc()
-			}
-		})
+		c.startCall(ctx, laneOfNamespace("Evict", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, c.answerEvict(a))
 	case plan.Restart:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.startCall(ctx, laneOfNamespace("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, func(_ *state.State, err error) {
-			if err != nil {
-				c.recorder.recordFailure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
-				return
-			}
-			c.Cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" makes its successor; node "+a.Node+" is drained when that is ready")
-		})
+		c.startCall(ctx, laneOfNamespace("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, c.answerRestart(a))
 	case plan.DeletePod:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.startCall(ctx, laneOfNamespace("DeletePod", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.reportFailure("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
+		c.startCall(ctx, laneOfNamespace("DeletePod", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.reportFailure("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
 	case plan.Terminate:
 		c.State.InFlight.BeginAction(key, "", until)
 		c.terminateInstance(ctx, a)
@@ -308,25 +252,6 @@ func (c *Controller) drainReason(node string) string {
 		return cl.Conditions[lifecycle.Disrupted].Reason
 	}
 	return string(plan.Deleted)
-}
-
-// reportFailure records an answer that needs nothing further.
-func (c *Controller) reportFailure(kind, subject string, why plan.Reason) func(*state.State, error) {
-	return func(_ *state.State, err error) {
-		if err != nil {
-			c.recorder.recordFailure(kind, subject, why, err)
-		}
-	}
-}
-
-func (rec *recorder) recordFailure(kind, subject string, why plan.Reason, err error) {
-	switch {
-	case errors.Is(err, plan.ErrGone), errors.Is(err, plan.ErrConflict), errors.Is(err, plan.ErrBlocked):
-		rec.log.Debug("action did not apply", "action", kind, "object", subject, "error", err.Error())
-		return
-	}
-	rec.log.Warn("action failed, will be decided again", "action", kind, "object", subject, "why", string(why.Code), "error", err.Error())
-	rec.ledger.Add(ledger.Entry{At: time.Now(), Kind: kind, Subject: subject, Why: []plan.Reason{why}, Outcome: "failed: " + err.Error()})
 }
 
 // provisionalClaim is how a claim looks until the API server shows it.

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -227,4 +228,25 @@ func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
 	}
 	rec.told = told
 	rec.metrics.setUnschedulable(refused)
+}
+
+// reportFailure returns what takes the answer to a call that needs nothing further: a failure is recorded.
+func (rec *recorder) reportFailure(kind, subject string, why plan.Reason) func(*state.State, error) {
+	return func(_ *state.State, err error) {
+		if err != nil {
+			rec.recordFailure(kind, subject, why, err)
+		}
+	}
+}
+
+// recordFailure records that an action failed. That it did not apply, since the object is gone or has changed, is
+// ordinary and said in the debug log alone.
+func (rec *recorder) recordFailure(kind, subject string, why plan.Reason, err error) {
+	switch {
+	case errors.Is(err, plan.ErrGone), errors.Is(err, plan.ErrConflict), errors.Is(err, plan.ErrBlocked):
+		rec.log.Debug("action did not apply", "action", kind, "object", subject, "error", err.Error())
+		return
+	}
+	rec.log.Warn("action failed, will be decided again", "action", kind, "object", subject, "why", string(why.Code), "error", err.Error())
+	rec.ledger.Add(ledger.Entry{At: time.Now(), Kind: kind, Subject: subject, Why: []plan.Reason{why}, Outcome: "failed: " + err.Error()})
 }

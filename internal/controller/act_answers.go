@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"errors"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// answerUpdateClaim takes the answer to a write into a claim: it settles which slots the claim is shown with.
+func (c *Controller) answerUpdateClaim(a plan.UpdateClaim) func(*state.State, error) {
+	return func(s *state.State, err error) {
+		switch {
+		case !a.SetSlots:
+		case err == nil:
+			s.Overlay.ConfirmSlots(a.Claim)
+		case hasDoneNothing(err):
+			s.Overlay.DropSlots(a.Claim)
+		default:
+			s.Overlay.DoubtSlots(a.Claim)
+		}
+		if err != nil {
+			c.recorder.recordFailure("update", "nodeclaim/"+a.Claim, a.Why, err)
+		}
+	}
+}
+
+// answerBind takes the answer to a binding. A pod that is bound is shown so by the watch; one that is not is pending
+// again, and not bound by us any more where the API server does not accept it.
+func (c *Controller) answerBind(a plan.Bind) func(*state.State, error) {
+	pod := a.Namespace + "/" + a.Pod
+	return func(s *state.State, err error) {
+		c.Metrics.countBinding(err)
+		if err == nil {
+			return // it is bound, and the watch will show where
+		}
+		why := a.Why
+		if errors.Is(err, plan.ErrInvalid) { // kube-scheduler may still be let to
+			s.Overlay.RefuseBinding(pod, a.UID)
+			why = plan.Reason{Code: plan.BindingRefused, Pool: a.Why.Pool, Subject: "pod/" + pod, Have: err.Error()}
+		}
+		if hasDoneNothing(err) {
+			s.Overlay.DropBinding(pod, a.UID)
+		}
+		c.recorder.recordFailure("bind", "pod/"+pod, why, err)
+	}
+}
+
+// answerTolerate takes the answer to a toleration. A pod that may not be given one keeps no slot.
+func (c *Controller) answerTolerate(a plan.Tolerate) func(*state.State, error) {
+	pod := a.Namespace + "/" + a.Pod
+	return func(s *state.State, err error) {
+		if err != nil {
+			s.Overlay.DropToleration(pod, a.UID, a.Claim)
+			why := a.Why
+			if errors.Is(err, plan.ErrInvalid) { // its room is kept for nobody then, and waits for nobody
+				s.Overlay.RefuseToleration(pod, a.UID)
+				why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: a.Why.Subject}
+			}
+			c.recorder.recordFailure("tolerate", "pod/"+pod, why, err)
+		}
+	}
+}
+
+// answerEvict takes the answer to an eviction.
+func (c *Controller) answerEvict(a plan.Evict) func(*state.State, error) {
+	return func(_ *state.State, err error) {
+		switch {
+		case err == nil:
+			c.Cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "evicted from node "+a.Node+", which is being drained")
+		case errors.Is(err, plan.ErrBlocked):
+			c.Cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
+		}
+		c.Metrics.countEviction(err)
+		if err == nil {
+			c.Metrics.podsDrained.WithLabelValues(c.drainReason(a.Node)).Inc()
+		}
+	}
+}
+
+// answerRestart takes the answer to a rollout that was asked of a Deployment.
+func (c *Controller) answerRestart(a plan.Restart) func(*state.State, error) {
+	return func(_ *state.State, err error) {
+		if err != nil {
+			c.recorder.recordFailure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
+			return
+		}
+		c.Cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" makes its successor; node "+a.Node+" is drained when that is ready")
+	}
+}
