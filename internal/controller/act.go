@@ -6,12 +6,9 @@ package controller
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -144,9 +141,9 @@ func (c *Controller) startCall(ctx context.Context, kind, key string, call func(
 	if strings.HasPrefix(kind, "Bind") {
 		width = c.Config.Bindings
 	}
-	turns := []chan struct{}{c.findLane(kind, width)}
+	turns := []chan struct{}{c.lanes.findLane(kind, width)}
 	if all, _, ok := strings.Cut(kind, inNamespace); ok {
-		turns = append(turns, c.findLane(all, 4*width))
+		turns = append(turns, c.lanes.findLane(all, 4*width))
 	}
 	go func() {
 		for _, lane := range turns {
@@ -190,52 +187,14 @@ func (c *Controller) startCall(ctx context.Context, kind, key string, call func(
 	}()
 }
 
-// interruptedLane is the lane of what is written into the claims and nodes of machines that are taken away: those to come in their stead go first.
-const interruptedLane = "taken"
-
-func laneOfReason(kind string, why plan.Reason) string {
-	if why.Code == plan.Interrupted {
-		return interruptedLane
-	}
-	return kind
-}
-
-// laneOfClass is the lane of calls to the cloud about a claim: those that hang for one node class or node group hold up no other's.
-func laneOfClass(kind string, c *model.Claim) string {
-	if c == nil {
-		return kind
-	}
-	return kind + " " + c.ClassGroup + "/" + c.ClassKind + "/" + c.ClassName + " " + c.Labels[model.LabelNodeGroup]
-}
-
-// laneOfNamespace is the lane of calls about the pods of a namespace: an admission webhook that takes its time there holds up no other's.
-func laneOfNamespace(kind, namespace string) string { return kind + inNamespace + namespace }
-
-const inNamespace = " in "
-
-func (c *Controller) findLane(kind string, width int) chan struct{} {
-	l := c.lanes[kind]
-	if l == nil {
-		if len(c.lanes) >= max(c.laneSweepAt, fewLanes) { // most of them of namespaces and classes that are gone
-			maps.DeleteFunc(c.lanes, func(k string, l chan struct{}) bool { return k != interruptedLane && len(l) == 0 })
-			c.laneSweepAt = 2 * len(c.lanes)
-		}
-		l = make(chan struct{}, width)
-		c.lanes[kind] = l
-	}
-	return l
-}
-
-// fewLanes are kept though nothing is in them.
-const fewLanes = 1000
-
 // hasDoneNothing says whether a call that failed has certainly done nothing.
 func hasDoneNothing(err error) bool {
 	return errors.Is(err, plan.ErrInvalid) || errors.Is(err, plan.ErrConflict) || isGone(err) || isBlocked(err)
 }
 
 func isBlocked(err error) bool { return errors.Is(err, plan.ErrBlocked) }
-func isGone(err error) bool    { return errors.Is(err, plan.ErrGone) }
+
+func isGone(err error) bool { return errors.Is(err, plan.ErrGone) }
 
 // retryPause is the pause after the n-th failure in a row.
 func retryPause(n int, first, most time.Duration) time.Duration {
@@ -261,193 +220,4 @@ func provisionalClaim(a plan.CreateClaim, now time.Time) *model.Claim {
 		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
 		Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code), Provisional: true,
 	}
-}
-
-// launchClaim buys a claim's machine and writes what was bought into the claim.
-func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.LaunchClaim) {
-	claim := c.State.FindClaim(a.Claim)
-	class := c.State.Pools.FindNodeClass(claim.ClassGroup, claim.ClassKind, claim.ClassName)
-	if class != nil && class.Deleting.IsZero() && !c.ensureFinalizer(now, class) {
-		c.State.InFlight.BeginAction(a.Key(), state.ClaimObject(a.Claim), now.Add(100*time.Millisecond))
-		return
-	}
-	if class == nil || !class.Deleting.IsZero() {
-		f := model.LaunchFailure{Kind: "NodeClassNotReady", Message: claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) does not exist"}
-		if class != nil { // what is made for it is about to go
-			f.Message = claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) is being deleted"
-		}
-		c.State.RecordLaunchFailure(a.UID, f)
-		c.State.InFlight.EndAction(a.Key())
-		c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, "NodeClassNotReady", f.Message)
-		c.lookAgain = true // not by Emit: the loop, which alone takes what is emitted, is the one that runs here
-		return
-	}
-	req := launchRequest(claim, class)
-	if q := claim.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
-		req.Following = c.State.CountUnlaunched(q.Values[0])
-	}
-	key := a.Key()
-	lane := c.findLane(laneOfClass("Launch", claim), c.Config.Parallel)
-	go func() {
-		select {
-		case lane <- struct{}{}:
-		default:
-			select {
-			case lane <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			if !c.stillWanted(ctx, a) {
-				<-lane
-				return
-			}
-		}
-		defer func() { <-lane }()
-		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
-		defer cancel()
-		res := c.Provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
-		c.Metrics.countCall("Create", time.Since(now), res.Err)
-		if res.Err != nil {
-			c.Emit(func(s *state.State) { c.takeLaunchFailure(s, a, res.Err) })
-			return
-		}
-		if res.ProviderID == "" { // it is to come: the same is asked again until it has
-			c.Emit(func(s *state.State) {
-				if s.InFlight.RecordFailure(key, func(n int) time.Time { return time.Now().Add(retryPause(n, 100*time.Millisecond, time.Second)) }) == 1 {
-					c.Log.Info("accepted", "nodeclaim", a.Claim, "class", class.Name)
-					c.refreshClassOfferings(class.Group, class.Kind, class.Name) // its group may have as many fewer now
-				}
-			})
-			return
-		}
-		u := launchUpdate(claim, res)
-		version, err := c.Cluster.UpdateClaim(cctx, u)
-		c.Emit(func(s *state.State) {
-			now := time.Now()
-			if err != nil {
-				c.recorder.recordFailure("launch", "nodeclaim/"+a.Claim, a.Why, err)
-				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 50*time.Millisecond, 10*time.Second)) })
-				return
-			}
-			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
-			c.Log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
-				"capacityType", res.CapacityType, "usdPerHour", formatUSD(res.PriceMicro), "priceModelled", res.Modelled)
-			c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
-		})
-	}()
-}
-
-// stillWanted says whether a claim whose launch had to wait for its turn is still to be launched, and lets go of it if not.
-func (c *Controller) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
-	wanted, err := askLoop(ctx, c, func(s *state.State) bool {
-		have := s.FindClaim(a.Claim)
-		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero() && c.passive.Load() == nil
-		if !ok {
-			s.InFlight.EndAction(a.Key())
-		}
-		return ok
-	})
-	return wanted && err == nil
-}
-
-func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchRequest {
-	req := cloud.LaunchRequest{
-		ClaimName: claim.Name, ClaimUID: claim.UID, ClaimCreated: claim.Created, Pool: claim.Pool, Requirements: claim.Requirements, Requests: claim.Requests,
-		NodeLabels: claim.Labels, Annotations: claim.Annotations, Taints: claim.Taints, StartupTaints: claim.StartupTaints,
-		Class: providerNodeClass(class),
-	}
-	in := func(key string) []string {
-		if q := claim.Requirements.Get(key); q != nil && !q.Complement {
-			return q.Values
-		}
-		return nil
-	}
-	req.Types, req.Zones, req.CapacityTypes = in(model.LabelInstanceType), in(model.LabelZone), in(model.LabelCapacityType)
-	return req
-}
-
-// launchUpdate is what the claim's status and labels say once its machine is bought.
-func launchUpdate(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
-	return plan.UpdateClaim{
-		Claim: claim.Name, UID: claim.UID, Annotations: r.Annotations, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: r.Labels,
-		Conditions: map[string]model.Condition{"Launched": {Status: "True", Reason: "Launched"}}, Why: plan.Reason{Code: plan.Launching, Pool: claim.Pool},
-	}
-}
-
-func (c *Controller) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err error) {
-	now, kind := time.Now(), cloud.KindOf(err)
-	if cl := s.FindClaim(a.Claim); cl != nil && cl.UID == a.UID {
-		s.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
-	}
-	c.Metrics.launchFailures.WithLabelValues(string(kind)).Inc()
-	c.Log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
-	c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
-	reason := "LaunchFailed"
-	switch kind {
-	case cloud.InsufficientCapacity:
-		reason = "InsufficientCapacityError"
-		c.refreshOfferings()
-		s.InFlight.EndAction(a.Key())
-	case cloud.NotReady, cloud.NotFound:
-		reason = "NodeClassNotReady"
-		s.InFlight.EndAction(a.Key())
-	case cloud.Throttled:
-		s.InFlight.RecordFailure(a.Key(), func(n int) time.Time {
-			return now.Add(max(cloud.AfterOf(err), retryPause(n, 100*time.Millisecond, 10*time.Second)))
-		})
-	default:
-		s.InFlight.RecordFailure(a.Key(), func(n int) time.Time { return now.Add(retryPause(n, 200*time.Millisecond, time.Minute)) })
-	}
-	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, reason, err.Error())
-}
-
-// errClaimed: what was taken for an orphan has a claim.
-var errClaimed = errors.New("its nodeclaim is there, though the watch has not shown it: the machine is left alone")
-
-// terminateInstance ends a machine. A machine that is unknown or on its way out already is as good as ended.
-func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
-	claimUID := ""
-	cl := c.State.FindClaim(a.Claim)
-	if cl != nil {
-		claimUID = cl.UID
-	}
-	begin := time.Now()
-	c.startCall(ctx, laneOfClass("Terminate", cl), a.Key(), func(ctx context.Context) (uint64, error) {
-		if a.Claim == "" { // its claim was not seen; but a watch may be behind, and what is ended is lost
-			claimed, err := c.Cluster.Claimed(ctx, a)
-			if err == nil && claimed {
-				err = errClaimed
-			}
-			if err != nil {
-				return 0, err
-			}
-		}
-		err := c.Provider.Terminate(ctx, []string{a.ProviderID})[0]
-		c.Metrics.countCall("Delete", time.Since(begin), err)
-		if cloud.KindOf(err) == cloud.NotFound {
-			return 0, nil
-		}
-		return 0, err
-	}, func(s *state.State, err error) {
-		if err != nil {
-			if !errors.Is(err, errClaimed) {
-				c.Metrics.endFailures.Inc()
-			}
-			c.recorder.recordFailure("terminate", a.ProviderID, a.Why, err)
-			if a.Claim != "" {
-				c.Cluster.Event("NodeClaim", "", a.Claim, claimUID, true, "FailedTermination", err.Error())
-			}
-			return
-		}
-		s.MarkInstanceGone(a.ProviderID, claimUID)
-		if cl != nil && cl.Labels[model.LabelNodeGroup] != "" { // its group may have one more now
-			c.refreshClassOfferings(cl.ClassGroup, cl.ClassKind, cl.ClassName)
-		}
-		c.Log.Info("terminated", "instance", a.ProviderID, "nodeclaim", a.Claim, "why", string(a.Why.Code))
-		entry := ledger.Entry{At: time.Now(), Kind: "terminate", Subject: "instance/" + a.ProviderID, Why: []plan.Reason{a.Why}, Outcome: "done"}
-		if a.Claim != "" {
-			entry.Related = []string{"nodeclaim/" + a.Claim}
-		}
-		c.Ledger.Add(entry)
-	})
 }

@@ -102,13 +102,11 @@ type Controller struct {
 	Keeper     Keeper                  // nil: what is learned ends with the process
 	Background []func(context.Context) // runs beside the loop while it acts, and ends with its context when it stands down
 
-	lookAgain      bool            // look again at once: something was found out while acting
-	base           context.Context // Run's; what is begun outside a step ends with it
-	changes        chan state.Change
-	lanes          map[string]chan struct{}
-	laneSweepAt    int           // when there are so many lanes, those are forgotten that nothing is in
-	backgroundLane chan struct{} // for what can wait while machines are bought
-	leading        atomic.Bool
+	lookAgain bool            // look again at once: something was found out while acting
+	base      context.Context // Run's; what is begun outside a step ends with it
+	changes   chan state.Change
+	lanes     *callLanes
+	leading   atomic.Bool
 	// deciding is when the decision under way began, in nanoseconds since 1970; 0: none is.
 	deciding atomic.Int64
 	synced   atomic.Bool
@@ -153,8 +151,7 @@ type batchWindow struct {
 // New completes a controller whose exported fields are set; changes must be emitted before Run can see anything.
 func New(c *Controller) *Controller {
 	c.changes = make(chan state.Change, 16384)
-	c.backgroundLane = make(chan struct{}, 4)
-	c.lanes = map[string]chan struct{}{interruptedLane: c.backgroundLane}
+	c.lanes = newCallLanes()
 	c.asking = make(chan struct{}, 1)
 	c.pools = map[string]*poolInfo{}
 	c.ends, c.withoutFinalizer = map[string]*classEnd{}, map[string]bool{}

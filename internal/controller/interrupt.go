@@ -92,7 +92,7 @@ func (c *Controller) noteInterruption(ctx context.Context, i cloud.Interruption)
 		} else if a.claim != nil {
 			if a.text, err = c.noticeText(s, a.claim, i); a.text != "" {
 				s.Overlay.AnnotateClaim(a.claim.Name, decide.AnnotationInterrupted, a.text)
-				a.lane = c.findLane("notice of "+a.claim.UID, 1)
+				a.lane = c.lanes.findLane("notice of "+a.claim.UID, 1)
 			}
 		}
 		return a
@@ -162,8 +162,8 @@ func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interrup
 			return ctx.Err()
 		}
 		select { // few at once: those that are to come in the machines' stead go first
-		case c.backgroundLane <- struct{}{}:
-			defer func() { <-c.backgroundLane }()
+		case c.lanes.background <- struct{}{}:
+			defer func() { <-c.lanes.background }()
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -137,16 +137,16 @@ func TestWhatIsForbiddenIsTriedAgain(t *testing.T) {
 
 // Namespaces come and go; their lanes do not stay.
 func TestLanesOfNamespacesThatAreGone(t *testing.T) {
-	c := &Controller{lanes: map[string]chan struct{}{}}
-	busy := c.findLane(laneOfNamespace("Evict", "busy"), 1)
+	lanes := newCallLanes()
+	busy := lanes.findLane(laneOfNamespace("Evict", "busy"), 1)
 	busy <- struct{}{}
 	for i := range 10 * fewLanes {
-		c.findLane(laneOfNamespace("Evict", fmt.Sprint(i)), 1)
+		lanes.findLane(laneOfNamespace("Evict", fmt.Sprint(i)), 1)
 	}
-	if n := len(c.lanes); n > 2*fewLanes {
+	if n := len(lanes.byName); n > 2*fewLanes {
 		t.Errorf("%d lanes are kept, one of which is in use", n)
 	}
-	if c.findLane(laneOfNamespace("Evict", "busy"), 1) != busy {
+	if lanes.findLane(laneOfNamespace("Evict", "busy"), 1) != busy {
 		t.Error("a lane in use was forgotten")
 	}
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// launchClaim buys a claim's machine and writes what was bought into the claim.
+func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.LaunchClaim) {
+	claim := c.State.FindClaim(a.Claim)
+	class := c.State.Pools.FindNodeClass(claim.ClassGroup, claim.ClassKind, claim.ClassName)
+	if class != nil && class.Deleting.IsZero() && !c.ensureFinalizer(now, class) {
+		c.State.InFlight.BeginAction(a.Key(), state.ClaimObject(a.Claim), now.Add(100*time.Millisecond))
+		return
+	}
+	if class == nil || !class.Deleting.IsZero() {
+		f := model.LaunchFailure{Kind: "NodeClassNotReady", Message: claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) does not exist"}
+		if class != nil { // what is made for it is about to go
+			f.Message = claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) is being deleted"
+		}
+		c.State.RecordLaunchFailure(a.UID, f)
+		c.State.InFlight.EndAction(a.Key())
+		c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, "NodeClassNotReady", f.Message)
+		c.lookAgain = true // not by Emit: the loop, which alone takes what is emitted, is the one that runs here
+		return
+	}
+	req := launchRequest(claim, class)
+	if q := claim.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
+		req.Following = c.State.CountUnlaunched(q.Values[0])
+	}
+	key := a.Key()
+	lane := c.lanes.findLane(laneOfClass("Launch", claim), c.Config.Parallel)
+	go func() {
+		select {
+		case lane <- struct{}{}:
+		default:
+			select {
+			case lane <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			if !c.stillWanted(ctx, a) {
+				<-lane
+				return
+			}
+		}
+		defer func() { <-lane }()
+		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		defer cancel()
+		res := c.Provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
+		c.Metrics.countCall("Create", time.Since(now), res.Err)
+		if res.Err != nil {
+			c.Emit(func(s *state.State) { c.takeLaunchFailure(s, a, res.Err) })
+			return
+		}
+		if res.ProviderID == "" { // it is to come: the same is asked again until it has
+			c.Emit(func(s *state.State) {
+				if s.InFlight.RecordFailure(key, func(n int) time.Time { return time.Now().Add(retryPause(n, 100*time.Millisecond, time.Second)) }) == 1 {
+					c.Log.Info("accepted", "nodeclaim", a.Claim, "class", class.Name)
+					c.refreshClassOfferings(class.Group, class.Kind, class.Name) // its group may have as many fewer now
+				}
+			})
+			return
+		}
+		u := launchUpdate(claim, res)
+		version, err := c.Cluster.UpdateClaim(cctx, u)
+		c.Emit(func(s *state.State) {
+			now := time.Now()
+			if err != nil {
+				c.recorder.recordFailure("launch", "nodeclaim/"+a.Claim, a.Why, err)
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 50*time.Millisecond, 10*time.Second)) })
+				return
+			}
+			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
+			c.Log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
+				"capacityType", res.CapacityType, "usdPerHour", formatUSD(res.PriceMicro), "priceModelled", res.Modelled)
+			c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
+		})
+	}()
+}
+
+// stillWanted says whether a claim whose launch had to wait for its turn is still to be launched, and lets go of it if not.
+func (c *Controller) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
+	wanted, err := askLoop(ctx, c, func(s *state.State) bool {
+		have := s.FindClaim(a.Claim)
+		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero() && c.passive.Load() == nil
+		if !ok {
+			s.InFlight.EndAction(a.Key())
+		}
+		return ok
+	})
+	return wanted && err == nil
+}
+
+func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchRequest {
+	req := cloud.LaunchRequest{
+		ClaimName: claim.Name, ClaimUID: claim.UID, ClaimCreated: claim.Created, Pool: claim.Pool, Requirements: claim.Requirements, Requests: claim.Requests,
+		NodeLabels: claim.Labels, Annotations: claim.Annotations, Taints: claim.Taints, StartupTaints: claim.StartupTaints,
+		Class: providerNodeClass(class),
+	}
+	in := func(key string) []string {
+		if q := claim.Requirements.Get(key); q != nil && !q.Complement {
+			return q.Values
+		}
+		return nil
+	}
+	req.Types, req.Zones, req.CapacityTypes = in(model.LabelInstanceType), in(model.LabelZone), in(model.LabelCapacityType)
+	return req
+}
+
+// launchUpdate is what the claim's status and labels say once its machine is bought.
+func launchUpdate(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
+	return plan.UpdateClaim{
+		Claim: claim.Name, UID: claim.UID, Annotations: r.Annotations, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: r.Labels,
+		Conditions: map[string]model.Condition{"Launched": {Status: "True", Reason: "Launched"}}, Why: plan.Reason{Code: plan.Launching, Pool: claim.Pool},
+	}
+}
+
+func (c *Controller) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err error) {
+	now, kind := time.Now(), cloud.KindOf(err)
+	if cl := s.FindClaim(a.Claim); cl != nil && cl.UID == a.UID {
+		s.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
+	}
+	c.Metrics.launchFailures.WithLabelValues(string(kind)).Inc()
+	c.Log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
+	c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
+	reason := "LaunchFailed"
+	switch kind {
+	case cloud.InsufficientCapacity:
+		reason = "InsufficientCapacityError"
+		c.refreshOfferings()
+		s.InFlight.EndAction(a.Key())
+	case cloud.NotReady, cloud.NotFound:
+		reason = "NodeClassNotReady"
+		s.InFlight.EndAction(a.Key())
+	case cloud.Throttled:
+		s.InFlight.RecordFailure(a.Key(), func(n int) time.Time {
+			return now.Add(max(cloud.AfterOf(err), retryPause(n, 100*time.Millisecond, 10*time.Second)))
+		})
+	default:
+		s.InFlight.RecordFailure(a.Key(), func(n int) time.Time { return now.Add(retryPause(n, 200*time.Millisecond, time.Minute)) })
+	}
+	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, reason, err.Error())
+}
