@@ -27,7 +27,7 @@ import (
 // Request says what kind of step is wanted.
 type Request struct {
 	Solve       bool // solve demand too, and not only see to claims
-	OngoingOnly bool // don't, though a pod has lost the machine that was coming for it
+	OngoingOnly bool // buy nothing and start no command, though a pod has lost the machine that was coming for it
 	BatchOpen   bool // pods still stream in, and demand is solved again within a second
 
 	// Refused are the claims, by uid, of commands that verify refused when this step was decided before: they back off,
@@ -49,10 +49,10 @@ type Output struct {
 	plan.Plan
 	Problem  *solve.Problem // nil where nothing was solved
 	Result   *solve.Result
-	Commands []StartedCommand // begun in this step
+	Commands []StartedCommand // started in this step
 	Waiting  int              // pods that are delayed to the next solve of demand, which must come within a second
 	Notes    []plan.Note      // to tell people
-	Kept     []Kept           // machines that were looked at and left alone
+	Kept     []Kept           // machines that should go and can't, or need not
 }
 
 // Step decides: it reads the snapshot, runs the stages in their order, and returns the plan and what the next step
