@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package archtest
+
+import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// pages returns the text of README.md and of every page under docs, by path.
+func pages(t *testing.T) map[string]string {
+	out := map[string]string{}
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/design/*.md"} {
+		list, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range list {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[path] = string(text)
+		}
+	}
+	if len(out) < 20 {
+		t.Fatalf("only %d pages found: the test looks in the wrong place", len(out))
+	}
+	return out
+}
+
+// functionName returns a function's name as the pages write it: Type.Method, or the name alone.
+func functionName(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return f.Name.Name
+	}
+	receiver := f.Recv.List[0].Type
+	if star, ok := receiver.(*ast.StarExpr); ok {
+		receiver = star.X
+	}
+	if generic, ok := receiver.(*ast.IndexExpr); ok {
+		receiver = generic.X
+	}
+	if name, ok := receiver.(*ast.Ident); ok {
+		return name.Name + "." + f.Name.Name
+	}
+	return f.Name.Name
+}
+
+// functions returns the functions of the code, as file and name, and the names of the tests.
+func functions(t *testing.T) (declared map[[2]string]bool, tests []string) {
+	declared = map[[2]string]bool{}
+	for _, f := range goFiles(t) {
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				declared[[2]string{f.path, functionName(fn)}] = true
+				if strings.HasSuffix(f.path, "_test.go") {
+					tests = append(tests, fn.Name.Name)
+				}
+			}
+		}
+	}
+	return declared, tests
+}
+
+// The table "Where is behaviour X?" answers with functions that exist, in the files where they are.
+func TestWhereIsIt(t *testing.T) {
+	declared, _ := functions(t)
+	page := pages(t)[filepath.Join(root, "docs", "ARCHITECTURE.md")]
+	rows := regexp.MustCompile("(?m)^\\| .*\\? \\| `([^`]+\\.go)` \\| `([^`]+)`.* \\|$").FindAllStringSubmatch(page, -1)
+	if len(rows) < 40 {
+		t.Errorf("docs/ARCHITECTURE.md answers %d questions, 40 are expected", len(rows))
+	}
+	for _, row := range rows {
+		if !declared[[2]string{"internal/" + row[1], row[2]}] {
+			t.Errorf("docs/ARCHITECTURE.md: %s has no function %s; mend the row\n%s", row[1], row[2], row[0])
+		}
+	}
+}
+
+// Links between pages lead to files that exist, and tests and make targets that pages name exist. A test may be named by how its name
+// begins.
+func TestPagesPointAtWhatExists(t *testing.T) {
+	_, tests := functions(t)
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
+	test := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+	target := regexp.MustCompile("(?m)`make ([a-z-]+)|^\\s+make ([a-z-]+)|^make ([a-z-]+)")
+	begins := func(name string) bool {
+		for _, x := range tests {
+			if strings.HasPrefix(x, name) {
+				return true
+			}
+		}
+		return false
+	}
+	checked := 0
+	for path, text := range pages(t) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			checked++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			}
+		}
+		for _, name := range test.FindAllString(text, -1) {
+			if checked++; !begins(name) {
+				t.Errorf("%s names the test %s, which is not there", path, name)
+			}
+		}
+		for _, m := range target.FindAllStringSubmatch(text, -1) {
+			if name := m[1] + m[2] + m[3]; !strings.Contains(string(makefile), "\n"+name+":") {
+				t.Errorf("%s names `make %s`, which is not there", path, name)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d links and tests were checked", checked)
+	}
+}
