@@ -3,14 +3,20 @@
 
 // Package controller is the loop: gather changes, decide, verify, act, record.
 //
-// One goroutine owns the State and alone calls decide; actions run in goroutines of their own and report back as changes, so that
-// a slow one delays only itself (contract 5). Before an action is begun it is recorded in the State, which hides its repetition
-// until its effect has come back through the watch (contract 4).
+// One goroutine, Run's, owns the State and alone decides; calls run in goroutines of their own (startCall) and hand what
+// came of them back to the loop as changes (Emit). recorder tells people, callLanes bound how many calls are under way,
+// passiveMode holds while another autoscaler is live.
 //
-// It never talks to Kubernetes or a cloud by itself: Cluster and cloud.Provider are handed in. It decides nothing that decide
-// could, and it holds the only wall-clock limits of the house.
+// What holds:
+//   - A slow call delays only itself: calls that may hang together have a lane of their own.
+//   - An action is recorded in State before its call is made, and stays in flight until the watch has shown its effect.
+//   - Nothing is done of a plan that verify refuses.
+//   - Fields of Controller are the loop's alone, but for atomics and channels.
 //
-// Start reading at Run, then step.
+// It never talks to Kubernetes or a cloud by itself: Cluster and cloud.Provider are handed in. It decides nothing that
+// decide could. It holds the only wall-clock limits outside the edges.
+//
+// Start reading at Run, then runStep and beginAction.
 package controller
 
 import (
@@ -100,7 +106,7 @@ type Controller struct {
 	Config     Config
 	Policy     decide.Policy
 	Keeper     Keeper                  // nil: what is learned ends with the process
-	Background []func(context.Context) // runs beside the loop while it acts, and ends with its context when it stands down
+	Background []func(context.Context) // runs beside the loop while it acts, and ends with its context when another autoscaler is live
 
 	lookAgain bool            // look again at once: something was found out while acting
 	base      context.Context // Run's; what is begun outside a step ends with it
@@ -237,7 +243,7 @@ func (c *Controller) takeChanges(ctx context.Context, limit time.Duration) error
 	}
 }
 
-// runStep decides once and begins what was decided. It says when to look again though nothing happens.
+// runStep decides once and begins what was decided. It returns when to look again though nothing happens.
 func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	next := now.Add(time.Hour)
 	sooner := func(t time.Time) {

@@ -281,7 +281,9 @@ func TestClassFinalizer(t *testing.T) {
 		"create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	class := func(s *state.State) *state.NodeClass { return s.Pools.FindNodeClass(awsv1.Group, awsv1.KindEC2NodeClass, "ends") }
+	class := func(s *state.State) *state.NodeClass {
+		return s.Pools.FindNodeClass(awsv1.Group, awsv1.KindEC2NodeClass, "ends")
+	}
 	w.until("the class", func(s *state.State) bool { return class(s) != nil })
 	u := plan.UpdateNodeClass{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass, Name: "ends", UID: class(w.s).UID, AddFinalizer: true}
 	v := must(p.actor.UpdateNodeClass(p.ctx, u))(t)

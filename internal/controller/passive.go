@@ -77,7 +77,7 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 	c.Metrics.standingDown.Set(float64(len(others)))
 }
 
-// runPassiveStep is step while others are live: it goes on with what it has in charge, and says what it would do beyond.
+// runPassiveStep is runStep while others are live: it goes on with what it has in charge, and says what it would do beyond.
 func (c *Controller) runPassiveStep(ctx context.Context, now time.Time, snap *model.Snapshot, d *passiveMode, solve bool) time.Time {
 	next := time.Time{}
 	mem := c.mem
