@@ -36,7 +36,7 @@ func (dc *disruptionCommands) backOffClaim(uid string, d time.Duration) {
 	dc.wakeAt(m[uid].until)
 }
 
-// isInBackOff says whether a claim, by uid, is not to be disrupted yet, and has the step looked at again when it may be.
+// isInBackOff says whether a claim, by uid, is not to be disrupted yet, and has the step come again when it may be.
 func (dc *disruptionCommands) isInBackOff(uid string) bool {
 	s, ok := dc.mem.backOffs[uid]
 	if ok && dc.now.Before(s.until) {

@@ -24,8 +24,8 @@ import (
 //	successor pending  gone a moment ago, and its successor has not been seen (evictionPacing.podsPendingSuccessor)
 //	unbound in transit any of these or pending, without a slot: it will take free capacity (unboundInTransit)
 //
-// Machines are bought for demand, leaving and anticipated pods that are not covered (withoutMachine); slots go to demand first, then
-// to leaving pods, pods to replace and anticipated ones (notPendingYet).
+// Machines are bought for demand, leaving and anticipated pods that are not covered (withoutMachine). Slots go to demand
+// first, then to leaving pods, pods to replace and anticipated ones (notPendingYet).
 type podTable struct {
 	*draft
 	commands      *disruptionCommands
