@@ -110,11 +110,13 @@ func runSuite(ctx context.Context, o options, b built, autoscaler string) (r *re
 // [0.001 seconds].
 var ended = regexp.MustCompile(`^[•S](?: \[([A-Z ]+)\])? \[([0-9.]+) seconds\]$`)
 
-// showProgress copies ginkgo's verbose output line by line until it ends, and prints a line for each spec that has
-// ended.
+// location is where ginkgo says that a spec is written: path/to/drift_test.go:50.
+var location = regexp.MustCompile(`^\S+_test\.go:[0-9]+$`)
+
+// showProgress reads ginkgo's verbose output line by line to its end, and prints a line for each spec that has ended.
 func showProgress(in io.Reader, out io.Writer) error {
-	var title string
-	delimited := false
+	const rule = "------------------------------"
+	var title, previous, beforeThat string // a spec begins with a rule, its title and its location
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadString('\n')
@@ -122,11 +124,10 @@ func showProgress(in io.Reader, out io.Writer) error {
 		if m := ended.FindStringSubmatch(line); m != nil {
 			state := strings.ToLower(cmp.Or(m[1], "passed"))
 			fmt.Fprintf(out, "%s  %-8s %7ss  %s\n", time.Now().Format(time.TimeOnly), state, m[2], title)
-			title = ""
-		} else if delimited && title == "" && !strings.HasPrefix(line, "[") { // [BeforeSuite] is no spec
-			title = line
+		} else if beforeThat == rule && location.MatchString(line) {
+			title = previous
 		}
-		delimited = line == "------------------------------"
+		beforeThat, previous = previous, line
 		if err == io.EOF {
 			return nil
 		} else if err != nil {

@@ -15,6 +15,8 @@ const ginkgoOutput = `------------------------------
 /suite_test.go:37
 [BeforeSuite] PASSED [0.116 seconds]
 ------------------------------
+SSSSSSSS
+------------------------------
 Drift should replace a node
 /drift_test.go:50
   STEP: waiting @ 11/23/26 15:22:27.563
@@ -31,6 +33,7 @@ Termination [It] should drain a node
 ------------------------------
 Chaos should not scale up for ever
 /chaos_test.go:30
+  STEP: looking
 S [SKIPPED] [0.001 seconds]
 Chaos [It] should not scale up for ever
 ------------------------------
