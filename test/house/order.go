@@ -4,10 +4,13 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
+	"go/build"
 	"go/importer"
 	"go/token"
 	"go/types"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,7 +26,17 @@ type use struct {
 // findUses finds the uses between the files of one folder, each once, in no order. Packages are type-checked each
 // alone, with empty packages in place of what they import: a name of the folder's own is resolved all the same, and
 // nothing has to be downloaded. A method is missed where only an imported package says which type it is called on.
+//
+// The folder's names are found whatever GOROOT is; generic functions of the standard library only with it, and a program
+// built with -trimpath does not know it, so the go command is asked.
 func findUses(fset *token.FileSet, folder string, files []source) ([]use, error) {
+	if build.Default.GOROOT == "" {
+		out, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return nil, fmt.Errorf("ask the go command for GOROOT: %w", err)
+		}
+		build.Default.GOROOT = strings.TrimSpace(string(out))
+	}
 	packages := map[string][]*ast.File{}
 	for _, f := range files {
 		packages[f.ast.Name.Name] = append(packages[f.ast.Name.Name], f.ast)
