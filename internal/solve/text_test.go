@@ -34,7 +34,7 @@ import (
 //
 // priority=N, unsupported=TEXT, prefer=WEIGHT:K:OP:V, preferNear=WEIGHT:KEY:K=V, preferApart=WEIGHT:KEY:K=V.
 type problemText struct {
-	t *testing.T
+	t testing.TB
 	p *Problem
 	n int
 }
@@ -49,7 +49,7 @@ func longKey(k string) string {
 	return k
 }
 
-func parseProblem(t *testing.T, text string) *Problem {
+func parseProblem(t testing.TB, text string) *Problem {
 	t.Helper()
 	x := &problemText{t: t, p: &Problem{ResourceNames: append(model.FixedNames(), "gpu"), Namespaces: map[string]model.Labels{"default": {}}}}
 	for _, line := range strings.Split(text, "\n") {
