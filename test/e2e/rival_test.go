@@ -31,7 +31,7 @@ import (
 // and what the pods asked for that it deleted from nodes which it kept pods off. Room that was taken is bought again on machines of which all but
 // one are more than three quarters full: no pod asks for more than a quarter, and one that has room on a machine that comes is not bought for.
 func TestRival(t *testing.T) {
-	s := own(t, "--catalog", tightCatalog(t))
+	s, races := own(t, "--catalog", tightCatalog(t)), 0
 	for seed := 1; seed <= kills(1); seed++ {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
 			e := newEnv(t, s, fmt.Sprintf("rival-%d", seed))
@@ -76,10 +76,14 @@ func TestRival(t *testing.T) {
 			}
 			t.Logf("the rival bound %d pods, %d of them where they were planned, and came too late for %d; it deleted %d, and kept pods off %d nodes; "+
 				"the longest that a pod waited while its node was Ready: %s", r.bound, r.inPlace, r.late, r.deleted, r.kept, longest.Round(time.Millisecond))
-			if r.bound == 0 || r.inPlace+r.late == 0 || r.deleted == 0 || r.kept == 0 {
+			races += r.inPlace + r.late
+			if r.bound == 0 || r.deleted == 0 || r.kept == 0 {
 				t.Error("the rival did not do all that it does, so this proves little")
 			}
 		})
+	}
+	if kills(1) > 1 && races == 0 { // it races only for nodes that it has left alone, and of one seed they may hold no pod of its kind
+		t.Error("the rival and the controller never wanted to bind one pod at once, so this proves little")
 	}
 }
 
