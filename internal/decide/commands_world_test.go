@@ -226,7 +226,7 @@ func TestOscillation(t *testing.T) {
 			w.fatalf("%d pods are evicted in %d cycles of %s after the first %d", evictions, cycles-learned, 2*period, learned)
 		}
 	})
-	if slow == 0 {
+	if slow == 0 && !testing.Short() { // of a fifth of the draws none may be slow
 		t.Fatal("nothing was ever moved while a workload stayed down: nothing was tested")
 	}
 }
