@@ -7,11 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,7 +22,7 @@ import (
 // cluster is a sandbox with one autoscaler.
 type cluster struct {
 	*sandbox.Sandbox
-	controller *exec.Cmd // Karpenter's; nil where the sandbox runs Dovetail
+	stopKarpenter func() // nil where the sandbox runs Dovetail
 }
 
 // startCluster brings a sandbox up in dir, without nodes, pods or pools, as the suites want to find a cluster. Both
@@ -61,7 +58,7 @@ func startCluster(ctx context.Context, dir string, o options, b built, autoscale
 		if o.suite == "regression" {
 			env = append(env, "FEATURE_GATES=NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true") // they have specs
 		}
-		if err := c.startKarpenter(b.controller, catalog, filepath.Join(dir, "karpenter.log"), env...); err != nil {
+		if c.stopKarpenter, err = s.StartKarpenter(b.controller, catalog, filepath.Join(dir, "karpenter.log"), env...); err != nil {
 			return nil, err
 		}
 	}
@@ -117,39 +114,10 @@ func (c *cluster) waitEstablished(ctx context.Context, path string) error {
 	}
 }
 
-// startKarpenter starts Karpenter's KWOK controller beside the sandbox, with the defaults of its chart, as the
-// cluster's administrator: what rights it needs is not what is compared.
-func (c *cluster) startKarpenter(binary, catalog, log string, env ...string) error {
-	var ports [2]string
-	for i := range ports {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		defer l.Close() // both are held until both are known
-		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	}
-	out, err := os.Create(log)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	c.controller = exec.Command(binary, "--disable-leader-election=true", "--metrics-port", ports[0],
-		"--health-probe-port", ports[1], "--instance-types-file-path", catalog)
-	c.controller.Env = append(append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(sandbox.Admin)), env...)
-	c.controller.Stdout, c.controller.Stderr = out, out
-	if err := c.controller.Start(); err != nil {
-		c.controller = nil
-		return fmt.Errorf("start Karpenter: %w", err)
-	}
-	return nil
-}
-
 // stop ends Karpenter, where it runs, and the sandbox. Logs stay.
 func (c *cluster) stop() error {
-	if c.controller != nil {
-		_ = c.controller.Process.Kill()
-		_ = c.controller.Wait()
+	if c.stopKarpenter != nil {
+		c.stopKarpenter()
 	}
 	return c.Down()
 }

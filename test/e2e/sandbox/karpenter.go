@@ -11,10 +11,11 @@ import (
 	"strconv"
 )
 
-// StartKarpenter runs Karpenter's own KWOK controller beside a sandbox that is up with --no-autoscaler: with the defaults of its chart, the feature gates
-// that its suites need, and the rights of the cluster's administrator, since its rights are not what is compared. It launches the instance types of the
-// file catalog and writes to the file log. stop ends it and returns when it has ended.
-func (s *Sandbox) StartKarpenter(binary, catalog, log string) (stop func(), err error) {
+// StartKarpenter runs Karpenter's own KWOK controller beside a sandbox that is up with --no-autoscaler: with the defaults
+// of its chart and what env adds, and the rights of the cluster's administrator, since its rights are not what is
+// compared. It launches the instance types of the file catalog and writes to the file log. stop ends it and returns when
+// it has ended.
+func (s *Sandbox) StartKarpenter(binary, catalog, log string, env ...string) (stop func(), err error) {
 	var ports [2]string
 	for i := range ports {
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -30,7 +31,7 @@ func (s *Sandbox) StartKarpenter(binary, catalog, log string) (stop func(), err 
 	}
 	defer out.Close()
 	cmd := exec.Command(binary, "--disable-leader-election=true", "--metrics-port", ports[0], "--health-probe-port", ports[1], "--instance-types-file-path", catalog)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(Admin), "SYSTEM_NAMESPACE=kube-system", "FEATURE_GATES=NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true")
+	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(Admin)), env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start Karpenter: %w", err)
