@@ -76,14 +76,14 @@ func (c *Candidate) DisruptionWeight() int64 {
 // IsReschedulable says whether a pod needs another node when its node goes: it is no pod of a DaemonSet, no mirror pod,
 // has not ended and is not being deleted.
 func IsReschedulable(p *model.Pod) bool {
-	return !p.Class.Daemon && !p.Mirror && !p.Terminal && p.Deleting.IsZero()
+	return p.IsWorkload() && !p.Terminal && p.Deleting.IsZero()
 }
 
 // HasWorkloadPods says whether any pod runs on a node that is neither of a DaemonSet nor a mirror pod. Pods that are
 // being deleted count.
 func HasWorkloadPods(n *model.Node) bool {
 	for _, p := range n.Pods {
-		if !p.Class.Daemon && !p.Mirror && !p.Terminal {
+		if p.IsWorkload() && !p.Terminal {
 			return true
 		}
 	}

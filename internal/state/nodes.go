@@ -264,14 +264,14 @@ func (e *nodeEntry) notePodBound(p *model.Pod, now time.Time) {
 	if at.IsZero() {
 		at = now
 	}
-	if !p.Class.Daemon && !p.Mirror && at.After(e.lastPodEvent) {
+	if p.IsWorkload() && at.After(e.lastPodEvent) {
 		e.lastPodEvent = at
 	}
 }
 
 // notePodLeft notes that a workload's pod left the node now.
 func (e *nodeEntry) notePodLeft(p *model.Pod, now time.Time) {
-	if !p.Class.Daemon && !p.Mirror {
+	if p.IsWorkload() {
 		e.lastPodEvent = now
 	}
 }
