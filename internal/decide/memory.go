@@ -43,6 +43,8 @@ type reservationMemory struct {
 	awaited         map[string]bool      // by claim: pods were to come to it at the last step
 	emptySlotsSince map[string]time.Time // by claim: since when it has slots that no pod is left for
 	landedAt        map[string]time.Time // by claim: when a pod of its reservation was last on its way or came
+
+	schedulerLandedAt time.Time // when kube-scheduler last bound a pod to a node that is reserved for it
 }
 
 type shortfallMemory struct {

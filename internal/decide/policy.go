@@ -26,6 +26,10 @@ type Policy struct {
 	LandingGrace      time.Duration // how long kube-scheduler has for the pods of an unreserved node once it is usable
 	EmptySlotGrace    time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
 
+	// SlowSchedulerTimeout is how long after its initialization a node may be kept for pods that kube-scheduler binds
+	// while it still binds such pods to other nodes.
+	SlowSchedulerTimeout time.Duration
+
 	// Demand.
 	SchedulerWait     time.Duration // how long kube-scheduler has to look at a new pod before the solver does
 	SmallNodeDelay    time.Duration // how long a pod may wait for others to share a machine with, while more of them come
@@ -63,7 +67,7 @@ func DefaultPolicy() Policy {
 		Lifecycle: l, Solve: solve.DefaultPolicy(), Disrupt: disrupt.DefaultPolicy(),
 
 		Landing: LandBind, LandingSchedulers: []string{defaultScheduler},
-		LandingGrace: 5 * time.Second, EmptySlotGrace: 3 * time.Second,
+		LandingGrace: 5 * time.Second, EmptySlotGrace: 3 * time.Second, SlowSchedulerTimeout: 5 * time.Minute,
 
 		SchedulerWait: 250 * time.Millisecond, SmallNodeDelay: 2 * time.Second, AnticipateFor: model.ExpectFor,
 		DisagreementAfter: 20 * time.Second, DisagreementRetry: 10 * time.Minute,

@@ -57,6 +57,10 @@ func (h *reservation) awaitedPods() int {
 // They are while predecessors still run elsewhere, while pods are being bound, and while their ReplicaSet is making
 // them. Replacements of one command come at different times and its pods are evicted when all are there; but no
 // reservation waits longer than Policy.CommandTimeout.
+//
+// A reservation with pods that kube-scheduler binds counts a landing of such a pod on any node as one of its own, for
+// Policy.SlowSchedulerTimeout after it was initialized: kube-scheduler binds one pod after another, and one that is
+// slow comes to this node's pods only when it is done with those before them.
 func (rt *reservations) landingStatus(h *reservation) (coming bool, since time.Time) {
 	began := h.claim.Conditions[lifecycle.Initialized]
 	r, hosts := readHostRecord(h.claim)
@@ -83,6 +87,15 @@ func (rt *reservations) landingStatus(h *reservation) (coming bool, since time.T
 			}
 		}
 	}
+	if began.True() && slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return slices.Contains(p.Reservations, h.claim.Name) }) {
+		landed := rt.mem.schedulerLandedAt
+		if last := began.Since.Add(rt.pol.SlowSchedulerTimeout); landed.After(last) {
+			landed = last
+		}
+		if landed.After(since) {
+			since = landed
+		}
+	}
 	return false, since
 }
 
@@ -104,6 +117,9 @@ func (rt *reservations) read() {
 			for _, p := range n.Pods {
 				if i, ok := h.at[rt.pods.slotKeyOf(p)]; ok && h.slots[i].bound < h.slots[i].Count {
 					h.slots[i].bound++
+				}
+				if slices.Contains(p.Reservations, c.Name) && p.Bound.After(rt.mem.schedulerLandedAt) {
+					rt.mem.schedulerLandedAt = p.Bound
 				}
 			}
 		}
