@@ -67,7 +67,7 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 var (
 	proof = regexp.MustCompile(`("seconds|"lowerBoundPerHour|"gap|"tier|"provenBy)": [^,\n]+`)
 	left  = regexp.MustCompile(`"unpriced": \[[^\]]*\]`)
-	lines = regexp.MustCompile(`(?m)^  (Lower bound|Time) .*$`)
+	lines = regexp.MustCompile(`(?m)^  (Minimum|Time) .*$`)
 )
 
 func settled(ts *testscript.TestScript, neg bool, args []string) {

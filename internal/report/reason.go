@@ -18,6 +18,9 @@ func Sentence(r plan.Reason) string {
 	if s := kept(r); s != "" {
 		return s
 	}
+	if s := action(r); s != "" {
+		return s
+	}
 	// A code without words of its own: all that the reason holds.
 	s := string(r.Code)
 	for _, part := range []struct{ before, text string }{{" ", r.Key}, {" on ", r.Subject}, {"; want ", r.Want}, {"; have ", r.Have}} {
@@ -39,91 +42,113 @@ func Refusal(reasons []plan.Reason) string {
 			parts = append(parts, "and "+strconv.Itoa(len(reasons)-i)+" more")
 			break
 		}
-		parts = append(parts, with("nodepool ", r.Pool, ": ")+string(r.Code)+": "+Sentence(r))
+		parts = append(parts, with("NodePool ", r.Pool, ": ")+string(r.Code)+": "+Sentence(r))
 	}
-	return "no NodePool can hold the pod: " + strings.Join(parts, "; ")
+	return "No NodePool can provide a node for this pod: " + strings.Join(parts, "; ")
 }
 
 func sentence(r plan.Reason) string {
 	switch r.Code {
 	case plan.NoPools:
-		return "there is no NodePool or Provisioner that could buy a machine: add one"
+		return "there is no NodePool that could launch a node; create one"
 	case plan.PoolNotReady:
-		return "the pool is not ready: " + or(r.Have, "it does not say why")
+		return "the NodePool is not Ready: " + or(r.Have, "its status doesn't say why")
 	case plan.Taint:
-		return "the pod does not tolerate the pool's taint " + or(r.Have, r.Key)
+		return "the pod doesn't tolerate the NodePool's taint " + or(r.Have, r.Key)
 	case plan.Requirement:
+		want := requirementText(r.Key, r.Want)
 		if strings.Contains(r.Have, "does not define") {
-			return "the pod wants " + r.Want + "; " + r.Have + ", so its nodes do not bear it"
+			return "the pod requires " + want + "; the NodePool doesn't set this label, so its nodes won't have it"
 		}
-		return "the pod wants " + r.Want + "; the pool has " + r.Have
+		return "the pod requires " + want + "; the NodePool has " + requirementText(r.Key, r.Have)
 	case plan.NoInstanceType:
 		if r.Key == "" {
-			return or(r.Have, "the pool is offered no instance type")
+			return "the NodePool's requirements leave no instance type"
 		}
-		return "no instance type left has " + r.Want + "; those that pod and pool allow have " + or(brief(r.Have), "no such label")
+		have := "the instance types that the NodePool and the pod allow don't have this label"
+		if r.Have != "" {
+			have = "the instance types that the NodePool and the pod allow have " + listText(r.Have)
+		}
+		return "no instance type has " + requirementText(r.Key, r.Want) + "; " + have
 	case plan.Resource:
-		need := "the pod needs " + amount(r.Key, r.Want) + " for itself and the DaemonSets"
+		want, have := amountPair(r.Key, r.Want, r.Have)
+		need := "the pod and the node's DaemonSets need " + want
 		if r.Have == "0" {
-			return need + "; no type that pod and pool allow has any"
+			return need + "; no allowed instance type has any"
 		}
-		return need + "; the nearest type" + with(", ", r.Subject, ",") + " has " + amount(r.Key, r.Have)
+		return need + "; the closest allowed instance type" + with(", ", r.Subject, ",") + " has " + have
 	case plan.CameShort:
-		return "nodes of type " + r.Subject + " came with " + amount(r.Key, r.Have) + ", less than the type is said to have, more than once; the pod needs " + amount(r.Key, r.Want) +
-			" for itself and the DaemonSets. The type is believed again when its catalogue entry, its image or the pool changes"
+		want, have := amountPair(r.Key, r.Want, r.Have)
+		return "the pod and the node's DaemonSets need " + want + "; nodes of type " + r.Subject + " have repeatedly come up with only " + have +
+			". The type is tried again when its catalog entry, its image or the NodePool changes"
 	case plan.ShortAgain:
-		said := "two machines were bought for the pod, and neither had as much as its type is said to have"
+		said := "two nodes launched for the pod came up smaller than their instance types promise"
 		if r.Key != "" {
-			said += "; the last, a " + r.Subject + ", came with " + amount(r.Key, r.Have) + " for the pod's " + amount(r.Key, r.Want)
+			want, have := amountPair(r.Key, r.Want, r.Have)
+			said += "; the last, type " + r.Subject + ", has " + have + " where the pod needs " + want
 		}
-		return said + ". No third is bought until the pod, its pool or the pool's node class changes"
+		return said + ". No third is launched until the pod, the NodePool or its node class changes"
 	case plan.Offering:
 		if r.Want == "" {
-			return or(r.Have, "no type that fits is offered where the pod may run") + with(" (", r.Key, ")")
+			return "no instance type that fits is available where the pod may run" + with(" (", labelName(r.Key), ")")
 		}
-		return "the types that fit are not to be had with " + r.Want + ", only with " + or(brief(r.Have), "nothing")
+		if r.Have == "" {
+			return "no instance type that fits is available in " + requirementText(r.Key, r.Want)
+		}
+		return "no instance type that fits is available in " + requirementText(r.Key, r.Want) + "; available: " + listText(r.Have)
 	case plan.GroupMaximum:
-		return r.Subject + " has, or is getting, its maximum of " + r.Have + " (MaxSize, or maxSize of the class that selects it); nothing else that fits is to be had"
+		return objectName(r.Subject) + " is at its maximum size (" + r.Have + "); no other group fits the pod"
 	case plan.OutOfCapacity:
-		return "every offering that fits is without capacity for now: " + r.Have
+		if strings.HasSuffix(r.Have, "set aside") {
+			return "the cloud has no capacity now for any offering that fits (" + strings.TrimSuffix(r.Have, " set aside") + " tried; each is tried again after some minutes)"
+		}
+		return "no offering that fits is left; other pods took the last"
 	case plan.Limit:
 		switch {
 		case r.Key == "":
-			return or(r.Have, "the pool's limits leave nothing")
+			return "other pods took what the NodePool's limits left"
 		case r.Key == "nodes":
-			return "the pool's limit on nodes is reached"
+			return "the NodePool's limit on nodes is reached"
 		}
-		return "the pool's limits leave " + amount(r.Key, r.Have) + "; the smallest machine that fits" + with(", ", r.Subject, ",") + " has " + amount(r.Key, r.Want)
+		want, have := amountPair(r.Key, r.Want, r.Have)
+		return "the NodePool's limits leave " + have + " " + r.Key + "; the smallest instance type that fits" + with(", ", r.Subject, ",") + " has " + strings.TrimSuffix(want, " "+r.Key)
 	case plan.MinValues:
-		return "the pool asks for a choice of " + r.Want + " values of " + r.Key + "; " + r.Have + " would do for the pod"
-	case plan.TopologySpread:
-		return "the pod's spread over " + r.Key + " asks for " + r.Want + "; " + r.Have
-	case plan.PodAffinity:
-		return "the pod's affinity over " + r.Key + " needs " + r.Want + "; " + r.Have
-	case plan.PodAntiAffinity:
-		s := "anti-affinity over " + r.Key + " needs " + r.Want + "; " + r.Have
-		if r.Subject != "" {
-			s += "; in the way is " + r.Subject
+		if _, err := strconv.Atoi(r.Have); err != nil {
+			return "the NodePool requires a choice of " + r.Want + " values of " + labelName(r.Key) + "; " + r.Have
 		}
-		return s
+		return "the NodePool requires a choice of " + r.Want + " values of " + labelName(r.Key) + "; only " + r.Have + " fit the pod"
+	case plan.TopologySpread:
+		return "the pod's topology spread over " + labelName(r.Key) + " (" + r.Want + ") would be broken in every domain"
+	case plan.PodAffinity:
+		return "the pod's affinity needs a " + labelName(r.Key) + " with a matching pod; none has room"
+	case plan.PodAntiAffinity:
+		s := "the pod's anti-affinity allows no " + labelName(r.Key) + " with a matching pod; every " + labelName(r.Key) + " with room has one"
+		if strings.Contains(r.Want, "selects this one") {
+			s = "other pods' anti-affinity keeps the pod out of every " + labelName(r.Key) + " with room"
+		}
+		return s + with(" (", objectName(r.Subject), ")")
 	case plan.HostPortConflict:
 		return "host port " + r.Key + ": " + r.Have + with(" (", r.Subject, ")")
 	case plan.VolumeTopology:
-		return "the volume of claim " + r.Key + " is to be had with " + r.Want + "; " + r.Have
+		if strings.Contains(r.Want, "will be made") {
+			return "the " + labelName(r.Key) + " in which the pod's volume will be created has no room"
+		}
+		label, _, _ := strings.Cut(r.Want, " ")
+		return "the volume of PVC " + r.Key + " requires " + requirementText(label, r.Want) + "; " + r.Have
 	case plan.VolumeLimit:
-		return "the pod attaches " + r.Want + " volumes of driver " + r.Key + "; a node of type " + r.Subject + " takes " + r.Have
+		return "the pod mounts " + r.Want + " volumes of driver " + r.Key + "; a node of type " + r.Subject + " can attach " + r.Have
 	case plan.VolumeExclusive:
-		return "claim " + r.Key + " is ReadWriteOncePod; " + r.Have
+		return "PVC " + r.Key + " is ReadWriteOncePod and in use by another pod"
 	case plan.Unsupported:
 		return r.Have
 	case plan.NodeName:
-		return "the pod wants " + r.Want + ", the name of one node; a new node has another"
+		return "the pod requires " + r.Want + ", one particular node; a new node has another name"
 	case plan.Mismatch:
-		return "kube-scheduler refused the pod on " + r.Subject + ", which holds it by every check made here"
+		return "kube-scheduler doesn't place the pod on " + objectName(r.Subject) + ", though it fits there by every check Dovetail makes"
 	case plan.BindingUnfit:
-		return r.Subject + " does not take the pod: kube-scheduler's filter " + r.Key + with(" wants ", r.Want, ",") + " has " + r.Have
+		return objectName(r.Subject) + " can't take the pod: kube-scheduler's filter " + r.Key + with(" requires ", r.Want, ",") + " finds " + r.Have
 	case plan.BindingRefused:
-		return "the API server refused to have the pod bound by Dovetail, so kube-scheduler binds it" + with(": ", r.Have, "")
+		return "the API server refused the binding by Dovetail, so kube-scheduler binds the pod" + with(": ", r.Have, "")
 	case plan.NotBindable:
 		return "kube-scheduler binds the pod, because of " + r.Key + with(" (", r.Have, ")")
 	case plan.NotSchedulable:
@@ -135,11 +160,11 @@ func sentence(r plan.Reason) string {
 func notSchedulable(r plan.Reason) string {
 	switch r.Key {
 	case "nominatedNodeName":
-		return "kube-scheduler has nominated node " + r.Have + " for it"
+		return "kube-scheduler has nominated node " + r.Have + " for the pod"
 	case "schedulerName":
-		return "it is for scheduler " + r.Have + ", which has not said that it fits nowhere"
+		return "scheduler " + r.Have + " is responsible for the pod and hasn't reported it unschedulable"
 	}
-	return or(r.Have, "it is not to be scheduled now")
+	return or(r.Have, "the pod is not to be scheduled now")
 }
 
 func or(s, otherwise string) string {
@@ -154,23 +179,4 @@ func with(before, s, after string) string {
 		return ""
 	}
 	return before + s + after
-}
-
-// amount writes an amount of a resource with its name, cpu in cores.
-func amount(resource, text string) string {
-	if milli, ok := strings.CutSuffix(text, "m"); ok && resource == "cpu" {
-		if n, err := strconv.ParseInt(milli, 10, 64); err == nil {
-			text = strconv.FormatFloat(float64(n)/1000, 'f', -1, 64)
-		}
-	}
-	return text + with(" ", resource, "")
-}
-
-// brief cuts a list of values that nobody would read to its end.
-func brief(values string) string {
-	list := strings.Fields(values)
-	if len(list) <= 8 {
-		return strings.Join(list, ", ")
-	}
-	return strings.Join(list[:8], ", ") + " and " + count(len(list)-8, "other")
 }

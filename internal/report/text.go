@@ -32,10 +32,10 @@ func Text(w io.Writer, p *Plan) error {
 	t := &text{p: p}
 	t.launch()
 	t.existing()
-	t.decisions("Can't be placed", p.Refused)
-	t.decisions("Not looked at", p.Ignored)
+	t.decisions("Unschedulable", p.Refused)
+	t.decisions("Left to others", p.Ignored)
 	if len(p.New)+len(p.Existing)+len(p.Refused)+len(p.Ignored) == 0 {
-		t.line("No pod waits for a machine.")
+		t.line("No pod is waiting for a node.")
 		t.line("")
 	}
 	t.summary()
@@ -93,7 +93,7 @@ func (t *text) launch() {
 		pods += len(t.p.New[i].Pods)
 		modelled = modelled || t.p.New[i].Offering.Modelled
 	}
-	t.line("To launch: %s for %s, %s/h", count(len(t.p.New), "machine"), count(pods, "pod"), price(t.p.Cost.NewMicroPerHour, modelled))
+	t.line("To launch: %s for %s, %s/h", count(len(t.p.New), "node"), count(pods, "pod"), price(t.p.Cost.NewMicroPerHour, modelled))
 	t.line("")
 	rows := t.rows()
 	table := newTable("COUNT>", "TYPE", "ZONE", "CAPACITY", "EACH/H>", "TOTAL/H>", "CPU>", "MEMORY>", "PODS>", "NODEPOOL")
@@ -110,14 +110,14 @@ func (t *text) launch() {
 			price(r.total, m.Offering.Modelled), use(model.CPU), use(model.Memory), strconv.Itoa(len(r.pods)), m.Pool)
 		what := list(byWorkload(r.pods), mostWorkloads)
 		if n := len(m.Choices) - 1; n > 0 {
-			what += "; " + count(n, "other type") + " would do"
+			what += "; " + count(n, "other instance type") + " would fit"
 		}
 		table.note("       " + what)
 	}
 	table.write(&t.b)
 	t.line("")
 	if modelled {
-		t.line("~ is a modelled spot price, not a published one.")
+		t.line("~ marks an estimated spot price; AWS publishes none.")
 		t.line("")
 	}
 }
@@ -130,7 +130,7 @@ func (t *text) existing() {
 	for _, s := range t.p.Existing {
 		pods += len(s.Pods)
 	}
-	t.line("Fits already: %s on %s", count(pods, "pod"), count(len(t.p.Existing), "node"))
+	t.line("Fit on existing nodes: %s on %s", count(pods, "pod"), count(len(t.p.Existing), "node"))
 	t.line("")
 	table := newTable("NODE", "PODS")
 	rest, restPods := 0, 0
@@ -205,47 +205,62 @@ func sentences(reasons []plan.Reason) []string {
 		}
 		s := Sentence(r)
 		if r.Pool != "" {
-			s = "nodepool " + r.Pool + ": " + s
+			s = "NodePool " + r.Pool + ": " + s
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
+// provers are the names of what proves a bound.
 var provers = map[string]string{
-	"lp":      "tier 0, the linear programme over resource prices",
-	"columns": "tier 2, column generation",
+	"lp":      "a linear program over resource prices",
+	"columns": "column generation",
 
-	"enumeration": "trying every way to fill machines",
+	"enumeration": "trying every way to fill nodes",
+}
+
+// costLines say what the new nodes cost and how far that is from the least possible; nothing where none is launched.
+func (t *text) costLines(add func(name, format string, args ...any)) {
+	c := &t.p.Cost
+	if c.NewMicroPerHour == 0 {
+		return
+	}
+	modelled := slices.ContainsFunc(t.p.New, func(m Machine) bool { return m.Offering.Modelled })
+	add("Cost", "%s/h", price(c.NewMicroPerHour, modelled))
+	if c.PremiumMicroPerHour > 0 {
+		add("Premium", "%s/h of it buys resilience: more offerings to choose from, pods kept apart", price(c.PremiumMicroPerHour, modelled))
+	}
+	bound, by := price(c.BoundMicroPerHour, modelled)+"/h", or(provers[c.ProvenBy], c.ProvenBy)
+	switch {
+	case c.BoundMicroPerHour <= 0 || by == "":
+		add("Minimum", "none proven")
+	case c.Gap() == 0:
+		add("Minimum", "%s: no cheaper plan exists (proven by %s)", bound, by)
+	case len(c.Unpriced) > 0:
+		add("Minimum", "at least %s (proven by %s, which doesn't count %s: the true minimum may be higher)", bound, by, strings.Join(c.Unpriced, ", "))
+	default:
+		add("Minimum", "%s: the cost is at most %s above it (proven by %s)", bound, ratio(c.Gap()), by)
+	}
 }
 
 func (t *text) summary() {
 	p := t.p
 	table := newTable("", "")
 	add := func(name, format string, args ...any) { table.add(name, fmt.Sprintf(format, args...)) }
-	modelled := slices.ContainsFunc(p.New, func(m Machine) bool { return m.Offering.Modelled })
-	add("New machines", "%s/h", price(p.Cost.NewMicroPerHour, modelled))
-	if p.Cost.PremiumMicroPerHour > 0 {
-		add("Premium", "%s/h of it, so that less is lost at once: more offerings to choose from, pods kept apart", price(p.Cost.PremiumMicroPerHour, modelled))
-	}
-	if by := provers[p.Cost.ProvenBy]; by != "" || p.Cost.BoundMicroPerHour > 0 {
-		add("Lower bound", "%s/h, gap %s, proven by %s%s", price(p.Cost.BoundMicroPerHour, modelled), ratio(p.Cost.Gap()), or(by, p.Cost.ProvenBy),
-			with("; it leaves out ", strings.Join(p.Cost.Unpriced, ", "), ""))
-	} else {
-		add("Lower bound", "none proven")
-	}
+	t.costLines(add)
 	from := ""
 	if p.Catalog != "" {
-		from = ", prices of " + p.Catalog + with(" as of ", p.PricesAsOf, "")
+		from = ", prices from " + p.Catalog + with(" as of ", p.PricesAsOf, "")
 	}
-	add("Looked at", "%s in %s, %s%s", count(p.Stats.Pods, "pod"), count(p.Stats.Classes, "class"), count(p.Stats.Offerings, "offering"), from)
+	add("Input", "%s in %s, %s%s", count(p.Stats.Pods, "pod"), count(p.Stats.Classes, "class"), count(p.Stats.Offerings, "offering"), from)
 	more := ""
 	if p.Stats.Truncated {
-		more = "; the work allowed was used up before the gap wanted was met"
+		more = "; stopped at the work limit before the target gap was reached"
 	}
-	add("Time", "%s to plan (tier %d), %s in all%s", span(p.Planned), p.Stats.Tier, span(p.Elapsed), more)
+	add("Time", "%s to plan, %s in all%s", span(p.Planned), span(p.Elapsed), more)
 	if len(p.Skipped) > 0 {
-		add("Not read", "%s", kinds(p.Skipped))
+		add("Ignored", "%s", kinds(p.Skipped))
 	}
 	table.write(&t.b)
 }
@@ -285,7 +300,7 @@ func kinds(skipped []string) string {
 		}
 		parts = append(parts, fmt.Sprintf("%d %s", n[k], k))
 	}
-	return strings.Join(parts, ", ") + ": no object of these kinds says anything about machines"
+	return strings.Join(parts, ", ") + ": these kinds don't affect nodes"
 }
 
 // table aligns columns; a header that ends in > is of numbers, aligned right. A note is a line of its own below a row.

@@ -44,43 +44,43 @@ func WhyText(w io.Writer, a *Why) error {
 	for _, f := range a.Findings {
 		if f.Of != of {
 			of = f.Of
-			fmt.Fprintf(&b, "\n%s\n", question(of))
+			fmt.Fprintf(&b, "\n%s\n", heading(a.Subject, of))
 		}
 		pool := ""
-		if of == plan.Demand && f.Reason.Pool != "" {
-			pool = "nodepool " + f.Reason.Pool + ": "
+		if of == plan.Demand && f.Reason.Pool != "" && a.Subject != "nodepool/"+f.Reason.Pool {
+			pool = "NodePool " + f.Reason.Pool + ": "
 		}
 		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
 		if f.Change != nil {
 			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))
 		}
 		if !f.Until.IsZero() {
-			fmt.Fprintf(&b, "    ends by itself at %s\n", f.Until.UTC().Format(time.RFC3339))
+			fmt.Fprintf(&b, "    until %s\n", f.Until.UTC().Format(time.RFC3339))
 		}
 	}
 	switch {
 	case a.Gone:
-		fmt.Fprintf(&b, "\nIt is gone. What was decided about it follows.\n")
+		fmt.Fprintf(&b, "\nIt no longer exists. What was decided about it follows.\n")
 	case len(a.Findings) == 0:
-		fmt.Fprintf(&b, "\nNothing is in the way.\n")
+		fmt.Fprintf(&b, "\nNothing blocks it.\n")
 	}
 	if len(a.Alternatives) > 0 {
-		fmt.Fprintf(&b, "\nWhat it would come to\n")
+		fmt.Fprintf(&b, "\nPossible\n")
 		for i := range a.Alternatives {
 			fmt.Fprintf(&b, "  - %s\n", alternative(&a.Alternatives[i]))
 		}
 	}
 	if len(a.Ways) > 0 {
-		fmt.Fprintf(&b, "\nWhat would change that, nearest first\n")
+		fmt.Fprintf(&b, "\nWhat would change that, smallest change first\n")
 		for i := range a.Ways {
 			fmt.Fprintf(&b, "  %d. %s\n", i+1, way(&a.Ways[i]))
 		}
 	}
 	if n := len(a.Decided); n > 0 {
-		fmt.Fprintf(&b, "\nDecided before\n")
+		fmt.Fprintf(&b, "\nDecided so far\n")
 		first := max(0, n-mostDecided)
 		if first > 0 {
-			fmt.Fprintf(&b, "  (%d earlier ones are left out)\n", first)
+			fmt.Fprintf(&b, "  (%d earlier entries left out; -o json has them)\n", first)
 		}
 		for _, e := range a.Decided[first:] {
 			var why []string
@@ -126,140 +126,242 @@ func way(w *plan.Way) string {
 		parts = append(parts, "wait until "+w.After.UTC().Format(time.RFC3339))
 	}
 	if len(parts) == 0 {
-		return "nothing but time: " + alternative(&w.Then)
+		return "no change is needed: " + alternative(&w.Then)
 	}
 	return strings.Join(parts, ", and ") + "; then: " + alternative(&w.Then)
 }
 
-// alternative says what might be done and what it would cost.
+// alternative says what could be done and what it would cost.
 func alternative(a *plan.Alternative) string {
 	var machines []string
 	for i := range a.Machines {
 		m := &a.Machines[i]
-		machines = append(machines, fmt.Sprintf("%d × %s in %s (%s) of nodepool %s at %s an hour", m.Count, m.Type, or(m.Zone, "any zone"), m.CapacityType, m.Pool, usd(m.PriceMicro)))
+		each := ""
+		if m.Count > 1 {
+			each = " each"
+		}
+		machines = append(machines, fmt.Sprintf("%d × %s in %s (%s) of NodePool %s for %s/h%s", m.Count, m.Type, or(m.Zone, "any zone"), m.CapacityType, m.Pool, shortUSD(m.PriceMicro), each))
 	}
-	bought := strings.Join(machines, ", ")
+	launched := strings.Join(machines, ", ")
 	s := ""
 	switch {
 	case a.Kind == plan.Fit:
-		return "it fits on " + a.On
+		return "fits on " + a.On
 	case a.Kind == plan.Usable:
 		return a.On + " takes pods"
 	case a.Kind == plan.Buy:
-		return "buy " + bought
-	case a.Kind == plan.Replace && bought == "":
-		s = "replace it: can't be done"
+		return "launch " + launched
+	case a.Kind == plan.Replace && launched == "":
+		return "its pods can't run elsewhere" + with(": ", reasonOf(a.Why), "")
 	case a.Kind == plan.Replace:
-		s = "replace it by " + bought
+		s = "replace it with " + launched
 	default:
-		s = "delete it"
+		s = "remove it"
 	}
-	s += fmt.Sprintf("; %s to move", count(a.Pods, "pod"))
+	s += "; evicts " + count(a.Pods, "pod")
 	if a.Standing > 0 {
-		s += fmt.Sprintf(", %d of them to machines that stand", a.Standing)
+		s += fmt.Sprintf(" (%d to existing nodes)", a.Standing)
 	}
-	if a.Kind == plan.Leave || bought != "" {
-		if saved := a.SavingMicro(); saved >= 0 {
-			s += "; saves " + usd(saved) + " of " + usd(a.NowMicro) + " an hour"
-		} else {
-			s += "; costs " + usd(-saved) + " an hour more than now"
-		}
-		s += ", costs " + usd(a.OnceMicro) + " once"
+	if saved := a.SavingMicro(); saved >= 0 {
+		s += ", saves " + shortUSD(saved) + "/h of " + shortUSD(a.NowMicro) + "/h"
+	} else {
+		s += ", costs " + shortUSD(-saved) + "/h more than now"
 	}
-	if a.Why.Code != "" {
-		s += "; not done: " + Sentence(a.Why)
-	}
-	return s
+	s += ", disruption cost " + shortUSD(a.OnceMicro)
+	return s + with("; not done: ", reasonOf(a.Why), "")
 }
 
-func question(of plan.Code) string {
+// reasonOf is the sentence of a reason, empty where there is none.
+func reasonOf(r plan.Reason) string {
+	if r.Code == "" {
+		return ""
+	}
+	return Sentence(r)
+}
+
+// heading is what a list of findings about a subject is about.
+func heading(subject string, of plan.Code) string {
+	if strings.HasPrefix(subject, "nodepool/") {
+		switch of {
+		case plan.Demand:
+			return "What keeps it from launching nodes"
+		case plan.Empty:
+			return "What keeps its empty nodes"
+		case plan.Underutilized:
+			return "What keeps its nodes from being consolidated"
+		case plan.Drifted:
+			return "What keeps drifted nodes from being replaced"
+		}
+	}
 	switch of {
 	case plan.Demand:
-		return "In the way of a machine for it"
+		return "Why no node is launched for it"
 	case plan.Empty:
-		return "It is empty; in the way of giving it back"
+		return "It is empty; why it is kept"
 	case plan.Underutilized:
-		return "In the way of moving its pods to cheaper machines"
+		return "Why it is not consolidated"
 	case plan.Drifted:
-		return "It has drifted; in the way of replacing it"
+		return "It has drifted; why it is not replaced"
 	case plan.Expired:
-		return "It has expired; in the way of replacing it"
+		return "It has expired; why it is not replaced"
 	case plan.Unhealthy:
-		return "It is broken; in the way of replacing it"
+		return "It is unhealthy; why it is not replaced"
 	case plan.Draining:
-		return "In the way of its drain"
+		return "What its drain is waiting for"
 	case plan.Initializing:
-		return "In the way of the machine it waits for"
+		return "What the node it waits for is waiting for"
 	}
-	return "In the way of " + string(of)
+	return "What blocks " + string(of)
 }
 
-// kept says what keeps a machine; empty: not a reason of that kind.
+// kept says what keeps a node from being disrupted; empty: not a reason of that kind.
 func kept(r plan.Reason) string {
+	object := objectName(r.Subject)
 	switch r.Code {
 	case plan.NotInitialized:
-		return r.Subject + " is not initialised yet"
+		return object + " is not initialized yet"
 	case plan.Moving:
-		return r.Subject + " goes already, in move " + r.Key
+		return object + " is already being disrupted" + with(" (", r.Key, ")")
 	case plan.NoPrice:
-		return "what " + r.Subject + " is (" + r.Have + ") is not in the catalogue any more, so that nobody can say whether another is cheaper"
-	case plan.NodeDoNotDisrupt:
-		return r.Subject + " bears " + r.Key + "=" + r.Have
+		return "the catalog no longer has the offering of " + object + " (" + r.Have + "), so its price is unknown"
+	case plan.NodeDoNotDisrupt, plan.PodDoNotDisrupt, plan.SafeToEvict:
+		return object + " is annotated " + r.Key + "=" + r.Have
 	case plan.Nominated:
-		return "pods are expected on " + r.Subject
+		return "pods are about to land on " + object
 	case plan.ConsolidationOff:
-		return r.Subject + " has " + r.Key + " " + or(r.Have, "not set") + ", which moves no pods"
+		return object + " has " + r.Key + ": " + or(r.Have, "not set") + ", so only empty nodes are removed"
 	case plan.Static:
-		return r.Subject + " has a fixed number of machines, " + r.Key + " " + r.Have
+		return object + " keeps a fixed number of nodes (" + r.Key + ": " + r.Have + ")"
 	case plan.GroupMinimum:
-		return r.Subject + " has " + r.Have + " machines that stay, and may not have fewer than " + r.Want
+		return object + " is at its minimum size (" + r.Want + ")"
 	case plan.GroupRefresh:
-		return "an instance refresh of " + r.Subject + " is " + r.Have + ": its cloud replaces the machines itself"
+		return "an instance refresh of " + object + " is " + r.Have + "; the cloud replaces its nodes"
 	case plan.WellUsed:
-		return "pods ask for " + r.Have + " of the " + r.Key + " of " + r.Subject + ", and its node group gives back those of which at most " + r.Want + " is asked for"
+		return "pods request " + r.Have + " of the " + r.Key + " of " + object + "; its node group removes nodes at or below " + r.Want
 	case plan.Quiet:
 		if r.Have == "Never" {
-			return r.Subject + " has " + r.Key + " Never"
+			return object + " has " + r.Key + ": Never"
 		}
 		return "pods came or left " + r.Have + " ago; " + r.Key + " is " + r.Want
 	case plan.Payback:
-		return r.Subject + " was bought to save money and has not paid for its move before " + r.Want
-	case plan.PodDoNotDisrupt:
-		return r.Subject + " bears " + r.Key + "=" + r.Have
-	case plan.SafeToEvict:
-		return r.Subject + " bears " + r.Key + "=" + r.Have
+		return object + " was launched to save money and has paid for that only after " + strings.TrimPrefix(r.Want, "past ")
 	case plan.BadRestartCost:
-		return r.Subject + " has " + r.Key + " " + strconv.Quote(r.Have) + ", which is not counted: want " + r.Want
+		return object + " has " + r.Key + ": " + strconv.Quote(r.Have) + ", which is ignored; it must be " + r.Want
 	case plan.NoController:
-		return r.Subject + " has no controller that would make it again"
+		return object + " has no controller that would recreate it"
 	case plan.DisruptionBudgetPDB:
-		return r.Subject + " is guarded by PodDisruptionBudget " + r.Key + ", which allows no disruption now"
+		return "PodDisruptionBudget " + r.Key + " allows no disruption of " + object + " now"
 	case plan.SeveralPDBs:
-		return r.Subject + " is guarded by " + r.Have + " PodDisruptionBudgets (" + r.Key + "); the eviction API refuses such a pod always"
+		return object + " is covered by " + r.Have + " PodDisruptionBudgets (" + listText(r.Key) + "); the eviction API always refuses such a pod"
 	case plan.Budget:
-		return "the disruption budget of " + r.Subject + with(", ", r.Key, ",") + " " + r.Have
+		return "the disruption budget of " + object + with(" (", r.Key, ")") + " is used up: " + r.Have
 	case plan.NoHome:
-		return r.Subject + " would have no home: " + strings.TrimSpace(r.Key) + with(", wants ", r.Want, "") + with(", has ", r.Have, "")
+		s := object + " fits no other node, and none can be launched for it"
+		if r.Key != "" {
+			s += " (" + labelName(r.Key) + with(": requires ", requirementText(r.Key, r.Want), "") + with(", available: ", r.Have, "") + ")"
+		}
+		return s
 	case plan.NotCheaper:
-		return "its pods cost no less elsewhere: " + r.Have + " an hour, where " + r.Want + " is wanted"
+		return "no cheaper node fits its pods: the cheapest alternative costs " + r.Have + " an hour, needed is " + r.Want
 	case plan.DoesNotPay:
-		return "a move would save too little: " + r.Have + ", where " + r.Want + " is wanted"
+		return "the saving is too small for the disruption: " + r.Have + ", needed is " + r.Want
 	case plan.ShortLived:
-		return r.Subject + " is expected to grow or shrink again in " + r.Key + ", as it did before: with that a move would save " + r.Have + ", where " + r.Want + " is wanted"
+		return object + " is expected to scale again in " + r.Key + ", as it has before; until then the saving is " + r.Have + ", needed is " + r.Want
 	case plan.NotKept:
-		return "what would come can't be kept to its pods (" + r.Key + "), and then " + r.Subject + " might find no room"
+		return "the replacement can't be reserved (" + r.Key + "), and without that " + object + " might not fit"
 	case plan.NotBalanced:
-		return "policy Balanced wants " + r.Want + "; the best move scores " + r.Have
+		return "policy Balanced requires a score of " + r.Want + "; the best command scores " + r.Have
 	case plan.RepairBlocked:
-		return "too many nodes of " + r.Subject + " are unhealthy at once to be repaired: " + r.Have + ", where " + r.Want + " is wanted"
+		return "too many nodes of " + object + " are unhealthy at once to repair them: " + r.Have + ", allowed is " + r.Want
 	case plan.NoSurge:
-		return r.Subject + " can't wait for its successor: " + or(r.Have, r.Key) + with(" (", r.Key, ")")
+		return object + " can't be replaced before it is evicted: " + or(r.Have, r.Key) + with(" (", r.Key, ")")
 	case plan.StartupTaints:
-		return or(r.Subject, "the pool") + " bears startup taint " + or(r.Have, r.Key)
+		return or(object, "the NodePool") + " has startup taint " + or(r.Have, r.Key)
 	case plan.Aborted:
-		return r.Have + "; not tried again before " + strings.TrimPrefix(r.Want, "past ")
-	case plan.Underutilized:
-		return "its pods cost less elsewhere: saves " + r.Have + " for " + r.Want
+		s := "the last disruption was taken back" + with(": ", r.Have, "")
+		if until, ok := strings.CutPrefix(r.Want, "past "); ok {
+			s = r.Have + "; not tried again before " + until
+		}
+		return s
 	}
 	return ""
+}
+
+// action says why something is done; empty: not a reason of that kind.
+func action(r plan.Reason) string {
+	object := objectName(r.Subject)
+	switch r.Code {
+	case plan.Demand:
+		return "pods need it"
+	case plan.Launching:
+		return "the NodeClaim has no instance yet"
+	case plan.Registering:
+		return "its node has joined the cluster"
+	case plan.Initializing:
+		return "its node is ready"
+	case plan.Landed:
+		return "its pods are all bound"
+	case plan.NoAnswer:
+		return "the last write got no answer and is repeated"
+	case plan.LandingTimeout:
+		return "its pods did not come within " + or(r.Want, "the time allowed") + "; the node is open to all pods now"
+	case plan.ReservationEnded:
+		return "its capacity reservation ended; it is " + or(r.Want, "on-demand") + " now"
+	case plan.Empty:
+		return "the node is empty"
+	case plan.Underutilized:
+		if r.Have == "" {
+			return "its pods cost less elsewhere"
+		}
+		return "its pods cost less elsewhere: saves " + r.Have + ", the disruption costs " + r.Want
+	case plan.Expired:
+		return "the node has expired (expireAfter" + with(": ", r.Want, "") + ")"
+	case plan.Drifted:
+		return "the node has drifted" + with(" (", driftKey(r.Key), ")")
+	case plan.Unhealthy:
+		return "the node is unhealthy" + with(": condition ", or(r.Key, ""), "") + with(" is ", r.Have, "")
+	case plan.Interrupted:
+		return "the cloud is taking the instance away" + with(" (", r.Key, ")")
+	case plan.ScaledDown:
+		return "the static NodePool has more nodes than spec.replicas"
+	case plan.Replicas:
+		return "the static NodePool has fewer nodes than spec.replicas"
+	case plan.Adopted:
+		return "a member of a node group had no NodeClaim" + with(" (", r.Subject, ")")
+	case plan.LaunchTimeout:
+		return "no instance within 5 minutes"
+	case plan.RegistrationTimeout:
+		return "no node joined within 15 minutes"
+	case plan.InsufficientCap:
+		return "the cloud has no capacity for it" + with(": ", r.Have, "")
+	case plan.NodeClassNotReady:
+		return "the node class is not Ready" + with(": ", r.Have, "")
+	case plan.InstanceGone:
+		return "its instance is gone"
+	case plan.Orphan:
+		return "the instance has no NodeClaim"
+	case plan.Draining:
+		return "its pods are being evicted"
+	case plan.Deleted:
+		return or(object, "it") + " was deleted"
+	case plan.TolerateAll:
+		return "not reserved: every pod of it tolerates every taint" + with(" (", object, ")")
+	case plan.ExtendedResource:
+		return "not reserved: it needs " + r.Key + ", which a DaemonSet has to announce"
+	case plan.SpreadTaints:
+		return "not reserved: " + object + " spreads over " + labelName(r.Key) + " with nodeTaintsPolicy Honor and minDomains"
+	case plan.PatchRefused:
+		return "not reserved: the API server refused the toleration of " + object
+	case plan.LandingOff:
+		return "not reserved: --landing=off"
+	}
+	return ""
+}
+
+// driftKey is the kind of drift; empty for the id of a disruption command, which says nothing to people.
+func driftKey(key string) string {
+	if _, ok := plan.CommandID(key); ok {
+		return ""
+	}
+	return key
 }
