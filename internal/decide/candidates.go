@@ -74,7 +74,7 @@ func (ca *candidates) build() {
 			if r := pool.Requirements.Mismatch(mergeLabels(c.Labels, n.Labels)); r != nil {
 				u.UnmetRequirement = r.String()
 			}
-			u.UnchangedSince, u.Initialized = lifecycle.Quiet(c, n), initial
+			u.UnchangedSince, u.Initialized = lifecycle.QuietSince(c, n), initial
 		}
 		ca.base[c] = u
 		v := *u
@@ -188,9 +188,4 @@ func (ca *candidates) onNode(node string) *disrupt.Candidate {
 		return nil
 	}
 	return ca.all[i]
-}
-
-// hasDoNotDisrupt says whether the annotations of a node or claim ask that it be left alone.
-func hasDoNotDisrupt(annotations model.Labels) bool {
-	return annotations[disrupt.DoNotDisrupt] == "true"
 }

@@ -17,7 +17,7 @@ func (se *disruptionSearch) startEmpty() {
 	for _, u := range se.candidates.dirty {
 		c, n, pool := u.Claim, u.Node, u.Pool
 		if disrupt.HasWorkloadPods(n) || len(se.candidates.guard.Blockers(u, plan.Empty, true)) > 0 {
-			if due := se.candidates.guard.EligibleAt(u); !due.IsZero() && u.Initialized && !u.Nominated && !disrupt.HasWorkloadPods(n) && pool.Replicas < 0 && !hasDoNotDisrupt(n.Annotations) {
+			if due := se.candidates.guard.EligibleAt(u); !due.IsZero() && u.Initialized && !u.Nominated && !disrupt.HasWorkloadPods(n) && pool.Replicas < 0 && !disrupt.HasDoNotDisrupt(n.Annotations) {
 				se.wakeAt(due)
 			}
 			continue

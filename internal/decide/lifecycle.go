@@ -60,7 +60,7 @@ func (lc *claimLifecycle) advance() {
 			in.Awaited, in.Coming = max(in.Awaited, 1), true
 		}
 		if !c.Deleting.IsZero() {
-			in.Rolls = lc.rollouts.rolloutsOfClaim(c, in.Nodes)
+			in.Rollouts = lc.rollouts.rolloutsOfClaim(c, in.Nodes)
 		}
 		out := lifecycle.Next(in)
 		for _, a := range out.Actions {

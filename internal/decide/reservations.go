@@ -245,7 +245,7 @@ func (rt *reservations) isStuck(c *model.Claim) bool {
 	if c.Is(lifecycle.Initialized) {
 		return false
 	}
-	due := c.Created.Add(rt.pol.Lifecycle.For(rt.poolByName[c.Pool]).RegistrationTimeout)
+	due := c.Created.Add(rt.pol.Lifecycle.WithTimeoutsOf(rt.poolByName[c.Pool]).RegistrationTimeout)
 	if rt.now.Before(due) {
 		rt.wakeAt(due)
 		return false

@@ -24,9 +24,9 @@ type rollouts struct {
 }
 
 // rolloutFor finds out how a pod leaves a machine of a pool. It is false where nothing but an eviction is asked for.
-func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Roll, bool) {
+func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Rollout, bool) {
 	if !p.IsWorkload() || p.Terminal {
-		return lifecycle.Roll{}, false
+		return lifecycle.Rollout{}, false
 	}
 	d := ro.deploymentOf(p)
 	asked := p.Surge
@@ -37,10 +37,10 @@ func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Ro
 		asked = pool.Surge
 	}
 	if asked != "true" || d != nil && d.Replicas > 1 {
-		return lifecycle.Roll{}, false // several pods are for a PodDisruptionBudget to keep up
+		return lifecycle.Rollout{}, false // several pods are for a PodDisruptionBudget to keep up
 	}
-	no := func(key, have string) (lifecycle.Roll, bool) {
-		return lifecycle.Roll{Refused: plan.Reason{Code: plan.NoSurge, Subject: "pod/" + p.Key(), Key: key, Have: have}}, true
+	no := func(key, have string) (lifecycle.Rollout, bool) {
+		return lifecycle.Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: "pod/" + p.Key(), Key: key, Have: have}}, true
 	}
 	switch {
 	case p.Owner.UID == "":
@@ -63,7 +63,7 @@ func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Ro
 			return no("persistentvolumeclaim/"+v.Claim, "the volume can be used on one node at a time")
 		}
 	}
-	return lifecycle.Roll{Deployment: d, Begun: d.Rolling || p.RestartedAt != d.RestartedAt}, true
+	return lifecycle.Rollout{Deployment: d, Begun: d.Rolling || p.RestartedAt != d.RestartedAt}, true
 }
 
 // successorComesFirst says whether a pod's successor will be there before it goes.
@@ -80,8 +80,8 @@ func (ro *rollouts) successorComesFirst(p *model.Pod) bool {
 }
 
 // rolloutsOfClaim are how the pods of a claim's nodes leave.
-func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Roll {
-	var out map[string]lifecycle.Roll
+func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Rollout {
+	var out map[string]lifecycle.Rollout
 	for _, n := range nodes {
 		for _, p := range n.Pods {
 			if r, ok := ro.rolloutFor(p, ro.poolByName[c.Pool]); ok {
@@ -89,7 +89,7 @@ func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[str
 					r.By = x.deadline.Add(-ro.pol.InterruptionNotice/8 - p.GracePeriod)
 				}
 				if out == nil {
-					out = map[string]lifecycle.Roll{}
+					out = map[string]lifecycle.Rollout{}
 				}
 				out[p.UID] = r
 			}

@@ -149,7 +149,7 @@ func (sv *solverView) lastingTaints(taints []model.Taint, c *model.Claim, fresh 
 		if t.Key == model.TaintReserved && (h != nil || c != nil && t.Value == c.Name) {
 			continue // pods that are put here are let in; where nothing is held any more, it is being taken off
 		}
-		if fresh && lifecycle.Ephemeral(t) {
+		if fresh && lifecycle.IsEphemeral(t) {
 			continue
 		}
 		if fresh && c != nil && isStartupTaint(c, t) {

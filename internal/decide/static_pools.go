@@ -80,7 +80,7 @@ func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) 
 			return 0
 		}
 		w := u.DisruptionWeight()
-		if hasDoNotDisrupt(u.Node.Annotations) || hasDoNotDisrupt(c.Annotations) || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
+		if disrupt.HasDoNotDisrupt(u.Node.Annotations) || disrupt.HasDoNotDisrupt(c.Annotations) || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
 			held, _ := p.Held(sp.now)
 			return held
 		}) {

@@ -142,7 +142,7 @@ func (um *unchangedMachines) load() {
 				continue
 			}
 			if at, ok := k.claimIndex.claimByProviderID[i.ProviderID]; ok {
-				if p := k.claimIndex.nodeOf[at]; p >= 0 && lifecycle.Unreserved(s.Claims[at], s.Nodes[p], i) != nil {
+				if p := k.claimIndex.nodeOf[at]; p >= 0 && lifecycle.LabelsWithoutReservation(s.Claims[at], s.Nodes[p], i) != nil {
 					um.markDirty(p)
 				}
 			}

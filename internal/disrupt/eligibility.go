@@ -32,6 +32,11 @@ const (
 
 const trueValue = "true"
 
+// HasDoNotDisrupt says whether the annotations of a node or a claim ask, by DoNotDisrupt, that it be left alone.
+func HasDoNotDisrupt(annotations model.Labels) bool {
+	return annotations[DoNotDisrupt] == trueValue
+}
+
 // Eligibility decides which nodes may be disrupted now, by annotations, PodDisruptionBudgets, node groups and times.
 // NewEligibility makes one; it is for one instant and one Snapshot.
 type Eligibility struct {

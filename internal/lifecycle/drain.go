@@ -107,7 +107,7 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 		return // the drain waits; only the node's termination grace period ends that
 	}
 	why := plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool}
-	if r, ok := in.Rolls[p.UID]; ok {
+	if r, ok := in.Rollouts[p.UID]; ok {
 		if why = r.Refused; why.Code == "" {
 			if awaitRollout(in, n, p, r, out) {
 				return
@@ -121,7 +121,7 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 
 // awaitRollout restarts a pod's Deployment, so that the pod's successor comes before it goes, and says whether there is
 // time left to wait for that.
-func awaitRollout(in *Input, n *model.Node, p *model.Pod, r Roll, out *Output) bool {
+func awaitRollout(in *Input, n *model.Node, p *model.Pod, r Rollout, out *Output) bool {
 	limit := r.evictBy(in)
 	if !in.Now.Before(limit) {
 		return false
@@ -136,7 +136,7 @@ func awaitRollout(in *Input, n *model.Node, p *model.Pod, r Roll, out *Output) b
 }
 
 // evictBy is until when a pod's successor is waited for.
-func (r *Roll) evictBy(in *Input) time.Time {
+func (r *Rollout) evictBy(in *Input) time.Time {
 	limit := in.Claim.Deleting.Add(in.Policy.SurgeTimeout)
 	if !r.By.IsZero() && r.By.Before(limit) {
 		return r.By

@@ -29,7 +29,7 @@ func launchInstance(in *Input, out *Output) {
 			return
 		}
 	}
-	most := in.Policy.For(in.Pool).LaunchTimeout
+	most := in.Policy.WithTimeoutsOf(in.Pool).LaunchTimeout
 	limit := c.Created.Add(most)
 	if !in.Now.Before(limit) {
 		why := plan.Reason{Code: plan.LaunchTimeout, Pool: c.Pool, Want: most.String()}
@@ -90,7 +90,7 @@ func awaitNode(in *Input, out *Output) {
 		}
 		return
 	}
-	most := in.Policy.For(in.Pool).RegistrationTimeout
+	most := in.Policy.WithTimeoutsOf(in.Pool).RegistrationTimeout
 	limit := c.Created.Add(most)
 	if !in.Now.Before(limit) {
 		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{

@@ -70,8 +70,9 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// For are the limits for a pool's claims: a node group may have its own for launch and registration. nil: of no pool.
-func (p Policy) For(pool *model.NodePool) Policy {
+// WithTimeoutsOf returns the policy for claims of a pool: a node group may have limits of its own for launch and
+// registration. nil: of no pool.
+func (p Policy) WithTimeoutsOf(pool *model.NodePool) Policy {
 	if pool != nil && pool.Scaling != nil && pool.Scaling.Provision > 0 {
 		p.LaunchTimeout, p.RegistrationTimeout = pool.Scaling.Provision, pool.Scaling.Provision
 	}
@@ -87,17 +88,17 @@ type Input struct {
 	Instances     []*model.Instance   // the claim's instances in the last list: one, or none
 	InstancesAt   time.Time           // when that list was asked for; zero: never
 	Failure       *model.LaunchFailure
-	NodelessSince time.Time       // since when the claim, registered, has been seen without a node; zero: for ever
-	Awaited       int             // slots of its reservation whose pods are not bound on its node yet
-	Coming        bool            // some of these pods are certain to come: they still run elsewhere, or are being created
-	Landed        time.Time       // when Coming was last true, or a pod was last bound
-	Rolls         map[string]Roll // by uid: pods that go after their successors have come
+	NodelessSince time.Time          // since when the claim, registered, has been seen without a node; zero: for ever
+	Awaited       int                // slots of its reservation whose pods are not bound on its node yet
+	Coming        bool               // some of these pods are certain to come: they still run elsewhere, or are being created
+	Landed        time.Time          // when Coming was last true, or a pod was last bound
+	Rollouts      map[string]Rollout // by uid: pods that go after their successors have come
 	Now           time.Time
 	Policy        Policy
 }
 
-// Roll is how a pod goes after its successor has come: by a rollout of its Deployment.
-type Roll struct {
+// Rollout is how a pod goes after its successor has come: by a rollout of its Deployment.
+type Rollout struct {
 	Deployment *model.Deployment
 	Begun      bool        // the rollout is under way
 	By         time.Time   // when the pod must be evicted at the latest; zero: Policy.SurgeTimeout alone counts

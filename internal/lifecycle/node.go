@@ -82,8 +82,8 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 
 func hasTaint(ts []model.Taint, t model.Taint) bool { return slices.Contains(ts, t) }
 
-// Ephemeral says whether a taint goes by itself once a new node is up.
-func Ephemeral(t model.Taint) bool {
+// IsEphemeral says whether a taint goes by itself once a new node is up.
+func IsEphemeral(t model.Taint) bool {
 	switch t.Key {
 	case "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.cloudprovider.kubernetes.io/uninitialized", model.TaintUnregistered:
 		return true
@@ -105,7 +105,7 @@ func isInitialized(c *model.Claim, n *model.Node) (bool, model.Condition) {
 				return false, model.Condition{Status: "Unknown", Reason: "StartupTaintsExist", Message: "startup taint " + t.Key + ":" + t.Effect + " is still on the node"}
 			}
 		}
-		if Ephemeral(t) && t.Key != model.TaintUnregistered {
+		if IsEphemeral(t) && t.Key != model.TaintUnregistered {
 			return false, model.Condition{Status: "Unknown", Reason: "KnownEphemeralTaintsExist", Message: "taint " + t.Key + ":" + t.Effect + " is still on the node"}
 		}
 	}

@@ -39,9 +39,9 @@ func releaseReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode
 	u.Why = plan.Reason{Code: plan.LandingTimeout, Pool: c.Pool, Want: in.Policy.LandingTimeout.String()}
 }
 
-// Unreserved is what the labels of a claim and its node are to say, once the capacity reservation that the instance was
-// launched into has ended and they do not say so yet; nil: nothing.
-func Unreserved(c *model.Claim, n *model.Node, i *model.Instance) model.Labels {
+// LabelsWithoutReservation returns what the labels of a claim and its node are to say, once the capacity reservation
+// that the instance was launched into has ended and they do not say so yet; nil: nothing.
+func LabelsWithoutReservation(c *model.Claim, n *model.Node, i *model.Instance) model.Labels {
 	if i.Unreserved == nil || i.Gone || i.ProviderID == "" || i.ProviderID != c.ProviderID || !c.Deleting.IsZero() {
 		return nil
 	}
@@ -59,7 +59,7 @@ func applyEndedReservation(in *Input, n *model.Node, out *Output) {
 		return // it is given its claim's labels first
 	}
 	for _, i := range in.Instances {
-		now := Unreserved(c, n, i)
+		now := LabelsWithoutReservation(c, n, i)
 		if now == nil {
 			continue
 		}

@@ -82,7 +82,7 @@ func updatePodEvents(in *Input, n *model.Node, u *plan.UpdateClaim, out *Output)
 			u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Key: "lastPodEventTime"}
 		}
 	}
-	at := Quiet(c, n).Add(in.Pool.ConsolidateAfter)
+	at := QuietSince(c, n).Add(in.Pool.ConsolidateAfter)
 	switch is := c.Is(Consolidable); {
 	case is && in.Now.Before(at):
 		u.Conditions[Consolidable] = model.Condition{Status: "False", Reason: "PodEvent", Message: "pods came or left within consolidateAfter"}
@@ -106,8 +106,9 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// Quiet is the instant from which consolidateAfter counts: the last of initialization and of pods that came or left.
-func Quiet(c *model.Claim, n *model.Node) time.Time {
+// QuietSince is the instant from which consolidateAfter counts: the last of initialization and of pods that came or
+// left.
+func QuietSince(c *model.Claim, n *model.Node) time.Time {
 	t := c.Conditions[Initialized].Since
 	for _, o := range []time.Time{c.LastPodEvent, n.LastPodEvent} {
 		if o.After(t) {

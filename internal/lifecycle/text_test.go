@@ -251,18 +251,18 @@ func (x *inputText) pod(node, name string, opts []string) {
 		case "volume":
 			p.Class.Volumes = append(p.Class.Volumes, model.Volume{Claim: v})
 		case "rolls", "rolling", "cantroll":
-			r := Roll{Deployment: &model.Deployment{Namespace: "default", Name: "d", UID: "uid-d", RestartedAt: "before"}, Begun: k == "rolling"}
+			r := Rollout{Deployment: &model.Deployment{Namespace: "default", Name: "d", UID: "uid-d", RestartedAt: "before"}, Begun: k == "rolling"}
 			if k == "cantroll" {
-				r = Roll{Refused: plan.Reason{Code: plan.NoSurge, Subject: "pod/default/" + name, Key: v}}
+				r = Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: "pod/default/" + name, Key: v}}
 			}
-			if x.in.Rolls == nil {
-				x.in.Rolls = map[string]Roll{}
+			if x.in.Rollouts == nil {
+				x.in.Rollouts = map[string]Rollout{}
 			}
-			x.in.Rolls[p.UID] = r
+			x.in.Rollouts[p.UID] = r
 		case "by":
-			r := x.in.Rolls[p.UID]
+			r := x.in.Rollouts[p.UID]
 			r.By = x.when(v)
-			x.in.Rolls[p.UID] = r
+			x.in.Rollouts[p.UID] = r
 		case "bound":
 			p.Bound = x.when(v)
 		case "grace":
