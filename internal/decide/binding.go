@@ -12,16 +12,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Landing says how pods come onto the nodes that were bought for them (contract 9).
-type Landing string
-
-// The ways of landing.
-const (
-	LandBind     Landing = "bind"     // we bind them as soon as the node can take them, and kube-scheduler those that only it can place
-	LandTolerate Landing = "tolerate" // we let them in with a toleration of the node's reservation, and kube-scheduler binds them
-	LandOff      Landing = "off"      // nodes are not reserved: kube-scheduler binds what it likes
-)
-
 // taintNotReady is the key of the taints that kube-controller-manager keeps on a node until it has seen that it is
 // Ready.
 const taintNotReady = "node.kubernetes.io/not-ready"
@@ -66,7 +56,7 @@ func (rt *reservations) admitPods() {
 				rt.addAction(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
 					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
 			}
-		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(rt.pods.slotKeyOf(a.pod)):
+		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(rt.slotKeyOf(a.pod)):
 			rt.addAction(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
 				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
 		}
@@ -151,22 +141,6 @@ func (rt *reservations) unreservedTolerantClasses(asked bool) (out []*model.Clas
 		}
 	}
 	return out
-}
-
-// isContested says whether kube-scheduler may bind one of these pods to the node at any moment. Then all that comes
-// there is left to it: who binds beside it may overfill the node.
-func (h *reservation) isContested(intruders []*model.Class) bool {
-	if h.node == nil || len(intruders) == 0 {
-		return false
-	}
-	free := h.node.Allocatable.Sub(h.node.Used)
-	return slices.ContainsFunc(intruders, func(c *model.Class) bool { return c.Requests.Fits(free) })
-}
-
-// slotIsLoose says whether the pods of a slot tolerate every taint.
-func (h *reservation) slotIsLoose(k slotKey) bool {
-	i, ok := h.at[k]
-	return ok && h.slots[i].Loose
 }
 
 // RefusedBinding is a binding that verify is against.

@@ -168,7 +168,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 		if n != nil {
 			for _, p := range n.Pods {
 				if p.Deleting.IsZero() {
-					there[dc.pods.slotKeyOf(p)]++
+					there[dc.slotKeyOf(p)]++
 				}
 			}
 		}
@@ -197,7 +197,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 			if m.Cause == plan.Empty {
 				return p // wherever it might go: it came before the taint was known, and is not evicted at once
 			}
-			k := dc.pods.slotKeyOf(p)
+			k := dc.slotKeyOf(p)
 			if slots[k] > 0 {
 				slots[k]--
 				continue

@@ -127,7 +127,7 @@ func (dc *disruptionCommands) slotsBesidePods(n *model.Node, coming []*model.Pod
 	slots := slotsForPods(coming)
 	for i := range slots {
 		for _, p := range n.Pods {
-			if k := dc.pods.slotKeyOf(p); k.class == slots[i].Class && k.owner == slots[i].Owner {
+			if k := dc.slotKeyOf(p); k.class == slots[i].Class && k.owner == slots[i].Owner {
 				slots[i].Count++
 			}
 		}
@@ -180,7 +180,7 @@ func (dc *disruptionCommands) lacksCapacityForSlots(c *model.Claim, n *model.Nod
 	free := n.Allocatable.Sub(n.Used)
 	there := map[slotKey]int{}
 	for _, p := range n.Pods {
-		there[dc.pods.slotKeyOf(p)]++
+		there[dc.slotKeyOf(p)]++
 	}
 	var need model.Resources
 	for _, s := range c.Slots {

@@ -98,9 +98,3 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 	dc.mem.unwritten = next
 	dc.reserveHosts(&command{commandRecord: r})
 }
-
-// StartedCommand is a disruption command as it was decided.
-type StartedCommand struct {
-	ID string
-	*disrupt.Command
-}

@@ -43,6 +43,15 @@ type disruptionCommands struct {
 	passiveReason string               // why commands are taken back and none is begun; empty: they go on
 }
 
+// commandMemory is what disruptionCommands remembers from step to step.
+type commandMemory struct {
+	unwritten map[string]unwrittenCommand // by claim uid: the command that it goes in, where no object says so yet
+	hosts     map[string]podsByHost       // by command: standing nodes that are to take its pods, until their reservation is written
+	lost      map[string]bool             // commands that only replacements on their way out speak of
+	taintedAt map[string]time.Time        // by command: when all its nodes were first seen tainted
+	backOffs  map[string]backOff          // by claim uid
+}
+
 // AnnotationCommand on a NodeClaim says which disruption command it was made for.
 const AnnotationCommand = "dovetail.sh/move"
 

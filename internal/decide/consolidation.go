@@ -26,6 +26,18 @@ type disruptionSearch struct {
 	reservations *reservations
 }
 
+// searchMemory is what disruptionSearch remembers from step to step.
+type searchMemory struct {
+	consolidation  disrupt.Memory
+	quietWaitSince time.Time // since when machines that come to rest soon are waited for; zero: none is
+	quietWaitFresh bool      // and some have come to rest since
+	searchedAt     time.Time // when machines were last looked at for consolidation
+	searchedAllAt  time.Time // and when all of them, and sets
+	startTimes     disrupt.StartTimes
+	bootTime       time.Duration // that machines take to come; 0: none has been seen to
+	measuredAt     time.Time     // when startTimes and bootTime were
+}
+
 // input returns the cluster as package disrupt searches it. With allowDrifted, drifted nodes may host a command's pods.
 func (se *disruptionSearch) input(allowDrifted bool) *disrupt.Input {
 	rooms, _ := se.nodes.list()
@@ -206,4 +218,12 @@ func (se *disruptionSearch) scope() (disrupt.Scope, time.Time) {
 		return disrupt.Narrow, rest
 	}
 	return disrupt.Wide, se.now.Add(se.pol.SearchInterval)
+}
+
+// laterOf returns the later of two instants.
+func laterOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -21,7 +21,6 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // Request says what kind of step is wanted.
@@ -42,17 +41,6 @@ type Request struct {
 	// PassiveReason puts the step into passive mode: commands that have not begun to delete are taken back for this
 	// reason and none is started; empty: they go on.
 	PassiveReason string
-}
-
-// Output is a Plan and what it was solved from, for verify.
-type Output struct {
-	plan.Plan
-	Problem  *solve.Problem // nil where nothing was solved
-	Result   *solve.Result
-	Commands []StartedCommand // started in this step
-	Waiting  int              // pods that are delayed to the next solve of demand, which must come within a second
-	Notes    []plan.Note      // to tell people
-	Kept     []Kept           // machines that should go and can't, or need not
 }
 
 // Step decides: it reads the snapshot, runs the stages in their order, and returns the plan and what the next step

@@ -27,6 +27,15 @@ type demandStage struct {
 	awaitsPods map[string]bool // by name: nodes and claims that pending pods are expected on
 }
 
+// demandMemory is what demandStage remembers from step to step.
+type demandMemory struct {
+	solve        solve.Memory
+	placements   map[string]placement       // by pod uid: the standing node that it is expected on
+	anticipated  map[string]anticipatedPods // by uid of the ReplicaSet
+	largestNode  largestNode
+	delayedSince map[string]time.Time // by pod uid: since when it waits for others to share a machine with
+}
+
 // solve finds the pods that need a machine and have none coming, and buys for them.
 func (dm *demandStage) solve(look bool) {
 	if !look {
@@ -42,7 +51,8 @@ func (dm *demandStage) solve(look bool) {
 		return
 	}
 	rooms, what := dm.nodes.list()
-	left, rooms, refused := dm.disagreements.closeNodes(left, rooms)
+	left, closed, refused := dm.disagreements.findRefused(left)
+	rooms = closeNodes(rooms, closed)
 	problem, res := dm.packPods(left, rooms)
 	if there, p, r, better := dm.packWithoutAnticipated(left, rooms, res); better {
 		left, problem, res = there, p, r

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // schedulerDisagreements are nodes that hold a pod by every check made here and that kube-scheduler, or verify, has not
@@ -18,6 +17,11 @@ type schedulerDisagreements struct {
 	*draft
 	mem    *disagreementMemory
 	demand *demandStage
+}
+
+// disagreementMemory is what schedulerDisagreements remembers from step to step.
+type disagreementMemory struct {
+	byPod map[string]disagreement // by pod uid
 }
 
 // closeRefusedBindings notes the bindings that verify refused: their nodes are closed to those pods, which are decided
@@ -68,13 +72,12 @@ func (sd *schedulerDisagreements) countBoughtFor(p *model.Pod, names []string) i
 	return n
 }
 
-// closeNodes closes standing nodes that kube-scheduler has not used for a pod although it fits by every check here, and
+// findRefused finds standing nodes that kube-scheduler has not used for a pod although it fits by every check here, and
 // refuses a pod after two such nodes that were bought for it: a third machine of the kind would not help it. It returns
-// the demand that is left, the nodes, and the refused pods.
-func (sd *schedulerDisagreements) closeNodes(left []*model.Pod, rooms []solve.Room) ([]*model.Pod, []solve.Room, []plan.PodDecision) {
+// the demand that is left, the names of the nodes, which are closed to it, and the refused pods.
+func (sd *schedulerDisagreements) findRefused(left []*model.Pod) (kept []*model.Pod, closed map[string]bool, refused []plan.PodDecision) {
 	mismatches := map[string]disagreement{}
-	kept := left[:0:0]
-	var refused []plan.PodDecision
+	kept = left[:0:0]
 	for _, p := range left {
 		m := sd.of(p)
 		// A pod that kube-scheduler has not looked at yet has not been refused: the scheduler is behind, not of another
@@ -95,14 +98,14 @@ func (sd *schedulerDisagreements) closeNodes(left []*model.Pod, rooms []solve.Ro
 		}
 		kept = append(kept, p)
 	}
-	closed := map[string]bool{}
+	closed = map[string]bool{}
 	for _, p := range kept {
 		for _, name := range mismatches[p.UID].nodes {
 			closed[name] = true
 		}
 	}
 	sd.mem.byPod = mismatches
-	return kept, closeNodes(rooms, closed), refused
+	return kept, closed, refused
 }
 
 // of returns what is remembered of a pod; zero where there is nothing, or it is older than Policy.DisagreementRetry.

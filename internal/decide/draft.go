@@ -6,6 +6,7 @@ package decide
 import (
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -72,4 +73,18 @@ func (dr *draft) isDeleting(c *model.Claim) bool {
 	key := plan.DeleteClaim{UID: c.UID}.Key()
 	_, ok := dr.s.InFlight[key]
 	return ok || dr.decided[key]
+}
+
+// isStuck says whether a claim's node has come and is still not initialized when a claim without a node would be given
+// up: nothing waits for it any longer, though it may yet become usable.
+func (dr *draft) isStuck(c *model.Claim) bool {
+	if c.Is(lifecycle.Initialized) {
+		return false
+	}
+	due := c.Created.Add(dr.pol.Lifecycle.WithTimeoutsOf(dr.poolByName[c.Pool]).RegistrationTimeout)
+	if dr.now.Before(due) {
+		dr.wakeAt(due)
+		return false
+	}
+	return true
 }

@@ -16,6 +16,7 @@ import (
 // markClaimsDirty adds to the lists of what is dirty, when a disruption command names a claim that looks unchanged by
 // itself.
 type index struct {
+	slotKeys
 	s   *model.Snapshot
 	now time.Time
 	pol Policy
@@ -280,3 +281,17 @@ func (ix *index) instancesAt(at int32) []*model.Instance {
 	}
 	return out
 }
+
+// trimZeros takes off trailing zeros, so that equal sums look the same however they came about.
+func trimZeros(r model.Resources) model.Resources {
+	for len(r) > 0 && r[len(r)-1] == 0 {
+		r = r[:len(r)-1]
+	}
+	if len(r) == 0 {
+		return nil
+	}
+	return r
+}
+
+// unownedNodeGrace is how long a node that is no claim's may yet turn out to be one's.
+const unownedNodeGrace = 2 * time.Minute

@@ -31,6 +31,11 @@ type interruptions struct {
 	byClaim map[string]*interrupted // by claim name; nil: there are none
 }
 
+// interruptionMemory is what interruptions remembers from step to step.
+type interruptionMemory struct {
+	solved map[string]bool // by uid of an interrupted claim: its pods have been decided on
+}
+
 // AnnotationInterrupted on a NodeClaim is the notice that its machine will be taken away, as JSON of Notice.
 const AnnotationInterrupted = "dovetail.sh/interrupted"
 

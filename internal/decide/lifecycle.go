@@ -22,6 +22,11 @@ type claimLifecycle struct {
 	rollouts      *rollouts
 }
 
+// lifecycleMemory is what claimLifecycle remembers from step to step.
+type lifecycleMemory struct {
+	nodelessSince map[string]time.Time // by claim uid: since when it is registered and has no node
+}
+
 // advance asks lifecycle for every claim's next step.
 func (lc *claimLifecycle) advance() {
 	nodeless, landing := map[string]time.Time{}, map[string]time.Time{}

@@ -21,12 +21,6 @@ type nodeHealth struct {
 	healthByPool map[string]*[2]int       // by pool: its nodes, and those of them that are unhealthy
 }
 
-// RepairPolicy says that a node whose condition has had this status for this long is broken. The provider states them.
-type RepairPolicy struct {
-	Condition, Status string
-	After             time.Duration
-}
-
 // mostUnhealthy is the share of a pool's nodes, in percent and rounded up, that may be broken at once. When more are,
 // it is not the nodes that are broken: nothing is repaired.
 const mostUnhealthy = 20

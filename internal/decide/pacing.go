@@ -23,6 +23,11 @@ type evictionPacing struct {
 	pods          *podTable
 }
 
+// pacingMemory is what evictionPacing remembers from step to step.
+type pacingMemory struct {
+	evictions map[string]eviction // by uid: the pods that were asked to go and have not, or have just now
+}
+
 const (
 	evictionRetryAfter = time.Second     // a pod evicted this long ago that is still there is not kept by the scheduler
 	pendingTimeout     = 5 * time.Second // nor is one kept by it that is pending for longer

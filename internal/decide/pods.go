@@ -43,10 +43,6 @@ type podTable struct {
 	demandClasses       map[classOwner]bool // nil before it is asked for
 	leavers             []*model.Pod        // valid where leaversKnown
 	leaversKnown        bool
-
-	classHashes map[*model.Class]string // ClassHash
-	slotKeyPod  *model.Pod              // the pod whose key slotKey is
-	slotKey     slotKey
 }
 
 // readUnschedulable finds the classes of which kube-scheduler has refused a pod that is still pending.
@@ -218,8 +214,6 @@ func (pt *podTable) isDemand(p *model.Pod) bool {
 	}
 	return true
 }
-
-const defaultScheduler = "default-scheduler"
 
 // leavingPods are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere
 // else.

@@ -80,3 +80,21 @@ func DefaultPolicy() Policy {
 		OrphanGrace: 30 * time.Second, PoolStatusInterval: time.Second,
 	}
 }
+
+// Landing says how pods come onto the nodes that were bought for them (contract 9).
+type Landing string
+
+// The ways of landing.
+const (
+	LandBind     Landing = "bind"     // we bind them as soon as the node can take them, and kube-scheduler those that only it can place
+	LandTolerate Landing = "tolerate" // we let them in with a toleration of the node's reservation, and kube-scheduler binds them
+	LandOff      Landing = "off"      // nodes are not reserved: kube-scheduler binds what it likes
+)
+
+const defaultScheduler = "default-scheduler"
+
+// RepairPolicy says that a node whose condition has had this status for this long is broken. The provider states them.
+type RepairPolicy struct {
+	Condition, Status string
+	After             time.Duration
+}

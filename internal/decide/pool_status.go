@@ -18,6 +18,11 @@ type poolStatus struct {
 	registrations *registrations
 }
 
+// statusMemory is what poolStatus remembers from step to step.
+type statusMemory struct {
+	writtenAt map[string]time.Time // by pool uid
+}
+
 // write writes what has changed in the pools' status.
 func (ps *poolStatus) write() {
 	at := map[string]time.Time{}

@@ -24,6 +24,11 @@ type purchases struct {
 	namedClaims map[string]bool // names given to claims of static pools in this step
 }
 
+// purchaseMemory is what purchases remembers from step to step.
+type purchaseMemory struct {
+	claimSizes map[string]model.Resources // by claim whose machine has not come: the most capacity that it may have
+}
+
 // sizeRange is the least allocatable and the most capacity over the types a claim may become, and how many those are.
 func (pu *purchases) sizeRange(c *model.Claim) (least, most model.Resources, n int) {
 	pool := pu.poolByName[c.Pool]

@@ -18,6 +18,11 @@ type registrations struct {
 	mem *registrationMemory
 }
 
+// registrationMemory is what registrations remembers from step to step.
+type registrationMemory struct {
+	byPool map[string]registrationHistory // by pool uid
+}
+
 // registrationHealthy is the condition of a NodePool that says whether its machines become nodes. Nothing depends on
 // it.
 const registrationHealthy = "NodeRegistrationHealthy"

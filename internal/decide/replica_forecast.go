@@ -27,6 +27,12 @@ type replicaForecast struct {
 	mem *forecastMemory
 }
 
+// forecastMemory is what replicaForecast remembers from step to step.
+type forecastMemory struct {
+	replicas    map[workloadName]*replicaHistory
+	replicasDue time.Time // when they are counted next
+}
+
 const (
 	replicaSampleEvery = time.Second
 	replicaSampleRest  = 200 * time.Microsecond // and so much longer for each pod that was counted: a thousandth of a processor or so

@@ -98,13 +98,6 @@ func (rq *requiredDisruption) replace() bool {
 	return false
 }
 
-// Kept is a machine that should go and can't, or that was searched and need not go; told when the reason changes.
-type Kept struct {
-	Node  string
-	Cause plan.Code
-	Why   plan.Reason
-}
-
 // reason says why a machine must go.
 func (rq *requiredDisruption) reason(u *disrupt.Candidate, cause plan.Code) plan.Reason {
 	r := plan.Reason{Code: cause, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name}

@@ -27,30 +27,13 @@ type reservations struct {
 	byClaim map[string]*reservation // by claim name
 }
 
-// reservation is a claim whose slots still hold room for pods (contract 9): it is coming, or its reservation is not
-// over.
-type reservation struct {
-	claim *model.Claim
-	node  *model.Node
-	slots []openSlot
-	at    map[slotKey]int
-	pods  []*model.Pod // pending pods that the slots are for
+// reservationMemory is what reservations remembers from step to step.
+type reservationMemory struct {
+	awaited         map[string]bool      // by claim: pods were to come to it at the last step
+	emptySlotsSince map[string]time.Time // by claim: since when it has slots that no pod is left for
+	landedAt        map[string]time.Time // by claim: when a pod of its reservation was last on its way or came
 
-	ending bool // pods that some of its open slots are for are still ending elsewhere
-}
-
-// awaitedPods is how many reserved pods are not on the node yet.
-func (h *reservation) awaitedPods() int {
-	if h == nil {
-		return 0
-	}
-	n := 0
-	for _, s := range h.slots {
-		if !s.Loose {
-			n += max(0, s.Count-s.bound-s.refused)
-		}
-	}
-	return n
+	schedulerLandedAt time.Time // when kube-scheduler last bound a pod to a node that is reserved for it
 }
 
 // landingStatus says whether pods of a reservation are certain to come yet, and when that was last so or one last came.
@@ -82,7 +65,7 @@ func (rt *reservations) landingStatus(h *reservation) (coming bool, since time.T
 	}
 	if h.node != nil {
 		for _, p := range h.node.Pods {
-			if _, ok := h.at[rt.pods.slotKeyOf(p)]; ok && p.Bound.After(since) {
+			if _, ok := h.at[rt.slotKeyOf(p)]; ok && p.Bound.After(since) {
 				since = p.Bound
 			}
 		}
@@ -115,7 +98,7 @@ func (rt *reservations) read() {
 		}
 		if n != nil {
 			for _, p := range n.Pods {
-				if i, ok := h.at[rt.pods.slotKeyOf(p)]; ok && h.slots[i].bound < h.slots[i].Count {
+				if i, ok := h.at[rt.slotKeyOf(p)]; ok && h.slots[i].bound < h.slots[i].Count {
 					h.slots[i].bound++
 				}
 				if slices.Contains(p.Reservations, c.Name) && p.Bound.After(rt.mem.schedulerLandedAt) {
@@ -145,7 +128,7 @@ func (rt *reservations) endingSlots() map[slotKey]bool {
 		return out
 	}
 	for _, p := range rt.pods.terminatingPods() {
-		out[rt.pods.slotKeyOf(p)] = true
+		out[rt.slotKeyOf(p)] = true
 	}
 	return out
 }
@@ -157,18 +140,18 @@ func (rt *reservations) releaseEmptySlots(ending map[slotKey]bool) {
 	var coming map[slotKey]bool
 	for _, name := range sortedKeys(rt.byClaim) {
 		h := rt.byClaim[name]
-		if h.node == nil || h.claim.UID == "" || !rt.isUsable(h) {
+		if h.node == nil || h.claim.UID == "" || !h.isUsable() {
 			continue
 		}
 		if coming == nil {
 			coming = maps.Clone(ending)
 			for _, p := range rt.s.Pending {
 				if !rt.pods.covered[p.UID] {
-					coming[rt.pods.slotKeyOf(p)] = true
+					coming[rt.slotKeyOf(p)] = true
 				}
 			}
 			for _, p := range rt.pods.notPendingYet() { // successors of pods yet to be evicted, and pods yet to be made
-				coming[rt.pods.slotKeyOf(p)] = true
+				coming[rt.slotKeyOf(p)] = true
 			}
 		}
 		dead := false
@@ -239,47 +222,6 @@ func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) bool {
 	return false
 }
 
-// isStuck says whether a claim's node has come and is still not initialized when a claim without a node would be given
-// up: nothing waits for it any longer, though it may yet become usable.
-func (rt *reservations) isStuck(c *model.Claim) bool {
-	if c.Is(lifecycle.Initialized) {
-		return false
-	}
-	due := c.Created.Add(rt.pol.Lifecycle.WithTimeoutsOf(rt.poolByName[c.Pool]).RegistrationTimeout)
-	if rt.now.Before(due) {
-		rt.wakeAt(due)
-		return false
-	}
-	return true
-}
-
-// isRegistered says whether there is a node and it has been registered.
-func isRegistered(n *model.Node) bool { return n != nil && n.Labels[model.LabelRegistered] == "true" }
-
-// hasReservedTaint says whether a node bears the taint that reserves it for a claim's pods.
-func hasReservedTaint(n *model.Node, c *model.Claim) bool {
-	for _, t := range n.Taints {
-		if t.Key == model.TaintReserved && t.Value == c.Name {
-			return true
-		}
-	}
-	return false
-}
-
-// isUsable says whether a claim's node would take pods now, but for its reservation.
-func (rt *reservations) isUsable(h *reservation) bool {
-	n := h.node
-	if !n.Ready {
-		return false
-	}
-	for _, t := range n.Taints {
-		if t.Key != model.TaintReserved && t.Effect != model.PreferNoSchedule && !slices.Contains(h.claim.Taints, t) {
-			return false
-		}
-	}
-	return true
-}
-
 // reservationRefusal says why a new claim can't be reserved for its pods; an empty code: it can.
 func (rt *reservations) reservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
 	if rt.pol.Landing == LandOff {
@@ -315,7 +257,7 @@ func (rt *reservations) reservationRefusal(pool *model.NodePool, requests model.
 
 // hasReservedSlot says whether some reservation has slots for the class and owner of a pod.
 func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
-	k := rt.pods.slotKeyOf(p)
+	k := rt.slotKeyOf(p)
 	for _, h := range rt.byClaim {
 		if _, ok := h.at[k]; ok {
 			return true

@@ -34,6 +34,15 @@ type capacityShortfalls struct {
 	found bool // one was found in this step: what was bought for its pods has no capacity now
 }
 
+// shortfallMemory is what capacityShortfalls remembers from step to step.
+type shortfallMemory struct {
+	byType       map[poolType]shortfall
+	byPod        map[string]podShortfall             // by pod uid
+	lost         []lostSlots                         // of machines that came short, until it is known for which pods
+	changes      int                                 // of byType and byPod, counted: what is kept for the next process is written when it grows
+	reducedPools map[*model.NodePool]*model.NodePool // pools some of whose types count for less, by what they were
+}
+
 // shortfallLimit is how many machines have to come short for their type not to be believed any more.
 const shortfallLimit = 2
 
@@ -175,7 +184,7 @@ func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 		}
 		more := maps.Clone(x.slots)
 		for _, pod := range left {
-			k := cs.pods.slotKeyOf(pod)
+			k := cs.slotKeyOf(pod)
 			if more[k] == 0 || pod.Node != "" || said[pod.UID] {
 				continue
 			}
@@ -298,7 +307,7 @@ func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room m
 // recordStuckNode notes what a node has that never became usable: a device may be missing that its type was said to
 // have. It says whether the shortfall was not known before.
 func (cs *capacityShortfalls) recordStuckNode(c *model.Claim, n *model.Node) bool {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !isRegistered(n) || !cs.reservations.isStuck(c) {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !isRegistered(n) || !cs.isStuck(c) {
 		return false
 	}
 	var need model.Resources

@@ -5,7 +5,6 @@ package decide
 
 import (
 	"slices"
-	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -101,9 +100,6 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 	return r
 }
 
-// unownedNodeGrace is how long a node that is no claim's may yet turn out to be one's.
-const unownedNodeGrace = 2 * time.Minute
-
 // standingNode returns a node as the solver takes it, with its claim and what that holds for pods; nil: it has none.
 func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation) solve.Room {
 	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
@@ -116,7 +112,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 	// An unregistered node that no claim names is one whose launch has not been answered yet: its capacity is its
 	// claim's, and counted there.
 	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
-	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !sv.reservations.isStuck(c) || c == nil && sv.now.Sub(n.Created) < unownedNodeGrace
+	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !sv.isStuck(c) || c == nil && sv.now.Sub(n.Created) < unownedNodeGrace
 	r.Taints = sv.lastingTaints(n.Taints, c, fresh, h)
 	if h != nil {
 		r.InFlight = true

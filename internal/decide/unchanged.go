@@ -39,6 +39,11 @@ type unchangedMachines struct {
 	idleClaims    []idleClaim
 }
 
+// unchangedMemory is what unchangedMachines remembers from step to step.
+type unchangedMemory struct {
+	last *unchangedNodes // nil: nothing is known, and every machine is looked at
+}
+
 // nodeState is whether a node is evaluated in this step.
 type nodeState byte
 
@@ -268,17 +273,6 @@ func cloneSums(m map[string]poolSum) map[string]poolSum {
 		out[k] = poolSum{v.count, v.capacity.Clone()}
 	}
 	return out
-}
-
-// trimZeros takes off trailing zeros, so that equal sums look the same however they came about.
-func trimZeros(r model.Resources) model.Resources {
-	for len(r) > 0 && r[len(r)-1] == 0 {
-		r = r[:len(r)-1]
-	}
-	if len(r) == 0 {
-		return nil
-	}
-	return r
 }
 
 // own copies what is known, so that this step may change it.

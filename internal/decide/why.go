@@ -7,18 +7,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
-
-// explanation is a step that only looks.
-type explanation struct {
-	*step
-}
 
 // Why says how an object stands now, what is in the way of what might become of it, what the alternatives would cost,
 // and what would have to change. The subject is pod/NAMESPACE/NAME, node/NAME or nodepool/NAME. It decides nothing and
@@ -47,13 +41,6 @@ func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject strin
 	return a, nil
 }
 
-// newExplanation returns a step that only looks: how everything stands, with nothing decided.
-func newExplanation(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *explanation {
-	st := read(s, mem, now, pol, Request{}, explaining)
-	st.run(st.decisions(Request{}), explaining)
-	return &explanation{st}
-}
-
 // wayDistance orders ways: fewer changes are nearer, and waiting is near for an hour.
 func (ex *explanation) wayDistance(w plan.Way) int {
 	n := 2 * len(w.Changes)
@@ -61,14 +48,4 @@ func (ex *explanation) wayDistance(w plan.Way) int {
 		n += 7
 	}
 	return n
-}
-
-// addFact adds a fact to an answer.
-func addFact(a *plan.Answer, name, value string) {
-	a.Facts = append(a.Facts, plan.Fact{Name: name, Value: value})
-}
-
-// formatDollars writes micro-dollars as $ and four decimals.
-func formatDollars(micro int64) string {
-	return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
 }

@@ -350,11 +350,3 @@ func (ex *explanation) nodeWays(name string, cause plan.Code, fs []plan.Finding)
 	}
 	return out
 }
-
-// laterOf returns the later of two instants.
-func laterOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// Output is a Plan and what it was solved from, for verify.
+type Output struct {
+	plan.Plan
+	Problem  *solve.Problem // nil where nothing was solved
+	Result   *solve.Result
+	Commands []StartedCommand // started in this step
+	Waiting  int              // pods that are delayed to the next solve of demand, which must come within a second
+	Notes    []plan.Note      // to tell people
+	Kept     []Kept           // machines that should go and can't, or need not
+}
+
+// StartedCommand is a disruption command as it was decided.
+type StartedCommand struct {
+	ID string
+	*disrupt.Command
+}
+
+// Kept is a machine that should go and can't, or that was searched and need not go; told when the reason changes.
+type Kept struct {
+	Node  string
+	Cause plan.Code
+	Why   plan.Reason
+}
