@@ -145,13 +145,13 @@ func joinViolations(found []verify.Violation) error {
 func verifyInput(p *solve.Problem, r *solve.Result) *verify.Input {
 	in := &verify.Input{
 		ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost,
-		Rooms: p.Rooms, Pools: make([]verify.Pool, len(p.Pools)),
+		Nodes: p.Nodes, Pools: make([]verify.Pool, len(p.Pools)),
 	}
 	for i, x := range p.Pools {
 		in.Pools[i] = verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft}
 	}
-	for _, a := range r.OnRooms {
-		in.OnRooms = append(in.OnRooms, verify.Placement{Room: a.Room, Pods: a.Pods})
+	for _, a := range r.OnNodes {
+		in.OnNodes = append(in.OnNodes, verify.Placement{Node: a.Node, Pods: a.Pods})
 	}
 	for _, n := range r.New {
 		in.New = append(in.New, verify.Machine{Pool: n.Pool, Type: n.Type, Choices: n.Choices, Zones: n.Zones, CapacityTypes: n.CapacityTypes,

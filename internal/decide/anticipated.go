@@ -86,13 +86,13 @@ func anticipatePods(m model.Making, want int) anticipatedPods {
 // packWithoutAnticipated solves again without the anticipated pods, and says whether that serves an existing pod which
 // finds no machine otherwise: the anticipated ones may have taken all that can be had. It returns the demand, problem
 // and result of that.
-func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.Room, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
+func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.ExistingNode, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
 	expected := func(p *model.Pod) bool { return p.Expected }
 	short := func(r solve.Refusal) bool {
 		return !r.Pod.Expected && slices.ContainsFunc(r.Reasons, func(w plan.Reason) bool { return slices.Contains(contentionCodes, w.Code) })
 	}
 	if !slices.ContainsFunc(with.Refused, short) || !slices.ContainsFunc(with.New, func(n solve.NewNode) bool { return slices.ContainsFunc(n.Pods, expected) }) &&
-		!slices.ContainsFunc(with.OnRooms, func(a solve.Assignment) bool { return slices.ContainsFunc(a.Pods, expected) }) {
+		!slices.ContainsFunc(with.OnNodes, func(a solve.Assignment) bool { return slices.ContainsFunc(a.Pods, expected) }) {
 		return nil, nil, nil, false
 	}
 	there := slices.DeleteFunc(slices.Clone(left), expected)

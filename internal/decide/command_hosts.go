@@ -58,7 +58,7 @@ func (dc *disruptionCommands) hostsFor(on []solve.Assignment) podsByHost {
 	}
 	out := podsByHost{}
 	for _, a := range on {
-		if i := findNode(dc.s, a.Room); i >= 0 && dc.claims.claimOf[i] >= 0 {
+		if i := findNode(dc.s, a.Node); i >= 0 && dc.claims.claimOf[i] >= 0 {
 			out[dc.s.Claims[dc.claims.claimOf[i]].Name] = a.Pods
 		}
 	}
@@ -237,7 +237,7 @@ func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods 
 	for _, n := range closed {
 		going[n] = true
 	}
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: dc.s.ResourceNames, Demand: slices.Concat(adrift, pods), Rooms: closeNodes(rooms, going), Daemons: dc.s.Daemons, Namespaces: dc.s.Namespaces},
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: dc.s.ResourceNames, Demand: slices.Concat(adrift, pods), Nodes: closeNodes(rooms, going), Daemons: dc.s.Daemons, Namespaces: dc.s.Namespaces},
 		solve.Memory{}, dc.pol.Solve)
 	for _, r := range res.Refused {
 		if slices.Contains(pods, r.Pod) {

@@ -71,7 +71,7 @@ func (dm *demandStage) solve(look bool) {
 	dm.out.Problem, dm.out.Result = problem, res
 
 	placed := map[string]placement{}
-	dm.placeOnNodes(res.OnRooms, what, placed)
+	dm.placeOnNodes(res.OnNodes, what, placed)
 	dm.purchases.createClaims(res.New)
 	for _, r := range res.Refused {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: r.Reasons})
@@ -81,9 +81,9 @@ func (dm *demandStage) solve(look bool) {
 }
 
 // packPods solves for pods on given nodes and on machines to buy.
-func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.Room) (*solve.Problem, *solve.Result) {
+func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (*solve.Problem, *solve.Result) {
 	problem := &solve.Problem{
-		ResourceNames: dm.s.ResourceNames, Demand: pods, Rooms: rooms, Pools: dm.purchases.pools(), Daemons: dm.s.Daemons, Namespaces: dm.s.Namespaces,
+		ResourceNames: dm.s.ResourceNames, Demand: pods, Nodes: rooms, Pools: dm.purchases.pools(), Daemons: dm.s.Daemons, Namespaces: dm.s.Namespaces,
 	}
 	problem.Pools = dm.rankGroups(problem)
 	res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
@@ -126,11 +126,11 @@ func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 // placeOnNodes records what goes to machines that are there or coming, and widens the slots of those that are reserved.
 func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, placed map[string]placement) {
 	for _, a := range on {
-		w := dm.nodes.targetNamed(a.Room, what)
+		w := dm.nodes.targetNamed(a.Node, what)
 		if w.reservation == nil {
 			for _, p := range a.Pods {
-				dm.out.Pods = append(dm.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNode, Target: a.Room})
-				placed[p.UID] = placement{node: a.Room, since: dm.placedSince(p, a.Room)}
+				dm.out.Pods = append(dm.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNode, Target: a.Node})
+				placed[p.UID] = placement{node: a.Node, since: dm.placedSince(p, a.Node)}
 			}
 			continue
 		}

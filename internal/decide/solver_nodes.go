@@ -21,7 +21,7 @@ type solverView struct {
 	reservations  *reservations
 }
 
-// solverTarget is what a solve.Room stands for.
+// solverTarget is what a solve.ExistingNode stands for.
 type solverTarget struct {
 	node        *model.Node
 	claim       *model.Claim
@@ -30,7 +30,7 @@ type solverTarget struct {
 
 // closeNodes returns nodes with those of the given names closed to pods. The list given stays as it is, for the memory
 // may hold it.
-func closeNodes(rooms []solve.Room, closed map[string]bool) []solve.Room {
+func closeNodes(rooms []solve.ExistingNode, closed map[string]bool) []solve.ExistingNode {
 	own := false
 	for i := range rooms {
 		if len(closed) == 0 || !closed[rooms[i].Name] {
@@ -49,7 +49,7 @@ type inFlightNodes map[string]solverTarget
 
 // list are all standing nodes and all claims in flight, these by name too. They may be those of the last step, and are
 // not to be written to.
-func (sv *solverView) list() ([]solve.Room, inFlightNodes) {
+func (sv *solverView) list() ([]solve.ExistingNode, inFlightNodes) {
 	rooms := sv.memo.unchanged.solverNodes
 	if len(sv.dirtyNodes) > 0 {
 		rooms = slices.Clone(rooms)
@@ -59,7 +59,7 @@ func (sv *solverView) list() ([]solve.Room, inFlightNodes) {
 			rooms[p] = sv.standingNode(n, c, h)
 		}
 	}
-	var more []solve.Room
+	var more []solve.ExistingNode
 	var on inFlightNodes
 	for _, c := range sv.dirtyClaims {
 		if !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil || sv.nodeOf(c) != nil || c.Is(lifecycle.Registered) {
@@ -101,8 +101,8 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 }
 
 // standingNode returns a node as the solver takes it, with its claim and what that holds for pods; nil: it has none.
-func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation) solve.Room {
-	r := solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
+func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation) solve.ExistingNode {
+	r := solve.ExistingNode{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
 		Free: n.Allocatable.Sub(n.Used)}
 	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil)
 	if leaving {
@@ -128,7 +128,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 }
 
 // subtractReservation takes the slots of a claim that are not filled yet off a node's free capacity.
-func (sv *solverView) subtractReservation(r *solve.Room, h *reservation) {
+func (sv *solverView) subtractReservation(r *solve.ExistingNode, h *reservation) {
 	r.Free = r.Free.Clone()
 	for _, s := range h.slots {
 		r.Free = r.Free.AddInto(s.Requests, -int64(s.Count-s.bound))
@@ -168,8 +168,8 @@ func isStartupTaint(c *model.Claim, t model.Taint) bool {
 
 // inFlightNode returns a claim whose machine is coming as a node, with what is certain about it: the least of each
 // resource where several instance types are possible. False: no instance type is.
-func (sv *solverView) inFlightNode(c *model.Claim) (solve.Room, bool) {
-	r := solve.Room{Name: c.Name, InFlight: true, Taints: c.Taints, Allocatable: c.Allocatable}
+func (sv *solverView) inFlightNode(c *model.Claim) (solve.ExistingNode, bool) {
+	r := solve.ExistingNode{Name: c.Name, InFlight: true, Taints: c.Taints, Allocatable: c.Allocatable}
 	labels := mergeLabels(c.Labels, model.Labels{model.LabelHostname: c.Name})
 	for _, q := range c.Requirements {
 		if _, ok := labels[q.Key]; ok {

@@ -67,7 +67,7 @@ type unchangedNodes struct {
 	classes       []string
 
 	state           []nodeState          // by node; and where that is not dirty:
-	solverNodes     []solve.Room         // as the solver takes it
+	solverNodes     []solve.ExistingNode // as the solver takes it
 	candidates      []*disrupt.Candidate // nil for an unowned node
 	until           []time.Time          // when it is to be looked at again; zero: never by itself
 	next            time.Time            // the first of those
@@ -116,7 +116,7 @@ func (um *unchangedMachines) load() {
 	switch {
 	case !known:
 		n := len(s.Nodes)
-		k.state, k.solverNodes, k.candidates, k.until, k.sums = make([]nodeState, n), make([]solve.Room, n), make([]*disrupt.Candidate, n), make([]time.Time, n), map[string]poolSum{}
+		k.state, k.solverNodes, k.candidates, k.until, k.sums = make([]nodeState, n), make([]solve.ExistingNode, n), make([]*disrupt.Candidate, n), make([]time.Time, n), map[string]poolSum{}
 		um.ownsUnchanged = true
 	case k.claimIndex == old.claimIndex:
 		k.state, k.solverNodes, k.candidates, k.until, k.sums, k.next = old.state, old.solverNodes, old.candidates, old.until, old.sums, old.next
@@ -231,7 +231,7 @@ func listChanged[T any](old, now []*T, as func(a, b *T) bool) (changed []int32, 
 func (um *unchangedMachines) carryOver(old *unchangedNodes) {
 	k, s := um.unchanged, um.s
 	n := len(s.Nodes)
-	k.state, k.solverNodes, k.candidates, k.until, k.sums = make([]nodeState, n), make([]solve.Room, n), make([]*disrupt.Candidate, n), make([]time.Time, n), cloneSums(old.sums)
+	k.state, k.solverNodes, k.candidates, k.until, k.sums = make([]nodeState, n), make([]solve.ExistingNode, n), make([]*disrupt.Candidate, n), make([]time.Time, n), cloneSums(old.sums)
 	um.ownsUnchanged = true
 	k.next = old.next
 	i := 0
@@ -293,7 +293,7 @@ func (um *unchangedMachines) markDirty(p int32) {
 	if u := k.candidates[p]; u != nil {
 		k.count(u, -1)
 	}
-	k.state[p], k.candidates[p], k.until[p], k.solverNodes[p] = dirty, nil, time.Time{}, solve.Room{}
+	k.state[p], k.candidates[p], k.until[p], k.solverNodes[p] = dirty, nil, time.Time{}, solve.ExistingNode{}
 }
 
 // listDirty lists the dirty claims and nodes.

@@ -30,7 +30,7 @@ type capacityTree struct {
 const closedCapacity = math.MinInt64 / 8
 
 // newCapacityTree is the tree of these nodes, in their order.
-func newCapacityTree(nodes []*solve.Room, dims int) capacityTree {
+func newCapacityTree(nodes []*solve.ExistingNode, dims int) capacityTree {
 	n := len(nodes)
 	t := capacityTree{dims: dims, indexOf: make(map[string]int, n), leaves: 1, free: make([]int64, n*dims), allocatable: make([]float64, n*2)}
 	for t.leaves < n {
@@ -67,7 +67,7 @@ func (t *capacityTree) clone() capacityTree {
 func (t *capacityTree) freeOf(i int) []int64 { return t.free[i*t.dims : (i+1)*t.dims] }
 
 // writeNode notes a node's free and allocatable capacity, without the points above it.
-func (t *capacityTree) writeNode(i int, node *solve.Room) {
+func (t *capacityTree) writeNode(i int, node *solve.ExistingNode) {
 	for d := range t.dims {
 		t.free[i*t.dims+d] = node.Free.At(model.Dim(d))
 	}
@@ -78,7 +78,7 @@ func (t *capacityTree) writeNode(i int, node *solve.Room) {
 }
 
 // matchesNode says whether a node's capacity is still what was noted.
-func (t *capacityTree) matchesNode(i int, node *solve.Room) bool {
+func (t *capacityTree) matchesNode(i int, node *solve.ExistingNode) bool {
 	for d, v := range t.freeOf(i) {
 		if node.Free.At(model.Dim(d)) != v {
 			return false

@@ -77,7 +77,7 @@ func (b *commandBuilder) build(set []*Candidate) (*Command, plan.Reason) {
 		}
 	}
 	for i, list := range placed {
-		cmd.OnExisting = append(cmd.OnExisting, solve.Assignment{Room: b.capacity.nodes[i].Name, Pods: list})
+		cmd.OnExisting = append(cmd.OnExisting, solve.Assignment{Node: b.capacity.nodes[i].Name, Pods: list})
 	}
 	if len(rest) > 0 {
 		if why := b.launchFor(cmd, rest); why.Code != "" {
@@ -113,9 +113,9 @@ func (b *commandBuilder) closeCandidates(set []*Candidate) (pods []*model.Pod, d
 
 // mergeByNode has one assignment for each node, by name.
 func mergeByNode(list []solve.Assignment) (out []solve.Assignment) {
-	slices.SortStableFunc(list, func(a, b solve.Assignment) int { return strings.Compare(a.Room, b.Room) })
+	slices.SortStableFunc(list, func(a, b solve.Assignment) int { return strings.Compare(a.Node, b.Node) })
 	for _, a := range list {
-		if n := len(out); n > 0 && out[n-1].Room == a.Room {
+		if n := len(out); n > 0 && out[n-1].Node == a.Node {
 			out[n-1].Pods = slices.Concat(out[n-1].Pods, a.Pods)
 		} else {
 			out = append(out, a)
@@ -129,11 +129,11 @@ func mergeByNode(list []solve.Assignment) (out []solve.Assignment) {
 func (b *commandBuilder) launchFor(cmd *Command, pods []*model.Pod) plan.Reason {
 	problem := b.newProblem(pods, nil)
 	if slices.ContainsFunc(pods, func(p *model.Pod) bool { return b.capacity.needsSolver(p.Class) }) {
-		problem.Rooms = b.nodesWithout(cmd.Candidates)
+		problem.Nodes = b.nodesWithout(cmd.Candidates)
 	}
 	// Without a memory: what an earlier search knew must not change what this one finds.
 	res, _ := solve.Solve(problem, solve.Memory{}, b.solvePolicy)
-	b.steps += res.Stats.Work + int64(len(problem.Demand)+len(problem.Rooms))
+	b.steps += res.Stats.Work + int64(len(problem.Demand)+len(problem.Nodes))
 	if len(res.Refused) > 0 {
 		r := res.Refused[0]
 		b.lastRefusal = r
@@ -144,19 +144,19 @@ func (b *commandBuilder) launchFor(cmd *Command, pods []*model.Pod) plan.Reason 
 		}
 		return why
 	}
-	cmd.OnExisting = append(cmd.OnExisting, res.OnRooms...)
+	cmd.OnExisting = append(cmd.OnExisting, res.OnNodes...)
 	cmd.Replacements, cmd.NewMicroPerHour, cmd.Result = res.New, res.Cost.NewMicroPerHour, &res
 	return plan.Reason{}
 }
 
-func (b *commandBuilder) newProblem(pods []*model.Pod, nodes []solve.Room) *solve.Problem {
-	return &solve.Problem{ResourceNames: b.in.ResourceNames, Demand: pods, Rooms: nodes, Pools: b.in.Pools, Daemons: b.in.Daemons, Namespaces: b.in.Namespaces}
+func (b *commandBuilder) newProblem(pods []*model.Pod, nodes []solve.ExistingNode) *solve.Problem {
+	return &solve.Problem{ResourceNames: b.in.ResourceNames, Demand: pods, Nodes: nodes, Pools: b.in.Pools, Daemons: b.in.Daemons, Namespaces: b.in.Namespaces}
 }
 
 // nodesWithout are all nodes as solve needs them for rules between pods: with the capacity that is free now, and the
 // nodes of a set drained. None takes pods while it is not known where pods in transit come to, or successors are not
 // bound.
-func (b *commandBuilder) nodesWithout(set []*Candidate) []solve.Room {
+func (b *commandBuilder) nodesWithout(set []*Candidate) []solve.ExistingNode {
 	going := nodeNames(set)
 	nodes := slices.Clone(b.in.Nodes)
 	for i := range nodes {
@@ -180,7 +180,7 @@ func (b *commandBuilder) recordPlacement(cmd *Command) {
 	for _, c := range cmd.Candidates {
 		pods = append(pods, c.Pods...)
 	}
-	res := solve.Result{OnRooms: cmd.OnExisting, New: cmd.Replacements}
+	res := solve.Result{OnNodes: cmd.OnExisting, New: cmd.Replacements}
 	if cmd.Result != nil {
 		res.Cost, res.Stats = cmd.Result.Cost, cmd.Result.Stats
 	}

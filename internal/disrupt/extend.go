@@ -75,7 +75,7 @@ func (s *search) rankUnused(cmd *Command) (list []rankedCandidate) {
 	going := nodeNames(cmd.Candidates)
 	arriving := map[string]int64{} // value of the pods that the command places on a node
 	for _, a := range cmd.OnExisting {
-		arriving[a.Room] += s.pricing.duals.valueOfPods(a.Pods)
+		arriving[a.Node] += s.pricing.duals.valueOfPods(a.Pods)
 	}
 	unused := func(c *rankedCandidate) int64 { return c.PriceMicro - c.podValue - arriving[c.Node.Name] }
 	for _, c := range s.candidates {

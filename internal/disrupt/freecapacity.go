@@ -16,7 +16,7 @@ import (
 // can be undone back to a mark, so that a what-if costs what it touches.
 type freeCapacity struct {
 	capacityTree
-	nodes []*solve.Room // those open to pods, in the order of the tree
+	nodes []*solve.ExistingNode // those open to pods, in the order of the tree
 	undo  []savedNode
 	steps int64 // points of the tree and nodes visited
 
@@ -35,7 +35,7 @@ type savedNode struct {
 }
 
 // newFreeCapacity is the index of all nodes that are open to pods.
-func newFreeCapacity(nodes []solve.Room, dims int) *freeCapacity {
+func newFreeCapacity(nodes []solve.ExistingNode, dims int) *freeCapacity {
 	f := emptyFreeCapacity()
 	seen := map[*model.Class]bool{}
 	for i := range nodes {
@@ -57,7 +57,7 @@ func emptyFreeCapacity() *freeCapacity {
 }
 
 // isOpen says whether pods may be placed on a node now.
-func isOpen(node *solve.Room) bool { return !node.InFlight && !node.Closed && !node.Drained }
+func isOpen(node *solve.ExistingNode) bool { return !node.InFlight && !node.Closed && !node.Drained }
 
 // mark is the present state, for rollback.
 func (f *freeCapacity) mark() int { return len(f.undo) }
@@ -213,7 +213,7 @@ func placesTaken(other, c *model.Class) int64 {
 
 // FindUnplaceable returns one of some pods when they may find no free capacity while the named nodes are closed and
 // other pods are in transit too; nil: all find some, however kube-scheduler places them and the others.
-func FindUnplaceable(nodes []solve.Room, dims int, closed []string, pods, others []*model.Pod) *model.Pod {
+func FindUnplaceable(nodes []solve.ExistingNode, dims int, closed []string, pods, others []*model.Pod) *model.Pod {
 	f := newFreeCapacity(nodes, dims)
 	for _, n := range closed {
 		f.closeNode(n)

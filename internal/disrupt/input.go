@@ -14,8 +14,8 @@ import (
 // Input is all that a search for disruption commands may look at. It is never written to.
 type Input struct {
 	ResourceNames []string
-	Candidates    []*Candidate // those with pods that Eligibility lets go, by node name
-	Nodes         []solve.Room // every node, existing or in flight, as for a solve
+	Candidates    []*Candidate         // those with pods that Eligibility lets go, by node name
+	Nodes         []solve.ExistingNode // every node, existing or in flight, as for a solve
 	Pools         []solve.Pool
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels

@@ -46,7 +46,7 @@ func observe(in *Input, old Memory) (Memory, *freeCapacity) {
 // ended.
 func (m *Memory) observeNodes(in *Input, old *nodeMemory) *freeCapacity {
 	f := emptyFreeCapacity()
-	f.nodes = make([]*solve.Room, 0, len(old.names)+8)
+	f.nodes = make([]*solve.ExistingNode, 0, len(old.names)+8)
 	dims := len(in.ResourceNames)
 	seen := map[*model.Class]bool{}
 	same := old.tree.indexOf != nil && old.tree.dims == dims // the same nodes as before
@@ -111,7 +111,7 @@ func samePods(a, b []*model.Pod) bool {
 }
 
 // addFreed adds to freedValue what a node has free more than before, resource by resource.
-func (m *Memory) addFreed(node *solve.Room, before []int64) {
+func (m *Memory) addFreed(node *solve.ExistingNode, before []int64) {
 	for d, was := range before {
 		if d < len(m.duals) {
 			m.freedValue += int64(m.duals[d] * float64(max(0, node.Free.At(model.Dim(d))-was)))

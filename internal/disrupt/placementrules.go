@@ -28,7 +28,7 @@ func (f *freeCapacity) admits(c *model.Class, i int) bool {
 }
 
 // nodeAdmits says whether a class tolerates a node's taints and one of its node terms matches the node.
-func nodeAdmits(node *solve.Room, c *model.Class) bool {
+func nodeAdmits(node *solve.ExistingNode, c *model.Class) bool {
 	if model.Untolerated(node.Taints, c.Tolerations) != nil {
 		return false
 	}

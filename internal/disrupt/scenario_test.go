@@ -501,7 +501,7 @@ func (x *scenario) input() *Input {
 		v := x.candidateOf(u)
 		n := v.Node
 		in.StartTimes.MeasurePods(n)
-		in.Nodes = append(in.Nodes, solve.Room{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Free: n.Allocatable.Sub(n.Used), Allocatable: n.Allocatable, Pods: n.Pods})
+		in.Nodes = append(in.Nodes, solve.ExistingNode{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Free: n.Allocatable.Sub(n.Used), Allocatable: n.Allocatable, Pods: n.Pods})
 		w := in.PoolTotals[v.Pool.Name]
 		w.PriceMicro += max(v.PriceMicro, 0)
 		w.DisruptionWeight += v.DisruptionWeight()
@@ -567,7 +567,7 @@ func (x *scenario) carryOut(m *Command) {
 			if x.unbound {
 				unboundPods = append(unboundPods, p)
 			} else {
-				place(p, x.candidateNamed(a.Room))
+				place(p, x.candidateNamed(a.Node))
 			}
 		}
 	}
@@ -577,7 +577,7 @@ func (x *scenario) carryOut(m *Command) {
 		unboundPods = slices.Delete(unboundPods, i, i+1)
 		var fits []*Candidate
 		for _, u := range x.nodes {
-			r := solve.Room{Name: u.Node.Name, Labels: u.Node.Labels, Taints: u.Node.Taints}
+			r := solve.ExistingNode{Name: u.Node.Name, Labels: u.Node.Labels, Taints: u.Node.Taints}
 			if p.Class.Requests.Fits(u.Node.Allocatable.Sub(u.Node.Used)) && nodeAdmits(&r, p.Class) {
 				fits = append(fits, u)
 			}

@@ -31,8 +31,8 @@ type Node struct {
 	LastPodEvent          time.Time // when a pod that is not a daemon's last came or left, as far as is known
 }
 
-// Room is a machine that stands or comes: pods may be put on it for nothing.
-type Room struct {
+// ExistingNode is a node that is there or in flight, as the solver sees it: pods may be put on it for nothing.
+type ExistingNode struct {
 	Name        string
 	InFlight    bool         // a claim not yet a usable node
 	Labels      Labels       // hostname included; for a claim in flight what is certain

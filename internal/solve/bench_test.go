@@ -25,18 +25,18 @@ func problemOf(tb testing.TB, x *problems.Problem, err error) *Problem {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Problem{ResourceNames: x.ResourceNames, Demand: x.Demand, Pools: []Pool{{NodePool: x.Pool, NodesLeft: -1}}, Rooms: roomsOf(x.Nodes)}
+	return &Problem{ResourceNames: x.ResourceNames, Demand: x.Demand, Pools: []Pool{{NodePool: x.Pool, NodesLeft: -1}}, Nodes: existingNodes(x.Nodes)}
 }
 
-func roomsOf(nodes []*model.Node) (out []Room) {
+func existingNodes(nodes []*model.Node) (out []ExistingNode) {
 	for _, n := range nodes {
-		out = append(out, Room{Name: n.Name, Labels: n.Labels, Allocatable: n.Allocatable, Free: n.Allocatable.Sub(n.Used), Pods: n.Pods})
+		out = append(out, ExistingNode{Name: n.Name, Labels: n.Labels, Allocatable: n.Allocatable, Free: n.Allocatable.Sub(n.Used), Pods: n.Pods})
 	}
 	return out
 }
 
-func standing(n, podsEach int, fill float64) []Room {
-	return roomsOf(problems.Standing(n, podsEach, fill))
+func standing(n, podsEach int, fill float64) []ExistingNode {
+	return existingNodes(problems.Standing(n, podsEach, fill))
 }
 
 func basicProblem(tb testing.TB) *Problem {

@@ -11,12 +11,12 @@ import (
 
 // verifyInput is the plan as verify wants it.
 func verifyInput(p *Problem, r Result) *verify.Input {
-	in := &verify.Input{ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost, Rooms: p.Rooms}
+	in := &verify.Input{ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost, Nodes: p.Nodes}
 	for _, x := range p.Pools {
 		in.Pools = append(in.Pools, verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft})
 	}
-	for _, a := range r.OnRooms {
-		in.OnRooms = append(in.OnRooms, verify.Placement{Room: a.Room, Pods: a.Pods})
+	for _, a := range r.OnNodes {
+		in.OnNodes = append(in.OnNodes, verify.Placement{Node: a.Node, Pods: a.Pods})
 	}
 	for _, n := range r.New {
 		in.New = append(in.New, verify.Machine{Pool: n.Pool, Type: n.Type, Choices: n.Choices, Zones: n.Zones, CapacityTypes: n.CapacityTypes,

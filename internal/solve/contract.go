@@ -9,8 +9,8 @@ import "github.com/dovetail-sh/dovetail/internal/solve/problem"
 type (
 	// Problem is everything the solver may look at.
 	Problem = problem.Problem
-	// Room is an existing node or one in flight: pods may be put on it for nothing.
-	Room = problem.Room
+	// ExistingNode is a node that is there or in flight: pods may be put on it for nothing.
+	ExistingNode = problem.ExistingNode
 	// Pool is a NodePool with what is left of its limits.
 	Pool = problem.Pool
 	// Policy are the knobs of a solve, all of them work or quality, none of them time.

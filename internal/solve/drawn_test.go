@@ -349,8 +349,8 @@ var drawnWorkloads = []drawnWorkload{
 		}
 		d.add(100, 1000, 1000, 0)
 	}},
-	{"rooms", func(d *drawing) {
-		d.p.Rooms = standing(2000, 6, 0.5)
+	{"existing nodes", func(d *drawing) {
+		d.p.Nodes = standing(2000, 6, 0.5)
 		for range 400 {
 			cpu, mem := d.size(12_000, 60_000)
 			d.add(1+d.r.Intn(60), cpu, mem, 0)
@@ -416,8 +416,8 @@ func TestDrawn(t *testing.T) {
 		{"near", "ec2", 1.11, 0, 1},                       // groups were bought for one by one, and their pods proven one by one: 1.77
 		{"near", "cloud", 1.05, 0, 1},                     // 1.61; before, they joined machines that grew to the largest for them: 1.76
 		{"near", "one", 1.05, 0, 1},                       // begun where there was no room for all of them: 273 refused
-		{"rooms", "ec2", 1.04, 0, 1},                      // the bound was 0: there was room for all by resources
-		{"rooms", "cloud", 1.02, 0, 1},                    // 0
+		{"existing nodes", "ec2", 1.04, 0, 1},             // the bound was 0: there was room for all by resources
+		{"existing nodes", "cloud", 1.02, 0, 1},           // 0
 		{"min values", "cloud", 1.04, 0, 1},               // 1.06, in 1.9 s: every machine was held against every offer again and again
 		{"refused", "kwok", 1.005, 0, 1},                  // and reasons for two thousand classes
 		{"apart", "ec2", 1.11, 0, 1},                      // the bound had as many pods of a class on a machine as have room there: 1.24

@@ -13,13 +13,13 @@ import (
 // TestLargePlansPass holds plans for some hundred pods of every kind, with nodes standing and without, against
 // verify, and each against the same problem shuffled.
 func TestLargePlansPass(t *testing.T) {
-	withRooms := mixProblem(900)
-	withRooms.Rooms = standing(40, 8, 0.6)
+	withNodes := mixProblem(900)
+	withNodes.Nodes = standing(40, 8, 0.6)
 	limited := mixProblem(600)
 	limited.Pools[0].Left, limited.Pools[0].HasLimit = limited.Pools[0].Left.With(0, 60_000), []bool{true}
 	pol := DefaultPolicy()
 	pol.Work = 20_000_000
-	for name, p := range map[string]*Problem{"mix": mixProblem(900), "mix and rooms": withRooms, "mix and a limit": limited} {
+	for name, p := range map[string]*Problem{"mix": mixProblem(900), "mix and nodes": withNodes, "mix and a limit": limited} {
 		t.Run(name, func(t *testing.T) {
 			r, mem := Solve(p, Memory{}, pol)
 			check(t, p, r)

@@ -75,7 +75,7 @@ func optimaText(c chance, types, classes, cores, count int) string {
 		b.WriteString("daemon agent cpu=100m mem=128Mi\n")
 	}
 	for i := range c.n(3) {
-		fmt.Fprintf(&b, "room r%d cpu=%d mem=%dGi label=zone=%s\n", i, 1+c.n(4), 1+c.n(8), one(c, "a", "b", "c"))
+		fmt.Fprintf(&b, "node r%d cpu=%d mem=%dGi label=zone=%s\n", i, 1+c.n(4), 1+c.n(8), one(c, "a", "b", "c"))
 	}
 	for i := range 1 + c.n(classes) {
 		fmt.Fprintf(&b, "pod w%d x%d cpu=%dm mem=%dMi label=app=w%d", i, 1+c.n(count), 250*(1+c.n(6)), 256*(1+c.n(10)), i)
@@ -93,7 +93,7 @@ func optimaText(c chance, types, classes, cores, count int) string {
 }
 
 // program writes the least cost of a problem as an integer program: a variable for every largest fill of every
-// machine and room in every zone, a row for the pods of a class in a zone. It shares nothing with the solver but what
+// machine and existing node in every zone, a row for the pods of a class in a zone. It shares nothing with the solver but what
 // a problem is.
 func program(p *Problem) string {
 	var classes []*model.Class
@@ -167,8 +167,8 @@ func program(p *Problem) string {
 		for _, k := range undominated(cheapest) {
 			column(zone, ints(k), cheapest[k])
 		}
-		for i := range p.Rooms {
-			r := &p.Rooms[i]
+		for i := range p.Nodes {
+			r := &p.Nodes[i]
 			if zone != "" && r.Labels[model.LabelZone] != zone {
 				continue
 			}

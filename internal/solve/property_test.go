@@ -67,9 +67,9 @@ func randomProblem(c chance) string {
 		b.WriteString(maybe(c, fmt.Sprintf("spot=0.%02d", 1+c.n(30))) + maybe(c, "zones="+one(c, "a", "a,b", "b,c")) + maybe(c, "gone="+one(c, "a", "b")))
 		b.WriteString(maybe(c, "label=arch="+one(c, "amd64", "arm64")) + maybe(c, fmt.Sprintf("csi=ebs:%d", 1+c.n(2))) + maybe(c, "gpu=1") + maybe(c, fmt.Sprintf("reserved=%d", c.n(3))) + "\n")
 	}
-	rooms := c.n(4)
-	for i := range rooms {
-		fmt.Fprintf(&b, "room r%d cpu=%d mem=%dGi", i, 1+c.n(6), 1+c.n(12))
+	nodes := c.n(4)
+	for i := range nodes {
+		fmt.Fprintf(&b, "node r%d cpu=%d mem=%dGi", i, 1+c.n(6), 1+c.n(12))
 		if c.n(4) > 0 {
 			b.WriteString(" label=zone=" + one(c, "a", "b", "c"))
 		}
@@ -166,14 +166,14 @@ func TestOrderDoesNotMatter(t *testing.T) {
 func shuffled(p *Problem, r *rand.Rand) *Problem {
 	mix := func(n int, swap func(i, j int)) { r.Shuffle(n, swap) }
 	q := *p
-	q.Demand, q.Rooms, q.Daemons = slices.Clone(p.Demand), slices.Clone(p.Rooms), slices.Clone(p.Daemons)
+	q.Demand, q.Nodes, q.Daemons = slices.Clone(p.Demand), slices.Clone(p.Nodes), slices.Clone(p.Daemons)
 	mix(len(q.Demand), func(i, j int) { q.Demand[i], q.Demand[j] = q.Demand[j], q.Demand[i] })
-	mix(len(q.Rooms), func(i, j int) { q.Rooms[i], q.Rooms[j] = q.Rooms[j], q.Rooms[i] })
+	mix(len(q.Nodes), func(i, j int) { q.Nodes[i], q.Nodes[j] = q.Nodes[j], q.Nodes[i] })
 	mix(len(q.Daemons), func(i, j int) { q.Daemons[i], q.Daemons[j] = q.Daemons[j], q.Daemons[i] })
-	for i := range q.Rooms {
-		pods := slices.Clone(q.Rooms[i].Pods)
+	for i := range q.Nodes {
+		pods := slices.Clone(q.Nodes[i].Pods)
 		mix(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
-		q.Rooms[i].Pods = pods
+		q.Nodes[i].Pods = pods
 	}
 	q.Pools = nil
 	for _, x := range p.Pools {
@@ -230,10 +230,10 @@ func cheapest(p *Problem) (best int64, fit int) {
 	return cheapestOf(p, items, nil), len(items)
 }
 
-// TestAgainstEveryPackingOfGroups does so with groups of pods that must share a host, and with room on machines that
-// stand.
+// TestAgainstEveryPackingOfGroups does so with groups of pods that must share a host, and with free capacity on existing
+// nodes.
 func TestAgainstEveryPackingOfGroups(t *testing.T) {
-	groups, besideRooms := 0, 0
+	groups, besideNodes := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		c := rapidChance{rt}
 		var b strings.Builder
@@ -242,7 +242,7 @@ func TestAgainstEveryPackingOfGroups(t *testing.T) {
 			fmt.Fprintf(&b, "type t%d cpu=%d mem=%dGi price=0.%02d zones=a\n", i, 4+c.n(8), 8+c.n(16), 10+c.n(60))
 		}
 		for i := range c.n(3) {
-			fmt.Fprintf(&b, "room r%d cpu=%d mem=%dGi\n", i, 1+c.n(4), 1+c.n(8))
+			fmt.Fprintf(&b, "node r%d cpu=%d mem=%dGi\n", i, 1+c.n(4), 1+c.n(8))
 		}
 		for i := range 1 + c.n(5) {
 			fmt.Fprintf(&b, "pod w%d cpu=%dm mem=%dMi", i, 100*(1+c.n(16)), 256*(1+c.n(12)))
@@ -267,22 +267,22 @@ func TestAgainstEveryPackingOfGroups(t *testing.T) {
 		if len(items) < len(p.Demand) {
 			groups++
 		}
-		if len(p.Rooms) > 0 && r.Cost.NewMicroPerHour > 0 {
-			besideRooms++
+		if len(p.Nodes) > 0 && r.Cost.NewMicroPerHour > 0 {
+			besideNodes++
 		}
 		if len(r.Refused) > 0 {
 			rt.Fatalf("%s----\n%sall groups fit on some type", b.String(), describe(p, r))
 		}
 		var free []model.Resources
-		for _, x := range p.Rooms {
+		for _, x := range p.Nodes {
 			free = append(free, x.Free)
 		}
 		if best := cheapestOf(p, items, free); r.Cost.BoundMicroPerHour > best || r.Cost.NewMicroPerHour < best {
 			rt.Fatalf("%s----\n%sthe cheapest packing costs %d", b.String(), describe(p, r), best)
 		}
 	})
-	if groups == 0 || besideRooms == 0 {
-		t.Errorf("%d problems had groups and %d room that did not do, want some of each", groups, besideRooms)
+	if groups == 0 || besideNodes == 0 {
+		t.Errorf("%d problems had groups and %d free capacity that did not do, want some of each", groups, besideNodes)
 	}
 }
 
@@ -321,7 +321,7 @@ func machineFor(p *Problem, sum model.Resources) int64 {
 	return least
 }
 
-// cheapestOf tries every way to share free room and machines among items that each fit on some machine.
+// cheapestOf tries every way to share free capacity and machines among items that each fit on some machine.
 func cheapestOf(p *Problem, items, free []model.Resources) int64 {
 	best := int64(-1)
 	var machines []model.Resources

@@ -51,10 +51,10 @@ func (s *resultBuilder) writeNodes() {
 	for node, x := range s.Nodes.List {
 		if pods := onNode[node]; len(pods) > 0 {
 			slices.SortFunc(pods, problem.ComparePods)
-			s.res.OnRooms = append(s.res.OnRooms, Assignment{Room: x.Name, Pods: pods})
+			s.res.OnNodes = append(s.res.OnNodes, Assignment{Node: x.Name, Pods: pods})
 		}
 	}
-	slices.SortFunc(s.res.OnRooms, func(a, b Assignment) int { return strings.Compare(a.Room, b.Room) })
+	slices.SortFunc(s.res.OnNodes, func(a, b Assignment) int { return strings.Compare(a.Node, b.Node) })
 }
 
 // writeNewNodes writes down the nodes to buy, by pool, price and first pod, and adds up what they cost.

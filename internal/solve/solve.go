@@ -13,8 +13,8 @@ import (
 // any memory is valid for any problem. Nodes that were given once must not be changed while a memory of them is used.
 type Memory struct {
 	columns      *pack.RememberedColumns
-	nodes        []Room
-	nodesInOrder []*Room
+	nodes        []ExistingNode
+	nodesInOrder []*ExistingNode
 }
 
 // Solve answers every pod of the demand: on an existing node, on a node to buy, or refused with reasons. The Memory it
@@ -26,7 +26,7 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	if len(s.NextColumns.Columns) > 0 {
 		mem.columns = &s.NextColumns
 	}
-	mem.nodes, mem.nodesInOrder = p.Rooms, s.Nodes.List
+	mem.nodes, mem.nodesInOrder = p.Nodes, s.Nodes.List
 	return res, mem
 }
 
@@ -39,8 +39,8 @@ type task struct {
 }
 
 // nodesInOrder are the problem's existing nodes in filling order, where the memory knows them; else nil.
-func (t *task) nodesInOrder() []*Room {
-	if n := len(t.problem.Rooms); n > 0 && len(t.memory.nodes) == n && &t.memory.nodes[0] == &t.problem.Rooms[0] {
+func (t *task) nodesInOrder() []*ExistingNode {
+	if n := len(t.problem.Nodes); n > 0 && len(t.memory.nodes) == n && &t.memory.nodes[0] == &t.problem.Nodes[0] {
 		return t.memory.nodesInOrder
 	}
 	return nil

@@ -22,8 +22,8 @@ import (
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [label=K=V] [req=K:OP:V,V] [minvalues=K:N] [notready]
 //	type NAME RES=AMOUNT… price=DOLLARS [spot=DOLLARS] [zones=a,b] [spotzones=a,b] [label=K=V] [gone=ZONE] [csi=DRIVER:N] [reserved=N]
 //	                                                                (offered to every pool above; reserved: so many for nothing)
-//	room NAME RES=AMOUNT… [label=K=V] [taint=…] [inflight] [open=K:OP:V,V] [closed] [drained] [csi=DRIVER:N]
-//	on ROOM POD-OPTIONS                                             (pods standing on the room; their requests come off its free room)
+//	node NAME RES=AMOUNT… [label=K=V] [taint=…] [inflight] [open=K:OP:V,V] [closed] [drained] [csi=DRIVER:N]
+//	on NODE POD-OPTIONS                                             (pods on the node; their requests come off its free capacity)
 //	daemon NAME POD-OPTIONS
 //	namespace NAME [label=K=V]
 //	pod NAME [xN] POD-OPTIONS
@@ -66,14 +66,14 @@ func (x *problemText) line(f []string) {
 		x.pool(f[1], f[2:])
 	case "type":
 		x.instanceType(f[1], f[2:])
-	case "room":
-		x.room(f[1], f[2:])
+	case "node":
+		x.node(f[1], f[2:])
 	case "on":
-		i := slices.IndexFunc(x.p.Rooms, func(r Room) bool { return r.Name == f[1] })
+		i := slices.IndexFunc(x.p.Nodes, func(r ExistingNode) bool { return r.Name == f[1] })
 		if i < 0 {
-			x.t.Fatalf("no room %s", f[1])
+			x.t.Fatalf("no node %s", f[1])
 		}
-		r := &x.p.Rooms[i]
+		r := &x.p.Nodes[i]
 		for _, p := range x.pods(fmt.Sprintf("standing%d", len(r.Pods)), f[2:]) {
 			p.Node = r.Name
 			r.Pods = append(r.Pods, p)
@@ -264,8 +264,8 @@ func (x *problemText) instanceType(name string, opts []string) {
 	}
 }
 
-func (x *problemText) room(name string, opts []string) {
-	r := Room{Name: name, Labels: model.Labels{model.LabelHostname: name}}
+func (x *problemText) node(name string, opts []string) {
+	r := ExistingNode{Name: name, Labels: model.Labels{model.LabelHostname: name}}
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
 		switch k {
@@ -289,7 +289,7 @@ func (x *problemText) room(name string, opts []string) {
 		default:
 			d, n, ok := x.amount(k, v)
 			if !ok {
-				x.t.Fatalf("room option %q", o)
+				x.t.Fatalf("node option %q", o)
 			}
 			r.Allocatable = r.Allocatable.With(d, n)
 		}
@@ -298,7 +298,7 @@ func (x *problemText) room(name string, opts []string) {
 		r.Allocatable = r.Allocatable.With(model.Pods, 110)
 	}
 	r.Free = r.Allocatable
-	x.p.Rooms = append(x.p.Rooms, r)
+	x.p.Nodes = append(x.p.Nodes, r)
 }
 
 func (x *problemText) selector(ns, kv string) model.Selector {
@@ -443,8 +443,8 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 // describe writes a result as a person would want to read it.
 func describe(p *Problem, r Result) string {
 	var b strings.Builder
-	for _, a := range r.OnRooms {
-		fmt.Fprintf(&b, "on %s: %s\n", a.Room, podNames(a.Pods))
+	for _, a := range r.OnNodes {
+		fmt.Fprintf(&b, "on %s: %s\n", a.Node, podNames(a.Pods))
 	}
 	for _, n := range r.New {
 		names := make([]string, len(n.Choices))

@@ -11,25 +11,25 @@ import (
 
 // checkPlacement checks the pods that the plan places on an existing or in-flight node.
 func (c *checker) checkPlacement(a *Placement) {
-	r := c.rooms[a.Room]
+	r := c.nodes[a.Node]
 	switch {
 	case r == nil:
-		c.addViolation(Place, nil, a.Room, "there is no such room")
+		c.addViolation(Place, nil, a.Node, "there is no such node")
 		return
 	case r.Closed || r.Drained:
-		c.addViolation(Place, nil, a.Room, "takes no pods")
+		c.addViolation(Place, nil, a.Node, "takes no pods")
 	}
 	for _, p := range a.Pods {
 		if why := whyNotAdmitted(p.Class, r.Labels, r.Open, r.Taints, r.Name); why != "" {
-			c.addViolation(Admission, p, a.Room, "%s", why)
+			c.addViolation(Admission, p, a.Node, "%s", why)
 		}
 	}
 	coming := c.daemonsToCome(r)
-	c.checkCapacity(a.Room, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, r.CSILimits)
+	c.checkCapacity(a.Node, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, r.CSILimits)
 }
 
 // daemonsToCome are the DaemonSets whose pod is not on a node yet, is admitted there and fits.
-func (c *checker) daemonsToCome(r *Room) (out []*model.Class) {
+func (c *checker) daemonsToCome(r *ExistingNode) (out []*model.Class) {
 	free := r.Free.Clone()
 	for _, d := range c.in.Daemons {
 		there := slices.ContainsFunc(r.Pods, func(p *model.Pod) bool {

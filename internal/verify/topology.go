@@ -210,11 +210,11 @@ func (c *checker) hasTopologyRules() bool {
 			return true
 		}
 	}
-	for i := range c.in.Rooms {
-		if c.in.Rooms[i].NoAnti {
+	for i := range c.in.Nodes {
+		if c.in.Nodes[i].NoAnti {
 			continue
 		}
-		for _, p := range c.in.Rooms[i].Pods {
+		for _, p := range c.in.Nodes[i].Pods {
 			if len(p.Class.AntiAffinity) > 0 {
 				return true
 			}
@@ -232,8 +232,8 @@ type arrival struct {
 // makeHosts lists nodes and machines to be bought, with the labels that are certain and the keys of those that are not.
 func (c *checker) makeHosts() {
 	byName := map[string]*host{}
-	for i := range c.in.Rooms {
-		r := &c.in.Rooms[i]
+	for i := range c.in.Nodes {
+		r := &c.in.Nodes[i]
 		if r.Drained {
 			continue
 		}
@@ -244,8 +244,8 @@ func (c *checker) makeHosts() {
 		c.hosts = append(c.hosts, h)
 		byName[r.Name] = h
 	}
-	for _, a := range c.in.OnRooms {
-		if h := byName[a.Room]; h != nil {
+	for _, a := range c.in.OnNodes {
+		if h := byName[a.Node]; h != nil {
 			h.planned = append(h.planned, a.Pods...)
 		}
 	}

@@ -88,11 +88,11 @@ func (c *checker) checkExclusiveVolumes() {
 		return
 	}
 	used := map[string]string{}
-	for i := range c.in.Rooms {
-		if c.in.Rooms[i].Drained {
+	for i := range c.in.Nodes {
+		if c.in.Nodes[i].Drained {
 			continue
 		}
-		for _, p := range c.in.Rooms[i].Pods {
+		for _, p := range c.in.Nodes[i].Pods {
 			for _, v := range p.Class.Volumes {
 				if v.Exclusive {
 					used[volumeID(&v)] = p.Key()
@@ -111,9 +111,9 @@ func (c *checker) checkExclusiveVolumes() {
 			used[volumeID(&v)] = p.Key()
 		}
 	}
-	for _, a := range c.in.OnRooms {
+	for _, a := range c.in.OnNodes {
 		for _, p := range a.Pods {
-			place(p, a.Room)
+			place(p, a.Node)
 		}
 	}
 	for i, m := range c.in.New {

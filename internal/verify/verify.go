@@ -23,20 +23,20 @@ import (
 // Input is a plan and what it was made from, as plain values.
 type Input struct {
 	ResourceNames []string
-	Rooms         []Room
+	Nodes         []ExistingNode
 	Pools         []Pool
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels
 	Demand        []*model.Pod
 
-	OnRooms []Placement
+	OnNodes []Placement
 	New     []Machine
 	Refused []Refusal
 	Cost    plan.Cost
 }
 
-// Room is an existing or in-flight node.
-type Room = model.Room
+// ExistingNode is an existing or in-flight node.
+type ExistingNode = model.ExistingNode
 
 // Pool is a NodePool and what is left of its limits.
 type Pool struct {
@@ -47,7 +47,7 @@ type Pool struct {
 
 // Placement is pods placed on an existing or in-flight node.
 type Placement struct {
-	Room string
+	Node string
 	Pods []*model.Pod
 }
 
@@ -104,7 +104,7 @@ type checker struct {
 	in    *Input
 	found []Violation
 	hosts []*host
-	rooms map[string]*Room
+	nodes map[string]*ExistingNode
 	pools map[string]*Pool
 
 	offered  map[string]map[*model.InstanceType]bool // by pool
@@ -125,15 +125,15 @@ type host struct {
 
 // Plan returns every violation found, none for a plan that may be done.
 func Plan(in *Input) []Violation {
-	c := &checker{in: in, rooms: map[string]*Room{}, pools: map[string]*Pool{}, offered: map[string]map[*model.InstanceType]bool{},
+	c := &checker{in: in, nodes: map[string]*ExistingNode{}, pools: map[string]*Pool{}, offered: map[string]map[*model.InstanceType]bool{},
 		variants: map[variantKey]*variant{}, verdicts: map[verdictKey]string{}}
 	wanted := map[string]bool{}
-	for _, a := range in.OnRooms {
-		wanted[a.Room] = true
+	for _, a := range in.OnNodes {
+		wanted[a.Node] = true
 	}
-	for i := range in.Rooms {
-		if wanted[in.Rooms[i].Name] {
-			c.rooms[in.Rooms[i].Name] = &in.Rooms[i]
+	for i := range in.Nodes {
+		if wanted[in.Nodes[i].Name] {
+			c.nodes[in.Nodes[i].Name] = &in.Nodes[i]
 		}
 	}
 	for i := range in.Pools {
@@ -145,8 +145,8 @@ func Plan(in *Input) []Violation {
 		}
 	}
 	c.checkAnswers()
-	for i := range in.OnRooms {
-		c.checkPlacement(&in.OnRooms[i])
+	for i := range in.OnNodes {
+		c.checkPlacement(&in.OnNodes[i])
 	}
 	for i := range in.New {
 		c.checkMachine(i, &in.New[i])
@@ -180,9 +180,9 @@ func (c *checker) checkAnswers() {
 		}
 		times[p]++
 	}
-	for _, a := range c.in.OnRooms {
+	for _, a := range c.in.OnNodes {
 		for _, p := range a.Pods {
-			answer(p, a.Room)
+			answer(p, a.Node)
 		}
 	}
 	for i, m := range c.in.New {

@@ -35,12 +35,12 @@ func world() *Input {
 	standing := &model.Pod{Namespace: "default", Name: "old", Class: class("db")}
 	in := &Input{
 		ResourceNames: model.FixedNames(),
-		Rooms: []Room{{Name: "node-1", Labels: model.Labels{model.LabelHostname: "node-1", model.LabelZone: "a"}, Free: alloc,
+		Nodes: []ExistingNode{{Name: "node-1", Labels: model.Labels{model.LabelHostname: "node-1", model.LabelZone: "a"}, Free: alloc,
 			Pods: []*model.Pod{standing}}},
 		Pools:      []Pool{{NodePool: pool, NodesLeft: -1}},
 		Namespaces: map[string]model.Labels{"default": {}},
 		Demand:     pods,
-		OnRooms:    []Placement{{Room: "node-1", Pods: pods[:2]}},
+		OnNodes:    []Placement{{Node: "node-1", Pods: pods[:2]}},
 		New: []Machine{{Pool: "default", Type: small, Choices: []*model.InstanceType{small, other}, Zones: []string{"a", "b"},
 			CapacityTypes: []string{model.OnDemand}, Pods: pods[2:], PriceMicro: 100,
 			Requirements: pool.Requirements.With(model.OneOf(model.LabelZone, "a", "b"))}},
@@ -75,38 +75,38 @@ func TestFaults(t *testing.T) {
 		rule  Rule
 		says  string
 	}{
-		{"a pod forgotten", func(in *Input) { in.OnRooms[0].Pods = in.Demand[:1] }, Answer, "0 times"},
+		{"a pod forgotten", func(in *Input) { in.OnNodes[0].Pods = in.Demand[:1] }, Answer, "0 times"},
 		{"a pod placed twice", func(in *Input) { in.New[0].Pods = in.Demand[1:] }, Answer, "2 times"},
 		{"a pod nobody asked about", func(in *Input) { in.Demand = in.Demand[1:] }, Answer, "not asked"},
 		{"a refusal without a reason", func(in *Input) {
-			in.OnRooms[0].Pods = in.Demand[:1]
+			in.OnNodes[0].Pods = in.Demand[:1]
 			in.Refused = []Refusal{{Pod: in.Demand[1]}}
 		}, Answer, "without a reason"},
-		{"a room that is not there", func(in *Input) { in.OnRooms[0].Room = "node-2" }, Place, "no such room"},
-		{"a closed room", func(in *Input) { in.Rooms[0].Closed = true }, Place, "takes no pods"},
+		{"a node that is not there", func(in *Input) { in.OnNodes[0].Node = "node-2" }, Place, "no such node"},
+		{"a closed node", func(in *Input) { in.Nodes[0].Closed = true }, Place, "takes no pods"},
 		{"a pool that is not ready", func(in *Input) { in.Pools[0].Ready = false }, Place, "nothing may be bought"},
 		{"a machine for nobody", func(in *Input) {
 			in.New = append(in.New, in.New[0])
 			in.New[1].Pods = nil
 			in.Cost.NewMicroPerHour = 200
 		}, Place, "no pod"},
-		{"a taint of the room", func(in *Input) { in.Rooms[0].Taints = []model.Taint{{Key: "k", Effect: model.NoExecute}} }, Admission, "taint"},
+		{"a taint of the node", func(in *Input) { in.Nodes[0].Taints = []model.Taint{{Key: "k", Effect: model.NoExecute}} }, Admission, "taint"},
 		{"a taint of the pool", func(in *Input) { in.Pools[0].Taints = []model.Taint{{Key: "k", Effect: model.NoSchedule}} }, Admission, "taint"},
-		{"a selector the room does not meet", func(in *Input) {
+		{"a selector the node does not meet", func(in *Input) {
 			anew(in.Demand[0]).Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(model.LabelZone, "b"))}}
 		}, Admission, "affinity"},
 		{"a selector one choice of zone does not meet", func(in *Input) {
 			anew(in.Demand[2]).Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(model.LabelZone, "b"))}}
 		}, Admission, "affinity"},
 		{"an open label that may become something else", func(in *Input) {
-			in.Rooms[0].Open = model.NewRequirements(model.OneOf(model.LabelZone, "a", "b"))
+			in.Nodes[0].Open = model.NewRequirements(model.OneOf(model.LabelZone, "a", "b"))
 			anew(in.Demand[0]).Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(model.LabelZone, "a"))}}
 		}, Admission, "affinity"},
 		{"a volume elsewhere", func(in *Input) {
 			anew(in.Demand[0]).Volumes = []model.Volume{{Claim: "v", Topology: []model.Requirements{model.NewRequirements(model.OneOf(model.LabelZone, "b"))}}}
 		}, Admission, "volume"},
-		{"a room overfilled", func(in *Input) { in.Rooms[0].Free = model.Resources{1999, 8 << 30, 0, 10} }, Capacity, "resource 0"},
-		{"a room overfilled with the DaemonSet still to come", func(in *Input) {
+		{"a node overfilled", func(in *Input) { in.Nodes[0].Free = model.Resources{1999, 8 << 30, 0, 10} }, Capacity, "resource 0"},
+		{"a node overfilled with the DaemonSet still to come", func(in *Input) {
 			in.Daemons = []*model.Daemon{{Name: "d", Class: &model.Class{Requests: model.Resources{2500}}}}
 		}, Capacity, "resource 0"},
 		{"a choice too small", func(in *Input) {
@@ -118,7 +118,7 @@ func TestFaults(t *testing.T) {
 			in.Demand[1].Class = c
 		}, Capacity, "port 80"},
 		{"volumes beyond the attach limit", func(in *Input) {
-			in.Rooms[0].CSILimits = map[string]int64{"ebs": 1}
+			in.Nodes[0].CSILimits = map[string]int64{"ebs": 1}
 			anew(in.Demand[0]).Volumes = []model.Volume{{Driver: "ebs", Handle: "1"}}
 			anew(in.Demand[1]).Volumes = []model.Volume{{Driver: "ebs", Handle: "2"}}
 		}, Capacity, "attaches 2"},
@@ -152,7 +152,7 @@ func TestFaults(t *testing.T) {
 			anew(in.Demand[0]).AntiAffinity = []model.PodTerm{{TopologyKey: model.LabelHostname, Selector: pods("web")}}
 		}, Topology, "anti-affinity"},
 		{"anti-affinity of a standing pod", func(in *Input) {
-			anew(in.Rooms[0].Pods[0]).AntiAffinity = []model.PodTerm{{TopologyKey: model.LabelZone, Selector: pods("web")}}
+			anew(in.Nodes[0].Pods[0]).AntiAffinity = []model.PodTerm{{TopologyKey: model.LabelZone, Selector: pods("web")}}
 		}, Topology, "has it against"},
 		{"affinity to nobody", func(in *Input) {
 			anew(in.Demand[0]).Affinity = []model.PodTerm{{TopologyKey: model.LabelZone, Selector: pods("none")}}
@@ -168,14 +168,14 @@ func TestFaults(t *testing.T) {
 		{"a spread that others would exceed if they came first", func(in *Input) {
 			in.New[0].Zones = []string{"b"}
 			sel := pods("web").Pods
-			in.Rooms[0].Pods = nil
-			in.OnRooms[0].Pods, in.New[0].Pods = in.Demand[:1], in.Demand[1:]
+			in.Nodes[0].Pods = nil
+			in.OnNodes[0].Pods, in.New[0].Pods = in.Demand[:1], in.Demand[1:]
 			anew(in.Demand[1]).Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Hard: true, Selector: sel}}
 		}, Topology, "others may come first"},
 		{"a spread exceeded", func(in *Input) {
 			sel := pods("web").Pods
 			in.New[0].Zones = []string{"b"}
-			in.OnRooms[0].Pods, in.New[0].Pods = in.Demand[:0:0], in.Demand
+			in.OnNodes[0].Pods, in.New[0].Pods = in.Demand[:0:0], in.Demand
 			c := anew(in.Demand[0])
 			c.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Hard: true, Selector: sel}}
 			for _, p := range in.Demand {

@@ -202,7 +202,7 @@ func cpuTime(who int) time.Duration {
 func solveIt(x *problems.Problem, runs int) row {
 	p := &solve.Problem{ResourceNames: x.ResourceNames, Demand: x.Demand, Pools: []solve.Pool{{NodePool: x.Pool, NodesLeft: -1}}}
 	for _, n := range x.Nodes {
-		p.Rooms = append(p.Rooms, solve.Room{Name: n.Name, Labels: n.Labels, Allocatable: n.Allocatable, Free: n.Allocatable.Sub(n.Used), Pods: n.Pods})
+		p.Nodes = append(p.Nodes, solve.ExistingNode{Name: n.Name, Labels: n.Labels, Allocatable: n.Allocatable, Free: n.Allocatable.Sub(n.Used), Pods: n.Pods})
 	}
 	quick, full := solve.DefaultPolicy(), solve.DefaultPolicy()
 	quick.Work = 0

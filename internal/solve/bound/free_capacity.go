@@ -34,21 +34,21 @@ func (s *bounder) boundBesideFreeCapacity() int64 {
 	vacant := x.PoolFreeCapacity(s.useful, whole)
 	x.SolvePrices(make([]float64, s.NumDims), vacant)
 	total := x.TotalWorth()
-	var rooms problem.Sum128
+	var freeWorth problem.Sum128
 	var most [problem.MaxDims]int64
 	for k := range s.NumDims {
 		most[k] = x.HighestPrice(k, func(*pack.FeasibilityClass) bool { return true })
 	}
 	for i := range vacant {
 		for k, v := range vacant[i].Free[:s.NumDims] {
-			rooms.AddProduct(x.DearestPriceAmong(k, vacant[i].Classes), v)
+			freeWorth.AddProduct(x.DearestPriceAmong(k, vacant[i].Classes), v)
 		}
 	}
-	s.addQuantitySavings(&most, &rooms)
-	if !rooms.Less(total) {
+	s.addQuantitySavings(&most, &freeWorth)
+	if !freeWorth.Less(total) {
 		return 0
 	}
-	return total.Sub(rooms).Micro()
+	return total.Sub(freeWorth).Micro()
 }
 
 // freeAccessOf is, by class, how much of the free capacity is on nodes that hold one of its pods: in powers of four

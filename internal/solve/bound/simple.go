@@ -19,7 +19,7 @@ func (s *bounder) boundByFeasibilityClasses() int64 {
 			free[k] += float64(max(0, s.InitialFree[i*s.NumDims+k]))
 		}
 	}
-	var total, rooms problem.Sum128
+	var total, freeWorth problem.Sum128
 	var most [problem.MaxDims]int64
 	var all []*pack.FeasibilityClasses
 	for _, g := range s.Groups {
@@ -37,13 +37,13 @@ func (s *bounder) boundByFeasibilityClasses() int64 {
 		all = append(all, x)
 	}
 	for _, i := range s.useful {
-		rooms.Add(pack.FreeCapacityWorth(all, s.InitialFree[i*s.NumDims:i*s.NumDims+s.NumDims]))
+		freeWorth.Add(pack.FreeCapacityWorth(all, s.InitialFree[i*s.NumDims:i*s.NumDims+s.NumDims]))
 	}
-	s.addQuantitySavings(&most, &rooms)
-	if !rooms.Less(total) {
+	s.addQuantitySavings(&most, &freeWorth)
+	if !freeWorth.Less(total) {
 		return 0
 	}
-	return total.Sub(rooms).Micro()
+	return total.Sub(freeWorth).Micro()
 }
 
 // boundByDearestPod is the price of the cheapest machine that holds one pod of a class that no existing node takes,
@@ -81,10 +81,10 @@ func (s *bounder) boundByExclusivity() (most int64) {
 			}
 		}
 		slices.SortFunc(all, func(a, b pods) int { return cmp.Compare(b.price, a.price) })
-		sum, rooms := int64(0), int64(len(s.useful))
+		sum, nodes := int64(0), int64(len(s.useful))
 		for _, x := range all {
-			n := min(x.n, rooms)
-			rooms -= n
+			n := min(x.n, nodes)
+			nodes -= n
 			sum += max(0, x.price) * (x.n - n)
 		}
 		most = max(most, sum)

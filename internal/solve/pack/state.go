@@ -88,7 +88,7 @@ type Planner struct {
 // NewPlanner compiles a problem. Nothing is placed yet. nodes are its existing nodes in filling order, nil where
 // nobody knows; columns are those of the last solve, nil: none; leaveOut is one of stages or LowerBounds, empty:
 // none.
-func NewPlanner(p *problem.Problem, pol problem.Policy, nodes []*problem.Room, columns *RememberedColumns, leaveOut string) *Planner {
+func NewPlanner(p *problem.Problem, pol problem.Policy, nodes []*problem.ExistingNode, columns *RememberedColumns, leaveOut string) *Planner {
 	s := &Planner{}
 	s.LeaveOut = leaveOut
 	s.Instance.Compile(p, pol, nodes)

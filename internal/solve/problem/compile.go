@@ -26,7 +26,7 @@ type problemCompiler struct {
 }
 
 // Compile makes the problem of what Solve is given. Nothing is placed yet.
-func (s *Instance) Compile(p *Problem, pol Policy, nodes []*Room) {
+func (s *Instance) Compile(p *Problem, pol Policy, nodes []*ExistingNode) {
 	s.Given, s.Policy = p, pol
 	s.offerSetByBits, s.intersections = map[string]*OfferSet{}, map[[2]*OfferSet]*OfferSet{}
 	t := &problemCompiler{Instance: s, filters: map[string]*nodeFilter{}, sizeIDs: map[Vec]int{}, quantityIDs: map[string]int{}, poolByKey: map[string]int{}}
@@ -40,7 +40,7 @@ func (s *Instance) Compile(p *Problem, pol Policy, nodes []*Room) {
 	}
 	t.compileOffers()
 	if nodes == nil {
-		nodes = fillingOrder(p.Rooms)
+		nodes = fillingOrder(p.Nodes)
 	}
 	t.compileNodes(nodes)
 }

@@ -14,15 +14,15 @@ import (
 // Problem is everything the solver may look at. Order of slices does not change the Result (contract 1).
 type Problem struct {
 	ResourceNames []string
-	Demand        []*model.Pod // pods to place; also pods of nodes being drained, as their successors would be
-	Rooms         []Room       // existing nodes and claims in flight
-	Pools         []Pool       // what may be bought
+	Demand        []*model.Pod   // pods to place; also pods of nodes being drained, as their successors would be
+	Nodes         []ExistingNode // existing nodes and claims in flight
+	Pools         []Pool         // what may be bought
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels
 }
 
-// Room is an existing node or one in flight: pods may be put on it for nothing.
-type Room = model.Room
+// ExistingNode is a node that is there or in flight: pods may be put on it for nothing.
+type ExistingNode = model.ExistingNode
 
 // Pool is a NodePool with what is left of its limits.
 type Pool struct {
@@ -96,7 +96,7 @@ func (p Policy) Validate() error {
 
 // Result is a plan for the demand.
 type Result struct {
-	OnRooms []Assignment // by name of the node
+	OnNodes []Assignment // by name of the node
 	New     []NewNode    // by pool weight, pool, price, then first pod
 	Refused []Refusal    // by namespace and name
 	Cost    plan.Cost
@@ -105,7 +105,7 @@ type Result struct {
 
 // Assignment is pods put on an existing node or one in flight.
 type Assignment struct {
-	Room string
+	Node string
 	Pods []*model.Pod // by namespace and name
 }
 

@@ -17,7 +17,7 @@ import (
 // in flight (what is there can be used now), then by name. What costs more than a look is computed when a node is
 // first considered.
 type nodeSet struct {
-	List           []*Room
+	List           []*ExistingNode
 	Free           []int64     // numDims amounts a node
 	ShapeOf        []int32     // by node: nodes of one shape have the same labels and taints
 	Labels         [][]int32   // by shape: label values, by key
@@ -40,12 +40,12 @@ type Occupancy struct {
 }
 
 // fillingOrder lists nodes in the order they are filled.
-func fillingOrder(rooms []Room) []*Room {
-	out := make([]*Room, len(rooms))
-	for i := range rooms {
-		out[i] = &rooms[i]
+func fillingOrder(nodes []ExistingNode) []*ExistingNode {
+	out := make([]*ExistingNode, len(nodes))
+	for i := range nodes {
+		out[i] = &nodes[i]
 	}
-	order := func(a, b *Room) int {
+	order := func(a, b *ExistingNode) int {
 		switch {
 		case a.InFlight == b.InFlight:
 			return strings.Compare(a.Name, b.Name)
@@ -62,7 +62,7 @@ func fillingOrder(rooms []Room) []*Room {
 
 // compileNodes notes what is free on each node and groups nodes into shapes: labels that anybody looks at, taints,
 // and for a node in flight what is still open. A class is held against a shape once.
-func (s *problemCompiler) compileNodes(nodes []*Room) {
+func (s *problemCompiler) compileNodes(nodes []*ExistingNode) {
 	r := &s.Nodes
 	r.List = nodes
 	n := len(nodes)
@@ -180,7 +180,7 @@ func (s *Instance) ChargeDaemons(node int) {
 }
 
 // runsDaemon says whether a pod of the DaemonSet is on the node.
-func runsDaemon(x *Room, d *model.Daemon) bool {
+func runsDaemon(x *ExistingNode, d *model.Daemon) bool {
 	for _, p := range x.Pods {
 		if p.Owner.Kind == "DaemonSet" && p.Owner.Name == d.Name && p.Namespace == d.Namespace {
 			return true

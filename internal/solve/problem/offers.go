@@ -20,7 +20,7 @@ func (s *problemCompiler) compileOffers() {
 	slices.SortStableFunc(pools, func(a, b Pool) int {
 		return cmp.Or(a.Before(&b), strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group))
 	})
-	s.Given = &Problem{ResourceNames: s.Given.ResourceNames, Demand: s.Given.Demand, Rooms: s.Given.Rooms, Pools: pools,
+	s.Given = &Problem{ResourceNames: s.Given.ResourceNames, Demand: s.Given.Demand, Nodes: s.Given.Nodes, Pools: pools,
 		Daemons: s.Given.Daemons, Namespaces: s.Given.Namespaces}
 	s.poolStart, s.poolShapeStart = make([]int, len(pools)+1), make([]int, len(pools)+1)
 	filters := slices.SortedFunc(maps.Values(s.filters), func(a, b *nodeFilter) int { return cmp.Compare(a.id, b.id) })
@@ -292,8 +292,8 @@ func (s *problemCompiler) openValues(r *model.Requirement, key int) []string {
 		}
 	}
 	if s.isTopologyKey(r.Key) { // beside pods that stand on a node that bears it
-		for i := range s.Given.Rooms {
-			if v, ok := s.Given.Rooms[i].Labels[r.Key]; ok {
+		for i := range s.Given.Nodes {
+			if v, ok := s.Given.Nodes[i].Labels[r.Key]; ok {
 				add(v)
 			}
 		}

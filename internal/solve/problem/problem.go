@@ -190,8 +190,8 @@ func (s *Instance) AntiAffinityOnNodes() []*model.Class {
 	}
 	s.Nodes.antiAffinityKnown = true
 	seen := map[*model.Class]bool{}
-	for i := range s.Given.Rooms {
-		r := &s.Given.Rooms[i]
+	for i := range s.Given.Nodes {
+		r := &s.Given.Nodes[i]
 		if r.Drained || r.NoAnti {
 			continue
 		}

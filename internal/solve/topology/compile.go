@@ -267,8 +267,8 @@ func (s *topologyCompiler) sharedVolumes() map[string]int {
 		count(c.Spec, len(c.Pods))
 	}
 	if len(out) > 0 {
-		for i := range s.Given.Rooms {
-			for _, p := range s.Given.Rooms[i].Pods {
+		for i := range s.Given.Nodes {
+			for _, p := range s.Given.Nodes[i].Pods {
 				count(p.Class, 1)
 			}
 		}
