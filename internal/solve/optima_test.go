@@ -18,6 +18,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/test/problems"
 )
 
 var writeLP = flag.String("write-lp", "", "write the integer programs of TestOptima into this directory, for make optima to solve")
@@ -39,7 +40,7 @@ type optimum struct {
 }
 
 // optima are the instances: small ones with what can be said in an integer program, larger ones, and the basic
-// problem of the benchmarks.
+// problem of the benchmarks. The test has failed where the basic problem can't be made.
 func optima(t *testing.T) []optimum {
 	var out []optimum
 	for seed := range int64(60) {
@@ -50,10 +51,12 @@ func optima(t *testing.T) []optimum {
 		text := optimaText(randChance{rand.New(rand.NewSource(1000 + seed))}, 6, 5, 12, 40)
 		out = append(out, optimum{fmt.Sprintf("medium-%02d", seed), parseProblem(t, text), text})
 	}
-	if _, err := os.Stat("../../../shared/data/ec2-us-east-1.json"); err == nil {
-		out = append(out, optimum{"basic", basicProblem(t), "the benchmarks' basic problem"})
+	x, err := problems.Basic(shared)
+	if err != nil {
+		t.Errorf("the problem basic is missing: %v. It is made of the EC2 catalogue ec2-us-east-1.json: put it into %s, beside the repository, and run again", err, shared)
+		return out
 	}
-	return out
+	return append(out, optimum{"basic", problemOf(t, x, nil), "the benchmarks' basic problem"})
 }
 
 // optimaText draws a problem whose every pod fits on some type.
@@ -282,7 +285,8 @@ next:
 	return out
 }
 
-// TestOptima holds plans and bounds against the optima that make optima had HiGHS find.
+// TestOptima holds plans and bounds against the optima that make optima had HiGHS find. It needs the EC2 catalogue beside
+// the repository, and fails without it.
 func TestOptima(t *testing.T) {
 	known := map[string][2]string{} // hash and optimum by name
 	if raw, err := os.ReadFile(optimaFile); err == nil {
