@@ -177,7 +177,7 @@ func (s *placement) placeByDomain(c *problem.Class, keep int, add func(*problem.
 	}()
 	spreads := slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool { return r.Kind == problem.RuleSpread }) ||
 		slices.ContainsFunc(c.Topology.DomainCounters, func(id int) bool { return s.Counters[id].ForSpread })
-	wishes := slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool { return r.Kind == problem.RulePreference })
+	prefers := slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool { return r.Kind == problem.RulePreference })
 	for c.Unplaced() > keep {
 		s.Steps += int64(len(sites))
 		best, bestN := (*topology.TopologyAssignment)(nil), int64(0)
@@ -214,7 +214,7 @@ func (s *placement) placeByDomain(c *problem.Class, keep int, add func(*problem.
 			s.recordGroupStart(c, best, possible)
 		}
 		n := min(bestN, int64(c.Unplaced()-keep))
-		if spreads || wishes {
+		if spreads || prefers {
 			n = 1
 		}
 		if best.Node >= 0 {
@@ -351,9 +351,9 @@ func (s *placement) demandColocatedGroups() (any bool) {
 func (s *Purchases) groupDemand(x *problem.ColocatedGroup) *Demand {
 	one := x.AsPod
 	one.Offers = x.Members[0].Offers
-	wish := s.PreferAmong(x.Members[0], one.Offers)
+	preferred := s.PreferAmong(x.Members[0], one.Offers)
 	for _, c := range x.Members[1:] {
-		one.Offers, wish = s.Intersect(one.Offers, c.Offers), s.Intersect(wish, s.PreferAmong(c, c.Offers))
+		one.Offers, preferred = s.Intersect(one.Offers, c.Offers), s.Intersect(preferred, s.PreferAmong(c, c.Offers))
 	}
 	if one.Spec == nil {
 		one.Spec = &model.Class{Key: "lump", Priority: x.Members[0].Spec.Priority}
@@ -362,8 +362,8 @@ func (s *Purchases) groupDemand(x *problem.ColocatedGroup) *Demand {
 		}
 	}
 	d := &Demand{Class: one, Offers: one.Offers, Unbought: 1, total: 1}
-	if wish != one.Offers && s.SomeOfferHolds(wish, &one.Req) {
-		d.Offers, d.permitted = wish, one.Offers
+	if preferred != one.Offers && s.SomeOfferHolds(preferred, &one.Req) {
+		d.Offers, d.permitted = preferred, one.Offers
 	}
 	return d
 }

@@ -120,7 +120,7 @@ func (s *Reviser) dropEmptyDomains(a Assumptions) (Assumptions, bool) {
 				bought = s.possibleOffers(s.Bins)
 			}
 			kept := slices.DeleteFunc(slices.Clone(r.Domains), func(v int32) bool {
-				return !slices.Contains(r.StandingDomains, v) && !slices.Contains(r.FilledByOthers, v) && !s.isBoughtIn(r, bought, v)
+				return !slices.Contains(r.ExistingDomains, v) && !slices.Contains(r.FilledByOthers, v) && !s.isBoughtIn(r, bought, v)
 			})
 			if len(kept) < len(r.Domains) {
 				if len(now.domains) == 0 {

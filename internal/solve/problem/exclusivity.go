@@ -20,13 +20,13 @@ const maxExclusivities = 4
 // whatever packs, prices or proves by resources knows that so many pods need as many machines; the rule itself is
 // kept by topology. These resources lie behind the real ones in a vec.
 func (s *problemCompiler) compileExclusivities() {
-	type clique struct {
+	type group struct {
 		key     string
 		pods    int
 		classes []*Class
 	}
-	var all []*clique
-	byKey := map[string]*clique{}
+	var all []*group
+	groupByKey := map[string]*group{}
 	for _, c := range s.Classes {
 		for i := range c.Spec.AntiAffinity {
 			x := &c.Spec.AntiAffinity[i]
@@ -34,10 +34,10 @@ func (s *problemCompiler) compileExclusivities() {
 				continue
 			}
 			key := selectorKey(x.Selector)
-			q := byKey[key]
+			q := groupByKey[key]
 			if q == nil {
-				q = &clique{key: key}
-				byKey[key] = q
+				q = &group{key: key}
+				groupByKey[key] = q
 				all = append(all, q)
 			}
 			if !slices.Contains(q.classes[max(0, len(q.classes)-1):], c) {
@@ -45,7 +45,7 @@ func (s *problemCompiler) compileExclusivities() {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *clique) int { return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.key, b.key)) })
+	slices.SortFunc(all, func(a, b *group) int { return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.key, b.key)) })
 	for _, q := range all[:min(len(all), maxExclusivities, MaxDims-s.NumDims)] {
 		for _, c := range q.classes {
 			c.Req[s.NumDims] = 1

@@ -120,19 +120,19 @@ type separation struct {
 // separationOf reads it from ScheduleAnyway spreads and preferred anti-affinity over hostname that a class has
 // against itself. Those from kube-scheduler's own defaults are left to kube-scheduler.
 func (s *problemCompiler) separationOf(c *model.Class) (a separation) {
-	wish := func(most, weight int64, sel model.Selector) {
+	addLimit := func(most, weight int64, sel model.Selector) {
 		if s.SelectorMatches(&sel, c) && (a.Most == 0 || most < a.Most) {
 			a = separation{most, weight}
 		}
 	}
 	for i := range c.Spread {
 		if x := &c.Spread[i]; !x.Hard && x.TopologyKey == model.LabelHostname {
-			wish(int64(x.MaxSkew), 100, model.Selector{Namespaces: []string{c.Namespace}, Pods: x.Selector})
+			addLimit(int64(x.MaxSkew), 100, model.Selector{Namespaces: []string{c.Namespace}, Pods: x.Selector})
 		}
 	}
 	for i := range c.PreferredAntiAffinity {
 		if x := &c.PreferredAntiAffinity[i]; x.Term.TopologyKey == model.LabelHostname {
-			wish(1, int64(x.Weight), x.Term.Selector)
+			addLimit(1, int64(x.Weight), x.Term.Selector)
 		}
 	}
 	return a

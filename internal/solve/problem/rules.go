@@ -70,7 +70,7 @@ type Rule struct {
 	Weight          int64 // of a preference; negative: to be away
 	MinDomains      int
 	Domains         []int32 // of a spread: among those the least count is taken
-	StandingDomains []int32 // those of domains that an existing node is in
+	ExistingDomains []int32 // those of domains that an existing node is in
 	FilledByOthers  []int32 // those of domains in which only machines for other classes stand
 	OwnPods         []int32 // by domain: pods of the class placed there
 	ClosedDomains   []int32 // domains that the class must not go to, whatever the counts say; see DeferCrowdedClasses

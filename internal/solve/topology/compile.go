@@ -21,7 +21,7 @@ type topologyCompiler struct {
 	selectorKeys    []string                     // label keys that selectors of counters look at, sorted
 	equivalences    map[string]*labelEquivalence // by namespace and the values of selectorKeys
 	buf             []byte                       // scratch
-	standingDomains map[DomainKey][]int32        // those that existing nodes are in
+	existingDomains map[DomainKey][]int32        // those that existing nodes are in
 	lastDomains     map[DomainKey][]int32        // what spreadDomains last returned
 	seenBuf         []bool                       // scratch of it
 	foundBuf        []int32
@@ -87,7 +87,7 @@ type counterKey struct {
 func (s *Topology) Compile() {
 	s.HostCount = len(s.Nodes.List)
 	s.offerAssignmentCache, s.assignmentIDs = map[offerAssignmentKey][]TopologyAssignment{}, map[string]int{}
-	t := &topologyCompiler{Topology: s, counterIDs: map[counterKey]int{}, byLabel: map[[2]string][]int{}, standingDomains: map[DomainKey][]int32{},
+	t := &topologyCompiler{Topology: s, counterIDs: map[counterKey]int{}, byLabel: map[[2]string][]int{}, existingDomains: map[DomainKey][]int32{},
 		offersByDomain: map[setDomainKey][]domainOffers{}, scopes: map[string]*problem.Scope{}, hostSpreads: map[int][]hostSpread{},
 		equivalences: map[string]*labelEquivalence{}, selectorIDs: map[string]int{}, lastDomains: map[DomainKey][]int32{}}
 	t.volumes = t.sharedVolumes()
@@ -205,7 +205,7 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 		if x.TopologyKey == model.LabelHostname {
 			t.countSpreadOwners(c, &r)
 		} else {
-			r.Domains, r.StandingDomains = t.spreadDomains(c, x, on)
+			r.Domains, r.ExistingDomains = t.spreadDomains(c, x, on)
 		}
 		add(r)
 	}
@@ -323,7 +323,7 @@ func (t *topologyCompiler) spreadScope(c *problem.Class, x *model.SpreadConstrai
 // spreadDomains lists the domains among which the least count of a spread is taken: those of existing nodes, and
 // those in which the class could have a machine bought. Where only other classes have one bought, expectNewDomains
 // finds out: until then there is nothing there to count.
-func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstraint, on *problem.Scope) (all, standing []int32) {
+func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstraint, on *problem.Scope) (all, existing []int32) {
 	s := t.Topology
 	key := s.Keys.Ids[x.TopologyKey]
 	t.seenBuf = append(t.seenBuf[:0], make([]bool, len(s.Keys.ValueNames[key]))...)
@@ -338,9 +338,9 @@ func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstr
 		return t.foundBuf
 	}
 	id := DomainKey{on, key}
-	standing, known := t.standingDomains[id]
+	existing, known := t.existingDomains[id]
 	if known {
-		for _, v := range standing {
+		for _, v := range existing {
 			seen[v] = true
 		}
 	} else {
@@ -354,8 +354,8 @@ func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstr
 				seen[v] = true
 			}
 		}
-		standing = slices.Clone(list())
-		t.standingDomains[id] = standing
+		existing = slices.Clone(list())
+		t.existingDomains[id] = existing
 	}
 	for _, x := range t.purchasableDomains(c.Offers, id) {
 		if !seen[x.value] && s.SomeOfferHolds(x.offers, &c.Req) {
@@ -366,7 +366,7 @@ func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstr
 		all = slices.Clone(list()) // it is shared, and must not be changed
 		t.lastDomains[id] = all
 	}
-	return all, standing
+	return all, existing
 }
 
 // purchasableDomains splits those offers of a set that are in a scope by their values of a key.

@@ -150,7 +150,7 @@ func (s *Topology) computeLeastCount(r *problem.Rule) int64 {
 	for _, d := range r.Domains {
 		have := x.CountIn(int(d))
 		out = min(out, have)
-		if r.MinDomains > 1 && (have > 0 || slices.Contains(r.StandingDomains, d)) {
+		if r.MinDomains > 1 && (have > 0 || slices.Contains(r.ExistingDomains, d)) {
 			with++
 		}
 	}
