@@ -32,7 +32,7 @@ type forecastLoss struct {
 // valueOverHorizon is what a saving of so much an hour comes to over the horizon if the pods of these candidates move.
 //
 // Pods that are expected back take the free capacity that is left first. From when on nodes have to be bought for
-// them, their price is not saved any more; and the pods wait for these nodes, which is priced like their restart. Of
+// them, their price is not saved any more; and the pods wait while these nodes boot, at Policy.WaitMicroPerMinute. Of
 // pods that move and are expected to go, nothing is saved from then on: their capacity would come free anyway.
 func (p *pricing) valueOverHorizon(savingMicroPerHour int64, candidates []*Candidate) (v horizonValue) {
 	saving := savingMicroPerHour
@@ -65,7 +65,7 @@ func (p *pricing) valueOverHorizon(savingMicroPerHour int64, candidates []*Candi
 		if v.workload == "" {
 			v.workload, v.after = l.workload, l.after
 		}
-		v.micro += costOfTime(lost, l.after) - int64(float64(p.policy.RestartMicro)*waiting)
+		v.micro += costOfTime(lost, l.after) - int64(float64(p.policy.WaitMicroPerMinute)*waiting*p.bootTime().Minutes())
 		saving -= lost
 	}
 	v.micro += costOfTime(saving, p.policy.Horizon)

@@ -43,11 +43,15 @@ func (p *pricing) disruptionCost(candidates []*Candidate, newMicroPerHour int64)
 			sum += restartMicro(p.policy, c.Pool, pod) + starting*EvictionWeight(pod)/1000
 		}
 	}
-	boot := p.in.BootTime
-	if boot == 0 {
-		boot = p.policy.DefaultBootTime
+	return sum + costOfTime(newMicroPerHour, p.bootTime())
+}
+
+// bootTime is how long nodes take from their launch until they are ready, as measured, or Policy.DefaultBootTime.
+func (p *pricing) bootTime() time.Duration {
+	if p.in.BootTime > 0 {
+		return p.in.BootTime
 	}
-	return sum + costOfTime(newMicroPerHour, boot)
+	return p.policy.DefaultBootTime
 }
 
 // commandCost is what a command costs once, launches included.
