@@ -16,6 +16,13 @@ import (
 // Ready.
 const taintNotReady = "node.kubernetes.io/not-ready"
 
+// podBinding brings pods that have a slot to their nodes.
+type podBinding struct {
+	*draft
+	reservations *reservations
+	slots        *slotAssignment
+}
+
 // awaitedPod is a pod that has a slot on a reserved node and is not on it yet.
 type awaitedPod struct {
 	pod  *model.Pod
@@ -25,9 +32,9 @@ type awaitedPod struct {
 // admitPods lets the pods that have a slot come to their nodes, the oldest first: it binds those that may be bound by
 // us as soon as the node can take them, and gives the others a toleration of the reservation as soon as the node is
 // bought, so that kube-scheduler can place them.
-func (rt *reservations) admitPods() {
+func (pb *podBinding) admitPods() {
 	freed := map[string]bool{} // claims whose reservation this step ends: from then on kube-scheduler may use their nodes
-	for _, a := range rt.out.Actions {
+	for _, a := range pb.out.Actions {
 		if u, ok := a.(plan.UpdateNode); ok {
 			for _, t := range u.RemoveTaints {
 				freed[t.Value] = freed[t.Value] || t.Key == model.TaintReserved
@@ -35,8 +42,8 @@ func (rt *reservations) admitPods() {
 		}
 	}
 	var pods []awaitedPod
-	for _, name := range sortedKeys(rt.byClaim) {
-		h := rt.byClaim[name]
+	for _, name := range sortedKeys(pb.reservations.byClaim) {
+		h := pb.reservations.byClaim[name]
 		if !h.claim.Reserved || h.claim.UID == "" || !h.claim.Is(lifecycle.Launched) || freed[name] {
 			continue
 		}
@@ -47,17 +54,17 @@ func (rt *reservations) admitPods() {
 		}
 	}
 	slices.SortStableFunc(pods, func(a, b awaitedPod) int { return comparePodAge(a.pod, b.pod) })
-	intruders := rt.unreservedTolerantClasses(len(pods) > 0)
+	intruders := pb.unreservedTolerantClasses(len(pods) > 0)
 	for _, a := range pods {
 		c := a.held.claim
 		switch {
-		case rt.bindRefusal(a.pod).Code == "" && !a.held.isContested(intruders):
-			if n := a.held.node; n != nil && rt.nodeAcceptsClass(n, c, a.pod.Class) {
-				rt.addAction(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
+		case pb.bindRefusal(a.pod).Code == "" && !a.held.isContested(intruders):
+			if n := a.held.node; n != nil && pb.nodeAcceptsClass(n, c, a.pod.Class) {
+				pb.addAction(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
 					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
 			}
-		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(rt.slotKeyOf(a.pod)):
-			rt.addAction(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
+		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(pb.slotKeyOf(a.pod)):
+			pb.addAction(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
 				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
 		}
 	}
@@ -68,52 +75,10 @@ func comparePodAge(a, b *model.Pod) int {
 	return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// bindRefusal says why we don't bind a pod ourselves; an empty code: we do. Those pods are bound by us whose rules
-// concern nothing but the node that they go to; verify.BindingCheck says the same in words of its own.
-func (rt *reservations) bindRefusal(p *model.Pod) plan.Reason {
-	c := p.Class
-	refuse := func(key, have string) plan.Reason {
-		return plan.Reason{Code: plan.NotBindable, Subject: "pod/" + p.Key(), Key: key, Have: have}
-	}
-	switch {
-	case rt.pol.Landing != LandBind:
-		return refuse("--landing", string(rt.pol.Landing))
-	case p.Unbindable:
-		return plan.Reason{Code: plan.BindingRefused, Subject: "pod/" + p.Key()}
-	case !slices.Contains(rt.pol.LandingSchedulers, c.Scheduler):
-		return refuse("spec.schedulerName", c.Scheduler)
-	case len(c.Unsolved) > 0:
-		return refuse("spec", c.Unsolved[0])
-	case len(c.Affinity) > 0:
-		return refuse("spec.affinity.podAffinity", c.Affinity[0].TopologyKey)
-	}
-	for _, t := range c.AntiAffinity {
-		if t.TopologyKey != model.LabelHostname {
-			return refuse("spec.affinity.podAntiAffinity", t.TopologyKey)
-		}
-	}
-	for _, s := range c.Spread {
-		if s.Hard && s.TopologyKey != model.LabelHostname {
-			return refuse("spec.topologySpreadConstraints", s.TopologyKey)
-		}
-	}
-	for _, v := range c.Volumes {
-		if v.Unmade || v.Exclusive {
-			return refuse("spec.volumes", v.Claim)
-		}
-	}
-	for d := int(model.FirstExtended); d < len(c.Requests); d++ {
-		if c.Requests[d] > 0 {
-			return refuse("spec.containers[*].resources.requests", rt.s.ResourceNames[d])
-		}
-	}
-	return plan.Reason{}
-}
-
 // nodeAcceptsClass says whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are
 // gone, and the class tolerates what else it bears. kube-controller-manager takes the taint not-ready off a moment
 // after the node has become Ready; a pod that may run on a node with the NoExecute form of it need not wait for that.
-func (rt *reservations) nodeAcceptsClass(n *model.Node, c *model.Claim, class *model.Class) bool {
+func (pb *podBinding) nodeAcceptsClass(n *model.Node, c *model.Claim, class *model.Class) bool {
 	if !n.Ready || !n.Deleting.IsZero() || !isRegistered(n) {
 		return false
 	}
@@ -131,12 +96,12 @@ func (rt *reservations) nodeAcceptsClass(n *model.Node, c *model.Claim, class *m
 
 // unreservedTolerantClasses are the classes of pending pods without a slot that tolerate every taint: no reservation
 // keeps them off a node.
-func (rt *reservations) unreservedTolerantClasses(asked bool) (out []*model.Class) {
+func (pb *podBinding) unreservedTolerantClasses(asked bool) (out []*model.Class) {
 	if !asked {
 		return nil
 	}
-	for _, p := range rt.s.Pending {
-		if !rt.pods.covered[p.UID] && IsForScheduler(p) && p.Class.ToleratesEverything() && !slices.Contains(out, p.Class) {
+	for _, p := range pb.s.Pending {
+		if !pb.slots.covered[p.UID] && IsForScheduler(p) && p.Class.ToleratesEverything() && !slices.Contains(out, p.Class) {
 			out = append(out, p.Class)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 type blockerNotes struct {
 	*draft
 	candidates *candidates
-	commands   *disruptionCommands
+	commands   *commandTable
 }
 
 // blockers are the reasons for keeping a machine that somebody has asked for. Others (it came too recently, a

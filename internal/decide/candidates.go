@@ -16,10 +16,10 @@ import (
 // candidates are the machines of NodePools as disruption looks at them, and how many of each pool its budgets let go.
 type candidates struct {
 	*draft
-	commands      *disruptionCommands
-	demand        *demandStage
+	commands      *commandTable
 	interruptions *interruptions
 	memo          *unchangedMachines
+	placements    *placements
 	reservations  *reservations
 	rollouts      *rollouts
 
@@ -28,6 +28,7 @@ type candidates struct {
 	base         map[*model.Claim]*disrupt.Candidate // those of machines that have changed as the next step may take them over
 	budgetCounts map[string]disrupt.NodeCount        // by pool
 	guard        *disrupt.Eligibility
+	groups       nodeGroups
 }
 
 // disruptionCause is what a machine would go for, what must be before what may.
@@ -57,10 +58,10 @@ func (ca *candidates) build() {
 		}
 		n := ca.nodeOf(c)
 		initial := c.Is(lifecycle.Initialized)
-		if initial && !c.Is(lifecycle.Terminating) {
+		if isCounted(c) {
 			k := ca.budgetCounts[pool.Name]
 			k.Total++
-			if !c.Deleting.IsZero() || n == nil || !n.Ready || !n.Deleting.IsZero() || ca.commands.ofClaim[c.Name] != "" || ca.interruptions.byClaim[c.Name] != nil || ca.isDeleting(c) {
+			if !ca.isAvailable(c, n) {
 				k.Unavailable++
 			}
 			ca.budgetCounts[pool.Name] = k
@@ -84,7 +85,7 @@ func (ca *candidates) build() {
 		case v.CommandID == "" && ca.isDeleting(c):
 			v.CommandID = "deleted"
 		}
-		v.Nominated = ca.demand.awaitsPods[n.Name] || ca.demand.awaitsPods[c.Name] || ca.reservations.byClaim[c.Name] != nil
+		v.Nominated = ca.placements.awaitsPods[n.Name] || ca.placements.awaitsPods[c.Name] || ca.reservations.byClaim[c.Name] != nil
 		ca.dirty = append(ca.dirty, &v)
 	}
 	byNode := func(a, b *disrupt.Candidate) int { return strings.Compare(a.Node.Name, b.Node.Name) }
@@ -100,7 +101,7 @@ func (ca *candidates) build() {
 			ca.all, rest = append(ca.all, rest[0]), rest[1:]
 		}
 	}
-	for name := range ca.demand.awaitsPods {
+	for name := range ca.placements.awaitsPods {
 		at := none
 		if c := findClaim(ca.s, name); c >= 0 {
 			at = ca.claims.nodeOf[c]
@@ -117,6 +118,21 @@ func (ca *candidates) build() {
 		}
 	}
 	ca.guard = ca.newGuard()
+}
+
+// isCounted says whether budgets count a claim's machine.
+func isCounted(c *model.Claim) bool {
+	return c.Is(lifecycle.Initialized) && !c.Is(lifecycle.Terminating)
+}
+
+// isAvailable says whether a claim's machine is up and stays, as budgets understand it. n is its node; nil: it has none.
+func (ca *candidates) isAvailable(c *model.Claim, n *model.Node) bool {
+	return n != nil && n.Ready && n.Deleting.IsZero() && ca.commands.isStaying(c)
+}
+
+// hasWork says whether a machine is anything but one more that is available: see machineRules.
+func (ca *candidates) hasWork(u *disrupt.Candidate) bool {
+	return !isCounted(u.Claim) || !ca.isAvailable(u.Claim, u.Node)
 }
 
 // markStarting returns copies of candidates as those of a disruption command that starts now, and puts them in place of
@@ -177,7 +193,8 @@ func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int6
 func (ca *candidates) newGuard() *disrupt.Eligibility {
 	g := disrupt.NewEligibility(ca.s.PDBs, ca.now)
 	g.RollsOutFirst = ca.rollouts.successorComesFirst
-	g.NodeGroups = ca.nodeGroups()
+	ca.groups = newNodeGroups(ca.s, ca.commands.isStaying)
+	g.NodeGroups = ca.groups
 	return g
 }
 

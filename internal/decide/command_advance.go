@@ -11,6 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // advanceAll takes each disruption command under way one step on, in the order of their ids.
@@ -26,7 +27,7 @@ func (dc *disruptionCommands) advanceAll() {
 		}
 		begun := m.deleting > 0 || left < len(m.candidates)
 		if begun || len(m.candidates) == 0 {
-			dc.releaseLandedHosts(m)
+			dc.hosts.releaseLandedHosts(m)
 		}
 		switch {
 		case len(m.candidates) == 0 && m.deleting == 0:
@@ -87,7 +88,7 @@ func (dc *disruptionCommands) advance(m *command) {
 		ready = false
 		dc.taintCandidate(n, c, m.commandRecord)
 	}
-	reserved, lost := dc.reserveHosts(m)
+	reserved, lost := dc.hosts.reserveHosts(m)
 	if lost != "" {
 		dc.abort(m, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", dc.pol.BackOff)
 		return
@@ -119,7 +120,7 @@ func (dc *disruptionCommands) abortCause(m *command) string {
 	if len(m.replacements) < m.Of {
 		return "a replacement is gone or was never made"
 	}
-	if dc.lacksHost(m) {
+	if dc.hosts.lacksHost(m) {
 		return "a node whose room it counts on is not reserved"
 	}
 	if !dc.now.Before(m.since.Add(dc.pol.CommandTimeout)) {
@@ -172,7 +173,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 				}
 			}
 		}
-		if n != nil && slices.Contains(m.hosts, c) && dc.lacksCapacityForSlots(c, n) {
+		if n != nil && slices.Contains(m.hosts, c) && dc.hosts.lacksCapacityForSlots(c, n) {
 			if pods := dc.pods.podsToReplace(m); len(pods) > 0 {
 				return pods[0]
 			}
@@ -240,7 +241,7 @@ func (dc *disruptionCommands) abort(m *command, why string, rest time.Duration) 
 			dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: r, Conditions: map[string]model.Condition{
 				lifecycle.Disrupted: {Status: "False", Reason: string(plan.Aborted), Message: why}}})
 		}
-		dc.backOffClaim(c.UID, rest)
+		dc.backOffs.backOffClaim(c.UID, rest)
 		if _, ok := dc.mem.unwritten[c.UID]; ok {
 			dc.mem.unwritten = withoutKey(dc.mem.unwritten, c.UID)
 		}
@@ -251,7 +252,7 @@ func (dc *disruptionCommands) abort(m *command, why string, rest time.Duration) 
 	for _, c := range m.hosts {
 		r := reason
 		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
-		dc.releaseHost(c, r)
+		dc.hosts.releaseHost(c, r)
 	}
 	dc.setHosts(m.ID, nil)
 }
@@ -290,4 +291,28 @@ func (dc *disruptionCommands) removeStrayTaints() {
 				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "node/" + n.Name, Have: "no move"}})
 		}
 	}
+}
+
+// findUnplaceable are the free nodes as Homes needs them, for pods that no slot is kept for.
+func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods []*model.Pod) *model.Pod {
+	rooms, _ := dc.nodes.list()
+	adrift := dc.transit.unboundInTransit()
+	p := disrupt.FindUnplaceable(rooms, len(dc.s.ResourceNames), closed, pods, adrift)
+	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
+		return p
+	}
+	// A required command goes on when there is one way in which all pods find a place, though kube-scheduler may take
+	// another.
+	going := make(map[string]bool, len(closed))
+	for _, n := range closed {
+		going[n] = true
+	}
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: dc.s.ResourceNames, Demand: slices.Concat(adrift, pods), Nodes: closeNodes(rooms, going), Daemons: dc.s.Daemons, Namespaces: dc.s.Namespaces},
+		solve.Memory{}, dc.pol.Solve)
+	for _, r := range res.Refused {
+		if slices.Contains(pods, r.Pod) {
+			return r.Pod
+		}
+	}
+	return nil
 }

@@ -15,9 +15,18 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// taintCandidate keeps new pods off a node that is to go.
-func (dc *disruptionCommands) taintCandidate(n *model.Node, c *model.Claim, r commandRecord) {
-	dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: r.ID}})
+// disruptionCommands starts disruption commands and takes those under way on.
+type disruptionCommands struct {
+	*commandTable
+	candidates *candidates
+	hosts      *commandHosts
+	nodes      *solverView
+	pods       *podTable
+	purchases  *purchases
+	transit    *podsInTransit
+
+	taintedAt     map[string]time.Time // the next memory's
+	passiveReason string               // why commands are taken back and none is begun; empty: they go on
 }
 
 // markDisrupted sets the condition that names a claim's command.
@@ -29,7 +38,7 @@ func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
 // start starts a disruption command: the replacements first, which makes it durable, then the condition on the claims
 // to delete.
 func (dc *disruptionCommands) start(m *disrupt.Command) {
-	hosts := dc.hostsFor(m.OnExisting)
+	hosts := dc.hosts.hostsFor(m.OnExisting)
 	r := commandRecord{Cause: m.Cause, Of: len(m.Replacements), Hosts: len(hosts)}
 	if m.OneForOne {
 		r.Of = len(m.Candidates)
@@ -96,5 +105,5 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		dc.taintCandidate(u.Node, u.Claim, r)
 	}
 	dc.mem.unwritten = next
-	dc.reserveHosts(&command{commandRecord: r})
+	dc.hosts.reserveHosts(&command{commandRecord: r})
 }

@@ -5,9 +5,11 @@ package decide
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -25,31 +27,24 @@ import (
 // started whole, or has lost one: it is taken back. A command without replacements is written down by the condition
 // alone; until that has been read back, the memory knows of it.
 
-// disruptionCommands are the disruption commands under way, and starts new ones.
-type disruptionCommands struct {
+// commandTable holds the disruption commands under way.
+type commandTable struct {
 	*draft
 	mem           *commandMemory
-	candidates    *candidates
+	backOffs      *backOffs
 	interruptions *interruptions
 	memo          *unchangedMachines
-	nodes         *solverView
-	pods          *podTable
-	purchases     *purchases
-	reservations  *reservations
 
-	byID          map[string]*command
-	ofClaim       map[string]string    // by name of a claim that a command deletes: the command's id
-	taintedAt     map[string]time.Time // the next memory's
-	passiveReason string               // why commands are taken back and none is begun; empty: they go on
+	byID    map[string]*command
+	ofClaim map[string]string // by name of a claim that a command deletes: the command's id
 }
 
-// commandMemory is what disruptionCommands remembers from step to step.
+// commandMemory is what is remembered of disruption commands from step to step.
 type commandMemory struct {
 	unwritten map[string]unwrittenCommand // by claim uid: the command that it goes in, where no object says so yet
 	hosts     map[string]podsByHost       // by command: standing nodes that are to take its pods, until their reservation is written
 	lost      map[string]bool             // commands that only replacements on their way out speak of
 	taintedAt map[string]time.Time        // by command: when all its nodes were first seen tainted
-	backOffs  map[string]backOff          // by claim uid
 }
 
 // AnnotationCommand on a NodeClaim says which disruption command it was made for.
@@ -62,6 +57,15 @@ type commandRecord struct {
 	Of     int       `json:"of"`               // replacements in all
 	Hosts  int       `json:"hosts,omitempty"`  // standing nodes that are to take its pods
 	Claims []string  `json:"claims,omitempty"` // that go, by uid: a name may come back
+}
+
+// readCommandRecord reads a claim's AnnotationCommand; false: it has none, or one that was not written by us.
+func readCommandRecord(c *model.Claim) (r commandRecord, ok bool) {
+	text := c.Annotations[AnnotationCommand]
+	if text == "" {
+		return r, false
+	}
+	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
 }
 
 // command is a disruption command as the Snapshot shows it.
@@ -77,28 +81,24 @@ type command struct {
 var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 
 // read finds the disruption commands under way, and which claims they delete.
-func (dc *disruptionCommands) read() {
-	dc.byID = map[string]*command{}
-	dc.ofClaim = map[string]string{}
+func (ct *commandTable) read() {
+	ct.byID = map[string]*command{}
+	ct.ofClaim = map[string]string{}
 	lost := map[string]commandRecord{} // by replacements that are being deleted: a command that nothing else speaks of is over
 	get := func(r commandRecord, since time.Time) *command {
-		m := dc.byID[r.ID]
+		m := ct.byID[r.ID]
 		if m == nil {
 			m = &command{commandRecord: r, since: since}
-			dc.byID[r.ID] = m
+			ct.byID[r.ID] = m
 		}
 		if since.Before(m.since) {
 			m.since = since
 		}
 		return m
 	}
-	for _, c := range dc.dirtyClaims {
-		if text := c.Annotations[AnnotationCommand]; text != "" {
-			var r commandRecord
-			if json.Unmarshal([]byte(text), &r) != nil || r.ID == "" {
-				continue // not written by us
-			}
-			if !c.Deleting.IsZero() || dc.interruptions.byClaim[c.Name] != nil {
+	for _, c := range ct.dirtyClaims {
+		if r, ok := readCommandRecord(c); ok {
+			if !c.Deleting.IsZero() || ct.interruptions.byClaim[c.Name] != nil {
 				lost[r.ID] = r
 				continue
 			}
@@ -107,15 +107,15 @@ func (dc *disruptionCommands) read() {
 			m.replacements = append(m.replacements, c)
 		}
 	}
-	for _, c := range dc.dirtyClaims {
-		if r, ok := readHostRecord(c); ok && c.Deleting.IsZero() && dc.interruptions.byClaim[c.Name] == nil {
+	for _, c := range ct.dirtyClaims {
+		if r, ok := readHostRecord(c); ok && c.Deleting.IsZero() && ct.interruptions.byClaim[c.Name] == nil {
 			m := get(r.commandRecord, r.Since)
 			m.Of, m.Hosts = r.Of, r.Hosts
 			m.hosts = append(m.hosts, c)
 		}
 	}
-	for _, c := range dc.dirtyClaims {
-		if dc.interruptions.byClaim[c.Name] != nil {
+	for _, c := range ct.dirtyClaims {
+		if ct.interruptions.byClaim[c.Name] != nil {
 			continue // it goes by itself
 		}
 		id := commandIDOf(c)
@@ -123,7 +123,7 @@ func (dc *disruptionCommands) read() {
 			continue
 		}
 		d := c.Conditions[lifecycle.Disrupted]
-		m := dc.byID[id]
+		m := ct.byID[id]
 		if c.Deleting.IsZero() {
 			m = get(commandRecord{ID: id, Cause: plan.Code(d.Reason)}, d.Since)
 		}
@@ -134,47 +134,47 @@ func (dc *disruptionCommands) read() {
 			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], c.UID)
 		}
 	}
-	dc.readUnwritten(get)
-	dc.backOffLost(lost)
-	for _, id := range sortedKeys(dc.byID) {
-		m := dc.byID[id]
+	ct.readUnwritten(get)
+	ct.backOffLost(lost)
+	for _, id := range sortedKeys(ct.byID) {
+		m := ct.byID[id]
 		for _, uid := range m.Claims {
-			switch c := dc.claimWithUID(uid); {
+			switch c := ct.claimWithUID(uid); {
 			case c == nil:
-			case dc.interruptions.byClaim[c.Name] != nil: // it goes by itself; what was bought for its pods is there for them
+			case ct.interruptions.byClaim[c.Name] != nil: // it goes by itself; what was bought for its pods is there for them
 			case !c.Deleting.IsZero():
 				m.deleting++
-			case dc.ofClaim[c.Name] == "":
+			case ct.ofClaim[c.Name] == "":
 				m.candidates = append(m.candidates, c)
-				dc.ofClaim[c.Name] = id
+				ct.ofClaim[c.Name] = id
 			}
 		}
-		dc.memo.markClaimsDirty(m.candidates)
+		ct.memo.markClaimsDirty(m.candidates)
 	}
-	dc.forgetFinishedHosts()
+	ct.forgetFinishedHosts()
 }
 
 // backOffLost takes up the records of replacements that are being deleted themselves, by command. A command that
 // nothing else speaks of has failed before anything was done to its candidates: they stay, and back off once.
-func (dc *disruptionCommands) backOffLost(records map[string]commandRecord) {
+func (ct *commandTable) backOffLost(records map[string]commandRecord) {
 	known := make(map[string]bool, len(records))
 	for _, id := range sortedKeys(records) {
 		r := records[id]
-		if m := dc.byID[id]; m != nil {
+		if m := ct.byID[id]; m != nil {
 			m.Of, m.Claims = r.Of, r.Claims
 			continue
 		}
 		known[id] = true
-		if dc.mem.lost[id] {
+		if ct.mem.lost[id] {
 			continue
 		}
 		for _, uid := range r.Claims {
-			if c := dc.claimWithUID(uid); c != nil && c.Deleting.IsZero() {
-				dc.backOffClaim(uid, dc.pol.BackOff)
+			if c := ct.claimWithUID(uid); c != nil && c.Deleting.IsZero() {
+				ct.backOffs.backOffClaim(uid, ct.pol.BackOff)
 			}
 		}
 	}
-	dc.mem.lost = known
+	ct.mem.lost = known
 }
 
 // unwrittenCommand is a command without replacements whose condition has not been read back yet.
@@ -185,13 +185,13 @@ type unwrittenCommand struct {
 
 // readUnwritten takes up the commands that only the memory knows of, until the condition of each of their claims has
 // been read back.
-func (dc *disruptionCommands) readUnwritten(get func(commandRecord, time.Time) *command) {
-	if len(dc.mem.unwritten) == 0 {
+func (ct *commandTable) readUnwritten(get func(commandRecord, time.Time) *command) {
+	if len(ct.mem.unwritten) == 0 {
 		return
 	}
-	left := make(map[string]unwrittenCommand, len(dc.mem.unwritten))
-	for _, uid := range sortedKeys(dc.mem.unwritten) {
-		b, c := dc.mem.unwritten[uid], dc.claimWithUID(uid)
+	left := make(map[string]unwrittenCommand, len(ct.mem.unwritten))
+	for _, uid := range sortedKeys(ct.mem.unwritten) {
+		b, c := ct.mem.unwritten[uid], ct.claimWithUID(uid)
 		if c == nil || !c.Deleting.IsZero() || commandIDOf(c) == b.ID {
 			continue
 		}
@@ -200,7 +200,7 @@ func (dc *disruptionCommands) readUnwritten(get func(commandRecord, time.Time) *
 			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], uid)
 		}
 	}
-	dc.mem.unwritten = left
+	ct.mem.unwritten = left
 }
 
 // commandIDOf returns the id of the disruption command that a claim's condition DisruptionReason names; empty: it names
@@ -215,8 +215,8 @@ func commandIDOf(c *model.Claim) string {
 }
 
 // servedBy returns the command under way that a claim was made for, or that its node hosts; nil: none.
-func (dc *disruptionCommands) servedBy(c *model.Claim) *command {
-	for _, m := range dc.byID {
+func (ct *commandTable) servedBy(c *model.Claim) *command {
+	for _, m := range ct.byID {
 		if slices.Contains(m.replacements, c) || slices.Contains(m.hosts, c) {
 			return m
 		}
@@ -227,4 +227,76 @@ func (dc *disruptionCommands) servedBy(c *model.Claim) *command {
 // replacementsReady says whether the replacements that are known are ready for pods.
 func (m *command) replacementsReady() bool {
 	return !slices.ContainsFunc(m.replacements, func(c *model.Claim) bool { return !c.Is(lifecycle.Initialized) })
+}
+
+// AnnotationHost on a NodeClaim names the disruption command whose pods its standing node is to take.
+const AnnotationHost = "dovetail.sh/host"
+
+// hostRecord is the value of AnnotationHost: the command, and since when.
+type hostRecord struct {
+	commandRecord
+	Since time.Time `json:"since"`
+}
+
+// readHostRecord reads a claim's AnnotationHost.
+func readHostRecord(c *model.Claim) (r hostRecord, ok bool) {
+	text := c.Annotations[AnnotationHost]
+	if text == "" {
+		return r, false
+	}
+	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
+}
+
+// podsByHost are the pods that a command gives to each node that hosts it, by the claim's name.
+type podsByHost map[string][]*model.Pod
+
+// setHosts sets the hosts of a command in the memory, or forgets them where there are none.
+func (ct *commandTable) setHosts(id string, g podsByHost) {
+	next := maps.Clone(ct.mem.hosts)
+	if delete(next, id); len(g) > 0 {
+		if next == nil {
+			next = map[string]podsByHost{}
+		}
+		next[id] = g
+	}
+	ct.mem.hosts = next
+}
+
+// forgetFinishedHosts forgets the hosts of commands that are over, or that have begun to delete: those are in the API
+// server.
+func (ct *commandTable) forgetFinishedHosts() {
+	for _, id := range sortedKeys(ct.mem.hosts) {
+		if m := ct.byID[id]; m == nil || m.deleting > 0 {
+			ct.setHosts(id, nil)
+		}
+	}
+}
+
+// isRevocable says whether a claim holds slots for a command that can still be taken back: pods that are pending come
+// before its pods.
+func (ct *commandTable) isRevocable(c *model.Claim) bool {
+	r, ok := readHostRecord(c)
+	if !ok {
+		return false
+	}
+	m := ct.byID[r.ID]
+	return m != nil && m.deleting == 0 && len(m.candidates) > 0 && !slices.ContainsFunc(m.candidates, ct.isAboutToBeDeleted)
+}
+
+// taintCandidate keeps new pods off a node that is to go.
+func (dr *draft) taintCandidate(n *model.Node, c *model.Claim, r commandRecord) {
+	dr.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: r.ID}})
+}
+
+// isStaying says whether nothing takes a claim away: it is not being deleted, neither in the API server nor by a request
+// under way, no disruption command deletes it, and its cloud has not announced that it will.
+func (ct *commandTable) isStaying(c *model.Claim) bool {
+	return c.Deleting.IsZero() && ct.ofClaim[c.Name] == "" && ct.interruptions.byClaim[c.Name] == nil && !ct.isDeleting(c)
+}
+
+// hasWork says whether a machine is part of a disruption command, or looks as if it were: see machineRules.
+func (ct *commandTable) hasWork(u *disrupt.Candidate) bool {
+	_, isReplacement := readCommandRecord(u.Claim)
+	_, isHost := readHostRecord(u.Claim)
+	return isReplacement || isHost || commandIDOf(u.Claim) != "" || ct.ofClaim[u.Claim.Name] != "" || slices.Contains(u.Node.Taints, disruptedTaint)
 }

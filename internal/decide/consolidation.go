@@ -16,14 +16,16 @@ import (
 // disruptionSearch looks for machines whose pods can be had for less.
 type disruptionSearch struct {
 	*draft
-	mem          *searchMemory
-	candidates   *candidates
-	commands     *disruptionCommands
-	forecast     *replicaForecast
-	nodes        *solverView
-	pods         *podTable
-	purchases    *purchases
-	reservations *reservations
+	mem        *searchMemory
+	backOffs   *backOffs
+	candidates *candidates
+	commands   *disruptionCommands
+	forecast   *replicaForecast
+	nodes      *solverView
+	pods       *podTable
+	purchases  *purchases
+	slots      *slotAssignment
+	transit    *podsInTransit
 }
 
 // searchMemory is what disruptionSearch remembers from step to step.
@@ -43,21 +45,21 @@ func (se *disruptionSearch) input(allowDrifted bool) *disrupt.Input {
 	rooms, _ := se.nodes.list()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
 	for _, u := range se.candidates.all {
-		if u.CommandID != "" || se.candidates.isRefreshing(u.NodeGroup()) {
+		if u.CommandID != "" || se.candidates.groups.isRefreshing(u.NodeGroup()) {
 			going[u.Node.Name] = true
 		}
 	}
-	rooms = closeNodes(rooms, se.commands.closedToDisruption(going, allowDrifted))
+	rooms = closeNodes(rooms, se.commands.hosts.closedToDisruption(going, allowDrifted))
 	se.measureStartTimes()
-	in := &disrupt.Input{ResourceNames: se.s.ResourceNames, Nodes: rooms, Pools: se.candidates.withoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.removableByGroup(), Daemons: se.s.Daemons, Namespaces: se.s.Namespaces,
+	in := &disrupt.Input{ResourceNames: se.s.ResourceNames, Nodes: rooms, Pools: se.candidates.groups.withoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.removableByGroup(), Daemons: se.s.Daemons, Namespaces: se.s.Namespaces,
 		BudgetLeft: map[string]int64{}, StartTimes: se.mem.startTimes, BootTime: se.mem.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
 		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
-			return se.reservations.reservationRefusal(se.poolByName[n.Pool], n.Requests, n.Pods)
+			return se.reservationRefusal(se.poolByName[n.Pool], n.Requests, n.Pods)
 		}}
 	se.forecast.addTo(in, se.pol.Disrupt.Horizon)
-	in.UnboundInTransit = se.pods.unboundInTransit()
+	in.UnboundInTransit = se.transit.unboundInTransit()
 	for _, p := range se.pods.podsToReschedule() {
-		if !se.pods.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
+		if !se.slots.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
 			in.UnboundInTransit = append(in.UnboundInTransit, p)
 		}
 	}
@@ -115,7 +117,7 @@ func (se *disruptionSearch) findSearchable() searchable {
 		inFlight[a.Key()] = true
 	}
 	for _, u := range se.candidates.all {
-		if len(u.Pods) == 0 || se.commands.isInBackOff(u.Claim.UID) {
+		if len(u.Pods) == 0 || se.backOffs.isInBackOff(u.Claim.UID) {
 			continue
 		}
 		if why := se.candidates.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
@@ -173,7 +175,7 @@ func (se *disruptionSearch) consolidate() {
 		se.wakeAt(due)
 		return
 	}
-	if se.pods.areInTransit() {
+	if se.transit.areInTransit() {
 		se.wakeAt(se.now.Add(se.pol.SearchInterval))
 		return
 	}

@@ -19,8 +19,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // Request says what kind of step is wanted.
@@ -104,8 +106,10 @@ func (st *step) readings(req Request) []stage {
 		{"commands under way", always, st.commands.read},
 		// Nodes that have something wrong with them.
 		{"node health", deciding | explaining, st.health.read},
-		// Slots that claims hold, and which pods they are for.
+		// Claims that hold slots for pods, pods that ReplicaSets are about to make, and which pods the slots are for.
 		{"reservations", always, st.reservations.read},
+		{"anticipated pods", always, st.anticipation.findPods},
+		{"slots", always, st.slots.assign},
 	}
 }
 
@@ -116,7 +120,7 @@ func (st *step) decisions(req Request) []stage {
 		// Each claim's next step: launch, registration, initialization, drain, termination.
 		{"claim lifecycle", deciding, st.lifecycle.advance},
 		// Pods that have a slot are bound to their node, or let in.
-		{"binding", deciding, st.reservations.admitPods},
+		{"binding", deciding, st.binding.admitPods},
 		// Machines and nodes without a claim are ended; members of node groups without one get one.
 		{"orphans", deciding, st.orphans.terminate},
 		{"adoption", deciding, st.orphans.adoptGroupMembers},
@@ -125,13 +129,13 @@ func (st *step) decisions(req Request) []stage {
 		{"demand of all pending pods", purchasing, func() { st.demand.solve(true) }},
 		{"placements", explaining, func() { st.demand.rememberPlacements(nil) }},
 		// Machines of commands that verify refused are left alone for a while.
-		{"refused commands", deciding, func() { st.commands.backOffRefused(req.Refused) }},
+		{"refused commands", deciding, func() { st.backOffs.backOffRefused(req.Refused) }},
 		// The machines of pools, and what their budgets allow.
 		{"candidates", deciding | explaining, st.candidates.build},
 		{"replica history", deciding, st.forecast.sample},
 		// First what must go whatever it costs, then commands under way, then new ones: empty nodes, broken, expired
 		// and drifted ones, and those whose pods can be had for less.
-		{"interruptions", deciding, onlyIf(active, st.interruptions.advance)},
+		{"interruptions", deciding, onlyIf(active, st.drains.advanceAll)},
 		{"forced repairs", deciding, onlyIf(active, st.health.forceRepairs)},
 		{"commands", deciding, st.commands.advanceAll},
 		{"drift", deciding, onlyIf(active, st.drift.writeConditions)},
@@ -146,7 +150,26 @@ func (st *step) decisions(req Request) []stage {
 		{"actions in flight", deciding, st.dropInFlight},
 		// What the next step should remember of all this.
 		{"claim sizes", deciding, st.purchases.rememberClaimSizes},
-		{"unchanged machines", deciding, st.memo.save},
+		{"unchanged machines", deciding, func() { st.memo.save(st.candidates.base, st.machineRules()) }},
+	}
+}
+
+// machineRules are the rules of all stages that look at machines one by one. A machine that none of them has work for
+// is unchanged: it is passed over until one of its objects changes, or the instant that lifecycle has named has come.
+// Such a stage must be in this list, and its own loop must ask the same function.
+func (st *step) machineRules() machineRules {
+	hasWork := []func(*disrupt.Candidate) bool{
+		st.interruptions.hasWork, st.commands.hasWork, st.health.hasWork, st.reservations.hasWork, st.purchases.hasWork,
+		st.candidates.hasWork, st.drift.hasWork, st.search.hasEmptyWork, st.required.hasWork, st.status.hasWork,
+	}
+	return machineRules{
+		hasWork: func(u *disrupt.Candidate) bool {
+			return slices.ContainsFunc(hasWork, func(rule func(*disrupt.Candidate) bool) bool { return rule(u) })
+		},
+		hasNodeWork: func(n *model.Node) bool { return st.orphans.hasNodeWork(n) || st.nodes.hasNodeWork(n) },
+		solverNode: func(n *model.Node, owner *model.Claim) solve.ExistingNode {
+			return st.nodes.standingNode(n, owner, nil)
+		},
 	}
 }
 
@@ -162,7 +185,7 @@ func onlyIf(holds bool, run func()) func() {
 // their machine, which does not wait for the end of a batch.
 func (st *step) solvesDemand(req Request) bool {
 	st.demand.batchOpen = req.BatchOpen
-	lost, due := st.reservations.findLost(), st.interruptions.areDue() // both also remember what they have seen
+	lost, due := st.slots.findLost(), st.interruptions.areDue() // both also remember what they have seen
 	return !req.OngoingOnly && (req.Solve || lost || due || len(req.NotBound) > 0)
 }
 

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -15,25 +16,25 @@ import (
 type demandStage struct {
 	*draft
 	mem           *demandMemory
-	commands      *disruptionCommands
+	anticipation  *anticipation
+	commands      *commandTable
 	disagreements *schedulerDisagreements
+	expander      *groupExpander
 	nodes         *solverView
+	placements    *placements
 	pods          *podTable
 	purchases     *purchases
 	reservations  *reservations
 	shortfalls    *capacityShortfalls
+	slots         *slotAssignment
+	smallNodes    *smallNodes
 
-	batchOpen  bool            // Request.BatchOpen
-	awaitsPods map[string]bool // by name: nodes and claims that pending pods are expected on
+	batchOpen bool // Request.BatchOpen
 }
 
 // demandMemory is what demandStage remembers from step to step.
 type demandMemory struct {
-	solve        solve.Memory
-	placements   map[string]placement       // by pod uid: the standing node that it is expected on
-	anticipated  map[string]anticipatedPods // by uid of the ReplicaSet
-	largestNode  largestNode
-	delayedSince map[string]time.Time // by pod uid: since when it waits for others to share a machine with
+	solve solve.Memory
 }
 
 // solve finds the pods that need a machine and have none coming, and buys for them.
@@ -42,7 +43,7 @@ func (dm *demandStage) solve(look bool) {
 		dm.rememberPlacements(nil)
 		return
 	}
-	left := dm.pods.withoutMachine()
+	left := dm.slots.withoutMachine()
 	dm.out.Solved = true
 	left, stopped := dm.shortfalls.refuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)
@@ -58,15 +59,15 @@ func (dm *demandStage) solve(look bool) {
 		left, problem, res = there, p, r
 	}
 	if dm.batchOpen {
-		if kept, waiting := dm.delaySmallNodes(left, res.New); waiting > 0 {
+		if kept, waiting := dm.smallNodes.delayPods(left, res.New); waiting > 0 {
 			dm.out.Waiting = waiting
 			problem, res = dm.packPods(kept, rooms)
 		}
-		dm.recordLargestNode(res.New)
+		dm.smallNodes.recordLargestNode(res.New)
 	} else {
-		dm.mem.delayedSince = nil
+		dm.smallNodes.mem.delayedSince = nil
 	}
-	dm.balanceGroups(res.New)
+	dm.expander.balanceGroups(res.New)
 	dm.out.Cost, dm.out.Stats = res.Cost, res.Stats
 	dm.out.Problem, dm.out.Result = problem, res
 
@@ -85,7 +86,7 @@ func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (
 	problem := &solve.Problem{
 		ResourceNames: dm.s.ResourceNames, Demand: pods, Nodes: rooms, Pools: dm.purchases.pools(), Daemons: dm.s.Daemons, Namespaces: dm.s.Namespaces,
 	}
-	problem.Pools = dm.rankGroups(problem)
+	problem.Pools = dm.expander.rankGroups(problem)
 	res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
 	dm.mem.solve = mem
 	return problem, &res
@@ -96,26 +97,26 @@ func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (
 func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 	if placed == nil {
 		placed = map[string]placement{}
-		for _, pods := range [][]*model.Pod{dm.s.Pending, dm.pods.leavingPods(), dm.pods.anticipatedPods()} { // a pod whose drain is held up is still expected
+		for _, pods := range [][]*model.Pod{dm.s.Pending, dm.pods.leavingPods(), dm.anticipation.pods} { // a pod whose drain is held up is still expected
 			for _, p := range pods {
-				if was, ok := dm.mem.placements[p.UID]; ok && !dm.pods.covered[p.UID] {
+				if was, ok := dm.placements.mem.byPod[p.UID]; ok && !dm.slots.covered[p.UID] {
 					placed[p.UID] = was
 				}
 			}
 		}
 	}
-	dm.mem.placements = placed
+	dm.placements.mem.byPod = placed
 	for _, was := range placed {
-		dm.awaitsPods[was.node] = true
+		dm.placements.awaitsPods[was.node] = true
 	}
 	for name, h := range dm.reservations.byClaim {
 		if h.awaitedPods() > 0 {
-			dm.awaitsPods[name] = true
+			dm.placements.awaitsPods[name] = true
 		}
 	}
 	for _, g := range dm.commands.mem.hosts {
 		for name := range g {
-			dm.awaitsPods[name] = true
+			dm.placements.awaitsPods[name] = true
 		}
 	}
 	if len(placed) > 0 {
@@ -145,15 +146,35 @@ func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, p
 	}
 }
 
-type placement struct {
-	node  string
-	since time.Time
-}
-
 // placedSince is when a pod was first expected on a standing node.
 func (dm *demandStage) placedSince(p *model.Pod, room string) time.Time {
-	if was, ok := dm.mem.placements[p.UID]; ok && was.node == room {
+	if was, ok := dm.placements.mem.byPod[p.UID]; ok && was.node == room {
 		return was.since
 	}
 	return dm.now
 }
+
+// packWithoutAnticipated solves again without the anticipated pods, and says whether that serves an existing pod which
+// finds no machine otherwise: the anticipated ones may have taken all that can be had. It returns the demand, problem
+// and result of that.
+func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.ExistingNode, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
+	expected := func(p *model.Pod) bool { return p.Expected }
+	short := func(r solve.Refusal) bool {
+		return !r.Pod.Expected && slices.ContainsFunc(r.Reasons, func(w plan.Reason) bool { return slices.Contains(contentionCodes, w.Code) })
+	}
+	if !slices.ContainsFunc(with.Refused, short) || !slices.ContainsFunc(with.New, func(n solve.NewNode) bool { return slices.ContainsFunc(n.Pods, expected) }) &&
+		!slices.ContainsFunc(with.OnNodes, func(a solve.Assignment) bool { return slices.ContainsFunc(a.Pods, expected) }) {
+		return nil, nil, nil, false
+	}
+	there := slices.DeleteFunc(slices.Clone(left), expected)
+	problem, res := dm.packPods(there, rooms)
+	refused := make(map[*model.Pod]bool, len(res.Refused))
+	for _, r := range res.Refused {
+		refused[r.Pod] = true
+	}
+	return there, problem, res, slices.ContainsFunc(with.Refused, func(r solve.Refusal) bool { return !r.Pod.Expected && !refused[r.Pod] })
+}
+
+// contentionCodes are the reasons for which a pod may be refused because of where others are to go.
+var contentionCodes = []plan.Code{plan.Limit, plan.GroupMaximum, plan.OutOfCapacity, plan.TopologySpread, plan.PodAntiAffinity, plan.HostPortConflict,
+	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive}

@@ -15,8 +15,8 @@ import (
 // let it go to.
 type schedulerDisagreements struct {
 	*draft
-	mem    *disagreementMemory
-	demand *demandStage
+	mem        *disagreementMemory
+	placements *placements
 }
 
 // disagreementMemory is what schedulerDisagreements remembers from step to step.
@@ -82,7 +82,7 @@ func (sd *schedulerDisagreements) findRefused(left []*model.Pod) (kept []*model.
 		m := sd.of(p)
 		// A pod that kube-scheduler has not looked at yet has not been refused: the scheduler is behind, not of another
 		// opinion.
-		if was, ok := sd.demand.mem.placements[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !sd.now.Before(was.since.Add(sd.pol.DisagreementAfter)) && !slices.Contains(m.nodes, was.node) {
+		if was, ok := sd.placements.mem.byPod[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !sd.now.Before(was.since.Add(sd.pol.DisagreementAfter)) && !slices.Contains(m.nodes, was.node) {
 			m.nodes = append(m.nodes[:len(m.nodes):len(m.nodes)], was.node)
 			if m.since.IsZero() {
 				m.since = sd.now

@@ -33,7 +33,7 @@ func (df *driftConditions) writeConditions() {
 		if df.isWriting(c) {
 			continue // one write of a status at a time
 		}
-		if c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && u.Pool.Hash != "" {
+		if hasOldHash(u) {
 			// Another version's number can't be compared: it is taken to be today's.
 			df.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{hashAnnotation: u.Pool.Hash, hashVersionAnnotation: hashVersion},
 				Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Key: hashVersionAnnotation, Want: hashVersion, Have: c.Annotations[hashVersionAnnotation]}})
@@ -56,6 +56,23 @@ func (df *driftConditions) writeConditions() {
 	}
 }
 
+// hasOldHash says whether the hash on a claim was computed by another version's rules.
+func hasOldHash(u *disrupt.Candidate) bool {
+	a := u.Claim.Annotations
+	return a[hashAnnotation] != "" && a[hashVersionAnnotation] != hashVersion && u.Pool.Hash != ""
+}
+
+// isNotOffered says whether a machine's type and offering are not sold any more. It has drifted an hour after it was
+// made.
+func isNotOffered(u *disrupt.Candidate) bool { return len(u.Pool.Types) > 0 && u.PriceMicro < 0 }
+
+// hasWork says whether a machine has drifted, will with time, or bears a condition or a hash to be written: see
+// machineRules.
+func (df *driftConditions) hasWork(u *disrupt.Candidate) bool {
+	reason, _ := df.reason(u)
+	return reason != "" || isNotOffered(u) || hasOldHash(u) || u.Claim.Is(conditionDrifted)
+}
+
 // reason says why a machine has drifted, as the condition says it; an empty reason: it has not.
 func (df *driftConditions) reason(u *disrupt.Candidate) (reason, message string) {
 	c, p := u.Claim, u.Pool
@@ -65,7 +82,7 @@ func (df *driftConditions) reason(u *disrupt.Candidate) (reason, message string)
 	if u.UnmetRequirement != "" {
 		return "RequirementsDrifted", "the NodePool requires " + u.UnmetRequirement
 	}
-	if old := c.Created.Add(time.Hour); len(p.Types) > 0 && u.PriceMicro < 0 && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !df.now.Before(old) {
+	if old := c.Created.Add(time.Hour); isNotOffered(u) && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !df.now.Before(old) {
 		return "InstanceTypeNotFound", c.Labels[model.LabelInstanceType] + " is not offered any more in " + c.Labels[model.LabelZone] + " as " + c.Labels[model.LabelCapacityType]
 	}
 	if reason, asked := df.s.Drift[c.UID]; asked {

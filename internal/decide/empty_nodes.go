@@ -15,9 +15,12 @@ import (
 // for kube-scheduler may just be binding a pod to it.
 func (se *disruptionSearch) startEmpty() {
 	for _, u := range se.candidates.dirty {
+		if !se.hasEmptyWork(u) {
+			continue
+		}
 		c, n, pool := u.Claim, u.Node, u.Pool
-		if disrupt.HasWorkloadPods(n) || len(se.candidates.guard.Blockers(u, plan.Empty, true)) > 0 {
-			if due := se.candidates.guard.EligibleAt(u); !due.IsZero() && u.Initialized && !u.Nominated && !disrupt.HasWorkloadPods(n) && pool.Replicas < 0 && !disrupt.HasDoNotDisrupt(n.Annotations) {
+		if len(se.candidates.guard.Blockers(u, plan.Empty, true)) > 0 {
+			if due := se.candidates.guard.EligibleAt(u); !due.IsZero() && u.Initialized && !u.Nominated && !disrupt.HasDoNotDisrupt(n.Annotations) {
 				se.wakeAt(due)
 			}
 			continue
@@ -26,10 +29,16 @@ func (se *disruptionSearch) startEmpty() {
 			se.wakeAt(se.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
-		if se.commands.isInBackOff(c.UID) {
+		if se.backOffs.isInBackOff(c.UID) {
 			continue
 		}
 		se.commands.start(&disrupt.Command{Cause: plan.Empty, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: plan.Reason{
 			Code: plan.Empty, Pool: pool.Name, Subject: "node/" + n.Name, Key: "consolidateAfter", Want: pool.ConsolidateAfter.String()}})
 	}
+}
+
+// hasEmptyWork says whether a machine is to go for being empty, now or when its pool's consolidateAfter is over: see
+// machineRules.
+func (se *disruptionSearch) hasEmptyWork(u *disrupt.Candidate) bool {
+	return !disrupt.HasWorkloadPods(u.Node) && u.Pool.ConsolidateAfter >= 0 && u.Pool.Replicas < 0
 }

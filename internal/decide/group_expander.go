@@ -28,6 +28,11 @@ const (
 	byRandom     = "random"
 )
 
+// groupExpander ranks node groups by the rules of their NodeGroupClasses.
+type groupExpander struct {
+	*draft
+}
+
 // groupOption is a node group that might grow.
 type groupOption struct {
 	pool   int // of the problem
@@ -50,7 +55,7 @@ func rulesBeforePrice(p *model.NodePool) []string {
 }
 
 // rankGroups are the pools of a problem with the groups ranked that are to be.
-func (dm *demandStage) rankGroups(in *solve.Problem) []solve.Pool {
+func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 	type kind struct {
 		weight int32
 		rules  string
@@ -79,7 +84,7 @@ func (dm *demandStage) rankGroups(in *solve.Problem) []solve.Pool {
 	if len(order) == 0 {
 		return in.Pools
 	}
-	quick := dm.pol.Solve
+	quick := ge.pol.Solve
 	quick.Work = 0
 	standing := *in
 	standing.Pools = nil
@@ -201,16 +206,16 @@ func (o *groupOption) compare(x *groupOption) int {
 
 // balanceGroups has machines come from those of several groups alike that have fewest. Groups are alike for a machine
 // where they offer its type for the same price, and their nodes have the same labels but for those that may differ.
-func (dm *demandStage) balanceGroups(bought []solve.NewNode) {
+func (ge *groupExpander) balanceGroups(bought []solve.NewNode) {
 	var size, coming map[string]int64 // machines by group: those that are there or on their way, those of this plan
 	for i := range bought {
 		n := &bought[i]
-		p := dm.poolByName[n.Pool]
+		p := ge.poolByName[n.Pool]
 		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, hasMinValues) {
 			continue
 		}
 		if size == nil {
-			size, coming = dm.sizeByGroup(), map[string]int64{}
+			size, coming = sizeByGroup(ge.s.Claims), map[string]int64{}
 			for j := range bought {
 				coming[bought[j].Offering.Labels[model.LabelNodeGroup]]++
 			}

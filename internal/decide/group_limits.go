@@ -12,11 +12,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// nodeGroups are the node groups of which something has to be minded, and how many of their machines nothing is being
-// done to. A machine that no claim was made for does not count: it is better to keep one too many.
-func (ca *candidates) nodeGroups() map[string]*disrupt.NodeGroup {
-	out := map[string]*disrupt.NodeGroup{}
-	for _, p := range ca.s.Pools {
+// nodeGroups are the node groups of which something has to be minded, by name.
+type nodeGroups map[string]*disrupt.NodeGroup
+
+// newNodeGroups finds the node groups of which something has to be minded, and how many of their machines stay. A
+// machine that no claim was made for does not count: it is better to keep one too many.
+func newNodeGroups(s *model.Snapshot, isStaying func(*model.Claim) bool) nodeGroups {
+	out := nodeGroups{}
+	for _, p := range s.Pools {
 		if p.Scaling == nil {
 			continue
 		}
@@ -31,8 +34,8 @@ func (ca *candidates) nodeGroups() map[string]*disrupt.NodeGroup {
 	if len(out) == 0 {
 		return nil
 	}
-	for _, c := range ca.s.Claims {
-		if x := out[c.Labels[model.LabelNodeGroup]]; x != nil && c.ProviderID != "" && c.Deleting.IsZero() && ca.commands.ofClaim[c.Name] == "" && ca.interruptions.byClaim[c.Name] == nil && !ca.isDeleting(c) {
+	for _, c := range s.Claims {
+		if x := out[c.Labels[model.LabelNodeGroup]]; x != nil && c.ProviderID != "" && isStaying(c) {
 			x.Staying++
 		}
 	}
@@ -40,24 +43,24 @@ func (ca *candidates) nodeGroups() map[string]*disrupt.NodeGroup {
 }
 
 // removableByGroup is how many more machines of each group may go.
-func (ca *candidates) removableByGroup() map[string]int64 {
-	out := make(map[string]int64, len(ca.guard.NodeGroups))
-	for name, x := range ca.guard.NodeGroups {
+func (ng nodeGroups) removableByGroup() map[string]int64 {
+	out := make(map[string]int64, len(ng))
+	for name, x := range ng {
 		out[name] = max(0, x.Staying-x.MinSize)
 	}
 	return out
 }
 
 // isRefreshing says whether the cloud is replacing the machines of a group.
-func (ca *candidates) isRefreshing(group string) bool {
-	x := ca.guard.NodeGroups[group]
+func (ng nodeGroups) isRefreshing(group string) bool {
+	x := ng[group]
 	return x != nil && x.InstanceRefresh != ""
 }
 
 // withoutRefreshingGroups are pools that buy nothing from groups whose machines are being replaced.
-func (ca *candidates) withoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
+func (ng nodeGroups) withoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
 	return replaceOfferings(pools, func(o *model.Offering) bool {
-		if !o.Available || !ca.isRefreshing(o.Labels[model.LabelNodeGroup]) {
+		if !o.Available || !ng.isRefreshing(o.Labels[model.LabelNodeGroup]) {
 			return false
 		}
 		o.Available = false
@@ -68,13 +71,13 @@ func (ca *candidates) withoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
 // withinGroupMaximums are pools that buy no more from a group than its maximum leaves beside the machines that it has
 // and the claims that there are for more: the cloud was asked for its desired capacity a while ago, and may not have
 // heard of the last of them.
-func (pu *purchases) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
+func (dr *draft) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
 	if !slices.ContainsFunc(pools, func(p solve.Pool) bool {
 		return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool { return len(t.Offerings) > 0 && t.Offerings[0].Most > 0 })
 	}) {
 		return pools
 	}
-	taken := pu.membersByGroup()
+	taken := dr.membersByGroup()
 	return replaceOfferings(pools, func(o *model.Offering) bool {
 		g := o.Labels[model.LabelNodeGroup]
 		left := max(0, o.Most-taken[g])
@@ -88,20 +91,20 @@ func (pu *purchases) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
 
 // membersByGroup is how many machines each group has and is to have: those of claims, unless they have ended, and those
 // that are nobody's.
-func (pu *purchases) membersByGroup() map[string]int64 {
+func (dr *draft) membersByGroup() map[string]int64 {
 	gone, claimed := map[string]bool{}, map[string]bool{} // by provider id
-	for _, i := range pu.s.Instances {
+	for _, i := range dr.s.Instances {
 		gone[i.ProviderID] = i.Gone
 	}
 	out := map[string]int64{}
-	for _, c := range pu.s.Claims {
-		if c.ProviderID == "" && (!c.Deleting.IsZero() || pu.decided[plan.DeleteClaim{UID: c.UID}.Key()]) || gone[c.ProviderID] {
+	for _, c := range dr.s.Claims {
+		if c.ProviderID == "" && (!c.Deleting.IsZero() || dr.decided[plan.DeleteClaim{UID: c.UID}.Key()]) || gone[c.ProviderID] {
 			continue // it gets none, or its machine has ended
 		}
 		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
 		out[groupOfClaim(c)]++
 	}
-	for _, i := range pu.s.Instances {
+	for _, i := range dr.s.Instances {
 		if !i.Gone && i.ClaimUID == "" && !claimed[i.ProviderID] {
 			out[i.Labels[model.LabelNodeGroup]]++
 		}
@@ -144,9 +147,9 @@ func replaceOfferings(pools []solve.Pool, change func(*model.Offering) bool) []s
 }
 
 // sizeByGroup is how many machines each node group has, and is to have for claims under way.
-func (dm *demandStage) sizeByGroup() map[string]int64 {
+func sizeByGroup(claims []*model.Claim) map[string]int64 {
 	out := map[string]int64{}
-	for _, c := range dm.s.Claims {
+	for _, c := range claims {
 		if c.Deleting.IsZero() {
 			out[groupOfClaim(c)]++
 		}

@@ -292,6 +292,3 @@ func trimZeros(r model.Resources) model.Resources {
 	}
 	return r
 }
-
-// unownedNodeGrace is how long a node that is no claim's may yet turn out to be one's.
-const unownedNodeGrace = 2 * time.Minute

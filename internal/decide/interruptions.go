@@ -5,13 +5,10 @@ package decide
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
-	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // A machine whose cloud has said that it will take it away is an interrupted one. Its pods are demand at once, all of
@@ -23,10 +20,7 @@ import (
 // interruptions are the machines that their cloud takes away.
 type interruptions struct {
 	*draft
-	mem          *interruptionMemory
-	commands     *disruptionCommands
-	demand       *demandStage
-	reservations *reservations
+	mem *interruptionMemory
 
 	byClaim map[string]*interrupted // by claim name; nil: there are none
 }
@@ -109,6 +103,9 @@ func (it *interruptions) read() {
 	}
 }
 
+// hasWork says whether the cloud takes a machine away: see machineRules.
+func (it *interruptions) hasWork(u *disrupt.Candidate) bool { return it.byClaim[u.Claim.Name] != nil }
+
 // areDue says whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once,
 // though together with those of others whose notices come in the same moment.
 func (it *interruptions) areDue() bool {
@@ -150,56 +147,4 @@ func (it *interruptions) areDue() bool {
 		known[x.claim.UID] = true
 	}
 	return true
-}
-
-// advance takes each interrupted machine one step on.
-func (it *interruptions) advance() {
-	if len(it.byClaim) == 0 {
-		return
-	}
-	homes := map[string]*model.Claim{} // by pod uid: the claim that has a slot for its successor
-	for _, name := range sortedKeys(it.reservations.byClaim) {
-		h := it.reservations.byClaim[name]
-		for _, p := range h.pods {
-			homes[p.UID] = h.claim
-		}
-	}
-	for _, name := range sortedKeys(it.byClaim) {
-		x := it.byClaim[name]
-		c := x.claim
-		if !c.Deleting.IsZero() {
-			continue
-		}
-		why := plan.Reason{Code: plan.Interrupted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: x.notice.Kind, Want: x.deadline.UTC().Format(time.RFC3339)}
-		gone := plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why}
-		if x.notice.Kind == StateChange || len(x.pods) == 0 || !it.now.Before(x.drain) {
-			it.addAction(gone)
-			continue
-		}
-		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !it.isWriting(c) {
-			it.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
-				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ", it is gone at " + why.Want}}})
-		}
-		if !slices.Contains(x.node.Taints, disruptedTaint) {
-			it.commands.taintCandidate(x.node, c, commandRecord{Cause: plan.Interrupted, ID: x.notice.Kind})
-			it.wakeAt(x.drain)
-			continue
-		}
-		ready := true
-		for _, p := range x.pods {
-			if p.Owner.UID == "" {
-				continue // it will have no successor, so no place to wait for
-			}
-			if home := homes[p.UID]; home != nil {
-				ready = ready && home.Is(lifecycle.Initialized)
-			} else if _, ok := it.demand.mem.placements[p.UID]; !ok {
-				ready = false
-			}
-		}
-		if ready {
-			it.addAction(gone)
-			continue
-		}
-		it.wakeAt(x.drain)
-	}
 }

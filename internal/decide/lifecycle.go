@@ -15,7 +15,7 @@ import (
 type claimLifecycle struct {
 	*draft
 	mem           *lifecycleMemory
-	commands      *disruptionCommands
+	commands      *commandTable
 	memo          *unchangedMachines
 	registrations *registrations
 	reservations  *reservations

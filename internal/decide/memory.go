@@ -9,16 +9,21 @@ package decide
 type Memory struct {
 	unchanged     unchangedMemory
 	interruptions interruptionMemory
+	backOffs      backOffMemory
 	reservations  reservationMemory
 	shortfalls    shortfallMemory
 	disagreements disagreementMemory
 	lifecycle     lifecycleMemory
 	registrations registrationMemory
 	status        statusMemory
+	slots         slotMemory
+	placements    placementMemory
+	anticipation  anticipationMemory
 	demand        demandMemory
+	smallNodes    smallNodeMemory
 	purchases     purchaseMemory
 	commands      commandMemory
 	forecast      forecastMemory
 	search        searchMemory
-	pacing        pacingMemory
+	evictions     evictionMemory
 }

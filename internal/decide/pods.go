@@ -6,7 +6,6 @@ package decide
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -14,34 +13,31 @@ import (
 
 // podTable says of each pod which of these classes it is in; a stage asks for a class by its name.
 //
-//	covered            it has a slot: on a machine that is coming, or on a reserved node
 //	demand             pending, and kube-scheduler found no node (isDemand)
 //	leaving            on a node that is drained or about to be taken away, and it will have a successor (leavingPods)
 //	to replace         on a candidate of a disruption command that has replacements or hosts (podsToReplace)
 //	to reschedule      on a candidate of a command that has not begun to delete it (podsToReschedule)
-//	anticipated        a ReplicaSet is about to make it (anticipatedPods)
 //	terminating        evicted and ending, and it will have a successor (terminatingPods)
-//	successor pending  gone a moment ago, and its successor has not been seen (evictionPacing.podsPendingSuccessor)
-//	unbound in transit any of these or pending, without a slot: it will take free capacity (unboundInTransit)
 //
-// Machines are bought for demand, leaving and anticipated pods that are not covered (withoutMachine). Slots go to demand
-// first, then to leaving pods, pods to replace and anticipated ones (notPendingYet).
+// The stages after it add to these:
+//
+//	successor pending  gone a moment ago, and its successor has not been seen (evictions.podsPendingSuccessor)
+//	anticipated        a ReplicaSet is about to make it (anticipation.pods)
+//	covered            it has a slot: on a machine that is coming, or on a reserved node (slotAssignment.covered)
+//	unbound in transit any of these or pending, without a slot: it will take free capacity (podsInTransit)
+//
+// Machines are bought for demand, leaving and anticipated pods that are not covered (slotAssignment.withoutMachine).
+// Slots go to demand first, then to leaving pods, pods to replace and anticipated ones (slotAssignment.notPendingYet).
 type podTable struct {
 	*draft
-	commands      *disruptionCommands
-	demand        *demandStage
+	commands      *commandTable
 	interruptions *interruptions
-	pacing        *evictionPacing
-	reservations  *reservations
 	rollouts      *rollouts
 
-	covered             map[string]bool       // by uid: pods that have a slot
 	unschedulable       map[*model.Class]bool // classes of which kube-scheduler has refused a pod that is still pending
 	schedulerRefusedAll bool                  // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
-	anticipated         []*model.Pod          // valid where anticipatedKnown
-	anticipatedKnown    bool
-	demandClasses       map[classOwner]bool // nil before it is asked for
-	leavers             []*model.Pod        // valid where leaversKnown
+	demandClasses       map[classOwner]bool   // nil before it is asked for
+	leavers             []*model.Pod          // valid where leaversKnown
 	leaversKnown        bool
 }
 
@@ -66,108 +62,6 @@ func (pt *podTable) demandHasClass(p *model.Pod) bool {
 		}
 	}
 	return pt.demandClasses[classOwner{p.Class, p.Owner.UID}]
-}
-
-// classOwner are the pods of a class that have one owner.
-type classOwner struct {
-	class *model.Class
-	owner string
-}
-
-// unboundInTransit returns the pods that are to be bound somewhere and have no slot: which standing node's capacity
-// they take is not known before they are there. Pods that have been pending for Policy.InTransitWait take none, unless
-// they are expected on a node.
-func (pt *podTable) unboundInTransit() []*model.Pod {
-	var out []*model.Pod
-	for _, p := range pt.s.Pending {
-		if _, expected := pt.demand.mem.placements[p.UID]; !pt.covered[p.UID] && IsForScheduler(p) && (expected || pt.now.Before(p.Created.Add(pt.pol.InTransitWait))) {
-			out = append(out, p)
-		}
-	}
-	for _, p := range pt.leavingPods() {
-		if !pt.covered[p.UID] {
-			out = append(out, p)
-		}
-	}
-	for _, c := range pt.dirtyClaims {
-		if n := pt.nodeOf(c); n != nil && pt.isAboutToBeDeleted(c) {
-			out = append(out, pt.unreservedPodsOn(n)...)
-		}
-	}
-	return slices.Concat(out, pt.terminatingUnreserved(), pt.pacing.podsPendingSuccessor())
-}
-
-// unreservedPodsOn returns the pods on a node that must be rescheduled when it goes and have no slot.
-func (pt *podTable) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
-	for _, p := range n.Pods {
-		if disrupt.IsReschedulable(p) && !pt.covered[p.UID] {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// areInTransit says whether pods are on their way to standing nodes because of a command or a drain begun within
-// Policy.InTransitWait, so that free capacity is not known. A longer drain is not waited for; its pods are then
-// reckoned with instead.
-func (pt *podTable) areInTransit() bool {
-	recent := func(since time.Time) bool { return pt.now.Before(since.Add(pt.pol.InTransitWait)) }
-	uncovered := func(c *model.Claim) bool {
-		n := pt.nodeOf(c)
-		return n != nil && len(pt.unreservedPodsOn(n)) > 0
-	}
-	for _, id := range sortedKeys(pt.commands.byID) {
-		for _, c := range pt.commands.byID[id].candidates {
-			if recent(pt.commands.byID[id].since) && uncovered(c) {
-				return true
-			}
-		}
-	}
-	for _, c := range pt.dirtyClaims {
-		if !c.Deleting.IsZero() && recent(c.Deleting) && uncovered(c) {
-			return true
-		}
-	}
-	for _, p := range pt.s.Pending {
-		if pt.isDemand(p) && !pt.covered[p.UID] && recent(p.Created) {
-			return true
-		}
-	}
-	for _, a := range pt.pacing.mem.evictions { // it may have no successor yet that anybody could see
-		if !a.slot && pt.now.Before(a.at.Add(successorTimeout)) {
-			return true
-		}
-	}
-	for _, name := range sortedKeys(pt.reservations.byClaim) { // capacity that other pods may take until its own are there
-		if h := pt.reservations.byClaim[name]; !h.claim.Reserved && h.awaitedPods() > 0 && recent(h.claim.Created) {
-			return true
-		}
-	}
-	return false
-}
-
-// terminatingUnreserved returns the pods that are ending, have a successor only after their end, and for whose
-// successors no slot is open.
-func (pt *podTable) terminatingUnreserved() (out []*model.Pod) {
-	dying := slices.DeleteFunc(pt.terminatingPods(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
-	if len(dying) == 0 {
-		return nil
-	}
-	open := map[slotKey]int{}
-	for _, h := range pt.reservations.byClaim {
-		for _, s := range h.slots {
-			open[slotKey{s.Class, s.Owner}] += s.Count - s.bound - s.matched
-		}
-	}
-	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
-	for _, p := range dying {
-		if k := pt.slotKeyOf(p); open[k] > 0 {
-			open[k]--
-		} else {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // terminatingPods returns the pods that are ending on nodes being emptied and will have a successor.
@@ -286,28 +180,8 @@ func (pt *podTable) podsToReschedule() []*model.Pod {
 	return out
 }
 
-// withoutMachine returns the pods that machines are bought for: demand, leaving and anticipated ones without a slot, in
-// this order.
-func (pt *podTable) withoutMachine() []*model.Pod {
-	leaving := pt.leavingPods()
-	out := make([]*model.Pod, 0, len(pt.s.Pending))
-	for _, p := range pt.s.Pending {
-		if pt.isDemand(p) && !pt.covered[p.UID] {
-			out = append(out, p)
-		}
-	}
-	for _, pods := range [][]*model.Pod{leaving, pt.anticipatedPods()} {
-		for _, p := range pods {
-			if !pt.covered[p.UID] {
-				out = append(out, p)
-			}
-		}
-	}
-	return out
-}
-
-// notPendingYet returns the pods that slots are kept for though they, or their successors, are not pending yet: leaving
-// ones, ones to replace, anticipated ones, in this order.
-func (pt *podTable) notPendingYet() []*model.Pod {
-	return slices.Concat(pt.leavingPods(), pt.podsWithReplacements(), pt.anticipatedPods())
+// classOwner are the pods of a class that have one owner.
+type classOwner struct {
+	class *model.Class
+	owner string
 }

@@ -6,6 +6,7 @@ package decide
 import (
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -32,7 +33,7 @@ func (ps *poolStatus) write() {
 		used[name], count[name] = x.capacity.Clone(), x.count
 	}
 	for _, c := range ps.dirtyClaims {
-		if c.Pool == "" || c.Provisional || c.ProviderID == "" {
+		if c.Pool == "" || !isInStatus(c) {
 			continue
 		}
 		used[c.Pool] = used[c.Pool].AddInto(c.Capacity, 1)
@@ -59,6 +60,12 @@ func (ps *poolStatus) write() {
 	}
 	ps.mem.writtenAt = at
 }
+
+// isInStatus says whether the status of its pool counts a claim.
+func isInStatus(c *model.Claim) bool { return !c.Provisional && c.ProviderID != "" }
+
+// hasWork says whether a machine is not counted by its pool's status: see machineRules.
+func (ps *poolStatus) hasWork(u *disrupt.Candidate) bool { return !isInStatus(u.Claim) }
 
 // poolConditions returns the conditions of a NodePool's status that say whether it may buy.
 func poolConditions(p *model.NodePool) map[string]model.Condition {

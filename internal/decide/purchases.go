@@ -17,9 +17,8 @@ import (
 // purchases knows what may still be bought, and makes the claims for what is.
 type purchases struct {
 	*draft
-	mem          *purchaseMemory
-	memo         *unchangedMachines
-	reservations *reservations
+	mem  *purchaseMemory
+	memo *unchangedMachines
 
 	namedClaims map[string]bool // names given to claims of static pools in this step
 }
@@ -63,7 +62,7 @@ func (pu *purchases) pools() []solve.Pool {
 		}
 		count[c.Pool]++
 		size := c.Capacity
-		if size.IsZero() {
+		if !isSizeKnown(c) {
 			// It may come as any of the types that it was decided on with, though some, or all, are not offered any
 			// more.
 			_, most, _ := pu.sizeRange(c)
@@ -84,6 +83,12 @@ func (pu *purchases) pools() []solve.Pool {
 	}
 	return pu.withinGroupMaximums(out)
 }
+
+// isSizeKnown says whether it is known how large a claim's machine is.
+func isSizeKnown(c *model.Claim) bool { return !c.Capacity.IsZero() }
+
+// hasWork says whether a machine's size has yet to be reckoned: see machineRules.
+func (pu *purchases) hasWork(u *disrupt.Candidate) bool { return !isSizeKnown(u.Claim) }
 
 // rememberClaimSizes remembers how large the machines may become that have not come yet.
 func (pu *purchases) rememberClaimSizes() {
@@ -110,7 +115,7 @@ func (pu *purchases) createClaims(nodes []solve.NewNode) {
 	for i := range nodes {
 		n := &nodes[i]
 		pool := pu.poolByName[n.Pool]
-		why := pu.reservations.reservationRefusal(pool, n.Requests, n.Pods)
+		why := pu.reservationRefusal(pool, n.Requests, n.Pods)
 		a := plan.CreateClaim{
 			Name: pu.newClaimName(n.Pool, n.Pods), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
 			Slots: slotsForPods(n.Pods), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,

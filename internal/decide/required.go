@@ -15,11 +15,18 @@ import (
 // requiredDisruption replaces machines that must go: broken, expired, drifted.
 type requiredDisruption struct {
 	*draft
+	backOffs   *backOffs
 	candidates *candidates
 	commands   *disruptionCommands
 	health     *nodeHealth
 	search     *disruptionSearch
 	static     *staticPools
+}
+
+// hasWork says whether a machine has expired; for the others that must go, nodeHealth and driftConditions speak. See
+// machineRules.
+func (rq *requiredDisruption) hasWork(u *disrupt.Candidate) bool {
+	return lifecycle.IsExpired(u.Claim, rq.now)
 }
 
 // replace starts the next disruption command of a machine that must go: broken, expired, drifted. Machines without pods
@@ -38,7 +45,7 @@ func (rq *requiredDisruption) replace() bool {
 		case u.CommandID != "":
 		case rq.health.canReplaceBroken(c):
 			queue = append(queue, due{u, plan.Unhealthy, rq.health.byClaim[c.Name].due, -1})
-		case u.Initialized && lifecycle.IsExpired(c, rq.now):
+		case u.Initialized && rq.hasWork(u):
 			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
 		case c.Is(conditionDrifted):
 			queue = append(queue, due{u, plan.Drifted, c.Conditions[conditionDrifted].Since, 1})
@@ -58,7 +65,7 @@ func (rq *requiredDisruption) replace() bool {
 	})
 	for _, d := range queue {
 		u := d.u
-		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.commands.isInBackOff(u.Claim.UID) {
+		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.backOffs.isInBackOff(u.Claim.UID) {
 			continue
 		}
 		if rq.isWriting(u.Claim) {
@@ -86,7 +93,7 @@ func (rq *requiredDisruption) replace() bool {
 				}
 			}
 			if m == nil {
-				rq.commands.backOffClaim(u.Claim.UID, rq.pol.BackOff/10)
+				rq.backOffs.backOffClaim(u.Claim.UID, rq.pol.BackOff/10)
 				rq.out.Kept = append(rq.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})
 				continue
 			}

@@ -4,10 +4,10 @@
 package decide
 
 import (
-	"maps"
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -17,11 +17,7 @@ import (
 type reservations struct {
 	*draft
 	mem           *reservationMemory
-	commands      *disruptionCommands
-	demand        *demandStage
-	disagreements *schedulerDisagreements
 	interruptions *interruptions
-	pods          *podTable
 	shortfalls    *capacityShortfalls
 
 	byClaim map[string]*reservation // by claim name
@@ -29,9 +25,7 @@ type reservations struct {
 
 // reservationMemory is what reservations remembers from step to step.
 type reservationMemory struct {
-	awaited         map[string]bool      // by claim: pods were to come to it at the last step
-	emptySlotsSince map[string]time.Time // by claim: since when it has slots that no pod is left for
-	landedAt        map[string]time.Time // by claim: when a pod of its reservation was last on its way or came
+	landedAt map[string]time.Time // by claim: when a pod of its reservation was last on its way or came
 
 	schedulerLandedAt time.Time // when kube-scheduler last bound a pod to a node that is reserved for it
 }
@@ -82,7 +76,7 @@ func (rt *reservations) landingStatus(h *reservation) (coming bool, since time.T
 	return false, since
 }
 
-// read finds the claims that hold capacity for pods, and which pending pods their slots are for.
+// read finds the claims that hold capacity for pods.
 func (rt *reservations) read() {
 	rt.byClaim = map[string]*reservation{}
 	for _, c := range rt.dirtyClaims {
@@ -109,81 +103,6 @@ func (rt *reservations) read() {
 		rt.shortfalls.found = rt.shortfalls.checkCapacity(h) || rt.shortfalls.found
 		rt.byClaim[c.Name] = h
 	}
-	rt.assignSlots()
-	ending := rt.endingSlots()
-	for _, h := range rt.byClaim {
-		for i := range h.slots {
-			s := &h.slots[i]
-			h.ending = h.ending || s.bound+s.matched < s.Count && ending[slotKey{s.Class, s.Owner}]
-		}
-	}
-	rt.releaseEmptySlots(ending)
-}
-
-// endingSlots are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say,
-// makes the next one only when the last is wholly gone.
-func (rt *reservations) endingSlots() map[slotKey]bool {
-	out := map[slotKey]bool{}
-	if len(rt.byClaim) == 0 {
-		return out
-	}
-	for _, p := range rt.pods.terminatingPods() {
-		out[rt.slotKeyOf(p)] = true
-	}
-	return out
-}
-
-// releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a
-// successor. A node that is usable has waited for them long enough after Policy.DeadSlot.
-func (rt *reservations) releaseEmptySlots(ending map[slotKey]bool) {
-	idle := map[string]time.Time{}
-	var coming map[slotKey]bool
-	for _, name := range sortedKeys(rt.byClaim) {
-		h := rt.byClaim[name]
-		if h.node == nil || h.claim.UID == "" || !h.isUsable() {
-			continue
-		}
-		if coming == nil {
-			coming = maps.Clone(ending)
-			for _, p := range rt.s.Pending {
-				if !rt.pods.covered[p.UID] {
-					coming[rt.slotKeyOf(p)] = true
-				}
-			}
-			for _, p := range rt.pods.notPendingYet() { // successors of pods yet to be evicted, and pods yet to be made
-				coming[rt.slotKeyOf(p)] = true
-			}
-		}
-		dead := false
-		for _, s := range h.slots {
-			dead = dead || s.bound+s.matched < s.Count && !coming[slotKey{s.Class, s.Owner}]
-		}
-		if !dead {
-			continue
-		}
-		since, ok := rt.mem.emptySlotsSince[name]
-		if !ok {
-			since = rt.now
-		}
-		if due := since.Add(rt.pol.EmptySlotGrace); rt.now.Before(due) {
-			idle[name] = since
-			rt.wakeAt(due)
-			continue
-		}
-		var left []model.Slot
-		for i := range h.slots {
-			s := &h.slots[i]
-			if !coming[slotKey{s.Class, s.Owner}] {
-				s.Count = s.bound + s.matched
-			}
-			if s.Count > 0 {
-				left = append(left, s.Slot)
-			}
-		}
-		rt.addAction(plan.UpdateClaim{Claim: name, UID: h.claim.UID, SetSlots: true, Slots: left,
-			Why: plan.Reason{Code: plan.Landed, Pool: h.claim.Pool, Subject: name}})
-	}
-	rt.mem.emptySlotsSince = idle
 }
 
 // rewriteUnsureSlots has slots written again where nobody knows whether they were. Whatever else this step wants of
@@ -222,39 +141,6 @@ func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) bool {
 	return false
 }
 
-// reservationRefusal says why a new claim can't be reserved for its pods; an empty code: it can.
-func (rt *reservations) reservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
-	if rt.pol.Landing == LandOff {
-		return plan.Reason{Code: plan.LandingOff, Pool: pool.Name}
-	}
-	for d := int(model.FirstExtended); d < len(requests); d++ {
-		if requests[d] > 0 {
-			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Key: rt.s.ResourceNames[d]}
-		}
-	}
-	if len(pool.StartupTaints) > 0 {
-		return plan.Reason{Code: plan.StartupTaints, Pool: pool.Name, Key: pool.StartupTaints[0].Key}
-	}
-	strict := false
-	why := plan.Reason{Code: plan.TolerateAll, Pool: pool.Name, Subject: "pod/" + pods[0].Key()}
-	for _, p := range pods {
-		for _, s := range p.Class.Spread {
-			if s.Hard && s.HonorTaints && s.MinDomains > 0 {
-				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: "pod/" + p.Key(), Key: s.TopologyKey}
-			}
-		}
-		if p.Unreservable && rt.bindRefusal(p).Code != "" {
-			why = plan.Reason{Code: plan.PatchRefused, Pool: pool.Name, Subject: "pod/" + p.Key()}
-			continue
-		}
-		strict = strict || !p.Class.ToleratesEverything()
-	}
-	if !strict {
-		return why
-	}
-	return plan.Reason{}
-}
-
 // hasReservedSlot says whether some reservation has slots for the class and owner of a pod.
 func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
 	k := rt.slotKeyOf(p)
@@ -266,34 +152,6 @@ func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
 	return false
 }
 
-// findLost says whether a claim that pods were to come to holds nothing for them any more, because it failed or its
-// reservation is over, and some pod has no machine now. Claims are compared and not pods, for which of many alike pods
-// has a slot changes with every pod that comes.
-func (rt *reservations) findLost() bool {
-	lost := false
-	for name := range rt.mem.awaited {
-		lost = lost || rt.byClaim[name] == nil
-	}
-	awaiting := make(map[string]bool, len(rt.byClaim))
-	for name, h := range rt.byClaim {
-		for i := range h.slots {
-			if h.slots[i].matched > 0 {
-				awaiting[name] = true
-			}
-		}
-	}
-	rt.mem.awaited = awaiting
-	if !lost && !rt.shortfalls.found {
-		return false
-	}
-	found := false
-	for _, p := range rt.s.Pending {
-		found = found || !rt.pods.covered[p.UID] && rt.pods.isDemand(p)
-	}
-	uncovered := func(p *model.Pod) bool { return !rt.pods.covered[p.UID] }
-	return found || slices.ContainsFunc(rt.pods.leavingPods(), uncovered) || slices.ContainsFunc(rt.pods.anticipatedPods(), uncovered)
-}
-
 // claimOfNode is the claim that a node names, and what it holds for pods.
 func (rt *reservations) claimOfNode(p int32) (*model.Claim, *reservation) {
 	if at := rt.claims.claimOf[p]; at >= 0 {
@@ -301,4 +159,10 @@ func (rt *reservations) claimOfNode(p int32) (*model.Claim, *reservation) {
 		return c, rt.byClaim[c.Name]
 	}
 	return nil, nil
+}
+
+// hasWork says whether a machine's claim holds capacity for pods, or its slots are to be written again: see
+// machineRules.
+func (rt *reservations) hasWork(u *disrupt.Candidate) bool {
+	return rt.byClaim[u.Claim.Name] != nil || u.Claim.SlotsUnsure
 }

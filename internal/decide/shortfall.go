@@ -27,9 +27,7 @@ import (
 // capacityShortfalls are machines that came with less for pods than was promised.
 type capacityShortfalls struct {
 	*draft
-	mem          *shortfallMemory
-	pods         *podTable
-	reservations *reservations
+	mem *shortfallMemory
 
 	found bool // one was found in this step: what was bought for its pods has no capacity now
 }

@@ -5,11 +5,48 @@ package decide
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
+
+// slotAssignment hands the slots of reservations to pods.
+type slotAssignment struct {
+	*draft
+	mem           *slotMemory
+	anticipation  *anticipation
+	commands      *commandTable
+	disagreements *schedulerDisagreements
+	pods          *podTable
+	reservations  *reservations
+	shortfalls    *capacityShortfalls
+
+	covered map[string]bool // by uid: pods that have a slot
+}
+
+// slotMemory is what slotAssignment remembers from step to step.
+type slotMemory struct {
+	awaited         map[string]bool      // by claim: pods were to come to it at the last step
+	emptySlotsSince map[string]time.Time // by claim: since when it has slots that no pod is left for
+}
+
+// assign hands the slots of all reservations to pods, and gives up those for which no pod is left.
+func (sa *slotAssignment) assign() {
+	sa.assignSlots()
+	ending := sa.endingSlots()
+	for _, h := range sa.reservations.byClaim {
+		for i := range h.slots {
+			s := &h.slots[i]
+			h.ending = h.ending || s.bound+s.matched < s.Count && ending[slotKey{s.Class, s.Owner}]
+		}
+	}
+	sa.releaseEmptySlots(ending)
+}
 
 // slotRef is one kind of slot of a reservation.
 type slotRef struct {
@@ -20,11 +57,11 @@ type slotRef struct {
 // assignSlots hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to
 // open slots of their class and owner, the oldest first and to the machines that are furthest on their way (remote),
 // claims by name. Pods on nodes being drained take open slots too: their successors will come for them.
-func (rt *reservations) assignSlots() {
-	rt.pods.covered = map[string]bool{}
+func (sa *slotAssignment) assignSlots() {
+	sa.covered = map[string]bool{}
 	open := map[slotKey][]slotRef{}
-	for _, name := range sortedKeys(rt.byClaim) {
-		h := rt.byClaim[name]
+	for _, name := range sortedKeys(sa.reservations.byClaim) {
+		h := sa.reservations.byClaim[name]
 		for i, s := range h.slots {
 			k := slotKey{s.Class, s.Owner}
 			open[k] = append(open[k], slotRef{h, i})
@@ -33,13 +70,13 @@ func (rt *reservations) assignSlots() {
 	if len(open) == 0 {
 		return
 	}
-	rt.fillSlots(open)
+	sa.fillSlots(open)
 }
 
 // assignSlot gives a pod one of these slots, on one claim only if it is named, and says whether there was one.
-func (rt *reservations) assignSlot(p *model.Pod, refs []slotRef, only string) bool {
+func (sa *slotAssignment) assignSlot(p *model.Pod, refs []slotRef, only string) bool {
 	for _, h := range refs {
-		if only != "" && h.claim.Name != only || rt.disagreements.isBarred(p, h.node) {
+		if only != "" && h.claim.Name != only || sa.disagreements.isBarred(p, h.node) {
 			continue
 		}
 		s := &h.slots[h.slot]
@@ -48,41 +85,41 @@ func (rt *reservations) assignSlot(p *model.Pod, refs []slotRef, only string) bo
 		}
 		s.matched++
 		h.pods = append(h.pods, p)
-		if p.Unreservable && rt.bindRefusal(p).Code != "" {
+		if p.Unreservable && sa.bindRefusal(p).Code != "" {
 			s.refused++
 		}
-		rt.pods.covered[p.UID] = true
+		sa.covered[p.UID] = true
 		return true
 	}
 	return false
 }
 
 // fillSlots remembers which demand has a slot.
-func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
-	for _, p := range rt.s.Pending {
+func (sa *slotAssignment) fillSlots(open map[slotKey][]slotRef) {
+	for _, p := range sa.s.Pending {
 		if p.Binding == "" {
 			continue
 		}
-		if n := findNode(rt.s, p.Binding); n >= 0 { // whether it lands there is not ours to say any more
-			if c, h := rt.claimOfNode(n); h != nil {
-				rt.assignSlot(p, open[rt.slotKeyOf(p)], c.Name)
+		if n := findNode(sa.s, p.Binding); n >= 0 { // whether it lands there is not ours to say any more
+			if c, h := sa.reservations.claimOfNode(n); h != nil {
+				sa.assignSlot(p, open[sa.slotKeyOf(p)], c.Name)
 			}
 		}
 	}
-	for _, p := range rt.s.Pending {
+	for _, p := range sa.s.Pending {
 		for _, r := range p.Reservations {
-			if !rt.pods.covered[p.UID] && rt.byClaim[r] != nil && rt.assignSlot(p, open[rt.slotKeyOf(p)], r) {
+			if !sa.covered[p.UID] && sa.reservations.byClaim[r] != nil && sa.assignSlot(p, open[sa.slotKeyOf(p)], r) {
 				break
 			}
 		}
 	}
 	// Replacements are for the pods of their command before others like them that are pending: evicted, those would
 	// have to wait instead.
-	for _, id := range sortedKeys(rt.commands.byID) {
-		m := rt.commands.byID[id]
-		for _, p := range rt.pods.podsToReplace(m) {
+	for _, id := range sortedKeys(sa.commands.byID) {
+		m := sa.commands.byID[id]
+		for _, p := range sa.pods.podsToReplace(m) {
 			for _, c := range m.replacements {
-				if rt.assignSlot(p, open[rt.slotKeyOf(p)], c.Name) {
+				if sa.assignSlot(p, open[sa.slotKeyOf(p)], c.Name) {
 					break
 				}
 			}
@@ -94,11 +131,11 @@ func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
 	}
 	var wait []waiting
 	nearest := map[slotKey][]slotRef{}
-	for _, p := range rt.s.Pending {
-		if rt.pods.covered[p.UID] || !rt.pods.isDemand(p) {
+	for _, p := range sa.s.Pending {
+		if sa.covered[p.UID] || !sa.pods.isDemand(p) {
 			continue
 		}
-		k := rt.slotKeyOf(p)
+		k := sa.slotKeyOf(p)
 		b, ok := nearest[k]
 		if !ok {
 			b = slices.Clone(open[k])
@@ -113,37 +150,181 @@ func (rt *reservations) fillSlots(open map[slotKey][]slotRef) {
 	}
 	slices.SortFunc(wait, func(a, b waiting) int { return comparePodAge(a.Pod, b.Pod) })
 	for _, w := range wait {
-		rt.assignSlot(w.Pod, w.refs, "")
+		sa.assignSlot(w.Pod, w.refs, "")
 	}
 	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: a look in vain costs
 	// it as much as one that finds a node, and delays the pod's next.
-	for _, name := range sortedKeys(rt.byClaim) {
-		h := rt.byClaim[name]
-		if !rt.acceptsUnexamined(h) {
+	for _, name := range sortedKeys(sa.reservations.byClaim) {
+		h := sa.reservations.byClaim[name]
+		if !sa.acceptsUnexamined(h) {
 			continue
 		}
-		for _, p := range rt.s.Pending {
-			if !rt.pods.covered[p.UID] && IsForScheduler(p) {
-				rt.assignSlot(p, open[rt.slotKeyOf(p)], name)
+		for _, p := range sa.s.Pending {
+			if !sa.covered[p.UID] && IsForScheduler(p) {
+				sa.assignSlot(p, open[sa.slotKeyOf(p)], name)
 			}
 		}
 	}
-	for _, p := range rt.pods.notPendingYet() {
-		if !rt.pods.covered[p.UID] {
-			rt.assignSlot(p, open[rt.slotKeyOf(p)], "")
+	for _, p := range sa.notPendingYet() {
+		if !sa.covered[p.UID] {
+			sa.assignSlot(p, open[sa.slotKeyOf(p)], "")
 		}
 	}
 }
 
 // acceptsUnexamined says whether pods may take a reservation's slots before kube-scheduler has looked at them: we bind
 // them, or their predecessors were evicted for a node that is there.
-func (rt *reservations) acceptsUnexamined(h *reservation) bool {
+func (sa *slotAssignment) acceptsUnexamined(h *reservation) bool {
 	if h.node == nil || !h.claim.Reserved || h.awaitedPods() == 0 {
 		return false
 	}
-	if rt.pol.Landing == LandBind {
+	if sa.pol.Landing == LandBind {
 		return h.node.Ready && isRegistered(h.node)
 	}
-	m := rt.commands.servedBy(h.claim)
+	m := sa.commands.servedBy(h.claim)
 	return m != nil && m.deleting > 0 && h.claim.Is(lifecycle.Initialized)
+}
+
+// endingSlots are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say,
+// makes the next one only when the last is wholly gone.
+func (sa *slotAssignment) endingSlots() map[slotKey]bool {
+	out := map[slotKey]bool{}
+	if len(sa.reservations.byClaim) == 0 {
+		return out
+	}
+	for _, p := range sa.pods.terminatingPods() {
+		out[sa.slotKeyOf(p)] = true
+	}
+	return out
+}
+
+// releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a
+// successor. A node that is usable has waited for them long enough after Policy.DeadSlot.
+func (sa *slotAssignment) releaseEmptySlots(ending map[slotKey]bool) {
+	idle := map[string]time.Time{}
+	var coming map[slotKey]bool
+	for _, name := range sortedKeys(sa.reservations.byClaim) {
+		h := sa.reservations.byClaim[name]
+		if h.node == nil || h.claim.UID == "" || !h.isUsable() {
+			continue
+		}
+		if coming == nil {
+			coming = maps.Clone(ending)
+			for _, p := range sa.s.Pending {
+				if !sa.covered[p.UID] {
+					coming[sa.slotKeyOf(p)] = true
+				}
+			}
+			for _, p := range sa.notPendingYet() { // successors of pods yet to be evicted, and pods yet to be made
+				coming[sa.slotKeyOf(p)] = true
+			}
+		}
+		dead := false
+		for _, s := range h.slots {
+			dead = dead || s.bound+s.matched < s.Count && !coming[slotKey{s.Class, s.Owner}]
+		}
+		if !dead {
+			continue
+		}
+		since, ok := sa.mem.emptySlotsSince[name]
+		if !ok {
+			since = sa.now
+		}
+		if due := since.Add(sa.pol.EmptySlotGrace); sa.now.Before(due) {
+			idle[name] = since
+			sa.wakeAt(due)
+			continue
+		}
+		var left []model.Slot
+		for i := range h.slots {
+			s := &h.slots[i]
+			if !coming[slotKey{s.Class, s.Owner}] {
+				s.Count = s.bound + s.matched
+			}
+			if s.Count > 0 {
+				left = append(left, s.Slot)
+			}
+		}
+		sa.addAction(plan.UpdateClaim{Claim: name, UID: h.claim.UID, SetSlots: true, Slots: left,
+			Why: plan.Reason{Code: plan.Landed, Pool: h.claim.Pool, Subject: name}})
+	}
+	sa.mem.emptySlotsSince = idle
+}
+
+// findLost says whether a claim that pods were to come to holds nothing for them any more, because it failed or its
+// reservation is over, and some pod has no machine now. Claims are compared and not pods, for which of many alike pods
+// has a slot changes with every pod that comes.
+func (sa *slotAssignment) findLost() bool {
+	lost := false
+	for name := range sa.mem.awaited {
+		lost = lost || sa.reservations.byClaim[name] == nil
+	}
+	awaiting := make(map[string]bool, len(sa.reservations.byClaim))
+	for name, h := range sa.reservations.byClaim {
+		for i := range h.slots {
+			if h.slots[i].matched > 0 {
+				awaiting[name] = true
+			}
+		}
+	}
+	sa.mem.awaited = awaiting
+	if !lost && !sa.shortfalls.found {
+		return false
+	}
+	found := false
+	for _, p := range sa.s.Pending {
+		found = found || !sa.covered[p.UID] && sa.pods.isDemand(p)
+	}
+	uncovered := func(p *model.Pod) bool { return !sa.covered[p.UID] }
+	return found || slices.ContainsFunc(sa.pods.leavingPods(), uncovered) || slices.ContainsFunc(sa.anticipation.pods, uncovered)
+}
+
+// withoutMachine returns the pods that machines are bought for: demand, leaving and anticipated ones without a slot, in
+// this order.
+func (sa *slotAssignment) withoutMachine() []*model.Pod {
+	leaving := sa.pods.leavingPods()
+	out := make([]*model.Pod, 0, len(sa.s.Pending))
+	for _, p := range sa.s.Pending {
+		if sa.pods.isDemand(p) && !sa.covered[p.UID] {
+			out = append(out, p)
+		}
+	}
+	for _, pods := range [][]*model.Pod{leaving, sa.anticipation.pods} {
+		for _, p := range pods {
+			if !sa.covered[p.UID] {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// notPendingYet returns the pods that slots are kept for though they, or their successors, are not pending yet: leaving
+// ones, ones to replace, anticipated ones, in this order.
+func (sa *slotAssignment) notPendingYet() []*model.Pod {
+	return slices.Concat(sa.pods.leavingPods(), sa.pods.podsWithReplacements(), sa.anticipation.pods)
+}
+
+// terminatingUnreserved returns the pods that are ending, have a successor only after their end, and for whose
+// successors no slot is open.
+func (sa *slotAssignment) terminatingUnreserved() (out []*model.Pod) {
+	dying := slices.DeleteFunc(sa.pods.terminatingPods(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
+	if len(dying) == 0 {
+		return nil
+	}
+	open := map[slotKey]int{}
+	for _, h := range sa.reservations.byClaim {
+		for _, s := range h.slots {
+			open[slotKey{s.Class, s.Owner}] += s.Count - s.bound - s.matched
+		}
+	}
+	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
+	for _, p := range dying {
+		if k := sa.slotKeyOf(p); open[k] > 0 {
+			open[k]--
+		} else {
+			out = append(out, p)
+		}
+	}
+	return out
 }

@@ -20,6 +20,18 @@ import (
 // smallNodeDivisor is how much smaller than the largest machine of the stream, by price, a machine must be to wait.
 const smallNodeDivisor = 4
 
+// smallNodes delays the pods of small machines while pods stream in.
+type smallNodes struct {
+	*draft
+	mem *smallNodeMemory
+}
+
+// smallNodeMemory is what smallNodes remembers from step to step.
+type smallNodeMemory struct {
+	largestNode  largestNode
+	delayedSince map[string]time.Time // by pod uid: since when it waits for others to share a machine with
+}
+
 // largestNode is the price of the largest machine that a stream has bought, and when it last bought.
 type largestNode struct {
 	priceMicro int64
@@ -27,9 +39,9 @@ type largestNode struct {
 }
 
 // largestPrice is the price of the largest of some machines and of those that the stream has bought lately.
-func (dm *demandStage) largestPrice(nodes []solve.NewNode) (most int64) {
-	if dm.now.Sub(dm.mem.largestNode.at) <= dm.pol.SmallNodeDelay {
-		most = dm.mem.largestNode.priceMicro
+func (sn *smallNodes) largestPrice(nodes []solve.NewNode) (most int64) {
+	if sn.now.Sub(sn.mem.largestNode.at) <= sn.pol.SmallNodeDelay {
+		most = sn.mem.largestNode.priceMicro
 	}
 	for i := range nodes {
 		most = max(most, nodes[i].PriceMicro)
@@ -38,19 +50,19 @@ func (dm *demandStage) largestPrice(nodes []solve.NewNode) (most int64) {
 }
 
 // recordLargestNode takes down what a plan made while pods stream in buys.
-func (dm *demandStage) recordLargestNode(nodes []solve.NewNode) {
+func (sn *smallNodes) recordLargestNode(nodes []solve.NewNode) {
 	if len(nodes) > 0 {
-		dm.mem.largestNode = largestNode{dm.largestPrice(nodes), dm.now}
+		sn.mem.largestNode = largestNode{sn.largestPrice(nodes), sn.now}
 	}
 }
 
-// delaySmallNodes returns the demand without the pods that wait for others to share a machine with, the youngest of
+// delayPods returns the demand without the pods that wait for others to share a machine with, the youngest of
 // their class, and how many wait. None does where pods look at where others are, for those must be decided on together;
 // nor where one would wait for too long: then all is bought.
-func (dm *demandStage) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
-	before := dm.mem.delayedSince
-	dm.mem.delayedSince = nil
-	most := dm.largestPrice(nodes)
+func (sn *smallNodes) delayPods(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
+	before := sn.mem.delayedSince
+	sn.mem.delayedSince = nil
+	most := sn.largestPrice(nodes)
 	small := map[string]int{} // pods by class
 	for i := range nodes {
 		if n := &nodes[i]; n.PriceMicro*smallNodeDivisor < most {
@@ -82,10 +94,10 @@ func (dm *demandStage) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNod
 		for i, p := range pods {
 			first, again := before[p.UID]
 			if !again {
-				first = dm.now
+				first = sn.now
 			}
 			if i < small[key] {
-				if p.Node != "" || !dm.now.Before(first.Add(dm.pol.SmallNodeDelay)) {
+				if p.Node != "" || !sn.now.Before(first.Add(sn.pol.SmallNodeDelay)) {
 					return demand, 0
 				}
 				delayed[p] = true
@@ -95,7 +107,7 @@ func (dm *demandStage) delaySmallNodes(demand []*model.Pod, nodes []solve.NewNod
 			}
 		}
 	}
-	dm.mem.delayedSince = since
+	sn.mem.delayedSince = since
 	return slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool { return delayed[p] }), len(delayed)
 }
 

@@ -5,6 +5,7 @@ package decide
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -14,7 +15,7 @@ import (
 // solverView is the cluster's nodes and claims in flight as the solver takes them.
 type solverView struct {
 	*draft
-	commands      *disruptionCommands
+	commands      *commandTable
 	interruptions *interruptions
 	memo          *unchangedMachines
 	purchases     *purchases
@@ -100,6 +101,9 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 	return r
 }
 
+// unownedNodeGrace is how long a node that is no claim's may yet turn out to be one's.
+const unownedNodeGrace = 2 * time.Minute
+
 // standingNode returns a node as the solver takes it, with its claim and what that holds for pods; nil: it has none.
 func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation) solve.ExistingNode {
 	r := solve.ExistingNode{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
@@ -112,7 +116,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 	// An unregistered node that no claim names is one whose launch has not been answered yet: its capacity is its
 	// claim's, and counted there.
 	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
-	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !sv.isStuck(c) || c == nil && sv.now.Sub(n.Created) < unownedNodeGrace
+	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !sv.isStuck(c) || c == nil && sv.hasNodeWork(n)
 	r.Taints = sv.lastingTaints(n.Taints, c, fresh, h)
 	if h != nil {
 		r.InFlight = true
@@ -125,6 +129,12 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 		}
 	}
 	return r
+}
+
+// hasNodeWork says whether a node without a claim may still turn out to be one's, and is taken for such a node: see
+// machineRules.
+func (sv *solverView) hasNodeWork(n *model.Node) bool {
+	return sv.now.Sub(n.Created) < unownedNodeGrace
 }
 
 // subtractReservation takes the slots of a claim that are not filled yet off a node's free capacity.

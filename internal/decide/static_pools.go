@@ -17,10 +17,9 @@ import (
 // staticPools keeps pools with spec.replicas at that number.
 type staticPools struct {
 	*draft
-	candidates    *candidates
-	commands      *disruptionCommands
-	interruptions *interruptions
-	purchases     *purchases
+	candidates *candidates
+	commands   *commandTable
+	purchases  *purchases
 }
 
 // scale keeps pools with spec.replicas at that number. It says whether it bought.
@@ -37,7 +36,7 @@ func (sp *staticPools) scale() bool {
 				continue
 			}
 			all++
-			if c.Deleting.IsZero() && sp.commands.ofClaim[c.Name] == "" && sp.interruptions.byClaim[c.Name] == nil && !sp.isDeleting(c) {
+			if sp.commands.isStaying(c) {
 				live = append(live, c)
 			}
 		}

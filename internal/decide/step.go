@@ -10,7 +10,7 @@ import (
 )
 
 // step is one run of the stages: the index of the snapshot and the plan under construction, which every stage reads and
-// adds to, and the stages themselves. A stage names those that it asks as fields of its own type.
+// adds to, and the stages that are run or asked by name.
 type step struct {
 	*draft
 	mem Memory // of the step before; what stages write to it is the next one's
@@ -18,12 +18,18 @@ type step struct {
 	memo          *unchangedMachines
 	pods          *podTable
 	reservations  *reservations
+	anticipation  *anticipation
+	slots         *slotAssignment
+	binding       *podBinding
 	disagreements *schedulerDisagreements
+	placements    *placements
 	nodes         *solverView
 	purchases     *purchases
 	shortfalls    *capacityShortfalls
 	interruptions *interruptions
+	drains        *interruptionDrain
 	health        *nodeHealth
+	backOffs      *backOffs
 	commands      *disruptionCommands
 	candidates    *candidates
 	search        *disruptionSearch
@@ -34,78 +40,73 @@ type step struct {
 	rollouts      *rollouts
 	pacing        *evictionPacing
 	lifecycle     *claimLifecycle
-	registrations *registrations
 	status        *poolStatus
 	orphans       *orphanedMachines
 	events        *blockerNotes
 	demand        *demandStage
 }
 
-// newStep returns a step over a snapshot, with nothing decided yet.
+// newStep returns a step over a snapshot, with nothing decided yet. A stage is given its part of the memory and the
+// stages that it asks, which are made before it: that is why none asks another in a circle.
 func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	d := &draft{index: &index{s: s, now: now, pol: pol}, decided: map[string]bool{}}
-	st := &step{draft: d, mem: mem,
-		memo: &unchangedMachines{draft: d}, pods: &podTable{draft: d}, reservations: &reservations{draft: d},
-		disagreements: &schedulerDisagreements{draft: d}, nodes: &solverView{draft: d}, purchases: &purchases{draft: d, namedClaims: map[string]bool{}},
-		shortfalls: &capacityShortfalls{draft: d}, interruptions: &interruptions{draft: d}, health: &nodeHealth{draft: d},
-		commands: &disruptionCommands{draft: d}, candidates: &candidates{draft: d}, search: &disruptionSearch{draft: d},
-		required: &requiredDisruption{draft: d}, drift: &driftConditions{draft: d}, static: &staticPools{draft: d},
-		forecast: &replicaForecast{draft: d}, rollouts: &rollouts{draft: d}, pacing: &evictionPacing{draft: d},
-		lifecycle: &claimLifecycle{draft: d}, registrations: &registrations{draft: d}, status: &poolStatus{draft: d},
-		orphans: &orphanedMachines{draft: d}, events: &blockerNotes{draft: d}, demand: &demandStage{draft: d, awaitsPods: map[string]bool{}},
-	}
-	st.connect()
-	st.shortfalls.reducePools()
-	st.memo.load()
-	st.pods.readUnschedulable()
-	st.pacing.followSlowEvictions()
-	return st
-}
-
-// connect gives every stage its part of the memory and the stages that it asks.
-func (st *step) connect() {
+	st := &step{draft: d, mem: mem}
 	m := &st.mem
-	x := st.memo
-	x.mem, x.candidates, x.commands, x.drift, x.health, x.interruptions, x.nodes, x.reservations =
-		&m.unchanged, st.candidates, st.commands, st.drift, st.health, st.interruptions, st.nodes, st.reservations
-	p := st.pods
-	p.commands, p.demand, p.interruptions, p.pacing, p.reservations, p.rollouts =
-		st.commands, st.demand, st.interruptions, st.pacing, st.reservations, st.rollouts
-	r := st.reservations
-	r.mem, r.commands, r.demand, r.disagreements, r.interruptions, r.pods, r.shortfalls =
-		&m.reservations, st.commands, st.demand, st.disagreements, st.interruptions, st.pods, st.shortfalls
-	st.disagreements.mem, st.disagreements.demand = &m.disagreements, st.demand
-	n := st.nodes
-	n.commands, n.interruptions, n.memo, n.purchases, n.reservations = st.commands, st.interruptions, st.memo, st.purchases, st.reservations
-	st.purchases.mem, st.purchases.memo, st.purchases.reservations = &m.purchases, st.memo, st.reservations
-	st.shortfalls.mem, st.shortfalls.pods, st.shortfalls.reservations = &m.shortfalls, st.pods, st.reservations
-	i := st.interruptions
-	i.mem, i.commands, i.demand, i.reservations = &m.interruptions, st.commands, st.demand, st.reservations
-	st.health.memo = st.memo
-	c := st.commands
-	c.mem, c.candidates, c.interruptions, c.memo, c.nodes, c.pods, c.purchases, c.reservations =
-		&m.commands, st.candidates, st.interruptions, st.memo, st.nodes, st.pods, st.purchases, st.reservations
-	k := st.candidates
-	k.commands, k.demand, k.interruptions, k.memo, k.reservations, k.rollouts =
-		st.commands, st.demand, st.interruptions, st.memo, st.reservations, st.rollouts
-	s := st.search
-	s.mem, s.candidates, s.commands, s.forecast, s.nodes, s.pods, s.purchases, s.reservations =
-		&m.search, st.candidates, st.commands, st.forecast, st.nodes, st.pods, st.purchases, st.reservations
-	q := st.required
-	q.candidates, q.commands, q.health, q.search, q.static = st.candidates, st.commands, st.health, st.search, st.static
-	st.drift.candidates = st.candidates
-	a := st.static
-	a.candidates, a.commands, a.interruptions, a.purchases = st.candidates, st.commands, st.interruptions, st.purchases
-	st.forecast.mem = &m.forecast
-	st.rollouts.interruptions = st.interruptions
-	st.pacing.mem, st.pacing.interruptions, st.pacing.pods = &m.pacing, st.interruptions, st.pods
-	l := st.lifecycle
-	l.mem, l.commands, l.memo, l.registrations, l.reservations, l.rollouts =
-		&m.lifecycle, st.commands, st.memo, st.registrations, st.reservations, st.rollouts
-	st.registrations.mem = &m.registrations
-	st.status.mem, st.status.memo, st.status.registrations = &m.status, st.memo, st.registrations
-	st.events.candidates, st.events.commands = st.candidates, st.commands
-	d := st.demand
-	d.mem, d.commands, d.disagreements, d.nodes, d.pods, d.purchases, d.reservations, d.shortfalls =
-		&m.demand, st.commands, st.disagreements, st.nodes, st.pods, st.purchases, st.reservations, st.shortfalls
+
+	// What is there, and how it stands.
+	shortfalls := &capacityShortfalls{draft: d, mem: &m.shortfalls}
+	shortfalls.reducePools()
+	memo := &unchangedMachines{draft: d, mem: &m.unchanged}
+	memo.load()
+	interrupted := &interruptions{draft: d, mem: &m.interruptions}
+	backOffs := &backOffs{draft: d, mem: &m.backOffs}
+	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, interruptions: interrupted, memo: memo}
+	health := &nodeHealth{draft: d, memo: memo}
+	rollouts := &rollouts{draft: d, interruptions: interrupted}
+
+	// Pods: which are demand, which have a slot, which are on their way.
+	pods := &podTable{draft: d, commands: table, interruptions: interrupted, rollouts: rollouts}
+	evictions := &evictions{draft: d, mem: &m.evictions, pods: pods}
+	placements := &placements{mem: &m.placements, awaitsPods: map[string]bool{}}
+	disagreements := &schedulerDisagreements{draft: d, mem: &m.disagreements, placements: placements}
+	reserved := &reservations{draft: d, mem: &m.reservations, interruptions: interrupted, shortfalls: shortfalls}
+	anticipation := &anticipation{draft: d, mem: &m.anticipation, table: pods, reservations: reserved}
+	slots := &slotAssignment{draft: d, mem: &m.slots, anticipation: anticipation, commands: table, disagreements: disagreements, pods: pods,
+		reservations: reserved, shortfalls: shortfalls}
+	transit := &podsInTransit{draft: d, commands: table, evictions: evictions, placements: placements, pods: pods, reservations: reserved, slots: slots}
+
+	// Claims, and what is launched for demand.
+	registrations := &registrations{draft: d, mem: &m.registrations}
+	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, namedClaims: map[string]bool{}}
+	nodes := &solverView{draft: d, commands: table, interruptions: interrupted, memo: memo, purchases: purchases, reservations: reserved}
+	st.lifecycle = &claimLifecycle{draft: d, mem: &m.lifecycle, commands: table, memo: memo, registrations: registrations, reservations: reserved, rollouts: rollouts}
+	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
+	st.orphans = &orphanedMachines{draft: d}
+	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, commands: table, disagreements: disagreements, expander: &groupExpander{d},
+		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots,
+		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}}
+
+	// Disruption.
+	candidates := &candidates{draft: d, commands: table, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
+	commands := &disruptionCommands{commandTable: table, candidates: candidates, hosts: &commandHosts{table, reserved}, nodes: nodes, pods: pods,
+		purchases: purchases, transit: transit}
+	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases}
+	forecast := &replicaForecast{draft: d, mem: &m.forecast}
+	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, candidates: candidates, commands: commands, forecast: forecast, nodes: nodes,
+		pods: pods, purchases: purchases, slots: slots, transit: transit}
+	st.drains = &interruptionDrain{draft: d, interruptions: interrupted, placements: placements, reservations: reserved}
+	st.drift = &driftConditions{draft: d, candidates: candidates}
+	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, commands: commands, health: health, search: search, static: static}
+
+	// What people are told, and what must not go too fast.
+	st.events = &blockerNotes{draft: d, candidates: candidates, commands: table}
+	st.status = &poolStatus{draft: d, mem: &m.status, memo: memo, registrations: registrations}
+	st.pacing = &evictionPacing{draft: d, evictions: evictions, interruptions: interrupted, pods: pods, slots: slots}
+
+	st.memo, st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = memo, pods, reserved, anticipation, slots, disagreements, placements
+	st.nodes, st.purchases, st.shortfalls, st.interruptions, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, interrupted, health, backOffs, rollouts
+	st.commands, st.candidates, st.search, st.static, st.forecast = commands, candidates, search, static, forecast
+	pods.readUnschedulable()
+	evictions.followSlowEvictions()
+	return st
 }

@@ -20,19 +20,14 @@ import (
 // very same ones, which a Snapshot never changes; all other machines are dirty and evaluated. Of an unchanged machine a
 // step needs the solver's node, the candidate and its part in its pool's sums, and those are kept too.
 //
-// Nothing here decides: a step that remembers nothing finds every machine dirty and decides the same.
+// Nothing here decides or knows a rule: each stage that looks at machines one by one says by hasWork, which its own
+// loop asks too, whether it has something to do about one (see step.machineRules). A step that remembers nothing finds
+// every machine dirty and decides the same.
 
 // unchangedMachines passes over machines about which nothing has changed since the step before.
 type unchangedMachines struct {
 	*draft
-	mem           *unchangedMemory
-	candidates    *candidates
-	commands      *disruptionCommands
-	drift         *driftConditions
-	health        *nodeHealth
-	interruptions *interruptions
-	nodes         *solverView
-	reservations  *reservations
+	mem *unchangedMemory
 
 	unchanged     *unchangedNodes // for this step and the next
 	ownsUnchanged bool            // it is this step's own by now, and may be written to
@@ -136,7 +131,7 @@ func (um *unchangedMachines) load() {
 	}
 	if reflect.ValueOf(s.Drift).Pointer() != reflect.ValueOf(old.drift).Pointer() {
 		for p, u := range k.candidates {
-			if k.state[p] == unchanged && s.Drift[u.Claim.UID] != "" {
+			if k.state[p] == unchanged && s.Drift[u.Claim.UID] != old.drift[u.Claim.UID] {
 				um.markDirty(int32(p))
 			}
 		}
@@ -355,23 +350,31 @@ type idleClaim struct {
 	until time.Time
 }
 
-// save keeps for the next step which machines this one has found unchanged.
-func (um *unchangedMachines) save() {
+// machineRules are what the memo of unchanged machines asks about each machine that it could pass over in the next step.
+type machineRules struct {
+	hasWork     func(*disrupt.Candidate) bool                              // some stage has something to do about it
+	hasNodeWork func(*model.Node) bool                                     // the same of a node that is no claim's
+	solverNode  func(n *model.Node, owner *model.Claim) solve.ExistingNode // as the solver takes the node; nil: it is no claim's
+}
+
+// save keeps for the next step which machines this one has found unchanged: those candidates that lifecycle had nothing
+// to do for, until the instant that it named, and about which no other stage has anything to do.
+func (um *unchangedMachines) save(candidates map[*model.Claim]*disrupt.Candidate, rules machineRules) {
 	k := um.unchanged
 	for _, x := range um.idleClaims {
 		c, p := um.s.Claims[x.at], um.claims.nodeOf[x.at]
-		u := um.candidates.base[c]
-		if u == nil || p < 0 || um.claims.claimOf[p] != x.at || !um.isUnchanged(u) {
+		u := candidates[c]
+		if u == nil || p < 0 || um.claims.claimOf[p] != x.at || rules.hasWork(u) {
 			continue
 		}
 		um.own()
-		k.state[p], k.candidates[p], k.until[p], k.solverNodes[p] = unchanged, u, x.until, um.nodes.standingNode(u.Node, c, nil)
+		k.state[p], k.candidates[p], k.until[p], k.solverNodes[p] = unchanged, u, x.until, rules.solverNode(u.Node, c)
 		k.count(u, 1)
 	}
 	for _, p := range um.dirtyNodes {
-		if n := um.s.Nodes[p]; um.claims.claimOf[p] < 0 && n.Deleting.IsZero() && um.now.Sub(n.Created) >= unownedNodeGrace {
+		if n := um.s.Nodes[p]; um.claims.claimOf[p] < 0 && !rules.hasNodeWork(n) {
 			um.own()
-			k.state[p], k.solverNodes[p] = unowned, um.nodes.standingNode(n, nil, nil)
+			k.state[p], k.solverNodes[p] = unowned, rules.solverNode(n, nil)
 		}
 	}
 	if um.ownsUnchanged {
@@ -379,7 +382,7 @@ func (um *unchangedMachines) save() {
 		k.updateNext()
 	}
 	k.dirtyCandidates = nil
-	for c, u := range um.candidates.base {
+	for c, u := range candidates {
 		if p := um.claims.nodeOf[um.positionOf(c)]; p < 0 || k.candidates[p] != u {
 			if k.dirtyCandidates == nil {
 				k.dirtyCandidates = map[string]*disrupt.Candidate{}
@@ -388,31 +391,4 @@ func (um *unchangedMachines) save() {
 		}
 	}
 	um.mem.last = k
-}
-
-// isUnchanged says whether nothing in this package has anything to do about a machine that lifecycle has nothing to do
-// for, before either changes. Every check of a single machine is in here: what it passes over must be seen by it.
-func (um *unchangedMachines) isUnchanged(u *disrupt.Candidate) bool {
-	c, n, p := u.Claim, u.Node, u.Pool
-	switch {
-	case c.Provisional, c.SlotsUnsure, !c.Deleting.IsZero(), !n.Deleting.IsZero(), !n.Ready, c.ProviderID == "", c.Capacity.IsZero(),
-		n.Labels[model.LabelRegistered] != "true", n.Labels[model.LabelInitialized] != "true",
-		!c.Is(lifecycle.Launched), !c.Is(lifecycle.Registered), !c.Is(lifecycle.Initialized),
-		c.Is(lifecycle.Terminating), c.Is(lifecycle.Disrupted), c.Is(conditionDrifted),
-		c.Annotations[AnnotationCommand] != "", c.Annotations[AnnotationHost] != "", c.Annotations[AnnotationInterrupted] != "", c.Annotations[lifecycle.TerminationTime] != "",
-		um.reservations.byClaim[c.Name] != nil, um.commands.ofClaim[c.Name] != "", um.interruptions.byClaim[c.Name] != nil,
-		lifecycle.IsExpired(c, um.now),
-		len(p.Types) > 0 && u.PriceMicro < 0,
-		!disrupt.HasWorkloadPods(n) && p.ConsolidateAfter >= 0 && p.Replicas < 0,
-		c.Annotations[hashAnnotation] != "" && c.Annotations[hashVersionAnnotation] != hashVersion && p.Hash != "",
-		um.health.unhealthyCondition(n, p).cause.Code != "":
-		return false
-	}
-	for _, t := range n.Taints {
-		if t.Key == model.TaintDisrupted || t.Key == model.TaintReserved || t.Key == model.TaintUnregistered {
-			return false
-		}
-	}
-	reason, _ := um.drift.reason(u)
-	return reason == ""
 }

@@ -33,7 +33,7 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 		}
 	}
 	for _, p := range s.Pending {
-		if !st.pods.covered[p.UID] && !st.pods.isDemand(p) {
+		if !st.slots.covered[p.UID] && !st.pods.isDemand(p) {
 			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{notSchedulableReason(p)}})
 		}
 	}

@@ -130,7 +130,7 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 			ch.Value = strconv.FormatInt(ex.candidates.budgetCounts[u.Pool.Name].Unavailable+1-(left-plain), 10)
 		}
 	}
-	if s, ok := ex.commands.mem.backOffs[u.Claim.UID]; ok && ex.now.Before(s.until) {
+	if s, ok := ex.backOffs.mem.byClaim[u.Claim.UID]; ok && ex.now.Before(s.until) {
 		found(plan.Reason{Code: plan.Aborted, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339),
 			Have: strconv.Itoa(s.times) + " moves taken back"}, s.until)
 	}

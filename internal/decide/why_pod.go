@@ -42,7 +42,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 			ex.explainComing(a, h.claim, h.node)
 		}
 	}
-	if was, ok := ex.demand.mem.placements[p.UID]; ok {
+	if was, ok := ex.placements.mem.byPod[p.UID]; ok {
 		addFact(a, "expected on", "node/"+was.node)
 		if i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == was.node }); i >= 0 {
 			ex.explainComing(a, ex.claimNamed(ex.s.Nodes[i].Claim), ex.s.Nodes[i])
@@ -203,7 +203,7 @@ func sameCheck(a, b plan.Reason) bool {
 
 // bindingParty is who will bind a pod to the node of its slot, and when or why.
 func (ex *explanation) bindingParty(p *model.Pod, h *reservation) string {
-	why := ex.reservations.bindRefusal(p)
+	why := ex.bindRefusal(p)
 	switch {
 	case p.Binding != "":
 		return "Dovetail, which is binding it to node/" + p.Binding
@@ -213,7 +213,7 @@ func (ex *explanation) bindingParty(p *model.Pod, h *reservation) string {
 		return "kube-scheduler, because the API server refused to let Dovetail"
 	case why.Code != "":
 		return "kube-scheduler, because of " + why.Key + " (" + why.Have + ")"
-	case h.isContested(ex.reservations.unreservedTolerantClasses(true)):
+	case h.isContested(ex.binding.unreservedTolerantClasses(true)):
 		return "kube-scheduler, because pods that tolerate every taint may come to the node"
 	}
 	return "Dovetail, as soon as the node is Ready"

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// bindRefusal says why we don't bind a pod ourselves; an empty code: we do. Those pods are bound by us whose rules
+// concern nothing but the node that they go to; verify.BindingCheck says the same in words of its own.
+func (ix *index) bindRefusal(p *model.Pod) plan.Reason {
+	c := p.Class
+	refuse := func(key, have string) plan.Reason {
+		return plan.Reason{Code: plan.NotBindable, Subject: "pod/" + p.Key(), Key: key, Have: have}
+	}
+	switch {
+	case ix.pol.Landing != LandBind:
+		return refuse("--landing", string(ix.pol.Landing))
+	case p.Unbindable:
+		return plan.Reason{Code: plan.BindingRefused, Subject: "pod/" + p.Key()}
+	case !slices.Contains(ix.pol.LandingSchedulers, c.Scheduler):
+		return refuse("spec.schedulerName", c.Scheduler)
+	case len(c.Unsolved) > 0:
+		return refuse("spec", c.Unsolved[0])
+	case len(c.Affinity) > 0:
+		return refuse("spec.affinity.podAffinity", c.Affinity[0].TopologyKey)
+	}
+	for _, t := range c.AntiAffinity {
+		if t.TopologyKey != model.LabelHostname {
+			return refuse("spec.affinity.podAntiAffinity", t.TopologyKey)
+		}
+	}
+	for _, s := range c.Spread {
+		if s.Hard && s.TopologyKey != model.LabelHostname {
+			return refuse("spec.topologySpreadConstraints", s.TopologyKey)
+		}
+	}
+	for _, v := range c.Volumes {
+		if v.Unmade || v.Exclusive {
+			return refuse("spec.volumes", v.Claim)
+		}
+	}
+	for d := int(model.FirstExtended); d < len(c.Requests); d++ {
+		if c.Requests[d] > 0 {
+			return refuse("spec.containers[*].resources.requests", ix.s.ResourceNames[d])
+		}
+	}
+	return plan.Reason{}
+}
+
+// reservationRefusal says why a new claim can't be reserved for its pods; an empty code: it can.
+func (ix *index) reservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
+	if ix.pol.Landing == LandOff {
+		return plan.Reason{Code: plan.LandingOff, Pool: pool.Name}
+	}
+	for d := int(model.FirstExtended); d < len(requests); d++ {
+		if requests[d] > 0 {
+			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Key: ix.s.ResourceNames[d]}
+		}
+	}
+	if len(pool.StartupTaints) > 0 {
+		return plan.Reason{Code: plan.StartupTaints, Pool: pool.Name, Key: pool.StartupTaints[0].Key}
+	}
+	strict := false
+	why := plan.Reason{Code: plan.TolerateAll, Pool: pool.Name, Subject: "pod/" + pods[0].Key()}
+	for _, p := range pods {
+		for _, s := range p.Class.Spread {
+			if s.Hard && s.HonorTaints && s.MinDomains > 0 {
+				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: "pod/" + p.Key(), Key: s.TopologyKey}
+			}
+		}
+		if p.Unreservable && ix.bindRefusal(p).Code != "" {
+			why = plan.Reason{Code: plan.PatchRefused, Pool: pool.Name, Subject: "pod/" + p.Key()}
+			continue
+		}
+		strict = strict || !p.Class.ToleratesEverything()
+	}
+	if !strict {
+		return why
+	}
+	return plan.Reason{}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"math"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// evictions are the pods that were asked to go and have not, or have just now.
+type evictions struct {
+	*draft
+	mem  *evictionMemory
+	pods *podTable
+}
+
+// evictionMemory is what evictions remembers from step to step.
+type evictionMemory struct {
+	byPod map[string]eviction // by uid
+}
+
+// successorTimeout is how long the successor of an evicted pod may be unseen.
+const successorTimeout = 3 * time.Second
+
+// eviction is when a pod was first evicted, whether a slot was kept for its successor then, and how the successor is
+// told: by its owner (empty where none will be made) and by being seen later than any pod then.
+type eviction struct {
+	at    time.Time
+	pod   *model.Pod
+	slot  bool
+	owner string
+	last  uint64
+	slow  bool // it is on its way out, and its successor is made when it is gone: at and last are of then
+}
+
+// successorFollowsEnd says whether a pod's successor is made only when it is wholly gone, as a StatefulSet does, where
+// the others do not wait for its end. Of owners that nobody knows it is taken to be so.
+func successorFollowsEnd(p *model.Pod) bool {
+	return p.Owner.Kind != "ReplicaSet" && p.Owner.Kind != "ReplicationController"
+}
+
+// followSlowEvictions follows evicted pods whose successor is made only when they have ended: it is awaited from then
+// on.
+func (ev *evictions) followSlowEvictions() {
+	if len(ev.mem.byPod) == 0 {
+		return
+	}
+	slow, some := map[string]bool{}, false
+	for _, p := range ev.pods.terminatingPods() {
+		slow[p.UID] = successorFollowsEnd(p)
+		some = some || slow[p.UID]
+	}
+	for _, a := range ev.mem.byPod {
+		some = some || a.slow
+	}
+	if !some {
+		return
+	}
+	last, next := ev.lastSeenPod(), make(map[string]eviction, len(ev.mem.byPod))
+	for uid, a := range ev.mem.byPod {
+		switch {
+		case slow[uid]:
+			a.slow, a.last = true, last
+		case a.slow:
+			a.slow, a.at = false, ev.now
+		}
+		next[uid] = a
+	}
+	ev.mem.byPod = next
+}
+
+// remainingEvicted returns, by uid, the pods on nodes being drained: evicted and not gone, or to be evicted.
+func (ev *evictions) remainingEvicted() map[string]bool {
+	there := map[string]bool{}
+	if len(ev.mem.byPod) > 0 {
+		for _, p := range ev.pods.leavingPods() {
+			there[p.UID] = true
+		}
+	}
+	return there
+}
+
+// pendingSuccessors is by owner how many pods have gone a moment ago, with successors that have not been seen yet; with
+// slow, those too that have begun to.
+func (ev *evictions) pendingSuccessors(there map[string]bool, slow bool) map[string]int {
+	gone, since, first := map[string]int{}, map[string]uint64{}, uint64(math.MaxUint64) // by owner
+	for uid, a := range ev.mem.byPod {
+		if !there[uid] && (slow || !a.slow) && a.owner != "" && ev.now.Before(a.at.Add(successorTimeout)) {
+			if gone[a.owner]++; gone[a.owner] == 1 || a.last < since[a.owner] {
+				since[a.owner] = a.last
+			}
+			first = min(first, a.last)
+		}
+	}
+	if len(gone) > 0 {
+		ev.eachPod(func(p *model.Pod) {
+			if p.Seen > first {
+				if o := slotOwner(p); gone[o] > 0 && p.Seen > since[o] {
+					gone[o]--
+				}
+			}
+		})
+	}
+	return gone
+}
+
+// podsPendingSuccessor are the pods that have gone a moment ago without a slot, and whose successors have not been seen
+// yet.
+func (ev *evictions) podsPendingSuccessor() (out []*model.Pod) {
+	there := ev.remainingEvicted()
+	left := ev.pendingSuccessors(there, false)
+	for _, uid := range sortedKeys(ev.mem.byPod) {
+		if a := ev.mem.byPod[uid]; !a.slot && !a.slow && !there[uid] && left[a.owner] > 0 {
+			left[a.owner]--
+			out = append(out, a.pod)
+		}
+	}
+	return out
+}

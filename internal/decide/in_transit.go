@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// podsInTransit finds the pods that are on their way to standing nodes.
+type podsInTransit struct {
+	*draft
+	commands     *commandTable
+	evictions    *evictions
+	placements   *placements
+	pods         *podTable
+	reservations *reservations
+	slots        *slotAssignment
+}
+
+// unboundInTransit returns the pods that are to be bound somewhere and have no slot: which standing node's capacity
+// they take is not known before they are there. Pods that have been pending for Policy.InTransitWait take none, unless
+// they are expected on a node.
+func (it *podsInTransit) unboundInTransit() []*model.Pod {
+	var out []*model.Pod
+	for _, p := range it.s.Pending {
+		if _, expected := it.placements.mem.byPod[p.UID]; !it.slots.covered[p.UID] && IsForScheduler(p) && (expected || it.now.Before(p.Created.Add(it.pol.InTransitWait))) {
+			out = append(out, p)
+		}
+	}
+	for _, p := range it.pods.leavingPods() {
+		if !it.slots.covered[p.UID] {
+			out = append(out, p)
+		}
+	}
+	for _, c := range it.dirtyClaims {
+		if n := it.nodeOf(c); n != nil && it.isAboutToBeDeleted(c) {
+			out = append(out, it.unreservedPodsOn(n)...)
+		}
+	}
+	return slices.Concat(out, it.slots.terminatingUnreserved(), it.evictions.podsPendingSuccessor())
+}
+
+// unreservedPodsOn returns the pods on a node that must be rescheduled when it goes and have no slot.
+func (it *podsInTransit) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
+	for _, p := range n.Pods {
+		if disrupt.IsReschedulable(p) && !it.slots.covered[p.UID] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// areInTransit says whether pods are on their way to standing nodes because of a command or a drain begun within
+// Policy.InTransitWait, so that free capacity is not known. A longer drain is not waited for; its pods are then
+// reckoned with instead.
+func (it *podsInTransit) areInTransit() bool {
+	recent := func(since time.Time) bool { return it.now.Before(since.Add(it.pol.InTransitWait)) }
+	uncovered := func(c *model.Claim) bool {
+		n := it.nodeOf(c)
+		return n != nil && len(it.unreservedPodsOn(n)) > 0
+	}
+	for _, id := range sortedKeys(it.commands.byID) {
+		for _, c := range it.commands.byID[id].candidates {
+			if recent(it.commands.byID[id].since) && uncovered(c) {
+				return true
+			}
+		}
+	}
+	for _, c := range it.dirtyClaims {
+		if !c.Deleting.IsZero() && recent(c.Deleting) && uncovered(c) {
+			return true
+		}
+	}
+	for _, p := range it.s.Pending {
+		if it.pods.isDemand(p) && !it.slots.covered[p.UID] && recent(p.Created) {
+			return true
+		}
+	}
+	for _, a := range it.evictions.mem.byPod { // it may have no successor yet that anybody could see
+		if !a.slot && it.now.Before(a.at.Add(successorTimeout)) {
+			return true
+		}
+	}
+	for _, name := range sortedKeys(it.reservations.byClaim) { // capacity that other pods may take until its own are there
+		if h := it.reservations.byClaim[name]; !h.claim.Reserved && h.awaitedPods() > 0 && recent(h.claim.Created) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// interruptionDrain drains interrupted machines.
+type interruptionDrain struct {
+	*draft
+	interruptions *interruptions
+	placements    *placements
+	reservations  *reservations
+}
+
+// advanceAll takes each interrupted machine one step on.
+func (id *interruptionDrain) advanceAll() {
+	if len(id.interruptions.byClaim) == 0 {
+		return
+	}
+	homes := map[string]*model.Claim{} // by pod uid: the claim that has a slot for its successor
+	for _, name := range sortedKeys(id.reservations.byClaim) {
+		h := id.reservations.byClaim[name]
+		for _, p := range h.pods {
+			homes[p.UID] = h.claim
+		}
+	}
+	for _, name := range sortedKeys(id.interruptions.byClaim) {
+		x := id.interruptions.byClaim[name]
+		c := x.claim
+		if !c.Deleting.IsZero() {
+			continue
+		}
+		why := plan.Reason{Code: plan.Interrupted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: x.notice.Kind, Want: x.deadline.UTC().Format(time.RFC3339)}
+		gone := plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why}
+		if x.notice.Kind == StateChange || len(x.pods) == 0 || !id.now.Before(x.drain) {
+			id.addAction(gone)
+			continue
+		}
+		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !id.isWriting(c) {
+			id.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
+				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ", it is gone at " + why.Want}}})
+		}
+		if !slices.Contains(x.node.Taints, disruptedTaint) {
+			id.taintCandidate(x.node, c, commandRecord{Cause: plan.Interrupted, ID: x.notice.Kind})
+			id.wakeAt(x.drain)
+			continue
+		}
+		ready := true
+		for _, p := range x.pods {
+			if p.Owner.UID == "" {
+				continue // it will have no successor, so no place to wait for
+			}
+			if home := homes[p.UID]; home != nil {
+				ready = ready && home.Is(lifecycle.Initialized)
+			} else if _, ok := id.placements.mem.byPod[p.UID]; !ok {
+				ready = false
+			}
+		}
+		if ready {
+			id.addAction(gone)
+			continue
+		}
+		id.wakeAt(x.drain)
+	}
+}
