@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
@@ -199,7 +200,42 @@ func restricted(key string) string {
 	if ok && (domain == karpv1.Group || strings.HasSuffix(domain, "."+karpv1.Group)) {
 		return "label " + key + ": labels of the domain " + karpv1.Group + " are reserved, except " + karpv1.LabelCapacityType + "; take it away"
 	}
+	if known := awsv1.WellKnownLabels(); ok && (domain == awsv1.Group || strings.HasSuffix(domain, "."+awsv1.Group)) && !slices.Contains(known, key) {
+		why := "label " + key + " is unknown: no node would ever have it, since labels of the domain " + awsv1.Group + " are set by Dovetail alone"
+		if like := nearest(key, known); like != "" {
+			why += "; did you mean " + like + "?"
+		}
+		return why
+	}
 	return ""
+}
+
+// nearest is the one of several words with the fewest letters to add, remove or replace, the first of those; empty if
+// that takes more than three.
+func nearest(word string, words []string) (best string) {
+	least := 4
+	for _, w := range words {
+		row := make([]int, len(w)+1) // distances of what has been read of word to each beginning of w
+		for j := range row {
+			row[j] = j
+		}
+		for i := range len(word) {
+			diagonal := row[0]
+			row[0] = i + 1
+			for j := range len(w) {
+				replace := diagonal
+				if word[i] != w[j] {
+					replace++
+				}
+				diagonal = row[j+1]
+				row[j+1] = min(replace, row[j]+1, diagonal+1)
+			}
+		}
+		if row[len(w)] < least {
+			least, best = row[len(w)], w
+		}
+	}
+	return best
 }
 
 func requirement(r *karpv1.Requirement) (model.Requirement, error) {

@@ -32,8 +32,24 @@ const (
 	LabelCapacityReservationType              = Group + "/capacity-reservation-type"
 	LabelCapacityReservationInterruptible     = Group + "/capacity-reservation-interruptible"
 	LabelPlacementGroupID                     = Group + "/placement-group-id"
+	LabelPlacementGroupPartition              = Group + "/placement-group-partition"
 	LabelZoneID                               = "topology.k8s.aws/zone-id"
 )
+
+// WellKnownLabels are the labels of the domain Group that a NodePool may require or set; as in Karpenter's AWS
+// provider, the domain has no others.
+func WellKnownLabels() []string {
+	return []string{
+		LabelInstanceHypervisor, LabelInstanceEncryptionInTransitSupported, LabelInstanceCategory, LabelInstanceFamily,
+		LabelInstanceGeneration, LabelInstanceSize, LabelInstanceCapabilityFlex, LabelInstanceLocalNVMe, LabelInstanceCPU,
+		LabelInstanceCPUManufacturer, LabelInstanceCPUSustainedClockSpeedMhz, LabelInstanceMemory, LabelInstanceEBSBandwidth,
+		LabelInstanceNetworkBandwidth, LabelInstanceGPUName, LabelInstanceGPUManufacturer, LabelInstanceGPUCount,
+		LabelInstanceGPUMemory, LabelInstanceAcceleratorName, LabelInstanceAcceleratorManufacturer,
+		LabelInstanceAcceleratorCount, LabelInstanceTenancy, LabelNodeClass, LabelCapacityReservationID,
+		LabelCapacityReservationType, LabelCapacityReservationInterruptible, LabelPlacementGroupID,
+		LabelPlacementGroupPartition,
+	}
+}
 
 // Annotations.
 const (
