@@ -4,11 +4,16 @@
 package decide
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -27,7 +32,16 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 			price += max(u.PriceMicro, 0)
 		}
 	}
-	addFact(a, "machines", strconv.Itoa(len(own)))
+	coming := 0
+	for _, c := range ex.s.Claims {
+		if c.Pool == name && c.Deleting.IsZero() && !c.Is(lifecycle.Initialized) {
+			coming++
+		}
+	}
+	addFact(a, "nodes", strconv.Itoa(len(own)-coming))
+	if coming > 0 {
+		addFact(a, "nodes coming up", strconv.Itoa(coming))
+	}
 	addFact(a, "price", formatDollars(price)+" an hour")
 	addFact(a, "consolidation", p.ConsolidationPolicy)
 	if p.Deleting {
@@ -53,6 +67,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 			ex.explainLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
 		}
 	}
+	ex.explainRefusedPods(a, name)
 	for _, cause := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted} {
 		left, why := ex.candidates.budgetLeft(p, cause)
 		addFact(a, "budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(ex.candidates.budgetCounts[name].Total, 10))
@@ -68,6 +83,39 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		a.Alternatives = append(a.Alternatives, ex.costElsewhere(p, own))
 	}
 	return true
+}
+
+// explainRefusedPods finds why the NodePool refuses pods that no other pool takes either, the reasons that concern most
+// pods first.
+func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
+	const most = 4 // reasons
+	count := map[plan.Reason]int{}
+	total := 0
+	for _, d := range WhatIf(ex.s, ex.now, ex.pol).Pods {
+		if d.Outcome != plan.Refused {
+			continue
+		}
+		for _, r := range d.Reasons {
+			if r.Pool == name {
+				count[r]++
+				total++
+			}
+		}
+	}
+	if total == 0 {
+		return
+	}
+	addFact(a, "unschedulable pods", strconv.Itoa(total))
+	reasons := slices.SortedFunc(maps.Keys(count), func(x, y plan.Reason) int {
+		return cmp.Or(cmp.Compare(count[y], count[x]), strings.Compare(fmt.Sprint(x), fmt.Sprint(y)))
+	})
+	for _, r := range reasons[:min(most, len(reasons))] {
+		if !slices.ContainsFunc(a.Findings, func(f plan.Finding) bool {
+			return f.Of == plan.Demand && f.Reason.Code == r.Code && (f.Reason.Key == r.Key || r.Code == plan.PoolNotReady)
+		}) {
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: r, Pods: count[r]})
+		}
+	}
 }
 
 // explainLimits says what is left of a pool's limits, and finds those that no instance type fits.

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -39,6 +40,13 @@ type Finding struct {
 	Reason Reason    `json:"reason"`
 	Change *Change   `json:"change,omitempty"` // the smallest edit that takes it away; nil: none is known
 	Until  time.Time `json:"until,omitzero"`   // when time alone takes it away; zero: it does not
+	Pods   int       `json:"pods,omitempty"`   // of a NodePool: how many unschedulable pods it refuses for this reason
+}
+
+// IsEditable says whether people can make the change. Some are made in thought alone, to see what is in the way: what a
+// cloud offers and asks for it, and the status that a controller writes.
+func (c *Change) IsEditable() bool {
+	return !strings.HasPrefix(c.Object, "offering/") && !strings.HasPrefix(c.Field, "status.")
 }
 
 // Op is what a Change does to a field.

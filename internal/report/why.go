@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,8 +51,11 @@ func WhyText(w io.Writer, a *Why) error {
 		if of == plan.Demand && f.Reason.Pool != "" && a.Subject != "nodepool/"+f.Reason.Pool {
 			pool = "NodePool " + f.Reason.Pool + ": "
 		}
+		if f.Pods > 0 {
+			pool += count(f.Pods, "pod") + ": "
+		}
 		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
-		if f.Change != nil {
+		if f.Change != nil && f.Change.IsEditable() {
 			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))
 		}
 		if !f.Until.IsZero() {
@@ -70,10 +74,13 @@ func WhyText(w io.Writer, a *Why) error {
 			fmt.Fprintf(&b, "  - %s\n", alternative(&a.Alternatives[i]))
 		}
 	}
-	if len(a.Ways) > 0 {
+	ways := slices.DeleteFunc(slices.Clone(a.Ways), func(w plan.Way) bool {
+		return slices.ContainsFunc(w.Changes, func(c plan.Change) bool { return !c.IsEditable() })
+	})
+	if len(ways) > 0 {
 		fmt.Fprintf(&b, "\nWhat would change that, smallest change first\n")
-		for i := range a.Ways {
-			fmt.Fprintf(&b, "  %d. %s\n", i+1, way(&a.Ways[i]))
+		for i := range ways {
+			fmt.Fprintf(&b, "  %d. %s\n", i+1, way(&ways[i]))
 		}
 	}
 	if n := len(a.Decided); n > 0 {
@@ -107,7 +114,11 @@ func change(c plan.Change) string {
 	if c.Field == "" {
 		return string(c.Op) + " " + c.Object
 	}
-	at := c.Object + " " + c.Field
+	field := c.Field
+	if key, ok := strings.CutPrefix(field, "spec.affinity.nodeAffinity["); ok { // a pod says the same in either
+		field = "spec.nodeSelector or spec.affinity.nodeAffinity, key " + strings.TrimSuffix(key, "]")
+	}
+	at := c.Object + " " + field
 	switch c.Op {
 	case plan.Add:
 		return at + ": add " + c.Value
