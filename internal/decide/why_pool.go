@@ -89,7 +89,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 // pods first.
 func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 	const most = 4 // reasons
-	count := map[plan.Reason]int{}
+	count, example := map[plan.Reason]int{}, map[plan.Reason]*model.Pod{}
 	total := 0
 	for _, d := range WhatIf(ex.s, ex.now, ex.pol).Pods {
 		if d.Outcome != plan.Refused {
@@ -97,7 +97,9 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 		}
 		for _, r := range d.Reasons {
 			if r.Pool == name {
-				count[r]++
+				if count[r]++; example[r] == nil {
+					example[r] = d.Pod
+				}
 				total++
 			}
 		}
@@ -113,7 +115,11 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 		if !slices.ContainsFunc(a.Findings, func(f plan.Finding) bool {
 			return f.Of == plan.Demand && f.Reason.Code == r.Code && (f.Reason.Key == r.Key || r.Code == plan.PoolNotReady)
 		}) {
-			a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: r, Pods: count[r]})
+			_, change := ex.findPodWay(example[r], r)
+			if change != nil && change.Object != a.Subject {
+				change = nil // of one pod: why pod/NAMESPACE/NAME says it
+			}
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: r, Pods: count[r], Change: change})
 		}
 	}
 }

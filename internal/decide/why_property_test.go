@@ -128,6 +128,9 @@ func (h *truth) with(changes []plan.Change) *model.Snapshot {
 
 // finding holds one reason: what takes it away does, and no less does.
 func (h *truth) finding(subject string, f plan.Finding) {
+	if f.Pods > 0 {
+		return // of pods, whose own answers are held too
+	}
 	gone := func(how string, b plan.Answer) {
 		h.checked[f.Reason.Code]++
 		if slices.ContainsFunc(b.Findings, func(g plan.Finding) bool {
