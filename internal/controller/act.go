@@ -81,7 +81,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		c.startCall(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
 				c.recorder.recordFailure("update", "nodeclass/"+a.Name, a.Why, err)
-				c.withoutFinalizer[a.UID] = c.withoutFinalizer[a.UID] || a.AddFinalizer && errors.Is(err, plan.ErrInvalid)
+				c.classes.withoutFinalizer[a.UID] = c.classes.withoutFinalizer[a.UID] || a.AddFinalizer && errors.Is(err, plan.ErrInvalid)
 			}
 		})
 	}

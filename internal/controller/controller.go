@@ -5,7 +5,8 @@
 //
 // One goroutine, Run's, owns the State and alone decides; calls run in goroutines of their own (startCall) and hand what
 // came of them back to the loop as changes (Emit). recorder tells people, callLanes bound how many calls are under way,
-// passiveMode holds while another autoscaler is live.
+// passiveMode holds while another autoscaler is live; offerings, nodeClasses, driftChecker, capacityTeacher and
+// interruptionListener each see to one thing that the provider is asked.
 //
 // What holds:
 //   - A slow call delays only itself: calls that may hang together have a lane of their own.
@@ -121,25 +122,24 @@ type Controller struct {
 	asking  chan struct{}        // those who ask why at once: the loop needs a processor too
 	view    atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
-	verify           func(*model.Snapshot, *decide.Output) Opinion // the second opinion
-	decider          stepFunc                                      // decide.Step
-	faultyUntil      time.Time                                     // until then nothing is bought or moved, since deciding on it has failed
-	mem              decide.Memory
-	batch            batchWindow
-	pools            map[string]*poolInfo
-	ends             map[string]*classEnd // by uid: node classes that are being deleted
-	withoutFinalizer map[string]bool      // by uid: node classes whose finalizer may not be written
-	listing          bool
-	listed           time.Time         // when the last list was asked for
-	taught           map[learned]int64 // what the provider was told that nodes have
-	learning         bool              // it is being told
-	keeping          bool              // what was learned is being kept
-	kept             int               // of decide.Memory.LearnedChanges
-	drift            driftCheck
-	recorder         *recorder
-	readSince        time.Time // for how long the cluster has not been read
-	acted            bool      // at least once
-	stop             func()    // ends what runs beside the loop while it acts; nil: nothing does
+	verify        func(*model.Snapshot, *decide.Output) Opinion // the second opinion
+	decider       stepFunc                                      // decide.Step
+	faultyUntil   time.Time                                     // until then nothing is bought or moved, since deciding on it has failed
+	mem           decide.Memory
+	batch         batchWindow
+	listing       bool
+	listed        time.Time // when the last list was asked for
+	keeping       bool      // what was learned is being kept
+	kept          int       // of decide.Memory.LearnedChanges
+	recorder      *recorder
+	classes       *nodeClasses
+	offerings     *offerings
+	drift         *driftChecker
+	teacher       *capacityTeacher
+	interruptions *interruptionListener
+	readSince     time.Time // for how long the cluster has not been read
+	acted         bool      // at least once
+	stop          func()    // ends what runs beside the loop while it acts; nil: nothing does
 }
 
 // batchWindow is the adaptive batch window over demand.
@@ -159,9 +159,6 @@ func New(c *Controller) *Controller {
 	c.changes = make(chan state.Change, 16384)
 	c.lanes = newCallLanes()
 	c.asking = make(chan struct{}, 1)
-	c.pools = map[string]*poolInfo{}
-	c.ends, c.withoutFinalizer = map[string]*classEnd{}, map[string]bool{}
-	c.taught = map[learned]int64{}
 	c.readSince = time.Now()
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
 		for _, p := range r.RepairPolicies() {
@@ -169,6 +166,12 @@ func New(c *Controller) *Controller {
 		}
 	}
 	c.recorder = newRecorder(c)
+	e := newEdges(c)
+	c.classes = &nodeClasses{edges: e, recorder: c.recorder, ends: map[string]*classEnd{}, withoutFinalizer: map[string]bool{}}
+	c.offerings = &offerings{edges: e, classes: c.classes, isPassive: func() bool { return c.passive.Load() != nil }, byPool: map[string]*poolInfo{}}
+	c.drift = &driftChecker{edges: e, offerings: c.offerings}
+	c.teacher = &capacityTeacher{edges: e, offerings: c.offerings, taught: map[learned]int64{}}
+	c.interruptions = &interruptionListener{edges: e, lanes: c.lanes, offerings: c.offerings}
 	c.verify, c.decider = VerifyPlan, decide.Step
 	return c
 }
@@ -251,7 +254,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 			next = t
 		}
 	}
-	sooner(c.updateOfferings(ctx, now))
+	sooner(c.offerings.updateOfferings(ctx, now))
 	sooner(c.State.ExpireActions(now))
 	solve, more, at := c.checkDemand(now)
 	sooner(at)
@@ -265,8 +268,8 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		return next
 	}
 	c.startBackground(ctx)
-	sooner(c.endNodeClasses(ctx, now, snap))
-	sooner(c.checkDrift(ctx, now, snap))
+	sooner(c.classes.endNodeClasses(ctx, now, snap))
+	sooner(c.drift.checkDrift(ctx, now, snap))
 	c.deciding.Store(now.UnixNano())
 	out, mem, _ := c.decideSafely(snap, now, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.recorder.mayTellBlockers(now)})
 	c.deciding.Store(0)
@@ -435,7 +438,7 @@ func (c *Controller) listInstances(ctx context.Context, now time.Time, snap *mod
 	c.listing, c.listed = true, now
 	looks := c.passive.Load() != nil
 	if !looks {
-		c.teachProvider(ctx, snap)
+		c.teacher.teachProvider(ctx, snap)
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)

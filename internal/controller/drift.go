@@ -14,26 +14,28 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// driftCheck is when the provider was last asked which machines are not what their node classes ask for any more, and about which classes.
-type driftCheck struct {
+// driftChecker asks the provider which machines are not what their node classes ask for any more. Only the loop uses it.
+type driftChecker struct {
+	edges
+	offerings *offerings
+
 	asking  bool
-	asked   time.Time
+	asked   time.Time // when it was last asked
 	fails   int
 	classes string // those asked about, by uid and generation
 }
 
 // checkDrift asks the provider now and then, and at once when a node class has changed. It says when it has something to do next.
-func (c *Controller) checkDrift(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
-	drifter, ok := cloud.As[cloud.Drifter](c.Provider)
-	d := &c.drift
+func (d *driftChecker) checkDrift(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
+	drifter, ok := cloud.As[cloud.Drifter](d.provider)
 	if !ok || d.asking {
 		return time.Time{}
 	}
 	classes := ""
-	for _, name := range slices.Sorted(maps.Keys(c.pools)) {
-		classes += c.pools[name].class + " "
+	for _, name := range slices.Sorted(maps.Keys(d.offerings.byPool)) {
+		classes += d.offerings.byPool[name].class + " "
 	}
-	due := d.asked.Add(c.Config.DriftEvery)
+	due := d.asked.Add(d.config.DriftEvery)
 	if d.fails > 0 {
 		due = d.asked.Add(retryPause(d.fails, time.Second, time.Minute))
 	}
@@ -45,25 +47,25 @@ func (c *Controller) checkDrift(ctx context.Context, now time.Time, snap *model.
 		if !cl.Is("Launched") || !cl.Deleting.IsZero() {
 			continue
 		}
-		if k := c.State.Pools.FindNodeClass(cl.ClassGroup, cl.ClassKind, cl.ClassName); k != nil {
+		if k := d.state.Pools.FindNodeClass(cl.ClassGroup, cl.ClassKind, cl.ClassName); k != nil {
 			queries = append(queries, cloud.DriftQuery{Claim: cl, Class: providerNodeClass(k)})
 		}
 	}
 	d.classes, d.asked = classes, now
 	if len(queries) == 0 {
-		return now.Add(c.Config.DriftEvery)
+		return now.Add(d.config.DriftEvery)
 	}
 	d.asking = true
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		ctx, cancel := context.WithTimeout(ctx, d.config.CallLimit)
 		defer cancel()
 		reasons, err := drifter.Drifted(ctx, queries)
-		c.Metrics.countCall("IsDrifted", time.Since(now), err)
-		c.Emit(func(s *state.State) {
+		d.metrics.countCall("IsDrifted", time.Since(now), err)
+		d.emit(func(s *state.State) {
 			d.asking = false
 			if err != nil {
 				d.fails++
-				c.Log.Warn("drift of machines unknown, will ask again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
+				d.log.Warn("drift of machines unknown, will ask again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
 				return
 			}
 			d.fails = 0

@@ -16,6 +16,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
+// nodeClasses gives node classes their finalizers and their status, and sees to their ends. Only the loop uses it.
+type nodeClasses struct {
+	edges
+	recorder *recorder
+
+	ends             map[string]*classEnd // by uid: node classes that are being deleted
+	withoutFinalizer map[string]bool      // by uid: node classes whose finalizer may not be written
+}
+
 // classEnd is how far a node class that is being deleted has come.
 type classEnd struct {
 	asking bool
@@ -26,8 +35,8 @@ type classEnd struct {
 }
 
 // classEnder is the provider, where it makes things for node classes of this kind; nil: it does not.
-func (c *Controller) classEnder(k *state.NodeClass) cloud.ClassEnder {
-	if e, ok := cloud.As[cloud.ClassEnder](c.Provider); ok && e.EndsClasses(k.Group, k.Kind) {
+func (nc *nodeClasses) classEnder(k *state.NodeClass) cloud.ClassEnder {
+	if e, ok := cloud.As[cloud.ClassEnder](nc.provider); ok && e.EndsClasses(k.Group, k.Kind) {
 		return e
 	}
 	return nil
@@ -35,39 +44,39 @@ func (c *Controller) classEnder(k *state.NodeClass) cloud.ClassEnder {
 
 // ensureFinalizer says whether things may be made for a node class: it bears its finalizer by then, so that they go with it also when this process ends
 // in between. Where the finalizer may not be written, that is told and it goes on without: machines matter more than what is left behind.
-func (c *Controller) ensureFinalizer(now time.Time, k *state.NodeClass) bool {
-	if k.HasFinalizer || c.withoutFinalizer[k.UID] || c.classEnder(k) == nil {
+func (nc *nodeClasses) ensureFinalizer(now time.Time, k *state.NodeClass) bool {
+	if k.HasFinalizer || nc.withoutFinalizer[k.UID] || nc.classEnder(k) == nil {
 		return true
 	}
 	a := plan.UpdateNodeClass{Group: k.Group, Kind: k.Kind, Name: k.Name, UID: k.UID, AddFinalizer: true, Why: plan.Reason{Code: plan.Initializing}}
-	if !c.State.InFlight.HasAction(a.Key(), now) {
-		c.beginAction(c.base, now, a)
+	if !nc.state.InFlight.HasAction(a.Key(), now) {
+		nc.begin(now, a)
 	}
 	return false
 }
 
 // endNodeClasses gives node classes their finalizers, and sees to their ends: when no claim uses one any more, what was made for it is taken away
 // and then its finalizer. It says when it has something to do next.
-func (c *Controller) endNodeClasses(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
+func (nc *nodeClasses) endNodeClasses(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
 	var next time.Time
 	there := map[string]bool{}
 	var users map[string][]string // claims by node class; nil while none is being deleted
-	for _, k := range c.State.Pools.ListNodeClasses() {
-		if c.classEnder(k) == nil {
+	for _, k := range nc.state.Pools.ListNodeClasses() {
+		if nc.classEnder(k) == nil {
 			continue
 		}
 		if k.Deleting.IsZero() {
-			c.ensureFinalizer(now, k)
+			nc.ensureFinalizer(now, k)
 			continue
 		}
 		if !k.HasFinalizer {
 			continue
 		}
 		there[k.UID] = true
-		e := c.ends[k.UID]
+		e := nc.ends[k.UID]
 		if e == nil {
 			e = &classEnd{}
-			c.ends[k.UID] = e
+			nc.ends[k.UID] = e
 		}
 		if users == nil {
 			users = map[string][]string{}
@@ -82,53 +91,53 @@ func (c *Controller) endNodeClasses(ctx context.Context, now time.Time, snap *mo
 			e.done, e.fails, e.due = false, 0, time.Time{}
 			text := "it is being deleted and waits for NodeClaims that use it: " + nameFirst(by)
 			e.why = model.Condition{Status: "False", Reason: "WaitingOnNodeClaimTermination", Message: text}
-			if c.recorder.isNews(now, k.Kind+"/"+k.Name+" end", text) {
-				c.Cluster.Event(k.Kind, "", k.Name, k.UID, false, "WaitingOnNodeClaimTermination", text)
+			if nc.recorder.isNews(now, k.Kind+"/"+k.Name+" end", text) {
+				nc.cluster.Event(k.Kind, "", k.Name, k.UID, false, "WaitingOnNodeClaimTermination", text)
 			}
 		case e.done:
 			a := plan.UpdateNodeClass{Group: k.Group, Kind: k.Kind, Name: k.Name, UID: k.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted}}
-			if !c.State.InFlight.HasAction(a.Key(), now) {
-				c.beginAction(c.base, now, a)
+			if !nc.state.InFlight.HasAction(a.Key(), now) {
+				nc.begin(now, a)
 			}
 		case now.Before(e.due):
 			if next.IsZero() || e.due.Before(next) {
 				next = e.due
 			}
 		default:
-			c.endNodeClass(ctx, now, k, e)
+			nc.endNodeClass(ctx, now, k, e)
 		}
 		if e.why.Status != "" {
-			c.writeClassStatus(c.State, k, cloud.ClassStatus{Conditions: map[string]model.Condition{"Ready": e.why}})
+			nc.writeClassStatus(nc.state, k, cloud.ClassStatus{Conditions: map[string]model.Condition{"Ready": e.why}})
 		}
 	}
-	for uid := range c.ends {
+	for uid := range nc.ends {
 		if !there[uid] {
-			delete(c.ends, uid)
+			delete(nc.ends, uid)
 		}
 	}
 	return next
 }
 
 // endNodeClass has the provider take away what was made for a node class.
-func (c *Controller) endNodeClass(ctx context.Context, now time.Time, k *state.NodeClass, e *classEnd) {
+func (nc *nodeClasses) endNodeClass(ctx context.Context, now time.Time, k *state.NodeClass, e *classEnd) {
 	e.asking = true
-	by, nc := c.classEnder(k), providerNodeClass(k)
+	by, class := nc.classEnder(k), providerNodeClass(k)
 	go func() {
-		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		cctx, cancel := context.WithTimeout(ctx, nc.config.CallLimit)
 		defer cancel()
-		err := by.EndClass(cctx, nc)
+		err := by.EndClass(cctx, class)
 		if ctx.Err() != nil && err != nil {
 			return // the loop has ended; whoever comes next asks again
 		}
-		c.Metrics.countCall("EndClass", time.Since(now), err)
-		c.Emit(func(*state.State) {
+		nc.metrics.countCall("EndClass", time.Since(now), err)
+		nc.emit(func(*state.State) {
 			now := time.Now()
 			e.asking = false
 			entry := ledger.Entry{At: now, Kind: "end", Subject: "nodeclass/" + k.Name, Why: []plan.Reason{{Code: plan.Deleted}}, Outcome: "done"}
 			if err != nil {
 				e.fails++
 				e.due = now.Add(max(cloud.AfterOf(err), retryPause(e.fails, time.Second, time.Minute)))
-				c.Log.Warn("what was made for a node class is not gone yet, will try again", "nodeClass", k.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
+				nc.log.Warn("what was made for a node class is not gone yet, will try again", "nodeClass", k.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
 				e.why = model.Condition{Status: "False", Reason: string(cloud.KindOf(err)), Message: "it is being deleted, and what was made for it could not be: " + err.Error()}
 				if cloud.KindOf(err) == cloud.Denied {
 					e.why.Reason = "AccessDenied"
@@ -139,9 +148,9 @@ func (c *Controller) endNodeClass(ctx context.Context, now time.Time, k *state.N
 				entry.Outcome = "failed: " + err.Error()
 			} else {
 				e.done = true
-				c.Log.Info("what was made for a node class is gone with it", "nodeClass", k.Name)
+				nc.log.Info("what was made for a node class is gone with it", "nodeClass", k.Name)
 			}
-			c.Ledger.Add(entry)
+			nc.ledger.Add(entry)
 		})
 	}()
 }
@@ -153,4 +162,25 @@ func nameFirst(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// writeClassStatus has a node class's status written where it differs from what the API server has.
+func (nc *nodeClasses) writeClassStatus(s *state.State, class *state.NodeClass, status cloud.ClassStatus) {
+	if now := s.Pools.FindNodeClass(class.Group, class.Kind, class.Name); now != nil && now.UID == class.UID {
+		class = now // its status may have been written since it was asked about
+	}
+	differs := len(status.Status) > 0 && string(status.Status) != string(class.Status)
+	for k, want := range status.Conditions {
+		have := class.Conditions[k]
+		differs = differs || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message
+	}
+	if !differs {
+		return
+	}
+	a := plan.UpdateNodeClass{
+		Group: class.Group, Kind: class.Kind, Name: class.Name, Conditions: status.Conditions, Status: status.Status, Why: plan.Reason{Code: plan.Initializing},
+	}
+	if !s.InFlight.HasAction(a.Key(), time.Now()) {
+		nc.begin(time.Now(), a)
+	}
 }

@@ -31,15 +31,23 @@ var interruptionEvent = map[string]string{
 	spotInterruption: "SpotInterrupted", reservationInterruption: "CapacityReservationInstanceInterrupted", rebalance: "SpotRebalanceRecommendation", scheduledChange: "InstanceUnhealthy", stateChange: "InstanceTerminating",
 }
 
+// interruptionListener has the loop know of what the cloud says about machines that it will take away, and writes it
+// into their NodeClaims. It runs beside the loop.
+type interruptionListener struct {
+	edges
+	lanes     *callLanes
+	offerings *offerings // the loop's: asked only in what askLoop hands to it
+}
+
 // listenForInterruptions hands on what the cloud says about machines that it will take away, until the context ends.
-func (c *Controller) listenForInterruptions(ctx context.Context) {
-	source, ok := cloud.As[cloud.Interrupter](c.Provider)
+func (il *interruptionListener) listenForInterruptions(ctx context.Context) {
+	source, ok := cloud.As[cloud.Interrupter](il.provider)
 	if !ok {
 		return
 	}
 	for n := 1; ctx.Err() == nil; n++ {
 		began := time.Now()
-		err := source.Interruptions(ctx, c.handleInterruption)
+		err := source.Interruptions(ctx, il.handleInterruption)
 		if ctx.Err() != nil {
 			return
 		}
@@ -47,7 +55,7 @@ func (c *Controller) listenForInterruptions(ctx context.Context) {
 			n = 1
 		}
 		if err != nil {
-			c.Log.Warn("notices of interruptions can't be had, will ask again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
+			il.log.Warn("notices of interruptions can't be had, will ask again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
 		}
 		select {
 		case <-ctx.Done():
@@ -60,18 +68,18 @@ var errNotKnownYet = errors.New("the machine's NodeClaim does not say yet that i
 
 // handleInterruption keeps one notice: it is decided on at once, and done with only when it is written into the machine's NodeClaim, or when
 // there is none.
-func (c *Controller) handleInterruption(ctx context.Context, i cloud.Interruption) error {
-	c.Metrics.countInterruption(i)
-	n, err := c.noteInterruption(ctx, i)
+func (il *interruptionListener) handleInterruption(ctx context.Context, i cloud.Interruption) error {
+	il.metrics.countInterruption(i)
+	n, err := il.noteInterruption(ctx, i)
 	if err != nil {
 		return fmt.Errorf("keep notice %s of %s: %w", i.Kind, i.ProviderID, err)
 	}
 	if n.claim != nil {
-		if err := c.keepNotice(ctx, n, i); err != nil && !errors.Is(err, plan.ErrGone) {
+		if err := il.keepNotice(ctx, n, i); err != nil && !errors.Is(err, plan.ErrGone) {
 			return fmt.Errorf("keep notice %s of %s in nodeclaim %s: %w", i.Kind, i.ProviderID, n.claim.Name, err)
 		}
 	}
-	c.Metrics.countKeptInterruption(i)
+	il.metrics.countKeptInterruption(i)
 	return nil
 }
 
@@ -83,16 +91,16 @@ type noticed struct {
 }
 
 // noteInterruption has the loop know of a notice from now on.
-func (c *Controller) noteInterruption(ctx context.Context, i cloud.Interruption) (noticed, error) {
+func (il *interruptionListener) noteInterruption(ctx context.Context, i cloud.Interruption) (noticed, error) {
 	var err error
-	a, lost := askLoop(ctx, c, func(s *state.State) (a noticed) {
+	a, lost := askLoop(ctx, il.changes, func(s *state.State) (a noticed) {
 		var owned bool
 		if a.claim, owned = s.FindClaimByProviderID(i.ProviderID); a.claim == nil && owned {
 			err = errNotKnownYet
 		} else if a.claim != nil {
-			if a.text, err = c.noticeText(s, a.claim, i); a.text != "" {
+			if a.text, err = il.noticeText(s, a.claim, i); a.text != "" {
 				s.Overlay.AnnotateClaim(a.claim.Name, decide.AnnotationInterrupted, a.text)
-				a.lane = c.lanes.findLane("notice of "+a.claim.UID, 1)
+				a.lane = il.lanes.findLane("notice of "+a.claim.UID, 1)
 			}
 		}
 		return a
@@ -103,24 +111,8 @@ func (c *Controller) noteInterruption(ctx context.Context, i cloud.Interruption)
 	return a, err
 }
 
-// askLoop has the loop answer a question.
-func askLoop[T any](ctx context.Context, c *Controller, ask func(*state.State) T) (none T, err error) {
-	ch := make(chan T, 1)
-	select {
-	case c.changes <- func(s *state.State) { ch <- ask(s) }:
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
-	select {
-	case a := <-ch:
-		return a, nil
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
-}
-
 // noticeText is what is to be written of a notice; empty: nothing new.
-func (c *Controller) noticeText(s *state.State, claim *model.Claim, i cloud.Interruption) (string, error) {
+func (il *interruptionListener) noticeText(s *state.State, claim *model.Claim, i cloud.Interruption) (string, error) {
 	if i.Kind == rebalance || !claim.Deleting.IsZero() {
 		return "", nil // nothing is done for a recommendation, as in the reference; or it goes already
 	}
@@ -134,10 +126,10 @@ func (c *Controller) noticeText(s *state.State, claim *model.Claim, i cloud.Inte
 	}
 	now := time.Now()
 	if isCapacityReclaimed(i.Kind) {
-		c.setOfferingAside(claim)
+		il.offerings.setOfferingAside(claim)
 	}
-	c.Log.Info("machine will be taken away", "nodeclaim", claim.Name, "node", claim.NodeName, "kind", i.Kind, "at", i.At)
-	c.Ledger.Add(ledger.Entry{At: now, Kind: "interrupt", Subject: "nodeclaim/" + claim.Name, Why: []plan.Reason{noticeReason(claim, i)}})
+	il.log.Info("machine will be taken away", "nodeclaim", claim.Name, "node", claim.NodeName, "kind", i.Kind, "at", i.At)
+	il.ledger.Add(ledger.Entry{At: now, Kind: "interrupt", Subject: "nodeclaim/" + claim.Name, Why: []plan.Reason{noticeReason(claim, i)}})
 	return decide.Notice{Kind: i.Kind, At: i.At, Seen: now}.Text()
 }
 
@@ -151,7 +143,7 @@ func noticeReason(claim *model.Claim, i cloud.Interruption) plan.Reason {
 }
 
 // keepNotice writes a notice down and tells of it.
-func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interruption) error {
+func (il *interruptionListener) keepNotice(ctx context.Context, n noticed, i cloud.Interruption) error {
 	claim := n.claim
 	if n.text != "" {
 		// Of two notices of one machine the later one stands, whichever is written first: who writes writes what stands by then.
@@ -162,14 +154,14 @@ func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interrup
 			return ctx.Err()
 		}
 		select { // few at once: those that are to come in the machines' stead go first
-		case c.lanes.background <- struct{}{}:
-			defer func() { <-c.lanes.background }()
+		case il.lanes.background <- struct{}{}:
+			defer func() { <-il.lanes.background }()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit) // one write that hangs must not keep all other notices
+		ctx, cancel := context.WithTimeout(ctx, il.config.CallLimit) // one write that hangs must not keep all other notices
 		defer cancel()
-		text, err := askLoop(ctx, c, func(s *state.State) string {
+		text, err := askLoop(ctx, il.changes, func(s *state.State) string {
 			if now := s.FindClaim(claim.Name); now != nil && now.UID == claim.UID {
 				return now.Annotations[decide.AnnotationInterrupted]
 			}
@@ -180,7 +172,7 @@ func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interrup
 		}
 		if text != "" {
 			u := plan.UpdateClaim{Claim: claim.Name, UID: claim.UID, Annotations: map[string]string{decide.AnnotationInterrupted: text}, Why: noticeReason(claim, i)}
-			if _, err := c.Cluster.UpdateClaim(ctx, u); err != nil {
+			if _, err := il.cluster.UpdateClaim(ctx, u); err != nil {
 				return err
 			}
 		}
@@ -193,33 +185,10 @@ func (c *Controller) keepNotice(ctx context.Context, n noticed, i cloud.Interrup
 		if !i.At.IsZero() {
 			text += ", the machine goes at " + i.At.UTC().Format(time.RFC3339)
 		}
-		c.Cluster.Event("NodeClaim", "", claim.Name, claim.UID, true, event, text)
+		il.cluster.Event("NodeClaim", "", claim.Name, claim.UID, true, event, text)
 		if claim.NodeName != "" {
-			c.Cluster.Event("Node", "", claim.NodeName, "", true, event, text)
+			il.cluster.Event("Node", "", claim.NodeName, "", true, event, text)
 		}
 	}
 	return nil
-}
-
-// setOfferingAside has the offering of a machine that is taken back not bought again for a while.
-func (c *Controller) setOfferingAside(claim *model.Claim) {
-	l := claim.Labels
-	c.Provider.Set(cloud.OfferingKey{InstanceType: l[model.LabelInstanceType], Zone: l[model.LabelZone], CapacityType: l[model.LabelCapacityType]})
-	c.refreshOfferings()
-}
-
-// refreshClassOfferings has the offerings of a node class's pools asked for at once: how many machines its node groups have has changed.
-func (c *Controller) refreshClassOfferings(group, kind, name string) {
-	for _, p := range c.State.Pools.ListPools() {
-		if info := c.pools[p.Name]; info != nil && p.ClassGroup == group && p.ClassKind == kind && p.ClassName == name {
-			info.due, info.again = time.Time{}, info.asking
-		}
-	}
-}
-
-// refreshOfferings has the offerings of every pool asked for at once: what was set aside is to be seen by the next decision.
-func (c *Controller) refreshOfferings() {
-	for _, p := range c.pools {
-		p.due, p.again = time.Time{}, p.asking
-	}
 }

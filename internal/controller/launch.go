@@ -18,7 +18,7 @@ import (
 func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.LaunchClaim) {
 	claim := c.State.FindClaim(a.Claim)
 	class := c.State.Pools.FindNodeClass(claim.ClassGroup, claim.ClassKind, claim.ClassName)
-	if class != nil && class.Deleting.IsZero() && !c.ensureFinalizer(now, class) {
+	if class != nil && class.Deleting.IsZero() && !c.classes.ensureFinalizer(now, class) {
 		c.State.InFlight.BeginAction(a.Key(), state.ClaimObject(a.Claim), now.Add(100*time.Millisecond))
 		return
 	}
@@ -66,7 +66,7 @@ func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.Laun
 			c.Emit(func(s *state.State) {
 				if s.InFlight.RecordFailure(key, func(n int) time.Time { return time.Now().Add(retryPause(n, 100*time.Millisecond, time.Second)) }) == 1 {
 					c.Log.Info("accepted", "nodeclaim", a.Claim, "class", class.Name)
-					c.refreshClassOfferings(class.Group, class.Kind, class.Name) // its group may have as many fewer now
+					c.offerings.refreshClassOfferings(class.Group, class.Kind, class.Name) // its group may have as many fewer now
 				}
 			})
 			return
@@ -90,7 +90,7 @@ func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.Laun
 
 // stillWanted says whether a claim whose launch had to wait for its turn is still to be launched, and lets go of it if not.
 func (c *Controller) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
-	wanted, err := askLoop(ctx, c, func(s *state.State) bool {
+	wanted, err := askLoop(ctx, c.changes, func(s *state.State) bool {
 		have := s.FindClaim(a.Claim)
 		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero() && c.passive.Load() == nil
 		if !ok {
@@ -137,7 +137,7 @@ func (c *Controller) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err e
 	switch kind {
 	case cloud.InsufficientCapacity:
 		reason = "InsufficientCapacityError"
-		c.refreshOfferings()
+		c.offerings.refreshOfferings()
 		s.InFlight.EndAction(a.Key())
 	case cloud.NotReady, cloud.NotFound:
 		reason = "NodeClassNotReady"

@@ -19,11 +19,20 @@ import (
 // learned is what a node of a type and image turned out to have.
 type learned struct{ instanceType, image string }
 
+// capacityTeacher tells the provider what nodes turned out to have. Only the loop uses it.
+type capacityTeacher struct {
+	edges
+	offerings *offerings
+
+	taught map[learned]int64 // what the provider was told
+	asking bool              // it is being told
+}
+
 // teachProvider tells a provider that wants to know how much memory its machines' nodes have: for each type and image the least that was
 // seen, and only when that is news.
-func (c *Controller) teachProvider(ctx context.Context, snap *model.Snapshot) {
-	p, ok := cloud.As[cloud.Learner](c.Provider)
-	if !ok || c.learning {
+func (ct *capacityTeacher) teachProvider(ctx context.Context, snap *model.Snapshot) {
+	p, ok := cloud.As[cloud.Learner](ct.provider)
+	if !ok || ct.asking {
 		return
 	}
 	claims := make(map[string]*model.Claim, len(snap.Claims))
@@ -44,32 +53,32 @@ func (c *Controller) teachProvider(ctx context.Context, snap *model.Snapshot) {
 		}
 	}
 	maps.DeleteFunc(least, func(k learned, bytes int64) bool {
-		have, ok := c.taught[k]
+		have, ok := ct.taught[k]
 		return ok && have <= bytes
 	})
 	if len(least) == 0 {
 		return
 	}
-	c.learning = true
+	ct.asking = true
 	keys := slices.SortedFunc(maps.Keys(least), func(a, b learned) int {
 		return cmp.Or(strings.Compare(a.instanceType, b.instanceType), strings.Compare(a.image, b.image))
 	})
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		ctx, cancel := context.WithTimeout(ctx, ct.config.CallLimit)
 		defer cancel()
 		taught := map[learned]int64{}
 		for _, k := range keys {
 			if err := p.Learn(ctx, k.instanceType, k.image, least[k]); err != nil {
-				c.Log.Warn("what was learned of nodes' memory was not kept, will repeat", "instanceType", k.instanceType, "image", k.image, "error", err.Error())
+				ct.log.Warn("what was learned of nodes' memory was not kept, will repeat", "instanceType", k.instanceType, "image", k.image, "error", err.Error())
 				break
 			}
 			taught[k] = least[k]
 		}
-		c.Emit(func(*state.State) {
-			c.learning = false
-			maps.Copy(c.taught, taught)
+		ct.emit(func(*state.State) {
+			ct.asking = false
+			maps.Copy(ct.taught, taught)
 			if len(taught) > 0 {
-				for _, p := range c.pools { // what they can buy has changed
+				for _, p := range ct.offerings.byPool { // what they can buy has changed
 					p.due, p.again = time.Time{}, p.asking
 				}
 			}

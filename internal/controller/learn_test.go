@@ -41,8 +41,8 @@ func TestLearn(t *testing.T) {
 	snap := &model.Snapshot{Claims: []*model.Claim{claim("1", "ami"), claim("2", "ami"), claim("3", "")}, Nodes: []*model.Node{node("1", 7), node("2", 6), node("3", 5), node("4", 4)}}
 	look := func() { // and take in what came of it
 		t.Helper()
-		c.teachProvider(t.Context(), snap)
-		if c.learning {
+		c.teacher.teachProvider(t.Context(), snap)
+		if c.teacher.asking {
 			change := <-c.changes
 			change(state.New())
 		}

@@ -48,7 +48,7 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 		// The world was another's meanwhile: everything is looked at anew. What its machines have taught is true all the same.
 		table := s.Resources()
 		c.mem, c.batch = decide.Memory{}.WithLearned(c.mem.Learned(table.Names()), table.Dim), batchWindow{}
-		c.refreshOfferings()
+		c.offerings.refreshOfferings()
 	case was != nil: // others than before, or more
 		next := *was
 		next.others = others
@@ -193,7 +193,7 @@ func (c *Controller) startBackground(ctx context.Context) {
 		return
 	}
 	ctx, c.stop = context.WithCancel(ctx)
-	go c.listenForInterruptions(ctx)
+	go c.interruptions.listenForInterruptions(ctx)
 	for _, do := range c.Background {
 		go do(ctx)
 	}

@@ -10,9 +10,17 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
+
+// offerings keeps what the provider offers to each NodePool up to date. Only the loop uses it.
+type offerings struct {
+	edges
+	classes   *nodeClasses
+	isPassive func() bool // another autoscaler is live: nothing is made for a node class
+
+	byPool map[string]*poolInfo
+}
 
 // poolInfo is what the provider last said about a pool and its node class.
 type poolInfo struct {
@@ -27,20 +35,20 @@ type poolInfo struct {
 }
 
 // updateOfferings keeps every pool's offerings and readiness up to date. It says when it has something to do next.
-func (c *Controller) updateOfferings(ctx context.Context, now time.Time) time.Time {
+func (of *offerings) updateOfferings(ctx context.Context, now time.Time) time.Time {
 	var next time.Time
 	seen := map[string]bool{}
-	for _, p := range c.State.Pools.ListPools() {
+	for _, p := range of.state.Pools.ListPools() {
 		seen[p.Name] = true
 		if p.NotReady.Reason == "NodePoolValidationFailed" {
 			continue
 		}
-		info := c.pools[p.Name]
+		info := of.byPool[p.Name]
 		if info == nil || info.uid != p.UID {
 			info = &poolInfo{uid: p.UID, problem: notAsked}
-			c.pools[p.Name] = info
+			of.byPool[p.Name] = info
 		}
-		class := c.State.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
+		class := of.state.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
 		if class == nil {
 			info.class, info.due, info.types = "", time.Time{}, nil
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassNotFound",
@@ -49,20 +57,20 @@ func (c *Controller) updateOfferings(ctx context.Context, now time.Time) time.Ti
 			info.due = time.Time{} // nobody is asked any more
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassTerminating", Message: p.ClassKind + " " + p.ClassName + " is being deleted"}
 		} else {
-			c.askOfferings(ctx, now, p, class, info)
-			c.State.Pools.SetClassGeneration(p.Name, class.Generation)
+			of.askOfferings(ctx, now, p, class, info)
+			of.state.Pools.SetClassGeneration(p.Name, class.Generation)
 		}
 		if len(info.types) > 0 && !shareTypes(info.types, p.Types) {
-			c.State.Pools.SetTypes(p.Name, info.types)
+			of.state.Pools.SetTypes(p.Name, info.types)
 		}
-		c.State.Pools.SetReady(p.Name, info.problem.Status == "", info.problem)
+		of.state.Pools.SetReady(p.Name, info.problem.Status == "", info.problem)
 		if !info.due.IsZero() && !info.asking && (next.IsZero() || info.due.Before(next)) {
 			next = info.due
 		}
 	}
-	for name := range c.pools {
+	for name := range of.byPool {
 		if !seen[name] {
-			delete(c.pools, name)
+			delete(of.byPool, name)
 		}
 	}
 	return next
@@ -81,7 +89,7 @@ func shareTypes(a, b []*model.InstanceType) bool {
 }
 
 // askOfferings asks the provider about a pool when it is time to.
-func (c *Controller) askOfferings(ctx context.Context, now time.Time, p *model.NodePool, class *state.NodeClass, info *poolInfo) {
+func (of *offerings) askOfferings(ctx context.Context, now time.Time, p *model.NodePool, class *state.NodeClass, info *poolInfo) {
 	id := class.UID + "/" + time.Duration(class.Generation).String()
 	if info.class != id {
 		if !info.isOfClass(class) { // another class: what is offered for the one before is not for this one
@@ -92,39 +100,39 @@ func (c *Controller) askOfferings(ctx context.Context, now time.Time, p *model.N
 	if info.asking || now.Before(info.due) {
 		return
 	}
-	looks := c.passive.Load() != nil
-	if !looks && !c.ensureFinalizer(now, class) {
+	looks := of.isPassive()
+	if !looks && !of.classes.ensureFinalizer(now, class) {
 		info.due = time.Time{} // its own change asks again
 		return
 	}
 	info.asking = true
 	nc := providerNodeClass(class)
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		ctx, cancel := context.WithTimeout(ctx, of.config.CallLimit)
 		defer cancel()
 		if looks {
 			ctx = cloud.LookOnly(ctx)
 		}
-		types, err := c.Provider.Offerings(ctx, p, nc)
+		types, err := of.provider.Offerings(ctx, p, nc)
 		var status *cloud.ClassStatus
-		if cs, ok := cloud.As[cloud.ClassStatuser](c.Provider); ok && !looks && (err == nil || cloud.KindOf(err) == cloud.NotReady) {
+		if cs, ok := cloud.As[cloud.ClassStatuser](of.provider); ok && !looks && (err == nil || cloud.KindOf(err) == cloud.NotReady) {
 			if st, serr := cs.ClassStatus(ctx, nc); serr == nil {
 				status = &st
 			} else if err == nil {
 				err = serr
 			}
 		}
-		c.Metrics.countCall("GetInstanceTypes", time.Since(now), err)
-		c.Emit(func(s *state.State) { c.takeOfferings(s, info, class, types, status, err) })
+		of.metrics.countCall("GetInstanceTypes", time.Since(now), err)
+		of.emit(func(s *state.State) { of.takeOfferings(s, info, class, types, status, err) })
 	}()
 }
 
 // takeOfferings takes in the provider's answer.
-func (c *Controller) takeOfferings(s *state.State, info *poolInfo, class *state.NodeClass, types []*model.InstanceType, status *cloud.ClassStatus, err error) {
+func (of *offerings) takeOfferings(s *state.State, info *poolInfo, class *state.NodeClass, types []*model.InstanceType, status *cloud.ClassStatus, err error) {
 	now := time.Now()
 	info.asking = false
 	if status != nil {
-		c.writeClassStatus(s, class, *status)
+		of.classes.writeClassStatus(s, class, *status)
 	}
 	defer func() {
 		if info.again {
@@ -137,14 +145,14 @@ func (c *Controller) takeOfferings(s *state.State, info *poolInfo, class *state.
 	if err != nil {
 		info.fails++
 		info.due = now.Add(max(cloud.AfterOf(err), retryPause(info.fails, time.Second, time.Minute)))
-		c.Log.Warn("offerings unknown, will ask again", "nodeClass", class.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
+		of.log.Warn("offerings unknown, will ask again", "nodeClass", class.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
 		if info.types == nil || cloud.KindOf(err) == cloud.NotReady {
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()}
 		}
 		return
 	}
 	info.fails, info.types, info.problem = 0, types, model.Condition{}
-	info.due = now.Add(c.Config.OfferEvery)
+	info.due = now.Add(of.config.OfferEvery)
 	if len(types) == 0 {
 		info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: "the provider offers no instance type for " + class.Kind + " " + class.Name}
 	}
@@ -157,23 +165,25 @@ func (c *Controller) takeOfferings(s *state.State, info *poolInfo, class *state.
 	}
 }
 
-// writeClassStatus has a node class's status written where it differs from what the API server has.
-func (c *Controller) writeClassStatus(s *state.State, class *state.NodeClass, status cloud.ClassStatus) {
-	if now := s.Pools.FindNodeClass(class.Group, class.Kind, class.Name); now != nil && now.UID == class.UID {
-		class = now // its status may have been written since it was asked about
+// refreshClassOfferings has the offerings of a node class's pools asked for at once: how many machines its node groups have has changed.
+func (of *offerings) refreshClassOfferings(group, kind, name string) {
+	for _, p := range of.state.Pools.ListPools() {
+		if info := of.byPool[p.Name]; info != nil && p.ClassGroup == group && p.ClassKind == kind && p.ClassName == name {
+			info.due, info.again = time.Time{}, info.asking
+		}
 	}
-	differs := len(status.Status) > 0 && string(status.Status) != string(class.Status)
-	for k, want := range status.Conditions {
-		have := class.Conditions[k]
-		differs = differs || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message
+}
+
+// refreshOfferings has the offerings of every pool asked for at once: what was set aside is to be seen by the next decision.
+func (of *offerings) refreshOfferings() {
+	for _, p := range of.byPool {
+		p.due, p.again = time.Time{}, p.asking
 	}
-	if !differs {
-		return
-	}
-	a := plan.UpdateNodeClass{
-		Group: class.Group, Kind: class.Kind, Name: class.Name, Conditions: status.Conditions, Status: status.Status, Why: plan.Reason{Code: plan.Initializing},
-	}
-	if !s.InFlight.HasAction(a.Key(), time.Now()) {
-		c.beginAction(c.base, time.Now(), a)
-	}
+}
+
+// setOfferingAside has the offering of a machine that is taken back not bought again for a while.
+func (of *offerings) setOfferingAside(claim *model.Claim) {
+	l := claim.Labels
+	of.provider.Set(cloud.OfferingKey{InstanceType: l[model.LabelInstanceType], Zone: l[model.LabelZone], CapacityType: l[model.LabelCapacityType]})
+	of.refreshOfferings()
 }

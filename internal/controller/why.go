@@ -88,7 +88,7 @@ func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, erro
 	v := c.view.Load()
 	if v == nil { // nothing has been decided here: this is not the leader, and only what it sees can be told
 		var err error
-		if v, err = askLoop(ctx, c, func(s *state.State) *view { return &view{snap: s.Snapshot(time.Now())} }); err != nil {
+		if v, err = askLoop(ctx, c.changes, func(s *state.State) *view { return &view{snap: s.Snapshot(time.Now())} }); err != nil {
 			return plan.Answer{}, err
 		}
 	}
