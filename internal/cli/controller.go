@@ -110,6 +110,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	}
 	actor := kube.NewActor(client, st.Resources(), time.Now)
 	registry := newRegistry()
+	kube.RegisterClientMetrics(registry)
 	ctl := newController(f, s, client, actor, provider, st, registry)
 	registerLeaderMetrics(registry, ctl, f.lease.Name)
 	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, failed: make(chan error, 4)}
@@ -230,7 +231,7 @@ func newController(f *controllerFlags, s *controllerSettings, client *kube.Clien
 	}
 	return controller.New(&controller.Controller{
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
-		Metrics: controller.NewMetrics(registry, version()), Log: s.log, Config: f.config, Policy: policy,
+		Metrics: controller.NewMetrics(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
 		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"),
 	})
 }

@@ -44,9 +44,12 @@ type Provider interface {
 
 // Traits are fixed facts about a provider.
 type Traits struct {
-	Name      string
-	Classes   []ClassKind   // node classes it serves
-	ListDelay time.Duration // how long List may lag behind Launch; a younger machine's absence means nothing
+	Name    string
+	Classes []ClassKind // node classes it serves
+	// NodeLabels are the keys of the labels that the provider's nodes have beside those that all nodes have. The metrics of
+	// nodes bear them.
+	NodeLabels []string
+	ListDelay  time.Duration // how long List may lag behind Launch; a younger machine's absence means nothing
 }
 
 // Serves says whether node classes of this group and kind are the provider's.

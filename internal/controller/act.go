@@ -50,7 +50,11 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 	case plan.Bind:
 		c.State.InFlight.BeginAction(key, "", until)
 		c.State.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
-		c.startCall(ctx, laneOfNamespace("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Bind(ctx, a) }, c.answerBind(a))
+		c.startCall(ctx, laneOfNamespace("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) {
+			began := time.Now()
+			defer func() { c.Metrics.scheduler.bind.Observe(time.Since(began).Seconds()) }()
+			return c.Cluster.Bind(ctx, a)
+		}, c.answerBind(a))
 	case plan.Tolerate:
 		c.State.InFlight.BeginAction(key, "", until)
 		c.State.Overlay.AssumeToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
@@ -145,21 +149,26 @@ func (c *Controller) startCall(ctx context.Context, kind, key string, call func(
 	if all, _, ok := strings.Cut(kind, inNamespace); ok {
 		turns = append(turns, c.lanes.findLane(all, 4*width))
 	}
+	work := c.Metrics.work.addCall(kind)
 	go func() {
 		for _, lane := range turns {
 			select {
 			case lane <- struct{}{}:
 				defer func() { <-lane }()
 			case <-ctx.Done():
+				work.drop()
 				return
 			}
 		}
 		if ctx.Err() != nil {
+			work.drop()
 			return // the loop has ended while it waited for its turn
 		}
+		work.start()
 		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		version, err := call(cctx)
 		cancel()
+		work.end(err, false)
 		if ctx.Err() != nil {
 			return // the loop has ended; whoever comes next reads what became of it
 		}
@@ -205,12 +214,12 @@ func retryPause(n int, first, most time.Duration) time.Duration {
 	return min(d, most)
 }
 
-// drainReason is why a node is drained.
-func (c *Controller) drainReason(node string) string {
+// drainCause is why a node is drained.
+func (c *Controller) drainCause(node string) plan.Code {
 	if cl := c.State.FindClaimByNode(node); cl != nil && cl.Is(lifecycle.Disrupted) {
-		return cl.Conditions[lifecycle.Disrupted].Reason
+		return plan.Code(cl.Conditions[lifecycle.Disrupted].Reason)
 	}
-	return string(plan.Deleted)
+	return plan.Deleted
 }
 
 // provisionalClaim is how a claim looks until the API server shows it.

@@ -76,7 +76,7 @@ func (c *Controller) answerEvict(a plan.Evict) func(*state.State, error) {
 		}
 		c.Metrics.countEviction(err)
 		if err == nil {
-			c.Metrics.podsDrained.WithLabelValues(c.drainReason(a.Node)).Inc()
+			c.Metrics.podsDrained.WithLabelValues(drainReason(c.drainCause(a.Node))).Inc()
 		}
 	}
 }

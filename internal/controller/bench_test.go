@@ -26,7 +26,7 @@ func BenchmarkObserve(b *testing.B) {
 		s.SetNode(node(i, now), 1)
 		s.SetClaim(&model.Claim{Name: fmt.Sprintf("c-%05d", i), UID: fmt.Sprint(i), Pool: "p", ProviderID: fmt.Sprint("m-", i), Conditions: map[string]model.Condition{"Launched": {Status: "True"}}}, 1)
 	}
-	m := newChanges(prometheus.NewRegistry())
+	m := newChanges(registrar{prometheus.NewRegistry(), &Metrics{}}, nil)
 	m.observeSnapshot(s.Snapshot(now), nil, now)
 	var snaps []*model.Snapshot
 	for i := range 2 {

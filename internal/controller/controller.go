@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -114,9 +115,9 @@ type Controller struct {
 	changes   chan state.Change
 	lanes     *callLanes
 	leading   atomic.Bool
-	// deciding is when the decision under way began, in nanoseconds since 1970; 0: none is.
-	deciding atomic.Int64
-	synced   atomic.Bool
+	deciding  atomic.Pointer[decision] // the one under way; nil: none is
+	decisions int64                    // how many there were
+	synced    atomic.Bool
 	// passive is nil while it may act; written by the loop alone.
 	passive atomic.Pointer[passiveMode]
 	asking  chan struct{}        // those who ask why at once: the loop needs a processor too
@@ -140,6 +141,13 @@ type Controller struct {
 	readSince     time.Time // for how long the cluster has not been read
 	acted         bool      // at least once
 	stop          func()    // ends what runs beside the loop while it acts; nil: nothing does
+}
+
+// decision is one under way, for whoever measures.
+type decision struct {
+	kind  string // of work
+	id    string
+	began time.Time
 }
 
 // batchWindow is the adaptive batch window over demand.
@@ -180,7 +188,9 @@ func New(c *Controller) *Controller {
 func (c *Controller) Emit(ch state.Change) { c.changes <- ch }
 
 // StartActing starts acting, after all that was emitted before; until then the loop only watches.
-func (c *Controller) StartActing() { c.Emit(func(*state.State) { c.leading.Store(true) }) }
+func (c *Controller) StartActing() {
+	c.Emit(func(*state.State) { c.leading.Store(true); c.Metrics.podStarts.setActing() })
+}
 
 // MarkSynced says that the watch has delivered everything once; before, nothing is decided.
 func (c *Controller) MarkSynced() {
@@ -197,6 +207,8 @@ func (c *Controller) IsReady() bool { return c.synced.Load() }
 // Run is the loop. It returns when the context ends.
 func (c *Controller) Run(ctx context.Context) error {
 	c.base = ctx
+	c.Metrics.work.setWidth(c.Config)
+	c.State.PodFacts.OnChange(c.Metrics.podStarts.observe)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var standby time.Time // when a Snapshot was last made though nothing is decided
@@ -263,21 +275,20 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	sooner(c.listInstances(ctx, now, snap))
 	if d := c.passive.Load(); d != nil {
 		sooner(c.runPassiveStep(ctx, now, snap, d, solve))
-		c.Metrics.setClusterGauges(snap)
+		c.Metrics.setClusterGauges(snap, now)
 		c.Metrics.changes.observeSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
 		return next
 	}
 	c.startBackground(ctx)
 	sooner(c.classes.endNodeClasses(ctx, now, snap))
 	sooner(c.drift.checkDrift(ctx, now, snap))
-	c.deciding.Store(now.UnixNano())
+	decided := c.measureDecision(solve)
 	out, mem, _ := c.decideSafely(snap, now, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.recorder.mayTellBlockers(now)})
-	c.deciding.Store(0)
+	decided(&out)
 	if now.Before(c.faultyUntil) {
 		sooner(c.faultyUntil)
 	}
 	if out.Solved {
-		c.Metrics.recordDecision(time.Since(now), &out)
 		c.batch.adaptTo(c.Config, now, out.Plan)
 		if out.Waiting > 0 {
 			c.batch.first, c.batch.last = now, now
@@ -315,10 +326,26 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		c.lookAgain = false
 		sooner(now)
 	}
-	c.Metrics.setClusterGauges(snap)
+	c.Metrics.setClusterGauges(snap, now)
 	c.Metrics.changes.observeSnapshot(snap, classes, now)
 	sooner(out.Next)
 	return next
+}
+
+// measureDecision takes in that a decision begins; what it returns, that it has ended.
+func (c *Controller) measureDecision(solve bool) func(*decide.Output) {
+	c.decisions++
+	d := &decision{kind: workDisruption, id: strconv.FormatInt(c.decisions, 10), began: time.Now()}
+	pending := 0
+	if solve {
+		d.kind, pending = workProvisioner, c.State.CountPending()
+	}
+	c.deciding.Store(d)
+	ended := c.Metrics.beginDecision(d, pending)
+	return func(out *decide.Output) {
+		c.deciding.Store(nil)
+		ended(out)
+	}
 }
 
 type stepFunc func(*model.Snapshot, decide.Memory, time.Time, decide.Policy, decide.Request) (decide.Output, decide.Memory)

@@ -39,6 +39,7 @@ func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.Laun
 	}
 	key := a.Key()
 	lane := c.lanes.findLane(laneOfClass("Launch", claim), c.Config.Parallel)
+	work := c.Metrics.work.add(workClaims)
 	go func() {
 		select {
 		case lane <- struct{}{}:
@@ -46,17 +47,21 @@ func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.Laun
 			select {
 			case lane <- struct{}{}:
 			case <-ctx.Done():
+				work.drop()
 				return
 			}
 			if !c.stillWanted(ctx, a) {
+				work.drop()
 				<-lane
 				return
 			}
 		}
+		work.start()
 		defer func() { <-lane }()
 		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		defer cancel()
 		res := c.Provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
+		work.end(res.Err, false)
 		c.Metrics.countCall("Create", time.Since(now), res.Err)
 		if res.Err != nil {
 			c.Emit(func(s *state.State) { c.takeLaunchFailure(s, a, res.Err) })
@@ -130,7 +135,7 @@ func (c *Controller) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err e
 	if cl := s.FindClaim(a.Claim); cl != nil && cl.UID == a.UID {
 		s.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
 	}
-	c.Metrics.launchFailures.WithLabelValues(string(kind)).Inc()
+	c.Metrics.countLaunchFailure(s.FindClaim(a.Claim), err)
 	c.Log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
 	c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
 	reason := "LaunchFailed"

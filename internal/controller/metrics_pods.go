@@ -24,13 +24,13 @@ type podTimes struct {
 
 type podTime struct {
 	name, namespace        string
-	created, seen          time.Time
+	seen                   time.Time
 	decided, placed, bound time.Time // first decided on, first given a place, bound; zero: not yet
 }
 
-func newPodTimes(r prometheus.Registerer, buckets []float64) *podTimes {
+func newPodTimes(r registrar) *podTimes {
 	hist := func(name, help string) prometheus.Histogram {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_pods_" + name, Help: help, Buckets: buckets})
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_pods_" + name, Help: help, Buckets: durationBuckets()})
 		r.MustRegister(h)
 		return h
 	}
@@ -50,7 +50,7 @@ func (m *podTimes) notePending(p *model.Pod, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of[p.UID] == nil {
-		m.of[p.UID] = &podTime{name: p.Name, namespace: p.Namespace, created: p.Created, seen: now}
+		m.of[p.UID] = &podTime{name: p.Name, namespace: p.Namespace, seen: now}
 	}
 }
 
@@ -109,7 +109,6 @@ func (m *podTimes) collectWaits(now time.Time, put func(string, float64, ...stri
 	defer m.mu.Unlock()
 	for _, t := range m.of {
 		since := func(metric string, at time.Time) { put(metric, max(0, now.Sub(at).Seconds()), t.name, t.namespace) }
-		since("pods_unstarted_time_seconds", t.created)
 		if t.decided.IsZero() {
 			since("pods_provisioning_scheduling_undecided_time_seconds", t.seen)
 		}

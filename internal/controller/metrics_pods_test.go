@@ -4,23 +4,24 @@
 package controller
 
 import (
+	"maps"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // A pod that waits is counted from when it was seen and from when there was a place for it, until it is ready; one that goes is forgotten.
 func TestPodTimes(t *testing.T) {
 	start := time.Unix(1_000, 0)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
-	m := newChanges(prometheus.NewRegistry())
+	m := newChanges(registrar{prometheus.NewRegistry(), &Metrics{}}, nil)
 	class := &model.Class{Key: "c"}
 	pod := func(name string, change func(*model.Pod)) *model.Pod {
 		p := &model.Pod{Namespace: "d", Name: name, UID: "uid-" + name, Class: class, Created: at(-5)}
@@ -51,18 +52,16 @@ func TestPodTimes(t *testing.T) {
 	m.observeSnapshot(&model.Snapshot{Pending: []*model.Pod{a, daemon}}, nil, at(0))
 	m.observeSnapshot(&model.Snapshot{Pending: []*model.Pod{a, b, daemon}}, nil, at(1))
 	want(at(3), map[string]float64{
-		"pods_unstarted_time_seconds d/a": 8, "pods_unstarted_time_seconds d/b": 8,
 		"pods_provisioning_scheduling_undecided_time_seconds d/a": 3, "pods_provisioning_scheduling_undecided_time_seconds d/b": 2,
 	})
 	m.pods.noteDecided([]plan.PodDecision{{Pod: a, Outcome: plan.OnNew}, {Pod: b, Outcome: plan.Refused}, {Pod: daemon, Outcome: plan.Refused}}, at(4))
 	want(at(6), map[string]float64{
-		"pods_unstarted_time_seconds d/a": 11, "pods_unstarted_time_seconds d/b": 11,
 		"pods_provisioning_unbound_time_seconds d/a": 2, "pods_provisioning_unstarted_time_seconds d/a": 2,
 	})
 	// a is bound in the same Snapshot in which it waits no more; b is deleted.
 	bound := pod("a", func(p *model.Pod) { p.Node, p.Bound = "n", at(7) })
 	m.observeSnapshot(&model.Snapshot{Pending: []*model.Pod{daemon}, Nodes: []*model.Node{{Name: "n", UID: "n", Pods: []*model.Pod{bound}}}}, nil, at(8))
-	want(at(9), map[string]float64{"pods_unstarted_time_seconds d/a": 14, "pods_provisioning_unstarted_time_seconds d/a": 5})
+	want(at(9), map[string]float64{"pods_provisioning_unstarted_time_seconds d/a": 5})
 	ready := pod("a", func(p *model.Pod) { p.Node, p.Bound, p.Ready, p.ReadySince = "n", at(7), true, at(9) })
 	m.observeSnapshot(&model.Snapshot{Nodes: []*model.Node{{Name: "n", UID: "n", Pods: []*model.Pod{ready}}}}, nil, at(10))
 	want(at(11), map[string]float64{})
@@ -72,9 +71,132 @@ func TestPodTimes(t *testing.T) {
 	m.observeSnapshot(&model.Snapshot{Pending: []*model.Pod{c}}, nil, at(12))
 	on := pod("c", func(p *model.Pod) { p.Node, p.Bound = "n", at(13) })
 	m.observeSnapshot(&model.Snapshot{Nodes: []*model.Node{{Name: "n", UID: "n2", Pods: []*model.Pod{on}}}}, nil, at(13))
-	want(at(14), map[string]float64{"pods_unstarted_time_seconds d/c": 19, "pods_provisioning_scheduling_undecided_time_seconds d/c": 2})
+	want(at(14), map[string]float64{"pods_provisioning_scheduling_undecided_time_seconds d/c": 2})
 	m.observeSnapshot(&model.Snapshot{}, nil, at(15))
 	want(at(16), map[string]float64{})
+}
+
+// A pod that was seen Pending is measured until it is ready, whoever made it; one that was not is not.
+func TestPodStarts(t *testing.T) {
+	start := time.Unix(1_000, 0)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	registry := prometheus.NewRegistry()
+	m := newPodStarts(registrar{registry, &Metrics{}})
+	pod := func(name string, change func(*state.PodFacts)) *state.PodFacts {
+		p := &state.PodFacts{Namespace: "d", Name: name, UID: "uid-" + name, Phase: "Pending", Created: at(0)}
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	bound := func(p *state.PodFacts) { p.Node, p.Scheduled, p.ScheduledAt = "n", true, at(4) }
+	running := func(p *state.PodFacts) { bound(p); p.Phase = "Running" }
+	ready := func(p *state.PodFacts) { running(p); p.Ready, p.ReadyAt = true, at(9) }
+	check := func(now time.Time, want map[string]float64, wantBound, wantReady float64) {
+		t.Helper()
+		got := map[string]float64{}
+		m.collect(now, func(metric string, v float64, labels ...string) { got[metric+" "+labels[0]] = v })
+		if !maps.Equal(got, want) {
+			t.Errorf("waiting %v, want %v", got, want)
+		}
+		families, err := registry.Gather()
+		if err != nil || len(families) != 2 {
+			t.Fatal(families, err)
+		}
+		b, s := families[0].GetMetric()[0].GetHistogram(), families[1].GetMetric()[0].GetSummary()
+		if b.GetSampleSum() != wantBound || s.GetSampleSum() != wantReady {
+			t.Errorf("bound %g s, ready %g s, want %g and %g", b.GetSampleSum(), s.GetSampleSum(), wantBound, wantReady)
+		}
+	}
+	const unstarted, unbound = "pods_unstarted_time_seconds ", "pods_unbound_time_seconds "
+	daemon := func(p *state.PodFacts) { p.Daemon = true }
+	m.observe(nil, pod("a", nil))
+	m.observe(nil, pod("agent", daemon))
+	m.observe(nil, pod("old", ready)) // it was ready when it was first seen
+	m.observe(nil, pod("gone", nil))
+	m.observe(pod("gone", nil), nil)
+	check(at(3), map[string]float64{unstarted + "a": 3, unbound + "a": 3, unstarted + "agent": 3, unbound + "agent": 3}, 0, 0)
+	m.observe(nil, pod("a", bound))
+	m.observe(nil, pod("agent", running)) // another replica acts yet, and measures
+	m.observe(nil, pod("agent", ready))
+	check(at(5), map[string]float64{unstarted + "a": 5}, 0, 0)
+	m.setActing()
+	m.observe(nil, pod("a", running))
+	check(at(6), map[string]float64{unstarted + "a": 6}, 4, 0)
+	m.observe(nil, pod("a", ready))
+	m.observe(nil, pod("a", ready))
+	check(at(10), map[string]float64{}, 4, 9)
+	m.observe(nil, pod("job", nil))
+	m.observe(nil, pod("job", func(p *state.PodFacts) { running(p); p.Phase = "Succeeded" }))
+	check(at(11), map[string]float64{}, 8, 9)
+}
+
+// Pools that come and go don't add up: what is counted of one is forgotten a while after it is gone.
+func TestPoolsAreForgotten(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry, "test", cloud.Traits{})
+	count := func() (n int) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, x := range f.GetMetric() {
+				for _, l := range x.GetLabel() {
+					if l.GetValue() == "p" {
+						n++
+					}
+				}
+			}
+		}
+		return n
+	}
+	pool, now := &model.NodePool{Name: "p", NodeLimit: -1}, time.Unix(1_000, 0)
+	m.setClusterGauges(&model.Snapshot{Pools: []*model.NodePool{pool}}, now)
+	m.countCreatedClaim(plan.CreateClaim{Pool: pool, Why: plan.Reason{Code: plan.Demand}})
+	m.changes.conditions.observe(claimObject(&model.Claim{Labels: model.Labels{model.LabelNodePool: "p"}}), nil, map[string]model.Condition{"Ready": {Status: "True"}})
+	m.scheduler.scheduling.WithLabelValues("p").Observe(1)
+	if n := count(); n != 4 {
+		t.Errorf("%d series of the pool, want 4", n)
+	}
+	m.setClusterGauges(&model.Snapshot{}, now)
+	m.setClusterGauges(&model.Snapshot{}, now.Add(poolsKeptFor/2))
+	if n := count(); n != 3 {
+		t.Errorf("%d series of a pool just gone, want the 3 that are counters", n)
+	}
+	m.setClusterGauges(&model.Snapshot{}, now.Add(poolsKeptFor))
+	if n := count(); n != 0 {
+		t.Errorf("%d series of a pool long gone", n)
+	}
+}
+
+func TestLabelValues(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{disruptionReason(plan.Reason{Code: plan.Underutilized}), "underutilized"},
+		{disruptionReason(plan.Reason{Code: plan.InsufficientCap}), "insufficient_capacity"},
+		{disruptionReason(plan.Reason{Code: plan.NodeClassNotReady}), "nodeclass_not_ready"},
+		{disruptionReason(plan.Reason{Code: plan.RegistrationTimeout}), "registration_timeout"},
+		{disruptionReason(plan.Reason{Code: plan.Interrupted, Key: spotInterruption}), "spot_interrupted"},
+		{disruptionReason(plan.Reason{Code: plan.Deleted}), ""},
+		{creationReason(plan.Reason{Code: plan.Demand}), "provisioned"},
+		{creationReason(plan.Reason{Code: plan.Drifted}), "drifted"},
+		{messageType(cloud.Interruption{Kind: stateChange, Stops: true}), "instance_stopped"},
+		{messageType(cloud.Interruption{Kind: stateChange}), "instance_terminated"},
+		{messageType(cloud.Interruption{Kind: rebalance}), "rebalance_recommendation"},
+		{messageType(cloud.Interruption{Kind: scheduledChange}), "scheduled_change"},
+		{messageType(cloud.Interruption{Kind: reservationInterruption}), "capacity_reservation_interrupted"},
+		{drainReason(plan.Interrupted), "Forceful Termination"},
+		{drainReason(plan.Empty), "Empty"},
+		{consolidationType(plan.Underutilized, 2), "multi"},
+		{consolidationType(plan.Drifted, 2), ""},
+		{resourceLabel("ephemeral-storage"), "ephemeral_storage"},
+		{wellKnownName("karpenter.k8s.aws/instance-ebs-bandwidth"), "instance_ebs_bandwidth"},
+		{labelName("karpenter.k8s.aws/ec2nodeclass"), "karpenter_k8s_aws_ec2nodeclass"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
 }
 
 func TestEffectiveZone(t *testing.T) {

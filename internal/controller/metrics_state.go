@@ -6,6 +6,8 @@ package controller
 import (
 	"runtime/debug"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,54 +15,59 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // StateMetrics are the figures that follow from what the last step saw. They are worked out when they are asked for, in the goroutine of
 // whoever asks: a step costs nothing for them, however many nodes there are.
 type StateMetrics struct {
-	c *Controller
-	d map[string]*prometheus.Desc
+	c     *Controller
+	d     map[string]*prometheus.Desc
+	nodes []string // keys of the labels of nodes that the metrics of nodes bear
 }
 
-var nodeLabels = []string{"resource_type", "node_name", "nodepool", "instance_type", "zone", "region", "arch", "os", "capacity_type"}
+// wellKnownLabels are the keys of labels that every provider's nodes have.
+var wellKnownLabels = []string{model.LabelNodePool, model.LabelZone, model.LabelRegion, model.LabelInstanceType, model.LabelArch, model.LabelOS, model.LabelCapacityType,
+	model.LabelWindowsBuild}
 
 // NewStateMetrics are the metrics of a controller.
 func NewStateMetrics(c *Controller) *StateMetrics {
-	m := &StateMetrics{c: c, d: map[string]*prometheus.Desc{}}
+	m := &StateMetrics{c: c, d: map[string]*prometheus.Desc{}, nodes: slices.Concat(wellKnownLabels, c.Provider.Traits().NodeLabels)}
 	add := func(name, help string, labels ...string) {
 		m.d[name] = prometheus.NewDesc("karpenter_"+name, help, labels, nil)
 	}
-	add("nodes_allocatable", "What pods may ask for on a node, in the base unit of the resource.", nodeLabels...)
-	add("nodes_total_pod_requests", "What pods ask for on a node, those of DaemonSets left out.", nodeLabels...)
-	add("nodes_total_daemon_requests", "What pods of DaemonSets ask for on a node.", nodeLabels...)
-	add("nodes_system_overhead", "What a node has and pods may not ask for.", nodeLabels...)
-	add("nodes_current_lifetime_seconds", "Age of a node.", "node_name", "nodepool")
-	add("nodepools_cost_total", "Price of a pool's machines, in dollars an hour.", "nodepool")
-	add("nodepools_allowed_disruptions", "How many more machines of a pool its budgets let go, by reason.", "nodepool", "reason")
-	add("nodepools_nodes_consuming_budgets", "Machines of a pool that are down or going, which its budgets count.", "nodepool")
-	add("voluntary_disruption_eligible_nodes", "Machines that might go for a reason but for the budgets.", "reason")
+	var nodeLabels []string
+	for _, key := range m.nodes {
+		nodeLabels = append(nodeLabels, wellKnownName(key))
+	}
+	nodeLabels = append(nodeLabels, "node_name", "phase", "managed")
+	ofNode := append(slices.Clone(nodeLabels), "resource_type")
+	add("nodes_allocatable", "What pods may ask for on a node, in the base unit of the resource.", ofNode...)
+	add("nodes_total_pod_requests", "What pods ask for on a node, those of DaemonSets included.", ofNode...)
+	add("nodes_total_pod_limits", "Sum of the limits of pods on a node, those of DaemonSets included.", ofNode...)
+	add("nodes_total_daemon_requests", "What pods of DaemonSets ask for on a node.", ofNode...)
+	add("nodes_total_daemon_limits", "Sum of the limits of pods of DaemonSets on a node.", ofNode...)
+	add("nodes_system_overhead", "What a node has and pods may not ask for.", ofNode...)
+	add("nodes_current_lifetime_seconds", "Age of a node.", nodeLabels...)
+	add("nodepools_cost_total", "Price of a pool's nodes, in dollars an hour.", "nodepool")
+	add("nodepools_allowed_disruptions", "How many nodes of a pool its budgets let be disrupted at once, by reason.", "nodepool", "reason")
+	add("nodepools_nodes_consuming_budgets", "Nodes of a pool that are down or going, which its budgets count.", "nodepool", "reason")
+	add("voluntary_disruption_eligible_nodes", "Nodes that might go for a reason but for the budgets.", "reason")
 	add("cluster_utilization_percent", "Share of all nodes' allocatable that pods ask for.", "resource_type")
 	add("cluster_state_unsynced_time_seconds", "Since when the cluster has not been read whole; 0 once it has.")
+	add("pods_state", "1 for each pod of the cluster.", podLabels...)
 	add("pods_unbound_time_seconds", "Age of a pod that is not bound.", "name", "namespace")
-	add("pods_unstarted_time_seconds", "Age of a pod that was seen waiting and is not ready.", "name", "namespace")
+	add("pods_unstarted_time_seconds", "Age of a pod that was seen Pending and is not ready.", "name", "namespace")
 	add("pods_provisioning_scheduling_undecided_time_seconds", "Since when a waiting pod is known that nothing was decided on.", "name", "namespace")
 	add("pods_provisioning_unbound_time_seconds", "Since when there is a place for a pod that is not bound.", "name", "namespace")
 	add("pods_provisioning_unstarted_time_seconds", "Since when there is a place for a pod that is not ready.", "name", "namespace")
-	add("scheduler_unfinished_work_seconds", "How long the decision that is being made has taken so far.")
+	add("scheduler_unfinished_work_seconds", "How long the decision that is being made has taken so far.", "controller", "scheduling_id")
 	add("scheduler_ignored_pods_count", "Pods that are not bound and nobody's to decide on here: gated, nominated, another scheduler's.")
-	add("scheduler_pending_pods_by_effective_zone_count", "Pods that are not bound, by the only zone that they may go to, flexible or none.", "zone")
+	add("scheduler_pending_pods_by_effective_zone_count", "Pods that are not bound, by the only zone that they may go to, flexible or none.", "controller", "zone")
 	add("cloudprovider_instance_type_offering_price_estimate", "Price of an offering, in dollars an hour.", "instance_type", "capacity_type", "zone")
 	add("cloudprovider_instance_type_offering_available", "1 where an offering can be had.", "instance_type", "capacity_type", "zone")
 	add("cloudprovider_instance_type_cpu_cores", "CPUs of an instance type.", "instance_type")
 	add("cloudprovider_instance_type_memory_bytes", "Memory of an instance type.", "instance_type")
-	for _, kind := range slices.Concat([]string{"nodeclaim", "node", "nodepool"}, classKinds) {
-		for name, help := range map[string]string{"count": "1 for each condition that an object has.", "current_status_seconds": "Since when a condition has its status."} {
-			full := "operator_" + kind + "_status_condition_" + name
-			m.d[full] = prometheus.NewDesc(full, help, []string{"namespace", "name", "type", "status", "reason"}, nil)
-		}
-		full := "operator_" + kind + "_termination_current_time_seconds"
-		m.d[full] = prometheus.NewDesc(full, "Since when an object is being deleted.", []string{"namespace", "name"}, nil)
-	}
 	return m
 }
 
@@ -69,6 +76,7 @@ func (m *StateMetrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range m.d {
 		out <- d
 	}
+	m.c.Metrics.changes.conditions.describe(out)
 }
 
 // computeFigures are decide's. What makes it panic makes the loop do less and go on; who only asks must not end the process.
@@ -98,55 +106,50 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 		return // nothing has been decided here: this is not the leader
 	}
 	s := v.snap
-	if began := m.c.deciding.Load(); began != 0 {
-		put("scheduler_unfinished_work_seconds", max(0, now.Sub(time.Unix(0, began)).Seconds()))
-	} else {
-		put("scheduler_unfinished_work_seconds", 0)
+	if d := m.c.deciding.Load(); d != nil {
+		put("scheduler_unfinished_work_seconds", max(0, now.Sub(d.began).Seconds()), d.kind, d.id)
 	}
+	pods := m.c.State.PodFacts.List()
 	m.c.Metrics.changes.pods.collectWaits(now, put)
-	m.collectNodes(s, now, put)
+	m.c.Metrics.podStarts.collect(now, put)
+	m.collectPods(s, pods, put)
+	m.collectNodes(s, pods, now, put)
 	m.collectZones(s, put)
 	m.collectTypes(s, put)
-	for _, p := range s.Pending {
-		if p.IsWorkload() {
-			put("pods_unbound_time_seconds", now.Sub(p.Created).Seconds(), p.Name, p.Namespace)
-		}
-	}
 	figures, eligible := m.computeFigures(v, now)
 	for _, f := range figures {
 		put("nodepools_cost_total", float64(f.PriceMicro)/1e6, f.Name)
-		put("nodepools_nodes_consuming_budgets", float64(f.Down), f.Name)
 		for _, why := range decide.Voluntary {
+			put("nodepools_nodes_consuming_budgets", float64(f.Down), f.Name, string(why))
 			put("nodepools_allowed_disruptions", float64(f.Allowed[why]), f.Name, string(why))
 		}
 	}
 	for _, why := range decide.Voluntary {
-		put("voluntary_disruption_eligible_nodes", float64(eligible[why]), string(why))
+		put("voluntary_disruption_eligible_nodes", float64(eligible[why]), strings.ToLower(string(why)))
 	}
-	conditions := func(kind, name string, all map[string]model.Condition, deleting time.Time) {
-		for of, c := range all {
-			put("operator_"+kind+"_status_condition_count", 1, "", name, of, c.Status, c.Reason)
-			if !c.Since.IsZero() {
-				put("operator_"+kind+"_status_condition_current_status_seconds", now.Sub(c.Since).Seconds(), "", name, of, c.Status, c.Reason)
-			}
-		}
-		if !deleting.IsZero() {
-			put("operator_"+kind+"_termination_current_time_seconds", now.Sub(deleting).Seconds(), "", name)
-		}
-	}
+	conditions := m.c.Metrics.changes.conditions
 	for _, c := range s.Claims {
-		conditions("nodeclaim", c.Name, c.Conditions, c.Deleting)
+		conditions.collect(out, claimObject(c), c.Conditions, now)
 	}
 	for _, n := range s.Nodes {
-		conditions("node", n.Name, n.Conditions, n.Deleting)
+		conditions.collect(out, nodeObject(n), n.Conditions, now)
 	}
 	for _, p := range s.Pools {
-		conditions("nodepool", p.Name, p.Conditions, time.Time{})
+		conditions.collect(out, poolObject(p), p.Conditions, now)
 	}
 	for _, c := range v.classes {
-		if kind := nodeClassKind(c); kind != "" {
-			conditions(kind, c.Name, c.Conditions, c.Deleting)
-		}
+		conditions.collect(out, classObject(c), c.Conditions, now)
+	}
+}
+
+// collectPods tells of every pod of the cluster.
+func (m *StateMetrics) collectPods(s *model.Snapshot, pods []*state.PodFacts, put func(string, float64, ...string)) {
+	nodes := make(map[string]model.Labels, len(s.Nodes))
+	for _, n := range s.Nodes {
+		nodes[n.Name] = n.Labels
+	}
+	for _, p := range pods {
+		put("pods_state", 1, podStateLabels(p, nodes[p.Node])...)
 	}
 }
 
@@ -171,7 +174,7 @@ func (m *StateMetrics) collectZones(s *model.Snapshot, put func(string, float64,
 	}
 	put("scheduler_ignored_pods_count", float64(ignored))
 	for zone, n := range count {
-		put("scheduler_pending_pods_by_effective_zone_count", float64(n), zone)
+		put("scheduler_pending_pods_by_effective_zone_count", float64(n), workProvisioner, zone)
 	}
 }
 
@@ -272,36 +275,41 @@ func (m *StateMetrics) collectTypes(s *model.Snapshot, put func(string, float64,
 	}
 }
 
-func (m *StateMetrics) collectNodes(s *model.Snapshot, now time.Time, put func(string, float64, ...string)) {
+func (m *StateMetrics) collectNodes(s *model.Snapshot, podFacts []*state.PodFacts, now time.Time, put func(string, float64, ...string)) {
+	limits, daemonLimits := limitsByNode(podFacts)
 	var all, used model.Resources
 	for _, n := range s.Nodes {
 		all, used = all.AddInto(n.Allocatable, 1), used.AddInto(n.Used, 1)
 		var pods, daemons model.Resources
 		for _, p := range n.Pods {
-			if !p.IsWorkload() {
+			pods = pods.AddInto(p.Class.Requests, 1)
+			if p.Owner.Kind == "DaemonSet" {
 				daemons = daemons.AddInto(p.Class.Requests, 1)
-			} else {
-				pods = pods.AddInto(p.Class.Requests, 1)
 			}
 		}
-		pool := n.Labels[model.LabelNodePool]
-		put("nodes_current_lifetime_seconds", now.Sub(n.Created).Seconds(), n.Name, pool)
+		var labels []string
+		for _, key := range m.nodes {
+			labels = append(labels, n.Labels[key])
+		}
+		labels = append(labels, n.Name, n.Phase, strconv.FormatBool(n.Claim != ""))
+		put("nodes_current_lifetime_seconds", now.Sub(n.Created).Seconds(), labels...)
 		for i, name := range s.ResourceNames {
 			d := model.Dim(i)
-			labels := []string{name, n.Name, pool, n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], n.Labels[model.LabelRegion], n.Labels[model.LabelArch],
-				n.Labels[model.LabelOS], n.Labels[model.LabelCapacityType]}
-			if n.Allocatable.At(d) == 0 && n.Used.At(d) == 0 {
+			if n.Allocatable.At(d) == 0 && pods.At(d) == 0 && limits[n.Name].At(d) == 0 {
 				continue
 			}
-			put("nodes_allocatable", inBaseUnit(d, n.Allocatable.At(d)), labels...)
-			put("nodes_total_pod_requests", inBaseUnit(d, pods.At(d)), labels...)
-			put("nodes_total_daemon_requests", inBaseUnit(d, daemons.At(d)), labels...)
-			put("nodes_system_overhead", inBaseUnit(d, max(0, n.Capacity.At(d)-n.Allocatable.At(d))), labels...)
+			ofResource := append(slices.Clone(labels), resourceLabel(name))
+			put("nodes_allocatable", inBaseUnit(d, n.Allocatable.At(d)), ofResource...)
+			put("nodes_total_pod_requests", inBaseUnit(d, pods.At(d)), ofResource...)
+			put("nodes_total_pod_limits", inBaseUnit(d, limits[n.Name].At(d)), ofResource...)
+			put("nodes_total_daemon_requests", inBaseUnit(d, daemons.At(d)), ofResource...)
+			put("nodes_total_daemon_limits", inBaseUnit(d, daemonLimits[n.Name].At(d)), ofResource...)
+			put("nodes_system_overhead", inBaseUnit(d, max(0, n.Capacity.At(d)-n.Allocatable.At(d))), ofResource...)
 		}
 	}
 	for i, name := range s.ResourceNames {
 		if a := all.At(model.Dim(i)); a > 0 {
-			put("cluster_utilization_percent", 100*float64(used.At(model.Dim(i)))/float64(a), name)
+			put("cluster_utilization_percent", 100*float64(used.At(model.Dim(i)))/float64(a), resourceLabel(name))
 		}
 	}
 }

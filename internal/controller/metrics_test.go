@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// scrape reads all metrics: the value (of a histogram, its count) by name and labels, and the labels' names by name.
+// scrape reads all metrics: the value (of a histogram or summary, its count) by name and labels, and the labels' names by name.
 func (b *bench) scrape(t *testing.T) (values map[string]float64, labels map[string]string) {
 	t.Helper()
 	families, err := b.registry.Gather()
@@ -37,6 +37,9 @@ func (b *bench) scrape(t *testing.T) (values map[string]float64, labels map[stri
 			if h := m.GetHistogram(); h != nil {
 				v = float64(h.GetSampleCount())
 			}
+			if s := m.GetSummary(); s != nil {
+				v = float64(s.GetSampleCount())
+			}
 			values[f.GetName()+"{"+strings.Join(pairs, ",")+"}"] = v
 		}
 	}
@@ -53,6 +56,22 @@ func TestMetrics(t *testing.T) {
 		b.stand(2)
 		b.lead()
 		b.pod("late", "late")
+		facts := func(change func(*state.PodFacts)) *state.PodFacts {
+			p := &state.PodFacts{Namespace: "default", Phase: "Pending", Created: time.Now()}
+			change(p)
+			return p
+		}
+		late := facts(func(p *state.PodFacts) { p.Name, p.UID = "late", "uid-late" })
+		daemon := facts(func(p *state.PodFacts) {
+			p.Name, p.UID, p.Node, p.Phase, p.Scheduled = "daemon", "uid-daemon", "old-01", "Running", true
+			p.OwnerVersion, p.OwnerKind, p.OwnerName, p.Daemon, p.Limits = "apps/v1", "DaemonSet", "agent", true, model.Resources{500}
+		})
+		fresh := facts(func(p *state.PodFacts) { p.Name, p.UID = "new", "uid-new" })
+		b.c.Emit(func(s *state.State) {
+			for _, p := range []*state.PodFacts{late, daemon, fresh} {
+				s.PodFacts.Set(p)
+			}
+		})
 		time.Sleep(10 * time.Second)
 		b.notices <- cloud.Interruption{ProviderID: "m-old-00", Kind: "SpotInterruption", At: time.Now().Add(2 * time.Minute), Sent: time.Now().Add(-time.Second)}
 		time.Sleep(2 * time.Minute)     // its drain has to begin by then
@@ -60,46 +79,58 @@ func TestMetrics(t *testing.T) {
 			s.DeleteNode("old-00")
 			s.DeleteClaim("old-00")
 			since := time.Now().Add(-3 * time.Second)
+			s.PodFacts.Set(facts(func(p *state.PodFacts) {
+				p.Name, p.UID, p.Node, p.Phase, p.Scheduled, p.Ready = "new", "uid-new", "old-01", "Running", true, true
+				p.ScheduledAt, p.ReadyAt, p.Limits = time.Now(), time.Now(), model.Resources{1500}
+			}))
 			s.SetPod(&model.Pod{Namespace: "default", Name: "new", UID: "uid-new", Node: "old-01", Created: since, Bound: since.Add(time.Second), Ready: true, ReadySince: since.Add(2 * time.Second),
 				Owner: model.Owner{Kind: "ReplicaSet", Name: "web", UID: "uid-web"}, Class: &model.Class{Key: "web", Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}})
 		})
 		time.Sleep(time.Second)
 		values, labels := b.scrape(t)
-		const node = "instance_type=cheap,node_name=old-01,nodepool=p,resource_type=cpu,zone=a"
+		const node = "instance_type=cheap,managed=true,node_name=old-01,nodepool=p,resource_type=cpu,zone=a"
 		for name, want := range map[string]float64{
-			"karpenter_nodes_allocatable{capacity_type=spot," + node + "}":                                                          4,
-			"karpenter_nodes_total_pod_requests{capacity_type=spot," + node + "}":                                                   4,
-			"karpenter_nodes_total_daemon_requests{capacity_type=spot," + node + "}":                                                0,
-			"karpenter_nodes_system_overhead{capacity_type=spot," + node + "}":                                                      0,
-			"karpenter_cluster_utilization_percent{resource_type=cpu}":                                                              100,
-			"karpenter_cluster_state_node_count{}":                                                                                  1,
-			"karpenter_cluster_state_unsynced_time_seconds{}":                                                                       0,
-			"karpenter_nodepools_allowed_disruptions{nodepool=p,reason=Underutilized}":                                              1,
-			"karpenter_nodepools_nodes_consuming_budgets{nodepool=p}":                                                               0,
-			"karpenter_voluntary_disruption_eligible_nodes{reason=Empty}":                                                           0,
-			"karpenter_interruption_received_messages_total{message_type=SpotInterruption}":                                         1,
-			"karpenter_interruption_deleted_messages_total{}":                                                                       1,
-			"karpenter_interruption_message_queue_duration_seconds{}":                                                               1,
-			"karpenter_nodeclaims_terminated_total{capacity_type=spot,nodepool=p}":                                                  1,
-			"karpenter_nodeclaims_termination_duration_seconds{nodepool=p}":                                                         1,
-			"karpenter_nodeclaims_disrupted_total{capacity_type=spot,nodepool=p,reason=Interrupted,termination_mode=forceful}":      1,
-			"karpenter_nodes_terminated_total{nodepool=p}":                                                                          1,
-			"karpenter_nodes_lifetime_duration_seconds{nodepool=p}":                                                                 1,
-			"karpenter_pods_disruption_initiated_total{capacity_type=spot,nodepool=p,reason=Interrupted,termination_mode=forceful}": 3,
-			"karpenter_pods_scheduling_decision_duration_seconds{}":                                                                 1,
-			"karpenter_pods_unstarted_time_seconds{name=late,namespace=default}":                                                    131,
-			"karpenter_scheduler_unfinished_work_seconds{}":                                                                         0,
-			"karpenter_scheduler_ignored_pods_count{}":                                                                              0,
-			"karpenter_scheduler_pending_pods_by_effective_zone_count{zone=flexible}":                                               1,
-			"karpenter_cloudprovider_instance_type_offering_price_estimate{capacity_type=on-demand,instance_type=cheap,zone=a}":     0.1,
-			"karpenter_cloudprovider_instance_type_offering_available{capacity_type=on-demand,instance_type=cheap,zone=a}":          1,
-			"karpenter_cloudprovider_instance_type_cpu_cores{instance_type=cheap}":                                                  4,
-			"karpenter_cloudprovider_instance_type_memory_bytes{instance_type=cheap}":                                               1 << 34,
-			"karpenter_pods_startup_duration_seconds{}":                                                                             1,
-			"karpenter_pods_bound_duration_seconds{}":                                                                               1,
-			"operator_nodeclaim_status_condition_count{name=old-01,status=True,type=Initialized}":                                   1,
-			"operator_nodeclaim_status_condition_transitions_total{reason=Interrupted,status=True,type=DisruptionReason}":           1,
-			"operator_nodeclaim_termination_duration_seconds{}":                                                                     1,
+			"karpenter_nodes_allocatable{capacity_type=spot," + node + "}":         4,
+			"karpenter_nodes_total_pod_requests{capacity_type=spot," + node + "}":  4,
+			"karpenter_nodes_total_pod_limits{capacity_type=spot," + node + "}":    2,
+			"karpenter_nodes_total_daemon_limits{capacity_type=spot," + node + "}": .5,
+			"karpenter_pods_state{capacity_type=spot,instance_type=cheap,managed=true,name=daemon,namespace=default,node=old-01,nodepool=p,owner=/apis/apps/v1/namespaces/default/daemonsets/agent,phase=Running,ready=false,scheduled=true,zone=a}": 1,
+			"karpenter_pods_state{managed=false,name=late,namespace=default,phase=Pending,ready=false,scheduled=false}":                                                                                                                              1,
+			"karpenter_nodes_total_daemon_requests{capacity_type=spot," + node + "}":                                                                                                                                                                 0,
+			"karpenter_nodes_system_overhead{capacity_type=spot," + node + "}":                                                                                                                                                                       0,
+			"karpenter_cluster_utilization_percent{resource_type=cpu}":                                                                                                                                                                               100,
+			"karpenter_cluster_state_node_count{}":                                                                                                                                                                                                   1,
+			"karpenter_cluster_state_unsynced_time_seconds{}":                                                                                                                                                                                        0,
+			"karpenter_nodepools_allowed_disruptions{nodepool=p,reason=Underutilized}":                                                                                                                                                               1,
+			"karpenter_nodepools_nodes_consuming_budgets{nodepool=p,reason=Underutilized}":                                                                                                                                                           0,
+			"karpenter_voluntary_disruption_eligible_nodes{reason=empty}":                                                                                                                                                                            0,
+			"karpenter_interruption_received_messages_total{message_type=spot_interrupted}":                                                                                                                                                          1,
+			"karpenter_interruption_deleted_messages_total{}":                                                                                                                                                                                        1,
+			"karpenter_interruption_message_queue_duration_seconds{}":                                                                                                                                                                                1,
+			"karpenter_nodeclaims_terminated_total{capacity_type=spot,nodepool=p,zone=a}":                                                                                                                                                            1,
+			"karpenter_nodeclaims_termination_duration_seconds{nodepool=p}":                                                                                                                                                                          1,
+			"karpenter_nodeclaims_disrupted_total{capacity_type=spot,nodepool=p,reason=spot_interrupted}":                                                                                                                                            1,
+			"karpenter_nodes_terminated_total{nodepool=p,zone=a}":                                                                                                                                                                                    1,
+			"karpenter_nodes_lifetime_duration_seconds{nodepool=p}":                                                                                                                                                                                  1,
+			"karpenter_pods_disruption_initiated_total{capacity_type=spot,nodepool=p,reason=spot_interrupted,termination_mode=forceful}":                                                                                                             3,
+			"karpenter_pods_scheduling_decision_duration_seconds{}":                                                                                                                                                                                  1,
+			"karpenter_pods_unstarted_time_seconds{name=late,namespace=default}":                                                                                                                                                                     131,
+			"karpenter_scheduler_unschedulable_pods_count{controller=provisioner}":                                                                                                                                                                   0,
+			"karpenter_pods_unbound_time_seconds{name=late,namespace=default}":                                                                                                                                                                       131,
+			"controller_runtime_reconcile_errors_total{controller=provisioner}":                                                                                                                                                                      0,
+			"workqueue_depth{controller=eviction-queue,name=eviction-queue,priority=0}":                                                                                                                                                              0,
+			"karpenter_voluntary_disruption_consolidation_timeouts_total{consolidation_type=multi}":                                                                                                                                                  0,
+			"karpenter_scheduler_ignored_pods_count{}":                                                                                                                                                                                               0,
+			"karpenter_scheduler_pending_pods_by_effective_zone_count{controller=provisioner,zone=flexible}":                                                                                                                                         1,
+			"karpenter_cloudprovider_instance_type_offering_price_estimate{capacity_type=on-demand,instance_type=cheap,zone=a}":                                                                                                                      0.1,
+			"karpenter_cloudprovider_instance_type_offering_available{capacity_type=on-demand,instance_type=cheap,zone=a}":                                                                                                                           1,
+			"karpenter_cloudprovider_instance_type_cpu_cores{instance_type=cheap}":                                                                                                                                                                   4,
+			"karpenter_cloudprovider_instance_type_memory_bytes{instance_type=cheap}":                                                                                                                                                                1 << 34,
+			"karpenter_pods_startup_duration_seconds{}":                                                                                                                                                                                              1,
+			"karpenter_pods_bound_duration_seconds{}":                                                                                                                                                                                                1,
+			"operator_nodeclaim_status_condition_count{karpenter_sh_nodepool=p,name=old-01,status=True,type=Initialized}":                                                                                                                            1,
+			"operator_nodeclaim_status_condition_transitions_total{karpenter_sh_nodepool=p,reason=Interrupted,status=True,type=DisruptionReason}":                                                                                                    1,
+			"operator_nodeclaim_termination_duration_seconds{karpenter_sh_nodepool=p}":                                                                                                                                                               1,
 		} {
 			have, ok := values[name]
 			if !ok || have != want {
@@ -119,15 +150,15 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 		for name, want := range map[string]string{
-			"karpenter_nodeclaims_created_total":                         "capacity_type,nodepool,reason",
-			"karpenter_nodeclaims_disrupted_total":                       "capacity_type,consolidation_policy,nodepool,reason,termination_mode",
-			"karpenter_nodes_current_lifetime_seconds":                   "node_name,nodepool",
+			"karpenter_nodeclaims_created_total":                         "min_values_relaxed,nodepool,reason",
+			"karpenter_nodeclaims_disrupted_total":                       "capacity_type,nodepool,reason",
+			"karpenter_nodes_current_lifetime_seconds":                   "arch,capacity_type,instance_type,managed,node_name,nodepool,os,phase,region,windows_build,zone",
 			"karpenter_nodepools_cost_total":                             "nodepool",
 			"karpenter_pods_unbound_time_seconds":                        "name,namespace",
 			"karpenter_cloudprovider_instance_type_offering_available":   "capacity_type,instance_type,zone",
 			"karpenter_pods_provisioning_unbound_time_seconds":           "name,namespace",
 			"karpenter_pods_provisioning_unstarted_time_seconds":         "name,namespace",
-			"operator_nodeclaim_status_condition_current_status_seconds": "name,namespace,reason,status,type",
+			"operator_nodeclaim_status_condition_current_status_seconds": "g_k,karpenter_sh_nodepool,name,namespace,reason,status,type",
 		} {
 			if have, ok := labels[name]; !ok || have != want {
 				t.Errorf("%s has labels %q, want %q", name, have, want)

@@ -74,7 +74,7 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 			c.Cluster.Event("NodePool", "", p.Name, p.UID, true, "StandingDown", "nothing is bought or moved while another autoscaler is live: "+strings.Join(others, "; "))
 		}
 	}
-	c.Metrics.standingDown.Set(float64(len(others)))
+	c.Metrics.ours.standingBy.Set(float64(len(others)))
 }
 
 // runPassiveStep is runStep while others are live: it goes on with what it has in charge, and says what it would do beyond.

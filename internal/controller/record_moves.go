@@ -58,7 +58,7 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 		if !ok || u.Why.Code != plan.Aborted || len(u.Conditions) == 0 {
 			continue
 		}
-		rec.metrics.queueFailures.WithLabelValues(u.Why.Want).Inc()
+		rec.metrics.countAbortedCommand(plan.Code(u.Why.Want))
 		rec.log.Info("move taken back", "move", u.Why.Key, "nodeclaim", u.Claim, "because", u.Why.Have)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
 		rec.cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "move taken back: "+u.Why.Have)
@@ -87,7 +87,7 @@ func (rec *recorder) tellKept(now time.Time, k decide.Kept) {
 
 // refuseMove tells that a move was refused by verify, and which claims, by uid, would have gone in it.
 func (rec *recorder) refuseMove(now time.Time, m RefusedMove) []string {
-	rec.metrics.countRefusedCommand(m.Cause)
+	rec.metrics.countRefusedCommand(&m.StartedCommand)
 	var uids, names []string
 	for _, u := range m.Candidates {
 		uids, names = append(uids, u.Claim.UID), append(names, u.Node.Name)

@@ -45,7 +45,7 @@ func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
 	}, func(s *state.State, err error) {
 		if err != nil {
 			if !errors.Is(err, errClaimed) {
-				c.Metrics.endFailures.Inc()
+				c.Metrics.countTerminationFailure(cl)
 			}
 			c.recorder.recordFailure("terminate", a.ProviderID, a.Why, err)
 			if a.Claim != "" {

@@ -20,7 +20,7 @@ type PoolFigures struct {
 	PriceMicro int64               // of its machines, an hour
 	Total      int64               // machines that its budgets count
 	Down       int64               // and how many of them are down or going
-	Allowed    map[plan.Code]int64 // how many more may go, by reason
+	Allowed    map[plan.Code]int64 // how many its budgets let be down or going at once, by reason
 }
 
 // Figures are how the pools stand, and how many machines might go for each reason now but for the budgets. They are for
@@ -48,7 +48,7 @@ func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFi
 		f := PoolFigures{Name: p.Name, PriceMicro: price[p.Name], Total: k.Total, Down: k.Unavailable, Allowed: map[plan.Code]int64{}}
 		for _, why := range Voluntary {
 			left, _ := st.candidates.budgetLeft(p, why)
-			f.Allowed[why] = max(left, 0)
+			f.Allowed[why] = left + f.Down
 		}
 		out = append(out, f)
 	}

@@ -677,7 +677,7 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 	out := &model.Node{
 		Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Labels: n.Labels, Annotations: n.Annotations,
 		Taints: taints(n.Spec.Taints), Capacity: t.resources(n.Status.Capacity, 0), Allocatable: t.resources(n.Status.Allocatable, 0),
-		Created: n.CreationTimestamp.Time, HasFinalizer: slices.Contains(n.Finalizers, karpv1.FinalizerTermination),
+		Phase: string(n.Status.Phase), Created: n.CreationTimestamp.Time, HasFinalizer: slices.Contains(n.Finalizers, karpv1.FinalizerTermination),
 		Conditions: make(map[string]model.Condition, len(n.Status.Conditions)),
 	}
 	if n.DeletionTimestamp != nil {

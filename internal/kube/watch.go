@@ -497,13 +497,19 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 		func(k string) {
 			w.forgetVolumes(k)
 			delete(w.spreadPods, k)
-			emit(func(s *state.State) { s.DeletePod(k) })
+			emit(func(s *state.State) {
+				s.DeletePod(k)
+				s.PodFacts.Delete(namespaceOf(k), nameOf(k))
+			})
 		})
 }
 
 func (w *watcher) setPod(p *corev1.Pod) {
-	m := w.t.Pod(p)
-	w.emit(func(s *state.State) { s.SetPod(m) })
+	m, f := w.t.Pod(p), w.t.PodFacts(p)
+	w.emit(func(s *state.State) {
+		s.SetPod(m)
+		s.PodFacts.Set(f)
+	})
 }
 
 func (w *watcher) setNode(n *corev1.Node) {

@@ -20,6 +20,7 @@ type Node struct {
 	Pods                  []*Pod    // bound and not terminal, sorted by namespace and name
 	NoAnti                bool      // it is known that none of Pods has required anti-affinity
 	Ready                 bool
+	Phase                 string    // status.phase, which Kubernetes has long given up; for metrics alone
 	ReadySince            time.Time // last transition of condition Ready
 	Created               time.Time
 	Deleting              time.Time        // zero: not being deleted
@@ -338,6 +339,7 @@ const (
 	LabelInstanceType = "node.kubernetes.io/instance-type"
 	LabelArch         = "kubernetes.io/arch"
 	LabelOS           = "kubernetes.io/os"
+	LabelWindowsBuild = "node.kubernetes.io/windows-build"
 	LabelHostname     = "kubernetes.io/hostname"
 	LabelNodeGroup    = "dovetail.sh/node-group" // offerings that bear it are one stock: what its group may still grow by
 	LabelProvisioner  = "karpenter.sh/provisioner-name"

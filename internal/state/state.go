@@ -10,8 +10,8 @@
 // takes every change to all parts that it concerns.
 //
 // What holds:
-//   - A State has one owner, which alone calls its methods and those of its parts. Only ResourceTable may be used by
-//     several goroutines.
+//   - A State has one owner, which alone calls its methods and those of its parts. Only ResourceTable and PodFactsTable
+//     may be used by several goroutines.
 //   - A Snapshot, and everything in it, is never changed once it was handed out.
 //   - The order in which objects come makes no difference: a pod may be seen before its node, a node before its claim.
 //   - Cost follows what changed: a pod that moves makes one new Node value, and a Snapshot copies only the lists that
@@ -38,6 +38,7 @@ type State struct {
 	Pools    *Pools
 	Overlay  *Overlay
 	InFlight *InFlight
+	PodFacts *PodFactsTable
 
 	pods        *podTable
 	nodes       *nodeTable
@@ -61,7 +62,7 @@ type State struct {
 // New makes an empty State.
 func New() *State {
 	s := &State{
-		InFlight: newInFlight(), nodes: newNodeTable(), claims: newClaimTable(), replicaSets: newReplicaSets(),
+		InFlight: newInFlight(), PodFacts: newPodFactsTable(), nodes: newNodeTable(), claims: newClaimTable(), replicaSets: newReplicaSets(),
 		instances: instanceTable{ended: map[string]ended{}},
 		daemons: newTable(func(a, b *model.Daemon) int {
 			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))

@@ -74,7 +74,15 @@ func (p *Provider) providerFor(class cloud.NodeClass) classProvider {
 func (p *Provider) Traits() cloud.Traits {
 	return cloud.Traits{Name: "aws", Classes: []cloud.ClassKind{
 		{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass}, {Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass},
-	}, ListDelay: instances.ListDelay}
+	}, ListDelay: instances.ListDelay, NodeLabels: []string{
+		awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible, awsv1.LabelInstanceHypervisor,
+		awsv1.LabelInstanceEncryptionInTransitSupported, awsv1.LabelInstanceCategory, awsv1.LabelInstanceCapabilityFlex, awsv1.LabelInstanceFamily,
+		awsv1.LabelInstanceGeneration, awsv1.LabelInstanceSize, awsv1.LabelInstanceLocalNVMe, awsv1.LabelInstanceCPU, awsv1.LabelInstanceCPUManufacturer,
+		awsv1.LabelInstanceCPUSustainedClockSpeedMhz, awsv1.LabelInstanceMemory, awsv1.LabelInstanceEBSBandwidth, awsv1.LabelInstanceNetworkBandwidth,
+		awsv1.LabelInstanceGPUName, awsv1.LabelInstanceGPUManufacturer, awsv1.LabelInstanceGPUCount, awsv1.LabelInstanceGPUMemory,
+		awsv1.LabelInstanceAcceleratorName, awsv1.LabelInstanceAcceleratorManufacturer, awsv1.LabelInstanceAcceleratorCount, awsv1.LabelZoneID,
+		awsv1.LabelInstanceTenancy, awsv1.LabelPlacementGroupID, awsv1.Group + "/placement-group-partition",
+	}}
 }
 
 // Offerings implements cloud.Provider.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -56,7 +57,8 @@ func New(baseURL string, client *http.Client, resources Resources, clock cloud.C
 
 // Traits implements cloud.Provider.
 func (p *Provider) Traits() cloud.Traits {
-	return cloud.Traits{Name: "kwok", Classes: []cloud.ClassKind{{Group: Group, Kind: Kind}}, ListDelay: machines.MaxListLag}
+	return cloud.Traits{Name: "kwok", Classes: []cloud.ClassKind{{Group: Group, Kind: Kind}}, ListDelay: machines.MaxListLag, NodeLabels: []string{
+		kwokv1alpha1.LabelInstanceSize, kwokv1alpha1.LabelInstanceFamily, kwokv1alpha1.LabelInstanceCPU, kwokv1alpha1.LabelInstanceMemory}}
 }
 
 // RepairPolicies implements cloud.Repairer.

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// The kinds of work, by the names of Karpenter's controllers where they do the same.
+const (
+	workProvisioner  = "provisioner" // decisions with pending pods
+	workDisruption   = "disruption"  // decisions without: the next step of each claim, and what may go
+	workClaims       = "nodeclaim.lifecycle"
+	workTermination  = "node.termination"
+	workEviction     = "eviction-queue"
+	workBinding      = "pod.binding"
+	workPools        = "nodepool.counter"
+	workClasses      = "nodeclass"
+	workInstances    = "nodeclaim.garbagecollection"
+	workDrift        = "nodeclaim.disruption"
+	workOfferings    = "providers.instancetype"
+	workInterruption = "interruption"
+	workClassEnd     = "nodeclass.termination"
+)
+
+// workOfCall is the kind of work of calls, by the first word of their lane.
+var workOfCall = map[string]string{
+	"CreateClaim": workClaims, "UpdateClaim": workClaims, "UpdateNode": workClaims, "Launch": workClaims,
+	"DeleteClaim": workTermination, "DeleteNode": workTermination, "Terminate": workTermination,
+	"Evict": workEviction, "Restart": workEviction, "DeletePod": workEviction,
+	"Bind": workBinding, "Tolerate": workBinding,
+	"UpdatePool": workPools, "UpdateNodeClass": workClasses,
+}
+
+// workMetrics are the figures of the loop's work under the names that controller-runtime gives its controllers and their
+// queues: label controller is the kind of work, a reconciliation is a decision or a call, and a queue holds the calls that
+// wait for their turn. All kinds are there from the start.
+type workMetrics struct {
+	kinds map[string]*workKind
+
+	total, errors, terminal, panics, timeouts *prometheus.CounterVec
+	duration                                  *prometheus.HistogramVec
+	active, width                             *prometheus.GaugeVec
+	adds, retries                             *prometheus.CounterVec
+	depth                                     *prometheus.GaugeVec
+	queued, worked                            *prometheus.HistogramVec
+	unfinished, longest                       *prometheus.Desc
+}
+
+// workKind is one kind of work.
+type workKind struct {
+	m    *workMetrics
+	name string
+
+	mu    sync.Mutex
+	items map[*workItem]struct{} // under way
+}
+
+// workItem is one piece of work, from when it was begun or had to wait for its turn.
+type workItem struct {
+	kind           *workKind
+	added, started time.Time
+}
+
+func newWorkMetrics(r prometheus.Registerer) *workMetrics {
+	of, queue := []string{"controller"}, []string{"name", "controller"}
+	count := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	queueBuckets := prometheus.ExponentialBuckets(1e-8, 10, 12)
+	hist := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	m := &workMetrics{
+		kinds:      map[string]*workKind{},
+		total:      count("controller_runtime_reconcile_total", "Decisions and calls, by kind of work and result.", "controller", "result"),
+		errors:     count("controller_runtime_reconcile_errors_total", "Decisions that were refused by verify, and calls that failed.", of...),
+		terminal:   count("controller_runtime_terminal_reconcile_errors_total", "Calls that the API server will not accept however often they are repeated.", of...),
+		panics:     count("controller_runtime_reconcile_panics_total", "Decisions that a fault of dovetail ended.", of...),
+		timeouts:   count("controller_runtime_reconcile_timeouts_total", "Calls that had no answer in time.", of...),
+		duration:   hist("controller_runtime_reconcile_time_seconds", "Time of decisions and calls.", durationBuckets(), of...),
+		active:     gauge("controller_runtime_active_workers", "Decisions and calls under way.", of...),
+		width:      gauge("controller_runtime_max_concurrent_reconciles", "How many of a kind may be under way at once in one lane.", of...),
+		adds:       count("workqueue_adds_total", "Decisions and calls that were begun or had to wait for their turn.", queue...),
+		retries:    count("workqueue_retries_total", "Calls that failed and are decided on again.", queue...),
+		depth:      gauge("workqueue_depth", "Calls that wait for their turn.", "name", "controller", "priority"),
+		queued:     hist("workqueue_queue_duration_seconds", "Time that calls waited for their turn.", queueBuckets, queue...),
+		worked:     hist("workqueue_work_duration_seconds", "Time of decisions and calls.", queueBuckets, queue...),
+		unfinished: prometheus.NewDesc("workqueue_unfinished_work_seconds", "Sum of how long the work under way has taken so far.", queue, nil),
+		longest:    prometheus.NewDesc("workqueue_longest_running_processor_seconds", "How long the oldest work under way has taken so far.", queue, nil),
+	}
+	r.MustRegister(m.total, m.errors, m.terminal, m.panics, m.timeouts, m.duration, m.active, m.width, m.adds, m.retries, m.depth, m.queued, m.worked, m)
+	for _, name := range []string{workProvisioner, workDisruption, workClaims, workTermination, workEviction, workBinding, workPools, workClasses, workInstances, workDrift,
+		workOfferings, workInterruption, workClassEnd} {
+		m.kinds[name] = &workKind{m: m, name: name, items: map[*workItem]struct{}{}}
+		for _, result := range []string{"success", "error", "requeue", "requeue_after"} {
+			m.total.WithLabelValues(name, result)
+		}
+		for _, v := range []*prometheus.CounterVec{m.errors, m.terminal, m.panics, m.timeouts} {
+			v.WithLabelValues(name)
+		}
+		m.duration.WithLabelValues(name)
+		m.active.WithLabelValues(name)
+		m.width.WithLabelValues(name).Set(1)
+		m.adds.WithLabelValues(name, name)
+		m.retries.WithLabelValues(name, name)
+		m.depth.WithLabelValues(name, name, "0")
+		m.queued.WithLabelValues(name, name)
+		m.worked.WithLabelValues(name, name)
+	}
+	return m
+}
+
+// setWidth says how many calls may be under way at once.
+func (m *workMetrics) setWidth(c Config) {
+	for _, name := range workOfCall {
+		m.width.WithLabelValues(name).Set(float64(c.Parallel))
+	}
+	m.width.WithLabelValues(workBinding).Set(float64(c.Bindings))
+}
+
+// addCall takes in a call that waits for its turn in a lane.
+func (m *workMetrics) addCall(lane string) *workItem {
+	if lane == interruptedLane {
+		return m.add(workInterruption)
+	}
+	word, _, _ := strings.Cut(lane, " ")
+	name, ok := workOfCall[word]
+	if !ok {
+		name = workClaims
+	}
+	return m.add(name)
+}
+
+// add takes in work of a kind that is to be done.
+func (m *workMetrics) add(name string) *workItem {
+	m.adds.WithLabelValues(name, name).Inc()
+	m.depth.WithLabelValues(name, name, "0").Inc()
+	return &workItem{kind: m.kinds[name], added: time.Now()}
+}
+
+// start says that the work's turn has come.
+func (i *workItem) start() {
+	k := i.kind
+	i.started = time.Now()
+	k.m.depth.WithLabelValues(k.name, k.name, "0").Dec()
+	k.m.queued.WithLabelValues(k.name, k.name).Observe(i.started.Sub(i.added).Seconds())
+	k.m.active.WithLabelValues(k.name).Inc()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.items[i] = struct{}{}
+}
+
+// drop says that the work is not wanted any more; it was not started.
+func (i *workItem) drop() { i.kind.m.depth.WithLabelValues(i.kind.name, i.kind.name, "0").Dec() }
+
+// end says that the work is done. more: it is to be done again in any case.
+func (i *workItem) end(err error, more bool) {
+	k := i.kind
+	k.mu.Lock()
+	delete(k.items, i)
+	k.mu.Unlock()
+	k.m.active.WithLabelValues(k.name).Dec()
+	k.m.worked.WithLabelValues(k.name, k.name).Observe(time.Since(i.started).Seconds())
+	k.observe(time.Since(i.started), err, more)
+}
+
+func (k *workKind) observe(d time.Duration, err error, more bool) {
+	k.m.duration.WithLabelValues(k.name).Observe(d.Seconds())
+	result := "error"
+	switch {
+	case err == nil && more:
+		result = "requeue_after"
+	case err == nil, isGone(err):
+		result = "success"
+	case isBlocked(err), errors.Is(err, plan.ErrConflict):
+		result = "requeue"
+	}
+	k.m.total.WithLabelValues(k.name, result).Inc()
+	if result == "requeue" || result == "error" {
+		k.m.retries.WithLabelValues(k.name, k.name).Inc()
+	}
+	if result != "error" {
+		return
+	}
+	k.m.errors.WithLabelValues(k.name).Inc()
+	if errors.Is(err, context.DeadlineExceeded) {
+		k.m.timeouts.WithLabelValues(k.name).Inc()
+	}
+	if errors.Is(err, plan.ErrInvalid) {
+		k.m.terminal.WithLabelValues(k.name).Inc()
+	}
+}
+
+// countDone takes in work that is done and did not wait.
+func (m *workMetrics) countDone(name string, d time.Duration, err error) {
+	m.adds.WithLabelValues(name, name).Inc()
+	m.queued.WithLabelValues(name, name).Observe(0)
+	m.worked.WithLabelValues(name, name).Observe(d.Seconds())
+	m.kinds[name].observe(d, err, err == nil)
+}
+
+// Describe implements prometheus.Collector.
+func (m *workMetrics) Describe(out chan<- *prometheus.Desc) { out <- m.unfinished; out <- m.longest }
+
+// Collect implements prometheus.Collector.
+func (m *workMetrics) Collect(out chan<- prometheus.Metric) {
+	now := time.Now()
+	for name, k := range m.kinds {
+		var sum, longest float64
+		k.mu.Lock()
+		for i := range k.items {
+			d := now.Sub(i.started).Seconds()
+			sum, longest = sum+d, max(longest, d)
+		}
+		k.mu.Unlock()
+		out <- prometheus.MustNewConstMetric(m.unfinished, prometheus.GaugeValue, sum, name, name)
+		out <- prometheus.MustNewConstMetric(m.longest, prometheus.GaugeValue, longest, name, name)
+	}
+}
