@@ -16,28 +16,35 @@ import (
 // compared. It launches the instance types of the file catalog and writes to the file log. stop ends it and returns when
 // it has ended.
 func (s *Sandbox) StartKarpenter(binary, catalog, log string, env ...string) (stop func(), err error) {
+	stop, _, err = s.StartMeasuredKarpenter(binary, catalog, log, env...)
+	return stop, err
+}
+
+// StartMeasuredKarpenter is StartKarpenter, and returns also the URL of the controller's metrics, which are there a moment
+// after it has been started.
+func (s *Sandbox) StartMeasuredKarpenter(binary, catalog, log string, env ...string) (stop func(), metrics string, err error) {
 	var ports [2]string
 	for i := range ports {
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {
-			return nil, fmt.Errorf("find a port for Karpenter: %w", err)
+			return nil, "", fmt.Errorf("find a port for Karpenter: %w", err)
 		}
 		defer l.Close() // both are held until both are known
 		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	}
 	out, err := os.Create(log)
 	if err != nil {
-		return nil, fmt.Errorf("make Karpenter's log: %w", err)
+		return nil, "", fmt.Errorf("make Karpenter's log: %w", err)
 	}
 	defer out.Close()
 	cmd := exec.Command(binary, "--disable-leader-election=true", "--metrics-port", ports[0], "--health-probe-port", ports[1], "--instance-types-file-path", catalog)
 	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(Admin)), env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start Karpenter: %w", err)
+		return nil, "", fmt.Errorf("start Karpenter: %w", err)
 	}
 	return func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-	}, nil
+	}, "http://127.0.0.1:" + ports[0] + "/metrics", nil
 }
