@@ -6,7 +6,8 @@
 # it runs at the lowest priority, mostly wait. What fails here fails again where it is needed, and is told there.
 cd "$(dirname "$0")/.." || exit
 go -C test/chart tool helm version
-for module in test/awsmodels test/chart build/image test/oracle; do
+go -C test/upstream build -o /dev/null sigs.k8s.io/karpenter/kwok
+for module in test/awsmodels test/chart build/image test/upstream test/dashboards test/oracle; do
 	go -C "$module" test -exec true ./...
 done
 go test -exec true ./test/e2e/...
