@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-//go:embed dovetail/crds/*.yaml dovetail/rights/*.yaml dovetail/optional/*.yaml
+//go:embed dovetail/crds/*.yaml dovetail/rights/*.yaml dovetail/optional/*.yaml dovetail/shadow/*.yaml
 var files embed.FS
 
 // unneeded is what a landing mode leaves out of dovetail/rights, which has what the default, bind, needs.
@@ -51,6 +51,17 @@ func Manifests(landing string, optional ...string) ([]byte, error) {
 	for _, name := range optional {
 		names = append(names, "dovetail/optional/"+name+".yaml")
 	}
+	return join(names)
+}
+
+// ShadowManifests is what a controller with --mode=shadow needs, in the order in which to apply it: its identity, and
+// rights to read. CustomResourceDefinitions are not among it: those of whoever acts stay as they are.
+func ShadowManifests() ([]byte, error) {
+	return join([]string{"dovetail/rights/namespace.yaml", "dovetail/rights/serviceaccount.yaml", "dovetail/shadow/clusterrole.yaml"})
+}
+
+// join makes one stream of YAML documents of files.
+func join(names []string) ([]byte, error) {
 	var out bytes.Buffer
 	for _, name := range names {
 		b, err := files.ReadFile(name)

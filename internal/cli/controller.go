@@ -34,7 +34,14 @@ const (
 	loopWork = 4_000_000
 )
 
+// The modes of a controller.
+const (
+	modeActive = "active"
+	modeShadow = "shadow" // it decides and does nothing
+)
+
 type controllerFlags struct {
+	mode                                                                     string
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
 	scheduler                                                                string
 	leaderElect, profiling, alone                                            bool
@@ -63,6 +70,7 @@ func controllerCommand() *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return runController(c, f) },
 	}
 	g := c.Flags()
+	g.StringVar(&f.mode, "mode", modeActive, "active, or shadow: decide and do nothing, beside whoever acts; 'dovetail shadow' compares both")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the controller's identity; empty: in-cluster")
 	g.StringVar(&f.cloud, "cloud", "kwok", "where machines are bought: aws (EC2), or kwok (the simulated cloud)")
 	g.StringVar(&f.machines, "machines", "", "address of the simulated cloud, for --cloud kwok")
@@ -113,8 +121,8 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	kube.RegisterClientMetrics(registry)
 	ctl := newController(f, s, client, actor, provider, st, registry)
 	registerLeaderMetrics(registry, ctl, f.lease.Name)
-	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, failed: make(chan error, 4)}
-	return p.run(ctx, registry, refresh)
+	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, refresh: refresh, failed: make(chan error, 4)}
+	return p.run(ctx, registry)
 }
 
 // controllerSettings are what the flags and the environment say, read and checked before anything is connected to.
@@ -135,6 +143,9 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 	}
 	if !c.Flags().Changed("batch-max-duration") { // who asks for a longer silence alone means to wait for it
 		f.config.Max = max(f.config.Max, f.config.Idle)
+	}
+	if f.mode != modeActive && f.mode != modeShadow {
+		return nil, exit{2, fmt.Errorf("--mode %q: use active or shadow", f.mode)}
 	}
 	if f.preferences != respect && f.preferences != ignore {
 		return nil, exit{2, fmt.Errorf("--preference-policy %q: use Respect or Ignore", f.preferences)}
@@ -204,7 +215,9 @@ func connectCluster(ctx context.Context, f *controllerFlags, s *controllerSettin
 func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSettings, client *kube.Client, resources *state.ResourceTable) (
 	p cloud.Provider, refresh func(context.Context), err error) {
 	if f.cloud == "kwok" {
-		return cloud.Retry(kwok.New(f.machines, machinesClient(), resources, cloud.Wall{}), cloud.Wall{}, cloud.DefaultRetry()), nil, nil
+		simulated := kwok.New(f.machines, machinesClient(), resources, cloud.Wall{})
+		simulated.AdoptNodes(client)
+		return cloud.Retry(simulated, cloud.Wall{}, cloud.DefaultRetry()), nil, nil
 	}
 	clients, err := awsapi.Connect(ctx)
 	if err != nil {
@@ -216,6 +229,9 @@ func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSetti
 	}
 	if s.groups != nil {
 		s.groups.clients = clients
+	}
+	if f.mode == modeShadow {
+		return cloud.Retry(source, cloud.Wall{}, cloud.DefaultRetry()), source.Run, nil
 	}
 	source.KeepNodeMemory(kube.Figures{Kept: kube.NewKept(client, f.lease.Namespace, "memory.json")})
 	return cloud.Retry(source, cloud.Wall{}, cloud.DefaultRetry()), source.Run, nil
@@ -229,11 +245,15 @@ func newController(f *controllerFlags, s *controllerSettings, client *kube.Clien
 	for _, k := range traits.Classes {
 		policy.NodeClasses = append(policy.NodeClasses, k.Group+"/"+k.Kind)
 	}
-	return controller.New(&controller.Controller{
+	ctl := controller.New(&controller.Controller{
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: controller.NewMetrics(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
 		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"),
 	})
+	if f.mode == modeShadow {
+		ctl.WatchOnly()
+	}
+	return ctl
 }
 
 // newRegistry makes the registry of metrics, with those of the process itself.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 )
@@ -24,12 +25,13 @@ type controllerProcess struct {
 	client   *kube.Client
 	actor    *kube.Actor
 	ctl      *controller.Controller
-	failed   chan error // the first error that any of them sends ends the process
+	refresh  func(context.Context) // keeps fresh what the provider knows; nil: nothing has to be
+	failed   chan error            // the first error that any of them sends ends the process
 }
 
 // run starts everything and returns when a part of it fails or the context ends, which is no error. Before it returns it
-// ends the loop and gives the lease up. refresh is run on the leader; nil: nothing is.
-func (p *controllerProcess) run(parent context.Context, registry *prometheus.Registry, refresh func(context.Context)) error {
+// ends the loop and gives the lease up.
+func (p *controllerProcess) run(parent context.Context, registry *prometheus.Registry) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
 	if err := serveController(ctx, p.flags, p.ctl, registry, p.failed); err != nil {
@@ -40,13 +42,15 @@ func (p *controllerProcess) run(parent context.Context, registry *prometheus.Reg
 		return err
 	}
 	go p.awaitSync(ctx, synced)
-	if refresh != nil {
-		p.ctl.Background = append(p.ctl.Background, refresh)
+	if p.flags.mode == modeActive {
+		if p.refresh != nil {
+			p.ctl.Background = append(p.ctl.Background, p.refresh)
+		}
+		if p.settings.groups != nil {
+			p.ctl.Background = append(p.ctl.Background, func(ctx context.Context) { p.keepNodeGroups(ctx, synced) })
+		}
+		p.ctl.Background = append(p.ctl.Background, p.keepProvisioners)
 	}
-	if p.settings.groups != nil {
-		p.ctl.Background = append(p.ctl.Background, func(ctx context.Context) { p.keepNodeGroups(ctx, synced) })
-	}
-	p.ctl.Background = append(p.ctl.Background, p.keepProvisioners)
 
 	loopEnded, released := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -103,6 +107,10 @@ func (p *controllerProcess) keepProvisioners(ctx context.Context) {
 // has ended and the lease is given up, or when the lease was lost, which ends the process: the supervisor will start
 // another. loopEnded is closed once the loop begins nothing any more, so that another may lead.
 func (p *controllerProcess) elect(ctx context.Context, loopEnded <-chan struct{}) {
+	if p.flags.mode == modeShadow {
+		p.shadow(ctx)
+		return
+	}
 	if !p.flags.leaderElect {
 		p.lead(ctx)
 		return
@@ -131,4 +139,15 @@ func (p *controllerProcess) lead(ctx context.Context) {
 		p.ctl.SetOtherAutoscalers(others)
 		p.ctl.StartActing() // not before it is known who else there is
 	})
+}
+
+// shadow has the loop decide and do nothing until the context ends. There is nothing to elect: each replica watches for
+// itself.
+func (p *controllerProcess) shadow(ctx context.Context) {
+	p.settings.log.Info("shadow mode: deciding, and doing nothing")
+	if p.refresh != nil {
+		go p.refresh(cloud.LookOnly(ctx))
+	}
+	p.ctl.StartActing()
+	p.client.Others(ctx, p.flags.others, p.flags.lease, p.ctl.SetOthersBeside)
 }

@@ -60,6 +60,7 @@ func metricsHandler(ctl *controller.Controller, registry *prometheus.Registry, p
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
+	mux.HandleFunc("/shadow", func(w http.ResponseWriter, r *http.Request) { serveShadow(ctl, w, r) })
 	mux.HandleFunc("/why/", func(w http.ResponseWriter, r *http.Request) { serveWhy(ctl, w, r) })
 	if profiling {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -16,7 +16,7 @@ import (
 )
 
 func manifestsCommand() *cobra.Command {
-	surge, priorities, landing := false, false, ""
+	surge, priorities, landing, mode := false, false, "", ""
 	c := &cobra.Command{
 		Use:   "manifests",
 		Short: "print what a cluster needs before the controller can run",
@@ -27,6 +27,18 @@ func manifestsCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !slices.Contains(landings, landing) {
 				return exit{2, fmt.Errorf("--landing %q: use %s", landing, strings.Join(landings, ", "))}
+			}
+			switch mode {
+			case modeActive:
+			case modeShadow:
+				b, err := charts.ShadowManifests()
+				if err != nil {
+					return fmt.Errorf("read embedded manifests: %w", err)
+				}
+				_, err = c.OutOrStdout().Write(b)
+				return err
+			default:
+				return exit{2, fmt.Errorf("--mode %q: use active or shadow", mode)}
 			}
 			var optional []string
 			if surge {
@@ -43,6 +55,7 @@ func manifestsCommand() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().StringVar(&mode, "mode", modeActive, "active, or shadow: rights to read alone, for a controller with --mode=shadow")
 	c.Flags().StringVar(&landing, "landing", string(decide.LandBind), "with the rights that a controller with this --landing needs: "+strings.Join(landings, ", "))
 	c.Flags().BoolVar(&surge, "surge", false, "with the right to restart Deployments that are opted in by dovetail.sh/surge")
 	c.Flags().BoolVar(&priorities, "priorities", false, "with the right to read ConfigMap kube-system/"+kube.PriorityConfigMap+", for --node-group-defaults=--expander=priority")

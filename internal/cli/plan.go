@@ -261,17 +261,23 @@ func manifestsIn(dir string) ([]string, error) {
 	return out, nil
 }
 
-// readCluster takes in all that a cluster has, once.
-func readCluster(ctx context.Context, s *state.State, kubeconfig string, scheduler kube.SchedulerDefaults, errs io.Writer) error {
-	if kubeconfig == "" {
-		kubeconfig = os.Getenv("KUBECONFIG")
+// userKubeconfig is the kubeconfig of a command that a person runs: the one that is named, else $KUBECONFIG, else
+// ~/.kube/config where there is one, else empty, which is in-cluster.
+func userKubeconfig(named string) string {
+	if named == "" {
+		named = os.Getenv("KUBECONFIG")
 	}
-	if home, err := os.UserHomeDir(); kubeconfig == "" && err == nil {
+	if home, err := os.UserHomeDir(); named == "" && err == nil {
 		if path := filepath.Join(home, ".kube", "config"); exists(path) {
-			kubeconfig = path
+			named = path
 		}
 	}
-	client, err := kube.Connect(ctx, kubeconfig, 0, 0, "dovetail-plan/"+version())
+	return named
+}
+
+// readCluster takes in all that a cluster has, once.
+func readCluster(ctx context.Context, s *state.State, kubeconfig string, scheduler kube.SchedulerDefaults, errs io.Writer) error {
+	client, err := kube.Connect(ctx, userKubeconfig(kubeconfig), 0, 0, "dovetail-plan/"+version())
 	if err != nil {
 		return err
 	}

@@ -72,11 +72,7 @@ func whyCommand() *cobra.Command {
 			return report.WhyText(c.OutOrStdout(), a)
 		}),
 	}
-	address := os.Getenv("DOVETAIL_SERVER")
-	if address == "" {
-		address = "http://127.0.0.1:8080"
-	}
-	c.Flags().StringVar(&server, "server", address, "address of the controller's metrics port; the environment's DOVETAIL_SERVER, where set")
+	serverFlag(c, &server)
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json (docs/WHY.md)")
 	return c
 }
@@ -104,15 +100,22 @@ func subjectOf(arg string) (string, error) {
 }
 
 func askWhy(ctx context.Context, server, subject string) (*report.Why, error) {
+	var a report.Why
+	return &a, askController(ctx, server, "why", "why/"+subject, &a)
+}
+
+// askController reads the JSON that a running controller answers at a path of its metrics port into an answer. verb is
+// the command whose help says how to reach one.
+func askController(ctx context.Context, server, verb, path string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	at, err := url.JoinPath(server, "why", subject)
+	at, err := url.JoinPath(server, path)
 	if err != nil {
-		return nil, exit{2, fmt.Errorf("--server %q: %w", server, err)}
+		return exit{2, fmt.Errorf("--server %q: %w", server, err)}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
-		return nil, exit{2, fmt.Errorf("--server %q: %w", server, err)}
+		return exit{2, fmt.Errorf("--server %q: %w", server, err)}
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -121,25 +124,33 @@ func askWhy(ctx context.Context, server, subject string) (*report.Why, error) {
 			err = e.Err // it names the address again
 		}
 		if ctx.Err() == nil {
-			err = fmt.Errorf("%w; 'dovetail why --help' says how to reach one", err)
+			err = fmt.Errorf("%w; 'dovetail %s --help' says how to reach one", err, verb)
 		}
-		return nil, fmt.Errorf("ask the controller at %s (--server): %w", server, err)
+		return fmt.Errorf("ask the controller at %s (--server): %w", server, err)
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
 	if err != nil {
-		return nil, fmt.Errorf("ask the controller at %s: %w", server, err)
+		return fmt.Errorf("ask the controller at %s: %w", server, err)
 	}
 	if res.StatusCode != http.StatusOK {
 		said := strings.TrimSpace(string(body))
 		if said == "" || res.StatusCode != http.StatusNotFound {
-			return nil, fmt.Errorf("what answers at %s (--server) is no controller, or can't say: %s", server, strings.TrimSpace(res.Status+" "+said))
+			return fmt.Errorf("what answers at %s (--server) is no controller, or can't say: %s", server, strings.TrimSpace(res.Status+" "+said))
 		}
-		return nil, errors.New(said)
+		return errors.New(said)
 	}
-	var a report.Why
-	if err := json.Unmarshal(body, &a); err != nil {
-		return nil, fmt.Errorf("answer of the controller at %s: %w", server, err)
+	if err := json.Unmarshal(body, answer); err != nil {
+		return fmt.Errorf("answer of the controller at %s: %w", server, err)
 	}
-	return &a, nil
+	return nil
+}
+
+// serverFlag adds the flag that says where the controller answers.
+func serverFlag(c *cobra.Command, server *string) {
+	address := os.Getenv("DOVETAIL_SERVER")
+	if address == "" {
+		address = "http://127.0.0.1:8080"
+	}
+	c.Flags().StringVar(server, "server", address, "address of the controller's metrics port; the environment's DOVETAIL_SERVER, where set")
 }

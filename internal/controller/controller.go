@@ -119,9 +119,12 @@ type Controller struct {
 	decisions int64                    // how many there were
 	synced    atomic.Bool
 	// passive is nil while it may act; written by the loop alone.
-	passive atomic.Pointer[passiveMode]
-	asking  chan struct{}        // those who ask why at once: the loop needs a processor too
-	view    atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
+	passive  atomic.Pointer[passiveMode]
+	others   []string             // autoscalers that are live beside it, for people
+	division *division            // nil: all NodePools are Dovetail's, or none
+	shadow   *shadow              // what is decided and not done; nil: it is done
+	asking   chan struct{}        // those who ask why at once: the loop needs a processor too
+	view     atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
 	verify        func(*model.Snapshot, *decide.Output) Opinion // the second opinion
 	decider       stepFunc                                      // decide.Step
@@ -176,7 +179,7 @@ func New(c *Controller) *Controller {
 	c.recorder = newRecorder(c)
 	e := newEdges(c)
 	c.classes = &nodeClasses{edges: e, recorder: c.recorder, ends: map[string]*classEnd{}, withoutFinalizer: map[string]bool{}}
-	c.offerings = &offerings{edges: e, classes: c.classes, isPassive: func() bool { return c.passive.Load() != nil }, byPool: map[string]*poolInfo{}}
+	c.offerings = &offerings{edges: e, classes: c.classes, onlyLooks: c.onlyLooks, byPool: map[string]*poolInfo{}}
 	c.drift = &driftChecker{edges: e, offerings: c.offerings}
 	c.teacher = &capacityTeacher{edges: e, offerings: c.offerings, taught: map[learned]int64{}}
 	c.interruptions = &interruptionListener{edges: e, lanes: c.lanes, offerings: c.offerings}
@@ -272,6 +275,9 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	sooner(at)
 
 	snap := c.State.Snapshot(now)
+	if c.shadow == nil {
+		c.updateDivision(snap.Pools)
+	}
 	sooner(c.listInstances(ctx, now, snap))
 	if d := c.passive.Load(); d != nil {
 		sooner(c.runPassiveStep(ctx, now, snap, d, solve))
@@ -279,11 +285,48 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		c.Metrics.changes.observeSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
 		return next
 	}
+	if c.shadow != nil {
+		sooner(c.runShadowStep(ctx, now, snap, solve, more))
+		c.Metrics.setClusterGauges(snap, now)
+		c.Metrics.changes.observeSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
+		return next
+	}
 	c.startBackground(ctx)
-	sooner(c.classes.endNodeClasses(ctx, now, snap))
+	if c.division != nil {
+		snap = c.divide(now, snap, solve)
+	} else {
+		sooner(c.classes.endNodeClasses(ctx, now, snap))
+	}
 	sooner(c.drift.checkDrift(ctx, now, snap))
-	decided := c.measureDecision(solve)
-	out, mem, _ := c.decideSafely(snap, now, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.recorder.mayTellBlockers(now)})
+	out, due := c.decideVerified(now, snap, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.recorder.mayTellBlockers(now)})
+	sooner(due)
+	c.keepLessons(ctx, snap)
+	classes := c.State.Pools.ListNodeClasses()
+	c.view.Store(&view{snap, c.mem, classes})
+	c.recorder.recordOutput(now, snap, &out)
+	for _, a := range out.Actions {
+		c.beginAction(ctx, now, a)
+	}
+	if c.lookAgain {
+		c.lookAgain = false
+		sooner(now)
+	}
+	c.Metrics.setClusterGauges(snap, now)
+	c.Metrics.changes.observeSnapshot(snap, classes, now)
+	sooner(out.Next)
+	return next
+}
+
+// decideVerified decides, and decides again without what verify refuses. It returns what is to be done, and when to look
+// again for its own sake; what is remembered of it is the loop's memory from now on.
+func (c *Controller) decideVerified(now time.Time, snap *model.Snapshot, asked decide.Request) (out decide.Output, next time.Time) {
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	decided := c.measureDecision(asked.Solve)
+	out, mem, _ := c.decideSafely(snap, now, asked)
 	decided(&out)
 	if now.Before(c.faultyUntil) {
 		sooner(c.faultyUntil)
@@ -297,7 +340,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	}
 	o := c.verify(snap, &out)
 	if again := c.recorder.refuseBindings(now, o.Bindings); o.Err() != nil || len(again) > 0 {
-		req := decide.Request{Solve: solve, BatchOpen: more, NotBound: again}
+		req := decide.Request{Solve: asked.Solve, BatchOpen: asked.BatchOpen, NotBound: again}
 		for _, m := range o.Moves { // what is decided for pods stands; the machines of the move are left alone for a while
 			req.Refused = append(req.Refused, c.recorder.refuseMove(now, m)...)
 		}
@@ -315,21 +358,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		out.Actions = dropRefusedBindings(snap, out.Actions)
 	}
 	c.mem = mem
-	c.keepLessons(ctx, snap)
-	classes := c.State.Pools.ListNodeClasses()
-	c.view.Store(&view{snap, mem, classes})
-	c.recorder.recordOutput(now, snap, &out)
-	for _, a := range out.Actions {
-		c.beginAction(ctx, now, a)
-	}
-	if c.lookAgain {
-		c.lookAgain = false
-		sooner(now)
-	}
-	c.Metrics.setClusterGauges(snap, now)
-	c.Metrics.changes.observeSnapshot(snap, classes, now)
-	sooner(out.Next)
-	return next
+	return out, next
 }
 
 // measureDecision takes in that a decision begins; what it returns, that it has ended.
@@ -354,6 +383,11 @@ type stepFunc func(*model.Snapshot, decide.Memory, time.Time, decide.Policy, dec
 // same, so it is told and they are decided on without purchases and moves for a while, from what was remembered before. Where even that fails, the process
 // ends.
 func (c *Controller) decideSafely(snap *model.Snapshot, now time.Time, req decide.Request) (out decide.Output, mem decide.Memory, less bool) {
+	return c.decideFrom(c.mem, snap, now, req)
+}
+
+// decideFrom is decideSafely with another memory than the loop's.
+func (c *Controller) decideFrom(from decide.Memory, snap *model.Snapshot, now time.Time, req decide.Request) (out decide.Output, mem decide.Memory, less bool) {
 	defer func() {
 		fault := recover()
 		if fault == nil {
@@ -367,13 +401,13 @@ func (c *Controller) decideSafely(snap *model.Snapshot, now time.Time, req decid
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", fault)})
 		c.faultyUntil = now.Add(c.Config.RetryAfter)
 		req.Solve, req.OngoingOnly = false, true
-		out, mem = c.decider(snap, c.mem, now, c.Policy, req)
+		out, mem = c.decider(snap, from, now, c.Policy, req)
 		less = true
 	}()
 	if now.Before(c.faultyUntil) {
 		req.Solve, req.OngoingOnly, less = false, true, true
 	}
-	out, mem = c.decider(snap, c.mem, now, c.Policy, req)
+	out, mem = c.decider(snap, from, now, c.Policy, req)
 	return out, mem, less
 }
 
@@ -463,7 +497,7 @@ func (c *Controller) listInstances(ctx context.Context, now time.Time, snap *mod
 		return due
 	}
 	c.listing, c.listed = true, now
-	looks := c.passive.Load() != nil
+	looks := c.onlyLooks()
 	if !looks {
 		c.teacher.teachProvider(ctx, snap)
 	}

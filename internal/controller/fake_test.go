@@ -28,6 +28,8 @@ import (
 type bench struct {
 	c     *Controller
 	start time.Time
+	also  []*Controller // loops that see the same changes
+	atEnd []func()      // what is to be ended before the test is
 
 	mu      sync.Mutex
 	version uint64
@@ -70,20 +72,34 @@ func run(t *testing.T, play func(t *testing.T, b *bench)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- b.c.Run(ctx) }()
-		b.c.Emit(func(s *state.State) {
-			s.SetNamespace("default", nil)
-			s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1})
-			s.Pools.SetPool(&model.NodePool{Name: "p", UID: "uid-p", Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1,
-				Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p"), model.OneOf(model.LabelInstanceType, "cheap", "dear")), ClassGroup: "g", ClassKind: "K", ClassName: "c"})
-		})
+		b.c.Emit(showPool)
 		b.start = time.Now()
 		play(t, b)
 		cancel()
+		for _, end := range b.atEnd {
+			end()
+		}
 		synctest.Wait()
 		if err := <-ended; err != nil {
 			t.Errorf("the loop ended with %v", err)
 		}
 	})
+}
+
+// showPool shows a cluster with one pool.
+func showPool(s *state.State) {
+	s.SetNamespace("default", nil)
+	s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1})
+	s.Pools.SetPool(&model.NodePool{Name: "p", UID: "uid-p", Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1,
+		Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p"), model.OneOf(model.LabelInstanceType, "cheap", "dear")), ClassGroup: "g", ClassKind: "K", ClassName: "c"})
+}
+
+// emit shows a change to every loop. A change may be taken twice, so it makes what it shows.
+func (b *bench) emit(ch state.Change) {
+	b.c.Emit(ch)
+	for _, c := range b.also {
+		c.Emit(ch)
+	}
 }
 
 // lead has the loop act, from now on.
@@ -124,7 +140,7 @@ func (b *bench) made0(kind string) []made {
 // pod has a pod come that kube-scheduler has refused, a class a name unless said.
 func (b *bench) pod(name, class string) {
 	now := time.Now()
-	b.c.Emit(func(s *state.State) {
+	b.emit(func(s *state.State) {
 		s.SetPod(&model.Pod{Namespace: "default", Name: name, UID: "uid-" + name, Created: now, Unschedulable: now,
 			Owner: model.Owner{Kind: "ReplicaSet", Name: class, UID: "uid-" + class},
 			Class: &model.Class{Key: class, Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}})
@@ -133,7 +149,7 @@ func (b *bench) pod(name, class string) {
 
 // show has the watch show a claim.
 func (b *bench) show(c *model.Claim, v uint64) {
-	b.c.Emit(func(s *state.State) { s.SetClaim(c, v) })
+	b.emit(func(s *state.State) { s.SetClaim(c, v) })
 }
 
 // CreateClaim implements Cluster.
@@ -178,7 +194,7 @@ func (b *bench) UpdateClaim(_ context.Context, a plan.UpdateClaim) (uint64, erro
 	}
 	if a.RemoveFinalizer {
 		delete(b.claims, a.Claim)
-		go b.c.Emit(func(s *state.State) { s.DeleteClaim(a.Claim) })
+		go b.emit(func(s *state.State) { s.DeleteClaim(a.Claim) })
 		return 0, nil
 	}
 	c := *have

@@ -33,7 +33,10 @@ type passiveMode struct {
 // pods land and loses its taints; what is being deleted is drained and ended. It makes, launches and deletes no claim, and takes back the
 // moves that have not begun to delete.
 func (c *Controller) SetOtherAutoscalers(others []string) {
-	c.Emit(func(s *state.State) { c.setPassive(s, others) })
+	c.Emit(func(s *state.State) {
+		c.others = others
+		c.updateDivision(s.Pools.ListPools())
+	})
 }
 
 func (c *Controller) setPassive(s *state.State, others []string) {
@@ -43,8 +46,12 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 		return
 	case len(others) == 0:
 		c.passive.Store(nil)
-		c.Log.Info("no other autoscaler is live any more, acting", "were", was.others)
-		c.Ledger.Add(ledger.Entry{At: now, Kind: "act", Subject: "controller", Outcome: "no other autoscaler is live any more"})
+		text := "no other autoscaler is live any more"
+		if c.division != nil {
+			text = "NodePools were taken over from the other autoscaler"
+		}
+		c.Log.Info(text+", acting", "were", was.others)
+		c.Ledger.Add(ledger.Entry{At: now, Kind: "act", Subject: "controller", Outcome: text})
 		// The world was another's meanwhile: everything is looked at anew. What its machines have taught is true all the same.
 		table := s.Resources()
 		c.mem, c.batch = decide.Memory{}.WithLearned(c.mem.Learned(table.Names()), table.Dim), batchWindow{}

@@ -17,7 +17,7 @@ import (
 type offerings struct {
 	edges
 	classes   *nodeClasses
-	isPassive func() bool // another autoscaler is live: nothing is made for a node class
+	onlyLooks func() bool // nothing is made for a node class: see Controller.onlyLooks
 
 	byPool map[string]*poolInfo
 }
@@ -100,7 +100,7 @@ func (of *offerings) askOfferings(ctx context.Context, now time.Time, p *model.N
 	if info.asking || now.Before(info.due) {
 		return
 	}
-	looks := of.isPassive()
+	looks := of.onlyLooks()
 	if !looks && !of.classes.ensureFinalizer(now, class) {
 		info.due = time.Time{} // its own change asks again
 		return

@@ -266,7 +266,7 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 	if err != nil {
 		return nil, err
 	}
-	yes := true
+	yes, group := true, referenceGroup(p.ClassGroup, p.Taken)
 	out := &karpv1.NodeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -279,7 +279,7 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 		Spec: karpv1.NodeClaimSpec{
 			Taints: wireTaints(p.Taints), StartupTaints: wireTaints(p.StartupTaints), Requirements: reqs,
 			Resources:    karpv1.ResourceRequirements{Requests: a.t.resourceList(c.Requests)},
-			NodeClassRef: &karpv1.NodeClassReference{Group: p.ClassGroup, Kind: p.ClassKind, Name: p.ClassName},
+			NodeClassRef: &karpv1.NodeClassReference{Group: group, Kind: p.ClassKind, Name: p.ClassName},
 			ExpireAfter:  wireNillable(p.ExpireAfter),
 		},
 	}
@@ -288,7 +288,7 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 	}
 	maps.Copy(out.Labels, p.Labels)
 	out.Labels[karpv1.LabelNodePool] = p.Name
-	out.Labels[karpv1.NodeClassLabel(p.ClassGroup, p.ClassKind)] = p.ClassName
+	out.Labels[karpv1.NodeClassLabel(group, p.ClassKind)] = p.ClassName
 	if p.Provisioner != "" {
 		out.Labels[model.LabelProvisioner] = p.Provisioner
 	}

@@ -87,8 +87,10 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	if r := spec.NodeClassRef; r == nil || r.Kind == "" || r.Name == "" || r.Group == "" {
 		fail("spec.template.spec.nodeClassRef", "group, kind and name are needed; name the node class to buy with")
 	} else {
-		out.ClassGroup, out.ClassKind, out.ClassName = r.Group, r.Kind, r.Name
+		out.ClassGroup, out.Taken = classGroup(r.Group)
+		out.ClassKind, out.ClassName = r.Kind, r.Name
 	}
+	out.Manager, out.Release = p.Annotations[AnnotationManagedBy], p.Annotations[AnnotationRelease]
 
 	for _, k := range slices.Sorted(maps.Keys(p.Spec.Template.Labels)) {
 		if why := restricted(k); why != "" {
@@ -120,7 +122,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		}
 	}
 	own := map[string]string{model.LabelNodePool: p.Name}
-	if out.ClassKind != "" {
+	if out.ClassKind != "" && !out.Taken { // nodes that came before are labelled otherwise than those that come
 		own[karpv1.NodeClassLabel(out.ClassGroup, out.ClassKind)] = out.ClassName
 	}
 	if out.Provisioner != "" {
@@ -174,7 +176,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		}
 		out.Budgets = append(out.Budgets, b)
 	}
-	hash, err := p.Hash()
+	hash, err := untaken(p).Hash() // that of its claims, which stay as they are
 	if err != nil {
 		fail("spec.template", err.Error())
 	}
@@ -344,7 +346,8 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 		out.Deleting = c.DeletionTimestamp.Time
 	}
 	if r := c.Spec.NodeClassRef; r != nil {
-		out.ClassGroup, out.ClassKind, out.ClassName = r.Group, r.Kind, r.Name
+		out.ClassGroup, _ = classGroup(r.Group)
+		out.ClassKind, out.ClassName = r.Kind, r.Name
 	}
 	for i := range c.Spec.Requirements {
 		// The API server has checked them; one that it let through and we can't read is as good as not there.

@@ -162,6 +162,9 @@ type NodePool struct {
 	NotReady Condition // why not: reason and message
 	Deleting bool
 	Scaling  *GroupScaling // of node groups: as their node class says; nil: of no node groups, or it does not say
+	Taken    bool          // taken over from another autoscaler that is live: its node class reference hides it from that one
+	Manager  string        // the other autoscaler that it was given back to; empty: none
+	Release  string        // how far giving it back has come: ReleaseSettle or ReleaseHold; empty: it is not given back
 	LetGo    bool          // its node groups are nobody's to scale any more: its machines are left as they are
 
 	// The status as it is in the API server, so that only a difference is written.
@@ -173,6 +176,12 @@ type NodePool struct {
 
 	Types []*InstanceType // what the provider offers it, sorted by name; offerings set aside are there with Available false
 }
+
+// What a NodePool that is given back to another autoscaler is kept from.
+const (
+	ReleaseSettle = "settle" // nothing new is decided; nodes that come or go are seen through
+	ReleaseHold   = "hold"   // nothing is done at all
+)
 
 // MayBuyType says whether the pool's requirements allow an instance type at all.
 func (p *NodePool) MayBuyType(t *InstanceType) bool {

@@ -64,6 +64,14 @@ func (f *InFlight) RecordAnswer(key string, version uint64, until time.Time) {
 	}
 }
 
+// AwaitChange keeps an action in flight until its object changes, or until that instant: for an action that somebody else
+// may do.
+func (f *InFlight) AwaitChange(key string, until time.Time) {
+	if a := f.actions[key]; a != nil {
+		a.answered, a.version, a.until = true, f.versions[a.object]+1, until
+	}
+}
+
 // RecordFailure records that an action failed, and keeps it in flight until the instant that retry says, which is told
 // how often it has failed in a row. It returns how often that is.
 func (f *InFlight) RecordFailure(key string, retry func(failures int) time.Time) int {

@@ -420,6 +420,38 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// TestShadowMode: mode shadow has its flag, one replica, and no right that changes anything.
+func TestShadowMode(t *testing.T) {
+	t.Parallel()
+	text := must(t)(helm(t, "install", "dovetail", chart, "--dry-run=client", "--skip-crds", "--set", "mode=shadow,surge=true,settings.clusterName=demo"))
+	_, text, _ = strings.Cut(text, "\nMANIFEST:")
+	manifest, _, _ := strings.Cut(text, "\nNOTES:\n")
+	objects := decode(t, manifest)
+	d := find[*appsv1.Deployment](t, objects)
+	if args := d.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--mode=shadow") || *d.Spec.Replicas != 1 {
+		t.Errorf("%d replicas with %q, want one with --mode=shadow", *d.Spec.Replicas, args)
+	}
+	rules := 0
+	for _, o := range objects {
+		switch obj := o.obj.(type) {
+		case *rbacv1.ClusterRole:
+			for _, rule := range obj.Rules {
+				rules++
+				for _, verb := range rule.Verbs {
+					if !slices.Contains([]string{"get", "list", "watch"}, verb) {
+						t.Errorf("it may %s %s", verb, rule.Resources)
+					}
+				}
+			}
+		case *rbacv1.Role:
+			t.Errorf("there is Role %s", obj.Name)
+		}
+	}
+	if rules == 0 {
+		t.Error("there are no rights at all")
+	}
+}
+
 // TestLanding: each landing mode has the flag, the rights and the policies that it needs, and no others. exactLanding, which is deprecated,
 // still turns landing off.
 func TestLanding(t *testing.T) {

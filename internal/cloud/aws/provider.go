@@ -170,7 +170,7 @@ func (p *Provider) Run(ctx context.Context) {
 		if _, err := p.catalogue.Load(ctx, true); err != nil && ctx.Err() == nil {
 			p.aws.Log.Warn("instance types and prices not refreshed, those known stay in use", "error", err)
 		}
-		if now := p.aws.Clock.Now(); now.Sub(swept) >= time.Hour {
+		if now := p.aws.Clock.Now(); now.Sub(swept) >= time.Hour && !cloud.LooksOnly(ctx) {
 			swept = now
 			if err := p.fleet.DeleteUnusedTemplates(ctx); err != nil && ctx.Err() == nil {
 				p.aws.Log.Warn("unused launch templates not deleted, trying again in an hour", "error", err)

@@ -45,6 +45,7 @@ type Provider struct {
 	resources Resources
 	clock     cloud.Clock
 	catalogue chan catalogue // holds the one copy; whoever has it out may refresh it
+	adopted   *adoptedNodes  // nil: nodes of Karpenter's provider are not looked for
 }
 
 // New makes a provider that buys from the machines server at baseURL, for example http://127.0.0.1:7070. It connects when it is
@@ -197,12 +198,35 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 			Gone: in.State == machines.ShuttingDown || in.State == machines.Terminated,
 		})
 	}
+	adopted, err := p.adopted.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, adopted...)
 	sortInstances(out)
 	return out, nil
 }
 
 // Terminate implements cloud.Provider: one call for the whole batch.
 func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error {
+	errs := make([]error, len(providerIDs))
+	var launched []string
+	var at []int // in providerIDs, of each in launched
+	for i, id := range providerIDs {
+		if p.adopted.has(id) {
+			errs[i] = p.adopted.terminate(ctx, id)
+			continue
+		}
+		launched, at = append(launched, id), append(at, i)
+	}
+	for n, err := range p.terminateLaunched(ctx, launched) {
+		errs[at[n]] = err
+	}
+	return errs
+}
+
+// terminateLaunched ends machines of the simulated cloud.
+func (p *Provider) terminateLaunched(ctx context.Context, providerIDs []string) []error {
 	errs := make([]error, len(providerIDs))
 	if len(providerIDs) == 0 {
 		return errs

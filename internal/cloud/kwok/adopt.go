@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kwok
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// adoptedPrefix begins the provider ids of Karpenter's KWOK provider; the name of the Node follows. There is no machine
+// behind such a node: the Node object is the instance, and deleting it ends the instance.
+const adoptedPrefix = "kwok://"
+
+// Nodes is the power over Node objects that adopting nodes of Karpenter's KWOK provider needs.
+type Nodes interface {
+	// SimulatedNodes returns when each simulated node was made, by provider id.
+	SimulatedNodes(ctx context.Context) (map[string]time.Time, error)
+	// DeleteSimulatedNode deletes a node; one that is gone is no error.
+	DeleteSimulatedNode(ctx context.Context, name string) error
+}
+
+// AdoptNodes has the provider see to nodes that Karpenter's KWOK provider made, beside those that it launches. It must
+// be called before the provider is used.
+func (p *Provider) AdoptNodes(n Nodes) {
+	p.adopted = &adoptedNodes{nodes: n, ended: map[string]bool{}}
+}
+
+// adoptedNodes are instances that Karpenter's KWOK provider made. A nil one has none.
+type adoptedNodes struct {
+	nodes Nodes
+
+	mu    sync.Mutex
+	ended map[string]bool // by provider id: its end was asked for, and its Node waits for finalizers
+}
+
+// has says whether a provider id is that of such an instance.
+func (a *adoptedNodes) has(id string) bool { return a != nil && strings.HasPrefix(id, adoptedPrefix) }
+
+// list returns the instances, in no order. They bear no claim's uid: whoever has the NodeClaim ends it.
+func (a *adoptedNodes) list(ctx context.Context) ([]model.Instance, error) {
+	if a == nil {
+		return nil, nil
+	}
+	nodes, err := a.nodes.SimulatedNodes(ctx)
+	if err != nil {
+		return nil, &cloud.Error{Kind: cloud.Unknown, Op: "list", Err: err}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []model.Instance
+	for id, made := range nodes {
+		if a.has(id) {
+			out = append(out, model.Instance{ProviderID: id, Launched: made, Gone: a.ended[id]})
+		}
+	}
+	for id := range a.ended {
+		if _, ok := nodes[id]; !ok {
+			delete(a.ended, id)
+		}
+	}
+	return out, nil
+}
+
+// terminate ends an instance.
+func (a *adoptedNodes) terminate(ctx context.Context, id string) error {
+	if err := a.nodes.DeleteSimulatedNode(ctx, strings.TrimPrefix(id, adoptedPrefix)); err != nil {
+		return &cloud.Error{Kind: cloud.Unknown, Op: "terminate", Object: id, Err: err}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended[id] = true
+	return nil
+}

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+const (
+	shadowFollow        = 15 * time.Minute // a decision that the other has not taken by then, it does not take
+	shadowSettle        = 3 * time.Minute  // a node whose pods all came from elsewhere by then was launched by the other alone
+	shadowDisagreements = 500              // that are kept
+	shadowDelays        = 10000            // of the latest pods, for the median
+	shadowOpen          = 10000            // decisions that are followed at once; more are counted and let go
+	shadowSame          = 0.1              // seconds: a smaller difference is none
+)
+
+// shadow follows what was decided in shadow mode until the cluster shows what became of it, and sums up the differences.
+// Only the loop uses it. What it keeps is bounded by the cluster and by the constants above.
+type shadow struct {
+	state  *state.State
+	others []string
+	since  time.Time // when the cluster was first seen; zero: not yet
+	at     time.Time // up to when dollars are summed up
+
+	claims      map[string]*shadowClaim      // by uid: all NodeClaims that there are
+	byNode      map[string]*shadowClaim      // the same, by name of the node
+	launches    map[string]*shadowLaunch     // open, by the name of Dovetail's NodeClaim
+	disruptions map[string]*shadowDisruption // by uid of the NodeClaim: decided, as long as that is there
+	bindings    map[string]*shadowBinding    // open, by pod uid
+	differences []*shadowDifference          // as long as the nodes run that differ
+
+	out    report.Shadow
+	delays []float64 // seconds, of the latest pods that would have run sooner; a ring
+	delay  int       // where the next goes
+}
+
+// shadowClaim is a NodeClaim of whoever acts.
+type shadowClaim struct {
+	name, node, pool string
+	first            time.Time // when it was first seen
+	before           bool      // it was there when watching began
+	micro            int64     // price an hour; 0: not known yet
+	text             string    // what it is, for people
+	initialized      time.Time // when that was first seen
+	deleting         bool
+	explained        bool // it is the answer to a decision of Dovetail, or was told as a disagreement
+	charged          bool // its price stands beside that of a decision of Dovetail
+	interrupted      bool
+}
+
+// shadowLaunch is a node that Dovetail would have launched.
+type shadowLaunch struct {
+	at    time.Time
+	name  string
+	pool  string
+	kind  string // instance type and capacity type
+	text  string
+	micro int64
+	pods  []shadowPod
+	all   []string // keys of the pods, for people
+	on    []*shadowClaim
+}
+
+// shadowPod is a pod that waits for a node.
+type shadowPod struct{ key, uid string }
+
+// shadowDisruption is a NodeClaim that Dovetail would have disrupted.
+type shadowDisruption struct {
+	at       time.Time
+	claim    string
+	node     string
+	text     string
+	micro    int64 // its share of the saving, an hour
+	resolved bool
+}
+
+// shadowBinding is a pod that Dovetail would have bound.
+type shadowBinding struct {
+	at   time.Time
+	pod  shadowPod
+	node string
+}
+
+// shadowDifference is the price of Dovetail's node less that of the nodes launched for the same pods.
+type shadowDifference struct {
+	micro int64
+	on    []*shadowClaim
+}
+
+func newShadow(s *state.State, now time.Time) *shadow {
+	return &shadow{
+		state: s, claims: map[string]*shadowClaim{}, byNode: map[string]*shadowClaim{}, launches: map[string]*shadowLaunch{},
+		disruptions: map[string]*shadowDisruption{}, bindings: map[string]*shadowBinding{}, out: report.Shadow{From: now},
+	}
+}
+
+// decideLaunch notes a node that Dovetail would launch. The same decided again is the one that is open.
+func (s *shadow) decideLaunch(now time.Time, a plan.CreateClaim) {
+	if a.Why.Code != plan.Demand || s.launches[a.Name] != nil {
+		return
+	}
+	l := &shadowLaunch{at: now, name: a.Name, pool: a.Pool.Name, kind: a.Type + "/" + a.CapacityType, micro: a.PriceMicro,
+		text: describeNode(a.Pool.Name, a.Type, a.Zone, a.CapacityType, a.PriceMicro)}
+	for _, p := range a.Pods {
+		if !p.Expected {
+			l.pods, l.all = append(l.pods, shadowPod{p.Key(), p.UID}), append(l.all, p.Key())
+		}
+	}
+	s.out.Pods.Decided += len(l.pods)
+	if s.tooMany() {
+		return
+	}
+	s.launches[a.Name] = l
+}
+
+// decideCommand notes the nodes that Dovetail would disrupt, each with its share of the saving.
+func (s *shadow) decideCommand(now time.Time, m *decide.StartedCommand) {
+	for _, u := range m.Candidates {
+		saving := m.OldMicroPerHour - m.NewMicroPerHour
+		if m.OldMicroPerHour > 0 {
+			saving = int64(float64(saving) * float64(max(u.PriceMicro, 0)) / float64(m.OldMicroPerHour))
+		} else {
+			saving = 0
+		}
+		text := fmt.Sprintf("remove it: %s, saves $%s an hour", m.Cause, formatUSD(saving))
+		if len(m.Replacements) > 0 {
+			text = fmt.Sprintf("replace it: %s, %d nodes become %d, saves $%s an hour", m.Cause, len(m.Candidates), len(m.Replacements), formatUSD(saving))
+		}
+		s.decideDisruption(now, u.Claim.UID, u.Claim.Name, u.Node.Name, text, saving)
+	}
+}
+
+// decideDeletion notes a NodeClaim that Dovetail would delete.
+func (s *shadow) decideDeletion(now time.Time, a plan.DeleteClaim) {
+	if cl := s.state.FindClaim(a.Claim); cl != nil {
+		s.decideDisruption(now, cl.UID, cl.Name, cl.NodeName, "remove it: "+string(a.Why.Code), 0)
+	}
+}
+
+func (s *shadow) decideDisruption(now time.Time, uid, claim, node, text string, saving int64) {
+	have := s.disruptions[uid]
+	if have != nil && (!have.resolved || saving == 0) {
+		return
+	}
+	if have != nil { // decided anew after the other has not done it: its saving counts again, its disagreement does not
+		have.at, have.micro = now, saving
+		return
+	}
+	if s.tooMany() {
+		return
+	}
+	s.disruptions[uid] = &shadowDisruption{at: now, claim: claim, node: node, text: text, micro: saving}
+}
+
+// decideBinding notes a pod that Dovetail would bind.
+func (s *shadow) decideBinding(now time.Time, a plan.Bind) {
+	if s.bindings[a.UID] == nil && !s.tooMany() {
+		s.bindings[a.UID] = &shadowBinding{at: now, pod: shadowPod{a.Namespace + "/" + a.Pod, a.UID}, node: a.Node}
+	}
+}
+
+// tooMany says whether another decision is not followed, and counts that.
+func (s *shadow) tooMany() bool {
+	if len(s.launches)+len(s.disruptions)+len(s.bindings) < shadowOpen {
+		return false
+	}
+	s.out.Decisions.NoAnswer++
+	return true
+}
+
+// dropClaim no longer takes a NodeClaim to be on its way that was only decided.
+func (s *shadow) dropClaim(name string) {
+	s.state.InFlight.EndAction(plan.CreateClaim{Name: name}.Key())
+	s.state.Overlay.DropProvisionalClaim(name)
+}
+
+// observe takes in what the cluster shows of decisions that are open.
+func (s *shadow) observe(now time.Time, snap *model.Snapshot) {
+	s.chargeUntil(now)
+	s.observeClaims(now, snap)
+	for _, name := range slices.Sorted(maps.Keys(s.launches)) {
+		s.followLaunch(now, s.launches[name])
+	}
+	for _, uid := range slices.Sorted(maps.Keys(s.disruptions)) {
+		s.followDisruption(now, s.disruptions[uid])
+	}
+	for _, uid := range slices.Sorted(maps.Keys(s.bindings)) {
+		s.followBinding(now, s.bindings[uid])
+	}
+}
+
+// observeClaims takes in which NodeClaims there are.
+func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
+	first := s.since.IsZero()
+	if first {
+		s.since, s.out.From, s.at = now, now, now
+	}
+	pools := map[string]*model.NodePool{}
+	for _, p := range snap.Pools {
+		pools[p.Name] = p
+	}
+	there := make(map[string]bool, len(snap.Claims))
+	for _, cl := range snap.Claims {
+		if cl.Provisional || cl.UID == "" {
+			continue
+		}
+		there[cl.UID] = true
+		have := s.claims[cl.UID]
+		if have == nil {
+			have = &shadowClaim{name: cl.Name, pool: cl.Pool, first: now, before: first, explained: first}
+			s.claims[cl.UID] = have
+			if l := s.launches[cl.Name]; l != nil {
+				s.agreeByName(now, l, have)
+			}
+		}
+		if have.node = cmp.Or(cl.NodeName, have.node); have.node != "" {
+			s.byNode[have.node] = have
+		}
+		if n := findNode(snap, cl); n != nil && have.micro == 0 && pools[cl.Pool] != nil {
+			have.micro = max(disrupt.NewCandidate(cl, n, pools[cl.Pool]).PriceMicro, 0)
+			have.text = describeNode(cl.Pool, n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], n.Labels[model.LabelCapacityType], have.micro)
+		}
+		if cl.Is(lifecycle.Initialized) && have.initialized.IsZero() {
+			have.initialized = now
+		}
+		if _, ok := decide.ReadNotice(cl); ok {
+			have.interrupted = true
+		}
+		if !cl.Deleting.IsZero() && !have.deleting {
+			have.deleting = true
+			s.observeDeletion(now, cl.UID, have)
+		}
+		if !have.explained && !have.initialized.IsZero() && now.Sub(have.initialized) > shadowSettle {
+			have.explained = true
+			s.disagree(now, "launch", "nodeclaim/"+have.name, "launch no node: the pods had a place, or it had not decided yet", "launched "+have.text, nil)
+		}
+	}
+	for uid, have := range s.claims {
+		if there[uid] {
+			continue
+		}
+		if !have.deleting {
+			have.deleting = true
+			s.observeDeletion(now, uid, have)
+		}
+		delete(s.claims, uid)
+		delete(s.disruptions, uid)
+		if s.byNode[have.node] == have {
+			delete(s.byNode, have.node)
+		}
+	}
+}
+
+// observeDeletion takes in that a NodeClaim is being deleted.
+func (s *shadow) observeDeletion(now time.Time, uid string, have *shadowClaim) {
+	if d := s.disruptions[uid]; d != nil {
+		if !d.resolved {
+			d.resolved = true
+			s.agree()
+			s.out.Disruptions.Both++
+		}
+		d.micro = 0
+		return
+	}
+	if have.before && s.since.Equal(now) || have.initialized.IsZero() || have.interrupted {
+		return // it was going before anybody watched, it never came, or the cloud takes it
+	}
+	s.out.Disruptions.OnlyOther++
+	subject := "nodeclaim/" + have.name
+	if have.node != "" {
+		subject = "node/" + have.node
+	}
+	s.disagree(now, "disrupt", subject, "keep it", "removed it: "+have.text, nil)
+}
+
+// agreeByName takes in that the very NodeClaim was made that Dovetail decided on.
+func (s *shadow) agreeByName(now time.Time, l *shadowLaunch, have *shadowClaim) {
+	delete(s.launches, l.name)
+	have.explained, have.charged = true, true
+	s.agree()
+	for range l.pods {
+		s.countDelay(now.Sub(l.at))
+	}
+	s.out.Cost.LaunchedUSDPerHour += dollars(l.micro)
+	s.out.Cost.WouldLaunchUSDPerHr += dollars(l.micro)
+}
+
+// followLaunch looks where the pods are that Dovetail would have launched a node for.
+func (s *shadow) followLaunch(now time.Time, l *shadowLaunch) {
+	open := l.pods[:0]
+	for _, p := range l.pods {
+		have := s.state.FindPod(p.key)
+		switch {
+		case have == nil || have.UID != p.uid || !have.Deleting.IsZero():
+			// gone
+		case have.Node == "":
+			open = append(open, p)
+		default:
+			s.landed(l, have.Node)
+		}
+	}
+	l.pods = open
+	if len(open) > 0 && now.Sub(l.at) < shadowFollow {
+		return
+	}
+	delete(s.launches, l.name)
+	s.dropClaim(l.name)
+	if len(l.on) == 0 && len(open) == 0 {
+		s.out.Decisions.NoAnswer++
+		return
+	}
+	s.compareLaunch(l, len(open))
+}
+
+// landed takes in that a pod has a node.
+func (s *shadow) landed(l *shadowLaunch, node string) {
+	on := s.byNode[node]
+	if on == nil {
+		on = &shadowClaim{node: node, before: true, text: "node " + node}
+	}
+	if on.before || on.first.Before(l.at) { // it had a place without a new node
+		s.countDelay(-time.Second)
+	} else {
+		s.countDelay(on.first.Sub(l.at))
+	}
+	on.explained = true
+	if !slices.Contains(l.on, on) {
+		l.on = append(l.on, on)
+	}
+}
+
+// compareLaunch compares a node that Dovetail would have launched with those that its pods came to.
+func (s *shadow) compareLaunch(l *shadowLaunch, waiting int) {
+	theirs, same := int64(0), waiting == 0
+	var texts []string
+	difference := &shadowDifference{micro: l.micro}
+	for _, c := range l.on {
+		launched := !c.before && !c.first.Before(l.at)
+		same = same && launched && strings.HasPrefix(c.text, prefixOf(l))
+		switch {
+		case !launched:
+			texts = append(texts, "placed pods on "+c.text+", which was there")
+		default:
+			texts = append(texts, "launched "+c.text)
+			if !c.charged {
+				c.charged = true
+				theirs += c.micro
+			}
+			difference.on = append(difference.on, c)
+		}
+	}
+	if waiting > 0 {
+		texts = append(texts, fmt.Sprintf("%d pods have no node after %s", waiting, shadowFollow))
+	}
+	s.out.Cost.LaunchedUSDPerHour += dollars(theirs)
+	s.out.Cost.WouldLaunchUSDPerHr += dollars(l.micro)
+	difference.micro -= theirs
+	if difference.micro != 0 && len(difference.on) > 0 {
+		s.differences = append(s.differences, difference)
+	}
+	if same {
+		s.agree()
+		return
+	}
+	slices.Sort(texts)
+	subject := "nodepool/" + l.pool
+	if len(l.all) > 0 {
+		subject = "pod/" + l.all[0]
+	}
+	if len(l.all) > 1 {
+		subject += fmt.Sprintf(" and %d more", len(l.all)-1)
+	}
+	s.disagree(l.at, "launch", subject, "launch "+l.text, strings.Join(slices.Compact(texts), "; "), l.all)
+}
+
+// followDisruption takes in that the other has not disrupted a node, and has had the time to.
+func (s *shadow) followDisruption(now time.Time, d *shadowDisruption) {
+	if now.Sub(d.at) < shadowFollow {
+		return
+	}
+	d.micro = 0
+	if d.resolved {
+		return
+	}
+	d.resolved = true
+	s.out.Disruptions.OnlyDovetail++
+	subject := "nodeclaim/" + d.claim
+	if d.node != "" {
+		subject = "node/" + d.node
+	}
+	s.disagree(d.at, "disrupt", subject, d.text, fmt.Sprintf("kept it for %s", shadowFollow), nil)
+}
+
+// followBinding looks where a pod is that Dovetail would have bound.
+func (s *shadow) followBinding(now time.Time, b *shadowBinding) {
+	have := s.state.FindPod(b.pod.key)
+	switch {
+	case have == nil || have.UID != b.pod.uid || !have.Deleting.IsZero():
+		s.out.Decisions.NoAnswer++
+	case have.Node == "" && now.Sub(b.at) < shadowPause:
+		return
+	case have.Node == b.node:
+		s.agree()
+	case have.Node == "":
+		s.state.Overlay.DropBinding(b.pod.key, b.pod.uid)
+		s.disagree(b.at, "bind", "pod/"+b.pod.key, "bind it to node "+b.node, fmt.Sprintf("it has no node after %s", shadowPause), nil)
+	default:
+		s.disagree(b.at, "bind", "pod/"+b.pod.key, "bind it to node "+b.node, "node "+have.Node, nil)
+	}
+	delete(s.bindings, b.pod.uid)
+}
+
+func (s *shadow) agree() {
+	s.out.Decisions.Compared++
+	s.out.Decisions.Agreed++
+}
+
+func (s *shadow) disagree(at time.Time, kind, subject, ours, theirs string, pods []string) {
+	s.out.Decisions.Compared++
+	s.out.Disagreements = append(s.out.Disagreements, report.ShadowDisagreement{At: at, Kind: kind, Subject: subject, Dovetail: ours, Other: theirs, Pods: pods})
+	if n := len(s.out.Disagreements); n > shadowDisagreements {
+		s.out.Disagreements = slices.Clone(s.out.Disagreements[n-shadowDisagreements:])
+	}
+}
+
+// countDelay counts how much sooner a pod's node was decided on by Dovetail.
+func (s *shadow) countDelay(d time.Duration) {
+	switch x := d.Seconds(); {
+	case x > shadowSame:
+		s.out.Pods.Sooner++
+		s.out.Pods.SecondsSaved += x
+		if len(s.delays) < shadowDelays {
+			s.delays = append(s.delays, x)
+		} else {
+			s.delays[s.delay%shadowDelays] = x
+		}
+		s.delay++
+	case x < -shadowSame:
+		s.out.Pods.Later++
+	default:
+		s.out.Pods.Same++
+	}
+}
+
+// rates are what the nodes cost an hour, and what they would with Dovetail, in micro-dollars.
+func (s *shadow) rates() (paid, ours, undone int64) {
+	for _, c := range s.claims {
+		paid += c.micro
+	}
+	ours = paid
+	s.differences = slices.DeleteFunc(s.differences, func(d *shadowDifference) bool {
+		return !slices.ContainsFunc(d.on, func(c *shadowClaim) bool { return !c.deleting })
+	})
+	for _, d := range s.differences {
+		ours += d.micro
+	}
+	for _, d := range s.disruptions {
+		undone += d.micro
+	}
+	return paid, max(ours-undone, 0), undone
+}
+
+// chargeUntil sums up dollars until an instant, at the prices of the nodes that were there until then.
+func (s *shadow) chargeUntil(now time.Time) {
+	if s.since.IsZero() {
+		return
+	}
+	paid, ours, _ := s.rates()
+	hours := now.Sub(s.at).Hours()
+	s.out.Cost.PaidUSD += dollars(paid) * hours
+	s.out.Cost.DovetailUSD += dollars(ours) * hours
+	s.at = now
+}
+
+// report returns all that is known at an instant.
+func (s *shadow) report(now time.Time) report.Shadow {
+	out := s.out
+	out.To, out.Others = now, append([]string{}, s.others...)
+	out.Disagreements = append([]report.ShadowDisagreement{}, s.out.Disagreements...)
+	paid, ours, undone := s.rates()
+	out.Cost.PaidUSDPerHour, out.Cost.DovetailUSDPerHour, out.Cost.WouldSaveUSDPerHour = dollars(paid), dollars(ours), dollars(undone)
+	if len(s.delays) > 0 {
+		sorted := slices.Sorted(slices.Values(s.delays))
+		out.Pods.MedianSeconds = sorted[len(sorted)/2]
+	}
+	for _, d := range s.disruptions {
+		if !d.resolved {
+			out.Disruptions.Open++
+		}
+	}
+	out.Decisions.Open = len(s.launches) + len(s.bindings) + out.Disruptions.Open
+	out.Decisions.Agreement = 1
+	if n := out.Decisions.Compared; n > 0 {
+		out.Decisions.Agreement = float64(out.Decisions.Agreed) / float64(n)
+	}
+	return out
+}
+
+func dollars(micro int64) float64 { return float64(micro) / 1e6 }
+
+// describeNode says what a node is, for people; prefixOf is how the description of one begins that is the same but for
+// its zone and price.
+func describeNode(pool, instanceType, zone, capacityType string, micro int64) string {
+	return fmt.Sprintf("%s (%s) of NodePool %s in %s, $%s an hour", instanceType, capacityType, pool, zone, formatUSD(micro))
+}
+
+func prefixOf(l *shadowLaunch) string {
+	instanceType, capacityType, _ := strings.Cut(l.kind, "/")
+	return fmt.Sprintf("%s (%s) of NodePool %s in ", instanceType, capacityType, l.pool)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+)
+
+// A NodePool that was taken over names its node class by another group, and so do the NodeClaims launched from it.
+// Karpenter sees to those of its provider's own group alone, so the others are nobody's to it: it neither launches for
+// such a pool nor touches such a claim. The node class is the same object. docs/design/0014-takeover.md says why.
+
+const (
+	// AnnotationManagedBy on a NodePool names the autoscaler that it was given back to: Dovetail leaves it alone.
+	AnnotationManagedBy = dovetailv1alpha1.Group + "/managed-by"
+	// AnnotationRelease on a NodePool says how far giving it back has come, see model.NodePool.
+	AnnotationRelease = dovetailv1alpha1.Group + "/release"
+)
+
+// takenGroups are the groups of node class references in NodePools that were taken over, by the group of the class.
+var takenGroups = map[string]string{
+	kwokv1alpha1.Group: "kwok." + dovetailv1alpha1.Group,
+	awsv1.Group:        "aws." + dovetailv1alpha1.Group,
+}
+
+// classGroup returns the group of the node class that a reference means, and whether it is that of a pool that was
+// taken over.
+func classGroup(group string) (of string, taken bool) {
+	for of, alias := range takenGroups {
+		if group == alias {
+			return of, true
+		}
+	}
+	return group, false
+}
+
+// untaken returns a NodePool as it was before it was taken over; one that was not is returned itself.
+func untaken(p *karpv1.NodePool) *karpv1.NodePool {
+	r := p.Spec.Template.Spec.NodeClassRef
+	if r == nil {
+		return p
+	}
+	group, taken := classGroup(r.Group)
+	if !taken {
+		return p
+	}
+	out := p.DeepCopy()
+	out.Spec.Template.Spec.NodeClassRef.Group = group
+	return out
+}
+
+// referenceGroup is the group by which claims of a pool name its node class.
+func referenceGroup(group string, taken bool) string {
+	if alias := takenGroups[group]; taken && alias != "" {
+		return alias
+	}
+	return group
+}
+
+// SimulatedNodes returns when each node that kwok plays was made, by provider id.
+func (c *Client) SimulatedNodes(ctx context.Context) (map[string]time.Time, error) {
+	var list corev1.NodeList
+	// From the server's cache, like the watch beside it.
+	err := c.core.Get().Resource("nodes").Param("labelSelector", kwokv1alpha1.LabelKWOKNode+"="+kwokv1alpha1.LabelKWOKNodeValue).Param("resourceVersion", "0").Do(ctx).Into(&list)
+	if err != nil {
+		return nil, fmt.Errorf("list simulated nodes: %w", err)
+	}
+	out := make(map[string]time.Time, len(list.Items))
+	for i := range list.Items {
+		if id := list.Items[i].Spec.ProviderID; id != "" {
+			out[id] = list.Items[i].CreationTimestamp.Time
+		}
+	}
+	return out, nil
+}
+
+// DeleteSimulatedNode deletes a node; one that is gone is no error.
+func (c *Client) DeleteSimulatedNode(ctx context.Context, name string) error {
+	err := c.core.Delete().Resource("nodes").Name(name).Do(ctx).Error()
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete node %q: %w", name, err)
+	}
+	return nil
+}

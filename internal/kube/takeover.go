@@ -1,0 +1,676 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Takeover hands NodePools over from Karpenter to Dovetail and back. Every step may be the last one that is done: what
+// is under way is kept in a ConfigMap, and the same call finishes it. Objects are read and written whole, fields that
+// are unknown here included.
+//
+// What it does and why is in docs/design/0014-takeover.md; start reading at TakeOver and Release.
+type Takeover struct {
+	Client    *Client
+	Namespace string                // of ConfigMap dovetail-takeover
+	Wait      time.Duration         // how long NodeClaims that come or go are waited for
+	Say       func(sentence string) // what is being done, for people
+}
+
+const (
+	takeoverMap = "dovetail-takeover"
+	poolEntry   = "pool."  // with the pool's name: the manifest that it is to have
+	claimEntry  = "claim." // with the claim's name: how it is to be made anew
+
+	takeoverLook  = 500 * time.Millisecond
+	takeoverStill = 3 * time.Second // for so long no NodeClaim of a pool must come before it is made anew
+	holdPause     = 5 * time.Second // in which a controller has seen that it is to do nothing, and its calls have ended
+)
+
+// rawObject is one of the API as it is.
+type rawObject = map[string]any
+
+// TakeOver makes a NodePool Dovetail's. One that is so already is left as it is.
+func (t *Takeover) TakeOver(ctx context.Context, pool string) error {
+	return t.remake(ctx, pool, func(p rawObject) bool {
+		ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
+		group, _ := ref["group"].(string)
+		alias := takenGroups[group]
+		changed := alias != ""
+		if changed {
+			ref["group"] = alias
+		}
+		for _, key := range []string{AnnotationManagedBy, AnnotationRelease} {
+			if notes, _ := dig(p, "metadata", "annotations").(rawObject); notes[key] != nil {
+				delete(notes, key)
+				changed = true
+			}
+		}
+		return changed
+	})
+}
+
+// Release makes a NodePool Karpenter's again, with every NodeClaim that Dovetail made for it. Karpenter must not run
+// meanwhile. One that is Karpenter's already is marked as such.
+func (t *Takeover) Release(ctx context.Context, pool string) error {
+	p, err := t.get(ctx, "nodepools", pool)
+	if err != nil {
+		return err
+	}
+	if ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject); ref != nil {
+		if _, taken := classGroup(textOf(ref, "group")); taken {
+			if err := t.giveBackClaims(ctx, pool, p); err != nil {
+				return err
+			}
+		}
+	}
+	return t.remake(ctx, pool, func(p rawObject) bool {
+		ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
+		group, taken := classGroup(textOf(ref, "group"))
+		notes, _ := dig(p, "metadata", "annotations").(rawObject)
+		if !taken && textOf(notes, AnnotationManagedBy) == "karpenter" {
+			return false
+		}
+		ref["group"] = group
+		if notes == nil {
+			notes = rawObject{}
+			p["metadata"].(rawObject)["annotations"] = notes
+		}
+		notes[AnnotationManagedBy] = "karpenter"
+		delete(notes, AnnotationRelease)
+		return true
+	})
+}
+
+// remake makes a pool anew as change has it, with its NodeClaims. change returns false where there is nothing to
+// change. Where the group of the node class stays the pool is not made anew but its annotations are written.
+func (t *Takeover) remake(ctx context.Context, name string, change func(rawObject) bool) error {
+	entries, err := t.entries(ctx)
+	if err != nil {
+		return err
+	}
+	have, err := t.get(ctx, "nodepools", name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	manifest := entries[poolEntry+name]
+	if manifest == "" {
+		if have == nil {
+			return fmt.Errorf("NodePool %s does not exist (any more). List those that do: kubectl get nodepools", name)
+		}
+		want := rawObject{"apiVersion": have["apiVersion"], "kind": have["kind"], "metadata": rawObject{"name": name}, "spec": copied(have["spec"])}
+		for _, key := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
+			if v := dig(have, "metadata", key); v != nil {
+				want["metadata"].(rawObject)[key] = copied(v)
+			}
+		}
+		before := groupOf(have)
+		if !change(want) {
+			t.Say("NodePool " + name + ": nothing to do.")
+			return nil
+		}
+		if groupOf(want) == before {
+			return t.annotate(ctx, have, dig(want, "metadata", "annotations").(rawObject))
+		}
+		b, err := json.Marshal(want)
+		if err != nil {
+			return err
+		}
+		manifest = string(b)
+		if err := t.setEntry(ctx, poolEntry+name, manifest); err != nil {
+			return err
+		}
+	} else {
+		t.Say("NodePool " + name + ": going on where an earlier run stopped.")
+	}
+	var want rawObject
+	if err := json.Unmarshal([]byte(manifest), &want); err != nil {
+		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, takeoverMap, poolEntry+name, err)
+	}
+	if have != nil && groupOf(have) != groupOf(want) {
+		if err := t.quiesce(ctx, name, have, want); err != nil {
+			return err
+		}
+		t.Say("NodePool " + name + ": deleting it without its NodeClaims.")
+		if err := t.deleteOrphaning(ctx, have); err != nil {
+			return err
+		}
+		have = nil
+	}
+	if have == nil {
+		t.Say("NodePool " + name + ": making it anew, with node class group " + groupOf(want) + ".")
+		if have, err = t.create(ctx, "nodepools", want); err != nil {
+			return err
+		}
+	}
+	if err := t.setOwners(ctx, name, textOf(have["metadata"], "uid")); err != nil {
+		return err
+	}
+	return t.setEntry(ctx, poolEntry+name, "")
+}
+
+// quiesce keeps Karpenter from launching for a pool and disrupting its nodes, and waits until what it had begun is done.
+// A pool with a fixed number of nodes keeps it.
+func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObject) error {
+	_, static := dig(have, "spec").(rawObject)["replicas"]
+	if _, taken := classGroup(groupOf(have)); !taken {
+		spec := rawObject{"disruption": rawObject{"budgets": []any{rawObject{"nodes": "0"}}}}
+		if !static {
+			spec["limits"] = rawObject{"cpu": "0"}
+		}
+		if after := dig(have, "spec", "disruption", "consolidateAfter"); after == nil {
+			spec["disruption"].(rawObject)["consolidateAfter"] = "0s"
+		}
+		if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": spec}); err != nil {
+			return err
+		}
+		t.Say("NodePool " + name + ": Karpenter launches no more for it; waiting for what it has begun.")
+	}
+	known, since := "", time.Now()
+	deadline := time.Now().Add(t.Wait)
+	for {
+		claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+name)
+		if err != nil {
+			return err
+		}
+		var names, unsettled []string
+		for _, c := range claims {
+			id := textOf(c["metadata"], "name")
+			names = append(names, id)
+			if textOf(c["metadata"], "deletionTimestamp") == "" && !hasCondition(c, "Initialized") {
+				unsettled = append(unsettled, id)
+			}
+		}
+		slices.Sort(names)
+		if now := strings.Join(names, " "); now != known || len(unsettled) > 0 {
+			known, since = now, time.Now()
+		}
+		if time.Since(since) >= takeoverStill {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is not Initialized yet, so nothing was handed over. See 'kubectl describe nodeclaim %s', "+
+				"then run the same command again, or give the pool its limits and budgets back: kubectl get configmap -n %s %s -o yaml has its manifest",
+				name, t.Wait, unsettled[0], unsettled[0], t.Namespace, takeoverMap)
+		}
+		if err := sleep(ctx, takeoverLook); err != nil {
+			return err
+		}
+	}
+}
+
+// deleteOrphaning deletes a pool and none of its NodeClaims, and waits until it is gone.
+func (t *Takeover) deleteOrphaning(ctx context.Context, have rawObject) error {
+	name, uid := textOf(have["metadata"], "name"), types.UID(textOf(have["metadata"], "uid"))
+	orphan := metav1.DeletePropagationOrphan
+	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, PropagationPolicy: &orphan, Preconditions: &metav1.Preconditions{UID: &uid}}
+	err := t.Client.karpenter.Delete().Resource("nodepools").Name(name).Body(options).Do(ctx).Error()
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete NodePool %s: %w", name, err)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		now, err := t.get(ctx, "nodepools", name)
+		if apierrors.IsNotFound(err) || err == nil && textOf(now["metadata"], "uid") != string(uid) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("NodePool %s is being deleted and still there after a minute: finalizers %v keep it. Is kube-controller-manager running? Then run the same command again", name, dig(now, "metadata", "finalizers"))
+		}
+		if err := sleep(ctx, takeoverLook/5); err != nil {
+			return err
+		}
+	}
+}
+
+// setOwners makes a pool the owner of its NodeClaims.
+func (t *Takeover) setOwners(ctx context.Context, pool, uid string) error {
+	claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
+	if err != nil {
+		return err
+	}
+	for _, c := range claims {
+		name := textOf(c["metadata"], "name")
+		err := t.update(ctx, t.Client.karpenter, "nodeclaims", name, func(c rawObject) bool {
+			owners, _ := dig(c, "metadata", "ownerReferences").([]any)
+			kept := slices.DeleteFunc(slices.Clone(owners), func(o any) bool { return textOf(o, "kind") == "NodePool" })
+			if len(owners) == len(kept)+1 && slices.ContainsFunc(owners, func(o any) bool { return textOf(o, "uid") == uid }) {
+				return false
+			}
+			c["metadata"].(rawObject)["ownerReferences"] = append(kept, rawObject{"apiVersion": karpv1.GroupVersion.String(), "kind": "NodePool", "name": pool, "uid": uid, "blockOwnerDeletion": true})
+			return true
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBackClaims makes the NodeClaims that Dovetail made for a pool anew as Karpenter's. Dovetail is kept from the pool
+// first: nothing new is decided for it, what comes or goes is seen through, then nothing is done.
+func (t *Takeover) giveBackClaims(ctx context.Context, pool string, p rawObject) error {
+	if textOf(dig(p, "metadata", "annotations"), AnnotationRelease) != model.ReleaseHold {
+		if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseSettle}); err != nil {
+			return err
+		}
+		t.Say("NodePool " + pool + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
+		if err := t.awaitSettled(ctx, pool); err != nil {
+			return err
+		}
+		if p, err := t.get(ctx, "nodepools", pool); err != nil {
+			return err
+		} else if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseHold}); err != nil {
+			return err
+		}
+		if err := sleep(ctx, holdPause); err != nil {
+			return err
+		}
+	}
+	entries, err := t.entries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(entries)) { // what an earlier run has begun
+		if strings.HasPrefix(key, claimEntry) {
+			if err := t.remakeClaim(ctx, strings.TrimPrefix(key, claimEntry), entries[key]); err != nil {
+				return err
+			}
+		}
+	}
+	claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, c := range claims {
+		ref, _ := dig(c, "spec", "nodeClassRef").(rawObject)
+		if _, taken := classGroup(textOf(ref, "group")); !taken {
+			continue
+		}
+		b, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		name := textOf(c["metadata"], "name")
+		if err := t.setEntry(ctx, claimEntry+name, string(b)); err != nil {
+			return err
+		}
+		if err := t.remakeClaim(ctx, name, string(b)); err != nil {
+			return err
+		}
+		n++
+	}
+	t.Say(fmt.Sprintf("NodePool %s: %d NodeClaims that Dovetail made are Karpenter's now.", pool, n))
+	return nil
+}
+
+// awaitSettled waits until no NodeClaim of a pool is coming or going.
+func (t *Takeover) awaitSettled(ctx context.Context, pool string) error {
+	deadline := time.Now().Add(t.Wait)
+	since := time.Now()
+	for {
+		claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
+		if err != nil {
+			return err
+		}
+		open := ""
+		for _, c := range claims {
+			if textOf(c["metadata"], "deletionTimestamp") != "" || !hasCondition(c, "Initialized") {
+				open = textOf(c["metadata"], "name")
+			}
+		}
+		if open != "" {
+			since = time.Now()
+		}
+		if time.Since(since) >= takeoverStill {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is still coming or going. See 'kubectl describe nodeclaim %s', then run the same command again. "+
+				"To leave the pool with Dovetail: kubectl annotate nodepool %s %s-", pool, t.Wait, open, open, pool, AnnotationRelease)
+		}
+		if err := sleep(ctx, takeoverLook); err != nil {
+			return err
+		}
+	}
+}
+
+// remakeClaim makes a NodeClaim anew in Karpenter's group, as it was written down, and forgets what was written. It may
+// have been begun before, and stopped anywhere.
+func (t *Takeover) remakeClaim(ctx context.Context, name, written string) error {
+	var was rawObject
+	if err := json.Unmarshal([]byte(written), &was); err != nil {
+		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, takeoverMap, claimEntry+name, err)
+	}
+	alias := textOf(dig(was, "spec", "nodeClassRef"), "group")
+	group, _ := classGroup(alias)
+	kind, node := textOf(dig(was, "spec", "nodeClassRef"), "kind"), textOf(was["status"], "nodeName")
+	before, after := karpv1.NodeClassLabel(alias, kind), karpv1.NodeClassLabel(group, kind)
+	relabel := func(o rawObject) {
+		if labels, _ := dig(o, "metadata", "labels").(rawObject); labels[before] != nil {
+			labels[after] = labels[before]
+			delete(labels, before)
+		}
+	}
+	have, err := t.get(ctx, "nodeclaims", name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if have != nil && textOf(dig(have, "spec", "nodeClassRef"), "group") == alias {
+		if textOf(have["metadata"], "deletionTimestamp") != "" {
+			return fmt.Errorf("NodeClaim %s is being deleted: wait until it is gone, then run the same command again", name)
+		}
+		if err := t.setNodeOwner(ctx, node, "", "", nil); err != nil { // or it would be deleted with its owner
+			return err
+		}
+		if err := t.dropClaim(ctx, name); err != nil {
+			return err
+		}
+		have = nil
+	}
+	if have == nil {
+		next := rawObject{"apiVersion": was["apiVersion"], "kind": was["kind"], "spec": was["spec"],
+			"metadata": rawObject{"name": name, "labels": dig(was, "metadata", "labels"), "finalizers": []any{karpv1.FinalizerTermination}, "ownerReferences": dig(was, "metadata", "ownerReferences")}}
+		next["spec"].(rawObject)["nodeClassRef"].(rawObject)["group"] = group
+		relabel(next)
+		notes := rawObject{}
+		for k, v := range dig(was, "metadata", "annotations").(rawObject) {
+			if !strings.HasPrefix(k, "dovetail.sh/") {
+				notes[k] = v
+			}
+		}
+		next["metadata"].(rawObject)["annotations"] = notes
+		if have, err = t.create(ctx, "nodeclaims", next); err != nil {
+			return err
+		}
+	}
+	if textOf(have["status"], "providerID") == "" {
+		status, _ := copied(was["status"]).(rawObject)
+		for _, c := range status["conditions"].([]any) {
+			c.(rawObject)["observedGeneration"] = dig(have, "metadata", "generation")
+		}
+		if have, err = t.patch(ctx, "nodeclaims", name, "status", rawObject{"status": status}); err != nil {
+			return err
+		}
+	}
+	if err := t.setNodeOwner(ctx, node, name, textOf(have["metadata"], "uid"), relabel); err != nil {
+		return err
+	}
+	return t.setEntry(ctx, claimEntry+name, "")
+}
+
+// dropClaim takes a NodeClaim out of the API server without anybody ending what it stands for: its finalizer is taken
+// off, and it is deleted as it is then. Whoever puts the finalizer back in between is asked again.
+func (t *Takeover) dropClaim(ctx context.Context, name string) error {
+	for {
+		c, err := t.get(ctx, "nodeclaims", name)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if textOf(c["metadata"], "deletionTimestamp") != "" {
+			return fmt.Errorf("NodeClaim %s is being deleted: wait until it is gone, then run the same command again", name)
+		}
+		version := textOf(c["metadata"], "resourceVersion")
+		if finalizers, _ := dig(c, "metadata", "finalizers").([]any); len(finalizers) > 0 {
+			c, err = t.patch(ctx, "nodeclaims", name, "", rawObject{"metadata": rawObject{"finalizers": nil, "resourceVersion": version}})
+			if apierrors.IsConflict(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			version = textOf(c["metadata"], "resourceVersion")
+		}
+		uid := types.UID(textOf(c["metadata"], "uid"))
+		options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+		err = t.Client.karpenter.Delete().Resource("nodeclaims").Name(name).Body(options).Do(ctx).Error()
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
+		case !apierrors.IsConflict(err):
+			return fmt.Errorf("delete NodeClaim %s: %w", name, err)
+		}
+	}
+}
+
+// setNodeOwner makes a NodeClaim the owner of a node, or no NodeClaim where its uid is empty, and changes the node.
+func (t *Takeover) setNodeOwner(ctx context.Context, node, claim, uid string, change func(rawObject)) error {
+	if node == "" {
+		return nil
+	}
+	err := t.update(ctx, t.Client.core, "nodes", node, func(n rawObject) bool {
+		owners, _ := dig(n, "metadata", "ownerReferences").([]any)
+		owners = slices.DeleteFunc(slices.Clone(owners), func(o any) bool { return textOf(o, "kind") == "NodeClaim" })
+		if uid != "" {
+			owners = append(owners, rawObject{"apiVersion": karpv1.GroupVersion.String(), "kind": "NodeClaim", "name": claim, "uid": uid, "blockOwnerDeletion": true})
+		}
+		n["metadata"].(rawObject)["ownerReferences"] = owners
+		if change != nil {
+			change(n)
+		}
+		return true
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// annotate writes annotations of a NodePool; those of Dovetail that are not named are taken off.
+func (t *Takeover) annotate(ctx context.Context, p rawObject, want rawObject) error {
+	notes := rawObject{}
+	for _, key := range []string{AnnotationManagedBy, AnnotationRelease} {
+		notes[key] = want[key]
+	}
+	_, err := t.patch(ctx, "nodepools", textOf(p["metadata"], "name"), "", rawObject{"metadata": rawObject{"annotations": notes, "resourceVersion": textOf(p["metadata"], "resourceVersion")}})
+	return err
+}
+
+// entries are what is under way.
+func (t *Takeover) entries(ctx context.Context) (map[string]string, error) {
+	var have corev1.ConfigMap
+	err := t.Client.core.Get().Namespace(t.Namespace).Resource("configmaps").Name(takeoverMap).Do(ctx).Into(&have)
+	if apierrors.IsNotFound(err) {
+		return map[string]string{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", t.Namespace, takeoverMap, err)
+	}
+	return have.Data, nil
+}
+
+// setEntry writes what is under way; an empty text is that nothing is.
+func (t *Takeover) setEntry(ctx context.Context, key, value string) error {
+	var entry any = value
+	if value == "" {
+		entry = nil
+	}
+	body, err := json.Marshal(rawObject{"data": rawObject{key: entry}})
+	if err != nil {
+		return err
+	}
+	configMaps := func(r *rest.Request) *rest.Request { return r.Namespace(t.Namespace).Resource("configmaps") }
+	err = configMaps(t.Client.core.Patch(types.MergePatchType)).Name(takeoverMap).Body(body).Do(ctx).Error()
+	if apierrors.IsNotFound(err) && value != "" {
+		first := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: takeoverMap}, Data: map[string]string{key: value}}
+		err = configMaps(t.Client.core.Post()).Body(first).Do(ctx).Error()
+	}
+	if err != nil && !(value == "" && apierrors.IsNotFound(err)) {
+		return fmt.Errorf("write ConfigMap %s/%s, in which a handover that is under way is kept: %w", t.Namespace, takeoverMap, err)
+	}
+	return nil
+}
+
+func (t *Takeover) get(ctx context.Context, resource, name string) (rawObject, error) {
+	return decodeObject(t.Client.karpenter.Get().Resource(resource).Name(name).Do(ctx).Raw())
+}
+
+func (t *Takeover) list(ctx context.Context, resource, selector string) ([]rawObject, error) {
+	r := t.Client.karpenter.Get().Resource(resource)
+	if selector != "" {
+		r = r.Param("labelSelector", selector)
+	}
+	list, err := decodeObject(r.Do(ctx).Raw())
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", resource, err)
+	}
+	items, _ := list["items"].([]any)
+	out := make([]rawObject, 0, len(items))
+	for _, x := range items {
+		o, _ := x.(rawObject)
+		o["apiVersion"], o["kind"] = karpv1.GroupVersion.String(), strings.TrimSuffix(textOf(list, "kind"), "List")
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+func (t *Takeover) create(ctx context.Context, resource string, o rawObject) (rawObject, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	out, err := decodeObject(t.Client.karpenter.Post().Resource(resource).Body(body).SetHeader("Content-Type", "application/json").Do(ctx).Raw())
+	if err != nil {
+		return nil, fmt.Errorf("create %s %s: %w", resource, textOf(o["metadata"], "name"), err)
+	}
+	return out, nil
+}
+
+func (t *Takeover) patch(ctx context.Context, resource, name, subresource string, change rawObject) (rawObject, error) {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return nil, err
+	}
+	r := t.Client.karpenter.Patch(types.MergePatchType).Resource(resource).Name(name)
+	if subresource != "" {
+		r = r.SubResource(subresource)
+	}
+	out, err := decodeObject(r.Body(body).Do(ctx).Raw())
+	if err != nil {
+		return nil, fmt.Errorf("change %s %s: %w", resource, name, err)
+	}
+	return out, nil
+}
+
+// update reads an rawObject, changes its metadata and writes that, again where somebody else wrote in between. change
+// returns false where there is nothing to write.
+func (t *Takeover) update(ctx context.Context, c rest.Interface, resource, name string, change func(rawObject) bool) error {
+	for {
+		have, err := decodeObject(c.Get().Resource(resource).Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw())
+		if err != nil {
+			return err
+		}
+		before, _ := copied(have).(rawObject)
+		if !change(have) {
+			return nil
+		}
+		meta := rawObject{"resourceVersion": textOf(before["metadata"], "resourceVersion"), "ownerReferences": dig(have, "metadata", "ownerReferences")}
+		labels := rawObject{}
+		old, _ := dig(before, "metadata", "labels").(rawObject)
+		now, _ := dig(have, "metadata", "labels").(rawObject)
+		for k := range old {
+			if now[k] == nil {
+				labels[k] = nil
+			}
+		}
+		for k, v := range now {
+			if old[k] != v {
+				labels[k] = v
+			}
+		}
+		meta["labels"] = labels
+		body, err := json.Marshal(rawObject{"metadata": meta})
+		if err != nil {
+			return err
+		}
+		err = c.Patch(types.MergePatchType).Resource(resource).Name(name).Body(body).Do(ctx).Error()
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+func decodeObject(b []byte, err error) (rawObject, error) {
+	if err != nil {
+		return nil, err
+	}
+	var out rawObject
+	if err := json.Unmarshal(b, &out); err != nil {
+		return nil, fmt.Errorf("answer of the API server: %w", err)
+	}
+	return out, nil
+}
+
+// dig returns a field of a field, nil where there is none.
+func dig(o any, path ...string) any {
+	for _, key := range path {
+		m, _ := o.(rawObject)
+		o = m[key]
+	}
+	return o
+}
+
+// text returns a field as text, empty where it is none.
+func textOf(o any, key string) string {
+	s, _ := dig(o, key).(string)
+	return s
+}
+
+func groupOf(pool rawObject) string {
+	return textOf(dig(pool, "spec", "template", "spec", "nodeClassRef"), "group")
+}
+
+// hasCondition says whether a condition of an rawObject is True.
+func hasCondition(o rawObject, name string) bool {
+	list, _ := dig(o, "status", "conditions").([]any)
+	return slices.ContainsFunc(list, func(c any) bool { return textOf(c, "type") == name && textOf(c, "status") == "True" })
+}
+
+// copied returns a deep copy of a JSON value.
+func copied(v any) any {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var out any
+	if json.Unmarshal(b, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+var errNoPools = errors.New("there is no NodePool. Create one, then run the same command again")

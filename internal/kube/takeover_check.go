@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Finding is one thing that was checked before NodePools are handed over.
+type Finding struct {
+	OK   bool
+	Text string // a sentence
+	Mend string // the command that mends it; empty: nothing is to be mended
+}
+
+// takeoverRights are what handing over needs, as GROUP/RESOURCE and verbs.
+var takeoverRights = []struct {
+	group, resource string
+	verbs           []string
+}{
+	{karpv1.Group, "nodepools", []string{"get", "list", "create", "patch", "delete"}},
+	{karpv1.Group, "nodeclaims", []string{"get", "list", "create", "patch", "delete"}},
+	{karpv1.Group, "nodeclaims/status", []string{"patch"}},
+	{"", "nodes", []string{"get", "patch"}},
+	{"", "configmaps", []string{"get", "create", "patch"}},
+	{"coordination.k8s.io", "leases", []string{"list"}},
+}
+
+// How long leases are watched before it is said that somebody is live: longer than Karpenter's lease lasts.
+const leaseWatch = 20 * time.Second
+
+// Pools are the names of all NodePools that may be handed over in that direction, in order.
+func (t *Takeover) Pools(ctx context.Context) ([]string, error) {
+	list, err := t.list(ctx, "nodepools", "")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, p := range list {
+		out = append(out, textOf(p["metadata"], "name"))
+	}
+	if len(out) == 0 {
+		return nil, errNoPools
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Check says what is in the way of handing NodePools over, and what is well. Nothing is changed. own is the lease of
+// Dovetail's controller, others the names of those of other autoscalers; release is the way back.
+func (t *Takeover) Check(ctx context.Context, pools []string, own Lease, others []string, release bool) ([]Finding, error) {
+	var out []Finding
+	for _, resource := range []string{"nodepools", "nodeclaims"} {
+		ok, err := t.Client.serves(ctx, karpv1.GroupVersion, resource)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			out = append(out, Finding{Text: "The API server doesn't serve " + resource + "." + karpv1.Group + "/v1: Karpenter is installed in part, or not at all.",
+				Mend: "dovetail manifests | kubectl apply --server-side -f -"})
+		}
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	missing, err := t.missingRights(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range missing {
+		out = append(out, Finding{Text: "You may not " + m + ".", Mend: "kubectl create clusterrolebinding dovetail-takeover --clusterrole=cluster-admin --user=YOU (as an administrator)"})
+	}
+	if len(missing) > 0 {
+		return out, nil // what follows reads what may not be read
+	}
+	out = append(out, Finding{OK: true, Text: "Your rights suffice."})
+	live, err := t.liveLeases(ctx, others, release)
+	if err != nil {
+		return nil, err
+	}
+	karpenter := slices.IndexFunc(live, func(l string) bool { return strings.Contains(l, OtherLeases[0]) })
+	switch {
+	case len(live) > 1:
+		out = append(out, Finding{Text: "Several autoscalers are live: " + strings.Join(live, "; ") + ". Pools can be shared with Karpenter alone.",
+			Mend: "kubectl -n kube-system scale deployment cluster-autoscaler --replicas=0"})
+	case release && len(live) > 0:
+		out = append(out, Finding{Text: "It is live: " + live[0] + ". It would launch a second instance for each NodeClaim that is given back, before it can see that there is one.",
+			Mend: "kubectl -n " + leaseNamespace(live[0]) + " scale deployment karpenter --replicas=0"})
+	case release:
+		out = append(out, Finding{OK: true, Text: "No other autoscaler is live."})
+	case karpenter >= 0:
+		out = append(out, Finding{OK: true, Text: "Karpenter is live: " + live[karpenter] + ". Pools are taken over one by one beside it."})
+	case len(live) == 1:
+		out = append(out, Finding{Text: "It is live: " + live[0] + ". It manages no NodePools, and launches for the same pods.", Mend: "kubectl -n " + leaseNamespace(live[0]) + " scale deployment cluster-autoscaler --replicas=0"})
+	default:
+		out = append(out, Finding{OK: true, Text: "No other autoscaler is live."})
+	}
+	if !release {
+		dovetail, err := t.Client.leasesNamed(ctx, []string{own.Name})
+		if err != nil {
+			return nil, err
+		}
+		if len(dovetail) == 0 {
+			out = append(out, Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nobody would launch for the pool.",
+				Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace, or, where it runs with --leader-elect=false, --no-controller-check"})
+		}
+	}
+	entries, err := t.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range pools {
+		found, err := t.checkPool(ctx, name, entries[poolEntry+name] != "", karpenter >= 0 && !release)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// checkPool checks a pool and its node class. begun says that an earlier run stopped in the middle.
+func (t *Takeover) checkPool(ctx context.Context, name string, begun, besideKarpenter bool) ([]Finding, error) {
+	raw, err := t.Client.karpenter.Get().Resource("nodepools").Name(name).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		if begun {
+			return []Finding{{OK: true, Text: "NodePool " + name + " is gone in the middle of an earlier run, which is finished now."}}, nil
+		}
+		return []Finding{{Text: "NodePool " + name + " does not exist.", Mend: "kubectl get nodepools"}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read NodePool %s: %w", name, err)
+	}
+	var p karpv1.NodePool
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return []Finding{{Text: "NodePool " + name + " can't be read: " + err.Error() + ".", Mend: "kubectl edit nodepool " + name}}, nil
+	}
+	var out []Finding
+	bad := func(text, mend string) {
+		out = append(out, Finding{Text: "NodePool " + name + ": " + text, Mend: mend})
+	}
+	if p.DeletionTimestamp != nil && !begun {
+		bad("it is being deleted.", "kubectl get nodepool "+name+" -o jsonpath='{.metadata.finalizers}'")
+	}
+	m := (&Translator{Table: state.NewResourceTable()}).NodePool(&p)
+	if !m.Ready {
+		bad("it can't be used as it is written: "+m.NotReady.Message+".", "kubectl edit nodepool "+name)
+	}
+	if v := p.Annotations[karpv1.AnnotationNodePoolHashVersion]; v != "" && v != karpv1.NodePoolHashVersion {
+		bad("the Karpenter that runs writes template hashes of version "+v+", and "+karpv1.NodePoolHashVersion+" is known here: its nodes would seem to have drifted.",
+			"update Karpenter to v1.0 or later")
+	}
+	if takenGroups[m.ClassGroup] == "" {
+		bad(fmt.Sprintf("its node class is a %s of %s, which no provider here launches from.", m.ClassKind, m.ClassGroup), "kubectl get nodepool "+name+" -o yaml")
+		return out, nil
+	}
+	if m.ClassGroup == awsv1.Group && besideKarpenter {
+		bad("by pool beside a live Karpenter is not served on AWS yet: it would end the instances that Dovetail launches. All pools at once are, with Karpenter stopped.",
+			"kubectl -n kube-system scale deployment karpenter --replicas=0, then dovetail takeover --all")
+	}
+	at, resource := t.Client.kwok, "kwoknodeclasses"
+	if m.ClassGroup == awsv1.Group {
+		at, resource = t.Client.aws, "ec2nodeclasses"
+	}
+	class, err := decodeObject(at.Get().Resource(resource).Name(m.ClassName).Do(ctx).Raw())
+	switch {
+	case apierrors.IsNotFound(err):
+		bad(m.ClassKind+" "+m.ClassName+" does not exist.", "kubectl get "+resource)
+	case err != nil:
+		return nil, fmt.Errorf("read %s %s: %w", m.ClassKind, m.ClassName, err)
+	case !hasCondition(class, "Ready") && dig(class, "status", "conditions") != nil:
+		bad(m.ClassKind+" "+m.ClassName+" is not Ready.", "kubectl describe "+resource+" "+m.ClassName)
+	}
+	if len(out) == 0 {
+		claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+name)
+		if err != nil {
+			return nil, err
+		}
+		whose := "Karpenter's"
+		if m.Taken {
+			whose = "Dovetail's"
+		}
+		out = append(out, Finding{OK: true, Text: fmt.Sprintf("NodePool %s (%s now, %d NodeClaims) and %s %s are fine.", name, whose, len(claims), m.ClassKind, m.ClassName)})
+	}
+	return out, nil
+}
+
+// missingRights are the rights that this identity lacks, as "delete nodepools.karpenter.sh".
+func (t *Takeover) missingRights(ctx context.Context) ([]string, error) {
+	var out []string
+	for _, r := range takeoverRights {
+		resource, sub, _ := strings.Cut(r.resource, "/")
+		for _, verb := range r.verbs {
+			attributes := &authorizationv1.ResourceAttributes{Group: r.group, Resource: resource, Subresource: sub, Verb: verb}
+			if resource == "configmaps" {
+				attributes.Namespace = t.Namespace
+			}
+			ok, err := t.Client.may(ctx, attributes)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				name := r.resource
+				if r.group != "" {
+					name = resource + "." + r.group
+					if sub != "" {
+						name += " (" + sub + ")"
+					}
+				}
+				out = append(out, verb+" "+name)
+			}
+		}
+	}
+	return out, nil
+}
+
+// may asks whether this identity has a right.
+func (c *Client) may(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
+	body, err := json.Marshal(&authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
+		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+	})
+	if err != nil {
+		return false, err
+	}
+	raw, err := c.core.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").SetHeader("Content-Type", "application/json").
+		SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
+	if err != nil {
+		return false, fmt.Errorf("ask API server %s which rights you have: %w", c.Address, err)
+	}
+	var answer authorizationv1.SelfSubjectAccessReview
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return false, fmt.Errorf("read access review: %w", err)
+	}
+	return answer.Status.Allowed, nil
+}
+
+// liveLeases are the leases of other autoscalers that are renewed, for people. With patience leases are watched until
+// they are older than they last.
+func (t *Takeover) liveLeases(ctx context.Context, names []string, patience bool) ([]string, error) {
+	seen, began := sightings{}, time.Now()
+	for {
+		leases, err := t.Client.leasesNamed(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		live := seen.live(leases, Lease{}, time.Now())
+		if len(live) == 0 || !patience || time.Since(began) > leaseWatch {
+			return live, nil
+		}
+		if time.Since(began) < time.Second {
+			t.Say("Somebody holds a lease; seeing for " + leaseWatch.String() + " whether it is renewed.")
+		}
+		if err := sleep(ctx, otherEvery); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// leaseNamespace is the namespace in "lease NAMESPACE/NAME is held by …".
+func leaseNamespace(live string) string {
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(live, "lease "), "/")
+	return namespace
+}
+
+// Versions returns the images of what runs as Karpenter, for people; none where nothing is found.
+func (t *Takeover) Versions(ctx context.Context) []string {
+	var pods corev1.PodList
+	if t.Client.core.Get().Resource("pods").Param("labelSelector", "app.kubernetes.io/name=karpenter").Do(ctx).Into(&pods) != nil {
+		return nil
+	}
+	var out []string
+	for i := range pods.Items {
+		for _, c := range pods.Items[i].Spec.Containers {
+			if image := c.Image; !slices.Contains(out, image) {
+				out = append(out, image)
+			}
+		}
+	}
+	return out
+}
