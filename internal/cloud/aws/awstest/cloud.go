@@ -32,6 +32,7 @@ type Settings struct {
 	Endpoint          string // of the cluster's API server. Empty: none, and user data may name any
 	Authority         string // its certificate authority, base64; empty: something that only looks like one
 	KubernetesVersion string // minor, such as 1.36
+	IPv6              bool   // Services and pods have IPv6 addresses
 	Queue             string // name of the interruption queue
 	Role              string // the nodes' role; an instance profile of that name is there, too
 	Seed              int64  // of everything that looks random

@@ -172,9 +172,13 @@ func (t *tx) describeCluster(in *eksDescribeClusterRequest) (*eksDescribeCluster
 	if authority == "" {
 		authority = base64.StdEncoding.EncodeToString([]byte("the certificate of a cluster that is not there"))
 	}
+	network := &eksKubernetesNetworkConfigResponse{ServiceIpv4Cidr: "10.96.0.0/16", IpFamily: "ipv4"}
+	if t.settings.IPv6 {
+		network = &eksKubernetesNetworkConfigResponse{ServiceIpv6Cidr: "fd30:1234:5678::/108", IpFamily: "ipv6"}
+	}
 	return &eksDescribeClusterResponse{Cluster: &eksCluster{
 		Name: in.Name, Arn: t.arn("eks", "cluster/"+in.Name), CreatedAt: new(epoch(accountCreated)), Version: t.settings.KubernetesVersion, Endpoint: t.settings.Endpoint,
-		ResourcesVpcConfig: v, KubernetesNetworkConfig: &eksKubernetesNetworkConfigResponse{ServiceIpv4Cidr: "10.96.0.0/16", IpFamily: "ipv4"}, Status: "ACTIVE",
+		ResourcesVpcConfig: v, KubernetesNetworkConfig: network, Status: "ACTIVE",
 		CertificateAuthority: &eksCertificate{Data: authority}, PlatformVersion: "eks.1", Tags: map[string]string{DiscoveryTag: in.Name},
 	}}, nil
 }

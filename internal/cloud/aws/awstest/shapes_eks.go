@@ -39,6 +39,7 @@ type eksVpcConfigResponse struct {
 
 type eksKubernetesNetworkConfigResponse struct {
 	ServiceIpv4Cidr string `json:"serviceIpv4Cidr,omitempty"`
+	ServiceIpv6Cidr string `json:"serviceIpv6Cidr,omitempty"`
 	IpFamily        string `json:"ipFamily,omitempty"`
 }
 

@@ -134,6 +134,10 @@ const (
 	resourceNeuron     = "aws.amazon.com/neuron"
 	resourceNeuronCore = "aws.amazon.com/neuroncore"
 	resourceGaudi      = "habana.ai/gaudi"
+
+	// ResourcePrivateIPv4Address is what pods of Windows nodes ask for: the VPC resource controller gives each of them an
+	// address of the node's one interface.
+	ResourcePrivateIPv4Address = "vpc.amazonaws.com/PrivateIPv4Address"
 )
 
 // readAccelerators reads a type's GPUs and accelerators into its extended resources, and adds their labels to l.

@@ -23,6 +23,7 @@ const (
 	DriftSubnet              = "SubnetDrift"
 	DriftSecurityGroup       = "SecurityGroupDrift"
 	DriftCapacityReservation = "CapacityReservationDrift"
+	DriftPlacementGroup      = "PlacementGroupDrift"
 )
 
 // maxDriftListAge is how old a list of instances may be by which drift is judged.
@@ -102,7 +103,16 @@ func (p *Provider) driftReason(ctx context.Context, r *nodeclass.Resolved, claim
 		return DriftSecurityGroup, nil
 	}
 	if m.CapacityType == model.Reserved && m.Reservation != "" && len(r.Spec.CapacityReservationSelectorTerms) > 0 {
-		return p.reservationDrift(ctx, r, m.Reservation)
+		if reason, err := p.reservationDrift(ctx, r, m.Reservation); reason != "" || err != nil {
+			return reason, err
+		}
+	}
+	group := ""
+	if r.Placement != nil {
+		group = awsapi.Deref(r.Placement.GroupId)
+	}
+	if claim.Labels[awsv1.LabelPlacementGroupID] != group {
+		return DriftPlacementGroup, nil
 	}
 	return "", nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -102,7 +103,7 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *nodec
 		Class: c, Profile: "prod_profile", Problems: map[string]model.Condition{},
 		Subnets:        []*nodeclass.Subnet{{ID: "subnet-a1", Zone: "eu-west-1a", ZoneID: "euw1-az1", Free: 10}, {ID: "subnet-a2", Zone: "eu-west-1a", ZoneID: "euw1-az1", Free: 200}, {ID: "subnet-b1", Zone: "eu-west-1b", ZoneID: "euw1-az2", Free: 100}},
 		SecurityGroups: []nodeclass.SecurityGroup{{ID: "sg-cluster", Name: "cluster"}, {ID: "sg-nodes", Name: "nodes"}},
-		Cluster:        nodeclass.Cluster{Endpoint: "https://prod.eks.example", CABundle: "Q0E=", CIDR: "10.100.0.0/16", Version: "1.36"},
+		Cluster:        nodeclass.Cluster{Endpoint: "https://prod.eks.example", CABundle: "Q0E=", CIDR: "10.100.0.0/16", DNS: "10.100.0.10", Version: "1.36"},
 	}
 	if c.Spec.InstanceProfile != nil {
 		r.Profile = *c.Spec.InstanceProfile
@@ -125,9 +126,18 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *nodec
 		r.Reservations = []nodeclass.Reservation{{Free: 2, Taken: &atomic.Int64{}, CapacityReservation: awsv1.CapacityReservation{
 			ID: "cr-1", InstanceType: "c5.xlarge", AvailabilityZone: "eu-west-1b", State: "active", ReservationType: "default",
 		}}}
+		switch c.Spec.CapacityReservationSelectorTerms[0].ID {
+		case "cr-interruptible":
+			r.Reservations[0].Interruptible = true
+		case "cr-block":
+			r.Reservations[0].ReservationType = "capacity-block"
+		}
 	}
 	if s := c.Spec.PlacementGroupSelector; s != nil {
-		r.Placement = &types.PlacementGroup{GroupName: &s.Name, GroupId: ptr("pg-1")}
+		r.Placement = &types.PlacementGroup{GroupName: &s.Name, GroupId: ptr("pg-1"), Strategy: types.PlacementStrategyCluster}
+		if s.Name == "apart" {
+			r.Placement.Strategy, r.Placement.PartitionCount = types.PlacementStrategyPartition, ptr(int32(3))
+		}
 	}
 	if bad := p.classes.Validate(r); bad.Status != "" {
 		t.Fatalf("the class is not valid: %s: %s", bad.Reason, bad.Message)
@@ -140,13 +150,15 @@ func ptr[T any](v T) *T { return &v }
 func golden(t *testing.T, input string) string {
 	t.Helper()
 	var in struct {
-		Class awsv1.EC2NodeClassSpec
-		Claim struct {
+		Class   awsv1.EC2NodeClassSpec
+		Cluster string // ipv6; empty: IPv4
+		Claim   struct {
 			Name, Pool                  string
 			Types, Zones, CapacityTypes []string
 			Labels                      model.Labels
 			Taints, StartupTaints       []model.Taint
 			Requests                    map[string]int64
+			Requires                    map[string][]string // values by label
 		}
 	}
 	if err := yaml.Unmarshal([]byte(input), &in); err != nil {
@@ -156,15 +168,22 @@ func golden(t *testing.T, input string) string {
 		in.Class.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}
 	}
 	p, r, g := goldenAccount(t, in.Class)
+	if in.Cluster == "ipv6" {
+		r.Cluster.IPv6, r.Cluster.CIDR, r.Cluster.DNS = true, "fd12:3456:789a::/108", "fd12:3456:789a::a"
+	}
+	var rules []model.Requirement
+	for _, key := range slices.Sorted(maps.Keys(in.Claim.Requires)) {
+		rules = append(rules, model.OneOf(key, in.Claim.Requires[key]...))
+	}
 	o := &offering.Set{ByName: map[string]*offering.Type{}}
 	for _, m := range g.Types {
-		if made := p.buildType(r, g, m); made != nil {
+		if made := p.buildType(r, g, m, tenanciesAllowed(rules)); made != nil {
 			o.Types, o.ByName[m.Name] = append(o.Types, made.InstanceType), made
 		}
 	}
 	req := cloud.LaunchRequest{
 		ClaimName: in.Claim.Name, ClaimUID: "5f0c", Pool: in.Claim.Pool, Types: in.Claim.Types, Zones: in.Claim.Zones, CapacityTypes: in.Claim.CapacityTypes,
-		NodeLabels: in.Claim.Labels, Taints: in.Claim.Taints, StartupTaints: in.Claim.StartupTaints,
+		Requirements: model.NewRequirements(rules...), NodeLabels: in.Claim.Labels, Taints: in.Claim.Taints, StartupTaints: in.Claim.StartupTaints,
 	}
 	for name, v := range in.Claim.Requests {
 		req.Requests = req.Requests.With(p.aws.Resources.Dim(name), v)

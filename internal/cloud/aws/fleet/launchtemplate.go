@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -32,8 +33,10 @@ type templateVariant struct {
 	maxPods       int64
 	efaInterfaces int64
 	reservationID string // empty: none is to be used
-	block         bool   // the reservation is a capacity block
+	kind          reservationKind
 	spot          bool
+	tenancy       string // empty: the default
+	partition     string // number of the placement group's partition; empty: EC2 chooses
 }
 
 // buildTemplate writes the launch template of one variant, for machines that register as j says. Equal arguments give
@@ -58,26 +61,19 @@ func buildTemplate(clusterName string, r *nodeclass.Resolved, pool string, j nod
 		d.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
 			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &v.reservationID},
 		}
-		if v.block {
+		switch v.kind {
+		case capacityBlock:
 			d.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
+		case interruptibleReservation:
+			d.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: types.MarketTypeInterruptibleCapacityReservation}
+			d.CapacityReservationSpecification.CapacityReservationPreference = types.CapacityReservationPreferenceCapacityReservationsOnly
 		}
 	}
 	if awsapi.Deref(r.Spec.DetailedMonitoring) {
 		d.Monitoring = &types.LaunchTemplatesMonitoringRequest{Enabled: sdk.Bool(true)}
 	}
-	if m := r.Spec.MetadataOptions; m != nil {
-		d.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptionsRequest{
-			HttpEndpoint: types.LaunchTemplateInstanceMetadataEndpointState(awsapi.Deref(m.HTTPEndpoint)),
-			HttpTokens:   types.LaunchTemplateHttpTokensState(awsapi.Deref(m.HTTPTokens)),
-		}
-		d.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6(awsapi.Deref(m.HTTPProtocolIPv6))
-		if m.HTTPPutResponseHopLimit != nil {
-			d.MetadataOptions.HttpPutResponseHopLimit = sdk.Int32(int32(*m.HTTPPutResponseHopLimit))
-		}
-	}
-	if g := r.Placement; g != nil {
-		d.Placement = &types.LaunchTemplatePlacementRequest{GroupName: g.GroupName}
-	}
+	d.MetadataOptions = metadataOptions(r.Spec.MetadataOptions)
+	d.Placement = placement(r.Placement, v)
 	if o := r.Spec.CPUOptions; o != nil && o.NestedVirtualization != nil {
 		d.CpuOptions = &types.LaunchTemplateCpuOptionsRequest{NestedVirtualization: types.NestedVirtualizationSpecification(*o.NestedVirtualization)}
 	}
@@ -88,7 +84,7 @@ func buildTemplate(clusterName string, r *nodeclass.Resolved, pool string, j nod
 	for _, g := range r.SecurityGroups {
 		groups = append(groups, g.ID)
 	}
-	if d.NetworkInterfaces = networkInterfaces(&r.Spec, groups, v.efaInterfaces); d.NetworkInterfaces == nil {
+	if d.NetworkInterfaces = networkInterfaces(&r.Spec, groups, v.efaInterfaces, r.Cluster.IPv6); d.NetworkInterfaces == nil {
 		d.SecurityGroupIds = groups
 	}
 	tags := r.ResourceTags(clusterName, pool)
@@ -107,9 +103,45 @@ func buildTemplate(clusterName string, r *nodeclass.Resolved, pool string, j nod
 	return &launchTemplate{templatePrefix + hex.EncodeToString(sum[:10]), d, tags}, nil
 }
 
+// placement is where in EC2 a machine is to stand; nil: anywhere. A placement group is named by its id, since one that
+// another account shares can't be named otherwise.
+func placement(group *types.PlacementGroup, v templateVariant) *types.LaunchTemplatePlacementRequest {
+	if group == nil && v.tenancy != tenancyDedicated {
+		return nil
+	}
+	out := &types.LaunchTemplatePlacementRequest{}
+	if v.tenancy == tenancyDedicated {
+		out.Tenancy = types.TenancyDedicated
+	}
+	if group != nil {
+		out.GroupId = group.GroupId
+		if n, err := strconv.ParseInt(v.partition, 10, 32); err == nil {
+			out.PartitionNumber = sdk.Int32(int32(n))
+		}
+	}
+	return out
+}
+
+// metadataOptions say how a machine's metadata can be read from it; m is what the class says, or nil. Tags are never
+// part of the metadata: an account may have them there by default, and EC2 then refuses ours, whose keys have a slash.
+func metadataOptions(m *awsv1.MetadataOptions) *types.LaunchTemplateInstanceMetadataOptionsRequest {
+	out := &types.LaunchTemplateInstanceMetadataOptionsRequest{InstanceMetadataTags: types.LaunchTemplateInstanceMetadataTagsStateDisabled}
+	if m == nil {
+		return out
+	}
+	out.HttpEndpoint = types.LaunchTemplateInstanceMetadataEndpointState(awsapi.Deref(m.HTTPEndpoint))
+	out.HttpTokens = types.LaunchTemplateHttpTokensState(awsapi.Deref(m.HTTPTokens))
+	out.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6(awsapi.Deref(m.HTTPProtocolIPv6))
+	if m.HTTPPutResponseHopLimit != nil {
+		out.HttpPutResponseHopLimit = sdk.Int32(int32(*m.HTTPPutResponseHopLimit))
+	}
+	return out
+}
+
 // networkInterfaces are the network interfaces of a machine with these security groups and so many interfaces for
-// EFA; nil where the one that every machine has will do.
-func networkInterfaces(spec *awsv1.EC2NodeClassSpec, groups []string, efa int64) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
+// EFA; nil where the one that every machine has will do. In an IPv6 cluster each but an EFA-only one has an IPv6
+// address of its own, by which the node is known, and prefixes are IPv6 ones.
+func networkInterfaces(spec *awsv1.EC2NodeClassSpec, groups []string, efa int64, ipv6 bool) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	list := spec.NetworkInterfaces
 	if len(list) == 0 && efa > 0 {
 		for i := range int32(efa) {
@@ -121,7 +153,7 @@ func networkInterfaces(spec *awsv1.EC2NodeClassSpec, groups []string, efa int64)
 		}
 	}
 	if len(list) == 0 {
-		if spec.AssociatePublicIPAddress == nil && spec.ConnectionTracking == nil && spec.IPPrefixCount == nil {
+		if spec.AssociatePublicIPAddress == nil && spec.ConnectionTracking == nil && spec.IPPrefixCount == nil && !ipv6 {
 			return nil
 		}
 		list = []*awsv1.NetworkInterface{{InterfaceType: awsv1.InterfaceTypeInterface}}
@@ -135,7 +167,14 @@ func networkInterfaces(spec *awsv1.EC2NodeClassSpec, groups []string, efa int64)
 			if len(list) == 1 {
 				o.AssociatePublicIpAddress = spec.AssociatePublicIPAddress // EC2 takes it with one interface only
 			}
-			o.Ipv4PrefixCount = spec.IPPrefixCount
+			if ipv6 {
+				o.Ipv6PrefixCount = spec.IPPrefixCount
+			} else {
+				o.Ipv4PrefixCount = spec.IPPrefixCount
+			}
+		}
+		if ipv6 && n.InterfaceType != awsv1.InterfaceTypeEFAOnly {
+			o.PrimaryIpv6, o.Ipv6AddressCount = sdk.Bool(true), sdk.Int32(1)
 		}
 		if c := spec.ConnectionTracking; c != nil && n.InterfaceType != awsv1.InterfaceTypeEFAOnly {
 			o.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{

@@ -31,7 +31,7 @@ func (p *Provider) checkPermissions(ctx context.Context, r *nodeclass.Resolved) 
 		}
 		var any *offering.Type
 		for _, t := range cat.Types {
-			if any = p.buildType(r, cat, t); any != nil {
+			if any = p.buildType(r, cat, t, []string{tenancyDefault}); any != nil {
 				break
 			}
 		}

@@ -43,8 +43,8 @@ func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder,
 	}
 }
 
-// Offerings implements cloud.Provider. Pools with the same class share one slice.
-func (p *Provider) Offerings(ctx context.Context, _ *model.NodePool, nc cloud.NodeClass) ([]*model.InstanceType, error) {
+// Offerings implements cloud.Provider. Pools with the same class that say the same of tenancy share one slice.
+func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, nc cloud.NodeClass) ([]*model.InstanceType, error) {
 	const op = "offerings"
 	c, err := nodeclass.Read(op, nc)
 	if err != nil {
@@ -57,7 +57,11 @@ func (p *Provider) Offerings(ctx context.Context, _ *model.NodePool, nc cloud.No
 	if err := r.ReadyError(op); err != nil {
 		return nil, err
 	}
-	o, err := p.offeringsOf(ctx, r)
+	tenancies := []string{tenancyDefault}
+	if pool != nil {
+		tenancies = tenanciesAllowed(pool.Requirements)
+	}
+	o, err := p.offeringsOf(ctx, r, tenancies)
 	if err != nil {
 		return nil, awsapi.ClassifyError(ctx, op, c.Name, err)
 	}

@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -74,7 +75,8 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 	var order []string
 	named := map[string]bool{}
 	efaDim := p.aws.Resources.Dim(catalogue.ResourceEFA)
-	overrides, block := 0, false
+	overrides, kind := 0, reservationKind(0)
+	var variant templateVariant // tenancy and partition of all options; those of the first
 	for _, c := range list {
 		if overrides == maxOverrides || len(named) == maxTypes && !named[c.Name] {
 			continue
@@ -86,17 +88,20 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 		if s == nil {
 			continue // the class has no subnet there any more
 		}
-		if overrides > 0 && capacityType == model.Reserved && block != (c.Offering.Labels[awsv1.LabelCapacityReservationType] == "capacity-block") {
-			continue // a request is for the one or the other
+		if !asksFor(req, awsv1.LabelPlacementGroupPartition) {
+			c = withoutLabel(c, awsv1.LabelPlacementGroupPartition) // EC2 spreads machines over the partitions
 		}
-		v := templateVariant{imageID: c.ImageID, maxPods: c.MaxPods, spot: capacityType == model.Spot}
+		v := templateVariant{imageID: c.ImageID, maxPods: c.MaxPods, spot: capacityType == model.Spot, kind: reservationKindOf(capacityType, c.Offering.Labels),
+			tenancy: c.Offering.Labels[awsv1.LabelInstanceTenancy], partition: c.Offering.Labels[awsv1.LabelPlacementGroupPartition]}
+		if _, twice := out.options[c.Key()]; twice || overrides > 0 && (v.kind != kind || v.tenancy != variant.tenancy || v.partition != variant.partition) {
+			continue // a request is for one kind of reservation, one tenancy and one partition
+		}
+		kind, variant = v.kind, v
 		if req.Requests.At(efaDim) > 0 {
 			v.efaInterfaces = c.ExtendedResources[catalogue.ResourceEFA]
 		}
 		if capacityType == model.Reserved {
 			v.reservationID = c.Offering.Labels[awsv1.LabelCapacityReservationID]
-			v.block = c.Offering.Labels[awsv1.LabelCapacityReservationType] == "capacity-block"
-			block = block || v.block
 		}
 		t, err := buildTemplate(p.aws.Config.ClusterName, r, req.Pool, nodeclass.RegistrationOf(req, c.MaxPods), v)
 		if err != nil {
@@ -125,16 +130,56 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 	if overrides == 0 {
 		return nil, fmt.Errorf("no offering of capacity type %s is left", capacityType)
 	}
-	out.input = newFleetInput(r, p.aws.Config.ClusterName, req, capacityType, block, token)
+	out.input = newFleetInput(r, p.aws.Config.ClusterName, req, capacityType, kind, token)
 	for _, name := range order {
 		out.input.LaunchTemplateConfigs = append(out.input.LaunchTemplateConfigs, *configs[name])
 	}
 	return out, nil
 }
 
+// reservationKind is how EC2 wants to be asked for a reserved machine.
+type reservationKind int
+
+// The kinds of reservation. noReservation is the zero value.
+const (
+	noReservation reservationKind = iota
+	plainReservation
+	interruptibleReservation // whose owner may take it back
+	capacityBlock
+)
+
+// reservationKindOf is the kind of reservation that an offering of a capacity type draws on, by its labels.
+func reservationKindOf(capacityType string, labels model.Labels) reservationKind {
+	switch {
+	case capacityType != model.Reserved:
+		return noReservation
+	case labels[awsv1.LabelCapacityReservationType] == "capacity-block":
+		return capacityBlock
+	case labels[awsv1.LabelCapacityReservationInterruptible] == "true":
+		return interruptibleReservation
+	}
+	return plainReservation
+}
+
+// asksFor says whether a request's requirements say anything of a label.
+func asksFor(req cloud.LaunchRequest, key string) bool {
+	return slices.ContainsFunc(req.Requirements, func(r model.Requirement) bool { return r.Key == key })
+}
+
+// withoutLabel is an option whose offering does not have a label.
+func withoutLabel(c offering.Option, key string) offering.Option {
+	if _, has := c.Offering.Labels[key]; has {
+		bare := *c.Offering
+		bare.Labels = maps.Clone(bare.Labels)
+		delete(bare.Labels, key)
+		c.Offering = &bare
+	}
+	return c
+}
+
 // newFleetInput is a CreateFleet request for one machine of a capacity type, without the launch templates to choose
-// from. block: the machine comes from a capacity block.
-func newFleetInput(r *nodeclass.Resolved, cluster string, req cloud.LaunchRequest, capacityType string, block bool, token string) *ec2.CreateFleetInput {
+// from. kind is that of the reservation which the machine comes from.
+func newFleetInput(r *nodeclass.Resolved, cluster string, req cloud.LaunchRequest, capacityType string, kind reservationKind, token string) *ec2.CreateFleetInput {
 	tags := r.ResourceTags(cluster, req.Pool)
 	mine := append(slices.Clone(tags), types.Tag{Key: sdk.String(awsv1.TagNodeClaim), Value: &req.ClaimName}, types.Tag{Key: sdk.String(awsv1.TagClaimUID), Value: &req.ClaimUID})
 	awsapi.SortByKey(mine, func(t types.Tag) string { return *t.Key })
@@ -152,12 +197,18 @@ func newFleetInput(r *nodeclass.Resolved, cluster string, req cloud.LaunchReques
 		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
 		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized}
 	case model.Reserved:
-		if block {
+		switch kind {
+		case capacityBlock:
 			in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeCapacityBlock
-			break
+		case interruptibleReservation:
+			in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeReservedCapacity
+			in.ReservedCapacityOptions = &types.ReservedCapacityOptionsRequest{
+				ReservationTypes: []types.FleetReservationType{types.FleetReservationTypeInterruptibleCapacityReservation},
+			}
+		default:
+			in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice,
+				CapacityReservationOptions: &types.CapacityReservationOptionsRequest{UsageStrategy: types.FleetCapacityReservationUsageStrategyUseCapacityReservationsFirst}}
 		}
-		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice,
-			CapacityReservationOptions: &types.CapacityReservationOptionsRequest{UsageStrategy: types.FleetCapacityReservationUsageStrategyUseCapacityReservationsFirst}}
 	default:
 		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
 	}

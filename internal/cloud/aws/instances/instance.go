@@ -5,6 +5,7 @@ package instances
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ type Instance struct {
 	Image, Subnet, Reservation           string
 	SecurityGroups                       []string // sorted: security groups
 	AutoScalingGroup                     string   // of Auto Scaling; empty: none
+	Tenancy                              string   // empty: not said
+	Partition                            string   // number of the partition of its placement group; empty: none is said
 	ClaimUID, ClaimName                  string
 	Launched                             time.Time
 	ProtectedSince                       time.Time // from scale-in, for a moment; zero: it is not
@@ -78,12 +81,15 @@ func ReadInstance(in *types.Instance) Instance {
 		Reservation: awsapi.Deref(in.CapacityReservationId), Launched: awsapi.Deref(in.LaunchTime), Gone: isEnding(in.State), CapacityType: model.OnDemand,
 	}
 	if in.Placement != nil {
-		m.Zone = awsapi.Deref(in.Placement.AvailabilityZone)
+		m.Zone, m.Tenancy = awsapi.Deref(in.Placement.AvailabilityZone), string(in.Placement.Tenancy)
+		if n := awsapi.Deref(in.Placement.PartitionNumber); n > 0 {
+			m.Partition = strconv.Itoa(int(n))
+		}
 	}
 	switch {
 	case in.InstanceLifecycle == types.InstanceLifecycleTypeSpot:
 		m.CapacityType = model.Spot
-	case m.Reservation != "":
+	case m.Reservation != "", in.InstanceLifecycle == types.InstanceLifecycleTypeInterruptibleCapacityReservation:
 		m.CapacityType = model.Reserved
 	}
 	for _, t := range in.Tags {
@@ -103,6 +109,12 @@ func ReadInstance(in *types.Instance) Instance {
 	}
 	slices.Sort(m.SecurityGroups)
 	return m
+}
+
+// StandsIn says whether the instance has the tenancy and the partition that an offering's labels name, where they do.
+func (m *Instance) StandsIn(labels model.Labels) bool {
+	tenancy, partition := labels[awsv1.LabelInstanceTenancy], labels[awsv1.LabelPlacementGroupPartition]
+	return (tenancy == "" || m.Tenancy == "" || tenancy == m.Tenancy) && (partition == "" || m.Partition == "" || partition == m.Partition)
 }
 
 // ProviderID is the provider id of an instance, as the node has it.

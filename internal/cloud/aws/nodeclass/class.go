@@ -25,6 +25,14 @@ const (
 // IsWindows says whether machines of an image family run Windows.
 func IsWindows(family string) bool { return strings.HasPrefix(family, "Windows") }
 
+// windowsBuilds are the builds of the Windows versions that the image families are named after.
+var windowsBuilds = map[string]string{
+	awsv1.AMIFamilyWindows2019: "10.0.17763", awsv1.AMIFamilyWindows2022: "10.0.20348", awsv1.AMIFamilyWindows2025: "10.0.26100",
+}
+
+// WindowsBuild is the value of node.kubernetes.io/windows-build on nodes of the class; empty: they don't run Windows.
+func (c *Class) WindowsBuild() string { return windowsBuilds[c.Family] }
+
 // Class is an EC2NodeClass as its owner wrote it.
 type Class struct {
 	Name, UID, GenerationKey string // generationKey changes with the class's generation

@@ -5,6 +5,7 @@ package nodeclass
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 
@@ -78,7 +79,29 @@ func (s *Subnet) MarkFull() { s.taken.Store(s.Free) }
 func (r *Reservation) Remaining() int64 { return max(0, r.Free-r.Taken.Load()) }
 
 // Cluster is what a machine must know of the cluster to join it. What is not known is empty.
-type Cluster struct{ Endpoint, CABundle, CIDR, ipFamily, Version string }
+type Cluster struct {
+	Endpoint, CABundle, Version string
+
+	CIDR string // of Services
+	DNS  string // address of the cluster's DNS service
+	IPv6 bool   // pods and Services have IPv6 addresses
+}
+
+// dnsHost is which address of the Services' range EKS gives to the cluster's DNS service, in IPv4 and IPv6 alike.
+const dnsHost = 10
+
+// dnsAddress is the address that EKS gives to the cluster's DNS service in a range of Services; empty where the range
+// can't be read.
+func dnsAddress(cidr string) string {
+	prefix, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return ""
+	}
+	raw := prefix.Masked().Addr().AsSlice()
+	raw[len(raw)-1] += dnsHost
+	address, _ := netip.AddrFromSlice(raw)
+	return address.String()
+}
 
 // SubnetZones are the zones that the class has a subnet in, sorted.
 func (r *Resolved) SubnetZones() []string {

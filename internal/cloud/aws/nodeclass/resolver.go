@@ -11,6 +11,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -157,11 +158,11 @@ func (cr *Resolver) findCluster(ctx context.Context) (Cluster, error) {
 			set(&f.CABundle, c.CertificateAuthority.Data)
 		}
 		if n := c.KubernetesNetworkConfig; n != nil {
-			f.ipFamily = string(n.IpFamily)
 			set(&f.CIDR, n.ServiceIpv4Cidr)
-			if n.IpFamily == "ipv6" {
+			if f.IPv6 = n.IpFamily == ekstypes.IpFamilyIpv6; f.IPv6 {
 				f.CIDR = awsapi.Deref(n.ServiceIpv6Cidr)
 			}
+			f.DNS = dnsAddress(f.CIDR)
 		}
 	}
 	return f, nil

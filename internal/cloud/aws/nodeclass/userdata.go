@@ -119,6 +119,18 @@ func (r *Resolved) kubeletFlags(j Registration) []string {
 	return out
 }
 
+// clusterDNS are the addresses at which pods find the cluster's DNS: the class's own, or else the cluster's; none where
+// neither is known.
+func (r *Resolved) clusterDNS() []string {
+	if own := r.KubeletConfig.ClusterDNS; len(own) > 0 {
+		return own
+	}
+	if r.Cluster.DNS != "" {
+		return []string{r.Cluster.DNS}
+	}
+	return nil
+}
+
 // joinPairs writes a map in the order of its keys, with between between key and value and after between pairs.
 func joinPairs[V any](m map[string]V, between, after string) string {
 	var out []string

@@ -28,6 +28,9 @@ func (r *Resolved) writeBottlerocket(clusterName, own string, j Registration) (s
 	}
 	k["cluster-name"], k["api-server"], k["cluster-certificate"] = clusterName, r.Cluster.Endpoint, r.Cluster.CABundle
 	k["max-pods"] = j.maxPods
+	if _, given := k["cluster-dns-ip"]; !given && r.Cluster.DNS != "" {
+		k["cluster-dns-ip"] = r.Cluster.DNS
+	}
 	r.KubeletConfig.setBottlerocket(k)
 	labels, err := tableOf(k, "node-labels")
 	if err != nil {

@@ -25,6 +25,9 @@ func (r *Resolved) writeNodeadm(clusterName, own string, j Registration) (string
 		config = map[string]any{}
 	}
 	config["maxPods"] = j.maxPods
+	if dns := r.clusterDNS(); len(dns) > 0 {
+		config["clusterDNS"] = dns
+	}
 	if len(j.taints) > 0 {
 		var taints []any
 		for _, t := range j.taints {
@@ -65,8 +68,11 @@ func (r *Resolved) writeBootstrapScript(clusterName, own string, j Registration)
 	var b strings.Builder
 	b.WriteString("#!/bin/bash -xe\nexec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1\n")
 	fmt.Fprintf(&b, "/etc/eks/bootstrap.sh '%s' --apiserver-endpoint '%s' --b64-cluster-ca '%s'", clusterName, r.Cluster.Endpoint, r.Cluster.CABundle)
-	if len(r.KubeletConfig.ClusterDNS) > 0 {
-		fmt.Fprintf(&b, " --dns-cluster-ip '%s'", r.KubeletConfig.ClusterDNS[0])
+	if r.Cluster.IPv6 {
+		b.WriteString(" --ip-family ipv6")
+	}
+	if dns := r.clusterDNS(); len(dns) > 0 {
+		fmt.Fprintf(&b, " --dns-cluster-ip '%s'", dns[0])
 	}
 	if p := r.Spec.InstanceStorePolicy; p != nil && *p == awsv1.InstanceStorePolicyRAID0 {
 		b.WriteString(" --local-disks raid0")
@@ -87,8 +93,8 @@ func (r *Resolved) writePowerShell(clusterName, own string, j Registration) stri
 	b.WriteString("[string]$EKSBootstrapScriptFile = \"$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1\"\n")
 	fmt.Fprintf(&b, "& $EKSBootstrapScriptFile -EKSClusterName '%s' -APIServerEndpoint '%s' -Base64ClusterCA '%s'", clusterName, r.Cluster.Endpoint, r.Cluster.CABundle)
 	fmt.Fprintf(&b, " -KubeletExtraArgs '%s'", strings.Join(r.kubeletFlags(j), " "))
-	if len(r.KubeletConfig.ClusterDNS) > 0 {
-		fmt.Fprintf(&b, " -DNSClusterIP '%s'", r.KubeletConfig.ClusterDNS[0])
+	if dns := r.clusterDNS(); len(dns) > 0 {
+		fmt.Fprintf(&b, " -DNSClusterIP '%s'", dns[0])
 	}
 	b.WriteString("\n</powershell>")
 	return b.String()
