@@ -97,6 +97,6 @@ func awsProvider(ctx context.Context, clients *awsapi.Clients, config awsapi.Con
 		return nil, err
 	}
 	config.KubernetesVersion = version
-	log.Info("buying from EC2", "region", clients.Region, "cluster", config.ClusterName, "kubernetes", version)
+	log.Info("launching from EC2", "region", clients.Region, "cluster", config.ClusterName, "kubernetes", version)
 	return aws.New(clients, config, resources, cloud.Wall{}, log)
 }

@@ -131,7 +131,7 @@ func (d *discovery) with(actor *kube.Actor, log *slog.Logger) *kube.Discovery {
 		groups, missing, err := findGroups(ctx, d.clients, d.named, d.sets)
 		if err == nil && !slices.Equal(missing, d.missing) {
 			if d.missing = missing; len(missing) > 0 {
-				log.Warn("node groups that --nodes names are not there", "groups", missing, "region", d.clients.Region)
+				log.Warn("--nodes names node groups that do not exist", "groups", missing, "region", d.clients.Region)
 			}
 		}
 		return groups, err

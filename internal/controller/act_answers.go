@@ -70,7 +70,7 @@ func (c *Controller) answerEvict(a plan.Evict) func(*state.State, error) {
 	return func(_ *state.State, err error) {
 		switch {
 		case err == nil:
-			c.Cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "evicted from node "+a.Node+", which is being drained")
+			c.Cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "Evicted from node "+a.Node+", which is being drained")
 		case errors.Is(err, plan.ErrBlocked):
 			c.Cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
 		}

@@ -347,7 +347,7 @@ func (c *Controller) decideVerified(now time.Time, snap *model.Snapshot, asked d
 		if o.Demand != nil {
 			// What was to be bought is refused whole: nothing of it is done. The claims' own steps are looked at again without it.
 			c.Metrics.countRefusedPlan()
-			c.Log.Error("plan refused by verify, nothing of it is done", "violations", o.Demand.Error())
+			c.Log.Error("plan failed verification: none of it is done; this is a bug in Dovetail", "violations", o.Demand.Error())
 			c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + o.Demand.Error()})
 			req.Solve, req.OngoingOnly = false, true
 			sooner(now.Add(c.Config.RetryAfter))
@@ -397,7 +397,7 @@ func (c *Controller) decideFrom(from decide.Memory, snap *model.Snapshot, now ti
 			panic(fault)
 		}
 		c.Metrics.countFailedDecision()
-		c.Log.Error("decision failed, nothing is bought or moved; this is a fault of dovetail", "panic", fault, "stack", string(debug.Stack()))
+		c.Log.Error("decision failed: nothing is launched or disrupted until the next one; this is a bug in Dovetail", "panic", fault, "stack", string(debug.Stack()))
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", fault)})
 		c.faultyUntil = now.Add(c.Config.RetryAfter)
 		req.Solve, req.OngoingOnly = false, true
@@ -512,7 +512,7 @@ func (c *Controller) listInstances(ctx context.Context, now time.Time, snap *mod
 		c.Emit(func(s *state.State) {
 			c.listing = false
 			if err != nil {
-				c.Log.Warn("list instances failed, will repeat", "error", err.Error(), "kind", string(cloud.KindOf(err)))
+				c.Log.Warn("listing instances failed, trying again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
 				return
 			}
 			out := make([]*model.Instance, len(list))

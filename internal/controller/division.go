@@ -37,10 +37,10 @@ func (c *Controller) updateDivision(pools []*model.NodePool) {
 	switch divided := isDivided(pools); {
 	case divided && c.division == nil:
 		c.division = &division{theirs: map[string]bool{}, claims: map[*model.Claim]*model.Claim{}}
-		c.Log.Info("NodePools are divided with another autoscaler: acting on those that were taken over, and on no others")
+		c.Log.Info("another autoscaler is running: acting only on the NodePools that were taken over")
 	case !divided && c.division != nil:
 		c.division = nil
-		c.Log.Info("NodePools are not divided with another autoscaler any more")
+		c.Log.Info("no other autoscaler is running any more: acting on all NodePools")
 	}
 	others := c.others
 	if c.division != nil {

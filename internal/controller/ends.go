@@ -137,7 +137,7 @@ func (nc *nodeClasses) endNodeClass(ctx context.Context, now time.Time, k *state
 			if err != nil {
 				e.fails++
 				e.due = now.Add(max(cloud.AfterOf(err), retryPause(e.fails, time.Second, time.Minute)))
-				nc.log.Warn("what was made for a node class is not gone yet, will try again", "nodeClass", k.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
+				nc.log.Warn("cleaning up after a deleted node class failed, trying again", "nodeClass", k.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
 				e.why = model.Condition{Status: "False", Reason: string(cloud.KindOf(err)), Message: "it is being deleted, and what was made for it could not be: " + err.Error()}
 				if cloud.KindOf(err) == cloud.Denied {
 					e.why.Reason = "AccessDenied"
@@ -148,7 +148,7 @@ func (nc *nodeClasses) endNodeClass(ctx context.Context, now time.Time, k *state
 				entry.Outcome = "failed: " + err.Error()
 			} else {
 				e.done = true
-				nc.log.Info("what was made for a node class is gone with it", "nodeClass", k.Name)
+				nc.log.Info("cleaned up after a deleted node class", "nodeClass", k.Name)
 			}
 			nc.ledger.Add(entry)
 		})

@@ -55,7 +55,7 @@ func (il *interruptionListener) listenForInterruptions(ctx context.Context) {
 			n = 1
 		}
 		if err != nil {
-			il.log.Warn("notices of interruptions can't be had, will ask again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
+			il.log.Warn("interruption notices can't be read, trying again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
 		}
 		select {
 		case <-ctx.Done():
@@ -128,7 +128,7 @@ func (il *interruptionListener) noticeText(s *state.State, claim *model.Claim, i
 	if isCapacityReclaimed(i.Kind) {
 		il.offerings.setOfferingAside(claim)
 	}
-	il.log.Info("machine will be taken away", "nodeclaim", claim.Name, "node", claim.NodeName, "kind", i.Kind, "at", i.At)
+	il.log.Info("instance will be interrupted", "nodeclaim", claim.Name, "node", claim.NodeName, "kind", i.Kind, "at", i.At)
 	il.ledger.Add(ledger.Entry{At: now, Kind: "interrupt", Subject: "nodeclaim/" + claim.Name, Why: []plan.Reason{noticeReason(claim, i)}})
 	return decide.Notice{Kind: i.Kind, At: i.At, Seen: now}.Text()
 }

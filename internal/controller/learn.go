@@ -69,7 +69,7 @@ func (ct *capacityTeacher) teachProvider(ctx context.Context, snap *model.Snapsh
 		taught := map[learned]int64{}
 		for _, k := range keys {
 			if err := p.Learn(ctx, k.instanceType, k.image, least[k]); err != nil {
-				ct.log.Warn("what was learned of nodes' memory was not kept, will repeat", "instanceType", k.instanceType, "image", k.image, "error", err.Error())
+				ct.log.Warn("the measured memory of nodes was not saved, trying again", "instanceType", k.instanceType, "image", k.image, "error", err.Error())
 				break
 			}
 			taught[k] = least[k]

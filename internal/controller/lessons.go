@@ -40,7 +40,7 @@ func (c *Controller) RecallLessons(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		c.Log.Warn("what was learned of machines that came short is not known: two more may be bought for a pod", "error", err.Error())
+		c.Log.Warn("learned capacity of smaller-than-promised nodes can't be read: a pod may get two more of them", "error", err.Error())
 		return
 	}
 	c.Emit(func(s *state.State) { c.mem = c.mem.WithLearned(kept, s.Resources().Dim) })
@@ -54,7 +54,7 @@ func (c *Controller) keepLessons(ctx context.Context, snap *model.Snapshot) {
 	}
 	text, err := json.Marshal(c.mem.Learned(snap.ResourceNames))
 	if err != nil {
-		c.Log.Error("lessons can't be written", "error", err.Error()) // of numbers and names: it can't fail
+		c.Log.Error("learned capacity can't be encoded", "error", err.Error()) // of numbers and names: it can't fail
 		return
 	}
 	c.keeping = true
@@ -63,7 +63,7 @@ func (c *Controller) keepLessons(ctx context.Context, snap *model.Snapshot) {
 		err := c.Keeper.Store(call, string(text))
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			c.Log.Warn("what was learned of machines that came short was not kept, will repeat", "error", err.Error())
+			c.Log.Warn("learned capacity of smaller-than-promised nodes was not saved, trying again", "error", err.Error())
 			select {
 			case <-time.After(keepAgain):
 			case <-ctx.Done():

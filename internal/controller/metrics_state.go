@@ -84,7 +84,7 @@ func (m *StateMetrics) computeFigures(v *view, now time.Time) (figures []decide.
 	defer func() {
 		if fault := recover(); fault != nil {
 			m.c.Metrics.countFailedDecision()
-			m.c.Log.Error("figures of pools can't be told; this is a fault of dovetail", "panic", fault, "stack", string(debug.Stack()))
+			m.c.Log.Error("NodePool figures can't be computed; this is a bug in Dovetail", "panic", fault, "stack", string(debug.Stack()))
 		}
 	}()
 	return decide.Figures(v.snap, v.mem, now, m.c.Policy)

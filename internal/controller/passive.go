@@ -60,7 +60,7 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 		next := *was
 		next.others = others
 		c.passive.Store(&next)
-		c.Log.Warn("standing down: another autoscaler is live", "others", others)
+		c.Log.Warn("passive: another autoscaler is running", "others", others)
 	default:
 		next := &passiveMode{others: others, ownClaims: map[string]bool{}, told: map[string]string{}}
 		if c.acted {
@@ -75,10 +75,10 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 			c.stop()
 			c.stop = nil
 		}
-		c.Log.Warn("standing down: another autoscaler is live; saying what would be done, and doing nothing", "others", others, "claimsSeenThrough", len(next.ownClaims))
+		c.Log.Warn("passive: another autoscaler is running; deciding, but doing nothing", "others", others, "claimsSeenThrough", len(next.ownClaims))
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "stand down", Subject: "controller", Outcome: strings.Join(others, "; ")})
 		for _, p := range s.Pools.ListPools() {
-			c.Cluster.Event("NodePool", "", p.Name, p.UID, true, "StandingDown", "nothing is bought or moved while another autoscaler is live: "+strings.Join(others, "; "))
+			c.Cluster.Event("NodePool", "", p.Name, p.UID, true, "StandingDown", "Nothing is launched or disrupted while another autoscaler is running: "+strings.Join(others, "; "))
 		}
 	}
 	c.Metrics.ours.standingBy.Set(float64(len(others)))
@@ -188,7 +188,7 @@ func (c *Controller) tellWithheld(now time.Time, d *passiveMode, out *decide.Out
 	}
 	if text := fmt.Sprint(buy, launch, remove, pods, len(out.Commands), out.Cost.NewMicroPerHour); text != d.lastWithheld {
 		d.lastWithheld = text
-		c.Log.Info("would act, but another autoscaler is live", "others", d.others, "machines", buy, "pods", pods, "usdPerHour", formatUSD(out.Cost.NewMicroPerHour),
+		c.Log.Info("would act, but another autoscaler is running", "others", d.others, "machines", buy, "pods", pods, "usdPerHour", formatUSD(out.Cost.NewMicroPerHour),
 			"launches", launch, "moves", len(out.Commands), "deletions", remove)
 	}
 }

@@ -72,10 +72,10 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 		case plan.UpdateNode:
 			if a.Why.Key == model.TaintUnregistered {
 				rec.cluster.Event("Node", "", a.Node, a.UID, true, "UnregisteredTaintMissing",
-					"the node came without taint "+model.TaintUnregistered+":"+a.Why.Want+": pods may have landed on it before it was ready for them")
+					"The node joined without taint "+model.TaintUnregistered+":"+a.Why.Want+": pods may have landed on it before it was ready for them")
 			}
 			if a.Why.Code == plan.LandingTimeout {
-				rec.log.Warn("reservation ended before its pods came", "node", a.Node, "after", a.Why.Want)
+				rec.log.Warn("reservation timed out before its pods arrived", "node", a.Node, "after", a.Why.Want)
 				rec.ledger.Add(ledger.Entry{At: now, Kind: "release", Subject: "node/" + a.Node, Why: []plan.Reason{a.Why}})
 			}
 		}
@@ -91,7 +91,7 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 		rec.log.Debug("decided on pending pods", "onNodes", count[plan.OnNode], "onClaims", count[plan.OnClaim], "onNew", count[plan.OnNew], "refused", count[plan.Refused])
 	}
 	if bought > 0 {
-		rec.log.Info("bought for pending pods", "machines", bought, "pods", count[plan.OnNew], "classes", out.Stats.Classes,
+		rec.log.Info("launching nodes for pending pods", "machines", bought, "pods", count[plan.OnNew], "classes", out.Stats.Classes,
 			"usdPerHour", formatUSD(out.Cost.NewMicroPerHour), "lowerBound", formatUSD(out.Cost.BoundMicroPerHour),
 			"gapPercent", strconv.FormatFloat(float64(out.Cost.Gap())/1e4, 'f', 2, 64), "provenBy", out.Cost.ProvenBy)
 	}
@@ -104,7 +104,7 @@ func (rec *recorder) recordCreate(now time.Time, a plan.CreateClaim, out *decide
 			continue
 		}
 		names = append(names, p.Key())
-		rec.cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "should land on the machine of NodeClaim "+a.Name)
+		rec.cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "Should land on NodeClaim "+a.Name)
 	}
 	why := []plan.Reason{a.Why}
 	if !a.Reserved {
@@ -122,14 +122,14 @@ func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 		entry.Related = []string{"node/" + cl.NodeName}
 	}
 	rec.ledger.Add(entry)
-	rec.cluster.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("is deleted: %s", a.Why.Code))
+	rec.cluster.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("Deleting: %s", a.Why.Code))
 	if cl := rec.state.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
 		switch {
 		case a.Why.Code == plan.Interrupted:
-			rec.cluster.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "is drained: the cloud takes its machine away")
+			rec.cluster.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "Draining: the cloud is taking the instance away")
 		case a.Why.OfCommand():
-			rec.cluster.Event("Node", "", cl.NodeName, "", false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
-			rec.cluster.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "is drained and given back: "+string(a.Why.Code))
+			rec.cluster.Event("Node", "", cl.NodeName, "", false, "DisruptionTerminating", "Draining, then terminating: "+string(a.Why.Code))
+			rec.cluster.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "Draining, then terminating: "+string(a.Why.Code))
 		}
 	}
 	cl := rec.state.FindClaim(a.Claim)
@@ -202,7 +202,7 @@ func (rec *recorder) recordEvict(now time.Time, a plan.Evict) {
 	if a.Why.Code != plan.NoSurge || !rec.isNews(now, subject+" "+a.UID, report.Sentence(a.Why)) {
 		return
 	}
-	rec.log.Info("pod is evicted before its successor has come", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", a.Why.Key, "because", a.Why.Have)
+	rec.log.Info("pod is evicted before its replacement is ready", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", a.Why.Key, "because", a.Why.Have)
 	rec.ledger.Add(ledger.Entry{At: now, Kind: "evict", Subject: subject, Why: []plan.Reason{a.Why}})
 }
 
@@ -222,7 +222,7 @@ func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
 			continue
 		}
 		text := report.Refusal(d.Reasons)
-		rec.log.Info("pod can't be placed", "pod", d.Pod.Key(), "reasons", text)
+		rec.log.Info("pod is unschedulable", "pod", d.Pod.Key(), "reasons", text)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: ledger.Refuse, Subject: "pod/" + d.Pod.Key(), Why: d.Reasons})
 		rec.cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
 	}

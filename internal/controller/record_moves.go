@@ -27,7 +27,7 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 		if why.Code == "" {
 			why.Code = m.Cause
 		}
-		rec.log.Info("move", "move", m.ID, "why", string(m.Cause), "nodes", len(m.Candidates), "replacements", len(m.Replacements), "pods", pods, "podsOnStandingRoom", m.PodsOnExisting,
+		rec.log.Info("disruption command", "command", m.ID, "why", string(m.Cause), "nodes", len(m.Candidates), "replacements", len(m.Replacements), "pods", pods, "podsOnExistingNodes", m.PodsOnExisting,
 			"usdPerHourBefore", formatUSD(m.OldMicroPerHour), "usdPerHourAfter", formatUSD(m.NewMicroPerHour), "usdOnce", formatUSD(m.CostMicro), "candidates", m.Batch.Candidates, "together", m.Batch.Commands, "usdPerHourSaved", formatUSD(m.Batch.SavingMicroPerHour), "usdPerHourSavedBound", formatUSD(m.Batch.SavingBoundMicroPerHour),
 			"names", names)
 		for _, u := range m.Candidates {
@@ -39,9 +39,9 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 			}
 			rec.ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: []string{"nodeclaim/" + u.Claim.Name},
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro})
-			text := fmt.Sprintf("%s: %d machines for %d, $%s an hour for $%s", m.Cause, len(m.Replacements), len(m.Candidates), formatUSD(m.NewMicroPerHour), formatUSD(m.OldMicroPerHour))
+			text := fmt.Sprintf("%s: removing %d nodes, launching %d; $%s/h becomes $%s/h", m.Cause, len(m.Candidates), len(m.Replacements), formatUSD(m.OldMicroPerHour), formatUSD(m.NewMicroPerHour))
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {
-				text += fmt.Sprintf("; with all that begins now $%s an hour are saved, of at most $%s that evicting %d pods could", formatUSD(all.SavingMicroPerHour), formatUSD(all.SavingBoundMicroPerHour), all.Evictions)
+				text += fmt.Sprintf("; with all commands that start now $%s/h are saved, of at most $%s/h that evicting %d pods could save", formatUSD(all.SavingMicroPerHour), formatUSD(all.SavingBoundMicroPerHour), all.Evictions)
 			}
 			rec.cluster.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
 			if m.Cause == plan.Underutilized && u.Pool.ConsolidationPolicy == "Balanced" {
@@ -59,9 +59,9 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 			continue
 		}
 		rec.metrics.countAbortedCommand(plan.Code(u.Why.Want))
-		rec.log.Info("move taken back", "move", u.Why.Key, "nodeclaim", u.Claim, "because", u.Why.Have)
+		rec.log.Info("disruption command aborted", "command", u.Why.Key, "nodeclaim", u.Claim, "because", u.Why.Have)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
-		rec.cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "move taken back: "+u.Why.Have)
+		rec.cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "disruption command aborted: "+u.Why.Have)
 	}
 }
 
@@ -94,6 +94,6 @@ func (rec *recorder) refuseMove(now time.Time, m RefusedMove) []string {
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Key: plan.CommandKey(m.ID)}},
 			Outcome: "refused: " + m.Err.Error()})
 	}
-	rec.log.Error("move refused by verify, nothing of it is done", "move", m.ID, "why", string(m.Cause), "names", names, "violations", m.Err.Error())
+	rec.log.Error("disruption command failed verification: none of it is done", "command", m.ID, "why", string(m.Cause), "names", names, "violations", m.Err.Error())
 	return uids
 }

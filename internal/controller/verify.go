@@ -22,7 +22,7 @@ import (
 // Opinion is what the second opinion has against a decision. A move that is wrong says nothing against what is bought for pods, and the
 // other way round.
 type Opinion struct {
-	Demand error         // what is placed and bought for pending pods; nil: nothing is wrong
+	Demand error         // what is placed and launching nodes for pending pods; nil: nothing is wrong
 	Moves  []RefusedMove // moves begun that are wrong
 	// Bindings are those that a filter of kube-scheduler is against now. That happens to honest plans, when a node has changed since its
 	// pods were planned on it, so it is no error: the pods are decided on again.
@@ -96,7 +96,7 @@ func (rec *recorder) refuseBindings(now time.Time, refused []decide.RefusedBindi
 		again = append(again, r)
 		rec.metrics.countUnfitBinding()
 		text := report.Sentence(r.Why)
-		rec.log.Info("pod is not bound as planned", "pod", r.Key, "node", r.Node, "because", text)
+		rec.log.Info("pod can't be bound as planned", "pod", r.Key, "node", r.Node, "because", text)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "bind", Subject: "pod/" + r.Key, Why: []plan.Reason{r.Why}, Outcome: "not bound to node " + r.Node})
 	}
 	return again

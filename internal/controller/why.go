@@ -94,7 +94,7 @@ func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, erro
 	}
 	a, err := c.explainObject(v, time.Now(), subject)
 	if d := c.passive.Load(); d != nil && err == nil {
-		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "standing down", Value: "nothing is bought or moved while another autoscaler is live: " + strings.Join(d.others, "; ")})
+		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "standing down", Value: "nothing is launched or disrupted while another autoscaler is running: " + strings.Join(d.others, "; ")})
 	}
 	return a, err
 }

@@ -30,7 +30,7 @@ type interruptionMemory struct {
 	solved map[string]bool // by uid of an interrupted claim: its pods have been decided on
 }
 
-// AnnotationInterrupted on a NodeClaim is the notice that its machine will be taken away, as JSON of Notice.
+// AnnotationInterrupted on a NodeClaim is the notice that its instance will be interrupted, as JSON of Notice.
 const AnnotationInterrupted = "dovetail.sh/interrupted"
 
 // Notice is what a cloud has said about a machine that it will take away.

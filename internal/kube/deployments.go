@@ -29,7 +29,7 @@ func (w *watcher) followDeployments(ctx context.Context) {
 		for ctx.Err() == nil {
 			may, err := w.c.mayRestart(ctx)
 			if err != nil && ctx.Err() == nil {
-				w.c.Log.Warn("can't find out whether Deployments may be restarted, trying again", "server", w.c.Address, "error", err)
+				w.c.Log.Warn("checking the right to restart Deployments failed, trying again", "server", w.c.Address, "error", err)
 			}
 			if may {
 				break

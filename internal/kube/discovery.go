@@ -55,7 +55,7 @@ func NodeGroups(ctx context.Context, c *Client, d *Discovery) error {
 			case ctx.Err() != nil:
 				return nil
 			case err != nil: // those known stay as they are
-				d.Log.Warn("node groups not looked for, trying again", "error", err)
+				d.Log.Warn("discovering node groups failed, trying again", "error", err)
 				next = now.Add(wait.next())
 			default:
 				d.groups, d.found = groups, true
@@ -65,7 +65,7 @@ func NodeGroups(ctx context.Context, c *Client, d *Discovery) error {
 		}
 		if d.found {
 			if err := c.syncGroups(ctx, d); err != nil && ctx.Err() == nil {
-				d.Log.Warn("node groups not brought over, trying again", "error", err)
+				d.Log.Warn("writing NodePools for node groups failed, trying again", "error", err)
 				if soon := time.Now().Add(wait.next()); soon.Before(next) {
 					next = soon
 				}
@@ -113,7 +113,7 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 		if text := strings.Join(why, "; "); text != d.warned[name] {
 			d.warned[name] = text
 			if text != "" {
-				d.Log.Warn("something asked for node groups has no effect", "nodepool", name, "what", text)
+				d.Log.Warn("a node group setting has no effect", "nodepool", name, "what", text)
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func (c *Client) letGo(ctx context.Context, pool *karpv1.NodePool, log *slog.Log
 			return fmt.Errorf("let nodepool %q go, whose node group is not found any more: %w", pool.Name, err)
 		}
 		if err == nil {
-			log.Info("node group is not found any more: nothing is bought for its pool, and its machines are left alone", "nodepool", pool.Name)
+			log.Info("node group no longer found: nothing is launched in its NodePool, and its nodes are left alone", "nodepool", pool.Name)
 		}
 		return nil
 	}

@@ -82,7 +82,7 @@ func (c *Client) servedClasses(ctx context.Context) ([]nodeClassKind, error) {
 			return nil, err
 		}
 		if !ok {
-			c.Log.Warn("a kind of node class is not served and is left out: to buy with it, install its CustomResourceDefinition of charts/dovetail/crds and start again",
+			c.Log.Warn("a node class kind is not installed and is left out: to use it, apply its CustomResourceDefinition from charts/dovetail/crds and restart",
 				"resource", resource+"."+gv.Group, "server", c.Address)
 			continue
 		}

@@ -75,7 +75,7 @@ func (c *Client) followPriorities(ctx context.Context, d *Discovery) {
 	none := func() {
 		there = false
 		d.ranks.set(nil)
-		d.Log.Warn("there is no ConfigMap of the expander priority: no node group is preferred", "configmap", where)
+		d.Log.Warn("the priority expander's ConfigMap is missing: no node group is preferred", "configmap", where)
 		c.groupsChanged.raise()
 	}
 	var wg sync.WaitGroup

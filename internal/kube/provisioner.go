@@ -189,7 +189,7 @@ func Provisioners(ctx context.Context, c *Client, log *slog.Logger) error {
 			}
 			if err := c.syncProvisioner(ctx, p); err != nil && ctx.Err() == nil {
 				failed = err
-				log.Warn("provisioner not brought over, trying again", "provisioner", p.Name, "error", err)
+				log.Warn("writing the NodePool for a Provisioner failed, trying again", "provisioner", p.Name, "error", err)
 			}
 		}
 		var again <-chan time.Time

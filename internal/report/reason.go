@@ -34,7 +34,7 @@ func Sentence(r plan.Reason) string {
 // mostReasons is how many pools' reasons an event names.
 const mostReasons = 3
 
-// Refusal says in one line why a pod can't be placed, with the codes for programs: what an event and a log line say.
+// Refusal says in one line why a pod is unschedulable, with the codes for programs: what an event and a log line say.
 func Refusal(reasons []plan.Reason) string {
 	var parts []string
 	for i, r := range reasons {

@@ -49,7 +49,7 @@ func TestStandDown(t *testing.T) {
 		}
 		return nil
 	})
-	e.must(said(s, "would act, but another autoscaler is live", `"machines":1`))
+	e.must(said(s, "would act, but another autoscaler is running", `"machines":1`))
 	nothing := func() {
 		t.Helper()
 		list, err := sandbox.Get[karpv1.NodeClaimList](e.ctx, s, claims)
@@ -67,7 +67,7 @@ func TestStandDown(t *testing.T) {
 
 	lease("cluster-autoscaler")
 	e.deploy("second", 1, e.pod("100", "1Gi"))
-	e.until("it says what it would do", func() error { return said(s, "would act, but another autoscaler is live", "cluster-autoscaler") })
+	e.until("it says what it would do", func() error { return said(s, "would act, but another autoscaler is running", "cluster-autoscaler") })
 	if list, err := sandbox.Get[karpv1.NodeClaimList](e.ctx, s, claims); err != nil || len(list.Items) != 1 {
 		t.Errorf("%d claims, %v; want the first alone", len(list.Items), err)
 	}

@@ -168,7 +168,7 @@ func (p *Provider) Run(ctx context.Context) {
 			return
 		}
 		if _, err := p.catalogue.Load(ctx, true); err != nil && ctx.Err() == nil {
-			p.aws.Log.Warn("instance types and prices not refreshed, those known stay in use", "error", err)
+			p.aws.Log.Warn("instance types and prices not refreshed; the last known stay in use", "error", err)
 		}
 		if now := p.aws.Clock.Now(); now.Sub(swept) >= time.Hour && !cloud.LooksOnly(ctx) {
 			swept = now

@@ -116,7 +116,7 @@ func (s *Server) compact() error {
 		return err
 	}
 	s.compacted, s.durable = s.journal.size, s.journal.size
-	s.log.Info("journal written anew", "journal", s.journal.named, "bytesBefore", before, "bytesAfter", s.journal.size)
+	s.log.Info("journal compacted", "journal", s.journal.named, "bytesBefore", before, "bytesAfter", s.journal.size)
 	return nil
 }
 

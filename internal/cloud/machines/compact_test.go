@@ -42,7 +42,7 @@ func TestJournalIsWrittenAnew(t *testing.T) {
 		return r
 	}
 	largest, last, anew := int64(0), int64(0), 0
-	look := func() { // after each write, whichever it was that had the journal written anew
+	look := func() { // after each write, whichever it was that had the journal compacted
 		if s.journal.size < last {
 			anew++
 		}

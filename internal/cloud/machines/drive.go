@@ -52,7 +52,7 @@ func (s *Server) live(ctx context.Context, id string) {
 		}
 		if !isClosed(ending) {
 			create := func(ctx context.Context) error { return s.maker.CreateNode(ctx, in.Node) }
-			made := s.until(ctx, ending, func(err error) { log.Warn("node not made, will be tried again", "error", err) }, create)
+			made := s.until(ctx, ending, func(err error) { log.Warn("node not created, trying again", "error", err) }, create)
 			if ctx.Err() != nil {
 				return
 			}
@@ -61,7 +61,7 @@ func (s *Server) live(ctx context.Context, id string) {
 				if s.change(false, func(m *Model, now time.Time) { m.NodeCreated(id, now) }) != nil {
 					return
 				}
-				log.Info("node made", "type", in.InstanceType, "zone", in.Zone, "capacityType", in.CapacityType)
+				log.Info("node created", "type", in.InstanceType, "zone", in.Zone, "capacityType", in.CapacityType)
 			}
 		}
 	}
@@ -71,11 +71,11 @@ func (s *Server) live(ctx context.Context, id string) {
 		return
 	}
 	remove := func(ctx context.Context) error { return s.maker.DeleteNode(ctx, in.Node.Name, in.ProviderID) }
-	if !s.until(ctx, nil, func(err error) { log.Warn("node not deleted, will be tried again", "error", err) }, remove) {
+	if !s.until(ctx, nil, func(err error) { log.Warn("node not deleted, trying again", "error", err) }, remove) {
 		return
 	}
 	if s.change(false, func(m *Model, now time.Time) { m.NodeDeleted(id, now) }) == nil {
-		log.Info("machine terminated")
+		log.Info("instance terminated")
 	}
 }
 

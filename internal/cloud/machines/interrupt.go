@@ -116,6 +116,6 @@ func (s *Server) reclaim(ctx context.Context, id string) {
 	taken := false
 	err := s.change(true, func(m *Model, now time.Time) { taken = m.Terminate(in.ProviderID, now).Error == nil })
 	if err == nil && taken {
-		s.log.Info("machine taken away", "machine", id, "claim", in.ClaimName)
+		s.log.Info("instance interrupted", "machine", id, "claim", in.ClaimName)
 	}
 }

@@ -77,7 +77,7 @@ func Open(cfg Config, maker NodeMaker) (*Server, error) {
 		return nil, err
 	}
 	if cut != nil {
-		s.log.Warn("journal ended in the middle of a line, which was cut off", "journal", cfg.Journal, "line", cut.Line, "bytes", cut.Bytes)
+		s.log.Warn("the journal ended in the middle of a line; the line was dropped", "journal", cfg.Journal, "line", cut.Line, "bytes", cut.Bytes)
 	}
 	s.journal, s.durable, s.compactAt = j, j.size, compactAt
 	if err := s.compact(); err != nil {

@@ -147,7 +147,7 @@ func (r *reader) instanceRefreshStatus(ctx context.Context, name string) (string
 		res, err := r.aws.AutoScaling.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(10)})
 		if err != nil {
 			if awsapi.IsDenied(awsapi.ErrorCode(err)) {
-				r.aws.Log.Warn("whether a group's instances are being refreshed is not known", "group", name, "error", awsapi.ReadableError(err))
+				r.aws.Log.Warn("can't tell whether an instance refresh of the group is running", "group", name, "error", awsapi.ReadableError(err))
 				return "", nil
 			}
 			return "", err

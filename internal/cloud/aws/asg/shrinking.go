@@ -40,7 +40,7 @@ func (gs *scaler) shrinkGroup(ctx context.Context, s *groupState, v *view, to, o
 	err := gs.setProtection(ctx, s.name, ids, true)
 	if err == nil {
 		if err = gs.setDesiredCapacity(ctx, s, to); err != nil && !awsapi.HadNoEffect(err) {
-			gs.aws.Log.Warn("members stay protected from scale-in for now: it is not known what their group should have", "group", s.name, "members", len(ids), "error", awsapi.ReadableError(err))
+			gs.aws.Log.Warn("members stay protected from scale-in for now: the desired capacity of their group is unknown", "group", s.name, "members", len(ids), "error", awsapi.ReadableError(err))
 			return err
 		}
 	}
@@ -72,7 +72,7 @@ func (gs *scaler) trimExcess(ctx context.Context) {
 		err := gs.trimGroupExcess(ctx, s, least)
 		s.turn.Release()
 		if err != nil {
-			gs.aws.Log.Warn("group wants machines that nobody asks for and that do not come, and can't be made smaller now", "group", name, "error", awsapi.ReadableError(err))
+			gs.aws.Log.Warn("group asks for instances that no pod needs and that do not start; its desired capacity can't be lowered now", "group", name, "error", awsapi.ReadableError(err))
 		}
 	}
 }
@@ -95,6 +95,6 @@ func (gs *scaler) trimGroupExcess(ctx context.Context, s *groupState, least int6
 	if err := gs.shrinkGroup(ctx, s, v, to, outstanding); err != nil {
 		return err
 	}
-	gs.aws.Log.Info("group wanted machines that nobody asks for and that did not come, it is made smaller", "group", s.name, "from", v.desired, "to", to)
+	gs.aws.Log.Info("group asks for instances that no pod needs and that did not start: lowering its desired capacity", "group", s.name, "from", v.desired, "to", to)
 	return nil
 }

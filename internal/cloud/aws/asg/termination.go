@@ -73,7 +73,7 @@ func (gs *scaler) terminateMembers(ctx context.Context, s *groupState, ids []str
 		}
 		err := end(true)
 		if e := err; e != nil && awsapi.ErrorCode(e) == "ValidationError" && strings.Contains(strings.ToLower(e.Error()), "min size") {
-			gs.aws.Log.Info("group is at its minimum: it will start another member for the one that is ended", "group", s.name, "instance", id)
+			gs.aws.Log.Info("group is at its minimum size: it will replace the instance that is terminated", "group", s.name, "instance", id)
 			err = end(false)
 		}
 		if err != nil && awsapi.ErrorCode(err) == "ValidationError" && strings.Contains(err.Error(), "not found") {

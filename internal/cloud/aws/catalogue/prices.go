@@ -34,7 +34,7 @@ func (s *Store) fetchPrices(ctx context.Context, g, old *Catalogue) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case old != nil && old.OnDemandPublished:
-		s.aws.Log.Warn("on-demand prices not refreshed, those known stay in use", "asOf", old.pricesAt, "error", err)
+		s.aws.Log.Warn("on-demand prices not refreshed; the last known stay in use", "asOf", old.pricesAt, "error", err)
 	default:
 		g.OnDemandMicro, g.OnDemandPublished = map[string]int64{}, s.aws.Region == s.builtin.Region
 		for i := range s.builtin.Types {
@@ -45,7 +45,7 @@ func (s *Store) fetchPrices(ctx context.Context, g, old *Catalogue) error {
 				}
 			}
 		}
-		s.aws.Log.Warn("the price list can't be had: built-in on-demand prices are used", "of", s.builtin.Region, "asOf", s.builtin.PricesAsOf, "error", err)
+		s.aws.Log.Warn("the price list is unavailable: using built-in on-demand prices", "of", s.builtin.Region, "asOf", s.builtin.PricesAsOf, "error", err)
 	}
 	spot, err := s.fetchSpotPrices(ctx)
 	switch {
@@ -56,7 +56,7 @@ func (s *Store) fetchPrices(ctx context.Context, g, old *Catalogue) error {
 	case cloud.KindOf(awsapi.ClassifyError(ctx, "", "", err)) == cloud.Throttled && old == nil:
 		return err
 	case old != nil && !old.SpotModelled:
-		s.aws.Log.Warn("spot prices not refreshed, those known stay in use", "asOf", old.pricesAt, "error", err)
+		s.aws.Log.Warn("spot prices not refreshed; the last known stay in use", "asOf", old.pricesAt, "error", err)
 	default:
 		g.SpotMicro, g.SpotModelled = map[string]int64{}, true
 		for _, t := range g.Types {
@@ -66,7 +66,7 @@ func (s *Store) fetchPrices(ctx context.Context, g, old *Catalogue) error {
 				}
 			}
 		}
-		s.aws.Log.Warn("spot prices can't be had: a model of them is used", "error", err)
+		s.aws.Log.Warn("spot prices are unavailable: using estimates", "error", err)
 	}
 	return nil
 }

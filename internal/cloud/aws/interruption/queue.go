@@ -103,7 +103,7 @@ func (q *Queue) handleMessages(ctx context.Context, queue *string, messages []sq
 		limited, cancel := context.WithTimeout(ctx, pollTimeout)
 		defer cancel()
 		if _, err := q.aws.SQS.DeleteMessageBatch(limited, &sqs.DeleteMessageBatchInput{QueueUrl: queue, Entries: entries}); err != nil && ctx.Err() == nil {
-			q.aws.Log.Warn("messages dealt with stay in the queue and will come again", "queue", q.aws.Config.InterruptionQueue, "error", awsapi.ReadableError(err))
+			q.aws.Log.Warn("handled messages could not be deleted from the queue and are delivered again", "queue", q.aws.Config.InterruptionQueue, "error", awsapi.ReadableError(err))
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (q *Queue) handleMessages(ctx context.Context, queue *string, messages []sq
 func (q *Queue) handleMessage(ctx context.Context, body string, handle func(context.Context, cloud.Interruption) error) bool {
 	n, err := readEvent(body)
 	if err != nil {
-		q.aws.Log.Warn("a message that is no event is thrown away", "queue", q.aws.Config.InterruptionQueue, "error", err)
+		q.aws.Log.Warn("dropped a queue message that is no event", "queue", q.aws.Config.InterruptionQueue, "error", err)
 		return true
 	}
 	done := true
@@ -122,7 +122,7 @@ func (q *Queue) handleMessage(ctx context.Context, body string, handle func(cont
 		}
 		where, err := q.instances.FindProviderID(ctx, id)
 		if err != nil {
-			q.aws.Log.Warn("a notice can't be dealt with yet, it will come again", "instance", id, "error", err)
+			q.aws.Log.Warn("an interruption notice can't be handled yet; the queue delivers it again", "instance", id, "error", err)
 			done = false
 			continue
 		}

@@ -38,7 +38,7 @@ func NewTypeBuilder(a *awsapi.Account, memory *catalogue.NodeMemory) *TypeBuilde
 // LoadMemory has what was learned of nodes' memory at hand. Where that fails it is logged, and estimates are used.
 func (b *TypeBuilder) LoadMemory(ctx context.Context) {
 	if err := b.memory.LoadOnce(ctx); err != nil {
-		b.aws.Log.Warn("what was learned of nodes' memory can't be read, estimates are used", "error", err)
+		b.aws.Log.Warn("the recorded memory of nodes can't be read; using estimates", "error", err)
 	}
 }
 
