@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -31,7 +30,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		c.createClaim(ctx, now, a, 1)
 	case plan.LaunchClaim:
 		c.State.InFlight.BeginAction(key, state.ClaimObject(a.Claim), until)
-		c.launchClaim(ctx, now, a)
+		c.launcher.launchClaim(ctx, now, a)
 	case plan.DeleteClaim:
 		c.State.InFlight.BeginAction(key, "", until)
 		c.startCall(ctx, "DeleteClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.recorder.reportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
@@ -40,7 +39,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		if a.SetSlots {
 			c.State.Overlay.AssumeSlots(a.Claim, a.Slots)
 		}
-		c.startCall(ctx, laneOfReason("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answerUpdateClaim(a))
+		c.startCall(ctx, laneOfReason("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answers.answerUpdateClaim(a))
 	case plan.UpdateNode:
 		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
 		c.startCall(ctx, laneOfReason("UpdateNode", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.reportFailure("update", "node/"+a.Node, a.Why))
@@ -54,17 +53,17 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 			began := time.Now()
 			defer func() { c.Metrics.scheduler.bind.Observe(time.Since(began).Seconds()) }()
 			return c.Cluster.Bind(ctx, a)
-		}, c.answerBind(a))
+		}, c.answers.answerBind(a))
 	case plan.Tolerate:
 		c.State.InFlight.BeginAction(key, "", until)
 		c.State.Overlay.AssumeToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
-		c.startCall(ctx, laneOfNamespace("Tolerate", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, c.answerTolerate(a))
+		c.startCall(ctx, laneOfNamespace("Tolerate", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, c.answers.answerTolerate(a))
 	case plan.Evict:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.startCall(ctx, laneOfNamespace("Evict", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, c.answerEvict(a))
+		c.startCall(ctx, laneOfNamespace("Evict", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, c.answers.answerEvict(a))
 	case plan.Restart:
 		c.State.InFlight.BeginAction(key, "", until)
-		c.startCall(ctx, laneOfNamespace("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, c.answerRestart(a))
+		c.startCall(ctx, laneOfNamespace("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, c.answers.answerRestart(a))
 	case plan.DeletePod:
 		c.State.InFlight.BeginAction(key, "", until)
 		c.startCall(ctx, laneOfNamespace("DeletePod", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.reportFailure("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
@@ -212,14 +211,6 @@ func retryPause(n int, first, most time.Duration) time.Duration {
 		d *= 2
 	}
 	return min(d, most)
-}
-
-// drainCause is why a node is drained.
-func (c *Controller) drainCause(node string) plan.Code {
-	if cl := c.State.FindClaimByNode(node); cl != nil && cl.Is(lifecycle.Disrupted) {
-		return plan.Code(cl.Conditions[lifecycle.Disrupted].Reason)
-	}
-	return plan.Deleted
 }
 
 // provisionalClaim is how a claim looks until the API server shows it.

@@ -6,12 +6,20 @@ package controller
 import (
 	"errors"
 
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
+// actionAnswers takes the answers to calls in Kubernetes: what State is to show from then on, and what people are told.
+// Only the loop uses it.
+type actionAnswers struct {
+	edges
+	recorder *recorder
+}
+
 // answerUpdateClaim takes the answer to a write into a claim: it settles which slots the claim is shown with.
-func (c *Controller) answerUpdateClaim(a plan.UpdateClaim) func(*state.State, error) {
+func (aa *actionAnswers) answerUpdateClaim(a plan.UpdateClaim) func(*state.State, error) {
 	return func(s *state.State, err error) {
 		switch {
 		case !a.SetSlots:
@@ -23,17 +31,17 @@ func (c *Controller) answerUpdateClaim(a plan.UpdateClaim) func(*state.State, er
 			s.Overlay.DoubtSlots(a.Claim)
 		}
 		if err != nil {
-			c.recorder.recordFailure("update", "nodeclaim/"+a.Claim, a.Why, err)
+			aa.recorder.recordFailure("update", "nodeclaim/"+a.Claim, a.Why, err)
 		}
 	}
 }
 
 // answerBind takes the answer to a binding. A pod that is bound is shown so by the watch; one that is not is pending
 // again, and not bound by us any more where the API server does not accept it.
-func (c *Controller) answerBind(a plan.Bind) func(*state.State, error) {
+func (aa *actionAnswers) answerBind(a plan.Bind) func(*state.State, error) {
 	pod := a.Namespace + "/" + a.Pod
 	return func(s *state.State, err error) {
-		c.Metrics.countBinding(err)
+		aa.metrics.countBinding(err)
 		if err == nil {
 			return // it is bound, and the watch will show where
 		}
@@ -45,12 +53,12 @@ func (c *Controller) answerBind(a plan.Bind) func(*state.State, error) {
 		if hasDoneNothing(err) {
 			s.Overlay.DropBinding(pod, a.UID)
 		}
-		c.recorder.recordFailure("bind", "pod/"+pod, why, err)
+		aa.recorder.recordFailure("bind", "pod/"+pod, why, err)
 	}
 }
 
 // answerTolerate takes the answer to a toleration. A pod that may not be given one keeps no slot.
-func (c *Controller) answerTolerate(a plan.Tolerate) func(*state.State, error) {
+func (aa *actionAnswers) answerTolerate(a plan.Tolerate) func(*state.State, error) {
 	pod := a.Namespace + "/" + a.Pod
 	return func(s *state.State, err error) {
 		if err != nil {
@@ -60,34 +68,42 @@ func (c *Controller) answerTolerate(a plan.Tolerate) func(*state.State, error) {
 				s.Overlay.RefuseToleration(pod, a.UID)
 				why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: a.Why.Subject}
 			}
-			c.recorder.recordFailure("tolerate", "pod/"+pod, why, err)
+			aa.recorder.recordFailure("tolerate", "pod/"+pod, why, err)
 		}
 	}
 }
 
 // answerEvict takes the answer to an eviction.
-func (c *Controller) answerEvict(a plan.Evict) func(*state.State, error) {
+func (aa *actionAnswers) answerEvict(a plan.Evict) func(*state.State, error) {
 	return func(_ *state.State, err error) {
 		switch {
 		case err == nil:
-			c.Cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "Evicted from node "+a.Node+", which is being drained")
+			aa.cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "Evicted from node "+a.Node+", which is being drained")
 		case errors.Is(err, plan.ErrBlocked):
-			c.Cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
+			aa.cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
 		}
-		c.Metrics.countEviction(err)
+		aa.metrics.countEviction(err)
 		if err == nil {
-			c.Metrics.podsDrained.WithLabelValues(drainReason(c.drainCause(a.Node))).Inc()
+			aa.metrics.podsDrained.WithLabelValues(drainReason(aa.drainCause(a.Node))).Inc()
 		}
 	}
 }
 
 // answerRestart takes the answer to a rollout that was asked of a Deployment.
-func (c *Controller) answerRestart(a plan.Restart) func(*state.State, error) {
+func (aa *actionAnswers) answerRestart(a plan.Restart) func(*state.State, error) {
 	return func(_ *state.State, err error) {
 		if err != nil {
-			c.recorder.recordFailure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
+			aa.recorder.recordFailure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
 			return
 		}
-		c.Cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" makes its successor; node "+a.Node+" is drained when that is ready")
+		aa.cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" makes its successor; node "+a.Node+" is drained when that is ready")
 	}
+}
+
+// drainCause is why a node is drained.
+func (aa *actionAnswers) drainCause(node string) plan.Code {
+	if cl := aa.state.FindClaimByNode(node); cl != nil && cl.Is(lifecycle.Disrupted) {
+		return plan.Code(cl.Conditions[lifecycle.Disrupted].Reason)
+	}
+	return plan.Deleted
 }

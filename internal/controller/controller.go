@@ -5,8 +5,8 @@
 //
 // One goroutine, Run's, owns the State and alone decides; calls run in goroutines of their own (startCall) and hand what
 // came of them back to the loop as changes (Emit). recorder tells people, callLanes bound how many calls are under way,
-// passiveMode holds while another autoscaler is live; offerings, nodeClasses, driftChecker, capacityTeacher and
-// interruptionListener each see to one thing that the provider is asked.
+// passiveMode holds while another autoscaler is live; offerings, nodeClasses, instanceLister, driftChecker,
+// capacityTeacher, launcher and interruptionListener each see to one thing that the provider is asked.
 //
 // What holds:
 //   - A slow call delays only itself: calls that may hang together have a lane of their own.
@@ -131,14 +131,15 @@ type Controller struct {
 	faultyUntil   time.Time                                     // until then nothing is bought or moved, since deciding on it has failed
 	mem           decide.Memory
 	batch         batchWindow
-	listing       bool
-	listed        time.Time // when the last list was asked for
-	keeping       bool      // what was learned is being kept
-	kept          int       // of decide.Memory.LearnedChanges
+	keeping       bool // what was learned is being kept
+	kept          int  // of decide.Memory.LearnedChanges
 	recorder      *recorder
 	classes       *nodeClasses
 	offerings     *offerings
 	drift         *driftChecker
+	instances     *instanceLister
+	launcher      *launcher
+	answers       *actionAnswers
 	teacher       *capacityTeacher
 	interruptions *interruptionListener
 	readSince     time.Time // for how long the cluster has not been read
@@ -180,8 +181,11 @@ func New(c *Controller) *Controller {
 	e := newEdges(c)
 	c.classes = &nodeClasses{edges: e, recorder: c.recorder, ends: map[string]*classEnd{}, withoutFinalizer: map[string]bool{}}
 	c.offerings = &offerings{edges: e, classes: c.classes, onlyLooks: c.onlyLooks, byPool: map[string]*poolInfo{}}
+	c.launcher = &launcher{edges: e, classes: c.classes, lanes: c.lanes, offerings: c.offerings, recorder: c.recorder, isPassive: func() bool { return c.passive.Load() != nil }, lookAgain: func() { c.lookAgain = true }}
+	c.answers = &actionAnswers{edges: e, recorder: c.recorder}
 	c.drift = &driftChecker{edges: e, offerings: c.offerings}
 	c.teacher = &capacityTeacher{edges: e, offerings: c.offerings, taught: map[learned]int64{}}
+	c.instances = &instanceLister{edges: e, teacher: c.teacher, onlyLooks: c.onlyLooks}
 	c.interruptions = &interruptionListener{edges: e, lanes: c.lanes, offerings: c.offerings}
 	c.verify, c.decider = VerifyPlan, decide.Step
 	return c
@@ -278,7 +282,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	if c.shadow == nil {
 		c.updateDivision(snap.Pools)
 	}
-	sooner(c.listInstances(ctx, now, snap))
+	sooner(c.instances.listInstances(ctx, now, snap))
 	if d := c.passive.Load(); d != nil {
 		sooner(c.runPassiveStep(ctx, now, snap, d, solve))
 		c.Metrics.setClusterGauges(snap, now)
@@ -475,52 +479,3 @@ func (w *batchWindow) adaptTo(cfg Config, now time.Time, p plan.Plan) {
 
 // stream is how many pods must be bought for in about a second to be taken for a stream.
 const stream = 20
-
-// listInstances asks the cloud for its machines now and then, and soon where a claim's end waits for it: that of one which does not know its machine, or
-// whose machine may have gone before it. A drain may take hours, and is not waited for so.
-func (c *Controller) listInstances(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
-	every := c.Config.ListEvery
-	for _, cl := range snap.Claims {
-		if cl.Deleting.IsZero() || !now.Before(cl.Deleting.Add(time.Minute)) {
-			continue
-		}
-		if n := findNode(snap, cl); cl.ProviderID == "" || n != nil && !n.Ready {
-			every = time.Second
-			break
-		}
-	}
-	due := c.listed.Add(every)
-	if c.listing {
-		return time.Time{}
-	}
-	if now.Before(due) {
-		return due
-	}
-	c.listing, c.listed = true, now
-	looks := c.onlyLooks()
-	if !looks {
-		c.teacher.teachProvider(ctx, snap)
-	}
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
-		defer cancel()
-		if looks {
-			ctx = cloud.LookOnly(ctx)
-		}
-		list, err := c.Provider.List(ctx)
-		c.Metrics.countCall("List", time.Since(now), err)
-		c.Emit(func(s *state.State) {
-			c.listing = false
-			if err != nil {
-				c.Log.Warn("listing instances failed, trying again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
-				return
-			}
-			out := make([]*model.Instance, len(list))
-			for i := range list {
-				out[i] = &list[i]
-			}
-			s.SetInstances(out, now)
-		})
-	}()
-	return time.Time{}
-}

@@ -22,7 +22,7 @@ type edges struct {
 	ledger   *ledger.Ledger
 	metrics  *Metrics
 	log      *slog.Logger
-	config   Config
+	config   *Config
 	changes  chan<- state.Change          // to the loop
 	begin    func(time.Time, plan.Action) // begins an action; the loop's alone
 }
@@ -30,7 +30,7 @@ type edges struct {
 // newEdges returns those of a controller whose exported fields are set.
 func newEdges(c *Controller) edges {
 	return edges{
-		cluster: c.Cluster, provider: c.Provider, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, config: c.Config, changes: c.changes,
+		cluster: c.Cluster, provider: c.Provider, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, config: &c.Config, changes: c.changes,
 		begin: func(now time.Time, a plan.Action) { c.beginAction(c.base, now, a) },
 	}
 }

@@ -14,12 +14,23 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
+// launcher has the provider launch machines for NodeClaims. Only the loop uses it.
+type launcher struct {
+	edges
+	classes   *nodeClasses
+	lanes     *callLanes
+	offerings *offerings
+	recorder  *recorder
+	isPassive func() bool // another autoscaler is live: nothing more is launched
+	lookAgain func()      // has the next step come at once
+}
+
 // launchClaim buys a claim's machine and writes what was bought into the claim.
-func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.LaunchClaim) {
-	claim := c.State.FindClaim(a.Claim)
-	class := c.State.Pools.FindNodeClass(claim.ClassGroup, claim.ClassKind, claim.ClassName)
-	if class != nil && class.Deleting.IsZero() && !c.classes.ensureFinalizer(now, class) {
-		c.State.InFlight.BeginAction(a.Key(), state.ClaimObject(a.Claim), now.Add(100*time.Millisecond))
+func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.LaunchClaim) {
+	claim := la.state.FindClaim(a.Claim)
+	class := la.state.Pools.FindNodeClass(claim.ClassGroup, claim.ClassKind, claim.ClassName)
+	if class != nil && class.Deleting.IsZero() && !la.classes.ensureFinalizer(now, class) {
+		la.state.InFlight.BeginAction(a.Key(), state.ClaimObject(a.Claim), now.Add(100*time.Millisecond))
 		return
 	}
 	if class == nil || !class.Deleting.IsZero() {
@@ -27,19 +38,19 @@ func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.Laun
 		if class != nil { // what is made for it is about to go
 			f.Message = claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) is being deleted"
 		}
-		c.State.RecordLaunchFailure(a.UID, f)
-		c.State.InFlight.EndAction(a.Key())
-		c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, "NodeClassNotReady", f.Message)
-		c.lookAgain = true // not by Emit: the loop, which alone takes what is emitted, is the one that runs here
+		la.state.RecordLaunchFailure(a.UID, f)
+		la.state.InFlight.EndAction(a.Key())
+		la.cluster.Event("NodeClaim", "", a.Claim, a.UID, true, "NodeClassNotReady", f.Message)
+		la.lookAgain() // not by Emit: the loop, which alone takes what is emitted, is the one that runs here
 		return
 	}
 	req := launchRequest(claim, class)
 	if q := claim.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
-		req.Following = c.State.CountUnlaunched(q.Values[0])
+		req.Following = la.state.CountUnlaunched(q.Values[0])
 	}
 	key := a.Key()
-	lane := c.lanes.findLane(laneOfClass("Launch", claim), c.Config.Parallel)
-	work := c.Metrics.work.add(workClaims)
+	lane := la.lanes.findLane(laneOfClass("Launch", claim), la.config.Parallel)
+	work := la.metrics.work.add(workClaims)
 	go func() {
 		select {
 		case lane <- struct{}{}:
@@ -50,7 +61,7 @@ func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.Laun
 				work.drop()
 				return
 			}
-			if !c.stillWanted(ctx, a) {
+			if !la.stillWanted(ctx, a) {
 				work.drop()
 				<-lane
 				return
@@ -58,46 +69,46 @@ func (c *Controller) launchClaim(ctx context.Context, now time.Time, a plan.Laun
 		}
 		work.start()
 		defer func() { <-lane }()
-		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
+		cctx, cancel := context.WithTimeout(ctx, la.config.CallLimit)
 		defer cancel()
-		res := c.Provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
+		res := la.provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
 		work.end(res.Err, false)
-		c.Metrics.countCall("Create", time.Since(now), res.Err)
+		la.metrics.countCall("Create", time.Since(now), res.Err)
 		if res.Err != nil {
-			c.Emit(func(s *state.State) { c.takeLaunchFailure(s, a, res.Err) })
+			la.emit(func(s *state.State) { la.takeLaunchFailure(s, a, res.Err) })
 			return
 		}
 		if res.ProviderID == "" { // it is to come: the same is asked again until it has
-			c.Emit(func(s *state.State) {
+			la.emit(func(s *state.State) {
 				if s.InFlight.RecordFailure(key, func(n int) time.Time { return time.Now().Add(retryPause(n, 100*time.Millisecond, time.Second)) }) == 1 {
-					c.Log.Info("accepted", "nodeclaim", a.Claim, "class", class.Name)
-					c.offerings.refreshClassOfferings(class.Group, class.Kind, class.Name) // its group may have as many fewer now
+					la.log.Info("accepted", "nodeclaim", a.Claim, "class", class.Name)
+					la.offerings.refreshClassOfferings(class.Group, class.Kind, class.Name) // its group may have as many fewer now
 				}
 			})
 			return
 		}
 		u := launchUpdate(claim, res)
-		version, err := c.Cluster.UpdateClaim(cctx, u)
-		c.Emit(func(s *state.State) {
+		version, err := la.cluster.UpdateClaim(cctx, u)
+		la.emit(func(s *state.State) {
 			now := time.Now()
 			if err != nil {
-				c.recorder.recordFailure("launch", "nodeclaim/"+a.Claim, a.Why, err)
+				la.recorder.recordFailure("launch", "nodeclaim/"+a.Claim, a.Why, err)
 				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 50*time.Millisecond, 10*time.Second)) })
 				return
 			}
 			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
-			c.Log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
+			la.log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
 				"capacityType", res.CapacityType, "usdPerHour", formatUSD(res.PriceMicro), "priceModelled", res.Modelled)
-			c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
+			la.ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
 		})
 	}()
 }
 
 // stillWanted says whether a claim whose launch had to wait for its turn is still to be launched, and lets go of it if not.
-func (c *Controller) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
-	wanted, err := askLoop(ctx, c.changes, func(s *state.State) bool {
+func (la *launcher) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
+	wanted, err := askLoop(ctx, la.changes, func(s *state.State) bool {
 		have := s.FindClaim(a.Claim)
-		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero() && c.passive.Load() == nil
+		ok := have != nil && have.UID == a.UID && have.Deleting.IsZero() && !la.isPassive()
 		if !ok {
 			s.InFlight.EndAction(a.Key())
 		}
@@ -130,19 +141,19 @@ func launchUpdate(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
 	}
 }
 
-func (c *Controller) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err error) {
+func (la *launcher) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err error) {
 	now, kind := time.Now(), cloud.KindOf(err)
 	if cl := s.FindClaim(a.Claim); cl != nil && cl.UID == a.UID {
 		s.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
 	}
-	c.Metrics.countLaunchFailure(s.FindClaim(a.Claim), err)
-	c.Log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
-	c.Ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
+	la.metrics.countLaunchFailure(s.FindClaim(a.Claim), err)
+	la.log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
+	la.ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
 	reason := "LaunchFailed"
 	switch kind {
 	case cloud.InsufficientCapacity:
 		reason = "InsufficientCapacityError"
-		c.offerings.refreshOfferings()
+		la.offerings.refreshOfferings()
 		s.InFlight.EndAction(a.Key())
 	case cloud.NotReady, cloud.NotFound:
 		reason = "NodeClassNotReady"
@@ -154,5 +165,5 @@ func (c *Controller) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err e
 	default:
 		s.InFlight.RecordFailure(a.Key(), func(n int) time.Time { return now.Add(retryPause(n, 200*time.Millisecond, time.Minute)) })
 	}
-	c.Cluster.Event("NodeClaim", "", a.Claim, a.UID, true, reason, err.Error())
+	la.cluster.Event("NodeClaim", "", a.Claim, a.UID, true, reason, err.Error())
 }
