@@ -13,10 +13,17 @@ import (
 // ruinAndRecreate takes the machines that are used worst out of the plan, with a few others beside them, packs their
 // pods again, and keeps what is cheaper; again and again until the steps allowed are done or nothing more comes of
 // it.
+//
+// What it is for: NodePools with limits over a catalogue with nothing in proportion ("limits of odd" of the drawn
+// problems, seed 2), a plan 4.5 % dearer without it.
 func (p *Packing) ruinAndRecreate(batches []batch, until int64) []batch {
 	misses, enough := 0, p.lowerBound+problem.MulDiv(p.lowerBound, p.S.Policy.MaxGapPPM, 1_000_000)
 	for round := 0; p.S.Steps < until && misses < maxFruitlessRepairs && totalPrice(batches) > enough; round++ {
 		keep, out := p.ruinWorst(batches, round)
+		if len(keep) == 0 { // greedy has packed all of it already
+			misses++
+			continue
+		}
 		remaining := make([]int64, len(p.Demands))
 		for _, b := range out {
 			for _, it := range b.items {
