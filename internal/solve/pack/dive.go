@@ -10,6 +10,9 @@ import "slices"
 // that it has, and so on. Where there are few machines of many kinds most of the plan lies in fractions, and what
 // greedy packing buys for them all at once costs more. It ends when nothing is left, or so many steps are done: the
 // rest is packed greedily.
+//
+// What it is for: few machines of many kinds, such as for pods of just over half a machine (seed 3 of the drawn
+// problems over Karpenter's simulated catalogue), a plan 1.5 % dearer without it.
 func (t *master) dive(remaining []int64, until int64) (out []batch) {
 	p := t.p
 	t.smoothing = 0

@@ -51,7 +51,8 @@ const (
 )
 
 // tablePatterns makes the best patterns that the table finds of a machine, if any may be worth more than it costs:
-// the best of all, and the best with each demand in it.
+// the best of all, and the best with each demand in it. Without it the plan for openb's GPUs is 0.2 % dearer, some
+// drawn ones 0.8 %.
 func (p *Packing) tablePatterns(mi int, whole []int64, take func(*Pattern)) {
 	m, nd := p.Machines[mi], p.S.NumDims
 	price := m.AdjustedCost << CeilingShift
