@@ -101,6 +101,11 @@ type serviceMonitor struct {
 			Port     string `json:"port"`
 			Path     string `json:"path"`
 			Interval string `json:"interval"`
+
+			Relabelings []struct {
+				TargetLabel string `json:"targetLabel"`
+				Replacement string `json:"replacement"`
+			} `json:"relabelings"`
 		} `json:"endpoints"`
 	} `json:"spec"`
 }
@@ -274,6 +279,11 @@ func consistent(t *testing.T, objects []object) {
 	}
 	for _, o := range objects {
 		if m, ok := o.obj.(*serviceMonitor); ok {
+			for _, e := range m.Spec.Endpoints {
+				if len(e.Relabelings) != 1 || e.Relabelings[0].TargetLabel != "job" || e.Relabelings[0].Replacement != "karpenter" {
+					t.Errorf("servicemonitor relabels %+v; Karpenter's dashboards ask for job karpenter", e.Relabelings)
+				}
+			}
 			for k, v := range m.Spec.Selector.MatchLabels {
 				if svc.Labels[k] != v {
 					t.Errorf("servicemonitor selects %s=%s, the service has %q", k, v, svc.Labels[k])

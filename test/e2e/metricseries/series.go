@@ -9,6 +9,7 @@ package metricseries
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -160,7 +161,7 @@ func pod(app, cpu, memory string) corev1.PodTemplateSpec {
 
 // drift changes what NodePool batch gives its node, so that it is replaced.
 func (r *run) drift(ctx context.Context) error {
-	before, err := r.claims(ctx)
+	before, _, err := r.claims(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (r *run) drift(ctx context.Context) error {
 	if err := r.s.Patch(ctx, pools+"/batch", `{"spec":{"template":{"metadata":{"annotations":{"example.com/generation":"2"}}}}}`); err != nil {
 		return err
 	}
-	return r.waitForNodes(ctx, 3, before)
+	return r.waitForClaims(ctx, 3, before)
 }
 
 // consolidate leaves the node of batch empty and those of web half empty.
@@ -178,7 +179,7 @@ func (r *run) consolidate(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.waitForNodes(ctx, 1, nil)
+	return r.waitForClaims(ctx, 1, nil)
 }
 
 // interrupt has the cloud announce that it takes all nodes.
@@ -186,7 +187,7 @@ func (r *run) interrupt(ctx context.Context) error {
 	if !r.Interrupt {
 		return nil
 	}
-	before, err := r.claims(ctx)
+	before, _, err := r.claims(ctx)
 	if err != nil {
 		return err
 	}
@@ -198,7 +199,7 @@ func (r *run) interrupt(ctx context.Context) error {
 
 // deleteNode deletes a node as somebody would with kubectl.
 func (r *run) deleteNode(ctx context.Context) error {
-	before, err := r.claims(ctx)
+	before, _, err := r.claims(ctx)
 	if err != nil {
 		return err
 	}
@@ -208,57 +209,84 @@ func (r *run) deleteNode(ctx context.Context) error {
 	return r.waitForNodes(ctx, 1, before[:1])
 }
 
-func (r *run) claims(ctx context.Context) ([]karpv1.NodeClaim, error) {
+// claims returns the NodeClaims that are not being deleted, and how many are.
+func (r *run) claims(ctx context.Context) (staying []karpv1.NodeClaim, leaving int, err error) {
 	list, err := sandbox.Get[karpv1.NodeClaimList](ctx, r.s, claims)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return list.Items, nil
+	staying = slices.DeleteFunc(list.Items, func(c karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
+	return staying, len(list.Items) - len(staying), nil
 }
 
-// waitForNodes returns when there are so many NodeClaims, all initialized, none of these, and all pods run on their nodes.
+// waitForClaims returns when there are so many NodeClaims beside those being deleted, all initialized and none of these.
+func (r *run) waitForClaims(ctx context.Context, n int, gone []karpv1.NodeClaim) error {
+	return wait(ctx, func() (string, error) {
+		missing, _, err := r.missingClaims(ctx, n, gone)
+		return missing, err
+	})
+}
+
+// waitForNodes returns when there are so many NodeClaims, all initialized and none of these, and all pods run.
 func (r *run) waitForNodes(ctx context.Context, n int, gone []karpv1.NodeClaim) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	return wait(ctx, func() (string, error) {
+		missing, leaving, err := r.missingClaims(ctx, n, gone)
+		if err != nil || missing != "" {
+			return missing, err
+		}
+		if leaving > 0 {
+			return fmt.Sprintf("%d NodeClaims are being deleted", leaving), nil
+		}
+		pods, err := r.s.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return "", err
+		}
+		for _, p := range pods.Items {
+			if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil {
+				return "pod " + p.Name + " does not run", nil
+			}
+		}
+		return "", nil
+	})
+}
+
+// wait asks again and again what is missing until nothing is.
+func wait(ctx context.Context, ask func() (missing string, err error)) error {
+	limit := time.Now().Add(patience)
 	for {
-		wrong, err := r.whatIsMissing(ctx, n, gone)
-		if err == nil && wrong == "" {
+		missing, err := ask()
+		if err == nil && missing == "" {
 			return nil
+		}
+		if time.Now().After(limit) {
+			return errors.Join(fmt.Errorf("not within %s: %s", patience, missing), err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s: %v", context.Cause(ctx), wrong, err)
+			return ctx.Err()
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
 
-func (r *run) whatIsMissing(ctx context.Context, n int, gone []karpv1.NodeClaim) (string, error) {
-	all, err := r.claims(ctx)
+// missingClaims says what is wrong with the NodeClaims that stay, and how many are being deleted.
+func (r *run) missingClaims(ctx context.Context, n int, gone []karpv1.NodeClaim) (missing string, leaving int, err error) {
+	staying, leaving, err := r.claims(ctx)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
-	if len(all) != n {
-		return fmt.Sprintf("%d NodeClaims, not %d", len(all), n), nil
+	if len(staying) != n {
+		return fmt.Sprintf("%d NodeClaims, not %d", len(staying), n), leaving, nil
 	}
-	for _, c := range all {
+	for _, c := range staying {
 		if slices.ContainsFunc(gone, func(g karpv1.NodeClaim) bool { return g.UID == c.UID }) {
-			return "NodeClaim " + c.Name + " is still there", nil
+			return "NodeClaim " + c.Name + " is still there", leaving, nil
 		}
 		if !slices.ContainsFunc(c.Status.Conditions, func(x metav1.Condition) bool {
 			return x.Type == karpv1.ConditionInitialized && x.Status == metav1.ConditionTrue
 		}) {
-			return "NodeClaim " + c.Name + " is not initialized", nil
+			return "NodeClaim " + c.Name + " is not initialized", leaving, nil
 		}
 	}
-	pods, err := r.s.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return "", err
-	}
-	for _, p := range pods.Items {
-		if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil {
-			return "pod " + p.Name + " does not run", nil
-		}
-	}
-	return "", nil
+	return "", leaving, nil
 }
