@@ -146,10 +146,19 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, takeoverMap, poolEntry+name, err)
 	}
 	if have != nil && groupOf(have) != groupOf(want) {
+		// From now on pools are divided: should Karpenter stop in the middle, Dovetail does not take the others for its own.
+		if _, taken := classGroup(groupOf(have)); !taken && textOf(dig(have, "metadata", "annotations"), AnnotationManagedBy) == "" {
+			if err := t.annotate(ctx, have, rawObject{AnnotationManagedBy: "karpenter"}); err != nil {
+				return err
+			}
+		}
 		if err := t.quiesce(ctx, name, have, want); err != nil {
 			return err
 		}
 		t.Say("NodePool " + name + ": deleting it without its NodeClaims.")
+		if err := t.setOwners(ctx, name, ""); err != nil { // orphaning goes by what the garbage collector has seen so far
+			return err
+		}
 		if err := t.deleteOrphaning(ctx, have); err != nil {
 			return err
 		}
@@ -244,7 +253,7 @@ func (t *Takeover) deleteOrphaning(ctx context.Context, have rawObject) error {
 	}
 }
 
-// setOwners makes a pool the owner of its NodeClaims.
+// setOwners makes a pool the owner of its NodeClaims, or no pool where the uid is empty.
 func (t *Takeover) setOwners(ctx context.Context, pool, uid string) error {
 	claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
 	if err != nil {
@@ -255,6 +264,10 @@ func (t *Takeover) setOwners(ctx context.Context, pool, uid string) error {
 		err := t.update(ctx, t.Client.karpenter, "nodeclaims", name, func(c rawObject) bool {
 			owners, _ := dig(c, "metadata", "ownerReferences").([]any)
 			kept := slices.DeleteFunc(slices.Clone(owners), func(o any) bool { return textOf(o, "kind") == "NodePool" })
+			if uid == "" {
+				c["metadata"].(rawObject)["ownerReferences"] = kept
+				return len(kept) < len(owners)
+			}
 			if len(owners) == len(kept)+1 && slices.ContainsFunc(owners, func(o any) bool { return textOf(o, "uid") == uid }) {
 				return false
 			}

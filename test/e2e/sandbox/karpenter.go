@@ -8,11 +8,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 )
 
 // StartKarpenter runs Karpenter's own KWOK controller beside a sandbox that is up with --no-autoscaler: with the defaults
-// of its chart and what env adds, and the rights of the cluster's administrator, since its rights are not what is
+// of its chart and what env adds, without a lease unless that has DISABLE_LEADER_ELECTION=false, and the rights of the cluster's administrator, since its rights are not what is
 // compared. It launches the instance types of the file catalog and writes to the file log. stop ends it and returns when
 // it has ended.
 func (s *Sandbox) StartKarpenter(binary, catalog, log string, env ...string) (stop func(), err error) {
@@ -37,7 +38,11 @@ func (s *Sandbox) StartMeasuredKarpenter(binary, catalog, log string, env ...str
 		return nil, "", fmt.Errorf("make Karpenter's log: %w", err)
 	}
 	defer out.Close()
-	cmd := exec.Command(binary, "--disable-leader-election=true", "--metrics-port", ports[0], "--health-probe-port", ports[1], "--instance-types-file-path", catalog)
+	args := []string{"--disable-leader-election=true"}
+	if slices.Contains(env, "DISABLE_LEADER_ELECTION=false") {
+		args = nil
+	}
+	cmd := exec.Command(binary, append(args, "--metrics-port", ports[0], "--health-probe-port", ports[1], "--instance-types-file-path", catalog)...)
 	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(Admin)), env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
