@@ -86,9 +86,11 @@ func amendments() map[string][]amendment {
 			labelValues(spec+"labels"),
 			relaxedConditions(status+"conditions"),
 		),
-		"karpenter.kwok.sh_kwoknodeclasses.yaml": nil,
-		"karpenter.k8s.aws_ec2nodeclasses.yaml":  nil,
-		"dovetail.sh_nodegroupclasses.yaml":      nil,
+		"karpenter.sh_nodeoverlays.yaml":            nil,
+		"autoscaling.x-k8s.io_capacitybuffers.yaml": nil,
+		"karpenter.kwok.sh_kwoknodeclasses.yaml":    nil,
+		"karpenter.k8s.aws_ec2nodeclasses.yaml":     nil,
+		"dovetail.sh_nodegroupclasses.yaml":         nil,
 	}
 }
 

@@ -13,6 +13,7 @@ const Policy = `
 model < plan < solve < disrupt
 plan < lifecycle, verify
 model < forecast < decide
+model < nodeoverlay < state
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
 api, state, plan < kube
@@ -26,7 +27,7 @@ casetest
 `
 
 // Pure are the rooms between a Snapshot and a Plan, and what they ask.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "decide", "verify"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "decide", "verify", "nodeoverlay"}
 
 // Banned are import prefixes that pure rooms may not use, each with the reason.
 var Banned = map[string]string{

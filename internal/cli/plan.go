@@ -166,6 +166,9 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	}
 	shown.at("writing the plan")
 	p := reported(snap, &out)
+	for _, o := range s.Pools.ListNodeOverlays() {
+		p.Overlays = append(p.Overlays, report.Overlay{Name: o.Name, NotApplied: o.Verdict.NotApplied()})
+	}
 	p.Catalog, p.PricesAsOf, p.Skipped = cat.Name, cat.PricesAsOf, m.Skipped
 	p.Planned, p.Elapsed = time.Since(start), time.Since(began)
 	write := report.Text

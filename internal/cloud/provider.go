@@ -88,6 +88,10 @@ type LaunchRequest struct {
 	CapacityTypes []string
 	Requests      model.Resources
 
+	// Prices are what some of these offerings count as, in micro-dollars an hour, instead of what the provider takes them to cost:
+	// NodeOverlays say so. The cheapest is then the cheapest by these.
+	Prices map[OfferingKey]int64
+
 	// How the node has to look when it registers. The provider adds the labels of the offering it chose and the bootstrap
 	// taint karpenter.sh/unregistered:NoExecute.
 	NodeLabels    model.Labels
@@ -98,6 +102,14 @@ type LaunchRequest struct {
 	// Following is how many more launches from the same node group are about to be asked for, their claims being under way: a provider
 	// that serves several at once may wait a moment for them.
 	Following int
+}
+
+// PriceMicro is what an offering counts as for the request, in micro-dollars an hour.
+func (r *LaunchRequest) PriceMicro(instanceType string, o *model.Offering) int64 {
+	if v, ok := r.Prices[OfferingKey{InstanceType: instanceType, Zone: o.Zone, CapacityType: o.CapacityType}]; ok {
+		return v
+	}
+	return o.PriceMicro
 }
 
 // LaunchResult is what became of one request. With Err nil a machine was bought and the rest describes it.

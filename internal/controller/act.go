@@ -79,6 +79,10 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 			}
 			s.InFlight.EndAction(key) // decide compares with what the watch shows, and paces itself
 		})
+	case plan.UpdateNodeOverlay:
+		c.State.InFlight.BeginAction(key, state.NodeOverlayObject(a.Overlay), until)
+		c.startCall(ctx, "UpdateNodeOverlay", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeOverlay(ctx, a) },
+			c.recorder.reportFailure("update", "nodeoverlay/"+a.Overlay, a.Why))
 	case plan.UpdateNodeClass:
 		c.State.InFlight.BeginAction(key, state.NodeClassObject(a.Group, a.Kind, a.Name), until)
 		c.startCall(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {

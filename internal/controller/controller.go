@@ -54,6 +54,7 @@ type Cluster interface {
 	DeletePod(context.Context, plan.DeletePod) (uint64, error)
 	UpdatePool(context.Context, plan.UpdatePool) (uint64, error)
 	UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error)
+	UpdateNodeOverlay(context.Context, plan.UpdateNodeOverlay) (uint64, error)
 	// Claimed says whether an orphan that is about to be ended has a NodeClaim after all, as the API server knows it now.
 	Claimed(context.Context, plan.Terminate) (bool, error)
 	// Event tells the people who watch an object. kind is Pod, NodeClaim, Node, NodePool or EC2NodeClass; warn marks what needs attention.
@@ -275,6 +276,9 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	}
 	sooner(c.offerings.updateOfferings(ctx, now))
 	sooner(c.State.ExpireActions(now))
+	if c.passive.Load() == nil {
+		c.writeOverlayStatuses(ctx, now)
+	}
 	solve, more, at := c.checkDemand(now)
 	sooner(at)
 

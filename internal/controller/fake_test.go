@@ -294,6 +294,13 @@ func (b *bench) UpdatePool(context.Context, plan.UpdatePool) (uint64, error) {
 	return 0, nil
 }
 
+// UpdateNodeOverlay implements Cluster.
+func (b *bench) UpdateNodeOverlay(_ context.Context, a plan.UpdateNodeOverlay) (uint64, error) {
+	v := a.Conditions["ValidationSucceeded"]
+	b.note("overlay", a.Overlay+" "+v.Status+" "+v.Reason+": "+v.Message)
+	return 0, nil
+}
+
 // UpdateNodeClass implements Cluster.
 func (b *bench) UpdateNodeClass(_ context.Context, a plan.UpdateNodeClass) (uint64, error) {
 	switch {

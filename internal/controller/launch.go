@@ -33,10 +33,13 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 		la.state.InFlight.BeginAction(a.Key(), state.ClaimObject(a.Claim), now.Add(100*time.Millisecond))
 		return
 	}
-	if class == nil || !class.Deleting.IsZero() {
+	if class == nil || !class.Deleting.IsZero() || notReadyClass(class).Status != "" {
 		f := model.LaunchFailure{Kind: "NodeClassNotReady", Message: claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) does not exist"}
-		if class != nil { // what is made for it is about to go
+		switch {
+		case class != nil && !class.Deleting.IsZero(): // what is made for it is about to go
 			f.Message = claim.ClassKind + " " + claim.ClassName + " (spec.nodeClassRef) is being deleted"
+		case class != nil:
+			f.Message = notReadyClass(class).Message
 		}
 		la.state.RecordLaunchFailure(a.UID, f)
 		la.state.InFlight.EndAction(a.Key())
@@ -45,6 +48,9 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 		return
 	}
 	req := launchRequest(claim, class)
+	pool := la.state.Pools.FindPool(claim.Pool)
+	req.Prices = overlayPrices(pool, req.Types)
+	req.Requests = withoutOverlayResources(req.Requests, req.Types, la.state.Pools.ListNodeOverlays())
 	if q := claim.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
 		req.Following = la.state.CountUnlaunched(q.Values[0])
 	}
@@ -88,6 +94,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 			return
 		}
 		u := launchUpdate(claim, res)
+		withOverlayCapacity(pool, &u, res.InstanceType)
 		version, err := la.cluster.UpdateClaim(cctx, u)
 		la.emit(func(s *state.State) {
 			now := time.Now()

@@ -60,10 +60,14 @@ func (of *offerings) updateOfferings(ctx context.Context, now time.Time) time.Ti
 			of.askOfferings(ctx, now, p, class, info)
 			of.state.Pools.SetClassGeneration(p.Name, class.Generation)
 		}
-		if len(info.types) > 0 && !shareTypes(info.types, p.Types) {
+		if len(info.types) > 0 && !shareTypes(info.types, of.state.Pools.OfferedTypes(p.Name)) {
 			of.state.Pools.SetTypes(p.Name, info.types)
 		}
-		of.state.Pools.SetReady(p.Name, info.problem.Status == "", info.problem)
+		problem := info.problem
+		if problem.Status == "" {
+			problem = notReadyClass(class)
+		}
+		of.state.Pools.SetReady(p.Name, problem.Status == "", problem)
 		if !info.due.IsZero() && !info.asking && (next.IsZero() || info.due.Before(next)) {
 			next = info.due
 		}
@@ -78,6 +82,20 @@ func (of *offerings) updateOfferings(ctx context.Context, now time.Time) time.Ti
 
 // notAsked is why nothing can be bought from a pool of whose node class nothing is known.
 var notAsked = model.Condition{Status: "False", Reason: "NodeClassReadinessUnknown", Message: "the provider has not been asked yet"}
+
+// notReadyClass is why nothing may be launched with a node class, as its written condition Ready says, whoever wrote it;
+// an empty status: it may.
+func notReadyClass(class *state.NodeClass) model.Condition {
+	ready := class.Conditions["Ready"]
+	if ready.Status != "False" {
+		return model.Condition{}
+	}
+	text := class.Kind + " " + class.Name + " is not Ready: " + ready.Reason
+	if ready.Message != "" {
+		text += ": " + ready.Message
+	}
+	return model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: text}
+}
 
 // isOfClass says whether what is known of a pool is of this class, of whatever generation.
 func (i *poolInfo) isOfClass(class *state.NodeClass) bool {

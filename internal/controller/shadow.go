@@ -182,6 +182,11 @@ func (readOnlyCluster) UpdatePool(context.Context, plan.UpdatePool) (uint64, err
 	return 0, errReadOnly
 }
 
+// UpdateNodeOverlay implements Cluster.
+func (readOnlyCluster) UpdateNodeOverlay(context.Context, plan.UpdateNodeOverlay) (uint64, error) {
+	return 0, errReadOnly
+}
+
 // UpdateNodeClass implements Cluster.
 func (readOnlyCluster) UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error) {
 	return 0, errReadOnly

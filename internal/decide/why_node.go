@@ -45,7 +45,11 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		return true
 	}
 	if u.PriceMicro >= 0 {
-		addFact(a, "price", formatDollars(u.PriceMicro)+" an hour")
+		price := formatDollars(u.PriceMicro) + " an hour"
+		if o := disrupt.NodeOffering(u.Pool, n.Labels); o != nil && o.PriceOverlay != "" {
+			price += ", set by NodeOverlay " + o.PriceOverlay + "; the list price is " + formatDollars(o.ListPriceMicro)
+		}
+		addFact(a, "price", price)
 	}
 	addFact(a, "pods to move", strconv.Itoa(len(u.Pods)))
 	if u.CommandID != "" {
@@ -204,7 +208,7 @@ func describeCommand(alt *plan.Alternative, m *disrupt.Command) {
 	alt.Standing, alt.NowMicro, alt.NewMicro, alt.OnceMicro = m.PodsOnExisting, m.OldMicroPerHour, m.NewMicroPerHour, m.CostMicro
 	for i := range m.Replacements {
 		n := &m.Replacements[i]
-		x := plan.Machine{Pool: n.Pool, Type: n.Type.Name, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro}
+		x := plan.Machine{Pool: n.Pool, Type: n.Type.Name, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro, PriceOverlay: n.Offering.PriceOverlay}
 		at := slices.IndexFunc(alt.Machines, func(y plan.Machine) bool { return y.Pool == x.Pool && y.Offering() == x.Offering() })
 		if at < 0 {
 			alt.Machines, at = append(alt.Machines, x), len(alt.Machines)

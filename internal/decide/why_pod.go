@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -115,6 +116,15 @@ func withColon(s string) string {
 	return ": " + s
 }
 
+// priceOverlayOf is the NodeOverlay that sets a claim's price; empty: none does.
+func priceOverlayOf(c plan.CreateClaim) string {
+	o := disrupt.NodeOffering(c.Pool, model.Labels{model.LabelInstanceType: c.Type, model.LabelZone: c.Zone, model.LabelCapacityType: c.CapacityType})
+	if o == nil {
+		return ""
+	}
+	return o.PriceOverlay
+}
+
 // podOutcome is where a pending pod would go now, or why nowhere.
 func (ex *explanation) podOutcome(p *model.Pod) (*plan.Alternative, []plan.Reason) {
 	out := WhatIf(ex.s, ex.now, ex.pol)
@@ -132,7 +142,8 @@ func (ex *explanation) podOutcome(p *model.Pod) (*plan.Alternative, []plan.Reaso
 		for _, x := range out.Actions {
 			if c, ok := x.(plan.CreateClaim); ok && d.Outcome == plan.OnNew && c.Name == d.Target {
 				alt.Pool, alt.NewMicro, alt.Pods = c.Pool.Name, c.PriceMicro, len(c.Pods)
-				alt.Machines = append(alt.Machines, plan.Machine{Pool: c.Pool.Name, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType, PriceMicro: c.PriceMicro, Count: 1})
+				alt.Machines = append(alt.Machines, plan.Machine{Pool: c.Pool.Name, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType, PriceMicro: c.PriceMicro,
+					PriceOverlay: priceOverlayOf(c), Count: 1})
 			}
 		}
 		return &alt, nil

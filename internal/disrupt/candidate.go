@@ -93,21 +93,30 @@ func HasWorkloadPods(n *model.Node) bool {
 // nodePriceMicro is what a node with these labels costs in its pool, in micro-dollars an hour; -1 when its instance
 // type or offering is no longer there. A node from a reservation that has ended costs its on-demand price.
 func nodePriceMicro(p *model.NodePool, l model.Labels) int64 {
+	if o := NodeOffering(p, l); o != nil {
+		return o.PriceMicro
+	}
+	return -1
+}
+
+// NodeOffering is what a node with these labels is priced as in its pool; nil when its instance type or offering is no
+// longer there. The result must not be changed.
+func NodeOffering(p *model.NodePool, l model.Labels) *model.Offering {
 	t := FindInstanceType(p, l[model.LabelInstanceType])
 	if t == nil {
-		return -1
+		return nil
 	}
-	onDemand := int64(-1)
+	var onDemand *model.Offering
 	for i := range t.Offerings {
 		o := &t.Offerings[i]
 		if o.Zone != l[model.LabelZone] {
 			continue
 		}
 		if o.CapacityType == l[model.LabelCapacityType] {
-			return o.PriceMicro
+			return o
 		}
 		if o.CapacityType == model.OnDemand && l[model.LabelCapacityType] == model.Reserved {
-			onDemand = o.PriceMicro
+			onDemand = o
 		}
 	}
 	return onDemand

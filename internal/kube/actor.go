@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -300,6 +301,14 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 	}
 	maps.Copy(out.Annotations, p.Annotations)
 	maps.Copy(out.Annotations, c.Annotations)
+	for _, t := range c.Types {
+		if slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.PriceOverlay != "" }) {
+			out.Annotations[karpv1alpha1.AnnotationPriceOverlayApplied] = "true"
+		}
+		if len(t.CapacityOverlays) > 0 {
+			out.Annotations[karpv1alpha1.AnnotationCapacityOverlayApplied] = "true"
+		}
+	}
 	out.Annotations[karpv1.AnnotationNodePoolHash] = p.Hash
 	out.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.NodePoolHashVersion
 	if c.Reserved {

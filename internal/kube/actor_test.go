@@ -271,6 +271,41 @@ func TestPoolAndClass(t *testing.T) {
 	w.until("class not ready", func(s *state.State) bool { return class(s).Conditions["Ready"].Status == "False" })
 }
 
+// A NodeOverlay comes through the watch and its conditions are written, by the controller's own rights.
+func TestOverlayStatus(t *testing.T) {
+	p := newPlane(t)
+	w := p.watch(t)
+	if err := kubectl([]byte(`{"apiVersion":"karpenter.sh/v1alpha1","kind":"NodeOverlay","metadata":{"name":"committed"},"spec":{"weight":5,
+		"priceAdjustment":"-10%","capacity":{"example.com/fuse":"3"},"requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand"]}]}}`),
+		"create", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	overlay := func(s *state.State) *state.NodeOverlay {
+		for _, o := range s.Pools.ListNodeOverlays() {
+			if o.Name == "committed" {
+				return o
+			}
+		}
+		return nil
+	}
+	w.until("the overlay", func(s *state.State) bool { return overlay(s) != nil })
+	o := overlay(w.s)
+	if o.Weight != 5 || o.Price.Apply(100) != 90 || len(o.Capacity) != 1 || o.Capacity[0].Amount != 3 || o.Invalid != "" || len(o.Requirements) != 1 {
+		t.Fatalf("came as %+v", o)
+	}
+	u := plan.UpdateNodeOverlay{Overlay: o.Name, UID: o.UID, Conditions: map[string]model.Condition{
+		"ValidationSucceeded": {Status: "False", Reason: "Conflict", Message: "with another"}, "Ready": {Status: "False", Reason: "UnhealthyDependents"}}}
+	v := must(p.actor.UpdateNodeOverlay(p.ctx, u))(t)
+	w.until("its conditions", func(s *state.State) bool { return overlay(s).Conditions["ValidationSucceeded"].Reason == "Conflict" })
+	if again := must(p.actor.UpdateNodeOverlay(p.ctx, u))(t); again != v {
+		t.Fatalf("a change that changes nothing made version %d of %d", again, v)
+	}
+	if err := kubectl(nil, "delete", "nodeoverlay", "committed"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("its end", func(s *state.State) bool { return overlay(s) == nil })
+}
+
 // A node class that people made gets its provider's finalizer, keeps everybody else's, and goes when ours goes last. Of finalizers the
 // controller's identity may touch that one only.
 func TestClassFinalizer(t *testing.T) {

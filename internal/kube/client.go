@@ -30,6 +30,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 )
@@ -43,6 +44,7 @@ var scheme = func() *runtime.Scheme {
 	utilruntime.Must(storagev1.AddToScheme(s))
 	utilruntime.Must(coordinationv1.AddToScheme(s))
 	utilruntime.Must(karpv1.AddToScheme(s))
+	utilruntime.Must(karpv1alpha1.AddToScheme(s))
 	utilruntime.Must(karpv1alpha5.AddToScheme(s))
 	utilruntime.Must(kwokv1alpha1.AddToScheme(s))
 	utilruntime.Must(awsv1.AddToScheme(s))
@@ -69,7 +71,7 @@ type Client struct {
 	core, apps, policy, storage       rest.Interface
 	coordination                      rest.Interface
 	karpenter, provisioner, kwok, aws rest.Interface
-	dovetail                          rest.Interface
+	dovetail, karpenterAlpha          rest.Interface
 	nodes                             objects[*corev1.Node]
 	claims                            objects[*karpv1.NodeClaim]
 	pools                             objects[*karpv1.NodePool]
@@ -77,6 +79,7 @@ type Client struct {
 	ec2Classes                        objects[*awsv1.EC2NodeClass]
 	groupClasses                      objects[*dovetailv1alpha1.NodeGroupClass]
 	provisioners                      objects[*karpv1alpha5.Provisioner]
+	overlays                          objects[*karpv1alpha1.NodeOverlay]
 	claimsOfPods                      objects[*corev1.PersistentVolumeClaim]
 	volumes                           objects[*corev1.PersistentVolume]
 	storageClasses                    objects[*storagev1.StorageClass]
@@ -128,6 +131,7 @@ func connect(ctx context.Context, config *rest.Config) (*Client, error) {
 		{storagev1.SchemeGroupVersion, true, &c.storage},
 		{coordinationv1.SchemeGroupVersion, true, &c.coordination},
 		{karpv1.GroupVersion, false, &c.karpenter},
+		{karpv1alpha1.GroupVersion, false, &c.karpenterAlpha},
 		{karpv1alpha5.GroupVersion, false, &c.provisioner},
 		{kwokv1alpha1.GroupVersion, false, &c.kwok},
 		{awsv1.GroupVersion, false, &c.aws},

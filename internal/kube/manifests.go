@@ -22,6 +22,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -97,7 +98,7 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 			m.Skipped = append(m.Skipped, kind+" "+o.Name)
 		}
 	case *corev1.Pod, *corev1.Node, *corev1.Namespace, *corev1.ReplicationController, *appsv1.DaemonSet, *appsv1.Deployment, *appsv1.ReplicaSet,
-		*appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget, *karpv1.NodePool, *karpv1.NodeClaim,
+		*appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget, *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay,
 		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *karpv1alpha5.Provisioner:
 		k := kind + " " + key(x)
 		if i, ok := m.at[k]; ok {
@@ -201,6 +202,8 @@ func (m *Manifests) Feed(s *state.State) {
 			s.Pools.SetPool(t.NodePool(o))
 		case *karpv1.NodeClaim:
 			s.SetClaim(t.NodeClaim(o), version(o.ResourceVersion))
+		case *karpv1alpha1.NodeOverlay:
+			s.Pools.SetNodeOverlay(t.NodeOverlay(o))
 		case *kwokv1alpha1.KWOKNodeClass:
 			s.Pools.SetNodeClass(t.KWOKNodeClass(o))
 		case *awsv1.EC2NodeClass:

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -58,6 +59,8 @@ func check(obj runtime.Object) (field, why string) {
 		for i := range o.Spec.Requirements {
 			c.requirement(fmt.Sprintf("spec.requirements[%d]", i), &o.Spec.Requirements[i])
 		}
+	case *karpv1alpha1.NodeOverlay:
+		c.field, c.why = checkNodeOverlay(o)
 	case *karpv1alpha5.Provisioner:
 		pool, _, _ := TranslateProvisioner(o)
 		c.pool(pool)

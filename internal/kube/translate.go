@@ -678,7 +678,8 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 		Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Labels: n.Labels, Annotations: n.Annotations,
 		Taints: taints(n.Spec.Taints), Capacity: t.resources(n.Status.Capacity, 0), Allocatable: t.resources(n.Status.Allocatable, 0),
 		Phase: string(n.Status.Phase), Created: n.CreationTimestamp.Time, HasFinalizer: slices.Contains(n.Finalizers, karpv1.FinalizerTermination),
-		Conditions: make(map[string]model.Condition, len(n.Status.Conditions)),
+		HasOtherFinalizers: slices.ContainsFunc(n.Finalizers, func(f string) bool { return f != karpv1.FinalizerTermination }),
+		Conditions:         make(map[string]model.Condition, len(n.Status.Conditions)),
 	}
 	if n.DeletionTimestamp != nil {
 		out.Deleting = n.DeletionTimestamp.Time

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -332,6 +333,10 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	if err != nil {
 		return nil, err
 	}
+	hasOverlays, err := c.serves(ctx, karpv1alpha1.GroupVersion, "nodeoverlays")
+	if err != nil {
+		return nil, err
+	}
 	classes, err := c.servedClasses(ctx)
 	if err != nil {
 		return nil, err
@@ -356,6 +361,9 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 			return
 		}
 		var rest sync.WaitGroup
+		if hasOverlays {
+			w.followNodeOverlays(ctx, &rest)
+		}
 		w.followRest(ctx, &rest, hasProvisioners, classes)
 		waitFor(ctx, &rest)
 	}()

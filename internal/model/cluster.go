@@ -26,6 +26,7 @@ type Node struct {
 	Deleting              time.Time        // zero: not being deleted
 	Claim                 string           // NodeClaim it belongs to (same provider id); empty: not ours
 	HasFinalizer          bool             // karpenter.sh/termination
+	HasOtherFinalizers    bool             // somebody else's: without ours the object stays all the same
 	CSILimits             map[string]int64 // attach limit by driver, from CSINode; absent: no limit known
 	Attached              []Attachment     // volumes that are attached to it or being detached, by name
 	Conditions            map[string]Condition
@@ -75,6 +76,9 @@ type InstanceType struct {
 	CSILimits   map[string]int64 // expected attach limit by CSI driver; absent: none known
 	Boots       string           // the image that machines of it boot from; empty: not known
 
+	// CapacityOverlays are the NodeOverlays that add extended resources to Capacity and Allocatable, by name.
+	CapacityOverlays []string
+
 	// Promised is what the provider says is allocatable, where machines of the type came with less: then Allocatable is what those had.
 	Promised Resources
 }
@@ -89,6 +93,9 @@ type Offering struct {
 	Remaining    int64  // for reserved capacity and node groups: how many more can be had; negative: not limited
 	Most         int64  // of a node group: how many machines it may have; 0: not known
 	Modelled     bool   // the price is a model's, not a published one; said wherever it is shown
+
+	PriceOverlay   string // the NodeOverlay that sets PriceMicro; empty: it is the provider's price
+	ListPriceMicro int64  // with PriceOverlay: the provider's price
 }
 
 // Capacity types.

@@ -161,6 +161,19 @@ type UpdateNodeClass struct {
 	Why               Reason
 }
 
+// UpdateNodeOverlay writes a NodeOverlay's conditions; their Since is ignored: set when the status changes.
+type UpdateNodeOverlay struct {
+	Overlay, UID string
+	Conditions   map[string]model.Condition
+	Why          Reason
+}
+
+// Key implements Action.
+func (a UpdateNodeOverlay) Key() string { return "overlay/" + a.UID }
+
+// Because implements Action.
+func (a UpdateNodeOverlay) Because() Reason { return a.Why }
+
 // Key implements Action.
 func (a UpdatePool) Key() string { return "pool/" + a.UID }
 

@@ -112,7 +112,8 @@ type Machine struct {
 	Type         string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
-	PriceMicro   int64  `json:"priceMicroUSDPerHour"` // of one
+	PriceMicro   int64  `json:"priceMicroUSDPerHour"`   // of one
+	PriceOverlay string `json:"priceOverlay,omitempty"` // the NodeOverlay that sets the price
 	Count        int    `json:"count"`
 }
 

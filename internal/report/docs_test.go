@@ -65,8 +65,9 @@ func TestDocumented(t *testing.T) {
 	var strict struct {
 		NodeClaims []struct {
 			NodePool, InstanceType, Zone, CapacityType string
-			PricePerHour                               float64
-			InstanceTypes, Pods                        []string
+			PricePerHour, ListPricePerHour             float64
+			PriceOverlay                               string
+			InstanceTypes, Pods, CapacityOverlays      []string
 			Requests, Allocatable                      map[string]string
 		}
 		Existing []struct {
@@ -81,6 +82,10 @@ func TestDocumented(t *testing.T) {
 			NewPerHour, PremiumPerHour, LowerBoundPerHour, Gap float64
 			ProvenBy                                           string
 			Unpriced                                           []string
+		}
+		NodeOverlays []struct {
+			Name, Message string
+			Applied       bool
 		}
 		Stats struct {
 			Pods, Classes, Offerings, Tier int

@@ -18,7 +18,7 @@ import (
 func JSON(w io.Writer, p *Plan) error {
 	out := wirePlan{
 		NodeClaims: make([]wireClaim, 0, len(p.New)), Existing: make([]wireStanding, 0, len(p.Existing)),
-		Unschedulable: wirePods(p.Refused), Ignored: wirePods(p.Ignored),
+		NodeOverlays: make([]wireOverlay, 0, len(p.Overlays)), Unschedulable: wirePods(p.Refused), Ignored: wirePods(p.Ignored),
 		Cost: wireCost{
 			NewPerHour: dollars(p.Cost.NewMicroPerHour), PremiumPerHour: dollars(p.Cost.PremiumMicroPerHour), LowerBoundPerHour: dollars(p.Cost.BoundMicroPerHour),
 			Gap: dollars(p.Cost.Gap()), ProvenBy: p.Cost.ProvenBy, Unpriced: append([]string{}, p.Cost.Unpriced...),
@@ -29,13 +29,20 @@ func JSON(w io.Writer, p *Plan) error {
 		m := &p.New[i]
 		c := wireClaim{
 			NodePool: m.Pool, InstanceType: m.Type.Name, Zone: m.Offering.Zone, CapacityType: m.Offering.CapacityType,
-			PricePerHour: dollars(m.PriceMicro), InstanceTypes: make([]string, len(m.Choices)), Pods: names(m.Pods),
+			PricePerHour: dollars(m.PriceMicro), ListPricePerHour: dollars(m.PriceMicro), PriceOverlay: m.Offering.PriceOverlay,
+			CapacityOverlays: append([]string{}, m.Type.CapacityOverlays...), InstanceTypes: make([]string, len(m.Choices)), Pods: names(m.Pods),
 			Requests: amounts(m.Requests, p.ResourceNames), Allocatable: amounts(m.Type.Allocatable, p.ResourceNames),
+		}
+		if m.Offering.PriceOverlay != "" {
+			c.ListPricePerHour = dollars(m.Offering.ListPriceMicro)
 		}
 		for j, t := range m.Choices {
 			c.InstanceTypes[j] = t.Name
 		}
 		out.NodeClaims = append(out.NodeClaims, c)
+	}
+	for _, o := range p.Overlays {
+		out.NodeOverlays = append(out.NodeOverlays, wireOverlay{Name: o.Name, Applied: o.NotApplied == "", Message: o.NotApplied})
 	}
 	for _, s := range p.Existing {
 		out.Existing = append(out.Existing, wireStanding{Node: s.Node, Pods: names(s.Pods)})
@@ -52,19 +59,29 @@ type wirePlan struct {
 	Unschedulable []wirePod      `json:"unschedulable"`
 	Ignored       []wirePod      `json:"ignored"`
 	Cost          wireCost       `json:"cost"`
+	NodeOverlays  []wireOverlay  `json:"nodeOverlays"`
 	Stats         wireStats      `json:"stats"`
 }
 
+type wireOverlay struct {
+	Name    string `json:"name"`
+	Applied bool   `json:"applied"`
+	Message string `json:"message"`
+}
+
 type wireClaim struct {
-	NodePool      string            `json:"nodePool"`
-	InstanceType  string            `json:"instanceType"`
-	Zone          string            `json:"zone"`
-	CapacityType  string            `json:"capacityType"`
-	PricePerHour  dollars           `json:"pricePerHour"`
-	InstanceTypes []string          `json:"instanceTypes"`
-	Pods          []string          `json:"pods"`
-	Requests      map[string]string `json:"requests"`
-	Allocatable   map[string]string `json:"allocatable"`
+	NodePool         string            `json:"nodePool"`
+	InstanceType     string            `json:"instanceType"`
+	Zone             string            `json:"zone"`
+	CapacityType     string            `json:"capacityType"`
+	PricePerHour     dollars           `json:"pricePerHour"`
+	ListPricePerHour dollars           `json:"listPricePerHour"`
+	PriceOverlay     string            `json:"priceOverlay"`
+	CapacityOverlays []string          `json:"capacityOverlays"`
+	InstanceTypes    []string          `json:"instanceTypes"`
+	Pods             []string          `json:"pods"`
+	Requests         map[string]string `json:"requests"`
+	Allocatable      map[string]string `json:"allocatable"`
 }
 
 type wireStanding struct {

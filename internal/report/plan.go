@@ -23,6 +23,7 @@ type Plan struct {
 	Existing []Standing         // by name
 	Refused  []plan.PodDecision // by namespace and name, each with a reason a pool at least
 	Ignored  []plan.PodDecision // pods that are not to be placed by anybody but somebody else, each with the reason
+	Overlays []Overlay          // by name
 	Cost     plan.Cost
 	Stats    plan.Stats
 
@@ -31,6 +32,12 @@ type Plan struct {
 	Skipped    []string
 	Planned    time.Duration // what planning and checking took
 	Elapsed    time.Duration // what all took, reading included
+}
+
+// Overlay is a NodeOverlay that the plan was made with.
+type Overlay struct {
+	Name       string
+	NotApplied string // why it has no effect; empty: it has
 }
 
 // Machine is one to be bought.

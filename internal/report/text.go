@@ -66,7 +66,8 @@ func (t *text) rows() []*row {
 	var out []*row
 	for i := range t.p.New {
 		m := &t.p.New[i]
-		k := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%d\x00%d\x00%s", m.Pool, m.Type.Name, m.Offering.Zone, m.Offering.CapacityType, m.PriceMicro, len(m.Choices), strings.Join(m.Zones, " "))
+		k := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%d\x00%d\x00%s\x00%s", m.Pool, m.Type.Name, m.Offering.Zone, m.Offering.CapacityType, m.PriceMicro, len(m.Choices),
+			strings.Join(m.Zones, " "), m.Offering.PriceOverlay)
 		r := at[k]
 		if r == nil {
 			r = &row{first: m}
@@ -113,6 +114,12 @@ func (t *text) launch() {
 			what += "; " + count(n, "other instance type") + " would fit"
 		}
 		table.note("       " + what)
+		if o := m.Offering.PriceOverlay; o != "" {
+			table.note("       price set by NodeOverlay " + o + "; the list price is " + usd(m.Offering.ListPriceMicro) + "/h")
+		}
+		if o := m.Type.CapacityOverlays; len(o) > 0 {
+			table.note("       resources added by NodeOverlay " + strings.Join(o, ", "))
+		}
 	}
 	table.write(&t.b)
 	t.line("")
@@ -254,6 +261,11 @@ func (t *text) summary() {
 		from = ", prices from " + p.Catalog + with(" as of ", p.PricesAsOf, "")
 	}
 	add("Input", "%s in %s, %s%s", count(p.Stats.Pods, "pod"), count(p.Stats.Classes, "class"), count(p.Stats.Offerings, "offering"), from)
+	for _, o := range p.Overlays {
+		if o.NotApplied != "" {
+			add("NodeOverlay "+o.Name, "not applied: %s", o.NotApplied)
+		}
+	}
 	more := ""
 	if p.Stats.Truncated {
 		more = "; stopped at the work limit before the target gap was reached"

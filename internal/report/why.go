@@ -151,7 +151,8 @@ func alternative(a *plan.Alternative) string {
 		if m.Count > 1 {
 			each = " each"
 		}
-		machines = append(machines, fmt.Sprintf("%d × %s in %s (%s) of NodePool %s for %s/h%s", m.Count, m.Type, or(m.Zone, "any zone"), m.CapacityType, m.Pool, shortUSD(m.PriceMicro), each))
+		machines = append(machines, fmt.Sprintf("%d × %s in %s (%s) of NodePool %s for %s/h%s", m.Count, m.Type, or(m.Zone, "any zone"), m.CapacityType, m.Pool, shortUSD(m.PriceMicro), each+
+			with(" (price set by NodeOverlay ", m.PriceOverlay, ")")))
 	}
 	launched := strings.Join(machines, ", ")
 	s := ""

@@ -6,6 +6,7 @@ package state
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -14,10 +15,13 @@ import (
 )
 
 // Pools are the NodePools and the node classes that they name: what may be bought, and how. A pool is shown with what
-// its provider offers it and with its node class's scaling, neither of which is in the NodePool object.
+// its provider offers it, NodeOverlays applied, and with its node class's scaling, neither of which is in the NodePool
+// object.
 type Pools struct {
-	pools       table[*model.NodePool] // by name
-	nodeClasses table[*NodeClass]      // by nodeClassKey
+	pools       table[*model.NodePool]  // by name
+	nodeClasses table[*NodeClass]       // by nodeClassKey
+	overlays    table[*NodeOverlay]     // by name
+	offered     map[string]offeredTypes // by pool
 
 	inFlight *InFlight
 	counts   *ChangeCounts
@@ -54,6 +58,8 @@ func newPools(inFlight *InFlight, counts *ChangeCounts) *Pools {
 		nodeClasses: newTable(func(a, b *NodeClass) int {
 			return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 		}),
+		overlays: newTable(func(a, b *NodeOverlay) int { return strings.Compare(a.Name, b.Name) }),
+		offered:  map[string]offeredTypes{},
 		inFlight: inFlight, counts: counts,
 	}
 }
@@ -62,7 +68,8 @@ func newPools(inFlight *InFlight, counts *ChangeCounts) *Pools {
 // known before are kept.
 func (t *Pools) SetPool(p *model.NodePool) {
 	q := *p
-	if old := t.FindPool(p.Name); old != nil && old.UID == p.UID {
+	old := t.FindPool(p.Name)
+	if old != nil && old.UID == p.UID {
 		if q.Types == nil {
 			q.Types = old.Types
 		}
@@ -73,23 +80,33 @@ func (t *Pools) SetPool(p *model.NodePool) {
 	if c := t.FindNodeClass(q.ClassGroup, q.ClassKind, q.ClassName); c != nil {
 		q.Scaling = c.Scaling
 	}
+	if q.Types != nil && p.Types != nil {
+		t.offered[p.Name] = offeredTypes{p.UID, p.Types}
+	}
 	t.pools.set(p.Name, &q)
 	t.counts.Supply++
+	if old == nil || old.UID != p.UID || p.Types != nil || !maps.Equal(old.Labels, q.Labels) {
+		t.applyOverlays()
+	}
 }
 
 // DeletePool forgets a NodePool by name.
 func (t *Pools) DeletePool(name string) {
 	t.pools.delete(name)
+	delete(t.offered, name)
 	t.counts.Supply++
+	t.applyOverlays()
 }
 
 // SetTypes gives a pool what its provider offers it. Nothing happens where there is no pool of this name.
 func (t *Pools) SetTypes(name string, types []*model.InstanceType) {
 	if old := t.FindPool(name); old != nil {
+		t.offered[name] = offeredTypes{old.UID, types}
 		q := *old
 		q.Types = types
 		t.pools.set(name, &q)
 		t.counts.Supply++
+		t.applyOverlays()
 	}
 }
 

@@ -29,6 +29,8 @@ func kinds(t *testing.T) []kind {
 		{"NodePool", "karpenter.sh_nodepools.yaml", karpenterapis.NodePoolCRD},
 		{"NodeClaim", "karpenter.sh_nodeclaims.yaml", karpenterapis.NodeClaimCRD},
 		{"KWOKNodeClass", "karpenter.kwok.sh_kwoknodeclasses.yaml", kwokapis.KWOKNodeClassCRD},
+		{"NodeOverlay", "karpenter.sh_nodeoverlays.yaml", karpenterapis.NodeOverlayCRD},
+		{"CapacityBuffer", "autoscaling.x-k8s.io_capacitybuffers.yaml", karpenterapis.CapacityBufferCRD},
 		// Karpenter v1.14 serves no Provisioner any more; its cases record our verdicts alone.
 		{"Provisioner", "karpenter.sh_provisioners.yaml", nil},
 		{"EC2NodeClass", "karpenter.k8s.aws_ec2nodeclasses.yaml", karpenterAWSFile(t, "pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml")},
@@ -43,8 +45,8 @@ func sharedKinds(t *testing.T) []kind {
 			shared = append(shared, k)
 		}
 	}
-	if len(shared) != 4 {
-		t.Fatalf("%d kinds to compare, want 4", len(shared))
+	if len(shared) != 6 {
+		t.Fatalf("%d kinds to compare, want 6", len(shared))
 	}
 	return shared
 }

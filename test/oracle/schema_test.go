@@ -35,6 +35,8 @@ func acceptedDifferences() []difference {
 		{"NodePool", "spec.template.spec.requirements[].values", "pattern", noEffectOnLists},
 		{"NodeClaim", "spec.requirements[].values", "maxLength", noEffectOnLists},
 		{"NodeClaim", "spec.requirements[].values", "pattern", noEffectOnLists},
+		{"NodeOverlay", "spec.requirements[].values", "maxLength", noEffectOnLists},
+		{"NodeOverlay", "spec.requirements[].values", "pattern", noEffectOnLists},
 		{"EC2NodeClass", "spec.kubelet{}", "", "Both take any fields: theirs says so of each value, too."},
 		{"EC2NodeClass", "status.conditions", "x-kubernetes-list-type", conditionsAreAMap},
 		{"EC2NodeClass", "status.conditions", "x-kubernetes-list-map-keys", conditionsAreAMap},

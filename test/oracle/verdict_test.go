@@ -90,6 +90,20 @@ spec:
   securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: c}}]
   metadataOptions: {httpEndpoint: enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 1, httpTokens: required}
 `,
+		"NodeOverlay": `
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: case}
+spec:
+  requirements: []
+`,
+		"CapacityBuffer": `
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: case, namespace: default}
+spec:
+  provisioningStrategy: buffer.x-k8s.io/active-capacity
+`,
 		"Provisioner": `
 apiVersion: karpenter.sh/v1alpha5
 kind: Provisioner

@@ -160,6 +160,7 @@ func (c catalogue) resolve(r cloud.LaunchRequest) (machines.LaunchRequest, error
 	var types []*model.InstanceType
 	var cheapest *model.Offering
 	var cheapestOf string
+	var least int64 // what it counts as
 	for _, t := range c.candidates(r, asked) {
 		any := false
 		for i := range t.Offerings {
@@ -174,8 +175,11 @@ func (c catalogue) resolve(r cloud.LaunchRequest) (machines.LaunchRequest, error
 			if !slices.Contains(out.CapacityTypes, o.CapacityType) {
 				out.CapacityTypes = append(out.CapacityTypes, o.CapacityType)
 			}
-			if cheapest == nil || o.PriceMicro < cheapest.PriceMicro {
-				cheapest, cheapestOf = o, t.Name
+			if v := r.PriceMicro(t.Name, o); cheapest == nil || v < least {
+				cheapest, cheapestOf, least = o, t.Name, v
+			}
+			if v, ok := r.Prices[cloud.OfferingKey{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}]; ok {
+				out.Prices = append(out.Prices, machines.PricedOffering{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType, PriceMicro: v})
 			}
 		}
 		if any {

@@ -175,8 +175,8 @@ func (c choice) key() cloud.OfferingKey {
 	return cloud.OfferingKey{InstanceType: c.t.Name, Zone: c.o.Zone, CapacityType: c.o.CapacityType}
 }
 
-// choices are the offerings allowed, cheapest first; ties by type, zone, capacity type.
-func (m *Model) choices(types, zones, capacityTypes []string) []choice {
+// choices are the offerings allowed, cheapest first, those in prices as they say; ties by type, zone, capacity type.
+func (m *Model) choices(types, zones, capacityTypes []string, prices []PricedOffering) []choice {
 	var out []choice
 	seen := map[string]bool{}
 	for _, name := range types {
@@ -192,9 +192,19 @@ func (m *Model) choices(types, zones, capacityTypes []string) []choice {
 			}
 		}
 	}
+	set := make(map[cloud.OfferingKey]int64, len(prices))
+	for _, p := range prices {
+		set[cloud.OfferingKey{InstanceType: p.InstanceType, Zone: p.Zone, CapacityType: p.CapacityType}] = p.PriceMicro
+	}
+	price := func(c choice) int64 {
+		if v, ok := set[c.key()]; ok {
+			return v
+		}
+		return c.o.PriceMicro
+	}
 	sort.Slice(out, func(i, j int) bool {
-		if out[i].o.PriceMicro != out[j].o.PriceMicro {
-			return out[i].o.PriceMicro < out[j].o.PriceMicro
+		if a, b := price(out[i]), price(out[j]); a != b {
+			return a < b
 		}
 		return out[i].key().Less(out[j].key())
 	})
@@ -221,7 +231,7 @@ func (m *Model) Launch(r LaunchRequest, now time.Time) LaunchResult {
 	if _, over := m.tombs[machineID(r.ClaimUID)]; over {
 		return fail(cloud.NotFound, "machine %s was launched for this claim and is %s", machineID(r.ClaimUID), Terminated)
 	}
-	allowed := m.choices(r.Types, r.Zones, r.CapacityTypes)
+	allowed := m.choices(r.Types, r.Zones, r.CapacityTypes, r.Prices)
 	if len(allowed) == 0 {
 		return fail(cloud.Denied, "the catalogue has no offering with type in %s, zone in %s and capacity type in %s", listed(r.Types), listed(r.Zones), listed(r.CapacityTypes))
 	}
@@ -323,9 +333,9 @@ func (m *Model) Base(r BaseNode, now time.Time) (*Instance, *Error) {
 		zones = []string{r.Zone}
 	}
 	// List price where there is one; beside it only what the type has.
-	allowed := m.choices([]string{r.InstanceType}, zones, []string{model.OnDemand})
+	allowed := m.choices([]string{r.InstanceType}, zones, []string{model.OnDemand}, nil)
 	if len(allowed) == 0 {
-		allowed = m.choices([]string{r.InstanceType}, zones, nil)
+		allowed = m.choices([]string{r.InstanceType}, zones, nil, nil)
 	}
 	if len(allowed) == 0 {
 		return nil, &Error{Kind: cloud.Denied, Message: fmt.Sprintf("zone: %q: %s is not offered there", r.Zone, r.InstanceType)}

@@ -42,9 +42,9 @@ func (p *Provider) handleAnswer(r *nodeclass.Resolved, o *offering.Set, req clou
 			return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("EC2 bought %s, which was not asked for", key)}}, true
 		}
 		res = launch.NewResult(c, in.InstanceIds[0], req, r.Hash)
-		price := c.Offering.PriceMicro
+		price := c.PriceMicro
 		for _, k := range slices.Concat(l.Unavailable, missing) {
-			if m, ok := b.options[k]; !ok || m.Offering.PriceMicro <= price {
+			if m, ok := b.options[k]; !ok || m.PriceMicro <= price {
 				res.Unavailable = append(res.Unavailable, k)
 			}
 		}

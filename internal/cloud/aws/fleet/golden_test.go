@@ -159,6 +159,7 @@ func golden(t *testing.T, input string) string {
 			Taints, StartupTaints       []model.Taint
 			Requests                    map[string]int64
 			Requires                    map[string][]string // values by label
+			Prices                      map[string]int64 // by type/zone/capacity type, as NodeOverlays set them
 		}
 	}
 	if err := yaml.Unmarshal([]byte(input), &in); err != nil {
@@ -187,6 +188,13 @@ func golden(t *testing.T, input string) string {
 	}
 	for name, v := range in.Claim.Requests {
 		req.Requests = req.Requests.With(p.aws.Resources.Dim(name), v)
+	}
+	for k, v := range in.Claim.Prices {
+		part := strings.Split(k, "/")
+		if req.Prices == nil {
+			req.Prices = map[cloud.OfferingKey]int64{}
+		}
+		req.Prices[cloud.OfferingKey{InstanceType: part[0], Zone: part[1], CapacityType: part[2]}] = v
 	}
 	all := splitByCapacityType(o.Options(req))
 	if len(all) == 0 {

@@ -37,11 +37,11 @@ func splitByCapacityType(all []offering.Option) [][]offering.Option {
 	cheapestOnDemand := int64(0)
 	for _, c := range all {
 		if c.Offering.CapacityType == model.OnDemand && cheapestOnDemand == 0 {
-			cheapestOnDemand = c.Offering.PriceMicro
+			cheapestOnDemand = c.PriceMicro
 		}
 	}
 	for _, c := range all {
-		if !c.Offering.Available || c.Offering.CapacityType == model.Spot && cheapestOnDemand > 0 && c.Offering.PriceMicro > cheapestOnDemand {
+		if !c.Offering.Available || c.Offering.CapacityType == model.Spot && cheapestOnDemand > 0 && c.PriceMicro > cheapestOnDemand {
 			continue
 		}
 		k := c.Offering.CapacityType
@@ -77,6 +77,9 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 	efaDim := p.aws.Resources.Dim(catalogue.ResourceEFA)
 	overrides, kind := 0, reservationKind(0)
 	var variant templateVariant // tenancy and partition of all options; those of the first
+	// EC2 knows nothing of prices that NodeOverlays set: it is told an order instead, the lowest number first.
+	var priority float64
+	var before cloud.OfferingKey
 	for _, c := range list {
 		if overrides == maxOverrides || len(named) == maxTypes && !named[c.Name] {
 			continue
@@ -120,9 +123,16 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 			out.templates = append(out.templates, t)
 		}
 		// The zone follows from the subnet; it is named so that the answer names it, too.
-		config.Overrides = append(config.Overrides, types.FleetLaunchTemplateOverridesRequest{
+		override := types.FleetLaunchTemplateOverridesRequest{
 			InstanceType: types.InstanceType(c.Name), SubnetId: sdk.String(s.ID), AvailabilityZone: sdk.String(s.Zone), ImageId: sdk.String(v.imageID),
-		})
+		}
+		if len(req.Prices) > 0 && capacityType != model.Reserved {
+			if last := out.options[before]; overrides > 0 && c.PriceMicro > last.PriceMicro {
+				priority++
+			}
+			before, override.Priority = c.Key(), sdk.Float64(priority)
+		}
+		config.Overrides = append(config.Overrides, override)
 		overrides++
 		named[c.Name] = true
 		out.options[c.Key()] = c
@@ -196,6 +206,9 @@ func newFleetInput(r *nodeclass.Resolved, cluster string, req cloud.LaunchReques
 	case model.Spot:
 		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
 		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized}
+		if len(req.Prices) > 0 {
+			in.SpotOptions.AllocationStrategy = types.SpotAllocationStrategyCapacityOptimizedPrioritized
+		}
 	case model.Reserved:
 		switch kind {
 		case capacityBlock:
@@ -211,6 +224,9 @@ func newFleetInput(r *nodeclass.Resolved, cluster string, req cloud.LaunchReques
 		}
 	default:
 		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+		if len(req.Prices) > 0 {
+			in.OnDemandOptions.AllocationStrategy = types.FleetOnDemandAllocationStrategyPrioritized
+		}
 	}
 	return in
 }

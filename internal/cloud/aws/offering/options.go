@@ -16,7 +16,8 @@ import (
 // Option is an offering that a launch request allows.
 type Option struct {
 	*Type
-	Offering *model.Offering
+	Offering   *model.Offering
+	PriceMicro int64 // what it counts as for the request; the offering's price unless a NodeOverlay says otherwise
 }
 
 // Key names the offering.
@@ -59,7 +60,7 @@ func (o *Set) Options(r cloud.LaunchRequest) []Option {
 			continue
 		}
 		for i := range it.Offerings {
-			c := Option{o.ByName[it.Name], &it.Offerings[i]}
+			c := Option{o.ByName[it.Name], &it.Offerings[i], r.PriceMicro(it.Name, &it.Offerings[i])}
 			if !allowed(r.Zones, c.Offering.Zone) || !allowed(r.CapacityTypes, c.Offering.CapacityType) {
 				continue
 			}
@@ -74,7 +75,7 @@ func (o *Set) Options(r cloud.LaunchRequest) []Option {
 	}
 	slices.SortStableFunc(out, func(a, b Option) int {
 		x, y := a.Key(), b.Key()
-		return cmp.Or(cmp.Compare(a.Offering.PriceMicro, b.Offering.PriceMicro), strings.Compare(x.InstanceType, y.InstanceType),
+		return cmp.Or(cmp.Compare(a.PriceMicro, b.PriceMicro), strings.Compare(x.InstanceType, y.InstanceType),
 			strings.Compare(x.Zone, y.Zone), strings.Compare(x.CapacityType, y.CapacityType))
 	})
 	return out

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// StrategyActiveCapacity is the only provisioning strategy: nodes are launched for the buffer.
+const StrategyActiveCapacity = "buffer.x-k8s.io/active-capacity"
+
+// Conditions of a CapacityBuffer.
+const (
+	ConditionReadyForProvisioning = "ReadyForProvisioning"
+	ConditionProvisioning         = "Provisioning"
+)
+
+// CapacityBuffer asks for spare capacity: room for so many pods of a kind, held free for pods that are still to come.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=capacitybuffers,scope=Namespaced,categories=autoscaling,shortName=cb
+// +kubebuilder:printcolumn:name="Strategy",type="string",JSONPath=".spec.provisioningStrategy",description="The strategy to be used."
+// +kubebuilder:printcolumn:name="PodTemplate",type="string",JSONPath=".status.podTemplateRef.name",description="The name of the PodTemplate used."
+// +kubebuilder:printcolumn:name="Replicas",type="integer",JSONPath=".status.replicas",description="The actual number of buffer chunks."
+// +kubebuilder:printcolumn:name="ConditionsType",type="string",JSONPath=".status.conditions[*].type",description="List of all condition types."
+// +kubebuilder:printcolumn:name="ConditionsStatus",type="string",JSONPath=".status.conditions[*].status",description="List of all condition statuses."
+// +kubebuilder:printcolumn:name="ConditionsReason",type="string",JSONPath=".status.conditions[*].reason",description="List of all condition reasons."
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="The age of the CapacityBuffer."
+// +kubebuilder:subresource:status
+type CapacityBuffer struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   CapacityBufferSpec   `json:"spec"`
+	Status CapacityBufferStatus `json:"status,omitempty"`
+}
+
+// CapacityBufferList is a list of CapacityBuffers.
+//
+// +kubebuilder:object:root=true
+type CapacityBufferList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []CapacityBuffer `json:"items"`
+}
+
+// CapacityBufferSpec is what room is asked for, and how much.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="podTemplateRef needs replicas or limits: it does not say how many"
+// +kubebuilder:validation:XValidation:rule="!(has(self.podTemplateRef) && has(self.scalableRef))",message="podTemplateRef and scalableRef exclude each other; give one of them"
+type CapacityBufferSpec struct {
+	// ProvisioningStrategy is how the capacity is held.
+	//
+	// +kubebuilder:default="buffer.x-k8s.io/active-capacity"
+	// +optional
+	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
+
+	// PodTemplateRef names a PodTemplate of the same namespace: the shape of one pod.
+	//
+	// +optional
+	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
+
+	// ScalableRef names a workload of the same namespace whose pods are the shape.
+	//
+	// +optional
+	ScalableRef *ScalableRef `json:"scalableRef,omitempty"`
+
+	// Replicas is for how many pods capacity is held.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Percentage of the replicas of ScalableRef, rounded up, for which capacity is held.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Percentage *int32 `json:"percentage,omitempty"`
+
+	// Limits bound what all pods of the buffer may ask for in sum. Alone, as many pods as fit within them.
+	//
+	// +optional
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+}
+
+// LocalObjectRef names an object of the same namespace.
+type LocalObjectRef struct {
+	// Name of the object.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name"`
+}
+
+// ScalableRef names a workload of the same namespace.
+type ScalableRef struct {
+	// APIGroup of the workload; empty: the core group.
+	//
+	// +optional
+	APIGroup string `json:"apiGroup,omitempty"`
+
+	// Kind is Deployment, StatefulSet or ReplicaSet.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Kind string `json:"kind"`
+
+	// Name of the workload.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name"`
+}
+
+// CapacityBufferStatus is what capacity is held.
+type CapacityBufferStatus struct {
+	// PodTemplateRef names the PodTemplate that is used.
+	//
+	// +optional
+	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
+
+	// Replicas is for how many pods capacity is asked for.
+	//
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// PodTemplateGeneration is the generation of the PodTemplate that is used.
+	//
+	// +optional
+	PodTemplateGeneration *int64 `json:"podTemplateGeneration,omitempty"`
+
+	// Conditions say whether the buffer can be provisioned, and whether it is.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ProvisioningStrategy that is used.
+	//
+	// +optional
+	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodeoverlay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Pool is a NodePool: what overlays may choose it by, and the instance types that it is offered.
+type Pool struct {
+	Name   string
+	Labels model.Labels          // of its template
+	Types  []*model.InstanceType // as the provider has them
+}
+
+// Verdict is what became of an overlay.
+type Verdict struct {
+	Invalid  string // why it can't be applied as it is written; empty: it can
+	Conflict string // which overlay changes what it wants to change, in which pool; empty: none does
+	Matches  int    // how many offerings it matches, over all pools
+}
+
+// NotApplied says why the overlay has no effect; empty: it has.
+func (v Verdict) NotApplied() string {
+	switch {
+	case v.Invalid != "":
+		return v.Invalid
+	case v.Conflict != "":
+		return v.Conflict
+	case v.Matches == 0:
+		return "no instance type that a NodePool is offered matches spec.requirements"
+	}
+	return ""
+}
+
+// Apply lays overlays over the types of pools. It returns the types of each pool, in the order of pools, and what became
+// of each overlay, by name.
+//
+// Overlays are taken by weight, the greatest first, and of one weight by name, the last in the alphabet first. The first
+// that matches an offering and says something of its price sets it; so does, for each resource, the first that matches
+// any offering of a type. One that comes later with a smaller weight changes what is left. One that comes later with
+// the same weight conflicts, and is applied nowhere.
+func Apply(pools []Pool, overlays []*Overlay) ([][]*model.InstanceType, map[string]Verdict) {
+	verdicts := make(map[string]Verdict, len(overlays))
+	changes := make([]poolChanges, len(pools))
+	for _, o := range byPrecedence(overlays) {
+		v := Verdict{Invalid: o.Invalid}
+		if v.Invalid == "" {
+			var matches [][]match
+			for i := range pools {
+				found := o.matchesOf(&pools[i])
+				matches = append(matches, found)
+				for _, m := range found {
+					v.Matches += len(m.offerings)
+				}
+				if v.Conflict == "" {
+					v.Conflict = changes[i].conflict(&pools[i], o, found)
+				}
+			}
+			if v.Conflict == "" {
+				for i := range pools {
+					changes[i].add(o, matches[i])
+				}
+			}
+		}
+		verdicts[o.Name] = v
+	}
+	out := make([][]*model.InstanceType, len(pools))
+	for i := range pools {
+		out[i] = changes[i].apply(pools[i].Types)
+	}
+	return out, verdicts
+}
+
+// match is a type of which an overlay matches these offerings, by their index.
+type match struct {
+	at        int // of the type
+	offerings []int
+}
+
+// matchesOf returns the types of a pool of which the overlay matches an offering at least.
+func (o *Overlay) matchesOf(p *Pool) []match {
+	if r := o.Requirements.Get(model.LabelNodePool); r != nil && !r.Matches(p.Name, true) {
+		return nil
+	}
+	byType := o.Requirements.Get(model.LabelInstanceType)
+	var out []match
+	for i, t := range p.Types {
+		if v, ok := t.Labels[model.LabelInstanceType]; ok && byType != nil && !byType.Matches(v, true) {
+			continue // most often: spares looking at every offering
+		}
+		m := match{at: i}
+		for j := range t.Offerings {
+			if o.matchesOffering(p, t, &t.Offerings[j]) {
+				m.offerings = append(m.offerings, j)
+			}
+		}
+		if m.offerings != nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// poolChanges are what overlays change of a pool's types.
+type poolChanges struct {
+	prices   map[offeringAt]change
+	capacity map[resourceAt]change
+}
+
+// change is the overlay that sets something, and the last one that would: of those that match it has the least weight.
+type change struct{ by, last *Overlay }
+
+// with adds an overlay that comes later.
+func (c change) with(o *Overlay) change {
+	if c.by == nil {
+		c.by = o
+	}
+	c.last = o
+	return c
+}
+
+// conflicts says whether an overlay that comes later would change the same with the same weight.
+func (c change) conflicts(o *Overlay) bool { return c.last != nil && c.last.Weight == o.Weight }
+
+type offeringAt struct{ at, offering int }
+
+type resourceAt struct {
+	at  int
+	dim model.Dim
+}
+
+// conflict says which overlay of the same weight changes the same of the pool; empty: none does.
+func (c *poolChanges) conflict(p *Pool, o *Overlay, matches []match) string {
+	for _, m := range matches {
+		t := p.Types[m.at]
+		if o.Price.IsSet() {
+			for _, j := range m.offerings {
+				if x := c.prices[offeringAt{m.at, j}]; x.conflicts(o) {
+					f := &t.Offerings[j]
+					return fmt.Sprintf("NodeOverlay %s has the same weight (%d) and also sets the price of %s in %s (%s) in NodePool %s; give one of them another weight",
+						x.last.Name, o.Weight, t.Name, f.Zone, f.CapacityType, p.Name)
+				}
+			}
+		}
+		for _, r := range o.Capacity {
+			if x := c.capacity[resourceAt{m.at, r.Dim}]; x.conflicts(o) {
+				return fmt.Sprintf("NodeOverlay %s has the same weight (%d) and also sets %s of %s in NodePool %s; give one of them another weight",
+					x.last.Name, o.Weight, r.Name, t.Name, p.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// add takes in an overlay that conflicts with none. What an earlier one has set stays.
+func (c *poolChanges) add(o *Overlay, matches []match) {
+	if c.prices == nil {
+		c.prices, c.capacity = map[offeringAt]change{}, map[resourceAt]change{}
+	}
+	for _, m := range matches {
+		if o.Price.IsSet() {
+			for _, j := range m.offerings {
+				k := offeringAt{m.at, j}
+				c.prices[k] = c.prices[k].with(o)
+			}
+		}
+		for _, r := range o.Capacity {
+			k := resourceAt{m.at, r.Dim}
+			c.capacity[k] = c.capacity[k].with(o)
+		}
+	}
+}
+
+// apply returns the types with all changes made; types itself where there is none.
+func (c *poolChanges) apply(types []*model.InstanceType) []*model.InstanceType {
+	if len(c.prices)+len(c.capacity) == 0 {
+		return types
+	}
+	out := slices.Clone(types)
+	changed := func(at int) *model.InstanceType {
+		if out[at] == types[at] {
+			t := *types[at]
+			out[at] = &t
+		}
+		return out[at]
+	}
+	for k, x := range c.capacity {
+		t, o := changed(k.at), x.by
+		i := slices.IndexFunc(o.Capacity, func(r Resource) bool { return r.Dim == k.dim })
+		t.Capacity = t.Capacity.With(k.dim, o.Capacity[i].Amount)
+		t.Allocatable = t.Allocatable.With(k.dim, o.Capacity[i].Amount)
+		t.CapacityOverlays = append(t.CapacityOverlays, o.Name)
+	}
+	for _, t := range out {
+		if len(t.CapacityOverlays) > 1 {
+			slices.SortFunc(t.CapacityOverlays, strings.Compare)
+			t.CapacityOverlays = slices.Compact(t.CapacityOverlays)
+		}
+	}
+	cloned := map[int]bool{}
+	for k, x := range c.prices {
+		t, o := changed(k.at), x.by
+		if !cloned[k.at] {
+			cloned[k.at] = true
+			t.Offerings = slices.Clone(t.Offerings)
+		}
+		f := &t.Offerings[k.offering]
+		f.PriceOverlay, f.ListPriceMicro = o.Name, f.PriceMicro
+		f.PriceMicro = o.Price.Apply(f.PriceMicro)
+		f.Modelled = f.Modelled && o.Price.kind != priceFixed
+	}
+	return out
+}
