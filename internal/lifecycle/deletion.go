@@ -98,6 +98,10 @@ func (w *deletion) advance() bool {
 		if n.HasFinalizer {
 			w.addActions(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: w.Claim.Pool}})
 		}
+		if n.HasOtherFinalizers { // whoever holds the Node still has something to do with it
+			w.setCondition(Terminating, "True", Terminating, "")
+			let = false
+		}
 	}
 	return let
 }

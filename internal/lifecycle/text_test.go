@@ -23,7 +23,7 @@ import (
 //	      [provisional] [nofinalizer] [expire=DURATION] [grace=DURATION] [until=AT] [reserved] [gpu=N] [cpu=N] [podevent=AT]
 //	      [label=K=V] [annotation=K=V] [taint=K:EFFECT] [startup=K:EFFECT]      (launched means: has machine "m")
 //	pool [after=DURATION|Never] [provision=DURATION]
-//	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [taint=K[=V]:EFFECT] [label=K=V]
+//	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [otherfinalizer] [taint=K[=V]:EFFECT] [label=K=V]
 //	     [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
 //	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [volume=PVC]
 //	    [rolls] [rolling] [cantroll=KEY]    (goes after its successor: may be asked for, is on its way, can't)
@@ -201,6 +201,8 @@ func (x *inputText) node(name string, opts []string) {
 			n.Deleting = epoch
 		case "finalizer":
 			n.HasFinalizer = true
+		case "otherfinalizer":
+			n.HasOtherFinalizers = true
 		case "balanced":
 		case "attached":
 			name, pvc, _ := strings.Cut(v, ":")

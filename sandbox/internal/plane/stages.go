@@ -41,6 +41,7 @@ func KwokConfig(pull time.Duration, seed int64) string {
 		delay = pullDelay(pull, seed)
 	}
 	pods := strings.Replace(podStages, "  #DELAY\n", delay, 1)
+	pods = strings.ReplaceAll(pods, "  #STOP\n", stopDelay)
 	return strings.Join([]string{kwokOptions, nodeStages, pods}, "---\n")
 }
 
@@ -59,6 +60,22 @@ func pullDelay(pull time.Duration, seed int64) string {
       expressionFrom: '%s | (. * %d / %d | floor) + %d | tostring + "ms"'
 `, pull.Milliseconds(), hash, span, prime, base)
 }
+
+// stopDelay is when a deleted pod ends, in jq: at once where no container has a
+// preStop hook that sleeps, be it with a sleep action or the command sleep;
+// else when the longest of those hooks ends, counted from the deletion, and at
+// the end of the grace period at the latest. The API server's
+// deletionTimestamp is that end.
+const stopDelay = `  delay:
+    durationMilliseconds: 0
+    durationFrom:
+      expressionFrom: >-
+        (.metadata.deletionGracePeriodSeconds // 0) as $grace
+        | ([.spec.containers[] | .lifecycle.preStop
+        | (.sleep.seconds // ((.exec.command // []) | join(" ") | capture("(^|[ ;&/])sleep (?<s>[0-9]+)").s | tonumber))] | max // 0) as $sleep
+        | if .status.phase != "Running" or $sleep == 0 or $grace == 0 then "0s"
+        else ((.metadata.deletionTimestamp | fromdateiso8601) - $grace + ([$sleep, $grace] | min) | todateiso8601) end
+`
 
 // RBAC is what the sandbox's own parts need beyond the roles that Kubernetes
 // ships: the simulated cloud makes Nodes, as real machines' kubelets do.

@@ -66,6 +66,59 @@ func TestNoPullNoDelay(t *testing.T) {
 	}
 }
 
+// A deleted pod is waited for as a kubelet does: while preStop hooks sleep, and no longer than its grace period.
+func TestStopDelay(t *testing.T) {
+	config := KwokConfig(time.Second, 1)
+	if n := strings.Count(config, "deletionGracePeriodSeconds // 0"); n != 2 || strings.Contains(config, "#STOP") {
+		t.Fatalf("the delay is in %d stages, want 2", n)
+	}
+	_, expression, _ := strings.Cut(stopDelay, "expressionFrom: >-")
+	query, err := gojq.Parse(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleep := func(seconds int) any {
+		return map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": seconds}}}
+	}
+	exec := func(command ...any) any {
+		return map[string]any{"preStop": map[string]any{"exec": map[string]any{"command": command}}}
+	}
+	for _, c := range []struct {
+		what  string
+		phase string
+		grace any
+		hooks []any
+		want  string
+	}{
+		{"no hook", "Running", 30, []any{nil}, "0s"},
+		{"another hook", "Running", 30, []any{exec("/bin/stop", "now")}, "0s"},
+		{"an http hook", "Running", 30, []any{map[string]any{"preStop": map[string]any{"httpGet": map[string]any{"port": 80}}}}, "0s"},
+		{"a sleep", "Running", 30, []any{sleep(10)}, "2026-07-20T12:00:10Z"},
+		{"a command", "Running", 30, []any{exec("/bin/sh", "-c", "sleep 15")}, "2026-07-20T12:00:15Z"},
+		{"a command with more", "Running", 30, []any{exec("sh", "-c", "nginx -s quit; sleep 5")}, "2026-07-20T12:00:05Z"},
+		{"a command of its own", "Running", 30, []any{exec("/usr/bin/sleep", "7")}, "2026-07-20T12:00:07Z"},
+		{"longer than the grace period", "Running", 30, []any{sleep(300)}, "2026-07-20T12:00:30Z"},
+		{"the longest of several", "Running", 30, []any{nil, sleep(3), sleep(20), sleep(4)}, "2026-07-20T12:00:20Z"},
+		{"never started", "Pending", 30, []any{sleep(10)}, "0s"},
+		{"no grace", "Running", 0, []any{sleep(10)}, "0s"},
+	} {
+		var containers []any
+		for _, h := range c.hooks {
+			x := map[string]any{"name": "c"}
+			if h != nil {
+				x["lifecycle"] = h
+			}
+			containers = append(containers, x)
+		}
+		end := time.Date(2026, 7, 20, 12, 0, c.grace.(int), 0, time.UTC).Format(time.RFC3339)
+		pod := map[string]any{"metadata": map[string]any{"deletionTimestamp": end, "deletionGracePeriodSeconds": c.grace},
+			"spec": map[string]any{"containers": containers}, "status": map[string]any{"phase": c.phase}}
+		if got, _ := query.Run(pod).Next(); got != c.want {
+			t.Errorf("%s: %v, want %s", c.what, got, c.want)
+		}
+	}
+}
+
 func TestPortsAreDistinct(t *testing.T) {
 	ports, seen := &Ports{}, map[int]bool{}
 	for range 50 {
