@@ -55,7 +55,7 @@ var variables = []variable{
 // gates are Karpenter's feature gates and whether what they stand for is there.
 var gates = map[string]bool{
 	"Drift": true, "NodeRepair": true, "SpotToSpotConsolidation": true, "StaticCapacity": true, "ReservedCapacity": true,
-	"NodeOverlay": false, "CapacityBuffer": false, "NodeClassCEL": false,
+	"NodeOverlay": true, "CapacityBuffer": false, "NodeClassCEL": false,
 }
 
 // unheeded is a variable that is set and does nothing.

@@ -20,7 +20,7 @@ func TestEnvironment(t *testing.T) {
 		"a whole deployment of Karpenter's": {
 			env: []string{"METRICS_PORT=8000", "HEALTH_PROBE_PORT=8082", "ENABLE_PROFILING=true", "DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system",
 				"LOG_LEVEL=debug", "BATCH_IDLE_DURATION=1s", "BATCH_MAX_DURATION=10s", "PREFERENCE_POLICY=Ignore", "KUBE_CLIENT_QPS=200", "KUBE_CLIENT_BURST=300", "SCHEDULER_CONFIG=/etc/s.yaml",
-				"MIN_VALUES_POLICY=Strict", "IGNORE_DRA_REQUESTS=true", "LOG_OUTPUT_PATHS=stdout", "FEATURE_GATES=NodeRepair=true,SpotToSpotConsolidation=true,NodeOverlay=false"},
+				"MIN_VALUES_POLICY=Strict", "IGNORE_DRA_REQUESTS=true", "LOG_OUTPUT_PATHS=stdout", "FEATURE_GATES=NodeRepair=true,SpotToSpotConsolidation=true,NodeOverlay=true,CapacityBuffer=false"},
 			want: []string{"metrics-address=:8000", "health-address=:8082", "profiling=true", "leader-elect=false", "leader-elect-namespace=kube-system",
 				"log-level=debug", "batch-idle-duration=1s", "batch-max-duration=10s", "preference-policy=Ignore", "kube-client-qps=200", "kube-client-burst=300", "scheduler-config=/etc/s.yaml"},
 		},

@@ -65,9 +65,9 @@ func startCluster(ctx context.Context, dir string, o options, b built, autoscale
 	return c, nil
 }
 
-// addMissingCRDs creates Karpenter's CRDs that the sandbox doesn't have: NodeOverlay and CapacityBuffer, as long as
-// Dovetail doesn't ship them. The suites list both when they clean up after a spec, and would fail there. Dovetail's
-// own NodePool, NodeClaim and KWOKNodeClass are left as they are; test/oracle holds their schemas against Karpenter's.
+// addMissingCRDs creates Karpenter's CRDs that the sandbox doesn't have: those of a later Karpenter that Dovetail doesn't
+// ship yet. The suites list every kind when they clean up after a spec, and would fail there. Dovetail's own are left as
+// they are; test/oracle holds their schemas against Karpenter's.
 func (c *cluster) addMissingCRDs(ctx context.Context, dir string) error {
 	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))

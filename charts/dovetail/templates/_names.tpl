@@ -161,7 +161,7 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
   settings.disableClusterStateObservability: true    there are no such metrics to turn off
 {{- end }}
 {{- range $gate, $on := $s.featureGates }}
-{{- $served := not (has $gate (list "nodeOverlay" "capacityBuffer" "nodeClassCEL")) }}
+{{- $served := not (has $gate (list "capacityBuffer" "nodeClassCEL")) }}
 {{- if and $on (not $served) }}
   settings.featureGates.{{ $gate }}: true    it is not served
 {{- else if and (not $on) $served }}

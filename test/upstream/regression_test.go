@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tenth are specs of Karpenter's regression suite, a tenth of its 99, that take a few seconds each: what a NodeClaim
+// becomes and how it ends, node classes that are missing or not Ready, DaemonSets and LimitRanges, static NodePools, and
+// what the API server refuses.
+var tenth = []string{
+	"should create a standard NodeClaim$",
+	"should create a NodeClaim propagating all the NodeClaim spec details",
+	"should remove the cloudProvider NodeClaim when the cluster NodeClaim is deleted",
+	"should delete a NodeClaim from the node termination finalizer",
+	"should delete a NodeClaim if it references a NodeClass that doesn't exist",
+	"should delete a NodeClaim if it references a NodeClass that isn't Ready",
+	"should account for LimitRange Default on daemonSet pods for resources",
+	"should have NodePool hash",
+	"should create static NodeClaims to meet desired replicas",
+	"should error when a restricted label is used in labels .karpenter.sh/custom-label.",
+}
+
+// TestRegression runs a tenth of Karpenter's regression suite, unmodified, against the built binaries on a sandbox.
+// `make upstream` runs all of it.
+func TestRegression(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs bin/dovetail-sandbox and compiles Karpenter's suite")
+	}
+	o := options{suite: "regression", focus: strings.Join(tenth, "|"), autoscalers: []string{dovetail}, dir: t.TempDir()}
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	b, err := build(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runSuite(ctx, o, b, dovetail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Specs {
+		if s.State != "passed" {
+			t.Errorf("%s: %s: %s", s.Name, s.State, s.Reason)
+		}
+	}
+	if r.Passed != len(tenth) {
+		t.Errorf("%d specs passed, want %d: has one of them another name?", r.Passed, len(tenth))
+	}
+}
