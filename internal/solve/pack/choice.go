@@ -101,9 +101,8 @@ func (s *Purchases) bestChoice(b *Bin, fit []int) *BinChoice {
 		case ch.Offer < 0 || need.FirstUnmet(ch.types) != nil:
 		case out == nil:
 			out = ch
-		case s.Offers[ch.Offer].Price <= s.maxPriceForChoice(out) && s.countChoiceOfferings(b, ch) > s.countChoiceOfferings(b, out):
-			ch.Premium = out.Premium + s.Offers[ch.Offer].Price - s.Offers[out.Offer].Price
-			out = ch
+		default:
+			out = s.betterChoice(b, out, ch)
 		}
 	}
 	switch {
@@ -113,6 +112,25 @@ func (s *Purchases) bestChoice(b *Bin, fit []int) *BinChoice {
 		return first
 	}
 	return &BinChoice{Offer: -1}
+}
+
+// betterChoice is the one of two choices with more offerings, where it costs hardly more than the least that any looked
+// at so far does; else the cheaper. Of equals it is the first. Limits may forbid the cheapest types of a choice, so one
+// that is looked at later may be the cheaper.
+func (s *Purchases) betterChoice(b *Bin, first, next *BinChoice) *BinChoice {
+	was, is := s.Offers[first.Offer].Price, s.Offers[next.Offer].Price
+	least := min(was-first.Premium, is)
+	first.Premium, next.Premium = was-least, is-least
+	if is > s.maxPriceForChoice(next) {
+		return first
+	}
+	if was <= s.maxPriceForChoice(first) {
+		a, b := s.countChoiceOfferings(b, first), s.countChoiceOfferings(b, next)
+		if a > b || a == b && was <= is {
+			return first
+		}
+	}
+	return next
 }
 
 // maxPriceForChoice is what the cheapest of another choice may cost, for more offerings.
