@@ -44,7 +44,7 @@ type controllerFlags struct {
 	mode                                                                     string
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
 	scheduler                                                                string
-	leaderElect, profiling, alone                                            bool
+	leaderElect, profiling, unobserved, alone                                bool
 	landing                                                                  landingFlags
 	others                                                                   []string
 	qps                                                                      float32
@@ -78,6 +78,7 @@ func controllerCommand() *cobra.Command {
 	f.groups.add(g)
 	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics, /ledger and /why/KIND/NAME; empty: none (METRICS_PORT)")
 	g.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; empty: none (HEALTH_PROBE_PORT)")
+	g.BoolVar(&f.unobserved, "disable-cluster-state-observability", false, "serve no metrics of single pods and nodes and of the conditions of objects (DISABLE_CLUSTER_STATE_OBSERVABILITY)")
 	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address (ENABLE_PROFILING)")
 	g.BoolVar(&f.leaderElect, "leader-elect", true, "act only while holding the lease; for more than one replica (DISABLE_LEADER_ELECTION)")
 	g.BoolVar(&f.alone, "ignore-other-autoscalers", false, "act though a Karpenter or Cluster Autoscaler is live; two that buy for the same pods buy twice")
@@ -120,7 +121,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	registry := newRegistry()
 	kube.RegisterClientMetrics(registry)
 	ctl := newController(f, s, client, actor, provider, st, registry)
-	registerLeaderMetrics(registry, ctl, f.lease.Name)
+	registerLeaderMetrics(registry, ctl, f.lease.Name, !f.unobserved)
 	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, refresh: refresh, failed: make(chan error, 4)}
 	return p.run(ctx, registry)
 }
@@ -263,9 +264,10 @@ func newRegistry() *prometheus.Registry {
 	return r
 }
 
-// registerLeaderMetrics registers what is measured of the cluster as the loop sees it, and whether this process leads.
-func registerLeaderMetrics(registry *prometheus.Registry, ctl *controller.Controller, lease string) {
-	registry.MustRegister(controller.NewStateMetrics(ctl), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+// registerLeaderMetrics registers what is measured of the cluster as the loop sees it, single objects only where it is
+// observed, and whether this process leads.
+func registerLeaderMetrics(registry *prometheus.Registry, ctl *controller.Controller, lease string, observed bool) {
+	registry.MustRegister(controller.NewStateMetrics(ctl, observed), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "leader_election_master_status", Help: "1 where this process leads.", ConstLabels: prometheus.Labels{"name": lease},
 	}, func() float64 {
 		if ctl.IsLeading() {

@@ -48,7 +48,7 @@ var variables = []variable{
 	{name: "LOG_OUTPUT_PATHS", same: []string{"stdout", "stderr"}, why: "the log goes to standard error"},
 	{name: "LOG_ERROR_OUTPUT_PATHS", same: []string{"stderr"}, why: "the log goes to standard error"},
 	{name: "DISABLE_CONTROLLER_WARMUP", same: []string{"true"}, why: "a replica that does not lead watches the cluster in any case"},
-	{name: "DISABLE_CLUSTER_STATE_OBSERVABILITY", same: []string{"true"}, why: "there are no such metrics to turn off"},
+	{name: "DISABLE_CLUSTER_STATE_OBSERVABILITY", flag: "disable-cluster-state-observability"},
 	{name: "EKS_CONTROL_PLANE", same: []string{"false"}, why: "what other settings leave out is asked of EKS"},
 }
 

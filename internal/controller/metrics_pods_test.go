@@ -170,6 +170,41 @@ func TestPoolsAreForgotten(t *testing.T) {
 	}
 }
 
+// Whoever turns them off gets no metrics of single pods, nodes and conditions.
+func TestUnobserved(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.stand(1)
+		b.lead()
+		b.pod("late", "late")
+		b.c.Emit(func(s *state.State) {
+			s.PodFacts.Set(&state.PodFacts{Namespace: "default", Name: "late", UID: "uid-late", Phase: "Pending", Created: time.Now()})
+		})
+		time.Sleep(time.Second)
+		names := func(observed bool) map[string]bool {
+			registry := prometheus.NewRegistry()
+			registry.MustRegister(NewStateMetrics(b.c, observed))
+			families, err := registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := map[string]bool{}
+			for _, f := range families {
+				out[f.GetName()] = true
+			}
+			return out
+		}
+		on, off := names(true), names(false)
+		for _, name := range []string{"karpenter_pods_state", "karpenter_nodes_allocatable", "karpenter_pods_unstarted_time_seconds", "operator_nodeclaim_status_condition_count"} {
+			if !on[name] || off[name] {
+				t.Errorf("%s is there: %t, and turned off: %t", name, on[name], off[name])
+			}
+		}
+		if !off["karpenter_nodepools_allowed_disruptions"] {
+			t.Error("what is not of single objects is gone too")
+		}
+	})
+}
+
 func TestLabelValues(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{disruptionReason(plan.Reason{Code: plan.Underutilized}), "underutilized"},

@@ -24,15 +24,19 @@ type StateMetrics struct {
 	c     *Controller
 	d     map[string]*prometheus.Desc
 	nodes []string // keys of the labels of nodes that the metrics of nodes bear
+	// observed: single pods and nodes, and the conditions of objects, are measured. With many pods these are nearly all
+	// series.
+	observed bool
 }
 
 // wellKnownLabels are the keys of labels that every provider's nodes have.
 var wellKnownLabels = []string{model.LabelNodePool, model.LabelZone, model.LabelRegion, model.LabelInstanceType, model.LabelArch, model.LabelOS, model.LabelCapacityType,
 	model.LabelWindowsBuild}
 
-// NewStateMetrics are the metrics of a controller.
-func NewStateMetrics(c *Controller) *StateMetrics {
-	m := &StateMetrics{c: c, d: map[string]*prometheus.Desc{}, nodes: slices.Concat(wellKnownLabels, c.Provider.Traits().NodeLabels)}
+// NewStateMetrics are the metrics of a controller; those of single pods and nodes and of conditions only where they are
+// to be observed.
+func NewStateMetrics(c *Controller, observed bool) *StateMetrics {
+	m := &StateMetrics{c: c, observed: observed, d: map[string]*prometheus.Desc{}, nodes: slices.Concat(wellKnownLabels, c.Provider.Traits().NodeLabels)}
 	add := func(name, help string, labels ...string) {
 		m.d[name] = prometheus.NewDesc("karpenter_"+name, help, labels, nil)
 	}
@@ -109,11 +113,14 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 	if d := m.c.deciding.Load(); d != nil {
 		put("scheduler_unfinished_work_seconds", max(0, now.Sub(d.began).Seconds()), d.kind, d.id)
 	}
-	pods := m.c.State.PodFacts.List()
-	m.c.Metrics.changes.pods.collectWaits(now, put)
-	m.c.Metrics.podStarts.collect(now, put)
-	m.collectPods(s, pods, put)
-	m.collectNodes(s, pods, now, put)
+	if m.observed {
+		pods := m.c.State.PodFacts.List()
+		m.c.Metrics.changes.pods.collectWaits(now, put)
+		m.c.Metrics.podStarts.collect(now, put)
+		m.collectPods(s, pods, put)
+		m.collectNodes(s, pods, now, put)
+		m.collectConditions(v, now, out)
+	}
 	m.collectZones(s, put)
 	m.collectTypes(s, put)
 	figures, eligible := m.computeFigures(v, now)
@@ -127,14 +134,18 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 	for _, why := range decide.Voluntary {
 		put("voluntary_disruption_eligible_nodes", float64(eligible[why]), strings.ToLower(string(why)))
 	}
+}
+
+// collectConditions tells of the conditions of every claim, node, pool and node class.
+func (m *StateMetrics) collectConditions(v *view, now time.Time, out chan<- prometheus.Metric) {
 	conditions := m.c.Metrics.changes.conditions
-	for _, c := range s.Claims {
+	for _, c := range v.snap.Claims {
 		conditions.collect(out, claimObject(c), c.Conditions, now)
 	}
-	for _, n := range s.Nodes {
+	for _, n := range v.snap.Nodes {
 		conditions.collect(out, nodeObject(n), n.Conditions, now)
 	}
-	for _, p := range s.Pools {
+	for _, p := range v.snap.Pools {
 		conditions.collect(out, poolObject(p), p.Conditions, now)
 	}
 	for _, c := range v.classes {

@@ -154,6 +154,7 @@ func TestMetrics(t *testing.T) {
 			"karpenter_nodeclaims_disrupted_total":                       "capacity_type,nodepool,reason",
 			"karpenter_nodes_current_lifetime_seconds":                   "arch,capacity_type,instance_type,managed,node_name,nodepool,os,phase,region,windows_build,zone",
 			"karpenter_nodepools_cost_total":                             "nodepool",
+			"karpenter_cloudprovider_duration_seconds":                   "controller,method,provider",
 			"karpenter_pods_unbound_time_seconds":                        "name,namespace",
 			"karpenter_cloudprovider_instance_type_offering_available":   "capacity_type,instance_type,zone",
 			"karpenter_pods_provisioning_unbound_time_seconds":           "name,namespace",
