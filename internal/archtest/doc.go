@@ -16,18 +16,19 @@ model < forecast < decide
 model < nodeoverlay < state
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
-api, state, plan < kube
+model < top < top/screen
+api, state, plan, top < kube
 cloud, cloud/catalog < cloud/machines < cloud/kwok, cloud/cloudtest
 api, cloud, cloud/catalog < cloud/kwok, cloud/aws
 cloud, cloud/catalog, cloud/machines < cloud/aws/awstest
 plan, ledger < report
 decide, verify, state, cloud, report < controller
-controller, kube, cloud/machines, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, charts < cli < cmd
+controller, kube, cloud/machines, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, charts, top/screen < cli < cmd
 casetest
 `
 
-// Pure are the rooms between a Snapshot and a Plan, and what they ask.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "decide", "verify", "nodeoverlay"}
+// Pure are the rooms between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "decide", "verify", "nodeoverlay", "top"}
 
 // Banned are import prefixes that pure rooms may not use, each with the reason.
 var Banned = map[string]string{

@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -111,6 +112,25 @@ func Connect(ctx context.Context, kubeconfig string, qps float32, burst int, use
 	}
 	config.QPS, config.Burst, config.UserAgent = qps, burst, userAgent
 	return connect(ctx, config)
+}
+
+// ConnectUser reaches the API server that a person's kubectl would: by the kubeconfig file path or, where that is empty, by $KUBECONFIG,
+// which may list several files, ~/.kube/config, or as a pod of the cluster. contextName chooses a context; empty: the current one. used is
+// the name of the context; empty: there is none, as in a pod.
+func ConnectUser(ctx context.Context, path, contextName, userAgent string) (c *Client, used string, err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName})
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("find a cluster to look at: %w", err)
+	}
+	if raw, err := loaded.RawConfig(); err == nil {
+		used = cmp.Or(contextName, raw.CurrentContext)
+	}
+	config.QPS, config.Burst, config.UserAgent = -1, 0, userAgent
+	c, err = connect(ctx, config)
+	return c, used, err
 }
 
 func connect(ctx context.Context, config *rest.Config) (*Client, error) {

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/internal/top"
+	"github.com/dovetail-sh/dovetail/internal/top/screen"
+)
+
+const (
+	ledgerEvery   = 2 * time.Second  // how often a ledger is read that answers
+	ledgerPause   = 15 * time.Second // and one that does not
+	ledgerLimit   = 5 * time.Second
+	answerMost    = 64 << 20 // bytes of an answer
+	metricsPort   = "8080"   // of the chart's Deployment
+	oncePerMinute = time.Minute
+)
+
+type topFlags struct {
+	kubeconfig, context, server, catalog, output, sort, filter string
+	once                                                       bool
+}
+
+func topCommand() *cobra.Command {
+	f := topFlags{}
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "show nodes, fill, dollars, pending pods and decisions of a cluster, live",
+		Long: "Shows a cluster on one screen: who autoscales it, how full its nodes are by what pods request and, where metrics-server runs, by\n" +
+			"what is in use, what nodes cost, what is being done to each, what pending pods wait for, and what was decided last. Any\n" +
+			"cluster will do, whichever autoscaler it has: only a kubeconfig and rights to read are needed, and what may not be read is\n" +
+			"said. Nothing is changed. Where a Dovetail runs, decisions are its own, and details say why.\n\n" +
+			"Prices are those of the built-in EC2 catalogue (--catalog for others); nodes of other types have none.\n\n" +
+			"The cluster is that of --kubeconfig, else $KUBECONFIG, else ~/.kube/config, else of a running sandbox, else the one that it\n" +
+			"runs in. Without a terminal, with --once or -o json, it is shown once. NO_COLOR=1 shows it without colours.\n\n" +
+			"Exit status: 0 shown, 1 there is no cluster, or its nodes may not be read, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Example: "  dovetail top\n" +
+			"  dovetail top --once --sort=-$/h --filter spot\n" +
+			"  dovetail top -o json | jq .total.dollarsPerHour",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			look := top.NewLook()
+			look.Filter = f.filter
+			if err := look.SortNodes(f.sort); err != nil {
+				return exit{2, fmt.Errorf("--sort %q: %w", f.sort, err)}
+			}
+			if f.output != "text" && f.output != "json" {
+				return exit{2, fmt.Errorf("--output %q: use text or json", f.output)}
+			}
+			in, hasIn := terminal(c.InOrStdin())
+			out, hasOut := terminal(c.OutOrStdout())
+			if hasOut {
+				if w, _, err := term.GetSize(out.Fd()); err == nil {
+					look.Width = w
+				}
+			}
+			if f.once || f.output == "json" || !hasIn || !hasOut || os.Getenv("TERM") == "dumb" {
+				return prompt(func(c *cobra.Command, _ []string, shown *progress) error { return topOnce(c, f, look, shown) })(c, args)
+			}
+			return topLive(c, f, look, in, out)
+		},
+	}
+	g := c.Flags()
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
+	g.StringVar(&f.context, "context", "", "context of the kubeconfig; empty: its current one")
+	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), "address of a Dovetail's metrics port (DOVETAIL_SERVER); empty: it is asked through the API server")
+	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
+	g.BoolVar(&f.once, "once", false, "show it once and end")
+	g.StringVarP(&f.output, "output", "o", "text", "text or json (docs/TOP.md); json shows it once")
+	g.StringVar(&f.sort, "sort", "", "column to sort nodes by, such as cpu or -$/h; - for the largest first; empty: by name")
+	g.StringVar(&f.filter, "filter", "", "show only rows that have this text in them")
+	return c
+}
+
+// terminal returns the terminal that a stream is.
+func terminal(stream any) (*os.File, bool) {
+	f, ok := stream.(*os.File)
+	return f, ok && term.IsTerminal(f.Fd())
+}
+
+// observed is a cluster that top looks at.
+type observed struct {
+	client *kube.Client
+	board  *screen.Shared
+	ask    askDovetail
+	given  bool // somebody named the Dovetail to ask: that it does not answer is worth saying
+}
+
+// askDovetail asks the running controller for a path of its metrics port.
+type askDovetail func(ctx context.Context, path string) ([]byte, error)
+
+// observe reaches the cluster of the flags.
+func observe(ctx context.Context, f topFlags, log *slog.Logger) (*observed, error) {
+	path := f.kubeconfig
+	if path == "" && f.context == "" {
+		path = sandboxKubeconfig(os.Getenv)
+	}
+	client, used, err := kube.ConnectUser(ctx, path, f.context, "dovetail-top/"+version())
+	if err != nil {
+		return nil, err
+	}
+	client.Log = log
+	o := &observed{client: client, board: screen.Share(top.NewBoard(top.Cluster{Name: used, Server: client.Address}, top.Prices{}))}
+	server := f.server
+	o.given = server != ""
+	if server == "" {
+		server = sandboxController(cmp.Or(path, os.Getenv("KUBECONFIG")))
+	}
+	if server != "" {
+		o.ask = func(ctx context.Context, path string) ([]byte, error) { return get(ctx, server, path) }
+	} else {
+		o.ask = func(ctx context.Context, path string) ([]byte, error) {
+			return client.AskController(ctx, metricsPort, path)
+		}
+	}
+	return o, nil
+}
+
+func topOnce(c *cobra.Command, f topFlags, look *top.Look, shown *progress) error {
+	log, err := logger(c.ErrOrStderr(), "text", "error")
+	if err != nil {
+		return err
+	}
+	shown.at("reaching the cluster")
+	o, err := observe(c.Context(), f, log)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(c.Context(), oncePerMinute, fmt.Errorf("API server %s has not shown all objects within %s", o.client.Address, oncePerMinute))
+	defer cancel()
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		o.readLedger(ctx)
+	}()
+	priced := make(chan error, 1)
+	go func() { priced <- o.readPrices(f.catalog) }()
+	shown.at("reading the cluster")
+	if err := kube.ReadOverview(ctx, o.client, o.board.Apply); err != nil {
+		return err
+	}
+	<-asked
+	if err := <-priced; err != nil {
+		return err
+	}
+	write := top.Text
+	if f.output == "json" {
+		write = top.JSON
+	}
+	return write(c.OutOrStdout(), o.board.View(), look)
+}
+
+func topLive(c *cobra.Command, f topFlags, look *top.Look, in, out *os.File) error {
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	shown := showProgress(c.ErrOrStderr())
+	shown.at("reaching the cluster")
+	o, err := observe(ctx, f, slog.New(slog.DiscardHandler)) // what goes wrong is said on the screen
+	shown.end()
+	if err != nil {
+		if c.Context().Err() != nil {
+			return ended(c.Context())
+		}
+		return err
+	}
+	if f.catalog != "" { // a mistake in it must not flash by
+		if err := o.readPrices(f.catalog); err != nil {
+			return err
+		}
+	} else {
+		go func() {
+			if err := o.readPrices(""); err != nil {
+				o.board.Apply(func(b *top.Board) { b.SetProblem("prices", err.Error()) })
+			}
+		}()
+	}
+	kube.WatchOverview(ctx, o.client, o.board.Apply)
+	go func() {
+		for ctx.Err() == nil {
+			pause := ledgerPause
+			if o.readLedger(ctx) {
+				pause = ledgerEvery
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
+	}()
+	if err := screen.Run(ctx, o.board, look, o.why, in, out); err != nil {
+		if c.Context().Err() != nil {
+			return ended(c.Context())
+		}
+		return err
+	}
+	return nil
+}
+
+// readPrices reads the catalogue.
+func (o *observed) readPrices(path string) error {
+	cat, err := loadCatalog(path)
+	if err != nil {
+		return err
+	}
+	prices := catalogPrices(cat)
+	o.board.Apply(func(b *top.Board) { b.SetPrices(prices) })
+	return nil
+}
+
+// catalogPrices finds prices in a catalogue: of the zone and capacity type asked for, else of the first zone that has the capacity type,
+// else on demand.
+func catalogPrices(cat *catalog.Catalog) top.Prices {
+	return top.Prices{Name: cat.Name, AsOf: cat.PricesAsOf, Find: func(instanceType, zone, capacityType string) (top.Price, bool) {
+		t := cat.Find(instanceType)
+		if t == nil {
+			return top.Price{}, false
+		}
+		for _, ask := range []struct {
+			zone, capacityType string
+			other              bool
+		}{{zone, capacityType, false}, {"", capacityType, true}, {zone, model.OnDemand, true}, {"", model.OnDemand, true}} {
+			for i := range t.Offerings {
+				if x := &t.Offerings[i]; x.CapacityType == ask.capacityType && (ask.zone == "" || x.Zone == ask.zone) {
+					return top.Price{Micro: x.PriceMicro, Modelled: x.Modelled, Other: ask.other}, true
+				}
+			}
+		}
+		return top.Price{}, false
+	}}
+}
+
+// readLedger takes Dovetail's decisions over; it says whether there were any to have.
+func (o *observed) readLedger(ctx context.Context) bool {
+	limited, cancel := context.WithTimeout(ctx, ledgerLimit)
+	defer cancel()
+	raw, err := o.ask(limited, "ledger")
+	var entries []ledger.Entry
+	if err == nil {
+		err = json.Unmarshal(raw, &entries)
+	}
+	const what = "Dovetail"
+	if err != nil {
+		text := ""
+		if o.given {
+			text = "its ledger can't be read: " + err.Error()
+		}
+		o.board.Apply(func(b *top.Board) { b.ForgetLedger(); b.SetSigns("ledger", nil); b.SetProblem(what, text) })
+		return false
+	}
+	decisions := ledgerDecisions(entries)
+	o.board.Apply(func(b *top.Board) {
+		b.SetLedger(decisions)
+		b.SetSigns("ledger", []top.Autoscaler{{Name: top.Dovetail, Sign: "it answers"}})
+		b.SetProblem(what, "")
+	})
+	return true
+}
+
+// ledgerDecisions are the entries of a ledger without those about nodes that were left alone.
+func ledgerDecisions(entries []ledger.Entry) []top.Decision {
+	var out []top.Decision
+	for i := range entries {
+		e := &entries[i]
+		if e.Kind == ledger.Keep {
+			continue
+		}
+		why := make([]string, len(e.Why))
+		for j, r := range e.Why {
+			why[j] = reasonText(r)
+		}
+		text := strings.Join(why, "; ")
+		if e.Outcome != "" && e.Outcome != "done" {
+			text = strings.TrimPrefix(text+" ("+e.Outcome+")", " ")
+		}
+		out = append(out, top.Decision{At: e.At, Last: e.Last, Count: e.Count, By: top.Dovetail, Kind: e.Kind, Subject: e.Subject, Text: text,
+			Warning: strings.HasPrefix(e.Outcome, "failed"), Refusal: e.Kind == ledger.Refuse})
+	}
+	return out
+}
+
+func reasonText(r plan.Reason) string {
+	if r.Pool != "" {
+		return "NodePool " + r.Pool + ": " + report.Sentence(r)
+	}
+	return report.Sentence(r)
+}
+
+// why asks Dovetail about an object. Of what it knows nothing, or where there is none, there is no answer.
+func (o *observed) why(ctx context.Context, subject string) (string, bool) {
+	kind, _, _ := strings.Cut(subject, "/")
+	switch kind {
+	case "pod", "node", "nodeclaim", "nodepool":
+	default:
+		return "", false
+	}
+	raw, err := o.ask(ctx, "why/"+subject)
+	if err != nil {
+		return "", false
+	}
+	var a report.Why
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return "", false
+	}
+	var b bytes.Buffer
+	if err := report.WhyText(&b, &a); err != nil {
+		return "", false
+	}
+	_, said, _ := strings.Cut(b.String(), "\n") // its first line names the object
+	return said, true
+}
+
+// get asks a Dovetail at an address.
+func get(ctx context.Context, server, path string) ([]byte, error) {
+	at, err := url.JoinPath(server, path)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, answerMost))
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = errors.New(strings.TrimSpace(res.Status + " " + string(body)))
+	}
+	return body, err
+}
+
+// sandboxKubeconfig is the kubeconfig of this user's sandbox where it is the one to look at: DOVETAIL_SANDBOX_DIR names one, or there is no
+// other kubeconfig. It is empty otherwise.
+func sandboxKubeconfig(getenv func(string) string) string {
+	home, _ := os.UserHomeDir()
+	dir := getenv("DOVETAIL_SANDBOX_DIR")
+	if dir == "" {
+		if getenv("KUBECONFIG") != "" || home != "" && exists(filepath.Join(home, ".kube", "config")) {
+			return ""
+		}
+		state := getenv("XDG_STATE_HOME")
+		if state == "" {
+			state = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(state, "dovetail", "sandbox")
+	} else if getenv("KUBECONFIG") != "" {
+		return ""
+	}
+	if path := filepath.Join(dir, "kubeconfig"); exists(path) {
+		return path
+	}
+	return ""
+}
+
+// sandboxController is the metrics address of the controller of the sandbox that a kubeconfig is of; empty: it is of none, or that has none.
+func sandboxController(kubeconfig string) string {
+	if kubeconfig == "" {
+		return ""
+	}
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(kubeconfig), "state.json"))
+	if err != nil {
+		return ""
+	}
+	var state struct {
+		Kubeconfig string `json:"kubeconfig"`
+		Components []struct {
+			Name  string         `json:"name"`
+			Ports map[string]int `json:"ports"`
+		} `json:"components"`
+	}
+	if json.Unmarshal(data, &state) != nil || state.Kubeconfig == "" {
+		return ""
+	}
+	for _, c := range state.Components {
+		if port := c.Ports["metrics"]; port != 0 && (c.Name == "dovetail" || strings.HasPrefix(c.Name, "dovetail-")) {
+			return fmt.Sprintf("http://127.0.0.1:%d", port)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package top
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// mostDecisions is how many decisions a View holds.
+const mostDecisions = 200
+
+// View is a Board at one instant. It shares nothing that changes with the Board: pods and decisions are replaced there, never written to.
+type View struct {
+	At          time.Time
+	Cluster     Cluster
+	Prices      Prices
+	Autoscalers []Autoscaler
+	Reading     []string // kinds that are being read for the first time
+	Problems    []string // what can't be shown and why, by kind
+	Notes       []string // what the reader should know of the figures
+	UseKnown    bool
+	Total       Total
+	Pools       []PoolRow     // by key
+	Nodes       []NodeRow     // by name
+	Pending     []CauseRow    // most pods first
+	Decisions   []Decision    // newest first
+	From        string        // where decisions are known from
+	Skew        time.Duration // how far this machine's clock is ahead of the API server's
+}
+
+// Total sums up the cluster.
+type Total struct {
+	Nodes, NotReady        int // NotReady counts all that are not Ready, those still launching too
+	Allocatable, Requested Amounts
+	Used                   Amounts
+	Micro                  int64 // micro-dollars an hour of the nodes with a price
+	Unpriced               int   // nodes without one
+	Pods                   int
+	Pending, Starting      int // pods bound to no node, and pods bound and not running yet
+	modelled               bool
+}
+
+// NodeRow is a node, or a NodeClaim that has none yet.
+type NodeRow struct {
+	Name, Claim            string // Name is the claim's where there is no node
+	IsClaim                bool   // there is no node yet
+	Pool, Type, Zone       string
+	CapacityType           string
+	Age                    time.Duration
+	Allocatable, Requested Amounts
+	Used                   Amounts
+	UseKnown               bool
+	Pods, PodsMax          int64
+	Price                  Price
+	Priced                 bool
+	State, Doing           string
+}
+
+// PoolRow is a NodePool, a Provisioner, or a node group known by its nodes' label.
+type PoolRow struct {
+	Key                    string // kind and name; empty: the nodes of no pool
+	Nodes, NotReady        int
+	Allocatable, Requested Amounts
+	Micro                  int64
+	Unpriced               int
+	modelled               bool
+	Limits                 string
+	State                  string // Ready, or why not
+}
+
+// CauseRow is the pending pods that wait for the same.
+type CauseRow struct {
+	Cause    string
+	Pods     []*Pod // by age, oldest first
+	Requests Amounts
+	Oldest   time.Duration
+	Said     string // what an autoscaler said last of one of them; empty: nothing
+	SaidBy   string
+}
+
+// View returns what there is at an instant of this machine's clock. Times in it are by the API server's.
+func (b *Board) View(local time.Time) *View {
+	now := local.Add(-b.skew)
+	v := &View{At: now, Cluster: b.cluster, Prices: b.prices, UseKnown: b.useKnown, Skew: b.skew}
+	v.Autoscalers = b.autoscalers(now)
+	v.Reading = slices.Sorted(maps.Keys(b.reading))
+	for _, k := range slices.Sorted(maps.Keys(b.problems)) {
+		v.Problems = append(v.Problems, k+": "+clean(b.problems[k]))
+	}
+	pools := map[string]*PoolRow{}
+	pool := func(key string) *PoolRow {
+		p := pools[key]
+		if p == nil {
+			p = &PoolRow{Key: key}
+			pools[key] = p
+		}
+		return p
+	}
+	for key, p := range b.pools {
+		row := pool(key)
+		row.State, row.Limits = "Ready", limitsText(p.Limits)
+		switch {
+		case p.Deleting:
+			row.State = "Being deleted"
+		case p.NotReady != "":
+			row.State = clean(p.NotReady)
+		}
+	}
+	unknown := map[string]int{}
+	v.Nodes = make([]NodeRow, 0, len(b.nodes)+8)
+	other := false
+	add := func(r NodeRow) {
+		if p := b.price(r.Type, r.Zone, r.CapacityType); p.known {
+			r.Price, r.Priced = p.Price, true
+			other = other || p.Other
+		} else if r.Type != "" {
+			unknown[r.Type]++
+		}
+		v.Nodes = append(v.Nodes, r)
+		p := pool(r.Pool)
+		v.Total.Nodes++
+		p.Nodes++
+		if r.State != Ready {
+			v.Total.NotReady++
+			p.NotReady++
+		}
+		v.Total.Allocatable.add(r.Allocatable)
+		v.Total.Requested.add(r.Requested)
+		v.Total.Used.add(r.Used)
+		p.Allocatable.add(r.Allocatable)
+		p.Requested.add(r.Requested)
+		if r.Priced {
+			v.Total.Micro += r.Price.Micro
+			p.Micro += r.Price.Micro
+			v.Total.modelled = v.Total.modelled || r.Price.Modelled
+			p.modelled = p.modelled || r.Price.Modelled
+		} else {
+			v.Total.Unpriced++
+			p.Unpriced++
+		}
+	}
+	for _, n := range b.nodes {
+		c, l := b.claims[b.claimOf[n.Name]], load{}
+		if have := b.loads[n.Name]; have != nil {
+			l = *have
+		}
+		r := NodeRow{Name: n.Name, Pool: n.Pool, Type: n.Type, Zone: n.Zone, CapacityType: n.CapacityType, Age: max(0, now.Sub(n.Created)),
+			Allocatable: n.Allocatable, Requested: l.requests, Pods: int64(l.pods), PodsMax: n.Pods, State: state(n, c, l), Doing: doing(n, c, l)}
+		r.Used, r.UseKnown = b.use[n.Name]
+		if c != nil {
+			r.Claim = c.Name
+		}
+		add(r)
+	}
+	for _, c := range b.claims {
+		if b.nodes[c.Node] != nil {
+			continue
+		}
+		add(NodeRow{Name: c.Name, Claim: c.Name, IsClaim: true, Pool: c.Pool, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType,
+			Age: max(0, now.Sub(c.Created)), Allocatable: c.Allocatable, State: state(nil, c, load{}), Doing: doing(nil, c, load{})})
+	}
+	slices.SortFunc(v.Nodes, func(a, b NodeRow) int { return cmp.Compare(a.Name, b.Name) })
+	for _, key := range slices.Sorted(maps.Keys(pools)) {
+		v.Pools = append(v.Pools, *pools[key])
+	}
+	v.Total.Pods, v.Total.Starting = len(b.pods), b.starting
+	b.viewPending(v)
+	b.viewDecisions(v)
+	v.note(unknown, other)
+	if b.useAsked && !b.useKnown {
+		v.Notes = append(v.Notes, "There is no metrics-server, so what is in use is not shown.")
+	}
+	return v
+}
+
+// eventSign is how long an autoscaler is taken to be there after its last event.
+const eventSign = time.Hour
+
+// autoscalers returns who autoscales here, each with the first sign of it: those that were set, by name of the place, then events.
+func (b *Board) autoscalers(now time.Time) []Autoscaler {
+	found := map[string]string{}
+	for _, from := range slices.Sorted(maps.Keys(b.signs)) {
+		for _, a := range b.signs[from] {
+			if found[a.Name] == "" {
+				found[a.Name] = a.Sign
+			}
+		}
+	}
+	last := map[string]time.Time{}
+	for _, d := range b.events {
+		if at := d.last(); at.After(last[d.By]) {
+			last[d.By] = at
+		}
+	}
+	for name, at := range last {
+		if found[name] == "" && now.Sub(at) < eventSign {
+			found[name] = "its last event is " + ageText(now.Sub(at)) + " old"
+		}
+	}
+	var out []Autoscaler
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, Autoscaler{name, found[name]})
+	}
+	return out
+}
+
+func (b *Board) viewPending(v *View) {
+	said := b.refusals
+	if b.ledgerKnown {
+		said = maps.Clone(b.refusals)
+		for _, d := range b.ledger {
+			if pod, ok := podOf(d.Subject); ok && d.Refusal && !d.last().Before(said[pod].last()) {
+				said[pod] = d
+			}
+		}
+	}
+	for text, c := range b.causes {
+		row := CauseRow{Cause: text, Requests: c.requests, Pods: make([]*Pod, 0, len(c.pods))}
+		var newest Decision
+		for key, p := range c.pods {
+			row.Pods = append(row.Pods, p)
+			row.Oldest = max(row.Oldest, v.At.Sub(p.Created))
+			if d, ok := said[key]; ok && newestFirst(d, newest) < 0 {
+				newest = d
+			}
+		}
+		slices.SortFunc(row.Pods, func(a, b *Pod) int {
+			return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		row.Said, row.SaidBy = clean(newest.Text), newest.By
+		v.Total.Pending += len(row.Pods)
+		v.Pending = append(v.Pending, row)
+	}
+	slices.SortFunc(v.Pending, func(a, b CauseRow) int {
+		return cmp.Or(cmp.Compare(len(b.Pods), len(a.Pods)), cmp.Compare(a.Cause, b.Cause))
+	})
+}
+
+// viewDecisions takes Dovetail's decisions from its ledger where that is known, and all others from events.
+func (b *Board) viewDecisions(v *View) {
+	v.From = "Kubernetes events"
+	if b.ledgerKnown {
+		v.From = "Dovetail's ledger"
+		v.Decisions = append(v.Decisions, b.ledger...)
+	}
+	others := 0
+	for _, d := range b.events {
+		if !b.ledgerKnown || d.By != Dovetail {
+			v.Decisions = append(v.Decisions, d)
+			others++
+		}
+	}
+	if b.ledgerKnown && others > 0 {
+		v.From += " and Kubernetes events"
+	}
+	slices.SortFunc(v.Decisions, newestFirst)
+	v.Decisions = v.Decisions[:min(len(v.Decisions), mostDecisions)]
+}
+
+// Names of the autoscalers that are known.
+const (
+	Dovetail          = "Dovetail"
+	Karpenter         = "Karpenter"
+	ClusterAutoscaler = "Cluster Autoscaler"
+)
+
+// clockTolerance is how far this machine's clock may be off before it is said.
+const clockTolerance = 5 * time.Second
+
+func (v *View) note(unknown map[string]int, other bool) {
+	say := func(text string) { v.Notes = append(v.Notes, text) }
+	if v.Prices.Name != "" {
+		text := "Prices are of the catalogue " + v.Prices.Name
+		if v.Prices.AsOf != "" {
+			text += " as of " + v.Prices.AsOf
+		}
+		switch {
+		case other && v.Total.modelled:
+			text += "; those of zones it does not have are of another zone, and ~ is a modelled spot price"
+		case other:
+			text += "; those of zones it does not have are of another zone"
+		case v.Total.modelled:
+			text += "; ~ is a modelled spot price"
+		}
+		say(text + ".")
+	}
+	if len(unknown) > 0 {
+		names := slices.Sorted(maps.Keys(unknown))
+		n := 0
+		for _, k := range unknown {
+			n += k
+		}
+		text := strings.Join(names[:min(3, len(names))], ", ")
+		if more := len(names) - 3; more > 0 {
+			text += " and " + strconv.Itoa(more) + " more"
+		}
+		say("No price is known for " + count(n, "node") + " of type " + clean(text) + "; totals leave them out.")
+	}
+	if typeless := v.Total.Unpriced - sum(unknown); typeless > 0 {
+		say(count(typeless, "node") + " without the label node.kubernetes.io/instance-type; totals leave them out.")
+	}
+	if d := v.Skew; d > clockTolerance || d < -clockTolerance {
+		where := "ahead of"
+		if d < 0 {
+			where, d = "behind", -d
+		}
+		say("This machine's clock is " + ageText(d) + " " + where + " the API server's; ages are by the API server's.")
+	}
+}
+
+func sum(m map[string]int) (n int) {
+	for _, k := range m {
+		n += k
+	}
+	return n
+}
+
+func limitsText(limits map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(limits)) {
+		parts = append(parts, k+" "+limits[k])
+	}
+	return clean(strings.Join(parts, ", "))
+}
+
+// Node returns the row of a node or a claim, nil if there is none.
+func (v *View) Node(name string) *NodeRow {
+	i, ok := slices.BinarySearchFunc(v.Nodes, name, func(r NodeRow, name string) int { return cmp.Compare(r.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &v.Nodes[i]
+}
+
+// PodsOn returns the pods of a node, those that ask for most CPU first.
+func (b *Board) PodsOn(node string) []*Pod {
+	var out []*Pod
+	for _, p := range b.pods {
+		if p.Node == node {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Pod) int {
+		return cmp.Or(cmp.Compare(b.Requests.CPU, a.Requests.CPU), cmp.Compare(b.Requests.Memory, a.Requests.Memory),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// NodeFacts returns what is known of a node and of its claim; either may be nil.
+func (b *Board) NodeFacts(name string) (*Node, *Claim) {
+	if n := b.nodes[name]; n != nil {
+		return n, b.claims[b.claimOf[name]]
+	}
+	return nil, b.claims[name]
+}
