@@ -200,7 +200,7 @@ type Interrupter interface {
 // Interruption is one notice.
 type Interruption struct {
 	ProviderID string
-	Kind       string    // SpotInterruption, CapacityReservationInterruption, Rebalance, ScheduledChange, StateChange
+	Kind       string    // SpotInterruption, CapacityReservationInterruption, Rebalance, ScheduledChange, StateChange, InstanceStatusFailed, SystemStatusFailed
 	At         time.Time // when the machine goes; zero: not said
 	Sent       time.Time // when the cloud sent it; zero: not said
 	Stops      bool      // of StateChange: the machine is being stopped, which is less than ended

@@ -24,11 +24,14 @@ const (
 	rebalance               = "Rebalance"
 	scheduledChange         = "ScheduledChange"
 	stateChange             = decide.StateChange
+	instanceStatusFailed    = "InstanceStatusFailed"
+	systemStatusFailed      = "SystemStatusFailed"
 )
 
 // interruptionEvent is the reference's reason of the event that tells of a notice.
 var interruptionEvent = map[string]string{
 	spotInterruption: "SpotInterrupted", reservationInterruption: "CapacityReservationInstanceInterrupted", rebalance: "SpotRebalanceRecommendation", scheduledChange: "InstanceUnhealthy", stateChange: "InstanceTerminating",
+	instanceStatusFailed: "InstanceUnhealthy", systemStatusFailed: "InstanceUnhealthy",
 }
 
 // interruptionListener has the loop know of what the cloud says about machines that it will take away, and writes it

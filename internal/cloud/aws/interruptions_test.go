@@ -5,13 +5,17 @@ package aws_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
@@ -25,7 +29,7 @@ import (
 func TestInterruptions(t *testing.T) {
 	clock := &skipping{}
 	a := open(t, some(t, "m5.large"), clock)
-	p := a.provider(func(c *awsapi.Config) { c.InterruptionQueue = awstest.Default().Queue })
+	p := a.provider(func(c *awsapi.Config) { c.InterruptionQueue, c.StatusCheckInterval = awstest.Default().Queue, 0 })
 	running := map[string]string{} // a machine for each kind, by instance id
 	a.control("POST", "reservations", awstest.Reservation{InstanceType: "m5.large", Zone: "us-east-1b", Count: 1, Tags: map[string]string{"for": "us"}}, nil)
 	reserved := class(`{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],"capacityReservationSelectorTerms":[{"tags":{"for":"us"}}],` + discovery + `}`)
@@ -119,5 +123,113 @@ func TestNoQueue(t *testing.T) {
 	err := a.provider(func(c *awsapi.Config) { c.InterruptionQueue = "no-such" }).Interruptions(t.Context(), nil)
 	if err == nil || cloud.KindOf(err) == cloud.None {
 		t.Errorf("have %v", err)
+	}
+}
+
+// TestInterruptionsByStatusChecks: a machine that fails EC2's status checks for two minutes is told of once, without a queue. Where the
+// question is not allowed it is asked again later.
+func TestInterruptionsByStatusChecks(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "m5.large"), clock)
+	p := a.provider(func(c *awsapi.Config) { c.StatusCheckInterval = 10 * time.Second })
+	for _, uid := range []string{"a", "b"} {
+		if res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: uid, ClaimUID: uid, Class: class(""), CapacityTypes: []string{model.OnDemand}}})[0]; res.Err != nil {
+			t.Fatal(res.Err)
+		}
+	}
+	var ids []string
+	for len(ids) < 2 {
+		if err := clock.Wait(t.Context(), 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		ids = nil
+		for _, in := range a.books().Alive {
+			if in.State == "running" {
+				ids = append(ids, in.ID)
+			}
+		}
+	}
+	a.fault(awstest.Fault{Kind: awstest.Deny, Action: "DescribeInstanceStatus", Count: 1})
+	a.control("POST", "interrupt", awstest.Interruption{Kind: awstest.Impaired, Instances: ids[:1]}, nil)
+	failed := clock.Now()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	told := make(chan cloud.Interruption, 100)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.Interruptions(ctx, func(_ context.Context, i cloud.Interruption) error { told <- i; return nil })
+	}()
+	if i := <-told; i.Kind != interruption.InstanceStatusFailed || !strings.HasSuffix(i.ProviderID, ids[0]) || !i.At.IsZero() || i.Sent.Before(failed.Add(2*time.Minute)) {
+		t.Errorf("the failed check came as %+v, want it about %s and not within two minutes of %s", i, ids[0], failed)
+	}
+	calls := a.books().Calls["ec2:DescribeInstanceStatus"].Count
+	for a.books().Calls["ec2:DescribeInstanceStatus"].Count < calls+6 { // two more answers
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if len(told) > 0 {
+		t.Errorf("told again: %+v", <-told)
+	}
+}
+
+// TestNames: an instance gets the name of its node as its tag Name, unless its class has given it another.
+func TestNames(t *testing.T) {
+	a := open(t, some(t, "m5.large"), hurried{time.Now()})
+	p := a.provider()
+	named := class(`{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],"tags":{"Name":"mine"},` + discovery + `}`)
+	named.Name, named.UID = "named", "named-uid"
+	for uid, c := range map[string]cloud.NodeClass{"a": class(""), "b": named} {
+		if res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: uid, ClaimUID: uid, Class: c}})[0]; res.Err != nil {
+			t.Fatal(res.Err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { p.Run(ctx) })
+	defer running.Wait()
+	defer stop()
+	for done := false; !done; {
+		if _, err := p.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		have := map[string]string{}
+		for _, in := range a.books().Alive {
+			have[in.Tags[awstest.ClaimTag]] = in.Tags["Name"]
+			done = done || in.Tags[awstest.ClaimTag] == "a" && in.Tags["Name"] == in.Node
+		}
+		if have["b"] != "mine" {
+			t.Fatalf("the names are %v, want that of the class for b", have)
+		}
+	}
+}
+
+// TestIPv6Cluster: of an IPv6 cluster EKS says the range of its Services; a machine is told it and the DNS address in it,
+// and has an IPv6 address.
+func TestIPv6Cluster(t *testing.T) {
+	a := open(t, some(t, "m5.large"), cloud.Wall{}, func(s *awstest.Settings) { s.IPv6 = true })
+	p := a.provider()
+	if res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: "a", ClaimUID: "a", Class: class("")}})[0]; res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	ec2s := a.clients().EC2
+	list, err := ec2s.DescribeLaunchTemplates(t.Context(), &ec2.DescribeLaunchTemplatesInput{})
+	if err != nil || len(list.LaunchTemplates) != 1 {
+		t.Fatalf("%d launch templates, %v", len(list.LaunchTemplates), err)
+	}
+	versions, err := ec2s.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: list.LaunchTemplates[0].LaunchTemplateId})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := versions.LaunchTemplateVersions[0].LaunchTemplateData
+	boots, err := base64.StdEncoding.DecodeString(*d.UserData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"cidr: fd30:1234:5678::/108", "- fd30:1234:5678::a"} {
+		if !strings.Contains(string(boots), want) {
+			t.Errorf("user data lacks %q:\n%s", want, boots)
+		}
 	}
 }

@@ -33,6 +33,7 @@ type Provider struct {
 	fleet     *fleet.Provider
 	groups    *asg.Provider
 	queue     *interruption.Queue
+	checks    *interruption.StatusChecks
 }
 
 // New makes a provider. Nothing is called before it is used; Run keeps what it knows fresh.
@@ -52,6 +53,7 @@ func New(c *awsapi.Clients, config awsapi.Config, resources awsapi.Resources, cl
 		fleet:  fleet.New(a, store, types, index),
 		groups: asg.New(a, store, types, index, registry),
 		queue:  interruption.NewQueue(a, index),
+		checks: interruption.NewStatusChecks(a, index),
 	}, nil
 }
 
@@ -127,8 +129,13 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 	return p.fleet.Drifted(ctx, queries)
 }
 
-// Interruptions implements cloud.Interrupter.
+// Interruptions implements cloud.Interrupter: what the queue says, and EC2's own status checks.
 func (p *Provider) Interruptions(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	var checks sync.WaitGroup
+	checks.Go(func() { p.checks.Watch(ctx, handle) })
+	defer checks.Wait()
+	defer stop()
 	return p.queue.Watch(ctx, handle)
 }
 
@@ -154,9 +161,12 @@ func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 	}
 }
 
-// Run keeps instance types and prices fresh, and deletes launch templates that are not used any more, until the
-// context ends.
+// Run keeps instance types and prices fresh, deletes launch templates that are not used any more, and names instances
+// after their nodes, until the context ends.
 func (p *Provider) Run(ctx context.Context) {
+	var names sync.WaitGroup
+	names.Go(func() { p.instances.WatchNames(ctx) })
+	defer names.Wait()
 	swept := p.aws.Clock.Now()
 	for ctx.Err() == nil {
 		next := p.catalogue.NextRefresh()

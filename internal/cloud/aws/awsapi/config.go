@@ -17,22 +17,27 @@ type Config struct {
 	ClusterCABundle   string // of the API server, PEM in base64; empty: EKS says
 	KubernetesVersion string // minor, such as 1.36; empty: EKS says
 
-	InterruptionQueue string        // name of the queue; empty: none
-	VMMemoryOverhead  float64       // share of a machine's memory that a node has not, until one was seen
-	ReservedENIs      int           // network interfaces that pods get no addresses from
-	IsolatedVPC       bool          // the price list can't be reached
-	DisableDryRun     bool          // permissions are not tried out before they are needed
-	AMIRefresh        time.Duration // how old what is known of images may be
-	SubnetRefresh     time.Duration // and of subnets
-	TypesRefresh      time.Duration // and of instance types
-	PricesRefresh     time.Duration // and of prices
-	GroupRefresh      time.Duration // and of node groups; before one is changed it is asked for anew
+	InterruptionQueue  string  // name of the queue; empty: none
+	VMMemoryOverhead   float64 // share of a machine's memory that a node has not, until one was seen
+	ReservedENIs       int     // network interfaces that pods get no addresses from
+	IsolatedVPC        bool    // the price list can't be reached
+	NoReservedCapacity bool    // capacity reservations are not looked at; EC2 fills those that are open as it does for anybody
+
+	DisableDryRun bool          // permissions are not tried out before they are needed
+	AMIRefresh    time.Duration // how old what is known of images may be
+	SubnetRefresh time.Duration // and of subnets
+	TypesRefresh  time.Duration // and of instance types
+	PricesRefresh time.Duration // and of prices
+	GroupRefresh  time.Duration // and of node groups; before one is changed it is asked for anew
+
+	StatusCheckInterval time.Duration // how often EC2's status checks of machines are asked for; 0: never
 }
 
 // DefaultConfig is the configuration that holds where nothing else is said. The cluster's name has no default.
 func DefaultConfig() Config {
 	return Config{
 		VMMemoryOverhead: 0.075, AMIRefresh: time.Minute, SubnetRefresh: time.Minute, TypesRefresh: 12 * time.Hour, PricesRefresh: time.Hour, GroupRefresh: 10 * time.Second,
+		StatusCheckInterval: time.Minute,
 	}
 }
 

@@ -55,7 +55,7 @@ func TestMissing(t *testing.T) {
 			p, r, g := goldenAccount(t, awsv1.EC2NodeClassSpec{Role: "node", AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}})
 			o := &offering.Set{ByName: map[string]*offering.Type{}}
 			for _, m := range g.Types {
-				if made := p.buildType(r, g, m, []string{tenancyDefault}); made != nil {
+				if made := p.buildType(r, g, m, placementRulesOf(nil, r)); made != nil {
 					o.Types, o.ByName[m.Name] = append(o.Types, made.InstanceType), made
 				}
 			}

@@ -102,7 +102,7 @@ func (p *Provider) driftReason(ctx context.Context, r *nodeclass.Resolved, claim
 	if len(m.SecurityGroups) > 0 && !slices.Equal(groups, m.SecurityGroups) {
 		return DriftSecurityGroup, nil
 	}
-	if m.CapacityType == model.Reserved && m.Reservation != "" && len(r.Spec.CapacityReservationSelectorTerms) > 0 {
+	if m.CapacityType == model.Reserved && m.Reservation != "" && len(r.Spec.CapacityReservationSelectorTerms) > 0 && !p.aws.Config.NoReservedCapacity {
 		if reason, err := p.reservationDrift(ctx, r, m.Reservation); reason != "" || err != nil {
 			return reason, err
 		}

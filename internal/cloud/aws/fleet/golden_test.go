@@ -152,6 +152,7 @@ func golden(t *testing.T, input string) string {
 	var in struct {
 		Class   awsv1.EC2NodeClassSpec
 		Cluster string // ipv6; empty: IPv4
+		Gates   string // without-reserved-capacity; empty: Karpenter's defaults
 		Claim   struct {
 			Name, Pool                  string
 			Types, Zones, CapacityTypes []string
@@ -159,7 +160,7 @@ func golden(t *testing.T, input string) string {
 			Taints, StartupTaints       []model.Taint
 			Requests                    map[string]int64
 			Requires                    map[string][]string // values by label
-			Prices                      map[string]int64 // by type/zone/capacity type, as NodeOverlays set them
+			Prices                      map[string]int64    // by type/zone/capacity type, as NodeOverlays set them
 		}
 	}
 	if err := yaml.Unmarshal([]byte(input), &in); err != nil {
@@ -169,6 +170,10 @@ func golden(t *testing.T, input string) string {
 		in.Class.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}
 	}
 	p, r, g := goldenAccount(t, in.Class)
+	if in.Gates == "without-reserved-capacity" {
+		p.aws.Config.NoReservedCapacity = true
+		r.Reservations = nil
+	}
 	if in.Cluster == "ipv6" {
 		r.Cluster.IPv6, r.Cluster.CIDR, r.Cluster.DNS = true, "fd12:3456:789a::/108", "fd12:3456:789a::a"
 	}
@@ -178,7 +183,7 @@ func golden(t *testing.T, input string) string {
 	}
 	o := &offering.Set{ByName: map[string]*offering.Type{}}
 	for _, m := range g.Types {
-		if made := p.buildType(r, g, m, tenanciesAllowed(rules)); made != nil {
+		if made := p.buildType(r, g, m, placementRulesOf(rules, r)); made != nil {
 			o.Types, o.ByName[m.Name] = append(o.Types, made.InstanceType), made
 		}
 	}

@@ -79,7 +79,7 @@ func (p *Provider) launch(ctx context.Context, c *nodeclass.Class, req cloud.Lau
 	if err := r.ReadyError(op); err != nil && l.pending == nil {
 		return fail(err)
 	}
-	o, err := p.offeringsOf(ctx, r, tenanciesAllowed(req.Requirements))
+	o, err := p.offeringsOf(ctx, r, req.Requirements)
 	if err != nil {
 		return fail(err)
 	}
@@ -173,7 +173,7 @@ func (p *Provider) answerExisting(ctx context.Context, r *nodeclass.Resolved, re
 	if m.Gone {
 		return launch.Ended(req, m.ID)
 	}
-	o, err := p.offeringsOf(ctx, r, tenanciesAllowed(req.Requirements))
+	o, err := p.offeringsOf(ctx, r, req.Requirements)
 	if err != nil {
 		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
 	}
@@ -183,7 +183,7 @@ func (p *Provider) answerExisting(ctx context.Context, r *nodeclass.Resolved, re
 	}
 	c := offering.Option{Type: t, Offering: &model.Offering{Zone: m.Zone, CapacityType: m.CapacityType}}
 	for i := range t.InstanceType.Offerings {
-		if f := &t.InstanceType.Offerings[i]; f.Zone == m.Zone && f.CapacityType == m.CapacityType && m.StandsIn(f.Labels) {
+		if f := &t.InstanceType.Offerings[i]; f.Zone == m.Zone && f.CapacityType == m.CapacityType {
 			c.Offering = f
 		}
 	}
@@ -218,7 +218,7 @@ func (p *Provider) recoverReusedToken(ctx context.Context, r *nodeclass.Resolved
 	if l.failedAttempts >= maxAttempts {
 		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("%d tokens were used before, and no machine bears the claim's tag", l.failedAttempts)}}, true
 	}
-	o, err := p.offeringsOf(ctx, r, tenanciesAllowed(req.Requirements))
+	o, err := p.offeringsOf(ctx, r, req.Requirements)
 	if err != nil {
 		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}, true
 	}

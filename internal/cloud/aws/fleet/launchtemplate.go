@@ -29,14 +29,15 @@ type launchTemplate struct {
 
 // templateVariant is in what the launch templates of one class and claim differ.
 type templateVariant struct {
-	imageID       string
-	maxPods       int64
-	efaInterfaces int64
-	reservationID string // empty: none is to be used
-	kind          reservationKind
-	spot          bool
-	tenancy       string // empty: the default
-	partition     string // number of the placement group's partition; empty: EC2 chooses
+	imageID          string
+	maxPods          int64
+	efaInterfaces    int64
+	reservationID    string // empty: none is to be used
+	kind             reservationKind
+	spot             bool
+	tenancy          string // empty: the default
+	openReservations bool   // EC2 may put the machine into an open reservation
+	partition        string // number of the placement group's partition; empty: EC2 chooses
 }
 
 // buildTemplate writes the launch template of one variant, for machines that register as j says. Equal arguments give
@@ -49,10 +50,10 @@ func buildTemplate(clusterName string, r *nodeclass.Resolved, pool string, j nod
 	d := &types.RequestLaunchTemplateData{
 		ImageId: &v.imageID, BlockDeviceMappings: blockDevices(&r.Spec, r.Family),
 		IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &r.Profile},
-		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
-			// What is reserved is bought as such or not at all.
-			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
-		},
+	}
+	if !v.openReservations {
+		// What is reserved is bought as such or not at all.
+		d.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationPreference: types.CapacityReservationPreferenceNone}
 	}
 	if data != "" {
 		d.UserData = &data

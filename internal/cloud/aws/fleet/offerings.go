@@ -32,25 +32,35 @@ const (
 	tenancyDedicated = string(types.TenancyDedicated)
 )
 
-// tenanciesAllowed are the tenancies that requirements allow, which offerings are then made for. Where nothing is said
-// of tenancy it is the default alone: dedicated hardware is for those who ask for it.
-func tenanciesAllowed(rs model.Requirements) []string {
-	i := slices.IndexFunc(rs, func(r model.Requirement) bool { return r.Key == awsv1.LabelInstanceTenancy })
-	if i < 0 {
-		return []string{tenancyDefault}
-	}
-	var out []string
-	for _, t := range []string{tenancyDefault, tenancyDedicated} {
-		if rs[i].Matches(t, true) {
-			out = append(out, t)
+// placementRules are what requirements say of where in EC2 a machine stands.
+type placementRules struct {
+	tenancy   string
+	partition string // number of a partition of the class's placement group; empty: none is asked for
+}
+
+// placementRulesOf reads the requirements of a pool or of a claim. Of several tenancies that they allow the default is
+// taken, of several partitions the first: a claim does not say which of them its pods want. Where nothing is said of
+// tenancy it is the default, and of partitions EC2 chooses one.
+func placementRulesOf(rs model.Requirements, r *nodeclass.Resolved) placementRules {
+	out := placementRules{tenancy: tenancyDefault}
+	for i := range rs {
+		switch rs[i].Key {
+		case awsv1.LabelInstanceTenancy:
+			if !rs[i].Matches(tenancyDefault, true) && rs[i].Matches(tenancyDedicated, true) {
+				out.tenancy = tenancyDedicated
+			}
+		case awsv1.LabelPlacementGroupPartition:
+			if n := slices.IndexFunc(partitionsOf(r), func(p string) bool { return rs[i].Matches(p, true) }); n >= 0 {
+				out.partition = partitionsOf(r)[n]
+			}
 		}
 	}
 	return out
 }
 
-// offeringsOf is what a class that is ready has to offer in these tenancies. As long as nothing has changed it is the
-// same set.
-func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved, tenancies []string) (*offering.Set, error) {
+// offeringsOf is what a class that is ready has to offer under these requirements' rules of placement. As long as
+// nothing has changed it is the same set.
+func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved, rs model.Requirements) (*offering.Set, error) {
 	cat, err := p.catalogue.Load(ctx, false)
 	if err != nil {
 		return nil, err
@@ -67,13 +77,14 @@ func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved, tenan
 	if r.Placement != nil {
 		fmt.Fprintf(&builtFrom, " %s %d", awsapi.Deref(r.Placement.GroupId), awsapi.Deref(r.Placement.PartitionCount))
 	}
-	key := r.Name + " " + strings.Join(tenancies, " ")
+	rules := placementRulesOf(rs, r)
+	key := r.Name + " " + rules.tenancy + " " + rules.partition
 	if have := p.offerings.Get(key, builtFrom.String()); have != nil {
 		return have, nil
 	}
 	out := &offering.Set{BuiltFrom: builtFrom.String(), ByName: map[string]*offering.Type{}}
 	for _, t := range cat.Types {
-		if o := p.buildType(r, cat, t, tenancies); o != nil {
+		if o := p.buildType(r, cat, t, rules); o != nil {
 			out.Types = append(out.Types, o.InstanceType)
 			out.ByName[t.Name] = o
 		}
@@ -81,10 +92,9 @@ func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved, tenan
 	return p.offerings.Put(key, out), nil
 }
 
-// buildType is an instance type as a class buys it, with its offerings by zone and capacity type, one for each of the
-// tenancies and for each partition of a placement group that has some; nil where no subnet, image or price is there
-// for it.
-func (p *Provider) buildType(r *nodeclass.Resolved, cat *catalogue.Catalogue, t *catalogue.TypeInfo, tenancies []string) *offering.Type {
+// buildType is an instance type as a class buys it under rules of placement, with its offerings by zone and capacity
+// type; nil where no subnet, image or price is there for it.
+func (p *Provider) buildType(r *nodeclass.Resolved, cat *catalogue.Catalogue, t *catalogue.TypeInfo, rules placementRules) *offering.Type {
 	im := r.ImageForType(t)
 	if im == nil {
 		return nil
@@ -102,7 +112,7 @@ func (p *Provider) buildType(r *nodeclass.Resolved, cat *catalogue.Catalogue, t 
 		return nil
 	}
 	it := out.InstanceType
-	it.Labels[awsv1.LabelInstanceTenancy] = tenancyDefault
+	it.Labels[awsv1.LabelInstanceTenancy] = rules.tenancy
 	if build != "" {
 		it.Labels[labelWindowsBuild] = build
 	}
@@ -118,6 +128,9 @@ func (p *Provider) buildType(r *nodeclass.Resolved, cat *catalogue.Catalogue, t 
 		}
 		if r.Placement != nil {
 			labels[awsv1.LabelPlacementGroupID] = awsapi.Deref(r.Placement.GroupId)
+		}
+		if rules.partition != "" {
+			labels[awsv1.LabelPlacementGroupPartition] = rules.partition
 		}
 		if onDemand > 0 && t.OnDemand {
 			it.Offerings = append(it.Offerings, model.Offering{
@@ -138,14 +151,10 @@ func (p *Provider) buildType(r *nodeclass.Resolved, cat *catalogue.Catalogue, t 
 			})
 		}
 	}
-	it.Offerings = withLabel(it.Offerings, awsv1.LabelPlacementGroupPartition, partitionsOf(r))
-	if !slices.Equal(tenancies, []string{tenancyDefault}) {
-		it.Offerings = withLabel(it.Offerings, awsv1.LabelInstanceTenancy, tenancies)
-	}
 	if len(it.Offerings) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(it.Offerings, func(a, b model.Offering) int {
+	slices.SortFunc(it.Offerings, func(a, b model.Offering) int {
 		return cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType))
 	})
 	return out
@@ -162,23 +171,6 @@ func partitionsOf(r *nodeclass.Resolved) []string {
 	var out []string
 	for n := range awsapi.Deref(r.Placement.PartitionCount) {
 		out = append(out, strconv.Itoa(int(n)+1))
-	}
-	return out
-}
-
-// withLabel is each of the offerings once for each value of a label. Without values they stay as they are.
-func withLabel(list []model.Offering, key string, values []string) []model.Offering {
-	if len(values) == 0 {
-		return list
-	}
-	var out []model.Offering
-	for _, o := range list {
-		for _, v := range values {
-			of := o
-			of.Labels = maps.Clone(o.Labels)
-			of.Labels[key] = v
-			out = append(out, of)
-		}
 	}
 	return out
 }

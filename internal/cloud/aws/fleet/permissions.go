@@ -31,14 +31,14 @@ func (p *Provider) checkPermissions(ctx context.Context, r *nodeclass.Resolved) 
 		}
 		var any *offering.Type
 		for _, t := range cat.Types {
-			if any = p.buildType(r, cat, t, []string{tenancyDefault}); any != nil {
+			if any = p.buildType(r, cat, t, placementRulesOf(nil, r)); any != nil {
 				break
 			}
 		}
 		if any == nil {
 			return model.Condition{}, nil // there is nothing to buy: Offerings says so
 		}
-		t, err := buildTemplate(p.aws.Config.ClusterName, r, "", nodeclass.RegistrationOf(cloud.LaunchRequest{}, any.MaxPods), templateVariant{imageID: any.ImageID, maxPods: any.MaxPods})
+		t, err := buildTemplate(p.aws.Config.ClusterName, r, "", nodeclass.RegistrationOf(cloud.LaunchRequest{}, any.MaxPods), templateVariant{imageID: any.ImageID, maxPods: any.MaxPods, openReservations: p.aws.Config.NoReservedCapacity})
 		if err != nil {
 			return model.Condition{}, err
 		}

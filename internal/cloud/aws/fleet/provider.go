@@ -43,7 +43,7 @@ func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder,
 	}
 }
 
-// Offerings implements cloud.Provider. Pools with the same class that say the same of tenancy share one slice.
+// Offerings implements cloud.Provider. Pools with the same class that say the same of tenancy and partition share one slice.
 func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, nc cloud.NodeClass) ([]*model.InstanceType, error) {
 	const op = "offerings"
 	c, err := nodeclass.Read(op, nc)
@@ -57,11 +57,11 @@ func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, nc cloud
 	if err := r.ReadyError(op); err != nil {
 		return nil, err
 	}
-	tenancies := []string{tenancyDefault}
+	var rules model.Requirements
 	if pool != nil {
-		tenancies = tenanciesAllowed(pool.Requirements)
+		rules = pool.Requirements
 	}
-	o, err := p.offeringsOf(ctx, r, tenancies)
+	o, err := p.offeringsOf(ctx, r, rules)
 	if err != nil {
 		return nil, awsapi.ClassifyError(ctx, op, c.Name, err)
 	}

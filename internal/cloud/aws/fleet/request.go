@@ -5,7 +5,6 @@ package fleet
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -75,8 +74,7 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 	var order []string
 	named := map[string]bool{}
 	efaDim := p.aws.Resources.Dim(catalogue.ResourceEFA)
-	overrides, kind := 0, reservationKind(0)
-	var variant templateVariant // tenancy and partition of all options; those of the first
+	overrides, kind := 0, noReservation
 	// EC2 knows nothing of prices that NodeOverlays set: it is told an order instead, the lowest number first.
 	var priority float64
 	var before cloud.OfferingKey
@@ -91,15 +89,12 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 		if s == nil {
 			continue // the class has no subnet there any more
 		}
-		if !asksFor(req, awsv1.LabelPlacementGroupPartition) {
-			c = withoutLabel(c, awsv1.LabelPlacementGroupPartition) // EC2 spreads machines over the partitions
+		v := templateVariant{imageID: c.ImageID, maxPods: c.MaxPods, openReservations: p.aws.Config.NoReservedCapacity, spot: capacityType == model.Spot, kind: reservationKindOf(capacityType, c.Offering.Labels),
+			tenancy: c.InstanceType.Labels[awsv1.LabelInstanceTenancy], partition: c.Offering.Labels[awsv1.LabelPlacementGroupPartition]}
+		if overrides > 0 && v.kind != kind {
+			continue // a request is for one kind of reservation
 		}
-		v := templateVariant{imageID: c.ImageID, maxPods: c.MaxPods, spot: capacityType == model.Spot, kind: reservationKindOf(capacityType, c.Offering.Labels),
-			tenancy: c.Offering.Labels[awsv1.LabelInstanceTenancy], partition: c.Offering.Labels[awsv1.LabelPlacementGroupPartition]}
-		if _, twice := out.options[c.Key()]; twice || overrides > 0 && (v.kind != kind || v.tenancy != variant.tenancy || v.partition != variant.partition) {
-			continue // a request is for one kind of reservation, one tenancy and one partition
-		}
-		kind, variant = v.kind, v
+		kind = v.kind
 		if req.Requests.At(efaDim) > 0 {
 			v.efaInterfaces = c.ExtendedResources[catalogue.ResourceEFA]
 		}
@@ -169,22 +164,6 @@ func reservationKindOf(capacityType string, labels model.Labels) reservationKind
 		return interruptibleReservation
 	}
 	return plainReservation
-}
-
-// asksFor says whether a request's requirements say anything of a label.
-func asksFor(req cloud.LaunchRequest, key string) bool {
-	return slices.ContainsFunc(req.Requirements, func(r model.Requirement) bool { return r.Key == key })
-}
-
-// withoutLabel is an option whose offering does not have a label.
-func withoutLabel(c offering.Option, key string) offering.Option {
-	if _, has := c.Offering.Labels[key]; has {
-		bare := *c.Offering
-		bare.Labels = maps.Clone(bare.Labels)
-		delete(bare.Labels, key)
-		c.Offering = &bare
-	}
-	return c
 }
 
 // newFleetInput is a CreateFleet request for one machine of a capacity type, without the launch templates to choose

@@ -5,7 +5,6 @@ package instances
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,14 +23,17 @@ const ListDelay = 10 * time.Second
 // tagGroup is the tag by which AWS says of which Auto Scaling group an instance is a member.
 const tagGroup = "aws:autoscaling:groupName"
 
+// tagName is the tag that EC2's console shows as an instance's name.
+const tagName = "Name"
+
 // Instance is an instance of the cluster's, as EC2 describes it.
 type Instance struct {
 	ID, Zone, InstanceType, CapacityType string
 	Image, Subnet, Reservation           string
 	SecurityGroups                       []string // sorted: security groups
 	AutoScalingGroup                     string   // of Auto Scaling; empty: none
-	Tenancy                              string   // empty: not said
-	Partition                            string   // number of the partition of its placement group; empty: none is said
+	PrivateName                          string   // its private DNS name, which is its node's name; empty: not known yet
+	Named                                bool     // it has the tag Name
 	ClaimUID, ClaimName                  string
 	Launched                             time.Time
 	ProtectedSince                       time.Time // from scale-in, for a moment; zero: it is not
@@ -79,12 +81,10 @@ func ReadInstance(in *types.Instance) Instance {
 	m := Instance{
 		ID: awsapi.Deref(in.InstanceId), InstanceType: string(in.InstanceType), Image: awsapi.Deref(in.ImageId), Subnet: awsapi.Deref(in.SubnetId),
 		Reservation: awsapi.Deref(in.CapacityReservationId), Launched: awsapi.Deref(in.LaunchTime), Gone: isEnding(in.State), CapacityType: model.OnDemand,
+		PrivateName: awsapi.Deref(in.PrivateDnsName),
 	}
 	if in.Placement != nil {
-		m.Zone, m.Tenancy = awsapi.Deref(in.Placement.AvailabilityZone), string(in.Placement.Tenancy)
-		if n := awsapi.Deref(in.Placement.PartitionNumber); n > 0 {
-			m.Partition = strconv.Itoa(int(n))
-		}
+		m.Zone = awsapi.Deref(in.Placement.AvailabilityZone)
 	}
 	switch {
 	case in.InstanceLifecycle == types.InstanceLifecycleTypeSpot:
@@ -98,6 +98,8 @@ func ReadInstance(in *types.Instance) Instance {
 			m.ClaimName = awsapi.Deref(t.Value)
 		case awsv1.TagClaimUID:
 			m.ClaimUID = awsapi.Deref(t.Value)
+		case tagName:
+			m.Named = true
 		case tagGroup:
 			m.AutoScalingGroup = awsapi.Deref(t.Value)
 		case dovetailv1alpha1.TagShielded:
@@ -109,12 +111,6 @@ func ReadInstance(in *types.Instance) Instance {
 	}
 	slices.Sort(m.SecurityGroups)
 	return m
-}
-
-// StandsIn says whether the instance has the tenancy and the partition that an offering's labels name, where they do.
-func (m *Instance) StandsIn(labels model.Labels) bool {
-	tenancy, partition := labels[awsv1.LabelInstanceTenancy], labels[awsv1.LabelPlacementGroupPartition]
-	return (tenancy == "" || m.Tenancy == "" || tenancy == m.Tenancy) && (partition == "" || m.Partition == "" || partition == m.Partition)
 }
 
 // ProviderID is the provider id of an instance, as the node has it.

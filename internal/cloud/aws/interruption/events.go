@@ -18,6 +18,10 @@ const (
 	StateChange      = "StateChange"
 	// ReservationInterruption is of a machine in a reservation that its owner takes back, or in a block that ends.
 	ReservationInterruption = "CapacityReservationInterruption"
+	// InstanceStatusFailed and SystemStatusFailed are of a machine that fails EC2's own checks: of what runs on it, and of
+	// the hardware below.
+	InstanceStatusFailed = "InstanceStatusFailed"
+	SystemStatusFailed   = "SystemStatusFailed"
 )
 
 // spotNotice is how long before it goes the end of a spot machine is told, and of one in a reservation where nothing

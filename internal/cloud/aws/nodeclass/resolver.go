@@ -83,7 +83,7 @@ func (cr *Resolver) Resolve(ctx context.Context, c *Class) (*Resolved, error) {
 	}); part(awsv1.ConditionSecurityGroupsReady, "spec.securityGroupSelectorTerms", err) != nil {
 		return nil, awsapi.ClassifyError(ctx, "resolve", c.Name, err)
 	}
-	if len(c.Spec.CapacityReservationSelectorTerms) > 0 {
+	if len(c.Spec.CapacityReservationSelectorTerms) > 0 && !cr.aws.Config.NoReservedCapacity {
 		if r.Reservations, err = cr.ActiveReservations(ctx, c.Spec.CapacityReservationSelectorTerms); part(awsv1.ConditionCapacityReservationsReady, "spec.capacityReservationSelectorTerms", err) != nil {
 			return nil, awsapi.ClassifyError(ctx, "resolve", c.Name, err)
 		}
