@@ -64,6 +64,8 @@ type Client struct {
 	Log *slog.Logger
 	// Scheduler is what schedulers spread pods by that bear no constraint of their own. It is set before anything is watched.
 	Scheduler SchedulerDefaults
+	// Provisioners are what Provisioners leave to their cluster. It is set before anything is watched.
+	Provisioners ProvisionerDefaults
 
 	config *rest.Config
 	http   *http.Client

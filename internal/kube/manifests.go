@@ -214,7 +214,7 @@ func (m *Manifests) Feed(s *state.State) {
 			if _, ok := m.at["NodePool "+o.Name]; ok {
 				continue // its NodePool is there, as the API server has it
 			}
-			pool, class, _ := TranslateProvisioner(o)
+			pool, class, _ := TranslateProvisioner(o, ProvisionerDefaults{})
 			if class != nil {
 				class.UID = "file:EC2NodeClass/" + types.UID(o.Name)
 				s.Pools.SetNodeClass(t.EC2NodeClass(class))

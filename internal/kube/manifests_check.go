@@ -62,7 +62,7 @@ func check(obj runtime.Object) (field, why string) {
 	case *karpv1alpha1.NodeOverlay:
 		c.field, c.why = checkNodeOverlay(o)
 	case *karpv1alpha5.Provisioner:
-		pool, _, _ := TranslateProvisioner(o)
+		pool, _, _ := TranslateProvisioner(o, ProvisionerDefaults{})
 		c.pool(pool)
 		c.field = strings.ReplaceAll(strings.ReplaceAll(c.field, "spec.template.spec.", "spec."), "spec.template.metadata.", "spec.")
 	}

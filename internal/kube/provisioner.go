@@ -26,13 +26,20 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// DefaultNodeClass is the KWOKNodeClass of a Provisioner that names no node class.
+// DefaultNodeClass is the node class of a Provisioner that names none.
 const DefaultNodeClass = "default"
+
+// ProvisionerDefaults are what a Provisioner leaves to its cluster.
+type ProvisionerDefaults struct {
+	OnAWS             bool   // node classes are EC2NodeClasses; else KWOKNodeClasses
+	InstanceProfile   string // of a spec.provider that names none; empty: there is none
+	KubernetesVersion string // minor, such as 1.36; empty: not known
+}
 
 // TranslateProvisioner is the NodePool that means what a Provisioner says, the EC2NodeClass where it has AWS's settings in place
 // (else nil), and what came over and what did not. Both have every field that the API server would default, so that they can be
 // compared with what is there.
-func TranslateProvisioner(p *karpv1alpha5.Provisioner) (*karpv1.NodePool, *awsv1.EC2NodeClass, karpv1alpha5.Translation) {
+func TranslateProvisioner(p *karpv1alpha5.Provisioner, defaults ProvisionerDefaults) (*karpv1.NodePool, *awsv1.EC2NodeClass, karpv1alpha5.Translation) {
 	s := &p.Spec
 	yes := true
 	out := &karpv1.NodePool{
@@ -95,12 +102,15 @@ func TranslateProvisioner(p *karpv1alpha5.Provisioner) (*karpv1.NodePool, *awsv1
 	var owned *awsv1.EC2NodeClass
 	var unusable error
 	if s.Provider != nil {
-		owned, unusable = provisionerClass(p, came, lost)
+		owned, unusable = provisionerClass(p, defaults, came, lost)
 	}
 	if s.KubeletConfiguration != nil && owned == nil {
 		lost("spec.kubeletConfiguration", "the kubelet is configured by the node class; set it there")
 	}
 	spec.NodeClassRef = &karpv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.KindKWOKNodeClass, Name: DefaultNodeClass}
+	if defaults.OnAWS {
+		spec.NodeClassRef.Group, spec.NodeClassRef.Kind = awsv1.Group, awsv1.KindEC2NodeClass
+	}
 	if owned != nil {
 		spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.KindEC2NodeClass, Name: owned.Name}
 	} else if s.Provider != nil {
@@ -119,6 +129,8 @@ func TranslateProvisioner(p *karpv1alpha5.Provisioner) (*karpv1.NodePool, *awsv1
 			class.Name = ref.Name
 		case ref.Kind == kwokv1alpha1.KindKWOKNodeClass:
 			class.Name = ref.Name
+		case ref.Kind == "AWSNodeTemplate" && defaults.OnAWS: // which an EC2NodeClass of its name has followed
+			class.Group, class.Kind, class.Name = awsv1.Group, awsv1.KindEC2NodeClass, ref.Name
 		case group == "" && ref.Kind == "AWSNodeTemplate":
 			class.Group, class.Kind, class.Name = "karpenter.k8s.aws", ref.Kind, ref.Name
 		case group == "" || !strings.Contains(ref.APIVersion, "/"):
@@ -209,7 +221,7 @@ func Provisioners(ctx context.Context, c *Client, log *slog.Logger) error {
 }
 
 func (c *Client) syncProvisioner(ctx context.Context, p *karpv1alpha5.Provisioner) error {
-	want, class, translation := TranslateProvisioner(p)
+	want, class, translation := TranslateProvisioner(p, c.Provisioners)
 	translated := model.Condition{Status: string(metav1.ConditionTrue), Reason: karpv1alpha5.ReasonTranslated}
 	if len(translation.Untranslated) > 0 {
 		var fields []string

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +40,7 @@ type awsProvider struct {
 var idsKeys = []string{"aws-ids", "aws::ids"}
 
 // provisionerClass is the EC2NodeClass that means what a Provisioner's spec.provider says. nil with an error: it can't be one.
-func provisionerClass(p *karpv1alpha5.Provisioner, came func(from, to string), lost func(field, why string)) (*awsv1.EC2NodeClass, error) {
+func provisionerClass(p *karpv1alpha5.Provisioner, defaults ProvisionerDefaults, came func(from, to string), lost func(field, why string)) (*awsv1.EC2NodeClass, error) {
 	var in awsProvider
 	d := json.NewDecoder(bytes.NewReader(p.Spec.Provider.Raw))
 	d.DisallowUnknownFields()
@@ -57,8 +58,12 @@ func provisionerClass(p *karpv1alpha5.Provisioner, came func(from, to string), l
 	if len(in.SubnetSelector) == 0 || len(in.SecurityGroupSelector) == 0 {
 		return nil, errors.New("subnetSelector and securityGroupSelector are needed; give both")
 	}
-	if in.InstanceProfile == nil || *in.InstanceProfile == "" {
-		return nil, errors.New("instanceProfile is needed: the cluster-wide default of aws.defaultInstanceProfile is not read; name it here")
+	profile, profileFrom := defaults.InstanceProfile, "spec.provider without instanceProfile"
+	if in.InstanceProfile != nil && *in.InstanceProfile != "" {
+		profile, profileFrom = *in.InstanceProfile, "spec.provider.instanceProfile"
+	}
+	if profile == "" {
+		return nil, errors.New("instanceProfile is needed: name it here, or give the controller a default with --default-instance-profile")
 	}
 	family, from := awsv1.AMIFamilyAL2, "spec.provider without amiFamily"
 	if in.AMIFamily != nil {
@@ -85,10 +90,18 @@ func provisionerClass(p *karpv1alpha5.Provisioner, came func(from, to string), l
 		s.SecurityGroupSelectorTerms = append(s.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{Tags: tags})
 	}
 	came("spec.provider.securityGroupSelector", "EC2NodeClass spec.securityGroupSelectorTerms")
-	s.InstanceProfile = in.InstanceProfile
-	came("spec.provider.instanceProfile", "EC2NodeClass spec.instanceProfile")
+	s.InstanceProfile = &profile
+	if profileFrom == "spec.provider.instanceProfile" {
+		came(profileFrom, "EC2NodeClass spec.instanceProfile")
+	} else {
+		came(profileFrom, "EC2NodeClass spec.instanceProfile="+profile+", the controller's default")
+	}
+	why := ""
+	if family == awsv1.AMIFamilyAL2 && !publishesAL2(defaults.KubernetesVersion) {
+		family, why = awsv1.AMIFamilyAL2023, "; AL2 is not published for Kubernetes "+defaults.KubernetesVersion
+	}
 	s.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: strings.ToLower(family) + "@latest"}}
-	came(from, "EC2NodeClass spec.amiSelectorTerms: alias "+s.AMISelectorTerms[0].Alias)
+	came(from, "EC2NodeClass spec.amiSelectorTerms: alias "+s.AMISelectorTerms[0].Alias+why)
 	if in.LaunchTemplate != nil {
 		lost("spec.provider.launchTemplate", "an EC2NodeClass has none; machines are launched from templates made of its fields: say there what "+*in.LaunchTemplate+" says")
 	}
@@ -126,6 +139,15 @@ func provisionerClass(p *karpv1alpha5.Provisioner, came func(from, to string), l
 		came("spec.kubeletConfiguration", "EC2NodeClass spec.kubelet")
 	}
 	return out, nil
+}
+
+// lastMinorWithAL2 is the last minor version of Kubernetes for which EKS publishes images of AL2.
+const lastMinorWithAL2 = 32
+
+// publishesAL2 says whether there are images of AL2 for a version of Kubernetes such as 1.36; also where it is not known.
+func publishesAL2(version string) bool {
+	minor, err := strconv.Atoi(strings.TrimPrefix(version, "1."))
+	return err != nil || minor <= lastMinorWithAL2
 }
 
 // selected takes a selector apart: tags, and ids.

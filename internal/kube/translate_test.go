@@ -85,7 +85,12 @@ func translateAll(input string) string {
 	}
 	for _, o := range m.objects {
 		if p, ok := o.Object.(*karpv1alpha5.Provisioner); ok {
-			pool, class, translation := TranslateProvisioner(p)
+			var defaults ProvisionerDefaults
+			if text, ok := strings.CutPrefix(p.Annotations["defaults"], "on AWS "); ok { // profile, version of Kubernetes
+				defaults.OnAWS = true
+				defaults.InstanceProfile, defaults.KubernetesVersion, _ = strings.Cut(text, " ")
+			}
+			pool, class, translation := TranslateProvisioner(p, defaults)
 			pool.OwnerReferences, pool.Status.Conditions = nil, nil
 			list := []any{pool, translation}
 			if class != nil {
