@@ -21,8 +21,9 @@ import (
 
 // awsFlags are the settings of --cloud aws: each a flag and, where the flag is not given, Karpenter's environment variable.
 type awsFlags struct {
-	config *awsapi.Config
-	flags  *pflag.FlagSet
+	config  *awsapi.Config
+	profile string // instance profile of Provisioners that name none
+	flags   *pflag.FlagSet
 }
 
 // awsVariables are the environment variables by flag.
@@ -30,7 +31,7 @@ var awsVariables = []struct{ flag, variable string }{
 	{"cluster-name", "CLUSTER_NAME"}, {"cluster-endpoint", "CLUSTER_ENDPOINT"}, {"cluster-ca-bundle", "CLUSTER_CA_BUNDLE"},
 	{"interruption-queue", "INTERRUPTION_QUEUE"}, {"vm-memory-overhead-percent", "VM_MEMORY_OVERHEAD_PERCENT"}, {"reserved-enis", "RESERVED_ENIS"},
 	{"isolated-vpc", "ISOLATED_VPC"}, {"disable-dry-run", "DISABLE_DRY_RUN"}, {"ami-refresh-interval", "AMI_REFRESH_INTERVAL"},
-	{"subnet-refresh-interval", "SUBNET_REFRESH_INTERVAL"},
+	{"subnet-refresh-interval", "SUBNET_REFRESH_INTERVAL"}, {"default-instance-profile", "AWS_DEFAULT_INSTANCE_PROFILE"},
 }
 
 func (f *awsFlags) add(g *pflag.FlagSet) {
@@ -40,6 +41,7 @@ func (f *awsFlags) add(g *pflag.FlagSet) {
 	g.StringVar(&c.ClusterName, "cluster-name", "", "name of the EKS cluster, for --cloud aws (CLUSTER_NAME)")
 	g.StringVar(&c.ClusterEndpoint, "cluster-endpoint", "", "API server that machines join; empty: EKS says (CLUSTER_ENDPOINT)")
 	g.StringVar(&c.ClusterCABundle, "cluster-ca-bundle", "", "CA of the API server for machines, PEM in base64; empty: EKS says (CLUSTER_CA_BUNDLE)")
+	g.StringVar(&f.profile, "default-instance-profile", "", "instance profile of machines whose Provisioner (v1alpha5) names none (AWS_DEFAULT_INSTANCE_PROFILE)")
 	g.StringVar(&c.InterruptionQueue, "interruption-queue", "", "SQS queue that tells of interruptions; empty: none (INTERRUPTION_QUEUE)")
 	g.Float64Var(&c.VMMemoryOverhead, "vm-memory-overhead-percent", c.VMMemoryOverhead, "share of a machine's memory that its node is expected not to have, until one was seen (VM_MEMORY_OVERHEAD_PERCENT)")
 	g.IntVar(&c.ReservedENIs, "reserved-enis", c.ReservedENIs, "network interfaces of a machine that pods get no addresses from (RESERVED_ENIS)")
@@ -60,12 +62,8 @@ func (f *awsFlags) read(getenv func(string) string) (awsapi.Config, error) {
 			return *f.config, exit{2, fmt.Errorf("environment variable %s: %q: %s", v.variable, value, wanted(f.flags.Lookup(v.flag)))}
 		}
 	}
-	for _, v := range []struct{ variable, why string }{
-		{"ENABLE_ZONAL_SHIFT", "zonal shift is not served"}, {"AWS_FEATURE_GATES", "there are none"},
-	} {
-		if on, err := strconv.ParseBool(getenv(v.variable)); err == nil && on {
-			slog.Warn("environment variable has no effect", "variable", v.variable, "why", v.why)
-		}
+	if on, err := strconv.ParseBool(getenv("ENABLE_ZONAL_SHIFT")); err == nil && on {
+		slog.Warn("environment variable has no effect", "variable", "ENABLE_ZONAL_SHIFT", "why", "zonal shift is not served")
 	}
 	if err := f.config.Validate(); err != nil {
 		return *f.config, exit{2, fmt.Errorf("--cloud aws: %w", err)}
@@ -96,7 +94,7 @@ func awsProvider(ctx context.Context, clients *awsapi.Clients, config awsapi.Con
 	if err != nil {
 		return nil, err
 	}
-	config.KubernetesVersion = version
+	config.KubernetesVersion, client.Provisioners.KubernetesVersion = version, version
 	log.Info("launching from EC2", "region", clients.Region, "cluster", config.ClusterName, "kubernetes", version)
 	return aws.New(clients, config, resources, cloud.Wall{}, log)
 }

@@ -43,7 +43,7 @@ const (
 type controllerFlags struct {
 	mode                                                                     string
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
-	scheduler                                                                string
+	scheduler, gates                                                         string
 	leaderElect, profiling, unobserved, alone                                bool
 	landing                                                                  landingFlags
 	others                                                                   []string
@@ -93,6 +93,7 @@ func controllerCommand() *cobra.Command {
 	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "decide at the latest this long after the first one (BATCH_MAX_DURATION)")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage+" (SCHEDULER_CONFIG)")
 	g.StringVar(&f.preferences, "preference-policy", respect, "what preferences of pods are worth: Respect (a price), Ignore (nothing) (PREFERENCE_POLICY)")
+	g.StringVar(&f.gates, "feature-gates", "", "NodeRepair, SpotToSpotConsolidation (both off by default) and ReservedCapacity (on), as NAME=true,NAME=false (FEATURE_GATES)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "calls a second to the API server; 0: as many as it takes (KUBE_CLIENT_QPS)")
 	g.IntVar(&f.burst, "kube-client-burst", 0, "calls at once beyond that (KUBE_CLIENT_BURST)")
 	g.IntVar(&f.ledgerSize, "ledger-size", 10000, "how many decisions are kept for /ledger")
@@ -128,9 +129,11 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 
 // controllerSettings are what the flags and the environment say, read and checked before anything is connected to.
 type controllerSettings struct {
-	log       *slog.Logger
-	policy    decide.Policy          // without what the provider adds to it
-	aws       awsapi.Config          // for --cloud aws
+	log              *slog.Logger
+	policy           decide.Policy // without what the provider adds to it
+	aws              awsapi.Config // for --cloud aws
+	reservedCapacity bool          // machines are launched into capacity reservations
+
 	groups    *discovery             // nil: no node groups are looked for
 	scheduler kube.SchedulerDefaults // nil: kube-scheduler's own
 }
@@ -165,6 +168,9 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 	if f.preferences == ignore {
 		s.policy.Solve.PreferencePPM = 0
 	}
+	if err := s.readGates(f.gates); err != nil {
+		return nil, exit{2, fmt.Errorf("--feature-gates: %w", err)}
+	}
 	slog.SetDefault(s.log)
 	for _, v := range unheeded {
 		s.log.Warn("environment variable has no effect", "variable", v.name, "value", v.value, "why", v.why)
@@ -177,6 +183,18 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 		return nil, err
 	}
 	return s, nil
+}
+
+// readGates has the feature gates turn on and off what they stand for.
+func (s *controllerSettings) readGates(text string) error {
+	repair, err := isGateOn(text, gateNodeRepair)
+	if err != nil {
+		return err
+	}
+	spot, _ := isGateOn(text, gateSpotToSpot)
+	s.reservedCapacity, _ = isGateOn(text, gateReservedCapacity)
+	s.policy.NoRepair, s.policy.Disrupt.NoSpotToSpot = !repair, !spot
+	return nil
 }
 
 // readCloud takes in the settings of the cloud where machines are bought.
@@ -195,6 +213,7 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 		return nil
 	case "aws":
 		s.aws, err = f.aws.read(os.Getenv)
+		s.aws.NoReservedCapacity = !s.reservedCapacity
 		return err
 	default:
 		return exit{2, fmt.Errorf("--cloud %q: use aws or kwok", f.cloud)}
@@ -231,6 +250,7 @@ func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSetti
 	if s.groups != nil {
 		s.groups.clients = clients
 	}
+	client.Provisioners.OnAWS, client.Provisioners.InstanceProfile = true, f.aws.profile
 	if f.mode == modeShadow {
 		return cloud.Retry(source, cloud.Wall{}, cloud.DefaultRetry()), source.Run, nil
 	}

@@ -52,11 +52,21 @@ var variables = []variable{
 	{name: "EKS_CONTROL_PLANE", same: []string{"false"}, why: "what other settings leave out is asked of EKS"},
 }
 
-// gates are Karpenter's feature gates and whether what they stand for is there.
-var gates = map[string]bool{
-	"Drift": true, "NodeRepair": true, "SpotToSpotConsolidation": true, "StaticCapacity": true, "ReservedCapacity": true,
-	"NodeOverlay": true, "CapacityBuffer": false, "NodeClassCEL": false,
-}
+// Karpenter's feature gates that turn something on and off here.
+const (
+	gateNodeRepair       = "NodeRepair"
+	gateSpotToSpot       = "SpotToSpotConsolidation"
+	gateReservedCapacity = "ReservedCapacity"
+)
+
+// switchable are the gates that turn something on and off, and how they stand where nothing is said, as there.
+var switchable = map[string]bool{gateNodeRepair: false, gateSpotToSpot: false, gateReservedCapacity: true}
+
+// fixedGates are the other gates of Karpenter's, and whether what they stand for is there.
+var fixedGates = map[string]bool{"Drift": true, "StaticCapacity": true, "NodeOverlay": true, "CapacityBuffer": false, "NodeClassCEL": false}
+
+// awsGates are the gates of Karpenter's provider for AWS, by the variable AWS_FEATURE_GATES: none of them is served.
+var awsGates = map[string]bool{"NodeClassCEL": false, "DRANVIDIAGPU": false, "DRAEFA": false, "RebootForRepair": false}
 
 // unheeded is a variable that is set and does nothing.
 type unheeded struct{ name, value, why string }
@@ -83,27 +93,71 @@ func readEnvironment(flags *pflag.FlagSet, getenv func(string) string) ([]unheed
 			}
 		}
 	}
-	text := getenv("FEATURE_GATES")
-	for gate := range strings.SplitSeq(text, ",") {
-		if strings.TrimSpace(gate) == "" {
-			continue
+	if text := getenv("FEATURE_GATES"); text != "" && !flags.Changed("feature-gates") {
+		if err := flags.Set("feature-gates", text); err != nil {
+			return nil, exit{2, fmt.Errorf("environment variable FEATURE_GATES: %w", err)}
 		}
-		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
-		on, err := strconv.ParseBool(value)
+	}
+	for _, v := range []struct {
+		name, text string
+		fixed      map[string]bool
+	}{{"FEATURE_GATES", flags.Lookup("feature-gates").Value.String(), fixedGates}, {"AWS_FEATURE_GATES", getenv("AWS_FEATURE_GATES"), awsGates}} {
+		list, err := readGates(v.text)
 		if err != nil {
-			return nil, exit{2, fmt.Errorf("environment variable FEATURE_GATES: %q: need NAME=true or NAME=false, with commas between", gate)}
+			return nil, exit{2, fmt.Errorf("environment variable %s: %w", v.name, err)}
 		}
-		there, known := gates[name]
-		switch {
-		case !known:
-			out = append(out, unheeded{"FEATURE_GATES", gate, "no such gate is known"})
-		case on && !there:
-			out = append(out, unheeded{"FEATURE_GATES", gate, "it is not served"})
-		case !on && there:
-			out = append(out, unheeded{"FEATURE_GATES", gate, "there is no gate: it is always on"})
+		for _, g := range list {
+			there, known := v.fixed[g.name]
+			if _, ours := switchable[g.name]; ours && v.name == "FEATURE_GATES" {
+				continue
+			}
+			value := g.name + "=" + strconv.FormatBool(g.on)
+			switch {
+			case !known:
+				out = append(out, unheeded{v.name, value, "no such gate is known"})
+			case g.on && !there:
+				out = append(out, unheeded{v.name, value, "it is not served"})
+			case !g.on && there:
+				out = append(out, unheeded{v.name, value, "there is no gate: it is always on"})
+			}
 		}
 	}
 	return out, nil
+}
+
+// gate is a feature gate that is set.
+type gate struct {
+	name string
+	on   bool
+}
+
+// readGates reads gates as Karpenter writes them: NAME=true,NAME=false.
+func readGates(text string) ([]gate, error) {
+	var out []gate
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return nil, fmt.Errorf("%q: need NAME=true or NAME=false, with commas between", part)
+		}
+		out = append(out, gate{name, on})
+	}
+	return out, nil
+}
+
+// isGateOn says how a switchable gate stands when gates are set so; of several the last counts.
+func isGateOn(text, name string) (bool, error) {
+	list, err := readGates(text)
+	on := switchable[name]
+	for _, g := range list {
+		if g.name == name {
+			on = g.on
+		}
+	}
+	return on, err
 }
 
 // port is an address of all interfaces.

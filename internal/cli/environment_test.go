@@ -31,9 +31,10 @@ func TestEnvironment(t *testing.T) {
 			args: []string{"--log-level=warn", "--leader-elect=true"}, env: []string{"LOG_LEVEL=debug", "DISABLE_LEADER_ELECTION=true"}, want: []string{"log-level=warn", "leader-elect=true"},
 		},
 		"what has no counterpart": {
-			env: []string{"MIN_VALUES_POLICY=BestEffort", "FEATURE_GATES=NodeRepair=false,CapacityBuffer=true,Levitation=true"},
+			env:  []string{"MIN_VALUES_POLICY=BestEffort", "FEATURE_GATES=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,Levitation=true", "AWS_FEATURE_GATES=NodeClassCEL=true,DRAEFA=false"},
+			want: []string{"feature-gates=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,Levitation=true"},
 			idle: []string{"MIN_VALUES_POLICY: minValues are strict", "FEATURE_GATES: there is no gate: it is always on",
-				"FEATURE_GATES: it is not served", "FEATURE_GATES: no such gate"},
+				"FEATURE_GATES: it is not served", "FEATURE_GATES: no such gate", "AWS_FEATURE_GATES: it is not served"},
 		},
 		"a Service's variable":        {env: []string{"METRICS_PORT=tcp://10.0.0.1:80"}, want: []string{"metrics-address=:8080"}},
 		"a duration that is none":     {env: []string{"BATCH_IDLE_DURATION=soon"}, err: `environment variable BATCH_IDLE_DURATION: "soon": need a duration such as 1m`},
@@ -110,5 +111,36 @@ func TestVariables(t *testing.T) {
 	}
 	if slices.ContainsFunc(variables, func(v variable) bool { return v.flag != "" && v.why != "" }) {
 		t.Error("a variable with a flag needs no reason")
+	}
+}
+
+// The gates that turn something on and off stand as Karpenter's do where nothing is said.
+func TestGates(t *testing.T) {
+	for text, want := range map[string][3]bool{ // node repair, spot to spot, reserved capacity
+		"":                {false, false, true},
+		"NodeRepair=true": {true, false, true},
+		"SpotToSpotConsolidation=true, ReservedCapacity=false,StaticCapacity=true": {false, true, false},
+	} {
+		for i, name := range []string{gateNodeRepair, gateSpotToSpot, gateReservedCapacity} {
+			if on, err := isGateOn(text, name); err != nil || on != want[i] {
+				t.Errorf("gates %q: %s is %v, %v", text, name, on, err)
+			}
+		}
+	}
+}
+
+// SCHEDULER_CONFIG as Karpenter has it, a document and no file.
+func TestInlineSchedulerConfig(t *testing.T) {
+	have, err := schedulerConfig("podTopologySpread:\n  defaultConstraints:\n  - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}\n")
+	if err != nil || len(have) != 1 {
+		t.Errorf("have %v, %v", have, err)
+	}
+	for text, want := range map[string]string{
+		"{podTopologySpread: {defaultConstraint: []}}":                                                                   "defaultConstraint",
+		"{podTopologySpread: {defaultConstraints: [{maxSkew: 0, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}}": "maxSkew",
+	} {
+		if _, err := schedulerConfig(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want it to name %s", text, err, want)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
@@ -301,11 +302,40 @@ func schedulerConfig(path string) (kube.SchedulerDefaults, error) {
 	if path == "" {
 		return nil, nil
 	}
+	if strings.ContainsAny(path, "{\n") { // Karpenter's SCHEDULER_CONFIG is the document itself
+		return inlineSchedulerConfig(path)
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read --scheduler-config: %w", err)
 	}
 	return kube.ReadSchedulerConfig(path, data)
+}
+
+// inlineSchedulerConfig reads the document that Karpenter's SCHEDULER_CONFIG holds: of kube-scheduler's configuration the
+// default constraints alone, for the default scheduler.
+func inlineSchedulerConfig(text string) (kube.SchedulerDefaults, error) {
+	var in struct {
+		PodTopologySpread struct {
+			DefaultConstraints []any `json:"defaultConstraints"`
+		} `json:"podTopologySpread"`
+	}
+	if err := yaml.UnmarshalStrict([]byte(text), &in); err != nil {
+		return nil, fmt.Errorf("read SCHEDULER_CONFIG: need podTopologySpread.defaultConstraints: %w", err)
+	}
+	if len(in.PodTopologySpread.DefaultConstraints) == 0 {
+		return nil, nil
+	}
+	whole, err := yaml.Marshal(map[string]any{
+		"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+		"profiles": []any{map[string]any{"pluginConfig": []any{map[string]any{"name": "PodTopologySpread", "args": map[string]any{
+			"defaultingType": "List", "defaultConstraints": in.PodTopologySpread.DefaultConstraints,
+		}}}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return kube.ReadSchedulerConfig("SCHEDULER_CONFIG", whole)
 }
 
 func exists(path string) bool {

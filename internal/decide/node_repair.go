@@ -43,6 +43,8 @@ func (nh *nodeHealth) unhealthyCondition(n *model.Node, pool *model.NodePool) un
 		after := p.After
 		if pool != nil && pool.Scaling != nil && pool.Scaling.Unready > 0 && p.Condition == "Ready" {
 			after = pool.Scaling.Unready
+		} else if nh.pol.NoRepair {
+			continue
 		}
 		if due := c.Since.Add(after); out.cause.Code == "" || due.Before(out.due) {
 			out = unhealthyNode{due: due, cause: plan.Reason{Code: plan.Unhealthy, Subject: "node/" + n.Name, Key: p.Condition,

@@ -49,6 +49,7 @@ type Policy struct {
 
 	InterruptionBatchIdle time.Duration  // machines interrupted this soon after each other are replaced together
 	Repair                []RepairPolicy // which nodes are broken; the provider's
+	NoRepair              bool           // no node is repaired but those of node groups, whose options say when
 	RepairGrace           time.Duration  // a broken node is replaced first and within budgets for this long; then it is deleted by force
 
 	// Pacing.

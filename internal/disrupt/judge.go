@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // judge says whether a command is worth beginning.
@@ -20,7 +22,10 @@ type judge struct {
 // whyNotWorthwhile is why a command is not worth beginning; an empty code: it is. It fills in the command's gain,
 // reason and scores, and narrows its replacements to choices with which it stays worthwhile.
 func (j *judge) whyNotWorthwhile(cmd *Command) plan.Reason {
-	why := j.whyUnprofitable(cmd)
+	why := j.whySpotToSpot(cmd)
+	if why.Code == "" {
+		why = j.whyUnprofitable(cmd)
+	}
 	if why.Code == "" {
 		why = j.narrowReplacements(cmd)
 	}
@@ -28,6 +33,20 @@ func (j *judge) whyNotWorthwhile(cmd *Command) plan.Reason {
 		why = j.whyNotLanding(cmd)
 	}
 	return why
+}
+
+// whySpotToSpot is why a command may not replace spot nodes by spot nodes; an empty code: it does not, or may.
+func (j *judge) whySpotToSpot(cmd *Command) plan.Reason {
+	isSpot := func(n solve.NewNode) bool { return n.Offering.CapacityType == model.Spot }
+	if !j.policy.NoSpotToSpot || !slices.ContainsFunc(cmd.Replacements, isSpot) {
+		return plan.Reason{}
+	}
+	for _, c := range cmd.Candidates {
+		if c.Node.Labels[model.LabelCapacityType] != model.Spot {
+			return plan.Reason{}
+		}
+	}
+	return plan.Reason{Code: plan.SpotToSpot, Key: "SpotToSpotConsolidation"}
 }
 
 // isWorthwhile says whether a command is worth beginning, see whyNotWorthwhile; nil is not.

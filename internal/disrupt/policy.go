@@ -19,6 +19,7 @@ type Policy struct {
 	// WaitMicroPerMinute is what people would pay, in micro-dollars a minute, not to have a new pod wait for a node.
 	WaitMicroPerMinute int64
 	MinSavingPPM       int64 // a command saves at least so much of its candidates' price, in parts per million
+	NoSpotToSpot       bool  // spot nodes are removed where they are not needed, and never replaced by cheaper spot nodes
 
 	SolveWork               int64 // steps of one solve at most
 	MaxCandidatesWide       int   // looked at one by one in a wide search

@@ -42,6 +42,7 @@ const (
 	ShortLived          Code = "ShortLived"       // DoesNotPay only since the workload (Subject) is expected to grow or shrink again, after Key
 	BadRestartCost      Code = "BadRestartCost"   // dovetail.sh/restart-cost of the Subject, a pod or a NodePool, is no number of dollars
 	NotBalanced         Code = "NotBalanced"      // policy Balanced: the share saved is too small for the share disrupted
+	SpotToSpot          Code = "SpotToSpot"       // a spot node is replaced by no other; Key: the feature gate that would allow it
 	RepairBlocked       Code = "RepairBlocked"    // too many nodes of the pool are unhealthy at once
 	NoSurge             Code = "NoSurge"          // a pod was to go after its successor has come, and can't; Key: what is in the way
 )

@@ -281,6 +281,8 @@ func kept(r plan.Reason) string {
 		return object + " is expected to scale again in " + r.Key + ", as it has before; until then the saving is " + r.Have + ", needed is " + r.Want
 	case plan.NotKept:
 		return "the replacement can't be reserved (" + r.Key + "), and without that " + object + " might not fit"
+	case plan.SpotToSpot:
+		return "only another spot node is cheaper, and feature gate " + r.Key + " is off"
 	case plan.NotBalanced:
 		return "policy Balanced requires a score of " + r.Want + "; the best command scores " + r.Have
 	case plan.RepairBlocked:

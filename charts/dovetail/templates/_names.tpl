@@ -100,6 +100,7 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
   (list "ENABLE_ZONAL_SHIFT" $s.enableZonalShift)
   (list "AMI_REFRESH_INTERVAL" $s.amiRefreshInterval)
   (list "SUBNET_REFRESH_INTERVAL" $s.subnetRefreshInterval)
+  (list "AWS_DEFAULT_INSTANCE_PROFILE" $s.defaultInstanceProfile)
   (list "BATCH_IDLE_DURATION" $s.batchIdleDuration)
   (list "BATCH_MAX_DURATION" $s.batchMaxDuration)
   (list "PREFERENCE_POLICY" $s.preferencePolicy)
@@ -161,10 +162,9 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
   settings.disableClusterStateObservability: true    there are no such metrics to turn off
 {{- end }}
 {{- range $gate, $on := $s.featureGates }}
-{{- $served := not (has $gate (list "capacityBuffer" "nodeClassCEL")) }}
-{{- if and $on (not $served) }}
+{{- if and $on (has $gate (list "capacityBuffer" "nodeClassCEL")) }}
   settings.featureGates.{{ $gate }}: true    it is not served
-{{- else if and (not $on) $served }}
+{{- else if and (not $on) (has $gate (list "staticCapacity" "drift")) }}
   settings.featureGates.{{ $gate }}: false    there is no gate: it is always on
 {{- end }}
 {{- end }}

@@ -260,7 +260,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 			Health: "http://" + loopback(health) + "/readyz",
 			Env:    env,
 			Args: slices.Concat([]string{"controller", "--kubeconfig", d.Kubeconfig(Dovetail)}, cloud, []string{
-				"--leader-elect=" + strconv.FormatBool(o.Replicas > 1),
+				"--leader-elect=" + strconv.FormatBool(o.Replicas > 1), "--feature-gates=NodeRepair=true,SpotToSpotConsolidation=true",
 				"--metrics-address", loopback(metrics), "--health-address", loopback(health),
 			}, o.ControllerArgs),
 		}
