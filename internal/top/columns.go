@@ -70,7 +70,7 @@ func nodeColumns(useKnown bool) []column[NodeRow] {
 	}
 	cpu, memory := func(r *NodeRow) int64 { return r.Allocatable.CPU }, func(r *NodeRow) int64 { return r.Allocatable.Memory }
 	out := []column[NodeRow]{
-		{title: "NODE", least: 10, shrinks: 2, middle: true, text: func(r *NodeRow) string { return clean(r.Name) }, sortBy: byText(func(r *NodeRow) string { return r.Name }),
+		{title: "NODE", least: 15, shrinks: 2, middle: true, text: func(r *NodeRow) string { return clean(r.Name) }, sortBy: byText(func(r *NodeRow) string { return r.Name }),
 			tone: func(r *NodeRow) Tone {
 				if r.IsClaim {
 					return Dim

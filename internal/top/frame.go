@@ -19,10 +19,11 @@ func Frame(v *View, l *Look, details []DetailLine) []Line {
 		out = helpLines(v, l.Width)
 	} else {
 		out = summary(v, l.Width)
-		out = append(out, problems(v, l.Width, 2)...)
-		if l.Height < 16 && len(out) > 3 {
-			out = out[:3]
+		trouble := problems(v, l.Width, 2)
+		if l.Height < 16 { // what is wrong goes before sums
+			out = out[:min(len(out), max(1, 3-len(trouble)))]
 		}
+		out = append(out, trouble...)
 		left := l.Height - len(out) - 1
 		if len(l.open) > 0 {
 			out = append(out, detailFrame(l, details, left)...)
@@ -83,7 +84,10 @@ func summary(v *View, to int) []Line {
 		who[i] = a.Name
 	}
 	autoscaler := Span{"no autoscaler seen", Warn}
-	if len(who) > 0 {
+	switch {
+	case len(who) == 0 && len(v.Reading) > 0:
+		autoscaler = Span{}
+	case len(who) > 0:
 		autoscaler = Span{"autoscaler: " + strings.Join(who, ", "), Plain}
 	}
 	version := ""

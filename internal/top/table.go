@@ -56,10 +56,14 @@ func cut(s string, to int) string {
 	return string(r[:to-1]) + "…"
 }
 
-// cutMiddle shortens a name to so many columns: its end, by which names differ, stays.
+// cutMiddle shortens a name to so many columns. A DNS domain goes first, for nodes of a cluster have the same; else the middle, since
+// names differ at their end.
 func cutMiddle(s string, to int) string {
 	if width(s) <= to || to < 6 {
 		return cut(s, to)
+	}
+	if host, _, ok := strings.Cut(s, "."); ok && width(host) < to {
+		return host + "…"
 	}
 	r := []rune(s)
 	tail := (to - 1) / 2
@@ -184,7 +188,7 @@ func header[R any](columns []column[R], widths []int, sorted string, descending 
 	var b strings.Builder
 	for i, c := range columns {
 		title := c.title
-		if title == sorted && width(title) < widths[i]+gap {
+		if title != "" && title == sorted && width(title) < widths[i]+gap {
 			title += map[bool]string{false: "▴", true: "▾"}[descending]
 		}
 		if i == len(columns)-1 {

@@ -6,7 +6,6 @@ package top
 import (
 	"encoding/json"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -156,11 +155,11 @@ type wireView struct {
 // JSON writes a View as one JSON object; docs/TOP.md says what each field means. Sort order and filter are the Look's.
 func JSON(w io.Writer, v *View, l *Look) error {
 	t := v.rows(l)
-	out := wireView{At: v.At.UTC(), Cluster: v.Cluster, Autoscalers: slices.Concat([]Autoscaler{}, v.Autoscalers), Prices: v.Prices.Name, PricesAsOf: v.Prices.AsOf,
+	out := wireView{At: v.At.UTC(), Cluster: v.Cluster, Autoscalers: append([]Autoscaler{}, v.Autoscalers...), Prices: v.Prices.Name, PricesAsOf: v.Prices.AsOf,
 		Total: wireTotal{Nodes: v.Total.Nodes, NotReady: v.Total.NotReady, Allocatable: wire(v.Total.Allocatable), Requested: wire(v.Total.Requested),
 			PerHour: money(v.Total.Micro), Unpriced: v.Total.Unpriced, Pods: v.Total.Pods, Pending: v.Total.Pending, Starting: v.Total.Starting},
 		Pools: []wirePool{}, Nodes: []wireNode{}, Pending: []wireCause{}, Decisions: []wireDecision{}, From: v.From,
-		Problems: slices.Concat([]string{}, v.Problems), Notes: slices.Concat([]string{}, v.Notes)}
+		Problems: append([]string{}, v.Problems...), Notes: append([]string{}, v.Notes...)}
 	if v.UseKnown {
 		used := wire(v.Total.Used)
 		out.Total.Used = &used
