@@ -47,8 +47,8 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	root := &cobra.Command{
 		Use:   "dovetail",
 		Short: "node autoscaler for Kubernetes",
-		Long: "Dovetail sees pods that no node can hold, buys the cheapest machines that hold them, lands each pod on the machine\n" +
-			"bought for it, and gives machines back when the cluster can live on less. It says why, for every decision.",
+		Long: "Dovetail is a node autoscaler: it launches the cheapest nodes for pods that no node can hold, binds each pod to the node\n" +
+			"launched for it, and removes nodes when the cluster can live on fewer. It says why, for every decision.",
 		SilenceUsage: true, SilenceErrors: true, Version: version(),
 	}
 	root.SetIn(in)

@@ -61,9 +61,9 @@ func controllerCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "controller",
 		Short: "run the autoscaler against a cluster",
-		Long: "Watches the cluster, buys machines for pods that fit nowhere, lands them there, and gives machines back.\n" +
+		Long: "Watches the cluster, launches nodes for pods that fit nowhere, binds the pods to them, and removes nodes.\n" +
 			"Only the leader acts; a second replica watches and takes over. While the lease of a Karpenter or a Cluster Autoscaler\n" +
-			"is live, it buys and moves nothing, and says what it would do. A name in capitals is the environment variable, of\n" +
+			"is running, it launches and disrupts nothing, and says what it would do. A name in capitals is the environment variable, of\n" +
 			"Karpenter's, that is read where the flag is not given.",
 		Example: "  dovetail controller --kubeconfig dovetail.kubeconfig --cloud kwok --machines http://127.0.0.1:7080 --leader-elect=false",
 		Args:    noArgs,
@@ -72,7 +72,7 @@ func controllerCommand() *cobra.Command {
 	g := c.Flags()
 	g.StringVar(&f.mode, "mode", modeActive, "active, or shadow: decide and do nothing, beside whoever acts; 'dovetail shadow' compares both")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the controller's identity; empty: in-cluster")
-	g.StringVar(&f.cloud, "cloud", "kwok", "where machines are bought: aws (EC2), or kwok (the simulated cloud)")
+	g.StringVar(&f.cloud, "cloud", "kwok", "where nodes are launched: aws (EC2), or kwok (the simulated cloud)")
 	g.StringVar(&f.machines, "machines", "", "address of the simulated cloud, for --cloud kwok")
 	f.aws.add(g)
 	f.groups.add(g)

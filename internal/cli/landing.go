@@ -26,7 +26,7 @@ var landings = []string{string(decide.LandBind), string(decide.LandTolerate), st
 
 func (f *landingFlags) add(g *pflag.FlagSet) {
 	p := decide.DefaultPolicy()
-	g.StringVar(&f.mode, "landing", string(p.Landing), "how pods come onto the nodes bought for them: bind (Dovetail binds them as soon as the node is Ready, kube-scheduler those that only it can place), "+
+	g.StringVar(&f.mode, "landing", string(p.Landing), "how pods come onto the nodes launched for them: bind (Dovetail binds them as soon as the node is Ready, kube-scheduler those that only it can place), "+
 		"tolerate (a toleration lets them in, kube-scheduler binds them), off (nodes are not reserved)")
 	g.StringSliceVar(&f.schedulers, "landing-schedulers", p.LandingSchedulers, "schedulers, by spec.schedulerName, whose pods Dovetail may bind")
 	g.BoolVar(&f.exact, "exact-landing", true, "false: --landing=off")

@@ -29,7 +29,7 @@ func machinesCommand() *cobra.Command {
 		Short: "run the simulated cloud: machines that exist as Node objects only",
 		Long: "Runs a cloud without machines: it takes launches and terminations over HTTP on loopback, keeps them in a journal on disk,\n" +
 			"and after --boot makes the Node object that a real machine's kubelet would make. kwok plays the kubelet from there.\n" +
-			"It is what the sandbox buys from. With --aws-address it also speaks the protocols of AWS (EC2, Auto Scaling, SSM, SQS, IAM,\n" +
+			"The sandbox launches from it. With --aws-address it also speaks the protocols of AWS (EC2, Auto Scaling, SSM, SQS, IAM,\n" +
 			"STS, EKS, the Price List) for whoever has that address as AWS_ENDPOINT_URL: its instances are machines like the others.",
 		Example: "  dovetail machines --kubeconfig machines.kubeconfig --listen 127.0.0.1:7080 --journal machines.journal\n" +
 			"  dovetail machines --kubeconfig machines.kubeconfig --aws-address 127.0.0.1:7081",

@@ -50,7 +50,7 @@ func planCommand() *cobra.Command {
 	defaults := decide.DefaultPolicy().Solve
 	c := &cobra.Command{
 		Use:   "plan (-f FILE… | --live)",
-		Short: "say what would be bought for the pods that wait, for how much, and why",
+		Short: "say which nodes would be launched for pending pods, for how much, and why",
 		Long: "Reads workloads, nodes and NodePools from files or from a cluster, and says which nodes would be launched for the pods\n" +
 			"that are bound to no node, what lands on them, what fits on nodes that are there, what can't be placed and why, what it\n" +
 			"costs, and how far from the least possible that is. It changes nothing. Files need no cluster and no network.\n\n" +

@@ -39,7 +39,7 @@ func whyCommand() *cobra.Command {
 	server, output := "", ""
 	c := &cobra.Command{
 		Use:   "why pod/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME",
-		Short: "say what is in the way of an object now, what was decided about it, and what would change that",
+		Short: "say why an object is as it is, what was decided about it, and what would change that",
 		Long: "Asks a running controller: why a pod has no machine, why a node stays, what a NodePool may do. It says what was decided,\n" +
 			"what is in the way now, what the alternatives would cost, and the changes after which it would go the other way.\n" +
 			"Of an object that is gone it says what was decided about it, as far back as the controller remembers (--ledger-size).\n\n" +

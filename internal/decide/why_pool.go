@@ -25,10 +25,12 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		return false
 	}
 	var own []*disrupt.Candidate
-	price := int64(0)
+	price, nodes := int64(0), 0
 	for _, u := range ex.candidates.all {
 		if u.Pool == p {
-			own = append(own, u)
+			if own = append(own, u); u.Initialized {
+				nodes++
+			}
 			price += max(u.PriceMicro, 0)
 		}
 	}
@@ -38,7 +40,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 			coming++
 		}
 	}
-	addFact(a, "nodes", strconv.Itoa(len(own)-coming))
+	addFact(a, "nodes", strconv.Itoa(nodes))
 	if coming > 0 {
 		addFact(a, "nodes coming up", strconv.Itoa(coming))
 	}

@@ -43,14 +43,14 @@ func newDemo(resolve func() (dir plane.Dir, own bool, err error)) *cobra.Command
 	var source string
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Show a workload that grows and shrinks, and machines bought and given back",
+		Short: "Show a workload that grows and shrinks, and nodes launched and removed",
 		Long: `Start a sandbox with one ` + demoBase + ` that Dovetail does not own, scale a
 Deployment from 1 to 20 replicas and down to none, and show at each step what
 happened when, which nodes there are, what they cost and how full they are. In
 the end the sandbox is stopped. It takes about three minutes.
 
 The sandbox is one of its own: the directory demo beside that of "up", or --dir
-or $DOVETAIL_SANDBOX_DIR. The exit status is 0 when no bought node is left at the
+or $DOVETAIL_SANDBOX_DIR. The exit status is 0 when no launched node is left at the
 end, and 1 otherwise.`,
 		Example: `  dovetail-sandbox demo
 
@@ -108,7 +108,7 @@ end, and 1 otherwise.`,
 	flags := command.Flags()
 	flags.DurationVar(&options.Boot, "boot", 8*time.Second, "how long a simulated machine takes to register its node, more or less")
 	flags.DurationVar(&options.Pull, "pull", time.Second, "how long a bound pod takes to run, a fifth more or less")
-	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "what is bought from: kwok, or aws (an EC2NodeClass, from a simulated AWS)")
+	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "where nodes are launched: kwok, or aws (an EC2NodeClass, from a simulated AWS)")
 	flags.StringVar(&source, "groups", "", "with --cloud aws: buy from two Auto Scaling groups only, or with --groups=both from these and an EC2NodeClass")
 	flags.Lookup("groups").NoOptDefVal = string(demo.Groups)
 	flags.BoolVar(&fast, "fast", false, "no boot and pull times unless they are given, and nodes that go sooner")

@@ -94,7 +94,7 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
 	flags.StringVar(&options.Catalog, "catalog", "", "file of instance types and prices for the simulated cloud (default: real EC2 types)")
 	flags.StringVar(&options.Base, "base", "", "add one node of this instance type that Dovetail doesn't own, such as m5.large")
 	flags.Int64Var(&options.Seed, "seed", 1, "seed of what is random in boot and pull times")
-	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "what the controller buys from: kwok (KWOKNodeClass), or aws (EC2NodeClass, from a simulated AWS)")
+	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "where the controller launches nodes: kwok (KWOKNodeClass), or aws (EC2NodeClass, from a simulated AWS)")
 	flags.StringVar(&options.Groups, "groups", "", `with --cloud aws: make two Auto Scaling groups and have the controller find them, by
 the tags k8s.io/cluster-autoscaler/enabled and .../sandbox; --groups=FILE makes
 those of a list in YAML, each as in sandbox/internal/plane/groups.yaml`)
