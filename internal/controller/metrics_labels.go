@@ -78,6 +78,10 @@ func messageType(i cloud.Interruption) string {
 		return "capacity_reservation_interrupted"
 	case rebalance:
 		return "rebalance_recommendation"
+	case instanceStatusFailed:
+		return "instance_status"
+	case systemStatusFailed:
+		return "system_status"
 	case stateChange:
 		if i.Stops {
 			return "instance_stopped"
