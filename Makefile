@@ -73,6 +73,7 @@ optima: ## have HiGHS (from npm) find the optima that TestOptima holds plans and
 .PHONY: soak
 soak: build ## the long series: every seed of every test that make test runs a few of
 	DOVETAIL_SOAK=1 go test -count=1 -timeout 6h ./internal/... ./test/e2e/...
+	DOVETAIL_SOAK=1 go -C test/upstream test -count=1 -timeout 2h -run "^TestTakeover$$" .
 
 .PHONY: bench
 bench: build ## one table: how good plans are, how soon they are there and what they need, beside the bar of each

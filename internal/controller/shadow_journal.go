@@ -23,6 +23,7 @@ import (
 const (
 	shadowFollow        = 15 * time.Minute // a decision that the other has not taken by then, it does not take
 	shadowSettle        = 3 * time.Minute  // a node whose pods all came from elsewhere by then was launched by the other alone
+	shadowFresh         = 3 * time.Second  // younger pods may not have been decided on yet
 	shadowDisagreements = 500              // that are kept
 	shadowDelays        = 10000            // of the latest pods, for the median
 	shadowOpen          = 10000            // decisions that are followed at once; more are counted and let go
@@ -61,6 +62,7 @@ type shadowClaim struct {
 	explained        bool // it is the answer to a decision of Dovetail, or was told as a disagreement
 	charged          bool // its price stands beside that of a decision of Dovetail
 	interrupted      bool
+	sooner           bool // it came while there were pods that Dovetail may not have decided on yet
 }
 
 // shadowLaunch is a node that Dovetail would have launched.
@@ -226,6 +228,8 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 			s.claims[cl.UID] = have
 			if l := s.launches[cl.Name]; l != nil {
 				s.agreeByName(now, l, have)
+			} else {
+				have.sooner = slices.ContainsFunc(snap.Pending, func(p *model.Pod) bool { return now.Sub(p.Created) < shadowFresh })
 			}
 		}
 		if have.node = cmp.Or(cl.NodeName, have.node); have.node != "" {
@@ -247,7 +251,11 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 		}
 		if !have.explained && !have.initialized.IsZero() && now.Sub(have.initialized) > shadowSettle {
 			have.explained = true
-			s.disagree(now, "launch", "nodeclaim/"+have.name, "launch no node: the pods had a place, or it had not decided yet", "launched "+have.text, nil)
+			if have.sooner {
+				s.out.Decisions.NoAnswer++
+				continue
+			}
+			s.disagree(now, "launch", "nodeclaim/"+have.name, "launch no node: the pods had a place", "launched "+have.text, nil)
 		}
 	}
 	for uid, have := range s.claims {

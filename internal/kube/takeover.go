@@ -38,6 +38,7 @@ type Takeover struct {
 const (
 	takeoverMap = "dovetail-takeover"
 	poolEntry   = "pool."  // with the pool's name: the manifest that it is to have
+	goneEntry   = "gone."  // with the pool's name: it was deleted by us, or is about to be
 	claimEntry  = "claim." // with the claim's name: how it is to be made anew
 
 	takeoverLook  = 500 * time.Millisecond
@@ -140,6 +141,9 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 		}
 	} else {
 		t.Say("NodePool " + name + ": going on where an earlier run stopped.")
+		if have == nil && entries[goneEntry+name] == "" {
+			return t.vanished(ctx, name)
+		}
 	}
 	var want rawObject
 	if err := json.Unmarshal([]byte(manifest), &want); err != nil {
@@ -153,6 +157,9 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 			}
 		}
 		if err := t.quiesce(ctx, name, have, want); err != nil {
+			return err
+		}
+		if err := t.setEntry(ctx, goneEntry+name, "by dovetail"); err != nil {
 			return err
 		}
 		t.Say("NodePool " + name + ": deleting it without its NodeClaims.")
@@ -173,7 +180,19 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 	if err := t.setOwners(ctx, name, textOf(have["metadata"], "uid")); err != nil {
 		return err
 	}
+	if err := t.setEntry(ctx, goneEntry+name, ""); err != nil {
+		return err
+	}
 	return t.setEntry(ctx, poolEntry+name, "")
+}
+
+// vanished forgets a handover of a pool that somebody has deleted in its middle: it is not made again.
+func (t *Takeover) vanished(ctx context.Context, name string) error {
+	if err := t.setEntry(ctx, poolEntry+name, ""); err != nil {
+		return err
+	}
+	return fmt.Errorf("NodePool %s was deleted by somebody else while it was being handed over, so there is nothing to hand over any more. "+
+		"If that was a mistake, apply it again and run the same command again", name)
 }
 
 // quiesce keeps Karpenter from launching for a pool and disrupting its nodes, and waits until what it had begun is done.
@@ -196,6 +215,13 @@ func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObjec
 	known, since := "", time.Now()
 	deadline := time.Now().Add(t.Wait)
 	for {
+		now, err := t.get(ctx, "nodepools", name)
+		if apierrors.IsNotFound(err) || err == nil && (textOf(now["metadata"], "deletionTimestamp") != "" || textOf(now["metadata"], "uid") != textOf(have["metadata"], "uid")) {
+			return t.vanished(ctx, name)
+		}
+		if err != nil {
+			return err
+		}
 		claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+name)
 		if err != nil {
 			return err
@@ -215,15 +241,35 @@ func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObjec
 		if time.Since(since) >= takeoverStill {
 			return nil
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is not Initialized yet, so nothing was handed over. See 'kubectl describe nodeclaim %s', "+
-				"then run the same command again, or give the pool its limits and budgets back: kubectl get configmap -n %s %s -o yaml has its manifest",
-				name, t.Wait, unsettled[0], unsettled[0], t.Namespace, takeoverMap)
+		if time.Now().After(deadline) && len(unsettled) > 0 {
+			if _, taken := classGroup(groupOf(have)); !taken {
+				if err := t.restore(ctx, name, want); err != nil {
+					return err
+				}
+			}
+			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is not Initialized yet, so nothing was handed over, and the pool is as it was. "+
+				"See 'kubectl describe nodeclaim %s', then run the same command again", name, t.Wait, unsettled[0], unsettled[0])
 		}
 		if err := sleep(ctx, takeoverLook); err != nil {
 			return err
 		}
 	}
+}
+
+// restore gives a pool back what quiesce has changed, as the manifest that it was to have says, and forgets that.
+func (t *Takeover) restore(ctx context.Context, name string, want rawObject) error {
+	spec := rawObject{"disruption": rawObject{"budgets": dig(want, "spec", "disruption", "budgets"), "consolidateAfter": dig(want, "spec", "disruption", "consolidateAfter")}, "limits": nil}
+	if limits, _ := copied(dig(want, "spec", "limits")).(rawObject); limits != nil {
+		if _, ok := limits["cpu"]; !ok {
+			limits["cpu"] = nil // takes off what was not there
+		}
+		spec["limits"] = limits
+	}
+	notes := rawObject{AnnotationManagedBy: dig(want, "metadata", "annotations", AnnotationManagedBy)}
+	if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": spec, "metadata": rawObject{"annotations": notes}}); err != nil {
+		return err
+	}
+	return t.setEntry(ctx, poolEntry+name, "")
 }
 
 // deleteOrphaning deletes a pool and none of its NodeClaims, and waits until it is gone.
@@ -409,7 +455,8 @@ func (t *Takeover) remakeClaim(ctx context.Context, name, written string) error 
 		next["spec"].(rawObject)["nodeClassRef"].(rawObject)["group"] = group
 		relabel(next)
 		notes := rawObject{}
-		for k, v := range dig(was, "metadata", "annotations").(rawObject) {
+		had, _ := dig(was, "metadata", "annotations").(rawObject)
+		for k, v := range had {
 			if !strings.HasPrefix(k, "dovetail.sh/") {
 				notes[k] = v
 			}
@@ -421,7 +468,8 @@ func (t *Takeover) remakeClaim(ctx context.Context, name, written string) error 
 	}
 	if textOf(have["status"], "providerID") == "" {
 		status, _ := copied(was["status"]).(rawObject)
-		for _, c := range status["conditions"].([]any) {
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
 			c.(rawObject)["observedGeneration"] = dig(have, "metadata", "generation")
 		}
 		if have, err = t.patch(ctx, "nodeclaims", name, "status", rawObject{"status": status}); err != nil {

@@ -64,7 +64,7 @@ type ShadowDecisions struct {
 	Agreed    int     `json:"agreed"`
 	Agreement float64 `json:"agreement"` // Agreed of Compared; 1 where nothing was compared
 	Open      int     `json:"open"`      // not known yet what the other does
-	NoAnswer  int     `json:"noAnswer"`  // the pods were gone before they had a node, or too many decisions were open
+	NoAnswer  int     `json:"noAnswer"`  // can't be compared: pods were gone, the other decided sooner, or too many were open
 }
 
 // ShadowDisagreement is one decision that differs.
@@ -118,7 +118,7 @@ func ShadowText(w io.Writer, s *Shadow) error {
 	d := s.Disruptions
 	fmt.Fprintf(&b, "\nNodes disrupted: by both %d, only by Dovetail %d, only by the other %d, not known yet %d\n", d.Both, d.OnlyDovetail, d.OnlyOther, d.Open)
 	n := s.Decisions
-	fmt.Fprintf(&b, "Decisions compared: %d, of which %d are the same (%.2f %%); not known yet: %d\n", n.Compared, n.Agreed, 100*n.Agreement, n.Open)
+	fmt.Fprintf(&b, "Decisions compared: %d, of which %d are the same (%.2f %%); not known yet: %d, can't be compared: %d\n", n.Compared, n.Agreed, 100*n.Agreement, n.Open, n.NoAnswer)
 	if len(s.Disagreements) > 0 {
 		first := max(0, len(s.Disagreements)-mostDisagreements)
 		fmt.Fprintf(&b, "\nDisagreements")

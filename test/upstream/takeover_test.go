@@ -239,13 +239,15 @@ func (h *handover) play(seed uint64) {
 			time.Sleep(400 * time.Millisecond)
 		}
 	})
+	want := 5
 	quiet := func(when string, owners map[string]string) { // owners: the group of new nodes, by pool
 		h.Helper()
 		pause.Lock()
 		defer pause.Unlock()
-		before := h.nodes()
+		before, fresh := h.nodes(), map[string]int{}
+		want += 10 // more than ever before: nodes are needed
 		for _, name := range []string{a, b} {
-			h.scale(name, 14+rnd.IntN(4)+int(time.Now().Unix()%2))
+			h.scale(name, want+rnd.IntN(4))
 		}
 		h.running(a, b)
 		for name, n := range h.nodes() {
@@ -253,9 +255,13 @@ func (h *handover) play(seed uint64) {
 				continue
 			}
 			pool := n.Labels[karpv1.LabelNodePool]
+			fresh[pool]++
 			if n.Labels[owners[pool]+"/kwoknodeclass"] == "" {
 				h.Errorf("%s: new node %s of pool %s is not of %s: %v", when, name, pool, owners[pool], n.Labels)
 			}
+		}
+		if fresh[a] == 0 || fresh[b] == 0 {
+			h.Errorf("%s: new nodes by pool: %v; none of one proves nothing", when, fresh)
 		}
 		h.oneToOne(when)
 		h.check(when)
@@ -270,12 +276,11 @@ func (h *handover) play(seed uint64) {
 
 	h.stop() // release asks for Karpenter to be stopped
 	h.stop = nil
-	for i, name := range []string{a, b} {
-		if i == int(seed%2) {
-			h.during(rnd, true, "release", "--pool", name)
-		} else {
-			h.handOver("release", "--pool", name)
-		}
+	if seed%2 == 1 {
+		h.during(rnd, true, "release", "--all")
+	} else {
+		h.during(rnd, true, "release", "--pool", a)
+		h.handOver("release", "--pool", b)
 	}
 	h.startKarpenter()
 	quiet("given back", map[string]string{a: theirs, b: theirs})

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// teamPool shows a pool whose nodes have a team.
+func teamPool(s *state.State, team string, change func(*model.NodePool)) {
+	p := &model.NodePool{Name: team, UID: "uid-" + team, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1, Ready: true,
+		Labels: model.Labels{"team": team}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, team), model.OneOf("team", team),
+			model.OneOf(model.LabelInstanceType, "cheap", "dear")), ClassGroup: "g", ClassKind: "K", ClassName: "c"}
+	change(p)
+	s.Pools.SetPool(p)
+}
+
+// Beside a live Karpenter Dovetail launches for the pods of a pool that was taken over, not for those that fit one of
+// Karpenter's, and leaves Karpenter's NodeClaims alone; that Karpenter's lease lapses changes nothing.
+func TestDivision(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Emit(func(*state.State) { b.c.Policy.NodeClasses = []string{"g/K"} }) // as the wiring has it
+		b.emit(func(s *state.State) {                                             // the bench's own pool is Karpenter's; its pods ask for no team
+			teamPool(s, "ours", func(p *model.NodePool) { p.Taken = true })
+			teamPool(s, "theirs", func(*model.NodePool) {})
+			// A claim of Karpenter's whose instance no list of ours has.
+			s.SetClaim(&model.Claim{Name: "theirs-1", UID: "uid-theirs-1", Pool: "theirs", ProviderID: "other://1", ClassGroup: "g", ClassKind: "K", ClassName: "c",
+				Created: time.Now(), HasFinalizer: true, ExpireAfter: time.Second, TerminationGracePeriod: -1, Labels: model.Labels{}, Conditions: map[string]model.Condition{
+					"Launched": {Status: "True", Since: time.Now()}, "Registered": {Status: "True", Since: time.Now()}}}, 1)
+		})
+		b.c.SetOtherAutoscalers([]string{karpenter})
+		b.lead()
+		team := func(name, team string) {
+			now := time.Now()
+			b.emit(func(s *state.State) {
+				c := &model.Class{Key: name, Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}
+				if team != "" {
+					c.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf("team", team))}}
+				}
+				s.SetPod(&model.Pod{Namespace: "default", Name: name, UID: "uid-" + name, Created: now, Unschedulable: now, Class: c,
+					Owner: model.Owner{Kind: "ReplicaSet", Name: name, UID: "uid-" + name}})
+			})
+		}
+		team("any", "")
+		team("a", "theirs")
+		time.Sleep(10 * time.Second)
+		if have := b.touched(); len(have) > 0 {
+			for _, m := range have {
+				if m.kind != "pool" {
+					t.Errorf("it did %v", m)
+				}
+			}
+		}
+		team("b", "ours")
+		time.Sleep(10 * time.Second)
+		if have := b.made("create"); len(have) != 1 {
+			t.Fatalf("created %v, want one for the pod of the pool that was taken over", have)
+		}
+		if have := b.made("launch"); len(have) != 1 {
+			t.Errorf("launched %v, want one", have)
+		}
+		b.c.SetOtherAutoscalers(nil) // its lease has lapsed
+		team("c", "theirs")
+		time.Sleep(time.Minute)
+		if have := b.made("create"); len(have) != 1 {
+			t.Errorf("created %v though the pool is Karpenter's", have[1:])
+		}
+		if have := b.made("delete"); len(have) > 0 {
+			t.Errorf("deleted %v", have)
+		}
+		b.emit(func(s *state.State) { // given back: nothing is new, then nothing is done
+			teamPool(s, "ours", func(p *model.NodePool) { p.Taken, p.Release = true, model.ReleaseSettle })
+		})
+		for range 5 { // more than the first node has room for
+			team("d", "ours")
+		}
+		time.Sleep(time.Minute)
+		if have := b.made("create"); len(have) != 1 {
+			t.Errorf("created %v for a pool that is given back", have[1:])
+		}
+	})
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"testing"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// A NodePool that was taken over is the same to a decision: its class is the one that it was of, and its hash is that of
+// the NodeClaims that it has, so that they don't drift. The NodeClaims that are made for it are hidden from Karpenter.
+func TestTakenPool(t *testing.T) {
+	pool := func(group string) *karpv1.NodePool {
+		p := &karpv1.NodePool{}
+		p.Name, p.UID = "p", "uid"
+		p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: group, Kind: "KWOKNodeClass", Name: "default"}
+		return p
+	}
+	tr := &Translator{Table: state.NewResourceTable()}
+	theirs, ours := tr.NodePool(pool("karpenter.kwok.sh")), tr.NodePool(pool("kwok.dovetail.sh"))
+	if theirs.Taken || !ours.Taken || ours.ClassGroup != theirs.ClassGroup || ours.Hash != theirs.Hash || ours.Hash == "" {
+		t.Errorf("theirs: taken %t, class of %s, hash %s; ours: taken %t, class of %s, hash %s",
+			theirs.Taken, theirs.ClassGroup, theirs.Hash, ours.Taken, ours.ClassGroup, ours.Hash)
+	}
+	const theirLabel, ourLabel = "karpenter.kwok.sh/kwoknodeclass", "kwok.dovetail.sh/kwoknodeclass"
+	if theirs.Requirements.Get(theirLabel) == nil || ours.Requirements.Get(theirLabel) != nil || ours.Requirements.Get(ourLabel) != nil {
+		t.Errorf("requirements: theirs %v, ours %v", theirs.Requirements, ours.Requirements)
+	}
+	a := &Actor{t: tr}
+	for _, x := range []struct {
+		c     plan.CreateClaim
+		group string
+		label string
+	}{{plan.CreateClaim{Name: "c", Pool: theirs}, "karpenter.kwok.sh", theirLabel}, {plan.CreateClaim{Name: "c", Pool: ours}, "kwok.dovetail.sh", ourLabel}} {
+		claim, err := a.claimOf(x.c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if claim.Spec.NodeClassRef.Group != x.group || claim.Labels[x.label] != "default" || claim.Labels[theirLabel] != "" && x.label != theirLabel {
+			t.Errorf("its NodeClaim names %+v and has labels %v", claim.Spec.NodeClassRef, claim.Labels)
+		}
+		if m := tr.NodeClaim(claim); m.ClassGroup != "karpenter.kwok.sh" {
+			t.Errorf("its NodeClaim is read as one of class group %s", m.ClassGroup)
+		}
+	}
+}

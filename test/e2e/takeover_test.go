@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
+)
+
+// as writes a kubeconfig by which the administrator acts as somebody else.
+func (e *env) as(user string) string {
+	e.t.Helper()
+	text, err := os.ReadFile(e.s.Kubeconfig(sandbox.Admin))
+	e.must(err)
+	var config map[string]any
+	e.must(yaml.Unmarshal(text, &config))
+	for _, u := range config["users"].([]any) {
+		u.(map[string]any)["user"].(map[string]any)["as"] = user
+	}
+	text, err = yaml.Marshal(config)
+	e.must(err)
+	path := filepath.Join(e.t.TempDir(), user+".kubeconfig")
+	e.must(os.WriteFile(path, text, 0o600))
+	return path
+}
+
+// grant gives a user the rights of rules.
+func (e *env) grant(user string, rules []rbacv1.PolicyRule) {
+	e.t.Helper()
+	roles, bindings := e.s.Kube.RbacV1().ClusterRoles(), e.s.Kube.RbacV1().ClusterRoleBindings()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
+	if _, err := roles.Create(e.ctx, role, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+		_, err := roles.Update(e.ctx, role, metav1.UpdateOptions{})
+		e.must(err)
+		return
+	}
+	_, err := bindings.Create(e.ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}}, metav1.CreateOptions{})
+	e.must(err)
+}
+
+// dovetail runs a verb and returns its exit status and what it printed.
+func (e *env) dovetail(args ...string) (int, string) {
+	e.t.Helper()
+	_, bin, err := sandbox.Binaries()
+	e.must(err)
+	cmd := exec.CommandContext(e.ctx, bin, args...)
+	out, err := cmd.CombinedOutput()
+	if exit := cmd.ProcessState; exit == nil {
+		e.must(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// Whatever is in the way of a handover is said in a sentence with the command that mends it, and nothing is changed.
+func TestTakeoverRefusals(t *testing.T) {
+	t.Parallel()
+	s := own(t)
+	e := newEnv(t, s, "refuse")
+	e.nodePool(nil)
+	e.deploy("first", 1, e.pod("500m", "256Mi"))
+	e.podsRun(1)
+	before := e.pool()
+	admin := s.Kubeconfig(sandbox.Admin)
+	refused := func(kubeconfig string, args []string, words ...string) {
+		t.Helper()
+		status, out := e.dovetail(append(args, "--kubeconfig", kubeconfig)...)
+		for _, w := range append(words, "nothing was changed") {
+			if !strings.Contains(out, w) {
+				t.Errorf("%q (status %d): it does not say %q:\n%s", args, status, w, out)
+			}
+		}
+		if status != 1 {
+			t.Errorf("%q: status %d, want 1:\n%s", args, status, out)
+		}
+	}
+	take := []string{"takeover", "--pool", e.name, "--no-controller-check"}
+	refused(admin, []string{"takeover", "--pool", e.name}, "No Dovetail controller holds lease dovetail-system/dovetail-leader", "mend it by: helm install")
+	refused(admin, []string{"takeover", "--pool", "nowhere", "--no-controller-check"}, "NodePool nowhere does not exist", "mend it by: kubectl get nodepools")
+
+	// Rights that are missing, one by one.
+	all := []rbacv1.PolicyRule{
+		{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodepools", "nodeclaims"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
+		{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims/status"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}},
+		{APIGroups: []string{"karpenter.kwok.sh"}, Resources: []string{"kwoknodeclasses"}, Verbs: []string{"get"}},
+	}
+	hander := e.as("hander")
+	tried := 0
+	for i := range all[:5] {
+		for j, verb := range all[i].Verbs {
+			rules := slices.Clone(all)
+			if rules[i].Verbs = slices.Delete(slices.Clone(all[i].Verbs), j, j+1); len(rules[i].Verbs) == 0 {
+				rules = slices.Delete(rules, i, i+1)
+			}
+			e.grant("hander", rules)
+			e.until("the right is gone: "+verb, func() error {
+				_, out := e.dovetail(append(take, "--dry-run", "--kubeconfig", hander)...)
+				resource, _, _ := strings.Cut(all[i].Resources[0], "/")
+				if !strings.Contains(out, "You may not "+verb+" "+resource) || !strings.Contains(out, "mend it by: kubectl create clusterrolebinding") || !strings.Contains(out, "nothing was changed") {
+					return fmt.Errorf("without %s %v it says:\n%s", verb, all[i].Resources, out)
+				}
+				return nil
+			})
+			tried++
+		}
+	}
+	e.grant("hander", all)
+	e.until("all rights suffice", func() error {
+		if status, out := e.dovetail(append(take, "--dry-run", "--kubeconfig", hander)...); status != 0 || !strings.Contains(out, "Nothing is in the way") {
+			return fmt.Errorf("status %d:\n%s", status, out)
+		}
+		return nil
+	})
+	t.Logf("%d rights were missing, one by one", tried)
+
+	// Two autoscalers at once, and Karpenter while something is to be given back to it.
+	holder, seconds, now := "somebody", int32(3600), metav1.NewMicroTime(time.Now())
+	lease := func(name string) {
+		_, err := s.Kube.CoordinationV1().Leases("kube-system").Create(e.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now}}, metav1.CreateOptions{})
+		e.must(err)
+	}
+	lease("karpenter-leader-election")
+	refused(admin, []string{"release", "--pool", e.name}, "would launch a second instance", "mend it by: kubectl -n kube-system scale deployment karpenter --replicas=0")
+	lease("cluster-autoscaler")
+	refused(admin, take, "Several autoscalers are live", "mend it by: kubectl -n kube-system scale deployment cluster-autoscaler --replicas=0")
+	e.must(s.Kube.CoordinationV1().Leases("kube-system").Delete(e.ctx, "karpenter-leader-election", metav1.DeleteOptions{}))
+	refused(admin, take, "manages no NodePools", "scale deployment cluster-autoscaler --replicas=0")
+	e.must(s.Kube.CoordinationV1().Leases("kube-system").Delete(e.ctx, "cluster-autoscaler", metav1.DeleteOptions{}))
+
+	after := e.pool()
+	if after.UID != before.UID || after.Generation != before.Generation {
+		t.Errorf("the pool was changed: %+v", after)
+	}
+	if _, err := s.Kube.CoreV1().ConfigMaps("dovetail-system").Get(e.ctx, "dovetail-takeover", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("ConfigMap dovetail-takeover: %v, want none", err)
+	}
+
+	// A pool that somebody deletes in the middle is not made again.
+	e.must(s.Create(e.ctx, pools, `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: vanishes}, spec: {template: {spec: {
+		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}}}}`))
+	timer := time.AfterFunc(1500*time.Millisecond, func() { _ = s.Delete(e.ctx, pools+"/vanishes", "") })
+	defer timer.Stop()
+	status, out := e.dovetail("takeover", "--pool", "vanishes", "--no-controller-check", "--kubeconfig", admin)
+	if status != 1 || !strings.Contains(out, "was deleted by somebody else while it was being handed over") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	if _, err := sandbox.Get[karpv1.NodePool](e.ctx, s, pools+"/vanishes"); !apierrors.IsNotFound(err) {
+		t.Errorf("the pool is there again: %v", err)
+	}
+
+	// Karpenter that is installed in part.
+	e.must(s.Delete(e.ctx, pools+"/"+e.name, ""))
+	e.must(s.Delete(e.ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodeclaims.karpenter.sh", ""))
+	e.until("the half that is missing is named", func() error {
+		status, out := e.dovetail(append(take, "--kubeconfig", admin)...)
+		if status != 1 || !strings.Contains(out, "doesn't serve nodeclaims.karpenter.sh/v1: Karpenter is installed in part") || !strings.Contains(out, "mend it by: dovetail manifests") {
+			return fmt.Errorf("status %d:\n%s", status, out)
+		}
+		return nil
+	})
+}
+
+// Shadow mode beside a Dovetail that acts, with the rights that the chart ships for it: it changes nothing, it is told
+// that nothing is forbidden, and its report says what both did.
+func TestShadowBesideDovetail(t *testing.T) {
+	t.Parallel()
+	s := own(t)
+	e := newEnv(t, s, "shadow")
+	_, manifests := e.dovetail("manifests", "--mode", "shadow")
+	var rules []rbacv1.PolicyRule
+	for doc := range strings.SplitSeq(manifests, "\n---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(doc), &role); err == nil && role.Kind == "ClusterRole" {
+			rules = append(rules, role.Rules...)
+		}
+	}
+	e.grant("shadow", rules)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	e.must(err)
+	address := l.Addr().String()
+	e.must(l.Close())
+	_, bin, err := sandbox.Binaries()
+	e.must(err)
+	var log bytes.Buffer
+	cmd := exec.Command(bin, "controller", "--mode", "shadow", "--kubeconfig", e.as("shadow"), "--cloud", "kwok", "--machines", s.MachinesURL,
+		"--metrics-address", address, "--health-address", "")
+	cmd.Stdout, cmd.Stderr = &log, &log
+	e.must(cmd.Start())
+	ended := false
+	end := func() {
+		if !ended {
+			ended = true
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			_ = cmd.Wait()
+		}
+	}
+	defer end()
+	ask := func() (out struct {
+		Decisions struct {
+			Compared, Agreed, Open int
+			Agreement              float64
+		}
+		Pods struct{ Decided int }
+	}) {
+		t.Helper()
+		e.until("shadow mode answers", func() error {
+			status, text := e.dovetail("shadow", "--server", "http://"+address, "--output", "json")
+			if status != 0 {
+				return fmt.Errorf("status %d: %s", status, text)
+			}
+			return json.Unmarshal([]byte(text), &out)
+		})
+		return out
+	}
+	ask()
+	e.nodePool(nil)
+	time.Sleep(2 * time.Second)
+	for i := range 20 {
+		e.deploy(fmt.Sprint("app-", i), int32(1+i%5), e.pod(fmt.Sprintf("%dm", 500+100*(i%7)), "256Mi"))
+		time.Sleep(time.Duration(100+70*(i%5)) * time.Millisecond)
+	}
+	e.podsRun(60)
+	time.Sleep(2 * time.Second)
+	got := ask()
+	_, text := e.dovetail("shadow", "--server", "http://"+address)
+	t.Log(text)
+	if got.Decisions.Compared < 5 || got.Pods.Decided == 0 {
+		t.Errorf("only %d decisions were compared: %+v", got.Decisions.Compared, got)
+	}
+	if got.Decisions.Agreement < 0.9 {
+		t.Errorf("%.1f %% of decisions agree", 100*got.Decisions.Agreement)
+	}
+	end()
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "forbidden") || strings.Contains(line, `"level":"ERROR"`) {
+			t.Errorf("it logged %s", line)
+		}
+	}
+}
