@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -124,8 +125,10 @@ func ConnectUser(ctx context.Context, path, contextName, userAgent string) (c *C
 	rules.ExplicitPath = path
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName})
 	config, err := loaded.ClientConfig()
-	if err != nil {
-		return nil, "", fmt.Errorf("find a cluster to look at: %w", err)
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, "", errors.New("no cluster is named: give --kubeconfig, or set KUBECONFIG")
+	} else if err != nil {
+		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	if raw, err := loaded.RawConfig(); err == nil {
 		used = cmp.Or(contextName, raw.CurrentContext)
