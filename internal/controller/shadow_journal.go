@@ -305,7 +305,7 @@ func (s *shadow) agreeByName(now time.Time, l *shadowLaunch, have *shadowClaim) 
 		s.countDelay(now.Sub(l.at))
 	}
 	s.out.Cost.LaunchedUSDPerHour += dollars(l.micro)
-	s.out.Cost.WouldLaunchUSDPerHr += dollars(l.micro)
+	s.out.Cost.WouldLaunchUSDPerHour += dollars(l.micro)
 }
 
 // followLaunch looks where the pods are that Dovetail would have launched a node for.
@@ -376,7 +376,7 @@ func (s *shadow) compareLaunch(l *shadowLaunch, waiting int) {
 		texts = append(texts, fmt.Sprintf("%d pods have no node after %s", waiting, shadowFollow))
 	}
 	s.out.Cost.LaunchedUSDPerHour += dollars(theirs)
-	s.out.Cost.WouldLaunchUSDPerHr += dollars(l.micro)
+	s.out.Cost.WouldLaunchUSDPerHour += dollars(l.micro)
 	difference.micro -= theirs
 	if difference.micro != 0 && len(difference.on) > 0 {
 		s.differences = append(s.differences, difference)

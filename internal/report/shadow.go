@@ -41,13 +41,13 @@ type ShadowPods struct {
 // ShadowCost compares dollars. With Dovetail is what was paid, plus the difference in price of the nodes for the same
 // pods as long as those run, less what disruptions would have saved that were not carried out.
 type ShadowCost struct {
-	PaidUSD             float64 `json:"paidUSD"`
-	DovetailUSD         float64 `json:"dovetailUSD"`
-	PaidUSDPerHour      float64 `json:"paidUSDPerHour"` // now
-	DovetailUSDPerHour  float64 `json:"dovetailUSDPerHour"`
-	LaunchedUSDPerHour  float64 `json:"launchedUSDPerHour"`            // price of the nodes launched for pods that Dovetail decided on too
-	WouldLaunchUSDPerHr float64 `json:"dovetailLaunchedUSDPerHour"`    // of Dovetail's for the same pods
-	WouldSaveUSDPerHour float64 `json:"dovetailNotCarriedOutUSDPerHr"` // saving of the disruptions that nobody carries out, now
+	PaidUSD               float64 `json:"paidUSD"`
+	DovetailUSD           float64 `json:"dovetailUSD"`
+	PaidUSDPerHour        float64 `json:"paidUSDPerHour"` // now
+	DovetailUSDPerHour    float64 `json:"dovetailUSDPerHour"`
+	LaunchedUSDPerHour    float64 `json:"launchedUSDPerHour"`              // price of the nodes launched for pods that Dovetail decided on too
+	WouldLaunchUSDPerHour float64 `json:"dovetailLaunchedUSDPerHour"`      // of Dovetail's for the same pods
+	WouldSaveUSDPerHour   float64 `json:"dovetailNotCarriedOutUSDPerHour"` // saving of the disruptions that nobody carries out, now
 }
 
 // ShadowDisruptions counts nodes.
@@ -109,8 +109,8 @@ func ShadowText(w io.Writer, s *Shadow) error {
 	c := s.Cost
 	fmt.Fprintf(&b, "\nCost over the time watched: $%.4f, with Dovetail $%.4f%s\n", c.PaidUSD, c.DovetailUSD, saved(c.PaidUSD, c.DovetailUSD))
 	fmt.Fprintf(&b, "  now: $%.4f/h, with Dovetail $%.4f/h%s\n", c.PaidUSDPerHour, c.DovetailUSDPerHour, saved(c.PaidUSDPerHour, c.DovetailUSDPerHour))
-	if c.LaunchedUSDPerHour > 0 || c.WouldLaunchUSDPerHr > 0 {
-		fmt.Fprintf(&b, "  nodes launched for the same pods: $%.4f/h, Dovetail's $%.4f/h\n", c.LaunchedUSDPerHour, c.WouldLaunchUSDPerHr)
+	if c.LaunchedUSDPerHour > 0 || c.WouldLaunchUSDPerHour > 0 {
+		fmt.Fprintf(&b, "  nodes launched for the same pods: $%.4f/h, Dovetail's $%.4f/h\n", c.LaunchedUSDPerHour, c.WouldLaunchUSDPerHour)
 	}
 	if c.WouldSaveUSDPerHour > 0 {
 		fmt.Fprintf(&b, "  disruptions that Dovetail would carry out now save $%.4f/h\n", c.WouldSaveUSDPerHour)

@@ -40,7 +40,7 @@ func TestTakeover(t *testing.T) {
 		t.Skip("it compiles Karpenter and starts a control plane")
 	}
 	if _, _, err := sandbox.Binaries(); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	root, err := sandbox.Root()
 	if err != nil {

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// giveBackClaims makes the NodeClaims that Dovetail made for a pool anew as Karpenter's. Dovetail is kept from the pool
+// first: nothing new is decided for it, what comes or goes is seen through, then nothing is done.
+func (t *Takeover) giveBackClaims(ctx context.Context, pool string, p rawObject) error {
+	if textOf(dig(p, "metadata", "annotations"), AnnotationRelease) != model.ReleaseHold {
+		if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseSettle}); err != nil {
+			return err
+		}
+		t.Say("NodePool " + pool + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
+		if err := t.awaitSettled(ctx, pool); err != nil {
+			return err
+		}
+		if p, err := t.get(ctx, "nodepools", pool); err != nil {
+			return err
+		} else if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseHold}); err != nil {
+			return err
+		}
+		if err := sleep(ctx, holdPause); err != nil {
+			return err
+		}
+	}
+	entries, err := t.entries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(entries)) { // what an earlier run has begun
+		if strings.HasPrefix(key, claimEntry) {
+			if err := t.remakeClaim(ctx, strings.TrimPrefix(key, claimEntry), entries[key]); err != nil {
+				return err
+			}
+		}
+	}
+	claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, c := range claims {
+		ref, _ := dig(c, "spec", "nodeClassRef").(rawObject)
+		if _, taken := classGroup(textOf(ref, "group")); !taken {
+			continue
+		}
+		b, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		name := textOf(c["metadata"], "name")
+		if err := t.setEntry(ctx, claimEntry+name, string(b)); err != nil {
+			return err
+		}
+		if err := t.remakeClaim(ctx, name, string(b)); err != nil {
+			return err
+		}
+		n++
+	}
+	t.Say(fmt.Sprintf("NodePool %s: %d NodeClaims that Dovetail made are Karpenter's now.", pool, n))
+	return nil
+}
+
+// awaitSettled waits until no NodeClaim of a pool is coming or going.
+func (t *Takeover) awaitSettled(ctx context.Context, pool string) error {
+	deadline := time.Now().Add(t.Wait)
+	since := time.Now()
+	for {
+		claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
+		if err != nil {
+			return err
+		}
+		open := ""
+		for _, c := range claims {
+			if textOf(c["metadata"], "deletionTimestamp") != "" || !hasCondition(c, "Initialized") {
+				open = textOf(c["metadata"], "name")
+			}
+		}
+		if open != "" {
+			since = time.Now()
+		}
+		if time.Since(since) >= takeoverStill {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is still coming or going. See 'kubectl describe nodeclaim %s', then run the same command again. "+
+				"To leave the pool with Dovetail: kubectl annotate nodepool %s %s-", pool, t.Wait, open, open, pool, AnnotationRelease)
+		}
+		if err := sleep(ctx, takeoverLook); err != nil {
+			return err
+		}
+	}
+}
+
+// remakeClaim makes a NodeClaim anew in Karpenter's group, as it was written down, and forgets what was written. It may
+// have been begun before, and stopped anywhere.
+func (t *Takeover) remakeClaim(ctx context.Context, name, written string) error {
+	var was rawObject
+	if err := json.Unmarshal([]byte(written), &was); err != nil {
+		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, takeoverMap, claimEntry+name, err)
+	}
+	alias := textOf(dig(was, "spec", "nodeClassRef"), "group")
+	group, _ := classGroup(alias)
+	kind, node := textOf(dig(was, "spec", "nodeClassRef"), "kind"), textOf(was["status"], "nodeName")
+	before, after := karpv1.NodeClassLabel(alias, kind), karpv1.NodeClassLabel(group, kind)
+	relabel := func(o rawObject) {
+		if labels, _ := dig(o, "metadata", "labels").(rawObject); labels[before] != nil {
+			labels[after] = labels[before]
+			delete(labels, before)
+		}
+	}
+	have, err := t.get(ctx, "nodeclaims", name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if have != nil && textOf(dig(have, "spec", "nodeClassRef"), "group") == alias {
+		if textOf(have["metadata"], "deletionTimestamp") != "" {
+			return fmt.Errorf("NodeClaim %s is being deleted: wait until it is gone, then run the same command again", name)
+		}
+		if err := t.setNodeOwner(ctx, node, "", "", nil); err != nil { // or it would be deleted with its owner
+			return err
+		}
+		if err := t.dropClaim(ctx, name); err != nil {
+			return err
+		}
+		have = nil
+	}
+	if have == nil {
+		next := rawObject{"apiVersion": was["apiVersion"], "kind": was["kind"], "spec": was["spec"],
+			"metadata": rawObject{"name": name, "labels": dig(was, "metadata", "labels"), "finalizers": []any{karpv1.FinalizerTermination}, "ownerReferences": dig(was, "metadata", "ownerReferences")}}
+		next["spec"].(rawObject)["nodeClassRef"].(rawObject)["group"] = group
+		relabel(next)
+		notes := rawObject{}
+		had, _ := dig(was, "metadata", "annotations").(rawObject)
+		for k, v := range had {
+			if !strings.HasPrefix(k, "dovetail.sh/") {
+				notes[k] = v
+			}
+		}
+		next["metadata"].(rawObject)["annotations"] = notes
+		if have, err = t.create(ctx, "nodeclaims", next); err != nil {
+			return err
+		}
+	}
+	if textOf(have["status"], "providerID") == "" {
+		status, _ := copied(was["status"]).(rawObject)
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			c.(rawObject)["observedGeneration"] = dig(have, "metadata", "generation")
+		}
+		if have, err = t.patch(ctx, "nodeclaims", name, "status", rawObject{"status": status}); err != nil {
+			return err
+		}
+	}
+	if err := t.setNodeOwner(ctx, node, name, textOf(have["metadata"], "uid"), relabel); err != nil {
+		return err
+	}
+	return t.setEntry(ctx, claimEntry+name, "")
+}
+
+// dropClaim takes a NodeClaim out of the API server without anybody ending what it stands for: its finalizer is taken
+// off, and it is deleted as it is then. Whoever puts the finalizer back in between is asked again.
+func (t *Takeover) dropClaim(ctx context.Context, name string) error {
+	for {
+		c, err := t.get(ctx, "nodeclaims", name)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if textOf(c["metadata"], "deletionTimestamp") != "" {
+			return fmt.Errorf("NodeClaim %s is being deleted: wait until it is gone, then run the same command again", name)
+		}
+		version := textOf(c["metadata"], "resourceVersion")
+		if finalizers, _ := dig(c, "metadata", "finalizers").([]any); len(finalizers) > 0 {
+			c, err = t.patch(ctx, "nodeclaims", name, "", rawObject{"metadata": rawObject{"finalizers": nil, "resourceVersion": version}})
+			if apierrors.IsConflict(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			version = textOf(c["metadata"], "resourceVersion")
+		}
+		uid := types.UID(textOf(c["metadata"], "uid"))
+		options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+		err = t.Client.karpenter.Delete().Resource("nodeclaims").Name(name).Body(options).Do(ctx).Error()
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
+		case !apierrors.IsConflict(err):
+			return fmt.Errorf("delete NodeClaim %s: %w", name, err)
+		}
+	}
+}
+
+// setNodeOwner makes a NodeClaim the owner of a node, or no NodeClaim where its uid is empty, and changes the node.
+func (t *Takeover) setNodeOwner(ctx context.Context, node, claim, uid string, change func(rawObject)) error {
+	if node == "" {
+		return nil
+	}
+	err := t.update(ctx, t.Client.core, "nodes", node, func(n rawObject) bool {
+		owners, _ := dig(n, "metadata", "ownerReferences").([]any)
+		owners = slices.DeleteFunc(slices.Clone(owners), func(o any) bool { return textOf(o, "kind") == "NodeClaim" })
+		if uid != "" {
+			owners = append(owners, rawObject{"apiVersion": karpv1.GroupVersion.String(), "kind": "NodeClaim", "name": claim, "uid": uid, "blockOwnerDeletion": true})
+		}
+		n["metadata"].(rawObject)["ownerReferences"] = owners
+		if change != nil {
+			change(n)
+		}
+		return true
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

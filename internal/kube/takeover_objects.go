@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+)
+
+func (t *Takeover) get(ctx context.Context, resource, name string) (rawObject, error) {
+	return decodeObject(t.Client.karpenter.Get().Resource(resource).Name(name).Do(ctx).Raw())
+}
+
+func (t *Takeover) list(ctx context.Context, resource, selector string) ([]rawObject, error) {
+	r := t.Client.karpenter.Get().Resource(resource)
+	if selector != "" {
+		r = r.Param("labelSelector", selector)
+	}
+	list, err := decodeObject(r.Do(ctx).Raw())
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", resource, err)
+	}
+	items, _ := list["items"].([]any)
+	out := make([]rawObject, 0, len(items))
+	for _, x := range items {
+		o, _ := x.(rawObject)
+		o["apiVersion"], o["kind"] = karpv1.GroupVersion.String(), strings.TrimSuffix(textOf(list, "kind"), "List")
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+func (t *Takeover) create(ctx context.Context, resource string, o rawObject) (rawObject, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	out, err := decodeObject(t.Client.karpenter.Post().Resource(resource).Body(body).SetHeader("Content-Type", "application/json").Do(ctx).Raw())
+	if err != nil {
+		return nil, fmt.Errorf("create %s %s: %w", resource, textOf(o["metadata"], "name"), err)
+	}
+	return out, nil
+}
+
+func (t *Takeover) patch(ctx context.Context, resource, name, subresource string, change rawObject) (rawObject, error) {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return nil, err
+	}
+	r := t.Client.karpenter.Patch(types.MergePatchType).Resource(resource).Name(name)
+	if subresource != "" {
+		r = r.SubResource(subresource)
+	}
+	out, err := decodeObject(r.Body(body).Do(ctx).Raw())
+	if err != nil {
+		return nil, fmt.Errorf("change %s %s: %w", resource, name, err)
+	}
+	return out, nil
+}
+
+// update reads an rawObject, changes its metadata and writes that, again where somebody else wrote in between. change
+// returns false where there is nothing to write.
+func (t *Takeover) update(ctx context.Context, c rest.Interface, resource, name string, change func(rawObject) bool) error {
+	for {
+		have, err := decodeObject(c.Get().Resource(resource).Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw())
+		if err != nil {
+			return err
+		}
+		before, _ := copied(have).(rawObject)
+		if !change(have) {
+			return nil
+		}
+		meta := rawObject{"resourceVersion": textOf(before["metadata"], "resourceVersion"), "ownerReferences": dig(have, "metadata", "ownerReferences")}
+		labels := rawObject{}
+		old, _ := dig(before, "metadata", "labels").(rawObject)
+		now, _ := dig(have, "metadata", "labels").(rawObject)
+		for k := range old {
+			if now[k] == nil {
+				labels[k] = nil
+			}
+		}
+		for k, v := range now {
+			if old[k] != v {
+				labels[k] = v
+			}
+		}
+		meta["labels"] = labels
+		body, err := json.Marshal(rawObject{"metadata": meta})
+		if err != nil {
+			return err
+		}
+		err = c.Patch(types.MergePatchType).Resource(resource).Name(name).Body(body).Do(ctx).Error()
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+func decodeObject(b []byte, err error) (rawObject, error) {
+	if err != nil {
+		return nil, err
+	}
+	var out rawObject
+	if err := json.Unmarshal(b, &out); err != nil {
+		return nil, fmt.Errorf("answer of the API server: %w", err)
+	}
+	return out, nil
+}
+
+// dig returns a field of a field, nil where there is none.
+func dig(o any, path ...string) any {
+	for _, key := range path {
+		m, _ := o.(rawObject)
+		o = m[key]
+	}
+	return o
+}
+
+// text returns a field as text, empty where it is none.
+func textOf(o any, key string) string {
+	s, _ := dig(o, key).(string)
+	return s
+}
+
+func groupOf(pool rawObject) string {
+	return textOf(dig(pool, "spec", "template", "spec", "nodeClassRef"), "group")
+}
+
+// hasCondition says whether a condition of an rawObject is True.
+func hasCondition(o rawObject, name string) bool {
+	list, _ := dig(o, "status", "conditions").([]any)
+	return slices.ContainsFunc(list, func(c any) bool { return textOf(c, "type") == name && textOf(c, "status") == "True" })
+}
+
+// copied returns a deep copy of a JSON value.
+func copied(v any) any {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var out any
+	if json.Unmarshal(b, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+var errNoPools = errors.New("there is no NodePool. Create one, then run the same command again")
