@@ -32,6 +32,7 @@ func TestRegression(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs bin/dovetail-sandbox and compiles Karpenter's suite")
 	}
+	t.Parallel() // it mostly waits
 	o := options{suite: "regression", focus: strings.Join(tenth, "|"), autoscalers: []string{dovetail}, dir: t.TempDir()}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()

@@ -39,6 +39,7 @@ func TestTakeover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles Karpenter and starts a control plane")
 	}
+	t.Parallel() // it mostly waits
 	if _, _, err := sandbox.Binaries(); err != nil {
 		t.Fatal(err)
 	}
