@@ -48,7 +48,7 @@ const (
 	capacity   = "karpenter.sh/capacity-type"
 	groupLabel = "dovetail.sh/node-group"
 	disrupted  = "Disrupted"    // reason of the event that a NodeClaim is deleted
-	whyAfter   = "is deleted: " // the controller's word follows
+	whyAfter   = "Deleting: " // the controller's word follows
 	httpExpiry = 10 * time.Second
 )
 
