@@ -47,7 +47,7 @@ const (
 	poolLabel  = "karpenter.sh/nodepool"
 	capacity   = "karpenter.sh/capacity-type"
 	groupLabel = "dovetail.sh/node-group"
-	disrupted  = "Disrupted"    // reason of the event that a NodeClaim is deleted
+	disrupted  = "Disrupted"  // reason of the event that a NodeClaim is deleted
 	whyAfter   = "Deleting: " // the controller's word follows
 	httpExpiry = 10 * time.Second
 )
