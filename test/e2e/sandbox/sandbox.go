@@ -71,7 +71,7 @@ type Component struct {
 	Log      string         `json:"log"`
 }
 
-// Binaries are the paths of the built dovetail-sandbox and dovetail: bin/ of the module that the working directory is in, or what
+// Binaries are the paths of the built dovetail-sandbox and dovetail: bin/ of the repository that the working directory is in, or what
 // DOVETAIL_SANDBOX_BIN and DOVETAIL_BIN say.
 func Binaries() (sandbox, dovetail string, err error) {
 	root, err := Root()
@@ -95,18 +95,18 @@ func Binaries() (sandbox, dovetail string, err error) {
 	return sandbox, dovetail, nil
 }
 
-// Root is the top of the repository: the next folder upward from the working directory with a go.mod.
+// Root is the top of the repository that the working directory is in.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for d := dir; ; d = filepath.Dir(d) {
-		if _, err := os.Stat(filepath.Join(d, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(d, "cmd", "dovetail")); err == nil { // modules within it have a go.mod, too
 			return d, nil
 		}
 		if d == filepath.Dir(d) {
-			return "", fmt.Errorf("no go.mod in %s or above it: run this inside the repository", dir)
+			return "", fmt.Errorf("neither %s nor a folder above it is the repository: run this inside it", dir)
 		}
 	}
 }
