@@ -112,7 +112,10 @@ type apiServer struct {
 func newAPIServer(t *testing.T, client dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition, name string) *apiServer {
 	t.Helper()
 	version := schema.GroupVersion{Group: group(crd, name), Version: crd.Spec.Versions[0].Name}
-	objects := client.Resource(version.WithResource(crd.Spec.Names.Plural))
+	var objects dynamic.ResourceInterface = client.Resource(version.WithResource(crd.Spec.Names.Plural))
+	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		objects = client.Resource(version.WithResource(crd.Spec.Names.Plural)).Namespace(metav1.NamespaceDefault)
+	}
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		_, err := objects.List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) {
