@@ -122,6 +122,7 @@ type Controller struct {
 	// passive is nil while it may act; written by the loop alone.
 	passive  atomic.Pointer[passiveMode]
 	others   []string             // autoscalers that are live beside it, for people
+	anothers map[string]bool      // by uid: NodeClaims that were another autoscaler's when the last division ended
 	division *division            // nil: all NodePools are Dovetail's, or none
 	shadow   *shadow              // what is decided and not done; nil: it is done
 	asking   chan struct{}        // those who ask why at once: the loop needs a processor too
@@ -276,7 +277,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	}
 	sooner(c.offerings.updateOfferings(ctx, now))
 	sooner(c.State.ExpireActions(now))
-	if c.passive.Load() == nil {
+	if !c.onlyLooks() {
 		c.writeOverlayStatuses(ctx, now)
 	}
 	solve, more, at := c.checkDemand(now)
@@ -305,7 +306,11 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	} else {
 		sooner(c.classes.endNodeClasses(ctx, now, snap))
 	}
-	sooner(c.drift.checkDrift(ctx, now, snap))
+	looks := ctx
+	if c.division != nil { // what is made for node classes is the other's
+		looks = cloud.LookOnly(ctx)
+	}
+	sooner(c.drift.checkDrift(looks, now, snap))
 	out, due := c.decideVerified(now, snap, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.recorder.mayTellBlockers(now)})
 	sooner(due)
 	c.keepLessons(ctx, snap)

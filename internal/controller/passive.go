@@ -65,7 +65,7 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 		next := &passiveMode{others: others, ownClaims: map[string]bool{}, told: map[string]string{}}
 		if c.acted {
 			for _, cl := range s.Snapshot(now).Claims {
-				if cl.UID != "" {
+				if cl.UID != "" && !c.anothers[cl.UID] {
 					next.ownClaims[cl.UID] = true
 				}
 			}

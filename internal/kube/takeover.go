@@ -70,7 +70,16 @@ func (t *Takeover) TakeOver(ctx context.Context, pool string) error {
 // meanwhile. One that is Karpenter's already is marked as such.
 func (t *Takeover) Release(ctx context.Context, pool string) error {
 	p, err := t.get(ctx, "nodepools", pool)
-	if err != nil {
+	if apierrors.IsNotFound(err) {
+		entries, err := t.entries(ctx)
+		if err != nil {
+			return err
+		}
+		if entries[poolEntry+pool] == "" {
+			return fmt.Errorf("NodePool %s does not exist (any more). List those that do: kubectl get nodepools", pool)
+		}
+		p = nil // deleted by an earlier run, which has given its NodeClaims back before
+	} else if err != nil {
 		return err
 	}
 	if ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject); ref != nil {
@@ -147,6 +156,26 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, takeoverMap, poolEntry+name, err)
 	}
 	if have != nil && groupOf(have) != groupOf(want) {
+		if err := t.markOthers(ctx, name); err != nil {
+			return err
+		}
+	}
+	uid := ""
+	if have != nil {
+		uid = textOf(have["metadata"], "uid")
+	}
+	switch gone := entries[goneEntry+name]; {
+	case have == nil || groupOf(have) == groupOf(want):
+	case gone != "" && gone == uid: // an earlier run has asked for its deletion, or was about to
+		t.Say("NodePool " + name + ": waiting for the deletion that an earlier run asked for.")
+		if err := t.setOwners(ctx, name, ""); err != nil {
+			return err
+		}
+		if err := t.deleteOrphaning(ctx, have); err != nil {
+			return err
+		}
+		have = nil
+	default:
 		// From now on pools are divided: should Karpenter stop in the middle, Dovetail does not take the others for its own.
 		if _, taken := classGroup(groupOf(have)); !taken && textOf(dig(have, "metadata", "annotations"), AnnotationManagedBy) == "" {
 			if err := t.annotate(ctx, have, rawObject{AnnotationManagedBy: "karpenter"}); err != nil {
@@ -156,7 +185,7 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 		if err := t.quiesce(ctx, name, have, want); err != nil {
 			return err
 		}
-		if err := t.setEntry(ctx, goneEntry+name, "by dovetail"); err != nil {
+		if err := t.setEntry(ctx, goneEntry+name, uid); err != nil {
 			return err
 		}
 		t.Say("NodePool " + name + ": deleting it without its NodeClaims.")
@@ -183,10 +212,31 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 	return t.setEntry(ctx, poolEntry+name, "")
 }
 
+// markOthers marks every other NodePool that was never taken over as Karpenter's, so that they stay that while the one
+// that is handed over is deleted and made anew.
+func (t *Takeover) markOthers(ctx context.Context, name string) error {
+	pools, err := t.list(ctx, "nodepools", "")
+	if err != nil {
+		return err
+	}
+	for _, p := range pools {
+		_, taken := classGroup(groupOf(p))
+		if textOf(p["metadata"], "name") == name || taken || textOf(dig(p, "metadata", "annotations"), AnnotationManagedBy) != "" {
+			continue
+		}
+		if err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: "karpenter"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // vanished forgets a handover of a pool that somebody has deleted in its middle: it is not made again.
 func (t *Takeover) vanished(ctx context.Context, name string) error {
-	if err := t.setEntry(ctx, poolEntry+name, ""); err != nil {
-		return err
+	for _, key := range []string{poolEntry + name, goneEntry + name} {
+		if err := t.setEntry(ctx, key, ""); err != nil {
+			return err
+		}
 	}
 	return fmt.Errorf("NodePool %s was deleted by somebody else while it was being handed over, so there is nothing to hand over any more. "+
 		"If that was a mistake, apply it again and run the same command again", name)

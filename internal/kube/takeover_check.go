@@ -12,6 +12,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,15 @@ func (t *Takeover) Pools(ctx context.Context) ([]string, error) {
 	var out []string
 	for _, p := range list {
 		out = append(out, textOf(p["metadata"], "name"))
+	}
+	entries, err := t.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for key := range entries { // of an earlier run, which stopped between deleting a pool and making it anew
+		if name, ok := strings.CutPrefix(key, poolEntry); ok && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
 	}
 	if len(out) == 0 {
 		return nil, errNoPools
@@ -111,11 +121,12 @@ func (t *Takeover) Check(ctx context.Context, pools []string, own Lease, others 
 		out = append(out, Finding{OK: true, Text: "No other autoscaler is live."})
 	}
 	if !release {
-		dovetail, err := t.Client.leasesNamed(ctx, []string{own.Name})
+		named, err := t.Client.leasesNamed(ctx, []string{own.Name})
 		if err != nil {
 			return nil, err
 		}
-		if len(dovetail) == 0 {
+		named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
+		if len((sightings{}).live(named, Lease{}, time.Now())) == 0 {
 			out = append(out, Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nobody would launch for the pool.",
 				Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace, or, where it runs with --leader-elect=false, --no-controller-check"})
 		}
@@ -125,7 +136,11 @@ func (t *Takeover) Check(ctx context.Context, pools []string, own Lease, others 
 		return nil, err
 	}
 	for _, name := range pools {
-		found, err := t.checkPool(ctx, name, entries[poolEntry+name] != "", karpenter >= 0 && !release)
+		if f := unfinished(name, entries, release); f != nil {
+			out = append(out, *f)
+			continue
+		}
+		found, err := t.checkPool(ctx, name, entries[poolEntry+name] != "", release)
 		if err != nil {
 			return nil, err
 		}
@@ -134,8 +149,35 @@ func (t *Takeover) Check(ctx context.Context, pools []string, own Lease, others 
 	return out, nil
 }
 
+// unfinished says that a run in the other direction stopped in the middle of a pool and has to be finished first; nil:
+// none has.
+func unfinished(name string, entries map[string]string, release bool) *Finding {
+	verb := ""
+	if manifest := entries[poolEntry+name]; manifest != "" {
+		var want rawObject
+		if json.Unmarshal([]byte(manifest), &want) != nil {
+			return nil // said when it is read
+		}
+		if _, taken := classGroup(groupOf(want)); taken && release {
+			verb = "takeover"
+		} else if !taken && !release {
+			verb = "release"
+		}
+	}
+	for key, entry := range entries {
+		if !release && strings.HasPrefix(key, claimEntry) && poolOfEntry(entry) == name {
+			verb = "release"
+		}
+	}
+	if verb == "" {
+		return nil
+	}
+	return &Finding{Text: "NodePool " + name + ": an earlier dovetail " + verb + " stopped in the middle and has to be finished first.",
+		Mend: "dovetail " + verb + " --pool " + name}
+}
+
 // checkPool checks a pool and its node class. begun says that an earlier run stopped in the middle.
-func (t *Takeover) checkPool(ctx context.Context, name string, begun, besideKarpenter bool) ([]Finding, error) {
+func (t *Takeover) checkPool(ctx context.Context, name string, begun, release bool) ([]Finding, error) {
 	raw, err := t.Client.karpenter.Get().Resource("nodepools").Name(name).Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {
 		if begun {
@@ -169,9 +211,10 @@ func (t *Takeover) checkPool(ctx context.Context, name string, begun, besideKarp
 		bad(fmt.Sprintf("its node class is a %s of %s, which no provider here launches from.", m.ClassKind, m.ClassGroup), "kubectl get nodepool "+name+" -o yaml")
 		return out, nil
 	}
-	if m.ClassGroup == awsv1.Group && besideKarpenter {
-		bad("by pool beside a live Karpenter is not served on AWS yet: it would end the instances that Dovetail launches. All pools at once are, with Karpenter stopped.",
-			"kubectl -n kube-system scale deployment karpenter --replicas=0, then dovetail takeover --all")
+	if m.ClassGroup == awsv1.Group && !m.Taken && !release {
+		bad("pools aren't taken over on AWS: a Karpenter that runs beside Dovetail, or is started again, would end the instances that Dovetail launches. "+
+			"With Karpenter stopped Dovetail acts on all NodePools as they are, and nothing has to be taken over.",
+			"kubectl -n kube-system scale deployment karpenter --replicas=0")
 	}
 	at, resource := t.Client.kwok, "kwoknodeclasses"
 	if m.ClassGroup == awsv1.Group {

@@ -45,7 +45,7 @@ func (t *Takeover) giveBackClaims(ctx context.Context, pool string, p rawObject)
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(entries)) { // what an earlier run has begun
-		if strings.HasPrefix(key, claimEntry) {
+		if strings.HasPrefix(key, claimEntry) && poolOfEntry(entries[key]) == pool {
 			if err := t.remakeClaim(ctx, strings.TrimPrefix(key, claimEntry), entries[key]); err != nil {
 				return err
 			}
@@ -233,4 +233,13 @@ func (t *Takeover) setNodeOwner(ctx context.Context, node, claim, uid string, ch
 		return nil
 	}
 	return err
+}
+
+// poolOfEntry is the NodePool of a NodeClaim that an entry of the ConfigMap holds; empty where it can't be read.
+func poolOfEntry(entry string) string {
+	var claim rawObject
+	if json.Unmarshal([]byte(entry), &claim) != nil {
+		return ""
+	}
+	return textOf(dig(claim, "metadata", "labels"), karpv1.LabelNodePool)
 }

@@ -165,7 +165,9 @@ func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 // after their nodes, until the context ends.
 func (p *Provider) Run(ctx context.Context) {
 	var names sync.WaitGroup
-	names.Go(func() { p.instances.WatchNames(ctx) })
+	if !cloud.LooksOnly(ctx) {
+		names.Go(func() { p.instances.WatchNames(ctx) })
+	}
 	defer names.Wait()
 	swept := p.aws.Clock.Now()
 	for ctx.Err() == nil {
