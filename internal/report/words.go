@@ -124,11 +124,6 @@ func quantity(resource, text string, decimals int) string {
 	return text
 }
 
-// amount writes an amount of a resource with its name.
-func amount(resource, text string) string {
-	return quantity(resource, text, 1) + with(" ", resource, "")
-}
-
 // amountPair writes two amounts of a resource with as many decimals as tell them apart, the first with the resource's
 // name.
 func amountPair(resource, a, b string) (string, string) {
