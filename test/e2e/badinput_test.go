@@ -79,8 +79,8 @@ func TestUnusableNodePools(t *testing.T) {
 			karpv1.ConditionNodeClassReady, "NodeClassNotFound", []string{"spec.template.spec.nodeClassRef", "nowhere"}, []string{"NodeClassNotFound", "nowhere"}},
 		{"no-kind", map[string]any{"spec.template.spec.nodeClassRef.kind": "EC2NodeClass", "spec.template.spec.nodeClassRef.group": "karpenter.k8s.aws"},
 			karpv1.ConditionNodeClassReady, "NodeClassNotFound", []string{"EC2NodeClass"}, []string{"NodeClassNotFound", "EC2NodeClass"}},
-		{"no-type", map[string]any{"spec.template.spec.requirements": only("m99.huge")}, "", "", nil, []string{"node.kubernetes.io/instance-type"}},
-		{"no-zone", map[string]any{"spec.template.spec.requirements": []any{in("topology.kubernetes.io/zone", "moon-1a")}}, "", "", nil, []string{"topology.kubernetes.io/zone"}},
+		{"no-type", map[string]any{"spec.template.spec.requirements": only("m99.huge")}, "", "", nil, []string{"NoInstanceType", "m99.huge"}},
+		{"no-zone", map[string]any{"spec.template.spec.requirements": []any{in("topology.kubernetes.io/zone", "moon-1a")}}, "", "", nil, []string{"Offering", "(zone)"}},
 		{"too-small", map[string]any{"spec.template.spec.requirements": only("m5.large")}, "", "", nil, []string{"Resource", "cpu", "4"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestUnusableNodePools(t *testing.T) {
 				}
 				e.poolCondition(e.name, karpv1.ConditionReady, metav1.ConditionFalse)
 			}
-			ev := e.event("Pod", "waits-", "FailedScheduling", append([]string{"nodepool " + e.name + ":"}, c.event...)...)
+			ev := e.event("Pod", "waits-", "FailedScheduling", append([]string{"NodePool " + e.name + ":"}, c.event...)...)
 			t.Log(ev.Message)
 
 			// A pool beside it that is right takes the pod.

@@ -294,7 +294,7 @@ func groupsFull(t *testing.T, s *sandbox.Sandbox) {
 	e.deploy("first", 1, e.pod("1500m", "1Gi"))
 	e.podsRun(1)
 	e.deploy("second", 1, e.pod("1500m", "1Gi"))
-	ev := e.event("Pod", "second-", "FailedScheduling", "nodepool full:", "NodeGroupMaximum", "nodegroup/brim has, or is getting, its maximum of 1 ")
+	ev := e.event("Pod", "second-", "FailedScheduling", "NodePool full:", "NodeGroupMaximum", "node group brim is at its maximum size (1)")
 	t.Log(ev.Message)
 	e.until("the class says so", func() error {
 		c, err := sandbox.Get[dovetailv1alpha1.NodeGroupClass](e.ctx, s, groupClasses+"/"+e.name)

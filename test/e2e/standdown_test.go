@@ -32,7 +32,7 @@ func TestStandDown(t *testing.T) {
 		_, err := leases.Create(e.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now}}, metav1.CreateOptions{})
 		e.must(err)
-		e.until("the controller stands down", func() error { return said(s, "standing down", name) })
+		e.until("the controller stands down", func() error { return said(s, "passive: another autoscaler is running", name) })
 	}
 	lease("karpenter-leader-election")
 	e.nodePool(nil)

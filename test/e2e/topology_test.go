@@ -181,7 +181,7 @@ func TestLimits(t *testing.T) {
 				}
 				return nil
 			})
-			e.event("Pod", "wave-", "FailedScheduling", "nodepool "+e.name+":", "Limit", c.limit)
+			e.event("Pod", "wave-", "FailedScheduling", "NodePool "+e.name+":", "Limit", c.limit)
 			nodes, cpu := p.get(t)
 			if nodes > c.nodes || cpu.Cmp(*resource.NewQuantity(c.cpu, resource.DecimalSI)) > 0 {
 				t.Errorf("at its peak the pool had %d nodes and %s CPUs, want at most %d and %d", nodes, cpu.String(), c.nodes, c.cpu)
