@@ -98,6 +98,12 @@ func TestTakeover(t *testing.T) {
 		}
 		return err
 	})
+	h.until("Dovetail has seen that Karpenter leads", func() error {
+		if tail := s.LogTail(sandbox.Controller, 1000, "passive: another autoscaler is running"); !strings.Contains(tail, "passive: another autoscaler is running") {
+			return fmt.Errorf("its log doesn't say so")
+		}
+		return nil
+	})
 	h.watch()
 	seeds := 1
 	if os.Getenv("DOVETAIL_SOAK") != "" {
