@@ -174,6 +174,21 @@ func (r *run) drift(ctx context.Context) error {
 
 // consolidate leaves the node of batch empty and those of web half empty.
 func (r *run) consolidate(ctx context.Context) error {
+	list, err := r.s.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil {
+		return err
+	}
+	marked := map[string]bool{} // by node: which pods go is not left to chance, one of each node does
+	for i := range list.Items {
+		p := &list.Items[i]
+		if marked[p.Spec.NodeName] {
+			continue
+		}
+		marked[p.Spec.NodeName] = true
+		if err := r.s.Patch(ctx, "/api/v1/namespaces/"+namespace+"/pods/"+p.Name, `{"metadata":{"annotations":{"`+corev1.PodDeletionCost+`":"-1"}}}`); err != nil {
+			return err
+		}
+	}
 	for name, replicas := range map[string]int32{"batch": 0, "web": 2} {
 		if err := r.s.Patch(ctx, "/apis/apps/v1/namespaces/"+namespace+"/deployments/"+name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)); err != nil {
 			return err
