@@ -14,7 +14,7 @@ import (
 // actionAnswers takes the answers to calls in Kubernetes: what State is to show from then on, and what people are told.
 // Only the loop uses it.
 type actionAnswers struct {
-	edges
+	*edges
 	recorder *recorder
 }
 

@@ -16,7 +16,7 @@ import (
 
 // driftChecker asks the provider which machines are not what their node classes ask for any more. Only the loop uses it.
 type driftChecker struct {
-	edges
+	*edges
 	offerings *offerings
 
 	asking  bool

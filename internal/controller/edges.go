@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// edges are what a part of the loop reaches the world by.
+// edges are what the parts of the loop reach the world by; they share one.
 type edges struct {
 	cluster  Cluster
 	provider *cloud.SetAside
@@ -28,8 +28,8 @@ type edges struct {
 }
 
 // newEdges returns those of a controller whose exported fields are set.
-func newEdges(c *Controller) edges {
-	return edges{
+func newEdges(c *Controller) *edges {
+	return &edges{
 		cluster: c.Cluster, provider: c.Provider, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, config: &c.Config, changes: c.changes,
 		begin: func(now time.Time, a plan.Action) { c.beginAction(c.base, now, a) },
 	}

@@ -18,7 +18,7 @@ import (
 
 // nodeClasses gives node classes their finalizers and their status, and sees to their ends. Only the loop uses it.
 type nodeClasses struct {
-	edges
+	*edges
 	recorder *recorder
 
 	ends             map[string]*classEnd // by uid: node classes that are being deleted

@@ -14,7 +14,7 @@ import (
 
 // instanceLister asks the provider now and then which machines there are. Only the loop uses it.
 type instanceLister struct {
-	edges
+	*edges
 	teacher   *capacityTeacher
 	onlyLooks func() bool // nothing is made or changed: see Controller.onlyLooks
 

@@ -37,7 +37,7 @@ var interruptionEvent = map[string]string{
 // interruptionListener has the loop know of what the cloud says about machines that it will take away, and writes it
 // into their NodeClaims. It runs beside the loop.
 type interruptionListener struct {
-	edges
+	*edges
 	lanes     *callLanes
 	offerings *offerings // the loop's: asked only in what askLoop hands to it
 }

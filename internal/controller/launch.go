@@ -16,7 +16,7 @@ import (
 
 // launcher has the provider launch machines for NodeClaims. Only the loop uses it.
 type launcher struct {
-	edges
+	*edges
 	classes   *nodeClasses
 	lanes     *callLanes
 	offerings *offerings

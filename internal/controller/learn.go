@@ -21,7 +21,7 @@ type learned struct{ instanceType, image string }
 
 // capacityTeacher tells the provider what nodes turned out to have. Only the loop uses it.
 type capacityTeacher struct {
-	edges
+	*edges
 	offerings *offerings
 
 	taught map[learned]int64 // what the provider was told

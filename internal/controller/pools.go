@@ -15,7 +15,7 @@ import (
 
 // offerings keeps what the provider offers to each NodePool up to date. Only the loop uses it.
 type offerings struct {
-	edges
+	*edges
 	classes   *nodeClasses
 	onlyLooks func() bool // nothing is made for a node class: see Controller.onlyLooks
 

@@ -38,9 +38,7 @@ func (c *Controller) onlyLooks() bool {
 func (c *Controller) WatchOnly() {
 	c.Cluster, c.Keeper, c.Background = readOnlyCluster{}, nil, nil
 	c.recorder.cluster = c.Cluster
-	for _, e := range []*edges{&c.classes.edges, &c.offerings.edges, &c.drift.edges, &c.teacher.edges, &c.interruptions.edges, &c.launcher.edges, &c.answers.edges, &c.instances.edges} {
-		e.cluster = c.Cluster
-	}
+	c.classes.edges.cluster = c.Cluster // all parts share it
 	c.shadow = newShadow(c.State, time.Now())
 }
 
