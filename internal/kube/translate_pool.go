@@ -202,7 +202,10 @@ func restricted(key string) string {
 	if ok && (domain == karpv1.Group || strings.HasSuffix(domain, "."+karpv1.Group)) {
 		return "label " + key + ": labels of the domain " + karpv1.Group + " are reserved, except " + karpv1.LabelCapacityType + "; take it away"
 	}
-	if known := awsv1.WellKnownLabels(); ok && (domain == awsv1.Group || strings.HasSuffix(domain, "."+awsv1.Group)) && !slices.Contains(known, key) {
+	if !ok || domain != awsv1.Group && !strings.HasSuffix(domain, "."+awsv1.Group) {
+		return ""
+	}
+	if known := awsv1.WellKnownLabels(); !slices.Contains(known, key) {
 		why := "label " + key + " is unknown: no node would ever have it, since labels of the domain " + awsv1.Group + " are set by Dovetail alone"
 		if like := nearest(key, known); like != "" {
 			why += "; did you mean " + like + "?"
