@@ -56,7 +56,8 @@ type shadowClaim struct {
 	first            time.Time // when it was first seen
 	before           bool      // it was there when watching began
 	micro            int64     // price an hour; 0: not known yet
-	text             string    // what it is, for people
+	kind             nodeKind  // what it is; zero: not known yet
+	text             string    // the same, for people
 	initialized      time.Time // when that was first seen
 	deleting         bool
 	explained        bool // it is the answer to a decision of Dovetail, or was told as a disagreement
@@ -69,14 +70,16 @@ type shadowClaim struct {
 type shadowLaunch struct {
 	at    time.Time
 	name  string
-	pool  string
-	kind  string // instance type and capacity type
+	kind  nodeKind
 	text  string
 	micro int64
 	pods  []shadowPod
 	all   []string // keys of the pods, for people
 	on    []*shadowClaim
 }
+
+// nodeKind is what is compared of two nodes: neither zone nor price.
+type nodeKind struct{ pool, instanceType, capacityType string }
 
 // shadowPod is a pod that waits for a node.
 type shadowPod struct{ key, uid string }
@@ -116,8 +119,8 @@ func (s *shadow) decideLaunch(now time.Time, a plan.CreateClaim) {
 	if a.Why.Code != plan.Demand || s.launches[a.Name] != nil {
 		return
 	}
-	l := &shadowLaunch{at: now, name: a.Name, pool: a.Pool.Name, kind: a.Type + "/" + a.CapacityType, micro: a.PriceMicro,
-		text: describeNode(a.Pool.Name, a.Type, a.Zone, a.CapacityType, a.PriceMicro)}
+	l := &shadowLaunch{at: now, name: a.Name, kind: nodeKind{a.Pool.Name, a.Type, a.CapacityType}, micro: a.PriceMicro}
+	l.text = describeNode(l.kind, a.Zone, l.micro)
 	for _, p := range a.Pods {
 		if !p.Expected {
 			l.pods, l.all = append(l.pods, shadowPod{p.Key(), p.UID}), append(l.all, p.Key())
@@ -237,7 +240,8 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 		}
 		if n := findNode(snap, cl); n != nil && have.micro == 0 && pools[cl.Pool] != nil {
 			have.micro = max(disrupt.NewCandidate(cl, n, pools[cl.Pool]).PriceMicro, 0)
-			have.text = describeNode(cl.Pool, n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], n.Labels[model.LabelCapacityType], have.micro)
+			have.kind = nodeKind{cl.Pool, n.Labels[model.LabelInstanceType], n.Labels[model.LabelCapacityType]}
+			have.text = describeNode(have.kind, n.Labels[model.LabelZone], have.micro)
 		}
 		if cl.Is(lifecycle.Initialized) && have.initialized.IsZero() {
 			have.initialized = now
@@ -359,7 +363,7 @@ func (s *shadow) compareLaunch(l *shadowLaunch, waiting int) {
 	difference := &shadowDifference{micro: l.micro}
 	for _, c := range l.on {
 		launched := !c.before && !c.first.Before(l.at)
-		same = same && launched && strings.HasPrefix(c.text, prefixOf(l))
+		same = same && launched && c.kind == l.kind
 		switch {
 		case !launched:
 			texts = append(texts, "placed pods on "+c.text+", which was there")
@@ -386,7 +390,7 @@ func (s *shadow) compareLaunch(l *shadowLaunch, waiting int) {
 		return
 	}
 	slices.Sort(texts)
-	subject := "nodepool/" + l.pool
+	subject := "nodepool/" + l.kind.pool
 	if len(l.all) > 0 {
 		subject = "pod/" + l.all[0]
 	}
@@ -521,13 +525,7 @@ func (s *shadow) report(now time.Time) report.Shadow {
 
 func dollars(micro int64) float64 { return float64(micro) / 1e6 }
 
-// describeNode says what a node is, for people; prefixOf is how the description of one begins that is the same but for
-// its zone and price.
-func describeNode(pool, instanceType, zone, capacityType string, micro int64) string {
-	return fmt.Sprintf("%s (%s) of NodePool %s in %s, $%s an hour", instanceType, capacityType, pool, zone, formatUSD(micro))
-}
-
-func prefixOf(l *shadowLaunch) string {
-	instanceType, capacityType, _ := strings.Cut(l.kind, "/")
-	return fmt.Sprintf("%s (%s) of NodePool %s in ", instanceType, capacityType, l.pool)
+// describeNode says what a node is, for people.
+func describeNode(k nodeKind, zone string, micro int64) string {
+	return fmt.Sprintf("%s (%s) of NodePool %s in %s, $%s an hour", k.instanceType, k.capacityType, k.pool, zone, formatUSD(micro))
 }
