@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -123,10 +124,10 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 		if have == nil {
 			return fmt.Errorf("NodePool %s does not exist (any more). List those that do: kubectl get nodepools", name)
 		}
-		want := rawObject{"apiVersion": have["apiVersion"], "kind": have["kind"], "metadata": rawObject{"name": name}, "spec": copied(have["spec"])}
+		want := rawObject{"apiVersion": have["apiVersion"], "kind": have["kind"], "metadata": rawObject{"name": name}, "spec": runtime.DeepCopyJSONValue(have["spec"])}
 		for _, key := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
 			if v := dig(have, "metadata", key); v != nil {
-				want["metadata"].(rawObject)[key] = copied(v)
+				want["metadata"].(rawObject)[key] = runtime.DeepCopyJSONValue(v)
 			}
 		}
 		before := groupOf(have)
@@ -306,7 +307,7 @@ func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObjec
 // restore gives a pool back what quiesce has changed, as the manifest that it was to have says, and forgets that.
 func (t *Takeover) restore(ctx context.Context, name string, want rawObject) error {
 	spec := rawObject{"disruption": rawObject{"budgets": dig(want, "spec", "disruption", "budgets"), "consolidateAfter": dig(want, "spec", "disruption", "consolidateAfter")}, "limits": nil}
-	if limits, _ := copied(dig(want, "spec", "limits")).(rawObject); limits != nil {
+	if limits, _ := runtime.DeepCopyJSONValue(dig(want, "spec", "limits")).(rawObject); limits != nil {
 		if _, ok := limits["cpu"]; !ok {
 			limits["cpu"] = nil // takes off what was not there
 		}

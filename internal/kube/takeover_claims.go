@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
@@ -160,7 +161,7 @@ func (t *Takeover) remakeClaim(ctx context.Context, name, written string) error 
 		}
 	}
 	if textOf(have["status"], "providerID") == "" {
-		status, _ := copied(was["status"]).(rawObject)
+		status, _ := runtime.DeepCopyJSONValue(was["status"]).(rawObject)
 		conditions, _ := status["conditions"].([]any)
 		for _, c := range conditions {
 			c.(rawObject)["observedGeneration"] = dig(have, "metadata", "generation")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -78,7 +79,7 @@ func (t *Takeover) update(ctx context.Context, c rest.Interface, resource, name 
 		if err != nil {
 			return err
 		}
-		before, _ := copied(have).(rawObject)
+		before := runtime.DeepCopyJSON(have)
 		if !change(have) {
 			return nil
 		}
@@ -142,19 +143,6 @@ func groupOf(pool rawObject) string {
 func hasCondition(o rawObject, name string) bool {
 	list, _ := dig(o, "status", "conditions").([]any)
 	return slices.ContainsFunc(list, func(c any) bool { return textOf(c, "type") == name && textOf(c, "status") == "True" })
-}
-
-// copied returns a deep copy of a JSON value.
-func copied(v any) any {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	var out any
-	if json.Unmarshal(b, &out) != nil {
-		return nil
-	}
-	return out
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
