@@ -34,21 +34,19 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("exit status %d", status)
 	}
 	steps := regexp.MustCompile(`(?m)^── .* ──+$`).FindAllStringIndex(out, -1)
-	if len(steps) != 6 {
-		t.Fatalf("%d steps, want 6", len(steps))
+	if len(steps) != 4 {
+		t.Fatalf("%d steps, want 4", len(steps))
 	}
-	bought := regexp.MustCompile(`(?m)^    \d+ machines? bought: \$0\.\d{4} an hour`)
+	nodes := regexp.MustCompile(`(?m)^    \d+ launched nodes?: \$0\.\d{4} an hour`)
 	for i, want := range []struct {
 		title  string
-		buys   bool // the step ends with machines that are bought
+		nodes  bool // the step ends with launched nodes
 		events []string
 	}{
-		{"1 replica, ", false, []string{"pods running", "nothing is bought: $0 an hour"}},
-		{"5 replicas", true, []string{"pods pending", "NodeClaim", "machine bought", "machine registered", "node Ready", "pods running", "5 of 5"}},
-		{"20 replicas", true, []string{"pods pending", "NodeClaim", "machine bought", "machine registered", "node Ready", "pods running", "20 of 20"}},
-		{"10 replicas: as nodes expire", true, []string{"pods ended", "NodeClaim deleted", ": expired", "machine given back", "(a step ago"}},
-		{"5 replicas: as nodes expire", true, []string{"pods ended", "NodeClaim deleted", ": expired", "machine given back", "(a step ago"}},
-		{"no replicas", false, []string{"pods ended", "NodeClaim deleted", "machine given back", "nothing is bought: $0 an hour (a step ago"}},
+		{"1 replica, ", false, []string{"pods running", "no launched node: $0 an hour"}},
+		{"30 replicas at once", true, []string{"pods pending", "NodeClaim created", "instance launched", "node registered", "node Ready", "pods running", "30 of 30"}},
+		{"10 replicas: nodes without a change", true, []string{"pods ended", "NodeClaim deleted", "instance terminated", "; saves $"}},
+		{"no replicas", false, []string{"pods ended", "NodeClaim deleted", "instance terminated", "no launched node: $0 an hour (before: "}},
 	} {
 		end := len(out)
 		if i+1 < len(steps) {
@@ -63,27 +61,17 @@ func TestDemo(t *testing.T) {
 				t.Errorf("step %d (%s) does not show %q", i+1, want.title, event)
 			}
 		}
-		if got := bought.MatchString(step); got != want.buys {
-			t.Errorf("step %d (%s) says that machines are bought: %t, want %t", i+1, want.title, got, want.buys)
+		if got := nodes.MatchString(step); got != want.nodes {
+			t.Errorf("step %d (%s) says that there are launched nodes: %t, want %t", i+1, want.title, got, want.nodes)
 		}
 		if !strings.Contains(step, "base-0") || !strings.Contains(step, "m5.large") {
 			t.Errorf("step %d (%s) does not show the node that Dovetail does not own", i+1, want.title)
 		}
 		if i == 0 && (strings.Contains(step, "NodeClaim") || strings.Contains(step, "pods pending")) {
-			t.Error("something was bought for a pod that fits")
+			t.Error("something was launched for a pod that fits")
 		}
 	}
-	// A modelled price is called so wherever it stands.
-	spot := regexp.MustCompile(`(?m)^.*\sspot\s.*$`).FindAllString(out, -1)
-	if len(spot) == 0 {
-		t.Error("no spot machine was shown, so nothing was checked of their prices")
-	}
-	for _, line := range spot {
-		if strings.Contains(line, "$") && !strings.Contains(line, "modelled") {
-			t.Errorf("a spot price is not said to be modelled: %s", line)
-		}
-	}
-	for _, want := range []string{"system pods request 73 % of its CPU", "back to no bought node", "demo --keep", "kubectl scale deployment inflate"} {
+	for _, want := range []string{"system pods request 73 % of its CPU", "No node that Dovetail launched is left", "demo --keep", "kubectl scale deployment inflate"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the show does not say %q", want)
 		}
@@ -95,8 +83,8 @@ func TestDemo(t *testing.T) {
 }
 
 // TestDemoGroups plays the show on Auto Scaling groups, and on these and an
-// EC2NodeClass at once. What is bought depends on how many pods come at a time;
-// by the books of the simulated AWS nothing is bought twice.
+// EC2NodeClass at once. By the books of the simulated AWS nothing is launched
+// twice.
 func TestDemoGroups(t *testing.T) {
 	for _, flag := range []string{"--groups", "--groups=both"} {
 		t.Run(flag, func(t *testing.T) {
@@ -108,27 +96,27 @@ func TestDemoGroups(t *testing.T) {
 				t.Fatalf("exit status %d", status)
 			}
 			steps := regexp.MustCompile(`(?m)^── .* ──+$`).Split(out, -1)[1:]
-			if len(steps) != 6 {
-				t.Fatalf("%d steps, want 6", len(steps))
+			if len(steps) != 4 {
+				t.Fatalf("%d steps, want 4", len(steps))
 			}
-			bought := regexp.MustCompile(`(?m)^.* machine bought .*$`)
+			launched := regexp.MustCompile(`(?m)^.* instance launched .*$`)
 			for i, step := range steps {
-				lines := bought.FindAllString(step, -1)
-				if (i == 1 || i == 2) && len(lines) == 0 || (i == 0 || i == 5) && len(lines) > 0 {
-					t.Errorf("step %d buys %q", i+1, lines)
+				lines := launched.FindAllString(step, -1)
+				if i == 1 && len(lines) == 0 || (i == 0 || i == 3) && len(lines) > 0 {
+					t.Errorf("step %d launches %q", i+1, lines)
 				}
 				for _, line := range lines {
-					if !strings.Contains(line, " of group ") && (i == 1 || flag == "--groups") { // few pods: the small group is cheaper than any other
-						t.Errorf("step %d buys from no group: %s", i+1, line)
+					if !strings.Contains(line, " of group ") && flag == "--groups" {
+						t.Errorf("step %d launches from no group: %s", i+1, line)
 					}
 				}
-				if i >= 3 != strings.Contains(step, "machine given back") {
-					t.Errorf("step %d gives a machine back: %t", i+1, i < 3)
+				if i >= 2 != strings.Contains(step, "instance terminated") {
+					t.Errorf("step %d terminates an instance: %t", i+1, i < 2)
 				}
 			}
-			once := regexp.MustCompile(`By its books (\d+) machines were started for (\d+) NodeClaims, none twice: (.*)\.`).FindStringSubmatch(out)
-			if once == nil || once[1] != once[2] || !strings.Contains(once[3], "of group small") {
-				t.Errorf("it does not say that nothing was bought twice: %q", once)
+			once := regexp.MustCompile(`By its books (\d+) instances were started for (\d+) NodeClaims, none twice: (.*)\.`).FindStringSubmatch(out)
+			if once == nil || once[1] != once[2] || !strings.Contains(once[3], "of group ") {
+				t.Errorf("it does not say that nothing was launched twice: %q", once)
 			}
 			s.noProcess()
 		})
@@ -155,7 +143,7 @@ func TestDemoStopped(t *testing.T) {
 			seen, sent := "", false
 			for lines := bufio.NewScanner(out); lines.Scan(); {
 				seen += lines.Text() + "\n"
-				if !sent && strings.Contains(lines.Text(), "machine bought") {
+				if !sent && strings.Contains(lines.Text(), "instance launched") {
 					if err := cmd.Process.Signal(test.signal); err != nil {
 						t.Fatal(err)
 					}

@@ -36,9 +36,8 @@ type node struct {
 // claim is what the show needs to know of a NodeClaim.
 type claim struct {
 	name, machine, zone, capacityType string
-	group                             string // Auto Scaling group that its machine is a member of
+	group                             string // Auto Scaling group that its instance is a member of
 	launched, initialized, ending     bool
-	expires                           time.Time // zero: never
 }
 
 // price of an offering.
@@ -49,7 +48,7 @@ type price struct {
 
 type offering struct{ machine, zone, capacityType string }
 
-// onDemand is also what a machine without a capacity type is.
+// onDemand is also what a node without a capacity type is.
 const onDemand = "on-demand"
 
 // change is what a watch told: one of the pointers, and whether it is gone, or
@@ -73,7 +72,7 @@ type cluster struct {
 	nodes  map[string]node
 	claims map[string]claim
 	why    map[string]string // by claim
-	had    map[string]string // by claim for which a machine was bought, ever: the group that it came from
+	had    map[string]string // by claim that an instance was launched for, ever: the group that it came from
 	wanted int               // replicas
 	epoch  time.Time         // when the step began
 }
@@ -115,8 +114,8 @@ func (c *cluster) take(ch change) []moment {
 		if n.pool == "" || ch.gone {
 			break
 		}
-		if was.pool == "" { // a group's machine comes without the label that says so
-			say(machineRegistered, short(n.name), "")
+		if was.pool == "" { // a group's node comes without the label that says so
+			say(nodeRegistered, short(n.name), "")
 		}
 		if n.ready && (!was.ready || was.pool == "") {
 			say(nodeReady, short(n.name), "")
@@ -125,7 +124,7 @@ func (c *cluster) take(ch change) []moment {
 		n, was := *ch.claim, c.claims[ch.claim.name]
 		if ch.gone {
 			delete(c.claims, n.name)
-			say(machineGone, n.name, n.machine)
+			say(instanceTerminated, n.name, n.machine)
 			break
 		}
 		c.claims[n.name] = n
@@ -138,7 +137,7 @@ func (c *cluster) take(ch change) []moment {
 			if n.group != "" {
 				text += " of group " + n.group
 			}
-			say(machineBought, n.name, text)
+			say(instanceLaunched, n.name, text)
 		}
 		if n.ending && !was.ending {
 			say(claimEnded, n.name, "")
@@ -205,8 +204,6 @@ func (c *cluster) sortedClaims() []claim {
 	return slices.SortedFunc(maps.Values(c.claims), func(a, b claim) int { return strings.Compare(a.name, b.name) })
 }
 
-func (c *cluster) claimNames() []string { return slices.Sorted(maps.Keys(c.claims)) }
-
 // baseName is the name of the node that Dovetail does not own.
 func (c *cluster) baseName() string {
 	for _, n := range c.sortedNodes() {
@@ -217,19 +214,19 @@ func (c *cluster) baseName() string {
 	return "no node"
 }
 
-// bought is what Dovetail's machines cost, in micro-dollars per hour, and how
-// many there are.
-func (c *cluster) bought() (micro int64, machines int) {
+// launchedCost is what the nodes that Dovetail launched cost, in micro-dollars
+// per hour, and how many there are.
+func (c *cluster) launchedCost() (micro int64, nodes int) {
 	for _, n := range c.nodes {
 		if n.pool != "" {
 			micro += c.prices[offering{n.machine, n.zone, n.capacityType}].micro
-			machines++
+			nodes++
 		}
 	}
-	return micro, machines
+	return micro, nodes
 }
 
-// untilRunning says what is missing until every replica runs and no machine is
+// untilRunning says what is missing until every replica runs and no node is
 // on its way; "" when nothing is.
 func (c *cluster) untilRunning() string {
 	total, running := 0, 0
@@ -263,38 +260,7 @@ func (c *cluster) untilRunning() string {
 	return ""
 }
 
-// untilRenewed says what is missing until none of the claims named is left and
-// the replicas run without them.
-func (c *cluster) untilRenewed(old []string, now time.Time) string {
-	next, left := time.Time{}, 0
-	for _, name := range old {
-		n, ok := c.claims[name]
-		if !ok {
-			continue
-		}
-		left++
-		if !n.ending && !n.expires.IsZero() && (next.IsZero() || n.expires.Before(next)) {
-			next = n.expires
-		}
-	}
-	missing := c.untilRunning()
-	switch {
-	case missing != "":
-		return missing
-	case left == 0:
-		for _, n := range c.sortedClaims() {
-			if n.ending {
-				return "giving back " + n.name
-			}
-		}
-		return ""
-	case next.IsZero():
-		return fmt.Sprintf("%s being given back", count(left, "machine is", "machines are"))
-	}
-	return fmt.Sprintf("the next of %s expires in %.0f s", count(left, "old node", "old nodes"), max(0, next.Sub(now).Seconds()))
-}
-
-// untilCheaper says what is missing until the replicas run on machines that
+// untilCheaper says what is missing until the replicas run on nodes that
 // cost less than before, and none is on its way in or out.
 func (c *cluster) untilCheaper(before int64) string {
 	if missing := c.untilRunning(); missing != "" {
@@ -302,18 +268,18 @@ func (c *cluster) untilCheaper(before int64) string {
 	}
 	for _, n := range c.sortedClaims() {
 		if n.ending {
-			return "giving back " + n.name
+			return "removing " + n.name
 		}
 	}
-	if cost, _ := c.bought(); cost >= before {
-		return fmt.Sprintf("%s an hour, as before: machines are kept for a while", dollars(cost))
+	if cost, _ := c.launchedCost(); cost >= before {
+		return fmt.Sprintf("%s an hour, as before: nodes are kept for a while", dollars(cost))
 	}
 	return ""
 }
 
-// untilEmpty says what is missing until nothing is bought and no replica left.
+// untilEmpty says what is missing until no launched node and no replica is left.
 func (c *cluster) untilEmpty() string {
-	pods, bought, ending := 0, 0, 0
+	pods, launched, ending := 0, 0, 0
 	for _, p := range c.pods {
 		if p.ours {
 			pods++
@@ -321,7 +287,7 @@ func (c *cluster) untilEmpty() string {
 	}
 	for _, n := range c.nodes {
 		if n.pool != "" {
-			bought++
+			launched++
 		}
 	}
 	for _, n := range c.claims {
@@ -333,14 +299,14 @@ func (c *cluster) untilEmpty() string {
 	case pods > 0:
 		return count(pods, "pod is", "pods are") + " left"
 	case ending > 0:
-		return count(ending, "machine is", "machines are") + " being given back"
-	case bought > 0 || len(c.claims) > 0:
-		return count(max(bought, len(c.claims)), "empty node is", "empty nodes are") + " kept for a while"
+		return count(ending, "node is", "nodes are") + " being removed"
+	case launched > 0 || len(c.claims) > 0:
+		return count(max(launched, len(c.claims)), "empty node is", "empty nodes are") + " kept for a while"
 	}
 	return ""
 }
 
-// origins says how many machines came from where, groups by name.
+// origins says how many instances came from where, groups by name.
 func (c *cluster) origins() string {
 	of := map[string]int{}
 	for _, group := range c.had {

@@ -39,19 +39,18 @@ var manifests embed.FS
 
 // Options are what a person chooses about the show.
 type Options struct {
-	AfterEmpty   time.Duration // ttlSecondsAfterEmpty, in whole seconds; with groups how long a node is unneeded before it goes
-	UntilExpired time.Duration // ttlSecondsUntilExpired, in whole seconds
-	Slack        time.Duration // how much longer than it should a step may take
-	Terminal     bool          // the output can overwrite its last line
-	Source       Source        // what is bought from, on the simulated AWS
+	ConsolidateAfter time.Duration // of the NodePool, in whole seconds; with groups how long a node is unneeded before it goes
+	Settle           time.Duration // how long nothing may change before a scale-down is over
+	Slack            time.Duration // how much longer than it should a step may take
+	Terminal         bool          // the output can overwrite its last line
+	Source           Source        // what nodes are launched from, on the simulated AWS
 }
 
-// Source is what machines are bought from. The node class alone, of whichever
+// Source is what nodes are launched from. The node class alone, of whichever
 // cloud, is the empty one.
 type Source string
 
-// With groups there is no Provisioner: each group becomes a NodePool, whose
-// nodes go when they are needed no longer and don't expire.
+// With groups each group becomes a NodePool.
 const (
 	Groups Source = "only" // Auto Scaling groups
 	Both   Source = "both" // these, and beside them a NodePool on an EC2NodeClass
@@ -59,19 +58,19 @@ const (
 
 // Default is the show at a pace that can be read.
 func Default() Options {
-	return Options{AfterEmpty: 30 * time.Second, UntilExpired: 45 * time.Second, Slack: 2 * time.Minute}
+	return Options{ConsolidateAfter: 10 * time.Second, Settle: 4 * time.Second, Slack: 2 * time.Minute}
 }
 
-// Fast is the show for a test. Nodes must live longer than a busy machine takes
-// to bring them up, or they would be renewed for ever.
+// Fast is the show for a test.
 func Fast() Options {
 	o := Default()
-	o.AfterEmpty, o.UntilExpired = 3*time.Second, 12*time.Second
+	o.ConsolidateAfter, o.Settle = 3*time.Second, time.Second
 	return o
 }
 
-// replicas of the Deployment, step by step.
-var replicas = []int{1, 5, 20, 10, 5, 0}
+// replicas of the Deployment, step by step: one that fits on the node that
+// stands, a burst, a scale-down that leaves nodes half empty, and the end.
+var replicas = []int{1, 30, 10, 0}
 
 // Run plays the show on the sandbox that state describes. An error says why the
 // show ended early, or what was left at its end.
@@ -114,7 +113,7 @@ type show struct {
 	cluster *cluster
 }
 
-// prepare fills the node that is not Dovetail's and says what may be bought.
+// prepare fills the node that is not Dovetail's and says what may be launched.
 func (s *show) prepare(ctx context.Context) error {
 	var base node
 	err := s.wait(ctx, nil, "base node", time.Minute, 0, func() string {
@@ -148,7 +147,7 @@ func (s *show) prepare(ctx context.Context) error {
 	if s.options.Source != "" {
 		err = s.offerGroups(ctx)
 	} else {
-		err = s.offerProvisioner(ctx)
+		err = s.offerNodePool(ctx)
 	}
 	if err != nil {
 		return err
@@ -156,21 +155,28 @@ func (s *show) prepare(ctx context.Context) error {
 	return s.apply(ctx, "deployment", nil)
 }
 
-// offerProvisioner applies the Provisioner, and what it needs.
-func (s *show) offerProvisioner(ctx context.Context) error {
-	settings := map[string]string{
-		"PROVIDER_REF": "", "AFTER_EMPTY": strconv.Itoa(int(s.options.AfterEmpty.Seconds())), "UNTIL_EXPIRED": strconv.Itoa(int(s.options.UntilExpired.Seconds())),
-	}
+// offerNodePool applies a node class of the sandbox's cloud and a NodePool on it.
+func (s *show) offerNodePool(ctx context.Context) error {
+	class, ref := "kwoknodeclass", "{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}"
 	if s.state.Options.Cloud == plane.CloudAWS {
-		settings["PROVIDER_REF"] = "  providerRef: {apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, name: default}\n"
-		if err := s.shown(ctx, "Machines are instances of a simulated AWS, and this is how they are made:", "ec2nodeclass", nil); err != nil {
+		class, ref = "ec2nodeclass", "{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}"
+		if err := s.shown(ctx, "Nodes are instances of a simulated AWS, launched with this node class:", class, nil); err != nil {
 			return err
 		}
-	}
-	if err := s.shown(ctx, "Dovetail may buy by this Provisioner (nodes expire this soon for the show only):", "provisioner", settings); err != nil {
+	} else if err := s.apply(ctx, class, nil); err != nil {
 		return err
 	}
-	return s.ready(ctx, provisionersGVR, 1)
+	err := s.shown(ctx, "Dovetail launches nodes by this NodePool of Karpenter's API, and consolidates them:", "nodepool",
+		map[string]string{"NODE_CLASS": ref, "AFTER": s.consolidateAfter()})
+	if err != nil {
+		return err
+	}
+	return s.ready(ctx, nodePoolsGVR, 1)
+}
+
+// consolidateAfter is the option as a NodePool has it.
+func (s *show) consolidateAfter() string {
+	return strconv.Itoa(int(s.options.ConsolidateAfter.Seconds())) + "s"
 }
 
 // offerGroups says which groups there are and waits until Dovetail has found
@@ -191,10 +197,10 @@ func (s *show) offerGroups(ctx context.Context) error {
 	pools := len(groups)
 	if s.options.Source == Both {
 		pools++
-		if err := s.shown(ctx, "Beside them machines can be had from EC2 itself, by this node class and this NodePool:", "ec2nodeclass", nil); err != nil {
+		if err := s.shown(ctx, "Beside them nodes can be launched from EC2 itself, by this node class and this NodePool:", "ec2nodeclass", nil); err != nil {
 			return err
 		}
-		if err := s.shown(ctx, "", "nodepool", map[string]string{"AFTER_EMPTY": strconv.Itoa(int(s.options.AfterEmpty.Seconds()))}); err != nil {
+		if err := s.shown(ctx, "", "fleet", map[string]string{"AFTER": s.consolidateAfter()}); err != nil {
 			return err
 		}
 	}
@@ -218,7 +224,7 @@ func (s *show) shown(ctx context.Context, what, name string, settings map[string
 	return s.apply(ctx, name, settings)
 }
 
-// ready waits until so many objects can be bought by.
+// ready waits until the controller says of so many objects that it can launch nodes by them.
 func (s *show) ready(ctx context.Context, resource schema.GroupVersionResource, n int) error {
 	if err := s.api.waitReady(ctx, resource, n, s.options.Slack); err != nil {
 		return fmt.Errorf("%w; the controller's log: %s", err, s.log())
@@ -229,50 +235,41 @@ func (s *show) ready(ctx context.Context, resource schema.GroupVersionResource, 
 // scale plays one step.
 func (s *show) scale(ctx context.Context, before, n int) error {
 	o := s.options
-	old := s.cluster.claimNames()
-	oldCost, _ := s.cluster.bought()
+	oldCost, _ := s.cluster.launchedCost()
 	s.cluster.wanted = n
 	line := &timeline{}
-	title := fmt.Sprintf("%d replicas", n)
+	title := fmt.Sprintf("%d replicas at once", n)
+	limit := s.state.Options.Boot*2 + s.state.Options.Pull*2 + o.Slack
+	settle := 300 * time.Millisecond
+	awaited := s.cluster.untilRunning
 	switch {
 	case before == 0:
 		title = "1 replica, of 500m CPU and 512Mi of memory: it fits on " + s.cluster.baseName()
+		settle = 1500 * time.Millisecond // Long enough to see that nothing is launched.
+		awaited = func() string {
+			if len(s.cluster.claims) > 0 {
+				return "something is launched for a pod that fits"
+			}
+			return s.cluster.untilRunning()
+		}
 	case n == 0:
-		title = fmt.Sprintf("no replicas: empty nodes are given back after %s", o.AfterEmpty)
-	case n < before && o.Source != "":
-		title += fmt.Sprintf(": what is unneeded for %s is given back", o.AfterEmpty)
+		title = fmt.Sprintf("no replicas: empty nodes are removed after %s", o.ConsolidateAfter)
+		limit += o.ConsolidateAfter
+		awaited = s.cluster.untilEmpty
 	case n < before:
-		title += fmt.Sprintf(": as nodes expire, %s old, fewer and smaller ones take their place", o.UntilExpired)
+		title = fmt.Sprintf("%d replicas: nodes without a change for %s are consolidated", n, o.ConsolidateAfter)
+		limit += o.ConsolidateAfter
+		settle = o.Settle
+		awaited = func() string { return s.cluster.untilCheaper(oldCost) }
 	}
 	s.out.print("", "── "+title+" "+strings.Repeat("─", max(2, 96-len(title))), "")
 
-	began := time.Now()
-	s.cluster.epoch = began
+	s.cluster.epoch = time.Now()
 	if err := s.api.scale(ctx, n); err != nil {
 		return err
 	}
 	line.add(moment{what: scaled, text: strconv.Itoa(n)})
-	limit, settle := s.state.Options.Boot*2+s.state.Options.Pull*2+o.Slack, 300*time.Millisecond
-	if before == 0 {
-		settle = 1500 * time.Millisecond // Long enough to see that nothing is bought.
-	}
-	if n < before {
-		limit += max(o.UntilExpired, o.AfterEmpty)
-	}
-	err := s.wait(ctx, line, fmt.Sprintf("step to %d replicas", n), limit, settle, func() string {
-		switch {
-		case before == 0 && len(s.cluster.claims) > 0:
-			return "something is bought for a pod that fits"
-		case n == 0:
-			return s.cluster.untilEmpty()
-		case n < before && o.Source != "":
-			return s.cluster.untilCheaper(oldCost)
-		case n < before:
-			return s.cluster.untilRenewed(old, time.Now())
-		}
-		return s.cluster.untilRunning()
-	})
-	if err != nil {
+	if err := s.wait(ctx, line, fmt.Sprintf("step to %d replicas", n), limit, settle, awaited); err != nil {
 		return err
 	}
 	s.out.print("", s.cluster.table())
@@ -282,18 +279,18 @@ func (s *show) scale(ctx context.Context, before, n int) error {
 
 // finish looks at the end with the cloud's own eyes as well.
 func (s *show) finish(ctx context.Context) error {
-	const limit = 30 * time.Second // for machines that are shutting down
+	const limit = 30 * time.Second // for instances that are shutting down
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		left, err := machinesLeft(ctx, s.state.MachinesURL, s.state.AWSURL)
+		left, err := instancesLeft(ctx, s.state.MachinesURL, s.state.AWSURL)
 		if err != nil {
 			return err
 		}
 		if len(left) == 0 {
-			s.out.print("", "The cluster is back to no bought node, and the simulated cloud has no machine of Dovetail's left.")
+			s.out.print("", "No node that Dovetail launched is left, and the simulated cloud has no instance of it either.")
 			return s.once(ctx)
 		}
 		s.out.status("shutting down: " + strings.Join(left, ", "))
@@ -304,13 +301,13 @@ func (s *show) finish(ctx context.Context) error {
 		case <-deadline.C:
 			s.out.flush()
 			return fmt.Errorf("no node is left, but the simulated cloud still has %s %s later: %s; the controller's log: %s",
-				count(len(left), "machine that Dovetail bought", "machines that Dovetail bought"), limit, strings.Join(left, ", "), s.log())
+				count(len(left), "instance that Dovetail launched", "instances that Dovetail launched"), limit, strings.Join(left, ", "), s.log())
 		case <-tick.C:
 		}
 	}
 }
 
-// once says from where the machines came, and that no more of them were started
+// once says from where the instances came, and that no more of them were started
 // than there were NodeClaims, by the simulated AWS' own books.
 func (s *show) once(ctx context.Context) error {
 	if s.state.AWSURL == "" {
@@ -321,9 +318,9 @@ func (s *show) once(ctx context.Context) error {
 		return err
 	}
 	if n := len(s.cluster.had); b.Started != n || len(b.Twice) > 0 || n == 0 {
-		return fmt.Errorf("%s started for %s; with more than one: %v", count(b.Started, "machine was", "machines were"), count(n, "NodeClaim", "NodeClaims"), b.Twice)
+		return fmt.Errorf("%s started for %s; with more than one: %v", count(b.Started, "instance was", "instances were"), count(n, "NodeClaim", "NodeClaims"), b.Twice)
 	}
-	s.out.print(fmt.Sprintf("By its books %d machines were started for %d NodeClaims, none twice: %s.", b.Started, len(s.cluster.had), s.cluster.origins()))
+	s.out.print(fmt.Sprintf("By its books %d instances were started for %d NodeClaims, none twice: %s.", b.Started, len(s.cluster.had), s.cluster.origins()))
 	return nil
 }
 

@@ -39,12 +39,12 @@ func (c *cluster) table() string {
 	return strings.TrimRight(out.String(), "\n")
 }
 
-// total sums up what was bought, beside what it cost at the step before.
+// total sums up what the launched nodes cost, beside what they cost at the step before.
 func (c *cluster) total(before int64) string {
-	micro, machines := c.bought()
-	text := "    nothing is bought: $0 an hour"
-	if machines > 0 {
-		text = fmt.Sprintf("    %s bought: %s an hour", count(machines, "machine", "machines"), dollars(micro))
+	micro, nodes := c.launchedCost()
+	text := "    no launched node: $0 an hour"
+	if nodes > 0 {
+		text = fmt.Sprintf("    %s: %s an hour", count(nodes, "launched node", "launched nodes"), dollars(micro))
 		if c.modelled() {
 			text += ", spot prices being modelled"
 		}
@@ -52,14 +52,16 @@ func (c *cluster) total(before int64) string {
 	switch {
 	case before == micro:
 	case before == 0:
-		text += " (a step ago nothing was)"
+		text += " (before: none)"
+	case micro < before:
+		text += fmt.Sprintf(" (before: %s; saves %s, %d %%)", dollars(before), dollars(before-micro), share(before-micro, before))
 	default:
-		text += fmt.Sprintf(" (a step ago %s)", dollars(before))
+		text += fmt.Sprintf(" (before: %s)", dollars(before))
 	}
 	return text
 }
 
-// modelled says whether any machine that was bought has a modelled price.
+// modelled says whether any launched node has a modelled price.
 func (c *cluster) modelled() bool {
 	for _, n := range c.nodes {
 		if n.pool != "" && c.prices[offering{n.machine, n.zone, n.capacityType}].modelled {

@@ -24,12 +24,12 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 //	price TYPE ZONE CAPACITYTYPE MICRO [modelled]
 //	SECONDS pod NAME [gone] [on=NODE] [stuck] [running] [ending] [theirs] [cpu=MILLI] [mem=MI]
 //	SECONDS node NAME [gone] [ready] [type=T] [zone=Z] [ct=C] [pool=P] [group=G] [cpu=MILLI] [mem=MI]
-//	SECONDS claim NAME [gone] [launched] [up] [ending] [type=T] [zone=Z] [ct=C] [group=G] [expires=SECONDS]
+//	SECONDS claim NAME [gone] [launched] [up] [ending] [type=T] [zone=Z] [ct=C] [group=G]
 //	SECONDS why CLAIM WORD            the controller's event that it deletes the claim
 //	lines SECONDS | lines rest        the timeline's lines that are due
 //	table | total MICRO               MICRO: a step ago
-//	running | renewed SECONDS CLAIM… | cheaper MICRO | empty    what is missing for the step's end
-//	origins                           where the machines came from
+//	running | cheaper MICRO | empty    what is missing for the step's end
+//	origins                           where the instances came from
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -139,8 +139,6 @@ func play(t *testing.T, input string) string {
 			say(c.total(w.number(f[1])))
 		case "running":
 			missing(c.untilRunning())
-		case "renewed":
-			missing(c.untilRenewed(f[2:], epoch.Add(w.seconds(f[1]))))
 		case "cheaper":
 			missing(c.untilCheaper(w.number(f[1])))
 		case "origins":
@@ -165,9 +163,6 @@ func play(t *testing.T, input string) string {
 				ch.claim = &claim{
 					name: f[2], machine: w.value("type"), zone: w.value("zone"), capacityType: w.value("ct"), group: w.value("group"),
 					launched: w.has("launched"), initialized: w.has("up"), ending: w.has("ending"),
-				}
-				if at := w.value("expires"); at != "" {
-					ch.claim.expires = epoch.Add(w.seconds(at))
 				}
 			case "why":
 				ch.ended = reason{f[2], f[3]}
@@ -198,7 +193,7 @@ func TestDeploymentIsTheExample(t *testing.T) {
 }
 
 func TestManifestNamesWhatItLacks(t *testing.T) {
-	if _, err := manifest("provisioner", map[string]string{"AFTER_EMPTY": "30", "PROVIDER_REF": ""}); err == nil || !strings.Contains(err.Error(), "needs UNTIL_EXPIRED") {
-		t.Errorf("the error is %v, want that UNTIL_EXPIRED is needed", err)
+	if _, err := manifest("nodepool", map[string]string{"AFTER": "30s"}); err == nil || !strings.Contains(err.Error(), "needs NODE_CLASS") {
+		t.Errorf("the error is %v, want that NODE_CLASS is needed", err)
 	}
 }

@@ -19,19 +19,19 @@ const (
 	podsEnded
 	podsPending
 	claimMade
-	machineBought
-	machineRegistered
+	instanceLaunched
+	nodeRegistered
 	nodeReady
 	podsRunning
 	claimEnded
 	claimReason // joins claimEnded's line
-	machineGone
+	instanceTerminated
 )
 
 var labels = [...]string{
-	scaled: "scaled to", podsEnded: "pods ended", podsPending: "pods pending", claimMade: "NodeClaim", machineBought: "machine bought",
-	machineRegistered: "machine registered", nodeReady: "node Ready", podsRunning: "pods running", claimEnded: "NodeClaim deleted",
-	machineGone: "machine given back",
+	scaled: "scaled to", podsEnded: "pods ended", podsPending: "pods pending", claimMade: "NodeClaim created", instanceLaunched: "instance launched",
+	nodeRegistered: "node registered", nodeReady: "node Ready", podsRunning: "pods running", claimEnded: "NodeClaim deleted",
+	instanceTerminated: "instance terminated",
 }
 
 // moment is one thing that happened.
@@ -134,12 +134,12 @@ func (e entry) line() string {
 	switch e.what {
 	case podsEnded, podsPending:
 		text = fmt.Sprint(len(e.names))
-	case claimMade, machineRegistered, nodeReady:
+	case claimMade, nodeRegistered, nodeReady:
 		text = listed(e.names)
-	case machineBought:
+	case instanceLaunched:
 		text = fmt.Sprintf("%d × %s for %s", len(e.names), e.text, listed(e.names))
-	case machineGone:
-		text = listed(e.names) + ", for which nothing was bought yet"
+	case instanceTerminated:
+		text = listed(e.names) + ", for which nothing was launched yet"
 		if e.text != "" {
 			text = fmt.Sprintf("%d × %s of %s", len(e.names), e.text, listed(e.names))
 		}
@@ -149,7 +149,7 @@ func (e entry) line() string {
 			text += ": " + e.text
 		}
 	}
-	return fmt.Sprintf("  %7.2f s  %-19s %s", e.at.Seconds(), labels[e.what], text)
+	return fmt.Sprintf("  %7.2f s  %-20s %s", e.at.Seconds(), labels[e.what], text)
 }
 
 // listed names some, and how many more there are.
@@ -164,10 +164,10 @@ func listed(names []string) string {
 // because is the controller's word in ours.
 func because(why string) string {
 	switch why {
-	case "Expired":
-		return "expired"
 	case "Empty":
 		return "empty"
+	case "Underutilized":
+		return "underutilized"
 	}
 	return why
 }

@@ -38,7 +38,7 @@ var (
 	claimsGVR         = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
 	ec2NodeClassesGVR = schema.GroupVersionResource{Group: "karpenter.k8s.aws", Version: "v1", Resource: "ec2nodeclasses"}
 	nodePoolsGVR      = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
-	provisionersGVR   = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha5", Resource: "provisioners"}
+	kwokClassesGVR    = schema.GroupVersionResource{Group: "karpenter.kwok.sh", Version: "v1alpha1", Resource: "kwoknodeclasses"}
 )
 
 const (
@@ -187,11 +187,6 @@ func readClaim(u *unstructured.Unstructured) (change, error) {
 		group: labels[groupLabel], ending: u.GetDeletionTimestamp() != nil,
 	}
 	out.launched, out.initialized = isTrue(u, "Launched"), isTrue(u, "Initialized")
-	if text, _, _ := unstructured.NestedString(u.Object, "spec", "expireAfter"); text != "" {
-		if after, err := time.ParseDuration(text); err == nil { // Else it is Never.
-			out.expires = u.GetCreationTimestamp().Add(after)
-		}
-	}
 	return change{claim: &out}, nil
 }
 
@@ -222,8 +217,8 @@ func (a *api) apply(ctx context.Context, name, text string) error {
 	}
 	var client dynamic.ResourceInterface
 	switch u.GetKind() {
-	case "Provisioner":
-		client = a.client.Resource(provisionersGVR)
+	case "KWOKNodeClass":
+		client = a.client.Resource(kwokClassesGVR)
 	case "NodePool":
 		client = a.client.Resource(nodePoolsGVR)
 	case "EC2NodeClass":
@@ -336,9 +331,9 @@ func readBooks(ctx context.Context, awsURL string) (books, error) {
 	return b, get(ctx, awsURL+"/_aws/books?tag=dovetail.sh/nodeclaim-uid", &b)
 }
 
-// machinesLeft names the machines that were bought and are not terminated. A
+// instancesLeft names the instances that were launched and are not terminated. A
 // member of a group is one, claimed or not.
-func machinesLeft(ctx context.Context, machinesURL, awsURL string) ([]string, error) {
+func instancesLeft(ctx context.Context, machinesURL, awsURL string) ([]string, error) {
 	if awsURL != "" {
 		b, err := readBooks(ctx, awsURL)
 		if err != nil {
@@ -367,7 +362,7 @@ func machinesLeft(ctx context.Context, machinesURL, awsURL string) ([]string, er
 		}
 	}
 	if len(list.Instances) == 0 {
-		return nil, fmt.Errorf("the simulated cloud at %s lists no machine, not even the base node's", machinesURL)
+		return nil, fmt.Errorf("the simulated cloud at %s lists no instance, not even the base node's", machinesURL)
 	}
 	return left, nil
 }

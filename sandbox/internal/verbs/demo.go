@@ -45,9 +45,10 @@ func newDemo(resolve func() (dir plane.Dir, own bool, err error)) *cobra.Command
 		Use:   "demo",
 		Short: "Show a workload that grows and shrinks, and nodes launched and removed",
 		Long: `Start a sandbox with one ` + demoBase + ` that Dovetail does not own, scale a
-Deployment from 1 to 20 replicas and down to none, and show at each step what
-happened when, which nodes there are, what they cost and how full they are. In
-the end the sandbox is stopped. It takes about three minutes.
+Deployment from 1 to 30 replicas, to 10 and down to none, and show at each step
+what happened when, which nodes there are, what they cost, how full they are and
+what consolidation saved. In the end the sandbox is stopped. It takes about a
+minute and a half.
 
 The sandbox is one of its own: the directory demo beside that of "up", or --dir
 or $DOVETAIL_SANDBOX_DIR. The exit status is 0 when no launched node is left at the
@@ -64,7 +65,7 @@ end, and 1 otherwise.`,
   dovetail-sandbox demo --cloud aws --groups
   dovetail-sandbox demo --cloud aws --groups=both
 
-  # machines and pods that start at once and nodes that are given back soon
+  # nodes and pods that start at once, and nodes that are consolidated sooner
   dovetail-sandbox demo --fast`,
 		Args: noArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -86,7 +87,7 @@ end, and 1 otherwise.`,
 			}
 			if pace.Source = demo.Source(source); source != "" {
 				options.Groups = plane.OwnGroups
-				options.ControllerArgs = []string{"--node-group-defaults=--scale-down-unneeded-time=" + pace.AfterEmpty.String()}
+				options.ControllerArgs = []string{"--node-group-defaults=--scale-down-unneeded-time=" + pace.ConsolidateAfter.String()}
 			}
 			if options.Dovetail == "" {
 				self, err := os.Executable()
@@ -98,20 +99,16 @@ end, and 1 otherwise.`,
 			if err := check(&options); err != nil {
 				return err
 			}
-			// Nodes that expire before they are up would be renewed for ever.
-			if least := 2 * (options.Boot + options.Pull); pace.UntilExpired < least+10*time.Second {
-				pace.UntilExpired = (least + 10*time.Second).Round(time.Second)
-			}
 			return perform(dir, own, keep, options, pace)
 		},
 	}
 	flags := command.Flags()
-	flags.DurationVar(&options.Boot, "boot", 8*time.Second, "how long a simulated machine takes to register its node, more or less")
+	flags.DurationVar(&options.Boot, "boot", 8*time.Second, "how long a simulated instance takes to register its node, more or less")
 	flags.DurationVar(&options.Pull, "pull", time.Second, "how long a bound pod takes to run, a fifth more or less")
 	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "where nodes are launched: kwok, or aws (an EC2NodeClass, from a simulated AWS)")
-	flags.StringVar(&source, "groups", "", "with --cloud aws: buy from two Auto Scaling groups only, or with --groups=both from these and an EC2NodeClass")
+	flags.StringVar(&source, "groups", "", "with --cloud aws: launch from two Auto Scaling groups only, or with --groups=both from these and an EC2NodeClass")
 	flags.Lookup("groups").NoOptDefVal = string(demo.Groups)
-	flags.BoolVar(&fast, "fast", false, "no boot and pull times unless they are given, and nodes that go sooner")
+	flags.BoolVar(&fast, "fast", false, "no boot and pull times unless they are given, and nodes that are consolidated sooner")
 	flags.BoolVar(&keep, "keep", false, "leave the sandbox up at the end")
 	flags.StringVar(&options.Dovetail, "dovetail", "", "path of the dovetail binary (default: beside this one)")
 	return command
@@ -152,7 +149,7 @@ func perform(dir plane.Dir, own, keep bool, options plane.Options, pace demo.Opt
 		if letErr := letGo(leash); letErr != nil {
 			return errors.Join(err, letErr)
 		}
-		playOn(dir, pace)
+		playOn(dir)
 		return err
 	}
 	fmt.Println()
@@ -192,17 +189,13 @@ func takeDemo(dir plane.Dir, own bool) (*os.File, error) {
 		dir, hint(dir, "down")))
 }
 
-func playOn(dir plane.Dir, pace demo.Options) {
+func playOn(dir plane.Dir) {
 	fmt.Printf(`
 The sandbox stays up. Play on:
   %s
   %s
   %s
 `, hint(dir, "kubectl scale deployment inflate --replicas 30"), hint(dir, "kubectl get nodeclaims,nodes"), hint(dir, "kubectl get pods -o wide --watch"))
-	if pace.Source == "" {
-		fmt.Printf("Nodes still expire when they are %s old; let them live:\n  %s\n",
-			pace.UntilExpired, hint(dir, `kubectl patch provisioner default --type merge -p '{"spec":{"ttlSecondsUntilExpired":null}}'`))
-	}
 	fmt.Printf("Stop it:\n  %s\n", hint(dir, "down"))
 }
 
