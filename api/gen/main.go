@@ -90,6 +90,7 @@ func amendments() map[string][]amendment {
 		"autoscaling.x-k8s.io_capacitybuffers.yaml": nil,
 		"karpenter.kwok.sh_kwoknodeclasses.yaml":    nil,
 		"karpenter.k8s.aws_ec2nodeclasses.yaml":     nil,
+		"dovetail.sh_headrooms.yaml":                nil,
 		"dovetail.sh_nodegroupclasses.yaml":         nil,
 	}
 }

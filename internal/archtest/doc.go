@@ -13,6 +13,7 @@ const Policy = `
 model < plan < solve < disrupt
 plan < lifecycle, verify
 model < forecast < decide
+forecast < headroom < kube, controller
 model < nodeoverlay < state
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
@@ -28,7 +29,7 @@ casetest
 `
 
 // Pure are the rooms between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "decide", "verify", "nodeoverlay", "top"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "decide", "verify", "nodeoverlay", "top"}
 
 // Banned are import prefixes that pure rooms may not use, each with the reason.
 var Banned = map[string]string{

@@ -23,7 +23,7 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &NodeGroupClass{}, &NodeGroupClassList{})
+	scheme.AddKnownTypes(GroupVersion, &NodeGroupClass{}, &NodeGroupClassList{}, &Headroom{}, &HeadroomList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package headroom
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Headroom is a Spec whose calendar can be asked for instants.
+type Headroom struct {
+	Spec
+	Windows []Window
+}
+
+// Compile reads a Spec. loadZone finds a time zone by its IANA name. It returns all that is wrong with the Spec; where that
+// is anything, the Headroom may not be used.
+func Compile(s Spec, loadZone func(name string) (*time.Location, error)) (*Headroom, []Problem) {
+	h := &Headroom{Spec: s}
+	var problems []Problem
+	names := map[string]bool{}
+	for i, ws := range s.Calendar {
+		at := "spec.calendar[" + strconv.Itoa(i) + "]"
+		if names[ws.Name] {
+			problems = append(problems, invalid(at+".name", strconv.Quote(ws.Name), "another window has that name", "Give each window a name of its own"))
+		}
+		names[ws.Name] = true
+		w, wrong := compileWindow(ws, at, s.Template, loadZone)
+		problems = append(problems, wrong...)
+		h.Windows = append(h.Windows, w)
+	}
+	if s.Template && len(s.Calendar) == 0 {
+		problems = append(problems, invalid("spec.calendar", "", "a PodTemplate has no demand to learn from, and there is no window", "Add a window with replicas, or name a workload in spec.target"))
+	}
+	return h, append(problems, checkLimits(s.Limits)...)
+}
+
+func invalid(field, value, why, remedy string) Problem {
+	return Problem{Reason: InvalidSpec, Field: field, Value: value, Why: why, Remedy: remedy}
+}
+
+// compileWindow reads one window; at is the path of its fields.
+func compileWindow(ws WindowSpec, at string, template bool, loadZone func(string) (*time.Location, error)) (Window, []Problem) {
+	w := Window{WindowSpec: ws, zone: time.UTC}
+	var problems []Problem
+	if ws.TimeZone != "" {
+		zone, err := loadZone(ws.TimeZone)
+		if err != nil || ws.TimeZone == "Local" {
+			problems = append(problems, invalid(at+".timeZone", strconv.Quote(ws.TimeZone), "there is no such time zone", "Use an IANA name such as Europe/Berlin or UTC"))
+		} else {
+			w.zone = zone
+		}
+	}
+	problems = append(problems, w.checkAmount(at, template)...)
+	if ws.Duration < time.Minute {
+		problems = append(problems, invalid(at+".duration", ws.Duration.String(), "a window is open for a minute at least", "Give a longer duration, such as 1h"))
+	}
+	schedule, wrong := parseSchedule(ws.Schedule, at)
+	if wrong != nil {
+		return w, append(problems, *wrong)
+	}
+	w.schedule = schedule
+	if w.period = leastPeriod(schedule); w.period == 0 {
+		return w, append(problems, invalid(at+".schedule", strconv.Quote(ws.Schedule), "it names no date that ever comes", "Use a day that the month has"))
+	}
+	if ws.Duration > w.period {
+		problems = append(problems, invalid(at+".duration", ws.Duration.String(), "the window opens again after "+shortDuration(w.period)+", before it has closed",
+			"Give at most "+shortDuration(w.period)+", or open it less often"))
+	}
+	return w, problems
+}
+
+// checkAmount says what is wrong with how much a window asks for.
+func (w *Window) checkAmount(at string, template bool) []Problem {
+	var given []string
+	if w.Replicas >= 0 {
+		given = append(given, "replicas: "+strconv.Itoa(w.Replicas))
+	}
+	if w.Percent >= 0 {
+		given = append(given, "percent: "+strconv.Itoa(w.Percent))
+	}
+	if w.AsLastTime {
+		given = append(given, "asLastTime: true")
+	}
+	switch {
+	case len(given) == 0:
+		return []Problem{invalid(at, strconv.Quote(w.Name), "it does not say how much", "Give one of replicas, percent and asLastTime")}
+	case len(given) > 1:
+		return []Problem{invalid(at, "("+strings.Join(given, ", ")+")", "they exclude each other", "Keep one of them")}
+	case template && w.Replicas < 0:
+		return []Problem{invalid(at, "("+given[0]+")", "a PodTemplate has no replicas that this could be of", "Give replicas instead")}
+	}
+	return nil
+}
+
+// parseSchedule reads a cron expression that is bound to the clock.
+func parseSchedule(text, at string) (cron.Schedule, *Problem) {
+	wrong := func(why, remedy string) (cron.Schedule, *Problem) {
+		p := invalid(at+".schedule", strconv.Quote(text), why, remedy)
+		return nil, &p
+	}
+	if strings.Contains(text, "TZ=") {
+		return wrong("a time zone may not be in it", "Give it in timeZone")
+	}
+	if strings.HasPrefix(strings.TrimSpace(text), "@every") {
+		return wrong("@every is bound to no time of the clock", "Use five fields, such as 30 8 * * 1-5")
+	}
+	schedule, err := cron.ParseStandard(text)
+	if err != nil {
+		return wrong("it is no cron expression: "+err.Error(), "Use five fields, such as 30 8 * * 1-5")
+	}
+	return schedule, nil
+}
+
+const (
+	// openingsCompared is how many openings are looked at for the shortest time between two: those of four weeks where a
+	// window opens each hour.
+	openingsCompared = 700
+	onlyOnce         = 4 * 366 * 24 * time.Hour // a schedule's period that opens once in the years that cron looks ahead
+)
+
+// leastPeriod returns the least time from one opening to the next by the clock, and 0 for a schedule that never opens.
+// It depends on no clock: it looks from the start of 2024, a leap year, on.
+func leastPeriod(s cron.Schedule) time.Duration {
+	last := s.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Add(-time.Second))
+	if last.IsZero() {
+		return 0
+	}
+	least := onlyOnce
+	for range openingsCompared {
+		next := s.Next(last)
+		if next.IsZero() {
+			break
+		}
+		least = min(least, next.Sub(last))
+		last = next
+	}
+	return least
+}
+
+// checkLimits says which limits can never hold one pod.
+func checkLimits(l Limits) []Problem {
+	var problems []Problem
+	const remedy = "Raise it, or set spec.mode to Off"
+	if l.Replicas == 0 {
+		problems = append(problems, invalid("spec.limits.replicas", "0", "no pod fits within it", remedy))
+	}
+	if l.MicroPerHour == 0 {
+		problems = append(problems, invalid("spec.limits.dollarsPerHour", `"0"`, "no node costs so little", remedy))
+	}
+	for _, r := range l.Resources {
+		if r.Most <= 0 {
+			problems = append(problems, invalid("spec.limits.resources["+r.Name+"]", model.FormatAmount(r.Dim, r.Most), "no pod fits within it", remedy))
+		}
+	}
+	return problems
+}
+
+// CheckWorkload says which limits are below one pod of a workload.
+func (h *Headroom) CheckWorkload(w *Workload) []Problem {
+	var problems []Problem
+	remedy := "Raise it to what one pod of " + w.String() + " needs at least"
+	for _, r := range h.Limits.Resources {
+		if need := w.Requests.At(r.Dim); need > r.Most {
+			problems = append(problems, invalid("spec.limits.resources["+r.Name+"]", model.FormatAmount(r.Dim, r.Most),
+				fmt.Sprintf("one pod of %s requests %s", w, model.FormatAmount(r.Dim, need)), remedy))
+		}
+	}
+	if most := h.Limits.MicroPerHour; most >= 0 {
+		if one, ok := w.Cost(1); ok && one > most {
+			problems = append(problems, invalid("spec.limits.dollarsPerHour", Dollars(most),
+				fmt.Sprintf("the cheapest node that holds one pod of %s costs $%s/h", w, Dollars(one)), remedy))
+		}
+	}
+	return problems
+}
+
+// shortDuration writes a duration without its empty parts.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Dollars writes micro-dollars as dollars, with as many digits as matter.
+func Dollars(micro int64) string {
+	return strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package headroom
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/forecast"
+)
+
+// LookEvery is how often a Headroom is looked at though nothing has changed.
+const LookEvery = time.Minute
+
+// DefaultLead is how long nodes are taken to need from NodeClaim to Ready while none has been seen.
+const DefaultLead = 2 * time.Minute
+
+// Input is what there is to know of a Headroom's surroundings.
+type Input struct {
+	Now       time.Time
+	Lead      time.Duration // from the decision to launch a node until it is Ready
+	Workloads []Workload    // by kind and name
+}
+
+// Output is what a Headroom holds now and what there is to say of it.
+type Output struct {
+	Holds   []Hold // of each workload, in the order of the input
+	Held    int    // in sum
+	Micro   int64  // what nodes for that cost by the hour; of known prices alone
+	Priced  bool   // all that is held has a known price
+	Limited string // the limit that keeps it from holding what it wants, as a sentence; empty: none does
+	Next    *NextOpening
+	Events  []Event
+	Look    time.Time // when to look again
+}
+
+// NextOpening is the opening of a window that is open, or the next to open.
+type NextOpening struct {
+	Opening
+	Window     string
+	LaunchFrom time.Time
+}
+
+// ForForecast is what a Hold is for that no window asks for.
+const ForForecast = "forecast"
+
+// Hold is for how many pods of one workload room is held.
+type Hold struct {
+	Workload WorkloadName
+	Replicas int    // that it asks for itself
+	Wanted   int    // for how many further pods room is wanted
+	Held     int    // what limits leave of that
+	Micro    int64  // what nodes for that cost by the hour; 0 where the price is not known
+	For      string // the window's name, or ForForecast; empty: nothing is wanted
+
+	Level    float64           // the quantile that the forecast's rise is of
+	Rise     forecast.Forecast // within the lead time; the zero value where nothing is learned
+	NextHour *forecast.Outlook // nil: nothing is known
+	Windows  []PreparedWindow  // those prepared or open
+}
+
+// PreparedWindow is a window that is prepared or open.
+type PreparedWindow struct {
+	Name     string
+	Opens    time.Time
+	Replicas int // of the workload when the preparation began
+}
+
+// Decide returns what a Headroom holds now, and what is to be remembered of it. In mode Recommend it is what would be held.
+func Decide(h *Headroom, in Input, mem Memory) (Output, Memory) {
+	out := Output{Look: in.Now.Add(LookEvery), Priced: true}
+	if h.Mode == Off {
+		return out, Memory{}
+	}
+	next := mem.begin(in.Now)
+	for i := range in.Workloads {
+		w := &in.Workloads[i]
+		m, seen := mem.Workloads[w.WorkloadName]
+		hold := h.wanted(w, in, &m)
+		if event, ok := m.follow(w, seen, in.Now, in.Lead, &next); ok {
+			out.Events = append(out.Events, event)
+		}
+		next.Workloads[w.WorkloadName] = m
+		out.Holds = append(out.Holds, hold)
+	}
+	h.limit(&out, in.Workloads)
+	for i := range out.Holds {
+		d, w := &out.Holds[i], &in.Workloads[i]
+		m := next.Workloads[w.WorkloadName]
+		m.setHeld(in.Now, in.Lead, d)
+		next.Workloads[w.WorkloadName] = m
+		if _, ok := w.Cost(1); !ok && d.Held > 0 {
+			out.Priced = false
+		}
+	}
+	h.findNext(&out, in)
+	return out, next
+}
+
+// wanted returns for how many further pods of a workload room is wanted, and keeps the replicas at the beginning of each
+// window's preparation.
+func (h *Headroom) wanted(w *Workload, in Input, m *WorkloadMemory) Hold {
+	d := Hold{Workload: w.WorkloadName, Replicas: w.Replicas}
+	var prepared []PreparedWindow
+	for i := range h.Windows {
+		win := &h.Windows[i]
+		o := win.Current(in.Now)
+		if !isPrepared(o, in) {
+			continue
+		}
+		p := PreparedWindow{Name: win.Name, Opens: o.Opens, Replicas: w.Replicas}
+		if k := slices.IndexFunc(m.Windows, func(b PreparedWindow) bool { return b.Name == p.Name && b.Opens.Equal(p.Opens) }); k >= 0 {
+			p = m.Windows[k]
+		}
+		prepared = append(prepared, p)
+		if n := win.replicas(w, p, o) - w.Replicas; n > d.Wanted {
+			d.Wanted, d.For = n, win.Name
+		}
+	}
+	m.Windows, d.Windows = prepared, prepared
+	if h.Learned.Disabled || w.History == nil || h.Template {
+		return d
+	}
+	d.Level = h.serviceLevel(w.Priority)
+	d.Rise = w.History.Forecast(in.Now.Unix()/60, minutes(in.Lead), d.Level)
+	if outlook := w.History.NextHour(d.Level); w.History.Known() > 0 {
+		d.NextHour = &outlook
+	}
+	if d.Rise.Rise > d.Wanted {
+		d.Wanted, d.For = d.Rise.Rise, ForForecast
+	}
+	return d
+}
+
+// isPrepared reports whether nodes are to be there, or under way, for an opening.
+func isPrepared(o Opening, in Input) bool {
+	return !in.Now.Before(o.Opens.Add(-in.Lead)) && in.Now.Before(o.Closes)
+}
+
+// asLastTimeLooks is how many earlier openings are looked at for one of which the demand is known.
+const asLastTimeLooks = 4
+
+// replicas returns how many replicas of a workload a window wants room for, those that run included.
+func (win *Window) replicas(w *Workload, p PreparedWindow, o Opening) int {
+	switch {
+	case win.Replicas >= 0:
+		return win.Replicas
+	case win.Percent >= 0:
+		return (p.Replicas*(100+win.Percent) + 99) / 100
+	case w.History == nil:
+		return 0
+	}
+	for _, last := range win.Last(o, asLastTimeLooks) {
+		if peak, ok := w.History.Peak(last.Opens.Unix()/60, last.Closes.Unix()/60); ok {
+			return peak
+		}
+	}
+	return 0
+}
+
+// The default price of a minute of waiting, where an idle minute costs 1.
+const (
+	waitingCostBelowZero = 4   // pods of a negative priority
+	waitingCostOrdinary  = 20  // others
+	waitingCostHigh      = 100 // those of highPriority at least
+	highPriority         = 1_000_000
+)
+
+// serviceLevel returns the quantile of a rise that is worth holding for pods of a priority.
+func (h *Headroom) serviceLevel(priority int32) float64 {
+	waiting, idle := h.Learned.WaitingCost, h.Learned.IdleCost
+	if waiting < 0 {
+		switch {
+		case priority < 0:
+			waiting = waitingCostBelowZero
+		case priority >= highPriority:
+			waiting = waitingCostHigh
+		default:
+			waiting = waitingCostOrdinary
+		}
+	}
+	if idle < 0 {
+		idle = 1
+	}
+	return forecast.ServiceLevel(waiting, idle)
+}
+
+// minutes returns a duration in minutes, rounded up, 1 at least.
+func minutes(d time.Duration) int {
+	return max(1, int((d+time.Minute-1)/time.Minute))
+}
+
+// findNext notes the window that is open or opens next, and when to look again.
+func (h *Headroom) findNext(out *Output, in Input) {
+	sooner := func(t time.Time) {
+		if t.After(in.Now) && t.Before(out.Look) {
+			out.Look = t
+		}
+	}
+	for i := range h.Windows {
+		w := &h.Windows[i]
+		o := w.Current(in.Now)
+		if !o.Closes.After(in.Now) {
+			continue // it opens in so many years that cron does not look so far
+		}
+		n := NextOpening{Opening: o, Window: w.Name, LaunchFrom: o.Opens.Add(-in.Lead)}
+		if out.Next == nil || n.Opens.Before(out.Next.Opens) {
+			out.Next = &n
+		}
+		sooner(n.LaunchFrom)
+		sooner(o.Opens)
+		sooner(o.Closes)
+		sooner(w.Next(o.Opens).Add(-in.Lead))
+	}
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package headroom
+
+import (
+	"slices"
+	"time"
+)
+
+// Memory is what one look at a Headroom hands to the next. The zero value is that of a Headroom never looked at.
+type Memory struct {
+	At        time.Time // of the last look
+	Workloads map[WorkloadName]WorkloadMemory
+	Days      []Day // at most daysKept, oldest first
+}
+
+// WorkloadMemory is what is remembered of one workload.
+type WorkloadMemory struct {
+	Windows  []PreparedWindow
+	Replicas int    // at the last look
+	Held     []held // what was held, oldest first, back to a lead time ago
+	rise     rise
+}
+
+// held is for how many pods room was held from an instant on, and what it cost by the hour.
+type held struct {
+	from  time.Time
+	pods  int
+	micro int64
+}
+
+// rise is a rise of demand that may still go on.
+type rise struct {
+	from        int // replicas before it
+	met, missed int // pods that had room held for them, and others
+	last        time.Time
+}
+
+// Record is what was held and what came of it.
+type Record struct {
+	Hits, Misses                 int
+	SparedSeconds, WaitedSeconds int64 // times pods
+	IdleSeconds                  int64 // times pods
+	Micro                        int64 // micro-dollars
+}
+
+// Day is the record of a day in UTC.
+type Day struct {
+	Date string // 2006-01-02
+	Record
+}
+
+const (
+	daysKept = 8 // today and the seven before it
+	// longestLook is what is counted of the time since the last look at most: in between nobody saw to anything.
+	longestLook = 3 * time.Minute
+	// restAfter is how long demand must not have risen for a rise to be over, at least.
+	restAfter = time.Minute
+)
+
+// LastWeek sums up the last seven days before and including today.
+func (m *Memory) LastWeek() Record {
+	var sum Record
+	if len(m.Days) == 0 {
+		return sum
+	}
+	from := m.At.UTC().AddDate(0, 0, -6).Format(time.DateOnly)
+	for _, d := range m.Days {
+		if d.Date >= from {
+			sum.add(d.Record)
+		}
+	}
+	return sum
+}
+
+func (r *Record) add(o Record) {
+	r.Hits, r.Misses = r.Hits+o.Hits, r.Misses+o.Misses
+	r.SparedSeconds, r.WaitedSeconds = r.SparedSeconds+o.SparedSeconds, r.WaitedSeconds+o.WaitedSeconds
+	r.IdleSeconds, r.Micro = r.IdleSeconds+o.IdleSeconds, r.Micro+o.Micro
+}
+
+// Restored is the memory of a workload of which is known what was held for it, and for which windows.
+func Restored(replicas, pods int, micro int64, windows []PreparedWindow) WorkloadMemory {
+	m := WorkloadMemory{Replicas: replicas, Windows: windows}
+	if pods > 0 {
+		m.Held = []held{{pods: pods, micro: micro}}
+	}
+	return m
+}
+
+// begin returns the next memory without its workloads, in which today is the last day, and counts into it what stood idle
+// since the last look.
+func (m *Memory) begin(now time.Time) Memory {
+	next := Memory{At: now, Workloads: map[WorkloadName]WorkloadMemory{}, Days: slices.Clone(m.Days)}
+	if date := now.UTC().Format(time.DateOnly); len(next.Days) == 0 || next.Days[len(next.Days)-1].Date < date {
+		next.Days = append(next.Days, Day{Date: date})
+	}
+	next.Days = next.Days[max(0, len(next.Days)-daysKept):]
+	if m.At.IsZero() || !now.After(m.At) {
+		return next
+	}
+	since := min(now.Sub(m.At), longestLook)
+	today := &next.Days[len(next.Days)-1].Record
+	for _, w := range m.Workloads {
+		if n := len(w.Held); n > 0 {
+			last := w.Held[n-1]
+			today.IdleSeconds += int64(last.pods) * int64(since/time.Second)
+			today.Micro += last.micro * int64(since/time.Millisecond) / int64(time.Hour/time.Millisecond)
+		}
+	}
+	return next
+}
+
+// today returns the record that is added to.
+func (m *Memory) today() *Record { return &m.Days[len(m.Days)-1].Record }
+
+// EventKind is what an Event tells.
+type EventKind string
+
+// The events.
+const (
+	SpikeMet    EventKind = "SpikeMet"    // all pods of a spike had room that was held for them
+	SpikeMissed EventKind = "SpikeMissed" // some had not
+)
+
+// Event is a spike that is over.
+type Event struct {
+	Kind        EventKind
+	Workload    WorkloadName
+	From, To    int // replicas
+	Met, Missed int // pods
+	Lead        time.Duration
+}
+
+// isSpike reports whether a rise is worth telling: two pods at least, and a tenth of those that there were.
+func isSpike(from, by int) bool { return by >= 2 && 10*by >= from }
+
+// follow takes in how demand has changed since the last look. It returns the spike that is over now; false where none is.
+// seen says whether there was a last look.
+func (m *WorkloadMemory) follow(w *Workload, seen bool, now time.Time, lead time.Duration, next *Memory) (Event, bool) {
+	before := m.Replicas
+	m.Replicas = w.Replicas
+	if by := w.Replicas - before; by > 0 && seen {
+		if m.rise.last.IsZero() {
+			m.rise.from = before
+		}
+		met := min(by, m.readyRoom(now, lead))
+		m.rise.met, m.rise.missed, m.rise.last = m.rise.met+met, m.rise.missed+by-met, now
+		m.useRoom(met)
+		return Event{}, false
+	}
+	if m.rise.last.IsZero() || now.Sub(m.rise.last) < restAfter {
+		return Event{}, false
+	}
+	over := m.rise
+	m.rise = rise{}
+	if !isSpike(over.from, over.met+over.missed) {
+		return Event{}, false
+	}
+	e := Event{Kind: SpikeMet, Workload: w.WorkloadName, From: over.from, To: over.from + over.met + over.missed, Met: over.met, Missed: over.missed, Lead: lead}
+	today := next.today()
+	if over.missed > 0 {
+		e.Kind = SpikeMissed
+		today.Misses++
+	} else {
+		today.Hits++
+	}
+	today.SparedSeconds += int64(over.met) * int64(lead/time.Second)
+	today.WaitedSeconds += int64(over.missed) * int64(lead/time.Second)
+	return e, true
+}
+
+// readyRoom returns for how many pods room has been held for as long as nodes take to become Ready.
+func (m *WorkloadMemory) readyRoom(now time.Time, lead time.Duration) int {
+	if len(m.Held) == 0 || m.Held[0].from.After(now.Add(-lead)) {
+		return 0
+	}
+	least := m.Held[0].pods
+	for i, x := range m.Held {
+		if i+1 == len(m.Held) || m.Held[i+1].from.After(now.Add(-lead)) {
+			least = min(least, x.pods)
+		}
+	}
+	return least
+}
+
+// useRoom takes from what was held the room that pods have taken, so that it is not counted as new when it is held on.
+func (m *WorkloadMemory) useRoom(pods int) {
+	m.Held = slices.Clone(m.Held)
+	for i := range m.Held {
+		m.Held[i].pods = max(0, m.Held[i].pods-pods)
+	}
+}
+
+// setHeld notes what is held from now on, and forgets what was held more than a lead time ago.
+func (m *WorkloadMemory) setHeld(now time.Time, lead time.Duration, d *Hold) {
+	list := slices.Clone(m.Held)
+	if n := len(list); n == 0 || list[n-1].pods != d.Held || list[n-1].micro != d.Micro {
+		list = append(list, held{now, d.Held, d.Micro})
+	}
+	for len(list) > 1 && !list[1].from.After(now.Add(-lead)) {
+		list = list[1:]
+	}
+	m.Held = list
+}
