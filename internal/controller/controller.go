@@ -109,6 +109,8 @@ type Controller struct {
 	Config     Config
 	Policy     decide.Policy
 	Keeper     Keeper                  // nil: what is learned ends with the process
+	Histories  HistoryStore            // nil: histories of demand end with the process
+	Past       PastReplicas            // nil: they begin with the process, or with what is stored
 	Background []func(context.Context) // runs beside the loop while it acts, and ends with its context when another autoscaler is live
 
 	lookAgain bool            // look again at once: something was found out while acting
@@ -144,6 +146,7 @@ type Controller struct {
 	answers       *actionAnswers
 	teacher       *capacityTeacher
 	interruptions *interruptionListener
+	demand        *DemandHistory
 	readSince     time.Time // for how long the cluster has not been read
 	acted         bool      // at least once
 	stop          func()    // ends what runs beside the loop while it acts; nil: nothing does
@@ -189,6 +192,7 @@ func New(c *Controller) *Controller {
 	c.teacher = &capacityTeacher{edges: e, offerings: c.offerings, taught: map[learned]int64{}}
 	c.instances = &instanceLister{edges: e, teacher: c.teacher, onlyLooks: c.onlyLooks}
 	c.interruptions = &interruptionListener{edges: e, lanes: c.lanes, offerings: c.offerings}
+	c.demand = newDemandHistory(c.Log, c.Metrics, c.Histories, c.Past)
 	c.verify, c.decider = VerifyPlan, decide.Step
 	return c
 }
@@ -209,6 +213,9 @@ func (c *Controller) MarkSynced() {
 
 // IsLeading says whether this process is to act.
 func (c *Controller) IsLeading() bool { return c.leading.Load() }
+
+// Demand returns what demand workloads had.
+func (c *Controller) Demand() *DemandHistory { return c.demand }
 
 // IsReady says whether the loop has seen the cluster.
 func (c *Controller) IsReady() bool { return c.synced.Load() }
@@ -288,6 +295,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		c.updateDivision(snap.Pools)
 	}
 	sooner(c.instances.listInstances(ctx, now, snap))
+	sooner(c.demand.sample(now, snap))
 	if d := c.passive.Load(); d != nil {
 		sooner(c.runPassiveStep(ctx, now, snap, d, solve))
 		c.Metrics.setClusterGauges(snap, now)

@@ -27,6 +27,7 @@ type Metrics struct {
 	work          *workMetrics
 	changes       *changes
 	podStarts     *podStarts
+	history       *historyMetrics
 
 	evictions, podsDrained *prometheus.CounterVec
 	nodeCount, synced      prometheus.Gauge
@@ -155,6 +156,7 @@ func NewMetrics(to prometheus.Registerer, version string, provider cloud.Traits)
 	m.work = newWorkMetrics(to)
 	m.changes = newChanges(r, provider.Classes)
 	m.podStarts = newPodStarts(r)
+	m.history = newHistoryMetrics(to)
 	info := r.gauge("karpenter_build_info", "1; what was built is in the labels.", "version", "goversion", "goarch", "commit")
 	info.WithLabelValues(version, runtime.Version(), runtime.GOARCH, revision()).Set(1)
 	return m

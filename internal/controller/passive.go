@@ -193,7 +193,7 @@ func (c *Controller) tellWithheld(now time.Time, d *passiveMode, out *decide.Out
 	}
 }
 
-// startBackground starts what goes on beside the loop while it acts: listening for notices, and what the wiring has given it to do.
+// startBackground starts what goes on beside the loop while it acts: listening for notices, keeping demand's history, and what the wiring has given it to do.
 func (c *Controller) startBackground(ctx context.Context) {
 	c.acted = true
 	if c.stop != nil {
@@ -201,6 +201,8 @@ func (c *Controller) startBackground(ctx context.Context) {
 	}
 	ctx, c.stop = context.WithCancel(ctx)
 	go c.interruptions.listenForInterruptions(ctx)
+	go c.demand.keep(ctx)
+	go c.demand.fill(ctx)
 	for _, do := range c.Background {
 		go do(ctx)
 	}

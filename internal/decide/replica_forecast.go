@@ -29,7 +29,7 @@ type replicaForecast struct {
 
 // forecastMemory is what replicaForecast remembers from step to step.
 type forecastMemory struct {
-	replicas    map[workloadName]*replicaHistory
+	replicas    map[model.Workload]*replicaHistory
 	replicasDue time.Time // when they are counted next
 }
 
@@ -43,28 +43,6 @@ const (
 	// leastEpisodes is how often a workload must have been below a level and come back for that to be expected again.
 	leastEpisodes = 2
 )
-
-// workloadName names what makes pods: a Deployment, or else the controller itself. One deleted and made again under its
-// name is the same.
-type workloadName struct{ namespace, kind, name string }
-
-// String returns kind/namespace/name, the kind in lower case.
-func (w workloadName) String() string {
-	return strings.ToLower(w.kind) + "/" + w.namespace + "/" + w.name
-}
-
-// compare orders workloads by their text.
-func (w workloadName) compare(o workloadName) int {
-	return strings.Compare(w.String(), o.String())
-}
-
-// workloadOf is the workload that a pod is of; ok is false for one that nobody would make again.
-func workloadOf(p *model.Pod) (w workloadName, ok bool) {
-	if p.Deployment != "" {
-		return workloadName{p.Namespace, "Deployment", p.Deployment}, true
-	}
-	return workloadName{p.Namespace, p.Owner.Kind, p.Owner.Name}, p.Owner.UID != ""
-}
 
 // replicaHistory is how many pods a workload had: the number from each time on, oldest first.
 type replicaHistory struct {
@@ -86,9 +64,9 @@ func (rf *replicaForecast) sample() {
 		pods int
 		like *model.Pod
 	}
-	counts := map[workloadName]count{}
+	counts := map[model.Workload]count{}
 	add := func(p *model.Pod) {
-		if w, ok := workloadOf(p); ok && disrupt.IsReschedulable(p) && !p.Expected {
+		if w, ok := p.Workload(); ok && disrupt.IsReschedulable(p) && !p.Expected {
 			counts[w] = count{counts[w].pods + 1, p}
 		}
 	}
@@ -102,7 +80,7 @@ func (rf *replicaForecast) sample() {
 	}
 	next := maps.Clone(rf.mem.replicas)
 	if next == nil {
-		next = make(map[workloadName]*replicaHistory, len(counts))
+		next = make(map[model.Workload]*replicaHistory, len(counts))
 	}
 	for w, h := range rf.mem.replicas {
 		if counts[w].pods == 0 && rf.now.Sub(h.changes[len(h.changes)-1].at) > replicaHistoryAge {
@@ -119,11 +97,11 @@ func (rf *replicaForecast) sample() {
 		}
 	}
 	if len(next) > mostWorkloads {
-		keys := slices.SortedFunc(maps.Keys(next), func(a, b workloadName) int {
+		keys := slices.SortedFunc(maps.Keys(next), func(a, b model.Workload) int {
 			if c := next[b].changedAt().Compare(next[a].changedAt()); c != 0 {
 				return c
 			}
-			return a.compare(b)
+			return a.Compare(b)
 		})
 		for _, w := range keys[mostWorkloads:] {
 			delete(next, w)
@@ -154,9 +132,9 @@ func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHi
 
 // addTo tells a search when workloads are expected to grow and to shrink within so long.
 func (rf *replicaForecast) addTo(in *disrupt.Input, within time.Duration) {
-	falls := map[workloadName][]disrupt.ScaleDown{}
+	falls := map[model.Workload][]disrupt.ScaleDown{}
 	var key []string
-	note := func(w workloadName, what string, c crossing) {
+	note := func(w model.Workload, what string, c crossing) {
 		key = append(key, fmt.Sprintf("%s %s %d %d", w, what, c.pods, bits.Len(uint(c.in/time.Minute))))
 	}
 	for w, h := range rf.mem.replicas {
@@ -184,7 +162,7 @@ func (rf *replicaForecast) addTo(in *disrupt.Input, within time.Duration) {
 	in.ForecastKey = strings.Join(key, "\n")
 	if len(falls) > 0 {
 		in.ScaleDowns = func(p *model.Pod) []disrupt.ScaleDown {
-			w, _ := workloadOf(p)
+			w, _ := p.Workload()
 			return falls[w]
 		}
 	}

@@ -101,14 +101,14 @@ func (h *History) walk(c coder, f fidelity) error {
 	if h.first > h.now || h.known > h.now-h.first+1 {
 		return fmt.Errorf("%d minutes known from %d to %d", h.known, h.first, h.now)
 	}
-	for _, x := range [...]*float64{&h.level, &h.trend, &h.noise} {
+	for _, x := range [...]*float64{&h.level, &h.trend, &h.noise, &h.spared} {
 		*x = float64(math.Float32frombits(uint32(raw(c, uint64(math.Float32bits(float32(*x))), 32))))
 		if !(math.Abs(*x) <= MaxReplicas) { // also where it is not a number
 			return errors.New("a level is not a number of replicas")
 		}
 	}
-	if h.noise < 0 {
-		return errors.New("the noise is negative")
+	if h.noise < 0 || h.spared < 0 {
+		return errors.New("the noise or what was spared is negative")
 	}
 	h.sinceRise = int(raw(c, uint64(min(h.sinceRise, math.MaxInt16)), 15))
 	h.rising = raw(c, bitOf(h.rising), 1) == 1

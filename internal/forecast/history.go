@@ -49,6 +49,7 @@ type History struct {
 	level, trend float64 // the recent level and how it changes by the minute
 	noise        float64 // mean distance of demand from the level, divided by the level's root
 	sinceRise    int     // minutes since the last rise
+	spared       float64 // see Spared
 
 	learned [leadCount]learned
 	origins [maxLead + 1]origin // the last minutes as origins of forecasts, by minute modulo their number
@@ -106,6 +107,7 @@ func (h *History) Observe(minute int64, replicas int) error {
 	h.now = minute
 	h.known++
 	h.followSpike()
+	h.addSpared()
 	for i := range h.learned {
 		h.learn(i)
 	}

@@ -241,19 +241,11 @@ func riseOf(w *weights, shift, scale, q float64) int {
 // was expected.
 func (h *History) learn(i int) {
 	lead := leadOf(i)
-	o := &h.origins[(h.now-lead+maxLead+1)%(maxLead+1)]
-	if h.now < lead || !o.known || o.minute != h.now-lead || h.spikeExplains(o.minute, lead) {
+	o, change, ok := h.changeSince(lead)
+	if !ok || h.spikeExplains(o.minute, lead) {
 		return
 	}
-	from, top := h.demand(o.minute), uint16(0)
-	for m := o.minute + 1; m <= h.now; m++ {
-		d := h.demand(m)
-		if d == unknown {
-			return
-		}
-		top = max(top, d)
-	}
-	rise := max(0, float64(top)-float64(from))
+	rise := max(0, change)
 	l := &h.learned[i]
 	h.score(l, &o.rises[i], rise)
 	scaled := rise / o.scale
@@ -261,10 +253,28 @@ func (h *History) learn(i int) {
 	l.clock[o.clock].add(scaled)
 	l.since[o.since].add(scaled)
 	l.position[int(o.since)*positionBins+int(o.position)].add(scaled)
-	l.smooth.add((float64(top) - float64(from) - float64(o.smooth[i])) / o.scale)
+	l.smooth.add((change - float64(o.smooth[i])) / o.scale)
 	if o.seasonKnown[i] {
-		l.season.add((float64(top) - float64(from) - float64(o.season[i])) / o.scale)
+		l.season.add((change - float64(o.season[i])) / o.scale)
 	}
+}
+
+// changeSince returns the origin that lies so many minutes before the last one, and by how much the most demand since is
+// above, or below, what it was then. ok is false where that is no origin, or a minute since is unknown.
+func (h *History) changeSince(lead int64) (o *origin, change float64, ok bool) {
+	o = &h.origins[(h.now-lead+maxLead+1)%(maxLead+1)]
+	if h.now < lead || !o.known || o.minute != h.now-lead {
+		return o, 0, false
+	}
+	top := uint16(0)
+	for m := o.minute + 1; m <= h.now; m++ {
+		d := h.demand(m)
+		if d == unknown {
+			return o, 0, false
+		}
+		top = max(top, d)
+	}
+	return o, float64(top) - float64(h.demand(o.minute)), true
 }
 
 // score adds the quantile loss of each method's forecast to its mean error. The first day's forecasts are of too little

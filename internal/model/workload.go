@@ -6,7 +6,30 @@ package model
 import (
 	"math"
 	"strconv"
+	"strings"
 )
+
+// Workload names what makes pods: a Deployment, or else the controller itself. One deleted and made again under its name
+// is the same.
+type Workload struct{ Namespace, Kind, Name string }
+
+// String returns kind/namespace/name, the kind in lower case.
+func (w Workload) String() string {
+	return strings.ToLower(w.Kind) + "/" + w.Namespace + "/" + w.Name
+}
+
+// Compare orders workloads by their text.
+func (w Workload) Compare(o Workload) int {
+	return strings.Compare(w.String(), o.String())
+}
+
+// Workload is what makes a pod; ok is false for one that nobody would make again.
+func (p *Pod) Workload() (w Workload, ok bool) {
+	if p.Deployment != "" {
+		return Workload{p.Namespace, "Deployment", p.Deployment}, true
+	}
+	return Workload{p.Namespace, p.Owner.Kind, p.Owner.Name}, p.Owner.UID != ""
+}
 
 // Deployment is a workload that can be asked to make a pod's successor before the pod goes. They are known only where that has been
 // allowed.

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/forecast"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+const (
+	// historyShards is how many parts the histories are in: each has a lock and a ConfigMap of its own.
+	historyShards = 8
+	// mostHistoriesPerShard bounds the memory that all of them take to 200 MB. Names are spread by a hash, so that 5,000 fit
+	// though one part gets more than another.
+	mostHistoriesPerShard = 750
+)
+
+// DemandHistory knows what demand each workload had: it samples it at each full minute of the wall clock. It may be
+// asked from any goroutine.
+type DemandHistory struct {
+	log     *slog.Logger
+	metrics *Metrics
+	store   HistoryStore // nil: histories end with the process
+	past    PastReplicas // nil: there is no other source of history
+
+	due      time.Time   // when the loop samples next; the loop's alone
+	sampling atomic.Bool // a sample is being taken in
+	sampled  atomic.Bool // one has been
+	shards   [historyShards]historyShard
+	keeping  sync.Mutex
+	filling  sync.Mutex
+	turn     int // the shard that is looked at first when one is to be written
+}
+
+// historyShard is a part of the histories.
+type historyShard struct {
+	mu      sync.RWMutex
+	of      *forecast.Histories
+	changed bool // demand has changed since it was written
+	refused int  // workloads that found no room in the last minute
+
+	read atomic.Bool // what was stored has been taken over
+
+	// These are keep's alone.
+	readFails int       // times in a row that it could not be read
+	stored    bool      // there is something in the store
+	written   time.Time // when it was written last
+	leftOut   int       // histories that the last write had no room for
+
+	asked map[model.Workload]bool // these the past has been asked for; fill's alone
+}
+
+// newDemandHistory returns a history of nothing.
+func newDemandHistory(log *slog.Logger, m *Metrics, store HistoryStore, past PastReplicas) *DemandHistory {
+	d := &DemandHistory{log: log, metrics: m, store: store, past: past}
+	for i := range d.shards {
+		d.shards[i].of, d.shards[i].asked = forecast.NewHistories(mostHistoriesPerShard), map[model.Workload]bool{}
+	}
+	return d
+}
+
+// shardOf returns the part that a workload's history is in. It is the same in each process: where it is stored depends
+// on it.
+func shardOf(w model.Workload) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(w.String())) // never fails
+	return int(h.Sum32() % historyShards)
+}
+
+// History returns a copy of a workload's history as of the last full minute, or nil where nothing is known of it. A copy
+// takes 32 KiB: who only needs a forecast asks for that.
+func (d *DemandHistory) History(w model.Workload) *forecast.History {
+	s := &d.shards[shardOf(w)]
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if h := s.of.Get(w); h != nil {
+		return h.Clone()
+	}
+	return nil
+}
+
+// Forecast returns by how much a workload's demand may rise within lead minutes of now at a quantile, see
+// forecast.History.Forecast; ok is false where nothing is known of it.
+func (d *DemandHistory) Forecast(w model.Workload, now time.Time, lead int, level float64) (f forecast.Forecast, ok bool) {
+	s := &d.shards[shardOf(w)]
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	h := s.of.Get(w)
+	if h == nil {
+		return forecast.Forecast{}, false
+	}
+	return h.Forecast(minuteOf(now), lead, level), true
+}
+
+// Len returns of how many workloads there is a history.
+func (d *DemandHistory) Len() (n int) {
+	for i := range d.shards {
+		s := &d.shards[i]
+		s.mu.RLock()
+		n += s.of.Len()
+		s.mu.RUnlock()
+	}
+	return n
+}
+
+// minuteOf returns the minute since 1970 that a time is in.
+func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
+
+// sample has the demand of this minute taken in, beside the loop, and returns when the next minute begins. A minute is
+// left out, and unknown, where the one before is still being taken in.
+func (d *DemandHistory) sample(now time.Time, snap *model.Snapshot) (next time.Time) {
+	if now.Before(d.due) {
+		return d.due
+	}
+	d.due = now.Truncate(time.Minute).Add(time.Minute)
+	if !d.sampling.CompareAndSwap(false, true) {
+		d.log.Warn("a minute of demand was not recorded: recording the minute before takes longer than a minute")
+		return d.due
+	}
+	go func() {
+		defer d.sampling.Store(false)
+		d.record(minuteOf(now), countReplicas(snap))
+	}()
+	return d.due
+}
+
+// countReplicas returns how many pods each workload wants: those that it has, pending ones included, less those being
+// deleted, and those that its ReplicaSet has still to make. Pods of Jobs are left out: no Job of a name runs twice.
+func countReplicas(snap *model.Snapshot) map[model.Workload]int {
+	counts := map[model.Workload]int{}
+	add := func(p *model.Pod, n int) {
+		if w, ok := p.Workload(); ok && n > 0 && w.Kind != "Job" && !p.Expected && disrupt.IsReschedulable(p) {
+			counts[w] += n
+		}
+	}
+	for _, n := range snap.Nodes {
+		for _, p := range n.Pods {
+			add(p, 1)
+		}
+	}
+	for _, p := range snap.Pending {
+		add(p, 1)
+	}
+	for _, m := range snap.Making {
+		add(m.Like, m.Want-m.Have)
+	}
+	return counts
+}
+
+// record takes in the demand of a minute.
+func (d *DemandHistory) record(minute int64, replicas map[model.Workload]int) {
+	var parts [historyShards]map[model.Workload]int
+	for i := range parts {
+		parts[i] = map[model.Workload]int{}
+	}
+	for w, n := range replicas {
+		parts[shardOf(w)][w] = n
+	}
+	refused, before := 0, 0
+	for i := range d.shards {
+		s := &d.shards[i]
+		s.mu.Lock()
+		s.changed = s.changed || s.differs(parts[i])
+		o, err := s.of.Observe(minute, parts[i])
+		before += s.refused
+		refused += o.Refused
+		s.refused = o.Refused
+		s.mu.Unlock()
+		if err != nil { // of counts that are no less than 0, and minutes of this age: it can't fail
+			d.log.Error("a minute of demand was not recorded", "error", err.Error())
+		}
+		d.metrics.history.dropped.WithLabelValues("gone").Add(float64(len(o.Gone)))
+		d.metrics.history.dropped.WithLabelValues("room").Add(float64(len(o.Dropped)))
+		if n := len(o.Dropped); n > 0 {
+			d.log.Info("demand histories were dropped to make room for those of other workloads: the least useful ones", "histories", n, "one of them", o.Dropped[0].String(),
+				"most", historyShards*mostHistoriesPerShard)
+		}
+	}
+	if refused > 0 && before == 0 {
+		d.log.Warn("some workloads have no demand history: there is room for no more", "workloads", refused, "most", historyShards*mostHistoriesPerShard)
+	}
+	d.metrics.history.known.Set(float64(d.Len()))
+	d.metrics.history.refused.Set(float64(refused))
+	d.sampled.Store(true)
+}
+
+// differs reports whether a workload wants another number of replicas than when it was sampled last, or is new.
+func (s *historyShard) differs(replicas map[model.Workload]int) bool {
+	for w, n := range replicas {
+		if s.of.Get(w) == nil {
+			return true
+		} else if _, last, _ := s.of.Get(w).Last(); last != min(n, forecast.MaxReplicas) {
+			return true
+		}
+	}
+	for w, h := range s.of.All() {
+		if _, last, _ := h.Last(); last != 0 && replicas[w] == 0 {
+			return true
+		}
+	}
+	return false
+}
