@@ -171,10 +171,11 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, e
 	switch {
 	case f.from != fromClusterAutoscaler:
 		return nil, exit{2, fmt.Errorf("--from %q: use %s", f.from, fromClusterAutoscaler)}
-	case f.output != "yaml" && f.output != "json":
-		return nil, exit{2, fmt.Errorf("--output %q: use yaml or json", f.output)}
 	case f.live && f.groups != "":
 		return nil, exit{2, errors.New("--live and --groups: the groups are described twice; give one")}
+	}
+	if err := checkOutput(f.output, "yaml"); err != nil {
+		return nil, err
 	}
 	in := &convertInput{}
 	if err := in.read(f, args, c.InOrStdin()); err != nil {

@@ -115,9 +115,10 @@ func (f *planFlags) policy() (decide.Policy, error) {
 	if err := pol.Solve.Validate(); err != nil {
 		return pol, exit{2, err}
 	}
+	if err := checkOutput(f.output, "text"); err != nil {
+		return pol, err
+	}
 	switch {
-	case f.output != "text" && f.output != "json":
-		return pol, exit{2, fmt.Errorf("--output %q: use text or json", f.output)}
 	case len(f.files) == 0 && !f.live:
 		return pol, exit{2, errors.New("nothing to plan for: give files with -f, or --live; see 'dovetail plan --help'")}
 	case f.kubeconfig != "" && !f.live:

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -43,8 +42,8 @@ func shadowCommand() *cobra.Command {
 		Example: "  kubectl -n dovetail-system port-forward deploy/dovetail 8080 &\n  dovetail shadow\n  dovetail shadow --output json",
 		Args:    noArgs,
 		RunE: prompt(func(c *cobra.Command, _ []string, shown *progress) error {
-			if output != "text" && output != "json" {
-				return exit{2, fmt.Errorf("--output %q: use text or json", output)}
+			if err := checkOutput(output, "text"); err != nil {
+				return err
 			}
 			shown.at("waiting for the controller at %s", server)
 			var s report.Shadow

@@ -8,12 +8,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,8 +65,8 @@ func topCommand() *cobra.Command {
 			if err := look.SortNodes(f.sort); err != nil {
 				return exit{2, fmt.Errorf("--sort %q: %w", f.sort, err)}
 			}
-			if f.output != "text" && f.output != "json" {
-				return exit{2, fmt.Errorf("--output %q: use text or json", f.output)}
+			if err := checkOutput(f.output, "text"); err != nil {
+				return err
 			}
 			in, hasIn := terminal(c.InOrStdin())
 			out, hasOut := terminal(c.OutOrStdout())
@@ -332,28 +328,6 @@ func (o *observed) why(ctx context.Context, subject string) (string, bool) {
 	}
 	_, said, _ := strings.Cut(b.String(), "\n") // its first line names the object
 	return said, true
-}
-
-// get asks a Dovetail at an address.
-func get(ctx context.Context, server, path string) ([]byte, error) {
-	at, err := url.JoinPath(server, path)
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, answerMost))
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = errors.New(strings.TrimSpace(res.Status + " " + string(body)))
-	}
-	return body, err
 }
 
 // sandboxKubeconfig is the kubeconfig of this user's sandbox where it is the one to look at: DOVETAIL_SANDBOX_DIR names one, or there is no

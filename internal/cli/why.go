@@ -58,8 +58,8 @@ func whyCommand() *cobra.Command {
 			if err != nil {
 				return exit{2, err}
 			}
-			if output != "text" && output != "json" {
-				return exit{2, fmt.Errorf("--output %q: use text or json", output)}
+			if err := checkOutput(output, "text"); err != nil {
+				return err
 			}
 			shown.at("waiting for the controller at %s", server)
 			a, err := askWhy(c.Context(), server, subject)
@@ -109,39 +109,67 @@ func askWhy(ctx context.Context, server, subject string) (*report.Why, error) {
 func askController(ctx context.Context, server, verb, path string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	at, err := url.JoinPath(server, path)
-	if err != nil {
-		return exit{2, fmt.Errorf("--server %q: %w", server, err)}
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		return exit{2, fmt.Errorf("--server %q: %w", server, err)}
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		var e *url.Error
-		if errors.As(err, &e) {
-			err = e.Err // it names the address again
-		}
+	body, err := get(ctx, server, path)
+	var failed *url.Error
+	var refused refusal
+	var usage exit
+	switch {
+	case errors.As(err, &usage):
+		return err
+	case errors.As(err, &refused) && refused.code == http.StatusNotFound && refused.said != "":
+		return errors.New(refused.said)
+	case errors.As(err, &refused):
+		return fmt.Errorf("what answers at %s (--server) is no controller, or can't say: %w", server, err)
+	case errors.As(err, &failed):
+		err = failed.Err // it names the address again
 		if ctx.Err() == nil {
 			err = fmt.Errorf("%w; 'dovetail %s --help' says how to reach one", err, verb)
 		}
 		return fmt.Errorf("ask the controller at %s (--server): %w", server, err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("ask the controller at %s: %w", server, err)
-	}
-	if res.StatusCode != http.StatusOK {
-		said := strings.TrimSpace(string(body))
-		if said == "" || res.StatusCode != http.StatusNotFound {
-			return fmt.Errorf("what answers at %s (--server) is no controller, or can't say: %s", server, strings.TrimSpace(res.Status+" "+said))
-		}
-		return errors.New(said)
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
 		return fmt.Errorf("answer of the controller at %s: %w", server, err)
+	}
+	return nil
+}
+
+// refusal is the answer of a server that has none.
+type refusal struct {
+	code         int    // of HTTP
+	status, said string // the status line; the body
+}
+
+func (r refusal) Error() string { return strings.TrimSpace(r.status + " " + r.said) }
+
+// get is what a Dovetail at an address answers at a path. The error is a refusal where it answers with anything but 200,
+// and an exit where the address can't be one.
+func get(ctx context.Context, server, path string) ([]byte, error) {
+	at, err := url.JoinPath(server, path)
+	if err != nil {
+		return nil, exit{2, fmt.Errorf("--server %q: %w", server, err)}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, exit{2, fmt.Errorf("--server %q: %w", server, err)}
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, answerMost))
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = refusal{res.StatusCode, res.Status, strings.TrimSpace(string(body))}
+	}
+	return body, err
+}
+
+// checkOutput is an error where a value of --output is neither a command's form for people nor json.
+func checkOutput(output, forPeople string) error {
+	if output != forPeople && output != "json" {
+		return exit{2, fmt.Errorf("--output %q: use %s or json", output, forPeople)}
 	}
 	return nil
 }
