@@ -14,9 +14,8 @@ require (
 	github.com/onsi/ginkgo/v2 v2.28.3
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
-	k8s.io/apiextensions-apiserver v0.36.3
+	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.36.3
-	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -99,7 +98,7 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
-	k8s.io/api v0.36.3 // indirect
+	k8s.io/apiextensions-apiserver v0.36.3 // indirect
 	k8s.io/apiserver v0.36.3 // indirect
 	k8s.io/client-go v0.36.3 // indirect
 	k8s.io/cloud-provider v0.36.3 // indirect
@@ -116,6 +115,7 @@ require (
 	sigs.k8s.io/karpenter v1.14.1 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
+	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
 replace github.com/dovetail-sh/dovetail => ../..
