@@ -4,8 +4,6 @@
 package cli
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -155,6 +152,7 @@ type flagRow struct {
 	Given   bool   `json:"given"`
 	Outcome string `json:"outcome"`
 	What    string `json:"what"`
+	Pace    string `json:"pace,omitempty"` // paceMore or paceLess
 }
 
 // groupRow says what became of what a group asks for.
@@ -263,7 +261,7 @@ func (c *conversion) flags(args []string) error {
 				//lint:ignore ST1005 it begins with a name
 				return fmt.Errorf("Cluster Autoscaler's command line: %w", err)
 			}
-			c.rows = append(c.rows, flagRow{d.name, v, given, x.outcome, x.what})
+			c.rows = append(c.rows, flagRow{d.name, v, given, x.outcome, x.what, x.pace})
 		}
 	}
 	return nil
@@ -275,9 +273,9 @@ func (d *caFlag) fate(c *conversion, v string) (fate, error) {
 	case d.convert != nil:
 		return d.convert(c, v)
 	case d.same != "" && alike(d.kind, d.same, v):
-		return fate{sameHere, d.why}, nil
+		return fate{outcome: sameHere, what: d.why}, nil
 	}
-	return fate{d.outcome, d.why}, nil
+	return fate{outcome: d.outcome, what: d.why, pace: d.pace}, nil
 }
 
 // alike says whether two texts are the same value.
@@ -330,7 +328,7 @@ func (c *conversion) translate() error {
 		at := slices.IndexFunc(caFlags, func(d caFlag) bool { return d.name == r.Flag })
 		if d := caFlags[at].deferred; d != nil && r.Given {
 			if x := d(c, r.Value); x.outcome != "" {
-				r.Outcome, r.What = x.outcome, x.what
+				r.Outcome, r.What, r.Pace = x.outcome, x.what, x.pace
 			}
 		}
 	}
@@ -432,63 +430,12 @@ func (c *conversion) json(w io.Writer) error {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	if err := e.Encode(map[string]any{
-		"objects": list, "flags": c.rows, "groups": c.groupRows(), "controller": append([]string{"dovetail", "controller"}, c.controller...), "notes": append([]string{}, c.notes...),
+		"objects": list, "flags": c.rows, "groups": c.groupRows(), "marks": caMarks,
+		"controller": append([]string{"dovetail", "controller"}, c.controller...), "notes": append([]string{}, c.notes...),
 	}); err != nil {
 		return fmt.Errorf("write objects: %w", err)
 	}
 	return nil
-}
-
-func (c *conversion) table(w io.Writer) error {
-	var b bytes.Buffer
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FLAG\tVALUE\tOUTCOME\tWHAT BECAME OF IT")
-	for _, r := range c.rows {
-		v := r.Value
-		if !r.Given {
-			v += " (default)"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Flag, cmp.Or(v, `""`), r.Outcome, r.What)
-	}
-	if rows := c.groupRows(); len(rows) > 0 {
-		_ = t.Flush()
-		fmt.Fprintln(&b)
-		fmt.Fprintln(t, "GROUP\tTAG\tVALUE\tOUTCOME\tWHAT BECAME OF IT")
-		for _, r := range rows {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Group, r.Field, cmp.Or(r.Value, `""`), r.Outcome, r.What)
-		}
-	}
-	_ = t.Flush()
-	counts := map[string]int{}
-	for _, r := range c.rows {
-		counts[r.Outcome]++
-	}
-	var parts []string
-	for _, k := range []string{inObjects, toController, sameHere, noEffect, noMatch} {
-		if counts[k] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[k], k))
-		}
-	}
-	groups := "groups found by their tags"
-	if n := c.count(); n > 0 {
-		groups = counted(n, "group")
-	}
-	fmt.Fprintf(&b, "\n%s in %s; flags: %s\n", groups, counted(len(c.groups), "NodePool"), strings.Join(parts, ", "))
-	fmt.Fprintf(&b, "controller: dovetail controller %s\n", strings.Join(c.controller, " "))
-	for _, n := range c.notes {
-		fmt.Fprintln(&b, "note:", n)
-	}
-	if _, err := b.WriteTo(w); err != nil {
-		return fmt.Errorf("write what became of the flags: %w", err)
-	}
-	return nil
-}
-
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
 }
 
 // count is how many groups are known by name.

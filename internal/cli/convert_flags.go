@@ -46,20 +46,27 @@ type caFlag struct {
 	convert      func(c *conversion, v string) (fate, error)  // by its value
 	deferred     func(c *conversion, v string) (outcome fate) // known only once the pools are there
 	always       bool                                         // say what becomes of the default too
+	pace         string                                       // with outcome: how that compares with Cluster Autoscaler
 }
 
-// fate is what became of a flag: an outcome and a sentence.
-type fate struct{ outcome, what string }
+// How what became of a flag compares with what Cluster Autoscaler does today. Empty: neither of them.
+const (
+	paceMore = "more" // more nodes are launched, or more nodes and pods are disrupted, or sooner
+	paceLess = "less" // fewer, or later
+)
+
+// fate is what became of a flag: an outcome, a sentence, and how that compares with Cluster Autoscaler.
+type fate struct{ outcome, what, pace string }
 
 // forward hands a flag's value over to dovetail controller.
 func forward(to string) func(*conversion, string) (fate, error) {
 	return func(c *conversion, v string) (fate, error) {
 		if v == "" {
-			return fate{sameHere, "empty"}, nil
+			return fate{outcome: sameHere, what: "empty"}, nil
 		}
 		arg := "--" + to + "=" + v
 		c.controller = append(c.controller, arg)
-		return fate{toController, arg}, nil
+		return fate{outcome: toController, what: arg}, nil
 	}
 }
 
@@ -154,7 +161,7 @@ var caFlags = []caFlag{
 			return fate{}, fmt.Errorf("--nodes=%s: %w", v, err)
 		}
 		c.named = append(c.named, g)
-		return fate{inObjects, "NodeGroupClass spec.selectorTerms: name " + g.Name + ", minSize, maxSize"}, nil
+		return fate{outcome: inObjects, what: "NodeGroupClass spec.selectorTerms: name " + g.Name + ", minSize, maxSize"}, nil
 	}},
 	{name: "node-group-auto-discovery", kind: asList, convert: func(c *conversion, v string) (fate, error) {
 		tags, err := kube.ParseDiscovery(v)
@@ -162,12 +169,12 @@ var caFlags = []caFlag{
 			return fate{}, fmt.Errorf("--node-group-auto-discovery=%s: %w", v, err)
 		}
 		c.discovery = append(c.discovery, tags)
-		return fate{inObjects, ""}, nil
+		return fate{outcome: inObjects, what: ""}, nil
 	}, deferred: func(c *conversion, v string) fate {
 		if c.described == nil {
-			return fate{inObjects, "NodeGroupClass spec.selectorTerms: tags; groups that bear taints need a pool each: describe them with --groups"}
+			return fate{outcome: inObjects, what: "NodeGroupClass spec.selectorTerms: tags; groups that bear taints need a pool each: describe them with --groups"}
 		}
-		return fate{inObjects, "a NodeGroupClass and a NodePool for each group that bears the tags; dovetail controller takes the flag too, and keeps them in step"}
+		return fate{outcome: inObjects, what: "a NodeGroupClass and a NodePool for each group that bears the tags; dovetail controller takes the flag too, and keeps them in step"}
 	}},
 	{name: "aws-use-static-instance-list", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "EC2 is asked for instance types"},
 	{name: "clusterapi-cloud-config-authoritative", kind: asBool, def: "false", outcome: noEffect, why: whyOther},
@@ -183,10 +190,10 @@ var caFlags = []caFlag{
 	// The loop, and which pods count.
 	{name: "scan-interval", kind: asDuration, def: "10s", outcome: noMatch, why: "there is no interval: a change is decided on when it comes, after at most --batch-max-duration"},
 	{name: "frequent-loops-enabled", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "a change is decided on when it comes"},
-	{name: "new-pod-scale-up-delay", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, why: "a pod counts when kube-scheduler has found no node for it, however young; nor is annotation pod-scale-up-delay read"},
-	{name: "expendable-pods-priority-cutoff", kind: asInt, def: "-10", always: true, outcome: noMatch, why: "machines are had for pods of any priority, and all of them keep their place when a node goes"},
-	{name: "bypassed-scheduler-names", outcome: noMatch, why: "pods that kube-scheduler has said nothing about for 250ms count anyway; other schedulers' count when they are marked Unschedulable"},
-	{name: "allowed-scheduler-names", outcome: noMatch, why: "pods of every scheduler count that are marked Unschedulable"},
+	{name: "new-pod-scale-up-delay", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, pace: paceMore, why: "a pod counts when kube-scheduler has found no node for it, however young; nor is annotation pod-scale-up-delay read"},
+	{name: "expendable-pods-priority-cutoff", kind: asInt, def: "-10", always: true, outcome: noMatch, pace: paceMore, why: "machines are had for pods of any priority, and all of them keep their place when a node goes"},
+	{name: "bypassed-scheduler-names", outcome: noMatch, pace: paceLess, why: "pods that kube-scheduler has said nothing about for 250ms count anyway; other schedulers' count when they are marked Unschedulable"},
+	{name: "allowed-scheduler-names", outcome: noMatch, pace: paceMore, why: "pods of every scheduler count that are marked Unschedulable"},
 	{name: "scheduler-config-file", outcome: noMatch, why: "give dovetail controller --scheduler-config the same file: of it the default topology spread constraints are kept, no other plugin"},
 	{name: "scheduler-config", outcome: noMatch, why: "give dovetail controller --scheduler-config the same file: of it the default topology spread constraints are kept, no other plugin"},
 	{name: "scheduler-verbosity", kind: asInt, def: "0", outcome: noMatch, why: "no scheduler runs inside"},
@@ -208,16 +215,16 @@ var caFlags = []caFlag{
 	{name: "balance-similar-node-groups", kind: asBool, def: "false", convert: func(c *conversion, v string) (fate, error) {
 		c.settings.Balance = v == "true"
 		if !c.settings.Balance {
-			return fate{sameHere, "a pool for each group"}, nil
+			return fate{outcome: sameHere, what: "a pool for each group"}, nil
 		}
-		return fate{inObjects, "one NodePool for groups alike; NodeGroupClass spec.options.balanceSimilarGroups: true"}, nil
+		return fate{outcome: inObjects, what: "one NodePool for groups alike; NodeGroupClass spec.options.balanceSimilarGroups: true"}, nil
 	}},
 	{name: "balancing-ignore-label", kind: asList, convert: func(c *conversion, v string) (fate, error) {
 		c.settings.BalancingIgnore = append(c.settings.BalancingIgnore, v)
-		return fate{inObjects, "NodeGroupClass spec.options.balancingIgnoreLabels"}, nil
+		return fate{outcome: inObjects, what: "NodeGroupClass spec.options.balancingIgnoreLabels"}, nil
 	}, deferred: func(c *conversion, v string) fate {
 		if !c.settings.Balance {
-			return fate{noEffect, "--balance-similar-node-groups is off"}
+			return fate{outcome: noEffect, what: "--balance-similar-node-groups is off"}
 		}
 		return fate{}
 	}},
@@ -231,14 +238,14 @@ var caFlags = []caFlag{
 			return fate{}, fmt.Errorf("--max-nodes-total=%s: need a count of 0 or more", v)
 		}
 		c.maxNodes = n
-		return fate{sameHere, "no limit"}, nil
+		return fate{outcome: sameHere, what: "no limit"}, nil
 	}, deferred: func(c *conversion, v string) fate {
 		return c.total("nodes", c.maxNodes, strconv.FormatInt(c.maxNodes, 10))
 	}},
 	{name: "cores-total", def: "0:320000", convert: func(c *conversion, v string) (fate, error) {
 		var err error
 		c.maxCores, err = maximum("cores-total", v)
-		return fate{sameHere, "no limit"}, err
+		return fate{outcome: sameHere, what: "no limit"}, err
 	}, deferred: func(c *conversion, v string) fate {
 		if v == "0:320000" {
 			return fate{}
@@ -248,14 +255,14 @@ var caFlags = []caFlag{
 	{name: "memory-total", def: "0:6400000", convert: func(c *conversion, v string) (fate, error) {
 		var err error
 		c.maxMemory, err = maximum("memory-total", v)
-		return fate{sameHere, "no limit"}, err
+		return fate{outcome: sameHere, what: "no limit"}, err
 	}, deferred: func(c *conversion, v string) fate {
 		if v == "0:6400000" {
 			return fate{}
 		}
 		return c.total("memory", c.maxMemory, strconv.FormatInt(c.maxMemory, 10)+"Gi")
 	}},
-	{name: "max-nodes-per-scaleup", kind: asInt, def: "1000", outcome: noMatch, why: "one plan holds all pods; there is no cap"},
+	{name: "max-nodes-per-scaleup", kind: asInt, def: "1000", outcome: noMatch, pace: paceMore, why: "one plan holds all pods; there is no cap"},
 	{name: "max-binpacking-time", kind: asDuration, def: "5m", outcome: noMatch, why: whyWork},
 	{name: "max-nodegroup-binpacking-duration", kind: asDuration, def: "10s", outcome: noMatch, why: whyWork},
 	{name: "fastpath-binpacking-enabled", kind: asBool, def: "false", outcome: noMatch, why: "pods alike are always packed together"},
@@ -270,27 +277,27 @@ var caFlags = []caFlag{
 	{name: "max-node-provision-time", kind: asDuration, def: "15m", convert: func(c *conversion, v string) (fate, error) {
 		c.settings.ProvisionTime, _ = time.ParseDuration(v)
 		if c.settings.ProvisionTime == kube.DefaultGroupSettings().ProvisionTime {
-			return fate{sameHere, "a machine has 15m to become a node"}, nil
+			return fate{outcome: sameHere, what: "a machine has 15m to become a node"}, nil
 		}
-		return fate{inObjects, "NodeGroupClass spec.options.maxNodeProvisionTime: " + v}, nil
+		return fate{outcome: inObjects, what: "NodeGroupClass spec.options.maxNodeProvisionTime: " + v}, nil
 	}},
 	{name: "max-node-startup-time", kind: asDuration, def: "15m", outcome: noMatch, why: "a node that has come stays, and is repaired by its conditions"},
-	{name: "initial-node-group-backoff-duration", kind: asDuration, def: "5m", outcome: noMatch, why: whyBackoff},
-	{name: "max-node-group-backoff-duration", kind: asDuration, def: "30m", outcome: noMatch, why: whyBackoff},
+	{name: "initial-node-group-backoff-duration", kind: asDuration, def: "5m", outcome: noMatch, pace: paceMore, why: whyBackoff},
+	{name: "max-node-group-backoff-duration", kind: asDuration, def: "30m", outcome: noMatch, pace: paceMore, why: whyBackoff},
 	{name: "node-group-backoff-reset-timeout", kind: asDuration, def: "3h", outcome: noMatch, why: whyBackoff},
 	{name: "node-info-cache-expire-time", kind: asDuration, def: "87600h", outcome: noMatch, why: "what a machine will be is read from its group, never from a node that happens to stand"},
 	{name: "startup-taint", kind: asList, convert: convertStartupTaint, deferred: startupTaintFate},
 	{name: "ignore-taint", kind: asList, convert: convertStartupTaint, deferred: startupTaintFate},
 	{name: "startup-taint-prefix", kind: asList, convert: func(c *conversion, v string) (fate, error) {
 		c.settings.StartupPrefixes = append(c.settings.StartupPrefixes, v)
-		return fate{inObjects, "taints with this prefix in tags of the groups go into NodePool spec.template.spec.startupTaints"}, nil
+		return fate{outcome: inObjects, what: "taints with this prefix in tags of the groups go into NodePool spec.template.spec.startupTaints"}, nil
 	}},
 	{name: "status-taint", kind: asList, convert: func(c *conversion, v string) (fate, error) {
 		c.settings.Status = append(c.settings.Status, v)
-		return fate{inObjects, "left out of the pools' taints"}, nil
+		return fate{outcome: inObjects, what: "left out of the pools' taints"}, nil
 	}},
-	{name: "ok-total-unready-count", kind: asInt, def: "3", outcome: noMatch, why: whyUnready},
-	{name: "max-total-unready-percentage", kind: asFloat, def: "45", outcome: noMatch, why: whyUnready},
+	{name: "ok-total-unready-count", kind: asInt, def: "3", outcome: noMatch, pace: paceMore, why: whyUnready},
+	{name: "max-total-unready-percentage", kind: asFloat, def: "45", outcome: noMatch, pace: paceMore, why: whyUnready},
 	{name: "force-delete-unregistered-nodes", kind: asBool, def: "false", outcome: noMatch, why: "a machine that becomes no node within 15m is ended"},
 	{name: "force-delete-failed-nodes", kind: asBool, def: "false", outcome: noMatch, why: "a machine that becomes no node within 15m is ended"},
 
@@ -298,37 +305,37 @@ var caFlags = []caFlag{
 	{name: "scale-down-enabled", kind: asBool, def: "true", convert: func(c *conversion, v string) (fate, error) {
 		c.settings.ScaleDown = v == "true"
 		if c.settings.ScaleDown {
-			return fate{sameHere, "consolidation is on"}, nil
+			return fate{outcome: sameHere, what: "consolidation is on"}, nil
 		}
-		return fate{inObjects, "NodePool spec.disruption.consolidateAfter: Never"}, nil
+		return fate{outcome: inObjects, what: "NodePool spec.disruption.consolidateAfter: Never"}, nil
 	}},
-	{name: "scale-down-unready-enabled", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "nodes that are not ready are replaced"},
+	{name: "scale-down-unready-enabled", kind: asBool, def: "true", same: "true", outcome: noMatch, pace: paceMore, why: "nodes that are not ready are replaced"},
 	{name: "scale-down-utilization-threshold", kind: asFloat, def: "0.5", always: true, convert: func(c *conversion, v string) (fate, error) {
 		n, err := share("scale-down-utilization-threshold", v)
 		c.settings.UtilizationPercent = n
-		return fate{inObjects, fmt.Sprintf("NodeGroupClass spec.options.utilizationThresholdPercent: %d", n)}, err
+		return fate{outcome: inObjects, what: fmt.Sprintf("NodeGroupClass spec.options.utilizationThresholdPercent: %d", n)}, err
 	}},
 	{name: "scale-down-gpu-utilization-threshold", kind: asFloat, def: "0.5", always: true, convert: func(c *conversion, v string) (fate, error) {
 		n, err := share("scale-down-gpu-utilization-threshold", v)
 		c.settings.GPUPercent = n
-		return fate{inObjects, fmt.Sprintf("NodeGroupClass spec.options.gpuUtilizationThresholdPercent: %d", n)}, err
+		return fate{outcome: inObjects, what: fmt.Sprintf("NodeGroupClass spec.options.gpuUtilizationThresholdPercent: %d", n)}, err
 	}},
 	{name: "scale-down-unneeded-time", kind: asDuration, def: "10m", always: true, convert: func(c *conversion, v string) (fate, error) {
 		c.settings.UnneededTime, _ = time.ParseDuration(v)
-		return fate{inObjects, "NodePool spec.disruption.consolidateAfter: " + v + ", from when its last pod came or went"}, nil
+		return fate{outcome: inObjects, what: "NodePool spec.disruption.consolidateAfter: " + v + ", from when its last pod came or went"}, nil
 	}, deferred: func(c *conversion, v string) fate {
 		if !c.settings.ScaleDown {
-			return fate{noEffect, "--scale-down-enabled is off"}
+			return fate{outcome: noEffect, what: "--scale-down-enabled is off"}
 		}
 		return fate{}
 	}},
 	{name: "scale-down-unready-time", kind: asDuration, def: "20m", always: true, convert: func(c *conversion, v string) (fate, error) {
 		c.settings.UnreadyTime, _ = time.ParseDuration(v)
-		return fate{inObjects, "NodeGroupClass spec.options.unreadyTime: " + v}, nil
+		return fate{outcome: inObjects, what: "NodeGroupClass spec.options.unreadyTime: " + v}, nil
 	}},
-	{name: "scale-down-delay-after-add", kind: asDuration, def: "10m", always: true, outcome: noMatch, why: whyCooldown},
-	{name: "scale-down-delay-after-delete", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, why: whyCooldown},
-	{name: "scale-down-delay-after-failure", kind: asDuration, def: "3m", outcome: noMatch, why: whyCooldown},
+	{name: "scale-down-delay-after-add", kind: asDuration, def: "10m", always: true, outcome: noMatch, pace: paceMore, why: whyCooldown},
+	{name: "scale-down-delay-after-delete", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, pace: paceMore, why: whyCooldown},
+	{name: "scale-down-delay-after-failure", kind: asDuration, def: "3m", outcome: noMatch, pace: paceMore, why: whyCooldown},
 	{name: "scale-down-delay-type-local", kind: asBool, def: "false", outcome: noMatch, why: whyCooldown},
 	{name: "scale-down-simulation-timeout", kind: asDuration, def: "30s", outcome: noMatch, why: whyWork},
 	{name: "unremovable-node-recheck-timeout", kind: asDuration, def: "5m", outcome: noMatch, why: whyMoves},
@@ -341,32 +348,32 @@ var caFlags = []caFlag{
 	{name: "max-drain-parallelism", kind: asInt, def: "1", always: true, convert: func(c *conversion, v string) (fate, error) {
 		return c.parallel("max-drain-parallelism", v, &c.settings.MaxDrain, "NodePool spec.disruption.budgets: nodes "+v+" for reason Underutilized, for each pool rather than the cluster")
 	}},
-	{name: "max-graceful-termination-sec", kind: asInt, def: "600", outcome: noMatch, why: "each pod has its own grace period; spec.template.spec.terminationGracePeriod bounds a whole drain, but ends pods that a PodDisruptionBudget protects, so it is not set"},
+	{name: "max-graceful-termination-sec", kind: asInt, def: "600", outcome: noMatch, pace: paceLess, why: "each pod has its own grace period; spec.template.spec.terminationGracePeriod bounds a whole drain, but ends pods that a PodDisruptionBudget protects, so it is not set"},
 	{name: "drain-priority-config", outcome: noMatch, why: "pods go in four tiers: workloads before critical ones, in each those of DaemonSets last"},
 	{name: "max-pod-eviction-time", kind: asDuration, def: "2m", outcome: noMatch, why: "an eviction that is refused is tried again; a node goes only where its pods' homes are there"},
-	{name: "node-deletion-delay-timeout", kind: asDuration, def: "2m", outcome: noMatch, why: "annotations delay-deletion.cluster-autoscaler.kubernetes.io are not read; a finalizer on the NodeClaim does the same"},
+	{name: "node-deletion-delay-timeout", kind: asDuration, def: "2m", outcome: noMatch, pace: paceMore, why: "annotations delay-deletion.cluster-autoscaler.kubernetes.io are not read; a finalizer on the NodeClaim does the same"},
 	{name: "node-deletion-batcher-interval", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, why: "a machine is ended when its pods are gone"},
 	{name: "node-delete-delay-after-taint", kind: asDuration, def: "5s", same: "5s", outcome: noMatch, why: "it is 5s"},
 	{name: "dynamic-node-delete-delay-after-taint-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "it is 5s"},
 	{name: "cordon-node-before-terminating", kind: asBool, def: "true", outcome: noMatch, why: "a node that goes is tainted karpenter.sh/disrupted:NoSchedule instead"},
 	{name: "daemonset-eviction-for-occupied-nodes", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "pods of DaemonSets are evicted last, unless they tolerate karpenter.sh/disrupted"},
-	{name: "daemonset-eviction-for-empty-nodes", kind: asBool, def: "false", same: "true", outcome: noMatch, why: "pods of DaemonSets are evicted last, unless they tolerate karpenter.sh/disrupted"},
+	{name: "daemonset-eviction-for-empty-nodes", kind: asBool, def: "false", same: "true", outcome: noMatch, pace: paceMore, why: "pods of DaemonSets are evicted last, unless they tolerate karpenter.sh/disrupted"},
 	{name: "max-bulk-soft-taint-count", kind: asInt, def: "10", outcome: noMatch, why: "candidates are not tainted; what goes is a condition of its NodeClaim"},
 	{name: "max-bulk-soft-taint-time", kind: asDuration, def: "3s", outcome: noMatch, why: "candidates are not tainted; what goes is a condition of its NodeClaim"},
 	{name: "node-deletion-candidate-ttl", kind: asDuration, def: "0s", outcome: noMatch, why: "times count from what the API server keeps, so a restart loses none"},
 	{name: "ignore-daemonsets-utilization", kind: asBool, def: "false", convert: func(c *conversion, v string) (fate, error) {
 		c.settings.IgnoreDaemonSets = v == "true"
 		if !c.settings.IgnoreDaemonSets {
-			return fate{sameHere, "pods of DaemonSets count"}, nil
+			return fate{outcome: sameHere, what: "pods of DaemonSets count"}, nil
 		}
-		return fate{inObjects, "NodeGroupClass spec.options.ignoreDaemonSetsUtilization: true"}, nil
+		return fate{outcome: inObjects, what: "NodeGroupClass spec.options.ignoreDaemonSetsUtilization: true"}, nil
 	}},
-	{name: "ignore-mirror-pods-utilization", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "static pods count"},
-	{name: "skip-nodes-with-system-pods", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, why: "pods of kube-system move like any other; " + whyStanding},
-	{name: "blocking-system-pod-distruption-timeout", kind: asDuration, def: "1h", outcome: noMatch, why: "pods of kube-system move like any other; " + whyStanding},
-	{name: "skip-nodes-with-local-storage", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, why: "pods with emptyDir or hostPath move like any other; " + whyStanding},
-	{name: "skip-nodes-with-custom-controller-pods", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, why: "pods of any controller move; " + whyStanding},
-	{name: "min-replica-count", kind: asInt, def: "0", same: "0", outcome: noMatch, why: "a PodDisruptionBudget says how many must be there"},
+	{name: "ignore-mirror-pods-utilization", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceLess, why: "static pods count"},
+	{name: "skip-nodes-with-system-pods", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, pace: paceMore, why: "pods of kube-system move like any other; " + whyStanding},
+	{name: "blocking-system-pod-distruption-timeout", kind: asDuration, def: "1h", outcome: noMatch, pace: paceMore, why: "pods of kube-system move like any other; " + whyStanding},
+	{name: "skip-nodes-with-local-storage", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, pace: paceMore, why: "pods with emptyDir or hostPath move like any other; " + whyStanding},
+	{name: "skip-nodes-with-custom-controller-pods", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, pace: paceMore, why: "pods of any controller move; " + whyStanding},
+	{name: "min-replica-count", kind: asInt, def: "0", same: "0", outcome: noMatch, pace: paceMore, why: "a PodDisruptionBudget says how many must be there"},
 	{name: "node-removal-latency-tracking-enabled", kind: asBool, def: "false", outcome: noMatch, why: "metrics of disruption are always there"},
 	{name: "max-node-skip-eval-time-tracker-enabled", kind: asBool, def: "false", outcome: noMatch, why: "metrics of disruption are always there"},
 	{name: "scale-down-non-empty-candidates-count", kind: asInt, def: "30", outcome: noEffect, why: whyDead},
@@ -374,7 +381,7 @@ var caFlags = []caFlag{
 	{name: "scale-down-candidates-pool-min-count", kind: asInt, def: "50", outcome: noEffect, why: whyDead},
 
 	// Objects of Cluster Autoscaler's own.
-	{name: "enable-provisioning-requests", kind: asBool, def: "false", same: "false", outcome: noMatch, why: whyRequests},
+	{name: "enable-provisioning-requests", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceLess, why: whyRequests},
 	{name: "check-capacity-batch-processing", kind: asBool, def: "false", same: "false", outcome: noMatch, why: whyRequests},
 	{name: "check-capacity-provisioning-request-max-batch-size", kind: asInt, def: "10", outcome: noMatch, why: whyRequests},
 	{name: "check-capacity-provisioning-request-batch-timebox", kind: asDuration, def: "10s", outcome: noMatch, why: whyRequests},
@@ -382,10 +389,10 @@ var caFlags = []caFlag{
 	{name: "provisioning-request-initial-backoff-time", kind: asDuration, def: "1m", outcome: noMatch, why: whyRequests},
 	{name: "provisioning-request-max-backoff-time", kind: asDuration, def: "10m", outcome: noMatch, why: whyRequests},
 	{name: "provisioning-request-max-backoff-cache-size", kind: asInt, def: "1000", outcome: noMatch, why: whyRequests},
-	{name: "capacity-buffer-controller-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: whyBuffers},
-	{name: "capacity-buffer-pod-injection-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: whyBuffers},
+	{name: "capacity-buffer-controller-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceLess, why: whyBuffers},
+	{name: "capacity-buffer-pod-injection-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceLess, why: whyBuffers},
 	{name: "capacity-buffer-pod-dry-run-enabled", kind: asBool, def: "true", outcome: noMatch, why: whyBuffers},
-	{name: "capacity-quotas-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "CapacityQuotas are not served; a NodePool has spec.limits"},
+	{name: "capacity-quotas-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceMore, why: "CapacityQuotas are not served; a NodePool has spec.limits"},
 
 	// Gone from Cluster Autoscaler, still on many command lines.
 	{name: "node-autoprovisioning-enabled", kind: asBool, def: "false", outcome: noEffect, why: whyOther},
@@ -404,16 +411,16 @@ func startupTaintFate(c *conversion, v string) fate {
 	for _, g := range c.groups {
 		for _, t := range g.Pool.Spec.Template.Spec.StartupTaints {
 			if t.Key == v {
-				return fate{inObjects, "NodePool spec.template.spec.startupTaints, where the group's tags have the taint"}
+				return fate{outcome: inObjects, what: "NodePool spec.template.spec.startupTaints, where the group's tags have the taint"}
 			}
 		}
 	}
-	return fate{sameHere, "no group's tags have this taint, so no pool does; a node that comes with it is waited for"}
+	return fate{outcome: sameHere, what: "no group's tags have this taint, so no pool does; a node that comes with it is waited for"}
 }
 
 func convertExpander(c *conversion, v string) (fate, error) {
 	if !c.given["expander"] {
-		return fate{noMatch, "not asked for: price, the cheapest group is taken; give --expander=least-waste to keep Cluster Autoscaler's default"}, nil
+		return fate{outcome: noMatch, what: "not asked for: price, the cheapest group is taken; give --expander=least-waste to keep Cluster Autoscaler's default"}, nil
 	}
 	c.settings.Expanders = nil
 	what := fate{outcome: inObjects}
@@ -477,14 +484,18 @@ func maximum(flag, v string) (int64, error) {
 // parallel turns a limit on what goes at once into a budget, where it was asked for.
 func (c *conversion) parallel(flag, v string, into *int, what string) (fate, error) {
 	if !c.given[flag] {
-		return fate{noMatch, "not asked for: a tenth of a pool at once; give the flag for a count"}, nil
+		one := fate{outcome: noMatch, what: "not set: up to 10 % of a NodePool's nodes are removed at once; set the flag for a fixed number"}
+		if flag == "max-drain-parallelism" { // Cluster Autoscaler drains one node of the cluster at a time
+			one.pace = paceMore
+		}
+		return one, nil
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 {
 		return fate{}, fmt.Errorf("--%s=%s: need a count of 1 or more", flag, v)
 	}
 	*into = n
-	return fate{inObjects, what}, nil
+	return fate{outcome: inObjects, what: what}, nil
 }
 
 // total bounds the cluster where it has one pool.
@@ -493,9 +504,9 @@ func (c *conversion) total(resource string, limit int64, text string) fate {
 		return fate{}
 	}
 	if len(c.groups) != 1 {
-		return fate{noMatch, fmt.Sprintf("no limit holds over several pools (there are %d); give NodePools spec.limits.%s that sum up to it", len(c.groups), resource)}
+		return fate{outcome: noMatch, what: fmt.Sprintf("no limit holds over several pools (there are %d); give NodePools spec.limits.%s that sum up to it", len(c.groups), resource)}
 	}
-	return fate{inObjects, "NodePool spec.limits." + resource + ": " + text + ", of the pool's own machines"}
+	return fate{outcome: inObjects, what: "NodePool spec.limits." + resource + ": " + text + ", of the pool's own machines"}
 }
 
 // rawValue keeps what a flag was given as, once it can be read.

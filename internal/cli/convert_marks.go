@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+// caMark is an annotation, a label, a taint, a tag or an object by which Cluster Autoscaler is told something, or tells
+// something, beside its flags.
+type caMark struct {
+	Name    string `json:"name"`
+	On      string `json:"on"`      // the kind of object that has it
+	Outcome string `json:"outcome"` // as of a flag
+	What    string `json:"what"`    // what Dovetail does about it
+}
+
+const (
+	whyRequested  = "ProvisioningRequests are not served: such a pod gets a node as soon as kube-scheduler finds none for it"
+	whyElsewhere  = "of another cloud provider than AWS"
+	whyDelaying   = "the node goes when its pods are gone; a finalizer of yours on its NodeClaim delays that in the same way"
+	whyDaemonSets = "pods of DaemonSets are evicted after the others, unless they tolerate karpenter.sh/disrupted: give them that toleration to keep them until the node ends"
+)
+
+// caMarks are all of them, by kind of object.
+var caMarks = []caMark{
+	{"cluster-autoscaler.kubernetes.io/safe-to-evict: true", "Pod", sameHere, "it may be evicted for consolidation though it has no controller"},
+	{"cluster-autoscaler.kubernetes.io/safe-to-evict: false", "Pod", sameHere, "its node is not consolidated"},
+	{"cluster-autoscaler.kubernetes.io/safe-to-evict: on-completion", "Pod", sameHere, "its node is not consolidated before the pod has ended"},
+	{"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes", "Pod", noMatch, "pods with local volumes are evicted like any other; to keep one, annotate it with cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\""},
+	{"cluster-autoscaler.kubernetes.io/pod-scale-up-delay", "Pod", noMatch, "a pod gets a node as soon as kube-scheduler finds none for it; a scheduling gate on the pod delays it"},
+	{"cluster-autoscaler.kubernetes.io/enable-ds-eviction", "Pod of a DaemonSet", noMatch, whyDaemonSets},
+	{"autoscaling.x-k8s.io/consume-provisioning-request", "Pod", noMatch, whyRequested},
+	{"autoscaling.x-k8s.io/provisioning-class-name", "Pod", noMatch, whyRequested},
+	{"cluster-autoscaler.kubernetes.io/consume-provisioning-request", "Pod", noMatch, whyRequested},
+	{"cluster-autoscaler.kubernetes.io/provisioning-class-name", "Pod", noMatch, whyRequested},
+
+	{"cluster-autoscaler.kubernetes.io/scale-down-disabled", "Node", sameHere, "the node is not disrupted, unless it has expired or is unhealthy"},
+	{"delay-deletion.cluster-autoscaler.kubernetes.io/", "Node", noMatch, whyDelaying},
+	{"cluster-autoscaler.k8s.io/upcoming-node", "Node", noEffect, "it is on nodes that Cluster Autoscaler imagines, never on one in the API server"},
+	{"cluster-autoscaler.kubernetes.io/template-node", "Node", noEffect, "it is on nodes that Cluster Autoscaler imagines, never on one in the API server"},
+	{"ToBeDeletedByClusterAutoscaler", "Node", noMatch, "a node that has this taint takes no new pods, as the taint says; take it off the nodes that Cluster Autoscaler left it on, with: kubectl taint nodes --all ToBeDeletedByClusterAutoscaler-"},
+	{"DeletionCandidateOfClusterAutoscaler", "Node", noMatch, "kube-scheduler avoids a node with this taint; take it off the nodes that Cluster Autoscaler left it on, with: kubectl taint nodes --all DeletionCandidateOfClusterAutoscaler-"},
+	{"startup-taint.cluster-autoscaler.kubernetes.io/", "Node", sameHere, "a node that comes with such a taint is waited for; one that a tag tells is in the pool's startupTaints"},
+	{"ignore-taint.cluster-autoscaler.kubernetes.io/", "Node", sameHere, "a node that comes with such a taint is waited for; one that a tag tells is in the pool's startupTaints"},
+	{"status-taint.cluster-autoscaler.kubernetes.io/", "Node", sameHere, "such a taint of a tag is left out of the pool"},
+
+	{"k8s.io/cluster-autoscaler/enabled", "Auto Scaling group", sameHere, "--node-group-auto-discovery finds the group by it"},
+	{"k8s.io/cluster-autoscaler/<cluster>", "Auto Scaling group", sameHere, "--node-group-auto-discovery finds the group by it"},
+	{"k8s.io/cluster-autoscaler/node-template/label/", "Auto Scaling group", inObjects, "labels of the NodePool"},
+	{"k8s.io/cluster-autoscaler/node-template/taint/", "Auto Scaling group", inObjects, "taints of the NodePool"},
+	{"k8s.io/cluster-autoscaler/node-template/resources/", "Auto Scaling group", inObjects, "read from the group by the NodeGroupClass"},
+	{"k8s.io/cluster-autoscaler/node-template/autoscaling-options/", "Auto Scaling group", inObjects, "options of the NodeGroupClass, consolidateAfter of the NodePool"},
+	{"eks:cluster-name", "Auto Scaling group", noMatch, "labels and taints of an EKS managed node group are not asked for: give its group the tags k8s.io/cluster-autoscaler/node-template/label/… and …/taint/…"},
+	{"eks:nodegroup-name", "Auto Scaling group", noMatch, "labels and taints of an EKS managed node group are not asked for: give its group the tags k8s.io/cluster-autoscaler/node-template/label/… and …/taint/…"},
+
+	{"cluster-autoscaler-priority-expander", "ConfigMap", inObjects, "NodePool spec.weight; dovetail controller follows it with --node-group-defaults=--expander=priority"},
+	{"cluster-autoscaler-status", "ConfigMap", noMatch, "nobody writes it: status is in NodePools, NodeGroupClasses and NodeClaims, and kubectl get nodegroupclasses shows each group"},
+	{"cluster-autoscaler.kubernetes.io/last-updated", "ConfigMap", noMatch, "it is on the ConfigMap cluster-autoscaler-status, which nobody writes: read the conditions of NodeGroupClasses"},
+
+	{"ProvisioningRequest", "autoscaling.x-k8s.io", noMatch, whyRequests + ": create the pods, and nodes are launched for all of them in one plan"},
+	{"CapacityBuffer", "autoscaling.x-k8s.io", noMatch, whyBuffers + ": run pods of low priority in their place"},
+	{"CapacityQuota", "autoscaling.x-k8s.io", noMatch, "CapacityQuotas are not served: give each NodePool spec.limits"},
+
+	{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size", "Cluster API", noEffect, whyElsewhere},
+	{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size", "Cluster API", noEffect, whyElsewhere},
+	{"cluster.x-k8s.io/autoscaling-options-", "Cluster API", noEffect, whyElsewhere},
+	{"capacity.cluster-autoscaler.kubernetes.io/", "Cluster API", noEffect, whyElsewhere},
+	{"cluster-autoscaler.kwok.nodegroup/", "Node", noEffect, whyElsewhere},
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/kube"
+)
+
+// TestConvertCoversClusterAutoscaler holds what convert knows against testdata/cluster_autoscaler.tsv, which lists all
+// that Cluster Autoscaler on AWS is told by: each flag with its default, and each annotation, label, taint, tag and
+// object. Each has the same effect, or a sentence says what differs; none is passed over. It logs how many of each.
+func TestConvertCoversClusterAutoscaler(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "cluster_autoscaler.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, marks := map[string]int{}, map[string]int{}
+	named := map[string]bool{}
+	for line := range strings.Lines(string(raw)) {
+		kind, rest, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+		name, def, _ := strings.Cut(rest, "\t")
+		named[kind+" "+name] = true
+		switch kind {
+		case "flag":
+			flags[checkFlag(t, name, def)]++
+		case "mark":
+			at := slices.IndexFunc(caMarks, func(m caMark) bool { return m.Name == name })
+			if at < 0 {
+				t.Errorf("%s is not in caMarks", name)
+				continue
+			}
+			if m := caMarks[at]; m.What == "" || m.On == "" || !slices.Contains([]string{inObjects, sameHere, noEffect, noMatch}, m.Outcome) {
+				t.Errorf("%s: nothing is said: %+v", name, m)
+			}
+			marks[caMarks[at].Outcome]++
+		default:
+			t.Errorf("line %q: neither flag nor mark", line)
+		}
+	}
+	for _, m := range caMarks {
+		if !named["mark "+m.Name] {
+			t.Errorf("%s is in caMarks, and not in the list", m.Name)
+		}
+	}
+	if len(flags) == 0 || len(marks) == 0 {
+		t.Fatal("the list is empty")
+	}
+	t.Logf("flags at their defaults: %v", flags)
+	t.Logf("annotations, labels, taints, tags, objects: %v", marks)
+}
+
+// checkFlag gives convert one flag with Cluster Autoscaler's default, and returns the outcome.
+func checkFlag(t *testing.T, name, def string) string {
+	t.Helper()
+	at := slices.IndexFunc(caFlags, func(d caFlag) bool { return d.name == name })
+	if at < 0 {
+		t.Errorf("--%s is not in caFlags", name)
+		return ""
+	}
+	if have := caFlags[at].def; have != def {
+		t.Errorf("--%s: default %q, want %q", name, have, def)
+	}
+	if name == "cloud-provider" {
+		def = "aws"
+	}
+	line := []string{"--nodes=0:3:workers", "--" + name + "=" + def}
+	if def == "" && (name == "nodes" || name == "node-group-auto-discovery") {
+		line = line[:1]
+	}
+	c := &conversion{settings: kube.DefaultGroupSettings(), given: map[string]bool{}}
+	if err := c.flags(line); err != nil {
+		t.Errorf("--%s=%s: %v", name, def, err)
+		return ""
+	}
+	if err := c.translate(); err != nil {
+		t.Errorf("--%s=%s: %v", name, def, err)
+		return ""
+	}
+	for _, r := range c.rows {
+		if r.Flag == name {
+			if len(r.What) < 2 {
+				t.Errorf("--%s=%s: nothing is said: %+v", name, def, r)
+			}
+			return r.Outcome
+		}
+	}
+	if name != "nodes" && name != "node-group-auto-discovery" {
+		t.Errorf("--%s=%s: not in what is said", name, def)
+	}
+	return "not given"
+}
+
+// TestConvertOnNarrowTerminals: no line is wider than the terminal, unless it is one word.
+func TestConvertOnNarrowTerminals(t *testing.T) {
+	rows := []row{
+		{[]string{"scale-down-delay-after-add", "10m (default)"}, noMatch, strings.Repeat("a sentence of several words ", 20)},
+		{[]string{"cluster-name", "prod"}, toController, "--cluster-name=prod"},
+	}
+	for _, width := range []int{40, 80, 100} {
+		var b bytes.Buffer
+		writeRows(&b, width, []string{"FLAG", "VALUE"}, rows)
+		for line := range strings.Lines(b.String()) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > width {
+				t.Errorf("%d columns: %d in %q", width, n, line)
+			}
+		}
+		if !strings.Contains(b.String(), "--cluster-name=prod") {
+			t.Errorf("%d columns: lost a row", width)
+		}
+	}
+}
