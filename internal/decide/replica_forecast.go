@@ -18,8 +18,9 @@ import (
 
 // Room that a workload has left is not free for ever: an autoscaler takes it again in some minutes, people each
 // morning. What giving its machines back saves ends then; so does what moving its pods saves when it shrinks. So the
-// number of each workload's pods is remembered, and from how long it stayed below or above a level before follows when
-// it is expected to cross it again. Nothing else about consolidation depends on what happened before.
+// number of each workload's pods is remembered. From how long it stayed below or above a level before follows when it
+// is expected to cross it again; for levels that it never came back to, how often it has changed lately says how long
+// its present one lasts (changeRate). Nothing else about consolidation depends on what happened before.
 
 // replicaForecast is how many pods workloads had, and when they are expected to grow and to shrink.
 type replicaForecast struct {
@@ -130,18 +131,27 @@ func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHi
 	return out
 }
 
-// addTo tells a search when workloads are expected to grow and to shrink within so long.
+// addTo tells a search when workloads are expected to grow and to shrink within so long, and has the next one look
+// again when the first of these times has become twice as long or is over.
 func (rf *replicaForecast) addTo(in *disrupt.Input, within time.Duration) {
 	falls := map[model.Workload][]disrupt.ScaleDown{}
 	var key []string
 	note := func(w model.Workload, what string, c crossing) {
-		key = append(key, fmt.Sprintf("%s %s %d %d", w, what, c.pods, bits.Len(uint(c.in/time.Minute))))
+		minutes := bits.Len(uint(c.in / time.Minute))
+		key = append(key, fmt.Sprintf("%s %s %d %d", w, what, c.pods, minutes))
+		stayed := rf.now.Sub(rf.mem.replicas[w].changedAt())
+		if c.irregular { // when it has stayed so long as would be said to be longer
+			rf.wakeAt(rf.now.Add(max(time.Minute<<minutes-stayed, replicaSampleEvery)))
+		} else { // see timeUntil
+			rf.wakeAt(rf.now.Add(c.in + (stayed+c.in)/4 + 2*replicaSampleEvery))
+		}
 	}
 	for w, h := range rf.mem.replicas {
 		pods := 0
 		for _, c := range h.rises(rf.now) {
 			if c.in < within && c.pods > pods {
-				in.ScaleUps = append(in.ScaleUps, disrupt.ScaleUp{Workload: w.String(), After: c.in, Pods: c.pods - pods, Requests: h.requests})
+				in.ScaleUps = append(in.ScaleUps, disrupt.ScaleUp{Workload: w.String(), After: c.in, Pods: c.pods - pods, Requests: h.requests,
+					Irregular: c.irregular})
 				pods = c.pods
 				note(w, "rises", c)
 			}
@@ -170,44 +180,53 @@ func (rf *replicaForecast) addTo(in *disrupt.Input, within time.Duration) {
 
 // crossing says that so many pods more, or fewer, than now are expected after so long.
 type crossing struct {
-	in   time.Duration
-	pods int
+	in        time.Duration
+	pods      int
+	irregular bool // by how often the workload changes, see changeRate
 }
 
 // pods is how many there are now.
 func (h *replicaHistory) pods() int { return h.changes[len(h.changes)-1].pods }
 
-// rises is when a workload is expected to have one pod more than now, two, four and so on, as far as it ever had them,
-// soonest first.
+// rises is when a workload is expected to have one pod more than now, two, four and so on, as far as it ever had them
+// or rises lately, soonest first.
 func (h *replicaHistory) rises(now time.Time) []crossing {
 	most := 0
 	for _, c := range h.changes {
 		most = max(most, c.pods)
 	}
-	return crossings(most-h.pods(), func(k int) (time.Duration, bool) {
+	out := crossings(most-h.pods(), func(k int) (time.Duration, bool) {
 		level := h.pods() + k
 		return h.timeUntil(now, func(pods int) bool { return pods >= level })
 	})
+	if r, ok := h.changeRate(now); ok {
+		out = r.withNextChange(out, r.pods)
+	}
+	return out
 }
 
 // drops is when a workload is expected to have one pod fewer than now, two, four and so on, as far as it ever had so
-// few, soonest first.
+// few or falls lately, soonest first.
 func (h *replicaHistory) drops(now time.Time) []crossing {
 	least := h.pods()
 	for _, c := range h.changes {
 		least = min(least, c.pods)
 	}
-	return crossings(h.pods()-least, func(k int) (time.Duration, bool) {
+	out := crossings(h.pods()-least, func(k int) (time.Duration, bool) {
 		level := h.pods() - k
 		return h.timeUntil(now, func(pods int) bool { return pods <= level })
 	})
+	if r, ok := h.changeRate(now); ok {
+		out = r.withNextChange(out, min(r.pods, h.pods()))
+	}
+	return out
 }
 
 // crossings asks for one pod, two, four and so on up to a distance, and lists what is expected, soonest first.
 func crossings(distance int, until func(pods int) (time.Duration, bool)) (out []crossing) {
 	for k := 1; k <= distance; {
 		if in, ok := until(k); ok {
-			out = append(out, crossing{in, k})
+			out = append(out, crossing{in: in, pods: k})
 		}
 		if k == distance {
 			break

@@ -11,20 +11,25 @@ import (
 )
 
 // TestCrossings: a workload is expected to cross a level after the time that it took before, where it crossed it often enough and mostly took longer
-// than this time so far.
+// than this time so far; and one further away, marked ~, at the rate of its last four changes.
 func TestCrossings(t *testing.T) {
 	begin := time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct{ about, changes, at, rises, drops string }{
 		{"never changed", "0s:10", "1h", "", ""},
 		{"fell for the first time", "0s:10 5m:4", "6m", "", ""},
 		{"came back once only: that may be chance", "0s:10 5m:4 10m:10 15m:4", "16m", "", ""},
-		{"came back after five minutes twice: all are expected four minutes from now", "0s:10 5m:4 10m:10 15m:4 20m:10 25m:4", "26m", "1,2,4,6 in 4m0s", ""},
-		{"hardly longer than before: any time now", "0s:10 5m:4 10m:10 15m:4 20m:10 25m:4", "31m", "1,2,4,6 in 0s", ""},
-		{"this time it has lasted longer by more than a quarter", "0s:10 5m:4 10m:10 15m:4 20m:10 25m:4", "31m17s", "", ""},
-		{"an autoscaler that goes up and down by two soon and by six later", "0s:4 1m:2 2m:4 3m:2 4m:10 5m:2 6m:4 7m:2 10m:10 11m:2", "11m30s", "1,2 in 30s 4,8 in 4m30s", ""},
-		{"each noon: half an hour before", "0h:5 0h1m:50 1h:5 24h:50 25h:5 48h:50 49h:5", "71h30m", "1,2,4,8,16,32,45 in 30m0s", ""},
+		{"came back after five minutes twice: all are expected four minutes from now", "0s:10 5m:4 10m:10 15m:4 20m:10 25m:4", "26m", "1,2,4,6 in 4m0s", "4~ in 5m20s"},
+		{"hardly longer than before: any time now", "0s:10 5m:4 10m:10 15m:4 20m:10 25m:4", "31m", "1,2,4,6 in 0s", "4~ in 7m0s"},
+		{"this time it has lasted longer by more than a quarter", "0s:10 5m:4 10m:10 15m:4 20m:10 25m:4", "31m18s", "6~ in 7m6s", "4~ in 7m6s"},
+		{"an autoscaler that goes up and down by two soon and by six later", "0s:4 1m:2 2m:4 3m:2 4m:10 5m:2 6m:4 7m:2 10m:10 11m:2", "11m30s", "1,2 in 30s 4,8 in 4m30s", "2~ in 1m50s"},
+		{"each noon: half an hour before", "0h:5 0h1m:50 1h:5 24h:50 25h:5 48h:50 49h:5", "71h30m", "1,2,4,8,16,32,45 in 30m0s", "5~ in 22h30m0s"},
 		{"deleted and made again", "0s:8 1m:0 2m:8 10m:0 11m:8 20m:0", "20m15s", "1,2,4,8 in 45s", ""},
-		{"a job each hour that lasts ten minutes", "0h:2 1h:9 1h10m:2 2h:9 2h10m:2 3h:9 3h10m:2 4h:9", "4h4m", "", "1,2,4,7 in 6m0s"},
+		{"a job each hour that lasts ten minutes", "0h:2 1h:9 1h10m:2 2h:9 2h10m:2 3h:9 3h10m:2 4h:9", "4h4m", "7~ in 38m0s", "1,2,4,7 in 6m0s"},
+		{"a fourth change", "0s:10 5m:4 6m:10 7m:5 8m:9", "8m30s", "6~ in 1m10s", "6~ in 1m10s"},
+		{"no more than all its pods", "0s:10 5m:4 6m:10 7m:5 8m:1", "8m30s", "6~ in 1m10s", "1~ in 1m10s"},
+		{"still for as long as these took, and longer", "0s:10 5m:4 6m:10 7m:5 8m:9", "13m", "6~ in 5m0s", "6~ in 5m0s"},
+		{"pods made one by one: one change", "0s:1 5m:2 5m4s:3 5m8s:5 5m12s:7", "6m", "", ""},
+		{"a rollout that comes to as many pods again: no change", "0s:8 1m:4 2m:8 3m:4 10m:3 10m5s:2 10m9s:4", "11m", "", ""},
 		{"nothing is known of what was before the first change", "0s:3 5m:10 10m:3", "11m", "", ""},
 	} {
 		h := &replicaHistory{}
@@ -50,10 +55,11 @@ func TestCrossings(t *testing.T) {
 func tellCrossings(list []crossing) string {
 	var out []string
 	for i, c := range list {
+		mark := map[bool]string{true: "~"}[c.irregular]
 		if i > 0 && list[i-1].in == c.in {
-			out[len(out)-1] = strings.Replace(out[len(out)-1], " in", fmt.Sprintf(",%d in", c.pods), 1)
+			out[len(out)-1] = strings.Replace(out[len(out)-1], " in", fmt.Sprintf(",%d%s in", c.pods, mark), 1)
 		} else {
-			out = append(out, fmt.Sprintf("%d in %s", c.pods, c.in))
+			out = append(out, fmt.Sprintf("%d%s in %s", c.pods, mark, c.in))
 		}
 	}
 	return strings.Join(out, " ")

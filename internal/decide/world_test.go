@@ -80,6 +80,7 @@ type workload struct {
 	stateful bool   // its pods' names come again
 	bare     bool   // its pods have no controller that anybody could see
 	hold     string // their karpenter.sh/do-not-disrupt
+	grace    time.Duration
 }
 
 type machine struct {
@@ -376,10 +377,14 @@ func (w *world) do(action plan.Action) (uint64, error) {
 		}
 		return w.version, nil
 	case plan.Evict:
-		if w.chance("eviction blocked", 40) || !w.mayGo(w.pods[a.Namespace+"/"+a.Pod]) {
+		p := w.pods[a.Namespace+"/"+a.Pod]
+		if w.chance("eviction blocked", 40) || !w.mayGo(p) {
 			return 0, plan.ErrBlocked
 		}
-		return w.removePod(a.Namespace+"/"+a.Pod, a.UID, time.Second)
+		if p == nil {
+			return 0, plan.ErrGone
+		}
+		return w.removePod(a.Namespace+"/"+a.Pod, a.UID, p.GracePeriod)
 	case plan.DeletePod:
 		return w.removePod(a.Namespace+"/"+a.Pod, a.UID, a.Grace)
 	case plan.Terminate:
@@ -714,7 +719,7 @@ func (w *world) controllers() {
 		for range more {
 			w.serial++
 			p := &model.Pod{Namespace: "default", Seen: uint64(w.serial), Name: fmt.Sprintf("%s-%d", l.name, w.serial), UID: fmt.Sprintf("uid-%s-%d", l.name, w.serial), Class: l.class,
-				Created: w.now, GracePeriod: time.Second, DoNotDisrupt: l.hold, Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: "uid-" + l.name}}
+				Created: w.now, GracePeriod: max(time.Second, l.grace), DoNotDisrupt: l.hold, Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: "uid-" + l.name}}
 			for n := 0; l.stateful; n++ {
 				if p.Name = fmt.Sprintf("%s-%d", l.name, n); w.pods[p.Key()] == nil {
 					break

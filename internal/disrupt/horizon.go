@@ -27,13 +27,35 @@ type forecastLoss struct {
 	workload     string
 	microPerHour int64    // of a scale-down
 	scaleUp      *ScaleUp // nil: a scale-down
+	pods         float64  // of the scale-up that are expected
+}
+
+// expectScaleUps weighs irregular scale-ups against each other, see ScaleUp.Irregular, by what their pods are worth.
+func expectScaleUps(list []ScaleUp, duals dualPrices) []forecastLoss {
+	sum, squares := 0.0, 0.0
+	for _, up := range list {
+		if up.Irregular {
+			v := float64(duals.valueOf(up.Requests)) * float64(up.Pods)
+			sum, squares = sum+v, squares+v*v
+		}
+	}
+	out := make([]forecastLoss, len(list))
+	for i := range list {
+		up := &list[i]
+		out[i] = forecastLoss{after: up.After, workload: up.Workload, scaleUp: up, pods: float64(up.Pods)}
+		if up.Irregular && sum > 0 {
+			out[i].pods *= math.Sqrt(squares) / sum
+		}
+	}
+	return out
 }
 
 // valueOverHorizon is what a saving of so much an hour comes to over the horizon if the pods of these candidates move.
 //
 // Pods that are expected back take the free capacity that is left first. From when on nodes have to be bought for
 // them, their price is not saved any more; and the pods wait while these nodes boot, at Policy.WaitMicroPerMinute. Of
-// pods that move and are expected to go, nothing is saved from then on: their capacity would come free anyway.
+// pods that move and are expected to go, nothing is saved from then on: their capacity would come free anyway. What is
+// saved until then begins when the candidates' pods have had their grace period.
 func (p *pricing) valueOverHorizon(savingMicroPerHour int64, candidates []*Candidate) (v horizonValue) {
 	saving := savingMicroPerHour
 	freeValue := max(0, p.freeValue-saving)
@@ -42,16 +64,17 @@ func (p *pricing) valueOverHorizon(savingMicroPerHour int64, candidates []*Candi
 		microPerHour int64   // price of nodes for them
 	}
 	purchases := map[string]purchase{} // by workload
+	leaving := longestGracePeriod(candidates)
 	for _, l := range p.forecastLosses(saving, candidates) {
 		if l.after >= p.policy.Horizon || saving == 0 {
 			break
 		}
 		waiting := 0.0 // pods
 		if up := l.scaleUp; up != nil {
-			value := p.duals.valueOf(up.Requests) * int64(up.Pods)
+			value := int64(float64(p.duals.valueOf(up.Requests)) * l.pods)
 			fits := min(freeValue, value)
 			freeValue -= fits
-			waiting = float64(up.Pods) * float64(value-fits) / float64(max(1, value))
+			waiting = l.pods * float64(value-fits) / float64(max(1, value))
 			b := purchases[l.workload]
 			b.pods += waiting
 			price := p.launchPrice(up.Requests, int64(math.Ceil(b.pods)))
@@ -65,20 +88,31 @@ func (p *pricing) valueOverHorizon(savingMicroPerHour int64, candidates []*Candi
 		if v.workload == "" {
 			v.workload, v.after = l.workload, l.after
 		}
-		v.micro += costOfTime(lost, l.after) - int64(float64(p.policy.WaitMicroPerMinute)*waiting*p.bootTime().Minutes())
+		v.micro += costOfTime(lost, max(0, l.after-leaving)) - int64(float64(p.policy.WaitMicroPerMinute)*waiting*p.bootTime().Minutes())
 		saving -= lost
 	}
 	v.micro += costOfTime(saving, p.policy.Horizon)
 	return v
 }
 
+// longestGracePeriod is that of the candidates' pods; 0 where there are none.
+func longestGracePeriod(candidates []*Candidate) (d time.Duration) {
+	for _, c := range candidates {
+		for _, pod := range c.Pods {
+			d = max(d, pod.GracePeriod)
+		}
+	}
+	return d
+}
+
 // forecastLosses are all scale-ups, and the scale-downs of the candidates' workloads, soonest first.
 func (p *pricing) forecastLosses(savingMicroPerHour int64, candidates []*Candidate) (losses []forecastLoss) {
-	for i := range p.in.ScaleUps {
-		up := &p.in.ScaleUps[i]
-		losses = append(losses, forecastLoss{after: up.After, workload: up.Workload, scaleUp: up})
+	downs := p.scaleDownSteps(candidates)
+	if len(downs) == 0 {
+		return p.scaleUps
 	}
-	for _, down := range p.scaleDownSteps(candidates) {
+	losses = slices.Clone(p.scaleUps)
+	for _, down := range downs {
 		losses = append(losses, forecastLoss{after: down.After, workload: down.Workload,
 			microPerHour: int64(float64(savingMicroPerHour) * down.Share)})
 	}

@@ -29,7 +29,7 @@ type Input struct {
 	BootTime   time.Duration        // measured, from launch to a ready node; 0: not known
 	PoolTotals map[string]PoolTotal // by pool, for those of policy Balanced
 
-	// ScaleUps are the pods expected to come back within the horizon, soonest first.
+	// ScaleUps are the pods expected to come back, or to be added, within the horizon, soonest first.
 	ScaleUps []ScaleUp
 	// ScaleDowns is how the workload of a pod is expected to shrink within the horizon, soonest first: the same slice
 	// for all pods of one workload, empty where it is not expected to. nil: no workload is.
@@ -63,15 +63,20 @@ const (
 // PoolTotal sums up a pool: the price of all its nodes in micro-dollars an hour, and their DisruptionWeight.
 type PoolTotal struct{ PriceMicro, DisruptionWeight int64 }
 
-// ScaleUp is so many pods of a workload that are expected to come back after a while, because they did before.
+// ScaleUp is so many pods of a workload that are expected after a while, because they came back before or because the
+// workload changes often.
 type ScaleUp struct {
 	Workload string // as it is shown: kind, namespace and name, with slashes
 	After    time.Duration
 	Pods     int
 	Requests model.Resources // of each
+
+	// Irregular: the workload changes often, but nothing tells which way it changes next. Where several do, some rise
+	// while others fall: together they are taken to add the root of the sum of the squares of what each would add.
+	Irregular bool
 }
 
-// ScaleDown is how a workload is expected to shrink after a while, because it did before.
+// ScaleDown is how a workload is expected to shrink after a while, because it did before or because it changes often.
 type ScaleDown struct {
 	Workload string // as in ScaleUp
 	After    time.Duration

@@ -17,6 +17,7 @@ type pricing struct {
 
 	freeValue    int64            // an hour: all free capacity of existing nodes, before anything is placed
 	launchPrices map[string]int64 // found so far, by requests and number of pods; see launchPrice
+	scaleUps     []forecastLoss   // soonest first
 }
 
 // newPricing prices with the given duals. It must be made before anything is placed in the index.
@@ -25,6 +26,7 @@ func newPricing(in *Input, policy Policy, duals dualPrices, capacity *freeCapaci
 	for i := range capacity.nodes {
 		p.freeValue += int64(duals.valueOfFree(capacity.freeOf(i)))
 	}
+	p.scaleUps = expectScaleUps(in.ScaleUps, duals)
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -182,6 +183,36 @@ func TestFirstMinute(t *testing.T) {
 		if commands == 0 || evictions > mostEvictions || over > mostOver || ofBound < leastOfBound {
 			t.Errorf("seed %d: %d commands, %d evictions, %.3f of the bound, %.3f of the most that could be saved; want at least 1, at most %d, at most %.2f, at least %.2f",
 				seed, commands, evictions, over, ofBound, mostEvictions, mostOver, leastOfBound)
+		}
+	}
+}
+
+// TestFewMovingAmongMany shrinks a cluster as TestFirstMinute does while some workloads change each minute: what stays is the room that these may
+// take again, and no more. Many of them do not rise together.
+func TestFewMovingAmongMany(t *testing.T) {
+	for _, c := range []struct {
+		workloads, pods int // moving, and pods by which each may rise
+		mostOver        float64
+	}{{0, 0, 1.02}, {1, 20, 1.06}, {100, 2, 1.06}} {
+		x := newScenario(t)
+		x.kwokTypes(16)
+		x.runLine(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
+		x.runLine(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
+		x.buyForPending()
+		drawn := uint32(1)
+		x.removePods(func(int) bool {
+			drawn = drawn*1664525 + 1013904223
+			return drawn>>8%10 < 3
+		})
+		for i := range c.workloads {
+			x.scaleUps = append(x.scaleUps, ScaleUp{Workload: fmt.Sprintf("deployment/default/w%03d", i), After: time.Minute, Pods: c.pods,
+				Requests: model.Resources{3500, 28 << 30, 0, 1}, Irregular: true})
+		}
+		commands, pods := x.consolidateToTheEnd()
+		over := float64(x.clusterPrice()) / float64(x.boundPrice())
+		t.Logf("%d workloads may each rise by %d pods: %d commands evict %d pods and end at %.3f of the bound", c.workloads, c.pods, commands, pods, over)
+		if commands == 0 || over > c.mostOver {
+			t.Errorf("%d workloads may each rise by %d pods: %d commands, at the end at %.3f of the bound, want at most %.2f", c.workloads, c.pods, commands, over, c.mostOver)
 		}
 	}
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// runFor lets the world run for so long, in steps of up to ten seconds while nothing happens, and returns what its machines cost in that time, in
+// micro-dollars.
+func (w *world) runFor(d time.Duration) (micro float64) {
+	for end := w.now.Add(d); w.now.Before(end); {
+		w.tick()
+		step := 200 * time.Millisecond
+		if w.quiet() {
+			step = min(max(time.Second, w.next.Sub(w.now)), 10*time.Second)
+		}
+		step = min(step, end.Sub(w.now))
+		micro += float64(w.bill()) * step.Hours()
+		w.now = w.now.Add(step)
+	}
+	return micro
+}
+
+// TestAutoscaledWorkload has the pods of one workload go up or down by a drawn number each minute for ten minutes, among others that stay as they are.
+// Once it has changed four times few pods are evicted for room that it takes again a minute later.
+func TestAutoscaledWorkload(t *testing.T) {
+	const minutes, learned, mostEvictions = 10, 4, 0.25 // of the pods that the autoscaler makes and deletes
+	evictions, moved, cost, runs := 0, 0, 0.0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pol.Landing = LandBind
+		w.pool.ConsolidationPolicy, w.pool.ConsolidateAfter = "WhenEmptyOrUnderutilized", 5*time.Second
+		w.workloads = nil
+		for _, d := range []struct {
+			name string
+			cpu  int64
+			want int
+		}{{"autoscaled", rapid.SampledFrom([]int64{900, 1500}).Draw(t, "milli-CPUs"), 30}, {"steady", 900, 12}, {"other", 3000, 4}} {
+			w.workloads = append(w.workloads, &workload{name: d.name, want: d.want, grace: 30 * time.Second, class: classOf(model.Class{Namespace: "default",
+				Labels: model.Labels{"app": d.name}, Scheduler: defaultScheduler, Requests: model.Resources{d.cpu, 128 << 20, 0, 1}})})
+		}
+		w.restart()
+		counting := false
+		w.did = func(a plan.Action) {
+			if _, ok := a.(plan.Evict); ok && counting {
+				evictions++
+			}
+		}
+		if !w.settle(3000) {
+			w.fatalf("it does not begin\n%s", w.remains())
+		}
+		l := w.workloads[0]
+		for n := range minutes {
+			before := l.want
+			l.want = min(max(4, l.want+rapid.IntRange(-12, 12).Draw(t, "by")), 50)
+			if counting = n >= learned; counting {
+				moved += max(l.want-before, before-l.want)
+			}
+			cost += w.runFor(time.Minute)
+		}
+		runs++
+	})
+	t.Logf("%d runs: %d evictions, where the autoscaler made or deleted %d pods; $%.4f a run", runs, evictions, moved, cost/1e6/float64(runs))
+	if moved == 0 || float64(evictions) > mostEvictions*float64(moved) {
+		t.Errorf("%d evictions, want at most %.0f", evictions, mostEvictions*float64(moved))
+	}
+}
