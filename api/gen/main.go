@@ -86,6 +86,7 @@ func amendments() map[string][]amendment {
 			labelValues(spec+"labels"),
 			relaxedConditions(status+"conditions"),
 		),
+		"karpenter.k8s.aws_awsnodetemplates.yaml":   nil,
 		"karpenter.sh_nodeoverlays.yaml":            nil,
 		"autoscaling.x-k8s.io_capacitybuffers.yaml": nil,
 		"karpenter.kwok.sh_kwoknodeclasses.yaml":    nil,

@@ -30,6 +30,7 @@ import (
 	"k8s.io/klog/v2"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
@@ -48,6 +49,7 @@ var scheme = func() *runtime.Scheme {
 	utilruntime.Must(karpv1.AddToScheme(s))
 	utilruntime.Must(karpv1alpha1.AddToScheme(s))
 	utilruntime.Must(karpv1alpha5.AddToScheme(s))
+	utilruntime.Must(awsv1alpha1.AddToScheme(s))
 	utilruntime.Must(kwokv1alpha1.AddToScheme(s))
 	utilruntime.Must(awsv1.AddToScheme(s))
 	utilruntime.Must(dovetailv1alpha1.AddToScheme(s))
@@ -76,6 +78,7 @@ type Client struct {
 	coordination                      rest.Interface
 	karpenter, provisioner, kwok, aws rest.Interface
 	dovetail, karpenterAlpha          rest.Interface
+	awsAlpha                          rest.Interface
 	nodes                             objects[*corev1.Node]
 	claims                            objects[*karpv1.NodeClaim]
 	pools                             objects[*karpv1.NodePool]
@@ -83,6 +86,7 @@ type Client struct {
 	ec2Classes                        objects[*awsv1.EC2NodeClass]
 	groupClasses                      objects[*dovetailv1alpha1.NodeGroupClass]
 	provisioners                      objects[*karpv1alpha5.Provisioner]
+	nodeTemplates                     objects[*awsv1alpha1.AWSNodeTemplate]
 	overlays                          objects[*karpv1alpha1.NodeOverlay]
 	claimsOfPods                      objects[*corev1.PersistentVolumeClaim]
 	volumes                           objects[*corev1.PersistentVolume]
@@ -160,6 +164,7 @@ func connect(ctx context.Context, config *rest.Config) (*Client, error) {
 		{karpv1alpha5.GroupVersion, false, &c.provisioner},
 		{kwokv1alpha1.GroupVersion, false, &c.kwok},
 		{awsv1.GroupVersion, false, &c.aws},
+		{awsv1alpha1.GroupVersion, false, &c.awsAlpha},
 		{dovetailv1alpha1.GroupVersion, false, &c.dovetail},
 	} {
 		r, err := c.restClient(g.gv, g.binary)

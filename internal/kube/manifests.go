@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
@@ -99,7 +100,8 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 		}
 	case *corev1.Pod, *corev1.Node, *corev1.Namespace, *corev1.ReplicationController, *appsv1.DaemonSet, *appsv1.Deployment, *appsv1.ReplicaSet,
 		*appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget, *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay,
-		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *karpv1alpha5.Provisioner:
+		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *karpv1alpha5.Provisioner,
+		*awsv1alpha1.AWSNodeTemplate:
 		k := kind + " " + key(x)
 		if i, ok := m.at[k]; ok {
 			m.objects[i] = object{kind, x}
@@ -210,11 +212,19 @@ func (m *Manifests) Feed(s *state.State) {
 			s.Pools.SetNodeClass(t.EC2NodeClass(o))
 		case *dovetailv1alpha1.NodeGroupClass:
 			s.Pools.SetNodeClass(t.NodeGroupClass(o))
+		case *awsv1alpha1.AWSNodeTemplate:
+			if _, ok := m.at[awsv1.KindEC2NodeClass+" "+o.Name]; ok {
+				continue // its EC2NodeClass is there, as the API server has it
+			}
+			if class, _, err := TranslateNodeTemplate(o, offlineDefaults); err == nil {
+				class.UID = "file:EC2NodeClass/" + types.UID(o.Name)
+				s.Pools.SetNodeClass(t.EC2NodeClass(class))
+			}
 		case *karpv1alpha5.Provisioner:
 			if _, ok := m.at["NodePool "+o.Name]; ok {
 				continue // its NodePool is there, as the API server has it
 			}
-			pool, class, _ := TranslateProvisioner(o, ProvisionerDefaults{})
+			pool, class, _ := TranslateProvisioner(o, m.provisionerDefaults(o))
 			if class != nil {
 				class.UID = "file:EC2NodeClass/" + types.UID(o.Name)
 				s.Pools.SetNodeClass(t.EC2NodeClass(class))
@@ -228,6 +238,19 @@ func (m *Manifests) Feed(s *state.State) {
 			w.expand(s, t, o)
 		}
 	}
+}
+
+// offlineDefaults stand for what a controller on AWS gives to AWSNodeTemplates: which instance profile it is changes no plan.
+var offlineDefaults = ProvisionerDefaults{OnAWS: true, InstanceProfile: DefaultNodeClass}
+
+// provisionerDefaults are those of a controller on AWS where the Provisioner's AWSNodeTemplate is among the objects.
+func (m *Manifests) provisionerDefaults(p *karpv1alpha5.Provisioner) ProvisionerDefaults {
+	if ref := p.Spec.ProviderRef; ref != nil && (ref.Kind == "" || ref.Kind == awsv1alpha1.KindAWSNodeTemplate) {
+		if _, ok := m.at[awsv1alpha1.KindAWSNodeTemplate+" "+ref.Name]; ok {
+			return offlineDefaults
+		}
+	}
+	return ProvisionerDefaults{}
 }
 
 // namespaceOf makes known the namespace that an object is in or is; every namespace bears its name as a label.

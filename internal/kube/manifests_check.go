@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
@@ -61,6 +62,10 @@ func check(obj runtime.Object) (field, why string) {
 		}
 	case *karpv1alpha1.NodeOverlay:
 		c.field, c.why = checkNodeOverlay(o)
+	case *awsv1alpha1.AWSNodeTemplate:
+		if _, _, err := TranslateNodeTemplate(o, offlineDefaults); err != nil {
+			c.fail("spec", "%v", err)
+		}
 	case *karpv1alpha5.Provisioner:
 		pool, _, _ := TranslateProvisioner(o, ProvisionerDefaults{})
 		c.pool(pool)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
@@ -129,9 +130,9 @@ func TranslateProvisioner(p *karpv1alpha5.Provisioner, defaults ProvisionerDefau
 			class.Name = ref.Name
 		case ref.Kind == kwokv1alpha1.KindKWOKNodeClass:
 			class.Name = ref.Name
-		case ref.Kind == "AWSNodeTemplate" && defaults.OnAWS: // which an EC2NodeClass of its name has followed
+		case ref.Kind == awsv1alpha1.KindAWSNodeTemplate && defaults.OnAWS: // it becomes an EC2NodeClass of its name
 			class.Group, class.Kind, class.Name = awsv1.Group, awsv1.KindEC2NodeClass, ref.Name
-		case group == "" && ref.Kind == "AWSNodeTemplate":
+		case group == "" && ref.Kind == awsv1alpha1.KindAWSNodeTemplate:
 			class.Group, class.Kind, class.Name = "karpenter.k8s.aws", ref.Kind, ref.Name
 		case group == "" || !strings.Contains(ref.APIVersion, "/"):
 			lost("spec.providerRef", "apiVersion "+strconv.Quote(ref.APIVersion)+" names no group; the "+class.Kind+" named "+class.Name+" is used")
@@ -190,11 +191,12 @@ func TranslateProvisioner(p *karpv1alpha5.Provisioner, defaults ProvisionerDefau
 	return out, owned, t
 }
 
-// Provisioners keeps for each Provisioner a NodePool that it owns, until the context ends. It works on what Watch sees.
+// Provisioners keeps for each Provisioner a NodePool that it owns, and on AWS for each AWSNodeTemplate an EC2NodeClass, until the
+// context ends. It works on what Watch sees.
 func Provisioners(ctx context.Context, c *Client, log *slog.Logger) error {
 	wait := newBackoff(100*time.Millisecond, 10*time.Second)
 	for {
-		var failed error
+		failed := c.syncNodeTemplates(ctx, log)
 		for _, p := range c.provisioners.sorted() {
 			if p.DeletionTimestamp != nil {
 				continue // its NodePool goes with it

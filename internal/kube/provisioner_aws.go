@@ -18,61 +18,62 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 )
-
-// awsProvider is what a Provisioner's spec.provider says on AWS.
-type awsProvider struct {
-	APIVersion            string                      `json:"apiVersion"`
-	Kind                  string                      `json:"kind"`
-	AMIFamily             *string                     `json:"amiFamily"`
-	Context               *string                     `json:"context"`
-	InstanceProfile       *string                     `json:"instanceProfile"`
-	SubnetSelector        map[string]string           `json:"subnetSelector"`
-	SecurityGroupSelector map[string]string           `json:"securityGroupSelector"`
-	Tags                  map[string]string           `json:"tags"`
-	LaunchTemplate        *string                     `json:"launchTemplate"`
-	MetadataOptions       *awsv1.MetadataOptions      `json:"metadataOptions"`
-	BlockDeviceMappings   []*awsv1.BlockDeviceMapping `json:"blockDeviceMappings"`
-}
 
 // idsKeys are the keys of a selector whose value is ids, with commas between.
 var idsKeys = []string{"aws-ids", "aws::ids"}
 
 // provisionerClass is the EC2NodeClass that means what a Provisioner's spec.provider says. nil with an error: it can't be one.
 func provisionerClass(p *karpv1alpha5.Provisioner, defaults ProvisionerDefaults, came func(from, to string), lost func(field, why string)) (*awsv1.EC2NodeClass, error) {
-	var in awsProvider
+	var in awsv1alpha1.AWSNodeTemplateSpec
 	d := json.NewDecoder(bytes.NewReader(p.Spec.Provider.Raw))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
+	if err := d.Decode(&in.AWS); err != nil {
 		return nil, fmt.Errorf("it is not AWS's: %w", err)
 	}
-	yes := true
 	out := &awsv1.EC2NodeClass{
-		TypeMeta: metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.KindEC2NodeClass},
-		ObjectMeta: metav1.ObjectMeta{Name: p.Name, OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: karpv1alpha5.GroupVersion.String(), Kind: "Provisioner", Name: p.Name, UID: p.UID, Controller: &yes, BlockOwnerDeletion: &yes,
-		}}},
+		TypeMeta:   metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.KindEC2NodeClass},
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p, karpv1alpha5.GroupVersion.WithKind("Provisioner"))}},
 	}
-	s := &out.Spec
+	t := ec2Translation{in: &in, at: "spec.provider", defaults: defaults, out: &out.Spec, came: came, lost: lost}
+	if err := t.run(); err != nil {
+		return nil, err
+	}
+	if k := p.Spec.KubeletConfiguration; k != nil {
+		out.Spec.Kubelet = k.DeepCopy()
+		came("spec.kubeletConfiguration", "EC2NodeClass spec.kubelet")
+	}
+	return out, nil
+}
+
+// ec2Translation makes the spec of an EC2NodeClass of settings in the form of Karpenter before v0.33.
+type ec2Translation struct {
+	in       *awsv1alpha1.AWSNodeTemplateSpec
+	at       string // the field that in is: spec.provider of a Provisioner, spec of an AWSNodeTemplate
+	defaults ProvisionerDefaults
+	out      *awsv1.EC2NodeClassSpec
+	came     func(from, to string)   // a field, and where its meaning is now
+	lost     func(field, why string) // a field without effect
+}
+
+// run fills in the spec. An error says why no EC2NodeClass can mean this.
+func (t *ec2Translation) run() error {
+	in, s := t.in, t.out
 	if len(in.SubnetSelector) == 0 || len(in.SecurityGroupSelector) == 0 {
-		return nil, errors.New("subnetSelector and securityGroupSelector are needed; give both")
+		return errors.New("subnetSelector and securityGroupSelector are needed; give both")
 	}
-	profile, profileFrom := defaults.InstanceProfile, "spec.provider without instanceProfile"
+	profile, profileFrom, profileTo := t.defaults.InstanceProfile, t.at+" without instanceProfile", "EC2NodeClass spec.instanceProfile="+t.defaults.InstanceProfile+", the controller's default"
 	if in.InstanceProfile != nil && *in.InstanceProfile != "" {
-		profile, profileFrom = *in.InstanceProfile, "spec.provider.instanceProfile"
+		profile, profileFrom, profileTo = *in.InstanceProfile, t.at+".instanceProfile", "EC2NodeClass spec.instanceProfile"
 	}
 	if profile == "" {
-		return nil, errors.New("instanceProfile is needed: name it here, or give the controller a default with --default-instance-profile")
+		return errors.New("instanceProfile is needed: name it here, or give the controller a default with --default-instance-profile")
 	}
-	family, from := awsv1.AMIFamilyAL2, "spec.provider without amiFamily"
-	if in.AMIFamily != nil {
-		family, from = *in.AMIFamily, "spec.provider.amiFamily"
-	}
-	switch family {
-	case awsv1.AMIFamilyAL2, awsv1.AMIFamilyBottlerocket:
-	default:
-		return nil, fmt.Errorf("amiFamily %s: there is no image for it without a selector; use AL2 or Bottlerocket, or name an EC2NodeClass in spec.providerRef", family)
+	family, err := t.family()
+	if err != nil {
+		return err
 	}
 	tags, ids := selected(in.SubnetSelector)
 	for _, id := range ids {
@@ -81,7 +82,7 @@ func provisionerClass(p *karpv1alpha5.Provisioner, defaults ProvisionerDefaults,
 	if len(tags) > 0 {
 		s.SubnetSelectorTerms = append(s.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{Tags: tags})
 	}
-	came("spec.provider.subnetSelector", "EC2NodeClass spec.subnetSelectorTerms")
+	t.came(t.at+".subnetSelector", "EC2NodeClass spec.subnetSelectorTerms")
 	tags, ids = selected(in.SecurityGroupSelector)
 	for _, id := range ids {
 		s.SecurityGroupSelectorTerms = append(s.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: id})
@@ -89,56 +90,117 @@ func provisionerClass(p *karpv1alpha5.Provisioner, defaults ProvisionerDefaults,
 	if len(tags) > 0 {
 		s.SecurityGroupSelectorTerms = append(s.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{Tags: tags})
 	}
-	came("spec.provider.securityGroupSelector", "EC2NodeClass spec.securityGroupSelectorTerms")
+	t.came(t.at+".securityGroupSelector", "EC2NodeClass spec.securityGroupSelectorTerms")
 	s.InstanceProfile = &profile
-	if profileFrom == "spec.provider.instanceProfile" {
-		came(profileFrom, "EC2NodeClass spec.instanceProfile")
-	} else {
-		came(profileFrom, "EC2NodeClass spec.instanceProfile="+profile+", the controller's default")
+	t.came(profileFrom, profileTo)
+	t.images(family)
+	t.rest()
+	t.metadata()
+	return nil
+}
+
+// family is the image family, AL2 where nothing is said. An error: an EC2NodeClass has none like it, or it needs images to be named.
+func (t *ec2Translation) family() (string, error) {
+	if t.in.AMIFamily == nil {
+		return awsv1.AMIFamilyAL2, nil
+	}
+	family := *t.in.AMIFamily
+	switch {
+	case family == awsv1.AMIFamilyAL2, family == awsv1.AMIFamilyBottlerocket, family == awsv1.AMIFamilyCustom && len(t.in.AMISelector) > 0:
+		return family, nil
+	case t.at == "spec": // an AWSNodeTemplate can name images
+		return "", fmt.Errorf("amiFamily %s: use AL2 or Bottlerocket, or Custom with an amiSelector; or write an EC2NodeClass and name it in spec.providerRef", family)
+	}
+	return "", fmt.Errorf("amiFamily %s: there is no image for it without a selector; use AL2 or Bottlerocket, or name an EC2NodeClass in spec.providerRef", family)
+}
+
+// images chooses images: those of the selector, or the newest of the family.
+func (t *ec2Translation) images(family string) {
+	s, from := t.out, t.at+" without amiFamily"
+	if t.in.AMIFamily != nil {
+		from = t.at + ".amiFamily"
+	}
+	if len(t.in.AMISelector) > 0 {
+		s.AMIFamily, s.AMISelectorTerms = &family, imageTerms(t.in.AMISelector)
+		t.came(from, "EC2NodeClass spec.amiFamily="+family)
+		t.came(t.at+".amiSelector", "EC2NodeClass spec.amiSelectorTerms")
+		return
 	}
 	why := ""
-	if family == awsv1.AMIFamilyAL2 && !publishesAL2(defaults.KubernetesVersion) {
-		family, why = awsv1.AMIFamilyAL2023, "; AL2 is not published for Kubernetes "+defaults.KubernetesVersion
+	if family == awsv1.AMIFamilyAL2 && !publishesAL2(t.defaults.KubernetesVersion) {
+		family, why = awsv1.AMIFamilyAL2023, "; AL2 is not published for Kubernetes "+t.defaults.KubernetesVersion
 	}
 	s.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: strings.ToLower(family) + "@latest"}}
-	came(from, "EC2NodeClass spec.amiSelectorTerms: alias "+s.AMISelectorTerms[0].Alias+why)
+	t.came(from, "EC2NodeClass spec.amiSelectorTerms: alias "+s.AMISelectorTerms[0].Alias+why)
+}
+
+// imageTerms are the terms of a selector of images: one for each id, else tags and name with each owner.
+func imageTerms(in map[string]string) (out []awsv1.AMISelectorTerm) {
+	tags, ids := selected(in)
+	for _, id := range ids {
+		out = append(out, awsv1.AMISelectorTerm{ID: id})
+	}
+	name, owners := tags["aws::name"], tags["aws::owners"]
+	delete(tags, "aws::name")
+	delete(tags, "aws::owners")
+	if len(tags) == 0 && name == "" && owners == "" {
+		return out
+	}
+	for owner := range strings.SplitSeq(owners, ",") {
+		out = append(out, awsv1.AMISelectorTerm{Tags: tags, Name: name, Owner: strings.TrimSpace(owner)})
+	}
+	return out
+}
+
+// rest translates what has the same meaning in both forms.
+func (t *ec2Translation) rest() {
+	in, s := t.in, t.out
 	if in.LaunchTemplate != nil {
-		lost("spec.provider.launchTemplate", "an EC2NodeClass has none; machines are launched from templates made of its fields: say there what "+*in.LaunchTemplate+" says")
+		t.lost(t.at+".launchTemplate", "an EC2NodeClass has none; machines are launched from templates made of its fields: say there what "+*in.LaunchTemplate+" says")
 	}
 	if len(in.Tags) > 0 {
 		s.Tags = maps.Clone(in.Tags)
-		came("spec.provider.tags", "EC2NodeClass spec.tags")
+		t.came(t.at+".tags", "EC2NodeClass spec.tags")
 	}
 	if in.Context != nil {
 		s.Context = in.Context
-		came("spec.provider.context", "EC2NodeClass spec.context")
+		t.came(t.at+".context", "EC2NodeClass spec.context")
 	}
 	if len(in.BlockDeviceMappings) > 0 {
 		s.BlockDeviceMappings = in.BlockDeviceMappings
-		came("spec.provider.blockDeviceMappings", "EC2NodeClass spec.blockDeviceMappings")
+		t.came(t.at+".blockDeviceMappings", "EC2NodeClass spec.blockDeviceMappings")
 	}
+	if in.UserData != nil {
+		s.UserData = in.UserData
+		t.came(t.at+".userData", "EC2NodeClass spec.userData")
+	}
+	if in.DetailedMonitoring != nil {
+		s.DetailedMonitoring = in.DetailedMonitoring
+		t.came(t.at+".detailedMonitoring", "EC2NodeClass spec.detailedMonitoring")
+	}
+}
+
+// metadata says how instance metadata is served: where nothing is said over two hops, as it was then.
+func (t *ec2Translation) metadata() {
 	on, off, required, hops := "enabled", "disabled", "required", int64(2)
-	s.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: &on, HTTPProtocolIPv6: &off, HTTPPutResponseHopLimit: &hops, HTTPTokens: &required}
-	if m := in.MetadataOptions; m != nil {
-		for _, f := range []struct{ to, v **string }{
-			{&s.MetadataOptions.HTTPEndpoint, &m.HTTPEndpoint}, {&s.MetadataOptions.HTTPProtocolIPv6, &m.HTTPProtocolIPv6}, {&s.MetadataOptions.HTTPTokens, &m.HTTPTokens},
-		} {
-			if *f.v != nil {
-				*f.to = *f.v
-			}
-		}
-		if m.HTTPPutResponseHopLimit != nil {
-			s.MetadataOptions.HTTPPutResponseHopLimit = m.HTTPPutResponseHopLimit
-		}
-		came("spec.provider.metadataOptions", "EC2NodeClass spec.metadataOptions")
-	} else {
-		came("spec.provider without metadataOptions", "EC2NodeClass spec.metadataOptions.httpPutResponseHopLimit=2")
+	out := &awsv1.MetadataOptions{HTTPEndpoint: &on, HTTPProtocolIPv6: &off, HTTPPutResponseHopLimit: &hops, HTTPTokens: &required}
+	t.out.MetadataOptions = out
+	m := t.in.MetadataOptions
+	if m == nil {
+		t.came(t.at+" without metadataOptions", "EC2NodeClass spec.metadataOptions.httpPutResponseHopLimit=2")
+		return
 	}
-	if k := p.Spec.KubeletConfiguration; k != nil {
-		s.Kubelet = k.DeepCopy()
-		came("spec.kubeletConfiguration", "EC2NodeClass spec.kubelet")
+	for _, f := range []struct{ to, v **string }{
+		{&out.HTTPEndpoint, &m.HTTPEndpoint}, {&out.HTTPProtocolIPv6, &m.HTTPProtocolIPv6}, {&out.HTTPTokens, &m.HTTPTokens},
+	} {
+		if *f.v != nil {
+			*f.to = *f.v
+		}
 	}
-	return out, nil
+	if m.HTTPPutResponseHopLimit != nil {
+		out.HTTPPutResponseHopLimit = m.HTTPPutResponseHopLimit
+	}
+	t.came(t.at+".metadataOptions", "EC2NodeClass spec.metadataOptions")
 }
 
 // lastMinorWithAL2 is the last minor version of Kubernetes for which EKS publishes images of AL2.
@@ -165,8 +227,11 @@ func selected(in map[string]string) (tags map[string]string, ids []string) {
 	return tags, ids
 }
 
-// writeClass makes the EC2NodeClass of a Provisioner, or makes the one there what it should be.
-func (c *Client) writeClass(ctx context.Context, p *karpv1alpha5.Provisioner, want *awsv1.EC2NodeClass) error {
+// errNotOwned: an EC2NodeClass of the name is there and somebody else's.
+var errNotOwned = errors.New("one is there and is not its own; rename one of them")
+
+// writeClass makes the EC2NodeClass of a Provisioner or an AWSNodeTemplate, or makes the one there what it should be.
+func (c *Client) writeClass(ctx context.Context, owner metav1.Object, want *awsv1.EC2NodeClass) error {
 	have, ok := c.ec2Classes.get(want.Name)
 	if !ok {
 		err := c.aws.Post().Resource("ec2nodeclasses").Body(want).Do(ctx).Error()
@@ -175,8 +240,8 @@ func (c *Client) writeClass(ctx context.Context, p *karpv1alpha5.Provisioner, wa
 		}
 		return fmt.Errorf("create ec2nodeclass %q: %w", want.Name, err)
 	}
-	if !metav1.IsControlledBy(have, p) {
-		return fmt.Errorf("create ec2nodeclass %q for spec.provider: one is there and is not this Provisioner's; rename one of them, or name it in spec.providerRef", want.Name)
+	if !metav1.IsControlledBy(have, owner) {
+		return fmt.Errorf("create ec2nodeclass %q: %w", want.Name, errNotOwned)
 	}
 	if sameJSON(have.Spec, want.Spec) {
 		return nil

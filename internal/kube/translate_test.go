@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -60,6 +61,27 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
+// shownNodeTemplate is what an AWSNodeTemplate becomes. Annotation "defaults" is the controller's instance profile and the version of Kubernetes.
+func shownNodeTemplate(n *awsv1alpha1.AWSNodeTemplate) string {
+	defaults := ProvisionerDefaults{OnAWS: true}
+	defaults.InstanceProfile, defaults.KubernetesVersion, _ = strings.Cut(n.Annotations["defaults"], " ")
+	class, said, err := TranslateNodeTemplate(n, defaults)
+	list := []any{said}
+	if err == nil {
+		class.OwnerReferences = nil
+		list = []any{class, said}
+	}
+	var b strings.Builder
+	for _, v := range list {
+		text, err := yaml.Marshal(v)
+		if err != nil {
+			return "error: " + err.Error()
+		}
+		b.Write(bytes.ReplaceAll(text, []byte("status: {}\n"), nil))
+	}
+	return b.String()
+}
+
 func translateAll(input string) string {
 	m := NewManifests()
 	m.unchecked = true
@@ -84,6 +106,9 @@ func translateAll(input string) string {
 		show(&b, "pdb "+p.Namespace+"/"+p.Name, p, names)
 	}
 	for _, o := range m.objects {
+		if n, ok := o.Object.(*awsv1alpha1.AWSNodeTemplate); ok {
+			return shownNodeTemplate(n)
+		}
 		if p, ok := o.Object.(*karpv1alpha5.Provisioner); ok {
 			var defaults ProvisionerDefaults
 			if text, ok := strings.CutPrefix(p.Annotations["defaults"], "on AWS "); ok { // profile, version of Kubernetes

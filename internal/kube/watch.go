@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
@@ -333,6 +334,10 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	if err != nil {
 		return nil, err
 	}
+	hasTemplates, err := c.serves(ctx, awsv1alpha1.GroupVersion, "awsnodetemplates")
+	if err != nil {
+		return nil, err
+	}
 	hasOverlays, err := c.serves(ctx, karpv1alpha1.GroupVersion, "nodeoverlays")
 	if err != nil {
 		return nil, err
@@ -363,6 +368,9 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 		var rest sync.WaitGroup
 		if hasOverlays {
 			w.followNodeOverlays(ctx, &rest)
+		}
+		if hasTemplates {
+			w.followNodeTemplates(ctx, &rest)
 		}
 		w.followRest(ctx, &rest, hasProvisioners, classes)
 		waitFor(ctx, &rest)
@@ -510,6 +518,18 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 				s.PodFacts.Delete(namespaceOf(k), nameOf(k))
 			})
 		})
+}
+
+// followNodeTemplates watches AWSNodeTemplates.
+func (w *watcher) followNodeTemplates(ctx context.Context, wg *sync.WaitGroup) {
+	c := w.c
+	follow(ctx, c, wg, source{c.awsAlpha, "awsnodetemplates", &awsv1alpha1.AWSNodeTemplate{}}, &sync.Mutex{},
+		func(k string, n *awsv1alpha1.AWSNodeTemplate) {
+			trim(n)
+			c.nodeTemplates.set(k, n)
+			c.provisionerChanged.raise()
+		},
+		func(k string) { c.nodeTemplates.delete(k); c.provisionerChanged.raise() })
 }
 
 func (w *watcher) setPod(p *corev1.Pod) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
@@ -20,6 +21,40 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
+// workloads runs the articles' other pods: by zone and capacity type, and onto tainted nodes, which a Provisioner with an
+// AWSNodeTemplate launches. A Provisioner whose taint is a preference is there too.
+func workloads(e *env, deployments string) {
+	e.t.Helper()
+	documents := strings.Split(walkthrough(e.t, "004-workloads.yaml"), "\n---\n")
+	if len(documents) != 3 {
+		e.t.Fatalf("%d documents, want two Deployments and a Provisioner", len(documents))
+	}
+	e.must(e.s.Create(e.ctx, provisioners, documents[2]))
+	e.must(e.s.Create(e.ctx, "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates",
+		`{apiVersion: karpenter.k8s.aws/v1alpha1, kind: AWSNodeTemplate, metadata: {name: tainted}, spec: {subnetSelector: {karpenter.sh/discovery: sandbox}, securityGroupSelector: {karpenter.sh/discovery: sandbox}}}`))
+	e.must(e.s.Create(e.ctx, provisioners, `{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: tainted}, spec: {providerRef: {name: tainted},
+		labels: {Karpenter: enabled}, taints: [{key: karpenter, value: "true", effect: NoSchedule}], ttlSecondsAfterEmpty: 1}}`))
+	e.must(e.s.Create(e.ctx, deployments, documents[0]))
+	e.must(e.s.Create(e.ctx, deployments, documents[1]))
+	for _, p := range e.podsRun(5) {
+		n, err := e.s.Kube.CoreV1().Nodes().Get(e.ctx, p.Spec.NodeName, metav1.GetOptions{})
+		e.must(err)
+		l := n.Labels
+		if p.Labels["app"] == "dotori" && (l[karpv1.LabelCapacityType] != karpv1.CapacityTypeSpot || l[corev1.LabelTopologyZone] != "us-east-1a") {
+			e.t.Errorf("pod %s asks for spot in us-east-1a and runs on a node with %v", p.Name, l)
+		}
+		if p.Labels["app"] == "tolerant" && l[karpv1.LabelNodePool] != "tainted" {
+			e.t.Errorf("pod %s asks for tainted nodes and runs on a node with %v", p.Name, l)
+		}
+	}
+	for _, name := range []string{"dotori", "tolerant"} {
+		e.must(e.s.Delete(e.ctx, deployments+"/"+name, ""))
+	}
+	e.podsRun(0)
+	e.must(e.s.Delete(e.ctx, provisioners+"/tainted", ""))
+	e.must(e.s.Delete(e.ctx, provisioners+"/prefer-not", ""))
+}
+
 // walkthrough is a manifest as an article has it, but for what each reader puts in: the name of the cluster, and here
 // shorter times.
 func walkthrough(t *testing.T, name string) string {
@@ -28,7 +63,7 @@ func walkthrough(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.NewReplacer("mz-karpenter", "sandbox", "ttlSecondsAfterEmpty: 30", "ttlSecondsAfterEmpty: 1", "ttlSecondsUntilExpired: 1800", "ttlSecondsUntilExpired: 15").Replace(string(raw))
+	return strings.NewReplacer("mz-karpenter", "sandbox", "ap-northeast-2a", "us-east-1a", "ttlSecondsAfterEmpty: 30", "ttlSecondsAfterEmpty: 1", "ttlSecondsUntilExpired: 1800", "ttlSecondsUntilExpired: 15").Replace(string(raw))
 }
 
 // The articles of Karpenter's early years, on EC2: a Provisioner with selectors and no instance profile, a pod that
@@ -66,6 +101,7 @@ func TestWalkthrough(t *testing.T) {
 		return nil
 	})
 	e.must(s.Delete(e.ctx, deployments+"/test-pod", ""))
+	workloads(e, deployments)
 
 	e.must(s.Create(e.ctx, deployments, walkthrough(t, "002-deployment.yaml")))
 	for _, n := range []int{1, 5, 20} {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
+	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// TranslateNodeTemplate is the EC2NodeClass that means what an AWSNodeTemplate says, and what came over and what did not. nil with
+// an error: no EC2NodeClass can mean it.
+func TranslateNodeTemplate(n *awsv1alpha1.AWSNodeTemplate, defaults ProvisionerDefaults) (*awsv1.EC2NodeClass, awsv1alpha1.Translation, error) {
+	out := &awsv1.EC2NodeClass{
+		TypeMeta:   metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.KindEC2NodeClass},
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(n, awsv1alpha1.GroupVersion.WithKind(awsv1alpha1.KindAWSNodeTemplate))}},
+	}
+	said := awsv1alpha1.Translation{ObservedGeneration: n.Generation, EC2NodeClass: n.Name}
+	t := ec2Translation{
+		in: n.Spec.DeepCopy(), at: "spec", defaults: defaults, out: &out.Spec,
+		came: func(from, to string) {
+			said.Translated = append(said.Translated, awsv1alpha1.TranslatedField{Field: from, EC2NodeClassField: strings.TrimPrefix(to, awsv1.KindEC2NodeClass+" ")})
+		},
+		lost: func(field, why string) {
+			said.Untranslated = append(said.Untranslated, karpv1alpha5.UntranslatedField{Field: field, Message: why})
+		},
+	}
+	if err := t.run(); err != nil {
+		return nil, awsv1alpha1.Translation{ObservedGeneration: n.Generation, Untranslated: []karpv1alpha5.UntranslatedField{{Field: "spec", Message: err.Error()}}}, err
+	}
+	return out, said, nil
+}
+
+// syncNodeTemplates makes EC2NodeClasses of all AWSNodeTemplates, and returns the last failure to do so, which is logged.
+func (c *Client) syncNodeTemplates(ctx context.Context, log *slog.Logger) (failed error) {
+	if !c.Provisioners.OnAWS {
+		return nil
+	}
+	for _, n := range c.nodeTemplates.sorted() {
+		if n.DeletionTimestamp != nil {
+			continue // its EC2NodeClass goes with it
+		}
+		if err := c.syncNodeTemplate(ctx, n); err != nil && ctx.Err() == nil {
+			failed = err
+			log.Warn("writing the EC2NodeClass for an AWSNodeTemplate failed, trying again", "awsnodetemplate", n.Name, "error", err)
+		}
+	}
+	return failed
+}
+
+func (c *Client) syncNodeTemplate(ctx context.Context, n *awsv1alpha1.AWSNodeTemplate) error {
+	class, said, unusable := TranslateNodeTemplate(n, c.Provisioners)
+	verdict := model.Condition{Status: string(metav1.ConditionTrue), Reason: karpv1alpha5.ReasonTranslated}
+	switch {
+	case unusable != nil:
+		verdict = model.Condition{Status: string(metav1.ConditionFalse), Reason: awsv1alpha1.ReasonNotTranslated, Message: unusable.Error()}
+	case len(said.Untranslated) > 0:
+		var fields []string
+		for _, u := range said.Untranslated {
+			fields = append(fields, u.Field)
+		}
+		verdict = model.Condition{Status: string(metav1.ConditionFalse), Reason: karpv1alpha5.ReasonPartlyTranslated, Message: "without effect: " + strings.Join(fields, ", ")}
+	}
+	var trouble error
+	if class != nil {
+		trouble = c.writeClass(ctx, n, class)
+		if errors.Is(trouble, errNotOwned) {
+			verdict = model.Condition{Status: string(metav1.ConditionFalse), Reason: awsv1alpha1.ReasonEC2NodeClassConflict, Message: trouble.Error()}
+			trouble = nil
+		}
+	}
+	return errors.Join(trouble, c.nodeTemplateStatus(ctx, n, said, verdict))
+}
+
+// nodeTemplateStatus writes what became of an AWSNodeTemplate where its status says something else.
+func (c *Client) nodeTemplateStatus(ctx context.Context, n *awsv1alpha1.AWSNodeTemplate, said awsv1alpha1.Translation, translated model.Condition) error {
+	status := map[string]any{}
+	want := map[string]model.Condition{karpv1alpha5.ConditionTranslated: translated}
+	if list, changed := mergeConditions(n.Status.Conditions, want, n.Generation, time.Now()); changed {
+		status["conditions"] = list
+	}
+	if !sameJSON(n.Status.Translation, said) {
+		status["translation"] = said
+	}
+	if len(status) == 0 {
+		return nil
+	}
+	k := kind[*awsv1alpha1.AWSNodeTemplate]{name: "awsnodetemplate", resource: "awsnodetemplates", client: c.awsAlpha, have: &c.nodeTemplates}
+	body := map[string]any{"metadata": map[string]any{"uid": n.UID, "resourceVersion": n.ResourceVersion}, "status": status}
+	_, err := k.patch(ctx, n.Name, types.MergePatchType, body, "status")
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // it has changed or gone: the watch will tell, and this runs again
+	}
+	return classify(err, "update status of", "awsnodetemplate", n.Name)
+}
