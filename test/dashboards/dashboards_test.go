@@ -81,12 +81,8 @@ func scrape(t *testing.T) []metricseries.Scrape {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	text, err := scaledown.Catalogue()
+	catalog, err := scaledown.WriteCatalogue(dir)
 	if err != nil {
-		t.Fatal(err)
-	}
-	catalog := filepath.Join(dir, "instance-types.json")
-	if err := os.WriteFile(catalog, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, err := sandbox.Up(ctx, filepath.Join(dir, "sandbox"), "--boot", "2s", "--catalog", catalog)

@@ -22,12 +22,8 @@ type cluster struct {
 // startCluster brings a sandbox up in dir, without nodes, pods or pools, as the suites want to find a cluster. Both
 // autoscalers buy from the same instance types, and a node is there as soon as it is bought.
 func startCluster(ctx context.Context, dir string, o options, b built, autoscaler string) (c *cluster, err error) {
-	text, err := scaledown.Catalogue()
+	catalog, err := scaledown.WriteCatalogue(dir)
 	if err != nil {
-		return nil, err
-	}
-	catalog := filepath.Join(dir, "instance-types.json")
-	if err := os.WriteFile(catalog, text, 0o600); err != nil {
 		return nil, err
 	}
 	flags := []string{"--boot", "0s", "--catalog", catalog}

@@ -142,12 +142,8 @@ func runSeries(ctx context.Context, t *testing.T, autoscaler, controller, dir st
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	text, err := scaledown.Catalogue()
+	catalog, err := scaledown.WriteCatalogue(dir)
 	if err != nil {
-		return nil, err
-	}
-	catalog := filepath.Join(dir, "instance-types.json")
-	if err := os.WriteFile(catalog, text, 0o600); err != nil {
 		return nil, err
 	}
 	flags := []string{"--boot", "2s", "--catalog", catalog} // long enough for a scrape to see pods wait; Karpenter's nodes know no boot

@@ -58,12 +58,8 @@ func TestTakeover(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, err := scaledown.Catalogue()
+	catalog, err := scaledown.WriteCatalogue(dir)
 	if err != nil {
-		t.Fatal(err)
-	}
-	catalog := filepath.Join(dir, "instance-types.json")
-	if err := os.WriteFile(catalog, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// Karpenter first: Dovetail would act until it sees a lease.

@@ -6,6 +6,8 @@ package scaledown
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 )
 
 type requirement struct {
@@ -32,6 +34,16 @@ type instanceType struct {
 // $0.025 a CPU and $0.001 a gigabyte an hour, spot at seven tenths, the same in each of four zones.
 func Catalogue() ([]byte, error) {
 	return json.Marshal(instanceTypes())
+}
+
+// WriteCatalogue writes Catalogue to a file in a directory that is there, and returns the file's path.
+func WriteCatalogue(dir string) (path string, err error) {
+	text, err := Catalogue()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "catalogue.json")
+	return path, os.WriteFile(path, text, 0o600)
 }
 
 // Prices are the dollars an hour of an instance type of Catalogue, by its name and by capacity type.

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -130,12 +129,7 @@ type seen struct {
 // Run brings up a sandbox in a directory that is there for it, and measures.
 func Run(ctx context.Context, dir string, o Options, flags ...string) (res *Result, err error) {
 	if o.Catalog == "" {
-		text, err := Catalogue()
-		if err != nil {
-			return nil, err
-		}
-		o.Catalog = filepath.Join(dir, "catalogue.json")
-		if err := os.WriteFile(o.Catalog, text, 0o600); err != nil {
+		if o.Catalog, err = WriteCatalogue(dir); err != nil {
 			return nil, err
 		}
 	}
