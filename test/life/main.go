@@ -65,14 +65,21 @@ type Result struct {
 	Seed           uint64  `json:"seed"`
 	Budget         string  `json:"budget"`
 	Rounds         []Round `json:"rounds"`
-	USD            float64 `json:"usd"`      // spent over the whole series
+	USD            float64 `json:"usd"`      // spent over all rounds
 	USDBound       float64 `json:"usdBound"` // the least that the pods that were wanted could have cost
 	Integrated     float64 `json:"integratedOverBound"`
 	Evictions      int     `json:"evictions"`
 	PodsOfEnded    int     `json:"podsOfEndedNodes"`
 	LeastEvictions int     `json:"leastEvictions"`
 
-	// Of the time after the last round in which nothing changed.
+	// Of the time after the last round until nothing was due by what workloads did before: nodes are kept for so long that would otherwise go.
+	SettleSeconds   float64 `json:"settleSeconds"`
+	SettleEvictions int     `json:"settleEvictions"`
+	SettleNodes     int     `json:"settleNodesBoughtOrEnded"`
+	SettleKept      int     `json:"settleNodesStillKept"` // when waiting ended
+	SettleOverBound float64 `json:"settleOverBound"`
+
+	// Of the time after that, in which nothing changed either.
 	FrozenSeconds   float64 `json:"frozenSeconds"`
 	FrozenEvictions int     `json:"frozenEvictions"`
 	FrozenNodes     int     `json:"frozenNodesBoughtOrEnded"`
@@ -83,6 +90,7 @@ type options struct {
 	seed          uint64
 	after, still  time.Duration
 	every         time.Duration
+	settle        time.Duration
 	frozen        time.Duration
 	budget, dir   string
 	karpenter     string
@@ -97,7 +105,8 @@ func main() {
 	flag.DurationVar(&o.still, "still", 0, "nothing has happened for so long: at rest (default: five seconds more than the consolidateAfter)")
 	flag.DurationVar(&o.every, "every", 3*time.Minute, "a round lasts so long at least, at rest for what is left of it: an ordinary day's changes are minutes apart")
 	flag.StringVar(&o.budget, "budget", "100%", "the pool's disruption budget")
-	flag.DurationVar(&o.frozen, "frozen", 10*time.Minute, "after the last round nothing changes for so long, and nothing should move")
+	flag.DurationVar(&o.settle, "settle", 20*time.Minute, "after the last round wait for so long at most until no node is kept any more because a workload is expected to scale again")
+	flag.DurationVar(&o.frozen, "frozen", 10*time.Minute, "after that nothing changes for so long, and nothing should move")
 	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller (make bench-life-karpenter builds it): it runs in Dovetail's place")
 	flag.StringVar(&o.dir, "dir", "", "keep the sandbox's files in this directory (default: a temporary one)")
 	flag.Parse()
@@ -145,6 +154,7 @@ type pod struct {
 	kind, node        string
 	made, bound       time.Time
 	evicted, deleting bool
+	counted           bool // as evicted
 	running           bool
 }
 
@@ -157,13 +167,9 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		}
 		defer os.RemoveAll(o.dir)
 	}
-	l := &life{options: o, catalog: filepath.Join(o.dir, "catalogue.json"), rnd: rand.New(rand.NewPCG(o.seed, 0)), want: make([]int, len(scaledown.Kinds)), made: make([]int, len(scaledown.Kinds)),
+	l := &life{options: o, rnd: rand.New(rand.NewPCG(o.seed, 0)), want: make([]int, len(scaledown.Kinds)), made: make([]int, len(scaledown.Kinds)),
 		bounds: map[string]float64{}, prices: scaledown.Prices(), events: make(chan func(), 1<<16), pods: map[string]*pod{}, claims: map[string]*claim{}}
-	text, err := scaledown.Catalogue()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(l.catalog, text, 0o600); err != nil {
+	if l.catalog, err = scaledown.WriteCatalogue(o.dir); err != nil {
 		return nil, err
 	}
 	fmt.Fprintln(os.Stderr, "bringing up a sandbox")
@@ -213,10 +219,13 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		res.PodsOfEnded += r.PodsOfEnded
 		res.LeastEvictions += r.LeastEvictions
 	}
+	res.USD, res.USDBound, res.Integrated = round(l.spent), round(l.due), round(l.spent/l.due)
+	if err := l.settleDown(ctx, res); err != nil {
+		return nil, err
+	}
 	if err := l.freeze(ctx, res); err != nil {
 		return nil, err
 	}
-	res.USD, res.USDBound, res.Integrated = round(l.spent), round(l.due), round(l.spent/l.due)
 	return res, nil
 }
 
@@ -406,26 +415,6 @@ func (l *life) price() (usd float64, err error) {
 	return usd, err
 }
 
-// freeze changes nothing for a while and counts what moves all the same.
-func (l *life) freeze(ctx context.Context, res *Result) error {
-	fmt.Fprintf(os.Stderr, "nothing changes for %s\n", l.frozen)
-	begin := time.Now()
-	if err := l.idle(ctx, l.frozen); err != nil {
-		return err
-	}
-	for _, p := range l.pods {
-		if p.evicted {
-			res.FrozenEvictions++
-		}
-	}
-	for _, c := range l.claims {
-		if c.made.After(begin) || c.deleting.After(begin) {
-			res.FrozenNodes++
-		}
-	}
-	return nil
-}
-
 func (l *life) bound() (float64, error) {
 	key := fmt.Sprint(l.want)
 	if b, ok := l.bounds[key]; ok {
@@ -602,9 +591,9 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 	}
 	r.LeastEvictions = leastEvictions(loads, prices, before-r.USDPerHour)
 	for uid, p := range l.pods {
-		if p.evicted && p.made.Before(l.changed) {
+		if p.evicted && !p.counted && p.made.Before(l.changed) {
 			r.Evictions++
-			p.evicted = false
+			p.counted = true
 		}
 		if p.made.After(began) && !p.bound.IsZero() {
 			r.LongestUnbound = max(r.LongestUnbound, round(p.bound.Sub(p.made).Seconds()))

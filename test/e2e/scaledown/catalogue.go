@@ -30,15 +30,11 @@ type instanceType struct {
 	Offerings []offering        `json:"offerings"`
 }
 
-// Catalogue is the Linux machines on amd64 of Karpenter's KWOK catalogue, by the rule that it is made by: two, four or eight GiB a CPU,
-// $0.025 a CPU and $0.001 a gigabyte an hour, spot at seven tenths, the same in each of four zones.
-func Catalogue() ([]byte, error) {
-	return json.Marshal(instanceTypes())
-}
-
-// WriteCatalogue writes Catalogue to a file in a directory that is there, and returns the file's path.
+// WriteCatalogue writes the instance types that a sandbox's cloud is to have to a file in a directory, which must exist, and returns the file's path.
+// They are the Linux machines on amd64 of Karpenter's KWOK catalogue, by the rule that it is made by: two, four or eight GiB a CPU, $0.025 a CPU
+// and $0.001 a gigabyte an hour, spot at seven tenths, the same in each of four zones.
 func WriteCatalogue(dir string) (path string, err error) {
-	text, err := Catalogue()
+	text, err := json.Marshal(instanceTypes())
 	if err != nil {
 		return "", err
 	}
@@ -46,7 +42,7 @@ func WriteCatalogue(dir string) (path string, err error) {
 	return path, os.WriteFile(path, text, 0o600)
 }
 
-// Prices are the dollars an hour of an instance type of Catalogue, by its name and by capacity type.
+// Prices are the dollars an hour of an instance type that WriteCatalogue writes, by its name and by capacity type.
 func Prices() map[string]map[string]float64 {
 	out := map[string]map[string]float64{}
 	for _, t := range instanceTypes() {
