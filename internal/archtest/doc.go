@@ -15,6 +15,7 @@ plan < lifecycle, verify
 model < forecast < decide
 forecast < headroom < kube, controller
 model < nodeoverlay < state
+model < prometheus
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
 model < top < top/screen
@@ -24,7 +25,7 @@ api, cloud, cloud/catalog < cloud/kwok, cloud/aws
 cloud, cloud/catalog, cloud/machines < cloud/aws/awstest
 plan, ledger < report
 decide, verify, state, cloud, report < controller
-controller, kube, cloud/machines, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, charts, top/screen < cli < cmd
+controller, kube, prometheus, cloud/machines, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, charts, top/screen < cli < cmd
 casetest
 `
 

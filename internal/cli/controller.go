@@ -23,6 +23,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
+	promhistory "github.com/dovetail-sh/dovetail/internal/prometheus"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -43,7 +44,7 @@ const (
 type controllerFlags struct {
 	mode                                                                     string
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
-	scheduler, gates                                                         string
+	scheduler, gates, prometheus                                             string
 	leaderElect, profiling, unobserved, alone                                bool
 	landing                                                                  landingFlags
 	others                                                                   []string
@@ -96,6 +97,7 @@ func controllerCommand() *cobra.Command {
 	g.StringVar(&f.gates, "feature-gates", "", "NodeRepair, SpotToSpotConsolidation (both off by default) and ReservedCapacity (on), as NAME=true,NAME=false (FEATURE_GATES)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "calls a second to the API server; 0: as many as it takes (KUBE_CLIENT_QPS)")
 	g.IntVar(&f.burst, "kube-client-burst", 0, "calls at once beyond that (KUBE_CLIENT_BURST)")
+	g.StringVar(&f.prometheus, "prometheus-url", "", "URL of a Prometheus with kube-state-metrics' series, to fill missing history of demand from; empty: none. Nothing depends on it")
 	g.IntVar(&f.ledgerSize, "ledger-size", 10000, "how many decisions are kept for /ledger")
 	g.StringVar(&f.format, "log-format", "json", "text or json")
 	g.StringVar(&f.level, "log-level", "info", "debug, info, warn or error (LOG_LEVEL)")
@@ -134,8 +136,9 @@ type controllerSettings struct {
 	aws              awsapi.Config // for --cloud aws
 	reservedCapacity bool          // machines are launched into capacity reservations
 
-	groups    *discovery             // nil: no node groups are looked for
-	scheduler kube.SchedulerDefaults // nil: kube-scheduler's own
+	groups    *discovery              // nil: no node groups are looked for
+	past      controller.PastReplicas // nil: no Prometheus is asked
+	scheduler kube.SchedulerDefaults  // nil: kube-scheduler's own
 }
 
 // readControllerSettings takes in the environment for flags that are not given, and says what is wrong with either. It
@@ -181,6 +184,11 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 	}
 	if s.scheduler, err = schedulerConfig(f.scheduler); err != nil {
 		return nil, err
+	}
+	if f.prometheus != "" {
+		if s.past, err = promhistory.Connect(f.prometheus); err != nil {
+			return nil, exit{2, fmt.Errorf("--prometheus-url: %w", err)}
+		}
 	}
 	return s, nil
 }
@@ -269,7 +277,7 @@ func newController(f *controllerFlags, s *controllerSettings, client *kube.Clien
 	ctl := controller.New(&controller.Controller{
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: controller.NewMetrics(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
-		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"),
+		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"), Histories: kube.NewHistories(client, f.lease.Namespace), Past: s.past,
 	})
 	if f.mode == modeShadow {
 		ctl.WatchOnly()

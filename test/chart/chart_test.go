@@ -570,6 +570,7 @@ func TestRefused(t *testing.T) {
 		"otherAutoscalers=":                     "at '/otherAutoscalers'",
 		"serviceAccount.name=":                  "at '/serviceAccount/name'",
 		"landing=sometimes":                     "at '/landing'",
+		"prometheusURL=prometheus:9090":         "at '/prometheusURL'",
 		"landing=true":                          "at '/landing'",
 		"landingSchedulers=":                    "at '/landingSchedulers'",
 		"landingSchedulers={}":                  "at '/landingSchedulers/0'",

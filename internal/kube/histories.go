@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Histories keeps histories of demand in numbered ConfigMaps of one namespace, dovetail-demand-0 and so on, as
+// binaryData with an entry a workload. It writes only over what it has read or written itself: of two leaders, one that
+// does not know yet that it has lost its lease, the second to write fails.
+type Histories struct {
+	client    *Client
+	namespace string
+
+	mu       sync.Mutex
+	versions map[int]string // resourceVersion by number, as it was read or written last; empty: there was none
+}
+
+// NewHistories returns the histories kept in a namespace.
+func NewHistories(c *Client, namespace string) *Histories {
+	return &Histories{client: c, namespace: namespace, versions: map[int]string{}}
+}
+
+func historiesName(shard int) string { return "dovetail-demand-" + strconv.Itoa(shard) }
+
+// LoadHistories returns the entries of a ConfigMap, nil where there is none.
+func (h *Histories) LoadHistories(ctx context.Context, shard int) (map[string][]byte, error) {
+	var have corev1.ConfigMap
+	err := h.client.core.Get().Namespace(h.namespace).Resource("configmaps").Name(historiesName(shard)).Do(ctx).Into(&have)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read configmap %s/%s: %w", h.namespace, historiesName(shard), err)
+	}
+	h.setVersion(shard, have.ResourceVersion)
+	if err != nil {
+		return nil, nil
+	}
+	if have.BinaryData == nil {
+		return map[string][]byte{}, nil
+	}
+	return have.BinaryData, nil
+}
+
+// StoreHistories replaces the entries of a ConfigMap. It fails where the ConfigMap has been written, made or deleted by
+// somebody else since it was loaded or stored here.
+func (h *Histories) StoreHistories(ctx context.Context, shard int, entries map[string][]byte) error {
+	h.mu.Lock()
+	version := h.versions[shard]
+	h.mu.Unlock()
+	next := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: historiesName(shard), ResourceVersion: version,
+			Labels: map[string]string{"app.kubernetes.io/name": "dovetail"}},
+		BinaryData: entries,
+	}
+	configmaps := h.client.core.Post()
+	if version != "" {
+		configmaps = h.client.core.Put().Name(next.Name)
+	}
+	var written corev1.ConfigMap
+	if err := configmaps.Namespace(h.namespace).Resource("configmaps").Body(next).Do(ctx).Into(&written); err != nil {
+		return fmt.Errorf("write configmap %s/%s: %w", h.namespace, next.Name, err)
+	}
+	h.setVersion(shard, written.ResourceVersion)
+	return nil
+}
+
+func (h *Histories) setVersion(shard int, version string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.versions[shard] = version
+}
