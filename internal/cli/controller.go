@@ -44,7 +44,7 @@ const (
 type controllerFlags struct {
 	mode                                                                     string
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
-	scheduler, gates, prometheus                                             string
+	scheduler, gates, prometheus, minValues                                  string
 	leaderElect, profiling, unobserved, alone                                bool
 	landing                                                                  landingFlags
 	others                                                                   []string
@@ -94,6 +94,7 @@ func controllerCommand() *cobra.Command {
 	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "decide at the latest this long after the first one (BATCH_MAX_DURATION)")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage+" (SCHEDULER_CONFIG)")
 	g.StringVar(&f.preferences, "preference-policy", respect, "what preferences of pods are worth: Respect (a price), Ignore (nothing) (PREFERENCE_POLICY)")
+	g.StringVar(&f.minValues, "min-values-policy", strict, "what a NodePool's minValues are where too few values are left: Strict (no node), BestEffort (a node with those that there are) (MIN_VALUES_POLICY)")
 	g.StringVar(&f.gates, "feature-gates", "", "NodeRepair, SpotToSpotConsolidation (both off by default) and ReservedCapacity (on), as NAME=true,NAME=false (FEATURE_GATES)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "calls a second to the API server; 0: as many as it takes (KUBE_CLIENT_QPS)")
 	g.IntVar(&f.burst, "kube-client-burst", 0, "calls at once beyond that (KUBE_CLIENT_BURST)")
@@ -157,7 +158,11 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 	if f.preferences != respect && f.preferences != ignore {
 		return nil, exit{2, fmt.Errorf("--preference-policy %q: use Respect or Ignore", f.preferences)}
 	}
+	if f.minValues != strict && f.minValues != bestEffort {
+		return nil, exit{2, fmt.Errorf("--min-values-policy %q: use Strict or BestEffort", f.minValues)}
+	}
 	s := &controllerSettings{policy: decide.DefaultPolicy()}
+	s.policy.RelaxMinValues = f.minValues == bestEffort
 	if s.log, err = logger(c.ErrOrStderr(), f.format, f.level); err != nil {
 		return nil, err
 	}

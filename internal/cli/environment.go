@@ -13,6 +13,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// Values of --min-values-policy.
+const (
+	strict     = "Strict"
+	bestEffort = "BestEffort"
+)
+
 // Values of --preference-policy.
 const (
 	respect = "Respect"
@@ -42,7 +48,7 @@ var variables = []variable{
 	{name: "PREFERENCE_POLICY", flag: "preference-policy"},
 	{name: "KUBE_CLIENT_QPS", flag: "kube-client-qps"},
 	{name: "KUBE_CLIENT_BURST", flag: "kube-client-burst"},
-	{name: "MIN_VALUES_POLICY", same: []string{"Strict"}, why: "minValues are strict: too few values left is a reason not to buy, never relaxed"},
+	{name: "MIN_VALUES_POLICY", flag: "min-values-policy"},
 	{name: "IGNORE_DRA_REQUESTS", same: []string{"true"}, why: "pods with resource claims are refused, with a reason"},
 	{name: "SCHEDULER_CONFIG", flag: "scheduler-config"},
 	{name: "LOG_OUTPUT_PATHS", same: []string{"stdout", "stderr"}, why: "the log goes to standard error"},

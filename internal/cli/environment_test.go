@@ -20,9 +20,9 @@ func TestEnvironment(t *testing.T) {
 		"a whole deployment of Karpenter's": {
 			env: []string{"METRICS_PORT=8000", "HEALTH_PROBE_PORT=8082", "ENABLE_PROFILING=true", "DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system",
 				"LOG_LEVEL=debug", "BATCH_IDLE_DURATION=1s", "BATCH_MAX_DURATION=10s", "PREFERENCE_POLICY=Ignore", "KUBE_CLIENT_QPS=200", "KUBE_CLIENT_BURST=300", "SCHEDULER_CONFIG=/etc/s.yaml",
-				"MIN_VALUES_POLICY=Strict", "IGNORE_DRA_REQUESTS=true", "LOG_OUTPUT_PATHS=stdout", "FEATURE_GATES=NodeRepair=true,SpotToSpotConsolidation=true,NodeOverlay=true,CapacityBuffer=false"},
+				"MIN_VALUES_POLICY=BestEffort", "IGNORE_DRA_REQUESTS=true", "LOG_OUTPUT_PATHS=stdout", "FEATURE_GATES=NodeRepair=true,SpotToSpotConsolidation=true,NodeOverlay=true,CapacityBuffer=false"},
 			want: []string{"metrics-address=:8000", "health-address=:8082", "profiling=true", "leader-elect=false", "leader-elect-namespace=kube-system",
-				"log-level=debug", "batch-idle-duration=1s", "batch-max-duration=10s", "preference-policy=Ignore", "kube-client-qps=200", "kube-client-burst=300", "scheduler-config=/etc/s.yaml"},
+				"log-level=debug", "batch-idle-duration=1s", "batch-max-duration=10s", "preference-policy=Ignore", "min-values-policy=BestEffort", "kube-client-qps=200", "kube-client-burst=300", "scheduler-config=/etc/s.yaml"},
 		},
 		"the election's namespace before the system's": {
 			env: []string{"SYSTEM_NAMESPACE=a", "LEADER_ELECTION_NAMESPACE=b", "LEADER_ELECTION_NAME=c"}, want: []string{"leader-elect-namespace=b", "leader-elect-name=c"},
@@ -31,9 +31,9 @@ func TestEnvironment(t *testing.T) {
 			args: []string{"--log-level=warn", "--leader-elect=true"}, env: []string{"LOG_LEVEL=debug", "DISABLE_LEADER_ELECTION=true"}, want: []string{"log-level=warn", "leader-elect=true"},
 		},
 		"what has no counterpart": {
-			env:  []string{"MIN_VALUES_POLICY=BestEffort", "FEATURE_GATES=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,Levitation=true", "AWS_FEATURE_GATES=NodeClassCEL=true,DRAEFA=false"},
+			env:  []string{"FEATURE_GATES=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,Levitation=true", "AWS_FEATURE_GATES=NodeClassCEL=true,DRAEFA=false"},
 			want: []string{"feature-gates=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,Levitation=true"},
-			idle: []string{"MIN_VALUES_POLICY: minValues are strict", "FEATURE_GATES: there is no gate: it is always on",
+			idle: []string{"FEATURE_GATES: there is no gate: it is always on",
 				"FEATURE_GATES: it is not served", "FEATURE_GATES: no such gate", "AWS_FEATURE_GATES: it is not served"},
 		},
 		"a Service's variable":        {env: []string{"METRICS_PORT=tcp://10.0.0.1:80"}, want: []string{"metrics-address=:8080"}},

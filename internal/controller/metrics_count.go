@@ -107,7 +107,7 @@ func (m *Metrics) setUnschedulable(n int) {
 }
 
 func (m *Metrics) countCreatedClaim(a plan.CreateClaim) {
-	m.nodeClaims.created.WithLabelValues(creationReason(a.Why), a.Pool.Name, "false").Inc()
+	m.nodeClaims.created.WithLabelValues(creationReason(a.Why), a.Pool.Name, strconv.FormatBool(a.MinValuesRelaxed)).Inc()
 }
 
 func (m *Metrics) countDisruptedClaim(c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string, pods int) {

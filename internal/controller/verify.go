@@ -148,7 +148,7 @@ func verifyInput(p *solve.Problem, r *solve.Result) *verify.Input {
 		Nodes: p.Nodes, Pools: make([]verify.Pool, len(p.Pools)),
 	}
 	for i, x := range p.Pools {
-		in.Pools[i] = verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft}
+		in.Pools[i] = verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft, RelaxMinValues: x.RelaxMinValues}
 	}
 	for _, a := range r.OnNodes {
 		in.OnNodes = append(in.OnNodes, verify.Placement{Node: a.Node, Pods: a.Pods})

@@ -31,6 +31,7 @@ type Policy struct {
 	SlowSchedulerTimeout time.Duration
 
 	// Demand.
+	RelaxMinValues    bool          // where a NodePool's minValues can't be kept, a node is launched with the values that there are
 	SchedulerWait     time.Duration // how long kube-scheduler has to look at a new pod before the solver does
 	SmallNodeDelay    time.Duration // how long a pod may wait for others to share a machine with, while more of them come
 	AnticipateFor     time.Duration // how long after a ReplicaSet's last pod those still to be made are bought for; 0: never before they exist

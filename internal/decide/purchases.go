@@ -75,7 +75,7 @@ func (pu *purchases) pools() []solve.Pool {
 		if p.Deleting || p.Replicas >= 0 {
 			continue
 		}
-		sp := solve.Pool{NodePool: p, NodesLeft: -1, Left: p.Limits.Sub(trimZeros(used[p.Name]))}
+		sp := solve.Pool{NodePool: p, RelaxMinValues: pu.pol.RelaxMinValues, NodesLeft: -1, Left: p.Limits.Sub(trimZeros(used[p.Name]))}
 		if p.NodeLimit >= 0 {
 			sp.NodesLeft = max(0, p.NodeLimit-count[p.Name])
 		}
@@ -120,7 +120,7 @@ func (pu *purchases) createClaims(nodes []solve.NewNode) {
 			Name: pu.newClaimName(n.Pool, n.Pods), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
 			Slots: slotsForPods(n.Pods), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,
 			Type: n.Type.Name, Types: n.Choices, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro,
-			Why: plan.Reason{Code: plan.Demand, Pool: n.Pool},
+			Why: plan.Reason{Code: plan.Demand, Pool: n.Pool}, MinValuesRelaxed: n.MinValuesRelaxed,
 		}
 		pu.addAction(a)
 		for _, p := range n.Pods {

@@ -309,6 +309,9 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 			out.Annotations[karpv1alpha1.AnnotationCapacityOverlayApplied] = "true"
 		}
 	}
+	if c.MinValuesRelaxed {
+		out.Annotations[karpv1.AnnotationMinValuesRelaxed] = "true"
+	}
 	out.Annotations[karpv1.AnnotationNodePoolHash] = p.Hash
 	out.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.NodePoolHashVersion
 	if c.Reserved {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -45,6 +46,26 @@ func TestTakenPool(t *testing.T) {
 		}
 		if m := tr.NodeClaim(claim); m.ClassGroup != "karpenter.kwok.sh" {
 			t.Errorf("its NodeClaim is read as one of class group %s", m.ClassGroup)
+		}
+	}
+}
+
+// A NodeClaim that keeps fewer values than its pool's minValues asks for says so, and asks for no more than it has.
+func TestMinValuesRelaxed(t *testing.T) {
+	tr := &Translator{Table: state.NewResourceTable()}
+	for _, relaxed := range []bool{false, true} {
+		r := model.OneOf(model.LabelInstanceType, "a", "b")
+		r.MinValues = 2
+		claim, err := (&Actor{t: tr}).claimOf(plan.CreateClaim{Name: "c", Pool: &model.NodePool{Name: "p", ClassGroup: "karpenter.kwok.sh", ClassKind: "KWOKNodeClass", ClassName: "default"},
+			Requirements: model.NewRequirements(r), MinValuesRelaxed: relaxed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, says := claim.Annotations[karpv1.AnnotationMinValuesRelaxed]; says != relaxed {
+			t.Errorf("relaxed %t: annotations %v", relaxed, claim.Annotations)
+		}
+		if q := claim.Spec.Requirements; len(q) != 1 || q[0].MinValues == nil || *q[0].MinValues != 2 {
+			t.Errorf("requirements %+v, want one with minValues 2", q)
 		}
 	}
 }

@@ -34,6 +34,8 @@ type CreateClaim struct {
 	CapacityType string
 	PriceMicro   int64
 	Why          Reason
+
+	MinValuesRelaxed bool // Requirements ask for fewer values than the pool's minValues
 }
 
 // LaunchClaim asks the cloud for the claim's machine, with the claim's uid as the idempotency key.

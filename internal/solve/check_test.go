@@ -13,7 +13,7 @@ import (
 func verifyInput(p *Problem, r Result) *verify.Input {
 	in := &verify.Input{ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost, Nodes: p.Nodes}
 	for _, x := range p.Pools {
-		in.Pools = append(in.Pools, verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft})
+		in.Pools = append(in.Pools, verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft, RelaxMinValues: x.RelaxMinValues})
 	}
 	for _, a := range r.OnNodes {
 		in.OnNodes = append(in.OnNodes, verify.Placement{Node: a.Node, Pods: a.Pods})

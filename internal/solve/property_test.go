@@ -56,7 +56,7 @@ func randomProblem(c chance) string {
 		b.WriteString(maybe(c, fmt.Sprintf("limit.cpu=%d", 1+c.n(12))) + maybe(c, fmt.Sprintf("limit.nodes=%d", c.n(4))))
 		b.WriteString(maybe(c, "taint="+one(c, "t1=x:NoSchedule", "t2=y:NoExecute", "t1=z:PreferNoSchedule")))
 		b.WriteString(maybe(c, "label=team="+one(c, "red", "blue")) + maybe(c, "req=zone:"+one(c, "In:a,b", "NotIn:c", "In:b")))
-		b.WriteString(maybe(c, "req=tier:"+one(c, "In:1,2", "Exists", "Gt:3", "NotIn:1")) + maybe(c, fmt.Sprintf("minvalues=type:%d", 1+c.n(3))))
+		b.WriteString(maybe(c, "req=tier:"+one(c, "In:1,2", "Exists", "Gt:3", "NotIn:1")) + maybe(c, fmt.Sprintf("minvalues=type:%d", 1+c.n(3))+maybe(c, "relax")))
 		b.WriteByte('\n')
 	}
 	for i := range 1 + c.n(4) {

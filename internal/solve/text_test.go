@@ -19,7 +19,7 @@ import (
 // The text form of a problem, one thing a line. Short names: zone, host, type, arch, ct (capacity type), pool stand for the
 // well-known labels.
 //
-//	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [label=K=V] [req=K:OP:V,V] [minvalues=K:N] [notready]
+//	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [label=K=V] [req=K:OP:V,V] [minvalues=K:N] [relax] [notready]
 //	type NAME RES=AMOUNT… price=DOLLARS [spot=DOLLARS] [zones=a,b] [spotzones=a,b] [label=K=V] [gone=ZONE] [csi=DRIVER:N] [reserved=N]
 //	                                                                (offered to every pool above; reserved: so many for nothing)
 //	node NAME RES=AMOUNT… [label=K=V] [taint=…] [inflight] [open=K:OP:V,V] [closed] [drained] [csi=DRIVER:N]
@@ -177,6 +177,8 @@ func (x *problemText) pool(name string, opts []string) {
 			r, _ := model.NewRequirement(longKey(lk), model.OpExists)
 			r.MinValues, _ = strconv.Atoi(n)
 			p.Requirements = p.Requirements.With(r)
+		case k == "relax":
+			p.RelaxMinValues = true
 		case k == "notready":
 			p.Ready, p.NotReady = false, model.Condition{Reason: "NodeClassNotReady", Message: "no such class"}
 		default:
@@ -453,6 +455,13 @@ func describe(p *Problem, r Result) string {
 		}
 		fmt.Fprintf(&b, "new %s %s $%s %s in %s, or %s: %s\n", n.Pool, n.Type.Name, money(n.PriceMicro), strings.Join(n.CapacityTypes, ","),
 			strings.Join(n.Zones, ","), strings.Join(names, ","), podNames(n.Pods))
+		if n.MinValuesRelaxed {
+			for _, r := range n.Requirements {
+				if r.MinValues > 0 {
+					fmt.Fprintf(&b, "  relaxed: minValues %d of %s\n", r.MinValues, r.Key)
+				}
+			}
+		}
 	}
 	for _, x := range r.Refused {
 		fmt.Fprintf(&b, "refused %s:", x.Pod.Name)

@@ -142,8 +142,12 @@ func (c *checker) checkMachine(i int, m *Machine) {
 		if r.MinValues == 0 {
 			continue
 		}
-		if n := len(labelValues(r.Key, m)); r.MinValues > n {
-			c.addViolation(Choice, nil, where, "%d values of %s are left, %d are wanted", n, r.Key, r.MinValues)
+		want := r.MinValues
+		if own := m.Requirements.Get(r.Key); p.RelaxMinValues && own != nil {
+			want = own.MinValues
+		}
+		if n := len(labelValues(r.Key, m)); want > n {
+			c.addViolation(Choice, nil, where, "%d values of %s are left, %d are wanted", n, r.Key, want)
 		}
 	}
 }

@@ -43,6 +43,9 @@ type Pool struct {
 	*model.NodePool
 	Left      model.Resources
 	NodesLeft int64 // negative: not limited
+
+	// RelaxMinValues: a machine may leave fewer values than minValues asks for, where its own requirements say how many.
+	RelaxMinValues bool
 }
 
 // Placement is pods placed on an existing or in-flight node.

@@ -146,9 +146,6 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{/* What is set and has no counterpart here, a line each. */}}
 {{- define "dovetail.unserved" -}}
 {{- $s := .Values.settings -}}
-{{- if eq $s.minValuesPolicy "BestEffort" }}
-  settings.minValuesPolicy: BestEffort    minValues are strict: too few values left is a reason not to buy, never relaxed
-{{- end }}
 {{- if not $s.ignoreDRARequests }}
   settings.ignoreDRARequests: false    pods with resource claims are refused, with a reason
 {{- end }}

@@ -40,7 +40,7 @@ func (s *Purchases) ChooseTypes(b *Bin) *BinChoice {
 	}
 	fit := s.fittingBuf[:0]
 	least, most, all := int64(0), int64(0), true
-	cut := plain && len(s.MinValuesOf(b.Pool)) == 0
+	cut := plain && len(s.WantedMinValues(b.Pool)) == 0
 	for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
 		o := &s.Offers[i]
 		if cut && len(fit) > 0 && o.Price > most {
@@ -84,7 +84,7 @@ func (s *Purchases) ChooseTypes(b *Bin) *BinChoice {
 
 // bestChoice is the choice among the offers that hold the bin, which are given cheapest first.
 func (s *Purchases) bestChoice(b *Bin, fit []int) *BinChoice {
-	need := s.MinValuesOf(b.Pool)
+	need, want := s.MinValuesOf(b.Pool), s.WantedMinValues(b.Pool)
 	var first, out *BinChoice
 	for n, i := range fit { // one try for each capacity type with the labels of the pool's own
 		if out != nil && s.Offers[i].Price > s.maxPriceForChoice(out) {
@@ -93,7 +93,7 @@ func (s *Purchases) bestChoice(b *Bin, fit []int) *BinChoice {
 		if slices.ContainsFunc(fit[:n], func(j int) bool { return s.AreInterchangeable(i, j) }) {
 			continue
 		}
-		ch := s.gatherChoice(b, fit, i, need)
+		ch := s.gatherChoice(b, fit, i, want)
 		if first == nil || first.Offer < 0 {
 			first = ch
 		}
@@ -152,7 +152,8 @@ func (s *Purchases) countChoiceOfferings(b *Bin, ch *BinChoice) (n int) {
 }
 
 // gatherChoice collects a choice among the offers that are interchangeable with one of them, cheapest first.
-func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, need problem.MinValues) *BinChoice {
+// Dearer ones are taken too where they bring a value that is wanted.
+func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, want problem.MinValues) *BinChoice {
 	out := &BinChoice{Offer: -1}
 	left := &s.Limits[b.Pool]
 	for _, i := range fit {
@@ -162,7 +163,7 @@ func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, need problem.MinVa
 		}
 		if out.Offer >= 0 {
 			first := s.Offers[out.Offer].Price
-			if o.Price > first+problem.MulDiv(first, s.Policy.PremiumPPM, 1_000_000) && !need.GainsFrom(out.types, o.InstanceType) {
+			if o.Price > first+problem.MulDiv(first, s.Policy.PremiumPPM, 1_000_000) && !want.GainsFrom(out.types, o.InstanceType) {
 				continue
 			}
 		}
@@ -171,7 +172,7 @@ func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, need problem.MinVa
 		}
 		if !slices.Contains(out.types, o.InstanceType) {
 			most := out.charged.Max(o.InstanceType.Capacity)
-			if left.CopiesAllowed(most) < 1 || len(out.types) >= s.Policy.MaxTypes && !need.GainsFrom(out.types, o.InstanceType) {
+			if left.CopiesAllowed(most) < 1 || len(out.types) >= s.Policy.MaxTypes && !want.GainsFrom(out.types, o.InstanceType) {
 				continue
 			}
 			out.charged = most
@@ -275,6 +276,9 @@ func (s *Purchases) nodeTemplate(pool int, ch *BinChoice) problem.NewNode {
 	narrow = append(narrow, o.Variant...)
 	node := problem.NewNode{Pool: p.Name, Type: o.InstanceType, Offering: *o.Offering, Choices: ch.types, Zones: ch.zones, CapacityTypes: []string{o.Offering.CapacityType},
 		Requirements: p.Requirements.With(narrow...), PriceMicro: o.Price}
+	if p.RelaxMinValues {
+		node.Requirements, node.MinValuesRelaxed = s.WantedMinValues(pool).Relax(node.Requirements, ch.types)
+	}
 	if s.nodeTemplates == nil {
 		s.nodeTemplates = map[[2]int][]problem.NewNode{}
 	}

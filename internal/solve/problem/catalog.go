@@ -300,8 +300,16 @@ func (s *Catalog) IndependentParts(l Level, masks []*OfferSet, shared bool) (of 
 // MinValues is the requirements of a pool that ask for so many distinct values of a label among a claim's choices.
 type MinValues []model.Requirement
 
-// MinValuesOf returns those of a pool; nil where it has none.
+// MinValuesOf returns those that a pool insists on; nil where there are none.
 func (s *Catalog) MinValuesOf(pool int) MinValues {
+	if s.Given.Pools[pool].RelaxMinValues {
+		return nil
+	}
+	return s.WantedMinValues(pool)
+}
+
+// WantedMinValues returns those of a pool, whether it insists on them or not; nil where it has none.
+func (s *Catalog) WantedMinValues(pool int) MinValues {
 	for i := len(s.minValuesByPool); i < len(s.Given.Pools); i++ {
 		var out MinValues
 		for _, r := range s.Given.Pools[i].Requirements {
@@ -323,6 +331,25 @@ func (m MinValues) GainsFrom(types []*model.InstanceType, t *model.InstanceType)
 		}
 	}
 	return false
+}
+
+// Relax lowers the requirements that types do not meet to the values that there are, and says whether there was one.
+func (m MinValues) Relax(requirements model.Requirements, types []*model.InstanceType) (out model.Requirements, relaxed bool) {
+	for _, r := range m {
+		have := len(DistinctValues(r.Key, types))
+		if have >= r.MinValues {
+			continue
+		}
+		if !relaxed {
+			requirements, relaxed = slices.Clone(requirements), true
+		}
+		for i := range requirements {
+			if requirements[i].Key == r.Key {
+				requirements[i].MinValues = have
+			}
+		}
+	}
+	return requirements, relaxed
 }
 
 // FirstUnmet returns the first requirement that the types do not meet, nil if they meet all.

@@ -30,6 +30,10 @@ type Pool struct {
 	Left      model.Resources // limits minus what is used or in flight; meaningful where HasLimit
 	NodesLeft int64           // negative: not limited
 
+	// RelaxMinValues keeps its requirements' minValues as far as types allow: no pod is refused a node for them, nor gets
+	// another. Otherwise they must be kept.
+	RelaxMinValues bool
+
 	// Several Pools may be one NodePool, each with what one of its node groups offers; its limits then count for each
 	// alone.
 	Group string // only offerings of this node group; empty: all
@@ -121,6 +125,8 @@ type NewNode struct {
 	Pods          []*model.Pod          // by namespace and name
 	Requests      model.Resources       // pods plus DaemonSets
 	PriceMicro    int64
+
+	MinValuesRelaxed bool // Requirements ask for fewer values than the pool, which there are not among the choices
 }
 
 // Refusal is a pod that can't be placed.
