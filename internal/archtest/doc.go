@@ -19,6 +19,7 @@ model < prometheus
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
 model < top < top/screen
+decide < doctor < report
 api, state, plan, top < kube
 cloud, cloud/catalog < cloud/machines < cloud/kwok, cloud/cloudtest
 api, cloud, cloud/catalog < cloud/kwok, cloud/aws
@@ -30,7 +31,7 @@ casetest
 `
 
 // Pure are the rooms between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "decide", "verify", "nodeoverlay", "top"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "decide", "verify", "nodeoverlay", "top", "doctor"}
 
 // Banned are import prefixes that pure rooms may not use, each with the reason.
 var Banned = map[string]string{

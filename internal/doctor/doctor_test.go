@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package doctor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+var epoch = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+// cluster is a small cluster that a test changes; snapshot makes what Examine reads of it.
+type cluster struct {
+	t     *testing.T
+	types []*model.InstanceType
+	pools []*model.NodePool
+	nodes []*model.Node
+	claim []*model.Claim
+	pods  []*model.Pod // bound and pending
+	pdbs  []*model.PDB
+	in    Input
+}
+
+// families are the instance types of tests: three families of four sizes, a spot price at 40 % of on-demand.
+func families() (out []*model.InstanceType) {
+	for _, f := range []struct {
+		name   string
+		memory int64 // GiB per CPU
+		price  int64 // of a CPU
+	}{{"c", 2, 40_000}, {"m", 4, 48_000}, {"r", 8, 63_000}} {
+		for _, cpu := range []int64{2, 4, 8, 16} {
+			t := &model.InstanceType{Name: fmt.Sprintf("%s.%d", f.name, cpu), Labels: model.Labels{model.LabelArch: "amd64", model.LabelOS: "linux", "family": f.name}}
+			t.Labels[model.LabelInstanceType] = t.Name
+			t.Capacity = model.Resources{cpu * 1000, cpu * f.memory << 30, 100 << 30, 110}
+			t.Allocatable = model.Resources{cpu*1000 - 100, (cpu*f.memory - 1) << 30, 90 << 30, 110}
+			for _, z := range []string{"a", "b"} {
+				t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: f.price * cpu, Available: true, Remaining: -1},
+					model.Offering{Zone: z, CapacityType: model.Spot, PriceMicro: f.price * cpu * 2 / 5, Available: true, Remaining: -1})
+			}
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (c *cluster) addPool(name string, requirements ...model.Requirement) *model.NodePool {
+	p := &model.NodePool{Name: name, UID: "uid-" + name, Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1,
+		ConsolidateAfter: time.Minute, ConsolidationPolicy: "WhenEmptyOrUnderutilized", Budgets: []model.Budget{{Nodes: 10, Percent: true}},
+		Labels: model.Labels{}, Annotations: model.Labels{}, Types: c.types,
+		Requirements: model.NewRequirements(append([]model.Requirement{model.OneOf(model.LabelNodePool, name)}, requirements...)...)}
+	c.pools = append(c.pools, p)
+	return p
+}
+
+// addWorkload adds pods of a Deployment that nobody has placed.
+func (c *cluster) addWorkload(name string, replicas int, cpu, memory int64) []*model.Pod {
+	class := &model.Class{Key: name, Namespace: "shop", Labels: model.Labels{"app": name}, Scheduler: "default-scheduler",
+		Requests: model.Resources{cpu, memory, 0, 1}}
+	for i := range replicas {
+		c.pods = append(c.pods, &model.Pod{Namespace: "shop", Name: fmt.Sprintf("%s-%02d", name, i), UID: fmt.Sprintf("%s-%02d", name, i), Class: class,
+			Owner: model.Owner{Kind: "ReplicaSet", Name: name + "-1", UID: "rs-" + name}, Deployment: name, Ready: true, Created: epoch.Add(-time.Hour),
+			Unschedulable: epoch.Add(-time.Hour)})
+	}
+	return c.pods[len(c.pods)-replicas:]
+}
+
+func (c *cluster) addNode(name, instanceType, zone, capacityType string, pool *model.NodePool) *model.Node {
+	t := disrupt.FindInstanceType(&model.NodePool{Types: c.types}, instanceType)
+	n := &model.Node{Name: name, UID: "uid-" + name, ProviderID: "id-" + name, Capacity: t.Capacity, Allocatable: t.Allocatable, Ready: true,
+		ReadySince: epoch.Add(-time.Hour), Created: epoch.Add(-2 * time.Hour), LastPodEvent: epoch.Add(-time.Hour), Annotations: model.Labels{}, Labels: model.Labels{
+			model.LabelHostname: name, model.LabelZone: zone, model.LabelCapacityType: capacityType, model.LabelInitialized: "true", model.LabelRegistered: "true"}}
+	for k, v := range t.Labels {
+		n.Labels[k] = v
+	}
+	if pool != nil {
+		n.Labels[model.LabelNodePool], n.Claim = pool.Name, "claim-"+name
+		c.claim = append(c.claim, &model.Claim{Name: n.Claim, UID: "uid-" + n.Claim, Pool: pool.Name, NodeName: name, ProviderID: n.ProviderID, Created: n.Created,
+			Capacity: t.Capacity, Allocatable: t.Allocatable, Labels: model.Labels{}, Annotations: model.Labels{}, ExpireAfter: -1, TerminationGracePeriod: -1,
+			Conditions: map[string]model.Condition{"Launched": {Status: "True"}, "Registered": {Status: "True"}, "Initialized": {Status: "True"}}})
+	}
+	c.nodes = append(c.nodes, n)
+	return n
+}
+
+// bind puts pods on a node.
+func (c *cluster) bind(n *model.Node, pods ...*model.Pod) {
+	for _, p := range pods {
+		p.Node, p.Unschedulable, p.Bound, p.ReadySince = n.Name, time.Time{}, epoch.Add(-time.Hour), epoch.Add(-time.Hour)
+	}
+}
+
+// settle launches nodes for the pods that have none, as decide would.
+func (c *cluster) settle() {
+	out := decide.WhatIf(c.snapshot(), epoch, decide.DefaultPolicy())
+	for i, n := range out.Result.New {
+		pool := c.pools[slices.IndexFunc(c.pools, func(p *model.NodePool) bool { return p.Name == n.Pool })]
+		node := c.addNode(fmt.Sprintf("n%02d-%d", len(c.nodes), i), n.Type.Name, n.Offering.Zone, n.Offering.CapacityType, pool)
+		for _, q := range n.Pods {
+			i := slices.IndexFunc(c.pods, func(p *model.Pod) bool { return p.UID == q.UID })
+			c.bind(node, c.pods[i])
+		}
+	}
+	if len(out.Result.Refused) > 0 {
+		c.t.Fatalf("%d pods of a clean cluster fit nowhere: %+v", len(out.Result.Refused), out.Result.Refused[0].Reasons)
+	}
+}
+
+func (c *cluster) snapshot() *model.Snapshot {
+	s := &model.Snapshot{ResourceNames: model.FixedNames(), Claims: c.claim, Pools: c.pools, PDBs: c.pdbs, Namespaces: map[string]model.Labels{"shop": {}}}
+	for _, n := range c.nodes {
+		own := *n
+		own.Pods, own.Used = nil, nil
+		s.Nodes = append(s.Nodes, &own)
+	}
+	slices.SortFunc(s.Nodes, func(a, b *model.Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Claims, func(a, b *model.Claim) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.pods, comparePods)
+	for _, p := range c.pods {
+		if p.Node == "" {
+			s.Pending = append(s.Pending, p)
+			continue
+		}
+		i := slices.IndexFunc(s.Nodes, func(n *model.Node) bool { return n.Name == p.Node })
+		s.Nodes[i].Pods = append(s.Nodes[i].Pods, p)
+		s.Nodes[i].Used = s.Nodes[i].Used.Add(p.Class.Requests)
+	}
+	return s
+}
+
+func (c *cluster) examine() *Report {
+	in := c.in
+	in.Snapshot, in.Now, in.Policy, in.Types = c.snapshot(), epoch, decide.DefaultPolicy(), c.types
+	return Examine(in)
+}
+
+// newCluster makes a cluster of a NodePool for both capacity types, with a few workloads packed as decide packs them.
+func newCluster(t *testing.T, seed uint64) *cluster {
+	r := rand.New(rand.NewPCG(seed, 1))
+	c := &cluster{t: t, types: families()}
+	c.addPool("default", model.OneOf(model.LabelCapacityType, model.Spot, model.OnDemand))
+	for i := range 3 + r.IntN(3) {
+		c.addWorkload(fmt.Sprintf("app%d", i), 4+r.IntN(12), 250*(1+r.Int64N(6)), (512<<20)*(1+r.Int64N(6)))
+	}
+	c.settle()
+	return c
+}
+
+// wasteful adds a node that is far too large for its few pods, so that what holds it costs dollars. It returns the pods.
+func (c *cluster) wasteful(replicas int) (*model.Node, []*model.Pod) {
+	n := c.addNode("waste", "r.16", "a", model.OnDemand, c.pools[0])
+	pods := c.addWorkload("waste", replicas, 250, 512<<20)
+	c.bind(n, pods...)
+	return n, pods
+}
+
+// template changes the class of pods as a change of their workload's template does.
+func template(pods []*model.Pod, change func(*model.Class)) {
+	c := *pods[0].Class
+	change(&c)
+	c.Key += "'"
+	for _, p := range pods {
+		p.Class = &c
+	}
+}
+
+func (c *cluster) podsOf(subject string) (out []*model.Pod) {
+	for _, p := range c.pods {
+		if workloadOf(p) == subject {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// apply carries out a change on the cluster, as the API server and the controllers would.
+func (c *cluster) apply(ch plan.Change) {
+	kind, name, _ := strings.Cut(ch.Object, "/")
+	switch kind {
+	case "nodepool":
+		c.applyPool(c.pools[slices.IndexFunc(c.pools, func(p *model.NodePool) bool { return p.Name == name })], ch)
+	case "deployment", "pod", "replicaset":
+		c.applyPods(c.podsOf(ch.Object), ch)
+	case "poddisruptionbudget":
+		i := slices.IndexFunc(c.pdbs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == name })
+		switch ch.Field {
+		case "":
+			c.pdbs = slices.Delete(c.pdbs, i, i+1)
+		case "spec.maxUnavailable":
+			c.pdbs[i].MaxUnavailable = ch.Value
+		case "spec.minAvailable":
+			c.pdbs[i].MinAvailable = ""
+		}
+	case "node", "nodeclaim":
+		c.applyNode(name, ch)
+	case "nodegroup":
+		for _, t := range c.types {
+			for i := range t.Offerings {
+				if t.Offerings[i].Labels[model.LabelNodeGroup] == name {
+					t.Offerings[i].Remaining++
+				}
+			}
+		}
+	case "ec2nodeclass":
+		for _, p := range c.pools {
+			p.Ready = p.Ready || p.ClassName == name
+		}
+	case "autoscaler":
+		c.in.Autoscalers = slices.DeleteFunc(c.in.Autoscalers, func(a Autoscaler) bool { return a.Name == name })
+	case "clusterrole":
+		c.in.Denied = slices.DeleteFunc(c.in.Denied, func(d Denied) bool { return ch.Value == "list "+d.Resource+"."+d.Group })
+	case "catalog":
+		t := *c.types[0]
+		t.Name = ch.Value
+		c.types = append(c.types, &t)
+		slices.SortFunc(c.types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	default:
+		c.t.Fatalf("the test can't carry out %+v", ch)
+	}
+}
+
+func (c *cluster) applyPool(p *model.NodePool, ch plan.Change) {
+	key, isRequirement := strings.CutPrefix(ch.Field, "spec.template.spec.requirements[")
+	key = strings.TrimSuffix(key, "]")
+	switch {
+	case isRequirement && ch.Op == plan.Add:
+		q := p.Requirements.Get(key)
+		p.Requirements = replaceRequirement(p.Requirements, model.OneOf(key, append(slices.Clone(q.Values), ch.Value)...))
+	case isRequirement:
+		p.Requirements = slices.DeleteFunc(slices.Clone(p.Requirements), func(r model.Requirement) bool { return r.Key == key })
+	case ch.Field == "spec.disruption.consolidationPolicy":
+		p.ConsolidationPolicy = ch.Value
+	case ch.Field == "spec.disruption.consolidateAfter":
+		p.ConsolidateAfter, _ = time.ParseDuration(ch.Value)
+	case ch.Field == "spec.disruption.budgets[0].nodes":
+		p.Budgets[0].Nodes, _ = strconv.ParseInt(strings.TrimSuffix(ch.Value, "%"), 10, 64)
+		p.Budgets[0].Percent = true
+	case ch.Field == "spec.disruption.budgets[0].schedule":
+		p.Budgets[0].Schedule = ""
+	case ch.Field == "spec.replicas":
+		p.Replicas = -1
+	case ch.Field == "spec.weight":
+		w, _ := strconv.Atoi(ch.Value)
+		p.Weight = int32(w)
+	case ch.Field == "spec.limits.cpu":
+		v, _ := strconv.ParseInt(ch.Value, 10, 64)
+		p.Limits = p.Limits.With(model.CPU, v*1000)
+	case ch.Field == "spec.limits.nodes":
+		p.NodeLimit, _ = strconv.ParseInt(ch.Value, 10, 64)
+	case strings.HasPrefix(ch.Field, "spec.template.metadata.annotations["):
+		clear(p.Annotations)
+	default:
+		c.t.Fatalf("the test can't carry out %+v", ch)
+	}
+}
+
+func (c *cluster) applyPods(pods []*model.Pod, ch plan.Change) {
+	field := strings.TrimPrefix(ch.Field, "spec.template.")
+	switch {
+	case ch.Field == "" && ch.Op == plan.Remove:
+		for _, p := range pods {
+			c.applyNode(p.Node, plan.Change{Op: plan.Remove}) // it was draining, and ends when its last pod has gone
+		}
+	case field == "metadata.annotations["+disrupt.DoNotDisrupt+"]":
+		for _, p := range pods {
+			p.DoNotDisrupt = ch.Value
+		}
+	case field == "metadata.annotations["+disrupt.SafeToEvict+"]":
+		for _, p := range pods {
+			p.SafeToEvict = ch.Value
+		}
+	case strings.HasPrefix(field, "spec.nodeSelector"), strings.HasPrefix(field, "spec.affinity.nodeAffinity"):
+		template(pods, func(c *model.Class) { c.Terms = nil })
+	case strings.HasPrefix(field, "spec.affinity.podAntiAffinity"):
+		template(pods, func(c *model.Class) { c.AntiAffinity = nil })
+	case strings.HasSuffix(field, "resources.requests.cpu"):
+		template(pods, func(c *model.Class) { c.Requests = c.Requests.With(model.CPU, 100) })
+	case strings.HasSuffix(field, "resources.requests.memory"):
+		template(pods, func(c *model.Class) { c.Requests = c.Requests.With(model.Memory, 128<<20) })
+	case field == "spec.replicas":
+		more := *pods[0]
+		more.Name, more.UID = more.Name+"-2", more.UID+"-2"
+		c.pods = append(c.pods, &more)
+	default:
+		c.t.Fatalf("the test can't carry out %+v", ch)
+	}
+}
+
+func (c *cluster) applyNode(name string, ch plan.Change) {
+	byClaim := func(n *model.Node) bool { return n.Name == name || n.Claim == name }
+	i := slices.IndexFunc(c.nodes, byClaim)
+	switch {
+	case ch.Field == "" && ch.Op == plan.Remove, ch.Field == "metadata.finalizers":
+		c.claim = slices.DeleteFunc(slices.Clone(c.claim), func(cl *model.Claim) bool { return cl.Name == name || cl.NodeName == name })
+		if i >= 0 {
+			gone := c.nodes[i]
+			c.nodes = slices.Delete(slices.Clone(c.nodes), i, i+1)
+			c.pods = slices.DeleteFunc(c.pods, func(p *model.Pod) bool { return p.Node == gone.Name })
+		}
+	case strings.HasPrefix(ch.Field, "metadata.annotations["):
+		clear(c.nodes[i].Annotations)
+	case ch.Field == "spec.unschedulable":
+		c.nodes[i].Taints = nil
+	default:
+		c.t.Fatalf("the test can't carry out %+v", ch)
+	}
+}
+
+// selectorOf selects the pods of a workload.
+func selectorOf(pods []*model.Pod) *model.Requirements {
+	s := model.NewRequirements(model.OneOf("app", pods[0].Class.Labels["app"]))
+	return &s
+}
+
+// fault is one thing wrong, and what must be found of it.
+type fault struct {
+	name  string
+	code  Code
+	plant func(*cluster) (subject string)
+	costs bool // dollars
+}
+
+func TestPlantedFaults(t *testing.T) {
+	if len(faults) < 25 {
+		t.Fatalf("%d faults, want 25 at least", len(faults))
+	}
+	for seed := uint64(1); seed <= 3; seed++ {
+		for _, f := range faults {
+			t.Run(fmt.Sprintf("%s/%d", f.name, seed), func(t *testing.T) {
+				c := newCluster(t, seed)
+				subject := f.plant(c)
+				got := find(c.examine(), f.code, subject)
+				if got == nil {
+					t.Fatalf("%s of %s is not found; found %s", f.code, subject, describe(c.examine()))
+				}
+				if f.costs && got.SavingMicro <= 0 {
+					t.Errorf("%s costs nothing: %+v", f.code, got)
+				}
+				if len(got.Changes) == 0 {
+					t.Fatalf("%s names no change: %+v", f.code, got)
+				}
+				for _, ch := range got.Changes {
+					c.apply(ch)
+				}
+				if after := find(c.examine(), f.code, subject); after != nil {
+					t.Errorf("after %+v it is still found: %+v", got.Changes, after)
+				}
+			})
+		}
+	}
+}
+
+func find(r *Report, code Code, subject string) *Finding {
+	for i := range r.Findings {
+		if r.Findings[i].Code == code && r.Findings[i].Subject == subject {
+			return &r.Findings[i]
+		}
+	}
+	return nil
+}
+
+func describe(r *Report) string {
+	var out []string
+	for _, f := range r.Findings {
+		out = append(out, fmt.Sprintf("%s %s %s=%s", f.Code, f.Subject, f.Key, f.Have))
+	}
+	return strings.Join(out, "; ")
+}
+
+func TestCleanClusterHasNoFindings(t *testing.T) {
+	for seed := uint64(1); seed <= 30; seed++ {
+		r := newCluster(t, seed).examine()
+		if len(r.Findings) > 0 {
+			t.Errorf("seed %d: %s", seed, describe(r))
+		}
+		if r.Nodes == 0 || r.NowMicro == 0 {
+			t.Errorf("seed %d: there was nothing to examine: %+v", seed, r.Compared)
+		}
+	}
+}
+
+// TestFiguresAreOrdered holds the four figures to their order in clusters with several faults at once, and equal input
+// to equal output.
+func TestFiguresAreOrdered(t *testing.T) {
+	for seed := uint64(1); seed <= 10; seed++ {
+		r := rand.New(rand.NewPCG(seed, 2))
+		c := newCluster(t, seed)
+		_, pods := c.wasteful(3)
+		if r.IntN(2) == 0 {
+			pods[0].DoNotDisrupt = "true"
+		}
+		c.nodes[r.IntN(len(c.nodes))].Annotations[disrupt.DoNotDisrupt] = "true"
+		a := c.examine()
+		if a.LeastMicro > a.RepackedMicro || a.RepackedMicro > a.ConsolidatedMicro || a.ConsolidatedMicro > a.TodayMicro() || a.LeastMicro <= 0 {
+			t.Errorf("seed %d: %+v", seed, a.Compared)
+		}
+		if b := c.examine(); !reflect.DeepEqual(a, b) {
+			t.Errorf("seed %d: the same cluster examined twice differs", seed)
+		}
+	}
+}
+
+// TestClusterOfAnotherAutoscaler examines nodes of no NodePool: they are compared with what any instance type offers.
+func TestClusterOfAnotherAutoscaler(t *testing.T) {
+	c := newCluster(t, 1)
+	c.wasteful(3)
+	c.pools, c.claim = nil, nil
+	for _, n := range c.nodes {
+		n.Claim = ""
+		delete(n.Labels, model.LabelNodePool)
+	}
+	r := c.examine()
+	if !r.Assumed || r.NowMicro == 0 || r.LeastMicro == 0 || r.ConsolidatedMicro >= r.NowMicro || len(r.Findings) > 0 {
+		t.Errorf("%+v %s", r.Compared, describe(r))
+	}
+	if r.Moves.Removed == 0 || r.Moves.Pods < 3 {
+		t.Errorf("moves: %+v", r.Moves)
+	}
+}
+
+func TestLocalTypes(t *testing.T) {
+	types := families()
+	if same, elsewhere := LocalTypes(types, []string{"b", "z"}); elsewhere || !reflect.DeepEqual(same, types) {
+		t.Error("types are changed though one of the zones is theirs")
+	}
+	local, elsewhere := LocalTypes(types, []string{"x1", "x2", "x3", "x1", ""})
+	if !elsewhere || len(local) != len(types) || len(local[0].Offerings) != 6 || local[0].Offerings[0].Zone != "x1" || types[0].Offerings[0].Zone != "a" {
+		t.Errorf("%v %+v", elsewhere, local[0].Offerings)
+	}
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// assumedPool is the name of the NodePool that is assumed where there is none.
+const assumedPool = "(any instance type)"
+
+// exam is an examination under way: the snapshot, what is looked up in it, and what was found out so far.
+type exam struct {
+	Input
+	pools   []*model.NodePool // that may launch nodes, the assumed one where there is none
+	assumed bool
+	claims  map[string]*model.Claim    // by node name
+	hasNode map[string]bool            // by claim name
+	byName  map[string]*model.NodePool // all pools
+	prices  map[*model.Node]int64      // of nodes whose price is known
+	owners  map[string]*workload
+	list    []*workload // by subject
+
+	compared Compared
+	holds    []*hold
+	heldBy   map[*model.Node][]*hold
+	baseline int64 // cost after consolidation by the policy of what-ifs
+}
+
+// workload is the pods of one controller, DaemonSets left out. A pod without one is a workload by itself.
+type workload struct {
+	subject string       // deployment/NAMESPACE/NAME, pod/NAMESPACE/NAME …
+	pods    []*model.Pod // by namespace and name
+}
+
+func newExam(in Input) *exam {
+	x := &exam{Input: in, claims: map[string]*model.Claim{}, hasNode: map[string]bool{}, byName: map[string]*model.NodePool{}, prices: map[*model.Node]int64{},
+		owners: map[string]*workload{}, heldBy: map[*model.Node][]*hold{}}
+	s := in.Snapshot
+	for _, c := range s.Claims {
+		if c.NodeName != "" {
+			x.claims[c.NodeName] = c
+		}
+	}
+	for _, n := range s.Nodes {
+		if n.Claim != "" && x.claims[n.Name] == nil {
+			if i, ok := slices.BinarySearchFunc(s.Claims, n.Claim, func(c *model.Claim, name string) int { return strings.Compare(c.Name, name) }); ok {
+				x.claims[n.Name] = s.Claims[i]
+			}
+		}
+	}
+	for _, p := range s.Pools {
+		x.byName[p.Name] = p
+		if p.Ready && !p.Deleting && p.Replicas < 0 {
+			x.pools = append(x.pools, p)
+		}
+	}
+	for _, n := range s.Nodes {
+		if price, ok := x.nodePrice(n); ok {
+			x.prices[n] = price
+		}
+	}
+	if len(x.pools) == 0 {
+		x.pools, x.assumed = []*model.NodePool{x.assumePool()}, true
+	}
+	for _, n := range s.Nodes {
+		x.addOwners(n.Pods)
+	}
+	x.addOwners(s.Pending)
+	for _, w := range x.owners {
+		slices.SortFunc(w.pods, comparePods)
+		x.list = append(x.list, w)
+	}
+	slices.SortFunc(x.list, func(a, b *workload) int { return strings.Compare(a.subject, b.subject) })
+	for _, c := range x.claims {
+		x.hasNode[c.Name] = true
+	}
+	return x
+}
+
+func comparePods(a, b *model.Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+func (x *exam) addOwners(pods []*model.Pod) {
+	for _, p := range pods {
+		if !disrupt.IsReschedulable(p) {
+			continue
+		}
+		subject := workloadOf(p)
+		w := x.owners[subject]
+		if w == nil {
+			w = &workload{subject: subject}
+			x.owners[subject] = w
+		}
+		w.pods = append(w.pods, p)
+	}
+}
+
+// workloadOf names what makes a pod again, and has the template that its spec comes from; the pod itself where nothing
+// does.
+func workloadOf(p *model.Pod) string {
+	switch {
+	case p.Deployment != "":
+		return "deployment/" + p.Namespace + "/" + p.Deployment
+	case p.Owner.Kind != "":
+		return strings.ToLower(p.Owner.Kind) + "/" + p.Namespace + "/" + p.Owner.Name
+	}
+	return "pod/" + p.Key()
+}
+
+// poolOf is the NodePool of a node; nil: it has none.
+func (x *exam) poolOf(n *model.Node) *model.NodePool {
+	if c := x.claims[n.Name]; c != nil && x.byName[c.Pool] != nil {
+		return x.byName[c.Pool]
+	}
+	return x.byName[n.Labels[model.LabelNodePool]]
+}
+
+// nodePrice is what a node costs in micro-dollars an hour; false: its type is not among those that have a price.
+func (x *exam) nodePrice(n *model.Node) (int64, bool) {
+	if p := x.poolOf(n); p != nil {
+		if o := disrupt.NodeOffering(p, n.Labels); o != nil {
+			return o.PriceMicro, true
+		}
+	}
+	t := disrupt.FindInstanceType(&model.NodePool{Types: x.Types}, n.Labels[model.LabelInstanceType])
+	if t == nil {
+		return 0, false
+	}
+	zone, kind := n.Labels[model.LabelZone], capacityType(n.Labels)
+	for _, ask := range [...]struct{ zone, kind string }{{zone, kind}, {"", kind}, {zone, model.OnDemand}, {"", model.OnDemand}} {
+		for i := range t.Offerings {
+			if o := &t.Offerings[i]; o.CapacityType == ask.kind && (ask.zone == "" || o.Zone == ask.zone) {
+				return o.PriceMicro, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// capacityType reads the label of Karpenter, or that of EKS's own node groups; without either a node is on demand.
+func capacityType(l model.Labels) string {
+	switch {
+	case l[model.LabelCapacityType] != "":
+		return l[model.LabelCapacityType]
+	case l["eks.amazonaws.com/capacityType"] == "SPOT":
+		return model.Spot
+	}
+	return model.OnDemand
+}
+
+// assumePool is a NodePool for a cluster that has none: the zones, architectures and capacity types of its nodes, and
+// of the instance types those for general use beside those that it has.
+func (x *exam) assumePool() *model.NodePool {
+	zones, archs, kinds, have := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for n := range x.prices {
+		zones[n.Labels[model.LabelZone]] = true
+		archs[cmp.Or(n.Labels[model.LabelArch], "amd64")] = true
+		kinds[capacityType(n.Labels)] = true
+		have[n.Labels[model.LabelInstanceType]] = true
+	}
+	requirements := []model.Requirement{model.OneOf(model.LabelNodePool, assumedPool)}
+	for _, r := range []struct {
+		key  string
+		from map[string]bool
+	}{{model.LabelZone, zones}, {model.LabelArch, archs}, {model.LabelCapacityType, kinds}} {
+		delete(r.from, "")
+		if len(r.from) > 0 {
+			requirements = append(requirements, model.OneOf(r.key, sorted(r.from)...))
+		}
+	}
+	p := &model.NodePool{Name: assumedPool, UID: assumedPool, Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1,
+		ConsolidationPolicy: "WhenEmptyOrUnderutilized", Labels: model.Labels{}, Requirements: model.NewRequirements(requirements...)}
+	for _, t := range x.Types {
+		switch category, says := t.Labels["karpenter.k8s.aws/instance-category"]; {
+		case have[t.Name], !says, slices.Contains([]string{"c", "m", "r"}, category):
+			p.Types = append(p.Types, t)
+		}
+	}
+	return p
+}
+
+func sorted(set map[string]bool) []string {
+	out := make([]string, 0, len(set))
+	for k := range set {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// LocalTypes returns instance types as a cluster with nodes in these zones would have them. Where none of the zones is
+// among those that the types are offered in, prices are of another region: each zone takes the offerings of one of
+// theirs, and elsewhere is true. Otherwise the types are returned as they are.
+func LocalTypes(types []*model.InstanceType, zones []string) (local []*model.InstanceType, elsewhere bool) {
+	theirs := map[string]bool{}
+	for _, t := range types {
+		for i := range t.Offerings {
+			theirs[t.Offerings[i].Zone] = true
+		}
+	}
+	zones = slices.Clone(zones)
+	zones = slices.DeleteFunc(zones, func(z string) bool { return z == "" })
+	slices.Sort(zones)
+	zones = slices.Compact(zones)
+	if len(zones) == 0 || len(theirs) == 0 || slices.ContainsFunc(zones, func(z string) bool { return theirs[z] }) {
+		return types, false
+	}
+	from := sorted(theirs)
+	for _, t := range types {
+		own := *t
+		own.Offerings = nil
+		for i, z := range zones {
+			for _, o := range t.Offerings {
+				if o.Zone == from[i%len(from)] {
+					o.Zone = z
+					own.Offerings = append(own.Offerings, o)
+				}
+			}
+		}
+		local = append(local, &own)
+	}
+	return local, true
+}

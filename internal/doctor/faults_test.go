@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package doctor
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+var faults = []fault{
+	{"pod do-not-disrupt", PodDoNotDisrupt, func(c *cluster) string {
+		_, pods := c.wasteful(3)
+		for _, p := range pods {
+			p.DoNotDisrupt = "true"
+		}
+		return "deployment/shop/waste"
+	}, true},
+	{"safe-to-evict false", SafeToEvict, func(c *cluster) string {
+		_, pods := c.wasteful(3)
+		for _, p := range pods {
+			p.SafeToEvict = "false"
+		}
+		return "deployment/shop/waste"
+	}, true},
+	{"bare pod", NoController, func(c *cluster) string {
+		_, pods := c.wasteful(1)
+		pods[0].Owner, pods[0].Deployment = model.Owner{}, ""
+		return "pod/shop/waste-00"
+	}, true},
+	{"PDB maxUnavailable 0", PDBNeverAllows, plantPDB("", "0"), true},
+	{"PDB maxUnavailable 0%", PDBNeverAllows, plantPDB("", "0%"), true},
+	{"PDB minAvailable 100%", PDBNeverAllows, plantPDB("100%", ""), true},
+	{"PDB minAvailable of all replicas", PDBNeverAllows, plantPDB("3", ""), true},
+	{"several PDBs", SeveralPDBs, func(c *cluster) string {
+		_, pods := c.wasteful(3)
+		for _, name := range []string{"one", "two"} {
+			c.pdbs = append(c.pdbs, &model.PDB{Namespace: "shop", Name: name, Selector: selectorOf(pods), MaxUnavailable: "1", DisruptionsAllowed: 1})
+		}
+		return "deployment/shop/waste"
+	}, true},
+	{"node do-not-disrupt", NodeDoNotDisrupt, func(c *cluster) string {
+		n, _ := c.wasteful(3)
+		n.Annotations[disrupt.DoNotDisrupt] = "true"
+		return "nodepool/default"
+	}, true},
+	{"scale-down-disabled", NodeDoNotDisrupt, func(c *cluster) string {
+		n, _ := c.wasteful(3)
+		n.Annotations[disrupt.ScaleDownDisabled] = "true"
+		return "nodepool/default"
+	}, true},
+	{"budget 0", BudgetZero, func(c *cluster) string {
+		c.wasteful(3)
+		c.pools[0].Budgets = []model.Budget{{Nodes: 0}}
+		return "nodepool/default"
+	}, true},
+	{"budget 0%", BudgetZero, func(c *cluster) string {
+		c.wasteful(3)
+		c.pools[0].Budgets = []model.Budget{{Nodes: 0, Percent: true}}
+		return "nodepool/default"
+	}, true},
+	{"budget with a schedule that can't be read", BudgetUnreadable, func(c *cluster) string {
+		c.wasteful(3)
+		c.pools[0].Budgets = []model.Budget{{Nodes: 1, Schedule: "at night", Duration: time.Hour}}
+		return "nodepool/default"
+	}, true},
+	{"consolidation of empty nodes alone", ConsolidationOff, func(c *cluster) string {
+		c.wasteful(3)
+		c.pools[0].ConsolidationPolicy = "WhenEmpty"
+		return "nodepool/default"
+	}, true},
+	{"consolidateAfter Never", ConsolidateNever, func(c *cluster) string {
+		c.wasteful(3)
+		c.pools[0].ConsolidateAfter = -1
+		return "nodepool/default"
+	}, true},
+	{"static pool", StaticPool, func(c *cluster) string {
+		p := c.addPool("static", model.OneOf(model.LabelCapacityType, model.OnDemand))
+		p.Weight, p.Replicas = 1, 1
+		n := c.addNode("still", "r.16", "a", model.OnDemand, p)
+		c.bind(n, c.addWorkload("still", 2, 250, 1<<30)...)
+		return "nodepool/static"
+	}, true},
+	{"node of no pool", NodeWithoutPool, func(c *cluster) string {
+		n := c.addNode("foreign", "r.16", "a", model.OnDemand, nil)
+		c.bind(n, c.addWorkload("foreign", 2, 250, 1<<30)...)
+		return "node/foreign"
+	}, true},
+	{"pod pinned to a node", PinnedToNode, func(c *cluster) string {
+		n, pods := c.wasteful(2)
+		template(pods, func(cl *model.Class) {
+			cl.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(model.LabelHostname, n.Name))}}
+		})
+		return "deployment/shop/waste"
+	}, true},
+	{"spot never allowed", SpotNeverAllowed, func(c *cluster) string {
+		*c = cluster{t: c.t, types: c.types}
+		c.addPool("default", model.OneOf(model.LabelCapacityType, model.OnDemand))
+		c.addWorkload("web", 20, 500, 1<<30)
+		c.settle()
+		return "nodepool/default"
+	}, true},
+	{"one instance type", FewTypes, func(c *cluster) string {
+		*c = cluster{t: c.t, types: c.types}
+		c.addPool("default", model.OneOf(model.LabelCapacityType, model.OnDemand, model.Spot), model.OneOf(model.LabelInstanceType, "r.16"))
+		c.addWorkload("web", 20, 500, 1<<30)
+		c.settle()
+		return "nodepool/default"
+	}, true},
+	{"one pod per node", OnePerNode, func(c *cluster) string {
+		*c = cluster{t: c.t, types: c.types}
+		c.addPool("default", model.OneOf(model.LabelCapacityType, model.OnDemand, model.Spot))
+		pods := c.addWorkload("agent", 12, 250, 256<<20)
+		template(pods, func(cl *model.Class) {
+			cl.AntiAffinity = []model.PodTerm{{TopologyKey: model.LabelHostname, Selector: model.Selector{Namespaces: []string{"shop"}, Pods: selectorOf(pods)}}}
+		})
+		c.settle()
+		return "deployment/shop/agent"
+	}, true},
+	{"empty node", NodeEmpty, func(c *cluster) string {
+		c.addNode("idle", "r.16", "a", model.OnDemand, c.pools[0])
+		return "node/idle"
+	}, true},
+	{"cordoned node", NodeCordoned, func(c *cluster) string {
+		n, _ := c.wasteful(3)
+		n.Taints = []model.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: model.NoSchedule}}
+		return "node/waste"
+	}, false},
+	{"node not ready", NodeNotReady, func(c *cluster) string {
+		n, _ := c.wasteful(3)
+		n.Ready, n.ReadySince = false, epoch.Add(-time.Hour)
+		return "node/waste"
+	}, false},
+	{"selector that no pool meets", Unplaceable, func(c *cluster) string {
+		pods := c.addWorkload("lost", 2, 250, 1<<30)
+		template(pods, func(cl *model.Class) {
+			cl.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(model.LabelArch, "s390x"))}}
+		})
+		return "deployment/shop/lost"
+	}, false},
+	{"pool that can buy nothing", PoolBuysNothing, func(c *cluster) string {
+		c.addPool("none", model.OneOf(model.LabelInstanceType, "x.1000")).Weight = 7
+		return "nodepool/none"
+	}, false},
+	{"pool without its node class", PoolNotReady, func(c *cluster) string {
+		p := c.addPool("dead")
+		p.Weight, p.Ready, p.ClassKind, p.ClassName = 7, false, "EC2NodeClass", "gone"
+		p.NotReady = model.Condition{Status: "False", Reason: "NodeClassNotFound", Message: "EC2NodeClass gone does not exist"}
+		return "nodepool/dead"
+	}, false},
+	{"limit reached", LimitReached, func(c *cluster) string {
+		p := c.pools[0]
+		used := int64(0)
+		for _, n := range c.nodes {
+			used += n.Capacity.At(model.CPU)
+		}
+		p.Limits, p.HasLimit = model.Resources{used}, []bool{true}
+		c.addWorkload("more", 40, 1500, 1<<30)
+		return "nodepool/default"
+	}, false},
+	{"limit near", LimitNear, func(c *cluster) string {
+		c.pools[0].NodeLimit = int64(len(c.nodes))
+		return "nodepool/default"
+	}, false},
+	{"group at its maximum", GroupAtMaximum, func(c *cluster) string {
+		t := *c.types[0]
+		t.Name, t.Labels = "g.large", model.Labels{model.LabelInstanceType: "g.large", "grouped": "yes"}
+		t.Offerings = []model.Offering{{Zone: "a", CapacityType: model.OnDemand, PriceMicro: 100, Available: true, Remaining: 0, Most: 3, Labels: model.Labels{model.LabelNodeGroup: "large"}}}
+		c.types = append(c.types, &t)
+		slices.SortFunc(c.types, func(a, b *model.InstanceType) int { return cmpName(a, b) })
+		p := c.addPool("large", model.OneOf("grouped", "yes"), model.OneOf(model.LabelNodeGroup, "large"))
+		p.Weight, p.Labels = 3, model.Labels{"grouped": "yes"}
+		for _, q := range c.pools {
+			q.Types = c.types
+		}
+		pods := c.addWorkload("grouped", 1, 250, 1<<28)
+		template(pods, func(cl *model.Class) {
+			cl.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf("grouped", "yes"))}}
+		})
+		return "nodegroup/large"
+	}, false},
+	{"overlapping pools", OverlappingPools, func(c *cluster) string {
+		c.addPool("default2", model.OneOf(model.LabelCapacityType, model.Spot))
+		return "nodepool/default2"
+	}, false},
+	{"claim that gets no node", ClaimStuck, func(c *cluster) string {
+		c.claim = append(c.claim, &model.Claim{Name: "stuck", UID: "stuck", Pool: "default", Created: epoch.Add(-time.Hour), Capacity: c.types[0].Capacity, Allocatable: c.types[0].Allocatable,
+			Conditions: map[string]model.Condition{"Launched": {Status: "True"}}})
+		return "nodeclaim/stuck"
+	}, false},
+	{"node that drains for ever", DeletionStuck, func(c *cluster) string {
+		n, pods := c.wasteful(2)
+		n.Deleting = epoch.Add(-time.Hour)
+		pods[1].DoNotDisrupt = "true"
+		pods[1].Owner, pods[1].Deployment = model.Owner{}, ""
+		return "node/waste"
+	}, false},
+	{"no requests", NoRequests, func(c *cluster) string {
+		template(c.podsOf("deployment/shop/app0"), func(cl *model.Class) { cl.Requests = cl.Requests.With(model.CPU, 0).With(model.Memory, 0) })
+		return "deployment/shop/app0"
+	}, false},
+	{"no memory request", NoRequests, func(c *cluster) string {
+		template(c.podsOf("deployment/shop/app1"), func(cl *model.Class) { cl.Requests = cl.Requests.With(model.Memory, 0) })
+		return "deployment/shop/app1"
+	}, false},
+	{"single replica", SingleReplica, func(c *cluster) string {
+		c.bind(c.nodes[0], c.addWorkload("alone", 1, 1, 1<<20)...)
+		return "deployment/shop/alone"
+	}, false},
+	{"instance type without a price", PriceUnknown, func(c *cluster) string {
+		n := c.addNode("odd", "c.2", "a", model.OnDemand, nil)
+		n.Labels[model.LabelInstanceType] = "odd.large"
+		return "instancetype/odd.large"
+	}, false},
+	{"two autoscalers", TwoAutoscalers, func(c *cluster) string {
+		c.in.Autoscalers = []Autoscaler{{"Karpenter", "kube-system/karpenter-leader-election"}, {"Cluster Autoscaler", "kube-system/cluster-autoscaler"}}
+		return "autoscaler/Karpenter"
+	}, false},
+	{"no right to read PodDisruptionBudgets", MissingRights, func(c *cluster) string {
+		c.in.Denied = []Denied{{Resource: "poddisruptionbudgets", Group: "policy", Why: "forbidden"}}
+		return "resource/poddisruptionbudgets.policy"
+	}, false},
+}
+
+func cmpName(a, b *model.InstanceType) int {
+	if a.Name < b.Name {
+		return -1
+	}
+	return 1
+}
+
+// plantPDB puts a PodDisruptionBudget over pods on a node that is too large for them.
+func plantPDB(minAvailable, maxUnavailable string) func(*cluster) string {
+	return func(c *cluster) string {
+		_, pods := c.wasteful(3)
+		c.pdbs = append(c.pdbs, &model.PDB{Namespace: "shop", Name: "waste", Selector: selectorOf(pods), MinAvailable: minAvailable, MaxUnavailable: maxUnavailable,
+			Healthy: 3, Desired: 3, Expected: 3})
+		return "poddisruptionbudget/shop/waste"
+	}
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Codes of what holds nodes: consolidation may not remove or replace them.
+const (
+	PodDoNotDisrupt  Code = "PodDoNotDisrupt"
+	SafeToEvict      Code = "SafeToEvict"
+	NoController     Code = "NoController"
+	PDBNeverAllows   Code = "PDBNeverAllows" // Have: what it is set to
+	PDBUnhealthy     Code = "PDBUnhealthy"   // it allows none while pods are not ready
+	SeveralPDBs      Code = "SeveralPDBs"    // the eviction API refuses pods that several PodDisruptionBudgets select
+	NodeDoNotDisrupt Code = "NodeDoNotDisrupt"
+	BudgetZero       Code = "BudgetZero"
+	BudgetUnreadable Code = "BudgetUnreadable" // its schedule is no cron expression, so it allows nothing
+	ConsolidationOff Code = "ConsolidationOff"
+	ConsolidateNever Code = "ConsolidateNever"
+	StaticPool       Code = "StaticPool"
+	NodeWithoutPool  Code = "NodeWithoutPool" // there are NodePools, and none of them has the node
+	PinnedToNode     Code = "PinnedToNode"    // the pod selects a node by its name
+)
+
+// hold is one thing that keeps nodes as they are.
+type hold struct {
+	code      Code
+	subject   string
+	key, have string
+	pods      map[string]bool
+	nodes     map[*model.Node]bool
+	changes   []plan.Change
+	edit      func(*model.Snapshot) // what ends it is no node that may go alone, but this; nil: it is
+}
+
+// holder collects holds, one a code, subject and key.
+type holder struct {
+	x  *exam
+	at map[string]*hold
+}
+
+func (h *holder) add(n *model.Node, code Code, subject, key, have, pod string) *hold {
+	id := string(code) + "\x00" + subject + "\x00" + key
+	one := h.at[id]
+	if one == nil {
+		one = &hold{code: code, subject: subject, key: key, have: have, pods: map[string]bool{}, nodes: map[*model.Node]bool{}}
+		h.at[id] = one
+		h.x.holds = append(h.x.holds, one)
+	}
+	if pod != "" {
+		one.pods[pod] = true
+	}
+	if !one.nodes[n] {
+		one.nodes[n] = true
+		h.x.heldBy[n] = append(h.x.heldBy[n], one)
+	}
+	return one
+}
+
+// collectHolds finds what keeps each node that has a price.
+func (x *exam) collectHolds() {
+	h := &holder{x: x, at: map[string]*hold{}}
+	guard := disrupt.NewEligibility(x.structuralPDBs(), x.Now)
+	for _, n := range x.Snapshot.Nodes {
+		price, known := x.prices[n]
+		if !known || !n.Deleting.IsZero() {
+			continue
+		}
+		pool := x.poolOf(n)
+		if pool == nil {
+			pool = x.pools[0]
+			if !x.assumed {
+				group := cmp.Or(n.Labels[model.LabelNodeGroup], n.Labels["eks.amazonaws.com/nodegroup"], n.Labels["alpha.eksctl.io/nodegroup-name"])
+				subject := "node/" + n.Name
+				if group != "" {
+					subject = "nodegroup/" + group
+				}
+				one := h.add(n, NodeWithoutPool, subject, "", "", "")
+				one.changes = append(one.changes, plan.Change{Object: "node/" + n.Name, Op: plan.Remove})
+			}
+		}
+		claim := x.claims[n.Name]
+		if claim == nil {
+			claim = &model.Claim{Name: n.Name, Pool: pool.Name, TerminationGracePeriod: -1, ExpireAfter: -1}
+		}
+		c := disrupt.NewCandidate(claim, n, pool)
+		c.PriceMicro, c.Initialized = price, true
+		cause := plan.Underutilized
+		if !disrupt.HasWorkloadPods(n) {
+			cause = plan.Empty
+		}
+		for _, r := range guard.Blockers(c, cause, false) {
+			h.addReason(n, pool, r)
+		}
+		for _, p := range n.Pods {
+			if disrupt.IsReschedulable(p) && selectsNode(p.Class) {
+				one := h.add(n, PinnedToNode, workloadOf(p), model.LabelHostname, n.Name, p.Key())
+				one.changes = templateChange(p, "spec.nodeSelector["+model.LabelHostname+"]", plan.Remove, "")
+				one.edit = func(s *model.Snapshot) { editPods(s, one.subject, freeOfNode) }
+			}
+		}
+	}
+	x.collectBudgets(h)
+	slices.SortFunc(x.holds, func(a, b *hold) int {
+		return cmp.Or(strings.Compare(string(a.code), string(b.code)), strings.Compare(a.subject, b.subject), strings.Compare(a.key, b.key))
+	})
+}
+
+// selectsNode says whether the pods of a class may go to named nodes alone.
+func selectsNode(c *model.Class) bool {
+	if len(c.Terms) == 0 {
+		return false
+	}
+	for i := range c.Terms {
+		q := c.Terms[i].Requirements.Get(model.LabelHostname)
+		if c.Terms[i].Names == nil && (q == nil || q.Complement) {
+			return false
+		}
+	}
+	return true
+}
+
+// freeOfNode takes off a class what selects nodes by their names.
+func freeOfNode(c *model.Class) {
+	terms := make([]model.NodeTerm, 0, len(c.Terms))
+	for _, t := range c.Terms {
+		t.Names = nil
+		t.Requirements = slices.DeleteFunc(slices.Clone(t.Requirements), func(r model.Requirement) bool { return r.Key == model.LabelHostname })
+		terms = append(terms, t)
+	}
+	if c.Terms = terms; slices.ContainsFunc(terms, func(t model.NodeTerm) bool { return len(t.Requirements) == 0 }) {
+		c.Terms = nil // that term accepts every node
+	}
+}
+
+// addReason takes over what disruption has against a node going, other than what time alone ends.
+func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
+	pod := h.x.podOf(n, r.Subject)
+	switch r.Code {
+	case plan.NodeDoNotDisrupt:
+		one := h.add(n, NodeDoNotDisrupt, "nodepool/"+pool.Name, r.Key, r.Have, "")
+		if c := h.x.claims[n.Name]; c != nil && c.Annotations[r.Key] == r.Have {
+			one.changes = append(one.changes, plan.Change{Object: "nodeclaim/" + c.Name, Field: annotation(r.Key), Op: plan.Remove})
+		}
+		if n.Annotations[r.Key] == r.Have {
+			one.changes = append(one.changes, plan.Change{Object: "node/" + n.Name, Field: annotation(r.Key), Op: plan.Remove})
+		}
+		if pool.Annotations[r.Key] == r.Have && len(one.nodes) == 1 {
+			one.changes = append(one.changes, plan.Change{Object: "nodepool/" + pool.Name, Field: "spec.template." + annotation(r.Key), Op: plan.Remove})
+		}
+	case plan.PodDoNotDisrupt, plan.SafeToEvict:
+		if pod == nil {
+			return
+		}
+		code := PodDoNotDisrupt
+		if r.Code == plan.SafeToEvict {
+			code = SafeToEvict
+		}
+		h.add(n, code, workloadOf(pod), r.Key, r.Have, pod.Key()).changes = templateChange(pod, annotation(r.Key), plan.Remove, "")
+	case plan.NoController:
+		if pod == nil {
+			return
+		}
+		h.add(n, NoController, "pod/"+pod.Key(), "", "", pod.Key()).changes = []plan.Change{
+			{Object: "pod/" + pod.Key(), Field: annotation(disrupt.SafeToEvict), Op: plan.Set, Value: "true"}}
+	case plan.SeveralPDBs:
+		if pod == nil {
+			return
+		}
+		one := h.add(n, SeveralPDBs, workloadOf(pod), r.Key, r.Have, pod.Key())
+		one.changes = nil
+		for _, name := range strings.Fields(r.Key)[1:] {
+			one.changes = append(one.changes, plan.Change{Object: "poddisruptionbudget/" + name, Op: plan.Remove})
+		}
+	case plan.DisruptionBudgetPDB:
+		h.addPDB(n, r, pod)
+	case plan.ConsolidationOff:
+		h.add(n, ConsolidationOff, "nodepool/"+pool.Name, r.Key, r.Have, "").changes = []plan.Change{
+			{Object: "nodepool/" + pool.Name, Field: r.Key, Op: plan.Set, Value: r.Want}}
+	case plan.Quiet:
+		if pool.ConsolidateAfter < 0 {
+			h.add(n, ConsolidateNever, "nodepool/"+pool.Name, r.Key, r.Have, "").changes = []plan.Change{
+				{Object: "nodepool/" + pool.Name, Field: r.Key, Op: plan.Set, Value: "1m"}}
+		}
+	case plan.Static:
+		h.add(n, StaticPool, "nodepool/"+pool.Name, r.Key, r.Have, "").changes = []plan.Change{
+			{Object: "nodepool/" + pool.Name, Field: r.Key, Op: plan.Remove}}
+	}
+}
+
+// podOf is the pod of a node that a reason is about; nil: it is about no pod.
+func (x *exam) podOf(n *model.Node, subject string) *model.Pod {
+	key, ok := strings.CutPrefix(subject, "pod/")
+	if !ok {
+		return nil
+	}
+	i := slices.IndexFunc(n.Pods, func(p *model.Pod) bool { return p.Key() == key })
+	if i < 0 {
+		return nil
+	}
+	return n.Pods[i]
+}
+
+func annotation(key string) string { return "metadata.annotations[" + key + "]" }
+
+// templateChange is a change of a pod's field, made in the template that it comes from.
+func templateChange(p *model.Pod, field string, op plan.Op, value string) []plan.Change {
+	object := workloadOf(p)
+	if !strings.HasPrefix(object, "pod/") {
+		field = "spec.template." + field
+	}
+	return []plan.Change{{Object: object, Field: field, Op: op, Value: value}}
+}
+
+// addPDB adds a PodDisruptionBudget that allows no eviction.
+func (h *holder) addPDB(n *model.Node, r plan.Reason, pod *model.Pod) {
+	i := slices.IndexFunc(h.x.Snapshot.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == r.Key })
+	if i < 0 || pod == nil {
+		return
+	}
+	b := h.x.Snapshot.PDBs[i]
+	object := "poddisruptionbudget/" + r.Key
+	if field, value := h.x.neverAllows(b); field != "" {
+		one := h.add(n, PDBNeverAllows, object, field, value, pod.Key())
+		one.changes = []plan.Change{{Object: object, Field: "spec.maxUnavailable", Op: plan.Set, Value: "1"}}
+		if b.MinAvailable != "" {
+			one.changes = append(one.changes, plan.Change{Object: object, Field: "spec.minAvailable", Op: plan.Remove})
+		}
+		return
+	}
+	h.add(n, PDBUnhealthy, object, "status.currentHealthy", strconv.Itoa(int(b.Healthy))+" of "+strconv.Itoa(int(b.Desired))+" needed", pod.Key())
+}
+
+// neverAllows returns the field and its value by which a PodDisruptionBudget allows no eviction though all its pods are
+// healthy; empty: it allows some.
+func (x *exam) neverAllows(b *model.PDB) (field, value string) {
+	selects := int64(0)
+	for _, w := range x.list {
+		for _, p := range w.pods {
+			if b.Selector != nil && p.Namespace == b.Namespace && b.Selector.Matches(p.Class.Labels) {
+				selects++
+			}
+		}
+	}
+	selects = max(selects, int64(b.Expected))
+	switch amount, percent, ok := parseShare(b.MaxUnavailable); {
+	case ok && amount == 0:
+		return "spec.maxUnavailable", b.MaxUnavailable
+	case ok && percent: // rounded up: any share but 0 allows one
+		return "", ""
+	}
+	switch amount, percent, ok := parseShare(b.MinAvailable); {
+	case ok && percent && (amount >= 100 || (selects*amount+99)/100 >= selects), ok && !percent && amount >= selects:
+		return "spec.minAvailable", b.MinAvailable
+	}
+	return "", ""
+}
+
+// parseShare reads a number or a percentage; ok is false for anything else.
+func parseShare(s string) (amount int64, percent, ok bool) {
+	digits, percent := strings.CutSuffix(s, "%")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, percent, err == nil && n >= 0
+}
+
+// structuralPDBs are the PodDisruptionBudgets as they are when nothing is being disrupted: one that allows none because
+// of how it is set, or because pods are not healthy, allows none; every other allows one.
+func (x *exam) structuralPDBs() []*model.PDB {
+	out := make([]*model.PDB, len(x.Snapshot.PDBs))
+	for i, b := range x.Snapshot.PDBs {
+		c := *b
+		field, _ := x.neverAllows(b)
+		unhealthy := b.Expected > 0 && b.DisruptionsAllowed <= 0 && b.Healthy < b.Expected
+		if c.DisruptionsAllowed = 1; field != "" || unhealthy {
+			c.DisruptionsAllowed = 0
+		}
+		out[i] = &c
+	}
+	return out
+}
+
+// collectBudgets adds the pools whose disruption budgets never let a node go for consolidation.
+func (x *exam) collectBudgets(h *holder) {
+	of := map[string][]*model.Node{}
+	for _, n := range x.Snapshot.Nodes {
+		if p := x.poolOf(n); p != nil && x.prices[n] > 0 && n.Deleting.IsZero() {
+			of[p.Name] = append(of[p.Name], n)
+		}
+	}
+	for _, p := range x.Snapshot.Pools {
+		nodes := of[p.Name]
+		count := disrupt.NodeCount{Total: int64(len(nodes))}
+		left, why := disrupt.AllowedDisruptions(p, count, plan.Underutilized, x.Now)
+		if len(nodes) == 0 || left > 0 || !disrupt.BudgetOpensAt(p, count, plan.Underutilized, x.Now).IsZero() {
+			continue
+		}
+		code, change := BudgetZero, plan.Change{Object: "nodepool/" + p.Name, Field: why.Key + ".nodes", Op: plan.Set, Value: "10%"}
+		have := "0"
+		for i := range p.Budgets {
+			if b := &p.Budgets[i]; why.Key == "spec.disruption.budgets["+strconv.Itoa(i)+"]" && b.Schedule != "" {
+				if _, err := cron.ParseStandard(b.Schedule); err != nil {
+					code, have = BudgetUnreadable, b.Schedule
+					change = plan.Change{Object: change.Object, Field: why.Key + ".schedule", Op: plan.Remove}
+				}
+			}
+		}
+		for _, n := range nodes {
+			h.add(n, code, "nodepool/"+p.Name, why.Key, have, "").changes = []plan.Change{change}
+		}
+	}
+}
+
+// mostWhatIfs is how many holds are priced by a what-if each, those that hold the dearest nodes first.
+const mostWhatIfs = 16
+
+// findHolds turns holds into findings and prices them.
+func (x *exam) findHolds() []Finding {
+	out := make([]Finding, 0, len(x.holds))
+	order := make([]int, 0, len(x.holds))
+	for i, h := range x.holds {
+		f := Finding{Code: h.code, Severity: Costly, Subject: h.subject, Key: h.key, Have: h.have, Pods: sorted(h.pods), Changes: h.changes}
+		others := map[string]bool{}
+		alone := false
+		for n := range h.nodes {
+			f.Nodes = append(f.Nodes, n.Name)
+			f.HeldMicro += x.prices[n]
+			alone = alone || len(x.heldBy[n]) == 1
+			for _, o := range x.heldBy[n] {
+				if o != h {
+					others[string(o.code)] = true
+				}
+			}
+		}
+		slices.Sort(f.Nodes)
+		if f.Priced = !alone; f.Priced {
+			for _, c := range sorted(others) {
+				f.AlsoHeld = append(f.AlsoHeld, Code(c))
+			}
+		} else {
+			order = append(order, i)
+		}
+		out = append(out, f)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(out[b].HeldMicro, out[a].HeldMicro) })
+	for _, i := range order[:min(len(order), mostWhatIfs)] {
+		h := x.holds[i]
+		free := x.repack(func(n *model.Node) bool {
+			return slices.ContainsFunc(x.heldBy[n], func(o *hold) bool { return o != h })
+		}, h.edit, x.whatIfPolicy())
+		out[i].SavingMicro, out[i].Priced = max(0, x.baseline-free.micro), true
+	}
+	return out
+}

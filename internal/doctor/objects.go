@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package doctor
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Codes of what is wrong with single objects, and of what is not known.
+const (
+	NodeNotReady   Code = "NodeNotReady"
+	NodeCordoned   Code = "NodeCordoned"
+	NodeEmpty      Code = "NodeEmpty"      // nothing holds it, and it runs no pod but those of DaemonSets
+	ClaimStuck     Code = "ClaimStuck"     // a NodeClaim has had no node for long; Have: its last condition
+	DeletionStuck  Code = "DeletionStuck"  // a node has been draining for long; Pods: those that may not be evicted
+	NoRequests     Code = "NoRequests"     // Key: which resource the pods request none of
+	SingleReplica  Code = "SingleReplica"  // rescheduling its only pod interrupts the workload
+	PriceUnknown   Code = "PriceUnknown"   // nodes whose instance type has no price; Have: the type
+	TwoAutoscalers Code = "TwoAutoscalers" // several autoscalers are live
+	MissingRights  Code = "MissingRights"  // a kind could not be read
+)
+
+// How long a state may last before it is a finding.
+const (
+	bootLimit  = 15 * time.Minute
+	drainLimit = 30 * time.Minute
+	emptyLimit = 10 * time.Minute
+)
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// findNodes finds nodes that are paid for and take no pods.
+func (x *exam) findNodes() (out []Finding) {
+	for _, n := range x.Snapshot.Nodes {
+		if !n.Deleting.IsZero() || x.isLeaving(n) {
+			continue
+		}
+		f := Finding{Severity: Broken, Subject: "node/" + n.Name, Nodes: []string{n.Name}, HeldMicro: x.prices[n]}
+		switch {
+		case !n.Ready && x.Now.Sub(n.ReadySince) > bootLimit && x.Now.Sub(n.Created) > bootLimit:
+			f.Code, f.Key, f.Have = NodeNotReady, "status.conditions[Ready]", firstOf(n.Conditions["Ready"].Message, n.Conditions["Ready"].Reason, "not True")
+			f.Changes = []plan.Change{x.removal(n)}
+		case slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == "node.kubernetes.io/unschedulable" }):
+			f.Code, f.Severity, f.Key, f.Have = NodeCordoned, Costly, "spec.unschedulable", "true"
+			f.Changes = []plan.Change{{Object: f.Subject, Field: "spec.unschedulable", Op: plan.Set, Value: "false"}}
+		default:
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// isLeaving says whether an autoscaler removes a node already.
+func (x *exam) isLeaving(n *model.Node) bool {
+	c := x.claims[n.Name]
+	return c != nil && !c.Deleting.IsZero() || slices.ContainsFunc(n.Taints, func(t model.Taint) bool {
+		return t.Key == model.TaintDisrupted || t.Key == "ToBeDeletedByClusterAutoscaler"
+	})
+}
+
+// removal removes a node by what stands for it: its NodeClaim where it has one.
+func (x *exam) removal(n *model.Node) plan.Change {
+	if c := x.claims[n.Name]; c != nil {
+		return plan.Change{Object: "nodeclaim/" + c.Name, Op: plan.Remove}
+	}
+	return plan.Change{Object: "node/" + n.Name, Op: plan.Remove}
+}
+
+// findEmptyNodes finds nodes without pods that nothing holds.
+func (x *exam) findEmptyNodes() (out []Finding) {
+	for _, n := range x.Snapshot.Nodes {
+		price, known := x.prices[n]
+		quiet := x.Now.Sub(n.Created) > emptyLimit && x.Now.Sub(n.LastPodEvent) > emptyLimit
+		if !known || !quiet || !n.Deleting.IsZero() || x.isLeaving(n) || len(x.heldBy[n]) > 0 || disrupt.HasWorkloadPods(n) {
+			continue
+		}
+		out = append(out, Finding{Code: NodeEmpty, Severity: Costly, Subject: "node/" + n.Name, Nodes: []string{n.Name}, HeldMicro: price, SavingMicro: price, Priced: true,
+			Changes: []plan.Change{x.removal(n)}})
+	}
+	return out
+}
+
+// findClaims finds NodeClaims that have waited long for their node.
+func (x *exam) findClaims() (out []Finding) {
+	for _, c := range x.Snapshot.Claims {
+		if c.NodeName != "" || x.hasNode[c.Name] || !c.Deleting.IsZero() || x.Now.Sub(c.Created) <= bootLimit {
+			continue
+		}
+		f := Finding{Code: ClaimStuck, Severity: Broken, Subject: "nodeclaim/" + c.Name, Changes: []plan.Change{{Object: "nodeclaim/" + c.Name, Op: plan.Remove}}}
+		for _, condition := range []string{"Launched", "Registered"} {
+			if cond, ok := c.Conditions[condition]; !ok || !cond.True() {
+				f.Key, f.Have = condition, firstOf(cond.Message, cond.Reason, "not yet")
+				break
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// findStuckDeletions finds nodes that were to be removed long ago, and the pods that keep them.
+func (x *exam) findStuckDeletions() (out []Finding) {
+	guard := disrupt.NewEligibility(x.Snapshot.PDBs, x.Now)
+	for _, n := range x.Snapshot.Nodes {
+		since := n.Deleting
+		if c := x.claims[n.Name]; c != nil && !c.Deleting.IsZero() && (since.IsZero() || c.Deleting.Before(since)) {
+			since = c.Deleting
+		}
+		if since.IsZero() || x.Now.Sub(since) <= drainLimit {
+			continue
+		}
+		f := Finding{Code: DeletionStuck, Severity: Broken, Subject: "node/" + n.Name, Key: "metadata.deletionTimestamp", Have: since.UTC().Format(time.RFC3339),
+			Nodes: []string{n.Name}, HeldMicro: x.prices[n]}
+		for _, p := range n.Pods {
+			if !p.Terminal && len(guard.PodBlockers(p, plan.Drifted)) > 0 {
+				f.Pods = append(f.Pods, p.Key())
+				f.Changes = append(f.Changes, plan.Change{Object: "pod/" + p.Key(), Op: plan.Remove})
+			}
+		}
+		if len(f.Changes) == 0 {
+			f.Changes = []plan.Change{{Object: "node/" + n.Name, Field: "metadata.finalizers", Op: plan.Remove}}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// findNoRequests finds workloads that request no CPU or no memory: nothing can be planned for them.
+func (x *exam) findNoRequests() (out []Finding) {
+	for _, w := range x.list {
+		c := w.pods[0].Class
+		var missing []string
+		var changes []plan.Change
+		for _, r := range []struct {
+			name, value string
+			d           model.Dim
+		}{{"cpu", "100m", model.CPU}, {"memory", "128Mi", model.Memory}} {
+			if c.Requests.At(r.d) == 0 {
+				missing = append(missing, r.name)
+				changes = append(changes, templateChange(w.pods[0], "spec.containers[*].resources.requests."+r.name, plan.Set, r.value)...)
+			}
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		f := Finding{Code: NoRequests, Severity: Risky, Subject: w.subject, Key: strings.Join(missing, " and "), Changes: changes}
+		for _, p := range w.pods {
+			f.Pods = append(f.Pods, p.Key())
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// findSingleReplicas finds workloads of one pod, jobs left out.
+func (x *exam) findSingleReplicas() (out []Finding) {
+	for _, w := range x.list {
+		kind, _, _ := strings.Cut(w.subject, "/")
+		if len(w.pods) != 1 || !slices.Contains([]string{"deployment", "replicaset", "statefulset"}, kind) || w.pods[0].Surge != "" {
+			continue
+		}
+		out = append(out, Finding{Code: SingleReplica, Severity: Risky, Subject: w.subject, Key: "spec.replicas", Have: "1", Pods: []string{w.pods[0].Key()},
+			Changes: []plan.Change{{Object: w.subject, Field: "spec.replicas", Op: plan.Set, Value: "2"}}})
+	}
+	return out
+}
+
+// findUnpriced finds the instance types of nodes that have no price, where nodes are such as a cloud sells.
+func (x *exam) findUnpriced() (out []Finding) {
+	nodes := map[string][]string{}
+	for _, n := range x.Snapshot.Nodes {
+		if t := n.Labels[model.LabelInstanceType]; t != "" {
+			if _, known := x.prices[n]; !known {
+				nodes[t] = append(nodes[t], n.Name)
+			}
+		}
+	}
+	types := map[string]bool{}
+	for t := range nodes {
+		types[t] = true
+	}
+	for _, t := range sorted(types) {
+		out = append(out, Finding{Code: PriceUnknown, Severity: Risky, Subject: "instancetype/" + t, Have: t, Nodes: nodes[t],
+			Changes: []plan.Change{{Object: "catalog", Op: plan.Add, Value: t}}})
+	}
+	return out
+}
+
+// findAutoscalers finds that several autoscalers are live. Which of them should go people must say: the first by name
+// is taken to stay, Dovetail before others.
+func (x *exam) findAutoscalers() (out []Finding) {
+	list := slices.Clone(x.Autoscalers)
+	slices.SortStableFunc(list, func(a, b Autoscaler) int {
+		if (a.Name == "Dovetail") != (b.Name == "Dovetail") {
+			if a.Name == "Dovetail" {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for i, a := range list {
+		if i > 0 && a.Name != list[0].Name {
+			out = append(out, Finding{Code: TwoAutoscalers, Severity: Risky, Subject: "autoscaler/" + a.Name, Key: a.Lease, Have: list[0].Name,
+				Changes: []plan.Change{{Object: "autoscaler/" + a.Name, Field: "spec.replicas", Op: plan.Set, Value: "0"}}})
+		}
+	}
+	return out
+}
+
+// findDenied finds kinds that could not be read.
+func (x *exam) findDenied() (out []Finding) {
+	for _, d := range x.Denied {
+		name := d.Resource
+		if d.Group != "" {
+			name += "." + d.Group
+		}
+		out = append(out, Finding{Code: MissingRights, Severity: Risky, Subject: "resource/" + name, Key: "list", Have: d.Why,
+			Changes: []plan.Change{{Object: "clusterrole/dovetail-doctor", Field: "rules", Op: plan.Add, Value: "list " + name}}})
+	}
+	return out
+}

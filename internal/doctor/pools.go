@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package doctor
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Codes of what is wrong with NodePools and what they may launch.
+const (
+	Unplaceable      Code = "Unplaceable"      // pods wait, and no NodePool can launch a node for them; Reason: why
+	LimitReached     Code = "LimitReached"     // pods wait for a NodePool whose limit is reached
+	LimitNear        Code = "LimitNear"        // a NodePool has nine tenths of its limit or more
+	GroupAtMaximum   Code = "GroupAtMaximum"   // pods wait for a node group that is at its maximum
+	PoolBuysNothing  Code = "PoolBuysNothing"  // no instance type meets the requirements of the NodePool; Key: the label that leaves none
+	PoolNotReady     Code = "PoolNotReady"     // Have: why
+	OverlappingPools Code = "OverlappingPools" // two NodePools of equal weight may launch the same nodes for the same pods; Have: the other
+	SpotNeverAllowed Code = "SpotNeverAllowed"
+	FewTypes         Code = "FewTypes"   // a NodePool may launch few instance types; Have: how many
+	OnePerNode       Code = "OnePerNode" // pods of a workload refuse each other's node
+)
+
+// mostAsked is how many workloads that wait are asked about one by one.
+const mostAsked = 8
+
+// findUnplaceable finds workloads whose pods wait in vain.
+func (x *exam) findUnplaceable() (out []Finding) {
+	if x.assumed {
+		return nil // what the autoscaler of the cluster may launch is not known
+	}
+	d := decide.WhatIf(x.Snapshot, x.Now, x.Policy)
+	at := map[string]int{}
+	for _, p := range d.Pods {
+		if p.Outcome != plan.Refused || len(p.Reasons) == 0 {
+			continue
+		}
+		r := p.Reasons[0]
+		f := Finding{Code: Unplaceable, Severity: Broken, Subject: workloadOf(p.Pod), Reason: r}
+		switch r.Code {
+		case plan.Limit:
+			f.Code, f.Subject, f.Key, f.Have = LimitReached, "nodepool/"+r.Pool, "spec.limits."+r.Key, r.Have
+		case plan.GroupMaximum:
+			f.Code, f.Subject, f.Key, f.Have = GroupAtMaximum, r.Subject, "maxSize", r.Have
+			if !strings.HasPrefix(f.Subject, "nodegroup/") {
+				f.Subject = "nodegroup/" + f.Subject
+			}
+			f.Changes = []plan.Change{{Object: f.Subject, Field: "maxSize", Op: plan.Add, Value: "1"}}
+		}
+		id := string(f.Code) + f.Subject + f.Key
+		i, ok := at[id]
+		if !ok {
+			i = len(out)
+			at[id] = i
+			switch {
+			case f.Code == LimitReached:
+				f.Changes = x.raiseLimit(r.Pool, r.Key)
+			case f.Code == Unplaceable && len(out) < mostAsked:
+				f.Changes = x.nearestWay(p.Pod)
+			}
+			out = append(out, f)
+		}
+		out[i].Pods = append(out[i].Pods, p.Pod.Key())
+	}
+	return out
+}
+
+// nearestWay is the changes after which a pending pod finds a node; none: none is known.
+func (x *exam) nearestWay(p *model.Pod) []plan.Change {
+	a, err := decide.Why(x.Snapshot, decide.Memory{}, x.Now, x.Policy, "pod/"+p.Key())
+	if err != nil {
+		return nil // it is among the pending pods of this snapshot, so there is an answer
+	}
+	for i := range a.Ways {
+		list := slices.Clone(a.Ways[i].Changes)
+		if len(list) == 0 || slices.ContainsFunc(list, func(c plan.Change) bool { return !c.IsEditable() }) {
+			continue
+		}
+		for i, c := range list {
+			if c.Object == "pod/"+p.Key() && c.Field != "" {
+				list[i] = templateChange(p, c.Field, c.Op, c.Value)[0]
+			}
+		}
+		return list
+	}
+	return nil
+}
+
+// raiseLimit sets the limit of a pool to what its nodes have of the resource when all pending pods get one.
+func (x *exam) raiseLimit(pool, resource string) []plan.Change {
+	dim := model.Dim(slices.Index(x.Snapshot.ResourceNames, resource)) // -1: the number of nodes
+	limited := func(limit int64) *model.Snapshot {
+		s := *x.Snapshot
+		editPools(func(p *model.NodePool) {
+			switch {
+			case p.Name != pool:
+			case dim < 0:
+				p.NodeLimit = limit
+			default:
+				p.HasLimit = slices.Clone(p.HasLimit)
+				p.Limits, p.HasLimit[dim] = p.Limits.With(dim, limit), limit >= 0
+			}
+		})(&s)
+		return &s
+	}
+	have := func(capacity model.Resources) int64 {
+		if dim < 0 {
+			return 1
+		}
+		return capacity.At(dim)
+	}
+	need := int64(0)
+	for _, c := range x.Snapshot.Claims {
+		if c.Pool == pool {
+			need += have(c.Capacity)
+		}
+	}
+	d := decide.WhatIf(limited(-1), x.Now, x.Policy)
+	if d.Result == nil {
+		return nil
+	}
+	for i := range d.Result.New {
+		if n := &d.Result.New[i]; n.Pool == pool {
+			need += have(n.Type.Capacity)
+		}
+	}
+	for range 4 { // where nodes are limited, decide may choose others, which need more
+		d := decide.WhatIf(limited(need), x.Now, x.Policy)
+		if !slices.ContainsFunc(d.Pods, func(p plan.PodDecision) bool {
+			return p.Outcome == plan.Refused && p.Reasons[0].Code == plan.Limit && p.Reasons[0].Pool == pool && p.Reasons[0].Key == resource
+		}) {
+			break
+		}
+		need += need / 4
+	}
+	return []plan.Change{{Object: "nodepool/" + pool, Field: "spec.limits." + resource, Op: plan.Set, Value: amount(dim, need)}}
+}
+
+// amount writes how much of a resource there is; of a negative one, how many.
+func amount(d model.Dim, v int64) string {
+	if d < 0 {
+		return itoa(v)
+	}
+	return model.FormatAmount(d, v)
+}
+
+// launchable counts the instance types that a pool may launch now when requirements of the given keys are dropped.
+func launchable(p *model.NodePool, dropped func(key string) bool) int {
+	own := *p
+	own.Requirements = slices.DeleteFunc(slices.Clone(p.Requirements), func(r model.Requirement) bool { return dropped(r.Key) })
+	n := 0
+	for _, t := range p.Types {
+		if own.MayBuyType(t) && slices.ContainsFunc(t.Offerings, func(o model.Offering) bool {
+			return own.MayBuyOffering(&o) && o.Remaining != 0 || own.MayBuyOffering(&o) && o.Most > 0
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
+func noKey(string) bool { return false }
+
+// findPools finds NodePools that are not ready, or can launch nothing.
+func (x *exam) findPools() (out []Finding) {
+	for _, p := range x.Snapshot.Pools {
+		object := "nodepool/" + p.Name
+		switch {
+		case p.Deleting || p.NotReady.Reason == "NodeGroupsNotRead":
+		case !p.Ready:
+			f := Finding{Code: PoolNotReady, Severity: Broken, Subject: object, Key: "status.conditions[Ready]", Have: firstOf(p.NotReady.Message, p.NotReady.Reason)}
+			if strings.Contains(p.NotReady.Reason, "NotFound") {
+				f.Changes = []plan.Change{{Object: strings.ToLower(p.ClassKind) + "/" + p.ClassName, Op: plan.Add}}
+			}
+			out = append(out, f)
+		case launchable(p, noKey) == 0:
+			f := Finding{Code: PoolBuysNothing, Severity: Broken, Subject: object}
+			for i := range p.Requirements {
+				key := p.Requirements[i].Key
+				if key != model.LabelNodePool && launchable(p, func(k string) bool { return k == key }) > 0 {
+					f.Key, f.Have = requirementField(key), p.Requirements[i].String()
+					f.Changes = []plan.Change{{Object: object, Field: f.Key, Op: plan.Remove}}
+					break
+				}
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func firstOf(list ...string) string {
+	for _, s := range list {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func requirementField(key string) string { return "spec.template.spec.requirements[" + key + "]" }
+
+// findOverlaps finds NodePools of equal weight between which nothing decides.
+func (x *exam) findOverlaps() (out []Finding) {
+	if x.assumed {
+		return nil
+	}
+	for i, a := range x.pools {
+		for _, b := range x.pools[i+1:] {
+			if a.Weight == b.Weight && sameTaints(a, b) && sameLabels(a, b) && sameOffers(a, b) {
+				out = append(out, Finding{Code: OverlappingPools, Severity: Risky, Subject: "nodepool/" + b.Name, Key: "spec.weight", Have: "nodepool/" + a.Name,
+					Changes: []plan.Change{{Object: "nodepool/" + b.Name, Field: "spec.weight", Op: plan.Set, Value: heavier(x.pools)}}})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// heavier is a weight that no pool has, above all of them where that is possible.
+func heavier(pools []*model.NodePool) string {
+	taken := map[int32]bool{}
+	most := int32(0)
+	for _, p := range pools {
+		taken[p.Weight], most = true, max(most, p.Weight)
+	}
+	w := min(most+10, 100)
+	for taken[w] && w > 1 {
+		w--
+	}
+	return itoa(int64(w))
+}
+
+func sameTaints(a, b *model.NodePool) bool {
+	has := func(list []model.Taint, t model.Taint) bool {
+		return t.Effect == model.PreferNoSchedule || slices.Contains(list, t)
+	}
+	return !slices.ContainsFunc(a.Taints, func(t model.Taint) bool { return !has(b.Taints, t) }) &&
+		!slices.ContainsFunc(b.Taints, func(t model.Taint) bool { return !has(a.Taints, t) })
+}
+
+// sameLabels says that pools give their nodes no label by which pods could choose between them.
+func sameLabels(a, b *model.NodePool) bool {
+	for k, v := range a.Labels {
+		if k != model.LabelNodePool && b.Labels[k] != v {
+			return false
+		}
+	}
+	return len(a.Labels) == len(b.Labels)
+}
+
+func sameOffers(a, b *model.NodePool) bool {
+	for _, t := range a.Types {
+		if !a.MayBuyType(t) || !b.MayBuyType(t) || disrupt.FindInstanceType(b, t.Name) == nil {
+			continue
+		}
+		for i := range t.Offerings {
+			if o := &t.Offerings[i]; a.MayBuyOffering(o) && b.MayBuyOffering(o) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// findLimits finds NodePools that have nearly reached a limit; those for which pods wait are found elsewhere.
+func (x *exam) findLimits() (out []Finding) {
+	used, count := map[string]model.Resources{}, map[string]int64{}
+	for _, n := range x.Snapshot.Nodes {
+		if p := x.poolOf(n); p != nil {
+			used[p.Name] = used[p.Name].AddInto(n.Capacity, 1)
+			count[p.Name]++
+		}
+	}
+	near := func(p *model.NodePool, name string, have, limit int64, d model.Dim) {
+		if limit <= 0 || have*10 < limit*9 {
+			return
+		}
+		out = append(out, Finding{Code: LimitNear, Severity: Risky, Subject: "nodepool/" + p.Name, Key: "spec.limits." + name,
+			Have:    model.FormatAmount(d, have) + " of " + model.FormatAmount(d, limit),
+			Changes: []plan.Change{{Object: "nodepool/" + p.Name, Field: "spec.limits." + name, Op: plan.Set, Value: model.FormatAmount(d, 2*limit)}}})
+	}
+	for _, p := range x.Snapshot.Pools {
+		for d, has := range p.HasLimit {
+			if has && d < len(x.Snapshot.ResourceNames) {
+				near(p, x.Snapshot.ResourceNames[d], used[p.Name].At(model.Dim(d)), p.Limits.At(model.Dim(d)), model.Dim(d))
+			}
+		}
+		near(p, "nodes", count[p.Name], p.NodeLimit, model.Pods)
+	}
+	return out
+}
+
+// worthwhile says whether a what-if saves a share of the cluster's cost that is more than noise of the solver: 1 %.
+func (x *exam) worthwhile(saving int64) bool { return saving*100 >= x.compared.NowMicro && saving > 0 }
+
+// whatIf is what the cluster would cost less after consolidation when its snapshot were edited so.
+func (x *exam) whatIf(edit func(*model.Snapshot)) int64 {
+	p := x.repack(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, edit, x.whatIfPolicy())
+	return max(0, x.baseline-p.micro)
+}
+
+// editPools puts copies of pools that edit has changed into the snapshot.
+func editPools(edit func(*model.NodePool)) func(*model.Snapshot) {
+	return func(s *model.Snapshot) {
+		pools := make([]*model.NodePool, len(s.Pools))
+		for i, p := range s.Pools {
+			c := *p
+			edit(&c)
+			pools[i] = &c
+		}
+		s.Pools = pools
+	}
+}
+
+// replaceRequirement returns requirements with that of r's key replaced by r.
+func replaceRequirement(rs model.Requirements, r model.Requirement) model.Requirements {
+	rest := slices.DeleteFunc(slices.Clone(rs), func(q model.Requirement) bool { return q.Key == r.Key })
+	return model.NewRequirements(append(rest, r)...)
+}
+
+// findSpot finds that no NodePool may launch spot nodes, where they would be cheaper.
+func (x *exam) findSpot() []Finding {
+	if x.assumed {
+		return nil
+	}
+	spot := model.Offering{CapacityType: model.Spot}
+	var changes []plan.Change
+	for _, p := range x.pools {
+		q := p.Requirements.Get(model.LabelCapacityType)
+		if q == nil || q.Matches(spot.CapacityType, true) {
+			return nil
+		}
+		changes = append(changes, plan.Change{Object: "nodepool/" + p.Name, Field: requirementField(model.LabelCapacityType), Op: plan.Add, Value: model.Spot})
+	}
+	saving := x.whatIf(editPools(func(p *model.NodePool) {
+		q := p.Requirements.Get(model.LabelCapacityType)
+		p.Requirements = replaceRequirement(p.Requirements, model.OneOf(model.LabelCapacityType, append(slices.Clone(q.Values), model.Spot)...))
+	}))
+	if !x.worthwhile(saving) {
+		return nil
+	}
+	subject := changes[0].Object
+	return []Finding{{Code: SpotNeverAllowed, Severity: Costly, Subject: subject, Key: requirementField(model.LabelCapacityType), SavingMicro: saving, Priced: true, Changes: changes[:1]}}
+}
+
+// fewTypes is how few instance types a pool may launch for it to be looked at.
+const fewTypes = 5
+
+// findFewTypes finds NodePools that may launch only few instance types, where others would be cheaper.
+func (x *exam) findFewTypes() (out []Finding) {
+	if x.assumed {
+		return nil
+	}
+	placing := []string{model.LabelNodePool, model.LabelZone, model.LabelRegion, model.LabelArch, model.LabelOS, model.LabelCapacityType, model.LabelNodeGroup}
+	for _, p := range x.pools {
+		n := launchable(p, noKey)
+		if n == 0 || n > fewTypes || launchable(p, func(k string) bool { return !slices.Contains(placing, k) }) < 4*n {
+			continue
+		}
+		var changes []plan.Change
+		for i := range p.Requirements {
+			if key := p.Requirements[i].Key; !slices.Contains(placing, key) && p.Labels[key] == "" {
+				changes = append(changes, plan.Change{Object: "nodepool/" + p.Name, Field: requirementField(key), Op: plan.Remove})
+			}
+		}
+		saving := x.whatIf(editPools(func(q *model.NodePool) {
+			if q.Name == p.Name {
+				q.Requirements = slices.DeleteFunc(slices.Clone(q.Requirements), func(r model.Requirement) bool { return !slices.Contains(placing, r.Key) && q.Labels[r.Key] == "" })
+			}
+		}))
+		if len(changes) > 0 && x.worthwhile(saving) {
+			out = append(out, Finding{Code: FewTypes, Severity: Costly, Subject: "nodepool/" + p.Name, Key: changes[0].Field, Have: itoa(int64(n)),
+				SavingMicro: saving, Priced: true, Changes: changes})
+		}
+	}
+	return out
+}
+
+// findOnePerNode finds workloads whose pods refuse each other's node, where that costs.
+func (x *exam) findOnePerNode() (out []Finding) {
+	const most = 4
+	var list []*workload
+	for _, w := range x.list {
+		if len(w.pods) > 1 && refusesItself(w.pods[0].Class) {
+			list = append(list, w)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *workload) int { return len(b.pods) - len(a.pods) })
+	for _, w := range list[:min(len(list), most)] {
+		saving := x.whatIf(func(s *model.Snapshot) { editPods(s, w.subject, func(c *model.Class) { c.AntiAffinity = nil }) })
+		if !x.worthwhile(saving) {
+			continue
+		}
+		f := Finding{Code: OnePerNode, Severity: Costly, Subject: w.subject, Key: "spec.affinity.podAntiAffinity", SavingMicro: saving, Priced: true,
+			Changes: templateChange(w.pods[0], "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", plan.Remove, "")}
+		for _, p := range w.pods {
+			f.Pods = append(f.Pods, p.Key())
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// refusesItself says whether a pod of the class keeps others of it off its node.
+func refusesItself(c *model.Class) bool {
+	return slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool {
+		return t.TopologyKey == model.LabelHostname && t.Selector.Pods != nil && t.Selector.Pods.Matches(c.Labels)
+	})
+}
+
+// editPods puts copies of the pending pods of a workload into the snapshot, of classes that edit has changed.
+func editPods(s *model.Snapshot, subject string, edit func(*model.Class)) {
+	made := map[*model.Class]*model.Class{}
+	pending := slices.Clone(s.Pending)
+	for i, p := range pending {
+		if workloadOf(p) != subject {
+			continue
+		}
+		c := made[p.Class]
+		if c == nil {
+			own := *p.Class
+			own.Key += "\x00edited"
+			edit(&own)
+			c, made[p.Class] = &own, &own
+		}
+		q := *p
+		q.Class = c
+		pending[i] = &q
+	}
+	s.Pending = pending
+}

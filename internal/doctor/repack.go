@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// HoursPerMonth turns dollars an hour into dollars a month: a twelfth of a year.
+const HoursPerMonth = 730
+
+// Compared is today's cluster beside a repacked one. Prices are in micro-dollars an hour, and of nodes whose price is
+// known.
+type Compared struct {
+	Nodes    int `json:"nodes"`
+	Unpriced int `json:"nodesWithoutPrice"`
+	Pods     int `json:"pods"` // that a scheduler placed, or is to place
+	Pending  int `json:"podsPending"`
+
+	NowMicro          int64 `json:"nowMicroUSDPerHour"`
+	ConsolidatedMicro int64 `json:"consolidatedMicroUSDPerHour"` // with all that holds nodes left as it is
+	RepackedMicro     int64 `json:"repackedMicroUSDPerHour"`     // when every pod may be rescheduled
+	LeastMicro        int64 `json:"leastMicroUSDPerHour"`        // lower bound: no packing of the same pods costs less
+
+	// PendingMicro is what nodes for pods that are pending now cost; it is in the three figures after NowMicro, which
+	// are then compared with the sum of both.
+	PendingMicro int64 `json:"pendingMicroUSDPerHour,omitempty"`
+
+	Moves         Moves `json:"moves"`       // to what ConsolidatedMicro costs
+	RepackedMoves Moves `json:"repackMoves"` // to what RepackedMicro costs
+	Modelled      bool  `json:"estimated,omitempty"`
+}
+
+// TodayMicro is what the cluster costs now with nodes for its pending pods.
+func (c *Compared) TodayMicro() int64 { return c.NowMicro + c.PendingMicro }
+
+// Moves is how one set of nodes becomes another.
+type Moves struct {
+	Removed  int       `json:"nodesRemoved"`
+	Launched []Machine `json:"launched"` // dearest in sum first
+	Pods     int       `json:"podsRescheduled"`
+}
+
+// LaunchedNodes is how many nodes are launched.
+func (m *Moves) LaunchedNodes() int {
+	n := 0
+	for _, l := range m.Launched {
+		n += l.Count
+	}
+	return n
+}
+
+// Machine is so many nodes of one offering.
+type Machine = plan.Machine
+
+// packing is a cluster as decide packs it when some nodes are gone and their pods are pending.
+type packing struct {
+	micro, bound int64 // of kept and new nodes
+	gone         []*model.Node
+	fresh        []solve.NewNode
+	unplaced     int // pods that run now and would find no place
+}
+
+// Compare packs a cluster anew and returns what that would cost and take. It makes no findings.
+func Compare(in Input) Compared {
+	x := newExam(in)
+	x.compare()
+	return x.compared
+}
+
+// compare finds what holds nodes, and the four figures.
+func (x *exam) compare() {
+	c := &x.compared
+	c.Nodes, c.Unpriced = len(x.Snapshot.Nodes), len(x.Snapshot.Nodes)-len(x.prices)
+	for _, p := range x.prices {
+		c.NowMicro += p
+	}
+	for _, w := range x.list {
+		c.Pods += len(w.pods)
+		for _, p := range w.pods {
+			if p.Node == "" {
+				c.Pending++
+			}
+		}
+	}
+	now := decide.WhatIf(x.Snapshot, x.Now, x.Policy)
+	c.PendingMicro = now.Cost.NewMicroPerHour
+
+	x.collectHolds()
+	limit := c.NowMicro + c.PendingMicro
+	held := x.repack(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, nil, x.Policy)
+	all := x.repack(func(*model.Node) bool { return false }, nil, x.Policy)
+	c.ConsolidatedMicro = min(limit, held.micro)
+	c.RepackedMicro = min(c.ConsolidatedMicro, all.micro)
+	c.LeastMicro = min(c.RepackedMicro, all.bound)
+	if held.micro < limit {
+		c.Moves = x.moves(held)
+	}
+	if all.micro < c.ConsolidatedMicro {
+		c.RepackedMoves = x.moves(all)
+	} else {
+		c.RepackedMoves = c.Moves
+	}
+	x.baseline = min(limit, x.repack(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, nil, x.whatIfPolicy()).micro)
+}
+
+// whatIfPolicy is the policy of what-ifs, of which there are many: a tenth of the work.
+func (x *exam) whatIfPolicy() decide.Policy {
+	pol := x.Policy
+	pol.Solve.Work /= 10
+	return pol
+}
+
+// mostRounds is how often a packing is made again because pods that run now found no place in it.
+const mostRounds = 4
+
+// repack packs the cluster as if the nodes that have a price and are not kept were gone. A node whose pods then find no
+// place is kept. edit may put other pools and pods into the snapshot that is packed; nil: none.
+func (x *exam) repack(keep func(*model.Node) bool, edit func(*model.Snapshot), pol decide.Policy) packing {
+	pinned := map[*model.Node]bool{}
+	for round := 1; ; round++ {
+		s, out := x.without(func(n *model.Node) bool { return pinned[n] || keep(n) })
+		if edit != nil {
+			edit(s)
+		}
+		d := decide.WhatIf(s, x.Now, pol)
+		out.micro += d.Cost.NewMicroPerHour
+		out.bound += d.Cost.BoundMicroPerHour
+		if d.Result != nil {
+			out.fresh = d.Result.New
+		}
+		homeless := x.homeless(&d)
+		if out.unplaced = len(homeless); out.unplaced == 0 || round == mostRounds {
+			if out.unplaced > 0 { // it can't be had: what there is stays
+				out.micro, out.bound = x.compared.TodayMicro(), x.compared.TodayMicro()
+			}
+			return out
+		}
+		for n := range homeless {
+			pinned[n] = true
+		}
+	}
+}
+
+// homeless are the nodes that run pods which a decision places nowhere.
+func (x *exam) homeless(d *decide.Output) map[*model.Node]bool {
+	refused := map[string]bool{}
+	for _, p := range d.Pods {
+		if p.Outcome == plan.Refused || p.Outcome == plan.NotOurs {
+			refused[p.Pod.UID] = true
+		}
+	}
+	out := map[*model.Node]bool{}
+	if len(refused) == 0 {
+		return out
+	}
+	for _, n := range x.Snapshot.Nodes {
+		if slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return refused[p.UID] }) {
+			out[n] = true
+		}
+	}
+	return out
+}
+
+// without is the cluster with the kept nodes and those that have no price; pods of the others are pending. The packing
+// has what the kept ones cost.
+func (x *exam) without(keep func(*model.Node) bool) (*model.Snapshot, packing) {
+	from := x.Snapshot
+	s := *from
+	s.Nodes, s.Claims, s.Pools = nil, nil, x.pools
+	s.Pending = slices.Clone(from.Pending)
+	s.Instances, s.InstancesAt, s.InFlight, s.Failures, s.Making, s.Drift = nil, time.Time{}, nil, nil, nil, nil
+	var out packing
+	for _, n := range from.Nodes {
+		price, known := x.prices[n]
+		if !known || n.Deleting.IsZero() && keep(n) {
+			s.Nodes = append(s.Nodes, n)
+			if c := x.claims[n.Name]; c != nil {
+				s.Claims = append(s.Claims, c)
+			}
+			out.micro += price
+			out.bound += price
+			continue
+		}
+		out.gone = append(out.gone, n)
+		for _, p := range n.Pods {
+			if disrupt.IsReschedulable(p) {
+				s.Pending = append(s.Pending, unbound(p))
+			}
+		}
+	}
+	for _, c := range from.Claims {
+		if c.NodeName == "" && c.Deleting.IsZero() && !x.hasNode[c.Name] { // in flight: what it brings is still to come
+			s.Claims = append(s.Claims, c)
+		}
+	}
+	slices.SortFunc(s.Claims, func(a, b *model.Claim) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Pending, comparePods)
+	return &s, out
+}
+
+// unbound is a pod as it is when its node has gone and kube-scheduler has found no other.
+func unbound(p *model.Pod) *model.Pod {
+	q := *p
+	q.Node, q.Nominated, q.Bound, q.ReservedFor, q.Reservations, q.Binding = "", "", time.Time{}, "", nil, ""
+	q.Unschedulable = time.Unix(1, 0)
+	return &q
+}
+
+// moves says how the nodes of today become those of a packing. A new node of the same offering as one that would go is
+// that node, and pods of the same class need not be rescheduled.
+func (x *exam) moves(p packing) Moves {
+	var out Moves
+	standing := map[string][]*model.Node{}
+	for _, n := range p.gone {
+		key := offeringKey(n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], capacityType(n.Labels))
+		standing[key] = append(standing[key], n)
+		for _, q := range n.Pods {
+			if disrupt.IsReschedulable(q) {
+				out.Pods++
+			}
+		}
+	}
+	out.Removed = len(p.gone)
+	launched := map[string]*Machine{}
+	for i := range p.fresh {
+		f := &p.fresh[i]
+		key := offeringKey(f.Type.Name, f.Offering.Zone, f.Offering.CapacityType)
+		if list := standing[key]; len(list) > 0 {
+			best, stay := 0, -1
+			for j, n := range list {
+				if s := shared(n, f.Pods); s > stay {
+					best, stay = j, s
+				}
+			}
+			standing[key] = slices.Delete(slices.Clone(list), best, best+1)
+			out.Removed--
+			out.Pods -= stay
+			continue
+		}
+		m := launched[key]
+		if m == nil {
+			m = &Machine{Pool: f.Pool, Type: f.Type.Name, Zone: f.Offering.Zone, CapacityType: f.Offering.CapacityType, PriceMicro: f.PriceMicro}
+			launched[key] = m
+		}
+		m.Count++
+	}
+	out.Launched = []Machine{}
+	for _, m := range launched {
+		out.Launched = append(out.Launched, *m)
+	}
+	slices.SortFunc(out.Launched, func(a, b Machine) int {
+		return cmp.Or(cmp.Compare(b.PriceMicro*int64(b.Count), a.PriceMicro*int64(a.Count)),
+			strings.Compare(offeringKey(a.Type, a.Zone, a.CapacityType), offeringKey(b.Type, b.Zone, b.CapacityType)))
+	})
+	return out
+}
+
+func offeringKey(instanceType, zone, capacityType string) string {
+	return instanceType + "/" + zone + "/" + capacityType
+}
+
+// shared counts the pods of a node that may stay where a new node would hold these pods: those of the same classes.
+func shared(n *model.Node, pods []*model.Pod) int {
+	left := map[*model.Class]int{}
+	for _, p := range pods {
+		left[p.Class]++
+	}
+	stay := 0
+	for _, p := range n.Pods {
+		if disrupt.IsReschedulable(p) && left[p.Class] > 0 {
+			left[p.Class]--
+			stay++
+		}
+	}
+	return stay
+}
