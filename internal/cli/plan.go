@@ -39,7 +39,7 @@ const liveLimit = time.Minute
 
 type planFlags struct {
 	files                               []string
-	live                                bool
+	live, compare                       bool
 	kubeconfig, catalog, output, maxGap string
 	scheduler                           string
 	work                                int64
@@ -49,7 +49,7 @@ func planCommand() *cobra.Command {
 	f := planFlags{}
 	defaults := decide.DefaultPolicy().Solve
 	c := &cobra.Command{
-		Use:   "plan (-f FILE… | --live)",
+		Use:   "plan (-f FILE… | --live) [--compare]",
 		Short: "say which nodes would be launched for pending pods, for how much, and why",
 		Long: "Reads workloads, nodes and NodePools from files or from a cluster, and says which nodes would be launched for the pods\n" +
 			"that are bound to no node, what lands on them, what fits on nodes that are there, what can't be placed and why, what it\n" +
@@ -58,12 +58,15 @@ func planCommand() *cobra.Command {
 			"for the standard input. Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs become the pods that they would make, less\n" +
 			"those in the input already. Every pod not bound is taken as one that kube-scheduler has found no node for, unless it is gated,\n" +
 			"nominated or another scheduler's. With --live, files are added to what the cluster has.\n\n" +
+			"With --compare it says instead what the nodes that are there cost a month, what they would cost after consolidation and when every\n" +
+			"pod may be rescheduled, the nodes to launch for that, and the least possible ('dovetail doctor' says what stands between).\n\n" +
 			"Exit status: 0 every pod has a place, 3 some have none, 1 an input is wrong (file, line, field and value are said), 2 wrong usage,\n" +
 			"130 or 143 interrupted or stopped before the plan was made.",
 		Example: "  dovetail plan -f examples/nodepool.yaml -f examples/deployment.yaml\n" +
 			"  kubectl get deployments,nodepools -A -o yaml | dovetail plan -f - -o json\n" +
 			"  dovetail plan -f manifests/ --catalog catalog.json --max-gap 1%\n" +
-			"  dovetail plan --live --kubeconfig ~/.kube/config",
+			"  dovetail plan --live --kubeconfig ~/.kube/config\n" +
+			"  dovetail plan --live --compare",
 		// Arguments are files too: a shell turns -f *.yaml into one file of the flag and others behind it.
 		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error {
 			f.files = append(f.files, args...)
@@ -73,6 +76,7 @@ func planCommand() *cobra.Command {
 	g := c.Flags()
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "file, directory or - to read; may be repeated")
 	g.BoolVar(&f.live, "live", false, "read the cluster of the kubeconfig; it is only read")
+	g.BoolVar(&f.compare, "compare", false, "compare the nodes that are there with a repacked cluster, in dollars a month")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig for --live; empty: $KUBECONFIG, else ~/.kube/config, else in-cluster")
 	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, in the form of the built-in EC2 catalogue or of Karpenter's KWOK instance types; empty: "+catalog.BuiltinName)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
@@ -121,6 +125,8 @@ func (f *planFlags) policy() (decide.Policy, error) {
 	switch {
 	case len(f.files) == 0 && !f.live:
 		return pol, exit{2, errors.New("nothing to plan for: give files with -f, or --live; see 'dovetail plan --help'")}
+	case f.compare && f.live && len(f.files) > 0:
+		return pol, exit{2, errors.New("--compare reads files or a cluster: leave out -f or --live")}
 	case f.kubeconfig != "" && !f.live:
 		return pol, exit{2, errors.New("--kubeconfig says which cluster to read: give --live too")}
 	}
@@ -132,6 +138,9 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	pol, err := f.policy()
 	if err != nil {
 		return err
+	}
+	if f.compare {
+		return runCompare(c, f, pol, shown)
 	}
 	cat, err := loadCatalog(f.catalog)
 	if err != nil {

@@ -96,7 +96,6 @@ type Finding struct {
 type Report struct {
 	Compared
 	Pools       int          `json:"nodePools"`
-	Assumed     bool         `json:"assumedPool,omitempty"` // there is no NodePool to launch from: see Input.Types
 	Autoscalers []Autoscaler `json:"autoscalers,omitempty"`
 	Findings    []Finding    `json:"findings"` // broken first, then by saving, code and subject
 }
@@ -105,7 +104,7 @@ type Report struct {
 func Examine(in Input) *Report {
 	x := newExam(in)
 	x.compare()
-	out := &Report{Compared: x.compared, Pools: len(in.Snapshot.Pools), Assumed: x.assumed, Autoscalers: in.Autoscalers}
+	out := &Report{Compared: x.compared, Pools: len(in.Snapshot.Pools), Autoscalers: in.Autoscalers}
 	out.Findings = x.findHolds()
 	for _, find := range []func() []Finding{
 		x.findUnplaceable, x.findPools, x.findOverlaps, x.findLimits, x.findSpot, x.findFewTypes, x.findOnePerNode,

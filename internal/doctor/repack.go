@@ -36,9 +36,11 @@ type Compared struct {
 	// are then compared with the sum of both.
 	PendingMicro int64 `json:"pendingMicroUSDPerHour,omitempty"`
 
+	// Assumed says that there is no NodePool to launch from, so that one is assumed: see Input.Types.
+	Assumed bool `json:"assumedPool,omitempty"`
+
 	Moves         Moves `json:"moves"`       // to what ConsolidatedMicro costs
 	RepackedMoves Moves `json:"repackMoves"` // to what RepackedMicro costs
-	Modelled      bool  `json:"estimated,omitempty"`
 }
 
 // TodayMicro is what the cluster costs now with nodes for its pending pods.
@@ -81,6 +83,7 @@ func Compare(in Input) Compared {
 // compare finds what holds nodes, and the four figures.
 func (x *exam) compare() {
 	c := &x.compared
+	c.Assumed = x.assumed
 	c.Nodes, c.Unpriced = len(x.Snapshot.Nodes), len(x.Snapshot.Nodes)-len(x.prices)
 	for _, p := range x.prices {
 		c.NowMicro += p

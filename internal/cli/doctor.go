@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/doctor"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// foundProblems is the exit status of an examination that found something broken or costly.
+const foundProblems = 3
+
+type doctorFlags struct {
+	files                                []string
+	kubeconfig, context, catalog, output string
+	scheduler, html                      string
+	ignore                               []string
+}
+
+func doctorCommand() *cobra.Command {
+	f := doctorFlags{}
+	c := &cobra.Command{
+		Use:   "doctor [-f FILE…]",
+		Short: "say what a cluster costs, what it could cost at least, and what stands between",
+		Long: "Reads a cluster, whichever autoscaler it has, and says what its nodes cost a month, what they would cost after consolidation and\n" +
+			"at least, and what stands between: each thing that holds nodes, with its pods, its dollars and the change that ends it; NodePools\n" +
+			"that can launch nothing, overlap or have reached a limit; pods that wait in vain, have no requests or no second replica; rights\n" +
+			"that are missing; other autoscalers. It ends with three next steps. It needs rights to read, and changes nothing.\n\n" +
+			"A finding's dollars are a what-if: the cluster after consolidation as it is, less the same without that one thing. Prices are those\n" +
+			"of the built-in EC2 catalogue (--catalog for others). With -f it reads files, as plan does, and no cluster.\n\n" +
+			"Exit status: 0 nothing broken or costly was found, 3 something was (--ignore leaves codes out; what is only risky doesn't count),\n" +
+			"1 the cluster or a file can't be read, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Example: "  dovetail doctor\n" +
+			"  dovetail doctor --context production --html production.html\n" +
+			"  dovetail doctor --ignore StaticPool,SpotNeverAllowed || echo 'look at the findings'\n" +
+			"  kubectl get nodes,pods,nodepools,nodeclaims,poddisruptionbudgets -A -o yaml | dovetail doctor -f -",
+		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error {
+			f.files = append(f.files, args...)
+			return runDoctor(c, f, shown)
+		}),
+	}
+	g := c.Flags()
+	g.StringArrayVarP(&f.files, "filename", "f", nil, "file, directory or - to read instead of a cluster; may be repeated")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
+	g.StringVar(&f.context, "context", "", "context of the kubeconfig; empty: its current one")
+	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
+	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
+	g.StringVarP(&f.output, "output", "o", "text", "text or json (docs/DOCTOR.md)")
+	g.StringVar(&f.html, "html", "", "write the examination as a page to this file too")
+	g.StringSliceVar(&f.ignore, "ignore", nil, "codes of findings to leave out, such as StaticPool")
+	return c
+}
+
+func (f *doctorFlags) check() error {
+	if err := checkOutput(f.output, "text"); err != nil {
+		return err
+	}
+	for _, code := range f.ignore {
+		if !slices.Contains(report.DoctorCodes(), doctor.Code(code)) {
+			all := make([]string, 0, len(report.DoctorCodes()))
+			for _, c := range report.DoctorCodes() {
+				all = append(all, string(c))
+			}
+			slices.Sort(all)
+			return exit{2, fmt.Errorf("--ignore %q: no such code; use one of %s", code, strings.Join(all, ", "))}
+		}
+	}
+	if len(f.files) > 0 && (f.kubeconfig != "" || f.context != "") {
+		return exit{2, errors.New("-f reads files and no cluster: leave out --kubeconfig and --context")}
+	}
+	return nil
+}
+
+func runDoctor(c *cobra.Command, f doctorFlags, shown *progress) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	d, in, err := readSurvey(c, f, shown)
+	if err != nil {
+		return err
+	}
+	shown.at("examining %d nodes", len(in.Snapshot.Nodes))
+	d.Report, d.Ignored = doctor.Examine(*in), f.ignore
+	d.Complete()
+	if f.html != "" {
+		var page bytes.Buffer
+		if err := report.DoctorHTML(&page, d); err != nil {
+			return fmt.Errorf("write the page: %w", err)
+		}
+		if err := os.WriteFile(f.html, page.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("--html: %w", err)
+		}
+	}
+	write := report.DoctorText
+	if f.output == "json" {
+		write = report.DoctorJSON
+	}
+	if err := write(c.OutOrStdout(), d); err != nil {
+		return fmt.Errorf("write the examination: %w", err)
+	}
+	if d.Problems() > 0 {
+		return exit{foundProblems, errors.New("")}
+	}
+	return nil
+}
+
+// readSurvey reads what is examined: files where some are named, else a cluster.
+func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Doctor, *doctor.Input, error) {
+	cat, err := loadCatalog(f.catalog)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := kube.NewManifests()
+	if m.Scheduler, err = schedulerConfig(f.scheduler); err != nil {
+		return nil, nil, err
+	}
+	d := &report.Doctor{Catalog: cat.Name, PricesAsOf: cat.PricesAsOf, Files: f.files}
+	in := &doctor.Input{Policy: decide.DefaultPolicy()}
+	if len(f.files) > 0 {
+		shown.at("reading manifests")
+		d.Cluster = strings.Join(f.files, ", ")
+		err = readFiles(m, f.files, c.InOrStdin())
+	} else {
+		shown.at("reading the cluster")
+		d.Cluster, err = surveyCluster(c.Context(), f, m, in, c.ErrOrStderr())
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	d.Elsewhere = takeIn(m, cat, in, len(f.files) == 0)
+	return d, in, nil
+}
+
+// takeIn makes the snapshot of what was read, with instance types for every pool. It says whether their prices are of
+// another region.
+func takeIn(m *kube.Manifests, cat *catalog.Catalog, in *doctor.Input, live bool) (elsewhere bool) {
+	s := state.New()
+	types := cat.InstanceTypes(s.Resources().Dim) // first, so that the numbers of resources do not depend on the input
+	m.Feed(s)
+	in.Now = time.Now()
+	var zones []string
+	for _, n := range s.Snapshot(in.Now).Nodes {
+		zones = append(zones, n.Labels[model.LabelZone])
+	}
+	in.Types, elsewhere = doctor.LocalTypes(types, zones)
+	offer(s, in.Types, live)
+	in.Snapshot = s.Snapshot(in.Now)
+	return elsewhere
+}
+
+// surveyCluster reads the cluster of the flags into m, and what may not be read of it into in. It returns its name.
+func surveyCluster(ctx context.Context, f doctorFlags, m *kube.Manifests, in *doctor.Input, errs io.Writer) (string, error) {
+	path := f.kubeconfig
+	if path == "" && f.context == "" {
+		path = sandboxKubeconfig(os.Getenv)
+	}
+	client, used, err := kube.ConnectUser(ctx, path, f.context, "dovetail-doctor/"+version())
+	if err != nil {
+		return "", err
+	}
+	if client.Log, err = logger(errs, "text", "error"); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not shown all objects within %s", client.Address, liveLimit))
+	defer cancel()
+	survey, err := kube.ReadSurvey(ctx, client, m)
+	if err != nil {
+		return "", err
+	}
+	for _, x := range survey.Denied {
+		in.Denied = append(in.Denied, doctor.Denied{Resource: x.Resource, Group: x.Group, Why: x.Why})
+	}
+	for _, a := range survey.Autoscalers {
+		in.Autoscalers = append(in.Autoscalers, doctor.Autoscaler{Name: a.Name, Lease: a.Lease})
+	}
+	return cmp.Or(used, client.Address), nil
+}
+
+// runCompare is plan --compare: what doctor says of a cluster in dollars, and which nodes it would take.
+func runCompare(c *cobra.Command, f planFlags, pol decide.Policy, shown *progress) error {
+	d, in, err := readSurvey(c, doctorFlags{files: f.files, kubeconfig: f.kubeconfig, catalog: f.catalog, scheduler: f.scheduler}, shown)
+	if err != nil {
+		return err
+	}
+	if len(in.Snapshot.Nodes) == 0 {
+		return fmt.Errorf("%s: no node to compare with; give the cluster's nodes and pods too", d.Cluster)
+	}
+	in.Policy = pol
+	shown.at("comparing %d nodes", len(in.Snapshot.Nodes))
+	d.Report = &doctor.Report{Compared: doctor.Compare(*in)}
+	write := report.CompareText
+	if f.output == "json" {
+		write = report.CompareJSON
+	}
+	if err := write(c.OutOrStdout(), d); err != nil {
+		return fmt.Errorf("write the comparison: %w", err)
+	}
+	return nil
+}

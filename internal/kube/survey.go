@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
+	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+)
+
+// Survey is what a cluster has, as far as it may be read.
+type Survey struct {
+	Denied      []Denied       // kinds that could not be listed, by group and resource
+	Autoscalers []LeasedScaler // node autoscalers that hold their lease, by name
+}
+
+// Denied is a kind that could not be listed.
+type Denied struct{ Group, Resource, Why string }
+
+// LeasedScaler is a node autoscaler that is live.
+type LeasedScaler struct{ Name, Lease string }
+
+// surveyKind is a kind of objects that a survey lists.
+type surveyKind struct {
+	kind string
+	src  source
+	list func(ctx context.Context, lw *cache.ListWatch, keep func(metav1.Object)) error
+}
+
+func surveyOf[T metav1.Object](kind string, src source) surveyKind {
+	return surveyKind{kind, src, func(ctx context.Context, lw *cache.ListWatch, keep func(metav1.Object)) error {
+		each := func(x T) { keep(x) }
+		err := readPages(ctx, lw, overviewPage, each)
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) { // the pages took longer than the API server remembers
+			err = readPages(ctx, lw, 0, each)
+		}
+		return err
+	}}
+}
+
+func (c *Client) surveyKinds() []surveyKind {
+	return []surveyKind{
+		surveyOf[*corev1.Node]("Node", source{c.core, "nodes", &corev1.Node{}}),
+		surveyOf[*corev1.Pod]("Pod", source{c.core, "pods", &corev1.Pod{}}),
+		surveyOf[*corev1.Namespace]("Namespace", source{c.core, "namespaces", &corev1.Namespace{}}),
+		surveyOf[*corev1.PersistentVolumeClaim]("PersistentVolumeClaim", source{c.core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}),
+		surveyOf[*corev1.PersistentVolume]("PersistentVolume", source{c.core, "persistentvolumes", &corev1.PersistentVolume{}}),
+		surveyOf[*storagev1.StorageClass]("StorageClass", source{c.storage, "storageclasses", &storagev1.StorageClass{}}),
+		surveyOf[*storagev1.CSINode]("CSINode", source{c.storage, "csinodes", &storagev1.CSINode{}}),
+		surveyOf[*appsv1.DaemonSet]("DaemonSet", source{c.apps, "daemonsets", &appsv1.DaemonSet{}}),
+		surveyOf[*policyv1.PodDisruptionBudget]("PodDisruptionBudget", source{c.policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}}),
+		surveyOf[*karpv1.NodePool]("NodePool", source{c.karpenter, "nodepools", &karpv1.NodePool{}}),
+		surveyOf[*karpv1.NodeClaim]("NodeClaim", source{c.karpenter, "nodeclaims", &karpv1.NodeClaim{}}),
+		surveyOf[*karpv1alpha1.NodeOverlay]("NodeOverlay", source{c.karpenterAlpha, "nodeoverlays", &karpv1alpha1.NodeOverlay{}}),
+		surveyOf[*karpv1alpha5.Provisioner]("Provisioner", source{c.provisioner, "provisioners", &karpv1alpha5.Provisioner{}}),
+		surveyOf[*kwokv1alpha1.KWOKNodeClass]("KWOKNodeClass", source{c.kwok, "kwoknodeclasses", &kwokv1alpha1.KWOKNodeClass{}}),
+		surveyOf[*awsv1.EC2NodeClass]("EC2NodeClass", source{c.aws, "ec2nodeclasses", &awsv1.EC2NodeClass{}}),
+		surveyOf[*dovetailv1alpha1.NodeGroupClass]("NodeGroupClass", source{c.dovetail, "nodegroupclasses", &dovetailv1alpha1.NodeGroupClass{}}),
+	}
+}
+
+// ReadSurvey lists what an autoscaler looks at once and puts it into m; it watches nothing and writes nothing. A kind
+// that the API server does not have has no objects. One that may not be listed is in Survey.Denied and keeps nothing
+// else from being read, but without nodes or pods there is nothing to say, and that is an error.
+func ReadSurvey(ctx context.Context, c *Client, m *Manifests) (*Survey, error) {
+	ctx = c.logging(ctx)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	out := &Survey{}
+	var failed error
+	for _, k := range c.surveyKinds() {
+		wg.Go(func() {
+			lw := cache.NewFilteredListWatchFromClient(k.src.client, k.src.resource, metav1.NamespaceAll, func(o *metav1.ListOptions) {
+				if k.kind == "Pod" {
+					o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
+				}
+			})
+			err := k.list(ctx, lw, func(x metav1.Object) {
+				mu.Lock()
+				defer mu.Unlock()
+				m.keep(k.kind, x)
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			group := k.src.client.APIVersion().Group
+			switch {
+			case err == nil || isNotFound(err):
+			case apierrors.IsForbidden(err) && k.kind != "Node" && k.kind != "Pod":
+				out.Denied = append(out.Denied, Denied{group, k.src.resource, "the right to list it in all namespaces is missing"})
+			default:
+				failed = errors.Join(failed, fmt.Errorf("list %s of API server %s: %w", k.src.resource, c.Address, err))
+			}
+		})
+	}
+	wg.Wait()
+	if failed != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		return nil, failed
+	}
+	slices.SortFunc(out.Denied, func(a, b Denied) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
+	})
+	c.surveyLeases(ctx, out)
+	return out, nil
+}
+
+// surveyLeases finds the autoscalers that hold their lease.
+func (c *Client) surveyLeases(ctx context.Context, out *Survey) {
+	seen := sightings{}
+	for _, name := range slices.Sorted(maps.Keys(leaseHolders)) {
+		list, err := c.leasesNamed(ctx, []string{name})
+		if err != nil {
+			out.Denied = append(out.Denied, Denied{"coordination.k8s.io", "leases", err.Error()})
+			return
+		}
+		for i := range list {
+			if len(seen.live(list[i:i+1], Lease{}, time.Now())) > 0 {
+				out.Autoscalers = append(out.Autoscalers, LeasedScaler{leaseHolders[name], list[i].Namespace + "/" + list[i].Name})
+			}
+		}
+	}
+	slices.SortFunc(out.Autoscalers, func(a, b LeasedScaler) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Lease, b.Lease))
+	})
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/doctor"
+)
+
+// Doctor is an examination of a cluster, for people.
+type Doctor struct {
+	*doctor.Report
+	Cluster    string   // what was examined: a context of the kubeconfig, or files
+	Files      []string // that were read; none: a cluster
+	Catalog    string   // where prices are from
+	PricesAsOf string
+	Elsewhere  bool         // prices are of another region than the nodes
+	Ignored    []string     // codes of findings that somebody has asked to leave out
+	Steps      []DoctorStep // set by Complete
+}
+
+// DoctorStep is one thing to do next.
+type DoctorStep struct {
+	Command string `json:"command"`
+	Why     string `json:"why"`
+}
+
+// doctorSteps is how many next steps there are.
+const doctorSteps = 3
+
+// Complete leaves out the findings that are ignored and chooses the next steps: the changes of the first findings that
+// a command can make, then ways to look closer.
+func (d *Doctor) Complete() {
+	d.Findings = slices.DeleteFunc(d.Findings, func(f doctor.Finding) bool { return slices.Contains(d.Ignored, string(f.Code)) })
+	source, about := "--live", " --live"
+	if len(d.Files) > 0 {
+		source = "-f " + strings.Join(d.Files, " -f ")
+		about = " " + source
+	}
+	taken := map[doctor.Code]bool{}
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		if len(d.Steps) == doctorSteps {
+			return
+		}
+		if commands := DoctorCommands(f); len(commands) > 0 && !taken[f.Code] && !strings.HasPrefix(commands[0], "#") && (f.Severity != doctor.Costly || f.SavingMicro > 0) {
+			taken[f.Code] = true
+			d.Steps = append(d.Steps, DoctorStep{commands[0], DoctorSentence(f)})
+		}
+	}
+	more := []DoctorStep{{"dovetail plan --compare" + about, "shows the nodes that a repacked cluster would have"}}
+	if len(d.Files) == 0 {
+		more = append(more, DoctorStep{"dovetail top", "shows nodes, pending pods and decisions as they change"},
+			DoctorStep{"dovetail doctor --html doctor.html", "writes this as a page to pass on"})
+	} else {
+		more = append(more, DoctorStep{"dovetail plan " + source, "shows the nodes for pods that are pending"},
+			DoctorStep{"dovetail doctor " + source + " --html doctor.html", "writes this as a page to pass on"})
+	}
+	d.Steps = append(d.Steps, more[:doctorSteps-len(d.Steps)]...)
+}
+
+// perMonth writes micro-dollars an hour as dollars a month: whole dollars from ten on.
+func perMonth(micro int64) string {
+	cents := micro * doctor.HoursPerMonth / 10_000
+	if cents < 1000 {
+		return fmt.Sprintf("$%d.%02d", cents/100, cents%100)
+	}
+	digits := strconv.FormatInt((cents+50)/100, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return "$" + digits
+}
+
+// movesText says what it takes to come from one set of nodes to another.
+func movesText(m *doctor.Moves) string {
+	if m.Removed == 0 && len(m.Launched) == 0 {
+		return "nothing to do"
+	}
+	return fmt.Sprintf("remove %s, launch %d, reschedule %s", count(m.Removed, "node"), m.LaunchedNodes(), count(m.Pods, "pod"))
+}
+
+// doctorSections are the headings of findings by severity.
+var doctorSections = [...]string{doctor.Broken: "What does not work", doctor.Costly: "What stands between now and least", doctor.Risky: "What may go wrong"}
+
+// mostFindings is how many findings of one code the text shows; the JSON has all.
+const mostFindings = 5
+
+// DoctorText writes an examination for people.
+func DoctorText(w io.Writer, d *Doctor) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s: %s, %s%s\n\n", or(d.Cluster, "cluster"), count(d.Nodes, "node"), count(d.Pods, "pod"), with(" (", pendingText(d.Pending), ")"))
+	writeCompared(&b, &d.Compared)
+	for _, n := range doctorNotes(d) {
+		fmt.Fprintf(&b, "  %s\n", n)
+	}
+	section := doctor.Severity(-1)
+	shown, left := map[doctor.Code]int{}, map[doctor.Code]int{}
+	flush := func() {
+		for _, c := range doctorCodes {
+			if left[c] > 0 {
+				fmt.Fprintf(&b, "  - %d more of %s; -o json has them all\n", left[c], c)
+			}
+		}
+		clear(left)
+	}
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		if f.Severity != section {
+			flush()
+			section = f.Severity
+			fmt.Fprintf(&b, "\n%s\n", doctorSections[section])
+		}
+		if shown[f.Code]++; shown[f.Code] > mostFindings {
+			left[f.Code]++
+			continue
+		}
+		writeFinding(&b, f)
+	}
+	flush()
+	if len(d.Findings) == 0 {
+		fmt.Fprintf(&b, "\nNothing stands in the way.\n")
+	}
+	fmt.Fprintf(&b, "\nNext\n")
+	for i, s := range d.Steps {
+		fmt.Fprintf(&b, "  %d. %s\n     %s\n", i+1, s.Command, s.Why)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func pendingText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n) + " pending"
+}
+
+// writeCompared writes today's cost beside what it could be.
+func writeCompared(b *bytes.Buffer, c *doctor.Compared) {
+	t := newTable("", "A MONTH>", "NODES>", "")
+	today := c.TodayMicro()
+	saves := func(micro int64) string {
+		if micro >= today {
+			return "no less"
+		}
+		return "saves " + perMonth(today-micro) + " (" + percent(today-micro, today) + ")"
+	}
+	nodes := func(m *doctor.Moves) string { return strconv.Itoa(c.Nodes - m.Removed + m.LaunchedNodes()) }
+	t.add("Now", perMonth(c.NowMicro), strconv.Itoa(c.Nodes), "")
+	if c.PendingMicro > 0 {
+		t.add("with nodes for pending pods", perMonth(today), "", "")
+	}
+	t.add("After consolidation", perMonth(c.ConsolidatedMicro), nodes(&c.Moves), saves(c.ConsolidatedMicro)+": "+movesText(&c.Moves))
+	t.add("Repacked, nothing held", perMonth(c.RepackedMicro), nodes(&c.RepackedMoves), saves(c.RepackedMicro)+": "+movesText(&c.RepackedMoves))
+	t.add("Least possible", perMonth(c.LeastMicro), "", "no packing of these pods costs less")
+	t.write(b)
+}
+
+// doctorNotes say what figures rest on.
+func doctorNotes(d *Doctor) (out []string) {
+	if d.Assumed {
+		out = append(out, "There is no NodePool to launch from: compared with what EC2 instance types of families c, m and r cost in the zones of the nodes.")
+	}
+	if d.Catalog != "" {
+		out = append(out, "Prices are of the catalogue "+d.Catalog+with(" as of ", d.PricesAsOf, "")+"; a month has 730 hours.")
+	}
+	if d.Elsewhere {
+		out = append(out, "The nodes are in zones that the catalogue doesn't have: prices are those of its own region.")
+	}
+	if d.Unpriced > 0 {
+		out = append(out, count(d.Unpriced, "node")+" without a price: left as they are and not counted in dollars.")
+	}
+	for _, a := range d.Autoscalers {
+		out = append(out, a.Name+" is live (lease "+a.Lease+").")
+	}
+	if len(d.Ignored) > 0 {
+		out = append(out, "Left out: "+strings.Join(d.Ignored, ", ")+".")
+	}
+	return out
+}
+
+func writeFinding(b *bytes.Buffer, f *doctor.Finding) {
+	fmt.Fprintf(b, "  - %s%s\n", DoctorSentence(f), with(" [", findingDollars(f), "]"))
+	const most = 3
+	commands := DoctorCommands(f)
+	for i, c := range commands {
+		if i == most && len(commands) > most+1 {
+			fmt.Fprintf(b, "      and %d more\n", len(commands)-i)
+			break
+		}
+		fmt.Fprintf(b, "      %s\n", c)
+	}
+}
+
+// findingDollars says what a finding costs a month; empty: it is no matter of dollars, or not known.
+func findingDollars(f *doctor.Finding) string {
+	switch {
+	case f.SavingMicro > 0:
+		return perMonth(f.SavingMicro) + " a month"
+	case len(f.AlsoHeld) > 0:
+		codes := make([]string, len(f.AlsoHeld))
+		for i, c := range f.AlsoHeld {
+			codes[i] = string(c)
+		}
+		return "nothing by itself: its nodes are held by " + strings.Join(codes, ", ") + " too"
+	case f.Priced:
+		return "nothing by itself"
+	case f.HeldMicro > 0:
+		return "of nodes for " + perMonth(f.HeldMicro) + " a month"
+	}
+	return ""
+}
+
+// DoctorJSON writes an examination for programs; docs/DOCTOR.md says what each field means.
+func DoctorJSON(w io.Writer, d *Doctor) error {
+	type finding struct {
+		doctor.Finding
+		Saving   dollars  `json:"savingPerMonth"`
+		Message  string   `json:"message"`
+		Commands []string `json:"commands"`
+	}
+	out := struct {
+		Cluster   string       `json:"cluster,omitempty"`
+		PerMonth  wireCompared `json:"dollarsPerMonth"`
+		Nodes     int          `json:"nodes"`
+		Pods      int          `json:"pods"`
+		Pending   int          `json:"podsPending"`
+		Moves     doctor.Moves `json:"movesAfterConsolidation"`
+		Repack    doctor.Moves `json:"movesRepacked"`
+		Notes     []string     `json:"notes"`
+		Findings  []finding    `json:"findings"`
+		NextSteps []DoctorStep `json:"nextSteps"`
+	}{Cluster: d.Cluster, PerMonth: comparedPerMonth(&d.Compared), Nodes: d.Nodes, Pods: d.Pods, Pending: d.Pending, Moves: d.Moves, Repack: d.RepackedMoves,
+		Notes: append([]string{}, doctorNotes(d)...), Findings: []finding{}, NextSteps: d.Steps}
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		out.Findings = append(out.Findings, finding{*f, dollars(f.SavingMicro * doctor.HoursPerMonth), DoctorSentence(f), append([]string{}, DoctorCommands(f)...)})
+	}
+	return writeIndented(w, out)
+}
+
+// wireCompared are dollars a month.
+type wireCompared struct {
+	Now          dollars `json:"now"`
+	WithPending  dollars `json:"nowWithNodesForPendingPods"`
+	Consolidated dollars `json:"afterConsolidation"`
+	Repacked     dollars `json:"repacked"`
+	Least        dollars `json:"leastPossible"`
+}
+
+func comparedPerMonth(c *doctor.Compared) wireCompared {
+	m := func(micro int64) dollars { return dollars(micro * doctor.HoursPerMonth) }
+	return wireCompared{m(c.NowMicro), m(c.TodayMicro()), m(c.ConsolidatedMicro), m(c.RepackedMicro), m(c.LeastMicro)}
+}
+
+func writeIndented(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// CompareText writes today's cluster beside a repacked one for people.
+func CompareText(w io.Writer, d *Doctor) error {
+	var b bytes.Buffer
+	writeCompared(&b, &d.Compared)
+	for _, n := range doctorNotes(d) {
+		fmt.Fprintf(&b, "  %s\n", n)
+	}
+	for _, of := range []struct {
+		title string
+		moves *doctor.Moves
+	}{{"After consolidation", &d.Moves}, {"Repacked, nothing held", &d.RepackedMoves}} {
+		if len(of.moves.Launched) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s, to launch\n", of.title)
+		t := newTable("COUNT>", "TYPE", "ZONE", "CAPACITY", "EACH A MONTH>", "NODEPOOL")
+		for i, m := range of.moves.Launched {
+			if i == mostNodes && len(of.moves.Launched) > mostNodes+1 {
+				t.note(fmt.Sprintf("  and %d more kinds", len(of.moves.Launched)-i))
+				break
+			}
+			t.add(strconv.Itoa(m.Count), m.Type, or(m.Zone, "any"), m.CapacityType, perMonth(m.PriceMicro), m.Pool)
+		}
+		t.write(&b)
+	}
+	if d.LeastMicro < d.TodayMicro() {
+		fmt.Fprintf(&b, "\n'dovetail doctor' says what stands between, and what each thing costs.\n")
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// CompareJSON writes today's cluster beside a repacked one for programs.
+func CompareJSON(w io.Writer, d *Doctor) error {
+	return writeIndented(w, struct {
+		PerMonth wireCompared `json:"dollarsPerMonth"`
+		Nodes    int          `json:"nodes"`
+		Pods     int          `json:"pods"`
+		Pending  int          `json:"podsPending"`
+		Moves    doctor.Moves `json:"movesAfterConsolidation"`
+		Repack   doctor.Moves `json:"movesRepacked"`
+		Notes    []string     `json:"notes"`
+	}{comparedPerMonth(&d.Compared), d.Nodes, d.Pods, d.Pending, d.Moves, d.RepackedMoves, append([]string{}, doctorNotes(d)...)})
+}

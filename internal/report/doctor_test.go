@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/doctor"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// TestDoctorCodesHaveSentences holds the codes that doctor declares to the sentences that report has for them.
+func TestDoctorCodesHaveSentences(t *testing.T) {
+	known := map[string]bool{}
+	for _, c := range DoctorCodes() {
+		known[string(c)] = true
+		if s := DoctorSentence(&doctor.Finding{Code: c, Subject: "node/x"}); strings.HasPrefix(s, string(c)) || !strings.HasSuffix(s, ".") && c != doctor.Unplaceable {
+			t.Errorf("%s: %q is no sentence of its own", c, s)
+		}
+	}
+	declared := 0
+	packages, err := parser.ParseDir(token.NewFileSet(), "../doctor", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range packages {
+		ast.Inspect(p, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok {
+				if id, ok := v.Type.(*ast.Ident); ok && id.Name == "Code" {
+					declared++
+					if code := strings.Trim(v.Values[0].(*ast.BasicLit).Value, `"`); !known[code] {
+						t.Errorf("code %s has no sentence", code)
+					}
+				}
+			}
+			return true
+		})
+	}
+	if declared != len(known) || declared == 0 {
+		t.Errorf("doctor declares %d codes, report knows %d", declared, len(known))
+	}
+}
+
+func TestDoctorCommands(t *testing.T) {
+	for _, c := range []struct {
+		change plan.Change
+		want   string
+	}{
+		{plan.Change{Object: "nodepool/a", Field: "spec.disruption.consolidateAfter", Op: plan.Set, Value: "1m"},
+			`kubectl patch nodepool a --type merge -p '{"spec":{"disruption":{"consolidateAfter":"1m"}}}'`},
+		{plan.Change{Object: "nodepool/a", Field: "spec.weight", Op: plan.Set, Value: "10"}, `kubectl patch nodepool a --type merge -p '{"spec":{"weight":10}}'`},
+		{plan.Change{Object: "nodepool/a", Field: "spec.disruption.budgets[1].nodes", Op: plan.Set, Value: "10%"},
+			`kubectl patch nodepool a --type json -p '[{"op":"replace","path":"/spec/disruption/budgets/1/nodes","value":"10%"}]'`},
+		{plan.Change{Object: "nodepool/a", Field: "spec.template.spec.requirements[karpenter.sh/capacity-type]", Op: plan.Add, Value: "spot"},
+			"# kubectl edit nodepool a: spec.template.spec.requirements[karpenter.sh/capacity-type]: add spot"},
+		{plan.Change{Object: "deployment/shop/web", Field: "spec.template.metadata.annotations[karpenter.sh/do-not-disrupt]", Op: plan.Remove},
+			`kubectl -n shop patch deployment web --type merge -p '{"spec":{"template":{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":null}}}}}'`},
+		{plan.Change{Object: "deployment/shop/web", Field: "spec.replicas", Op: plan.Set, Value: "2"}, "kubectl -n shop scale deployment web --replicas=2"},
+		{plan.Change{Object: "deployment/shop/web", Field: "spec.template.spec.containers[*].resources.requests.cpu", Op: plan.Set, Value: "100m"},
+			"kubectl -n shop set resources deployment web --requests=cpu=100m"},
+		{plan.Change{Object: "poddisruptionbudget/shop/web", Field: "spec.maxUnavailable", Op: plan.Set, Value: "1"},
+			`kubectl -n shop patch poddisruptionbudget web --type merge -p '{"spec":{"maxUnavailable":1}}'`},
+		{plan.Change{Object: "node/n", Field: "metadata.annotations[karpenter.sh/do-not-disrupt]", Op: plan.Remove}, "kubectl annotate node n karpenter.sh/do-not-disrupt-"},
+		{plan.Change{Object: "node/n", Field: "spec.unschedulable", Op: plan.Set, Value: "false"}, "kubectl uncordon n"},
+		{plan.Change{Object: "nodeclaim/c", Op: plan.Remove}, "kubectl delete nodeclaim c"},
+		{plan.Change{Object: "nodegroup/g", Field: "maxSize", Op: plan.Add, Value: "1"}, "aws autoscaling update-auto-scaling-group --auto-scaling-group-name g --max-size 4"},
+	} {
+		if got := DoctorCommands(&doctor.Finding{Have: "3", Changes: []plan.Change{c.change}})[0]; got != c.want {
+			t.Errorf("%+v\n  is  %s\n  not %s", c.change, got, c.want)
+		}
+	}
+}
+
+func TestPerMonth(t *testing.T) {
+	for micro, want := range map[int64]string{0: "$0.00", 10_000: "$7.30", 100_000: "$73", 1_700_000: "$1,241", 2_000_000_000: "$1,460,000"} {
+		if got := perMonth(micro); got != want {
+			t.Errorf("%d micro-dollars an hour: %s, want %s", micro, got, want)
+		}
+	}
+}

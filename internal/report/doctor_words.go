@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/doctor"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// doctorCodes are all codes of findings.
+var doctorCodes = []doctor.Code{
+	doctor.PodDoNotDisrupt, doctor.SafeToEvict, doctor.NoController, doctor.PDBNeverAllows, doctor.PDBUnhealthy, doctor.SeveralPDBs, doctor.NodeDoNotDisrupt,
+	doctor.BudgetZero, doctor.BudgetUnreadable, doctor.ConsolidationOff, doctor.ConsolidateNever, doctor.StaticPool, doctor.NodeWithoutPool, doctor.PinnedToNode,
+	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.GroupAtMaximum, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.OverlappingPools,
+	doctor.SpotNeverAllowed, doctor.FewTypes, doctor.OnePerNode, doctor.NodeNotReady, doctor.NodeCordoned, doctor.NodeEmpty, doctor.ClaimStuck, doctor.DeletionStuck,
+	doctor.NoRequests, doctor.SingleReplica, doctor.PriceUnknown, doctor.TwoAutoscalers, doctor.MissingRights,
+}
+
+// DoctorCodes are all codes of findings.
+func DoctorCodes() []doctor.Code { return doctorCodes }
+
+// DoctorSentence says what was found.
+func DoctorSentence(f *doctor.Finding) string {
+	who, pods := doctorObject(f.Subject), count(len(f.Pods), "pod")
+	nodes := count(len(f.Nodes), "node")
+	switch f.Code {
+	case doctor.PodDoNotDisrupt, doctor.SafeToEvict:
+		return fmt.Sprintf("%s: annotation %s=%s on %s keeps %s.", who, f.Key, f.Have, pods, nodes)
+	case doctor.NoController:
+		return fmt.Sprintf("%s has no controller that would make it again, so its node is kept.", who)
+	case doctor.PDBNeverAllows:
+		return fmt.Sprintf("%s never allows an eviction: %s is %s; %s on %s can't be rescheduled.", who, f.Key, f.Have, pods, nodes)
+	case doctor.PDBUnhealthy:
+		return fmt.Sprintf("%s allows no eviction while pods are not healthy (%s); it keeps %s.", who, f.Have, nodes)
+	case doctor.SeveralPDBs:
+		return fmt.Sprintf("%s: %s PodDisruptionBudgets select the same pods (%s), so the eviction API refuses them; %s kept.", who, f.Have, strings.ReplaceAll(f.Key, " ", ", "), nodes)
+	case doctor.NodeDoNotDisrupt:
+		return fmt.Sprintf("%s: annotation %s=%s keeps %s.", who, f.Key, f.Have, nodes)
+	case doctor.BudgetZero:
+		return fmt.Sprintf("%s: %s lets no node go for consolidation.", who, f.Key)
+	case doctor.BudgetUnreadable:
+		return fmt.Sprintf("%s: the schedule %q of %s is no cron expression, so no node may go.", who, f.Have, f.Key)
+	case doctor.ConsolidationOff:
+		return fmt.Sprintf("%s: %s is %s, so nodes with pods are never consolidated.", who, f.Key, f.Have)
+	case doctor.ConsolidateNever:
+		return fmt.Sprintf("%s: %s is Never, so its %s stay.", who, f.Key, nodes)
+	case doctor.StaticPool:
+		return fmt.Sprintf("%s has a fixed number of nodes (spec.replicas: %s), which are never consolidated.", who, f.Have)
+	case doctor.NodeWithoutPool:
+		return fmt.Sprintf("%s: %s of no NodePool, so no NodePool consolidates their pods.", who, nodes)
+	case doctor.PinnedToNode:
+		return fmt.Sprintf("%s selects node %s by name, so that node is kept.", who, f.Have)
+	case doctor.NodeNotReady:
+		return fmt.Sprintf("%s is not Ready and still paid for: %s.", who, strings.TrimSuffix(f.Have, "."))
+	case doctor.NodeCordoned:
+		return fmt.Sprintf("%s is cordoned: it is paid for and takes no new pods.", who)
+	case doctor.NodeEmpty:
+		return fmt.Sprintf("%s runs no pods but those of DaemonSets.", who)
+	case doctor.ClaimStuck:
+		return fmt.Sprintf("%s has no node after 15 minutes: %s is not True: %s.", who, f.Key, strings.TrimSuffix(f.Have, "."))
+	case doctor.DeletionStuck:
+		return fmt.Sprintf("%s has been draining since %s%s.", who, f.Have, with("; ", blockedPods(len(f.Pods)), ""))
+	}
+	return doctorSentenceOfPools(f, who, pods, nodes)
+}
+
+// doctorSentenceOfPools says findings about pools, workloads and the cluster.
+func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
+	switch f.Code {
+	case doctor.Unplaceable:
+		return fmt.Sprintf("%s: no node can be launched for %s: %s", who, pods, with("NodePool ", f.Reason.Pool, ": ")+Sentence(f.Reason))
+	case doctor.LimitReached:
+		return fmt.Sprintf("%s has reached its limit (%s): %s pending.", who, f.Key, pods)
+	case doctor.LimitNear:
+		return fmt.Sprintf("%s has nearly reached its limit (%s: %s).", who, f.Key, f.Have)
+	case doctor.GroupAtMaximum:
+		return fmt.Sprintf("%s is at its maximum size (%s): %s pending.", who, f.Have, pods)
+	case doctor.PoolBuysNothing:
+		return fmt.Sprintf("%s can launch nothing: no instance type meets its requirements%s.", who, with(" (", f.Have, ")"))
+	case doctor.PoolNotReady:
+		return fmt.Sprintf("%s is not Ready: %s.", who, strings.TrimSuffix(f.Have, "."))
+	case doctor.OverlappingPools:
+		return fmt.Sprintf("%s and %s have the same weight and may launch the same nodes for the same pods: which of them does is chance.", who, doctorObject(f.Have))
+	case doctor.SpotNeverAllowed:
+		return "No NodePool allows spot nodes."
+	case doctor.FewTypes:
+		return fmt.Sprintf("%s may launch only %s of the instance types there are, and others are cheaper for these pods.", who, f.Have)
+	case doctor.OnePerNode:
+		return fmt.Sprintf("%s: required anti-affinity gives each of its %s a node of its own.", who, pods)
+	case doctor.NoRequests:
+		return fmt.Sprintf("%s requests no %s (%s): nodes are sized as if it needed none.", who, f.Key, pods)
+	case doctor.SingleReplica:
+		return fmt.Sprintf("%s has one pod: it is down while that is rescheduled.", who)
+	case doctor.PriceUnknown:
+		return fmt.Sprintf("Instance type %s has no price in the catalogue (%s).", f.Have, nodes)
+	case doctor.TwoAutoscalers:
+		return fmt.Sprintf("%s is live beside %s: both may launch and remove the same nodes.", strings.TrimPrefix(f.Subject, "autoscaler/"), f.Have)
+	case doctor.MissingRights:
+		return fmt.Sprintf("%s could not be read (%s), and were taken as having none.", strings.TrimPrefix(f.Subject, "resource/"), f.Have)
+	}
+	return string(f.Code) + " " + f.Subject
+}
+
+func blockedPods(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return count(n, "pod") + " may not be evicted"
+}
+
+// doctorObject writes an object as people say it.
+func doctorObject(subject string) string {
+	kind, name, _ := strings.Cut(subject, "/")
+	for _, k := range [...][2]string{{"statefulset", "StatefulSet"}, {"replicaset", "ReplicaSet"}, {"job", "Job"}} {
+		if kind == k[0] {
+			return k[1] + " " + name
+		}
+	}
+	return objectName(subject)
+}
+
+// DoctorCommands are commands that make the changes of a finding; one that begins with # says what to edit by hand.
+func DoctorCommands(f *doctor.Finding) (out []string) {
+	for _, c := range f.Changes {
+		out = append(out, doctorCommand(f, c))
+	}
+	return out
+}
+
+func doctorCommand(f *doctor.Finding, c plan.Change) string {
+	kind, name, _ := strings.Cut(c.Object, "/")
+	namespace := ""
+	if ns, own, ok := strings.Cut(name, "/"); ok {
+		namespace, name = "-n "+ns+" ", own
+	}
+	switch kind {
+	case "nodegroup":
+		n, err := strconv.Atoi(f.Have)
+		if err != nil {
+			return "# raise the maximum size of node group " + name
+		}
+		return fmt.Sprintf("aws autoscaling update-auto-scaling-group --auto-scaling-group-name %s --max-size %d", name, n+1)
+	case "autoscaler":
+		ns, _, _ := strings.Cut(f.Key, "/")
+		return fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=0", ns, strings.ReplaceAll(strings.ToLower(name), " ", "-"))
+	case "clusterrole":
+		resource := strings.TrimPrefix(c.Value, "list ")
+		short, _, _ := strings.Cut(resource, ".")
+		return fmt.Sprintf("kubectl create clusterrole %s-%s --verb=get,list,watch --resource=%s", name, short, resource)
+	case "catalog":
+		return "# give a catalogue that has " + c.Value + ": --catalog FILE"
+	}
+	target := kind + " " + name
+	annotation, isAnnotation := strings.CutPrefix(c.Field, "metadata.annotations[")
+	annotation = strings.TrimSuffix(annotation, "]")
+	switch {
+	case c.Field == "" && c.Op == plan.Add:
+		return "# create " + kind + " " + name
+	case c.Field == "" && kind == "node":
+		return "kubectl drain " + name + " --ignore-daemonsets && kubectl delete node " + name
+	case c.Field == "":
+		return "kubectl " + namespace + "delete " + target
+	case kind == "node" && c.Field == "spec.unschedulable":
+		return "kubectl uncordon " + name
+	case isAnnotation && c.Op == plan.Remove:
+		return "kubectl " + namespace + "annotate " + target + " " + annotation + "-"
+	case isAnnotation:
+		return "kubectl " + namespace + "annotate " + target + " " + annotation + "=" + c.Value
+	case c.Field == "spec.replicas" && c.Op == plan.Set:
+		return "kubectl " + namespace + "scale " + target + " --replicas=" + c.Value
+	}
+	if resource, ok := strings.CutPrefix(c.Field, "spec.template.spec.containers[*].resources.requests."); ok {
+		return "kubectl " + namespace + "set resources " + target + " --requests=" + resource + "=" + c.Value
+	}
+	if i, field, ok := budgetField(c.Field); ok {
+		op := fmt.Sprintf(`{"op":"replace","path":"/spec/disruption/budgets/%s/%s","value":%q}`, i, field, c.Value)
+		if c.Op == plan.Remove {
+			op = fmt.Sprintf(`{"op":"remove","path":"/spec/disruption/budgets/%s/%s"}`, i, field)
+		}
+		return "kubectl patch " + target + " --type json -p '[" + op + "]'"
+	}
+	if patch, ok := mergePatch(c); ok {
+		return "kubectl " + namespace + "patch " + target + " --type merge -p '" + patch + "'"
+	}
+	return "# kubectl " + namespace + "edit " + target + ": " + change(plan.Change{Object: "at", Field: c.Field, Op: c.Op, Value: c.Value})[len("at "):]
+}
+
+// budgetField takes the number of a disruption budget and its field out of a field's path.
+func budgetField(path string) (number, field string, ok bool) {
+	rest, ok := strings.CutPrefix(path, "spec.disruption.budgets[")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "].")
+}
+
+// mergePatch is a change as a JSON merge patch; false: it is within a list.
+func mergePatch(c plan.Change) (string, bool) {
+	if c.Op == plan.Add {
+		return "", false
+	}
+	keys, ok := pathKeys(c.Field)
+	if !ok {
+		return "", false
+	}
+	var value any
+	if c.Op == plan.Set {
+		value = c.Value
+		last := keys[len(keys)-1]
+		if n, err := strconv.Atoi(c.Value); err == nil && (last == "weight" || last == "maxUnavailable" || last == "minAvailable") {
+			value = n
+		}
+	}
+	for i := len(keys) - 1; i >= 0; i-- {
+		value = map[string]any{keys[i]: value}
+	}
+	raw, err := json.Marshal(value)
+	return string(raw), err == nil
+}
+
+// pathKeys splits a field's path, as spec.template.metadata.annotations[a.b/c], into the keys of maps; false: it goes
+// through a list.
+func pathKeys(path string) (keys []string, ok bool) {
+	for path != "" {
+		at := strings.IndexAny(path, ".[")
+		if at < 0 {
+			return append(keys, path), true
+		}
+		name, rest, key := path[:at], path[at+1:], ""
+		keys = append(keys, name)
+		if path[at] == '.' {
+			path = rest
+			continue
+		}
+		if name != "annotations" && name != "labels" && name != "nodeSelector" {
+			return nil, false
+		}
+		key, path, _ = strings.Cut(rest, "]")
+		keys, path = append(keys, key), strings.TrimPrefix(path, ".")
+	}
+	return keys, true
+}
