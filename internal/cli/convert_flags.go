@@ -80,10 +80,9 @@ const (
 	whyBuffers  = "CapacityBuffers are not served"
 	whyUnready  = "nodes that are not ready stop no launches; repair of a pool pauses while more than 20 % of its nodes are unhealthy"
 	whyBackoff  = "an offering that had no capacity is set aside for 3m, and its pods are decided again at once"
-	whyCooldown = "nothing waits for the cluster as a whole: consolidateAfter counts for each node, and what a move costs is weighed against what it saves"
+	whyCooldown = "a node whose removal failed is left alone for 5m, longer each time; the others are not kept for it: NodeGroupClass spec.options.delayAfterAdd and NodePool consolidateAfter delay removals"
 	whyRestart  = "there is no loop that could stand still unseen; /healthz and /readyz are for probes"
 	whyMoves    = "what can't move is looked at again when something changes"
-	whyStanding = "where one must stay, annotate its pods with cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\" or karpenter.sh/do-not-disrupt: \"true\", or give them a PodDisruptionBudget"
 )
 
 // caFlags are all flags of Cluster Autoscaler up to 1.36 and its newest core, those of logging included.
@@ -190,8 +189,8 @@ var caFlags = []caFlag{
 	// The loop, and which pods count.
 	{name: "scan-interval", kind: asDuration, def: "10s", outcome: noMatch, why: "there is no interval: a change is decided on when it comes, after at most --batch-max-duration"},
 	{name: "frequent-loops-enabled", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "a change is decided on when it comes"},
-	{name: "new-pod-scale-up-delay", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, pace: paceMore, why: "a pod counts when kube-scheduler has found no node for it, however young; nor is annotation pod-scale-up-delay read"},
-	{name: "expendable-pods-priority-cutoff", kind: asInt, def: "-10", always: true, outcome: noMatch, pace: paceMore, why: "machines are had for pods of any priority, and all of them keep their place when a node goes"},
+	{name: "new-pod-scale-up-delay", kind: asDuration, def: "0s", convert: convertPodDelay},
+	{name: "expendable-pods-priority-cutoff", kind: asInt, def: "-10", always: true, convert: convertPriorityCutoff},
 	{name: "bypassed-scheduler-names", outcome: noMatch, pace: paceLess, why: "pods that kube-scheduler has said nothing about for 250ms count anyway; other schedulers' count when they are marked Unschedulable"},
 	{name: "allowed-scheduler-names", outcome: noMatch, pace: paceMore, why: "pods of every scheduler count that are marked Unschedulable"},
 	{name: "scheduler-config-file", outcome: noMatch, why: "give dovetail controller --scheduler-config the same file: of it the default topology spread constraints are kept, no other plugin"},
@@ -270,7 +269,7 @@ var caFlags = []caFlag{
 	{name: "salvo-scale-up", kind: asBool, def: "false", same: "true", outcome: noMatch, why: "one plan scales as many groups as it needs, always"},
 	{name: "salvo-scale-up-budget", kind: asDuration, def: "1m", outcome: noMatch, why: whyWork},
 	{name: "scaleup-simulation-for-skipped-node-groups-enabled", kind: asBool, def: "false", outcome: noMatch, why: "'dovetail why' says for each pod what keeps it out of each pool"},
-	{name: "enforce-node-group-min-size", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "AWS itself keeps a group at its own minimum; one asked for above that is kept when machines go, and not filled up"},
+	{name: "enforce-node-group-min-size", kind: asBool, def: "false", convert: convertMinSize},
 	{name: "scale-up-from-zero", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "a cluster without nodes is scaled up like any other"},
 	{name: "scale-from-unschedulable", kind: asBool, def: "false", outcome: noMatch, why: "what a machine will be is read from its group, never from a node that happens to stand"},
 	{name: "force-ds", kind: asBool, def: "false", outcome: noMatch, why: "pods of DaemonSets that fit on a machine are counted; they keep no group from being used"},
@@ -333,7 +332,7 @@ var caFlags = []caFlag{
 		c.settings.UnreadyTime, _ = time.ParseDuration(v)
 		return fate{outcome: inObjects, what: "NodeGroupClass spec.options.unreadyTime: " + v}, nil
 	}},
-	{name: "scale-down-delay-after-add", kind: asDuration, def: "10m", always: true, outcome: noMatch, pace: paceMore, why: whyCooldown},
+	{name: "scale-down-delay-after-add", kind: asDuration, def: "10m", always: true, convert: convertDelayAfterAdd},
 	{name: "scale-down-delay-after-delete", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, pace: paceMore, why: whyCooldown},
 	{name: "scale-down-delay-after-failure", kind: asDuration, def: "3m", outcome: noMatch, pace: paceMore, why: whyCooldown},
 	{name: "scale-down-delay-type-local", kind: asBool, def: "false", outcome: noMatch, why: whyCooldown},
@@ -348,7 +347,7 @@ var caFlags = []caFlag{
 	{name: "max-drain-parallelism", kind: asInt, def: "1", always: true, convert: func(c *conversion, v string) (fate, error) {
 		return c.parallel("max-drain-parallelism", v, &c.settings.MaxDrain, "NodePool spec.disruption.budgets: nodes "+v+" for reason Underutilized, for each pool rather than the cluster")
 	}},
-	{name: "max-graceful-termination-sec", kind: asInt, def: "600", outcome: noMatch, pace: paceLess, why: "each pod has its own grace period; spec.template.spec.terminationGracePeriod bounds a whole drain, but ends pods that a PodDisruptionBudget protects, so it is not set"},
+	{name: "max-graceful-termination-sec", kind: asInt, def: "600", always: true, convert: convertGracePeriod},
 	{name: "drain-priority-config", outcome: noMatch, why: "pods go in four tiers: workloads before critical ones, in each those of DaemonSets last"},
 	{name: "max-pod-eviction-time", kind: asDuration, def: "2m", outcome: noMatch, why: "an eviction that is refused is tried again; a node goes only where its pods' homes are there"},
 	{name: "node-deletion-delay-timeout", kind: asDuration, def: "2m", outcome: noMatch, pace: paceMore, why: "annotations delay-deletion.cluster-autoscaler.kubernetes.io are not read; a finalizer on the NodeClaim does the same"},
@@ -356,8 +355,8 @@ var caFlags = []caFlag{
 	{name: "node-delete-delay-after-taint", kind: asDuration, def: "5s", same: "5s", outcome: noMatch, why: "it is 5s"},
 	{name: "dynamic-node-delete-delay-after-taint-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "it is 5s"},
 	{name: "cordon-node-before-terminating", kind: asBool, def: "true", outcome: noMatch, why: "a node that goes is tainted karpenter.sh/disrupted:NoSchedule instead"},
-	{name: "daemonset-eviction-for-occupied-nodes", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "pods of DaemonSets are evicted last, unless they tolerate karpenter.sh/disrupted"},
-	{name: "daemonset-eviction-for-empty-nodes", kind: asBool, def: "false", same: "true", outcome: noMatch, pace: paceMore, why: "pods of DaemonSets are evicted last, unless they tolerate karpenter.sh/disrupted"},
+	{name: "daemonset-eviction-for-occupied-nodes", kind: asBool, def: "true", same: "true", outcome: noMatch, pace: paceMore, why: "pods of DaemonSets are evicted after the others; annotate one with cluster-autoscaler.kubernetes.io/enable-ds-eviction: \"false\" to keep it until the node ends"},
+	{name: "daemonset-eviction-for-empty-nodes", kind: asBool, def: "false", convert: convertEmptyDaemonSets},
 	{name: "max-bulk-soft-taint-count", kind: asInt, def: "10", outcome: noMatch, why: "candidates are not tainted; what goes is a condition of its NodeClaim"},
 	{name: "max-bulk-soft-taint-time", kind: asDuration, def: "3s", outcome: noMatch, why: "candidates are not tainted; what goes is a condition of its NodeClaim"},
 	{name: "node-deletion-candidate-ttl", kind: asDuration, def: "0s", outcome: noMatch, why: "times count from what the API server keeps, so a restart loses none"},
@@ -369,11 +368,11 @@ var caFlags = []caFlag{
 		return fate{outcome: inObjects, what: "NodeGroupClass spec.options.ignoreDaemonSetsUtilization: true"}, nil
 	}},
 	{name: "ignore-mirror-pods-utilization", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceLess, why: "static pods count"},
-	{name: "skip-nodes-with-system-pods", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, pace: paceMore, why: "pods of kube-system move like any other; " + whyStanding},
-	{name: "blocking-system-pod-distruption-timeout", kind: asDuration, def: "1h", outcome: noMatch, pace: paceMore, why: "pods of kube-system move like any other; " + whyStanding},
-	{name: "skip-nodes-with-local-storage", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, pace: paceMore, why: "pods with emptyDir or hostPath move like any other; " + whyStanding},
-	{name: "skip-nodes-with-custom-controller-pods", kind: asBool, def: "true", same: "false", always: true, outcome: noMatch, pace: paceMore, why: "pods of any controller move; " + whyStanding},
-	{name: "min-replica-count", kind: asInt, def: "0", same: "0", outcome: noMatch, pace: paceMore, why: "a PodDisruptionBudget says how many must be there"},
+	{name: "skip-nodes-with-system-pods", kind: asBool, def: "true", always: true, convert: convertSystemPods},
+	{name: "blocking-system-pod-distruption-timeout", kind: asDuration, def: "1h", convert: convertSystemPodAge},
+	{name: "skip-nodes-with-local-storage", kind: asBool, def: "true", always: true, convert: convertLocalStorage},
+	{name: "skip-nodes-with-custom-controller-pods", kind: asBool, def: "true", always: true, convert: convertCustomControllers},
+	{name: "min-replica-count", kind: asInt, def: "0", convert: convertMinReplicas},
 	{name: "node-removal-latency-tracking-enabled", kind: asBool, def: "false", outcome: noMatch, why: "metrics of disruption are always there"},
 	{name: "max-node-skip-eval-time-tracker-enabled", kind: asBool, def: "false", outcome: noMatch, why: "metrics of disruption are always there"},
 	{name: "scale-down-non-empty-candidates-count", kind: asInt, def: "30", outcome: noEffect, why: whyDead},

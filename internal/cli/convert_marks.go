@@ -13,10 +13,9 @@ type caMark struct {
 }
 
 const (
-	whyRequested  = "ProvisioningRequests are not served: such a pod gets a node as soon as kube-scheduler finds none for it"
-	whyElsewhere  = "of another cloud provider than AWS"
-	whyDelaying   = "the node goes when its pods are gone; a finalizer of yours on its NodeClaim delays that in the same way"
-	whyDaemonSets = "pods of DaemonSets are evicted after the others, unless they tolerate karpenter.sh/disrupted: give them that toleration to keep them until the node ends"
+	whyRequested = "ProvisioningRequests are not served: such a pod gets a node as soon as kube-scheduler finds none for it"
+	whyElsewhere = "of another cloud provider than AWS"
+	whyDelaying  = "the node goes when its pods are gone; a finalizer of yours on its NodeClaim delays that in the same way"
 )
 
 // caMarks are all of them, by kind of object.
@@ -24,9 +23,9 @@ var caMarks = []caMark{
 	{"cluster-autoscaler.kubernetes.io/safe-to-evict: true", "Pod", sameHere, "it may be evicted for consolidation though it has no controller"},
 	{"cluster-autoscaler.kubernetes.io/safe-to-evict: false", "Pod", sameHere, "its node is not consolidated"},
 	{"cluster-autoscaler.kubernetes.io/safe-to-evict: on-completion", "Pod", sameHere, "its node is not consolidated before the pod has ended"},
-	{"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes", "Pod", noMatch, "pods with local volumes are evicted like any other; to keep one, annotate it with cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\""},
-	{"cluster-autoscaler.kubernetes.io/pod-scale-up-delay", "Pod", noMatch, "a pod gets a node as soon as kube-scheduler finds none for it; a scheduling gate on the pod delays it"},
-	{"cluster-autoscaler.kubernetes.io/enable-ds-eviction", "Pod of a DaemonSet", noMatch, whyDaemonSets},
+	{"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes", "Pod", sameHere, "volumes that it names do not count for NodeGroupClass spec.options.eviction.keepLocalStorage"},
+	{"cluster-autoscaler.kubernetes.io/pod-scale-up-delay", "Pod", sameHere, "no node is launched for the pod before it is so old; it lengthens newPodDelay and never shortens it"},
+	{"cluster-autoscaler.kubernetes.io/enable-ds-eviction", "Pod of a DaemonSet", sameHere, "false: the pod is not evicted; true: it is, from an empty node too"},
 	{"autoscaling.x-k8s.io/consume-provisioning-request", "Pod", noMatch, whyRequested},
 	{"autoscaling.x-k8s.io/provisioning-class-name", "Pod", noMatch, whyRequested},
 	{"cluster-autoscaler.kubernetes.io/consume-provisioning-request", "Pod", noMatch, whyRequested},

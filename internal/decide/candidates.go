@@ -195,6 +195,7 @@ func (ca *candidates) newGuard() *disrupt.Eligibility {
 	g.RollsOutFirst = ca.rollouts.successorComesFirst
 	ca.groups = newNodeGroups(ca.s, ca.commands.isStaying)
 	g.NodeGroups = ca.groups
+	g.LastLaunch, g.CountPods = lastGroupLaunch(ca.s), podCounter(ca.s)
 	return g
 }
 

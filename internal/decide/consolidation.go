@@ -121,7 +121,11 @@ func (se *disruptionSearch) findSearchable() searchable {
 			continue
 		}
 		if why := se.candidates.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
-			if due := se.candidates.guard.EligibleAt(u); why[0].Code == plan.Quiet && !due.IsZero() && due.Before(se.now.Add(se.pol.QuietWait)) {
+			due := se.candidates.guard.EligibleAt(u)
+			if why[0].Code == plan.Cooldown || why[0].Code == plan.SystemPod {
+				se.wakeAt(due)
+			}
+			if why[0].Code == plan.Quiet && !due.IsZero() && due.Before(se.now.Add(se.pol.QuietWait)) {
 				out.after = max(out.after, u.Pool.ConsolidateAfter)
 				out.soon = laterOf(out.soon, due)
 			}

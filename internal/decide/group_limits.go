@@ -5,6 +5,7 @@ package decide
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -167,4 +168,41 @@ func groupOfClaim(c *model.Claim) string {
 		return q.Values[0]
 	}
 	return ""
+}
+
+// lastGroupLaunch is when the last node of any node group was launched, or is to be, as the creation of claims tells;
+// zero: never, or no pool has a rule about it. Members that were there before their claims do not count.
+func lastGroupLaunch(s *model.Snapshot) (last time.Time) {
+	if !slices.ContainsFunc(s.Pools, func(p *model.NodePool) bool { return p.Scaling != nil && p.Scaling.AfterAdd > 0 }) {
+		return last
+	}
+	for _, c := range s.Claims {
+		if c.Created.After(last) && c.Annotations[model.AnnotationAdopt] == "" && groupOfClaim(c) != "" {
+			last = c.Created
+		}
+	}
+	return last
+}
+
+// podCounter counts the pods of controllers, by uid: those that are there or pending, without those that have ended or
+// are being deleted. It counts all of them when it is first asked.
+func podCounter(s *model.Snapshot) func(ownerUID string) int32 {
+	var counts map[string]int32
+	return func(ownerUID string) int32 {
+		if counts == nil {
+			counts = map[string]int32{}
+			count := func(pods []*model.Pod) {
+				for _, p := range pods {
+					if p.Owner.UID != "" && !p.Terminal && p.Deleting.IsZero() {
+						counts[p.Owner.UID]++
+					}
+				}
+			}
+			count(s.Pending)
+			for _, n := range s.Nodes {
+				count(n.Pods)
+			}
+		}
+		return counts[ownerUID]
+	}
 }

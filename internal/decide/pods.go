@@ -33,6 +33,7 @@ type podTable struct {
 	commands      *commandTable
 	interruptions *interruptions
 	rollouts      *rollouts
+	groups        podRules
 
 	unschedulable       map[*model.Class]bool // classes of which kube-scheduler has refused a pod that is still pending
 	schedulerRefusedAll bool                  // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
@@ -89,7 +90,11 @@ func IsForScheduler(p *model.Pod) bool {
 // nowhere (a batch of a thousand alike is not waited for one by one), or has said nothing for Policy.SchedulerWait;
 // then the solver finds free capacity first. Pods that somebody else sees to are no demand: see IsForScheduler.
 func (pt *podTable) isDemand(p *model.Pod) bool {
-	if p.Gated || p.Nominated != "" || !p.IsWorkload() {
+	if p.Gated || p.Nominated != "" || !p.IsWorkload() || pt.groups.isExpendable(p) {
+		return false
+	}
+	if due := pt.groups.launchDue(p); pt.now.Before(due) {
+		pt.wakeAt(due)
 		return false
 	}
 	if !p.Unschedulable.IsZero() || pt.unschedulable[p.Class] {
@@ -125,7 +130,7 @@ func (pt *podTable) leavingPods() []*model.Pod {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Deleting.IsZero() && p.IsWorkload() && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
+			if p.Deleting.IsZero() && p.IsWorkload() && !pt.groups.isExpendable(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
 				out = append(out, p)
 			}
 		}

@@ -288,7 +288,7 @@ func (ex *explanation) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Cha
 		}
 	case plan.NodeDoNotDisrupt, plan.PodDoNotDisrupt:
 		return &plan.Change{Object: r.Subject, Field: annotation(r.Key), Op: plan.Remove}
-	case plan.SafeToEvict, plan.NoController:
+	case plan.SafeToEvict, plan.NoController, plan.LocalStorage, plan.SystemPod, plan.CustomController:
 		return &plan.Change{Object: r.Subject, Field: annotation(disrupt.SafeToEvict), Op: plan.Set, Value: "true"}
 	case plan.Static:
 		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Remove}

@@ -40,7 +40,7 @@ import (
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
-//	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance] [class=NAME]    (class: of nodes, which a requirement of the pool names)
+//	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance] [class=NAME] [cutoff=N] [delay=DURATION]    (class: of nodes, which a requirement of the pool names)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
 //	     (offered to every pool above; left, max: what the group's provider last said of it)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
@@ -50,7 +50,7 @@ import (
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
 //	     [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
-//	    [kind=KIND] [dnd=VALUE] [evict=VALUE] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
+//	    [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
@@ -490,6 +490,10 @@ func (x *script) pool(name string, opts []string) {
 		case k == "priority":
 			n, re, _ := strings.Cut(v, ":")
 			scaling().Priorities = append(scaling().Priorities, model.GroupPriority{Priority: int32(x.number(n)), Names: []*regexp.Regexp{regexp.MustCompile(re)}})
+		case k == "cutoff":
+			scaling().HasCutoff, scaling().Cutoff = true, int32(x.number(v))
+		case k == "delay":
+			scaling().PodDelay = x.duration(v)
 		case k == "balance":
 			scaling().Balance, scaling().Ignore = true, []string{"eks.amazonaws.com/nodegroup"}
 		case k == "group":
@@ -808,6 +812,10 @@ func (x *script) pod(name string, opts []string) {
 			p.RestartCost = v
 		case "evict":
 			p.SafeToEvict = v
+		case "local":
+			p.LocalVolume = v
+		case "later":
+			p.ScaleUpDelay = x.duration(v)
 		case "port":
 			c.HostPorts = append(c.HostPorts, model.HostPort{Protocol: "TCP", Port: int32(x.number(v))})
 		case "nominated":

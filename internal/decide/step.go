@@ -65,7 +65,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	rollouts := &rollouts{draft: d, interruptions: interrupted}
 
 	// Pods: which are demand, which have a slot, which are on their way.
-	pods := &podTable{draft: d, commands: table, interruptions: interrupted, rollouts: rollouts}
+	pods := &podTable{draft: d, commands: table, interruptions: interrupted, rollouts: rollouts, groups: newPodRules(d.s.Pools)}
 	evictions := &evictions{draft: d, mem: &m.evictions, pods: pods}
 	placements := &placements{mem: &m.placements, awaitsPods: map[string]bool{}}
 	disagreements := &schedulerDisagreements{draft: d, mem: &m.disagreements, placements: placements}

@@ -5,6 +5,7 @@ package decide
 
 import (
 	"sort"
+	"strconv"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -34,7 +35,7 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 	}
 	for _, p := range s.Pending {
 		if !st.slots.covered[p.UID] && !st.pods.isDemand(p) {
-			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{notSchedulableReason(p)}})
+			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{st.pods.notDemandReason(p)}})
 		}
 	}
 	sort.SliceStable(st.out.Pods, func(i, j int) bool {
@@ -47,8 +48,8 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 	return st.out
 }
 
-// notSchedulableReason says why a pending pod is no demand.
-func notSchedulableReason(p *model.Pod) plan.Reason {
+// notDemandReason says why a pending pod is no demand.
+func (pt *podTable) notDemandReason(p *model.Pod) plan.Reason {
 	r := plan.Reason{Code: plan.NotSchedulable}
 	switch {
 	case !p.IsWorkload():
@@ -57,6 +58,10 @@ func notSchedulableReason(p *model.Pod) plan.Reason {
 		r.Key, r.Have = "schedulingGates", "not to be scheduled before its gates are taken away"
 	case p.Nominated != "":
 		r.Key, r.Have = "nominatedNodeName", p.Nominated
+	case pt.groups.isExpendable(p):
+		r.Key, r.Want, r.Have = "priority", strconv.Itoa(int(pt.groups.cutoff)), strconv.Itoa(int(p.Class.Priority))
+	case pt.now.Before(pt.groups.launchDue(p)):
+		r.Key, r.Want = "scaleUpDelay", "past "+pt.groups.launchDue(p).UTC().Format(time.RFC3339)
 	default:
 		r.Key, r.Want, r.Have = "schedulerName", defaultScheduler, p.Class.Scheduler
 	}

@@ -39,7 +39,7 @@ func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool) *C
 		if IsReschedulable(p) {
 			c.Pods = append(c.Pods, p)
 		}
-		c.podsAreOrdinary = c.podsAreOrdinary && isOrdinaryPod(p)
+		c.podsAreOrdinary = c.podsAreOrdinary && isOrdinaryPod(p) && !rulesConcern(pool, p)
 	}
 	if c.podsAreOrdinary {
 		for _, p := range node.Pods {

@@ -47,6 +47,12 @@ type Eligibility struct {
 	RollsOutFirst func(*model.Pod) bool
 	NodeGroups    map[string]*NodeGroup // by name; groups without a rule may be left out
 
+	// LastLaunch is when the last node of any node group was launched; zero: never. It is asked where a pool has a delay
+	// after that.
+	LastLaunch time.Time
+	// CountPods is how many pods the controller of this uid has. It is asked where a pool has a minimum of them.
+	CountPods func(ownerUID string) int32
+
 	pdbsByNamespace map[string][]*model.PDB
 	pdbsByClass     map[*model.Class][]*model.PDB // found so far
 }
@@ -187,6 +193,10 @@ func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out 
 		out = append(out, plan.Reason{Code: plan.Quiet, Subject: c.nodeSubject(), Key: "spec.disruption.consolidateAfter",
 			Want: p.ConsolidateAfter.String(), Have: e.Now.Sub(c.UnchangedSince).Round(time.Second).String()})
 	}
+	if end := e.cooldownEnd(p); e.Now.Before(end) {
+		out = append(out, plan.Reason{Code: plan.Cooldown, Subject: c.poolSubject(), Key: "spec.options.delayAfterAdd",
+			Want: p.Scaling.AfterAdd.String(), Have: e.Now.Sub(e.LastLaunch).Round(time.Second).String()})
+	}
 	if until, ok := paybackEnd(c.Claim, e.Now); ok && cause == plan.Underutilized {
 		out = append(out, plan.Reason{Code: plan.Payback, Subject: c.nodeSubject(), Key: KeepUntil,
 			Want: until.UTC().Format(time.RFC3339), Have: e.Now.UTC().Format(time.RFC3339)})
@@ -206,20 +216,20 @@ func (e *Eligibility) addPodBlockers(out *blockerList, c *Candidate, cause plan.
 		return false
 	}
 	for _, p := range c.Node.Pods {
-		if out.add(e.PodBlockers(p, cause)...) {
+		if out.add(e.PodBlockers(p, cause)...) || isVoluntary(cause) && out.add(e.ruleBlockers(c.Pool, p)...) {
 			return true
 		}
 	}
 	return false
 }
 
-// EligibleAt is the instant from which consolidateAfter and payback no longer keep a candidate; zero when they do not
-// keep it now, or consolidateAfter is Never.
+// EligibleAt is the instant from which consolidateAfter, payback, the delay after a launch and the age of pods of
+// kube-system no longer keep a candidate; zero when they do not keep it now, or consolidateAfter is Never.
 func (e *Eligibility) EligibleAt(c *Candidate) time.Time {
 	if c.Pool.ConsolidateAfter < 0 {
 		return time.Time{}
 	}
-	at := c.UnchangedSince.Add(c.Pool.ConsolidateAfter)
+	at := laterOf(c.UnchangedSince.Add(c.Pool.ConsolidateAfter), laterOf(e.cooldownEnd(c.Pool), e.systemPodsEnd(c)))
 	if until, ok := paybackEnd(c.Claim, e.Now); ok && until.After(at) {
 		at = until
 	}

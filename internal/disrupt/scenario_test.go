@@ -23,6 +23,7 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 // A scenario describes a cluster, one thing a line, and asks. Instants are distances from Wednesday noon.
 //
 //	pool NAME [policy=empty|balanced|all] [restart=VALUE] [after=DURATION|Never] [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [replicas=N]
+//	     [rules=local,custom,system:AGE,replicas:N,add:DELAY]        (of its node groups)
 //	type NAME cpu=N mem=NGi price=DOLLARS [spot=DOLLARS] [reserved=DOLLARS:N] [zoneb=DOLLARS] [gone]
 //	     (offered to every pool, in zone a unless said; gone: not to be had on demand)
 //	only KEY=A,B,…                           what every pool requires
@@ -31,10 +32,11 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	set KNOB=DURATION                        horizon, start or boot of the policy
 //	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [uninitialized] [nominated] [going] [keep=AT] [grace] [taint=KEY] [capacity=TYPE]
 //	pods NAME [xN] cpu=N mem=NGi on=NODE[,NODE…] [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [restart=VALUE] [cost=N] [priority=N] [unready] [leaving]
-//	     [apart] [select=KEY:VALUE] [took=DURATION]      (on: in turn; took: to start, as measured)
-//	pdb NAME app=A allowed=N [unready]
+//	     [apart] [select=KEY:VALUE] [took=DURATION] [volume=NAME] [kind=KIND] [system] [age=DURATION]     (on: in turn; took: to start, as measured)
+//	pdb NAME app=A allowed=N [unready] [system]
 //	returns PODS [xN] in=DURATION            so many pods like these are expected back
 //	now AT
+//	launched AT                              when the last node of a node group was
 //	blockers NODE CAUSE [first]              what keeps a node
 //	allow POOL CAUSE total=N down=N          how many more nodes its budgets let go
 //	consolidate [left=[POOL:]N] [in-transit=PODS]   the best commands
@@ -52,6 +54,7 @@ type scenario struct {
 	pol          Policy
 	unreservable bool            // no replacement can be reserved
 	unbound      bool            // successors are not bound
+	launched     time.Time       // the last node of a node group; zero: never
 	scaleUps     []ScaleUp       // pods that are expected back
 	choose       func(n int) int // which of so many pods comes, or nodes is taken; nil: the first
 	out          strings.Builder
@@ -158,6 +161,8 @@ func (x *scenario) runLine(f []string) {
 				b.DisruptionsAllowed = int32(x.parseInt(o[1]))
 			case "unready":
 				b.AlwaysAllowUnready = true
+			case "system":
+				b.Namespace = "kube-system"
 			}
 		}
 		x.pdbs = append(x.pdbs, b)
@@ -195,9 +200,11 @@ func (x *scenario) runLine(f []string) {
 		}
 	case "now":
 		x.now = epoch.Add(x.parseDuration(name))
+	case "launched":
+		x.launched = epoch.Add(x.parseDuration(name))
 	case "blockers":
 		x.say("%s", strings.Join(f, " "))
-		for _, r := range NewEligibility(x.pdbs, x.now).Blockers(x.candidateOf(x.candidateNamed(name)), plan.Code(f[2]), len(f) > 3) {
+		for _, r := range x.guard().Blockers(x.candidateOf(x.candidateNamed(name)), plan.Code(f[2]), len(f) > 3) {
 			x.say("  %s", reasonText(r))
 		}
 	case "allow":
@@ -312,6 +319,8 @@ func (x *scenario) addPool(name string, opts [][2]string) {
 			p.ConsolidationPolicy = map[string]string{"empty": "WhenEmpty", "balanced": Balanced, "all": underutilized}[o[1]]
 		case "most":
 			p.Scaling = &model.GroupScaling{UtilizationPercent: int32(x.parseInt(o[1])), GPUPercent: -1}
+		case "rules":
+			x.rules(p, o[1])
 		case "ignore-daemons":
 			p.Scaling.IgnoreDaemons = true
 		case "after":
@@ -439,6 +448,14 @@ func (x *scenario) addPods(name string, opts [][2]string) {
 			pod.DoNotDisrupt = o[1]
 		case "evict":
 			pod.SafeToEvict = o[1]
+		case "volume":
+			pod.LocalVolume = o[1]
+		case "kind":
+			pod.Owner.Kind = o[1]
+		case "system":
+			class.Namespace, pod.Namespace = "kube-system", "kube-system"
+		case "age":
+			pod.Created = epoch.Add(-x.parseDuration(o[1]))
 		case "restart":
 			pod.RestartCost = o[1]
 		case "cost":
@@ -486,12 +503,53 @@ func (x *scenario) candidateOf(u *Candidate) *Candidate {
 	return v
 }
 
+// guard knows of PodDisruptionBudgets, of the last launch, and counts pods by their controller.
+func (x *scenario) guard() *Eligibility {
+	e := NewEligibility(x.pdbs, x.now)
+	e.LastLaunch = x.launched
+	e.CountPods = func(uid string) (n int32) {
+		for _, pods := range x.pods {
+			for _, p := range pods {
+				if p.Owner.UID == uid {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	return e
+}
+
+// rules adds rules of node groups to a pool.
+func (x *scenario) rules(p *model.NodePool, list string) {
+	if p.Scaling == nil {
+		p.Scaling = &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
+	}
+	for rule := range strings.SplitSeq(list, ",") {
+		name, v, _ := strings.Cut(rule, ":")
+		switch r := &p.Scaling.Eviction; name {
+		case "local":
+			r.LocalStorage = true
+		case "custom":
+			r.CustomControllers = true
+		case "system":
+			r.SystemPods = x.parseDuration(v)
+		case "replicas":
+			r.MinReplicas = int32(x.parseInt(v))
+		case "add":
+			p.Scaling.AfterAdd = x.parseDuration(v)
+		default:
+			x.fatal("rule %s", name)
+		}
+	}
+}
+
 func (x *scenario) input() *Input {
 	in := &Input{ResourceNames: model.FixedNames(), BudgetLeft: map[string]int64{}, Scope: Wide, PoolTotals: map[string]PoolTotal{}, StartTimes: StartTimes{}, BindsPods: !x.unbound, ScaleUps: x.scaleUps}
 	if x.unreservable {
 		in.WhyUnreservable = func(*solve.NewNode) plan.Reason { return plan.Reason{Code: plan.LandingOff} }
 	}
-	guard := NewEligibility(x.pdbs, x.now)
+	guard := x.guard()
 	for _, p := range x.pools {
 		in.BudgetLeft[p.Name] = 1000
 		in.Pools = append(in.Pools, solve.Pool{NodePool: p, NodesLeft: -1})

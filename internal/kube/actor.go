@@ -776,6 +776,10 @@ func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {
 		ObjectMeta:    metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Pod},
 		DeleteOptions: deleteOptions(e.UID, nil),
 	}
+	if e.Grace > 0 {
+		seconds := int64(e.Grace / time.Second)
+		body.DeleteOptions.GracePeriodSeconds = &seconds
+	}
 	// No retries in here: the server may say "in 10 seconds", and the loop has better things to do than wait for that.
 	err := a.c.core.Post().MaxRetries(0).Namespace(e.Namespace).Resource("pods").Name(e.Pod).SubResource("eviction").Body(body).Do(ctx).Error()
 	switch {

@@ -35,6 +35,7 @@ type Discovery struct {
 	ranks  ranks
 	groups []NodeGroup // when they were last found
 	found  bool
+	said   map[string]string // the rules that were last told of a pool, so that they are told once
 	warned map[string]string // what was last said of an object, so that it is said once
 }
 
@@ -42,7 +43,7 @@ type Discovery struct {
 // sees. Those of a group that is not found any more are let go: nothing is bought for the pool and nothing of it moved, its machines
 // stay as they are, and when the last of them has gone for a reason of its own, pool and class go too.
 func NodeGroups(ctx context.Context, c *Client, d *Discovery) error {
-	d.warned = map[string]string{}
+	d.warned, d.said = map[string]string{}, map[string]string{}
 	if d.Priorities != "" {
 		c.followPriorities(ctx, d)
 	}
@@ -101,6 +102,10 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 		if err != nil {
 			failed = append(failed, fmt.Errorf("nodepool %q of node group %s: %w", name, strings.Join(w.Groups, ", "), err))
 			continue
+		}
+		if text := strings.Join(w.Class.Spec.Options.Rules(), " "); text != d.said[name] {
+			d.said[name] = text
+			d.Log.Info("node group found; what keeps its nodes and pods", "nodepool", name, "groups", w.Groups, "rules", text)
 		}
 		if ranked && w.Pool.Spec.Weight == nil && len(weights) > 0 {
 			why = append(why, strings.Join(w.Groups, ", ")+": no priority of ConfigMap "+d.Priorities+"/"+PriorityConfigMap+" names it: it is taken last")

@@ -272,7 +272,36 @@ func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupSca
 	if o.MaxNodeProvisionTime != nil {
 		out.Provision = o.MaxNodeProvisionTime.Duration
 	}
+	groupRules(o, out)
 	return out
+}
+
+// groupRules translates which pods keep a node, and which pods get nodes launched.
+func groupRules(o *dovetailv1alpha1.NodeGroupOptions, out *model.GroupScaling) {
+	if e := o.Eviction; e != nil {
+		out.Eviction = model.EvictionRules{
+			LocalStorage: boolOf(e.KeepLocalStorage), CustomControllers: boolOf(e.KeepCustomControllers), SystemPods: durationOf(e.KeepSystemPods),
+			MaxGracePeriod: durationOf(e.MaxGracePeriod), KeepEmptyDaemons: boolOf(e.KeepDaemonSetsOfEmptyNodes),
+		}
+		if e.KeepBelowReplicas != nil {
+			out.Eviction.MinReplicas = *e.KeepBelowReplicas
+		}
+	}
+	out.AfterAdd, out.PodDelay = durationOf(o.DelayAfterAdd), durationOf(o.NewPodDelay)
+	if o.PriorityCutoff != nil {
+		out.HasCutoff, out.Cutoff = true, *o.PriorityCutoff
+	}
+}
+
+// boolOf is a bool that may be left out; false then.
+func boolOf(b *bool) bool { return b != nil && *b }
+
+// durationOf is a duration that may be left out; 0 then.
+func durationOf(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
 }
 
 func nodeClass(k metav1.Object, group, kind string, spec any, have []metav1.Condition) state.NodeClass {

@@ -42,6 +42,10 @@ type GroupSettings struct {
 	MaxScaleDown, MaxDrain                 int // machines of a pool on their way out at once, of those with pods; 0: a tenth of the pool
 	Expanders                              []dovetailv1alpha1.Expander
 	Priorities                             []dovetailv1alpha1.NodeGroupPriority // of the expander priority
+	Eviction                               dovetailv1alpha1.NodeGroupEviction
+	DelayAfterAdd, NewPodDelay             time.Duration
+	PriorityCutoff                         *int32
+	FillToMinSize                          bool
 	Balance                                bool
 	BalancingIgnore                        []string
 	StartupTaints, StartupPrefixes, Status []string // keys of taints that go by themselves, and of those that say something only
@@ -49,7 +53,12 @@ type GroupSettings struct {
 
 // DefaultGroupSettings are Cluster Autoscaler's own, but for the expander: the cheapest group is taken.
 func DefaultGroupSettings() GroupSettings {
+	yes, system, grace, cutoff := true, metav1.Duration{Duration: time.Hour}, metav1.Duration{Duration: 10 * time.Minute}, int32(-10)
 	return GroupSettings{
+		Eviction: dovetailv1alpha1.NodeGroupEviction{
+			KeepLocalStorage: &yes, KeepSystemPods: &system, KeepCustomControllers: &yes, MaxGracePeriod: &grace, KeepDaemonSetsOfEmptyNodes: &yes,
+		},
+		DelayAfterAdd: 10 * time.Minute, PriorityCutoff: &cutoff,
 		ScaleDown: true, UtilizationPercent: 50, GPUPercent: 50, UnneededTime: 10 * time.Minute, UnreadyTime: 20 * time.Minute, ProvisionTime: 15 * time.Minute,
 		Expanders: []dovetailv1alpha1.Expander{dovetailv1alpha1.ExpanderPrice},
 	}
@@ -245,6 +254,7 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) Translated
 	if ignore {
 		options.IgnoreDaemonSetsUtilization = &ignore
 	}
+	set.addRules(options)
 	if set.Balance {
 		yes := true
 		options.BalanceSimilarGroups = &yes
@@ -291,6 +301,29 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) Translated
 		came("priority", strconv.Itoa(int(weight)), "NodePool spec.weight")
 	}
 	return out
+}
+
+// addRules adds the rules about pods and delays to a class's options; those that say nothing are left out.
+func (s *GroupSettings) addRules(o *dovetailv1alpha1.NodeGroupOptions) {
+	if s.Eviction != (dovetailv1alpha1.NodeGroupEviction{}) {
+		o.Eviction = s.Eviction.DeepCopy()
+	}
+	for _, d := range []struct {
+		of time.Duration
+		to **metav1.Duration
+	}{{s.DelayAfterAdd, &o.DelayAfterAdd}, {s.NewPodDelay, &o.NewPodDelay}} {
+		if d.of > 0 {
+			*d.to = &metav1.Duration{Duration: d.of.Round(time.Second)}
+		}
+	}
+	if s.PriorityCutoff != nil {
+		cutoff := *s.PriorityCutoff
+		o.PriorityCutoff = &cutoff
+	}
+	if s.FillToMinSize {
+		fill := true
+		o.FillToMinSize = &fill
+	}
 }
 
 // wireDuration writes a duration in hours, minutes and seconds without those that are 0.

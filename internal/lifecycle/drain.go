@@ -36,7 +36,7 @@ func drainNode(in *Input, n *model.Node, deadline time.Time, forced bool, out *O
 	if n.Deleting.IsZero() && n.HasFinalizer {
 		out.addActions(plan.DeleteNode{Node: n.Name, UID: n.UID, Why: plan.Reason{Code: plan.Draining, Pool: c.Pool}})
 	}
-	tier, rest := splitByDrainTier(n, disrupted, in.Now, in.Policy.StuckPod)
+	tier, rest := splitByDrainTier(in, n, disrupted)
 	for _, p := range tier {
 		removePod(in, n, p, deadline, forced, out)
 	}
@@ -50,14 +50,15 @@ func drainNode(in *Input, n *model.Node, deadline time.Time, forced bool, out *O
 
 // splitByDrainTier are the pods to evict now, which are those of the first of four tiers that has any, and those
 // after them. Tiers: ordinary pods before critical ones, and in each those of workloads before those of DaemonSets.
-// Pods that tolerate the taint, and pods that have been deleting for too long, are in none.
-func splitByDrainTier(n *model.Node, disrupted model.Taint, now time.Time, stuck time.Duration) (first, rest []*model.Pod) {
+// Pods that tolerate the taint, pods of DaemonSets that stay (keepsDaemonPod), and pods that have been deleting for too
+// long, are in none.
+func splitByDrainTier(in *Input, n *model.Node, disrupted model.Taint) (first, rest []*model.Pod) {
 	var tiers [4][]*model.Pod
 	for _, p := range n.Pods {
-		if p.Mirror || p.Terminal || model.Tolerated(disrupted, p.Class.Tolerations) {
+		if p.Mirror || p.Terminal || model.Tolerated(disrupted, p.Class.Tolerations) || keepsDaemonPod(in, p) {
 			continue
 		}
-		if !p.Deleting.IsZero() && now.Sub(p.Deleting) > stuck {
+		if !p.Deleting.IsZero() && in.Now.Sub(p.Deleting) > in.Policy.StuckPod {
 			continue // its kubelet will not finish the work any more
 		}
 		i := 0
@@ -116,7 +117,29 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 		}
 		why.Pool = in.Claim.Pool
 	}
-	out.addActions(plan.Evict{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Why: why})
+	out.addActions(plan.Evict{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Grace: shortenedGrace(in.Pool, p), Why: why})
+}
+
+// keepsDaemonPod says whether a DaemonSet's pod stays until the node ends: its annotation says so, or it says nothing
+// and the node goes for being empty in a pool whose node groups leave such pods alone.
+func keepsDaemonPod(in *Input, p *model.Pod) bool {
+	if !p.Class.Daemon || p.DaemonEviction == trueValue {
+		return false
+	}
+	if p.DaemonEviction == "false" {
+		return true
+	}
+	empty := in.Claim.Conditions[Disrupted]
+	return empty.True() && empty.Reason == string(plan.Empty) && in.Pool != nil && in.Pool.Scaling != nil && in.Pool.Scaling.Eviction.KeepEmptyDaemons
+}
+
+// shortenedGrace is how long an evicted pod has to end where its pool's node groups allow less than it asks for; 0: as
+// long as it asks for.
+func shortenedGrace(pool *model.NodePool, p *model.Pod) time.Duration {
+	if pool == nil || pool.Scaling == nil || pool.Scaling.Eviction.MaxGracePeriod <= 0 || p.GracePeriod <= pool.Scaling.Eviction.MaxGracePeriod {
+		return 0
+	}
+	return pool.Scaling.Eviction.MaxGracePeriod
 }
 
 // awaitRollout restarts a pod's Deployment, so that the pod's successor comes before it goes, and says whether there is

@@ -22,10 +22,10 @@ import (
 //	claim [launched=AT] [registered=AT] [initialized=AT] [consolidatable=AT] [is=TYPE:STATUS:REASON] [node=NAME] [deleting=AT]
 //	      [provisional] [nofinalizer] [expire=DURATION] [grace=DURATION] [until=AT] [reserved] [gpu=N] [cpu=N] [podevent=AT]
 //	      [label=K=V] [annotation=K=V] [taint=K:EFFECT] [startup=K:EFFECT]      (launched means: has machine "m")
-//	pool [after=DURATION|Never] [provision=DURATION]
+//	pool [after=DURATION|Never] [provision=DURATION] [longest=DURATION]      (longest: of grace periods, and pods of DaemonSets stay on empty nodes)
 //	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [otherfinalizer] [taint=K[=V]:EFFECT] [label=K=V]
 //	     [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
-//	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [volume=PVC]
+//	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [volume=PVC] [ds=VALUE]
 //	    [rolls] [rolling] [cantroll=KEY]    (goes after its successor: may be asked for, is on its way, can't)
 //	machine ID [gone|unreserved]
 //	listed AT
@@ -80,6 +80,10 @@ func (x *inputText) line(f []string) {
 		for _, o := range f[1:] {
 			if d, ok := strings.CutPrefix(o, "provision="); ok {
 				x.in.Pool.Scaling = &model.GroupScaling{Provision: x.duration(d)}
+				continue
+			}
+			if d, ok := strings.CutPrefix(o, "longest="); ok { // and pods of DaemonSets stay on empty nodes
+				x.in.Pool.Scaling = &model.GroupScaling{Eviction: model.EvictionRules{MaxGracePeriod: x.duration(d), KeepEmptyDaemons: true}}
 				continue
 			}
 			x.in.Pool.ConsolidateAfter = x.duration(strings.TrimPrefix(o, "after="))
@@ -250,6 +254,8 @@ func (x *inputText) pod(node, name string, opts []string) {
 			p.Class.Tolerations = append(p.Class.Tolerations, model.Toleration{Key: v, Exists: true})
 		case "keep":
 			p.DoNotDisrupt = v
+		case "ds":
+			p.DaemonEviction = v
 		case "volume":
 			p.Class.Volumes = append(p.Class.Volumes, model.Volume{Claim: v})
 		case "rolls", "rolling", "cantroll":
@@ -330,7 +336,9 @@ func action(a plan.Action) string {
 	case plan.DeleteNode:
 		w.add("delete node", a.Node)
 	case plan.Evict:
-		w.add("evict", a.Pod)
+		if w.add("evict", a.Pod); a.Grace > 0 {
+			w.add("  in", a.Grace.String())
+		}
 	case plan.Restart:
 		w.add("restart", a.Deployment, "for", a.Pod)
 	case plan.DeletePod:

@@ -118,6 +118,17 @@ type GroupPriority struct {
 	Names    []*regexp.Regexp
 }
 
+// EvictionRules are which pods keep a node of a node group from being consolidated, beside those that keep any node,
+// and how its pods are evicted.
+type EvictionRules struct {
+	LocalStorage      bool          // pods with volumes on the node: hostPath, or emptyDir that is not in memory
+	CustomControllers bool          // pods whose controller is of a kind that is not Kubernetes' own
+	SystemPods        time.Duration // pods of kube-system without a PodDisruptionBudget, until they are so old; 0: none
+	MinReplicas       int32         // pods whose controller has fewer pods than this
+	MaxGracePeriod    time.Duration // no pod has longer to end; 0: as long as it asks for
+	KeepEmptyDaemons  bool          // pods of DaemonSets are not evicted from a node that goes for being empty
+}
+
 // GroupScaling is when machines of node groups are given back.
 type GroupScaling struct {
 	// A node of whose CPU or memory, whichever is more, a larger share than this is asked for stays where it is; of one with GPUs only
@@ -132,7 +143,12 @@ type GroupScaling struct {
 
 	Expanders  []string        // by which of several groups one is taken, each among those that the one before leaves
 	Priorities []GroupPriority // of the expander priority
-	Balance    bool            // groups that are alike but for their zones and these labels are kept at about the same size
+	Eviction   EvictionRules
+	AfterAdd   time.Duration // so long after a node was launched none of its pool's nodes is consolidated; 0: no such rule
+	PodDelay   time.Duration // so long after its creation a pod gets no node launched; 0: at once. The least of all pools counts
+	HasCutoff  bool          // no node is launched for pods of a priority below Cutoff, where all pools have one: the least of them counts
+	Cutoff     int32
+	Balance    bool // groups that are alike but for their zones and these labels are kept at about the same size
 	Ignore     []string
 }
 

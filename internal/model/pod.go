@@ -200,14 +200,17 @@ type Pod struct {
 	Bound                time.Time // PodScheduled's transition; zero: not bound
 	Deleting             time.Time // deletionTimestamp; zero: not being deleted
 	GracePeriod          time.Duration
-	Terminal             bool      // Succeeded or Failed
-	Ready                bool      // condition Ready
-	Gated                bool      // has scheduling gates
-	Mirror               bool      // static pod
-	ReadySince           time.Time // last transition of condition Ready to True; zero: not Ready
-	DoNotDisrupt         string    // value of karpenter.sh/do-not-disrupt
-	SafeToEvict          string    // value of cluster-autoscaler.kubernetes.io/safe-to-evict
-	ReservedFor          string    // NodeClaim named by the dovetail.sh/reserved toleration; the last one where there are several
+	Terminal             bool          // Succeeded or Failed
+	Ready                bool          // condition Ready
+	Gated                bool          // has scheduling gates
+	Mirror               bool          // static pod
+	ReadySince           time.Time     // last transition of condition Ready to True; zero: not Ready
+	DoNotDisrupt         string        // value of karpenter.sh/do-not-disrupt
+	SafeToEvict          string        // value of cluster-autoscaler.kubernetes.io/safe-to-evict
+	LocalVolume          string        // the first volume of its own on the node that no annotation calls safe to lose; empty: none
+	DaemonEviction       string        // of a DaemonSet's pod: value of cluster-autoscaler.kubernetes.io/enable-ds-eviction
+	ScaleUpDelay         time.Duration // value of cluster-autoscaler.kubernetes.io/pod-scale-up-delay; 0: none, or it can't be read
+	ReservedFor          string        // NodeClaim named by the dovetail.sh/reserved toleration; the last one where there are several
 	Reservations         []string
 	Deployment           string // name of the Deployment whose ReplicaSet controls it; empty: none
 	RestartedAt          string // annotation that it has from its template when its Deployment was restarted

@@ -112,6 +112,7 @@ type Tolerate struct {
 type Evict struct {
 	Namespace, Pod, UID string
 	Node                string
+	Grace               time.Duration // how long the pod has to end; 0: as long as it asks for
 	Why                 Reason
 }
 

@@ -28,10 +28,15 @@ const (
 	GroupRefresh        Code = "InstanceRefresh"     // the cloud replaces the machines of its node group; Subject: the group, Have: how that stands
 	WellUsed            Code = "WellUsed"            // too much of it is asked for; Key: of what, Want: how much may be, Have: how much is
 	Quiet               Code = "ConsolidateAfter"    // pods came or left too recently
+	Cooldown            Code = "DelayAfterAdd"       // a node was launched too recently; Subject: the pool, Want: the delay, Have: how long ago
 	Payback             Code = "Payback"             // it is the replacement of a move that has not paid for itself yet; Want: until when
 	PodDoNotDisrupt     Code = "PodDoNotDisrupt"     // Subject: the pod
 	SafeToEvict         Code = "SafeToEvict"         // cluster-autoscaler.kubernetes.io/safe-to-evict; Subject: the pod
 	NoController        Code = "NoController"        // nobody would make the pod again; Subject: the pod
+	LocalStorage        Code = "LocalStorage"        // it would lose a volume of its own on the node; Subject: the pod, Key: the volume
+	SystemPod           Code = "SystemPod"           // of kube-system without a PodDisruptionBudget; Subject: the pod, Want: its age, Have: how old it is
+	CustomController    Code = "CustomController"    // its controller is of a kind that is not Kubernetes' own; Subject: the pod, Have: the kind
+	FewReplicas         Code = "FewReplicas"         // its controller has fewer pods than wanted; Subject: the pod, Want: how many, Have: how many there are
 	DisruptionBudgetPDB Code = "PodDisruptionBudget" // Subject: the pod, Key: the budget
 	SeveralPDBs         Code = "SeveralPodDisruptionBudgets"
 	Budget              Code = "DisruptionBudget" // the pool's; Key: its schedule, Want: what it allows, Have: what is disrupted

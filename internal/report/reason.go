@@ -163,6 +163,10 @@ func notSchedulable(r plan.Reason) string {
 		return "kube-scheduler has nominated node " + r.Have + " for the pod"
 	case "schedulerName":
 		return "scheduler " + r.Have + " is responsible for the pod and hasn't reported it unschedulable"
+	case "priority":
+		return "the pod's priority is " + r.Have + "; the NodeGroupClasses launch nodes for pods of priority " + r.Want + " and above"
+	case "scaleUpDelay":
+		return "a node is launched for the pod not before " + strings.TrimPrefix(r.Want, "past ")
 	}
 	return or(r.Have, "the pod is not to be scheduled now")
 }

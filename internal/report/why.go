@@ -255,12 +255,22 @@ func kept(r plan.Reason) string {
 			return object + " has " + r.Key + ": Never"
 		}
 		return "pods came or left " + r.Have + " ago; " + r.Key + " is " + r.Want
+	case plan.Cooldown:
+		return "a node was launched " + r.Have + " ago; the NodeGroupClass of " + object + " removes none for " + r.Want + " after that (" + r.Key + ")"
 	case plan.Payback:
 		return object + " was launched to save money and has paid for that only after " + strings.TrimPrefix(r.Want, "past ")
 	case plan.BadRestartCost:
 		return object + " has " + r.Key + ": " + strconv.Quote(r.Have) + ", which is ignored; it must be " + r.Want
 	case plan.NoController:
 		return object + " has no controller that would recreate it"
+	case plan.LocalStorage:
+		return object + " would lose its local volume " + r.Key + ", and its NodeGroupClass keeps nodes with such pods"
+	case plan.SystemPod:
+		return object + " is in kube-system without a PodDisruptionBudget; its NodeGroupClass keeps its node until the pod is " + r.Want + " old, now " + r.Have
+	case plan.CustomController:
+		return object + " is controlled by a " + r.Have + ", and its NodeGroupClass keeps nodes with pods of controllers that are not Kubernetes' own"
+	case plan.FewReplicas:
+		return "the controller of " + object + " has " + r.Have + " pods; its NodeGroupClass keeps the nodes of those with fewer than " + r.Want
 	case plan.DisruptionBudgetPDB:
 		return "PodDisruptionBudget " + r.Key + " allows no disruption of " + object + " now"
 	case plan.SeveralPDBs:

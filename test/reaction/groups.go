@@ -41,7 +41,7 @@ func onlyGroups(ctx context.Context, runs int) (any, error) {
 
 func measureGroups(ctx context.Context, dir string, runs int, out *NodeGroups) error {
 	return in(ctx, filepath.Join(dir, "groups"), func(r *rig) error { return r.groups(ctx, runs, out) },
-		"--cloud", "aws", "--groups", "--controller-arg", "--node-group-defaults=--scale-down-unneeded-time=0s")
+		"--cloud", "aws", "--groups", "--controller-arg", "--node-group-defaults=--scale-down-unneeded-time=0s --scale-down-delay-after-add=0s")
 }
 
 // groups measures one pod at a time; the cluster is empty again before the next one comes.

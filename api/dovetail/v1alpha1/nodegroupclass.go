@@ -141,6 +141,40 @@ type NodeGroupOptions struct {
 	// +optional
 	MaxNodeProvisionTime *metav1.Duration `json:"maxNodeProvisionTime,omitempty"`
 
+	// Eviction says which pods keep their node from being consolidated, and how pods are evicted, by the rules of Cluster
+	// Autoscaler. Default: pods move like any other of the cluster.
+	//
+	// +optional
+	Eviction *NodeGroupEviction `json:"eviction,omitempty"`
+
+	// DelayAfterAdd is how long after a node of any group was launched none of these groups is removed for its cost or for
+	// being empty. Default: 0s.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	DelayAfterAdd *metav1.Duration `json:"delayAfterAdd,omitempty"`
+
+	// NewPodDelay is how long after its creation a pod gets no node launched. It holds where every NodePool has one, and
+	// the shortest of them counts. Default: 0s.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	NewPodDelay *metav1.Duration `json:"newPodDelay,omitempty"`
+
+	// PriorityCutoff is the priority below which pods get no node launched. It holds where every NodePool has one, and the
+	// lowest of them counts. Default: nodes are launched for pods of every priority.
+	//
+	// +optional
+	PriorityCutoff *int32 `json:"priorityCutoff,omitempty"`
+
+	// FillToMinSize has a group with fewer nodes than minSize of its selector term filled up to it. AWS itself keeps a
+	// group at its own minimum. Default: false.
+	//
+	// +optional
+	FillToMinSize *bool `json:"fillToMinSize,omitempty"`
+
 	// BalanceSimilarGroups keeps groups that differ in their zones only at about the same size.
 	//
 	// +optional
@@ -165,6 +199,48 @@ type NodeGroupOptions struct {
 	Priorities []NodeGroupPriority `json:"priorities,omitempty"`
 }
 
+// NodeGroupEviction says which pods keep their node from being consolidated, and how pods are evicted. A pod annotated
+// cluster-autoscaler.kubernetes.io/safe-to-evict "true" keeps its node only where too few replicas are there.
+type NodeGroupEviction struct {
+	// KeepLocalStorage has pods keep their node that would lose a volume on it: hostPath, or emptyDir that is not in
+	// memory, and is not named by annotation cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes.
+	//
+	// +optional
+	KeepLocalStorage *bool `json:"keepLocalStorage,omitempty"`
+
+	// KeepSystemPods has pods of kube-system without a PodDisruptionBudget keep their node until they are so old.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	KeepSystemPods *metav1.Duration `json:"keepSystemPods,omitempty"`
+
+	// KeepCustomControllers has pods keep their node whose controller is neither a ReplicaSet, StatefulSet, Job, DaemonSet
+	// nor ReplicationController.
+	//
+	// +optional
+	KeepCustomControllers *bool `json:"keepCustomControllers,omitempty"`
+
+	// KeepBelowReplicas has pods keep their node whose controller has fewer pods than this.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	KeepBelowReplicas *int32 `json:"keepBelowReplicas,omitempty"`
+
+	// MaxGracePeriod is how long an evicted pod has to end at most, where it asks for longer.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	MaxGracePeriod *metav1.Duration `json:"maxGracePeriod,omitempty"`
+
+	// KeepDaemonSetsOfEmptyNodes has pods of DaemonSets run until the node ends where it goes for being empty, unless they
+	// are annotated cluster-autoscaler.kubernetes.io/enable-ds-eviction "true". Default: they are evicted.
+	//
+	// +optional
+	KeepDaemonSetsOfEmptyNodes *bool `json:"keepDaemonSetsOfEmptyNodes,omitempty"`
+}
+
 // NodeGroupPriority ranks groups.
 type NodeGroupPriority struct {
 	// Priority: the highest is taken first.
@@ -183,6 +259,11 @@ type NodeGroupClassStatus struct {
 	//
 	// +optional
 	Groups []NodeGroupStatus `json:"groups,omitempty"`
+
+	// Rules are what of spec.options keeps nodes or pods, a sentence each.
+	//
+	// +optional
+	Rules []string `json:"rules,omitempty"`
 
 	// Conditions say whether machines can be had from the groups.
 	//

@@ -87,7 +87,7 @@ end, and 1 otherwise.`,
 			}
 			if pace.Source = demo.Source(source); source != "" {
 				options.Groups = plane.OwnGroups
-				options.ControllerArgs = []string{"--node-group-defaults=--scale-down-unneeded-time=" + pace.ConsolidateAfter.String()}
+				options.ControllerArgs = []string{"--node-group-defaults=--scale-down-unneeded-time=" + pace.ConsolidateAfter.String() + " --scale-down-delay-after-add=0s"}
 			}
 			if options.Dovetail == "" {
 				self, err := os.Executable()

@@ -38,6 +38,12 @@ func readNodeClass(op string, c cloud.NodeClass) (*nodeClass, error) {
 	return out, nil
 }
 
+// fillsToMinSize says whether groups of the class that have fewer members than its minSize are filled up to it.
+func (c *nodeClass) fillsToMinSize() bool {
+	o := c.spec.Options
+	return o != nil && o.FillToMinSize != nil && *o.FillToMinSize
+}
+
 // defaultProvisionTime is how long AWS has to give a group a machine, where the group's class does not say.
 const defaultProvisionTime = 15 * time.Minute
 

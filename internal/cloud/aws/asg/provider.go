@@ -53,10 +53,11 @@ func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, nc cloud
 }
 
 // CleanUp takes back what was to be for a moment, or was left behind: protection from scale-in, and capacity that
-// groups want and nobody asks for. What fails is logged, and tried again the next time.
+// groups want and nobody asks for. It fills groups up to the minimum of their class, where that says so. What fails is logged, and tried again the next time.
 func (p *Provider) CleanUp(ctx context.Context, list *instances.List) {
 	p.scaler.removeStaleProtection(ctx, list)
 	p.scaler.trimExcess(ctx)
+	p.scaler.fillToMinimum(ctx)
 }
 
 // AdoptableAs says for which class a claim may be made for a member that is nobody's, and what the machine is; empty:

@@ -89,7 +89,7 @@ func (p *Provider) selectGroups(ctx context.Context, c *nodeClass) (*selectedGro
 			}
 			s := p.scaler.stateOf(g.name)
 			s.noteInitialMembers(g, d.at)
-			s.noteExcess(&bounded, d.at, c.provisionTime())
+			s.noteExcess(&bounded, d.at, c.provisionTime(), c.fillsToMinSize())
 			bounded.desired = s.desiredCapacity(g, d.at)
 			p.registry.noteSelected(&bounded, c.name)
 			out.groups = append(out.groups, &bounded)

@@ -37,6 +37,7 @@ type groupState struct {
 	excessSince    time.Time             // since when it wants more than it has and is asked for; zero: it does not
 	provisionTime  time.Duration         // how long AWS has to give it that
 	minSize        int64                 // how many it is to have at least, by its class
+	fillTo         int64                 // up to how many it is filled though nobody asks for them; 0: it is not
 }
 
 // openClaim is a claim for which a group was asked, or is to be asked, for a machine.
@@ -77,12 +78,15 @@ func (s *groupState) noteDesired(desired int64, now time.Time) {
 }
 
 // noteExcess notes since when a group has wanted more members than it has and open claims ask for; patience is how
-// long AWS has to give them.
-func (s *groupState) noteExcess(g *group, described time.Time, patience time.Duration) {
+// long AWS has to give them. With fill it notes too that the group is to be filled up to its class's minimum.
+func (s *groupState) noteExcess(g *group, described time.Time, patience time.Duration, fill bool) {
 	asked := int64(len(s.openClaims()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.provisionTime, s.minSize = patience, g.min
+	s.provisionTime, s.minSize, s.fillTo = patience, g.min, 0
+	if fill && g.problem == "" && g.desired < g.min {
+		s.fillTo = g.min
+	}
 	if g.problem != "" || g.desired <= max(g.min, int64(len(g.members))+asked) {
 		s.excessSince = time.Time{}
 	} else if s.excessSince.IsZero() {
@@ -100,6 +104,15 @@ func (s *groupState) takeOverdueExcess(now time.Time) (least int64, is bool) {
 	}
 	s.excessSince = time.Time{}
 	return s.minSize, true
+}
+
+// takeFill is up to how many members a group is to be filled, once for each time it was described; 0: it is not.
+func (s *groupState) takeFill() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.fillTo
+	s.fillTo = 0
+	return n
 }
 
 // markCounted notes that a group's desired capacity counts these claims from now on.

@@ -41,7 +41,7 @@ func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 		return cloud.ClassStatus{}, awsapi.ClassifyError(ctx, op, c.name, err)
 	}
 	ch.checkPriorities()
-	var status dovetailv1alpha1.NodeGroupClassStatus
+	status := dovetailv1alpha1.NodeGroupClassStatus{Rules: c.spec.Options.Rules()}
 	usable := 0
 	for _, a := range ch.groups {
 		one, err := p.groupStatus(ctx, cat, ch, a)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package v1alpha1
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Rules are what the options of a class keep nodes and pods from, a sentence each, in the order of the fields. None:
+// the options say nothing of that kind.
+func (o *NodeGroupOptions) Rules() (out []string) {
+	if o == nil {
+		return nil
+	}
+	add := func(format string, values ...any) { out = append(out, fmt.Sprintf(format, values...)) }
+	if e := o.Eviction; e != nil {
+		if isTrue(e.KeepLocalStorage) {
+			add("Pods with local storage keep their node (eviction.keepLocalStorage).")
+		}
+		if d := e.KeepSystemPods; d != nil && d.Duration > 0 {
+			add("Pods of kube-system without a PodDisruptionBudget keep their node until they are %s old (eviction.keepSystemPods).", d.Duration)
+		}
+		if isTrue(e.KeepCustomControllers) {
+			add("Pods of controllers that are not Kubernetes' own keep their node (eviction.keepCustomControllers).")
+		}
+		if n := e.KeepBelowReplicas; n != nil && *n > 0 {
+			add("Pods whose controller has fewer than %s pods keep their node (eviction.keepBelowReplicas).", strconv.Itoa(int(*n)))
+		}
+		if d := e.MaxGracePeriod; d != nil && d.Duration > 0 {
+			add("Evicted pods have at most %s to end (eviction.maxGracePeriod).", d.Duration)
+		}
+		if isTrue(e.KeepDaemonSetsOfEmptyNodes) {
+			add("Pods of DaemonSets are not evicted from empty nodes (eviction.keepDaemonSetsOfEmptyNodes).")
+		}
+	}
+	if d := o.DelayAfterAdd; d != nil && d.Duration > 0 {
+		add("No node is removed for its cost or for being empty for %s after a node was launched (delayAfterAdd).", d.Duration)
+	}
+	if d := o.NewPodDelay; d != nil && d.Duration > 0 {
+		add("No node is launched for pods younger than %s, unless another NodePool has no such delay (newPodDelay).", d.Duration)
+	}
+	if n := o.PriorityCutoff; n != nil {
+		add("No node is launched for pods of a priority below %s, unless another NodePool has no such limit (priorityCutoff).", strconv.Itoa(int(*n)))
+	}
+	if isTrue(o.FillToMinSize) {
+		add("Groups below minSize are filled up to it (fillToMinSize).")
+	}
+	return out
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

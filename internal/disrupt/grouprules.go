@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package disrupt
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// systemNamespace is where the pods of Kubernetes itself run.
+const systemNamespace = "kube-system"
+
+// kubernetesControllers are the kinds of controllers whose pods are known to be made again.
+var kubernetesControllers = []string{"ReplicaSet", "ReplicationController", "StatefulSet", "Job", "DaemonSet"}
+
+// rulesConcern says whether a rule of a pool's node groups may keep a pod where it is.
+func rulesConcern(pool *model.NodePool, p *model.Pod) bool {
+	if pool.Scaling == nil || !p.IsWorkload() {
+		return false
+	}
+	r := &pool.Scaling.Eviction
+	return r.LocalStorage && p.LocalVolume != "" || r.CustomControllers && hasCustomController(p) ||
+		r.SystemPods > 0 && p.Namespace == systemNamespace || r.MinReplicas > 0
+}
+
+// hasCustomController says whether a pod has a controller of a kind that is not Kubernetes' own.
+func hasCustomController(p *model.Pod) bool {
+	return p.Owner.UID != "" && !slices.Contains(kubernetesControllers, p.Owner.Kind)
+}
+
+// ruleBlockers are the reasons for which the rules of a pool's node groups keep a pod where it is, at most one. They
+// are asked in the order in which Cluster Autoscaler asks them: a pod of kube-system without a PodDisruptionBudget that
+// is old enough may go with its local volumes.
+func (e *Eligibility) ruleBlockers(pool *model.NodePool, p *model.Pod) []plan.Reason {
+	if p.Terminal || !p.Deleting.IsZero() || !rulesConcern(pool, p) {
+		return nil
+	}
+	r, subject := &pool.Scaling.Eviction, "pod/"+p.Key()
+	if r.MinReplicas > 0 && p.Owner.UID != "" && e.CountPods != nil {
+		if n := e.CountPods(p.Owner.UID); n < r.MinReplicas {
+			return []plan.Reason{{Code: plan.FewReplicas, Subject: subject, Key: "spec.options.eviction.keepBelowReplicas",
+				Want: strconv.Itoa(int(r.MinReplicas)), Have: strconv.Itoa(int(n))}}
+		}
+	}
+	if p.SafeToEvict == trueValue {
+		return nil
+	}
+	if r.CustomControllers && hasCustomController(p) {
+		return []plan.Reason{{Code: plan.CustomController, Subject: subject, Key: "metadata.ownerReferences",
+			Want: "a controller of Kubernetes' own, or " + SafeToEvict + "=true", Have: p.Owner.Kind}}
+	}
+	if r.SystemPods > 0 && p.Namespace == systemNamespace && len(e.pdbsOf(p.Class)) == 0 {
+		if age := e.Now.Sub(p.Created); age < r.SystemPods {
+			return []plan.Reason{{Code: plan.SystemPod, Subject: subject, Key: "spec.options.eviction.keepSystemPods",
+				Want: r.SystemPods.String(), Have: age.Round(time.Second).String()}}
+		}
+		return nil
+	}
+	if r.LocalStorage && p.LocalVolume != "" {
+		return []plan.Reason{{Code: plan.LocalStorage, Subject: subject, Key: p.LocalVolume,
+			Want: "no local volume, or " + SafeToEvict + "=true", Have: p.LocalVolume}}
+	}
+	return nil
+}
+
+// cooldownEnd is when the delay after the last launch of a node is over for a pool; zero: it has no such delay.
+func (e *Eligibility) cooldownEnd(pool *model.NodePool) time.Time {
+	if pool.Scaling == nil || pool.Scaling.AfterAdd <= 0 || e.LastLaunch.IsZero() {
+		return time.Time{}
+	}
+	return e.LastLaunch.Add(pool.Scaling.AfterAdd)
+}
+
+// systemPodsEnd is when the last pod of kube-system on a candidate is old enough to go; zero: none has to be.
+func (e *Eligibility) systemPodsEnd(c *Candidate) (at time.Time) {
+	if c.Pool.Scaling == nil || c.Pool.Scaling.Eviction.SystemPods <= 0 {
+		return time.Time{}
+	}
+	for _, p := range c.Pods {
+		if p.Namespace == systemNamespace && p.SafeToEvict != trueValue && len(e.pdbsOf(p.Class)) == 0 {
+			at = laterOf(at, p.Created.Add(c.Pool.Scaling.Eviction.SystemPods))
+		}
+	}
+	return at
+}
+
+// laterOf is the later of two instants.
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Annotations of pods that Cluster Autoscaler reads beside annotationSafeToEvict.
+const (
+	annotationSafeVolumes    = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+	annotationScaleUpDelay   = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+	annotationDaemonEviction = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
+)
+
+// podRuleFacts fills in what the rules of node groups ask of a pod.
+func podRuleFacts(out *model.Pod, p *corev1.Pod) {
+	out.LocalVolume = localVolume(p)
+	if len(p.Annotations) == 0 {
+		return
+	}
+	out.DaemonEviction = p.Annotations[annotationDaemonEviction]
+	if d, err := time.ParseDuration(p.Annotations[annotationScaleUpDelay]); err == nil && d > 0 {
+		out.ScaleUpDelay = d
+	}
+}
+
+// localVolume is the first volume of a pod that is lost with its node, and that the pod's annotation does not call safe
+// to lose: hostPath, or emptyDir on the node's disk. Empty: there is none.
+func localVolume(p *corev1.Pod) string {
+	for i := range p.Spec.Volumes {
+		v := &p.Spec.Volumes[i]
+		local := v.HostPath != nil || v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
+		if local && !slices.Contains(strings.Split(p.Annotations[annotationSafeVolumes], ","), v.Name) {
+			return v.Name
+		}
+	}
+	return ""
+}

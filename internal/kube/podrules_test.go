@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// TestLocalVolume: hostPath and emptyDir on disk count, those in memory and those that the pod names do not.
+func TestLocalVolume(t *testing.T) {
+	disk := corev1.Volume{Name: "disk", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	memory := corev1.Volume{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}
+	host := corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var"}}}
+	config := corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}
+	for _, c := range []struct {
+		volumes []corev1.Volume
+		safe    string
+		want    string
+	}{
+		{[]corev1.Volume{config, memory}, "", ""}, {[]corev1.Volume{config, disk, host}, "", "disk"}, {[]corev1.Volume{host}, "disk", "host"},
+		{[]corev1.Volume{disk, host}, "disk", "host"}, {[]corev1.Volume{disk, host}, "disk,host", ""},
+	} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationSafeVolumes: c.safe}}, Spec: corev1.PodSpec{Volumes: c.volumes}}
+		if got := localVolume(p); got != c.want {
+			t.Errorf("%d volumes, safe %q: %q, want %q", len(c.volumes), c.safe, got, c.want)
+		}
+	}
+}
+
+// TestPodRuleAnnotations: a delay that can't be read is none.
+func TestPodRuleAnnotations(t *testing.T) {
+	for text, want := range map[string]time.Duration{"5m": 5 * time.Minute, "soon": 0, "-1m": 0, "": 0} {
+		var out model.Pod
+		podRuleFacts(&out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationScaleUpDelay: text, annotationDaemonEviction: "false"}}})
+		if out.ScaleUpDelay != want || out.DaemonEviction != "false" {
+			t.Errorf("%q: %s %q", text, out.ScaleUpDelay, out.DaemonEviction)
+		}
+	}
+}
