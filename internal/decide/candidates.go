@@ -16,6 +16,7 @@ import (
 // candidates are the machines of NodePools as disruption looks at them, and how many of each pool its budgets let go.
 type candidates struct {
 	*draft
+	buffers       *buffers
 	commands      *commandTable
 	interruptions *interruptions
 	memo          *unchangedMachines
@@ -117,7 +118,25 @@ func (ca *candidates) build() {
 			}
 		}
 	}
+	ca.addVirtualPods()
 	ca.guard = ca.newGuard()
+}
+
+// addVirtualPods adds to the pods of candidates the virtual ones whose capacity is held on them: they need a place too
+// when the node goes.
+func (ca *candidates) addVirtualPods() {
+	if len(ca.buffers.byNode) == 0 {
+		return
+	}
+	for i, u := range ca.all {
+		pods := ca.buffers.byNode[u.Claim.Name]
+		if len(pods) == 0 {
+			continue
+		}
+		v := *u
+		v.Pods = slices.Concat(u.Pods, pods)
+		ca.replace(ca.all[i], &v)
+	}
 }
 
 // isCounted says whether budgets count a claim's machine.
@@ -143,13 +162,18 @@ func (ca *candidates) markStarting(units []*disrupt.Candidate) []*disrupt.Candid
 		v := *u
 		v.CommandID = "begun"
 		out[i] = &v
-		for _, list := range [][]*disrupt.Candidate{ca.all, ca.dirty} {
-			if j := slices.Index(list, u); j >= 0 {
-				list[j] = &v
-			}
-		}
+		ca.replace(u, &v)
 	}
 	return out
+}
+
+// replace puts a candidate in the place of another.
+func (ca *candidates) replace(u, by *disrupt.Candidate) {
+	for _, list := range [][]*disrupt.Candidate{ca.all, ca.dirty} {
+		if j := slices.Index(list, u); j >= 0 {
+			list[j] = by
+		}
+	}
 }
 
 // budgetLeft is how many more machines of a pool may go for a reason.

@@ -33,7 +33,7 @@ const (
 	annotationNotReserved = "dovetail.sh/not-reserved"
 )
 
-// hostsFor returns the pods that a command gives to standing nodes, by claim; nil where pods are not bound by us, for
+// hostsFor returns the real pods that a command gives to standing nodes, by claim; nil where pods are not bound by us, for
 // then nothing is reserved.
 func (ch *commandHosts) hostsFor(on []solve.Assignment) podsByHost {
 	if ch.pol.Landing != LandBind || len(on) == 0 {
@@ -41,8 +41,8 @@ func (ch *commandHosts) hostsFor(on []solve.Assignment) podsByHost {
 	}
 	out := podsByHost{}
 	for _, a := range on {
-		if i := findNode(ch.s, a.Node); i >= 0 && ch.claims.claimOf[i] >= 0 {
-			out[ch.s.Claims[ch.claims.claimOf[i]].Name] = a.Pods
+		if i := findNode(ch.s, a.Node); i >= 0 && ch.claims.claimOf[i] >= 0 && len(realPods(a.Pods)) > 0 {
+			out[ch.s.Claims[ch.claims.claimOf[i]].Name] = realPods(a.Pods)
 		}
 	}
 	return out

@@ -53,6 +53,13 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		}
 	}
 	m.Candidates = dc.candidates.markStarting(m.Candidates)
+	for _, a := range m.OnExisting {
+		for _, p := range a.Pods {
+			if p.IsVirtual() { // nobody but buffers knows of its place
+				dc.out.Pods = append(dc.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNode, Target: a.Node})
+			}
+		}
+	}
 	r.ID = hashName(10, parts...)
 	dc.setHosts(r.ID, hosts)
 	dc.out.Commands = append(dc.out.Commands, StartedCommand{ID: r.ID, Command: m})
@@ -71,7 +78,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		if m.OneForOne {
 			for _, u := range m.Candidates {
 				if a, ok := dc.purchases.staticClaim(u.Pool, m.Why); ok {
-					if pods := slices.DeleteFunc(slices.Clone(u.Pods), func(p *model.Pod) bool { return !disrupt.IsReschedulable(p) }); dc.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
+					if pods := slices.DeleteFunc(slices.Clone(realPods(u.Pods)), func(p *model.Pod) bool { return !disrupt.IsReschedulable(p) }); dc.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
 						a.Slots, a.Reserved, a.NoReserve = slotsForPods(pods), true, plan.Reason{} // those of the one that goes
 					}
 					dc.addAction(a)

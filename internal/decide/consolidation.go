@@ -18,6 +18,7 @@ type disruptionSearch struct {
 	*draft
 	mem        *searchMemory
 	backOffs   *backOffs
+	buffers    *buffers
 	candidates *candidates
 	commands   *disruptionCommands
 	forecast   *replicaForecast
@@ -50,11 +51,16 @@ func (se *disruptionSearch) input(allowDrifted bool) *disrupt.Input {
 		}
 	}
 	rooms = closeNodes(rooms, se.commands.hosts.closedToDisruption(going, allowDrifted))
+	rooms = se.buffers.subtract(rooms)
 	se.measureStartTimes()
 	in := &disrupt.Input{ResourceNames: se.s.ResourceNames, Nodes: rooms, Pools: se.candidates.groups.withoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.removableByGroup(), Daemons: se.s.Daemons, Namespaces: se.s.Namespaces,
 		BudgetLeft: map[string]int64{}, StartTimes: se.mem.startTimes, BootTime: se.mem.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
 		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
-			return se.reservationRefusal(se.poolByName[n.Pool], n.Requests, n.Pods)
+			real := realPods(n.Pods)
+			if len(real) == 0 {
+				return plan.Reason{} // it is for nobody in particular
+			}
+			return se.reservationRefusal(se.poolByName[n.Pool], n.Requests, real)
 		}}
 	se.forecast.addTo(in, se.pol.Disrupt.Horizon)
 	in.UnboundInTransit = se.transit.unboundInTransit()

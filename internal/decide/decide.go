@@ -110,6 +110,8 @@ func (st *step) readings(req Request) []stage {
 		{"reservations", always, st.reservations.read},
 		{"anticipated pods", always, st.anticipation.findPods},
 		{"slots", always, st.slots.assign},
+		// Virtual pods of CapacityBuffers, and those whose capacity real pods have taken.
+		{"virtual pods", always, st.buffers.read},
 	}
 }
 
@@ -127,6 +129,7 @@ func (st *step) decisions(req Request) []stage {
 		// Machines are bought for the pods that need one and have none coming.
 		{"demand", deciding, func() { st.demand.solve(st.solvesDemand(req)) }},
 		{"demand of all pending pods", purchasing, func() { st.demand.solve(true) }},
+		{"places of virtual pods", deciding, st.buffers.record},
 		{"placements", explaining, func() { st.demand.rememberPlacements(nil) }},
 		// Machines of commands that verify refused are left alone for a while.
 		{"refused commands", deciding, func() { st.backOffs.backOffRefused(req.Refused) }},
@@ -141,7 +144,9 @@ func (st *step) decisions(req Request) []stage {
 		{"drift", deciding, onlyIf(active, st.drift.writeConditions)},
 		{"empty nodes", deciding, onlyIf(active, st.search.startEmpty)},
 		{"new commands", deciding, onlyIf(active && !req.OngoingOnly && len(req.Refused) == 0, st.startCommands)},
+		{"places of virtual pods on replacements", deciding, st.buffers.record},
 		// What people are told, and the status of pools.
+		{"state of buffers", always, st.buffers.report},
 		{"blocker notes", deciding, onlyIf(req.NoteBlockers, st.events.add)},
 		{"pool status", deciding, st.status.write},
 		// Only so many pods are evicted at a time, and what is in flight is not done twice.
@@ -186,12 +191,17 @@ func onlyIf(holds bool, run func()) func() {
 func (st *step) solvesDemand(req Request) bool {
 	st.demand.batchOpen = req.BatchOpen
 	lost, due := st.slots.findLost(), st.interruptions.areDue() // both also remember what they have seen
-	return !req.OngoingOnly && (req.Solve || lost || due || len(req.NotBound) > 0)
+	refill := st.buffers.areDue()
+	return !req.OngoingOnly && (req.Solve || lost || due || refill || len(req.NotBound) > 0)
 }
 
 // startCommands starts the disruption commands that buy something. Where this step has bought already it starts none:
-// limits are counted anew first, and what was bought comes back as a change.
+// limits are counted anew first, and what was bought comes back as a change. Nor does it while virtual pods have still
+// to be placed.
 func (st *step) startCommands() {
+	if st.buffers.isUnsettled() {
+		return
+	}
 	if slices.ContainsFunc(st.out.Actions, func(a plan.Action) bool { _, ok := a.(plan.CreateClaim); return ok }) {
 		return
 	}

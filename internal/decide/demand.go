@@ -17,6 +17,7 @@ type demandStage struct {
 	*draft
 	mem           *demandMemory
 	anticipation  *anticipation
+	buffers       *buffers
 	commands      *commandTable
 	disagreements *schedulerDisagreements
 	expander      *groupExpander
@@ -47,13 +48,22 @@ func (dm *demandStage) solve(look bool) {
 	dm.out.Solved = true
 	left, stopped := dm.shortfalls.refuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)
-	if len(left) == 0 {
+	if len(left) == 0 && len(dm.s.Buffers) == 0 {
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}
 	rooms, what := dm.nodes.list()
 	left, closed, refused := dm.disagreements.findRefused(left)
 	rooms = closeNodes(rooms, closed)
+	if len(dm.s.Buffers) > 0 {
+		left = append(left[:len(left):len(left)], dm.buffers.besideDemand(left, rooms)...)
+		rooms = dm.buffers.subtract(rooms)
+	}
+	if len(left) == 0 {
+		dm.out.Pods = append(dm.out.Pods, refused...)
+		dm.rememberPlacements(map[string]placement{})
+		return
+	}
 	problem, res := dm.packPods(left, rooms)
 	if there, p, r, better := dm.packWithoutAnticipated(left, rooms, res); better {
 		left, problem, res = there, p, r
@@ -131,17 +141,20 @@ func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, p
 		if w.reservation == nil {
 			for _, p := range a.Pods {
 				dm.out.Pods = append(dm.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNode, Target: a.Node})
-				placed[p.UID] = placement{node: a.Node, since: dm.placedSince(p, a.Node)}
+				if !p.IsVirtual() {
+					placed[p.UID] = placement{node: a.Node, since: dm.placedSince(p, a.Node)}
+				}
 			}
 			continue
 		}
 		for _, p := range a.Pods {
 			dm.out.Pods = append(dm.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnClaim, Target: w.claim.Name})
 		}
-		if w.claim.UID == "" {
+		real := realPods(a.Pods)
+		if w.claim.UID == "" || len(real) == 0 {
 			continue // not created yet: the next step has it
 		}
-		dm.addAction(plan.UpdateClaim{Claim: w.claim.Name, UID: w.claim.UID, SetSlots: true, Slots: mergeSlots(w.claim.Slots, a.Pods),
+		dm.addAction(plan.UpdateClaim{Claim: w.claim.Name, UID: w.claim.UID, SetSlots: true, Slots: mergeSlots(w.claim.Slots, real),
 			Why: plan.Reason{Code: plan.Demand, Pool: w.claim.Pool, Subject: w.claim.Name}})
 	}
 }

@@ -45,6 +45,10 @@ func (x *script) describe() string {
 		n++
 		fmt.Fprintf(&b, "  tell %s/%s %s %s\n", m.Kind, m.Name, m.Event, reason(m.Why))
 	}
+	for _, v := range x.last.Buffers {
+		n++
+		fmt.Fprintf(&b, "  buffer %s: %s\n", v.Buffer.Name, describeBuffer(v))
+	}
 	if n == 0 {
 		b.WriteString("  nothing to do\n")
 	}
@@ -52,6 +56,25 @@ func (x *script) describe() string {
 		fmt.Fprintf(&b, "  again +%s\n", x.last.Next.Sub(epoch))
 	}
 	return b.String()
+}
+
+func describeBuffer(v BufferState) string {
+	var w []string
+	for _, x := range []struct {
+		count int
+		what  string
+	}{{v.Ready, "ready"}, {v.Coming, "coming"}, {v.Sought, "sought"}, {v.None, "without a place"}, {v.Priced, "too dear"}} {
+		if x.count > 0 {
+			w = append(w, fmt.Sprintf("%d %s", x.count, x.what))
+		}
+	}
+	for _, r := range v.Why {
+		w = append(w, reason(r))
+	}
+	if v.Shared != "" {
+		w = append(w, "shares with "+v.Shared)
+	}
+	return strings.Join(w, " ")
 }
 
 func reason(r plan.Reason) string {

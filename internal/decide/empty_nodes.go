@@ -14,8 +14,11 @@ import (
 // budgets allow. Each is a command without replacements: its node is tainted and looked at again before it is deleted,
 // for kube-scheduler may just be binding a pod to it.
 func (se *disruptionSearch) startEmpty() {
+	if se.buffers.isUnsettled() {
+		return // virtual pods may be given this very node
+	}
 	for _, u := range se.candidates.dirty {
-		if !se.hasEmptyWork(u) {
+		if !se.hasEmptyWork(u) || len(u.Pods) > 0 { // only virtual ones: consolidation sees to them
 			continue
 		}
 		c, n, pool := u.Claim, u.Node, u.Pool

@@ -19,6 +19,7 @@ type Memory struct {
 	slots         slotMemory
 	placements    placementMemory
 	anticipation  anticipationMemory
+	buffers       bufferMemory
 	demand        demandMemory
 	smallNodes    smallNodeMemory
 	purchases     purchaseMemory

@@ -17,6 +17,7 @@ type Output struct {
 	Commands []StartedCommand // started in this step
 	Waiting  int              // pods that are delayed to the next solve of demand, which must come within a second
 	Notes    []plan.Note      // to tell people
+	Buffers  []BufferState    // every CapacityBuffer, by namespace and name
 	Kept     []Kept           // machines that should go and can't, or need not
 }
 

@@ -110,17 +110,26 @@ func (pu *purchases) rememberClaimSizes() {
 	pu.mem.claimSizes = next
 }
 
-// createClaims makes a claim for each new machine.
+// createClaims makes a claim for each new machine. Virtual pods get no slots, and one that is bought for them alone is
+// not reserved: it is there for whoever comes.
 func (pu *purchases) createClaims(nodes []solve.NewNode) {
 	for i := range nodes {
 		n := &nodes[i]
 		pool := pu.poolByName[n.Pool]
-		why := pu.reservationRefusal(pool, n.Requests, n.Pods)
+		real := realPods(n.Pods)
+		because := plan.Reason{Code: plan.Demand, Pool: n.Pool}
+		var why plan.Reason
+		if len(real) > 0 {
+			why = pu.reservationRefusal(pool, n.Requests, real)
+		} else {
+			why = plan.Reason{Code: plan.HeldForBuffer, Pool: n.Pool, Subject: "capacitybuffer/" + n.Pods[0].Buffer}
+			because = why
+		}
 		a := plan.CreateClaim{
 			Name: pu.newClaimName(n.Pool, n.Pods), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
-			Slots: slotsForPods(n.Pods), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,
+			Slots: slotsForPods(real), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,
 			Type: n.Type.Name, Types: n.Choices, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro,
-			Why: plan.Reason{Code: plan.Demand, Pool: n.Pool}, MinValuesRelaxed: n.MinValuesRelaxed,
+			Why: because, MinValuesRelaxed: n.MinValuesRelaxed,
 		}
 		pu.addAction(a)
 		for _, p := range n.Pods {

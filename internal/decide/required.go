@@ -87,12 +87,7 @@ func (rq *requiredDisruption) replace() bool {
 			}
 		} else {
 			var why plan.Reason
-			for _, allowDrifted := range []bool{false, true} {
-				if m, why = disrupt.Replace(rq.search.input(allowDrifted), []*disrupt.Candidate{u}, d.cause, rq.pol.Disrupt, rq.pol.Solve); m != nil {
-					break
-				}
-			}
-			if m == nil {
+			if m, why = rq.findReplacement(u, d.cause); m == nil {
 				rq.backOffs.backOffClaim(u.Claim.UID, rq.pol.BackOff/10)
 				rq.out.Kept = append(rq.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})
 				continue
@@ -103,6 +98,28 @@ func (rq *requiredDisruption) replace() bool {
 		return true
 	}
 	return false
+}
+
+// findReplacement returns the disruption command that replaces a machine, whatever it costs; nil and the reason where
+// some pod would find no node. Virtual pods do not keep what must go: without a place elsewhere they are left out, and
+// sought one when it is gone.
+func (rq *requiredDisruption) findReplacement(u *disrupt.Candidate, cause plan.Code) (m *disrupt.Command, why plan.Reason) {
+	for _, allowDrifted := range []bool{false, true} {
+		if m, why = disrupt.Replace(rq.search.input(allowDrifted), []*disrupt.Candidate{u}, cause, rq.pol.Disrupt, rq.pol.Solve); m != nil {
+			return m, why
+		}
+	}
+	real := realPods(u.Pods)
+	if len(real) == len(u.Pods) {
+		return nil, why
+	}
+	v := *u
+	v.Pods = real
+	rq.candidates.replace(u, &v)
+	if len(real) == 0 {
+		return &disrupt.Command{Cause: cause, Candidates: []*disrupt.Candidate{&v}, OldMicroPerHour: max(u.PriceMicro, 0)}, plan.Reason{}
+	}
+	return rq.findReplacement(&v, cause)
 }
 
 // reason says why a machine must go.

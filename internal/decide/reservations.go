@@ -116,9 +116,10 @@ func (rt *reservations) rewriteUnsureSlots() {
 	}
 }
 
-// holdsCapacity says whether a claim's slots still count.
+// holdsCapacity says whether a claim's slots still count. One that is coming for virtual pods has none yet, and may get
+// some for real pods that are there first.
 func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) bool {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 || rt.interruptions.byClaim[c.Name] != nil {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!isForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.interruptions.byClaim[c.Name] != nil {
 		return false
 	}
 	if !isRegistered(n) {

@@ -62,12 +62,13 @@ import (
 //	failure CLAIM KIND MESSAGE…
 //	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
 //	daemon NAME port=N
+//	buffer NAME N POD [max=DOLLARS] [group=NAME]    a CapacityBuffer of N pods like those of a pod line; max: an hour of it, at most
 //	deployment NAME [replicas=N] [nosurge] [recreate] [paused] [restarted=WORD] [rolling]    (seen from now on; one replica, surges by one)
 //	replicas OWNER N             a ReplicaSet is to have so many pods
 //	quota NAME [gone]            the namespace has a ResourceQuota
 //	why SUBJECT                  what is in the way of it
 //	flip SUBJECT                 make the first way's changes, and decide: what becomes of it must be another
-//	gone pod|node|claim|pdb NAME it was deleted
+//	gone pod|node|claim|pdb|buffer NAME it was deleted
 //	gone type NAME               no pool is offered it any more
 type script struct {
 	t        testing.TB
@@ -230,6 +231,8 @@ func (x *script) line(f []string) {
 			x.st.DeleteClaim(f[2])
 		case "pdb":
 			x.st.DeletePDB("default/" + f[2])
+		case "buffer":
+			x.st.DeleteBuffer("default/" + f[2])
 		case "type":
 			for _, n := range sortedKeys(x.pools) {
 				q := *x.pools[n]
@@ -248,6 +251,8 @@ func (x *script) line(f []string) {
 		x.why(f[1])
 	case "flip":
 		x.flip(f[1])
+	case "buffer":
+		x.buffer(f[1], int(x.number(f[2])), x.groups[f[3]], f[4:])
 	case "deployment":
 		d := &model.Deployment{Namespace: "default", Name: f[1], UID: "uid-" + f[1], Replicas: 1, MaxSurge: 1}
 		for _, o := range f[2:] {
@@ -899,6 +904,28 @@ func (x *script) pod(name string, opts []string) {
 			x.st.SetPod(&q)
 		}
 	}
+}
+
+func (x *script) buffer(name string, replicas int, like *model.Pod, opts []string) {
+	b := &model.Buffer{Namespace: "default", Name: name, UID: "uid-" + name, Created: epoch, Replicas: replicas, MaxHourMicro: -1,
+		Ready: model.Condition{Status: "True", Reason: "Resolved"}}
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		switch k {
+		case "max":
+			b.MaxHourMicro, _ = model.ParseDollars(v)
+		case "group":
+			b.Group = v
+		default:
+			x.t.Fatalf("buffer option %q", o)
+		}
+	}
+	if like != nil {
+		c := *like.Class
+		c.Priority = model.VirtualPriority
+		b.Like = &model.Pod{Namespace: "default", Class: classOf(c), Expected: true, Buffer: b.Key()}
+	}
+	x.st.SetBuffer(b, 1)
 }
 
 func (x *script) machine(id string, opts []string) {

@@ -19,6 +19,7 @@ type step struct {
 	pods          *podTable
 	reservations  *reservations
 	anticipation  *anticipation
+	buffers       *buffers
 	slots         *slotAssignment
 	binding       *podBinding
 	disagreements *schedulerDisagreements
@@ -79,20 +80,21 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	registrations := &registrations{draft: d, mem: &m.registrations}
 	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, namedClaims: map[string]bool{}}
 	nodes := &solverView{draft: d, commands: table, interruptions: interrupted, memo: memo, purchases: purchases, reservations: reserved}
+	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements}
 	st.lifecycle = &claimLifecycle{draft: d, mem: &m.lifecycle, commands: table, memo: memo, registrations: registrations, reservations: reserved, rollouts: rollouts}
 	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
 	st.orphans = &orphanedMachines{draft: d}
-	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, commands: table, disagreements: disagreements, expander: &groupExpander{d},
+	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{d},
 		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots,
 		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}}
 
 	// Disruption.
-	candidates := &candidates{draft: d, commands: table, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
+	candidates := &candidates{draft: d, buffers: buffers, commands: table, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
 	commands := &disruptionCommands{commandTable: table, candidates: candidates, hosts: &commandHosts{table, reserved}, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
 	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases}
 	forecast := &replicaForecast{draft: d, mem: &m.forecast}
-	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, candidates: candidates, commands: commands, forecast: forecast, nodes: nodes,
+	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commands: commands, forecast: forecast, nodes: nodes,
 		pods: pods, purchases: purchases, slots: slots, transit: transit}
 	st.drains = &interruptionDrain{draft: d, interruptions: interrupted, placements: placements, reservations: reserved}
 	st.drift = &driftConditions{draft: d, candidates: candidates}
@@ -103,6 +105,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st.status = &poolStatus{draft: d, mem: &m.status, memo: memo, registrations: registrations}
 	st.pacing = &evictionPacing{draft: d, evictions: evictions, interruptions: interrupted, pods: pods, slots: slots}
 
+	st.buffers = buffers
 	st.memo, st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = memo, pods, reserved, anticipation, slots, disagreements, placements
 	st.nodes, st.purchases, st.shortfalls, st.interruptions, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, interrupted, health, backOffs, rollouts
 	st.commands, st.candidates, st.search, st.static, st.forecast = commands, candidates, search, static, forecast

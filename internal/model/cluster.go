@@ -337,6 +337,7 @@ type Snapshot struct {
 	Pools         []*NodePool   // by weight descending, then name
 	Pending       []*Pod        // not bound, not terminal, not being deleted; by namespace and name
 	Making        []Making      // by the uid of the ReplicaSet
+	Buffers       []*Buffer     // by namespace and name
 	Daemons       []*Daemon     // by namespace and name
 	PDBs          []*PDB        // by namespace and name
 	Deployments   []*Deployment // by namespace and name; nil: nobody is allowed to look

@@ -218,13 +218,17 @@ type Pod struct {
 	Unreservable         bool   // the API server refused its toleration: no reservation can let it in
 	Unbindable           bool   // the API server refused to have it bound by us
 	Binding              string // the node that we are binding it to, until its own Node says so; empty: we are not
-	Expected             bool   // it is not there yet: its ReplicaSet is making it
+	Expected             bool   // it is not there yet: its ReplicaSet is making it, or it is a virtual one
+	Buffer               string // namespace/name of the CapacityBuffer whose virtual pod it is: it stands for capacity and is never made; empty: a real pod
 	DeletionCost         int32  // controller.kubernetes.io/pod-deletion-cost
 	RestartCost          string // value of dovetail.sh/restart-cost, see ParseRestartCost; empty: not given
 }
 
 // Key is namespace/name.
 func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
+
+// IsVirtual says whether a pod only stands for the capacity that a CapacityBuffer holds.
+func (p *Pod) IsVirtual() bool { return p.Buffer != "" }
 
 // IsWorkload says whether a scheduler chose, or is to choose, the pod's node: it is neither a DaemonSet's pod nor a static one.
 func (p *Pod) IsWorkload() bool { return !p.Class.Daemon && !p.Mirror }

@@ -143,4 +143,5 @@ const (
 	BindingUnfit        Code = "BindingUnfit"   // a filter of kube-scheduler is against a node now; Key: the filter
 	NotBindable         Code = "NotBindable"    // only kube-scheduler can place the pod; Key: because of what, Have: what that asks about
 	LandingOff          Code = "ExactLandingOff"
+	HeldForBuffer       Code = "CapacityBuffer" // bought for the virtual pods of a CapacityBuffer, and free for every pod; Subject: the buffer
 )

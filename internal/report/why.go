@@ -378,6 +378,8 @@ func action(r plan.Reason) string {
 		return "not reserved: the API server refused the toleration of " + object
 	case plan.LandingOff:
 		return "not reserved: --landing=off"
+	case plan.HeldForBuffer:
+		return "capacity is held for " + or(objectName(r.Subject), "a CapacityBuffer")
 	}
 	return ""
 }

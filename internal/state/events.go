@@ -137,6 +137,26 @@ func (s *State) SetDeployment(d *model.Deployment) {
 // DeleteDeployment forgets a Deployment by namespace/name.
 func (s *State) DeleteDeployment(key string) { s.deployments.delete(key) }
 
+// SetBuffer adds or changes a CapacityBuffer. The class of its pods is interned.
+func (s *State) SetBuffer(b *model.Buffer, version uint64) {
+	s.InFlight.observeVersion(BufferObject(b.Key()), version)
+	if b.Like != nil {
+		like, next := *b.Like, *b
+		like.Class = s.internClass(b.Like.Class)
+		next.Like, b = &like, &next
+	}
+	s.buffers.set(b.Key(), b)
+}
+
+// DeleteBuffer forgets a CapacityBuffer by namespace/name.
+func (s *State) DeleteBuffer(key string) {
+	s.buffers.delete(key)
+	s.InFlight.forgetObject(BufferObject(key))
+}
+
+// BufferObject names a CapacityBuffer, given by namespace/name, for InFlight.
+func BufferObject(key string) Object { return Object("buffer/" + key) }
+
 // SetPDB adds or changes a PodDisruptionBudget.
 func (s *State) SetPDB(p *model.PDB) { s.pdbs.set(p.Namespace+"/"+p.Name, p) }
 

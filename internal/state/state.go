@@ -47,6 +47,7 @@ type State struct {
 	instances   instanceTable
 	daemons     table[*model.Daemon]     // by namespace/name
 	pdbs        table[*model.PDB]        // by namespace/name
+	buffers     table[*model.Buffer]     // by namespace/name
 	deployments table[*model.Deployment] // by namespace/name; no rows: nobody looks at them
 	namespaces  namespaceTable
 
@@ -70,6 +71,7 @@ func New() *State {
 		pdbs: newTable(func(a, b *model.PDB) int {
 			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 		}),
+		buffers:     newTable(func(a, b *model.Buffer) int { return strings.Compare(a.Key(), b.Key()) }),
 		deployments: table[*model.Deployment]{compare: func(a, b *model.Deployment) int { return strings.Compare(a.Key(), b.Key()) }},
 		namespaces:  namespaceTable{labels: map[string]model.Labels{}, changed: true},
 		resources:   NewResourceTable(), classes: classTable{}, failures: map[string]model.LaunchFailure{}, counts: &ChangeCounts{},
@@ -98,6 +100,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Pools:         s.Pools.ListPools(),
 		Pending:       s.pods.pending.list(),
 		Making:        s.replicaSets.listMaking(),
+		Buffers:       s.buffers.list(),
 		Daemons:       s.daemons.list(),
 		PDBs:          s.pdbs.list(),
 		Deployments:   s.deployments.list(),
@@ -122,10 +125,10 @@ func (s *State) ExpireActions(now time.Time) time.Time {
 
 // internClass returns the one class of this key.
 func (s *State) internClass(c *model.Class) *model.Class {
-	return s.classes.intern(c, len(s.pods.byKey)+len(s.daemons.rows), s.usedClasses())
+	return s.classes.intern(c, len(s.pods.byKey)+len(s.daemons.rows)+len(s.buffers.rows), s.usedClasses())
 }
 
-// usedClasses goes through the classes of all pods and DaemonSets, in no order.
+// usedClasses goes through the classes of all pods, DaemonSets and CapacityBuffers, in no order.
 func (s *State) usedClasses() iter.Seq[*model.Class] {
 	return func(yield func(*model.Class) bool) {
 		for _, p := range s.pods.byKey {
@@ -135,6 +138,11 @@ func (s *State) usedClasses() iter.Seq[*model.Class] {
 		}
 		for _, d := range s.daemons.rows {
 			if !yield(d.Class) {
+				return
+			}
+		}
+		for _, b := range s.buffers.rows {
+			if b.Like != nil && !yield(b.Like.Class) {
 				return
 			}
 		}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// A CapacityBuffer asks for capacity that is free when real pods come. It is held by virtual pods: demand of the lowest
+// priority that is packed with the real pods, in one solve, and never made. Each has a node, there or coming, on which
+// its capacity is held, and that is only remembered here: to kube-scheduler the capacity is free, so a real pod takes it
+// at once and nobody is evicted. The virtual pod then has no place any more, and is demand again.
+//
+// Towards disruption they are pods like others, which cost nothing to move: a node that holds them goes only when they
+// have a place elsewhere. Towards real pods they are nothing: no slot is kept for them, and a machine that is bought for
+// them alone is not reserved.
+
+// buffers are the virtual pods of CapacityBuffers, and where capacity is held for them.
+type buffers struct {
+	*draft
+	mem        *bufferMemory
+	nodes      *solverView
+	placements *placements
+
+	byNode map[string][]*model.Pod // by target: the virtual pods whose capacity is held there, by buffer and number
+}
+
+// bufferMemory is what buffers remembers from step to step.
+type bufferMemory struct {
+	byUID     map[string]virtualPods // by uid of the buffer
+	lostFirst time.Time              // when the first and the last virtual pod lost its place that none has been sought for yet; zero: none did
+	lostLast  time.Time
+	triedAt   time.Time // when a place was last sought in vain; zero: every pod has one, or was not tried
+}
+
+// virtualPods are those of one buffer. They are never written to.
+type virtualPods struct {
+	like *model.Pod
+	pods []*model.Pod
+	at   []target      // by pod
+	why  []plan.Reason // why the first of those that have found no place has none
+}
+
+// target is where capacity is held for a virtual pod: the name of a NodeClaim, or nodePrefix and the name of a node that
+// has none. Before a place is found it is notSought, and where there was none noPlace.
+type target string
+
+const (
+	notSought  target = ""
+	noPlace    target = "/"
+	nodePrefix        = "node/"
+)
+
+func (t target) isPlace() bool { return t != notSought && t != noPlace }
+
+// BufferState is how a CapacityBuffer stands at the end of a step.
+type BufferState struct {
+	Buffer *model.Buffer
+	Ready  int           // pods whose capacity is free on an initialized node
+	Coming int           // pods whose capacity is on a node that is coming
+	Sought int           // pods for which a place has still to be sought
+	None   int           // pods for which there is none
+	Why    []plan.Reason // why there is none for the first of these
+	Shared string        // namespace/name of the buffer whose capacity it shares; empty: it has its own
+	Priced int           // pods that are left out because the capacity would cost more than Buffer.MaxHourMicro
+}
+
+// read makes the virtual pods and finds those that have lost their place.
+func (bu *buffers) read() {
+	bu.byNode = map[string][]*model.Pod{}
+	if len(bu.s.Buffers) == 0 {
+		*bu.mem = bufferMemory{}
+		return
+	}
+	next := make(map[string]virtualPods, len(bu.s.Buffers))
+	free := bu.newFreeCapacity()
+	for _, b := range bu.s.Buffers {
+		if b.Like == nil {
+			continue
+		}
+		v := bu.mem.byUID[b.UID].resized(b, bu.wanted(b))
+		at := v.at
+		for i, t := range v.at {
+			if !t.isPlace() || free.take(t, v.pods[i]) {
+				continue
+			}
+			if &at[0] == &v.at[0] {
+				at = slices.Clone(at)
+			}
+			at[i] = notSought
+			if bu.mem.lostLast = bu.now; bu.mem.lostFirst.IsZero() {
+				bu.mem.lostFirst = bu.now
+			}
+		}
+		v.at = at
+		next[b.UID] = v
+	}
+	bu.mem.byUID = next
+	bu.listByNode()
+}
+
+// resized returns the virtual pods of a buffer when there are so many of them. Those that have a place stay before
+// others.
+func (v virtualPods) resized(b *model.Buffer, count int) virtualPods {
+	if v.like == nil || v.like.Class != b.Like.Class {
+		v = virtualPods{}
+	}
+	v.like = b.Like
+	if len(v.pods) > count {
+		v.at = slices.Clone(v.at)
+		for i := count; i < len(v.at); i++ { // places of pods that are no more go to those that have none
+			if j := slices.IndexFunc(v.at[:count], func(t target) bool { return !t.isPlace() }); j >= 0 && v.at[i].isPlace() {
+				v.at[j] = v.at[i]
+			}
+		}
+		v.pods, v.at = v.pods[:count:count], v.at[:count:count]
+	}
+	if more := count - len(v.pods); more > 0 {
+		all := make([]model.Pod, more)
+		v.pods = slices.Grow(slices.Clip(v.pods), more)
+		for i := range all {
+			p, n := &all[i], len(v.pods)
+			*p = *b.Like
+			p.Name, p.UID = fmt.Sprintf("capacity-buffer-%s-%d", b.Name, n), fmt.Sprintf("%s/%d", b.UID, n)
+			v.pods = append(v.pods, p)
+		}
+		v.at = append(slices.Clip(v.at), make([]target, more)...)
+	}
+	return v
+}
+
+// wanted is how many virtual pods a buffer has now.
+func (bu *buffers) wanted(b *model.Buffer) int { return b.Replicas }
+
+// listByNode sorts the virtual pods by where their capacity is held.
+func (bu *buffers) listByNode() {
+	bu.byNode = map[string][]*model.Pod{}
+	for _, b := range bu.s.Buffers {
+		v := bu.mem.byUID[b.UID]
+		for i, t := range v.at {
+			if t.isPlace() {
+				bu.byNode[string(t)] = append(bu.byNode[string(t)], v.pods[i])
+			}
+		}
+	}
+}
+
+// besideDemand returns the virtual pods that a place is to be sought for together with real demand. Real pods come
+// first: a virtual pod whose capacity they take on standing nodes is sought another place; and where pods of its class
+// look at where others are, so is every one of the class, for real pods must not be placed by virtual ones. The others
+// stay where they are: packed anew, they might need a node more than now.
+func (bu *buffers) besideDemand(real []*model.Pod, rooms []solve.ExistingNode) (out []*model.Pod) {
+	if len(bu.mem.byUID) == 0 {
+		return nil
+	}
+	free := bu.newFreeCapacity()
+	if len(real) > 0 {
+		first, _ := solve.Solve(&solve.Problem{ResourceNames: bu.s.ResourceNames, Demand: real, Nodes: rooms, Daemons: bu.s.Daemons, Namespaces: bu.s.Namespaces},
+			solve.Memory{}, bu.pol.Solve)
+		for _, a := range first.OnNodes {
+			for _, p := range a.Pods {
+				free.expect(a.Node, p)
+			}
+		}
+	}
+	next := make(map[string]virtualPods, len(bu.mem.byUID))
+	for _, b := range bu.s.Buffers {
+		v, ok := bu.mem.byUID[b.UID]
+		if !ok {
+			continue
+		}
+		v.at = slices.Clone(v.at)
+		moves := len(real) > 0 && dependsOnOtherPods(b.Like.Class)
+		for i, t := range v.at {
+			if !t.isPlace() || moves || !free.take(t, v.pods[i]) {
+				v.at[i], out = notSought, append(out, v.pods[i])
+			}
+		}
+		next[b.UID] = v
+	}
+	bu.mem.byUID = next
+	bu.listByNode()
+	return out
+}
+
+// isUnsettled says whether a place has still to be sought for some virtual pod: until then it is not known which nodes
+// are empty.
+func (bu *buffers) isUnsettled() bool {
+	for _, v := range bu.mem.byUID {
+		if slices.Contains(v.at, notSought) {
+			return true
+		}
+	}
+	return false
+}
+
+// mostWaits is how many times Policy.SchedulerWait a lost place is not sought for while others are still being lost.
+const mostWaits = 4
+
+// areDue says whether demand is to be solved because of virtual pods alone. A new one is sought a place at once. Places
+// that real pods took are bought again together, when no more have been taken for Policy.SchedulerWait: pods come in
+// batches. What found none is tried again every Policy.BufferRetry.
+func (bu *buffers) areDue() bool {
+	if bu.isUnsettled() {
+		due := bu.now
+		if !bu.mem.lostLast.IsZero() {
+			due = bu.mem.lostLast.Add(bu.pol.SchedulerWait)
+			if last := bu.mem.lostFirst.Add(mostWaits * bu.pol.SchedulerWait); last.Before(due) {
+				due = last
+			}
+		}
+		if !bu.now.Before(due) {
+			return true
+		}
+		bu.wakeAt(due)
+		return false
+	}
+	if bu.mem.triedAt.IsZero() {
+		return false
+	}
+	due := bu.mem.triedAt.Add(bu.pol.BufferRetry)
+	if bu.now.Before(due) {
+		bu.wakeAt(due)
+		return false
+	}
+	return true
+}
+
+// record takes down where the pods of this step's decisions have their capacity.
+func (bu *buffers) record() {
+	if len(bu.mem.byUID) == 0 {
+		return
+	}
+	where, why := map[*model.Pod]target{}, map[*model.Pod][]plan.Reason{}
+	for _, d := range bu.out.Pods {
+		if !d.Pod.IsVirtual() {
+			continue
+		}
+		switch d.Outcome {
+		case plan.OnNode:
+			where[d.Pod] = bu.targetOf(d.Target)
+		case plan.OnClaim, plan.OnNew:
+			where[d.Pod] = target(d.Target)
+		default:
+			where[d.Pod], why[d.Pod] = noPlace, d.Reasons
+		}
+	}
+	if len(where) == 0 {
+		return
+	}
+	next := make(map[string]virtualPods, len(bu.mem.byUID))
+	failed := false
+	for uid, v := range bu.mem.byUID {
+		v.at, v.why = slices.Clone(v.at), nil
+		for i, p := range v.pods {
+			if t, ok := where[p]; ok {
+				v.at[i] = t
+			}
+			if v.at[i] == noPlace {
+				failed = true
+				if v.why == nil {
+					v.why = why[p]
+				}
+			}
+		}
+		next[uid] = v
+	}
+	bu.mem.byUID = next
+	if bu.out.Solved {
+		bu.mem.lostFirst, bu.mem.lostLast, bu.mem.triedAt = time.Time{}, time.Time{}, time.Time{}
+		if failed {
+			bu.mem.triedAt = bu.now
+			bu.wakeAt(bu.now.Add(bu.pol.BufferRetry))
+		}
+	}
+	bu.listByNode()
+}
+
+// targetOf is the target that a standing node, by name, is.
+func (bu *buffers) targetOf(node string) target {
+	if p := findNode(bu.s, node); p >= 0 {
+		if at := bu.claims.claimOf[p]; at >= 0 {
+			return target(bu.s.Claims[at].Name)
+		}
+	}
+	if findClaim(bu.s, node) >= 0 {
+		return target(node)
+	}
+	return target(nodePrefix + node)
+}
+
+// report says how every buffer stands.
+func (bu *buffers) report() {
+	for _, b := range bu.s.Buffers {
+		x := BufferState{Buffer: b}
+		v := bu.mem.byUID[b.UID]
+		for _, t := range v.at {
+			switch {
+			case t == notSought:
+				x.Sought++
+			case t == noPlace:
+				x.None++
+			case bu.isReady(t):
+				x.Ready++
+			default:
+				x.Coming++
+			}
+		}
+		x.Why = v.why
+		bu.out.Buffers = append(bu.out.Buffers, x)
+	}
+}
+
+// isReady says whether pods could start at a target now.
+func (bu *buffers) isReady(t target) bool {
+	if strings.HasPrefix(string(t), nodePrefix) {
+		return true
+	}
+	c := bu.claimNamed(string(t))
+	return c != nil && c.Is(lifecycle.Initialized)
+}
+
+// subtract takes what is held for virtual pods off the free capacity of nodes, for searches that must leave it.
+func (bu *buffers) subtract(rooms []solve.ExistingNode) []solve.ExistingNode {
+	own := false
+	for i := range rooms {
+		pods := bu.byNode[string(bu.targetOf(rooms[i].Name))]
+		if len(pods) == 0 {
+			continue
+		}
+		if !own {
+			rooms, own = slices.Clone(rooms), true
+		}
+		r := &rooms[i]
+		r.Free = r.Free.Clone()
+		for _, p := range pods {
+			r.Free = r.Free.AddInto(p.Class.Requests, -1)
+		}
+		for _, p := range pods {
+			if dependsOnOtherPods(p.Class) { // the others are nobody's business
+				r.Pods, r.NoAnti = append(r.Pods[:len(r.Pods):len(r.Pods)], p), r.NoAnti && len(p.Class.AntiAffinity) == 0
+			}
+		}
+	}
+	return rooms
+}
+
+// freeForBuffers is what nodes have free, as far as virtual pods have been looked at.
+type freeForBuffers struct {
+	*buffers
+	expected map[string]model.Resources // by the solver's name: what pending pods that are expected there ask for
+	byTarget map[target]*solve.ExistingNode
+}
+
+// newFreeCapacity returns the free capacity before any virtual pod has been looked at.
+func (bu *buffers) newFreeCapacity() *freeForBuffers {
+	f := &freeForBuffers{buffers: bu, expected: map[string]model.Resources{}, byTarget: map[target]*solve.ExistingNode{}}
+	if len(bu.placements.mem.byPod) > 0 {
+		for _, p := range bu.s.Pending {
+			if was, ok := bu.placements.mem.byPod[p.UID]; ok {
+				f.expect(was.node, p)
+			}
+		}
+	}
+	return f
+}
+
+// expect takes a pod to come to a node, by the solver's name.
+func (f *freeForBuffers) expect(node string, p *model.Pod) {
+	f.expected[node] = f.expected[node].AddInto(p.Class.Requests, 1)
+}
+
+// take takes the capacity of a virtual pod at its target, and says whether there is enough.
+func (f *freeForBuffers) take(t target, p *model.Pod) bool {
+	r, known := f.byTarget[t]
+	if !known {
+		if x, ok := f.nodes.atTarget(t); ok && !x.Closed {
+			x.Free = x.Free.Sub(f.expected[x.Name])
+			r = &x
+		}
+		f.byTarget[t] = r
+	}
+	if r == nil || !p.Class.Requests.Fits(r.Free) || slices.ContainsFunc(r.Taints, func(x model.Taint) bool {
+		return x.Effect != model.PreferNoSchedule && !lifecycle.IsEphemeral(x) && !model.Tolerated(x, p.Class.Tolerations)
+	}) {
+		return false
+	}
+	r.Free = r.Free.Sub(p.Class.Requests)
+	return true
+}
+
+// atTarget returns the node, there or coming, at which capacity is held; false: it is gone.
+func (sv *solverView) atTarget(t target) (solve.ExistingNode, bool) {
+	p := none
+	if name, ok := strings.CutPrefix(string(t), nodePrefix); ok {
+		if p = findNode(sv.s, name); p < 0 {
+			return solve.ExistingNode{}, false
+		}
+	} else {
+		at := findClaim(sv.s, string(t))
+		if at < 0 {
+			return solve.ExistingNode{}, false
+		}
+		c := sv.s.Claims[at]
+		if p = sv.claims.nodeOf[at]; p == several || p == none && (c.Is(lifecycle.Registered) || !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil) {
+			return solve.ExistingNode{}, false
+		}
+		if p == none {
+			return sv.inFlightNode(c)
+		}
+	}
+	if sv.memo.unchanged.state[p] != dirty {
+		return sv.memo.unchanged.solverNodes[p], true
+	}
+	c, h := sv.reservations.claimOfNode(p)
+	return sv.standingNode(sv.s.Nodes[p], c, h), true
+}
+
+// realPods returns the pods of a list that are no virtual ones; the list itself where none is.
+func realPods(pods []*model.Pod) []*model.Pod {
+	if !slices.ContainsFunc(pods, (*model.Pod).IsVirtual) {
+		return pods
+	}
+	return slices.DeleteFunc(slices.Clone(pods), (*model.Pod).IsVirtual)
+}
+
+// isForBuffer says whether a claim was made for virtual pods alone.
+func isForBuffer(c *model.Claim) bool { return c.NoReserve == string(plan.HeldForBuffer) }
