@@ -29,8 +29,11 @@ var notKarpenters = map[string]string{
 	"node_boot_time_seconds": "of node-exporter",
 }
 
-// Each query of each dashboard returns a series, for every value that its variables can have.
+// Each query of each dashboard returns a series, for every value that its variables can have: of those that Karpenter
+// publishes and of the chart's own. The metrics of the chart's
+// alerts are served.
 func TestDashboards(t *testing.T) {
+	own := renderChart(t)
 	t.Chdir(filepath.Join("..", "..")) // binaries are found from the repository's root
 	dir := filepath.Join("..", "shared", "data", "dashboards")
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -46,34 +49,46 @@ func TestDashboards(t *testing.T) {
 	}
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: time.Minute})
 	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			d := readDashboard(t, file)
-			asked := 0
-			for _, p := range d.allPanels() {
-				for _, target := range p.Targets {
-					if target.Expr == "" {
-						continue
-					}
-					if name := d.foreignMetric(t, target.Expr); name != "" {
-						t.Logf("%s: left out: %s is %s", p.Title, name, notKarpenters[name])
-						continue
-					}
-					for _, query := range d.fill(t, db, target.Expr) {
-						asked++
-						if n, err := db.ask(t.Context(), engine, query); err != nil {
-							t.Errorf("%s: %v\n%s", p.Title, err, query)
-						} else if n == 0 {
-							t.Errorf("%s: no series\n%s", p.Title, query)
-						}
-					}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) { askDashboard(t, db, engine, readDashboard(t, file, text)) })
+	}
+	for name, text := range own.dashboards {
+		t.Run(name, func(t *testing.T) { askDashboard(t, db, engine, readDashboard(t, name, []byte(text))) })
+	}
+	for _, rule := range own.alerts {
+		t.Run(rule.Alert, func(t *testing.T) { askAlert(t, db, engine, rule) })
+	}
+}
+
+// askDashboard asks every query of a dashboard; each must return a series.
+func askDashboard(t *testing.T, db *database, engine *promql.Engine, d *dashboard) {
+	asked := 0
+	for _, p := range d.allPanels() {
+		for _, target := range p.Targets {
+			if target.Expr == "" {
+				continue
+			}
+			if name := d.foreignMetric(t, target.Expr); name != "" {
+				t.Logf("%s: left out: %s is %s", p.Title, name, notKarpenters[name])
+				continue
+			}
+			for _, query := range d.fill(t, db, target.Expr) {
+				asked++
+				if n, err := db.ask(t.Context(), engine, query); err != nil {
+					t.Errorf("%s: %v\n%s", p.Title, err, query)
+				} else if n == 0 {
+					t.Errorf("%s: no series\n%s", p.Title, query)
 				}
 			}
-			if asked == 0 {
-				t.Error("nothing was asked")
-			}
-			t.Logf("%d queries", asked)
-		})
+		}
 	}
+	if asked == 0 {
+		t.Error("nothing was asked")
+	}
+	t.Logf("%d queries", asked)
 }
 
 // scrape runs the series with Dovetail.
@@ -125,11 +140,7 @@ type variable struct {
 	IncludeAll bool
 }
 
-func readDashboard(t *testing.T, file string) *dashboard {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+func readDashboard(t *testing.T, file string, text []byte) *dashboard {
 	d := &dashboard{}
 	if err := json.Unmarshal(text, d); err != nil {
 		t.Fatalf("%s: %v", file, err)
