@@ -30,8 +30,7 @@ var notKarpenters = map[string]string{
 }
 
 // Each query of each dashboard returns a series, for every value that its variables can have: of those that Karpenter
-// publishes and of the chart's own. The metrics of the chart's
-// alerts are served.
+// publishes and of the chart's own. The metrics of the chart's alerts are served.
 func TestDashboards(t *testing.T) {
 	own := renderChart(t)
 	t.Chdir(filepath.Join("..", "..")) // binaries are found from the repository's root
