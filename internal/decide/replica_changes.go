@@ -14,7 +14,7 @@ const (
 	recentChanges = 4
 
 	// oneChangeWithin is how soon after one another changes are one change: pods are made and deleted one by one, and an
-	// autoscaler looks every 15 seconds at most.
+	// autoscaler looks every 15 seconds.
 	oneChangeWithin = 10 * time.Second
 )
 
@@ -32,8 +32,11 @@ func (h *replicaHistory) changeRate(now time.Time) (r changeRate, ok bool) {
 	last := len(h.changes) - 1 // of the change that is looked at; 0 is how the workload was first seen
 	for n := 0; last > 0; {
 		first := last
-		for first > 1 && h.changes[first].at.Sub(h.changes[first-1].at) < oneChangeWithin {
+		for first > 0 && h.changes[first].at.Sub(h.changes[first-1].at) < oneChangeWithin {
 			first--
+		}
+		if first == 0 { // its pods were still being made
+			break
 		}
 		by, at := h.changes[last].pods-h.changes[first-1].pods, h.changes[last].at
 		if last = first - 1; by == 0 { // of a rollout, say

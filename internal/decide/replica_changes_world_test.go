@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -71,5 +72,54 @@ func TestAutoscaledWorkload(t *testing.T) {
 	t.Logf("%d runs: %d evictions, where the autoscaler made or deleted %d pods; $%.4f a run", runs, evictions, moved, cost/1e6/float64(runs))
 	if moved == 0 || float64(evictions) > mostEvictions*float64(moved) {
 		t.Errorf("%d evictions, want at most %.0f", evictions, mostEvictions*float64(moved))
+	}
+}
+
+// TestFreshControllerChoosesAlike has workloads grow and shrink, some of them each minute as an autoscaler does, until the controller is at rest. One
+// that knows nothing of it chooses no other disruption command then, unless `why` says of one of the command's nodes that a workload is expected to
+// scale again.
+func TestFreshControllerChoosesAlike(t *testing.T) {
+	rests, others, moved := 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pool.ConsolidateAfter, w.pool.ConsolidationPolicy = 5*time.Second, "WhenEmptyOrUnderutilized"
+		w.st.Pools.SetPool(w.pool)
+		w.did = func(a plan.Action) {
+			if _, ok := a.(plan.Evict); ok {
+				moved++
+			}
+		}
+		for range rapid.IntRange(2, 4).Draw(t, "rounds") {
+			l := rapid.SampledFrom(w.workloads).Draw(t, "workload")
+			every := time.Duration(rapid.SampledFrom([]int{20, 60, 300}).Draw(t, "seconds")) * time.Second
+			for range rapid.IntRange(1, 6).Draw(t, "changes") {
+				l.want = rapid.IntRange(0, 16).Draw(t, "replicas")
+				w.say("%s is to have %d pods", l.name, l.want)
+				w.runFor(every)
+			}
+			if !w.settle(4000) {
+				w.fatalf("it does not end\n%s", w.remains())
+			}
+			rests++
+			s := w.st.Snapshot(w.now)
+			out, _ := Step(s, Memory{}, w.now, w.pol, Request{Solve: true})
+			for _, cmd := range out.Commands {
+				if cmd.Cause != plan.Underutilized {
+					continue
+				}
+				others++
+				var whys []plan.Code
+				for _, c := range cmd.Candidates {
+					whys = append(whys, w.mem.search.consolidation.WhyKept(c.Node.Name).Code)
+				}
+				if !slices.Contains(whys, plan.ShortLived) {
+					w.fatalf("a controller that has just started removes %d nodes and saves %s; of these `why` says %v", len(whys), cmd.Why.Have, whys)
+				}
+			}
+		}
+	})
+	t.Logf("%d times at rest after %d evictions; another controller chose %d other commands, each for a reason that is said", rests, moved, others)
+	if others == 0 && !testing.Short() || moved == 0 {
+		t.Fatal("no other command was ever chosen: nothing was tested")
 	}
 }

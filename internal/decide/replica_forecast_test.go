@@ -29,6 +29,7 @@ func TestCrossings(t *testing.T) {
 		{"no more than all its pods", "0s:10 5m:4 6m:10 7m:5 8m:1", "8m30s", "6~ in 1m10s", "1~ in 1m10s"},
 		{"still for as long as these took, and longer", "0s:10 5m:4 6m:10 7m:5 8m:9", "13m", "6~ in 5m0s", "6~ in 5m0s"},
 		{"pods made one by one: one change", "0s:1 5m:2 5m4s:3 5m8s:5 5m12s:7", "6m", "", ""},
+		{"first seen while its pods were being made: no change", "0s:1 4s:5 8s:10 7m:5 8m:9 9m:10", "10m", "", ""},
 		{"a rollout that comes to as many pods again: no change", "0s:8 1m:4 2m:8 3m:4 10m:3 10m5s:2 10m9s:4", "11m", "", ""},
 		{"nothing is known of what was before the first change", "0s:3 5m:10 10m:3", "11m", "", ""},
 	} {

@@ -54,7 +54,7 @@ type run struct {
 	s *sandbox.Sandbox
 }
 
-// Run runs the series and returns all scrapes, oldest first. The sandbox has the types of scaledown.Catalogue, and neither
+// Run runs the series and returns all scrapes, oldest first. The sandbox has the types of scaledown.WriteCatalogue, and neither
 // pools nor pods.
 func Run(ctx context.Context, s *sandbox.Sandbox, o Options) (scrapes []Scrape, err error) {
 	r := &run{o, s}
