@@ -18,9 +18,9 @@ import (
 const (
 	// historyShards is how many parts the histories are in: each has a lock and a ConfigMap of its own.
 	historyShards = 8
-	// mostHistoriesPerShard bounds the memory that all of them take to 200 MB. Names are spread by a hash, so that 5,000 fit
+	// mostHistoriesPerShard bounds the memory that all of them take to about 200 MB. Names are spread by a hash, so that 5,000 fit
 	// though one part gets more than another.
-	mostHistoriesPerShard = 750
+	mostHistoriesPerShard = 700
 )
 
 // DemandHistory knows what demand each workload had: it samples it at each full minute of the wall clock. It may be
