@@ -49,7 +49,7 @@ func nodeAdmits(node *solve.ExistingNode, c *model.Class) bool {
 func (f *freeCapacity) needsSolver(c *model.Class) bool {
 	v, ok := f.solverNeeds[c]
 	if !ok {
-		v = len(c.Affinity) > 0 || len(c.AntiAffinity) > 0 || len(c.HostPorts) > 0 || len(c.Volumes) > 0 || len(c.Unsolved) > 0
+		v = len(c.Affinity) > 0 || len(c.AntiAffinity) > 0 || len(c.HostPorts) > 0 || len(c.Volumes) > 0 || len(c.Unsolved) > 0 || c.Excess.What != ""
 		for _, s := range c.Spread {
 			v = v || s.Hard
 		}

@@ -110,6 +110,12 @@ func classText(c *model.Class, resources []string) string {
 		w.b.WriteString(" scheduler:")
 		w.str(c.Scheduler)
 	}
+	if c.Excess.What != "" {
+		w.b.WriteString(" excess:")
+		w.str(c.Excess.What)
+		w.b.WriteByte('=')
+		w.num(c.Excess.Have)
+	}
 	return w.b.String()
 }
 

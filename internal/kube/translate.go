@@ -159,11 +159,22 @@ func classLabels(l map[string]string) model.Labels {
 	return out
 }
 
-// class compiles what all pods alike share. It reads status only for the sizes of containers resized in place.
+// class compiles what all pods alike share. Of a pod that asks for more than is looked at it is what the rest says.
 func (t *Translator) class(p *corev1.Pod, daemon bool) *model.Class {
+	looked, excess := withinLimits(p)
+	c := t.classWithin(looked, daemon, excess)
+	if n := max(len(c.Key), len(c.SlotKey)); n > mostClassBytes {
+		c = t.classWithin(without(p, everything), daemon, model.Excess{What: "bytes of scheduling constraints", Have: int64(n), Most: mostClassBytes})
+	}
+	return c
+}
+
+// classWithin is class for a pod that is within the limits, once the excess was left out. It reads status only for the
+// sizes of containers resized in place.
+func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess) *model.Class {
 	s := &p.Spec
 	c := &model.Class{
-		Namespace: p.Namespace, Labels: classLabels(p.Labels), Daemon: daemon, Scheduler: cmp.Or(s.SchedulerName, corev1.DefaultSchedulerName),
+		Namespace: p.Namespace, Labels: classLabels(p.Labels), Daemon: daemon, Scheduler: cmp.Or(s.SchedulerName, corev1.DefaultSchedulerName), Excess: excess,
 		Preempts: s.PreemptionPolicy == nil || *s.PreemptionPolicy != corev1.PreemptNever,
 		Critical: s.PriorityClassName == "system-cluster-critical" || s.PriorityClassName == "system-node-critical",
 	}
@@ -327,9 +338,11 @@ func never() *model.Requirement {
 func (t *Translator) nodeSelection(c *model.Class, s *corev1.PodSpec, dropNames bool) {
 	var base model.Requirements
 	if len(s.NodeSelector) > 0 {
+		rules := make([]model.Requirement, 0, len(s.NodeSelector))
 		for k, v := range s.NodeSelector {
-			base = base.With(model.OneOf(label(k), v))
+			rules = append(rules, model.OneOf(label(k), v))
 		}
+		base = model.NewRequirements(rules...)
 	}
 	var required *corev1.NodeSelector
 	if s.Affinity != nil && s.Affinity.NodeAffinity != nil {
@@ -378,14 +391,16 @@ func nodeTerm(n *corev1.NodeSelectorTerm, base model.Requirements, dropNames boo
 	if len(n.MatchExpressions)+len(n.MatchFields) == 0 {
 		return out, false, nil
 	}
+	rules := make([]model.Requirement, len(n.MatchExpressions))
 	for i := range n.MatchExpressions {
 		e := &n.MatchExpressions[i]
 		r, err := model.NewRequirement(label(e.Key), model.Operator(e.Operator), e.Values...)
 		if err != nil {
 			return out, false, err
 		}
-		out.Requirements = out.Requirements.With(r)
+		rules[i] = r
 	}
+	out.Requirements = out.Requirements.With(rules...)
 	for i := range n.MatchFields {
 		e := &n.MatchFields[i]
 		r, err := model.NewRequirement(e.Key, model.Operator(e.Operator), e.Values...)
@@ -471,15 +486,16 @@ func labelSelector(s *metav1.LabelSelector) (model.Requirements, error) {
 		rs = append(rs, model.Requirement{Key: k, Values: []string{v}, Min: math.MinInt64, Max: math.MaxInt64})
 	}
 	sort.Slice(rs, func(i, j int) bool { return rs[i].Key < rs[j].Key })
+	more := make([]model.Requirement, len(s.MatchExpressions))
 	for i := range s.MatchExpressions {
 		e := &s.MatchExpressions[i]
 		r, err := model.NewRequirement(e.Key, model.Operator(e.Operator), e.Values...)
 		if err != nil {
 			return nil, err
 		}
-		rs = rs.With(r)
+		more[i] = r
 	}
-	return rs, nil
+	return rs.With(more...), nil
 }
 
 // withLabels adds the rule that a selected pod has (or, negated, has not) the same value as this pod in each of the labels. A

@@ -42,6 +42,15 @@ type Class struct {
 	Daemon    bool     // owned by a DaemonSet (or a mirror pod): never demand
 	Unsolved  []string // constraints that can't be honoured at all, each a reason to refuse: "resourceClaims gpu: …"
 	Scheduler string   // spec.schedulerName
+	Excess    Excess   `json:",omitzero"` // the pod asks for more of something than is looked at: no node is looked for
+}
+
+// Excess is what a pod asks for too much of. The zero value says that there is no such thing. The class of such a pod
+// lacks what is too much, so a pod that runs already takes up what it requests and its other rules hold.
+type Excess struct {
+	What string // in the plural: "node selector keys"
+	Have int64
+	Most int64 // that are looked at
 }
 
 // NodeTerm is one alternative of required node affinity: labels, and with matchFields the names of the nodes allowed.

@@ -233,10 +233,16 @@ func NewRequirements(rs ...Requirement) Requirements {
 	return out.With(rs...)
 }
 
+// fewRequirements are put into their places one by one; more are sorted first.
+const fewRequirements = 16
+
 // With returns the conjunction as a new value.
 func (rs Requirements) With(more ...Requirement) Requirements {
 	if len(more) == 0 {
 		return rs
+	}
+	if len(more) > fewRequirements {
+		return rs.merge(more)
 	}
 	out := make(Requirements, len(rs), len(rs)+len(more))
 	copy(out, rs)
@@ -247,6 +253,45 @@ func (rs Requirements) With(more ...Requirement) Requirements {
 			continue
 		}
 		out = slices.Insert(out, i, m)
+	}
+	return out
+}
+
+// merge is With for many.
+func (rs Requirements) merge(more []Requirement) Requirements {
+	all := append(append(make([]Requirement, 0, len(rs)+len(more)), rs...), more...)
+	slices.SortStableFunc(all, func(a, b Requirement) int { return strings.Compare(a.Key, b.Key) })
+	out := all[:0]
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].Key == all[0].Key {
+			n++
+		}
+		one := intersectAll(all[:n])
+		out, all = append(out, one), all[n:]
+	}
+	return out
+}
+
+// intersectAll returns what satisfies all of a list, whose keys are equal.
+func intersectAll(list []Requirement) Requirement {
+	if len(list) == 1 {
+		return list[0]
+	}
+	out := Requirement{Key: list[0].Key, Complement: true, AllowAbsent: true, Min: math.MinInt64, Max: math.MaxInt64}
+	var excluded []string // put in order once and not with each of the list
+	for i := range list {
+		if r := list[i]; r.Complement {
+			excluded = append(excluded, r.Values...)
+			r.Values = nil
+			out = out.Intersect(r)
+		}
+	}
+	out.Values = sortedUnique(excluded)
+	for i := range list {
+		if !list[i].Complement {
+			out = out.Intersect(list[i])
+		}
 	}
 	return out
 }

@@ -111,6 +111,8 @@ const (
 	NodeName         Code = "NodeName"         // matchFields names nodes that no new machine can be
 	Mismatch         Code = "Mismatch"         // kube-scheduler refused, twice, a node that every check here accepts; Subject: the node
 	PoolNotReady     Code = "PoolNotReady"     // labels and taints match, but: Have is the condition's reason and message
+	TooComplex       Code = "TooComplex"       // the pod asks for more of something than is looked at; Key: of what; Have: how many, Want: how many are
+	WorkShare        Code = "WorkShare"        // not looked at in this step: pods of its namespace took its share; Key: what costs most of the pod, Have: its work, Want: the share
 	NotSchedulable   Code = "NotSchedulable"   // the pod is gated, nominated or another scheduler's
 )
 

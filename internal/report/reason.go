@@ -141,6 +141,11 @@ func sentence(r plan.Reason) string {
 		return "PVC " + r.Key + " is ReadWriteOncePod and in use by another pod"
 	case plan.Unsupported:
 		return r.Have
+	case plan.TooComplex:
+		return "the pod asks for more than is looked at: " + r.Have + " " + r.Key + " (at most " + r.Want + ")"
+	case plan.WorkShare:
+		return "not looked at in this step: deciding on the pods of its namespace costs more than the namespace's share (" + r.Have + " of " + r.Want +
+			" units of work). It is looked at again in a later step"
 	case plan.NodeName:
 		return "the pod requires " + r.Want + ", one particular node; a new node has another name"
 	case plan.Mismatch:

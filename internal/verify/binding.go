@@ -139,6 +139,8 @@ func checkRulesElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
 		return refuse("metadata.deletionTimestamp")
 	case len(c.Unsolved) > 0:
 		return refuse(c.Unsolved[0])
+	case c.Excess.What != "":
+		return refuse("it asks for more " + c.Excess.What + " than are looked at")
 	case len(c.Affinity) > 0:
 		return refuse("spec.affinity.podAffinity")
 	}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// atLimit are pods that ask for n of one thing, each with the limit and what an excess calls it.
+var atLimit = []struct {
+	what string
+	most int
+	ask  func(p *corev1.Pod, n int)
+}{
+	{"node selector keys", mostSelectorKeys, func(p *corev1.Pod, n int) {
+		p.Spec.NodeSelector = map[string]string{}
+		for i := range n {
+			p.Spec.NodeSelector[fmt.Sprint("k", i)] = ""
+		}
+	}},
+	{"node affinity terms", mostSelectorTerms, func(p *corev1.Pod, n int) {
+		s := &corev1.NodeSelector{}
+		for i := range n {
+			s.NodeSelectorTerms = append(s.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "k", Operator: corev1.NodeSelectorOpIn, Values: []string{fmt.Sprint(i)}}}})
+		}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: s}}
+	}},
+	{"values in selectors", mostSelectorValues, func(p *corev1.Pod, n int) {
+		values := make([]string, n)
+		for i := range values {
+			values[i] = fmt.Sprint(i)
+		}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "k", Operator: corev1.NodeSelectorOpNotIn, Values: values}}}}}}}
+	}},
+	{"pod affinity terms and topology spread constraints", mostPodTerms, func(p *corev1.Pod, n int) {
+		a := &corev1.PodAntiAffinity{}
+		for range n {
+			a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, corev1.PodAffinityTerm{TopologyKey: "k"})
+		}
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: a}
+	}},
+	{"label selector rules", mostLabelRules, func(p *corev1.Pod, n int) {
+		labels := map[string]string{}
+		for i := range n {
+			labels[fmt.Sprint("k", i)] = ""
+		}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: "k", MaxSkew: 1, LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}}
+	}},
+	{"host ports", mostHostPorts, func(p *corev1.Pod, n int) {
+		for i := range n {
+			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: int32(i + 1)})
+		}
+	}},
+	{"tolerations", mostTolerations, func(p *corev1.Pod, n int) {
+		for i := range n {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprint("k", i), Operator: corev1.TolerationOpExists})
+		}
+	}},
+	{"labels", mostLabels, func(p *corev1.Pod, n int) {
+		for i := range n {
+			p.Labels[fmt.Sprint("k", i)] = ""
+		}
+	}},
+	{"volumes and resource claims", mostVolumes, func(p *corev1.Pod, n int) {
+		for i := range n {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+		}
+	}},
+	{"resources", mostResourceNames, func(p *corev1.Pod, n int) {
+		for i := range n - len(p.Spec.Containers[0].Resources.Requests) {
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprint("example.com/r", i))] = resource.MustParse("1")
+		}
+	}},
+}
+
+func smallPod() *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", Labels: map[string]string{}}}
+	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}
+	return p
+}
+
+// A pod may ask for as much of one thing as is looked at, and not for one more. Beyond that its class says what is too
+// much, is small, and keeps its requests.
+func TestLimits(t *testing.T) {
+	for _, x := range atLimit {
+		t.Run(x.what, func(t *testing.T) {
+			for _, n := range []int{x.most, x.most + 1, 3 * x.most} {
+				p := smallPod()
+				x.ask(p, n)
+				c := (&Translator{Table: state.NewResourceTable()}).Pod(p).Class
+				want := model.Excess{}
+				if n > x.most {
+					want = model.Excess{What: x.what, Have: int64(n), Most: int64(x.most)}
+				}
+				if c.Excess.What == "node selector keys" || c.Excess.What == "bytes of scheduling constraints" {
+					// Values of one rule each, or long ones, may meet another limit too.
+					if n <= x.most {
+						t.Fatalf("%d %s: excess %v", n, x.what, c.Excess)
+					}
+				} else if c.Excess != want {
+					t.Fatalf("%d %s: excess %v, want %v", n, x.what, c.Excess, want)
+				}
+				if len(c.Key) > mostClassBytes || n > x.most && len(c.Key) > 1000 {
+					t.Errorf("%d %s: the class key has %d bytes", n, x.what, len(c.Key))
+				}
+				if c.Requests.At(model.CPU) != 1000 {
+					t.Errorf("%d %s: requests %v", n, x.what, c.Requests)
+				}
+			}
+		})
+	}
+}
+
+// A pod within every limit whose text is long all the same is beyond the last of them.
+func TestLimitOfClassBytes(t *testing.T) {
+	p := smallPod()
+	p.Spec.NodeSelector = map[string]string{}
+	for i := range mostSelectorKeys {
+		p.Spec.NodeSelector[fmt.Sprintf("%063d", i)] = strings.Repeat("v", 63)
+	}
+	c := (&Translator{Table: state.NewResourceTable()}).Pod(p).Class
+	if c.Excess.What != "bytes of scheduling constraints" || c.Excess.Most != mostClassBytes || len(c.Key) > 1000 {
+		t.Errorf("excess %v, %d bytes of key", c.Excess, len(c.Key))
+	}
+}
