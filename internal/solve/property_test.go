@@ -112,6 +112,7 @@ func randomPod(c chance) string {
 	b.WriteString(maybe(c, "or="+one(c, "zone:In:c", "team:In:blue", "type:In:t1")))
 	b.WriteString(maybe(c, fmt.Sprintf("spread=%s:%d:%s%s", key(), 1+c.n(2), app(), one(c, "", "", ":soft", ":min=2"))))
 	b.WriteString(maybe(c, fmt.Sprintf("near=%s:%s", key(), app())) + maybe(c, fmt.Sprintf("apart=%s:%s", key(), app())))
+	b.WriteString(maybe(c, fmt.Sprintf("apart=%s:%s", key(), one(c, "app!=x", "app!=y", "app!=x|y", "app!=z+tier!=1", "app=x+tier!=1", "tier!=1"))) + maybe(c, "label=tier=1"))
 	b.WriteString(maybe(c, fmt.Sprintf("prefer=%d:%s", 1+c.n(100), one(c, "zone:In:a", "ct:In:on-demand", "type:In:t1", "team:In:red"))))
 	b.WriteString(maybe(c, fmt.Sprintf("%s=%d:%s:%s", one(c, "preferNear", "preferApart"), 1+c.n(100), key(), app())))
 	b.WriteString(maybe(c, fmt.Sprintf("port=%d", 80+c.n(2))) + maybe(c, fmt.Sprintf("priority=%d", c.n(2))))

@@ -304,8 +304,15 @@ func (x *problemText) node(name string, opts []string) {
 }
 
 func (x *problemText) selector(ns, kv string) model.Selector {
-	k, v, _ := strings.Cut(kv, "=")
-	rs := model.NewRequirements(model.OneOf(k, v))
+	var rs model.Requirements // app=x, app!=x|y, or several of them with +
+	for _, part := range strings.Split(kv, "+") {
+		k, v, _ := strings.Cut(part, "=")
+		r := model.OneOf(strings.TrimSuffix(k, "!"), strings.Split(v, "|")...)
+		if strings.HasSuffix(k, "!") {
+			r.Complement, r.AllowAbsent = true, true
+		}
+		rs = rs.With(r)
+	}
 	return model.Selector{Namespaces: []string{ns}, Pods: &rs}
 }
 

@@ -170,7 +170,7 @@ func gapExceeds(cost *plan.Cost, ppm int64) bool {
 func (s *bounder) unpricedConstraints() (out []string) {
 	var ports, volumes, spread, affinity, limits, values bool
 	for _, c := range s.Classes {
-		ports = ports || len(c.Ports) > 0
+		ports = ports || !c.Ports.IsEmpty()
 		volumes = volumes || len(c.CsiVolumes) > 0
 		for _, rules := range [][]problem.Rule{c.Topology.DomainRules, c.Topology.HostRules} {
 			for i := range rules {

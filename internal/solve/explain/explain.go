@@ -19,7 +19,7 @@ import (
 // checks are the reason codes in the order the checks are made; the further a pool gets, the nearer the miss.
 var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.CameShort, plan.Offering,
 	plan.OutOfCapacity, plan.GroupMaximum, plan.Limit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
-	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.NotSchedulable}
+	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.TooComplex, plan.WorkShare, plan.NotSchedulable}
 
 // explainer is a plan that left pods out.
 type explainer struct{ *pack.Planner }
@@ -30,6 +30,9 @@ func Class(p *pack.Planner, c *problem.Class) []plan.Reason {
 	s := &explainer{p}
 	if c.Spec.Daemon {
 		return []plan.Reason{{Code: plan.NotSchedulable, Have: "the pod is a DaemonSet's"}}
+	}
+	if x := &c.Spec.Excess; x.What != "" {
+		return []plan.Reason{{Code: plan.TooComplex, Key: x.What, Want: strconv.FormatInt(x.Most, 10), Have: strconv.FormatInt(x.Have, 10)}}
 	}
 	var out []plan.Reason
 	said := make([]*plan.Reason, len(s.Given.Pools))

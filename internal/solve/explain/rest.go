@@ -76,6 +76,9 @@ func (s *explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 	}
 	for i := range c.Spec.HostPorts {
 		for _, d := range s.Daemons {
+			if !c.Ports.ConflictsWith(&d.Ports) {
+				continue
+			}
 			for _, p := range d.Spec.Class.HostPorts {
 				if p.Conflicts(c.Spec.HostPorts[i]) {
 					return plan.Reason{Code: plan.HostPortConflict, Key: fmt.Sprintf("%d/%s", p.Port, p.Protocol),

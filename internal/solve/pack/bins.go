@@ -55,8 +55,8 @@ func (b *Bin) addPods(c *problem.Class, set *problem.OfferSet, n int64, nd int) 
 	for k := range nd {
 		b.requests[k] += c.Req[k] * n
 	}
-	if len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
-		b.occupancy.AddClass(c.Spec)
+	if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
+		b.occupancy.AddClass(c)
 	}
 	for i := range b.Items {
 		if b.Items[i].Class == c.ID {
@@ -72,12 +72,8 @@ func (s *Purchases) offerHoldsBin(b *Bin, o *problem.Offer) bool {
 	if !problem.FitsIn(&b.requests, o.Allocatable, s.NumDims) {
 		return false
 	}
-	if len(b.occupancy.Ports) > 0 && len(o.Ports) > 0 {
-		for _, p := range b.occupancy.Ports {
-			if slices.ContainsFunc(o.Ports, p.Conflicts) {
-				return false
-			}
-		}
+	if b.occupancy.Ports.Refuse(&o.Ports) {
+		return false
 	}
 	for driver, handles := range b.occupancy.Handles {
 		if limit, ok := o.InstanceType.CSILimits[driver]; ok && int64(len(handles)) > limit {
@@ -162,8 +158,8 @@ func (s *placement) splitCopies() {
 			for _, it := range one.Items {
 				c := s.Classes[it.Class]
 				s.CountOnHost(c, one.host, it.Count)
-				if len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
-					one.occupancy.AddClass(c.Spec)
+				if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
+					one.occupancy.AddClassInPlace(c)
 				}
 			}
 			out = append(out, one)

@@ -149,8 +149,8 @@ func (s *placement) growBin(c *problem.Class, b *Bin, set *problem.OfferSet, n, 
 		next.Items = append([]binItem(nil), b.Items...)
 		next.occupancy = problem.Occupancy{}
 		for _, it := range next.Items {
-			if x := s.Classes[it.Class]; len(x.Ports) > 0 || len(x.CsiVolumes) > 0 {
-				next.occupancy.AddClass(x.Spec)
+			if x := s.Classes[it.Class]; !x.Ports.IsEmpty() || len(x.CsiVolumes) > 0 {
+				next.occupancy.AddClassInPlace(x)
 			}
 		}
 		next.offers = set

@@ -71,10 +71,12 @@ func (t *consolidation) podsNeighboursAllow(x *plannedBin, c *problem.Class) int
 		return 0 // it would have to be seen how many types are left
 	}
 	n := s.PodsHostAllows(c, x.host)
-	if n > 0 && len(c.Ports) > 0 {
+	if n > 0 && !c.Ports.IsEmpty() {
 		n = min(n, problem.PodsPortsAllow(c, x.occupancy.Ports))
 		if x.offer >= 0 {
-			n = min(n, problem.PodsPortsAllow(c, s.Offers[x.offer].Ports))
+			if c.Ports.ConflictsWith(&s.Offers[x.offer].Ports) {
+				return 0
+			}
 		}
 	}
 	if n > 0 && len(c.CsiVolumes) > 0 {
@@ -166,8 +168,8 @@ func (t *consolidation) binHolding(i int, items []binItem) plannedBin {
 // occupancyOf is the ports and volumes of the pods in items.
 func (t *consolidation) occupancyOf(items []binItem) (g problem.Occupancy) {
 	for _, it := range items {
-		if c := t.s.Classes[it.Class]; len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
-			g.AddClass(c.Spec)
+		if c := t.s.Classes[it.Class]; !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
+			g.AddClassInPlace(c)
 		}
 	}
 	return g

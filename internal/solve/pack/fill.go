@@ -8,7 +8,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
@@ -20,7 +19,7 @@ type patternBuffers struct {
 	touched    []int   // of counts
 	candidates []int32 // demands that still fit
 	bunches    candidateBunches
-	ports      []model.HostPort
+	ports      problem.TakenPorts
 }
 
 // BuildPattern makes a good pattern for a machine: again and again the demand that would be worth most if it had what
@@ -73,6 +72,7 @@ func (p *Packing) BuildPattern(f *Pattern, remaining []int64) {
 		p.addToPattern(best, n, &rem, &used)
 		f.worth += p.Dual[best] * n
 	}
+	sc.ports = used.Ports[:0]
 	p.collectPattern(f)
 }
 
@@ -181,7 +181,11 @@ func (p *Packing) podsNeighboursAllow(d int, m *Machine, used *problem.Occupancy
 	for i := range h.Rules {
 		r := &h.Rules[i]
 		if r.Kind != problem.RuleAffinity && (r.Kind != problem.RuleHostSpreadOfOthers || p.buf.counts[r.OwnerCounter] > 0) {
-			n = min(n, p.S.PodsRuleAllows(c, r, int64(p.buf.counts[r.Counter]), 0, true))
+			have := p.buf.counts[r.Counter]
+			for _, id := range r.Minus {
+				have -= p.buf.counts[id]
+			}
+			n = min(n, p.S.PodsRuleAllows(c, r, int64(have), 0, true))
 		}
 	}
 	if h.HasMore && n > 0 && len(c.CsiVolumes) > 0 {
@@ -198,8 +202,8 @@ func (p *Packing) countInPattern(c *problem.Class, n int64, used *problem.Occupa
 		p.buf.counts[id] += int32(n)
 		p.buf.touched = append(p.buf.touched, id)
 	}
-	if len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
-		used.AddClass(c.Spec)
+	if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
+		used.AddClassInPlace(c)
 	}
 }
 

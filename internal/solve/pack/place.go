@@ -150,8 +150,8 @@ func (s *placement) placeOnNode(c *problem.Class, node int, n int64) {
 	}
 	c.Assigned += int(n)
 	s.OnNodes = append(s.OnNodes, podsOnNode{Class: c.ID, Node: node, Count: int(n)})
-	if len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
-		s.OccupancyOf(node).AddClass(c.Spec)
+	if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
+		s.OccupancyOf(node).AddClassInPlace(c)
 	}
 	s.CountOnHost(c, node, n)
 	if len(c.Topology.Keys) > 0 {

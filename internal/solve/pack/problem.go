@@ -21,10 +21,10 @@ type Machine struct {
 	AdjustedCost int64       // see AdjustPrice, with limit prices; plans are compared by it
 	Admits       []uint64    // offer sets of demands, as a bitmap by number in PackingProblem
 	offers       []int
-	ports        []model.HostPort
-	searchFutile bool            // searching its patterns for a ceiling came to no end
-	Quantity     int             // as Offer.Quantity
-	capacity     model.Resources // that limits are charged
+	ports        problem.TakenPorts // by DaemonSets
+	searchFutile bool               // searching its patterns for a ceiling came to no end
+	Quantity     int                // as Offer.Quantity
+	capacity     model.Resources    // that limits are charged
 }
 
 // Item is a number of pods of one demand on a machine.
@@ -200,7 +200,7 @@ func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet) [
 		key := machineKeyOf(o, admits)
 		m := byKey[key]
 		if m == nil {
-			m = &Machine{pool: o.Pool, instanceType: o.InstanceType, Available: *o.Allocatable, Price: o.Price, ports: o.Ports, Quantity: o.Quantity,
+			m = &Machine{pool: o.Pool, instanceType: o.InstanceType, Available: *o.Allocatable, Price: o.Price, ports: problem.TakenPorts(nil).Take(&o.Ports), Quantity: o.Quantity,
 				AdjustedCost: s.AdjustPrice(o.Price) + s.limitCharge(o.Pool, o.InstanceType.Capacity), Admits: slices.Clone(admits),
 				capacity: o.InstanceType.Capacity}
 			byKey[key] = m
@@ -368,7 +368,7 @@ func (p *PackingProblem) OwnHostLimit(d int) int64 {
 			}
 		}
 	}
-	if len(c.Ports) > 0 {
+	if !c.Ports.IsEmpty() {
 		n = min(n, 1)
 	}
 	return n
@@ -464,7 +464,7 @@ func (p *PackingProblem) cheapestHolder(b *batch) int64 {
 	var sum problem.Vec
 	for _, it := range b.items {
 		c := p.Demands[it.Demand].Class
-		if len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
+		if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
 			return least
 		}
 		for k, v := range p.requestOf(it.Demand) {

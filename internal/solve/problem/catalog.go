@@ -17,12 +17,12 @@ type Offer struct {
 	Pool         int
 	InstanceType *model.InstanceType
 	Offering     *model.Offering
-	Labels       []int32 // by key of labelTable: its value there; shared by all of one shape
-	shape        int     // of problemCompiler.labelShapes: same pool, labels and DaemonSets
-	TypeStart    int     // the first of the pool's offers of types of this name, which lie together
-	Allocatable  *Vec    // less the DaemonSets that will stand on it; shared by all of one size
-	Size         int     // its place in Catalog.Sizes
-	Ports        []model.HostPort
+	Labels       []int32             // by key of labelTable: its value there; shared by all of one shape
+	shape        int                 // of problemCompiler.labelShapes: same pool, labels and DaemonSets
+	TypeStart    int                 // the first of the pool's offers of types of this name, which lie together
+	Allocatable  *Vec                // less the DaemonSets that will stand on it; shared by all of one size
+	Size         int                 // its place in Catalog.Sizes
+	Ports        PortUse             // of those DaemonSets
 	Price        int64               // micro-dollars an hour
 	Available    bool                // can be had now
 	Quantity     int                 // which limited quantity it draws on, maybe with offers of other pools; -1: as many as wanted

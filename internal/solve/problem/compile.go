@@ -32,11 +32,12 @@ func (s *Instance) Compile(p *Problem, pol Policy, nodes []*ExistingNode) {
 	t := &problemCompiler{Instance: s, filters: map[string]*nodeFilter{}, sizeIDs: map[Vec]int{}, quantityIDs: map[string]int{}, poolByKey: map[string]int{}}
 	t.compileClasses()
 	t.compileKeys()
+	t.compilePorts()
 	for _, c := range s.Classes {
 		c.Filter = t.filterFor(c.Spec)
 	}
 	for _, d := range p.Daemons {
-		s.Daemons = append(s.Daemons, &daemon{Spec: d, req: s.toVec(d.Class.Requests), Filter: t.filterFor(d.Class)})
+		s.Daemons = append(s.Daemons, &daemon{Spec: d, req: s.toVec(d.Class.Requests), Filter: t.filterFor(d.Class), Ports: t.ports.useOf(d.Class.HostPorts)})
 	}
 	t.compileOffers()
 	if nodes == nil {
@@ -76,7 +77,7 @@ func (s *problemCompiler) compileClasses() {
 		if tooMany {
 			s.refuseUnknownDims(c)
 		}
-		c.Ports, c.Separation = c.Spec.HostPorts, s.separationOf(c.Spec)
+		c.Separation = s.separationOf(c.Spec)
 		for _, v := range c.Spec.Volumes {
 			if v.Driver != "" {
 				c.CsiVolumes = append(c.CsiVolumes, v)

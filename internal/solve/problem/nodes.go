@@ -35,7 +35,7 @@ const OpenValue = int32(-1)
 // Occupancy is what pods on a node keep others from: ports and attached volumes.
 type Occupancy struct {
 	known   bool
-	Ports   []model.HostPort
+	Ports   TakenPorts
 	Handles map[string]map[string]bool // by driver: volumes attached
 }
 
@@ -201,19 +201,36 @@ func (s *Instance) OccupancyOf(node int) *Occupancy {
 	}
 	used.known = true
 	for _, p := range r.List[node].Pods {
-		used.AddClass(p.Class)
+		if len(p.Class.HostPorts) > 0 {
+			ports := s.ports.useOf(p.Class.HostPorts)
+			used.Ports = used.Ports.Take(&ports)
+		}
+		used.addVolumes(p.Class)
 	}
 	for _, d := range s.Daemons {
 		if s.NodeAdmits(d.Filter, node) && !runsDaemon(r.List[node], d.Spec) {
-			used.Ports = append(used.Ports, d.Spec.Class.HostPorts...)
+			used.Ports = used.Ports.Take(&d.Ports)
 		}
 	}
 	return used
 }
 
-// AddClass adds what one pod of the class holds.
-func (used *Occupancy) AddClass(c *model.Class) {
-	used.Ports = append(used.Ports, c.HostPorts...)
+// AddClass adds what one pod of the class holds. A copy of what was held before keeps its ports.
+func (used *Occupancy) AddClass(c *Class) {
+	if !c.Ports.IsEmpty() {
+		used.Ports = slices.Clone(used.Ports).Take(&c.Ports)
+	}
+	used.addVolumes(c.Spec)
+}
+
+// AddClassInPlace is AddClass where nobody else has the bitmap of ports.
+func (used *Occupancy) AddClassInPlace(c *Class) {
+	used.Ports = used.Ports.Take(&c.Ports)
+	used.addVolumes(c.Spec)
+}
+
+// addVolumes adds the volumes that one pod of the class has attached.
+func (used *Occupancy) addVolumes(c *model.Class) {
 	for _, v := range c.Volumes {
 		if v.Driver == "" {
 			continue
@@ -230,16 +247,12 @@ func (used *Occupancy) AddClass(c *model.Class) {
 
 // PodsPortsAllow is how many pods of the class may join where these ports are taken: 0, 1, or unlimited where it has
 // no ports.
-func PodsPortsAllow(c *Class, taken []model.HostPort) int64 {
-	if len(c.Ports) == 0 {
+func PodsPortsAllow(c *Class, taken TakenPorts) int64 {
+	switch {
+	case c.Ports.IsEmpty():
 		return Unlimited
-	}
-	for _, p := range c.Ports {
-		for _, o := range taken {
-			if p.Conflicts(o) {
-				return 0
-			}
-		}
+	case taken.Refuse(&c.Ports):
+		return 0
 	}
 	return 1
 }

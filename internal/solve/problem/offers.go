@@ -158,7 +158,7 @@ type labelShape struct {
 	labels         []int32
 	daemonRequests Vec // what DaemonSets take
 	hasDaemons     bool
-	ports          []model.HostPort
+	ports          PortUse
 }
 
 // addPoolOffers adds the offers of one pool: all of its catalog, with each way to fix the labels that it leaves open.
@@ -215,15 +215,17 @@ func (s *problemCompiler) labelShapeOf(p *Pool, given []int32, variant []model.R
 			}
 		}
 	}
+	var ports []model.HostPort
 	for _, d := range s.Daemons {
 		if model.Untolerated(p.Taints, d.Filter.Tolerations) == nil && d.Filter.Passes(&s.Keys, x.labels, nil, "") {
 			x.hasDaemons = true
 			for k := range s.NumDims {
 				x.daemonRequests[k] += d.req[k]
 			}
-			x.ports = append(x.ports, d.Spec.Class.HostPorts...)
+			ports = append(ports, d.Spec.Class.HostPorts...)
 		}
 	}
+	x.ports = s.ports.useOf(ports)
 	return x
 }
 

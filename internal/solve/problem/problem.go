@@ -35,7 +35,7 @@ type Class struct {
 	Topology        TopologyRules
 	Separation      separation
 	MaxPerNewNode   int64 // of its pods, where its rules over hosts concern no other class; 0: they do, or there are none. See compileNodeCaps
-	Ports           []model.HostPort
+	Ports           PortUse
 	CsiVolumes      []model.Volume  // those that a limit of a CSI driver counts
 	Unsolvable      string          // why it can't be placed at all, for a reason; empty: it can
 	Group           *ColocatedGroup // the co-located group that it belongs to; nil: none
@@ -52,6 +52,7 @@ type daemon struct {
 	Spec   *model.Daemon
 	req    Vec
 	Filter *nodeFilter
+	Ports  PortUse
 }
 
 // Input is what was asked, and the vocabulary that everything compiled shares: resources by position, labels
@@ -63,6 +64,7 @@ type Input struct {
 	Dims    []model.Dim // the resources that pods ask for, ascending
 	NumDims int         // how many, with the exclusivities that lie behind them
 	Keys    labelTable
+	ports   portTable
 
 	Steps     int64 // counted so far
 	StepLimit int64 // of all refining together
@@ -168,7 +170,7 @@ func (s *Instance) PlacementOrder(deferrals map[int]int) []*Class {
 // PlaceablePods is how many more pods of a class may be placed at all: none of a class that can't be placed, and only
 // one where they want a volume that one pod alone may use.
 func (s *Instance) PlaceablePods(c *Class) int {
-	if c.Unplaced() == 0 || c.Unsolvable != "" || c.Spec.Daemon || len(c.Spec.Unsolved) > 0 {
+	if c.Unplaced() == 0 || c.Unsolvable != "" || c.Spec.Daemon || len(c.Spec.Unsolved) > 0 || c.Spec.Excess.What != "" {
 		return 0
 	}
 	for i := range c.Spec.Volumes {

@@ -60,6 +60,7 @@ const (
 type Rule struct {
 	Kind            RuleKind
 	Counter         int    // of Topology.Counters: what it reads
+	Minus           []int  // counters whose counts are taken off: what the rule's NotIn exempts
 	OwnerCounter    int    // for RuleHostSpreadOfOthers: the counter of pods that own the spread
 	Key             int    // of labelTable, or HostKey
 	TopologyKey     string // the name of key
@@ -104,13 +105,13 @@ type NeighbourRules struct {
 
 // NeighbourRules are those of the class.
 func (c *Class) NeighbourRules() NeighbourRules {
-	return NeighbourRules{c, c.Topology.HostRules, len(c.Ports) > 0 || len(c.CsiVolumes) > 0 || c.Separation.Most > 0}
+	return NeighbourRules{c, c.Topology.HostRules, !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 || c.Separation.Most > 0}
 }
 
 // RestrictsNeighbours says whether rules over hosts, ports or volumes decide which pods may be on a machine with
 // those of the class.
 func (c *Class) RestrictsNeighbours() bool {
-	return len(c.Topology.HostRules) > 0 || len(c.Topology.HostCounters) > 0 || len(c.Ports) > 0 || len(c.CsiVolumes) > 0
+	return len(c.Topology.HostRules) > 0 || len(c.Topology.HostCounters) > 0 || !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0
 }
 
 // IsUnconstrained says whether nothing ties a class to other pods or to domains.
@@ -121,7 +122,7 @@ func (c *Class) IsUnconstrained() bool {
 // GoesBesideAny says whether pods of the class may be on a machine with any others, as far as the class's own rules,
 // ports and volumes go.
 func (c *Class) GoesBesideAny() bool {
-	return len(c.Topology.HostRules) == 0 && len(c.Ports) == 0 && len(c.CsiVolumes) == 0 && c.Separation.Most == 0
+	return len(c.Topology.HostRules) == 0 && c.Ports.IsEmpty() && len(c.CsiVolumes) == 0 && c.Separation.Most == 0
 }
 
 // ColocatedGroup is pods that must all share one host: each has required affinity to others of the group, and there

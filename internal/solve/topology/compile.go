@@ -29,6 +29,7 @@ type topologyCompiler struct {
 	scopes          map[string]*problem.Scope
 	volumes         map[string]int       // see sharedVolumes
 	hostSpreads     map[int][]hostSpread // by counter
+	exemptions      map[int]int          // by counter of owners that exempt some values: that of all owners of such terms
 	selectorIDs     map[string]int       // numbers of lists of selectors
 	namespaceBuf    []string             // the namespace of the class at hand: thousands of classes of one follow each other
 	ruleSlab        slab[problem.Rule]
@@ -88,15 +89,15 @@ func (s *Topology) Compile() {
 	s.HostCount = len(s.Nodes.List)
 	s.offerAssignmentCache, s.assignmentIDs = map[offerAssignmentKey][]TopologyAssignment{}, map[string]int{}
 	t := &topologyCompiler{Topology: s, counterIDs: map[counterKey]int{}, byLabel: map[[2]string][]int{}, existingDomains: map[DomainKey][]int32{},
-		offersByDomain: map[setDomainKey][]domainOffers{}, scopes: map[string]*problem.Scope{}, hostSpreads: map[int][]hostSpread{},
+		offersByDomain: map[setDomainKey][]domainOffers{}, scopes: map[string]*problem.Scope{}, hostSpreads: map[int][]hostSpread{}, exemptions: map[int]int{},
 		equivalences: map[string]*labelEquivalence{}, selectorIDs: map[string]int{}, lastDomains: map[DomainKey][]int32{}}
 	t.volumes = t.sharedVolumes()
 	for _, c := range s.Classes {
 		t.compileRules(c)
 	}
 	for _, c := range s.AntiAffinityOnNodes() {
-		for i := range c.AntiAffinity {
-			t.counterFor(c.AntiAffinity[i].TopologyKey, true, false, c.AntiAffinity[i].Selector)
+		for _, x := range antiTermsOf(c) {
+			t.ownerCounters(&x)
 		}
 	}
 	if len(s.Counters) == 0 {
@@ -130,7 +131,7 @@ func (t *topologyCompiler) counterInScope(on *problem.Scope, key string, owner, 
 	if id, ok := t.counterIDs[text]; ok {
 		return id
 	}
-	size := t.HostCount
+	size := 0 // hosts are very many, and most counters count on few of them
 	if k != problem.HostKey {
 		size = len(t.Keys.ValueNames[k])
 	}
@@ -223,12 +224,7 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 			add(problem.Rule{Kind: problem.RuleAffinity, Counter: t.counterFor(key, false, false, sels...), TopologyKey: key, SelectsOwnPods: self, Hard: true})
 		}
 	}
-	for i := range c.Spec.AntiAffinity {
-		x := &c.Spec.AntiAffinity[i]
-		add(problem.Rule{Kind: problem.RuleAnti, Counter: t.counterFor(x.TopologyKey, false, false, x.Selector), TopologyKey: x.TopologyKey, Hard: true,
-			SelectsOwnPods: t.SelectorMatches(&x.Selector, c.Spec)})
-		t.counterFor(x.TopologyKey, true, false, x.Selector)
-	}
+	t.compileAntiAffinity(c, add)
 	for i := range c.Spec.Volumes {
 		if v := &c.Spec.Volumes[i]; t.volumes[v.Claim] > 1 {
 			add(problem.Rule{Kind: problem.RuleSharedVolume, Counter: t.volumeCounter(v), TopologyKey: model.LabelZone, Hard: true})

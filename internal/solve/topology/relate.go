@@ -23,18 +23,31 @@ func (t *topologyCompiler) indexCounter(id int) {
 			t.selectorKeys = append(t.selectorKeys, r.Key)
 		}
 	}
+	var best *model.Requirement // under whose values fewest are filed: a label that all have in common tells them apart least
+	least := 0
 	for _, x := range t.Counters[id].selectors {
-		for _, r := range *x.Pods {
-			if !r.Complement && !r.AllowAbsent && len(r.Values) > 0 {
-				for _, v := range r.Values {
-					k := [2]string{r.Key, v}
-					t.byLabel[k] = append(t.byLabel[k], id)
-				}
-				return
+		for i := range *x.Pods {
+			r := &(*x.Pods)[i]
+			if r.Complement || r.AllowAbsent || len(r.Values) == 0 {
+				continue
+			}
+			n := 0
+			for _, v := range r.Values {
+				n += 1 + len(t.byLabel[[2]string{r.Key, v}])
+			}
+			if best == nil || n < least {
+				best, least = r, n
 			}
 		}
 	}
-	t.general = append(t.general, id)
+	if best == nil {
+		t.general = append(t.general, id)
+		return
+	}
+	for _, v := range best.Values {
+		k := [2]string{best.Key, v}
+		t.byLabel[k] = append(t.byLabel[k], id)
+	}
 }
 
 // countersSelecting lists the counters whose selectors choose the class, ascending.
@@ -62,9 +75,11 @@ func (t *topologyCompiler) countersMovedBy(c *model.Class, chosen []int) []int {
 		return chosen
 	}
 	out := slices.Clone(chosen)
-	for i := range c.AntiAffinity {
-		x := &c.AntiAffinity[i]
-		out = append(out, t.counterFor(x.TopologyKey, true, false, x.Selector))
+	for _, x := range antiTermsOf(c) {
+		all, exempting := t.ownerCounters(&x)
+		if out = append(out, all); exempting >= 0 {
+			out = append(out, exempting)
+		}
 	}
 	for i := range c.Volumes {
 		if v := &c.Volumes[i]; t.volumes[v.Claim] > 1 && v.Unmade {
@@ -109,6 +124,11 @@ func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence 
 		}
 		if !x.countsOwners {
 			k.moved = append(k.moved, id)
+			continue
+		}
+		if all, ok := t.exemptions[id]; ok {
+			exempt(k.hostRules, all, id)
+			exempt(k.domainRules, all, id)
 			continue
 		}
 		name := model.LabelHostname
@@ -222,6 +242,9 @@ func (s *topologyCompiler) compileNodeCaps() {
 			if r.Kind == problem.RuleHostSpreadOfOthers {
 				f(r.OwnerCounter)
 			}
+			for _, id := range r.Minus {
+				f(id)
+			}
 		}
 		for _, id := range c.Topology.HostCounters {
 			f(id)
@@ -235,7 +258,7 @@ func (s *topologyCompiler) compileNodeCaps() {
 		})
 	}
 	for _, c := range s.Classes {
-		if !c.RestrictsNeighbours() || c.Topology.HostAffinity || len(c.Ports) > 0 || len(c.CsiVolumes) > 0 {
+		if !c.RestrictsNeighbours() || c.Topology.HostAffinity || !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
 			continue
 		}
 		alone := true

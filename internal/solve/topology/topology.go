@@ -222,20 +222,19 @@ func (s *Topology) PodsDomainsAllow(c *problem.Class, vals []int32) (int64, *pro
 	n := problem.Unlimited
 	for i := range c.Topology.DomainRules {
 		r := &c.Topology.DomainRules[i]
-		x := &s.Counters[r.Counter]
 		d, have, least := vals[r.Key], int64(0), int64(0)
 		switch {
 		case d == problem.OpenValue:
 			if r.Kind != problem.RuleSharedVolume {
-				have = x.Total
+				have = s.totalFor(r)
 			}
 			if r.Kind == problem.RuleAnti && r.SelectsOwnPods {
 				n = min(n, 1)
 			}
 		case d > 0:
-			have = x.CountIn(int(d))
+			have = s.countFor(r, int(d))
 			if r.Kind == problem.RuleAnti || r.Kind == problem.RuleAntiOfOthers {
-				have += x.uncertain
+				have += s.uncertainFor(r)
 			}
 		}
 		if r.Kind == problem.RuleSpread {
@@ -259,7 +258,7 @@ func (s *Topology) PodsHostAllows(c *problem.Class, host int) int64 {
 		if r.Kind == problem.RuleHostSpreadOfOthers && s.Counters[r.OwnerCounter].CountIn(host) == 0 {
 			continue
 		}
-		if n = min(n, s.PodsRuleAllows(c, r, s.Counters[r.Counter].CountIn(host), 0, true)); n == 0 {
+		if n = min(n, s.PodsRuleAllows(c, r, s.countFor(r, host), 0, true)); n == 0 {
 			return 0
 		}
 	}
@@ -281,7 +280,7 @@ func (s *Topology) PodsNodeAccepts(c *problem.Class, node int) int64 {
 	if len(c.Topology.HostRules) > 0 {
 		n = min(n, s.PodsHostAllows(c, node))
 	}
-	if n > 0 && len(c.Ports) > 0 {
+	if n > 0 && !c.Ports.IsEmpty() {
 		n = min(n, problem.PodsPortsAllow(c, s.OccupancyOf(node).Ports))
 	}
 	if n > 0 && len(c.CsiVolumes) > 0 {
