@@ -70,7 +70,6 @@ func (c *checker) checkCapacity(where string, free model.Resources, there, comin
 			c.addViolation(Capacity, nil, where, "asked for %s of resource %d, has %s", model.FormatAmount(d, v), d, model.FormatAmount(d, free.At(d)))
 		}
 	}
-	var ports []model.HostPort
 	attached := map[string]map[string]bool{}
 	attach := func(class *model.Class) {
 		for _, v := range class.Volumes {
@@ -83,7 +82,6 @@ func (c *checker) checkCapacity(where string, free model.Resources, there, comin
 		}
 	}
 	for _, class := range there {
-		ports = append(ports, class.HostPorts...)
 		attach(class)
 	}
 	before := map[string]int{}
@@ -91,18 +89,49 @@ func (c *checker) checkCapacity(where string, free model.Resources, there, comin
 		before[driver] = len(handles)
 	}
 	for _, p := range pods {
-		for _, mine := range p.Class.HostPorts {
-			if slices.ContainsFunc(ports, mine.Conflicts) {
-				c.addViolation(Capacity, p, where, "port %d is taken", mine.Port)
-			}
-		}
-		ports = append(ports, p.Class.HostPorts...)
 		attach(p.Class)
 	}
+	c.checkPorts(where, there, pods)
 	for driver, limit := range limits {
 		if n := len(attached[driver]); int64(n) > limit && n > before[driver] {
 			c.addViolation(Capacity, nil, where, "attaches %d volumes of %s, at most %d", n, driver, limit)
 		}
+	}
+}
+
+// portsAsked is what checkPorts was last asked.
+type portsAsked struct {
+	where string
+	there []*model.Class
+	pods  []*model.Pod
+}
+
+// checkPorts checks that pods take no host port twice, nor one of those that are there. A machine is asked about for
+// each of its offerings: one beside the same classes is not asked about twice.
+func (c *checker) checkPorts(where string, there []*model.Class, pods []*model.Pod) {
+	if !slices.ContainsFunc(pods, func(p *model.Pod) bool { return len(p.Class.HostPorts) > 0 }) {
+		return
+	}
+	if last := &c.lastPorts; last.where == where && slices.Equal(last.pods, pods) && slices.Equal(last.there, there) {
+		return
+	}
+	c.lastPorts = portsAsked{where, there, pods}
+	taken := map[int32][]model.HostPort{} // by number
+	take := func(class *model.Class) {
+		for _, p := range class.HostPorts {
+			taken[p.Port] = append(taken[p.Port], p)
+		}
+	}
+	for _, class := range there {
+		take(class)
+	}
+	for _, p := range pods {
+		for _, mine := range p.Class.HostPorts {
+			if slices.ContainsFunc(taken[mine.Port], mine.Conflicts) {
+				c.addViolation(Capacity, p, where, "port %d is taken", mine.Port)
+			}
+		}
+		take(p.Class)
 	}
 }
 

@@ -108,7 +108,7 @@ func (c *checker) usualOrder() map[*model.Class]int {
 // replayInOrder replays the plan in one order, higher ranks first, and returns who is stuck, and whom others would
 // crowd out if they came first.
 func (c *checker) replayInOrder(rank func(arrival) int) (stuck, crowded []Violation) {
-	t := &replay{c: c, memo: map[memoKey]bool{}, termsByClass: map[*model.Class]*classTerms{},
+	t := &replay{c: c, arrived: map[*host][]*model.Pod{}, memo: map[memoKey]bool{}, termsByClass: map[*model.Class]*classTerms{},
 		known: map[countKey]*term{}, spreads: map[*model.SpreadConstraint]*term{}}
 	var waiting []arrival
 	for _, h := range c.hosts {
@@ -194,6 +194,7 @@ func (t *replay) placeAll(waiting []arrival, rank func(arrival) int) (stuck []ar
 					return false
 				}
 				t.countPod(x.pod, x.host)
+				t.arrived[x.host] = append(t.arrived[x.host], x.pod)
 				return true
 			})
 			moved = len(stuck) < before
@@ -305,6 +306,9 @@ func (t *replay) whyRefused(p *model.Pod, h *host) string {
 	if why := t.whyAffinityFails(class, h); why != "" {
 		return why
 	}
+	if why := t.whyNeighboursRefuse(class, h); why != "" {
+		return why
+	}
 	for _, x := range t.termsOf(class).anti {
 		if t.countInDomain(x, h) > 0 {
 			return "anti-affinity over " + x.key + ": a pod it selects is there"
@@ -316,6 +320,35 @@ func (t *replay) whyRefused(p *model.Pod, h *host) string {
 		}
 	}
 	return ""
+}
+
+// whyNeighboursRefuse is why anti-affinity over hosts keeps a class away from the pods that are on a host; empty when
+// it does not. The pods there are few, while the terms of all pods may be very many: so each is asked, and nothing is
+// counted.
+func (t *replay) whyNeighboursRefuse(class *model.Class, h *host) string {
+	var last *model.Class
+	for _, pods := range [][]*model.Pod{h.pods, t.arrived[h]} {
+		for _, p := range pods {
+			if p.Class == last {
+				continue
+			}
+			last = p.Class
+			if t.avoidsOnHost(class, last) {
+				return "anti-affinity over " + model.LabelHostname + ": a pod it selects is there"
+			}
+			if t.avoidsOnHost(last, class) {
+				return "anti-affinity over " + model.LabelHostname + ": a pod there has it against this one"
+			}
+		}
+	}
+	return ""
+}
+
+// avoidsOnHost says whether a class has anti-affinity over hosts to pods of another.
+func (t *replay) avoidsOnHost(class, other *model.Class) bool {
+	return slices.ContainsFunc(class.AntiAffinity, func(x model.PodTerm) bool {
+		return x.TopologyKey == model.LabelHostname && t.selectorMatches(&x.Selector, other)
+	})
 }
 
 // whyAffinityFails is why a class's pod affinity does not hold on a host; empty when it does. The first pod of a

@@ -51,6 +51,9 @@ func (t *replay) termsOf(class *model.Class) *classTerms {
 		}
 		for i := range class.AntiAffinity {
 			x := &class.AntiAffinity[i]
+			if x.TopologyKey == model.LabelHostname {
+				continue // see whyNeighboursRefuse
+			}
 			r.anti = append(r.anti, t.addTerm(x.TopologyKey, false, false, x.Selector))
 			r.owned = append(r.owned, t.addTerm(x.TopologyKey, true, false, x.Selector))
 		}
@@ -119,6 +122,7 @@ func (t *replay) indexTerms() {
 // replay is the cluster as it fills in one order.
 type replay struct {
 	c            *checker
+	arrived      map[*host][]*model.Pod // that have come so far
 	terms        []*term
 	known        map[countKey]*term
 	termsByClass map[*model.Class]*classTerms

@@ -113,6 +113,8 @@ type checker struct {
 	offered  map[string]map[*model.InstanceType]bool // by pool
 	variants map[variantKey]*variant
 	verdicts map[verdictKey]string
+
+	lastPorts portsAsked // see checkPorts
 }
 
 // host is a node or a machine to be bought, with the pods on it and those that the plan places there.
