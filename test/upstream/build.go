@@ -18,21 +18,25 @@ import (
 
 const karpenterModule = "sigs.k8s.io/karpenter"
 
-// built is what was compiled from Karpenter's module.
+// built is what was compiled from Karpenter's module, and where that module is.
 type built struct {
 	suite      string // the suite's test binary
 	controller string // Karpenter's KWOK controller; empty where nothing runs against it
+	module     string // the module's directory, which holds the instance types of its KWOK provider
 	version    string
 }
 
 // build compiles the suite, and Karpenter's controller where it is wanted, into o.dir/bin. Which version that is,
 // test/upstream/go.mod says.
 func build(ctx context.Context, o options) (b built, err error) {
-	out, err := goCommand(ctx, "list", "-m", "-f", "{{.Version}}", karpenterModule)
+	out, err := goCommand(ctx, "list", "-m", "-f", "{{.Dir}} {{.Version}}", karpenterModule)
 	if err != nil {
 		return b, err
 	}
-	b.version = strings.TrimSpace(out)
+	var found bool
+	if b.module, b.version, found = strings.Cut(strings.TrimSpace(out), " "); !found || b.module == "" {
+		return b, fmt.Errorf("find the module %s: not downloaded; run `go mod download` in test/upstream", karpenterModule)
+	}
 	bin := filepath.Join(o.dir, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return b, err

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
@@ -22,7 +21,7 @@ type cluster struct {
 // startCluster brings a sandbox up in dir, without nodes, pods or pools, as the suites want to find a cluster. Both
 // autoscalers buy from the same instance types, and a node is there as soon as it is bought.
 func startCluster(ctx context.Context, dir string, o options, b built, autoscaler string) (c *cluster, err error) {
-	catalog, err := scaledown.WriteCatalogue(dir)
+	catalog, err := writeCatalogue(dir, o, b)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +44,16 @@ func startCluster(ctx context.Context, dir string, o options, b built, autoscale
 		}
 	}
 	return c, nil
+}
+
+// writeCatalogue is the file of the instance types that a suite runs with. The regression suite has those that Karpenter runs it
+// with, for its specs ask for types of either architecture; the performance suite those on amd64 whose prices Dovetail's other
+// figures are of.
+func writeCatalogue(dir string, o options, b built) (string, error) {
+	if o.suite == "regression" {
+		return filepath.Join(b.module, "kwok", "cloudprovider", "instance_types.json"), nil
+	}
+	return scaledown.WriteCatalogue(dir)
 }
 
 // stop ends Karpenter, where it runs, and the sandbox. Logs stay.
