@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"time"
+	_ "time/tzdata" // calendars name time zones, and an image has no zone files
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -126,7 +127,8 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	kube.RegisterClientMetrics(registry)
 	ctl := newController(f, s, client, actor, provider, st, registry)
 	registerLeaderMetrics(registry, ctl, f.lease.Name, !f.unobserved)
-	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, refresh: refresh, failed: make(chan error, 4)}
+	headrooms := controller.NewHeadroomKeeper(ctl, kube.NewHeadrooms(client, st.Resources(), time.Now), time.LoadLocation)
+	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, refresh: refresh, headrooms: headrooms, failed: make(chan error, 4)}
 	return p.run(ctx, registry)
 }
 

@@ -20,13 +20,14 @@ const releaseLimit = 5 * time.Second
 
 // controllerProcess is the controller's goroutines: servers, watch, leader election, the loop, and what runs beside it.
 type controllerProcess struct {
-	flags    *controllerFlags
-	settings *controllerSettings
-	client   *kube.Client
-	actor    *kube.Actor
-	ctl      *controller.Controller
-	refresh  func(context.Context) // keeps fresh what the provider knows; nil: nothing has to be
-	failed   chan error            // the first error that any of them sends ends the process
+	flags     *controllerFlags
+	settings  *controllerSettings
+	client    *kube.Client
+	actor     *kube.Actor
+	ctl       *controller.Controller
+	refresh   func(context.Context) // keeps fresh what the provider knows; nil: nothing has to be
+	headrooms *controller.HeadroomKeeper
+	failed    chan error // the first error that any of them sends ends the process
 }
 
 // run starts everything and returns when a part of it fails or the context ends, which is no error. Before it returns it
@@ -49,7 +50,7 @@ func (p *controllerProcess) run(parent context.Context, registry *prometheus.Reg
 		if p.settings.groups != nil {
 			p.ctl.Background = append(p.ctl.Background, func(ctx context.Context) { p.keepNodeGroups(ctx, synced) })
 		}
-		p.ctl.Background = append(p.ctl.Background, p.keepProvisioners)
+		p.ctl.Background = append(p.ctl.Background, p.keepProvisioners, p.headrooms.Run)
 	}
 
 	loopEnded, released := make(chan struct{}), make(chan struct{})

@@ -147,9 +147,10 @@ type Controller struct {
 	teacher       *capacityTeacher
 	interruptions *interruptionListener
 	demand        *DemandHistory
-	readSince     time.Time // for how long the cluster has not been read
-	acted         bool      // at least once
-	stop          func()    // ends what runs beside the loop while it acts; nil: nothing does
+	headrooms     *HeadroomKeeper // nil: nobody sees to Headrooms here
+	readSince     time.Time       // for how long the cluster has not been read
+	acted         bool            // at least once
+	stop          func()          // ends what runs beside the loop while it acts; nil: nothing does
 }
 
 // decision is one under way, for whoever measures.

@@ -29,6 +29,9 @@ type view struct {
 
 // explainObject asks decide. A NodeClaim is asked about as its node is; before it has one, its launch is what there is to tell.
 func (c *Controller) explainObject(v *view, now time.Time, subject string) (plan.Answer, error) {
+	if c.headrooms != nil && strings.HasPrefix(subject, headroomSubject) {
+		return c.headrooms.explain(subject, now)
+	}
 	name, ok := strings.CutPrefix(subject, "nodeclaim/")
 	if !ok {
 		return decide.Why(v.snap, v.mem, now, c.Policy, subject)

@@ -172,7 +172,7 @@ func (s *story) learned(word string) {
 
 func (s *story) workload(words []string) Workload {
 	kind, name, _ := strings.Cut(words[0], "/")
-	w := Workload{WorkloadName: WorkloadName{"shop", kind, name}, Requests: model.Resources{1000, 1 << 30, 0, 1}}
+	w := Workload{WorkloadName: WorkloadName{Namespace: "shop", Kind: kind, Name: name}, Requests: model.Resources{1000, 1 << 30, 0, 1}}
 	for _, word := range words[1:] {
 		switch key, value, _ := strings.Cut(word, "="); key {
 		case "replicas":

@@ -204,3 +204,13 @@ func (m *WorkloadMemory) setHeld(now time.Time, lead time.Duration, d *Hold) {
 	}
 	m.Held = list
 }
+
+// IsHolding reports whether room was held for any workload at the last look.
+func (m *Memory) IsHolding() bool {
+	for _, w := range m.Workloads {
+		if n := len(w.Held); n > 0 && w.Held[n-1].pods > 0 {
+			return true
+		}
+	}
+	return false
+}

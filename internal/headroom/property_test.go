@@ -76,7 +76,7 @@ func drawSpec(t *rapid.T) Spec {
 func drawWorkloads(t *rapid.T) []Workload {
 	var all []Workload
 	for i := range rapid.IntRange(1, 4).Draw(t, "workloads") {
-		w := Workload{WorkloadName: WorkloadName{"shop", "Deployment", fmt.Sprint(i)}, Replicas: rapid.IntRange(0, 200).Draw(t, "replicas")}
+		w := Workload{WorkloadName: WorkloadName{Namespace: "shop", Kind: "Deployment", Name: fmt.Sprint(i)}, Replicas: rapid.IntRange(0, 200).Draw(t, "replicas")}
 		w.Requests = model.Resources{rapid.Int64Range(0, 4000).Draw(t, "cpu"), 1 << 30, 0, 1}
 		for range rapid.IntRange(0, 2).Draw(t, "machines") {
 			w.Prices = append(w.Prices, Machine{rapid.IntRange(1, 20).Draw(t, "pods"), rapid.Int64Range(1, 1_000_000).Draw(t, "price")})

@@ -64,8 +64,8 @@ type Limit struct {
 	Most int64
 }
 
-// WorkloadName names a workload of a namespace: a kind, such as Deployment or PodTemplate, and a name.
-type WorkloadName struct{ Namespace, Kind, Name string }
+// WorkloadName names a workload of a namespace: a kind, such as Deployment or PodTemplate, a name, and the kind's API group.
+type WorkloadName struct{ Namespace, Kind, Name, Group string }
 
 // String returns kind/namespace/name, the kind in lower case.
 func (w WorkloadName) String() string {
@@ -127,4 +127,18 @@ func (p Problem) Error() string {
 		text += " " + p.Value
 	}
 	return text + ": " + p.Why + ". " + p.Remedy + "."
+}
+
+// Object is a Headroom as the API server has it.
+type Object struct {
+	Spec
+	Problems []Problem // of what can't be read at all
+	Kept     Memory    // what its status keeps of the last look
+}
+
+// Target is a workload that a Headroom is for, as the API server has it.
+type Target struct {
+	WorkloadName
+	Replicas int
+	Class    *model.Class // of one of its pods; nil: not known
 }

@@ -88,6 +88,7 @@ type Client struct {
 	provisioners                      objects[*karpv1alpha5.Provisioner]
 	nodeTemplates                     objects[*awsv1alpha1.AWSNodeTemplate]
 	overlays                          objects[*karpv1alpha1.NodeOverlay]
+	headrooms                         objects[*dovetailv1alpha1.Headroom]
 	claimsOfPods                      objects[*corev1.PersistentVolumeClaim]
 	volumes                           objects[*corev1.PersistentVolume]
 	storageClasses                    objects[*storagev1.StorageClass]
@@ -97,6 +98,7 @@ type Client struct {
 	selectors                         objects[*metav1.LabelSelector] // of controllers, by ownerKey
 	provisionerChanged, poolChanged   signal
 	groupsChanged                     signal // a pool or a class of groups
+	headroomChanged, replicasChanged  signal // the latter: a ReplicaSet is to have another number of pods
 }
 
 // answerLimit is how long an API server has to answer the first question.

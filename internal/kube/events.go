@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -52,8 +53,8 @@ type recorder struct {
 	bound    time.Time    // when the last one was answered
 }
 
-// Event tells the people who watch an object what happened to it. kind is Pod, Node, NodeClaim, NodePool or EC2NodeClass; warn marks what needs
-// attention. Equal events are written once in two minutes.
+// Event tells the people who watch an object what happened to it. kind is Pod, Node, NodeClaim, NodePool, EC2NodeClass or
+// Headroom; warn marks what needs attention. Equal events are written once in two minutes.
 func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, message string) {
 	r := a.events
 	now := r.now()
@@ -158,6 +159,8 @@ func event(kind, namespace, name, uid string, warn bool, reason, message string,
 		e.InvolvedObject.APIVersion = karpv1.GroupVersion.String()
 	case awsv1.KindEC2NodeClass:
 		e.InvolvedObject.APIVersion = awsv1.GroupVersion.String()
+	case dovetailv1alpha1.KindHeadroom:
+		e.InvolvedObject.APIVersion = dovetailv1alpha1.GroupVersion.String()
 	}
 	e.Namespace = cmp.Or(namespace, metav1.NamespaceDefault)
 	suffix := "." + strconv.FormatInt(now.UnixNano(), 16) + strconv.FormatUint(serial, 16)

@@ -38,6 +38,7 @@ func (w *watcher) setReplicas(k string, x *appsv1.ReplicaSet) {
 		delete(w.replicas, k)
 	}
 	w.emit(func(s *state.State) { s.SetReplicas(uid, want) })
+	w.c.replicasChanged.raise()
 }
 
 // dropReplicas tells that a ReplicaSet is gone.

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
@@ -342,6 +343,10 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	if err != nil {
 		return nil, err
 	}
+	hasHeadrooms, err := c.serves(ctx, dovetailv1alpha1.GroupVersion, "headrooms")
+	if err != nil {
+		return nil, err
+	}
 	classes, err := c.servedClasses(ctx)
 	if err != nil {
 		return nil, err
@@ -371,6 +376,9 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 		}
 		if hasTemplates {
 			w.followNodeTemplates(ctx, &rest)
+		}
+		if hasHeadrooms && c.once == nil { // what is read once is planned as it is
+			w.followHeadrooms(ctx, &rest)
 		}
 		w.followRest(ctx, &rest, hasProvisioners, classes)
 		waitFor(ctx, &rest)

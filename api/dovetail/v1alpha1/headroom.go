@@ -307,8 +307,12 @@ type HeadroomNextWindow struct {
 
 // HeadroomWorkloadStatus is what is held for one workload.
 type HeadroomWorkloadStatus struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
+	// Group is the API group of the kind; empty: the core group.
+	//
+	// +optional
+	Group string `json:"group,omitempty"`
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
 	// Replicas that the workload asks for now.
 	Replicas int32 `json:"replicas"`
 	// Wanted is for how many further pods room is wanted, and Held is what the limits leave of that.

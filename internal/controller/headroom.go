@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/forecast"
+	"github.com/dovetail-sh/dovetail/internal/headroom"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// HeadroomStore is the power over Headrooms and the CapacityBuffers that they own. Only one goroutine uses it.
+type HeadroomStore interface {
+	List() []headroom.Object  // by namespace and name
+	Changed() <-chan struct{} // a Headroom has come, has changed or has gone
+	Scaled() <-chan struct{}  // a workload is to have another number of pods
+	// Targets returns a headroom.Problem where the spec is to blame.
+	Targets(context.Context, *headroom.Spec) ([]headroom.Target, error)
+	WriteBuffers(context.Context, *headroom.Spec, []headroom.Hold) error
+	WriteStatus(context.Context, *headroom.Status) error
+}
+
+// demandHistories are the demand of workloads as it was recorded.
+type demandHistories interface {
+	// History returns a copy of a workload's history; nil: there is none.
+	History(model.Workload) *forecast.History
+}
+
+// HeadroomKeeper has capacity held ahead of demand: it looks at each Headroom once a minute, when it changes, when a window
+// opens or closes, and when a workload that it holds room for is scaled. It writes CapacityBuffers, which the loop launches
+// nodes for, and nothing else.
+type HeadroomKeeper struct {
+	c         *Controller
+	store     HeadroomStore
+	histories demandHistories
+	log       *slog.Logger
+	loadZone  func(string) (*time.Location, error)
+	leads     leadTimes
+	kept      map[string]*keptHeadroom // by namespace/name
+
+	mu       sync.Mutex
+	statuses map[string]*headroom.Status // by namespace/name, for whoever asks why
+}
+
+// keptHeadroom is what is known of one Headroom from look to look.
+type keptHeadroom struct {
+	uid        string
+	generation int64
+	mem        headroom.Memory
+	names      []headroom.WorkloadName // of its targets, when they were last read
+	due        time.Time
+	told       string // condition Holding as it was last logged
+}
+
+// NewHeadroomKeeper returns the keeper of a controller's Headrooms; Run has it work, and Controller.Why asks it.
+func NewHeadroomKeeper(c *Controller, store HeadroomStore, loadZone func(string) (*time.Location, error)) *HeadroomKeeper {
+	k := &HeadroomKeeper{
+		c: c, store: store, histories: c.demand, log: c.Log, loadZone: loadZone,
+		leads: leadTimes{}, kept: map[string]*keptHeadroom{}, statuses: map[string]*headroom.Status{},
+	}
+	c.headrooms = k
+	return k
+}
+
+const (
+	// headroomPause is the least time between two looks: a burst of changes is one.
+	headroomPause = 200 * time.Millisecond
+	// headroomRetry is how soon a Headroom is looked at again after a call has failed.
+	headroomRetry = 5 * time.Second
+)
+
+// Run keeps Headrooms until the context ends.
+func (k *HeadroomKeeper) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		now := time.Now()
+		next := now.Add(headroomPause)
+		if v := k.c.view.Load(); v != nil { // nil: nothing was decided yet
+			next = k.lookAll(ctx, now, v)
+		}
+		if !k.wait(ctx, next) {
+			return
+		}
+	}
+}
+
+// wait waits until an instant, or until something has changed; it makes what that concerns due. It returns false when the
+// context has ended.
+func (k *HeadroomKeeper) wait(ctx context.Context, until time.Time) bool {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-k.store.Changed(): // lookAll sees which
+	case <-k.store.Scaled():
+		for _, h := range k.kept {
+			if h.mem.IsHolding() {
+				h.due = time.Time{}
+			}
+		}
+	}
+	pause := time.NewTimer(headroomPause)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-pause.C:
+		return true
+	}
+}
+
+// lookAll looks at all Headrooms that are due, and returns when the next one is.
+func (k *HeadroomKeeper) lookAll(ctx context.Context, now time.Time, v *view) time.Time {
+	k.leads.observe(v.snap.Claims)
+	list := k.store.List()
+	there := map[string]bool{}
+	var due []*headroom.Object
+	for i := range list {
+		o := &list[i]
+		there[o.Key()] = true
+		h := k.kept[o.Key()]
+		if h == nil || h.uid != o.UID {
+			h = &keptHeadroom{uid: o.UID, mem: o.Kept}
+			k.kept[o.Key()] = h
+		}
+		if h.generation != o.Generation || !now.Before(h.due) {
+			due = append(due, o)
+		}
+	}
+	k.forget(there)
+	targets := k.readTargets(ctx, now, due)
+	twice := k.onOneWorkload(list)
+	var pods *seenPods
+	for _, o := range due {
+		if t, ok := targets[o.Key()]; ok {
+			if pods == nil {
+				pods = lookAtPods(v.snap)
+			}
+			k.look(ctx, now, pods, o, t, twice[o.Key()])
+		}
+	}
+	next := now.Add(headroom.LookEvery)
+	for _, h := range k.kept {
+		if h.due.Before(next) {
+			next = h.due
+		}
+	}
+	return next
+}
+
+// forget drops what is known of Headrooms that are gone.
+func (k *HeadroomKeeper) forget(there map[string]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key := range k.kept {
+		if !there[key] {
+			delete(k.kept, key)
+			delete(k.statuses, key)
+		}
+	}
+}
+
+// targetsOf are the targets of one Headroom, and what is wrong with them.
+type targetsOf struct {
+	list    []headroom.Target
+	problem *headroom.Problem
+}
+
+// readTargets reads the targets of Headrooms. One whose targets can't be read now is left out, and looked at again soon.
+func (k *HeadroomKeeper) readTargets(ctx context.Context, now time.Time, due []*headroom.Object) map[string]targetsOf {
+	out := map[string]targetsOf{}
+	for _, o := range due {
+		h := k.kept[o.Key()]
+		list, err := k.store.Targets(ctx, &o.Spec)
+		t := targetsOf{list: list}
+		var problem headroom.Problem
+		if errors.As(err, &problem) {
+			t.problem = &problem
+		} else if err != nil {
+			k.failed(ctx, o, err)
+			h.due = now.Add(headroomRetry)
+			continue
+		}
+		h.names = nil
+		for _, x := range list {
+			h.names = append(h.names, x.WorkloadName)
+		}
+		out[o.Key()] = t
+	}
+	return out
+}
+
+func (k *HeadroomKeeper) failed(ctx context.Context, o *headroom.Object, err error) {
+	if ctx.Err() == nil {
+		k.log.Warn("looking at a headroom failed, trying again", "headroom", o.Key(), "error", err.Error())
+	}
+}
+
+// onOneWorkload returns by namespace/name what keeps a Headroom from its target: another one is for it too.
+func (k *HeadroomKeeper) onOneWorkload(list []headroom.Object) map[string]*headroom.Problem {
+	var specs []*headroom.Spec
+	var names [][]headroom.WorkloadName
+	for i := range list {
+		specs, names = append(specs, &list[i].Spec), append(names, k.kept[list[i].Key()].names)
+	}
+	out := map[string]*headroom.Problem{}
+	for i, p := range headroom.OnOneWorkload(specs, names) {
+		if p != nil {
+			out[specs[i].Key()] = p
+		}
+	}
+	return out
+}
+
+// look decides on one Headroom and has written what follows.
+func (k *HeadroomKeeper) look(ctx context.Context, now time.Time, pods *seenPods, o *headroom.Object, t targetsOf, twice *headroom.Problem) {
+	h := k.kept[o.Key()]
+	status := &headroom.Status{Spec: &o.Spec, Problems: slices.Clone(o.Problems)}
+	compiled, problems := headroom.Compile(o.Spec, k.loadZone)
+	status.Problems = append(status.Problems, problems...)
+	for _, p := range []*headroom.Problem{t.problem, twice} {
+		if p != nil {
+			status.Problems = append(status.Problems, *p)
+		}
+	}
+	in := headroom.Input{Now: now}
+	var pools []string
+	for _, target := range t.list {
+		w, from := k.workload(pods, target)
+		pools = append(pools, from...)
+		status.Problems = append(status.Problems, compiled.CheckWorkload(&w)...)
+		in.Workloads = append(in.Workloads, w)
+	}
+	in.Lead = k.leads.of(pools)
+	status.Lead, status.Memory = in.Lead, headroom.Memory{At: now, Days: h.mem.Days}
+	h.due = now.Add(headroom.LookEvery)
+	if len(status.Problems) == 0 {
+		status.Output, status.Memory = headroom.Decide(compiled, in, h.mem)
+		h.due = status.Output.Look
+	}
+	var holds []headroom.Hold
+	if o.Mode == headroom.Active {
+		holds = status.Output.Holds
+	}
+	err := k.store.WriteBuffers(ctx, &o.Spec, holds)
+	if err == nil {
+		h.mem, h.generation = status.Memory, o.Generation
+		k.tell(o, status)
+		err = k.store.WriteStatus(ctx, status)
+	}
+	if err != nil {
+		k.failed(ctx, o, err)
+		h.due = now.Add(headroomRetry)
+	}
+	k.mu.Lock()
+	k.statuses[o.Key()] = status
+	k.mu.Unlock()
+}
+
+// workload is a target with its prices and its history.
+func (k *HeadroomKeeper) workload(v *seenPods, t headroom.Target) (headroom.Workload, []string) {
+	w := headroom.Workload{WorkloadName: t.WorkloadName, Replicas: t.Replicas}
+	class := cmp.Or(v.classes[podOwner{t.Namespace, t.Kind, t.Name}], t.Class)
+	w.History = k.histories.History(model.Workload{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name})
+	if class == nil {
+		return w, nil
+	}
+	w.Requests, w.Priority = class.Requests, class.Priority
+	var pools []string
+	w.Prices, pools = headroom.Machines(v.snap.Pools, v.snap.Daemons, class)
+	return w, pools
+}
+
+// seenPods is what pods say of the workloads that have any.
+type seenPods struct {
+	snap    *model.Snapshot
+	classes map[podOwner]*model.Class // of a pod of each. A pod knows its priority; a template may only name a class of them
+}
+
+// podOwner is who makes a pod: a Deployment, or else its controller.
+type podOwner struct{ namespace, kind, name string }
+
+// lookAtPods finds a pod of each workload, the last by name.
+func lookAtPods(snap *model.Snapshot) *seenPods {
+	out := &seenPods{snap: snap, classes: map[podOwner]*model.Class{}}
+	look := func(list []*model.Pod) {
+		for _, p := range list {
+			out.classes[podOwner{p.Namespace, p.Owner.Kind, p.Owner.Name}] = p.Class
+			if p.Deployment != "" {
+				out.classes[podOwner{p.Namespace, "Deployment", p.Deployment}] = p.Class
+			}
+		}
+	}
+	for _, n := range snap.Nodes {
+		look(n.Pods)
+	}
+	look(snap.Pending)
+	return out
+}
+
+// tell logs what is held when that has changed, and has events written about spikes.
+func (k *HeadroomKeeper) tell(o *headroom.Object, s *headroom.Status) {
+	h := k.kept[o.Key()]
+	for _, c := range s.Conditions() {
+		if text := c.Reason + ": " + c.Message; c.Type == "Holding" && text != h.told {
+			h.told = text
+			k.log.Info("headroom", "headroom", o.Key(), "mode", string(o.Mode), "held", s.Output.Held, "usdPerHour", headroom.Dollars(s.Output.Micro), "says", c.Message)
+		}
+	}
+	if o.Mode != headroom.Active {
+		return
+	}
+	for _, e := range s.Output.Events {
+		k.c.Cluster.Event("Headroom", o.Namespace, o.Name, o.UID, e.Kind == headroom.SpikeMissed, string(e.Kind), e.Text())
+	}
+}
+
+// explain answers what there is to say of a Headroom.
+func (k *HeadroomKeeper) explain(subject string, now time.Time) (plan.Answer, error) {
+	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
+	k.mu.Lock()
+	s := k.statuses[strings.TrimPrefix(subject, headroomSubject)]
+	k.mu.Unlock()
+	if s == nil {
+		return a, &plan.NoSuchObject{Kind: "headroom", Subject: subject}
+	}
+	for _, f := range s.Facts() {
+		a.Facts = append(a.Facts, plan.Fact{Name: f.Name, Value: f.Value})
+	}
+	return a, nil
+}
+
+// headroomSubject is what the subject of a question about a Headroom begins with; namespace/name follows.
+const headroomSubject = "headroom/"

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/headroom"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Headrooms reads the Headrooms that Watch sees, writes the CapacityBuffers that they own, and their status.
+type Headrooms struct {
+	c       *Client
+	t       *Translator
+	now     func() time.Time
+	counted map[string]time.Time // by namespace/name: when the counters of a status were last written
+}
+
+// NewHeadrooms returns the Headrooms of a cluster. Only one goroutine may use them.
+func NewHeadrooms(c *Client, table *state.ResourceTable, now func() time.Time) *Headrooms {
+	return &Headrooms{c: c, t: &Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}, now: now, counted: map[string]time.Time{}}
+}
+
+// followHeadrooms watches Headrooms.
+func (w *watcher) followHeadrooms(ctx context.Context, wg *sync.WaitGroup) {
+	c := w.c
+	follow(ctx, c, wg, source{c.dovetail, "headrooms", &dovetailv1alpha1.Headroom{}}, &sync.Mutex{},
+		func(k string, h *dovetailv1alpha1.Headroom) {
+			trim(h)
+			old, had := c.headrooms.get(k)
+			seen(&c.headrooms, k, h)
+			if !had || old.Generation != h.Generation || old.UID != h.UID { // not its status, which we write
+				c.headroomChanged.raise()
+			}
+		},
+		func(k string) { c.headrooms.delete(k); c.headroomChanged.raise() })
+}
+
+// Changed returns a channel that has something to receive when a Headroom has come, has changed or has gone.
+func (x *Headrooms) Changed() <-chan struct{} { return x.c.headroomChanged.c() }
+
+// Scaled returns a channel that has something to receive when a ReplicaSet is to have another number of pods.
+func (x *Headrooms) Scaled() <-chan struct{} { return x.c.replicasChanged.c() }
+
+// List returns all Headrooms that are not being deleted, by namespace and name.
+func (x *Headrooms) List() []headroom.Object {
+	var out []headroom.Object
+	for _, h := range x.c.headrooms.sorted() {
+		if h.DeletionTimestamp == nil {
+			out = append(out, x.t.Headroom(h))
+		}
+	}
+	return out
+}
+
+// Headroom translates a Headroom. What can't be read is among its Problems.
+func (t *Translator) Headroom(h *dovetailv1alpha1.Headroom) headroom.Object {
+	out := headroom.Object{Spec: headroom.Spec{
+		Namespace: h.Namespace, Name: h.Name, UID: string(h.UID), Generation: h.Generation, Created: h.CreationTimestamp.Time,
+		Mode: headroom.Mode(cmp.Or(h.Spec.Mode, dovetailv1alpha1.HeadroomRecommend)), Template: h.Spec.Target.PodTemplateRef != nil,
+		Learned: headroom.Learned{Disabled: h.Spec.Learned.Disabled, WaitingCost: orNone(h.Spec.Learned.WaitingCost), IdleCost: orNone(h.Spec.Learned.IdleCost)},
+		Limits:  headroom.Limits{Replicas: int(orNone(h.Spec.Limits.Replicas)), MicroPerHour: -1},
+	}}
+	for i := range h.Spec.Calendar {
+		w := &h.Spec.Calendar[i]
+		out.Calendar = append(out.Calendar, headroom.WindowSpec{
+			Name: w.Name, Schedule: w.Schedule, TimeZone: w.TimeZone, Duration: w.Duration.Duration,
+			Replicas: int(orNone(w.Replicas)), Percent: int(orNone(w.Percent)), AsLastTime: w.AsLastTime,
+		})
+	}
+	amounts := t.resources(h.Spec.Limits.Resources, 0)
+	for _, name := range sortedNames(h.Spec.Limits.Resources) {
+		dim := t.Table.Dim(string(name))
+		out.Limits.Resources = append(out.Limits.Resources, headroom.Limit{Name: string(name), Dim: dim, Most: amounts.At(dim)})
+	}
+	if text := h.Spec.Limits.DollarsPerHour; text != "" {
+		usd, err := strconv.ParseFloat(text, 64)
+		if err != nil || usd < 0 || usd > 1e9 {
+			out.Problems = append(out.Problems, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.limits.dollarsPerHour", Value: strconv.Quote(text),
+				Why: "it is no number of dollars", Remedy: `Give one such as "12.50"`})
+		} else {
+			out.Limits.MicroPerHour = int64(math.Round(usd * 1e6))
+		}
+	}
+	out.Kept = keptMemory(h)
+	return out
+}
+
+// orNone returns a number, and -1 for none.
+func orNone[T int32 | int64](n *T) int64 {
+	if n == nil {
+		return -1
+	}
+	return int64(*n)
+}
+
+// buffersPath is where the CapacityBuffers of a namespace are.
+func buffersPath(namespace string) string {
+	return "/apis/" + bufferv1beta1.GroupVersion.String() + "/namespaces/" + namespace + "/capacitybuffers"
+}
+
+// WriteBuffers has exactly those CapacityBuffers for a Headroom that hold the room of holds: none for a workload of which
+// nothing is held. Done twice it is done once: names follow from the Headroom and the workload.
+func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []headroom.Hold) error {
+	raw, err := x.c.dovetail.Get().AbsPath(buffersPath(s.Namespace)).Param("labelSelector", dovetailv1alpha1.LabelHeadroom+"="+headroomLabel(s.Name)).Do(ctx).Raw()
+	if isNotFound(err) {
+		return fmt.Errorf("hold room for headroom %s: API server %s does not serve capacitybuffers.%s: install the CustomResourceDefinitions of charts/dovetail/crds",
+			s.Key(), x.c.Address, bufferv1beta1.GroupVersion)
+	}
+	var have bufferv1beta1.CapacityBufferList
+	if err == nil {
+		err = json.Unmarshal(raw, &have)
+	}
+	if err != nil {
+		return fmt.Errorf("list capacitybuffers of headroom %s: %w", s.Key(), err)
+	}
+	wanted := map[string]headroom.Hold{}
+	for _, d := range holds {
+		if d.Held > 0 {
+			wanted[bufferName(s.Name, d.Workload)] = d
+		}
+	}
+	for i := range have.Items {
+		b := &have.Items[i]
+		if !ownedBy(b, s.UID) || b.DeletionTimestamp != nil {
+			continue
+		}
+		d, ok := wanted[b.Name]
+		if ok {
+			if b.Spec.Replicas != nil && int(*b.Spec.Replicas) == d.Held {
+				delete(wanted, b.Name)
+			}
+			continue
+		}
+		err := x.c.dovetail.Delete().AbsPath(buffersPath(s.Namespace), b.Name).Body(deleteOptions(string(b.UID), nil)).Do(ctx).Error()
+		if err != nil && !isNotFound(err) {
+			return fmt.Errorf("delete capacitybuffer %s/%s of headroom %s: %w", s.Namespace, b.Name, s.Key(), err)
+		}
+	}
+	for _, d := range holds { // in their order
+		name := bufferName(s.Name, d.Workload)
+		if _, ok := wanted[name]; !ok {
+			continue
+		}
+		body, err := json.Marshal(x.buffer(s, d))
+		if err != nil {
+			return fmt.Errorf("write capacitybuffer %s/%s: %w", s.Namespace, name, err)
+		}
+		err = x.c.dovetail.Patch(types.ApplyYAMLPatchType).AbsPath(buffersPath(s.Namespace), name).Param("fieldManager", "dovetail-headroom").
+			Param("force", "true").Body(body).Do(ctx).Error()
+		if err != nil {
+			return fmt.Errorf("write capacitybuffer %s/%s of headroom %s: %w", s.Namespace, name, s.Key(), err)
+		}
+	}
+	return nil
+}
+
+// buffer is the CapacityBuffer that holds the room of d, as server-side apply takes it.
+func (x *Headrooms) buffer(s *headroom.Spec, d headroom.Hold) map[string]any {
+	spec := map[string]any{"provisioningStrategy": bufferv1beta1.StrategyActiveCapacity, "replicas": d.Held}
+	if s.Template {
+		spec["podTemplateRef"] = map[string]any{"name": d.Workload.Name}
+	} else {
+		spec["scalableRef"] = map[string]any{"apiGroup": d.Workload.Group, "kind": d.Workload.Kind, "name": d.Workload.Name}
+	}
+	return map[string]any{
+		"apiVersion": bufferv1beta1.GroupVersion.String(), "kind": "CapacityBuffer",
+		"metadata": map[string]any{
+			"name": bufferName(s.Name, d.Workload), "namespace": s.Namespace, "labels": map[string]any{dovetailv1alpha1.LabelHeadroom: headroomLabel(s.Name)},
+			"ownerReferences": []any{map[string]any{
+				"apiVersion": dovetailv1alpha1.GroupVersion.String(), "kind": dovetailv1alpha1.KindHeadroom, "name": s.Name, "uid": s.UID, "controller": true,
+			}},
+		},
+		"spec": spec,
+	}
+}
+
+// bufferName is the name of the CapacityBuffer that a Headroom has for a workload.
+func bufferName(owner string, w headroom.WorkloadName) string {
+	sum := sha256.Sum256([]byte(owner + "\x00" + w.Group + "\x00" + w.Kind + "\x00" + w.Name))
+	name := strings.ToLower(owner + "-" + w.Name)
+	return strings.TrimRight(name[:min(len(name), 200)], "-.") + "-" + hex.EncodeToString(sum[:4])
+}
+
+// headroomLabel is a Headroom's name as a label can have it. Longer names share one; their buffers are told apart by their
+// owner.
+func headroomLabel(name string) string { return strings.TrimRight(name[:min(len(name), 63)], "-.") }
+
+func ownedBy(b *bufferv1beta1.CapacityBuffer, uid string) bool {
+	return slices.ContainsFunc(b.OwnerReferences, func(o metav1.OwnerReference) bool { return string(o.UID) == uid })
+}
