@@ -58,7 +58,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return exit{2, fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
-	root.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), machinesCommand(), manifestsCommand(), planCommand(), releaseCommand(), shadowCommand(), takeoverCommand(), topCommand(), whyCommand(), versionCommand())
+	root.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), machinesCommand(), manifestsCommand(), planCommand(), releaseCommand(), shadowCommand(), takeoverCommand(), topCommand(), whyCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.DisableSuggestions = true // cobra's have several lines; unknownVerb has its own
 	root.SetHelpCommand(&cobra.Command{

@@ -39,7 +39,7 @@ const liveLimit = time.Minute
 
 type planFlags struct {
 	files                               []string
-	live, compare                       bool
+	live, compare, headroom             bool
 	kubeconfig, catalog, output, maxGap string
 	scheduler                           string
 	work                                int64
@@ -77,6 +77,7 @@ func planCommand() *cobra.Command {
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "file, directory or - to read; may be repeated")
 	g.BoolVar(&f.live, "live", false, "read the cluster of the kubeconfig; it is only read")
 	g.BoolVar(&f.compare, "compare", false, "compare the nodes that are there with a repacked cluster, in dollars a month")
+	g.BoolVar(&f.headroom, "headroom", false, "say what the calendars of Headrooms would cost in the next 24 hours (docs/HEADROOM.md)")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig for --live; empty: $KUBECONFIG, else ~/.kube/config, else in-cluster")
 	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, in the form of the built-in EC2 catalogue or of Karpenter's KWOK instance types; empty: "+catalog.BuiltinName)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
@@ -166,6 +167,10 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	shown.at("taking in %d objects", m.Len())
 	m.Feed(s)
 	offer(s, types, f.live)
+	if f.headroom {
+		shown.at("pricing headroom")
+		return planHeadroom(c, f, pol, m, s, cat.Name)
+	}
 
 	start := time.Now()
 	snap := s.Snapshot(start)

@@ -38,9 +38,9 @@ func serveWhy(ctl *controller.Controller, w http.ResponseWriter, r *http.Request
 func whyCommand() *cobra.Command {
 	server, output := "", ""
 	c := &cobra.Command{
-		Use:   "why pod/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME",
+		Use:   "why pod/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME | headroom/[NAMESPACE/]NAME",
 		Short: "say why an object is as it is, what was decided about it, and what would change that",
-		Long: "Asks a running controller: why a pod has no machine, why a node stays, what a NodePool may do. It says what was decided,\n" +
+		Long: "Asks a running controller: why a pod has no machine, why a node stays, what a NodePool may do, what a Headroom holds. It says what was decided,\n" +
 			"what is in the way now, what the alternatives would cost, and the changes after which it would go the other way.\n" +
 			"Of an object that is gone it says what was decided about it, as far back as the controller remembers (--ledger-size).\n\n" +
 			"The controller answers on its metrics port (--server). In a cluster it is forwarded, as below; of a sandbox\n" +
@@ -49,7 +49,7 @@ func whyCommand() *cobra.Command {
 		Example: "  kubectl -n dovetail-system port-forward deploy/dovetail 8080 &\n  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit{2, fmt.Errorf("why takes one object, has %d: pod/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME; see 'dovetail why --help'", len(args))}
+				return exit{2, fmt.Errorf("why takes one object, has %d: pod/NAME, node/NAME, nodeclaim/NAME, nodepool/NAME or headroom/NAME; see 'dovetail why --help'", len(args))}
 			}
 			return nil
 		},
@@ -81,7 +81,7 @@ func whyCommand() *cobra.Command {
 func subjectOf(arg string) (string, error) {
 	kind, name, ok := strings.Cut(arg, "/")
 	if !ok || name == "" {
-		return "", fmt.Errorf("object %q: use pod/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME", arg)
+		return "", fmt.Errorf("object %q: use pod/NAME, node/NAME, nodeclaim/NAME, nodepool/NAME or headroom/NAME", arg)
 	}
 	switch kind {
 	case "pod", "pods", "po":
@@ -95,8 +95,13 @@ func subjectOf(arg string) (string, error) {
 		return "nodeclaim/" + name, nil
 	case "nodepool", "nodepools":
 		return "nodepool/" + name, nil
+	case "headroom", "headrooms", "hr":
+		if !strings.Contains(name, "/") {
+			name = "default/" + name
+		}
+		return "headroom/" + name, nil
 	}
-	return "", fmt.Errorf("object %q: kind %q is not one of pod, node, nodeclaim, nodepool", arg, kind)
+	return "", fmt.Errorf("object %q: kind %q is not one of pod, node, nodeclaim, nodepool, headroom", arg, kind)
 }
 
 func askWhy(ctx context.Context, server, subject string) (*report.Why, error) {

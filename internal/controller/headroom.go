@@ -74,7 +74,7 @@ func NewHeadroomKeeper(c *Controller, store HeadroomStore, loadZone func(string)
 
 const (
 	// headroomPause is the least time between two looks: a burst of changes is one.
-	headroomPause = 200 * time.Millisecond
+	headroomPause = 50 * time.Millisecond
 	// headroomRetry is how soon a Headroom is looked at again after a call has failed.
 	headroomRetry = 5 * time.Second
 )

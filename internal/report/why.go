@@ -65,7 +65,7 @@ func WhyText(w io.Writer, a *Why) error {
 	switch {
 	case a.Gone:
 		fmt.Fprintf(&b, "\nIt no longer exists. What was decided about it follows.\n")
-	case len(a.Findings) == 0:
+	case len(a.Findings) == 0 && !strings.HasPrefix(a.Subject, "headroom/"):
 		fmt.Fprintf(&b, "\nNothing blocks it.\n")
 	}
 	if len(a.Alternatives) > 0 {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/report"
+)
+
+func headroomCommand() *cobra.Command {
+	kubeconfig, namespace, output := "", "", ""
+	c := &cobra.Command{
+		Use:   "headroom",
+		Short: "show what is held ahead of demand, what comes next, and what it spared and cost",
+		Long: "Reads the Headrooms of a cluster and prints what their status says: for how many pods room is held now and what that costs,\n" +
+			"the window that opens next, and of the last week spikes met and missed, pod-minutes of waiting spared, pod-minutes that room\n" +
+			"stood idle, and dollars. In mode Recommend it is what would have been: nothing is bought.\n\n" +
+			"'dovetail why headroom/NAMESPACE/NAME' says more of one, 'dovetail plan --headroom' what the next day would cost.\n\n" +
+			"Exit status: 0 done, 1 the cluster does not answer or has no Headrooms installed, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Example: "  dovetail headroom\n  dovetail headroom --namespace shop -o json",
+		Args:    noArgs,
+		RunE: prompt(func(c *cobra.Command, _ []string, shown *progress) error {
+			if err := checkOutput(output, "text"); err != nil {
+				return err
+			}
+			shown.at("reading headrooms")
+			list, err := readHeadrooms(c.Context(), kubeconfig, namespace)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return report.HeadroomJSON(c.OutOrStdout(), list)
+			}
+			return report.HeadroomsText(c.OutOrStdout(), list, time.Now())
+		}),
+	}
+	g := c.Flags()
+	g.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig; empty: $KUBECONFIG, else ~/.kube/config, else in-cluster")
+	g.StringVarP(&namespace, "namespace", "n", "", "only this namespace; empty: all")
+	g.StringVarP(&output, "output", "o", "text", "text or json")
+	return c
+}
+
+// readHeadrooms reads the Headrooms of a namespace, or of all.
+func readHeadrooms(ctx context.Context, kubeconfig, namespace string) ([]report.Headroom, error) {
+	client, err := kube.Connect(ctx, userKubeconfig(kubeconfig), 0, 0, "dovetail-headroom/"+version())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not answered within %s", client.Address, liveLimit))
+	defer cancel()
+	list, err := kube.ListHeadrooms(ctx, client, namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := []report.Headroom{}
+	for i := range list {
+		out = append(out, headroomRow(&list[i]))
+	}
+	return out, nil
+}
+
+// headroomRow hands a Headroom over to report.
+func headroomRow(h *dovetailv1alpha1.Headroom) report.Headroom {
+	s := &h.Status
+	out := report.Headroom{
+		Namespace: h.Namespace, Name: h.Name, Mode: string(h.Spec.Mode), Target: targetText(&h.Spec.Target), Held: int(s.Held), DollarsPerHour: s.HeldDollarsPerHour,
+		LastWeek: report.HeadroomWeek{
+			Hits: int(s.LastWeek.Hits), Misses: int(s.LastWeek.Misses), SparedPodMinutes: s.LastWeek.SparedPodMinutes,
+			WaitedPodMinutes: s.LastWeek.WaitedPodMinutes, IdlePodMinutes: s.LastWeek.IdlePodMinutes, Dollars: s.LastWeek.Dollars,
+		},
+	}
+	for _, c := range s.Conditions {
+		switch c.Type {
+		case dovetailv1alpha1.ConditionHeadroomReady:
+			out.Ready = string(c.Status)
+		case dovetailv1alpha1.ConditionWithinLimits:
+		default:
+			continue
+		}
+		if c.Status == metav1.ConditionFalse && out.Problem == "" {
+			out.Problem = c.Message
+		}
+	}
+	if n := s.NextWindow; n != nil {
+		out.Next = &report.HeadroomOpening{Window: n.Name, LaunchFrom: n.LaunchFrom.UTC(), Opens: n.Opens.UTC(), Closes: n.Closes.UTC()}
+	}
+	return out
+}
+
+// targetText names what a Headroom is for.
+func targetText(t *dovetailv1alpha1.HeadroomTarget) string {
+	switch {
+	case t.Workload != nil:
+		return strings.ToLower(t.Workload.Kind) + "/" + t.Workload.Name
+	case t.PodTemplateRef != nil:
+		return "podtemplate/" + t.PodTemplateRef.Name
+	case t.Selector != nil:
+		return metav1.FormatLabelSelector(t.Selector)
+	}
+	return "-"
+}
