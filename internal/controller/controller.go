@@ -55,6 +55,7 @@ type Cluster interface {
 	UpdatePool(context.Context, plan.UpdatePool) (uint64, error)
 	UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error)
 	UpdateNodeOverlay(context.Context, plan.UpdateNodeOverlay) (uint64, error)
+	UpdateBuffer(context.Context, plan.UpdateBuffer) (uint64, error)
 	// Claimed says whether an orphan that is about to be ended has a NodeClaim after all, as the API server knows it now.
 	Claimed(context.Context, plan.Terminate) (bool, error)
 	// Event tells the people who watch an object. kind is Pod, NodeClaim, Node, NodePool or EC2NodeClass; warn marks what needs attention.
@@ -329,6 +330,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	for _, a := range out.Actions {
 		c.beginAction(ctx, now, a)
 	}
+	c.writeBufferStatuses(ctx, now, out.Buffers)
 	if c.lookAgain {
 		c.lookAgain = false
 		sooner(now)

@@ -294,6 +294,13 @@ func (b *bench) UpdatePool(context.Context, plan.UpdatePool) (uint64, error) {
 	return 0, nil
 }
 
+// UpdateBuffer implements Cluster.
+func (b *bench) UpdateBuffer(_ context.Context, a plan.UpdateBuffer) (uint64, error) {
+	v := a.Conditions["Provisioning"]
+	b.note("buffer", a.Buffer+" "+v.Status+" "+v.Reason+": "+v.Message)
+	return 0, nil
+}
+
 // UpdateNodeOverlay implements Cluster.
 func (b *bench) UpdateNodeOverlay(_ context.Context, a plan.UpdateNodeOverlay) (uint64, error) {
 	v := a.Conditions["ValidationSucceeded"]

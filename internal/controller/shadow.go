@@ -180,6 +180,11 @@ func (readOnlyCluster) UpdatePool(context.Context, plan.UpdatePool) (uint64, err
 	return 0, errReadOnly
 }
 
+// UpdateBuffer implements Cluster.
+func (readOnlyCluster) UpdateBuffer(context.Context, plan.UpdateBuffer) (uint64, error) {
+	return 0, errReadOnly
+}
+
 // UpdateNodeOverlay implements Cluster.
 func (readOnlyCluster) UpdateNodeOverlay(context.Context, plan.UpdateNodeOverlay) (uint64, error) {
 	return 0, errReadOnly

@@ -140,7 +140,7 @@ type kind[T metav1.Object] struct {
 
 func (k kind[T]) get(ctx context.Context, name string) (T, error) {
 	x := k.fresh()
-	obj, err := k.client.Get().Resource(k.resource).Name(name).Do(ctx).Get()
+	obj, err := k.client.Get().NamespaceIfScoped(namespaceOf(name), namespaceOf(name) != "").Resource(k.resource).Name(nameOf(name)).Do(ctx).Get()
 	if err != nil {
 		return x, err
 	}
@@ -157,7 +157,7 @@ func (k kind[T]) patch(ctx context.Context, name string, how types.PatchType, bo
 	if err != nil {
 		return none, fmt.Errorf("write patch: %w", err)
 	}
-	obj, err := k.client.Patch(how).Resource(k.resource).Name(name).SubResource(subresource...).Body(data).Do(ctx).Get()
+	obj, err := k.client.Patch(how).NamespaceIfScoped(namespaceOf(name), namespaceOf(name) != "").Resource(k.resource).Name(nameOf(name)).SubResource(subresource...).Body(data).Do(ctx).Get()
 	if err != nil {
 		return none, err
 	}

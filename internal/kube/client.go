@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
@@ -52,6 +53,7 @@ var scheme = func() *runtime.Scheme {
 	utilruntime.Must(awsv1alpha1.AddToScheme(s))
 	utilruntime.Must(kwokv1alpha1.AddToScheme(s))
 	utilruntime.Must(awsv1.AddToScheme(s))
+	utilruntime.Must(bufferv1beta1.AddToScheme(s))
 	utilruntime.Must(dovetailv1alpha1.AddToScheme(s))
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	return s
@@ -77,7 +79,7 @@ type Client struct {
 	core, apps, policy, storage       rest.Interface
 	coordination                      rest.Interface
 	karpenter, provisioner, kwok, aws rest.Interface
-	dovetail, karpenterAlpha          rest.Interface
+	dovetail, karpenterAlpha, buffers rest.Interface
 	awsAlpha                          rest.Interface
 	nodes                             objects[*corev1.Node]
 	claims                            objects[*karpv1.NodeClaim]
@@ -89,6 +91,7 @@ type Client struct {
 	nodeTemplates                     objects[*awsv1alpha1.AWSNodeTemplate]
 	overlays                          objects[*karpv1alpha1.NodeOverlay]
 	headrooms                         objects[*dovetailv1alpha1.Headroom]
+	capacityBuffers                   objects[*bufferv1beta1.CapacityBuffer]
 	claimsOfPods                      objects[*corev1.PersistentVolumeClaim]
 	volumes                           objects[*corev1.PersistentVolume]
 	storageClasses                    objects[*storagev1.StorageClass]
@@ -166,6 +169,7 @@ func connect(ctx context.Context, config *rest.Config) (*Client, error) {
 		{karpv1alpha5.GroupVersion, false, &c.provisioner},
 		{kwokv1alpha1.GroupVersion, false, &c.kwok},
 		{awsv1.GroupVersion, false, &c.aws},
+		{bufferv1beta1.GroupVersion, false, &c.buffers},
 		{awsv1alpha1.GroupVersion, false, &c.awsAlpha},
 		{dovetailv1alpha1.GroupVersion, false, &c.dovetail},
 	} {

@@ -19,8 +19,14 @@ func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
 		return // what is read once is planned as it is
 	}
 	follow(ctx, w.c, wg, source{w.c.core, "resourcequotas", &corev1.ResourceQuota{}}, &sync.Mutex{},
-		func(k string, _ *corev1.ResourceQuota) { w.emit(func(s *state.State) { s.SetQuota(k) }) },
-		func(k string) { w.emit(func(s *state.State) { s.DeleteQuota(k) }) })
+		func(k string, q *corev1.ResourceQuota) {
+			w.emit(func(s *state.State) { s.SetQuota(k) })
+			w.buffers.setQuota(k, q)
+		},
+		func(k string) {
+			w.emit(func(s *state.State) { s.DeleteQuota(k) })
+			w.buffers.setQuota(k, nil)
+		})
 	if len(w.c.Scheduler) == 0 { // else followSelectors watches them, and tells
 		follow(ctx, w.c, wg, source{w.c.apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{}, w.setReplicas, w.dropReplicas)
 	}
@@ -39,6 +45,7 @@ func (w *watcher) setReplicas(k string, x *appsv1.ReplicaSet) {
 	}
 	w.emit(func(s *state.State) { s.SetReplicas(uid, want) })
 	w.c.replicasChanged.raise()
+	w.buffers.markDue(x.Namespace)
 }
 
 // dropReplicas tells that a ReplicaSet is gone.

@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
@@ -347,6 +348,10 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	if err != nil {
 		return nil, err
 	}
+	hasBuffers, err := c.serves(ctx, bufferv1beta1.GroupVersion, "capacitybuffers")
+	if err != nil {
+		return nil, err
+	}
 	classes, err := c.servedClasses(ctx)
 	if err != nil {
 		return nil, err
@@ -356,6 +361,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	t := &Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}
 	w := &watcher{c: c, t: t, emit: emit, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{},
 		spreadPods: map[string]*corev1.Pod{}, replicas: map[string]replicas{}}
+	w.buffers = newBufferWatch(w)
 	done := make(chan struct{})
 
 	// What a translation looks up comes first, so that no pod is translated twice at the start.
@@ -382,6 +388,11 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 		}
 		w.followRest(ctx, &rest, hasProvisioners, classes)
 		waitFor(ctx, &rest)
+		if hasBuffers { // after the quotas, which they stay within
+			var buffers sync.WaitGroup
+			w.buffers.follow(ctx, &buffers)
+			waitFor(ctx, &buffers)
+		}
 	}()
 	out := make(chan struct{})
 	go func() {
@@ -441,6 +452,8 @@ type watcher struct {
 	replicas   map[string]replicas            // by namespace/name of the ReplicaSet
 
 	nodeMu sync.Mutex
+
+	buffers *bufferWatch
 }
 
 func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisioners bool, classes []nodeClassKind) {
@@ -559,6 +572,7 @@ func (w *watcher) setDaemon(d *appsv1.DaemonSet) {
 }
 
 func (w *watcher) limitRangeChanged(namespace string) {
+	w.buffers.markDue(namespace)
 	w.daemonMu.Lock()
 	defer w.daemonMu.Unlock()
 	for _, d := range w.daemons {

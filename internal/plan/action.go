@@ -171,6 +171,22 @@ type UpdateNodeOverlay struct {
 	Why          Reason
 }
 
+// UpdateBuffer writes a CapacityBuffer's status. Conditions' Since is ignored: set when the status changes.
+type UpdateBuffer struct {
+	Namespace, Buffer, UID string
+	Conditions             map[string]model.Condition
+	Replicas               int // negative: there are none to tell
+	TemplateName           string
+	TemplateGeneration     int64
+	Why                    Reason
+}
+
+// Key implements Action.
+func (a UpdateBuffer) Key() string { return "buffer/" + a.UID }
+
+// Because implements Action.
+func (a UpdateBuffer) Because() Reason { return a.Why }
+
 // Key implements Action.
 func (a UpdateNodeOverlay) Key() string { return "overlay/" + a.UID }
 

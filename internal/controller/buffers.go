@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
+)
+
+// writeBufferStatuses has the status of CapacityBuffers written where it differs from what the API server has.
+func (c *Controller) writeBufferStatuses(ctx context.Context, now time.Time, states []decide.BufferState) {
+	for i := range states {
+		b := states[i].Buffer
+		a := plan.UpdateBuffer{Namespace: b.Namespace, Buffer: b.Name, UID: b.UID, Conditions: bufferConditions(&states[i]), Replicas: -1,
+			TemplateName: b.TemplateName, TemplateGeneration: b.TemplateGeneration, Why: plan.Reason{Code: plan.HeldForBuffer, Subject: "capacitybuffer/" + b.Key()}}
+		if b.Like != nil {
+			a.Replicas = b.Replicas
+		}
+		if bufferStatusDiffers(&b.Status, a) && !c.State.InFlight.HasAction(a.Key(), now) {
+			c.beginAction(ctx, now, a)
+		}
+	}
+}
+
+// bufferStatusDiffers says whether a status is another than an action would write.
+func bufferStatusDiffers(have *model.BufferStatus, a plan.UpdateBuffer) bool {
+	if have.Replicas != a.Replicas || have.TemplateName != a.TemplateName || have.TemplateGeneration != a.TemplateGeneration || have.Strategy == "" {
+		return true
+	}
+	for k, want := range a.Conditions {
+		if x := have.Conditions[k]; x.Status != want.Status || x.Reason != want.Reason || x.Message != want.Message {
+			return true
+		}
+	}
+	return false
+}
+
+// bufferConditions are what the status of a CapacityBuffer says.
+func bufferConditions(s *decide.BufferState) map[string]model.Condition {
+	b := s.Buffer
+	out := map[string]model.Condition{"ReadyForProvisioning": b.Ready, "Provisioning": provisioningCondition(s)}
+	if b.Limited.Status != "" {
+		out["LimitedByQuotas"] = b.Limited
+	} else if b.Status.Conditions["LimitedByQuotas"].Status == "True" {
+		out["LimitedByQuotas"] = model.Condition{Status: "False", Reason: "NoResourceQuotas", Message: "No ResourceQuota bounds the buffer."}
+	}
+	return out
+}
+
+// provisioningCondition says whether the capacity of a buffer is there.
+func provisioningCondition(s *decide.BufferState) model.Condition {
+	switch {
+	case s.Buffer.Like == nil:
+		return model.Condition{Status: "False", Reason: "NotReadyForProvisioning", Message: "The buffer is not ready for provisioning: see condition ReadyForProvisioning."}
+	case s.Buffer.Replicas == 0:
+		return model.Condition{Status: "False", Reason: "BufferEmpty", Message: "The buffer asks for capacity for no pod."}
+	case s.Shared != "":
+		return model.Condition{Status: "True", Reason: "FitsExistingCapacity", Message: "It shares the capacity of CapacityBuffer " + s.Shared + ", of the same group."}
+	case s.Ready == s.Buffer.Replicas:
+		return model.Condition{Status: "True", Reason: "FitsExistingCapacity", Message: fmt.Sprintf("Capacity is free for all %d pods.", s.Ready)}
+	}
+	parts := []string{fmt.Sprintf("Capacity is free for %d of %d pods", s.Ready, s.Buffer.Replicas)}
+	for _, x := range []struct {
+		pods int
+		text string
+	}{
+		{s.Coming, "%d fit nodes that are coming"}, {s.Sought, "capacity for %d is being sought"},
+		{s.Priced, "%d are left out, for which it would cost more than " + model.AnnotationMaxHour + " allows"},
+	} {
+		if x.pods > 0 {
+			parts = append(parts, fmt.Sprintf(x.text, x.pods))
+		}
+	}
+	message := strings.Join(parts, "; ") + "."
+	if s.None > 0 {
+		why := cmp.Or(report.Refusal(s.Why), "No NodePool can provide a node.")
+		message += fmt.Sprintf(" There is none for %d: %s", s.None, why)
+	}
+	return model.Condition{Status: "False", Reason: "RequiresNewCapacity", Message: message}
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	podresources "k8s.io/component-helpers/resource"
+
+	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Reasons of the conditions of a CapacityBuffer that say what was found of what it refers to.
+const (
+	bufferResolved            = "Resolved"
+	bufferPodTemplateNotFound = "PodTemplateNotFound"
+	bufferScalableRefNotFound = "ScalableRefNotFound"
+	bufferResolutionFailed    = "ResolutionFailed"
+	bufferQuotasAllocated     = "ResourceQuotasAllocated"
+	bufferWithinQuotas        = "WithinResourceQuotas"
+)
+
+// mostVirtual is how many pods capacity is held for by one buffer: more is a digit too many, or a limit far above all else.
+const mostVirtual = model.MostExpected
+
+// podShape is what pods of a CapacityBuffer look like, and how many of them its workload has.
+type podShape struct {
+	template     *corev1.PodTemplateSpec // nil: it is not known
+	templateName string                  // of the PodTemplate; empty: the template is a workload's
+	generation   int64                   // of the PodTemplate
+	replicas     int32                   // of the workload; 0 where there is none
+	reason, why  string                  // why the template is not known
+}
+
+// sizedBuffer is a CapacityBuffer as far as it is known without the buffers beside it.
+type sizedBuffer struct {
+	*model.Buffer
+	version  uint64
+	requests corev1.ResourceList // of one pod, pods included
+}
+
+// capacityBuffer translates a buffer whose pods look like this. Quotas are not applied yet.
+func (t *Translator) capacityBuffer(b *bufferv1beta1.CapacityBuffer, shape podShape) sizedBuffer {
+	m := &model.Buffer{
+		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.Time, MaxHourMicro: -1,
+		Group: b.Annotations[model.AnnotationShareGroup], Status: bufferStatus(b), TemplateName: shape.templateName, TemplateGeneration: shape.generation,
+	}
+	out := sizedBuffer{Buffer: m, version: version(b.ResourceVersion)}
+	refuse := func(reason, why string) sizedBuffer {
+		m.Ready = model.Condition{Status: "False", Reason: reason, Message: why}
+		return out
+	}
+	if s := b.Spec.ProvisioningStrategy; s != nil && *s != "" && *s != bufferv1beta1.StrategyActiveCapacity {
+		return refuse(bufferResolutionFailed, fmt.Sprintf("spec.provisioningStrategy %q is not supported; use %q", *s, bufferv1beta1.StrategyActiveCapacity))
+	}
+	if text, ok := b.Annotations[model.AnnotationMaxHour]; ok {
+		micro, ok := model.ParseDollars(text)
+		if !ok {
+			return refuse(bufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is no price; give a number of dollars from 0 to 1000000, such as \"0.50\"", model.AnnotationMaxHour, text))
+		}
+		m.MaxHourMicro = micro
+	}
+	if shape.template == nil {
+		return refuse(shape.reason, shape.why)
+	}
+	pod := t.virtualPod(b.Namespace, shape.template)
+	m.Like = &model.Pod{Namespace: b.Namespace, Class: t.class(pod, false), Created: m.Created, Expected: true, Buffer: m.Key()}
+	out.requests = podresources.PodRequests(pod, podresources.PodResourcesOptions{})
+	out.requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	m.Replicas = bufferReplicas(&b.Spec, shape.replicas, out.requests)
+	m.Ready = model.Condition{Status: "True", Reason: bufferResolved, Message: fmt.Sprintf("Capacity is wanted for %d pods.", m.Replicas)}
+	if m.Replicas > mostVirtual {
+		m.Ready.Message = fmt.Sprintf("Capacity is wanted for %d pods; it is held for %d, the most of one buffer.", m.Replicas, mostVirtual)
+		m.Replicas = mostVirtual
+	}
+	return out
+}
+
+// virtualPod is a pod of a template as it would be made, without what ties it to one node or to volumes, and of the lowest priority.
+func (t *Translator) virtualPod(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
+	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
+	pod.Namespace, pod.Labels = namespace, template.Labels
+	lowest := int32(model.VirtualPriority)
+	s := &pod.Spec
+	s.Priority, s.PriorityClassName, s.NodeName, s.SchedulingGates = &lowest, "", "", nil
+	s.Volumes = slices.DeleteFunc(s.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
+	t.applyDefaults(pod)
+	return pod
+}
+
+// bufferReplicas is for how many pods a buffer wants capacity, before quotas: what replicas or percentage say, whichever is more, as far
+// as all of them stay within limits; with limits alone as many as these hold.
+func bufferReplicas(s *bufferv1beta1.CapacityBufferSpec, workload int32, requests corev1.ResourceList) int {
+	want, said := int64(0), false
+	if s.Replicas != nil {
+		want, said = int64(*s.Replicas), true
+	}
+	if s.Percentage != nil && s.ScalableRef != nil {
+		want, said = max(want, (int64(workload)*int64(*s.Percentage)+99)/100), true
+	}
+	if fit, bounded := podsWithin(s.Limits, requests); bounded && (!said || fit < want) {
+		want = fit
+	}
+	return int(min(want, math.MaxInt32))
+}
+
+// podsWithin is how many pods with these requests amounts hold; bounded is false where the pods ask for nothing that is among them.
+func podsWithin(amounts, requests corev1.ResourceList) (pods int64, bounded bool) {
+	pods = math.MaxInt64
+	for name, amount := range amounts {
+		if r, ok := requests[name]; ok && r.Sign() > 0 {
+			pods, bounded = min(pods, max(0, quotient(amount, r))), true
+		}
+	}
+	return pods, bounded
+}
+
+// quotient is how often r goes into amount; both as milli-units where that keeps them exact.
+func quotient(amount, r resource.Quantity) int64 {
+	if amount.Cmp(*resource.NewQuantity(math.MaxInt64/1000, resource.DecimalSI)) < 0 {
+		return amount.MilliValue() / r.MilliValue()
+	}
+	return amount.Value() / max(1, r.Value())
+}
+
+// bufferStatus is the status that the API server has.
+func bufferStatus(b *bufferv1beta1.CapacityBuffer) model.BufferStatus {
+	out := model.BufferStatus{Replicas: -1, Conditions: conditions(b.Status.Conditions)}
+	if r := b.Status.PodTemplateRef; r != nil {
+		out.TemplateName = r.Name
+	}
+	if g := b.Status.PodTemplateGeneration; g != nil {
+		out.TemplateGeneration = *g
+	}
+	if n := b.Status.Replicas; n != nil {
+		out.Replicas = int(*n)
+	}
+	if s := b.Status.ProvisioningStrategy; s != nil {
+		out.Strategy = *s
+	}
+	return out
+}
+
+// applyQuotas lowers the replicas of a namespace's buffers to what its ResourceQuotas leave, the oldest buffer first: pods that the quota
+// would refuse need no capacity. Quotas with scopes are left out, for what they select is known of real pods alone.
+func applyQuotas(buffers []sizedBuffer, quotas []*corev1.ResourceQuota) {
+	quotas = slices.DeleteFunc(slices.Clone(quotas), func(q *corev1.ResourceQuota) bool { return len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil })
+	if len(quotas) == 0 {
+		return
+	}
+	slices.SortFunc(buffers, func(a, b sizedBuffer) int {
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
+	})
+	left := make([]corev1.ResourceList, len(quotas))
+	for i, q := range quotas {
+		left[i] = corev1.ResourceList{}
+		for name, hard := range q.Spec.Hard {
+			amount := hard.DeepCopy()
+			amount.Sub(q.Status.Used[name])
+			left[i][quotaResource(name)] = smaller(left[i], quotaResource(name), amount)
+		}
+	}
+	for _, b := range buffers {
+		if b.Like == nil {
+			continue
+		}
+		want, by := b.Replicas, ""
+		for i, q := range quotas {
+			if fit, bounded := podsWithin(left[i], b.requests); bounded && fit < int64(b.Replicas) {
+				b.Replicas, by = int(fit), q.Name
+			}
+		}
+		for i := range left {
+			for name, amount := range left[i] {
+				r := b.requests[name]
+				r.Mul(int64(b.Replicas))
+				amount.Sub(r)
+				left[i][name] = amount
+			}
+		}
+		b.Limited = model.Condition{Status: "False", Reason: bufferWithinQuotas, Message: "The namespace's ResourceQuotas leave enough for all pods of the buffer."}
+		if by != "" {
+			b.Limited = model.Condition{Status: "True", Reason: bufferQuotasAllocated,
+				Message: fmt.Sprintf("ResourceQuota %s leaves room for %d of %d pods; raise it, or ask for fewer.", by, b.Replicas, want)}
+		}
+	}
+}
+
+// smaller returns the smaller of an amount and what a list has of a resource.
+func smaller(list corev1.ResourceList, name corev1.ResourceName, amount resource.Quantity) resource.Quantity {
+	if have, ok := list[name]; ok && have.Cmp(amount) < 0 {
+		return have
+	}
+	return amount
+}
+
+// quotaResource is the resource of pods that an entry of a ResourceQuota bounds.
+func quotaResource(name corev1.ResourceName) corev1.ResourceName {
+	switch name {
+	case "count/pods":
+		return corev1.ResourcePods
+	}
+	return corev1.ResourceName(strings.TrimPrefix(string(name), "requests."))
+}
