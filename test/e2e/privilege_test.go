@@ -163,6 +163,24 @@ func (e *env) ownObjects(raw func(method, path, body string) error) {
 			e.t.Errorf("it may %s, or the policy does not say why not: %v", x.what, err)
 		}
 	}
+	buffers := "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/" + e.name + "/capacitybuffers"
+	buffer := func(name, meta string) string {
+		return `{"apiVersion":"autoscaling.x-k8s.io/v1beta1","kind":"CapacityBuffer","metadata":{"name":"` + name + `"` + meta + `},"spec":{"podTemplateRef":{"name":"p"},"replicas":1}}`
+	}
+	headroom := `,"ownerReferences":[{"apiVersion":"dovetail.sh/v1alpha1","kind":"Headroom","name":"h","uid":"1-2-3","controller":true}]`
+	e.must(e.s.Create(e.ctx, buffers, buffer("theirs", "")))
+	for _, x := range []struct{ what, method, path, body string }{
+		{"delete a CapacityBuffer", "DELETE", buffers + "/theirs", ""},
+		{"create a CapacityBuffer that is nobody's", "POST", buffers, buffer("ours", "")},
+		{"change a CapacityBuffer's replicas", "PATCH", buffers + "/theirs", `{"spec":{"replicas":2}}`},
+	} {
+		if err := raw(x.method, x.path, x.body); err == nil || !strings.Contains(err.Error(), policy) {
+			e.t.Errorf("it may %s, or the policy does not say why not: %v", x.what, err)
+		}
+	}
+	e.must(raw("POST", buffers, buffer("ours", headroom)))
+	e.must(raw("PATCH", buffers+"/ours", `{"spec":{"replicas":2}}`))
+	e.must(raw("DELETE", buffers+"/ours", ""))
 	// What it has to do it may.
 	e.must(raw("PATCH", pools+"/"+theirs, `{"metadata":{"annotations":{"karpenter.sh/nodepool-hash":"1","karpenter.sh/nodepool-hash-version":"v3"}}}`))
 	e.must(raw("POST", classes, class(`"name":"`+ours+`",`+discovered)))
