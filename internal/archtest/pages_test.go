@@ -128,3 +128,42 @@ func TestPagesPointAtWhatExists(t *testing.T) {
 		t.Errorf("only %d links and tests were checked", checked)
 	}
 }
+
+// Each row of docs/COMPATIBILITY.md that says served names a test that shows it, itself or in its notes: a function, or a file of text
+// cases. That the functions exist is TestPagesPointAtWhatExists' to see.
+func TestServedRowsNameTests(t *testing.T) {
+	page := pages(t)[filepath.Join(root, "docs", "COMPATIBILITY.md")]
+	notes := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^\[\^(\w+)\]: (.*)$`).FindAllStringSubmatch(page, -1) {
+		notes[m[1]] = m[2]
+	}
+	cell, note := regexp.MustCompile(`(?:[^|\\]|\\.)*\|`), regexp.MustCompile(`\[\^(\w+)\]`)
+	served, function := regexp.MustCompile(`\bserved\b`), regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+	anchor := regexp.MustCompile(`\(#[^)]*\)`) // of a link within the page
+	cases := regexp.MustCompile(`\w[\w/]*/testdata/[\w./-]+`)
+	checked := 0
+	for line := range strings.Lines(page) {
+		row, ok := strings.CutPrefix(strings.TrimSpace(line), "|")
+		cells := cell.FindAllString(row, -1)
+		if !ok || len(cells) < 2 || !served.MatchString(anchor.ReplaceAllString(cells[1], "")) {
+			continue
+		}
+		checked++
+		text := row
+		for _, m := range note.FindAllStringSubmatch(row, -1) {
+			text += " " + notes[m[1]]
+		}
+		files := cases.FindAllString(text, -1)
+		for _, file := range files {
+			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+				t.Errorf("docs/COMPATIBILITY.md names the text cases %s, which are not there\n%s", file, line)
+			}
+		}
+		if len(files) == 0 && !function.MatchString(text) {
+			t.Errorf("docs/COMPATIBILITY.md says served, and which test shows it is missing from the row and its notes:\n%s", line)
+		}
+	}
+	if checked < 200 {
+		t.Errorf("only %d rows that say served: the test looks in the wrong place", checked)
+	}
+}

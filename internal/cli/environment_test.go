@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -142,5 +143,21 @@ func TestInlineSchedulerConfig(t *testing.T) {
 		if _, err := schedulerConfig(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want it to name %s", text, err, want)
 		}
+	}
+}
+
+// A process keeps to nine tenths of its container's memory, unless GOMEMLIMIT says otherwise.
+func TestLimitMemory(t *testing.T) {
+	was := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(was)
+	limitMemory(func(name string) string {
+		return map[string]string{"MEMORY_LIMIT": "1000000000", "GOMEMLIMIT": "1GiB"}[name]
+	})
+	if n := debug.SetMemoryLimit(-1); n != was {
+		t.Errorf("the limit is %d with GOMEMLIMIT set, was %d", n, was)
+	}
+	limitMemory(func(name string) string { return map[string]string{"MEMORY_LIMIT": "10000000000"}[name] })
+	if n := debug.SetMemoryLimit(-1); n != 9_000_000_000 {
+		t.Errorf("the limit is %d, want nine tenths of 10000000000", n)
 	}
 }

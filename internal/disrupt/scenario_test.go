@@ -28,6 +28,7 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	     (offered to every pool, in zone a unless said; gone: not to be had on demand)
 //	only KEY=A,B,…                           what every pool requires
 //	off                                      no replacement can be reserved
+//	no-spot-to-spot                          the feature gate SpotToSpotConsolidation is off
 //	tolerate                                 kube-scheduler places the successors of evicted pods
 //	set KNOB=DURATION                        horizon, start or boot of the policy
 //	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [uninitialized] [nominated] [going] [keep=AT] [grace] [taint=KEY] [capacity=TYPE]
@@ -178,6 +179,8 @@ func (x *scenario) runLine(f []string) {
 		x.scaleUps = append(x.scaleUps, r)
 	case "off":
 		x.unreservable, x.unbound = true, true
+	case "no-spot-to-spot":
+		x.pol.NoSpotToSpot = true
 	case "tolerate":
 		x.unbound = true
 	case "only":

@@ -342,6 +342,10 @@ func TestDrift(t *testing.T) {
 	const head = `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],`
 	drift("nothing has changed", "", class(""), claim)
 	drift("user data", "NodeClassDrift", changed(head+discovery+`,"userData":"#!/bin/sh"}`), claim)
+	placed := *claim
+	placed.Labels = maps.Clone(claim.Labels)
+	placed.Labels[awsv1.LabelPlacementGroupID] = "pg-1"
+	drift("it is in a placement group that its class has not", "PlacementGroupDrift", class(""), &placed)
 	migrated := *claim
 	migrated.Annotations = model.Labels{awsv1.AnnotationEC2NodeClassHash: "1", awsv1.AnnotationEC2NodeClassHashVersion: "v5"}
 	drift("another's hash", "", class(""), &migrated)
