@@ -105,9 +105,9 @@ house: ## per folder, how long its files, types and functions are, and what of i
 	@go run ./test/house $(ARGS) $(if $(DIR),-dir $(DIR),cmd internal sandbox)
 
 .PHONY: bench-headroom
-bench-headroom: ## two months of a web log replayed (half an hour), and drawn series: how much pods wait and how much is idle, ours beside standing buffers
-	go run ./test/headroom
-	go run ./test/headroom -drawn
+bench-headroom: ## two months of a web log replayed (half an hour), and drawn series: how much pods wait and how much is idle, ours beside standing buffers; ARGS="-trace counts.csv.gz -step 1m -target 200" replays yours, ARGS=-json prints JSON, ARGS=-plain takes seconds
+	go run ./test/headroom $(ARGS)
+	go run ./test/headroom -drawn $(filter -json,$(ARGS))
 
 # ARGS are flags of test/upstream, such as ARGS="-focus Basic"; ARGS=-h lists them.
 UPSTREAM = go -C test/upstream build -o ../../bin/upstream . && bin/upstream

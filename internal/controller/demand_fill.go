@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -76,11 +77,12 @@ func (d *DemandHistory) fill(ctx context.Context) {
 }
 
 // lacking returns the workloads that the past was not asked for and whose history lacks a day of the last four weeks, or
-// more, by name.
-func (d *DemandHistory) lacking(now time.Time) (out []model.Workload) {
+// more: those that want the most replicas first, then by name.
+func (d *DemandHistory) lacking(now time.Time) []model.Workload {
 	if !d.sampled.Load() {
 		return nil
 	}
+	wants := map[model.Workload]int{}
 	for i := range d.shards {
 		s := &d.shards[i]
 		if d.store != nil && !s.read.Load() { // what is stored may be all that is needed
@@ -89,14 +91,15 @@ func (d *DemandHistory) lacking(now time.Time) (out []model.Workload) {
 		s.mu.RLock()
 		for w, h := range s.of.All() {
 			if !s.asked[w] && forecast.QuartersKept-h.KnownQuarters(minuteOf(now)) >= missingLeast {
-				out = append(out, w)
+				_, wants[w], _ = h.Last()
 			}
 		}
 		maps.DeleteFunc(s.asked, func(w model.Workload, _ bool) bool { return s.of.Get(w) == nil })
 		s.mu.RUnlock()
 	}
-	slices.SortFunc(out, model.Workload.Compare)
-	return out
+	return slices.SortedFunc(maps.Keys(wants), func(a, b model.Workload) int {
+		return cmp.Or(cmp.Compare(wants[b], wants[a]), a.Compare(b))
+	})
 }
 
 // fillOne asks for four weeks of a workload's demand until a minute, in portions, and has them taken over where that is

@@ -6,6 +6,7 @@ package forecast
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"math"
 	"runtime"
@@ -14,6 +15,8 @@ import (
 	"unsafe"
 
 	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // drawDemand draws minutes of demand, -1 where there is no observation: stretches of a level, of noise, of a spike at a
@@ -326,7 +329,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkFiveThousand forecasts for 5,000 workloads with four weeks of history each, and says what they take in memory.
+// BenchmarkFiveThousand has 5,000 workloads with four weeks of history each: what they take in memory, all their forecasts,
+// and a minute of their demand.
 func BenchmarkFiveThousand(b *testing.B) {
 	h := New()
 	for i := range 28 * day {
@@ -336,17 +340,33 @@ func BenchmarkFiveThousand(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	all := make([]*History, 5000)
-	for i := range all {
-		all[i], _ = Decode(text)
+	all, replicas := NewHistories(5000), map[model.Workload]int{}
+	for i := range 5000 {
+		w := model.Workload{Namespace: "n", Kind: "Deployment", Name: fmt.Sprint("workload-", i)}
+		one, err := Decode(text)
+		if err != nil || !all.Set(w, one) {
+			b.Fatal(err)
+		}
+		replicas[w] = 50 + i%20
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	for b.Loop() {
-		for _, h := range all {
-			h.Forecast(h.now, 3, 0.98)
+	b.Run("forecasts", func(b *testing.B) {
+		for b.Loop() {
+			for _, h := range all.All() {
+				h.Forecast(h.now, 3, 0.98)
+			}
 		}
-	}
-	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
-	b.ReportMetric(float64(len(text)), "bytes-encoded")
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
+		b.ReportMetric(float64(len(text)), "bytes-encoded")
+	})
+	b.Run("minute", func(b *testing.B) {
+		minute := h.now
+		for b.Loop() {
+			minute++
+			if o, err := all.Observe(minute, replicas); err != nil || len(o.Dropped) > 0 || o.Refused > 0 {
+				b.Fatal(o, err)
+			}
+		}
+	})
 }

@@ -16,7 +16,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
+	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -300,26 +303,51 @@ func printTrace(o options, results []Result) {
 	w.Flush()
 }
 
+// printDrawn prints, for each kind of series, the worst of all seeds: the least waiting gone, the most idling, the most
+// idling beyond the standing buffer of the same waiting, and the longest memory of what happened once.
 func printDrawn(o options, results []Drawn) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "series\tseed\tboot\twaiting of nothing ‰\t")
+	fmt.Fprintf(w, "worst of %d seeds\tboot\t", o.seeds)
 	for _, p := range o.prices {
 		fmt.Fprintf(w, "1:%d gone %%\tidle %%\tover standing\t", p)
 	}
 	fmt.Fprintln(w, "remembered days\t")
-	for _, d := range results {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t", d.Series, d.Seed, d.BootMinutes, d.Nothing.Waiting)
-		for i, p := range d.Forecast {
-			over := "-"
-			if x := d.Excess[i].IdlePoints; x != nil {
-				over = fmt.Sprintf("%+.1f", *x)
-			}
-			fmt.Fprintf(w, "%.1f\t%.1f\t%s\t", d.Excess[i].Gone, p.Idle, over)
+	done := map[string]bool{}
+	for _, first := range results {
+		key := fmt.Sprintf("%s\t%d", first.Series, first.BootMinutes)
+		if done[key] {
+			continue
 		}
-		if d.Remembered != nil {
-			fmt.Fprintf(w, "%d", *d.Remembered)
+		done[key] = true
+		fmt.Fprintf(w, "%s\t", key)
+		alike := slices.DeleteFunc(slices.Clone(results), func(d Drawn) bool { return d.Series != first.Series || d.BootMinutes != first.BootMinutes })
+		for i := range o.prices {
+			printWorst(w, alike, i)
+		}
+		if first.Remembered != nil {
+			longest := 0
+			for _, d := range alike {
+				longest = max(longest, *d.Remembered)
+			}
+			fmt.Fprintf(w, "%d", longest)
 		}
 		fmt.Fprintln(w, "\t")
 	}
 	w.Flush()
+}
+
+// printWorst prints the worst of a series' seeds at the i-th price.
+func printWorst(w io.Writer, seeds []Drawn, i int) {
+	gone, idle, over := 100.0, 0.0, math.Inf(-1)
+	for _, d := range seeds {
+		gone, idle = min(gone, d.Excess[i].Gone), max(idle, d.Forecast[i].Idle)
+		if x := d.Excess[i].IdlePoints; x != nil {
+			over = max(over, *x)
+		}
+	}
+	text := "-" // no standing buffer waits so little
+	if !math.IsInf(over, -1) {
+		text = fmt.Sprintf("%+.1f", over)
+	}
+	fmt.Fprintf(w, "%.1f\t%.1f\t%s\t", gone, idle, text)
 }
