@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
@@ -42,6 +44,9 @@ type exit struct {
 func (e exit) Error() string { return e.err.Error() }
 func (e exit) Unwrap() error { return e.err }
 
+// pluginBinary is what the binary is called where kubectl finds it as a plugin: as kubectl dovetail.
+const pluginBinary = "kubectl-dovetail"
+
 // Main runs one command and returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	root := &cobra.Command{
@@ -51,6 +56,9 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 			"launched for it, and removes nodes when the cluster can live on fewer. It says why, for every decision.",
 		SilenceUsage: true, SilenceErrors: true, Version: version(),
 	}
+	if filepath.Base(os.Args[0]) == pluginBinary {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl dovetail"}
+	}
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
@@ -58,8 +66,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return exit{2, fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
-	root.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), machinesCommand(), manifestsCommand(), planCommand(), releaseCommand(), shadowCommand(), takeoverCommand(), topCommand(), whyCommand(), versionCommand())
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), historyCommand(), machinesCommand(), manifestsCommand(), planCommand(), releaseCommand(), shadowCommand(), takeoverCommand(), topCommand(), whyCommand(), versionCommand())
 	root.DisableSuggestions = true // cobra's have several lines; unknownVerb has its own
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [COMMAND]", Short: "say what a command does, and its flags", Args: cobra.MaximumNArgs(1),

@@ -285,6 +285,7 @@ func newController(f *controllerFlags, s *controllerSettings, client *kube.Clien
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: controller.NewMetrics(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
 		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"), Histories: kube.NewHistories(client, f.lease.Namespace), Past: s.past,
+		Decisions: kube.NewDecisions(client, f.lease.Namespace),
 	})
 	if f.mode == modeShadow {
 		ctl.WatchOnly()

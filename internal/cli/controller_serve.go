@@ -50,7 +50,7 @@ func serveController(ctx context.Context, f *controllerFlags, ctl *controller.Co
 	return nil
 }
 
-// metricsHandler serves /metrics, /ledger, /why and, where asked for, profiles.
+// metricsHandler serves /metrics, /ledger, /history, /why and, where asked for, profiles.
 func metricsHandler(ctl *controller.Controller, registry *prometheus.Registry, profiling bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
@@ -60,6 +60,8 @@ func metricsHandler(ctl *controller.Controller, registry *prometheus.Registry, p
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
+	mux.HandleFunc("/history/", func(w http.ResponseWriter, r *http.Request) { serveHistory(ctl, w, r) })
+	mux.HandleFunc("/pending", func(w http.ResponseWriter, r *http.Request) { servePending(ctl, w, r) })
 	mux.HandleFunc("/shadow", func(w http.ResponseWriter, r *http.Request) { serveShadow(ctl, w, r) })
 	mux.HandleFunc("/why/", func(w http.ResponseWriter, r *http.Request) { serveWhy(ctl, w, r) })
 	if profiling {

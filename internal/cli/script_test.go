@@ -15,12 +15,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	run := func() {
+		ctx, stop := Signals(context.Background())
+		defer stop()
+		os.Exit(Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	testscript.Main(m, map[string]func(){
-		"dovetail": func() {
-			ctx, stop := Signals(context.Background())
-			defer stop()
-			os.Exit(Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-		},
+		"dovetail": run, pluginBinary: run,
 	})
 }
 

@@ -36,52 +36,92 @@ func serveWhy(ctl *controller.Controller, w http.ResponseWriter, r *http.Request
 }
 
 func whyCommand() *cobra.Command {
-	server, output := "", ""
+	f := whyFlags{}
 	c := &cobra.Command{
-		Use:   "why pod/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME | headroom/[NAMESPACE/]NAME",
+		Use:   "why pod/[NAMESPACE/]NAME | deployment/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME | headroom/[NAMESPACE/]NAME | pods --pending",
 		Short: "say why an object is as it is, what was decided about it, and what would change that",
-		Long: "Asks a running controller: why a pod has no machine, why a node stays, what a NodePool may do, what a Headroom holds. It says what was decided,\n" +
+		Long: "Asks a running controller: why a pod has no node, why a node stays, what a NodePool may do, what a Headroom holds. It says what was decided,\n" +
 			"what is in the way now, what the alternatives would cost, and the changes after which it would go the other way.\n" +
-			"Of an object that is gone it says what was decided about it, as far back as the controller remembers (--ledger-size).\n\n" +
-			"The controller answers on its metrics port (--server). In a cluster it is forwarded, as below; of a sandbox\n" +
-			"'dovetail-sandbox status' says the address.\n\n" +
+			"Of an object that is gone it says what was decided about it, as far back as a week ('dovetail history').\n" +
+			"'why pods --pending' says what all pending pods wait for, those that wait for the same together.\n\n" +
+			reachHelp + "\n\n" +
 			"Exit status: 0 it has answered, 1 there is no such object, or nobody answers, 2 wrong usage, 130 or 143 interrupted or stopped.",
-		Example: "  kubectl -n dovetail-system port-forward deploy/dovetail 8080 &\n  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json",
+		Example: "  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json\n  dovetail why deployment/shop/cart\n  dovetail why pods --pending",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit{2, fmt.Errorf("why takes one object, has %d: pod/NAME, node/NAME, nodeclaim/NAME, nodepool/NAME or headroom/NAME; see 'dovetail why --help'", len(args))}
+				return exit{2, fmt.Errorf("why takes one object, has %d: %s; see 'dovetail why --help'", len(args), subjectForms)}
 			}
 			return nil
 		},
-		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error {
-			subject, err := subjectOf(args[0])
-			if err != nil {
-				return exit{2, err}
-			}
-			if err := checkOutput(output, "text"); err != nil {
-				return err
-			}
-			shown.at("waiting for the controller at %s", server)
-			a, err := askWhy(c.Context(), server, subject)
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return report.WhyJSON(c.OutOrStdout(), a)
-			}
-			return report.WhyText(c.OutOrStdout(), a)
-		}),
+		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error { return runWhy(c, f, args[0], shown) }),
 	}
-	serverFlag(c, &server)
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json (docs/WHY.md)")
+	f.reach.add(c)
+	c.Flags().BoolVar(&f.pending, "pending", false, "with pods: what all pending pods wait for")
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json (docs/WHY.md)")
 	return c
+}
+
+type whyFlags struct {
+	reach   reachFlags
+	output  string
+	pending bool
+}
+
+func runWhy(c *cobra.Command, f whyFlags, object string, shown *progress) error {
+	if object == "pods" && f.pending {
+		if err := checkOutput(f.output, "text"); err != nil {
+			return err
+		}
+		var p report.Pending
+		if err := f.reach.ask(c.Context(), shown, "why", "pending", &p); err != nil {
+			return err
+		}
+		if f.output == "json" {
+			return report.PendingJSON(c.OutOrStdout(), &p)
+		}
+		return report.PendingText(c.OutOrStdout(), &p)
+	}
+	if f.pending {
+		return exit{2, fmt.Errorf("--pending goes with pods: dovetail why pods --pending")}
+	}
+	subject, err := subjectOf(object)
+	if err != nil {
+		return exit{2, err}
+	}
+	if err := checkOutput(f.output, "text"); err != nil {
+		return err
+	}
+	var a report.Why
+	if err := f.reach.ask(c.Context(), shown, "why", "why/"+subject, &a); err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return report.WhyJSON(c.OutOrStdout(), &a)
+	}
+	return report.WhyText(c.OutOrStdout(), &a)
+}
+
+// subjectForms are how objects are named on the command line.
+const subjectForms = "pod/NAME, deployment/NAME, node/NAME, nodeclaim/NAME, nodepool/NAME or headroom/NAME"
+
+// servePending answers GET /pending with report.Pending as JSON.
+func servePending(ctl *controller.Controller, w http.ResponseWriter, r *http.Request) {
+	out, err := ctl.ExplainPending(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := report.PendingJSON(w, &out); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
 }
 
 // subjectOf reads what the command line names; a pod without a namespace is in default.
 func subjectOf(arg string) (string, error) {
 	kind, name, ok := strings.Cut(arg, "/")
 	if !ok || name == "" {
-		return "", fmt.Errorf("object %q: use pod/NAME, node/NAME, nodeclaim/NAME, nodepool/NAME or headroom/NAME", arg)
+		return "", fmt.Errorf("object %q: use %s", arg, subjectForms)
 	}
 	switch kind {
 	case "pod", "pods", "po":
@@ -89,6 +129,11 @@ func subjectOf(arg string) (string, error) {
 			name = "default/" + name
 		}
 		return "pod/" + name, nil
+	case "deployment", "deployments", "deploy":
+		if !strings.Contains(name, "/") {
+			name = "default/" + name
+		}
+		return "deployment/" + name, nil
 	case "node", "nodes", "no":
 		return "node/" + name, nil
 	case "nodeclaim", "nodeclaims":
@@ -101,12 +146,7 @@ func subjectOf(arg string) (string, error) {
 		}
 		return "headroom/" + name, nil
 	}
-	return "", fmt.Errorf("object %q: kind %q is not one of pod, node, nodeclaim, nodepool, headroom", arg, kind)
-}
-
-func askWhy(ctx context.Context, server, subject string) (*report.Why, error) {
-	var a report.Why
-	return &a, askController(ctx, server, "why", "why/"+subject, &a)
+	return "", fmt.Errorf("object %q: kind %q is not one of pod, deployment, node, nodeclaim, nodepool, headroom", arg, kind)
 }
 
 // askController reads the JSON that a running controller answers at a path of its metrics port into an answer. verb is

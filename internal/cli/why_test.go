@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
 // Whoever answers in a controller's stead is told from a controller that knows of no such object.
@@ -31,7 +33,8 @@ func TestWhyAnswers(t *testing.T) {
 				t.Error(err)
 			}
 		}))
-		_, err := askWhy(t.Context(), server.URL, "node/n")
+		var answer report.Why
+		err := askController(t.Context(), server.URL, "why", "why/node/n", &answer)
 		if server.Close(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d %q: error %v, want %q", c.status, c.body, err, c.want)
 		}

@@ -27,6 +27,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -111,8 +112,11 @@ type Controller struct {
 	Policy     decide.Policy
 	Keeper     Keeper                  // nil: what is learned ends with the process
 	Histories  HistoryStore            // nil: histories of demand end with the process
+	Decisions  HistoryStore            // nil: past decisions end with the process
 	Past       PastReplicas            // nil: they begin with the process, or with what is stored
 	Background []func(context.Context) // runs beside the loop while it acts, and ends with its context when another autoscaler is live
+
+	keepingDecisions sync.Mutex
 
 	lookAgain bool            // look again at once: something was found out while acting
 	base      context.Context // Run's; what is begun outside a step ends with it

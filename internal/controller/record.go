@@ -35,6 +35,7 @@ type recorder struct {
 	noteSweepAt  int                 // when there are so many notes, those are forgotten that may be told again
 	told         map[string]string   // by pod uid: the refusal last told, so that it is not told again
 	blockersTold time.Time           // when all that blocks disruption was last told
+	spending     spending            // of the decision that is being recorded
 }
 
 func newRecorder(c *Controller) *recorder {
@@ -50,6 +51,10 @@ func formatUSD(micro int64) string { return strconv.FormatFloat(float64(micro)/1
 // recordOutput tells what was decided: a log line and a ledger entry a decision, events for those concerned.
 func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
+	rec.spending = spending{}
+	if changesNodes(out) {
+		rec.spending = measureSpending(snap, out)
+	}
 	rec.recordMoves(now, out)
 	rec.recordBindings(now, out.Actions)
 	rec.tellNotes(now, out.Notes)
@@ -112,12 +117,13 @@ func (rec *recorder) recordCreate(now time.Time, a plan.CreateClaim, out *decide
 	}
 	rec.log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(names), "expected", len(a.Pods)-len(names), "type", a.Type, "types", len(a.Types),
 		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", formatUSD(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
-	rec.ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour})
+	rec.ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour,
+		Before: rec.spending.before, After: rec.spending.after})
 }
 
 func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
 	rec.log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", a.Why.Want, "have", a.Why.Have)
-	entry := ledger.Entry{At: now, Kind: "delete", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}}
+	entry := ledger.Entry{At: now, Kind: "delete", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Before: rec.spending.before, After: rec.spending.after}
 	if cl := rec.state.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
 		entry.Related = []string{"node/" + cl.NodeName}
 	}

@@ -32,6 +32,9 @@ func (c *Controller) explainObject(v *view, now time.Time, subject string) (plan
 	if c.headrooms != nil && strings.HasPrefix(subject, headroomSubject) {
 		return c.headrooms.explain(subject, now)
 	}
+	if strings.HasPrefix(subject, "deployment/") {
+		return c.explainDeployment(v, now, subject)
+	}
 	name, ok := strings.CutPrefix(subject, "nodeclaim/")
 	if !ok {
 		return decide.Why(v.snap, v.mem, now, c.Policy, subject)
@@ -68,7 +71,7 @@ func (c *Controller) explainObject(v *view, now time.Time, subject string) (plan
 // ledger doesn't know either is a *plan.NoSuchObject. It may be called from anywhere.
 func (c *Controller) Explain(ctx context.Context, subject string) (report.Why, error) {
 	a, err := c.Why(ctx, subject)
-	out := report.Why{Answer: a, Decided: c.Ledger.Entries(ledger.About(subject, append(a.Related, c.Ledger.Machine(subject)...)))}
+	out := report.Why{Answer: a, Decided: c.Ledger.All(ledger.About(subject, append(a.Related, c.Ledger.Machine(subject)...)))}
 	var none *plan.NoSuchObject
 	if errors.As(err, &none) && len(out.Decided) > 0 {
 		out.Gone, err = true, nil
@@ -79,25 +82,34 @@ func (c *Controller) Explain(ctx context.Context, subject string) (report.Why, e
 // Why says what is in the way of an object now; see decide.Why. It may be called from anywhere and does its work in the caller's goroutine,
 // one after another: the loop does not wait for it.
 func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, error) {
-	if !c.synced.Load() {
-		return plan.Answer{}, errors.New("the cluster is not known yet: ask again in a moment")
+	v, done, err := c.openView(ctx)
+	if err != nil {
+		return plan.Answer{}, err
 	}
-	select {
-	case c.asking <- struct{}{}:
-		defer func() { <-c.asking }()
-	case <-ctx.Done():
-		return plan.Answer{}, ctx.Err()
-	}
-	v := c.view.Load()
-	if v == nil { // nothing has been decided here: this is not the leader, and only what it sees can be told
-		var err error
-		if v, err = askLoop(ctx, c.changes, func(s *state.State) *view { return &view{snap: s.Snapshot(time.Now())} }); err != nil {
-			return plan.Answer{}, err
-		}
-	}
+	defer done()
 	a, err := c.explainObject(v, time.Now(), subject)
 	if d := c.passive.Load(); d != nil && err == nil {
 		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "standing down", Value: "nothing is launched or disrupted while another autoscaler is running: " + strings.Join(d.others, "; ")})
 	}
 	return a, err
+}
+
+// openView returns what is to be explained, for one caller at a time until it calls done.
+func (c *Controller) openView(ctx context.Context) (v *view, done func(), err error) {
+	if !c.synced.Load() {
+		return nil, nil, errors.New("the cluster is not known yet: ask again in a moment")
+	}
+	select {
+	case c.asking <- struct{}{}:
+		done = func() { <-c.asking }
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if v = c.view.Load(); v == nil { // nothing has been decided here: this is not the leader, and only what it sees can be told
+		if v, err = askLoop(ctx, c.changes, func(s *state.State) *view { return &view{snap: s.Snapshot(time.Now())} }); err != nil {
+			done()
+			return nil, nil, err
+		}
+	}
+	return v, done, nil
 }

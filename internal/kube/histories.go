@@ -14,30 +14,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Histories keeps histories of demand in numbered ConfigMaps of one namespace, dovetail-demand-0 and so on, as
-// binaryData with an entry a workload. It writes only over what it has read or written itself: of two leaders, one that
+// Histories keeps what outlives the process in numbered ConfigMaps of one namespace, as binaryData: histories of demand
+// in dovetail-demand-0 and so on with an entry a workload, past decisions in dovetail-history-0 and so on. It writes only over what it has read or written itself: of two leaders, one that
 // does not know yet that it has lost its lease, the second to write fails.
 type Histories struct {
 	client    *Client
 	namespace string
+	prefix    string // of the names: the number follows
 
 	mu       sync.Mutex
 	versions map[int]string // resourceVersion by number, as it was read or written last; empty: there was none
 }
 
-// NewHistories returns the histories kept in a namespace.
+// NewHistories returns the histories of demand kept in a namespace.
 func NewHistories(c *Client, namespace string) *Histories {
-	return &Histories{client: c, namespace: namespace, versions: map[int]string{}}
+	return &Histories{client: c, namespace: namespace, prefix: "dovetail-demand-", versions: map[int]string{}}
 }
 
-func historiesName(shard int) string { return "dovetail-demand-" + strconv.Itoa(shard) }
+// NewDecisions returns the past decisions kept in a namespace.
+func NewDecisions(c *Client, namespace string) *Histories {
+	return &Histories{client: c, namespace: namespace, prefix: "dovetail-history-", versions: map[int]string{}}
+}
+
+func (h *Histories) name(shard int) string { return h.prefix + strconv.Itoa(shard) }
 
 // LoadHistories returns the entries of a ConfigMap, nil where there is none.
 func (h *Histories) LoadHistories(ctx context.Context, shard int) (map[string][]byte, error) {
 	var have corev1.ConfigMap
-	err := h.client.core.Get().Namespace(h.namespace).Resource("configmaps").Name(historiesName(shard)).Do(ctx).Into(&have)
+	err := h.client.core.Get().Namespace(h.namespace).Resource("configmaps").Name(h.name(shard)).Do(ctx).Into(&have)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read configmap %s/%s: %w", h.namespace, historiesName(shard), err)
+		return nil, fmt.Errorf("read configmap %s/%s: %w", h.namespace, h.name(shard), err)
 	}
 	h.setVersion(shard, have.ResourceVersion)
 	if err != nil {
@@ -56,7 +62,7 @@ func (h *Histories) StoreHistories(ctx context.Context, shard int, entries map[s
 	version := h.versions[shard]
 	h.mu.Unlock()
 	next := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: historiesName(shard), ResourceVersion: version,
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name(shard), ResourceVersion: version,
 			Labels: map[string]string{"app.kubernetes.io/name": "dovetail"}},
 		BinaryData: entries,
 	}

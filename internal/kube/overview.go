@@ -420,6 +420,9 @@ func (c *Client) AskController(ctx context.Context, port, path string) ([]byte, 
 		}
 		pod, _, _ := strings.Cut(*l.Spec.HolderIdentity, "_") // its host name, which is the pod's, and a random part
 		raw, err := c.core.Get().Namespace(l.Namespace).Resource("pods").Name(pod + ":" + port).SubResource("proxy").Suffix(path).Do(ctx).Raw()
+		if said := strings.TrimSpace(string(raw)); apierrors.IsNotFound(err) && said != "" && !strings.HasPrefix(said, "{") && said != "404 page not found" {
+			return nil, &ControllerRefusal{said}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("ask pod %s/%s through API server %s: %w", l.Namespace, pod, c.Address, err)
 		}
@@ -427,6 +430,11 @@ func (c *Client) AskController(ctx context.Context, port, path string) ([]byte, 
 	}
 	return nil, errNoController
 }
+
+// ControllerRefusal is what a controller says of an object that there is nothing to say about.
+type ControllerRefusal struct{ Said string }
+
+func (e *ControllerRefusal) Error() string { return e.Said }
 
 var errNoController = errors.New("no Dovetail holds its lease")
 

@@ -33,6 +33,13 @@ type Entry struct {
 	Type    string        `json:"instanceType,omitempty"`
 	Micro   int64         `json:"priceMicroUSDPerHour,omitempty"`
 	Bound   int64         `json:"lowerBoundMicroUSDPerHour,omitempty"`
+
+	MorePods int `json:"morePods,omitempty"` // pods that Pods would name too, left out for room
+
+	// What all nodes of NodePools cost an hour before the decision that this entry is of, and when all that was decided
+	// with it is done. Both are 0 for an entry that changes no nodes.
+	Before int64 `json:"clusterBeforeMicroUSDPerHour,omitempty"`
+	After  int64 `json:"clusterAfterMicroUSDPerHour,omitempty"`
 }
 
 // Kinds of entries about what was looked at and left as it is. Such an answer may stand for hours while it is given again at every look, so it is
@@ -79,6 +86,7 @@ type Ledger struct {
 	size       int
 	done, kept entries
 	next       uint64
+	past       History
 }
 
 // entries are kept in the order in which they were added or given again, so that the first is the one to drop.
@@ -96,6 +104,7 @@ func New(size int) *Ledger {
 
 // Add records an entry and gives it its number. An answer that stands already counts once more and keeps its number.
 func (l *Ledger) Add(e Entry) {
+	l.past.Add(e)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to := &l.done
@@ -122,6 +131,31 @@ func (l *Ledger) Add(e Entry) {
 	}
 }
 
+// Past is what was done and refused for a week, what other processes have stored included.
+func (l *Ledger) Past() *History { return &l.past }
+
+// All returns the entries that keep accepts, and before them those of the Past that are not among them.
+func (l *Ledger) All(keep func(Entry) bool) []Entry {
+	own := l.Entries(keep)
+	type id struct {
+		at            int64
+		kind, subject string
+	}
+	have := make(map[id]bool, len(own))
+	for _, e := range own {
+		have[id{e.At.UnixNano(), e.Kind, e.Subject}] = true
+	}
+	past := slices.DeleteFunc(l.past.Entries(time.Time{}, keep), func(e Entry) bool {
+		return have[id{e.At.UnixNano(), e.Kind, e.Subject}]
+	})
+	if len(past) == 0 {
+		return own
+	}
+	own = append(past, own...)
+	slices.SortStableFunc(own, func(a, b Entry) int { return a.At.Compare(b.At) })
+	return own
+}
+
 // Machine returns the other names that a machine has had: of a node its NodeClaim, of a NodeClaim its node and its instance, as far as entries tell
 // them together. It is empty for other objects.
 func (l *Ledger) Machine(subject string) (others []string) {
@@ -132,7 +166,7 @@ func (l *Ledger) Machine(subject string) (others []string) {
 	if !machine(subject) {
 		return nil
 	}
-	for _, e := range l.Entries(About(subject, nil)) {
+	for _, e := range l.All(About(subject, nil)) {
 		for _, s := range append([]string{e.Subject}, e.Related...) {
 			if s != subject && machine(s) && !slices.Contains(others, s) {
 				others = append(others, s)

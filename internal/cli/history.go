@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/report"
+)
+
+// serveHistory answers GET /history/DURATION and /history/DURATION/KIND/NAME with report.History as JSON.
+func serveHistory(ctl *controller.Controller, w http.ResponseWriter, r *http.Request) {
+	length, subject, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/history/"), "/")
+	since, err := time.ParseDuration(length)
+	if err != nil || since <= 0 {
+		http.Error(w, fmt.Sprintf("%q: need a duration above 0, such as 1h", length), http.StatusBadRequest)
+		return
+	}
+	h := pastOf(ctl.Ledger, subject, since, time.Now())
+	w.Header().Set("Content-Type", "application/json")
+	if err := report.HistoryJSON(w, h); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// pastOf is what a ledger knows of a subject, empty for all, since so long ago.
+func pastOf(l *ledger.Ledger, subject string, since time.Duration, now time.Time) *report.History {
+	h := &report.History{Since: now.Add(-since), Until: now, Subject: subject}
+	var about func(ledger.Entry) bool
+	if subject != "" {
+		about = ledger.About(subject, l.Machine(subject))
+	}
+	h.Entries = l.Past().Entries(h.Since, about)
+	return h
+}
+
+type historyFlags struct {
+	reach  reachFlags
+	output string
+	since  time.Duration
+}
+
+func historyCommand() *cobra.Command {
+	f := historyFlags{}
+	c := &cobra.Command{
+		Use:   "history [pod/[NAMESPACE/]NAME | deployment/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME]",
+		Short: "say what was bought, removed, moved, refused and missed, and why",
+		Long: "Asks a running controller what it has done in the last hour (--since), or with an object what it has done about it: nodes bought,\n" +
+			"removed and moved, pods refused, launches that failed, commands that were aborted; why, and what the cluster cost an hour before\n" +
+			"and after. A week is kept across restarts, at most 2 MiB in eight ConfigMaps (docs/HISTORY.md); objects that are gone are in it.\n\n" +
+			reachHelp + "\n\n" +
+			"Exit status: 0 it has answered, 1 nobody answers, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Example: "  dovetail history\n  dovetail history --since 24h nodepool/default\n  dovetail history --since 3h -o json | jq '.entries[] | select(.kind == \"create\")'",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exit{2, fmt.Errorf("history takes one object at most, has %d; see 'dovetail history --help'", len(args))}
+			}
+			return nil
+		},
+		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error { return runHistory(c, f, args, shown) }),
+	}
+	f.reach.add(c)
+	c.Flags().DurationVar(&f.since, "since", time.Hour, "how far back, such as 30m or 72h; a week is kept")
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json (docs/HISTORY.md)")
+	return c
+}
+
+func runHistory(c *cobra.Command, f historyFlags, args []string, shown *progress) error {
+	if err := checkOutput(f.output, "text"); err != nil {
+		return err
+	}
+	if f.since <= 0 {
+		return exit{2, fmt.Errorf("--since %s: need a duration above 0, such as 1h", f.since)}
+	}
+	path := "history/" + f.since.String()
+	if len(args) > 0 {
+		subject, err := subjectOf(args[0])
+		if err != nil {
+			return exit{2, err}
+		}
+		path += "/" + subject
+	}
+	var h report.History
+	if err := f.reach.ask(c.Context(), shown, "history", path, &h); err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return report.HistoryJSON(c.OutOrStdout(), &h)
+	}
+	return report.HistoryText(c.OutOrStdout(), &h)
+}
+
+// reachFlags say which controller to ask.
+type reachFlags struct{ server, kubeconfig, context string }
+
+// reachHelp is how a command finds the controller, for its help.
+const reachHelp = "The controller is found by --server (DOVETAIL_SERVER), else that of a sandbox where no other cluster is named, else it is asked\n" +
+	"through the API server of the kubeconfig, which needs the right to get pods/proxy in its namespace; without it forward its port:\n" +
+	"kubectl -n dovetail-system port-forward deploy/dovetail 8080."
+
+func (f *reachFlags) add(c *cobra.Command) {
+	g := c.Flags()
+	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), "address of the controller's metrics port (DOVETAIL_SERVER); empty: it is asked through the API server")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
+	g.StringVar(&f.context, "context", "", "context of the kubeconfig; empty: its current one")
+}
+
+// ask reads the JSON that the controller answers at a path into an answer.
+func (f *reachFlags) ask(ctx context.Context, shown *progress, verb, path string, answer any) error {
+	if f.server != "" {
+		shown.at("waiting for the controller at %s", f.server)
+		return askController(ctx, f.server, verb, path, answer)
+	}
+	shown.at("reaching the cluster")
+	log, err := logger(os.Stderr, "text", "error")
+	if err != nil {
+		return err
+	}
+	o, err := observe(ctx, topFlags{kubeconfig: f.kubeconfig, context: f.context}, log)
+	if err != nil {
+		return err
+	}
+	shown.at("waiting for the controller")
+	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	raw, err := o.ask(limited, path)
+	if err != nil && !isAnswer(err) && ctx.Err() == nil {
+		// Whoever may not use the API server's proxy has forwarded the port.
+		if forwarded, other := get(limited, forwardedController, path); other == nil || isAnswer(other) {
+			raw, err = forwarded, other
+		}
+	}
+	var refused refusal
+	var said *kube.ControllerRefusal
+	switch {
+	case errors.As(err, &refused) && isAnswer(err):
+		return errors.New(refused.said)
+	case errors.As(err, &said):
+		return said
+	case err != nil:
+		return fmt.Errorf("ask the controller of %s: %w; 'dovetail %s --help' says how to reach one", o.client.Address, err, verb)
+	}
+	if err := json.Unmarshal(raw, answer); err != nil {
+		return fmt.Errorf("answer of the controller of %s: %w", o.client.Address, err)
+	}
+	return nil
+}
+
+// forwardedController is where a controller answers whose port somebody has forwarded.
+const forwardedController = "http://127.0.0.1:8080"
+
+// isAnswer says whether an error is what a controller has to say: that there is no such object.
+func isAnswer(err error) bool {
+	var refused refusal
+	var said *kube.ControllerRefusal
+	return errors.As(err, &said) || errors.As(err, &refused) && refused.code == http.StatusNotFound && refused.said != "" && refused.said != "404 page not found"
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// storeDecisionsEvery is how often past decisions are stored where there are new ones: as many are lost when the process
+// is killed.
+const storeDecisionsEvery = 15 * time.Second
+
+// decisionsKey is the entry of a ConfigMap that holds decisions.
+const decisionsKey = "decisions.json.gz"
+
+// decisionKeeper stores the ledger's past.
+type decisionKeeper struct {
+	*Controller
+	read   [ledger.HistorySegments]bool
+	failed map[string]bool // what was said to fail, so that it is said once
+}
+
+// keepDecisions reads the decisions that are stored, then stores new ones, until the context ends.
+func (c *Controller) keepDecisions(ctx context.Context) {
+	if c.Decisions == nil {
+		return
+	}
+	c.keepingDecisions.Lock() // the last one's call may still be ending
+	defer c.keepingDecisions.Unlock()
+	k := &decisionKeeper{Controller: c, failed: map[string]bool{}}
+	tick := time.NewTicker(storeDecisionsEvery)
+	defer tick.Stop()
+	reopened := false
+	for {
+		if k.readAll(ctx) && !reopened {
+			reopened = true
+			c.Ledger.Past().Reopen()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if reopened {
+				k.store(ctx)
+			}
+		}
+	}
+}
+
+// readAll reads the slots that have not been read, and says whether all have been.
+func (k *decisionKeeper) readAll(ctx context.Context) bool {
+	all := true
+	for slot := range k.read {
+		if k.read[slot] {
+			continue
+		}
+		call, cancel := context.WithTimeout(ctx, recallLimit)
+		entries, err := k.Decisions.LoadHistories(call, slot)
+		cancel()
+		if k.note("past decisions can't be read, trying again", slot, err) {
+			all = false
+			continue
+		}
+		k.read[slot] = true
+		k.note("stored decisions can't be used, and are forgotten", slot, k.Ledger.Past().Restore(slot, entries[decisionsKey], time.Now()))
+	}
+	return all
+}
+
+// store writes the segments that have changed. One that another process has written meanwhile is read again first.
+func (k *decisionKeeper) store(ctx context.Context) {
+	list, err := k.Ledger.Past().Unstored(time.Now())
+	k.note("past decisions can't be encoded", -1, err)
+	for _, s := range list {
+		call, cancel := context.WithTimeout(ctx, recallLimit)
+		err := k.Decisions.StoreHistories(call, s.Slot, map[string][]byte{decisionsKey: s.Data})
+		cancel()
+		if k.note("past decisions can't be stored, trying again", s.Slot, err) {
+			k.read[s.Slot] = false
+			continue
+		}
+		k.Ledger.Past().MarkStored(s)
+	}
+}
+
+// note says once that something fails, and again after it has worked; it returns whether it fails.
+func (k *decisionKeeper) note(what string, slot int, err error) bool {
+	key := what + strconv.Itoa(slot)
+	if err != nil && !k.failed[key] {
+		k.Log.Warn(what, "slot", slot, "error", err.Error())
+	}
+	k.failed[key] = err != nil
+	return err != nil
+}
+
+// spending is what all nodes of NodePools cost an hour before and after a decision, in micro-dollars.
+type spending struct{ before, after int64 }
+
+// measureSpending adds up what the nodes of a snapshot cost, and what they will cost when all of a decision is done. A
+// snapshot's claims count as soon as they have an instance type, and until they are deleted.
+func measureSpending(snap *model.Snapshot, out *decide.Output) spending {
+	pools := make(map[string]*model.NodePool, len(snap.Pools))
+	for _, p := range snap.Pools {
+		pools[p.Name] = p
+	}
+	price := map[string]int64{} // by claim
+	var s spending
+	for _, c := range snap.Claims {
+		if p := pools[c.Pool]; p != nil && c.Deleting.IsZero() {
+			if o := disrupt.NodeOffering(p, c.Labels); o != nil {
+				price[c.Name] = o.PriceMicro
+				s.before += o.PriceMicro
+			}
+		}
+	}
+	s.after = s.before
+	for i := range out.Commands {
+		s.after += out.Commands[i].NewMicroPerHour - out.Commands[i].OldMicroPerHour
+	}
+	for _, a := range out.Actions {
+		switch a := a.(type) {
+		case plan.CreateClaim:
+			if a.Why.Code == plan.Demand {
+				s.after += a.PriceMicro
+			}
+		case plan.DeleteClaim:
+			if !a.Why.OfCommand() { // what a command removes was counted when it began
+				s.after -= price[a.Claim]
+			}
+		}
+	}
+	return s
+}
+
+// changesNodes says whether a decision launches or removes nodes.
+func changesNodes(out *decide.Output) bool {
+	for _, a := range out.Actions {
+		switch a.(type) {
+		case plan.CreateClaim, plan.DeleteClaim:
+			return true
+		}
+	}
+	return len(out.Commands) > 0
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// keepPast has a controller keep its past in a store until end is called.
+func keepPast(t *testing.T, s HistoryStore) (l *ledger.Ledger, log *bytes.Buffer, end func()) {
+	log = &bytes.Buffer{}
+	c := &Controller{Ledger: ledger.New(10), Decisions: s, Log: slog.New(slog.NewTextHandler(log, nil))}
+	ctx, cancel := context.WithCancel(t.Context())
+	go c.keepDecisions(ctx)
+	return c.Ledger, log, func() {
+		cancel()
+		synctest.Wait()
+	}
+}
+
+func removed(name string) ledger.Entry {
+	return ledger.Entry{At: time.Now(), Kind: "delete", Subject: "nodeclaim/" + name, Related: []string{"node/ip-" + name}, Why: []plan.Reason{{Code: plan.Empty}}}
+}
+
+// TestDecisionsSurviveARestart: what was decided is known to the next process, by the names of node and claim; a store
+// that fails is said once, and what was decided meanwhile is stored when it works again.
+func TestDecisionsSurviveARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{}
+		l, _, end := keepPast(t, s)
+		l.Add(removed("a"))
+		time.Sleep(time.Minute)
+		end()
+		if n := len(s.writes); n != 1 {
+			t.Errorf("%d writes of one decision", n)
+		}
+
+		s.err = errors.New("not now")
+		l, log, end := keepPast(t, s)
+		l.Add(removed("b"))
+		time.Sleep(2 * time.Minute)
+		if n := strings.Count(log.String(), "can't be read"); n != ledger.HistorySegments {
+			t.Errorf("said %d times: %s", n, log)
+		}
+		s.mu.Lock()
+		s.err = nil
+		s.mu.Unlock()
+		time.Sleep(time.Minute)
+		s.mu.Lock()
+		s.other = true // another leader has written
+		s.mu.Unlock()
+		l.Add(removed("c"))
+		time.Sleep(time.Minute)
+		end()
+
+		l, _, end = keepPast(t, s)
+		defer end()
+		synctest.Wait()
+		if n := len(l.All(nil)); n != 3 {
+			t.Errorf("%d decisions are known after the restart, want 3: %+v", n, l.All(nil))
+		}
+		for _, subject := range []string{"node/ip-a", "nodeclaim/b", "nodeclaim/c"} {
+			if got := l.All(ledger.About(subject, l.Machine(subject))); len(got) != 1 {
+				t.Errorf("%d decisions about %s", len(got), subject)
+			}
+		}
+		if len(l.Entries(nil)) != 0 {
+			t.Error("the ledger of this process has what it did not decide")
+		}
+	})
+}
+
+func TestSpending(t *testing.T) {
+	types := []*model.InstanceType{{Name: "m", Offerings: []model.Offering{{Zone: "a", CapacityType: "spot", PriceMicro: 100}}}}
+	labels := model.Labels{model.LabelInstanceType: "m", model.LabelZone: "a", model.LabelCapacityType: "spot"}
+	pool := &model.NodePool{Name: "p", Types: types}
+	snap := &model.Snapshot{Pools: []*model.NodePool{pool}, Claims: []*model.Claim{
+		{Name: "one", Pool: "p", Labels: labels}, {Name: "two", Pool: "p", Labels: labels}, {Name: "going", Pool: "p", Labels: labels, Deleting: time.Unix(1, 0)},
+		{Name: "not yet", Pool: "p"}, {Name: "other", Pool: "q", Labels: labels}}}
+	out := &decide.Output{}
+	out.Actions = []plan.Action{plan.CreateClaim{PriceMicro: 30, Why: plan.Reason{Code: plan.Demand}}, plan.DeleteClaim{Claim: "one", Why: plan.Reason{Code: plan.Empty}}}
+	if got, want := measureSpending(snap, out), (spending{200, 130}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if !changesNodes(out) || changesNodes(&decide.Output{}) {
+		t.Error("changesNodes")
+	}
+}

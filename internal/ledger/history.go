@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What a History keeps at most.
+const (
+	HistoryAge      = 7 * 24 * time.Hour // how far back
+	HistorySegments = 8                  // stored one by one
+	SegmentEntries  = 2000               // of a segment
+	SegmentBytes    = 256 << 10          // of a segment as it is stored: 2 MiB in all
+
+	mostPodNames    = 30          // of an entry
+	mostText        = 300         // bytes of an outcome, or of one field of a reason
+	mostReasons     = 4           // of an entry
+	alikeWithin     = time.Minute // refusals for the same reasons are one entry
+	mostDecodedSize = 32 << 20    // of a segment that is read
+)
+
+// History is what was done and refused for a week: the entries that tell what became of nodes and pods, shortened. It is
+// kept in segments, each stored as a whole by somebody else (Unstored, Stored, Restore); a full segment is never changed
+// again, and the oldest makes way for the newest. A History is safe for concurrent use.
+type History struct {
+	mu       sync.Mutex
+	segments []*segment // by age, the oldest first
+}
+
+type segment struct {
+	slot    int // where it is stored; negative: nowhere yet
+	entries []Entry
+	changed int // counts changes
+	stored  int // of which so many are stored
+	full    bool
+}
+
+// Kept says whether a History keeps an entry: it is about something that was done, refused, or missed, not about what was
+// left alone or goes with another entry.
+func Kept(e *Entry) bool {
+	switch e.Kind {
+	case Keep, "bind", "would create":
+		return false
+	case "launch":
+		return strings.HasPrefix(e.Outcome, "failed")
+	}
+	return true
+}
+
+// Add records an entry where it is Kept.
+func (h *History) Add(e Entry) {
+	if !Kept(&e) {
+		return
+	}
+	shorten(&e)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.open()
+	if e.Kind == Refuse && joinRefusal(s, &e) {
+		return
+	}
+	s.entries = append(s.entries, e)
+	s.changed++
+}
+
+// open is the segment that entries are added to.
+func (h *History) open() *segment {
+	if n := len(h.segments); n > 0 {
+		if s := h.segments[n-1]; !s.full && len(s.entries) < SegmentEntries {
+			return s
+		}
+		h.segments[n-1].full = true
+	}
+	s := &segment{slot: -1}
+	h.segments = append(h.segments, s)
+	if len(h.segments) > HistorySegments {
+		s.slot = h.segments[0].slot
+		h.segments = h.segments[1:]
+	}
+	return s
+}
+
+// joinRefusal counts a refused pod in an entry that says the same of another pod, where there is one of the last minute.
+func joinRefusal(s *segment, e *Entry) bool {
+	reasons := (&Entry{Kind: e.Kind, Why: e.Why}).stands()
+	for i := len(s.entries) - 1; i >= 0 && i >= len(s.entries)-64; i-- {
+		o := &s.entries[i]
+		if e.At.Sub(o.At) > alikeWithin {
+			return false
+		}
+		if o.Kind != Refuse || (&Entry{Kind: o.Kind, Why: o.Why}).stands() != reasons {
+			continue
+		}
+		o.Last, o.Count = e.At, max(o.Count, 1)+1
+		name := strings.TrimPrefix(e.Subject, "pod/")
+		if e.Subject != o.Subject && !slices.Contains(o.Pods, name) {
+			if len(o.Pods) < mostPodNames {
+				o.Pods = append(slices.Clip(o.Pods), name)
+			} else {
+				o.MorePods++
+			}
+		}
+		s.changed++
+		return true
+	}
+	return false
+}
+
+// shorten leaves out what takes room and few would miss.
+func shorten(e *Entry) {
+	if n := len(e.Pods); n > mostPodNames {
+		e.Pods, e.MorePods = slices.Clone(e.Pods[:mostPodNames]), e.MorePods+n-mostPodNames
+	}
+	e.Why = slices.Clone(e.Why[:min(len(e.Why), mostReasons)])
+	cut := func(s *string) {
+		if len(*s) > mostText {
+			*s = strings.ToValidUTF8((*s)[:mostText], "") + "…"
+		}
+	}
+	cut(&e.Outcome)
+	for i := range e.Why {
+		cut(&e.Why[i].Have)
+		cut(&e.Why[i].Want)
+		cut(&e.Why[i].Key)
+	}
+}
+
+// Entries returns what happened from an instant on that keep accepts, the oldest first; nil accepts all.
+func (h *History) Entries(since time.Time, keep func(Entry) bool) []Entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := []Entry{}
+	for _, s := range h.segments {
+		for _, e := range s.entries {
+			at := e.At
+			if e.Last.After(at) {
+				at = e.Last
+			}
+			if !at.Before(since) && (keep == nil || keep(e)) {
+				out = append(out, e)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Entry) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Subject, b.Subject))
+	})
+	return slices.CompactFunc(out, func(a, b Entry) bool { // two leaders may have stored the same
+		return a.At.Equal(b.At) && a.Kind == b.Kind && a.Subject == b.Subject
+	})
+}
+
+// Stored is one segment as it is to be stored.
+type Stored struct {
+	Slot    int // from 0 to HistorySegments-1
+	Data    []byte
+	segment *segment
+	changed int
+}
+
+// Unstored forgets what is older than HistoryAge and returns the segments that have changed since they were stored.
+func (h *History) Unstored(now time.Time) ([]Stored, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	old := now.Add(-HistoryAge)
+	h.segments = slices.DeleteFunc(h.segments, func(s *segment) bool {
+		return s.full && !slices.ContainsFunc(s.entries, func(e Entry) bool { return e.At.After(old) })
+	})
+	var out []Stored
+	for _, s := range h.segments {
+		if s.changed == s.stored {
+			continue
+		}
+		data, err := s.encode()
+		if err != nil {
+			return out, err
+		}
+		if s.slot < 0 {
+			s.slot = h.freeSlot()
+		}
+		out = append(out, Stored{s.slot, data, s, s.changed})
+	}
+	return out, nil
+}
+
+// encode writes a segment down. Of one that would become too large the oldest entries are left out.
+func (s *segment) encode() ([]byte, error) {
+	for {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		if err := json.NewEncoder(z).Encode(s.entries); err != nil {
+			return nil, fmt.Errorf("encode decisions: %w", err)
+		}
+		if err := z.Close(); err != nil {
+			return nil, fmt.Errorf("encode decisions: %w", err)
+		}
+		if b.Len() <= SegmentBytes || len(s.entries) <= 1 {
+			s.full = s.full || b.Len() > SegmentBytes*3/4
+			return b.Bytes(), nil
+		}
+		s.entries = slices.Clone(s.entries[len(s.entries)/8+1:])
+	}
+}
+
+// freeSlot is where no segment is stored, after where the newest is.
+func (h *History) freeSlot() int {
+	taken := map[int]bool{}
+	newest := -1
+	for _, s := range h.segments {
+		if s.slot >= 0 {
+			taken[s.slot], newest = true, s.slot
+		}
+	}
+	for i := range HistorySegments {
+		if slot := (newest + 1 + i) % HistorySegments; !taken[slot] {
+			return slot
+		}
+	}
+	return 0 // not reached: there are no more segments than slots
+}
+
+// MarkStored says that a segment was stored as Unstored returned it.
+func (h *History) MarkStored(s Stored) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.segment.stored = max(s.segment.stored, s.changed)
+}
+
+// Restore takes over what is stored in a slot; none: nothing is. A segment that was to be stored there itself goes
+// elsewhere. Data that can't be read is an error, and the slot is taken as empty.
+func (h *History) Restore(slot int, data []byte, now time.Time) error {
+	var entries []Entry
+	var failed error
+	if len(data) > 0 {
+		z, err := gzip.NewReader(bytes.NewReader(data))
+		if err == nil {
+			err = json.NewDecoder(io.LimitReader(z, mostDecodedSize)).Decode(&entries)
+		}
+		if err != nil {
+			entries, failed = nil, fmt.Errorf("decode decisions: %w", err)
+		}
+	}
+	entries = slices.DeleteFunc(entries, func(e Entry) bool { return now.Sub(e.At) > HistoryAge })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.segments = slices.DeleteFunc(h.segments, func(s *segment) bool { return s.slot == slot && s.changed == s.stored })
+	for _, s := range h.segments {
+		if s.slot == slot {
+			s.slot = -1
+		}
+	}
+	if len(entries) == 0 {
+		return failed
+	}
+	h.segments = append(h.segments, &segment{slot: slot, entries: entries, full: true})
+	slices.SortStableFunc(h.segments, func(a, b *segment) int {
+		return cmp.Compare(a.begin().UnixNano(), b.begin().UnixNano())
+	})
+	for len(h.segments) > HistorySegments {
+		h.segments = h.segments[1:]
+	}
+	return failed
+}
+
+// Reopen lets the newest stored segment take further entries, where it has room. It is called once, when all slots have
+// been restored, so that each start doesn't begin a segment of its own.
+func (h *History) Reopen() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := len(h.segments)
+	switch {
+	case n == 0:
+	case h.segments[n-1].slot >= 0:
+		h.segments[n-1].full = len(h.segments[n-1].entries) >= SegmentEntries/2
+	case n > 1 && len(h.segments[n-2].entries)+len(h.segments[n-1].entries) < SegmentEntries/2:
+		last, own := h.segments[n-2], h.segments[n-1]
+		last.entries = append(slices.Clip(last.entries), own.entries...)
+		last.changed++
+		last.full = false
+		h.segments = h.segments[:n-1]
+	}
+}
+
+func (s *segment) begin() time.Time {
+	if len(s.entries) == 0 {
+		return time.Time{}
+	}
+	return s.entries[0].At
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+)
+
+// History is what was decided from an instant on.
+type History struct {
+	Since   time.Time      `json:"since"`
+	Until   time.Time      `json:"until"`
+	Subject string         `json:"subject,omitempty"` // what it is about; empty: the whole cluster
+	Entries []ledger.Entry `json:"entries"`           // oldest first
+}
+
+// HistoryJSON writes a history for programs; docs/HISTORY.md says what each field means.
+func HistoryJSON(w io.Writer, h *History) error { return writeIndented(w, h) }
+
+// historyKinds are what happened, by the kind of an entry.
+var historyKinds = map[string]string{
+	"create": "bought", "delete": "removed", "terminate": "removed", "move": "moved", ledger.Refuse: "refused", "verify": "refused",
+	"launch": "missed", "abort": "missed", "release": "missed", "evict": "missed", "decide": "missed", "interrupt": "interrupted", "restart": "moved",
+}
+
+// HistoryWord says what happened in an entry: bought, removed, moved, refused, missed, interrupted or told.
+func HistoryWord(e *ledger.Entry) string {
+	if strings.HasPrefix(e.Outcome, "failed") {
+		return "missed"
+	}
+	return or(historyKinds[e.Kind], "told")
+}
+
+// mostHistory is how many entries the text shows; the JSON has all.
+const mostHistory = 200
+
+// HistoryText writes a history for people: what happened, then its sum.
+func HistoryText(w io.Writer, h *History) error {
+	var b bytes.Buffer
+	about := with(" about ", objectName(h.Subject), "")
+	fmt.Fprintf(&b, "%s to %s UTC%s\n\n", h.Since.UTC().Format("2006-01-02 15:04:05"), h.Until.UTC().Format("15:04:05"), about)
+	if len(h.Entries) == 0 {
+		fmt.Fprintf(&b, "Nothing was decided.\n")
+		_, err := w.Write(b.Bytes())
+		return err
+	}
+	first := max(0, len(h.Entries)-mostHistory)
+	if first > 0 {
+		fmt.Fprintf(&b, "  (%d earlier entries left out; -o json has them)\n", first)
+	}
+	t := newTable("TIME", "WHAT", "OBJECT", "CLUSTER $/H", "WHY")
+	for i := first; i < len(h.Entries); i++ {
+		e := &h.Entries[i]
+		format := "15:04:05"
+		if h.Until.Sub(h.Since) > 24*time.Hour {
+			format = "Jan 2 15:04:05"
+		}
+		t.add(e.At.UTC().Format(format), HistoryWord(e), e.Subject, spent(e), historyWhy(e))
+	}
+	t.write(&b)
+	fmt.Fprintf(&b, "\n%s\n", historySum(h.Entries))
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// spent is what the cluster cost an hour before and after.
+func spent(e *ledger.Entry) string {
+	switch {
+	case e.Before == 0 && e.After == 0:
+		return "-"
+	case e.Before == e.After:
+		return shortUSD(e.Before)
+	}
+	return shortUSD(e.Before) + " to " + shortUSD(e.After)
+}
+
+// historyWhy says why, for whom, and what became of it.
+func historyWhy(e *ledger.Entry) string {
+	why := make([]string, 0, len(e.Why)+2)
+	for _, r := range e.Why {
+		why = append(why, with("NodePool ", r.Pool, ": ")+Sentence(r))
+	}
+	s := strings.Join(why, "; ")
+	if e.Type != "" && e.Micro > 0 {
+		s += " [" + e.Type + ", " + shortUSD(e.Micro) + "/h]"
+	}
+	if n := len(e.Pods) + e.MorePods; n > 0 && e.Kind != ledger.Refuse {
+		s += " [" + count(n, "pod") + "]"
+	}
+	if e.Count > 1 {
+		s += fmt.Sprintf(" [%d times until %s]", e.Count, e.Last.UTC().Format("15:04:05"))
+	}
+	if e.Outcome != "" && e.Outcome != "done" {
+		s += " (" + e.Outcome + ")"
+	}
+	return strings.TrimSpace(s)
+}
+
+// historySum counts what happened, and says how the cluster's cost changed.
+func historySum(entries []ledger.Entry) string {
+	counts := map[string]int{}
+	before, after, priced := int64(0), int64(0), false
+	for i := range entries {
+		e := &entries[i]
+		counts[HistoryWord(e)]++
+		if e.Before != 0 || e.After != 0 {
+			if !priced {
+				before, priced = e.Before, true
+			}
+			after = e.After
+		}
+	}
+	var parts []string
+	for _, word := range []string{"bought", "removed", "moved", "interrupted", "refused", "missed", "told"} {
+		if n := counts[word]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
+		}
+	}
+	s := strings.Join(parts, ", ")
+	if priced {
+		s += "; the cluster cost " + shortUSD(before) + "/h before and " + shortUSD(after) + "/h after"
+	}
+	return s + "."
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Pending is what pending pods wait for.
+type Pending struct {
+	At       time.Time      `json:"at"`
+	Pods     int            `json:"pods"`
+	Causes   []PendingCause `json:"causes"`             // most pods first
+	NotAsked int            `json:"notAsked,omitempty"` // pods of further workloads, which were not looked at
+}
+
+// PendingCause is pods that wait for the same.
+type PendingCause struct {
+	Cause  string   `json:"cause"`
+	Change string   `json:"change,omitempty"` // the nearest change after which they don't
+	Pods   []string `json:"pods"`             // namespace/name, sorted
+}
+
+// CauseOf says in one sentence what a pending pod waits for.
+func CauseOf(a *plan.Answer) PendingCause {
+	out := PendingCause{Cause: "waiting for kube-scheduler"}
+	for _, f := range a.Findings {
+		if f.Of == plan.Demand {
+			out.Cause = with("NodePool ", f.Reason.Pool, ": ") + Sentence(f.Reason)
+			break
+		}
+	}
+	if len(a.Findings) == 0 && len(a.Alternatives) > 0 {
+		switch alt := &a.Alternatives[0]; alt.Kind {
+		case plan.Fit:
+			out.Cause = "waiting for node or NodeClaim " + alt.On + ", which has a place for it"
+		case plan.Buy:
+			out.Cause = "a node is about to be launched for it"
+		}
+	}
+	for i := range a.Ways {
+		if w := &a.Ways[i]; len(w.Changes) > 0 && w.Changes[0].IsEditable() {
+			parts := make([]string, len(w.Changes))
+			for j, c := range w.Changes {
+				parts[j] = change(c)
+			}
+			out.Change = strings.Join(parts, ", and ")
+			break
+		}
+	}
+	return out
+}
+
+// PendingJSON writes what pending pods wait for, for programs.
+func PendingJSON(w io.Writer, p *Pending) error { return writeIndented(w, p) }
+
+// PendingText writes what pending pods wait for, for people.
+func PendingText(w io.Writer, p *Pending) error {
+	const most = 5
+	var b bytes.Buffer
+	if p.Pods == 0 {
+		fmt.Fprintf(&b, "No pod is pending.\n")
+	} else {
+		fmt.Fprintf(&b, "%s pending at %s\n", count(p.Pods, "pod"), p.At.UTC().Format(time.RFC3339))
+	}
+	for _, c := range p.Causes {
+		fmt.Fprintf(&b, "\n%s: %s\n", count(len(c.Pods), "pod"), c.Cause)
+		if c.Change != "" {
+			fmt.Fprintf(&b, "  change: %s\n", c.Change)
+		}
+		names := c.Pods[:min(len(c.Pods), most)]
+		fmt.Fprintf(&b, "  pods: %s", strings.Join(names, ", "))
+		if n := len(c.Pods) - len(names); n > 0 {
+			fmt.Fprintf(&b, " and %d more", n)
+		}
+		b.WriteByte('\n')
+	}
+	if p.NotAsked > 0 {
+		fmt.Fprintf(&b, "\n%s of further workloads not looked at; 'dovetail why pod/NAME' says why.\n", count(p.NotAsked, "pod"))
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
