@@ -117,6 +117,7 @@ type Controller struct {
 	Background []func(context.Context) // runs beside the loop while it acts, and ends with its context when another autoscaler is live
 
 	keepingDecisions sync.Mutex
+	keepers          sync.WaitGroup // what must end before the process does: Run waits for it
 
 	lookAgain bool            // look again at once: something was found out while acting
 	base      context.Context // Run's; what is begun outside a step ends with it
@@ -229,6 +230,7 @@ func (c *Controller) IsReady() bool { return c.synced.Load() }
 // Run is the loop. It returns when the context ends.
 func (c *Controller) Run(ctx context.Context) error {
 	c.base = ctx
+	defer c.keepers.Wait()
 	c.Metrics.work.setWidth(c.Config)
 	c.State.PodFacts.OnChange(c.Metrics.podStarts.observe)
 	timer := time.NewTimer(time.Hour)

@@ -19,6 +19,9 @@ import (
 // is killed.
 const storeDecisionsEvery = 15 * time.Second
 
+// storeLastLimit is how long a process that ends tries to store what is not stored yet.
+const storeLastLimit = 2 * time.Second
+
 // decisionsKey is the entry of a ConfigMap that holds decisions.
 const decisionsKey = "decisions.json.gz"
 
@@ -47,6 +50,11 @@ func (c *Controller) keepDecisions(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+			if reopened {
+				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLastLimit)
+				k.store(last)
+				cancel()
+			}
 			return
 		case <-tick.C:
 			if reopened {

@@ -64,15 +64,16 @@ func TestDecisionsSurviveARestart(t *testing.T) {
 		s.mu.Unlock()
 		l.Add(removed("c"))
 		time.Sleep(time.Minute)
-		end()
+		l.Add(removed("d"))
+		end() // at once: what is new is stored last thing
 
 		l, _, end = keepPast(t, s)
 		defer end()
 		synctest.Wait()
-		if n := len(l.All(nil)); n != 3 {
-			t.Errorf("%d decisions are known after the restart, want 3: %+v", n, l.All(nil))
+		if n := len(l.All(nil)); n != 4 {
+			t.Errorf("%d decisions are known after the restart, want 4: %+v", n, l.All(nil))
 		}
-		for _, subject := range []string{"node/ip-a", "nodeclaim/b", "nodeclaim/c"} {
+		for _, subject := range []string{"node/ip-a", "nodeclaim/b", "nodeclaim/c", "nodeclaim/d"} {
 			if got := l.All(ledger.About(subject, l.Machine(subject))); len(got) != 1 {
 				t.Errorf("%d decisions about %s", len(got), subject)
 			}

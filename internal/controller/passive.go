@@ -201,7 +201,7 @@ func (c *Controller) startBackground(ctx context.Context) {
 	}
 	ctx, c.stop = context.WithCancel(ctx)
 	go c.interruptions.listenForInterruptions(ctx)
-	go c.keepDecisions(ctx)
+	c.keepers.Go(func() { c.keepDecisions(ctx) })
 	go c.demand.keep(ctx)
 	go c.demand.fill(ctx)
 	for _, do := range c.Background {

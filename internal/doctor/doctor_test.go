@@ -120,9 +120,11 @@ func (c *cluster) settle() {
 
 func (c *cluster) snapshot() *model.Snapshot {
 	s := &model.Snapshot{ResourceNames: model.FixedNames(), Claims: c.claim, Pools: c.pools, PDBs: c.pdbs, Namespaces: map[string]model.Labels{"shop": {}}}
+	at := map[string]*model.Node{}
 	for _, n := range c.nodes {
 		own := *n
 		own.Pods, own.Used = nil, nil
+		at[own.Name] = &own
 		s.Nodes = append(s.Nodes, &own)
 	}
 	slices.SortFunc(s.Nodes, func(a, b *model.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -133,18 +135,20 @@ func (c *cluster) snapshot() *model.Snapshot {
 			s.Pending = append(s.Pending, p)
 			continue
 		}
-		i := slices.IndexFunc(s.Nodes, func(n *model.Node) bool { return n.Name == p.Node })
-		s.Nodes[i].Pods = append(s.Nodes[i].Pods, p)
-		s.Nodes[i].Used = s.Nodes[i].Used.Add(p.Class.Requests)
+		n := at[p.Node]
+		n.Pods, n.Used = append(n.Pods, p), n.Used.Add(p.Class.Requests)
 	}
 	return s
 }
 
-func (c *cluster) examine() *Report {
+// examination is what Examine reads of the cluster.
+func (c *cluster) examination() Input {
 	in := c.in
 	in.Snapshot, in.Now, in.Policy, in.Types = c.snapshot(), epoch, decide.DefaultPolicy(), c.types
-	return Examine(in)
+	return in
 }
+
+func (c *cluster) examine() *Report { return Examine(c.examination()) }
 
 // newCluster makes a cluster of a NodePool for both capacity types, with a few workloads packed as decide packs them.
 func newCluster(t *testing.T, seed uint64) *cluster {

@@ -53,6 +53,10 @@ func TestHistories(t *testing.T) {
 	store(a, 7, full, false)
 	load(a, 7, nil)
 	store(a, 7, full, true)
+	past := NewDecisions(p.us, namespace)
+	load(past, 7, nil)
+	store(past, 7, map[string][]byte{"decisions.json.gz": {1}}, true)
+	load(past, 7, map[string][]byte{"decisions.json.gz": {1}})
 	if _, err := a.LoadHistories(ctx, 8); err == nil {
 		t.Error("a ConfigMap that the Role does not name may be read")
 	}

@@ -4,10 +4,12 @@
 package e2e
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -60,6 +63,32 @@ func TestLeaderEnds(t *testing.T) {
 	if next.PID == leader.PID {
 		t.Errorf("%s leads still", next.Name)
 	}
+	e.until("the next leader knows what the first has bought", func() error {
+		h, err := e.historyOf(next)
+		if err != nil {
+			return err
+		}
+		for i := range h.Entries {
+			if x := &h.Entries[i]; report.HistoryWord(x) == "bought" && len(x.Pods) == 1 && strings.Contains(x.Pods[0], "/first-") && x.After > 0 {
+				return nil
+			}
+		}
+		return fmt.Errorf("it knows of %d decisions", len(h.Entries))
+	})
+}
+
+// historyOf asks a controller what was decided in the last hour.
+func (e *env) historyOf(c sandbox.Component) (report.History, error) {
+	var h report.History
+	_, bin, err := sandbox.Binaries()
+	if err != nil {
+		return h, err
+	}
+	out, err := exec.CommandContext(e.ctx, bin, "history", "-o", "json", "--server", fmt.Sprintf("http://127.0.0.1:%d", c.Ports["metrics"])).Output()
+	if err != nil {
+		return h, err
+	}
+	return h, json.Unmarshal(out, &h)
 }
 
 // kills is how often the leader is killed: a few times, or as often as a soak does.
