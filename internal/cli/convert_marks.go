@@ -47,8 +47,8 @@ var caMarks = []caMark{
 	{"k8s.io/cluster-autoscaler/node-template/taint/", "Auto Scaling group", inObjects, "taints of the NodePool"},
 	{"k8s.io/cluster-autoscaler/node-template/resources/", "Auto Scaling group", inObjects, "read from the group by the NodeGroupClass"},
 	{"k8s.io/cluster-autoscaler/node-template/autoscaling-options/", "Auto Scaling group", inObjects, "options of the NodeGroupClass, consolidateAfter of the NodePool"},
-	{"eks:cluster-name", "Auto Scaling group", noMatch, "labels and taints of an EKS managed node group are not asked for: give its group the tags k8s.io/cluster-autoscaler/node-template/label/… and …/taint/…"},
-	{"eks:nodegroup-name", "Auto Scaling group", noMatch, "labels and taints of an EKS managed node group are not asked for: give its group the tags k8s.io/cluster-autoscaler/node-template/label/… and …/taint/…"},
+	{"eks:cluster-name", "Auto Scaling group", sameHere, "labels, taints and updates of the EKS managed node group are read by eks:DescribeNodegroup; with --groups, which does not ask EKS, give its group the tags node-template/label/… and …/taint/…"},
+	{"eks:nodegroup-name", "Auto Scaling group", sameHere, "labels, taints and updates of the EKS managed node group are read by eks:DescribeNodegroup; with --groups, which does not ask EKS, give its group the tags node-template/label/… and …/taint/…"},
 
 	{"cluster-autoscaler-priority-expander", "ConfigMap", inObjects, "NodePool spec.weight; dovetail controller follows it with --node-group-defaults=--expander=priority"},
 	{"cluster-autoscaler-status", "ConfigMap", noMatch, "nobody writes it: status is in NodePools, NodeGroupClasses and NodeClaims, and kubectl get nodegroupclasses shows each group"},

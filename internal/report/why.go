@@ -247,7 +247,7 @@ func kept(r plan.Reason) string {
 	case plan.GroupMinimum:
 		return object + " is at its minimum size (" + r.Want + ")"
 	case plan.GroupRefresh:
-		return "an instance refresh of " + object + " is " + r.Have + "; the cloud replaces its nodes"
+		return "the cloud is replacing the nodes of " + object + " itself (" + r.Have + ")"
 	case plan.WellUsed:
 		return "pods request " + r.Have + " of the " + r.Key + " of " + object + "; its node group removes nodes at or below " + r.Want
 	case plan.Quiet:

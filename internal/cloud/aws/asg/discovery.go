@@ -25,7 +25,9 @@ type DiscoveredGroup struct {
 const groupsPerCall = 100
 
 // Discover asks for the Auto Scaling groups of these names and for those that bear all tags of one of the sets,
-// sorted by name. A name that no group has is left out; a tag with an empty value may have any.
+// sorted by name. A name that no group has is left out; a tag with an empty value may have any. The labels and taints of
+// an EKS managed node group are added as tags that say the same; where EKS can't be asked that is an error, so that
+// nobody takes its nodes for such without taints.
 func Discover(ctx context.Context, c *awsapi.Clients, names []string, sets []map[string]string) ([]DiscoveredGroup, error) {
 	found := map[string]DiscoveredGroup{}
 	ask := func(in *autoscaling.DescribeAutoScalingGroupsInput) error {
@@ -69,6 +71,9 @@ func Discover(ctx context.Context, c *awsapi.Clients, names []string, sets []map
 	}
 	out := make([]DiscoveredGroup, 0, len(found))
 	for _, g := range found {
+		if err := addManagedTags(ctx, c, g.Tags); err != nil {
+			return nil, err
+		}
 		out = append(out, g)
 	}
 	awsapi.SortByKey(out, func(g DiscoveredGroup) string { return g.Name })

@@ -26,16 +26,16 @@ func (gs *scaler) fillToMinimum(ctx context.Context) {
 }
 
 // fillGroup raises a group's desired capacity to at least so many members, not above its maximum. It does nothing while
-// an instance refresh has members go and come.
+// an instance refresh, or EKS, has members go and come.
 func (gs *scaler) fillGroup(ctx context.Context, s *groupState, least int64) error {
 	if least == 0 {
 		return nil
 	}
-	if refresh, err := gs.reader.instanceRefreshStatus(ctx, s.name); err != nil || refresh != "" {
-		return err
-	}
 	g, err := gs.reader.describeGroup(ctx, s.name)
 	if err != nil || g == nil || g.problem != "" {
+		return err
+	}
+	if status, err := gs.reader.replacementStatus(ctx, g); err != nil || status != "" {
 		return err
 	}
 	to := min(least, gs.registry.maxSizeOf(s.name, g.max))

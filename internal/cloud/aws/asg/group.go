@@ -29,10 +29,12 @@ type group struct {
 	zones                []string                            // sorted
 	tags                 map[string]string
 	suspended            []string
-	labels               model.Labels  // that its tags say its nodes have
+	labels               model.Labels  // that its tags, or EKS, say its nodes have
 	taints               []model.Taint // and taints
 	template             templateRef
 	templateData         *types.ResponseLaunchTemplateData // of its launch template; nil: not known
+	managed              *managedGroup                     // the EKS managed node group that it is of; nil: none, or not known
+	denied               error                             // why EKS may not be asked for that; nil: it may
 	problem              string                            // why nothing can be had from it; empty: it can
 }
 

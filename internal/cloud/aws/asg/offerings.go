@@ -42,7 +42,7 @@ func (p *Provider) offeringsOf(ctx context.Context, pool *model.NodePool, c *nod
 	for _, a := range ch.groups {
 		wrong := a.problem
 		if t := untoleratedTaint(a, pool); wrong == "" && t != "" {
-			wrong = "its nodes bear the taint " + t + " (tag " + dovetailv1alpha1.TagNodeTemplateTaint + "…), which spec.template.spec.taints of NodePool " + pool.Name + " lacks; add it"
+			wrong = "its nodes bear the taint " + t + " (" + taintSource(a) + "), which spec.template.spec.taints of NodePool " + pool.Name + " lacks; add it"
 		}
 		if wrong != "" {
 			why = append(why, "group "+a.name+": "+wrong)
@@ -56,7 +56,7 @@ func (p *Provider) offeringsOf(ctx context.Context, pool *model.NodePool, c *nod
 	var builtFrom strings.Builder
 	fmt.Fprintf(&builtFrom, "%s %d %d", c.generationKey, cat.Version, p.types.Version())
 	for _, a := range usable {
-		fmt.Fprintf(&builtFrom, " %s %d %d %v %v %v %v %v", a.name, a.max, max(0, a.max-a.desired), a.instanceTypes, a.capacityTypes, a.zones, a.tags, a.template)
+		fmt.Fprintf(&builtFrom, " %s %d %d %v %v %v %v %v %v %v", a.name, a.max, max(0, a.max-a.desired), a.instanceTypes, a.capacityTypes, a.zones, a.tags, a.template, a.labels, a.taints)
 		if a.templateData != nil {
 			fmt.Fprintf(&builtFrom, " %s", awsapi.Deref(a.templateData.ImageId))
 		}
@@ -94,6 +94,14 @@ func untoleratedTaint(a *group, pool *model.NodePool) string {
 		return t.Key + "=" + t.Value + ":" + t.Effect
 	}
 	return ""
+}
+
+// taintSource says where the taints of a group's nodes are told.
+func taintSource(a *group) string {
+	if a.managed != nil && len(a.managed.taints) > 0 {
+		return "tag " + dovetailv1alpha1.TagNodeTemplateTaint + "…, or EKS managed node group " + a.managed.name
+	}
+	return "tag " + dovetailv1alpha1.TagNodeTemplateTaint + "…"
 }
 
 // addOfferings adds a group's types to a set. Which of its types a mixed group launches is its own to decide, and so

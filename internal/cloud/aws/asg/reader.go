@@ -25,6 +25,7 @@ type reader struct {
 	aws           *awsapi.Account
 	descriptions  *awsapi.Cache[description]                       // by selector term
 	templates     *awsapi.Cache[*types.ResponseLaunchTemplateData] // by id, or name, and version
+	managed       *awsapi.Cache[*managedGroup]                     // by cluster and managed node group
 	refreshes     *awsapi.Cache[string]                            // by group
 	architectures *awsapi.Cache[types.ArchitectureType]            // by image id
 	types         *awsapi.Cache[[]string]                          // by architecture and instance requirements
@@ -36,13 +37,15 @@ func newReader(a *awsapi.Account) *reader {
 		aws:           a,
 		descriptions:  awsapi.NewCache[description](a.Clock, a.Config.GroupRefresh),
 		templates:     awsapi.NewCache[*types.ResponseLaunchTemplateData](a.Clock, time.Minute),
+		managed:       awsapi.NewCache[*managedGroup](a.Clock, 30*time.Second),
 		refreshes:     awsapi.NewCache[string](a.Clock, 30*time.Second),
 		architectures: awsapi.NewCache[types.ArchitectureType](a.Clock, time.Hour),
 		types:         awsapi.NewCache[[]string](a.Clock, time.Hour),
 	}
 }
 
-// describeGroups asks for groups, and for their launch templates and what those mean.
+// describeGroups asks for groups, for their EKS managed node groups, and for their launch templates and what those
+// mean.
 func (r *reader) describeGroups(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput) ([]*group, error) {
 	var out []*group
 	for {
@@ -52,6 +55,9 @@ func (r *reader) describeGroups(ctx context.Context, in *autoscaling.DescribeAut
 		}
 		for i := range page.AutoScalingGroups {
 			g := readGroup(&page.AutoScalingGroups[i])
+			if err := r.resolveManaged(ctx, g); err != nil {
+				return nil, err
+			}
 			if g.problem == "" {
 				if err := r.resolveTemplate(ctx, g); err != nil {
 					return nil, err

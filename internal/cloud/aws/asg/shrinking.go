@@ -78,14 +78,14 @@ func (gs *scaler) trimExcess(ctx context.Context) {
 }
 
 // trimGroupExcess lowers a group's desired capacity to its members and open claims, not below its minimum and least.
-// It does nothing while an instance refresh has members go and come.
+// It does nothing while an instance refresh, or EKS, has members go and come.
 func (gs *scaler) trimGroupExcess(ctx context.Context, s *groupState, least int64) error {
-	if refresh, err := gs.reader.instanceRefreshStatus(ctx, s.name); err != nil || refresh != "" {
-		return err // members go and come
-	}
 	v, err := gs.readGroupView(ctx, s.name)
 	if err != nil || v.group == nil || v.problem != "" {
 		return err
+	}
+	if status, err := gs.reader.replacementStatus(ctx, v.group); err != nil || status != "" {
+		return err // members go and come
 	}
 	outstanding := int64(len(s.openClaims())) // whether a member is one of theirs already or not
 	to := max(int64(len(v.members))+outstanding, v.min, least)

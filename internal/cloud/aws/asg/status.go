@@ -105,6 +105,9 @@ func (p *Provider) groupStatus(ctx context.Context, cat *catalogue.Catalogue, ch
 	if a.desired >= a.max {
 		ch.addProblem(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", fmt.Sprintf("group %s should have %d machines of at most %d (its MaxSize, or maxSize of the selector term); raise that for more", a.name, a.desired, a.max))
 	}
+	if a.denied != nil {
+		ch.addProblem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": labels and taints of its EKS managed node group can't be read: "+a.denied.Error()+"; allow eks:DescribeNodegroup in the controller's IAM policy")
+	}
 	if err := p.registry.denialOf(a.name); err != nil {
 		ch.addProblem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": "+err.Error()+"; allow the call in the controller's IAM policy")
 	}
@@ -133,14 +136,20 @@ func (c *selectedGroups) classStatus(usable int) cloud.ClassStatus {
 	return out
 }
 
-// disturbances are what AWS itself does, or may do, to the members of a group; refresh is the status of its instance
-// refresh, empty where there is none.
+// disturbances are what AWS itself does, or may do, to the members of a group; refresh is the status of what replaces
+// them, empty where nothing does.
 func (p *Provider) disturbances(ctx context.Context, a *group) (refresh string, out []model.Condition, err error) {
-	refresh, err = p.reader.instanceRefreshStatus(ctx, a.name)
+	refresh, err = p.reader.replacementStatus(ctx, a)
 	if err != nil {
 		return "", nil, err
 	}
-	if refresh != "" {
+	if a.managed != nil && len(a.managed.issues) > 0 {
+		out = append(out, nodeclass.FalseCondition("NodegroupDegraded", "EKS reports of its managed node group "+a.managed.name+": "+strings.Join(a.managed.issues, "; ")))
+	}
+	switch {
+	case a.managed.isUpdating():
+		out = append(out, nodeclass.FalseCondition("NodegroupUpdate", "EKS is updating its managed node group "+a.managed.name+": it replaces members, and none is given back until it is over"))
+	case refresh != "":
 		out = append(out, nodeclass.FalseCondition("InstanceRefresh", "an instance refresh is "+refresh+": AWS replaces its members, and none is given back until it is over"))
 	}
 	if len(a.zones) > 1 && !slices.Contains(a.suspended, "AZRebalance") {

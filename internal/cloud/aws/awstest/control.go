@@ -29,6 +29,7 @@ import (
 //	POST   /_aws/cancel        Cancellation   ends a reservation before its time
 //	PUT    /_aws/groups        Group          makes or changes an Auto Scaling group
 //	GET    /_aws/groups                       answers GroupList
+//	POST   /_aws/upgrade       Upgrade        EKS upgrades a managed node group; answers GroupSeen
 //	POST   /_aws/rebalance     GroupName      AZRebalance moves one member; answers Interrupted: who came and who went
 //	GET    /_aws/books         ?tag=KEY       answers Books
 //	DELETE /_aws/calls                        counts calls from nothing
@@ -118,6 +119,7 @@ func (c *Cloud) control(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_aws/cancel", controlled(c, true, (*tx).cancelReservation))
 	mux.HandleFunc("PUT /_aws/groups", controlled(c, true, (*tx).defineGroup))
 	mux.HandleFunc("GET /_aws/groups", controlled(c, false, func(t *tx, _ struct{}) (GroupList, error) { return t.listGroups(), nil }))
+	mux.HandleFunc("POST /_aws/upgrade", controlled(c, true, (*tx).upgrade))
 	mux.HandleFunc("POST /_aws/rebalance", controlled(c, true, (*tx).rebalance))
 	mux.HandleFunc("GET /_aws/books", func(w http.ResponseWriter, r *http.Request) {
 		tag := r.URL.Query().Get("tag")

@@ -37,6 +37,8 @@ type Group struct {
 	NewInstancesProtected   bool        `json:"newInstancesProtectedFromScaleIn,omitempty"`
 	DesiredLeftAsItIs       bool        `json:"desiredLeftAsItIs,omitempty"` // of a group that is there already
 	InstanceRefreshStatuses []string    `json:"instanceRefreshes,omitempty"` // such as InProgress
+
+	Managed *ManagedGroup `json:"managed,omitempty"` // of an EKS managed node group; nil: it is nobody's
 }
 
 // GroupTag is a tag of a group.
@@ -82,6 +84,9 @@ var groupStrategies = []string{"", "lowest-price", "capacity-optimized", "capaci
 
 // defineGroup makes or changes a group.
 func (t *tx) defineGroup(in Group) (Group, error) {
+	if err := t.managedDefaults(&in); err != nil {
+		return in, err
+	}
 	if in.LaunchTemplate == "" && in.Name != "" && len(in.InstanceTypes) > 0 {
 		name, err := t.groupTemplate(in)
 		if err != nil {
@@ -139,7 +144,7 @@ func (t *tx) defineGroup(in Group) (Group, error) {
 }
 
 // groupTemplate makes a launch template for a group that comes without one: AL2023, joining the cluster, with the labels and taints that
-// the group's tags say its nodes have. A group of one type that buys no on-demand machine gets spot ones.
+// the group's tags, or its managed node group, say its nodes have. A group of one type that buys no on-demand machine gets spot ones.
 func (t *tx) groupTemplate(in Group) (string, error) {
 	name := "group-" + in.Name
 	it := t.catalog.Find(in.InstanceTypes[0])
@@ -154,7 +159,7 @@ func (t *tx) groupTemplate(in Group) (string, error) {
 	if image == nil {
 		return "", fmt.Errorf("group %s: there is no image of AL2023 for Kubernetes %s", in.Name, t.settings.KubernetesVersion)
 	}
-	var labels, taints []string
+	labels, taints := in.Managed.kubeletFlags()
 	for _, tag := range in.Tags {
 		if k, ok := strings.CutPrefix(tag.Key, "k8s.io/cluster-autoscaler/node-template/label/"); ok {
 			labels = append(labels, k+"="+tag.Value)

@@ -180,6 +180,7 @@ func (c *Cloud) turn() (next time.Time, err error) {
 		}
 		for _, g := range t.groups.sorted() {
 			soon(t.tend(g))
+			soon(t.advanceUpgrade(t.groups.items[g.Name]))
 		}
 	})
 	return next, err

@@ -92,7 +92,9 @@ func services() []*service {
 		{
 			name: "eks", protocol: restJSON, throttled: "ThrottlingException", denied: "AccessDeniedException",
 			operations: map[string]*operation{
-				"DescribeCluster": read((*tx).describeCluster).at("GET", "/clusters/{name}"),
+				"DescribeCluster":       read((*tx).describeCluster).at("GET", "/clusters/{name}"),
+				"DescribeNodegroup":     read((*tx).describeNodegroup).at("GET", "/clusters/{name}/node-groups/{nodegroupName}"),
+				"UpdateNodegroupConfig": change((*tx).updateNodegroup).at("POST", "/clusters/{name}/node-groups/{nodegroupName}/update-config"),
 			},
 		},
 	}

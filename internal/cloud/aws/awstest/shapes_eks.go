@@ -46,3 +46,88 @@ type eksKubernetesNetworkConfigResponse struct {
 type eksCertificate struct {
 	Data string `json:"data,omitempty"`
 }
+
+type eksDescribeNodegroupRequest struct {
+	ClusterName   string `uri:"name"`
+	NodegroupName string `uri:"nodegroupName"`
+}
+
+type eksDescribeNodegroupResponse struct {
+	Nodegroup *eksNodegroup `json:"nodegroup,omitempty"`
+}
+
+type eksNodegroup struct {
+	NodegroupName string                     `json:"nodegroupName,omitempty"`
+	NodegroupArn  string                     `json:"nodegroupArn,omitempty"`
+	ClusterName   string                     `json:"clusterName,omitempty"`
+	Version       string                     `json:"version,omitempty"`
+	CreatedAt     *epoch                     `json:"createdAt,omitempty"`
+	Status        string                     `json:"status,omitempty"`
+	CapacityType  string                     `json:"capacityType,omitempty"`
+	ScalingConfig *eksNodegroupScalingConfig `json:"scalingConfig,omitempty"`
+	AmiType       string                     `json:"amiType,omitempty"`
+	Labels        map[string]string          `json:"labels,omitempty"`
+	Taints        []eksTaint                 `json:"taints,omitempty"`
+	Resources     *eksNodegroupResources     `json:"resources,omitempty"`
+	Health        *eksNodegroupHealth        `json:"health,omitempty"`
+}
+
+type eksNodegroupScalingConfig struct {
+	MinSize     *int64 `json:"minSize,omitempty"`
+	MaxSize     *int64 `json:"maxSize,omitempty"`
+	DesiredSize *int64 `json:"desiredSize,omitempty"`
+}
+
+type eksTaint struct {
+	Key    string `json:"key,omitempty"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect,omitempty"`
+}
+
+type eksNodegroupResources struct {
+	AutoScalingGroups []eksAutoScalingGroup `json:"autoScalingGroups,omitempty"`
+}
+
+type eksAutoScalingGroup struct {
+	Name string `json:"name,omitempty"`
+}
+
+type eksNodegroupHealth struct {
+	Issues []eksIssue `json:"issues,omitempty"`
+}
+
+type eksIssue struct {
+	Code        string   `json:"code,omitempty"`
+	Message     string   `json:"message,omitempty"`
+	ResourceIds []string `json:"resourceIds,omitempty"`
+}
+
+type eksUpdateNodegroupConfigRequest struct {
+	ClusterName        string                     `uri:"name"`
+	NodegroupName      string                     `uri:"nodegroupName"`
+	Labels             *eksUpdateLabelsPayload    `json:"labels,omitempty"`
+	Taints             *eksUpdateTaintsPayload    `json:"taints,omitempty"`
+	ScalingConfig      *eksNodegroupScalingConfig `json:"scalingConfig,omitempty"`
+	ClientRequestToken string                     `json:"clientRequestToken,omitempty"`
+}
+
+type eksUpdateLabelsPayload struct {
+	AddOrUpdateLabels map[string]string `json:"addOrUpdateLabels,omitempty"`
+	RemoveLabels      []string          `json:"removeLabels,omitempty"`
+}
+
+type eksUpdateTaintsPayload struct {
+	AddOrUpdateTaints []eksTaint `json:"addOrUpdateTaints,omitempty"`
+	RemoveTaints      []eksTaint `json:"removeTaints,omitempty"`
+}
+
+type eksUpdateNodegroupConfigResponse struct {
+	Update *eksUpdate `json:"update,omitempty"`
+}
+
+type eksUpdate struct {
+	Id        string `json:"id,omitempty"`
+	Status    string `json:"status,omitempty"`
+	Type      string `json:"type,omitempty"`
+	CreatedAt *epoch `json:"createdAt,omitempty"`
+}

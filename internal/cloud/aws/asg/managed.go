@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package asg
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Tags by which EKS marks the Auto Scaling group of a managed node group, and labels that it gives the nodes.
+const (
+	tagEKSCluster        = "eks:cluster-name"
+	tagEKSNodegroup      = "eks:nodegroup-name"
+	labelEKSNodegroup    = "eks.amazonaws.com/nodegroup"
+	labelEKSCapacityType = "eks.amazonaws.com/capacityType"
+)
+
+// managedGroup is an EKS managed node group as EKS describes it.
+type managedGroup struct {
+	name, status string
+	max          int64 // of its own scaling configuration: while it is updated its Auto Scaling group's is higher
+	labels       model.Labels
+	taints       []model.Taint
+	issues       []string // what EKS says is wrong with it
+}
+
+// isUpdating says whether EKS is replacing the group's nodes, or changing how they look.
+func (m *managedGroup) isUpdating() bool {
+	return m != nil && m.status == string(ekstypes.NodegroupStatusUpdating)
+}
+
+// managedNames are the names of the cluster and of the managed node group that a group's tags tell; false: it is none.
+func managedNames(tags map[string]string) (cluster, name string, is bool) {
+	cluster, name = tags[tagEKSCluster], tags[tagEKSNodegroup]
+	return cluster, name, cluster != "" && name != ""
+}
+
+// managedGroup asks EKS for the managed node group that a group belongs to; nil: it belongs to none.
+func (r *reader) managedGroup(ctx context.Context, tags map[string]string) (*managedGroup, error) {
+	cluster, name, is := managedNames(tags)
+	if !is {
+		return nil, nil
+	}
+	return r.managed.Get(ctx, cluster+"/"+name, func(ctx context.Context) (*managedGroup, error) {
+		res, err := r.aws.EKS.DescribeNodegroup(ctx, &eks.DescribeNodegroupInput{ClusterName: &cluster, NodegroupName: &name})
+		return readManaged(name, res, err)
+	})
+}
+
+// readManaged reads EKS's answer about a managed node group of this name; nil: there is none.
+func readManaged(name string, res *eks.DescribeNodegroupOutput, err error) (*managedGroup, error) {
+	if awsapi.ErrorCode(err) == "ResourceNotFoundException" {
+		return nil, nil // its tags have outlived it
+	}
+	if err != nil {
+		return nil, err
+	}
+	in := res.Nodegroup
+	m := &managedGroup{name: name, status: string(in.Status), labels: model.Labels{labelEKSNodegroup: name}}
+	maps.Copy(m.labels, in.Labels)
+	if in.CapacityType == ekstypes.CapacityTypesSpot || in.CapacityType == ekstypes.CapacityTypesOnDemand {
+		m.labels[labelEKSCapacityType] = string(in.CapacityType)
+	}
+	if in.ScalingConfig != nil {
+		m.max = int64(awsapi.Deref(in.ScalingConfig.MaxSize))
+	}
+	effects := map[ekstypes.TaintEffect]string{
+		ekstypes.TaintEffectNoSchedule: model.NoSchedule, ekstypes.TaintEffectNoExecute: model.NoExecute, ekstypes.TaintEffectPreferNoSchedule: model.PreferNoSchedule,
+	}
+	for _, t := range in.Taints {
+		if effect := effects[t.Effect]; effect != "" {
+			m.taints = append(m.taints, model.Taint{Key: awsapi.Deref(t.Key), Value: awsapi.Deref(t.Value), Effect: effect})
+		}
+	}
+	if in.Health != nil {
+		for _, i := range in.Health.Issues {
+			m.issues = append(m.issues, string(i.Code)+": "+awsapi.Deref(i.Message))
+		}
+	}
+	return m, nil
+}
+
+// resolveManaged merges into a group what EKS says of its managed node group: labels, taints, and the maximum while it
+// is updated. Where EKS may not be asked, the group is as its tags say, and denied tells why. An error is one of a call
+// that may work the next time.
+func (r *reader) resolveManaged(ctx context.Context, g *group) error {
+	m, err := r.managedGroup(ctx, g.tags)
+	if awsapi.IsDenied(awsapi.ErrorCode(err)) {
+		g.denied = awsapi.ReadableError(err)
+		return nil
+	}
+	if err != nil || m == nil {
+		return err
+	}
+	g.managed = m
+	maps.Copy(g.labels, m.labels)
+	for _, t := range m.taints {
+		if !slices.Contains(g.taints, t) {
+			g.taints = append(g.taints, t)
+		}
+	}
+	slices.SortFunc(g.taints, func(a, b model.Taint) int { return strings.Compare(a.Key+a.Effect+a.Value, b.Key+b.Effect+b.Value) })
+	switch {
+	case m.isUpdating() && m.max > 0:
+		g.max = min(g.max, m.max) // what is above is for the nodes that EKS starts before others go
+	case m.status == string(ekstypes.NodegroupStatusDeleting):
+		g.problem = "EKS is deleting its managed node group " + m.name + "; take it out of spec.selectorTerms"
+	}
+	return nil
+}
+
+// replacementStatus is the status of what replaces the members of a group: an update of its managed node group, or an
+// instance refresh. Empty: nothing does, or it may not be asked.
+func (r *reader) replacementStatus(ctx context.Context, g *group) (string, error) {
+	m, err := r.managedGroup(ctx, g.tags)
+	if err != nil && !awsapi.IsDenied(awsapi.ErrorCode(err)) {
+		return "", err
+	}
+	if m.isUpdating() {
+		return m.status, nil
+	}
+	return r.instanceRefreshStatus(ctx, g.name)
+}
+
+// addManagedTags adds to the tags of a group what EKS says of the nodes of its managed node group, as tags of Cluster
+// Autoscaler that say the same. Tags that are there stay.
+func addManagedTags(ctx context.Context, c *awsapi.Clients, tags map[string]string) error {
+	cluster, name, is := managedNames(tags)
+	if !is {
+		return nil
+	}
+	res, err := c.EKS.DescribeNodegroup(ctx, &eks.DescribeNodegroupInput{ClusterName: &cluster, NodegroupName: &name})
+	m, err := readManaged(name, res, err)
+	if err != nil {
+		remedy := ""
+		if awsapi.IsDenied(awsapi.ErrorCode(err)) {
+			remedy = "; allow eks:DescribeNodegroup in the controller's IAM policy"
+		}
+		return fmt.Errorf("describe EKS managed node group %s of cluster %s: %w%s", name, cluster, awsapi.ReadableError(err), remedy)
+	}
+	if m == nil {
+		return nil
+	}
+	add := func(key, value string) {
+		if _, there := tags[key]; !there {
+			tags[key] = value
+		}
+	}
+	for k, v := range m.labels {
+		add(dovetailv1alpha1.TagNodeTemplateLabel+k, v)
+	}
+	for _, t := range m.taints {
+		add(dovetailv1alpha1.TagNodeTemplateTaint+t.Key, t.Value+":"+t.Effect)
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package awstest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// ManagedGroup makes an Auto Scaling group that of an EKS managed node group, which tells labels and taints of its nodes
+// that no tag tells.
+type ManagedGroup struct {
+	Name    string            `json:"name"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Taints  []ManagedTaint    `json:"taints,omitempty"`
+	Issues  []ManagedIssue    `json:"issues,omitempty"`  // what EKS finds wrong with it; then it is degraded
+	Surge   int               `json:"surge,omitempty"`   // of an upgrade under way: how many nodes EKS runs more than wanted
+	Old     []string          `json:"old,omitempty"`     // of an upgrade under way: the instances that are still to go
+	Changed time.Time         `json:"changed,omitzero"`  // its configuration was changed, and it is updating until a moment after
+	Deleted bool              `json:"deleted,omitempty"` // EKS is deleting it
+}
+
+// ManagedTaint is a taint as EKS has it.
+type ManagedTaint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"` // NO_SCHEDULE, NO_EXECUTE or PREFER_NO_SCHEDULE
+}
+
+// ManagedIssue is what EKS finds wrong with a managed node group.
+type ManagedIssue struct {
+	Code    string `json:"code"` // such as AsgInstanceLaunchFailures
+	Message string `json:"message"`
+}
+
+// Upgrade has EKS replace the nodes of a managed node group.
+type Upgrade struct {
+	Group string `json:"group"` // its Auto Scaling group
+	Surge int    `json:"surge"` // so many nodes are started before others go
+}
+
+// kubeletEffects are the effects of taints as the kubelet takes them.
+var kubeletEffects = map[string]string{"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
+
+// managedDefaults gives the group of a managed node group the tags that EKS gives it.
+func (t *tx) managedDefaults(in *Group) error {
+	m := in.Managed
+	if m == nil {
+		return nil
+	}
+	if m.Name == "" {
+		return fmt.Errorf("group %s: managed.name: need the name of the managed node group", in.Name)
+	}
+	for _, taint := range m.Taints {
+		if kubeletEffects[taint.Effect] == "" {
+			return fmt.Errorf("group %s: taint %s: effect %q: use NO_SCHEDULE, NO_EXECUTE or PREFER_NO_SCHEDULE", in.Name, taint.Key, taint.Effect)
+		}
+	}
+	in.Tags = slices.Clone(in.Tags)
+	for _, tag := range []GroupTag{
+		{"eks:cluster-name", t.settings.Cluster, true}, {"eks:nodegroup-name", m.Name, true}, {"kubernetes.io/cluster/" + t.settings.Cluster, "owned", true},
+		{"k8s.io/cluster-autoscaler/enabled", "true", true}, {"k8s.io/cluster-autoscaler/" + t.settings.Cluster, "owned", true},
+	} {
+		if !slices.ContainsFunc(in.Tags, func(have GroupTag) bool { return have.Key == tag.Key }) {
+			in.Tags = append(in.Tags, tag)
+		}
+	}
+	return nil
+}
+
+// kubeletFlags are the labels and taints of a managed node group's nodes, as the kubelet takes them.
+func (m *ManagedGroup) kubeletFlags() (labels, taints []string) {
+	if m == nil {
+		return nil, nil
+	}
+	labels = append(labels, "eks.amazonaws.com/nodegroup="+m.Name)
+	for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
+		labels = append(labels, k+"="+m.Labels[k])
+	}
+	for _, taint := range m.Taints {
+		taints = append(taints, taint.Key+"="+taint.Value+":"+kubeletEffects[taint.Effect])
+	}
+	return labels, taints
+}
+
+// isUpdating says whether a managed node group is updating.
+func (t *tx) isUpdating(m *ManagedGroup) bool {
+	return m.Surge > 0 || !m.Changed.IsZero() && t.now.Before(m.Changed.Add(t.settings.GroupDelay))
+}
+
+// managedNamed is the Auto Scaling group of a managed node group.
+func (t *tx) managedNamed(cluster, name string) (*group, error) {
+	for _, g := range t.groups.sorted() {
+		if g.Managed != nil && g.Managed.Name == name && cluster == t.settings.Cluster {
+			return g, nil
+		}
+	}
+	return nil, &apiError{Code: "ResourceNotFoundException", Message: "No node group found for name: " + name + ".", Status: http.StatusNotFound}
+}
+
+func (t *tx) describeNodegroup(in *eksDescribeNodegroupRequest) (*eksDescribeNodegroupResponse, error) {
+	g, err := t.managedNamed(in.ClusterName, in.NodegroupName)
+	if err != nil {
+		return nil, err
+	}
+	m := g.Managed
+	out := &eksNodegroup{
+		NodegroupName: m.Name, NodegroupArn: t.arn("eks", "nodegroup/"+t.settings.Cluster+"/"+m.Name+"/"+id("ng", m.Name)), ClusterName: t.settings.Cluster,
+		Version: t.settings.KubernetesVersion, CreatedAt: new(epoch(g.Created)), Status: "ACTIVE", CapacityType: "ON_DEMAND", AmiType: "AL2023_x86_64_STANDARD",
+		ScalingConfig: &eksNodegroupScalingConfig{MinSize: new(int64(g.Min)), MaxSize: new(int64(g.Max - m.Surge)), DesiredSize: new(int64(g.Desired - m.Surge))},
+		Labels:        m.Labels, Resources: &eksNodegroupResources{AutoScalingGroups: []eksAutoScalingGroup{{Name: g.Name}}}, Health: &eksNodegroupHealth{},
+	}
+	if g.Spot {
+		out.CapacityType = "SPOT"
+	}
+	for _, taint := range m.Taints {
+		out.Taints = append(out.Taints, eksTaint(taint))
+	}
+	for _, issue := range m.Issues {
+		out.Status = "DEGRADED"
+		out.Health.Issues = append(out.Health.Issues, eksIssue{Code: issue.Code, Message: issue.Message, ResourceIds: []string{g.Name}})
+	}
+	switch {
+	case m.Deleted:
+		out.Status = "DELETING"
+	case t.isUpdating(m):
+		out.Status = "UPDATING"
+	}
+	return &eksDescribeNodegroupResponse{Nodegroup: out}, nil
+}
+
+// updateNodegroup changes the configuration of a managed node group. EKS refuses that while an update is under way.
+func (t *tx) updateNodegroup(in *eksUpdateNodegroupConfigRequest) (*eksUpdateNodegroupConfigResponse, error) {
+	g, err := t.managedNamed(in.ClusterName, in.NodegroupName)
+	if err != nil {
+		return nil, err
+	}
+	if t.isUpdating(g.Managed) {
+		return nil, &apiError{Code: "ResourceInUseException", Message: "Nodegroup cannot be updated as it is currently not in Active State", Status: http.StatusConflict}
+	}
+	low, high, desired := g.Min, g.Max, g.Desired
+	if c := in.ScalingConfig; c != nil {
+		for _, x := range []struct {
+			from *int64
+			to   *int
+		}{{c.MinSize, &low}, {c.MaxSize, &high}, {c.DesiredSize, &desired}} {
+			if x.from != nil {
+				*x.to = int(*x.from)
+			}
+		}
+	}
+	if low < 0 || high < low || desired < low || desired > high {
+		return nil, refuse("InvalidParameterException", "Minimum capacity %d can't be greater than desired size %d, nor that than maximum capacity %d", low, desired, high)
+	}
+	is := *g
+	m := *g.Managed
+	m.Changed, m.Labels = t.now, maps.Clone(m.Labels)
+	if u := in.Labels; u != nil {
+		if m.Labels == nil {
+			m.Labels = map[string]string{}
+		}
+		maps.Copy(m.Labels, u.AddOrUpdateLabels)
+		for _, k := range u.RemoveLabels {
+			delete(m.Labels, k)
+		}
+	}
+	if u := in.Taints; u != nil {
+		same := func(a ManagedTaint, b eksTaint) bool { return a.Key == b.Key && a.Effect == b.Effect }
+		m.Taints = slices.DeleteFunc(slices.Clone(m.Taints), func(a ManagedTaint) bool {
+			return slices.ContainsFunc(slices.Concat(u.AddOrUpdateTaints, u.RemoveTaints), func(b eksTaint) bool { return same(a, b) })
+		})
+		for _, taint := range u.AddOrUpdateTaints {
+			m.Taints = append(m.Taints, ManagedTaint(taint))
+		}
+	}
+	is.Min, is.Max, is.Desired, is.Managed = low, high, desired, &m
+	t.groups.put(t, g.Name, is)
+	t.stir()
+	return &eksUpdateNodegroupConfigResponse{Update: &eksUpdate{Id: id("update", m.Name, t.now.String()), Status: "InProgress", Type: "ConfigUpdate", CreatedAt: new(epoch(t.now))}}, nil
+}
+
+// upgrade begins to replace the nodes of a managed node group, as EKS does for another version: its Auto Scaling group
+// gets room for more nodes and starts them, then the old ones go, one at a time.
+func (t *tx) upgrade(in Upgrade) (GroupSeen, error) {
+	g := t.groups.items[in.Group]
+	if g == nil || g.Managed == nil || in.Surge < 1 || t.isUpdating(g.Managed) {
+		return GroupSeen{}, fmt.Errorf("upgrade of group %q by %d: need the group of a managed node group that is not being updated, and a surge of at least 1", in.Group, in.Surge)
+	}
+	is := *g
+	m := *g.Managed
+	m.Surge = in.Surge
+	for _, i := range t.members(g.Name) {
+		m.Old = append(m.Old, i.ID)
+	}
+	if len(m.Old) == 0 {
+		return GroupSeen{}, fmt.Errorf("upgrade of group %s: it has no nodes", in.Group)
+	}
+	is.Managed, is.Max, is.Desired = &m, g.Max+in.Surge, g.Desired+in.Surge
+	t.groups.put(t, g.Name, is)
+	t.stir()
+	return GroupSeen{Group: is.Group}, nil
+}
+
+// advanceUpgrade ends one old node of an upgrade under way when all that its group wants are running. While more old
+// nodes are left than the surge, the group starts another for it; then the group becomes as large as it was. It says
+// when there is more to do; zero: when something else happens.
+func (t *tx) advanceUpgrade(g *group) (next time.Time) {
+	if g.Managed == nil || g.Managed.Surge == 0 {
+		return time.Time{}
+	}
+	have := t.members(g.Name)
+	var old []*instance
+	for _, i := range have {
+		if t.state(i).Name != "running" {
+			return i.Runs
+		}
+		if slices.Contains(g.Managed.Old, i.ID) {
+			old = append(old, i)
+		}
+	}
+	if len(have) < g.Desired {
+		return time.Time{}
+	}
+	is := *g
+	m := *g.Managed
+	is.Managed = &m
+	m.Old = nil
+	for _, i := range old {
+		m.Old = append(m.Old, i.ID)
+	}
+	if len(old) <= m.Surge && m.Surge > 0 {
+		is.Max, is.Desired, m.Surge = is.Max-1, max(is.Desired-1, is.Min), m.Surge-1
+	}
+	if len(old) > 0 {
+		m.Old = m.Old[1:]
+		t.end(old[0], "Client.UserInitiatedShutdown")
+		t.act(g.Name, "Terminating EC2 instance: "+old[0].ID, "EKS upgrades the managed node group "+m.Name, "Successful", "")
+	}
+	t.groups.put(t, g.Name, is)
+	t.stir()
+	return t.now
+}
