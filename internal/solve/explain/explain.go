@@ -40,28 +40,21 @@ func Class(p *pack.Planner, c *problem.Class) []plan.Reason {
 		if s.Given.Pools[i].Replicas >= 0 {
 			continue // a static pool buys for nobody
 		}
-		var r plan.Reason
-		t := s.EquivalentPool[i]
-		f := &s.Families[t]
-		switch {
-		case len(f.Pools) > 0 && !f.Limited: // one of them has no limit: no limit of another is in the way
-			u := f.Pools[len(f.Pools)-1]
-			if said[u] == nil {
-				x := s.explainPool(c, u)
-				said[u] = &x
-			}
-			r = *said[u]
-		case t != i && said[t] != nil && slices.Index(checks[:], said[t].Code) < slices.Index(checks[:], plan.Limit):
-			r = *said[t]
-		case t != i && said[t] != nil: // nothing but limits may be otherwise
+		u := s.EquivalentPool[i]
+		if f := &s.Families[u]; len(f.Pools) > 0 && !f.Limited {
+			u = f.Pools[len(f.Pools)-1] // the one without a limit
+		}
+		if said[u] == nil {
+			x := s.explainPool(c, u)
+			said[u] = &x
+		}
+		r := *said[u]
+		if i != u && slices.Index(checks[:], r.Code) >= slices.Index(checks[:], plan.Limit) { // nothing but limits may be otherwise
 			if l := s.explainLimit(c, i); l != nil {
 				r = *l
 			} else {
 				r = s.explainRest(c, i)
 			}
-		default:
-			r = s.explainPool(c, i)
-			said[i] = &r
 		}
 		r.Pool = s.Given.Pools[i].Name
 		out = append(out, r)
