@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+
+	"github.com/dovetail-sh/dovetail/internal/top"
+)
+
+//go:embed dist/index.html dist/app.js dist/app.css
+var dist embed.FS
+
+// mostManifests is how many bytes of manifests a plan is made for.
+const mostManifests = 4 << 20
+
+// policy allows the page's own assets and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Source is what the page shows.
+type Source interface {
+	// View returns the cluster as it is now.
+	View() *top.View
+	// Details writes what is known of an object, named KIND/NAME or pod/NAMESPACE/NAME. An error wraps fs.ErrNotExist when
+	// there is no such object.
+	Details(ctx context.Context, w io.Writer, subject string) error
+	// Report writes what a command that changes nothing says of the cluster. An error wraps fs.ErrNotExist when it serves no
+	// such report.
+	Report(ctx context.Context, w io.Writer, name string) error
+	// Plan writes what would be launched for manifests beside what the cluster has.
+	Plan(ctx context.Context, w io.Writer, manifests io.Reader) error
+}
+
+// Handler serves the page and what it reads. It answers only requests whose Host is a loopback address or localhost.
+func Handler(source Source, samples *Samples) http.Handler {
+	mux := http.NewServeMux()
+	for _, asset := range []struct{ path, file, kind string }{
+		{"GET /{$}", "index.html", "text/html; charset=utf-8"},
+		{"GET /app.js", "app.js", "text/javascript; charset=utf-8"},
+		{"GET /app.css", "app.css", "text/css; charset=utf-8"},
+	} {
+		content, err := dist.ReadFile("dist/" + asset.file)
+		if err != nil { // it is embedded
+			panic(err)
+		}
+		mux.HandleFunc(asset.path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", asset.kind)
+			_, _ = w.Write(content) // who asked is gone
+		})
+	}
+	mux.HandleFunc("GET /api/overview", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, "application/json", func(b io.Writer) error { return top.JSON(b, source.View(), top.NewLook()) })
+	})
+	mux.HandleFunc("GET /api/samples", func(w http.ResponseWriter, r *http.Request) {
+		after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
+		if err != nil {
+			http.Error(w, fmt.Sprintf("after=%q: want seconds since 1970", r.URL.Query().Get("after")), http.StatusBadRequest)
+			return
+		}
+		answer(w, "application/json", func(b io.Writer) error { return json.NewEncoder(b).Encode(samples.After(after)) })
+	})
+	mux.HandleFunc("GET /api/details", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, plainText, func(b io.Writer) error { return source.Details(r.Context(), b, r.URL.Query().Get("subject")) })
+	})
+	mux.HandleFunc("GET /api/report/{name}", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, plainText, func(b io.Writer) error { return source.Report(r.Context(), b, r.PathValue("name")) })
+	})
+	mux.HandleFunc("POST /api/plan", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, plainText, func(b io.Writer) error {
+			return source.Plan(r.Context(), b, http.MaxBytesReader(w, r.Body, mostManifests))
+		})
+	})
+	return guard(mux)
+}
+
+const plainText = "text/plain; charset=utf-8"
+
+// answer sends what write writes, or its error: whole, so that an error in the midst is none of the content.
+func answer(w http.ResponseWriter, kind string, write func(io.Writer) error) {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		status := http.StatusInternalServerError
+		if errors.Is(err, fs.ErrNotExist) {
+			status = http.StatusNotFound
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	_, _ = b.WriteTo(w) // who asked is gone
+}
+
+// guard refuses requests that a page of another site may have made a browser send, and has answers neither kept nor framed.
+func guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		if !isLoopback(r.Host) {
+			http.Error(w, fmt.Sprintf("Host %q: this page is served to loopback addresses alone", r.Host), http.StatusForbidden)
+			return
+		}
+		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+			http.Error(w, "a page of another site asked", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLoopback says whether a Host header names this machine.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
