@@ -7,7 +7,7 @@
 cd "$(dirname "$0")/.." || exit
 go -C test/chart tool helm version
 go -C test/upstream build -o /dev/null sigs.k8s.io/karpenter/kwok
-for module in test/awsmodels test/chart build/image test/upstream test/dashboards test/oracle; do
+for module in test/awsmodels test/chart build/image test/upstream test/dashboards test/ui test/oracle; do
 	go -C "$module" test -exec true ./...
 done
 go test -exec true ./test/e2e/...

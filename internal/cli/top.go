@@ -184,8 +184,23 @@ func topLive(c *cobra.Command, f topFlags, look *top.Look, in, out *os.File) err
 		}
 		return err
 	}
-	if f.catalog != "" { // a mistake in it must not flash by
-		if err := o.readPrices(f.catalog); err != nil {
+	if err := o.follow(ctx, f.catalog); err != nil {
+		return err
+	}
+	if err := screen.Run(ctx, o.board, look, o.why, in, out); err != nil {
+		if c.Context().Err() != nil {
+			return ended(c.Context())
+		}
+		return err
+	}
+	return nil
+}
+
+// follow keeps the board up to date in the background until the context ends. An error is one of the catalogue that was
+// named; that the built-in one can't be read is said on the board.
+func (o *observed) follow(ctx context.Context, catalogue string) error {
+	if catalogue != "" { // a mistake in it must not flash by
+		if err := o.readPrices(catalogue); err != nil {
 			return err
 		}
 	} else {
@@ -208,12 +223,6 @@ func topLive(c *cobra.Command, f topFlags, look *top.Look, in, out *os.File) err
 			}
 		}
 	}()
-	if err := screen.Run(ctx, o.board, look, o.why, in, out); err != nil {
-		if c.Context().Err() != nil {
-			return ended(c.Context())
-		}
-		return err
-	}
 	return nil
 }
 

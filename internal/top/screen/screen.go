@@ -59,7 +59,8 @@ func (s *Shared) hasChanged() bool {
 	return s.changed
 }
 
-func (s *Shared) detail(v *top.View, subject string, width int) []top.DetailLine {
+// Detail returns the lines about an object of a view, as top.Board.Detail has them.
+func (s *Shared) Detail(v *top.View, subject string, width int) []top.DetailLine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.board.Detail(v, subject, width)
@@ -197,7 +198,7 @@ func (m *model) draw() {
 	}
 	m.details = nil
 	if subject := m.look.Subject(); subject != "" {
-		m.details = m.shared.detail(m.view, subject, m.look.Width)
+		m.details = m.shared.Detail(m.view, subject, m.look.Width)
 		if a := m.answers[subject]; a.text != "" {
 			m.details = append(m.details, top.WhyLines("Why, by Dovetail", a.text, m.look.Width)...)
 		}

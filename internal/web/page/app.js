@@ -119,7 +119,7 @@ function drawOverview() {
   b.replaceChildren(table("NodePools and groups", [["Pool"], ["Nodes", "number"], ["Cost an hour", "number"], ["CPU requested", "number"], ["Memory requested", "number"], ["Limits"], ["State"]],
     state.overview.pools.map((p) => [p.pool ? about(p.pool) : "no pool", String(p.nodes), money(p.dollarsPerHour), percent(share(cores(p.requested), cores(p.allocatable))),
       percent(share(gibibytes(p.requested), gibibytes(p.allocatable))), p.limits ?? "", p.state ?? ""])),
-    element("p", {class: "faint"}, `Prices: ${state.overview.prices}${state.overview.pricesAsOf ? ` of ${state.overview.pricesAsOf}` : ""}. ${state.overview.notes.join(" ")}`));
+    element("p", {class: "faint"}, state.overview.notes.join(" ")));
 }
 
 function drawCharts() {
@@ -247,10 +247,15 @@ async function poll() {
   } catch (e) {
     state.failed = `dovetail ui does not answer (${e.message}); what is shown is of ${state.overview ? new Date(state.overview.at).toLocaleTimeString() : "no time"}.`;
   }
-  draw();
   setTimeout(poll, readEvery);
+  draw();
 }
 
-addEventListener("hashchange", () => { state.filter = ""; draw(); main.focus(); });
+addEventListener("hashchange", () => {
+  document.getElementById("details").close();
+  state.filter = "";
+  draw();
+  main.focus();
+});
 drawFrame();
 poll();

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/top"
+	"github.com/dovetail-sh/dovetail/internal/web"
+)
+
+// uiReports are the commands whose text the page shows. None changes anything.
+var uiReports = []string{"doctor", "history", "headroom"}
+
+// detailsWidth is how many characters the page shows in a line of details.
+const detailsWidth = 110
+
+type uiFlags struct {
+	topFlags
+	address string
+}
+
+func uiCommand() *cobra.Command {
+	f := uiFlags{}
+	c := &cobra.Command{
+		Use:   "ui",
+		Short: "show a cluster in a browser: nodes, fill, dollars, pending pods, decisions and why",
+		Long: "Serves a page about a cluster on this machine until it is interrupted: what 'dovetail top' shows, over the time that it\n" +
+			"runs, how full each node is as a picture, why an object is as it is, what would be launched for pasted manifests, and what\n" +
+			"'dovetail doctor', 'history' and 'headroom' say. Any cluster will do, whichever autoscaler it has: only a kubeconfig and rights\n" +
+			"to read are needed. Nothing is changed.\n\n" +
+			"The page is served to this machine alone, with the rights of the kubeconfig, and loads nothing from elsewhere.\n\n" +
+			"Exit status: 0 stopped by Ctrl-C, 1 the cluster can't be reached or the address is taken, 2 wrong usage.",
+		Example: "  dovetail ui\n" +
+			"  dovetail ui --address 127.0.0.1:9000 --kubeconfig production.yaml",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return runUI(c, f) },
+	}
+	g := c.Flags()
+	g.StringVar(&f.address, "address", "127.0.0.1:8090", "loopback address and port to serve the page on; port 0 is any free one")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
+	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), "address of a Dovetail's metrics port (DOVETAIL_SERVER); empty: it is asked through the API server")
+	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
+	return c
+}
+
+func runUI(c *cobra.Command, f uiFlags) error {
+	host, _, err := net.SplitHostPort(f.address)
+	if err != nil {
+		return exit{2, fmt.Errorf("--address %q: want HOST:PORT, such as 127.0.0.1:8090", f.address)}
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return exit{2, fmt.Errorf("--address %q: the page shows what the kubeconfig may read, to whoever reaches it; use a loopback address, such as 127.0.0.1:8090", f.address)}
+	}
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	o, err := observe(ctx, f.topFlags, slog.New(slog.DiscardHandler)) // what goes wrong is said on the page
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.address)
+	if err != nil {
+		return fmt.Errorf("serve the page: %w; choose another port with --address", err)
+	}
+	defer listener.Close()
+	if err := o.follow(ctx, f.catalog); err != nil {
+		return err
+	}
+	samples := &web.Samples{}
+	go func() {
+		tick := time.NewTicker(web.SampleEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if v := o.board.View(); len(v.Reading) == 0 { // else sums are still growing
+					samples.Add(v)
+				}
+			}
+		}
+	}()
+	fmt.Fprintf(c.OutOrStdout(), "The page about %s is at http://%s/ until Ctrl-C.\n", o.board.View().Cluster.Name, listener.Addr())
+	server := &http.Server{Handler: web.Handler(&uiSource{observed: o, flags: f}, samples), ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		<-ctx.Done()
+		_ = server.Close() // it ends Serve
+	}()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the page on %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
+
+// uiSource is what the page shows of an observed cluster.
+type uiSource struct {
+	observed *observed
+	flags    uiFlags
+}
+
+// View implements web.Source.
+func (s *uiSource) View() *top.View { return s.observed.board.View() }
+
+// Details implements web.Source: what top says of an object, then what Dovetail says of why.
+func (s *uiSource) Details(ctx context.Context, w io.Writer, subject string) error {
+	kind, name, ok := strings.Cut(subject, "/")
+	if !ok || name == "" {
+		return fmt.Errorf("subject %q: want KIND/NAME, or pod/NAMESPACE/NAME: %w", subject, fs.ErrNotExist)
+	}
+	board := s.observed.board
+	lines := board.Detail(board.View(), subject, detailsWidth)
+	why, explained := s.observed.why(ctx, subject)
+	if len(lines) == 0 && !explained {
+		return fmt.Errorf("nothing is known of %s %s: %w", kind, name, fs.ErrNotExist)
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.Line.String() + "\n")
+	}
+	if explained {
+		b.WriteString("\nWhy (dovetail why " + subject + ")\n" + why)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Report implements web.Source.
+func (s *uiSource) Report(ctx context.Context, w io.Writer, name string) error {
+	args := []string{name}
+	switch name {
+	case "doctor":
+		args = append(args, "--catalog", s.flags.catalog)
+	case "history", "headroom":
+	default:
+		return fmt.Errorf("report %q: want one of %s: %w", name, strings.Join(uiReports, ", "), fs.ErrNotExist)
+	}
+	return s.run(ctx, w, nil, args)
+}
+
+// Plan implements web.Source.
+func (s *uiSource) Plan(ctx context.Context, w io.Writer, manifests io.Reader) error {
+	return s.run(ctx, w, manifests, []string{"plan", "--live", "-f", "-", "--catalog", s.flags.catalog})
+}
+
+// run writes what a command prints. Its error is what it says when it can't: what it found wrong in the cluster is none.
+func (s *uiSource) run(ctx context.Context, w io.Writer, in io.Reader, args []string) error {
+	if s.flags.kubeconfig != "" {
+		args = append(args, "--kubeconfig", s.flags.kubeconfig)
+	}
+	var errs bytes.Buffer
+	if in == nil {
+		in = strings.NewReader("")
+	}
+	if status := Main(ctx, args, in, w, &errs); status != 0 && status != foundProblems {
+		return errors.New(cmp.Or(strings.TrimSpace(errs.String()), fmt.Sprintf("dovetail %s: exit status %d", args[0], status)))
+	}
+	return nil
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package ui is a test: a real Chromium opens the page of `dovetail ui` about a sandbox, reads each view as a person would and
+// finds nothing wrong in the browser's console. Where there is no Chromium the test is skipped and says so.
+package ui

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package ui
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
+)
+
+var pictures = flag.String("pictures", "", "directory to write a picture of each view to")
+
+// chromium is the browser's path; the test is skipped where there is none.
+func chromium(t *testing.T) string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("skipped: there is no Chromium on this machine; with Debian: apt-get install chromium")
+	return ""
+}
+
+// TestPage opens each view of the page about a cluster with nodes, a pending pod and decisions.
+func TestPage(t *testing.T) {
+	browser := chromium(t)
+	t.Chdir(filepath.Join("..", "..")) // binaries are found from the repository's root
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	s, err := sandbox.Up(ctx, filepath.Join(t.TempDir(), "sandbox"), "--boot", "1s", "--pull", "0s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Down(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, manifest := range []string{"examples/nodepool.yaml", "examples/deployment.yaml"} {
+		kubectl(ctx, t, s, "", "apply", "-f", manifest)
+	}
+	kubectl(ctx, t, s, impossible, "apply", "-f", "-")
+	kubectl(ctx, t, s, "", "rollout", "status", "deployment/inflate", "--timeout=2m")
+	url := servePage(ctx, t, s)
+
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox, chromedp.WindowSize(1280, 900),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+	ctx, stop := chromedp.NewExecAllocator(ctx, options...)
+	defer stop()
+	ctx, stop = chromedp.NewContext(ctx)
+	defer stop()
+	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil { // the browser lives as long as this context
+		t.Fatal(err)
+	}
+	watched, endWatch := context.WithCancel(ctx)
+	console := chromedp.Console(watched)
+	for _, view := range []struct {
+		name string
+		want []string // in the text of the view, as patterns
+	}{
+		{"overview", []string{`Cost an hour\s+\$0\.\d+`, `CPU requested\s+\d+ %`, `nodepool/default`, `Pending pods\s+1`, `pending pods--`, `Dollars an hour`}},
+		{"nodes", []string{`nodepool/default · \d+`, `c\w+\.\w+ · us-east-1`, `\$0\.\d+/h · \d+ pods`}},
+		{"pending", []string{`default/impossible`, `Dovetail: `}},
+		{"decisions", []string{`create`, `nodeclaim/default-`, `pods need it`}},
+		{"doctor", []string{`Least possible`, `Next`}},
+		{"headroom", []string{`There is no Headroom`}},
+	} {
+		t.Run(view.name, func(t *testing.T) {
+			if err := chromedp.Do(ctx, chromedp.Navigate(url+"#"+view.name)); err != nil {
+				t.Fatal(err)
+			}
+			awaitText(ctx, t, view.want)
+			takePicture(ctx, t, view.name)
+		})
+	}
+	t.Run("details", func(t *testing.T) {
+		err := chromedp.Do(ctx, chromedp.Navigate(url+"#pending"), chromedp.Click(`//button[text()="default/impossible"]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitText(ctx, t, []string{`pod/default/impossible`, `nodeSelector`})
+		takePicture(ctx, t, "details")
+	})
+	t.Run("what-if", func(t *testing.T) {
+		err := chromedp.Do(ctx, chromedp.Navigate(url+"#what-if"), chromedp.WaitVisible("#manifests"), chromedp.SetValue("#manifests", larger),
+			chromedp.Evaluate[chromedp.Void](`document.getElementById("manifests").dispatchEvent(new Event("input"))`),
+			chromedp.Click(`//button[text()="Plan"]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitText(ctx, t, []string{`To launch: \d+ nodes?`, `Minimum\s+\$`})
+		takePicture(ctx, t, "what-if")
+	})
+	endWatch()
+	for message, err := range console {
+		if err != nil {
+			break // it has ended
+		}
+		t.Errorf("the browser's console says: %s", message)
+	}
+}
+
+const impossible = `
+apiVersion: v1
+kind: Pod
+metadata: {name: impossible}
+spec:
+  nodeSelector: {topology.kubernetes.io/zone: nowhere-1a}
+  containers: [{name: pause, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: "1"}}}]
+`
+
+const larger = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: larger}
+spec:
+  replicas: 20
+  selector: {matchLabels: {app: larger}}
+  template:
+    metadata: {labels: {app: larger}}
+    spec: {containers: [{name: pause, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: "1", memory: 2Gi}}}]}
+`
+
+func kubectl(ctx context.Context, t *testing.T, s *sandbox.Sandbox, in string, args ...string) {
+	t.Helper()
+	bin, _, err := sandbox.Binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, bin, append([]string{"--dir", s.Dir, "kubectl"}, args...)...)
+	cmd.Stdin = strings.NewReader(in)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// servePage starts `dovetail ui` and returns the page's address, which it prints.
+func servePage(ctx context.Context, t *testing.T, s *sandbox.Sandbox) string {
+	_, bin, err := sandbox.Binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, bin, "ui", "--address", "127.0.0.1:0", "--kubeconfig", s.Kubeconfig(sandbox.Admin))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatalf("dovetail ui printed nothing: %v", lines.Err())
+	}
+	url := regexp.MustCompile(`http://\S+`).FindString(lines.Text())
+	if url == "" {
+		t.Fatalf("dovetail ui printed no address: %s", lines.Text())
+	}
+	return url
+}
+
+// awaitText returns when what the page shows matches every pattern.
+func awaitText(ctx context.Context, t *testing.T, patterns []string) {
+	t.Helper()
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		missing := ""
+		text, err := chromedp.Run(limited, chromedp.Evaluate[string](`document.body.innerText`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range patterns {
+			if !regexp.MustCompile(p).MatchString(text) {
+				missing = p
+				break
+			}
+		}
+		if missing == "" {
+			return
+		}
+		select {
+		case <-limited.Done():
+			t.Fatalf("the page does not show %q; it shows\n%s", missing, text)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// takePicture writes a picture of what is shown, where the flag asks for it.
+func takePicture(ctx context.Context, t *testing.T, name string) {
+	if *pictures == "" {
+		return
+	}
+	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*pictures, name+".png"), png, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
