@@ -66,15 +66,18 @@ func newSearch(in *Input, policy Policy, solvePolicy solve.Policy, mem *Memory, 
 // further candidates for the best command, are tried in a wide search alone.
 func (s *search) run(wide bool) []*Command {
 	found := s.searchSingles()
+	var removal *Command
 	if wide {
-		found = append(found, s.searchSets()...)
+		var sets []*Command
+		sets, removal = s.searchSets()
+		found = append(found, sets...)
 	}
 	best := chooseCommand(found)
 	if best == nil {
 		return nil
 	}
 	if wide {
-		best = s.extendCommand(s.addLeftovers(best))
+		best = s.growCommand(best, removal)
 	}
 	commands := s.divide(best)
 	totals := sumCommands(commands)
@@ -87,6 +90,17 @@ func (s *search) run(wide bool) []*Command {
 		s.builder.recordPlacement(cmd)
 	}
 	return commands
+}
+
+// growCommand is a command with all candidates that are worth taking along. Sets that need replacements were tried in
+// coarse steps, and a command only ever grows: the removal of all that can go without replacement often grows into one
+// that gains as much and evicts fewer pods. So that one (nil: there is none) is grown too, and the better returned.
+func (s *search) growCommand(best, removal *Command) *Command {
+	grown := []*Command{s.extendCommand(s.addLeftovers(best))}
+	if removal != nil && removal != best {
+		grown = append(grown, s.extendCommand(s.addLeftovers(removal)))
+	}
+	return chooseCommand(grown)
 }
 
 // tryCommand is the command that takes a set of candidates where it is worthwhile, else nil.

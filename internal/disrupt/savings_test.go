@@ -6,6 +6,7 @@ package disrupt
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +184,46 @@ func TestFirstMinute(t *testing.T) {
 		if commands == 0 || evictions > mostEvictions || over > mostOver || ofBound < leastOfBound {
 			t.Errorf("seed %d: %d commands, %d evictions, %.3f of the bound, %.3f of the most that could be saved; want at least 1, at most %d, at most %.2f, at least %.2f",
 				seed, commands, evictions, over, ofBound, mostEvictions, mostOver, leastOfBound)
+		}
+	}
+}
+
+// fewestEvictions is the least number of evictions with which some command might save so much an hour in a wide search: the least for which the bound
+// on savings is not below it.
+func (x *scenario) fewestEvictions(savingMicroPerHour int64, most int) int {
+	in := x.input()
+	mem, capacity := observe(in, Memory{})
+	mem.duals = calculateDualPrices(in)
+	candidates, _ := selectCandidates(in, &mem, x.pol.MaxCandidatesWide)
+	s := newSearch(in, x.pol, solve.DefaultPolicy(), &mem, capacity, candidates)
+	return sort.Search(most, func(evictions int) bool { return s.boundSaving(evictions) >= savingMicroPerHour })
+}
+
+// TestFewestEvictions takes a fifth to a half of the pods away from clusters of 141 nodes of up to 16 CPUs. No command could save as much as the one
+// that is chosen and evict much fewer pods.
+func TestFewestEvictions(t *testing.T) {
+	const mostOver = 1.35 // of a bound that no command may reach
+	for _, c := range []struct{ seed, tenths uint32 }{{2, 2}, {3, 2}, {3, 5}, {5, 5}} {
+		x := newScenario(t)
+		x.kwokTypes(16)
+		x.runLine(strings.Fields("pods small x500 cpu=900m mem=3Gi"))
+		x.runLine(strings.Fields("pods large x500 cpu=3500m mem=28Gi"))
+		x.buyForPending()
+		drawn := c.seed
+		x.removePods(func(int) bool {
+			drawn = drawn*1664525 + 1013904223
+			return drawn>>8%10 < c.tenths
+		})
+		list, _ := Consolidate(x.input(), x.pol, solve.DefaultPolicy(), Memory{})
+		if len(list) == 0 {
+			t.Fatal("no command pays: nothing was tested")
+		}
+		total := list[0].Batch
+		fewest := x.fewestEvictions(total.SavingMicroPerHour, total.Evictions)
+		t.Logf("%d tenths, seed %d: saves %s an hour with %d evictions, which takes at least %d", c.tenths, c.seed,
+			formatDollars(total.SavingMicroPerHour), total.Evictions, fewest)
+		if float64(total.Evictions) > mostOver*float64(fewest) {
+			t.Errorf("%d tenths, seed %d: %d evictions, want at most %.2f of %d", c.tenths, c.seed, total.Evictions, mostOver, fewest)
 		}
 	}
 }

@@ -55,29 +55,32 @@ func (s *search) withinLimits(set []*Candidate, more []rankedCandidate) []*Candi
 }
 
 // searchSets looks at sets of candidates and returns the worthwhile commands: at as many as can go without
-// replacement, and at the first ones of the order in growing numbers, as far as the limits allow.
-func (s *search) searchSets() (found []*Command) {
-	try := func(set []*Candidate) {
-		if cmd := s.tryCommand(set); cmd != nil {
+// replacement, and at the first ones of the order in growing numbers, as far as the limits allow. The former, removal,
+// is nil where it is not worthwhile.
+func (s *search) searchSets() (found []*Command, removal *Command) {
+	try := func(set []*Candidate) *Command {
+		cmd := s.tryCommand(set)
+		if cmd != nil {
 			found = append(found, cmd)
 		}
+		return cmd
 	}
 	if set := s.removableSet(); len(set) > 1 {
-		try(set)
+		removal = try(set)
 	}
 	worst := s.withinLimits(nil, s.candidates)
 	for k := 2; k <= len(worst); {
 		try(worst[:k])
 		switch next := k + 1 + k/2; {
 		case k == len(worst):
-			return found
+			return found, removal
 		case next > len(worst):
 			k = len(worst)
 		default:
 			k = next
 		}
 	}
-	return found
+	return found, removal
 }
 
 // removableSet are candidates that can go together without replacement, since their pods find free capacity on the
