@@ -151,7 +151,7 @@ func (nh *nodeHealth) forceRepairs() {
 // clearTerminationTime takes the time of termination off a claim that is not deleted after all: left there, it would
 // force a later drain.
 func (nh *nodeHealth) clearTerminationTime(c *model.Claim) {
-	if !c.Deleting.IsZero() || c.Annotations[lifecycle.TerminationTime] == "" || nh.isWriting(c) {
+	if !c.Deleting.IsZero() || nh.isDeleting(c) || c.Annotations[lifecycle.TerminationTime] == "" || nh.isWriting(c) {
 		return
 	}
 	nh.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},
