@@ -77,7 +77,7 @@ const (
 	whyWork     = "planning is bounded by work, not by time, and a plan that is cut short says so"
 	whySimilar  = "groups are similar when their labels, taints and options are; what their machines have, the solver knows of each"
 	whyRequests = "ProvisioningRequests are not served"
-	whyBuffers  = "CapacityBuffers are not served"
+	whyBuffers  = "room is held for CapacityBuffers, always; delete them to hold none"
 	whyUnready  = "nodes that are not ready stop no launches; repair of a pool pauses while more than 20 % of its nodes are unhealthy"
 	whyBackoff  = "an offering that had no capacity is set aside for 3m, and its pods are decided again at once"
 	whyCooldown = "a node whose removal failed is left alone for 5m, longer each time; the others are not kept for it: NodeGroupClass spec.options.delayAfterAdd and NodePool consolidateAfter delay removals"
@@ -388,9 +388,9 @@ var caFlags = []caFlag{
 	{name: "provisioning-request-initial-backoff-time", kind: asDuration, def: "1m", outcome: noMatch, why: whyRequests},
 	{name: "provisioning-request-max-backoff-time", kind: asDuration, def: "10m", outcome: noMatch, why: whyRequests},
 	{name: "provisioning-request-max-backoff-cache-size", kind: asInt, def: "1000", outcome: noMatch, why: whyRequests},
-	{name: "capacity-buffer-controller-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceLess, why: whyBuffers},
-	{name: "capacity-buffer-pod-injection-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceLess, why: whyBuffers},
-	{name: "capacity-buffer-pod-dry-run-enabled", kind: asBool, def: "true", outcome: noMatch, why: whyBuffers},
+	{name: "capacity-buffer-controller-enabled", kind: asBool, def: "false", same: "true", outcome: noMatch, why: whyBuffers},
+	{name: "capacity-buffer-pod-injection-enabled", kind: asBool, def: "false", same: "true", outcome: noMatch, why: whyBuffers},
+	{name: "capacity-buffer-pod-dry-run-enabled", kind: asBool, def: "true", outcome: noMatch, why: "a buffer's pods are as its template says; what admission webhooks would change of them is not known"},
 	{name: "capacity-quotas-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceMore, why: "CapacityQuotas are not served; a NodePool has spec.limits"},
 
 	// Gone from Cluster Autoscaler, still on many command lines.

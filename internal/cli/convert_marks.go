@@ -35,8 +35,8 @@ var caMarks = []caMark{
 	{"delay-deletion.cluster-autoscaler.kubernetes.io/", "Node", noMatch, whyDelaying},
 	{"cluster-autoscaler.k8s.io/upcoming-node", "Node", noEffect, "it is on nodes that Cluster Autoscaler imagines, never on one in the API server"},
 	{"cluster-autoscaler.kubernetes.io/template-node", "Node", noEffect, "it is on nodes that Cluster Autoscaler imagines, never on one in the API server"},
-	{"ToBeDeletedByClusterAutoscaler", "Node", noMatch, "a node that has this taint takes no new pods, as the taint says; take it off the nodes that Cluster Autoscaler left it on, with: kubectl taint nodes --all ToBeDeletedByClusterAutoscaler-"},
-	{"DeletionCandidateOfClusterAutoscaler", "Node", noMatch, "kube-scheduler avoids a node with this taint; take it off the nodes that Cluster Autoscaler left it on, with: kubectl taint nodes --all DeletionCandidateOfClusterAutoscaler-"},
+	{"ToBeDeletedByClusterAutoscaler", "Node", sameHere, "a node that was left with it gets no new pods; it and the cordon beside it are taken off when it is 15m old, once no Cluster Autoscaler runs"},
+	{"DeletionCandidateOfClusterAutoscaler", "Node", sameHere, "it is taken off a node that was left with it when it is 15m old, once no Cluster Autoscaler runs"},
 	{"startup-taint.cluster-autoscaler.kubernetes.io/", "Node", sameHere, "a node that comes with such a taint is waited for; one that a tag tells is in the pool's startupTaints"},
 	{"ignore-taint.cluster-autoscaler.kubernetes.io/", "Node", sameHere, "a node that comes with such a taint is waited for; one that a tag tells is in the pool's startupTaints"},
 	{"status-taint.cluster-autoscaler.kubernetes.io/", "Node", sameHere, "such a taint of a tag is left out of the pool"},
@@ -55,7 +55,7 @@ var caMarks = []caMark{
 	{"cluster-autoscaler.kubernetes.io/last-updated", "ConfigMap", noMatch, "it is on the ConfigMap cluster-autoscaler-status, which nobody writes: read the conditions of NodeGroupClasses"},
 
 	{"ProvisioningRequest", "autoscaling.x-k8s.io", noMatch, whyRequests + ": create the pods, and nodes are launched for all of them in one plan"},
-	{"CapacityBuffer", "autoscaling.x-k8s.io", noMatch, whyBuffers + ": run pods of low priority in their place"},
+	{"CapacityBuffer", "autoscaling.x-k8s.io", sameHere, "room is held for it"},
 	{"CapacityQuota", "autoscaling.x-k8s.io", noMatch, "CapacityQuotas are not served: give each NodePool spec.limits"},
 
 	{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size", "Cluster API", noEffect, whyElsewhere},

@@ -147,6 +147,9 @@ func describeAction(a plan.Action) string {
 		for _, t := range a.RemoveTaints {
 			add(true, "-"+taintText(t))
 		}
+		if a.Uncordon {
+			add(true, "uncordon")
+		}
 	case plan.DeleteNode:
 		add(true, "delete node", a.Node)
 	case plan.Bind:

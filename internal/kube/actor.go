@@ -658,6 +658,9 @@ func nodePatch(cur *corev1.Node, u plan.UpdateNode) []operation {
 	if !sameJSON(cur.Spec.Taints, taints) {
 		ops = listPatch(ops, "/spec/taints", cur.Spec.Taints, taints)
 	}
+	if u.Uncordon && cur.Spec.Unschedulable {
+		ops = append(ops, operation{"test", "/spec/unschedulable", true}, operation{"replace", "/spec/unschedulable", false})
+	}
 	if f, changed := finalizers(cur.Finalizers, karpv1.FinalizerTermination, u.AddFinalizer, u.RemoveFinalizer); changed {
 		ops = listPatch(ops, "/metadata/finalizers", cur.Finalizers, f)
 	}

@@ -32,6 +32,7 @@ func stepNode(in *Input, n *model.Node, out *Output) {
 		}
 	}
 	releaseReservation(in, n, ready, &u, out)
+	clearLeftovers(in, n, &u, out)
 	if u.Why.Code != "" {
 		out.addActions(u)
 	}

@@ -333,6 +333,9 @@ func action(a plan.Action) string {
 		for _, t := range a.RemoveTaints {
 			w.add("-" + taintText(t))
 		}
+		if a.Uncordon {
+			w.add("uncordon")
+		}
 	case plan.DeleteNode:
 		w.add("delete node", a.Node)
 	case plan.Evict:

@@ -79,6 +79,7 @@ type UpdateNode struct {
 	Annotations     map[string]string
 	AddTaints       []model.Taint
 	RemoveTaints    []model.Taint // by key and effect
+	Uncordon        bool          // let pods be scheduled to it again
 	AddFinalizer    bool
 	RemoveFinalizer bool
 	OwnerClaim      string // set an owner reference to this NodeClaim

@@ -12,6 +12,7 @@ const (
 	ScaledDown    Code = "ScaledDown"    // its static pool has more machines than spec.replicas
 	Replicas      Code = "Replicas"      // a static pool has fewer machines than spec.replicas
 	Adopted       Code = "Adopted"       // a member of a node group was there before its claim; Subject: its provider id
+	Leftover      Code = "Leftover"      // a node has a taint that another autoscaler has left on it; Subject: the node, Key: the taint
 	Aborted       Code = "MoveAborted"   // a move could not be finished; everything is put back
 )
 

@@ -350,6 +350,8 @@ func action(r plan.Reason) string {
 		return "the static NodePool has more nodes than spec.replicas"
 	case plan.Replicas:
 		return "the static NodePool has fewer nodes than spec.replicas"
+	case plan.Leftover:
+		return "Cluster Autoscaler has left taint " + r.Key + " on " + objectName(r.Subject) + ", and no longer removes it"
 	case plan.Adopted:
 		return "a member of a node group had no NodeClaim" + with(" (", r.Subject, ")")
 	case plan.LaunchTimeout:
