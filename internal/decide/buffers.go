@@ -31,7 +31,9 @@ type buffers struct {
 	nodes      *solverView
 	placements *placements
 
-	byNode map[string][]*model.Pod // by target: the virtual pods whose capacity is held there, by buffer and number
+	sharedWith map[*model.Buffer]*model.Buffer // buffers that hold nothing, and the one of their group that does
+	dear       map[*model.Pod]bool             // found too dear in this step
+	byNode     map[string][]*model.Pod         // by target: the virtual pods whose capacity is held there, by buffer and number
 }
 
 // bufferMemory is what buffers remembers from step to step.
@@ -60,7 +62,7 @@ const (
 	nodePrefix        = "node/"
 )
 
-func (t target) isPlace() bool { return t != notSought && t != noPlace }
+func (t target) isPlace() bool { return t != notSought && t != noPlace && t != tooDear }
 
 // BufferState is how a CapacityBuffer stands at the end of a step.
 type BufferState struct {
@@ -81,6 +83,7 @@ func (bu *buffers) read() {
 		*bu.mem = bufferMemory{}
 		return
 	}
+	bu.findShared()
 	next := make(map[string]virtualPods, len(bu.s.Buffers))
 	free := bu.newFreeCapacity()
 	for _, b := range bu.s.Buffers {
@@ -106,6 +109,7 @@ func (bu *buffers) read() {
 	}
 	bu.mem.byUID = next
 	bu.listByNode()
+	bu.dropTooDear()
 }
 
 // resized returns the virtual pods of a buffer when there are so many of them. Those that have a place stay before
@@ -137,9 +141,6 @@ func (v virtualPods) resized(b *model.Buffer, count int) virtualPods {
 	}
 	return v
 }
-
-// wanted is how many virtual pods a buffer has now.
-func (bu *buffers) wanted(b *model.Buffer) int { return b.Replicas }
 
 // listByNode sorts the virtual pods by where their capacity is held.
 func (bu *buffers) listByNode() {
@@ -254,6 +255,9 @@ func (bu *buffers) record() {
 			where[d.Pod], why[d.Pod] = noPlace, d.Reasons
 		}
 	}
+	for p := range bu.dear {
+		where[p] = tooDear
+	}
 	if len(where) == 0 {
 		return
 	}
@@ -265,8 +269,8 @@ func (bu *buffers) record() {
 			if t, ok := where[p]; ok {
 				v.at[i] = t
 			}
+			failed = failed || v.at[i] == noPlace || v.at[i] == tooDear
 			if v.at[i] == noPlace {
-				failed = true
 				if v.why == nil {
 					v.why = why[p]
 				}
@@ -309,6 +313,8 @@ func (bu *buffers) report() {
 				x.Sought++
 			case t == noPlace:
 				x.None++
+			case t == tooDear:
+				x.Priced++
 			case bu.isReady(t):
 				x.Ready++
 			default:
@@ -316,6 +322,9 @@ func (bu *buffers) report() {
 			}
 		}
 		x.Why = v.why
+		if by := bu.sharedWith[b]; by != nil {
+			x.Shared = by.Key()
+		}
 		bu.out.Buffers = append(bu.out.Buffers, x)
 	}
 }
@@ -431,6 +440,16 @@ func realPods(pods []*model.Pod) []*model.Pod {
 		return pods
 	}
 	return slices.DeleteFunc(slices.Clone(pods), (*model.Pod).IsVirtual)
+}
+
+// virtualPodsOf returns the virtual pods of a list.
+func virtualPodsOf(pods []*model.Pod) (out []*model.Pod) {
+	for _, p := range pods {
+		if p.IsVirtual() {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // isForBuffer says whether a claim was made for virtual pods alone.

@@ -39,10 +39,15 @@ func (ca *candidates) disruptionCause(u *disrupt.Candidate) plan.Code {
 		return plan.Expired
 	case u.Claim.Is(conditionDrifted):
 		return plan.Drifted
-	case !disrupt.HasWorkloadPods(u.Node):
+	case isEmpty(u):
 		return plan.Empty
 	}
 	return plan.Underutilized
+}
+
+// isEmpty says whether a machine has neither a workload pod nor a virtual one.
+func isEmpty(u *disrupt.Candidate) bool {
+	return !disrupt.HasWorkloadPods(u.Node) && len(virtualPodsOf(u.Pods)) == 0
 }
 
 // build are the machines of pools with a node, by node name, and how many each pool has for its budgets.

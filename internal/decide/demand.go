@@ -77,6 +77,14 @@ func (dm *demandStage) solve(look bool) {
 	} else {
 		dm.smallNodes.mem.delayedSince = nil
 	}
+	for i := range maxPricedSolves + 1 {
+		cheaper, dropped := dm.buffers.withoutTooDear(left, res, i == maxPricedSolves)
+		if !dropped {
+			break
+		}
+		left = cheaper
+		problem, res = dm.packPods(left, rooms)
+	}
 	dm.expander.balanceGroups(res.New)
 	dm.out.Cost, dm.out.Stats = res.Cost, res.Stats
 	dm.out.Problem, dm.out.Result = problem, res

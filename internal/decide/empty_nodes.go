@@ -18,7 +18,7 @@ func (se *disruptionSearch) startEmpty() {
 		return // virtual pods may be given this very node
 	}
 	for _, u := range se.candidates.dirty {
-		if !se.hasEmptyWork(u) || len(u.Pods) > 0 { // only virtual ones: consolidation sees to them
+		if !se.hasEmptyWork(u) || !isEmpty(u) { // where virtual pods have a place elsewhere, consolidation sees to it
 			continue
 		}
 		c, n, pool := u.Claim, u.Node, u.Pool

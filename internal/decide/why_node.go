@@ -5,6 +5,7 @@ package decide
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +52,10 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		}
 		addFact(a, "price", price)
 	}
-	addFact(a, "pods to move", strconv.Itoa(len(u.Pods)))
+	addFact(a, "pods to move", strconv.Itoa(len(realPods(u.Pods))))
+	if held := heldFor(u.Pods); held != "" {
+		addFact(a, "capacity is held for", held)
+	}
 	if u.CommandID != "" {
 		addFact(a, "move under way", u.CommandID)
 	}
@@ -92,6 +96,19 @@ func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.
 	}
 }
 
+// heldFor names the CapacityBuffers that capacity is held for, each with for how many pods; empty: there is none.
+func heldFor(pods []*model.Pod) string {
+	count := map[string]int{}
+	for _, p := range virtualPodsOf(pods) {
+		count[p.Buffer]++
+	}
+	var out []string
+	for _, name := range sortedKeys(count) {
+		out = append(out, fmt.Sprintf("CapacityBuffer %s (%d)", name, count[name]))
+	}
+	return strings.Join(out, ", ")
+}
+
 // disruptionCauses are what a machine might go for now.
 func (ex *explanation) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 	var out []plan.Code
@@ -104,7 +121,7 @@ func (ex *explanation) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 	if lifecycle.IsExpired(u.Claim, ex.now) {
 		out = append(out, plan.Expired)
 	}
-	if !disrupt.HasWorkloadPods(u.Node) {
+	if isEmpty(u) {
 		return append(out, plan.Empty)
 	}
 	return append(out, plan.Underutilized)

@@ -186,7 +186,7 @@ func (bw *bufferWatch) shapeOf(ctx context.Context, b *bufferv1beta1.CapacityBuf
 		bw.mu.Unlock()
 		return shapeOfTemplate(b, t)
 	case ref == nil:
-		return podShape{reason: bufferResolutionFailed, why: "neither spec.podTemplateRef nor spec.scalableRef is set; set one of them"}
+		return shapeWithoutReference()
 	default:
 		name := b.Namespace + " " + ref.APIGroup + " " + ref.Kind + " " + ref.Name
 		limited, cancel := context.WithTimeout(ctx, answerLimit)
@@ -194,7 +194,7 @@ func (bw *bufferWatch) shapeOf(ctx context.Context, b *bufferv1beta1.CapacityBuf
 		shape, err := bw.readScalable(limited, b.Namespace, ref)
 		switch {
 		case isNotFound(err):
-			shape = podShape{reason: bufferScalableRefNotFound, why: fmt.Sprintf("spec.scalableRef: %s %s/%s not found; create it, or correct the reference", ref.Kind, b.Namespace, ref.Name)}
+			shape = shapeOfMissing(b)
 		case err != nil && bw.shapes[name].template != nil:
 			bw.w.c.Log.Warn("reading the workload of a CapacityBuffer failed, trying again", "capacitybuffer", key(b), "error", err)
 			return bw.shapes[name]
@@ -212,6 +212,17 @@ func shapeOfTemplate(b *bufferv1beta1.CapacityBuffer, t *corev1.PodTemplate) pod
 		return podShape{reason: bufferPodTemplateNotFound, why: fmt.Sprintf("spec.podTemplateRef: PodTemplate %s/%s not found; create it, or correct the reference", b.Namespace, b.Spec.PodTemplateRef.Name)}
 	}
 	return podShape{template: &t.Template, templateName: t.Name, generation: t.Generation}
+}
+
+// shapeWithoutReference is that of a buffer which refers to nothing.
+func shapeWithoutReference() podShape {
+	return podShape{reason: bufferResolutionFailed, why: "neither spec.podTemplateRef nor spec.scalableRef is set; set one of them"}
+}
+
+// shapeOfMissing is that of a buffer whose workload is not there.
+func shapeOfMissing(b *bufferv1beta1.CapacityBuffer) podShape {
+	ref := b.Spec.ScalableRef
+	return podShape{reason: bufferScalableRefNotFound, why: fmt.Sprintf("spec.scalableRef: %s %s/%s not found; create it, or correct the reference", ref.Kind, b.Namespace, ref.Name)}
 }
 
 // readScalable reads a workload: its pod template and its replicas.

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
@@ -101,7 +102,7 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 	case *corev1.Pod, *corev1.Node, *corev1.Namespace, *corev1.ReplicationController, *appsv1.DaemonSet, *appsv1.Deployment, *appsv1.ReplicaSet,
 		*appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget, *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay,
 		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *dovetailv1alpha1.Headroom,
-		*corev1.PodTemplate, *karpv1alpha5.Provisioner,
+		*corev1.PodTemplate, *bufferv1beta1.CapacityBuffer, *karpv1alpha5.Provisioner,
 		*awsv1alpha1.AWSNodeTemplate:
 		k := kind + " " + key(x)
 		if i, ok := m.at[k]; ok {
@@ -235,10 +236,42 @@ func (m *Manifests) Feed(s *state.State) {
 			if r := pool.Spec.Template.Spec.NodeClassRef; r.Group == kwokv1alpha1.Group && s.Pools.FindNodeClass(r.Group, r.Kind, r.Name) == nil {
 				s.Pools.SetNodeClass(t.KWOKNodeClass(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}))
 			}
+		case *bufferv1beta1.CapacityBuffer:
+			b := t.capacityBuffer(o, m.shapeOf(o))
+			s.SetBuffer(b.Buffer, b.version)
 		default:
 			w.expand(s, t, o)
 		}
 	}
+}
+
+// shapeOf finds what the pods of a buffer look like, among the objects.
+func (m *Manifests) shapeOf(b *bufferv1beta1.CapacityBuffer) podShape {
+	find := func(kind, name string) metav1.Object {
+		if i, ok := m.at[ownerKey(kind, b.Namespace, name)]; ok {
+			return m.objects[i].Object
+		}
+		return nil
+	}
+	ref := b.Spec.ScalableRef
+	if b.Spec.PodTemplateRef != nil {
+		t, _ := find("PodTemplate", b.Spec.PodTemplateRef.Name).(*corev1.PodTemplate)
+		return shapeOfTemplate(b, t)
+	}
+	if ref == nil {
+		return shapeWithoutReference()
+	}
+	switch o := find(ref.Kind, ref.Name).(type) {
+	case *appsv1.Deployment:
+		return shapeOfWorkload(&o.Spec.Template, o.Spec.Replicas)
+	case *appsv1.ReplicaSet:
+		return shapeOfWorkload(&o.Spec.Template, o.Spec.Replicas)
+	case *appsv1.StatefulSet:
+		return shapeOfWorkload(&o.Spec.Template, o.Spec.Replicas)
+	case *corev1.ReplicationController:
+		return shapeOfWorkload(o.Spec.Template, o.Spec.Replicas)
+	}
+	return shapeOfMissing(b)
 }
 
 // offlineDefaults stand for what a controller on AWS gives to AWSNodeTemplates: which instance profile it is changes no plan.

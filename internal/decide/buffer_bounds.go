@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// A buffer may have fewer virtual pods than it asks for: buffers of one group share capacity, so that only the largest
+// of them holds any, and one that names a price holds no more than can be had for it.
+
+// tooDear is the target of a virtual pod that is left out because of its buffer's price.
+const tooDear target = "$"
+
+// findShared finds the buffers that hold nothing because a larger one of their group does.
+func (bu *buffers) findShared() {
+	bu.sharedWith = map[*model.Buffer]*model.Buffer{}
+	groups := map[string][]*model.Buffer{}
+	for _, b := range bu.s.Buffers {
+		if b.Group != "" && b.Like != nil && b.Replicas > 0 {
+			groups[b.Group] = append(groups[b.Group], b)
+		}
+	}
+	for _, list := range groups {
+		largest := largestBuffer(list)
+		for _, b := range list {
+			if b != largest {
+				bu.sharedWith[b] = largest
+			}
+		}
+	}
+}
+
+// largestBuffer is the one that asks for most, summed over resources, each beside the most that one of them asks for of
+// it; of equals the first.
+func largestBuffer(list []*model.Buffer) (largest *model.Buffer) {
+	var most model.Resources
+	asks := make([]model.Resources, len(list))
+	for i, b := range list {
+		asks[i] = model.Resources{}.AddInto(b.Like.Class.Requests, int64(b.Replicas))
+		most = most.Max(asks[i])
+	}
+	best := -1.0
+	for i, b := range list {
+		size := 0.0
+		for d, n := range asks[i] {
+			if most[d] > 0 {
+				size += float64(n) / float64(most[d])
+			}
+		}
+		if size > best {
+			best, largest = size, b
+		}
+	}
+	return largest
+}
+
+// wanted is how many virtual pods a buffer has now.
+func (bu *buffers) wanted(b *model.Buffer) int {
+	if bu.sharedWith[b] != nil {
+		return 0
+	}
+	return b.Replicas
+}
+
+// pricedPod is a virtual pod with its part of what its node costs.
+type pricedPod struct {
+	pod          *model.Pod
+	microPerHour float64
+}
+
+// share is the part of a node that a pod takes: of the resource that it asks for most of.
+func share(requests, allocatable model.Resources) (most float64) {
+	for d, n := range requests {
+		if a := allocatable.At(model.Dim(d)); a > 0 {
+			most = max(most, float64(n)/float64(a))
+		}
+	}
+	return min(most, 1)
+}
+
+// priceVirtual gives each of the virtual pods of a node its part of the node's price: its share, and where no real pod
+// is there all of the price is theirs.
+func priceVirtual(out []pricedPod, pods []*model.Pod, hasReal bool, allocatable model.Resources, microPerHour int64) []pricedPod {
+	sum := 0.0
+	for _, p := range pods {
+		sum += share(p.Class.Requests, allocatable)
+	}
+	if hasReal || sum == 0 {
+		sum = 1
+	}
+	for _, p := range pods {
+		out = append(out, pricedPod{p, float64(microPerHour) * share(p.Class.Requests, allocatable) / sum})
+	}
+	return out
+}
+
+// priceHeld prices virtual pods by the machines, there or coming, that they are on.
+func (bu *buffers) priceHeld(byNode map[string][]*model.Pod) (out []pricedPod) {
+	for _, name := range sortedKeys(byNode) {
+		c := bu.claimNamed(name)
+		if c == nil || bu.poolByName[c.Pool] == nil {
+			continue // a node that nobody launched here costs the same without them
+		}
+		n, pool := bu.nodeOf(c), bu.poolByName[c.Pool]
+		price, allocatable, hasReal := int64(0), c.Allocatable, len(c.Slots) > 0
+		if n != nil {
+			allocatable, hasReal = n.Allocatable, hasReal || disrupt.HasWorkloadPods(n)
+			if o := disrupt.NodeOffering(pool, n.Labels); o != nil {
+				price = o.PriceMicro
+			}
+		} else {
+			price = cheapestOf(pool, c)
+			if allocatable.IsZero() {
+				allocatable, _, _ = bu.nodes.purchases.sizeRange(c)
+			}
+		}
+		out = priceVirtual(out, byNode[name], hasReal, allocatable, price)
+	}
+	return out
+}
+
+// cheapestOf is the least that the machine of a claim may cost an hour; 0 where nothing is known of it.
+func cheapestOf(pool *model.NodePool, c *model.Claim) (least int64) {
+	for _, t := range pool.Types {
+		if q := c.Requirements.Get(model.LabelInstanceType); q != nil && !q.Matches(t.Name, true) {
+			continue
+		}
+		for i := range t.Offerings {
+			if o := &t.Offerings[i]; pool.MayBuyOffering(o) && (least == 0 || o.PriceMicro < least) {
+				least = o.PriceMicro
+			}
+		}
+	}
+	return least
+}
+
+// findTooDear returns, of the buffers that name a price, the virtual pods that it does not pay for: the dearest ones.
+func (bu *buffers) findTooDear(priced []pricedPod) map[*model.Pod]bool {
+	out := map[*model.Pod]bool{}
+	for _, b := range bu.s.Buffers {
+		if b.MaxHourMicro < 0 {
+			continue
+		}
+		var own []pricedPod
+		for _, x := range priced {
+			if x.pod.Buffer == b.Key() {
+				own = append(own, x)
+			}
+		}
+		slices.SortStableFunc(own, func(x, y pricedPod) int {
+			return cmp.Or(cmp.Compare(x.microPerHour, y.microPerHour), strings.Compare(x.pod.UID, y.pod.UID))
+		})
+		sum := 0.0
+		for _, x := range own {
+			if sum += x.microPerHour; sum > float64(b.MaxHourMicro)+0.5 { // shares add up to a node's price but for the last bits
+				out[x.pod] = true
+			}
+		}
+	}
+	return out
+}
+
+// dropTooDear gives up places that have become dearer than their buffers pay for.
+func (bu *buffers) dropTooDear() {
+	if !slices.ContainsFunc(bu.s.Buffers, func(b *model.Buffer) bool { return b.MaxHourMicro >= 0 }) {
+		return
+	}
+	if bu.dear = bu.findTooDear(bu.priceHeld(bu.byNode)); len(bu.dear) > 0 {
+		bu.markTooDear()
+		bu.listByNode()
+		if bu.mem.triedAt.IsZero() {
+			bu.mem.triedAt = bu.now
+		}
+	}
+}
+
+// markTooDear takes down which virtual pods are too dear.
+func (bu *buffers) markTooDear() {
+	next := make(map[string]virtualPods, len(bu.mem.byUID))
+	for uid, v := range bu.mem.byUID {
+		v.at = slices.Clone(v.at)
+		for i, p := range v.pods {
+			if bu.dear[p] {
+				v.at[i] = tooDear
+			}
+		}
+		next[uid] = v
+	}
+	bu.mem.byUID = next
+}
+
+// maxPricedSolves is how often demand is packed again without pods that are too dear; after that a buffer that is still
+// too dear is given nothing new.
+const maxPricedSolves = 3
+
+// withoutTooDear returns the demand without the virtual pods that would cost more than their buffers pay for, as packed
+// in a result, and whether there were any. all: without every virtual pod of these buffers.
+func (bu *buffers) withoutTooDear(demand []*model.Pod, res *solve.Result, all bool) ([]*model.Pod, bool) {
+	held := maps.Clone(bu.byNode)
+	for _, a := range res.OnNodes {
+		t := string(bu.targetOf(a.Node))
+		held[t] = slices.Concat(held[t], virtualPodsOf(a.Pods))
+	}
+	priced := bu.priceHeld(held)
+	for i := range res.New {
+		n := &res.New[i]
+		virtual := virtualPodsOf(n.Pods)
+		priced = priceVirtual(priced, virtual, len(virtual) < len(n.Pods), n.Type.Allocatable, n.PriceMicro)
+	}
+	dear := bu.findTooDear(priced)
+	if len(dear) == 0 {
+		return demand, false
+	}
+	if all {
+		over := map[string]bool{}
+		for p := range dear {
+			over[p.Buffer] = true
+		}
+		for _, x := range priced {
+			dear[x.pod] = dear[x.pod] || over[x.pod.Buffer]
+		}
+	}
+	if bu.dear == nil {
+		bu.dear = map[*model.Pod]bool{}
+	}
+	kept := slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool {
+		if dear[p] {
+			bu.dear[p] = true
+		}
+		return dear[p]
+	})
+	return kept, len(kept) < len(demand)
+}
