@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,6 +77,13 @@ func (t *Translator) capacityBuffer(b *bufferv1beta1.CapacityBuffer, shape podSh
 	out.requests = podresources.PodRequests(pod, podresources.PodResourcesOptions{})
 	out.requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	m.Replicas = bufferReplicas(&b.Spec, shape.replicas, out.requests)
+	if text, ok := b.Annotations[model.AnnotationTotalReplicas]; ok {
+		total, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			return refuse(bufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is no number of replicas; give one such as \"300\"", model.AnnotationTotalReplicas, text))
+		}
+		m.Replicas = min(m.Replicas, max(0, int(total)-int(shape.replicas)))
+	}
 	m.Ready = model.Condition{Status: "True", Reason: bufferResolved, Message: fmt.Sprintf("Capacity is wanted for %d pods.", m.Replicas)}
 	if m.Replicas > mostVirtual {
 		m.Ready.Message = fmt.Sprintf("Capacity is wanted for %d pods; it is held for %d, the most of one buffer.", m.Replicas, mostVirtual)

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ import (
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -145,7 +147,7 @@ func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []
 		}
 		d, ok := wanted[b.Name]
 		if ok {
-			if b.Spec.Replicas != nil && int(*b.Spec.Replicas) == d.Held {
+			if b.Spec.Replicas != nil && int(*b.Spec.Replicas) == d.Held && maps.Equal(bufferAnnotations(s, d), b.Annotations) {
 				delete(wanted, b.Name)
 			}
 			continue
@@ -185,12 +187,21 @@ func (x *Headrooms) buffer(s *headroom.Spec, d headroom.Hold) map[string]any {
 		"apiVersion": bufferv1beta1.GroupVersion.String(), "kind": "CapacityBuffer",
 		"metadata": map[string]any{
 			"name": bufferName(s.Name, d.Workload), "namespace": s.Namespace, "labels": map[string]any{dovetailv1alpha1.LabelHeadroom: headroomLabel(s.Name)},
+			"annotations": bufferAnnotations(s, d),
 			"ownerReferences": []any{map[string]any{
 				"apiVersion": dovetailv1alpha1.GroupVersion.String(), "kind": dovetailv1alpha1.KindHeadroom, "name": s.Name, "uid": s.UID, "controller": true,
 			}},
 		},
 		"spec": spec,
 	}
+}
+
+// bufferAnnotations has a workload's buffer give way as the workload grows, before it is written anew.
+func bufferAnnotations(s *headroom.Spec, d headroom.Hold) map[string]string {
+	if s.Template {
+		return nil
+	}
+	return map[string]string{model.AnnotationTotalReplicas: strconv.Itoa(d.Replicas + d.Held)}
 }
 
 // bufferName is the name of the CapacityBuffer that a Headroom has for a workload.

@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -117,5 +120,24 @@ func TestHeadrooms(t *testing.T) {
 	}
 	if err := kubectl([]byte(`{"apiVersion":"dovetail.sh/v1alpha1","kind":"Headroom","metadata":{"name":"none"},"spec":{"target":{}}}`), "apply", "-f", "-"); err == nil {
 		t.Error("a Headroom without a target is taken")
+	}
+}
+
+// A buffer with the total of its workload gives way as the workload grows, and never asks for more than its replicas.
+func TestBufferGivesWay(t *testing.T) {
+	replicas := int32(20)
+	tr := &Translator{Table: state.NewResourceTable()}
+	for _, c := range []struct {
+		total    string
+		workload int32
+		want     int
+	}{{"20", 0, 20}, {"20", 12, 8}, {"20", 20, 0}, {"20", 30, 0}, {"60", 10, 20}, {"many", 0, -1}} {
+		b := &bufferv1beta1.CapacityBuffer{}
+		b.Namespace, b.Name, b.Annotations = "shop", "b", map[string]string{model.AnnotationTotalReplicas: c.total}
+		b.Spec.Replicas, b.Spec.ScalableRef = &replicas, &bufferv1beta1.ScalableRef{APIGroup: "apps", Kind: "Deployment", Name: "web"}
+		got := tr.capacityBuffer(b, podShape{template: &corev1.PodTemplateSpec{}, replicas: c.workload})
+		if want := c.want >= 0; got.Ready.True() != want || want && got.Replicas != c.want {
+			t.Errorf("total %s, workload of %d: %d replicas, %+v", c.total, c.workload, got.Replicas, got.Ready)
+		}
 	}
 }

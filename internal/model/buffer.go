@@ -52,6 +52,9 @@ const (
 	// AnnotationMaxHour is what an hour without the buffer's capacity costs, in dollars: capacity is held for no more pods than can
 	// be had for that. See ParseDollars.
 	AnnotationMaxHour = "dovetail.sh/max-price-per-hour"
+	// AnnotationTotalReplicas is for how many replicas of the workload of spec.scalableRef there is to be room, those included that it
+	// asks for itself: as far as the workload grows, the buffer gives way, and is not refilled.
+	AnnotationTotalReplicas = "dovetail.sh/total-replicas"
 	// AnnotationShareGroup names the group of buffers that share capacity.
 	AnnotationShareGroup = "dovetail.sh/share-group"
 )

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
+)
+
+// headroom makes a Headroom for Deployment web whose window opens by a schedule.
+func (e *env) headroom(schedule, duration string, replicas int) {
+	e.t.Helper()
+	e.must(e.s.Create(e.ctx, e.headroomPath(""), fmt.Sprintf(`{"apiVersion":"dovetail.sh/v1alpha1","kind":"Headroom","metadata":{"name":"web"},"spec":{"mode":"Active",
+		"target":{"workload":{"kind":"Deployment","name":"web"}},"calendar":[{"name":"window","schedule":%q,"duration":%q,"replicas":%d}]}}`, schedule, duration, replicas)))
+}
+
+func (e *env) headroomPath(name string) string {
+	path := "/apis/dovetail.sh/v1alpha1/namespaces/" + e.name + "/headrooms"
+	if name != "" {
+		path += "/" + name
+	}
+	return path
+}
+
+// holding waits until a condition of the Headroom says why something or nothing is held.
+func (e *env) holding(reason string) *dovetailv1alpha1.Headroom {
+	e.t.Helper()
+	var h *dovetailv1alpha1.Headroom
+	e.until("the Headroom says "+reason, func() (err error) {
+		if h, err = sandbox.Get[dovetailv1alpha1.Headroom](e.ctx, e.s, e.headroomPath("web")); err != nil {
+			return err
+		}
+		c := conditionOf(h.Status.Conditions, dovetailv1alpha1.ConditionHolding)
+		if c == nil || c.Reason != reason {
+			return fmt.Errorf("%s", conditionsText(h.Status.Conditions))
+		}
+		return nil
+	})
+	return h
+}
+
+func (e *env) bufferReplicas() []int32 {
+	e.t.Helper()
+	list, err := sandbox.Get[bufferv1beta1.CapacityBufferList](e.ctx, e.s, "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/"+e.name+"/capacitybuffers")
+	e.must(err)
+	var out []int32
+	for _, b := range list.Items {
+		out = append(out, *b.Spec.Replicas)
+	}
+	return out
+}
+
+// A Headroom whose window is open has nodes launched for pods that are still to come. They take that room, nothing more is launched,
+// nobody is evicted; and when the Headroom is turned off and the pods have gone, so have the nodes.
+func TestHeadroom(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "headroom")
+	e.nodePool(moves("m5.2xlarge"))
+	e.deploy("web", 0, e.pod("900m", "1Gi"))
+	e.headroom("0 * * * *", "1h", 20)
+	e.claimsAre(3, "Ready", ready)
+	if h := e.holding("Held"); h.Status.Held != 20 || h.Status.NextWindow == nil || len(h.Status.Workloads) != 1 || len(e.pods()) > 0 {
+		t.Errorf("with %d pods the status is %+v", len(e.pods()), h.Status)
+	}
+	seen := e.watchPods(func(p *corev1.Pod) bool { return p.Labels["app"] == "web" })
+	e.scale("web", 20)
+	e.podsRun(20)
+	e.until("nothing is held any more", func() error {
+		if n := e.bufferReplicas(); len(n) > 0 {
+			return fmt.Errorf("buffers of %v", n)
+		}
+		return nil
+	})
+	a, err := e.answer("headroom/" + e.name + "/web")
+	e.must(err)
+	if !strings.Contains(fmt.Sprint(a.Facts), "20 replicas") {
+		t.Errorf("why: %+v", a.Facts)
+	}
+	if n := len(e.launches(e.name)); n != 3 {
+		t.Errorf("%d nodes were launched, want those 3 that were there before the pods", n)
+	}
+	if _, leaving := seen.get(t); len(leaving) > 0 {
+		t.Errorf("pods were evicted: %v", leaving)
+	}
+	e.must(s.Patch(e.ctx, e.headroomPath("web"), `{"spec":{"mode":"Off"}}`))
+	e.holding("Off")
+	e.scale("web", 0)
+	e.claimsAre(0, "gone", ready)
+}
+
+// On nodes that take 35 seconds: 300 pods scaled up the moment that a window opens run within 3 seconds, 99 of 100, nothing is evicted,
+// and when the window has closed and the pods have gone, so have the nodes.
+func TestHeadroomWindow(t *testing.T) {
+	if os.Getenv("DOVETAIL_SOAK") == "" {
+		t.Skip("it waits for whole minutes: set DOVETAIL_SOAK=1")
+	}
+	e := newEnv(t, own(t, "--boot", "35s"), "window")
+	e.nodePool(moves("m5.4xlarge", "m5.8xlarge"))
+	e.deploy("web", 0, e.pod("900m", "1Gi"))
+	opens := time.Now().UTC().Add(50 * time.Second).Truncate(time.Minute).Add(time.Minute)
+	e.headroom(fmt.Sprintf("%d %d * * *", opens.Minute(), opens.Hour()), "1m", 300)
+	e.until("the window opens", func() error {
+		if left := time.Until(opens); left > 0 {
+			return fmt.Errorf("in %s", left)
+		}
+		return nil
+	})
+	before := len(e.launches(e.name))
+	seen := e.watchPods(func(p *corev1.Pod) bool { return p.Labels["app"] == "web" })
+	began := time.Now()
+	e.scale("web", 300)
+	var took time.Duration
+	e.until("99 of 100 pods run", func() error {
+		running := 0
+		for _, p := range e.pods() {
+			if p.Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		if took = time.Since(began); running < 297 {
+			return fmt.Errorf("%d run after %s", running, took)
+		}
+		return nil
+	})
+	t.Logf("297 of 300 pods run after %s, on %d nodes", took, before)
+	if before == 0 || took > 3*time.Second {
+		t.Errorf("297 of 300 pods ran after %s, on %d nodes", took, before)
+	}
+	e.podsRun(300)
+	if _, leaving := seen.get(t); len(leaving) > 0 {
+		t.Errorf("pods were evicted: %v", leaving)
+	}
+	if n := len(e.launches(e.name)); n != before {
+		t.Errorf("%d nodes were launched, %d of them for the window", n, before)
+	}
+	e.event("Headroom", "web", "SpikeMet", "300")
+	e.scale("web", 0)
+	h := e.holding("NothingWanted")
+	if h.Status.LastWeek.Hits != 1 || h.Status.LastWeek.Misses != 0 || h.Status.LastWeek.SparedPodMinutes == 0 {
+		t.Errorf("record of the week: %+v", h.Status.LastWeek)
+	}
+	e.claimsAre(0, "gone", ready)
+}
