@@ -36,9 +36,9 @@ type demandHistories interface {
 	History(model.Workload) *forecast.History
 }
 
-// HeadroomKeeper has capacity held ahead of demand: it looks at each Headroom once a minute, when it changes, when a window
-// opens or closes, and when a workload that it holds room for is scaled. It writes CapacityBuffers, which the loop launches
-// nodes for, and nothing else.
+// HeadroomKeeper has capacity held ahead of demand: it looks at each Headroom once a minute, when it changes, when a
+// window opens or closes, and when a workload that it holds room for is scaled. It writes CapacityBuffers, which the
+// loop launches nodes for, and nothing else.
 type HeadroomKeeper struct {
 	c         *Controller
 	store     HeadroomStore
@@ -93,8 +93,8 @@ func (k *HeadroomKeeper) Run(ctx context.Context) {
 	}
 }
 
-// wait waits until an instant, or until something has changed; it makes what that concerns due. It returns false when the
-// context has ended.
+// wait waits until an instant, or until something has changed; it makes what that concerns due. It returns false when
+// the context has ended.
 func (k *HeadroomKeeper) wait(ctx context.Context, until time.Time) bool {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -178,7 +178,8 @@ type targetsOf struct {
 	problem *headroom.Problem
 }
 
-// readTargets reads the targets of Headrooms. One whose targets can't be read now is left out, and looked at again soon.
+// readTargets reads the targets of Headrooms. One whose targets can't be read now is left out, and looked at again
+// soon.
 func (k *HeadroomKeeper) readTargets(ctx context.Context, now time.Time, due []*headroom.Object) map[string]targetsOf {
 	out := map[string]targetsOf{}
 	for _, o := range due {

@@ -41,8 +41,8 @@ func (l leadTimes) observe(claims []*model.Claim) {
 	}
 }
 
-// of returns the 95th percentile of the slowest of these NodePools, and what there is to add to it; headroom.DefaultLead
-// where no node of theirs was seen.
+// of returns the 95th percentile of the slowest of these NodePools, and what there is to add to it;
+// headroom.DefaultLead where no node of theirs was seen.
 func (l leadTimes) of(pools []string) time.Duration {
 	slowest := time.Duration(-1)
 	for _, p := range pools {

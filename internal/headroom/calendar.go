@@ -25,8 +25,9 @@ func (w *Window) opening(at time.Time) Opening { return Opening{at, at.Add(w.Dur
 
 // Next returns the first instant after t at which the window opens, in UTC.
 //
-// The schedule is read by the clock of its zone. An opening in the hour that a clock skips is at the instant it skips that
-// hour; one in an hour that a clock goes through twice is in the first of them. Compile has seen that there is one.
+// The schedule is read by the clock of its zone. An opening in the hour that a clock skips is at the instant it skips
+// that hour; one in an hour that a clock goes through twice is in the first of them. Compile has seen that there is
+// one.
 func (w *Window) Next(t time.Time) time.Time {
 	clock := wallClock(t, w.zone).Add(-clockChange)
 	for {

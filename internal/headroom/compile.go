@@ -20,8 +20,8 @@ type Headroom struct {
 	Windows []Window
 }
 
-// Compile reads a Spec. loadZone finds a time zone by its IANA name. It returns all that is wrong with the Spec; where that
-// is anything, the Headroom may not be used.
+// Compile reads a Spec. loadZone finds a time zone by its IANA name. It returns all that is wrong with the Spec; where
+// that is anything, the Headroom may not be used.
 func Compile(s Spec, loadZone func(name string) (*time.Location, error)) (*Headroom, []Problem) {
 	h := &Headroom{Spec: s}
 	var problems []Problem

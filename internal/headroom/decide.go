@@ -67,7 +67,8 @@ type PreparedWindow struct {
 	Replicas int // of the workload when the preparation began
 }
 
-// Decide returns what a Headroom holds now, and what is to be remembered of it. In mode Recommend it is what would be held.
+// Decide returns what a Headroom holds now, and what is to be remembered of it. In mode Recommend it is what would be
+// held.
 func Decide(h *Headroom, in Input, mem Memory) (Output, Memory) {
 	out := Output{Look: in.Now.Add(LookEvery), Priced: true}
 	if h.Mode == Off {
@@ -98,8 +99,8 @@ func Decide(h *Headroom, in Input, mem Memory) (Output, Memory) {
 	return out, next
 }
 
-// wanted returns for how many further pods of a workload room is wanted, and keeps the replicas at the beginning of each
-// window's preparation.
+// wanted returns for how many further pods of a workload room is wanted, and keeps the replicas at the beginning of
+// each window's preparation.
 func (h *Headroom) wanted(w *Workload, in Input, m *WorkloadMemory) Hold {
 	d := Hold{Workload: w.WorkloadName, Replicas: w.Replicas}
 	var prepared []PreparedWindow

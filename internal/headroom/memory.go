@@ -89,8 +89,8 @@ func Restored(replicas, pods int, micro int64, windows []PreparedWindow) Workloa
 	return m
 }
 
-// begin returns the next memory without its workloads, in which today is the last day, and counts into it what stood idle
-// since the last look.
+// begin returns the next memory without its workloads, in which today is the last day, and counts into it what stood
+// idle since the last look.
 func (m *Memory) begin(now time.Time) Memory {
 	next := Memory{At: now, Workloads: map[WorkloadName]WorkloadMemory{}, Days: slices.Clone(m.Days)}
 	if date := now.UTC().Format(time.DateOnly); len(next.Days) == 0 || next.Days[len(next.Days)-1].Date < date {
@@ -136,8 +136,8 @@ type Event struct {
 // isSpike reports whether a rise is worth telling: two pods at least, and a tenth of those that there were.
 func isSpike(from, by int) bool { return by >= 2 && 10*by >= from }
 
-// follow takes in how demand has changed since the last look. It returns the spike that is over now; false where none is.
-// seen says whether there was a last look.
+// follow takes in how demand has changed since the last look. It returns the spike that is over now; false where none
+// is. seen says whether there was a last look.
 func (m *WorkloadMemory) follow(w *Workload, seen bool, now time.Time, lead time.Duration, next *Memory) (Event, bool) {
 	before := m.Replicas
 	m.Replicas = w.Replicas

@@ -10,10 +10,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Machines returns what nodes for the pods of a class cost and how many of the pods an empty one holds, beside the pods of
-// all DaemonSets: of each instance type that a ready NodePool may launch for the class, at its lowest price. Those are left
-// out than which another one holds as many for no more. pools are the names of the NodePools that may launch any of them,
-// in order. It looks at labels, taints and sizes; what else may keep a pod from a node only raises the price.
+// Machines returns what nodes for the pods of a class cost and how many of the pods an empty one holds, beside the pods
+// of all DaemonSets: of each instance type that a ready NodePool may launch for the class, at its lowest price. Those
+// are left out than which another one holds as many for no more. pools are the names of the NodePools that may launch
+// any of them, in order. It looks at labels, taints and sizes; what else may keep a pod from a node only raises the
+// price.
 func Machines(all []*model.NodePool, daemons []*model.Daemon, class *model.Class) (machines []Machine, pools []string) {
 	var overhead model.Resources
 	for _, d := range daemons {
@@ -50,8 +51,8 @@ func podsOn(t *model.InstanceType, overhead, requests model.Resources) int {
 	return int(pods)
 }
 
-// lowestPrice returns the price of a type's cheapest offering that a pool may launch for pods of a class; -1 where there is
-// none.
+// lowestPrice returns the price of a type's cheapest offering that a pool may launch for pods of a class; -1 where
+// there is none.
 func lowestPrice(p *model.NodePool, t *model.InstanceType, class *model.Class) int64 {
 	if !p.MayBuyType(t) {
 		return -1

@@ -15,8 +15,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Whatever the calendar, the demand and the limits: what is held in sum is within every limit, nothing is held outside of
-// windows and the lead time before them, it is looked at again in a minute at most, and equal inputs give equal outputs.
+// Whatever the calendar, the demand and the limits: what is held in sum is within every limit, nothing is held outside
+// of windows and the lead time before them, it is looked at again in a minute at most, and equal inputs give equal
+// outputs.
 func TestHoldsWithinLimitsAndWindows(t *testing.T) {
 	checked := 0
 	rapid.Check(t, func(t *rapid.T) {

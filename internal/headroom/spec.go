@@ -64,7 +64,8 @@ type Limit struct {
 	Most int64
 }
 
-// WorkloadName names a workload of a namespace: a kind, such as Deployment or PodTemplate, a name, and the kind's API group.
+// WorkloadName names a workload of a namespace: a kind, such as Deployment or PodTemplate, a name, and the kind's API
+// group.
 type WorkloadName struct{ Namespace, Kind, Name, Group string }
 
 // String returns kind/namespace/name, the kind in lower case.

@@ -179,8 +179,8 @@ func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST"
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// OnOneWorkload returns for each Headroom, by the order of the list, the problem that another one holds room for the same
-// workload. Of several the oldest may go on, and of equally old ones the first by name.
+// OnOneWorkload returns for each Headroom, by the order of the list, the problem that another one holds room for the
+// same workload. Of several the oldest may go on, and of equally old ones the first by name.
 func OnOneWorkload(specs []*Spec, targets [][]WorkloadName) []*Problem {
 	holder := map[WorkloadName]int{}
 	older := func(a, b *Spec) bool {

@@ -119,8 +119,8 @@ func buffersPath(namespace string) string {
 	return "/apis/" + bufferv1beta1.GroupVersion.String() + "/namespaces/" + namespace + "/capacitybuffers"
 }
 
-// WriteBuffers has exactly those CapacityBuffers for a Headroom that hold the room of holds: none for a workload of which
-// nothing is held. Done twice it is done once: names follow from the Headroom and the workload.
+// WriteBuffers has exactly those CapacityBuffers for a Headroom that hold the room of holds: none for a workload of
+// which nothing is held. Done twice it is done once: names follow from the Headroom and the workload.
 func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []headroom.Hold) error {
 	raw, err := x.c.dovetail.Get().AbsPath(buffersPath(s.Namespace)).Param("labelSelector", dovetailv1alpha1.LabelHeadroom+"="+headroomLabel(s.Name)).Do(ctx).Raw()
 	if isNotFound(err) {
@@ -211,8 +211,8 @@ func bufferName(owner string, w headroom.WorkloadName) string {
 	return strings.TrimRight(name[:min(len(name), 200)], "-.") + "-" + hex.EncodeToString(sum[:4])
 }
 
-// headroomLabel is a Headroom's name as a label can have it. Longer names share one; their buffers are told apart by their
-// owner.
+// headroomLabel is a Headroom's name as a label can have it. Longer names share one; their buffers are told apart by
+// their owner.
 func headroomLabel(name string) string { return strings.TrimRight(name[:min(len(name), 63)], "-.") }
 
 func ownedBy(b *bufferv1beta1.CapacityBuffer, uid string) bool {

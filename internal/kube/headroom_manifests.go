@@ -62,7 +62,8 @@ func ReadHeadrooms(ctx context.Context, c *Client, table *state.ResourceTable) (
 	return out, nil
 }
 
-// Headrooms returns the Headrooms that were read and the workloads that they are for, by namespace and name. Call Feed first.
+// Headrooms returns the Headrooms that were read and the workloads that they are for, by namespace and name. Call Feed
+// first.
 func (m *Manifests) Headrooms(table *state.ResourceTable) []HeadroomInput {
 	t := &Translator{Table: table, Lookup: m, Defaults: m.Scheduler}
 	var out []HeadroomInput

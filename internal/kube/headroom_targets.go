@@ -23,8 +23,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Targets returns the workloads that a Headroom is for, by kind and name, as the API server has them now. The error is a
-// headroom.Problem where the spec is to blame.
+// Targets returns the workloads that a Headroom is for, by kind and name, as the API server has them now. The error is
+// a headroom.Problem where the spec is to blame.
 func (x *Headrooms) Targets(ctx context.Context, s *headroom.Spec) ([]headroom.Target, error) {
 	h, ok := x.c.headrooms.get(s.Key())
 	if !ok {

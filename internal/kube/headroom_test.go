@@ -18,8 +18,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// With the controller's own rights: a Headroom is seen as it was written, its target as it is; its CapacityBuffers come, change
-// and go, twice as well as once; its status is written and read again; what is gone or may not be read is a Problem.
+// With the controller's own rights: a Headroom is seen as it was written, its target as it is; its CapacityBuffers
+// come, change and go, twice as well as once; its status is written and read again; what is gone or may not be read is
+// a Problem.
 func TestHeadrooms(t *testing.T) {
 	p := newPlane(t)
 	w := p.watch(t)

@@ -60,8 +60,8 @@ func (e *env) bufferReplicas() []int32 {
 	return out
 }
 
-// A Headroom whose window is open has nodes launched for pods that are still to come. They take that room, nothing more is launched,
-// nobody is evicted; and when the Headroom is turned off and the pods have gone, so have the nodes.
+// A Headroom whose window is open has nodes launched for pods that are still to come. They take that room, nothing more
+// is launched, nobody is evicted; and when the Headroom is turned off and the pods have gone, so have the nodes.
 func TestHeadroom(t *testing.T) {
 	s := shared(t)
 	t.Parallel()
@@ -99,8 +99,8 @@ func TestHeadroom(t *testing.T) {
 	e.claimsAre(0, "gone", ready)
 }
 
-// On nodes that take 35 seconds: 300 pods scaled up the moment that a window opens run within 3 seconds, 99 of 100, nothing is evicted,
-// and when the window has closed and the pods have gone, so have the nodes.
+// On nodes that take 35 seconds: 300 pods scaled up the moment that a window opens run within 3 seconds, 99 of 100,
+// nothing is evicted, and when the window has closed and the pods have gone, so have the nodes.
 func TestHeadroomWindow(t *testing.T) {
 	if os.Getenv("DOVETAIL_SOAK") == "" {
 		t.Skip("it waits for whole minutes: set DOVETAIL_SOAK=1")

@@ -11,7 +11,8 @@ import (
 // KindHeadroom is the kind of a Headroom.
 const KindHeadroom = "Headroom"
 
-// LabelHeadroom is on a CapacityBuffer that was made for a Headroom of its namespace: the Headroom's name, or the start of it.
+// LabelHeadroom is on a CapacityBuffer that was made for a Headroom of its namespace: the Headroom's name, or the start
+// of it.
 const LabelHeadroom = Group + "/headroom"
 
 // Headroom says what is to be ready ahead of demand: for which workloads, at which times, at which price. Dovetail
@@ -108,8 +109,8 @@ type HeadroomTarget struct {
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// PodTemplateRef names a PodTemplate: the shape of one pod. It has no replicas, so its windows need a number of them and
-	// nothing is learned.
+	// PodTemplateRef names a PodTemplate: the shape of one pod. It has no replicas, so its windows need a number of them
+	// and nothing is learned.
 	//
 	// +optional
 	PodTemplateRef *HeadroomTemplateRef `json:"podTemplateRef,omitempty"`
@@ -145,7 +146,8 @@ type HeadroomTemplateRef struct {
 	Name string `json:"name"`
 }
 
-// HeadroomWindow is a time at which capacity is ready, again and again. It gives one of replicas, percent and asLastTime.
+// HeadroomWindow is a time at which capacity is ready, again and again. It gives one of replicas, percent and
+// asLastTime.
 type HeadroomWindow struct {
 	// Name of the window, one of its own in the calendar.
 	//
@@ -154,8 +156,8 @@ type HeadroomWindow struct {
 	// +required
 	Name string `json:"name"`
 
-	// Schedule is a cron expression of five fields, or @hourly, @daily, @weekly, @monthly, @yearly: when the window opens. Nodes
-	// are launched earlier, by the time that they take to become Ready.
+	// Schedule is a cron expression of five fields, or @hourly, @daily, @weekly, @monthly, @yearly: when the window opens.
+	// Nodes are launched earlier, by the time that they take to become Ready.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +required
@@ -173,8 +175,8 @@ type HeadroomWindow struct {
 	// +required
 	Duration metav1.Duration `json:"duration"`
 
-	// Replicas is how many replicas have room while the window is open, those that run included: what the workload would be
-	// scaled to by hand. For a PodTemplate, for how many pods room is held.
+	// Replicas is how many replicas have room while the window is open, those that run included: what the workload would
+	// be scaled to by hand. For a PodTemplate, for how many pods room is held.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
@@ -200,8 +202,8 @@ type HeadroomLearned struct {
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 
-	// WaitingCost is what a minute costs that one pod waits for a node. Default: by the priority of the pods, 4 below 0, 100
-	// from 1000000 on, 20 between.
+	// WaitingCost is what a minute costs that one pod waits for a node. Default: by the priority of the pods, 4 below 0,
+	// 100 from 1000000 on, 20 between.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
@@ -269,8 +271,8 @@ type HeadroomStatus struct {
 	// +optional
 	HeldDollarsPerHour string `json:"heldDollarsPerHour,omitempty"`
 
-	// LeadSeconds is how long nodes take from NodeClaim to Ready: the 95th percentile of the last ones, or 120 while there are
-	// none.
+	// LeadSeconds is how long nodes take from NodeClaim to Ready: the 95th percentile of the last ones, or 120 while there
+	// are none.
 	//
 	// +optional
 	LeadSeconds int64 `json:"leadSeconds,omitempty"`
@@ -360,8 +362,8 @@ type HeadroomRecord struct {
 	// Hits are spikes all of whose pods had room that was held for them; Misses are the others.
 	Hits   int32 `json:"hits"`
 	Misses int32 `json:"misses"`
-	// SparedPodMinutes are what pods would have waited for nodes without the room that was held; WaitedPodMinutes are what pods
-	// of spikes waited all the same.
+	// SparedPodMinutes are what pods would have waited for nodes without the room that was held; WaitedPodMinutes are what
+	// pods of spikes waited all the same.
 	SparedPodMinutes int64 `json:"sparedPodMinutes"`
 	WaitedPodMinutes int64 `json:"waitedPodMinutes"`
 	// IdlePodMinutes are how long room was held, times its pods, and Dollars what that cost by the catalogue's prices.
