@@ -115,7 +115,9 @@ func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool
 	}
 	for _, name := range pools {
 		if release {
-			err = t.Release(ctx, name)
+			if err = t.CheckAlone(ctx, name, f.others); err == nil { // also that it was not started meanwhile
+				err = t.Release(ctx, name)
+			}
 		} else {
 			err = t.TakeOver(ctx, name)
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -186,6 +187,9 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 		if err := t.quiesce(ctx, name, have, want); err != nil {
 			return err
 		}
+		if want, err = t.keepEdits(ctx, name, have, want); err != nil {
+			return err
+		}
 		if err := t.setEntry(ctx, goneEntry+name, uid); err != nil {
 			return err
 		}
@@ -246,16 +250,8 @@ func (t *Takeover) vanished(ctx context.Context, name string) error {
 // quiesce keeps Karpenter from launching for a pool and disrupting its nodes, and waits until what it had begun is done.
 // A pool with a fixed number of nodes keeps it.
 func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObject) error {
-	_, static := dig(have, "spec").(rawObject)["replicas"]
 	if _, taken := classGroup(groupOf(have)); !taken {
-		spec := rawObject{"disruption": rawObject{"budgets": []any{rawObject{"nodes": "0"}}}}
-		if !static {
-			spec["limits"] = rawObject{"cpu": "0"}
-		}
-		if after := dig(have, "spec", "disruption", "consolidateAfter"); after == nil {
-			spec["disruption"].(rawObject)["consolidateAfter"] = "0s"
-		}
-		if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": spec}); err != nil {
+		if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": quiescedSpec(have)}); err != nil {
 			return err
 		}
 		t.Say("NodePool " + name + ": Karpenter launches no more for it; waiting for what it has begun.")
@@ -301,6 +297,75 @@ func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObjec
 		if err := sleep(ctx, takeoverLook); err != nil {
 			return err
 		}
+	}
+}
+
+// quiescedSpec is what quiesce changes of a pool's spec, so that Karpenter does nothing for it.
+func quiescedSpec(have rawObject) rawObject {
+	spec := rawObject{"disruption": rawObject{"budgets": []any{rawObject{"nodes": "0"}}}}
+	if _, static := dig(have, "spec").(rawObject)["replicas"]; !static {
+		spec["limits"] = rawObject{"cpu": "0"}
+	}
+	if after := dig(have, "spec", "disruption", "consolidateAfter"); after == nil {
+		spec["disruption"].(rawObject)["consolidateAfter"] = "0s"
+	}
+	return spec
+}
+
+// keepEdits returns the manifest that a pool is to have with what somebody has changed in its spec since it was written
+// down, and writes that down too. What quiesce has changed is as the manifest has it, unless it was changed again.
+func (t *Takeover) keepEdits(ctx context.Context, name string, have, want rawObject) (rawObject, error) {
+	now, err := t.get(ctx, "nodepools", name)
+	if apierrors.IsNotFound(err) {
+		return nil, t.vanished(ctx, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	spec, edited := carryEdits(have, want, now)
+	if !edited {
+		return want, nil
+	}
+	t.Say("NodePool " + name + ": somebody has changed it meanwhile, which is kept.")
+	want = runtime.DeepCopyJSON(want)
+	want["spec"] = spec
+	b, err := json.Marshal(want)
+	if err != nil {
+		return nil, err
+	}
+	return want, t.setEntry(ctx, poolEntry+name, string(b))
+}
+
+// carryEdits is the spec of a pool that is to be made anew, and whether somebody has changed it. have is the pool before
+// quiesce, want the manifest written down then, now the pool as it is.
+func carryEdits(have, want, now rawObject) (spec rawObject, edited bool) {
+	spec = runtime.DeepCopyJSON(now["spec"].(rawObject))
+	if _, taken := classGroup(groupOf(have)); !taken {
+		ours := quiescedSpec(have)
+		if limits, ok := ours["limits"].(rawObject); ok {
+			resetFields(spec, limits, dig(want, "spec"), "limits")
+		}
+		resetFields(spec, ours["disruption"].(rawObject), dig(want, "spec"), "disruption")
+	}
+	dig(spec, "template", "spec", "nodeClassRef").(rawObject)["group"] = groupOf(want)
+	return spec, !reflect.DeepEqual(spec, want["spec"])
+}
+
+// resetFields gives fields of an object in a spec the values of a manifest's, where they are what was written there.
+func resetFields(spec, written rawObject, manifest any, object string) {
+	at, _ := spec[object].(rawObject)
+	for key, value := range written {
+		if at == nil || !reflect.DeepEqual(at[key], value) {
+			continue
+		}
+		if was := dig(manifest, object, key); was != nil {
+			at[key] = runtime.DeepCopyJSONValue(was)
+		} else {
+			delete(at, key)
+		}
+	}
+	if len(at) == 0 && dig(manifest, object) == nil {
+		delete(spec, object)
 	}
 }
 

@@ -315,6 +315,16 @@ func (t *Takeover) liveLeases(ctx context.Context, names []string, patience bool
 	}
 }
 
+// CheckAlone is an error where another autoscaler is live, which must not be while NodePools are given back.
+func (t *Takeover) CheckAlone(ctx context.Context, pool string, others []string) error {
+	live, err := t.liveLeases(ctx, others, true)
+	if err != nil || len(live) == 0 {
+		return err
+	}
+	return fmt.Errorf("NodePool %s was not given back: another autoscaler has been started: %s. Stop it, then run the same command again: "+
+		"kubectl -n %s scale deployment karpenter --replicas=0", pool, live[0], leaseNamespace(live[0]))
+}
+
 // leaseNamespace is the namespace in "lease NAMESPACE/NAME is held by …".
 func leaseNamespace(live string) string {
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(live, "lease "), "/")

@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,24 +24,59 @@ import (
 
 // giveBackClaims makes the NodeClaims that Dovetail made for a pool anew as Karpenter's. Dovetail is kept from the pool
 // first: nothing new is decided for it, what comes or goes is seen through, then nothing is done.
+//
+// A NodeClaim that somebody deletes while nothing is done is seen through by Dovetail before the others are gone on with.
 func (t *Takeover) giveBackClaims(ctx context.Context, pool string, p rawObject) error {
-	if textOf(dig(p, "metadata", "annotations"), AnnotationRelease) != model.ReleaseHold {
-		if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseSettle}); err != nil {
+	held := textOf(dig(p, "metadata", "annotations"), AnnotationRelease) == model.ReleaseHold
+	for {
+		if !held {
+			if err := t.hold(ctx, pool, p); err != nil {
+				return err
+			}
+		}
+		err := t.giveBackHeld(ctx, pool)
+		var deleted *deletedError
+		if !errors.As(err, &deleted) {
 			return err
 		}
-		t.Say("NodePool " + pool + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
-		if err := t.awaitSettled(ctx, pool); err != nil {
+		t.Say("NodePool " + pool + ": " + deleted.Error() + "; Dovetail ends its node first.")
+		if err := t.setEntry(ctx, claimEntry+deleted.claim, ""); err != nil { // it is not to be made anew
 			return err
 		}
-		if p, err := t.get(ctx, "nodepools", pool); err != nil {
-			return err
-		} else if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseHold}); err != nil {
+		if p, err = t.get(ctx, "nodepools", pool); err != nil {
 			return err
 		}
-		if err := sleep(ctx, holdPause); err != nil {
-			return err
-		}
+		held = false
 	}
+}
+
+// deletedError is a NodeClaim that somebody has deleted while it was to be given back.
+type deletedError struct{ claim string }
+
+func (e *deletedError) Error() string { return "NodeClaim " + e.claim + " is being deleted" }
+
+// hold has Dovetail see through what comes or goes for a pool, and then do nothing for it.
+func (t *Takeover) hold(ctx context.Context, pool string, p rawObject) error {
+	if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseSettle}); err != nil {
+		return err
+	}
+	t.Say("NodePool " + pool + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
+	if err := t.awaitSettled(ctx, pool); err != nil {
+		return err
+	}
+	p, err := t.get(ctx, "nodepools", pool)
+	if err != nil {
+		return err
+	}
+	if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseHold}); err != nil {
+		return err
+	}
+	return sleep(ctx, holdPause)
+}
+
+// giveBackHeld makes the NodeClaims of a pool for which Dovetail does nothing anew as Karpenter's. The error is a
+// deletedError where one of them is being deleted.
+func (t *Takeover) giveBackHeld(ctx context.Context, pool string) error {
 	entries, err := t.entries(ctx)
 	if err != nil {
 		return err
@@ -133,7 +169,7 @@ func (t *Takeover) remakeClaim(ctx context.Context, name, written string) error 
 	}
 	if have != nil && textOf(dig(have, "spec", "nodeClassRef"), "group") == alias {
 		if textOf(have["metadata"], "deletionTimestamp") != "" {
-			return fmt.Errorf("NodeClaim %s is being deleted: wait until it is gone, then run the same command again", name)
+			return &deletedError{name}
 		}
 		if err := t.setNodeOwner(ctx, node, "", "", nil); err != nil { // or it would be deleted with its owner
 			return err
@@ -188,7 +224,7 @@ func (t *Takeover) dropClaim(ctx context.Context, name string) error {
 			return err
 		}
 		if textOf(c["metadata"], "deletionTimestamp") != "" {
-			return fmt.Errorf("NodeClaim %s is being deleted: wait until it is gone, then run the same command again", name)
+			return &deletedError{name}
 		}
 		version := textOf(c["metadata"], "resourceVersion")
 		if finalizers, _ := dig(c, "metadata", "finalizers").([]any); len(finalizers) > 0 {

@@ -34,7 +34,8 @@ const (
 
 // Karpenter's own controller and ours run beside each other while pods come and go. Two NodePools are taken over one after
 // the other and given back, and one of the controllers is killed in the middle of each. No pod is evicted or lost, no
-// node and no NodeClaim is deleted or replaced, none is doubled, and each controller launches for its own pools alone.
+// node and no NodeClaim is deleted or replaced, none is doubled, and each controller launches for its own pools alone. The
+// command that hands over is killed in its middle, too, and run again.
 func TestTakeover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles Karpenter and starts a control plane")
@@ -101,11 +102,16 @@ func TestTakeover(t *testing.T) {
 		return nil
 	})
 	h.watch()
-	seeds := 1
+	first, last := 1, 1
 	if os.Getenv("DOVETAIL_SOAK") != "" {
-		seeds = 20
+		last = 20
 	}
-	for seed := 1; seed <= seeds; seed++ {
+	if seeds := os.Getenv("TAKEOVER_SEEDS"); seeds != "" { // FIRST-LAST
+		if _, err := fmt.Sscanf(seeds, "%d-%d", &first, &last); err != nil {
+			t.Fatalf("TAKEOVER_SEEDS %q: want FIRST-LAST: %v", seeds, err)
+		}
+	}
+	for seed := first; seed <= last; seed++ {
 		h.play(uint64(seed))
 	}
 }
@@ -289,7 +295,7 @@ func (h *handover) play(seed uint64) {
 	h.Logf("seed %d: %d nodes, one NodeClaim each; none deleted, replaced or doubled", seed, len(h.nodes()))
 }
 
-// during runs a handover and kills Dovetail, or Karpenter, in its middle.
+// during runs a handover and kills Dovetail, or Karpenter, in its middle, and the command itself.
 func (h *handover) during(rnd *rand.Rand, dovetail bool, args ...string) {
 	h.Helper()
 	after := time.Duration(rnd.IntN(5000)) * time.Millisecond
@@ -310,14 +316,32 @@ func (h *handover) during(rnd *rand.Rand, dovetail bool, args ...string) {
 			h.Error(err)
 		}
 	})
+	h.killHandOver(time.Duration(rnd.IntN(5000))*time.Millisecond, args...)
 	h.handOver(args...)
 	killed.Wait()
+}
+
+// killHandOver runs a verb of Dovetail and kills that after a time, if it hasn't ended by then: the next run finishes it.
+func (h *handover) killHandOver(after time.Duration, args ...string) {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.Context(), after)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, h.dovetail, h.handOverArgs(args)...).CombinedOutput()
+	if err != nil && ctx.Err() == nil {
+		h.Fatalf("dovetail %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	h.Logf("dovetail %s, killed after %s (%t)\n%s", strings.Join(args, " "), after, err != nil, out)
+}
+
+// handOverArgs are the arguments of a verb of Dovetail that the cluster's administrator runs.
+func (h *handover) handOverArgs(args []string) []string {
+	return append(slices.Clone(args), "--no-controller-check", "--namespace", "dovetail-system", "--kubeconfig", h.s.Kubeconfig(sandbox.Admin))
 }
 
 // handOver runs a verb of Dovetail as the cluster's administrator.
 func (h *handover) handOver(args ...string) string {
 	h.Helper()
-	cmd := exec.CommandContext(h.Context(), h.dovetail, append(args, "--no-controller-check", "--namespace", "dovetail-system", "--kubeconfig", h.s.Kubeconfig(sandbox.Admin))...)
+	cmd := exec.CommandContext(h.Context(), h.dovetail, h.handOverArgs(args)...)
 	out, err := cmd.CombinedOutput()
 	h.Logf("dovetail %s\n%s", strings.Join(args, " "), out)
 	if err != nil {
