@@ -133,6 +133,9 @@ func measureSpending(snap *model.Snapshot, out *decide.Output) spending {
 	s.after = s.before
 	for i := range out.Commands {
 		s.after += out.Commands[i].NewMicroPerHour - out.Commands[i].OldMicroPerHour
+		for _, u := range out.Commands[i].Candidates {
+			delete(price, u.Claim.Name) // counted
+		}
 	}
 	for _, a := range out.Actions {
 		switch a := a.(type) {
@@ -141,9 +144,7 @@ func measureSpending(snap *model.Snapshot, out *decide.Output) spending {
 				s.after += a.PriceMicro
 			}
 		case plan.DeleteClaim:
-			if !a.Why.OfCommand() { // what a command removes was counted when it began
-				s.after -= price[a.Claim]
-			}
+			s.after -= price[a.Claim]
 		}
 	}
 	return s

@@ -360,6 +360,9 @@ func (x *exam) findHolds() []Finding {
 			return slices.ContainsFunc(x.heldBy[n], func(o *hold) bool { return o != h })
 		}, h.edit, x.whatIfPolicy())
 		out[i].SavingMicro, out[i].Priced = max(0, x.baseline-free.micro), true
+		if out[i].SavingMicro == 0 {
+			out[i].Severity = Risky // nothing better could be done with its nodes now
+		}
 	}
 	return out
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // What a History keeps at most.
@@ -54,6 +56,8 @@ func Kept(e *Entry) bool {
 		return false
 	case "launch":
 		return strings.HasPrefix(e.Outcome, "failed")
+	case "terminate": // it follows from the end of the NodeClaim, but for an instance that has none
+		return strings.HasPrefix(e.Outcome, "failed") || len(e.Why) > 0 && e.Why[0].Code == plan.Orphan
 	}
 	return true
 }

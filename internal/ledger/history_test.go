@@ -104,7 +104,7 @@ func TestHistoryIsBounded(t *testing.T) {
 			e.Pods = append(e.Pods, "shop/"+noise(8))
 		}
 		h.Add(e)
-		if i%500 == 0 {
+		if i%1000 == 0 {
 			s.store(t, h, start)
 		}
 	}

@@ -213,7 +213,7 @@ func findingDollars(f *doctor.Finding) string {
 		}
 		return "nothing by itself: its nodes are held by " + strings.Join(codes, ", ") + " too"
 	case f.Priced:
-		return "nothing by itself"
+		return "costs nothing now"
 	case f.HeldMicro > 0:
 		return "of nodes for " + perMonth(f.HeldMicro) + " a month"
 	}

@@ -58,7 +58,7 @@ func TestDoctorCommands(t *testing.T) {
 		{plan.Change{Object: "nodepool/a", Field: "spec.disruption.budgets[1].nodes", Op: plan.Set, Value: "10%"},
 			`kubectl patch nodepool a --type json -p '[{"op":"replace","path":"/spec/disruption/budgets/1/nodes","value":"10%"}]'`},
 		{plan.Change{Object: "nodepool/a", Field: "spec.template.spec.requirements[karpenter.sh/capacity-type]", Op: plan.Add, Value: "spot"},
-			"# kubectl edit nodepool a: spec.template.spec.requirements[karpenter.sh/capacity-type]: add spot"},
+			"kubectl edit nodepool a # spec.template.spec.requirements[karpenter.sh/capacity-type]: add spot"},
 		{plan.Change{Object: "deployment/shop/web", Field: "spec.template.metadata.annotations[karpenter.sh/do-not-disrupt]", Op: plan.Remove},
 			`kubectl -n shop patch deployment web --type merge -p '{"spec":{"template":{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":null}}}}}'`},
 		{plan.Change{Object: "deployment/shop/web", Field: "spec.replicas", Op: plan.Set, Value: "2"}, "kubectl -n shop scale deployment web --replicas=2"},

@@ -188,7 +188,7 @@ func doctorCommand(f *doctor.Finding, c plan.Change) string {
 	if patch, ok := mergePatch(c); ok {
 		return "kubectl " + namespace + "patch " + target + " --type merge -p '" + patch + "'"
 	}
-	return "# kubectl " + namespace + "edit " + target + ": " + change(plan.Change{Object: "at", Field: c.Field, Op: c.Op, Value: c.Value})[len("at "):]
+	return "kubectl " + namespace + "edit " + target + " # " + change(plan.Change{Object: "at", Field: c.Field, Op: c.Op, Value: c.Value})[len("at "):]
 }
 
 // budgetField takes the number of a disruption budget and its field out of a field's path.
