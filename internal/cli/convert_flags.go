@@ -388,9 +388,9 @@ var caFlags = []caFlag{
 	{name: "provisioning-request-initial-backoff-time", kind: asDuration, def: "1m", outcome: noMatch, why: whyRequests},
 	{name: "provisioning-request-max-backoff-time", kind: asDuration, def: "10m", outcome: noMatch, why: whyRequests},
 	{name: "provisioning-request-max-backoff-cache-size", kind: asInt, def: "1000", outcome: noMatch, why: whyRequests},
-	{name: "capacity-buffer-controller-enabled", kind: asBool, def: "false", same: "true", outcome: noMatch, why: whyBuffers},
-	{name: "capacity-buffer-pod-injection-enabled", kind: asBool, def: "false", same: "true", outcome: noMatch, why: whyBuffers},
-	{name: "capacity-buffer-pod-dry-run-enabled", kind: asBool, def: "true", outcome: noMatch, why: "a buffer's pods are as its template says; what admission webhooks would change of them is not known"},
+	{name: "capacity-buffer-controller-enabled", kind: asBool, def: "false", same: "true", outcome: noMatch, pace: paceMore, why: whyBuffers},
+	{name: "capacity-buffer-pod-injection-enabled", kind: asBool, def: "false", same: "true", outcome: noMatch, pace: paceMore, why: whyBuffers},
+	{name: "capacity-buffer-pod-dry-run-enabled", kind: asBool, def: "true", outcome: noMatch, why: "a PodTemplate is taken as it is, with the defaults of the namespace's LimitRanges; webhooks are not asked"},
 	{name: "capacity-quotas-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceMore, why: "CapacityQuotas are not served; a NodePool has spec.limits"},
 
 	// Gone from Cluster Autoscaler, still on many command lines.

@@ -55,7 +55,7 @@ var caMarks = []caMark{
 	{"cluster-autoscaler.kubernetes.io/last-updated", "ConfigMap", noMatch, "it is on the ConfigMap cluster-autoscaler-status, which nobody writes: read the conditions of NodeGroupClasses"},
 
 	{"ProvisioningRequest", "autoscaling.x-k8s.io", noMatch, whyRequests + ": create the pods, and nodes are launched for all of them in one plan"},
-	{"CapacityBuffer", "autoscaling.x-k8s.io", sameHere, "room is held for it"},
+	{"CapacityBuffer", "autoscaling.x-k8s.io", sameHere, "served, in version v1beta1"},
 	{"CapacityQuota", "autoscaling.x-k8s.io", noMatch, "CapacityQuotas are not served: give each NodePool spec.limits"},
 
 	{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size", "Cluster API", noEffect, whyElsewhere},

@@ -69,7 +69,7 @@ const (
 var switchable = map[string]bool{gateNodeRepair: false, gateSpotToSpot: false, gateReservedCapacity: true}
 
 // fixedGates are the other gates of Karpenter's, and whether what they stand for is there.
-var fixedGates = map[string]bool{"Drift": true, "StaticCapacity": true, "NodeOverlay": true, "CapacityBuffer": false, "NodeClassCEL": false}
+var fixedGates = map[string]bool{"Drift": true, "StaticCapacity": true, "NodeOverlay": true, "CapacityBuffer": true, "NodeClassCEL": false}
 
 // awsGates are the gates of Karpenter's provider for AWS, by the variable AWS_FEATURE_GATES: none of them is served.
 var awsGates = map[string]bool{"NodeClassCEL": false, "DRANVIDIAGPU": false, "DRAEFA": false, "RebootForRepair": false}

@@ -24,6 +24,7 @@ func TestEnvironment(t *testing.T) {
 				"MIN_VALUES_POLICY=BestEffort", "IGNORE_DRA_REQUESTS=true", "LOG_OUTPUT_PATHS=stdout", "FEATURE_GATES=NodeRepair=true,SpotToSpotConsolidation=true,NodeOverlay=true,CapacityBuffer=false"},
 			want: []string{"metrics-address=:8000", "health-address=:8082", "profiling=true", "leader-elect=false", "leader-elect-namespace=kube-system",
 				"log-level=debug", "batch-idle-duration=1s", "batch-max-duration=10s", "preference-policy=Ignore", "min-values-policy=BestEffort", "kube-client-qps=200", "kube-client-burst=300", "scheduler-config=/etc/s.yaml"},
+			idle: []string{"FEATURE_GATES: there is no gate: it is always on"},
 		},
 		"the election's namespace before the system's": {
 			env: []string{"SYSTEM_NAMESPACE=a", "LEADER_ELECTION_NAMESPACE=b", "LEADER_ELECTION_NAME=c"}, want: []string{"leader-elect-namespace=b", "leader-elect-name=c"},
@@ -32,8 +33,8 @@ func TestEnvironment(t *testing.T) {
 			args: []string{"--log-level=warn", "--leader-elect=true"}, env: []string{"LOG_LEVEL=debug", "DISABLE_LEADER_ELECTION=true"}, want: []string{"log-level=warn", "leader-elect=true"},
 		},
 		"what has no counterpart": {
-			env:  []string{"FEATURE_GATES=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,Levitation=true", "AWS_FEATURE_GATES=NodeClassCEL=true,DRAEFA=false"},
-			want: []string{"feature-gates=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,Levitation=true"},
+			env:  []string{"FEATURE_GATES=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,NodeClassCEL=true,Levitation=true", "AWS_FEATURE_GATES=NodeClassCEL=true,DRAEFA=false"},
+			want: []string{"feature-gates=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,NodeClassCEL=true,Levitation=true"},
 			idle: []string{"FEATURE_GATES: there is no gate: it is always on",
 				"FEATURE_GATES: it is not served", "FEATURE_GATES: no such gate", "AWS_FEATURE_GATES: it is not served"},
 		},

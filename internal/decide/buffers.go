@@ -193,6 +193,20 @@ func (bu *buffers) besideDemand(real []*model.Pod, rooms []solve.ExistingNode) (
 	return out
 }
 
+// releaseAll gives up all places, and returns all virtual pods.
+func (bu *buffers) releaseAll() (out []*model.Pod) {
+	next := make(map[string]virtualPods, len(bu.mem.byUID))
+	for _, b := range bu.s.Buffers {
+		if v, ok := bu.mem.byUID[b.UID]; ok {
+			v.at = make([]target, len(v.pods))
+			next[b.UID], out = v, append(out, v.pods...)
+		}
+	}
+	bu.mem.byUID = next
+	bu.listByNode()
+	return out
+}
+
 // isUnsettled says whether a place has still to be sought for some virtual pod: until then it is not known which nodes
 // are empty.
 func (bu *buffers) isUnsettled() bool {

@@ -55,6 +55,7 @@ func (dm *demandStage) solve(look bool) {
 	rooms, what := dm.nodes.list()
 	left, closed, refused := dm.disagreements.findRefused(left)
 	rooms = closeNodes(rooms, closed)
+	real, whole := left, rooms
 	if len(dm.s.Buffers) > 0 {
 		left = append(left[:len(left):len(left)], dm.buffers.besideDemand(left, rooms)...)
 		rooms = dm.buffers.subtract(rooms)
@@ -65,6 +66,11 @@ func (dm *demandStage) solve(look bool) {
 		return
 	}
 	problem, res := dm.packPods(left, rooms)
+	if len(dm.buffers.byNode) > 0 && slices.ContainsFunc(res.Refused, func(r solve.Refusal) bool { return !r.Pod.IsVirtual() }) {
+		// What virtual pods still hold might be all that it lacks.
+		left, rooms = append(real[:len(real):len(real)], dm.buffers.releaseAll()...), whole
+		problem, res = dm.packPods(left, rooms)
+	}
 	if there, p, r, better := dm.packWithoutAnticipated(left, rooms, res); better {
 		left, problem, res = there, p, r
 	}
@@ -183,7 +189,7 @@ func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.E
 	short := func(r solve.Refusal) bool {
 		return !r.Pod.Expected && slices.ContainsFunc(r.Reasons, func(w plan.Reason) bool { return slices.Contains(contentionCodes, w.Code) })
 	}
-	if !slices.ContainsFunc(with.Refused, short) || !slices.ContainsFunc(with.New, func(n solve.NewNode) bool { return slices.ContainsFunc(n.Pods, expected) }) &&
+	if !slices.ContainsFunc(with.Refused, short) || !slices.ContainsFunc(left, (*model.Pod).IsVirtual) && !slices.ContainsFunc(with.New, func(n solve.NewNode) bool { return slices.ContainsFunc(n.Pods, expected) }) &&
 		!slices.ContainsFunc(with.OnNodes, func(a solve.Assignment) bool { return slices.ContainsFunc(a.Pods, expected) }) {
 		return nil, nil, nil, false
 	}

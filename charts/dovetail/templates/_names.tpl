@@ -159,9 +159,9 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
   settings.disableClusterStateObservability: true    there are no such metrics to turn off
 {{- end }}
 {{- range $gate, $on := $s.featureGates }}
-{{- if and $on (has $gate (list "capacityBuffer" "nodeClassCEL")) }}
+{{- if and $on (has $gate (list "nodeClassCEL")) }}
   settings.featureGates.{{ $gate }}: true    it is not served
-{{- else if and (not $on) (has $gate (list "staticCapacity" "drift")) }}
+{{- else if and (not $on) (has $gate (list "staticCapacity" "drift" "capacityBuffer")) }}
   settings.featureGates.{{ $gate }}: false    there is no gate: it is always on
 {{- end }}
 {{- end }}
