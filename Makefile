@@ -101,6 +101,10 @@ bench-life-karpenter: build ## the same rounds with Karpenter's own KWOK control
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
 	go run ./test/life -karpenter bin/karpenter
 
+.PHONY: bench-hostile
+bench-hostile: ## one tenant asks for what costs most to decide on, 46 ways: how long ten ordinary pods of another namespace wait, and what a step costs
+	go run ./test/hostile
+
 .PHONY: house
 house: ## per folder, how long its files, types and functions are, and what of it runs in circles; DIR=checkout measures another, ARGS="-json" or "-arrows" says more
 	@go run ./test/house $(ARGS) $(if $(DIR),-dir $(DIR),cmd internal sandbox)

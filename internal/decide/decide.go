@@ -89,7 +89,7 @@ func (st *step) run(stages []stage, of purpose) {
 // read returns a step that knows how everything stands and has decided nothing.
 func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, of purpose) *step {
 	st := newStep(s, mem, now, pol)
-	st.pods.schedulerRefusedAll = of == purchasing
+	st.pods.schedulerRefusedAll, st.demand.unbounded = of == purchasing, of == purchasing
 	st.commands.passiveReason = req.PassiveReason
 	st.run(st.readings(req), of)
 	return st
@@ -192,7 +192,7 @@ func (st *step) solvesDemand(req Request) bool {
 	st.demand.batchOpen = req.BatchOpen
 	lost, due := st.slots.findLost(), st.interruptions.areDue() // both also remember what they have seen
 	refill := st.buffers.areDue()
-	return !req.OngoingOnly && (req.Solve || lost || due || refill || len(req.NotBound) > 0)
+	return !req.OngoingOnly && (req.Solve || lost || due || st.demand.workShares.areDue() || refill || len(req.NotBound) > 0)
 }
 
 // startCommands starts the disruption commands that buy something. Where this step has bought already it starts none:

@@ -29,6 +29,9 @@ type demandStage struct {
 	shortfalls    *capacityShortfalls
 	slots         *slotAssignment
 	smallNodes    *smallNodes
+	workShares    *workShares
+
+	unbounded bool // all of the demand is looked at, whatever work it is: see WhatIf
 
 	batchOpen bool // Request.BatchOpen
 }
@@ -48,6 +51,11 @@ func (dm *demandStage) solve(look bool) {
 	dm.out.Solved = true
 	left, stopped := dm.shortfalls.refuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)
+	if !dm.unbounded {
+		var aside []plan.PodDecision
+		left, aside = dm.workShares.setAside(left)
+		dm.out.Pods = append(dm.out.Pods, aside...)
+	}
 	if len(left) == 0 && len(dm.s.Buffers) == 0 {
 		dm.rememberPlacements(map[string]placement{})
 		return

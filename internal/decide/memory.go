@@ -23,6 +23,7 @@ type Memory struct {
 	demand        demandMemory
 	smallNodes    smallNodeMemory
 	purchases     purchaseMemory
+	workShares    workShareMemory
 	commands      commandMemory
 	forecast      forecastMemory
 	search        searchMemory

@@ -4,6 +4,8 @@
 package kube
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -142,8 +144,8 @@ func withinLimits(p *corev1.Pod) (*corev1.Pod, model.Excess) {
 		}
 		return have > most
 	}
-	keys := over("node selector keys", n.selectorKeys, mostSelectorKeys)
-	keys = over("node affinity terms", n.selectorTerms, mostSelectorTerms) || keys
+	keys := over("node affinity terms", n.selectorTerms, mostSelectorTerms)
+	keys = over("node selector keys", n.selectorKeys, mostSelectorKeys) || keys
 	keys = over("values in selectors", n.selectorValues, mostSelectorValues) || keys
 	pods := over("pod affinity terms and topology spread constraints", n.podTerms, mostPodTerms)
 	pods = over("label selector rules", n.labelRules, mostLabelRules) || pods || n.selectorValues > mostSelectorValues
@@ -213,6 +215,25 @@ func plainContainers(list []corev1.Container, x leftOut) []corev1.Container {
 		}
 	}
 	return out
+}
+
+// dropUnknown drops from a pod's requests the resources for which the table of resources has no place left, and returns
+// how many there were.
+func (t *Translator) dropUnknown(requests corev1.ResourceList) (dropped int) {
+	names := make([]string, 0, len(requests))
+	for name, q := range requests {
+		if !q.IsZero() {
+			names = append(names, string(name))
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if _, ok := t.Table.DimOfPod(name); !ok {
+			delete(requests, corev1.ResourceName(name))
+			dropped++
+		}
+	}
+	return dropped
 }
 
 // fixedResources returns those of a list that every node has.

@@ -104,12 +104,7 @@ func TestLimits(t *testing.T) {
 				if n > x.most {
 					want = model.Excess{What: x.what, Have: int64(n), Most: int64(x.most)}
 				}
-				if c.Excess.What == "node selector keys" || c.Excess.What == "bytes of scheduling constraints" {
-					// Values of one rule each, or long ones, may meet another limit too.
-					if n <= x.most {
-						t.Fatalf("%d %s: excess %v", n, x.what, c.Excess)
-					}
-				} else if c.Excess != want {
+				if c.Excess != want {
 					t.Fatalf("%d %s: excess %v, want %v", n, x.what, c.Excess, want)
 				}
 				if len(c.Key) > mostClassBytes || n > x.most && len(c.Key) > 1000 {
@@ -120,6 +115,35 @@ func TestLimits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Pods that make names of resources up fill the table of resources to a bound; a pod of ordinary resources is looked at
+// all the same, and one of resources that a node has.
+func TestLimitOfResourceNames(t *testing.T) {
+	tr := &Translator{Table: state.NewResourceTable()}
+	beyond := 0
+	for i := range 100 {
+		p := smallPod()
+		for n := range 50 {
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprint("example.com/r", i, "-", n))] = resource.MustParse("1")
+		}
+		if c := tr.Pod(p).Class; c.Excess.What != "" {
+			beyond++
+		}
+	}
+	if n := len(tr.Table.Names()); n > 1100 || beyond < 50 {
+		t.Errorf("%d names in the table, %d of 100 pods set aside", n, beyond)
+	}
+	node := &corev1.Node{}
+	node.Status.Allocatable = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+	tr.Node(node)
+	for _, name := range []corev1.ResourceName{corev1.ResourceMemory, "example.com/gpu"} {
+		p := smallPod()
+		p.Spec.Containers[0].Resources.Requests[name] = resource.MustParse("1")
+		if c := tr.Pod(p).Class; c.Excess.What != "" {
+			t.Errorf("a pod that requests %s: %v", name, c.Excess)
+		}
 	}
 }
 

@@ -186,9 +186,13 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	case s.PriorityClassName == "system-node-critical":
 		c.Priority = 2_000_001_000
 	}
-	c.Requests = t.resources(podresources.PodRequests(p, podresources.PodResourcesOptions{
+	requests := podresources.PodRequests(p, podresources.PodResourcesOptions{
 		UseStatusResources: hasStatusResources(p), InPlacePodLevelResourcesVerticalScalingEnabled: true,
-	}), 1)
+	})
+	if n := t.dropUnknown(requests); n > 0 && c.Excess.What == "" {
+		c.Excess = model.Excess{What: "resources that no node or instance type has", Have: int64(n)}
+	}
+	c.Requests = t.resources(requests, 1)
 	t.nodeSelection(c, s, daemon && s.NodeName != "")
 	c.Tolerations = tolerations(s.Tolerations)
 	spread := s.TopologySpreadConstraints

@@ -41,6 +41,26 @@ func (t *ResourceTable) Dim(name string) model.Dim {
 	return d
 }
 
+// mostNames is how many names pods may bring the table to: every class has room for each of them.
+const mostNames = 1024
+
+// DimOfPod is Dim for a resource that a pod requests: whoever makes pods can make names up, so they are added only
+// while the table has few. It answers false for one that is not added. Nodes and instance types add theirs all the
+// same, and a pod that requests only those is never refused.
+func (t *ResourceTable) DimOfPod(name string) (model.Dim, bool) {
+	t.mu.Lock()
+	d, ok := t.index[name]
+	full := len(t.names) >= mostNames
+	t.mu.Unlock()
+	switch {
+	case ok:
+		return d, true
+	case full:
+		return 0, false
+	}
+	return t.Dim(name), true
+}
+
 // Names returns the names by dimension. The result must not be changed; it does not grow.
 func (t *ResourceTable) Names() []string {
 	t.mu.Lock()

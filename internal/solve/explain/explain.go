@@ -106,9 +106,8 @@ func TaintText(t model.Taint) string {
 // one that gets furthest speaks.
 func (s *explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reason {
 	known := s.ProviderKeysOf(p.Types)
-	s.Steps += int64(len(p.Types) * max(1, len(c.Spec.Terms)))
-	terms := make([]model.NodeTerm, len(c.Spec.Terms))
-	copy(terms, c.Spec.Terms)
+	s.Steps += int64(len(p.Types) * max(1, min(len(c.Spec.Terms), mostExplainedTerms)))
+	terms := slices.Clone(c.Spec.Terms[:min(len(c.Spec.Terms), mostExplainedTerms)])
 	if len(terms) == 0 {
 		terms = []model.NodeTerm{{}}
 	}
@@ -124,6 +123,9 @@ func (s *explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reaso
 	}
 	return best
 }
+
+// mostExplainedTerms is how many terms are looked at for a reason, the first of them.
+const mostExplainedTerms = 8
 
 // explainTerm says what keeps nodes of a pool from matching one term of node affinity, nil if nothing does.
 func (s *explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[string]bool) *plan.Reason {

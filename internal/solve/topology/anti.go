@@ -171,3 +171,14 @@ func (s *Topology) totalFor(r *problem.Rule) int64 {
 	}
 	return n
 }
+
+// AntiAffinitySelectors returns the selectors by which the anti-affinity terms of a class are counted: terms of many
+// classes that differ only in what their NotIn exempts have the same.
+func AntiAffinitySelectors(c *model.Class) []model.Selector {
+	terms := antiTermsOf(c)
+	out := make([]model.Selector, len(terms))
+	for i := range terms {
+		out[i] = terms[i].selector
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// workShares bounds how much work the demand of one step is, and shares it among namespaces: whoever may make pods in
+// one namespace can ask for what takes long to decide on, and the pods of the others must not wait for that.
+//
+// A step has Policy.StepWork units, as solve.Estimate counts them. Each namespace with demand may have the same part of
+// it; what one doesn't use is the others'. Of a namespace that asks for more, classes are looked at in turn: the one
+// that was looked at longest ago first, then by age of its oldest pod. Its other pods are set aside with a Reason and
+// looked at soon, later each time while that goes on.
+type workShares struct {
+	*draft
+	mem *workShareMemory
+}
+
+// workShareMemory is what workShares remembers from step to step: nothing, unless pods were set aside.
+type workShareMemory struct {
+	looked  map[string]time.Time // when classes were last looked at, by key, of namespaces that ask for more than their part
+	retryAt time.Time            // when the pods set aside are due; zero: none are
+	times   int                  // for how many steps some have been set aside
+}
+
+// The pods set aside are due again after firstWorkRetry, twice as long each time, and at most after lastWorkRetry.
+const (
+	firstWorkRetry = time.Second
+	lastWorkRetry  = 30 * time.Second
+)
+
+// areDue says whether pods that were set aside are to be looked at now.
+func (ws *workShares) areDue() bool {
+	return !ws.mem.retryAt.IsZero() && !ws.now.Before(ws.mem.retryAt)
+}
+
+// classDemand is the pods of one class.
+type classDemand struct {
+	class  *model.Class
+	oldest time.Time
+	work   int64 // of the class after those before it
+}
+
+// namespaceDemand is the classes of one namespace, in the order in which they are looked at.
+type namespaceDemand struct {
+	name    string
+	classes []*classDemand
+	work    int64
+	share   int64
+}
+
+// setAside returns the demand that is looked at in this step, and what is said of the rest.
+func (ws *workShares) setAside(demand []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
+	all := ws.byNamespace(demand)
+	ws.divide(all)
+	over := map[*model.Class]plan.Reason{}
+	looked := map[string]time.Time{}
+	for _, d := range all {
+		used := int64(0)
+		for _, c := range d.classes {
+			if used += c.work; used <= d.share {
+				if d.work > d.share {
+					looked[c.class.Key] = ws.now
+				}
+				continue
+			}
+			if was, ok := ws.mem.looked[c.class.Key]; ok {
+				looked[c.class.Key] = was
+			}
+			over[c.class] = plan.Reason{Code: plan.WorkShare, Key: d.name, Have: strconv.FormatInt(d.work, 10), Want: strconv.FormatInt(d.share, 10)}
+		}
+	}
+	next := workShareMemory{}
+	if len(over) > 0 {
+		next = workShareMemory{looked: looked, times: ws.mem.times + 1, retryAt: ws.now.Add(min(firstWorkRetry<<min(ws.mem.times, 10), lastWorkRetry))}
+		ws.wakeAt(next.retryAt)
+	}
+	*ws.mem = next
+	if len(over) == 0 {
+		return demand, nil
+	}
+	for _, p := range demand {
+		if why, ok := over[p.Class]; ok {
+			aside = append(aside, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{why}})
+			continue
+		}
+		kept = append(kept, p)
+	}
+	return kept, aside
+}
+
+// byNamespace lists the demand by namespace and class, the classes with the work that each is after those before it.
+func (ws *workShares) byNamespace(demand []*model.Pod) []*namespaceDemand {
+	byClass, byName := map[*model.Class]*classDemand{}, map[string]*namespaceDemand{}
+	var all []*namespaceDemand
+	for _, p := range demand {
+		c := byClass[p.Class]
+		if c != nil {
+			if p.Created.Before(c.oldest) {
+				c.oldest = p.Created
+			}
+			continue
+		}
+		c = &classDemand{class: p.Class, oldest: p.Created}
+		byClass[p.Class] = c
+		d := byName[p.Namespace]
+		if d == nil {
+			d = &namespaceDemand{name: p.Namespace}
+			byName[p.Namespace], all = d, append(all, d)
+		}
+		d.classes = append(d.classes, c)
+	}
+	for _, d := range all {
+		slices.SortFunc(d.classes, func(a, b *classDemand) int {
+			return cmp.Or(ws.mem.looked[a.class.Key].Compare(ws.mem.looked[b.class.Key]), a.oldest.Compare(b.oldest), strings.Compare(a.class.Key, b.class.Key))
+		})
+		estimate := solve.Estimate{}
+		for _, c := range d.classes {
+			c.work = estimate.Add(c.class)
+			d.work += c.work
+		}
+	}
+	slices.SortFunc(all, func(a, b *namespaceDemand) int {
+		return cmp.Or(cmp.Compare(a.work, b.work), strings.Compare(a.name, b.name))
+	})
+	return all
+}
+
+// divide gives each namespace its share, those that ask for least first, so that what they leave goes to the others.
+// Of those that ask for more than is left for each, the one whose turn is first may have one class whatever that costs
+// as long as a step affords it: else a class that is more work than a share would never be looked at.
+func (ws *workShares) divide(all []*namespaceDemand) {
+	left := ws.pol.StepWork
+	var first *namespaceDemand
+	for i, d := range all {
+		d.share = min(d.work, left/int64(len(all)-i))
+		left -= d.share
+		if d.share < d.classes[0].work && (first == nil || ws.turnOf(d).Before(ws.turnOf(first))) {
+			first = d
+		}
+	}
+	if first != nil {
+		first.share = max(first.share, min(first.classes[0].work, ws.pol.StepWork))
+	}
+}
+
+// turnOf is when a namespace was last looked at; that of its class which comes next stands for it.
+func (ws *workShares) turnOf(d *namespaceDemand) time.Time {
+	return ws.mem.looked[d.classes[0].class.Key]
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// dearPods are n pods of a namespace, each of a class of its own that is about so many units of work.
+func dearPods(namespace string, n, work int, created time.Time) (out []*model.Pod) {
+	for i := range n {
+		c := &model.Class{Namespace: namespace, Key: fmt.Sprintf("%s %04d", namespace, i)}
+		for range work / 3 {
+			c.HostPorts = append(c.HostPorts, model.HostPort{Port: int32(len(c.HostPorts)), Protocol: "TCP"})
+		}
+		out = append(out, &model.Pod{Namespace: namespace, Name: fmt.Sprint("p-", i), UID: fmt.Sprint(namespace, i), Class: c, Created: created.Add(time.Duration(i) * time.Second)})
+	}
+	return out
+}
+
+// One namespace's pods use no more than its share while others have demand, and the others are looked at whole; alone
+// it has all of the step. What is set aside comes in turn, and nothing of it waits for ever.
+func TestWorkShares(t *testing.T) {
+	at := time.Unix(1000, 0)
+	greedy, modest := dearPods("greedy", 100, 900, at), dearPods("modest", 10, 30, at)
+	mem := &workShareMemory{}
+	share := func(now time.Time, demand []*model.Pod) (kept, aside []string) {
+		ws := &workShares{draft: &draft{index: &index{now: now, pol: Policy{StepWork: 20_000}}}, mem: mem}
+		k, a := ws.setAside(demand)
+		for _, p := range k {
+			kept = append(kept, p.UID)
+		}
+		for _, d := range a {
+			if d.Reasons[0].Code == "" {
+				t.Errorf("pod %s is set aside without a reason", d.Pod.UID)
+			}
+			aside = append(aside, d.Pod.UID)
+		}
+		return kept, aside
+	}
+	all := slices.Concat(greedy, modest)
+	seen := map[string]int{}
+	for i := range 8 {
+		now := at.Add(time.Duration(i) * time.Hour)
+		if i > 0 && (mem.retryAt.IsZero() || mem.retryAt.After(now)) {
+			t.Fatalf("step %d: pods are set aside and due at %v", i, mem.retryAt)
+		}
+		kept, aside := share(now, all)
+		if len(kept)+len(aside) != len(all) || len(aside) == 0 {
+			t.Fatalf("step %d: %d pods are looked at and %d set aside, of %d", i, len(kept), len(aside), len(all))
+		}
+		for _, p := range modest {
+			if !slices.Contains(kept, p.UID) {
+				t.Errorf("step %d: pod %s of the modest namespace is set aside", i, p.UID)
+			}
+		}
+		for _, uid := range kept {
+			seen[uid]++
+		}
+	}
+	for _, p := range greedy {
+		if seen[p.UID] == 0 {
+			t.Errorf("pod %s was never looked at", p.UID)
+		}
+	}
+	if _, aside := share(at, slices.Concat(greedy[:20], modest)); len(aside) > 0 || !mem.retryAt.IsZero() || mem.looked != nil {
+		t.Errorf("what one namespace leaves is not the other's: %d pods are set aside; remembered: %+v", len(aside), mem)
+	}
+}
+
+// A class that is more work than a share is looked at when its namespace's turn has come.
+func TestWorkShareOfOneDearClass(t *testing.T) {
+	at := time.Unix(1000, 0)
+	var all []*model.Pod
+	for i := range 10 {
+		all = append(all, dearPods(fmt.Sprint("n", i), 2, 15_000, at)...)
+	}
+	mem, seen := &workShareMemory{}, map[string]bool{}
+	for i := range 40 {
+		ws := &workShares{draft: &draft{index: &index{now: at.Add(time.Duration(i) * time.Minute), pol: Policy{StepWork: 20_000}}}, mem: mem}
+		kept, _ := ws.setAside(all)
+		if len(kept) > 2 {
+			t.Fatalf("step %d looks at %d classes of 15,000 units each", i, len(kept))
+		}
+		for _, p := range kept {
+			seen[p.UID] = true
+		}
+	}
+	if len(seen) != len(all) {
+		t.Errorf("%d of %d pods were looked at in 40 steps", len(seen), len(all))
+	}
+}

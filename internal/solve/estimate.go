@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
+)
+
+// Estimate adds up how much work a problem will be that is made of classes, before any of it is done. A unit is about a
+// microsecond on the machine that the weights were measured on; what matters is that it is counted from the classes
+// alone. What classes have in common counts once. The zero value is an empty problem.
+type Estimate struct {
+	keys    map[string]bool // label keys that rules on nodes look at
+	domains map[string]bool // topology keys of spreads
+	wide    map[string]bool // selectors without a label to look them up by, each held against every class
+	rules   int64           // of all in wide
+	classes int64
+}
+
+// The weights, each for one of its kind.
+const (
+	classWork        = 5
+	keyWork          = 45 // a label key that no class before looked at: every offer and node is asked for it
+	termWork         = 6
+	preferredWork    = 18
+	portWork         = 3
+	resourceWork     = 10 // a resource that not every node has
+	spreadWork       = 80
+	domainKeyWork    = 1500 // a topology key that no spread before had, hosts and zones aside
+	antiWork         = 20
+	domainAntiWork   = 300 // a term over more than hosts
+	affinityWork     = 300
+	volumeWork       = 5
+	widePairWork     = 20 // a wide selector held against a class
+	rulesPairedAUnit = 10
+	cheapPartsAUnit  = 4 // values, tolerations, labels
+)
+
+// Add adds a class and returns by how much the work grows.
+func (e *Estimate) Add(c *model.Class) int64 {
+	if e.keys == nil {
+		e.keys, e.domains, e.wide = map[string]bool{}, map[string]bool{model.LabelHostname: true, model.LabelZone: true}, map[string]bool{}
+	}
+	if c.Excess.What != "" {
+		return classWork
+	}
+	e.classes++
+	n := classWork + int64(len(c.Labels)+len(c.Tolerations))/cheapPartsAUnit + int64(len(c.HostPorts))*portWork + int64(len(c.Volumes))*volumeWork
+	for i := range c.Terms {
+		n += termWork + e.addRules(c.Terms[i].Requirements)
+	}
+	for i := range c.Preferred {
+		n += preferredWork + e.addRules(c.Preferred[i].Term.Requirements)
+	}
+	for d, v := range c.Requests {
+		if model.Dim(d) >= model.FirstExtended && v != 0 {
+			n += resourceWork
+		}
+	}
+	for i := range c.Spread {
+		n += spreadWork
+		if key := c.Spread[i].TopologyKey; !e.domains[key] {
+			e.domains[key] = true
+			n += domainKeyWork
+		}
+		n += e.addWide(c.Namespace, c.Spread[i].Selector)
+	}
+	n += e.addPodTerms(c)
+	return n + int64(len(e.wide))*widePairWork + e.rules/rulesPairedAUnit
+}
+
+// addRules adds rules on nodes.
+func (e *Estimate) addRules(rs model.Requirements) (n int64) {
+	for i := range rs {
+		n += 1 + int64(len(rs[i].Values))/cheapPartsAUnit
+		if !e.keys[rs[i].Key] {
+			e.keys[rs[i].Key] = true
+			n += keyWork
+		}
+	}
+	return n
+}
+
+// addPodTerms adds affinity and anti-affinity.
+func (e *Estimate) addPodTerms(c *model.Class) (n int64) {
+	for i := range c.Affinity {
+		n += affinityWork + e.addWide(c.Namespace, c.Affinity[i].Selector.Pods)
+	}
+	for _, x := range topology.AntiAffinitySelectors(c) {
+		n += antiWork + e.addWide(c.Namespace, x.Pods)
+	}
+	for i := range c.AntiAffinity {
+		if c.AntiAffinity[i].TopologyKey != model.LabelHostname {
+			n += domainAntiWork
+		}
+	}
+	for _, list := range [][]model.WeightedPodTerm{c.PreferredAffinity, c.PreferredAntiAffinity} {
+		for i := range list {
+			n += antiWork + e.addWide(c.Namespace, list[i].Term.Selector.Pods)
+		}
+	}
+	return n
+}
+
+// addWide adds a selector of pods. One that wants a label to have a value is looked up by that; any other is held
+// against all classes, those before it too.
+func (e *Estimate) addWide(namespace string, rs *model.Requirements) (n int64) {
+	if rs == nil {
+		return 0
+	}
+	n = int64(len(*rs)) / cheapPartsAUnit
+	for i := range *rs {
+		r := &(*rs)[i]
+		n += int64(len(r.Values)) / cheapPartsAUnit
+		if !r.Complement && !r.AllowAbsent && len(r.Values) > 0 {
+			return n
+		}
+	}
+	key := namespace + " " + rs.Key()
+	if e.wide[key] {
+		return n
+	}
+	e.wide[key] = true
+	e.rules += int64(len(*rs))
+	return n + e.classes*widePairWork + e.classes*int64(len(*rs))/rulesPairedAUnit
+}

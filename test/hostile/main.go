@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Command hostile has one tenant ask for what costs most to decide on, and measures how long ten ordinary pods of
+// another namespace wait for their node. Pods go the controller's way in this process: translation, state, decision,
+// verification, texts of the reasons. It prints for each shape the processor time of the translation and of the dearest
+// step, and fails when a bar is missed. `make bench-hostile` runs it.
+//
+// Start reading at main; the shapes are in shapes.go and drawn.go, the way of the pods in drive.go.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// The bars, in milliseconds and MiB.
+const (
+	barLatency = 1000
+	barStep    = 500
+	barHeap    = 500
+)
+
+func main() {
+	only := flag.String("only", "", "run only shapes whose name contains this")
+	seed := flag.Uint64("seed", 1, "seed of the drawn shapes")
+	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
+	asJSON := flag.Bool("json", false, "print JSON instead of a table")
+	flag.Parse()
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "hostile:", err)
+			os.Exit(1)
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			fmt.Fprintln(os.Stderr, "hostile:", err)
+			os.Exit(1)
+		}
+		defer pprof.StopCPUProfile()
+	}
+	var all []outcome
+	missed := false
+	for _, s := range slices.Concat(table(), drawn()) {
+		if strings.Contains(s.name, *only) {
+			o := try(s, *seed)
+			missed = missed || o.misses()
+			fmt.Fprintf(os.Stderr, "%-90s translate %7.0f ms  step %7.0f ms  wall %7.0f ms  heap %4.0f MiB  steps %d work %d  ordinary %d/10  answered %d/%d %s %s\n",
+				o.Shape, o.Translate, o.Step, o.Wall, o.Heap, o.Steps, o.Work, o.Bought, o.Answered, o.Pods, o.Err, o.Reason)
+			all = append(all, o)
+		}
+	}
+	if *asJSON {
+		enc := json.NewEncoder(os.Stdout)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(all); err != nil {
+			fmt.Fprintln(os.Stderr, "hostile:", err)
+		}
+		return
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "shape\tpods\ttranslate ms\tstep ms\tordinary ms\theap MiB")
+	for _, o := range all {
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.0f\n", o.Shape, o.Pods, o.Translate, o.Step, o.Latency, o.Heap)
+	}
+	w.Flush()
+	if missed {
+		fmt.Fprintf(os.Stderr, "hostile: a shape misses a bar: %d ms until the ordinary pods have a node, %d ms of processor time a step, %d MiB\n", barLatency, barStep, barHeap)
+		pprof.StopCPUProfile()
+		os.Exit(1)
+	}
+}
+
+// misses says whether a bar is missed, or a pod has no answer. Pods of schedulers that are not Dovetail's get none.
+func (o *outcome) misses() bool {
+	return o.Err != "" || o.Bought < 10 || o.Latency > barLatency || o.Step > barStep || o.Heap > barHeap
+}
