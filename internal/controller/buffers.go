@@ -23,7 +23,7 @@ func (c *Controller) writeBufferStatuses(ctx context.Context, now time.Time, sta
 		a := plan.UpdateBuffer{Namespace: b.Namespace, Buffer: b.Name, UID: b.UID, Conditions: bufferConditions(&states[i]), Replicas: -1,
 			TemplateName: b.TemplateName, TemplateGeneration: b.TemplateGeneration, Why: plan.Reason{Code: plan.HeldForBuffer, Subject: "capacitybuffer/" + b.Key()}}
 		if b.Like != nil {
-			a.Replicas = b.Replicas
+			a.Replicas = states[i].Wanted
 		}
 		if bufferStatusDiffers(&b.Status, a) && !c.State.InFlight.HasAction(a.Key(), now) {
 			c.beginAction(ctx, now, a)
@@ -61,14 +61,14 @@ func provisioningCondition(s *decide.BufferState) model.Condition {
 	switch {
 	case s.Buffer.Like == nil:
 		return model.Condition{Status: "False", Reason: "NotReadyForProvisioning", Message: "The buffer is not ready for provisioning: see condition ReadyForProvisioning."}
-	case s.Buffer.Replicas == 0:
+	case s.Wanted == 0:
 		return model.Condition{Status: "False", Reason: "BufferEmpty", Message: "The buffer asks for capacity for no pod."}
 	case s.Shared != "":
 		return model.Condition{Status: "True", Reason: "FitsExistingCapacity", Message: "It shares the capacity of CapacityBuffer " + s.Shared + ", of the same group."}
-	case s.Ready == s.Buffer.Replicas:
+	case s.Ready == s.Wanted:
 		return model.Condition{Status: "True", Reason: "FitsExistingCapacity", Message: fmt.Sprintf("Capacity is free for all %d pods.", s.Ready)}
 	}
-	parts := []string{fmt.Sprintf("Capacity is free for %d of %d pods", s.Ready, s.Buffer.Replicas)}
+	parts := []string{fmt.Sprintf("Capacity is free for %d of %d pods", s.Ready, s.Wanted)}
 	for _, x := range []struct {
 		pods int
 		text string

@@ -272,7 +272,7 @@ func (k *HeadroomKeeper) look(ctx context.Context, now time.Time, pods *seenPods
 
 // workload is a target with its prices and its history.
 func (k *HeadroomKeeper) workload(v *seenPods, t headroom.Target) (headroom.Workload, []string) {
-	w := headroom.Workload{WorkloadName: t.WorkloadName, Replicas: t.Replicas}
+	w := headroom.Workload{WorkloadName: t.WorkloadName, Replicas: t.Replicas, Bound: v.bound[podOwner{t.Namespace, t.Kind, t.Name}]}
 	class := cmp.Or(v.classes[podOwner{t.Namespace, t.Kind, t.Name}], t.Class)
 	w.History = k.histories.History(model.Workload{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name})
 	if class == nil {
@@ -288,6 +288,7 @@ func (k *HeadroomKeeper) workload(v *seenPods, t headroom.Target) (headroom.Work
 type seenPods struct {
 	snap    *model.Snapshot
 	classes map[podOwner]*model.Class // of a pod of each. A pod knows its priority; a template may only name a class of them
+	bound   map[podOwner]int          // of each, the pods on a node that have not ended
 }
 
 // podOwner is who makes a pod: a Deployment, or else its controller.
@@ -295,19 +296,27 @@ type podOwner struct{ namespace, kind, name string }
 
 // lookAtPods finds a pod of each workload, the last by name.
 func lookAtPods(snap *model.Snapshot) *seenPods {
-	out := &seenPods{snap: snap, classes: map[podOwner]*model.Class{}}
-	look := func(list []*model.Pod) {
+	out := &seenPods{snap: snap, classes: map[podOwner]*model.Class{}, bound: map[podOwner]int{}}
+	look := func(list []*model.Pod, bound int) {
 		for _, p := range list {
-			out.classes[podOwner{p.Namespace, p.Owner.Kind, p.Owner.Name}] = p.Class
+			counts := 0
+			if p.Deleting.IsZero() && !p.Terminal {
+				counts = bound
+			}
+			owner := podOwner{p.Namespace, p.Owner.Kind, p.Owner.Name}
+			out.classes[owner] = p.Class
+			out.bound[owner] += counts
 			if p.Deployment != "" {
-				out.classes[podOwner{p.Namespace, "Deployment", p.Deployment}] = p.Class
+				owner = podOwner{p.Namespace, "Deployment", p.Deployment}
+				out.classes[owner] = p.Class
+				out.bound[owner] += counts
 			}
 		}
 	}
 	for _, n := range snap.Nodes {
-		look(n.Pods)
+		look(n.Pods, 1)
 	}
-	look(snap.Pending)
+	look(snap.Pending, 0)
 	return out
 }
 

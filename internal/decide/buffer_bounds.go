@@ -65,10 +65,48 @@ func largestBuffer(list []*model.Buffer) (largest *model.Buffer) {
 
 // wanted is how many virtual pods a buffer has now.
 func (bu *buffers) wanted(b *model.Buffer) int {
-	if bu.sharedWith[b] != nil {
+	switch {
+	case bu.sharedWith[b] != nil:
 		return 0
+	case b.Total < 0:
+		return b.Replicas
 	}
-	return b.Replicas
+	return min(b.Replicas, max(0, b.Total-bu.placedPods()[b.Workload]))
+}
+
+// placedPods counts the pods of the workloads that buffers with a Total are for: those on a node, and those that this
+// step finds a place for, anticipated ones included. Other pending pods are not counted: kube-scheduler may be about to
+// bind them, and until then their room is held.
+func (bu *buffers) placedPods() map[model.Workload]int {
+	if bu.placed != nil {
+		return bu.placed
+	}
+	bu.placed = map[model.Workload]int{}
+	for _, b := range bu.s.Buffers {
+		if b.Total >= 0 {
+			bu.placed[b.Workload] = 0
+		}
+	}
+	count := func(p *model.Pod) {
+		w, _ := p.Workload()
+		if n, ok := bu.placed[w]; ok && p.Deleting.IsZero() && !p.Terminal {
+			bu.placed[w] = n + 1
+		}
+	}
+	for _, n := range bu.s.Nodes {
+		for _, p := range n.Pods {
+			count(p)
+		}
+	}
+	for _, p := range bu.s.Pending {
+		if bu.pods.isDemand(p) {
+			count(p)
+		}
+	}
+	for _, p := range bu.anticipation.pods {
+		count(p)
+	}
+	return bu.placed
 }
 
 // pricedPod is a virtual pod with its part of what its node costs.

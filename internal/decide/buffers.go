@@ -27,10 +27,13 @@ import (
 // buffers are the virtual pods of CapacityBuffers, and where capacity is held for them.
 type buffers struct {
 	*draft
-	mem        *bufferMemory
-	nodes      *solverView
-	placements *placements
+	mem          *bufferMemory
+	nodes        *solverView
+	placements   *placements
+	pods         *podTable
+	anticipation *anticipation
 
+	placed     map[model.Workload]int          // see placedPods; nil before it is asked for
 	sharedWith map[*model.Buffer]*model.Buffer // buffers that hold nothing, and the one of their group that does
 	dear       map[*model.Pod]bool             // found too dear in this step
 	byNode     map[string][]*model.Pod         // by target: the virtual pods whose capacity is held there, by buffer and number
@@ -46,10 +49,10 @@ type bufferMemory struct {
 
 // virtualPods are those of one buffer. They are never written to.
 type virtualPods struct {
-	like *model.Pod
-	pods []*model.Pod
-	at   []target      // by pod
-	why  []plan.Reason // why the first of those that have found no place has none
+	model *model.Pod // what they look like
+	pods  []*model.Pod
+	at    []target      // by pod
+	why   []plan.Reason // why the first of those that have found no place has none
 }
 
 // target is where capacity is held for a virtual pod: the name of a NodeClaim, or nodePrefix and the name of a node that
@@ -67,6 +70,7 @@ func (t target) isPlace() bool { return t != notSought && t != noPlace && t != t
 // BufferState is how a CapacityBuffer stands at the end of a step.
 type BufferState struct {
 	Buffer *model.Buffer
+	Wanted int           // for how many pods it holds capacity, or would
 	Ready  int           // pods whose capacity is free on an initialized node
 	Coming int           // pods whose capacity is on a node that is coming
 	Sought int           // pods for which a place has still to be sought
@@ -90,21 +94,22 @@ func (bu *buffers) read() {
 		if b.Like == nil {
 			continue
 		}
-		v := bu.mem.byUID[b.UID].resized(b, bu.wanted(b))
-		at := v.at
+		v, lost := bu.mem.byUID[b.UID].like(b), false
 		for i, t := range v.at {
 			if !t.isPlace() || free.take(t, v.pods[i]) {
 				continue
 			}
-			if &at[0] == &v.at[0] {
-				at = slices.Clone(at)
+			if !lost {
+				v.at, lost = slices.Clone(v.at), true
 			}
-			at[i] = notSought
+			v.at[i] = notSought
+		}
+		v = v.resized(b, bu.wanted(b)) // after that: a pod that is no more leaves its place to one that has lost its own
+		if lost && slices.Contains(v.at, notSought) {
 			if bu.mem.lostLast = bu.now; bu.mem.lostFirst.IsZero() {
 				bu.mem.lostFirst = bu.now
 			}
 		}
-		v.at = at
 		next[b.UID] = v
 	}
 	bu.mem.byUID = next
@@ -112,13 +117,18 @@ func (bu *buffers) read() {
 	bu.dropTooDear()
 }
 
+// like returns the virtual pods of a buffer as they are while its pods look as they did; else none.
+func (v virtualPods) like(b *model.Buffer) virtualPods {
+	if v.model == nil || v.model.Class != b.Like.Class {
+		v = virtualPods{}
+	}
+	v.model = b.Like
+	return v
+}
+
 // resized returns the virtual pods of a buffer when there are so many of them. Those that have a place stay before
 // others.
 func (v virtualPods) resized(b *model.Buffer, count int) virtualPods {
-	if v.like == nil || v.like.Class != b.Like.Class {
-		v = virtualPods{}
-	}
-	v.like = b.Like
 	if len(v.pods) > count {
 		v.at = slices.Clone(v.at)
 		for i := count; i < len(v.at); i++ { // places of pods that are no more go to those that have none
@@ -319,7 +329,10 @@ func (bu *buffers) targetOf(node string) target {
 // report says how every buffer stands.
 func (bu *buffers) report() {
 	for _, b := range bu.s.Buffers {
-		x := BufferState{Buffer: b}
+		x := BufferState{Buffer: b, Wanted: b.Replicas}
+		if b.Total >= 0 {
+			x.Wanted = bu.wanted(b)
+		}
 		v := bu.mem.byUID[b.UID]
 		for _, t := range v.at {
 			switch {

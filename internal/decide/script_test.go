@@ -907,7 +907,7 @@ func (x *script) pod(name string, opts []string) {
 }
 
 func (x *script) buffer(name string, replicas int, like *model.Pod, opts []string) {
-	b := &model.Buffer{Namespace: "default", Name: name, UID: "uid-" + name, Created: epoch, Replicas: replicas, MaxHourMicro: -1,
+	b := &model.Buffer{Namespace: "default", Name: name, UID: "uid-" + name, Created: epoch, Replicas: replicas, MaxHourMicro: -1, Total: -1,
 		Ready: model.Condition{Status: "True", Reason: "Resolved"}}
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
@@ -916,6 +916,8 @@ func (x *script) buffer(name string, replicas int, like *model.Pod, opts []strin
 			b.MaxHourMicro, _ = model.ParseDollars(v)
 		case "group":
 			b.Group = v
+		case "total": // of the workload whose pods it is like
+			b.Total, b.Workload = int(x.number(v)), model.Workload{Namespace: "default", Kind: "ReplicaSet", Name: like.Owner.Name}
 		default:
 			x.t.Fatalf("buffer option %q", o)
 		}

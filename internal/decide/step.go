@@ -80,7 +80,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	registrations := &registrations{draft: d, mem: &m.registrations}
 	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, namedClaims: map[string]bool{}}
 	nodes := &solverView{draft: d, commands: table, interruptions: interrupted, memo: memo, purchases: purchases, reservations: reserved}
-	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements}
+	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements, pods: pods, anticipation: anticipation}
 	st.lifecycle = &claimLifecycle{draft: d, mem: &m.lifecycle, commands: table, memo: memo, registrations: registrations, reservations: reserved, rollouts: rollouts}
 	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
 	st.orphans = &orphanedMachines{draft: d}

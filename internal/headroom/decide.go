@@ -51,6 +51,7 @@ type Hold struct {
 	Replicas int    // that it asks for itself
 	Wanted   int    // for how many further pods room is wanted
 	Held     int    // what limits leave of that
+	Coming   int    // of Replicas, those without a node for which room was held and still is, until they have come
 	Micro    int64  // what nodes for that cost by the hour; 0 where the price is not known
 	For      string // the window's name, or ForForecast; empty: nothing is wanted
 
@@ -89,6 +90,7 @@ func Decide(h *Headroom, in Input, mem Memory) (Output, Memory) {
 	for i := range out.Holds {
 		d, w := &out.Holds[i], &in.Workloads[i]
 		m := next.Workloads[w.WorkloadName]
+		d.Coming = m.heldFor(w, d)
 		m.setHeld(in.Now, in.Lead, d)
 		next.Workloads[w.WorkloadName] = m
 		if _, ok := w.Cost(1); !ok && d.Held > 0 {

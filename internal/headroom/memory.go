@@ -205,6 +205,16 @@ func (m *WorkloadMemory) setHeld(now time.Time, lead time.Duration, d *Hold) {
 	m.Held = list
 }
 
+// heldFor returns for how many of the pods that a workload asks for and that have no node yet room was held a moment ago,
+// beyond what is held for further ones now: given up at once, their nodes might be removed before they come.
+func (m *WorkloadMemory) heldFor(w *Workload, d *Hold) int {
+	most := 0
+	for _, h := range m.Held {
+		most = max(most, h.pods)
+	}
+	return max(0, min(most-d.Held, w.Replicas-w.Bound))
+}
+
 // IsHolding reports whether room was held for any workload at the last look.
 func (m *Memory) IsHolding() bool {
 	for _, w := range m.Workloads {

@@ -77,6 +77,7 @@ func (w WorkloadName) String() string {
 type Workload struct {
 	WorkloadName
 	Replicas int               // that it asks for, those without a node included; 0 for a PodTemplate
+	Bound    int               // of its pods, those on a node
 	Requests model.Resources   // of one pod
 	Priority int32             // of its pods
 	Prices   []Machine         // on which its pods can be; none: the price is not known

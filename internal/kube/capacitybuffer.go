@@ -51,7 +51,7 @@ type sizedBuffer struct {
 // capacityBuffer translates a buffer whose pods look like this. Quotas are not applied yet.
 func (t *Translator) capacityBuffer(b *bufferv1beta1.CapacityBuffer, shape podShape) sizedBuffer {
 	m := &model.Buffer{
-		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.Time, MaxHourMicro: -1,
+		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.Time, MaxHourMicro: -1, Total: -1,
 		Group: b.Annotations[model.AnnotationShareGroup], Status: bufferStatus(b), TemplateName: shape.templateName, TemplateGeneration: shape.generation,
 	}
 	out := sizedBuffer{Buffer: m, version: version(b.ResourceVersion)}
@@ -82,7 +82,10 @@ func (t *Translator) capacityBuffer(b *bufferv1beta1.CapacityBuffer, shape podSh
 		if err != nil {
 			return refuse(bufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is no number of replicas; give one such as \"300\"", model.AnnotationTotalReplicas, text))
 		}
-		m.Replicas = min(m.Replicas, max(0, int(total)-int(shape.replicas)))
+		m.Total = int(total)
+		if ref := b.Spec.ScalableRef; ref != nil {
+			m.Workload = model.Workload{Namespace: b.Namespace, Kind: ref.Kind, Name: ref.Name}
+		}
 	}
 	m.Ready = model.Condition{Status: "True", Reason: bufferResolved, Message: fmt.Sprintf("Capacity is wanted for %d pods.", m.Replicas)}
 	if m.Replicas > mostVirtual {

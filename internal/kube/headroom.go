@@ -136,7 +136,7 @@ func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []
 	}
 	wanted := map[string]headroom.Hold{}
 	for _, d := range holds {
-		if d.Held > 0 {
+		if d.Held+d.Coming > 0 {
 			wanted[bufferName(s.Name, d.Workload)] = d
 		}
 	}
@@ -147,7 +147,7 @@ func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []
 		}
 		d, ok := wanted[b.Name]
 		if ok {
-			if b.Spec.Replicas != nil && int(*b.Spec.Replicas) == d.Held && maps.Equal(bufferAnnotations(s, d), b.Annotations) {
+			if b.Spec.Replicas != nil && int(*b.Spec.Replicas) == d.Held+d.Coming && maps.Equal(bufferAnnotations(s, d), b.Annotations) {
 				delete(wanted, b.Name)
 			}
 			continue
@@ -177,7 +177,7 @@ func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []
 
 // buffer is the CapacityBuffer that holds the room of d, as server-side apply takes it.
 func (x *Headrooms) buffer(s *headroom.Spec, d headroom.Hold) map[string]any {
-	spec := map[string]any{"provisioningStrategy": bufferv1beta1.StrategyActiveCapacity, "replicas": d.Held}
+	spec := map[string]any{"provisioningStrategy": bufferv1beta1.StrategyActiveCapacity, "replicas": d.Held + d.Coming}
 	if s.Template {
 		spec["podTemplateRef"] = map[string]any{"name": d.Workload.Name}
 	} else {

@@ -124,21 +124,21 @@ func TestHeadrooms(t *testing.T) {
 	}
 }
 
-// A buffer with the total of its workload gives way as the workload grows, and never asks for more than its replicas.
-func TestBufferGivesWay(t *testing.T) {
+// A buffer with the total of its workload names both, for the decision to count the workload's pods.
+func TestBufferOfTotal(t *testing.T) {
 	replicas := int32(20)
 	tr := &Translator{Table: state.NewResourceTable()}
 	for _, c := range []struct {
-		total    string
-		workload int32
-		want     int
-	}{{"20", 0, 20}, {"20", 12, 8}, {"20", 20, 0}, {"20", 30, 0}, {"60", 10, 20}, {"many", 0, -1}} {
+		total string
+		want  int
+	}{{"20", 20}, {"60", 60}, {"many", -1}} {
 		b := &bufferv1beta1.CapacityBuffer{}
 		b.Namespace, b.Name, b.Annotations = "shop", "b", map[string]string{model.AnnotationTotalReplicas: c.total}
 		b.Spec.Replicas, b.Spec.ScalableRef = &replicas, &bufferv1beta1.ScalableRef{APIGroup: "apps", Kind: "Deployment", Name: "web"}
-		got := tr.capacityBuffer(b, podShape{template: &corev1.PodTemplateSpec{}, replicas: c.workload})
-		if want := c.want >= 0; got.Ready.True() != want || want && got.Replicas != c.want {
-			t.Errorf("total %s, workload of %d: %d replicas, %+v", c.total, c.workload, got.Replicas, got.Ready)
+		got := tr.capacityBuffer(b, podShape{template: &corev1.PodTemplateSpec{}, replicas: 10})
+		if got.Ready.True() != (c.want >= 0) || got.Total != c.want ||
+			c.want >= 0 && (got.Replicas != 20 || got.Workload != model.Workload{Namespace: "shop", Kind: "Deployment", Name: "web"}) {
+			t.Errorf("total %s: %d replicas of %d for %s, %+v", c.total, got.Replicas, got.Total, got.Workload, got.Ready)
 		}
 	}
 }

@@ -18,6 +18,11 @@ type Buffer struct {
 	Like     *Pod
 	Replicas int // of Like, with percentage, limits and quotas already applied
 
+	// Total is for how many pods there is to be capacity, those of Workload included that have a node or are about to get one:
+	// the buffer gives way to them one by one. Negative: Replicas alone says how many.
+	Total    int
+	Workload Workload
+
 	// MaxHourMicro is the most in micro-dollars that an hour of the capacity may cost; negative: whatever it costs.
 	MaxHourMicro int64
 	// Group names buffers of all namespaces that are never needed at the same time, and so share capacity; empty: it shares none.
@@ -52,8 +57,8 @@ const (
 	// AnnotationMaxHour is what an hour without the buffer's capacity costs, in dollars: capacity is held for no more pods than can
 	// be had for that. See ParseDollars.
 	AnnotationMaxHour = "dovetail.sh/max-price-per-hour"
-	// AnnotationTotalReplicas is for how many replicas of the workload of spec.scalableRef there is to be room, those included that it
-	// asks for itself: as far as the workload grows, the buffer gives way, and is not refilled.
+	// AnnotationTotalReplicas is for how many replicas of the workload of spec.scalableRef there is to be room, its own pods included:
+	// the buffer gives way to them as they come, and is not refilled.
 	AnnotationTotalReplicas = "dovetail.sh/total-replicas"
 	// AnnotationShareGroup names the group of buffers that share capacity.
 	AnnotationShareGroup = "dovetail.sh/share-group"
