@@ -35,7 +35,11 @@ func Class(p *pack.Planner, c *problem.Class) []plan.Reason {
 		return []plan.Reason{{Code: plan.TooComplex, Key: x.What, Want: strconv.FormatInt(x.Most, 10), Have: strconv.FormatInt(x.Have, 10)}}
 	}
 	var out []plan.Reason
-	said := make([]*plan.Reason, len(s.Given.Pools))
+	type shared struct { // by equivalent pools: the first check that fails before limits are looked at
+		made   bool
+		reason *plan.Reason // nil: all pass
+	}
+	said := make([]shared, len(s.Given.Pools))
 	for i := range s.Given.Pools {
 		if s.Given.Pools[i].Replicas >= 0 {
 			continue // a static pool buys for nobody
@@ -44,17 +48,16 @@ func Class(p *pack.Planner, c *problem.Class) []plan.Reason {
 		if f := &s.Families[u]; len(f.Pools) > 0 && !f.Limited {
 			u = f.Pools[len(f.Pools)-1] // the one without a limit
 		}
-		if said[u] == nil {
-			x := s.explainPool(c, u)
-			said[u] = &x
+		if !said[u].made {
+			said[u] = shared{made: true, reason: s.explainBeforeLimits(c, u)}
 		}
-		r := *said[u]
-		if i != u && slices.Index(checks[:], r.Code) >= slices.Index(checks[:], plan.Limit) { // nothing but limits may be otherwise
-			if l := s.explainLimit(c, i); l != nil {
-				r = *l
-			} else {
-				r = s.explainRest(c, i)
-			}
+		var r plan.Reason
+		if x := said[u].reason; x != nil {
+			r = *x
+		} else if l := s.explainLimit(c, i); l != nil {
+			r = *l
+		} else {
+			r = s.explainRest(c, i)
 		}
 		r.Pool = s.Given.Pools[i].Name
 		out = append(out, r)
@@ -73,25 +76,23 @@ func Class(p *pack.Planner, c *problem.Class) []plan.Reason {
 	})
 }
 
-// explainPool makes the checks for one pool in order.
-func (s *explainer) explainPool(c *problem.Class, pi int) plan.Reason {
+// explainBeforeLimits makes the checks for one pool in order, up to its limits; pools that are equivalent but for their
+// limits all answer it alike. It returns the first that fails, nil if none does.
+func (s *explainer) explainBeforeLimits(c *problem.Class, pi int) *plan.Reason {
 	p := &s.Given.Pools[pi]
 	if t := model.Untolerated(p.Taints, c.Spec.Tolerations); t != nil {
-		return plan.Reason{Code: plan.Taint, Key: t.Key, Want: "a toleration", Have: TaintText(*t)}
+		return &plan.Reason{Code: plan.Taint, Key: t.Key, Want: "a toleration", Have: TaintText(*t)}
 	}
 	if r := s.explainLabels(c, p); r != nil {
-		return *r
+		return r
 	}
 	switch { // last of what the pool's own text decides: a pool that would match but for this is the nearest miss
 	case p.Deleting:
-		return plan.Reason{Code: plan.PoolNotReady, Have: "the pool is being deleted"}
+		return &plan.Reason{Code: plan.PoolNotReady, Have: "the pool is being deleted"}
 	case !p.Ready:
-		return plan.Reason{Code: plan.PoolNotReady, Key: "Ready", Want: "True", Have: strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": ")}
+		return &plan.Reason{Code: plan.PoolNotReady, Key: "Ready", Want: "True", Have: strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": ")}
 	}
-	if r := s.explainOffers(c, pi); r != nil {
-		return *r
-	}
-	return s.explainRest(c, pi)
+	return s.explainOffers(c, pi)
 }
 
 // TaintText writes a taint as kubectl does.
@@ -206,7 +207,7 @@ func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
 	return q.Matches(v, ok)
 }
 
-// explainOffers holds the class against the pool's offers: size, place, availability, limits.
+// explainOffers holds the class against the pool's offers: size, place, availability. It returns nil where one passes.
 func (s *explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	var full *problem.Offer            // the cheapest that passes, of a node group that may not grow
 	other := false                     // one passes that is not of such a group
@@ -267,7 +268,7 @@ func (s *explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	case allowed == 0:
 		return &plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: fmt.Sprintf("%d offerings set aside", have)}
 	}
-	return s.explainLimit(c, pi)
+	return nil
 }
 
 // groupFull says that the node group of an offering has as many machines as it may.
