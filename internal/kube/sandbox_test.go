@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,6 +101,26 @@ func newPlane(t *testing.T) *plane {
 	}
 	p.actor = NewActor(p.us, p.table, time.Now)
 	return p
+}
+
+// writeCounter counts the requests that are no reads.
+type writeCounter struct {
+	http.RoundTripper
+	atomic.Int64
+}
+
+func (c *writeCounter) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		c.Add(1)
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
+
+// countWrites counts what the controller's identity writes from now on; to be called before anything is asked for with it.
+func (p *plane) countWrites() *writeCounter {
+	c := &writeCounter{RoundTripper: p.us.http.Transport}
+	p.us.http.Transport = c
+	return c
 }
 
 // world is a State that a Watch feeds, read by waiting for what it should become.
