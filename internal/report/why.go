@@ -279,7 +279,7 @@ func kept(r plan.Reason) string {
 		return "the disruption budget of " + object + with(" (", r.Key, ")") + " is used up: " + r.Have
 	case plan.NoHome:
 		s := object + " fits no other node, and none can be launched for it"
-		if r.Key != "" {
+		if code, _, _ := strings.Cut(r.Key, " "); code != "" && code != string(plan.NoPools) {
 			s += " (" + labelName(r.Key) + with(": requires ", requirementText(r.Key, r.Want), "") + with(", available: ", r.Have, "") + ")"
 		}
 		return s
