@@ -178,9 +178,11 @@ func (e *env) ownObjects(raw func(method, path, body string) error) {
 			e.t.Errorf("it may %s, or the policy does not say why not: %v", x.what, err)
 		}
 	}
-	e.must(raw("POST", buffers, buffer("ours", headroom)))
+	// Its owner is not there, so the garbage collector deletes it: the finalizer keeps it until all was tried.
+	e.must(raw("POST", buffers, buffer("ours", headroom+`,"finalizers":["example.com/kept"]`)))
 	e.must(raw("PATCH", buffers+"/ours", `{"spec":{"replicas":2}}`))
 	e.must(raw("DELETE", buffers+"/ours", ""))
+	e.must(e.s.Patch(e.ctx, buffers+"/ours", `{"metadata":{"finalizers":null}}`))
 	// What it has to do it may.
 	e.must(raw("PATCH", pools+"/"+theirs, `{"metadata":{"annotations":{"karpenter.sh/nodepool-hash":"1","karpenter.sh/nodepool-hash-version":"v3"}}}`))
 	e.must(raw("POST", classes, class(`"name":"`+ours+`",`+discovered)))

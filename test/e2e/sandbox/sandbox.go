@@ -279,12 +279,31 @@ func (s *Sandbox) Patch(ctx context.Context, path, merge string) error {
 	return s.Kube.CoreV1().RESTClient().Patch("application/merge-patch+json").AbsPath(path).Body([]byte(merge)).Do(ctx).Error()
 }
 
-// Watch hands on every change of a collection, in order, those there already first, until the context ends. That the API server
-// ended it is an error, as changes may have been missed.
+// Watch hands on every change of a collection, in order, those there already first, until the context ends. Where the API
+// server ends a watch, as it does with one that reads too slowly, it goes on behind the last change that was seen; that it
+// can't is an error, as changes may have been missed.
 func Watch[T any](ctx context.Context, s *Sandbox, path string, change func(kind string, object *T)) error {
-	body, err := s.Kube.CoreV1().RESTClient().Get().AbsPath(path).Param("watch", "true").Stream(ctx)
+	seen := "" // resource version of the last change
+	for {
+		err := watchFrom(ctx, s, path, &seen, change)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if seen == "" || !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("watch %s: %w", path, err)
+		}
+	}
+}
+
+// watchFrom is Watch from behind a resource version on, which it keeps up to date, until the watch ends. The error says how.
+func watchFrom[T any](ctx context.Context, s *Sandbox, path string, seen *string, change func(kind string, object *T)) error {
+	request := s.Kube.CoreV1().RESTClient().Get().AbsPath(path).Param("watch", "true")
+	if *seen != "" {
+		request = request.Param("resourceVersion", *seen)
+	}
+	body, err := request.Stream(ctx)
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", path, err)
+		return err
 	}
 	defer body.Close()
 	for dec := json.NewDecoder(body); ; {
@@ -293,22 +312,27 @@ func Watch[T any](ctx context.Context, s *Sandbox, path string, change func(kind
 			Object json.RawMessage `json:"object"`
 		}
 		if err := dec.Decode(&e); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("watch %s: %w", path, err)
+			return err
 		}
-		if e.Type == "BOOKMARK" {
+		var meta struct {
+			Metadata struct{ ResourceVersion string }
+		}
+		if err := json.Unmarshal(e.Object, &meta); err != nil {
+			return err
+		}
+		switch e.Type {
+		case "BOOKMARK":
+			*seen = meta.Metadata.ResourceVersion
 			continue
-		}
-		if e.Type == "ERROR" {
-			return fmt.Errorf("watch %s: %s", path, e.Object)
+		case "ERROR":
+			return errors.New(string(e.Object))
 		}
 		object := new(T)
 		if err := json.Unmarshal(e.Object, object); err != nil {
-			return fmt.Errorf("watch %s: %w", path, err)
+			return err
 		}
 		change(e.Type, object)
+		*seen = meta.Metadata.ResourceVersion
 	}
 }
 
