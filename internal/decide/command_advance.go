@@ -108,6 +108,10 @@ func (dc *disruptionCommands) advance(m *command) {
 	if !written {
 		return // what can't be taken back is not begun before it is known to all
 	}
+	if slices.ContainsFunc(m.hosts, func(c *model.Claim) bool { return dc.hostsTaken[c.Name] }) {
+		dc.wakeAt(dc.now.Add(dc.pol.SearchInterval / 10))
+		return
+	}
 	if p := dc.findUnplaceablePod(m); p != nil {
 		dc.abort(m, "pod "+p.Key()+" has come, or has no home any more", 5*dc.pol.SearchInterval)
 		return
@@ -164,7 +168,7 @@ func (dc *disruptionCommands) abortCause(m *command) string {
 func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 	slots := map[slotKey]int{}
 	for _, c := range slices.Concat(m.replacements, m.hosts) {
-		there := map[slotKey]int{} // those who were there, and others who have come meanwhile
+		there := map[slotKey]int{} // those who were there, and others who have come meanwhile or are to come first
 		n := dc.nodeOf(c)
 		if n != nil {
 			for _, p := range n.Pods {
@@ -172,6 +176,9 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 					there[dc.slotKeyOf(p)]++
 				}
 			}
+		}
+		for _, p := range dc.podsBeforeCandidates(dc.hosts.reservations.byClaim[c.Name]) {
+			there[dc.slotKeyOf(p)]++
 		}
 		if n != nil && slices.Contains(m.hosts, c) && dc.hosts.lacksCapacityForSlots(c, n) {
 			if pods := dc.pods.podsToReplace(m); len(pods) > 0 {

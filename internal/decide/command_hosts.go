@@ -96,6 +96,34 @@ func (ch *commandHosts) slotsBesidePods(n *model.Node, coming []*model.Pod) []mo
 	return slots
 }
 
+// widenSlots returns the slots of a claim with more pods given to it. On the host of a command that can still be taken
+// back they may have been given what the command's own pods need: then these lose their slots there. The command does
+// not begin to delete in this step: the next one sees what is left for it.
+func (ch *commandHosts) widenSlots(t solverTarget, pods []*model.Pod) []model.Slot {
+	slots := mergeSlots(t.claim.Slots, pods)
+	if t.node == nil || !ch.isRevocable(t.claim) {
+		return slots
+	}
+	if ch.hostsTaken == nil {
+		ch.hostsTaken = map[string]bool{}
+	}
+	ch.hostsTaken[t.claim.Name] = true
+	if ch.hasCapacityFor(slots, t.node) {
+		return slots
+	}
+	coming := map[slotKey]int{}
+	for _, p := range ch.podsBeforeCandidates(t.reservation) {
+		coming[ch.slotKeyOf(p)]++
+	}
+	var left []model.Slot
+	for _, s := range t.reservation.slots {
+		if s.Count = min(s.Count, s.bound+coming[slotKey{s.Class, s.Owner}]); s.Count > 0 {
+			left = append(left, s.Slot)
+		}
+	}
+	return mergeSlots(left, pods)
+}
+
 // lacksHost says whether a command whose hosts the memory does not know is without one that it needs.
 func (ch *commandHosts) lacksHost(m *command) bool {
 	if ch.mem.hosts[m.ID] != nil {
@@ -127,16 +155,21 @@ func (ch *commandHosts) releaseLandedHosts(m *command) {
 // lacksCapacityForSlots says whether a node that hosts a command has less free capacity than the pods that it awaits
 // ask for: others came before it was reserved, or pending pods were placed there.
 func (ch *commandHosts) lacksCapacityForSlots(c *model.Claim, n *model.Node) bool {
+	return !ch.hasCapacityFor(c.Slots, n)
+}
+
+// hasCapacityFor says whether a node's free capacity holds the pods of slots that are not on it yet.
+func (ch *commandHosts) hasCapacityFor(slots []model.Slot, n *model.Node) bool {
 	free := n.Allocatable.Sub(n.Used)
 	there := map[slotKey]int{}
 	for _, p := range n.Pods {
 		there[ch.slotKeyOf(p)]++
 	}
 	var need model.Resources
-	for _, s := range c.Slots {
+	for _, s := range slots {
 		need = need.AddInto(s.Requests, int64(max(0, s.Count-there[slotKey{s.Class, s.Owner}])))
 	}
-	return !need.Fits(free)
+	return need.Fits(free)
 }
 
 // canHost says whether capacity of the node at a position can be reserved for a command's pods: it has a claim of ours,

@@ -37,6 +37,8 @@ type commandTable struct {
 
 	byID    map[string]*command
 	ofClaim map[string]string // by name of a claim that a command deletes: the command's id
+
+	hostsTaken map[string]bool // by claim: hosts of commands that demand has given pods to in this step
 }
 
 // commandMemory is what is remembered of disruption commands from step to step.
@@ -281,6 +283,29 @@ func (ct *commandTable) isRevocable(c *model.Claim) bool {
 	}
 	m := ct.byID[r.ID]
 	return m != nil && m.deleting == 0 && len(m.candidates) > 0 && !slices.ContainsFunc(m.candidates, ct.isAboutToBeDeleted)
+}
+
+// isOnCandidate says whether a pod is on a node whose claim a command deletes and has not begun to.
+func (ct *commandTable) isOnCandidate(p *model.Pod) bool {
+	if p.Node == "" {
+		return false
+	}
+	n := findNode(ct.s, p.Node)
+	return n >= 0 && ct.claims.claimOf[n] >= 0 && ct.ofClaim[ct.s.Claims[ct.claims.claimOf[n]].Name] != ""
+}
+
+// podsBeforeCandidates returns the pods that a reservation's slots are for and that come there whatever becomes of
+// commands: all but those that are still on candidates. Of no reservation there are none.
+func (ct *commandTable) podsBeforeCandidates(h *reservation) (out []*model.Pod) {
+	if h == nil {
+		return nil
+	}
+	for _, p := range h.pods {
+		if !ct.isOnCandidate(p) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // taintCandidate keeps new pods off a node that is to go.

@@ -21,6 +21,7 @@ type demandStage struct {
 	commands      *commandTable
 	disagreements *schedulerDisagreements
 	expander      *groupExpander
+	hosts         *commandHosts
 	nodes         *solverView
 	placements    *placements
 	pods          *podTable
@@ -176,7 +177,7 @@ func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, p
 		if w.claim.UID == "" || len(real) == 0 {
 			continue // not created yet: the next step has it
 		}
-		dm.addAction(plan.UpdateClaim{Claim: w.claim.Name, UID: w.claim.UID, SetSlots: true, Slots: mergeSlots(w.claim.Slots, real),
+		dm.addAction(plan.UpdateClaim{Claim: w.claim.Name, UID: w.claim.UID, SetSlots: true, Slots: dm.hosts.widenSlots(w, real),
 			Why: plan.Reason{Code: plan.Demand, Pool: w.claim.Pool, Subject: w.claim.Name}})
 	}
 }

@@ -120,7 +120,9 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 	r.Taints = sv.lastingTaints(n.Taints, c, fresh, h)
 	if h != nil {
 		r.InFlight = true
-		if !sv.commands.isRevocable(c) {
+		if sv.commands.isRevocable(c) {
+			subtractPods(&r, sv.commands.podsBeforeCandidates(h))
+		} else {
 			sv.subtractReservation(&r, h)
 		}
 		if n.Labels[model.LabelRegistered] != "true" {
@@ -146,6 +148,18 @@ func (sv *solverView) subtractReservation(r *solve.ExistingNode, h *reservation)
 	if len(h.pods) > 0 {
 		r.Pods, r.NoAnti = append(r.Pods[:len(r.Pods):len(r.Pods)], h.pods...), false
 	}
+}
+
+// subtractPods takes pods that are to come to a node off its free capacity.
+func subtractPods(r *solve.ExistingNode, pods []*model.Pod) {
+	if len(pods) == 0 {
+		return
+	}
+	r.Free = r.Free.Clone()
+	for _, p := range pods {
+		r.Free = r.Free.AddInto(p.Class.Requests, -1)
+	}
+	r.Pods, r.NoAnti = append(r.Pods[:len(r.Pods):len(r.Pods)], pods...), false
 }
 
 // lastingTaints returns the taints that will still be there when pods come.

@@ -81,16 +81,17 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, namedClaims: map[string]bool{}}
 	nodes := &solverView{draft: d, commands: table, interruptions: interrupted, memo: memo, purchases: purchases, reservations: reserved}
 	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements, pods: pods, anticipation: anticipation}
+	hosts := &commandHosts{table, reserved}
 	st.lifecycle = &claimLifecycle{draft: d, mem: &m.lifecycle, commands: table, memo: memo, registrations: registrations, reservations: reserved, rollouts: rollouts}
 	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
 	st.orphans = &orphanedMachines{draft: d}
-	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{d},
+	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{d}, hosts: hosts,
 		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots,
 		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}, workShares: &workShares{draft: d, mem: &m.workShares}}
 
 	// Disruption.
 	candidates := &candidates{draft: d, buffers: buffers, commands: table, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
-	commands := &disruptionCommands{commandTable: table, candidates: candidates, hosts: &commandHosts{table, reserved}, nodes: nodes, pods: pods,
+	commands := &disruptionCommands{commandTable: table, candidates: candidates, hosts: hosts, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
 	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases}
 	forecast := &replicaForecast{draft: d, mem: &m.forecast}
