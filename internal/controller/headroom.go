@@ -272,9 +272,10 @@ func (k *HeadroomKeeper) look(ctx context.Context, now time.Time, pods *seenPods
 
 // workload is a target with its prices and its history.
 func (k *HeadroomKeeper) workload(v *seenPods, t headroom.Target) (headroom.Workload, []string) {
-	w := headroom.Workload{WorkloadName: t.WorkloadName, Replicas: t.Replicas, Bound: v.bound[podOwner{t.Namespace, t.Kind, t.Name}]}
-	class := cmp.Or(v.classes[podOwner{t.Namespace, t.Kind, t.Name}], t.Class)
-	w.History = k.histories.History(model.Workload{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name})
+	name := model.Workload{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name}
+	w := headroom.Workload{WorkloadName: t.WorkloadName, Replicas: t.Replicas, Bound: v.bound[name]}
+	class := cmp.Or(v.classes[name], t.Class)
+	w.History = k.histories.History(name)
 	if class == nil {
 		return w, nil
 	}
@@ -287,27 +288,24 @@ func (k *HeadroomKeeper) workload(v *seenPods, t headroom.Target) (headroom.Work
 // seenPods is what pods say of the workloads that have any.
 type seenPods struct {
 	snap    *model.Snapshot
-	classes map[podOwner]*model.Class // of a pod of each. A pod knows its priority; a template may only name a class of them
-	bound   map[podOwner]int          // of each, the pods on a node that have not ended
+	classes map[model.Workload]*model.Class // of a pod of each. A pod knows its priority; a template may only name a class of them
+	bound   map[model.Workload]int          // of each, the pods on a node that have not ended
 }
-
-// podOwner is who makes a pod: a Deployment, or else its controller.
-type podOwner struct{ namespace, kind, name string }
 
 // lookAtPods finds a pod of each workload, the last by name.
 func lookAtPods(snap *model.Snapshot) *seenPods {
-	out := &seenPods{snap: snap, classes: map[podOwner]*model.Class{}, bound: map[podOwner]int{}}
+	out := &seenPods{snap: snap, classes: map[model.Workload]*model.Class{}, bound: map[model.Workload]int{}}
 	look := func(list []*model.Pod, bound int) {
 		for _, p := range list {
 			counts := 0
 			if p.Deleting.IsZero() && !p.Terminal {
 				counts = bound
 			}
-			owner := podOwner{p.Namespace, p.Owner.Kind, p.Owner.Name}
+			owner := model.Workload{Namespace: p.Namespace, Kind: p.Owner.Kind, Name: p.Owner.Name}
 			out.classes[owner] = p.Class
 			out.bound[owner] += counts
 			if p.Deployment != "" {
-				owner = podOwner{p.Namespace, "Deployment", p.Deployment}
+				owner = model.Workload{Namespace: p.Namespace, Kind: "Deployment", Name: p.Deployment}
 				out.classes[owner] = p.Class
 				out.bound[owner] += counts
 			}
