@@ -292,7 +292,7 @@ type seenPods struct {
 	bound   map[model.Workload]int          // of each, the pods on a node that have not ended
 }
 
-// lookAtPods finds a pod of each workload, the last by name.
+// lookAtPods finds a pod of each workload, the last by name, and counts those on a node.
 func lookAtPods(snap *model.Snapshot) *seenPods {
 	out := &seenPods{snap: snap, classes: map[model.Workload]*model.Class{}, bound: map[model.Workload]int{}}
 	look := func(list []*model.Pod, bound int) {
