@@ -52,7 +52,7 @@ func (e *env) books(ctx context.Context) (awstest.Books, error) {
 // and no answer, instances are described ten seconds after they were launched, and the leader is killed amid the burst. Every pod
 // runs, no claim has two instances, and in the end no instance is left.
 func TestEC2Faults(t *testing.T) {
-	const n = 300
+	const n = 150
 	s := onEC2(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
 		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
 	e := newEnv(t, s, "faults")

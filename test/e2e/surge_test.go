@@ -263,7 +263,7 @@ func TestSurge(t *testing.T) {
 // back and made anew, with one restart in all, a ready endpoint at every instant, and nothing left over.
 func TestLeaderKilledSurging(t *testing.T) {
 	s := pair(t)
-	for seed := 1; seed <= kills(2); seed++ {
+	for seed := 1; seed <= kills(1); seed++ {
 		for kind, within := range map[string]time.Duration{"begun": 3 * time.Second, "restarted": 2 * time.Second} {
 			t.Run(fmt.Sprintf("%s-%d", kind, seed), func(t *testing.T) {
 				e := newEnv(t, s, fmt.Sprintf("surge-%s-%d", kind, seed))
