@@ -79,6 +79,7 @@ func (aa *actionAnswers) answerEvict(a plan.Evict) func(*state.State, error) {
 		switch {
 		case err == nil:
 			aa.cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "Evicted from node "+a.Node+", which is being drained")
+			aa.recorder.groups.tellEvicted(aa.state.FindClaimByNode(a.Node), aa.drainCause(a.Node), a)
 		case errors.Is(err, plan.ErrBlocked):
 			aa.cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
 		}

@@ -30,6 +30,7 @@ type recorder struct {
 	metrics *Metrics
 	log     *slog.Logger
 	repair  []decide.RepairPolicy
+	groups  *groupEvents
 
 	notes        map[string]toldNote // by object and event: what was told of them
 	noteSweepAt  int                 // when there are so many notes, those are forgotten that may be told again
@@ -41,7 +42,8 @@ type recorder struct {
 func newRecorder(c *Controller) *recorder {
 	return &recorder{
 		cluster: c.Cluster, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, repair: c.Policy.Repair,
-		notes: map[string]toldNote{}, told: map[string]string{},
+		groups: &groupEvents{cluster: c.Cluster, state: c.State},
+		notes:  map[string]toldNote{}, told: map[string]string{},
 	}
 }
 
@@ -58,6 +60,8 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 	rec.recordMoves(now, out)
 	rec.recordBindings(now, out.Actions)
 	rec.tellNotes(now, out.Notes)
+	rec.groups.beginStep()
+	growth := rec.groups.findGrowth(snap, out.Actions)
 	for _, a := range out.Actions {
 		switch a := a.(type) {
 		case plan.CreateClaim:
@@ -65,6 +69,7 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 				bought++
 			}
 			rec.recordCreate(now, a, out)
+			rec.groups.tellTriggered(a, growth)
 		case plan.DeleteClaim:
 			rec.recordDelete(now, snap, a)
 		case plan.UpdateClaim:
@@ -139,6 +144,7 @@ func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 		}
 	}
 	cl := rec.state.FindClaim(a.Claim)
+	rec.groups.tellScaleDown(cl, a.Why)
 	condition := ""
 	if a.Why.Code == plan.Unhealthy && cl != nil {
 		condition = rec.brokenCondition(snap, cl)
@@ -231,6 +237,7 @@ func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
 		rec.log.Info("pod is unschedulable", "pod", d.Pod.Key(), "reasons", text)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: ledger.Refuse, Subject: "pod/" + d.Pod.Key(), Why: d.Reasons})
 		rec.cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
+		rec.groups.tellNotTriggered(d)
 	}
 	rec.told = told
 	rec.metrics.setUnschedulable(refused)

@@ -62,6 +62,7 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 		rec.log.Info("disruption command aborted", "command", u.Why.Key, "nodeclaim", u.Claim, "because", u.Why.Have)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
 		rec.cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "disruption command aborted: "+u.Why.Have)
+		rec.groups.tellScaleDownFailed(rec.state.FindClaim(u.Claim), plan.Code(u.Why.Want), u.Why.Have)
 	}
 }
 

@@ -68,7 +68,7 @@ func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 		if len(rules) == 0 || !p.Ready {
 			continue
 		}
-		groups := offeredGroups(p.NodePool)
+		groups := OfferedGroups(p.NodePool)
 		if len(groups) > 1 && (p.NodesLeft >= 0 || slices.Contains(p.HasLimit, true) || slices.ContainsFunc(p.Requirements, hasMinValues)) {
 			continue // what counts for all of its groups together can't be counted for each
 		}
@@ -133,8 +133,8 @@ func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 // hasMinValues says whether a requirement asks for several values to choose from.
 func hasMinValues(r model.Requirement) bool { return r.MinValues > 0 }
 
-// offeredGroups are the node groups that a pool is offered something of, sorted.
-func offeredGroups(p *model.NodePool) []string {
+// OfferedGroups returns the node groups that a pool is offered something of, sorted.
+func OfferedGroups(p *model.NodePool) []string {
 	var out []string
 	for _, t := range p.Types {
 		for i := range t.Offerings {

@@ -90,22 +90,28 @@ func (dr *draft) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
 	})
 }
 
-// membersByGroup is how many machines each group has and is to have: those of claims, unless they have ended, and those
-// that are nobody's.
+// membersByGroup is GroupSizes without the claims that this step deletes.
 func (dr *draft) membersByGroup() map[string]int64 {
+	return GroupSizes(dr.s, func(c *model.Claim) bool { return dr.decided[plan.DeleteClaim{UID: c.UID}.Key()] })
+}
+
+// GroupSizes returns how many machines each node group has and is to have, by its name: those of claims, unless they have
+// ended, and those that are nobody's. A claim without a machine that is being deleted, or that isDeleted says will be, gets
+// none; isDeleted may be nil. Under the empty name are those of no group.
+func GroupSizes(s *model.Snapshot, isDeleted func(*model.Claim) bool) map[string]int64 {
 	gone, claimed := map[string]bool{}, map[string]bool{} // by provider id
-	for _, i := range dr.s.Instances {
+	for _, i := range s.Instances {
 		gone[i.ProviderID] = i.Gone
 	}
 	out := map[string]int64{}
-	for _, c := range dr.s.Claims {
-		if c.ProviderID == "" && (!c.Deleting.IsZero() || dr.decided[plan.DeleteClaim{UID: c.UID}.Key()]) || gone[c.ProviderID] {
+	for _, c := range s.Claims {
+		if c.ProviderID == "" && (!c.Deleting.IsZero() || isDeleted != nil && isDeleted(c)) || gone[c.ProviderID] {
 			continue // it gets none, or its machine has ended
 		}
 		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
-		out[groupOfClaim(c)]++
+		out[c.NodeGroup()]++
 	}
-	for _, i := range dr.s.Instances {
+	for _, i := range s.Instances {
 		if !i.Gone && i.ClaimUID == "" && !claimed[i.ProviderID] {
 			out[i.Labels[model.LabelNodeGroup]]++
 		}
@@ -152,22 +158,11 @@ func sizeByGroup(claims []*model.Claim) map[string]int64 {
 	out := map[string]int64{}
 	for _, c := range claims {
 		if c.Deleting.IsZero() {
-			out[groupOfClaim(c)]++
+			out[c.NodeGroup()]++
 		}
 	}
 	delete(out, "")
 	return out
-}
-
-// groupOfClaim is the node group that a claim's machine is of, or is to be; empty: none, or one of several.
-func groupOfClaim(c *model.Claim) string {
-	if g := c.Labels[model.LabelNodeGroup]; g != "" {
-		return g
-	}
-	if q := c.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
-		return q.Values[0]
-	}
-	return ""
 }
 
 // lastGroupLaunch is when the last node of any node group was launched, or is to be, as the creation of claims tells;
@@ -177,7 +172,7 @@ func lastGroupLaunch(s *model.Snapshot) (last time.Time) {
 		return last
 	}
 	for _, c := range s.Claims {
-		if c.Created.After(last) && c.Annotations[model.AnnotationAdopt] == "" && groupOfClaim(c) != "" {
+		if c.Created.After(last) && c.Annotations[model.AnnotationAdopt] == "" && c.NodeGroup() != "" {
 			last = c.Created
 		}
 	}

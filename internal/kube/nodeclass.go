@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -221,6 +222,10 @@ func (t *Translator) NodeGroupClass(k *dovetailv1alpha1.NodeGroupClass) state.No
 		out.Status = status
 	}
 	out.Scaling = t.scaling(k)
+	for _, g := range k.Status.Groups {
+		out.Groups = append(out.Groups, model.NodeGroup{Name: g.Name, Min: int64(g.Min), Max: int64(g.Max), Desired: int64(g.Desired), Problem: g.Problem, Refresh: g.Refresh})
+	}
+	slices.SortFunc(out.Groups, func(a, b model.NodeGroup) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

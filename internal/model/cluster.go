@@ -107,9 +107,11 @@ const (
 
 // NodeGroup is one of a NodePool's node groups as it was last seen.
 type NodeGroup struct {
-	Name    string
-	Min     int64  // how few machines it may have
-	Refresh string // the status of an instance refresh that is under way; empty: there is none
+	Name         string
+	Min          int64  // how few machines it may have
+	Max, Desired int64  // how many it may have and is to have; only of the groups of a node class
+	Problem      string // why nothing can be launched in it; empty: it can. Only of the groups of a node class
+	Refresh      string // the status of an instance refresh that is under way; empty: there is none
 }
 
 // GroupPriority ranks node groups: the highest is taken first, and those that none names last.
@@ -286,6 +288,17 @@ type Claim struct {
 
 // Is says whether a condition of the claim is True.
 func (c *Claim) Is(condition string) bool { return c.Conditions[condition].True() }
+
+// NodeGroup returns the node group that the claim's machine is of, or is to be; empty: none, or one of several.
+func (c *Claim) NodeGroup() string {
+	if g := c.Labels[LabelNodeGroup]; g != "" {
+		return g
+	}
+	if q := c.Requirements.Get(LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
+		return q.Values[0]
+	}
+	return ""
+}
 
 // Daemon is a DaemonSet: its pods will stand on every node they match, so new nodes are charged for them.
 type Daemon struct {

@@ -37,6 +37,7 @@ type NodeClass struct {
 	HasFinalizer           bool      // its provider's
 	Annotations            model.Labels
 	Scaling                *model.GroupScaling // NodeGroupClass: how its groups are scaled
+	Groups                 []model.NodeGroup   // NodeGroupClass: all of its groups as its status has them, by name
 	RegistrationDelay      time.Duration       // KWOKNodeClass: how long a machine takes to register
 	Spec                   json.RawMessage     // JSON of the object's spec; empty: an empty spec
 	Status                 json.RawMessage     // JSON of the object's status without conditions, as its provider writes it; empty: none

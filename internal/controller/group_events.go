@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// groupEvents tells of what is done to node groups by the reasons that Cluster Autoscaler's events have, for scripts and
+// people that look for those: TriggeredScaleUp and NotTriggerScaleUp on pods, ScaleDown and ScaleDownFailed on nodes and
+// on pods. They come beside the events that are told anyway, and only where a NodeGroupClass has groups. Only the loop
+// uses it.
+type groupEvents struct {
+	cluster Cluster
+	state   *state.State
+
+	groupsOfPool map[string]int // how many node groups a pool has, by its name; of the step that is being recorded
+}
+
+// beginStep forgets what was found out for the step before.
+func (ge *groupEvents) beginStep() { ge.groupsOfPool = nil }
+
+// drivesGroups says whether a NodeGroupClass has groups.
+func (ge *groupEvents) drivesGroups() bool {
+	return slices.ContainsFunc(ge.state.Pools.ListNodeClasses(), func(c *state.NodeClass) bool { return len(c.Groups) > 0 })
+}
+
+// countGroups returns how many node groups a pool has, 0 where its nodes are of none.
+func (ge *groupEvents) countGroups(name string) int {
+	n, known := ge.groupsOfPool[name]
+	if known {
+		return n
+	}
+	if pool := ge.state.Pools.FindPool(name); pool != nil {
+		if class := ge.state.Pools.FindNodeClass(pool.ClassGroup, pool.ClassKind, pool.ClassName); class != nil && len(class.Groups) > 0 {
+			n = max(1, len(decide.OfferedGroups(pool)))
+		}
+	}
+	if ge.groupsOfPool == nil {
+		ge.groupsOfPool = map[string]int{}
+	}
+	ge.groupsOfPool[name] = n
+	return n
+}
+
+// listNodeGroups returns the node groups of all classes, each once, by name; nil where no node groups are driven.
+func listNodeGroups(classes []*state.NodeClass) []model.NodeGroup {
+	var out []model.NodeGroup
+	for _, c := range classes {
+		out = append(out, c.Groups...)
+	}
+	slices.SortStableFunc(out, func(a, b model.NodeGroup) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(out, func(a, b model.NodeGroup) bool { return a.Name == b.Name })
+}
+
+// groupGrowth is how a step has a node group grow.
+type groupGrowth struct {
+	group    string
+	from, to int64
+	max      int64 // 0: not known
+}
+
+// String is the growth as Cluster Autoscaler's events have it: NAME 1->3 (max: 10).
+func (g groupGrowth) String() string {
+	return fmt.Sprintf("%s %d->%d (max: %d)", g.group, g.from, g.to, g.max)
+}
+
+// findGrowth returns how the NodeClaims of a plan have node groups grow, by group; nil where they are of none.
+func (ge *groupEvents) findGrowth(snap *model.Snapshot, actions []plan.Action) map[string]*groupGrowth {
+	var out map[string]*groupGrowth
+	for _, a := range actions {
+		create, ok := a.(plan.CreateClaim)
+		if !ok || groupOfPurchase(create) == "" {
+			continue
+		}
+		if out == nil {
+			out = map[string]*groupGrowth{}
+		}
+		group := groupOfPurchase(create)
+		if out[group] == nil {
+			out[group] = &groupGrowth{group: group}
+		}
+		out[group].to++
+	}
+	if out == nil {
+		return nil
+	}
+	sizes := decide.GroupSizes(snap, nil)
+	for _, g := range listNodeGroups(ge.state.Pools.ListNodeClasses()) {
+		if x := out[g.Name]; x != nil {
+			x.max = g.Max
+		}
+	}
+	for name, x := range out {
+		x.from = sizes[name]
+		x.to += x.from
+	}
+	return out
+}
+
+// groupOfPurchase is the node group that a NodeClaim's node is to come from, the cheapest where several may give it;
+// empty: none.
+func groupOfPurchase(a plan.CreateClaim) string {
+	wanted := a.Requirements.Get(model.LabelNodeGroup)
+	if wanted != nil && !wanted.Complement && len(wanted.Values) == 1 {
+		return wanted.Values[0]
+	}
+	best := model.Offering{}
+	for _, t := range a.Types {
+		for _, o := range t.Offerings {
+			group := o.Labels[model.LabelNodeGroup]
+			if t.Name != a.Type || group == "" || !o.Available || o.Zone != a.Zone || o.CapacityType != a.CapacityType || wanted != nil && !wanted.Matches(group, true) {
+				continue
+			}
+			if best.Labels == nil || cmp.Or(cmp.Compare(o.PriceMicro, best.PriceMicro), strings.Compare(group, best.Labels[model.LabelNodeGroup])) < 0 {
+				best = o
+			}
+		}
+	}
+	return best.Labels[model.LabelNodeGroup]
+}
+
+// tellTriggered tells the pods that a NodeClaim is for which group grows for them.
+func (ge *groupEvents) tellTriggered(a plan.CreateClaim, growth map[string]*groupGrowth) {
+	g := growth[groupOfPurchase(a)]
+	if g == nil || a.Why.Code != plan.Demand {
+		return
+	}
+	for _, p := range a.Pods {
+		if !p.Expected && !p.IsVirtual() {
+			ge.cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "TriggeredScaleUp", fmt.Sprintf("pod triggered scale-up: [{%s}]", g))
+		}
+	}
+}
+
+// tellNotTriggered tells a pod that no group grows for it, and why.
+func (ge *groupEvents) tellNotTriggered(d plan.PodDecision) {
+	if !ge.drivesGroups() {
+		return
+	}
+	text := "pod didn't trigger scale-up: "
+	if counts := ge.countCauses(d.Reasons); counts != "" {
+		text += counts + ". "
+	}
+	ge.cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, false, "NotTriggerScaleUp", text+report.Refusal(d.Reasons))
+}
+
+// countCauses says how many node groups are of no use to a pod for which cause, the most frequent first: "2 Insufficient
+// cpu, 1 max node group size reached". It is empty where reasons name no pool of node groups.
+func (ge *groupEvents) countCauses(reasons []plan.Reason) string {
+	count := map[string]int{}
+	told := map[string]bool{} // by pool: its nearest reason is first
+	for _, r := range reasons {
+		if told[r.Pool] {
+			continue
+		}
+		told[r.Pool] = true
+		if n := ge.countGroups(r.Pool); n > 0 {
+			count[groupCause(r)] += n
+		}
+	}
+	causes := make([]string, 0, len(count))
+	for cause := range count {
+		causes = append(causes, cause)
+	}
+	slices.SortFunc(causes, func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), strings.Compare(a, b)) })
+	for i, cause := range causes {
+		causes[i] = fmt.Sprintf("%d %s", count[cause], cause)
+	}
+	return strings.Join(causes, ", ")
+}
+
+// groupCause is why a node group is of no use to a pod, in the words of kube-scheduler's filters and of Cluster
+// Autoscaler, which scripts look for.
+func groupCause(r plan.Reason) string {
+	switch r.Code {
+	case plan.Resource, plan.CameShort, plan.ShortAgain:
+		return "Insufficient " + cmp.Or(r.Key, "resources")
+	case plan.Taint:
+		return "node(s) had untolerated taint"
+	case plan.Requirement, plan.NoInstanceType, plan.NodeName:
+		return "node(s) didn't match Pod's node affinity/selector"
+	case plan.TopologySpread:
+		return "node(s) didn't match pod topology spread constraints"
+	case plan.PodAffinity:
+		return "node(s) didn't match pod affinity rules"
+	case plan.PodAntiAffinity:
+		return "node(s) didn't match pod anti-affinity rules"
+	case plan.HostPortConflict:
+		return "node(s) didn't have free ports for the requested pod ports"
+	case plan.VolumeTopology:
+		return "node(s) had volume node affinity conflict"
+	case plan.VolumeLimit:
+		return "node(s) exceed max volume count"
+	case plan.GroupMaximum:
+		return "max node group size reached"
+	case plan.OutOfCapacity, plan.Offering:
+		return "in backoff after failed scale-up"
+	case plan.PoolNotReady:
+		return "not ready for scale-up"
+	case plan.Limit:
+		return "max limit reached"
+	}
+	return string(r.Code)
+}
+
+// scaleDownReason is what Cluster Autoscaler calls a removal for a cause, as in its metrics; empty: it removes no node for
+// that.
+func scaleDownReason(cause plan.Code) string {
+	switch cause {
+	case plan.Empty:
+		return "empty"
+	case plan.Underutilized:
+		return "underutilized"
+	case plan.Unhealthy:
+		return "unready"
+	}
+	return ""
+}
+
+// groupOf is the node group of a NodeClaim; empty: none.
+func groupOf(c *model.Claim) string {
+	if c == nil {
+		return ""
+	}
+	return c.Labels[model.LabelNodeGroup]
+}
+
+// tellScaleDown tells a node that it goes for good.
+func (ge *groupEvents) tellScaleDown(c *model.Claim, why plan.Reason) {
+	if reason := scaleDownReason(why.Code); reason != "" && groupOf(c) != "" && c.NodeName != "" {
+		ge.cluster.Event("Node", "", c.NodeName, "", false, "ScaleDown", fmt.Sprintf("Scale-down: removing node %s from group %s, since it is %s", c.NodeName, groupOf(c), reason))
+	}
+}
+
+// tellScaleDownFailed tells a node that it stays, though it was to go.
+func (ge *groupEvents) tellScaleDownFailed(c *model.Claim, cause plan.Code, why string) {
+	if scaleDownReason(cause) != "" && groupOf(c) != "" && c.NodeName != "" {
+		ge.cluster.Event("Node", "", c.NodeName, "", true, "ScaleDownFailed", fmt.Sprintf("Scale-down of node %s was taken back: %s", c.NodeName, why))
+	}
+}
+
+// tellEvicted tells a pod that it was evicted because its node goes.
+func (ge *groupEvents) tellEvicted(c *model.Claim, cause plan.Code, a plan.Evict) {
+	if scaleDownReason(cause) != "" && groupOf(c) != "" {
+		ge.cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "ScaleDown", fmt.Sprintf("Evicted for the scale-down of node %s, of group %s", a.Node, groupOf(c)))
+	}
+}
