@@ -15,6 +15,7 @@ plan < lifecycle, verify
 model < forecast < decide
 forecast < headroom < kube, controller
 model < nodeoverlay < state
+model < groupstatus < kube, controller
 model < prometheus
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
@@ -31,7 +32,7 @@ casetest
 `
 
 // Pure are the rooms between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "decide", "verify", "nodeoverlay", "top", "doctor"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "decide", "verify", "nodeoverlay", "top", "doctor", "groupstatus"}
 
 // Banned are import prefixes that pure rooms may not use, each with the reason.
 var Banned = map[string]string{

@@ -303,7 +303,7 @@ func newRegistry() *prometheus.Registry {
 // registerLeaderMetrics registers what is measured of the cluster as the loop sees it, single objects only where it is
 // observed, and whether this process leads.
 func registerLeaderMetrics(registry *prometheus.Registry, ctl *controller.Controller, lease string, observed bool) {
-	registry.MustRegister(controller.NewStateMetrics(ctl, observed), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	registry.MustRegister(controller.NewStateMetrics(ctl, observed), controller.NewGroupMetrics(ctl), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "leader_election_master_status", Help: "1 where this process leads.", ConstLabels: prometheus.Labels{"name": lease},
 	}, func() float64 {
 		if ctl.IsLeading() {

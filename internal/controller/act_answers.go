@@ -84,6 +84,7 @@ func (aa *actionAnswers) answerEvict(a plan.Evict) func(*state.State, error) {
 			aa.cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
 		}
 		aa.metrics.countEviction(err)
+		aa.metrics.groups.countEviction(aa.state.FindClaimByNode(a.Node), err)
 		if err == nil {
 			aa.metrics.podsDrained.WithLabelValues(drainReason(aa.drainCause(a.Node))).Inc()
 		}

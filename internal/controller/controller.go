@@ -343,6 +343,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	}
 	c.Metrics.setClusterGauges(snap, now)
 	c.Metrics.changes.observeSnapshot(snap, classes, now)
+	c.Metrics.groups.noteStep(now, out.Solved)
 	sooner(out.Next)
 	return next
 }

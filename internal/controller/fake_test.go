@@ -68,7 +68,7 @@ func run(t *testing.T, play func(t *testing.T, b *bench)) {
 		b := &bench{claims: map[string]*model.Claim{}, notices: make(chan cloud.Interruption), registry: prometheus.NewRegistry()}
 		b.c = New(&Controller{Cluster: b, Provider: cloud.NewSetAside(b, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
 			Metrics: NewMetrics(b.registry, "test", b.Traits()), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
-		b.registry.MustRegister(NewStateMetrics(b.c, true))
+		b.registry.MustRegister(NewStateMetrics(b.c, true), NewGroupMetrics(b.c))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- b.c.Run(ctx) }()

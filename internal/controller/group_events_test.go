@@ -33,7 +33,7 @@ func driveGroups(b *bench, types ...*model.InstanceType) {
 	b.offerings = func() ([]*model.InstanceType, error) { return types, nil }
 	b.emit(func(s *state.State) {
 		s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1,
-			Groups: []model.NodeGroup{{Name: "large", Max: 10, Desired: 1}, {Name: "small", Min: 1, Max: 3, Desired: 3}}})
+			Groups: []model.NodeGroup{{Name: "large", Max: 10, Desired: 1}, {Name: "small", Min: 1, Max: 3, Desired: 2}}})
 		s.Pools.SetPool(&model.NodePool{Name: "p", UID: "uid-p", Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1,
 			Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p"), model.OneOf(model.LabelInstanceType, names...)), ClassGroup: "g", ClassKind: "K", ClassName: "c"})
 	})

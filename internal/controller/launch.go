@@ -104,6 +104,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 				return
 			}
 			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
+			la.metrics.groups.countLaunched(s.Resources().Names(), claim, res)
 			la.log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
 				"capacityType", res.CapacityType, "usdPerHour", formatUSD(res.PriceMicro), "priceModelled", res.Modelled)
 			la.ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
@@ -154,6 +155,7 @@ func (la *launcher) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err er
 		s.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
 	}
 	la.metrics.countLaunchFailure(s.FindClaim(a.Claim), err)
+	la.metrics.groups.countLaunchFailed(s.FindClaim(a.Claim), groupCloudError)
 	la.log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
 	la.ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
 	reason := "LaunchFailed"

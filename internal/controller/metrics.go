@@ -28,6 +28,7 @@ type Metrics struct {
 	changes       *changes
 	podStarts     *podStarts
 	history       *historyMetrics
+	groups        *groupCounters
 
 	evictions, podsDrained *prometheus.CounterVec
 	nodeCount, synced      prometheus.Gauge
@@ -157,6 +158,7 @@ func NewMetrics(to prometheus.Registerer, version string, provider cloud.Traits)
 	m.changes = newChanges(r, provider.Classes)
 	m.podStarts = newPodStarts(r)
 	m.history = newHistoryMetrics(to)
+	m.groups = newGroupCounters()
 	info := r.gauge("karpenter_build_info", "1; what was built is in the labels.", "version", "goversion", "goarch", "commit")
 	info.WithLabelValues(version, runtime.Version(), runtime.GOARCH, revision()).Set(1)
 	return m

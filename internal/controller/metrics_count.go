@@ -39,6 +39,7 @@ func (m *Metrics) beginDecision(x *decision, pending int) (end func(*decide.Outp
 			m.disruption.evaluation.WithLabelValues(e.reason, e.consolidationType).Observe(d)
 		}
 		if out.Solved {
+			m.groups.duration.WithLabelValues("scaleUp").Observe(d)
 			m.recordDemand(d, out)
 		}
 	}
@@ -68,6 +69,7 @@ func (m *Metrics) countRefusedPlan() {
 
 func (m *Metrics) countFailedDecision() {
 	m.ours.decisionsFailed.Inc()
+	m.groups.errors.WithLabelValues(groupInternalError).Inc()
 	m.work.panics.WithLabelValues(workDisruption).Inc()
 }
 
@@ -176,6 +178,7 @@ func (m *Metrics) countCall(method string, d time.Duration, err error) {
 	m.cloud.duration.WithLabelValues(work, method, m.cloud.provider).Observe(d.Seconds())
 	if kind := cloud.KindOf(err); kind != cloud.None {
 		m.cloud.errors.WithLabelValues(work, method, m.cloud.provider, cloudErrorLabel(kind)).Inc()
+		m.groups.errors.WithLabelValues(groupCloudError).Inc()
 	}
 	if work != workClaims {
 		m.work.countDone(work, d, err)

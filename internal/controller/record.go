@@ -145,6 +145,7 @@ func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 	}
 	cl := rec.state.FindClaim(a.Claim)
 	rec.groups.tellScaleDown(cl, a.Why)
+	rec.metrics.groups.countRemoved(rec.state.Resources().Names(), cl, a.Why)
 	condition := ""
 	if a.Why.Code == plan.Unhealthy && cl != nil {
 		condition = rec.brokenCondition(snap, cl)
@@ -260,6 +261,7 @@ func (rec *recorder) recordFailure(kind, subject string, why plan.Reason, err er
 		rec.log.Debug("action did not apply", "action", kind, "object", subject, "error", err.Error())
 		return
 	}
+	rec.metrics.groups.errors.WithLabelValues(groupAPIError).Inc()
 	rec.log.Warn("action failed, will be decided again", "action", kind, "object", subject, "why", string(why.Code), "error", err.Error())
 	rec.ledger.Add(ledger.Entry{At: time.Now(), Kind: kind, Subject: subject, Why: []plan.Reason{why}, Outcome: "failed: " + err.Error()})
 }

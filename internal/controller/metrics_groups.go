@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/groupstatus"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// groupCounters count what is done to node groups, by Cluster Autoscaler's names. GroupMetrics serves them.
+type groupCounters struct {
+	scaledUp, scaleUpsFailed, launchesFailed, scaledDown, evicted, errors *prometheus.CounterVec
+	unregisteredRemoved                                                   prometheus.Counter
+	duration                                                              *prometheus.HistogramVec
+
+	lastStep, lastScaleUp, lastScaleDown atomic.Int64 // seconds of Unix time; 0: never
+}
+
+// Values of label reason of failed scale-ups, of label type of errors, and of label eviction_result.
+const (
+	groupCloudError    = "cloudProviderError"
+	groupAPIError      = "apiCallError"
+	groupTimeout       = "timeout"
+	groupInternalError = "internalError"
+
+	evictionSucceeded = "succeeded"
+	evictionFailed    = "failed"
+)
+
+// newGroupCounters returns counters that stand at 0, for each value of a label that is known: what counts from its first
+// event on is not seen to rise.
+func newGroupCounters() *groupCounters {
+	count := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cluster_autoscaler_" + name, Help: help}, labels)
+	}
+	g := &groupCounters{
+		scaledUp:            count("scaled_up_nodes_total", "Nodes launched in node groups.", "gpu_resource_name", "gpu_name"),
+		scaleUpsFailed:      count("failed_scale_ups_total", "Launches in node groups that failed, and nodes that did not come in time.", "reason"),
+		launchesFailed:      count("failed_node_creations_total", "Nodes of node groups that did not come to be.", "reason"),
+		scaledDown:          count("scaled_down_nodes_total", "Nodes of node groups removed since they were empty, underutilized or unready.", "reason", "gpu_resource_name", "gpu_name"),
+		evicted:             count("evicted_pods_total", "Evictions of pods from nodes of node groups.", "eviction_result"),
+		errors:              count("errors_total", "Calls and decisions that failed.", "type"),
+		unregisteredRemoved: prometheus.NewCounter(prometheus.CounterOpts{Name: "cluster_autoscaler_old_unregistered_nodes_removed_count", Help: "Instances of node groups ended because no node came of them in time."}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "cluster_autoscaler_function_duration_seconds",
+			Help:    "Time of a step of the loop (main), and of a decision that placed pending pods (scaleUp).",
+			Buckets: []float64{.01, .05, .1, .5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5, 30, 50, 75, 100, 1000}}, []string{"function"}),
+	}
+	g.scaledUp.WithLabelValues("", "")
+	for _, reason := range []string{"empty", "underutilized", "unready"} {
+		g.scaledDown.WithLabelValues(reason, "", "")
+	}
+	for _, reason := range []string{groupCloudError, groupTimeout} {
+		g.scaleUpsFailed.WithLabelValues(reason)
+		g.launchesFailed.WithLabelValues(reason)
+	}
+	for _, kind := range []string{groupCloudError, groupAPIError, groupInternalError} {
+		g.errors.WithLabelValues(kind)
+	}
+	g.evicted.WithLabelValues(evictionSucceeded)
+	g.evicted.WithLabelValues(evictionFailed)
+	return g
+}
+
+// collectors are all of them.
+func (g *groupCounters) collectors() []prometheus.Collector {
+	return []prometheus.Collector{g.scaledUp, g.scaleUpsFailed, g.launchesFailed, g.scaledDown, g.evicted, g.errors, g.unregisteredRemoved, g.duration}
+}
+
+// noteStep takes in that a step was made.
+func (g *groupCounters) noteStep(began time.Time, solved bool) {
+	now := time.Now()
+	g.lastStep.Store(now.Unix())
+	g.lastScaleDown.Store(now.Unix())
+	g.duration.WithLabelValues("main").Observe(now.Sub(began).Seconds())
+	if solved {
+		g.lastScaleUp.Store(now.Unix())
+	}
+}
+
+// gpuLabels are the GPU resource that a node of this capacity has, and the GPU's name as its labels say it; empty where it
+// has none.
+func gpuLabels(names []string, capacity model.Resources, labels ...model.Labels) (resource, name string) {
+	for i, r := range names {
+		if capacity.At(model.Dim(i)) > 0 && slices.Contains([]string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}, r) {
+			resource = r
+		}
+	}
+	if resource == "" {
+		return "", ""
+	}
+	for _, l := range labels {
+		for _, key := range []string{"k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-name"} {
+			if l[key] != "" {
+				return resource, l[key]
+			}
+		}
+	}
+	return resource, ""
+}
+
+// countLaunched counts a node that was launched for a claim.
+func (g *groupCounters) countLaunched(names []string, c *model.Claim, r cloud.LaunchResult) {
+	if (c.NodeGroup() == "" && r.Labels[model.LabelNodeGroup] == "") || c.Annotations[model.AnnotationAdopt] != "" {
+		return
+	}
+	resource, name := gpuLabels(names, r.Capacity, r.Labels, c.Labels)
+	g.scaledUp.WithLabelValues(resource, name).Inc()
+}
+
+// countLaunchFailed counts a launch that failed.
+func (g *groupCounters) countLaunchFailed(c *model.Claim, reason string) {
+	if c != nil && c.NodeGroup() != "" {
+		g.scaleUpsFailed.WithLabelValues(reason).Inc()
+		g.launchesFailed.WithLabelValues(reason).Inc()
+	}
+}
+
+// countRemoved counts a claim that is deleted.
+func (g *groupCounters) countRemoved(names []string, c *model.Claim, why plan.Reason) {
+	if c == nil || c.NodeGroup() == "" {
+		return
+	}
+	switch {
+	case why.Code == plan.LaunchTimeout, why.Code == plan.RegistrationTimeout:
+		g.countLaunchFailed(c, groupTimeout)
+		if c.ProviderID != "" {
+			g.unregisteredRemoved.Inc()
+		}
+	case scaleDownReason(why.Code) != "":
+		resource, name := gpuLabels(names, c.Capacity, c.Labels)
+		g.scaledDown.WithLabelValues(scaleDownReason(why.Code), resource, name).Inc()
+	}
+}
+
+// countEviction counts the answer to an eviction from a claim's node. One that a budget forbids is asked again and counts
+// when it is answered.
+func (g *groupCounters) countEviction(c *model.Claim, err error) {
+	switch {
+	case groupOf(c) == "" || isBlocked(err) || isGone(err) || errors.Is(err, plan.ErrConflict):
+	case err == nil:
+		g.evicted.WithLabelValues(evictionSucceeded).Inc()
+	default:
+		g.evicted.WithLabelValues(evictionFailed).Inc()
+	}
+}
+
+// GroupMetrics are Cluster Autoscaler's metrics of node groups, for the dashboards and alerts that are there for them. None
+// is served where no NodeGroupClass has groups. The gauges are worked out when they are asked for.
+type GroupMetrics struct {
+	c *Controller
+	d map[string]*prometheus.Desc
+}
+
+// NewGroupMetrics returns the metrics of a controller, to be registered.
+func NewGroupMetrics(c *Controller) *GroupMetrics {
+	m := &GroupMetrics{c: c, d: map[string]*prometheus.Desc{}}
+	add := func(name, help string, labels ...string) {
+		m.d[name] = prometheus.NewDesc("cluster_autoscaler_"+name, help, labels, nil)
+	}
+	add("cluster_safe_to_autoscale", "1 where this process decides and acts; 0 where it does not lead, has not read the cluster, or another autoscaler is live.")
+	add("nodes_count", "Nodes of node groups by state.", "state")
+	add("node_groups_count", "Node groups that are scaled.", "node_group_type")
+	add("max_nodes_count", "Sum of the maximum sizes of all node groups.")
+	add("unschedulable_pods_count", "Pending pods, refused by kube-scheduler or not seen by it yet.", "type")
+	add("cluster_cpu_current_cores", "CPUs of all nodes that are not being deleted.")
+	add("cluster_memory_current_bytes", "Memory of all nodes that are not being deleted.")
+	add("node_group_min_count", "Minimum size of a node group.", "node_group")
+	add("node_group_max_count", "Maximum size of a node group.", "node_group")
+	add("node_group_target_count", "Desired size of a node group, as its cloud has it.", "node_group")
+	add("node_group_healthiness", "1 where nodes can be launched in a node group.", "node_group")
+	add("node_group_backoff_status", "1 while no offering of a node group has capacity.", "node_group", "reason")
+	add("last_activity", "When the loop last made a step, placed pending pods, and looked for nodes to remove; seconds of Unix time.", "activity")
+	add("unneeded_nodes_count", "Nodes of node groups without a pod that would have to move, and those that a disruption command takes.")
+	add("scale_down_in_cooldown", "1 while no node is removed because one was added a short while ago (delayAfterAdd).")
+	add("pending_node_deletions", "Nodes of node groups that are being deleted.")
+	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *GroupMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range m.d {
+		out <- d
+	}
+	for _, x := range m.c.Metrics.groups.collectors() {
+		x.Describe(out)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *GroupMetrics) Collect(out chan<- prometheus.Metric) {
+	v := m.c.view.Load()
+	if v == nil {
+		return // nothing has been decided here: this is not the leader
+	}
+	groups := listNodeGroups(v.classes)
+	if len(groups) == 0 {
+		return
+	}
+	put := func(name string, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(m.d[name], prometheus.GaugeValue, v, labels...)
+	}
+	m.collectActivity(put)
+	for _, x := range m.c.Metrics.groups.collectors() {
+		x.Collect(out)
+	}
+	s := groupstatus.Observe(v.snap, groups, time.Now())
+	for state, n := range map[string]int{"ready": s.Nodes.Ready, "unready": s.Nodes.Unready, "notStarted": s.Nodes.NotStarted, "unregistered": s.Nodes.Unregistered,
+		"longUnregistered": s.Nodes.LongUnregistered} {
+		put("nodes_count", float64(n), state)
+	}
+	put("pending_node_deletions", float64(s.Nodes.BeingDeleted))
+	put("node_groups_count", float64(len(s.Groups)), "autoscaled")
+	put("unschedulable_pods_count", float64(s.UnschedulablePods), "unschedulable")
+	put("unschedulable_pods_count", float64(s.UnseenPods), "scheduler_unprocessed")
+	put("cluster_cpu_current_cores", float64(s.MilliCPU)/1000)
+	put("cluster_memory_current_bytes", float64(s.MemoryBytes))
+	put("scale_down_in_cooldown", oneIf(s.ScaleDownWaits))
+	most, candidates := int64(0), 0
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		most, candidates = most+g.Max, candidates+g.Candidates
+		put("node_group_min_count", float64(g.Min), g.Name)
+		put("node_group_max_count", float64(g.Max), g.Name)
+		put("node_group_target_count", float64(g.Desired), g.Name)
+		put("node_group_healthiness", oneIf(g.IsHealthy()), g.Name)
+		if g.Backoff {
+			put("node_group_backoff_status", 1, g.Name, groupstatus.CodeNoCapacity)
+		} else {
+			put("node_group_backoff_status", 0, g.Name, "")
+		}
+	}
+	put("max_nodes_count", float64(most))
+	put("unneeded_nodes_count", float64(candidates))
+}
+
+// collectActivity tells whether the loop acts, and when it last did.
+func (m *GroupMetrics) collectActivity(put func(string, float64, ...string)) {
+	put("cluster_safe_to_autoscale", oneIf(m.c.leading.Load() && m.c.synced.Load() && m.c.passive.Load() == nil))
+	g := m.c.Metrics.groups
+	for activity, at := range map[string]*atomic.Int64{"main": &g.lastStep, "mainSuccessful": &g.lastStep, "autoscaling": &g.lastStep, "scaleUp": &g.lastScaleUp, "scaleDown": &g.lastScaleDown} {
+		if t := at.Load(); t > 0 {
+			put("last_activity", float64(t), activity)
+		}
+	}
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package groupstatus
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// startupLimit is how long a node may take until it counts as unready, and an instance until its node counts as missing
+// where its pool does not say how long.
+const startupLimit = 15 * time.Minute
+
+// Conditions of NodeClaims, as lifecycle writes them.
+const (
+	initialized = "Initialized"
+	disrupted   = "DisruptionReason"
+)
+
+// Counts are nodes of node groups by state, each node in one of them.
+type Counts struct {
+	Ready            int
+	Unready          int
+	NotStarted       int // the node has come and is not initialized yet
+	BeingDeleted     int
+	Unregistered     int // launched, or asked for, and the node has not come yet
+	LongUnregistered int // the same for longer than an instance may take
+}
+
+// Registered is how many nodes there are in the cluster.
+func (c Counts) Registered() int { return c.Ready + c.Unready + c.NotStarted + c.BeingDeleted }
+
+// Total is how many nodes there are or should be.
+func (c Counts) Total() int { return c.Registered() + c.Unregistered + c.LongUnregistered }
+
+func (c *Counts) add(x Counts) {
+	c.Ready, c.Unready, c.NotStarted = c.Ready+x.Ready, c.Unready+x.Unready, c.NotStarted+x.NotStarted
+	c.BeingDeleted, c.Unregistered, c.LongUnregistered = c.BeingDeleted+x.BeingDeleted, c.Unregistered+x.Unregistered, c.LongUnregistered+x.LongUnregistered
+}
+
+// Group is a node group as it stands.
+type Group struct {
+	model.NodeGroup
+	Nodes      Counts
+	Candidates int  // nodes without a pod that would have to move, and those that a disruption command takes
+	Backoff    bool // it may grow, and every offering of it is set aside for want of capacity
+}
+
+// IsHealthy says whether nodes can be launched in the group.
+func (g *Group) IsHealthy() bool { return g.Problem == "" }
+
+// View is what there is to say of a cluster.
+type View struct {
+	Groups []Group // in the order given
+	Nodes  Counts  // of all groups
+
+	UnschedulablePods int // pending pods that kube-scheduler has refused
+	UnseenPods        int // pending pods that it has said nothing about
+
+	MilliCPU, MemoryBytes int64 // capacity of all nodes of the cluster that are not being deleted
+	ScaleDownWaits        bool  // every pool of node groups waits, since a node was added a short while ago (delayAfterAdd)
+}
+
+// Observe returns how the node groups given stand, which must have different names.
+func Observe(s *model.Snapshot, groups []model.NodeGroup, now time.Time) *View {
+	o := observation{now: now, view: &View{}, index: map[string]int{}, nodes: map[string]*model.Node{}, nodesByProvider: map[string]*model.Node{}, provision: map[string]time.Duration{}}
+	for i, g := range groups {
+		o.view.Groups = append(o.view.Groups, Group{NodeGroup: g})
+		o.index[g.Name] = i
+	}
+	for _, p := range s.Pools {
+		if p.Scaling != nil && p.Scaling.Provision > 0 {
+			o.provision[p.Name] = p.Scaling.Provision
+		}
+	}
+	for _, n := range s.Nodes {
+		o.nodes[n.Name] = n
+		if n.ProviderID != "" {
+			o.nodesByProvider[n.ProviderID] = n
+		}
+		if n.Deleting.IsZero() {
+			o.view.MilliCPU += n.Capacity.At(model.CPU)
+			o.view.MemoryBytes += n.Capacity.At(model.Memory)
+		}
+	}
+	o.countMembers(s)
+	for i := range o.view.Groups {
+		o.view.Nodes.add(o.view.Groups[i].Nodes)
+	}
+	for _, p := range s.Pending {
+		switch {
+		case !p.IsWorkload():
+		case p.Unschedulable.IsZero():
+			o.view.UnseenPods++
+		default:
+			o.view.UnschedulablePods++
+		}
+	}
+	o.findBackoffs(s)
+	o.view.ScaleDownWaits = scaleDownWaits(s, now)
+	return o.view
+}
+
+// observation is the work of Observe.
+type observation struct {
+	now                    time.Time
+	view                   *View
+	index                  map[string]int // of groups, by name
+	nodes, nodesByProvider map[string]*model.Node
+	provision              map[string]time.Duration // how long an instance may take to become a node, by pool, where it says so
+}
+
+// countMembers counts the nodes of claims, and of members that no claim was made for yet.
+func (o *observation) countMembers(s *model.Snapshot) {
+	claimed := map[string]bool{} // by provider id
+	for _, c := range s.Claims {
+		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
+		i, known := o.index[c.NodeGroup()]
+		if !known {
+			continue
+		}
+		g := &o.view.Groups[i]
+		n := o.nodes[c.NodeName]
+		if n == nil {
+			o.countMissing(g, c)
+			continue
+		}
+		switch {
+		case !c.Deleting.IsZero() || !n.Deleting.IsZero():
+			g.Nodes.BeingDeleted++
+			continue
+		case !c.Is(initialized) && o.now.Sub(n.Created) < startupLimit:
+			g.Nodes.NotStarted++
+		case n.Ready && c.Is(initialized):
+			g.Nodes.Ready++
+		default:
+			g.Nodes.Unready++
+		}
+		if c.Is(disrupted) || c.Is(initialized) && !hasWorkload(n) {
+			g.Candidates++
+		}
+	}
+	for _, m := range s.Instances {
+		i, known := o.index[m.Labels[model.LabelNodeGroup]]
+		if !known || m.Gone || m.ClaimUID != "" || claimed[m.ProviderID] {
+			continue
+		}
+		g := &o.view.Groups[i]
+		switch n := o.nodesByProvider[m.ProviderID]; {
+		case n == nil && o.now.Sub(m.Launched) < startupLimit:
+			g.Nodes.Unregistered++
+		case n == nil:
+			g.Nodes.LongUnregistered++
+		case n.Ready:
+			g.Nodes.Ready++
+		default:
+			g.Nodes.Unready++
+		}
+	}
+}
+
+// countMissing counts a claim whose node is not there.
+func (o *observation) countMissing(g *Group, c *model.Claim) {
+	limit := o.provision[c.Pool]
+	if limit == 0 {
+		limit = startupLimit
+	}
+	switch {
+	case !c.Deleting.IsZero(): // it ends, and no node is awaited
+	case o.now.Sub(c.Created) < limit:
+		g.Nodes.Unregistered++
+	default:
+		g.Nodes.LongUnregistered++
+	}
+}
+
+// hasWorkload says whether a node holds a pod that would have to move.
+func hasWorkload(n *model.Node) bool {
+	for _, p := range n.Pods {
+		if p.IsWorkload() {
+			return true
+		}
+	}
+	return false
+}
+
+// findBackoffs finds the groups that could grow but for their offerings, which are all set aside.
+func (o *observation) findBackoffs(s *model.Snapshot) {
+	offered, available := map[string]bool{}, map[string]bool{} // by group
+	for _, p := range s.Pools {
+		for _, t := range p.Types {
+			for i := range t.Offerings {
+				if g := t.Offerings[i].Labels[model.LabelNodeGroup]; g != "" {
+					offered[g] = true
+					available[g] = available[g] || t.Offerings[i].Available
+				}
+			}
+		}
+	}
+	for i := range o.view.Groups {
+		g := &o.view.Groups[i]
+		g.Backoff = offered[g.Name] && !available[g.Name] && g.Desired < g.Max
+	}
+}
+
+// scaleDownWaits says whether every pool of node groups waits with consolidation because a node of a group was launched a
+// short while ago.
+func scaleDownWaits(s *model.Snapshot, now time.Time) bool {
+	var last time.Time
+	for _, c := range s.Claims {
+		if c.Created.After(last) && c.Annotations[model.AnnotationAdopt] == "" && c.NodeGroup() != "" {
+			last = c.Created
+		}
+	}
+	waits := false
+	for _, p := range s.Pools {
+		if p.Scaling == nil {
+			continue
+		}
+		if p.Scaling.AfterAdd == 0 || now.Sub(last) >= p.Scaling.AfterAdd {
+			return false
+		}
+		waits = true
+	}
+	return waits
+}
