@@ -101,6 +101,12 @@ bench-life-karpenter: build ## the same rounds with Karpenter's own KWOK control
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
 	go run ./test/life -karpenter bin/karpenter
 
+# ARGS are flags of test/compare: ARGS="-runs 1 -pods 200" is a trial, ARGS=-h lists them.
+.PHONY: compare
+compare: build ## Dovetail, Karpenter and, with CLUSTER_AUTOSCALER=path of its binary, Cluster Autoscaler at the same work: tables and pictures in bench-out/compare; about an hour a system
+	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
+	go run ./test/compare -karpenter bin/karpenter $(if $(CLUSTER_AUTOSCALER),-cluster-autoscaler $(CLUSTER_AUTOSCALER)) $(ARGS)
+
 .PHONY: bench-hostile
 bench-hostile: ## one tenant asks for what costs most to decide on, 46 ways: how long ten ordinary pods of another namespace wait, and what a step costs
 	go run ./test/hostile

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// figure is something that every run is measured by; less is better in all of them.
+type figure struct {
+	name   string
+	of     func(Run) float64
+	format func(float64) string
+	only   []string // the systems that have it; nil: all
+}
+
+// section is a part of the work with its figures.
+type section struct {
+	title   string
+	figures []figure
+}
+
+func milliseconds(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) + " ms" }
+func seconds(v float64) string      { return strconv.FormatFloat(v, 'f', 1, 64) + " s" }
+func dollars(v float64) string      { return "$" + strconv.FormatFloat(v, 'f', 2, 64) }
+func number(v float64) string       { return strconv.FormatFloat(v, 'f', 0, 64) }
+func percent(v float64) string      { return strconv.FormatFloat(v, 'f', 1, 64) + " %" }
+
+// over is a cost over its bound as what lies above it, in percent.
+func over(v float64) float64 { return 100 * (v - 1) }
+
+// The figures that the picture shows too.
+var (
+	startRunning   = figure{name: "Running", of: func(r Run) float64 { return r.Start.RunningMs }, format: milliseconds}
+	burstSeconds   = figure{name: "all Running", of: func(r Run) float64 { return r.Burst.Seconds }, format: seconds}
+	burstOver      = figure{name: "cost above the proven minimum", of: func(r Run) float64 { return over(r.Burst.OverBound) }, format: percent}
+	scaleSeconds   = figure{name: "at rest", of: func(r Run) float64 { return r.ScaleDown.Seconds }, format: seconds}
+	scaleOver      = figure{name: "cost at rest above the proven minimum", of: func(r Run) float64 { return over(r.ScaleDown.OverBound) }, format: percent}
+	scaleEvictions = figure{name: "pods evicted", of: func(r Run) float64 { return float64(r.ScaleDown.Evictions) }, format: number}
+)
+
+// stages are one pod's way, in order.
+var stages = []figure{
+	{name: "Pending", of: func(r Run) float64 { return r.Start.PodMs }, format: milliseconds},
+	{name: "NodeClaim", of: func(r Run) float64 { return r.Start.ClaimMs }, format: milliseconds, only: []string{dovetail, karpenter}},
+	{name: "Node (NotReady)", of: func(r Run) float64 { return r.Start.NodeMs }, format: milliseconds},
+	{name: "Node Ready", of: func(r Run) float64 { return r.Start.ReadyMs }, format: milliseconds},
+	{name: "pod bound", of: func(r Run) float64 { return r.Start.BoundMs }, format: milliseconds},
+	startRunning,
+}
+
+// sections are all figures for a burst of so many pods.
+func sections(s Settings) []section {
+	return []section{
+		{"A Deployment of one pod that needs a node, after it was made", stages},
+		{fmt.Sprintf("A burst of %d pods", s.Pods), []figure{
+			burstSeconds,
+			{name: "nodes", of: func(r Run) float64 { return float64(r.Burst.Nodes) }, format: number},
+			{name: "cost an hour", of: func(r Run) float64 { return r.Burst.USD }, format: dollars},
+			burstOver,
+		}},
+		{fmt.Sprintf("The burst scaled down to %d pods", s.Pods/2*3/10*2), []figure{
+			scaleSeconds,
+			{name: "nodes at rest", of: func(r Run) float64 { return float64(r.ScaleDown.Nodes) }, format: number},
+			{name: "cost an hour at rest", of: func(r Run) float64 { return r.ScaleDown.USD }, format: dollars},
+			scaleOver,
+			scaleEvictions,
+			{name: "longest without a node, of an evicted pod's successor", of: func(r Run) float64 { return r.ScaleDown.Unbound }, format: seconds},
+		}},
+	}
+}
+
+// spread is a figure over the runs of one system.
+type spread struct{ median, least, most float64 }
+
+// spreadOf is a figure over the runs of a system; false: it has none, or did not run.
+func (f figure) spreadOf(runs []Run, system string) (spread, bool) {
+	var all []float64
+	for _, r := range runs {
+		if r.System == system {
+			all = append(all, f.of(r))
+		}
+	}
+	if len(all) == 0 || f.only != nil && !slices.Contains(f.only, system) {
+		return spread{}, false
+	}
+	slices.Sort(all)
+	median := all[len(all)/2]
+	if len(all)%2 == 0 {
+		median = (median + all[len(all)/2-1]) / 2
+	}
+	return spread{median, all[0], all[len(all)-1]}, true
+}
+
+// text is the median, with the least and the most where runs differ.
+func (f figure) text(runs []Run, system string) string {
+	s, ok := f.spreadOf(runs, system)
+	if !ok {
+		return "–"
+	}
+	median, least, most := f.format(s.median), f.format(s.least), f.format(s.most)
+	if least == most {
+		return median
+	}
+	if at := strings.LastIndexByte(least, ' '); at > 0 { // its unit stands behind the other
+		least = least[:at]
+	}
+	return fmt.Sprintf("%s (%s to %s)", median, least, most)
+}
+
+// ran are the systems that have runs, in the order of systems.
+func ran(runs []Run) (out []string) {
+	for _, s := range systems {
+		if count(runs, s) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// names are the systems that ran with version and number of runs.
+func names(runs []Run) (out []string) {
+	for _, s := range ran(runs) {
+		at := slices.IndexFunc(runs, func(r Run) bool { return r.System == s })
+		text := fmt.Sprintf("%s %s (%d runs)", s, runs[at].Version, count(runs, s))
+		if count(runs, s) == 1 {
+			text = strings.TrimSuffix(text, "s)") + ")"
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// loaded is what to say of other work on the machine; empty: it was quiet before every run.
+func loaded(runs []Run) string {
+	const quiet = 20 // percent
+	n, most := 0, 0.0
+	for _, r := range runs {
+		if most = max(most, r.Busy); r.Busy > quiet {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The machine was loaded: before %d of %d runs other work took more than %d %% of its processors, up to %.0f %%. Times are longer than on a quiet one; costs and counts are less touched.",
+		n, len(runs), quiet, most)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
+)
+
+// Start is one pod's way to a node of its own, in milliseconds after its Deployment was made.
+type Start struct {
+	PodMs     float64 `json:"podMilliseconds"`
+	ClaimMs   float64 `json:"nodeClaimMilliseconds,omitempty"` // none with Cluster Autoscaler
+	NodeMs    float64 `json:"nodeMilliseconds"`                // its Node object, not Ready yet
+	ReadyMs   float64 `json:"readyMilliseconds"`
+	BoundMs   float64 `json:"boundMilliseconds"`
+	RunningMs float64 `json:"runningMilliseconds"`
+}
+
+// Burst is many pods at once.
+type Burst struct {
+	Pods      int     `json:"pods"`
+	Seconds   float64 `json:"seconds"` // until all run
+	Nodes     int     `json:"nodes"`
+	USD       float64 `json:"usdPerHour"`
+	Bound     float64 `json:"usdPerHourBound"`
+	OverBound float64 `json:"overBound"`
+}
+
+// ScaleDown is what is made of the burst's nodes when three pods of ten are left.
+type ScaleDown struct {
+	Pods      int     `json:"pods"`
+	Seconds   float64 `json:"seconds"` // until the last change, consolidateAfter included
+	Nodes     int     `json:"nodes"`
+	USD       float64 `json:"usdPerHour"`
+	Bound     float64 `json:"usdPerHourBound"`
+	OverBound float64 `json:"overBound"`
+	Evictions int     `json:"evictions"`
+	Unbound   float64 `json:"longestUnboundSeconds"` // of a pod made after an eviction
+}
+
+const patience = 10 * time.Minute
+
+// start measures a Deployment of one pod on a cluster that has no node for it. Its pod stays.
+func (c *cluster) start(ctx context.Context) (*Start, error) {
+	begin := time.Now()
+	if err := c.deploy(ctx, "first", 0, 1); err != nil {
+		return nil, err
+	}
+	if _, err := c.follow(ctx, "the first pod to run", patience, 0, func() bool { return c.running() == 1 }); err != nil {
+		return nil, err
+	}
+	out := &Start{}
+	since := func(t time.Time) float64 { return max(0, float64(t.Sub(begin).Microseconds())/1000) }
+	for _, p := range c.pods {
+		n := c.nodes[p.node]
+		if n == nil {
+			return nil, fmt.Errorf("the first pod runs on node %s, which no watch has told of", p.node)
+		}
+		*out = Start{PodMs: since(p.made), NodeMs: since(n.made), ReadyMs: since(n.ready), BoundMs: since(p.bound), RunningMs: since(p.running)}
+	}
+	if len(c.claims) > 0 {
+		out.ClaimMs = since(c.claims[0])
+	}
+	return out, nil
+}
+
+// burst measures n pods of each of the two kinds at once.
+func (c *cluster) burst(ctx context.Context, n int) (*Burst, error) {
+	all := 2*n + 1
+	begin := time.Now()
+	for i, k := range scaledown.Kinds {
+		if err := c.deploy(ctx, k.Name, i, int32(n)); err != nil {
+			return nil, err
+		}
+	}
+	last, err := c.follow(ctx, fmt.Sprint(all, " pods to run"), patience, 0, func() bool { return c.running() == all })
+	if err != nil {
+		return nil, err
+	}
+	out := &Burst{Pods: 2 * n, Seconds: round(last.Sub(begin).Seconds())}
+	// Nodes that were asked for and come later are paid for too.
+	if _, err := c.follow(ctx, "the nodes to be there", patience, 3*time.Second, func() bool { return true }); err != nil {
+		return nil, err
+	}
+	out.Nodes, out.USD = c.bill()
+	if out.Bound, err = c.bound(n+1, n); err != nil {
+		return nil, err
+	}
+	out.OverBound = round(out.USD / out.Bound)
+	return out, nil
+}
+
+// scaleDown leaves three pods of ten of the burst and waits until nothing has changed for a while.
+func (c *cluster) scaleDown(ctx context.Context, n int, still time.Duration) (*ScaleDown, error) {
+	left := n * 3 / 10
+	begin := time.Now()
+	for _, k := range scaledown.Kinds {
+		if err := c.s.Patch(ctx, "/apis/apps/v1/namespaces/default/deployments/"+k.Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, left)); err != nil {
+			return nil, err
+		}
+	}
+	all := 2*left + 1
+	if _, err := c.follow(ctx, fmt.Sprint(all, " pods to be left"), patience, 0, func() bool { return c.running() == all }); err != nil {
+		return nil, err
+	}
+	last, err := c.follow(ctx, "the cluster to come to rest", patience, still, func() bool { return c.running() == all })
+	if err != nil {
+		return nil, err
+	}
+	out := &ScaleDown{Pods: 2 * left, Seconds: round(last.Sub(begin).Seconds())}
+	for _, p := range c.pods {
+		if p.made.After(begin) { // a ReplicaSet that shrinks makes none: it takes the place of an evicted one
+			out.Evictions++
+			out.Unbound = max(out.Unbound, round(p.bound.Sub(p.made).Seconds()))
+		}
+	}
+	out.Nodes, out.USD = c.bill()
+	if out.Bound, err = c.bound(left+1, left); err != nil {
+		return nil, err
+	}
+	out.OverBound = round(out.USD / out.Bound)
+	return out, nil
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write what was rendered to testdata")
+
+// drawn are results as no machine had them.
+func drawn() *Results {
+	run := func(system string, ms, cost float64, evictions int, busy float64) Run {
+		r := Run{System: system, Version: "v1", Kubernetes: "v1.36.3", Busy: busy,
+			Start: Start{PodMs: 20, ClaimMs: ms / 4, NodeMs: ms / 2, ReadyMs: ms * 0.7, BoundMs: ms * 0.8, RunningMs: ms},
+			Burst: Burst{Pods: 1000, Seconds: ms / 50, Nodes: 60, USD: 100 * cost, Bound: 100, OverBound: cost},
+			ScaleDown: ScaleDown{Pods: 300, Seconds: ms / 10, Nodes: 20, USD: 30 * cost, Bound: 30, OverBound: cost,
+				Evictions: evictions, Unbound: 0.5}}
+		if system == clusterAutoscaler {
+			r.Start.ClaimMs = 0
+		}
+		return r
+	}
+	return &Results{
+		Settings: Settings{Pods: 1000, Below: 32, ConsolidateAfter: 30 * time.Second, Still: time.Minute},
+		Machine:  "2 × a processor, linux",
+		Runs: []Run{run(dovetail, 200, 1.001, 100, 3), run(dovetail, 220, 1.002, 110, 30), run(dovetail, 210, 1.003, 90, 5),
+			run(karpenter, 1700, 1.08, 50, 4), run(clusterAutoscaler, 9000, 1.3, 20, 4)},
+		Headroom: []Horizon{{BootMinutes: 1, Standing: []Point{{"nothing", 21.2, 2.1}, {"standing 10 %", 9, 11.5}, {"standing 200 %", 0.1, 200}},
+			Forecast: []Point{{"forecast 1:9", 9, 7.5}, {"forecast 1:19", 5, 12.9}}}},
+	}
+}
+
+// TestMarkdown holds the table against testdata/compare.md.
+func TestMarkdown(t *testing.T) {
+	file, got := filepath.Join("testdata", "compare.md"), markdown(drawn())
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the table is\n%s\nwant\n%s\nRead it and run this test with -update.", got, want)
+	}
+}
+
+// A picture is well-formed, stands alone, and says in words what it shows.
+func TestPicture(t *testing.T) {
+	for name, text := range map[string]string{"bars": picture(drawn()), "curve": curve(drawn().Headroom[0])[len("<h2>"):]} {
+		text = text[strings.Index(text, "<svg"):]
+		d := xml.NewDecoder(strings.NewReader(text))
+		elements := 0
+		for {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, text)
+			}
+			if e, ok := token.(xml.StartElement); ok {
+				elements++
+				for _, a := range e.Attr {
+					if a.Name.Local == "href" || a.Name.Local == "src" {
+						t.Errorf("%s: <%s %s=%s> fetches something", name, e.Name.Local, a.Name.Local, a.Value)
+					}
+				}
+			}
+		}
+		if elements < 10 {
+			t.Errorf("%s: %d elements", name, elements)
+		}
+	}
+	for _, want := range []string{"One pod that needs a node: until it runs: Dovetail 210 ms (200 to 220 ms), Karpenter 1700 ms, Cluster Autoscaler 9000 ms.",
+		"Down to 300 pods: pods evicted: Dovetail 100 (90 to 110), Karpenter 50, Cluster Autoscaler 20.", "prefers-color-scheme: dark"} {
+		if !strings.Contains(picture(drawn()), want) {
+			t.Errorf("the picture does not say %q:\n%s", want, picture(drawn()))
+		}
+	}
+}
+
+// The page holds every table and picture, and fetches nothing.
+func TestPage(t *testing.T) {
+	page, err := html(drawn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<caption>A burst of 1000 pods</caption>", `<th scope="row">NodeClaim</th><td>52 ms (50 to 55 ms)</td><td>425 ms</td><td>–</td>`,
+		`id="compare-headroom-1-desc"`, "The machine was loaded: before 1 of 5 runs", "color-scheme: light dark"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not hold %q:\n%s", want, page)
+		}
+	}
+	for _, bad := range []string{"<script", "<link", "<img", "url("} {
+		if strings.Contains(string(page), bad) {
+			t.Errorf("the page holds %q", bad)
+		}
+	}
+}
+
+// A quiet machine needs no note.
+func TestLoaded(t *testing.T) {
+	if got := loaded([]Run{{Busy: 5}, {Busy: 19}}); got != "" {
+		t.Errorf("loaded says %q of a quiet machine", got)
+	}
+}
