@@ -194,7 +194,15 @@ func version(system string, o options, log string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask %s for its version: %w", bin, err)
 	}
-	return strings.TrimPrefix(strings.TrimSpace(string(out)), "dovetail "), nil
+	said := strings.TrimPrefix(strings.TrimSpace(string(out)), "dovetail ")
+	if said != "devel" {
+		return said, nil
+	}
+	commit, err := exec.Command("git", "describe", "--always", "--dirty").Output() // it was built where Go does not ask git
+	if err != nil {
+		return "", fmt.Errorf("ask git which commit %s was built from: %w", bin, err)
+	}
+	return strings.TrimSpace(string(commit)), nil
 }
 
 // builtWith says which release of Kubernetes a binary's scheduler is from, as a build without a version of its own says no more;
