@@ -62,6 +62,9 @@ func (d Dir) Lock() string { return d.path("lock") }
 // Log is a child's standard output and error.
 func (d Dir) Log(name string) string { return d.path("logs", name+".log") }
 
+// ComeBack is the wish that a killed component be started again.
+func (d Dir) ComeBack(name string) string { return d.path("come-back", name) }
+
 // Cert is one of the files below pki.
 func (d Dir) Cert(file string) string { return d.path("pki", file) }
 
@@ -114,7 +117,7 @@ var serverNames = []string{
 
 // Prepare makes the directory and the files that don't depend on ports.
 func (d Dir) Prepare() error {
-	for _, dir := range []string{"", "logs", "kwok", "cache"} {
+	for _, dir := range []string{"", "logs", "kwok", "cache", "come-back"} {
 		if err := os.MkdirAll(d.path(dir), 0o700); err != nil {
 			return fmt.Errorf("make the sandbox directory: %w", err)
 		}
@@ -124,7 +127,7 @@ func (d Dir) Prepare() error {
 
 // RemoveData takes away everything but the logs.
 func (d Dir) RemoveData() error {
-	for _, elem := range []string{"etcd", "pki", "kwok", "cache", "machines.journal"} {
+	for _, elem := range []string{"etcd", "pki", "kwok", "cache", "come-back", "machines.journal"} {
 		if err := os.RemoveAll(d.path(elem)); err != nil {
 			return fmt.Errorf("remove the sandbox's data: %w", err)
 		}

@@ -59,6 +59,7 @@ type Child struct {
 	Process
 	State     string         `json:"state"`
 	Ports     map[string]int `json:"ports"`
+	Health    string         `json:"health,omitempty"` // URL that answers 200 when it is ready
 	StartedAt time.Time      `json:"startedAt"`
 	Restarts  int            `json:"restarts"`
 	Exit      string         `json:"exit,omitempty"` // how it last ended

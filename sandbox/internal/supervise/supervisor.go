@@ -8,10 +8,11 @@
 // Invariants: the supervisor holds the directory's lock as long as it lives;
 // state.json names every child before anybody is told that it runs; a child
 // never outlives the supervisor; nothing is started again in silence: the
-// controller is, as a kubelet would, and its restarts are counted; any other
-// component that dies stays dead and is reported by name.
+// controller is, as a kubelet would, and so is what was killed as a fault, and
+// restarts are counted; any other component that dies stays dead and is
+// reported by name.
 //
-// Start reading at Run.
+// Start reading at Run; faults are in fault.go.
 package supervise
 
 import (
@@ -342,7 +343,7 @@ func (s *supervisor) start(ctx context.Context, c *child) error {
 		// It has ended already, or /proc can't be read; the wait below knows.
 		process = Process{PID: cmd.Process.Pid}
 	}
-	record := Child{Name: c.spec.Name, Process: process, State: Running, Ports: c.spec.Ports, StartedAt: time.Now().UTC(), Log: s.dir.Log(c.spec.Name)}
+	record := Child{Name: c.spec.Name, Process: process, State: Running, Ports: c.spec.Ports, Health: c.spec.Health, StartedAt: time.Now().UTC(), Log: s.dir.Log(c.spec.Name)}
 	if again {
 		old := s.state.Components[c.at]
 		record.Restarts, record.Exit, record.ExitedAt = old.Restarts+1, old.Exit, old.ExitedAt
@@ -366,20 +367,22 @@ func (s *supervisor) watch(cmd *exec.Cmd, c *child, done chan struct{}) {
 	s.mu.Lock()
 	record := &s.state.Components[c.at]
 	record.Exit, record.ExitedAt = exit, &now
-	restart := false
+	restart, delay := c.spec.Restart, restartDelay
+	if after, wished := takeComeBack(s.dir, c.spec.Name, record.Process); wished {
+		restart, delay = true, after
+	}
 	switch {
 	case c.told || s.state.Phase == Stopping:
-		record.State = Stopped
+		record.State, restart = Stopped, false
 	case s.state.Phase == Starting:
-		record.State = Exited
+		record.State, restart = Exited, false
 		log := s.dir.Log(c.spec.Name)
 		s.giveUp(&deathError{
 			name: c.spec.Name, report: DeathReport(c.spec.Name, exit, log),
 			lostPort: strings.Contains(LogTail(log, 40), "address already in use"),
 		})
-	case c.spec.Restart:
+	case restart:
 		record.State = Restarting
-		restart = true
 	default:
 		record.State = Exited
 	}
@@ -393,7 +396,7 @@ func (s *supervisor) watch(cmd *exec.Cmd, c *child, done chan struct{}) {
 	close(done)
 
 	if restart {
-		time.AfterFunc(restartDelay, func() {
+		time.AfterFunc(delay, func() {
 			if err := s.start(context.Background(), c); err != nil {
 				fmt.Fprintf(os.Stderr, "%s restart %s: %v\n", time.Now().UTC().Format(time.RFC3339Nano), c.spec.Name, err)
 				s.mu.Lock()

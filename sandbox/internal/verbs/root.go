@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package verbs is the sandbox's command line: up, down, status, demo, and the
-// hidden verb by which up becomes a supervisor. It parses, prints and decides exit
+// Package verbs is the sandbox's command line: up, down, status, fault, demo, and
+// the hidden verb by which up becomes a supervisor. It parses, prints and decides exit
 // statuses; internal/supervise does the work.
 //
 // Start reading at up.go.
@@ -72,7 +72,7 @@ Everything listens on 127.0.0.1 and is written below one directory:
 	}
 	root.PersistentFlags().StringVar(&dir, "dir", "", "directory of the sandbox (see above for the default)")
 	resolve := func() (plane.Dir, error) { return resolveDir(dir) }
-	root.AddCommand(newUp(resolve), newDown(resolve), newStatus(resolve), newSupervise(resolve))
+	root.AddCommand(newUp(resolve), newDown(resolve), newStatus(resolve), newFault(resolve), newSupervise(resolve))
 	root.AddCommand(newDemo(func() (plane.Dir, bool, error) { return resolveDemo(dir) }))
 	// The components themselves are dispatched before cobra sees the arguments;
 	// these entries are for the help page.
