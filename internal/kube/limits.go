@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -218,8 +219,8 @@ func plainContainers(list []corev1.Container, x leftOut) []corev1.Container {
 }
 
 // dropUnknown drops from a pod's requests the resources for which the table of resources has no place left, and returns
-// how many there were.
-func (t *Translator) dropUnknown(requests corev1.ResourceList) (dropped int) {
+// the excess that they are; the zero value if there are none.
+func (t *Translator) dropUnknown(requests corev1.ResourceList) (dropped model.Excess) {
 	names := make([]string, 0, len(requests))
 	for name, q := range requests {
 		if !q.IsZero() {
@@ -227,11 +228,19 @@ func (t *Translator) dropUnknown(requests corev1.ResourceList) (dropped int) {
 		}
 	}
 	slices.Sort(names)
+	first := ""
 	for _, name := range names {
 		if _, ok := t.Table.DimOfPod(name); !ok {
 			delete(requests, corev1.ResourceName(name))
-			dropped++
+			first, dropped.Have = cmp.Or(first, name), dropped.Have+1
 		}
+	}
+	switch dropped.Have {
+	case 0:
+	case 1:
+		dropped.What = "resource that no node or instance type has, " + first
+	default:
+		dropped.What = "resources that no node or instance type has, the first of them " + first
 	}
 	return dropped
 }

@@ -130,6 +130,9 @@ func TestLimitOfResourceNames(t *testing.T) {
 		}
 		if c := tr.Pod(p).Class; c.Excess.What != "" {
 			beyond++
+			if want := fmt.Sprintf("resources that no node or instance type has, the first of them example.com/r%d-0", i); i == 99 && (c.Excess.What != want || c.Excess.Have != 50) {
+				t.Errorf("excess %v, want 50 %s", c.Excess, want)
+			}
 		}
 	}
 	if n := len(tr.Table.Names()); n > 1100 || beyond < 50 {

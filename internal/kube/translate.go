@@ -189,8 +189,8 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	requests := podresources.PodRequests(p, podresources.PodResourcesOptions{
 		UseStatusResources: hasStatusResources(p), InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	})
-	if n := t.dropUnknown(requests); n > 0 && c.Excess.What == "" {
-		c.Excess = model.Excess{What: "resources that no node or instance type has", Have: int64(n)}
+	if unknown := t.dropUnknown(requests); c.Excess.What == "" {
+		c.Excess = unknown
 	}
 	c.Requests = t.resources(requests, 1)
 	t.nodeSelection(c, s, daemon && s.NodeName != "")

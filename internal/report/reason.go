@@ -142,6 +142,9 @@ func sentence(r plan.Reason) string {
 	case plan.Unsupported:
 		return r.Have
 	case plan.TooComplex:
+		if r.Want == "0" {
+			return "the pod requests " + r.Have + " " + r.Key
+		}
 		return "the pod asks for more than is looked at: " + r.Have + " " + r.Key + " (at most " + r.Want + ")"
 	case plan.WorkShare:
 		return "not looked at in this step: deciding on the pods of its namespace costs more than the namespace's share (" + r.Have + " of " + r.Want +

@@ -101,6 +101,10 @@ func (x *problemText) amount(k, v string) (model.Dim, int64, bool) {
 	if d < 0 {
 		d = slices.Index(x.p.ResourceNames, k)
 	}
+	if d < 0 && strings.Contains(k, "/") { // an extended resource; types, nodes and pods bring theirs
+		d = len(x.p.ResourceNames)
+		x.p.ResourceNames = append(x.p.ResourceNames, k)
+	}
 	if d < 0 {
 		return 0, 0, false
 	}

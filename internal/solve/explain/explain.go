@@ -226,7 +226,7 @@ func (s *explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 			if o.InstanceType.Promised != nil && (promised == nil || s.shortfall(c, o) < s.shortfall(c, promised)) && s.fitsPromised(c, o) {
 				promised = o
 			}
-			if !problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
+			if len(c.Missing) > 0 || !problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
 				continue
 			}
 			fit++
@@ -300,6 +300,9 @@ func typeOnly(c *problem.Class, o *problem.Offer, s *explainer) bool {
 
 // shortfall is by how much an offer is too small for the class, in millionths of the request, of the worst resource.
 func (s *explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) {
+	if len(c.Missing) > 0 {
+		return 1_000_000 // of what no type has each lacks all
+	}
 	for k := range s.NumDims {
 		if q := c.Req[k]; q > o.Allocatable[k] && q > 0 {
 			worst = max(worst, problem.MulDiv(q-max(0, o.Allocatable[k]), 1_000_000, q))
@@ -310,6 +313,9 @@ func (s *explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) 
 
 // fitsPromised says whether the class would fit if the type's machines had what the catalogue promised of them.
 func (s *explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
+	if len(c.Missing) > 0 {
+		return false
+	}
 	for k, d := range s.Dims {
 		if c.Req[k] > o.Allocatable[k]+o.InstanceType.Promised.At(d)-o.InstanceType.Allocatable.At(d) {
 			return false
@@ -318,8 +324,13 @@ func (s *explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 	return true
 }
 
-// explainSize names the resource that the nearest type lacks most of.
+// explainSize names the resource that the nearest type lacks most of: one that no type has, if the class asks for such.
 func (s *explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason {
+	if len(c.Missing) > 0 {
+		d := c.Missing[0]
+		return &plan.Reason{Code: plan.Resource, Subject: o.InstanceType.Name, Key: s.ResourceName(d),
+			Want: model.FormatAmount(d, c.Spec.Requests[d]), Have: model.FormatAmount(d, 0)}
+	}
 	worst, at := int64(-1), 0
 	for k := range s.NumDims {
 		if q := c.Req[k]; q > o.Allocatable[k] && q > 0 {

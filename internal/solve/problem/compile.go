@@ -21,6 +21,9 @@ type problemCompiler struct {
 	labelShapes    []labelShape // by pool
 	poolShapeStart []int        // by pool: where its shapes begin; one more for the end
 
+	fixedDims int    // how many resources every node has; they come first
+	supplied  []bool // by resource beyond those: some node has it free, or some instance type has it
+
 	catalogs  []*poolCatalog
 	poolByKey map[string]int // the first pool of each family
 }
@@ -77,6 +80,7 @@ func (s *problemCompiler) compileClasses() {
 		if tooMany {
 			s.refuseUnknownDims(c)
 		}
+		c.Missing = s.missingOf(c.Spec)
 		c.Separation = s.separationOf(c.Spec)
 		for _, v := range c.Spec.Volumes {
 			if v.Driver != "" {
@@ -105,7 +109,9 @@ func (s *problemCompiler) distinctClasses() (all []*model.Class, of []int32, pod
 	return all, of, pods
 }
 
-// compileDims notes the resources that classes ask for, and says whether there are more than one problem may use.
+// compileDims notes the resources that classes ask for, and says whether there are more than one problem may use. A
+// resource that no node has free and no instance type has is none of them: whoever makes pods can make up as many as
+// they like, and the pods of others must not be refused for it. A class that asks for one fits nowhere: Class.Missing.
 func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
 	var used []bool
 	for _, c := range all {
@@ -116,8 +122,9 @@ func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
 			used[d] = used[d] || v > 0
 		}
 	}
+	s.findSupplied(used)
 	for d, is := range used {
-		if is {
+		if is && s.isSupplied(d) {
 			s.Dims = append(s.Dims, model.Dim(d))
 		}
 	}
@@ -128,10 +135,53 @@ func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
 	return tooMany
 }
 
+// findSupplied notes which of the resources asked for some node has free or some instance type has, or promises. Those
+// that every node has are not looked for.
+func (s *problemCompiler) findSupplied(used []bool) {
+	s.fixedDims = len(model.FixedNames())
+	if len(used) <= s.fixedDims {
+		return
+	}
+	s.supplied = make([]bool, len(used))
+	add := func(r model.Resources) {
+		for d := s.fixedDims; d < min(len(r), len(used)); d++ {
+			s.supplied[d] = s.supplied[d] || r[d] > 0
+		}
+	}
+	for i := range s.Given.Nodes {
+		add(s.Given.Nodes[i].Free)
+	}
+	looked := map[**model.InstanceType]bool{} // pools of one provider mostly share a list
+	for i := range s.Given.Pools {
+		types := s.Given.Pools[i].Types
+		if len(types) == 0 || looked[&types[0]] {
+			continue
+		}
+		looked[&types[0]] = true
+		for _, t := range types {
+			add(t.Allocatable)
+			add(t.Promised)
+		}
+	}
+}
+
+// isSupplied says whether a resource is one that a node or an instance type has.
+func (s *problemCompiler) isSupplied(d int) bool { return d < s.fixedDims || s.supplied[d] }
+
+// missingOf lists the resources that a class asks for and that no node and no instance type has, ascending; nil: none.
+func (s *problemCompiler) missingOf(c *model.Class) (missing []model.Dim) {
+	for d := s.fixedDims; d < len(c.Requests); d++ {
+		if c.Requests[d] > 0 && !s.supplied[d] {
+			missing = append(missing, model.Dim(d))
+		}
+	}
+	return missing
+}
+
 // refuseUnknownDims refuses a class that asks for a resource beyond those that one problem may use.
 func (s *problemCompiler) refuseUnknownDims(c *Class) {
 	for d, v := range c.Spec.Requests {
-		if _, ok := slices.BinarySearch(s.Dims, model.Dim(d)); v > 0 && !ok {
+		if _, ok := slices.BinarySearch(s.Dims, model.Dim(d)); v > 0 && !ok && s.isSupplied(d) {
 			c.Unsolvable = "more resources in one problem than the solver has room for: " + s.ResourceName(model.Dim(d))
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// MaxDims is how many resources one problem may use. A class that asks for a further one is refused, and told so.
+// MaxDims is how many resources one problem may use, of those that a node or an instance type has. A class that asks
+// for a further one is refused, and told so.
 const MaxDims = 16
 
 // Vec is an amount of each resource, in the order of Input.Dims; behind those it counts places for mutual
@@ -38,6 +39,7 @@ type Class struct {
 	Ports           PortUse
 	CsiVolumes      []model.Volume  // those that a limit of a CSI driver counts
 	Unsolvable      string          // why it can't be placed at all, for a reason; empty: it can
+	Missing         []model.Dim     // resources that it asks for and that no node has free and no instance type has, ascending: it fits nowhere
 	Group           *ColocatedGroup // the co-located group that it belongs to; nil: none
 	AsGroup         *ColocatedGroup // the co-located group that it stands for, as one pod; nil: it is a class of pods
 
@@ -170,7 +172,7 @@ func (s *Instance) PlacementOrder(deferrals map[int]int) []*Class {
 // PlaceablePods is how many more pods of a class may be placed at all: none of a class that can't be placed, and only
 // one where they want a volume that one pod alone may use.
 func (s *Instance) PlaceablePods(c *Class) int {
-	if c.Unplaced() == 0 || c.Unsolvable != "" || c.Spec.Daemon || len(c.Spec.Unsolved) > 0 || c.Spec.Excess.What != "" {
+	if c.Unplaced() == 0 || c.Unsolvable != "" || len(c.Missing) > 0 || c.Spec.Daemon || len(c.Spec.Unsolved) > 0 || c.Spec.Excess.What != "" {
 		return 0
 	}
 	for i := range c.Spec.Volumes {
