@@ -21,7 +21,7 @@ var files embed.FS
 var unneeded = map[string][]string{
 	"bind":     nil,
 	"tolerate": {"dovetail/rights/landing-bind.yaml"},
-	"off":      {"dovetail/rights/landing-bind.yaml", "dovetail/rights/landing-tolerate.yaml"},
+	"off":      {"dovetail/rights/landing-bind.yaml", "dovetail/rights/landing-tolerate.yaml", "dovetail/rights/reserved-tolerations.yaml"},
 }
 
 // Manifests is all of it as one stream of YAML documents, in the order in which to apply it, with the rights that the landing mode (bind,

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
@@ -88,6 +89,67 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 	// The policy is about this identity alone.
 	e.must(s.Patch(e.ctx, "/api/v1/namespaces/"+e.name+"/pods/pod", `{"metadata":{"labels":{"x":"y"}}}`))
+}
+
+// Whoever may make pods can't take capacity that is reserved for others' pods: nobody but the controller adds the toleration of a reservation, and
+// in a namespace that is labelled so nobody tolerates every taint, but for what runs on every node. A pod that has such a toleration keeps it.
+func TestReservedTolerations(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "tolerations")
+	restricted := newEnv(t, s, "restricted")
+	e.must(s.Patch(e.ctx, "/api/v1/namespaces/"+restricted.name, `{"metadata":{"labels":{"dovetail.sh/tolerations":"restricted"}}}`))
+	config, err := s.Config(sandbox.Admin)
+	e.must(err)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:kube-system:daemon-set-controller", Groups: []string{"system:masters"}}
+	daemons, err := kubernetes.NewForConfig(config)
+	e.must(err)
+	create := func(client kubernetes.Interface, namespace string, tolerations ...corev1.Toleration) error {
+		spec := e.pod("100m", "64Mi", func(p *corev1.PodTemplateSpec) { p.Spec.SchedulerName, p.Spec.Tolerations = "nobody", tolerations }).Spec
+		_, err := client.CoreV1().Pods(namespace).Create(e.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-"}, Spec: spec}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	const reserved, limited = "dovetail-reserved-tolerations", "dovetail-restricted-tolerations"
+	everything := corev1.Toleration{Operator: corev1.TolerationOpExists}
+	for _, x := range []struct {
+		what, namespace string
+		client          kubernetes.Interface
+		toleration      corev1.Toleration
+		policy          string // that refuses it; empty: it is made
+	}{
+		{"another claim", e.name, s.Kube, corev1.Toleration{Key: reservedTaint, Operator: corev1.TolerationOpEqual, Value: "default-abc", Effect: corev1.TaintEffectNoSchedule}, reserved},
+		{"any claim", e.name, s.Kube, corev1.Toleration{Key: reservedTaint, Operator: corev1.TolerationOpExists}, reserved},
+		{"any claim, for a DaemonSet", e.name, daemons, corev1.Toleration{Key: reservedTaint, Operator: corev1.TolerationOpExists}, reserved},
+		{"a taint of its own", e.name, s.Kube, corev1.Toleration{Key: "example.com/x", Operator: corev1.TolerationOpExists}, ""},
+		{"everything, where that is allowed", e.name, s.Kube, everything, ""},
+		{"everything", restricted.name, s.Kube, everything, limited},
+		{"every NoSchedule taint", restricted.name, s.Kube, corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, limited},
+		{"every NoExecute taint", restricted.name, s.Kube, corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, ""},
+		{"everything, for a DaemonSet", restricted.name, daemons, everything, ""},
+		{"a taint of its own in a restricted namespace", restricted.name, s.Kube, corev1.Toleration{Key: "example.com/x", Operator: corev1.TolerationOpExists}, ""},
+	} {
+		err := create(x.client, x.namespace, x.toleration)
+		if x.policy == "" && err != nil || x.policy != "" && (err == nil || !strings.Contains(err.Error(), x.policy)) {
+			t.Errorf("a pod that tolerates %s: %v, want %q to refuse it", x.what, err, x.policy)
+		}
+	}
+
+	// What the controller has given to a pod stays, whoever changes the pod; nobody else adds one.
+	spec := e.pod("100m", "64Mi", func(p *corev1.PodTemplateSpec) { p.Spec.SchedulerName = "nobody" }).Spec
+	_, err = s.Kube.CoreV1().Pods(e.name).Create(e.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: spec}, metav1.CreateOptions{})
+	e.must(err)
+	us, err := s.As(sandbox.Dovetail)
+	e.must(err)
+	add := func(client kubernetes.Interface, claim string) error {
+		_, err := client.CoreV1().Pods(e.name).Patch(e.ctx, "pod", types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/tolerations/-","value":{"key":"`+reservedTaint+
+			`","operator":"Equal","value":"`+claim+`","effect":"NoSchedule"}}]`), metav1.PatchOptions{})
+		return err
+	}
+	e.must(add(us, "ours"))
+	e.must(s.Patch(e.ctx, "/api/v1/namespaces/"+e.name+"/pods/pod", `{"metadata":{"labels":{"x":"y"}}}`))
+	if err := add(s.Kube, "theirs"); err == nil || !strings.Contains(err.Error(), reserved) {
+		t.Errorf("somebody adds the toleration of another claim: %v", err)
+	}
 }
 
 // bindings: it binds a pod by its uid to a node, and changes nothing else of it by the way. Nothing is bound here: these are dry runs.
