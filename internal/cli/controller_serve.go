@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -36,7 +35,7 @@ func serveController(ctx context.Context, f *controllerFlags, ctl *controller.Co
 		if err != nil {
 			return fmt.Errorf("listen on %s (%s): %w", s.address, s.flag, err)
 		}
-		server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
+		server := newServer(s.handler, mostConnections)
 		go func() {
 			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("serve %s: %w", s.address, err)
