@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -20,8 +21,13 @@ import (
 // whatever has room takes pods.
 type division struct {
 	theirs map[string]bool               // by uid of the pending pods that were looked at: the other launches for them
+	full   map[string]time.Time          // by uid: since when only pools of the other's could hold a pod that have reached a limit
 	claims map[*model.Claim]*model.Claim // the other's, as they are shown
 }
+
+// fullWait is how long the limits of the other's pools must have kept a pod from getting a node there, with no node of
+// these on its way, until Dovetail launches one for it.
+const fullWait = 30 * time.Second
 
 // anothersClass is the group of node class that a NodeClaim of the other's is shown with: no provider of ours has it.
 const anothersClass = "another.autoscaler"
@@ -96,6 +102,7 @@ func (c *Controller) divide(now time.Time, snap *model.Snapshot, looks bool) *mo
 	}
 	if looks {
 		d.theirs = c.podsOfOthers(now, snap, theirs)
+		d.leaveFull(now, c.podsOfOthers(now, snap, withinLimits(theirs, snap.Claims)), isComing(theirs, snap.Claims))
 	}
 	isOurs := func(p *model.Pod) bool {
 		theirs, known := d.theirs[p.UID]
@@ -104,6 +111,57 @@ func (c *Controller) divide(now time.Time, snap *model.Snapshot, looks bool) *mo
 	out.Pending = slices.DeleteFunc(slices.Clone(snap.Pending), func(p *model.Pod) bool { return !isOurs(p) })
 	out.Making = slices.DeleteFunc(slices.Clone(snap.Making), func(m model.Making) bool { return m.Like == nil || d.theirs[m.Like.UID] })
 	return &out
+}
+
+// leaveFull takes back that the other launches for pods for which its pools have no more left of their limits, once that
+// has lasted. fit says of every pending pod whether a pool that is not full can hold it, coming whether a node of the
+// other's is on its way, by which the pods may still be meant.
+func (d *division) leaveFull(now time.Time, fit map[string]bool, coming bool) {
+	next := map[string]time.Time{}
+	for uid, theirs := range d.theirs {
+		if !theirs || fit[uid] || coming {
+			continue
+		}
+		since, known := d.full[uid]
+		if !known {
+			since = now
+		}
+		next[uid] = since
+		if now.Sub(since) >= fullWait {
+			d.theirs[uid] = false
+		}
+	}
+	d.full = next
+}
+
+// withinLimits returns pools with what their NodeClaims leave of their limits.
+func withinLimits(pools []*model.NodePool, claims []*model.Claim) []*model.NodePool {
+	out, at := make([]*model.NodePool, len(pools)), map[string]int{}
+	for i, p := range pools {
+		left := *p
+		left.Limits, out[i], at[p.Name] = p.Limits.Clone(), &left, i
+	}
+	for _, cl := range claims {
+		i, ok := at[cl.Pool]
+		if !ok {
+			continue
+		}
+		p := out[i]
+		for d := range p.Limits { // the others have none
+			p.Limits[d] -= max(cl.Capacity.At(model.Dim(d)), cl.Requests.At(model.Dim(d)))
+		}
+		if p.NodeLimit > 0 {
+			p.NodeLimit--
+		}
+	}
+	return out
+}
+
+// isComing says whether a NodeClaim of one of the pools has been made and is not Initialized yet.
+func isComing(pools []*model.NodePool, claims []*model.Claim) bool {
+	return slices.ContainsFunc(claims, func(cl *model.Claim) bool {
+		return cl.Deleting.IsZero() && !cl.Is(lifecycle.Initialized) && slices.ContainsFunc(pools, func(p *model.NodePool) bool { return p.Name == cl.Pool })
+	})
 }
 
 // podsOfOthers says of every pending pod whether a pool of the other autoscaler can launch a node for it.

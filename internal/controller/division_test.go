@@ -85,3 +85,46 @@ func TestDivision(t *testing.T) {
 		}
 	})
 }
+
+// A pod that a pool of Dovetail's and one of Karpenter's could hold is Karpenter's to launch for. When that pool has
+// reached its limit, none of its nodes is on its way, and that has lasted, Dovetail launches.
+func TestDivisionWithFullPool(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Emit(func(*state.State) { b.c.Policy.NodeClasses = []string{"g/K"} })
+		theirs := func(initialized string) *model.Claim {
+			return &model.Claim{Name: "theirs-1", UID: "uid-theirs-1", Pool: "theirs", ProviderID: "other://1", ClassGroup: "g", ClassKind: "K", ClassName: "c",
+				Created: time.Now(), HasFinalizer: true, ExpireAfter: -1, TerminationGracePeriod: -1, Labels: model.Labels{}, Capacity: model.Resources{4000},
+				Conditions: map[string]model.Condition{"Launched": {Status: "True"}, "Registered": {Status: "True"}, "Initialized": {Status: initialized}}}
+		}
+		b.emit(func(s *state.State) {
+			teamPool(s, "ours", func(p *model.NodePool) { p.Taken = true })
+			teamPool(s, "theirs", func(p *model.NodePool) { p.Limits, p.HasLimit = model.Resources{4000}, []bool{true} })
+		})
+		b.c.SetOtherAutoscalers([]string{karpenter})
+		b.lead()
+		now := time.Now()
+		b.emit(func(s *state.State) {
+			s.SetPod(&model.Pod{Namespace: "default", Name: "a", UID: "uid-a", Created: now, Unschedulable: now, Owner: model.Owner{Kind: "ReplicaSet", Name: "a", UID: "uid-rs"},
+				Class: &model.Class{Key: "a", Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler",
+					Terms: []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf("team", "ours", "theirs"))}}}})
+		})
+		time.Sleep(3 * time.Minute)
+		if have := b.made("create"); len(have) > 0 {
+			t.Errorf("created %v while Karpenter's pool has room within its limit", have)
+		}
+		b.emit(func(s *state.State) { s.SetClaim(theirs("False"), 1) })
+		time.Sleep(3 * time.Minute)
+		if have := b.made("create"); len(have) > 0 {
+			t.Errorf("created %v while a node of Karpenter's that may hold the pod is on its way", have)
+		}
+		b.emit(func(s *state.State) { s.SetClaim(theirs("True"), 2) })
+		time.Sleep(20 * time.Second)
+		if have := b.made("create"); len(have) > 0 {
+			t.Errorf("created %v at once", have)
+		}
+		time.Sleep(2 * time.Minute)
+		if have := b.made("create"); len(have) != 1 {
+			t.Errorf("created %v, want one: Karpenter's pool is full", have)
+		}
+	})
+}
