@@ -139,7 +139,10 @@ type controllerSettings struct {
 	aws              awsapi.Config // for --cloud aws
 	reservedCapacity bool          // machines are launched into capacity reservations
 
-	groups    *discovery              // nil: no node groups are looked for
+	groups *discovery // nil: no node groups are looked for
+
+	statusNamespace, statusName string // of the ConfigMap with the status of node groups; empty: none is written
+
 	past      controller.PastReplicas // nil: no Prometheus is asked
 	scheduler kube.SchedulerDefaults  // nil: kube-scheduler's own
 }
@@ -217,6 +220,9 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 	if s.groups, err = f.groups.read(os.Getenv); err != nil {
 		return err
 	}
+	if s.statusNamespace, s.statusName, err = f.groups.statusConfigMap(); err != nil {
+		return err
+	}
 	if s.groups != nil && f.cloud != "aws" {
 		return exit{2, fmt.Errorf("--cloud %s: it has no node groups; --nodes and --node-group-auto-discovery are for --cloud aws", f.cloud)}
 	}
@@ -281,11 +287,15 @@ func newController(f *controllerFlags, s *controllerSettings, client *kube.Clien
 	for _, k := range traits.Classes {
 		policy.NodeClasses = append(policy.NodeClasses, k.Group+"/"+k.Kind)
 	}
+	var status controller.GroupStatus
+	if s.statusName != "" {
+		status = kube.NewGroupStatus(client, s.statusNamespace, s.statusName)
+	}
 	ctl := controller.New(&controller.Controller{
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: controller.NewMetrics(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
 		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"), Histories: kube.NewHistories(client, f.lease.Namespace), Past: s.past,
-		Decisions: kube.NewDecisions(client, f.lease.Namespace),
+		Decisions: kube.NewDecisions(client, f.lease.Namespace), GroupStatus: status,
 	})
 	if f.mode == modeShadow {
 		ctl.WatchOnly()

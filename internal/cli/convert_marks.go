@@ -51,8 +51,8 @@ var caMarks = []caMark{
 	{"eks:nodegroup-name", "Auto Scaling group", sameHere, "labels, taints and updates of the EKS managed node group are read by eks:DescribeNodegroup; with --groups, which does not ask EKS, give its group the tags node-template/label/… and …/taint/…"},
 
 	{"cluster-autoscaler-priority-expander", "ConfigMap", inObjects, "NodePool spec.weight; dovetail controller follows it with --node-group-defaults=--expander=priority"},
-	{"cluster-autoscaler-status", "ConfigMap", noMatch, "nobody writes it: status is in NodePools, NodeGroupClasses and NodeClaims, and kubectl get nodegroupclasses shows each group"},
-	{"cluster-autoscaler.kubernetes.io/last-updated", "ConfigMap", noMatch, "it is on the ConfigMap cluster-autoscaler-status, which nobody writes: read the conditions of NodeGroupClasses"},
+	{"cluster-autoscaler-status", "ConfigMap", sameHere, "written where a NodeGroupClass has groups, with the right that 'dovetail manifests --group-status' prints, in the form of Cluster Autoscaler 1.30 and later"},
+	{"cluster-autoscaler.kubernetes.io/last-updated", "ConfigMap", sameHere, "it is on the ConfigMap cluster-autoscaler-status, at most 1m old"},
 
 	{"ProvisioningRequest", "autoscaling.x-k8s.io", noMatch, whyRequests + ": create the pods, and nodes are launched for all of them in one plan"},
 	{"CapacityBuffer", "autoscaling.x-k8s.io", sameHere, "served, in version v1beta1"},

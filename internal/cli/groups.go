@@ -31,6 +31,8 @@ const discoverEvery = time.Minute
 type groupFlags struct {
 	nodes, discovery []string
 	defaults         string
+	writeStatus      bool
+	status           string // namespace/name of the ConfigMap that it is written to
 	flags            *pflag.FlagSet
 }
 
@@ -44,6 +46,23 @@ func (f *groupFlags) add(g *pflag.FlagSet) {
 	g.StringArrayVar(&f.nodes, "nodes", nil, "<min>:<max>:<name> of an Auto Scaling group to scale, for --cloud aws; may be repeated (NODES)")
 	g.StringArrayVar(&f.discovery, "node-group-auto-discovery", nil, "asg:tag=<key>[=<value>],… of the Auto Scaling groups to scale, for --cloud aws; may be repeated (NODE_GROUP_AUTO_DISCOVERY)")
 	g.StringVar(&f.defaults, "node-group-defaults", "", "how those groups are scaled, as flags of Cluster Autoscaler, such as '--scale-down-unneeded-time=5m --expander=least-waste'; docs/CONVERT.md says which (NODE_GROUP_DEFAULTS)")
+	g.BoolVar(&f.writeStatus, "write-status-configmap", true, "write the status of node groups, where there are any, into a ConfigMap as Cluster Autoscaler does")
+	g.StringVar(&f.status, "status-config-map-name", clusterAutoscalerNamespace+"/"+kube.StatusConfigMap, "that ConfigMap: [<namespace>/]<name>")
+}
+
+// statusConfigMap is where the status of node groups is written; empty: nowhere.
+func (f *groupFlags) statusConfigMap() (namespace, name string, err error) {
+	if !f.writeStatus {
+		return "", "", nil
+	}
+	namespace, name, both := strings.Cut(f.status, "/")
+	if !both {
+		namespace, name = clusterAutoscalerNamespace, f.status
+	}
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", exit{2, fmt.Errorf("--status-config-map-name %q: use NAME or NAMESPACE/NAME, or --write-status-configmap=false", f.status)}
+	}
+	return namespace, name, nil
 }
 
 // discovery looks for node groups.

@@ -16,7 +16,7 @@ import (
 )
 
 func manifestsCommand() *cobra.Command {
-	surge, priorities, landing, mode := false, false, "", ""
+	surge, priorities, status, landing, mode := false, false, false, "", ""
 	c := &cobra.Command{
 		Use:   "manifests",
 		Short: "print what a cluster needs before the controller can run",
@@ -47,6 +47,9 @@ func manifestsCommand() *cobra.Command {
 			if priorities {
 				optional = append(optional, "priorities")
 			}
+			if status {
+				optional = append(optional, "group-status")
+			}
 			b, err := charts.Manifests(landing, optional...)
 			if err != nil {
 				return fmt.Errorf("read embedded manifests: %w", err)
@@ -59,5 +62,6 @@ func manifestsCommand() *cobra.Command {
 	c.Flags().StringVar(&landing, "landing", string(decide.LandBind), "with the rights that a controller with this --landing needs: "+strings.Join(landings, ", "))
 	c.Flags().BoolVar(&surge, "surge", false, "with the right to restart Deployments that are opted in by dovetail.sh/surge")
 	c.Flags().BoolVar(&priorities, "priorities", false, "with the right to read ConfigMap kube-system/"+kube.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
+	c.Flags().BoolVar(&status, "group-status", false, "with the right to write ConfigMap "+clusterAutoscalerNamespace+"/"+kube.StatusConfigMap+", the status of node groups for those who read Cluster Autoscaler's")
 	return c
 }

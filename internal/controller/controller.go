@@ -102,19 +102,20 @@ func (c Config) Validate() error {
 
 // Controller is the loop and what it works with.
 type Controller struct {
-	Cluster    Cluster
-	Provider   *cloud.SetAside
-	State      *state.State
-	Ledger     *ledger.Ledger
-	Metrics    *Metrics
-	Log        *slog.Logger
-	Config     Config
-	Policy     decide.Policy
-	Keeper     Keeper                  // nil: what is learned ends with the process
-	Histories  HistoryStore            // nil: histories of demand end with the process
-	Decisions  HistoryStore            // nil: past decisions end with the process
-	Past       PastReplicas            // nil: they begin with the process, or with what is stored
-	Background []func(context.Context) // runs beside the loop while it acts, and ends with its context when another autoscaler is live
+	Cluster     Cluster
+	Provider    *cloud.SetAside
+	State       *state.State
+	Ledger      *ledger.Ledger
+	Metrics     *Metrics
+	Log         *slog.Logger
+	Config      Config
+	Policy      decide.Policy
+	Keeper      Keeper                  // nil: what is learned ends with the process
+	Histories   HistoryStore            // nil: histories of demand end with the process
+	Decisions   HistoryStore            // nil: past decisions end with the process
+	GroupStatus GroupStatus             // nil: nobody is told of node groups as Cluster Autoscaler does it
+	Past        PastReplicas            // nil: they begin with the process, or with what is stored
+	Background  []func(context.Context) // runs beside the loop while it acts, and ends with its context when another autoscaler is live
 
 	keepingDecisions sync.Mutex
 	keepers          sync.WaitGroup // what must end before the process does: Run waits for it
@@ -331,7 +332,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	sooner(due)
 	c.keepLessons(ctx, snap)
 	classes := c.State.Pools.ListNodeClasses()
-	c.view.Store(&view{snap, c.mem, classes})
+	c.view.Store(&view{snap: snap, mem: c.mem, classes: classes, divided: c.division != nil})
 	c.recorder.recordOutput(now, snap, &out)
 	for _, a := range out.Actions {
 		c.beginAction(ctx, now, a)

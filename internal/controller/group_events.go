@@ -6,6 +6,7 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,11 +19,12 @@ import (
 
 // groupEvents tells of what is done to node groups by the reasons that Cluster Autoscaler's events have, for scripts and
 // people that look for those: TriggeredScaleUp and NotTriggerScaleUp on pods, ScaleDown and ScaleDownFailed on nodes and
-// on pods. They come beside the events that are told anyway, and only where a NodeGroupClass has groups. Only the loop
+// on pods, and what becomes of groups on the status ConfigMap. They come beside the events that are told anyway, and only where a NodeGroupClass has groups. Only the loop
 // uses it.
 type groupEvents struct {
 	cluster Cluster
 	state   *state.State
+	status  GroupStatus // nil: none is written
 
 	groupsOfPool map[string]int // how many node groups a pool has, by its name; of the step that is being recorded
 }
@@ -106,6 +108,42 @@ func (ge *groupEvents) findGrowth(snap *model.Snapshot, actions []plan.Action) m
 		x.to += x.from
 	}
 	return out
+}
+
+// tellStatus tells those who watch the status ConfigMap, once there is one.
+func (ge *groupEvents) tellStatus(warn bool, reason, message string) {
+	if ge.status == nil {
+		return
+	}
+	if namespace, name, uid := ge.status.StatusObject(); uid != "" {
+		ge.cluster.Event("ConfigMap", namespace, name, uid, warn, reason, message)
+	}
+}
+
+// tellGrowth tells of the groups that a step has grow.
+func (ge *groupEvents) tellGrowth(growth map[string]*groupGrowth) {
+	for _, name := range slices.Sorted(maps.Keys(growth)) {
+		g := growth[name]
+		ge.tellStatus(false, "ScaledUpGroup", fmt.Sprintf("Scale-up: group %s", g))
+	}
+}
+
+// tellLaunchFailed tells of a node that could not be launched.
+func (ge *groupEvents) tellLaunchFailed(c *model.Claim, why string) {
+	if c != nil && c.NodeGroup() != "" {
+		ge.tellStatus(true, "FailedToScaleUpGroup", fmt.Sprintf("Scale-up of group %s failed: %s", c.NodeGroup(), why))
+	}
+}
+
+// tellTimedOut tells of an instance that did not come, or became no node, in time.
+func (ge *groupEvents) tellTimedOut(c *model.Claim, why plan.Reason) {
+	if c == nil || c.NodeGroup() == "" || why.Code != plan.LaunchTimeout && why.Code != plan.RegistrationTimeout {
+		return
+	}
+	ge.tellStatus(true, "ScaleUpTimedOut", fmt.Sprintf("Scale-up of group %s timed out: no node came within %s", c.NodeGroup(), why.Want))
+	if c.ProviderID != "" {
+		ge.tellStatus(false, "DeleteUnregistered", fmt.Sprintf("Ending instance %s of group %s, of which no node came", c.ProviderID, c.NodeGroup()))
+	}
 }
 
 // groupOfPurchase is the node group that a NodeClaim's node is to come from, the cheapest where several may give it;
@@ -236,9 +274,15 @@ func groupOf(c *model.Claim) string {
 	return c.Labels[model.LabelNodeGroup]
 }
 
-// tellScaleDown tells a node that it goes for good.
+// tellScaleDown tells a node, and those who watch the status ConfigMap, that it goes for good.
 func (ge *groupEvents) tellScaleDown(c *model.Claim, why plan.Reason) {
+	ge.tellTimedOut(c, why)
 	if reason := scaleDownReason(why.Code); reason != "" && groupOf(c) != "" && c.NodeName != "" {
+		event := "ScaleDown"
+		if why.Code == plan.Empty {
+			event = "ScaleDownEmpty"
+		}
+		ge.tellStatus(false, event, fmt.Sprintf("Scale-down: removing node %s from group %s, since it is %s", c.NodeName, groupOf(c), reason))
 		ge.cluster.Event("Node", "", c.NodeName, "", false, "ScaleDown", fmt.Sprintf("Scale-down: removing node %s from group %s, since it is %s", c.NodeName, groupOf(c), reason))
 	}
 }

@@ -155,6 +155,7 @@ func (la *launcher) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err er
 		s.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
 	}
 	la.metrics.countLaunchFailure(s.FindClaim(a.Claim), err)
+	la.recorder.groups.tellLaunchFailed(s.FindClaim(a.Claim), err.Error())
 	la.metrics.groups.countLaunchFailed(s.FindClaim(a.Claim), groupCloudError)
 	la.log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
 	la.ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})

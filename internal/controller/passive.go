@@ -109,7 +109,7 @@ func (c *Controller) runPassiveStep(ctx context.Context, now time.Time, snap *mo
 		}
 	}
 	c.mem = mem
-	c.view.Store(&view{snap, mem, c.State.Pools.ListNodeClasses()})
+	c.view.Store(&view{snap: snap, mem: mem, classes: c.State.Pools.ListNodeClasses()})
 	return next
 }
 
@@ -204,6 +204,7 @@ func (c *Controller) startBackground(ctx context.Context) {
 	c.keepers.Go(func() { c.keepDecisions(ctx) })
 	go c.demand.keep(ctx)
 	go c.demand.fill(ctx)
+	go c.keepGroupStatus(ctx)
 	for _, do := range c.Background {
 		go do(ctx)
 	}

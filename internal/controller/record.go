@@ -42,7 +42,7 @@ type recorder struct {
 func newRecorder(c *Controller) *recorder {
 	return &recorder{
 		cluster: c.Cluster, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, repair: c.Policy.Repair,
-		groups: &groupEvents{cluster: c.Cluster, state: c.State},
+		groups: &groupEvents{cluster: c.Cluster, state: c.State, status: c.GroupStatus},
 		notes:  map[string]toldNote{}, told: map[string]string{},
 	}
 }
@@ -62,6 +62,7 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 	rec.tellNotes(now, out.Notes)
 	rec.groups.beginStep()
 	growth := rec.groups.findGrowth(snap, out.Actions)
+	rec.groups.tellGrowth(growth)
 	for _, a := range out.Actions {
 		switch a := a.(type) {
 		case plan.CreateClaim:

@@ -74,7 +74,7 @@ func (c *Controller) runShadowStep(ctx context.Context, now time.Time, snap *mod
 	next := c.drift.checkDrift(cloud.LookOnly(ctx), now, snap)
 	c.shadow.observe(now, snap)
 	out, due := c.decideVerified(now, snap, decide.Request{Solve: solve, BatchOpen: more})
-	c.view.Store(&view{snap, c.mem, c.State.Pools.ListNodeClasses()})
+	c.view.Store(&view{snap: snap, mem: c.mem, classes: c.State.Pools.ListNodeClasses()})
 	for i := range out.Commands {
 		c.shadow.decideCommand(now, &out.Commands[i])
 	}

@@ -25,6 +25,7 @@ type view struct {
 	mem  decide.Memory
 
 	classes []*state.NodeClass // by group, kind and name
+	divided bool               // another autoscaler is live, and has NodePools of its own
 }
 
 // explainObject asks decide. A NodeClaim is asked about as its node is; before it has one, its launch is what there is to tell.

@@ -348,6 +348,7 @@ func TestRights(t *testing.T) {
 	}{
 		{nil, "surge=false"},
 		{[]string{"--surge", "--priorities"}, `surge=true,nodeGroups.expander=priority\,least-waste`},
+		{[]string{"--group-status"}, "nodeGroups.nodes={1:9:web}"},
 		{[]string{"--landing=tolerate"}, "landing=tolerate"},
 		{[]string{"--landing=off"}, "landing=off"},
 	} {
@@ -387,7 +388,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	other := must(t)(helm(t, "template", "x", chart, "-n", "elsewhere", "--set", "settings.clusterName=demo,serviceAccount.name=karpenter,surge=true,otherAutoscalers={karpenter-leader-election,my-autoscaler},"+
-		`nodeGroups.nodes={1:9:web},nodeGroups.expander=priority\,most-pods,nodeGroups.priorityNamespace=scaling,nodeGroups.defaults={--scale-down-unneeded-time=5m}`))
+		`nodeGroups.nodes={1:9:web},nodeGroups.expander=priority\,most-pods,nodeGroups.priorityNamespace=scaling,nodeGroups.statusNamespace=signals,nodeGroups.statusConfigMap=groups,nodeGroups.defaults={--scale-down-unneeded-time=5m}`))
 	if i := strings.Index(other, "dovetail-system"); i >= 0 {
 		t.Errorf("in another namespace, still: %.200s", other[max(0, i-100):])
 	}
@@ -397,6 +398,9 @@ func TestRights(t *testing.T) {
 	if !strings.Contains(other, "--nodes=1:9:web") || !strings.Contains(other, "--node-group-defaults=--scale-down-unneeded-time=5m --expander=priority,most-pods --namespace=scaling") {
 		t.Error("the controller is not told of the node groups, or how they are scaled")
 	}
+	if !strings.Contains(other, "--status-config-map-name=signals/groups") || !strings.Contains(other, "resourceNames: [groups]") {
+		t.Error("the controller does not write the ConfigMap that was named, or may not")
+	}
 	subjects := 0
 	for _, o := range decode(t, other) {
 		var of []rbacv1.Subject
@@ -405,7 +409,7 @@ func TestRights(t *testing.T) {
 			of = b.Subjects
 		case *rbacv1.RoleBinding:
 			of = b.Subjects
-			if want := map[string]string{"dovetail": "elsewhere", "dovetail-priorities": "scaling"}[b.Name]; b.Namespace != want {
+			if want := map[string]string{"dovetail": "elsewhere", "dovetail-priorities": "scaling", "dovetail-group-status": "signals"}[b.Name]; b.Namespace != want {
 				t.Errorf("RoleBinding %s is in %s, want %s", b.Name, b.Namespace, want)
 			}
 		case *admissionv1.ValidatingAdmissionPolicy:

@@ -143,6 +143,16 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- end -}}
 {{- end }}
 
+{{/* The ConfigMap that the status of node groups is written to; empty: none. */}}
+{{- define "dovetail.statusConfigMap" -}}
+{{- $g := .Values.nodeGroups -}}
+{{- if $g.statusConfigMap -}}
+{{- if ne $g.statusConfigMap "none" }}{{ $g.statusConfigMap }}{{ end -}}
+{{- else if or $g.autoDiscovery $g.nodes -}}
+cluster-autoscaler-status
+{{- end -}}
+{{- end }}
+
 {{/* What is set and has no counterpart here, a line each. */}}
 {{- define "dovetail.unserved" -}}
 {{- $s := .Values.settings -}}
