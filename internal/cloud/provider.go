@@ -69,6 +69,7 @@ type ClassKind struct{ Group, Kind string }
 type NodeClass struct {
 	Group, Kind, Name, UID string
 	Generation             int64
+	Created                time.Time // zero: not known
 	Annotations            model.Labels
 	Spec                   []byte // JSON of the object's spec; empty: an empty spec
 }

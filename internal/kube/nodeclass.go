@@ -315,7 +315,7 @@ func nodeClass(k metav1.Object, group, kind string, spec any, have []metav1.Cond
 		raw = nil // of plain fields: it can't fail
 	}
 	out := state.NodeClass{
-		Group: group, Kind: kind, Name: k.GetName(), UID: string(k.GetUID()), Generation: k.GetGeneration(), Version: version(k.GetResourceVersion()),
+		Group: group, Kind: kind, Name: k.GetName(), UID: string(k.GetUID()), Generation: k.GetGeneration(), Created: k.GetCreationTimestamp().Time, Version: version(k.GetResourceVersion()),
 		Annotations: k.GetAnnotations(), Spec: raw, Conditions: conditions(have),
 	}
 	if at := k.GetDeletionTimestamp(); at != nil {

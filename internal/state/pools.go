@@ -32,6 +32,7 @@ type Pools struct {
 type NodeClass struct {
 	Group, Kind, Name, UID string
 	Generation             int64
+	Created                time.Time
 	Version                uint64    // resource version
 	Deleting               time.Time // since when; zero: it is not
 	HasFinalizer           bool      // its provider's

@@ -15,8 +15,9 @@ import (
 
 // nodeClass is a NodeGroupClass as its owner wrote it.
 type nodeClass struct {
-	name, generationKey string // generationKey changes with the class's generation
-	spec                dovetailv1alpha1.NodeGroupClassSpec
+	name, uid, generationKey string // generationKey changes with the class's generation
+	created                  time.Time
+	spec                     dovetailv1alpha1.NodeGroupClassSpec
 }
 
 // Serves says whether a node class is a NodeGroupClass.
@@ -26,7 +27,7 @@ func Serves(c cloud.NodeClass) bool {
 
 // readNodeClass reads a NodeGroupClass for an operation op. An error is NotReady: the spec can't be used.
 func readNodeClass(op string, c cloud.NodeClass) (*nodeClass, error) {
-	out := &nodeClass{name: c.Name, generationKey: fmt.Sprintf("%s/%s/%d", c.Name, c.UID, c.Generation)}
+	out := &nodeClass{name: c.Name, uid: c.UID, created: c.Created, generationKey: fmt.Sprintf("%s/%s/%d", c.Name, c.UID, c.Generation)}
 	if len(c.Spec) > 0 {
 		if err := json.Unmarshal(c.Spec, &out.spec); err != nil {
 			return nil, awsapi.NotReadyError(op, c.Name, "NodeGroupClass %s: spec: %w", c.Name, err)

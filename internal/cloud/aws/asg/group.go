@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -35,6 +36,7 @@ type group struct {
 	templateData         *types.ResponseLaunchTemplateData // of its launch template; nil: not known
 	managed              *managedGroup                     // the EKS managed node group that it is of; nil: none, or not known
 	denied               error                             // why EKS may not be asked for that; nil: it may
+	described            time.Time                         // when it was, where a class has chosen it
 	problem              string                            // why nothing can be had from it; empty: it can
 }
 

@@ -139,6 +139,7 @@ func (gs *scaler) tagMember(ctx context.Context, m *instances.Instance, uid, nam
 		tags[awsv1.TagNodePool] = pool
 	}
 	_, err := gs.aws.EC2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{m.ID}, Tags: awsapi.EC2Tags(tags)})
+	gs.registry.noteCall(m.AutoScalingGroup, "ec2:CreateTags", err)
 	return err
 }
 

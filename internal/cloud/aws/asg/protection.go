@@ -102,7 +102,9 @@ func (gs *scaler) removeStaleProtection(ctx context.Context, l *instances.List) 
 // setProtection has members of a group be protected from scale-in, or not any more.
 func (gs *scaler) setProtection(ctx context.Context, name string, ids []string, on bool) error {
 	for some := range slices.Chunk(ids, 50) {
-		if _, err := gs.aws.AutoScaling.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{AutoScalingGroupName: &name, InstanceIds: some, ProtectedFromScaleIn: &on}); err != nil {
+		_, err := gs.aws.AutoScaling.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{AutoScalingGroupName: &name, InstanceIds: some, ProtectedFromScaleIn: &on})
+		gs.registry.noteCall(name, "autoscaling:SetInstanceProtection", err)
+		if err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ import (
 // reader asks AWS for Auto Scaling groups and what they are made of, and changes nothing.
 type reader struct {
 	aws           *awsapi.Account
+	registry      *Registry                                        // for calls that are not permitted
 	descriptions  *awsapi.Cache[description]                       // by selector term
 	templates     *awsapi.Cache[*types.ResponseLaunchTemplateData] // by id, or name, and version
 	managed       *awsapi.Cache[*managedGroup]                     // by cluster and managed node group
@@ -32,9 +33,10 @@ type reader struct {
 }
 
 // newReader makes a reader that has asked for nothing yet.
-func newReader(a *awsapi.Account) *reader {
+func newReader(a *awsapi.Account, registry *Registry) *reader {
 	return &reader{
 		aws:           a,
+		registry:      registry,
 		descriptions:  awsapi.NewCache[description](a.Clock, a.Config.GroupRefresh),
 		templates:     awsapi.NewCache[*types.ResponseLaunchTemplateData](a.Clock, time.Minute),
 		managed:       awsapi.NewCache[*managedGroup](a.Clock, 30*time.Second),
@@ -154,10 +156,12 @@ func (r *reader) instanceRefreshStatus(ctx context.Context, name string) (string
 		if err != nil {
 			if awsapi.IsDenied(awsapi.ErrorCode(err)) {
 				r.aws.Log.Warn("can't tell whether an instance refresh of the group is running", "group", name, "error", awsapi.ReadableError(err))
+				r.registry.noteCall(name, "autoscaling:DescribeInstanceRefreshes", err)
 				return "", nil
 			}
 			return "", err
 		}
+		r.registry.noteCall(name, "autoscaling:DescribeInstanceRefreshes", nil)
 		for _, r := range res.InstanceRefreshes {
 			switch r.Status {
 			case astypes.InstanceRefreshStatusPending, astypes.InstanceRefreshStatusInProgress, astypes.InstanceRefreshStatusCancelling,

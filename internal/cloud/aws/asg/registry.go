@@ -4,8 +4,14 @@
 package asg
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
 // Registry is what this process knows of groups beside what AWS says: by group its state and the class that chose it,
@@ -13,16 +19,29 @@ import (
 type Registry struct {
 	mu             sync.Mutex
 	states         map[string]*groupState
-	groupByClaim   map[string]string       // the group of an open claim, by the claim's uid
-	unreadOutcomes map[string]claimOutcome // by claim uid: what it has not heard yet
-	maxSizes       map[string]int64        // by group: how many its class allows
-	classes        map[string]string       // by group: the class that chose it
-	denials        map[string]error        // by group: why it could not be changed when that was last tried
+	groupByClaim   map[string]string           // the group of an open claim, by the claim's uid
+	unreadOutcomes map[string]claimOutcome     // by claim uid: what it has not heard yet
+	maxSizes       map[string]int64            // by group: how many its class allows
+	classes        map[string]string           // by group: the class that chose it
+	denials        map[string]map[string]error // by group and call: why the call was not permitted when it was last tried
+
+	choices map[string]map[string]choice // by group and uid of a class: classes that choose the group
 }
+
+// choice is that a class chooses a group.
+type choice struct {
+	class   string
+	created time.Time // the class
+	at      time.Time // when the class was last seen to choose it
+}
+
+// choiceLasts is how long a class is taken to choose a group after it was last seen to: offerings are asked for more
+// often, and a class that was deleted is not told of.
+const choiceLasts = 3 * time.Minute
 
 // NewRegistry makes a Registry that knows of no group.
 func NewRegistry() *Registry {
-	return &Registry{states: map[string]*groupState{}, groupByClaim: map[string]string{}, unreadOutcomes: map[string]claimOutcome{}, maxSizes: map[string]int64{}, classes: map[string]string{}, denials: map[string]error{}}
+	return &Registry{states: map[string]*groupState{}, groupByClaim: map[string]string{}, unreadOutcomes: map[string]claimOutcome{}, maxSizes: map[string]int64{}, classes: map[string]string{}, denials: map[string]map[string]error{}, choices: map[string]map[string]choice{}}
 }
 
 // noteSelected notes that a class has chosen a group.
@@ -30,6 +49,40 @@ func (g *Registry) noteSelected(a *group, class string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.maxSizes[a.name], g.classes[a.name] = a.max, class
+}
+
+// noteChoices notes which groups a class chooses now, and returns the other class for those of them that are not its
+// own: of several classes the oldest keeps a group, of equally old ones the first by name.
+func (g *Registry) noteChoices(c *nodeClass, groups map[string]bool, now time.Time) (keptBy map[string]string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	keptBy = map[string]string{}
+	for group, by := range g.choices {
+		if !groups[group] {
+			delete(by, c.uid)
+		}
+	}
+	for group := range groups {
+		by := g.choices[group]
+		if by == nil {
+			by = map[string]choice{}
+			g.choices[group] = by
+		}
+		mine := choice{c.name, c.created, now}
+		by[c.uid] = mine
+		first := mine
+		for uid, x := range by {
+			if now.Sub(x.at) > choiceLasts {
+				delete(by, uid)
+			} else if cmp.Or(x.created.Compare(first.created), strings.Compare(x.class, first.class)) < 0 {
+				first = x
+			}
+		}
+		if first.class != c.name {
+			keptBy[group] = first.class
+		}
+	}
+	return keptBy
 }
 
 // GroupNames are the names of the groups that some class has chosen, sorted.
@@ -75,22 +128,31 @@ func (g *Registry) maxSizeOf(name string, described int64) int64 {
 	return described
 }
 
-// noteChangeResult notes whether the last change of a group was permitted; nil: it was.
-func (g *Registry) noteChangeResult(name string, err error) {
+// noteCall notes whether a call about a group, such as SetDesiredCapacity, was permitted. Errors other than a denial say
+// nothing of that.
+func (g *Registry) noteCall(name, call string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err == nil {
-		delete(g.denials, name)
-	} else {
-		g.denials[name] = err
+	switch {
+	case err == nil:
+		delete(g.denials[name], call)
+	case awsapi.IsDenied(awsapi.ErrorCode(err)):
+		if g.denials[name] == nil {
+			g.denials[name] = map[string]error{}
+		}
+		g.denials[name][call] = awsapi.ReadableError(err)
 	}
 }
 
-// denialOf is why a group could not be changed when that was last tried; nil: it could.
-func (g *Registry) denialOf(name string) error {
+// denialsOf are the calls about a group that were not permitted when they were last tried, each as a sentence that says
+// what to allow; in order of the calls.
+func (g *Registry) denialsOf(name string) (out []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.denials[name]
+	for _, call := range slices.Sorted(maps.Keys(g.denials[name])) {
+		out = append(out, g.denials[name][call].Error()+"; allow "+call+" in the controller's IAM policy")
+	}
+	return out
 }
 
 // keepOutcome keeps the outcome for a claim whose own call may be over, until its next call takes it.

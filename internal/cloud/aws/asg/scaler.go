@@ -168,21 +168,21 @@ func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, answers map[
 // setDesiredCapacity changes a group's desired capacity.
 func (gs *scaler) setDesiredCapacity(ctx context.Context, s *groupState, n int64) error {
 	_, err := gs.aws.AutoScaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{AutoScalingGroupName: &s.name, DesiredCapacity: sdk.Int32(int32(n)), HonorCooldown: sdk.Bool(false)})
+	gs.registry.noteCall(s.name, "autoscaling:SetDesiredCapacity", err)
 	if err == nil {
 		s.noteDesired(n, gs.aws.Clock.Now())
-		gs.registry.noteChangeResult(s.name, nil)
-		return nil
-	}
-	if awsapi.IsDenied(awsapi.ErrorCode(err)) {
-		gs.registry.noteChangeResult(s.name, awsapi.ReadableError(err))
 	}
 	return err
 }
 
 // lastFailedActivity is the last scaling activity of a group that failed since the group was asked for members that
-// have not come; nil: there is none.
+// have not come; nil: there is none, or activities may not be asked for.
 func (gs *scaler) lastFailedActivity(ctx context.Context, name string, open []*openClaim) (*astypes.Activity, error) {
 	res, err := gs.aws.AutoScaling.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(20)})
+	gs.registry.noteCall(name, "autoscaling:DescribeScalingActivities", err)
+	if awsapi.IsDenied(awsapi.ErrorCode(err)) {
+		return nil, nil // the class says so; members that come are matched all the same
+	}
 	if err != nil {
 		return nil, err
 	}

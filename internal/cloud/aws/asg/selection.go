@@ -40,63 +40,90 @@ type description struct {
 // error is one of a call that may work the next time; whatever a person has to mend is a problem of the result.
 func (p *Provider) selectGroups(ctx context.Context, c *nodeClass) (*selectedGroups, error) {
 	out := &selectedGroups{nodeClass: c, problems: map[string]model.Condition{}}
-	seen := map[string]bool{}
+	termOf, chosen := map[string]int{}, map[string]bool{} // by group
 	for i := range c.spec.SelectorTerms {
-		t := &c.spec.SelectorTerms[i]
-		field := fmt.Sprintf("spec.selectorTerms[%d]", i)
-		d, err := p.reader.descriptions.Get(ctx, t.Name+awsapi.SelectorKey(t.Tags), func(ctx context.Context) (description, error) {
-			at := p.aws.Clock.Now()
-			in := &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: sdk.Int32(100)}
-			if t.Name != "" {
-				in.AutoScalingGroupNames = []string{t.Name}
-			}
-			for _, f := range awsapi.TagFilters(awsapi.AnyValueWhereEmpty(t.Tags)) {
-				in.Filters = append(in.Filters, astypes.Filter{Name: f.Name, Values: f.Values})
-			}
-			list, err := p.reader.describeGroups(ctx, in)
-			return description{list, at}, err
-		})
+		d, err := p.describeTerm(ctx, out, i)
 		if err != nil {
-			e := awsapi.ClassifyError(ctx, "resolve", c.name, err)
-			if cloud.KindOf(e) != cloud.Denied {
-				return nil, e
-			}
-			out.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "AccessDenied", field+": "+awsapi.ReadableError(err).Error()+"; allow the call in the controller's IAM policy")
-			continue
+			return nil, err
 		}
 		if len(d.groups) == 0 {
-			what := "group " + strconv.Quote(t.Name) + " does not exist"
-			if t.Name == "" {
-				what = "no group bears the tags " + awsapi.SelectorKey(t.Tags)
-			}
-			out.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "GroupsNotFound", field+": "+what+" in region "+p.aws.Region+"; create it or choose others")
 			continue
 		}
 		if out.at.IsZero() || d.at.Before(out.at) {
 			out.at = d.at
 		}
 		for _, g := range d.groups {
-			if seen[g.name] {
+			if chosen[g.name] {
 				continue
 			}
-			seen[g.name] = true
+			chosen[g.name], termOf[g.name] = true, i
 			bounded := *g
-			if t.MinSize != nil {
-				bounded.min = max(g.min, int64(*t.MinSize))
-			}
-			if t.MaxSize != nil {
-				bounded.max = min(g.max, int64(*t.MaxSize))
-			}
-			s := p.scaler.stateOf(g.name)
-			s.noteInitialMembers(g, d.at)
-			s.noteExcess(&bounded, d.at, c.provisionTime(), c.fillsToMinSize())
-			bounded.desired = s.desiredCapacity(g, d.at)
-			p.registry.noteSelected(&bounded, c.name)
+			bounded.min, bounded.max = boundsOf(&c.spec.SelectorTerms[i], g)
+			bounded.described = d.at
 			out.groups = append(out.groups, &bounded)
 		}
 	}
+	keptBy := p.registry.noteChoices(c, chosen, p.aws.Clock.Now())
+	for _, g := range out.groups {
+		s := p.scaler.stateOf(g.name)
+		s.noteInitialMembers(g, g.described)
+		if other := keptBy[g.name]; other != "" {
+			g.problem = fmt.Sprintf("spec.selectorTerms[%d] chooses it, and so does NodeGroupClass %s, which is older and keeps it; take it out of one of the two", termOf[g.name], other)
+		} else {
+			s.noteExcess(g, g.described, c.provisionTime(), c.fillsToMinSize())
+			p.registry.noteSelected(g, c.name)
+		}
+		g.desired = s.desiredCapacity(g, g.described)
+	}
 	awsapi.SortByKey(out.groups, func(g *group) string { return g.name })
 	return out, nil
+}
+
+// boundsOf are the minimum and the maximum of a group that a selector term chooses.
+func boundsOf(t *dovetailv1alpha1.NodeGroupSelectorTerm, g *group) (least, most int64) {
+	least, most = g.min, g.max
+	if t.MinSize != nil {
+		least = max(least, int64(*t.MinSize))
+	}
+	if t.MaxSize != nil {
+		most = min(most, int64(*t.MaxSize))
+	}
+	return least, most
+}
+
+// describeTerm asks for the groups that a class's selector term chooses, by the index of the term. Where there is none,
+// what a person has to mend is a problem of out.
+func (p *Provider) describeTerm(ctx context.Context, out *selectedGroups, index int) (description, error) {
+	t := &out.spec.SelectorTerms[index]
+	field := fmt.Sprintf("spec.selectorTerms[%d]", index)
+	d, err := p.reader.descriptions.Get(ctx, t.Name+awsapi.SelectorKey(t.Tags), func(ctx context.Context) (description, error) {
+		at := p.aws.Clock.Now()
+		in := &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: sdk.Int32(100)}
+		if t.Name != "" {
+			in.AutoScalingGroupNames = []string{t.Name}
+		}
+		for _, f := range awsapi.TagFilters(awsapi.AnyValueWhereEmpty(t.Tags)) {
+			in.Filters = append(in.Filters, astypes.Filter{Name: f.Name, Values: f.Values})
+		}
+		list, err := p.reader.describeGroups(ctx, in)
+		return description{list, at}, err
+	})
+	if err != nil {
+		e := awsapi.ClassifyError(ctx, "resolve", out.name, err)
+		if cloud.KindOf(e) != cloud.Denied {
+			return description{}, e
+		}
+		out.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "AccessDenied", field+": "+awsapi.ReadableError(err).Error()+"; allow the call in the controller's IAM policy")
+		return description{}, nil
+	}
+	if len(d.groups) == 0 {
+		what := "group " + strconv.Quote(t.Name) + " does not exist"
+		if t.Name == "" {
+			what = "no group bears the tags " + awsapi.SelectorKey(t.Tags)
+		}
+		out.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "GroupsNotFound", field+": "+what+" in region "+p.aws.Region+"; create it or choose others")
+	}
+	return d, nil
 }
 
 // addProblem notes what a person has to mend; of several under one condition all are told.

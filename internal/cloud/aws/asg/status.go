@@ -108,8 +108,8 @@ func (p *Provider) groupStatus(ctx context.Context, cat *catalogue.Catalogue, ch
 	if a.denied != nil {
 		ch.addProblem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": labels and taints of its EKS managed node group can't be read: "+a.denied.Error()+"; allow eks:DescribeNodegroup in the controller's IAM policy")
 	}
-	if err := p.registry.denialOf(a.name); err != nil {
-		ch.addProblem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": "+err.Error()+"; allow the call in the controller's IAM policy")
+	for _, denied := range p.registry.denialsOf(a.name) {
+		ch.addProblem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": "+denied)
 	}
 	return out, nil
 }

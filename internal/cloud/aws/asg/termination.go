@@ -69,6 +69,7 @@ func (gs *scaler) terminateMembers(ctx context.Context, s *groupState, ids []str
 		}
 		end := func(smaller bool) error {
 			_, err := gs.aws.AutoScaling.TerminateInstanceInAutoScalingGroup(ctx, &autoscaling.TerminateInstanceInAutoScalingGroupInput{InstanceId: &id, ShouldDecrementDesiredCapacity: &smaller})
+			gs.registry.noteCall(s.name, "autoscaling:TerminateInstanceInAutoScalingGroup", err)
 			return err
 		}
 		err := end(true)
