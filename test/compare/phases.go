@@ -51,16 +51,21 @@ func (c *cluster) start(ctx context.Context) (*Start, error) {
 	if err := c.deploy(ctx, "first", 0, 1); err != nil {
 		return nil, err
 	}
-	if _, err := c.follow(ctx, "the first pod to run", patience, 0, func() bool { return c.running() == 1 }); err != nil {
+	isThere := func() bool { // its node too: a watch of its own tells of that
+		for _, p := range c.pods {
+			if n := c.nodes[p.node]; p.runs && n != nil && !n.ready.IsZero() {
+				return true
+			}
+		}
+		return false
+	}
+	if _, err := c.follow(ctx, "the first pod to run on a node that is Ready", patience, 0, isThere); err != nil {
 		return nil, err
 	}
 	out := &Start{}
 	since := func(t time.Time) float64 { return max(0, float64(t.Sub(begin).Microseconds())/1000) }
 	for _, p := range c.pods {
 		n := c.nodes[p.node]
-		if n == nil {
-			return nil, fmt.Errorf("the first pod runs on node %s, which no watch has told of", p.node)
-		}
 		*out = Start{PodMs: since(p.made), NodeMs: since(n.made), ReadyMs: since(n.ready), BoundMs: since(p.bound), RunningMs: since(p.running)}
 	}
 	if len(c.claims) > 0 {

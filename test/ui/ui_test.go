@@ -4,7 +4,6 @@
 package ui
 
 import (
-	"bufio"
 	"context"
 	"flag"
 	"os"
@@ -22,20 +21,12 @@ import (
 
 var pictures = flag.String("pictures", "", "directory to write a picture of each view to")
 
-// chromium is the browser's path; the test is skipped where there is none.
-func chromium(t *testing.T) string {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skip("skipped: there is no Chromium on this machine; with Debian: apt-get install chromium")
-	return ""
-}
-
 // TestPage opens each view of the page about a cluster with nodes, a pending pod and decisions.
 func TestPage(t *testing.T) {
-	browser := chromium(t)
+	browser := FindChromium()
+	if browser == "" {
+		t.Skip("skipped: there is no Chromium on this machine; with Debian: apt-get install chromium")
+	}
 	t.Chdir(filepath.Join("..", "..")) // binaries are found from the repository's root
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
@@ -53,14 +44,13 @@ func TestPage(t *testing.T) {
 	}
 	kubectl(ctx, t, s, impossible, "apply", "-f", "-")
 	kubectl(ctx, t, s, "", "rollout", "status", "deployment/inflate", "--timeout=2m")
-	url := servePage(ctx, t, s)
-
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox, chromedp.WindowSize(1280, 900),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
-	ctx, stop := chromedp.NewExecAllocator(ctx, options...)
-	defer stop()
-	ctx, stop = chromedp.NewContext(ctx)
-	defer stop()
+	url, _, stopPage, err := ServePage(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopPage()
+	ctx, stopBrowser := Browser(ctx, browser)
+	defer stopBrowser()
 	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil { // the browser lives as long as this context
 		t.Fatal(err)
 	}
@@ -144,36 +134,6 @@ func kubectl(ctx context.Context, t *testing.T, s *sandbox.Sandbox, in string, a
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-}
-
-// servePage starts `dovetail ui` and returns the page's address, which it prints.
-func servePage(ctx context.Context, t *testing.T, s *sandbox.Sandbox) string {
-	_, bin, err := sandbox.Binaries()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(ctx, bin, "ui", "--address", "127.0.0.1:0", "--kubeconfig", s.Kubeconfig(sandbox.Admin))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatalf("dovetail ui printed nothing: %v", lines.Err())
-	}
-	url := regexp.MustCompile(`http://\S+`).FindString(lines.Text())
-	if url == "" {
-		t.Fatalf("dovetail ui printed no address: %s", lines.Text())
-	}
-	return url
 }
 
 // awaitText returns when what the page shows matches every pattern.
