@@ -106,7 +106,7 @@ var errStoodDown = errors.New("another autoscaler is live")
 func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
 	c.State.InFlight.BeginAction(a.Key(), "", now.Add(answerLimit))
 	c.State.Overlay.AddProvisionalClaim(provisionalClaim(a, now))
-	c.startCall(ctx, "CreateClaim", a.Key(), func(ctx context.Context) (uint64, error) {
+	c.startCall(ctx, laneOfClaim(a), a.Key(), func(ctx context.Context) (uint64, error) {
 		if c.passive.Load() != nil {
 			return 0, errStoodDown
 		}

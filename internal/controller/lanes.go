@@ -59,6 +59,15 @@ func laneOfClass(kind string, c *model.Claim) string {
 // laneOfNamespace is the lane of calls about the pods of a namespace: an admission webhook that takes its time there holds up no other's.
 func laneOfNamespace(kind, namespace string) string { return kind + inNamespace + namespace }
 
+// laneOfClaim is the lane in which a NodeClaim is created: that of the namespace of its first pod, so that a tenant that
+// needs thousands of nodes at once keeps nobody else's claim waiting behind its own. Claims for no pod have one together.
+func laneOfClaim(a plan.CreateClaim) string {
+	if len(a.Pods) == 0 {
+		return "CreateClaim"
+	}
+	return laneOfNamespace("CreateClaim", a.Pods[0].Namespace)
+}
+
 const inNamespace = " in "
 
 // fewLanes are kept though nothing is in them.

@@ -4,19 +4,23 @@
 // Command hostile has one tenant ask for what costs most to decide on, and measures how long ten ordinary pods of
 // another namespace wait for their node. Pods go the controller's way in this process: translation, state, decision,
 // verification, texts of the reasons. It prints for each shape the processor time of the translation and of the dearest
-// step, and fails when a bar is missed. `make bench-hostile` runs it.
+// step, and fails when a bar is missed. `make bench-hostile` runs it. With -live a sandbox is brought up for each shape of
+// the table (or those that -only names), and 100 ordinary pods are made one after another beside the tenant's.
 //
-// Start reading at main; the shapes are in shapes.go and drawn.go, the way of the pods in drive.go.
+// Start reading at main; the shapes are in shapes.go and drawn.go, the way of the pods in drive.go and live.go.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 )
 
@@ -31,6 +35,7 @@ func main() {
 	only := flag.String("only", "", "run only shapes whose name contains this")
 	seed := flag.Uint64("seed", 1, "seed of the drawn shapes")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
+	live := flag.Bool("live", false, "run on a sandbox, with its API server and kube-scheduler: the shapes of the table, or those that -only names")
 	asJSON := flag.Bool("json", false, "print JSON instead of a table")
 	flag.Parse()
 	if *profile != "" {
@@ -46,6 +51,13 @@ func main() {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	if *live {
+		if !runLive(*only, *seed, *asJSON) {
+			pprof.StopCPUProfile()
+			os.Exit(1)
+		}
+		return
+	}
 	var all []outcome
 	missed := false
 	for _, s := range slices.Concat(table(), drawn()) {
@@ -58,11 +70,7 @@ func main() {
 		}
 	}
 	if *asJSON {
-		enc := json.NewEncoder(os.Stdout)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(all); err != nil {
-			fmt.Fprintln(os.Stderr, "hostile:", err)
-		}
+		printJSON(all)
 		return
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
@@ -76,6 +84,51 @@ func main() {
 		pprof.StopCPUProfile()
 		os.Exit(1)
 	}
+}
+
+func printJSON(all any) {
+	enc := json.NewEncoder(os.Stdout)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(all); err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+	}
+}
+
+// runLive runs shapes on a sandbox each, prints what came of them, and says whether every bar is met.
+func runLive(only string, seed uint64, asJSON bool) (met bool) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	shapes := table()
+	if only != "" {
+		shapes = slices.Concat(shapes, drawn())
+	}
+	var all []liveOutcome
+	met = true
+	for _, s := range shapes {
+		if strings.Contains(s.name, only) && ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, s.name)
+			o := tryLive(ctx, s, seed)
+			if o.Err != "" {
+				fmt.Fprintln(os.Stderr, "hostile:", o.Err)
+			}
+			met = met && !o.misses()
+			all = append(all, o)
+		}
+	}
+	if asJSON {
+		printJSON(all)
+		return met
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "shape\tpods\trefused by the API server\tcreation to NodeClaim p50 ms\tp99 ms\tpeak MiB")
+	for _, o := range all {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.0f\t%.0f\t%.0f\n", o.Shape, o.Pods, o.Refused, o.P50, o.P99, o.Peak)
+	}
+	w.Flush()
+	if !met {
+		fmt.Fprintf(os.Stderr, "hostile: a shape misses a bar: %d ms from creation to a NodeClaim (p99), %d MiB\n", barLatency, barHeap)
+	}
+	return met
 }
 
 // misses says whether a bar is missed, or a pod has no answer. Pods of schedulers that are not Dovetail's get none.

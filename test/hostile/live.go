@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
+)
+
+// liveOutcome is what ordinary pods waited beside a tenant's, on a real API server and kube-scheduler.
+type liveOutcome struct {
+	Shape    string  `json:"shape"`
+	Pods     int     `json:"pods"`    // of the tenant, as the shape has them
+	Refused  int     `json:"refused"` // of these, by the API server
+	Ordinary int     `json:"ordinaryPods"`
+	P50      float64 `json:"creationToNodeClaimP50Millis"`
+	P99      float64 `json:"creationToNodeClaimP99Millis"`
+	Peak     float64 `json:"peakMemoryMiB"` // of the controller, since it started
+	Err      string  `json:"error,omitempty"`
+}
+
+// misses says whether the bar of latency or of memory is missed.
+func (o *liveOutcome) misses() bool {
+	return o.Err != "" || o.P99 > barLatency || o.Peak > barHeap
+}
+
+// livePools are a NodePool that all may use, and one of the ordinary pods, each of which needs a node of its own there:
+// so the n-th NodeClaim of that pool is for the n-th pod.
+const (
+	livePool = `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {
+		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default},
+		requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, {key: kubernetes.io/arch, operator: In, values: [amd64]}]}}}}`
+	shopPool = `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: shop}, spec: {template: {spec: {
+		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, taints: [{key: shop, effect: NoSchedule}],
+		requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}, {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}}}`
+	liveClass = `{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: default}, spec: {}}`
+)
+
+const (
+	livePods  = 100                    // ordinary pods beside each shape
+	livePause = 200 * time.Millisecond // between two of them
+	// liveLimit is how long the last of them is waited for.
+	liveLimit = 2 * time.Minute
+)
+
+// tryLive runs a shape on a sandbox of its own: the tenant's pods are made as fast as the API server takes them, and
+// meanwhile and after that an ordinary pod each fifth of a second.
+func tryLive(ctx context.Context, s shape, seed uint64) liveOutcome {
+	o := liveOutcome{Shape: s.name, Ordinary: livePods}
+	if err := o.run(ctx, s.make(seed)); err != nil {
+		o.Err = err.Error()
+	}
+	return o
+}
+
+func (o *liveOutcome) run(ctx context.Context, tenant []*corev1.Pod) (err error) {
+	o.Pods = len(tenant)
+	dir, err := os.MkdirTemp("", "dovetail-hostile-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s, err := sandbox.Up(ctx, filepath.Join(dir, "sb"), "--boot", "0", "--pull", "0", "--base", "t3.nano")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Down()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := makePools(ctx, s); err != nil {
+		return err
+	}
+	w := &liveWatch{failed: make(chan error, 1)}
+	go w.claims(ctx, s)
+	if _, err := w.runOrdinary(ctx, s, 0, 1); err != nil { // the first of all is not measured: the pools have just become ready
+		return fmt.Errorf("before the tenant's pods: %w", err)
+	}
+	var made sync.WaitGroup
+	made.Go(func() { o.Refused = makePods(ctx, s, tenant) })
+	created, err := w.runOrdinary(ctx, s, 1, livePods)
+	made.Wait()
+	if err != nil {
+		return err
+	}
+	w.summarize(o, created)
+	o.Peak, err = peakMemory(s)
+	return err
+}
+
+// makePools makes the node class, the pools and the namespaces, and waits until both pools are Ready.
+func makePools(ctx context.Context, s *sandbox.Sandbox) error {
+	const pools = "/apis/karpenter.sh/v1/nodepools"
+	if err := s.Create(ctx, "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", liveClass); err != nil {
+		return err
+	}
+	for _, text := range []string{livePool, shopPool} {
+		if err := s.Create(ctx, pools, text); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{tenantNamespace, ordinaryNamespace} {
+		if _, err := s.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveLimit)
+	defer cancel()
+	for {
+		list, err := sandbox.Get[karpv1.NodePoolList](ctx, s, pools)
+		if err != nil {
+			return err
+		}
+		ready := 0
+		for _, p := range list.Items {
+			if slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Ready" && c.Status == metav1.ConditionTrue }) {
+				ready++
+			}
+		}
+		if ready == 2 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of 2 NodePools are Ready after %s", ready, liveLimit)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// makePods makes the tenant's pods, sixteen at a time, and returns how many the API server refused: some shapes are larger
+// than an object may be.
+func makePods(ctx context.Context, s *sandbox.Sandbox, pods []*corev1.Pod) (refused int) {
+	var (
+		mu    sync.Mutex
+		queue = make(chan *corev1.Pod)
+		work  sync.WaitGroup
+	)
+	for range 16 {
+		work.Go(func() {
+			for p := range queue {
+				if _, err := s.Kube.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
+					mu.Lock()
+					refused++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, p := range pods {
+		p = p.DeepCopy()
+		p.UID, p.Status = "", corev1.PodStatus{}
+		queue <- p
+	}
+	close(queue)
+	work.Wait()
+	return refused
+}
+
+// liveWatch notes when each NodeClaim of the ordinary pods' pool came.
+type liveWatch struct {
+	mu      sync.Mutex
+	claimed []time.Time
+	failed  chan error
+}
+
+func (w *liveWatch) claims(ctx context.Context, s *sandbox.Sandbox) {
+	err := sandbox.Watch(ctx, s, "/apis/karpenter.sh/v1/nodeclaims", func(kind string, c *karpv1.NodeClaim) {
+		if kind == "ADDED" && c.Labels[karpv1.LabelNodePool] == "shop" {
+			w.mu.Lock()
+			w.claimed = append(w.claimed, time.Now())
+			w.mu.Unlock()
+		}
+	})
+	if err != nil {
+		w.failed <- err
+	}
+}
+
+// runOrdinary makes n ordinary pods from a number on, one after each pause, and waits until there is a NodeClaim for each. It
+// returns when each was created, in their order.
+func (w *liveWatch) runOrdinary(ctx context.Context, s *sandbox.Sandbox, from, n int) (created []time.Time, err error) {
+	tick := time.NewTicker(livePause)
+	defer tick.Stop()
+	for i := range n {
+		p := newPod(ordinaryNamespace, "web-"+strconv.Itoa(from+i))
+		p.UID, p.Status = "", corev1.PodStatus{}
+		p.Spec.NodeSelector = map[string]string{karpv1.LabelNodePool: "shop"}
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "shop", Operator: corev1.TolerationOpExists}}
+		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1500m")
+		created = append(created, time.Now())
+		if _, err := s.Kube.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
+			return nil, err
+		}
+		<-tick.C
+	}
+	limit := time.NewTimer(liveLimit)
+	defer limit.Stop()
+	for {
+		w.mu.Lock()
+		have := len(w.claimed)
+		w.mu.Unlock()
+		if have >= from+n {
+			return created, nil
+		}
+		select {
+		case err := <-w.failed:
+			return nil, err
+		case <-limit.C:
+			return nil, fmt.Errorf("%d of %d ordinary pods have a NodeClaim %s after the last was created", have-from, n, liveLimit)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// summarize writes how long the pods waited that were created at these times, those from number 1 on.
+func (w *liveWatch) summarize(o *liveOutcome, created []time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waited := make([]float64, len(created))
+	for i, at := range created {
+		waited[i] = millis(w.claimed[i+1].Sub(at)) // NodeClaims come in the order of the pods
+	}
+	o.P50, o.P99 = quantile(waited, 0.5), quantile(waited, 0.99)
+}
+
+// quantile is the smallest value that at least this share of them does not exceed; 0 of none.
+func quantile(values []float64, share float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[max(0, int(math.Ceil(share*float64(len(values))))-1)]
+}
+
+// peakMemory is the most that the controller has had resident, in MiB.
+func peakMemory(s *sandbox.Sandbox) (float64, error) {
+	all, err := s.Components(sandbox.Controller)
+	if err != nil {
+		return 0, err
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", all[0].PID))
+	if err != nil {
+		return 0, fmt.Errorf("what a process holds is known on Linux only: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+			return math.Round(kb / 1024), err
+		}
+	}
+	return 0, errors.New("the controller's status names no peak")
+}
