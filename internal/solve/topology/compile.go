@@ -131,14 +131,9 @@ func (t *topologyCompiler) counterInScope(on *problem.Scope, key string, owner, 
 	if id, ok := t.counterIDs[text]; ok {
 		return id
 	}
-	size := 0 // hosts are very many, and most counters count on few of them
-	if k != problem.HostKey {
-		size = len(t.Keys.ValueNames[k])
-	}
 	id := len(t.Counters)
 	t.counterIDs[text] = id
-	t.Counters = append(t.Counters, counter{key: k, countsOwners: owner, ForSpread: spread, selectors: slices.Clone(sels), scope: on,
-		counts: make([]int32, size)})
+	t.Counters = append(t.Counters, counter{key: k, countsOwners: owner, ForSpread: spread, selectors: slices.Clone(sels), scope: on})
 	return id
 }
 

@@ -227,7 +227,7 @@ func (t *topologyCompiler) countPodsOnNodes() {
 	}
 	for i := range s.Counters {
 		c := &s.Counters[i]
-		c.initialCounts, c.initialTotal, c.initialUncertain = slices.Clone(c.counts), c.Total, c.uncertain
+		c.initialCounts, c.initialTotal, c.initialUncertain = c.counts.clone(), c.Total, c.uncertain
 	}
 }
 

@@ -18,8 +18,8 @@ type counter struct {
 	ForSpread        bool             // pods being deleted do not count
 	selectors        []model.Selector // a pod counts that all of them choose
 	scope            *problem.Scope   // for a spread: only pods on nodes of it count; nil: on all
-	counts           []int32          // by value of the key, or by host
-	initialCounts    []int32          // as the problem states them
+	counts           domainCounts     // by value of the key, or by host
+	initialCounts    domainCounts     // as the problem states them
 	Total            int64            // in all domains together
 	initialTotal     int64
 	Expected         int64 // on machines that are still to be packed
@@ -47,8 +47,7 @@ type Topology struct {
 func (s *Topology) Reset() {
 	for i := range s.Counters {
 		c := &s.Counters[i]
-		clear(c.counts)
-		copy(c.counts, c.initialCounts)
+		c.counts.resetTo(&c.initialCounts)
 		c.Total, c.uncertain = c.initialTotal, c.initialUncertain
 		c.version++
 	}
@@ -75,19 +74,13 @@ func (x *counter) addPods(vals []int32, host int, n int64) {
 		}
 		d = int(v)
 	}
-	for d >= len(x.counts) {
-		x.counts = append(x.counts, 0)
-	}
-	x.counts[d] += int32(n)
+	x.counts.add(d, int32(n))
 	x.Total += n
 }
 
 // CountIn is the count in a domain.
 func (x *counter) CountIn(d int) int64 {
-	if d < len(x.counts) {
-		return int64(x.counts[d])
-	}
-	return 0
+	return int64(x.counts.at(d))
 }
 
 // CountInDomains counts n pods more of the class in the domains of a node with these labels. InScope says which of
